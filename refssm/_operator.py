@@ -1,0 +1,231 @@
+"""What an operator is: one declaration that the judge, tests, benchmarks, docs and command read.
+
+A declaration stands last in its family's file; `OPERATOR.checked(function)` makes the public
+function from the bare formula.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property, wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from refssm.domains import Domain
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Dims = tuple[tuple[str, ...], ...]
+
+PACKAGES = {
+    "reference": "refssm",
+    "oracle": "refssm.oracle",
+    "jit": "refssm.jit",
+    "gpu": "refssm_gpu",
+}
+TRAITS = frozenset({"causal", "time-invariant", "state", "transform"})  # and linear:<arguments>
+REFERENCE_TYPES = "fdgFDG"  # float16 would have to be cast: the GPU mirrors take it
+COMPILED_TYPES = "fdFD"
+
+
+class Contract(Enum):
+    """What an operator's rounding errors are measured against."""
+
+    TRACED = "the tracked rounding error of the reference, entry by entry"
+
+
+@dataclass(frozen=True, eq=False)  # identity: `inputs` is a mapping
+class Operator:
+    """A pure function of arrays, and everything needed to judge an implementation of it."""
+
+    reference: Callable[..., Any]  # gives name and module
+    signature: str  # "(n),(n)->(l)": every core dimension named, also those no input has
+    inputs: Mapping[str, Domain]  # array arguments, in order; {} for constructors
+    parameters: Mapping[str, Domain] = field(default_factory=dict)  # keyword-only statics
+    outputs: tuple[str, ...] = ("y",)
+    batch: str = ""  # leading axes as the field uses them, one group per input: "d, d, "
+    traits: frozenset[str] = frozenset()
+    definition: Callable[..., Any] | None = None  # traced in place of `reference`
+    contract: Contract = Contract.TRACED
+    citation: str = ""
+    lacks: frozenset[str] = frozenset()  # roles that deliberately do not exist
+
+    def __post_init__(self):
+        unknown = {t for t in self.traits if t not in TRAITS and not t.startswith("linear:")}
+        assert not unknown, f"{self}: unknown traits {unknown}"
+        assert len(self.input_dims) == len(self.inputs), f"{self}: {self.signature}"
+        assert len(self.output_dims) == len(self.outputs), f"{self}: {self.signature}"
+        assert len(self.batch_axes) == len(self.inputs), f"{self}: batch {self.batch!r}"
+
+    def __str__(self):
+        return self.name
+
+    @property
+    def name(self) -> str:
+        """The function's name in every role."""
+        return self.reference.__name__
+
+    @property
+    def family(self) -> str:
+        """The file's stem in every folder."""
+        return self.reference.__module__.rpartition(".")[2]
+
+    @cached_property
+    def input_dims(self) -> Dims:
+        """Core dimensions of each input, from the signature."""
+        return _cores(self.signature.split("->")[0])
+
+    @cached_property
+    def output_dims(self) -> Dims:
+        """Core dimensions of each output, from the signature."""
+        return _cores(self.signature.split("->")[1])
+
+    @cached_property
+    def batch_axes(self) -> Dims:
+        """Leading axes of each input as the field uses them."""
+        if not self.batch:
+            return ((),) * len(self.inputs)
+        return tuple(tuple(group.split()) for group in self.batch.split(","))
+
+    @cached_property
+    def linear_in(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of arguments in which, taken together, the operator is linear."""
+        names = sorted(t.removeprefix("linear:") for t in self.traits if t.startswith("linear:"))
+        return tuple(tuple(group.split(",")) for group in names)
+
+    def implementation(self, role: str) -> Callable[..., Any]:
+        """The operator's function in `role`: "reference", "oracle", "jit" or "gpu"."""
+        return getattr(import_module(f"{PACKAGES[role]}.{self.family}"), self.name)
+
+    def vjp(self, role: str = "reference") -> Callable[..., Any]:
+        """The operator's vector-Jacobian product in `role`."""
+        return getattr(import_module(f"{PACKAGES[role]}.{self.family}"), f"{self.name}_vjp")
+
+    @property
+    def bare_vjp(self) -> Callable[..., Any]:
+        """The reference's VJP without the argument checks, as the judge traces it."""
+        return inspect.unwrap(self.vjp())
+
+    def checked(self, function: Callable[P, R], types: str = REFERENCE_TYPES) -> Callable[P, R]:
+        """`function` behind the checks: lists become arrays, sizes and types are verified."""
+        bound = inspect.signature(function)
+
+        @wraps(function)
+        def public(*args: P.args, **parameters: P.kwargs) -> R:
+            values, statics = self._bind(function.__name__, bound, args, parameters)
+            arrays = self.arrays(values, types)
+            self.sizes(*arrays, **statics)
+            with np.errstate(all="ignore"):
+                return function(*arrays, **statics)  # pyright: ignore[reportCallIssue]
+
+        return public
+
+    def checked_vjp(self, function: Callable[P, R], types: str = REFERENCE_TYPES) -> Callable[P, R]:
+        """As `checked`, for a VJP: the cotangents come first and have the outputs' shapes."""
+        bound = inspect.signature(function)
+        count = len(self.outputs)
+
+        @wraps(function)
+        def public(*args: P.args, **parameters: P.kwargs) -> R:
+            values, statics = self._bind(function.__name__, bound, args, parameters)
+            arrays = self.arrays(values[count:], types)
+            wanted = self.output_shapes(*arrays, **statics)
+            cotangents = self.arrays(values[:count], types, [f"d{y}" for y in self.outputs])
+            for output, cotangent, shape in zip(self.outputs, cotangents, wanted, strict=True):
+                if cotangent.shape != shape:
+                    msg = f"{function.__name__}: `d{output}` has shape {cotangent.shape}"
+                    raise ValueError(f"{msg}, but `{output}` has {shape} ({self.signature})")
+            with np.errstate(all="ignore"):
+                return function(*cotangents, *arrays, **statics)  # pyright: ignore[reportCallIssue]
+
+        return public
+
+    def _bind(self, name, signature, args, parameters):
+        try:
+            call = signature.bind(*args, **parameters)
+        except TypeError as error:
+            raise TypeError(f"{name}: {error} ({self.call})") from None
+        count = len(signature.parameters) - len(call.kwargs)
+        return call.args[:count], call.kwargs
+
+    @property
+    def call(self) -> str:
+        """How the operator is called, with its signature."""
+        arguments = [*self.inputs, *(["*"] if self.static else []), *self.static]
+        return f"{self}({', '.join(arguments)}) {self.signature}"
+
+    @cached_property
+    def static(self) -> tuple[str, ...]:
+        """Keyword-only arguments: the declared parameters, and core dimensions no input has."""
+        known = {d for dims in self.input_dims for d in dims}
+        sizes = dict.fromkeys(d for dims in self.output_dims for d in dims if d not in known)
+        return tuple(dict.fromkeys([*sizes, *self.parameters]))
+
+    def arrays(self, args, types: str, names=None) -> list[np.ndarray]:
+        """`args` as native arrays of a common precision class, or a TypeError that says why not."""
+        arrays = []
+        for name, arg in zip(names or self.inputs, args, strict=True):
+            try:
+                array = np.asarray(arg)
+            except ValueError as error:  # ragged lists
+                raise ValueError(f"{self}: `{name}` is no array: {error}") from None
+            if array.dtype.kind in "biu":
+                array = array.astype(np.float64)
+            elif array.dtype.char not in types:
+                wanted = ", ".join(np.dtype(t).name for t in types)
+                raise TypeError(f"{self}: `{name}` has dtype {array.dtype}, wanted one of {wanted}")
+            arrays.append(array.astype(array.dtype.newbyteorder("="), copy=False))
+        return arrays
+
+    def sizes(self, *arrays: np.ndarray, **statics) -> dict[str, int]:
+        """The core dimensions by name; ValueError where two arguments disagree."""
+        sizes: dict[str, int] = {}
+        for name in self.static:
+            if name in self.parameters:
+                continue
+            size = statics.get(name)
+            if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
+                raise ValueError(f"{self}: `{name}` must be an integer >= 0, got {size!r}")
+            sizes[name] = int(size)
+        for name, dims, array in zip(self.inputs, self.input_dims, arrays, strict=True):
+            if array.ndim < len(dims):
+                wanted = f"core shape ({', '.join(dims)})"
+                msg = f"{self}: `{name}` needs {wanted}, got shape {array.shape}"
+                raise ValueError(f"{msg} ({self.signature})")
+            for dim, size in zip(dims, array.shape[array.ndim - len(dims) :], strict=True):
+                if sizes.setdefault(dim, size) != size:
+                    earlier = f"earlier arguments have {dim}={sizes[dim]}"
+                    msg = f"{self}: `{name}` has {dim}={size}, but {earlier}"
+                    raise ValueError(f"{msg} ({self.signature})")
+        self.batch_shape(*arrays)
+        return sizes
+
+    def batch_shape(self, *arrays: np.ndarray) -> tuple[int, ...]:
+        """The broadcast leading axes of `arrays`."""
+        leading = [
+            array.shape[: array.ndim - len(dims)]
+            for dims, array in zip(self.input_dims, arrays, strict=True)
+        ]
+        try:
+            return np.broadcast_shapes(*leading)
+        except ValueError:
+            shapes = ", ".join(f"`{n}` {s}" for n, s in zip(self.inputs, leading, strict=True))
+            raise ValueError(f"{self}: leading axes do not broadcast: {shapes}") from None
+
+    def output_shapes(self, *arrays: np.ndarray, **statics) -> list[tuple[int, ...]]:
+        """Shape of every output at these arguments."""
+        sizes = self.sizes(*arrays, **statics)
+        batch = self.batch_shape(*arrays)
+        return [(*batch, *(sizes[d] for d in dims)) for dims in self.output_dims]
+
+
+def _cores(side: str) -> Dims:
+    """"(l,n),(n)" -> (("l", "n"), ("n",))."""
+    return tuple(tuple(filter(None, core.split(","))) for core in re.findall(r"\(([^)]*)\)", side))

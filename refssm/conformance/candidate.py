@@ -1,0 +1,165 @@
+"""The implementation under judgement: calls it with arrays and turns what happens into verdicts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.conformance.calling import Outcome
+from refssm.conformance.cases import Case
+from refssm.conformance.judge import (
+    Verdict,
+    compare,
+    expect,
+    grade_outputs,
+    judged_type,
+    misfit,
+    worst_of,
+    wrong,
+)
+from refssm.conformance.sweep import Declined
+
+
+class Broken(Exception):
+    """A call gave no result; carries the verdict."""
+
+    def __init__(self, verdict: Verdict):
+        super().__init__(verdict.message)
+        self.verdict = verdict
+
+
+class Candidate:
+    """One implementation of one operator behind a worker."""
+
+    def __init__(self, op: Operator, worker, *, has_vjp: bool, narrows: bool):
+        self.op, self.worker, self.has_vjp, self.narrows = op, worker, has_vjp, narrows
+        self.sliced = False
+        self.notes: list[str] = []
+
+    def arrays(self, case: Case) -> list[np.ndarray]:
+        """The case's arguments, as the implementation's own `only` projects them."""
+        return self.narrowed(case.arrays)
+
+    def narrowed(self, arrays) -> list[np.ndarray]:
+        """Arguments as the implementation supports them; raises Declined where it does not."""
+        if not self.narrows:
+            return list(arrays)
+        kept = self.worker.narrow(self.op.name, list(arrays))
+        if isinstance(kept, Outcome):
+            raise Broken(Verdict("F", np.inf, 0.0, f"`only` {kept.message}", error=True))
+        if kept is None:
+            raise Declined
+        return kept
+
+    def outcome(self, arrays, statics, *, name="", vjp=False, view="") -> Outcome:
+        """One call, whatever comes of it."""
+        name = name or self.op.name
+        return self.worker.call(name, arrays, statics, vjp=vjp, sliced=self.sliced, view=view)
+
+    def outputs(self, arrays, statics, **how) -> tuple[np.ndarray, ...]:
+        """The outputs of one call; Declined or Broken where there are none."""
+        outcome = self.outcome(arrays, statics, **how)
+        if outcome.status == "declined":
+            raise Declined
+        if outcome.status == "malformed":
+            raise Broken(wrong(outcome.message))
+        if outcome.status != "ok":
+            raise Broken(Verdict("F", np.inf, 0.0, outcome.message, error=True))
+        if outcome.changed:
+            names = [*(f"d{y}" for y in self.op.outputs if how.get("vjp")), *self.op.inputs]
+            changed = ", ".join(f"`{names[i]}`" for i in outcome.changed)
+            raise Broken(wrong(f"the call wrote to its input {changed}"))
+        return outcome.outputs
+
+    def results(self, arrays, statics, *, op: Operator | None = None, view="") -> tuple:
+        """The outputs of one forward call, of the right shapes and types."""
+        op = op or self.op
+        outputs = self.outputs(arrays, statics, name=op.name, view=view)
+        dtype, shapes = judged_type(arrays), op.output_shapes(*arrays, **statics)
+        for y, shape, name in zip(outputs, shapes, op.outputs, strict=True):
+            unfit = misfit(y, shape, dtype, name)
+            if unfit:
+                raise Broken(wrong(unfit))
+        return outputs
+
+    def value(self, arrays, statics, view="") -> Verdict:
+        """Grade one forward call."""
+        try:
+            y = self.outputs(arrays, statics, view=view)
+        except Broken as broken:
+            return broken.verdict
+        return grade_outputs(self.op, arrays, y, expect(self.op, arrays, **statics))
+
+    def gradient(self, cotangents, arrays, statics, view="") -> Verdict:
+        """Grade one call of the VJP, argument by argument."""
+        op = self.op
+        try:
+            gradients = self.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
+        except Broken as broken:
+            return broken.verdict
+        program = op.bare_vjp
+        gauged = expect(op, [*cotangents, *arrays], vjp=program, **statics)
+        precision = judged_type([*cotangents, *arrays])
+        verdicts = []
+        for g, gauge, name, dims, a in zip(
+            gradients, gauged, op.inputs, op.input_dims, arrays, strict=True
+        ):
+            kind = precision if np.iscomplexobj(a) else np.finfo(precision).dtype
+            verdicts.append(compare(g, gauge, np.dtype(kind), dims, f"d{name}"))
+        return worst_of(verdicts)
+
+    def probe(self, cases_by_type) -> dict[str, str]:
+        """Learn how it wants to be called: why a type is not accepted, or "" where it is.
+
+        Given one small case with batch axes per type, decides between batched and slice by slice.
+        """
+        refused = {}
+        for position, (name, case) in enumerate(cases_by_type.items()):
+            try:
+                arrays = self.arrays(case)
+            except Declined:
+                refused[name] = ""
+                continue
+            if position == 0:
+                self.sliced = self._takes_core_arrays_only(arrays, case.statics)
+            outcome = self.outcome(arrays, case.statics)
+            refused[name] = outcome.message if outcome.status == "raised" else ""
+        return refused
+
+    def _takes_core_arrays_only(self, arrays, statics) -> bool:
+        """Whether single slices are right where a batch fails, or is read as the first core axis."""
+        wanted = expect(self.op, arrays, **statics)
+        batched = self._attempt(arrays, statics)
+        if batched is None or grade_outputs(self.op, arrays, batched, wanted).ok:
+            if batched is not None:
+                return False
+        elif [y.shape for y in batched] == [g.value.shape for g in wanted]:
+            turned = [_axes_exchanged(a) for a in arrays]
+            if any(t is None for t in turned):
+                return False
+            other = expect(self.op, turned, **statics)
+            gauges = tuple(_exchanged_gauge(g) for g in other)
+            if not grade_outputs(self.op, arrays, batched, gauges).ok:
+                return False
+        self.sliced = True
+        sliced = self._attempt(arrays, statics)
+        self.sliced = False
+        return sliced is not None and grade_outputs(self.op, arrays, sliced, wanted).ok
+
+    def _attempt(self, arrays, statics):
+        outcome = self.outcome(arrays, statics)
+        usable = outcome.status == "ok" and all(isinstance(y, np.ndarray) for y in outcome.outputs)
+        return outcome.outputs if usable else None
+
+
+def _axes_exchanged(a):
+    """The batch axis and the first core axis exchanged, or None where there are not both."""
+    return np.swapaxes(a, 0, 1) if a.ndim > 1 else None
+
+
+def _exchanged_gauge(gauge):
+    """The same exchange on what was expected."""
+    fields = {f: np.swapaxes(getattr(gauge, f), 0, 1) for f in ("value", "k0", "k1")}
+    return replace(gauge, **fields)

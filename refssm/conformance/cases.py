@@ -1,0 +1,157 @@
+"""Cases: Hypothesis draws sizes, a few named knobs and one seed; NumPy fills the arrays.
+
+Never element by element: Hypothesis then repeats one fill value and keeps arrays short. A case has
+one precision: values are drawn in double precision and rounded to it, and the rounded values are
+the exact inputs of everybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from hypothesis import strategies as st
+
+from refssm._operator import Operator
+from refssm.domains import Domain
+
+SIZES = (1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 300)
+LARGE = (255, 256, 257, 300)  # drawn twice as often: they reach a fourth chunk of 64
+THOROUGH = (*SIZES, 511, 513, 1000, 1024, 1025, 2048, 4097, 8192)
+BATCH = (1, 2, 3)
+ENTRIES = 4096  # product of all sizes of a case
+ORACLE_ENTRIES = 1024  # the same where the oracle judges
+EXACT_MAPS = frozenset({"one", "integer", "compass"})
+TAME = frozenset({"one", "slow", "turning", "unit", "normal", "positive", "near", "ladder", "circle"})
+
+
+@dataclass(frozen=True)
+class Knob:
+    """How one argument is filled: a map of its domain, a texture, and its kind."""
+
+    map: str
+    texture: str
+    real: bool
+
+    def __str__(self):
+        return f"{self.map}/{self.texture}" + ("/real" if self.real else "")
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Sizes, knobs and a seed: everything that the arrays of one example are made from."""
+
+    op: Operator
+    dtype: np.dtype
+    sizes: Mapping[str, int]  # core dimensions
+    batch: Mapping[str, int]
+    knobs: Mapping[str, Knob]
+    seed: int
+
+    def __str__(self):
+        sizes = " ".join(f"{d}={n}" for d, n in self.sizes.items())
+        batch = "".join(f" batch {d}={n}" for d, n in self.batch.items() if n > 1)
+        knobs = " ".join(f"{name}:{knob}" for name, knob in self.knobs.items())
+        return f"{sizes}{batch} {knobs} seed={self.seed}"
+
+    @cached_property
+    def arrays(self) -> list[np.ndarray]:
+        """The arguments, in order, in the case's precision."""
+        return [
+            fill(domain, self.knobs[name], self._shape(i), len(self.op.input_dims[i]), rng, self.dtype)
+            for i, (name, domain) in enumerate(self.op.inputs.items())
+            for rng in [self.generator(i)]
+        ]
+
+    @property
+    def statics(self) -> dict[str, int]:
+        """The keyword arguments: core dimensions that no input has."""
+        return {name: self.sizes[name] for name in self.op.static if name in self.sizes}
+
+    def generator(self, stream: int) -> np.random.Generator:
+        """A stream of random numbers that only this case's seed decides."""
+        return np.random.default_rng([self.seed, stream])
+
+    def _shape(self, i):
+        leading = [self.batch[d] for d in self.op.batch_axes[i]]
+        return (*leading, *(self.sizes[d] for d in self.op.input_dims[i]))
+
+    @property
+    def exact(self) -> bool:
+        """Whether every input is a small exact integer, so that sums and products do not round."""
+        return all(k.map in EXACT_MAPS and k.texture != "subnormal" for k in self.knobs.values())
+
+
+def ordinary_case(op: Operator, dtype, sizes=(5, 3, 4, 2), seed=1, real=()) -> Case:
+    """A case without extremes, two of every batch axis, core dimensions in the order given."""
+    knobs = {}
+    for name, domain in op.inputs.items():
+        plain = next(m for m in domain.maps if m != "one")
+        knobs[name] = Knob(plain, "each", np.dtype(dtype).kind == "f" or name in real)
+    dims = dict.fromkeys(d for ds in (*op.input_dims, *op.output_dims) for d in ds)
+    axes = dict.fromkeys(a for group in op.batch_axes for a in group)
+    core = dict(zip(dims, sizes, strict=False))
+    return Case(op, np.dtype(dtype), core, dict.fromkeys(axes, 2), knobs, seed)
+
+
+def fill(domain: Domain, knob: Knob, shape, rank: int, rng, dtype) -> np.ndarray:
+    """An array of `domain`, arranged along its first core axis (axis −rank) by the texture."""
+    a, b = rng.random((2, *shape))
+    along = (..., slice(0, 1), *(slice(None),) * (rank - 1))  # one place of the first core axis
+    if knob.texture in ("constant", "channel"):
+        a = np.broadcast_to(a[along], shape)
+    if knob.texture == "constant":
+        b = np.broadcast_to(b[along], shape)
+    values = domain.draw(knob.map, a, b, knob.real)
+    if knob.texture == "gaps":
+        values = values * (rng.random(shape) < 0.7)
+    if knob.texture in ("impulse", "late"):
+        values = values * _one_place(shape[-rank], knob.texture == "late", rng, rank)
+    if domain.fit is not None:
+        values = domain.fit(values)
+    if knob.texture == "subnormal":
+        values = values * (np.finfo(dtype).tiny / 16)
+    return values.astype(real_type(dtype) if knob.real else dtype)
+
+
+def _one_place(length, late, rng, rank):
+    """1 at one place of the first core axis, 0 elsewhere; `late` is one of the last two."""
+    place = length - 1 - rng.integers(min(2, max(length, 1))) if late else rng.integers(max(length, 1))
+    return (np.arange(length) == place).reshape(length, *(1,) * (rank - 1))
+
+
+def real_type(dtype) -> np.dtype:
+    """The real type of the same precision."""
+    return np.finfo(dtype).dtype
+
+
+@st.composite
+def cases(draw, op: Operator, dtype, *, entries=ENTRIES, tame=False, mixed=True, sizes=SIZES):
+    """Cases of `op` in `dtype`; `tame` ones neither underflow nor overflow on any route."""
+    dtype = np.dtype(dtype)
+    core, left = {}, entries
+    dims = dict.fromkeys(d for ds in (*op.input_dims, *op.output_dims) for d in ds)
+    for i, dim in enumerate(dims):
+        fitting = [s for s in sizes if s <= left and (not tame or s <= 129)]
+        usual = [s for s in fitting if i == 0 or s <= 5] + [s for s in fitting if s in LARGE or i > 0]
+        core[dim] = draw(st.sampled_from(usual))
+        left //= core[dim]
+    batch = {}
+    for axis in dict.fromkeys(a for axes in op.batch_axes for a in axes):
+        batch[axis] = draw(st.sampled_from([s for s in BATCH if s <= max(left, 1)]))
+        left //= batch[axis]
+    knobs = {name: draw(_knobs(domain, dtype, tame, mixed)) for name, domain in op.inputs.items()}
+    return Case(op, dtype, core, batch, knobs, draw(st.integers(0, 2**32 - 1)))
+
+
+def _knobs(domain: Domain, dtype, tame, mixed):
+    """Knobs of one argument; the simplest first, so that failures shrink to it."""
+    maps = [m for m in domain.maps if not tame or m in TAME]
+    textures = [t for t in domain.textures if not tame or t in ("each", "constant")]
+    if domain.kind == "complex" or dtype.kind != "c":
+        kinds = [domain.kind == "real" or dtype.kind != "c"]
+    else:
+        kinds = [domain.kind == "real"] * 5 + [mixed or domain.kind == "real"]
+    return st.builds(Knob, st.sampled_from(maps), st.sampled_from(textures), st.sampled_from(kinds))

@@ -1,0 +1,106 @@
+"""Before judging others: the judge checks itself, and each reference is certified by its oracle."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from refssm import oracle
+from refssm._operator import Operator
+from refssm.conformance.cases import Case, Knob
+from refssm.conformance.judge import (
+    C,
+    expect,
+    grade_outputs,
+    judge,
+    judged_type,
+    unit_roundoff,
+)
+from refssm.scan import LINEAR_SCAN
+from refssm.conformance.gauge import Gauge, gauges
+
+CERTIFIED_SIZES = ({"l": 1, "n": 1}, {"l": 4, "n": 2}, {"l": 7, "n": 3})
+
+
+def refuse_if_wrong() -> None:
+    """Check the judge on exact integers by rational arithmetic; raises where it is wrong."""
+    a = np.array([[1.0], [-2.0], [3.0], [0.0]], dtype=np.float32)
+    b = np.array([[5.0], [7.0], [-11.0], [13.0]], dtype=np.float32)
+    x, exact = Fraction(0), []
+    for a_k, b_k in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True):
+        x = Fraction(a_k) * x + Fraction(b_k)
+        exact.append(float(x))
+    right = np.array(exact, dtype=np.float32).reshape(4, 1)
+    late = np.concatenate([right[:1] * 0, right[:-1]])
+    poisoned = np.where(right == 13, np.float32(np.nan), right)
+    grades = [judge(LINEAR_SCAN, lambda *_, y=y: y, a, b).grade for y in (right, late, poisoned)]
+    if grades != ["A", "F", "F"]:
+        raise RuntimeError(f"the judge is wrong on exact integers: grades {grades}, want A F F")
+
+
+def certify(op: Operator) -> str:
+    """Why the reference of `op` cannot be trusted, or "": value and VJP against the oracle."""
+    try:
+        op.implementation("oracle")
+    except (ModuleNotFoundError, AttributeError) as error:
+        return f"no oracle: {error}"
+    for case in _small_cases(op):
+        with np.errstate(all="ignore"):
+            y = op.reference(*case.arrays, **case.statics)
+        outputs = y if isinstance(y, tuple) else (y,)
+        verdict = grade_outputs(op, case.arrays, outputs, expect(op, case.arrays, **case.statics))
+        if verdict.grade != "A":
+            return f"the reference disagrees with its oracle: {verdict.message}"
+        slip = 0.0 if "vjp" in op.lacks else adjoint_slip(op, op.bare_vjp, case)
+        if not slip <= C:
+            return f"the VJP disagrees with its oracle's derivative: ratio {slip:.2g}"
+    return ""
+
+
+def adjoint_slip(op: Operator, vjp, case: Case) -> float:
+    """|Re⟨dy, J t⟩ − Re⟨vjp(dy), t⟩| in units of u·K of the VJP, with J t from the oracle."""
+    arrays, rng = case.arrays, case.generator(600)
+    tangents = [_direction(rng, a.shape, np.iscomplexobj(a)) for a in arrays]
+    pushed = oracle.derivative(op, arrays, tangents, **case.statics)
+    complex_output = judged_type(arrays).kind == "c"
+    cotangents = [_direction(rng, p.shape, complex_output) for p in pushed]
+    gauged = expect_vjp(op, cotangents, arrays, case.statics)
+    pulled = vjp(*cotangents, *arrays, **case.statics)
+    left = sum(_inner(c, p) for c, p in zip(cotangents, pushed, strict=True))
+    right = sum(_inner(g, t) for g, t in zip(pulled, tangents, strict=True))
+    scale = sum(float((g.k0 * abs(t)).sum()) for g, t in zip(gauged, tangents, strict=True))
+    scale += sum(float(abs(c * p).sum()) for c, p in zip(cotangents, pushed, strict=True))
+    return abs(left - right) / (unit_roundoff(np.float64) * scale) if scale else abs(left - right)
+
+
+def expect_vjp(op: Operator, cotangents, arrays, statics) -> tuple[Gauge, ...]:
+    """The gauges of the reference's VJP; its values are its own."""
+    u = unit_roundoff(np.float64)
+    return gauges(op.bare_vjp, *cotangents, *arrays, unit=u, **statics)
+
+
+def _inner(a, b) -> float:
+    """Re⟨a, b⟩, summed in extended precision where there is any."""
+    return float(np.sum((np.conj(a) * b).real.astype(np.longdouble)))
+
+
+def _direction(rng, shape, is_complex):
+    real = rng.standard_normal(shape)
+    return real + 1j * rng.standard_normal(shape) if is_complex else real
+
+
+def _small_cases(op: Operator):
+    """Three small cases in double precision: the first maps, then others, by the declaration."""
+    dims = dict.fromkeys(d for ds in (*op.input_dims, *op.output_dims) for d in ds)
+    axes = dict.fromkeys(a for group in op.batch_axes for a in group)
+    for step, sizes in enumerate(CERTIFIED_SIZES):
+        kinds = ["c16"] if any(d.kind == "complex" for d in op.inputs.values()) else ["f8", "c16"]
+        for kind in kinds:
+            knobs = {
+                name: Knob(list(d.maps)[step % len(d.maps)], "each", kind == "f8" or d.kind == "real")
+                for name, d in op.inputs.items()
+            }
+            core = {dim: sizes.get(dim, 2) for dim in dims}
+            yield Case(op, np.dtype(kind), core, dict.fromkeys(axes, 2), knobs, step)
+

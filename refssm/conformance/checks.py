@@ -1,0 +1,174 @@
+"""Which checks an operator has, in which types, with how many cases: the profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from hypothesis import strategies as st
+
+from refssm._operator import Operator
+from refssm.conformance import cases as drawn
+from refssm.conformance.candidate import Broken, Candidate
+from refssm.conformance.cases import Case, cases, ordinary_case
+from refssm.conformance.conduct import CONDUCT, behave
+from refssm.conformance.judge import Verdict, expect, grade_outputs, unit_roundoff
+from refssm.conformance.laws import LAWS, hold, integers, laws_of, resumed
+
+TAME_LAWS = frozenset({"additive", "scaling", "zero", "nan"})
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Fixed counts, so that a seed means one thing."""
+
+    value: int
+    double: int
+    gradient: int
+    law: int
+    laws: int  # how many of an operator's laws
+    shrink: bool
+    sizes: tuple[int, ...] = drawn.SIZES
+
+
+PROFILES = {
+    "quick": Profile(value=25, double=0, gradient=0, law=5, laws=4, shrink=False),
+    "default": Profile(value=25, double=40, gradient=25, law=10, laws=99, shrink=True),
+    "thorough": Profile(
+        value=250, double=400, gradient=250, law=100, laws=99, shrink=True, sizes=drawn.THOROUGH
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the report: a name, a type, how many cases, and the judge of one."""
+
+    name: str
+    op: Operator
+    dtype: str
+    count: int
+    judge_case: Callable[[Candidate, Case], Verdict]
+    judge_arrays: Callable[[Candidate, list[np.ndarray], dict], Verdict] | None = None
+    strategy: dict | None = field(default_factory=dict)  # None: one ordinary case
+
+    @property
+    def id(self) -> str:
+        """The check's name as an interface: operator/check[dtype]."""
+        return f"{self.op}/{self.name}[{self.dtype}]"
+
+    def cases(self, *, mixed: bool = True):
+        """The strategy that draws its cases."""
+        if self.strategy is None:
+            return st.just(ordinary_case(self.op, self.dtype, sizes=(33, 5, 4, 2)))
+        return cases(self.op, self.dtype, mixed=mixed, **self.strategy)
+
+
+def types_of(op: Operator) -> tuple[str, ...]:
+    """The types an operator is judged in, single precision first."""
+    if any(domain.kind == "complex" for domain in op.inputs.values()):
+        return ("complex64", "complex128")
+    return ("float32", "float64", "complex64", "complex128")
+
+
+def checks_of(op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool) -> list[Check]:
+    """The checks of an operator in `types`; laws and conduct run in the first of them."""
+    types = list(types)
+    checks = [_value(op, profile, t) for t in types]
+    if vjp:
+        single = [t for t in types if unit_roundoff(t) > 2.0**-50] or types[:1]
+        checks += [_gradient(op, profile, t) for t in single]
+    for name in laws_of(op)[: profile.laws]:
+        tame = name in TAME_LAWS
+        entries = drawn.ORACLE_ENTRIES if _double(types[0]) else drawn.ENTRIES
+        strategy = {"tame": tame, "entries": entries}
+        law = _named(hold, name)
+        checks.append(Check(name, op, types[0], profile.law, law, strategy=strategy))
+    for name in CONDUCT:
+        checks.append(Check(name, op, types[0], 1, _named(behave, name), strategy=None))
+    return [c for c in checks if c.count]
+
+
+def default_types(op: Operator, profile: Profile) -> list[str]:
+    """The types of a run nobody narrowed: single, double if the profile has it, complex."""
+    first, *rest = types_of(op)
+    double = [t for t in rest if _double(t) and np.dtype(t).kind == np.dtype(first).kind]
+    other = [t for t in rest if not _double(t)]
+    return [first, *(double if profile.double else []), *(other if profile.double else [])]
+
+
+def _double(dtype) -> bool:
+    return unit_roundoff(dtype) < 2.0**-50
+
+
+def _named(run, name):
+    return lambda candidate, case: run(name, candidate, case)
+
+
+def _value(op, profile, dtype) -> Check:
+    entries = drawn.ORACLE_ENTRIES if _double(dtype) else max(drawn.ENTRIES, profile.sizes[-1])
+    sizes = tuple(s for s in profile.sizes if s <= entries)
+    strategy = {"entries": entries, "sizes": sizes}
+    count = profile.double or profile.value if _double(dtype) else profile.value
+    return Check("value", op, dtype, count, value_of, _value_at, strategy)
+
+
+def _gradient(op, profile, dtype) -> Check:
+    count = profile.gradient or profile.value
+    return Check("gradient", op, dtype, count, gradient_of, None, {"entries": 2048})
+
+
+def value_of(candidate: Candidate, case: Case) -> Verdict:
+    """Grade one forward call; exact integers must come out exact."""
+    try:
+        arrays = candidate.arrays(case)
+    except Broken as broken:
+        return broken.verdict
+    return _value_at(candidate, arrays, case.statics, exact=case.exact)
+
+
+def _value_at(candidate, arrays, statics, exact=False) -> Verdict:
+    try:
+        y = candidate.results(arrays, statics)
+    except Broken as broken:
+        return broken.verdict
+    gauged = expect(candidate.op, arrays, **statics)
+    verdict = grade_outputs(candidate.op, arrays, y, gauged)
+    if exact and verdict.ok:
+        return integers(candidate.op, arrays, y[0], gauged[0]) or verdict
+    return verdict
+
+
+def gradient_of(candidate: Candidate, case: Case) -> Verdict:
+    """Grade one call of the VJP; cotangents are random, one-hot or one expanded number."""
+    try:
+        arrays = candidate.arrays(case)
+    except Broken as broken:
+        return broken.verdict
+    op, rng = candidate.op, case.generator(700)
+    cotangents, view = [], ""
+    for shape in op.output_shapes(*arrays, **case.statics):
+        style = int(rng.integers(4))
+        d = rng.standard_normal(shape)
+        if case.dtype.kind == "c" and any(map(np.iscomplexobj, arrays)):
+            d = d + 1j * rng.standard_normal(shape)
+        if style == 1:
+            d = d * (np.arange(d.size) == rng.integers(max(d.size, 1))).reshape(shape)
+        elif style == 2:
+            d, view = np.broadcast_to(d.ravel()[:1].reshape((1,) * len(shape)), shape), "expanded"
+        kind = case.dtype if np.iscomplexobj(d) else np.finfo(case.dtype).dtype
+        cotangents.append(d.astype(kind))
+    return candidate.gradient(cotangents, arrays, case.statics, view=view)
+
+
+def missing(check: Check, found: Iterable[str]) -> str:
+    """Why a check cannot run with what the author gave, or ""."""
+    if check.name == "split":
+        other = resumed(check.op)
+        if other is not None and other.name not in found:
+            return f"needs {other.name}"
+    return ""
+
+
+NAMES = ("value", "gradient", *LAWS, *CONDUCT)

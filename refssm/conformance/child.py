@@ -1,0 +1,72 @@
+"""The child process that holds an implementation: answers requests over a pipe until it closes.
+
+`python -m refssm.conformance.child READ WRITE LOG`: two file descriptors for the requests and
+answers, and a file that takes whatever the implementation prints.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from multiprocessing.connection import Connection
+
+from refssm.conformance.calling import Outcome, call
+from refssm.conformance.plugin import Found, UsageError, find, sentence
+
+
+class Server:
+    """The implementations of one target, and the three requests they answer."""
+
+    def __init__(self):
+        self.found: dict[str, Found] = {}
+
+    def load(self, target: str, name: str | None):
+        """Find the implementations: (operator, has a VJP, narrows its cases) of each."""
+        self.found = {f.op.name: f for f in find(target, name)}
+        return [(n, f.vjp is not None, f.only is not None) for n, f in self.found.items()]
+
+    def call(self, name: str, arrays, statics, *, vjp=False, sliced=False, view="") -> Outcome:
+        """Call one implementation, or its VJP."""
+        found = self.found[name]
+        function = found.vjp if vjp else found.forward
+        assert function is not None
+        return call(function, found.op, arrays, statics, vjp=vjp, sliced=sliced, view=view)
+
+    def narrow(self, name: str, arrays):
+        """The arguments as the implementation's `only` projects them, or None where it declines."""
+        found = self.found[name]
+        assert found.only is not None
+        kept = found.only(dict(zip(found.op.inputs, arrays, strict=True)))
+        return None if kept is None else [kept[argument] for argument in found.op.inputs]
+
+
+def serve(requests: Connection, answers: Connection) -> None:
+    """Answer requests until the other side closes."""
+    server = Server()
+    while True:
+        try:
+            method, args, kwargs = requests.recv()
+        except EOFError:
+            return
+        try:
+            answer = ("ok", getattr(server, method)(*args, **kwargs))
+        except UsageError as error:
+            answer = ("usage", str(error))
+        except Exception as error:
+            answer = ("failed", sentence(error))
+        answers.send(answer)
+
+
+def main() -> None:
+    """Take the descriptors, send everything printed to the log, serve."""
+    reading, writing, log = sys.argv[1:4]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it ends us
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    serve(Connection(int(reading), writable=False), Connection(int(writing), readable=False))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Conduct: what an implementation must not do to its arguments, and must not depend on.
+
+Each check takes a candidate and one case and returns a verdict; what is a matter of taste for
+other people's code is a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from refssm.conformance.calling import VIEWS
+from refssm.conformance.candidate import Broken, Candidate
+from refssm.conformance.cases import Case
+from refssm.conformance.judge import Verdict, expect, grade_outputs, worst_of, wrong
+from refssm.conformance.laws import same
+
+PASS = Verdict("A")
+REPEATS = 5
+
+
+def repeat(candidate: Candidate, case: Case) -> Verdict:
+    """Five calls with the same input; differences within tolerance are a note."""
+    op, arrays = candidate.op, candidate.arrays(case)
+    ys = [candidate.results(arrays, case.statics)[0] for _ in range(REPEATS)]
+    if all(np.array_equal(y, ys[0], equal_nan=True) for y in ys):
+        return PASS
+    bound = expect(op, arrays, **case.statics)[0]
+    verdict = worst_of(same(op, arrays, y, ys[0], bound, bound) for y in ys[1:])
+    note = f"{REPEATS} calls with the same input differ within tolerance"
+    return worst_of([verdict, Verdict("-", notes=(note,))]) if verdict.ok else verdict
+
+
+def strides(candidate: Candidate, case: Case) -> Verdict:
+    """Views of any layout give the result of contiguous arrays."""
+    op, arrays = candidate.op, candidate.arrays(case)
+    gauged = expect(op, arrays, **case.statics)
+    for view in VIEWS:
+        if view in ("", "read-only"):
+            continue
+        try:
+            y = candidate.results(arrays, case.statics, view=view)
+        except Broken as broken:
+            return _about(f"{view}: ", broken.verdict)
+        verdict = grade_outputs(op, arrays, y, gauged)
+        if not verdict.ok:
+            return _about(f"{view}: ", verdict)
+    return PASS
+
+
+def readonly(candidate: Candidate, case: Case) -> Verdict:
+    """Arguments that may not be written to are accepted."""
+    arrays = candidate.arrays(case)
+    y = candidate.results(arrays, case.statics, view="read-only")
+    return grade_outputs(candidate.op, arrays, y, expect(candidate.op, arrays, **case.statics))
+
+
+def unchanged(candidate: Candidate, case: Case) -> Verdict:
+    """Arguments keep their values."""
+    outcome = _outcome(candidate, case)
+    return _blame(candidate, outcome.changed, "the call wrote to its input")
+
+
+def alias(candidate: Candidate, case: Case) -> Verdict:
+    """Outputs do not share memory with arguments."""
+    outcome = _outcome(candidate, case)
+    return _blame(candidate, outcome.aliased, "an output shares memory with")
+
+
+def _outcome(candidate, case):
+    outcome = candidate.outcome(candidate.arrays(case), case.statics)
+    if outcome.status != "ok":
+        raise Broken(Verdict("F", np.inf, 0.0, outcome.message, error=outcome.status != "malformed"))
+    return outcome
+
+
+def _blame(candidate, positions, what) -> Verdict:
+    names = list(candidate.op.inputs)
+    return wrong(f"{what} {', '.join(f'`{names[i]}`' for i in positions)}") if positions else PASS
+
+
+def shapes(candidate: Candidate, case: Case) -> Verdict:
+    """Sizes that disagree raise; for other people's code a note."""
+    op, arrays = candidate.op, candidate.arrays(case)
+    for i, (name, dims) in enumerate(zip(op.inputs, op.input_dims, strict=True)):
+        for axis, dim in enumerate(dims):
+            if sum(dim in other for other in op.input_dims) < 2:
+                continue
+            longer = list(arrays)
+            position = arrays[i].ndim - len(dims) + axis
+            longer[i] = np.concatenate([arrays[i]] * 2, axis=position)
+            if candidate.outcome(longer, case.statics).status == "ok":
+                note = f"`{name}` with {dim}={longer[i].shape[position]} against "
+                note += f"{arrays[i].shape[position]} elsewhere is not refused"
+                return Verdict("A", notes=(note,))
+    return PASS
+
+
+def empty(candidate: Candidate, case: Case) -> Verdict:
+    """Length zero and state size zero are legal; for other people's code a note."""
+    op = candidate.op
+    for dim in case.sizes:
+        arrays = [
+            a[(..., *(slice(0, 0) if d == dim else slice(None) for d in dims))]
+            for a, dims in zip(case.arrays, op.input_dims, strict=True)
+        ]
+        wanted = op.output_shapes(*arrays, **case.statics)
+        outcome = candidate.outcome(arrays, case.statics)
+        got = [getattr(y, "shape", None) for y in outcome.outputs]
+        if outcome.status != "ok" or got != wanted:
+            came = outcome.message or f"gives shape {got}, want {wanted}"
+            return Verdict("A", notes=(f"size {dim}=0 {came}",))
+    return PASS
+
+
+def _about(what: str, verdict: Verdict) -> Verdict:
+    return Verdict(verdict.grade, verdict.ratio, verdict.bits, what + verdict.message,
+                   error=verdict.error)  # fmt: skip
+
+
+CONDUCT: dict[str, Callable[[Candidate, Case], Verdict]] = {
+    "repeat": repeat,
+    "strides": strides,
+    "readonly": readonly,
+    "unchanged": unchanged,
+    "alias": alias,
+    "shapes": shapes,
+    "empty": empty,
+}
+
+
+def behave(name: str, candidate: Candidate, case: Case) -> Verdict:
+    """Run one conduct check; a call without a result is its verdict."""
+    try:
+        return CONDUCT[name](candidate, case)
+    except Broken as broken:
+        return broken.verdict

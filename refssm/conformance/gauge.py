@@ -1,0 +1,44 @@
+"""What an output is judged by: the value, and how far a good program may be from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import refssm.conformance.tracked_rules  # the rules register themselves
+from refssm.conformance.tracked import Tracked, lifted, met, tracing
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """An output's value, both error bounds in units of u, the largest modulus of the run."""
+
+    value: np.ndarray
+    k0: np.ndarray
+    k1: np.ndarray
+    peak: float
+
+
+def gauges(reference, *arrays, unit: float, floor: float = 0.0, **statics) -> tuple[Gauge, ...]:
+    """One `Gauge` per output, from one run of `reference`; K0, K1 ≥ |y|: returning y rounds."""
+    with tracing(unit, floor) as trace:
+        for a in arrays:
+            met(np.abs(a))
+        y = reference(*map(_input, arrays), **statics)
+        outputs = map(lifted, y if isinstance(y, tuple) else (y,))
+        return tuple(_gauge(t, trace.peak) for t in outputs)
+
+
+def _gauge(y: Tracked, peak: float) -> Gauge:
+    """K ≥ |y|, and an undefined bound (0·∞) is no bound."""
+    bounds = np.maximum(np.where(np.isnan(y.errors), np.inf, y.errors), np.abs(y.value)[..., None])
+    return Gauge(y.value, bounds[..., 0], bounds[..., 1], peak)
+
+
+def _input(array) -> Tracked:
+    """An input in double precision: exact for K0, off by one rounding for K1."""
+    value = np.asarray(array)
+    value = value.astype(np.result_type(value, np.float64), copy=False)
+    size = np.abs(value).astype(float)
+    return Tracked(value, np.stack([np.zeros(value.shape), size], axis=-1))

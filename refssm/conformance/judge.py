@@ -1,0 +1,225 @@
+"""Judge one result of one implementation: |difference| / (u·K), entry by entry, then a grade.
+
+A within K0, what a straightforward program attains; B within K1, what a backward stable one
+attains; C what TF32 or float16 arithmetic would attain; F anything else. A and B pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from refssm import oracle
+from refssm._operator import Contract, Operator
+from refssm.conformance.damage import describe
+from refssm.conformance.gauge import Gauge, gauges
+
+C = 16  # a wrong formula is out by thousands, honest float32 scans stay below 3: docs/judge.md
+HALF_PRECISION = 2.0**-11  # u of TF32 and float16
+HEADROOM = 2.0**10  # below the largest number: other orders of the same sum may be that much larger
+ORACLE_ENTRIES = 4096
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How far a result is from the truth, and the worst place."""
+
+    grade: str  # A, B, C, F, or "-" where nothing could be judged
+    ratio: float = 0.0  # worst |difference| / (u·K0); allowed C
+    bits: float = np.inf
+    message: str = ""
+    notes: tuple[str, ...] = ()
+    error: bool = False  # no result came: exception, crash, hang
+
+    @property
+    def ok(self) -> bool:
+        """Grades A and B pass; nothing judged is no failure."""
+        return self.grade in "AB-"
+
+    @property
+    def verdict(self) -> str:
+        """pass, inaccurate, wrong or error."""
+        if self.error:
+            return "error"
+        return "pass" if self.ok else "inaccurate" if self.grade == "C" else "wrong"
+
+    def __str__(self):
+        return f"grade {self.grade}   ratio {self.ratio:.2g} (allowed {C})   {self.message}"
+
+
+def wrong(message: str) -> Verdict:
+    """A verdict on something that has no distance: shape, type, class, exception."""
+    return Verdict("F", np.inf, 0.0, message)
+
+
+def unit_roundoff(dtype) -> float:
+    """u = eps/2 of a floating or complex type."""
+    return float(np.finfo(dtype).eps) / 2
+
+
+def judged_type(arrays) -> np.dtype:
+    """The type an implementation must compute and answer in."""
+    return np.result_type(*arrays)
+
+
+def expect(op: Operator, arrays, vjp: Callable | None = None, **statics) -> tuple[Gauge, ...]:
+    """What `op` (or its `vjp`, cotangents first) should return, with its error bounds.
+
+    The program is run once on tracked arrays in double precision; where double precision is
+    itself judged, the values come from the oracle.
+    """
+    assert op.contract is Contract.TRACED
+    dtype = judged_type(arrays)
+    program = vjp or op.definition or op.reference
+    floor = float(np.finfo(dtype).tiny) * _largest(program, arrays, statics)
+    gauged = gauges(program, *arrays, unit=unit_roundoff(dtype), floor=floor, **statics)
+    if unit_roundoff(dtype) > 2.0**-50 or not all(np.isfinite(a).all() for a in arrays):
+        return gauged
+    exact = _exact_values(op, program, vjp, arrays, statics)
+    return tuple(Gauge(y, g.k0, g.k1, g.peak) for y, g in zip(exact, gauged, strict=True))
+
+
+def _largest(program, arrays, statics) -> float:
+    """Largest modulus of inputs and outputs, at least 1: an underflow may be multiplied by it.
+
+    An associative scan multiplies decays first and the state after: a product that underflows by
+    u·ν is then worth u·ν times the state, in the sequential order u·ν alone.
+    """
+    with np.errstate(all="ignore"):
+        y = program(*(a.astype(np.result_type(a, np.float64)) for a in arrays), **statics)
+    sizes = [np.abs(a) for a in (*arrays, *(y if isinstance(y, tuple) else (y,)))]
+    return max(1.0, *(float(s.max(initial=0, where=np.isfinite(s))) for s in sizes))
+
+
+def _exact_values(op, program, vjp, arrays, statics):
+    """Values good enough to judge double precision: the oracle, or extended precision if large."""
+    if vjp is None and max(a.size for a in arrays) <= ORACLE_ENTRIES:
+        return oracle.evaluate(op, *arrays, **statics)
+    if np.finfo(np.longdouble).eps > np.finfo(np.float64).eps / 1000:
+        raise ValueError(f"{op}: too large for the oracle, and this machine has no long double")
+    with np.errstate(all="ignore"):
+        y = program(*(a.astype(np.result_type(a, np.longdouble)) for a in arrays), **statics)
+    return y if isinstance(y, tuple) else (y,)
+
+
+def misfit(actual, shape, dtype, name) -> str:
+    """Why `actual` cannot be compared: no array, another shape, another or a narrower type."""
+    if not isinstance(actual, np.ndarray):
+        return f"`{name}` is a {getattr(actual, 'type', type(actual).__name__)}, want an array"
+    if actual.shape != shape:
+        return f"`{name}` has shape {actual.shape}, want {shape}"
+    if actual.dtype.kind not in "fc" or actual.dtype.kind != dtype.kind:
+        return f"`{name}` has type {actual.dtype}, want {dtype}"
+    if actual.dtype.itemsize < dtype.itemsize:
+        return f"`{name}` has the narrower type {actual.dtype}, want {dtype}"
+    return ""
+
+
+def compare(actual, gauge: Gauge, dtype, dims=(), name="y", product=0.0) -> Verdict:
+    """Grade one output array against what was expected; `product` bounds |Π a| over any span."""
+    unfit = misfit(actual, gauge.value.shape, dtype, name)
+    if unfit:
+        return wrong(unfit)
+    notes = () if actual.dtype == dtype else (f"`{name}` is {actual.dtype}, wider than {dtype}",)
+    limit = float(np.finfo(dtype).max)
+    if max(gauge.peak, product) > limit / HEADROOM and np.isfinite(gauge.value).all():
+        return Verdict("-", notes=(*notes, "not judged: intermediates may overflow"))
+    classes = _compare_classes(actual, gauge.value, dims, name)
+    return classes or _compare_values(actual, gauge, dtype, dims, name, notes)
+
+
+def kind_of(x) -> np.ndarray:
+    """0 finite, 1 infinite, 2 NaN; complex is infinite if either part is, else NaN if either is."""
+    parts = (x.real, x.imag) if np.iscomplexobj(x) else (x,)
+    infinite = np.any([np.isinf(p) for p in parts], axis=0)
+    undefined = np.any([np.isnan(p) for p in parts], axis=0)
+    return np.where(infinite, 1, np.where(undefined, 2, 0))
+
+
+CLASSES = ("finite", "infinite", "NaN")
+
+
+def _compare_classes(actual, wanted, dims, name) -> Verdict | None:
+    """A wrong verdict where NaN and infinity stand in other places than wanted."""
+    got, want = kind_of(actual), kind_of(wanted)
+    bad = got != want
+    if not bad.any():
+        return None
+    i = tuple(int(j) for j in np.argwhere(bad)[0])
+    place = f"{name}{list(i)}" if i else name
+    return wrong(
+        f"worst {place}: got {actual[i]:.6g} ({CLASSES[got[i]]}), want {CLASSES[want[i]]}; "
+        f"{describe(bad, dims)}"
+    )
+
+
+def _compare_values(actual, gauge, dtype, dims, name, notes) -> Verdict:
+    """Grade of the finite entries; the classes agree."""
+    u, u_out = unit_roundoff(dtype), unit_roundoff(actual.dtype)
+    judged = np.isfinite(gauge.value) & np.isfinite(gauge.k0)
+    if not judged.any():
+        return Verdict("-" if gauge.value.size else "A", notes=notes)
+    with np.errstate(all="ignore"):
+        error = np.abs(actual - gauge.value).astype(float)
+        size = np.abs(gauge.value).astype(float)
+        scale = u * gauge.k0 + u_out * size / C
+        ratio = np.where(judged & (error > 0), error / scale, 0.0)
+        bounds = {
+            "A": C * u * gauge.k0 + u_out * size,
+            "B": C * u * gauge.k1 + u_out * size,
+            "C": C * HALF_PRECISION * gauge.k1 + u_out * size,
+        }
+    within = {grade: error <= bound for grade, bound in bounds.items()}  # False for NaN
+    grade = next((g for g in "ABC" if (within[g] | ~judged).all()), "F")
+    worst = float(ratio.max())
+    bits = min(-np.log2(u), -np.log2(u * worst)) if worst > 0 else -np.log2(u)
+    if grade in "AB":
+        return Verdict(grade, worst, bits, notes=notes)
+    i = np.unravel_index(np.argmax(ratio), ratio.shape)
+    place = f"{name}[{', '.join(map(str, i))}]" if i else name
+    beyond = judged & ~(within["B"] | within["A"])
+    message = (
+        f"worst {place}: got {actual[i]:.6g}, want {gauge.value[i]:.6g} ± {bounds['A'][i]:.1e}; "
+        f"{describe(beyond, dims)}"
+    )
+    return Verdict(grade, worst, max(0.0, bits), message, notes)
+
+
+def worst_of(verdicts) -> Verdict:
+    """The verdict that decides: the lowest grade, then the largest ratio."""
+    verdicts = list(verdicts)
+    decisive = max(verdicts, key=lambda v: ("-ABCF".index(v.grade), v.ratio))
+    notes = tuple(dict.fromkeys(note for v in verdicts for note in v.notes))
+    return replace(decisive, notes=notes)
+
+
+def span_product(op: Operator, arrays) -> float:
+    """Largest |Π a| over a span of time, for arguments that are multiplied along it."""
+    largest = 0.0
+    for domain, array in zip(op.inputs.values(), arrays, strict=True):
+        if domain.span and array.size:
+            bits = np.log2(np.maximum(np.abs(array.astype(complex)), 1e-300))
+            total = np.cumsum(bits, axis=-2)
+            lowest = np.minimum(np.minimum.accumulate(total, axis=-2), 0)
+            largest = max(largest, float(np.exp2(min(np.nanmax(total - lowest), 1023.0))))
+    return largest
+
+
+def judge(op: Operator, candidate: Callable, *arrays: np.ndarray, **statics) -> Verdict:
+    """Call `candidate` on `arrays` and grade what it returns: the one judge of everybody."""
+    gauged = expect(op, arrays, **statics)
+    y = candidate(*arrays, **statics)
+    return grade_outputs(op, arrays, y if len(op.outputs) > 1 else (y,), gauged)
+
+
+def grade_outputs(op: Operator, arrays, outputs, gauged) -> Verdict:
+    """Grade a tuple of outputs."""
+    if not isinstance(outputs, tuple) or len(outputs) != len(gauged):
+        return wrong(f"returned {len(outputs)} outputs, want {len(gauged)}")
+    dtype, product = judged_type(arrays), span_product(op, arrays)
+    return worst_of(
+        compare(y, gauge, dtype, dims, name, product)
+        for y, gauge, dims, name in zip(outputs, gauged, op.output_dims, op.outputs, strict=True)
+    )

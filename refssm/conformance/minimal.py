@@ -1,0 +1,83 @@
+"""After Hypothesis' shrinking: each array as simple as the failure allows, and said in few words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from refssm.conformance.cases import Case
+
+REDRAWS = 3
+
+
+def simplified(case: Case, arrays, fails: Callable[[list[np.ndarray]], bool]):
+    """`arrays` with each tried as zeros, ones, one constant, one entry; and which may be anything.
+
+    An array that redraws with other seeds do not rescue is irrelevant to the failure.
+    """
+    arrays, anything = list(arrays), set()
+    for i, name in enumerate(case.op.inputs):
+        if _any_draw_fails(case, arrays, i, fails):
+            anything.add(name)
+        for simpler in _simpler(arrays[i]):
+            attempt = [*arrays[:i], simpler, *arrays[i + 1 :]]
+            if not np.array_equal(simpler, arrays[i]) and fails(attempt):
+                arrays = attempt
+                break
+    return arrays, anything
+
+
+def _any_draw_fails(case, arrays, i, fails):
+    for step in range(1, REDRAWS + 1):
+        other = replace(case, seed=(case.seed + step * 7919) % 2**32).arrays[i]
+        if other.shape != arrays[i].shape or np.array_equal(other, arrays[i]):
+            return False
+        if not fails([*arrays[:i], other, *arrays[i + 1 :]]):
+            return False
+    return True
+
+
+def _simpler(a):
+    """Simpler arrays of the same shape and type, the simplest first."""
+    yield np.zeros_like(a)
+    yield np.ones_like(a)
+    if a.size == 0:
+        return
+    for digits in (1, 2):
+        constant = _few_digits(a.flat[0], digits)
+        yield np.full_like(a, constant)
+    largest = int(np.argmax(np.abs(a)))
+    for place, number in ((0, 1), (0, a.flat[0]), (largest, a.flat[largest])):
+        single = np.zeros_like(a)
+        single.flat[place] = number
+        yield single
+
+
+def _few_digits(x, digits):
+    """x with few decimal digits in each part."""
+    if np.iscomplexobj(x):
+        return complex(_few_digits(x.real, digits), _few_digits(x.imag, digits))
+    return float(f"{float(x):.{digits - 1}e}")
+
+
+def show(name: str, a: np.ndarray, anything: bool) -> str:
+    """One argument in a few words."""
+    if anything:
+        return f"any {name}"
+    if a.size and (a == a.flat[0]).all():
+        return f"{name}={_number(a.flat[0])}" + (" throughout" if a.size > 1 else "")
+    places = np.flatnonzero(a)
+    if places.size == 1 and a.size > 4:
+        i = tuple(int(j) for j in np.unravel_index(places[0], a.shape))
+        return f"{name}=0 but {name}[{', '.join(map(str, i))}]={_number(a[i])}"
+    if a.size <= 4:
+        return f"{name}=[{', '.join(map(_number, a.ravel()))}]"
+    return f"{name}: {a.size} numbers from {_number(a.flat[0])}"
+
+
+def _number(x) -> str:
+    if np.iscomplexobj(x):
+        return _number(x.real) if x.imag == 0 else f"{x.real:.6g}{x.imag:+.6g}j"
+    return f"{x:.6g}"

@@ -1,0 +1,200 @@
+"""Finding implementations in somebody's file or module: runs in the child, next to their code."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from refssm._operator import Operator
+from refssm.catalog import OPERATORS
+
+
+class UsageError(Exception):
+    """The target cannot be judged as given: one sentence, exit code 4."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """One implementation: the operator, its functions, and what its author declared."""
+
+    op: Operator
+    forward: Callable
+    vjp: Callable | None
+    only: Callable | None = None
+
+
+def find(target: str, name: str | None = None) -> list[Found]:
+    """Implementations in `target`: file.py, file.py::function, module or module:function.
+
+    Without a function, every function of a catalog name that the file itself defines counts;
+    `name` says which operator a single function is.
+    """
+    path, _, function = _split(target)
+    module = _load_file(Path(path)) if _is_file(path) else _load_module(path)
+    if function or name:
+        found = [_named(module, path, function or name or "", name or function)]
+    else:
+        found = _catalogued(module, path)
+    for implementation in found:
+        _check_arity(path, implementation)
+    return found
+
+
+def operator_named(name: str) -> Operator:
+    """The operator called `name`, or a usage error with the nearest names."""
+    for op in OPERATORS:
+        if op.name == name:
+            return op
+    near = difflib.get_close_matches(name, [op.name for op in OPERATORS], n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise UsageError(f"`{name}` is no operator of the catalog; {hint}`refssm list` names them all")
+
+
+def _split(target):
+    if "::" in target:
+        return target.partition("::")
+    if _is_file(target) or ":" not in target:
+        return target, "", ""
+    return target.partition(":")
+
+
+def _is_file(path):
+    return path.endswith(".py") or "/" in path or Path(path).is_file()
+
+
+def _load_file(path: Path):
+    """Import a file: by its dotted name inside a package, else with its folder on the path."""
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file")
+    path = path.resolve()
+    root, parts = path.parent, [path.stem]
+    while (root / "__init__.py").is_file():
+        parts.insert(0, root.name)
+        root = root.parent
+    sys.path.insert(0, str(root))
+    if len(parts) > 1:
+        return _load_module(".".join(parts), str(path))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    if path.stem not in sys.modules:  # a file may be called like a module that is already there
+        sys.modules[path.stem] = module
+    return _imported(lambda: spec.loader.exec_module(module) or module, str(path))
+
+
+def _load_module(name: str, where: str = ""):
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        known = importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        known = False
+    if not known and not where:
+        raise UsageError(f"{name}: no such file, and no module of that name")
+    return _imported(lambda: importlib.import_module(name), where or name)
+
+
+def _imported(load: Callable, where: str):
+    """Run an import; whatever it raises becomes one sentence with the author's own line."""
+    try:
+        return load()
+    except SyntaxError as error:
+        raise UsageError(f"{where}: {type(error).__name__}: {error}") from None
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{where}: importing it raised {sentence(error)}") from None
+
+
+def sentence(error: BaseException) -> str:
+    """An exception in one line, with the innermost place outside refssm."""
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _ours(f.filename)]
+    return f"{text} ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else text
+
+
+def _ours(filename):
+    return str(Path(__file__).parent) in filename or filename.startswith("<frozen")
+
+
+def _named(module, path, function, name) -> Found:
+    forward = getattr(module, function, None)
+    if forward is None:
+        functions = [n for n, f in vars(module).items() if inspect.isfunction(f)]
+        near = difflib.get_close_matches(function, functions, n=3, cutoff=0.4)
+        hint = f"; it has {', '.join(near)}" if near else ""
+        raise UsageError(f"{path} has no function `{function}`{hint}")
+    if not callable(forward):
+        raise UsageError(f"{path}: `{function}` is a {type(forward).__name__}, not a function")
+    op = operator_named(_operator_name(forward) or name)
+    vjp = getattr(module, f"{function}_vjp", None) or getattr(module, f"{op.name}_vjp", None)
+    return _found(op, forward, vjp)
+
+
+def _catalogued(module, path) -> list[Found]:
+    """Functions of catalog names that the module defines itself; imported ones are not its own."""
+    own = {n: f for n, f in vars(module).items() if callable(f) and _defined_in(module, f)}
+    by_name = {_operator_name(f) or n: f for n, f in own.items()}
+    found = [
+        _found(op, by_name[op.name], own.get(f"{op.name}_vjp"))
+        for op in OPERATORS
+        if op.name in by_name
+    ]
+    if not found:
+        functions = sorted(n for n in own if not n.startswith("_"))[:8]
+        has = f"it defines {', '.join(functions)}" if functions else "it defines no function"
+        raise UsageError(
+            f"{path}: no function bears a catalog name ({has}); "
+            "say which is which with FILE::FUNCTION --as OPERATOR, see `refssm list`"
+        )
+    return found
+
+
+def _found(op, forward, vjp) -> Found:
+    return Found(op, forward, vjp, getattr(forward, "__refssm__", {}).get("only"))
+
+
+def _operator_name(function):
+    """The operator a decorated function declares, if it does."""
+    return getattr(function, "__refssm__", {}).get("name")
+
+
+def _defined_in(module, function):
+    """Whether the module made it; a callable object without a module of its own counts."""
+    return "__refssm__" in vars_of(function) or (
+        getattr(function, "__module__", None) in (module.__name__, None)
+        or not (inspect.isroutine(function) or inspect.isclass(function))
+        and "__module__" not in vars_of(function)
+    )
+
+
+def vars_of(thing) -> dict:
+    """The instance dictionary, empty where there is none."""
+    return getattr(thing, "__dict__", {})
+
+
+def _check_arity(path, implementation: Found):
+    op = implementation.op
+    pairs = [(implementation.forward, [], "")]
+    if implementation.vjp is not None:
+        pairs.append((implementation.vjp, [f"d{y}" for y in op.outputs], "_vjp"))
+    for function, cotangents, suffix in pairs:
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):  # built in another language: the first call will tell
+            continue
+        arguments = [*cotangents, *op.inputs]
+        try:
+            signature.bind(*arguments, **dict.fromkeys(op.static))
+        except TypeError as error:
+            called = ", ".join([*arguments, *(f"{name}=…" for name in op.static)])
+            own = getattr(function, "__name__", op.name)
+            raise UsageError(
+                f"{path}: {own}{signature} cannot be called as {op.name}{suffix}({called}): {error}"
+            ) from None

@@ -1,0 +1,118 @@
+"""Run one check over many cases with Hypothesis: a fixed count, one seed, shrinking, no database."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis.configuration import set_hypothesis_home_dir, storage_directory
+
+from refssm.conformance.cases import Case
+from refssm.conformance.judge import Verdict, worst_of
+
+SHRINK_SECONDS = 3.0
+
+
+class Declined(Exception):
+    """The implementation does not support this case."""
+
+
+@dataclass
+class Swept:
+    """What a sweep saw: the worst passing verdict, or the smallest failure."""
+
+    examples: int = 0
+    declined: int = 0
+    verdict: Verdict = field(default_factory=lambda: Verdict("-"))
+    case: Case | None = None  # the smallest failing one
+
+
+class _Failed(Exception):
+    def __init__(self, case: Case, verdict: Verdict):
+        super().__init__(verdict.message)
+        self.case, self.verdict = case, verdict
+
+
+def sweep(
+    strategy,
+    judge_case: Callable[[Case], Verdict],
+    *,
+    count: int,
+    seed_: int,
+    shrink: bool = True,
+    tick: Callable[[], None] = lambda: None,
+) -> Swept:
+    """Judge `count` cases and shrink the first failure, to cases that fail in the same way.
+
+    Verdicts are remembered by case, so an implementation that answers differently every time
+    still gets one story; once `SHRINK_SECONDS` are over, no new case is tried.
+    """
+    swept, seen, started = Swept(), {}, []
+
+    def verdict_on(case: Case) -> Verdict:
+        key = str(case)
+        if key not in seen:
+            if started and time.perf_counter() - started[0] > SHRINK_SECONDS:
+                return Verdict("-")
+            seen[key] = judge_case(case)
+        return seen[key]
+
+    @seed(seed_)
+    @settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+        verbosity=Verbosity.quiet,
+    )
+    @given(strategy)
+    def run(case: Case) -> None:
+        searching = not started
+        try:
+            verdict = verdict_on(case)
+        except Declined:
+            swept.declined += searching
+            verdict = Verdict("-")
+        if searching:
+            swept.examples += 1
+            tick()
+        if verdict.ok:
+            swept.verdict = worst_of([swept.verdict, verdict]) if searching else swept.verdict
+        elif searching or verdict.verdict == seen["first"].verdict:
+            if searching:
+                seen["first"] = verdict
+                started.append(time.perf_counter() - SHRINK_SECONDS * _lost(verdict))
+            raise _Failed(case, verdict)
+
+    with _no_hypothesis_folder():
+        try:
+            run()
+        except _Failed as failed:
+            notes = (*swept.verdict.notes, *failed.verdict.notes)
+            swept.verdict = replace(failed.verdict, notes=tuple(dict.fromkeys(notes)))
+            swept.case = failed.case
+    return swept
+
+
+def _lost(verdict: Verdict) -> bool:
+    """Whether the process was lost: then every further try would cost another one."""
+    return verdict.error and not verdict.message.startswith("raised")
+
+
+@contextmanager
+def _no_hypothesis_folder() -> Iterator[None]:
+    """Hypothesis writes its caches to a folder that is gone afterwards, not where the user stands."""
+    before = storage_directory(intent_to_write=False).home_directory
+    with tempfile.TemporaryDirectory(prefix="refssm-hypothesis-") as folder:
+        set_hypothesis_home_dir(folder)
+        try:
+            yield
+        finally:
+            set_hypothesis_home_dir(before)

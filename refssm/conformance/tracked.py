@@ -1,0 +1,167 @@
+"""Arrays that know their own rounding error: a value, and two first-order bounds in units of u.
+
+The plainly written reference is run on these arrays. Each operation charges c roundings of its
+result and carries the errors of its operands by |derivative|; complex errors are moduli (discs
+do not wrap, rectangles do). K0 starts from exact inputs: what a straightforward program attains.
+K1 starts from inputs off by one rounding each: what a backward stable one attains. No rounding is
+charged less than `floor`, the judged type's smallest normal, so underflow is part of the gauge.
+
+The two gauges are the last axis of `errors`, so both are carried by one NumPy call and broadcast
+as the values do. The rules for NumPy's functions stand in `tracked_rules`; a function without one raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+UFUNCS: dict[Any, Callable[..., Any]] = {}
+FUNCTIONS: dict[Any, Callable[..., Any]] = {}
+
+
+@dataclass
+class Trace:
+    """What one run of a reference needs to know and what it meets."""
+
+    unit: float = 0.0  # u of the judged type: decides where an operand has no digits left
+    floor: float = 0.0
+    peak: float = 0.0  # largest finite modulus of any intermediate
+
+
+_trace = Trace()
+
+
+class Tracked(NDArrayOperatorsMixin):
+    """`value`, and `errors` (…, 2) = (k0, k1) with |computed − exact| ≤ u·k to first order."""
+
+    __array_priority__ = 100
+    __slots__ = ("errors", "value")
+
+    def __init__(self, value, errors=None):
+        self.value = np.asarray(value)
+        self.errors = np.zeros((*self.value.shape, 2)) if errors is None else errors
+
+    shape = property(lambda self: self.value.shape)
+    ndim = property(lambda self: self.value.ndim)
+    size = property(lambda self: self.value.size)
+    dtype = property(lambda self: self.value.dtype)
+    real = property(lambda self: Tracked(self.value.real, self.errors))
+    imag = property(lambda self: Tracked(self.value.imag, self.errors))
+    T = property(lambda self: moved(np.transpose, self))
+
+    def __len__(self):
+        return len(self.value)
+
+    def __getitem__(self, index):
+        return Tracked(self.value[index], self.errors[_with_gauges(index)])
+
+    def __setitem__(self, index, other):
+        other = lifted(other)
+        self.value[index] = other.value
+        self.errors[_with_gauges(index)] = other.errors
+
+    def __array__(self, *args, **kwargs):
+        raise TypeError("a tracked array met a function that has no error rule")
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        if method != "__call__" or kwargs or ufunc not in UFUNCS:
+            raise TypeError(f"no error rule for numpy.{ufunc.__name__} ({method})")
+        return UFUNCS[ufunc](*map(lifted, inputs))
+
+    def __array_function__(self, func, types, args, kwargs):
+        if func not in FUNCTIONS:
+            raise TypeError(f"no error rule for numpy.{func.__name__}")
+        return FUNCTIONS[func](*args, **kwargs)
+
+    def conj(self):
+        """Complex conjugate: moves nothing but a sign."""
+        return Tracked(self.value.conj(), self.errors)
+
+    conjugate = conj
+
+    def copy(self):
+        """A copy that may be written to."""
+        return Tracked(self.value.copy(), self.errors.copy())
+
+    def reshape(self, *shape):
+        """The same entries in another shape."""
+        return moved(lambda a: a.reshape(*shape), self)
+
+    def swapaxes(self, first, second):
+        """The same entries with two axes exchanged."""
+        return moved(lambda a: a.swapaxes(first, second), self)
+
+    def astype(self, dtype, copy=True):
+        """A cast between types of the value; the gauge knows its own precision."""
+        del copy
+        return Tracked(self.value.astype(dtype), self.errors)
+
+    def sum(self, axis=None, keepdims=False):
+        """Balanced sum, as numpy.sum."""
+        return FUNCTIONS[np.sum](self, axis=axis, keepdims=keepdims)
+
+
+def _with_gauges(index):
+    """An index of the values as an index of the errors, which have one axis more."""
+    if not isinstance(index, tuple):
+        return (index, slice(None)) if index is Ellipsis else index
+    return (*index, slice(None)) if any(i is Ellipsis for i in index) else index
+
+
+def lifted(x) -> Tracked:
+    """`x` as an exact tracked array."""
+    return x if isinstance(x, Tracked) else Tracked(x)
+
+
+def moved(function, x: Tracked) -> Tracked:
+    """A function that moves entries and rounds nothing."""
+    errors = [function(x.errors[..., k]) for k in (0, 1)]
+    return Tracked(function(x.value), np.stack(errors, axis=-1))
+
+
+def modulus(x):
+    """|x|, never below the floor: what one rounding of x is measured by."""
+    size = np.abs(x)
+    met(size)
+    return np.maximum(size, _trace.floor)
+
+
+def met(size) -> None:
+    """Remember the largest finite modulus of the run."""
+    largest = size.max(initial=0.0)
+    if largest > _trace.peak or largest != largest:
+        finite = largest if np.isfinite(largest) else size[np.isfinite(size)].max(initial=0.0)
+        _trace.peak = max(_trace.peak, float(finite))
+
+
+def scaled(x: Tracked, derivative):
+    """The errors of an operand carried by |derivative|."""
+    return derivative[..., None] * x.errors
+
+
+def rounded(value, charge, errors) -> Tracked:
+    """`value`, rounded `charge` times, on top of the `errors` carried from its operands."""
+    return Tracked(value, (charge * modulus(value))[..., None] + errors)
+
+
+def without_digits(x: Tracked, result: Tracked) -> Tracked:
+    """K = ∞ where u·error ≥ |x|/2: the operand may be zero, so 1/x, log and sqrt have no bound."""
+    lost = (x.errors > 0) & (_trace.unit * x.errors >= (np.abs(x.value) / 2)[..., None])
+    return Tracked(result.value, np.where(lost, np.inf, result.errors))
+
+
+@contextmanager
+def tracing(unit: float, floor: float) -> Iterator[Trace]:
+    """One run of a reference: its unit and floor go in, its peak comes out."""
+    global _trace
+    outer, _trace = _trace, Trace(unit=unit, floor=floor)
+    try:
+        with np.errstate(all="ignore"):
+            yield _trace
+    finally:
+        _trace = outer

@@ -1,0 +1,169 @@
+"""The parent's side of the child process: requests with a time limit, crashes and hangs told.
+
+One persistent child holds the implementation, so that a segmentation fault, an abort or an
+endless loop in it costs the judge nothing but a restart.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+
+from refssm.conformance.calling import Outcome
+from refssm.conformance.child import Server
+from refssm.conformance.plugin import UsageError
+
+FIRST_CALL = 5  # times the limit: frameworks import and compile in the first
+
+
+class Gone(Exception):
+    """The child died or hung; one sentence says how."""
+
+    def __init__(self, status: str, message: str):
+        super().__init__(message)
+        self.status = status
+
+
+class Worker:
+    """An implementation in a child process that is restarted once."""
+
+    def __init__(self, target: str, name: str | None = None, timeout: float = 60.0):
+        self.target, self.name, self.timeout = target, name, timeout
+        self.restarts = 0
+        self._log = tempfile.NamedTemporaryFile(prefix="refssm-", suffix=".log")  # noqa: SIM115
+        self._start()
+        self.found = self._load()
+
+    def call(self, name: str, arrays, statics, **how) -> Outcome:
+        """Call the implementation; a crash or a hang is an outcome like others."""
+        if self._process is None:
+            self._restart()
+        try:
+            return self._ask("call", name, arrays, statics, **how)
+        except Gone as gone:
+            return Outcome(gone.status, message=str(gone))
+
+    def narrow(self, name: str, arrays):
+        """The implementation's own projection of a case."""
+        if self._process is None:
+            self._restart()
+        return self._ask("narrow", name, arrays)
+
+    def close(self) -> None:
+        """End the child."""
+        self._stop()
+        self._log.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def printed(self) -> str:
+        """What the implementation printed so far."""
+        return Path(self._log.name).read_text(errors="replace")
+
+    def _start(self):
+        down_read, down_write = os.pipe()
+        up_read, up_write = os.pipe()
+        command = [sys.executable, "-P", "-m", "refssm.conformance.child"]
+        self._process = subprocess.Popen(
+            [*command, str(down_read), str(up_write), self._log.name],
+            pass_fds=(down_read, up_write),
+            stdin=subprocess.DEVNULL,
+        )
+        os.close(down_read)
+        os.close(up_write)
+        self._requests = Connection(down_write, readable=False)
+        self._answers = Connection(up_read, writable=False)
+        self._fresh = True
+
+    def _load(self):
+        try:
+            return self._ask("load", self.target, self.name)
+        except Gone as gone:
+            raise UsageError(f"{self.target}: importing it {gone}") from None
+
+    def _restart(self):
+        if self.restarts:
+            raise Gone("crashed", "not run: the child process was lost twice")
+        self.restarts += 1
+        self._start()
+        self._load()
+
+    def _ask(self, method, *args, **kwargs):
+        limit = self.timeout * (FIRST_CALL if self._fresh else 1)
+        try:
+            self._requests.send((method, args, kwargs))
+            if not self._answers.poll(limit):
+                self._stop()
+                raise Gone("hung", f"did not return within {limit:g} s")
+            status, answer = self._answers.recv()
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            raise Gone("crashed", self._death()) from None
+        if method == "call":
+            self._fresh = False
+        if status == "usage":
+            raise UsageError(answer)
+        if status == "failed":
+            return Outcome("raised", message=f"raised {answer}")
+        return answer
+
+    def _death(self) -> str:
+        process = self._process
+        assert process is not None
+        code = process.wait()
+        self._stop()
+        if code < 0:
+            return f"killed the process by {signal.Signals(-code).name}"
+        return f"ended the process with exit code {code}"
+
+    def _stop(self):
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        self._requests.close()
+        self._answers.close()
+        self._process = None
+
+
+class InProcess:
+    """The same without a child, for debuggers; inputs are saved before each call."""
+
+    def __init__(self, target: str, name: str | None = None, folder: Path | None = None):
+        self._server, self._folder = Server(), folder
+        self.found = self._server.load(target, name)
+
+    def call(self, name: str, arrays, statics, **how) -> Outcome:
+        """Call the implementation here."""
+        if self._folder is not None:
+            self._folder.mkdir(exist_ok=True)
+            numbered = {f"arg{i}": a for i, a in enumerate(arrays)}
+            np.savez(self._folder / f"{name}-last.npz", **numbered)  # pyright: ignore[reportArgumentType]
+        return self._server.call(name, [a.copy() for a in arrays], statics, **how)
+
+    def narrow(self, name: str, arrays):
+        """The implementation's own projection of a case."""
+        return self._server.narrow(name, [a.copy() for a in arrays])
+
+    def printed(self) -> str:
+        """Nothing is captured: the implementation prints where we do."""
+        return ""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()

@@ -1,0 +1,148 @@
+"""Where inputs live: named maps from the unit square, one for cases, tests and docs.
+
+A map takes two arrays of numbers in [0, 1] and returns complex numbers; the first map of a domain
+is the simplest and sends (0, 0) to a simple value, so failures shrink. Real arrays come from the
+same maps: the second coordinate is snapped to 0 or ½, where a phase is 0 or π, and the real part
+is taken. The draws themselves are arranged along the axes by a texture (`TEXTURES`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+Map = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+# How the draws are arranged. each: every entry its own. constant: one number along the first
+# core axis (time). channel: one modulus along it, a phase each. impulse, late: all but one place
+# of that axis zero, anywhere or near the end. gaps: some entries exactly zero. subnormal: every
+# entry times the judged type's smallest normal.
+TEXTURES = ("each", "constant", "channel", "impulse", "late", "gaps", "subnormal")
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """A set of numbers, drawn by named maps of the unit square."""
+
+    summary: str
+    maps: Mapping[str, Map]
+    textures: tuple[str, ...] = ("each",)
+    kind: str = "either"  # "real", "complex", or "either": that of the case
+    fit: Callable[[np.ndarray], np.ndarray] | None = None  # makes a whole array admissible
+    meets: str = ""  # the argument whose values are this one's poles
+    span: bool = False  # entries are multiplied along the first core axis
+
+    def draw(self, name: str, a: np.ndarray, b: np.ndarray, real: bool) -> np.ndarray:
+        """Numbers of this domain from points of the unit square."""
+        if not real:
+            return self.maps[name](a, b).astype(complex)
+        return self.maps[name](a, np.where(b < 0.5, 0.0, 0.5)).real.astype(float)
+
+
+def _turn(modulus, turns):
+    """modulus · e^(2πi turns), exactly real at 0 and ½."""
+    turns = turns % 1.0
+    sign = np.where(turns == 0.5, -1.0, 1.0)
+    exact = np.exp(2j * np.pi * np.where(turns == 0.5, 0.0, turns))
+    return modulus * sign * exact
+
+
+def _logarithmic(low, high, a):
+    """From `low` to `high`, uniform in the logarithm."""
+    return low * (high / low) ** a
+
+
+def _compass(a, b):
+    """0, ±1 or ±i, exactly; 0, ±1 where b is 0 or ½."""
+    quarter = np.array([1, 1j, -1, -1j])[np.minimum((4 * b).astype(int), 3)]
+    return np.where(a < 0.8, quarter, 0)
+
+
+def _products_bounded(a):
+    """|Π a| over any span of time at most 2^60, so that float32 neither overflows nor saturates."""
+    with np.errstate(divide="ignore"):
+        bits = np.maximum(np.log2(np.abs(a)), -1e4)
+    total = np.cumsum(bits, axis=-2)
+    lowest = np.minimum(np.minimum.accumulate(total, axis=-2), 0)
+    growth = np.max(total - lowest, axis=-2, keepdims=True, initial=0)
+    return a * 2 ** (bits * (np.minimum(1, 60 / np.maximum(growth, 1)) - 1)) * (a != 0)
+
+
+decays = Domain(
+    summary="discrete decays: e^(−rate), rates 1e-5 to 1e2, any phase, 0, |a| = 1 and beyond",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "slow": lambda a, b: np.exp(-_logarithmic(1e-4, 0.1, a)) + 0j,
+        "turning": lambda a, b: _turn(np.exp(-_logarithmic(1e-4, 0.3, a)), b),
+        "moderate": lambda a, b: _turn(np.exp(-_logarithmic(0.05, 0.3, a)), b),
+        "wide": lambda a, b: _turn(np.exp(-_logarithmic(1e-5, 1e2, a)), b),
+        "unit": lambda a, b: _turn(np.ones_like(a), b),
+        "near 0": lambda a, b: _turn(np.exp(-_logarithmic(1e-5, 0.1, a)), 1e-3 * b),
+        "near pi": lambda a, b: _turn(np.exp(-_logarithmic(1e-5, 0.1, a)), 0.5 + 1e-3 * b),
+        "growing": lambda a, b: _turn(np.exp(_logarithmic(1e-3, 2, a)), b),
+        "compass": _compass,
+    },
+    textures=("each", "constant", "channel", "gaps", "subnormal"),
+    fit=_products_bounded,
+    span=True,
+)
+
+signals = Domain(
+    summary="any signal: magnitudes 1e-6 to 1e3 per channel, constant, exact integers, impulses",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "normal": lambda a, b: _turn(np.sqrt(-2 * np.log1p(-0.999 * a)), b),
+        "positive": lambda a, b: 0.5 + a + 0j,
+        "integer": lambda a, b: np.round(16 * a - 8) + 1j * np.round(16 * b - 8),
+        "magnitudes": lambda a, b: _turn(_logarithmic(1e-6, 1e3, a), b),
+    },
+    textures=TEXTURES,
+)
+
+states = Domain(
+    summary="initial states: moduli up to 1e2, exact integers",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "normal": lambda a, b: _turn(np.sqrt(-2 * np.log1p(-0.999 * a)), b),
+        "integer": lambda a, b: np.round(16 * a - 8) + 1j * np.round(16 * b - 8),
+        "large": lambda a, b: _turn(100 * a, b),
+    },
+    textures=("each", "gaps", "subnormal"),
+)
+
+residues = Domain(
+    summary="residues C_n B_n: moduli 1e-6 to 1e3, any phase",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "normal": lambda a, b: _turn(np.sqrt(-2 * np.log1p(-0.999 * a)), b),
+        "magnitudes": lambda a, b: _turn(_logarithmic(1e-6, 1e3, a), b),
+    },
+    textures=("each", "constant", "gaps", "impulse", "late", "subnormal"),
+)
+
+poles = Domain(
+    summary="poles in the left half-plane: Re −1e2 to −1e-6, |Im| up to 1e3, some close together",
+    maps={
+        "near": lambda a, b: -0.5 - a + 10j * b,
+        "wide": lambda a, b: -_logarithmic(1e-6, 1e2, a) + 1j * (2e3 * b - 1e3),
+        "real": lambda a, b: -_logarithmic(1e-3, 1e2, a) + 0j,
+        "ladder": lambda a, b: -0.5 + 1j * np.pi * np.round(32 * b),
+        "grazing": lambda a, b: -_logarithmic(1e-6, 1e-2, a) + 0.7j * np.round(10 * b),
+    },
+    textures=("each", "constant"),
+    kind="complex",
+)
+
+nodes = Domain(
+    summary="nodes on and right of the imaginary axis, down to 1e-6 from a pole",
+    maps={
+        "near": lambda a, b: 0.5 + a + 10j * b,
+        "axis": lambda a, b: 1j * _logarithmic(1e-2, 1e3, a),
+        "wide": lambda a, b: _logarithmic(1e-6, 1e2, a) + 1j * (2e3 * b - 1e3),
+        "circle": lambda a, b: 1 + 1e-3 * a + _turn(np.ones_like(a), b),
+        "grazing": lambda a, b: 1e-5 * a + 1j * (0.7 * np.round(10 * b) + 1e-4 * a),
+    },
+    textures=("each",),
+    kind="complex",
+    meets="w",
+)

@@ -1,0 +1,92 @@
+"""Arbitrary-precision ground truth: nested lists of mpmath numbers in and out, definitions only.
+
+Oracle modules import nothing from refssm, so an oracle cannot share a bug with what it judges.
+`evaluate` and `derivative` are the two doors: core-shape oracles are lifted over batch axes and
+rounded once, here.
+"""
+
+import numpy as np
+from mpmath import mp
+
+VALUE_DIGITS = 50
+DERIVATIVE_DIGITS = 100  # step 1e-30: truncation 1e-60, cancellation 1e-70, both relative
+STEP = "1e-30"
+
+
+def evaluate(op, *arrays, **statics):
+    """Outputs of `op` at `arrays`, correctly rounded to double precision: a tuple of arrays."""
+    with mp.workdps(VALUE_DIGITS):
+        return _over_batch(op, lambda *core: _outputs(op, core, statics), arrays, statics)
+
+
+def derivative(op, arrays, tangents, **statics):
+    """`J t`, the derivative of the outputs of `op` at `arrays` along `tangents`, rounded once.
+
+    Central difference of the oracle itself; the step is 1e-30 of each argument's largest entry.
+    """
+    count = len(arrays)
+
+    def core(*slices):
+        x, t = slices[:count], slices[count:]
+        h = mp.mpf(STEP) * min((s for s in map(_scale, x) if s), default=mp.mpf(1))
+        ahead = _outputs(op, [_shifted(a, h, b) for a, b in zip(x, t, strict=True)], statics)
+        behind = _outputs(op, [_shifted(a, -h, b) for a, b in zip(x, t, strict=True)], statics)
+        return [_difference(p, q, 2 * h) for p, q in zip(ahead, behind, strict=True)]
+
+    with mp.workdps(DERIVATIVE_DIGITS):
+        return _over_batch(op, core, (*arrays, *tangents), statics)
+
+
+def _outputs(op, core, statics):
+    """The outputs at one core slice, always a list with one entry per output."""
+    y = op.implementation("oracle")(*core, **statics)
+    return list(y) if len(op.outputs) > 1 else [y]
+
+
+def _over_batch(op, function, arrays, statics):
+    """Apply a core-shape function at every index of the broadcast batch; the one rounding."""
+    ranks = [len(dims) for dims in op.input_dims] * (len(arrays) // max(1, len(op.inputs)))
+    leading = [a.shape[: a.ndim - r] for a, r in zip(arrays, ranks, strict=True)]
+    batch = np.broadcast_shapes(*leading)
+    exact = [
+        np.broadcast_to(a, batch + a.shape[a.ndim - r :])
+        for a, r in zip(arrays, ranks, strict=True)
+    ]
+    kind = complex if any(map(np.iscomplexobj, arrays)) else float
+    slices = [function(*(_exact(a[i].tolist()) for a in exact)) for i in np.ndindex(*batch)]
+    shapes = op.output_shapes(*arrays[: len(op.inputs)], **statics)
+    return tuple(
+        np.array([_rounded(core[j], kind) for core in slices], dtype=kind).reshape(shape)
+        for j, shape in enumerate(shapes)
+    )
+
+
+def _exact(x):
+    """Nested lists of floats as nested lists of mpmath numbers."""
+    return [_exact(y) for y in x] if isinstance(x, list) else mp.mpmathify(x)
+
+
+def _rounded(x, kind):
+    """Nested lists of mpmath numbers as nested lists of the nearest doubles."""
+    return [_rounded(y, kind) for y in x] if isinstance(x, list) else kind(x)
+
+
+def _scale(x):
+    """Largest modulus in a nested list."""
+    if isinstance(x, list):
+        return max(map(_scale, x), default=mp.mpf(0))
+    return abs(x)
+
+
+def _shifted(x, h, t):
+    """x + h t, entry by entry."""
+    if isinstance(x, list):
+        return [_shifted(y, h, s) for y, s in zip(x, t, strict=True)]
+    return x + h * t
+
+
+def _difference(p, q, h):
+    """(p − q) / h, entry by entry."""
+    if isinstance(p, list):
+        return [_difference(y, z, h) for y, z in zip(p, q, strict=True)]
+    return (p - q) / h
