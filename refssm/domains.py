@@ -76,6 +76,7 @@ decays = Domain(
         "turning": lambda a, b: _turn(np.exp(-_logarithmic(1e-4, 0.3, a)), b),
         "moderate": lambda a, b: _turn(np.exp(-_logarithmic(0.05, 0.3, a)), b),
         "wide": lambda a, b: _turn(np.exp(-_logarithmic(1e-5, 1e2, a)), b),
+        "steep": lambda a, b: _turn(np.exp(-_logarithmic(5, 1e2, a)), b),
         "unit": lambda a, b: _turn(np.ones_like(a), b),
         "near 0": lambda a, b: _turn(np.exp(-_logarithmic(1e-5, 0.1, a)), 1e-3 * b),
         "near pi": lambda a, b: _turn(np.exp(-_logarithmic(1e-5, 0.1, a)), 0.5 + 1e-3 * b),
@@ -117,7 +118,7 @@ residues = Domain(
         "normal": lambda a, b: _turn(np.sqrt(-2 * np.log1p(-0.999 * a)), b),
         "magnitudes": lambda a, b: _turn(_logarithmic(1e-6, 1e3, a), b),
     },
-    textures=("each", "constant", "gaps", "impulse", "late", "subnormal"),
+    textures=("each", "constant", "gaps", "subnormal"),
 )
 
 poles = Domain(
@@ -134,15 +135,14 @@ poles = Domain(
 )
 
 nodes = Domain(
-    summary="nodes on and right of the imaginary axis, down to 1e-6 from a pole",
+    summary="nodes on and right of the imaginary axis, and beside poles, down to 1e-6 from one",
     maps={
         "near": lambda a, b: 0.5 + a + 10j * b,
         "axis": lambda a, b: 1j * _logarithmic(1e-2, 1e3, a),
         "wide": lambda a, b: _logarithmic(1e-6, 1e2, a) + 1j * (2e3 * b - 1e3),
         "circle": lambda a, b: 1 + 1e-3 * a + _turn(np.ones_like(a), b),
-        "grazing": lambda a, b: 1e-5 * a + 1j * (0.7 * np.round(10 * b) + 1e-4 * a),
     },
-    textures=("each",),
+    textures=("each", "beside"),
     kind="complex",
     meets="w",
 )

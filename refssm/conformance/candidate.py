@@ -132,21 +132,25 @@ class Candidate:
         """Whether single slices are right where a batch fails, or is read as the first core axis."""
         wanted = expect(self.op, arrays, **statics)
         batched = self._attempt(arrays, statics)
-        if batched is None or grade_outputs(self.op, arrays, batched, wanted).ok:
-            if batched is not None:
+        if batched is not None and [y.shape for y in batched] == [g.value.shape for g in wanted]:
+            if grade_outputs(self.op, arrays, batched, wanted).ok:
                 return False
-        elif [y.shape for y in batched] == [g.value.shape for g in wanted]:
-            turned = [_axes_exchanged(a) for a in arrays]
-            if any(t is None for t in turned):
-                return False
-            other = expect(self.op, turned, **statics)
-            gauges = tuple(_exchanged_gauge(g) for g in other)
-            if not grade_outputs(self.op, arrays, batched, gauges).ok:
+            if not self._reads_batch_as_time(arrays, statics, batched):
                 return False
         self.sliced = True
         sliced = self._attempt(arrays, statics)
         self.sliced = False
         return sliced is not None and grade_outputs(self.op, arrays, sliced, wanted).ok
+
+    def _reads_batch_as_time(self, arrays, statics, batched) -> bool:
+        """Whether the leading axis was taken for the first core axis: a loop over `a[k]`."""
+        op = self.op
+        time = op.output_dims[0][:1]
+        if any(dims[:1] != time for dims in op.input_dims) or any(a.ndim < 2 for a in arrays):
+            return False
+        turned = [np.swapaxes(a, 0, 1) for a in arrays]
+        gauges = [_axes_exchanged(g) for g in expect(op, turned, **statics)]
+        return grade_outputs(op, arrays, batched, gauges).ok
 
     def _attempt(self, arrays, statics):
         outcome = self.outcome(arrays, statics)
@@ -154,12 +158,7 @@ class Candidate:
         return outcome.outputs if usable else None
 
 
-def _axes_exchanged(a):
-    """The batch axis and the first core axis exchanged, or None where there are not both."""
-    return np.swapaxes(a, 0, 1) if a.ndim > 1 else None
-
-
-def _exchanged_gauge(gauge):
-    """The same exchange on what was expected."""
+def _axes_exchanged(gauge):
+    """What was expected, with the batch axis and the first core axis exchanged."""
     fields = {f: np.swapaxes(getattr(gauge, f), 0, 1) for f in ("value", "k0", "k1")}
     return replace(gauge, **fields)

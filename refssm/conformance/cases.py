@@ -21,7 +21,7 @@ SIZES = (1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 
 LARGE = (255, 256, 257, 300)  # drawn twice as often: they reach a fourth chunk of 64
 THOROUGH = (*SIZES, 511, 513, 1000, 1024, 1025, 2048, 4097, 8192)
 BATCH = (1, 2, 3)
-ENTRIES = 4096  # product of all sizes of a case
+ENTRIES = 16384  # product of all sizes of a case
 ORACLE_ENTRIES = 1024  # the same where the oracle judges
 EXACT_MAPS = frozenset({"one", "integer", "compass"})
 TAME = frozenset({"one", "slow", "turning", "unit", "normal", "positive", "near", "ladder", "circle"})
@@ -59,11 +59,14 @@ class Case:
     @cached_property
     def arrays(self) -> list[np.ndarray]:
         """The arguments, in order, in the case's precision."""
-        return [
-            fill(domain, self.knobs[name], self._shape(i), len(self.op.input_dims[i]), rng, self.dtype)
-            for i, (name, domain) in enumerate(self.op.inputs.items())
-            for rng in [self.generator(i)]
-        ]
+        arrays: dict[str, np.ndarray] = {}
+        for i, (name, domain) in enumerate(self.op.inputs.items()):
+            knob, rng = self.knobs[name], self.generator(i)
+            rank = len(self.op.input_dims[i])
+            arrays[name] = fill(domain, knob, self._shape(i), rank, rng, self.dtype)
+            if knob.texture == "beside":
+                arrays[name] = beside(arrays[domain.meets], arrays[name], rng)
+        return list(arrays.values())
 
     @property
     def statics(self) -> dict[str, int]:
@@ -84,15 +87,19 @@ class Case:
         return all(k.map in EXACT_MAPS and k.texture != "subnormal" for k in self.knobs.values())
 
 
+def core_dims(op: Operator) -> list[str]:
+    """The core dimensions by name, those of the outputs first: the length is drawn first."""
+    return list(dict.fromkeys(d for ds in (*op.output_dims, *op.input_dims) for d in ds))
+
+
 def ordinary_case(op: Operator, dtype, sizes=(5, 3, 4, 2), seed=1, real=()) -> Case:
     """A case without extremes, two of every batch axis, core dimensions in the order given."""
     knobs = {}
     for name, domain in op.inputs.items():
         plain = next(m for m in domain.maps if m != "one")
         knobs[name] = Knob(plain, "each", np.dtype(dtype).kind == "f" or name in real)
-    dims = dict.fromkeys(d for ds in (*op.input_dims, *op.output_dims) for d in ds)
     axes = dict.fromkeys(a for group in op.batch_axes for a in group)
-    core = dict(zip(dims, sizes, strict=False))
+    core = dict(zip(core_dims(op), sizes, strict=False))
     return Case(op, np.dtype(dtype), core, dict.fromkeys(axes, 2), knobs, seed)
 
 
@@ -116,6 +123,18 @@ def fill(domain: Domain, knob: Knob, shape, rank: int, rng, dtype) -> np.ndarray
     return values.astype(real_type(dtype) if knob.real else dtype)
 
 
+def beside(poles, nodes, rng) -> np.ndarray:
+    """Nodes next to poles, at distances 1e-6 to 0.1, none of them met exactly."""
+    near = poles.reshape(-1, poles.shape[-1])[0]
+    if near.size == 0:
+        return nodes
+    chosen = near[np.arange(nodes.size) % near.size].reshape(nodes.shape)
+    distance = 1e-6 * 1e5 ** rng.random(nodes.shape)
+    z = (chosen + distance * np.exp(2j * np.pi * rng.random(nodes.shape))).astype(nodes.dtype)
+    met = (z[..., None] == poles.ravel()).any(-1)
+    return np.where(met, nodes, z)
+
+
 def _one_place(length, late, rng, rank):
     """1 at one place of the first core axis, 0 elsewhere; `late` is one of the last two."""
     place = length - 1 - rng.integers(min(2, max(length, 1))) if late else rng.integers(max(length, 1))
@@ -132,11 +151,10 @@ def cases(draw, op: Operator, dtype, *, entries=ENTRIES, tame=False, mixed=True,
     """Cases of `op` in `dtype`; `tame` ones neither underflow nor overflow on any route."""
     dtype = np.dtype(dtype)
     core, left = {}, entries
-    dims = dict.fromkeys(d for ds in (*op.input_dims, *op.output_dims) for d in ds)
-    for i, dim in enumerate(dims):
+    for i, dim in enumerate(core_dims(op)):
         fitting = [s for s in sizes if s <= left and (not tame or s <= 129)]
-        usual = [s for s in fitting if i == 0 or s <= 5] + [s for s in fitting if s in LARGE or i > 0]
-        core[dim] = draw(st.sampled_from(usual))
+        often = [s for s in fitting if s in LARGE] if i == 0 else [s for s in fitting if s <= 5]
+        core[dim] = draw(st.sampled_from(fitting + often))
         left //= core[dim]
     batch = {}
     for axis in dict.fromkeys(a for axes in op.batch_axes for a in axes):

@@ -61,7 +61,7 @@ class Check:
     def cases(self, *, mixed: bool = True):
         """The strategy that draws its cases."""
         if self.strategy is None:
-            return st.just(ordinary_case(self.op, self.dtype, sizes=(33, 5, 4, 2)))
+            return st.just(ordinary_case(self.op, self.dtype, sizes=(33, 40, 4, 2)))
         return cases(self.op, self.dtype, mixed=mixed, **self.strategy)
 
 

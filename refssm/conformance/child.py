@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterable
 from multiprocessing.connection import Connection
 
 from refssm.conformance.calling import Outcome, call
@@ -22,8 +23,12 @@ class Server:
         self.found: dict[str, Found] = {}
 
     def load(self, target: str, name: str | None):
-        """Find the implementations: (operator, has a VJP, narrows its cases) of each."""
-        self.found = {f.op.name: f for f in find(target, name)}
+        """Find the implementations in a target."""
+        return self.take(find(target, name))
+
+    def take(self, found: Iterable[Found]):
+        """Hold implementations: (operator, has a VJP, narrows its cases) of each."""
+        self.found = {f.op.name: f for f in found}
         return [(n, f.vjp is not None, f.only is not None) for n, f in self.found.items()]
 
     def call(self, name: str, arrays, statics, *, vjp=False, sliced=False, view="") -> Outcome:

@@ -8,6 +8,7 @@ within the sum of their tolerances.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from refssm.conformance.judge import (
     expect,
     grade_outputs,
     judged_type,
+    kind_of,
     worst_of,
     wrong,
 )
@@ -261,43 +263,59 @@ def _member(a, rank, batch_rank, axis, i):
 def nan(candidate: Candidate, case: Case) -> Verdict:
     """NaN, infinity and poles come out where the formula puts them, and nowhere else."""
     op = candidate.op
-    poisoned = candidate.narrowed(_poison(op, case))
-    y = candidate.results(poisoned, case.statics)
-    return grade_outputs(op, poisoned, y, expect(op, poisoned, **case.statics))
+    poisoned, what = _poison(op, case)
+    poisoned = candidate.narrowed(poisoned)
+    outputs = candidate.results(poisoned, case.statics)
+    gauged = expect(op, poisoned, **case.statics)
+    notes = ()
+    if "pole" in what and case.dtype.kind == "c":
+        outputs, notes = _either_infinity(outputs, gauged)
+    verdict = grade_outputs(op, poisoned, outputs, gauged)
+    message = verdict.message and f"with {what}: {verdict.message}"
+    return replace(verdict, message=message, notes=(*verdict.notes, *notes))
 
 
-def _poison(op: Operator, case: Case) -> list[np.ndarray]:
-    """One special value in one argument: NaN, a pole met exactly, infinity, or overflow."""
+def _either_infinity(outputs, gauged):
+    """Complex x/0 is infinity in C's Annex G, NaN as x d*/|d|²: both are taken, finite is not."""
+    fixed, notes = [], ()
+    for y, gauge in zip(outputs, gauged, strict=True):
+        loose = (kind_of(gauge.value) == 1) & (kind_of(y) == 2)
+        fixed.append(np.where(loose, np.inf, y).astype(y.dtype))
+        if loose.any():
+            notes = ("a pole met exactly gives NaN, not infinity",)
+    return tuple(fixed), notes
+
+
+def _poison(op: Operator, case: Case) -> tuple[list[np.ndarray], str]:
+    """One special value in one argument, and what it is: NaN, a pole, infinity, or overflow."""
     rng = case.generator(500)
     arrays = [a.copy() for a in case.arrays]
     names, domains = list(op.inputs), list(op.inputs.values())
-    linear = {n for group in op.linear_in for n in group}
+    linear = [j for j, n in enumerate(names) if any(n in group for group in op.linear_in)]
     real = case.dtype.kind == "f"
-    kinds = ["nan", "nan"]
+    kinds = ["NaN", "NaN"]
     kinds += ["pole"] * 2 * any(d.meets for d in domains)
     # Complex infinities decay to NaN in an order that depends on the schedule: real types only.
-    kinds += ["infinity"] * real + ["overflow"] * (real and any(d.span for d in domains))
-    kind = kinds[int(rng.integers(len(kinds)))]
-    i = int(rng.integers(len(arrays)))
+    kinds += ["infinity"] * (real and bool(linear))
+    kinds += ["overflow"] * (real and any(d.span for d in domains))
+    kind = str(rng.choice(kinds))
+    if kind == "overflow":
+        grown = [_growing(d, a) for d, a in zip(domains, arrays, strict=True)]
+        return grown, "a growing system of one sign"
+    i = int(rng.choice(linear)) if kind == "infinity" else int(rng.integers(len(arrays)))
     if kind == "pole":
         i = next(j for j, d in enumerate(domains) if d.meets)
+    place = tuple(int(rng.integers(n)) for n in arrays[i].shape)
+    entry = f"{names[i]}[{', '.join(map(str, place))}]"
+    if kind == "pole":
         poles = arrays[names.index(domains[i].meets)]
-        arrays[i].flat[int(rng.integers(arrays[i].size))] = poles.flat[int(rng.integers(poles.size))]
-    elif kind == "overflow":
-        return [_growing(d, a) for d, a in zip(domains, arrays, strict=True)]
-    elif kind == "infinity":
-        candidates = [j for j, n in enumerate(names) if n in linear]
-        i = candidates[int(rng.integers(len(candidates)))]
-        arrays[i].flat[int(rng.integers(arrays[i].size))] = np.inf
-    else:
-        place = [int(rng.integers(n)) for n in arrays[i].shape]
-        if domains[i].span:
-            if arrays[i].shape[-2] == 1:
-                return arrays
-            # a_0 multiplies the state before the first input: both readings of 0·NaN are in use
-            place[-2] = int(rng.integers(1, arrays[i].shape[-2]))
-        arrays[i][tuple(place)] = np.nan
-    return arrays
+        arrays[i][place] = poles.flat[int(rng.integers(poles.size))]
+        return arrays, f"{entry} at a pole"
+    if kind == "NaN" and domains[i].span and place[-2] == 0:
+        # a_0 multiplies the state before the first input: both readings of 0·NaN are in use
+        return arrays, "no special value"
+    arrays[i][place] = np.inf if kind == "infinity" else np.nan
+    return arrays, f"{entry} = {kind}"
 
 
 def _growing(domain, a):

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from refssm.conformance.calling import Outcome
 from refssm.conformance.child import Server
-from refssm.conformance.plugin import UsageError
+from refssm.conformance.plugin import Found, UsageError
 
 FIRST_CALL = 5  # times the limit: frameworks import and compile in the first
 
@@ -139,9 +140,9 @@ class Worker:
 class InProcess:
     """The same without a child, for debuggers; inputs are saved before each call."""
 
-    def __init__(self, target: str, name: str | None = None, folder: Path | None = None):
+    def __init__(self, found: Iterable[Found], folder: Path | None = None):
         self._server, self._folder = Server(), folder
-        self.found = self._server.load(target, name)
+        self.found = self._server.take(found)
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
         """Call the implementation here."""

@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.scan: time outermost, the state across SIMD lanes."""
+"""Numba mirrors of refssm.scan: time outermost, the state across SIMD lanes, one pass each way."""
 
 import numpy as np
 from numba import guvectorize
@@ -16,10 +16,9 @@ KINDS = ("f4", "f8", "c8", "c16")
     nopython=True,
     cache=True,
 )
-def _linear_scan(a, b, x):
-    for n in range(b.shape[1]):
-        if b.shape[0] > 0:
-            x[0, n] = b[0, n]
+def _scan(a, b, x):
+    for n in range(b.shape[1] if b.shape[0] else 0):
+        x[0, n] = b[0, n]
     for k in range(1, b.shape[0]):
         for n in range(b.shape[1]):
             x[k, n] = a[k, n] * x[k - 1, n] + b[k, n]
@@ -31,41 +30,58 @@ def _linear_scan(a, b, x):
     nopython=True,
     cache=True,
 )
-def _linear_scan_from(a, b, x0, x):
-    for n in range(b.shape[1]):
-        if b.shape[0] > 0:
-            x[0, n] = a[0, n] * x0[n] + b[0, n]
+def _scan_from(a, b, x0, x):
+    for n in range(b.shape[1] if b.shape[0] else 0):
+        x[0, n] = a[0, n] * x0[n] + b[0, n]
     for k in range(1, b.shape[0]):
         for n in range(b.shape[1]):
             x[k, n] = a[k, n] * x[k - 1, n] + b[k, n]
 
 
 @guvectorize(
-    [f"({t}[:,:], {t}[:,:], {t}[:,:])" for t in KINDS],
-    "(l,n),(l,n)->(l,n)",
+    [f"({t}[:,:], {t}[:,:], {t}[:,:], {t}[:,:], {t}[:,:])" for t in KINDS],
+    "(l,n),(l,n),(l,n)->(l,n),(l,n)",
     nopython=True,
     cache=True,
 )
-def _adjoint_scan(dx, a, g):
+def _scan_back(dx, a, x, da, g):
+    """g_k = dx_k + a_{k+1}* g_{k+1} and da_k = x_{k-1}* g_k; da_0 is the caller's."""
     last = dx.shape[0] - 1
-    for n in range(dx.shape[1]):
-        if last >= 0:
-            g[last, n] = dx[last, n]
-    for k in range(last - 1, -1, -1):
+    for n in range(dx.shape[1] if dx.shape[0] else 0):
+        g[last, n] = dx[last, n]
+        da[0, n] = 0
+    for k in range(last, 0, -1):
         for n in range(dx.shape[1]):
-            g[k, n] = np.conj(a[k + 1, n]) * g[k + 1, n] + dx[k, n]
+            da[k, n] = np.conj(x[k - 1, n]) * g[k, n]
+            g[k - 1, n] = np.conj(a[k, n]) * g[k, n] + dx[k - 1, n]
 
 
-@LINEAR_SCAN.checked_mirror
 def linear_scan(a, b):
     """Mirror of refssm.linear_scan."""
-    return _linear_scan(a, b)
+    return _scan(a, b)
 
 
-@LINEAR_SCAN.checked_mirror_vjp
 def linear_scan_vjp(dx, a, b):
     """Mirror of refssm.linear_scan_vjp."""
-    x, g = _linear_scan(a, b), _adjoint_scan(dx, a)
-    da = np.zeros_like(g)
-    np.multiply(x[..., :-1, :].conj(), g[..., 1:, :], out=da[..., 1:, :])
+    da, g = _scan_back(dx, a, _scan(a, b))
     return unbroadcast(da, a), unbroadcast(g, b)
+
+
+def linear_scan_from(a, b, x0):
+    """Mirror of refssm.linear_scan_from."""
+    return _scan_from(a, b, x0)
+
+
+def linear_scan_from_vjp(dx, a, b, x0):
+    """Mirror of refssm.linear_scan_from_vjp."""
+    da, g = _scan_back(dx, a, _scan_from(a, b, x0))
+    first = g[..., :1, :]
+    da[..., :1, :] = np.conj(x0)[..., None, :] * first
+    dx0 = (np.conj(a[..., :1, :]) * first).sum(-2)
+    return unbroadcast(da, a), unbroadcast(g, b), unbroadcast(dx0, x0)
+
+
+linear_scan = LINEAR_SCAN.checked(linear_scan, COMPILED_TYPES)
+linear_scan_vjp = LINEAR_SCAN.checked_vjp(linear_scan_vjp, COMPILED_TYPES)
+linear_scan_from = LINEAR_SCAN_FROM.checked(linear_scan_from, COMPILED_TYPES)
+linear_scan_from_vjp = LINEAR_SCAN_FROM.checked_vjp(linear_scan_from_vjp, COMPILED_TYPES)

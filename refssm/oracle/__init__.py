@@ -2,7 +2,7 @@
 
 Oracle modules import nothing from refssm, so an oracle cannot share a bug with what it judges.
 `evaluate` and `derivative` are the two doors: core-shape oracles are lifted over batch axes and
-rounded once, here.
+rounded once, here, to NumPy's widest type, so that the rounding is below what is judged by it.
 """
 
 import numpy as np
@@ -14,13 +14,13 @@ STEP = "1e-30"
 
 
 def evaluate(op, *arrays, **statics):
-    """Outputs of `op` at `arrays`, correctly rounded to double precision: a tuple of arrays."""
+    """Outputs of `op` at `arrays`, rounded to long double: a tuple of arrays."""
     with mp.workdps(VALUE_DIGITS):
         return _over_batch(op, lambda *core: _outputs(op, core, statics), arrays, statics)
 
 
 def derivative(op, arrays, tangents, **statics):
-    """`J t`, the derivative of the outputs of `op` at `arrays` along `tangents`, rounded once.
+    """`J t`, the derivative of the outputs of `op` at `arrays` along `tangents`, as `evaluate`.
 
     Central difference of the oracle itself; the step is 1e-30 of each argument's largest entry.
     """
@@ -52,12 +52,11 @@ def _over_batch(op, function, arrays, statics):
         np.broadcast_to(a, batch + a.shape[a.ndim - r :])
         for a, r in zip(arrays, ranks, strict=True)
     ]
-    kind = complex if any(map(np.iscomplexobj, arrays)) else float
+    rounded = _rounded_complex if any(map(np.iscomplexobj, arrays)) else _rounded
     slices = [function(*(_exact(a[i].tolist()) for a in exact)) for i in np.ndindex(*batch)]
     shapes = op.output_shapes(*arrays[: len(op.inputs)], **statics)
     return tuple(
-        np.array([_rounded(core[j], kind) for core in slices], dtype=kind).reshape(shape)
-        for j, shape in enumerate(shapes)
+        rounded([core[j] for core in slices]).reshape(shape) for j, shape in enumerate(shapes)
     )
 
 
@@ -66,9 +65,20 @@ def _exact(x):
     return [_exact(y) for y in x] if isinstance(x, list) else mp.mpmathify(x)
 
 
-def _rounded(x, kind):
-    """Nested lists of mpmath numbers as nested lists of the nearest doubles."""
-    return [_rounded(y, kind) for y in x] if isinstance(x, list) else kind(x)
+def _rounded(x):
+    """Nested lists of mpmath numbers as an array: the nearest double plus the nearest to the rest."""
+    head = np.array(_each(float, x), dtype=np.longdouble)
+    return head + np.array(_each(lambda y: float(y - float(y)), x), dtype=np.longdouble)
+
+
+def _rounded_complex(x):
+    """The same for both parts."""
+    return _rounded(_each(mp.re, x)) + 1j * _rounded(_each(mp.im, x))
+
+
+def _each(function, x):
+    """Apply a function in nested lists."""
+    return [_each(function, y) for y in x] if isinstance(x, list) else function(x)
 
 
 def _scale(x):

@@ -1,0 +1,34 @@
+"""Arithmetic in fewer bits, for the deviations that compute in it."""
+
+import numpy as np
+
+
+def to_bits(x, bits):
+    """Round the significand to `bits` bits, ties to even; range unchanged."""
+    if np.iscomplexobj(x):
+        return (to_bits(x.real, bits) + 1j * to_bits(x.imag, bits)).astype(x.dtype)
+    significand, exponent = np.frexp(x)
+    return np.ldexp(np.round(significand * 2.0**bits) / 2.0**bits, exponent).astype(x.dtype)
+
+
+def float16(x):
+    """Half precision, range included."""
+    if np.iscomplexobj(x):
+        return (float16(x.real) + 1j * float16(x.imag)).astype(x.dtype)
+    with np.errstate(all="ignore"):
+        return x.astype(np.float16).astype(x.dtype)
+
+
+def bfloat16(x):
+    """8 bits, the range of float32."""
+    return to_bits(x, 8)
+
+
+def tf32(x):
+    """11 bits, the range of float32: what a tensor core multiplies."""
+    return to_bits(x, 11)
+
+
+def single(x):
+    """float32 or complex64, whatever came."""
+    return x.astype(np.complex64 if np.iscomplexobj(x) else np.float32)
