@@ -227,5 +227,5 @@ class Operator:
 
 
 def _cores(side: str) -> Dims:
-    """"(l,n),(n)" -> (("l", "n"), ("n",))."""
+    """ "(l,n),(n)" -> (("l", "n"), ("n",))."""
     return tuple(tuple(filter(None, core.split(","))) for core in re.findall(r"\(([^)]*)\)", side))

@@ -7,8 +7,6 @@
 and v_n = C_n B_n.
 """
 
-import numpy as np
-
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
 from refssm.domains import nodes, poles, residues
@@ -33,7 +31,7 @@ def cauchy_kernel(v, w, z):
 
 
 def cauchy_kernel_vjp(dk, v, w, z):
-    """With R_ln = 1/(z_l − w_n):  ∂k_l/∂v_n = R_ln,  ∂k_l/∂w_n = v_n R_ln²,  ∂k_l/∂z_l = −Σ_n v_n R_ln².
+    """R_ln = 1/(z_l − w_n);  ∂k_l/∂v_n = R_ln,  ∂k_l/∂w_n = v_n R_ln²,  ∂k_l/∂z_l = −Σ_n v_n R_ln².
 
     Returns `(dv, dw, dz)`, shaped like `v`, `w` and `z`.
     """

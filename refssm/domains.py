@@ -36,7 +36,7 @@ class Domain:
         """Numbers of this domain from points of the unit square."""
         if not real:
             return self.maps[name](a, b).astype(complex)
-        return self.maps[name](a, np.where(b < 0.5, 0.0, 0.5)).real.astype(float)
+        return np.real(self.maps[name](a, np.where(b < 0.5, 0.0, 0.5))).astype(float)
 
 
 def _turn(modulus, turns):

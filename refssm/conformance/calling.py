@@ -95,7 +95,9 @@ def _name(thing):
 
 def _slice_by_slice(function, arrays, statics, ranks, count, vjp):
     """Call on every core slice of the broadcast batch and stack the results."""
-    batch = np.broadcast_shapes(*(a.shape[: a.ndim - r] for a, r in zip(arrays, ranks, strict=True)))
+    batch = np.broadcast_shapes(
+        *(a.shape[: a.ndim - r] for a, r in zip(arrays, ranks, strict=True))
+    )
     cores = [
         np.broadcast_to(a, batch + a.shape[a.ndim - r :])
         for a, r in zip(arrays, ranks, strict=True)

@@ -129,7 +129,7 @@ class Candidate:
         return refused
 
     def _takes_core_arrays_only(self, arrays, statics) -> bool:
-        """Whether single slices are right where a batch fails, or is read as the first core axis."""
+        """Whether slices are right where a batch fails or is read as the first core axis."""
         wanted = expect(self.op, arrays, **statics)
         batched = self._attempt(arrays, statics)
         if batched is not None and [y.shape for y in batched] == [g.value.shape for g in wanted]:

@@ -9,6 +9,7 @@ import numpy as np
 from refssm import oracle
 from refssm._operator import Operator
 from refssm.conformance.cases import Case, Knob, core_dims
+from refssm.conformance.gauge import Gauge, gauges
 from refssm.conformance.judge import (
     C,
     expect,
@@ -18,7 +19,6 @@ from refssm.conformance.judge import (
     unit_roundoff,
 )
 from refssm.scan import LINEAR_SCAN
-from refssm.conformance.gauge import Gauge, gauges
 
 CERTIFIED_SIZES = ({"l": 1, "n": 1}, {"l": 4, "n": 2}, {"l": 7, "n": 3})
 
@@ -97,9 +97,10 @@ def _small_cases(op: Operator):
         kinds = ["c16"] if any(d.kind == "complex" for d in op.inputs.values()) else ["f8", "c16"]
         for kind in kinds:
             knobs = {
-                name: Knob(list(d.maps)[step % len(d.maps)], "each", kind == "f8" or d.kind == "real")
+                name: Knob(
+                    list(d.maps)[step % len(d.maps)], "each", kind == "f8" or d.kind == "real"
+                )
                 for name, d in op.inputs.items()
             }
             core = {dim: sizes.get(dim, 2) for dim in core_dims(op)}
             yield Case(op, np.dtype(kind), core, dict.fromkeys(axes, 2), knobs, step)
-

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from refssm._operator import Operator
 from refssm.conformance import cases as drawn
+from refssm.conformance import special
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case, cases, ordinary_case
 from refssm.conformance.conduct import CONDUCT, behave
@@ -84,7 +85,8 @@ def checks_of(op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool
         entries = drawn.ORACLE_ENTRIES if _double(types[0]) else drawn.ENTRIES
         strategy = {"tame": tame, "entries": entries}
         law = _named(hold, name)
-        checks.append(Check(name, op, types[0], profile.law, law, strategy=strategy))
+        at = special.at if name == "nan" else None
+        checks.append(Check(name, op, types[0], profile.law, law, at, strategy))
     for name in CONDUCT:
         checks.append(Check(name, op, types[0], 1, _named(behave, name), strategy=None))
     return [c for c in checks if c.count]

@@ -71,7 +71,9 @@ def alias(candidate: Candidate, case: Case) -> Verdict:
 def _outcome(candidate, case):
     outcome = candidate.outcome(candidate.arrays(case), case.statics)
     if outcome.status != "ok":
-        raise Broken(Verdict("F", np.inf, 0.0, outcome.message, error=outcome.status != "malformed"))
+        raise Broken(
+            Verdict("F", np.inf, 0.0, outcome.message, error=outcome.status != "malformed")
+        )
     return outcome
 
 

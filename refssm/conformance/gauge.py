@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import refssm.conformance.tracked_rules  # the rules register themselves
 from refssm.conformance.tracked import Tracked, lifted, met, tracing
 
 

@@ -117,17 +117,33 @@ def misfit(actual, shape, dtype, name) -> str:
     return ""
 
 
-def compare(actual, gauge: Gauge, dtype, dims=(), name="y", product=0.0) -> Verdict:
-    """Grade one output array against what was expected; `product` bounds |Π a| over any span."""
+def compare(actual, gauge: Gauge, dtype, dims=(), name="y", product=0.0, overflow=False) -> Verdict:
+    """Grade one output array against what was expected; `product` bounds |Π a| over any span.
+
+    Where intermediates may overflow nothing is judged, or, with `overflow`, that what is beyond
+    the largest number is infinite.
+    """
     unfit = misfit(actual, gauge.value.shape, dtype, name)
     if unfit:
         return wrong(unfit)
     notes = () if actual.dtype == dtype else (f"`{name}` is {actual.dtype}, wider than {dtype}",)
     limit = float(np.finfo(dtype).max)
-    if max(gauge.peak, product) > limit / HEADROOM and np.isfinite(gauge.value).all():
-        return Verdict("-", notes=(*notes, "not judged: intermediates may overflow"))
+    if max(gauge.peak, product) > limit / HEADROOM:
+        if not overflow:
+            return Verdict("-", notes=(*notes, "not judged: intermediates may overflow"))
+        gauge = _overflowing(gauge, limit)
+        actual = np.where(np.isnan(gauge.k0), gauge.value, actual).astype(actual.dtype)
     classes = _compare_classes(actual, gauge.value, dims, name)
     return classes or _compare_values(actual, gauge, dtype, dims, name, notes)
+
+
+def _overflowing(gauge: Gauge, limit: float) -> Gauge:
+    """Beyond the largest number infinite; within 2^10 of it undecided (K = NaN)."""
+    with np.errstate(all="ignore"):
+        size = np.abs(gauge.value)
+        value = np.where(size > limit, np.copysign(np.inf, np.real(gauge.value)), gauge.value)
+        near = (size > limit / HEADROOM) & (size <= limit)
+        return Gauge(value, np.where(near, np.nan, gauge.k0), gauge.k1, gauge.peak)
 
 
 def kind_of(x) -> np.ndarray:
@@ -214,12 +230,12 @@ def judge(op: Operator, candidate: Callable, *arrays: np.ndarray, **statics) -> 
     return grade_outputs(op, arrays, y if len(op.outputs) > 1 else (y,), gauged)
 
 
-def grade_outputs(op: Operator, arrays, outputs, gauged) -> Verdict:
+def grade_outputs(op: Operator, arrays, outputs, gauged, overflow=False) -> Verdict:
     """Grade a tuple of outputs."""
     if not isinstance(outputs, tuple) or len(outputs) != len(gauged):
         return wrong(f"returned {len(outputs)} outputs, want {len(gauged)}")
     dtype, product = judged_type(arrays), span_product(op, arrays)
     return worst_of(
-        compare(y, gauge, dtype, dims, name, product)
+        compare(y, gauge, dtype, dims, name, product, overflow)
         for y, gauge, dims, name in zip(outputs, gauged, op.output_dims, op.outputs, strict=True)
     )

@@ -8,26 +8,24 @@ within the sum of their tolerances.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
+from refssm.conformance import special
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
 from refssm.conformance.damage import describe
+from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import (
     Verdict,
     compare,
     expect,
-    grade_outputs,
     judged_type,
-    kind_of,
     worst_of,
     wrong,
 )
-from refssm.conformance.gauge import Gauge
 
 NOTHING = Verdict("-")
 SMALL_STEPS = 2.0**10  # a grid on which sums of two draws are exact in every type
@@ -55,15 +53,15 @@ def in_window(op: Operator, y: np.ndarray, window: slice) -> np.ndarray:
 
 def same(op: Operator, arrays, y, other, *bounds) -> Verdict:
     """Two results of one implementation agree within the sum of their tolerances."""
-    k = sum(b.k1 for b in bounds)
+    k = np.sum([np.broadcast_to(b.k1, np.shape(other)) for b in bounds], axis=0)
     gauge = Gauge(np.asarray(other), k, k, max(b.peak for b in bounds))
     return compare(y, gauge, judged_type(arrays), op.output_dims[0], op.outputs[0])
 
 
 def windowed(op: Operator, gauge: Gauge, window: slice) -> Gauge:
     """A gauge restricted to a window of time."""
-    fields = (in_window(op, f, window) for f in (gauge.value, gauge.k0, gauge.k1))
-    return Gauge(*fields, gauge.peak)
+    value, k0, k1 = (in_window(op, f, window) for f in (gauge.value, gauge.k0, gauge.k1))
+    return Gauge(value, k0, k1, gauge.peak)
 
 
 def _points(case: Case, length: int) -> list[int]:
@@ -159,8 +157,7 @@ def additive(candidate: Candidate, case: Case) -> Verdict:
             for i, (n, a) in enumerate(zip(op.inputs, arrays, strict=True))
         ]
         both = [
-            p + q if n in group else p
-            for n, p, q in zip(op.inputs, first, second, strict=True)
+            p + q if n in group else p for n, p, q in zip(op.inputs, first, second, strict=True)
         ]
         ys = [candidate.results(x, case.statics)[0] for x in (both, first, second)]
         bounds = [expect(op, x)[0] for x in (both, first, second)]
@@ -202,8 +199,7 @@ def zero(candidate: Candidate, case: Case) -> Verdict:
     op, arrays = candidate.op, candidate.arrays(case)
     for group in op.linear_in:
         nothing = [
-            np.zeros_like(a) if n in group else a
-            for n, a in zip(op.inputs, arrays, strict=True)
+            np.zeros_like(a) if n in group else a for n, a in zip(op.inputs, arrays, strict=True)
         ]
         (y,) = candidate.results(nothing, case.statics)
         if not np.array_equal(y, np.zeros_like(y)):
@@ -244,7 +240,10 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
     verdicts = []
     for axis, size in enumerate(shape):
         i = int(case.generator(400 + axis).integers(size))
-        one = [_member(a, len(d), len(shape), axis, i) for a, d in zip(arrays, op.input_dims, strict=True)]
+        one = [
+            _member(a, len(d), len(shape), axis, i)
+            for a, d in zip(arrays, op.input_dims, strict=True)
+        ]
         (alone,), (bound,) = candidate.results(one, case.statics), expect(op, one)
         pick = (*(slice(None),) * axis, slice(i, i + 1))
         inside = Gauge(gauge.value[pick], gauge.k0[pick], gauge.k1[pick], gauge.peak)
@@ -260,72 +259,9 @@ def _member(a, rank, batch_rank, axis, i):
     return np.ascontiguousarray(np.take(a, [i], axis=own))
 
 
-def nan(candidate: Candidate, case: Case) -> Verdict:
-    """NaN, infinity and poles come out where the formula puts them, and nowhere else."""
-    op = candidate.op
-    poisoned, what = _poison(op, case)
-    poisoned = candidate.narrowed(poisoned)
-    outputs = candidate.results(poisoned, case.statics)
-    gauged = expect(op, poisoned, **case.statics)
-    notes = ()
-    if "pole" in what and case.dtype.kind == "c":
-        outputs, notes = _either_infinity(outputs, gauged)
-    verdict = grade_outputs(op, poisoned, outputs, gauged)
-    message = verdict.message and f"with {what}: {verdict.message}"
-    return replace(verdict, message=message, notes=(*verdict.notes, *notes))
-
-
-def _either_infinity(outputs, gauged):
-    """Complex x/0 is infinity in C's Annex G, NaN as x d*/|d|²: both are taken, finite is not."""
-    fixed, notes = [], ()
-    for y, gauge in zip(outputs, gauged, strict=True):
-        loose = (kind_of(gauge.value) == 1) & (kind_of(y) == 2)
-        fixed.append(np.where(loose, np.inf, y).astype(y.dtype))
-        if loose.any():
-            notes = ("a pole met exactly gives NaN, not infinity",)
-    return tuple(fixed), notes
-
-
-def _poison(op: Operator, case: Case) -> tuple[list[np.ndarray], str]:
-    """One special value in one argument, and what it is: NaN, a pole, infinity, or overflow."""
-    rng = case.generator(500)
-    arrays = [a.copy() for a in case.arrays]
-    names, domains = list(op.inputs), list(op.inputs.values())
-    linear = [j for j, n in enumerate(names) if any(n in group for group in op.linear_in)]
-    real = case.dtype.kind == "f"
-    kinds = ["NaN", "NaN"]
-    kinds += ["pole"] * 2 * any(d.meets for d in domains)
-    # Complex infinities decay to NaN in an order that depends on the schedule: real types only.
-    kinds += ["infinity"] * (real and bool(linear))
-    kinds += ["overflow"] * (real and any(d.span for d in domains))
-    kind = str(rng.choice(kinds))
-    if kind == "overflow":
-        grown = [_growing(d, a) for d, a in zip(domains, arrays, strict=True)]
-        return grown, "a growing system of one sign"
-    i = int(rng.choice(linear)) if kind == "infinity" else int(rng.integers(len(arrays)))
-    if kind == "pole":
-        i = next(j for j, d in enumerate(domains) if d.meets)
-    place = tuple(int(rng.integers(n)) for n in arrays[i].shape)
-    entry = f"{names[i]}[{', '.join(map(str, place))}]"
-    if kind == "pole":
-        poles = arrays[names.index(domains[i].meets)]
-        arrays[i][place] = poles.flat[int(rng.integers(poles.size))]
-        return arrays, f"{entry} at a pole"
-    if kind == "NaN" and domains[i].span and place[-2] == 0:
-        # a_0 multiplies the state before the first input: both readings of 0·NaN are in use
-        return arrays, "no special value"
-    arrays[i][place] = np.inf if kind == "infinity" else np.nan
-    return arrays, f"{entry} = {kind}"
-
-
-def _growing(domain, a):
-    """Overflow with one sign throughout, so that no order of operations meets ∞ − ∞."""
-    return np.full_like(a, 2.0 if domain.span else 1.0)
-
-
 LAWS: dict[str, Callable[[Candidate, Case], Verdict]] = {
     "split": split,
-    "nan": nan,
+    "nan": special.nan,
     "prefix": prefix,
     "additive": additive,
     "scaling": scaling,

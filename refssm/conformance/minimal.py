@@ -1,4 +1,4 @@
-"""After Hypothesis' shrinking: each array as simple as the failure allows, and said in few words."""
+"""After Hypothesis' shrinking: each array as simple as the failure allows, in few words."""
 
 from __future__ import annotations
 
@@ -68,10 +68,11 @@ def show(name: str, a: np.ndarray, anything: bool) -> str:
         return f"any {name}"
     if a.size and (a == a.flat[0]).all():
         return f"{name}={_number(a.flat[0])}" + (" throughout" if a.size > 1 else "")
-    places = np.flatnonzero(a)
+    usual = np.sort(np.real(a), axis=None)[a.size // 2] if a.size else 0
+    places = np.flatnonzero(~(a == usual))
     if places.size == 1 and a.size > 4:
         i = tuple(int(j) for j in np.unravel_index(places[0], a.shape))
-        return f"{name}=0 but {name}[{', '.join(map(str, i))}]={_number(a[i])}"
+        return f"{name}={_number(usual)} but {name}[{', '.join(map(str, i))}]={_number(a[i])}"
     if a.size <= 4:
         return f"{name}=[{', '.join(map(_number, a.ravel()))}]"
     return f"{name}: {a.size} numbers from {_number(a.flat[0])}"

@@ -87,7 +87,8 @@ def _load_file(path: Path):
     module = importlib.util.module_from_spec(spec)
     if path.stem not in sys.modules:  # a file may be called like a module that is already there
         sys.modules[path.stem] = module
-    return _imported(lambda: spec.loader.exec_module(module) or module, str(path))
+    execute = spec.loader.exec_module
+    return _imported(lambda: execute(module) or module, str(path))
 
 
 def _load_module(name: str, where: str = ""):
@@ -169,8 +170,10 @@ def _defined_in(module, function):
     """Whether the module made it; a callable object without a module of its own counts."""
     return "__refssm__" in vars_of(function) or (
         getattr(function, "__module__", None) in (module.__name__, None)
-        or not (inspect.isroutine(function) or inspect.isclass(function))
-        and "__module__" not in vars_of(function)
+        or (
+            not (inspect.isroutine(function) or inspect.isclass(function))
+            and "__module__" not in vars_of(function)
+        )
     )
 
 

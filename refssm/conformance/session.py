@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -23,10 +22,11 @@ from refssm.conformance.checks import (
     missing,
     types_of,
 )
-from refssm.conformance.judge import Verdict, expect, grade_outputs, wrong
-from refssm.conformance.minimal import show, simplified
+from refssm.conformance.explain import explain
+from refssm.conformance.judge import Verdict
 from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.sweep import Declined, sweep
+from refssm.conformance.worker import InProcess, Worker
 
 FOLDER = Path(".refssm")
 
@@ -67,7 +67,7 @@ class Result:
 class Session:
     """What is judged and how; `run` yields results as they come."""
 
-    worker: object
+    worker: Worker | InProcess
     target: str
     profile: str = "default"
     seed: int = 0
@@ -81,7 +81,7 @@ class Session:
 
     def run(self) -> Iterator[Result]:
         """Judge every implementation found in the target."""
-        for name, has_vjp, narrows in self.worker.found:  # pyright: ignore[reportAttributeAccessIssue]
+        for name, has_vjp, narrows in self.worker.found:
             op = operator_named(name)
             candidate = Candidate(op, self.worker, has_vjp=has_vjp, narrows=narrows)
             for result in self._operator(op, candidate):
@@ -105,7 +105,7 @@ class Session:
             if dtype not in accepted:
                 message = f"{dtype} is not accepted: {refused[dtype]}"
                 yield Result(op.name, self.target, "value", dtype, "skipped", message=message)
-        found = [n for n, *_ in self.worker.found]  # pyright: ignore[reportAttributeAccessIssue]
+        found = [n for n, *_ in self.worker.found]
         for check in self._selected(checks_of(op, profile, accepted, vjp=candidate.has_vjp)):
             absent = missing(check, found)
             if absent:
@@ -150,14 +150,23 @@ class Session:
         )
         details = {"examples": swept.examples, "declined": swept.declined}
         if swept.case is not None:
-            details |= self._explain(check, candidate, swept.case, swept.verdict, accepted)
+            details |= explain(
+                check,
+                candidate,
+                swept.case,
+                swept.verdict,
+                accepted=accepted,
+                shrink=profile.shrink if self.shrink is None else self.shrink,
+                folder=self.folder,
+            )
         elif swept.declined == swept.examples:
             seconds = time.perf_counter() - started
             message = f"declined all {swept.declined} cases"
             return self._result(check, "skipped", message=message, seconds=seconds, **details)
-        return self._verdict(check, candidate, swept.verdict, started, details)
+        return self.told(check, candidate, swept.verdict, started, details)
 
-    def _verdict(self, check, candidate, verdict, started, details) -> Result:
+    def told(self, check: Check, candidate: Candidate, verdict, started, details) -> Result:
+        """A verdict as a line of the report."""
         notes = verdict.notes
         if candidate.sliced:
             notes = (*notes, "takes core arrays only: called slice by slice")
@@ -174,110 +183,6 @@ class Session:
     def _result(self, check: Check, verdict: str, **details) -> Result:
         return Result(check.op.name, self.target, check.name, check.dtype, verdict, **details)
 
-    def _explain(self, check: Check, candidate, case: Case, verdict: Verdict, accepted) -> dict:
-        """The smallest failing input, saved, and whether double precision fails too."""
-        try:
-            arrays = candidate.arrays(case)
-        except (Broken, Declined):
-            arrays = case.arrays
-        anything: set[str] = set()
-        hint = ""
-        if check.judge_arrays is not None and not verdict.error and self._shrinks():
-
-            def fails(attempt):
-                try:
-                    tried = check.judge_arrays(candidate, attempt, case.statics)
-                except Declined:
-                    return False
-                return tried.verdict == verdict.verdict
-
-            if fails(arrays):
-                arrays, anything = simplified(case, arrays, fails)
-                verdict = check.judge_arrays(candidate, arrays, case.statics)
-            hint = self._shrinks_in_double(check, candidate, arrays, case.statics, accepted)
-        elif not verdict.error:
-            hint = f"case: {case}"
-        sizes = [f"{d}={n}" for d, n in (*case.sizes.items(), *_stacked(case))]
-        mixed = len({np.iscomplexobj(a) for a in arrays}) > 1
-        shown = [
-            show(n, a, n in anything) + (f" ({a.dtype})" if mixed else "")
-            for n, a in zip(case.op.inputs, arrays, strict=True)
-        ]
-        return {
-            "message": verdict.message,
-            "ratio": verdict.ratio,
-            "bits": verdict.bits,
-            "hint": hint,
-            "smallest": " ".join(sizes) + "; " + ", ".join(shown),
-            "counterexample": self._saved(check, case, arrays),
-        }
-
-    def _shrinks(self) -> bool:
-        return PROFILES[self.profile].shrink if self.shrink is None else self.shrink
-
-    def _shrinks_in_double(self, check, candidate, arrays, statics, accepted) -> str:
-        """Rounding goes away in double precision, a wrong formula does not."""
-        double = np.result_type(check.dtype, np.float64).name
-        if double == check.dtype or (double not in accepted and check.dtype != "complex64"):
-            return ""
-        wide = [a.astype(np.result_type(a, np.float64)) for a in arrays]
-        try:
-            y = candidate.results(wide, statics)
-        except (Broken, Declined):
-            return ""
-        verdict = grade_outputs(candidate.op, wide, y, expect(candidate.op, wide, **statics))
-        if verdict.ok:
-            return f"right in {double}: rounding, not the formula"
-        return f"as wrong in {double}: the formula, not rounding"
-
-    def _saved(self, check: Check, case: Case, arrays) -> str:
-        """Save the inputs under .refssm, by a name made of their bytes."""
-        if self.folder is None:
-            return ""
-        digest = hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays))
-        self.folder.mkdir(exist_ok=True)
-        path = self.folder / f"{check.op}-{digest.hexdigest()[:8]}.npz"
-        np.savez(path, **dict(zip(check.op.inputs, arrays, strict=True)))
-        return str(path)
-
-
-def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
-    """Judge the value on the author's own arrays, saved by argument name."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            given = dict(stored)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: not a readable .npz file: {error}") from None
-    for name, has_vjp, narrows in session.worker.found:  # pyright: ignore[reportAttributeAccessIssue]
-        op = operator_named(name)
-        absent = [argument for argument in op.inputs if argument not in given]
-        if absent:
-            raise UsageError(f"{path} has no array {absent[0]!r}; {op} takes {', '.join(op.inputs)}")
-        statics = {k: int(given[k]) for k in op.static}
-        try:
-            arrays = op.arrays([given[argument] for argument in op.inputs], "fdFD")
-            op.sizes(*arrays, **statics)
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"{path}: {error}") from None
-        candidate = Candidate(op, session.worker, has_vjp=has_vjp, narrows=narrows)
-        started = time.perf_counter()
-        dtype = np.result_type(*arrays).name
-        doubt = certify(op)
-        if doubt:
-            verdict = Verdict("F", np.inf, 0.0, f"not judged: {doubt}", error=True)
-        else:
-            verdict = _given(candidate, arrays, statics)
-        check = Check("value", op, dtype, 1, lambda *_: wrong(""))
-        details = {"examples": 1, "hint": f"inputs: {path}"}
-        yield session._verdict(check, candidate, verdict, started, details)
-
-
-def _given(candidate: Candidate, arrays, statics) -> Verdict:
-    try:
-        return candidate.value(candidate.narrowed(arrays), statics)
-    except Declined:
-        return Verdict("-", notes=("the implementation declined these inputs",))
-
 
 def accepts_mixed_kinds(candidate: Candidate, types, refused) -> bool:
     """Whether real arguments may stand beside complex ones; a kernel may take one kind only."""
@@ -291,8 +196,3 @@ def accepts_mixed_kinds(candidate: Candidate, types, refused) -> bool:
     except (Declined, Broken):
         return True
     return candidate.outcome(arrays, {}).status != "raised"
-
-
-def _stacked(case: Case):
-    """Batch axes longer than one."""
-    return [(f"batch {axis}", n) for axis, n in case.batch.items() if n > 1]

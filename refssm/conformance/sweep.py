@@ -1,4 +1,4 @@
-"""Run one check over many cases with Hypothesis: a fixed count, one seed, shrinking, no database."""
+"""Run one check over many cases with Hypothesis: fixed count, one seed, shrinking, no database."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def sweep(
         database=None,
         deadline=None,
         phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[*HealthCheck],  # pyright: ignore[reportArgumentType]
         report_multiple_bugs=False,
         print_blob=False,
         verbosity=Verbosity.quiet,
@@ -108,7 +108,7 @@ def _lost(verdict: Verdict) -> bool:
 
 @contextmanager
 def _no_hypothesis_folder() -> Iterator[None]:
-    """Hypothesis writes its caches to a folder that is gone afterwards, not where the user stands."""
+    """Hypothesis writes its caches to a folder that is gone afterwards."""
     before = storage_directory(intent_to_write=False).home_directory
     with tempfile.TemporaryDirectory(prefix="refssm-hypothesis-") as folder:
         set_hypothesis_home_dir(folder)

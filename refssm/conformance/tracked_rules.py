@@ -208,7 +208,7 @@ for _f in (
 
 
 def _like(make):
-    """empty_like and zeros_like: exact zeros, so that nothing unwritten is ever read as an error."""
+    """empty_like and zeros_like: exact zeros, so nothing unwritten is read as an error."""
 
     def apply(x, dtype=None, shape=None):
         return Tracked(make(lifted(x).value, dtype=dtype, shape=shape))

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterable
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class Worker:
         self.restarts = 0
         self._log = tempfile.NamedTemporaryFile(prefix="refssm-", suffix=".log")  # noqa: SIM115
         self._start()
-        self.found = self._load()
+        self.found: list[tuple[str, bool, bool]] = self._load()
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
         """Call the implementation; a crash or a hang is an outcome like others."""
@@ -87,7 +88,7 @@ class Worker:
         self._answers = Connection(up_read, writable=False)
         self._fresh = True
 
-    def _load(self):
+    def _load(self) -> Any:
         try:
             return self._ask("load", self.target, self.name)
         except Gone as gone:
@@ -100,7 +101,7 @@ class Worker:
         self._start()
         self._load()
 
-    def _ask(self, method, *args, **kwargs):
+    def _ask(self, method, *args, **kwargs) -> Any:
         limit = self.timeout * (FIRST_CALL if self._fresh else 1)
         try:
             self._requests.send((method, args, kwargs))

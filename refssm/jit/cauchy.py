@@ -5,6 +5,9 @@ v d* / |d|², d = z − w, which has no branch; a node where |d|² leaves the sa
 Smith's division. Sums of single precision inputs are kept in double and rounded once.
 """
 
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# (a gufunc makes its outputs itself, which pyright cannot see)
+
 import numpy as np
 from numba import guvectorize, njit
 
@@ -83,10 +86,7 @@ def _cauchy_complex(v, w, z, k):
 
 
 @guvectorize(
-    [
-        f"({t}[:], {t}[:], {t}[:], {t}[:], {t}[:], {t}[:], {t}[:])"
-        for t in ("c8", "c16")
-    ],
+    [f"({t}[:], {t}[:], {t}[:], {t}[:], {t}[:], {t}[:], {t}[:])" for t in ("c8", "c16")],
     "(l),(n),(n),(l)->(n),(n),(l)",
     nopython=True,
     cache=True,

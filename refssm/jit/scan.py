@@ -1,5 +1,8 @@
 """Numba mirrors of refssm.scan: time outermost, the state across SIMD lanes, one pass each way."""
 
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# (a gufunc makes its outputs itself, which pyright cannot see)
+
 import numpy as np
 from numba import guvectorize
 

@@ -66,14 +66,14 @@ def _exact(x):
 
 
 def _rounded(x):
-    """Nested lists of mpmath numbers as an array: the nearest double plus the nearest to the rest."""
+    """Nested lists of mpmath numbers as an array: nearest double plus nearest to the rest."""
     head = np.array(_each(float, x), dtype=np.longdouble)
     return head + np.array(_each(lambda y: float(y - float(y)), x), dtype=np.longdouble)
 
 
 def _rounded_complex(x):
     """The same for both parts."""
-    return _rounded(_each(mp.re, x)) + 1j * _rounded(_each(mp.im, x))
+    return _rounded(_each(lambda y: y.real, x)) + 1j * _rounded(_each(lambda y: y.imag, x))
 
 
 def _each(function, x):

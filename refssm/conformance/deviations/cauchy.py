@@ -175,7 +175,6 @@ def _unrepeatable(v, w, z):
 _CALLS = [0]
 
 
-
 @gradient("not_conjugated", "R for R* in dv")
 def _not_conjugated(dk, v, w, z):
     _, dw, dz = right_vjp(dk, v, w, z)

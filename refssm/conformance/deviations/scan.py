@@ -1,37 +1,14 @@
-"""Planted bugs in linear scans: each is written for a scan from x0, and planted in both operators."""
+"""Planted bugs in linear scans, each written for a scan from x0 and planted in both operators."""
 
 import numpy as np
 
 from refssm.conformance.deviations import Deviation
-from refssm.conformance.deviations.arithmetic import bfloat16, float16, single, tf32
+from refssm.conformance.deviations.arithmetic import bfloat16, float16, tf32
+from refssm.conformance.deviations.scan_base import planting, right, stepwise
+from refssm.conformance.deviations.scan_types import TYPES
+from refssm.conformance.deviations.scan_vjp import DEVIATIONS as GRADIENTS
 
-FORWARD = []  # (name, check, what, function of a, b, x0)
-
-
-def planted(name, caught_by, what):
-    """Register a wrong scan from x0."""
-
-    def register(function):
-        FORWARD.append((name, caught_by, what, function))
-        return function
-
-    return register
-
-
-def stepwise(step, a, b, x0):
-    """x_k = step(k, a_k, x_{k-1}, b_k), stored for every k."""
-    a, b, start = np.broadcast_arrays(a, b, x0[..., None, :])
-    x = np.empty(b.shape, np.result_type(a, b, x0))
-    state = start[..., 0, :].astype(x.dtype) if b.shape[-2] else x0
-    for k in range(b.shape[-2]):
-        state = step(k, a[..., k, :], state, b[..., k, :])
-        x[..., k, :] = state
-    return x
-
-
-def right(a, b, x0):
-    """The scan without a bug, to plant one around."""
-    return stepwise(lambda k, a_k, x, b_k: a_k * x + b_k, a, b, x0)
+FORWARD, planted = planting()
 
 
 @planted("sign", "value[float32]", "b subtracted")
@@ -62,7 +39,9 @@ def _decay_after(a, b, x0):
 @planted("exclusive", "value[float32]", "x_{k-1} returned for x_k")
 def _exclusive(a, b, x0):
     x = right(a, b, x0)
-    return np.concatenate([np.broadcast_to(x0[..., None, :], x[..., :1, :].shape), x[..., :-1, :]], -2)
+    return np.concatenate(
+        [np.broadcast_to(x0[..., None, :], x[..., :1, :].shape), x[..., :-1, :]], -2
+    )
 
 
 @planted("input_late", "value[float32]", "b_{k-1} in place of b_k")
@@ -108,7 +87,9 @@ def _carry_undecayed(a, b, x0):
     return x
 
 
-@planted("combined_wrong_way", "value[float32]", "the associative operator with its sides exchanged")
+@planted(
+    "combined_wrong_way", "value[float32]", "the associative operator with its sides exchanged"
+)
 def _combined_wrong_way(a, b, x0):
     a, x = (y.astype(np.result_type(a, b, x0)) for y in np.broadcast_arrays(a, b))
     x[..., :1, :] += a[..., :1, :] * x0[..., None, :]
@@ -228,71 +209,6 @@ def _offset(a, b, x0):
     return right(a, b + b.dtype.type(1e-12), x0)
 
 
-@planted("single_inside", "value[float64]", "float32 arithmetic under a float64 interface")
-def _single_inside(a, b, x0):
-    return right(single(a), single(b), single(x0)).astype(np.result_type(a, b, x0))
-
-
-@planted("narrow_result", "value[float64]", "float32 returned for float64")
-def _narrow_result(a, b, x0):
-    return single(right(a, b, x0))
-
-
-@planted("imaginary_lost", "value[complex64]", "the result allocated with the type of b")
-def _imaginary_lost(a, b, x0):
-    x = right(a, b, x0)
-    return x if np.iscomplexobj(b) else x.real.copy()
-
-
-@planted("short_refused", "value[float32]", "lengths below a block of 16 raise")
-def _short_refused(a, b, x0):
-    if b.shape[-2] < 16:
-        raise IndexError("block of 16 out of range")
-    return right(a, b, x0)
-
-
-@planted("padded_result", "value[float32]", "the padding to a multiple of 32 returned as well")
-def _padded_result(a, b, x0):
-    x = right(a, b, x0)
-    extra = -x.shape[-2] % 32
-    return np.concatenate([x, np.zeros_like(x[..., :1, :].repeat(extra, -2))], -2) if extra else x
-
-
-@planted("overwrites_input", "unchanged[float32]", "the scan done in place on b")
-def _overwrites_input(a, b, x0):
-    x = right(a, b, x0)
-    b[...] = x if x.dtype == b.dtype else b
-    return x
-
-
-@planted("returns_input", "alias[float32]", "the result is a view of b's memory")
-def _returns_input(a, b, x0):
-    kept = b.copy()
-    x = b if b.dtype == np.result_type(a, b, x0) else kept
-    x[...] = right(a, kept, x0)
-    return x
-
-
-@planted("writes_scratch", "readonly[float32]", "an argument used as scratch memory and restored")
-def _writes_scratch(a, b, x0):
-    a *= 1
-    return right(a, b, x0)
-
-
-@planted("unrepeatable", "repeat[float32]", "a result that depends on the call")
-def _unrepeatable(a, b, x0):
-    _CALLS[0] += 1
-    return right(a, b, x0) * (1 if _CALLS[0] % 3 else 1.01)
-
-
-_CALLS = [0]
-
-
-@planted("strides_ignored", "strides[float32]", "memory read as if it were contiguous")
-def _strides_ignored(a, b, x0):
-    return right(a, b.ravel(order="K").reshape(b.shape), x0)
-
-
 FROM_ONLY = [
     ("state_ignored", "value[float32]", "x0 taken as zero", lambda a, b, x0: right(a, b, 0 * x0)),
     (
@@ -333,14 +249,8 @@ def _from_rest(scan):
     return lambda a, b: scan(a, b, np.zeros_like(b[..., 0, :] if b.shape[-2] else b.sum(-2)))
 
 
-def _gradient_deviations():
-    from refssm.conformance.deviations.scan_vjp import DEVIATIONS as gradients  # noqa: PLC0415
-
-    return gradients
-
-
 DEVIATIONS = [
-    *(Deviation("linear_scan", n, c, w, _from_rest(f)) for n, c, w, f in FORWARD),
-    *(Deviation("linear_scan_from", n, c, w, f) for n, c, w, f in [*FORWARD, *FROM_ONLY]),
-    *_gradient_deviations(),
+    *(Deviation("linear_scan", n, c, w, _from_rest(f)) for n, c, w, f in [*FORWARD, *TYPES]),
+    *(Deviation("linear_scan_from", n, c, w, f) for n, c, w, f in [*FORWARD, *TYPES, *FROM_ONLY]),
+    *GRADIENTS,
 ]

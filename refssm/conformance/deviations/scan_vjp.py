@@ -40,7 +40,12 @@ VARIANTS = [
     ("state_not_conjugated", "gradient[complex64]", "x for x* in da", {"state": _same}),
     ("decay_one_early", "gradient[float32]", "a_k for a_{k+1} in the adjoint", {"shift": 0}),
     ("state_one_late", "gradient[float32]", "da_k = x_k* g_k", {"before": 0}),
-    ("carry_lost_64", "gradient[float32]", "the adjoint's carry lost at chunks of 64", {"forget": 64}),
+    (
+        "carry_lost_64",
+        "gradient[float32]",
+        "the adjoint's carry lost at chunks of 64",
+        {"forget": 64},
+    ),
     ("float16", "gradient[float32]", "the adjoint carried in float16", {"cast": float16}),
 ]
 
@@ -71,7 +76,12 @@ def _cotangent_contiguous(dx, a, b, x0):
 WHOLE = [
     ("sign", "gradient[float32]", "db with the other sign", _sign),
     ("recurrence_forgotten", "gradient[float32]", "db = dx", _recurrence_forgotten),
-    ("expanded_cotangent", "gradient[float32]", "a stride of 0 read as contiguous", _cotangent_contiguous),
+    (
+        "expanded_cotangent",
+        "gradient[float32]",
+        "a stride of 0 read as contiguous",
+        _cotangent_contiguous,
+    ),
 ]
 FROM_ONLY = [
     (

@@ -1,0 +1,72 @@
+"""The command `refssm`: one file per subcommand, each imports its satellite when called.
+
+Exit codes: 0 pass; 1 a check failed, was inaccurate or came to an error; 2 interrupted; 3 our own
+error; 4 usage; 5 nothing left to check.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from refssm.command import catalog, verify
+
+INTERRUPTED, INTERNAL, USAGE = 2, 3, 4  # 1 and 5 are what `verify` found
+
+app = typer.Typer(
+    name="refssm",
+    help="Numerical truth for state-space sequence models.",
+    no_args_is_help=False,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("verify")(verify.verify)
+app.command("list")(catalog.list_operators)
+app.command("show")(catalog.show_operator)
+
+
+@app.callback()
+def _version(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
+    if version:
+        from refssm import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command and leave with its exit code; never with a traceback."""
+    sys.exit(code(arguments))
+
+
+def code(arguments: list[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    try:
+        result = app(args=arguments, prog_name="refssm", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except typer.Exit as done:
+        return done.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        _say("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output left: `refssm list | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        from refssm.conformance.plugin import UsageError
+
+        if isinstance(error, UsageError) or hasattr(error, "format_message"):  # theirs, or Typer's
+            _say(error.format_message() if hasattr(error, "format_message") else str(error))
+            return USAGE
+        if os.environ.get("REFSSM_DEBUG"):
+            raise
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        _say(f"this is our own error: {text}; REFSSM_DEBUG=1 shows where, please report it")
+        return INTERNAL
+
+
+def _say(sentence: str) -> None:
+    typer.echo(f"refssm: {' '.join(sentence.split())}", err=True)

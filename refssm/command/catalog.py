@@ -1,0 +1,68 @@
+"""`refssm list` and `refssm show`: the catalog, from the declarations."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def list_operators() -> None:
+    """Print every operator with its signature and formula."""
+    from refssm.catalog import OPERATORS
+
+    for op in OPERATORS:
+        formula = (op.reference.__doc__ or "").strip().splitlines()[0]
+        typer.echo(f"{op.name:<20} {op.signature:<24} {formula}")
+
+
+def show_operator(
+    operator: Annotated[str, typer.Argument(help="A name from `refssm list`.")],
+) -> None:
+    """Print an operator's formula, call, layout, domains, checks and a plug-in to start from."""
+    from refssm.conformance.checks import PROFILES, checks_of, default_types
+    from refssm.conformance.plugin import operator_named
+
+    op = operator_named(operator)
+    doc = op.reference.__doc__ or ""
+    typer.echo(f"{op.call}\n\n{_unindented(doc)}\n")
+    typer.echo(f"layout    {layout(op)}")
+    typer.echo(f"traits    {', '.join(sorted(op.traits)) or 'none'}")
+    typer.echo(f"contract  {op.contract.value}")
+    typer.echo(f"source    [{op.citation}]\n")
+    for name, domain in op.inputs.items():
+        typer.echo(f"{name:<9} {domain.summary}")
+    profile = PROFILES["default"]
+    checks = checks_of(op, profile, default_types(op, profile), vjp=True)
+    typer.echo(f"\nchecks    {', '.join(f'{c.name}[{c.dtype}]' for c in checks)}\n")
+    typer.echo(skeleton(op))
+
+
+def layout(op) -> str:
+    """The canonical layout: batch axes, then core dimensions, of each argument."""
+    groups = [
+        " ".join([*axes, *dims]) or "scalar"
+        for axes, dims in zip(op.batch_axes, op.input_dims, strict=True)
+    ]
+    leading = list(dict.fromkeys(axis for axes in op.batch_axes for axis in axes))
+    outputs = [" ".join([*leading, *dims]) for dims in op.output_dims]
+    return f"{', '.join(groups)} -> {', '.join(outputs)}"
+
+
+def skeleton(op) -> str:
+    """A plug-in file to start from."""
+    arguments = ", ".join([*op.inputs, *(["*"] if op.static else []), *op.static])
+    cotangents = ", ".join(f"d{y}" for y in op.outputs)
+    gradients = ", ".join(f"d{name}" for name in op.inputs)
+    return (
+        "# my_ops.py: then `refssm verify my_ops.py`\n"
+        f"def {op}({arguments}):\n    ...  # return {', '.join(op.outputs)}\n\n\n"
+        f"def {op}_vjp({cotangents}, {arguments}):  # optional, judged if present\n"
+        f"    ...  # return {gradients}"
+    )
+
+
+def _unindented(doc: str) -> str:
+    import inspect
+
+    return inspect.cleandoc(doc)

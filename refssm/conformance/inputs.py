@@ -1,0 +1,59 @@
+"""Judge on the author's own arrays: `refssm verify … --inputs batch.npz`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from refssm._operator import COMPILED_TYPES
+from refssm.conformance import special
+from refssm.conformance.candidate import Broken, Candidate
+from refssm.conformance.certify import certify
+from refssm.conformance.checks import Check
+from refssm.conformance.judge import Verdict, wrong
+from refssm.conformance.plugin import UsageError, operator_named
+from refssm.conformance.session import Result, Session
+from refssm.conformance.sweep import Declined
+
+
+def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
+    """Judge the value on the author's own arrays, saved by argument name."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            given = dict(stored)
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        raise UsageError(f"{path}: not a readable .npz file: {error}") from None
+    found = [(operator_named(name), *rest) for name, *rest in session.worker.found]
+    fitting = [f for f in found if {*f[0].inputs, *f[0].static} <= set(given)]
+    if not fitting:
+        op = found[0][0]
+        absent = next(name for name in (*op.inputs, *op.static) if name not in given)
+        raise UsageError(f"{path} has no array {absent!r}; {op} takes {', '.join(op.inputs)}")
+    for op, has_vjp, narrows in fitting:
+        statics = {name: int(given[name]) for name in op.static}
+        try:
+            arrays = op.arrays([given[name] for name in op.inputs], COMPILED_TYPES)
+            op.sizes(*arrays, **statics)
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"{path}: {error}") from None
+        candidate = Candidate(op, session.worker, has_vjp=has_vjp, narrows=narrows)
+        check = Check("value", op, np.result_type(*arrays).name, 1, lambda *_: wrong(""))
+        started, doubt = time.perf_counter(), certify(op)
+        verdict = _given(candidate, arrays, statics)
+        if doubt:
+            verdict = Verdict("F", np.inf, 0.0, f"not judged: {doubt}", error=True)
+        details = {"examples": 1, "hint": f"inputs: {path}"}
+        yield session.told(check, candidate, verdict, started, details)
+
+
+def _given(candidate: Candidate, arrays, statics) -> Verdict:
+    try:
+        return special.at(candidate, candidate.narrowed(arrays), statics)
+    except Declined:
+        return Verdict("-", notes=("the implementation declined these inputs",))
+    except Broken as broken:
+        return broken.verdict

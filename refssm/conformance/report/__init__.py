@@ -1,0 +1,1 @@
+"""Forms of the answer: lines for people, JSON for programs."""

@@ -1,0 +1,115 @@
+"""Results as lines: verdict, check, grade, ratio, bits, cases; under a failure, what to do next."""
+
+from __future__ import annotations
+
+import math
+import platform
+from importlib.metadata import version
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from refssm import __version__
+from refssm.catalog import OPERATORS
+from refssm.conformance.checks import PROFILES
+from refssm.conformance.conduct import CONDUCT
+from refssm.conformance.judge import C
+from refssm.conformance.laws import LAWS
+from refssm.conformance.session import Result
+
+STYLES = {"pass": "green", "skipped": "yellow", "inaccurate": "red", "wrong": "red", "error": "red"}
+WORDS = {"pass": "pass", "skipped": "skip"}
+
+
+def console(stream) -> Console:
+    """A console that breaks no line and obeys NO_COLOR."""
+    return Console(file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def header(target: str, profile: str, seed: int, narrowed: str = "") -> str:
+    """What ran, where, and with which settings."""
+    machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    ran = f"refssm {__version__}, numpy {version('numpy')}, {machine}"
+    settings = f"profile {profile}, seed {seed}" + (f", {narrowed}" if narrowed else "")
+    return f"{target}   {settings}\n{ran}"
+
+
+def show(result: Result, out: Console) -> None:
+    """Print one result."""
+    text = Text(f"{WORDS.get(result.verdict, 'FAIL')} ", style=STYLES[result.verdict])
+    text.append(f"{result.id:<36}", style="bold" if result.failed else "")
+    text.append(facts(result))
+    out.print(text)
+    for line in below(result):
+        out.print(Text(f"  {line}", style="" if result.failed else "dim"))
+
+
+def facts(result: Result) -> str:
+    """Grade, ratio, bits, cases, time; or why there are none."""
+    if result.verdict == "skipped":
+        return result.message
+    parts = [f"{result.verdict}" if result.grade == "-" else f"grade {result.grade}"]
+    if math.isfinite(result.ratio) and result.grade != "-" and _graded(result):
+        parts.append(f"ratio {result.ratio:.2g} (allowed {C})")
+        parts.append(f"{math.floor(result.bits)} bits of {_digits(result.dtype)}")
+    cases = f"{result.examples} case" + "s" * (result.examples != 1)
+    if result.declined:
+        cases += f", declined {result.declined} of {result.examples}"
+    return "   ".join([*parts, cases, f"{result.seconds:.1f} s"])
+
+
+def below(result: Result) -> list[str]:
+    """The lines under a result: the failure told, or what the pass does not promise."""
+    lines = []
+    if result.failed:
+        lines += [result.message] * bool(result.message)
+        lines += [result.hint] * bool(result.hint)
+        lines += [f"smallest: {result.smallest}"] * bool(result.smallest)
+        if result.counterexample and result.check in ("value", "nan"):
+            again = f"refssm verify {_target(result)} --inputs {result.counterexample}"
+            lines.append(f"again: {again}")
+        elif result.counterexample:
+            lines.append(f"inputs: {result.counterexample}")
+    lines += [f"note: {note}" for note in result.notes]
+    if result.verdict == "pass" and result.hint:
+        lines.append(result.hint)
+    elif result.verdict == "pass":
+        lines.append(f"not promised: {limits(result)}")
+    return lines
+
+
+def limits(result: Result) -> str:
+    """What a passing check did not look at."""
+    op = next(op for op in OPERATORS if op.name == result.operator)
+    first = op.output_dims[0][0]
+    if result.check in CONDUCT:
+        return "anything beyond this one ordinary case"
+    if result.check in LAWS:
+        return f"types other than {result.dtype}, {first} above 300"
+    largest = max(size for profile in PROFILES.values() for size in profile.sizes)
+    return f"{first} above 300 (thorough: {largest}), inputs outside `refssm show {op}`"
+
+
+def summary(results: list[Result], seconds: float) -> str:
+    """How many of each verdict."""
+    order = ("pass", "inaccurate", "wrong", "error", "skipped")
+    counts = {v: sum(r.verdict == v for r in results) for v in order}
+    told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
+    return f"{len(results)} checks: {told or 'nothing to check'}   {seconds:.1f} s"
+
+
+def _target(result: Result) -> str:
+    """The implementation as the command takes it, narrowed to the operator that failed."""
+    target = result.implementation
+    if ":" in target:
+        return target
+    return f"{target}{'::' if target.endswith('.py') else ':'}{result.operator}"
+
+
+def _graded(result: Result) -> bool:
+    return math.isfinite(result.bits) and not (result.bits == 0 and result.ratio == 0)
+
+
+def _digits(dtype: str) -> int:
+    return int(np.finfo(dtype).nmant) + 1

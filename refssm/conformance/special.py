@@ -1,0 +1,80 @@
+"""NaN, infinity, overflow and poles: they come out where the formula puts them, nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.conformance.candidate import Broken, Candidate
+from refssm.conformance.cases import Case
+from refssm.conformance.judge import Verdict, expect, grade_outputs, kind_of, worst_of
+
+GROWTH = 1e6  # overflows float32 after six steps
+
+
+def nan(candidate: Candidate, case: Case) -> Verdict:
+    """Every special value the operator can meet, one at a time; the first failure decides."""
+    verdicts = [Verdict("-")]
+    for arrays, what in poisons(candidate.op, case):
+        verdict = at(candidate, candidate.narrowed(arrays), case.statics)
+        if not verdict.ok:
+            return replace(verdict, message=f"with {what}: {verdict.message}")
+        verdicts.append(verdict)
+    return worst_of(verdicts)
+
+
+def at(candidate: Candidate, arrays, statics) -> Verdict:
+    """Grade one call on arguments with special values; complex x/0 may be infinity or NaN.
+
+    C's Annex G and NumPy give infinity, x d*/|d|² gives NaN: both are taken, finite is not.
+    """
+    op = candidate.op
+    try:
+        outputs = candidate.results(arrays, statics)
+    except Broken as broken:
+        return broken.verdict
+    gauged, fixed, notes = expect(op, arrays, **statics), [], ()
+    for y, gauge in zip(outputs, gauged, strict=True):
+        loose = (kind_of(gauge.value) == 1) & (kind_of(y) == 2) & np.iscomplexobj(y)
+        fixed.append(np.where(loose, np.inf, y).astype(y.dtype))
+        if loose.any():
+            notes = ("a pole met exactly gives NaN, not infinity",)
+    verdict = grade_outputs(op, arrays, tuple(fixed), gauged, overflow=True)
+    return replace(verdict, notes=(*verdict.notes, *notes))
+
+
+def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str]]:
+    """The case's arguments with one special value each time, and what it is."""
+    rng = case.generator(500)
+    names, domains = list(op.inputs), list(op.inputs.values())
+    real = case.dtype.kind == "f"
+    for i, (name, domain) in enumerate(op.inputs.items()):
+        place = tuple(int(rng.integers(n)) for n in case.arrays[i].shape)
+        entry = f"{name}[{', '.join(map(str, place))}]"
+        if not (domain.span and place[-2] == 0):
+            # a_0 multiplies the state before the first input: both readings of 0·NaN are in use
+            yield _with(case, i, place, np.nan), f"{entry} = NaN"
+        if domain.meets:
+            poles = case.arrays[names.index(domain.meets)]
+            met = poles.flat[int(rng.integers(poles.size))]
+            yield _with(case, i, place, met), f"{entry} at a pole"
+        if real and any(name in group for group in op.linear_in):
+            # complex infinities decay to NaN in an order that depends on the schedule
+            yield _with(case, i, place, np.inf), f"{entry} = infinity"
+    if real and any(d.span for d in domains):
+        # one sign throughout, so that no order of operations meets ∞ − ∞
+        grown = [
+            np.full_like(a, GROWTH if d.span else 1.0)
+            for d, a in zip(domains, case.arrays, strict=True)
+        ]
+        yield grown, "a growing system of one sign"
+
+
+def _with(case: Case, i: int, place, value) -> list[np.ndarray]:
+    """The case's arguments with one entry replaced."""
+    arrays = [a.copy() for a in case.arrays]
+    arrays[i][place] = value
+    return arrays
