@@ -90,7 +90,7 @@ class Candidate:
             y = self.outputs(arrays, statics, view=view)
         except Broken as broken:
             return broken.verdict
-        return grade_outputs(self.op, arrays, y, expect(self.op, arrays, **statics))
+        return grade_outputs(self.op, arrays, y, expect(self.op, arrays, statics))
 
     def gradient(self, cotangents, arrays, statics, view="") -> Verdict:
         """Grade one call of the VJP, argument by argument."""
@@ -100,7 +100,7 @@ class Candidate:
         except Broken as broken:
             return broken.verdict
         program = op.bare_vjp
-        gauged = expect(op, [*cotangents, *arrays], vjp=program, **statics)
+        gauged = expect(op, [*cotangents, *arrays], vjp=program, statics)
         precision = judged_type([*cotangents, *arrays])
         verdicts = []
         for g, gauge, name, dims, a in zip(
@@ -130,7 +130,7 @@ class Candidate:
 
     def _takes_core_arrays_only(self, arrays, statics) -> bool:
         """Whether slices are right where a batch fails or is read as the first core axis."""
-        wanted = expect(self.op, arrays, **statics)
+        wanted = expect(self.op, arrays, statics)
         batched = self._attempt(arrays, statics)
         if batched is not None and [y.shape for y in batched] == [g.value.shape for g in wanted]:
             if grade_outputs(self.op, arrays, batched, wanted).ok:
@@ -149,7 +149,7 @@ class Candidate:
         if any(dims[:1] != time for dims in op.input_dims) or any(a.ndim < 2 for a in arrays):
             return False
         turned = [np.swapaxes(a, 0, 1) for a in arrays]
-        gauges = [_axes_exchanged(g) for g in expect(op, turned, **statics)]
+        gauges = [_axes_exchanged(g) for g in expect(op, turned, statics)]
         return grade_outputs(op, arrays, batched, gauges).ok
 
     def _attempt(self, arrays, statics):

@@ -49,7 +49,7 @@ def certify(op: Operator) -> str:
         with np.errstate(all="ignore"):
             y = op.reference(*case.arrays, **case.statics)
         outputs = y if isinstance(y, tuple) else (y,)
-        verdict = grade_outputs(op, case.arrays, outputs, expect(op, case.arrays, **case.statics))
+        verdict = grade_outputs(op, case.arrays, outputs, expect(op, case.arrays, case.statics))
         if verdict.grade != "A":
             return f"the reference disagrees with its oracle: {verdict.message}"
         slip = 0.0 if "vjp" in op.lacks else adjoint_slip(op, op.bare_vjp, case)

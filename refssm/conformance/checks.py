@@ -135,7 +135,7 @@ def _value_at(candidate, arrays, statics, exact=False) -> Verdict:
         y = candidate.results(arrays, statics)
     except Broken as broken:
         return broken.verdict
-    gauged = expect(candidate.op, arrays, **statics)
+    gauged = expect(candidate.op, arrays, statics)
     verdict = grade_outputs(candidate.op, arrays, y, gauged)
     if exact and verdict.ok:
         return integers(candidate.op, arrays, y[0], gauged[0]) or verdict

@@ -26,7 +26,7 @@ def repeat(candidate: Candidate, case: Case) -> Verdict:
     ys = [candidate.results(arrays, case.statics)[0] for _ in range(REPEATS)]
     if all(np.array_equal(y, ys[0], equal_nan=True) for y in ys):
         return PASS
-    bound = expect(op, arrays, **case.statics)[0]
+    bound = expect(op, arrays, case.statics)[0]
     verdict = worst_of(same(op, arrays, y, ys[0], bound, bound) for y in ys[1:])
     note = f"{REPEATS} calls with the same input differ within tolerance"
     return worst_of([verdict, Verdict("-", notes=(note,))]) if verdict.ok else verdict
@@ -35,7 +35,7 @@ def repeat(candidate: Candidate, case: Case) -> Verdict:
 def strides(candidate: Candidate, case: Case) -> Verdict:
     """Views of any layout give the result of contiguous arrays."""
     op, arrays = candidate.op, candidate.arrays(case)
-    gauged = expect(op, arrays, **case.statics)
+    gauged = expect(op, arrays, case.statics)
     for view in VIEWS:
         if view in ("", "read-only"):
             continue
@@ -53,7 +53,7 @@ def readonly(candidate: Candidate, case: Case) -> Verdict:
     """Arguments that may not be written to are accepted."""
     arrays = candidate.arrays(case)
     y = candidate.results(arrays, case.statics, view="read-only")
-    return grade_outputs(candidate.op, arrays, y, expect(candidate.op, arrays, **case.statics))
+    return grade_outputs(candidate.op, arrays, y, expect(candidate.op, arrays, case.statics))
 
 
 def unchanged(candidate: Candidate, case: Case) -> Verdict:

@@ -80,7 +80,7 @@ def _in_double(check, candidate, arrays, statics, accepted) -> str:
         y = candidate.results(wide, statics)
     except (Broken, Declined):
         return ""
-    verdict = grade_outputs(candidate.op, wide, y, expect(candidate.op, wide, **statics))
+    verdict = grade_outputs(candidate.op, wide, y, expect(candidate.op, wide, statics))
     if verdict.ok:
         return f"right in {double}: rounding, not the formula"
     return f"as wrong in {double}: the formula, not rounding"

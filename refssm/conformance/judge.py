@@ -6,8 +6,9 @@ attains; C what TF32 or float16 arithmetic would attain; F anything else. A and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from refssm.conformance.gauge import Gauge, gauges
 
 C = 16  # a wrong formula is out by thousands, honest float32 scans stay below 3: docs/judge.md
 HALF_PRECISION = 2.0**-11  # u of TF32 and float16
+NO_STATICS: Mapping = MappingProxyType({})
 HEADROOM = 2.0**10  # below the largest number: other orders of the same sum may be that much larger
 ORACLE_ENTRIES = 4096
 
@@ -64,7 +66,7 @@ def judged_type(arrays) -> np.dtype:
     return np.result_type(*arrays)
 
 
-def expect(op: Operator, arrays, vjp: Callable | None = None, **statics) -> tuple[Gauge, ...]:
+def expect(op: Operator, arrays, vjp: Callable | None = None, statics) -> tuple[Gauge, ...]:
     """What `op` (or its `vjp`, cotangents first) should return, with its error bounds.
 
     The program is run once on tracked arrays in double precision; where double precision is
@@ -225,7 +227,7 @@ def span_product(op: Operator, arrays) -> float:
 
 def judge(op: Operator, candidate: Callable, *arrays: np.ndarray, **statics) -> Verdict:
     """Call `candidate` on `arrays` and grade what it returns: the one judge of everybody."""
-    gauged = expect(op, arrays, **statics)
+    gauged = expect(op, arrays, statics)
     y = candidate(*arrays, **statics)
     return grade_outputs(op, arrays, y if len(op.outputs) > 1 else (y,), gauged)
 

@@ -36,7 +36,7 @@ def at(candidate: Candidate, arrays, statics) -> Verdict:
         outputs = candidate.results(arrays, statics)
     except Broken as broken:
         return broken.verdict
-    gauged, fixed, notes = expect(op, arrays, **statics), [], ()
+    gauged, fixed, notes = expect(op, arrays, statics), [], ()
     for y, gauge in zip(outputs, gauged, strict=True):
         loose = (kind_of(gauge.value) == 1) & (kind_of(y) == 2) & np.iscomplexobj(y)
         fixed.append(np.where(loose, np.inf, y).astype(y.dtype))

@@ -10,7 +10,7 @@ from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 
 def sequential(a, b):
     """x ← x a + b: the operands the other way round."""
-    x = np.empty(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, b))
+    x = np.empty_like(b, np.result_type(a, b))
     state = np.zeros_like(b[..., 0, :], x.dtype)
     for k in range(x.shape[-2]):
         state = b[..., k, :] + state * a[..., k, :]
