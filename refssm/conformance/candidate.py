@@ -99,8 +99,7 @@ class Candidate:
             gradients = self.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
         except Broken as broken:
             return broken.verdict
-        program = op.bare_vjp
-        gauged = expect(op, [*cotangents, *arrays], vjp=program, statics)
+        gauged = expect(op, [*cotangents, *arrays], statics, op.bare_vjp)
         precision = judged_type([*cotangents, *arrays])
         verdicts = []
         for g, gauge, name, dims, a in zip(

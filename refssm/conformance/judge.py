@@ -66,7 +66,9 @@ def judged_type(arrays) -> np.dtype:
     return np.result_type(*arrays)
 
 
-def expect(op: Operator, arrays, vjp: Callable | None = None, statics) -> tuple[Gauge, ...]:
+def expect(
+    op: Operator, arrays, statics: Mapping = NO_STATICS, vjp: Callable | None = None
+) -> tuple[Gauge, ...]:
     """What `op` (or its `vjp`, cotangents first) should return, with its error bounds.
 
     The program is run once on tracked arrays in double precision; where double precision is
