@@ -58,8 +58,9 @@ def code(arguments: list[str] | None = None) -> int:
     except Exception as error:
         from refssm.conformance.plugin import UsageError
 
-        if isinstance(error, UsageError) or hasattr(error, "format_message"):  # theirs, or Typer's
-            _say(error.format_message() if hasattr(error, "format_message") else str(error))
+        told = getattr(error, "format_message", None)  # Typer's usage errors, in every version
+        if isinstance(error, UsageError) or told:
+            _say(told() if told else str(error))
             return USAGE
         if os.environ.get("REFSSM_DEBUG"):
             raise

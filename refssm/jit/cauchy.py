@@ -1,7 +1,7 @@
 """Numba mirrors of refssm.cauchy: poles outermost, nodes across SIMD lanes, sums in double.
 
 Numba's own complex division raises on zero and branches on every term. Here each term is
-v d* / |d|², d = z − w, which has no branch; a node where |d|² leaves the safe range is redone with
+v (d*/|d|²), d = z − w, which has no branch; a node where |d|² leaves the safe range is redone with
 Smith's division. Sums of single precision inputs are kept in double and rounded once.
 """
 
@@ -53,8 +53,9 @@ def _complex_sums(v, w, z, k):
             d_re, d_im = z_re[l] - w_re, z_im[l] - w_im
             size = d_re * d_re + d_im * d_im
             low[l], high[l] = min(low[l], size), max(high[l], size)
-            k_re[l] += (v_re * d_re + v_im * d_im) / size
-            k_im[l] += (v_im * d_re - v_re * d_im) / size
+            R_re, R_im = d_re / size, -d_im / size  # first: v d* underflows where v/d does not
+            k_re[l] += v_re * R_re - v_im * R_im
+            k_im[l] += v_im * R_re + v_re * R_im
     for l in range(z.size):
         if low[l] > SMALLEST and high[l] < LARGEST:
             k[l] = complex(k_re[l], k_im[l])

@@ -46,9 +46,9 @@ def largest_first(v, w, z):
 
 
 def conjugate_quotient(v, w, z):
-    """v d* / |d|², d = z − w."""
+    """v (d*/|d|²), d = z − w: v d* would underflow where v/d does not."""
     d = z[..., :, None] - w[..., None, :]
-    return (v[..., None, :] * d.conj() / (d.real**2 + d.imag**2)).sum(-1)
+    return (v[..., None, :] * (d.conj() / (d.real**2 + d.imag**2))).sum(-1)
 
 
 def real_and_imaginary(v, w, z):
@@ -56,9 +56,10 @@ def real_and_imaginary(v, w, z):
     re = z.real[..., :, None] - w.real[..., None, :]
     im = z.imag[..., :, None] - w.imag[..., None, :]
     v_re, v_im, size = v.real[..., None, :], v.imag[..., None, :], re * re + im * im
+    re, im = re / size, -im / size
     k = np.empty(np.broadcast_shapes(re[..., 0].shape, v_re[..., 0].shape), np.result_type(v, w, z))
-    k.real = ((v_re * re + v_im * im) / size).sum(-1)
-    k.imag = ((v_im * re - v_re * im) / size).sum(-1)
+    k.real = (v_re * re - v_im * im).sum(-1)
+    k.imag = (v_im * re + v_re * im).sum(-1)
     return k
 
 
