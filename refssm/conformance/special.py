@@ -27,9 +27,11 @@ def nan(candidate: Candidate, case: Case) -> Verdict:
 
 
 def at(candidate: Candidate, arrays, statics) -> Verdict:
-    """Grade one call on arguments with special values; complex x/0 may be infinity or NaN.
+    """Grade one call on arguments with special values.
 
-    C's Annex G and NumPy give infinity, x d*/|d|² gives NaN: both are taken, finite is not.
+    Where the exact result is infinite through a pole of complex numbers or through overflow, NaN
+    is taken too: x d*/|d|² gives it for x/0, and another order of operations meets 0·∞ on the way
+    to an overflow. A finite number is never taken for an infinite one.
     """
     op = candidate.op
     try:
@@ -37,11 +39,13 @@ def at(candidate: Candidate, arrays, statics) -> Verdict:
     except Broken as broken:
         return broken.verdict
     gauged, fixed, notes = expect(op, arrays, statics), [], ()
+    made_here = all(np.isfinite(a).all() for a in arrays)  # by the operator, not handed in
     for y, gauge in zip(outputs, gauged, strict=True):
-        loose = (kind_of(gauge.value) == 1) & (kind_of(y) == 2) & np.iscomplexobj(y)
+        beyond = np.abs(gauge.value) > np.finfo(y.dtype).max
+        loose = made_here & beyond & (kind_of(y) == 2)
         fixed.append(np.where(loose, np.inf, y).astype(y.dtype))
         if loose.any():
-            notes = ("a pole met exactly gives NaN, not infinity",)
+            notes = ("NaN where the result is infinite",)
     verdict = grade_outputs(op, arrays, tuple(fixed), gauged, overflow=True)
     return replace(verdict, notes=(*verdict.notes, *notes))
 

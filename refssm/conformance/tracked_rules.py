@@ -65,7 +65,11 @@ def _multiply(x, y):
 def _divide(x, y):
     z, scale = x.value / y.value, 1 / abs(y.value)
     carried = scaled(x, scale) + scaled(y, abs(z) * scale)
-    return without_digits(y, rounded(z, 7 if np.iscomplexobj(y.value) else 1, carried))
+    if not np.iscomplexobj(y.value):
+        return without_digits(y, rounded(z, 1, carried))
+    # x y*/|y|², and Smith's form within it: a numerator that underflows is divided by |y|² after
+    underflow = 7 * modulus(np.zeros(())) * np.maximum(scale, scale**2)
+    return without_digits(y, rounded(z, 7, carried + underflow[..., None]))
 
 
 @rule(UFUNCS, np.power, np.float_power)

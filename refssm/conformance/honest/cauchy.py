@@ -46,13 +46,13 @@ def largest_first(v, w, z):
 
 
 def conjugate_quotient(v, w, z):
-    """v (d*/|d|²), d = z − w: v d* would underflow where v/d does not."""
+    """v d*/|d|², d = z − w, the product first."""
     d = z[..., :, None] - w[..., None, :]
-    return (v[..., None, :] * (d.conj() / (d.real**2 + d.imag**2))).sum(-1)
+    return (v[..., None, :] * d.conj() / (d.real**2 + d.imag**2)).sum(-1)
 
 
 def real_and_imaginary(v, w, z):
-    """Real arithmetic throughout."""
+    """Real arithmetic throughout, the reciprocal of d first."""
     re = z.real[..., :, None] - w.real[..., None, :]
     im = z.imag[..., :, None] - w.imag[..., None, :]
     v_re, v_im, size = v.real[..., None, :], v.imag[..., None, :], re * re + im * im

@@ -1,0 +1,45 @@
+# The two commands of the README: `make verify` and `make test`. Both do their own set-up.
+
+PYTHON ?= python3
+BIN := .venv/bin
+WORKERS ?= auto
+
+.PHONY: help verify test lint soak clean
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "refssm needs Python 3.11 or newer; say which with make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/developing: pyproject.toml | .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+verify: .venv/installed  ## judge real code: SciPy's lfilter, our Numba mirrors, a wrong scan
+	@echo "--- our Numba mirrors: every check passes (exit code 0)"
+	$(BIN)/refssm verify --subject jit
+	@echo "--- SciPy's lfilter: right but for one thing, told in docs/findings.md (exit code 1)"
+	$(BIN)/refssm verify --subject scipy || test $$? -eq 1
+	@echo "--- a scan that loses its carry at chunk boundaries: the judge says so (exit code 1)"
+	$(BIN)/refssm verify docs/examples/chunked_scan_wrong.py; test $$? -eq 1
+
+test: .venv/developing  ## run all tests
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --quiet
+
+lint: .venv/developing  ## ruff and pyright, as CI runs them
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+soak: .venv/developing  ## 300 seeds x 10 cases of every honest implementation; resumable
+	$(BIN)/python -m refssm.conformance.soak --seeds 300 --cases 10
+
+clean:  ## remove the environment and everything generated
+	rm -rf .venv .refssm .pytest_cache .ruff_cache dist build

@@ -1,0 +1,156 @@
+"""Many seeds over every honest implementation: the judge must never reject one.
+
+    python -m refssm.conformance.soak --seeds 300 --cases 10
+
+Each finished piece is a line in `.refssm/soak.jsonl`, so an interrupted run goes on where it was;
+the table in `docs/judge.md` is written from all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import zlib
+from collections import defaultdict
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from joblib import Parallel, delayed
+from rich.progress import track
+
+from refssm._operator import Operator
+from refssm.conformance.candidate import Broken, Candidate
+from refssm.conformance.cases import Case
+from refssm.conformance.checks import PROFILES, Check, checks_of, default_types
+from refssm.conformance.honest import Honest, implementations, operator
+from refssm.conformance.judge import Verdict, expect, grade_outputs
+from refssm.conformance.laws import LAWS
+from refssm.conformance.sweep import sweep
+from refssm.conformance.worker import InProcess
+
+RECORD = Path(".refssm/soak.jsonl")
+PAGE = Path("docs/judge.md")
+BEGIN, END = "<!-- soak: begin -->", "<!-- soak: end -->"
+
+
+def pieces(seeds: int, cases: int) -> list[tuple[str, str, int, int]]:
+    """(operator, check id, seed, cases); laws take one case a seed, everything else `cases`."""
+    work = []
+    for name in dict.fromkeys(h.op for h in implementations()):
+        for check in _checks(operator(name)):
+            count = 1 if check.name in LAWS else cases
+            work += [(name, check.id, seed, count) for seed in range(seeds)]
+    return work
+
+
+def _checks(op: Operator) -> list[Check]:
+    """Value in every type, gradients, and the laws; conduct has one fixed case."""
+    profile = PROFILES["default"]
+    checks = checks_of(op, profile, default_types(op, profile), vjp=True)
+    return [c for c in checks if c.strategy is not None]
+
+
+def run_piece(name: str, check_id: str, seed: int, count: int) -> dict:
+    """Judge all honest implementations of one operator on the cases of one seed."""
+    op = operator(name)
+    check = next(c for c in _checks(op) if c.id == check_id)
+    honest = [h for h in implementations() if h.op == name and (h.vjp or check.name != "gradient")]
+    worst = {h.name: 0.0 for h in honest}
+    rejected: list[str] = []
+
+    def judge_case(case: Case) -> Verdict:
+        gauged = expect(op, case.arrays, case.statics) if check.name == "value" else None
+        for h in honest:
+            verdict = _verdict(check, h, case, gauged)
+            ratio = verdict.ratio if np.isfinite(verdict.ratio) else 0.0
+            worst[h.name] = max(worst[h.name], ratio)
+            if not verdict.ok:
+                rejected.append(f"{h.name}: {case}: {verdict.message}")
+        return Verdict("A")
+
+    drawn = zlib.crc32(check_id.encode()) ^ (seed + 2**20)  # not the seeds of ordinary runs
+    sweep(check.cases(), judge_case, count=count, seed_=drawn, shrink=False)
+    key = {"operator": name, "check": check_id, "seed": seed, "cases": count}
+    return {**key, "worst": worst, "rejected": rejected}
+
+
+def _verdict(check: Check, honest: Honest, case: Case, gauged) -> Verdict:
+    """One implementation on one case; the value is graded against gauges made once."""
+    if gauged is not None:
+        with np.errstate(all="ignore"):
+            y = honest.forward(*(a.copy() for a in case.arrays), **case.statics)
+        return grade_outputs(check.op, case.arrays, (y,), gauged)
+    found = [h.found() for h in implementations() if h.name == honest.name]
+    candidate = Candidate(check.op, InProcess(found), has_vjp=True, narrows=False)
+    try:
+        return check.judge_case(candidate, case)
+    except Broken as broken:
+        return broken.verdict
+
+
+def finished() -> dict[tuple, dict]:
+    """The pieces recorded so far; a line cut off by an interruption does not count."""
+    done = {}
+    for line in RECORD.read_text().splitlines() if RECORD.exists() else []:
+        try:
+            piece = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        done[piece["operator"], piece["check"], piece["seed"], piece["cases"]] = piece
+    return done
+
+
+def table(done: list[dict]) -> str:
+    """Worst ratio of each implementation in each check, and how often it was rejected."""
+    worst: dict[tuple, float] = defaultdict(float)
+    rejected: dict[tuple, int] = defaultdict(int)
+    cases: dict[tuple, int] = defaultdict(int)
+    for piece in done:
+        for name, ratio in piece["worst"].items():
+            key = (piece["operator"], name, piece["check"].partition("/")[2])
+            worst[key] = max(worst[key], ratio)
+            cases[key] += piece["cases"]
+        for text in piece["rejected"]:
+            name = text.partition(":")[0]
+            rejected[piece["operator"], name, piece["check"].partition("/")[2]] += 1
+    lines = ["| operator | implementation | check | cases | worst ratio | rejected |"]
+    lines.append("|---|---|---|---|---|---|")
+    lines += [
+        f"| {' | '.join(key)} | {cases[key]} | {worst[key]:.2g} | {rejected[key]} |"
+        for key in sorted(worst)
+    ]
+    return "\n".join(lines)
+
+
+def main(
+    seeds: Annotated[int, typer.Option(help="Seeds for each check.")] = 300,
+    cases: Annotated[int, typer.Option(help="Cases for each seed.")] = 10,
+    workers: Annotated[int, typer.Option(help="Processes.")] = 2,
+) -> None:
+    """Run what is not yet recorded, write the table, fail if anything honest was rejected."""
+    RECORD.parent.mkdir(exist_ok=True)
+    done, wanted = finished(), pieces(seeds, cases)
+    todo = [piece for piece in wanted if piece not in done]
+    running = Parallel(n_jobs=workers, return_as="generator_unordered")(
+        delayed(run_piece)(*piece) for piece in todo
+    )
+    with RECORD.open("a") as record:
+        for piece in track(running, total=len(todo), disable=not sys.stderr.isatty()):
+            record.write(json.dumps(piece) + "\n")
+            record.flush()
+    done = finished()
+    mine = [done[piece] for piece in wanted]
+    page = PAGE.read_text()
+    head, tail = page.partition(BEGIN)[0], page.partition(END)[2]
+    PAGE.write_text(f"{head}{BEGIN}\n{table(mine)}\n{END}{tail}")
+    rejections = [text for piece in mine for text in piece["rejected"]]
+    typer.echo(f"{len(mine)} pieces, {len(rejections)} rejections of honest implementations")
+    for text in rejections[:10]:
+        typer.echo(f"  {text}")
+    raise typer.Exit(1 if rejections else 0)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,148 @@
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from refssm._operator import PACKAGES
+from refssm.catalog import OPERATORS
+
+ROOT = Path(__file__).parent.parent
+FILES = sorted([*ROOT.glob("refssm/**/*.py"), *ROOT.glob("refssm_gpu/**/*.py")])
+CODE = sorted([*FILES, *ROOT.glob("tests/*.py"), *ROOT.glob("property_tests/*.py")])
+SATELLITES = ("jit", "layers", "training", "conformance", "bench", "gallery", "experiments")
+NEVER_LOADED = ("numba", "mpmath", "hypothesis", "scipy.linalg", "typer", "rich", "joblib")
+
+
+def imports(path):
+    """Dotted names that a file imports anywhere."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def violations(path):
+    """Imports that the place of a file forbids."""
+    role = path.relative_to(ROOT / "refssm").parts[0] if "refssm_gpu" not in path.parts else "gpu"
+    names = list(imports(path))
+    ours = [n for n in names if n.split(".")[0] in ("refssm", "refssm_gpu")]
+    if role == "oracle":
+        allowed = {"mpmath", "numpy"}
+        return [n for n in names if n.split(".")[0] not in allowed]
+    if role in ("jit", "gpu"):
+        return [n for n in ours if n.split(".")[1] in (*SATELLITES, "oracle", "command")]
+    if role == "command":
+        return []
+    if role == "conformance":
+        return [n for n in ours if n.split(".")[1] == "command"]
+    outside = {n.split(".")[0] for n in names} - set(sys.stdlib_module_names)
+    foreign = sorted(outside - {"numpy", "scipy", "refssm"})
+    return foreign + [n for n in ours if n.split(".")[1:2] and n.split(".")[1] in SATELLITES]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_nothing_imports_upwards(path):
+    assert violations(path) == []
+
+
+def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
+    planted = {
+        "refssm/oracle/bad.py": "from refssm.scan import linear_scan",
+        "refssm/bad.py": "import numba",
+        "refssm/worse.py": "def f():\n    from refssm.conformance import judge",
+        "refssm/jit/bad.py": "from refssm.conformance.judge import judge",
+        "refssm/conformance/bad.py": "import refssm.command",
+    }
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    for name, text in planted.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        assert violations(path), name
+
+
+@pytest.mark.parametrize("role", [*PACKAGES, "vjp"])
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+def test_every_operator_has_every_role_or_lists_it_as_lacking(op, role):
+    try:
+        found = op.vjp() if role == "vjp" else op.implementation(role)
+    except (ModuleNotFoundError, AttributeError):
+        found = None
+    assert callable(found) != (role in op.lacks)
+
+
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+def test_every_operator_has_its_files_its_section_and_its_names(op):
+    import refssm
+
+    for place in ("tests/test_{}.py", "docs/operators/{}.md"):
+        assert (ROOT / place.format(op.family)).is_file()
+    page = (ROOT / f"docs/operators/{op.family}.md").read_text()
+    assert re.search(rf"^##? .*`?{op.name}`?$", page, re.MULTILINE)
+    assert {op.name, f"{op.name}_vjp"} <= set(refssm.__all__)
+
+
+def test_the_catalog_holds_each_name_once_and_all_declarations():
+    names = [op.name for op in OPERATORS]
+    assert len(set(names)) == len(names)
+    declared = re.findall(r"^([A-Z_]+) = Operator\(", "\n".join(
+        path.read_text() for path in ROOT.glob("refssm/*.py")), re.MULTILINE)  # fmt: skip
+    assert sorted(declared) == sorted(name.upper() for name in names)
+
+
+def test_importing_refssm_loads_no_heavy_library():
+    code = f"import refssm, sys; print([m for m in {NEVER_LOADED} if m in sys.modules])"
+    for use in ("", "refssm.linear_scan; refssm.cauchy_kernel; "):
+        loaded = subprocess.run(
+            [sys.executable, "-c", code.replace("print", use + "print")],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert loaded.stdout.strip() == "[]"
+
+
+def test_all_names_are_exported_and_nothing_else():
+    import refssm
+
+    assert all(callable(getattr(refssm, name)) for name in refssm.__all__)
+    assert set(refssm.__all__) < set(dir(refssm))
+    with pytest.raises(AttributeError, match="module 'refssm' has no attribute 'nothing'"):
+        _ = refssm.nothing
+
+
+@pytest.mark.parametrize("path", CODE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_files_and_functions_stay_small(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= 320
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 62, node.name
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_optional_import_and_no_silent_except(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Try):
+            statements = [*node.body]
+            assert not any(isinstance(s, ast.Import | ast.ImportFrom) for s in statements)
+            assert all(handler.type is not None for handler in node.handlers)
+
+
+def test_every_citation_key_resolves():
+    bibliography = (ROOT / "docs/references.bib").read_text()
+    known = set(re.findall(r"^@\w+\{([^,]+),", bibliography, re.MULTILINE))
+    cited = set()
+    for path in [*FILES, *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]:
+        cited |= set(re.findall(r"\b([a-z]+(?:19|20)\d\d[a-z0-9]*)\b", path.read_text()))
+    assert cited, "the citation pattern finds nothing"
+    assert cited <= known
+
+
+def test_nothing_refers_to_the_workplace_it_was_made_in():
+    for path in [*CODE, *ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md"), ROOT / "pyproject.toml"]:
+        if path != Path(__file__):
+            assert "../shared" not in path.read_text(), path
