@@ -50,10 +50,10 @@ def verify(
     out = lines.console(sys.stdout)
     started, results = time.perf_counter(), []
     for target in places:
-        if not json:
-            narrowed = f"narrowed to {inputs}" if inputs else ""
-            out.print(lines.header(target, profile, seed, narrowed))
         with _worker(target, as_ or None, timeout, in_process) as worker:
+            if not json:
+                narrowed = f"narrowed to {inputs}" if inputs else ""
+                out.print(lines.header(target, profile, seed, narrowed))
             for result in _results(worker, target, inputs, settings, quiet=json):
                 results.append(result)
                 if not json:

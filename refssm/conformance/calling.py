@@ -35,6 +35,9 @@ def call(function: Callable, op: Operator, arrays, statics, *, vjp=False, sliced
         with np.errstate(all="ignore"):
             if sliced:
                 outputs = _slice_by_slice(function, views, statics, ranks, count, vjp)
+                if vjp:  # what the slices share is summed over them
+                    primals = views[len(op.outputs) :]
+                    outputs = tuple(map(_summed, outputs, primals))
             else:
                 outputs = _outputs(function(*views, **statics), count, vjp)
     except NotImplementedError as error:
@@ -110,6 +113,16 @@ def _slice_by_slice(function, arrays, statics, ranks, count, vjp):
         return rows[0]
     stacked = [np.stack(column) for column in zip(*rows, strict=True)]
     return tuple(y.reshape(batch + y.shape[1:]) for y in stacked)
+
+
+def _summed(gradient, primal):
+    """A gradient of every slice as one of the argument that they share."""
+    if not isinstance(gradient, np.ndarray):
+        return gradient
+    extra = max(gradient.ndim - primal.ndim, 0)
+    stretched = (i for i, n in enumerate(primal.shape) if n == 1 < gradient.shape[extra + i])
+    axes = (*range(extra), *(extra + i for i in stretched))
+    return gradient.sum(axis=axes).reshape(primal.shape) if axes else gradient
 
 
 def _same(a, b):

@@ -19,7 +19,10 @@ from refssm.conformance.judge import (
     worst_of,
     wrong,
 )
+from refssm.conformance.plugin import Offer
 from refssm.conformance.sweep import Declined
+
+LOST = ("crashed", "hung")
 
 
 class Broken(Exception):
@@ -33,10 +36,10 @@ class Broken(Exception):
 class Candidate:
     """One implementation of one operator behind a worker."""
 
-    def __init__(self, op: Operator, worker, *, has_vjp: bool, narrows: bool):
-        self.op, self.worker, self.has_vjp, self.narrows = op, worker, has_vjp, narrows
+    def __init__(self, op: Operator, worker, offer: Offer):
+        self.op, self.worker = op, worker
+        self.has_vjp, self.narrows = offer.has_vjp, offer.narrows
         self.sliced = False
-        self.notes: list[str] = []
 
     def arrays(self, case: Case) -> list[np.ndarray]:
         """The case's arguments, as the implementation's own `only` projects them."""
@@ -121,25 +124,29 @@ class Candidate:
             except Declined:
                 refused[name] = ""
                 continue
-            if position == 0:
-                self.sliced = self._takes_core_arrays_only(arrays, case.statics)
             outcome = self.outcome(arrays, case.statics)
             refused[name] = outcome.message if outcome.status == "raised" else ""
+            if outcome.status in LOST:  # do not spend the one restart on probing
+                return refused | dict.fromkeys(list(cases_by_type)[position + 1 :], "not tried")
+            if position == 0:
+                self.sliced = self._takes_core_arrays_only(arrays, case.statics, outcome)
+                if self.sliced:
+                    refused[name] = ""
         return refused
 
-    def _takes_core_arrays_only(self, arrays, statics) -> bool:
+    def _takes_core_arrays_only(self, arrays, statics, outcome: Outcome) -> bool:
         """Whether slices are right where a batch fails or is read as the first core axis."""
         wanted = expect(self.op, arrays, statics)
-        batched = self._attempt(arrays, statics)
-        if batched is not None and [y.shape for y in batched] == [g.value.shape for g in wanted]:
+        batched = outcome.outputs
+        if [getattr(y, "shape", None) for y in batched] == [g.value.shape for g in wanted]:
             if grade_outputs(self.op, arrays, batched, wanted).ok:
                 return False
             if not self._reads_batch_as_time(arrays, statics, batched):
                 return False
         self.sliced = True
-        sliced = self._attempt(arrays, statics)
+        alone = self.outcome(arrays, statics)
         self.sliced = False
-        return sliced is not None and grade_outputs(self.op, arrays, sliced, wanted).ok
+        return alone.status == "ok" and grade_outputs(self.op, arrays, alone.outputs, wanted).ok
 
     def _reads_batch_as_time(self, arrays, statics, batched) -> bool:
         """Whether the leading axis was taken for the first core axis: a loop over `a[k]`."""
@@ -150,11 +157,6 @@ class Candidate:
         turned = [np.swapaxes(a, 0, 1) for a in arrays]
         gauges = [_axes_exchanged(g) for g in expect(op, turned, statics)]
         return grade_outputs(op, arrays, batched, gauges).ok
-
-    def _attempt(self, arrays, statics):
-        outcome = self.outcome(arrays, statics)
-        usable = outcome.status == "ok" and all(isinstance(y, np.ndarray) for y in outcome.outputs)
-        return outcome.outputs if usable else None
 
 
 def _axes_exchanged(gauge):

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from multiprocessing.connection import Connection
 
 from refssm.conformance.calling import Outcome, call
-from refssm.conformance.plugin import Found, UsageError, find, sentence
+from refssm.conformance.plugin import Found, Offer, UsageError, find, sentence
 
 
 class Server:
@@ -22,14 +22,14 @@ class Server:
     def __init__(self):
         self.found: dict[str, Found] = {}
 
-    def load(self, target: str, name: str | None):
+    def load(self, target: str, name: str | None) -> list[Offer]:
         """Find the implementations in a target."""
         return self.take(find(target, name))
 
-    def take(self, found: Iterable[Found]):
-        """Hold implementations: (operator, has a VJP, narrows its cases) of each."""
+    def take(self, found: Iterable[Found]) -> list[Offer]:
+        """Hold implementations, and say what they offer."""
         self.found = {f.op.name: f for f in found}
-        return [(n, f.vjp is not None, f.only is not None) for n, f in self.found.items()]
+        return [f.offer for f in self.found.values()]
 
     def call(self, name: str, arrays, statics, *, vjp=False, sliced=False, view="") -> Outcome:
         """Call one implementation, or its VJP."""

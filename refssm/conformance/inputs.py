@@ -27,20 +27,20 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
             given = dict(stored)
     except (OSError, ValueError, EOFError, BadZipFile) as error:
         raise UsageError(f"{path}: not a readable .npz file: {error}") from None
-    found = [(operator_named(name), *rest) for name, *rest in session.worker.found]
-    fitting = [f for f in found if {*f[0].inputs, *f[0].static} <= set(given)]
+    found = [(operator_named(o.name), o) for o in session.worker.found if o.judged]
+    fitting = [(op, o) for op, o in found if {*op.inputs, *op.static} <= set(given)]
     if not fitting:
         op = found[0][0]
         absent = next(name for name in (*op.inputs, *op.static) if name not in given)
         raise UsageError(f"{path} has no array {absent!r}; {op} takes {', '.join(op.inputs)}")
-    for op, has_vjp, narrows in fitting:
+    for op, offer in fitting:
         statics = {name: int(given[name]) for name in op.static}
         try:
             arrays = op.arrays([given[name] for name in op.inputs], COMPILED_TYPES)
             op.sizes(*arrays, **statics)
         except (TypeError, ValueError) as error:
             raise UsageError(f"{path}: {error}") from None
-        candidate = Candidate(op, session.worker, has_vjp=has_vjp, narrows=narrows)
+        candidate = Candidate(op, session.worker, offer)
         check = Check("value", op, np.result_type(*arrays).name, 1, lambda *_: wrong(""))
         started, doubt = time.perf_counter(), certify(op)
         verdict = _given(candidate, arrays, statics)

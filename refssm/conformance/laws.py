@@ -234,7 +234,9 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
     """Each member of a batch is what it is alone."""
     op, arrays = candidate.op, candidate.arrays(case)
     shape = op.batch_shape(*arrays)
-    if candidate.sliced or not any(n > 1 for n in shape):
+    if candidate.sliced:
+        return Verdict("-", notes=("takes core arrays only",))
+    if not any(n > 1 for n in shape):
         return NOTHING
     (y,), (gauge,) = candidate.results(arrays, case.statics), expect(op, arrays)
     verdicts = []

@@ -9,8 +9,9 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
@@ -18,6 +19,15 @@ from refssm.catalog import OPERATORS
 
 class UsageError(Exception):
     """The target cannot be judged as given: one sentence, exit code 4."""
+
+
+class Offer(NamedTuple):
+    """An implementation as the other side of the pipe knows it."""
+
+    name: str
+    has_vjp: bool = False
+    narrows: bool = False
+    judged: bool = True
 
 
 @dataclass(frozen=True)
@@ -28,6 +38,12 @@ class Found:
     forward: Callable
     vjp: Callable | None
     only: Callable | None = None
+    judged: bool = True  # False: only there because a law of another one calls it
+
+    @property
+    def offer(self) -> Offer:
+        """What the judge needs to know of it."""
+        return Offer(self.op.name, self.vjp is not None, self.only is not None, self.judged)
 
 
 def find(target: str, name: str | None = None) -> list[Found]:
@@ -39,7 +55,7 @@ def find(target: str, name: str | None = None) -> list[Found]:
     path, _, function = _split(target)
     module = _load_file(Path(path)) if _is_file(path) else _load_module(path)
     if function or name:
-        found = [_named(module, path, function or name or "", name or function)]
+        found = _named(module, path, function or name or "", name or function)
     else:
         found = _catalogued(module, path)
     for implementation in found:
@@ -124,7 +140,7 @@ def _ours(filename):
     return str(Path(__file__).parent) in filename or filename.startswith("<frozen")
 
 
-def _named(module, path, function, name) -> Found:
+def _named(module, path, function, name) -> list[Found]:
     forward = getattr(module, function, None)
     if forward is None:
         functions = [n for n, f in vars(module).items() if inspect.isfunction(f)]
@@ -135,7 +151,13 @@ def _named(module, path, function, name) -> Found:
         raise UsageError(f"{path}: `{function}` is a {type(forward).__name__}, not a function")
     op = operator_named(_operator_name(forward) or name)
     vjp = getattr(module, f"{function}_vjp", None) or getattr(module, f"{op.name}_vjp", None)
-    return _found(op, forward, vjp)
+    found = [_found(op, forward, vjp)]
+    resumed = getattr(module, f"{op.name}_from", None)
+    if callable(resumed) and any(other.name == f"{op.name}_from" for other in OPERATORS):
+        found.append(
+            replace(_found(operator_named(f"{op.name}_from"), resumed, None), judged=False)
+        )
+    return found
 
 
 def _catalogued(module, path) -> list[Found]:

@@ -50,6 +50,7 @@ class Result:
     smallest: str = ""
     hint: str = ""
     notes: tuple[str, ...] = ()
+    sliced: bool = False  # it takes core arrays only and was called slice by slice
     counterexample: str = ""  # path of the saved inputs
 
     @property
@@ -81,9 +82,11 @@ class Session:
 
     def run(self) -> Iterator[Result]:
         """Judge every implementation found in the target."""
-        for name, has_vjp, narrows in self.worker.found:
-            op = operator_named(name)
-            candidate = Candidate(op, self.worker, has_vjp=has_vjp, narrows=narrows)
+        for offer in self.worker.found:
+            if not offer.judged:
+                continue
+            op = operator_named(offer.name)
+            candidate = Candidate(op, self.worker, offer)
             for result in self._operator(op, candidate):
                 yield result
                 if result.failed and self.stop_at_failure:
@@ -105,7 +108,10 @@ class Session:
             if dtype not in accepted:
                 message = f"{dtype} is not accepted: {refused[dtype]}"
                 yield Result(op.name, self.target, "value", dtype, "skipped", message=message)
-        found = [n for n, *_ in self.worker.found]
+        found = [offer.name for offer in self.worker.found]
+        if "gradient" in self.only_checks and not candidate.has_vjp:
+            yield Result(op.name, self.target, "gradient", accepted[0], "skipped",
+                         message=f"needs {op}_vjp")  # fmt: skip
         for check in self._selected(checks_of(op, profile, accepted, vjp=candidate.has_vjp)):
             absent = missing(check, found)
             if absent:
@@ -159,24 +165,24 @@ class Session:
                 shrink=profile.shrink if self.shrink is None else self.shrink,
                 folder=self.folder,
             )
-        elif swept.declined == swept.examples:
+        elif swept.verdict.grade == "-":
+            message = "; ".join(swept.verdict.notes) or "nothing could be judged"
+            if swept.declined == swept.examples:
+                message = f"declined all {swept.declined} cases"
             seconds = time.perf_counter() - started
-            message = f"declined all {swept.declined} cases"
             return self._result(check, "skipped", message=message, seconds=seconds, **details)
         return self.told(check, candidate, swept.verdict, started, details)
 
     def told(self, check: Check, candidate: Candidate, verdict, started, details) -> Result:
         """A verdict as a line of the report."""
-        notes = verdict.notes
-        if candidate.sliced:
-            notes = (*notes, "takes core arrays only: called slice by slice")
         fields = {
             "grade": "-" if verdict.error else verdict.grade,
             "ratio": verdict.ratio,
             "bits": verdict.bits,
             "message": verdict.message,
             "seconds": time.perf_counter() - started,
-            "notes": notes,
+            "notes": verdict.notes,
+            "sliced": candidate.sliced,
         }
         return self._result(check, verdict.verdict, **(fields | details))
 

@@ -27,20 +27,22 @@ from refssm.conformance.checks import PROFILES, Check, checks_of, default_types
 from refssm.conformance.honest import Honest, implementations, operator
 from refssm.conformance.judge import Verdict, expect, grade_outputs
 from refssm.conformance.laws import LAWS
+from refssm.conformance.plugin import Offer
 from refssm.conformance.sweep import sweep
 from refssm.conformance.worker import InProcess
 
 RECORD = Path(".refssm/soak.jsonl")
 PAGE = Path("docs/judge.md")
+LAW_CASES = 4
 BEGIN, END = "<!-- soak: begin -->", "<!-- soak: end -->"
 
 
 def pieces(seeds: int, cases: int) -> list[tuple[str, str, int, int]]:
-    """(operator, check id, seed, cases); laws take one case a seed, everything else `cases`."""
+    """(operator, check id, seed, cases); laws take fewer cases a seed."""
     work = []
     for name in dict.fromkeys(h.op for h in implementations()):
         for check in _checks(operator(name)):
-            count = 1 if check.name in LAWS else cases
+            count = min(LAW_CASES, cases) if check.name in LAWS else cases
             work += [(name, check.id, seed, count) for seed in range(seeds)]
     return work
 
@@ -83,7 +85,7 @@ def _verdict(check: Check, honest: Honest, case: Case, gauged) -> Verdict:
             y = honest.forward(*(a.copy() for a in case.arrays), **case.statics)
         return grade_outputs(check.op, case.arrays, (y,), gauged)
     found = [h.found() for h in implementations() if h.name == honest.name]
-    candidate = Candidate(check.op, InProcess(found), has_vjp=True, narrows=False)
+    candidate = Candidate(check.op, InProcess(found), Offer(check.op.name, has_vjp=True))
     try:
         return check.judge_case(candidate, case)
     except Broken as broken:

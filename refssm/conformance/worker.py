@@ -20,7 +20,7 @@ import numpy as np
 
 from refssm.conformance.calling import Outcome
 from refssm.conformance.child import Server
-from refssm.conformance.plugin import Found, UsageError
+from refssm.conformance.plugin import Found, Offer, UsageError
 
 FIRST_CALL = 5  # times the limit: frameworks import and compile in the first
 
@@ -38,25 +38,29 @@ class Worker:
 
     def __init__(self, target: str, name: str | None = None, timeout: float = 60.0):
         self.target, self.name, self.timeout = target, name, timeout
-        self.restarts = 0
+        self.restarts, self._death = 0, ""
+        self._first = True
         self._log = tempfile.NamedTemporaryFile(prefix="refssm-", suffix=".log")  # noqa: SIM115
         self._start()
-        self.found: list[tuple[str, bool, bool]] = self._load()
+        self.found: list[Offer] = self._load()
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
         """Call the implementation; a crash or a hang is an outcome like others."""
-        if self._process is None:
-            self._restart()
         try:
+            if self._process is None:
+                self._restart()
             return self._ask("call", name, arrays, statics, **how)
         except Gone as gone:
             return Outcome(gone.status, message=str(gone))
 
     def narrow(self, name: str, arrays):
         """The implementation's own projection of a case."""
-        if self._process is None:
-            self._restart()
-        return self._ask("narrow", name, arrays)
+        try:
+            if self._process is None:
+                self._restart()
+            return self._ask("narrow", name, arrays)
+        except Gone as gone:
+            return Outcome(gone.status, message=str(gone))
 
     def close(self) -> None:
         """End the child."""
@@ -86,7 +90,6 @@ class Worker:
         os.close(up_write)
         self._requests = Connection(down_write, readable=False)
         self._answers = Connection(up_read, writable=False)
-        self._fresh = True
 
     def _load(self) -> Any:
         try:
@@ -96,37 +99,40 @@ class Worker:
 
     def _restart(self):
         if self.restarts:
-            raise Gone("crashed", "not run: the child process was lost twice")
+            raise Gone("crashed", f"not called again: earlier it {self._death}")
         self.restarts += 1
         self._start()
         self._load()
 
     def _ask(self, method, *args, **kwargs) -> Any:
-        limit = self.timeout * (FIRST_CALL if self._fresh else 1)
+        limit = self.timeout * (FIRST_CALL if self._first else 1)
         try:
             self._requests.send((method, args, kwargs))
             if not self._answers.poll(limit):
                 self._stop()
-                raise Gone("hung", f"did not return within {limit:g} s")
+                self._death = f"did not return within {limit:g} s"
+                raise Gone("hung", self._death)
             status, answer = self._answers.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
-            raise Gone("crashed", self._death()) from None
-        if method == "call":
-            self._fresh = False
+            self._death = self._how_it_died()
+            raise Gone("crashed", self._death) from None
+        self._first = self._first and method != "call"
         if status == "usage":
             raise UsageError(answer)
         if status == "failed":
             return Outcome("raised", message=f"raised {answer}")
         return answer
 
-    def _death(self) -> str:
+    def _how_it_died(self) -> str:
         process = self._process
         assert process is not None
         code = process.wait()
         self._stop()
+        last = [line for line in self.printed().splitlines() if line.strip()][-1:]
+        printed = f" (it printed: {last[0].strip()[:200]})" if last else ""
         if code < 0:
-            return f"killed the process by {signal.Signals(-code).name}"
-        return f"ended the process with exit code {code}"
+            return f"killed the process by {signal.Signals(-code).name}{printed}"
+        return f"ended the process with exit code {code}{printed}"
 
     def _stop(self):
         if self._process is None:

@@ -56,6 +56,8 @@ def facts(result: Result) -> str:
     cases = f"{result.examples} case" + "s" * (result.examples != 1)
     if result.declined:
         cases += f", declined {result.declined} of {result.examples}"
+    if result.sliced:
+        cases += " slice by slice"
     return "   ".join([*parts, cases, f"{result.seconds:.1f} s"])
 
 
