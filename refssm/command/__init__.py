@@ -13,6 +13,7 @@ import typer
 
 from refssm.command import catalog, verify
 
+CTRL_C = 130  # newer versions of Typer return this for a KeyboardInterrupt
 INTERRUPTED, INTERNAL, USAGE = 2, 3, 4  # 1 and 5 are what `verify` found
 
 app = typer.Typer(
@@ -46,7 +47,8 @@ def code(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
     try:
         result = app(args=arguments, prog_name="refssm", standalone_mode=False)
-        return result if isinstance(result, int) else 0
+        result = result if isinstance(result, int) else 0
+        return INTERRUPTED if result == CTRL_C else result
     except typer.Exit as done:
         return done.exit_code
     except (KeyboardInterrupt, typer.Abort):

@@ -42,7 +42,11 @@ class Worker:
         self._first = True
         self._log = tempfile.NamedTemporaryFile(prefix="refssm-", suffix=".log")  # noqa: SIM115
         self._start()
-        self.found: list[Offer] = self._load()
+        try:
+            self.found: list[Offer] = self._load()
+        except BaseException:
+            self.close()
+            raise
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
         """Call the implementation; a crash or a hang is an outcome like others."""
