@@ -47,8 +47,9 @@ def code(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
     try:
         result = app(args=arguments, prog_name="refssm", standalone_mode=False)
-        result = result if isinstance(result, int) else 0
-        return INTERRUPTED if result == CTRL_C else result
+        if result == CTRL_C:
+            raise KeyboardInterrupt
+        return result if isinstance(result, int) else 0
     except typer.Exit as done:
         return done.exit_code
     except (KeyboardInterrupt, typer.Abort):

@@ -121,7 +121,7 @@ class Candidate:
         for position, (name, case) in enumerate(cases_by_type.items()):
             try:
                 arrays = self.arrays(case)
-            except Declined:
+            except (Declined, Broken):  # the checks will say it, case by case
                 refused[name] = ""
                 continue
             outcome = self.outcome(arrays, case.statics)

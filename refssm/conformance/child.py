@@ -12,6 +12,8 @@ import sys
 from collections.abc import Iterable
 from multiprocessing.connection import Connection
 
+import numpy as np
+
 from refssm.conformance.calling import Outcome, call
 from refssm.conformance.plugin import Found, Offer, UsageError, find, sentence
 
@@ -42,8 +44,11 @@ class Server:
         """The arguments as the implementation's `only` projects them, or None where it declines."""
         found = self.found[name]
         assert found.only is not None
-        kept = found.only(dict(zip(found.op.inputs, arrays, strict=True)))
-        return None if kept is None else [kept[argument] for argument in found.op.inputs]
+        try:
+            kept = found.only(dict(zip(found.op.inputs, arrays, strict=True)))
+            return None if kept is None else [np.asarray(kept[name]) for name in found.op.inputs]
+        except Exception as error:
+            return Outcome("raised", message=f"raised {sentence(error)}")
 
 
 def serve(requests: Connection, answers: Connection) -> None:

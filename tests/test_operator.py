@@ -1,0 +1,311 @@
+import re
+import types
+import warnings
+
+import numpy as np
+import pytest
+
+from refssm._operator import COMPILED_TYPES, REFERENCE_TYPES, Operator
+from refssm.catalog import OPERATORS
+from refssm.domains import decays, residues, signals
+from refssm.scan import LINEAR_SCAN, linear_scan, linear_scan_vjp
+
+ROLES = ("reference", "jit")
+WANTED = "wanted one of " + ", ".join(np.dtype(t).name for t in REFERENCE_TYPES)
+
+
+def vandermonde(v, x, *, l):
+    return np.einsum("...n,...ln->...l", v, x[..., None, :] ** np.arange(l)[:, None])
+
+
+def two_sums(u):
+    return u.sum(-1), -u.sum(-1)
+
+
+VANDERMONDE = Operator(
+    reference=vandermonde,
+    signature="(n),(n)->(l)",
+    inputs={"v": residues, "x": decays},
+    batch="d b, d",
+    traits=frozenset({"linear:v"}),
+)
+TWO_SUMS = Operator(two_sums, "(n)->(),()", {"u": signals}, outputs=("plus", "minus"))
+CHECKED = VANDERMONDE.checked(vandermonde)
+
+
+def ordinary(op, dtype=float, batch=(), size=3):
+    """Ones of every argument, one batch shape for all."""
+    return [np.ones((*batch, *(size for _ in dims)), dtype) for dims in op.input_dims]
+
+
+def refused(kind, message):
+    return pytest.raises(kind, match=f"^{re.escape(message)}$")
+
+
+def test_a_signature_names_the_core_dimensions_of_inputs_and_outputs():
+    assert LINEAR_SCAN.input_dims == (("l", "n"), ("l", "n"))
+    assert LINEAR_SCAN.output_dims == (("l", "n"),)
+    assert VANDERMONDE.input_dims == (("n",), ("n",))
+    assert VANDERMONDE.output_dims == (("l",),)
+    assert TWO_SUMS.output_dims == ((), ())
+
+
+def test_batch_axes_and_linear_arguments_are_read_from_the_declaration():
+    assert VANDERMONDE.batch_axes == (("d", "b"), ("d",))
+    assert TWO_SUMS.batch_axes == ((),)
+    assert VANDERMONDE.linear_in == (("v",),)
+    assert TWO_SUMS.linear_in == ()
+    joint = next(op for op in OPERATORS if op.name == "linear_scan_from")
+    assert joint.linear_in == (("b", "x0"),)
+
+
+def test_name_family_and_text_come_from_the_reference():
+    assert (LINEAR_SCAN.name, LINEAR_SCAN.family, str(LINEAR_SCAN)) == (
+        "linear_scan", "scan", "linear_scan")  # fmt: skip
+    assert LINEAR_SCAN.call == "linear_scan(a, b) (l,n),(l,n)->(l,n)"
+    assert VANDERMONDE.call == "vandermonde(v, x, *, l) (n),(n)->(l)"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"traits": frozenset({"fast"})},
+        {"signature": "(n)->(l)"},
+        {"signature": "(n),(n)->(l),(l)"},
+        {"batch": "d"},
+    ],
+    ids=["unknown trait", "inputs", "outputs", "batch"],
+)
+def test_a_declaration_that_contradicts_itself_asserts(change):
+    declaration = {"signature": "(n),(n)->(l)", "inputs": {"v": residues, "x": decays}} | change
+    with pytest.raises(AssertionError, match="^vandermonde: "):
+        Operator(reference=vandermonde, **declaration)
+
+
+def test_sizes_are_the_core_dimensions_by_name():
+    assert LINEAR_SCAN.sizes(np.ones((2, 4, 3)), np.ones((4, 3))) == {"l": 4, "n": 3}
+    assert VANDERMONDE.sizes(np.ones(3), np.ones((5, 3)), l=7) == {"l": 7, "n": 3}
+
+
+def test_output_shapes_have_the_broadcast_batch():
+    assert LINEAR_SCAN.output_shapes(np.ones((2, 1, 4, 3)), np.ones((5, 4, 3))) == [(2, 5, 4, 3)]
+    assert VANDERMONDE.output_shapes(np.ones(3), np.ones((5, 3)), l=7) == [(5, 7)]
+    assert TWO_SUMS.output_shapes(np.ones((5, 3))) == [(5,), (5,)]
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+def test_a_missing_argument_is_named_with_the_call(op, role):
+    last = list(op.inputs)[-1]
+    message = f"{op}: missing a required argument: '{last}' ({op.call})"
+    with refused(TypeError, message):
+        op.implementation(role)(*ordinary(op)[:-1])
+    with refused(TypeError, f"{op}: too many positional arguments ({op.call})"):
+        op.implementation(role)(*ordinary(op), 1)
+    with refused(TypeError, f"{op}: got an unexpected keyword argument 'q' ({op.call})"):
+        op.implementation(role)(*ordinary(op), q=1)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+def test_too_few_axes_are_refused_with_the_core_shape_and_the_signature(op, role):
+    name, dims = next(iter(op.inputs)), op.input_dims[0]
+    arrays = ordinary(op)
+    arrays[0] = np.ones((3,) * (len(dims) - 1))
+    message = f"{op}: `{name}` needs core shape ({', '.join(dims)}), "
+    message += f"got shape {arrays[0].shape} ({op.signature})"
+    with refused(ValueError, message):
+        op.implementation(role)(*arrays)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_wrong_size_names_the_argument_and_a_core_axis_of_size_1_is_not_broadcast(op, role, size):
+    arrays = ordinary(op)
+    name, dims = list(op.inputs)[1], op.input_dims[1]
+    arrays[1] = np.ones((*arrays[1].shape[:-1], size))
+    message = f"{op}: `{name}` has {dims[-1]}={size}, but earlier arguments have "
+    with refused(ValueError, f"{message}{dims[-1]}=3 ({op.signature})"):
+        op.implementation(role)(*arrays)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+def test_leading_axes_that_do_not_broadcast_are_listed(op, role):
+    arrays = [np.ones((i + 2, *a.shape)) for i, a in enumerate(ordinary(op))]
+    listed = ", ".join(f"`{name}` ({i + 2},)" for i, name in enumerate(op.inputs))
+    with refused(ValueError, f"{op}: leading axes do not broadcast: {listed}"):
+        op.implementation(role)(*arrays)
+
+
+@pytest.mark.parametrize("dtype", ["U1", "float16", "O", "M8[s]"])
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+def test_another_type_is_refused_by_name(op, dtype):
+    arrays, name = ordinary(op), list(op.inputs)[-1]
+    arrays[-1] = np.zeros(arrays[-1].shape, dtype)
+    with refused(TypeError, f"{op}: `{name}` has dtype {np.dtype(dtype)}, {WANTED}"):
+        op.reference.__globals__[op.name](*arrays)
+
+
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+def test_the_mirrors_refuse_longdouble_as_they_were_not_compiled_for_it(op):
+    wanted = ", ".join(np.dtype(t).name for t in COMPILED_TYPES)
+    arrays, name = ordinary(op, np.longdouble), next(iter(op.inputs))
+    message = f"{op}: `{name}` has dtype {np.dtype(np.longdouble)}, wanted one of {wanted}"
+    with refused(TypeError, message):
+        op.implementation("jit")(*arrays)
+
+
+def test_a_ragged_list_is_no_array():
+    with pytest.raises(ValueError, match=r"^linear_scan: `b` is no array: setting an array elem"):
+        linear_scan([[1.0]], [[1.0], [1.0, 2.0]])
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+def test_a_cotangent_of_another_shape_than_the_output_is_refused(op, role):
+    (shape,) = op.output_shapes(*ordinary(op))
+    output = op.outputs[0]
+    message = f"{op}_vjp: `d{output}` has shape {(2, *shape)}, but `{output}` has {shape} "
+    with refused(ValueError, f"{message}({op.signature})"):
+        op.vjp(role)(np.ones((2, *shape)), *ordinary(op))
+
+
+def test_a_cotangent_has_the_broadcast_shape_and_is_not_broadcast_itself():
+    with refused(ValueError, "linear_scan_vjp: `dx` has shape (3, 1), but `x` has (2, 3, 1) "
+                 "((l,n),(l,n)->(l,n))"):  # fmt: skip
+        linear_scan_vjp(np.ones((3, 1)), np.ones((2, 3, 1)), np.ones((3, 1)))
+
+
+def test_the_arguments_and_cotangents_of_a_vjp_are_checked_by_name():
+    with pytest.raises(TypeError, match=r"`dx` has dtype <U1"):
+        linear_scan_vjp([["x"]], [[1.0]], [[1.0]])
+    with pytest.raises(TypeError, match=r"`a` has dtype <U1"):
+        linear_scan_vjp([[1.0]], [["x"]], [[1.0]])
+    with pytest.raises(TypeError, match=r"^linear_scan_vjp: missing a required argument: 'b'"):
+        linear_scan_vjp([[1.0]], [[1.0]])
+
+
+@pytest.mark.parametrize("numbers", [[[1], [2]], [[True], [False]], np.array([[1], [2]], "u1")])
+def test_lists_integers_and_booleans_become_float64(numbers):
+    x = linear_scan(numbers, numbers)
+    assert x.dtype == np.float64
+    assert x[0, 0] == 1.0
+
+
+def test_keyword_and_positional_arguments_are_the_same():
+    assert linear_scan(b=[[3.0]], a=[[2.0]]).item() == linear_scan([[2.0]], [[3.0]]).item() == 3.0
+
+
+def views_of(a):
+    """The same values in other layouts."""
+    swapped = a.astype(a.dtype.newbyteorder())
+    fixed = a.copy()
+    fixed.flags.writeable = False
+    wide = np.zeros((*a.shape, 2), a.dtype)
+    wide[..., 0] = a
+    turned = np.flip(np.flip(a).copy())
+    return [swapped, fixed, np.asfortranarray(a), turned, wide[..., 0]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+def test_byte_order_strides_and_the_writeable_flag_do_not_matter(op, role, dtype):
+    arrays = [(i + 2) * a for i, a in enumerate(ordinary(op, dtype, batch=(2,)))]
+    expected = op.implementation(role)(*arrays)
+    cotangent = np.ones_like(expected)
+    gradients = op.vjp(role)(cotangent, *arrays)
+    for views in zip(*map(views_of, arrays), strict=True):
+        y = op.implementation(role)(*views)
+        assert y.dtype == expected.dtype
+        assert np.array_equal(y, expected)
+        for view in views_of(cotangent):
+            pulled = op.vjp(role)(view, *views)
+            assert all(map(np.array_equal, pulled, gradients))
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+@pytest.mark.parametrize("size", [1, 3])
+def test_inputs_stay_unchanged_and_outputs_are_memory_of_their_own(op, role, size):
+    arrays = [(i + 2) * a for i, a in enumerate(ordinary(op, size=size))]
+    before = [a.copy() for a in arrays]
+    y = op.implementation(role)(*arrays)
+    cotangent = np.ones_like(y)
+    outputs = [y, *op.vjp(role)(cotangent, *arrays)]
+    assert all(map(np.array_equal, arrays, before))
+    assert np.array_equal(cotangent, np.ones_like(y))
+    everything = [*outputs, *arrays, cotangent]
+    for i, output in enumerate(outputs):
+        assert output.flags.writeable
+        assert not any(np.shares_memory(output, x) for x in everything[i + 1 :])
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, 0.0, 1e300], ids=str)
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+def test_special_values_warn_nothing_whatever_the_caller_set(op, role, special):
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        for dtype in ("float64", "complex128"):
+            arrays = [np.full(a.shape, special, dtype) for a in ordinary(op)]
+            y = op.implementation(role)(*arrays)
+            op.vjp(role)(y, *arrays)
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+def test_length_state_and_batch_of_size_zero_are_legal(op, role):
+    letters = sorted({d for dims in op.input_dims for d in dims})
+    for zero in (*letters, "batch"):
+        batch = (2, 0) if zero == "batch" else (2, 3)
+        shapes = [(*batch, *(0 if d == zero else 4 for d in dims)) for dims in op.input_dims]
+        arrays = [np.ones(shape) for shape in shapes]
+        (shape,) = op.output_shapes(*arrays)
+        y = op.implementation(role)(*arrays)
+        assert y.shape == shape
+        assert not y.any()
+        gradients = op.vjp(role)(np.ones(shape), *arrays)
+        assert [g.shape for g in gradients] == shapes
+
+
+def test_an_output_only_dimension_is_a_keyword():
+    assert VANDERMONDE.static == ("l",)
+    assert LINEAR_SCAN.static == ()
+    assert CHECKED([1.0, 1.0], [2.0, 3.0], l=3).tolist() == [2.0, 5.0, 13.0]
+    assert CHECKED([1.0], [2.0], l=np.int64(2)).tolist() == [1.0, 2.0]
+    assert CHECKED([1.0], [2.0], l=0).shape == (0,)
+
+
+@pytest.mark.parametrize("l", [-1, True, 2.0, "2", None])
+def test_a_bad_length_is_refused(l):
+    with refused(ValueError, f"vandermonde: `l` must be an integer >= 0, got {l!r}"):
+        CHECKED([1.0], [2.0], l=l)
+
+
+def test_a_missing_length_is_named_with_the_call():
+    with refused(TypeError, f"vandermonde: missing a required argument: 'l' ({VANDERMONDE.call})"):
+        CHECKED([1.0], [2.0])
+    with refused(ValueError, "vandermonde: `l` must be an integer >= 0, got None"):
+        VANDERMONDE.sizes(np.ones(1), np.ones(1))
+
+
+def test_a_vjp_with_two_outputs_takes_two_cotangents_first():
+    checked = TWO_SUMS.checked_vjp(lambda dplus, dminus, u: ((dplus - dminus)[..., None] + 0 * u,))
+    (du,) = checked([3.0], [1.0], [[1.0, 2.0]])
+    assert du.tolist() == [[2.0, 2.0]]
+    message = "<lambda>: `dminus` has shape (2,), but `minus` has (1,) ((n)->(),())"
+    with refused(ValueError, message):
+        checked([3.0], [1.0, 1.0], [[1.0, 2.0]])
+
+
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+def test_checked_functions_keep_name_and_docstring_and_unwrap_to_the_formula(op):
+    for function in (op.implementation("reference"), op.vjp()):
+        assert isinstance(function, types.FunctionType)
+        assert function.__doc__
+    assert op.implementation("reference").__wrapped__ is op.reference
+    assert op.bare_vjp.__name__ == f"{op}_vjp"
+    assert op.bare_vjp is op.vjp().__wrapped__
