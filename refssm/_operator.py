@@ -169,8 +169,11 @@ class Operator:
         return tuple(dict.fromkeys([*sizes, *self.parameters]))
 
     def arrays(self, args, types: str, names=None) -> list[np.ndarray]:
-        """`args` as native arrays of a common precision class, or a TypeError that says why not."""
-        arrays = []
+        """`args` as native arrays of accepted types, or an error that says why not.
+
+        Integers become float64; Python scalars take the precision of the arrays beside them.
+        """
+        arrays: list[Any] = []
         for name, arg in zip(names or self.inputs, args, strict=True):
             try:
                 array = np.asarray(arg)
@@ -182,7 +185,12 @@ class Operator:
                 wanted = ", ".join(np.dtype(t).name for t in types)
                 raise TypeError(f"{self}: `{name}` has dtype {array.dtype}, wanted one of {wanted}")
             arrays.append(array.astype(array.dtype.newbyteorder("="), copy=False))
-        return arrays
+        strong = [a.dtype for a, x in zip(arrays, args, strict=True) if not _weak(x)]
+        precision = np.finfo(np.result_type(*strong)).dtype if strong else np.dtype(np.float64)
+        return [
+            a.astype(np.result_type(precision, x), copy=False) if _weak(x) else a
+            for a, x in zip(arrays, args, strict=True)
+        ]
 
     def sizes(self, *arrays: np.ndarray, **statics) -> dict[str, int]:
         """The core dimensions by name; ValueError where two arguments disagree."""
@@ -224,6 +232,11 @@ class Operator:
         sizes = self.sizes(*arrays, **statics)
         batch = self.batch_shape(*arrays)
         return [(*batch, *(sizes[d] for d in dims)) for dims in self.output_dims]
+
+
+def _weak(x) -> bool:
+    """Whether NumPy lets `x` take the precision of what it meets."""
+    return type(x) in (bool, int, float, complex)
 
 
 def _cores(side: str) -> Dims:

@@ -17,7 +17,8 @@ Map = Callable[[np.ndarray, np.ndarray], np.ndarray]
 # core axis (time). channel: one modulus along it, a phase each. impulse, late: all but one place
 # of that axis zero, anywhere or near the end. gaps: some entries exactly zero. subnormal: every
 # entry times the judged type's smallest normal.
-TEXTURES = ("each", "constant", "channel", "impulse", "late", "gaps", "subnormal")
+SIGNAL_TEXTURES = ("each", "constant", "channel", "impulse", "late", "gaps", "subnormal")
+TEXTURES = (*SIGNAL_TEXTURES, "beside")
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,11 +27,17 @@ class Domain:
 
     summary: str
     maps: Mapping[str, Map]
+    tame: tuple[str, ...]  # maps that neither under- nor overflow on any route
     textures: tuple[str, ...] = ("each",)
     kind: str = "either"  # "real", "complex", or "either": that of the case
     fit: Callable[[np.ndarray], np.ndarray] | None = None  # makes a whole array admissible
     meets: str = ""  # the argument whose values are this one's poles
     span: bool = False  # entries are multiplied along the first core axis
+
+    def __post_init__(self):
+        assert self.tame, f"{self.summary}: no tame map"
+        assert set(self.tame) <= set(self.maps), f"{self.summary}: {self.tame}"
+        assert set(self.textures) <= set(TEXTURES), f"{self.summary}: {self.textures}"
 
     def draw(self, name: str, a: np.ndarray, b: np.ndarray, real: bool) -> np.ndarray:
         """Numbers of this domain from points of the unit square."""
@@ -83,6 +90,7 @@ decays = Domain(
         "growing": lambda a, b: _turn(np.exp(_logarithmic(1e-3, 2, a)), b),
         "compass": _compass,
     },
+    tame=("one", "slow", "turning", "unit"),
     textures=("each", "constant", "channel", "gaps", "subnormal"),
     fit=_products_bounded,
     span=True,
@@ -97,7 +105,8 @@ signals = Domain(
         "integer": lambda a, b: np.round(16 * a - 8) + 1j * np.round(16 * b - 8),
         "magnitudes": lambda a, b: _turn(_logarithmic(1e-6, 1e3, a), b),
     },
-    textures=TEXTURES,
+    tame=("one", "normal", "positive"),
+    textures=SIGNAL_TEXTURES,
 )
 
 states = Domain(
@@ -108,6 +117,7 @@ states = Domain(
         "integer": lambda a, b: np.round(16 * a - 8) + 1j * np.round(16 * b - 8),
         "large": lambda a, b: _turn(100 * a, b),
     },
+    tame=("one", "normal"),
     textures=("each", "gaps", "subnormal"),
 )
 
@@ -118,6 +128,7 @@ residues = Domain(
         "normal": lambda a, b: _turn(np.sqrt(-2 * np.log1p(-0.999 * a)), b),
         "magnitudes": lambda a, b: _turn(_logarithmic(1e-6, 1e3, a), b),
     },
+    tame=("one", "normal"),
     textures=("each", "constant", "gaps", "subnormal"),
 )
 
@@ -130,6 +141,7 @@ poles = Domain(
         "ladder": lambda a, b: -0.5 + 1j * np.pi * np.round(32 * b),
         "grazing": lambda a, b: -_logarithmic(1e-6, 1e-2, a) + 0.7j * np.round(10 * b),
     },
+    tame=("near", "ladder"),
     textures=("each", "constant"),
     kind="complex",
 )
@@ -142,6 +154,7 @@ nodes = Domain(
         "wide": lambda a, b: _logarithmic(1e-6, 1e2, a) + 1j * (2e3 * b - 1e3),
         "circle": lambda a, b: 1 + 1e-3 * a + _turn(np.ones_like(a), b),
     },
+    tame=("near", "circle"),
     textures=("each", "beside"),
     kind="complex",
     meets="w",

@@ -25,9 +25,6 @@ ENTRIES = 16384  # product of all sizes of a case
 ORACLE_ENTRIES = 1024  # the same where the oracle judges
 MEDLEY = "medley"  # another map, or another texture, for every channel: many cases in one
 EXACT_MAPS = frozenset({"one", "integer", "compass"})
-TAME = frozenset(
-    {"one", "slow", "turning", "unit", "normal", "positive", "near", "ladder", "circle"}
-)
 
 
 @dataclass(frozen=True)
@@ -183,7 +180,7 @@ def cases(draw, op: Operator, dtype, *, entries=ENTRIES, tame=False, mixed=True,
 
 def _knobs(domain: Domain, dtype, tame, mixed):
     """Knobs of one argument; the simplest first, so that failures shrink to it."""
-    maps = [m for m in domain.maps if not tame or m in TAME]
+    maps = [m for m in domain.maps if not tame or m in domain.tame]
     textures = [t for t in domain.textures if not tame or t in ("each", "constant")]
     if not tame:
         maps += [MEDLEY] * (len(maps) // 2)

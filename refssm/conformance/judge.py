@@ -187,10 +187,12 @@ def _compare_values(actual, gauge, dtype, dims, name, notes) -> Verdict:
         size = np.abs(gauge.value).astype(float)
         scale = u * gauge.k0 + u_out * size / C
         ratio = np.where(judged & (error > 0), error / scale, 0.0)
+        # where a rounding of the input may move an operand through zero, K0 alone judges
+        k1 = np.where(np.isfinite(gauge.k1), gauge.k1, gauge.k0)
         bounds = {
             "A": C * u * gauge.k0 + u_out * size,
-            "B": C * u * gauge.k1 + u_out * size,
-            "C": C * HALF_PRECISION * gauge.k1 + u_out * size,
+            "B": C * u * k1 + u_out * size,
+            "C": C * HALF_PRECISION * k1 + u_out * size,
         }
     within = {grade: error <= bound for grade, bound in bounds.items()}  # False for NaN
     grade = next((g for g in "ABC" if (within[g] | ~judged).all()), "F")
@@ -201,11 +203,19 @@ def _compare_values(actual, gauge, dtype, dims, name, notes) -> Verdict:
     i = np.unravel_index(np.argmax(ratio), ratio.shape)
     place = f"{name}[{', '.join(map(str, i))}]" if i else name
     beyond = judged & ~(within["B"] | within["A"])
-    message = (
-        f"worst {place}: got {actual[i]:.6g}, want {gauge.value[i]:.6g} ± {bounds['A'][i]:.1e}; "
-        f"{describe(beyond, dims)}"
-    )
+    got, want = told_apart(actual[i], gauge.value[i])
+    where = describe(beyond, dims)
+    message = f"worst {place}: got {got}, want {want} ± {bounds['A'][i]:.1e}; {where}"
     return Verdict(grade, worst, max(0.0, bits), message, notes)
+
+
+def told_apart(got, want) -> tuple[str, str]:
+    """Two numbers with as many digits as it takes to see that they differ."""
+    for digits in (6, 9, 12, 17):
+        texts = f"{got:.{digits}g}", f"{want:.{digits}g}"
+        if texts[0] != texts[1]:
+            break
+    return texts
 
 
 def worst_of(verdicts) -> Verdict:
@@ -221,10 +231,11 @@ def span_product(op: Operator, arrays) -> float:
     largest = 0.0
     for domain, array in zip(op.inputs.values(), arrays, strict=True):
         if domain.span and array.size:
-            bits = np.log2(np.maximum(np.abs(array.astype(complex)), 1e-300))
+            size = np.abs(array.astype(complex))
+            bits = np.log2(np.where(np.isfinite(size), np.maximum(size, 1e-300), 1.0))
             total = np.cumsum(bits, axis=-2)
             lowest = np.minimum(np.minimum.accumulate(total, axis=-2), 0)
-            largest = max(largest, float(np.exp2(min(np.nanmax(total - lowest), 1023.0))))
+            largest = max(largest, float(np.exp2(min(np.max(total - lowest), 1023.0))))
     return largest
 
 

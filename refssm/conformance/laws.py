@@ -64,6 +64,12 @@ def windowed(op: Operator, gauge: Gauge, window: slice) -> Gauge:
     return Gauge(value, k0, k1, gauge.peak)
 
 
+def _run(candidate: Candidate, arrays, statics) -> tuple[np.ndarray, Gauge]:
+    """The first output of one call, and what it is judged by."""
+    y, *_ = candidate.results(arrays, statics)
+    return y, expect(candidate.op, arrays, statics)[0]
+
+
 def _points(case: Case, length: int) -> list[int]:
     """Where to cut: one place anywhere, and a multiple of 64 if there is one."""
     rng = case.generator(101)
@@ -75,11 +81,11 @@ def _points(case: Case, length: int) -> list[int]:
 def prefix(candidate: Candidate, case: Case) -> Verdict:
     """The outputs of a shorter input are the first outputs of the longer one."""
     op, arrays = candidate.op, candidate.arrays(case)
-    (y,), (gauge,) = candidate.results(arrays, case.statics), expect(op, arrays)
+    y, gauge = _run(candidate, arrays, case.statics)
     verdicts = [NOTHING]
     for k in _points(case, y.shape[-len(op.output_dims[0])]):
         short = cut(op, arrays, slice(0, k))
-        (first,), (bound,) = candidate.results(short, case.statics), expect(op, short)
+        first, bound = _run(candidate, short, case.statics)
         whole = windowed(op, gauge, slice(0, k))
         kept = in_window(op, y, slice(0, k))
         verdicts.append(same(op, arrays, first, kept, bound, whole))
@@ -89,7 +95,7 @@ def prefix(candidate: Candidate, case: Case) -> Verdict:
 def causal(candidate: Candidate, case: Case) -> Verdict:
     """Another future leaves the past as it was."""
     op, arrays = candidate.op, candidate.arrays(case)
-    (y,), (gauge,) = candidate.results(arrays, case.statics), expect(op, arrays)
+    y, gauge = _run(candidate, arrays, case.statics)
     verdicts = [NOTHING]
     for k in _points(case, y.shape[-len(op.output_dims[0])]):
         changed = [
@@ -99,7 +105,7 @@ def causal(candidate: Candidate, case: Case) -> Verdict:
         changed = candidate.narrowed(changed)
         if not _same_past(op, arrays, changed, k):
             return NOTHING  # the implementation's own projection reads the future
-        (other,) = candidate.results(changed, case.statics)
+        other, *_ = candidate.results(changed, case.statics)
         past = slice(0, k)
         bound = windowed(op, gauge, past)
         verdicts.append(
@@ -123,7 +129,7 @@ def _same_past(op, arrays, changed, k):
 def split(candidate: Candidate, case: Case) -> Verdict:
     """A scan cut in two, the state carried by the `_from` form, is the scan in one piece."""
     op, arrays = candidate.op, candidate.arrays(case)
-    (y,), (gauge,) = candidate.results(arrays, case.statics), expect(op, arrays)
+    y, gauge = _run(candidate, arrays, case.statics)
     other = resumed(op)
     assert other is not None
     verdicts = [NOTHING]
@@ -133,8 +139,8 @@ def split(candidate: Candidate, case: Case) -> Verdict:
         *driving, _state = other.inputs
         state = np.ascontiguousarray(in_window(op, y, slice(k - 1, k)).squeeze(-2))
         pieces = [*(after[name] for name in driving), state]
-        (tail,) = candidate.results(pieces, case.statics, op=other)
-        (bound,) = expect(other, pieces)
+        tail, *_ = candidate.results(pieces, case.statics, op=other)
+        bound, *_ = expect(other, pieces, case.statics)
         kept, whole = in_window(op, y, later), windowed(op, gauge, later)
         verdicts.append(same(op, arrays, tail, kept, bound, whole))
     return worst_of(verdicts)
@@ -160,7 +166,7 @@ def additive(candidate: Candidate, case: Case) -> Verdict:
             p + q if n in group else p for n, p, q in zip(op.inputs, first, second, strict=True)
         ]
         ys = [candidate.results(x, case.statics)[0] for x in (both, first, second)]
-        bounds = [expect(op, x)[0] for x in (both, first, second)]
+        bounds = [expect(op, x, case.statics)[0] for x in (both, first, second)]
         wide = ys[1].astype(np.result_type(ys[1], np.float64)) + ys[2]
         verdicts.append(same(op, arrays, ys[0], wide, *bounds))
     return worst_of(verdicts)
@@ -179,7 +185,7 @@ def _shuffled(a, case, stream):
 def scaling(candidate: Candidate, case: Case) -> Verdict:
     """f(2^k x) = 2^k f(x), bit by bit: only exponents change."""
     op, arrays = candidate.op, candidate.arrays(case)
-    (y,) = candidate.results(arrays, case.statics)
+    y, *_ = candidate.results(arrays, case.statics)
     power = int(case.generator(300).choice(POWERS))
     for group in op.linear_in:
         scaled = [
@@ -187,7 +193,7 @@ def scaling(candidate: Candidate, case: Case) -> Verdict:
             else (a * 2.0**power).astype(a.dtype) if n in group else a
             for n, a in zip(op.inputs, arrays, strict=True)
         ]  # fmt: skip
-        (other,) = candidate.results(scaled, case.statics)
+        other, *_ = candidate.results(scaled, case.statics)
         wanted = (y * 2.0**power).astype(y.dtype)
         if other.shape != wanted.shape or not np.array_equal(other, wanted, equal_nan=True):
             return _inexact(op, other, wanted, f"inputs times 2^{power}: ")
@@ -201,7 +207,7 @@ def zero(candidate: Candidate, case: Case) -> Verdict:
         nothing = [
             np.zeros_like(a) if n in group else a for n, a in zip(op.inputs, arrays, strict=True)
         ]
-        (y,) = candidate.results(nothing, case.statics)
+        y, *_ = candidate.results(nothing, case.statics)
         if not np.array_equal(y, np.zeros_like(y)):
             return _inexact(op, y, np.zeros_like(y), "zero input: ")
     return Verdict("A")
@@ -238,7 +244,7 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
         return Verdict("-", notes=("takes core arrays only",))
     if not any(n > 1 for n in shape):
         return NOTHING
-    (y,), (gauge,) = candidate.results(arrays, case.statics), expect(op, arrays)
+    y, gauge = _run(candidate, arrays, case.statics)
     verdicts = []
     for axis, size in enumerate(shape):
         i = int(case.generator(400 + axis).integers(size))
@@ -246,7 +252,7 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
             _member(a, len(d), len(shape), axis, i)
             for a, d in zip(arrays, op.input_dims, strict=True)
         ]
-        (alone,), (bound,) = candidate.results(one, case.statics), expect(op, one)
+        alone, bound = _run(candidate, one, case.statics)
         pick = (*(slice(None),) * axis, slice(i, i + 1))
         inside = Gauge(gauge.value[pick], gauge.k0[pick], gauge.k1[pick], gauge.peak)
         verdicts.append(same(op, arrays, y[pick], alone, bound, inside))

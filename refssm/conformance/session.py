@@ -201,7 +201,8 @@ def accepts_mixed_kinds(candidate: Candidate, types, refused) -> bool:
     if not dtype or not either or len(either) == len(op.inputs) == 1:
         return True
     try:
-        arrays = candidate.arrays(ordinary_case(op, dtype, real=either[-1:]))
+        case = ordinary_case(op, dtype, real=either[-1:])
+        arrays = candidate.arrays(case)
     except (Declined, Broken):
         return True
-    return candidate.outcome(arrays, {}).status != "raised"
+    return candidate.outcome(arrays, case.statics).status != "raised"

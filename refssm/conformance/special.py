@@ -29,9 +29,9 @@ def nan(candidate: Candidate, case: Case) -> Verdict:
 def at(candidate: Candidate, arrays, statics) -> Verdict:
     """Grade one call on arguments with special values.
 
-    Where the exact result is infinite through a pole of complex numbers or through overflow, NaN
-    is taken too: x d*/|d|² gives it for x/0, and another order of operations meets 0·∞ on the way
-    to an overflow. A finite number is never taken for an infinite one.
+    Where finite arguments have an infinite result, by a pole or by overflow, NaN is taken too:
+    x d*/|d|² gives it for x/0, and another order of operations meets 0·∞ on the way to an
+    overflow. A finite number is never taken for an infinite one.
     """
     op = candidate.op
     try:
@@ -58,8 +58,8 @@ def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str]]:
     for i, (name, domain) in enumerate(op.inputs.items()):
         place = tuple(int(rng.integers(n)) for n in case.arrays[i].shape)
         entry = f"{name}[{', '.join(map(str, place))}]"
-        if not (domain.span and place[-2] == 0):
-            # a_0 multiplies the state before the first input: both readings of 0·NaN are in use
+        if not (domain.span and place[-2] == 0 and not op.name.endswith("_from")):
+            # from rest a_0 multiplies zero: both readings of 0·NaN are in use
             yield _with(case, i, place, np.nan), f"{entry} = NaN"
         if domain.meets:
             poles = case.arrays[names.index(domain.meets)]

@@ -38,7 +38,7 @@ def header(target: str, profile: str, seed: int, narrowed: str = "") -> str:
 def show(result: Result, out: Console) -> None:
     """Print one result."""
     text = Text(f"{WORDS.get(result.verdict, 'FAIL')} ", style=STYLES[result.verdict])
-    text.append(f"{result.id:<36}", style="bold" if result.failed else "")
+    text.append(f"{result.id:<36} ", style="bold" if result.failed else "")
     text.append(facts(result))
     out.print(text)
     for line in below(result):
