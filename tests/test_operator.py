@@ -78,7 +78,7 @@ def test_name_family_and_text_come_from_the_reference():
 )
 def test_a_declaration_that_contradicts_itself_asserts(change):
     declaration = {"signature": "(n),(n)->(l)", "inputs": {"v": residues, "x": decays}} | change
-    with pytest.raises(AssertionError, match="^vandermonde: "):
+    with pytest.raises(AssertionError, match=r"^vandermonde: "):
         Operator(reference=vandermonde, **declaration)
 
 

@@ -21,6 +21,7 @@ SIZES = (1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 
 LARGE = (255, 256, 257, 300)  # drawn twice as often: they reach a fourth chunk of 64
 THOROUGH = (*SIZES, 511, 513, 1000, 1024, 1025, 2048, 4097, 8192)
 BATCH = (1, 2, 3)
+TAME_SIZE = 129  # decays of a tame case then keep their product above 2^-60
 ENTRIES = 16384  # product of all sizes of a case
 ORACLE_ENTRIES = 1024  # the same where the oracle judges
 MEDLEY = "medley"  # another map, or another texture, for every channel: many cases in one
@@ -166,7 +167,7 @@ def cases(draw, op: Operator, dtype, *, entries=ENTRIES, tame=False, mixed=True,
     dtype = np.dtype(dtype)
     core, left = {}, entries
     for i, dim in enumerate(core_dims(op)):
-        fitting = [s for s in sizes if s <= left and (not tame or s <= 129)]
+        fitting = [s for s in sizes if s <= left and (not tame or s <= TAME_SIZE)]
         often = [s for s in fitting if s in (LARGE if i == 0 else (3, 5))]
         core[dim] = draw(st.sampled_from(fitting + often))
         left //= core[dim]

@@ -48,7 +48,7 @@ class Verdict:
         return "pass" if self.ok else "inaccurate" if self.grade == "C" else "wrong"
 
     def __str__(self):
-        return f"grade {self.grade}   ratio {self.ratio:.2g} (allowed {C})   {self.message}"
+        return f"grade {self.grade}   ratio {self.ratio:.2g} (allowed {C})   {self.message}".strip()
 
 
 def wrong(message: str) -> Verdict:

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from refssm import __version__
 from refssm.catalog import OPERATORS
-from refssm.conformance.checks import PROFILES
+from refssm.conformance.cases import SIZES, TAME_SIZE
+from refssm.conformance.checks import PROFILES, TAME_LAWS
 from refssm.conformance.conduct import CONDUCT
 from refssm.conformance.judge import C
 from refssm.conformance.laws import LAWS
@@ -88,9 +89,10 @@ def limits(result: Result) -> str:
     if result.check in CONDUCT:
         return "anything beyond this one ordinary case"
     if result.check in LAWS:
-        return f"types other than {result.dtype}, {first} above 300"
-    largest = max(size for profile in PROFILES.values() for size in profile.sizes)
-    return f"{first} above 300 (thorough: {largest}), inputs outside `refssm show {op}`"
+        longest = TAME_SIZE if result.check in TAME_LAWS else max(SIZES)
+        return f"types other than {result.dtype}, {first} above {longest}"
+    reach = f"{first} above {max(SIZES)} (thorough: {max(PROFILES['thorough'].sizes)})"
+    return f"{reach}, inputs outside `refssm show {op}`"
 
 
 def summary(results: list[Result], seconds: float) -> str:

@@ -1,0 +1,66 @@
+"""What the pages print is what the commands print."""
+
+import doctest
+import importlib
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from refssm.command import code
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(
+    path
+    for path in ROOT.glob("docs/**/*.md")
+    if ">>> " in path.read_text() and path.name != "findings.md"  # facts of the versions it names
+)
+MODULES = ("refssm.scan", "refssm.cauchy", "refssm.testing")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_the_examples_of_a_page_run(page):
+    failed, tried = doctest.testfile(str(page), module_relative=False)
+    assert tried
+    assert not failed
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_docstring_run(name):
+    module = importlib.import_module(name)
+    examples = [
+        example
+        for thing in vars(module).values()
+        if callable(thing) and getattr(thing, "__module__", "") == name
+        for example in doctest.DocTestFinder().find(thing, globs={**vars(module)})
+    ]
+    runner = doctest.DocTestRunner()
+    assert sum(runner.run(example).attempted for example in examples)
+    assert not runner.summarize(verbose=False).failed
+
+
+def test_the_transcript_of_the_readme_is_what_the_command_prints(capfd, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    arguments = ["docs/examples/chunked_scan_wrong.py", "--check", "value"]
+    assert code(["verify", *arguments]) == 1
+    printed = capfd.readouterr().out
+    shown = (ROOT / "README.md").read_text().split("$ refssm verify")[1].split("```")[0]
+    told = ("  worst x[0, 64, 0]: got 1, want 65", "  as wrong in", "  smallest: l=65 n=1; a=1")
+    lines = [x for x in shown.splitlines() if x.startswith(told) and "nan" not in x]
+    assert len(lines) >= 8
+    assert [line for line in lines if line not in printed] == []
+
+
+def test_the_example_about_relative_errors_prints_what_the_readme_says(capfd):
+    program = runpy.run_path(str(ROOT / "docs/examples/relative_error.py"))
+    cancelled, slightly_off = program["main"]()
+    assert cancelled.ok
+    assert not slightly_off.ok
+    assert capfd.readouterr().out.strip() in (ROOT / "README.md").read_text()
+
+
+def test_every_page_that_the_readme_links_exists():
+    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text())
+    assert len(links) > 5
+    assert [link for link in links if not (ROOT / link).exists()] == []
