@@ -39,7 +39,7 @@ def by_definition(cotangent, primal):
 
 def integers(shape, dtype, seed):
     real, imag = np.random.default_rng(seed).integers(-8, 9, (2, *shape))
-    return (real + 1j * imag).astype(dtype) if dtype == complex else real.astype(dtype)
+    return (real + 1j * imag).astype(dtype) if dtype is complex else real.astype(dtype)
 
 
 @pytest.mark.parametrize(("wide", "narrow"), SHAPES, ids=str)
