@@ -6,9 +6,8 @@ import pytest
 from refssm.catalog import OPERATORS
 from refssm.conformance.checks import NAMES
 from refssm.conformance.conduct import CONDUCT
-from refssm.conformance.honest import operator
 from refssm.conformance.laws import LAWS, laws_of
-from refssm.conformance.plugin import Found
+from refssm.conformance.plugin import Found, operator_named
 from refssm.conformance.session import Session
 from refssm.conformance.worker import InProcess
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
@@ -145,7 +144,7 @@ def test_nan_where_an_overflow_is_due_is_a_note_and_a_finite_number_is_not():
 
 
 def test_a_pole_met_exactly_may_be_nan_but_not_finite():
-    cauchy = operator("cauchy_kernel")
+    cauchy = operator_named("cauchy_kernel")
 
     def by_conjugates(v, w, z):
         d = z[..., :, None] - w[..., None, :]

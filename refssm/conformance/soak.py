@@ -23,11 +23,11 @@ from rich.progress import track
 from refssm._operator import Operator
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
-from refssm.conformance.checks import PROFILES, Check, checks_of, default_types
-from refssm.conformance.honest import Honest, implementations, operator
+from refssm.conformance.checks import PROFILES, Check, checks_of, default_types, missing
+from refssm.conformance.honest import Honest, implementations
 from refssm.conformance.judge import Verdict, expect, grade_outputs
 from refssm.conformance.laws import LAWS
-from refssm.conformance.plugin import Offer
+from refssm.conformance.plugin import Found, Offer, operator_named
 from refssm.conformance.sweep import sweep
 from refssm.conformance.worker import InProcess
 
@@ -41,7 +41,7 @@ def pieces(seeds: int, cases: int) -> list[tuple[str, str, int, int]]:
     """(operator, check id, seed, cases); laws take fewer cases a seed."""
     work = []
     for name in dict.fromkeys(h.op for h in implementations()):
-        for check in _checks(operator(name)):
+        for check in _checks(operator_named(name)):
             count = min(LAW_CASES, cases) if check.name in LAWS else cases
             work += [(name, check.id, seed, count) for seed in range(seeds)]
     return work
@@ -56,9 +56,9 @@ def _checks(op: Operator) -> list[Check]:
 
 def run_piece(name: str, check_id: str, seed: int, count: int) -> dict:
     """Judge all honest implementations of one operator on the cases of one seed."""
-    op = operator(name)
+    op = operator_named(name)
     check = next(c for c in _checks(op) if c.id == check_id)
-    honest = [h for h in implementations() if h.op == name and (h.vjp or check.name != "gradient")]
+    honest = [h for h in implementations() if h.op == name and _can_run(check, h)]
     worst = {h.name: 0.0 for h in honest}
     rejected: list[str] = []
 
@@ -78,14 +78,25 @@ def run_piece(name: str, check_id: str, seed: int, count: int) -> dict:
     return {**key, "worst": worst, "rejected": rejected}
 
 
+def _twins(honest: Honest) -> list[Found]:
+    """The implementation, and those of the same name for other operators."""
+    return [h.found() for h in implementations() if h.name == honest.name]
+
+
+def _can_run(check: Check, honest: Honest) -> bool:
+    """Whether an implementation has what a check needs: a VJP, a `_from` form."""
+    if check.name == "gradient":
+        return honest.vjp is not None
+    return not missing(check, [found.op.name for found in _twins(honest)])
+
+
 def _verdict(check: Check, honest: Honest, case: Case, gauged) -> Verdict:
     """One implementation on one case; the value is graded against gauges made once."""
     if gauged is not None:
         with np.errstate(all="ignore"):
             y = honest.forward(*(a.copy() for a in case.arrays), **case.statics)
         return grade_outputs(check.op, case.arrays, (y,), gauged)
-    found = [h.found() for h in implementations() if h.name == honest.name]
-    candidate = Candidate(check.op, InProcess(found), Offer(check.op.name, has_vjp=True))
+    candidate = Candidate(check.op, InProcess(_twins(honest)), Offer(check.op.name, has_vjp=True))
     try:
         return check.judge_case(candidate, case)
     except Broken as broken:

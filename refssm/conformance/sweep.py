@@ -37,6 +37,48 @@ class _Failed(Exception):
         self.case, self.verdict = case, verdict
 
 
+class _Sweep:
+    """A sweep in progress: verdicts by case, what was seen, when shrinking began.
+
+    Verdicts are remembered, so an implementation that answers differently every time still gets
+    one story; once `SHRINK_SECONDS` are over, no new case is tried.
+    """
+
+    def __init__(self, judge_case: Callable[[Case], Verdict], tick: Callable[[], None]):
+        self.judge_case, self.tick = judge_case, tick
+        self.swept = Swept()
+        self.verdicts: dict[str, Verdict] = {}
+        self.first: Verdict | None = None  # the first failure: others are shrunk to, if alike
+        self.deadline = 0.0
+
+    def observe(self, case: Case) -> None:
+        """Judge one case; raises where it fails, or fails as the first failure did."""
+        searching = self.first is None
+        try:
+            verdict = self._verdict(case)
+        except Declined:
+            self.swept.declined += searching
+            verdict = Verdict("-")
+        if searching:
+            self.swept.examples += 1
+            self.tick()
+            if verdict.ok:
+                self.swept.verdict = worst_of([self.swept.verdict, verdict])
+                return
+            self.first = verdict
+            self.deadline = time.perf_counter() + SHRINK_SECONDS * (not _lost(verdict))
+        if self.first is not None and not verdict.ok and verdict.verdict == self.first.verdict:
+            raise _Failed(case, verdict)
+
+    def _verdict(self, case: Case) -> Verdict:
+        key = str(case)
+        if key not in self.verdicts:
+            if self.first is not None and time.perf_counter() > self.deadline:
+                return Verdict("-")
+            self.verdicts[key] = self.judge_case(case)
+        return self.verdicts[key]
+
+
 def sweep(
     strategy,
     judge_case: Callable[[Case], Verdict],
@@ -46,23 +88,11 @@ def sweep(
     shrink: bool = True,
     tick: Callable[[], None] = lambda: None,
 ) -> Swept:
-    """Judge `count` cases and shrink the first failure, to cases that fail in the same way.
-
-    Verdicts are remembered by case, so an implementation that answers differently every time
-    still gets one story; once `SHRINK_SECONDS` are over, no new case is tried.
-    """
-    swept, seen, started = Swept(), {}, []
-
-    def verdict_on(case: Case) -> Verdict:
-        key = str(case)
-        if key not in seen:
-            if started and time.perf_counter() - started[0] > SHRINK_SECONDS:
-                return Verdict("-")
-            seen[key] = judge_case(case)
-        return seen[key]
-
-    @seed(seed_)
-    @settings(
+    """Judge `count` cases and shrink the first failure, to cases that fail in the same way."""
+    state = _Sweep(judge_case, tick)
+    swept = state.swept
+    run = given(strategy)(lambda case: state.observe(case))
+    run = settings(
         max_examples=count,
         database=None,
         deadline=None,
@@ -71,29 +101,10 @@ def sweep(
         report_multiple_bugs=False,
         print_blob=False,
         verbosity=Verbosity.quiet,
-    )
-    @given(strategy)
-    def run(case: Case) -> None:
-        searching = not started
-        try:
-            verdict = verdict_on(case)
-        except Declined:
-            swept.declined += searching
-            verdict = Verdict("-")
-        if searching:
-            swept.examples += 1
-            tick()
-        if verdict.ok:
-            swept.verdict = worst_of([swept.verdict, verdict]) if searching else swept.verdict
-        elif searching or verdict.verdict == seen["first"].verdict:
-            if searching:
-                seen["first"] = verdict
-                started.append(time.perf_counter() - SHRINK_SECONDS * _lost(verdict))
-            raise _Failed(case, verdict)
-
+    )(run)
     with _no_hypothesis_folder():
         try:
-            run()
+            seed(seed_)(run)()
         except _Failed as failed:
             notes = (*swept.verdict.notes, *failed.verdict.notes)
             swept.verdict = replace(failed.verdict, notes=tuple(dict.fromkeys(notes)))

@@ -1,0 +1,71 @@
+"""The soak: resumable, and it fails if anything honest is rejected."""
+
+import json
+
+import pytest
+import typer
+
+from refssm.conformance import soak
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/judge.md").write_text(f"before\n{soak.BEGIN}\nold\n{soak.END}\nafter\n")
+    monkeypatch.setattr(soak, "pieces", lambda seeds, cases: [*PIECES[:seeds]])
+    return tmp_path
+
+
+PIECES = [
+    ("cauchy_kernel", "cauchy_kernel/value[complex64]", 0, 3),
+    ("cauchy_kernel", "cauchy_kernel/zero[complex64]", 0, 3),
+    ("linear_scan", "linear_scan/split[float32]", 0, 2),
+]
+
+
+def run(seeds):
+    with pytest.raises(typer.Exit) as done:
+        soak.main(seeds=seeds, cases=3, workers=1)
+    return done.value.exit_code
+
+
+def test_a_soak_goes_on_where_it_was_interrupted(folder, capsys):
+    assert run(2) == 0
+    recorded = soak.RECORD.read_text().splitlines()
+    with soak.RECORD.open("a") as record:
+        record.write('{"operator": "linear_sc')  # cut off in the middle of a line
+        record.write("\n")
+    assert run(3) == 0
+    assert soak.RECORD.read_text().splitlines()[:2] == recorded
+    assert "3 pieces, 0 rejections" in capsys.readouterr().out
+    page = soak.PAGE.read_text()
+    assert page.startswith("before\n")
+    assert page.endswith("after\n")
+    assert "| cauchy_kernel | numba | value[complex64] | 3 |" in page
+    assert "old" not in page
+
+
+def test_a_rejection_is_told_counted_and_fails(folder, capsys):
+    assert run(1) == 0
+    piece = json.loads(soak.RECORD.read_text())
+    piece["rejected"] = ["numba: l=1: planted"]
+    soak.RECORD.write_text(json.dumps(piece) + "\n")
+    assert run(1) == 1
+    assert "1 rejections" in capsys.readouterr().out
+    row = next(line for line in soak.PAGE.read_text().splitlines() if "| numba |" in line)
+    assert row.endswith("| 1 |")
+
+
+def test_a_wrong_implementation_among_the_honest_is_rejected(folder, monkeypatch):
+    honest = [h for h in soak.implementations() if h.op == "cauchy_kernel"][:1]
+    wrong = soak.Honest("cauchy_kernel", "wrong", lambda v, w, z: -honest[0].forward(v, w, z))
+    monkeypatch.setattr(soak, "implementations", lambda: [*honest, wrong])
+    piece = soak.run_piece(*PIECES[0])
+    assert {text.partition(":")[0] for text in piece["rejected"]} == {"wrong"}
+
+
+def test_the_pieces_cover_every_check_that_draws_cases():
+    checks = {check for _, check, _, _ in soak.pieces(1, 10)}
+    for name in ("value[float64]", "gradient[complex64]", "split[float32]", "nan[float32]"):
+        assert f"linear_scan/{name}" in checks
