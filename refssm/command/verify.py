@@ -133,7 +133,7 @@ def _results(worker, target, inputs, settings, quiet):
     if quiet or not sys.stderr.isatty():
         yield from session.run()
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("")
 

@@ -120,7 +120,8 @@ def _lost(verdict: Verdict) -> bool:
 @contextmanager
 def _no_hypothesis_folder() -> Iterator[None]:
     """Hypothesis writes its caches to a folder that is gone afterwards."""
-    before = storage_directory(intent_to_write=False).home_directory
+    here = storage_directory(intent_to_write=False)
+    before = getattr(here, "home_directory", here)  # older versions return the path itself
     with tempfile.TemporaryDirectory(prefix="refssm-hypothesis-") as folder:
         set_hypothesis_home_dir(folder)
         try:
