@@ -256,6 +256,16 @@ def test_an_interruption_is_exit_code_2(capfd, monkeypatch):
     assert err.strip() == "refssm: interrupted"
 
 
+def test_the_version_is_that_of_the_package_and_of_its_papers(capfd):
+    from refssm import __version__
+
+    result, out, _ = run(capfd, "--version")
+    assert result == 0
+    assert out.strip() == __version__
+    assert f"version: {__version__}" in (ROOT / "CITATION.cff").read_text().replace('"', "")
+    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
 def test_list_and_show_tell_the_catalog(capfd):
     result, out, _ = run(capfd, "list")
     assert result == 0

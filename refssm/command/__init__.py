@@ -29,13 +29,21 @@ app.command("list")(catalog.list_operators)
 app.command("show")(catalog.show_operator)
 
 
-@app.callback()
-def _version(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
-    if version:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         from refssm import __version__
 
         typer.echo(__version__)
         raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: bool = typer.Option(
+        False, "--version", is_eager=True, callback=_print_version, help="Print the version."
+    ),
+) -> None:
+    """Numerical truth for state-space sequence models."""
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis.configuration import set_hypothesis_home_dir, storage_directory
@@ -120,7 +121,7 @@ def _lost(verdict: Verdict) -> bool:
 @contextmanager
 def _no_hypothesis_folder() -> Iterator[None]:
     """Hypothesis writes its caches to a folder that is gone afterwards."""
-    here = storage_directory(intent_to_write=False)
+    here: Any = storage_directory(intent_to_write=False)
     before = getattr(here, "home_directory", here)  # older versions return the path itself
     with tempfile.TemporaryDirectory(prefix="refssm-hypothesis-") as folder:
         set_hypothesis_home_dir(folder)
