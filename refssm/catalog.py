@@ -8,3 +8,8 @@ OPERATORS = (
     LINEAR_SCAN,
     LINEAR_SCAN_FROM,
 )
+
+
+def families() -> list[str]:
+    """The files that hold operators, in reading order."""
+    return list(dict.fromkeys(op.family for op in OPERATORS))

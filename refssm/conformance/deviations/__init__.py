@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
+from refssm.catalog import families
 from refssm.conformance.plugin import Found, operator_named
-
-FAMILIES = ("cauchy", "scan")
 
 
 @dataclass(frozen=True)
@@ -33,5 +32,5 @@ class Deviation:
 
 def deviations() -> list[Deviation]:
     """All of them, family by family."""
-    modules = (import_module(f"{__name__}.{family}") for family in FAMILIES)
+    modules = (import_module(f"{__name__}.{family}") for family in families())
     return [deviation for module in modules for deviation in module.DEVIATIONS]

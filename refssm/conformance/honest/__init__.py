@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
+from refssm.catalog import families
 from refssm.conformance.plugin import Found, operator_named
-
-FAMILIES = ("cauchy", "scan")
 
 
 @dataclass(frozen=True)
@@ -28,5 +27,5 @@ class Honest:
 
 def implementations() -> list[Honest]:
     """All of them, family by family."""
-    modules = (import_module(f"{__name__}.{family}") for family in FAMILIES)
+    modules = (import_module(f"{__name__}.{family}") for family in families())
     return [honest for module in modules for honest in module.IMPLEMENTATIONS]
