@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from refssm.catalog import OPERATORS
+from refssm.conformance.candidate import Candidate
 from refssm.conformance.checks import NAMES
 from refssm.conformance.conduct import CONDUCT
 from refssm.conformance.laws import LAWS, laws_of
@@ -216,3 +217,14 @@ def test_what_only_projects_is_what_is_judged():
     assert {line.verdict for line in lines("value", declining)} == {"skipped"}
     failing = Found(LINEAR_SCAN, scan, None, only=lambda x: x["c"])
     assert {line.verdict for line in lines("value", failing)} == {"error"}
+
+
+def test_two_exact_cancellations_multiplied_are_not_taken_for_an_error():
+    # x and its cotangent both return to 0 every fourth step; found by the soak
+    a = np.full((8, 1), 1j, np.complex64)
+    b = np.full((8, 1), 0.1 + 0.3j, np.complex64)
+    given = Found(LINEAR_SCAN, scan, LINEAR_SCAN.bare_vjp)
+    candidate = Candidate(LINEAR_SCAN, InProcess([given]), given.offer)
+    x = scan(a, b)
+    assert x[3] != 0
+    assert candidate.gradient([3 * b], [a, b], {}).ok

@@ -145,6 +145,11 @@ def scaled(x: Tracked, derivative):
     return derivative[..., None] * x.errors
 
 
+def spread(x: Tracked):
+    """|x| + u·k for both gauges: how large an operand may be when it meets another's error."""
+    return np.abs(x.value)[..., None] + _trace.unit * x.errors
+
+
 def rounded(value, charge, errors) -> Tracked:
     """`value`, rounded `charge` times, on top of the `errors` carried from its operands."""
     return Tracked(value, (charge * modulus(value))[..., None] + errors)

@@ -19,6 +19,7 @@ from refssm.conformance.tracked import (
     moved,
     rounded,
     scaled,
+    spread,
     without_digits,
 )
 
@@ -57,7 +58,8 @@ def _absolute(x):
 
 @rule(UFUNCS, np.multiply)
 def _multiply(x, y):
-    carried = scaled(x, abs(y.value)) + scaled(y, abs(x.value))
+    # u·kx·ky is kept: where both factors cancel to zero, the product's error is all of it
+    carried = x.errors * spread(y) + scaled(y, abs(x.value))
     return rounded(x.value * y.value, product_charge(x.value, y.value), carried)
 
 
@@ -153,6 +155,7 @@ def _einsum(subscripts, *operands, optimize=False):
     operands = [lifted(x) for x in operands]
     values = [x.value for x in operands]
     moduli = [abs(v) for v in values]
+    spreads = [spread(x) for x in operands]
     terms, out = subscripts.replace(" ", "").split("->")
     sizes = {}
     for term, value in zip(terms.split(","), values, strict=True):
@@ -163,7 +166,9 @@ def _einsum(subscripts, *operands, optimize=False):
 
     def carried(k):
         terms = (
-            np.einsum(subscripts, *moduli[:i], x.errors[..., k], *moduli[i + 1 :])
+            np.einsum(
+                subscripts, *(s[..., k] for s in spreads[:i]), x.errors[..., k], *moduli[i + 1 :]
+            )
             for i, x in enumerate(operands)
         )
         return charge * size + sum(terms)
