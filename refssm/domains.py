@@ -72,7 +72,8 @@ def _products_bounded(a):
     total = np.cumsum(bits, axis=-2)
     lowest = np.minimum(np.minimum.accumulate(total, axis=-2), 0)
     growth = np.max(total - lowest, axis=-2, keepdims=True, initial=0)
-    return a * 2 ** (bits * (np.minimum(1, 60 / np.maximum(growth, 1)) - 1)) * (a != 0)
+    excess = bits * (1 - np.minimum(1, 60 / np.maximum(growth, 1)))
+    return a * 2.0 ** np.where(a == 0, 0.0, -excess)
 
 
 decays = Domain(

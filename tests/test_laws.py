@@ -73,6 +73,22 @@ def scratch(a, b):
     return scan(a, b)
 
 
+BUFFER = {}
+
+
+def buffered(a, b):
+    """Every result of one shape in the same memory."""
+    x = scan(a, b)
+    kept = BUFFER.setdefault((x.shape, x.dtype), np.empty_like(x))
+    kept[...] = x
+    return kept
+
+
+def shared_at_length_1(a, b):
+    """No copy where there is nothing to do."""
+    return b if b.shape[-2] == 1 and a.dtype == b.dtype else scan(a, b)
+
+
 PLANTED = {
     "split": found(scan, lambda a, b, x0: scan_from(a, b, 0 * x0)),
     "nan": found(lambda a, b: scan(a, np.nan_to_num(b))),
@@ -103,6 +119,23 @@ def test_a_check_passes_the_reference(check):
     (line,) = lines(check, *found(scan, scan_from))
     assert line.verdict == "pass"
     assert line.notes in ((), ("`a` with l=66 against 33 elsewhere is not refused",))
+
+
+@pytest.mark.parametrize("forward", [buffered, shared_at_length_1])
+def test_other_ways_to_share_memory_are_seen(forward):
+    (line,) = lines("alias", *found(forward))
+    assert line.verdict == "wrong"
+
+
+def test_writing_to_a_slice_is_seen():
+    def one_sequence(a, b):
+        for k in range(1, len(b)):
+            b[k] += a[k] * b[k - 1]
+        return b.copy()
+
+    (line,) = lines("unchanged", *found(one_sequence))
+    assert line.sliced
+    assert line.verdict == "wrong"
 
 
 def test_every_check_with_a_verdict_has_a_planted_bug():
@@ -212,7 +245,7 @@ def test_what_only_projects_is_what_is_judged():
         return scan(a, b)
 
     given = Found(LINEAR_SCAN, needs_constant, None, only=constant)
-    assert [line.verdict for line in lines("value", given)] == ["pass"] * 3
+    assert [line.verdict for line in lines("value", given)] == ["pass"] * 4
     declining = Found(LINEAR_SCAN, scan, None, only=lambda x: None)
     assert {line.verdict for line in lines("value", declining)} == {"skipped"}
     failing = Found(LINEAR_SCAN, scan, None, only=lambda x: x["c"])

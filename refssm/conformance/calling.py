@@ -10,6 +10,8 @@ import numpy as np
 from refssm._operator import Operator
 from refssm.conformance.plugin import sentence
 
+EARLIER = -1  # among the aliased: the output of an earlier call
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -23,8 +25,21 @@ class Outcome:
     notes: tuple[str, ...] = field(default=())
 
 
-def call(function: Callable, op: Operator, arrays, statics, *, vjp=False, sliced=False, view=""):
-    """Call `function` on views of `arrays`; outputs become NumPy arrays, exceptions a sentence."""
+def call(
+    function: Callable,
+    op: Operator,
+    arrays,
+    statics,
+    *,
+    vjp=False,
+    sliced=False,
+    view="",
+    again=False,
+):
+    """Call `function` on views of `arrays`; outputs become NumPy arrays, exceptions a sentence.
+
+    With `again` it is called once more: the second result must have memory of its own.
+    """
     ranks = [len(dims) for dims in op.input_dims]
     count = len(op.outputs)
     if vjp:
@@ -49,10 +64,13 @@ def call(function: Callable, op: Operator, arrays, statics, *, vjp=False, sliced
     changed = tuple(
         i for i, (a, b) in enumerate(zip(views, before, strict=True)) if not _same(a, b)
     )
-    aliased = tuple(
-        i for i, a in enumerate(views) if any(_share(a, y) for y in outputs) and not sliced
-    )
-    return Outcome("ok", tuple(map(_plain, outputs)), changed=changed, aliased=aliased)
+    aliased = [i for i, a in enumerate(views) if any(_share(a, y) for y in outputs) and not sliced]
+    if again and not sliced:
+        kept = [y for y in outputs if isinstance(y, np.ndarray)]
+        later = function(*(a.copy() for a in views), **statics)
+        if any(_share(y, later) for y in kept):
+            aliased.append(EARLIER)
+    return Outcome("ok", tuple(map(_plain, outputs)), changed=changed, aliased=tuple(aliased))
 
 
 def _outputs(returned, count: int, vjp: bool) -> tuple:
@@ -106,13 +124,22 @@ def _slice_by_slice(function, arrays, statics, ranks, count, vjp):
         for a, r in zip(arrays, ranks, strict=True)
     ]
     rows = [
-        _outputs(function(*(a[i].copy() for a in cores), **statics), count, vjp)
+        _outputs(
+            function(*(_own(a, c, i) for a, c in zip(arrays, cores, strict=True)), **statics),
+            count,
+            vjp,
+        )
         for i in np.ndindex(*batch)
     ]
     if any(not isinstance(y, np.ndarray) for row in rows for y in row):
         return rows[0]
     stacked = [np.stack(column) for column in zip(*rows, strict=True)]
     return tuple(y.reshape(batch + y.shape[1:]) for y in stacked)
+
+
+def _own(a, core, i):
+    """One slice: a view where the argument has the whole batch, so that writing to it is seen."""
+    return a[i] if a.shape == core.shape else core[i].copy()
 
 
 def _summed(gradient, primal):

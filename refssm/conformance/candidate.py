@@ -56,10 +56,10 @@ class Candidate:
             raise Declined
         return kept
 
-    def outcome(self, arrays, statics, *, name="", vjp=False, view="") -> Outcome:
+    def outcome(self, arrays, statics, *, name="", **how) -> Outcome:
         """One call, whatever comes of it."""
         name = name or self.op.name
-        return self.worker.call(name, arrays, statics, vjp=vjp, sliced=self.sliced, view=view)
+        return self.worker.call(name, arrays, statics, sliced=self.sliced, **how)
 
     def outputs(self, arrays, statics, **how) -> tuple[np.ndarray, ...]:
         """The outputs of one call; Declined or Broken where there are none."""

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from refssm._operator import Operator
 from refssm.domains import Domain
 
-SIZES = (1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 300)
+SIZES = (1, 2, 3, 5, 16, 31, 32, 33, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 300)
 LARGE = (255, 256, 257, 300)  # drawn twice as often: they reach a fourth chunk of 64
 THOROUGH = (*SIZES, 511, 513, 1000, 1024, 1025, 2048, 4097, 8192)
 BATCH = (1, 2, 3)
 TAME_SIZE = 129  # decays of a tame case then keep their product above 2^-60
-ENTRIES = 16384  # product of all sizes of a case
+ENTRIES = 65536  # product of all sizes of a case
 ORACLE_ENTRIES = 1024  # the same where the oracle judges
 MEDLEY = "medley"  # another map, or another texture, for every channel: many cases in one
 EXACT_MAPS = frozenset({"one", "integer", "compass"})
@@ -168,8 +168,9 @@ def cases(draw, op: Operator, dtype, *, entries=ENTRIES, tame=False, mixed=True,
     core, left = {}, entries
     for i, dim in enumerate(core_dims(op)):
         fitting = [s for s in sizes if s <= left and (not tame or s <= TAME_SIZE)]
-        often = [s for s in fitting if s in (LARGE if i == 0 else (3, 5))]
-        core[dim] = draw(st.sampled_from(fitting + often))
+        # long signals, mostly narrow; one in four is as wide as it is long, for tiles of both
+        often = [*LARGE] if i == 0 else [3, 5] * 18
+        core[dim] = draw(st.sampled_from(fitting + [s for s in often if s in fitting]))
         left //= core[dim]
     batch = {}
     for axis in dict.fromkeys(a for axes in op.batch_axes for a in axes):

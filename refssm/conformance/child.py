@@ -33,12 +33,12 @@ class Server:
         self.found = {f.op.name: f for f in found}
         return [f.offer for f in self.found.values()]
 
-    def call(self, name: str, arrays, statics, *, vjp=False, sliced=False, view="") -> Outcome:
+    def call(self, name: str, arrays, statics, *, vjp=False, **how) -> Outcome:
         """Call one implementation, or its VJP."""
         found = self.found[name]
         function = found.vjp if vjp else found.forward
         assert function is not None
-        return call(function, found.op, arrays, statics, vjp=vjp, sliced=sliced, view=view)
+        return call(function, found.op, arrays, statics, vjp=vjp, **how)
 
     def narrow(self, name: str, arrays):
         """The arguments as the implementation's `only` projects them, or None where it declines."""

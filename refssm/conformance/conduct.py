@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from refssm.conformance.calling import VIEWS
+from refssm.conformance.calling import EARLIER, VIEWS
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
 from refssm.conformance.judge import Verdict, expect, grade_outputs, worst_of, wrong
-from refssm.conformance.laws import same
+from refssm.conformance.laws import cut, same
 
 PASS = Verdict("A")
 REPEATS = 5
@@ -35,18 +35,24 @@ def repeat(candidate: Candidate, case: Case) -> Verdict:
 def strides(candidate: Candidate, case: Case) -> Verdict:
     """Views of any layout give the result of contiguous arrays."""
     op, arrays = candidate.op, candidate.arrays(case)
-    gauged = expect(op, arrays, case.statics)
     for view in VIEWS:
         if view in ("", "read-only"):
             continue
+        if view == "expanded":
+            arrays = candidate.narrowed([_constant(a) for a in arrays])
         try:
             y = candidate.results(arrays, case.statics, view=view)
         except Broken as broken:
             return _about(f"{view}: ", broken.verdict)
-        verdict = grade_outputs(op, arrays, y, gauged)
+        verdict = grade_outputs(op, arrays, y, expect(op, arrays, case.statics))
         if not verdict.ok:
             return _about(f"{view}: ", verdict)
     return PASS
+
+
+def _constant(a):
+    """Every member of the batch as the first, so that a view of it may have a stride of 0."""
+    return np.broadcast_to(a[:1], a.shape).copy()
 
 
 def readonly(candidate: Candidate, case: Case) -> Verdict:
@@ -58,28 +64,37 @@ def readonly(candidate: Candidate, case: Case) -> Verdict:
 
 def unchanged(candidate: Candidate, case: Case) -> Verdict:
     """Arguments keep their values."""
-    outcome = _outcome(candidate, case)
-    return _blame(candidate, outcome.changed, "the call wrote to its input")
+    return worst_of(
+        _blame(candidate, outcome.changed, "the call wrote to its input")
+        for outcome in _outcomes(candidate, case)
+    )
 
 
 def alias(candidate: Candidate, case: Case) -> Verdict:
-    """Outputs do not share memory with arguments."""
-    outcome = _outcome(candidate, case)
-    return _blame(candidate, outcome.aliased, "an output shares memory with")
+    """Outputs do not share memory with arguments, nor with the outputs of the next call."""
+    return worst_of(
+        _blame(candidate, outcome.aliased, "an output shares memory with")
+        for outcome in _outcomes(candidate, case, again=True)
+    )
 
 
-def _outcome(candidate, case):
-    outcome = candidate.outcome(candidate.arrays(case), case.statics)
-    if outcome.status != "ok":
-        raise Broken(
-            Verdict("F", np.inf, 0.0, outcome.message, error=outcome.status != "malformed")
-        )
-    return outcome
+def _outcomes(candidate, case, **how):
+    """An ordinary call, and one of length 1, where copies are easily forgotten."""
+    arrays = candidate.arrays(case)
+    for given in (arrays, candidate.narrowed(cut(candidate.op, arrays, slice(0, 1)))):
+        outcome = candidate.outcome([a.copy() for a in given], case.statics, **how)
+        if outcome.status == "declined":
+            continue
+        if outcome.status != "ok":
+            error = outcome.status != "malformed"
+            raise Broken(Verdict("F", np.inf, 0.0, outcome.message, error=error))
+        yield outcome
 
 
 def _blame(candidate, positions, what) -> Verdict:
-    names = list(candidate.op.inputs)
-    return wrong(f"{what} {', '.join(f'`{names[i]}`' for i in positions)}") if positions else PASS
+    names = {EARLIER: "the output of an earlier call"}
+    names |= {i: f"`{name}`" for i, name in enumerate(candidate.op.inputs)}
+    return wrong(f"{what} {', '.join(names[i] for i in positions)}") if positions else PASS
 
 
 def shapes(candidate: Candidate, case: Case) -> Verdict:

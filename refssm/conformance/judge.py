@@ -136,19 +136,20 @@ def compare(actual, gauge: Gauge, dtype, dims=(), name="y", product=0.0, overflo
     if max(gauge.peak, product) > limit / HEADROOM:
         if not overflow:
             return Verdict("-", notes=(*notes, "not judged: intermediates may overflow"))
-        gauge = _overflowing(gauge, limit)
-        actual = np.where(np.isnan(gauge.k0), gauge.value, actual).astype(actual.dtype)
+        gauge, undecided = _overflowing(gauge, limit)
+        with np.errstate(all="ignore"):
+            actual = np.where(undecided, gauge.value, actual).astype(actual.dtype)
     classes = _compare_classes(actual, gauge.value, dims, name)
     return classes or _compare_values(actual, gauge, dtype, dims, name, notes)
 
 
-def _overflowing(gauge: Gauge, limit: float) -> Gauge:
-    """Beyond the largest number infinite; within 2^10 of it undecided (K = NaN)."""
+def _overflowing(gauge: Gauge, limit: float) -> tuple[Gauge, np.ndarray]:
+    """Beyond the largest number infinite; and where a value within 2^10 of it is undecided."""
     with np.errstate(all="ignore"):
         size = np.abs(gauge.value)
         value = np.where(size > limit, np.copysign(np.inf, np.real(gauge.value)), gauge.value)
         near = (size > limit / HEADROOM) & (size <= limit)
-        return Gauge(value, np.where(near, np.nan, gauge.k0), gauge.k1, gauge.peak)
+        return Gauge(value, gauge.k0, gauge.k1, gauge.peak), near
 
 
 def kind_of(x) -> np.ndarray:
@@ -249,7 +250,8 @@ def judge(op: Operator, candidate: Callable, *arrays: np.ndarray, **statics) -> 
 def grade_outputs(op: Operator, arrays, outputs, gauged, overflow=False) -> Verdict:
     """Grade a tuple of outputs."""
     if not isinstance(outputs, tuple) or len(outputs) != len(gauged):
-        return wrong(f"returned {len(outputs)} outputs, want {len(gauged)}")
+        got = f"{len(outputs)} outputs" if isinstance(outputs, tuple) else type(outputs).__name__
+        return wrong(f"returned {got}, want {len(gauged)} outputs")
     dtype, product = judged_type(arrays), span_product(op, arrays)
     return worst_of(
         compare(y, gauge, dtype, dims, name, product, overflow)

@@ -129,7 +129,8 @@ def modulus(x):
     """|x|, never below the floor: what one rounding of x is measured by."""
     size = np.abs(x)
     met(size)
-    return np.maximum(size, _trace.floor)
+    both = 1.5 if np.iscomplexobj(x) else 1.0  # both parts may underflow: sqrt 2
+    return np.maximum(size, both * _trace.floor)
 
 
 def met(size) -> None:

@@ -67,8 +67,8 @@ def _multiply(x, y):
 def _divide(x, y):
     z, scale = x.value / y.value, 1 / abs(y.value)
     carried = scaled(x, scale) + scaled(y, abs(z) * scale)
-    if not np.iscomplexobj(y.value):
-        return without_digits(y, rounded(z, 1, carried))
+    if not np.iscomplexobj(y.value):  # complex by real is a product with 1/y in NumPy
+        return without_digits(y, rounded(z, 2 if np.iscomplexobj(x.value) else 1, carried))
     # x y*/|y|², and Smith's form within it: a numerator that underflows is divided by |y|² after
     underflow = 7 * modulus(np.zeros(())) * np.maximum(scale, scale**2)
     return without_digits(y, rounded(z, 7, carried + underflow[..., None]))
@@ -124,12 +124,25 @@ for _f, (_d, _c) in SINGULAR.items():
 
 @rule(UFUNCS, np.log1p)
 def _log1p(x):
+    if np.iscomplexobj(x.value):
+        raise TypeError("no error rule for numpy.log1p of complex numbers: it has no digits near 0")
     result = pointwise(np.log1p, lambda v, z: 1 / (1 + v))(x)
     return without_digits(Tracked(1 + x.value, x.errors), result)
 
 
-UFUNCS[np.maximum] = lambda x, y: np.where(x.value >= y.value, x, y)
-UFUNCS[np.minimum] = lambda x, y: np.where(x.value <= y.value, x, y)
+def extreme(function):
+    """The rule of maximum and minimum: the error of what was chosen, of both at a tie."""
+
+    def apply(x, y):
+        z = function(x.value, y.value)
+        mine, theirs = ((z == v.value)[..., None] for v in (x, y))
+        errors = np.maximum(np.where(mine, x.errors, 0), np.where(theirs, y.errors, 0))
+        return Tracked(z, errors)
+
+    return apply
+
+
+UFUNCS[np.maximum], UFUNCS[np.minimum] = extreme(np.maximum), extreme(np.minimum)
 for _f in (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal):
     UFUNCS[_f] = lambda x, y, f=_f: f(x.value, y.value)
 for _f in (np.isnan, np.isfinite, np.isinf, np.sign, np.signbit, np.logical_not):
@@ -159,10 +172,15 @@ def _einsum(subscripts, *operands, optimize=False):
     terms, out = subscripts.replace(" ", "").split("->")
     sizes = {}
     for term, value in zip(terms.split(","), values, strict=True):
-        sizes |= zip(reversed(term.replace("...", "")), reversed(value.shape), strict=False)
+        for letter, n in zip(
+            reversed(term.replace("...", "")), reversed(value.shape), strict=False
+        ):
+            sizes[letter] = max(n, sizes.get(letter, 1))
     summed = prod(n for letter, n in sizes.items() if letter not in out)
     charge = tree(summed) + product_charge(*values) * (len(values) - 1)
-    size = np.maximum(np.einsum(subscripts, *moduli), modulus(np.zeros(())) * max(1, summed))
+    z = np.einsum(subscripts, *values)
+    floor = modulus(np.zeros((), z.dtype)) * max(1, summed)
+    size = np.maximum(np.einsum(subscripts, *moduli), floor)
 
     def carried(k):
         terms = (
@@ -173,7 +191,6 @@ def _einsum(subscripts, *operands, optimize=False):
         )
         return charge * size + sum(terms)
 
-    z = np.einsum(subscripts, *values)
     met(np.abs(z))
     return Tracked(z, np.stack([carried(0), carried(1)], axis=-1))
 
@@ -242,7 +259,9 @@ FUNCTIONS |= {
     np.ndim: lambda x: x.ndim,
     np.size: lambda x: x.size,
     np.iscomplexobj: lambda x: np.iscomplexobj(x.value),
-    np.result_type: lambda *xs: np.result_type(*(getattr(x, "dtype", x) for x in xs)),
+    np.result_type: lambda *xs: np.result_type(
+        *(x.dtype if isinstance(x, Tracked) else x for x in xs)
+    ),
     np.real: lambda x: x.real,
     np.imag: lambda x: x.imag,
     np.empty_like: _like(np.zeros_like),

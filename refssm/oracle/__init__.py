@@ -22,19 +22,27 @@ def evaluate(op, *arrays, **statics):
 def derivative(op, arrays, tangents, **statics):
     """`J t`, the derivative of the outputs of `op` at `arrays` along `tangents`, as `evaluate`.
 
-    Central difference of the oracle itself; the step is 1e-30 of each argument's largest entry.
+    Central differences of the oracle itself, argument by argument; each step is 1e-30 of the
+    argument's largest entry.
     """
     count = len(arrays)
 
     def core(*slices):
         x, t = slices[:count], slices[count:]
-        h = mp.mpf(STEP) * min((s for s in map(_scale, x) if s), default=mp.mpf(1))
-        ahead = _outputs(op, [_shifted(a, h, b) for a, b in zip(x, t, strict=True)], statics)
-        behind = _outputs(op, [_shifted(a, -h, b) for a, b in zip(x, t, strict=True)], statics)
-        return [_difference(p, q, 2 * h) for p, q in zip(ahead, behind, strict=True)]
+        parts = [_partial(op, x, i, t[i], statics) for i in range(count)]
+        return [_total([part[j] for part in parts]) for j in range(len(op.outputs))]
 
     with mp.workdps(DERIVATIVE_DIGITS):
         return _over_batch(op, core, (*arrays, *tangents), statics)
+
+
+def _partial(op, x, i, t, statics):
+    """The derivative of every output along the tangent of one argument."""
+    h = mp.mpf(STEP) * (_scale(x[i]) or 1)
+    ahead, behind = (
+        _outputs(op, [*x[:i], _shifted(x[i], s, t), *x[i + 1 :]], statics) for s in (h, -h)
+    )
+    return [_difference(p, q, 2 * h) for p, q in zip(ahead, behind, strict=True)]
 
 
 def _outputs(op, core, statics):
@@ -68,7 +76,12 @@ def _exact(x):
 def _rounded(x):
     """Nested lists of mpmath numbers as an array: nearest double plus nearest to the rest."""
     head = np.array(_each(float, x), dtype=np.longdouble)
-    return head + np.array(_each(lambda y: float(y - float(y)), x), dtype=np.longdouble)
+    return head + np.array(_each(_rest, x), dtype=np.longdouble)
+
+
+def _rest(y):
+    """What the nearest double leaves over; nothing where that is infinite."""
+    return float(y - float(y)) if mp.isfinite(float(y)) else 0.0
 
 
 def _rounded_complex(x):
@@ -100,3 +113,10 @@ def _difference(p, q, h):
     if isinstance(p, list):
         return [_difference(y, z, h) for y, z in zip(p, q, strict=True)]
     return (p - q) / h
+
+
+def _total(parts):
+    """The sum of nested lists, entry by entry."""
+    if isinstance(parts[0], list):
+        return [_total(entries) for entries in zip(*parts, strict=True)]
+    return mp.fsum(parts)
