@@ -6,6 +6,7 @@ error; 4 usage; 5 nothing left to check.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -53,6 +54,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 def code(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # ± and Σ on a terminal that has only ASCII
+            stream.reconfigure(errors="backslashreplace")
     try:
         result = app(args=arguments, prog_name="refssm", standalone_mode=False)
         if result == CTRL_C:

@@ -59,7 +59,7 @@ def call(
         return Outcome("declined", message=sentence(error))
     except _WrongOutputs as error:
         return Outcome("malformed", message=str(error))
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, GeneratorExit) as error:
         return Outcome("raised", message=f"raised {sentence(error)}")
     changed = tuple(
         i for i, (a, b) in enumerate(zip(views, before, strict=True)) if not _same(a, b)

@@ -25,6 +25,7 @@ TAME_SIZE = 129  # decays of a tame case then keep their product above 2^-60
 ENTRIES = 65536  # product of all sizes of a case
 ORACLE_ENTRIES = 1024  # the same where the oracle judges
 MEDLEY = "medley"  # another map, or another texture, for every channel: many cases in one
+NORMAL_MEDLEY = "medley of normal numbers"
 EXACT_MAPS = frozenset({"one", "integer", "compass"})
 
 
@@ -107,8 +108,9 @@ def ordinary_case(op: Operator, dtype, sizes=(5, 3, 4, 2), seed=1, real=()) -> C
 def fill(domain: Domain, knob: Knob, shape, rank: int, rng, dtype) -> np.ndarray:
     """An array of `domain`, arranged along its first core axis (axis −rank) by the texture."""
     maps = list(domain.maps) if knob.map == MEDLEY else [knob.map]
-    textures = [t for t in domain.textures if t != "beside"]
-    textures = textures if knob.texture == MEDLEY else [knob.texture]
+    skipped = ("beside", "subnormal") if knob.texture == NORMAL_MEDLEY else ("beside",)
+    textures = [t for t in domain.textures if t not in skipped]
+    textures = textures if knob.texture in (MEDLEY, NORMAL_MEDLEY) else [knob.texture]
     channels = tuple(1 if i == len(shape) - rank and rank > 1 else n for i, n in enumerate(shape))
     which = rng.integers(len(maps) * len(textures), size=channels)
     values = np.zeros(shape, float if knob.real else complex)
@@ -162,31 +164,51 @@ def real_type(dtype) -> np.dtype:
 
 
 @st.composite
-def cases(draw, op: Operator, dtype, *, entries=ENTRIES, tame=False, mixed=True, sizes=SIZES):
+def cases(
+    draw,
+    op: Operator,
+    dtype,
+    *,
+    entries=ENTRIES,
+    tame=False,
+    mixed=True,
+    subnormal=True,
+    sizes=SIZES,
+):
     """Cases of `op` in `dtype`; `tame` ones neither underflow nor overflow on any route."""
     dtype = np.dtype(dtype)
-    core, left = {}, entries
+    core, batch, left = {}, {}, entries
+    # The lists are the same whatever was drawn before, and what is too large is cut down: a list
+    # that grows short would make a large case the simpler one for Hypothesis.
+    usual = [s for s in sizes if not tame or s <= TAME_SIZE]
     for i, dim in enumerate(core_dims(op)):
-        fitting = [s for s in sizes if s <= left and (not tame or s <= TAME_SIZE)]
         # long signals, mostly narrow; one in four is as wide as it is long, for tiles of both
-        often = [*LARGE] if i == 0 else [3, 5] * 18
-        core[dim] = draw(st.sampled_from(fitting + [s for s in often if s in fitting]))
+        often = [s for s in LARGE if s in usual] if i == 0 else [3, 5] * 18
+        core[dim] = _at_most(left, draw(st.sampled_from(usual + often)), usual)
         left //= core[dim]
-    batch = {}
     for axis in dict.fromkeys(a for axes in op.batch_axes for a in axes):
-        batch[axis] = draw(st.sampled_from([s for s in BATCH if s <= max(left, 1)]))
+        batch[axis] = _at_most(left, draw(st.sampled_from(BATCH)), BATCH)
         left //= batch[axis]
-    knobs = {name: draw(_knobs(domain, dtype, tame, mixed)) for name, domain in op.inputs.items()}
+    knobs = {
+        name: draw(_knobs(domain, dtype, tame, mixed, subnormal))
+        for name, domain in op.inputs.items()
+    }
     return Case(op, dtype, core, batch, knobs, draw(st.integers(0, 2**32 - 1)))
 
 
-def _knobs(domain: Domain, dtype, tame, mixed):
+def _at_most(left, size, sizes):
+    """`size`, or the largest of `sizes` for which there is room."""
+    return size if size <= left else max([s for s in sizes if s <= left], default=1)
+
+
+def _knobs(domain: Domain, dtype, tame, mixed, subnormal):
     """Knobs of one argument; the simplest first, so that failures shrink to it."""
     maps = [m for m in domain.maps if not tame or m in domain.tame]
     textures = [t for t in domain.textures if not tame or t in ("each", "constant")]
     if not tame:
         maps += [MEDLEY] * (len(maps) // 2)
-        textures += [MEDLEY] * (len(textures) // 2)
+        textures = [t for t in textures if subnormal or t != "subnormal"]
+        textures += [MEDLEY if subnormal else NORMAL_MEDLEY] * (len(textures) // 2)
     if domain.kind == "complex" or dtype.kind != "c":
         kinds = [domain.kind == "real" or dtype.kind != "c"]
     else:

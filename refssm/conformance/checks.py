@@ -123,7 +123,7 @@ def _gradient(op, profile, dtype) -> Check:
         count,
         gradient_of,
         None,
-        {"entries": drawn.ORACLE_ENTRIES if _double(dtype) else 16384},
+        {"entries": drawn.ORACLE_ENTRIES if _double(dtype) else 16384, "subnormal": False},
     )
 
 

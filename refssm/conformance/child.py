@@ -56,7 +56,7 @@ def serve(requests: Connection, answers: Connection) -> None:
     server = Server()
     while True:
         try:
-            method, args, kwargs = requests.recv()
+            number, method, args, kwargs = requests.recv()
         except EOFError:
             return
         try:
@@ -65,7 +65,7 @@ def serve(requests: Connection, answers: Connection) -> None:
             answer = ("usage", str(error))
         except Exception as error:
             answer = ("failed", sentence(error))
-        answers.send(answer)
+        answers.send((number, *answer))
 
 
 def main() -> None:

@@ -103,9 +103,12 @@ def save(folder: Path | None, check: Check, arrays) -> str:
     if folder is None:
         return ""
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays))
-    folder.mkdir(exist_ok=True)
     path = folder / f"{check.op}-{digest.hexdigest()[:8]}.npz"
     partial = path.with_suffix(".partial.npz")
-    np.savez(partial, **dict(zip(check.op.inputs, arrays, strict=True)))
-    os.replace(partial, path)
+    try:
+        folder.mkdir(exist_ok=True)
+        np.savez(partial, **dict(zip(check.op.inputs, arrays, strict=True)))
+        os.replace(partial, path)
+    except OSError:  # no place to write: the report is worth more than the file
+        return ""
     return str(path)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 
 from refssm._operator import COMPILED_TYPES
 from refssm.conformance import special
@@ -19,14 +21,18 @@ from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.session import Result, Session
 from refssm.conformance.sweep import Declined
 
+UNREADABLE = (OSError, ValueError, EOFError, BadZipFile, zlib.error, MemoryError)
+
 
 def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
     """Judge the value on the author's own arrays, saved by argument name."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            given = dict(stored)
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        stored = np.load(path, allow_pickle=False)
+        given = dict(stored) if isinstance(stored, NpzFile) else {}
+    except UNREADABLE as error:
         raise UsageError(f"{path}: not a readable .npz file: {error}") from None
+    if not given:
+        raise UsageError(f"{path}: not an .npz file with arrays in it")
     found = [(operator_named(o.name), o) for o in session.worker.found if o.judged]
     fitting = [(op, o) for op, o in found if {*op.inputs, *op.static} <= set(given)]
     if not fitting:
@@ -51,6 +57,10 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
 
 
 def _given(candidate: Candidate, arrays, statics) -> Verdict:
+    op = candidate.op
+    for a, domain in zip(arrays, op.inputs.values(), strict=True):
+        if domain.span and not op.name.endswith("_from") and not np.isfinite(a[..., :1, :]).all():
+            return Verdict("-", notes=("a_0 is not finite: both readings of 0·a_0 are in use",))
     try:
         return special.at(candidate, candidate.narrowed(arrays), statics)
     except Declined:

@@ -132,7 +132,7 @@ def compare(actual, gauge: Gauge, dtype, dims=(), name="y", product=0.0, overflo
     if unfit:
         return wrong(unfit)
     notes = () if actual.dtype == dtype else (f"`{name}` is {actual.dtype}, wider than {dtype}",)
-    limit = float(np.finfo(dtype).max)
+    limit = float(np.finfo(actual.dtype if overflow else dtype).max)
     if max(gauge.peak, product) > limit / HEADROOM:
         if not overflow:
             return Verdict("-", notes=(*notes, "not judged: intermediates may overflow"))
@@ -167,6 +167,8 @@ def _compare_classes(actual, wanted, dims, name) -> Verdict | None:
     """A wrong verdict where NaN and infinity stand in other places than wanted."""
     got, want = kind_of(actual), kind_of(wanted)
     bad = got != want
+    if not np.iscomplexobj(wanted):
+        bad |= (want == 1) & (np.signbit(actual) != np.signbit(wanted))
     if not bad.any():
         return None
     i = tuple(int(j) for j in np.argwhere(bad)[0])

@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from typing import NamedTuple
 
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
+
+LONGEST = 300  # of an exception's text in a report
 
 
 class UsageError(Exception):
@@ -82,13 +85,13 @@ def _split(target):
 
 
 def _is_file(path):
-    return path.endswith(".py") or "/" in path or Path(path).is_file()
+    return path.endswith(".py") or "/" in path or os.path.isfile(path)
 
 
 def _load_file(path: Path):
     """Import a file: by its dotted name inside a package, else with its folder on the path."""
     if not path.is_file():
-        raise UsageError(f"{path}: no such file")
+        raise UsageError(f"{path}: no such file" if str(path) != "." else "no file is named")
     path = path.resolve()
     root, parts = path.parent, [path.stem]
     while (root / "__init__.py").is_file():
@@ -112,8 +115,10 @@ def _load_module(name: str, where: str = ""):
         sys.path.insert(0, str(Path.cwd()))
     try:
         known = importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
+    except ModuleNotFoundError:
         known = False
+    except (Exception, SystemExit) as error:  # a package whose own import raises
+        raise UsageError(f"{where or name}: importing it raised {sentence(error)}") from None
     if not known and not where:
         raise UsageError(f"{name}: no such file, and no module of that name")
     return _imported(lambda: importlib.import_module(name), where or name)
@@ -131,7 +136,12 @@ def _imported(load: Callable, where: str):
 
 def sentence(error: BaseException) -> str:
     """An exception in one line, with the innermost place outside refssm."""
-    text = " ".join(f"{type(error).__name__}: {error}".split())
+    try:
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+    except Exception:  # its own __str__ raises
+        text = type(error).__name__
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    text = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not _ours(f.filename)]
     return f"{text} ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else text
 
@@ -180,12 +190,18 @@ def _catalogued(module, path) -> list[Found]:
 
 
 def _found(op, forward, vjp) -> Found:
-    return Found(op, forward, vjp, getattr(forward, "__refssm__", {}).get("only"))
+    return Found(op, forward, vjp, _declared(forward).get("only"))
 
 
 def _operator_name(function):
     """The operator a decorated function declares, if it does."""
-    return getattr(function, "__refssm__", {}).get("name")
+    return _declared(function).get("name")
+
+
+def _declared(function) -> dict:
+    """What `refssm.testing.implements` wrote on a function; nothing on anything else."""
+    declared = vars_of(function).get("__refssm__")
+    return declared if isinstance(declared, dict) else {}
 
 
 def _defined_in(module, function):
@@ -200,8 +216,11 @@ def _defined_in(module, function):
 
 
 def vars_of(thing) -> dict:
-    """The instance dictionary, empty where there is none."""
-    return getattr(thing, "__dict__", {})
+    """The instance dictionary, empty where there is none or where asking for it raises."""
+    try:
+        return vars(thing)
+    except Exception:
+        return {}
 
 
 def _check_arity(path, implementation: Found):
@@ -212,7 +231,7 @@ def _check_arity(path, implementation: Found):
     for function, cotangents, suffix in pairs:
         try:
             signature = inspect.signature(function)
-        except (TypeError, ValueError):  # built in another language: the first call will tell
+        except Exception:  # built in another language, or a proxy: the first call will tell
             continue
         arguments = [*cotangents, *op.inputs]
         try:

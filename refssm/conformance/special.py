@@ -43,7 +43,8 @@ def at(candidate: Candidate, arrays, statics) -> Verdict:
     for y, gauge in zip(outputs, gauged, strict=True):
         beyond = np.abs(gauge.value) > np.finfo(y.dtype).max
         loose = made_here & beyond & (kind_of(y) == 2)
-        fixed.append(np.where(loose, np.inf, y).astype(y.dtype))
+        infinity = np.copysign(np.inf, np.real(gauge.value))
+        fixed.append(np.where(loose, infinity, y).astype(y.dtype))
         if loose.any():
             notes = ("NaN where the result is infinite",)
     verdict = grade_outputs(op, arrays, tuple(fixed), gauged, overflow=True)

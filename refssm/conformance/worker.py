@@ -7,10 +7,12 @@ endless loop in it costs the judge nothing but a restart.
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -39,7 +41,7 @@ class Worker:
     def __init__(self, target: str, name: str | None = None, timeout: float = 60.0):
         self.target, self.name, self.timeout = target, name, timeout
         self.restarts, self._death = 0, ""
-        self._first = True
+        self._first, self._number = True, 0
         self._log = tempfile.NamedTemporaryFile(prefix="refssm-", suffix=".log")  # noqa: SIM115
         self._start()
         try:
@@ -97,29 +99,49 @@ class Worker:
 
     def _load(self) -> Any:
         try:
-            return self._ask("load", self.target, self.name)
+            answer = self._ask("load", self.target, self.name)
         except Gone as gone:
             raise UsageError(f"{self.target}: importing it {gone}") from None
+        if isinstance(answer, Outcome):
+            raise UsageError(f"{self.target}: looking at it {answer.message}")
+        return answer
 
     def _restart(self):
         if self.restarts:
             raise Gone("crashed", f"not called again: earlier it {self._death}")
         self.restarts += 1
         self._start()
-        self._load()
+        try:
+            self._load()
+        except UsageError as error:  # it imports once, and not again
+            raise Gone("crashed", f"{self._death}; then {error}") from None
 
     def _ask(self, method, *args, **kwargs) -> Any:
         limit = self.timeout * (FIRST_CALL if self._first else 1)
+        process, expired = self._process, threading.Event()
+        assert process is not None
+
+        def expire():
+            expired.set()
+            process.kill()
+
+        # one watch over sending, waiting and receiving: a child may stop in the middle of each
+        watch = threading.Timer(limit, expire)
+        watch.start()
+        self._number += 1
         try:
-            self._requests.send((method, args, kwargs))
-            if not self._answers.poll(limit):
-                self._stop()
-                self._death = f"did not return within {limit:g} s"
-                raise Gone("hung", self._death)
-            status, answer = self._answers.recv()
-        except (EOFError, BrokenPipeError, ConnectionResetError):
-            self._death = self._how_it_died()
-            raise Gone("crashed", self._death) from None
+            self._requests.send((self._number, method, args, kwargs))
+            number = 0
+            while number != self._number:  # a forked copy of the child may answer as well
+                number, status, answer = self._answers.recv()
+        except (OSError, EOFError, pickle.UnpicklingError, ValueError, TypeError):
+            self._death = f"did not return within {limit:g} s"
+            if not expired.is_set():
+                self._death = self._how_it_died()
+            self._stop()
+            raise Gone("hung" if expired.is_set() else "crashed", self._death) from None
+        finally:
+            watch.cancel()
         self._first = self._first and method != "call"
         if status == "usage":
             raise UsageError(answer)
@@ -130,8 +152,10 @@ class Worker:
     def _how_it_died(self) -> str:
         process = self._process
         assert process is not None
-        code = process.wait()
-        self._stop()
+        try:
+            code = process.wait(timeout=1.0)
+        except subprocess.TimeoutExpired:  # it closed the pipe and lives on
+            return "closed the pipe to the judge"
         last = [line for line in self.printed().splitlines() if line.strip()][-1:]
         printed = f" (it printed: {last[0].strip()[:200]})" if last else ""
         if code < 0:

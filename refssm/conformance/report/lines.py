@@ -92,7 +92,7 @@ def limits(result: Result) -> str:
         longest = TAME_SIZE if result.check in TAME_LAWS else max(SIZES)
         return f"types other than {result.dtype}, {first} above {longest}"
     reach = f"{first} above {max(SIZES)} (thorough: {max(PROFILES['thorough'].sizes)})"
-    return f"{reach}, inputs outside `refssm show {op}`"
+    return f"{reach}, batches above 3, inputs outside `refssm show {op}`"
 
 
 def summary(results: list[Result], seconds: float) -> str:
