@@ -171,11 +171,13 @@ def test_the_gradient_of_real_arguments_is_the_real_part(vjp):
     assert [g.tolist() for g in vjp(dk + 3j, v, w, z)] == [[2.0], [2.0], [-2.0]]
 
 
-@pytest.mark.parametrize("size", [1e-150, 1e-30, 1.0, 1e30, 1e150], ids=str)
+@pytest.mark.parametrize("power", [-530, -500, -100, 0, 100, 500, 530])
 @roles
-def test_distances_whose_square_leaves_the_range_of_doubles_keep_their_digits(kernel, size):
+def test_distances_whose_square_leaves_the_range_of_doubles_keep_their_digits(kernel, power):
     v, w, z = case("complex128")
-    assert judge(CAUCHY_KERNEL, kernel, v, w * size, z * size).grade == "A"
+    scale = 2.0**power
+    k = kernel(v, w * scale, z * scale) * scale
+    assert judge(CAUCHY_KERNEL, lambda *_: k, v, w, z).grade == "A"
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-30, 1e30, 1e300], ids=str)

@@ -1,5 +1,4 @@
 import re
-import types
 import warnings
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from refssm._operator import COMPILED_TYPES, REFERENCE_TYPES, Operator
 from refssm.catalog import OPERATORS
 from refssm.domains import decays, residues, signals
-from refssm.scan import LINEAR_SCAN, linear_scan, linear_scan_vjp
+from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM, linear_scan, linear_scan_vjp
 
 ROLES = ("reference", "jit")
 WANTED = "wanted one of " + ", ".join(np.dtype(t).name for t in REFERENCE_TYPES)
@@ -45,37 +44,32 @@ def refused(kind, message):
 def test_a_signature_names_the_core_dimensions_of_inputs_and_outputs():
     assert LINEAR_SCAN.input_dims == (("l", "n"), ("l", "n"))
     assert LINEAR_SCAN.output_dims == (("l", "n"),)
-    assert VANDERMONDE.input_dims == (("n",), ("n",))
-    assert VANDERMONDE.output_dims == (("l",),)
+    assert (VANDERMONDE.input_dims, VANDERMONDE.output_dims) == ((("n",), ("n",)), (("l",),))
     assert TWO_SUMS.output_dims == ((), ())
 
 
 def test_batch_axes_and_linear_arguments_are_read_from_the_declaration():
     assert VANDERMONDE.batch_axes == (("d", "b"), ("d",))
     assert TWO_SUMS.batch_axes == ((),)
-    assert VANDERMONDE.linear_in == (("v",),)
-    assert TWO_SUMS.linear_in == ()
-    joint = next(op for op in OPERATORS if op.name == "linear_scan_from")
-    assert joint.linear_in == (("b", "x0"),)
+    assert (VANDERMONDE.linear_in, TWO_SUMS.linear_in) == ((("v",),), ())
+    assert LINEAR_SCAN_FROM.linear_in == (("b", "x0"),)
 
 
 def test_name_family_and_text_come_from_the_reference():
-    assert (LINEAR_SCAN.name, LINEAR_SCAN.family, str(LINEAR_SCAN)) == (
-        "linear_scan", "scan", "linear_scan")  # fmt: skip
+    assert (str(LINEAR_SCAN), LINEAR_SCAN.family) == ("linear_scan", "scan")
     assert LINEAR_SCAN.call == "linear_scan(a, b) (l,n),(l,n)->(l,n)"
     assert VANDERMONDE.call == "vandermonde(v, x, *, l) (n),(n)->(l)"
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"traits": frozenset({"fast"})},
-        {"signature": "(n)->(l)"},
-        {"signature": "(n),(n)->(l),(l)"},
-        {"batch": "d"},
-    ],
-    ids=["unknown trait", "inputs", "outputs", "batch"],
-)
+CONTRADICTIONS = {
+    "unknown trait": {"traits": frozenset({"fast"})},
+    "inputs": {"signature": "(n)->(l)"},
+    "outputs": {"signature": "(n),(n)->(l),(l)"},
+    "batch": {"batch": "d"},
+}
+
+
+@pytest.mark.parametrize("change", CONTRADICTIONS.values(), ids=CONTRADICTIONS)
 def test_a_declaration_that_contradicts_itself_asserts(change):
     declaration = {"signature": "(n),(n)->(l)", "inputs": {"v": residues, "x": decays}} | change
     with pytest.raises(AssertionError, match=r"^vandermonde: "):
@@ -97,8 +91,7 @@ def test_output_shapes_have_the_broadcast_batch():
 @pytest.mark.parametrize("op", OPERATORS, ids=str)
 def test_a_missing_argument_is_named_with_the_call(op, role):
     last = list(op.inputs)[-1]
-    message = f"{op}: missing a required argument: '{last}' ({op.call})"
-    with refused(TypeError, message):
+    with refused(TypeError, f"{op}: missing a required argument: '{last}' ({op.call})"):
         op.implementation(role)(*ordinary(op)[:-1])
     with refused(TypeError, f"{op}: too many positional arguments ({op.call})"):
         op.implementation(role)(*ordinary(op), 1)
@@ -173,29 +166,25 @@ def test_a_cotangent_of_another_shape_than_the_output_is_refused(op, role):
 
 
 def test_a_cotangent_has_the_broadcast_shape_and_is_not_broadcast_itself():
-    with refused(ValueError, "linear_scan_vjp: `dx` has shape (3, 1), but `x` has (2, 3, 1) "
-                 "((l,n),(l,n)->(l,n))"):  # fmt: skip
+    message = "linear_scan_vjp: `dx` has shape (3, 1), but `x` has (2, 3, 1) "
+    with refused(ValueError, f"{message}({LINEAR_SCAN.signature})"):
         linear_scan_vjp(np.ones((3, 1)), np.ones((2, 3, 1)), np.ones((3, 1)))
 
 
 def test_the_arguments_and_cotangents_of_a_vjp_are_checked_by_name():
     with pytest.raises(TypeError, match=r"`dx` has dtype <U1"):
         linear_scan_vjp([["x"]], [[1.0]], [[1.0]])
-    with pytest.raises(TypeError, match=r"`a` has dtype <U1"):
-        linear_scan_vjp([[1.0]], [["x"]], [[1.0]])
     with pytest.raises(TypeError, match=r"^linear_scan_vjp: missing a required argument: 'b'"):
         linear_scan_vjp([[1.0]], [[1.0]])
 
 
 @pytest.mark.parametrize("numbers", [[[1], [2]], [[True], [False]], np.array([[1], [2]], "u1")])
 def test_lists_integers_and_booleans_become_float64(numbers):
-    x = linear_scan(numbers, numbers)
-    assert x.dtype == np.float64
-    assert x[0, 0] == 1.0
+    assert linear_scan(numbers, numbers).dtype == np.float64
 
 
-def test_keyword_and_positional_arguments_are_the_same():
-    assert linear_scan(b=[[3.0]], a=[[2.0]]).item() == linear_scan([[2.0]], [[3.0]]).item() == 3.0
+def test_arguments_may_be_keywords():
+    assert linear_scan(b=[[3.0]], a=[[2.0]]).item() == 3.0
 
 
 def views_of(a):
@@ -274,8 +263,7 @@ def test_length_state_and_batch_of_size_zero_are_legal(op, role):
 def test_an_output_only_dimension_is_a_keyword():
     assert VANDERMONDE.static == ("l",)
     assert LINEAR_SCAN.static == ()
-    assert CHECKED([1.0, 1.0], [2.0, 3.0], l=3).tolist() == [2.0, 5.0, 13.0]
-    assert CHECKED([1.0], [2.0], l=np.int64(2)).tolist() == [1.0, 2.0]
+    assert CHECKED([1.0, 1.0], [2.0, 3.0], l=np.int64(3)).tolist() == [2.0, 5.0, 13.0]
     assert CHECKED([1.0], [2.0], l=0).shape == (0,)
 
 
@@ -296,16 +284,15 @@ def test_a_vjp_with_two_outputs_takes_two_cotangents_first():
     checked = TWO_SUMS.checked_vjp(lambda dplus, dminus, u: ((dplus - dminus)[..., None] + 0 * u,))
     (du,) = checked([3.0], [1.0], [[1.0, 2.0]])
     assert du.tolist() == [[2.0, 2.0]]
-    message = "<lambda>: `dminus` has shape (2,), but `minus` has (1,) ((n)->(),())"
-    with refused(ValueError, message):
+    with refused(
+        ValueError, "<lambda>: `dminus` has shape (2,), but `minus` has (1,) ((n)->(),())"
+    ):
         checked([3.0], [1.0, 1.0], [[1.0, 2.0]])
 
 
 @pytest.mark.parametrize("op", OPERATORS, ids=str)
 def test_checked_functions_keep_name_and_docstring_and_unwrap_to_the_formula(op):
-    for function in (op.implementation("reference"), op.vjp()):
-        assert isinstance(function, types.FunctionType)
-        assert function.__doc__
+    for public, name in ((op.implementation("reference"), f"{op}"), (op.vjp(), f"{op}_vjp")):
+        assert (public.__name__, public.__doc__) == (name, public.__wrapped__.__doc__)
     assert op.implementation("reference").__wrapped__ is op.reference
-    assert op.bare_vjp.__name__ == f"{op}_vjp"
     assert op.bare_vjp is op.vjp().__wrapped__

@@ -200,7 +200,7 @@ def _compare_values(actual, gauge, dtype, dims, name, notes) -> Verdict:
     within = {grade: error <= bound for grade, bound in bounds.items()}  # False for NaN
     grade = next((g for g in "ABC" if (within[g] | ~judged).all()), "F")
     worst = float(ratio.max())
-    bits = min(-np.log2(u), -np.log2(u * worst)) if worst > 0 else -np.log2(u)
+    bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
     if grade in "AB":
         return Verdict(grade, worst, bits, notes=notes)
     i = np.unravel_index(np.argmax(ratio), ratio.shape)

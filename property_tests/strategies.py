@@ -1,0 +1,116 @@
+"""Arguments of any operator of the catalog, over arbitrary broadcasting.
+
+Hypothesis draws batch shapes, core sizes, a map and a texture per argument, and one seed; NumPy
+fills the arrays through the domains. Never element by element.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import mutually_broadcastable_shapes
+
+from refssm._operator import Operator
+from refssm.conformance.cases import MEDLEY, Knob, beside, core_dims, fill
+
+# derandomized: a run draws the same examples on every machine and every day
+laws = settings(
+    max_examples=25,
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """Shapes, knobs and a seed: everything that the arguments of one call are made from."""
+
+    op: Operator
+    dtype: np.dtype
+    shapes: tuple[tuple[int, ...], ...]
+    knobs: Mapping[str, Knob]
+    statics: Mapping[str, int]
+    seed: int
+
+    def __repr__(self):
+        knobs = ", ".join(f"{name}: {knob}" for name, knob in self.knobs.items())
+        return f"{self.op} {self.dtype} {self.shapes} {knobs} {dict(self.statics)} seed={self.seed}"
+
+    def generator(self, stream: int) -> np.random.Generator:
+        """Random numbers that only the seed decides."""
+        return np.random.default_rng([self.seed, stream])
+
+    def redrawn(self) -> "Example":
+        """The same example with other numbers."""
+        return replace(self, seed=self.seed + 1)
+
+    @cached_property
+    def arrays(self) -> list[np.ndarray]:
+        """The arguments, in order."""
+        arrays: dict[str, np.ndarray] = {}
+        for i, (name, domain) in enumerate(self.op.inputs.items()):
+            knob, rng, rank = self.knobs[name], self.generator(i), len(self.op.input_dims[i])
+            arrays[name] = fill(domain, knob, self.shapes[i], rank, rng, self.dtype)
+            if knob.texture == "beside":
+                arrays[name] = beside(arrays[domain.meets], arrays[name], rng)
+        return list(arrays.values())
+
+    def slices(self):
+        """Every index of the broadcast batch, with the core arguments there."""
+        batch = self.op.batch_shape(*self.arrays)
+        cores = [
+            np.broadcast_to(a, batch + a.shape[a.ndim - len(dims) :])
+            for a, dims in zip(self.arrays, self.op.input_dims, strict=True)
+        ]
+        for index in np.ndindex(*batch):
+            yield index, [a[index] for a in cores]
+
+
+@st.composite
+def examples(draw, op: Operator, dtype, *, maps=(), textures=(), mixed=True, max_dims=2):
+    """Examples of `op`; `maps` and `textures` narrow those of the domains."""
+    dtype = np.dtype(dtype)
+    core = {dim: draw(st.integers(1, 8 if i == 0 else 4)) for i, dim in enumerate(core_dims(op))}
+    batches = draw(
+        mutually_broadcastable_shapes(
+            num_shapes=len(op.inputs), min_dims=0, max_dims=max_dims, max_side=3
+        )
+    ).input_shapes
+    shapes = tuple(
+        (*batch, *(core[dim] for dim in dims))
+        for batch, dims in zip(batches, op.input_dims, strict=True)
+    )
+    knobs = {n: draw(_knobs(d, dtype, maps, textures, mixed)) for n, d in op.inputs.items()}
+    statics = {name: core[name] for name in op.static if name in core}
+    return Example(op, dtype, shapes, knobs, statics, draw(st.integers(0, 2**32 - 2)))
+
+
+def _knobs(domain, dtype, maps, textures, mixed):
+    """How one argument is filled; real where the type is, or now and then for its own sake."""
+    names = [m for m in (*domain.maps, MEDLEY) if m in maps or not maps]
+    kinds = [t for t in domain.textures if t in textures or not textures]
+    if dtype.kind != "c":
+        kinds = [t for t in kinds if t != "beside"]  # a circle around a pole
+    real = [dtype.kind != "c"]
+    if dtype.kind == "c" and mixed and domain.kind == "either":
+        real.append(True)
+    return st.builds(Knob, st.sampled_from(names), st.sampled_from(kinds), st.sampled_from(real))
+
+
+def cotangents(example: Example, outputs):
+    """Random cotangents of the given outputs: complex where the output is."""
+    rng, drawn = example.generator(99), []
+    for y in outputs:
+        d = rng.standard_normal((2, *y.shape))
+        drawn.append((d[0] + 1j * d[1] if np.iscomplexobj(y) else d[0]).astype(y.dtype))
+    return drawn
+
+
+def several(y) -> tuple:
+    """What an operator returned, always as a tuple."""
+    return y if isinstance(y, tuple) else (y,)
