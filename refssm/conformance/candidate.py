@@ -36,8 +36,8 @@ class Broken(Exception):
 class Candidate:
     """One implementation of one operator behind a worker."""
 
-    def __init__(self, op: Operator, worker, offer: Offer):
-        self.op, self.worker = op, worker
+    def __init__(self, op: Operator, worker, offer: Offer, expected=expect):
+        self.op, self.worker, self.expected = op, worker, expected
         self.has_vjp, self.narrows = offer.has_vjp, offer.narrows
         self.sliced = False
 
@@ -102,7 +102,7 @@ class Candidate:
             gradients = self.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
         except Broken as broken:
             return broken.verdict
-        gauged = expect(op, [*cotangents, *arrays], statics, op.bare_vjp)
+        gauged = self.expected(op, [*cotangents, *arrays], statics, op.bare_vjp)
         precision = judged_type([*cotangents, *arrays])
         verdicts = []
         for g, gauge, name, dims, a in zip(
