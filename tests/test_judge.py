@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from refssm.cauchy import CAUCHY_KERNEL
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import (
     HALF_PRECISION,
@@ -206,6 +207,15 @@ def test_nan_and_infinity_are_compared_by_class(got, got_class, want, want_class
     assert verdict.ok == same
     expected = f"worst y[1]: got {got:.6g} ({got_class}), want {want_class}"
     assert verdict.message.partition(";")[0] == ("" if same else expected)
+
+
+@pytest.mark.parametrize("distance", [1e-6, 1e-12, 1e-20, 1e-24])
+def test_a_wrong_quotient_beside_a_pole_is_wrong_at_every_distance(distance):
+    v, w, z = (np.array([x], np.complex64) for x in (1, 0, distance))
+    right = judge(CAUCHY_KERNEL, CAUCHY_KERNEL.reference, v, w, z)
+    wrong = judge(CAUCHY_KERNEL, lambda *x: CAUCHY_KERNEL.reference(*x) * np.float32(1.5), v, w, z)
+    assert right.grade == "A"
+    assert not wrong.ok
 
 
 def test_the_sign_of_infinity_counts_for_real_results():

@@ -69,8 +69,11 @@ def _divide(x, y):
     carried = scaled(x, scale) + scaled(y, abs(z) * scale)
     if not np.iscomplexobj(y.value):  # complex by real is a product with 1/y in NumPy
         return without_digits(y, rounded(z, 2 if np.iscomplexobj(x.value) else 1, carried))
-    # x y*/|y|², and Smith's form within it: a numerator that underflows is divided by |y|² after
-    underflow = 7 * modulus(np.zeros(())) * np.maximum(scale, scale**2)
+    # x y*/|y|², and Smith's form within it: a numerator that underflows is divided by |y|² after.
+    # Where |y|² underflows itself, that form is no program at all, and Smith's divides by |y|.
+    floor = modulus(np.zeros(()))
+    square = np.where(floor * scale**2 <= 1, scale**2, scale)
+    underflow = 7 * floor * np.maximum(scale, square)
     return without_digits(y, rounded(z, 7, carried + underflow[..., None]))
 
 
