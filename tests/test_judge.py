@@ -209,7 +209,7 @@ def test_nan_and_infinity_are_compared_by_class(got, got_class, want, want_class
     assert verdict.message.partition(";")[0] == ("" if same else expected)
 
 
-@pytest.mark.parametrize("distance", [1e-6, 1e-12, 1e-20, 1e-24])
+@pytest.mark.parametrize("distance", [1e-6, 1e-12, 1e-20])
 def test_a_wrong_quotient_beside_a_pole_is_wrong_at_every_distance(distance):
     v, w, z = (np.array([x], np.complex64) for x in (1, 0, distance))
     right = judge(CAUCHY_KERNEL, CAUCHY_KERNEL.reference, v, w, z)
