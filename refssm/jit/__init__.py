@@ -1,1 +1,1 @@
-"""Numba mirrors of refssm for the CPU, file by file; compiled once, cached on disk."""
+"""Numba mirrors of refssm for the CPU, file by file; compiled when imported."""

@@ -18,7 +18,7 @@ from refssm.cauchy import CAUCHY_KERNEL
 SMALLEST, LARGEST = 1e-280, 1e280  # of |d|²: beyond, squaring loses digits to under- or overflow
 
 
-@njit(error_model="numpy", cache=True)
+@njit(error_model="numpy")
 def _quotient(x, d):
     """x / d by Smith's method; ∞ or NaN where d = 0, as NumPy has it."""
     if d.real == 0 and d.imag == 0:
@@ -32,7 +32,7 @@ def _quotient(x, d):
     return complex((x.real * ratio + x.imag) / scale, (x.imag * ratio - x.real) / scale)
 
 
-@njit(error_model="numpy", cache=True)
+@njit(error_model="numpy")
 def _real_sums(v, w, z, k):
     for l in range(z.size):
         total = 0.0
@@ -41,7 +41,7 @@ def _real_sums(v, w, z, k):
         k[l] = total
 
 
-@njit(error_model="numpy", cache=True)
+@njit(error_model="numpy")
 def _complex_sums(v, w, z, k):
     z_re, z_im = z.real.astype(np.float64), z.imag.astype(np.float64)
     k_re, k_im = np.zeros(z.size), np.zeros(z.size)
@@ -70,7 +70,6 @@ def _complex_sums(v, w, z, k):
     ["(f4[:], f4[:], f4[:], f4[:])", "(f8[:], f8[:], f8[:], f8[:])"],
     "(n),(n),(l)->(l)",
     nopython=True,
-    cache=True,
 )
 def _cauchy_real(v, w, z, k):
     _real_sums(v, w, z, k)
@@ -80,7 +79,6 @@ def _cauchy_real(v, w, z, k):
     ["(c8[:], c8[:], c8[:], c8[:])", "(c16[:], c16[:], c16[:], c16[:])"],
     "(n),(n),(l)->(l)",
     nopython=True,
-    cache=True,
 )
 def _cauchy_complex(v, w, z, k):
     _complex_sums(v, w, z, k)
@@ -90,7 +88,6 @@ def _cauchy_complex(v, w, z, k):
     [f"({t}[:], {t}[:], {t}[:], {t}[:], {t}[:], {t}[:], {t}[:])" for t in ("c8", "c16")],
     "(l),(n),(n),(l)->(n),(n),(l)",
     nopython=True,
-    cache=True,
 )
 def _cauchy_back(dk, v, w, z, dv, dw, dz):
     """Σ_l dk R*, Σ_l dk (v R²)*, −dk Σ_n (v R²)*, with R = 1/(z − w)."""

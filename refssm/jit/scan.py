@@ -17,7 +17,6 @@ KINDS = ("f4", "f8", "c8", "c16")
     [f"({t}[:,:], {t}[:,:], {t}[:,:])" for t in KINDS],
     "(l,n),(l,n)->(l,n)",
     nopython=True,
-    cache=True,
 )
 def _scan(a, b, x):
     for n in range(b.shape[1] if b.shape[0] else 0):
@@ -31,7 +30,6 @@ def _scan(a, b, x):
     [f"({t}[:,:], {t}[:,:], {t}[:], {t}[:,:])" for t in KINDS],
     "(l,n),(l,n),(n)->(l,n)",
     nopython=True,
-    cache=True,
 )
 def _scan_from(a, b, x0, x):
     for n in range(b.shape[1] if b.shape[0] else 0):
@@ -45,7 +43,6 @@ def _scan_from(a, b, x0, x):
     [f"({t}[:,:], {t}[:,:], {t}[:,:], {t}[:,:], {t}[:,:])" for t in KINDS],
     "(l,n),(l,n),(l,n)->(l,n),(l,n)",
     nopython=True,
-    cache=True,
 )
 def _scan_back(dx, a, x, da, g):
     """g_k = dx_k + a_{k+1}* g_{k+1} and da_k = x_{k-1}* g_k; da_0 is the caller's."""
