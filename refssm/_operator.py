@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property, wraps
+from functools import cache, cached_property, wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -30,15 +30,27 @@ PACKAGES = {
     "jit": "refssm.jit",
     "gpu": "refssm_gpu",
 }
-TRAITS = frozenset({"causal", "time-invariant", "state", "transform"})  # and linear:<arguments>
+TRAITS = frozenset(
+    {"causal", "time-invariant", "state", "transform"}
+)  # and linear:<arguments>[->output]
 REFERENCE_TYPES = "fdgFDG"  # float16 would have to be cast: the GPU mirrors take it
 COMPILED_TYPES = "fdFD"
+
+
+class Linear(NamedTuple):
+    """Arguments in which, taken together, some outputs are linear."""
+
+    arguments: tuple[str, ...]
+    outputs: tuple[int, ...]
 
 
 class Contract(Enum):
     """What an operator's rounding errors are measured against."""
 
     TRACED = "the tracked rounding error of the reference, entry by entry"
+    FFT = "3 √log2(2l) times the 2-norms of the arguments: normwise, as a transform attains"
+    SOLVE = "the residual ‖M Y − N‖ against n (‖M‖ ‖Y‖ + ‖N‖), in the Frobenius norm"
+    EXPM = "10/16 of the condition number of the exponential times its Frobenius norm"
 
 
 @dataclass(frozen=True, eq=False)  # identity: `inputs` is a mapping
@@ -52,7 +64,9 @@ class Operator:
     outputs: tuple[str, ...] = ("y",)
     batch: str = ""  # leading axes as the field uses them, one group per input: "d, d, "
     traits: frozenset[str] = frozenset()
-    definition: Callable[..., Any] | None = None  # traced in place of `reference`
+    # what the contract measures by: the sum that a transform computes (FFT), the matrix and the
+    # right-hand side of each output (SOLVE), the matrix that is exponentiated (EXPM)
+    definition: Callable[..., Any] | None = None
     contract: Contract = Contract.TRACED
     citation: str = ""
     lacks: frozenset[str] = frozenset()  # roles that deliberately do not exist
@@ -95,10 +109,16 @@ class Operator:
         return tuple(tuple(group.split()) for group in self.batch.split(","))
 
     @cached_property
-    def linear_in(self) -> tuple[tuple[str, ...], ...]:
-        """Groups of arguments in which, taken together, the operator is linear."""
-        names = sorted(t.removeprefix("linear:") for t in self.traits if t.startswith("linear:"))
-        return tuple(tuple(group.split(",")) for group in names)
+    def linear_in(self) -> tuple[Linear, ...]:
+        """Groups of arguments in which, taken together, outputs are linear."""
+        texts = sorted(t.removeprefix("linear:") for t in self.traits if t.startswith("linear:"))
+        return tuple(self._linear(text) for text in texts)
+
+    def _linear(self, text: str) -> Linear:
+        """ "b,x0": every output is linear in both; "B->B_bar": that output is."""
+        arguments, _, output = text.partition("->")
+        outputs = [output] if output else self.outputs
+        return Linear(tuple(arguments.split(",")), tuple(map(self.outputs.index, outputs)))
 
     def implementation(self, role: str) -> Callable[..., Any]:
         """The operator's function in `role`: "reference", "oracle", "jit" or "gpu"."""
@@ -171,7 +191,8 @@ class Operator:
     def arrays(self, args, types: str, names=None) -> list[np.ndarray]:
         """`args` as native arrays of accepted types, or an error that says why not.
 
-        Integers become float64; Python scalars take the precision of the arrays beside them.
+        Integers become float64; all take the precision of the widest, Python scalars that of the
+        arrays beside them. Each keeps its kind, real or complex.
         """
         arrays: list[Any] = []
         for name, arg in zip(names or self.inputs, args, strict=True):
@@ -187,10 +208,8 @@ class Operator:
             arrays.append(array.astype(array.dtype.newbyteorder("="), copy=False))
         strong = [a.dtype for a, x in zip(arrays, args, strict=True) if not _weak(x)]
         precision = np.finfo(np.result_type(*strong)).dtype if strong else np.dtype(np.float64)
-        return [
-            a.astype(np.result_type(precision, x), copy=False) if _weak(x) else a
-            for a, x in zip(arrays, args, strict=True)
-        ]
+        kinds = {"f": precision, "c": np.result_type(precision, np.complex64)}
+        return [a.astype(kinds[a.dtype.kind], copy=False) for a in arrays]
 
     def sizes(self, *arrays: np.ndarray, **statics) -> dict[str, int]:
         """The core dimensions by name; ValueError where two arguments disagree."""
@@ -227,11 +246,23 @@ class Operator:
             shapes = ", ".join(f"`{n}` {s}" for n, s in zip(self.inputs, leading, strict=True))
             raise ValueError(f"{self}: leading axes do not broadcast: {shapes}") from None
 
+    def output_types(self, *arrays: np.ndarray) -> tuple[np.dtype, ...]:
+        """Type of every output at these arguments: what the reference gives for single numbers."""
+        return _output_types(self, tuple(a.dtype for a in arrays))
+
     def output_shapes(self, *arrays: np.ndarray, **statics) -> list[tuple[int, ...]]:
         """Shape of every output at these arguments."""
         sizes = self.sizes(*arrays, **statics)
         batch = self.batch_shape(*arrays)
         return [(*batch, *(sizes[d] for d in dims)) for dims in self.output_dims]
+
+
+@cache
+def _output_types(op: Operator, types) -> tuple[np.dtype, ...]:
+    ones = [np.ones((1,) * len(d), t) for d, t in zip(op.input_dims, types, strict=True)]
+    with np.errstate(all="ignore"):
+        y = op.reference(*ones, **dict.fromkeys(op.static, 1))
+    return tuple(a.dtype for a in (y if isinstance(y, tuple) else (y,)))
 
 
 def _weak(x) -> bool:

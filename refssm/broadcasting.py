@@ -4,10 +4,12 @@ import numpy as np
 
 
 def unbroadcast(cotangent, primal):
-    """Sum `cotangent` over the axes along which `primal` was broadcast; real where it is real."""
+    """Sum `cotangent` over the axes along which `primal` was broadcast; its kind is `primal`'s."""
     extra = cotangent.ndim - primal.ndim
     stretched = (i for i, n in enumerate(primal.shape) if n == 1 != cotangent.shape[extra + i])
     axes = (*range(extra), *(extra + i for i in stretched))
     summed = np.sum(cotangent, axis=axes, keepdims=True) if axes else cotangent
     folded = np.reshape(summed, primal.shape)
-    return folded if np.iscomplexobj(primal) else np.real(folded)
+    if not np.iscomplexobj(primal):
+        return np.real(folded)
+    return folded.astype(np.result_type(folded, np.complex64), copy=False)

@@ -15,10 +15,12 @@ Map = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 # How the draws are arranged. each: every entry its own. constant: one number along the first
 # core axis (time). channel: one modulus along it, a phase each. impulse, late: all but one place
-# of that axis zero, anywhere or near the end. gaps: some entries exactly zero. subnormal: every
-# entry times the judged type's smallest normal.
-SIGNAL_TEXTURES = ("each", "constant", "channel", "impulse", "late", "gaps", "subnormal")
-TEXTURES = (*SIGNAL_TEXTURES, "beside")
+# of that axis zero, anywhere or near the end. fading: falling exponentially along it. gaps: some
+# entries exactly zero. subnormal: every entry times the judged type's smallest normal. beside: next
+# to the poles. diagonal, lower: a matrix of which only that part is not zero.
+WAVE_TEXTURES = ("each", "constant", "channel", "impulse", "late", "gaps")
+SIGNAL_TEXTURES = (*WAVE_TEXTURES, "subnormal")
+TEXTURES = (*SIGNAL_TEXTURES, "fading", "beside", "diagonal", "lower")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +35,7 @@ class Domain:
     fit: Callable[[np.ndarray], np.ndarray] | None = None  # makes a whole array admissible
     meets: str = ""  # the argument whose values are this one's poles
     span: bool = False  # entries are multiplied along the first core axis
+    exponent: bool = False  # entries are multiplied by the time, which is 0 at the first output
 
     def __post_init__(self):
         assert self.tame, f"{self.summary}: no tame map"
@@ -76,6 +79,15 @@ def _products_bounded(a):
     return a * 2.0 ** np.where(a == 0, 0.0, -excess)
 
 
+def _stable(A):
+    """A shifted left until no eigenvalue is right of the imaginary axis, integers by integers."""
+    if A.size == 0:
+        return A
+    abscissa = np.linalg.eigvals(A).real.max(-1)
+    shift = np.where(abscissa > 1e-12, np.ceil(abscissa), 0)[..., None, None]
+    return A - shift * np.eye(A.shape[-1])
+
+
 decays = Domain(
     summary="discrete decays: e^(−rate), rates 1e-5 to 1e2, any phase, 0, |a| = 1 and beyond",
     maps={
@@ -108,6 +120,20 @@ signals = Domain(
     },
     tame=("one", "normal", "positive"),
     textures=SIGNAL_TEXTURES,
+)
+
+waveforms = Domain(
+    summary="signals as above without subnormals, which a transform turns into rounding errors",
+    maps=signals.maps,
+    tame=signals.tame,
+    textures=WAVE_TEXTURES,
+)
+
+impulse_responses = Domain(
+    summary="kernels: flat ones, fading ones down to 1e-30 of their start, any signal",
+    maps=signals.maps,
+    tame=signals.tame,
+    textures=("each", "constant", "fading", "channel", "impulse", "late", "gaps"),
 )
 
 states = Domain(
@@ -159,4 +185,78 @@ nodes = Domain(
     textures=("each", "beside"),
     kind="complex",
     meets="w",
+)
+
+exponents = Domain(
+    summary="logarithms of discrete poles: rates −1e2 to 5e-3 a step, any phase, 1e-8 from 0, 0",
+    maps={
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+        "slow": lambda a, b: -_logarithmic(1e-4, 0.1, a) + 0j,
+        "turning": lambda a, b: -_logarithmic(1e-4, 0.3, a) + 2j * np.pi * (b - 0.5),
+        "creeping": lambda a, b: -_logarithmic(1e-8, 1e-4, a) + 1e-3j * (b - 0.5),
+        "wide": lambda a, b: -_logarithmic(1e-5, 1e2, a) + 2j * np.pi * (b - 0.5),
+        "unit": lambda a, b: 2j * np.pi * (b - 0.5),
+        "growing": lambda a, b: _logarithmic(1e-5, 5e-3, a) + 2j * np.pi * (b - 0.5),
+        "alternating": lambda a, b: -_logarithmic(1e-5, 1e-2, a) + 1j * np.pi,
+        "fast": lambda a, b: -_logarithmic(1e-3, 1, a) + 60j * (b - 0.5),
+    },
+    tame=("zero", "slow", "turning", "creeping", "unit", "alternating"),
+    textures=("each", "constant"),
+    exponent=True,
+)
+
+steps = Domain(
+    summary="steps: 1e-4 to 1, powers of two, real",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "halves": lambda a, b: 2.0 ** -np.round(10 * a) + 0j,
+        "usual": lambda a, b: _logarithmic(1e-3, 0.1, a) + 0j,
+        "wide": lambda a, b: _logarithmic(1e-4, 1, a) + 0j,
+    },
+    tame=("one", "halves", "usual", "wide"),
+    textures=("each", "constant"),
+    kind="real",
+)
+
+modes = Domain(
+    summary="continuous modes: Re −1e2 to 0, |Im| up to 1e3, 1e-9 from 0, 0, powers of 2",
+    maps={
+        "minus one": lambda a, b: -np.ones_like(a) + 0j,
+        "near": lambda a, b: -0.5 - a + 10j * (b - 0.5),
+        "exact": lambda a, b: -(2.0 ** np.round(10 * a)) * np.where(b < 0.9, 1, 0) + 0j,
+        "tiny": lambda a, b: _turn(_logarithmic(1e-9, 1e-3, a), 0.25 + 0.5 * b),
+        "wide": lambda a, b: -_logarithmic(1e-6, 1e2, a) + 1j * (2e3 * b - 1e3),
+        "real": lambda a, b: -_logarithmic(1e-3, 1e2, a) + 0j,
+        "imaginary": lambda a, b: 1j * np.pi * np.round(32 * (a - 0.5)),
+    },
+    tame=("minus one", "near", "exact", "imaginary"),
+    textures=("each", "constant", "gaps"),
+)
+
+state_matrices = Domain(
+    summary="state matrices without eigenvalues right of the imaginary axis: any, triangular, "
+    "diagonal, singular, zero",
+    maps={
+        "minus one": lambda a, b: -np.ones_like(a) + 0j,
+        "normal": lambda a, b: _turn(np.sqrt(-2 * np.log1p(-0.999 * a)), b),
+        "integer": lambda a, b: np.round(8 * a - 6) + 1j * np.round(4 * b - 2),
+        "tiny": lambda a, b: _turn(_logarithmic(1e-7, 1e-3, a), b),
+        "exact": lambda a, b: -(2.0 ** np.round(8 * a)) + 0j,
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+    },
+    tame=("minus one", "normal", "integer", "tiny"),
+    textures=("each", "diagonal", "lower", "gaps"),
+    fit=_stable,
+)
+
+input_matrices = Domain(
+    summary="input matrices: moduli 1e-2 to 1e2, any phase, exact integers",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "normal": lambda a, b: _turn(np.sqrt(-2 * np.log1p(-0.999 * a)), b),
+        "integer": lambda a, b: np.round(16 * a - 8) + 1j * np.round(16 * b - 8),
+        "magnitudes": lambda a, b: _turn(_logarithmic(1e-2, 1e2, a), b),
+    },
+    tame=("one", "normal"),
+    textures=("each", "constant", "gaps"),
 )

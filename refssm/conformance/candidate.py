@@ -80,9 +80,12 @@ class Candidate:
         """The outputs of one forward call, of the right shapes and types."""
         op = op or self.op
         outputs = self.outputs(arrays, statics, name=op.name, view=view)
-        dtype, shapes = judged_type(arrays), op.output_shapes(*arrays, **statics)
-        for y, shape, name in zip(outputs, shapes, op.outputs, strict=True):
-            unfit = misfit(y, shape, dtype, name)
+        types, shapes = op.output_types(*arrays), op.output_shapes(*arrays, **statics)
+        if len(outputs) != len(shapes):
+            raise Broken(wrong(f"returned {len(outputs)} outputs, want {len(shapes)}"))
+        either = any(t.kind == "c" for t in types)
+        for y, dtype, shape, name in zip(outputs, types, shapes, op.outputs, strict=True):
+            unfit = misfit(y, shape, dtype, name, either)
             if unfit:
                 raise Broken(wrong(unfit))
         return outputs

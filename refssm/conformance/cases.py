@@ -18,6 +18,7 @@ from refssm._operator import Operator
 from refssm.domains import Domain
 
 SIZES = (1, 2, 3, 5, 16, 31, 32, 33, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 300)
+LONG = (1000, 1024, 2048)  # of a length that no input has: errors that grow with it show there
 LARGE = (255, 256, 257, 300)  # drawn twice as often: they reach a fourth chunk of 64
 THOROUGH = (*SIZES, 511, 513, 1000, 1024, 1025, 2048, 4097, 8192)
 BATCH = (1, 2, 3)
@@ -136,13 +137,20 @@ def _arranged(draws, texture, rank):
 
 
 def _kept(shape, texture, rank, rng, dtype):
-    """What the drawn values are multiplied by: 0 or 1, or the smallest normal."""
+    """What the drawn values are multiplied by: 0 or 1, a decay, or the smallest normal."""
     if texture == "gaps":
         return rng.random(shape) < 0.7
     if texture in ("impulse", "late"):
         length = shape[-rank]
         place = length - 1 - rng.integers(2) if texture == "late" else rng.integers(max(length, 1))
         return (np.arange(length) == max(place, 0)).reshape(length, *(1,) * (rank - 1))
+    if texture == "fading":  # over the whole length, by up to 1e-30
+        length = shape[-rank]
+        decay = np.exp(-69 * rng.random() * np.arange(length) / max(length, 1))
+        return decay.reshape(length, *(1,) * (rank - 1))
+    if texture in ("diagonal", "lower"):
+        i, k = np.indices(shape[-2:])
+        return (i == k) if texture == "diagonal" else (i >= k)
     return np.finfo(dtype).tiny / 16 if texture == "subnormal" else 1.0
 
 
@@ -184,8 +192,11 @@ def cases(
     for i, dim in enumerate(core_dims(op)):
         # long signals, mostly narrow; one in four is as wide as it is long, for tiles of both
         often = [s for s in LARGE if s in usual] if i == 0 else [3, 5] * 18
-        core[dim] = _at_most(left, draw(st.sampled_from(usual + often)), usual)
-        left //= core[dim]
+        often += [*LONG] if dim in op.static and not tame else []
+        power = max(dims.count(dim) for dims in (*op.input_dims, *op.output_dims))
+        room = round((left + 0.5) ** (1 / power))  # a matrix has the square of its size
+        core[dim] = _at_most(room, draw(st.sampled_from(usual + often)), [*usual, *often])
+        left //= core[dim] ** power
     for axis in dict.fromkeys(a for axes in op.batch_axes for a in axes):
         batch[axis] = _at_most(left, draw(st.sampled_from(BATCH)), BATCH)
         left //= batch[axis]

@@ -9,13 +9,13 @@ import numpy as np
 from refssm import oracle
 from refssm._operator import Operator
 from refssm.conformance.cases import Case, Knob, core_dims
-from refssm.conformance.gauge import Gauge, gauges
+from refssm.conformance.contracts import bounds
+from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import (
     C,
     expect,
     grade_outputs,
     judge,
-    judged_type,
     unit_roundoff,
 )
 from refssm.scan import LINEAR_SCAN
@@ -65,8 +65,8 @@ def adjoint_slip(op: Operator, vjp, case: Case) -> float:
     arrays, rng = case.arrays, case.generator(600)
     tangents = [_direction(rng, a.shape, np.iscomplexobj(a)) for a in arrays]
     pushed = oracle.derivative(op, arrays, tangents, **case.statics)
-    complex_output = judged_type(arrays).kind == "c"
-    cotangents = [_direction(rng, p.shape, complex_output) for p in pushed]
+    kinds = [t.kind == "c" for t in op.output_types(*arrays)]
+    cotangents = [_direction(rng, p.shape, k) for p, k in zip(pushed, kinds, strict=True)]
     gauged = expect_vjp(op, cotangents, arrays, case.statics)
     pulled = vjp(*cotangents, *arrays, **case.statics)
     left = sum(_inner(c, p) for c, p in zip(cotangents, pushed, strict=True))
@@ -79,7 +79,7 @@ def adjoint_slip(op: Operator, vjp, case: Case) -> float:
 def expect_vjp(op: Operator, cotangents, arrays, statics) -> tuple[Gauge, ...]:
     """The gauges of the reference's VJP; its values are its own."""
     u = unit_roundoff(np.float64)
-    return gauges(op.bare_vjp, *cotangents, *arrays, unit=u, **statics)
+    return bounds(op, [*cotangents, *arrays], statics, op.bare_vjp, unit=u, floor=0.0)
 
 
 def _inner(a, b) -> float:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from refssm.conformance.agreement import same
 from refssm.conformance.calling import EARLIER, VIEWS
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
 from refssm.conformance.judge import Verdict, expect, grade_outputs, worst_of, wrong
-from refssm.conformance.laws import cut, same
 
 PASS = Verdict("A")
 REPEATS = 5
@@ -23,11 +23,17 @@ REPEATS = 5
 def repeat(candidate: Candidate, case: Case) -> Verdict:
     """Five calls with the same input; differences within tolerance are a note."""
     op, arrays = candidate.op, candidate.arrays(case)
-    ys = [candidate.results(arrays, case.statics)[0] for _ in range(REPEATS)]
-    if all(np.array_equal(y, ys[0], equal_nan=True) for y in ys):
+    calls = [candidate.results(arrays, case.statics) for _ in range(REPEATS)]
+    bounds = expect(op, arrays, case.statics)
+    verdicts = [
+        same(op, arrays, y, first, bound, bound, output=j)
+        for ys in calls[1:]
+        for j, (y, first, bound) in enumerate(zip(ys, calls[0], bounds, strict=True))
+        if not np.array_equal(y, first, equal_nan=True)
+    ]
+    if not verdicts:
         return PASS
-    bound = expect(op, arrays, case.statics)[0]
-    verdict = worst_of(same(op, arrays, y, ys[0], bound, bound) for y in ys[1:])
+    verdict = worst_of(verdicts)
     note = f"{REPEATS} calls with the same input differ within tolerance"
     return worst_of([verdict, Verdict("-", notes=(note,))]) if verdict.ok else verdict
 
@@ -81,7 +87,7 @@ def alias(candidate: Candidate, case: Case) -> Verdict:
 def _outcomes(candidate, case, **how):
     """An ordinary call, and one of length 1, where copies are easily forgotten."""
     arrays = candidate.arrays(case)
-    for given in (arrays, candidate.narrowed(cut(candidate.op, arrays, slice(0, 1)))):
+    for given in (arrays, candidate.narrowed(_of_length_one(candidate.op, arrays))):
         outcome = candidate.outcome([a.copy() for a in given], case.statics, **how)
         if outcome.status == "declined":
             continue
@@ -89,6 +95,15 @@ def _outcomes(candidate, case, **how):
             error = outcome.status != "malformed"
             raise Broken(Verdict("F", np.inf, 0.0, outcome.message, error=error))
         yield outcome
+
+
+def _of_length_one(op, arrays):
+    """The first entry along the first core dimension of the outputs."""
+    first = op.output_dims[0][0]
+    return [
+        a[(..., *(slice(0, 1) if dim == first else slice(None) for dim in dims))]
+        for a, dims in zip(arrays, op.input_dims, strict=True)
+    ]
 
 
 def _blame(candidate, positions, what) -> Verdict:
@@ -122,8 +137,9 @@ def empty(candidate: Candidate, case: Case) -> Verdict:
             a[(..., *(slice(0, 0) if d == dim else slice(None) for d in dims))]
             for a, dims in zip(case.arrays, op.input_dims, strict=True)
         ]
-        wanted = op.output_shapes(*arrays, **case.statics)
-        outcome = candidate.outcome(arrays, case.statics)
+        statics = {**case.statics, dim: 0} if dim in case.statics else case.statics
+        wanted = op.output_shapes(*arrays, **statics)
+        outcome = candidate.outcome(arrays, statics)
         got = [getattr(y, "shape", None) for y in outcome.outputs]
         if outcome.status != "ok" or got != wanted:
             came = outcome.message or f"gives shape {got}, want {wanted}"

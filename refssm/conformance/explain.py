@@ -43,9 +43,9 @@ def _failing(check: Check, candidate: Candidate, case: Case) -> list[np.ndarray]
     try:
         if check.name != "nan":
             return candidate.arrays(case)
-        for arrays, _ in special.poisons(check.op, case):
+        for arrays, _, start in special.poisons(check.op, case):
             narrowed = candidate.narrowed(arrays)
-            if not special.at(candidate, narrowed, case.statics).ok:
+            if not special.at(candidate, narrowed, case.statics, start).ok:
                 return narrowed
     except (Broken, Declined):
         pass

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+import refssm.conformance.tracked_linalg
 import refssm.conformance.tracked_rules  # noqa: F401  # the rules register themselves
 from refssm.conformance.tracked import Tracked, lifted, met, tracing
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How the error of a whole matrix is seen, where a contract is normwise."""
+
+    name: str  # residual or error
+    of: Callable[[np.ndarray], np.ndarray]  # one number for each member of the batch
+    bound: np.ndarray  # the same, in units of u
 
 
 @dataclass(frozen=True)
@@ -18,6 +29,7 @@ class Gauge:
     k0: np.ndarray
     k1: np.ndarray
     peak: float
+    measure: Measure | None = None  # judged by it; k0 and k1 then hold for differences of entries
 
 
 def gauges(reference, *arrays, unit: float, floor: float = 0.0, **statics) -> tuple[Gauge, ...]:

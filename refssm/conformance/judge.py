@@ -14,14 +14,21 @@ import numpy as np
 
 from refssm import oracle
 from refssm._operator import Contract, Operator
+from refssm.conformance.contracts import bounds, distance, wide
 from refssm.conformance.damage import describe
-from refssm.conformance.gauge import Gauge, gauges
+from refssm.conformance.gauge import Gauge, Measure
 
 C = 16  # a wrong formula is out by thousands, honest float32 scans stay below 3: docs/judge.md
 HALF_PRECISION = 2.0**-11  # u of TF32 and float16
 NO_STATICS: Mapping = MappingProxyType({})
 HEADROOM = 2.0**10  # below the largest number: other orders of the same sum may be that much larger
-ORACLE_ENTRIES = 4096
+# the largest array that an oracle answers for in a second or so
+ORACLE_ENTRIES = {
+    Contract.TRACED: 4096,
+    Contract.FFT: 1024,
+    Contract.SOLVE: 256,
+    Contract.EXPM: 256,
+}
 
 
 @dataclass(frozen=True)
@@ -71,19 +78,27 @@ def expect(
 ) -> tuple[Gauge, ...]:
     """What `op` (or its `vjp`, cotangents first) should return, with its error bounds.
 
-    The program is run once on tracked arrays in double precision; where double precision is
-    itself judged, the values come from the oracle.
+    The bounds are those of the operator's contract, from one run in double precision; where
+    double precision is itself judged, the values come from the oracle.
     """
-    assert op.contract is Contract.TRACED
     dtype = judged_type(arrays)
-    program = vjp or op.definition or op.reference
-    floor = float(np.finfo(dtype).tiny) * _largest(program, arrays, statics)
-    gauged = gauges(program, *arrays, unit=unit_roundoff(dtype), floor=floor, **statics)
+    unit = unit_roundoff(dtype)
+    floor = float(np.finfo(dtype).tiny) * _largest(vjp or op.reference, arrays, statics)
+    gauged = bounds(op, arrays, statics, vjp, unit=unit, floor=floor)
     special = not all(np.isfinite(a).all() for a in (*arrays, *(g.value for g in gauged)))
-    if unit_roundoff(dtype) > 2.0**-50 or special:  # poles too: never by an oracle
+    if unit > 2.0**-50 or special:  # poles too: never by an oracle
         return gauged
-    exact = _exact_values(op, program, vjp, arrays, statics)
-    return tuple(Gauge(y, g.k0, g.k1, g.peak) for y, g in zip(exact, gauged, strict=True))
+    exact = _exact_values(op, vjp, arrays, statics, gauged)
+    return tuple(
+        replace(g, value=y, measure=_remeasured(g, y)) for y, g in zip(exact, gauged, strict=True)
+    )
+
+
+def _remeasured(gauge: Gauge, exact) -> Measure | None:
+    """A distance is taken from the exact value; a residual needs none."""
+    if gauge.measure is None or gauge.measure.name == "residual":
+        return gauge.measure
+    return replace(gauge.measure, of=distance(exact))
 
 
 def _largest(program, arrays, statics) -> float:
@@ -93,42 +108,52 @@ def _largest(program, arrays, statics) -> float:
     u·ν is then worth u·ν times the state, in the sequential order u·ν alone.
     """
     with np.errstate(all="ignore"):
-        y = program(*(a.astype(np.result_type(a, np.float64)) for a in arrays), **statics)
+        y = program(*wide(arrays), **statics)
     sizes = [np.abs(a) for a in (*arrays, *(y if isinstance(y, tuple) else (y,)))]
     return max(1.0, *(float(s.max(initial=0, where=np.isfinite(s))) for s in sizes))
 
 
-def _exact_values(op, program, vjp, arrays, statics):
+def _exact_values(op, vjp, arrays, statics, gauged):
     """Values good enough to judge double precision: the oracle, or extended precision if large."""
-    if vjp is None and max(a.size for a in arrays) <= ORACLE_ENTRIES:
+    outputs = [g.value for g in gauged]
+    if vjp is None and max(a.size for a in (*arrays, *outputs)) <= ORACLE_ENTRIES[op.contract]:
         return oracle.evaluate(op, *arrays, **statics)
+    if op.contract is Contract.SOLVE:  # LAPACK has no long double, and a residual needs no value
+        return outputs
     if np.finfo(np.longdouble).eps > np.finfo(np.float64).eps / 1000:
         raise ValueError(f"{op}: too large for the oracle, and this machine has no long double")
+    program = vjp or op.definition if op.contract is Contract.FFT else vjp or op.reference
+    assert program is not None
     with np.errstate(all="ignore"):
-        y = program(*(a.astype(np.result_type(a, np.longdouble)) for a in arrays), **statics)
+        y = program(*wide(arrays, np.longdouble), **statics)
     return y if isinstance(y, tuple) else (y,)
 
 
-def misfit(actual, shape, dtype, name) -> str:
-    """Why `actual` cannot be compared: no array, another shape, another or a narrower type."""
+def misfit(actual, shape, dtype, name, either=False) -> str:
+    """Why `actual` cannot be compared: no array, another shape, another or a narrower type.
+
+    `either` takes a complex array for a real one: beside a complex output it is no mistake.
+    """
     if not isinstance(actual, np.ndarray):
         return f"`{name}` is a {getattr(actual, 'type', type(actual).__name__)}, want an array"
     if actual.shape != shape:
         return f"`{name}` has shape {actual.shape}, want {shape}"
-    if actual.dtype.kind not in "fc" or actual.dtype.kind != dtype.kind:
+    if actual.dtype.kind not in ("fc" if either and dtype.kind == "f" else dtype.kind):
         return f"`{name}` has type {actual.dtype}, want {dtype}"
     if actual.dtype.itemsize < dtype.itemsize:
         return f"`{name}` has the narrower type {actual.dtype}, want {dtype}"
     return ""
 
 
-def compare(actual, gauge: Gauge, dtype, dims=(), name="y", product=0.0, overflow=False) -> Verdict:
+def compare(
+    actual, gauge: Gauge, dtype, dims=(), name="y", product=0.0, overflow=False, either=False
+) -> Verdict:
     """Grade one output array against what was expected; `product` bounds |Π a| over any span.
 
     Where intermediates may overflow nothing is judged, or, with `overflow`, that what is beyond
     the largest number is infinite.
     """
-    unfit = misfit(actual, gauge.value.shape, dtype, name)
+    unfit = misfit(actual, gauge.value.shape, dtype, name, either)
     if unfit:
         return wrong(unfit)
     notes = () if actual.dtype == dtype else (f"`{name}` is {actual.dtype}, wider than {dtype}",)
@@ -140,6 +165,8 @@ def compare(actual, gauge: Gauge, dtype, dims=(), name="y", product=0.0, overflo
         with np.errstate(all="ignore"):
             actual = np.where(undecided, gauge.value, actual).astype(actual.dtype)
     classes = _compare_classes(actual, gauge.value, dims, name)
+    if classes is None and gauge.measure is not None:
+        return _compare_norms(actual, gauge, dtype, dims, name, notes)
     return classes or _compare_values(actual, gauge, dtype, dims, name, notes)
 
 
@@ -149,7 +176,7 @@ def _overflowing(gauge: Gauge, limit: float) -> tuple[Gauge, np.ndarray]:
         size = np.abs(gauge.value)
         value = np.where(size > limit, np.copysign(np.inf, np.real(gauge.value)), gauge.value)
         near = (size > limit / HEADROOM) & (size <= limit)
-        return Gauge(value, gauge.k0, gauge.k1, gauge.peak), near
+        return replace(gauge, value=value), near
 
 
 def kind_of(x) -> np.ndarray:
@@ -212,6 +239,32 @@ def _compare_values(actual, gauge, dtype, dims, name, notes) -> Verdict:
     return Verdict(grade, worst, max(0.0, bits), message, notes)
 
 
+def _compare_norms(actual, gauge: Gauge, dtype, dims, name, notes) -> Verdict:
+    """Grade of whole matrices by the measure of their contract; backward stable is all there is."""
+    assert gauge.measure is not None
+    u, measure = unit_roundoff(dtype), gauge.measure
+    with np.errstate(all="ignore"):
+        error = measure.of(actual)
+        judged = np.isfinite(measure.bound) & (actual.size > 0)
+        ratio = np.where(judged & (error > 0), error / (u * measure.bound), 0.0)
+    if not judged.any():
+        return Verdict("-" if actual.size else "A", notes=notes)
+    worst = float(ratio.max())
+    grade = "A" if worst <= C else "C" if worst <= C * HALF_PRECISION / u else "F"
+    bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
+    if grade == "A":
+        return Verdict(grade, worst, bits, notes=notes)
+    member = np.unravel_index(np.argmax(ratio), ratio.shape)[:-2]
+    difference = np.abs(actual - gauge.value).astype(float)
+    i = (*member, *np.unravel_index(np.argmax(difference[member]), actual.shape[-2:]))
+    got, want = told_apart(actual[i], gauge.value[i])
+    place, allowed = ", ".join(map(str, i)), C * u * measure.bound[(*member, 0, 0)]
+    size = f"{measure.name} {error[(*member, 0, 0)]:.2e} in norm, allowed {allowed:.1e}"
+    where = describe(difference > difference[member].max() / 100, dims)
+    message = f"worst {name}[{place}]: got {got}, want {want} ({size}); {where}"
+    return Verdict(grade, worst, max(0.0, bits), message, notes)
+
+
 def told_apart(got, want) -> tuple[str, str]:
     """Two numbers with as many digits as it takes to see that they differ."""
     for digits in (6, 9, 12, 17):
@@ -254,8 +307,11 @@ def grade_outputs(op: Operator, arrays, outputs, gauged, overflow=False) -> Verd
     if not isinstance(outputs, tuple) or len(outputs) != len(gauged):
         got = f"{len(outputs)} outputs" if isinstance(outputs, tuple) else type(outputs).__name__
         return wrong(f"returned {got}, want {len(gauged)} outputs")
-    dtype, product = judged_type(arrays), span_product(op, arrays)
+    types, product = op.output_types(*arrays), span_product(op, arrays)
+    either = any(t.kind == "c" for t in types)
     return worst_of(
-        compare(y, gauge, dtype, dims, name, product, overflow)
-        for y, gauge, dims, name in zip(outputs, gauged, op.output_dims, op.outputs, strict=True)
+        compare(y, gauge, dtype, dims, name, product, overflow, either)
+        for y, gauge, dtype, dims, name in zip(
+            outputs, gauged, types, op.output_dims, op.outputs, strict=True
+        )
     )

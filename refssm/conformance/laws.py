@@ -14,22 +14,14 @@ import numpy as np
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance import special
+from refssm.conformance.agreement import same
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
-from refssm.conformance.damage import describe
 from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import (
-    Verdict,
-    compare,
-    expect,
-    judged_type,
-    worst_of,
-    wrong,
-)
+from refssm.conformance.judge import Verdict, expect, worst_of
+from refssm.conformance.linear_laws import additive, scaling, zero
 
 NOTHING = Verdict("-")
-SMALL_STEPS = 2.0**10  # a grid on which sums of two draws are exact in every type
-POWERS = (-20, -3, 1, 20)
 
 
 def time_axes(op: Operator) -> list[int | None]:
@@ -51,17 +43,16 @@ def in_window(op: Operator, y: np.ndarray, window: slice) -> np.ndarray:
     return y[(..., window, *(slice(None),) * (len(op.output_dims[0]) - 1))]
 
 
-def same(op: Operator, arrays, y, other, *bounds) -> Verdict:
-    """Two results of one implementation agree within the sum of their tolerances."""
-    k = np.sum([np.broadcast_to(b.k1, np.shape(other)) for b in bounds], axis=0)
-    gauge = Gauge(np.asarray(other), k, k, max(b.peak for b in bounds))
-    return compare(y, gauge, judged_type(arrays), op.output_dims[0], op.outputs[0])
-
-
 def windowed(op: Operator, gauge: Gauge, window: slice) -> Gauge:
     """A gauge restricted to a window of time."""
     value, k0, k1 = (in_window(op, f, window) for f in (gauge.value, gauge.k0, gauge.k1))
     return Gauge(value, k0, k1, gauge.peak)
+
+
+def at_length(op: Operator, statics, k: int) -> dict:
+    """The keyword arguments for an output of length k."""
+    step = op.output_dims[0][0]
+    return {**statics, step: k} if step in op.static else dict(statics)
 
 
 def _run(candidate: Candidate, arrays, statics) -> tuple[np.ndarray, Gauge]:
@@ -85,7 +76,7 @@ def prefix(candidate: Candidate, case: Case) -> Verdict:
     verdicts = [NOTHING]
     for k in _points(case, y.shape[-len(op.output_dims[0])]):
         short = cut(op, arrays, slice(0, k))
-        first, bound = _run(candidate, short, case.statics)
+        first, bound = _run(candidate, short, at_length(op, case.statics, k))
         whole = windowed(op, gauge, slice(0, k))
         kept = in_window(op, y, slice(0, k))
         verdicts.append(same(op, arrays, first, kept, bound, whole))
@@ -152,88 +143,34 @@ def resumed(op: Operator) -> Operator | None:
     return next((other for other in OPERATORS if other.name == name), None)
 
 
-def additive(candidate: Candidate, case: Case) -> Verdict:
-    """f(x₁ + x₂) = f(x₁) + f(x₂) in the arguments in which the operator is linear."""
+def shift(candidate: Candidate, case: Case) -> Verdict:
+    """An argument delayed by some steps gives the output delayed by as many."""
     op, arrays = candidate.op, candidate.arrays(case)
-    verdicts = []
-    for group in op.linear_in:
-        first = [_on_grid(a) if n in group else a for n, a in zip(op.inputs, arrays, strict=True)]
-        second = [
-            _on_grid(_shuffled(a, case, i)) if n in group else a
-            for i, (n, a) in enumerate(zip(op.inputs, arrays, strict=True))
-        ]
-        both = [
-            p + q if n in group else p for n, p, q in zip(op.inputs, first, second, strict=True)
-        ]
-        ys = [candidate.results(x, case.statics)[0] for x in (both, first, second)]
-        bounds = [expect(op, x, case.statics)[0] for x in (both, first, second)]
-        wide = ys[1].astype(np.result_type(ys[1], np.float64)) + ys[2]
-        verdicts.append(same(op, arrays, ys[0], wide, *bounds))
+    y, gauge = _run(candidate, arrays, case.statics)
+    length, verdicts = y.shape[-len(op.output_dims[0])], [NOTHING]
+    axes = dict(zip(op.inputs, time_axes(op), strict=True))
+    for group, _ in op.linear_in:
+        if any(axes[name] is None for name in group):
+            continue
+        for k in _points(case, length):
+            late = [
+                _delayed(a, axes[n], k) if n in group else a
+                for n, a in zip(op.inputs, arrays, strict=True)
+            ]
+            late = candidate.narrowed(late)
+            other, bound = _run(candidate, late, case.statics)
+            axis = -len(op.output_dims[0])
+            value, k0, k1 = (_delayed(f, axis, k) for f in (gauge.value, gauge.k0, gauge.k1))
+            delayed = Gauge(value, k0, k1, gauge.peak)
+            verdicts.append(same(op, late, other, _delayed(y, axis, k), bound, delayed))
     return worst_of(verdicts)
 
 
-def _on_grid(a):
-    """Rounded to multiples of 2^-10, so that the sum of two is exact."""
-    return (np.round(a * SMALL_STEPS) / SMALL_STEPS).astype(a.dtype)
-
-
-def _shuffled(a, case, stream):
-    """The same entries in another order."""
-    return case.generator(200 + stream).permutation(a.ravel()).reshape(a.shape)
-
-
-def scaling(candidate: Candidate, case: Case) -> Verdict:
-    """f(2^k x) = 2^k f(x), bit by bit: only exponents change."""
-    op, arrays = candidate.op, candidate.arrays(case)
-    y, *_ = candidate.results(arrays, case.statics)
-    power = int(case.generator(300).choice(POWERS))
-    for group in op.linear_in:
-        scaled = [
-            np.ldexp(a, power) if n in group and not np.iscomplexobj(a)
-            else (a * 2.0**power).astype(a.dtype) if n in group else a
-            for n, a in zip(op.inputs, arrays, strict=True)
-        ]  # fmt: skip
-        other, *_ = candidate.results(scaled, case.statics)
-        wanted = (y * 2.0**power).astype(y.dtype)
-        if other.shape != wanted.shape or not np.array_equal(other, wanted, equal_nan=True):
-            return _inexact(op, other, wanted, f"inputs times 2^{power}: ")
-    return Verdict("A")
-
-
-def zero(candidate: Candidate, case: Case) -> Verdict:
-    """Zero in, zero out, exactly."""
-    op, arrays = candidate.op, candidate.arrays(case)
-    for group in op.linear_in:
-        nothing = [
-            np.zeros_like(a) if n in group else a for n, a in zip(op.inputs, arrays, strict=True)
-        ]
-        y, *_ = candidate.results(nothing, case.statics)
-        if not np.array_equal(y, np.zeros_like(y)):
-            return _inexact(op, y, np.zeros_like(y), "zero input: ")
-    return Verdict("A")
-
-
-def integers(op: Operator, arrays, y: np.ndarray, gauge: Gauge) -> Verdict | None:
-    """Exact integers in, exact integers out; None where that does not apply or holds."""
-    dtype = judged_type(arrays)
-    if gauge.peak * 4 > 1 / np.finfo(dtype).eps or "transform" in op.traits:
-        return None
-    if any(not np.array_equal(p, np.round(p)) for p in (gauge.value, *arrays)):
-        return None
-    if np.array_equal(y, gauge.value):
-        return None
-    return _inexact(op, y, gauge.value, "exact integers: ")
-
-
-def _inexact(op, y, wanted, what) -> Verdict:
-    """A bit-by-bit law is broken: say where first."""
-    if y.shape != wanted.shape:
-        return wrong(f"{what}shape {y.shape}, want {wanted.shape}")
-    bad = ~((y == wanted) | ((y != y) & (wanted != wanted)))
-    i = tuple(int(j) for j in np.argwhere(bad)[0])
-    place = f"{op.outputs[0]}{list(i)}"
-    where = describe(bad, op.output_dims[0])
-    return wrong(f"{what}{place}: got {y[i]:.9g}, want exactly {wanted[i]:.9g}; {where}")
+def _delayed(a, axis, k):
+    """Zeros for k steps, then `a`, as long as `a`."""
+    a = np.moveaxis(a, axis, 0)
+    late = np.concatenate([np.zeros_like(a[:k]), a[: a.shape[0] - k]])
+    return np.ascontiguousarray(np.moveaxis(late, 0, axis))
 
 
 def batch(candidate: Candidate, case: Case) -> Verdict:
@@ -244,7 +181,7 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
         return Verdict("-", notes=("takes core arrays only",))
     if not any(n > 1 for n in shape):
         return NOTHING
-    y, gauge = _run(candidate, arrays, case.statics)
+    ys, gauged = candidate.results(arrays, case.statics), expect(op, arrays, case.statics)
     verdicts = []
     for axis, size in enumerate(shape):
         i = int(case.generator(400 + axis).integers(size))
@@ -252,10 +189,11 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
             _member(a, len(d), len(shape), axis, i)
             for a, d in zip(arrays, op.input_dims, strict=True)
         ]
-        alone, bound = _run(candidate, one, case.statics)
+        alone, bounds = candidate.results(one, case.statics), expect(op, one, case.statics)
         pick = (*(slice(None),) * axis, slice(i, i + 1))
-        inside = Gauge(gauge.value[pick], gauge.k0[pick], gauge.k1[pick], gauge.peak)
-        verdicts.append(same(op, arrays, y[pick], alone, bound, inside))
+        for j, (y, g) in enumerate(zip(ys, gauged, strict=True)):
+            inside = Gauge(g.value[pick], g.k0[pick], g.k1[pick], g.peak)
+            verdicts.append(same(op, arrays, y[pick], alone[j], bounds[j], inside, output=j))
     return worst_of(verdicts)
 
 
@@ -275,6 +213,7 @@ LAWS: dict[str, Callable[[Candidate, Case], Verdict]] = {
     "scaling": scaling,
     "zero": zero,
     "causal": causal,
+    "shift": shift,
     "batch": batch,
 }
 
@@ -284,7 +223,8 @@ def laws_of(op: Operator) -> list[str]:
     needs = {
         "split": "state" in op.traits and resumed(op) is not None,
         "prefix": "causal" in op.traits,
-        "causal": "causal" in op.traits,
+        "causal": "causal" in op.traits and any(axis is not None for axis in time_axes(op)),
+        "shift": "time-invariant" in op.traits,
         "additive": bool(op.linear_in),
         "scaling": bool(op.linear_in),
         "zero": bool(op.linear_in),

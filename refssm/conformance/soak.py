@@ -109,7 +109,7 @@ def _verdict(check: Check, honest: Honest, case: Case, gauged, expected) -> Verd
     if gauged is not None:
         with np.errstate(all="ignore"):
             y = honest.forward(*(a.copy() for a in case.arrays), **case.statics)
-        return grade_outputs(check.op, case.arrays, (y,), gauged)
+        return grade_outputs(check.op, case.arrays, y if isinstance(y, tuple) else (y,), gauged)
     offer = Offer(check.op.name, has_vjp=True)
     candidate = Candidate(check.op, InProcess(_twins(honest)), offer, expected)
     try:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._operator import Contract, Operator
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
 from refssm.conformance.judge import Verdict, expect, grade_outputs, kind_of, worst_of
@@ -18,20 +18,22 @@ GROWTH = 1e6  # overflows float32 after six steps
 def nan(candidate: Candidate, case: Case) -> Verdict:
     """Every special value the operator can meet, one at a time; the first failure decides."""
     verdicts = [Verdict("-")]
-    for arrays, what in poisons(candidate.op, case):
-        verdict = at(candidate, candidate.narrowed(arrays), case.statics)
+    for arrays, what, start in poisons(candidate.op, case):
+        verdict = at(candidate, candidate.narrowed(arrays), case.statics, start)
         if not verdict.ok:
             return replace(verdict, message=f"with {what}: {verdict.message}")
         verdicts.append(verdict)
     return worst_of(verdicts)
 
 
-def at(candidate: Candidate, arrays, statics) -> Verdict:
+def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
     """Grade one call on arguments with special values.
 
     Where finite arguments have an infinite result, by a pole or by overflow, NaN is taken too:
     x d*/|d|² gives it for x/0, and another order of operations meets 0·∞ on the way to an
-    overflow. A finite number is never taken for an infinite one.
+    overflow. A finite number is never taken for an infinite one. A solve and an exponential may
+    spread NaN over the member of the batch that has it. With `start`, the first output in time is
+    either NaN or not: both readings of 0·NaN are in use.
     """
     op = candidate.op
     try:
@@ -44,38 +46,53 @@ def at(candidate: Candidate, arrays, statics) -> Verdict:
         beyond = np.abs(gauge.value) > np.finfo(y.dtype).max
         loose = made_here & beyond & (kind_of(y) == 2)
         infinity = np.copysign(np.inf, np.real(gauge.value))
-        fixed.append(np.where(loose, infinity, y).astype(y.dtype))
+        y = np.where(loose, infinity, y).astype(y.dtype)
+        either = _undecided(op, gauge.value, start)
+        fixed.append(np.where(either, gauge.value, y).astype(y.dtype))
         if loose.any():
             notes = ("NaN where the result is infinite",)
     verdict = grade_outputs(op, arrays, tuple(fixed), gauged, overflow=True)
     return replace(verdict, notes=(*verdict.notes, *notes))
 
 
-def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str]]:
-    """The case's arguments with one special value each time, and what it is."""
+def _undecided(op: Operator, value, start: bool) -> np.ndarray:
+    """Entries that may be NaN or not."""
+    either = np.zeros(value.shape, bool)
+    rank = len(op.output_dims[0])
+    if start:
+        either[(..., slice(0, 1), *(slice(None),) * (rank - 1))] = True
+    if op.contract in (Contract.SOLVE, Contract.EXPM):
+        either |= (kind_of(value) != 0).any((-2, -1), keepdims=True) & (kind_of(value) == 0)
+    return either
+
+
+def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, bool]]:
+    """The case's arguments with one special value each time, what it is, and `at`'s `start`."""
     rng = case.generator(500)
     names, domains = list(op.inputs), list(op.inputs.values())
     real = case.dtype.kind == "f"
+    # a solve and an exponential meet ∞ − ∞ in an order of their own
+    linear = [arguments for arguments, _ in op.linear_in if op.contract is Contract.TRACED]
     for i, (name, domain) in enumerate(op.inputs.items()):
         place = tuple(int(rng.integers(n)) for n in case.arrays[i].shape)
         entry = f"{name}[{', '.join(map(str, place))}]"
         if not (domain.span and place[-2] == 0 and not op.name.endswith("_from")):
             # from rest a_0 multiplies zero: both readings of 0·NaN are in use
-            yield _with(case, i, place, np.nan), f"{entry} = NaN"
+            yield _with(case, i, place, np.nan), f"{entry} = NaN", domain.exponent
         if domain.meets:
             poles = case.arrays[names.index(domain.meets)]
             met = poles.flat[int(rng.integers(poles.size))]
-            yield _with(case, i, place, met), f"{entry} at a pole"
-        if real and any(name in group for group in op.linear_in):
+            yield _with(case, i, place, met), f"{entry} at a pole", False
+        if real and any(name in group for group in linear):
             # complex infinities decay to NaN in an order that depends on the schedule
-            yield _with(case, i, place, np.inf), f"{entry} = infinity"
+            yield _with(case, i, place, np.inf), f"{entry} = infinity", False
     if real and any(d.span for d in domains):
         # one sign throughout, so that no order of operations meets ∞ − ∞
         grown = [
             np.full_like(a, GROWTH if d.span else 1.0)
             for d, a in zip(domains, case.arrays, strict=True)
         ]
-        yield grown, "a growing system of one sign"
+        yield grown, "a growing system of one sign", False
 
 
 def _with(case: Case, i: int, place, value) -> list[np.ndarray]:

@@ -60,11 +60,13 @@ def _over_batch(op, function, arrays, statics):
         np.broadcast_to(a, batch + a.shape[a.ndim - r :])
         for a, r in zip(arrays, ranks, strict=True)
     ]
-    rounded = _rounded_complex if any(map(np.iscomplexobj, arrays)) else _rounded
     slices = [function(*(_exact(a[i].tolist()) for a in exact)) for i in np.ndindex(*batch)]
-    shapes = op.output_shapes(*arrays[: len(op.inputs)], **statics)
+    primals = arrays[: len(op.inputs)]
+    described = zip(op.output_shapes(*primals, **statics), op.output_types(*primals), strict=True)
+    rounded = {"f": _rounded_real, "c": _rounded_complex}
     return tuple(
-        rounded([core[j] for core in slices]).reshape(shape) for j, shape in enumerate(shapes)
+        rounded[dtype.kind]([core[j] for core in slices]).reshape(shape)
+        for j, (shape, dtype) in enumerate(described)
     )
 
 
@@ -84,9 +86,14 @@ def _rest(y):
     return float(y - float(y)) if mp.isfinite(float(y)) else 0.0
 
 
+def _rounded_real(x):
+    """The same for numbers that are real, though complex ones may have led to them."""
+    return _rounded(_each(lambda y: y.real, x))
+
+
 def _rounded_complex(x):
     """The same for both parts."""
-    return _rounded(_each(lambda y: y.real, x)) + 1j * _rounded(_each(lambda y: y.imag, x))
+    return _rounded_real(x) + 1j * _rounded(_each(lambda y: y.imag, x))
 
 
 def _each(function, x):

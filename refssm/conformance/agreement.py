@@ -1,0 +1,30 @@
+"""How two results are told to agree: within their tolerances, or bit by bit."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.conformance.damage import describe
+from refssm.conformance.gauge import Gauge
+from refssm.conformance.judge import Verdict, compare, wrong
+
+
+def same(op: Operator, arrays, y, other, *bounds, output=0) -> Verdict:
+    """Two results of one implementation agree within the sum of their tolerances."""
+    k = np.sum([np.broadcast_to(b.k1, np.shape(other)) for b in bounds], axis=0)
+    gauge = Gauge(np.asarray(other), k, k, max(b.peak for b in bounds))
+    types, dims, name = op.output_types(*arrays), op.output_dims[output], op.outputs[output]
+    either = any(t.kind == "c" for t in types)
+    return compare(y, gauge, types[output], dims, name, either=either)
+
+
+def inexact(op, y, wanted, what, output=0) -> Verdict:
+    """A bit-by-bit law is broken: say where first."""
+    if y.shape != wanted.shape:
+        return wrong(f"{what}shape {y.shape}, want {wanted.shape}")
+    bad = ~((y == wanted) | ((y != y) & (wanted != wanted)))
+    i = tuple(int(j) for j in np.argwhere(bad)[0])
+    place = f"{op.outputs[output]}{list(i)}"
+    where = describe(bad, op.output_dims[output])
+    return wrong(f"{what}{place}: got {y[i]:.9g}, want exactly {wanted[i]:.9g}; {where}")

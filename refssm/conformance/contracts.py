@@ -1,0 +1,120 @@
+"""What each contract measures an operator by: bounds of the rounding errors, and how to see them.
+
+TRACED, and every VJP but that of a transform: the tracked reference, entry by entry. FFT: the norms
+of the arguments, for an entry of a transform much smaller than they are has no digits. SOLVE: the
+residual of the linear system. EXPM: the condition number of the exponential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from refssm._operator import Contract, Operator
+from refssm.broadcasting import unbroadcast
+from refssm.conformance.gauge import Gauge, Measure, gauges
+from refssm.conformance.tracked_linalg import CHARGE, exponential_bound, frobenius
+from refssm.conformance.tracked_rules import tree
+
+TRANSFORMS = 3  # two forward, one back
+
+
+def bounds(
+    op: Operator, arrays, statics: Mapping, vjp: Callable | None, *, unit: float, floor: float
+) -> tuple[Gauge, ...]:
+    """One gauge per output of `op`, or per gradient of its `vjp`: the reference's own values."""
+    if op.contract is Contract.FFT:
+        return _transform(op, arrays, vjp)
+    if vjp is None and op.contract is Contract.EXPM:
+        return _exponential(op, arrays)
+    gauged = gauges(vjp or op.reference, *arrays, unit=unit, floor=floor, **statics)
+    if vjp is None and op.contract is Contract.SOLVE:
+        return _residuals(op, arrays, gauged)
+    return gauged
+
+
+def wide(arrays, precision: Any = np.float64) -> list[np.ndarray]:
+    """`arrays` in at least `precision`."""
+    return [a.astype(np.result_type(a, precision), copy=False) for a in arrays]
+
+
+def _transform(op, arrays, vjp) -> tuple[Gauge, ...]:
+    """3 √log2(2l) Π‖argument‖₂; of a gradient, the cotangent's norm in place of its argument's."""
+    program = vjp or op.definition
+    assert program is not None
+    with np.errstate(all="ignore"):
+        y = program(*wide(arrays))
+        norms = [np.sqrt((np.abs(a) ** 2).sum(-1, keepdims=True)) for a in wide(arrays)]
+    length = max(1, arrays[0].shape[-1])
+    charge = TRANSFORMS * np.sqrt(np.log2(2 * length))
+    if vjp is None:
+        product = np.prod(np.broadcast_arrays(*norms), axis=0)
+        return (_normwise(y, charge * product, product, length),)
+    cotangent, *primals = norms
+    gauged = []
+    for i, (gradient, primal) in enumerate(zip(y, arrays[1:], strict=True)):
+        others = [cotangent, *primals[:i], *primals[i + 1 :], np.ones_like(primals[i])]
+        product = np.prod(np.broadcast_arrays(*others), axis=0)
+        product = np.broadcast_to(product, (*product.shape[:-1], primal.shape[-1]))
+        summed = unbroadcast(product, primal.real)
+        terms = product.size // max(1, summed.size)
+        gauged.append(_normwise(gradient, (charge + tree(terms)) * summed, summed, length))
+    return tuple(gauged)
+
+
+def _normwise(value, k0, product, length) -> Gauge:
+    """The same bound for every entry; inputs off by one rounding each cost 2 Π‖argument‖₂."""
+    k0, k1 = (np.broadcast_to(k, value.shape) for k in (k0, k0 + 2 * product))
+    peak = length * float(np.max(product, initial=0.0, where=np.isfinite(product)))
+    return Gauge(value, k0, k1, peak)
+
+
+def _residuals(op, arrays, gauged) -> tuple[Gauge, ...]:
+    """‖M Y − N‖_F against n (‖M‖_F ‖Y‖_F + ‖N‖_F)."""
+    assert op.definition is not None
+    precise = np.longdouble if np.result_type(*arrays).itemsize >= _double(arrays) else np.float64
+    with np.errstate(all="ignore"):
+        M, *sides = op.definition(*wide(arrays, precise))
+    return tuple(
+        replace(gauge, measure=_residual(M, N, gauge.value))
+        for N, gauge in zip(sides, gauged, strict=True)
+    )
+
+
+def _double(arrays):
+    """Bytes of a number of double precision of the kind of `arrays`."""
+    return 16 if any(map(np.iscomplexobj, arrays)) else 8
+
+
+def _residual(M, N, Y) -> Measure:
+    bound = M.shape[-1] * (frobenius(M) * frobenius(Y) + frobenius(N))
+    return Measure(
+        "residual",
+        lambda y: frobenius(M @ y - N)[..., None, None].astype(float),
+        bound[..., None, None].astype(float),
+    )
+
+
+def _exponential(op, arrays) -> tuple[Gauge, ...]:
+    """‖Y − e^G‖_F against 10/16 max(1, κ) ‖e^G‖_F, G what the operator exponentiates."""
+    assert op.definition is not None
+    with np.errstate(all="ignore"):
+        outputs = op.reference(*wide(arrays))
+        bound = exponential_bound(op.definition(*wide(arrays)))[..., None, None]
+    sizes = (np.abs(a) for a in (*arrays, *outputs))
+    peak = max(float(s.max(initial=0, where=np.isfinite(s))) for s in sizes)
+    fitted = []
+    for y in outputs:
+        k0 = np.broadcast_to(bound, y.shape)
+        # inputs off by one rounding, dt and the matrix: twice κ ‖e^G‖ more
+        k1 = k0 * (1 + 2 / CHARGE)
+        fitted.append(Gauge(y, k0, k1, peak, Measure("error", distance(y), bound)))
+    return tuple(fitted)
+
+
+def distance(value):
+    """‖y − value‖_F of each member of the batch."""
+    return lambda y: frobenius(y - value)[..., None, None].astype(float)

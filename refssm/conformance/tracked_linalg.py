@@ -1,0 +1,115 @@
+"""Error rules of linear systems and matrix exponentials: normwise, the same for every entry.
+
+Following the operations of an elimination or of repeated squaring one by one gives bounds beyond
+use. What is known of them is normwise: a solve leaves a residual of n u (‖M‖ ‖X‖ + ‖N‖), an
+exponential an error of 10 u κ ‖e^G‖ [higham2005expm]. Importing this module registers the rules.
+"""
+
+import numpy as np
+from scipy.linalg import expm_cond
+
+from refssm._expm import expm, expm_derivative
+from refssm.conformance.tracked import FUNCTIONS, Tracked, lifted, met
+from refssm.conformance.tracked_rules import rule
+
+CHARGE = 10 / 16  # of an exponential, in the unit of which 16 are allowed
+EXACT_CONDITION = 12  # largest size whose condition number is computed; beyond, it is estimated
+POWER_STEPS = 4
+
+
+def frobenius(x):
+    """‖x‖_F of the last two axes."""
+    return np.sqrt((np.abs(x) ** 2).sum((-2, -1)))
+
+
+def _everywhere(value, k0, k1) -> Tracked:
+    """`value` with one bound of each gauge for all entries of a matrix."""
+    met(np.abs(value))
+    bounds = np.stack(np.broadcast_arrays(k0, k1), axis=-1)[..., None, None, :]
+    return Tracked(value, np.broadcast_to(bounds, (*value.shape, 2)).copy())
+
+
+def _norms_of_errors(x: Tracked):
+    """‖errors‖_F of both gauges."""
+    return (frobenius(x.errors[..., 0]), frobenius(x.errors[..., 1]))
+
+
+@rule(FUNCTIONS, np.linalg.solve)
+def _solve(M, N):
+    M, N = lifted(M), lifted(N)
+    X = np.linalg.solve(M.value, N.value)
+    amplified, size = _spectral_norm(np.linalg.inv(M.value)), frobenius(X)
+    residual = M.shape[-1] * (frobenius(M.value) * size + frobenius(N.value))
+    carried = zip(_norms_of_errors(M), _norms_of_errors(N), strict=True)
+    return _everywhere(X, *(amplified * (residual + m * size + n) for m, n in carried))
+
+
+def _spectral_norm(x):
+    """‖x‖₂, infinite where x is not finite."""
+    finite = np.isfinite(x).all((-2, -1))
+    norms = np.linalg.norm(np.where(np.isfinite(x), x, 0), 2, axis=(-2, -1)) if x.size else 0.0
+    return np.where(finite, norms, np.inf)
+
+
+@rule(FUNCTIONS, expm)
+def _expm(G):
+    E, bound = expm(G.value), exponential_bound(G.value)
+    relative = _over(bound / CHARGE, frobenius(G.value))  # an upper bound of ‖derivative‖
+    return _everywhere(E, *(bound + relative * e for e in _norms_of_errors(G)))
+
+
+@rule(FUNCTIONS, expm_derivative)
+def _expm_derivative(G, E):
+    # the derivative is a block of the exponential of [[G, E], [0, G]]: E made as large as G, and
+    # its size put back after, for it is linear in E
+    G, E = lifted(G), lifted(E)
+    size, direction = frobenius(G.value), frobenius(E.value)
+    unit = np.where(size > 0, size, 1.0)
+    scaled = E.value * _over(unit, direction)[..., None, None]
+    above = np.concatenate(np.broadcast_arrays(G.value, scaled), axis=-1)
+    below = np.concatenate(np.broadcast_arrays(0 * scaled, G.value), axis=-1)
+    bound = exponential_bound(np.concatenate([above, below], axis=-2)) * direction / unit
+    slope = _over(exponential_bound(G.value) / CHARGE, size)
+    both = zip(_norms_of_errors(G), _norms_of_errors(E), strict=True)
+    value = expm_derivative(G.value, E.value)
+    return _everywhere(value, *(bound + bound / CHARGE / unit * g + slope * e for g, e in both))
+
+
+def exponential_bound(G):
+    """10/16 max(1, κ) ‖e^G‖_F for each matrix of a batch."""
+    return CHARGE * np.maximum(1, condition(G)) * frobenius(expm(G))
+
+
+def condition(G):
+    """Relative condition number of e^G in the Frobenius norm, at least that of its norm, 1."""
+    kappa = np.ones(G.shape[:-2])
+    for i in np.ndindex(*G.shape[:-2]):
+        kappa[i] = _condition(G[i].astype(np.result_type(G, np.float64)))
+    return kappa
+
+
+def _condition(G):
+    if not np.isfinite(G).all():
+        return np.inf
+    if not G.any():
+        return 1.0
+    if G.shape[-1] <= EXACT_CONDITION:
+        return float(expm_cond(G))
+    return _estimated_condition(G)
+
+
+def _estimated_condition(G):
+    """Power iteration on L*L, L the derivative, from e^G: a lower bound, close in a few steps."""
+    direction, slope = expm(G), 0.0
+    for _ in range(POWER_STEPS):
+        there = expm_derivative(G, direction / frobenius(direction))
+        slope = float(frobenius(there))
+        if slope == 0:
+            break
+        direction = expm_derivative(G.conj().T, there)
+    return slope * float(frobenius(G)) / float(frobenius(expm(G)))
+
+
+def _over(x, y):
+    """x / y, 0 where y is 0."""
+    return np.where(y > 0, x / np.where(y > 0, y, 1), 0.0)
