@@ -3,7 +3,8 @@
     e^G = (e^{G/2^s})^{2^s}
 
 What is squared is D = e^G − I, as D ← 2D + D²: each squaring of e^G itself would double the error
-of its identity, 2^s u in all. A Taylor polynomial in place of a Padé approximant: it needs products
+of its identity, 2^s u in all. Only the last one squares e^G, for I + D has no digits of what has
+decayed below u. A Taylor polynomial in place of a Padé approximant: it needs products
 only, so it works in long double, and triangular matrices need no rule of their own.
 `scipy.linalg.expm` takes divided differences there and is wrong for nearly equal diagonal entries
 (docs/findings.md).
@@ -22,7 +23,7 @@ def expm(G):
     """
     if not isinstance(G, np.ndarray):
         return G.__array_function__(expm, (type(G),), (G,), {})
-    return np.eye(G.shape[-1], dtype=G.dtype) + _squared(G, _squarings(G))
+    return _exponential(G, _squarings(G))
 
 
 def expm_derivative(G, E):
@@ -39,21 +40,24 @@ def expm_derivative(G, E):
     G, E = np.broadcast_arrays(G, E)
     above = np.concatenate([G, E], axis=-1)
     below = np.concatenate([np.zeros_like(E), G], axis=-1)
-    return _squared(np.concatenate([above, below], axis=-2), _squarings(G))[..., :n, n:]
+    return _exponential(np.concatenate([above, below], axis=-2), _squarings(G))[..., :n, n:]
 
 
 def _squarings(G):
-    """The smallest s with ‖G‖₁ ≤ 2^(s−1) for the whole batch; 0 where there is no norm."""
-    norm = np.abs(G).sum(-2).max(initial=0)
-    return int(np.ceil(np.log2(2 * norm))) if 0.5 < norm < np.inf else 0
+    """The smallest s with ‖G‖₁ ≤ 2^(s−1) for each member of a batch; 0 where there is no norm."""
+    norm = np.abs(G).sum(-2).max(-1, initial=0)
+    counts = (norm > 0.5) & (norm < np.inf)
+    return np.where(counts, np.ceil(np.log2(np.where(counts, 2 * norm, 1))), 0).astype(int)
 
 
-def _squared(G, s):
-    """D = Σ (G/2^s)^k/k!, 1 ≤ k ≤ DEGREE, by Horner's rule, then D ← 2D + D², s times."""
-    G = G * np.finfo(G.dtype).dtype.type(0.5) ** s
+def _exponential(G, s):
+    """Σ (G/2^s)^k/k!, k ≤ DEGREE, by Horner's rule, then squared s times."""
+    s = s[..., None, None]
+    G = G * np.ldexp(np.ones((), np.finfo(G.dtype).dtype), -s)
     D = G / DEGREE
     for k in range(DEGREE - 1, 0, -1):
         D = (G + G @ D) / k
-    for _ in range(s):
-        D = 2 * D + D @ D
-    return D
+    for step in range(np.max(s, initial=0) - 1):
+        D = np.where(step < s - 1, 2 * D + D @ D, D)
+    E = np.eye(G.shape[-1], dtype=G.dtype) + D
+    return np.where(s > 0, E @ E, E)

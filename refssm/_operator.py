@@ -50,7 +50,7 @@ class Contract(Enum):
     TRACED = "the tracked rounding error of the reference, entry by entry"
     FFT = "3 √log2(2l) times the 2-norms of the arguments: normwise, as a transform attains"
     SOLVE = "the residual ‖M Y − N‖ against n (‖M‖ ‖Y‖ + ‖N‖), in the Frobenius norm"
-    EXPM = "10/16 of the condition number of the exponential times its Frobenius norm"
+    EXPM = "2.5 times the condition number of the exponential and its Frobenius norm"
 
 
 @dataclass(frozen=True, eq=False)  # identity: `inputs` is a mapping
@@ -143,7 +143,7 @@ class Operator:
             arrays = self.arrays(values, types)
             self.sizes(*arrays, **statics)
             with np.errstate(all="ignore"):
-                return function(*arrays, **statics)  # pyright: ignore[reportCallIssue]
+                return _as_arrays(function(*arrays, **statics))  # pyright: ignore[reportCallIssue]
 
         return public
 
@@ -163,7 +163,8 @@ class Operator:
                     msg = f"{function.__name__}: `d{output}` has shape {cotangent.shape}"
                     raise ValueError(f"{msg}, but `{output}` has {shape} ({self.signature})")
             with np.errstate(all="ignore"):
-                return function(*cotangents, *arrays, **statics)  # pyright: ignore[reportCallIssue]
+                gradients = function(*cotangents, *arrays, **statics)  # pyright: ignore[reportCallIssue]
+                return _as_arrays(gradients)
 
         return public
 
@@ -255,6 +256,11 @@ class Operator:
         sizes = self.sizes(*arrays, **statics)
         batch = self.batch_shape(*arrays)
         return [(*batch, *(sizes[d] for d in dims)) for dims in self.output_dims]
+
+
+def _as_arrays(y) -> Any:
+    """Scalars, which NumPy makes of arrays without axes, as arrays again."""
+    return tuple(map(np.asarray, y)) if isinstance(y, tuple) else np.asarray(y)
 
 
 @cache

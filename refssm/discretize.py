@@ -22,7 +22,8 @@ def discretize_zoh(A, B, dt):
     Signature ``(n,n),(n,m),()->(n,n),(n,m)``: `A` and `B` of the continuous system, `dt` the step,
     `n` states, `m` inputs; leading axes broadcast. Any of float32, float64, longdouble and their
     complex types; Ā has the kind of `A`, B̄ that of `A` and `B`. Units: `dt` in those of 1/A.
-    A may be singular. Errors are measured as those of an exponential: against ‖e^{dt A}‖.
+    A may be singular. Errors are measured as those of an exponential: against the norm of
+    [[Ā, B̄], [0, I]].
 
     Raises ValueError where sizes disagree, TypeError for other types. NaN in `A` or `dt` reaches
     everything, NaN in a column of `B` that column. Source: [vanloan1978].

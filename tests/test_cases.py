@@ -10,6 +10,7 @@ from refssm.catalog import OPERATORS
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm.conformance.cases import (
     ENTRIES,
+    LONG,
     MEDLEY,
     SIZES,
     Case,
@@ -53,8 +54,8 @@ def test_a_seed_means_one_thing(op):
 def test_cases_are_of_the_declared_sizes_types_and_batch_axes(op):
     for case in drawn(op, "complex64"):
         assert np.prod([*case.sizes.values(), *case.batch.values()]) <= ENTRIES
-        assert set(case.sizes.values()) <= set(SIZES)
-        op.sizes(*case.arrays)
+        assert set(case.sizes.values()) <= {*SIZES, *(LONG if op.static else ())}
+        op.sizes(*case.arrays, **case.statics)
         for a, domain in zip(case.arrays, op.inputs.values(), strict=True):
             assert a.dtype in (np.complex64, np.float32)
             assert domain.kind != "complex" or a.dtype == np.complex64

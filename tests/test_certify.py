@@ -35,7 +35,7 @@ def scaled(function, by=FACTOR, place=None):
     def wrong(*args, **statics):
         y = function(*args, **statics)
         if isinstance(y, tuple):
-            return tuple(by * x if i == place else x for i, x in enumerate(y))
+            return tuple(by * x if place in (i, None) else x for i, x in enumerate(y))
         return [by * k for k in y] if isinstance(y, list) else by * y
 
     wrong.__name__, wrong.__module__ = function.__name__, function.__module__
@@ -110,10 +110,10 @@ def test_an_operator_without_an_oracle_is_not_certified():
 
 
 @operators
-@pytest.mark.parametrize("role", ["reference", "jit"])
-def test_the_adjoint_identity_holds_within_the_tolerance_of_the_judge(op, role):
+def test_the_adjoint_identity_holds_within_the_tolerance_of_the_judge_in_every_role(op):
     case = ordinary_case(op, "complex128")
-    assert adjoint_slip(op, op.vjp(role), case) <= C
+    for role in {"reference", "jit"} - op.lacks:
+        assert adjoint_slip(op, op.vjp(role), case) <= C
 
 
 @operators
@@ -157,7 +157,7 @@ def test_single_precision_is_judged_by_the_reference_and_double_by_the_oracle(mo
 @long_double
 def test_what_is_too_large_for_the_oracle_is_judged_in_long_double(monkeypatch):
     monkeypatch.delattr(oracle, "evaluate")
-    a, b = np.random.default_rng(1).random((2, ORACLE_ENTRIES + 1, 1))
+    a, b = np.random.default_rng(1).random((2, ORACLE_ENTRIES[LINEAR_SCAN.contract] + 1, 1))
     assert judge(LINEAR_SCAN, linear_scan, a, b).grade == "A"
     assert not judge(LINEAR_SCAN, scaled(linear_scan), a, b).ok
     with pytest.raises(AttributeError):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from refssm.catalog import families
 from refssm.command import code
 
 ROOT = Path(__file__).parent.parent
@@ -16,7 +17,7 @@ PAGES = sorted(
     for path in ROOT.glob("docs/**/*.md")
     if ">>> " in path.read_text() and path.name != "findings.md"  # facts of the versions it names
 )
-MODULES = ("refssm.scan", "refssm.cauchy", "refssm.testing")
+MODULES = (*(f"refssm.{family}" for family in families()), "refssm.testing")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -11,6 +11,7 @@ from refssm.conformance.laws import LAWS, laws_of
 from refssm.conformance.plugin import Found, operator_named
 from refssm.conformance.session import Session
 from refssm.conformance.worker import InProcess
+from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 
 scan, scan_from = LINEAR_SCAN.reference, LINEAR_SCAN_FROM.reference
@@ -89,7 +90,15 @@ def shared_at_length_1(a, b):
     return b if b.shape[-2] == 1 and a.dtype == b.dtype else scan(a, b)
 
 
+def louder(u, k):
+    """A gain that grows with time."""
+    y = CAUSAL_CONVOLUTION_DIRECT.reference(u, k)
+    return (y * (1 + 0.01 * np.arange(y.shape[-1]))).astype(y.dtype)
+
+
+convolution = CAUSAL_CONVOLUTION_DIRECT.reference
 PLANTED = {
+    "shift": [Found(CAUSAL_CONVOLUTION_DIRECT, louder, None)],
     "split": found(scan, lambda a, b, x0: scan_from(a, b, 0 * x0)),
     "nan": found(lambda a, b: scan(a, np.nan_to_num(b))),
     "prefix": found(lambda a, b: grown(scan(a, b), 0.01 * b.shape[-2])),
@@ -116,7 +125,10 @@ def test_a_check_fails_the_bug_planted_for_it(check):
 
 @pytest.mark.parametrize("check", [*LAWS, *CONDUCT])
 def test_a_check_passes_the_reference(check):
-    (line,) = lines(check, *found(scan, scan_from))
+    right = found(scan, scan_from)
+    if check == "shift":
+        right = [Found(CAUSAL_CONVOLUTION_DIRECT, convolution, None)]
+    (line,) = lines(check, *right)
     assert line.verdict == "pass"
     assert line.notes in ((), ("`a` with l=66 against 33 elsewhere is not refused",))
 
@@ -208,8 +220,11 @@ def test_exact_integers_must_come_out_exact():
 
 @pytest.mark.parametrize("op", OPERATORS, ids=str)
 def test_laws_follow_from_the_traits(op):
-    expected = {"nan", "batch", *(["additive", "scaling", "zero"] if op.linear_in else [])}
-    expected |= {"prefix", "causal"} if "causal" in op.traits else set()
+    expected = {"batch", *(["additive", "scaling", "zero"] if op.linear_in else [])}
+    expected |= {"nan"} if "transform" not in op.traits else set()
+    expected |= {"prefix"} if "causal" in op.traits else set()
+    expected |= {"causal"} if "causal" in op.traits and not op.static else set()
+    expected |= {"shift"} if "time-invariant" in op.traits else set()
     expected |= {"split"} if "state" in op.traits else set()
     assert set(laws_of(op)) == expected
 

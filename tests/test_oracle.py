@@ -151,13 +151,16 @@ def test_batches_are_the_core_values_side_by_side():
 
 @pytest.mark.parametrize("op", OPERATORS, ids=str)
 def test_sizes_of_zero_give_zeros_or_nothing(op):
-    for zero in sorted({d for dims in op.input_dims for d in dims}):
-        arrays = [np.ones([0 if d == zero else 2 for d in dims]) for dims in op.input_dims]
-        (y,) = oracle.evaluate(op, *arrays)
-        assert y.shape == op.output_shapes(*arrays)[0]
-        assert not y.any()
+    linear = {j for group in op.linear_in for j in group.outputs}
+    for zero in sorted({d for dims in (*op.input_dims, *op.output_dims) for d in dims}):
+        arrays = [np.ones([0 if d == zero else 3 for d in dims]) for dims in op.input_dims]
+        lengths = {d: 0 if d == zero else 3 for d in op.static}
+        outputs = oracle.evaluate(op, *arrays, **lengths)
+        assert [y.shape for y in outputs] == op.output_shapes(*arrays, **lengths)
+        assert not any(outputs[j].any() for j in linear)
     empty = [np.ones([0, *(2 for _ in dims)]) for dims in op.input_dims]
-    assert oracle.evaluate(op, *empty)[0].size == 0
+    outputs = oracle.evaluate(op, *empty, **dict.fromkeys(op.static, 2))
+    assert all(y.size == 0 for y in outputs)
 
 
 @long_double
@@ -187,7 +190,8 @@ def test_several_outputs_are_a_tuple_in_the_order_of_the_signature(monkeypatch):
     def linear_scan(a, b):
         return a, b
 
-    pair = Operator(LINEAR_SCAN.reference, "(l,n),(l,n)->(l,n),(l,n)", LINEAR_SCAN.inputs,
+    linear_scan.__module__ = "refssm.scan"
+    pair = Operator(linear_scan, "(l,n),(l,n)->(l,n),(l,n)", LINEAR_SCAN.inputs,
                     outputs=("p", "q"))  # fmt: skip
     monkeypatch.setattr("refssm.oracle.scan.linear_scan", linear_scan)
     p, q = oracle.evaluate(pair, np.full((3, 2, 1), 5.0), np.full((2, 1), 7.0))

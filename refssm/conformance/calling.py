@@ -68,7 +68,8 @@ def call(
     if again and not sliced:
         kept = [y for y in outputs if isinstance(y, np.ndarray)]
         later = function(*(a.copy() for a in views), **statics)
-        if any(_share(y, later) for y in kept):
+        later = later if isinstance(later, tuple | list) else (later,)
+        if any(_share(y, other) for y in kept for other in later):
             aliased.append(EARLIER)
     return Outcome("ok", tuple(map(_plain, outputs)), changed=changed, aliased=tuple(aliased))
 

@@ -158,6 +158,10 @@ class Candidate:
         if any(dims[:1] != time for dims in op.input_dims) or any(a.ndim < 2 for a in arrays):
             return False
         turned = [np.swapaxes(a, 0, 1) for a in arrays]
+        try:
+            op.output_shapes(*turned, **statics)
+        except ValueError:  # arguments with different batch axes
+            return False
         gauges = [_axes_exchanged(g) for g in expect(op, turned, statics)]
         return grade_outputs(op, arrays, batched, gauges).ok
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import isqrt
 
 import numpy as np
 from hypothesis import strategies as st
@@ -18,7 +19,8 @@ from refssm._operator import Operator
 from refssm.domains import Domain
 
 SIZES = (1, 2, 3, 5, 16, 31, 32, 33, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 300)
-LONG = (1000, 1024, 2048)  # of a length that no input has: errors that grow with it show there
+LONG = (1025, 2048, 4097) * 5  # a length that no input has: errors that grow with it show there
+MATRIX_SIZE = 65
 LARGE = (255, 256, 257, 300)  # drawn twice as often: they reach a fourth chunk of 64
 THOROUGH = (*SIZES, 511, 513, 1000, 1024, 1025, 2048, 4097, 8192)
 BATCH = (1, 2, 3)
@@ -99,11 +101,17 @@ def ordinary_case(op: Operator, dtype, sizes=(5, 3, 4, 2), seed=1, real=()) -> C
     """A case without extremes, two of every batch axis, core dimensions in the order given."""
     knobs = {}
     for name, domain in op.inputs.items():
-        plain = next(m for m in domain.maps if m != "one")
-        knobs[name] = Knob(plain, "each", np.dtype(dtype).kind == "f" or name in real)
+        knobs[name] = Knob(_plain(domain), "each", np.dtype(dtype).kind == "f" or name in real)
     axes = dict.fromkeys(a for group in op.batch_axes for a in group)
     core = dict(zip(core_dims(op), sizes, strict=False))
     return Case(op, np.dtype(dtype), core, dict.fromkeys(axes, 2), knobs, seed)
+
+
+def _plain(domain: Domain) -> str:
+    """The first map without extremes that is not constant."""
+    points = np.array([0.2, 0.9])
+    drawn = {m: domain.draw(m, points, points, real=True) for m in domain.tame}
+    return next(m for m, (x, y) in drawn.items() if x != y)
 
 
 def fill(domain: Domain, knob: Knob, shape, rank: int, rng, dtype) -> np.ndarray:
@@ -191,11 +199,16 @@ def cases(
     usual = [s for s in sizes if not tame or s <= TAME_SIZE]
     for i, dim in enumerate(core_dims(op)):
         # long signals, mostly narrow; one in four is as wide as it is long, for tiles of both
-        often = [s for s in LARGE if s in usual] if i == 0 else [3, 5] * 18
-        often += [*LONG] if dim in op.static and not tame else []
         power = max(dims.count(dim) for dims in (*op.input_dims, *op.output_dims))
-        room = round((left + 0.5) ** (1 / power))  # a matrix has the square of its size
-        core[dim] = _at_most(room, draw(st.sampled_from(usual + often)), [*usual, *often])
+        if power > 1:  # a square matrix
+            listed = [s for s in usual if s <= MATRIX_SIZE]
+        elif i == 0:
+            listed = usual + [s for s in LARGE if s in usual]
+        else:
+            listed = usual + [3, 5] * 18
+        listed = [*listed, *LONG] if dim in op.static and not tame else listed
+        room = left if power == 1 else isqrt(left)
+        core[dim] = _at_most(room, draw(st.sampled_from(listed)), listed)
         left //= core[dim] ** power
     for axis in dict.fromkeys(a for axes in op.batch_axes for a in axes):
         batch[axis] = _at_most(left, draw(st.sampled_from(BATCH)), BATCH)

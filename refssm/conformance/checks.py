@@ -120,7 +120,7 @@ def default_types(op: Operator, profile: Profile) -> list[str]:
 
 def _extended(op: Operator) -> bool:
     """Whether our VJP can be run in more than double precision: LAPACK cannot."""
-    return WIDER_THAN_DOUBLE and op.contract is not Contract.SOLVE
+    return bool(WIDER_THAN_DOUBLE) and op.contract is not Contract.SOLVE
 
 
 def _double(dtype) -> bool:

@@ -99,7 +99,7 @@ def _residual(M, N, Y) -> Measure:
 
 
 def _exponential(op, arrays) -> tuple[Gauge, ...]:
-    """‖Y − e^G‖_F against 10/16 max(1, κ) ‖e^G‖_F, G what the operator exponentiates."""
+    """‖Y − e^G‖_F against 2.5 max(1, κ) ‖e^G‖_F, G what the operator exponentiates."""
     assert op.definition is not None
     with np.errstate(all="ignore"):
         outputs = op.reference(*wide(arrays))

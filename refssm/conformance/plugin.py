@@ -31,6 +31,7 @@ class Offer(NamedTuple):
     has_vjp: bool = False
     narrows: bool = False
     judged: bool = True
+    dtypes: tuple[str, ...] = ()  # what it is for; empty: to be found out
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,14 @@ class Found:
     vjp: Callable | None
     only: Callable | None = None
     judged: bool = True  # False: only there because a law of another one calls it
+    dtypes: tuple[str, ...] = ()
 
     @property
     def offer(self) -> Offer:
         """What the judge needs to know of it."""
-        return Offer(self.op.name, self.vjp is not None, self.only is not None, self.judged)
+        return Offer(
+            self.op.name, self.vjp is not None, self.only is not None, self.judged, self.dtypes
+        )
 
 
 def find(target: str, name: str | None = None) -> list[Found]:
@@ -190,7 +194,8 @@ def _catalogued(module, path) -> list[Found]:
 
 
 def _found(op, forward, vjp) -> Found:
-    return Found(op, forward, vjp, _declared(forward).get("only"))
+    declared = _declared(forward)
+    return Found(op, forward, vjp, declared.get("only"), dtypes=declared.get("dtypes", ()))
 
 
 def _operator_name(function):

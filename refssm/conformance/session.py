@@ -88,16 +88,23 @@ class Session:
                 continue
             op = operator_named(offer.name)
             candidate = Candidate(op, self.worker, offer)
-            for result in self._operator(op, candidate):
+            for result in self._operator(op, candidate, offer.dtypes):
                 yield result
                 if result.failed and self.stop_at_failure:
                     return
 
-    def _operator(self, op: Operator, candidate: Candidate) -> Iterator[Result]:
+    def _operator(self, op: Operator, candidate: Candidate, declared=()) -> Iterator[Result]:
         profile = PROFILES[self.profile]
         if self.only_checks:  # a law asked for by name runs in every profile
             profile = replace(profile, laws=len(LAWS))
         wanted = self._types(op, default_types(op, profile))
+        if declared:
+            fitting = [t for t in wanted if t in declared]
+            if not fitting and self.types:
+                yield Result(op.name, self.target, "value", wanted[0], "skipped",
+                             message=f"declared for {', '.join(declared)}")  # fmt: skip
+                return
+            wanted = fitting or [t for t in types_of(op) if t in declared][:1]
         self.certified.setdefault(op.name, certify(op))
         doubt = self.certified[op.name]
         if doubt:

@@ -59,6 +59,7 @@ def run_piece(name: str, check_id: str, seed: int, count: int) -> dict:
     op = operator_named(name)
     check = next(c for c in _checks(name) if c.id == check_id)
     honest = [h for h in implementations() if h.op == name and _can_run(check, h)]
+    honest = [h for h in honest if not h.absent]
     worst = {h.name: 0.0 for h in honest}
     rejected: list[str] = []
 
@@ -106,11 +107,11 @@ def _remembering():
 
 def _verdict(check: Check, honest: Honest, case: Case, gauged, expected) -> Verdict:
     """One implementation on one case; the value is graded against gauges made once."""
-    if gauged is not None:
+    if gauged is not None and honest.only is None:
         with np.errstate(all="ignore"):
             y = honest.forward(*(a.copy() for a in case.arrays), **case.statics)
         return grade_outputs(check.op, case.arrays, y if isinstance(y, tuple) else (y,), gauged)
-    offer = Offer(check.op.name, has_vjp=True)
+    offer = Offer(check.op.name, has_vjp=True, narrows=honest.only is not None)
     candidate = Candidate(check.op, InProcess(_twins(honest)), offer, expected)
     try:
         return check.judge_case(candidate, case)
@@ -159,6 +160,9 @@ def main(
 ) -> None:
     """Run what is not yet recorded, write the table, fail if anything honest was rejected."""
     RECORD.parent.mkdir(exist_ok=True)
+    for h in implementations():
+        if h.absent:
+            typer.echo(f"left out: {h}, for {h.needs} is not installed", err=True)
     done, wanted = finished(), pieces(seeds, cases)
     todo = [piece for piece in wanted if piece not in done]
     running = Parallel(n_jobs=workers, return_as="generator_unordered")(

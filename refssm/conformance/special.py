@@ -22,7 +22,8 @@ def nan(candidate: Candidate, case: Case) -> Verdict:
         verdict = at(candidate, candidate.narrowed(arrays), case.statics, start)
         if not verdict.ok:
             return replace(verdict, message=f"with {what}: {verdict.message}")
-        verdicts.append(verdict)
+        # NaN and infinity everywhere leave no number to grade: their places are right
+        verdicts.append(replace(verdict, grade="A") if verdict.grade == "-" else verdict)
     return worst_of(verdicts)
 
 
@@ -41,13 +42,15 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
     except Broken as broken:
         return broken.verdict
     gauged, fixed, notes = expect(op, arrays, statics), [], ()
+    normwise = op.contract in (Contract.SOLVE, Contract.EXPM)
+    poisoned = _poisoned(gauged) if normwise else False
     made_here = all(np.isfinite(a).all() for a in arrays)  # by the operator, not handed in
     for y, gauge in zip(outputs, gauged, strict=True):
         beyond = np.abs(gauge.value) > np.finfo(y.dtype).max
         loose = made_here & beyond & (kind_of(y) == 2)
         infinity = np.copysign(np.inf, np.real(gauge.value))
         y = np.where(loose, infinity, y).astype(y.dtype)
-        either = _undecided(op, gauge.value, start)
+        either = _undecided(op, gauge.value, start, poisoned)
         fixed.append(np.where(either, gauge.value, y).astype(y.dtype))
         if loose.any():
             notes = ("NaN where the result is infinite",)
@@ -55,15 +58,19 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
     return replace(verdict, notes=(*verdict.notes, *notes))
 
 
-def _undecided(op: Operator, value, start: bool) -> np.ndarray:
+def _undecided(op: Operator, value, start: bool, poisoned) -> np.ndarray:
     """Entries that may be NaN or not."""
     either = np.zeros(value.shape, bool)
-    rank = len(op.output_dims[0])
     if start:
+        rank = len(op.output_dims[0])
         either[(..., slice(0, 1), *(slice(None),) * (rank - 1))] = True
-    if op.contract in (Contract.SOLVE, Contract.EXPM):
-        either |= (kind_of(value) != 0).any((-2, -1), keepdims=True) & (kind_of(value) == 0)
-    return either
+    return either | (poisoned & (kind_of(value) == 0))
+
+
+def _poisoned(gauged):
+    """Members of the batch that have a NaN or an infinity in any output."""
+    members = [(kind_of(g.value) != 0).any((-2, -1), keepdims=True) for g in gauged]
+    return np.any(np.broadcast_arrays(*members), axis=0)
 
 
 def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, bool]]:

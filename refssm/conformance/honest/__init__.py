@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 
 from refssm.catalog import families
 from refssm.conformance.plugin import Found, operator_named
@@ -16,10 +17,17 @@ class Honest:
     name: str
     forward: Callable
     vjp: Callable | None = None
+    only: Callable | None = None  # projects a case onto what the method is for
+    needs: str = ""  # a library that may be absent
 
     def found(self) -> Found:
         """As if it had been found in somebody's file."""
-        return Found(operator_named(self.op), self.forward, self.vjp)
+        return Found(operator_named(self.op), self.forward, self.vjp, self.only)
+
+    @property
+    def absent(self) -> bool:
+        """Whether the library it needs is not installed."""
+        return bool(self.needs) and find_spec(self.needs) is None
 
     def __str__(self):
         return f"{self.op}-{self.name}"

@@ -1,8 +1,13 @@
-"""Other people's libraries as implementations of the catalog, one small file each."""
+"""Other people's libraries as implementations of the catalog, one small file each.
+
+Two functions of one library for the same operator stand in two files: a target holds one
+implementation of each.
+"""
 
 from refssm.catalog import OPERATORS
 
-NAMES = ("jit", "scipy")
+MODULES = {"scipy": ("scipy_signal", "scipy_dlsim", "scipy_oaconvolve", "scipy_linalg")}
+NAMES = ("jit", *MODULES)
 
 
 def target(name: str) -> list[str]:
@@ -10,4 +15,11 @@ def target(name: str) -> list[str]:
     if name == "jit":
         mirrored = (op.family for op in OPERATORS if "jit" not in op.lacks)
         return [f"refssm.jit.{family}" for family in dict.fromkeys(mirrored)]
-    return [f"{__name__}.{name}"]
+    return [f"{__name__}.{module}" for module in MODULES[name]]
+
+
+def constant_in_time(x):
+    """Every decay that of the first step: what a filter with fixed coefficients is for."""
+    a = x["a"].copy()
+    a[...] = a[..., :1, :]
+    return {**x, "a": a}
