@@ -193,7 +193,7 @@ def test_the_gradient_where_nothing_moves_by_hand(op):
     arrays = [np.zeros(first), np.full((1, 1), 3.0), np.full(last, 2.0)]
     gauges = expect(op, [*cotangents, *arrays], {}, op.bare_vjp)
     by_hand = [np.full(first, 52.0), np.full((1, 1), 14.0), np.full(last, 21.0)]
-    for gradients in (by_hand, map(np.asarray, op.vjp()(*cotangents, *arrays))):
+    for gradients in (by_hand, op.vjp()(*cotangents, *arrays)):
         assert worst_of(map(compare, gradients, gauges, [np.dtype(float)] * 3)).ok
 
 
@@ -262,13 +262,6 @@ def test_every_output_has_the_leading_axes_of_all_arguments(op):
     A, B, dt = random(op)
     B = np.stack([B, B, B, B])
     assert [y.shape for y in run(op, A, B, dt)] == op.output_shapes(A, B, dt)
-
-
-@pytest.mark.parametrize("op", MATRIX, ids=str)
-@pytest.mark.xfail(raises=AssertionError, reason="a NumPy scalar")
-def test_the_gradient_of_a_single_step_is_an_array(op):
-    _, _, ddt = op.vjp()(*run(op, *random(op)), *random(op))
-    assert isinstance(ddt, np.ndarray)
 
 
 @pytest.mark.parametrize(

@@ -197,18 +197,15 @@ def cases(
     # The lists are the same whatever was drawn before, and what is too large is cut down: a list
     # that grows short would make a large case the simpler one for Hypothesis.
     usual = [s for s in sizes if not tame or s <= TAME_SIZE]
-    for i, dim in enumerate(core_dims(op)):
+    powers = {d: max(x.count(d) for x in (*op.input_dims, *op.output_dims)) for d in core_dims(op)}
+    if max(powers.values()) > 1:  # square matrices: what is done to them costs the cube
+        usual = [s for s in usual if s <= MATRIX_SIZE]
+    for i, (dim, power) in enumerate(powers.items()):
         # long signals, mostly narrow; one in four is as wide as it is long, for tiles of both
-        power = max(dims.count(dim) for dims in (*op.input_dims, *op.output_dims))
-        if power > 1:  # a square matrix
-            listed = [s for s in usual if s <= MATRIX_SIZE]
-        elif i == 0:
-            listed = usual + [s for s in LARGE if s in usual]
-        else:
-            listed = usual + [3, 5] * 18
-        listed = [*listed, *LONG] if dim in op.static and not tame else listed
+        often = [s for s in LARGE if s in usual] if i == 0 else [3, 5] * 18
+        often += [*LONG] if dim in op.static and not tame else []
         room = left if power == 1 else isqrt(left)
-        core[dim] = _at_most(room, draw(st.sampled_from(listed)), listed)
+        core[dim] = _at_most(room, draw(st.sampled_from(usual + often)), [*usual, *often])
         left //= core[dim] ** power
     for axis in dict.fromkeys(a for axes in op.batch_axes for a in axes):
         batch[axis] = _at_most(left, draw(st.sampled_from(BATCH)), BATCH)

@@ -112,8 +112,8 @@ def _plant_arguments(p: Planting) -> None:
         lambda v, x, *, l: right(v, clipped(x, -1e-4), l=l)
     )
     both("growth_clipped", "Re x clipped at 0")(lambda v, x, *, l: right(v, clipped(x, 0), l=l))
-    both("late_flushed", "late entries below 1e-7 of the largest set to zero")(
-        lambda v, x, *, l: flushed(right(v, x, l=l), 1e-7)
+    both("late_flushed", "late entries below 1e-5 of the largest set to zero")(
+        lambda v, x, *, l: flushed(right(v, x, l=l), 1e-5)
     )
     both("tail_unwritten", "nothing written beyond a multiple of 64")(
         lambda v, x, *, l: written_up_to(right(v, x, l=l), l // 64 * 64 if l > 64 else l)
