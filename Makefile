@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
+# where several processes share the cores, the threads of OpenBLAS wait for each other
 
 .PHONY: help verify test lint soak clean
 
@@ -31,7 +32,7 @@ verify: .venv/installed  ## judge real code: SciPy's lfilter, our Numba mirrors,
 	$(BIN)/refssm verify docs/examples/chunked_scan_wrong.py; test $$? -eq 1
 
 test: .venv/developing  ## run all tests
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --quiet
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --quiet
 
 lint: .venv/developing  ## ruff and pyright, as CI runs them
 	$(BIN)/ruff format --check .
@@ -39,7 +40,7 @@ lint: .venv/developing  ## ruff and pyright, as CI runs them
 	$(BIN)/pyright
 
 soak: .venv/developing  ## 300 seeds x 10 cases of every honest implementation; resumable
-	$(BIN)/python -m refssm.conformance.soak --seeds 300 --cases 10
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m refssm.conformance.soak --seeds 300 --cases 10
 
 clean:  ## remove the environment and everything generated
 	rm -rf .venv .refssm .pytest_cache .ruff_cache dist build

@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import cotangents, examples, laws
 
+from refssm.conformance.expectation import expect
 from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import compare, expect, judge
+from refssm.conformance.judge import compare, judge
 from refssm.discretize import (
     DISCRETIZE_BILINEAR,
     DISCRETIZE_DIAGONAL_BILINEAR,

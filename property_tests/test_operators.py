@@ -7,8 +7,9 @@ from strategies import cotangents, examples, laws, several
 from refssm.catalog import OPERATORS
 from refssm.conformance.certify import adjoint_slip
 from refssm.conformance.checks import types_of
+from refssm.conformance.expectation import expect, judged_type
 from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import C, compare, expect, judge, judged_type, worst_of
+from refssm.conformance.judge import C, compare, judge, worst_of
 from refssm.conformance.laws import cut, in_window
 
 ROLES = ("reference", "jit")

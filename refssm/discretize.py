@@ -35,7 +35,8 @@ def discretize_zoh(A, B, dt):
     """
     F, h, n = _scaled(A, dt), dt[..., None, None], A.shape[-1]
     E = expm(_held(F, np.zeros_like(F) + np.eye(n, dtype=F.dtype)))  # [[Ā, φ₁], [0, I]]
-    return E[..., :n, :n], h * (E[..., :n, n:] @ B)
+    B_bar = h * (E[..., :n, n:] @ B)
+    return _for_every(B_bar, E[..., :n, :n], 2), B_bar
 
 
 def discretize_zoh_vjp(dA_bar, dB_bar, A, B, dt):
@@ -73,6 +74,12 @@ def _held(F, H):
     return np.concatenate([above, below], axis=-2)
 
 
+def _for_every(B_bar, A_bar, rank):
+    """Ā along all leading axes of B̄, also those that only B has."""
+    shape = (*B_bar.shape[:-2], *A_bar.shape[A_bar.ndim - rank :])
+    return A_bar if A_bar.shape == shape else np.broadcast_to(A_bar, shape).copy()
+
+
 def _adjoint(M):
     """Mᴴ."""
     return M.conj().swapaxes(-1, -2)
@@ -101,8 +108,9 @@ def discretize_bilinear(A, B, dt):
     their complex types. Re λ(A) < 0 is mapped into the unit disc. Errors are measured as those of
     a solve: by the residual.
 
-    Raises numpy.linalg.LinAlgError where 2/dt is an eigenvalue of A. Other errors and NaN as
-    `discretize_zoh`. Source: [gu2022s4, §2.2].
+    Raises numpy.linalg.LinAlgError where 2/dt is an eigenvalue of A, other errors as
+    `discretize_zoh`. NaN in `A` or `dt` may reach everything, LAPACK decides; NaN in a column of
+    `B` reaches that column. Source: [gu2022s4, §2.2].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_bilinear([[-2.0]], [[1.0]], 1.0)
@@ -110,7 +118,8 @@ def discretize_bilinear(A, B, dt):
     ([[0.0]], [[0.5]])
     """
     M, N, H = bilinear_systems(A, B, dt)
-    return _solve(M, N, dt), _solve(M, H, dt)
+    B_bar = _solve(M, H, dt)
+    return _for_every(B_bar, _solve(M, N, dt), 2), B_bar
 
 
 def discretize_bilinear_vjp(dA_bar, dB_bar, A, B, dt):
@@ -139,12 +148,19 @@ def _solve(M, N, dt):
     try:
         return np.linalg.solve(M, N)
     except np.linalg.LinAlgError:
-        # a NaN steps in as 1 here: it is no reason to call a matrix singular
-        finite = np.where(np.isfinite(M), M, 1)
-        singular = np.linalg.matrix_rank(finite) < M.shape[-1]
-        step = np.broadcast_to(dt, singular.shape)[singular]
-        told = f"I − ½dt·A is singular at dt = {step.flat[0]:.6g}" if step.size else "is singular"
+        told = f"I − ½dt·A is singular at dt = {_first_singular(M, dt):.6g}"
         raise np.linalg.LinAlgError(f"discretize_bilinear: {told}") from None
+
+
+def _first_singular(M, dt):
+    """The step of the first matrix of a batch that has no inverse."""
+    steps = np.broadcast_to(dt, M.shape[:-2])
+    for i in np.ndindex(*M.shape[:-2]):
+        try:
+            np.linalg.inv(M[i])
+        except np.linalg.LinAlgError:
+            return steps[i]
+    raise AssertionError("each matrix has an inverse alone")
 
 
 DISCRETIZE_BILINEAR = Operator(
@@ -179,7 +195,8 @@ def discretize_diagonal_zoh(w, B, dt):
     [[0.5], [0.499999999875]]
     """
     z = dt * w
-    return np.exp(z), (dt * _phi1(z))[..., None] * B
+    B_bar = (dt * _phi1(z))[..., None] * B
+    return _for_every(B_bar, np.exp(z), 1), B_bar
 
 
 def discretize_diagonal_zoh_vjp(dA_bar, dB_bar, w, B, dt):
@@ -238,7 +255,8 @@ def discretize_diagonal_bilinear(w, B, dt):
     ([0.0, 1.0], [[0.5], [0.5]])
     """
     z = dt * w / 2
-    return (1 + z) / (1 - z), (dt / (1 - z))[..., None] * B
+    B_bar = dt[..., None] * B / (1 - z)[..., None]
+    return _for_every(B_bar, (1 + z) / (1 - z), 1), B_bar
 
 
 def discretize_diagonal_bilinear_vjp(dA_bar, dB_bar, w, B, dt):

@@ -11,7 +11,8 @@ from refssm.catalog import OPERATORS
 from refssm.conformance import tracked_linalg
 from refssm.conformance.cases import ordinary_case
 from refssm.conformance.contracts import bounds
-from refssm.conformance.judge import C, expect, grade_outputs, judge
+from refssm.conformance.expectation import expect
+from refssm.conformance.judge import C, grade_outputs, judge
 from refssm.conformance.tracked import Tracked, tracing
 from refssm.conformance.tracked_linalg import condition, exponential_bound, frobenius
 from refssm.convolution import CAUSAL_CONVOLUTION

@@ -6,6 +6,7 @@ import pytest
 
 from refssm.catalog import OPERATORS
 from refssm.conformance.deviations import deviations
+from refssm.conformance.expectation import remembering
 from refssm.conformance.honest import implementations
 from refssm.conformance.session import Session
 from refssm.conformance.worker import InProcess
@@ -19,6 +20,12 @@ SEEDS = 5  # `make soak` takes 300
 def _their_warnings_are_not_ours():
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _what_is_expected_is_worked_out_once():
+    with remembering():
         yield
 
 

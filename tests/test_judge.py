@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from refssm.cauchy import CAUCHY_KERNEL
+from refssm.conformance.expectation import expect, unit_roundoff
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import (
     HALF_PRECISION,
@@ -9,11 +10,9 @@ from refssm.conformance.judge import (
     C,
     Verdict,
     compare,
-    expect,
     grade_outputs,
     judge,
     kind_of,
-    unit_roundoff,
     worst_of,
     wrong,
 )

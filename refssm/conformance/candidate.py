@@ -9,16 +9,8 @@ import numpy as np
 from refssm._operator import Operator
 from refssm.conformance.calling import Outcome
 from refssm.conformance.cases import Case
-from refssm.conformance.judge import (
-    Verdict,
-    compare,
-    expect,
-    grade_outputs,
-    judged_type,
-    misfit,
-    worst_of,
-    wrong,
-)
+from refssm.conformance.expectation import expect, judged_type
+from refssm.conformance.judge import Verdict, compare, grade_outputs, misfit, worst_of, wrong
 from refssm.conformance.plugin import Offer
 from refssm.conformance.sweep import Declined
 
@@ -36,8 +28,8 @@ class Broken(Exception):
 class Candidate:
     """One implementation of one operator behind a worker."""
 
-    def __init__(self, op: Operator, worker, offer: Offer, expected=expect):
-        self.op, self.worker, self.expected = op, worker, expected
+    def __init__(self, op: Operator, worker, offer: Offer):
+        self.op, self.worker = op, worker
         self.has_vjp, self.narrows = offer.has_vjp, offer.narrows
         self.sliced = False
 
@@ -105,7 +97,7 @@ class Candidate:
             gradients = self.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
         except Broken as broken:
             return broken.verdict
-        gauged = self.expected(op, [*cotangents, *arrays], statics, op.bare_vjp)
+        gauged = expect(op, [*cotangents, *arrays], statics, op.bare_vjp)
         precision = judged_type([*cotangents, *arrays])
         verdicts = []
         for g, gauge, name, dims, a in zip(

@@ -108,10 +108,11 @@ def ordinary_case(op: Operator, dtype, sizes=(5, 3, 4, 2), seed=1, real=()) -> C
 
 
 def _plain(domain: Domain) -> str:
-    """The first map without extremes that is not constant."""
+    """The first map without extremes that has phases, or at least is not constant."""
     points = np.array([0.2, 0.9])
-    drawn = {m: domain.draw(m, points, points, real=True) for m in domain.tame}
-    return next(m for m, (x, y) in drawn.items() if x != y)
+    drawn = {m: domain.draw(m, points, points, real=False) for m in domain.tame}
+    varying = [m for m, (x, y) in drawn.items() if np.real(x) != np.real(y)]
+    return next((m for m in varying if np.imag(drawn[m]).any()), varying[0])
 
 
 def fill(domain: Domain, knob: Knob, shape, rank: int, rng, dtype) -> np.ndarray:
@@ -137,6 +138,8 @@ def _arranged(draws, texture, rank):
     """Points of the unit square, repeated along the first core axis where so textured."""
     along = (..., slice(0, 1), *(slice(None),) * (rank - 1))  # one place of the first core axis
     a, b = draws
+    if rank == 0:
+        return a, b
     if texture in ("constant", "channel"):
         a = np.broadcast_to(a[along], a.shape)
     if texture == "constant":

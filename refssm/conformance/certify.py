@@ -10,14 +10,9 @@ from refssm import oracle
 from refssm._operator import Operator
 from refssm.conformance.cases import Case, Knob, core_dims
 from refssm.conformance.contracts import bounds
+from refssm.conformance.expectation import expect, unit_roundoff
 from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import (
-    C,
-    expect,
-    grade_outputs,
-    judge,
-    unit_roundoff,
-)
+from refssm.conformance.judge import C, grade_outputs, judge
 from refssm.scan import LINEAR_SCAN
 
 CERTIFIED_SIZES = ({"l": 1, "n": 1}, {"l": 4, "n": 2}, {"l": 7, "n": 3})

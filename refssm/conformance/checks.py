@@ -14,7 +14,8 @@ from refssm.conformance import special
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case, cases, ordinary_case
 from refssm.conformance.conduct import CONDUCT, behave
-from refssm.conformance.judge import Verdict, expect, grade_outputs, unit_roundoff
+from refssm.conformance.expectation import expect, unit_roundoff
+from refssm.conformance.judge import Verdict, grade_outputs
 from refssm.conformance.laws import LAWS, hold, laws_of, resumed
 from refssm.conformance.linear_laws import integers
 

@@ -14,7 +14,8 @@ from refssm.conformance.agreement import same
 from refssm.conformance.calling import EARLIER, VIEWS
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
-from refssm.conformance.judge import Verdict, expect, grade_outputs, worst_of, wrong
+from refssm.conformance.expectation import expect
+from refssm.conformance.judge import Verdict, grade_outputs, worst_of, wrong
 
 PASS = Verdict("A")
 REPEATS = 5

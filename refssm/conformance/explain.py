@@ -12,7 +12,8 @@ from refssm.conformance import special
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
 from refssm.conformance.checks import Check
-from refssm.conformance.judge import Verdict, expect, grade_outputs
+from refssm.conformance.expectation import expect
+from refssm.conformance.judge import Verdict, grade_outputs
 from refssm.conformance.minimal import show, simplified
 from refssm.conformance.sweep import Declined
 

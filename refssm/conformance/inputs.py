@@ -49,7 +49,10 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
         candidate = Candidate(op, session.worker, offer)
         check = Check("value", op, np.result_type(*arrays).name, 1, lambda *_: wrong(""))
         started, doubt = time.perf_counter(), certify(op)
-        verdict = _given(candidate, arrays, statics)
+        try:
+            verdict = _given(candidate, arrays, statics)
+        except np.linalg.LinAlgError as error:  # our reference has no answer to compare with
+            raise UsageError(f"{path}: {error}") from None
         if doubt:
             verdict = Verdict("F", np.inf, 0.0, f"not judged: {doubt}", error=True)
         details = {"examples": 1, "hint": f"inputs: {path}"}

@@ -17,8 +17,9 @@ from refssm.conformance import special
 from refssm.conformance.agreement import same
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
+from refssm.conformance.expectation import expect
 from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import Verdict, expect, worst_of
+from refssm.conformance.judge import Verdict, worst_of
 from refssm.conformance.linear_laws import additive, scaling, zero
 
 NOTHING = Verdict("-")

@@ -23,11 +23,12 @@ from rich.progress import track
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
 from refssm.conformance.checks import PROFILES, Check, checks_of, default_types, missing
+from refssm.conformance.expectation import remembering
 from refssm.conformance.honest import Honest, implementations
-from refssm.conformance.judge import Verdict, expect, grade_outputs
+from refssm.conformance.judge import Verdict
 from refssm.conformance.laws import LAWS
 from refssm.conformance.plugin import Found, Offer, operator_named
-from refssm.conformance.sweep import sweep
+from refssm.conformance.sweep import Declined, sweep
 from refssm.conformance.worker import InProcess
 
 RECORD = Path(".refssm/soak.jsonl")
@@ -56,7 +57,6 @@ def _checks(name: str) -> list[Check]:
 
 def run_piece(name: str, check_id: str, seed: int, count: int) -> dict:
     """Judge all honest implementations of one operator on the cases of one seed."""
-    op = operator_named(name)
     check = next(c for c in _checks(name) if c.id == check_id)
     honest = [h for h in implementations() if h.op == name and _can_run(check, h)]
     honest = [h for h in honest if not h.absent]
@@ -64,10 +64,8 @@ def run_piece(name: str, check_id: str, seed: int, count: int) -> dict:
     rejected: list[str] = []
 
     def judge_case(case: Case) -> Verdict:
-        gauged = expect(op, case.arrays, case.statics) if check.name == "value" else None
-        expected = _remembering()
         for h in honest:
-            verdict = _verdict(check, h, case, gauged, expected)
+            verdict = _verdict(check, h, case)
             ratio = verdict.ratio if np.isfinite(verdict.ratio) else 0.0
             worst[h.name] = max(worst[h.name], ratio)
             if not verdict.ok:
@@ -75,7 +73,8 @@ def run_piece(name: str, check_id: str, seed: int, count: int) -> dict:
         return Verdict("A")
 
     drawn = zlib.crc32(check_id.encode()) ^ (seed + 2**20)  # not the seeds of ordinary runs
-    sweep(check.cases(), judge_case, count=count, seed_=drawn, shrink=False)
+    with remembering():
+        sweep(check.cases(), judge_case, count=count, seed_=drawn, shrink=False)
     key = {"operator": name, "check": check_id, "seed": seed, "cases": count}
     return {**key, "worst": worst, "rejected": rejected}
 
@@ -92,31 +91,14 @@ def _can_run(check: Check, honest: Honest) -> bool:
     return not missing(check, [found.op.name for found in _twins(honest)])
 
 
-def _remembering():
-    """`expect`, once for each set of arguments: all implementations get the same gradients."""
-    known = {}
-
-    def expected(op, arrays, statics, vjp):
-        key = tuple((a.shape, a.dtype.str, a.tobytes()) for a in arrays)
-        if key not in known:
-            known[key] = expect(op, arrays, statics, vjp)
-        return known[key]
-
-    return expected
-
-
-def _verdict(check: Check, honest: Honest, case: Case, gauged, expected) -> Verdict:
-    """One implementation on one case; the value is graded against gauges made once."""
-    if gauged is not None and honest.only is None:
-        with np.errstate(all="ignore"):
-            y = honest.forward(*(a.copy() for a in case.arrays), **case.statics)
-        return grade_outputs(check.op, case.arrays, y if isinstance(y, tuple) else (y,), gauged)
+def _verdict(check: Check, honest: Honest, case: Case) -> Verdict:
+    """One implementation on one case."""
     offer = Offer(check.op.name, has_vjp=True, narrows=honest.only is not None)
-    candidate = Candidate(check.op, InProcess(_twins(honest)), offer, expected)
+    candidate = Candidate(check.op, InProcess(_twins(honest)), offer)
     try:
         return check.judge_case(candidate, case)
-    except Broken as broken:
-        return broken.verdict
+    except (Broken, Declined) as unjudged:
+        return unjudged.verdict if isinstance(unjudged, Broken) else Verdict("-")
 
 
 def finished() -> dict[tuple, dict]:

@@ -10,7 +10,8 @@ import numpy as np
 from refssm._operator import Contract, Operator
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
-from refssm.conformance.judge import Verdict, expect, grade_outputs, kind_of, worst_of
+from refssm.conformance.expectation import expect
+from refssm.conformance.judge import Verdict, grade_outputs, kind_of, worst_of
 
 GROWTH = 1e6  # overflows float32 after six steps
 
@@ -42,15 +43,14 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
     except Broken as broken:
         return broken.verdict
     gauged, fixed, notes = expect(op, arrays, statics), [], ()
-    normwise = op.contract in (Contract.SOLVE, Contract.EXPM)
-    poisoned = _poisoned(gauged) if normwise else False
+    poisoned = _poisoned(op, gauged)
     made_here = all(np.isfinite(a).all() for a in arrays)  # by the operator, not handed in
     for y, gauge in zip(outputs, gauged, strict=True):
         beyond = np.abs(gauge.value) > np.finfo(y.dtype).max
         loose = made_here & beyond & (kind_of(y) == 2)
         infinity = np.copysign(np.inf, np.real(gauge.value))
         y = np.where(loose, infinity, y).astype(y.dtype)
-        either = _undecided(op, gauge.value, start, poisoned)
+        either = _undecided(op, gauge.value, y, start, poisoned)
         fixed.append(np.where(either, gauge.value, y).astype(y.dtype))
         if loose.any():
             notes = ("NaN where the result is infinite",)
@@ -58,17 +58,23 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
     return replace(verdict, notes=(*verdict.notes, *notes))
 
 
-def _undecided(op: Operator, value, start: bool, poisoned) -> np.ndarray:
-    """Entries that may be NaN or not."""
-    either = np.zeros(value.shape, bool)
+def _undecided(op: Operator, wanted, y, start: bool, poisoned) -> np.ndarray:
+    """Entries that may be NaN or not; where a whole matrix may, one of them must be at least."""
+    either = np.zeros(wanted.shape, bool)
     if start:
         rank = len(op.output_dims[0])
         either[(..., slice(0, 1), *(slice(None),) * (rank - 1))] = True
-    return either | (poisoned & (kind_of(value) == 0))
+    if poisoned is None:
+        return either
+    reached = (kind_of(wanted) != 0).any((-2, -1), keepdims=True)
+    shown = (kind_of(y) != 0).any((-2, -1), keepdims=True)
+    return either | (poisoned & (shown | ~reached))
 
 
-def _poisoned(gauged):
-    """Members of the batch that have a NaN or an infinity in any output."""
+def _poisoned(op: Operator, gauged):
+    """Members of the batch with NaN or infinity in any output, where NaN may spread over them."""
+    if op.contract not in (Contract.SOLVE, Contract.EXPM):
+        return None
     members = [(kind_of(g.value) != 0).any((-2, -1), keepdims=True) for g in gauged]
     return np.any(np.broadcast_arrays(*members), axis=0)
 

@@ -78,8 +78,9 @@ def _expm_derivative(G, E):
 
 
 def exponential_bound(G):
-    """2.5 max(1, κ) ‖e^G‖_F for each matrix of a batch."""
-    return CHARGE * np.maximum(1, condition(G)) * frobenius(expm(G))
+    """2.5 max(1, κ) max(1, ‖e^G‖_F) for each matrix of a batch."""
+    size = np.maximum(1, frobenius(expm(G)))  # of [[Ā, B̄], [0, I]] never less; with no B at all: 1
+    return CHARGE * np.maximum(1, condition(G)) * size
 
 
 def condition(G):
@@ -94,7 +95,9 @@ def condition(G):
 @lru_cache(4096)
 def _condition(entries, dtype, n):
     G = np.frombuffer(entries, dtype).reshape(n, n)
-    if not np.isfinite(G).all():
+    with np.errstate(all="ignore"):
+        bounded = np.isfinite(G @ G).all() and np.isfinite(expm(G)).all()
+    if not bounded:  # expm_cond raises
         return np.inf
     if not G.any():
         return 1.0

@@ -142,6 +142,29 @@ def _back(dk, v, x, dv, dx):
         dv[n], dx[n] = total, np.conj(np.complex128(v[n])) * moment
 
 
+@guvectorize(
+    ["(f4[:], f4[:], f4[:], f4[:], f4[:])", "(f8[:], f8[:], f8[:], f8[:], f8[:])"],
+    "(l),(n),(n)->(n),(n)",
+    nopython=True,
+)
+def _back_real(dk, v, x, dv, dx):
+    """The same for real numbers."""
+    q, count = _blocks(dk.size)
+    b_re, _ = _powers(x, q, 1)
+    a_re, _ = _powers(x, count, q)
+    for n in range(v.size):
+        total, moment = 0.0, 0.0
+        for a in range(count):
+            block, inner = 0.0, 0.0
+            for b in range(min(q, dk.size - a * q)):
+                term = np.float64(dk[a * q + b]) * b_re[n, b]
+                block += term
+                inner += b * term
+            total += a_re[n, a] * block
+            moment += a_re[n, a] * (a * q * block + inner)
+        dv[n], dx[n] = total, v[n] * moment
+
+
 def _length(v, x, l):
     """The dummy argument that gives a gufunc its output's length, and the common kind of v, x."""
     common = np.result_type(v, x)
@@ -155,9 +178,10 @@ def vandermonde_kernel(v, x, *, l):
 
 
 def vandermonde_kernel_vjp(dk, v, x, *, l):
-    """Mirror of refssm.vandermonde_kernel_vjp; real arguments are computed as complex."""
+    """Mirror of refssm.vandermonde_kernel_vjp."""
     del l  # that of dk
-    dv, dx = _back(dk, v, x)
+    real = np.result_type(dk, v, x).kind == "f"
+    dv, dx = (_back_real if real else _back)(dk, v, x)
     return unbroadcast(dv, v), unbroadcast(dx, x)
 
 

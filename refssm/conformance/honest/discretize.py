@@ -21,7 +21,7 @@ def scipy_expm(A, B, dt):
 
 
 def pade(A, B, dt):
-    """The diagonal Padé approximant of degree 13, scaled to norm 3, squared; slice by slice."""
+    """The diagonal Padé approximant of degree 13, scaled to norm 5.4, squared; slice by slice."""
     n, G = A.shape[-1], zoh_exponent(A, B, dt)
     E = np.stack([_pade(g) for g in G.reshape(-1, *G.shape[-2:])]).reshape(G.shape)
     return E[..., :n, :n], E[..., :n, n:]
@@ -29,7 +29,7 @@ def pade(A, B, dt):
 
 def _pade(G, degree=13):
     real, norm = np.finfo(G.dtype).dtype.type, np.abs(G).sum(-2).max(initial=0)
-    s = max(0, int(np.ceil(np.log2(norm / 3)))) if 0 < norm < np.inf else 0
+    s = max(0, int(np.ceil(np.log2(norm / 5.4)))) if 0 < norm < np.inf else 0
     G, I = G / real(2.0**s), np.eye(G.shape[-1], dtype=G.dtype)
     numerator, denominator, power, c = I, I, I, 1.0
     for k in range(1, degree + 1):

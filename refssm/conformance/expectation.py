@@ -1,0 +1,125 @@
+"""What an implementation should return: the values, and how far a good program may be from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import blake2b
+from types import MappingProxyType
+
+import numpy as np
+
+from refssm import oracle
+from refssm._operator import Contract, Operator
+from refssm.conformance.contracts import bounds, distance, wide
+from refssm.conformance.gauge import Gauge, Measure
+
+NO_STATICS: Mapping = MappingProxyType({})
+REMEMBERED = 64  # cases: those of one check
+# the largest array that an oracle answers for in a second or so
+ORACLE_ENTRIES = {
+    Contract.TRACED: 4096,
+    Contract.FFT: 1024,
+    Contract.SOLVE: 256,
+    Contract.EXPM: 256,
+}
+_memory: dict | None = None
+
+
+def unit_roundoff(dtype) -> float:
+    """u = eps/2 of a floating or complex type."""
+    return float(np.finfo(dtype).eps) / 2
+
+
+def judged_type(arrays) -> np.dtype:
+    """The type an implementation must compute and answer in."""
+    return np.result_type(*arrays)
+
+
+def expect(
+    op: Operator, arrays, statics: Mapping = NO_STATICS, vjp: Callable | None = None
+) -> tuple[Gauge, ...]:
+    """What `op` (or its `vjp`, cotangents first) should return, with its error bounds.
+
+    The bounds are those of the operator's contract, from one run in double precision; where
+    double precision is itself judged, the values come from the oracle.
+    """
+    if _memory is None:
+        return _expect(op, arrays, statics, vjp)
+    seen = b"".join(hash_of(a) for a in arrays)
+    key = (op, vjp, tuple(sorted(statics.items())), seen)
+    if key not in _memory:
+        while len(_memory) >= REMEMBERED:
+            del _memory[next(iter(_memory))]
+        _memory[key] = _expect(op, arrays, statics, vjp)
+    return _memory[key]
+
+
+def hash_of(a) -> bytes:
+    """What an array is, in a few bytes."""
+    text = f"{a.dtype.str}{a.shape}".encode()
+    return blake2b(text + np.ascontiguousarray(a).tobytes(), digest_size=16).digest()
+
+
+@contextmanager
+def remembering() -> Iterator[None]:
+    """What is expected of a case is worked out once, however many implementations are judged on it.
+
+    For whoever judges several on the same cases: the soak, the tests of planted bugs.
+    """
+    global _memory
+    outer, _memory = _memory, {}
+    try:
+        yield
+    finally:
+        _memory = outer
+
+
+def _expect(op, arrays, statics, vjp) -> tuple[Gauge, ...]:
+    dtype = judged_type(arrays)
+    unit = unit_roundoff(dtype)
+    floor = float(np.finfo(dtype).tiny) * _largest(vjp or op.reference, arrays, statics)
+    gauged = bounds(op, arrays, statics, vjp, unit=unit, floor=floor)
+    special = not all(np.isfinite(a).all() for a in (*arrays, *(g.value for g in gauged)))
+    if unit > 2.0**-50 or special:  # poles too: never by an oracle
+        return gauged
+    exact = _exact_values(op, vjp, arrays, statics, gauged)
+    return tuple(
+        replace(g, value=y, measure=_remeasured(g, y)) for y, g in zip(exact, gauged, strict=True)
+    )
+
+
+def _remeasured(gauge: Gauge, exact) -> Measure | None:
+    """A distance is taken from the exact value; a residual needs none."""
+    if gauge.measure is None or gauge.measure.name == "residual":
+        return gauge.measure
+    return replace(gauge.measure, of=distance(exact))
+
+
+def _largest(program, arrays, statics) -> float:
+    """Largest modulus of inputs and outputs, at least 1: an underflow may be multiplied by it.
+
+    An associative scan multiplies decays first and the state after: a product that underflows by
+    u·ν is then worth u·ν times the state, in the sequential order u·ν alone.
+    """
+    with np.errstate(all="ignore"):
+        y = program(*wide(arrays), **statics)
+    sizes = [np.abs(a) for a in (*arrays, *(y if isinstance(y, tuple) else (y,)))]
+    return max(1.0, *(float(s.max(initial=0, where=np.isfinite(s))) for s in sizes))
+
+
+def _exact_values(op, vjp, arrays, statics, gauged):
+    """Values good enough to judge double precision: the oracle, or extended precision if large."""
+    outputs = [g.value for g in gauged]
+    if vjp is None and max(a.size for a in (*arrays, *outputs)) <= ORACLE_ENTRIES[op.contract]:
+        return oracle.evaluate(op, *arrays, **statics)
+    if op.contract is Contract.SOLVE:  # LAPACK has no long double, and a residual needs no value
+        return outputs
+    if np.finfo(np.longdouble).eps > np.finfo(np.float64).eps / 1000:
+        raise ValueError(f"{op}: too large for the oracle, and this machine has no long double")
+    program = vjp or op.definition if op.contract is Contract.FFT else vjp or op.reference
+    assert program is not None
+    with np.errstate(all="ignore"):
+        y = program(*wide(arrays, np.longdouble), **statics)
+    return y if isinstance(y, tuple) else (y,)
