@@ -49,7 +49,7 @@ class Contract(Enum):
 
     TRACED = "the tracked rounding error of the reference, entry by entry"
     FFT = "3 √log2(2l) times the 2-norms of the arguments: normwise, as a transform attains"
-    SOLVE = "the residual ‖M Y − N‖ against n (‖M‖ ‖Y‖ + ‖N‖), in the Frobenius norm"
+    SOLVE = "the residual ‖M Y − N‖ against n (‖M‖ ‖Y‖ + ‖N‖) and the roundings of M and N"
     EXPM = "2.5 times the condition number of the exponential and its Frobenius norm"
 
 

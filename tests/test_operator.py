@@ -1,18 +1,14 @@
 import re
-import warnings
 
 import numpy as np
 import pytest
+from calls import MIRRORED, each_role, ordinary, statics
 
 from refssm._operator import COMPILED_TYPES, REFERENCE_TYPES, Contract, Operator
 from refssm.catalog import OPERATORS
 from refssm.discretize import DISCRETIZE_ZOH
 from refssm.domains import decays, residues, signals
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM, linear_scan, linear_scan_vjp
-
-ROLES = [(op, role) for op in OPERATORS for role in ("reference", "jit") if role not in op.lacks]
-MIRRORED = [op for op, role in ROLES if role == "jit"]
-each_role = pytest.mark.parametrize(("op", "role"), ROLES, ids=[f"{op}-{r}" for op, r in ROLES])
 
 
 def vandermonde(v, x, *, l):
@@ -32,21 +28,6 @@ VANDERMONDE = Operator(
 )
 TWO_SUMS = Operator(two_sums, "(n)->(),()", {"u": signals}, outputs=("plus", "minus"))
 CHECKED = VANDERMONDE.checked(vandermonde)
-
-
-def ordinary(op, dtype=float, batch=(), size=3):
-    """Ones of every argument, one batch shape for all."""
-    return [np.ones((*batch, *(size for _ in dims)), dtype) for dims in op.input_dims]
-
-
-def statics(op, size=3):
-    """Every keyword argument: a length."""
-    return dict.fromkeys(op.static, size)
-
-
-def several(y):
-    """What an operator returned, always as a tuple."""
-    return y if isinstance(y, tuple) else (y,)
 
 
 def types_of(op):
@@ -207,81 +188,6 @@ def test_lists_integers_and_booleans_become_float64(numbers):
 
 def test_arguments_may_be_keywords():
     assert linear_scan(b=[[3.0]], a=[[2.0]]).item() == 3.0
-
-
-def views_of(a):
-    """The same values in other layouts."""
-    swapped = a.astype(a.dtype.newbyteorder())
-    fixed = a.copy()
-    fixed.flags.writeable = False
-    wide = np.zeros((*a.shape, 2), a.dtype)
-    wide[..., 0] = a
-    turned = np.flip(np.flip(a).copy())
-    return [swapped, fixed, np.asfortranarray(a), turned, wide[..., 0]]
-
-
-@pytest.mark.parametrize("dtype", ["float32", "complex128"])
-@each_role
-def test_byte_order_strides_and_the_writeable_flag_do_not_matter(op, role, dtype):
-    lengths = statics(op)
-    arrays = [(i + 2) * a / 8 for i, a in enumerate(ordinary(op, dtype, batch=(2,)))]
-    expected = several(op.implementation(role)(*arrays, **lengths))
-    cotangents = [np.ones_like(y) for y in expected]
-    gradients = op.vjp(role)(*cotangents, *arrays, **lengths)
-    for views in zip(*map(views_of, arrays), strict=True):
-        outputs = several(op.implementation(role)(*views, **lengths))
-        assert [y.dtype for y in outputs] == [y.dtype for y in expected]
-        assert all(map(np.array_equal, outputs, expected))
-        for backwards in zip(*map(views_of, cotangents), strict=True):
-            pulled = op.vjp(role)(*backwards, *views, **lengths)
-            assert all(map(np.array_equal, pulled, gradients))
-
-
-@each_role
-@pytest.mark.parametrize("size", [1, 3])
-def test_inputs_stay_unchanged_and_outputs_are_memory_of_their_own(op, role, size):
-    arrays = [(i + 2) * a for i, a in enumerate(ordinary(op, size=size))]
-    before = [a.copy() for a in arrays]
-    outputs = [*several(op.implementation(role)(*arrays, **statics(op)))]
-    cotangents = [np.ones_like(y) for y in outputs]
-    outputs += op.vjp(role)(*cotangents, *arrays, **statics(op))
-    assert all(map(np.array_equal, arrays, before))
-    assert all(np.array_equal(c, np.ones_like(c)) for c in cotangents)
-    everything = [*outputs, *arrays, *cotangents]
-    for i, output in enumerate(outputs):
-        assert output.flags.writeable
-        assert not any(np.shares_memory(output, x) for x in everything[i + 1 :])
-
-
-@pytest.mark.parametrize("special", [np.nan, np.inf, 0.0, 1e300], ids=str)
-@each_role
-def test_special_values_warn_nothing_whatever_the_caller_set(op, role, special):
-    with warnings.catch_warnings(), np.errstate(all="raise"):
-        warnings.simplefilter("error")
-        for dtype in ("float64", "complex128"):
-            arrays = [np.full(a.shape, special, dtype) for a in ordinary(op)]
-            try:
-                y = several(op.implementation(role)(*arrays, **statics(op)))
-                op.vjp(role)(*y, *arrays, **statics(op))
-            except np.linalg.LinAlgError:
-                assert op.contract is Contract.SOLVE  # I - 1e300 is singular
-
-
-@each_role
-def test_length_state_and_batch_of_size_zero_are_legal(op, role):
-    letters = sorted({d for dims in (*op.input_dims, *op.output_dims) for d in dims})
-    for zero in (*letters, "batch"):
-        batch = (2, 0) if zero == "batch" else (2, 3)
-        shapes = [(*batch, *(0 if d == zero else 4 for d in dims)) for dims in op.input_dims]
-        arrays, lengths = [np.ones(shape) for shape in shapes], statics(op, 4)
-        lengths |= {zero: 0} if zero in op.static else {}
-        wanted = op.output_shapes(*arrays, **lengths)
-        outputs = several(op.implementation(role)(*arrays, **lengths))
-        assert [y.shape for y in outputs] == wanted
-        linear = {j for group in op.linear_in for j in group.outputs}
-        assert not any(outputs[j].any() for j in linear)
-        gradients = op.vjp(role)(*map(np.ones, wanted), *arrays, **lengths)
-        assert [g.shape for g in gradients] == shapes
 
 
 def test_an_output_only_dimension_is_a_keyword():

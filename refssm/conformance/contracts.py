@@ -32,7 +32,7 @@ def bounds(
         return _exponential(op, arrays)
     gauged = gauges(vjp or op.reference, *arrays, unit=unit, floor=floor, **statics)
     if vjp is None and op.contract is Contract.SOLVE:
-        return _residuals(op, arrays, gauged)
+        return _residuals(op, arrays, gauged, unit)
     return gauged
 
 
@@ -72,15 +72,16 @@ def _normwise(value, k0, product, length) -> Gauge:
     return Gauge(value, k0, k1, peak)
 
 
-def _residuals(op, arrays, gauged) -> tuple[Gauge, ...]:
-    """‖M Y − N‖_F against n (‖M‖_F ‖Y‖_F + ‖N‖_F)."""
+def _residuals(op, arrays, gauged, unit) -> tuple[Gauge, ...]:
+    """‖M Y − N‖_F against n (‖M‖_F ‖Y‖_F + ‖N‖_F), and the roundings of M and N themselves."""
     assert op.definition is not None
+    M_made, *sides_made = gauges(op.definition, *arrays, unit=unit)
     precise = np.longdouble if np.result_type(*arrays).itemsize >= _double(arrays) else np.float64
     with np.errstate(all="ignore"):
         M, *sides = op.definition(*wide(arrays, precise))
     return tuple(
-        replace(gauge, measure=_residual(M, N, gauge.value))
-        for N, gauge in zip(sides, gauged, strict=True)
+        replace(gauge, measure=_residual(M, N, gauge.value, M_made.k0, N_made.k0))
+        for N, N_made, gauge in zip(sides, sides_made, gauged, strict=True)
     )
 
 
@@ -89,8 +90,10 @@ def _double(arrays):
     return 16 if any(map(np.iscomplexobj, arrays)) else 8
 
 
-def _residual(M, N, Y) -> Measure:
-    bound = M.shape[-1] * (frobenius(M) * frobenius(Y) + frobenius(N))
+def _residual(M, N, Y, M_errors, N_errors) -> Measure:
+    solved = M.shape[-1] * (frobenius(M) * frobenius(Y) + frobenius(N))
+    made = frobenius(M_errors) * frobenius(Y) + frobenius(N_errors)  # I + ½dt A cancels at −2
+    bound = solved + made
     return Measure(
         "residual",
         lambda y: frobenius(M @ y - N)[..., None, None].astype(float),

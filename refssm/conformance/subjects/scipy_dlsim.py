@@ -20,6 +20,6 @@ def linear_scan(a, b):
     x, I = np.empty(b.shape), np.eye(b.shape[-1])
     for i in np.ndindex(*b.shape[:-2]):
         system = (np.diag(a[i][0]), I, I, 0 * I, 1.0)
-        u = np.concatenate([b[i], 0 * b[i][:1]])
+        u = np.concatenate([b[i], np.zeros_like(b[i][:1])])
         x[i] = dlsim(system, u)[1][1:]
     return x
