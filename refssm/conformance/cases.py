@@ -101,7 +101,8 @@ def ordinary_case(op: Operator, dtype, sizes=(5, 3, 4, 2), seed=1, real=()) -> C
     """A case without extremes, two of every batch axis, core dimensions in the order given."""
     knobs = {}
     for name, domain in op.inputs.items():
-        knobs[name] = Knob(_plain(domain), "each", np.dtype(dtype).kind == "f" or name in real)
+        of_real = domain.kind == "real" or name in real or np.dtype(dtype).kind == "f"
+        knobs[name] = Knob(_plain(domain), "each", of_real)
     axes = dict.fromkeys(a for group in op.batch_axes for a in group)
     core = dict(zip(core_dims(op), sizes, strict=False))
     return Case(op, np.dtype(dtype), core, dict.fromkeys(axes, 2), knobs, seed)

@@ -196,19 +196,13 @@ def _square(A, dt):
 def _plant_gradients(p: Planting) -> None:
     vjp = p.right_vjp
 
-    def changed(name, what, dA=lambda g, *_: g, dB=lambda g, *_: g, ddt=lambda g, *_: g, dtype=""):
-        def gradient(dA_bar, dB_bar, A, B, dt):
-            a, b, t = vjp(dA_bar, dB_bar, A, B, dt)
-            return dA(a, dt), dB(b, dt), ddt(t, dt)
-
-        p.gradient(name, what, dtype)(gradient)
-
-    changed("transposed", "dAᵀ for dA", lambda g, dt: transposed(g).copy())
-    changed("step_forgotten", "dA without the factor dt", lambda g, dt: g / step(dt))
-    changed("input_step_forgotten", "dB without the factor dt", dB=lambda g, dt: g / step(dt))
-    changed("step_scaled", "ddt times dt", ddt=lambda g, dt: g * dt)
-    changed("step_missing", "no gradient of dt", ddt=lambda g, dt: 0 * g)
-    changed("conjugate", "dA* for dA", lambda g, dt: g.conj(), dtype="complex64")
+    changed = p.changed_gradient
+    changed("transposed", "dAᵀ for dA", A=lambda g, dt: transposed(g).copy())
+    changed("step_forgotten", "dA without the factor dt", A=lambda g, dt: g / step(dt))
+    changed("input_step_forgotten", "dB without the factor dt", B=lambda g, dt: g / step(dt))
+    changed("step_scaled", "ddt times dt", dt=lambda g, dt: g * dt)
+    changed("step_missing", "no gradient of dt", dt=lambda g, dt: 0 * g)
+    changed("conjugate", "dA* for dA", "complex64", A=lambda g, dt: g.conj())
 
     @p.gradient("input_ignored", "dA and ddt without what passes through B̄")
     def _(dA_bar, dB_bar, A, B, dt):

@@ -134,18 +134,12 @@ def _plant_rules(p: Planting, rules) -> None:
 def _plant_gradients(p: Planting) -> None:
     vjp = p.right_vjp
 
-    def changed(name, what, dw=lambda g, *_: g, dB=lambda g, *_: g, ddt=lambda g, *_: g, dtype=""):
-        def gradient(dA_bar, dB_bar, w, B, dt):
-            a, b, t = vjp(dA_bar, dB_bar, w, B, dt)
-            return dw(a, dt), dB(b, dt), ddt(t, dt)
-
-        p.gradient(name, what, dtype)(gradient)
-
-    changed("step_forgotten", "dw without the factor dt", lambda g, dt: g / dt)
-    changed("input_step_forgotten", "dB without dt", dB=lambda g, dt: g / dt[..., None])
-    changed("step_scaled", "ddt times dt", ddt=lambda g, dt: g * dt)
-    changed("step_missing", "no gradient of dt", ddt=lambda g, dt: 0 * g)
-    changed("conjugate", "dw* for dw", lambda g, dt: g.conj(), dtype="complex64")
+    changed = p.changed_gradient
+    changed("step_forgotten", "dw without the factor dt", w=lambda g, dt: g / dt)
+    changed("input_step_forgotten", "dB without dt", B=lambda g, dt: g / dt[..., None])
+    changed("step_scaled", "ddt times dt", dt=lambda g, dt: g * dt)
+    changed("step_missing", "no gradient of dt", dt=lambda g, dt: 0 * g)
+    changed("conjugate", "dw* for dw", "complex64", w=lambda g, dt: g.conj())
 
     @p.gradient("input_ignored", "dw and ddt without what passes through B̄")
     def _(dA_bar, dB_bar, w, B, dt):

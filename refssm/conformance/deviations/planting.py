@@ -37,6 +37,17 @@ class Planting:
 
         return register
 
+    def changed_gradient(self, name: str, what: str, dtype: str = "", **changes):
+        """Register the right VJP with some gradients changed: by argument, f(gradient, step)."""
+        names = list(self.op.inputs)
+        assert set(changes) <= set(names), f"{self.op}: {set(changes)}"
+
+        def vjp(*args, **statics):
+            gradients = zip(names, self.right_vjp(*args, **statics), strict=True)
+            return tuple(changes[n](g, args[-1]) if n in changes else g for n, g in gradients)
+
+        self.gradient(name, what, dtype)(vjp)
+
     def usual(self) -> None:
         """What goes wrong anywhere: arithmetic in fewer bits, memory, repetition, batches."""
         self._fewer_bits()
