@@ -109,8 +109,8 @@ def discretize_bilinear(A, B, dt):
     a solve: by the residual.
 
     Raises numpy.linalg.LinAlgError where 2/dt is an eigenvalue of A, other errors as
-    `discretize_zoh`. NaN in `A` or `dt` may reach everything, LAPACK decides; NaN in a column of
-    `B` reaches that column. Source: [gu2022s4, §2.2].
+    `discretize_zoh`. NaN and infinity in `A` or `dt` make everything NaN, NaN in a column of `B`
+    that column. Source: [gu2022s4, §2.2].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_bilinear([[-2.0]], [[1.0]], 1.0)
@@ -144,9 +144,12 @@ def bilinear_systems(A, B, dt):
 
 
 def _solve(M, N, dt):
-    """M⁻¹ N; a singular matrix is named with its step."""
+    """M⁻¹ N, all NaN where M has one; a singular matrix is named with its step."""
+    # LAPACK may skip a NaN or call it a zero pivot, and NumPy then raises for the whole batch
+    finite = np.isfinite(M).all((-2, -1))[..., None, None]
+    M = np.where(finite, M, np.eye(M.shape[-1], dtype=np.finfo(M.dtype).dtype))
     try:
-        return np.linalg.solve(M, N)
+        return np.where(finite, np.linalg.solve(M, N), np.nan)
     except np.linalg.LinAlgError:
         told = f"I − ½dt·A is singular at dt = {_first_singular(M, dt):.6g}"
         raise np.linalg.LinAlgError(f"discretize_bilinear: {told}") from None
