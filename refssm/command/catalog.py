@@ -11,9 +11,13 @@ def list_operators() -> None:
     """Print every operator with its signature and formula."""
     from refssm.catalog import OPERATORS
 
+    name, signature = (
+        max(len(t) for t in texts)
+        for texts in zip(*((op.name, op.signature) for op in OPERATORS), strict=True)
+    )
     for op in OPERATORS:
         formula = (op.reference.__doc__ or "").strip().splitlines()[0]
-        typer.echo(f"{op.name:<20} {op.signature:<24} {formula}")
+        typer.echo(f"{op.name:<{name}} {op.signature:<{signature}} {formula}")
 
 
 def show_operator(
