@@ -5,7 +5,17 @@ import pytest
 
 from refssm import domains
 from refssm.catalog import OPERATORS
-from refssm.domains import TEXTURES, Domain, decays, nodes, poles, residues, signals, states
+from refssm.domains import (
+    TEXTURES,
+    Domain,
+    decays,
+    nodes,
+    poles,
+    residues,
+    signals,
+    state_matrices,
+    states,
+)
 
 DOMAINS = {name: d for name, d in vars(domains).items() if isinstance(d, Domain)}
 MAPS = [(d, m) for d in DOMAINS for m in DOMAINS[d].maps]
@@ -170,3 +180,18 @@ def test_bounding_keeps_zeros_and_bounds_the_growth_between_them():
     a[70] = 0
     assert bounded(a)
     assert domains._products_bounded(a)[70] == 0
+
+
+def test_state_matrices_have_no_growing_mode_and_can_be_solved_with():
+    rng = np.random.default_rng(7)
+    for name, lower in ((name, lower) for name in state_matrices.maps for lower in (0, 1)):
+        A = state_matrices.draw(name, *rng.random((2, 4, 64, 64)), real=False)
+        A = domains._stable(np.tril(A) if lower else A)
+        assert (np.linalg.eigvals(A).real.max(-1) <= 2.0**-20).all()
+        assert (np.linalg.cond(np.eye(64) - A / 2) < 2.0**40).all()
+
+
+def test_a_stable_matrix_without_heavy_rows_is_left_as_it_is():
+    A = np.array([[-1.0, 4.0], [-4.0, -1.0]])
+    assert np.array_equal(domains._stable(A), A)
+    assert np.array_equal(domains._stable(-A), -A - 1 * np.eye(2))
