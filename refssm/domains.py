@@ -167,6 +167,13 @@ residues = Domain(
     textures=("each", "constant", "gaps", "subnormal"),
 )
 
+coefficients = Domain(
+    summary="coefficients C_n B̄_n: moduli 1e-6 to 1e3, any phase, none so small that it underflows",
+    maps=residues.maps,
+    tame=residues.tame,
+    textures=("each", "constant", "gaps"),
+)
+
 poles = Domain(
     summary="poles in the left half-plane: Re −1e2 to −1e-6, |Im| up to 1e3, some close together",
     maps={

@@ -11,7 +11,7 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
-from refssm.domains import exponents, residues
+from refssm.domains import coefficients, exponents
 
 
 def vandermonde_kernel(v, x, *, l):
@@ -56,7 +56,7 @@ def _steps(x, l):
 VANDERMONDE_KERNEL = Operator(
     reference=vandermonde_kernel,
     signature="(n),(n)->(l)",
-    inputs={"v": residues, "x": exponents},
+    inputs={"v": coefficients, "x": exponents},
     outputs=("k",),
     batch="d, d",
     traits=frozenset({"causal", "linear:v"}),
@@ -93,7 +93,7 @@ def vandermonde_kernel_real_vjp(dk, v, x, *, l):
 VANDERMONDE_KERNEL_REAL = Operator(
     reference=vandermonde_kernel_real,
     signature="(n),(n)->(l)",
-    inputs={"v": residues, "x": exponents},
+    inputs={"v": coefficients, "x": exponents},
     outputs=("k",),
     batch="d, d",
     traits=frozenset({"causal", "linear:v"}),
