@@ -1,41 +1,158 @@
-"""For people who bring an implementation: which operator a function is, what it supports."""
+"""For people who bring an implementation: which operator a function is, what it supports.
+
+`implements` marks a function, `Budget` says how exact it means to be, `check` judges it inside
+anybody's test suite.
+"""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 Arrays = Mapping[str, np.ndarray]
-TYPES = ("float32", "float64", "complex64", "complex128")
+FRAMEWORKS = ("numpy", "torch", "jax", "cupy")
+TYPES = ("float32", "float64", "complex64", "complex128", "float16", "bfloat16")
+ARITHMETICS = ("float64", "float32", "tf32", "float16", "bfloat16")
 
 
-def implements(
-    name: str,
-    *,
-    only: Callable[[Arrays], Arrays | None] | None = None,
-    dtypes: tuple[str, ...] = (),
-):
+@dataclass(frozen=True)
+class Budget:
+    """How much rounding an implementation asks for: errors up to C·u·K are accepted.
+
+    C is 16 for everybody; a chunked scan through exp(cumsum(log a)) declares `Budget(C=64)`.
+    `computes` names the type it computes in, where that is not the type of its arguments: "tf32"
+    for float32 arguments multiplied by tensor cores, "float32" for a bfloat16 kernel that
+    accumulates in single precision (and is then held to it).
+    """
+
+    C: float = 16.0
+    computes: str = ""
+
+    def __post_init__(self):
+        if not 1 <= self.C <= 1024:
+            raise ValueError(f"Budget: `C` must be between 1 and 1024, got {self.C!r}")
+        if self.computes and self.computes not in ARITHMETICS:
+            known = ", ".join(ARITHMETICS)
+            raise ValueError(f"Budget: no arithmetic {self.computes!r} is known ({known})")
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What the author of an implementation says of it; `implements` writes one on a function."""
+
+    name: str = ""
+    framework: str = "numpy"
+    device: str = ""
+    dtypes: tuple[str, ...] = ()  # empty: to be found out
+    layout: str = ""
+    vjp: bool = False
+    only: Callable[[Arrays], Arrays | None] | None = None
+    accuracy: Budget = field(default_factory=Budget)
+    ftz: bool = False
+
+    def __post_init__(self):
+        from refssm.catalog import OPERATORS  # the catalog loads every family
+
+        if self.framework not in FRAMEWORKS:
+            known = ", ".join(FRAMEWORKS)
+            raise ValueError(f"implements: no framework {self.framework!r} is known ({known})")
+        for dtype in self.dtypes:
+            if dtype not in TYPES:
+                known = ", ".join(TYPES)
+                raise ValueError(f"implements: no type {dtype!r} is judged ({known})")
+        if self.vjp and self.framework in ("numpy", "cupy"):
+            wanted = f"write {self.name or '<name>'}_vjp beside it"
+            raise ValueError(f"implements: {self.framework} has no autodiff for vjp=True; {wanted}")
+        op = next((op for op in OPERATORS if op.name == self.name), None)
+        if self.name and op is None:
+            known = ", ".join(op.name for op in OPERATORS)
+            raise ValueError(f"implements: `{self.name}` is no operator of the catalog ({known})")
+        if self.layout and op is not None:
+            from refssm.conformance.layout import parse
+
+            parse(op, self.layout)
+
+
+def implements(name: str, **declared: Any):
     """Mark a function as an implementation of the operator `name`, whatever it is called.
 
-    `only` takes the arguments of a case by name and returns those the kernel supports (a length
-    cut to a multiple of 64, a decay made constant), or None to decline the case. Raising
-    NotImplementedError in a call declines it too. `dtypes` are the types it is for; without them
-    it is asked.
+    framework   "numpy" (default), "torch", "jax" or "cupy": whose arrays it takes and returns.
+    device      where they live: "cuda", "cuda:1", "gpu"; the framework's own default without it.
+    dtypes      the types it is for; without them it is asked. "float16" and "bfloat16" are judged
+                only where they are declared.
+    layout      where its axes stand, by the names that `refssm show` prints: "b n l, b n l ->
+                b n l". 1 is an axis of length one; batch axes that are left out are looped over.
+    vjp         True: the gradient of the framework's own autodiff is judged too. A function
+                `<name>_vjp` beside it is judged without asking.
+    only        takes the arguments of a case by name, keyword arguments among them, and returns
+                those the kernel supports (a length cut to a multiple of 64, a decay made
+                constant), or None to decline the case. Raising NotImplementedError in a call
+                declines it too.
+    accuracy    a `Budget`.
+    ftz         True: subnormal numbers may be flushed to zero.
 
-    >>> @implements("linear_scan", only=lambda x: x if x["a"].shape[-2] % 64 == 0 else None)
+    ValueError where one of these cannot be.
+
+    >>> @implements("linear_scan", framework="torch", layout="b n l, b n l -> b n l", vjp=True)
     ... def my_scan(a, b): ...
     """
-    from refssm.catalog import OPERATORS  # the catalog loads every family
-
-    if name not in {op.name for op in OPERATORS}:
-        known = ", ".join(op.name for op in OPERATORS)
-        raise ValueError(f"implements: `{name}` is no operator of the catalog ({known})")
-
-    for dtype in dtypes:
-        if dtype not in TYPES:
-            raise ValueError(f"implements: no type {dtype!r} is judged ({', '.join(TYPES)})")
+    declaration = _declaration(name, declared)
 
     def mark(function):
-        function.__refssm__ = {"name": name, "only": only, "dtypes": tuple(dtypes)}
+        try:
+            function.__refssm__ = declaration
+        except (AttributeError, TypeError):  # compiled functions hold no attributes
+            return Marked(function, declaration)
         return function
 
     return mark
+
+
+def _declaration(name: str, declared: dict) -> Declaration:
+    unknown = sorted(set(declared) - set(Declaration.__dataclass_fields__))
+    if unknown or not name:
+        known = ", ".join(list(Declaration.__dataclass_fields__)[1:])
+        what = f"`{unknown[0]}` is not one of" if unknown else "names an operator, then any of"
+        raise ValueError(f"implements: {what} {known}")
+    dtypes = declared.get("dtypes", ())
+    dtypes = (dtypes,) if isinstance(dtypes, str) else tuple(dtypes)
+    return Declaration(name, **{**declared, "dtypes": dtypes})
+
+
+class Marked:
+    """A declared function that cannot hold its own declaration."""
+
+    def __init__(self, function: Callable, declaration: Declaration):
+        self.function, self.__refssm__ = function, declaration
+        self.__name__ = getattr(function, "__name__", declaration.name)
+
+    def __call__(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+
+def check(
+    name: str,
+    function: Callable,
+    *,
+    vjp: Callable | None = None,
+    profile: str = "default",
+    seed: int = 0,
+    checks: tuple[str, ...] = (),
+    **declared: Any,
+) -> None:
+    """Judge `function` as an implementation of `name`; AssertionError with the report if it fails.
+
+    `vjp` is its gradient by hand, `checks` narrows to some of `refssm show`'s checks; what
+    `implements` takes may be said here too. It runs in this process, so a debugger stops in it.
+    ValueError where nothing can be judged: no such operator, check or type, all cases declined.
+
+    >>> def test_my_scan():
+    ...     check("linear_scan", my_scan, framework="torch", vjp=True)
+    """
+    from refssm.conformance.suite import judged_in_process
+
+    own = getattr(function, "__refssm__", None)
+    if own is None or declared:
+        own = _declaration(name, declared)
+    judged_in_process(name, function, vjp, own, profile=profile, seed=seed, checks=tuple(checks))

@@ -42,7 +42,15 @@ def violations(path):
         return [n for n in ours if part(n) == "command"]
     outside = {n.split(".")[0] for n in names} - set(sys.stdlib_module_names)
     foreign = sorted(outside - {"numpy", "scipy", "refssm"})
+    if path.name == "testing.py":  # the one root file that may, and lazily
+        return foreign + [n for n in _at_import(path) if part(n) in SATELLITES]
     return foreign + [n for n in ours if part(n) in SATELLITES]
+
+
+def _at_import(path):
+    """Names imported when the file is, not when a function of it is called."""
+    tree = ast.parse(path.read_text())
+    return [n.module or "" for n in tree.body if isinstance(n, ast.ImportFrom)]
 
 
 def part(name):
@@ -62,6 +70,7 @@ def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
         "refssm/worse.py": "def f():\n    from refssm.conformance import judge",
         "refssm/jit/bad.py": "from refssm.conformance.judge import judge",
         "refssm/conformance/bad.py": "import refssm.command",
+        "refssm/testing.py": "from refssm.conformance.suite import judged_in_process",
     }
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
     for name, text in planted.items():

@@ -152,7 +152,7 @@ def test_writing_to_a_slice_is_seen():
 
 def test_every_check_with_a_verdict_has_a_planted_bug():
     assert {*PLANTED, "shapes", "empty"} == {*LAWS, *CONDUCT}
-    assert {*PLANTED, "shapes", "empty", "value", "gradient"} == set(NAMES)
+    assert {*PLANTED, "shapes", "empty", "value", "gradient", "against"} == set(NAMES)
 
 
 def test_calls_that_differ_within_tolerance_are_a_note():

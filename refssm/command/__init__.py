@@ -12,7 +12,7 @@ import sys
 
 import typer
 
-from refssm.command import catalog, verify
+from refssm.command import catalog, new, verify
 
 CTRL_C = 130  # newer versions of Typer return this for a KeyboardInterrupt
 INTERRUPTED, INTERNAL, USAGE = 2, 3, 4  # 1 and 5 are what `verify` found
@@ -28,6 +28,7 @@ app = typer.Typer(
 app.command("verify")(verify.verify)
 app.command("list")(catalog.list_operators)
 app.command("show")(catalog.show_operator)
+app.command("new")(new.new_plugin)
 
 
 def _print_version(wanted: bool) -> None:

@@ -44,13 +44,9 @@ def show_operator(
 
 def layout(op) -> str:
     """The canonical layout: batch axes, then core dimensions, of each argument."""
-    groups = [
-        " ".join([*axes, *dims]) or "scalar"
-        for axes, dims in zip(op.batch_axes, op.input_dims, strict=True)
-    ]
-    leading = list(dict.fromkeys(axis for axes in op.batch_axes for axis in axes))
-    outputs = [" ".join([*leading, *dims]) for dims in op.output_dims]
-    return f"{', '.join(groups)} -> {', '.join(outputs)}"
+    from refssm.conformance.layout import canonical
+
+    return str(canonical(op))
 
 
 def skeleton(op) -> str:

@@ -1,64 +1,61 @@
 """`refssm verify`: judge the implementations in a file, a module, or a known library."""
 
-from __future__ import annotations
-
 import sys
 import time
-from pathlib import Path
-from typing import Annotated
 
 import typer
+
+from refssm.command import options as o
 
 FAILED, NOTHING = 1, 5
 
 
 def verify(
-    targets: Annotated[
-        list[str] | None,
-        typer.Argument(help="file.py, file.py::function, module or module:function."),
-    ] = None,
-    as_: Annotated[str, typer.Option("--as", help="The operator that the function is.")] = "",
-    inputs: Annotated[
-        Path | None, typer.Option(help="Judge on your own arrays: .npz, by argument name.")
-    ] = None,
-    dtype: Annotated[
-        list[str] | None, typer.Option(help="Judge in this type only; may be repeated.")
-    ] = None,
-    check: Annotated[
-        list[str] | None, typer.Option(help="Run this check only; may be repeated.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of all cases.")] = 0,
-    profile: Annotated[str, typer.Option(help="quick, default or thorough.")] = "default",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    timeout: Annotated[
-        float,
-        typer.Option(min=0.1, max=1e6, help="Seconds a call may take; the first five times that."),
-    ] = 60.0,
-    in_process: Annotated[
-        bool, typer.Option("--in-process", help="Without a child process, for debuggers.")
-    ] = False,
-    subject: Annotated[
-        list[str] | None, typer.Option(help="Judge a known library: scipy, jit.")
-    ] = None,
+    targets: o.Targets = None,
+    as_: o.As = "",
+    subject: o.Subject = None,
+    against: o.Against = "",
+    inputs: o.Inputs = None,
+    output: o.Output = None,
+    where: o.WhereText = None,
+    framework: o.Framework = "",
+    device: o.Device = "",
+    layout: o.AxesText = "",
+    vjp: o.Vjp = False,
+    ftz: o.Ftz = False,
+    dtype: o.Dtype = None,
+    check: o.CheckName = None,
+    seed: o.Seed = 0,
+    profile: o.ProfileName = "default",
+    json: o.Json = False,
+    timeout: o.Timeout = 60.0,
+    in_process: o.InThisProcess = False,
 ) -> int:
     """Say whether an implementation is right, how accurate, and if wrong where and why."""
     from refssm.conformance.certify import refuse_if_wrong
     from refssm.conformance.report import lines, records
 
     settings = _settings(as_, dtype, check, seed, profile)
-    places = _targets(targets, subject, as_)
+    told = _told(framework, device, layout, vjp, ftz)
+    out, started, results = lines.console(sys.stdout), time.perf_counter(), []
+    places, absent = _targets(targets, subject, as_, inputs, output)
+    for sentence in absent if not json else ():
+        out.print(sentence)
     refuse_if_wrong()
-    out = lines.console(sys.stdout)
-    started, results = time.perf_counter(), []
     for target in places:
-        with _worker(target, as_ or None, timeout, in_process) as worker:
+        with (
+            _worker(target, as_ or None, timeout, in_process, told, output) as worker,
+            _older(against, as_ or None, timeout, in_process) as older,
+        ):
+            ranges = _where(where, worker)
             if not json:
-                narrowed = f"narrowed to {inputs}" if inputs else ""
-                out.print(lines.header(target, profile, seed, narrowed))
-            for result in _results(worker, target, inputs, settings, quiet=json):
+                narrowed = [f"narrowed to {r}" for r in (ranges, inputs) if r]
+                out.print(lines.header(target, profile, seed, worker.found, ", ".join(narrowed)))
+            more = {"where": ranges, "against": older, "older": against}
+            for result in _results(worker, target, inputs, settings | more, quiet=json):
                 results.append(result)
                 if not json:
-                    lines.show(result, out)
+                    lines.show(result, out, lines.width(worker.found))
         if not json:
             out.print()
     if json:
@@ -70,10 +67,29 @@ def verify(
     return 0 if any(r.verdict == "pass" for r in results) else NOTHING
 
 
+def _told(framework, device, layout, vjp, ftz) -> dict:
+    """What to take in place of what authors declared."""
+    from refssm.conformance.plugin import UsageError
+    from refssm.testing import FRAMEWORKS
+
+    if framework and framework not in FRAMEWORKS:
+        raise UsageError(f"no framework {framework!r} is known; there are {', '.join(FRAMEWORKS)}")
+    told = {"framework": framework, "device": device, "layout": layout, "vjp": vjp, "ftz": ftz}
+    return {name: value for name, value in told.items() if value}
+
+
+def _where(texts, worker):
+    from refssm.conformance.plugin import operator_named
+    from refssm.conformance.where import parse
+
+    return parse(texts or (), [operator_named(o.name) for o in worker.found if o.judged])
+
+
 def _settings(as_, dtype, check, seed, profile) -> dict:
     """Checked options, as a session takes them."""
     from refssm.conformance.checks import NAMES, PROFILES
     from refssm.conformance.plugin import UsageError, operator_named
+    from refssm.testing import TYPES
 
     if as_:
         operator_named(as_)
@@ -82,10 +98,9 @@ def _settings(as_, dtype, check, seed, profile) -> dict:
     for name in check or ():
         if name not in NAMES:
             raise UsageError(f"no check {name!r}; there are {', '.join(NAMES)}")
-    known = ("float32", "float64", "complex64", "complex128")
     for name in dtype or ():
-        if name not in known:
-            raise UsageError(f"no type {name!r} is judged; there are {', '.join(known)}")
+        if name not in TYPES:
+            raise UsageError(f"no type {name!r} is judged; there are {', '.join(TYPES)}")
     return {
         "profile": profile,
         "seed": seed,
@@ -94,29 +109,49 @@ def _settings(as_, dtype, check, seed, profile) -> dict:
     }
 
 
-def _targets(targets, subject, as_) -> list[str]:
+def _targets(targets, subject, as_, inputs, output) -> tuple[list[str], list[str]]:
+    """What to judge, and a sentence for each library that is not installed."""
     from refssm.conformance import subjects
     from refssm.conformance.plugin import UsageError
 
+    if output is not None:
+        if targets or subject or not as_ or inputs is None:
+            raise UsageError(
+                "--output grades a saved result: say --as OPERATOR --inputs, no target"
+            )
+        return [str(output)], []
     for name in subject or ():
         if name not in subjects.NAMES:
             raise UsageError(f"no subject {name!r}; there are {', '.join(subjects.NAMES)}")
-    places = [*(targets or ()), *(t for name in subject or () for t in subjects.target(name))]
-    if not places:
+    absent = {name: subjects.absent(name) for name in subject or ()}
+    there = [name for name in subject or () if not absent[name]]
+    places = [*(targets or ()), *(t for name in there for t in subjects.target(name))]
+    if not places and not any(absent.values()):
         raise UsageError("nothing to judge: name a file, a module or --subject")
     if as_ and len(places) > 1:
         raise UsageError("--as says what one function is; name one target")
-    return places
+    return places, [f"skip {name}   {reason}" for name, reason in absent.items() if reason]
 
 
-def _worker(target, name, timeout, in_process):
+def _worker(target, name, timeout, in_process, told, output=None):
+    from refssm.conformance.inputs import Recorded
     from refssm.conformance.plugin import find
     from refssm.conformance.session import FOLDER
     from refssm.conformance.worker import InProcess, Worker
 
+    if output is not None:
+        return Recorded(name, output)
     if in_process:
-        return InProcess(find(target, name), FOLDER)
-    return Worker(target, name, timeout)
+        return InProcess(find(target, name, told), FOLDER)
+    return Worker(target, name, timeout, told)
+
+
+def _older(target, name, timeout, in_process):
+    from contextlib import nullcontext
+
+    if not target:
+        return nullcontext()
+    return _worker(target, name, timeout, in_process, {})
 
 
 def _results(worker, target, inputs, settings, quiet):

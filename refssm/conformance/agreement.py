@@ -8,15 +8,16 @@ from refssm._operator import Operator
 from refssm.conformance.damage import describe
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import Verdict, compare, wrong
+from refssm.conformance.standard import Standard
 
 
-def same(op: Operator, arrays, y, other, *bounds, output=0) -> Verdict:
+def same(op: Operator, arrays, y, other, *bounds, output=0, held: Standard | None = None):
     """Two results of one implementation agree within the sum of their tolerances."""
     k = np.sum([np.broadcast_to(b.k1, np.shape(other)) for b in bounds], axis=0)
     gauge = Gauge(np.asarray(other), k, k, max(b.peak for b in bounds))
     types, dims, name = op.output_types(*arrays), op.output_dims[output], op.outputs[output]
     either = any(t.kind == "c" for t in types)
-    return compare(y, gauge, types[output], dims, name, either=either)
+    return compare(y, gauge, types[output], dims, name, either=either, held=held)
 
 
 def inexact(op, y, wanted, what, output=0) -> Verdict:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from refssm._operator import Operator
-from refssm.conformance.plugin import sentence
+from refssm.conformance.adapters.numpy_arrays import Unusable, named
+from refssm.conformance.layout import Layout, arranged, batch_names, canonical, restored
+from refssm.conformance.plugin import Found, sentence
+from refssm.conformance.standard import NumberType, number_type
 
 EARLIER = -1  # among the aliased: the output of an earlier call
 
@@ -25,192 +27,182 @@ class Outcome:
     notes: tuple[str, ...] = field(default=())
 
 
+class _WrongOutputs(TypeError):
+    """The number of outputs, or of their axes, is wrong."""
+
+
 def call(
-    function: Callable,
-    op: Operator,
-    arrays,
-    statics,
-    *,
-    vjp=False,
-    sliced=False,
-    view="",
-    again=False,
-):
-    """Call `function` on views of `arrays`; outputs become NumPy arrays, exceptions a sentence.
+    found: Found, arrays, statics, *, dtype="", vjp=False, sliced=False, view="", again=False
+) -> Outcome:
+    """Call an implementation on views of `arrays`; outputs become NumPy arrays, errors a sentence.
 
     With `again` it is called once more: the second result must have memory of its own.
     """
-    ranks = [len(dims) for dims in op.input_dims]
-    count = len(op.outputs)
-    if vjp:
-        ranks, count = [len(d) for d in op.output_dims] + ranks, len(ranks)
-    views = [VIEWS[view](a) for a in arrays]
-    before = [a.copy() for a in views]
+    made, kind = found.adapter, number_type(dtype or np.result_type(*arrays))
+    run = _Run(found, kind, vjp, sliced)
     try:
-        with np.errstate(all="ignore"):
-            if sliced:
-                outputs = _slice_by_slice(function, views, statics, ranks, count, vjp)
-                if vjp:  # what the slices share is summed over them
-                    primals = views[len(op.outputs) :]
-                    outputs = tuple(map(_summed, outputs, primals))
-            else:
-                outputs = _outputs(function(*views, **statics), count, vjp)
+        with made.inside(kind), np.errstate(all="ignore"):
+            given = [made.give(a, kind, view) for a in run.entering(arrays)]
+            before = [made.copied(x) for x in given]
+            outputs, taken = run.outputs(given, statics)
+            later = _later(run, before, statics) if again and not run.slices else ()
+            gone = [i for i, x in enumerate(given) if not made.same(x, before[i])]
     except NotImplementedError as error:
         return Outcome("declined", message=sentence(error))
     except _WrongOutputs as error:
         return Outcome("malformed", message=str(error))
     except (Exception, SystemExit, GeneratorExit) as error:
         return Outcome("raised", message=f"raised {sentence(error)}")
-    changed = tuple(
-        i for i, (a, b) in enumerate(zip(views, before, strict=True)) if not _same(a, b)
-    )
-    aliased = [i for i, a in enumerate(views) if any(_share(a, y) for y in outputs) and not sliced]
-    if again and not sliced:
-        kept = [y for y in outputs if isinstance(y, np.ndarray)]
-        later = function(*(a.copy() for a in views), **statics)
-        later = later if isinstance(later, tuple | list) else (later,)
-        if any(_share(y, other) for y in kept for other in later):
-            aliased.append(EARLIER)
-    return Outcome("ok", tuple(map(_plain, outputs)), changed=changed, aliased=tuple(aliased))
+    aliased = [i for i, x in enumerate(given) if any(made.share(x, y) for y in outputs)]
+    if any(made.share(y, other) for y in outputs for other in later):
+        aliased.append(EARLIER)
+    try:
+        answer = run.leaving(taken, arrays)
+    except _WrongOutputs as error:
+        return Outcome("malformed", message=str(error))
+    return Outcome("ok", answer, changed=tuple(gone), aliased=tuple(aliased))
 
 
-def _outputs(returned, count: int, vjp: bool) -> tuple:
-    """The outputs as a tuple; a single output comes bare, a VJP's are always a tuple."""
-    if count == 1 and not vjp:
-        return (_array(returned),)
-    if not isinstance(returned, tuple | list) or len(returned) != count:
-        got = f"{len(returned)}" if isinstance(returned, tuple | list) else _name(returned)
-        raise _WrongOutputs(f"returned {got}, want a tuple of {count}")
-    return tuple(_array(y) for y in returned)
+def _later(run, copies, statics) -> tuple:
+    """The outputs of one more call, on arguments in other memory."""
+    return run.raw([run.made.copied(x) for x in copies], statics)
 
 
-class _WrongOutputs(TypeError):
-    """The number of outputs is wrong."""
+class _Run:
+    """One way of calling: forward or back, batched or slice by slice, in which layout."""
 
+    def __init__(self, found: Found, kind: NumberType, vjp: bool, sliced: bool):
+        op = found.op
+        self.found, self.made, self.kind, self.vjp = found, found.adapter, kind, vjp
+        self.layout = found.layout
+        self.slices = bool(self.layout.omitted) if self.layout else sliced
+        self.function: Callable = found.forward
+        if vjp and found.vjp is not None:
+            self.function = found.vjp
+        usual = canonical(op)
+        self.usual = _arguments(usual, vjp)
+        self.axes = _arguments(self.layout, vjp) if self.layout else self.usual
+        ranks = _arguments(Layout(op.input_dims, op.output_dims), vjp)
+        self.ranks = [len(axes) for axes in (self.axes if self.layout else ranks)]
+        self.names = [f"d{name}" for name in op.inputs] if vjp else list(op.outputs)
+        self.answers = usual.inputs if vjp else usual.outputs
+        of = self.layout or usual
+        self.answer_axes = of.inputs if vjp else of.outputs
+        self.cotangents = len(op.outputs) if vjp else 0
 
-def _array(y):
-    """An array or anything that says how to become one; lists and None stay what they are."""
-    if isinstance(y, np.ndarray):
-        return y
-    if hasattr(y, "__array__"):
-        return np.asarray(y)
-    return y
+    def entering(self, arrays) -> list[np.ndarray]:
+        """The arguments in the author's layout, looped axes first."""
+        if self.layout is None:
+            return list(arrays)
+        sizes = self._sizes(arrays)
+        entering = []
+        for a, usual, axes in zip(arrays, self.usual, self.axes, strict=True):
+            if a.ndim > len(usual):
+                raise _WrongOutputs(f"the layout {self.layout} has no place for shape {a.shape}")
+            a = a.reshape((1,) * (len(usual) - a.ndim) + a.shape)
+            shape = [sizes.get(axis, int(n)) for axis, n in zip(usual, a.shape, strict=True)]
+            wanted = (*self._looped(usual), *axes)
+            entering.append(arranged(np.broadcast_to(a, shape), usual, wanted))
+        return entering
 
+    def _looped(self, usual) -> tuple[str, ...]:
+        """The batch axes that the layout leaves out, of length one where an argument has none."""
+        assert self.layout is not None
+        return tuple(axis if axis in usual else "1" for axis in self.layout.omitted)
 
-def _plain(y):
-    """What may cross the pipe: a native contiguous array, or the name of the type."""
-    if isinstance(y, np.ndarray) and y.dtype.kind in "biufc":
-        return np.array(y, dtype=y.dtype.newbyteorder("="), order="C", subok=False)
-    return Unusable(f"array of {y.dtype}" if isinstance(y, np.ndarray) else _name(y))
+    def _sizes(self, arrays) -> dict[str, int]:
+        """Sizes of the batch axes."""
+        names = batch_names(self.found.op)
+        sizes: dict[str, int] = {}
+        for a, usual in zip(arrays, self.usual, strict=True):
+            for axis, n in zip(reversed(usual), reversed(a.shape), strict=False):
+                if axis in names:
+                    sizes[axis] = max(sizes.get(axis, 0), n) if n else 0
+        return sizes
 
+    def raw(self, given, statics) -> tuple:
+        """What one call returns, as a tuple."""
+        count = len(self.names)
+        if self.vjp and self.found.vjp is None:
+            cotangents, primals = given[: self.cotangents], given[self.cotangents :]
+            returned = self.made.pullback(self.found.forward, cotangents, primals, statics)
+        else:
+            returned = self.function(*given, **statics)
+        if count == 1 and not self.vjp:
+            return (returned,)
+        if not isinstance(returned, tuple | list) or len(returned) != count:
+            got = f"{len(returned)}" if isinstance(returned, tuple | list) else named(returned)
+            raise _WrongOutputs(f"returned {got}, want a tuple of {count}")
+        return tuple(returned)
 
-@dataclass(frozen=True)
-class Unusable:
-    """Stands for an output that is no numeric array."""
+    def outputs(self, given, statics) -> tuple[tuple, tuple]:
+        """The outputs as they came, and in NumPy; slice by slice none came, all are stacked."""
+        if not self.slices:
+            y = self.raw(given, statics)
+            return y, tuple(self.made.take(v, self.kind) for v in y)
+        leads = [x.shape[: len(x.shape) - r] for x, r in zip(given, self.ranks, strict=True)]
+        batch = np.broadcast_shapes(*map(tuple, leads))
+        cores = [
+            self.made.broadcast(x, (*batch, *x.shape[len(lead) :]))
+            for x, lead in zip(given, leads, strict=True)
+        ]
+        rows = []
+        for i in np.ndindex(*batch):
+            own = [_own(self.made, x, c, i) for x, c in zip(given, cores, strict=True)]
+            rows.append([self.made.take(y, self.kind) for y in self.raw(own, statics)])
+        if any(isinstance(y, Unusable) for row in rows for y in row):
+            return (), tuple(rows[0])
+        stacked = [np.stack(column) for column in zip(*rows, strict=True)]
+        answers = tuple(y.reshape(batch + y.shape[1:]) for y in stacked)
+        if self.vjp:  # what the slices share is summed over them
+            primals = [x.shape for x in given[self.cotangents :]]
+            answers = tuple(summed(g, s) for g, s in zip(answers, primals, strict=True))
+        return (), answers
 
-    type: str
+    def leaving(self, taken, arrays) -> tuple:
+        """The answers in the canonical layout."""
+        if self.layout is None or any(isinstance(y, Unusable) for y in taken):
+            return taken
+        back = []
+        shapes = [a.shape for a in arrays[self.cotangents :]] if self.vjp else None
+        for i, (y, axes, usual) in enumerate(
+            zip(taken, self.answer_axes, self.answers, strict=True)
+        ):
+            try:
+                y = restored(y, (*self._looped(usual), *axes), usual)
+            except ValueError as error:
+                raise _WrongOutputs(f"`{self.names[i]}` has {error}") from None
+            shape = shapes[i] if shapes else self._shape(y, arrays)
+            back.append(np.ascontiguousarray(summed(y, shape)))
+        return tuple(back)
 
-
-def _name(thing):
-    return type(thing).__name__
-
-
-def _slice_by_slice(function, arrays, statics, ranks, count, vjp):
-    """Call on every core slice of the broadcast batch and stack the results."""
-    batch = np.broadcast_shapes(
-        *(a.shape[: a.ndim - r] for a, r in zip(arrays, ranks, strict=True))
-    )
-    cores = [
-        np.broadcast_to(a, batch + a.shape[a.ndim - r :])
-        for a, r in zip(arrays, ranks, strict=True)
-    ]
-    rows = [
-        _outputs(
-            function(*(_own(a, c, i) for a, c in zip(arrays, cores, strict=True)), **statics),
-            count,
-            vjp,
+    def _shape(self, y, arrays):
+        """An output's shape without batch axes that no argument has."""
+        leading = max(
+            a.ndim - (len(axes) - sum(axis in batch_names(self.found.op) for axis in axes))
+            for a, axes in zip(arrays, self.usual, strict=True)
         )
-        for i in np.ndindex(*batch)
-    ]
-    if any(not isinstance(y, np.ndarray) for row in rows for y in row):
-        return rows[0]
-    stacked = [np.stack(column) for column in zip(*rows, strict=True)]
-    return tuple(y.reshape(batch + y.shape[1:]) for y in stacked)
+        extra = len(batch_names(self.found.op)) - leading
+        return y.shape[extra:] if extra > 0 and y.shape[:extra] == (1,) * extra else y.shape
 
 
-def _own(a, core, i):
+def _arguments(layout: Layout, vjp: bool) -> tuple:
+    """Axes of everything that is handed in."""
+    return (*layout.outputs, *layout.inputs) if vjp else layout.inputs
+
+
+def _own(made, x, core, i):
     """One slice: a view where the argument has the whole batch, so that writing to it is seen."""
-    return a[i] if a.shape == core.shape else core[i].copy()
+    return x[i] if tuple(x.shape) == tuple(core.shape) else made.copied(core[i])
 
 
-def _summed(gradient, primal):
-    """A gradient of every slice as one of the argument that they share."""
-    if not isinstance(gradient, np.ndarray):
+def summed(gradient, shape):
+    """A gradient of every slice as one of the argument of `shape` that they share."""
+    if not isinstance(gradient, np.ndarray) or gradient.shape == tuple(shape):
         return gradient
-    extra = max(gradient.ndim - primal.ndim, 0)
-    stretched = (i for i, n in enumerate(primal.shape) if n == 1 < gradient.shape[extra + i])
+    extra = max(gradient.ndim - len(shape), 0)
+    if any(n not in (1, gradient.shape[extra + i]) for i, n in enumerate(shape)):
+        return gradient  # of another shape altogether: the judge will say so
+    stretched = (i for i, n in enumerate(shape) if n == 1 < gradient.shape[extra + i])
     axes = (*range(extra), *(extra + i for i in stretched))
-    return gradient.sum(axis=axes).reshape(primal.shape) if axes else gradient
-
-
-def _same(a, b):
-    """Bitwise equality, NaN equal to itself."""
-    return np.array_equal(a, b, equal_nan=True)
-
-
-def _share(a, y):
-    return isinstance(y, np.ndarray) and a.size > 0 and y.size > 0 and np.may_share_memory(a, y)
-
-
-def _strided(a):
-    """Every other entry of a wider array, along the last axis."""
-    wide = np.empty((*a.shape[:-1], 2 * a.shape[-1]), a.dtype) if a.ndim else a.copy()
-    if a.ndim:
-        wide[..., ::2] = a
-        wide[..., 1::2] = np.nan
-    return wide[..., ::2] if a.ndim else wide
-
-
-def _reversed(a):
-    """Negative strides on every axis."""
-    flip = (slice(None, None, -1),) * a.ndim
-    return np.ascontiguousarray(a[flip])[flip]
-
-
-def _transposed(a):
-    """Column-major memory."""
-    return np.asfortranarray(a)
-
-
-def _offset(a):
-    """Contiguous, one element into a larger buffer: aligned to the element and no more."""
-    buffer = np.full(a.size + 1, np.nan, a.dtype)
-    buffer[1:] = a.ravel()
-    return buffer[1:].reshape(a.shape)
-
-
-def _expanded(a):
-    """Stride 0 along every axis that holds one value throughout."""
-    index = tuple(
-        slice(0, 1) if n > 1 and (np.take(a, [0], axis=i) == a).all() else slice(None)
-        for i, n in enumerate(a.shape)
-    )
-    return np.broadcast_to(a[index], a.shape)
-
-
-def _readonly(a):
-    """The same values, not writeable."""
-    frozen = a.copy()
-    frozen.flags.writeable = False
-    return frozen
-
-
-VIEWS = {
-    "": lambda a: a,
-    "every other entry": _strided,
-    "negative strides": _reversed,
-    "column-major": _transposed,
-    "offset in a buffer": _offset,
-    "expanded": _expanded,
-    "read-only": _readonly,
-}
+    return gradient.sum(axis=axes).reshape(shape) if axes else gradient

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
 
 from refssm._operator import Operator
+from refssm.conformance.agreement import same
 from refssm.conformance.calling import Outcome
 from refssm.conformance.cases import Case
 from refssm.conformance.expectation import expect, judged_type
+from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import Verdict, compare, grade_outputs, misfit, worst_of, wrong
 from refssm.conformance.plugin import Offer
+from refssm.conformance.standard import Standard
 from refssm.conformance.sweep import Declined
 
 LOST = ("crashed", "hung")
@@ -26,22 +30,43 @@ class Broken(Exception):
 
 
 class Candidate:
-    """One implementation of one operator behind a worker."""
+    """One implementation of one operator behind a worker, and the standard it is held to."""
 
     def __init__(self, op: Operator, worker, offer: Offer):
-        self.op, self.worker = op, worker
-        self.has_vjp, self.narrows = offer.has_vjp, offer.narrows
+        self.op, self.worker, self.offer = op, worker, offer
+        self.has_vjp = offer.has_vjp
         self.sliced = False
+        self.held: Standard | None = None  # without one, that of the arrays it is given
 
-    def arrays(self, case: Case) -> list[np.ndarray]:
+    def judged_in(self, dtype: str) -> Candidate:
+        """The same, held to the standard of one type and of its author's budget."""
+        other = copy(self)
+        other.held = Standard.of(dtype, self.offer.accuracy, self.offer.ftz)
+        return other
+
+    def expect(self, arrays, statics, op: Operator | None = None) -> tuple[Gauge, ...]:
+        """What a forward call should return, by its standard."""
+        return expect(op or self.op, arrays, statics, held=self.held)
+
+    def graded(self, arrays, outputs, gauged, overflow=False) -> Verdict:
+        """The outputs of one call, by its standard."""
+        return grade_outputs(self.op, arrays, outputs, gauged, overflow, self.held)
+
+    def agree(self, arrays, y, other, *bounds, output=0) -> Verdict:
+        """Two results of its own, by its standard."""
+        return same(self.op, arrays, y, other, *bounds, output=output, held=self.held)
+
+    def given(self, case: Case) -> tuple[list[np.ndarray], dict]:
         """The case's arguments, as the implementation's own `only` projects them."""
-        return self.narrowed(case.arrays)
+        return self.narrowed(case.arrays, case.statics)
 
-    def narrowed(self, arrays) -> list[np.ndarray]:
+    def narrowed(self, arrays, statics, op: Operator | None = None) -> tuple[list, dict]:
         """Arguments as the implementation supports them; raises Declined where it does not."""
-        if not self.narrows:
-            return list(arrays)
-        kept = self.worker.narrow(self.op.name, list(arrays))
+        name = (op or self.op).name
+        offers = {offer.name: offer for offer in self.worker.found}
+        if not offers[name].narrows:
+            return list(arrays), dict(statics)
+        kept = self.worker.narrow(name, list(arrays), dict(statics))
         if isinstance(kept, Outcome):
             raise Broken(Verdict("F", np.inf, 0.0, f"`only` {kept.message}", error=True))
         if kept is None:
@@ -50,8 +75,8 @@ class Candidate:
 
     def outcome(self, arrays, statics, *, name="", **how) -> Outcome:
         """One call, whatever comes of it."""
-        name = name or self.op.name
-        return self.worker.call(name, arrays, statics, sliced=self.sliced, **how)
+        name, dtype = name or self.op.name, self.held.type.name if self.held else ""
+        return self.worker.call(name, arrays, statics, sliced=self.sliced, dtype=dtype, **how)
 
     def outputs(self, arrays, statics, **how) -> tuple[np.ndarray, ...]:
         """The outputs of one call; Declined or Broken where there are none."""
@@ -88,7 +113,7 @@ class Candidate:
             y = self.outputs(arrays, statics, view=view)
         except Broken as broken:
             return broken.verdict
-        return grade_outputs(self.op, arrays, y, expect(self.op, arrays, statics))
+        return self.graded(arrays, y, self.expect(arrays, statics))
 
     def gradient(self, cotangents, arrays, statics, view="") -> Verdict:
         """Grade one call of the VJP, argument by argument."""
@@ -97,14 +122,15 @@ class Candidate:
             gradients = self.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
         except Broken as broken:
             return broken.verdict
-        gauged = expect(op, [*cotangents, *arrays], statics, op.bare_vjp)
+        gauged = expect(op, [*cotangents, *arrays], statics, op.bare_vjp, self.held)
         precision = judged_type([*cotangents, *arrays])
         verdicts = []
         for g, gauge, name, dims, a in zip(
             gradients, gauged, op.inputs, op.input_dims, arrays, strict=True
         ):
             kind = precision if np.iscomplexobj(a) else np.finfo(precision).dtype
-            verdicts.append(compare(g, gauge, np.dtype(kind), dims, f"d{name}"))
+            kind = np.dtype(kind)
+            verdicts.append(compare(g, gauge, kind, dims, f"d{name}", held=self.held))
         return worst_of(verdicts)
 
     def probe(self, cases_by_type) -> dict[str, str]:
@@ -115,33 +141,33 @@ class Candidate:
         refused = {}
         for position, (name, case) in enumerate(cases_by_type.items()):
             try:
-                arrays = self.arrays(case)
+                arrays, statics = self.given(case)
             except (Declined, Broken):  # the checks will say it, case by case
                 refused[name] = ""
                 continue
-            outcome = self.outcome(arrays, case.statics)
+            outcome = self.judged_in(name).outcome(arrays, statics)
             refused[name] = outcome.message if outcome.status == "raised" else ""
             if outcome.status in LOST:  # do not spend the one restart on probing
                 return refused | dict.fromkeys(list(cases_by_type)[position + 1 :], "not tried")
-            if position == 0:
-                self.sliced = self._takes_core_arrays_only(arrays, case.statics, outcome)
+            if position == 0 and not self.offer.layout:
+                self.sliced = self.judged_in(name)._takes_core_arrays_only(arrays, statics, outcome)
                 if self.sliced:
                     refused[name] = ""
         return refused
 
     def _takes_core_arrays_only(self, arrays, statics, outcome: Outcome) -> bool:
         """Whether slices are right where a batch fails or is read as the first core axis."""
-        wanted = expect(self.op, arrays, statics)
+        wanted = self.expect(arrays, statics)
         batched = outcome.outputs
         if [getattr(y, "shape", None) for y in batched] == [g.value.shape for g in wanted]:
-            if grade_outputs(self.op, arrays, batched, wanted).ok:
+            if self.graded(arrays, batched, wanted).ok:
                 return False
             if not self._reads_batch_as_time(arrays, statics, batched):
                 return False
         self.sliced = True
         alone = self.outcome(arrays, statics)
         self.sliced = False
-        return alone.status == "ok" and grade_outputs(self.op, arrays, alone.outputs, wanted).ok
+        return alone.status == "ok" and self.graded(arrays, alone.outputs, wanted).ok
 
     def _reads_batch_as_time(self, arrays, statics, batched) -> bool:
         """Whether the leading axis was taken for the first core axis: a loop over `a[k]`."""
@@ -154,8 +180,8 @@ class Candidate:
             op.output_shapes(*turned, **statics)
         except ValueError:  # arguments with different batch axes
             return False
-        gauges = [_axes_exchanged(g) for g in expect(op, turned, statics)]
-        return grade_outputs(op, arrays, batched, gauges).ok
+        gauges = [_axes_exchanged(g) for g in self.expect(turned, statics)]
+        return self.graded(arrays, batched, gauges).ok
 
 
 def _axes_exchanged(gauge):

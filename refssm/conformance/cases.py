@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt
+from types import MappingProxyType
 
 import numpy as np
 from hypothesis import strategies as st
 
 from refssm._operator import Operator
+from refssm.conformance.standard import NumberType, number_type
 from refssm.domains import Domain
 
 SIZES = (1, 2, 3, 5, 16, 31, 32, 33, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 300)
@@ -29,6 +31,7 @@ ENTRIES = 65536  # product of all sizes of a case
 ORACLE_ENTRIES = 1024  # the same where the oracle judges
 MEDLEY = "medley"  # another map, or another texture, for every channel: many cases in one
 NORMAL_MEDLEY = "medley of normal numbers"
+NOWHERE: Mapping = MappingProxyType({})
 EXACT_MAPS = frozenset({"one", "integer", "compass"})
 
 
@@ -54,6 +57,7 @@ class Case:
     batch: Mapping[str, int]
     knobs: Mapping[str, Knob]
     seed: int
+    half: NumberType | None = None  # the type whose values the arrays hold, if NumPy has none
 
     def __str__(self):
         sizes = " ".join(f"{d}={n}" for d, n in self.sizes.items())
@@ -68,10 +72,15 @@ class Case:
         for i, (name, domain) in enumerate(self.op.inputs.items()):
             knob, rng = self.knobs[name], self.generator(i)
             rank = len(self.op.input_dims[i])
-            arrays[name] = fill(domain, knob, self._shape(i), rank, rng, self.dtype)
+            arrays[name] = fill(domain, knob, self._shape(i), rank, rng, self.type)
             if knob.texture == "beside":
                 arrays[name] = beside(arrays[domain.meets], arrays[name], rng)
         return list(arrays.values())
+
+    @property
+    def type(self) -> NumberType:
+        """The type that is judged."""
+        return self.half or number_type(self.dtype)
 
     @property
     def statics(self) -> dict[str, int]:
@@ -97,15 +106,20 @@ def core_dims(op: Operator) -> list[str]:
     return list(dict.fromkeys(d for ds in (*op.output_dims, *op.input_dims) for d in ds))
 
 
-def ordinary_case(op: Operator, dtype, sizes=(5, 3, 4, 2), seed=1, real=()) -> Case:
+def ordinary_case(
+    op: Operator, dtype, sizes=(5, 3, 4, 2), seed=1, real=(), between: Mapping = NOWHERE
+) -> Case:
     """A case without extremes, two of every batch axis, core dimensions in the order given."""
-    knobs = {}
+    knobs, kind = {}, number_type(dtype)
     for name, domain in op.inputs.items():
-        of_real = domain.kind == "real" or name in real or np.dtype(dtype).kind == "f"
+        of_real = domain.kind == "real" or name in real or kind.carrier.kind == "f"
         knobs[name] = Knob(_plain(domain), "each", of_real)
     axes = dict.fromkeys(a for group in op.batch_axes for a in group)
     core = dict(zip(core_dims(op), sizes, strict=False))
-    return Case(op, np.dtype(dtype), core, dict.fromkeys(axes, 2), knobs, seed)
+    for dim, (low, high) in between.items():
+        core |= {dim: int(min(max(core[dim], low), high))} if dim in core else {}
+    batch = dict.fromkeys(axes, 2)
+    return Case(op, kind.carrier, core, batch, knobs, seed, kind if kind.half else None)
 
 
 def _plain(domain: Domain) -> str:
@@ -116,8 +130,9 @@ def _plain(domain: Domain) -> str:
     return next((m for m in varying if np.imag(drawn[m]).any()), varying[0])
 
 
-def fill(domain: Domain, knob: Knob, shape, rank: int, rng, dtype) -> np.ndarray:
+def fill(domain: Domain, knob: Knob, shape, rank: int, rng, kind) -> np.ndarray:
     """An array of `domain`, arranged along its first core axis (axis −rank) by the texture."""
+    kind = kind if isinstance(kind, NumberType) else number_type(kind)
     maps = list(domain.maps) if knob.map == MEDLEY else [knob.map]
     skipped = ("beside", "subnormal") if knob.texture == NORMAL_MEDLEY else ("beside",)
     textures = [t for t in domain.textures if t not in skipped]
@@ -128,11 +143,11 @@ def fill(domain: Domain, knob: Knob, shape, rank: int, rng, dtype) -> np.ndarray
     for i in np.unique(which):
         name, texture = maps[i % len(maps)], textures[i // len(maps)]
         a, b = _arranged(rng.random((2, *shape)), texture, rank)
-        drawn = domain.draw(name, a, b, knob.real) * _kept(shape, texture, rank, rng, dtype)
+        drawn = domain.draw(name, a, b, knob.real) * _kept(shape, texture, rank, rng, kind)
         values = np.where(which == i, drawn, values)
     if domain.fit is not None:
         values = domain.fit(values)
-    return values.astype(real_type(dtype) if knob.real else dtype)
+    return kind.rounded(values, knob.real)
 
 
 def _arranged(draws, texture, rank):
@@ -148,7 +163,7 @@ def _arranged(draws, texture, rank):
     return a, b
 
 
-def _kept(shape, texture, rank, rng, dtype):
+def _kept(shape, texture, rank, rng, kind: NumberType):
     """What the drawn values are multiplied by: 0 or 1, a decay, or the smallest normal."""
     if texture == "gaps":
         return rng.random(shape) < 0.7
@@ -163,7 +178,7 @@ def _kept(shape, texture, rank, rng, dtype):
     if texture in ("diagonal", "lower"):
         i, k = np.indices(shape[-2:])
         return (i == k) if texture == "diagonal" else (i >= k)
-    return np.finfo(dtype).tiny / 16 if texture == "subnormal" else 1.0
+    return kind.tiny / 16 if texture == "subnormal" else 1.0
 
 
 def beside(poles, nodes, rng) -> np.ndarray:
@@ -178,11 +193,6 @@ def beside(poles, nodes, rng) -> np.ndarray:
     return np.where(met, nodes, z)
 
 
-def real_type(dtype) -> np.dtype:
-    """The real type of the same precision."""
-    return np.finfo(dtype).dtype
-
-
 @st.composite
 def cases(
     draw,
@@ -194,9 +204,14 @@ def cases(
     mixed=True,
     subnormal=True,
     sizes=SIZES,
+    between: Mapping = NOWHERE,
 ):
-    """Cases of `op` in `dtype`; `tame` ones neither underflow nor overflow on any route."""
-    dtype = np.dtype(dtype)
+    """Cases of `op` in `dtype`; `tame` ones neither underflow nor overflow on any route.
+
+    `between` bounds core dimensions by name.
+    """
+    kind = number_type(dtype)
+    dtype, tame = kind.carrier, tame or kind.name == "float16"  # most of a domain overflows it
     core, batch, left = {}, {}, entries
     # The lists are the same whatever was drawn before, and what is too large is cut down: a list
     # that grows short would make a large case the simpler one for Hypothesis.
@@ -209,7 +224,8 @@ def cases(
         often = [s for s in LARGE if s in usual] if i == 0 else [3, 5] * 18
         often += [*LONG] if dim in op.static and not tame else []
         room = left if power == 1 else isqrt(left)
-        core[dim] = _at_most(room, draw(st.sampled_from(usual + often)), [*usual, *often])
+        choices = _inside([*usual, *often], between.get(dim))
+        core[dim] = _at_most(room, draw(st.sampled_from(choices)), choices)
         left //= core[dim] ** power
     for axis in dict.fromkeys(a for axes in op.batch_axes for a in axes):
         batch[axis] = _at_most(left, draw(st.sampled_from(BATCH)), BATCH)
@@ -218,12 +234,21 @@ def cases(
         name: draw(_knobs(domain, dtype, tame, mixed, subnormal))
         for name, domain in op.inputs.items()
     }
-    return Case(op, dtype, core, batch, knobs, draw(st.integers(0, 2**32 - 1)))
+    seed = draw(st.integers(0, 2**32 - 1))
+    return Case(op, dtype, core, batch, knobs, seed, kind if kind.half else None)
 
 
 def _at_most(left, size, sizes):
-    """`size`, or the largest of `sizes` for which there is room."""
-    return size if size <= left else max([s for s in sizes if s <= left], default=1)
+    """`size`, or the largest of `sizes` for which there is room, or the smallest there is."""
+    return size if size <= left else max([s for s in sizes if s <= left], default=min(sizes))
+
+
+def _inside(sizes, ends) -> list[int]:
+    """Those of `sizes` in a range, and its ends."""
+    if ends is None:
+        return sizes
+    low, high = map(int, ends)
+    return [s for s in sizes if low <= s <= high] + [low, high]
 
 
 def _knobs(domain: Domain, dtype, tame, mixed, subnormal):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -14,10 +14,10 @@ from refssm.conformance import special
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case, cases, ordinary_case
 from refssm.conformance.conduct import CONDUCT, behave
-from refssm.conformance.expectation import expect, unit_roundoff
-from refssm.conformance.judge import Verdict, grade_outputs
+from refssm.conformance.judge import Verdict
 from refssm.conformance.laws import LAWS, hold, laws_of, resumed
 from refssm.conformance.linear_laws import integers
+from refssm.conformance.standard import number_type
 
 # our VJP in double precision is judged by itself in long double, where there is one
 WIDER_THAN_DOUBLE = np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 1000
@@ -41,6 +41,8 @@ GRADIENT_ENTRIES = {
     Contract.EXPM: 512,
 }
 TAME_LAWS = frozenset({"additive", "scaling", "zero", "nan"})
+# sums of two inputs are rounded before the implementation sees them, and float16 has few exponents
+UNHELD = {"bfloat16": ("additive",), "float16": ("additive", "scaling")}
 
 
 @dataclass(frozen=True)
@@ -82,18 +84,20 @@ class Check:
         """The check's name as an interface: operator/check[dtype]."""
         return f"{self.op}/{self.name}[{self.dtype}]"
 
-    def cases(self, *, mixed: bool = True):
-        """The strategy that draws its cases."""
+    def cases(self, *, mixed: bool = True, between: Mapping = drawn.NOWHERE):
+        """The strategy that draws its cases; `between` bounds sizes."""
         if self.strategy is None:
-            return st.just(ordinary_case(self.op, self.dtype, sizes=(33, 40, 4, 2)))
-        return cases(self.op, self.dtype, mixed=mixed, **self.strategy)
+            sizes = (33, 40, 4, 2)
+            return st.just(ordinary_case(self.op, self.dtype, sizes=sizes, between=between))
+        return cases(self.op, self.dtype, mixed=mixed, between=between, **self.strategy)
 
 
-def types_of(op: Operator) -> tuple[str, ...]:
-    """The types an operator is judged in, single precision first."""
+def types_of(op: Operator, half=False) -> tuple[str, ...]:
+    """The types an operator is judged in, single precision first; 16 bits only where asked for."""
     if any(domain.kind == "complex" for domain in op.inputs.values()):
         return ("complex64", "complex128")
-    return ("float32", "float64", "complex64", "complex128")
+    usual = ("float32", "float64", "complex64", "complex128")
+    return (*usual, "float16", "bfloat16") if half else usual
 
 
 def checks_of(op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool) -> list[Check]:
@@ -103,6 +107,8 @@ def checks_of(op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool
     if vjp:
         checks += [_gradient(op, profile, t) for t in types if not _double(t) or _extended(op)]
     for name in laws_of(op)[: profile.laws]:
+        if name in UNHELD.get(types[0], ()):
+            continue
         tame = name in TAME_LAWS
         entries = (ORACLE_ENTRIES if _double(types[0]) else ENTRIES)[op.contract]
         strategy = {"tame": tame, "entries": entries}
@@ -125,7 +131,7 @@ def _extended(op: Operator) -> bool:
 
 
 def _double(dtype) -> bool:
-    return unit_roundoff(dtype) < 2.0**-50
+    return number_type(dtype).u < 2.0**-50
 
 
 def _named(run, name):
@@ -157,10 +163,10 @@ def _gradient(op, profile, dtype) -> Check:
 def value_of(candidate: Candidate, case: Case) -> Verdict:
     """Grade one forward call; exact integers must come out exact."""
     try:
-        arrays = candidate.arrays(case)
+        arrays, statics = candidate.given(case)
     except Broken as broken:
         return broken.verdict
-    return _value_at(candidate, arrays, case.statics, exact=case.exact)
+    return _value_at(candidate, arrays, statics, exact=case.exact)
 
 
 def _value_at(candidate, arrays, statics, exact=False) -> Verdict:
@@ -168,22 +174,22 @@ def _value_at(candidate, arrays, statics, exact=False) -> Verdict:
         y = candidate.results(arrays, statics)
     except Broken as broken:
         return broken.verdict
-    gauged = expect(candidate.op, arrays, statics)
-    verdict = grade_outputs(candidate.op, arrays, y, gauged)
+    gauged = candidate.expect(arrays, statics)
+    verdict = candidate.graded(arrays, y, gauged)
     if exact and verdict.ok:
-        return integers(candidate.op, arrays, y[0], gauged[0]) or verdict
+        return integers(candidate, arrays, y[0], gauged[0]) or verdict
     return verdict
 
 
 def gradient_of(candidate: Candidate, case: Case) -> Verdict:
     """Grade one call of the VJP; cotangents are random, one-hot or one expanded number."""
     try:
-        arrays = candidate.arrays(case)
+        arrays, statics = candidate.given(case)
     except Broken as broken:
         return broken.verdict
-    op, rng = candidate.op, case.generator(700)
+    op, rng, views = candidate.op, case.generator(700), candidate.offer.views
     cotangents, view = [], ""
-    shapes, types = op.output_shapes(*arrays, **case.statics), op.output_types(*arrays)
+    shapes, types = op.output_shapes(*arrays, **statics), op.output_types(*arrays)
     for shape, dtype in zip(shapes, types, strict=True):
         style = int(rng.integers(4))
         d = rng.standard_normal(shape)
@@ -191,14 +197,14 @@ def gradient_of(candidate: Candidate, case: Case) -> Verdict:
             d = d + 1j * rng.standard_normal(shape)
         if style == 1:
             d = d * (np.arange(d.size) == rng.integers(max(d.size, 1))).reshape(shape)
-            view = "negative strides"
+            view = "negative strides" if "negative strides" in views else "every other entry"
         elif style == 2:
             d, view = np.broadcast_to(d.ravel()[:1].reshape((1,) * len(shape)), shape), "expanded"
         elif style == 3:
             view = "column-major"
-        kind = case.dtype if np.iscomplexobj(d) else np.finfo(case.dtype).dtype
-        cotangents.append(d.astype(kind))
-    return candidate.gradient(cotangents, arrays, case.statics, view=view)
+        cotangents.append(case.type.rounded(d, real=not np.iscomplexobj(d)))
+    view = view if view in views else ""
+    return candidate.gradient(cotangents, arrays, statics, view=view)
 
 
 def missing(check: Check, found: Iterable[str]) -> str:
@@ -210,4 +216,10 @@ def missing(check: Check, found: Iterable[str]) -> str:
     return ""
 
 
-NAMES = ("value", "gradient", *LAWS, *CONDUCT)
+def beside(op: Operator, profile: Profile, types: Iterable[str], judge_case) -> list[Check]:
+    """The checks of a new implementation beside an old one, in every type."""
+    values = (_value(op, profile, dtype) for dtype in types)
+    return [replace(c, name="against", judge_case=judge_case, judge_arrays=None) for c in values]
+
+
+NAMES = ("value", "gradient", "against", *LAWS, *CONDUCT)

@@ -24,29 +24,30 @@ class Server:
     def __init__(self):
         self.found: dict[str, Found] = {}
 
-    def load(self, target: str, name: str | None) -> list[Offer]:
+    def load(self, target: str, name: str | None, told: dict | None) -> list[Offer]:
         """Find the implementations in a target."""
-        return self.take(find(target, name))
+        return self.take(find(target, name, told))
 
     def take(self, found: Iterable[Found]) -> list[Offer]:
         """Hold implementations, and say what they offer."""
         self.found = {f.op.name: f for f in found}
         return [f.offer for f in self.found.values()]
 
-    def call(self, name: str, arrays, statics, *, vjp=False, **how) -> Outcome:
+    def call(self, name: str, arrays, statics, **how) -> Outcome:
         """Call one implementation, or its VJP."""
-        found = self.found[name]
-        function = found.vjp if vjp else found.forward
-        assert function is not None
-        return call(function, found.op, arrays, statics, vjp=vjp, **how)
+        return call(self.found[name], arrays, statics, **how)
 
-    def narrow(self, name: str, arrays):
-        """The arguments as the implementation's `only` projects them, or None where it declines."""
+    def narrow(self, name: str, arrays, statics):
+        """What the implementation's `only` makes of a case, arrays then statics, or None."""
         found = self.found[name]
-        assert found.only is not None
+        only = found.only or found.declared.only
+        assert only is not None
         try:
-            kept = found.only(dict(zip(found.op.inputs, arrays, strict=True)))
-            return None if kept is None else [np.asarray(kept[name]) for name in found.op.inputs]
+            kept = only(dict(zip(found.op.inputs, arrays, strict=True)) | statics)
+            if kept is None:
+                return None
+            narrowed = [np.asarray(kept[name]) for name in found.op.inputs]
+            return narrowed, {name: int(kept.get(name, n)) for name, n in statics.items()}
         except Exception as error:
             return Outcome("raised", message=f"raised {sentence(error)}")
 

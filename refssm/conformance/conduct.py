@@ -10,12 +10,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from refssm.conformance.agreement import same
-from refssm.conformance.calling import EARLIER, VIEWS
+from refssm.conformance.calling import EARLIER
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
-from refssm.conformance.expectation import expect
-from refssm.conformance.judge import Verdict, grade_outputs, worst_of, wrong
+from refssm.conformance.judge import Verdict, worst_of, wrong
+from refssm.conformance.sweep import Declined
 
 PASS = Verdict("A")
 REPEATS = 5
@@ -23,11 +22,11 @@ REPEATS = 5
 
 def repeat(candidate: Candidate, case: Case) -> Verdict:
     """Five calls with the same input; differences within tolerance are a note."""
-    op, arrays = candidate.op, candidate.arrays(case)
-    calls = [candidate.results(arrays, case.statics) for _ in range(REPEATS)]
-    bounds = expect(op, arrays, case.statics)
+    arrays, statics = candidate.given(case)
+    calls = [candidate.results(arrays, statics) for _ in range(REPEATS)]
+    bounds = candidate.expect(arrays, statics)
     verdicts = [
-        same(op, arrays, y, first, bound, bound, output=j)
+        candidate.agree(arrays, y, first, bound, bound, output=j)
         for ys in calls[1:]
         for j, (y, first, bound) in enumerate(zip(ys, calls[0], bounds, strict=True))
         if not np.array_equal(y, first, equal_nan=True)
@@ -41,17 +40,18 @@ def repeat(candidate: Candidate, case: Case) -> Verdict:
 
 def strides(candidate: Candidate, case: Case) -> Verdict:
     """Views of any layout give the result of contiguous arrays."""
-    op, arrays = candidate.op, candidate.arrays(case)
-    for view in VIEWS:
-        if view in ("", "read-only"):
-            continue
+    arrays, statics = candidate.given(case)
+    views = [view for view in candidate.offer.views if view not in ("", "read-only")]
+    if not views:
+        return Verdict("-", notes=(f"{candidate.offer.framework} arrays have no strides",))
+    for view in views:
         if view == "expanded":
-            arrays = candidate.narrowed([_constant(a) for a in arrays])
+            arrays, statics = candidate.narrowed([_constant(a) for a in arrays], statics)
         try:
-            y = candidate.results(arrays, case.statics, view=view)
+            y = candidate.results(arrays, statics, view=view)
         except Broken as broken:
             return _about(f"{view}: ", broken.verdict)
-        verdict = grade_outputs(op, arrays, y, expect(op, arrays, case.statics))
+        verdict = candidate.graded(arrays, y, candidate.expect(arrays, statics))
         if not verdict.ok:
             return _about(f"{view}: ", verdict)
     return PASS
@@ -64,9 +64,11 @@ def _constant(a):
 
 def readonly(candidate: Candidate, case: Case) -> Verdict:
     """Arguments that may not be written to are accepted."""
-    arrays = candidate.arrays(case)
-    y = candidate.results(arrays, case.statics, view="read-only")
-    return grade_outputs(candidate.op, arrays, y, expect(candidate.op, arrays, case.statics))
+    if "read-only" not in candidate.offer.views:
+        return Verdict("-", notes=(f"{candidate.offer.framework} has no read-only arrays",))
+    arrays, statics = candidate.given(case)
+    y = candidate.results(arrays, statics, view="read-only")
+    return candidate.graded(arrays, y, candidate.expect(arrays, statics))
 
 
 def unchanged(candidate: Candidate, case: Case) -> Verdict:
@@ -79,6 +81,8 @@ def unchanged(candidate: Candidate, case: Case) -> Verdict:
 
 def alias(candidate: Candidate, case: Case) -> Verdict:
     """Outputs do not share memory with arguments, nor with the outputs of the next call."""
+    if candidate.offer.immutable:
+        return Verdict("-", notes=(f"{candidate.offer.framework} arrays cannot be written to",))
     return worst_of(
         _blame(candidate, outcome.aliased, "an output shares memory with")
         for outcome in _outcomes(candidate, case, again=True)
@@ -87,9 +91,14 @@ def alias(candidate: Candidate, case: Case) -> Verdict:
 
 def _outcomes(candidate, case, **how):
     """An ordinary call, and one of length 1, where copies are easily forgotten."""
-    arrays = candidate.arrays(case)
-    for given in (arrays, candidate.narrowed(_of_length_one(candidate.op, arrays))):
-        outcome = candidate.outcome([a.copy() for a in given], case.statics, **how)
+    arrays, statics = candidate.given(case)
+    short = _of_length_one(candidate.op, arrays)
+    for i, given in enumerate((arrays, short)):
+        try:
+            given, statics = candidate.narrowed(given, statics) if i else (given, statics)
+        except Declined:  # one step is too short for it
+            continue
+        outcome = candidate.outcome([a.copy() for a in given], statics, **how)
         if outcome.status == "declined":
             continue
         if outcome.status != "ok":
@@ -115,7 +124,7 @@ def _blame(candidate, positions, what) -> Verdict:
 
 def shapes(candidate: Candidate, case: Case) -> Verdict:
     """Sizes that disagree raise; for other people's code a note."""
-    op, arrays = candidate.op, candidate.arrays(case)
+    op, (arrays, statics) = candidate.op, candidate.given(case)
     for i, (name, dims) in enumerate(zip(op.inputs, op.input_dims, strict=True)):
         for axis, dim in enumerate(dims):
             if sum(dim in other for other in op.input_dims) < 2:
@@ -123,7 +132,7 @@ def shapes(candidate: Candidate, case: Case) -> Verdict:
             longer = list(arrays)
             position = arrays[i].ndim - len(dims) + axis
             longer[i] = np.concatenate([arrays[i]] * 2, axis=position)
-            if candidate.outcome(longer, case.statics).status == "ok":
+            if candidate.outcome(longer, statics).status == "ok":
                 note = f"`{name}` with {dim}={longer[i].shape[position]} against "
                 note += f"{arrays[i].shape[position]} elsewhere is not refused"
                 return Verdict("A", notes=(note,))

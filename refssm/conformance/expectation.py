@@ -14,6 +14,7 @@ from refssm import oracle
 from refssm._operator import Contract, Operator
 from refssm.conformance.contracts import bounds, distance, wide
 from refssm.conformance.gauge import Gauge, Measure
+from refssm.conformance.standard import Standard
 
 NO_STATICS: Mapping = MappingProxyType({})
 REMEMBERED = 64  # cases: those of one check
@@ -38,21 +39,27 @@ def judged_type(arrays) -> np.dtype:
 
 
 def expect(
-    op: Operator, arrays, statics: Mapping = NO_STATICS, vjp: Callable | None = None
+    op: Operator,
+    arrays,
+    statics: Mapping = NO_STATICS,
+    vjp: Callable | None = None,
+    held: Standard | None = None,
 ) -> tuple[Gauge, ...]:
     """What `op` (or its `vjp`, cotangents first) should return, with its error bounds.
 
     The bounds are those of the operator's contract, from one run in double precision; where
-    double precision is itself judged, the values come from the oracle.
+    double precision is itself judged, the values come from the oracle. `held` is the standard of
+    the implementation, without it that of the arrays' type.
     """
+    held = held or Standard.of(judged_type(arrays))
     if _memory is None:
-        return _expect(op, arrays, statics, vjp)
+        return _expect(op, arrays, statics, vjp, held)
     seen = b"".join(hash_of(a) for a in arrays)
-    key = (op, vjp, tuple(sorted(statics.items())), seen)
+    key = (op, vjp, tuple(sorted(statics.items())), seen, held)
     if key not in _memory:
         while len(_memory) >= REMEMBERED:
             del _memory[next(iter(_memory))]
-        _memory[key] = _expect(op, arrays, statics, vjp)
+        _memory[key] = _expect(op, arrays, statics, vjp, held)
     return _memory[key]
 
 
@@ -76,10 +83,9 @@ def remembering() -> Iterator[None]:
         _memory = outer
 
 
-def _expect(op, arrays, statics, vjp) -> tuple[Gauge, ...]:
-    dtype = judged_type(arrays)
-    unit = unit_roundoff(dtype)
-    floor = float(np.finfo(dtype).tiny) * _largest(vjp or op.reference, arrays, statics)
+def _expect(op, arrays, statics, vjp, held: Standard) -> tuple[Gauge, ...]:
+    unit = held.u
+    floor = held.floor * _largest(vjp or op.reference, arrays, statics)
     gauged = bounds(op, arrays, statics, vjp, unit=unit, floor=floor)
     special = not all(np.isfinite(a).all() for a in (*arrays, *(g.value for g in gauged)))
     if unit > 2.0**-50 or special:  # poles too: never by an oracle

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,7 @@ from refssm.conformance import special
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
 from refssm.conformance.checks import Check
-from refssm.conformance.expectation import expect
-from refssm.conformance.judge import Verdict, grade_outputs
+from refssm.conformance.judge import Verdict
 from refssm.conformance.minimal import show, simplified
 from refssm.conformance.sweep import Declined
 
@@ -22,11 +23,13 @@ def explain(
     check: Check, candidate: Candidate, case: Case, verdict: Verdict, *, accepted, shrink, folder
 ) -> dict:
     """The fields of a failed result: message, smallest input, hint, path of the saved inputs."""
-    arrays, anything, hint = _failing(check, candidate, case), set(), ""
+    (arrays, statics), anything, hint = _failing(check, candidate, case), set(), ""
     if check.name == "value" and not verdict.error:
         if shrink:
-            arrays, anything, verdict = _simplest(check, candidate, case, arrays, verdict)
-        hint = _in_double(check, candidate, arrays, case.statics, accepted)
+            arrays, anything, verdict = _simplest(check, candidate, case, arrays, statics, verdict)
+        hint = _flushed(candidate, arrays, statics) or _in_wider(
+            check, candidate, arrays, statics, accepted
+        )
     elif check.name != "nan" and not verdict.error:
         hint = f"case: {case}"
     return {
@@ -34,30 +37,30 @@ def explain(
         "ratio": verdict.ratio,
         "bits": verdict.bits,
         "hint": hint,
-        "smallest": _in_words(case, arrays, anything),
-        "counterexample": save(folder, check, arrays),
+        "smallest": _in_words(case, arrays, statics, anything),
+        "counterexample": save(folder, check, arrays, statics),
     }
 
 
-def _failing(check: Check, candidate: Candidate, case: Case) -> list[np.ndarray]:
+def _failing(check: Check, candidate: Candidate, case: Case) -> tuple[list[np.ndarray], dict]:
     """The arguments with which the case fails: its own, or its first poison that does."""
     try:
         if check.name != "nan":
-            return candidate.arrays(case)
+            return candidate.given(case)
         for arrays, _, start in special.poisons(check.op, case):
-            narrowed = candidate.narrowed(arrays)
-            if not special.at(candidate, narrowed, case.statics, start).ok:
+            narrowed = candidate.narrowed(arrays, case.statics)
+            if not special.at(candidate, *narrowed, start).ok:
                 return narrowed
     except (Broken, Declined):
         pass
-    return case.arrays
+    return case.arrays, case.statics
 
 
-def _simplest(check, candidate, case, arrays, verdict):
+def _simplest(check, candidate, case, arrays, statics, verdict):
     """Arrays simplified one by one, those that may be anything, and the verdict on the result."""
 
     def judged(attempt):
-        return check.judge_arrays(candidate, attempt, case.statics)
+        return check.judge_arrays(candidate, attempt, statics)
 
     def fails(attempt):
         try:
@@ -71,26 +74,57 @@ def _simplest(check, candidate, case, arrays, verdict):
     return arrays, anything, judged(arrays)
 
 
-def _in_double(check, candidate, arrays, statics, accepted) -> str:
-    """Rounding goes away in double precision, a wrong formula does not."""
-    double = np.result_type(check.dtype, np.float64).name
-    if double == check.dtype or (double not in accepted and check.dtype != "complex64"):
+WIDER = {
+    "float16": ("float32", "float64"),
+    "bfloat16": ("float32", "float64"),
+    "float32": ("float64",),
+    "complex64": ("complex128",),
+}
+
+
+def _in_wider(check, candidate, arrays, statics, accepted) -> str:
+    """Rounding goes away in more precision, a wrong formula does not."""
+    known = check.dtype == "complex64" and not candidate.offer.dtypes
+    choices = [t for t in WIDER.get(check.dtype, ()) if t in accepted or known]
+    if not choices:
         return ""
-    wide = [a.astype(np.result_type(a, np.float64)) for a in arrays]
-    try:
-        y = candidate.results(wide, statics)
-    except (Broken, Declined):
+    wide = [a.astype(np.result_type(a, np.finfo(choices[0]).dtype)) for a in arrays]
+    verdict = _judged_again(candidate.judged_in(choices[0]), wide, statics)
+    if verdict is None:
         return ""
-    verdict = grade_outputs(candidate.op, wide, y, expect(candidate.op, wide, statics))
     if verdict.ok:
-        return f"right in {double}: rounding, not the formula"
-    return f"as wrong in {double}: the formula, not rounding"
+        return f"right in {choices[0]}: rounding, not the formula"
+    return f"as wrong in {choices[0]}: the formula, not rounding"
 
 
-def _in_words(case: Case, arrays, anything) -> str:
+def _flushed(candidate, arrays, statics) -> str:
+    """Whether it is right for a machine that flushes subnormal numbers to zero."""
+    held = candidate.held
+    if held is None or held.ftz:
+        return ""
+    forgiving = copy(candidate)
+    forgiving.held = replace(held, ftz=True)
+    verdict = _judged_again(forgiving, arrays, statics)
+    if verdict is None or not verdict.ok:
+        return ""
+    return "right if subnormal numbers may be flushed to zero: declare ftz=True"
+
+
+def _judged_again(candidate, arrays, statics) -> Verdict | None:
+    """The verdict on the same call by another standard, where there is one."""
+    try:
+        y = candidate.results(arrays, statics)
+    except (Broken, Declined):
+        return None
+    return candidate.graded(arrays, y, candidate.expect(arrays, statics))
+
+
+def _in_words(case: Case, arrays, statics, anything) -> str:
     """Sizes, then every argument in a few words."""
+    core = case.op.sizes(*arrays, **statics)
     stacked = [(f"batch {axis}", n) for axis, n in case.batch.items() if n > 1]
-    sizes = " ".join(f"{d}={n}" for d, n in (*case.sizes.items(), *stacked))
+    sizes = " ".join(f"{d}={core[d]}" for d in case.sizes)
+    sizes = " ".join([sizes, *(f"{d}={n}" for d, n in stacked)])
     mixed = len({np.iscomplexobj(a) for a in arrays}) > 1
     shown = [
         show(name, a, name in anything) + (f" ({a.dtype})" if mixed else "")
@@ -99,7 +133,7 @@ def _in_words(case: Case, arrays, anything) -> str:
     return f"{sizes}; {', '.join(shown)}"
 
 
-def save(folder: Path | None, check: Check, arrays) -> str:
+def save(folder: Path | None, check: Check, arrays, statics) -> str:
     """Save the inputs by a name made of their bytes; whole or not at all."""
     if folder is None:
         return ""
@@ -108,7 +142,8 @@ def save(folder: Path | None, check: Check, arrays) -> str:
     partial = path.with_suffix(".partial.npz")
     try:
         folder.mkdir(exist_ok=True)
-        np.savez(partial, **dict(zip(check.op.inputs, arrays, strict=True)))
+        named = dict(zip(check.op.inputs, arrays, strict=True))
+        np.savez(partial, **named, **statics)  # pyright: ignore[reportArgumentType]
         os.replace(partial, path)
     except OSError:  # no place to write: the report is worth more than the file
         return ""

@@ -13,12 +13,15 @@ from numpy.lib.npyio import NpzFile
 
 from refssm._operator import COMPILED_TYPES
 from refssm.conformance import special
+from refssm.conformance.calling import Outcome
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.certify import certify
 from refssm.conformance.checks import Check
 from refssm.conformance.judge import Verdict, wrong
-from refssm.conformance.plugin import UsageError, operator_named
-from refssm.conformance.session import Result, Session
+from refssm.conformance.plugin import Offer, UsageError, operator_named
+from refssm.conformance.result import Result
+from refssm.conformance.session import Session
+from refssm.conformance.standard import number_type
 from refssm.conformance.sweep import Declined
 
 UNREADABLE = (OSError, ValueError, EOFError, BadZipFile, zlib.error, MemoryError)
@@ -26,28 +29,18 @@ UNREADABLE = (OSError, ValueError, EOFError, BadZipFile, zlib.error, MemoryError
 
 def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
     """Judge the value on the author's own arrays, saved by argument name."""
-    try:
-        stored = np.load(path, allow_pickle=False)
-        given = dict(stored) if isinstance(stored, NpzFile) else {}
-    except UNREADABLE as error:
-        raise UsageError(f"{path}: not a readable .npz file: {error}") from None
-    if not given:
-        raise UsageError(f"{path}: not an .npz file with arrays in it")
-    found = [(operator_named(o.name), o) for o in session.worker.found if o.judged]
-    fitting = [(op, o) for op, o in found if {*op.inputs, *op.static} <= set(given)]
-    if not fitting:
-        op = found[0][0]
+    given = stored(path)
+    found = [trial for trial in session.trials() if not trial.offer.absent]
+    fitting = [t for t in found if {*t.op.inputs, *t.op.static} <= set(given)]
+    if found and not fitting:
+        op = found[0].op
         absent = next(name for name in (*op.inputs, *op.static) if name not in given)
         raise UsageError(f"{path} has no array {absent!r}; {op} takes {', '.join(op.inputs)}")
-    for op, offer in fitting:
-        statics = {name: int(given[name]) for name in op.static}
-        try:
-            arrays = op.arrays([given[name] for name in op.inputs], COMPILED_TYPES)
-            op.sizes(*arrays, **statics)
-        except (TypeError, ValueError) as error:
-            raise UsageError(f"{path}: {error}") from None
-        candidate = Candidate(op, session.worker, offer)
-        check = Check("value", op, np.result_type(*arrays).name, 1, lambda *_: wrong(""))
+    for trial in fitting:
+        op = trial.op
+        arrays, statics, dtype = _arguments(op, given, path, session.types)
+        candidate = trial.candidate.judged_in(dtype)
+        check = Check("value", op, dtype, 1, lambda *_: wrong(""))
         started, doubt = time.perf_counter(), certify(op)
         try:
             verdict = _given(candidate, arrays, statics)
@@ -56,7 +49,37 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
         if doubt:
             verdict = Verdict("F", np.inf, 0.0, f"not judged: {doubt}", error=True)
         details = {"examples": 1, "hint": f"inputs: {path}"}
-        yield session.told(check, candidate, verdict, started, details)
+        yield trial.told(check, verdict, started, details)
+
+
+def stored(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file by name, or of an .npy file under the name ""."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        given = dict(loaded) if isinstance(loaded, NpzFile) else {"": np.asarray(loaded)}
+    except UNREADABLE as error:
+        raise UsageError(f"{path}: not a readable .npz file: {error}") from None
+    if not given or ("" in given and path.suffix != ".npy"):
+        raise UsageError(f"{path}: not an .npz file with arrays in it")
+    return given
+
+
+def _arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int], str]:
+    """The arguments, and the type they are judged in."""
+    statics = {name: int(given[name]) for name in op.static}
+    half = next((number_type(t) for t in types if number_type(t).half), None)
+    try:
+        arrays = [given[name] for name in op.inputs]
+        if half is None:
+            arrays = op.arrays(arrays, COMPILED_TYPES)
+        else:
+            arrays = [a.astype(np.float32) for a in arrays]
+            if any(not np.array_equal(half.rounded(a, True), a, equal_nan=True) for a in arrays):
+                raise ValueError(f"numbers in it are not {half.name}")
+        op.sizes(*arrays, **statics)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{path}: {error}") from None
+    return arrays, statics, half.name if half else np.result_type(*arrays).name
 
 
 def _given(candidate: Candidate, arrays, statics) -> Verdict:
@@ -65,8 +88,38 @@ def _given(candidate: Candidate, arrays, statics) -> Verdict:
         if domain.span and not op.name.endswith("_from") and not np.isfinite(a[..., :1, :]).all():
             return Verdict("-", notes=("a_0 is not finite: both readings of 0·a_0 are in use",))
     try:
-        return special.at(candidate, candidate.narrowed(arrays), statics)
+        return special.at(candidate, *candidate.narrowed(arrays, statics))
     except Declined:
         return Verdict("-", notes=("the implementation declined these inputs",))
     except Broken as broken:
         return broken.verdict
+
+
+class Recorded:
+    """Stands for an implementation by a result it gave earlier: `--output out.npy`."""
+
+    def __init__(self, name: str, path: Path):
+        op, given = operator_named(name), stored(path)
+        wanted: list[str] = [*op.outputs] if "" not in given else [""]
+        absent = [y for y in wanted if y not in given]
+        if absent or len(wanted) != len(op.outputs):
+            needs = (
+                f".npz with {', '.join(op.outputs)}" if len(op.outputs) > 1 else f".npy with {op}"
+            )
+            raise UsageError(f"{path} has not the outputs of {op}: {needs}")
+        self.outputs = tuple([given[y] for y in wanted])
+        self.found = [Offer(op.name)]
+
+    def call(self, name: str, arrays, statics, **how) -> Outcome:
+        """The result as it was saved, whatever the arguments."""
+        del name, arrays, statics, how
+        return Outcome("ok", self.outputs)
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()

@@ -13,11 +13,10 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.conformance.damage import describe
-from refssm.conformance.expectation import expect, unit_roundoff
+from refssm.conformance.expectation import expect
 from refssm.conformance.gauge import Gauge
+from refssm.conformance.standard import HALF_PRECISION, C, Standard
 
-C = 16  # a wrong formula is out by thousands, honest float32 scans stay below 3: docs/judge.md
-HALF_PRECISION = 2.0**-11  # u of TF32 and float16
 HEADROOM = 2.0**10  # below the largest number: other orders of the same sum may be that much larger
 
 
@@ -31,6 +30,7 @@ class Verdict:
     message: str = ""
     notes: tuple[str, ...] = ()
     error: bool = False  # no result came: exception, crash, hang
+    allowed: float = C
 
     @property
     def ok(self) -> bool:
@@ -45,7 +45,8 @@ class Verdict:
         return "pass" if self.ok else "inaccurate" if self.grade == "C" else "wrong"
 
     def __str__(self):
-        return f"grade {self.grade}   ratio {self.ratio:.2g} (allowed {C})   {self.message}".strip()
+        allowed = f"ratio {self.ratio:.2g} (allowed {self.allowed:g})"
+        return f"grade {self.grade}   {allowed}   {self.message}".strip()
 
 
 def wrong(message: str) -> Verdict:
@@ -70,18 +71,28 @@ def misfit(actual, shape, dtype, name, either=False) -> str:
 
 
 def compare(
-    actual, gauge: Gauge, dtype, dims=(), name="y", product=0.0, overflow=False, either=False
+    actual,
+    gauge: Gauge,
+    dtype,
+    dims=(),
+    name="y",
+    product=0.0,
+    overflow=False,
+    either=False,
+    held: Standard | None = None,
 ) -> Verdict:
     """Grade one output array against what was expected; `product` bounds |Π a| over any span.
 
     Where intermediates may overflow nothing is judged, or, with `overflow`, that what is beyond
-    the largest number is infinite.
+    the largest number is infinite. `held` is the standard, without it that of the type.
     """
     unfit = misfit(actual, gauge.value.shape, dtype, name, either)
     if unfit:
         return wrong(unfit)
-    notes = () if actual.dtype == dtype else (f"`{name}` is {actual.dtype}, wider than {dtype}",)
-    limit = float(np.finfo(actual.dtype if overflow else dtype).max)
+    held = held or Standard.of(dtype)
+    notes = _wider(actual, dtype, name, held)
+    limit = held.type.max if actual.dtype == dtype else float(np.finfo(actual.dtype).max)
+    limit = limit if overflow else held.type.max
     if max(gauge.peak, product) > limit / HEADROOM:
         if not overflow:
             return Verdict("-", notes=(*notes, "not judged: intermediates may overflow"))
@@ -90,8 +101,16 @@ def compare(
             actual = np.where(undecided, gauge.value, actual).astype(actual.dtype)
     classes = _compare_classes(actual, gauge.value, dims, name)
     if classes is None and gauge.measure is not None:
-        return _compare_norms(actual, gauge, dtype, dims, name, notes)
-    return classes or _compare_values(actual, gauge, dtype, dims, name, notes)
+        return _compare_norms(actual, gauge, held, dims, name, notes)
+    return classes or _compare_values(actual, gauge, held, dims, name, notes)
+
+
+def _wider(actual, dtype, name, held) -> tuple[str, ...]:
+    """A note where the output's type is wider than the one judged."""
+    if actual.dtype == dtype:
+        return ()
+    came = "" if held.type.half else f"{actual.dtype}, "  # float64 carries all wider types
+    return (f"`{name}` is {came}wider than {held.type.name if held.type.half else dtype}",)
 
 
 def _overflowing(gauge: Gauge, limit: float) -> tuple[Gauge, np.ndarray]:
@@ -130,43 +149,43 @@ def _compare_classes(actual, wanted, dims, name) -> Verdict | None:
     )
 
 
-def _compare_values(actual, gauge, dtype, dims, name, notes) -> Verdict:
+def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict:
     """Grade of the finite entries; the classes agree."""
-    u, u_out = unit_roundoff(dtype), unit_roundoff(actual.dtype)
+    u, u_out, room = held.u, held.u_out(actual.dtype), held.room
     judged = np.isfinite(gauge.value) & np.isfinite(gauge.k0)
     if not judged.any():
         return Verdict("-" if gauge.value.size else "A", notes=notes)
     with np.errstate(all="ignore"):
         error = np.abs(actual - gauge.value).astype(float)
         size = np.abs(gauge.value).astype(float)
-        scale = u * gauge.k0 + u_out * size / C
+        scale = u * gauge.k0 + u_out * size / room
         ratio = np.where(judged & (error > 0), error / scale, 0.0)
         # where a rounding of the input may move an operand through zero, K0 alone judges
         k1 = np.where(np.isfinite(gauge.k1), gauge.k1, gauge.k0)
         bounds = {
-            "A": C * u * gauge.k0 + u_out * size,
-            "B": C * u * k1 + u_out * size,
-            "C": C * HALF_PRECISION * k1 + u_out * size,
+            "A": room * u * gauge.k0 + u_out * size,
+            "B": room * u * k1 + u_out * size,
+            "C": room * HALF_PRECISION * k1 + u_out * size,
         }
     within = {grade: error <= bound for grade, bound in bounds.items()}  # False for NaN
     grade = next((g for g in "ABC" if (within[g] | ~judged).all()), "F")
     worst = float(ratio.max())
     bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
     if grade in "AB":
-        return Verdict(grade, worst, bits, notes=notes)
+        return Verdict(grade, worst, bits, notes=notes, allowed=room)
     i = np.unravel_index(np.argmax(ratio), ratio.shape)
     place = f"{name}[{', '.join(map(str, i))}]" if i else name
     beyond = judged & ~(within["B"] | within["A"])
     got, want = told_apart(actual[i], gauge.value[i])
     where = describe(beyond, dims)
     message = f"worst {place}: got {got}, want {want} ± {bounds['A'][i]:.1e}; {where}"
-    return Verdict(grade, worst, max(0.0, bits), message, notes)
+    return Verdict(grade, worst, max(0.0, bits), message, notes, allowed=room)
 
 
-def _compare_norms(actual, gauge: Gauge, dtype, dims, name, notes) -> Verdict:
+def _compare_norms(actual, gauge: Gauge, held: Standard, dims, name, notes) -> Verdict:
     """Grade of whole matrices by the measure of their contract; backward stable is all there is."""
     assert gauge.measure is not None
-    u, measure = unit_roundoff(dtype), gauge.measure
+    u, room, measure = held.u, held.room, gauge.measure
     with np.errstate(all="ignore"):
         error = measure.of(actual)
         judged = np.isfinite(measure.bound) & (actual.size > 0)
@@ -174,19 +193,19 @@ def _compare_norms(actual, gauge: Gauge, dtype, dims, name, notes) -> Verdict:
     if not judged.any():
         return Verdict("-" if actual.size else "A", notes=notes)
     worst = float(ratio.max())
-    grade = "A" if worst <= C else "C" if worst <= C * HALF_PRECISION / u else "F"
+    grade = "A" if worst <= room else "C" if worst <= room * HALF_PRECISION / u else "F"
     bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
     if grade == "A":
-        return Verdict(grade, worst, bits, notes=notes)
+        return Verdict(grade, worst, bits, notes=notes, allowed=room)
     member = np.unravel_index(np.argmax(ratio), ratio.shape)[:-2]
     difference = np.abs(actual - gauge.value).astype(float)
     i = (*member, *np.unravel_index(np.argmax(difference[member]), actual.shape[-2:]))
     got, want = told_apart(actual[i], gauge.value[i])
-    place, allowed = ", ".join(map(str, i)), C * u * measure.bound[(*member, 0, 0)]
+    place, allowed = ", ".join(map(str, i)), room * u * measure.bound[(*member, 0, 0)]
     size = f"{measure.name} {error[(*member, 0, 0)]:.2e} in norm, allowed {allowed:.1e}"
     where = describe(difference > difference[member].max() / 100, dims)
     message = f"worst {name}[{place}]: got {got}, want {want} ({size}); {where}"
-    return Verdict(grade, worst, max(0.0, bits), message, notes)
+    return Verdict(grade, worst, max(0.0, bits), message, notes, allowed=room)
 
 
 def told_apart(got, want) -> tuple[str, str]:
@@ -226,7 +245,9 @@ def judge(op: Operator, candidate: Callable, *arrays: np.ndarray, **statics) -> 
     return grade_outputs(op, arrays, y if len(op.outputs) > 1 else (y,), gauged)
 
 
-def grade_outputs(op: Operator, arrays, outputs, gauged, overflow=False) -> Verdict:
+def grade_outputs(
+    op: Operator, arrays, outputs, gauged, overflow=False, held: Standard | None = None
+) -> Verdict:
     """Grade a tuple of outputs."""
     if not isinstance(outputs, tuple) or len(outputs) != len(gauged):
         got = f"{len(outputs)} outputs" if isinstance(outputs, tuple) else type(outputs).__name__
@@ -234,7 +255,7 @@ def grade_outputs(op: Operator, arrays, outputs, gauged, overflow=False) -> Verd
     types, product = op.output_types(*arrays), span_product(op, arrays)
     either = any(t.kind == "c" for t in types)
     return worst_of(
-        compare(y, gauge, dtype, dims, name, product, overflow, either)
+        compare(y, gauge, dtype, dims, name, product, overflow, either, held)
         for y, gauge, dtype, dims, name in zip(
             outputs, gauged, types, op.output_dims, op.outputs, strict=True
         )

@@ -14,13 +14,12 @@ import numpy as np
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance import special
-from refssm.conformance.agreement import same
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
-from refssm.conformance.expectation import expect
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import Verdict, worst_of
 from refssm.conformance.linear_laws import additive, scaling, zero
+from refssm.conformance.sweep import Declined
 
 NOTHING = Verdict("-")
 
@@ -59,7 +58,7 @@ def at_length(op: Operator, statics, k: int) -> dict:
 def _run(candidate: Candidate, arrays, statics) -> tuple[np.ndarray, Gauge]:
     """The first output of one call, and what it is judged by."""
     y, *_ = candidate.results(arrays, statics)
-    return y, expect(candidate.op, arrays, statics)[0]
+    return y, candidate.expect(arrays, statics)[0]
 
 
 def _points(case: Case, length: int) -> list[int]:
@@ -72,36 +71,42 @@ def _points(case: Case, length: int) -> list[int]:
 
 def prefix(candidate: Candidate, case: Case) -> Verdict:
     """The outputs of a shorter input are the first outputs of the longer one."""
-    op, arrays = candidate.op, candidate.arrays(case)
-    y, gauge = _run(candidate, arrays, case.statics)
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    y, gauge = _run(candidate, arrays, statics)
     verdicts = [NOTHING]
     for k in _points(case, y.shape[-len(op.output_dims[0])]):
-        short = cut(op, arrays, slice(0, k))
-        first, bound = _run(candidate, short, at_length(op, case.statics, k))
-        whole = windowed(op, gauge, slice(0, k))
-        kept = in_window(op, y, slice(0, k))
-        verdicts.append(same(op, arrays, first, kept, bound, whole))
+        try:
+            short = cut(op, arrays, slice(0, k))
+            short, fewer = candidate.narrowed(short, at_length(op, statics, k))
+            first, bound = _run(candidate, short, fewer)
+        except Declined:
+            continue
+        past = slice(0, first.shape[-len(op.output_dims[0])])  # a kernel may take blocks only
+        whole, kept = windowed(op, gauge, past), in_window(op, y, past)
+        verdicts.append(candidate.agree(arrays, first, kept, bound, whole))
     return worst_of(verdicts)
 
 
 def causal(candidate: Candidate, case: Case) -> Verdict:
     """Another future leaves the past as it was."""
-    op, arrays = candidate.op, candidate.arrays(case)
-    y, gauge = _run(candidate, arrays, case.statics)
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    y, gauge = _run(candidate, arrays, statics)
     verdicts = [NOTHING]
     for k in _points(case, y.shape[-len(op.output_dims[0])]):
         changed = [
             a if axis is None else _future_changed(a, axis, k)
             for a, axis in zip(arrays, time_axes(op), strict=True)
         ]
-        changed = candidate.narrowed(changed)
+        changed, _ = candidate.narrowed(changed, statics)
         if not _same_past(op, arrays, changed, k):
             return NOTHING  # the implementation's own projection reads the future
-        other, *_ = candidate.results(changed, case.statics)
+        other, *_ = candidate.results(changed, statics)
         past = slice(0, k)
         bound = windowed(op, gauge, past)
         verdicts.append(
-            same(op, arrays, in_window(op, other, past), in_window(op, y, past), bound, bound)
+            candidate.agree(
+                arrays, in_window(op, other, past), in_window(op, y, past), bound, bound
+            )
         )
     return worst_of(verdicts)
 
@@ -120,8 +125,8 @@ def _same_past(op, arrays, changed, k):
 
 def split(candidate: Candidate, case: Case) -> Verdict:
     """A scan cut in two, the state carried by the `_from` form, is the scan in one piece."""
-    op, arrays = candidate.op, candidate.arrays(case)
-    y, gauge = _run(candidate, arrays, case.statics)
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    y, gauge = _run(candidate, arrays, statics)
     other = resumed(op)
     assert other is not None
     verdicts = [NOTHING]
@@ -131,10 +136,15 @@ def split(candidate: Candidate, case: Case) -> Verdict:
         *driving, _state = other.inputs
         state = np.ascontiguousarray(in_window(op, y, slice(k - 1, k)).squeeze(-2))
         pieces = [*(after[name] for name in driving), state]
-        tail, *_ = candidate.results(pieces, case.statics, op=other)
-        bound, *_ = expect(other, pieces, case.statics)
+        try:
+            pieces, fewer = candidate.narrowed(pieces, statics, other)
+            tail, *_ = candidate.results(pieces, fewer, op=other)
+        except Declined:
+            continue
+        bound, *_ = candidate.expect(pieces, fewer, other)
+        later = slice(k, k + tail.shape[-2])
         kept, whole = in_window(op, y, later), windowed(op, gauge, later)
-        verdicts.append(same(op, arrays, tail, kept, bound, whole))
+        verdicts.append(candidate.agree(arrays, tail, kept, bound, whole))
     return worst_of(verdicts)
 
 
@@ -146,8 +156,8 @@ def resumed(op: Operator) -> Operator | None:
 
 def shift(candidate: Candidate, case: Case) -> Verdict:
     """An argument delayed by some steps gives the output delayed by as many."""
-    op, arrays = candidate.op, candidate.arrays(case)
-    y, gauge = _run(candidate, arrays, case.statics)
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    y, gauge = _run(candidate, arrays, statics)
     length, verdicts = y.shape[-len(op.output_dims[0])], [NOTHING]
     axes = dict(zip(op.inputs, time_axes(op), strict=True))
     for group, _ in op.linear_in:
@@ -158,12 +168,12 @@ def shift(candidate: Candidate, case: Case) -> Verdict:
                 _delayed(a, axes[n], k) if n in group else a
                 for n, a in zip(op.inputs, arrays, strict=True)
             ]
-            late = candidate.narrowed(late)
-            other, bound = _run(candidate, late, case.statics)
+            late, _ = candidate.narrowed(late, statics)
+            other, bound = _run(candidate, late, statics)
             axis = -len(op.output_dims[0])
             value, k0, k1 = (_delayed(f, axis, k) for f in (gauge.value, gauge.k0, gauge.k1))
             delayed = Gauge(value, k0, k1, gauge.peak)
-            verdicts.append(same(op, late, other, _delayed(y, axis, k), bound, delayed))
+            verdicts.append(candidate.agree(late, other, _delayed(y, axis, k), bound, delayed))
     return worst_of(verdicts)
 
 
@@ -176,13 +186,13 @@ def _delayed(a, axis, k):
 
 def batch(candidate: Candidate, case: Case) -> Verdict:
     """Each member of a batch is what it is alone."""
-    op, arrays = candidate.op, candidate.arrays(case)
+    op, (arrays, statics) = candidate.op, candidate.given(case)
     shape = op.batch_shape(*arrays)
     if candidate.sliced:
         return Verdict("-", notes=("takes core arrays only",))
     if not any(n > 1 for n in shape):
         return NOTHING
-    ys, gauged = candidate.results(arrays, case.statics), expect(op, arrays, case.statics)
+    ys, gauged = candidate.results(arrays, statics), candidate.expect(arrays, statics)
     verdicts = []
     for axis, size in enumerate(shape):
         i = int(case.generator(400 + axis).integers(size))
@@ -190,11 +200,11 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
             _member(a, len(d), len(shape), axis, i)
             for a, d in zip(arrays, op.input_dims, strict=True)
         ]
-        alone, bounds = candidate.results(one, case.statics), expect(op, one, case.statics)
+        alone, bounds = candidate.results(one, statics), candidate.expect(one, statics)
         pick = (*(slice(None),) * axis, slice(i, i + 1))
         for j, (y, g) in enumerate(zip(ys, gauged, strict=True)):
             inside = Gauge(g.value[pick], g.k0[pick], g.k1[pick], g.peak)
-            verdicts.append(same(op, arrays, y[pick], alone[j], bounds[j], inside, output=j))
+            verdicts.append(candidate.agree(arrays, y[pick], alone[j], bounds[j], inside, output=j))
     return worst_of(verdicts)
 
 

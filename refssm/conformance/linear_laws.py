@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from refssm._operator import Contract, Operator
-from refssm.conformance.agreement import inexact, same
+from refssm._operator import Contract
+from refssm.conformance.agreement import inexact
 from refssm.conformance.candidate import Candidate
 from refssm.conformance.cases import Case
-from refssm.conformance.expectation import expect, judged_type
+from refssm.conformance.expectation import judged_type
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import Verdict, worst_of
+from refssm.conformance.standard import Standard
 
 SMALL_STEPS = 2.0**10  # a grid on which sums of two draws are exact in every type
 POWERS = (-20, -3, 1, 20)
@@ -18,7 +19,7 @@ POWERS = (-20, -3, 1, 20)
 
 def additive(candidate: Candidate, case: Case) -> Verdict:
     """f(x₁ + x₂) = f(x₁) + f(x₂) in the arguments in which the operator is linear."""
-    op, arrays = candidate.op, candidate.arrays(case)
+    op, (arrays, statics) = candidate.op, candidate.given(case)
     verdicts = []
     for group, outputs in op.linear_in:
         first = [_on_grid(a) if n in group else a for n, a in zip(op.inputs, arrays, strict=True)]
@@ -29,11 +30,13 @@ def additive(candidate: Candidate, case: Case) -> Verdict:
         both = [
             p + q if n in group else p for n, p, q in zip(op.inputs, first, second, strict=True)
         ]
-        ys = [candidate.results(x, case.statics) for x in (both, first, second)]
-        gauged = [expect(op, x, case.statics) for x in (both, first, second)]
+        ys = [candidate.results(x, statics) for x in (both, first, second)]
+        gauged = [candidate.expect(x, statics) for x in (both, first, second)]
         for j in outputs:
             wide = ys[1][j].astype(np.result_type(ys[1][j], np.float64)) + ys[2][j]
-            verdicts.append(same(op, arrays, ys[0][j], wide, *(g[j] for g in gauged), output=j))
+            verdicts.append(
+                candidate.agree(arrays, ys[0][j], wide, *(g[j] for g in gauged), output=j)
+            )
     return worst_of(verdicts)
 
 
@@ -52,8 +55,8 @@ def scaling(candidate: Candidate, case: Case) -> Verdict:
 
     Within tolerance for an exponential: its number of squarings may follow the whole norm.
     """
-    op, arrays = candidate.op, candidate.arrays(case)
-    ys = candidate.results(arrays, case.statics)
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    ys = candidate.results(arrays, statics)
     power = int(case.generator(300).choice(POWERS))
     verdicts = [Verdict("A")]
     for group, outputs in op.linear_in:
@@ -62,14 +65,14 @@ def scaling(candidate: Candidate, case: Case) -> Verdict:
             else (a * 2.0**power).astype(a.dtype) if n in group else a
             for n, a in zip(op.inputs, arrays, strict=True)
         ]  # fmt: skip
-        others = candidate.results(scaled, case.statics)
+        others = candidate.results(scaled, statics)
         for j in outputs:
             y, other = ys[j], others[j]
             wanted = (y * 2.0**power).astype(y.dtype)
             if op.contract is Contract.EXPM:
-                bounds = [_scaled(expect(op, arrays, case.statics)[j], 2.0**power)]
-                bounds.append(expect(op, scaled, case.statics)[j])
-                verdicts.append(same(op, scaled, other, wanted, *bounds, output=j))
+                bounds = [_scaled(candidate.expect(arrays, statics)[j], 2.0**power)]
+                bounds.append(candidate.expect(scaled, statics)[j])
+                verdicts.append(candidate.agree(scaled, other, wanted, *bounds, output=j))
             elif other.shape != wanted.shape or not np.array_equal(other, wanted, equal_nan=True):
                 return inexact(op, other, wanted, f"inputs times 2^{power}: ", j)
     return worst_of(verdicts)
@@ -81,22 +84,22 @@ def _scaled(gauge: Gauge, factor: float) -> Gauge:
 
 def zero(candidate: Candidate, case: Case) -> Verdict:
     """Zero in, zero out, exactly."""
-    op, arrays = candidate.op, candidate.arrays(case)
+    op, (arrays, statics) = candidate.op, candidate.given(case)
     for group, outputs in op.linear_in:
         nothing = [
             np.zeros_like(a) if n in group else a for n, a in zip(op.inputs, arrays, strict=True)
         ]
-        ys = candidate.results(nothing, case.statics)
+        ys = candidate.results(nothing, statics)
         for j in outputs:
             if not np.array_equal(ys[j], np.zeros_like(ys[j])):
                 return inexact(op, ys[j], np.zeros_like(ys[j]), "zero input: ", j)
     return Verdict("A")
 
 
-def integers(op: Operator, arrays, y: np.ndarray, gauge: Gauge) -> Verdict | None:
+def integers(candidate: Candidate, arrays, y: np.ndarray, gauge: Gauge) -> Verdict | None:
     """Exact integers in, exact integers out; None where that does not apply or holds."""
-    dtype = judged_type(arrays)
-    if gauge.peak * 4 > 1 / np.finfo(dtype).eps or op.contract is not Contract.TRACED:
+    op, held = candidate.op, candidate.held or Standard.of(judged_type(arrays))
+    if gauge.peak * 8 > 1 / max(held.u, held.type.u) or op.contract is not Contract.TRACED:
         return None
     if any(not np.array_equal(p, np.round(p)) for p in (gauge.value, *arrays)):
         return None

@@ -22,6 +22,7 @@ def simplified(case: Case, arrays, fails: Callable[[list[np.ndarray]], bool]):
         if _any_draw_fails(case, arrays, i, fails):
             anything.add(name)
         for simpler in _simpler(arrays[i]):
+            simpler = case.type.rounded(simpler, real=not np.iscomplexobj(simpler))
             attempt = [*arrays[:i], simpler, *arrays[i + 1 :]]
             if not np.array_equal(simpler, arrays[i]) and fails(attempt):
                 arrays = attempt

@@ -10,12 +10,17 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
+from refssm.conformance.adapters import adapter
+from refssm.conformance.adapters.numpy_arrays import NoDevice
+from refssm.conformance.layout import Layout, parse
+from refssm.testing import Budget, Declaration
 
 LONGEST = 300  # of an exception's text in a report
 
@@ -32,6 +37,15 @@ class Offer(NamedTuple):
     narrows: bool = False
     judged: bool = True
     dtypes: tuple[str, ...] = ()  # what it is for; empty: to be found out
+    framework: str = "numpy"
+    layout: str = ""
+    accuracy: Budget = Budget()
+    ftz: bool = False
+    views: tuple[str, ...] = ()  # of memory, as the framework can make them
+    immutable: bool = False
+    loops: bool = False  # its layout leaves batch axes out: it is called slice by slice
+    about: str = ""  # the framework's version, device and flags
+    absent: str = ""  # why it cannot be called at all
 
 
 @dataclass(frozen=True)
@@ -43,21 +57,49 @@ class Found:
     vjp: Callable | None
     only: Callable | None = None
     judged: bool = True  # False: only there because a law of another one calls it
-    dtypes: tuple[str, ...] = ()
+    declared: Declaration = field(default_factory=Declaration)
+
+    @cached_property
+    def adapter(self) -> Any:
+        """What carries arrays to its framework and back."""
+        return adapter(self.declared.framework, self.declared.device)
+
+    @cached_property
+    def layout(self) -> Layout | None:
+        """The layout it declares."""
+        return parse(self.op, self.declared.layout) if self.declared.layout else None
 
     @property
     def offer(self) -> Offer:
         """What the judge needs to know of it."""
-        return Offer(
-            self.op.name, self.vjp is not None, self.only is not None, self.judged, self.dtypes
+        declared = self.declared
+        offer = Offer(
+            self.op.name,
+            self.vjp is not None or declared.vjp,
+            (self.only or declared.only) is not None,
+            self.judged,
+            declared.dtypes,
+            declared.framework,
+            declared.layout,
+            declared.accuracy,
+            declared.ftz,
+        )
+        try:
+            made = self.adapter
+        except (ImportError, NoDevice) as error:
+            return offer._replace(absent=str(error))
+        loops = bool(self.layout and self.layout.omitted)
+        return offer._replace(
+            loops=loops, views=tuple(made.views), immutable=made.immutable, about=made.about()
         )
 
 
-def find(target: str, name: str | None = None) -> list[Found]:
+def find(target: str, name: str | None = None, told: dict | None = None) -> list[Found]:
     """Implementations in `target`: file.py, file.py::function, module or module:function.
 
     Without a function, every function of a catalog name that the file itself defines counts;
-    `name` says which operator a single function is.
+    `name` says which operator a single function is, `told` what to take in place of what its
+    author declared.
     """
     path, _, function = _split(target)
     module = _load_file(Path(path)) if _is_file(path) else _load_module(path)
@@ -65,9 +107,19 @@ def find(target: str, name: str | None = None) -> list[Found]:
         found = _named(module, path, function or name or "", name or function)
     else:
         found = _catalogued(module, path)
+    found = [_told(f, told) for f in found] if told else found
     for implementation in found:
         _check_arity(path, implementation)
     return found
+
+
+def _told(found: Found, told: dict) -> Found:
+    """The implementation with some of its declaration replaced."""
+    try:
+        declared = replace(found.declared, name=found.op.name, **told)
+    except ValueError as error:
+        raise UsageError(str(error).replace("implements: ", "", 1)) from None
+    return replace(found, declared=declared)
 
 
 def operator_named(name: str) -> Operator:
@@ -194,19 +246,18 @@ def _catalogued(module, path) -> list[Found]:
 
 
 def _found(op, forward, vjp) -> Found:
-    declared = _declared(forward)
-    return Found(op, forward, vjp, declared.get("only"), dtypes=declared.get("dtypes", ()))
+    return Found(op, forward, vjp, declared=_declared(forward))
 
 
 def _operator_name(function):
     """The operator a decorated function declares, if it does."""
-    return _declared(function).get("name")
+    return _declared(function).name
 
 
-def _declared(function) -> dict:
+def _declared(function) -> Declaration:
     """What `refssm.testing.implements` wrote on a function; nothing on anything else."""
     declared = vars_of(function).get("__refssm__")
-    return declared if isinstance(declared, dict) else {}
+    return declared if isinstance(declared, Declaration) else Declaration()
 
 
 def _defined_in(module, function):

@@ -27,7 +27,7 @@ from refssm.conformance.expectation import remembering
 from refssm.conformance.honest import Honest, implementations
 from refssm.conformance.judge import Verdict
 from refssm.conformance.laws import LAWS
-from refssm.conformance.plugin import Found, Offer, operator_named
+from refssm.conformance.plugin import Found, operator_named
 from refssm.conformance.sweep import Declined, sweep
 from refssm.conformance.worker import InProcess
 
@@ -93,8 +93,9 @@ def _can_run(check: Check, honest: Honest) -> bool:
 
 def _verdict(check: Check, honest: Honest, case: Case) -> Verdict:
     """One implementation on one case."""
-    offer = Offer(check.op.name, has_vjp=True, narrows=honest.only is not None)
-    candidate = Candidate(check.op, InProcess(_twins(honest)), offer)
+    worker = InProcess(_twins(honest))
+    offer = next(offer for offer in worker.found if offer.name == check.op.name)
+    candidate = Candidate(check.op, worker, offer)
     try:
         return check.judge_case(candidate, case)
     except (Broken, Declined) as unjudged:

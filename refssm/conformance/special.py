@@ -10,17 +10,16 @@ import numpy as np
 from refssm._operator import Contract, Operator
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
-from refssm.conformance.expectation import expect
-from refssm.conformance.judge import Verdict, grade_outputs, kind_of, worst_of
+from refssm.conformance.judge import Verdict, kind_of, worst_of
 
-GROWTH = 1e6  # overflows float32 after six steps
+GROWTH, LITTLE = 2.0**20, 2.0**3  # overflows float32, and float16, after six steps
 
 
 def nan(candidate: Candidate, case: Case) -> Verdict:
     """Every special value the operator can meet, one at a time; the first failure decides."""
     verdicts = [Verdict("-")]
     for arrays, what, start in poisons(candidate.op, case):
-        verdict = at(candidate, candidate.narrowed(arrays), case.statics, start)
+        verdict = at(candidate, *candidate.narrowed(arrays, case.statics), start)
         if not verdict.ok:
             return replace(verdict, message=f"with {what}: {verdict.message}")
         # NaN and infinity everywhere leave no number to grade: their places are right
@@ -44,7 +43,7 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
         if op.contract is Contract.SOLVE and "LinAlgError" in broken.verdict.message:
             return Verdict("-", notes=("raises LinAlgError for NaN: LAPACK met a zero pivot",))
         return broken.verdict
-    gauged, fixed, notes = expect(op, arrays, statics), [], ()
+    gauged, fixed, notes = candidate.expect(arrays, statics), [], ()
     poisoned = _poisoned(op, gauged)
     made_here = all(np.isfinite(a).all() for a in arrays)  # by the operator, not handed in
     for y, gauge in zip(outputs, gauged, strict=True):
@@ -56,7 +55,7 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
         fixed.append(np.where(either, gauge.value, y).astype(y.dtype))
         if loose.any():
             notes = ("NaN where the result is infinite",)
-    verdict = grade_outputs(op, arrays, tuple(fixed), gauged, overflow=True)
+    verdict = candidate.graded(arrays, tuple(fixed), gauged, overflow=True)
     return replace(verdict, notes=(*verdict.notes, *notes))
 
 
@@ -103,8 +102,9 @@ def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, b
             yield _with(case, i, place, np.inf), f"{entry} = infinity", False
     if real and any(d.span for d in domains):
         # one sign throughout, so that no order of operations meets ∞ − ∞
+        growth = GROWTH if case.type.max > GROWTH else LITTLE
         grown = [
-            np.full_like(a, GROWTH if d.span else 1.0)
+            np.full_like(a, growth if d.span else 1.0)
             for d, a in zip(domains, case.arrays, strict=True)
         ]
         yield grown, "a growing system of one sign", False

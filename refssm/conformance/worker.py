@@ -38,8 +38,14 @@ class Gone(Exception):
 class Worker:
     """An implementation in a child process that is restarted once."""
 
-    def __init__(self, target: str, name: str | None = None, timeout: float = 60.0):
-        self.target, self.name, self.timeout = target, name, timeout
+    def __init__(
+        self,
+        target: str,
+        name: str | None = None,
+        timeout: float = 60.0,
+        told: dict | None = None,
+    ):
+        self.target, self.name, self.timeout, self.told = target, name, timeout, told
         self.restarts, self._death = 0, ""
         self._first, self._number = True, 0
         self._log = tempfile.NamedTemporaryFile(prefix="refssm-", suffix=".log")  # noqa: SIM115
@@ -59,12 +65,12 @@ class Worker:
         except Gone as gone:
             return Outcome(gone.status, message=str(gone))
 
-    def narrow(self, name: str, arrays):
+    def narrow(self, name: str, arrays, statics):
         """The implementation's own projection of a case."""
         try:
             if self._process is None:
                 self._restart()
-            return self._ask("narrow", name, arrays)
+            return self._ask("narrow", name, arrays, statics)
         except Gone as gone:
             return Outcome(gone.status, message=str(gone))
 
@@ -99,7 +105,7 @@ class Worker:
 
     def _load(self) -> Any:
         try:
-            answer = self._ask("load", self.target, self.name)
+            answer = self._ask("load", self.target, self.name, self.told)
         except Gone as gone:
             raise UsageError(f"{self.target}: importing it {gone}") from None
         if isinstance(answer, Outcome):
@@ -187,9 +193,9 @@ class InProcess:
             np.savez(self._folder / f"{name}-last.npz", **numbered)  # pyright: ignore[reportArgumentType]
         return self._server.call(name, [a.copy() for a in arrays], statics, **how)
 
-    def narrow(self, name: str, arrays):
+    def narrow(self, name: str, arrays, statics):
         """The implementation's own projection of a case."""
-        return self._server.narrow(name, [a.copy() for a in arrays])
+        return self._server.narrow(name, [a.copy() for a in arrays], statics)
 
     def printed(self) -> str:
         """Nothing is captured: the implementation prints where we do."""

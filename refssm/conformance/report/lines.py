@@ -6,7 +6,6 @@ import math
 import platform
 from importlib.metadata import version
 
-import numpy as np
 from rich.console import Console
 from rich.text import Text
 
@@ -15,9 +14,11 @@ from refssm.catalog import OPERATORS
 from refssm.conformance.cases import SIZES, TAME_SIZE
 from refssm.conformance.checks import PROFILES, TAME_LAWS
 from refssm.conformance.conduct import CONDUCT
-from refssm.conformance.judge import C
 from refssm.conformance.laws import LAWS
-from refssm.conformance.session import Result
+from refssm.conformance.plugin import Offer
+from refssm.conformance.result import Result
+from refssm.conformance.standard import number_type
+from refssm.testing import Budget
 
 STYLES = {"pass": "green", "skipped": "yellow", "inaccurate": "red", "wrong": "red", "error": "red"}
 WORDS = {"pass": "pass", "skipped": "skip"}
@@ -28,18 +29,41 @@ def console(stream) -> Console:
     return Console(file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
-def header(target: str, profile: str, seed: int, narrowed: str = "") -> str:
-    """What ran, where, and with which settings."""
+def header(target: str, profile: str, seed: int, offers=(), narrowed: str = "") -> str:
+    """What ran, where, with which settings; layouts and budgets as their authors declared them."""
     machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     ran = f"refssm {__version__}, numpy {version('numpy')}, {machine}"
     settings = f"profile {profile}, seed {seed}" + (f", {narrowed}" if narrowed else "")
-    return f"{target}   {settings}\n{ran}"
+    lines = [f"{target}   {settings}", ran]
+    lines += dict.fromkeys(offer.about for offer in offers if offer.about)
+    lines += [f"{offer.name}: {told}" for offer in offers if (told := _declared(offer))]
+    return "\n".join(lines)
 
 
-def show(result: Result, out: Console) -> None:
+def _declared(offer: Offer) -> str:
+    """What differs from the usual in how one implementation is called and held."""
+    budget, parts = offer.accuracy, []
+    if offer.layout:
+        parts.append(f"layout {offer.layout}")
+    if budget.computes:
+        parts.append(f"computes in {budget.computes}")
+    if budget != Budget(computes=budget.computes):
+        parts.append(f"allowed {budget.C:g}")
+    if offer.ftz:
+        parts.append("subnormal numbers flushed to zero")
+    return ", ".join(parts)
+
+
+def width(offers) -> int:
+    """Of the column of names."""
+    longest = "gradient[complex128]"
+    return max((len(f"{offer.name}/{longest}") for offer in offers if offer.judged), default=0)
+
+
+def show(result: Result, out: Console, wide: int = 0) -> None:
     """Print one result."""
     text = Text(f"{WORDS.get(result.verdict, 'FAIL')} ", style=STYLES[result.verdict])
-    text.append(f"{result.id:<36} ", style="bold" if result.failed else "")
+    text.append(f"{result.id:<{wide}} ", style="bold" if result.failed else "")
     text.append(facts(result))
     out.print(text)
     for line in below(result):
@@ -52,7 +76,7 @@ def facts(result: Result) -> str:
         return result.message
     parts = [f"{result.verdict}" if result.grade == "-" else f"grade {result.grade}"]
     if math.isfinite(result.ratio) and result.grade != "-" and _graded(result):
-        parts.append(f"ratio {result.ratio:.2g} (allowed {C})")
+        parts.append(f"ratio {result.ratio:.2g} (allowed {result.allowed:g})")
         parts.append(f"{math.floor(result.bits)} bits of {_digits(result.dtype)}")
     cases = f"{result.examples} case" + "s" * (result.examples != 1)
     if result.declined:
@@ -71,6 +95,7 @@ def below(result: Result) -> list[str]:
         lines += [f"smallest: {result.smallest}"] * bool(result.smallest)
         if result.counterexample and result.check in ("value", "nan"):
             again = f"refssm verify {_target(result)} --inputs {result.counterexample}"
+            again += f" --dtype {result.dtype}" * number_type(result.dtype).half
             lines.append(f"again: {again}")
         elif result.counterexample:
             lines.append(f"inputs: {result.counterexample}")
@@ -116,4 +141,4 @@ def _graded(result: Result) -> bool:
 
 
 def _digits(dtype: str) -> int:
-    return int(np.finfo(dtype).nmant) + 1
+    return number_type(dtype).digits

@@ -7,7 +7,7 @@ import math
 from dataclasses import asdict
 
 from refssm import __version__
-from refssm.conformance.session import Result
+from refssm.conformance.result import Result
 
 
 def document(results: list[Result], seed: int, profile: str) -> str:

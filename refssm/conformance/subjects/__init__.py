@@ -4,9 +4,18 @@ Two functions of one library for the same operator stand in two files: a target 
 implementation of each.
 """
 
+from importlib.util import find_spec
+
 from refssm.catalog import OPERATORS
 
-MODULES = {"scipy": ("scipy_signal", "scipy_dlsim", "scipy_oaconvolve", "scipy_linalg")}
+MODULES = {
+    "scipy": ("scipy_signal", "scipy_dlsim", "scipy_oaconvolve", "scipy_linalg"),
+    "jax": ("jax_associative_scan", "jax_scan", "jax_convolve"),
+    "torch": ("torch_loop", "torch_fft", "torch_associative_scan"),
+    "accelerated-scan": ("accelerated_scan_ref",),
+    "mambapy": ("mambapy_pscan",),
+}
+NEEDS = {"accelerated-scan": "accelerated_scan"}  # where the module has another name
 NAMES = ("jit", *MODULES)
 
 
@@ -16,6 +25,14 @@ def target(name: str) -> list[str]:
         mirrored = (op.family for op in OPERATORS if "jit" not in op.lacks)
         return [f"refssm.jit.{family}" for family in dict.fromkeys(mirrored)]
     return [f"{__name__}.{module}" for module in MODULES[name]]
+
+
+def absent(name: str) -> str:
+    """Why a subject cannot be judged here, or ""."""
+    module = NEEDS.get(name, name)
+    if name == "jit" or find_spec(module) is not None:
+        return ""
+    return f"{module} is not installed: pip install {name}"
 
 
 def constant_in_time(x):

@@ -1,0 +1,89 @@
+"""`refssm new`: a plug-in file that runs, to put a kernel into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+IMPORTS = {
+    "numpy": "",
+    "torch": "import torch\n",
+    "jax": "import jax.numpy as jnp\nimport numpy as np\n",
+    "cupy": "import cupy\n",
+}
+# the reference on the host, until there is a kernel
+OUT = {
+    "numpy": "{}",
+    "torch": "{}.numpy(force=True)",
+    "jax": "np.asarray({})",
+    "cupy": "cupy.asnumpy({})",
+}
+BACK = {
+    "numpy": "{}",
+    "torch": "torch.from_numpy({}).to({first}.device)",
+    "jax": "jnp.asarray({})",
+    "cupy": "cupy.asarray({})",
+}
+
+
+def new_plugin(
+    operator: Annotated[str, typer.Argument(help="A name from `refssm list`.")],
+    framework: Annotated[str, typer.Option(help="numpy, torch, jax or cupy.")] = "numpy",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The file; OPERATOR_FRAMEWORK.py.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file.")] = False,
+) -> None:
+    """Write a plug-in file that runs: the reference stands where the kernel will."""
+    from refssm.conformance.plugin import UsageError, operator_named
+    from refssm.testing import FRAMEWORKS
+
+    op = operator_named(operator)
+    if framework not in FRAMEWORKS:
+        raise UsageError(f"no framework {framework!r} is known; there are {', '.join(FRAMEWORKS)}")
+    path = output or Path(f"{op}_{framework}.py")
+    if path.exists() and not force:
+        raise UsageError(f"{path} is already there; --force writes over it")
+    try:
+        path.write_text(plugin(op, framework, path.name))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    typer.echo(f"{path}: next, refssm verify {path}")
+
+
+def plugin(op, framework: str, file: str) -> str:
+    """The text of the file."""
+    from refssm.command.catalog import layout
+
+    own = "" if framework == "numpy" else f'    framework="{framework}",\n'
+    single = "complex64" if any(d.kind == "complex" for d in op.inputs.values()) else "float32"
+    arguments = ", ".join([*op.inputs, *(["*"] if op.static else []), *op.static])
+    formula = (op.reference.__doc__ or "").strip().splitlines()[0]
+    return (
+        f'"""{op} in {framework}: `refssm verify {file}`."""\n\n'
+        f"{IMPORTS[framework]}{chr(10) * bool(IMPORTS[framework])}"
+        "import refssm\nfrom refssm.testing import implements\n\n\n"
+        f'@implements(\n    "{op}",\n{own}'
+        f'    dtypes=("{single}",),  # the types it is for\n'
+        f'    layout="{layout(op)}",  # its own order of axes\n)\n'
+        f"def {op}({arguments}):\n"
+        f'    """{formula}"""\n'
+        f"{_body(op, framework)}"
+    )
+
+
+def _body(op, framework: str) -> str:
+    first = next(iter(op.inputs))
+    hosts = ", ".join(
+        [*(OUT[framework].format(n) for n in op.inputs), *(f"{n}={n}" for n in op.static)]
+    )
+    back = [BACK[framework].format(y, first=first) for y in op.outputs]
+    if framework == "numpy":
+        returned = f"    return refssm.{op}({hosts})\n"
+    else:
+        returned = (
+            f"    {', '.join(op.outputs)} = refssm.{op}({hosts})\n    return {', '.join(back)}\n"
+        )
+    return f"    # the reference, so that this file runs: put your kernel here\n{returned}"

@@ -1,0 +1,44 @@
+"""The options of `refssm verify`, by name: what is judged, how it is called, how much is said."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Targets = Annotated[
+    list[str] | None, typer.Argument(help="file.py, file.py::function, module or module:function.")
+]
+As = Annotated[str, typer.Option("--as", help="The operator that the function is.")]
+Subject = Annotated[
+    list[str] | None, typer.Option(help="Judge a known library: scipy, jax, torch, jit, …")
+]
+Against = Annotated[str, typer.Option(help="An older implementation: both on the same cases.")]
+Inputs = Annotated[
+    Path | None, typer.Option(help="Judge on your own arrays: .npz, by argument name.")
+]
+Output = Annotated[
+    Path | None, typer.Option(help="Grade this result (.npy, .npz) of --inputs: no code runs.")
+]
+WhereText = Annotated[
+    list[str] | None,
+    typer.Option(help="Judge only where NAME=LOW..HIGH, an argument or a size; repeatable."),
+]
+
+Framework = Annotated[str, typer.Option(help="Whose arrays it takes: numpy, torch, jax, cupy.")]
+Device = Annotated[str, typer.Option(help='Where the arrays live: "cuda", "gpu:1".')]
+AxesText = Annotated[str, typer.Option(help='Where its axes stand: "b n l, b n l -> b n l".')]
+Vjp = Annotated[bool, typer.Option("--vjp", help="Judge the framework's own gradient too.")]
+Ftz = Annotated[bool, typer.Option("--ftz", help="Subnormal numbers may be flushed to zero.")]
+Timeout = Annotated[
+    float,
+    typer.Option(min=0.1, max=1e6, help="Seconds a call may take; the first five times that."),
+]
+InThisProcess = Annotated[
+    bool, typer.Option("--in-process", help="Without a child process, for debuggers.")
+]
+
+Dtype = Annotated[list[str] | None, typer.Option(help="Judge in this type only; repeatable.")]
+CheckName = Annotated[list[str] | None, typer.Option(help="Run this check only; repeatable.")]
+Seed = Annotated[int, typer.Option(min=0, help="The seed of all cases.")]
+ProfileName = Annotated[str, typer.Option(help="quick, default or thorough.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -1,0 +1,99 @@
+"""Where an implementation wants its axes: `layout="b d l, d n -> b d l"`, by the catalog's names.
+
+The judge holds arrays in the canonical layout, batch axes first, then the core dimensions of the
+signature. Each argument is transposed to the author's order, each result back. An axis called 1
+has length one; batch axes left out are looped over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from refssm._operator import Operator
+
+Axes = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Axes of each argument and each output, and the batch axes it is called one by one over."""
+
+    inputs: tuple[Axes, ...]
+    outputs: tuple[Axes, ...]
+    omitted: Axes = ()
+
+    def __str__(self):
+        sides = (", ".join(" ".join(axes) for axes in side) for side in (self.inputs, self.outputs))
+        return " -> ".join(sides)
+
+
+def batch_names(op: Operator) -> Axes:
+    """The operator's batch axes, each once."""
+    return tuple(dict.fromkeys(axis for axes in op.batch_axes for axis in axes))
+
+
+def canonical(op: Operator) -> Layout:
+    """Batch axes, then core dimensions."""
+    inputs = zip(op.batch_axes, op.input_dims, strict=True)
+    return Layout(
+        tuple((*batch, *core) for batch, core in inputs),
+        tuple((*batch_names(op), *core) for core in op.output_dims),
+    )
+
+
+def core_only(op: Operator) -> Layout:
+    """Core arrays: one slice at a time."""
+    return Layout(op.input_dims, op.output_dims, batch_names(op))
+
+
+def parse(op: Operator, text: str) -> Layout:
+    """An author's layout; ValueError where it is not one of this operator."""
+    sides = [tuple(tuple(g.split()) for g in side.split(",")) for side in text.split("->")]
+    usual = canonical(op)
+    if len(sides) != 2 or [*map(len, sides)] != [len(usual.inputs), len(usual.outputs)]:
+        counts = f"{len(usual.inputs)} arguments and {len(usual.outputs)} outputs"
+        raise ValueError(f"{op}: layout {text!r} is not one of {counts}, as in {str(usual)!r}")
+    named = {axis for side in sides for axes in side for axis in axes}
+    omitted = tuple(axis for axis in batch_names(op) if axis not in named)
+    names = [*op.inputs, *op.outputs]
+    for name, got, want in zip(
+        names, [*sides[0], *sides[1]], [*usual.inputs, *usual.outputs], strict=True
+    ):
+        kept = [axis for axis in want if axis not in omitted]
+        if Counter(axis for axis in got if axis != "1") != Counter(kept):
+            wanted = " ".join(kept) or "no axes"
+            raise ValueError(
+                f"{op}: layout {text!r} gives `{name}` the axes {' '.join(got) or 'none'}, "
+                f"wanted {wanted} in some order"
+            )
+    return Layout(sides[0], sides[1], omitted)
+
+
+def arranged(a: np.ndarray, axes: Axes, wanted: Axes) -> np.ndarray:
+    """`a`, whose axes are `axes`, with the axes `wanted`; a copy in memory of its own order."""
+    order = _order(axes, tuple(w for w in wanted if w != "1"))
+    places = tuple(i for i, axis in enumerate(wanted) if axis == "1")
+    return np.ascontiguousarray(np.expand_dims(np.transpose(a, order), places))
+
+
+def restored(y: np.ndarray, axes: Axes, wanted: Axes) -> np.ndarray:
+    """The inverse: `y` came with `axes`; ValueError where it did not."""
+    if y.ndim != len(axes) or any(
+        n != 1 for n, axis in zip(y.shape, axes, strict=True) if axis == "1"
+    ):
+        raise ValueError(f"shape {y.shape}, want axes {' '.join(axes) or 'none'}")
+    y = np.squeeze(y, tuple(i for i, axis in enumerate(axes) if axis == "1"))
+    return np.transpose(y, _order(tuple(axis for axis in axes if axis != "1"), wanted))
+
+
+def _order(axes: Axes, wanted: Axes) -> list[int]:
+    """Where each wanted axis stands in `axes`; of equal names the first is the first."""
+    left, order = list(axes), []
+    for axis in wanted:
+        place = left.index(axis)
+        left[place] = ""  # taken
+        order.append(place)
+    return order

@@ -1,0 +1,41 @@
+"""What a check came to: one line of the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from refssm.conformance.standard import C
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the report."""
+
+    operator: str
+    implementation: str
+    check: str
+    dtype: str
+    verdict: str  # pass, inaccurate, wrong, error or skipped
+    grade: str = "-"
+    ratio: float = 0.0
+    bits: float = 0.0
+    examples: int = 0
+    declined: int = 0
+    seconds: float = 0.0
+    message: str = ""
+    smallest: str = ""
+    hint: str = ""
+    notes: tuple[str, ...] = ()
+    sliced: bool = False  # it takes core arrays only and was called slice by slice
+    counterexample: str = ""  # path of the saved inputs
+    allowed: float = C  # what the ratio may be
+
+    @property
+    def id(self) -> str:
+        """operator/check[dtype]."""
+        return f"{self.operator}/{self.check}[{self.dtype}]"
+
+    @property
+    def failed(self) -> bool:
+        """Whether this line makes the exit code 1."""
+        return self.verdict in ("inaccurate", "wrong", "error")

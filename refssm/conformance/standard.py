@@ -1,0 +1,102 @@
+"""What a result is held to: the type judged, the arithmetic it was computed in, the room left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from refssm.testing import Budget
+
+C = 16  # a wrong formula is out by thousands, honest float32 scans stay below 3: docs/judge.md
+HALF_PRECISION = 2.0**-11  # u of TF32 and float16
+
+
+@dataclass(frozen=True)
+class NumberType:
+    """A type of numbers, as the frameworks call it, and the NumPy type that holds its values."""
+
+    name: str
+    carrier: np.dtype
+    digits: int  # bits of the significand, the hidden one among them
+    tiny: float  # the smallest normal number
+    max: float
+
+    @property
+    def u(self) -> float:
+        """Half the distance from 1 to the next number."""
+        return 2.0**-self.digits
+
+    @property
+    def half(self) -> bool:
+        """Whether NumPy only carries its values: 16 bits, held in float32."""
+        return self.name in ("float16", "bfloat16")
+
+    def rounded(self, a: np.ndarray, real: bool) -> np.ndarray:
+        """`a`, of double precision, rounded to this type's values."""
+        if self.half:
+            a = _to_digits(a, self)
+        return a.astype(np.finfo(self.carrier).dtype if real else self.carrier)
+
+
+def _to_digits(x: np.ndarray, kind: NumberType) -> np.ndarray:
+    """Nearest number of few digits, ties to even; below the smallest normal fewer digits."""
+    smallest = np.frexp(kind.tiny)[1]
+    exponent = np.maximum(np.frexp(np.where(np.isfinite(x), x, 0.0))[1], smallest)
+    scale = kind.digits - exponent
+    y = np.ldexp(np.rint(np.ldexp(x, scale)), -scale)
+    return np.where(np.abs(y) > kind.max, np.copysign(np.inf, y), y)
+
+
+def _of_numpy(name: str) -> NumberType:
+    info = np.finfo(name)
+    return NumberType(name, np.dtype(name), int(info.nmant) + 1, float(info.tiny), float(info.max))
+
+
+SINGLE = np.dtype(np.float32)
+NUMBER_TYPES = {
+    **{name: _of_numpy(name) for name in ("float32", "float64", "complex64", "complex128")},
+    "float16": NumberType("float16", SINGLE, 11, 2.0**-14, 65504.0),
+    "bfloat16": NumberType("bfloat16", SINGLE, 8, 2.0**-126, (2 - 2.0**-7) * 2.0**127),
+}
+# an arithmetic that no array has
+TF32 = NumberType("tf32", SINGLE, 11, 2.0**-126, float(np.finfo(np.float32).max))
+
+
+def number_type(name) -> NumberType:
+    """The type called `name`, or that of a NumPy dtype."""
+    name = name if isinstance(name, str) else np.dtype(name).name
+    return NUMBER_TYPES[name] if name in NUMBER_TYPES else _of_numpy(name)
+
+
+@dataclass(frozen=True)
+class Standard:
+    """What results are held to; without a declaration, their own type and 16·u·K."""
+
+    type: NumberType
+    computes: NumberType
+    room: float = C
+    ftz: bool = False
+
+    @classmethod
+    def of(cls, name, accuracy: Budget | None = None, ftz: bool = False) -> Standard:
+        """The standard of a type, as its author's budget has it."""
+        kind, accuracy = number_type(name), accuracy or Budget()
+        arithmetic = {**NUMBER_TYPES, "tf32": TF32}[accuracy.computes or kind.name]
+        return cls(kind, arithmetic, accuracy.C, ftz)
+
+    @property
+    def u(self) -> float:
+        """Of the arithmetic."""
+        return self.computes.u
+
+    @property
+    def floor(self) -> float:
+        """What no rounding is charged less than: the smallest normal number, ÷u if flushed to 0."""
+        tiny = max(self.type.tiny, self.computes.tiny)
+        return tiny / self.u if self.ftz else tiny
+
+    def u_out(self, dtype) -> float:
+        """Of an output held in `dtype`: a wider carrier than the type's own is a wider output."""
+        own = np.finfo(dtype).eps == np.finfo(self.type.carrier).eps
+        return self.type.u if own else float(np.finfo(dtype).eps) / 2

@@ -1,0 +1,83 @@
+"""Judging inside somebody's own test suite: `refssm.testing.check` and the pytest items."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+
+from refssm.conformance.certify import refuse_if_wrong
+from refssm.conformance.checks import NAMES, PROFILES
+from refssm.conformance.plugin import Found, UsageError, operator_named
+from refssm.conformance.report import lines
+from refssm.conformance.result import Result
+from refssm.conformance.session import Session
+from refssm.conformance.worker import InProcess
+from refssm.testing import Declaration
+
+
+def judged_in_process(
+    name: str,
+    function: Callable,
+    vjp: Callable | None,
+    declared: Declaration,
+    *,
+    profile: str,
+    seed: int,
+    checks: tuple[str, ...],
+) -> None:
+    """Judge one function here; AssertionError where it fails, ValueError where nothing can be."""
+    try:
+        session = session_of(name, function, vjp, declared, profile, seed, checks)
+        results = list(session.run())
+    except UsageError as error:
+        raise ValueError(f"check: {error}") from None
+    bad = [result for result in results if result.failed]
+    if bad:
+        raise AssertionError("\n" + text(bad))
+    if not any(result.verdict == "pass" for result in results):
+        raise ValueError(f"check: nothing was judged\n{text(results)}")
+
+
+def session_of(
+    name: str,
+    function: Callable,
+    vjp: Callable | None,
+    declared: Declaration,
+    profile: str = "default",
+    seed: int = 0,
+    checks: tuple[str, ...] = (),
+) -> Session:
+    """A session over one function of this process."""
+    if profile not in PROFILES:
+        raise UsageError(f"no profile {profile!r}; there are {', '.join(PROFILES)}")
+    for check in checks:
+        if check not in NAMES:
+            raise UsageError(f"no check {check!r}; there are {', '.join(NAMES)}")
+    refuse_if_wrong()
+    found = [Found(operator_named(name), function, vjp, declared=declared)]
+    found += _resumed(name, function)
+    called = getattr(function, "__name__", type(function).__name__)
+    return Session(
+        InProcess(found), called, profile=profile, seed=seed, only_checks=checks, folder=None
+    )
+
+
+def _resumed(name: str, function: Callable) -> list[Found]:
+    """The `_from` form that stands in the same module, for the law `split`."""
+    module = sys.modules.get(getattr(function, "__module__", ""), None)
+    for other in vars(module or object()).values() if module else ():
+        declared = getattr(other, "__refssm__", None)
+        if isinstance(declared, Declaration) and declared.name == f"{name}_from":
+            op = operator_named(declared.name)
+            return [Found(op, other, None, judged=False, declared=declared)]
+    return []
+
+
+def text(results: Iterable[Result]) -> str:
+    """Results as the command prints them, without colours."""
+    told = []
+    for result in results:
+        word = lines.WORDS.get(result.verdict, "FAIL")
+        told.append(f"{word} {result.id}   {lines.facts(result)}")
+        told += [f"  {line}" for line in lines.below(result)]
+    return "\n".join(told)

@@ -1,0 +1,229 @@
+"""One implementation on trial: certify its reference, learn what it takes, run its checks."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+from refssm.conformance.against import Beside
+from refssm.conformance.candidate import Broken, Candidate
+from refssm.conformance.cases import Case, ordinary_case
+from refssm.conformance.certify import certify
+from refssm.conformance.checks import (
+    PROFILES,
+    Check,
+    Profile,
+    beside,
+    checks_of,
+    default_types,
+    missing,
+    types_of,
+)
+from refssm.conformance.explain import explain
+from refssm.conformance.judge import Verdict
+from refssm.conformance.laws import LAWS
+from refssm.conformance.plugin import Offer, UsageError, operator_named
+from refssm.conformance.result import Result
+from refssm.conformance.standard import number_type
+from refssm.conformance.sweep import Declined, sweep
+from refssm.conformance.where import left_by, narrowed
+
+if TYPE_CHECKING:
+    from refssm.conformance.session import Session
+
+AUTODIFF = ("torch", "jax")
+certified = cache(certify)
+
+
+class Trial:
+    """An implementation, its standard, and the checks it owes; nothing is called before `run`."""
+
+    def __init__(self, session: Session, offer: Offer):
+        self.session, self.offer = session, offer
+        self.op = narrowed(operator_named(offer.name), session.where)
+        self.candidate = Candidate(self.op, session.worker, offer)
+
+    def run(self) -> Iterator[Result]:
+        """Every result, as it comes."""
+        reason = self.offer.absent or self.undeclared
+        if reason:
+            dtype = (self.wanted or types_of(self.op))[0]
+            yield self._skip("value", dtype, reason)
+            return
+        for dtype in self.wanted:
+            if dtype not in self.accepted:
+                reason = f"{dtype} is not accepted: {self.refused[dtype]}"
+                yield self._skip("value", dtype, reason)
+        if self._gradient_wanted:
+            yield self._skip("gradient", self.accepted[0], self._gradient_wanted)
+        for check in self.checks(self.accepted):
+            yield self.judge(check)
+
+    @cached_property
+    def profile(self) -> Profile:
+        """Counts; a law asked for by name runs in every profile."""
+        profile = PROFILES[self.session.profile]
+        return replace(profile, laws=len(LAWS)) if self.session.only_checks else profile
+
+    @cached_property
+    def wanted(self) -> list[str]:
+        """The types to be judged in: those asked for, else declared, else the profile's."""
+        asked, declared = self.session.types, self.offer.dtypes
+        half = any(number_type(t).half for t in (*asked, *declared))
+        known = types_of(self.op, half)
+        if asked:
+            chosen = [t for t in known if t in asked]
+            if not chosen:
+                listed = ", ".join(types_of(self.op, half=True))
+                raise UsageError(f"{self.op} is judged in {listed}; none of them was asked for")
+            return [t for t in chosen if not declared or t in declared]
+        if not declared:
+            return default_types(self.op, self.profile)
+        mine = [t for t in known if t in declared]
+        return mine if self.profile.double else mine[:1]
+
+    @cached_property
+    def undeclared(self) -> str:
+        """Why there is no type to be judged in, or ""."""
+        return "" if self.wanted else f"declared for {', '.join(self.offer.dtypes)}"
+
+    @cached_property
+    def refused(self) -> dict[str, str]:
+        """Why a type is not accepted, or "" where it is: one call each."""
+        between = self.session.where.sizes
+        return self.candidate.probe(
+            {t: ordinary_case(self.op, t, between=between) for t in self.wanted}
+        )
+
+    @cached_property
+    def accepted(self) -> list[str]:
+        """The types it takes; where it takes none, the first, so that something is said."""
+        return [t for t in self.wanted if not self.refused[t]] or self.wanted[:1]
+
+    @cached_property
+    def mixed(self) -> bool:
+        """Whether real arguments may stand beside complex ones."""
+        return accepts_mixed_kinds(self.candidate, self.wanted, self.refused)
+
+    @cached_property
+    def beside(self) -> Beside | None:
+        """The old implementation, where there is one of the same operator."""
+        old = self.session.against
+        offer = next((o for o in old.found if o.name == self.op.name), None) if old else None
+        if old is None or offer is None:
+            return None
+        candidate = Candidate(self.op, old, offer)
+        candidate.probe({t: ordinary_case(self.op, t) for t in self.accepted})
+        return Beside(candidate, self.session.older)
+
+    @property
+    def _gradient_wanted(self) -> str:
+        """Why there is no gradient to judge, where somebody would expect one."""
+        asked = "gradient" in self.session.only_checks
+        if self.candidate.has_vjp or not (asked or self.offer.framework in AUTODIFF):
+            return ""
+        if not asked and (self.session.only_checks or not self.profile.gradient):
+            return ""
+        if self.offer.framework in AUTODIFF:
+            return f"needs vjp=True for {self.offer.framework}'s own, or {self.op}_vjp"
+        return f"needs {self.op}_vjp"
+
+    def checks(self, types: Iterable[str]) -> list[Check]:
+        """The checks in `types`, as far as they were asked for."""
+        checks = checks_of(self.op, self.profile, types, vjp=self.candidate.has_vjp)
+        if self.session.against is not None and self.beside is not None:
+            checks += beside(self.op, self.profile, types, self.beside.judge())
+        asked = self.session.only_checks
+        return [c for c in checks if not asked or c.name in asked]
+
+    def judge(self, check: Check) -> Result:
+        """Run one check."""
+        doubt = certified(operator_named(self.op.name))
+        if doubt:
+            return self._result(check, "error", message=f"not judged: {doubt}")
+        found = [offer.name for offer in self.session.worker.found]
+        reason = missing(check, found) or left_by(check.name, self.op, self.session.where)
+        if reason:
+            return self._result(check, "skipped", message=reason)
+        return self._swept(check)
+
+    def _swept(self, check: Check) -> Result:
+        session, accepted, done = self.session, self.accepted, [0]
+        started = time.perf_counter()
+        shrink = self.profile.shrink if session.shrink is None else session.shrink
+        candidate = self.candidate.judged_in(check.dtype)
+
+        def tick():
+            done[0] += 1
+            session.tick(check.id, done[0], check.count)
+
+        def judge_case(case: Case) -> Verdict:
+            try:
+                return check.judge_case(candidate, case)
+            except Broken as broken:
+                return broken.verdict
+
+        session.tick(check.id, 0, check.count)
+        swept = sweep(
+            check.cases(mixed=self.mixed, between=session.where.sizes),
+            judge_case,
+            count=check.count,
+            seed_=zlib.crc32(check.id.encode()) ^ session.seed,
+            shrink=shrink,
+            tick=tick,
+        )
+        details: dict = {"examples": swept.examples, "declined": swept.declined}
+        if check.name == "against" and self.beside:
+            details["hint"] = self.beside.told()
+        if swept.case is not None:
+            more = {"accepted": accepted, "shrink": shrink, "folder": session.folder}
+            told = explain(check, candidate, swept.case, swept.verdict, **more)
+            details = told | details
+        elif swept.verdict.grade == "-":
+            message = "; ".join(swept.verdict.notes) or "nothing could be judged"
+            if swept.declined == swept.examples:
+                message = f"declined all {swept.declined} cases"
+            seconds = time.perf_counter() - started
+            return self._result(check, "skipped", message=message, seconds=seconds, **details)
+        return self.told(check, swept.verdict, started, details)
+
+    def told(self, check: Check, verdict: Verdict, started, details) -> Result:
+        """A verdict as a line of the report."""
+        fields = {
+            "grade": "-" if verdict.error else verdict.grade,
+            "ratio": verdict.ratio,
+            "bits": verdict.bits,
+            "message": verdict.message,
+            "seconds": time.perf_counter() - started,
+            "notes": verdict.notes,
+            "sliced": self.candidate.sliced or self.offer.loops,
+            "allowed": self.offer.accuracy.C,
+        }
+        return self._result(check, verdict.verdict, **(fields | details))
+
+    def _result(self, check: Check, verdict: str, **details) -> Result:
+        target = self.session.target
+        return Result(check.op.name, target, check.name, check.dtype, verdict, **details)
+
+    def _skip(self, check: str, dtype: str, message: str) -> Result:
+        target = self.session.target
+        return Result(self.op.name, target, check, dtype, "skipped", message=message)
+
+
+def accepts_mixed_kinds(candidate: Candidate, types, refused) -> bool:
+    """Whether real arguments may stand beside complex ones; a kernel may take one kind only."""
+    op = candidate.op
+    either = tuple(n for n, d in op.inputs.items() if d.kind == "either")
+    dtype = next((t for t in types if number_type(t).carrier.kind == "c" and not refused[t]), "")
+    if not dtype or not either or len(either) == len(op.inputs) == 1:
+        return True
+    try:
+        case = ordinary_case(op, dtype, real=either[-1:])
+        arrays, statics = candidate.given(case)
+    except (Declined, Broken):
+        return True
+    return candidate.judged_in(dtype).outcome(arrays, statics).status != "raised"
