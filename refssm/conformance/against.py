@@ -22,7 +22,7 @@ class Beside:
     equal: int = 0  # bit for bit
     worst: float = 0.0  # ratio of the old one
     failed: int = 0  # cases in which the old one is wrong
-    _seen: set[str] = field(default_factory=set)
+    _closed: set[str] = field(default_factory=set)  # types that failed: what follows is shrinking
 
     def judge(self) -> Callable[[Candidate, Case], Verdict]:
         """The judge of one case."""
@@ -33,11 +33,11 @@ class Beside:
         gauged = new.expect(arrays, statics)
         theirs, before = _result(self.old.judged_in(case.type.name), arrays, statics, gauged)
         ours, verdict = _result(new, arrays, statics, gauged)
-        if str(case) not in self._seen:  # shrinking asks again
-            self._seen.add(str(case))
+        if case.type.name not in self._closed:
             self._count(ours, theirs, before)
         if verdict.ok:
             return verdict
+        self._closed.add(case.type.name)
         if before.ok:
             message = f"{self.called} is right here (ratio {before.ratio:.2g}), this one is not: "
             return replace(verdict, message=message + verdict.message)

@@ -133,27 +133,34 @@ class Candidate:
             verdicts.append(compare(g, gauge, kind, dims, f"d{name}", held=self.held))
         return worst_of(verdicts)
 
-    def probe(self, cases_by_type) -> dict[str, str]:
+    def probe(self, cases_by_type, larger=None) -> dict[str, str]:
         """Learn how it wants to be called: why a type is not accepted, or "" where it is.
 
-        Given one small case with batch axes per type, decides between batched and slice by slice.
+        Given one small case with batch axes per type, decides between batched and slice by slice;
+        where it declines that, a `larger` one.
         """
         refused = {}
         for position, (name, case) in enumerate(cases_by_type.items()):
-            try:
-                arrays, statics = self.given(case)
-            except (Declined, Broken):  # the checks will say it, case by case
-                refused[name] = ""
-                continue
-            outcome = self.judged_in(name).outcome(arrays, statics)
+            held = self.judged_in(name)
+            arrays, statics, outcome = held._tried(case)
+            if outcome.status == "declined" and larger:
+                arrays, statics, outcome = held._tried(larger[name])
             refused[name] = outcome.message if outcome.status == "raised" else ""
             if outcome.status in LOST:  # do not spend the one restart on probing
                 return refused | dict.fromkeys(list(cases_by_type)[position + 1 :], "not tried")
-            if position == 0 and not self.offer.layout:
-                self.sliced = self.judged_in(name)._takes_core_arrays_only(arrays, statics, outcome)
+            if position == 0 and not self.offer.layout and outcome.status != "declined":
+                self.sliced = held._takes_core_arrays_only(arrays, statics, outcome)
                 if self.sliced:
                     refused[name] = ""
         return refused
+
+    def _tried(self, case: Case) -> tuple[list[np.ndarray], dict, Outcome]:
+        """One call; where its own `only` refuses or fails, the checks will say it case by case."""
+        try:
+            arrays, statics = self.given(case)
+        except (Declined, Broken):
+            return case.arrays, case.statics, Outcome("declined")
+        return arrays, statics, self.outcome(arrays, statics)
 
     def _takes_core_arrays_only(self, arrays, statics, outcome: Outcome) -> bool:
         """Whether slices are right where a batch fails or is read as the first core axis."""

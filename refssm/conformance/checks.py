@@ -147,7 +147,7 @@ def _value(op, profile, dtype) -> Check:
 
 
 def _gradient(op, profile, dtype) -> Check:
-    count = profile.gradient or profile.value
+    count = profile.gradient
     entries = (ORACLE_ENTRIES if _double(dtype) else GRADIENT_ENTRIES)[op.contract]
     return Check(
         "gradient",

@@ -74,8 +74,8 @@ def readonly(candidate: Candidate, case: Case) -> Verdict:
 def unchanged(candidate: Candidate, case: Case) -> Verdict:
     """Arguments keep their values."""
     return worst_of(
-        _blame(candidate, outcome.changed, "the call wrote to its input")
-        for outcome in _outcomes(candidate, case)
+        _blame(candidate, outcome.changed, f"{at}the call wrote to its input")
+        for at, outcome in _outcomes(candidate, case)
     )
 
 
@@ -84,8 +84,8 @@ def alias(candidate: Candidate, case: Case) -> Verdict:
     if candidate.offer.immutable:
         return Verdict("-", notes=(f"{candidate.offer.framework} arrays cannot be written to",))
     return worst_of(
-        _blame(candidate, outcome.aliased, "an output shares memory with")
-        for outcome in _outcomes(candidate, case, again=True)
+        _blame(candidate, outcome.aliased, f"{at}an output shares memory with")
+        for at, outcome in _outcomes(candidate, case, again=True)
     )
 
 
@@ -104,7 +104,7 @@ def _outcomes(candidate, case, **how):
         if outcome.status != "ok":
             error = outcome.status != "malformed"
             raise Broken(Verdict("F", np.inf, 0.0, outcome.message, error=error))
-        yield outcome
+        yield (f"at {candidate.op.output_dims[0][0]}=1 " if i else ""), outcome
 
 
 def _of_length_one(op, arrays):

@@ -87,6 +87,8 @@ def _expect(op, arrays, statics, vjp, held: Standard) -> tuple[Gauge, ...]:
     unit = held.u
     floor = held.floor * _largest(vjp or op.reference, arrays, statics)
     gauged = bounds(op, arrays, statics, vjp, unit=unit, floor=floor)
+    if held.ftz:  # what is only copied is flushed too
+        gauged = tuple(replace(g, k0=g.k0 + floor, k1=g.k1 + floor) for g in gauged)
     special = not all(np.isfinite(a).all() for a in (*arrays, *(g.value for g in gauged)))
     if unit > 2.0**-50 or special:  # poles too: never by an oracle
         return gauged

@@ -27,11 +27,11 @@ def explain(
     if check.name == "value" and not verdict.error:
         if shrink:
             arrays, anything, verdict = _simplest(check, candidate, case, arrays, statics, verdict)
-        hint = _flushed(candidate, arrays, statics) or _in_wider(
+        hint = _flushed(check, candidate, case) or _in_wider(
             check, candidate, arrays, statics, accepted
         )
     elif check.name != "nan" and not verdict.error:
-        hint = f"case: {case}"
+        hint = _flushed(check, candidate, case) or f"case: {case}"
     return {
         "message": verdict.message,
         "ratio": verdict.ratio,
@@ -97,17 +97,18 @@ def _in_wider(check, candidate, arrays, statics, accepted) -> str:
     return f"as wrong in {choices[0]}: the formula, not rounding"
 
 
-def _flushed(candidate, arrays, statics) -> str:
-    """Whether it is right for a machine that flushes subnormal numbers to zero."""
+def _flushed(check, candidate, case: Case) -> str:
+    """Whether the case is right for a machine that flushes subnormal numbers to zero."""
     held = candidate.held
     if held is None or held.ftz:
         return ""
     forgiving = copy(candidate)
     forgiving.held = replace(held, ftz=True)
-    verdict = _judged_again(forgiving, arrays, statics)
-    if verdict is None or not verdict.ok:
+    try:
+        ok = check.judge_case(forgiving, case).ok
+    except (Broken, Declined):
         return ""
-    return "right if subnormal numbers may be flushed to zero: declare ftz=True"
+    return "right if subnormal numbers may be flushed to zero: declare ftz=True" if ok else ""
 
 
 def _judged_again(candidate, arrays, statics) -> Verdict | None:

@@ -32,19 +32,22 @@ class Gauge:
     measure: Measure | None = None  # judged by it; k0 and k1 then hold for differences of entries
 
 
-def gauges(reference, *arrays, unit: float, floor: float = 0.0, **statics) -> tuple[Gauge, ...]:
+def gauges(
+    reference, *arrays, unit: float, floor: float = 0.0, partial=False, **statics
+) -> tuple[Gauge, ...]:
     """One `Gauge` per output, from one run of `reference`; K0, K1 ≥ |y|: returning y rounds."""
-    with tracing(unit, floor) as trace:
+    with tracing(unit, floor, partial) as trace:
         for a in arrays:
             met(np.abs(a))
         y = reference(*map(_input, arrays), **statics)
         outputs = map(lifted, y if isinstance(y, tuple) else (y,))
-        return tuple(_gauge(t, trace.peak) for t in outputs)
+        return tuple(_gauge(t, trace.peak, floor) for t in outputs)
 
 
-def _gauge(y: Tracked, peak: float) -> Gauge:
-    """K ≥ |y|, and an undefined bound (0·∞) is no bound."""
-    bounds = np.maximum(np.where(np.isnan(y.errors), np.inf, y.errors), np.abs(y.value)[..., None])
+def _gauge(y: Tracked, peak: float, floor: float) -> Gauge:
+    """K ≥ |y|, never below the floor, and an undefined bound (0·∞) is no bound."""
+    least = np.maximum(np.abs(y.value), floor)[..., None]
+    bounds = np.maximum(np.where(np.isnan(y.errors), np.inf, y.errors), least)
     return Gauge(y.value, bounds[..., 0], bounds[..., 1], peak)
 
 

@@ -157,7 +157,8 @@ def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict
         return Verdict("-" if gauge.value.size else "A", notes=notes)
     with np.errstate(all="ignore"):
         error = np.abs(actual - gauge.value).astype(float)
-        size = np.abs(gauge.value).astype(float)
+        # below the smallest normal number an output is rounded by as much as that one
+        size = np.maximum(np.abs(gauge.value).astype(float), held.type.tiny)
         scale = u * gauge.k0 + u_out * size / room
         ratio = np.where(judged & (error > 0), error / scale, 0.0)
         # where a rounding of the input may move an operand through zero, K0 alone judges

@@ -229,7 +229,14 @@ def _named(module, path, function, name) -> list[Found]:
 def _catalogued(module, path) -> list[Found]:
     """Functions of catalog names that the module defines itself; imported ones are not its own."""
     own = {n: f for n, f in vars(module).items() if callable(f) and _defined_in(module, f)}
-    by_name = {_operator_name(f) or n: f for n, f in own.items()}
+    by_name: dict[str, Callable] = {}
+    for n, f in own.items():
+        name = _operator_name(f) or n
+        if by_name.setdefault(name, f) is not f:
+            both = getattr(by_name[name], "__name__", name)
+            raise UsageError(
+                f"{path}: `{both}` and `{n}` both implement {name}; say which: {path}::{n}"
+            )
     found = [
         _found(op, by_name[op.name], own.get(f"{op.name}_vjp"))
         for op in OPERATORS

@@ -29,6 +29,7 @@ class Result:
     sliced: bool = False  # it takes core arrays only and was called slice by slice
     counterexample: str = ""  # path of the saved inputs
     allowed: float = C  # what the ratio may be
+    digits: int = 0  # bits of the arithmetic
 
     @property
     def id(self) -> str:

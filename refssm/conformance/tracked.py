@@ -32,37 +32,46 @@ class Trace:
     unit: float = 0.0  # u of the judged type: decides where an operand has no digits left
     floor: float = 0.0
     peak: float = 0.0  # largest finite modulus of any intermediate
+    partial: bool = False  # whether sums remember their largest parts: for a VJP
 
 
 _trace = Trace()
 
 
 class Tracked(NDArrayOperatorsMixin):
-    """`value`, and `errors` (…, 2) = (k0, k1) with |computed − exact| ≤ u·k to first order."""
+    """`value`, and `errors` (…, 2) = (k0, k1) with |computed − exact| ≤ u·k to first order.
+
+    `parts`, in a VJP, are the largest of the partial sums that made the value; None for |value|.
+    """
 
     __array_priority__ = 100
-    __slots__ = ("errors", "value")
+    __slots__ = ("errors", "parts", "value")
 
-    def __init__(self, value, errors=None):
+    def __init__(self, value, errors=None, parts=None):
         self.value = np.asarray(value)
         self.errors = np.zeros((*self.value.shape, 2)) if errors is None else errors
+        self.parts = parts
 
     shape = property(lambda self: self.value.shape)
     ndim = property(lambda self: self.value.ndim)
     size = property(lambda self: self.value.size)
     dtype = property(lambda self: self.value.dtype)
-    real = property(lambda self: Tracked(self.value.real, self.errors))
-    imag = property(lambda self: Tracked(self.value.imag, self.errors))
+    real = property(lambda self: Tracked(self.value.real, self.errors, self.parts))
+    imag = property(lambda self: Tracked(self.value.imag, self.errors, self.parts))
     T = property(lambda self: moved(np.transpose, self))
 
     def __len__(self):
         return len(self.value)
 
     def __getitem__(self, index):
-        return Tracked(self.value[index], self.errors[_with_gauges(index)])
+        parts = None if self.parts is None else self.parts[index]
+        return Tracked(self.value[index], self.errors[_with_gauges(index)], parts)
 
     def __setitem__(self, index, other):
         other = lifted(other)
+        if self.parts is not None or other.parts is not None:
+            self.parts = largest_parts(self)
+            self.parts[index] = largest_parts(other)
         self.value[index] = other.value
         self.errors[_with_gauges(index)] = other.errors
 
@@ -81,13 +90,14 @@ class Tracked(NDArrayOperatorsMixin):
 
     def conj(self):
         """Complex conjugate: moves nothing but a sign."""
-        return Tracked(self.value.conj(), self.errors)
+        return Tracked(self.value.conj(), self.errors, self.parts)
 
     conjugate = conj
 
     def copy(self):
         """A copy that may be written to."""
-        return Tracked(self.value.copy(), self.errors.copy())
+        parts = None if self.parts is None else self.parts.copy()
+        return Tracked(self.value.copy(), self.errors.copy(), parts)
 
     def reshape(self, *shape):
         """The same entries in another shape."""
@@ -100,7 +110,7 @@ class Tracked(NDArrayOperatorsMixin):
     def astype(self, dtype, copy=True):
         """A cast between types of the value; the gauge knows its own precision."""
         del copy
-        return Tracked(self.value.astype(dtype), self.errors)
+        return Tracked(self.value.astype(dtype), self.errors, self.parts)
 
     def sum(self, axis=None, keepdims=False):
         """Balanced sum, as numpy.sum."""
@@ -122,7 +132,35 @@ def lifted(x) -> Tracked:
 def moved(function, x: Tracked) -> Tracked:
     """A function that moves entries and rounds nothing."""
     errors = [function(x.errors[..., k]) for k in (0, 1)]
-    return Tracked(function(x.value), np.stack(errors, axis=-1))
+    parts = None if x.parts is None else function(x.parts)
+    return Tracked(function(x.value), np.stack(errors, axis=-1), parts)
+
+
+def largest_parts(x: Tracked) -> np.ndarray:
+    """The largest partial sums that made x."""
+    return np.abs(x.value) if x.parts is None else x.parts
+
+
+def summed(z: Tracked, *terms: Tracked) -> Tracked:
+    """z, the sum of `terms`, remembering the largest part where that is asked for."""
+    if _trace.partial:
+        z.parts = np.abs(z.value)
+        for x in terms:
+            z.parts = np.maximum(z.parts, largest_parts(x))
+    return z
+
+
+def multiplied(z: Tracked, x: Tracked, y: Tracked, charge) -> Tracked:
+    """z = x y; where both were computed, parts of them may be multiplied before they are added.
+
+    Autodiff through a scan's tree does: x_{k−1}* g_k, each of them in parts that may cancel.
+    """
+    if not _trace.partial:
+        return z
+    z.parts = largest_parts(x) * largest_parts(y)
+    computed = (x.errors[..., :1] > 0) & (y.errors[..., :1] > 0)
+    more = np.maximum(z.parts - np.abs(z.value), 0.0)[..., None]
+    return Tracked(z.value, z.errors + charge * np.where(computed, more, 0.0), z.parts)
 
 
 def modulus(x):
@@ -163,10 +201,10 @@ def without_digits(x: Tracked, result: Tracked) -> Tracked:
 
 
 @contextmanager
-def tracing(unit: float, floor: float) -> Iterator[Trace]:
+def tracing(unit: float, floor: float, partial=False) -> Iterator[Trace]:
     """One run of a reference: its unit and floor go in, its peak comes out."""
     global _trace
-    outer, _trace = _trace, Trace(unit=unit, floor=floor)
+    outer, _trace = _trace, Trace(unit=unit, floor=floor, partial=partial)
     try:
         with np.errstate(all="ignore"):
             yield _trace

@@ -13,13 +13,16 @@ from refssm.conformance.tracked import (
     FUNCTIONS,
     UFUNCS,
     Tracked,
+    largest_parts,
     lifted,
     met,
     modulus,
     moved,
+    multiplied,
     rounded,
     scaled,
     spread,
+    summed,
     without_digits,
 )
 
@@ -44,9 +47,13 @@ def tree(n):
     return 1 + ceil(log2(n)) if n > 1 else 0
 
 
-UFUNCS[np.add] = lambda x, y: rounded(x.value + y.value, 1, x.errors + y.errors)
-UFUNCS[np.subtract] = lambda x, y: rounded(x.value - y.value, 1, x.errors + y.errors)
-UFUNCS[np.negative] = lambda x: Tracked(-x.value, x.errors)
+def _sum_of_two(function):
+    """x ± y."""
+    return lambda x, y: summed(rounded(function(x.value, y.value), 1, x.errors + y.errors), x, y)
+
+
+UFUNCS[np.add], UFUNCS[np.subtract] = _sum_of_two(np.add), _sum_of_two(np.subtract)
+UFUNCS[np.negative] = lambda x: Tracked(-x.value, x.errors, x.parts)
 UFUNCS[np.positive] = lambda x: x
 UFUNCS[np.conjugate] = lambda x: x.conj()
 
@@ -60,7 +67,8 @@ def _absolute(x):
 def _multiply(x, y):
     # u·kx·ky is kept: where both factors cancel to zero, the product's error is all of it
     carried = x.errors * spread(y) + scaled(y, abs(x.value))
-    return rounded(x.value * y.value, product_charge(x.value, y.value), carried)
+    charge = product_charge(x.value, y.value)
+    return multiplied(rounded(x.value * y.value, charge, carried), x, y, charge)
 
 
 @rule(UFUNCS, np.true_divide)
@@ -222,7 +230,10 @@ def structural(function):
             xs = [lifted(x) for x in first]
             value = function([x.value for x in xs], *args, **kwargs)
             gauges = [function([x.errors[..., k] for x in xs], *args, **kwargs) for k in (0, 1)]
-            return Tracked(value, np.stack(gauges, axis=-1))
+            parts = None
+            if any(x.parts is not None for x in xs):
+                parts = function([largest_parts(x) for x in xs], *args, **kwargs)
+            return Tracked(value, np.stack(gauges, axis=-1), parts)
         return moved(lambda a: function(a, *args, **kwargs), lifted(first))
 
     return apply
@@ -249,7 +260,10 @@ def _where(condition, x, y):
     x, y = lifted(x), lifted(y)
     value = np.where(condition, x.value, y.value)
     chosen = np.expand_dims(np.broadcast_to(condition, value.shape), -1)
-    return Tracked(value, np.where(chosen, x.errors, y.errors))
+    parts = None
+    if x.parts is not None or y.parts is not None:
+        parts = np.where(condition, largest_parts(x), largest_parts(y))
+    return Tracked(value, np.where(chosen, x.errors, y.errors), parts)
 
 
 def _broadcast_arrays(*xs):

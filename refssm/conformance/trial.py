@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from hypothesis import strategies as st
+
 from refssm.conformance.against import Beside
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case, ordinary_case
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from refssm.conformance.session import Session
 
 AUTODIFF = ("torch", "jax")
+SMALL, BLOCKS = (5, 3, 4, 2), (128, 16, 4, 2)  # the second for what takes whole blocks only
 certified = cache(certify)
 
 
@@ -65,9 +68,11 @@ class Trial:
 
     @cached_property
     def profile(self) -> Profile:
-        """Counts; a law asked for by name runs in every profile."""
+        """Counts; a law or a gradient asked for by name runs in every profile."""
         profile = PROFILES[self.session.profile]
-        return replace(profile, laws=len(LAWS)) if self.session.only_checks else profile
+        if not self.session.only_checks:
+            return profile
+        return replace(profile, laws=len(LAWS), gradient=profile.gradient or profile.value)
 
     @cached_property
     def wanted(self) -> list[str]:
@@ -95,9 +100,11 @@ class Trial:
     def refused(self) -> dict[str, str]:
         """Why a type is not accepted, or "" where it is: one call each."""
         between = self.session.where.sizes
-        return self.candidate.probe(
-            {t: ordinary_case(self.op, t, between=between) for t in self.wanted}
+        small, large = (
+            {t: ordinary_case(self.op, t, sizes, between=between) for t in self.wanted}
+            for sizes in (SMALL, BLOCKS)
         )
+        return self.candidate.probe(small, large)
 
     @cached_property
     def accepted(self) -> list[str]:
@@ -168,14 +175,17 @@ class Trial:
                 return broken.verdict
 
         session.tick(check.id, 0, check.count)
-        swept = sweep(
-            check.cases(mixed=self.mixed, between=session.where.sizes),
-            judge_case,
-            count=check.count,
-            seed_=zlib.crc32(check.id.encode()) ^ session.seed,
-            shrink=shrink,
-            tick=tick,
-        )
+        settings = {
+            "count": check.count,
+            "seed_": zlib.crc32(check.id.encode()) ^ session.seed,
+            "shrink": shrink,
+            "tick": tick,
+        }
+        between = session.where.sizes
+        swept = sweep(check.cases(mixed=self.mixed, between=between), judge_case, **settings)
+        if check.strategy is None and swept.declined:
+            case = ordinary_case(self.op, check.dtype, BLOCKS, between=between)
+            swept = sweep(st.just(case), judge_case, **settings)
         details: dict = {"examples": swept.examples, "declined": swept.declined}
         if check.name == "against" and self.beside:
             details["hint"] = self.beside.told()
@@ -202,6 +212,7 @@ class Trial:
             "notes": verdict.notes,
             "sliced": self.candidate.sliced or self.offer.loops,
             "allowed": self.offer.accuracy.C,
+            "digits": number_type(self.offer.accuracy.computes or check.dtype).digits,
         }
         return self._result(check, verdict.verdict, **(fields | details))
 

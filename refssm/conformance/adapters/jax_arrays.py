@@ -37,7 +37,7 @@ class Jax(Numpy):
         smallest = np.full(1, np.finfo(np.float32).tiny, np.float32)
         tiny = self.give(smallest, number_type("float32"))
         flushed = "yes" if float((tiny * 0.5)[0]) == 0 else "no"
-        kind, precision = self.device.device_kind, jax.config.read("jax_default_matmul_precision")
+        kind, precision = self.device.device_kind, jax.config.jax_default_matmul_precision  # pyright: ignore
         told = f"jax {jax.__version__}, device {self.device} ({kind}), flush to zero: {flushed}"
         return told + (f", precision of products: {precision}" if precision else "")
 

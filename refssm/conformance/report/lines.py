@@ -77,7 +77,7 @@ def facts(result: Result) -> str:
     parts = [f"{result.verdict}" if result.grade == "-" else f"grade {result.grade}"]
     if math.isfinite(result.ratio) and result.grade != "-" and _graded(result):
         parts.append(f"ratio {result.ratio:.2g} (allowed {result.allowed:g})")
-        parts.append(f"{math.floor(result.bits)} bits of {_digits(result.dtype)}")
+        parts.append(f"{math.floor(result.bits)} bits of {result.digits}")
     cases = f"{result.examples} case" + "s" * (result.examples != 1)
     if result.declined:
         cases += f", declined {result.declined} of {result.examples}"
@@ -138,7 +138,3 @@ def _target(result: Result) -> str:
 
 def _graded(result: Result) -> bool:
     return math.isfinite(result.bits) and not (result.bits == 0 and result.ratio == 0)
-
-
-def _digits(dtype: str) -> int:
-    return number_type(dtype).digits

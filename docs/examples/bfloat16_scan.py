@@ -1,0 +1,28 @@
+"""A bfloat16 scan that accumulates in float32, held to float32, and one that does not."""
+
+import torch
+
+from refssm.testing import Budget, implements
+
+
+def looped(a, b, x):
+    states = []
+    for k in range(b.shape[-2]):
+        x = a[..., k, :] * x + b[..., k, :]
+        states.append(x)
+    return torch.stack(states, -2)
+
+
+@implements(
+    "linear_scan", framework="torch", dtypes=("bfloat16",), accuracy=Budget(computes="float32")
+)
+def accumulates_in_float32(a, b):
+    a, b = a.float(), b.float()
+    return looped(a, b, torch.zeros_like(b[..., 0, :])).to(torch.bfloat16)
+
+
+@implements(
+    "linear_scan", framework="torch", dtypes=("bfloat16",), accuracy=Budget(computes="float32")
+)
+def accumulates_in_bfloat16(a, b):
+    return looped(a, b, torch.zeros_like(b[..., 0, :]))
