@@ -103,6 +103,35 @@ def associative_vjp(dx, a, b):
     return unbroadcast(before.conj() * g, a), unbroadcast(g, b)
 
 
+def tree_vjp(dx, a, b):
+    """What autodiff makes of the tree: parts of state and cotangent are multiplied, then added."""
+    da, db = _tree_pullback(*(y.astype(np.result_type(dx, a, b)) for y in (dx, a, b)))
+    return unbroadcast(da, a), unbroadcast(db, b)
+
+
+def _tree_pullback(dx, a, b):
+    """One level of `tree`, backwards."""
+    length = b.shape[-2]
+    if length < 2:
+        return np.zeros_like(dx), dx
+    even, odd = (..., slice(0, length - 1, 2), slice(None)), (..., slice(1, None, 2), slice(None))
+    rest = (..., slice(2, None, 2), slice(None))
+    before = (..., slice(1, length - 1, 2), slice(None))
+    pairs = a[odd] * a[even], a[odd] * b[even] + b[odd]
+    da, db = np.zeros_like(dx), dx.copy()
+    x = np.zeros_like(dx)
+    x[odd] = tree(*pairs)
+    da[rest] = dx[rest] * x[before].conj()
+    d = dx.copy()
+    d[before] += a[rest].conj() * dx[rest]
+    dproduct, dstate = _tree_pullback(d[odd], *pairs)
+    da[odd] += dproduct * a[even].conj() + dstate * b[even].conj()
+    da[even] += dproduct * a[odd].conj()
+    db[even] += dstate * a[odd].conj()
+    db[odd] = dstate
+    return da, db
+
+
 SCANS = {
     "sequential": sequential,
     "hillis_steele": hillis_steele,
@@ -117,6 +146,7 @@ IMPLEMENTATIONS = [
     Honest("linear_scan", "reference", LINEAR_SCAN.reference, LINEAR_SCAN.bare_vjp),
     Honest("linear_scan", "numba", jit.linear_scan, jit.linear_scan_vjp),
     Honest("linear_scan", "associative_vjp", hillis_steele, associative_vjp),
+    Honest("linear_scan", "tree_autodiff", tree, tree_vjp),
     *(Honest("linear_scan", name, scan) for name, scan in SCANS.items()),
     Honest("linear_scan_from", "reference", LINEAR_SCAN_FROM.reference, LINEAR_SCAN_FROM.bare_vjp),
     Honest("linear_scan_from", "numba", jit.linear_scan_from, jit.linear_scan_from_vjp),
