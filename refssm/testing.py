@@ -135,7 +135,7 @@ def check(
     name: str,
     function: Callable,
     *,
-    vjp: Callable | None = None,
+    vjp: Callable | bool | None = None,
     profile: str = "default",
     seed: int = 0,
     checks: tuple[str, ...] = (),
@@ -143,8 +143,9 @@ def check(
 ) -> None:
     """Judge `function` as an implementation of `name`; AssertionError with the report if it fails.
 
-    `vjp` is its gradient by hand, `checks` narrows to some of `refssm show`'s checks; what
-    `implements` takes may be said here too. It runs in this process, so a debugger stops in it.
+    `vjp` is its gradient by hand, or True for that of the framework's autodiff; `checks` narrows to
+    some of `refssm show`'s checks. What `implements` takes may be said here too, and is added to
+    what the function declares. It runs in this process, so a debugger stops in it.
     ValueError where nothing can be judged: no such operator, check or type, all cases declined.
 
     >>> def test_my_scan():
@@ -152,7 +153,11 @@ def check(
     """
     from refssm.conformance.suite import judged_in_process
 
+    if isinstance(vjp, bool):
+        declared, vjp = {**declared, "vjp": vjp}, None
     own = getattr(function, "__refssm__", None)
-    if own is None or declared:
-        own = _declaration(name, declared)
+    if isinstance(own, Declaration):
+        said = {f: getattr(own, f) for f in Declaration.__dataclass_fields__ if f != "name"}
+        declared = {**said, **declared}
+    own = _declaration(name, declared)
     judged_in_process(name, function, vjp, own, profile=profile, seed=seed, checks=tuple(checks))

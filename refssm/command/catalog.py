@@ -39,7 +39,7 @@ def show_operator(
     profile = PROFILES["default"]
     checks = checks_of(op, profile, default_types(op, profile), vjp=True)
     typer.echo(f"\nchecks    {', '.join(f'{c.name}[{c.dtype}]' for c in checks)}\n")
-    typer.echo(skeleton(op))
+    typer.echo(f"{skeleton(op)}\n\n# of tensors: refssm new {op} --framework torch (jax, cupy)")
 
 
 def layout(op) -> str:

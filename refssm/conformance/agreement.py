@@ -6,6 +6,7 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.conformance.damage import describe
+from refssm.conformance.expectation import judged_type
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import Verdict, compare, wrong
 from refssm.conformance.standard import Standard
@@ -13,7 +14,10 @@ from refssm.conformance.standard import Standard
 
 def same(op: Operator, arrays, y, other, *bounds, output=0, held: Standard | None = None):
     """Two results of one implementation agree within the sum of their tolerances."""
-    k = np.sum([np.broadcast_to(b.k1, np.shape(other)) for b in bounds], axis=0)
+    of = held or Standard.of(judged_type(arrays))
+    returned = of.u_out(y.dtype) / (of.room * of.u)  # the rounding of what is returned, in u·K
+    tolerances = [b.k1 + returned * np.maximum(np.abs(b.value), of.type.tiny) for b in bounds]
+    k = np.sum([np.broadcast_to(t, np.shape(other)) for t in tolerances], axis=0)
     gauge = Gauge(np.asarray(other), k, k, max(b.peak for b in bounds))
     types, dims, name = op.output_types(*arrays), op.output_dims[output], op.outputs[output]
     either = any(t.kind == "c" for t in types)

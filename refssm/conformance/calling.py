@@ -46,7 +46,8 @@ def call(
             before = [made.copied(x) for x in given]
             outputs, taken = run.outputs(given, statics)
             later = _later(run, before, statics) if again and not run.slices else ()
-            gone = [i for i, x in enumerate(given) if not made.same(x, before[i])]
+            same = [made.same(x, y) for x, y in zip(given, before, strict=True)]
+            gone = [i for i, kept in enumerate(same) if not kept or i in run.touched]
     except NotImplementedError as error:
         return Outcome("declined", message=sentence(error))
     except _WrongOutputs as error:
@@ -89,6 +90,7 @@ class _Run:
         of = self.layout or usual
         self.answer_axes = of.inputs if vjp else of.outputs
         self.cotangents = len(op.outputs) if vjp else 0
+        self.touched: set[int] = set()  # arguments that slices share, written to by one of them
 
     def entering(self, arrays) -> list[np.ndarray]:
         """The arguments in the author's layout, looped axes first."""
@@ -117,7 +119,7 @@ class _Run:
         for a, usual in zip(arrays, self.usual, strict=True):
             for axis, n in zip(reversed(usual), reversed(a.shape), strict=False):
                 if axis in names:
-                    sizes[axis] = max(sizes.get(axis, 0), n) if n else 0
+                    sizes[axis] = int(n) if n != 1 else sizes.get(axis, 1)
         return sizes
 
     def raw(self, given, statics) -> tuple:
@@ -140,16 +142,19 @@ class _Run:
         if not self.slices:
             y = self.raw(given, statics)
             return y, tuple(self.made.take(v, self.kind) for v in y)
-        leads = [x.shape[: len(x.shape) - r] for x, r in zip(given, self.ranks, strict=True)]
-        batch = np.broadcast_shapes(*map(tuple, leads))
-        cores = [
-            self.made.broadcast(x, (*batch, *x.shape[len(lead) :]))
-            for x, lead in zip(given, leads, strict=True)
-        ]
+        leads = [tuple(x.shape[: len(x.shape) - r]) for x, r in zip(given, self.ranks, strict=True)]
+        batch = np.broadcast_shapes(*leads)
         rows = []
         for i in np.ndindex(*batch):
-            own = [_own(self.made, x, c, i) for x, c in zip(given, cores, strict=True)]
+            parts = [x[_place(lead, i)] for x, lead in zip(given, leads, strict=True)]
+            # a copy of what slices share, so that one that writes to it does not spoil the next
+            own = [
+                x if lead == batch else self.made.copied(x)
+                for x, lead in zip(parts, leads, strict=True)
+            ]
             rows.append([self.made.take(y, self.kind) for y in self.raw(own, statics)])
+            pairs = enumerate(zip(own, parts, strict=True))
+            self.touched |= {j for j, (x, part) in pairs if not self.made.same(x, part)}
         if any(isinstance(y, Unusable) for row in rows for y in row):
             return (), tuple(rows[0])
         stacked = [np.stack(column) for column in zip(*rows, strict=True)]
@@ -173,7 +178,7 @@ class _Run:
             except ValueError as error:
                 raise _WrongOutputs(f"`{self.names[i]}` has {error}") from None
             shape = shapes[i] if shapes else self._shape(y, arrays)
-            back.append(np.ascontiguousarray(summed(y, shape)))
+            back.append(np.array(summed(y, shape), order="C"))
         return tuple(back)
 
     def _shape(self, y, arrays):
@@ -191,9 +196,9 @@ def _arguments(layout: Layout, vjp: bool) -> tuple:
     return (*layout.outputs, *layout.inputs) if vjp else layout.inputs
 
 
-def _own(made, x, core, i):
-    """One slice: a view where the argument has the whole batch, so that writing to it is seen."""
-    return x[i] if tuple(x.shape) == tuple(core.shape) else made.copied(core[i])
+def _place(lead, i):
+    """Where slice i of the broadcast batch lies in an argument with the leading axes `lead`."""
+    return tuple(0 if n == 1 else j for n, j in zip(lead, i[len(i) - len(lead) :], strict=True))
 
 
 def summed(gradient, shape):

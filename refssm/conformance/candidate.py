@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 
@@ -37,6 +38,7 @@ class Candidate:
         self.has_vjp = offer.has_vjp
         self.sliced = False
         self.held: Standard | None = None  # without one, that of the arrays it is given
+        self.between: Mapping = {}  # sizes it may be called with, by `--where`
 
     def judged_in(self, dtype: str) -> Candidate:
         """The same, held to the standard of one type and of its author's budget."""
@@ -52,9 +54,12 @@ class Candidate:
         """The outputs of one call, by its standard."""
         return grade_outputs(self.op, arrays, outputs, gauged, overflow, self.held)
 
-    def agree(self, arrays, y, other, *bounds, output=0) -> Verdict:
-        """Two results of its own, by its standard."""
-        return same(self.op, arrays, y, other, *bounds, output=output, held=self.held)
+    def agree(self, arrays, y, other, *bounds, output=0, through=False) -> Verdict:
+        """Two results of its own, by its standard; `through` a state rounded to the type."""
+        held = self.held
+        if through and held is not None and held.u < held.type.u:
+            held = replace(held, computes=held.type)
+        return same(self.op, arrays, y, other, *bounds, output=output, held=held)
 
     def given(self, case: Case) -> tuple[list[np.ndarray], dict]:
         """The case's arguments, as the implementation's own `only` projects them."""

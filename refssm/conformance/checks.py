@@ -103,6 +103,8 @@ def types_of(op: Operator, half=False) -> tuple[str, ...]:
 def checks_of(op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool) -> list[Check]:
     """The checks of an operator in `types`; laws and conduct run in the first of them."""
     types = list(types)
+    if not types:
+        return []
     checks = [_value(op, profile, t) for t in types]
     if vjp:
         checks += [_gradient(op, profile, t) for t in types if not _double(t) or _extended(op)]

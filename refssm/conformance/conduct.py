@@ -92,14 +92,18 @@ def alias(candidate: Candidate, case: Case) -> Verdict:
 def _outcomes(candidate, case, **how):
     """An ordinary call, and one of length 1, where copies are easily forgotten."""
     arrays, statics = candidate.given(case)
-    short = _of_length_one(candidate.op, arrays)
-    for i, given in enumerate((arrays, short)):
+    pieces = [arrays]
+    if candidate.op.output_dims[0][0] not in candidate.between:
+        pieces.append(_of_length_one(candidate.op, arrays))
+    for i, given in enumerate(pieces):
         try:
             given, statics = candidate.narrowed(given, statics) if i else (given, statics)
         except Declined:  # one step is too short for it
             continue
         outcome = candidate.outcome([a.copy() for a in given], statics, **how)
         if outcome.status == "declined":
+            if not i:
+                raise Declined
             continue
         if outcome.status != "ok":
             error = outcome.status != "malformed"

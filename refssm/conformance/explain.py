@@ -100,7 +100,7 @@ def _in_wider(check, candidate, arrays, statics, accepted) -> str:
 def _flushed(check, candidate, case: Case) -> str:
     """Whether the case is right for a machine that flushes subnormal numbers to zero."""
     held = candidate.held
-    if held is None or held.ftz:
+    if held is None or held.ftz or not _subnormal(candidate, case):
         return ""
     forgiving = copy(candidate)
     forgiving.held = replace(held, ftz=True)
@@ -109,6 +109,13 @@ def _flushed(check, candidate, case: Case) -> str:
     except (Broken, Declined):
         return ""
     return "right if subnormal numbers may be flushed to zero: declare ftz=True" if ok else ""
+
+
+def _subnormal(candidate, case: Case) -> bool:
+    """Whether a number smaller than the smallest normal one goes in or should come out."""
+    gauged = candidate.expect(case.arrays, case.statics)
+    sizes = [np.abs(a) for a in (*case.arrays, *(g.value for g in gauged))]
+    return any(((s > 0) & (s < candidate.held.type.tiny)).any() for s in sizes)
 
 
 def _judged_again(candidate, arrays, statics) -> Verdict | None:

@@ -13,8 +13,10 @@ from numpy.lib.npyio import NpzFile
 
 from refssm._operator import COMPILED_TYPES
 from refssm.conformance import special
+from refssm.conformance.adapters.numpy_arrays import carried
 from refssm.conformance.calling import Outcome
 from refssm.conformance.candidate import Broken, Candidate
+from refssm.conformance.cases import ordinary_case
 from refssm.conformance.certify import certify
 from refssm.conformance.checks import Check
 from refssm.conformance.judge import Verdict, wrong
@@ -35,13 +37,16 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
     if found and not fitting:
         op = found[0].op
         absent = next(name for name in (*op.inputs, *op.static) if name not in given)
-        raise UsageError(f"{path} has no array {absent!r}; {op} takes {', '.join(op.inputs)}")
+        raise UsageError(
+            f"{path} has no array {absent!r}; {op} takes {', '.join([*op.inputs, *op.static])}"
+        )
     for trial in fitting:
         op = trial.op
         arrays, statics, dtype = _arguments(op, given, path, session.types)
-        candidate = trial.candidate.judged_in(dtype)
         check = Check("value", op, dtype, 1, lambda *_: wrong(""))
         started, doubt = time.perf_counter(), certify(op)
+        trial.candidate.probe({dtype: ordinary_case(op, dtype)})  # batched or slice by slice
+        candidate = trial.candidate.judged_in(dtype)
         try:
             verdict = _given(candidate, arrays, statics)
         except np.linalg.LinAlgError as error:  # our reference has no answer to compare with
@@ -66,13 +71,15 @@ def stored(path: Path) -> dict[str, np.ndarray]:
 
 def _arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int], str]:
     """The arguments, and the type they are judged in."""
-    statics = {name: int(given[name]) for name in op.static}
+    statics = {name: _length(given[name]) for name in op.static}
     half = next((number_type(t) for t in types if number_type(t).half), None)
     try:
         arrays = [given[name] for name in op.inputs]
         if half is None:
             arrays = op.arrays(arrays, COMPILED_TYPES)
         else:
+            if any(a.dtype.kind == "c" for a in arrays):
+                raise ValueError(f"complex numbers in it are not {half.name}")
             arrays = [a.astype(np.float32) for a in arrays]
             if any(not np.array_equal(half.rounded(a, True), a, equal_nan=True) for a in arrays):
                 raise ValueError(f"numbers in it are not {half.name}")
@@ -80,6 +87,11 @@ def _arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int]
     except (TypeError, ValueError) as error:
         raise UsageError(f"{path}: {error}") from None
     return arrays, statics, half.name if half else np.result_type(*arrays).name
+
+
+def _length(n: np.ndarray):
+    """A single integer as such; the operator refuses everything else."""
+    return int(n) if n.ndim == 0 and n.dtype.kind in "iu" else n.tolist()
 
 
 def _given(candidate: Candidate, arrays, statics) -> Verdict:
@@ -103,17 +115,17 @@ class Recorded:
         wanted: list[str] = [*op.outputs] if "" not in given else [""]
         absent = [y for y in wanted if y not in given]
         if absent or len(wanted) != len(op.outputs):
-            needs = (
-                f".npz with {', '.join(op.outputs)}" if len(op.outputs) > 1 else f".npy with {op}"
-            )
+            needs = f".npz with {', '.join(op.outputs)}"
+            needs += ", or .npy" if len(op.outputs) == 1 else ""
             raise UsageError(f"{path} has not the outputs of {op}: {needs}")
         self.outputs = tuple([given[y] for y in wanted])
         self.found = [Offer(op.name)]
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
         """The result as it was saved, whatever the arguments."""
-        del name, arrays, statics, how
-        return Outcome("ok", self.outputs)
+        del name, statics
+        kind = number_type(how.get("dtype") or np.result_type(*arrays))
+        return Outcome("ok", tuple(carried(y, y.dtype.name, kind) for y in self.outputs))
 
     def close(self) -> None:
         """Nothing to end."""

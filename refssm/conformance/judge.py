@@ -93,10 +93,11 @@ def compare(
     notes = _wider(actual, dtype, name, held)
     limit = held.type.max if actual.dtype == dtype else float(np.finfo(actual.dtype).max)
     limit = limit if overflow else held.type.max
-    if max(gauge.peak, product) > limit / HEADROOM:
+    reach = min(limit, held.computes.max)  # of an arithmetic with fewer exponents
+    if max(gauge.peak, product) > reach / HEADROOM:
         if not overflow:
             return Verdict("-", notes=(*notes, "not judged: intermediates may overflow"))
-        gauge, undecided = _overflowing(gauge, limit)
+        gauge, undecided = _overflowing(gauge, limit, reach)
         with np.errstate(all="ignore"):
             actual = np.where(undecided, gauge.value, actual).astype(actual.dtype)
     classes = _compare_classes(actual, gauge.value, dims, name)
@@ -113,12 +114,12 @@ def _wider(actual, dtype, name, held) -> tuple[str, ...]:
     return (f"`{name}` is {came}wider than {held.type.name if held.type.half else dtype}",)
 
 
-def _overflowing(gauge: Gauge, limit: float) -> tuple[Gauge, np.ndarray]:
-    """Beyond the largest number infinite; and where a value within 2^10 of it is undecided."""
+def _overflowing(gauge: Gauge, limit: float, reach: float) -> tuple[Gauge, np.ndarray]:
+    """Beyond the largest number infinite; undecided from 2^10 below what may overflow to there."""
     with np.errstate(all="ignore"):
         size = np.abs(gauge.value)
         value = np.where(size > limit, np.copysign(np.inf, np.real(gauge.value)), gauge.value)
-        near = (size > limit / HEADROOM) & (size <= limit)
+        near = (size > reach / HEADROOM) & (size <= limit)
         return replace(gauge, value=value), near
 
 

@@ -144,7 +144,7 @@ def split(candidate: Candidate, case: Case) -> Verdict:
         bound, *_ = candidate.expect(pieces, fewer, other)
         later = slice(k, k + tail.shape[-2])
         kept, whole = in_window(op, y, later), windowed(op, gauge, later)
-        verdicts.append(candidate.agree(arrays, tail, kept, bound, whole))
+        verdicts.append(candidate.agree(arrays, tail, kept, bound, whole, through=True))
     return worst_of(verdicts)
 
 

@@ -76,7 +76,7 @@ def arranged(a: np.ndarray, axes: Axes, wanted: Axes) -> np.ndarray:
     """`a`, whose axes are `axes`, with the axes `wanted`; a copy in memory of its own order."""
     order = _order(axes, tuple(w for w in wanted if w != "1"))
     places = tuple(i for i, axis in enumerate(wanted) if axis == "1")
-    return np.ascontiguousarray(np.expand_dims(np.transpose(a, order), places))
+    return np.array(np.expand_dims(np.transpose(a, order), places), order="C")
 
 
 def restored(y: np.ndarray, axes: Axes, wanted: Axes) -> np.ndarray:

@@ -43,6 +43,7 @@ class Offer(NamedTuple):
     ftz: bool = False
     views: tuple[str, ...] = ()  # of memory, as the framework can make them
     immutable: bool = False
+    lacks: tuple[str, ...] = ()  # types that the framework does not have
     loops: bool = False  # its layout leaves batch axes out: it is called slice by slice
     about: str = ""  # the framework's version, device and flags
     absent: str = ""  # why it cannot be called at all
@@ -87,10 +88,14 @@ class Found:
         try:
             made = self.adapter
         except (ImportError, NoDevice) as error:
-            return offer._replace(absent=str(error))
+            return offer._replace(absent=" ".join(str(error).replace("=====", "").split()))
         loops = bool(self.layout and self.layout.omitted)
         return offer._replace(
-            loops=loops, views=tuple(made.views), immutable=made.immutable, about=made.about()
+            loops=loops,
+            views=tuple(made.views),
+            immutable=made.immutable,
+            lacks=made.lacks,
+            about=made.about(),
         )
 
 

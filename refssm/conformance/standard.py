@@ -63,10 +63,13 @@ NUMBER_TYPES = {
 TF32 = NumberType("tf32", SINGLE, 11, 2.0**-126, float(np.finfo(np.float32).max))
 
 
+ARITHMETICS = {**NUMBER_TYPES, "tf32": TF32}
+
+
 def number_type(name) -> NumberType:
-    """The type called `name`, or that of a NumPy dtype."""
+    """The type or arithmetic called `name`, or that of a NumPy dtype."""
     name = name if isinstance(name, str) else np.dtype(name).name
-    return NUMBER_TYPES[name] if name in NUMBER_TYPES else _of_numpy(name)
+    return ARITHMETICS[name] if name in ARITHMETICS else _of_numpy(name)
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,8 @@ class Standard:
     def of(cls, name, accuracy: Budget | None = None, ftz: bool = False) -> Standard:
         """The standard of a type, as its author's budget has it."""
         kind, accuracy = number_type(name), accuracy or Budget()
-        arithmetic = {**NUMBER_TYPES, "tf32": TF32}[accuracy.computes or kind.name]
-        return cls(kind, arithmetic, accuracy.C, ftz)
+        computes = number_type(accuracy.computes) if accuracy.computes else kind
+        return cls(kind, computes, accuracy.C, ftz)
 
     @property
     def u(self) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from refssm.conformance.certify import refuse_if_wrong
 from refssm.conformance.checks import NAMES, PROFILES
-from refssm.conformance.plugin import Found, UsageError, operator_named
+from refssm.conformance.plugin import Found, UsageError, operator_named, vars_of
 from refssm.conformance.report import lines
 from refssm.conformance.result import Result
 from refssm.conformance.session import Session
@@ -66,7 +66,7 @@ def _resumed(name: str, function: Callable) -> list[Found]:
     """The `_from` form that stands in the same module, for the law `split`."""
     module = sys.modules.get(getattr(function, "__module__", ""), None)
     for other in vars(module or object()).values() if module else ():
-        declared = getattr(other, "__refssm__", None)
+        declared = vars_of(other).get("__refssm__")
         if isinstance(declared, Declaration) and declared.name == f"{name}_from":
             op = operator_named(declared.name)
             return [Found(op, other, None, judged=False, declared=declared)]

@@ -30,7 +30,7 @@ from refssm.conformance.judge import Verdict
 from refssm.conformance.laws import LAWS
 from refssm.conformance.plugin import Offer, UsageError, operator_named
 from refssm.conformance.result import Result
-from refssm.conformance.standard import number_type
+from refssm.conformance.standard import Standard, number_type
 from refssm.conformance.sweep import Declined, sweep
 from refssm.conformance.where import left_by, narrowed
 
@@ -49,18 +49,21 @@ class Trial:
         self.session, self.offer = session, offer
         self.op = narrowed(operator_named(offer.name), session.where)
         self.candidate = Candidate(self.op, session.worker, offer)
+        self.candidate.between = session.where.sizes
 
     def run(self) -> Iterator[Result]:
         """Every result, as it comes."""
         reason = self.offer.absent or self.undeclared
         if reason:
-            dtype = (self.wanted or types_of(self.op))[0]
+            dtype = (*self.wanted, *self.session.types, *types_of(self.op))[0]
             yield self._skip("value", dtype, reason)
             return
         for dtype in self.wanted:
             if dtype not in self.accepted:
                 reason = f"{dtype} is not accepted: {self.refused[dtype]}"
                 yield self._skip("value", dtype, reason)
+        if not self.accepted:
+            return
         if self._gradient_wanted:
             yield self._skip("gradient", self.accepted[0], self._gradient_wanted)
         for check in self.checks(self.accepted):
@@ -109,7 +112,8 @@ class Trial:
     @cached_property
     def accepted(self) -> list[str]:
         """The types it takes; where it takes none, the first, so that something is said."""
-        return [t for t in self.wanted if not self.refused[t]] or self.wanted[:1]
+        there = [t for t in self.wanted if t not in self.offer.lacks]
+        return [t for t in there if not self.refused[t]] or there[:1]
 
     @cached_property
     def mixed(self) -> bool:
@@ -120,11 +124,14 @@ class Trial:
     def beside(self) -> Beside | None:
         """The old implementation, where there is one of the same operator."""
         old = self.session.against
-        offer = next((o for o in old.found if o.name == self.op.name), None) if old else None
-        if old is None or offer is None:
+        if old is None:
             return None
+        offer = next((o for o in old.found if o.name == self.op.name), None)
+        if offer is None:
+            raise UsageError(f"{self.session.older} has no {self.op} to stand beside")
         candidate = Candidate(self.op, old, offer)
-        candidate.probe({t: ordinary_case(self.op, t) for t in self.accepted})
+        between = self.session.where.sizes
+        candidate.probe({t: ordinary_case(self.op, t, between=between) for t in self.accepted})
         return Beside(candidate, self.session.older)
 
     @property
@@ -188,7 +195,7 @@ class Trial:
             swept = sweep(st.just(case), judge_case, **settings)
         details: dict = {"examples": swept.examples, "declined": swept.declined}
         if check.name == "against" and self.beside:
-            details["hint"] = self.beside.told()
+            details["hint"] = self.beside.told(check.dtype)
         if swept.case is not None:
             more = {"accepted": accepted, "shrink": shrink, "folder": session.folder}
             told = explain(check, candidate, swept.case, swept.verdict, **more)
@@ -212,7 +219,7 @@ class Trial:
             "notes": verdict.notes,
             "sliced": self.candidate.sliced or self.offer.loops,
             "allowed": self.offer.accuracy.C,
-            "digits": number_type(self.offer.accuracy.computes or check.dtype).digits,
+            "digits": Standard.of(check.dtype, self.offer.accuracy).computes.digits,
         }
         return self._result(check, verdict.verdict, **(fields | details))
 

@@ -133,6 +133,8 @@ def left_by(name: str, op: Operator, where: Where) -> str:
         "nan": {*op.inputs},
         "split": {f"{n}0" for n in op.outputs},
     }.get(name, set())
+    if name == "split":  # the `_from` form's own state
+        inside += [argument for argument in where.values if argument not in op.inputs]
     for argument in inside:
         if argument in touched:
             return f"puts other values into `{argument}`, which is narrowed"

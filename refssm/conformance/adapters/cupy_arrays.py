@@ -27,15 +27,17 @@ class Cupy(Numpy):
     def __init__(self, device: str = ""):
         kind, _, number = device.partition(":")
         count = cupy.cuda.runtime.getDeviceCount() if cupy.is_available() else 0
-        if kind not in ("", "cuda", "gpu") or not int(number or 0) < count:
+        place = int(number or 0) if (number or "0").isdecimal() else count
+        if kind not in ("", "cuda", "gpu") or place >= count:
             raise NoDevice(f"cupy has no device {device or 'cuda'!r} here: it sees {count}")
-        self.device = cupy.cuda.Device(int(number or 0))
+        self.device = cupy.cuda.Device(place)
         self.device.use()
         self.views = {name: view for name, view in VIEWS.items() if name in KEPT}
 
     def about(self) -> str:
         properties = cupy.cuda.runtime.getDeviceProperties(self.device.id)
-        return f"cupy {cupy.__version__}, device cuda:{self.device.id} ({properties['name']})"
+        card = properties["name"].decode()
+        return f"cupy {cupy.__version__}, device cuda:{self.device.id} ({card})"
 
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:
         """The view is made on the host and made again on the device, stride by stride."""
@@ -70,7 +72,7 @@ def _with_strides_of(view: np.ndarray) -> Any:
     strides = tuple(step * view.itemsize for step in steps)
     device = cupy.lib.stride_tricks.as_strided(buffer, view.shape, strides)
     forward = tuple(slice(None, None, -1 if s < 0 else 1) for s in view.strides)
-    device[...] = cupy.asarray(np.ascontiguousarray(view[forward]))
+    device[...] = cupy.asarray(np.array(view[forward], order="C"))
     return device[forward]
 
 

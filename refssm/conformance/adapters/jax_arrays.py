@@ -22,6 +22,7 @@ class Jax(Numpy):
     """Arrays on the default device, or on "cpu", "gpu", "tpu" or "gpu:1"."""
 
     name = "jax"
+    lacks = ()
     immutable = True
 
     def __init__(self, device: str = ""):
@@ -76,10 +77,10 @@ class Jax(Numpy):
 
     def pullback(self, function, cotangents, primals, statics) -> tuple:
         y, pull = jax.vjp(lambda *x: function(*x, **statics), *primals)
-        single = not isinstance(y, tuple | list)
-        pairs = zip(cotangents, (y,) if single else y, strict=True)
+        outputs, form = jax.tree.flatten(y)
+        pairs = zip(cotangents, outputs, strict=True)
         pushed = [jnp.conj(c).astype(out.dtype) for c, out in pairs]
-        return tuple(jnp.conj(g) for g in pull(pushed[0] if single else type(y)(pushed)))
+        return tuple(jnp.conj(g) for g in pull(jax.tree.unflatten(form, pushed)))
 
 
 ADAPTER = Jax

@@ -27,6 +27,7 @@ class Numpy:
 
     name = "numpy"
     immutable = False
+    lacks = ("bfloat16",)
 
     def __init__(self, device: str = ""):
         if device not in ("", "cpu"):
@@ -121,12 +122,12 @@ def _strided(a):
 def _reversed(a):
     """Negative strides on every axis."""
     flip = (slice(None, None, -1),) * a.ndim
-    return np.ascontiguousarray(a[flip])[flip]
+    return np.array(a[flip], order="C")[flip]  # ascontiguousarray would give scalars an axis
 
 
 def _transposed(a):
     """Column-major memory."""
-    return np.asfortranarray(a)
+    return np.array(a, order="F")
 
 
 def _offset(a):

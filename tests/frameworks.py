@@ -1,0 +1,55 @@
+"""What the tests of several frameworks share: one check of one function, awkward numbers."""
+
+import numpy as np
+
+from refssm.conformance.calling import call
+from refssm.conformance.plugin import Found, operator_named
+from refssm.conformance.session import Session
+from refssm.conformance.standard import number_type
+from refssm.conformance.where import Where
+from refssm.conformance.worker import InProcess
+from refssm.testing import Declaration
+
+SHAPES = ((), (0,), (2, 0, 3), (1,), (2, 3), (2, 1, 3))
+
+
+def found(name, function, hand=None, **declared):
+    """A function as an implementation of the operator `name`; `hand` is its gradient by hand."""
+    return Found(operator_named(name), function, hand, declared=Declaration(name, **declared))
+
+
+def judged(name, function, check, *, dtype="float32", hand=None, sizes=None, **declared):
+    """The result of one check in one type, in this process; `sizes` are bounds by letter."""
+    worker = InProcess([found(name, function, hand, **declared)])
+    settings = {"profile": "quick", "types": (dtype,), "only_checks": (check,), "folder": None}
+    *_, result = Session(worker, "here", where=Where(sizes=sizes or {}), **settings).run()
+    return result
+
+
+def called(function, arrays, *, framework, **how):
+    """What one call of a linear scan comes to."""
+    return call(found("linear_scan", function, framework=framework), arrays, {}, **how)
+
+
+def ordinary(kind, shape):
+    """Distinct numbers of a type: signed zeros, a subnormal, infinities and NaN first."""
+    kind, size = number_type(kind), int(np.prod(shape))
+    first = [-0.0, np.nan, np.inf, -np.inf, kind.tiny / 4, -kind.max, 1 + 2 * kind.u, 0.0]
+    numbers = np.array([*first, *(2 + np.arange(size) / 8)])[:size]
+    a = np.zeros(size, kind.carrier)
+    a.real = numbers
+    if kind.carrier.kind == "c":
+        a.imag = numbers[::-1]
+    return a.reshape(shape)
+
+
+def identical(x, y):
+    """Shape, type, every number and every sign, NaN equal to itself."""
+    if (x.shape, x.dtype) != (y.shape, y.dtype):
+        return False
+    parts = [(x.real, y.real), (x.imag, y.imag)]
+    return all(np.array_equal(p, q, equal_nan=True) and signs(p) == signs(q) for p, q in parts)
+
+
+def signs(x):
+    return [bool(s) for s in np.signbit(x[~np.isnan(x)])]

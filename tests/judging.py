@@ -1,0 +1,60 @@
+"""Judging one function as its author declares it, and the command as a user meets it."""
+
+import numpy as np
+
+from refssm.command import code
+from refssm.conformance.plugin import Found, operator_named
+from refssm.conformance.session import Session
+from refssm.conformance.where import parse
+from refssm.conformance.worker import InProcess
+from refssm.scan import LINEAR_SCAN
+from refssm.testing import Declaration
+
+scan = LINEAR_SCAN.reference  # takes and returns the type of its arguments
+SCAN = """
+import numpy as np
+
+def linear_scan(a, b):
+    x = np.empty_like(b, dtype=np.result_type(a, b))
+    state = 0
+    for k in range(b.shape[-2]):
+        state = a[..., k, :] * state + b[..., k, :]
+        x[..., k, :] = state
+    return x
+"""
+# one too much in step 64, which only longer inputs have
+LATE = SCAN.replace("    return x", "    x[..., 64:65, :] += 1\n    return x")
+
+
+def judged(name, function, *checks, vjp=None, types=(), where=(), **settings):
+    """The results of one implementation, all checks or some; `settings` of a run, or declared."""
+    how = {"profile": "quick", "seed": 0, "shrink": False}
+    how = {key: settings.pop(key, usual) for key, usual in how.items()}
+    found = Found(operator_named(name), function, vjp, declared=Declaration(name, **settings))
+    more = {"types": types, "only_checks": checks, "where": parse(where, [found.op])}
+    return list(Session(InProcess([found]), "here", folder=None, **how, **more).run())
+
+
+def verdicts(results):
+    """Verdict by check, for those that were not skipped."""
+    return {r.check: r.verdict for r in results if r.verdict != "skipped"}
+
+
+def rounded_to(bits, x):
+    """Nearest number of so many bits, in any exponent; the type stays."""
+    m, e = np.frexp(x)
+    return np.ldexp(np.rint(np.ldexp(m, bits)), e - bits).astype(np.asarray(x).dtype)
+
+
+def run(capfd, *arguments):
+    """Exit code, what was printed, what was complained of."""
+    result = code([*map(str, arguments)])
+    out, err = capfd.readouterr()
+    assert "Traceback" not in out + err
+    return result, out, err
+
+
+def plugin(folder, text, name="my_ops.py"):
+    """A plug-in file; its name."""
+    (folder / name).write_text(text)
+    return name
