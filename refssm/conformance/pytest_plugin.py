@@ -7,12 +7,14 @@
     pytest -k "test_my_scan and value"      # test_scan.py::test_my_scan::value[float32]
     pytest --refssm-profile quick
 
-The mark takes what `refssm.testing.implements` takes, and `xfail={"gradient[complex64]": "why"}`.
+The mark takes what `refssm.testing.implements` takes; `vjp` may also be a function, the gradient by
+hand; `xfail={"gradient[complex64]": "why"}` expects one check to fail.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NoReturn
 
 import pytest
 
@@ -39,12 +41,26 @@ def pytest_configure(config):
 
 def pytest_pycollect_makeitem(collector, name, obj):
     """A marked function becomes a node whose items are its checks."""
-    marks = [m for m in getattr(obj, "pytestmark", []) if m.name == "refssm"]
+    marks = marks_of(obj)
     if not marks or not callable(obj):
         return None
     if isinstance(collector, pytest.Class):
         raise collector.CollectError(f"{name}: mark a function of the module, not a method")
     return Implementation.from_parent(collector, name=name, function=obj, mark=marks[0])
+
+
+def marks_of(obj) -> list:
+    """Its marks of ours; asking a mock or a lazy object for an attribute would run its code."""
+    marks = vars_of(obj).get("pytestmark")
+    return [m for m in marks if m.name == "refssm"] if isinstance(marks, list) else []
+
+
+def vars_of(thing) -> dict:
+    """The instance dictionary, empty where there is none or where asking for it raises."""
+    try:
+        return vars(thing)
+    except Exception:
+        return {}
 
 
 class Implementation(pytest.Collector):
@@ -65,12 +81,13 @@ class Implementation(pytest.Collector):
         from refssm.testing import _declaration
 
         told = {k: v for k, v in self.mark.kwargs.items() if k not in OPTIONS}
+        by_hand = told.pop("vjp") if callable(told.get("vjp")) else None
         try:
             declared = _declaration(self.mark.args[0] if self.mark.args else "", told)
             session = session_of(
                 declared.name,
                 self.function,
-                getattr(self.function, "vjp", None),
+                by_hand or getattr(self.function, "vjp", None),
                 declared,
                 self.mark.kwargs.get("profile", self.config.getoption("refssm_profile")),
                 self.mark.kwargs.get("seed", self.config.getoption("refssm_seed")),
@@ -84,15 +101,16 @@ class Implementation(pytest.Collector):
         trial = self.trial
         checks = trial.checks(trial.wanted)
         expected = dict(self.mark.kwargs.get("xfail", {}))
-        items = []
+        items, known = [], trial.known()
         for check in checks:
             item = Check.from_parent(self, name=f"{check.name}[{check.dtype}]")
             if item.name in expected:
                 item.add_marker(pytest.mark.xfail(reason=expected.pop(item.name)))
             items.append(item)
+        expected = {name: why for name, why in expected.items() if name not in known}
         if expected:  # an expectation that matches nothing hides the next failure
-            known = ", ".join(item.name for item in items)
-            raise self.CollectError(f"{self.name}: xfail names no check: {expected} ({known})")
+            told = ", ".join(known)
+            raise self.CollectError(f"{self.name}: xfail names no check: {expected} ({told})")
         return items
 
 
@@ -110,19 +128,19 @@ class Check(pytest.Item):
         """Judge; a skip says why."""
         trial = self.parent.trial
         if trial.offer.absent:
-            pytest.skip(trial.offer.absent)
+            _skip(trial.offer.absent)
         name, _, dtype = self.name.rstrip("]").partition("[")
         checks = {f"{c.name}[{c.dtype}]": c for c in trial.checks(trial.accepted)}
         check = checks.get(self.name)
         if check is None and name not in ("value", "gradient"):  # laws run in one type
             check = next((c for c in checks.values() if c.name == name), None)
         if check is None:
-            pytest.skip(f"{dtype} is not accepted: {trial.refused.get(dtype, '')}")
+            _skip(f"{dtype} is not accepted: {trial.refused.get(dtype, '')}")
         result = trial.judge(check)
         self.user_properties += [("verdict", result.verdict), ("grade", result.grade)]
         self.user_properties += [("ratio", result.ratio), ("cases", result.examples)]
         if result.verdict == "skipped":
-            pytest.skip(result.message)
+            _skip(result.message)
         if result.failed:
             raise Failed(result)
         for note in result.notes:
@@ -139,6 +157,11 @@ class Check(pytest.Item):
         code = getattr(self.obj, "__code__", None)
         line = code.co_firstlineno - 1 if code else None
         return self.path, line, f"{self.parent.name}::{self.name}"
+
+
+def _skip(reason: str) -> NoReturn:
+    """Skip, and point at the implementation in place of this file."""
+    raise pytest.skip.Exception(reason, _use_item_location=True)
 
 
 class Failed(AssertionError):

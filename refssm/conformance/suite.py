@@ -65,12 +65,23 @@ def session_of(
 def _resumed(name: str, function: Callable) -> list[Found]:
     """The `_from` form that stands in the same module, for the law `split`."""
     module = sys.modules.get(getattr(function, "__module__", ""), None)
-    for other in vars(module or object()).values() if module else ():
-        declared = vars_of(other).get("__refssm__")
+    for other in vars(module).values() if module else ():
+        declared = vars_of(other).get("__refssm__") or _marked(other)
         if isinstance(declared, Declaration) and declared.name == f"{name}_from":
             op = operator_named(declared.name)
             return [Found(op, other, None, judged=False, declared=declared)]
     return []
+
+
+def _marked(function) -> Declaration | None:
+    """What a pytest mark says of a function."""
+    marks = vars_of(function).get("pytestmark")
+    ours = [m for m in marks if m.name == "refssm"] if isinstance(marks, list) else []
+    if not ours or not ours[0].args:
+        return None
+    fields = {*Declaration.__dataclass_fields__} - {"vjp"}
+    said = {key: value for key, value in ours[0].kwargs.items() if key in fields}
+    return Declaration(ours[0].args[0], **said)
 
 
 def text(results: Iterable[Result]) -> str:

@@ -154,6 +154,12 @@ class Trial:
         asked = self.session.only_checks
         return [c for c in checks if not asked or c.name in asked]
 
+    def known(self) -> list[str]:
+        """Every check of it in any profile, as check[dtype]."""
+        types = self.offer.dtypes or types_of(self.op)
+        checks = checks_of(self.op, PROFILES["thorough"], types, vjp=self.candidate.has_vjp)
+        return [f"{c.name}[{c.dtype}]" for c in checks]
+
     def judge(self, check: Check) -> Result:
         """Run one check."""
         doubt = certified(operator_named(self.op.name))

@@ -55,6 +55,8 @@ class Jax(Numpy):
         name = y.dtype.name
         if name == "bfloat16":
             return carried(np.asarray(y).astype(np.float32), name, kind)
+        if jnp.issubdtype(y.dtype, jax.dtypes.extended):  # random keys
+            return Unusable(f"array of {name}")
         return carried(np.array(y, order="C"), name, kind)
 
     def is_array(self, y: Any) -> bool:

@@ -122,7 +122,8 @@ def _strided(a):
 def _reversed(a):
     """Negative strides on every axis."""
     flip = (slice(None, None, -1),) * a.ndim
-    return np.array(a[flip], order="C")[flip]  # ascontiguousarray would give scalars an axis
+    # not ascontiguousarray, which gives scalars an axis
+    return np.array(a[flip], order="C")[(*flip, ...)]
 
 
 def _transposed(a):

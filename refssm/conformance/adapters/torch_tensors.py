@@ -24,7 +24,7 @@ class Torch(Numpy):
     def __init__(self, device: str = ""):
         try:
             self.device = torch.device(device or "cpu")
-            torch.zeros(1, device=self.device)
+            torch.zeros(1, device=self.device).cpu()
         except (RuntimeError, AssertionError, NotImplementedError) as error:
             reason = str(error).splitlines()[0]
             raise NoDevice(f"torch has no device {device!r} here: {reason}") from None
@@ -53,7 +53,11 @@ class Torch(Numpy):
         y = y.detach().resolve_conj().resolve_neg().cpu()
         if name == "bfloat16":
             y = y.float()
-        return carried(np.array(y.numpy(), order="C"), name, kind)
+        try:
+            y = np.array(y.numpy(), order="C")
+        except TypeError:  # sparse, or of a type that NumPy has not
+            return Unusable(f"tensor of {name}, {y.layout}")
+        return carried(y, name, kind)
 
     def is_array(self, y: Any) -> bool:
         return isinstance(y, torch.Tensor)
@@ -67,11 +71,13 @@ class Torch(Numpy):
     def share(self, x: Any, y: Any) -> bool:
         if not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
             return False
+        if x.layout is not torch.strided or y.layout is not torch.strided:
+            return False
         mine, theirs = x.untyped_storage(), y.untyped_storage()
         return x.numel() > 0 and y.numel() > 0 and mine.data_ptr() == theirs.data_ptr()
 
     def same(self, x: Any, y: Any) -> bool:
-        return bool(((x == y) | ((x != x) & (y != y))).all())
+        return x.shape == y.shape and bool(((x == y) | ((x != x) & (y != y))).all())
 
     def pullback(self, function, cotangents, primals, statics) -> tuple:
         leaves = [x.detach().requires_grad_() for x in primals]
@@ -110,8 +116,9 @@ def _offset(x):
 
 def _expanded(x):
     """Stride 0 along every axis that holds one value throughout."""
-    index = tuple(slice(0, 1) if same else slice(None) for same in repeated(x.float().numpy(
-        force=True) if not x.is_complex() else x.numpy(force=True)))  # fmt: skip
+    held = x.float() if x.dtype is torch.bfloat16 else x  # NumPy has no bfloat16
+    same = repeated(held.numpy(force=True))
+    index = tuple(slice(0, 1) if one else slice(None) for one in same)
     return x[index].expand(x.shape)
 
 
