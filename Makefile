@@ -25,11 +25,11 @@ help:  ## list the targets
 
 verify: .venv/installed  ## judge real code: SciPy, our Numba mirrors, a wrong scan
 	@echo "--- our Numba mirrors, quick profile: every check passes (exit code 0)"
-	$(BIN)/refssm verify --subject jit --profile quick
+	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm verify --subject jit --profile quick
 	@echo "--- SciPy: right but for NaN and infinity, told in docs/findings.md (exit code 1)"
-	$(BIN)/refssm verify --subject scipy --check value --check nan || test $$? -eq 1
+	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm verify --subject scipy --check value --check nan || test $$? -eq 1
 	@echo "--- a scan that loses its carry at chunk boundaries: the judge says so (exit code 1)"
-	$(BIN)/refssm verify docs/examples/chunked_scan_wrong.py; test $$? -eq 1
+	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm verify docs/examples/chunked_scan_wrong.py; test $$? -eq 1
 
 test: .venv/developing  ## run all tests
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --quiet
