@@ -3,7 +3,8 @@
 import numpy as np
 
 from refssm.conformance.calling import call
-from refssm.conformance.plugin import Found, operator_named
+from refssm.conformance.found import Found
+from refssm.conformance.plugin import operator_named
 from refssm.conformance.session import Session
 from refssm.conformance.standard import number_type
 from refssm.conformance.where import Where

@@ -3,7 +3,8 @@
 import numpy as np
 
 from refssm.command import code
-from refssm.conformance.plugin import Found, operator_named
+from refssm.conformance.found import Found
+from refssm.conformance.plugin import operator_named
 from refssm.conformance.session import Session
 from refssm.conformance.where import parse
 from refssm.conformance.worker import InProcess

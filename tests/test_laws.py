@@ -7,8 +7,9 @@ from refssm.catalog import OPERATORS
 from refssm.conformance.candidate import Candidate
 from refssm.conformance.checks import NAMES
 from refssm.conformance.conduct import CONDUCT
+from refssm.conformance.found import Found
 from refssm.conformance.laws import LAWS, laws_of
-from refssm.conformance.plugin import Found, operator_named
+from refssm.conformance.plugin import operator_named
 from refssm.conformance.session import Session
 from refssm.conformance.worker import InProcess
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT

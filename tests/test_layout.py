@@ -9,8 +9,9 @@ from judging import SCAN, judged, plugin, run, scan, verdicts
 import refssm
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling import call
+from refssm.conformance.found import Found
 from refssm.conformance.layout import arranged, canonical, core_only, parse, restored
-from refssm.conformance.plugin import Found, operator_named
+from refssm.conformance.plugin import operator_named
 from refssm.testing import Declaration
 
 SCAN_OP, CONVOLUTION = operator_named("linear_scan"), operator_named("causal_convolution_direct")
@@ -286,7 +287,8 @@ def test_a_layout_on_the_command_line_stands_in_for_a_declared_one(tmp_path, mon
     name, quick = plugin(tmp_path, text), ("--profile", "quick")
     result, out, _ = run(capfd, "verify", name, *quick, "--layout", LAST)
     assert result == 0
-    assert f"linear_scan: layout {LAST}" in out.splitlines()
+    told = f"linear_scan: layout {LAST}, told here in b l n, b l n -> b l n"
+    assert told in out.splitlines()
     assert run(capfd, "verify", name, *quick, "--check", "value")[0] == 1
     assert run(capfd, "verify", name, *quick, "--layout", "b l n, b l n -> b l n")[0] == 1
     result, _, err = run(capfd, "verify", name, *quick, "--layout", "b n, b n l -> b n l")

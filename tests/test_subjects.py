@@ -6,8 +6,9 @@ import pytest
 from refssm.conformance.candidate import Candidate
 from refssm.conformance.cases import ordinary_case
 from refssm.conformance.expectation import expect
+from refssm.conformance.found import Found
 from refssm.conformance.judge import grade_outputs
-from refssm.conformance.plugin import Found, find
+from refssm.conformance.plugin import find
 from refssm.conformance.session import Session
 from refssm.conformance.subjects import NAMES, target
 from refssm.conformance.worker import InProcess

@@ -1,5 +1,6 @@
 """`refssm verify`: judge the implementations in a file, a module, or a known library."""
 
+import shlex
 import sys
 import time
 
@@ -33,11 +34,15 @@ def verify(
 ) -> int:
     """Say whether an implementation is right, how accurate, and if wrong where and why."""
     from refssm.conformance.certify import refuse_if_wrong
+    from refssm.conformance.plugin import UsageError
     from refssm.conformance.report import lines, records
 
     settings = _settings(as_, dtype, check, seed, profile)
+    if inputs is not None and {*(check or ())} - {"value"}:
+        raise UsageError("--inputs judges the value of one call: leave --check out")
     told = _told(framework, device, layout, vjp, ftz)
     out, started, results = lines.console(sys.stdout), time.perf_counter(), []
+    again = _again(as_, told)
     places, absent = _targets(targets, subject, as_, inputs, output)
     for sentence in absent if not json else ():
         out.print(sentence)
@@ -45,13 +50,13 @@ def verify(
     for target in places:
         with (
             _worker(target, as_ or None, timeout, in_process, told, output) as worker,
-            _older(against, as_ or None, timeout, in_process) as older,
+            _older(against, as_ or None, timeout, in_process, told) as older,
         ):
             ranges = _where(where, worker)
             if not json:
                 narrowed = [f"narrowed to {r}" for r in (ranges, inputs) if r]
                 out.print(lines.header(target, profile, seed, worker.found, ", ".join(narrowed)))
-            more = {"where": ranges, "against": older, "older": against}
+            more = {"where": ranges, "against": older, "older": against, "options": again}
             for result in _results(worker, target, inputs, settings | more, quiet=json):
                 results.append(result)
                 if not json:
@@ -76,6 +81,13 @@ def _told(framework, device, layout, vjp, ftz) -> dict:
         raise UsageError(f"no framework {framework!r} is known; there are {', '.join(FRAMEWORKS)}")
     told = {"framework": framework, "device": device, "layout": layout, "vjp": vjp, "ftz": ftz}
     return {name: value for name, value in told.items() if value}
+
+
+def _again(as_, told) -> str:
+    """The options that calling the same function once more takes."""
+    words = [f"--as {as_}"] if as_ else []
+    words += [f"--{k}" if v is True else f"--{k} {shlex.quote(v)}" for k, v in told.items()]
+    return " ".join(words)
 
 
 def _where(texts, worker):
@@ -140,18 +152,18 @@ def _worker(target, name, timeout, in_process, told, output=None):
     from refssm.conformance.worker import InProcess, Worker
 
     if output is not None:
-        return Recorded(name, output)
+        return Recorded(name, output, told.get("layout", ""))
     if in_process:
         return InProcess(find(target, name, told), FOLDER)
     return Worker(target, name, timeout, told)
 
 
-def _older(target, name, timeout, in_process):
+def _older(target, name, timeout, in_process, told):
     from contextlib import nullcontext
 
     if not target:
         return nullcontext()
-    return _worker(target, name, timeout, in_process, {})
+    return _worker(target, name, timeout, in_process, told | {"silent": True})
 
 
 def _results(worker, target, inputs, settings, quiet):

@@ -43,6 +43,8 @@ class Beside:
         if case.type.name not in self._closed:
             tally = self.tallies.setdefault(case.type.name, Tally())
             _count(tally, ours, theirs, before)
+        if before.error:
+            return replace(before, message=f"{self.called} {before.message}")
         if verdict.ok:
             return verdict
         if before.ok:

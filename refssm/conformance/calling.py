@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from refssm.conformance.adapters.numpy_arrays import Unusable, named
+from refssm.conformance.found import Found
 from refssm.conformance.layout import Layout, arranged, batch_names, canonical, restored
-from refssm.conformance.plugin import Found, sentence
+from refssm.conformance.plugin import sentence
 from refssm.conformance.standard import NumberType, number_type
 
 EARLIER = -1  # among the aliased: the output of an earlier call

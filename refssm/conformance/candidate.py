@@ -13,9 +13,9 @@ from refssm.conformance.agreement import same
 from refssm.conformance.calling import Outcome
 from refssm.conformance.cases import Case
 from refssm.conformance.expectation import expect, judged_type
+from refssm.conformance.found import Offer
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import Verdict, compare, grade_outputs, misfit, worst_of, wrong
-from refssm.conformance.plugin import Offer
 from refssm.conformance.standard import Standard
 from refssm.conformance.sweep import Declined
 

@@ -15,7 +15,8 @@ from multiprocessing.connection import Connection
 import numpy as np
 
 from refssm.conformance.calling import Outcome, call
-from refssm.conformance.plugin import Found, Offer, UsageError, find, sentence
+from refssm.conformance.found import Found, Offer
+from refssm.conformance.plugin import UsageError, find, sentence
 
 
 class Server:

@@ -44,6 +44,11 @@ def strides(candidate: Candidate, case: Case) -> Verdict:
     views = [view for view in candidate.offer.views if view not in ("", "read-only")]
     if not views:
         return Verdict("-", notes=(f"{candidate.offer.framework} arrays have no strides",))
+    plain = candidate.graded(
+        arrays, candidate.results(arrays, statics), candidate.expect(arrays, statics)
+    )
+    if not plain.ok:
+        return _about("contiguous arrays too: ", plain)
     for view in views:
         if view == "expanded":
             arrays, statics = candidate.narrowed([_constant(a) for a in arrays], statics)
@@ -129,6 +134,7 @@ def _blame(candidate, positions, what) -> Verdict:
 def shapes(candidate: Candidate, case: Case) -> Verdict:
     """Sizes that disagree raise; for other people's code a note."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
+    candidate.outputs(arrays, statics)  # what always raises refuses nothing
     for i, (name, dims) in enumerate(zip(op.inputs, op.input_dims, strict=True)):
         for axis, dim in enumerate(dims):
             if sum(dim in other for other in op.input_dims) < 2:
@@ -146,6 +152,7 @@ def shapes(candidate: Candidate, case: Case) -> Verdict:
 def empty(candidate: Candidate, case: Case) -> Verdict:
     """Length zero and state size zero are legal; for other people's code a note."""
     op = candidate.op
+    candidate.outputs(*candidate.given(case))
     for dim in case.sizes:
         arrays = [
             a[(..., *(slice(0, 0) if d == dim else slice(None) for d in dims))]

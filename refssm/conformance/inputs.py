@@ -19,8 +19,11 @@ from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import ordinary_case
 from refssm.conformance.certify import certify
 from refssm.conformance.checks import Check
+from refssm.conformance.explain import CANONICAL
+from refssm.conformance.found import Offer
 from refssm.conformance.judge import Verdict, wrong
-from refssm.conformance.plugin import Offer, UsageError, operator_named
+from refssm.conformance.layout import canonical, parse, restored
+from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.result import Result
 from refssm.conformance.session import Session
 from refssm.conformance.standard import number_type
@@ -42,6 +45,7 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
         )
     for trial in fitting:
         op = trial.op
+        given = _canonical(op, given, trial.offer.layout, path)
         arrays, statics, dtype = _arguments(op, given, path, session.types)
         check = Check("value", op, dtype, 1, lambda *_: wrong(""))
         started, doubt = time.perf_counter(), certify(op)
@@ -67,6 +71,26 @@ def stored(path: Path) -> dict[str, np.ndarray]:
     if not given or ("" in given and path.suffix != ".npy"):
         raise UsageError(f"{path}: not an .npz file with arrays in it")
     return given
+
+
+def _canonical(op, given, layout: str, path) -> dict[str, np.ndarray]:
+    """The arrays in the catalog's layout: their author's are in the layout that was declared."""
+    if not layout or CANONICAL in given:
+        return given
+    told, usual, back = parse(op, layout), canonical(op), dict(given)
+    for name, axes, wanted in zip(op.inputs, told.inputs, usual.inputs, strict=True):
+        back[name] = _restored(given[name], axes, wanted, told.omitted, f"{path}: `{name}`")
+    return back
+
+
+def _restored(a, axes, wanted, omitted, what) -> np.ndarray:
+    """One array with its axes in the catalog's order; batch axes left out have length one."""
+    kept = tuple(axis for axis in wanted if axis not in omitted)
+    try:
+        a = restored(a, axes, kept)
+    except ValueError as error:
+        raise UsageError(f"{what} has {error}") from None
+    return np.expand_dims(a, tuple(i for i, axis in enumerate(wanted) if axis in omitted))
 
 
 def _arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int], str]:
@@ -110,7 +134,7 @@ def _given(candidate: Candidate, arrays, statics) -> Verdict:
 class Recorded:
     """Stands for an implementation by a result it gave earlier: `--output out.npy`."""
 
-    def __init__(self, name: str, path: Path):
+    def __init__(self, name: str, path: Path, layout: str = ""):
         op, given = operator_named(name), stored(path)
         wanted: list[str] = [*op.outputs] if "" not in given else [""]
         absent = [y for y in wanted if y not in given]
@@ -118,8 +142,16 @@ class Recorded:
             needs = f".npz with {', '.join(op.outputs)}"
             needs += ", or .npy" if len(op.outputs) == 1 else ""
             raise UsageError(f"{path} has not the outputs of {op}: {needs}")
-        self.outputs = tuple([given[y] for y in wanted])
-        self.found = [Offer(op.name)]
+        outputs = [given[y] for y in wanted]
+        if layout:
+            try:
+                told, usual = parse(op, layout), canonical(op)
+            except ValueError as error:
+                raise UsageError(str(error)) from None
+            pairs = zip(outputs, told.outputs, usual.outputs, strict=True)
+            outputs = [_restored(y, a, w, told.omitted, f"{path}") for y, a, w in pairs]
+        self.outputs = tuple(outputs)
+        self.found = [Offer(op.name, layout=layout)]
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
         """The result as it was saved, whatever the arguments."""

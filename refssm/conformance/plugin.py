@@ -10,93 +10,19 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
-from refssm.conformance.adapters import adapter
-from refssm.conformance.adapters.numpy_arrays import NoDevice
-from refssm.conformance.layout import Layout, parse
-from refssm.testing import Budget, Declaration
+from refssm.conformance.found import Found
+from refssm.testing import Declaration
 
 LONGEST = 300  # of an exception's text in a report
 
 
 class UsageError(Exception):
     """The target cannot be judged as given: one sentence, exit code 4."""
-
-
-class Offer(NamedTuple):
-    """An implementation as the other side of the pipe knows it."""
-
-    name: str
-    has_vjp: bool = False
-    narrows: bool = False
-    judged: bool = True
-    dtypes: tuple[str, ...] = ()  # what it is for; empty: to be found out
-    framework: str = "numpy"
-    layout: str = ""
-    accuracy: Budget = Budget()
-    ftz: bool = False
-    views: tuple[str, ...] = ()  # of memory, as the framework can make them
-    immutable: bool = False
-    lacks: tuple[str, ...] = ()  # types that the framework does not have
-    loops: bool = False  # its layout leaves batch axes out: it is called slice by slice
-    about: str = ""  # the framework's version, device and flags
-    absent: str = ""  # why it cannot be called at all
-
-
-@dataclass(frozen=True)
-class Found:
-    """One implementation: the operator, its functions, and what its author declared."""
-
-    op: Operator
-    forward: Callable
-    vjp: Callable | None
-    only: Callable | None = None
-    judged: bool = True  # False: only there because a law of another one calls it
-    declared: Declaration = field(default_factory=Declaration)
-
-    @cached_property
-    def adapter(self) -> Any:
-        """What carries arrays to its framework and back."""
-        return adapter(self.declared.framework, self.declared.device)
-
-    @cached_property
-    def layout(self) -> Layout | None:
-        """The layout it declares."""
-        return parse(self.op, self.declared.layout) if self.declared.layout else None
-
-    @property
-    def offer(self) -> Offer:
-        """What the judge needs to know of it."""
-        declared = self.declared
-        offer = Offer(
-            self.op.name,
-            self.vjp is not None or declared.vjp,
-            (self.only or declared.only) is not None,
-            self.judged,
-            declared.dtypes,
-            declared.framework,
-            declared.layout,
-            declared.accuracy,
-            declared.ftz,
-        )
-        try:
-            made = self.adapter
-        except (ImportError, NoDevice) as error:
-            return offer._replace(absent=" ".join(str(error).replace("=====", "").split()))
-        loops = bool(self.layout and self.layout.omitted)
-        return offer._replace(
-            loops=loops,
-            views=tuple(made.views),
-            immutable=made.immutable,
-            lacks=made.lacks,
-            about=made.about(),
-        )
 
 
 def find(target: str, name: str | None = None, told: dict | None = None) -> list[Found]:
@@ -108,7 +34,10 @@ def find(target: str, name: str | None = None, told: dict | None = None) -> list
     """
     path, _, function = _split(target)
     module = _load_file(Path(path)) if _is_file(path) else _load_module(path)
-    if function or name:
+    if name and not function:
+        own = _offered(module, path, name)
+        found = own or _named(module, path, name, name)
+    elif function:
         found = _named(module, path, function or name or "", name or function)
     else:
         found = _catalogued(module, path)
@@ -118,8 +47,24 @@ def find(target: str, name: str | None = None, told: dict | None = None) -> list
     return found
 
 
+def _offered(module, path, name) -> list[Found]:
+    """The implementations of one operator, and of its `_from` form, that a module declares."""
+    try:
+        found = _catalogued(module, path)
+    except UsageError:
+        return []
+    return (
+        [f for f in found if f.op.name in (name, f"{name}_from")]
+        if any(f.op.name == name for f in found)
+        else []
+    )
+
+
 def _told(found: Found, told: dict) -> Found:
-    """The implementation with some of its declaration replaced."""
+    """The implementation with some of its declaration replaced; `silent`: if it has none."""
+    if told.get("silent") and found.declared.name:
+        return found
+    told = {key: value for key, value in told.items() if key != "silent"}
     try:
         declared = replace(found.declared, name=found.op.name, **told)
     except ValueError as error:

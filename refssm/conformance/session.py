@@ -30,6 +30,7 @@ class Session:
     where: Where = field(default_factory=Where)
     against: Worker | InProcess | None = None  # an older implementation of the same
     older: str = ""  # what the report calls it
+    options: str = ""  # of the command, to call the same function again
     tick: Callable[[str, int, int], None] = lambda check, done, count: None
 
     def trials(self) -> list[Trial]:

@@ -24,10 +24,11 @@ from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
 from refssm.conformance.checks import PROFILES, Check, checks_of, default_types, missing
 from refssm.conformance.expectation import remembering
+from refssm.conformance.found import Found
 from refssm.conformance.honest import Honest, implementations
 from refssm.conformance.judge import Verdict
 from refssm.conformance.laws import LAWS
-from refssm.conformance.plugin import Found, operator_named
+from refssm.conformance.plugin import operator_named
 from refssm.conformance.sweep import Declined, sweep
 from refssm.conformance.worker import InProcess
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 
 from refssm.conformance.certify import refuse_if_wrong
 from refssm.conformance.checks import NAMES, PROFILES
-from refssm.conformance.plugin import Found, UsageError, operator_named, vars_of
+from refssm.conformance.found import Found
+from refssm.conformance.plugin import UsageError, operator_named, vars_of
 from refssm.conformance.report import lines
 from refssm.conformance.result import Result
 from refssm.conformance.session import Session
@@ -26,6 +27,7 @@ def judged_in_process(
     checks: tuple[str, ...],
 ) -> None:
     """Judge one function here; AssertionError where it fails, ValueError where nothing can be."""
+    __tracebackhide__ = True
     try:
         session = session_of(name, function, vjp, declared, profile, seed, checks)
         results = list(session.run())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -25,10 +26,11 @@ from refssm.conformance.checks import (
     missing,
     types_of,
 )
-from refssm.conformance.explain import explain
+from refssm.conformance.explain import FLUSHED, explain
+from refssm.conformance.found import Offer
 from refssm.conformance.judge import Verdict
 from refssm.conformance.laws import LAWS
-from refssm.conformance.plugin import Offer, UsageError, operator_named
+from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.result import Result
 from refssm.conformance.standard import Standard, number_type
 from refssm.conformance.sweep import Declined, sweep
@@ -57,6 +59,12 @@ class Trial:
         if reason:
             dtype = (*self.wanted, *self.session.types, *types_of(self.op))[0]
             yield self._skip("value", dtype, reason)
+            return
+        if self.offer.seems and all(self.refused.values()):
+            dtype, seems = self.wanted[0], self.offer.seems
+            message = f"it seems to take arrays of {seems}, --framework {seems}: "
+            message += self.refused[dtype]
+            yield self._result(self.checks([dtype])[0], "error", message=message)
             return
         for dtype in self.wanted:
             if dtype not in self.accepted:
@@ -138,6 +146,8 @@ class Trial:
     def _gradient_wanted(self) -> str:
         """Why there is no gradient to judge, where somebody would expect one."""
         asked = "gradient" in self.session.only_checks
+        if self.candidate.has_vjp and not (self.profile.gradient or self.session.only_checks):
+            return f"left out of the {self.session.profile} profile: --check gradient runs it"
         if self.candidate.has_vjp or not (asked or self.offer.framework in AUTODIFF):
             return ""
         if not asked and (self.session.only_checks or not self.profile.gradient):
@@ -205,6 +215,8 @@ class Trial:
         if swept.case is not None:
             more = {"accepted": accepted, "shrink": shrink, "folder": session.folder}
             told = explain(check, candidate, swept.case, swept.verdict, **more)
+            if told["hint"] == FLUSHED:
+                told["hint"] = self._flushed(check, candidate, settings)
             details = told | details
         elif swept.verdict.grade == "-":
             message = "; ".join(swept.verdict.notes) or "nothing could be judged"
@@ -213,6 +225,24 @@ class Trial:
             seconds = time.perf_counter() - started
             return self._result(check, "skipped", message=message, seconds=seconds, **details)
         return self.told(check, swept.verdict, started, details)
+
+    def _flushed(self, check: Check, candidate: Candidate, settings) -> str:
+        """The hint to declare ftz, or what fails also where it is declared."""
+        assert candidate.held is not None
+        forgiving = copy(candidate)
+        forgiving.held = replace(candidate.held, ftz=True)
+
+        def judge_case(case: Case) -> Verdict:
+            try:
+                return check.judge_case(forgiving, case)
+            except Broken as broken:
+                return broken.verdict
+
+        cases = check.cases(mixed=self.mixed, between=self.session.where.sizes)
+        again = sweep(cases, judge_case, **{**settings, "shrink": False, "tick": lambda: None})
+        if again.case is None:
+            return FLUSHED
+        return f"wrong also where subnormal numbers are flushed to zero: {again.verdict.message}"
 
     def told(self, check: Check, verdict: Verdict, started, details) -> Result:
         """A verdict as a line of the report."""
@@ -230,8 +260,11 @@ class Trial:
         return self._result(check, verdict.verdict, **(fields | details))
 
     def _result(self, check: Check, verdict: str, **details) -> Result:
-        target = self.session.target
-        return Result(check.op.name, target, check.name, check.dtype, verdict, **details)
+        session = self.session
+        told = {"options": session.options, "seed": session.seed, "profile": session.profile}
+        shrunk = self.profile.shrink if session.shrink is None else session.shrink
+        told |= {"shrunk": shrunk} | details
+        return Result(check.op.name, session.target, check.name, check.dtype, verdict, **told)
 
     def _skip(self, check: str, dtype: str, message: str) -> Result:
         target = self.session.target

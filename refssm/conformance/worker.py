@@ -22,7 +22,8 @@ import numpy as np
 
 from refssm.conformance.calling import Outcome
 from refssm.conformance.child import Server
-from refssm.conformance.plugin import Found, Offer, UsageError
+from refssm.conformance.found import Found, Offer
+from refssm.conformance.plugin import UsageError
 
 FIRST_CALL = 5  # times the limit: frameworks import and compile in the first
 

@@ -17,6 +17,8 @@ import numpy as np
 from refssm.conformance.adapters.numpy_arrays import NoDevice, Numpy, Unusable, carried
 from refssm.conformance.standard import NumberType, number_type
 
+PROGRAMS = 100  # calls after which compiled programs are dropped: each new shape makes some
+
 
 class Jax(Numpy):
     """Arrays on the default device, or on "cpu", "gpu", "tpu" or "gpu:1"."""
@@ -32,7 +34,7 @@ class Jax(Numpy):
         except (RuntimeError, IndexError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise NoDevice(f"jax has no device {device!r} here: {reason}") from None
-        self.views = {"": lambda x: x}
+        self.views, self.calls = {"": lambda x: x}, 0
 
     def about(self) -> str:
         smallest = np.full(1, np.finfo(np.float32).tiny, np.float32)
@@ -43,6 +45,9 @@ class Jax(Numpy):
         return told + (f", precision of products: {precision}" if precision else "")
 
     def inside(self, kind: NumberType) -> AbstractContextManager:
+        self.calls += 1
+        if self.calls % PROGRAMS == 0:
+            jax.clear_caches()
         return jax.enable_x64(kind.name in ("float64", "complex128"))
 
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:

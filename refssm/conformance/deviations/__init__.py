@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from refssm.catalog import families
-from refssm.conformance.plugin import Found, operator_named
+from refssm.conformance.found import Found
+from refssm.conformance.plugin import operator_named
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,10 @@ from refssm.catalog import OPERATORS
 from refssm.conformance.cases import SIZES, TAME_SIZE
 from refssm.conformance.checks import PROFILES, TAME_LAWS
 from refssm.conformance.conduct import CONDUCT
+from refssm.conformance.found import Offer
 from refssm.conformance.laws import LAWS
-from refssm.conformance.plugin import Offer
+from refssm.conformance.layout import canonical
+from refssm.conformance.plugin import operator_named
 from refssm.conformance.result import Result
 from refssm.conformance.standard import number_type
 from refssm.testing import Budget
@@ -44,7 +46,7 @@ def _declared(offer: Offer) -> str:
     """What differs from the usual in how one implementation is called and held."""
     budget, parts = offer.accuracy, []
     if offer.layout:
-        parts.append(f"layout {offer.layout}")
+        parts.append(f"layout {offer.layout}, told here in {canonical(operator_named(offer.name))}")
     if budget.computes:
         parts.append(f"computes in {budget.computes}")
     if budget != Budget(computes=budget.computes):
@@ -76,7 +78,10 @@ def facts(result: Result) -> str:
         return result.message
     parts = [f"{result.verdict}" if result.grade == "-" else f"grade {result.grade}"]
     if math.isfinite(result.ratio) and result.grade != "-" and _graded(result):
-        parts.append(f"ratio {result.ratio:.2g} (allowed {result.allowed:g})")
+        allowed = (
+            f"{result.allowed:g} for A" if result.grade == "B" else f"allowed {result.allowed:g}"
+        )
+        parts.append(f"ratio {result.ratio:.2g} ({allowed})")
         parts.append(f"{math.floor(result.bits)} bits of {result.digits}")
     cases = f"{result.examples} case" + "s" * (result.examples != 1)
     if result.declined:
@@ -92,19 +97,28 @@ def below(result: Result) -> list[str]:
     if result.failed:
         lines += [result.message] * bool(result.message)
         lines += [result.hint] * bool(result.hint)
-        lines += [f"smallest: {result.smallest}"] * bool(result.smallest)
-        if result.counterexample and result.check in ("value", "nan"):
-            again = f"refssm verify {_target(result)} --inputs {result.counterexample}"
-            again += f" --dtype {result.dtype}" * number_type(result.dtype).half
-            lines.append(f"again: {again}")
-        elif result.counterexample:
-            lines.append(f"inputs: {result.counterexample}")
+        smallest = "smallest" if result.shrunk else "failing"
+        lines += [f"{smallest}: {result.smallest}"] * bool(result.smallest)
+        lines += _again(result)
     lines += [f"note: {note}" for note in result.notes]
     if result.verdict == "pass" and result.hint:
         lines.append(result.hint)
     elif result.verdict == "pass":
         lines.append(f"not promised: {limits(result)}")
     return lines
+
+
+def _again(result: Result) -> list[str]:
+    """How to see a failure again: on its inputs, or, of a law or a gradient, with its seed."""
+    if not result.counterexample:
+        return []
+    call = f"refssm verify {_target(result)} {result.options}".rstrip()
+    if result.check in ("value", "nan"):
+        half = f" --dtype {result.dtype}" * number_type(result.dtype).half
+        return [f"again: {call} --inputs {result.counterexample}{half}"]
+    same = f"--check {result.check} --dtype {result.dtype} --seed {result.seed}"
+    same += f" --profile {result.profile}" * (result.profile != "default")
+    return [f"again: {call} {same}", f"inputs: {result.counterexample}"]
 
 
 def limits(result: Result) -> str:

@@ -1,0 +1,170 @@
+"""What a newcomer stumbled over: own data in an own layout, options repeated, hints that hold."""
+
+import shlex
+
+import numpy as np
+import pytest
+from judging import SCAN, plugin, run
+
+import refssm
+
+LAST = "b n l, b n l -> b n l"
+TURNED = (
+    SCAN.replace("def linear_scan", "def ours")
+    + """
+def my_scan(a, b):
+    return ours(a.swapaxes(1, 2), b.swapaxes(1, 2)).swapaxes(1, 2)
+
+def tail_lost(a, b):
+    x = my_scan(a, b)
+    x[..., 16:] = 0
+    return x
+"""
+)
+AS = ("--as", "linear_scan", "--layout", LAST, "--dtype", "float32")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plugin(tmp_path, TURNED)
+    rng = np.random.default_rng(5)
+    a, b = rng.random((2, 2, 3, 17)).astype("f")
+    np.savez("batch.npz", a=a, b=b)
+    x = refssm.linear_scan(a.swapaxes(1, 2), b.swapaxes(1, 2)).swapaxes(1, 2)
+    np.save("right.npy", x)
+    np.save("wrong.npy", np.where(np.arange(17) < 16, x, 0))
+    return tmp_path
+
+
+def again(out):
+    """The arguments of the first `again:` line."""
+    line = next(line for line in out.splitlines() if "again: refssm " in line)
+    return shlex.split(line.split("again: refssm ")[1])
+
+
+def worst(out):
+    return next(line for line in out.splitlines() if "worst x[" in line)
+
+
+@pytest.mark.parametrize(("function", "result"), [("my_scan", 0), ("tail_lost", 1)])
+def test_own_arrays_lie_in_the_layout_that_is_declared(function, result, folder, capfd):
+    call = ("verify", f"my_ops.py::{function}", *AS)
+    assert run(capfd, *call, "--inputs", "batch.npz")[0] == result
+
+
+@pytest.mark.parametrize(("name", "result"), [("right.npy", 0), ("wrong.npy", 1)])
+def test_a_saved_result_lies_in_the_layout_that_is_declared(name, result, folder, capfd):
+    call = ("verify", *AS[:4], "--inputs", "batch.npz", "--output", name)
+    assert run(capfd, *call)[0] == result
+    assert run(capfd, *call[:3], *call[5:])[0] == 1  # taken for b l n, nothing fits
+
+
+def test_own_arrays_that_do_not_fit_the_layout_are_told(folder, capfd):
+    np.savez("flat.npz", a=np.ones(3, "f"), b=np.ones((1, 2, 3), "f"))
+    result, _, err = run(capfd, "verify", "my_ops.py::my_scan", *AS, "--inputs", "flat.npz")
+    assert result == 4
+    assert err == "refssm: flat.npz: `a` has shape (3,), want axes b n l\n"
+
+
+def test_a_failure_in_another_layout_is_seen_again_by_the_line_it_prints(folder, capfd):
+    result, out, _ = run(capfd, "verify", "my_ops.py::tail_lost", *AS, "--check", "value")
+    assert result == 1
+    words = again(out)
+    assert {"--as", "--layout", LAST, "--inputs"} <= set(words)
+    result, repeated, _ = run(capfd, *words)
+    assert result == 1
+    assert worst(out) in repeated
+
+
+def test_a_failed_law_is_seen_again_with_its_seed(folder, capfd):
+    plugin(folder, SCAN.replace("return x", "return x * (1 + (x.shape[-2] > 64))"), "law.py")
+    call = ("verify", "law.py", "--check", "prefix", "--dtype", "float64", "--seed", "3")
+    result, out, _ = run(capfd, *call)
+    assert result == 1
+    words = again(out)
+    assert words[-6:] == ["--check", "prefix", "--dtype", "float64", "--seed", "3"]
+    result, repeated, _ = run(capfd, *words)
+    assert result == 1
+    assert worst(out) in repeated
+
+
+def test_own_arrays_are_for_the_value_only(folder, capfd):
+    call = ("verify", "my_ops.py::my_scan", *AS, "--inputs", "batch.npz", "--check")
+    assert run(capfd, *call, "value")[0] == 0
+    result, _, err = run(capfd, *call, "prefix")
+    assert result == 4
+    assert "leave --check out" in err
+
+
+def test_an_old_function_is_called_as_the_new_one_unless_it_declares_itself(folder, capfd):
+    call = ("verify", "my_ops.py::my_scan", *AS, "--check", "against", "--against")
+    result, out, _ = run(capfd, *call, "my_ops.py::my_scan")
+    assert result == 0
+    assert "bit for bit equal in 25 of 25" in out
+    marked = '@implements("linear_scan")\ndef another'
+    declared = SCAN.replace("def linear_scan", marked)
+    declared = "from refssm.testing import implements\n" + declared
+    result, out, _ = run(capfd, *call, plugin(folder, declared, "old.py"))
+    assert result == 0
+    assert "old.py: worst ratio" in out
+
+
+RAISING = "def linear_scan(a, b):\n    raise KeyError('lost')\n"
+
+
+def test_an_old_function_that_raises_is_an_error_with_its_words(folder, capfd):
+    plugin(folder, RAISING, "old.py")
+    call = ("verify", "my_ops.py::my_scan", *AS, "--check", "against", "--against", "old.py")
+    result, out, _ = run(capfd, *call)
+    assert result == 1
+    assert "old.py raised KeyError: 'lost'" in out
+
+
+FLUSHING = SCAN.replace(
+    "    return x", "    x = np.where(abs(x) < np.finfo(x.dtype).tiny, x * 0, x)\n    return x"
+)
+
+
+@pytest.mark.parametrize(("more", "hint"), [("", True), (" * np.float32(1.001)", False)])
+def test_flushing_is_named_only_where_it_is_all_that_is_wrong(more, hint, folder, capfd):
+    plugin(folder, FLUSHING.replace("return x", f"return x{more}"), "flushing.py")
+    call = ("verify", "flushing.py", "--check", "value", "--dtype", "float32")
+    result, out, _ = run(capfd, *call)
+    assert result == 1
+    assert ("declare ftz=True" in out) == hint
+
+
+def test_a_profile_without_gradients_says_that_it_left_one_out(folder, capfd):
+    gradient = SCAN + "\ndef linear_scan_vjp(dx, a, b):\n    return a, b\n"
+    plugin(folder, gradient, "wrong.py")
+    call = ("verify", "wrong.py", "--profile", "quick", "--dtype", "float32")
+    result, out, _ = run(capfd, *call)
+    assert result == 0
+    assert "left out of the quick profile: --check gradient runs it" in out
+    assert run(capfd, *call, "--check", "gradient")[0] == 1
+
+
+def test_a_forgotten_framework_is_named(folder, capfd):
+    text = "import types\ntorch = types.ModuleType('torch')\ndef linear_scan(a, b):\n    a.no\n"
+    plugin(folder, text, "tensors.py")
+    result, out, _ = run(capfd, "verify", "tensors.py")
+    assert result == 1
+    assert "it seems to take arrays of torch, --framework torch: raised AttributeError" in out
+    assert out.count("AttributeError") == 1
+
+
+def test_what_always_raises_passes_nothing(folder, capfd):
+    plugin(folder, RAISING, "raising.py")
+    call = ("verify", "raising.py", "--profile", "quick", "--dtype", "float32")
+    result, out, _ = run(capfd, *call)
+    assert result == 1
+    assert not any(line.startswith("pass") for line in out.splitlines())
+
+
+def test_strides_of_what_is_wrong_anyway_are_not_blamed(folder, capfd):
+    plugin(folder, SCAN.replace("return x", "return 2 * x"), "double.py")
+    call = ("verify", "double.py", "--check", "strides", "--dtype", "float32")
+    result, out, _ = run(capfd, *call)
+    assert result == 1
+    assert "contiguous arrays too: worst x[" in out
