@@ -168,3 +168,15 @@ def test_strides_of_what_is_wrong_anyway_are_not_blamed(folder, capfd):
     result, out, _ = run(capfd, *call)
     assert result == 1
     assert "contiguous arrays too: worst x[" in out
+
+
+@pytest.mark.parametrize("reset", [2, 17, 100])
+def test_the_smallest_length_is_found_between_the_sizes_that_are_drawn(reset, folder, capfd):
+    forgetful = SCAN.replace("* state +", f"* (state if k != {reset} else 0) +")
+    plugin(folder, forgetful, "forgetful.py")
+    call = ("verify", "forgetful.py", "--check", "value", "--dtype", "float32")
+    result, out, _ = run(capfd, *call)
+    assert result == 1
+    assert f"smallest: l={reset + 1} n=1;" in out
+    result, out, _ = run(capfd, *call, "--where", f"l={reset + 5}..300")
+    assert f"smallest: l={reset + 5} n=1;" in out

@@ -90,8 +90,7 @@ def cupy(monkeypatch):
 def test_an_array_goes_in_and_comes_out_unchanged(cupy, dtype, shape):
     made, kind, a = adapter("cupy"), number_type(dtype), ordinary(dtype, shape)
     x = made.give(a, kind)
-    assert made.is_array(x)
-    assert not made.is_array(a)
+    assert isinstance(x, cupy.ndarray)
     assert (x.dtype.name, x.shape) == (dtype, shape)
     y = made.take(x, kind)
     assert type(y) is np.ndarray
@@ -163,7 +162,7 @@ def test_shared_memory_is_seen_and_an_empty_array_shares_none(cupy):
     made = adapter("cupy")
     x, y = (made.give(ordinary("float32", (2, 3)), SINGLE) for _ in range(2))
     assert made.share(x, x[:, 1:])
-    assert made.share(made.broadcast(x, (4, 2, 3)), x)
+    assert made.share(cupy.broadcast_to(x, (4, 2, 3)), x)
     assert not made.share(x, y)
     assert not made.share(x, x[:, :0])
     assert not made.share(x, None)

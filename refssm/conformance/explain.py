@@ -12,7 +12,7 @@ import numpy as np
 
 from refssm.conformance import special
 from refssm.conformance.candidate import Broken, Candidate
-from refssm.conformance.cases import Case
+from refssm.conformance.cases import SIZES, Case
 from refssm.conformance.checks import Check
 from refssm.conformance.judge import Verdict
 from refssm.conformance.minimal import show, simplified
@@ -25,6 +25,8 @@ def explain(
     check: Check, candidate: Candidate, case: Case, verdict: Verdict, *, accepted, shrink, folder
 ) -> dict:
     """The fields of a failed result: message, smallest input, hint, path of the saved inputs."""
+    if shrink and not verdict.error:
+        case, verdict = smaller(check, candidate, case, verdict)
     (arrays, statics), anything, hint = _failing(check, candidate, case), set(), ""
     if check.name == "value" and not verdict.error:
         if shrink:
@@ -42,6 +44,31 @@ def explain(
         "smallest": _in_words(case, arrays, statics, anything),
         "counterexample": save(folder, check, arrays, statics, candidate.offer.layout),
     }
+
+
+def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict):
+    """The case with sizes between those that are drawn, as small as fails alike; its verdict."""
+    for dim, size in case.sizes.items():
+        low = max((s for s in SIZES if s < size), default=0)
+        low = max(low, int(candidate.between.get(dim, (1, 1))[0]) - 1)
+        high = size
+        while high - low > 1:
+            middle = (low + high) // 2
+            attempt = replace(case, sizes={**case.sizes, dim: middle})
+            again = _verdict(check, candidate, attempt)
+            if again is not None and again.verdict == verdict.verdict:
+                case, verdict, high = attempt, again, middle
+            else:
+                low = middle
+    return case, verdict
+
+
+def _verdict(check: Check, candidate: Candidate, case: Case) -> Verdict | None:
+    """The verdict on one case, or None where it is not judged."""
+    try:
+        return check.judge_case(candidate, case)
+    except (Broken, Declined):
+        return None
 
 
 def _failing(check: Check, candidate: Candidate, case: Case) -> tuple[list[np.ndarray], dict]:
@@ -107,11 +134,8 @@ def _flushed(check, candidate, case: Case) -> str:
         return ""
     forgiving = copy(candidate)
     forgiving.held = replace(held, ftz=True)
-    try:
-        ok = check.judge_case(forgiving, case).ok
-    except (Broken, Declined):
-        return ""
-    return FLUSHED if ok else ""
+    verdict = _verdict(check, forgiving, case)
+    return FLUSHED if verdict is not None and verdict.ok else ""
 
 
 def _judged_again(candidate, arrays, statics) -> Verdict | None:

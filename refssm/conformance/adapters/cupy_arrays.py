@@ -48,12 +48,6 @@ class Cupy(Numpy):
             return Unusable(type(y).__name__)
         return carried(cupy.asnumpy(y, order="C"), y.dtype.name, kind)
 
-    def is_array(self, y: Any) -> bool:
-        return isinstance(y, cupy.ndarray)
-
-    def broadcast(self, x: Any, shape) -> Any:
-        return cupy.broadcast_to(x, shape)
-
     def share(self, x: Any, y: Any) -> bool:
         if not (isinstance(x, cupy.ndarray) and isinstance(y, cupy.ndarray)):
             return False

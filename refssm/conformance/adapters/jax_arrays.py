@@ -64,14 +64,8 @@ class Jax(Numpy):
             return Unusable(f"array of {name}")
         return carried(np.array(y, order="C"), name, kind)
 
-    def is_array(self, y: Any) -> bool:
-        return isinstance(y, jax.Array | np.ndarray)
-
     def copied(self, x: Any) -> Any:
         return x
-
-    def broadcast(self, x: Any, shape) -> Any:
-        return jnp.broadcast_to(x, shape)
 
     def share(self, x: Any, y: Any) -> bool:
         del x, y

@@ -57,17 +57,9 @@ class Numpy:
         y = np.array(y, dtype=y.dtype.newbyteorder("="), order="C", subok=False)
         return carried(y, y.dtype.name, kind)
 
-    def is_array(self, y: Any) -> bool:
-        """Whether it is an array of the framework."""
-        return isinstance(y, np.ndarray)
-
     def copied(self, x: Any) -> Any:
         """A copy with memory of its own."""
         return x.copy()
-
-    def broadcast(self, x: Any, shape) -> Any:
-        """A view with stride 0 along what is repeated."""
-        return np.broadcast_to(x, shape)
 
     def share(self, x: Any, y: Any) -> bool:
         """Whether two arrays lie in the same memory."""

@@ -59,14 +59,8 @@ class Torch(Numpy):
             return Unusable(f"tensor of {name}, {y.layout}")
         return carried(y, name, kind)
 
-    def is_array(self, y: Any) -> bool:
-        return isinstance(y, torch.Tensor)
-
     def copied(self, x: Any) -> Any:
         return x.clone(memory_format=torch.contiguous_format)
-
-    def broadcast(self, x: Any, shape) -> Any:
-        return x.expand(shape)
 
     def share(self, x: Any, y: Any) -> bool:
         if not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
