@@ -89,6 +89,20 @@ def test_a_failed_law_is_seen_again_with_its_seed(folder, capfd):
     assert worst(out) in repeated
 
 
+def test_a_range_and_an_old_function_are_named_again(folder, capfd):
+    plugin(folder, SCAN.replace("return x", "return 2 * x"), "double.py")
+    call = ("verify", "double.py", "--check", "against", "--dtype", "float32")
+    more = ("--against", "right.py", "--where", "l=40..50")
+    plugin(folder, SCAN, "right.py")
+    result, out, _ = run(capfd, *call, *more)
+    assert result == 1
+    words = again(out)
+    assert set(more) <= set(words)
+    result, repeated, _ = run(capfd, *words)
+    assert result == 1
+    assert worst(out) in repeated
+
+
 def test_own_arrays_are_for_the_value_only(folder, capfd):
     call = ("verify", "my_ops.py::my_scan", *AS, "--inputs", "batch.npz", "--check")
     assert run(capfd, *call, "value")[0] == 0

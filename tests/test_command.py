@@ -9,42 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from refssm.command import code
+from judging import SCAN as RIGHT
+from judging import plugin, run
 
 ROOT = Path(__file__).parent.parent
 WRONG = ROOT / "docs/examples/chunked_scan_wrong.py"
-RIGHT = """
-import numpy as np
-
-def linear_scan(a, b):
-    x = np.empty_like(b, dtype=np.result_type(a, b))
-    state = 0
-    for k in range(b.shape[-2]):
-        state = a[..., k, :] * state + b[..., k, :]
-        x[..., k, :] = state
-    return x
-"""
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(capfd, *arguments):
-    """Exit code, what was printed, what was complained of."""
-    result = code([*map(str, arguments)])
-    out, err = capfd.readouterr()
-    assert "Traceback" not in out + err
-    return result, out, err
-
-
-def plugin(folder, text, name="my_ops.py"):
-    path = folder / name
-    path.write_text(text)
-    return path.name
 
 
 def test_a_right_scan_passes_with_exit_code_0(folder, capfd):

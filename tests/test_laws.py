@@ -14,6 +14,7 @@ from refssm.conformance.session import Session
 from refssm.conformance.worker import InProcess
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
+from refssm.testing import Declaration
 
 scan, scan_from = LINEAR_SCAN.reference, LINEAR_SCAN_FROM.reference
 
@@ -260,11 +261,11 @@ def test_what_only_projects_is_what_is_judged():
         assert (a == a[..., :1, :]).all()
         return scan(a, b)
 
-    given = Found(LINEAR_SCAN, needs_constant, None, only=constant)
+    given = Found(LINEAR_SCAN, needs_constant, None, declared=Declaration(only=constant))
     assert [line.verdict for line in lines("value", given)] == ["pass"] * 4
-    declining = Found(LINEAR_SCAN, scan, None, only=lambda x: None)
+    declining = Found(LINEAR_SCAN, scan, None, declared=Declaration(only=lambda x: None))
     assert {line.verdict for line in lines("value", declining)} == {"skipped"}
-    failing = Found(LINEAR_SCAN, scan, None, only=lambda x: x["c"])
+    failing = Found(LINEAR_SCAN, scan, None, declared=Declaration(only=lambda x: x["c"]))
     assert {line.verdict for line in lines("value", failing)} == {"error"}
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from frameworks import SHAPES, identical, judged, ordinary
+from judging import run
 
-from refssm.command import code
 from refssm.conformance.adapters import adapter
 from refssm.conformance.adapters.numpy_arrays import NoDevice
 from refssm.conformance.standard import number_type
@@ -243,19 +243,14 @@ def test_a_device_that_is_not_there_is_told_in_one_line(device):
         adapter("torch", device)
 
 
-def verified(capfd, *arguments):
-    """The exit code of the command, and what it printed."""
-    return code(["verify", *map(str, arguments)]), capfd.readouterr().out
-
-
 def test_the_command_skips_what_it_has_no_device_for(tmp_path, capfd):
     path = tmp_path / "my_ops.py"
     path.write_text("def linear_scan(a, b):\n    return b + 1")
     framework = ["--framework", "torch", "--check", "value", "--profile", "quick"]
-    result, out = verified(capfd, path, *framework, "--device", "cuda:99")
+    result, out, _ = run(capfd, "verify", path, *framework, "--device", "cuda:99")
     assert result == 5
     assert "skip linear_scan/value[float32]" in out
     assert "torch has no device 'cuda:99' here: " in out
-    result, out = verified(capfd, path, *framework)
+    result, out, _ = run(capfd, "verify", path, *framework)
     assert result == 1  # where it has one, it judges
     assert f"\ntorch {torch.__version__}, device cpu, flush to zero: no\n" in out

@@ -42,7 +42,7 @@ def verify(
         raise UsageError("--inputs judges the value of one call: leave --check out")
     told = _told(framework, device, layout, vjp, ftz)
     out, started, results = lines.console(sys.stdout), time.perf_counter(), []
-    again = _again(as_, told)
+    again = _again(as_, told, where)
     places, absent = _targets(targets, subject, as_, inputs, output)
     for sentence in absent if not json else ():
         out.print(sentence)
@@ -83,10 +83,11 @@ def _told(framework, device, layout, vjp, ftz) -> dict:
     return {name: value for name, value in told.items() if value}
 
 
-def _again(as_, told) -> str:
+def _again(as_, told, where) -> str:
     """The options that calling the same function once more takes."""
     words = [f"--as {as_}"] if as_ else []
     words += [f"--{k}" if v is True else f"--{k} {shlex.quote(v)}" for k, v in told.items()]
+    words += [f"--where {shlex.quote(text)}" for text in where or ()]
     return " ".join(words)
 
 

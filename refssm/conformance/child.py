@@ -41,7 +41,7 @@ class Server:
     def narrow(self, name: str, arrays, statics):
         """What the implementation's `only` makes of a case, arrays then statics, or None."""
         found = self.found[name]
-        only = found.only or found.declared.only
+        only = found.declared.only
         assert only is not None
         try:
             kept = only(dict(zip(found.op.inputs, arrays, strict=True)) | statics)

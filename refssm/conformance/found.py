@@ -43,7 +43,6 @@ class Found:
     op: Operator
     forward: Callable
     vjp: Callable | None
-    only: Callable | None = None
     judged: bool = True  # False: only there because a law of another one calls it
     declared: Declaration = field(default_factory=Declaration)
 
@@ -64,7 +63,7 @@ class Found:
         offer = Offer(
             self.op.name,
             self.vjp is not None or declared.vjp,
-            (self.only or declared.only) is not None,
+            declared.only is not None,
             self.judged,
             declared.dtypes,
             declared.framework,

@@ -16,6 +16,7 @@ from pathlib import Path
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance.found import Found
+from refssm.conformance.marks import vars_of
 from refssm.testing import Declaration
 
 LONGEST = 300  # of an exception's text in a report
@@ -226,14 +227,6 @@ def _defined_in(module, function):
             and "__module__" not in vars_of(function)
         )
     )
-
-
-def vars_of(thing) -> dict:
-    """The instance dictionary, empty where there is none or where asking for it raises."""
-    try:
-        return vars(thing)
-    except Exception:
-        return {}
 
 
 def _check_arity(path, implementation: Found):

@@ -18,6 +18,8 @@ from typing import NoReturn
 
 import pytest
 
+from refssm.conformance.marks import marks_of
+
 OPTIONS = ("profile", "seed", "xfail")
 
 
@@ -47,20 +49,6 @@ def pytest_pycollect_makeitem(collector, name, obj):
     if isinstance(collector, pytest.Class):
         raise collector.CollectError(f"{name}: mark a function of the module, not a method")
     return Implementation.from_parent(collector, name=name, function=obj, mark=marks[0])
-
-
-def marks_of(obj) -> list:
-    """Its marks of ours; asking a mock or a lazy object for an attribute would run its code."""
-    marks = vars_of(obj).get("pytestmark")
-    return [m for m in marks if m.name == "refssm"] if isinstance(marks, list) else []
-
-
-def vars_of(thing) -> dict:
-    """The instance dictionary, empty where there is none or where asking for it raises."""
-    try:
-        return vars(thing)
-    except Exception:
-        return {}
 
 
 class Implementation(pytest.Collector):

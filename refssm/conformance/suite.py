@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from refssm.conformance.certify import refuse_if_wrong
 from refssm.conformance.checks import NAMES, PROFILES
 from refssm.conformance.found import Found
-from refssm.conformance.plugin import UsageError, operator_named, vars_of
+from refssm.conformance.marks import marks_of, vars_of
+from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.report import lines
 from refssm.conformance.result import Result
 from refssm.conformance.session import Session
@@ -77,8 +78,7 @@ def _resumed(name: str, function: Callable) -> list[Found]:
 
 def _marked(function) -> Declaration | None:
     """What a pytest mark says of a function."""
-    marks = vars_of(function).get("pytestmark")
-    ours = [m for m in marks if m.name == "refssm"] if isinstance(marks, list) else []
+    ours = marks_of(function)
     if not ours or not ours[0].args:
         return None
     fields = {*Declaration.__dataclass_fields__} - {"vjp"}

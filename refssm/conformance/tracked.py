@@ -153,13 +153,14 @@ def summed(z: Tracked, *terms: Tracked) -> Tracked:
 def multiplied(z: Tracked, x: Tracked, y: Tracked, charge) -> Tracked:
     """z = x y; where both were computed, parts of them may be multiplied before they are added.
 
-    Autodiff through a scan's tree does: x_{k−1}* g_k, each of them in parts that may cancel.
+    Autodiff through a scan's tree does: x_{k−1}* g_k, each of them in parts that may cancel. The sum
+    over a range of time is the difference of two partial sums: each factor may be twice its largest.
     """
     if not _trace.partial:
         return z
     z.parts = largest_parts(x) * largest_parts(y)
     computed = (x.errors[..., :1] > 0) & (y.errors[..., :1] > 0)
-    more = np.maximum(z.parts - np.abs(z.value), 0.0)[..., None]
+    more = 4 * np.maximum(z.parts - np.abs(z.value), 0.0)[..., None]
     return Tracked(z.value, z.errors + charge * np.where(computed, more, 0.0), z.parts)
 
 

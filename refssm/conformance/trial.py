@@ -261,7 +261,10 @@ class Trial:
 
     def _result(self, check: Check, verdict: str, **details) -> Result:
         session = self.session
-        told = {"options": session.options, "seed": session.seed, "profile": session.profile}
+        options = session.options
+        if check.name == "against":
+            options = f"{options} --against {session.older}".lstrip()
+        told = {"options": options, "seed": session.seed, "profile": session.profile}
         shrunk = self.profile.shrink if session.shrink is None else session.shrink
         told |= {"shrunk": shrunk} | details
         return Result(check.op.name, session.target, check.name, check.dtype, verdict, **told)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from refssm.catalog import families
 from refssm.conformance.found import Found
 from refssm.conformance.plugin import operator_named
+from refssm.testing import Declaration
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,9 @@ class Honest:
 
     def found(self) -> Found:
         """As if it had been found in somebody's file."""
-        return Found(operator_named(self.op), self.forward, self.vjp, self.only)
+        return Found(
+            operator_named(self.op), self.forward, self.vjp, declared=Declaration(only=self.only)
+        )
 
     @property
     def absent(self) -> bool:
