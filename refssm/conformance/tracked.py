@@ -154,7 +154,7 @@ def multiplied(z: Tracked, x: Tracked, y: Tracked, charge) -> Tracked:
     """z = x y; where both were computed, parts of them may be multiplied before they are added.
 
     Autodiff through a scan's tree does: x_{k−1}* g_k, each of them in parts that may cancel. Such a
-    part, a sum over a range of time, is the difference of two partial sums: at most twice the largest.
+    part, a sum over a range, is the difference of two partial sums: at most twice the largest.
     """
     if not _trace.partial:
         return z

@@ -132,28 +132,6 @@ def _tree_pullback(dx, a, b):
     return da, db
 
 
-def hillis_steele_vjp(dx, a, b):
-    """What autodiff makes of `hillis_steele`: every pass multiplies a part of dx by one of x."""
-    dtype = np.result_type(dx, a, b)
-    shape = np.broadcast_shapes(a.shape, b.shape)
-    decay, x = (np.broadcast_to(y, shape).astype(dtype) for y in (a, b))
-    passes, step = [], 1
-    while step < shape[-2]:
-        early, late = (..., slice(None, -step), slice(None)), (..., slice(step, None), slice(None))
-        passes.append((early, late, decay, x))
-        decay, x = decay.copy(), x.copy()
-        x[late] += passes[-1][2][late] * passes[-1][3][early]
-        decay[late] *= passes[-1][2][early]
-        step *= 2
-    da, db = np.zeros(shape, dtype), dx.astype(dtype)
-    for early, late, decay, x in reversed(passes):
-        before, da, dstate = da, da.copy(), db[late].copy()
-        da[late] = dstate * x[early].conj() + before[late] * decay[early].conj()
-        da[early] += before[late] * decay[late].conj()
-        db[early] += dstate * decay[late].conj()
-    return unbroadcast(da, a), unbroadcast(db, b)
-
-
 SCANS = {
     "sequential": sequential,
     "hillis_steele": hillis_steele,
@@ -169,7 +147,6 @@ IMPLEMENTATIONS = [
     Honest("linear_scan", "numba", jit.linear_scan, jit.linear_scan_vjp),
     Honest("linear_scan", "associative_vjp", hillis_steele, associative_vjp),
     Honest("linear_scan", "tree_autodiff", tree, tree_vjp),
-    Honest("linear_scan", "hillis_steele_autodiff", hillis_steele, hillis_steele_vjp),
     *(Honest("linear_scan", name, scan) for name, scan in SCANS.items()),
     Honest("linear_scan_from", "reference", LINEAR_SCAN_FROM.reference, LINEAR_SCAN_FROM.bare_vjp),
     Honest("linear_scan_from", "numba", jit.linear_scan_from, jit.linear_scan_from_vjp),
