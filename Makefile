@@ -24,15 +24,15 @@ help:  ## list the targets
 	@touch $@
 
 verify: .venv/installed  ## judge real code: SciPy, our Numba mirrors, a wrong scan
-	@echo "--- our Numba mirrors, quick profile: every check passes (exit code 0)"
-	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm verify --subject jit --profile quick
+	@echo "--- our Numba mirrors, results and last states: every check passes (exit code 0)"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm verify --subject jit --profile quick --check value --check state
 	@echo "--- SciPy: right but for NaN and infinity, told in docs/findings.md (exit code 1)"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm verify --subject scipy --check value --check nan || test $$? -eq 1
 	@echo "--- a scan that loses its carry at chunk boundaries: the judge says so (exit code 1)"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm verify docs/examples/chunked_scan_wrong.py; test $$? -eq 1
 
 test: .venv/developing  ## run all tests
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --quiet
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --quiet
 
 lint: .venv/developing  ## ruff and pyright, as CI runs them
 	$(BIN)/ruff format --check .

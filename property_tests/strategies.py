@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 from refssm._operator import Operator
+from refssm._signature import length_of
 from refssm.conformance.cases import MEDLEY, Knob, beside, core_dims, fill
 
 # derandomized: a run draws the same examples on every machine and every day
@@ -78,17 +79,19 @@ def examples(draw, op: Operator, dtype, *, maps=(), textures=(), mixed=True, max
     matrices = any(len(set(dims)) < len(dims) for dims in op.input_dims)  # their oracles are slow
     longest = [3 if matrices else 8, *([3 if matrices else 4] * len(core_dims(op)))]
     core = {d: draw(st.integers(1, n)) for d, n in zip(core_dims(op), longest, strict=False)}
+    few = max_dims if len(op.inputs) < 4 else min(max_dims, 1)  # the oracle takes a slice at a time
     batches = draw(
         mutually_broadcastable_shapes(
-            num_shapes=len(op.inputs), min_dims=0, max_dims=max_dims, max_side=3
+            num_shapes=len(op.inputs), min_dims=0, max_dims=few, max_side=3
         )
     ).input_shapes
     shapes = tuple(
-        (*batch, *(core[dim] for dim in dims))
+        (*batch, *(length_of(dim, core) for dim in dims))
         for batch, dims in zip(batches, op.input_dims, strict=True)
     )
     knobs = {n: draw(_knobs(d, dtype, maps, textures, mixed)) for n, d in op.inputs.items()}
     statics = {name: core[name] for name in op.static if name in core}
+    statics |= {name: draw(st.sampled_from(c.values)) for name, c in op.parameters.items()}
     return Example(op, dtype, shapes, knobs, statics, draw(st.integers(0, 2**32 - 2)))
 
 
@@ -98,7 +101,7 @@ def _knobs(domain, dtype, maps, textures, mixed):
     kinds = [t for t in domain.textures if t in textures or not textures]
     if dtype.kind != "c":
         kinds = [t for t in kinds if t != "beside"]  # a circle around a pole
-    real = [dtype.kind != "c"]
+    real = [dtype.kind != "c" or domain.real]
     if dtype.kind == "c" and mixed and domain.kind == "either":
         real.append(True)
     return st.builds(Knob, st.sampled_from(names), st.sampled_from(kinds), st.sampled_from(real))

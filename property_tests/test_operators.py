@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import cotangents, examples, laws, several
 
@@ -16,6 +16,9 @@ from refssm.conformance.judge import C, compare, judge, worst_of
 from refssm.conformance.laws import at_length, cut, in_window, windowed
 
 DOUBLE = ("float64", "complex128")
+# the judge draws its own cases of every operator and role in tests/test_deviations.py; here it is
+# the broadcasting that is drawn
+few = settings(laws, max_examples=8)
 
 
 def judged(keep=lambda op, dtype: True):
@@ -35,13 +38,14 @@ NORMAL = ("each", "constant", "channel", "impulse", "late", "gaps", "beside")
 
 each_type = judged()
 each_precise_type = judged(lambda op, dtype: dtype in DOUBLE)
+each_kind = judged(lambda op, dtype: dtype in (types_of(op)[0], "complex128"))
 # LAPACK has no long double to judge gradients in double precision by
 each_gradient = judged(lambda op, dtype: dtype not in DOUBLE or op.contract is not Contract.SOLVE)
 
 
 @each_type
 @given(data=st.data())
-@laws
+@few
 def test_values_are_right_over_arbitrary_broadcasting(op, dtype, role, data):
     example = data.draw(examples(op, dtype))
     verdict = judge(op, op.implementation(role), *example.arrays, **example.statics)
@@ -50,7 +54,7 @@ def test_values_are_right_over_arbitrary_broadcasting(op, dtype, role, data):
 
 @each_gradient
 @given(data=st.data())
-@laws
+@few
 def test_gradients_are_right_and_have_shape_and_kind_of_their_arguments(op, dtype, role, data):
     example = data.draw(examples(op, dtype))
     arrays, statics = example.arrays, example.statics
@@ -59,7 +63,9 @@ def test_gradients_are_right_and_have_shape_and_kind_of_their_arguments(op, dtyp
     gradients = op.vjp(role)(*backwards, *arrays, **statics)
     assert isinstance(gradients, tuple)
     precision = judged_type([*backwards, *arrays])
-    for g, gauge, a in zip(gradients, gauges, arrays, strict=True):
+    assert [g is None for g in gradients] == [name in op.flags for name in op.inputs]
+    pairs = [(g, a) for g, a in zip(gradients, arrays, strict=True) if g is not None]
+    for (g, a), gauge in zip(pairs, gauges, strict=True):
         kind = precision if np.iscomplexobj(a) else np.finfo(precision).dtype
         verdict = compare(g, gauge, np.dtype(kind))
         assert verdict.ok, verdict
@@ -69,15 +75,15 @@ def test_gradients_are_right_and_have_shape_and_kind_of_their_arguments(op, dtyp
 
 @each_precise_type
 @given(data=st.data())
-@laws
+@few
 def test_the_vjp_is_the_adjoint_of_the_oracles_derivative(op, dtype, role, data):
     example = data.draw(examples(op, dtype, textures=NORMAL))
     assert adjoint_slip(op, op.vjp(role), example) <= C
 
 
-@each_type
+@each_kind
 @given(data=st.data())
-@laws
+@few
 def test_linear_arguments_may_be_added_before_or_after(op, dtype, role, data):
     example = data.draw(examples(op, dtype))
     first, other = example.arrays, example.redrawn().arrays
@@ -96,9 +102,9 @@ def test_linear_arguments_may_be_added_before_or_after(op, dtype, role, data):
             assert verdict.ok, verdict
 
 
-@each_type
+@each_kind
 @given(data=st.data())
-@laws
+@few
 def test_each_member_of_a_batch_is_what_it_is_alone(op, dtype, role, data):
     example = data.draw(examples(op, dtype, max_dims=2))
     outputs = several(op.implementation(role)(*example.arrays, **example.statics))
@@ -110,16 +116,16 @@ def test_each_member_of_a_batch_is_what_it_is_alone(op, dtype, role, data):
     assert worst_of(verdicts).ok, worst_of(verdicts)
 
 
-@judged(lambda op, dtype: "causal" in op.traits)
+@judged(lambda op, dtype: "causal" in op.traits and dtype in ("float32", "complex128"))
 @given(data=st.data())
-@laws
+@few
 def test_the_outputs_of_a_shorter_input_are_the_first_outputs(op, dtype, role, data):
     example = data.draw(examples(op, dtype))
-    y = op.implementation(role)(*example.arrays, **example.statics)
-    (whole,) = expect(op, example.arrays, example.statics)
+    y, *_ = several(op.implementation(role)(*example.arrays, **example.statics))
+    whole, *_ = expect(op, example.arrays, example.statics)
     for k in range(1, y.shape[-len(op.output_dims[0])]):
         past, shorter = slice(0, k), at_length(op, example.statics, k)
-        (short,) = expect(op, cut(op, example.arrays, past), shorter)
+        short, *_ = expect(op, cut(op, example.arrays, past), shorter)
         wanted = replace(windowed(op, whole, past), value=short.value)
         verdict = compare(in_window(op, y, past), wanted, y.dtype)
         assert verdict.ok, verdict

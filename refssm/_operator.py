@@ -7,7 +7,7 @@ function from the bare formula.
 from __future__ import annotations
 
 import inspect
-import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
+from refssm._signature import Dims, aligned, cores, length_of
+
 if TYPE_CHECKING:
-    from refssm.domains import Domain
+    from refssm.domains import Counts, Domain
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Dims = tuple[tuple[str, ...], ...]
 
 PACKAGES = {
     "reference": "refssm",
@@ -60,7 +61,7 @@ class Operator:
     reference: Callable[..., Any]  # gives name and module
     signature: str  # "(n),(n)->(l)": every core dimension named, also those no input has
     inputs: Mapping[str, Domain]  # array arguments, in order; {} for constructors
-    parameters: Mapping[str, Domain] = field(default_factory=dict)  # keyword-only statics
+    parameters: Mapping[str, Counts] = field(default_factory=dict)  # keyword-only statics
     outputs: tuple[str, ...] = ("y",)
     batch: str = ""  # leading axes as the field uses them, one group per input: "d, d, "
     traits: frozenset[str] = frozenset()
@@ -88,25 +89,45 @@ class Operator:
 
     @property
     def family(self) -> str:
-        """The file's stem in every folder."""
-        return self.reference.__module__.rpartition(".")[2]
+        """The stem of its file, or the name of its package, in every folder."""
+        first, *rest = self.reference.__module__.split(".")
+        return rest[0] if first == "refssm" and rest else first
 
     @cached_property
     def input_dims(self) -> Dims:
         """Core dimensions of each input, from the signature."""
-        return _cores(self.signature.split("->")[0])
+        return cores(self.signature.split("->")[0])
 
     @cached_property
     def output_dims(self) -> Dims:
         """Core dimensions of each output, from the signature."""
-        return _cores(self.signature.split("->")[1])
+        return cores(self.signature.split("->")[1])
 
     @cached_property
     def batch_axes(self) -> Dims:
-        """Leading axes of each input as the field uses them."""
-        if not self.batch:
-            return ((),) * len(self.inputs)
-        return tuple(tuple(group.split()) for group in self.batch.split(","))
+        """Leading axes of each input as the field uses them; "1" where it lacks an inner one."""
+        return aligned(self.batch, len(self.inputs))
+
+    @cached_property
+    def batch_names(self) -> tuple[str, ...]:
+        """The batch axes, each once, the outermost first."""
+        return tuple(dict.fromkeys(a for axes in self.batch_axes for a in axes if a != "1"))
+
+    @property
+    def leading(self) -> str:
+        """The first core dimension of the first output: its time, where it has one; or ""."""
+        return self.output_dims[0][0] if self.output_dims[0] else ""
+
+    @cached_property
+    def flags(self) -> frozenset[str]:
+        """The inputs that are true or false; they have no gradient."""
+        return frozenset(name for name, domain in self.inputs.items() if domain.kind == "flag")
+
+    @cached_property
+    def state_outputs(self) -> tuple[int, ...]:
+        """The outputs that are the state after the last step, beside one along time."""
+        states = range(1, len(self.outputs)) if "state" in self.traits else ()
+        return tuple(j for j in states if self.leading not in self.output_dims[j])
 
     @cached_property
     def linear_in(self) -> tuple[Linear, ...]:
@@ -193,7 +214,7 @@ class Operator:
         """`args` as native arrays of accepted types, or an error that says why not.
 
         Integers become float64; all take the precision of the widest, Python scalars that of the
-        arrays beside them. Each keeps its kind, real or complex.
+        arrays beside them. Each keeps its kind, real or complex. Flags become true and false.
         """
         arrays: list[Any] = []
         for name, arg in zip(names or self.inputs, args, strict=True):
@@ -201,27 +222,36 @@ class Operator:
                 array = np.asarray(arg)
             except ValueError as error:  # ragged lists
                 raise ValueError(f"{self}: `{name}` is no array: {error}") from None
-            if array.dtype.kind in "biu":
+            if name in self.flags:
+                array = self._flag(name, array)
+            elif array.dtype.kind == "c" and names is None and self.inputs[name].real:
+                raise TypeError(f"{self}: `{name}` has dtype {array.dtype}, wanted a real one")
+            elif array.dtype.kind in "biu":
                 array = array.astype(np.float64)
             elif array.dtype.char not in types:
                 wanted = ", ".join(np.dtype(t).name for t in types)
                 raise TypeError(f"{self}: `{name}` has dtype {array.dtype}, wanted one of {wanted}")
             arrays.append(array.astype(array.dtype.newbyteorder("="), copy=False))
-        strong = [a.dtype for a, x in zip(arrays, args, strict=True) if not _weak(x)]
+        pairs = zip(arrays, args, strict=True)
+        strong = [a.dtype for a, x in pairs if not (_weak(x) or a.dtype.kind == "b")]
         precision = np.finfo(np.result_type(*strong)).dtype if strong else np.dtype(np.float64)
-        kinds = {"f": precision, "c": np.result_type(precision, np.complex64)}
+        kinds = {"f": precision, "c": np.result_type(precision, np.complex64), "b": np.dtype(bool)}
         return [a.astype(kinds[a.dtype.kind], copy=False) for a in arrays]
+
+    def _flag(self, name, array) -> np.ndarray:
+        if array.dtype.kind not in "biu" and array.size:
+            wanted = "true or false, or integers, of which 0 is false"
+            raise TypeError(f"{self}: `{name}` has dtype {array.dtype}, wanted {wanted}")
+        return array != 0
 
     def sizes(self, *arrays: np.ndarray, **statics) -> dict[str, int]:
         """The core dimensions by name; ValueError where two arguments disagree."""
         sizes: dict[str, int] = {}
         for name in self.static:
-            if name in self.parameters:
-                continue
-            size = statics.get(name)
-            if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
-                raise ValueError(f"{self}: `{name}` must be an integer >= 0, got {size!r}")
-            sizes[name] = int(size)
+            size, least = statics.get(name), 1 if name in self.parameters else 0
+            if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < least:
+                raise ValueError(f"{self}: `{name}` must be an integer >= {least}, got {size!r}")
+            sizes |= {} if name in self.parameters else {name: int(size)}
         for name, dims, array in zip(self.inputs, self.input_dims, arrays, strict=True):
             if array.ndim < len(dims):
                 wanted = f"core shape ({', '.join(dims)})"
@@ -232,6 +262,10 @@ class Operator:
                     earlier = f"earlier arguments have {dim}={sizes[dim]}"
                     msg = f"{self}: `{name}` has {dim}={size}, but {earlier}"
                     raise ValueError(f"{msg} ({self.signature})")
+        for dim in [d for d in sizes if d[0].isdigit()]:  # "2n" is twice n
+            if sizes[dim] != (wanted := length_of(dim, sizes)):
+                of = f"{dim[1:]}={sizes[dim[1:]]}, so {dim} must be {wanted}, got {sizes[dim]}"
+                raise ValueError(f"{self}: earlier arguments have {of} ({self.signature})")
         self.batch_shape(*arrays)
         return sizes
 
@@ -259,13 +293,17 @@ class Operator:
 
 
 def _as_arrays(y) -> Any:
-    """Scalars, which NumPy makes of arrays without axes, as arrays again."""
-    return tuple(map(np.asarray, y)) if isinstance(y, tuple) else np.asarray(y)
+    """Scalars, which NumPy makes of arrays without axes, as arrays again; None stays."""
+    if isinstance(y, tuple):
+        return tuple(a if a is None else np.asarray(a) for a in y)
+    return np.asarray(y)
 
 
 @cache
 def _output_types(op: Operator, types) -> tuple[np.dtype, ...]:
-    ones = [np.ones((1,) * len(d), t) for d, t in zip(op.input_dims, types, strict=True)]
+    dims = zip(op.input_dims, types, strict=True)
+    one = defaultdict(lambda: 1)
+    ones = [np.ones([length_of(d, one) for d in ds], t) for ds, t in dims]
     with np.errstate(all="ignore"):
         y = op.reference(*ones, **dict.fromkeys(op.static, 1))
     return tuple(a.dtype for a in (y if isinstance(y, tuple) else (y,)))
@@ -274,8 +312,3 @@ def _output_types(op: Operator, types) -> tuple[np.dtype, ...]:
 def _weak(x) -> bool:
     """Whether NumPy lets `x` take the precision of what it meets."""
     return type(x) in (bool, int, float, complex)
-
-
-def _cores(side: str) -> Dims:
-    """ "(l,n),(n)" -> (("l", "n"), ("n",))."""
-    return tuple(tuple(filter(None, core.split(","))) for core in re.findall(r"\(([^)]*)\)", side))

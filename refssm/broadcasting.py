@@ -13,3 +13,13 @@ def unbroadcast(cotangent, primal):
     if not np.iscomplexobj(primal):
         return np.real(folded)
     return folded.astype(np.result_type(folded, np.complex64), copy=False)
+
+
+def unbroadcast_each(cotangents, primals):
+    """`unbroadcast` of each cotangent to the argument it belongs to."""
+    return tuple(unbroadcast(g, x) for g, x in zip(cotangents, primals, strict=True))
+
+
+def with_batch(x, core: int, batch):
+    """A copy of `x`, whose last `core` axes are its own, with the leading axes `batch`."""
+    return np.broadcast_to(x, (*batch, *x.shape[x.ndim - core :])).copy()

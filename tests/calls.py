@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from refssm._signature import length_of
 from refssm.catalog import OPERATORS
 
 ROLES = [(op, role) for op in OPERATORS for role in ("reference", "jit") if role not in op.lacks]
@@ -11,12 +12,30 @@ each_role = pytest.mark.parametrize(("op", "role"), ROLES, ids=[f"{op}-{r}" for 
 
 
 def ordinary(op, dtype=float, batch=(), size=3):
-    """Ones of every argument, one batch shape for all."""
-    return [np.ones((*batch, *(size for _ in dims)), dtype) for dims in op.input_dims]
+    """Ones of every argument, one batch shape for all; flags false but at the last place."""
+    sizes = {d: size for dims in op.input_dims for d in dims if not d[0].isdigit()}
+    return [
+        filled(op, name, (*batch, *(length_of(d, sizes) for d in dims)), dtype)
+        for name, dims in zip(op.inputs, op.input_dims, strict=True)
+    ]
+
+
+def filled(op, name, shape, dtype=float, number=1):
+    """One number throughout, or the flags false but at the last place."""
+    if name in op.flags:
+        return np.arange(np.prod(shape)).reshape(shape) == np.prod(shape) - 1
+    kind = np.dtype(dtype)
+    real = op.inputs[name].real and kind.kind == "c"
+    return np.full(shape, number, np.finfo(kind).dtype if real else kind)
+
+
+def times(arrays, factors):
+    """Each array times a number of its own; flags as they are."""
+    return [a if a.dtype == bool else f * a for a, f in zip(arrays, factors, strict=True)]
 
 
 def statics(op, size=3):
-    """Every keyword argument: a length."""
+    """Every keyword argument: a length, or a number of steps."""
     return dict.fromkeys(op.static, size)
 
 

@@ -2,9 +2,12 @@ import warnings
 
 import numpy as np
 import pytest
-from calls import each_role, ordinary, several, statics
+from calls import each_role, filled, ordinary, several, statics, times
 
 from refssm._operator import Contract
+from refssm._signature import length_of
+from refssm.conformance.expectation import expect
+from refssm.conformance.judge import compare, grade_outputs
 
 
 def views_of(a):
@@ -18,31 +21,43 @@ def views_of(a):
     return [swapped, fixed, np.asfortranarray(a), turned, wide[..., 0]]
 
 
+def present(gradients):
+    """Those of the arguments that have one."""
+    return [g for g in gradients if g is not None]
+
+
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @each_role
 def test_byte_order_strides_and_the_writeable_flag_do_not_matter(op, role, dtype):
-    lengths = statics(op)
-    arrays = [(i + 2) * a / 8 for i, a in enumerate(ordinary(op, dtype, batch=(2,)))]
+    lengths, count = statics(op), len(op.inputs)
+    arrays = times(ordinary(op, dtype, batch=(2,)), [(i + 2) / 8 for i in range(count)])
     expected = several(op.implementation(role)(*arrays, **lengths))
     cotangents = [np.ones_like(y) for y in expected]
     gradients = op.vjp(role)(*cotangents, *arrays, **lengths)
+    bounds = expect(op, [*cotangents, *arrays], lengths, op.bare_vjp)
     for views in zip(*map(views_of, arrays), strict=True):
         outputs = several(op.implementation(role)(*views, **lengths))
         assert [y.dtype for y in outputs] == [y.dtype for y in expected]
-        assert all(map(np.array_equal, outputs, expected))
+        assert (
+            all(map(np.array_equal, outputs, expected))
+            or grade_outputs(op, arrays, outputs, expect(op, arrays, lengths)).ok
+        )  # a sum may go along the memory
         for backwards in zip(*map(views_of, cotangents), strict=True):
             pulled = op.vjp(role)(*backwards, *views, **lengths)
-            assert all(map(np.array_equal, pulled, gradients))
+            assert all(map(np.array_equal, pulled, gradients)) or all(
+                compare(g, bound, g.dtype).ok
+                for g, bound in zip(present(pulled), bounds, strict=True)
+            )
 
 
 @each_role
 @pytest.mark.parametrize("size", [1, 3])
 def test_inputs_stay_unchanged_and_outputs_are_memory_of_their_own(op, role, size):
-    arrays = [(i + 2) * a for i, a in enumerate(ordinary(op, size=size))]
+    arrays = times(ordinary(op, size=size), range(2, 2 + len(op.inputs)))
     before = [a.copy() for a in arrays]
     outputs = [*several(op.implementation(role)(*arrays, **statics(op)))]
     cotangents = [np.ones_like(y) for y in outputs]
-    outputs += op.vjp(role)(*cotangents, *arrays, **statics(op))
+    outputs += present(op.vjp(role)(*cotangents, *arrays, **statics(op)))
     assert all(map(np.array_equal, arrays, before))
     assert all(np.array_equal(c, np.ones_like(c)) for c in cotangents)
     everything = [*outputs, *arrays, *cotangents]
@@ -57,7 +72,8 @@ def test_special_values_warn_nothing_whatever_the_caller_set(op, role, special):
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
         for dtype in ("float64", "complex128"):
-            arrays = [np.full(a.shape, special, dtype) for a in ordinary(op)]
+            pairs = zip(op.inputs, ordinary(op), strict=True)
+            arrays = [filled(op, name, a.shape, dtype, special) for name, a in pairs]
             try:
                 y = several(op.implementation(role)(*arrays, **statics(op)))
                 op.vjp(role)(*y, *arrays, **statics(op))
@@ -67,16 +83,19 @@ def test_special_values_warn_nothing_whatever_the_caller_set(op, role, special):
 
 @each_role
 def test_length_state_and_batch_of_size_zero_are_legal(op, role):
-    letters = sorted({d for dims in (*op.input_dims, *op.output_dims) for d in dims})
+    letters = sorted({d[-1] for dims in (*op.input_dims, *op.output_dims) for d in dims})
     for zero in (*letters, "batch"):
         batch = (2, 0) if zero == "batch" else (2, 3)
-        shapes = [(*batch, *(0 if d == zero else 4 for d in dims)) for dims in op.input_dims]
-        arrays, lengths = [np.ones(shape) for shape in shapes], statics(op, 4)
+        sizes = {d: 0 if d == zero else 4 for d in letters}
+        shapes = [(*batch, *(length_of(d, sizes) for d in dims)) for dims in op.input_dims]
+        arrays = [filled(op, name, shape) for name, shape in zip(op.inputs, shapes, strict=True)]
+        lengths = statics(op, 4)
         lengths |= {zero: 0} if zero in op.static else {}
         wanted = op.output_shapes(*arrays, **lengths)
         outputs = several(op.implementation(role)(*arrays, **lengths))
         assert [y.shape for y in outputs] == wanted
-        linear = {j for group in op.linear_in for j in group.outputs}
-        assert not any(outputs[j].any() for j in linear)
+        assert grade_outputs(op, arrays, outputs, expect(op, arrays, lengths)).ok
         gradients = op.vjp(role)(*map(np.ones, wanted), *arrays, **lengths)
-        assert [g.shape for g in gradients] == shapes
+        assert [
+            a.shape if g is None else g.shape for g, a in zip(gradients, arrays, strict=True)
+        ] == shapes

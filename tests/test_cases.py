@@ -55,9 +55,12 @@ def test_cases_are_of_the_declared_sizes_types_and_batch_axes(op):
     for case in drawn(op, "complex64"):
         assert np.prod([*case.sizes.values(), *case.batch.values()]) <= ENTRIES
         assert set(case.sizes.values()) <= {*SIZES, *(LONG if op.static else ())}
+        assert all(n in op.parameters[name].values for name, n in case.parameters.items())
+        assert set(case.statics) == set(op.static)
         op.sizes(*case.arrays, **case.statics)
         for a, domain in zip(case.arrays, op.inputs.values(), strict=True):
-            assert a.dtype in (np.complex64, np.float32)
+            kinds = (np.bool_,) if domain.kind == "flag" else (np.complex64, np.float32)
+            assert a.dtype in kinds
             assert domain.kind != "complex" or a.dtype == np.complex64
             assert np.isfinite(a).all()
 

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -76,8 +77,11 @@ def test_a_wrong_oracle_is_found(monkeypatch):
 @pytest.mark.parametrize("by", [FACTOR, -1, 0, np.nan], ids=["off", "sign", "zero", "nan"])
 def test_a_wrong_vjp_is_found_in_every_argument(op, by, monkeypatch):
     right = op.bare_vjp
-    for place in range(len(op.inputs)):
-        monkeypatch.setattr(f"{right.__module__}.{right.__name__}", scaled(right, by, place))
+    for place, name in enumerate(op.inputs):
+        if name in op.flags:
+            continue
+        family = import_module(f"refssm.{op.family}")
+        monkeypatch.setattr(family, right.__name__, scaled(right, by, place))
         assert certify(op).startswith("the VJP disagrees with its oracle's derivative: ratio ")
 
 

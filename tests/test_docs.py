@@ -17,7 +17,7 @@ PAGES = sorted(
     for path in ROOT.glob("docs/**/*.md")
     if ">>> " in path.read_text() and path.name != "findings.md"  # facts of the versions it names
 )
-MODULES = (*(f"refssm.{family}" for family in families()), "refssm.testing")
+MODULES = (*(f"refssm.{family}" for family in families()), "refssm.associative", "refssm.testing")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -33,7 +33,7 @@ def test_the_examples_of_a_docstring_run(name):
     examples = [
         example
         for thing in vars(module).values()
-        if callable(thing) and getattr(thing, "__module__", "") == name
+        if callable(thing) and getattr(thing, "__module__", "").startswith(name)
         for example in doctest.DocTestFinder().find(thing, globs={**vars(module)})
     ]
     runner = doctest.DocTestRunner()

@@ -6,7 +6,6 @@ import pytest
 from refssm import domains
 from refssm.catalog import OPERATORS
 from refssm.domains import (
-    TEXTURES,
     Domain,
     decays,
     nodes,
@@ -16,6 +15,7 @@ from refssm.domains import (
     state_matrices,
     states,
 )
+from refssm.domains.domain import TEXTURES
 
 DOMAINS = {name: d for name, d in vars(domains).items() if isinstance(d, Domain)}
 MAPS = [(d, m) for d in DOMAINS for m in DOMAINS[d].maps]
@@ -80,7 +80,7 @@ def test_every_texture_and_every_domain_in_use_is_known():
     assert all(any(d is known for known in DOMAINS.values()) for d in used)
     for domain in DOMAINS.values():
         assert set(domain.textures) <= set(TEXTURES)
-        assert domain.kind in ("real", "complex", "either")
+        assert domain.kind in ("real", "complex", "either", "flag")
         assert ("beside" in domain.textures) == bool(domain.meets)
     for op in OPERATORS:
         assert all(d.meets in ("", *op.inputs) for d in op.inputs.values())
@@ -141,7 +141,7 @@ def span_products(a):
 
 def bounded(a):
     """Every span product at most 2^60, but for one rounding of log2, of 2^x and of a per factor."""
-    fitted = domains._products_bounded(a)
+    fitted = domains.products_bounded(a)
     assert np.isfinite(fitted).all()
     slack = (1 + Fraction(2) ** -44) ** a.shape[-2]
     return max(span_products(fitted)) <= LIMIT * slack
@@ -161,37 +161,37 @@ def test_bounding_leaves_what_is_bounded_as_it_is():
     a, b = np.random.default_rng(5).random((2, 60, 2))
     for name in ("slow", "wide", "unit", "compass", "steep"):
         z = decays.draw(name, a, b, real=False)
-        assert np.array_equal(domains._products_bounded(z), z)
+        assert np.array_equal(domains.products_bounded(z), z)
 
 
 def test_bounding_keeps_phases_shapes_and_empty_arrays():
     a, b = np.random.default_rng(6).random((2, 3, 60, 2))
     z = 2 * decays.draw("growing", a, b, real=False)
-    fitted = domains._products_bounded(z)
+    fitted = domains.products_bounded(z)
     assert fitted.shape == z.shape
     assert (np.abs(fitted) <= np.abs(z)).all()
     assert (np.sign(fitted.real) == np.sign(z.real)).all()
     assert (np.sign(fitted.imag) == np.sign(z.imag)).all()
-    assert domains._products_bounded(np.ones((2, 0, 3))).shape == (2, 0, 3)
+    assert domains.products_bounded(np.ones((2, 0, 3))).shape == (2, 0, 3)
 
 
 def test_bounding_keeps_zeros_and_bounds_the_growth_between_them():
     a = np.full((100, 1), 2.0)
     a[70] = 0
     assert bounded(a)
-    assert domains._products_bounded(a)[70] == 0
+    assert domains.products_bounded(a)[70] == 0
 
 
 def test_state_matrices_have_no_growing_mode_and_can_be_solved_with():
     rng = np.random.default_rng(7)
     for name, lower in ((name, lower) for name in state_matrices.maps for lower in (0, 1)):
         A = state_matrices.draw(name, *rng.random((2, 4, 64, 64)), real=False)
-        A = domains._stable(np.tril(A) if lower else A)
+        A = domains.stable(np.tril(A) if lower else A)
         assert (np.linalg.eigvals(A).real.max(-1) <= 2.0**-20).all()
         assert (np.linalg.cond(np.eye(64) - A / 2) < 2.0**40).all()
 
 
 def test_a_stable_matrix_without_heavy_rows_is_left_as_it_is():
     A = np.array([[-1.0, 4.0], [-4.0, -1.0]])
-    assert np.array_equal(domains._stable(A), A)
-    assert np.array_equal(domains._stable(-A), -A - 1 * np.eye(2))
+    assert np.array_equal(domains.stable(A), A)
+    assert np.array_equal(domains.stable(-A), -A - 1 * np.eye(2))

@@ -14,6 +14,7 @@ from refssm.conformance.session import Session
 from refssm.conformance.worker import InProcess
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
+from refssm.ssd import SSD_STEP
 from refssm.testing import Declaration
 
 scan, scan_from = LINEAR_SCAN.reference, LINEAR_SCAN_FROM.reference
@@ -99,7 +100,18 @@ def louder(u, k):
 
 
 convolution = CAUSAL_CONVOLUTION_DIRECT.reference
+
+
+def tiled(x, log_a, B, C, S):
+    """Head h of all heads is given the B and C of group h mod G."""
+    groups, heads = x.shape[-3:-1]
+    order = np.arange(groups * heads).reshape(groups, heads) % groups
+    pick = (..., order, 0, slice(None))
+    return SSD_STEP.reference(x, log_a, B[pick], C[pick], S)
+
+
 PLANTED = {
+    "group": [Found(SSD_STEP, tiled, None)],
     "shift": [Found(CAUSAL_CONVOLUTION_DIRECT, louder, None)],
     "split": found(scan, lambda a, b, x0: scan_from(a, b, 0 * x0)),
     "nan": found(lambda a, b: scan(a, np.nan_to_num(b))),
@@ -130,6 +142,8 @@ def test_a_check_passes_the_reference(check):
     right = found(scan, scan_from)
     if check == "shift":
         right = [Found(CAUSAL_CONVOLUTION_DIRECT, convolution, None)]
+    if check == "group":
+        right = [Found(SSD_STEP, SSD_STEP.reference, None)]
     (line,) = lines(check, *right)
     assert line.verdict == "pass"
     assert line.notes in ((), ("`a` with l=66 against 33 elsewhere is not refused",))
@@ -154,7 +168,8 @@ def test_writing_to_a_slice_is_seen():
 
 def test_every_check_with_a_verdict_has_a_planted_bug():
     assert {*PLANTED, "shapes", "empty"} == {*LAWS, *CONDUCT}
-    assert {*PLANTED, "shapes", "empty", "value", "gradient", "against"} == set(NAMES)
+    elsewhere = {"value", "state", "gradient", "against"}  # in tests/test_deviations.py
+    assert {*PLANTED, "shapes", "empty", *elsewhere} == set(NAMES)
 
 
 def test_calls_that_differ_within_tolerance_are_a_note():
@@ -225,7 +240,8 @@ def test_laws_follow_from_the_traits(op):
     expected = {"batch", *(["additive", "scaling", "zero"] if op.linear_in else [])}
     expected |= {"nan"} if "transform" not in op.traits else set()
     expected |= {"prefix"} if "causal" in op.traits else set()
-    expected |= {"causal"} if "causal" in op.traits and not op.static else set()
+    expected |= {"causal"} if "causal" in op.traits and op.leading not in op.static else set()
+    expected |= {"group"} if "g" in op.batch_names else set()
     expected |= {"shift"} if "time-invariant" in op.traits else set()
     expected |= {"split"} if "state" in op.traits else set()
     assert set(laws_of(op)) == expected

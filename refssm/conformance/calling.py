@@ -86,10 +86,14 @@ class _Run:
         self.axes = _arguments(self.layout, vjp) if self.layout else self.usual
         ranks = _arguments(Layout(op.input_dims, op.output_dims), vjp)
         self.ranks = [len(axes) for axes in (self.axes if self.layout else ranks)]
-        self.names = [f"d{name}" for name in op.inputs] if vjp else list(op.outputs)
-        self.answers = usual.inputs if vjp else usual.outputs
         of = self.layout or usual
-        self.answer_axes = of.inputs if vjp else of.outputs
+        asked = [not (vjp and n in op.flags) for n in (op.inputs if vjp else op.outputs)]
+        self.returned = len(asked)
+        self.names = [f"d{name}" for name in op.inputs] if vjp else list(op.outputs)
+        self.asked = [i for i, ask in enumerate(asked) if ask]  # flags have no gradient
+        self.names = [self.names[i] for i in self.asked]
+        self.answers = [(usual.inputs if vjp else usual.outputs)[i] for i in self.asked]
+        self.answer_axes = [(of.inputs if vjp else of.outputs)[i] for i in self.asked]
         self.cotangents = len(op.outputs) if vjp else 0
         self.touched: set[int] = set()  # arguments that slices share, written to by one of them
 
@@ -125,7 +129,7 @@ class _Run:
 
     def raw(self, given, statics) -> tuple:
         """What one call returns, as a tuple."""
-        count = len(self.names)
+        count = self.returned
         if self.vjp and self.found.vjp is None:
             cotangents, primals = given[: self.cotangents], given[self.cotangents :]
             returned = self.made.pullback(self.found.forward, cotangents, primals, statics)
@@ -136,7 +140,7 @@ class _Run:
         if not isinstance(returned, tuple | list) or len(returned) != count:
             got = f"{len(returned)}" if isinstance(returned, tuple | list) else named(returned)
             raise _WrongOutputs(f"returned {got}, want a tuple of {count}")
-        return tuple(returned)
+        return tuple(returned[i] for i in self.asked)
 
     def outputs(self, given, statics) -> tuple[tuple, tuple]:
         """The outputs as they came, and in NumPy; slice by slice none came, all are stacked."""
@@ -161,7 +165,7 @@ class _Run:
         stacked = [np.stack(column) for column in zip(*rows, strict=True)]
         answers = tuple(y.reshape(batch + y.shape[1:]) for y in stacked)
         if self.vjp:  # what the slices share is summed over them
-            primals = [x.shape for x in given[self.cotangents :]]
+            primals = [given[self.cotangents + i].shape for i in self.asked]
             answers = tuple(summed(g, s) for g, s in zip(answers, primals, strict=True))
         return (), answers
 
@@ -170,7 +174,7 @@ class _Run:
         if self.layout is None or any(isinstance(y, Unusable) for y in taken):
             return taken
         back = []
-        shapes = [a.shape for a in arrays[self.cotangents :]] if self.vjp else None
+        shapes = [arrays[self.cotangents + i].shape for i in self.asked] if self.vjp else None
         for i, (y, axes, usual) in enumerate(
             zip(taken, self.answer_axes, self.answers, strict=True)
         ):
@@ -185,7 +189,7 @@ class _Run:
     def _shape(self, y, arrays):
         """An output's shape without batch axes that no argument has."""
         leading = max(
-            a.ndim - (len(axes) - sum(axis in batch_names(self.found.op) for axis in axes))
+            a.ndim - sum(axis not in ("1", *batch_names(self.found.op)) for axis in axes)
             for a, axes in zip(arrays, self.usual, strict=True)
         )
         extra = len(batch_names(self.found.op)) - leading

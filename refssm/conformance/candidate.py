@@ -50,9 +50,9 @@ class Candidate:
         """What a forward call should return, by its standard."""
         return expect(op or self.op, arrays, statics, held=self.held)
 
-    def graded(self, arrays, outputs, gauged, overflow=False) -> Verdict:
-        """The outputs of one call, by its standard."""
-        return grade_outputs(self.op, arrays, outputs, gauged, overflow, self.held)
+    def graded(self, arrays, outputs, gauged, overflow=False, which=()) -> Verdict:
+        """The outputs of one call, or `which` of them, by its standard."""
+        return grade_outputs(self.op, arrays, outputs, gauged, overflow, self.held, which)
 
     def agree(self, arrays, y, other, *bounds, output=0, through=False) -> Verdict:
         """Two results of its own, by its standard; `through` a state rounded to the type."""
@@ -130,9 +130,9 @@ class Candidate:
         gauged = expect(op, [*cotangents, *arrays], statics, op.bare_vjp, self.held)
         precision = judged_type([*cotangents, *arrays])
         verdicts = []
-        for g, gauge, name, dims, a in zip(
-            gradients, gauged, op.inputs, op.input_dims, arrays, strict=True
-        ):
+        described = zip(op.inputs, op.input_dims, arrays, strict=True)
+        described = [(name, dims, a) for name, dims, a in described if name not in op.flags]
+        for g, gauge, (name, dims, a) in zip(gradients, gauged, described, strict=True):
             kind = precision if np.iscomplexobj(a) else np.finfo(precision).dtype
             kind = np.dtype(kind)
             verdicts.append(compare(g, gauge, kind, dims, f"d{name}", held=self.held))

@@ -8,15 +8,16 @@ the exact inputs of everybody.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from math import isqrt
 from types import MappingProxyType
 
 import numpy as np
 from hypothesis import strategies as st
 
-from refssm._operator import Operator
+from refssm._operator import Contract, Operator
+from refssm._signature import length_of
 from refssm.conformance.standard import NumberType, number_type
 from refssm.domains import Domain
 
@@ -26,6 +27,7 @@ MATRIX_SIZE = 65
 LARGE = (255, 256, 257, 300)  # drawn twice as often: they reach a fourth chunk of 64
 THOROUGH = (*SIZES, 511, 513, 1000, 1024, 1025, 2048, 4097, 8192)
 BATCH = (1, 2, 3)
+GROUPS = (2, 1, 3, 2)
 TAME_SIZE = 129  # decays of a tame case then keep their product above 2^-60
 ENTRIES = 65536  # product of all sizes of a case
 ORACLE_ENTRIES = 1024  # the same where the oracle judges
@@ -58,9 +60,10 @@ class Case:
     knobs: Mapping[str, Knob]
     seed: int
     half: NumberType | None = None  # the type whose values the arrays hold, if NumPy has none
+    parameters: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self):
-        sizes = " ".join(f"{d}={n}" for d, n in self.sizes.items())
+        sizes = " ".join(f"{d}={n}" for d, n in {**self.sizes, **self.parameters}.items())
         batch = "".join(f" batch {d}={n}" for d, n in self.batch.items() if n > 1)
         knobs = " ".join(f"{name}:{knob}" for name, knob in self.knobs.items())
         return f"{sizes}{batch} {knobs} seed={self.seed}"
@@ -84,16 +87,17 @@ class Case:
 
     @property
     def statics(self) -> dict[str, int]:
-        """The keyword arguments: core dimensions that no input has."""
-        return {name: self.sizes[name] for name in self.op.static if name in self.sizes}
+        """The keyword arguments: core dimensions that no input has, and parameters."""
+        sizes = {name: self.sizes[name] for name in self.op.static if name in self.sizes}
+        return sizes | dict(self.parameters)
 
     def generator(self, stream: int) -> np.random.Generator:
         """A stream of random numbers that only this case's seed decides."""
         return np.random.default_rng([self.seed, stream])
 
     def _shape(self, i):
-        leading = [self.batch[d] for d in self.op.batch_axes[i]]
-        return (*leading, *(self.sizes[d] for d in self.op.input_dims[i]))
+        leading = [self.batch.get(d, 1) for d in self.op.batch_axes[i]]
+        return (*leading, *(length_of(d, self.sizes) for d in self.op.input_dims[i]))
 
     @property
     def exact(self) -> bool:
@@ -103,7 +107,13 @@ class Case:
 
 def core_dims(op: Operator) -> list[str]:
     """The core dimensions by name, those of the outputs first: the length is drawn first."""
-    return list(dict.fromkeys(d for ds in (*op.output_dims, *op.input_dims) for d in ds))
+    named = dict.fromkeys(d for ds in (*op.output_dims, *op.input_dims) for d in ds)
+    return [d for d in named if not d[0].isdigit()]
+
+
+def simplest(op: Operator) -> dict[str, int]:
+    """The first value of every parameter."""
+    return {name: counts.values[0] for name, counts in op.parameters.items()}
 
 
 def ordinary_case(
@@ -112,14 +122,13 @@ def ordinary_case(
     """A case without extremes, two of every batch axis, core dimensions in the order given."""
     knobs, kind = {}, number_type(dtype)
     for name, domain in op.inputs.items():
-        of_real = domain.kind == "real" or name in real or kind.carrier.kind == "f"
+        of_real = domain.real or name in real or kind.carrier.kind == "f"
         knobs[name] = Knob(_plain(domain), "each", of_real)
-    axes = dict.fromkeys(a for group in op.batch_axes for a in group)
     core = dict(zip(core_dims(op), sizes, strict=False))
     for dim, (low, high) in between.items():
         core |= {dim: int(min(max(core[dim], low), high))} if dim in core else {}
-    batch = dict.fromkeys(axes, 2)
-    return Case(op, kind.carrier, core, batch, knobs, seed, kind if kind.half else None)
+    batch, half = dict.fromkeys(op.batch_names, 2), kind if kind.half else None
+    return Case(op, kind.carrier, core, batch, knobs, seed, half, simplest(op))
 
 
 def _plain(domain: Domain) -> str:
@@ -147,7 +156,7 @@ def fill(domain: Domain, knob: Knob, shape, rank: int, rng, kind) -> np.ndarray:
         values = np.where(which == i, drawn, values)
     if domain.fit is not None:
         values = domain.fit(values)
-    return kind.rounded(values, knob.real)
+    return values != 0 if domain.kind == "flag" else kind.rounded(values, knob.real)
 
 
 def _arranged(draws, texture, rank):
@@ -167,6 +176,8 @@ def _kept(shape, texture, rank, rng, kind: NumberType):
     """What the drawn values are multiplied by: 0 or 1, a decay, or the smallest normal."""
     if texture == "gaps":
         return rng.random(shape) < 0.7
+    if rank == 0 and texture != "subnormal":  # one number is arranged in one way only
+        return 1.0
     if texture in ("impulse", "late"):
         length = shape[-rank]
         place = length - 1 - rng.integers(2) if texture == "late" else rng.integers(max(length, 1))
@@ -217,25 +228,40 @@ def cases(
     # that grows short would make a large case the simpler one for Hypothesis.
     usual = [s for s in sizes if not tame or s <= TAME_SIZE]
     powers = {d: max(x.count(d) for x in (*op.input_dims, *op.output_dims)) for d in core_dims(op)}
-    if max(powers.values()) > 1:  # square matrices: what is done to them costs the cube
-        usual = [s for s in usual if s <= MATRIX_SIZE]
+    batch_first = len(powers) > 2  # else several core sizes leave no room for it
+    if batch_first:
+        batch, left = _batch(draw, op, left)
     for i, (dim, power) in enumerate(powers.items()):
         # long signals, mostly narrow; one in four is as wide as it is long, for tiles of both
-        often = [s for s in LARGE if s in usual] if i == 0 else [3, 5] * 18
+        sizes_here = usual
+        if power > 1 or (max(powers.values()) > 1 and op.contract is not Contract.TRACED):
+            sizes_here = [s for s in usual if s <= MATRIX_SIZE]  # what is done to them: the cube
+        often = [s for s in LARGE if s in sizes_here] if i == 0 else [3, 5] * 18
         often += [*LONG] if dim in op.static and not tame else []
         room = left if power == 1 else isqrt(left)
-        choices = _inside([*usual, *often], between.get(dim))
-        core[dim] = _at_most(room, draw(st.sampled_from(choices)), choices)
+        choices = _inside([*sizes_here, *often], between.get(dim))
+        core[dim] = _at_most(room, draw(_one_of(tuple(choices))), choices)
         left //= core[dim] ** power
-    for axis in dict.fromkeys(a for axes in op.batch_axes for a in axes):
-        batch[axis] = _at_most(left, draw(st.sampled_from(BATCH)), BATCH)
-        left //= batch[axis]
+    if not batch_first:
+        batch, left = _batch(draw, op, left)
+    parameters = {n: draw(_one_of(c.values)) for n, c in op.parameters.items()}
     knobs = {
         name: draw(_knobs(domain, dtype, tame, mixed, subnormal))
         for name, domain in op.inputs.items()
     }
     seed = draw(st.integers(0, 2**32 - 1))
-    return Case(op, dtype, core, batch, knobs, seed, kind if kind.half else None)
+    return Case(op, dtype, core, batch, knobs, seed, kind if kind.half else None, parameters)
+
+
+def _batch(draw, op: Operator, left: int) -> tuple[dict[str, int], int]:
+    """Sizes of the batch axes, and the room that is left."""
+    batch = {}
+    for axis in op.batch_names:
+        # at least two groups of two heads, mostly: one of them hides which belongs to which
+        usual = GROUPS if axis in "gh" else BATCH
+        batch[axis] = _at_most(left, draw(_one_of(tuple(usual))), BATCH)
+        left //= batch[axis]
+    return batch, left
 
 
 def _at_most(left, size, sizes):
@@ -251,6 +277,13 @@ def _inside(sizes, ends) -> list[int]:
     return [s for s in sizes if low <= s <= high] + [low, high]
 
 
+@cache
+def _one_of(choices: tuple):
+    """A strategy made once: making it costs as much as judging a small case."""
+    return st.sampled_from(choices)
+
+
+@cache
 def _knobs(domain: Domain, dtype, tame, mixed, subnormal):
     """Knobs of one argument; the simplest first, so that failures shrink to it."""
     maps = [m for m in domain.maps if not tame or m in domain.tame]
@@ -260,7 +293,7 @@ def _knobs(domain: Domain, dtype, tame, mixed, subnormal):
         textures = [t for t in textures if subnormal or t != "subnormal"]
         textures += [MEDLEY if subnormal else NORMAL_MEDLEY] * (len(textures) // 2)
     if domain.kind == "complex" or dtype.kind != "c":
-        kinds = [domain.kind == "real" or dtype.kind != "c"]
+        kinds = [domain.real or dtype.kind != "c"]
     else:
-        kinds = [domain.kind == "real"] * 2 + [mixed or domain.kind == "real"]
+        kinds = [domain.real] * 2 + [mixed or domain.real]
     return st.builds(Knob, st.sampled_from(maps), st.sampled_from(textures), st.sampled_from(kinds))

@@ -9,13 +9,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from refssm._operator import Contract, Operator
+from refssm.catalog import resumed
 from refssm.conformance import cases as drawn
 from refssm.conformance import special
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case, cases, ordinary_case
 from refssm.conformance.conduct import CONDUCT, behave
 from refssm.conformance.judge import Verdict
-from refssm.conformance.laws import LAWS, hold, laws_of, resumed
+from refssm.conformance.laws import LAWS, hold, laws_of
 from refssm.conformance.linear_laws import integers
 from refssm.conformance.standard import number_type
 
@@ -106,6 +107,8 @@ def checks_of(op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool
     if not types:
         return []
     checks = [_value(op, profile, t) for t in types]
+    if op.state_outputs:
+        checks += [_value(op, profile, t, "state") for t in types]
     if vjp:
         checks += [_gradient(op, profile, t) for t in types if not _double(t) or _extended(op)]
     for name in laws_of(op)[: profile.laws]:
@@ -140,12 +143,13 @@ def _named(run, name):
     return lambda candidate, case: run(name, candidate, case)
 
 
-def _value(op, profile, dtype) -> Check:
+def _value(op, profile, dtype, name="value") -> Check:
     entries = (ORACLE_ENTRIES if _double(dtype) else ENTRIES)[op.contract]
     sizes = tuple(s for s in profile.sizes if s <= entries)
     strategy = {"entries": entries, "sizes": sizes}
     count = profile.double or profile.value if _double(dtype) else profile.value
-    return Check("value", op, dtype, count, value_of, _value_at, strategy)
+    judged, at = (value_of, _value_at) if name == "value" else (state_of, _state_at)
+    return Check(name, op, dtype, count, judged, at, strategy)
 
 
 def _gradient(op, profile, dtype) -> Check:
@@ -171,13 +175,29 @@ def value_of(candidate: Candidate, case: Case) -> Verdict:
     return _value_at(candidate, arrays, statics, exact=case.exact)
 
 
+def state_of(candidate: Candidate, case: Case) -> Verdict:
+    """Grade the last state of one forward call."""
+    try:
+        return _state_at(candidate, *candidate.given(case))
+    except Broken as broken:
+        return broken.verdict
+
+
+def _state_at(candidate, arrays, statics) -> Verdict:
+    y = candidate.results(arrays, statics)
+    gauged = candidate.expect(arrays, statics)
+    return candidate.graded(arrays, y, gauged, which=candidate.op.state_outputs)
+
+
 def _value_at(candidate, arrays, statics, exact=False) -> Verdict:
+    op = candidate.op
+    along = tuple(j for j in range(len(op.outputs)) if j not in op.state_outputs)
     try:
         y = candidate.results(arrays, statics)
     except Broken as broken:
         return broken.verdict
     gauged = candidate.expect(arrays, statics)
-    verdict = candidate.graded(arrays, y, gauged)
+    verdict = candidate.graded(arrays, y, gauged, which=along)
     if exact and verdict.ok:
         return integers(candidate, arrays, y[0], gauged[0]) or verdict
     return verdict
@@ -224,4 +244,4 @@ def beside(op: Operator, profile: Profile, types: Iterable[str], judge_case) -> 
     return [replace(c, name="against", judge_case=judge_case, judge_arrays=None) for c in values]
 
 
-NAMES = ("value", "gradient", "against", *LAWS, *CONDUCT)
+NAMES = ("value", "state", "gradient", "against", *LAWS, *CONDUCT)

@@ -98,7 +98,7 @@ def _outcomes(candidate, case, **how):
     """An ordinary call, and one of length 1, where copies are easily forgotten."""
     arrays, statics = candidate.given(case)
     pieces = [arrays]
-    if candidate.op.output_dims[0][0] not in candidate.between:
+    if candidate.op.leading and candidate.op.leading not in candidate.between:
         pieces.append(_of_length_one(candidate.op, arrays))
     for i, given in enumerate(pieces):
         try:
@@ -113,12 +113,12 @@ def _outcomes(candidate, case, **how):
         if outcome.status != "ok":
             error = outcome.status != "malformed"
             raise Broken(Verdict("F", np.inf, 0.0, outcome.message, error=error))
-        yield (f"at {candidate.op.output_dims[0][0]}=1 " if i else ""), outcome
+        yield (f"at {candidate.op.leading}=1 " if i else ""), outcome
 
 
 def _of_length_one(op, arrays):
     """The first entry along the first core dimension of the outputs."""
-    first = op.output_dims[0][0]
+    first = op.leading
     return [
         a[(..., *(slice(0, 1) if dim == first else slice(None) for dim in dims))]
         for a, dims in zip(arrays, op.input_dims, strict=True)
@@ -155,7 +155,7 @@ def empty(candidate: Candidate, case: Case) -> Verdict:
     candidate.outputs(*candidate.given(case))
     for dim in case.sizes:
         arrays = [
-            a[(..., *(slice(0, 0) if d == dim else slice(None) for d in dims))]
+            a[(..., *(slice(0, 0) if d.lstrip("2") == dim else slice(None) for d in dims))]
             for a, dims in zip(case.arrays, op.input_dims, strict=True)
         ]
         statics = {**case.statics, dim: 0} if dim in case.statics else case.statics

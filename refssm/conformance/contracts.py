@@ -38,8 +38,11 @@ def bounds(
 
 
 def wide(arrays, precision: Any = np.float64) -> list[np.ndarray]:
-    """`arrays` in at least `precision`."""
-    return [a.astype(np.result_type(a, precision), copy=False) for a in arrays]
+    """`arrays` in at least `precision`; flags as they are."""
+    return [
+        a if a.dtype.kind == "b" else a.astype(np.result_type(a, precision), copy=False)
+        for a in arrays
+    ]
 
 
 def _transform(op, arrays, vjp) -> tuple[Gauge, ...]:

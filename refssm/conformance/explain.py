@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm.conformance import special
+from refssm.conformance import contracts, special
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import SIZES, Case
 from refssm.conformance.checks import Check
@@ -28,7 +28,7 @@ def explain(
     if shrink and not verdict.error:
         case, verdict = smaller(check, candidate, case, verdict)
     (arrays, statics), anything, hint = _failing(check, candidate, case), set(), ""
-    if check.name == "value" and not verdict.error:
+    if check.name in ("value", "state") and not verdict.error:
         if shrink:
             arrays, anything, verdict = _simplest(check, candidate, case, arrays, statics, verdict)
         hint = _flushed(check, candidate, case) or _in_wider(
@@ -118,7 +118,7 @@ def _in_wider(check, candidate, arrays, statics, accepted) -> str:
     choices = [t for t in WIDER.get(check.dtype, ()) if t in accepted or known]
     if not choices:
         return ""
-    wide = [a.astype(np.result_type(a, np.finfo(choices[0]).dtype)) for a in arrays]
+    wide = contracts.wide(arrays, np.finfo(choices[0]).dtype)
     verdict = _judged_again(candidate.judged_in(choices[0]), wide, statics)
     if verdict is None:
         return ""
@@ -152,6 +152,7 @@ def _in_words(case: Case, arrays, statics, anything) -> str:
     core = case.op.sizes(*arrays, **statics)
     stacked = [(f"batch {axis}", n) for axis, n in case.batch.items() if n > 1]
     sizes = " ".join(f"{d}={core[d]}" for d in case.sizes)
+    stacked += [(name, statics[name]) for name in case.parameters]
     sizes = " ".join([sizes, *(f"{d}={n}" for d, n in stacked)])
     mixed = len({np.iscomplexobj(a) for a in arrays}) > 1
     shown = [

@@ -38,9 +38,10 @@ def gauges(
     """One `Gauge` per output, from one run of `reference`; K0, K1 ≥ |y|: returning y rounds."""
     with tracing(unit, floor, partial) as trace:
         for a in arrays:
-            met(np.abs(a))
+            met(np.abs(a * 1.0))
         y = reference(*map(_input, arrays), **statics)
-        outputs = map(lifted, y if isinstance(y, tuple) else (y,))
+        # None: an argument without a gradient
+        outputs = (lifted(t) for t in (y if isinstance(y, tuple) else (y,)) if t is not None)
         return tuple(_gauge(t, trace.peak, floor) for t in outputs)
 
 
@@ -51,9 +52,11 @@ def _gauge(y: Tracked, peak: float, floor: float) -> Gauge:
     return Gauge(y.value, bounds[..., 0], bounds[..., 1], peak)
 
 
-def _input(array) -> Tracked:
-    """An input in double precision: exact for K0, off by one rounding for K1."""
+def _input(array) -> Tracked | np.ndarray:
+    """An input in double precision: exact for K0, off by one rounding for K1; flags as they are."""
     value = np.asarray(array)
+    if value.dtype.kind == "b":
+        return value
     value = value.astype(np.result_type(value, np.float64), copy=False)
     size = np.abs(value).astype(float)
     return Tracked(value, np.stack([np.zeros(value.shape), size], axis=-1))

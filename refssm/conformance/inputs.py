@@ -12,6 +12,7 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 
 from refssm._operator import COMPILED_TYPES
+from refssm.catalog import from_state
 from refssm.conformance import special
 from refssm.conformance.adapters.numpy_arrays import carried
 from refssm.conformance.calling import Outcome
@@ -104,8 +105,10 @@ def _arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int]
         else:
             if any(a.dtype.kind == "c" for a in arrays):
                 raise ValueError(f"complex numbers in it are not {half.name}")
-            arrays = [a.astype(np.float32) for a in arrays]
-            if any(not np.array_equal(half.rounded(a, True), a, equal_nan=True) for a in arrays):
+            pairs = list(zip(op.inputs, arrays, strict=True))
+            arrays = [a != 0 if n in op.flags else a.astype(np.float32) for n, a in pairs]
+            numbers = [a for a in arrays if a.dtype.kind != "b"]
+            if any(not np.array_equal(half.rounded(a, True), a, equal_nan=True) for a in numbers):
                 raise ValueError(f"numbers in it are not {half.name}")
         op.sizes(*arrays, **statics)
     except (TypeError, ValueError) as error:
@@ -121,7 +124,8 @@ def _length(n: np.ndarray):
 def _given(candidate: Candidate, arrays, statics) -> Verdict:
     op = candidate.op
     for a, domain in zip(arrays, op.inputs.values(), strict=True):
-        if domain.span and not op.name.endswith("_from") and not np.isfinite(a[..., :1, :]).all():
+        first = a[..., :1, :] if domain.span else a[..., :1]
+        if domain.decay and not from_state(op) and not np.isfinite(first).all():
             return Verdict("-", notes=("a_0 is not finite: both readings of 0·a_0 are in use",))
     try:
         return special.at(candidate, *candidate.narrowed(arrays, statics))

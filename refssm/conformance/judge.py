@@ -248,17 +248,16 @@ def judge(op: Operator, candidate: Callable, *arrays: np.ndarray, **statics) -> 
 
 
 def grade_outputs(
-    op: Operator, arrays, outputs, gauged, overflow=False, held: Standard | None = None
+    op: Operator, arrays, outputs, gauged, overflow=False, held: Standard | None = None, which=()
 ) -> Verdict:
-    """Grade a tuple of outputs."""
+    """Grade a tuple of outputs, or `which` of them."""
     if not isinstance(outputs, tuple) or len(outputs) != len(gauged):
         got = f"{len(outputs)} outputs" if isinstance(outputs, tuple) else type(outputs).__name__
         return wrong(f"returned {got}, want {len(gauged)} outputs")
     types, product = op.output_types(*arrays), span_product(op, arrays)
     either = any(t.kind == "c" for t in types)
+    told = list(zip(outputs, gauged, types, op.output_dims, op.outputs, strict=True))
     return worst_of(
         compare(y, gauge, dtype, dims, name, product, overflow, either, held)
-        for y, gauge, dtype, dims, name in zip(
-            outputs, gauged, types, op.output_dims, op.outputs, strict=True
-        )
+        for y, gauge, dtype, dims, name in (told[j] for j in which or range(len(told)))
     )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from refssm._operator import Operator
-from refssm.catalog import OPERATORS
+from refssm.catalog import from_state, resumed
 from refssm.conformance import special
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
@@ -26,7 +26,7 @@ NOTHING = Verdict("-")
 
 def time_axes(op: Operator) -> list[int | None]:
     """For each input, its axis of the first output's first core dimension, from the end."""
-    step = op.output_dims[0][0]
+    step = op.leading
     return [dims.index(step) - len(dims) if step in dims else None for dims in op.input_dims]
 
 
@@ -51,7 +51,7 @@ def windowed(op: Operator, gauge: Gauge, window: slice) -> Gauge:
 
 def at_length(op: Operator, statics, k: int) -> dict:
     """The keyword arguments for an output of length k."""
-    step = op.output_dims[0][0]
+    step = op.leading
     return {**statics, step: k} if step in op.static else dict(statics)
 
 
@@ -93,9 +93,10 @@ def causal(candidate: Candidate, case: Case) -> Verdict:
     y, gauge = _run(candidate, arrays, statics)
     verdicts = [NOTHING]
     for k in _points(case, y.shape[-len(op.output_dims[0])]):
+        linear = {name for group, _ in op.linear_in for name in group}
         changed = [
-            a if axis is None else _future_changed(a, axis, k)
-            for a, axis in zip(arrays, time_axes(op), strict=True)
+            a if axis is None else _future_changed(a, axis, k, -0.5 if name in linear else 0.5)
+            for name, a, axis in zip(op.inputs, arrays, time_axes(op), strict=True)
         ]
         changed, _ = candidate.narrowed(changed, statics)
         if not _same_past(op, arrays, changed, k):
@@ -111,10 +112,10 @@ def causal(candidate: Candidate, case: Case) -> Verdict:
     return worst_of(verdicts)
 
 
-def _future_changed(a, axis, k):
-    """From time k on: half the modulus, the other sign, the order reversed."""
+def _future_changed(a, axis, k, factor):
+    """From time k on: half the modulus, the order reversed; flags turned over."""
     a = np.moveaxis(a.copy(), axis, 0)
-    a[k:] = -0.5 * a[k:][::-1]
+    a[k:] = ~a[k:] if a.dtype.kind == "b" else factor * a[k:][::-1]
     return np.ascontiguousarray(np.moveaxis(a, 0, axis))
 
 
@@ -124,34 +125,62 @@ def _same_past(op, arrays, changed, k):
 
 
 def split(candidate: Candidate, case: Case) -> Verdict:
-    """A scan cut in two, the state carried by the `_from` form, is the scan in one piece."""
+    """A scan cut in two, the state carried over by its `_from` or `_stateful` form, is the whole.
+
+    A `_from` form returns the states themselves; a `_stateful` one has the last state beside y.
+    """
     op, (arrays, statics) = candidate.op, candidate.given(case)
-    y, gauge = _run(candidate, arrays, statics)
-    other = resumed(op)
+    ys, gauges = candidate.results(arrays, statics), candidate.expect(arrays, statics)
+    other, verdicts = resumed(op), [NOTHING]
     assert other is not None
-    verdicts = [NOTHING]
-    for k in _points(case, y.shape[-2]):
-        later = slice(k, None)
-        after = dict(zip(op.inputs, cut(op, arrays, later), strict=True))
-        *driving, _state = other.inputs
-        state = np.ascontiguousarray(in_window(op, y, slice(k - 1, k)).squeeze(-2))
-        pieces = [*(after[name] for name in driving), state]
+    for k in _points(case, ys[0].shape[-len(op.output_dims[0])]):
+        head = cut(op, arrays, slice(0, k))
         try:
-            pieces, fewer = candidate.narrowed(pieces, statics, other)
-            tail, *_ = candidate.results(pieces, fewer, op=other)
+            state = _carried(candidate, other, head, statics, ys[0], k)
+            later = _driving(op, other, cut(op, arrays, slice(k, None)))
+            pieces, fewer = candidate.narrowed([*later, state], statics, other)
+            tail = candidate.results(pieces, fewer, op=other)
         except Declined:
             continue
-        bound, *_ = candidate.expect(pieces, fewer, other)
-        later = slice(k, k + tail.shape[-2])
-        kept, whole = in_window(op, y, later), windowed(op, gauge, later)
-        verdicts.append(candidate.agree(arrays, tail, kept, bound, whole, through=True))
+        bounds = candidate.expect(pieces, fewer, other)
+        rank = len(op.output_dims[0])
+        window = slice(k, k + tail[0].shape[-rank])
+        kept, whole = in_window(op, ys[0], window), windowed(op, gauges[0], window)
+        verdicts.append(candidate.agree(arrays, tail[0], kept, bounds[0], whole, through=True))
+        for j in op.state_outputs if window.stop == ys[0].shape[-rank] else ():
+            bound = bounds[j], gauges[j]
+            verdicts.append(candidate.agree(arrays, tail[j], ys[j], *bound, output=j, through=True))
     return worst_of(verdicts)
 
 
-def resumed(op: Operator) -> Operator | None:
-    """The operator that starts this one from a state: itself, or its `_from` form."""
-    name = op.name.removesuffix("_from") + "_from"
-    return next((other for other in OPERATORS if other.name == name), None)
+def _carried(candidate: Candidate, other: Operator, head, statics, y, k) -> np.ndarray:
+    """The state after the first k steps, by the implementation itself."""
+    op = candidate.op
+    if not other.state_outputs:
+        return np.ascontiguousarray(in_window(op, y, slice(k - 1, k)).squeeze(-2))
+    start = head[-1] if from_state(op) else _at_rest(op, other, head)
+    pieces, fewer = candidate.narrowed([*_driving(op, other, head), start], statics, other)
+    if pieces[0].shape != head[0].shape:
+        raise Declined  # its own projection cuts the piece
+    return np.ascontiguousarray(candidate.results(pieces, fewer, op=other)[-1])
+
+
+def _driving(op: Operator, other: Operator, arrays) -> list[np.ndarray]:
+    """The arguments of `other` but its state, which is the last."""
+    named = dict(zip(op.inputs, arrays, strict=True))
+    return [named[name] for name in [*other.inputs][:-1]]
+
+
+def _at_rest(op: Operator, other: Operator, arrays) -> np.ndarray:
+    """A state of zeros for `other`, of the type its last state has."""
+    sizes: dict[str, int] = {}
+    axes = zip(op.batch_axes, op.input_dims, arrays, strict=True)
+    for batch, core, a in axes:
+        sizes |= {d: n for d, n in zip((*batch, *core), a.shape, strict=True) if d != "1"}
+    shape = [sizes.get(d, 1) for d in (*other.batch_axes[-1], *other.input_dims[-1])]
+    driving = _driving(op, other, arrays)
+    single = np.zeros((), np.finfo(np.result_type(*driving)).dtype)
+    return np.zeros(shape, other.output_types(*driving, single)[-1])
 
 
 def shift(candidate: Candidate, case: Case) -> Verdict:
@@ -216,6 +245,27 @@ def _member(a, rank, batch_rank, axis, i):
     return np.ascontiguousarray(np.take(a, [i], axis=own))
 
 
+def group(candidate: Candidate, case: Case) -> Verdict:
+    """Groups taken in another order give their outputs in that order: neighbours share B and C."""
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    if case.batch["g"] < 2:
+        return NOTHING
+    ys, bounds = candidate.results(arrays, statics), candidate.expect(arrays, statics)
+    turned = [
+        np.ascontiguousarray(np.flip(a, len(a.shape) - len(d) - len(axes) + axes.index("g")))
+        if "g" in axes else a
+        for a, d, axes in zip(arrays, op.input_dims, op.batch_axes, strict=True)
+    ]  # fmt: skip
+    verdicts, place = [], op.batch_names.index("g")
+    others, limits = candidate.results(turned, statics), candidate.expect(turned, statics)
+    for j, (y, other) in enumerate(zip(ys, others, strict=True)):
+        back = np.flip(other, place)
+        g = limits[j]
+        limit = Gauge(*(np.flip(f, place) for f in (g.value, g.k0, g.k1)), g.peak)
+        verdicts.append(candidate.agree(arrays, y, back, bounds[j], limit, output=j))
+    return worst_of(verdicts)
+
+
 LAWS: dict[str, Callable[[Candidate, Case], Verdict]] = {
     "split": split,
     "nan": special.nan,
@@ -226,6 +276,7 @@ LAWS: dict[str, Callable[[Candidate, Case], Verdict]] = {
     "causal": causal,
     "shift": shift,
     "batch": batch,
+    "group": group,
 }
 
 
@@ -240,6 +291,7 @@ def laws_of(op: Operator) -> list[str]:
         "scaling": bool(op.linear_in),
         "zero": bool(op.linear_in),
         "batch": any(op.batch_axes),
+        "group": "g" in op.batch_names,
         "nan": "transform" not in op.traits,
     }
     return [name for name in LAWS if needs[name]]

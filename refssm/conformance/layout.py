@@ -32,7 +32,7 @@ class Layout:
 
 def batch_names(op: Operator) -> Axes:
     """The operator's batch axes, each once."""
-    return tuple(dict.fromkeys(axis for axes in op.batch_axes for axis in axes))
+    return op.batch_names
 
 
 def canonical(op: Operator) -> Layout:
@@ -63,6 +63,7 @@ def parse(op: Operator, text: str) -> Layout:
         names, [*sides[0], *sides[1]], [*usual.inputs, *usual.outputs], strict=True
     ):
         kept = [axis for axis in want if axis not in omitted]
+        kept = [axis for axis in kept if axis != "1"]
         if Counter(axis for axis in got if axis != "1") != Counter(kept):
             wanted = " ".join(kept) or "no axes"
             raise ValueError(
@@ -74,7 +75,9 @@ def parse(op: Operator, text: str) -> Layout:
 
 def arranged(a: np.ndarray, axes: Axes, wanted: Axes) -> np.ndarray:
     """`a`, whose axes are `axes`, with the axes `wanted`; a copy in memory of its own order."""
-    order = _order(axes, tuple(w for w in wanted if w != "1"))
+    named = tuple(axis for axis in axes if axis != "1")
+    a = np.squeeze(a, tuple(i for i, axis in enumerate(axes) if axis == "1"))
+    order = _order(named, tuple(w for w in wanted if w != "1"))
     places = tuple(i for i, axis in enumerate(wanted) if axis == "1")
     return np.array(np.expand_dims(np.transpose(a, order), places), order="C")
 
@@ -86,7 +89,9 @@ def restored(y: np.ndarray, axes: Axes, wanted: Axes) -> np.ndarray:
     ):
         raise ValueError(f"shape {y.shape}, want axes {' '.join(axes) or 'none'}")
     y = np.squeeze(y, tuple(i for i, axis in enumerate(axes) if axis == "1"))
-    return np.transpose(y, _order(tuple(axis for axis in axes if axis != "1"), wanted))
+    named = tuple(axis for axis in wanted if axis != "1")
+    y = np.transpose(y, _order(tuple(axis for axis in axes if axis != "1"), named))
+    return np.expand_dims(y, tuple(i for i, axis in enumerate(wanted) if axis == "1"))
 
 
 def _order(axes: Axes, wanted: Axes) -> list[int]:

@@ -22,7 +22,8 @@ def simplified(case: Case, arrays, fails: Callable[[list[np.ndarray]], bool]):
         if _any_draw_fails(case, arrays, i, fails):
             anything.add(name)
         for simpler in _simpler(arrays[i]):
-            simpler = case.type.rounded(simpler, real=not np.iscomplexobj(simpler))
+            if simpler.dtype.kind != "b":
+                simpler = case.type.rounded(simpler, real=not np.iscomplexobj(simpler))
             attempt = [*arrays[:i], simpler, *arrays[i + 1 :]]
             if not np.array_equal(simpler, arrays[i]) and fails(attempt):
                 arrays = attempt
@@ -46,7 +47,7 @@ def _simpler(a):
     yield np.ones_like(a)
     if a.size == 0:
         return
-    for digits in (1, 2):
+    for digits in (1, 2) if a.dtype.kind != "b" else ():
         constant = _few_digits(a.flat[0], digits)
         yield np.full_like(a, constant)
     largest = int(np.argmax(np.abs(a)))
@@ -69,7 +70,7 @@ def show(name: str, a: np.ndarray, anything: bool) -> str:
         return f"any {name}"
     if a.size and (a == a.flat[0]).all():
         return f"{name}={_number(a.flat[0])}" + (" throughout" if a.size > 1 else "")
-    usual = np.sort(np.real(a), axis=None)[a.size // 2] if a.size else 0
+    usual = np.sort(np.real(a), axis=None)[a.size // 2] if a.size else a.dtype.type(0)
     places = np.flatnonzero(~(a == usual))
     if places.size == 1 and a.size > 4:
         i = tuple(int(j) for j in np.unravel_index(places[0], a.shape))
@@ -80,6 +81,8 @@ def show(name: str, a: np.ndarray, anything: bool) -> str:
 
 
 def _number(x) -> str:
+    if isinstance(x, np.bool_):
+        return str(bool(x)).lower()
     if np.iscomplexobj(x):
         return _number(x.real) if x.imag == 0 else f"{x.real:.6g}{x.imag:+.6g}j"
     return f"{x:.6g}"

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from refssm._operator import Operator
-from refssm.catalog import OPERATORS
+from refssm.catalog import OPERATORS, resumed
 from refssm.conformance.found import Found
 from refssm.conformance.marks import vars_of
 from refssm.testing import Declaration
@@ -49,13 +49,13 @@ def find(target: str, name: str | None = None, told: dict | None = None) -> list
 
 
 def _offered(module, path, name) -> list[Found]:
-    """The implementations of one operator, and of its `_from` form, that a module declares."""
+    """The implementations of one operator, and of its form from a state, that a module declares."""
     try:
         found = _catalogued(module, path)
     except UsageError:
         return []
     return (
-        [f for f in found if f.op.name in (name, f"{name}_from")]
+        [f for f in found if f.op.name in (name, _resumed(name))]
         if any(f.op.name == name for f in found)
         else []
     )
@@ -169,12 +169,17 @@ def _named(module, path, function, name) -> list[Found]:
     op = operator_named(_operator_name(forward) or name)
     vjp = getattr(module, f"{function}_vjp", None) or getattr(module, f"{op.name}_vjp", None)
     found = [_found(op, forward, vjp)]
-    resumed = getattr(module, f"{op.name}_from", None)
-    if callable(resumed) and any(other.name == f"{op.name}_from" for other in OPERATORS):
-        found.append(
-            replace(_found(operator_named(f"{op.name}_from"), resumed, None), judged=False)
-        )
+    later = getattr(module, _resumed(op.name) or " ", None)
+    if callable(later):
+        found.append(replace(_found(operator_named(_resumed(op.name)), later, None), judged=False))
     return found
+
+
+def _resumed(name: str) -> str:
+    """The form of an operator that starts from a state, where that is another one; or ""."""
+    op = next((op for op in OPERATORS if op.name == name), None)
+    other = resumed(op) if op else None
+    return other.name if other and other.name != name else ""
 
 
 def _catalogued(module, path) -> list[Found]:
@@ -219,9 +224,12 @@ def _declared(function) -> Declaration:
 
 
 def _defined_in(module, function):
-    """Whether the module made it; a callable object without a module of its own counts."""
+    """Whether the module, or a package's own part, made it; an object without a module counts."""
+    made_in = getattr(function, "__module__", None)
+    part = hasattr(module, "__path__") and f"{made_in}".startswith(f"{module.__name__}.")
     return "__refssm__" in vars_of(function) or (
-        getattr(function, "__module__", None) in (module.__name__, None)
+        part
+        or made_in in (module.__name__, None)
         or (
             not (inspect.isroutine(function) or inspect.isclass(function))
             and "__module__" not in vars_of(function)

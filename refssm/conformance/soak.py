@@ -96,7 +96,7 @@ def _verdict(check: Check, honest: Honest, case: Case) -> Verdict:
     """One implementation on one case."""
     worker = InProcess(_twins(honest))
     offer = next(offer for offer in worker.found if offer.name == check.op.name)
-    candidate = Candidate(check.op, worker, offer)
+    candidate = Candidate(check.op, worker, offer).judged_in(check.dtype)
     try:
         return check.judge_case(candidate, case)
     except (Broken, Declined) as unjudged:

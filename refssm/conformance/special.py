@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from refssm._operator import Contract, Operator
+from refssm.catalog import from_state
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
 from refssm.conformance.judge import Verdict, kind_of, worst_of
@@ -62,9 +63,11 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
 def _undecided(op: Operator, wanted, y, start: bool, poisoned) -> np.ndarray:
     """Entries that may be NaN or not; where a whole matrix may, one of them must be at least."""
     either = np.zeros(wanted.shape, bool)
-    if start:
+    if start and op.leading:
         rank = len(op.output_dims[0])
-        either[(..., slice(0, 1), *(slice(None),) * (rank - 1))] = True
+        steps = 2 if _matrix(op) else 1  # A · 0 is NaN in one state, A times that in all
+        only = slice(0, steps if "causal" in op.traits else wanted.shape[-rank] == 1)
+        either[(..., only, *(slice(None),) * (rank - 1))] = True
     if poisoned is None:
         return either
     reached = (kind_of(wanted) != 0).any((-2, -1), keepdims=True)
@@ -86,28 +89,58 @@ def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, b
     names, domains = list(op.inputs), list(op.inputs.values())
     real = case.dtype.kind == "f"
     # a solve and an exponential meet ∞ − ∞ in an order of their own
-    linear = [arguments for arguments, _ in op.linear_in if op.contract is Contract.TRACED]
+    linear = [arguments for arguments, _ in op.linear_in if _one_infinite_term(op)]
     for i, (name, domain) in enumerate(op.inputs.items()):
+        if domain.kind == "flag":
+            continue
         place = tuple(int(rng.integers(n)) for n in case.arrays[i].shape)
+        if domain.padded:
+            place = (*place[:-1], 0)
         entry = f"{name}[{', '.join(map(str, place))}]"
-        if not (domain.span and place[-2] == 0 and not op.name.endswith("_from")):
-            # from rest a_0 multiplies zero: both readings of 0·NaN are in use
+        # from rest, and at a reset, a decay multiplies zero: both readings of 0·NaN are in use
+        idle = domain.decay and _first_in_time(op, i, place) and not from_state(op)
+        if not (idle or (op.flags and (domain.decay or domain.exponent))):
             yield _with(case, i, place, np.nan), f"{entry} = NaN", domain.exponent
         if domain.meets:
             poles = case.arrays[names.index(domain.meets)]
             met = poles.flat[int(rng.integers(poles.size))]
             yield _with(case, i, place, met), f"{entry} at a pole", False
-        if real and any(name in group for group in linear):
+        inside = _contracted(op) <= {*op.input_dims[i]}  # else several terms, of either sign
+        if real and inside and any(name in group for group in linear):
             # complex infinities decay to NaN in an order that depends on the schedule
             yield _with(case, i, place, np.inf), f"{entry} = infinity", False
     if real and any(d.span for d in domains):
         # one sign throughout, so that no order of operations meets ∞ − ∞
         growth = GROWTH if case.type.max > GROWTH else LITTLE
         grown = [
-            np.full_like(a, growth if d.span else 1.0)
+            np.full_like(a, growth if d.span else d.kind != "flag")
             for d, a in zip(domains, case.arrays, strict=True)
         ]
         yield grown, "a growing system of one sign", False
+
+
+def _one_infinite_term(op: Operator) -> bool:
+    """Whether an infinity is not met by a decay that some order of operations underflows."""
+    recurrent = "state" in op.traits or bool(op.flags) or from_state(op)
+    decaying = any(domain.span for domain in op.inputs.values())
+    return op.contract is Contract.TRACED and (decaying or not recurrent)
+
+
+def _matrix(op: Operator) -> bool:
+    """Whether a matrix multiplies the state."""
+    return any(len(set(dims)) < len(dims) for dims in op.input_dims)
+
+
+def _contracted(op: Operator) -> set[str]:
+    """The core dimensions that are summed over."""
+    repeated = {d for dims in op.input_dims for d in dims if dims.count(d) > 1}
+    return repeated | {d for dims in op.input_dims for d in dims} - {*op.output_dims[0]}
+
+
+def _first_in_time(op: Operator, i: int, place) -> bool:
+    """Whether a place of argument i lies at the first time."""
+    dims = op.input_dims[i]
+    return op.leading in dims and place[len(place) - len(dims) + dims.index(op.leading)] == 0
 
 
 def _with(case: Case, i: int, place, value) -> list[np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 
+from refssm.catalog import resumed
 from refssm.conformance.certify import refuse_if_wrong
 from refssm.conformance.checks import NAMES, PROFILES
 from refssm.conformance.found import Found
@@ -66,11 +67,13 @@ def session_of(
 
 
 def _resumed(name: str, function: Callable) -> list[Found]:
-    """The `_from` form that stands in the same module, for the law `split`."""
+    """The form from a state that stands in the same module, for the law `split`."""
+    other = resumed(operator_named(name))
+    wanted = {other.name} - {name} if other else set()
     module = sys.modules.get(getattr(function, "__module__", ""), None)
     for other in vars(module).values() if module else ():
         declared = vars_of(other).get("__refssm__") or _marked(other)
-        if isinstance(declared, Declaration) and declared.name == f"{name}_from":
+        if isinstance(declared, Declaration) and declared.name in wanted:
             op = operator_named(declared.name)
             return [Found(op, other, None, judged=False, declared=declared)]
     return []

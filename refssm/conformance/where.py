@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from refssm._operator import Operator
+from refssm.catalog import from_state
 from refssm.conformance.cases import core_dims
 from refssm.conformance.laws import time_axes
 from refssm.conformance.plugin import UsageError
@@ -49,6 +50,8 @@ def parse(texts: Iterable[str], ops: Iterable[Operator]) -> Where:
             sizes[name] = (low, high)
         elif name in arguments:
             fitted = [op for op in ops if name in op.inputs and op.inputs[name].fit in SHIFTING]
+            if any(name in op.flags for op in ops):
+                raise UsageError(f"--where {text}: `{name}` is true or false")
             if fitted:
                 raise UsageError(f"--where {text}: `{name}` of {fitted[0]} is a matrix kept stable")
             values[name] = (low, high)
@@ -131,13 +134,13 @@ def left_by(name: str, op: Operator, where: Where) -> str:
         "shift": moved,
         "causal": timed,
         "nan": {*op.inputs},
-        "split": {f"{n}0" for n in op.outputs},
+        "split": {f"{n}0" for n in op.outputs} | {*[*op.inputs][-1:]} if from_state(op) else set(),
     }.get(name, set())
     if name == "split":  # the `_from` form's own state
         inside += [argument for argument in where.values if argument not in op.inputs]
     for argument in inside:
         if argument in touched:
             return f"puts other values into `{argument}`, which is narrowed"
-    if name in ("prefix", "split") and op.output_dims[0][0] in where.sizes:
-        return f"cuts {op.output_dims[0][0]}, which is narrowed"
+    if name in ("prefix", "split") and op.leading in where.sizes:
+        return f"cuts {op.leading}, which is narrowed"
     return ""

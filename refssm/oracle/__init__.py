@@ -38,6 +38,8 @@ def derivative(op, arrays, tangents, **statics):
 
 def _partial(op, x, i, t, statics):
     """The derivative of every output along the tangent of one argument."""
+    if not _scale(t):
+        return [_difference(y, y, 1) for y in _outputs(op, x, statics)]
     h = mp.mpf(STEP) * (_scale(x[i]) or 1)
     ahead, behind = (
         _outputs(op, [*x[:i], _shifted(x[i], s, t), *x[i + 1 :]], statics) for s in (h, -h)

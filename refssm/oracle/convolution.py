@@ -9,3 +9,21 @@ def causal_convolution(u, k):
 
 
 causal_convolution_direct = causal_convolution
+
+
+def short_convolution(u, k):
+    """y_i = Σ_{j<t} k_j u_{i−j}."""
+    return [mp.fsum(k_j * u[i - j] for j, k_j in enumerate(k) if j <= i) for i in range(len(u))]
+
+
+def short_convolution_stateful(u, k, s0):
+    """The same with s0 before u; and the last t of both."""
+    t, past = len(k), [*s0, *u]
+    y = [mp.fsum(k_j * past[t + i - j] for j, k_j in enumerate(k)) for i in range(len(u))]
+    return y, past[len(u) :]
+
+
+def short_convolution_step(u, k, s):
+    """The same for one input."""
+    (y,), s_next = short_convolution_stateful([u], k, s)
+    return y, s_next

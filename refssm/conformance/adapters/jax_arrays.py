@@ -51,7 +51,8 @@ class Jax(Numpy):
         return jax.enable_x64(kind.name in ("float64", "complex128"))
 
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:
-        own = a.astype(getattr(jnp, kind.name)) if kind.half else np.array(a)
+        half = kind.half and a.dtype.kind != "b"
+        own = a.astype(getattr(jnp, kind.name)) if half else np.array(a)
         return jax.device_put(self.views[view](own), self.device)
 
     def take(self, y: Any, kind: NumberType) -> np.ndarray | Unusable:
@@ -81,7 +82,9 @@ class Jax(Numpy):
         outputs, form = jax.tree.flatten(y)
         pairs = zip(cotangents, outputs, strict=True)
         pushed = [jnp.conj(c).astype(out.dtype) for c, out in pairs]
-        return tuple(jnp.conj(g) for g in pull(jax.tree.unflatten(form, pushed)))
+        gradients = pull(jax.tree.unflatten(form, pushed))
+        pairs = zip(gradients, primals, strict=True)  # of flags JAX returns its type float0
+        return tuple(x if x.dtype == bool else jnp.conj(g) for g, x in pairs)
 
 
 ADAPTER = Jax

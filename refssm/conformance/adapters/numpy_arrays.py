@@ -77,10 +77,10 @@ class Numpy:
 
 
 def cast(a: np.ndarray, kind: NumberType) -> np.ndarray:
-    """`a` in float16 where that is judged; NumPy has no bfloat16."""
+    """`a` in float16 where that is judged, flags as they are; NumPy has no bfloat16."""
     if kind.name == "bfloat16":
         raise TypeError("NumPy has no bfloat16")
-    return a.astype(np.float16) if kind.name == "float16" else a
+    return a.astype(np.float16) if kind.name == "float16" and a.dtype.kind != "b" else a
 
 
 def named(y) -> str:

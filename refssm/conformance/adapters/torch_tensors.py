@@ -42,7 +42,7 @@ class Torch(Numpy):
 
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:
         x = torch.from_numpy(np.array(a, order="C"))
-        if kind.half:
+        if kind.half and x.dtype is not torch.bool:
             x = x.to(getattr(torch, kind.name))
         return self.views[view](x.to(self.device))
 
@@ -74,15 +74,16 @@ class Torch(Numpy):
         return x.shape == y.shape and bool(((x == y) | ((x != x) & (y != y))).all())
 
     def pullback(self, function, cotangents, primals, statics) -> tuple:
-        leaves = [x.detach().requires_grad_() for x in primals]
-        y = function(*leaves, **statics)
+        given = [x if x.dtype is torch.bool else x.detach().requires_grad_() for x in primals]
+        leaves = [x for x in given if x.requires_grad]
+        y = function(*given, **statics)
         outputs = y if isinstance(y, tuple | list) else (y,)
         pairs = zip(cotangents, outputs, strict=True)
         cotangents = [c if c.dtype == out.dtype else c.to(out.dtype) for c, out in pairs]
         gradients = torch.autograd.grad(tuple(outputs), leaves, cotangents, allow_unused=True)
-        return tuple(
-            torch.zeros_like(x) if g is None else g for g, x in zip(gradients, primals, strict=True)
-        )
+        found = iter(gradients)
+        pulled = [(next(found) if x.requires_grad else None, x) for x in given]
+        return tuple(torch.zeros_like(x) if g is None else g for g, x in pulled)
 
 
 def _strided(x):

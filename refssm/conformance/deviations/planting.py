@@ -88,11 +88,11 @@ class Planting:
 
         @self.forward("writes_scratch", "an argument written to and restored", "readonly")
         def _(*args, **statics):
-            args[-1][...] *= 1
+            [a for a in args if a.dtype.kind != "b"][-1][...] *= 1
             return right(*args, **statics)
 
         self.forward("strides_ignored", "memory read as if it were contiguous", "strides")(
-            lambda *args, **statics: right(_in_memory_order(args[0]), *args[1:], **statics)
+            lambda *args, **statics: right(*map(_in_memory_order, args), **statics)
         )
         self.forward("returns_input", "the result lies in an argument's memory", "alias")(
             lambda *args, **statics: _within(args, right(*args, **statics))

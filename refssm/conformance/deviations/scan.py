@@ -5,6 +5,9 @@ import numpy as np
 from refssm.conformance.deviations import Deviation
 from refssm.conformance.deviations.arithmetic import bfloat16, float16, tf32
 from refssm.conformance.deviations.scan_base import planting, right, stepwise
+from refssm.conformance.deviations.scan_dense import DEVIATIONS as DENSE
+from refssm.conformance.deviations.scan_diagonal import DEVIATIONS as DIAGONAL
+from refssm.conformance.deviations.scan_packed import DEVIATIONS as PACKED
 from refssm.conformance.deviations.scan_types import TYPES
 from refssm.conformance.deviations.scan_vjp import DEVIATIONS as GRADIENTS
 
@@ -253,4 +256,7 @@ DEVIATIONS = [
     *(Deviation("linear_scan", n, c, w, _from_rest(f)) for n, c, w, f in [*FORWARD, *TYPES]),
     *(Deviation("linear_scan_from", n, c, w, f) for n, c, w, f in [*FORWARD, *TYPES, *FROM_ONLY]),
     *GRADIENTS,
+    *PACKED,
+    *DENSE,
+    *DIAGONAL,
 ]

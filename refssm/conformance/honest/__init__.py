@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from refssm.catalog import families
 from refssm.conformance.found import Found
 from refssm.conformance.plugin import operator_named
-from refssm.testing import Declaration
+from refssm.testing import Budget, Declaration
 
 
 @dataclass(frozen=True)
@@ -21,12 +21,12 @@ class Honest:
     vjp: Callable | None = None
     only: Callable | None = None  # projects a case onto what the method is for
     needs: str = ""  # a library that may be absent
+    accuracy: Budget | None = None  # what its method is declared to attain
 
     def found(self) -> Found:
         """As if it had been found in somebody's file."""
-        return Found(
-            operator_named(self.op), self.forward, self.vjp, declared=Declaration(only=self.only)
-        )
+        declared = Declaration(only=self.only, accuracy=self.accuracy or Budget())
+        return Found(operator_named(self.op), self.forward, self.vjp, declared=declared)
 
     @property
     def absent(self) -> bool:

@@ -9,8 +9,9 @@ from scipy import fft as scipy_fft
 from scipy import signal
 
 from refssm.conformance.honest import Honest
+from refssm.conformance.honest.compiled import compiled
+from refssm.conformance.honest.short_convolution import IMPLEMENTATIONS as SHORT
 from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
-from refssm.jit import convolution as jit
 
 
 def sliced(convolve):
@@ -111,13 +112,14 @@ TRANSFORMS_SLICED = {"fftconvolve": fftconvolve, "oaconvolve": oaconvolve}
 SUM, FFT = CAUSAL_CONVOLUTION_DIRECT, CAUSAL_CONVOLUTION
 IMPLEMENTATIONS = [
     Honest(SUM.name, "reference", SUM.reference, SUM.bare_vjp),
-    Honest(SUM.name, "numba", jit.causal_convolution_direct, jit.causal_convolution_direct_vjp),
+    compiled(SUM),
     *(Honest(SUM.name, form.__name__, form) for form in DIRECT),
     *(Honest(SUM.name, name, form) for name, form in SLICED.items()),
     Honest(FFT.name, "reference", FFT.reference, FFT.bare_vjp),
-    Honest(FFT.name, "scipy_fft", jit.causal_convolution, jit.causal_convolution_vjp),
+    compiled(FFT, "scipy_fft"),
     Honest(FFT.name, "direct", SUM.reference, SUM.bare_vjp),
     *(Honest(FFT.name, form.__name__, form) for form in TRANSFORMS),
     *(Honest(FFT.name, name, form) for name, form in TRANSFORMS_SLICED.items()),
     Honest(FFT.name, "torch_fft", torch_fft, needs="torch"),
+    *SHORT,
 ]

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from refssm import __version__
 from refssm.catalog import OPERATORS
-from refssm.conformance.cases import SIZES, TAME_SIZE
+from refssm.conformance.cases import SIZES, TAME_SIZE, core_dims
 from refssm.conformance.checks import PROFILES, TAME_LAWS
 from refssm.conformance.conduct import CONDUCT
 from refssm.conformance.found import Offer
@@ -124,9 +124,9 @@ def _again(result: Result) -> list[str]:
 def limits(result: Result) -> str:
     """What a passing check did not look at."""
     op = next(op for op in OPERATORS if op.name == result.operator)
-    first = op.output_dims[0][0]
     if result.check in CONDUCT:
         return "anything beyond this one ordinary case"
+    first = op.leading or core_dims(op)[0]
     if result.check in LAWS:
         longest = TAME_SIZE if result.check in TAME_LAWS else max(SIZES)
         return f"types other than {result.dtype}, {first} above {longest}"

@@ -10,12 +10,16 @@ from refssm.catalog import OPERATORS
 
 MODULES = {
     "scipy": ("scipy_signal", "scipy_dlsim", "scipy_oaconvolve", "scipy_linalg"),
-    "jax": ("jax_associative_scan", "jax_scan", "jax_convolve"),
-    "torch": ("torch_loop", "torch_fft", "torch_associative_scan"),
+    "jax": ("jax_associative_scan", "jax_scan", "jax_convolve", "jax_associative_dense"),
+    "torch": ("torch_loop", "torch_fft", "torch_associative_scan", "torch_associative_dense"),
     "accelerated-scan": ("accelerated_scan_ref",),
-    "mambapy": ("mambapy_pscan",),
+    "mambapy": ("mambapy_pscan", "mambapy_mamba"),
+    "transformers": ("transformers_mamba", "transformers_mamba2"),
+    "s5-pytorch": ("s5_pytorch_ssm",),
+    "lrnnx": ("lrnnx_discretization",),
 }
-NEEDS = {"accelerated-scan": "accelerated_scan"}  # where the module has another name
+# where the module has another name
+NEEDS = {"accelerated-scan": "accelerated_scan", "s5-pytorch": "s5"}
 NAMES = ("jit", *MODULES)
 
 

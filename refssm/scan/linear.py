@@ -10,7 +10,7 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
-from refssm.domains import decays, signals, states
+from refssm.domains import decays, fixed_decays, signals, states
 
 
 def linear_scan(a, b):
@@ -117,3 +117,40 @@ LINEAR_SCAN_FROM = Operator(
 )
 linear_scan_from = LINEAR_SCAN_FROM.checked(linear_scan_from)
 linear_scan_from_vjp = LINEAR_SCAN_FROM.checked_vjp(linear_scan_from_vjp)
+
+
+def linear_step(a, b, x):
+    """x ← a x + b, one step of the scan.
+
+    Signature ``(n),(n),(n)->(n)``: the decay, the input and the state before; leading axes
+    broadcast. Returns the state after. Units, types and errors as `linear_scan`. Source:
+    [blelloch1990prefix, §1.4].
+
+    >>> import refssm
+    >>> refssm.linear_step([0.5], [2.0], [0.5])
+    array([2.25])
+    """
+    return a * x + b
+
+
+def linear_step_vjp(dx_next, a, b, x):
+    """da = x* dx',  db = dx',  dx = a* dx'.
+
+    Returns `(da, db, dx)`, shaped like `a`, `b` and `x`.
+    """
+    da, dx = x.conj() * dx_next, a.conj() * dx_next
+    return unbroadcast(da, a), unbroadcast(dx_next.copy(), b), unbroadcast(dx, x)
+
+
+LINEAR_STEP = Operator(
+    reference=linear_step,
+    signature="(n),(n),(n)->(n)",
+    inputs={"a": fixed_decays, "b": signals, "x": states},
+    outputs=("x_next",),
+    batch="b, b, b",
+    traits=frozenset({"linear:b,x"}),
+    citation="blelloch1990prefix, §1.4",
+    lacks=frozenset({"gpu"}),
+)
+linear_step = LINEAR_STEP.checked(linear_step)
+linear_step_vjp = LINEAR_STEP.checked_vjp(linear_step_vjp)

@@ -23,20 +23,26 @@ WORKERS = os.cpu_count() or 1
 
 @guvectorize(["(f4[:], f4[:], f4[:])", "(f8[:], f8[:], f8[:])"], "(l),(l)->(l)", nopython=True)
 def _real_sums(u, k, y):
-    sums = np.zeros(u.size)
+    sums = np.empty(u.size, np.float64)
+    for i in range(u.size):
+        sums[i] = 0
     for j in range(u.size):
         for i in range(u.size - j):
             sums[j + i] += np.float64(k[i]) * u[j]
-    y[:] = sums
+    for i in range(u.size):
+        y[i] = sums[i]
 
 
 @guvectorize(["(c8[:], c8[:], c8[:])", "(c16[:], c16[:], c16[:])"], "(l),(l)->(l)", nopython=True)
 def _complex_sums(u, k, y):
-    sums = np.zeros(u.size, np.complex128)
+    sums = np.empty(u.size, np.complex128)
+    for i in range(u.size):
+        sums[i] = 0
     for j in range(u.size):
         for i in range(u.size - j):
             sums[j + i] += np.complex128(k[i]) * u[j]
-    y[:] = sums
+    for i in range(u.size):
+        y[i] = sums[i]
 
 
 def causal_convolution_direct(u, k):

@@ -1,0 +1,29 @@
+"""Signatures in NumPy's form and leading axes in the field's: "(l,n),(n)->(l)", "b d, d"."""
+
+import re
+from collections.abc import Mapping
+
+Dims = tuple[tuple[str, ...], ...]
+
+
+def cores(side: str) -> Dims:
+    """ "(l,n),(n)" -> (("l", "n"), ("n",))."""
+    return tuple(tuple(filter(None, core.split(","))) for core in re.findall(r"\(([^)]*)\)", side))
+
+
+def length_of(dim: str, sizes: Mapping[str, int]) -> int:
+    """The size of a core dimension; "2n" is twice n."""
+    return int(dim[0]) * sizes[dim[1:]] if dim[0].isdigit() else sizes[dim]
+
+
+def aligned(batch: str, count: int) -> Dims:
+    """Leading axes of each of `count` arguments; "1" where one lacks an axis between others."""
+    groups = [group.split() for group in batch.split(",")] if batch else [[]] * count
+    order = list(dict.fromkeys(axis for group in groups for axis in group))
+    rows = ([axis if axis in group else "1" for axis in order] for group in groups)
+    return tuple(tuple(row[_outermost(row) :]) for row in rows)
+
+
+def _outermost(axes) -> int:
+    """Where the first axis that is not a placeholder stands."""
+    return next((i for i, axis in enumerate(axes) if axis != "1"), len(axes))

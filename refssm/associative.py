@@ -1,0 +1,298 @@
+"""Scans with any associative operator, and the schedules that kernels run them by.
+
+    y_k = x_0 • x_1 • … • x_k
+
+The operator need not commute, and no identity is asked for [blelloch1990prefix]. A schedule is a
+list of steps; a step combines pairs of places at once and leaves the other places alone:
+
+    x_later ← x_earlier • x_later
+
+First the schedules, then the scan, then operators to scan with.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Elements = Any  # an array or a tuple of arrays, time along axis 0 of each
+Combine = Callable[[Elements, Elements], Elements]  # (earlier, later) -> elements
+
+
+class Step(NamedTuple):
+    """What one step of a schedule combines: places, the same number of each."""
+
+    name: str
+    earlier: np.ndarray
+    later: np.ndarray  # where the results go; no place twice
+
+
+class Level(NamedTuple):
+    """All places after one step."""
+
+    name: str
+    elements: Elements  # a copy: later levels leave it as it is
+    changed: np.ndarray  # the places that the step wrote
+
+
+class Schedule:
+    """When which places are combined: `steps(l)` lists the steps of a scan of length `l`.
+
+    `schedule(combine, elements)` goes through the scan and yields its `Level`s. The first, "start",
+    holds the elements as they came, the last holds the scan; a kernel's intermediates are compared
+    with those between. One's own schedule is a function that yields `Step`s, decorated:
+
+    >>> import numpy as np
+    >>> from refssm.associative import Schedule, Step, associative_scan
+    >>> @Schedule
+    ... def serpent(l):
+    ...     for k in range(1, l):
+    ...         yield Step(f"place {k}", np.array([k - 1]), np.array([k]))
+    >>> associative_scan(np.add, [1, 2, 3, 4], serpent)
+    array([ 1,  3,  6, 10])
+    """
+
+    def __init__(self, steps: Callable[[int], Iterator[Step]]):
+        self.steps = steps
+        self.__name__, self.__doc__ = steps.__name__, steps.__doc__
+
+    def __repr__(self):
+        return self.__name__
+
+    def __call__(self, combine: Combine, elements: Elements) -> Iterator[Level]:
+        return self._levels(_State(self.__name__, combine, elements))
+
+    def _levels(self, state: "_State") -> Iterator[Level]:
+        yield Level("start", state.elements, np.arange(0))
+        for step in self.steps(state.length):
+            state.take(step)
+            yield Level(step.name, state.elements, step.later)
+
+
+@Schedule
+def sequential(l):
+    """y_k = y_{k-1} • x_k, one place after another: l - 1 steps, l - 1 combines."""
+    for k in range(1, l):
+        yield Step(f"place {k}", np.array([k - 1]), np.array([k]))
+
+
+@Schedule
+def hillis_steele(l):
+    """Every place takes in what stands s before it, s = 1, 2, 4, …: ⌈log₂ l⌉ steps.
+
+    After pass j place k holds x_{k-2^j+1} • … • x_k, from x_0 on where that is shorter. With
+    d = ⌈log₂ l⌉ passes there are d l - 2^d + 1 combines. A kernel that does this in place needs
+    two buffers, or a barrier between reading and writing.
+    """
+    s, number = 1, 1
+    while s < l:
+        later = np.arange(s, l)
+        yield Step(f"pass {number} (step {s})", later - s, later)
+        s, number = 2 * s, number + 1
+
+
+@Schedule
+def blelloch(l):
+    """Up a tree of blocks of 2, 4, 8, … places, and down again [blelloch1990prefix, §1.2].
+
+    After up j the last place of each whole block of 2^j places holds the block. Down, the end of a
+    block is taken in by the middle of the next one: the inclusive form, which needs no identity,
+    and cuts a ragged end off instead of padding it. With l places there are 2l - popcount(l) -
+    bit_length(l) combines in ⌊log₂ l⌋ + ⌊log₂ (l/3)⌋ + 1 steps (for l ≥ 3).
+    """
+    s, number = 1, 1
+    while 2 * s <= l:
+        later = np.arange(2 * s - 1, l, 2 * s)
+        yield Step(f"up {number} (step {s})", later - s, later)
+        s, number = 2 * s, number + 1
+    number = 1
+    while s >= 1:
+        later = np.arange(3 * s - 1, l, 2 * s)
+        if later.size:
+            yield Step(f"down {number} (step {s})", later - s, later)
+            number += 1
+        s //= 2
+
+
+def chunked(size: int) -> Schedule:
+    """The schedule that scans chunks of `size` places from rest, then carries from one to the next.
+
+    All chunks at once, place after place; then their last places in a row, which makes totals into
+    prefixes; then the prefix before each chunk into its other places. With c = ⌈l/size⌉ chunks
+    there are 2l - min(size, l) - c combines in at most size + c - 1 steps.
+
+    Raises ValueError for a `size` below 1.
+    """
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+        raise ValueError(f"chunked: `size` must be an integer >= 1, got {size!r}")
+
+    def steps(l):
+        starts = np.arange(0, l, size)
+        ends = np.minimum(starts + size, l) - 1
+        for k in range(1, min(size, l)):
+            later = starts + k
+            later = later[later <= ends]
+            yield Step(f"inside {k}", later - 1, later)
+        for c in range(1, len(ends)):
+            yield Step(f"total {c}", ends[[c - 1]], ends[[c]])
+        later = np.setdiff1d(np.arange(size, l), ends)
+        if later.size:
+            yield Step("carry", later // size * size - 1, later)
+
+    steps.__name__ = f"chunked({size})"
+    steps.__doc__ = f"Chunks of {size} from rest, their totals, and the carry into each chunk."
+    return Schedule(steps)
+
+
+def associative_scan(
+    combine: Combine, elements: Elements, schedule: Schedule = sequential
+) -> Elements:
+    """y_k = x_0 • x_1 • … • x_k along axis 0, combined in the order of `schedule`.
+
+    `elements` is an array or a tuple of arrays, time along axis 0 of each; the other axes are the
+    operator's. `combine(earlier, later)` is called with many places at once, as many in `earlier`
+    as in `later`, and returns arrays of the same shapes. It must be associative, and may be called
+    with none to learn the types: those that `np.result_type` makes of elements and results. The
+    result has the form of `elements` and shares no memory with them. NaN and infinity propagate
+    and warn nothing. Words are scanned as objects (``dtype=object``).
+
+    Raises ValueError for arrays of different lengths, and where `combine` returns something else
+    than it was given; TypeError for what is no schedule. Source: [blelloch1990prefix, §1.4].
+
+    >>> import numpy as np
+    >>> from refssm.associative import associative_scan, blelloch
+    >>> associative_scan(np.maximum, [3, 1, 4, 1, 5], blelloch)
+    array([3, 3, 4, 4, 5])
+    """
+    if not isinstance(schedule, Schedule):
+        wanted = "`schedule` must be a Schedule, as blelloch or chunked(64)"
+        raise TypeError(f"associative_scan: {wanted}, got {schedule!r}")
+    state = _State("associative_scan", combine, elements)
+    for step in schedule.steps(state.length):
+        state.take(step)
+    return state.elements
+
+
+def affine(earlier, later):
+    """(a, b) • (a', b') = (a' a, a' b + b'): x ↦ a x + b, then x ↦ a' x + b', elementwise.
+
+    The scan's second part is `linear_scan(a, b)`. Source: [blelloch1990prefix, §1.4].
+
+    >>> import numpy as np
+    >>> from refssm.associative import affine, associative_scan, hillis_steele
+    >>> a, b = np.array([[0.5], [0.5], [0.5]]), np.array([[1.0], [0.0], [2.0]])
+    >>> associative_scan(affine, (a, b), hillis_steele)[1].ravel()
+    array([1.  , 0.5 , 2.25])
+    """
+    (a, b), (a_later, b_later) = earlier, later
+    return a_later * a, a_later * b + b_later
+
+
+def affine_dense(earlier, later):
+    """(A, b) • (A', b') = (A' A, A' b + b') with matrices A (l,n,n) and vectors b (l,n).
+
+    The scan's second part is x_k = A_k x_{k-1} + b_k from rest. Source: [blelloch1990prefix, §1.4].
+    """
+    (A, b), (A_later, b_later) = earlier, later
+    return A_later @ A, (A_later @ b[..., None])[..., 0] + b_later
+
+
+def segmented(combine: Combine) -> Combine:
+    """The operator on `(resets, *elements)` that forgets the past at each reset.
+
+        (r, x) • (r', x') = (r or r', x' where r' else x • x')
+
+    Place k then holds the elements from the last reset on, k included. `resets` has the leading
+    axes of every array of the elements, at least time. One array of elements goes to `combine` as
+    an array, several as a tuple. The past is left out by selection: multiplied by 0, its NaN would
+    stay. Sources: [blelloch1990prefix, §1.5; lu2023structured].
+
+    >>> import numpy as np
+    >>> from refssm.associative import associative_scan, blelloch, segmented
+    >>> resets, x = np.array([1, 0, 0, 1, 0], bool), np.array([1.0, np.nan, 1.0, 2.0, 3.0])
+    >>> associative_scan(segmented(np.add), (resets, x), blelloch)[1]
+    array([ 1., nan, nan,  2.,  5.])
+    """
+
+    def from_the_reset(earlier, later):
+        (reset, *past), (reset_later, *present) = earlier, later
+        if len(past) == 1:
+            whole = (combine(past[0], present[0]),)
+        else:
+            whole = combine(tuple(past), tuple(present))
+        selected = [
+            np.where(_beside(reset_later, new), new, old_and_new)
+            for new, old_and_new in zip(present, whole, strict=True)
+        ]
+        return np.logical_or(reset, reset_later), *selected
+
+    return from_the_reset
+
+
+def _beside(reset, part):
+    """The resets with axes of size 1 behind, as many axes as `part`."""
+    if reset.shape != part.shape[: reset.ndim]:
+        wanted = f"`resets` must have the leading axes of each part, {part.shape}"
+        raise ValueError(f"segmented: {wanted}, got shape {reset.shape}")
+    return reset.reshape(*reset.shape, *[1] * (part.ndim - reset.ndim))
+
+
+class _State:
+    """The places of a scan between its steps."""
+
+    def __init__(self, name: str, combine: Combine, elements: Elements):
+        self.name, self.combine, self.single = name, combine, not isinstance(elements, tuple)
+        self.parts = [np.array(part) for part in ((elements,) if self.single else elements)]
+        if not self.parts or any(part.ndim == 0 for part in self.parts):
+            got = "a number" if self.parts else "()"
+            raise ValueError(f"{name}: `elements` must be arrays with time along axis 0, got {got}")
+        lengths = [len(part) for part in self.parts]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"{name}: `elements` must have one length, got {lengths}")
+        if any(part.dtype.kind in "SU" for part in self.parts):  # would be cut to fixed width
+            raise ValueError(f"{name}: `elements` must have dtype object for words, got strings")
+        self.length = lengths[0]
+        self._take_types()
+
+    @property
+    def elements(self) -> Elements:
+        """A copy, in the form in which the elements came."""
+        return self._together([part.copy() for part in self.parts])
+
+    def take(self, step: Step):
+        """x_later ← x_earlier • x_later."""
+        earlier, later = ([part[places] for part in self.parts] for places in step[1:])
+        for part, combined in zip(self.parts, self._combined(earlier, later), strict=True):
+            part[step.later] = combined
+
+    def _take_types(self):
+        """Widen the parts until the operator leaves their types as they are."""
+        while True:
+            nothing = [part[:0] for part in self.parts]
+            results = self._combined(nothing, nothing)
+            types = list(map(np.result_type, nothing, results))
+            if types == [part.dtype for part in self.parts]:
+                return
+            self.parts = [part.astype(t) for part, t in zip(self.parts, types, strict=True)]
+
+    def _together(self, parts) -> Elements:
+        return parts[0] if self.single else tuple(parts)
+
+    def _combined(self, earlier, later) -> list[np.ndarray]:
+        earlier, later = self._together(earlier), self._together(later)
+        wanted = _form(later)
+        with np.errstate(all="ignore"):
+            result = self.combine(earlier, later)
+        if _form(result) != wanted:
+            came = f"`combine` must return {wanted}, got {_form(result)}"
+            raise ValueError(f"{self.name}: {came}")
+        return [np.asarray(part) for part in ((result,) if self.single else result)]
+
+
+def _form(elements: Elements) -> str:
+    """How elements are put together, in words."""
+    if isinstance(elements, tuple):
+        return f"a tuple ({', '.join(map(_form, elements))})"
+    if isinstance(elements, np.ndarray):
+        return f"an array of shape {elements.shape}"
+    return f"a {type(elements).__name__}"

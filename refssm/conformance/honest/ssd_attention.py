@@ -1,0 +1,114 @@
+"""Honest state-space duality as masked attention: row by row, by a matrix, and by chunks of it.
+
+What is masked is left out or selected, never multiplied by zero: 0·NaN is NaN.
+"""
+
+import numpy as np
+
+
+def segment_sums(log_a):
+    """T_ij = log_a_{j+1} + … + log_a_i for j ≤ i, by sums down a masked matrix; 0 above."""
+    i = np.arange(log_a.shape[-1])
+    return np.cumsum(np.where(i[:, None] > i, log_a[..., :, None], 0), axis=-2)
+
+
+def differences(log_a):
+    """T_ij = c_i − c_j of one cumulative sum: loses what the sum has grown to."""
+    c, i = np.cumsum(log_a, axis=-1), np.arange(log_a.shape[-1])
+    return np.where(i[:, None] >= i, c[..., :, None] - c[..., None, :], 0)
+
+
+def row_by_row(x, log_a, B, C, S0, resets, chunk):
+    """Each row's exponents summed from its own end, the state before as one more key."""
+    del chunk
+    y, l = [], x.shape[-2]
+    for i in range(l):
+        backwards = log_a[..., i::-1]
+        T = np.cumsum(np.concatenate([np.zeros_like(log_a[..., :1]), backwards], axis=-1), axis=-1)
+        begun = np.logical_or.accumulate(resets[..., i::-1], axis=-1)
+        kept = np.concatenate([np.ones_like(begun[..., :1]), ~begun], axis=-1)
+        weights = np.exp(np.where(kept, T, 0))
+        past, keys = (
+            _kept(kept[..., :-1], x[..., i::-1, :]),
+            _kept(kept[..., :-1], B[..., i::-1, :]),
+        )
+        start = _kept(kept[..., -1, None], S0)
+        scores = (keys @ C[..., i, :, None])[..., 0] * weights[..., :-1]
+        read = (start @ C[..., i, :, None])[..., 0]
+        y.append((scores[..., None, :] @ past)[..., 0, :] + read * weights[..., -1, None])
+    added = np.swapaxes(past, -1, -2) @ (keys * weights[..., :-1, None])
+    return np.stack(y, axis=-2), added + start * weights[..., -1, None, None]
+
+
+def _kept(kept, rows):
+    """Rows that are kept, zeros for the others."""
+    return np.where(kept[..., None], rows, 0)
+
+
+def by_matrix(x, log_a, B, C, S0, resets, chunk):
+    """One chunk: the whole matrix of weights at once."""
+    del chunk
+    return by_chunks()(x, log_a, B, C, S0, resets, x.shape[-2])
+
+
+def by_chunks(size=0, sums=segment_sums):
+    """Mamba-2's four steps: inside the chunks, their states, between them, from states to outputs.
+
+    `size` steps to a chunk, or as many as the call says. The length is filled up with zeros.
+    """
+
+    def whole(x, log_a, B, C, S0, resets, chunk):
+        l = x.shape[-2]
+        q = min(size or chunk, l)
+        x, B, C = (_cut(a, q, 2) for a in (x, B, C))
+        log_a, resets = _cut(log_a, q, 1), _cut(resets, q, 1)
+        T, begun = sums(log_a), np.cumsum(resets, axis=-1)
+        same = begun[..., :, None] == begun[..., None, :]
+        unbroken = begun == 0  # what the state before the chunk still reaches
+        decay = np.exp(np.where(unbroken, T[..., 0] + log_a[..., :1], 0))
+        L = np.exp(np.where(same, T, 0))
+        y = _inside(L, same, x, B, C)
+        ends = _end_states(L, same, x, B)
+        before, S = _between(ends, decay, unbroken, S0)
+        read = decay[..., None] * (C @ np.swapaxes(before, -1, -2))
+        y = y + np.where(unbroken[..., None], read, 0)
+        return y.reshape(*y.shape[:-3], -1, y.shape[-1])[..., :l, :], S
+
+    return whole
+
+
+def _cut(a, q, rank):
+    """Time, which is axis −rank, as chunks of q steps: one axis more; zeros at the end."""
+    axis = a.ndim - rank
+    l = a.shape[axis]
+    widths = [(0, -l % q if k == axis else 0) for k in range(a.ndim)]
+    return np.pad(a, widths).reshape(*a.shape[:axis], -1, q, *a.shape[axis + 1 :])
+
+
+def _inside(L, same, x, B, C):
+    """y_i = Σ_{j≤i} L_ij (C_i·B_j) x_j, a row of all chunks at a time."""
+    y = []
+    for i in range(x.shape[-2]):
+        past = slice(0, i + 1)
+        kept = same[..., i, past]
+        scores = np.einsum("...n,...jn->...j", C[..., i, :], B[..., past, :])
+        scores = np.where(kept, L[..., i, past] * scores, 0)
+        y.append(np.einsum("...j,...jp->...p", scores, _kept(kept, x[..., past, :])))
+    return np.stack(y, axis=-2)
+
+
+def _end_states(L, same, x, B):
+    """The state at the end of each chunk, had it begun at rest."""
+    kept = same[..., -1, :]
+    weighted = L[..., -1, :, None] * _kept(kept, x)
+    return np.einsum("...jp,...jn->...pn", weighted, _kept(kept, B))
+
+
+def _between(ends, decay, unbroken, S0):
+    """The states before the chunks, one axis more, and the last."""
+    before, S = [], S0
+    for c in range(ends.shape[-3]):
+        before.append(S)
+        carried = decay[..., c, -1, None, None] * S
+        S = np.where(unbroken[..., c, -1, None, None], carried, 0) + ends[..., c, :, :]
+    return np.stack(np.broadcast_arrays(*before), axis=-3), S

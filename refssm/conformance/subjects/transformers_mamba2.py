@@ -1,0 +1,61 @@
+# pyright: reportMissingImports=false
+"""transformers' Mamba-2 without its CUDA kernels: the scan by chunks and a step.
+
+The functions that Mamba2Mixer falls back to; Bamba, FalconH1, GraniteMoeHybrid, Nemotron-H and
+Zamba2 hold copies of them. They cast to float32. Decays are e^{A dt} with one A for each head and
+inputs are x dt: A = log_a of each step and dt = 1 pass through exactly. Heads are numbered group by
+group.
+"""
+
+import torch
+from transformers.models.mamba2.modeling_mamba2 import (
+    mamba2_chunk_scan,
+    mamba2_selective_state_update,
+)
+
+from refssm.testing import implements
+
+F4 = ("float32",)
+
+
+@implements(
+    "ssd_chunked",
+    framework="torch",
+    vjp=True,
+    dtypes=F4,
+    layout="b l g h p, b l g h, b l g n, b l g n -> b l g h p",
+)
+def ssd_chunked(x, log_a, B, C, *, chunk):
+    """mamba2_chunk_scan from rest."""
+    heads, decays = x.flatten(2, 3), log_a.flatten(2, 3)
+    y = mamba2_chunk_scan(heads, torch.ones_like(decays), decays, B, C, chunk)
+    return y.reshape(x.shape)
+
+
+@implements(
+    "ssd_chunked_stateful",
+    framework="torch",
+    vjp=True,
+    dtypes=F4,
+    layout="b l g h p, b l g h, b l g n, b l g n, b g h p n -> b l g h p, b g h p n",
+)
+def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
+    """mamba2_chunk_scan from a state, and the last one."""
+    heads, decays, states = x.flatten(2, 3), log_a.flatten(2, 3), S0.flatten(1, 2)
+    ones, carried = torch.ones_like(decays), {"return_final_states": True}
+    y, S = mamba2_chunk_scan(heads, ones, decays, B, C, chunk, initial_states=states, **carried)
+    return y.reshape(x.shape), S.reshape(S0.shape)
+
+
+@implements(
+    "ssd_step",
+    framework="torch",
+    dtypes=F4,
+    layout="b g h p, b g h, b g n, b g n, b g h p n -> b g h p, b g h p n",
+)
+def ssd_step(x, log_a, B, C, S):
+    """mamba2_selective_state_update, which writes the new state over the old one."""
+    heads, states = x.flatten(1, 2), S.flatten(1, 2).clone()
+    decays = log_a.flatten(1, 2)[..., None, None].expand(states.shape)
+    y = mamba2_selective_state_update(states, heads, torch.ones_like(heads), decays, B, C)
+    return y.reshape(x.shape), states.reshape(S.shape)

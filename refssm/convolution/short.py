@@ -1,0 +1,169 @@
+"""Short convolution: a few taps over the newest inputs, before a selective scan or a gate.
+
+    y_i = Σ_{j<t} k_j u_{i−j}
+
+`k_0` weighs the newest input. A framework's Conv1d is a correlation: its weights are k reversed
+[gu2023mamba, fu2023h3]. The streaming state is the last t inputs, the newest last.
+"""
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.broadcasting import unbroadcast_each, with_batch
+from refssm.domains import signals, taps
+
+
+def short_convolution(u, k):
+    """y_i = Σ_{j<t} k_j u_{i−j}, with u = 0 before the first input.
+
+    Signature ``(l),(t)->(l)``: `u` the signal of one channel, `k` its taps, the first for the
+    newest input; `l` time, `t` taps, either may be the larger; leading axes broadcast. Any of
+    float32, float64, longdouble and their complex types; the result has
+    ``np.result_type(u, k)``. Units: those of `u` times those of `k`.
+
+    Raises ValueError where sizes disagree, TypeError for other types. NaN at time j reaches the
+    outputs j to j + t − 1. Source: [gu2023mamba, §3.4].
+
+    >>> import refssm
+    >>> refssm.short_convolution([1.0, 0.0, 2.0], [3.0, 5.0])
+    array([3., 5., 6.])
+    """
+    l, t = u.shape[-1], k.shape[-1]
+    y = np.zeros_like(u, shape=_shape(u, k), dtype=np.result_type(u, k))
+    for j in range(min(t, l)):
+        y[..., j:] = y[..., j:] + k[..., j, None] * u[..., : l - j]
+    return y
+
+
+def _shape(u, k):
+    return (*np.broadcast_shapes(u.shape[:-1], k.shape[:-1]), u.shape[-1])
+
+
+def short_convolution_vjp(dy, u, k):
+    """du_i = Σ_{j<t} k_j* dy_{i+j},  dk_j = Σ_i u_{i−j}* dy_i.
+
+    Returns `(du, dk)`, shaped like `u` and `k`.
+    """
+    before = np.zeros_like(k)
+    du, dk, _ = _pulled_back(dy, None, u, k, before)
+    return unbroadcast_each((du, dk), (u, k))
+
+
+def _pulled_back(dy, ds, u, k, s):
+    """Gradients of the outputs and, unless it is None, of the last state."""
+    l, t = u.shape[-1], k.shape[-1]
+    batch = np.broadcast_shapes(dy.shape[:-1], s.shape[:-1])
+    past = np.concatenate(_filled(batch, s, u), axis=-1)  # u_{-t} … u_{l-1}
+    kind = np.result_type(dy, u, k, s)
+    dpast, dk = np.zeros_like(past, dtype=kind), []
+    if ds is not None:
+        dpast[..., l:] = ds
+    for j in range(t):
+        window = slice(t - j, t - j + l)
+        dpast[..., window] = dpast[..., window] + k[..., j, None].conj() * dy
+        dk.append((past[..., window].conj() * dy).sum(-1))
+    dk = np.stack(dk, axis=-1) if dk else np.zeros((*batch, 0), kind)
+    return dpast[..., t:], dk, dpast[..., :t]
+
+
+def _filled(batch, *pieces):
+    """Pieces along the last axis, all with the same batch axes."""
+    return [np.broadcast_to(x, (*batch, x.shape[-1])) for x in pieces]
+
+
+SHORT_CONVOLUTION = Operator(
+    reference=short_convolution,
+    signature="(l),(t)->(l)",
+    inputs={"u": signals, "k": taps},
+    batch="b d, d",
+    traits=frozenset({"causal", "time-invariant", "state", "linear:u", "linear:k"}),
+    citation="gu2023mamba, §3.4",
+    lacks=frozenset({"gpu"}),
+)
+short_convolution = SHORT_CONVOLUTION.checked(short_convolution)
+short_convolution_vjp = SHORT_CONVOLUTION.checked_vjp(short_convolution_vjp)
+
+
+def short_convolution_stateful(u, k, s0):
+    """y_i = Σ_{j<t} k_j u_{i−j}, with u_{−1}, u_{−2}, … from the end of s0, and the last t inputs.
+
+    Signature ``(l),(t),(t)->(l),(t)``: as `short_convolution`; `s0` the last t inputs before, the
+    newest last (the first of them is not used; decoders keep t all the same), in the units of
+    `u`. The state that comes back is what the next piece or `short_convolution_step` starts from.
+    Source: [gu2023mamba, §3.4].
+
+    >>> import refssm
+    >>> refssm.short_convolution_stateful([2.0], [3.0, 5.0], [7.0, 1.0])
+    (array([11.]), array([1., 2.]))
+    """
+    l, t = u.shape[-1], k.shape[-1]
+    batch = np.broadcast_shapes(u.shape[:-1], k.shape[:-1], s0.shape[:-1])
+    past = np.concatenate(_filled(batch, s0, u), axis=-1)  # u_{-t} … u_{l-1}
+    y = np.zeros_like(past[..., t:], dtype=np.result_type(past, k))
+    for j in range(t):
+        y = y + k[..., j, None] * past[..., t - j : t - j + l]
+    return y, with_batch(past[..., l:], 1, y.shape[:-1])
+
+
+def short_convolution_stateful_vjp(dy, ds, u, k, s0):
+    """As `short_convolution_vjp`, where the last inputs also have ds; those of s0 get the rest.
+
+    Returns `(du, dk, ds0)`, shaped like `u`, `k` and `s0`.
+    """
+    du, dk, ds0 = _pulled_back(dy, ds, u, k, s0)
+    return unbroadcast_each((du, dk, ds0), (u, k, s0))
+
+
+SHORT_CONVOLUTION_STATEFUL = Operator(
+    reference=short_convolution_stateful,
+    signature="(l),(t),(t)->(l),(t)",
+    inputs={"u": signals, "k": taps, "s0": signals},
+    outputs=("y", "s"),
+    batch="b d, d, b d",
+    traits=frozenset({"causal", "state", "linear:u,s0", "linear:k->y"}),
+    citation="gu2023mamba, §3.4",
+    lacks=frozenset({"gpu"}),
+)
+short_convolution_stateful = SHORT_CONVOLUTION_STATEFUL.checked(short_convolution_stateful)
+short_convolution_stateful_vjp = SHORT_CONVOLUTION_STATEFUL.checked_vjp(
+    short_convolution_stateful_vjp
+)
+
+
+def short_convolution_step(u, k, s):
+    """s ← (s_1, …, s_{t−1}, u),  y = Σ_{j<t} k_j s_{t−1−j}: one input, and the state after it.
+
+    Signature ``(),(t),(t)->(),(t)``: as one step of `short_convolution_stateful`. Source:
+    [gu2023mamba, §3.4].
+
+    >>> import refssm
+    >>> refssm.short_convolution_step(2.0, [3.0, 5.0], [7.0, 1.0])
+    (array(11.), array([1., 2.]))
+    """
+    batch = np.broadcast_shapes(u.shape, s.shape[:-1], k.shape[:-1])
+    s = np.concatenate(_filled(batch, s, u[..., None]), axis=-1)[..., 1:].copy()
+    y = (k * s[..., ::-1]).sum(-1)
+    return y, with_batch(s, 1, y.shape)
+
+
+def short_convolution_step_vjp(dy, ds_next, u, k, s):
+    """ds' has k_{t−1−i}* dy besides; its last entry is du, the others are ds of one later.
+
+    Returns `(du, dk, ds)`, shaped like `u`, `k` and `s`.
+    """
+    du, dk, ds = _pulled_back(dy[..., None], ds_next, u[..., None], k, s)
+    return unbroadcast_each((du[..., 0], dk, ds), (u, k, s))
+
+
+SHORT_CONVOLUTION_STEP = Operator(
+    reference=short_convolution_step,
+    signature="(),(t),(t)->(),(t)",
+    inputs={"u": signals, "k": taps, "s": signals},
+    outputs=("y", "s_next"),
+    batch="b d, d, b d",
+    traits=frozenset({"linear:u,s", "linear:k->y"}),
+    citation="gu2023mamba, §3.4",
+    lacks=frozenset({"gpu"}),
+)
+short_convolution_step = SHORT_CONVOLUTION_STEP.checked(short_convolution_step)
+short_convolution_step_vjp = SHORT_CONVOLUTION_STEP.checked_vjp(short_convolution_step_vjp)

@@ -1,0 +1,67 @@
+"""Where inputs live: named maps from the unit square, one for cases, tests and docs."""
+
+from refssm.domains.domain import Counts, Domain
+from refssm.domains.maps import contracting, products_bounded, stable
+from refssm.domains.recurrences import (
+    biases,
+    chunk_sizes,
+    contractions,
+    fixed_decays,
+    gates,
+    log_decays,
+    preactivations,
+    projections,
+    rates,
+    real_matrices,
+    real_signals,
+    resets,
+    step_sizes,
+)
+from refssm.domains.signals import decays, impulse_responses, signals, states, taps, waveforms
+from refssm.domains.systems import (
+    coefficients,
+    exponents,
+    input_matrices,
+    modes,
+    nodes,
+    poles,
+    residues,
+    state_matrices,
+    steps,
+)
+
+__all__ = [
+    "Counts",
+    "Domain",
+    "biases",
+    "chunk_sizes",
+    "coefficients",
+    "contracting",
+    "contractions",
+    "decays",
+    "exponents",
+    "fixed_decays",
+    "gates",
+    "impulse_responses",
+    "input_matrices",
+    "log_decays",
+    "modes",
+    "nodes",
+    "poles",
+    "preactivations",
+    "products_bounded",
+    "projections",
+    "rates",
+    "real_matrices",
+    "real_signals",
+    "resets",
+    "residues",
+    "signals",
+    "stable",
+    "state_matrices",
+    "states",
+    "step_sizes",
+    "steps",
+    "taps",
+    "waveforms",
+]

@@ -1,0 +1,58 @@
+"""What the maps of domains are made of, and how a whole array is made admissible."""
+
+import numpy as np
+
+
+def turn(modulus, turns):
+    """modulus · e^(2πi turns), exactly real at 0 and ½."""
+    turns = turns % 1.0
+    sign = np.where(turns == 0.5, -1.0, 1.0)
+    exact = np.exp(2j * np.pi * np.where(turns == 0.5, 0.0, turns))
+    return modulus * sign * exact
+
+
+def logarithmic(low, high, a):
+    """From `low` to `high`, uniform in the logarithm."""
+    return low * (high / low) ** a
+
+
+def compass(a, b):
+    """0, ±1 or ±i, exactly; 0, ±1 where b is 0 or ½."""
+    quarter = np.array([1, 1j, -1, -1j])[np.minimum((4 * b).astype(int), 3)]
+    return np.where(a < 0.8, quarter, 0)
+
+
+def products_bounded(a):
+    """|Π a| over any span of time at most 2^60, so that float32 neither overflows nor saturates."""
+    with np.errstate(divide="ignore"):
+        bits = np.maximum(np.log2(np.abs(a)), -1e4)
+    total = np.cumsum(bits, axis=-2)
+    lowest = np.minimum(np.minimum.accumulate(total, axis=-2), 0)
+    growth = np.max(total - lowest, axis=-2, keepdims=True, initial=0)
+    excess = bits * (1 - np.minimum(1, 60 / np.maximum(growth, 1)))
+    return a * 2.0 ** np.where(a == 0, 0.0, -excess)
+
+
+def stable(A):
+    """A shifted left until no eigenvalue is right of the imaginary axis, integers by integers.
+
+    Rows off the diagonal are first scaled, by powers of two, to 8 times the diagonal entry plus
+    one: a triangle far heavier than its diagonal has no inverse in double precision.
+    """
+    if A.size == 0:
+        return A
+    I = np.eye(A.shape[-1])
+    off = np.abs(A * (1 - I)).sum(-1, keepdims=True)
+    allowed = 8 * (np.abs(A * I).sum(-1, keepdims=True) + 1)
+    A = A * np.where(I > 0, 1, 0.5 ** np.ceil(np.log2(np.maximum(off / allowed, 1))))
+    abscissa = np.linalg.eigvals(A).real.max(-1)
+    shift = np.where(abscissa > 1e-12, np.ceil(abscissa), 0)[..., None, None]
+    return A - shift * I
+
+
+def contracting(A):
+    """A halved until no row sums to more than 1 in modulus: its powers then stay bounded."""
+    if A.size == 0:
+        return A
+    largest = np.abs(A).sum(-1).max(-1)[..., None, None]
+    return A * 0.5 ** np.ceil(np.log2(np.maximum(largest, 1)))

@@ -1,0 +1,162 @@
+"""Domains of recurrences: constant decays, steps and their pre-activations, gates, resets."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from refssm.domains.domain import WAVE_TEXTURES, Counts, Domain
+from refssm.domains.maps import compass, contracting, logarithmic, turn
+from refssm.domains.signals import signals
+from refssm.domains.systems import input_matrices
+
+fixed_decays = Domain(
+    summary="constant decays: e^(−rate), rates 1e-5 to 1e2, any phase, 0, |a| = 1, 1e-3 beyond",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "slow": lambda a, b: np.exp(-logarithmic(1e-4, 0.1, a)) + 0j,
+        "turning": lambda a, b: turn(np.exp(-logarithmic(1e-4, 0.3, a)), b),
+        "wide": lambda a, b: turn(np.exp(-logarithmic(1e-5, 1e2, a)), b),
+        "unit": lambda a, b: turn(np.ones_like(a), b),
+        "near 0": lambda a, b: turn(np.exp(-logarithmic(1e-5, 0.1, a)), 1e-3 * b),
+        "near pi": lambda a, b: turn(np.exp(-logarithmic(1e-5, 0.1, a)), 0.5 + 1e-3 * b),
+        "growing": lambda a, b: turn(np.exp(logarithmic(1e-5, 1e-3, a)), b),
+        "compass": compass,
+    },
+    tame=("one", "slow", "turning", "unit"),
+    textures=("each", "constant", "gaps"),
+    exponent=True,
+)
+
+contractions = Domain(
+    summary="matrices whose rows sum to at most 1 in modulus: any, triangular, diagonal, zero",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "normal": signals.maps["normal"],
+        "integer": lambda a, b: np.round(4 * a - 2) + 1j * np.round(4 * b - 2),
+        "halves": lambda a, b: turn(2.0 ** -np.round(6 * a), b),
+    },
+    tame=("one", "normal", "halves"),
+    textures=("each", "diagonal", "lower", "gaps"),
+    fit=contracting,
+    exponent=True,
+)
+
+projections = Domain(
+    summary="what enters the state and leaves it: moduli 1e-6 to 1e3, any phase, exact integers",
+    maps=signals.maps,
+    tame=signals.tame,
+    textures=WAVE_TEXTURES,
+)
+
+real_matrices = replace(
+    input_matrices, summary="as input matrices, real beside complex ones", kind="real"
+)
+real_signals = replace(signals, summary="as signals, real beside complex ones", kind="real")
+
+step_sizes = Domain(
+    summary="steps after the softplus: 1e-6 to 10, powers of two, 0 as of padding, real",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "usual": lambda a, b: logarithmic(1e-3, 0.1, a) + 0j,
+        "halves": lambda a, b: 2.0 ** -np.round(10 * a) + 0j,
+        "wide": lambda a, b: logarithmic(1e-6, 10, a) + 0j,
+        "padded": lambda a, b: np.where(a < 0.3, 0, logarithmic(1e-3, 1, a)) + 0j,
+    },
+    tame=("one", "usual", "halves"),
+    textures=("each", "constant", "gaps"),
+    kind="real",
+)
+
+rates = Domain(
+    summary="rates A of the state: −1e2 to −1e-6, −1 to −16 as Mamba starts, 0, |Im| up to 1e3",
+    maps={
+        "minus one": lambda a, b: -np.ones_like(a) + 0j,
+        "ladder": lambda a, b: -np.round(1 + 15 * a) + 0j,
+        "near": lambda a, b: -0.5 - a + 10j * (b - 0.5),
+        "real": lambda a, b: -logarithmic(1e-6, 1e2, a) + 0j,
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+        "imaginary": lambda a, b: 1j * np.pi * np.round(32 * (a - 0.5)),
+        "wide": lambda a, b: -logarithmic(1e-6, 1e2, a) + 1j * (2e3 * b - 1e3),
+    },
+    tame=("minus one", "ladder", "near"),
+    textures=("each", "constant", "gaps"),
+    exponent=True,
+)
+
+preactivations = Domain(
+    summary="steps before the softplus: −30 to 100, often near −18, −12, −6, 0, 12, 25; real",
+    maps={
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+        "usual": lambda a, b: 5 * a - 7 + 0j,
+        "places": lambda a, b: np.array([-18, -12, -6, 0, 12, 25])[_sixth(a)] + a + 0j,
+        "small": lambda a, b: 17 * a - 20 + 0j,
+        "wide": lambda a, b: 130 * a - 30 + 0j,
+        "saturated": lambda a, b: 80 * a + 20 + 0j,
+    },
+    tame=("zero", "usual"),
+    textures=("each", "constant"),
+    kind="real",
+)
+
+biases = Domain(
+    summary="biases of the steps: 0, −7 to −2 as Mamba starts, −5 to 5; real",
+    maps={
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+        "usual": lambda a, b: 5 * a - 7 + 0j,
+        "either sign": lambda a, b: 10 * a - 5 + 0j,
+    },
+    tame=("zero", "usual"),
+    textures=("each", "constant"),
+    kind="real",
+)
+
+gates = Domain(
+    summary="gates before the SiLU: 0, −85 to 100, beside its minimum near −1.28; real",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "usual": lambda a, b: 8 * a - 4 + 0j,
+        # not beyond −85: z/(1 + e^{−z}) overflows there in single precision
+        "wide": lambda a, b: 185 * a - 85 + 0j,
+        "minimum": lambda a, b: -1.2785 + 0.01 * (a - 0.5) + 0j,
+    },
+    tame=("one", "usual"),
+    textures=("each", "constant", "gaps"),  # 0 throughout would hide the scan
+    kind="real",
+)
+
+log_decays = Domain(
+    summary="logarithms of decays: −1e2 to 2e-3 a step, 0, −1, any phase",
+    maps={
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+        "minus one": lambda a, b: -np.ones_like(a) + 0j,
+        "slow": lambda a, b: -logarithmic(1e-4, 0.1, a) + 0j,
+        "turning": lambda a, b: -logarithmic(1e-4, 0.3, a) + 2j * np.pi * (b - 0.5),
+        "wide": lambda a, b: -logarithmic(1e-5, 1e2, a) + 2j * np.pi * (b - 0.5),
+        "steep": lambda a, b: -logarithmic(5, 1e2, a) + 0j,
+        "growing": lambda a, b: logarithmic(1e-5, 2e-3, a) + 2j * np.pi * (b - 0.5),
+    },
+    tame=("zero", "slow", "turning"),
+    textures=("each", "constant", "channel", "gaps"),
+    decay=True,
+)
+
+resets = Domain(
+    summary="where a sequence begins: nowhere, at one place, at 2, 10 or 50 in 100, everywhere",
+    maps={
+        "none": lambda a, b: np.zeros_like(a) + 0j,
+        "rare": lambda a, b: (a < 0.02) + 0j,
+        "some": lambda a, b: (a < 0.1) + 0j,
+        "half": lambda a, b: (a < 0.5) + 0j,
+        "all": lambda a, b: np.ones_like(a) + 0j,
+    },
+    tame=("none", "some", "half"),
+    textures=("each", "impulse", "late"),
+    kind="flag",
+)
+
+chunk_sizes = Counts("1 to 256, and longer than the sequence", (16, 64, 1, 2, 5, 32, 256, 4096))
+
+
+def _sixth(a):
+    """Which of six equal parts of [0, 1]."""
+    return np.minimum((6 * a).astype(int), 5)

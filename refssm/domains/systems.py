@@ -1,0 +1,128 @@
+"""Domains of kernels and of continuous systems: residues, poles, nodes, steps, matrices."""
+
+import numpy as np
+
+from refssm.domains.domain import Domain
+from refssm.domains.maps import logarithmic, stable, turn
+
+residues = Domain(
+    summary="residues C_n B_n: moduli 1e-6 to 1e3, any phase",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "normal": lambda a, b: turn(np.sqrt(-2 * np.log1p(-0.999 * a)), b),
+        "magnitudes": lambda a, b: turn(logarithmic(1e-6, 1e3, a), b),
+    },
+    tame=("one", "normal"),
+    textures=("each", "constant", "gaps", "subnormal"),
+)
+
+coefficients = Domain(
+    summary="coefficients C_n B̄_n: moduli 1e-6 to 1e3, any phase, none so small that it underflows",
+    maps=residues.maps,
+    tame=residues.tame,
+    textures=("each", "constant", "gaps"),
+)
+
+poles = Domain(
+    summary="poles in the left half-plane: Re −1e2 to −1e-6, |Im| up to 1e3, some close together",
+    maps={
+        "near": lambda a, b: -0.5 - a + 10j * b,
+        "wide": lambda a, b: -logarithmic(1e-6, 1e2, a) + 1j * (2e3 * b - 1e3),
+        "real": lambda a, b: -logarithmic(1e-3, 1e2, a) + 0j,
+        "ladder": lambda a, b: -0.5 + 1j * np.pi * np.round(32 * b),
+        "grazing": lambda a, b: -logarithmic(1e-6, 1e-2, a) + 0.7j * np.round(10 * b),
+    },
+    tame=("near", "ladder"),
+    textures=("each", "constant"),
+    kind="complex",
+)
+
+nodes = Domain(
+    summary="nodes on and right of the imaginary axis, and beside poles, down to 1e-6 from one",
+    maps={
+        "near": lambda a, b: 0.5 + a + 10j * b,
+        "axis": lambda a, b: 1j * logarithmic(1e-2, 1e3, a),
+        "wide": lambda a, b: logarithmic(1e-6, 1e2, a) + 1j * (2e3 * b - 1e3),
+        "circle": lambda a, b: 1 + 1e-3 * a + turn(np.ones_like(a), b),
+    },
+    tame=("near", "circle"),
+    textures=("each", "beside"),
+    kind="complex",
+    meets="w",
+)
+
+exponents = Domain(
+    summary="logarithms of discrete poles: rates −1e2 to 5e-3 a step, any phase, 1e-8 from 0, 0",
+    maps={
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+        "slow": lambda a, b: -logarithmic(1e-4, 0.1, a) + 0j,
+        "turning": lambda a, b: -logarithmic(1e-4, 0.3, a) + 2j * np.pi * (b - 0.5),
+        "creeping": lambda a, b: -logarithmic(1e-8, 1e-4, a) + 1e-3j * (b - 0.5),
+        "lasting": lambda a, b: -logarithmic(1e-6, 1e-3, a) + 2e-3j * (b - 0.5),
+        "drifting": lambda a, b: -1e-5 * a + 1e-4j * (b - 0.5),
+        "wide": lambda a, b: -logarithmic(1e-5, 1e2, a) + 2j * np.pi * (b - 0.5),
+        "unit": lambda a, b: 2j * np.pi * (b - 0.5),
+        "growing": lambda a, b: logarithmic(1e-5, 5e-3, a) + 2j * np.pi * (b - 0.5),
+        "alternating": lambda a, b: -logarithmic(1e-5, 1e-2, a) + 1j * np.pi,
+        "fast": lambda a, b: -logarithmic(1e-3, 1, a) + 60j * (b - 0.5),
+    },
+    tame=("zero", "slow", "turning", "creeping", "lasting", "unit", "alternating"),
+    textures=("each", "constant"),
+    exponent=True,
+)
+
+steps = Domain(
+    summary="steps: 1e-4 to 1, powers of two, real",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "halves": lambda a, b: 2.0 ** -np.round(10 * a) + 0j,
+        "usual": lambda a, b: logarithmic(1e-3, 0.1, a) + 0j,
+        "wide": lambda a, b: logarithmic(1e-4, 1, a) + 0j,
+    },
+    tame=("one", "halves", "usual", "wide"),
+    textures=("each", "constant"),
+    kind="real",
+)
+
+modes = Domain(
+    summary="continuous modes: Re −1e2 to 0, |Im| up to 1e3, 1e-9 from 0, 0, powers of 2",
+    maps={
+        "minus one": lambda a, b: -np.ones_like(a) + 0j,
+        "near": lambda a, b: -0.5 - a + 10j * (b - 0.5),
+        "exact": lambda a, b: -(2.0 ** np.round(10 * a)) * np.where(b < 0.9, 1, 0) + 0j,
+        "tiny": lambda a, b: turn(logarithmic(1e-9, 1e-3, a), 0.25 + 0.5 * b),
+        "wide": lambda a, b: -logarithmic(1e-6, 1e2, a) + 1j * (2e3 * b - 1e3),
+        "real": lambda a, b: -logarithmic(1e-3, 1e2, a) + 0j,
+        "imaginary": lambda a, b: 1j * np.pi * np.round(32 * (a - 0.5)),
+    },
+    tame=("minus one", "near", "exact", "imaginary"),
+    textures=("each", "constant", "gaps"),
+)
+
+state_matrices = Domain(
+    summary="state matrices without eigenvalues right of the imaginary axis: any, triangular, "
+    "diagonal, singular, zero; rows off the diagonal up to 8 times the entry on it plus one",
+    maps={
+        "minus one": lambda a, b: -np.ones_like(a) + 0j,
+        "normal": lambda a, b: turn(np.sqrt(-2 * np.log1p(-0.999 * a)), b),
+        "integer": lambda a, b: np.round(8 * a - 6) + 1j * np.round(4 * b - 2),
+        "tiny": lambda a, b: turn(logarithmic(1e-7, 1e-3, a), b),
+        "exact": lambda a, b: -(2.0 ** np.round(8 * a)) + 0j,
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+    },
+    tame=("minus one", "normal", "integer", "tiny"),
+    textures=("each", "diagonal", "lower", "gaps"),
+    fit=stable,
+)
+
+input_matrices = Domain(
+    summary="input matrices: moduli 1e-2 to 1e2, any phase, exact integers",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "normal": lambda a, b: turn(np.sqrt(-2 * np.log1p(-0.999 * a)), b),
+        "integer": lambda a, b: np.round(16 * a - 8) + 1j * np.round(16 * b - 8),
+        "magnitudes": lambda a, b: turn(logarithmic(1e-2, 1e2, a), b),
+    },
+    tame=("one", "normal"),
+    textures=("each", "constant", "gaps"),
+)

@@ -1,0 +1,50 @@
+"""What the recurrences share: gufuncs of one kind throughout, and where a scan begins."""
+
+import re
+
+import numpy as np
+from numba import guvectorize
+
+from refssm.scan.blocks import windows
+
+KINDS = ("f4", "f8", "c8", "c16")
+
+
+def gufunc(signature, flag=None, kinds=KINDS):
+    """`guvectorize` with this signature: every array of the same kind, but the one at `flag` true
+    and false. Others are cast by NumPy: real arrays beside complex ones, kinds not compiled."""
+    return guvectorize([_types(signature, kind, flag) for kind in kinds], signature, nopython=True)
+
+
+def _types(signature, kind, flag) -> str:
+    """ "(l,n),(l)->(n)" in f4 with flag 1: "(f4[:,:], b1[:], f4[:])"."""
+    ranks = [core.count(",") + 1 for core in re.findall(r"\(([^)]*)\)", signature)]
+    colons = [",".join(":" * rank) for rank in ranks]
+    kinds = ["b1" if i == flag else kind for i in range(len(ranks))]
+    return f"({', '.join(f'{k}[{c}]' for k, c in zip(kinds, colons, strict=True))})"
+
+
+def begun(l: int) -> np.ndarray:
+    """A reset at the first step, as every scan from rest has: nothing before it counts."""
+    return np.arange(l) == 0
+
+
+def in_kind_of(x, *arguments):
+    """The real part of x where all it is made of is real: the other outputs may be complex."""
+    real = x.dtype.kind == "c" and not any(np.iscomplexobj(a) for a in arguments)
+    return x.real.copy() if real else x
+
+
+def blocks(run, state, l: int) -> list:
+    """Windows of √l steps, the last first, each with the state before it: `run(window, state)` is
+    the state after it. One empty window where l is 0."""
+    pairs = []
+    for window in windows(l) or [slice(0, 0)]:
+        pairs.append((window, state))
+        state = run(window, state) if window.stop < l else state
+    return pairs[::-1]
+
+
+def joined(pieces, axis: int) -> list:
+    """Each output of all blocks, last first, as one array along time."""
+    return [np.concatenate(parts[::-1], axis=axis) for parts in zip(*pieces, strict=True)]

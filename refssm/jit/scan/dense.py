@@ -1,0 +1,77 @@
+"""Numba mirrors of refssm.scan.dense: the matrix column by column, its rows across SIMD lanes.
+
+The adjoint is the same kernel, backwards in time with Aᴴ.
+"""
+
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# (a gufunc makes its outputs itself, which pyright cannot see)
+
+import numpy as np
+
+from refssm._operator import COMPILED_TYPES
+from refssm.broadcasting import unbroadcast_each
+from refssm.jit._gufunc import begun, gufunc
+from refssm.jit.scan.linear import at_rest
+from refssm.scan import DENSE_SCAN, DENSE_SCAN_FROM
+from refssm.scan.blocks import no_resets
+
+
+@gufunc("(n,n),(l,n),(n),(l)->(l,n)", flag=3)
+def _scan(A, b, x0, resets, x):
+    """x_k = b_k at a reset, else A x_{k-1} + b_k."""
+    columns, before, sums = np.empty_like(A), np.empty_like(x0), np.empty_like(x0)
+    for j in range(x0.size):
+        before[j] = x0[j]
+        for i in range(x0.size):
+            columns[j, i] = A[i, j]
+    for k in range(b.shape[0]):
+        for i in range(x0.size):
+            sums[i] = 0
+        if not resets[k]:
+            for j in range(x0.size):
+                for i in range(x0.size):
+                    sums[i] += columns[j, i] * before[j]
+        for i in range(x0.size):
+            before[i] = sums[i] + b[k, i]
+            x[k, i] = before[i]
+
+
+def _adjoint(dx, A):
+    """g_k = dx_k + Aᴴ g_{k+1}, from the end, and Aᴴ."""
+    AH = np.swapaxes(A, -1, -2).conj()
+    return _scan(AH, dx[..., ::-1, :], at_rest(A), begun(dx.shape[-2]))[..., ::-1, :], AH
+
+
+def dense_scan(A, b):
+    """Mirror of refssm.dense_scan."""
+    return _scan(A, b, at_rest(A), begun(b.shape[-2]))
+
+
+def dense_scan_vjp(dx, A, b):
+    """Mirror of refssm.dense_scan_vjp; the products over time are BLAS's."""
+    g, _ = _adjoint(dx, A)
+    x = _scan(A, b, at_rest(A), begun(b.shape[-2]))
+    dA = np.swapaxes(g[..., 1:, :], -1, -2) @ x[..., :-1, :].conj()
+    return unbroadcast_each((dA, g), (A, b))
+
+
+def dense_scan_from(A, b, x0):
+    """Mirror of refssm.dense_scan_from."""
+    return _scan(A, b, x0, no_resets(b.shape[-2]))
+
+
+def dense_scan_from_vjp(dx, A, b, x0):
+    """Mirror of refssm.dense_scan_from_vjp; the products over time are BLAS's."""
+    g, AH = _adjoint(dx, A)
+    x = _scan(A, b, x0, no_resets(b.shape[-2]))
+    start = np.broadcast_to(x0[..., None, :], (*x.shape[:-2], 1, x.shape[-1]))
+    before = np.concatenate([start, x], axis=-2)[..., :-1, :]
+    dA = np.swapaxes(g, -1, -2) @ before.conj()
+    dx0 = (g[..., :1, :] @ np.swapaxes(AH, -1, -2)).sum(-2)
+    return unbroadcast_each((dA, g, dx0), (A, b, x0))
+
+
+dense_scan_vjp = DENSE_SCAN.checked_vjp(dense_scan_vjp, COMPILED_TYPES)
+dense_scan = DENSE_SCAN.checked(dense_scan, COMPILED_TYPES)
+dense_scan_from_vjp = DENSE_SCAN_FROM.checked_vjp(dense_scan_from_vjp, COMPILED_TYPES)
+dense_scan_from = DENSE_SCAN_FROM.checked(dense_scan_from, COMPILED_TYPES)

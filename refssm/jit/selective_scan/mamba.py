@@ -1,0 +1,112 @@
+"""Numba mirrors of refssm.selective_scan.mamba and .mamba_packed: the kernels of selective_scan.
+
+Softplus, skip and gate are computed by NumPy, before the scan and after it. The gradients have the
+ungated outputs from the adjoint, which computes the states again anyway.
+"""
+
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# (a gufunc makes its outputs itself, which pyright cannot see)
+
+from refssm._operator import COMPILED_TYPES
+from refssm.broadcasting import unbroadcast_each, with_batch
+from refssm.jit._gufunc import begun, in_kind_of
+from refssm.jit.selective_scan.kernels import at_rest, pulled_back, scan
+from refssm.scan.blocks import no_resets
+from refssm.selective_scan import MAMBA_SCAN, MAMBA_SCAN_PACKED, MAMBA_SCAN_STATEFUL, MAMBA_STEP
+from refssm.selective_scan.mamba import sigmoid, silu, softplus, steps
+
+
+def _gated(arguments, x0, resets):
+    """Every output, and the last state."""
+    u, dt, A, B, C, D, z, dt_bias = arguments
+    s, x = scan(u, steps(dt, dt_bias), A, B, C, x0, resets)
+    y = (s + D[..., None] * u) * silu(z)
+    x = with_batch(x, 1, y.shape[:-1])  # D and z may have more axes
+    return y, in_kind_of(x, u, dt, A, B, dt_bias, x0)
+
+
+def _gated_back(dy, dx, arguments, x0, resets):
+    """Gradients of the gated outputs and the last state: those of the arguments, and of x0."""
+    u, dt, A, B, C, D, z, dt_bias = arguments
+    v, open_ = dt + dt_bias[..., None], sigmoid(z)
+    ds = dy * (z * open_)
+    y, du, dstep, dA, dB, dC, dx0 = pulled_back(ds, dx, u, softplus(v), A, B, C, x0, resets)
+    s = y + D[..., None] * u
+    dz = s.conj() * dy * (open_ * (1 + z * sigmoid(-z)))
+    ddt, dD = dstep * sigmoid(v), (u.conj() * ds).sum(-1)
+    gradients = du + D[..., None].conj() * ds, ddt, dA, dB, dC, dD, dz, ddt.sum(-1), dx0
+    return unbroadcast_each(gradients, (*arguments, x0))
+
+
+def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
+    """Mirror of refssm.mamba_scan."""
+    return _gated((u, dt, A, B, C, D, z, dt_bias), at_rest(A), begun(u.shape[-1]))[0]
+
+
+def mamba_scan_vjp(dy, u, dt, A, B, C, D, z, dt_bias):
+    """Mirror of refssm.mamba_scan_vjp."""
+    arguments, rest = (u, dt, A, B, C, D, z, dt_bias), at_rest(A)
+    return _gated_back(dy, rest, arguments, rest, begun(u.shape[-1]))[:-1]
+
+
+def mamba_scan_stateful(u, dt, A, B, C, D, z, dt_bias, x0):
+    """Mirror of refssm.mamba_scan_stateful."""
+    return _gated((u, dt, A, B, C, D, z, dt_bias), x0, no_resets(u.shape[-1]))
+
+
+def mamba_scan_stateful_vjp(dy, dx, u, dt, A, B, C, D, z, dt_bias, x0):
+    """Mirror of refssm.mamba_scan_stateful_vjp."""
+    arguments = u, dt, A, B, C, D, z, dt_bias
+    return _gated_back(dy, dx, arguments, x0, no_resets(u.shape[-1]))
+
+
+def mamba_scan_packed(u, dt, A, B, C, D, z, dt_bias, resets):
+    """Mirror of refssm.mamba_scan_packed."""
+    resets = resets | begun(u.shape[-1])
+    return _gated((u, dt, A, B, C, D, z, dt_bias), at_rest(A), resets)[0]
+
+
+def mamba_scan_packed_vjp(dy, u, dt, A, B, C, D, z, dt_bias, resets):
+    """Mirror of refssm.mamba_scan_packed_vjp."""
+    arguments, rest = (u, dt, A, B, C, D, z, dt_bias), at_rest(A)
+    resets = resets | begun(u.shape[-1])
+    return *_gated_back(dy, rest, arguments, rest, resets)[:-1], None
+
+
+def _one_step(u, dt, A, B, C, D, z, dt_bias):
+    """The arguments of a scan of length 1."""
+    return (
+        u[..., None],
+        dt[..., None],
+        A,
+        B[..., None, :],
+        C[..., None, :],
+        D,
+        z[..., None],
+        dt_bias,
+    )
+
+
+def mamba_step(u, dt, A, B, C, D, z, dt_bias, x):
+    """Mirror of refssm.mamba_step: a scan of length 1."""
+    y, x_next = _gated(_one_step(u, dt, A, B, C, D, z, dt_bias), x, no_resets(1))
+    return y[..., 0], x_next
+
+
+def mamba_step_vjp(dy, dx_next, u, dt, A, B, C, D, z, dt_bias, x):
+    """Mirror of refssm.mamba_step_vjp."""
+    arguments = _one_step(u, dt, A, B, C, D, z, dt_bias)
+    gradients = _gated_back(dy[..., None], dx_next, arguments, x, no_resets(1))
+    du, ddt, dA, dB, dC, dD, dz, ddt_bias, dx = gradients
+    dB, dC = dB[..., 0, :], dC[..., 0, :]
+    return du[..., 0], ddt[..., 0], dA, dB, dC, dD, dz[..., 0], ddt_bias, dx
+
+
+mamba_scan = MAMBA_SCAN.checked(mamba_scan, COMPILED_TYPES)
+mamba_scan_vjp = MAMBA_SCAN.checked_vjp(mamba_scan_vjp, COMPILED_TYPES)
+mamba_scan_stateful = MAMBA_SCAN_STATEFUL.checked(mamba_scan_stateful, COMPILED_TYPES)
+mamba_scan_stateful_vjp = MAMBA_SCAN_STATEFUL.checked_vjp(mamba_scan_stateful_vjp, COMPILED_TYPES)
+mamba_scan_packed = MAMBA_SCAN_PACKED.checked(mamba_scan_packed, COMPILED_TYPES)
+mamba_scan_packed_vjp = MAMBA_SCAN_PACKED.checked_vjp(mamba_scan_packed_vjp, COMPILED_TYPES)
+mamba_step = MAMBA_STEP.checked(mamba_step, COMPILED_TYPES)
+mamba_step_vjp = MAMBA_STEP.checked_vjp(mamba_step_vjp, COMPILED_TYPES)

@@ -1,0 +1,127 @@
+"""The compiled recurrence of state-space duality, and its adjoint: the state across SIMD lanes.
+
+The adjoint keeps the √l states between blocks of √l steps, and computes those of one block again:
+O(p n √l) numbers a head [chen2016training].
+"""
+
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# (a gufunc makes its outputs itself, which pyright cannot see)
+
+import numpy as np
+
+from refssm.jit._gufunc import blocks, gufunc, joined
+
+KINDS = ("f4", "f8", "c16")  # complex64 is computed in complex128 and rounded once
+
+
+@gufunc("(l,p),(l),(l,n),(l,n),(p,n),(l)->(l,p),(p,n)", flag=5, kinds=KINDS)
+def _scan(x, log_a, B, C, S0, resets, y, S_last):
+    """S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ, at a reset the latter;  y_t = S_t C_t;  the last S."""
+    heads, size = S0.shape
+    S = np.empty((size, heads), x.dtype)  # transposed: sums over n in p lanes
+    total, now = np.empty(heads, x.dtype), np.empty(heads, x.dtype)
+    for n in range(size):
+        for p in range(heads):
+            S[n, p] = S0[p, n]
+    for t in range(x.shape[0]):
+        a = np.exp(log_a[t])
+        if resets[
+            t
+        ]:  # the state is dropped before it decays: neither NaN nor infinity comes through
+            a = x.dtype.type(0)
+            for n in range(size):
+                for p in range(heads):
+                    S[n, p] = 0
+        for p in range(heads):
+            total[p], now[p] = 0, x[t, p]
+        for n in range(size):
+            for p in range(heads):
+                S[n, p] = a * S[n, p] + now[p] * B[t, n]
+                total[p] += S[n, p] * C[t, n]
+        for p in range(heads):
+            y[t, p] = total[p]
+    for n in range(size):
+        for p in range(heads):
+            S_last[p, n] = S[n, p]
+
+
+@gufunc(
+    "(l,p),(p,n),(l,p),(l),(l,n),(l,n),(p,n),(l)->(l,p),(l),(l,n),(l,n),(p,n)", flag=7, kinds=KINDS
+)
+def _block_back(dy, dS, x, log_a, B, C, S0, resets, dx, dlog_a, dB, dC, dS0):
+    """Gradients of one block: G_t = dy_t C_tᴴ + a_{t+1}* G_{t+1}, which ends as that of S0."""
+    (length, heads), size, zero = x.shape, B.shape[1], x.dtype.type(0)
+    S, G = np.empty((length + 1, heads, size), x.dtype), np.empty((heads, size), x.dtype)
+    B_t, C_t, G_p = (np.empty(size, x.dtype), np.empty(size, x.dtype), np.empty(size, x.dtype))
+    by_a, by_B, by_C = (np.empty(size, x.dtype), np.empty(size, x.dtype), np.empty(size, x.dtype))
+    for p in range(heads):
+        for n in range(size):
+            S[0, p, n], G[p, n] = S0[p, n], dS[p, n]
+    for t in range(length):
+        a = np.exp(log_a[t])
+        for n in range(size):
+            B_t[n] = B[t, n]
+        for p in range(heads):
+            x_p = x[t, p]
+            for n in range(size):
+                S[t + 1, p, n] = x_p * B_t[n]
+            if not resets[t]:
+                for n in range(size):
+                    S[t + 1, p, n] += a * S[t, p, n]
+    for t in range(length - 1, -1, -1):
+        a, total = np.conj(np.exp(log_a[t])), zero
+        for n in range(size):
+            by_a[n], by_B[n], by_C[n] = 0, 0, 0
+            B_t[n], C_t[n] = np.conj(B[t, n]), np.conj(C[t, n])
+        for p in range(heads):  # several short loops, for those have lanes in complex types too
+            x_p, dy_p, total = np.conj(x[t, p]), dy[t, p], zero
+            for n in range(size):
+                G_p[n] = G[p, n] + dy_p * C_t[n]
+                by_B[n] += G_p[n] * x_p
+            for n in range(size):
+                by_C[n] += np.conj(S[t + 1, p, n]) * dy_p
+            for n in range(size):
+                G[p, n] = a * G_p[n]
+                by_a[n] += np.conj(S[t, p, n]) * G[p, n]
+            for n in range(size):
+                total += G_p[n] * B_t[n]
+            dx[t, p] = total
+        total = zero
+        for n in range(size):
+            dB[t, n], dC[t, n] = by_B[n], by_C[n]
+            total += by_a[n]
+        dlog_a[t] = zero if resets[t] else total
+        if resets[t]:
+            for p in range(heads):
+                for n in range(size):
+                    G[p, n] = 0
+    for p in range(heads):
+        for n in range(size):
+            dS0[p, n] = G[p, n]
+
+
+def pulled_back(dy, dS, x, log_a, B, C, S0, resets):
+    """Gradients of outputs and last state, with all batch axes: (dx, dlog_a, dB, dC, dS0)."""
+    kind = np.result_type(dy, dS, x, log_a, B, C, S0)
+
+    def piece(w):
+        return x[..., w, :], log_a[..., w], B[..., w, :], C[..., w, :]
+
+    pieces = []
+    for w, S in blocks(lambda w, S: _scan(*piece(w), S, resets[..., w])[1], S0, x.shape[-2]):
+        *parts, dS = _block_back(dy[..., w, :], dS, *piece(w), S, resets[..., w])
+        dx, dlog_a, dB, dC = parts
+        pieces.append((dx, dlog_a[..., None], dB, dC))
+    dx, dlog_a, dB, dC = joined(pieces, -2)
+    return tuple(c.astype(kind, copy=False) for c in (dx, dlog_a[..., 0], dB, dC, dS))
+
+
+def scan(x, log_a, B, C, S0, resets):
+    """Every output, and the last state."""
+    kind = np.result_type(x, log_a, B, C, S0)
+    return tuple(c.astype(kind, copy=False) for c in _scan(x, log_a, B, C, S0, resets))
+
+
+def at_rest(x, B) -> np.ndarray:
+    """A state of zeros."""
+    return np.zeros((x.shape[-1], B.shape[-1]), np.finfo(x.dtype).dtype)

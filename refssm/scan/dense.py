@@ -1,0 +1,118 @@
+"""Linear recurrences with a matrix: the state of a system that is not diagonal.
+
+    x_k = A x_{k-1} + b_k
+
+`A` is discrete and constant in time. n² multiplications a step, where a diagonal system needs n.
+"""
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.broadcasting import unbroadcast
+from refssm.domains import contractions, signals, states
+
+
+def dense_scan(A, b):
+    """x_k = A x_{k-1} + b_k along time, from rest: x_{-1} = 0.
+
+    Signature ``(n,n),(l,n)->(l,n)``: `A` the discrete state matrix, `b` the inputs B̄ u_k, `l` time,
+    `n` state; leading axes broadcast. Any of float32, float64, longdouble and their complex
+    types; the result has ``np.result_type(A, b)``. Units: `A` has none, `b` and `x` share theirs.
+
+    Raises ValueError where sizes disagree, TypeError for other types. NaN and infinity
+    propagate and warn nothing. Source: [gu2022s4, §2.1].
+
+    >>> import refssm
+    >>> refssm.dense_scan([[0.0, 1.0], [1.0, 0.0]], [[1.0, 2.0], [0.0, 0.0]])
+    array([[1., 2.],
+           [2., 1.]])
+    """
+    b = np.broadcast_to(b, (*np.broadcast_shapes(A.shape[:-2], b.shape[:-2]), *b.shape[-2:]))
+    x = np.empty_like(b, dtype=np.result_type(A, b))
+    x[..., :1, :] = b[..., :1, :]
+    for k in range(1, x.shape[-2]):
+        x[..., k, :] = _applied(A, x[..., k - 1, :]) + b[..., k, :]
+    return x
+
+
+def _applied(A, x):
+    """A x."""
+    return np.einsum("...ij,...j->...i", A, x)
+
+
+def _adjoint(dx, A):
+    """g_k = dx_k + Aᴴ g_{k+1}, from the end."""
+    g = dx.astype(np.result_type(dx, A))
+    for k in range(g.shape[-2] - 2, -1, -1):
+        g[..., k, :] = np.einsum("...ji,...j->...i", A.conj(), g[..., k + 1, :]) + dx[..., k, :]
+    return g
+
+
+def dense_scan_vjp(dx, A, b):
+    """g_k = dx_k + Aᴴ g_{k+1};  db_k = g_k,  dA = Σ_{k>0} g_k x_{k-1}ᴴ.
+
+    Returns `(dA, db)`, shaped like `A` and `b`.
+    """
+    g, x = _adjoint(dx, A), DENSE_SCAN.reference(A, b)
+    dA = np.einsum("...ki,...kj->...ij", g[..., 1:, :], x[..., :-1, :].conj())
+    return unbroadcast(dA, A), unbroadcast(g, b)
+
+
+DENSE_SCAN = Operator(
+    reference=dense_scan,
+    signature="(n,n),(l,n)->(l,n)",
+    inputs={"A": contractions, "b": signals},
+    outputs=("x",),
+    batch="b, b",
+    traits=frozenset({"causal", "time-invariant", "state", "linear:b"}),
+    citation="gu2022s4, §2.1",
+    lacks=frozenset({"gpu"}),
+)
+dense_scan = DENSE_SCAN.checked(dense_scan)
+dense_scan_vjp = DENSE_SCAN.checked_vjp(dense_scan_vjp)
+
+
+def dense_scan_from(A, b, x0):
+    """x_k = A x_{k-1} + b_k along time, from the state x_{-1} = x0.
+
+    Signature ``(n,n),(l,n),(n)->(l,n)``: as `dense_scan`, with the state `x0` before the first
+    input, in the units of `b`. Types and errors as `dense_scan`. Source: [gu2022s4, §2.1].
+
+    >>> import refssm
+    >>> refssm.dense_scan_from([[0.0, 1.0], [1.0, 0.0]], [[0.0, 0.0]], [1.0, 2.0])
+    array([[2., 1.]])
+    """
+    batch = np.broadcast_shapes(A.shape[:-2], b.shape[:-2], x0.shape[:-1])
+    b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
+    x = np.empty_like(b, dtype=np.result_type(A, b, x0))
+    state = x0
+    for k in range(x.shape[-2]):
+        x[..., k, :] = state = _applied(A, state) + b[..., k, :]
+    return x
+
+
+def dense_scan_from_vjp(dx, A, b, x0):
+    """g_k = dx_k + Aᴴ g_{k+1};  db_k = g_k,  dA = Σ_k g_k x_{k-1}ᴴ,  dx0 = Aᴴ g_0.
+
+    Returns `(dA, db, dx0)`, shaped like `A`, `b` and `x0`.
+    """
+    g = _adjoint(dx, A)
+    start = np.broadcast_to(x0[..., None, :], g[..., :1, :].shape)
+    before = np.concatenate([start, DENSE_SCAN_FROM.reference(A, b, x0)[..., :-1, :]], axis=-2)
+    dA = np.einsum("...ki,...kj->...ij", g, before[..., : g.shape[-2], :].conj())
+    dx0 = np.einsum("...ji,...kj->...i", A.conj(), g[..., :1, :])
+    return unbroadcast(dA, A), unbroadcast(g, b), unbroadcast(dx0, x0)
+
+
+DENSE_SCAN_FROM = Operator(
+    reference=dense_scan_from,
+    signature="(n,n),(l,n),(n)->(l,n)",
+    inputs={"A": contractions, "b": signals, "x0": states},
+    outputs=("x",),
+    batch="b, b, b",
+    traits=frozenset({"causal", "state", "linear:b,x0"}),
+    citation="gu2022s4, §2.1",
+    lacks=frozenset({"gpu"}),
+)
+dense_scan_from = DENSE_SCAN_FROM.checked(dense_scan_from)
+dense_scan_from_vjp = DENSE_SCAN_FROM.checked_vjp(dense_scan_from_vjp)

@@ -1,0 +1,159 @@
+"""The selective scan: a diagonal system whose step, input and output depend on time.
+
+    x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k,    y_k = C_k · x_k
+
+Mamba's recurrence for one channel, without its gate and softplus [gu2023mamba, Alg. 2]. B̄ = dt·B
+is the Euler step, though Ā = e^{dt A} is that of zero-order hold.
+"""
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.broadcasting import unbroadcast, unbroadcast_each, with_batch
+from refssm.domains import projections, rates, signals, states, step_sizes
+from refssm.scan.blocks import backwards, joined, no_resets
+from refssm.scan.linear import LINEAR_SCAN, LINEAR_SCAN_FROM
+
+
+def discretized(u, dt, A, B):
+    """e^{dt_k A} and dt_k u_k B_k, both (…, l, n)."""
+    decay = np.exp(dt[..., None] * A[..., None, :])
+    drive = (dt * u)[..., None] * B
+    return np.broadcast_arrays(decay, drive)
+
+
+def selective_scan(u, dt, A, B, C):
+    """y_k = C_k · x_k,  x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k from rest.
+
+    Signature ``(l),(l),(n),(l,n),(l,n)->(l)``: `u` the input of one channel, `dt` its steps, which
+    are real and positive (0 leaves the state as it is), `A` the rates, with their sign, `B` and
+    `C` by step; `l` time, `n` state; leading axes broadcast: channels are a leading axis of `u`,
+    `dt`, `A`, and of length 1 in `B` and `C` that they share; groups likewise. Any of float32,
+    float64, longdouble and their complex types, `dt` real; the result has their
+    ``np.result_type``: nothing is made real. Units: `dt` that of 1/`A`, `y` those of dt·u·B·C.
+
+    Raises ValueError where sizes disagree, TypeError for other types. NaN and infinity propagate
+    and warn nothing. Source: [gu2023mamba, Alg. 2].
+
+    >>> import refssm
+    >>> B = C = [[1.0], [1.0]]
+    >>> refssm.selective_scan([1.0, 0.0], [2.0, 0.5], [0.0], B, C)
+    array([2., 2.])
+    """
+    x = LINEAR_SCAN.reference(*discretized(u, dt, A, B))
+    return (C * x).sum(-1)
+
+
+def selective_scan_vjp(dy, u, dt, A, B, C):
+    """g_k = C_k* dy_k + a_{k+1}* g_{k+1} with a = e^{dt A};  e_k = a_k* x_{k-1}* g_k;
+    du = Σ_n dt B* g,  ddt = Re Σ_n (u B)* g + A* e,  dA = Σ_k dt_k e_k,  dB = (dt u)* g,
+    dC = x* dy.
+
+    Returns `(du, ddt, dA, dB, dC)`, shaped like the arguments.
+    """
+    rest = at_rest(u, dt, A, B, C)
+    gradients = pulled_back(dy, rest, u, dt, A, B, C, rest, no_resets(u.shape[-1]))
+    return unbroadcast_each(gradients[:-1], (u, dt, A, B, C))
+
+
+def at_rest(u, dt, A, B, C):
+    """A state of zeros."""
+    batch = np.broadcast_shapes(
+        u.shape[:-1], dt.shape[:-1], A.shape[:-1], B.shape[:-2], C.shape[:-2]
+    )
+    return np.zeros_like(A, shape=(*batch, A.shape[-1]))
+
+
+def pulled_back(dy, dx, u, dt, A, B, C, x0, resets):
+    """Gradients of the outputs and the last state, states computed again block by block.
+
+    Those of `B` and `C` are summed over what shares them within each block.
+    """
+    l, n = u.shape[-1], A.shape[-1]
+    leading = (*(a.shape[:-1] for a in (u, dt, A, x0, resets)), B.shape[:-2], C.shape[:-2])
+    batch = np.broadcast_shapes(*leading, dy.shape[:-1], dx.shape[:-1])
+    kind = np.result_type(dy, dx, u, dt, A, B, C, x0)
+    u, dt, resets = (np.broadcast_to(a, (*batch, l)) for a in (u, dt, resets))
+    start, carried = (np.broadcast_to(x, (*batch, n)).copy() for x in (x0, dx))
+
+    def filled(x, w):
+        return np.broadcast_to(x, (*batch, w.stop - w.start, n))
+
+    steps = (
+        lambda w: filled(np.exp(dt[..., w, None] * A[..., None, :]), w),
+        lambda w: filled((dt * u)[..., w, None] * B[..., w, :], w),
+        lambda w: filled(C[..., w, :].conj() * dy[..., w, None], w),
+    )
+    parts, dA = [], np.zeros_like(A, dtype=kind)
+    for block in backwards(*steps, resets, start, carried, l):
+        w, g, carried = block.window, block.g, block.carried
+        e = (steps[0](w) * block.before).conj() * g
+        e = np.where(resets[..., w, None], 0, e) if resets[..., w].any() else e
+        dA = dA + np.sum(dt[..., w, None] * e, axis=-2)
+        dB = unbroadcast((dt * u)[..., w, None].conj() * g, B[..., w, :])
+        dC = unbroadcast(block.x.conj() * dy[..., w, None], C[..., w, :])
+        parts.append((_channel_back(u, dt, A, B, w, g, e), dB, dC))
+    both = joined([p[0] for p in parts], (*batch, 0, 2), kind)
+    dB, dC = (joined([p[j] for p in parts], b.shape, b.dtype) for j, b in ((1, B), (2, C)))
+    return both[..., 0], both[..., 1], dA, dB, dC, carried
+
+
+def _channel_back(u, dt, A, B, w, g, e):
+    """(du_k, ddt_k) of a window."""
+    du = np.sum((dt[..., w, None] * B[..., w, :]).conj() * g, axis=-1)
+    by_input = (u[..., w, None] * B[..., w, :]).conj() * g
+    ddt = np.sum(by_input + A[..., None, :].conj() * e, axis=-1)
+    return np.stack([du, ddt], axis=-1)
+
+
+SELECTIVE_SCAN = Operator(
+    reference=selective_scan,
+    signature="(l),(l),(n),(l,n),(l,n)->(l)",
+    inputs={"u": signals, "dt": step_sizes, "A": rates, "B": projections, "C": projections},
+    batch="b d, b d, d, b, b",
+    traits=frozenset({"causal", "state", "linear:u", "linear:B", "linear:C"}),
+    citation="gu2023mamba, Alg. 2",
+    lacks=frozenset({"gpu"}),
+)
+selective_scan = SELECTIVE_SCAN.checked(selective_scan)
+selective_scan_vjp = SELECTIVE_SCAN.checked_vjp(selective_scan_vjp)
+
+
+def selective_scan_stateful(u, dt, A, B, C, x0):
+    """y_k = C_k · x_k,  x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k from x0, and the last state.
+
+    Signature ``(l),(l),(n),(l,n),(l,n),(n)->(l),(n)``: as `selective_scan`, with the state before
+    the first input; the last state, with the newest input in it, is what the next piece or
+    `selective_step` starts from, and `x0` where l is 0. Source: [gu2023mamba, Alg. 2].
+
+    >>> import refssm
+    >>> refssm.selective_scan_stateful([1.0], [2.0], [0.0], [[1.0]], [[3.0]], [4.0])
+    (array([18.]), array([6.]))
+    """
+    x = LINEAR_SCAN_FROM.reference(*discretized(u, dt, A, B), x0)
+    start = np.broadcast_to(x0[..., None, :], (*x.shape[:-2], 1, x.shape[-1]))
+    y = (C * x).sum(-1)
+    return y, with_batch(np.concatenate([start, x], axis=-2)[..., -1, :], 1, y.shape[:-1])
+
+
+def selective_scan_stateful_vjp(dy, dx, u, dt, A, B, C, x0):
+    """As `selective_scan_vjp`, where g of the last step also has dx;  dx0 = a_0* g_0.
+
+    Returns `(du, ddt, dA, dB, dC, dx0)`, shaped like the arguments.
+    """
+    gradients = pulled_back(dy, dx, u, dt, A, B, C, x0, no_resets(u.shape[-1]))
+    return unbroadcast_each(gradients, (u, dt, A, B, C, x0))
+
+
+SELECTIVE_SCAN_STATEFUL = Operator(
+    reference=selective_scan_stateful,
+    signature="(l),(l),(n),(l,n),(l,n),(n)->(l),(n)",
+    inputs={**SELECTIVE_SCAN.inputs, "x0": states},
+    outputs=("y", "x"),
+    batch="b d, b d, d, b, b, b d",
+    traits=frozenset({"causal", "state", "linear:u,x0", "linear:B,x0", "linear:C->y"}),
+    citation="gu2023mamba, Alg. 2",
+    lacks=frozenset({"gpu"}),
+)
+selective_scan_stateful = SELECTIVE_SCAN_STATEFUL.checked(selective_scan_stateful)
+selective_scan_stateful_vjp = SELECTIVE_SCAN_STATEFUL.checked_vjp(selective_scan_stateful_vjp)

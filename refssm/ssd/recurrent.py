@@ -1,0 +1,184 @@
+"""State-space duality, the recurrence: a state that is a matrix, decayed by one number a step.
+
+    S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ,    y_t = S_t C_t
+
+One head of Mamba-2 [dao2024mamba2, §5]; `p` is the head's size, `n` the state's. With log_a = 0 it
+is linear attention (C queries, B keys, x values), with a constant one RetNet.
+"""
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.broadcasting import unbroadcast, unbroadcast_each, with_batch
+from refssm.domains import log_decays, projections, signals, states
+from refssm.scan.blocks import backwards, joined, no_resets
+
+
+def stepped(x, log_a, B, C, S, resets):
+    """Every output, and the last state."""
+    y, a = [], np.exp(log_a)
+    for t in range(x.shape[-2]):
+        before = a[..., t, None, None] * S
+        if resets[..., t].any():  # selected, so that no NaN comes through
+            before = np.where(resets[..., t, None, None], 0, before)
+        S = before + x[..., t, :, None] * B[..., t, None, :]
+        y.append(np.einsum("...pn,...n->...p", S, C[..., t, :]))
+    return y, S
+
+
+def outputs_of(y, x, log_a, B, C, S, resets):
+    """A list of outputs as one array (…, l, p)."""
+    batch = np.broadcast_shapes(batch_of(x, log_a, B, C, S), resets.shape[:-1])
+    if y:
+        return with_batch(np.stack(y, axis=-2), 2, batch)
+    return np.zeros((*batch, 0, x.shape[-1]), np.result_type(x, log_a, B, C, S))
+
+
+def batch_of(x, log_a, B, C, S):
+    """The broadcast leading axes."""
+    leading = (log_a.shape[:-1], *(a.shape[:-2] for a in (x, B, C, S)))
+    return np.broadcast_shapes(*leading)
+
+
+def at_rest(x, B):
+    """A state of zeros."""
+    batch = np.broadcast_shapes(x.shape[:-2], B.shape[:-2])
+    return np.zeros_like(x, shape=(*batch, x.shape[-1], B.shape[-1]))
+
+
+def ssd_recurrent(x, log_a, B, C):
+    """y_t = S_t C_t,  S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ from rest.
+
+    Signature ``(l,p),(l),(l,n),(l,n)->(l,p)``: `x` the inputs of one head, `log_a` the logarithms
+    of its decays (Mamba-2's dt·A, with dt inside x too), `B` and `C` by step; `l` time, `p` head
+    size, `n` state; leading axes broadcast: heads of a group are a leading axis, of length 1 in `B`
+    and `C` that they share. Head h of H belongs to group h // (H/G): neighbours share. Any of
+    float32, float64, longdouble and their complex types; the result has their
+    ``np.result_type``. Units: `log_a` has none, `y` those of x·B·C.
+
+    Raises ValueError where sizes disagree, TypeError for other types. NaN and infinity propagate
+    and warn nothing. Source: [dao2024mamba2, §3.2].
+
+    >>> import refssm
+    >>> refssm.ssd_recurrent([[1.0], [2.0]], [0.0, 0.0], [[1.0], [1.0]], [[1.0], [1.0]]).ravel()
+    array([1., 3.])
+    """
+    S = at_rest(x, B)
+    resets = no_resets(x.shape[-2])
+    y, _ = stepped(x, log_a, B, C, S, resets)
+    return outputs_of(y, x, log_a, B, C, S, resets)
+
+
+def ssd_recurrent_vjp(dy, x, log_a, B, C):
+    """G_t = dy_t C_tᴴ + a_{t+1}* G_{t+1} with a = e^{log_a};  dx_t = G_t B_t*,  dB_t = G_tᵀ x_t*,
+    dC_t = S_tᴴ dy_t,  dlog_a_t = Σ (a_t S_{t-1})* G_t.
+
+    Returns `(dx, dlog_a, dB, dC)`, shaped like the arguments.
+    """
+    rest = at_rest(x, B)
+    gradients = pulled_back(dy, rest, x, log_a, B, C, rest, no_resets(x.shape[-2]))
+    return unbroadcast_each(gradients[:-1], (x, log_a, B, C))
+
+
+def pulled_back(dy, dS, x, log_a, B, C, S0, resets):
+    """Gradients of outputs and last state; the state is computed again block by block, as a vector
+    of p·n numbers (`refssm.scan.blocks`).
+
+    Those of `B` and `C` are summed over the heads that share them within each block.
+    """
+    l, p, n = x.shape[-2], x.shape[-1], B.shape[-1]
+    batch = np.broadcast_shapes(batch_of(x, log_a, B, C, S0), resets.shape[:-1])
+    batch = np.broadcast_shapes(batch, dy.shape[:-2], dS.shape[:-2])
+    kind = np.result_type(dy, dS, x, log_a, B, C, S0)
+    a, resets = np.broadcast_to(np.exp(log_a), (*batch, l)), np.broadcast_to(resets, (*batch, l))
+    start, carried = (
+        np.broadcast_to(c, (*batch, p, n)).copy().reshape(*batch, p * n) for c in (S0, dS)
+    )
+
+    def filled(x, w):
+        return np.broadcast_to(x, (*batch, w.stop - w.start, p * n))
+
+    steps = (
+        lambda w: filled(a[..., w, None], w),
+        lambda w: filled(_outer(x[..., w, :], B[..., w, :]), w),
+        lambda w: filled(_outer(dy[..., w, :], C[..., w, :].conj()), w),
+    )
+    parts = []
+    for block in backwards(*steps, resets, start, carried, l):
+        w, carried = block.window, block.carried
+        before, S, G = (c.reshape(*c.shape[:-1], p, n) for c in (block.before, block.x, block.g))
+        dlog_a = ((a[..., w, None, None] * before).conj() * G).sum((-2, -1))
+        dlog_a = np.where(resets[..., w], 0, dlog_a) if resets[..., w].any() else dlog_a
+        dx = np.einsum("...pn,...n->...p", G, B[..., w, :].conj())
+        dB = unbroadcast(np.einsum("...pn,...p->...n", G, x[..., w, :].conj()), B[..., w, :])
+        dC = unbroadcast(np.einsum("...pn,...p->...n", S.conj(), dy[..., w, :]), C[..., w, :])
+        parts.append((dx, dlog_a[..., None], dB, dC))
+    empty = ((*batch, 0, p), (*batch, 0, 1), B.shape, C.shape)
+    dx, dlog_a, dB, dC = (
+        joined([part[j] for part in parts], shape, kind) for j, shape in enumerate(empty)
+    )
+    return dx, dlog_a[..., 0], dB, dC, carried.reshape(*batch, p, n)
+
+
+def _outer(x, B):
+    """x_t B_tᵀ as a vector of p·n numbers."""
+    product = x[..., :, None] * B[..., None, :]
+    return product.reshape(*product.shape[:-2], x.shape[-1] * B.shape[-1])
+
+
+SSD_RECURRENT = Operator(
+    reference=ssd_recurrent,
+    signature="(l,p),(l),(l,n),(l,n)->(l,p)",
+    inputs={"x": signals, "log_a": log_decays, "B": projections, "C": projections},
+    batch="b g h, b g h, b g, b g",
+    traits=frozenset({"causal", "state", "linear:x", "linear:B", "linear:C"}),
+    citation="dao2024mamba2, §3.2",
+    lacks=frozenset({"gpu"}),
+)
+ssd_recurrent = SSD_RECURRENT.checked(ssd_recurrent)
+ssd_recurrent_vjp = SSD_RECURRENT.checked_vjp(ssd_recurrent_vjp)
+
+
+def ssd_recurrent_stateful(x, log_a, B, C, S0):
+    """y_t = S_t C_t,  S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ from S_{-1} = S0, and the last state.
+
+    Signature ``(l,p),(l),(l,n),(l,n),(p,n)->(l,p),(p,n)``: as `ssd_recurrent`, with the state
+    before the first input; the last state is what the next piece or `ssd_step` starts from.
+    Source: [dao2024mamba2, §3.2].
+
+    >>> import refssm
+    >>> refssm.ssd_recurrent_stateful([[1.0]], [0.0], [[1.0]], [[2.0]], [[4.0]])
+    (array([[10.]]), array([[5.]]))
+    """
+    resets = no_resets(x.shape[-2])
+    y, S = stepped(x, log_a, B, C, S0, resets)
+    return outputs_of(y, x, log_a, B, C, S0, resets), full_state(S, x, log_a, B, C)
+
+
+def full_state(S, x, log_a, B, C):
+    """A copy of S with all batch axes, of the type that a step gives it."""
+    kind = np.result_type(x, log_a, B, S)
+    return with_batch(S.astype(kind), 2, batch_of(x, log_a, B, C, S))
+
+
+def ssd_recurrent_stateful_vjp(dy, dS, x, log_a, B, C, S0):
+    """As `ssd_recurrent_vjp`, where G of the last step also has dS;  dS0 = a_0* G_0.
+
+    Returns `(dx, dlog_a, dB, dC, dS0)`, shaped like the arguments.
+    """
+    gradients = pulled_back(dy, dS, x, log_a, B, C, S0, no_resets(x.shape[-2]))
+    return unbroadcast_each(gradients, (x, log_a, B, C, S0))
+
+
+SSD_RECURRENT_STATEFUL = Operator(
+    reference=ssd_recurrent_stateful,
+    signature="(l,p),(l),(l,n),(l,n),(p,n)->(l,p),(p,n)",
+    inputs={**SSD_RECURRENT.inputs, "S0": states},
+    outputs=("y", "S"),
+    batch="b g h, b g h, b g, b g, b g h",
+    traits=frozenset({"causal", "state", "linear:x,S0", "linear:B,S0", "linear:C->y"}),
+    citation="dao2024mamba2, §3.2",
+    lacks=frozenset({"gpu"}),
+)
+ssd_recurrent_stateful = SSD_RECURRENT_STATEFUL.checked(ssd_recurrent_stateful)
+ssd_recurrent_stateful_vjp = SSD_RECURRENT_STATEFUL.checked_vjp(ssd_recurrent_stateful_vjp)
