@@ -73,7 +73,7 @@ def test_an_inaccurate_function_fails_unless_it_says_what_it_computes_in():
 
 USAGE = {
     "profile": ({"profile": "slow"}, "check: no profile 'slow'; there are quick, default"),
-    "check": ({"checks": ("vlaue",)}, "check: no check 'vlaue'; there are value, gradient"),
+    "check": ({"checks": ("vlaue",)}, "check: no check 'vlaue'; there are value, state, gradient"),
     "operator": ({"name": "liner_scan"}, "`liner_scan` is no operator of the catalog"),
     "no operator": ({"name": ""}, "names an operator"),
     "option": ({"framwork": "jax"}, "implements: `framwork` is not one of framework"),

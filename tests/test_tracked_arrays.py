@@ -287,6 +287,7 @@ def test_every_reference_and_every_vjp_traces_to_its_own_value(op, dtype):
     forward = bounds(op, case.arrays, statics, None, unit=u, floor=0.0)
     pulled = op.bare_vjp(*outputs, *case.arrays, **statics)
     backwards = bounds(op, [*outputs, *case.arrays], statics, op.bare_vjp, unit=u, floor=0.0)
+    pulled = [g for g in pulled if g is not None]
     for gauge, value in zip((*forward, *backwards), (*outputs, *pulled), strict=True):
         assert (np.abs(gauge.value - value) <= 2 * U_DOUBLE * gauge.k0).all()  # x**2 is not x*x
         assert (gauge.k1 >= gauge.k0).all()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from refssm._operator import Operator
-from refssm.catalog import from_state
+from refssm.catalog import resumed
 from refssm.conformance.cases import core_dims
 from refssm.conformance.laws import time_axes
 from refssm.conformance.plugin import UsageError
@@ -134,9 +134,9 @@ def left_by(name: str, op: Operator, where: Where) -> str:
         "shift": moved,
         "causal": timed,
         "nan": {*op.inputs},
-        "split": {f"{n}0" for n in op.outputs} | {*[*op.inputs][-1:]} if from_state(op) else set(),
+        "split": {[*other.inputs][-1]} if (other := resumed(op)) else set(),
     }.get(name, set())
-    if name == "split":  # the `_from` form's own state
+    if name == "split":  # the state of the form that resumes it
         inside += [argument for argument in where.values if argument not in op.inputs]
     for argument in inside:
         if argument in touched:

@@ -20,7 +20,8 @@ def ssd_recurrent_packed(x, log_a, B, C, resets):
     >>> refssm.ssd_recurrent_packed(one, [0.0, 0.0], one, one, [False, True]).ravel()
     array([1., 1.])
     """
-    S = at_rest(x, B)
+    rest = at_rest(x, B)
+    S = with_batch(rest, 2, np.broadcast_shapes(rest.shape[:-2], resets.shape[:-1]))
     y, _ = stepped(x, log_a, B, C, S, resets)
     return outputs_of(y, x, log_a, B, C, S, resets)
 
