@@ -110,7 +110,7 @@ def test_each_member_of_a_batch_is_what_it_is_alone(op, dtype, role, data):
     outputs = several(op.implementation(role)(*example.arrays, **example.statics))
     verdicts = []
     for index, arrays in example.slices():
-        member = tuple(y[index] for y in outputs)
+        member = tuple(np.asarray(y[index]) for y in outputs)
         result = member if len(member) > 1 else member[0]
         verdicts.append(judge(op, lambda *_, y=result, **__: y, *arrays, **example.statics))
     assert worst_of(verdicts).ok, worst_of(verdicts)

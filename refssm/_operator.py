@@ -65,8 +65,9 @@ class Operator:
     outputs: tuple[str, ...] = ("y",)
     batch: str = ""  # leading axes as the field uses them, one group per input: "d, d, "
     traits: frozenset[str] = frozenset()
-    # what the contract measures by: the sum that a transform computes (FFT), the matrix and the
-    # right-hand side of each output (SOLVE), the matrix that is exponentiated (EXPM)
+    # what the contract measures by: the form whose roundings count where it is not the reference
+    # (TRACED), the sum that a transform computes (FFT), the matrix and the right-hand side of each
+    # output (SOLVE), the matrix that is exponentiated (EXPM)
     definition: Callable[..., Any] | None = None
     contract: Contract = Contract.TRACED
     citation: str = ""

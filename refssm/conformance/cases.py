@@ -236,7 +236,9 @@ def cases(
         sizes_here = usual
         if power > 1 or (max(powers.values()) > 1 and op.contract is not Contract.TRACED):
             sizes_here = [s for s in usual if s <= MATRIX_SIZE]  # what is done to them: the cube
-        often = [s for s in LARGE if s in sizes_here] if i == 0 else [3, 5] * 18
+        often = (
+            [s for s in LARGE if s in sizes_here] if i == 0 and op.leading == dim else [3, 5] * 18
+        )
         often += [*LONG] if dim in op.static and not tame else []
         room = left if power == 1 else isqrt(left)
         choices = _inside([*sizes_here, *often], between.get(dim))

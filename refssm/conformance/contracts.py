@@ -30,7 +30,8 @@ def bounds(
         return _transform(op, arrays, vjp)
     if vjp is None and op.contract is Contract.EXPM:
         return _exponential(op, arrays)
-    program, partial = vjp or op.reference, vjp is not None
+    traced = op.definition if op.contract is Contract.TRACED else None
+    program, partial = vjp or traced or op.reference, vjp is not None
     gauged = gauges(program, *arrays, unit=unit, floor=floor, partial=partial, **statics)
     if vjp is None and op.contract is Contract.SOLVE:
         return _residuals(op, arrays, gauged, unit)

@@ -123,7 +123,8 @@ def _one_infinite_term(op: Operator) -> bool:
     """Whether an infinity is not met by a decay that some order of operations underflows."""
     recurrent = "state" in op.traits or bool(op.flags) or from_state(op)
     decaying = any(domain.span for domain in op.inputs.values())
-    return op.contract is Contract.TRACED and (decaying or not recurrent)
+    products = len(op.linear_in) > 2  # three factors, multiplied in any order
+    return op.contract is Contract.TRACED and (decaying or not recurrent) and not products
 
 
 def _matrix(op: Operator) -> bool:

@@ -11,11 +11,13 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis.configuration import set_hypothesis_home_dir, storage_directory
+from hypothesis.internal.conjecture import providers
 
 from refssm.conformance.cases import Case
 from refssm.conformance.judge import Verdict, worst_of
 
 SHRINK_SECONDS = 3.0
+UNMUTATED = 10  # after ten examples Hypothesis goes on with near copies of them: half of the cases
 
 
 class Declined(Exception):
@@ -92,6 +94,19 @@ def sweep(
     """Judge `count` cases and shrink the first failure, to cases that fail in the same way."""
     state = _Sweep(judge_case, tick)
     swept = state.swept
+    with _no_hypothesis_folder(), _no_constants():
+        try:
+            for part in range(0, count, UNMUTATED):
+                _draw(strategy, state, min(UNMUTATED, count - part), seed_ + part, shrink)
+        except _Failed as failed:
+            notes = (*swept.verdict.notes, *failed.verdict.notes)
+            swept.verdict = replace(failed.verdict, notes=tuple(dict.fromkeys(notes)))
+            swept.case = failed.case
+    return swept
+
+
+def _draw(strategy, state: _Sweep, count: int, seed_: int, shrink: bool) -> None:
+    """One run of Hypothesis."""
     run = given(strategy)(lambda case: state.observe(case))
     run = settings(
         max_examples=count,
@@ -103,19 +118,26 @@ def sweep(
         print_blob=False,
         verbosity=Verbosity.quiet,
     )(run)
-    with _no_hypothesis_folder():
-        try:
-            seed(seed_)(run)()
-        except _Failed as failed:
-            notes = (*swept.verdict.notes, *failed.verdict.notes)
-            swept.verdict = replace(failed.verdict, notes=tuple(dict.fromkeys(notes)))
-            swept.case = failed.case
-    return swept
+    seed(seed_)(run)()
 
 
 def _lost(verdict: Verdict) -> bool:
     """Whether the process was lost: then every further try would cost another one."""
     return verdict.error and not verdict.message.startswith("raised")
+
+
+@contextmanager
+def _no_constants() -> Iterator[None]:
+    """A seed means one thing: Hypothesis would draw numbers found in loaded modules, too."""
+    provider: Any = getattr(providers, "HypothesisProvider", None)
+    drawn = getattr(provider, "_maybe_draw_constant", None)  # older versions have none
+    if drawn is not None:
+        provider._maybe_draw_constant = lambda *_, **__: None
+    try:
+        yield
+    finally:
+        if drawn is not None:
+            provider._maybe_draw_constant = drawn
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def _pulled_back(dy, ds, u, k, s):
     l, t = u.shape[-1], k.shape[-1]
     batch = np.broadcast_shapes(dy.shape[:-1], s.shape[:-1])
     past = np.concatenate(_filled(batch, s, u), axis=-1)  # u_{-t} … u_{l-1}
-    kind = np.result_type(dy, u, k, s)
+    kind = np.result_type(dy, u, k, s, *([] if ds is None else [ds]))
     dpast, dk = np.zeros_like(past, dtype=kind), []
     if ds is not None:
         dpast[..., l:] = ds

@@ -84,11 +84,11 @@ rates = Domain(
 )
 
 preactivations = Domain(
-    summary="steps before the softplus: −30 to 100, often near −18, −12, −6, 0, 12, 25; real",
+    summary="steps before the softplus: −30 to 100, often near −18, −12, −6, 0, 6, 12, 25; real",
     maps={
         "zero": lambda a, b: np.zeros_like(a) + 0j,
         "usual": lambda a, b: 5 * a - 7 + 0j,
-        "places": lambda a, b: np.array([-18, -12, -6, 0, 12, 25])[_sixth(a)] + a + 0j,
+        "places": lambda a, b: np.array([-18, -12, -6, 0, 6, 12, 25])[_seventh(a)] + a + 0j,
         "small": lambda a, b: 17 * a - 20 + 0j,
         "wide": lambda a, b: 130 * a - 30 + 0j,
         "saturated": lambda a, b: 80 * a + 20 + 0j,
@@ -133,6 +133,7 @@ log_decays = Domain(
         "turning": lambda a, b: -logarithmic(1e-4, 0.3, a) + 2j * np.pi * (b - 0.5),
         "wide": lambda a, b: -logarithmic(1e-5, 1e2, a) + 2j * np.pi * (b - 0.5),
         "steep": lambda a, b: -logarithmic(5, 1e2, a) + 0j,
+        "mixed": lambda a, b: np.where(a < 0.1, -100, -logarithmic(1e-4, 0.1, a)) + 0j,
         "growing": lambda a, b: logarithmic(1e-5, 2e-3, a) + 2j * np.pi * (b - 0.5),
     },
     tame=("zero", "slow", "turning"),
@@ -157,6 +158,6 @@ resets = Domain(
 chunk_sizes = Counts("1 to 256, and longer than the sequence", (16, 64, 1, 2, 5, 32, 256, 4096))
 
 
-def _sixth(a):
-    """Which of six equal parts of [0, 1]."""
-    return np.minimum((6 * a).astype(int), 5)
+def _seventh(a):
+    """Which of seven equal parts of [0, 1]."""
+    return np.minimum((7 * a).astype(int), 6)

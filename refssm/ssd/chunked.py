@@ -29,6 +29,16 @@ def _by_chunks(x, log_a, B, C, S, resets, chunk):
     return y, S
 
 
+def _whatever_the_chunk(op: Operator):
+    """The recurrence with a keyword that it has no use for: its roundings are what counts."""
+
+    def recurrence(*args, chunk):
+        del chunk
+        return op.reference(*args)
+
+    return recurrence
+
+
 def ssd_chunked(x, log_a, B, C, *, chunk):
     """y_t = S_t C_t,  S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ from rest, `chunk` steps at a time.
 
@@ -58,6 +68,7 @@ def ssd_chunked_vjp(dy, x, log_a, B, C, *, chunk):
 
 SSD_CHUNKED = Operator(
     reference=ssd_chunked,
+    definition=_whatever_the_chunk(SSD_RECURRENT),
     signature=SSD_RECURRENT.signature,
     inputs=SSD_RECURRENT.inputs,
     parameters={"chunk": chunk_sizes},
@@ -96,6 +107,7 @@ def ssd_chunked_stateful_vjp(dy, dS, x, log_a, B, C, S0, *, chunk):
 
 SSD_CHUNKED_STATEFUL = Operator(
     reference=ssd_chunked_stateful,
+    definition=_whatever_the_chunk(SSD_RECURRENT_STATEFUL),
     signature=SSD_RECURRENT_STATEFUL.signature,
     inputs={**SSD_RECURRENT.inputs, "S0": states},
     parameters={"chunk": chunk_sizes},
@@ -137,6 +149,7 @@ def ssd_chunked_packed_vjp(dy, x, log_a, B, C, resets, *, chunk):
 
 SSD_CHUNKED_PACKED = Operator(
     reference=ssd_chunked_packed,
+    definition=_whatever_the_chunk(SSD_RECURRENT_PACKED),
     signature=SSD_RECURRENT_PACKED.signature,
     inputs={**SSD_RECURRENT.inputs, "resets": resets},
     parameters={"chunk": chunk_sizes},

@@ -72,6 +72,7 @@ SSD_QUADRATIC = Operator(
     inputs=SSD_RECURRENT.inputs,
     batch=SSD_RECURRENT.batch,
     traits=frozenset({"causal", "linear:x", "linear:B", "linear:C"}),
+    definition=SSD_RECURRENT.reference,  # one function: a loop must pass for it too
     citation="dao2024mamba2, §5.2",
     lacks=frozenset({"gpu", "jit"}),
 )

@@ -30,5 +30,7 @@ def tf32(x):
 
 
 def single(x):
-    """float32 or complex64, whatever came."""
+    """float32 or complex64, whatever came; flags as they are."""
+    if x.dtype.kind == "b":
+        return x
     return x.astype(np.complex64 if np.iscomplexobj(x) else np.float32)

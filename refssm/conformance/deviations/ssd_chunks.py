@@ -39,10 +39,7 @@ CARRIES = [
      lambda k, S, before: np.swapaxes(S, -1, -2) if S.shape[-1] == S.shape[-2] else S),
 ]  # fmt: skip
 for _name, _what, _carry in CARRIES:
-    planted(_name, _what, CHUNKED if _name == "carry_lost" else SSD_CHUNKED,
-            dtype="float64" if _name == "carry_transposed" else "float32")(
-        _chunks(carry=_carry)
-    )  # fmt: skip
+    planted(_name, _what, CHUNKED if _name == "carry_lost" else SSD_CHUNKED)(_chunks(carry=_carry))
 
 SUMS = [
     ("carry_undecayed", "the carry read without its decay", {"read": lambda T, s: 0 * T}),

@@ -50,10 +50,9 @@ def _on_grid(kept):
 planted("off_the_grid", "resets only where a chunk begins", PACKED)(
     _on_grid(lambda place, chunk: place == 0)
 )
-for _op, _dtype in ((SSD_RECURRENT_PACKED, "float64"), (SSD_CHUNKED_PACKED, "float32")):
-    planted("on_the_grid", "no reset where a chunk begins", _op, dtype=_dtype)(
-        _on_grid(lambda place, chunk: place != 0)
-    )
+planted("on_the_grid", "no reset where a chunk begins", PACKED)(
+    _on_grid(lambda place, chunk: place != 0)
+)
 planted("end_of_chunk", "no reset at a chunk's last step", SSD_CHUNKED_PACKED)(
     _on_grid(lambda place, chunk: place != chunk - 1)
 )
@@ -117,10 +116,3 @@ def _decayed_by_10(x, log_a, B, C, S0, resets, chunk):
 def _nan_leaks(x, log_a, B, C, S0, resets, chunk):
     a = np.exp(log_a) * ~resets
     return recurrence(x, a, B, C, S0, np.zeros_like(resets))
-
-
-@planted("nan_of_decay_leaks", "a NaN in log_a at a reset times the empty state",
-         SSD_RECURRENT_PACKED, "nan")  # fmt: skip
-def _nan_of_decay_leaks(x, log_a, B, C, S0, resets, chunk):
-    y, S = right(x, log_a, B, C, S0, resets)
-    return y + np.where(resets, 0 * log_a, 0)[..., None], S

@@ -83,7 +83,7 @@ def _last_column_lost(fails):
 planted("wide_heads", "a state lost where p > n", (SSD_RECURRENT, SSD_CHUNKED))(
     _last_column_lost(lambda p, n: p > n)
 )
-planted("sixteen_states", "a state lost where n = 16", SSD_RECURRENT)(
+planted("sixteen_states", "a state lost where n = 16", SSD_RECURRENT, dtype="complex64")(
     _last_column_lost(lambda p, n: n == 16)
 )
 planted("odd_states", "the last of an odd number of states lost", SSD_RECURRENT)(
@@ -155,9 +155,13 @@ def _carry_lost(size, only=None):
 
 for _size, _only in [(64, None), (64, 3), (128, None), (256, None)]:
     _of = f"_{_only + 1}" if _only else ""
-    planted(f"carry_lost_{_size}{_of}", f"the state lost at blocks of {_size}", SSD_RECURRENT)(
-        _carry_lost(_size, _only)
-    )
+    _type = "complex64" if _size == 256 else "float32"  # whose draws reach so far
+    planted(
+        f"carry_lost_{_size}{_of}",
+        f"the state lost at blocks of {_size}",
+        SSD_RECURRENT,
+        dtype=_type,
+    )(_carry_lost(_size, _only))
 
 
 @planted("tail_lost", "steps beyond a multiple of 8 not written", SSD_RECURRENT)

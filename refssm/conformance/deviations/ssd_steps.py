@@ -58,7 +58,7 @@ for _row in [
     ("wide_heads", "a state lost where p > n",
      lambda x, s, B, C, S: (x, s, B, _lost(lambda p, n: p > n, x, C), S)),
     ("sixteen_states", "a state lost where n = 16",
-     lambda x, s, B, C, S: (x, s, B, _lost(lambda p, n: n == 16, x, C), S)),
+     lambda x, s, B, C, S: (x, s, B, _lost(lambda p, n: n == 16, x, C), S), "", "complex64"),
     ("offset", "1e-12 added to every input",
      lambda x, s, B, C, S: (x + x.dtype.type(1e-12), s, B, C, S), "zero"),
     ("groups_tiled", f"{TILED}: prefill repeats, the step tiles",

@@ -58,8 +58,8 @@ SINGLE_STEPS = [
 IMPLEMENTATIONS = [
     *REFERENCES,
     *MIRRORS,
-    # a rounded e^{log_a} to the power of t is off by t roundings, which a sum of log_a is not: these
-    # are no honest chunks, whose tolerance knows of the sum only
+    # e^{log_a}, rounded and multiplied t times, is off by t roundings, which the exponential of a
+    # sum is not: for the chunked forms, whose tolerance is that of the sum, these are inaccurate
     *_made("transposed_state", transposed_state, RECURRENT, states_saved),
     *_made("doubling", doubling, RECURRENT),
     *_made("tree", as_linear_scan(SCANS["tree"]), RECURRENT[:2]),
