@@ -46,7 +46,7 @@ def multiplied_in(bits, a, b):
         (11, "tf32", "pass"),
         (6, "tf32", "wrong"),
         (8, "bfloat16", "pass"),
-        (3, "bfloat16", "wrong"),
+        (4, "bfloat16", "wrong"),
     ],
 )
 def test_a_result_is_held_to_the_arithmetic_it_is_computed_in(bits, computes, verdict):

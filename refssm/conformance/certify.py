@@ -68,7 +68,7 @@ def adjoint_slip(op: Operator, vjp, case: Case) -> float:
     places = [i for i, name in enumerate(op.inputs) if name not in op.flags]
     slips = [0.0]
     for i, g, gauge in zip(places, pulled, gauged, strict=True):
-        tangents = [np.zeros(a.shape) for a in arrays]
+        tangents: list[np.ndarray] = [np.zeros(a.shape) for a in arrays]
         tangents[i] = _direction(rng, arrays[i].shape, np.iscomplexobj(arrays[i]))
         pushed = oracle.derivative(op, arrays, tangents, **case.statics)
         slips.append(_slip(cotangents, pushed, g, gauge, tangents[i]))
@@ -81,13 +81,14 @@ def _slip(cotangents, pushed, g, gauge, t) -> float:
     scale = float((gauge.k0 * abs(t)).sum())
     scale += sum(float(abs(c * p).sum()) for c, p in zip(cotangents, pushed, strict=True))
     difference = abs(left - _inner(g, t))
-    return difference / (unit_roundoff(np.float64) * scale) if scale else difference
+    return difference / scale / unit_roundoff(np.float64) if scale else difference
 
 
 def expect_vjp(op: Operator, cotangents, arrays, statics) -> tuple[Gauge, ...]:
     """The gauges of the reference's VJP; its values are its own."""
     u = unit_roundoff(np.float64)
-    return bounds(op, [*cotangents, *arrays], statics, op.bare_vjp, unit=u, floor=0.0)
+    floor = float(np.finfo(np.float64).tiny)  # a decay may underflow
+    return bounds(op, [*cotangents, *arrays], statics, op.bare_vjp, unit=u, floor=floor)
 
 
 def _inner(a, b) -> float:

@@ -260,8 +260,8 @@ def group(candidate: Candidate, case: Case) -> Verdict:
     others, limits = candidate.results(turned, statics), candidate.expect(turned, statics)
     for j, (y, other) in enumerate(zip(ys, others, strict=True)):
         back = np.flip(other, place)
-        g = limits[j]
-        limit = Gauge(*(np.flip(f, place) for f in (g.value, g.k0, g.k1)), g.peak)
+        value, k0, k1 = (np.flip(getattr(limits[j], f), place) for f in ("value", "k0", "k1"))
+        limit = Gauge(value, k0, k1, limits[j].peak)
         verdicts.append(candidate.agree(arrays, y, back, bounds[j], limit, output=j))
     return worst_of(verdicts)
 

@@ -40,7 +40,7 @@ def _pulled_back(dy, dx, a, B, C, D, u, x0):
     """Gradients of outputs and last state, unbroadcast."""
     da, dB, dC, du, dx0 = pulled_back(2 * dy, dx, a[..., None, :], B, C, u, x0)
     dD, skipped = skipped_back(dy, D, u)
-    gradients = (np.sum(da, axis=-2), dB, dC, dD, du.real + skipped, dx0)
+    gradients = (np.sum(da, axis=-2), dB, dC, dD, np.real(du) + skipped, dx0)
     return unbroadcast_each(gradients, (a, B, C, D, u, x0))
 
 
