@@ -66,21 +66,26 @@ def adjoint_slip(op: Operator, vjp, case: Case) -> float:
     gauged = expect_vjp(op, cotangents, arrays, case.statics)
     pulled = [g for g in vjp(*cotangents, *arrays, **case.statics) if g is not None]
     places = [i for i, name in enumerate(op.inputs) if name not in op.flags]
-    slips = [0.0]
+    outputs = op.reference(*arrays, **case.statics)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    sizes = (float(np.abs(c * y).sum()) for c, y in zip(cotangents, outputs, strict=True))
+    noise, slips = oracle.RESOLUTION * sum(sizes), [0.0]
     for i, g, gauge in zip(places, pulled, gauged, strict=True):
         tangents: list[np.ndarray] = [np.zeros(a.shape) for a in arrays]
         tangents[i] = _direction(rng, arrays[i].shape, np.iscomplexobj(arrays[i]))
         pushed = oracle.derivative(op, arrays, tangents, **case.statics)
-        slips.append(_slip(cotangents, pushed, g, gauge, tangents[i]))
+        slips.append(_slip(cotangents, pushed, g, gauge, tangents[i], noise))
     return max(slips, key=lambda slip: (slip != slip, slip))  # NaN is the largest
 
 
-def _slip(cotangents, pushed, g, gauge, t) -> float:
-    """The two sides of the identity for one argument."""
+def _slip(cotangents, pushed, g, gauge, t, noise) -> float:
+    """The two sides of the identity for one argument, as far as a difference can tell."""
     left = sum(_inner(c, p) for c, p in zip(cotangents, pushed, strict=True))
     scale = float((gauge.k0 * abs(t)).sum())
     scale += sum(float(abs(c * p).sum()) for c, p in zip(cotangents, pushed, strict=True))
     difference = abs(left - _inner(g, t))
+    if difference <= noise:  # False for NaN
+        return 0.0
     return difference / scale / unit_roundoff(np.float64) if scale else difference
 
 

@@ -11,6 +11,7 @@ from mpmath import mp
 VALUE_DIGITS = 50
 DERIVATIVE_DIGITS = 100  # step 1e-30: truncation 1e-60, cancellation 1e-70, both relative
 STEP = "1e-30"
+RESOLUTION = 1e-60  # of an output: what a difference over that step can tell, with ten digits' room
 
 
 def evaluate(op, *arrays, **statics):
