@@ -17,7 +17,7 @@ from recurrences import (
 
 from refssm.conformance.judge import kind_of
 from refssm.scan import DIAGONAL_SSM, DIAGONAL_SSM_REAL, DIAGONAL_SSM_STATEFUL, LINEAR_SCAN_FROM
-from refssm.scan.blocks import backwards, last_state, no_resets, run, windows
+from refssm.scan.blocks import backwards, no_resets, run, starts_of, windows
 
 each_stateful = pytest.mark.parametrize("op", STATEFUL, ids=str)
 each_pair = pytest.mark.parametrize(
@@ -229,6 +229,7 @@ def test_blocks_come_last_first_with_the_states_and_cotangents_of_a_plain_scan(l
     for block in blocks:
         before = np.vstack([x0, x])[block.window]
         assert np.array_equal(block.x, x[block.window])
+        assert np.array_equal(block.a, a[block.window])
         assert np.array_equal(block.before, before)
         assert np.array_equal(block.g, g[block.window])
         first = block.window.start
@@ -239,9 +240,8 @@ def test_as_many_states_are_kept_as_there_are_blocks():
     l = 1000
     a, b, _, x0, _ = recurrence(l)
     a /= 2
-    state, kept = last_state(along(a), along(b), no_resets(l), x0, l)
+    kept = starts_of(along(a), along(b), no_resets(l), x0, l)
     x = LINEAR_SCAN_FROM.reference(a, b, x0)
-    assert np.array_equal(state, x[-1])
     starts = [window.start for window in windows(l)]
     assert len(kept) == len(starts) == 32
     assert np.array_equal(kept, [np.vstack([x0, x])[k] for k in starts])

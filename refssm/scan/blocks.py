@@ -14,9 +14,10 @@ import numpy as np
 
 
 class Block(NamedTuple):
-    """One block of a reverse pass; every field is (…, q, n) but the last."""
+    """One block of a reverse pass, q steps long; arrays are (…, q, n) but for the last."""
 
     window: slice
+    a: np.ndarray  # a_k
     before: np.ndarray  # x_{k-1}
     x: np.ndarray  # x_k
     g: np.ndarray  # the cotangent of x_k with everything that follows from it
@@ -43,14 +44,14 @@ def _kept(state, reset):
     return np.where(reset[..., None], 0, state) if reset.any() else state
 
 
-def last_state(decay: Callable, drive: Callable, resets, x0, l: int):
-    """The state after l steps, and those before each block."""
+def starts_of(decay: Callable, drive: Callable, resets, x0, l: int):
+    """The states before each block: √l of l."""
     starts, state = [], x0
     for window in windows(l):
         starts.append(state)
         x = run(decay(window), drive(window), state, resets[..., window])
         state = x[..., -1, :].copy()  # a view would keep all of the block
-    return state, starts
+    return starts
 
 
 def backwards(
@@ -61,8 +62,7 @@ def backwards(
     `decay`, `drive` and `cotangent` give a_k, b_k and the d_k that the outputs send back, for a
     window; `dx_last` is the cotangent of the last state.
     """
-    _, starts = last_state(decay, drive, resets, x0, l)
-    carried = dx_last
+    starts, carried = starts_of(decay, drive, resets, x0, l), dx_last
     for window, start in zip(reversed(windows(l)), reversed(starts), strict=True):
         a, b, d, reset = decay(window), drive(window), cotangent(window), resets[..., window]
         x, g = run(a, b, start, reset), []
@@ -70,7 +70,7 @@ def backwards(
             g.append(d[..., k, :] + carried)
             carried = _kept(a[..., k, :].conj() * g[-1], reset[..., k])
         g = np.stack(g[::-1], axis=-2)
-        yield Block(window, _before(start, x), x, g, carried)
+        yield Block(window, a, _before(start, x), x, g, carried)
 
 
 def _before(start, x):

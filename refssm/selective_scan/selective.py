@@ -87,7 +87,7 @@ def pulled_back(dy, dx, u, dt, A, B, C, x0, resets):
     parts, dA = [], np.zeros_like(A, dtype=kind)
     for block in backwards(*steps, resets, start, carried, l):
         w, g, carried = block.window, block.g, block.carried
-        e = (steps[0](w) * block.before).conj() * g
+        e = (block.a * block.before).conj() * g
         e = np.where(resets[..., w, None], 0, e) if resets[..., w].any() else e
         dA = dA + np.sum(dt[..., w, None] * e, axis=-2)
         dB = unbroadcast((dt * u)[..., w, None].conj() * g, B[..., w, :])
