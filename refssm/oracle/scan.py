@@ -72,7 +72,7 @@ def diagonal_ssm_real_stateful(a, B, C, D, u, x0):
     """The same from x_{-1} = x0, and the last state."""
     x = linear_scan_from([a] * len(u), [_product(B, u_k) for u_k in u], x0)
     y = [
-        [2 * mp.re(s) + mp.re(t) for s, t in zip(_product(C, x_k), _product(D, u_k), strict=True)]
+        [2 * s.real + t.real for s, t in zip(_product(C, x_k), _product(D, u_k), strict=True)]
         for x_k, u_k in zip(x, u, strict=True)
     ]
     return y, x[-1] if x else x0

@@ -1,5 +1,8 @@
 """Oracles for refssm.selective_scan."""
 
+# pyright: reportAttributeAccessIssue=false
+# (mpmath 1.4 makes log1p when it is imported)
+
 from mpmath import mp
 
 
