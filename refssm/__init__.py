@@ -107,104 +107,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_FAMILIES = {
-    "associative": ("associative_scan",),
-    "cauchy": ("cauchy_kernel", "cauchy_kernel_vjp"),
-    "convolution": (
-        "causal_convolution",
-        "causal_convolution_direct",
-        "causal_convolution_direct_vjp",
-        "causal_convolution_vjp",
-        "short_convolution",
-        "short_convolution_stateful",
-        "short_convolution_stateful_vjp",
-        "short_convolution_step",
-        "short_convolution_step_vjp",
-        "short_convolution_vjp",
-    ),
-    "discretize": (
-        "discretize_bilinear",
-        "discretize_bilinear_vjp",
-        "discretize_diagonal_bilinear",
-        "discretize_diagonal_bilinear_vjp",
-        "discretize_diagonal_zoh",
-        "discretize_diagonal_zoh_vjp",
-        "discretize_zoh",
-        "discretize_zoh_vjp",
-    ),
-    "scan": (
-        "dense_scan",
-        "dense_scan_from",
-        "dense_scan_from_vjp",
-        "dense_scan_vjp",
-        "diagonal_ssm",
-        "diagonal_ssm_bidirectional",
-        "diagonal_ssm_bidirectional_vjp",
-        "diagonal_ssm_real",
-        "diagonal_ssm_real_stateful",
-        "diagonal_ssm_real_stateful_vjp",
-        "diagonal_ssm_real_vjp",
-        "diagonal_ssm_stateful",
-        "diagonal_ssm_stateful_vjp",
-        "diagonal_ssm_varying",
-        "diagonal_ssm_varying_stateful",
-        "diagonal_ssm_varying_stateful_vjp",
-        "diagonal_ssm_varying_vjp",
-        "diagonal_ssm_vjp",
-        "linear_scan",
-        "linear_scan_from",
-        "linear_scan_from_vjp",
-        "linear_scan_packed",
-        "linear_scan_packed_vjp",
-        "linear_scan_vjp",
-        "linear_step",
-        "linear_step_vjp",
-    ),
-    "selective_scan": (
-        "mamba_scan",
-        "mamba_scan_packed",
-        "mamba_scan_packed_vjp",
-        "mamba_scan_stateful",
-        "mamba_scan_stateful_vjp",
-        "mamba_scan_vjp",
-        "mamba_step",
-        "mamba_step_vjp",
-        "selective_scan",
-        "selective_scan_packed",
-        "selective_scan_packed_vjp",
-        "selective_scan_stateful",
-        "selective_scan_stateful_vjp",
-        "selective_scan_vjp",
-        "selective_step",
-        "selective_step_vjp",
-    ),
-    "ssd": (
-        "ssd_chunked",
-        "ssd_chunked_packed",
-        "ssd_chunked_packed_vjp",
-        "ssd_chunked_stateful",
-        "ssd_chunked_stateful_vjp",
-        "ssd_chunked_vjp",
-        "ssd_quadratic",
-        "ssd_quadratic_vjp",
-        "ssd_recurrent",
-        "ssd_recurrent_packed",
-        "ssd_recurrent_packed_vjp",
-        "ssd_recurrent_stateful",
-        "ssd_recurrent_stateful_vjp",
-        "ssd_recurrent_vjp",
-        "ssd_step",
-        "ssd_step_vjp",
-    ),
-    "vandermonde": (
-        "vandermonde_kernel",
-        "vandermonde_kernel_real",
-        "vandermonde_kernel_real_vjp",
-        "vandermonde_kernel_vjp",
-    ),
-}
-_FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names}
-
 __all__ = [
     "associative_scan",
     "cauchy_kernel",
@@ -290,6 +192,68 @@ __all__ = [
     "vandermonde_kernel_real_vjp",
     "vandermonde_kernel_vjp",
 ]
+
+# every name but those of VJPs, which stand beside
+_FAMILIES = {
+    "associative": ("associative_scan",),
+    "cauchy": ("cauchy_kernel",),
+    "convolution": (
+        "causal_convolution",
+        "causal_convolution_direct",
+        "short_convolution",
+        "short_convolution_stateful",
+        "short_convolution_step",
+    ),
+    "discretize": (
+        "discretize_bilinear",
+        "discretize_diagonal_bilinear",
+        "discretize_diagonal_zoh",
+        "discretize_zoh",
+    ),
+    "scan": (
+        "dense_scan",
+        "dense_scan_from",
+        "diagonal_ssm",
+        "diagonal_ssm_bidirectional",
+        "diagonal_ssm_real",
+        "diagonal_ssm_real_stateful",
+        "diagonal_ssm_stateful",
+        "diagonal_ssm_varying",
+        "diagonal_ssm_varying_stateful",
+        "linear_scan",
+        "linear_scan_from",
+        "linear_scan_packed",
+        "linear_step",
+    ),
+    "selective_scan": (
+        "mamba_scan",
+        "mamba_scan_packed",
+        "mamba_scan_stateful",
+        "mamba_step",
+        "selective_scan",
+        "selective_scan_packed",
+        "selective_scan_stateful",
+        "selective_step",
+    ),
+    "ssd": (
+        "ssd_chunked",
+        "ssd_chunked_packed",
+        "ssd_chunked_stateful",
+        "ssd_quadratic",
+        "ssd_recurrent",
+        "ssd_recurrent_packed",
+        "ssd_recurrent_stateful",
+        "ssd_step",
+    ),
+    "vandermonde": ("vandermonde_kernel", "vandermonde_kernel_real"),
+}
+_FAMILY_OF = {
+    name: family
+    for family, operators in _FAMILIES.items()
+    for operator in operators
+    for name in (operator, f"{operator}_vjp")
+    if name in __all__
+}
 
 
 def __getattr__(name: str):
