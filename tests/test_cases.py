@@ -22,7 +22,7 @@ from refssm.conformance.cases import (
 )
 from refssm.conformance.judge import Verdict, wrong
 from refssm.conformance.minimal import show, simplified
-from refssm.conformance.sweep import SHRINK_SECONDS, Declined, sweep
+from refssm.conformance.sweep import Declined, sweep
 from refssm.domains import decays, signals
 from refssm.scan import LINEAR_SCAN
 
@@ -165,14 +165,40 @@ def test_a_lost_process_is_not_called_again():
     assert sum(case.sizes["l"] > 5 for case in calls) == 1
 
 
-def test_shrinking_ends_in_time():
+def test_shrinking_ends_in_time(monkeypatch):
+    monkeypatch.setattr("refssm.conformance.sweep.SHRINK_SECONDS", 0.2)
+    calls = []
+
     def slow(case):
+        calls.append(case)
         time.sleep(0.05)
         return wrong("always")
 
-    started = time.perf_counter()
     sweep(cases(LINEAR_SCAN, "float32"), slow, count=20, seed_=1)
-    assert time.perf_counter() - started < 3 * SHRINK_SECONDS
+    assert len(calls) < 8
+
+
+def test_shrinking_tries_as_many_cases_on_a_slow_machine_as_on_a_fast_one(monkeypatch):
+    monkeypatch.setattr("refssm.conformance.sweep.SHRINK_TRIES", 10)
+    tried, smallest = [], []
+    for pause in (0, 0.02):
+        failed, after = [], []
+
+        def judged(case, pause=pause, failed=failed, after=after):
+            time.sleep(pause)
+            if failed:
+                after.append(str(case))
+            if case.sizes["l"] < 40:
+                return Verdict("A")
+            failed.append(case)
+            return wrong("long")
+
+        swept = sweep(cases(LINEAR_SCAN, "float32"), judged, count=20, seed_=1)
+        tried.append(after)
+        smallest.append(str(swept.case))
+    assert len(tried[0]) == 10
+    assert tried[0] == tried[1]
+    assert smallest[0] == smallest[1]
 
 
 def test_a_changing_answer_still_gets_one_story():

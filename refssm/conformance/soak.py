@@ -2,12 +2,15 @@
 
     python -m refssm.conformance.soak --seeds 300 --cases 10
 
-Each finished piece is a line in `.refssm/soak.jsonl`, so an interrupted run goes on where it was;
-the table in `docs/judge.md` is written from all of them.
+A seed takes one check of each operator, the next seed the next one, round and round: every operator
+has all its seeds, and a run ends. Each finished piece is a line in `.refssm/soak-<sources>.jsonl`,
+so an interrupted run goes on where it was, and no run takes over what other sources did; the table
+in `docs/judge.md` is written from all of them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 import zlib
@@ -32,7 +35,7 @@ from refssm.conformance.plugin import operator_named
 from refssm.conformance.sweep import Declined, sweep
 from refssm.conformance.worker import InProcess
 
-RECORD = Path(".refssm/soak.jsonl")
+SOURCES = Path(__file__).parent.parent
 PAGE = Path("docs/judge.md")
 LAW_CASES = 4
 BEGIN, END = "<!-- soak: begin -->", "<!-- soak: end -->"
@@ -40,11 +43,12 @@ BEGIN, END = "<!-- soak: begin -->", "<!-- soak: end -->"
 
 def pieces(seeds: int, cases: int) -> list[tuple[str, str, int, int]]:
     """(operator, check id, seed, cases); laws take fewer cases a seed."""
-    checks = [c for n in dict.fromkeys(h.op for h in implementations()) for c in _checks(n)]
+    checks = {name: _checks(name) for name in dict.fromkeys(h.op for h in implementations())}
     return [
-        (check.op.name, check.id, seed, min(LAW_CASES, cases) if check.name in LAWS else cases)
+        (name, check.id, seed, min(LAW_CASES, cases) if check.name in LAWS else cases)
         for seed in range(seeds)  # outermost: an interrupted soak has whole seeds
-        for check in checks
+        for name, all_ in checks.items()
+        for check in [all_[seed % len(all_)]]
     ]
 
 
@@ -103,10 +107,17 @@ def _verdict(check: Check, honest: Honest, case: Case) -> Verdict:
         return unjudged.verdict if isinstance(unjudged, Broken) else Verdict("-")
 
 
+def record() -> Path:
+    """Where the pieces of these sources are kept: a soak says nothing about other sources."""
+    sources = sorted(SOURCES.rglob("*.py"))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
+    return Path(f".refssm/soak-{digest.hexdigest()[:12]}.jsonl")
+
+
 def finished() -> dict[tuple, dict]:
     """The pieces recorded so far; a line cut off by an interruption does not count."""
-    done = {}
-    for line in RECORD.read_text().splitlines() if RECORD.exists() else []:
+    done, path = {}, record()
+    for line in path.read_text().splitlines() if path.exists() else []:
         try:
             piece = json.loads(line)
         except json.JSONDecodeError:
@@ -116,34 +127,36 @@ def finished() -> dict[tuple, dict]:
 
 
 def table(done: list[dict]) -> str:
-    """Worst ratio of each implementation in each check, and how often it was rejected."""
-    worst: dict[tuple, float] = defaultdict(float)
+    """Cases of each implementation, its worst ratio and where, and how often it was rejected."""
+    worst: dict[tuple, tuple[float, str]] = {}
     rejected: dict[tuple, int] = defaultdict(int)
     cases: dict[tuple, int] = defaultdict(int)
     for piece in done:
         for name, ratio in piece["worst"].items():
-            key = (piece["operator"], name, piece["check"].partition("/")[2])
-            worst[key] = max(worst[key], ratio)
+            key, check = (piece["operator"], name), piece["check"].partition("/")[2]
+            worst[key] = max(worst.get(key, (0.0, "")), (ratio, check))
             cases[key] += piece["cases"]
         for text in piece["rejected"]:
-            name = text.partition(":")[0]
-            rejected[piece["operator"], name, piece["check"].partition("/")[2]] += 1
-    lines = ["| operator | implementation | check | cases | worst ratio | rejected |"]
-    lines.append("|---|---|---|---|---|---|")
+            rejected[piece["operator"], text.partition(":")[0]] += 1
+    lines = [
+        "| operator | implementation | cases | worst ratio | in | rejected |",
+        "|---" * 6 + "|",
+    ]
     lines += [
-        f"| {' | '.join(key)} | {cases[key]} | {worst[key]:.2g} | {rejected[key]} |"
-        for key in sorted(worst)
+        f"| {' | '.join(key)} | {cases[key]} | {ratio:.2g} | {check} | {rejected[key]} |"
+        for key, (ratio, check) in sorted(worst.items())
     ]
     return "\n".join(lines)
 
 
 def main(
-    seeds: Annotated[int, typer.Option(help="Seeds for each check.")] = 300,
+    seeds: Annotated[int, typer.Option(help="Seeds for each operator.")] = 300,
     cases: Annotated[int, typer.Option(help="Cases for each seed.")] = 10,
     workers: Annotated[int, typer.Option(help="Processes.")] = 2,
 ) -> None:
     """Run what is not yet recorded, write the table, fail if anything honest was rejected."""
-    RECORD.parent.mkdir(exist_ok=True)
+    kept = record()
+    kept.parent.mkdir(exist_ok=True)
     for h in implementations():
         if h.absent:
             typer.echo(f"left out: {h}, for {h.needs} is not installed", err=True)
@@ -152,10 +165,10 @@ def main(
     running = Parallel(n_jobs=workers, return_as="generator_unordered")(
         delayed(run_piece)(*piece) for piece in todo
     )
-    with RECORD.open("a") as record:
+    with kept.open("a") as lines:
         for piece in track(running, total=len(todo), disable=not sys.stderr.isatty()):
-            record.write(json.dumps(piece) + "\n")
-            record.flush()
+            lines.write(json.dumps(piece) + "\n")
+            lines.flush()
     done = finished()
     mine = [done[piece] for piece in wanted]
     page = PAGE.read_text()

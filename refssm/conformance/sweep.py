@@ -16,7 +16,8 @@ from hypothesis.internal.conjecture import providers
 from refssm.conformance.cases import Case
 from refssm.conformance.judge import Verdict, worst_of
 
-SHRINK_SECONDS = 3.0
+SHRINK_TRIES = 80  # the same on every machine; the clock ends what is slow
+SHRINK_SECONDS = 6.0
 UNMUTATED = 10  # after ten examples Hypothesis goes on with near copies of them: half of the cases
 
 
@@ -44,7 +45,7 @@ class _Sweep:
     """A sweep in progress: verdicts by case, what was seen, when shrinking began.
 
     Verdicts are remembered, so an implementation that answers differently every time still gets
-    one story; once `SHRINK_SECONDS` are over, no new case is tried.
+    one story; after `SHRINK_TRIES` new cases, or `SHRINK_SECONDS`, no other one is tried.
     """
 
     def __init__(self, judge_case: Callable[[Case], Verdict], tick: Callable[[], None]):
@@ -52,7 +53,7 @@ class _Sweep:
         self.swept = Swept()
         self.verdicts: dict[str, Verdict] = {}
         self.first: Verdict | None = None  # the first failure: others are shrunk to, if alike
-        self.deadline = 0.0
+        self.tries, self.deadline = 0, 0.0  # of shrinking
 
     def observe(self, case: Case) -> None:
         """Judge one case; raises where it fails, or fails as the first failure did."""
@@ -73,10 +74,14 @@ class _Sweep:
         if self.first is not None and not verdict.ok and verdict.verdict == self.first.verdict:
             raise _Failed(case, verdict)
 
+    def _over(self) -> bool:
+        self.tries += 1
+        return self.tries > SHRINK_TRIES or time.perf_counter() > self.deadline
+
     def _verdict(self, case: Case) -> Verdict:
         key = str(case)
         if key not in self.verdicts:
-            if self.first is not None and time.perf_counter() > self.deadline:
+            if self.first is not None and self._over():
                 return Verdict("-")
             self.verdicts[key] = self.judge_case(case)
         return self.verdicts[key]
