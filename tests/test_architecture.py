@@ -2,6 +2,7 @@ import ast
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,19 @@ def test_all_names_are_exported_and_nothing_else():
     assert set(refssm.__all__) < set(dir(refssm))
     with pytest.raises(AttributeError, match="module 'refssm' has no attribute 'nothing'"):
         _ = refssm.nothing
+
+
+def test_type_checkers_see_the_names_that_are_exported():
+    import refssm
+
+    seen = {}
+    for node in ast.parse((ROOT / "refssm/__init__.pyi").read_text()).body:
+        if isinstance(node, ast.ImportFrom):
+            assert all(name.name == name.asname for name in node.names)  # else they are private
+            seen |= {name.name: node.module for name in node.names}
+    assert sorted(seen) == refssm.__all__
+    for name, family in seen.items():
+        assert getattr(import_module(family), name) is getattr(refssm, name)
 
 
 @pytest.mark.parametrize("path", CODE, ids=lambda p: str(p.relative_to(ROOT)))
