@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
+from refssm._arguments import as_arrays, native
 from refssm._signature import Dims, aligned, cores, length_of
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ class Operator:
             arrays = self.arrays(values, types)
             self.sizes(*arrays, **statics)
             with np.errstate(all="ignore"):
-                return _as_arrays(function(*arrays, **statics))  # pyright: ignore[reportCallIssue]
+                return as_arrays(function(*arrays, **statics))  # pyright: ignore[reportCallIssue]
 
         return public
 
@@ -178,15 +179,19 @@ class Operator:
         def public(*args: P.args, **parameters: P.kwargs) -> R:
             values, statics = self._bind(function.__name__, bound, args, parameters)
             arrays = self.arrays(values[count:], types)
-            wanted = self.output_shapes(*arrays, **statics)
+            shapes, kinds = self.output_shapes(*arrays, **statics), self.output_types(*arrays)
             cotangents = self.arrays(values[:count], types, [f"d{y}" for y in self.outputs])
-            for output, cotangent, shape in zip(self.outputs, cotangents, wanted, strict=True):
+            told = zip(self.outputs, cotangents, shapes, kinds, strict=True)
+            for output, cotangent, shape, kind in told:
+                name = f"{function.__name__}: `d{output}`"
                 if cotangent.shape != shape:
-                    msg = f"{function.__name__}: `d{output}` has shape {cotangent.shape}"
-                    raise ValueError(f"{msg}, but `{output}` has {shape} ({self.signature})")
+                    msg = f"{name} has shape {cotangent.shape}, but `{output}` has {shape}"
+                    raise ValueError(f"{msg} ({self.signature})")
+                if cotangent.dtype.kind == "c" and kind.kind != "c":
+                    raise TypeError(f"{name} is complex, but `{output}` is real ({kind})")
             with np.errstate(all="ignore"):
                 gradients = function(*cotangents, *arrays, **statics)  # pyright: ignore[reportCallIssue]
-                return _as_arrays(gradients)
+                return as_arrays(gradients)
 
         return public
 
@@ -194,7 +199,8 @@ class Operator:
         try:
             call = signature.bind(*args, **parameters)
         except TypeError as error:
-            raise TypeError(f"{name}: {error} ({self.call})") from None
+            called = self.call if name == self.name else f"{name}{signature}"
+            raise TypeError(f"{name}: {error} ({called})") from None
         count = len(signature.parameters) - len(call.kwargs)
         return call.args[:count], call.kwargs
 
@@ -212,38 +218,10 @@ class Operator:
         return tuple(dict.fromkeys([*sizes, *self.parameters]))
 
     def arrays(self, args, types: str, names=None) -> list[np.ndarray]:
-        """`args` as native arrays of accepted types, or an error that says why not.
-
-        Integers become float64; all take the precision of the widest, Python scalars that of the
-        arrays beside them. Each keeps its kind, real or complex. Flags become true and false.
-        """
-        arrays: list[Any] = []
-        for name, arg in zip(names or self.inputs, args, strict=True):
-            try:
-                array = np.asarray(arg)
-            except ValueError as error:  # ragged lists
-                raise ValueError(f"{self}: `{name}` is no array: {error}") from None
-            if name in self.flags:
-                array = self._flag(name, array)
-            elif array.dtype.kind == "c" and names is None and self.inputs[name].real:
-                raise TypeError(f"{self}: `{name}` has dtype {array.dtype}, wanted a real one")
-            elif array.dtype.kind in "biu":
-                array = array.astype(np.float64)
-            elif array.dtype.char not in types:
-                wanted = ", ".join(np.dtype(t).name for t in types)
-                raise TypeError(f"{self}: `{name}` has dtype {array.dtype}, wanted one of {wanted}")
-            arrays.append(array.astype(array.dtype.newbyteorder("="), copy=False))
-        pairs = zip(arrays, args, strict=True)
-        strong = [a.dtype for a, x in pairs if not (_weak(x) or a.dtype.kind == "b")]
-        precision = np.finfo(np.result_type(*strong)).dtype if strong else np.dtype(np.float64)
-        kinds = {"f": precision, "c": np.result_type(precision, np.complex64), "b": np.dtype(bool)}
-        return [a.astype(kinds[a.dtype.kind], copy=False) for a in arrays]
-
-    def _flag(self, name, array) -> np.ndarray:
-        if array.dtype.kind not in "biu" and array.size:
-            wanted = "true or false, or integers, of which 0 is false"
-            raise TypeError(f"{self}: `{name}` has dtype {array.dtype}, wanted {wanted}")
-        return array != 0
+        """`args` as native arrays of accepted types, or an error that says why not."""
+        flags = self.flags if names is None else frozenset()
+        real = frozenset(n for n, d in self.inputs.items() if d.real) if names is None else flags
+        return native(self.name, names or [*self.inputs], args, types, flags, real)
 
     def sizes(self, *arrays: np.ndarray, **statics) -> dict[str, int]:
         """The core dimensions by name; ValueError where two arguments disagree."""
@@ -265,8 +243,11 @@ class Operator:
                     raise ValueError(f"{msg} ({self.signature})")
         for dim in [d for d in sizes if d[0].isdigit()]:  # "2n" is twice n
             if sizes[dim] != (wanted := length_of(dim, sizes)):
-                of = f"{dim[1:]}={sizes[dim[1:]]}, so {dim} must be {wanted}, got {sizes[dim]}"
-                raise ValueError(f"{self}: earlier arguments have {of} ({self.signature})")
+                name = next(
+                    n for n, ds in zip(self.inputs, self.input_dims, strict=True) if dim in ds
+                )
+                msg = f"`{name}` has {dim}={sizes[dim]}, wanted {wanted}"
+                raise ValueError(f"{self}: {msg} for {dim[1:]}={sizes[dim[1:]]} ({self.signature})")
         self.batch_shape(*arrays)
         return sizes
 
@@ -293,13 +274,6 @@ class Operator:
         return [(*batch, *(sizes[d] for d in dims)) for dims in self.output_dims]
 
 
-def _as_arrays(y) -> Any:
-    """Scalars, which NumPy makes of arrays without axes, as arrays again; None stays."""
-    if isinstance(y, tuple):
-        return tuple(a if a is None else np.asarray(a) for a in y)
-    return np.asarray(y)
-
-
 @cache
 def _output_types(op: Operator, types) -> tuple[np.dtype, ...]:
     dims = zip(op.input_dims, types, strict=True)
@@ -308,8 +282,3 @@ def _output_types(op: Operator, types) -> tuple[np.dtype, ...]:
     with np.errstate(all="ignore"):
         y = op.reference(*ones, **dict.fromkeys(op.static, 1))
     return tuple(a.dtype for a in (y if isinstance(y, tuple) else (y,)))
-
-
-def _weak(x) -> bool:
-    """Whether NumPy lets `x` take the precision of what it meets."""
-    return type(x) in (bool, int, float, complex)

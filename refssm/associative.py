@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from refssm._arguments import flag
+
 Elements = Any  # an array or a tuple of arrays, time along axis 0 of each
 Combine = Callable[[Elements, Elements], Elements]  # (earlier, later) -> elements
 
@@ -53,11 +55,17 @@ class Schedule:
     """
 
     def __init__(self, steps: Callable[[int], Iterator[Step]]):
-        self.steps = steps
+        self._steps = steps
         self.__name__, self.__doc__ = steps.__name__, steps.__doc__
 
     def __repr__(self):
         return self.__name__
+
+    def steps(self, l: int) -> Iterator[Step]:
+        """The steps of a scan of length `l`."""
+        if l < 0:
+            raise ValueError(f"{self}: a length must be >= 0, got {l}")
+        return self._steps(l)
 
     def __call__(self, combine: Combine, elements: Elements) -> Iterator[Level]:
         return self._levels(_State(self.__name__, combine, elements))
@@ -216,6 +224,7 @@ def segmented(combine: Combine) -> Combine:
 
     def from_the_reset(earlier, later):
         (reset, *past), (reset_later, *present) = earlier, later
+        flag("segmented: `resets`", reset_later)
         if len(past) == 1:
             whole = (combine(past[0], present[0]),)
         else:
@@ -281,8 +290,13 @@ class _State:
     def _combined(self, earlier, later) -> list[np.ndarray]:
         earlier, later = self._together(earlier), self._together(later)
         wanted = _form(later)
-        with np.errstate(all="ignore"):
-            result = self.combine(earlier, later)
+        try:
+            with np.errstate(all="ignore"):
+                result = self.combine(earlier, later)
+        except (TypeError, ValueError) as error:
+            came = f"`combine` refuses elements, {_form(self._together(self.parts))}: {error}"
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{self.name}: {came}") from error
         if _form(result) != wanted:
             came = f"`combine` must return {wanted}, got {_form(result)}"
             raise ValueError(f"{self.name}: {came}")

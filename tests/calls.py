@@ -11,9 +11,9 @@ MIRRORED = [op for op, role in ROLES if role == "jit"]
 each_role = pytest.mark.parametrize(("op", "role"), ROLES, ids=[f"{op}-{r}" for op, r in ROLES])
 
 
-def ordinary(op, dtype=float, batch=(), size=3):
+def ordinary(op, dtype=float, batch=(), size=3, **sizes):
     """Ones of every argument, one batch shape for all; flags false but at the last place."""
-    sizes = {d: size for dims in op.input_dims for d in dims if not d[0].isdigit()}
+    sizes = {d: size for dims in op.input_dims for d in dims if not d[0].isdigit()} | sizes
     return [
         filled(op, name, (*batch, *(length_of(d, sizes) for d in dims)), dtype)
         for name, dims in zip(op.inputs, op.input_dims, strict=True)

@@ -189,3 +189,15 @@ def test_pytorch_sets_the_brackets_of_blelloch(l):
     x = np.arange(1, l + 1, dtype="int32")[:, None]
     y = module.associative_scan(nested, torch.tensor(x), dim=0, combine_mode="generic")
     assert y.tolist() == associative_scan(nested, x, blelloch).tolist()
+
+
+@each_schedule
+def test_a_combine_that_answers_in_fewer_digits_leaves_the_elements_theirs(schedule):
+    def narrowing(earlier, later):
+        return (earlier + later).astype("float32")
+
+    x = np.full(5, 0.1)
+    y = associative_scan(narrowing, x, schedule)
+    assert y.dtype == np.float64
+    assert y[0] == 0.1
+    assert associative_scan(narrowing, x[:1], schedule)[0] == 0.1

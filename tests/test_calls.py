@@ -1,4 +1,5 @@
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -19,6 +20,12 @@ def views_of(a):
     wide[..., 0] = a
     turned = np.flip(np.flip(a).copy())
     return [swapped, fixed, np.asfortranarray(a), turned, wide[..., 0]]
+
+
+def lengths_of(op):
+    """Sizes to call with: no time where there is one, and all alike."""
+    timed = any("l" in dims for dims in op.input_dims)
+    return [{}, {"l": 0}] if timed else [{}]
 
 
 def present(gradients):
@@ -99,3 +106,54 @@ def test_length_state_and_batch_of_size_zero_are_legal(op, role):
         assert [
             a.shape if g is None else g.shape for g, a in zip(gradients, arrays, strict=True)
         ] == shapes
+
+
+def of_every_kind(op, **sizes):
+    """Arguments of which each is real or complex, in every way the operator takes."""
+    kinds = [
+        [bool] if name in op.flags else [np.float32] if domain.real else [np.float32, np.complex64]
+        for name, domain in op.inputs.items()
+    ]
+    ones = ordinary(op, np.float32, **sizes)
+    for types in product(*kinds):
+        yield [a.astype(t) for a, t in zip(ones, types, strict=True)]
+
+
+@each_role
+def test_every_role_has_the_types_of_the_declaration_whichever_arguments_are_complex(op, role):
+    for sizes in lengths_of(op):
+        for arrays in of_every_kind(op, **sizes):
+            outputs = several(op.implementation(role)(*arrays, **statics(op)))
+            told = [a.dtype.char for a in arrays], sizes
+            assert tuple(y.dtype for y in outputs) == op.output_types(*arrays), told
+            pulled = op.vjp(role)(*outputs, *arrays, **statics(op))
+            pairs = [(g, a) for g, a in zip(pulled, arrays, strict=True) if g is not None]
+            assert all(g.dtype == a.dtype for g, a in pairs), told
+
+
+@each_role
+def test_leading_axes_of_one_argument_alone_reach_every_output(op, role):
+    for sizes in lengths_of(op):
+        for i in range(len(op.inputs)):
+            arrays = ordinary(op, **sizes)
+            arrays[i] = np.stack([arrays[i]] * 8).reshape(4, 1, 2, *arrays[i].shape)
+            wanted = op.output_shapes(*arrays, **statics(op))
+            outputs = several(op.implementation(role)(*arrays, **statics(op)))
+            assert [y.shape for y in outputs] == wanted, ([*op.inputs][i], sizes)
+            pulled = op.vjp(role)(*outputs, *arrays, **statics(op))
+            pairs = [(g, a) for g, a in zip(pulled, arrays, strict=True) if g is not None]
+            assert all(g.shape == a.shape for g, a in pairs), ([*op.inputs][i], sizes)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@each_role
+def test_a_cotangent_of_a_narrower_type_is_as_good_as_the_same_one_widened(op, role, dtype):
+    arrays = times(ordinary(op, dtype), [(i + 2) / 7 for i in range(len(op.inputs))])
+    arrays[0] = np.stack([arrays[0]] * 6)  # what the others share is summed
+    outputs = several(op.implementation(role)(*arrays, **statics(op)))
+    narrow = [np.linspace(0.1, 1, y.size, dtype="f4").reshape(y.shape) for y in outputs]
+    wide = [c.astype(y.dtype) for c, y in zip(narrow, outputs, strict=True)]
+    pulled, wanted = (op.vjp(role)(*c, *arrays, **statics(op)) for c in (narrow, wide))
+    for g, exact in zip(present(pulled), present(wanted), strict=True):
+        assert g.dtype == exact.dtype
+        assert np.array_equal(g, exact)

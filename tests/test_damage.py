@@ -12,7 +12,6 @@ def bad(*places, shape=(10,)):
     return mask
 
 
-WHOLE, PART = (slice(None),), (0,)
 SENTENCES = {
     "all": (bad(...), "every entry is wrong"),
     "a single number": (np.ones((), bool), "every entry is wrong"),

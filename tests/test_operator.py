@@ -5,7 +5,9 @@ import pytest
 from calls import MIRRORED, each_role, ordinary, statics
 
 from refssm._operator import COMPILED_TYPES, REFERENCE_TYPES, Contract, Operator
+from refssm._signature import aligned
 from refssm.catalog import OPERATORS
+from refssm.convolution import SHORT_CONVOLUTION
 from refssm.discretize import DISCRETIZE_ZOH
 from refssm.domains import decays, residues, signals
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM, linear_scan, linear_scan_vjp
@@ -49,6 +51,8 @@ def test_a_signature_names_the_core_dimensions_of_inputs_and_outputs():
 def test_batch_axes_and_linear_arguments_are_read_from_the_declaration():
     assert VANDERMONDE.batch_axes == (("d", "b"), ("d", "1"))
     assert VANDERMONDE.batch_names == ("d", "b")
+    assert aligned("b d, d", 2) == (("b", "d"), ("d",))
+    assert SHORT_CONVOLUTION.batch_axes == (("b", "d"), ("d",))
     assert TWO_SUMS.batch_axes == ((),)
     assert (VANDERMONDE.linear_in, TWO_SUMS.linear_in) == (((("v",), (0,)),), ())
     assert LINEAR_SCAN_FROM.linear_in == ((("b", "x0"), (0,)),)

@@ -129,6 +129,14 @@ def test_derivatives_do_not_depend_on_the_units_of_an_argument():
         assert nearest(dx, scan_tangent(*exact))
 
 
+def test_the_derivative_of_a_product_of_small_arguments_is_exact_too():
+    arrays = [2.0**-200 * numbers((4, 1))[0], np.zeros((4, 1)), np.ones(1)]
+    tangents = [numbers((4, 1), seed=2)[0], np.zeros((4, 1)), np.zeros(1)]
+    exact = [exactly(x.tolist()) for x in (*arrays, *tangents)]
+    (dx,) = oracle.derivative(LINEAR_SCAN_FROM, arrays, tangents)
+    assert nearest(dx, scan_tangent(*exact))
+
+
 def test_the_derivative_of_complex_arguments_is_complex_linear():
     v, w, z = (np.array([x], complex) for x in (3 + 1j, -1, 1 + 2j))
     zero = np.zeros(1, complex)
@@ -178,6 +186,8 @@ def test_values_between_two_doubles_are_kept_in_long_double():
     assert x[1, 0] - 1 == 2.0**-60
     (x,) = oracle.evaluate(LINEAR_SCAN, small * 1j, one * 1j)
     assert (x[1, 0].real, x[1, 0].imag) == (-(2.0**-60), 1)
+    (x,) = oracle.evaluate(LINEAR_SCAN, small, one * 1j)
+    assert x[1, 0].imag - 1 == 2.0**-60
 
 
 @long_double

@@ -148,7 +148,7 @@ def test_a_parameter_is_drawn_with_the_case_and_told_with_it():
 
 
 def test_twice_n_is_checked_and_told():
-    with pytest.raises(ValueError, match=r"have n=1, so 2n must be 2, got 1 "):
+    with pytest.raises(ValueError, match=r"`C` has 2n=1, wanted 2 for n=1 "):
         refssm.diagonal_ssm_bidirectional([0.5], [[1.0]], [[1.0]], [[0.0]], [[1.0]])
     case = ordinary_case(DIAGONAL_SSM_BIDIRECTIONAL, "float32")
     assert case.arrays[2].shape[-1] == 2 * case.sizes["n"]

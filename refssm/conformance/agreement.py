@@ -19,7 +19,8 @@ def same(op: Operator, arrays, y, other, *bounds, output=0, held: Standard | Non
     tolerances = [b.k1 + returned * np.maximum(np.abs(b.value), of.type.tiny) for b in bounds]
     k = np.sum([np.broadcast_to(t, np.shape(other)) for t in tolerances], axis=0)
     gauge = Gauge(np.asarray(other), k, k, max(b.peak for b in bounds))
-    types, dims, name = op.output_types(*arrays), op.output_dims[output], op.outputs[output]
+    types, name = op.output_types(*arrays), op.outputs[output]
+    dims = (*op.batch_names, *op.output_dims[output])
     either = any(t.kind == "c" for t in types)
     return compare(y, gauge, types[output], dims, name, either=either, held=held)
 
@@ -31,5 +32,5 @@ def inexact(op, y, wanted, what, output=0) -> Verdict:
     bad = ~((y == wanted) | ((y != y) & (wanted != wanted)))
     i = tuple(int(j) for j in np.argwhere(bad)[0])
     place = f"{op.outputs[output]}{list(i)}"
-    where = describe(bad, op.output_dims[output])
+    where = describe(bad, (*op.batch_names, *op.output_dims[output]))
     return wrong(f"{what}{place}: got {y[i]:.9g}, want exactly {wanted[i]:.9g}; {where}")

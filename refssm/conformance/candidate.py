@@ -130,7 +130,8 @@ class Candidate:
         gauged = expect(op, [*cotangents, *arrays], statics, op.bare_vjp, self.held)
         precision = judged_type([*cotangents, *arrays])
         verdicts = []
-        described = zip(op.inputs, op.input_dims, arrays, strict=True)
+        axes = [(*batch, *dims) for batch, dims in zip(op.batch_axes, op.input_dims, strict=True)]
+        described = zip(op.inputs, axes, arrays, strict=True)
         described = [(name, dims, a) for name, dims, a in described if name not in op.flags]
         for g, gauge, (name, dims, a) in zip(gradients, gauged, described, strict=True):
             kind = precision if np.iscomplexobj(a) else np.finfo(precision).dtype

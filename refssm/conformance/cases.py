@@ -173,7 +173,7 @@ def _arranged(draws, texture, rank):
 
 
 def _kept(shape, texture, rank, rng, kind: NumberType):
-    """What the drawn values are multiplied by: 0 or 1, a decay, or the smallest normal."""
+    """What the drawn values are multiplied by: 0 or 1, a decay, a 16th of the smallest normal."""
     if texture == "gaps":
         return rng.random(shape) < 0.7
     if rank == 0 and texture != "subnormal":  # one number is arranged in one way only

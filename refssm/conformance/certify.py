@@ -13,6 +13,7 @@ from refssm.conformance.contracts import bounds
 from refssm.conformance.expectation import expect, unit_roundoff
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import C, grade_outputs, judge
+from refssm.domains import Counts, Domain
 from refssm.scan import LINEAR_SCAN
 
 CERTIFIED_SIZES = ({"l": 1, "n": 1}, {"l": 4, "n": 2}, {"l": 7, "n": 3})
@@ -112,10 +113,22 @@ def _small_cases(op: Operator):
         kinds = ["c16"] if any(d.kind == "complex" for d in op.inputs.values()) else ["f8", "c16"]
         for kind in kinds:
             knobs = {
-                name: Knob(list(d.maps)[step % len(d.maps)], "each", kind == "f8" or d.real)
+                name: Knob(_map(d, step), "each", kind == "f8" or d.real)
                 for name, d in op.inputs.items()
             }
             core = {dim: sizes.get(dim, 2) for dim in core_dims(op)}
             batch = dict.fromkeys(op.batch_names, 2)
-            counts = {name: c.values[step % len(c.values)] for name, c in op.parameters.items()}
+            counts = {name: _count(c, step, sizes["l"]) for name, c in op.parameters.items()}
             yield Case(op, np.dtype(kind), core, batch, knobs, step, None, counts)
+
+
+def _map(domain: Domain, step: int) -> str:
+    """The maps in turn; of flags those that set some and leave some."""
+    names = domain.tame[-2:] if domain.kind == "flag" else list(domain.maps)
+    return names[step % len(names)]
+
+
+def _count(counts: Counts, step: int, l: int) -> int:
+    """The values in turn; where some divide the length into several pieces and a rest, of those."""
+    values = [v for v in counts.values if 1 < v < l and l % v] or counts.values
+    return values[step % len(values)]

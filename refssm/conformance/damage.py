@@ -4,7 +4,7 @@ import numpy as np
 
 
 def describe(bad: np.ndarray, dims=()) -> str:
-    """Say where `bad` is true, by the names of the trailing axes: "every entry with l ≥ 64"."""
+    """Say where `bad` is true, by the names of the last axes: "every entry with l ≥ 64"."""
     if bad.size == 1 or bad.all():
         return "every entry is wrong"
     names = _axis_names(bad.ndim, dims)
@@ -17,9 +17,9 @@ def describe(bad: np.ndarray, dims=()) -> str:
 
 
 def _axis_names(ndim, dims):
-    """Core axes by name, leading ones as batch axes."""
-    leading = ndim - len(dims)
-    return [f"batch axis {i}" for i in range(leading)] + list(dims)
+    """The last axes by name, those before them by number."""
+    unnamed = max(0, ndim - len(dims))
+    return [f"batch axis {i}" for i in range(unnamed)] + list(dims[len(dims) - ndim + unnamed :])
 
 
 def _along(along, name, bad, axis):

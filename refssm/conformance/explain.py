@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +13,16 @@ import numpy as np
 
 from refssm.conformance import contracts, special
 from refssm.conformance.candidate import Broken, Candidate
-from refssm.conformance.cases import SIZES, Case
+from refssm.conformance.cases import MEDLEY, NORMAL_MEDLEY, SIZES, Case
 from refssm.conformance.checks import Check
 from refssm.conformance.judge import Verdict
 from refssm.conformance.minimal import show, simplified
 from refssm.conformance.sweep import Declined
 
+TINY, TINY_SEEDS = (
+    ((1, 1), (2, 1), (2, 2), (3, 2)),
+    3,
+)  # lengths and widths, before others are tried
 CANONICAL = "canonical layout"  # among saved arrays: they are in the catalog's
 
 
@@ -32,11 +37,13 @@ def explain(
         if shrink:
             arrays, anything, verdict = _simplest(check, candidate, case, arrays, statics, verdict)
         hint = _flushed(check, candidate, case) or _in_wider(
-            check, candidate, arrays, statics, accepted
+            check, candidate, arrays, statics, accepted, verdict
         )
     elif check.name != "nan" and not verdict.error:
         hint = _flushed(check, candidate, case) or f"case: {case}"
     return {
+        "verdict": verdict.verdict,
+        "grade": "-" if verdict.error else verdict.grade,
         "message": verdict.message,
         "ratio": verdict.ratio,
         "bits": verdict.bits,
@@ -47,7 +54,11 @@ def explain(
 
 
 def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict):
-    """The case with sizes between those that are drawn, as small as fails alike; its verdict."""
+    """A tiny case that fails alike, or the case with sizes between those drawn; its verdict."""
+    for attempt in _tiny(case, candidate.between):
+        again = _verdict(check, candidate, attempt)
+        if again is not None and not again.ok and again.error == verdict.error:
+            return attempt, again
     for dim, size in case.sizes.items():
         low = max((s for s in SIZES if s < size), default=0)
         low = max(low, int(candidate.between.get(dim, (1, 1))[0]) - 1)
@@ -61,6 +72,18 @@ def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict):
             else:
                 low = middle
     return case, verdict
+
+
+def _tiny(case: Case, between) -> Iterator[Case]:
+    """Cases of one to three steps, each with a few seeds, smaller than this one."""
+    first, *others = case.sizes
+    for length, width in TINY:
+        sizes = {first: length, **dict.fromkeys(others, width)}
+        sizes = {d: int(max(n, between.get(d, (1, 1))[0])) for d, n in sizes.items()}
+        if any(n > case.sizes[d] for d, n in sizes.items()) or sizes == case.sizes:
+            continue
+        for step in range(TINY_SEEDS):
+            yield replace(case, sizes=sizes, seed=(case.seed + step) % 2**32)
 
 
 def _verdict(check: Check, candidate: Candidate, case: Case) -> Verdict | None:
@@ -112,30 +135,48 @@ WIDER = {
 }
 
 
-def _in_wider(check, candidate, arrays, statics, accepted) -> str:
+MORE_BITS = 10  # of the 29 that double precision has more: what cancels keeps its share of them
+
+
+def _in_wider(check, candidate, arrays, statics, accepted, verdict) -> str:
     """Rounding goes away in more precision, a wrong formula does not."""
     known = check.dtype == "complex64" and not candidate.offer.dtypes
     choices = [t for t in WIDER.get(check.dtype, ()) if t in accepted or known]
     if not choices:
         return ""
     wide = contracts.wide(arrays, np.finfo(choices[0]).dtype)
-    verdict = _judged_again(candidate.judged_in(choices[0]), wide, statics)
-    if verdict is None:
+    again = _judged_again(candidate.judged_in(choices[0]), wide, statics)
+    if again is None:
         return ""
-    if verdict.ok:
+    if again.ok:
         return f"right in {choices[0]}: rounding, not the formula"
+    if np.isfinite(again.bits) and again.bits - verdict.bits >= MORE_BITS:
+        return f"{int(again.bits)} bits right in {choices[0]}: digits lost, not a wrong formula"
     return f"as wrong in {choices[0]}: the formula, not rounding"
 
 
 def _flushed(check, candidate, case: Case) -> str:
-    """Whether the case is right for a machine that flushes subnormal numbers to zero."""
+    """Whether the case is right for a machine that flushes subnormal numbers to zero.
+
+    And with normal numbers in their place: what forgives a flushed one forgives any error in it.
+    """
     held = candidate.held
     if held is None or held.ftz or held.type.name == "float16":  # whose ν/u is no small number
         return ""
     forgiving = copy(candidate)
     forgiving.held = replace(held, ftz=True)
-    verdict = _verdict(check, forgiving, case)
-    return FLUSHED if verdict is not None and verdict.ok else ""
+    attempts = [(forgiving, case), (candidate, _normal(case))]
+    verdicts = [_verdict(check, of, attempt) for of, attempt in attempts]
+    return FLUSHED if all(v is not None and v.ok for v in verdicts) else ""
+
+
+def _normal(case: Case) -> Case:
+    """The case with numbers that are not subnormal."""
+    instead = {"subnormal": "each", MEDLEY: NORMAL_MEDLEY}
+    knobs = {
+        n: replace(k, texture=instead.get(k.texture, k.texture)) for n, k in case.knobs.items()
+    }
+    return replace(case, knobs=knobs)
 
 
 def _judged_again(candidate, arrays, statics) -> Verdict | None:

@@ -256,7 +256,8 @@ def grade_outputs(
         return wrong(f"returned {got}, want {len(gauged)} outputs")
     types, product = op.output_types(*arrays), span_product(op, arrays)
     either = any(t.kind == "c" for t in types)
-    told = list(zip(outputs, gauged, types, op.output_dims, op.outputs, strict=True))
+    axes = [(*op.batch_names, *dims) for dims in op.output_dims]
+    told = list(zip(outputs, gauged, types, axes, op.outputs, strict=True))
     return worst_of(
         compare(y, gauge, dtype, dims, name, product, overflow, either, held)
         for y, gauge, dtype, dims, name in (told[j] for j in which or range(len(told)))

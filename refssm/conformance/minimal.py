@@ -13,9 +13,9 @@ REDRAWS = 3
 
 
 def simplified(case: Case, arrays, fails: Callable[[list[np.ndarray]], bool]):
-    """`arrays` with each tried as zeros, ones, one constant, one entry; and which may be anything.
+    """`arrays` with each tried as zeros, ones, one constant, one entry; and which hardly matter.
 
-    An array that redraws with other seeds do not rescue is irrelevant to the failure.
+    Those are the arrays that no redraw with another seed rescues.
     """
     arrays, anything = list(arrays), set()
     for i, name in enumerate(case.op.inputs):
@@ -65,9 +65,12 @@ def _few_digits(x, digits):
 
 
 def show(name: str, a: np.ndarray, anything: bool) -> str:
-    """One argument in a few words."""
-    if anything:
-        return f"any {name}"
+    """One argument in a few words; "or others" where other draws of it fail too."""
+    return _shown(name, a) + (" (or others)" if anything and a.size else "")
+
+
+def _shown(name: str, a: np.ndarray) -> str:
+    """Its values, or what they have in common."""
     if a.size and (a == a.flat[0]).all():
         return f"{name}={_number(a.flat[0])}" + (" throughout" if a.size > 1 else "")
     usual = np.sort(np.real(a), axis=None)[a.size // 2] if a.size else a.dtype.type(0)

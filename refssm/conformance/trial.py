@@ -257,7 +257,7 @@ class Trial:
             "allowed": self.offer.accuracy.C,
             "digits": Standard.of(check.dtype, self.offer.accuracy).computes.digits,
         }
-        return self._result(check, verdict.verdict, **(fields | details))
+        return self._result(check, **({"verdict": verdict.verdict} | fields | details))
 
     def _result(self, check: Check, verdict: str, **details) -> Result:
         session = self.session

@@ -9,7 +9,7 @@
 import numpy as np
 
 from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast_each, with_batch
+from refssm.broadcasting import unbroadcast_each
 from refssm.domains import signals, taps
 
 
@@ -102,7 +102,7 @@ def short_convolution_stateful(u, k, s0):
     y = np.zeros_like(past[..., t:], dtype=np.result_type(past, k))
     for j in range(t):
         y = y + k[..., j, None] * past[..., t - j : t - j + l]
-    return y, with_batch(past[..., l:], 1, y.shape[:-1])
+    return y, past[..., l:].copy()
 
 
 def short_convolution_stateful_vjp(dy, ds, u, k, s0):
@@ -143,7 +143,7 @@ def short_convolution_step(u, k, s):
     batch = np.broadcast_shapes(u.shape, s.shape[:-1], k.shape[:-1])
     s = np.concatenate(_filled(batch, s, u[..., None]), axis=-1)[..., 1:].copy()
     y = (k * s[..., ::-1]).sum(-1)
-    return y, with_batch(s, 1, y.shape)
+    return y, s
 
 
 def short_convolution_step_vjp(dy, ds_next, u, k, s):

@@ -16,8 +16,8 @@ Map = Callable[[np.ndarray, np.ndarray], np.ndarray]
 # How the draws are arranged. each: every entry its own. constant: one number along the first
 # core axis (time). channel: one modulus along it, a phase each. impulse, late: all but one place
 # of that axis zero, anywhere or near the end. fading: falling exponentially along it. gaps: some
-# entries exactly zero. subnormal: every entry times the judged type's smallest normal. beside: next
-# to the poles. diagonal, lower: a matrix of which only that part is not zero.
+# entries exactly zero. subnormal: every entry times a 16th of the judged type's smallest normal.
+# beside: next to the poles. diagonal, lower: a matrix of which only that part is not zero.
 WAVE_TEXTURES = ("each", "constant", "channel", "impulse", "late", "gaps")
 SIGNAL_TEXTURES = (*WAVE_TEXTURES, "subnormal")
 TEXTURES = (*SIGNAL_TEXTURES, "fading", "beside", "diagonal", "lower")

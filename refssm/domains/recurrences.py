@@ -142,16 +142,17 @@ log_decays = Domain(
 )
 
 resets = Domain(
-    summary="where a sequence begins: nowhere, at one place, at 2, 10 or 50 in 100, everywhere",
+    summary="where a sequence begins: nowhere, at one place, at 2, 10, 50 or 90 in 100, everywhere",
     maps={
         "none": lambda a, b: np.zeros_like(a) + 0j,
         "rare": lambda a, b: (a < 0.02) + 0j,
         "some": lambda a, b: (a < 0.1) + 0j,
         "half": lambda a, b: (a < 0.5) + 0j,
+        "most": lambda a, b: (a < 0.9) + 0j,  # also where a block begins
         "all": lambda a, b: np.ones_like(a) + 0j,
     },
-    tame=("none", "some", "half"),
-    textures=("each", "impulse", "late"),
+    tame=("none", "some", "half", "most"),
+    textures=("each", "impulse", "each", "late"),  # one place alone in every other case
     kind="flag",
 )
 

@@ -99,7 +99,7 @@ def dense_scan_from_vjp(dx, A, b, x0):
     g = _adjoint(dx, A)
     start = np.broadcast_to(x0[..., None, :], g[..., :1, :].shape)
     before = np.concatenate([start, DENSE_SCAN_FROM.reference(A, b, x0)[..., :-1, :]], axis=-2)
-    dA = np.einsum("...ki,...kj->...ij", g, before[..., : g.shape[-2], :].conj())
+    dA = np.einsum("...ki,...kj->...ij", g, before.conj())
     dx0 = np.einsum("...ji,...kj->...i", A.conj(), g[..., :1, :])
     return unbroadcast(dA, A), unbroadcast(g, b), unbroadcast(dx0, x0)
 

@@ -46,11 +46,6 @@ def levelled(z):
     return np.where(np.abs(z) < 1e-3, 1, averaged(z))
 
 
-def second_order(z):
-    """(1 + ½z + ¼z²)(1 + ½z)."""
-    return (1 + z / 2 + z * z / 4) * (1 + z / 2)
-
-
 ZOH_RULES = {
     "euler_input": ("Euler for ZOH: B̄ = dt B", exact, np.ones_like),
     "euler": ("Euler for ZOH", lambda z: 1 + z, np.ones_like),
@@ -63,11 +58,7 @@ ZOH_RULES = {
     "zero_at_zero": ("B̄ = 0 at A = 0", exact, lambda z: np.where(z == 0, 0, averaged(z))),
     "guarded": ("1e-8 added to the denominator", exact, guarded),
     "thresholded": ("1 + ½z within |z| < 1e-2", exact, thresholded),
-    "first_order": (
-        "1 within |z| < 1e-3",
-        exact,
-        lambda z: np.where(np.abs(z) < 1e-3, 1, averaged(z)),
-    ),
+    "first_order": ("1 within |z| < 1e-3", exact, levelled),
     "denominator_kept": ("z φ₁(z) for φ₁(z)", exact, np.expm1),
     "product_of_factors": ("e^z by (1 + z/64)^64", lambda z: (1 + z / 64) ** 64, averaged),
 }

@@ -97,7 +97,7 @@ def below(result: Result) -> list[str]:
     if result.failed:
         lines += [result.message] * bool(result.message)
         lines += [result.hint] * bool(result.hint)
-        smallest = "smallest" if result.shrunk else "failing"
+        smallest = "smallest" if result.shrunk and result.check not in CONDUCT else "failing"
         lines += [f"{smallest}: {result.smallest}"] * bool(result.smallest)
         lines += _again(result)
     lines += [f"note: {note}" for note in result.notes]

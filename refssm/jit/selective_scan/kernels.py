@@ -63,7 +63,7 @@ def _block_back(dy, dx, u, dt, A, B, C, x0, resets, y, du, ddt, dA, dB, dC, dx0)
             step, u_k, dy_k = dt[d, k], u[d, k], dy[d, k]
             for n in range(size):
                 g_n = np.conj(outputs[k, n]) * dy_k + g[n]
-                e = np.conj(kept[k, n]) * g_n
+                e = zero if resets[d, k] else np.conj(kept[k, n]) * g_n  # 0·NaN is NaN
                 by_u[n] = np.conj(step * inputs[k, n]) * g_n
                 by_dt[n] = np.conj(u_k * inputs[k, n]) * g_n + np.conj(A[d, n]) * e
                 by_A[n] += step * e
