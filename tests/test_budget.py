@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 from judging import judged, plugin, rounded_to, run, scan
 
+from refssm.conformance.expectation import expect
+from refssm.conformance.judge import compare
 from refssm.conformance.report import lines
+from refssm.conformance.standard import Standard
+from refssm.convolution import CAUSAL_CONVOLUTION
 from refssm.testing import Budget
 
 TINY = np.finfo(np.float32).tiny
@@ -97,6 +101,15 @@ def test_subnormals_may_be_flushed_to_zero_where_that_is_declared():
     assert [r.failed for r in (declared, silent, too_much)] == [False, True, True]
     assert silent.hint == "right if subnormal numbers may be flushed to zero: declare ftz=True"
     assert too_much.hint == ""
+
+
+def test_an_argument_flushed_before_a_transform_is_right_where_that_is_declared():
+    k = np.ones(8, np.float32)
+    u, nothing = TINY / 2 * k, np.zeros_like(k)
+    for ftz in (True, False):
+        held = Standard.of("float32", ftz=ftz)
+        (gauge,) = expect(CAUSAL_CONVOLUTION, [u, k], held=held)
+        assert compare(nothing, gauge, u.dtype, held=held).ok == ftz
 
 
 def test_the_header_says_what_was_declared(tmp_path, monkeypatch, capfd):

@@ -112,6 +112,17 @@ def test_nodes_beside_poles_are_near_and_never_on_them():
     assert distance.min() < 1e-5
 
 
+def test_a_node_that_rounding_would_put_on_a_pole_stays_where_it_was():
+    poles, nodes = np.full((1, 3), 1e9 + 1e9j, "c8"), np.arange(4).astype("c8")
+    assert np.array_equal(beside(poles, nodes, np.random.default_rng(0)), nodes)
+
+
+def test_a_size_without_room_is_cut_to_the_largest_that_has_it():
+    wide = {(case.seed, case.sizes["l"]) for case in drawn(LINEAR_SCAN)}
+    narrow = {(case.seed, case.sizes["l"]) for case in drawn(LINEAR_SCAN, entries=100)}
+    assert narrow == {(seed, 65 if l > 100 else l) for seed, l in wide}
+
+
 def test_exact_cases_hold_small_integers():
     integer = Knob("integer", "each", True)
     case = Case(
@@ -222,6 +233,22 @@ def test_declined_cases_are_counted_and_not_judged():
     assert swept.verdict.grade == "A"
 
 
+def test_declined_cases_are_counted_while_searching_only():
+    declined = []
+
+    def declining(case):
+        if case.sizes["l"] <= 64:
+            declined.append(bool(failed))
+            raise Declined
+        failed.append(case)
+        return wrong("long")
+
+    failed = []
+    swept = sweep(cases(LINEAR_SCAN, "float32"), declining, count=40, seed_=2)
+    assert True in declined
+    assert swept.declined == declined.count(False)
+
+
 def test_arrays_are_simplified_as_far_as_the_failure_allows():
     case = ordinary_case(LINEAR_SCAN, "float32", sizes=(9, 2))
     slow = [0.9 + 0 * case.arrays[0], case.arrays[1]]
@@ -234,6 +261,22 @@ def test_arrays_are_simplified_as_far_as_the_failure_allows():
     assert (arrays[0] == 1).all()
     shown = [show("a", arrays[0], False), show("b", arrays[1], True)]
     assert shown == ["a=1 throughout", "b=0 throughout (or others)"]
+
+
+def test_an_argument_whose_redraw_is_the_same_or_of_another_shape_is_not_told_to_hardly_matter():
+    case = ordinary_case(LINEAR_SCAN, "float32", sizes=(9, 2))
+    same = replace(case, knobs={**case.knobs, "a": Knob("one", "each", True)})
+    assert simplified(same, same.arrays, lambda arrays: True)[1] == {"b"}
+    short = [case.arrays[0][..., :4, :], case.arrays[1]]
+    assert simplified(case, short, lambda arrays: True)[1] == {"b"}
+
+
+def test_the_largest_entry_alone_is_tried():
+    case = ordinary_case(LINEAR_SCAN, "float32", sizes=(9, 2))
+    b = case.arrays[1]
+    place = np.unravel_index(np.argmax(np.abs(b)), b.shape)
+    (_, simple), _ = simplified(case, case.arrays, lambda arrays: arrays[1][place] == b[place])
+    assert np.flatnonzero(simple).tolist() == [np.argmax(np.abs(b))]
 
 
 def test_single_entries_and_short_arrays_are_shown_whole():

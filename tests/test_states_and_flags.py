@@ -8,10 +8,12 @@ import pytest
 
 import refssm
 from refssm.catalog import OPERATORS, from_state, resumed
+from refssm.conformance.candidate import Candidate
 from refssm.conformance.cases import ordinary_case
 from refssm.conformance.expectation import expect
 from refssm.conformance.found import Found
 from refssm.conformance.judge import compare
+from refssm.conformance.laws import hold
 from refssm.conformance.layout import canonical, parse
 from refssm.conformance.session import Session
 from refssm.conformance.worker import InProcess
@@ -73,6 +75,20 @@ def test_split_sees_a_state_that_does_not_carry_on():
     assert results(SELECTIVE_SCAN, plain, "split", others=[wrong])[0].verdict == "wrong"
     (skipped,) = results(SELECTIVE_SCAN, plain, "split")
     assert skipped.message == "needs selective_scan_stateful"
+
+
+def test_split_compares_the_last_state_of_the_whole_with_that_of_the_pieces():
+    case = ordinary_case(SELECTIVE_SCAN_STATEFUL, "float32", sizes=(9, 2))
+
+    def whole_off(*args):
+        return (state_off if args[0].shape[-1] == 9 else stateful)(*args)
+
+    for forward, ok in ((stateful, True), (whole_off, False)):
+        given = Found(SELECTIVE_SCAN_STATEFUL, forward, None)
+        candidate = Candidate(SELECTIVE_SCAN_STATEFUL, InProcess([given]), given.offer)
+        verdict = hold("split", candidate, case)
+        assert verdict.ok == ok
+        assert ok or "worst x[" in verdict.message
 
 
 def test_each_operator_with_a_state_is_resumed_by_one_that_takes_it_last():

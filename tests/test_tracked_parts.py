@@ -63,3 +63,10 @@ def test_a_product_with_an_input_is_charged_as_it_was():
         gauges(LINEAR_SCAN.reference, a, b, unit=U, partial=partial)[0] for partial in (False, True)
     )
     assert np.array_equal(plain.k0, parts.k0)
+
+
+def test_a_bound_that_is_not_defined_is_no_bound():
+    (gauge,) = gauges(lambda x: np.exp(-(x * x)), np.array([1e200, 0.0]), unit=U)
+    assert gauge.value.tolist() == [0, 1]
+    assert np.isinf([gauge.k0[0], gauge.k1[0]]).all()
+    assert np.isfinite([gauge.k0[1], gauge.k1[1]]).all()

@@ -8,6 +8,7 @@ from judging import LATE, SCAN, judged, plugin, run, scan, verdicts
 
 from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.where import left_by, narrowed, parse
+from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.discretize import DISCRETIZE_DIAGONAL_ZOH
 from refssm.domains import decays, signals
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
@@ -178,6 +179,11 @@ LEFT = [
     (LINEAR_SCAN_FROM, "x0=0..1", {"nan", "split", "additive", "scaling", "zero"}),
     (DISCRETIZE_DIAGONAL_ZOH, "dt=0.001..0.1", {"nan"}),
     (VANDERMONDE_KERNEL, "l=10..20", {"prefix"}),
+    (
+        CAUSAL_CONVOLUTION_DIRECT,
+        "u=0..1",
+        {"nan", "causal", "additive", "scaling", "zero", "shift"},
+    ),
 ]
 
 

@@ -34,7 +34,7 @@ def bounds(
     program, partial = vjp or traced or op.reference, vjp is not None
     gauged = gauges(program, *arrays, unit=unit, floor=floor, partial=partial, **statics)
     if vjp is None and op.contract is Contract.SOLVE:
-        return _residuals(op, arrays, gauged, unit)
+        return _residuals(op, arrays, gauged, unit, floor)
     return gauged
 
 
@@ -77,7 +77,7 @@ def _normwise(value, k0, product, length) -> Gauge:
     return Gauge(value, k0, k1, peak)
 
 
-def _residuals(op, arrays, gauged, unit) -> tuple[Gauge, ...]:
+def _residuals(op, arrays, gauged, unit, floor) -> tuple[Gauge, ...]:
     """‖M Y − N‖_F against n (‖M‖_F ‖Y‖_F + ‖N‖_F), and the roundings of M and N themselves."""
     assert op.definition is not None
     M_made, *sides_made = gauges(op.definition, *arrays, unit=unit)
@@ -85,7 +85,7 @@ def _residuals(op, arrays, gauged, unit) -> tuple[Gauge, ...]:
     with np.errstate(all="ignore"):
         M, *sides = op.definition(*wide(arrays, precise))
     return tuple(
-        replace(gauge, measure=_residual(M, N, gauge.value, M_made.k0, N_made.k0))
+        replace(gauge, measure=_residual(M, N, gauge.value, M_made.k0, N_made.k0, floor))
         for N, N_made, gauge in zip(sides, sides_made, gauged, strict=True)
     )
 
@@ -95,10 +95,11 @@ def _double(arrays):
     return 16 if any(map(np.iscomplexobj, arrays)) else 8
 
 
-def _residual(M, N, Y, M_errors, N_errors) -> Measure:
+def _residual(M, N, Y, M_errors, N_errors, floor) -> Measure:
     solved = M.shape[-1] * (frobenius(M) * frobenius(Y) + frobenius(N))
     made = frobenius(M_errors) * frobenius(Y) + frobenius(N_errors)  # I + ½dt A cancels at −2
-    bound = solved + made
+    underflows = floor * np.sqrt(N.shape[-1] * N.shape[-2]) * (1 + frobenius(M))
+    bound = solved + made + underflows
     return Measure(
         "residual",
         lambda y: frobenius(M @ y - N)[..., None, None].astype(float),

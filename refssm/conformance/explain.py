@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -75,15 +76,16 @@ def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict):
 
 
 def _tiny(case: Case, between) -> Iterator[Case]:
-    """Cases of one to three steps, each with a few seeds, smaller than this one."""
+    """Cases of one to three steps, alone and then in the batch, each with two seeds."""
     first, *others = case.sizes
-    for length, width in TINY:
+    alone = dict.fromkeys(case.batch, 1)
+    for batch, (length, width) in product((alone, case.batch), TINY):
         sizes = {first: length, **dict.fromkeys(others, width)}
         sizes = {d: int(max(n, between.get(d, (1, 1))[0])) for d, n in sizes.items()}
-        if any(n > case.sizes[d] for d, n in sizes.items()) or sizes == case.sizes:
-            continue
-        for step in range(TINY_SEEDS):
-            yield replace(case, sizes=sizes, seed=(case.seed + step) % 2**32)
+        smaller = (sizes, batch) != (case.sizes, case.batch)
+        if smaller and all(n <= case.sizes[d] for d, n in sizes.items()):
+            for step in range(TINY_SEEDS):
+                yield replace(case, sizes=sizes, batch=batch, seed=(case.seed + step) % 2**32)
 
 
 def _verdict(check: Check, candidate: Candidate, case: Case) -> Verdict | None:

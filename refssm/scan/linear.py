@@ -138,8 +138,8 @@ def linear_step_vjp(dx_next, a, b, x):
 
     Returns `(da, db, dx)`, shaped like `a`, `b` and `x`.
     """
-    da, dx = x.conj() * dx_next, a.conj() * dx_next
-    return unbroadcast(da, a), unbroadcast(dx_next.copy(), b), unbroadcast(dx, x)
+    db = dx_next.astype(np.result_type(dx_next, a, b, x))  # summed in their precision
+    return unbroadcast(x.conj() * db, a), unbroadcast(db, b), unbroadcast(a.conj() * db, x)
 
 
 LINEAR_STEP = Operator(

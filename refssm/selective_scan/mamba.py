@@ -88,7 +88,8 @@ def gated_back(dy, dx, arguments, x0, resets):
 
 def ungated(u, step, A, B, C, x0, resets):
     """C_k · x_k, block by block, so that only the states of one block are there at a time."""
-    y, state = [(u * step)[..., :0]], x0
+    batch = np.broadcast_shapes(x0.shape[:-1], resets.shape[:-1])
+    y, state = [(u * step)[..., :0]], np.broadcast_to(x0, (*batch, x0.shape[-1]))
     for w in windows(u.shape[-1]):
         decay = np.exp(step[..., w, None] * A[..., None, :])
         x = run(decay, (step * u)[..., w, None] * B[..., w, :], state, resets[..., w])

@@ -241,6 +241,7 @@ STATE_GRADIENTS = {
         lambda dy, ds, u, k, s: ((g := back(dy, ds, u, k, s))[0],
             unbroadcast(back(dy, ds, u, k, 0 * s)[1], k), g[2])),
 }  # fmt: skip
+
 # one step does not show them
 ALONG_TIME_ONLY = (
     "signal_reversed",

@@ -99,8 +99,8 @@ def linear_step(a, b, x):
 
 def linear_step_vjp(dx_next, a, b, x):
     """Mirror of refssm.linear_step_vjp: two products, which NumPy has compiled."""
-    gradients = x.conj() * dx_next, dx_next.copy(), a.conj() * dx_next
-    return unbroadcast_each(gradients, (a, b, x))
+    db = dx_next.astype(np.result_type(dx_next, a, b, x))
+    return unbroadcast_each((x.conj() * db, db, a.conj() * db), (a, b, x))
 
 
 linear_scan = LINEAR_SCAN.checked(linear_scan, COMPILED_TYPES)
