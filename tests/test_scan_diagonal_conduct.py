@@ -164,7 +164,7 @@ def test_sizes_that_disagree_are_told(op, role, misuse):
 def test_both_ways_c_has_twice_as_many_columns_as_states(role, columns):
     arrays = drawn(DIAGONAL_SSM_BIDIRECTIONAL, 22)
     arrays[2] = np.ones((2, columns))
-    told = f"earlier arguments have n=3, so 2n must be 6, got {columns}"
+    told = f"`C` has 2n={columns}, wanted 6 for n=3"
     with pytest.raises(ValueError, match=rf"^diagonal_ssm_bidirectional: {told}"):
         DIAGONAL_SSM_BIDIRECTIONAL.implementation(role)(*arrays)
 

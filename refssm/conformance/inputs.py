@@ -48,6 +48,8 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
         op = trial.op
         usual = _canonical(op, given, trial.offer.layout, path)
         arrays, statics, dtype = _arguments(op, usual, path, session.types)
+        if not isinstance(session.worker, Recorded):  # whose results have the axes of the inputs
+            arrays = [_with_all_axes(op, i, a, path) for i, a in enumerate(arrays)]
         check = Check("value", op, dtype, 1, lambda *_: wrong(""))
         started, doubt = time.perf_counter(), certify(op)
         trial.candidate.probe({dtype: ordinary_case(op, dtype)})  # batched or slice by slice
@@ -110,19 +112,18 @@ def _arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int]
             numbers = [a for a in arrays if a.dtype.kind != "b"]
             if any(not np.array_equal(half.rounded(a, True), a, equal_nan=True) for a in numbers):
                 raise ValueError(f"numbers in it are not {half.name}")
-        arrays = [_with_all_axes(op, i, a) for i, a in enumerate(arrays)]
         op.sizes(*arrays, **statics)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{path}: {error}") from None
     return arrays, statics, half.name if half else np.result_type(*arrays).name
 
 
-def _with_all_axes(op, i, a) -> np.ndarray:
+def _with_all_axes(op, i, a, path) -> np.ndarray:
     """An argument with its batch axes; those that its author left out have length one."""
     axes, core, name = canonical(op).inputs[i], len(op.input_dims[i]), list(op.inputs)[i]
     if not core <= a.ndim <= len(axes):
         wanted = f"the axes {' '.join(axes)}" if axes else "one number"
-        raise ValueError(f"{op}: `{name}` has shape {a.shape}, wanted {wanted}")
+        raise UsageError(f"{path}: {op}: `{name}` has shape {a.shape}, wanted {wanted}")
     return a.reshape((1,) * (len(axes) - a.ndim) + a.shape)
 
 
