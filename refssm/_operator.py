@@ -21,7 +21,7 @@ from refssm._arguments import as_arrays, native
 from refssm._signature import Dims, aligned, cores, length_of
 
 if TYPE_CHECKING:
-    from refssm.domains import Counts, Domain
+    from refssm.domains import Domain, Static
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,7 +62,7 @@ class Operator:
     reference: Callable[..., Any]  # gives name and module
     signature: str  # "(n),(n)->(l)": every core dimension named, also those no input has
     inputs: Mapping[str, Domain]  # array arguments, in order; {} for constructors
-    parameters: Mapping[str, Counts] = field(default_factory=dict)  # keyword-only statics
+    parameters: Mapping[str, Static] = field(default_factory=dict)  # keyword-only statics
     outputs: tuple[str, ...] = ("y",)
     batch: str = ""  # leading axes as the field uses them, one group per input: "d, d, "
     traits: frozenset[str] = frozenset()
@@ -226,11 +226,14 @@ class Operator:
     def sizes(self, *arrays: np.ndarray, **statics) -> dict[str, int]:
         """The core dimensions by name; ValueError where two arguments disagree."""
         sizes: dict[str, int] = {}
-        for name in self.static:
-            size, least = statics.get(name), 1 if name in self.parameters else 0
-            if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < least:
-                raise ValueError(f"{self}: `{name}` must be an integer >= {least}, got {size!r}")
-            sizes |= {} if name in self.parameters else {name: int(size)}
+        for name, domain in self.parameters.items():
+            if not domain.admits(value := statics.get(name)):
+                raise ValueError(f"{self}: `{name}` must be {domain.wanted}, got {value!r}")
+        for name in [name for name in self.static if name not in self.parameters]:
+            size = statics.get(name)
+            if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
+                raise ValueError(f"{self}: `{name}` must be an integer >= 0, got {size!r}")
+            sizes[name] = int(size)
         for name, dims, array in zip(self.inputs, self.input_dims, arrays, strict=True):
             if array.ndim < len(dims):
                 wanted = f"core shape ({', '.join(dims)})"
@@ -280,5 +283,6 @@ def _output_types(op: Operator, types) -> tuple[np.dtype, ...]:
     one = defaultdict(lambda: 1)
     ones = [np.ones([length_of(d, one) for d in ds], t) for ds, t in dims]
     with np.errstate(all="ignore"):
-        y = op.reference(*ones, **dict.fromkeys(op.static, 1))
+        simplest = {name: domain.values[0] for name, domain in op.parameters.items()}
+        y = op.reference(*ones, **dict.fromkeys(op.static, 1) | simplest)
     return tuple(a.dtype for a in (y if isinstance(y, tuple) else (y,)))

@@ -29,12 +29,12 @@ def bounds(
     if op.contract is Contract.FFT:
         return _transform(op, arrays, vjp)
     if vjp is None and op.contract is Contract.EXPM:
-        return _exponential(op, arrays)
+        return _exponential(op, arrays, statics, unit, floor)
     traced = op.definition if op.contract is Contract.TRACED else None
     program, partial = vjp or traced or op.reference, vjp is not None
     gauged = gauges(program, *arrays, unit=unit, floor=floor, partial=partial, **statics)
     if vjp is None and op.contract is Contract.SOLVE:
-        return _residuals(op, arrays, gauged, unit, floor)
+        return _residuals(op, arrays, statics, gauged, unit, floor)
     return gauged
 
 
@@ -77,13 +77,13 @@ def _normwise(value, k0, product, length) -> Gauge:
     return Gauge(value, k0, k1, peak)
 
 
-def _residuals(op, arrays, gauged, unit, floor) -> tuple[Gauge, ...]:
+def _residuals(op, arrays, statics, gauged, unit, floor) -> tuple[Gauge, ...]:
     """‖M Y − N‖_F against n (‖M‖_F ‖Y‖_F + ‖N‖_F), and the roundings of M and N themselves."""
     assert op.definition is not None
-    M_made, *sides_made = gauges(op.definition, *arrays, unit=unit)
+    M_made, *sides_made = gauges(op.definition, *arrays, unit=unit, **statics)
     precise = np.longdouble if np.result_type(*arrays).itemsize >= _double(arrays) else np.float64
     with np.errstate(all="ignore"):
-        M, *sides = op.definition(*wide(arrays, precise))
+        M, *sides = op.definition(*wide(arrays, precise), **statics)
     return tuple(
         replace(gauge, measure=_residual(M, N, gauge.value, M_made.k0, N_made.k0, floor))
         for N, N_made, gauge in zip(sides, sides_made, gauged, strict=True)
@@ -107,21 +107,35 @@ def _residual(M, N, Y, M_errors, N_errors, floor) -> Measure:
     )
 
 
-def _exponential(op, arrays) -> tuple[Gauge, ...]:
-    """‖Y − e^G‖_F against 2.5 max(1, κ) ‖e^G‖_F, G what the operator exponentiates."""
+def _exponential(op, arrays, statics, unit, floor) -> tuple[Gauge, ...]:
+    """‖Y − e^G‖_F against 2.5 max(1, κ) ‖e^G‖_F, G what the operator exponentiates.
+
+    What the definition returns beside G are the last outputs: no exponential, measured as TRACED.
+    """
     assert op.definition is not None
     with np.errstate(all="ignore"):
-        outputs = op.reference(*wide(arrays))
-        bound = exponential_bound(op.definition(*wide(arrays)))[..., None, None]
+        outputs = op.reference(*wide(arrays), **statics)
+        made = op.definition(*wide(arrays), **statics)
+    G, rest = (made[0], made[1:]) if isinstance(made, tuple) else (made, ())
+    bound = exponential_bound(G)[..., None, None]
     sizes = (np.abs(a) for a in (*arrays, *outputs))
     peak = max(float(s.max(initial=0, where=np.isfinite(s))) for s in sizes)
     fitted = []
-    for y in outputs:
+    for y in outputs[: len(outputs) - len(rest)]:
         k0 = np.broadcast_to(bound, y.shape)
         # inputs off by one rounding, dt and the matrix: twice κ ‖e^G‖ more
         k1 = k0 * (1 + 2 / CHARGE)
         fitted.append(Gauge(y, k0, k1, peak, Measure("error", distance(y), bound)))
+    if rest:
+        traced = gauges(op.definition, *arrays, unit=unit, floor=floor, **statics)[1:]
+        fitted += [_along(gauge, y.shape) for gauge, y in zip(traced, outputs[-len(rest) :], strict=True)]
     return tuple(fitted)
+
+
+def _along(gauge: Gauge, shape) -> Gauge:
+    """A gauge over all of the batch, also where its output lacks an axis of it."""
+    fields = {f: np.broadcast_to(getattr(gauge, f), shape) for f in ("value", "k0", "k1")}
+    return replace(gauge, **fields)
 
 
 def distance(value):

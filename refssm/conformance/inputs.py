@@ -98,7 +98,7 @@ def _restored(a, axes, wanted, omitted, what) -> np.ndarray:
 
 def _arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int], str]:
     """The arguments, and the type they are judged in."""
-    statics = {name: _length(given[name]) for name in op.static}
+    statics = {name: _static(given[name]) for name in op.static}
     half = next((number_type(t) for t in types if number_type(t).half), None)
     try:
         arrays = [given[name] for name in op.inputs]
@@ -127,9 +127,9 @@ def _with_all_axes(op, i, a, path) -> np.ndarray:
     return a.reshape((1,) * (len(axes) - a.ndim) + a.shape)
 
 
-def _length(n: np.ndarray):
-    """A single integer as such; the operator refuses everything else."""
-    return int(n) if n.ndim == 0 and n.dtype.kind in "iu" else n.tolist()
+def _static(n: np.ndarray):
+    """A single number as Python's; the operator refuses everything else."""
+    return n.tolist()
 
 
 def _given(candidate: Candidate, arrays, statics) -> Verdict:

@@ -1,6 +1,6 @@
 """Where inputs live: named maps from the unit square, one for cases, tests and docs."""
 
-from refssm.domains.domain import Counts, Domain
+from refssm.domains.domain import Counts, Domain, Numbers, Static
 from refssm.domains.maps import contracting, products_bounded, stable
 from refssm.domains.recurrences import (
     biases,
@@ -28,11 +28,14 @@ from refssm.domains.systems import (
     residues,
     state_matrices,
     steps,
+    weights,
 )
 
 __all__ = [
     "Counts",
     "Domain",
+    "Numbers",
+    "Static",
     "biases",
     "chunk_sizes",
     "coefficients",
@@ -64,4 +67,5 @@ __all__ = [
     "steps",
     "taps",
     "waveforms",
+    "weights",
 ]

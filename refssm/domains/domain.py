@@ -62,3 +62,35 @@ class Counts:
 
     summary: str
     values: tuple[int, ...]
+    wanted: str = "an integer >= 1"
+
+    def admits(self, value) -> bool:
+        """Whether the argument may be `value`."""
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        return whole and value >= 1
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Real numbers of a keyword argument between bounds, the simplest first.
+
+    Those that are drawn have few binary digits, so that no type rounds them.
+    """
+
+    summary: str
+    values: tuple[float, ...]
+    wanted: str
+    least: float = -np.inf
+    largest: float = np.inf
+    within: bool = False  # the bounds themselves are not admitted
+
+    def admits(self, value) -> bool:
+        """Whether the argument may be `value`."""
+        real = isinstance(value, int | float | np.integer | np.floating)
+        if not real or isinstance(value, bool):
+            return False
+        inside = self.least <= value <= self.largest
+        return bool(inside and not (self.within and value in (self.least, self.largest)))
+
+
+Static = Counts | Numbers

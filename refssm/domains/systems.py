@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.domains.domain import Domain
+from refssm.domains.domain import Domain, Numbers
 from refssm.domains.maps import logarithmic, stable, turn
 
 residues = Domain(
@@ -125,4 +125,8 @@ input_matrices = Domain(
     },
     tame=("one", "normal"),
     textures=("each", "constant", "gaps"),
+)
+
+weights = Numbers(
+    "weights of the new state: 0 to 1", (0.5, 0.0, 1.0, 0.25, 0.75), "a number from 0 to 1", 0, 1
 )

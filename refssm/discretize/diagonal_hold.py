@@ -1,0 +1,188 @@
+"""The exponential rules of a diagonal system: input held, joined, as impulses, as in Mamba.
+
+    Ā_n = e^{z_n},   z_n = dt_n w_n
+
+What differs is B̄: dt φ₁(z) B where the input is held over a step; dt φ₂(z) B at its end and
+dt φ₁'(z) B at its start where it is a straight line between them; B for an impulse; dt B in Mamba.
+"""
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.broadcasting import unbroadcast
+from refssm.discretize.blocks import for_every
+from refssm.discretize.phi import moment, phi1, phi2, phi2_derivative
+from refssm.domains import input_matrices, modes, steps
+
+
+def discretize_diagonal_zoh(w, B, dt):
+    """Ā_n = e^{dt_n w_n},  B̄_nm = dt_n φ₁(dt_n w_n) B_nm,  φ₁(z) = (e^z − 1)/z,  φ₁(0) = 1.
+
+    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_zoh` of A = diag w with a step `dt` for each
+    state; leading axes broadcast. Types as `discretize_zoh`, every entry accurate by itself:
+    φ₁ through expm1, since e^z − 1 cancels for small dt·w.
+
+    Raises ValueError where sizes disagree, TypeError for other types. NaN in `w_n` or `dt_n`
+    reaches Ā_n and row n of B̄. Source: [smith2023s5, §3.2].
+
+    >>> import refssm
+    >>> A_bar, B_bar = refssm.discretize_diagonal_zoh([0.0, -1e-9], [[1.0], [1.0]], [0.5, 0.5])
+    >>> B_bar.tolist()
+    [[0.5], [0.499999999875]]
+    """
+    z = dt * w
+    return for_every(np.exp(z), (dt * phi1(z))[..., None] * B, rank=1)
+
+
+def discretize_diagonal_zoh_vjp(dA_bar, dB_bar, w, B, dt):
+    """∂Ā/∂w = dt Ā,  ∂Ā/∂dt = w Ā,  ∂B̄/∂w = dt² φ₁'(dt w) B,  ∂B̄/∂dt = Ā B,  ∂B̄/∂B = dt φ₁.
+
+    Returns `(dw, dB, ddt)`, shaped like `w`, `B` and `dt`.
+    """
+    z = dt * w
+    A_bar, through_B = np.exp(z), (B.conj() * dB_bar).sum(-1)
+    dw = (dt * A_bar).conj() * dA_bar + (dt * dt * moment(1, z)).conj() * through_B
+    dB = (dt * phi1(z)).conj()[..., None] * dB_bar
+    ddt = (w * A_bar).conj() * dA_bar + A_bar.conj() * through_B
+    return unbroadcast(dw, w), unbroadcast(dB, B), unbroadcast(ddt, dt)
+
+
+DISCRETIZE_DIAGONAL_ZOH = Operator(
+    reference=discretize_diagonal_zoh,
+    signature="(n),(n,m),(n)->(n),(n,m)",
+    inputs={"w": modes, "B": input_matrices, "dt": steps},
+    outputs=("A_bar", "B_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B_bar"}),
+    citation="smith2023s5, §3.2",
+    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
+)
+discretize_diagonal_zoh = DISCRETIZE_DIAGONAL_ZOH.checked(discretize_diagonal_zoh)
+discretize_diagonal_zoh_vjp = DISCRETIZE_DIAGONAL_ZOH.checked_vjp(discretize_diagonal_zoh_vjp)
+
+
+def discretize_diagonal_foh(w, B, dt):
+    """Ā_n = e^{z_n},  B̄₀ = dt_n φ₂(z_n) B_nm,  B̄₁ = dt_n φ₁'(z_n) B_nm,  z_n = dt_n w_n.
+
+    Signature ``(n),(n,m),(n)->(n),(n,m),(n,m)``: `discretize_foh` of A = diag w with a step `dt`
+    for each state: x_k = Ā x_{k−1} + B̄₀ u_k + B̄₁ u_{k−1}. φ₂(z) = (φ₁(z) − 1)/z, and φ₁ − φ₂ is
+    φ₁'; computed as that difference it cancels for large |z|. Types, errors, NaN and accuracy as
+    `discretize_diagonal_zoh`. Source: [franklin1997digital, §6.3].
+
+    >>> import refssm
+    >>> _, B0_bar, B1_bar = refssm.discretize_diagonal_foh([0.0, -1e4], [[1.0], [1.0]], [1.0, 1.0])
+    >>> B0_bar.tolist(), B1_bar.tolist()
+    ([[0.5], [9.999e-05]], [[0.5], [1e-08]])
+    """
+    z = dt * w
+    shares = (dt * phi2(z))[..., None], (dt * moment(1, z))[..., None]
+    return for_every(np.exp(z), *(share * B for share in shares), rank=1)
+
+
+def discretize_diagonal_foh_vjp(dA_bar, dB0_bar, dB1_bar, w, B, dt):
+    """∂B̄₀/∂dt = φ₁' B,  ∂B̄₀/∂w = dt² φ₂' B,  ∂B̄₁/∂dt = (e^z − φ₁') B,  ∂B̄₁/∂w = dt² φ₁'' B.
+
+    Returns `(dw, dB, ddt)`, shaped like `w`, `B` and `dt`.
+    """
+    z = dt * w
+    A_bar, slope = np.exp(z), moment(1, z)
+    through_0, through_1 = (B.conj() * dB0_bar).sum(-1), (B.conj() * dB1_bar).sum(-1)
+    bent = phi2_derivative(z).conj() * through_0 + moment(2, z).conj() * through_1
+    dw = (dt * A_bar).conj() * dA_bar + dt * dt * bent
+    dB = (dt * phi2(z)).conj()[..., None] * dB0_bar + (dt * slope).conj()[..., None] * dB1_bar
+    ddt = (w * A_bar).conj() * dA_bar + slope.conj() * through_0
+    ddt = ddt + (A_bar - slope).conj() * through_1
+    return unbroadcast(dw, w), unbroadcast(dB, B), unbroadcast(ddt, dt)
+
+
+DISCRETIZE_DIAGONAL_FOH = Operator(
+    reference=discretize_diagonal_foh,
+    signature="(n),(n,m),(n)->(n),(n,m),(n,m)",
+    inputs={"w": modes, "B": input_matrices, "dt": steps},
+    outputs=("A_bar", "B0_bar", "B1_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B0_bar", "linear:B->B1_bar"}),
+    citation="franklin1997digital, §6.3",
+    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
+)
+discretize_diagonal_foh = DISCRETIZE_DIAGONAL_FOH.checked(discretize_diagonal_foh)
+discretize_diagonal_foh_vjp = DISCRETIZE_DIAGONAL_FOH.checked_vjp(discretize_diagonal_foh_vjp)
+
+
+def discretize_diagonal_impulse(w, B, dt):
+    """Ā_n = e^{dt_n w_n},  B̄ = B: the input comes as impulses u_k δ(t − k dt).
+
+    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_impulse` of A = diag w with a step `dt` for
+    each state. The kernel C Ā^k B is the continuous impulse response at the times k dt. Types,
+    errors and NaN as `discretize_diagonal_zoh`, but B̄ has the kind of `B` and its values.
+    Source: [franklin1997digital, §6.1].
+
+    >>> import refssm
+    >>> A_bar, B_bar = refssm.discretize_diagonal_impulse([-1.0], [[3.0]], [0.5])
+    >>> A_bar.round(4).tolist(), B_bar.tolist()
+    ([0.6065], [[3.0]])
+    """
+    return for_every(np.exp(dt * w), np.copy(B), rank=1)
+
+
+def discretize_diagonal_impulse_vjp(dA_bar, dB_bar, w, B, dt):
+    """∂Ā/∂w = dt Ā,  ∂Ā/∂dt = w Ā,  ∂B̄/∂B = 1.
+
+    Returns `(dw, dB, ddt)`, shaped like `w`, `B` and `dt`.
+    """
+    dz = np.exp(dt * w).conj() * dA_bar
+    return unbroadcast(dt * dz, w), unbroadcast(dB_bar, B), unbroadcast(w.conj() * dz, dt)
+
+
+DISCRETIZE_DIAGONAL_IMPULSE = Operator(
+    reference=discretize_diagonal_impulse,
+    signature="(n),(n,m),(n)->(n),(n,m)",
+    inputs={"w": modes, "B": input_matrices, "dt": steps},
+    outputs=("A_bar", "B_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B_bar"}),
+    citation="franklin1997digital, §6.1",
+    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
+)
+discretize_diagonal_impulse = DISCRETIZE_DIAGONAL_IMPULSE.checked(discretize_diagonal_impulse)
+discretize_diagonal_impulse_vjp = DISCRETIZE_DIAGONAL_IMPULSE.checked_vjp(discretize_diagonal_impulse_vjp)
+
+
+def discretize_diagonal_mamba(w, B, dt):
+    """Ā_n = e^{dt_n w_n},  B̄_nm = dt_n B_nm: the exponential beside the B̄ of Euler's rule.
+
+    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_mamba` of A = diag w with a step `dt` for
+    each state. B̄ is that of `discretize_diagonal_zoh` over φ₁(dt·w): 0.95, 0.63, 0.20 of it would
+    be right at dt·w = −0.1, −1, −5. Types, errors and NaN as `discretize_diagonal_zoh`, but B̄ has
+    the kind of `B`. Source: [gu2023mamba, §3.2].
+
+    >>> import refssm
+    >>> A_bar, B_bar = refssm.discretize_diagonal_mamba([-1.0], [[3.0]], [0.5])
+    >>> A_bar.round(4).tolist(), B_bar.tolist()
+    ([0.6065], [[1.5]])
+    """
+    return for_every(np.exp(dt * w), dt[..., None] * B, rank=1)
+
+
+def discretize_diagonal_mamba_vjp(dA_bar, dB_bar, w, B, dt):
+    """∂Ā/∂w = dt Ā,  ∂Ā/∂dt = w Ā,  ∂B̄/∂B = dt,  ∂B̄/∂dt = B.
+
+    Returns `(dw, dB, ddt)`, shaped like `w`, `B` and `dt`.
+    """
+    dz = np.exp(dt * w).conj() * dA_bar
+    ddt = w.conj() * dz + (B.conj() * dB_bar).sum(-1)
+    return unbroadcast(dt * dz, w), unbroadcast(dt[..., None] * dB_bar, B), unbroadcast(ddt, dt)
+
+
+DISCRETIZE_DIAGONAL_MAMBA = Operator(
+    reference=discretize_diagonal_mamba,
+    signature="(n),(n,m),(n)->(n),(n,m)",
+    inputs={"w": modes, "B": input_matrices, "dt": steps},
+    outputs=("A_bar", "B_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B_bar"}),
+    citation="gu2023mamba, §3.2",
+    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
+)
+discretize_diagonal_mamba = DISCRETIZE_DIAGONAL_MAMBA.checked(discretize_diagonal_mamba)
+discretize_diagonal_mamba_vjp = DISCRETIZE_DIAGONAL_MAMBA.checked_vjp(discretize_diagonal_mamba_vjp)

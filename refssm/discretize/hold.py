@@ -1,0 +1,221 @@
+"""The exponential rules of a matrix: the input held, joined by lines, as impulses, as in Mamba.
+
+    x(t + dt) = e^{dt A} x(t) + ∫₀^dt e^{(dt − s) A} B u(t + s) ds
+
+The integrals are blocks of one exponential [vanloan1978]:
+e^[[F, I, 0], [0, 0, I], [0, 0, 0]] = [[e^F, φ₁(F), φ₂(F)], [0, I, I], [0, 0, I]].
+"""
+
+import numpy as np
+
+from refssm._expm import expm, expm_derivative
+from refssm._operator import Contract, Operator
+from refssm.broadcasting import unbroadcast
+from refssm.discretize.blocks import above, adjoint, for_every, identity, scaled, through_steps
+from refssm.domains import input_matrices, state_matrices, steps
+
+
+def discretize_zoh(A, B, dt):
+    """Ā = e^{dt A},  B̄ = dt φ₁(dt A) B,  φ₁(z) = (e^z − 1)/z,  φ₁(0) = 1.
+
+    Signature ``(n,n),(n,m),()->(n,n),(n,m)``: `A` and `B` of the continuous system, `dt` the step,
+    `n` states, `m` inputs; leading axes broadcast. Any of float32, float64, longdouble and their
+    complex types; Ā has the kind of `A`, B̄ that of `A` and `B`. Units: `dt` in those of 1/A.
+    A may be singular. Errors are measured as those of an exponential: against the norm of
+    [[Ā, B̄], [0, I]].
+
+    Raises ValueError where sizes disagree, TypeError for other types. NaN in `A` or `dt` reaches
+    everything, NaN in a column of `B` that column. Source: [vanloan1978].
+
+    >>> import refssm
+    >>> A_bar, B_bar = refssm.discretize_zoh([[0.0, 1.0], [0.0, 0.0]], [[0.0], [1.0]], 0.5)
+    >>> A_bar.tolist(), B_bar.tolist()
+    ([[1.0, 0.5], [0.0, 1.0]], [[0.125], [0.5]])
+    """
+    F, n = scaled(A, dt), A.shape[-1]
+    E = expm(above(F, np.zeros_like(F) + identity(A)))  # [[Ā, φ₁], [0, I]]
+    return for_every(E[..., :n, :n], scaled(E[..., :n, n:] @ B, dt))
+
+
+def discretize_zoh_vjp(dA_bar, dB_bar, A, B, dt):
+    """With G = dt [[A, B], [0, 0]] and e^G = [[Ā, B̄], [0, I]]: dG = L(Gᴴ, [[dĀ, dB̄], [0, 0]]).
+
+    L(Gᴴ, ·) is the derivative of the exponential, its own adjoint but for the conjugate.
+    Returns `(dA, dB, ddt)`, shaped like `A`, `B` and `dt`.
+    """
+    n = A.shape[-1]
+    dG = expm_derivative(adjoint(zoh_exponent(A, B, dt)), above(dA_bar, dB_bar))[..., :n, :]
+    return through_steps(dG[..., :n], dG[..., n:], A, B, dt)
+
+
+def zoh_exponent(A, B, dt):
+    """dt [[A, B], [0, 0]]: x' = A x + B u, u' = 0; its exponential is [[Ā, B̄], [0, I]]."""
+    return above(scaled(A, dt), scaled(B, dt))
+
+
+DISCRETIZE_ZOH = Operator(
+    reference=discretize_zoh,
+    signature="(n,n),(n,m),()->(n,n),(n,m)",
+    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
+    outputs=("A_bar", "B_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B_bar"}),
+    definition=zoh_exponent,
+    contract=Contract.EXPM,
+    citation="vanloan1978",
+    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS's work already
+)
+discretize_zoh = DISCRETIZE_ZOH.checked(discretize_zoh)
+discretize_zoh_vjp = DISCRETIZE_ZOH.checked_vjp(discretize_zoh_vjp)
+
+
+def discretize_foh(A, B, dt):
+    """Ā = e^{dt A},  B̄₀ = dt φ₂(dt A) B,  B̄₁ = dt (φ₁ − φ₂)(dt A) B,  φ₂(z) = (φ₁(z) − 1)/z.
+
+    Signature ``(n,n),(n,m),()->(n,n),(n,m),(n,m)``: the input is a straight line between its
+    samples, so x_k = Ā x_{k−1} + B̄₀ u_k + B̄₁ u_{k−1}; for a held one B̄₀ + B̄₁ is the B̄ of
+    `discretize_zoh`. Types, units, errors and NaN as there; φ₂(0) = ½, and A may be singular.
+    Errors are measured as those of an exponential. Source: [franklin1997digital, §6.3; vanloan1978].
+
+    >>> import refssm
+    >>> A_bar, B0_bar, B1_bar = refssm.discretize_foh([[0.0]], [[1.0]], 0.5)
+    >>> A_bar.tolist(), B0_bar.tolist(), B1_bar.tolist()
+    ([[1.0]], [[0.25]], [[0.25]])
+    """
+    F, n = scaled(A, dt), A.shape[-1]
+    I = np.zeros_like(F) + identity(A)
+    E = expm(_held_twice(F, I))  # [[Ā, φ₁, φ₂], [0, I, I], [0, 0, I]]
+    phi_1, phi_2 = E[..., :n, n : 2 * n], E[..., :n, 2 * n :]
+    return for_every(E[..., :n, :n], scaled(phi_2 @ B, dt), scaled((phi_1 - phi_2) @ B, dt))
+
+
+def discretize_foh_vjp(dA_bar, dB0_bar, dB1_bar, A, B, dt):
+    """With e^G = [[Ā, B̄₀ + B̄₁, B̄₀], …]: dG = L(Gᴴ, [[dĀ, dB̄₁, dB̄₀ − dB̄₁], …]).
+
+    G = [[dt A, dt B, 0], [0, 0, I], [0, 0, 0]]; what reaches its first block row counts. Returns
+    `(dA, dB, ddt)`, shaped like `A`, `B` and `dt`.
+    """
+    n, m = B.shape[-2:]
+    cotangent = above(dA_bar, dB1_bar, dB0_bar - dB1_bar)
+    dG = expm_derivative(adjoint(foh_exponent(A, B, dt)), cotangent)[..., :n, :]
+    return through_steps(dG[..., :n], dG[..., n : n + m], A, B, dt)
+
+
+def foh_exponent(A, B, dt):
+    """[[dt A, dt B, 0], [0, 0, I], [0, 0, 0]]: x' = A x + B u, u' = v, v' = 0, in units of dt."""
+    return _held_twice(scaled(A, dt), scaled(B, dt))
+
+
+def _held_twice(F, H):
+    """[[F, H, 0], [0, 0, I], [0, 0, 0]], over the broadcast batch."""
+    n, m = H.shape[-2:]
+    G = above(F, H, np.zeros_like(H))
+    ahead = np.eye(n + 2 * m, k=m, dtype=np.finfo(G.dtype).dtype)
+    rows = np.arange(n + 2 * m)[:, None]
+    return G + np.where((rows >= n) & (rows < n + m), ahead, 0)
+
+
+DISCRETIZE_FOH = Operator(
+    reference=discretize_foh,
+    signature="(n,n),(n,m),()->(n,n),(n,m),(n,m)",
+    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
+    outputs=("A_bar", "B0_bar", "B1_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B0_bar", "linear:B->B1_bar"}),
+    definition=foh_exponent,
+    contract=Contract.EXPM,
+    citation="franklin1997digital, §6.3",
+    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS's work already
+)
+discretize_foh = DISCRETIZE_FOH.checked(discretize_foh)
+discretize_foh_vjp = DISCRETIZE_FOH.checked_vjp(discretize_foh_vjp)
+
+
+def discretize_impulse(A, B, dt):
+    """Ā = e^{dt A},  B̄ = B: the input comes as impulses u_k δ(t − k dt).
+
+    Signature ``(n,n),(n,m),()->(n,n),(n,m)``: as `discretize_zoh`. The kernel C Ā^k B is the
+    continuous impulse response at the times k dt. B̄ has the kind of `B` and its values; errors
+    of Ā are measured as those of an exponential. Source: [franklin1997digital, §6.1].
+
+    >>> import refssm
+    >>> A_bar, B_bar = refssm.discretize_impulse([[-1.0]], [[3.0]], 0.5)
+    >>> A_bar.round(4).tolist(), B_bar.tolist()
+    ([[0.6065]], [[3.0]])
+    """
+    return for_every(expm(scaled(A, dt)), np.copy(B))
+
+
+def discretize_impulse_vjp(dA_bar, dB_bar, A, B, dt):
+    """d(dt A) = L(dt Aᴴ, dĀ), L the derivative of the exponential;  dB = dB̄.
+
+    Returns `(dA, dB, ddt)`, shaped like `A`, `B` and `dt`.
+    """
+    dF = expm_derivative(adjoint(scaled(A, dt)), dA_bar)
+    ddt = (A.conj() * dF).sum((-1, -2))
+    return unbroadcast(dt[..., None, None] * dF, A), unbroadcast(dB_bar, B), unbroadcast(ddt, dt)
+
+
+def impulse_exponent(A, B, dt):
+    """dt A, and B̄, which is not an exponential's block."""
+    return scaled(A, dt), np.copy(B)
+
+
+DISCRETIZE_IMPULSE = Operator(
+    reference=discretize_impulse,
+    signature="(n,n),(n,m),()->(n,n),(n,m)",
+    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
+    outputs=("A_bar", "B_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B_bar"}),
+    definition=impulse_exponent,
+    contract=Contract.EXPM,
+    citation="franklin1997digital, §6.1",
+    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS's work already
+)
+discretize_impulse = DISCRETIZE_IMPULSE.checked(discretize_impulse)
+discretize_impulse_vjp = DISCRETIZE_IMPULSE.checked_vjp(discretize_impulse_vjp)
+
+
+def discretize_mamba(A, B, dt):
+    """Ā = e^{dt A},  B̄ = dt B: the exponential beside the B̄ of Euler's rule.
+
+    Signature ``(n,n),(n,m),()->(n,n),(n,m)``: as `discretize_zoh`, whose B̄ is φ₁(dt A) times this
+    one. B̄ has the kind of `B`; errors of Ā are measured as those of an exponential, those of B̄
+    entry by entry. Source: [gu2023mamba, §3.2].
+
+    >>> import refssm
+    >>> A_bar, B_bar = refssm.discretize_mamba([[-1.0]], [[3.0]], 0.5)
+    >>> A_bar.round(4).tolist(), B_bar.tolist()
+    ([[0.6065]], [[1.5]])
+    """
+    return for_every(expm(scaled(A, dt)), scaled(B, dt))
+
+
+def discretize_mamba_vjp(dA_bar, dB_bar, A, B, dt):
+    """d(dt A) = L(dt Aᴴ, dĀ), L the derivative of the exponential;  d(dt B) = dB̄.
+
+    Returns `(dA, dB, ddt)`, shaped like `A`, `B` and `dt`.
+    """
+    return through_steps(expm_derivative(adjoint(scaled(A, dt)), dA_bar), dB_bar, A, B, dt)
+
+
+def mamba_exponent(A, B, dt):
+    """dt A, and B̄ = dt B, which is not an exponential's block."""
+    return scaled(A, dt), scaled(B, dt)
+
+
+DISCRETIZE_MAMBA = Operator(
+    reference=discretize_mamba,
+    signature="(n,n),(n,m),()->(n,n),(n,m)",
+    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
+    outputs=("A_bar", "B_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B_bar"}),
+    definition=mamba_exponent,
+    contract=Contract.EXPM,
+    citation="gu2023mamba, §3.2",
+    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS's work already
+)
+discretize_mamba = DISCRETIZE_MAMBA.checked(discretize_mamba)
+discretize_mamba_vjp = DISCRETIZE_MAMBA.checked_vjp(discretize_mamba_vjp)

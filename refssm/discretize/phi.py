@@ -1,0 +1,52 @@
+"""φ₁, φ₂ and their derivatives for scalars, where the textbook quotients cancel.
+
+    φ₁(z) = ∫₀¹ e^{rz} dr = (e^z − 1)/z,    φ₂(z) = ∫₀¹ (1 − r) e^{rz} dr = (φ₁(z) − 1)/z
+
+The derivatives of φ₁ are the moments ∫ r^j e^{rz} dr. Within |z| < 1 Taylor's series, by Horner.
+"""
+
+import numpy as np
+
+TERMS = 25  # the rest, 1/25! of the sum, is below u of long double
+
+
+def phi1(z):
+    """(e^z − 1)/z, 1 at z = 0."""
+    return np.where(z == 0, 1, np.expm1(z) / np.where(z == 0, 1, z))
+
+
+def moment(j, z):
+    """φ₁⁽ʲ⁾(z) = ∫₀¹ r^j e^{rz} dr = Σ_k z^k/(k! (k + j + 1)),  j ≥ 1."""
+    near, inner, outer = _split(z)
+    one = np.ones((), np.finfo(z.dtype).dtype)
+    series = one / (TERMS + j + 1)
+    for k in range(TERMS - 1, -1, -1):
+        series = one / (k + j + 1) + inner / (k + 1) * series
+    quotient = phi1(outer)
+    for i in range(1, j + 1):  # by parts; at |z| ≥ 1 it loses little
+        quotient = (np.exp(outer) - i * quotient) / outer
+    return np.where(near, series, quotient)
+
+
+def phi2(z):
+    """(φ₁(z) − 1)/z = Σ_k z^k/(k + 2)!."""
+    near, inner, outer = _split(z)
+    series = np.ones_like(inner)
+    for k in range(TERMS, 0, -1):
+        series = 1 + inner / (k + 2) * series
+    return np.where(near, series / 2, (phi1(outer) - 1) / outer)
+
+
+def phi2_derivative(z):
+    """(φ₁'(z) − φ₂(z))/z = Σ_k (k + 1) z^k/(k + 3)!."""
+    near, inner, outer = _split(z)
+    series = np.ones_like(inner)
+    for k in range(TERMS, 0, -1):
+        series = 1 + inner * (k + 1) / (k * (k + 3)) * series
+    return np.where(near, series / 6, (moment(1, outer) - phi2(outer)) / outer)
+
+
+def _split(z):
+    """Where |z| < 1, and z there and elsewhere; what is not needed is replaced by 0 and by 1."""
+    near = np.abs(z) < 1
+    return near, np.where(near, z, 0), np.where(near, 1, z)

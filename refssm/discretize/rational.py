@@ -1,0 +1,206 @@
+"""The generalized bilinear map of a matrix: Euler's rule, the trapezoidal one, backward Euler.
+
+    x_k − x_{k−1} = dt A ((1 − α) x_{k−1} + α x_k) + dt B u_k
+
+solved for x_k: Ā = (I − α dt A)⁻¹ (I + (1 − α) dt A), B̄ = (I − α dt A)⁻¹ dt B [zhang2007gbt]. At
+each eigenvalue e^z becomes (1 + (1 − α)z) / (1 − αz).
+"""
+
+import numpy as np
+
+from refssm._operator import COMPILED_TYPES, Contract, Operator
+from refssm.broadcasting import unbroadcast
+from refssm.discretize.blocks import adjoint, for_every, identity, scaled, solve, through_steps
+from refssm.domains import input_matrices, state_matrices, steps, weights
+
+
+def discretize_gbt(A, B, dt, *, alpha):
+    """Ā = (I − α dt A)⁻¹ (I + (1 − α) dt A),  B̄ = (I − α dt A)⁻¹ dt B.
+
+    Signature ``(n,n),(n,m),()->(n,n),(n,m)`` and the keyword `alpha`, a number from 0 to 1: 0 is
+    `discretize_euler`, ½ `discretize_bilinear`, 1 `discretize_backward`. From ½ on Re λ(A) < 0 is
+    mapped into the unit disc whatever dt is. Types, errors and NaN as `discretize_bilinear`;
+    singular where 1/(α dt) is an eigenvalue of A. Source: [zhang2007gbt].
+
+    >>> import refssm
+    >>> A_bar, B_bar = refssm.discretize_gbt([[-2.0]], [[1.0]], 1.0, alpha=0.25)
+    >>> A_bar.round(4).tolist(), B_bar.round(4).tolist()
+    ([[-0.3333]], [[0.6667]])
+    """
+    M, N, H = gbt_systems(A, B, dt, alpha=alpha)
+    return for_every(*(solve("discretize_gbt", f"{alpha:g}·", M, side, dt) for side in (N, H)))
+
+
+def discretize_gbt_vjp(dA_bar, dB_bar, A, B, dt, *, alpha):
+    """M = I − α dt A, S = M⁻ᴴ dĀ, T = M⁻ᴴ dB̄;  d(dt A) = S ((1 − α)I + αĀ)ᴴ + α T B̄ᴴ, d(dt B) = T.
+
+    Returns `(dA, dB, ddt)`, shaped like `A`, `B` and `dt`.
+    """
+    return _gradients("discretize_gbt", f"{alpha:g}·", dA_bar, dB_bar, A, B, dt, alpha)
+
+
+def gbt_systems(A, B, dt, *, alpha):
+    """M = I − α dt A, and what M Ā and M B̄ are: I + (1 − α) dt A and dt B."""
+    F, I = scaled(A, dt), identity(A)
+    return I - alpha * F, I + (1 - alpha) * F, scaled(B, dt)
+
+
+def _gradients(name, share, dA_bar, dB_bar, A, B, dt, alpha):
+    """The gradients of the map with weight `alpha`."""
+    M, N, H = gbt_systems(A, B, dt, alpha=alpha)
+    A_bar, B_bar = solve(name, share, M, N, dt), solve(name, share, M, H, dt)
+    S, T = (solve(name, share, adjoint(M), d, dt) for d in (dA_bar, dB_bar))
+    dF = S @ adjoint((1 - alpha) * identity(A) + alpha * A_bar) + alpha * (T @ adjoint(B_bar))
+    return through_steps(dF, T, A, B, dt)
+
+
+DISCRETIZE_GBT = Operator(
+    reference=discretize_gbt,
+    signature="(n,n),(n,m),()->(n,n),(n,m)",
+    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
+    parameters={"alpha": weights},
+    outputs=("A_bar", "B_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B_bar"}),
+    definition=gbt_systems,
+    contract=Contract.SOLVE,
+    citation="zhang2007gbt",
+    lacks=frozenset({"jit", "gpu"}),  # LAPACK's work already
+)
+discretize_gbt = DISCRETIZE_GBT.checked(discretize_gbt, COMPILED_TYPES)
+discretize_gbt_vjp = DISCRETIZE_GBT.checked_vjp(discretize_gbt_vjp, COMPILED_TYPES)
+
+
+def discretize_euler(A, B, dt):
+    """Ā = I + dt A,  B̄ = dt B.
+
+    Signature ``(n,n),(n,m),()->(n,n),(n,m)``: as `discretize_zoh`, of which it is the first order.
+    Any of float32, float64, longdouble and their complex types. Stable only where |1 + dt λ(A)| ≤ 1.
+    Errors are measured entry by entry.
+
+    Raises ValueError where sizes disagree, TypeError for other types. NaN stays in its entry, one
+    in `dt` reaches everything. Source: [gu2020hippo, App. B.3].
+
+    >>> import refssm
+    >>> A_bar, B_bar = refssm.discretize_euler([[-2.0]], [[1.0]], 0.25)
+    >>> A_bar.tolist(), B_bar.tolist()
+    ([[0.5]], [[0.25]])
+    """
+    return for_every(identity(A) + scaled(A, dt), scaled(B, dt))
+
+
+def discretize_euler_vjp(dA_bar, dB_bar, A, B, dt):
+    """dA = dt dĀ,  dB = dt dB̄,  ddt = Re (Σ A* dĀ + Σ B* dB̄).
+
+    Returns `(dA, dB, ddt)`, shaped like `A`, `B` and `dt`.
+    """
+    return through_steps(dA_bar, dB_bar, A, B, dt)
+
+
+DISCRETIZE_EULER = Operator(
+    reference=discretize_euler,
+    signature="(n,n),(n,m),()->(n,n),(n,m)",
+    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
+    outputs=("A_bar", "B_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B_bar"}),
+    citation="gu2020hippo, App. B.3",
+    lacks=frozenset({"jit", "gpu"}),  # one pass over the entries
+)
+discretize_euler = DISCRETIZE_EULER.checked(discretize_euler)
+discretize_euler_vjp = DISCRETIZE_EULER.checked_vjp(discretize_euler_vjp)
+
+
+def discretize_bilinear(A, B, dt):
+    """Ā = (I − ½dt A)⁻¹ (I + ½dt A),  B̄ = (I − ½dt A)⁻¹ dt B.
+
+    Signature ``(n,n),(n,m),()->(n,n),(n,m)``: as `discretize_zoh`. Any of float32, float64 and
+    their complex types. Re λ(A) < 0 is mapped into the unit disc. Errors are measured as those of
+    a solve: by the residual.
+
+    Raises numpy.linalg.LinAlgError where 2/dt is an eigenvalue of A, other errors as
+    `discretize_zoh`. NaN and infinity in `A` or `dt` make everything NaN, NaN in a column of `B`
+    that column. Source: [gu2022s4, §2.2].
+
+    >>> import refssm
+    >>> A_bar, B_bar = refssm.discretize_bilinear([[-2.0]], [[1.0]], 1.0)
+    >>> A_bar.tolist(), B_bar.tolist()
+    ([[0.0]], [[0.5]])
+    """
+    M, N, H = bilinear_systems(A, B, dt)
+    return for_every(*(solve("discretize_bilinear", "½", M, side, dt) for side in (N, H)))
+
+
+def discretize_bilinear_vjp(dA_bar, dB_bar, A, B, dt):
+    """S = M⁻ᴴ dĀ, T = M⁻ᴴ dB̄, M = I − ½dt A;  d(dt A) = ½ (S (I + Ā)ᴴ + T B̄ᴴ),  d(dt B) = T.
+
+    Returns `(dA, dB, ddt)`, shaped like `A`, `B` and `dt`.
+    """
+    return _gradients("discretize_bilinear", "½", dA_bar, dB_bar, A, B, dt, 0.5)
+
+
+def bilinear_systems(A, B, dt):
+    """M = I − ½dt A, and what M Ā and M B̄ are: I + ½dt A and dt B."""
+    return gbt_systems(A, B, dt, alpha=0.5)
+
+
+DISCRETIZE_BILINEAR = Operator(
+    reference=discretize_bilinear,
+    signature="(n,n),(n,m),()->(n,n),(n,m)",
+    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
+    outputs=("A_bar", "B_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B_bar"}),
+    definition=bilinear_systems,
+    contract=Contract.SOLVE,
+    citation="gu2022s4, §2.2",
+    lacks=frozenset({"jit", "gpu"}),  # LAPACK's work already
+)
+discretize_bilinear = DISCRETIZE_BILINEAR.checked(discretize_bilinear, COMPILED_TYPES)
+discretize_bilinear_vjp = DISCRETIZE_BILINEAR.checked_vjp(discretize_bilinear_vjp, COMPILED_TYPES)
+
+
+def discretize_backward(A, B, dt):
+    """Ā = (I − dt A)⁻¹,  B̄ = (I − dt A)⁻¹ dt B.
+
+    Signature ``(n,n),(n,m),()->(n,n),(n,m)``: as `discretize_bilinear`, of first order, and e^z
+    decays to 0 for z → −∞ as 1/(1 − z) does. Types, errors and NaN as `discretize_bilinear`;
+    singular where 1/dt is an eigenvalue of A. Source: [gu2020hippo, App. B.3].
+
+    >>> import refssm
+    >>> A_bar, B_bar = refssm.discretize_backward([[-3.0]], [[1.0]], 1.0)
+    >>> A_bar.tolist(), B_bar.tolist()
+    ([[0.25]], [[0.25]])
+    """
+    M, N, H = backward_systems(A, B, dt)
+    return for_every(*(solve("discretize_backward", "", M, side, dt) for side in (N, H)))
+
+
+def discretize_backward_vjp(dA_bar, dB_bar, A, B, dt):
+    """S = M⁻ᴴ dĀ, T = M⁻ᴴ dB̄, M = I − dt A;  d(dt A) = S Āᴴ + T B̄ᴴ,  d(dt B) = T.
+
+    Returns `(dA, dB, ddt)`, shaped like `A`, `B` and `dt`.
+    """
+    return _gradients("discretize_backward", "", dA_bar, dB_bar, A, B, dt, 1)
+
+
+def backward_systems(A, B, dt):
+    """M = I − dt A, and what M Ā and M B̄ are: I and dt B."""
+    F, I = scaled(A, dt), identity(A)
+    return I - F, I + np.zeros_like(F), scaled(B, dt)
+
+
+DISCRETIZE_BACKWARD = Operator(
+    reference=discretize_backward,
+    signature="(n,n),(n,m),()->(n,n),(n,m)",
+    inputs={"A": state_matrices, "B": input_matrices, "dt": steps},
+    outputs=("A_bar", "B_bar"),
+    batch="d, d, d",
+    traits=frozenset({"linear:B->B_bar"}),
+    definition=backward_systems,
+    contract=Contract.SOLVE,
+    citation="gu2020hippo, App. B.3",
+    lacks=frozenset({"jit", "gpu"}),  # LAPACK's work already
+)
+discretize_backward = DISCRETIZE_BACKWARD.checked(discretize_backward, COMPILED_TYPES)
+discretize_backward_vjp = DISCRETIZE_BACKWARD.checked_vjp(discretize_backward_vjp, COMPILED_TYPES)
