@@ -281,8 +281,8 @@ class Operator:
 def _output_types(op: Operator, types) -> tuple[np.dtype, ...]:
     dims = zip(op.input_dims, types, strict=True)
     one = defaultdict(lambda: 1)
-    ones = [np.ones([length_of(d, one) for d in ds], t) for ds, t in dims]
+    halves = [np.full([length_of(d, one) for d in ds], 0.5).astype(t) for ds, t in dims]
     with np.errstate(all="ignore"):
         simplest = {name: domain.values[0] for name, domain in op.parameters.items()}
-        y = op.reference(*ones, **dict.fromkeys(op.static, 1) | simplest)
+        y = op.reference(*halves, **dict.fromkeys(op.static, 1) | simplest)
     return tuple(a.dtype for a in (y if isinstance(y, tuple) else (y,)))

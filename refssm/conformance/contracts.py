@@ -128,7 +128,9 @@ def _exponential(op, arrays, statics, unit, floor) -> tuple[Gauge, ...]:
         fitted.append(Gauge(y, k0, k1, peak, Measure("error", distance(y), bound)))
     if rest:
         traced = gauges(op.definition, *arrays, unit=unit, floor=floor, **statics)[1:]
-        fitted += [_along(gauge, y.shape) for gauge, y in zip(traced, outputs[-len(rest) :], strict=True)]
+        fitted += [
+            _along(gauge, y.shape) for gauge, y in zip(traced, outputs[-len(rest) :], strict=True)
+        ]
     return tuple(fitted)
 
 

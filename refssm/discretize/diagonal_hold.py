@@ -145,7 +145,9 @@ DISCRETIZE_DIAGONAL_IMPULSE = Operator(
     lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
 )
 discretize_diagonal_impulse = DISCRETIZE_DIAGONAL_IMPULSE.checked(discretize_diagonal_impulse)
-discretize_diagonal_impulse_vjp = DISCRETIZE_DIAGONAL_IMPULSE.checked_vjp(discretize_diagonal_impulse_vjp)
+discretize_diagonal_impulse_vjp = DISCRETIZE_DIAGONAL_IMPULSE.checked_vjp(
+    discretize_diagonal_impulse_vjp
+)
 
 
 def discretize_diagonal_mamba(w, B, dt):

@@ -137,7 +137,9 @@ DISCRETIZE_DIAGONAL_BILINEAR = Operator(
     lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
 )
 discretize_diagonal_bilinear = DISCRETIZE_DIAGONAL_BILINEAR.checked(discretize_diagonal_bilinear)
-discretize_diagonal_bilinear_vjp = DISCRETIZE_DIAGONAL_BILINEAR.checked_vjp(discretize_diagonal_bilinear_vjp)
+discretize_diagonal_bilinear_vjp = DISCRETIZE_DIAGONAL_BILINEAR.checked_vjp(
+    discretize_diagonal_bilinear_vjp
+)
 
 
 def discretize_diagonal_backward(w, B, dt):
@@ -175,4 +177,6 @@ DISCRETIZE_DIAGONAL_BACKWARD = Operator(
     lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
 )
 discretize_diagonal_backward = DISCRETIZE_DIAGONAL_BACKWARD.checked(discretize_diagonal_backward)
-discretize_diagonal_backward_vjp = DISCRETIZE_DIAGONAL_BACKWARD.checked_vjp(discretize_diagonal_backward_vjp)
+discretize_diagonal_backward_vjp = DISCRETIZE_DIAGONAL_BACKWARD.checked_vjp(
+    discretize_diagonal_backward_vjp
+)

@@ -75,7 +75,7 @@ def discretize_foh(A, B, dt):
     Signature ``(n,n),(n,m),()->(n,n),(n,m),(n,m)``: the input is a straight line between its
     samples, so x_k = Ā x_{k−1} + B̄₀ u_k + B̄₁ u_{k−1}; for a held one B̄₀ + B̄₁ is the B̄ of
     `discretize_zoh`. Types, units, errors and NaN as there; φ₂(0) = ½, and A may be singular.
-    Errors are measured as those of an exponential. Source: [franklin1997digital, §6.3; vanloan1978].
+    Errors are measured as those of an exponential. Source: [franklin1997digital, §6.3].
 
     >>> import refssm
     >>> A_bar, B0_bar, B1_bar = refssm.discretize_foh([[0.0]], [[1.0]], 0.5)

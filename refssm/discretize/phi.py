@@ -31,8 +31,8 @@ def moment(j, z):
 def phi2(z):
     """(φ₁(z) − 1)/z = Σ_k z^k/(k + 2)!."""
     near, inner, outer = _split(z)
-    series = np.ones_like(inner)
-    for k in range(TERMS, 0, -1):
+    series = 1 + inner / (TERMS + 2)
+    for k in range(TERMS - 1, 0, -1):
         series = 1 + inner / (k + 2) * series
     return np.where(near, series / 2, (phi1(outer) - 1) / outer)
 
@@ -40,8 +40,8 @@ def phi2(z):
 def phi2_derivative(z):
     """(φ₁'(z) − φ₂(z))/z = Σ_k (k + 1) z^k/(k + 3)!."""
     near, inner, outer = _split(z)
-    series = np.ones_like(inner)
-    for k in range(TERMS, 0, -1):
+    series = 1 + inner / (TERMS + 2)
+    for k in range(TERMS - 1, 0, -1):
         series = 1 + inner * (k + 1) / (k * (k + 3)) * series
     return np.where(near, series / 6, (moment(1, outer) - phi2(outer)) / outer)
 

@@ -9,7 +9,6 @@ each eigenvalue e^z becomes (1 + (1 − α)z) / (1 − αz).
 import numpy as np
 
 from refssm._operator import COMPILED_TYPES, Contract, Operator
-from refssm.broadcasting import unbroadcast
 from refssm.discretize.blocks import adjoint, for_every, identity, scaled, solve, through_steps
 from refssm.domains import input_matrices, state_matrices, steps, weights
 
@@ -75,7 +74,7 @@ def discretize_euler(A, B, dt):
     """Ā = I + dt A,  B̄ = dt B.
 
     Signature ``(n,n),(n,m),()->(n,n),(n,m)``: as `discretize_zoh`, of which it is the first order.
-    Any of float32, float64, longdouble and their complex types. Stable only where |1 + dt λ(A)| ≤ 1.
+    Any of float32, float64, longdouble and their complex types. Stable where |1 + dt λ(A)| ≤ 1.
     Errors are measured entry by entry.
 
     Raises ValueError where sizes disagree, TypeError for other types. NaN stays in its entry, one

@@ -8,21 +8,19 @@ from mpmath import mp
 
 def discretize_zoh(A, B, dt):
     """[[Ā, B̄], [0, I]] = e^{dt [[A, B], [0, 0]]}."""
-    (A_bar, B_bar), *_ = _exponential(A, [B], dt)
-    return A_bar, B_bar
+    return tuple(_exponential(A, [B], dt))
 
 
 def discretize_foh(A, B, dt):
     """e^[[dt A, dt B, 0], [0, 0, I], [0, 0, 0]] = [[Ā, B̄₀ + B̄₁, B̄₀], …]."""
-    (A_bar, both, B0_bar), *_ = _exponential(A, [B, _zeros(B)], dt, ahead=True)
+    A_bar, both, B0_bar = _exponential(A, [B, _zeros(B)], dt, ahead=True)
     pairs = zip(both, B0_bar, strict=True)
     return A_bar, B0_bar, [[s - e for s, e in zip(*rows, strict=True)] for rows in pairs]
 
 
 def discretize_impulse(A, B, dt):
     """e^{dt A} and B."""
-    ((A_bar,),) = _exponential(A, [], dt)
-    return A_bar, B
+    return *_exponential(A, [], dt), B
 
 
 def discretize_mamba(A, B, dt):
@@ -31,19 +29,24 @@ def discretize_mamba(A, B, dt):
 
 
 def _exponential(A, columns, dt, ahead=False):
-    """The blocks of the first n rows of e^G; G has dt A and dt times columns there, else 0 or I."""
+    """The blocks of the first n rows of e^G; those of G are dt A and dt times columns.
+
+    With `ahead` the first block of columns is the derivative of the second: I below, else zeros.
+    """
     n, widths = len(A), [len(block[0]) if block else 0 for block in columns]
-    size, rows = n + sum(widths), [sum(blocks, []) for blocks in zip(A, *columns, strict=True)]
-    G = mp.zeros(size)
-    for i, row in enumerate(rows):
-        for k, entry in enumerate(row):
-            G[i, k] = dt * entry
+    G, start = mp.zeros(n + sum(widths)), 0
+    for block, width in zip([A, *columns], [n, *widths], strict=True):
+        for i, row in enumerate(block):
+            for k, entry in enumerate(row):
+                G[i, start + k] = dt * entry
+        start += width
     for j in range(widths[0] if ahead else 0):
         G[n + j, n + widths[0] + j] = 1
-    E = mp.expm(G).tolist() if n else []
-    starts = [0, *(n + sum(widths[:j]) for j in range(len(widths)))]
-    ends = [*starts[1:], size]
-    return [[[row[s:e] for row in E[:n]] for s, e in zip(starts, ends, strict=True)]]
+    E, blocks, start = (mp.expm(G).tolist() if n else []), [], 0
+    for width in (n, *widths):
+        blocks.append([row[start : start + width] for row in E[:n]])
+        start += width
+    return blocks
 
 
 def _zeros(B):

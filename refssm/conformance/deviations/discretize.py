@@ -3,7 +3,7 @@
 import numpy as np
 
 from refssm._expm import expm
-from refssm.conformance.deviations import discretize_diagonal
+from refssm.conformance.deviations import discretize_diagonal, discretize_rules
 from refssm.conformance.deviations.planting import Planting
 from refssm.discretize import DISCRETIZE_BILINEAR, DISCRETIZE_ZOH
 
@@ -231,4 +231,9 @@ for _p, _rules in ((ZOH, ZOH_RULES), (BILINEAR, BILINEAR_RULES)):
     _plant_rules(_p, _rules)
     _plant_gradients(_p)
 
-DEVIATIONS = [*ZOH.bugs, *BILINEAR.bugs, *discretize_diagonal.DEVIATIONS]
+DEVIATIONS = [
+    *ZOH.bugs,
+    *BILINEAR.bugs,
+    *discretize_diagonal.DEVIATIONS,
+    *discretize_rules.DEVIATIONS,
+]

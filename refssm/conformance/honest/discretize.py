@@ -1,9 +1,13 @@
-"""Honest discretizations: dense by SciPy, Padé and eigenvectors, diagonal by other formulas."""
+"""Honest discretizations: dense by SciPy, Padé and eigenvectors, diagonal by other formulas.
+
+Those of zero-order hold and the bilinear map; the other rules are in `discretize_rules`.
+"""
 
 import numpy as np
 from scipy import linalg
 
 from refssm.conformance.honest import Honest
+from refssm.conformance.honest.discretize_rules import RULES, not_triangular, pade_of
 from refssm.discretize import (
     DISCRETIZE_BILINEAR,
     DISCRETIZE_DIAGONAL_BILINEAR,
@@ -14,12 +18,6 @@ from refssm.discretize import (
 )
 
 
-def _not_triangular(x):
-    """Declines upper triangular A, where SciPy's divided differences cancel: docs/findings.md."""
-    below = np.tril(x["A"], -1).any((-2, -1))
-    return x if below.all() else None
-
-
 def scipy_expm(A, B, dt):
     """scipy.linalg.expm of the augmented matrix."""
     n, E = A.shape[-1], linalg.expm(zoh_exponent(A, B, dt))
@@ -28,25 +26,8 @@ def scipy_expm(A, B, dt):
 
 def pade(A, B, dt):
     """The diagonal Padé approximant of degree 13, scaled to norm 5.4, squared; slice by slice."""
-    n, G = A.shape[-1], zoh_exponent(A, B, dt)
-    E = np.stack([_pade(g) for g in G.reshape(-1, *G.shape[-2:])]).reshape(G.shape)
+    n, E = A.shape[-1], pade_of(zoh_exponent(A, B, dt))
     return E[..., :n, :n], E[..., :n, n:]
-
-
-def _pade(G, degree=13):
-    real, norm = np.finfo(G.dtype).dtype.type, np.abs(G).sum(-2).max(initial=0)
-    s = max(0, int(np.ceil(np.log2(norm / 5.4)))) if 0 < norm < np.inf else 0
-    G, I = G / real(2.0**s), np.eye(G.shape[-1], dtype=G.dtype)
-    numerator, denominator, power, c = I, I, I, 1.0
-    for k in range(1, degree + 1):
-        c *= (degree - k + 1) / (k * (2 * degree - k + 1))
-        power = power @ G
-        numerator = numerator + real(c) * power
-        denominator = denominator + real(c * (-1) ** k) * power
-    E = np.linalg.solve(denominator, numerator)
-    for _ in range(s):
-        E = E @ E
-    return E
 
 
 def in_double(A, B, dt):
@@ -162,6 +143,7 @@ IMPLEMENTATIONS = [
     *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in FORMS),
     *(Honest(op.name, form.__name__, form) for op, forms in FORMS.items() for form in forms),
     *(Honest(op.name, "in_double", _double(op.reference)) for op in DIAGONAL),
-    Honest(DISCRETIZE_ZOH.name, "scipy_expm", scipy_expm, only=_not_triangular),
+    Honest(DISCRETIZE_ZOH.name, "scipy_expm", scipy_expm, only=not_triangular),
     Honest(DISCRETIZE_ZOH.name, "eigenvectors", eigenvectors, only=_hermitian),
+    *RULES,
 ]
