@@ -5,6 +5,7 @@ import pytest
 
 from refssm._signature import length_of
 from refssm.catalog import OPERATORS
+from refssm.domains import Numbers
 
 ROLES = [(op, role) for op in OPERATORS for role in ("reference", "jit") if role not in op.lacks]
 MIRRORED = [op for op, role in ROLES if role == "jit"]
@@ -35,8 +36,9 @@ def times(arrays, factors):
 
 
 def statics(op, size=3):
-    """Every keyword argument: a length, or a number of steps."""
-    return dict.fromkeys(op.static, size)
+    """Every keyword argument: a length, a number of steps, or its simplest number."""
+    numbers = {n: d.values[0] for n, d in op.parameters.items() if isinstance(d, Numbers)}
+    return dict.fromkeys(op.static, size) | numbers
 
 
 def several(y):

@@ -2,7 +2,7 @@
 
     Ā_n = (1 + (1 − α) z_n) / (1 − α z_n),   B̄_nm = dt_n B_nm / (1 − α z_n),   z_n = dt_n w_n
 
-[zhang2007gbt]; α = 0 is Euler's rule, ½ the trapezoidal one, 1 backward Euler.
+[zhang2009gbt]; α = 0 is Euler's rule, ½ the trapezoidal one, 1 backward Euler.
 """
 
 from refssm._operator import Operator
@@ -32,7 +32,7 @@ def discretize_diagonal_gbt(w, B, dt, *, alpha):
 
     Signature ``(n),(n,m),(n)->(n),(n,m)`` and the keyword `alpha`, a number from 0 to 1:
     `discretize_gbt` of A = diag w with a step `dt` for each state; leading axes broadcast. Types,
-    errors and NaN as `discretize_diagonal_zoh`; α dt·w = 1 gives infinity. Source: [zhang2007gbt].
+    errors and NaN as `discretize_diagonal_zoh`; α dt·w = 1 gives infinity. Source: [zhang2009gbt].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_diagonal_gbt([-2.0], [[1.0]], [1.0], alpha=0.25)
@@ -58,7 +58,7 @@ DISCRETIZE_DIAGONAL_GBT = Operator(
     outputs=("A_bar", "B_bar"),
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
-    citation="zhang2007gbt",
+    citation="zhang2009gbt",
     lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
 )
 discretize_diagonal_gbt = DISCRETIZE_DIAGONAL_GBT.checked(discretize_diagonal_gbt)

@@ -2,7 +2,7 @@
 
     x_k − x_{k−1} = dt A ((1 − α) x_{k−1} + α x_k) + dt B u_k
 
-solved for x_k: Ā = (I − α dt A)⁻¹ (I + (1 − α) dt A), B̄ = (I − α dt A)⁻¹ dt B [zhang2007gbt]. At
+solved for x_k: Ā = (I − α dt A)⁻¹ (I + (1 − α) dt A), B̄ = (I − α dt A)⁻¹ dt B [zhang2009gbt]. At
 each eigenvalue e^z becomes (1 + (1 − α)z) / (1 − αz).
 """
 
@@ -19,7 +19,7 @@ def discretize_gbt(A, B, dt, *, alpha):
     Signature ``(n,n),(n,m),()->(n,n),(n,m)`` and the keyword `alpha`, a number from 0 to 1: 0 is
     `discretize_euler`, ½ `discretize_bilinear`, 1 `discretize_backward`. From ½ on Re λ(A) < 0 is
     mapped into the unit disc whatever dt is. Types, errors and NaN as `discretize_bilinear`;
-    singular where 1/(α dt) is an eigenvalue of A. Source: [zhang2007gbt].
+    singular where 1/(α dt) is an eigenvalue of A. Source: [zhang2009gbt].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_gbt([[-2.0]], [[1.0]], 1.0, alpha=0.25)
@@ -63,7 +63,7 @@ DISCRETIZE_GBT = Operator(
     traits=frozenset({"linear:B->B_bar"}),
     definition=gbt_systems,
     contract=Contract.SOLVE,
-    citation="zhang2007gbt",
+    citation="zhang2009gbt",
     lacks=frozenset({"jit", "gpu"}),  # LAPACK's work already
 )
 discretize_gbt = DISCRETIZE_GBT.checked(discretize_gbt, COMPILED_TYPES)
