@@ -4,25 +4,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import cotangents, examples, laws
 
+from refssm.catalog import OPERATORS
 from refssm.conformance.expectation import expect
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import compare, judge
-from refssm.discretize import (
-    DISCRETIZE_BILINEAR,
-    DISCRETIZE_DIAGONAL_BILINEAR,
-    DISCRETIZE_DIAGONAL_ZOH,
-    DISCRETIZE_ZOH,
-)
+from refssm.discretize import DISCRETIZE_BILINEAR, DISCRETIZE_DIAGONAL_BILINEAR, DISCRETIZE_ZOH
 
 TYPES = ("float32", "complex128")  # both precisions, both kinds
-MATRIX = [DISCRETIZE_ZOH, DISCRETIZE_BILINEAR]
-DIAGONAL = [DISCRETIZE_DIAGONAL_ZOH, DISCRETIZE_DIAGONAL_BILINEAR]
+DISCRETIZATIONS = {op.name: op for op in OPERATORS if op.family == "discretize"}
+DIAGONAL = [op for name, op in DISCRETIZATIONS.items() if "diagonal" in name]
+MATRIX = [DISCRETIZATIONS[op.name.replace("diagonal_", "")] for op in DIAGONAL]
+ALPHA = 0.25  # of the generalized bilinear map
 STATES, INPUTS = 3, 2  # at most: an exponential's condition number takes its time
 TEXTURES = ("each", "diagonal", "lower", "gaps")
 each_type = pytest.mark.parametrize("dtype", TYPES)
-all_four = pytest.mark.parametrize("op", MATRIX + DIAGONAL, ids=str)
+all_rules = pytest.mark.parametrize("op", MATRIX + DIAGONAL, ids=str)
 both_kinds = pytest.mark.parametrize(
-    ("op", "diagonal"), list(zip(MATRIX, DIAGONAL, strict=True)), ids=["zoh", "bilinear"]
+    ("op", "diagonal"), list(zip(MATRIX, DIAGONAL, strict=True)), ids=[str(op) for op in MATRIX]
 )
 
 
@@ -37,14 +35,23 @@ def systems(draw, op, dtype, textures=TEXTURES, **narrowed):
     return (A[small, small], B[few], dt), example
 
 
+def statics(op):
+    """The keyword arguments."""
+    return dict.fromkeys(op.static, ALPHA)
+
+
 def run(op, *arrays):
     """The reference, behind its checks."""
-    return op.implementation("reference")(*arrays)
+    return op.implementation("reference")(*arrays, **statics(op))
 
 
 def verdict_on(op, value, *arrays):
     """The judge's verdict on `value` as what `op` returns."""
-    return judge(op, lambda *_: value, *arrays)
+    return judge(op, lambda *_, **__: value, *arrays, **statics(op))
+
+
+def _stacked(first, second):
+    return np.concatenate([first, second])
 
 
 def beside(op, first, second):
@@ -55,7 +62,7 @@ def beside(op, first, second):
     return np.block([[first, corner], [corner.T, second]])
 
 
-@all_four
+@all_rules
 @each_type
 @given(data=st.data())
 @laws
@@ -64,16 +71,16 @@ def test_the_order_of_the_states_does_not_matter(op, dtype, data):
     order = example.generator(50).permutation(len(B))
     back = np.argsort(order)
     if op in DIAGONAL:
-        A_bar, B_bar = run(op, A[order], B[order], dt[order])
+        A_bar, *held = run(op, A[order], B[order], dt[order])
         A_bar = A_bar[back]
     else:
-        A_bar, B_bar = run(op, A[np.ix_(order, order)], B[order], dt)
+        A_bar, *held = run(op, A[np.ix_(order, order)], B[order], dt)
         A_bar = A_bar[np.ix_(back, back)]
-    verdict = verdict_on(op, (A_bar, B_bar[back]), A, B, dt)
+    verdict = verdict_on(op, (A_bar, *(B_bar[back] for B_bar in held)), A, B, dt)
     assert verdict.ok, verdict
 
 
-@all_four
+@all_rules
 @each_type
 @given(data=st.data())
 @laws
@@ -83,24 +90,24 @@ def test_systems_side_by_side_are_discretized_each_by_itself(op, dtype, data):
     order = generator.permutation(len(B))
     other = A[order] if op in DIAGONAL else A[np.ix_(order, order)].T.copy()
     first, second = run(op, A, B, dt), run(op, other, 2 * B, dt)
-    both = beside(op, first[0], second[0]), np.concatenate([first[1], second[1]])
+    both = beside(op, first[0], second[0]), *map(_stacked, first[1:], second[1:])
     step = np.concatenate([dt, dt]) if op in DIAGONAL else dt
     verdict = verdict_on(op, both, beside(op, A, other), np.concatenate([B, 2 * B]), step)
     assert verdict.ok, verdict
 
 
-@all_four
+@all_rules
 @each_type
 @given(data=st.data())
 @laws
 def test_the_columns_of_b_do_not_touch_each_other_nor_a_bar(op, dtype, data):
     (A, B, dt), _ = data.draw(systems(op, dtype))
-    A_bar, _ = run(op, A, B, dt)
+    A_bar, *held = run(op, A, B, dt)
     columns = [run(op, A, B[:, j : j + 1], dt) for j in range(B.shape[1])]
-    for one, _ in columns:
+    for one, *_ in columns if op.name != "discretize_foh" else []:  # B is in what it exponentiates
         assert np.array_equal(one, A_bar)
-    B_bar = np.concatenate([column for _, column in columns], axis=1)
-    verdict = verdict_on(op, (A_bar, B_bar), A, B, dt)
+    held = [np.concatenate([c[j + 1] for c in columns], axis=1) for j in range(len(held))]
+    verdict = verdict_on(op, (A_bar, *held), A, B, dt)
     assert verdict.ok, verdict
 
 
@@ -111,8 +118,8 @@ def test_the_columns_of_b_do_not_touch_each_other_nor_a_bar(op, dtype, data):
 def test_a_diagonal_matrix_is_discretized_as_its_diagonal(op, diagonal, dtype, data):
     (w, B, dt), _ = data.draw(systems(diagonal, dtype))
     step = dt[0]
-    a_bar, B_bar = run(diagonal, w, B, np.full_like(dt, step))
-    verdict = verdict_on(op, (np.diag(a_bar), B_bar), np.diag(w), B, np.asarray(step))
+    a_bar, *held = run(diagonal, w, B, np.full_like(dt, step))
+    verdict = verdict_on(op, (np.diag(a_bar), *held), np.diag(w), B, np.asarray(step))
     assert verdict.ok, verdict
 
 
@@ -123,11 +130,11 @@ def test_a_diagonal_matrix_is_discretized_as_its_diagonal(op, diagonal, dtype, d
 def test_the_gradients_of_a_diagonal_matrix_are_those_of_its_diagonal(op, diagonal, dtype, data):
     (w, B, dt), example = data.draw(systems(diagonal, dtype))
     dt = np.full_like(dt, dt[0])
-    da_bar, dB_bar = cotangents(example, run(diagonal, w, B, dt))
-    dw, dB, ddt = diagonal.vjp()(da_bar, dB_bar, w, B, dt)
-    own = expect(diagonal, [da_bar, dB_bar, w, B, dt], {}, diagonal.bare_vjp)
-    matrices = [np.diag(da_bar), dB_bar, np.diag(w), B, np.asarray(dt[0])]
-    theirs = expect(op, matrices, {}, op.bare_vjp)
+    da_bar, *others = cotangents(example, run(diagonal, w, B, dt))
+    dw, dB, ddt = diagonal.vjp()(da_bar, *others, w, B, dt, **statics(diagonal))
+    own = expect(diagonal, [da_bar, *others, w, B, dt], statics(diagonal), diagonal.bare_vjp)
+    matrices = [np.diag(da_bar), *others, np.diag(w), B, np.asarray(dt[0])]
+    theirs = expect(op, matrices, statics(op), op.bare_vjp)
     # off the diagonal of dA stands more; the one step takes all that the steps of each state do
     reduced = [(dw, own[0].k0), (dB, own[1].k0), (np.sum(ddt, keepdims=True), own[2].k0.sum())]
     taken = [np.diag, np.asarray, np.atleast_1d]
@@ -156,20 +163,19 @@ def test_zero_order_hold_over_two_steps_is_the_hold_over_their_sum(dtype, data, 
         assert verdict.ok, verdict
 
 
-@all_four
+@all_rules
 @each_type
 @given(data=st.data(), k=st.integers(-8, 8))
 @laws
 def test_the_unit_of_time_is_free_exactly(op, dtype, data, k):
     (A, B, dt), _ = data.draw(systems(op, dtype))
     scale = np.finfo(dtype).dtype.type(2.0**k)
-    for value, other in zip(
-        run(op, A, B, dt), run(op, A * scale, B * scale, dt / scale), strict=True
-    ):
+    driven = B if "impulse" in op.name else B * scale  # impulses have no duration
+    for value, other in zip(run(op, A, B, dt), run(op, A * scale, driven, dt / scale), strict=True):
         assert np.array_equal(value, other)
 
 
-@all_four
+@all_rules
 @given(data=st.data())
 @laws
 def test_a_conjugate_system_gives_conjugate_matrices(op, data):
@@ -179,7 +185,7 @@ def test_a_conjugate_system_gives_conjugate_matrices(op, data):
     assert verdict.ok, verdict
 
 
-@all_four
+@all_rules
 @each_type
 @given(data=st.data(), steps=st.integers(2, 4))
 @laws
@@ -192,7 +198,7 @@ def test_a_leading_axis_of_the_step_gives_one_system_for_each(op, dtype, data, s
         assert verdict.ok, verdict
 
 
-@pytest.mark.parametrize("op", [MATRIX[1], DIAGONAL[1]], ids=str)
+@pytest.mark.parametrize("op", [DISCRETIZE_BILINEAR, DISCRETIZE_DIAGONAL_BILINEAR], ids=str)
 @given(data=st.data())
 @laws
 def test_the_bilinear_map_sends_the_left_half_plane_into_the_unit_disc(op, data):
@@ -202,7 +208,9 @@ def test_the_bilinear_map_sends_the_left_half_plane_into_the_unit_disc(op, data)
         "one",
         "halves",
     )  # dt·w within reach of 1, where nothing rounds to it
-    (w, B, dt), _ = data.draw(systems(DIAGONAL[1], "complex128", ("each",), maps=maps))
+    (w, B, dt), _ = data.draw(
+        systems(DISCRETIZE_DIAGONAL_BILINEAR, "complex128", ("each",), maps=maps)
+    )
     for modes, inside in ((w, True), (-w, False)):
         arrays = (modes, B, dt) if op in DIAGONAL else (np.diag(modes), B, dt[0])
         A_bar, _ = run(op, *arrays)

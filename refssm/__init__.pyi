@@ -8,10 +8,16 @@ from refssm.cauchy import (
     cauchy_kernel_vjp as cauchy_kernel_vjp,
 )
 from refssm.convolution import (
+    bidirectional_convolution as bidirectional_convolution,
+    bidirectional_convolution_shifted as bidirectional_convolution_shifted,
+    bidirectional_convolution_shifted_vjp as bidirectional_convolution_shifted_vjp,
+    bidirectional_convolution_vjp as bidirectional_convolution_vjp,
     causal_convolution as causal_convolution,
     causal_convolution_direct as causal_convolution_direct,
     causal_convolution_direct_vjp as causal_convolution_direct_vjp,
     causal_convolution_vjp as causal_convolution_vjp,
+    circular_convolution as circular_convolution,
+    circular_convolution_vjp as circular_convolution_vjp,
     short_convolution as short_convolution,
     short_convolution_stateful as short_convolution_stateful,
     short_convolution_stateful_vjp as short_convolution_stateful_vjp,

@@ -47,7 +47,10 @@ def wide(arrays, precision: Any = np.float64) -> list[np.ndarray]:
 
 
 def _transform(op, arrays, vjp) -> tuple[Gauge, ...]:
-    """3 √log2(2l) Π‖argument‖₂; of a gradient, the cotangent's norm in place of its argument's."""
+    """3 √log2(2l) Π‖argument‖₂; of a gradient, the cotangent's norm in place of its argument's.
+
+    Arguments in which the operator is linear together add their norms: one term each.
+    """
     program = vjp or op.definition
     assert program is not None
     with np.errstate(all="ignore"):
@@ -55,19 +58,25 @@ def _transform(op, arrays, vjp) -> tuple[Gauge, ...]:
         norms = [np.sqrt((np.abs(a) ** 2).sum(-1, keepdims=True)) for a in wide(arrays)]
     length = max(1, arrays[0].shape[-1])
     charge = TRANSFORMS * np.sqrt(np.log2(2 * length))
+    primals = dict(zip(op.inputs, norms[len(norms) - len(op.inputs) :], strict=True))
+    groups = [group.arguments for group in op.linear_in]
     if vjp is None:
-        product = np.prod(np.broadcast_arrays(*norms), axis=0)
+        product = _product(*(sum(primals[n] for n in group) for group in groups))
         return (_normwise(y, charge * product, product, length),)
-    cotangent, *primals = norms
     gauged = []
-    for i, (gradient, primal) in enumerate(zip(y, arrays[1:], strict=True)):
-        others = [cotangent, *primals[:i], *primals[i + 1 :], np.ones_like(primals[i])]
-        product = np.prod(np.broadcast_arrays(*others), axis=0)
+    for name, gradient, primal in zip(op.inputs, y, arrays[1:], strict=True):
+        others = [sum(primals[n] for n in group) for group in groups if name not in group]
+        product = _product(norms[0], *others, np.ones_like(primals[name]))
         product = np.broadcast_to(product, (*product.shape[:-1], primal.shape[-1]))
         summed = unbroadcast(product, primal.real)
         terms = product.size // max(1, summed.size)
         gauged.append(_normwise(gradient, (charge + tree(terms)) * summed, summed, length))
     return tuple(gauged)
+
+
+def _product(*factors):
+    """Of arrays that broadcast."""
+    return np.prod(np.broadcast_arrays(*factors), axis=0)
 
 
 def _normwise(value, k0, product, length) -> Gauge:

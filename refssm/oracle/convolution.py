@@ -11,6 +11,23 @@ def causal_convolution(u, k):
 causal_convolution_direct = causal_convolution
 
 
+def circular_convolution(u, k):
+    """y_i = Σ_j k_{(i−j) mod l} u_j."""
+    return [mp.fdot((k[i - j], u[j]) for j in range(len(u))) for i in range(len(u))]
+
+
+def bidirectional_convolution(u, k, kr):
+    """y_i = Σ_{j≤i} k_{i−j} u_j + Σ_{j≥i} k'_{j−i} u_j."""
+    future = [mp.fdot((kr[j - i], u[j]) for j in range(i, len(u))) for i in range(len(u))]
+    return [past + after for past, after in zip(causal_convolution(u, k), future, strict=True)]
+
+
+def bidirectional_convolution_shifted(u, k, kr):
+    """y_i = Σ_{j≤i} k_{i−j} u_j + Σ_{j>i} k'_{j−i−1} u_j."""
+    future = [mp.fdot((kr[j - i - 1], u[j]) for j in range(i + 1, len(u))) for i in range(len(u))]
+    return [past + after for past, after in zip(causal_convolution(u, k), future, strict=True)]
+
+
 def short_convolution(u, k):
     """y_i = Σ_{j<t} k_j u_{i−j}."""
     return [mp.fsum(k_j * u[i - j] for j, k_j in enumerate(k) if j <= i) for i in range(len(u))]

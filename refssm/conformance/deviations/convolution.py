@@ -4,6 +4,7 @@ import numpy as np
 from numpy.fft import fft, ifft
 
 from refssm.conformance.deviations.arithmetic import tf32
+from refssm.conformance.deviations.convolution_around import DEVIATIONS as AROUND
 from refssm.conformance.deviations.planting import Planting
 from refssm.conformance.deviations.short_convolution import DEVIATIONS as SHORT
 from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
@@ -202,4 +203,4 @@ def _toeplitz(u, k):
     return (np.where(lag >= 0, k[..., np.maximum(lag, 0)], 0) * u[..., None, :]).sum(-1)
 
 
-DEVIATIONS = [*DIRECT.bugs, *TRANSFORM.bugs, *SHORT]
+DEVIATIONS = [*DIRECT.bugs, *TRANSFORM.bugs, *AROUND, *SHORT]

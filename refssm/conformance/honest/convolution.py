@@ -10,6 +10,7 @@ from scipy import signal
 
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.compiled import compiled
+from refssm.conformance.honest.convolution_around import IMPLEMENTATIONS as AROUND
 from refssm.conformance.honest.short_convolution import IMPLEMENTATIONS as SHORT
 from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
 
@@ -121,5 +122,6 @@ IMPLEMENTATIONS = [
     *(Honest(FFT.name, form.__name__, form) for form in TRANSFORMS),
     *(Honest(FFT.name, name, form) for name, form in TRANSFORMS_SLICED.items()),
     Honest(FFT.name, "torch_fft", torch_fft, needs="torch"),
+    *AROUND,
     *SHORT,
 ]

@@ -1,0 +1,90 @@
+"""Honest circular and bidirectional convolutions: sums, one longer transform, what wraps folded."""
+
+import numpy as np
+
+from refssm.conformance.honest import Honest
+from refssm.convolution import (
+    BIDIRECTIONAL_CONVOLUTION,
+    BIDIRECTIONAL_CONVOLUTION_SHIFTED,
+    CAUSAL_CONVOLUTION_DIRECT,
+    CIRCULAR_CONVOLUTION,
+)
+
+
+def _like(y, *arrays):
+    """In the type of the arguments: real of real ones."""
+    common = np.result_type(*arrays)
+    return (y if common.kind == "c" else y.real).astype(common)
+
+
+def complex_transform(u, k):
+    """A complex transform for real signals, too."""
+    if u.shape[-1] == 0:
+        return CIRCULAR_CONVOLUTION.reference(u, k)
+    common = np.result_type(u, k, np.complex64)
+    spectrum = np.fft.fft(u.astype(common)) * np.fft.fft(k.astype(common))
+    return _like(np.fft.ifft(spectrum), u, k)
+
+
+def folded(u, k):
+    """The whole convolution, 2l − 1 long, its end added to its beginning."""
+    l = u.shape[-1]
+    pad = [(0, 0)] * (u.ndim - 1) + [(0, l)]
+    wide = CAUSAL_CONVOLUTION_DIRECT.reference(np.pad(u, pad), _padded(k))
+    return wide[..., :l] + wide[..., l:]
+
+
+def lag_by_lag(u, k):
+    """One rolled copy of the signal after another."""
+    u, k = np.broadcast_arrays(u, k)
+    y = np.zeros(u.shape, np.result_type(u, k))
+    for j in range(u.shape[-1]):
+        y += k[..., j, None] * np.roll(u, j, axis=-1)
+    return y
+
+
+def _padded(k):
+    return np.concatenate([k, np.zeros_like(k)], axis=-1)
+
+
+def _around(k, kr, shift):
+    """Both kernels on one circle of 2l points: the past from 0 on, the future before it."""
+    k, kr = np.broadcast_arrays(k, kr)
+    l = k.shape[-1]
+    circle = _padded(k).astype(np.result_type(k, kr))
+    for j in range(l - shift):
+        circle[..., (-j - shift) % (2 * l)] += kr[..., j]
+    return circle
+
+
+def _one_transform(shift):
+    def convolution(u, k, kr):
+        l = u.shape[-1]
+        circle = _around(k, kr, shift)
+        return _like(complex_transform(_padded(u), circle)[..., :l], u, k, kr)
+
+    return convolution
+
+
+def _by_sums(shift):
+    def convolution(u, k, kr):
+        past, back = CAUSAL_CONVOLUTION_DIRECT.reference, u[..., ::-1]
+        future = past(back, kr)[..., ::-1]
+        y = past(u, k) + (future if not shift else np.roll(future, -1, axis=-1))
+        if shift and u.shape[-1]:
+            y[..., -1] = past(u, k)[..., -1]
+        return y
+
+    return convolution
+
+
+BOTH_WAYS = {BIDIRECTIONAL_CONVOLUTION: 0, BIDIRECTIONAL_CONVOLUTION_SHIFTED: 1}
+IMPLEMENTATIONS = [
+    *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in BOTH_WAYS),
+    *(Honest(op.name, "one_transform", _one_transform(s)) for op, s in BOTH_WAYS.items()),
+    *(Honest(op.name, "by_sums", _by_sums(s)) for op, s in BOTH_WAYS.items()),
+    Honest(CIRCULAR_CONVOLUTION.name, "reference", CIRCULAR_CONVOLUTION.reference,
+           CIRCULAR_CONVOLUTION.bare_vjp),
+    *(Honest(CIRCULAR_CONVOLUTION.name, form.__name__, form)
+      for form in (complex_transform, folded, lag_by_lag)),
+]  # fmt: skip

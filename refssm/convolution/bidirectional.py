@@ -1,0 +1,140 @@
+"""Convolution with the past and the future, each with a kernel of its own.
+
+    y_i = Σ_{j≤i} k_{i−j} u_j + Σ_{j≥i} k'_{j−i} u_j
+
+Both kernels meet the present: that is Mega's, H3's and S5's convention. In S4's and DSS's the
+backward kernel starts one step later, which is the `_shifted` form.
+"""
+
+import numpy as np
+
+from refssm._operator import Contract, Operator
+from refssm.broadcasting import unbroadcast
+from refssm.convolution.causal import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
+from refssm.domains import impulse_responses, waveforms
+
+LINEAR = frozenset({"transform", "linear:u", "linear:k,kr"})
+
+
+def bidirectional_convolution(u, k, kr):
+    """y_i = Σ_{j≤i} k_{i−j} u_j + Σ_{j≥i} k'_{j−i} u_j, by FFT; k' is `kr`.
+
+    Signature ``(l),(l),(l)->(l)``: `u` the signal, `k` the kernel of the past, `kr` that of the
+    future, both from lag 0; leading axes broadcast. Any of float32, float64, longdouble and their
+    complex types; the result has their ``np.result_type``. Units: those of `u` times those of `k`.
+    Errors are measured against (‖k‖₂ + ‖k'‖₂)‖u‖₂, and NaN or infinity anywhere spreads over the
+    whole sequence.
+
+    Raises ValueError where sizes disagree, TypeError for other types. Source: [ma2023mega, §3.3].
+
+    >>> import refssm
+    >>> refssm.bidirectional_convolution([0.0, 1.0, 0.0], [1.0, 2.0, 3.0], [10.0, 20.0, 30.0])
+    array([20., 11.,  2.])
+    """
+    return _past(u, k) + _reversed(_past(_reversed(u), kr))
+
+
+def bidirectional_convolution_vjp(dy, u, k, kr):
+    """du_j = Σ_{i≥j} k_{i−j}* dy_i + Σ_{i≤j} k'_{j−i}* dy_i; dk and dk' as of two convolutions.
+
+    Returns `(du, dk, dkr)`, shaped like `u`, `k` and `kr`.
+    """
+    return _gradients(dy, dy, u, k, kr)
+
+
+def bidirectional_sum(u, k, kr):
+    """The sums themselves."""
+    past = CAUSAL_CONVOLUTION_DIRECT.reference
+    return past(u, k) + _reversed(past(_reversed(u), kr))
+
+
+BIDIRECTIONAL_CONVOLUTION = Operator(
+    reference=bidirectional_convolution,
+    signature="(l),(l),(l)->(l)",
+    inputs={"u": waveforms, "k": impulse_responses, "kr": impulse_responses},
+    batch="b d, d, d",
+    traits=LINEAR,
+    definition=bidirectional_sum,
+    contract=Contract.FFT,
+    citation="ma2023mega, §3.3",
+    lacks=frozenset({"jit", "gpu"}),  # transforms: FFTW's and cuFFT's work already
+)
+
+
+def bidirectional_convolution_shifted(u, k, kr):
+    """y_i = Σ_{j≤i} k_{i−j} u_j + Σ_{j>i} k'_{j−i−1} u_j, by FFT; k' is `kr`.
+
+    Signature ``(l),(l),(l)->(l)``: as `bidirectional_convolution`, with the backward kernel from
+    lag −1 on, so that the present counts once. The last tap of `kr` reaches nothing. S4 and DSS
+    store their kernels so. Source: [goel2022sashimi, §4.2].
+
+    >>> import refssm
+    >>> k, kr = [1.0, 2.0, 3.0], [10.0, 20.0, 30.0]
+    >>> refssm.bidirectional_convolution_shifted([0.0, 1.0, 0.0], k, kr)
+    array([10.,  1.,  2.])
+    """
+    return _past(u, k) + _earlier(_reversed(_past(_reversed(u), kr)))
+
+
+def bidirectional_convolution_shifted_vjp(dy, u, k, kr):
+    """As of `bidirectional_convolution`; the backward kernel takes the cotangent one step later.
+
+    Returns `(du, dk, dkr)`, shaped like `u`, `k` and `kr`.
+    """
+    return _gradients(dy, _later(dy), u, k, kr)
+
+
+def shifted_sum(u, k, kr):
+    """The sums themselves."""
+    past = CAUSAL_CONVOLUTION_DIRECT.reference
+    return past(u, k) + _earlier(_reversed(past(_reversed(u), kr)))
+
+
+def _past(u, k):
+    """Σ_{j≤i} k_{i−j} u_j, in the arguments' types."""
+    return CAUSAL_CONVOLUTION.reference(u, k)
+
+
+def _reversed(u):
+    """Backwards in time."""
+    return u[..., ::-1]
+
+
+def _earlier(y):
+    """y_{i+1}, nothing after the end."""
+    return np.concatenate([y[..., 1:], np.zeros_like(y[..., :1])], axis=-1)
+
+
+def _later(y):
+    """y_{i−1}, nothing before the start."""
+    return np.concatenate([np.zeros_like(y[..., :1]), y[..., :-1]], axis=-1)
+
+
+def _gradients(dy, dy_back, u, k, kr):
+    """The gradients of both convolutions, each by its cotangent."""
+    forward, backward = _reversed(dy), dy_back
+    du = _reversed(_past(forward, k.conj())) + _past(backward, kr.conj())
+    dk = _reversed(_past(forward, u.conj()))
+    dkr = _reversed(_past(backward, _reversed(u.conj())))
+    return unbroadcast(du, u), unbroadcast(dk, k), unbroadcast(dkr, kr)
+
+
+BIDIRECTIONAL_CONVOLUTION_SHIFTED = Operator(
+    reference=bidirectional_convolution_shifted,
+    signature="(l),(l),(l)->(l)",
+    inputs={"u": waveforms, "k": impulse_responses, "kr": impulse_responses},
+    batch="b d, d, d",
+    traits=LINEAR,
+    definition=shifted_sum,
+    contract=Contract.FFT,
+    citation="goel2022sashimi, §4.2",
+    lacks=frozenset({"jit", "gpu"}),  # transforms: FFTW's and cuFFT's work already
+)
+bidirectional_convolution = BIDIRECTIONAL_CONVOLUTION.checked(bidirectional_convolution)
+bidirectional_convolution_vjp = BIDIRECTIONAL_CONVOLUTION.checked_vjp(bidirectional_convolution_vjp)
+bidirectional_convolution_shifted = BIDIRECTIONAL_CONVOLUTION_SHIFTED.checked(
+    bidirectional_convolution_shifted
+)
+bidirectional_convolution_shifted_vjp = BIDIRECTIONAL_CONVOLUTION_SHIFTED.checked_vjp(
+    bidirectional_convolution_shifted_vjp
+)
