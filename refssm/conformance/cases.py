@@ -60,7 +60,7 @@ class Case:
     knobs: Mapping[str, Knob]
     seed: int
     half: NumberType | None = None  # the type whose values the arrays hold, if NumPy has none
-    parameters: Mapping[str, int] = field(default_factory=dict)
+    parameters: Mapping[str, int | float] = field(default_factory=dict)
 
     def __str__(self):
         sizes = " ".join(f"{d}={n}" for d, n in {**self.sizes, **self.parameters}.items())
@@ -86,7 +86,7 @@ class Case:
         return self.half or number_type(self.dtype)
 
     @property
-    def statics(self) -> dict[str, int]:
+    def statics(self) -> dict[str, int | float]:
         """The keyword arguments: core dimensions that no input has, and parameters."""
         sizes = {name: self.sizes[name] for name in self.op.static if name in self.sizes}
         return sizes | dict(self.parameters)
@@ -111,7 +111,7 @@ def core_dims(op: Operator) -> list[str]:
     return [d for d in named if not d[0].isdigit()]
 
 
-def simplest(op: Operator) -> dict[str, int]:
+def simplest(op: Operator) -> dict[str, int | float]:
     """The first value of every parameter."""
     return {name: counts.values[0] for name, counts in op.parameters.items()}
 

@@ -13,7 +13,7 @@ from refssm.conformance.contracts import bounds
 from refssm.conformance.expectation import expect, unit_roundoff
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import C, grade_outputs, judge
-from refssm.domains import Counts, Domain
+from refssm.domains import Domain, Static
 from refssm.scan import LINEAR_SCAN
 
 CERTIFIED_SIZES = ({"l": 1, "n": 1}, {"l": 4, "n": 2}, {"l": 7, "n": 3})
@@ -128,7 +128,7 @@ def _map(domain: Domain, step: int) -> str:
     return names[step % len(names)]
 
 
-def _count(counts: Counts, step: int, l: int) -> int:
+def _count(counts: Static, step: int, l: int) -> int | float:
     """The values in turn; where some divide the length into several pieces and a rest, of those."""
-    values = [v for v in counts.values if 1 < v < l and l % v] or counts.values
+    values = [v for v in counts.values if 1 < v < l and l % v] or list(counts.values)
     return values[step % len(values)]

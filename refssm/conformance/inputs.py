@@ -96,7 +96,7 @@ def _restored(a, axes, wanted, omitted, what) -> np.ndarray:
     return np.expand_dims(a, tuple(i for i, axis in enumerate(wanted) if axis in omitted))
 
 
-def _arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int], str]:
+def _arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int | float], str]:
     """The arguments, and the type they are judged in."""
     statics = {name: _static(given[name]) for name in op.static}
     half = next((number_type(t) for t in types if number_type(t).half), None)

@@ -67,7 +67,7 @@ class Counts:
     def admits(self, value) -> bool:
         """Whether the argument may be `value`."""
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        return whole and value >= 1
+        return bool(whole and value >= 1)
 
 
 @dataclass(frozen=True)
