@@ -131,7 +131,8 @@ def discretize_diagonal_impulse_vjp(dA_bar, dB_bar, w, B, dt):
     Returns `(dw, dB, ddt)`, shaped like `w`, `B` and `dt`.
     """
     dz = np.exp(dt * w).conj() * dA_bar
-    return unbroadcast(dt * dz, w), unbroadcast(dB_bar, B), unbroadcast(w.conj() * dz, dt)
+    dB = dB_bar.astype(np.result_type(dB_bar, w, B))  # summed in their precision
+    return unbroadcast(dt * dz, w), unbroadcast(dB, B), unbroadcast(w.conj() * dz, dt)
 
 
 DISCRETIZE_DIAGONAL_IMPULSE = Operator(

@@ -152,8 +152,8 @@ def discretize_impulse_vjp(dA_bar, dB_bar, A, B, dt):
     Returns `(dA, dB, ddt)`, shaped like `A`, `B` and `dt`.
     """
     dF = expm_derivative(adjoint(scaled(A, dt)), dA_bar)
-    ddt = (A.conj() * dF).sum((-1, -2))
-    return unbroadcast(dt[..., None, None] * dF, A), unbroadcast(dB_bar, B), unbroadcast(ddt, dt)
+    ddt, dB = (A.conj() * dF).sum((-1, -2)), dB_bar.astype(np.result_type(dB_bar, A, B))
+    return unbroadcast(scaled(dF, dt), A), unbroadcast(dB, B), unbroadcast(ddt, dt)
 
 
 def impulse_exponent(A, B, dt):
