@@ -253,6 +253,8 @@ def test_list_and_show_tell_the_catalog(capfd):
     assert result == 0
     assert "layout    b l n, b l n -> b l n" in out
     assert "def linear_scan_vjp(dx, a, b):" in out
+    _, out, _ = run(capfd, "show", "discretize_gbt")
+    assert "alpha     weights of the new state: 0 to 1" in out
 
 
 def test_a_missing_oracle_makes_every_check_an_error(tmp_path):

@@ -34,7 +34,7 @@ def show_operator(
     typer.echo(f"traits    {', '.join(sorted(op.traits)) or 'none'}")
     typer.echo(f"contract  {op.contract.value}")
     typer.echo(f"source    [{op.citation}]\n")
-    for name, domain in op.inputs.items():
+    for name, domain in {**op.inputs, **op.parameters}.items():
         typer.echo(f"{name:<9} {domain.summary}")
     profile = PROFILES["default"]
     checks = checks_of(op, profile, default_types(op, profile), vjp=True)
