@@ -5,7 +5,7 @@ from pathlib import Path
 import mpmath
 import numpy as np
 import pytest
-from calls import filled, ordinary, several
+from calls import filled, ordinary, several, statics
 
 from refssm import oracle
 from refssm._operator import Operator
@@ -167,15 +167,16 @@ def test_sizes_of_zero_give_zeros_or_nothing(op):
     for zero in letters:
         sizes = {d: 0 if d == zero else 3 for d in letters}
         shapes = [tuple(length_of(d, sizes) for d in dims) for dims in op.input_dims]
-        arrays = [filled(op, name, shape) for name, shape in zip(op.inputs, shapes, strict=True)]
-        lengths = {d: 0 if d == zero else 3 for d in op.static}
+        named = zip(op.inputs, shapes, strict=True)
+        arrays = [filled(op, name, shape, number=0.5) for name, shape in named]
+        lengths = statics(op) | ({zero: 0} if zero in op.static else {})
         outputs = oracle.evaluate(op, *arrays, **lengths)
         assert [y.shape for y in outputs] == op.output_shapes(*arrays, **lengths)
         wanted = tuple(map(np.asarray, several(op.reference(*arrays, **lengths))))
         same = all(map(np.array_equal, outputs, wanted))
         assert same or grade_outputs(op, arrays, wanted, expect(op, arrays, lengths)).ok
     empty = ordinary(op, batch=(0,), size=2)
-    outputs = oracle.evaluate(op, *empty, **dict.fromkeys(op.static, 2))
+    outputs = oracle.evaluate(op, *empty, **statics(op, 2))
     assert all(y.size == 0 for y in outputs)
 
 
