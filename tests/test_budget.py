@@ -7,10 +7,11 @@ import pytest
 from judging import judged, plugin, rounded_to, run, scan
 
 from refssm.conformance.expectation import expect
-from refssm.conformance.judge import compare
+from refssm.conformance.judge import compare, grade_outputs
 from refssm.conformance.report import lines
 from refssm.conformance.standard import Standard
 from refssm.convolution import CAUSAL_CONVOLUTION
+from refssm.discretize import DISCRETIZE_BILINEAR
 from refssm.testing import Budget
 
 TINY = np.finfo(np.float32).tiny
@@ -110,6 +111,16 @@ def test_an_argument_flushed_before_a_transform_is_right_where_that_is_declared(
         held = Standard.of("float32", ftz=ftz)
         (gauge,) = expect(CAUSAL_CONVOLUTION, [u, k], held=held)
         assert compare(nothing, gauge, u.dtype, held=held).ok == ftz
+
+
+def test_a_right_hand_side_flushed_before_a_solve_is_right_where_that_is_declared():
+    A, B, dt = -np.eye(2, dtype="f4"), np.full((2, 1), TINY / 8, "f4"), np.ones((), "f4")
+    A_bar, B_bar = DISCRETIZE_BILINEAR.reference(A, B, dt)
+    for ftz in (True, False):
+        held = Standard.of("float32", ftz=ftz)
+        gauged = expect(DISCRETIZE_BILINEAR, [A, B, dt], held=held)
+        outputs = (A_bar, 0 * B_bar)
+        assert grade_outputs(DISCRETIZE_BILINEAR, [A, B, dt], outputs, gauged, held=held).ok == ftz
 
 
 def test_the_header_says_what_was_declared(tmp_path, monkeypatch, capfd):

@@ -1,5 +1,6 @@
 """What a failure says: the smallest case, its values, why, along which axis; nothing untrue."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from judging import SCAN, judged, plugin, run
 
 from refssm.catalog import OPERATORS
 from refssm.conformance.certify import certify
+from refssm.conformance.minimal import may_vanish
 
 CATALOG = {op.name: op for op in OPERATORS}
 
@@ -92,6 +94,17 @@ def test_what_is_shown_of_an_argument_are_the_values_that_fail(tmp_path, monkeyp
     plugin(tmp_path, text + "    return refssm.short_convolution(u, k[..., ::-1])\n")
     _, out, _ = run(capfd, "verify", "my_ops.py", "--check", "value", "--dtype", "float32")
     assert "smallest: l=1 t=2; u=1, k=[1, 0] (or others)" in out
+
+
+def test_a_smaller_case_stays_inside_the_domain():
+    def of_any_step(w, B, dt):
+        A_bar, B_bar = reference("discretize_diagonal_zoh")(w, B, dt)
+        return A_bar, B_bar / dt[..., None]  # NaN for a step of 0, which no step is
+
+    kept = failed("discretize_diagonal_zoh", of_any_step)
+    assert not re.search(r"dt=0(?![.\d])", kept.smallest)
+    assert not may_vanish(CATALOG["discretize_diagonal_zoh"].inputs["dt"])
+    assert may_vanish(CATALOG["linear_scan"].inputs["b"])
 
 
 def test_axes_go_by_their_names():

@@ -82,15 +82,11 @@ class Numbers:
     wanted: str
     least: float = -np.inf
     largest: float = np.inf
-    within: bool = False  # the bounds themselves are not admitted
 
     def admits(self, value) -> bool:
         """Whether the argument may be `value`."""
         real = isinstance(value, int | float | np.integer | np.floating)
-        if not real or isinstance(value, bool):
-            return False
-        inside = self.least <= value <= self.largest
-        return bool(inside and not (self.within and value in (self.least, self.largest)))
+        return bool(real and not isinstance(value, bool) and self.least <= value <= self.largest)
 
 
 Static = Counts | Numbers
