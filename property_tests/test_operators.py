@@ -12,8 +12,10 @@ from refssm.conformance.certify import adjoint_slip
 from refssm.conformance.checks import types_of
 from refssm.conformance.expectation import expect, judged_type
 from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import C, compare, judge, worst_of
+from refssm.conformance.judge import compare, judge
 from refssm.conformance.laws import at_length, cut, in_window, windowed
+from refssm.conformance.standard import C
+from refssm.conformance.verdict import worst_of
 
 DOUBLE = ("float64", "complex128")
 # the judge draws its own cases of every operator and role in tests/test_deviations.py; here it is

@@ -46,6 +46,15 @@ class Linear(NamedTuple):
     outputs: tuple[int, ...]
 
 
+class Invariant(NamedTuple):
+    """Something made of an operator's outputs that no choice of basis changes."""
+
+    name: str
+    value: np.ndarray
+    scale: float  # of what it is made of: held to 16·n·u times that in the Frobenius norm
+    matched: bool = False  # a spectrum: in any order
+
+
 class Contract(Enum):
     """What an operator's rounding errors are measured against."""
 
@@ -53,6 +62,7 @@ class Contract(Enum):
     FFT = "3 √log2(2l) times the 2-norms of the arguments: normwise, as a transform attains"
     SOLVE = "the residual ‖M Y − N‖ against n (‖M‖ ‖Y‖ + ‖N‖) and the roundings of M and N"
     EXPM = "2.5 times the condition number of the exponential and its Frobenius norm"
+    INVARIANTS = "n times the norm of what no choice of basis changes: never entry by entry"
 
 
 @dataclass(frozen=True, eq=False)  # identity: `inputs` is a mapping
@@ -68,7 +78,7 @@ class Operator:
     traits: frozenset[str] = frozenset()
     # what the contract measures by: the form whose roundings count where it is not the reference
     # (TRACED), the sum that a transform computes (FFT), the matrix and the right-hand side of each
-    # output (SOLVE), the matrix that is exponentiated (EXPM)
+    # output (SOLVE), the matrix that is exponentiated (EXPM), the outputs' invariants (INVARIANTS)
     definition: Callable[..., Any] | None = None
     contract: Contract = Contract.TRACED
     citation: str = ""
@@ -114,6 +124,11 @@ class Operator:
     def batch_names(self) -> tuple[str, ...]:
         """The batch axes, each once, the outermost first."""
         return tuple(dict.fromkeys(a for axes in self.batch_axes for a in axes if a != "1"))
+
+    @property
+    def constructor(self) -> bool:
+        """Whether it makes arrays of sizes and numbers alone, in double precision."""
+        return not self.inputs
 
     @property
     def leading(self) -> str:
@@ -201,6 +216,7 @@ class Operator:
         except TypeError as error:
             called = self.call if name == self.name else f"{name}{signature}"
             raise TypeError(f"{name}: {error} ({called})") from None
+        call.apply_defaults()
         count = len(signature.parameters) - len(call.kwargs)
         return call.args[:count], call.kwargs
 
@@ -214,7 +230,8 @@ class Operator:
     def static(self) -> tuple[str, ...]:
         """Keyword-only arguments: the declared parameters, and core dimensions no input has."""
         known = {d for dims in self.input_dims for d in dims}
-        sizes = dict.fromkeys(d for dims in self.output_dims for d in dims if d not in known)
+        own = (d for dims in self.output_dims for d in dims if not d[0].isdigit())
+        sizes = dict.fromkeys(d for d in own if d not in known)
         return tuple(dict.fromkeys([*sizes, *self.parameters]))
 
     def arrays(self, args, types: str, names=None) -> list[np.ndarray]:
@@ -227,8 +244,11 @@ class Operator:
         """The core dimensions by name; ValueError where two arguments disagree."""
         sizes: dict[str, int] = {}
         for name, domain in self.parameters.items():
-            if not domain.admits(value := statics.get(name)):
+            value: Any = statics.get(name)
+            if not domain.admits(value):
                 raise ValueError(f"{self}: `{name}` must be {domain.wanted}, got {value!r}")
+            if any(name in dims for dims in self.output_dims):
+                sizes[name] = int(value)
         for name in [name for name in self.static if name not in self.parameters]:
             size = statics.get(name)
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
@@ -274,7 +294,7 @@ class Operator:
         """Shape of every output at these arguments."""
         sizes = self.sizes(*arrays, **statics)
         batch = self.batch_shape(*arrays)
-        return [(*batch, *(sizes[d] for d in dims)) for dims in self.output_dims]
+        return [(*batch, *(length_of(d, sizes) for d in dims)) for dims in self.output_dims]
 
 
 @cache

@@ -12,7 +12,9 @@ def cores(side: str) -> Dims:
 
 
 def length_of(dim: str, sizes: Mapping[str, int]) -> int:
-    """The size of a core dimension; "2n" is twice n."""
+    """The size of a core dimension; "2n" is twice n, "2" is two."""
+    if dim.isdigit():
+        return int(dim)
     return int(dim[0]) * sizes[dim[1:]] if dim[0].isdigit() else sizes[dim]
 
 

@@ -20,9 +20,9 @@ from refssm.conformance.cases import (
     fill,
     ordinary_case,
 )
-from refssm.conformance.judge import Verdict, wrong
 from refssm.conformance.minimal import show, simplified
 from refssm.conformance.sweep import Declined, sweep
+from refssm.conformance.verdict import Verdict, wrong
 from refssm.domains import decays, signals
 from refssm.scan import LINEAR_SCAN
 

@@ -12,7 +12,9 @@ from refssm.cauchy import CAUCHY_KERNEL
 from refssm.conformance.cases import ordinary_case
 from refssm.conformance.certify import adjoint_slip, certify, refuse_if_wrong
 from refssm.conformance.expectation import ORACLE_ENTRIES, expect
-from refssm.conformance.judge import C, Verdict, compare, judge, kind_of, span_product
+from refssm.conformance.judge import compare, judge, span_product
+from refssm.conformance.standard import C
+from refssm.conformance.verdict import Verdict, kind_of
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM, linear_scan
 
 operators = pytest.mark.parametrize("op", OPERATORS, ids=str)

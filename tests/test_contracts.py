@@ -13,7 +13,8 @@ from refssm.conformance.cases import ordinary_case
 from refssm.conformance.contracts import bounds
 from refssm.conformance.expectation import expect
 from refssm.conformance.honest.discretize import one_solve, twice_the_resolvent
-from refssm.conformance.judge import C, grade_outputs, judge
+from refssm.conformance.judge import grade_outputs, judge
+from refssm.conformance.standard import C
 from refssm.conformance.tracked import Tracked, tracing
 from refssm.conformance.tracked_linalg import condition, exponential_bound, frobenius
 from refssm.convolution import CAUSAL_CONVOLUTION

@@ -8,7 +8,9 @@ import refssm.jit.convolution as jit
 from refssm.conformance.cases import ordinary_case
 from refssm.conformance.certify import adjoint_slip
 from refssm.conformance.expectation import expect, judged_type
-from refssm.conformance.judge import C, compare, judge, kind_of, worst_of
+from refssm.conformance.judge import compare, judge
+from refssm.conformance.standard import C
+from refssm.conformance.verdict import kind_of, worst_of
 from refssm.convolution import (
     CAUSAL_CONVOLUTION,
     CAUSAL_CONVOLUTION_DIRECT,

@@ -4,18 +4,9 @@ import pytest
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm.conformance.expectation import expect, unit_roundoff
 from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import (
-    HALF_PRECISION,
-    HEADROOM,
-    C,
-    Verdict,
-    compare,
-    grade_outputs,
-    judge,
-    kind_of,
-    worst_of,
-    wrong,
-)
+from refssm.conformance.judge import HEADROOM, compare, grade_outputs, judge
+from refssm.conformance.standard import HALF_PRECISION, C
+from refssm.conformance.verdict import Verdict, kind_of, worst_of, wrong
 from refssm.scan import LINEAR_SCAN, linear_scan
 
 TYPES = ("float32", "float64", "complex64", "complex128")

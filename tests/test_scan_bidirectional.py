@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from recurrences import drawn, each_role, each_type, integers, random
 
-from refssm.conformance.judge import judge, kind_of
+from refssm.conformance.judge import judge
+from refssm.conformance.verdict import kind_of
 from refssm.scan import DIAGONAL_SSM, DIAGONAL_SSM_BIDIRECTIONAL, LINEAR_SCAN
 
 N = 3

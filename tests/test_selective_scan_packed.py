@@ -3,7 +3,8 @@ import pytest
 from selective import alone, each_role, each_type, exact, sequences, usual
 
 from refssm.conformance.expectation import expect
-from refssm.conformance.judge import compare, judge, kind_of
+from refssm.conformance.judge import compare, judge
+from refssm.conformance.verdict import kind_of
 from refssm.selective_scan import (
     MAMBA_SCAN,
     MAMBA_SCAN_PACKED,

@@ -6,7 +6,9 @@ import pytest
 import refssm.jit.vandermonde as jit
 from refssm.conformance.cases import Case, Knob
 from refssm.conformance.certify import adjoint_slip
-from refssm.conformance.judge import C, judge, kind_of
+from refssm.conformance.judge import judge
+from refssm.conformance.standard import C
+from refssm.conformance.verdict import kind_of
 from refssm.domains import exponents, residues
 from refssm.vandermonde import (
     VANDERMONDE_KERNEL,

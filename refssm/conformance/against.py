@@ -9,7 +9,7 @@ import numpy as np
 
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
-from refssm.conformance.judge import Verdict
+from refssm.conformance.verdict import Verdict
 
 
 @dataclass

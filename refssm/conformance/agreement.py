@@ -8,8 +8,9 @@ from refssm._operator import Operator
 from refssm.conformance.damage import describe
 from refssm.conformance.expectation import judged_type
 from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import Verdict, compare, wrong
+from refssm.conformance.judge import compare
 from refssm.conformance.standard import Standard
+from refssm.conformance.verdict import Verdict, types_in, wrong
 
 
 def same(op: Operator, arrays, y, other, *bounds, output=0, held: Standard | None = None):
@@ -19,7 +20,7 @@ def same(op: Operator, arrays, y, other, *bounds, output=0, held: Standard | Non
     tolerances = [b.k1 + returned * np.maximum(np.abs(b.value), of.type.tiny) for b in bounds]
     k = np.sum([np.broadcast_to(t, np.shape(other)) for t in tolerances], axis=0)
     gauge = Gauge(np.asarray(other), k, k, max(b.peak for b in bounds))
-    types, name = op.output_types(*arrays), op.outputs[output]
+    types, name = types_in(op, arrays, held), op.outputs[output]
     dims = (*op.batch_names, *op.output_dims[output])
     either = any(t.kind == "c" for t in types)
     return compare(y, gauge, types[output], dims, name, either=either, held=held)

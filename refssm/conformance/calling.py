@@ -39,7 +39,7 @@ def call(
 
     With `again` it is called once more: the second result must have memory of its own.
     """
-    made, kind = found.adapter, number_type(dtype or np.result_type(*arrays))
+    made, kind = found.adapter, number_type(dtype or np.result_type(*(arrays or [float])))
     run = _Run(found, kind, vjp, sliced)
     try:
         with made.inside(kind), np.errstate(all="ignore"):

@@ -15,9 +15,10 @@ from refssm.conformance.cases import Case
 from refssm.conformance.expectation import expect, judged_type
 from refssm.conformance.found import Offer
 from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import Verdict, compare, grade_outputs, misfit, worst_of, wrong
+from refssm.conformance.judge import compare, grade_outputs
 from refssm.conformance.standard import Standard
 from refssm.conformance.sweep import Declined
+from refssm.conformance.verdict import Verdict, misfit, types_in, worst_of, wrong
 
 LOST = ("crashed", "hung")
 
@@ -102,7 +103,7 @@ class Candidate:
         """The outputs of one forward call, of the right shapes and types."""
         op = op or self.op
         outputs = self.outputs(arrays, statics, name=op.name, view=view)
-        types, shapes = op.output_types(*arrays), op.output_shapes(*arrays, **statics)
+        types, shapes = types_in(op, arrays, self.held), op.output_shapes(*arrays, **statics)
         if len(outputs) != len(shapes):
             raise Broken(wrong(f"returned {len(outputs)} outputs, want {len(shapes)}"))
         either = any(t.kind == "c" for t in types)
@@ -154,7 +155,7 @@ class Candidate:
             refused[name] = outcome.message if outcome.status == "raised" else ""
             if outcome.status in LOST:  # do not spend the one restart on probing
                 return refused | dict.fromkeys(list(cases_by_type)[position + 1 :], "not tried")
-            if position == 0 and not self.offer.layout and outcome.status != "declined":
+            if position == 0 and arrays and not self.offer.layout and outcome.status != "declined":
                 self.sliced = held._takes_core_arrays_only(arrays, statics, outcome)
                 if self.sliced:
                     refused[name] = ""

@@ -102,7 +102,8 @@ class Case:
     @property
     def exact(self) -> bool:
         """Whether every input is a small exact integer, so that sums and products do not round."""
-        return all(k.map in EXACT_MAPS and k.texture != "subnormal" for k in self.knobs.values())
+        knobs = self.knobs.values()
+        return all(k.map in EXACT_MAPS and k.texture != "subnormal" for k in knobs) and bool(knobs)
 
 
 def core_dims(op: Operator) -> list[str]:
@@ -125,6 +126,7 @@ def ordinary_case(
         of_real = domain.real or name in real or kind.carrier.kind == "f"
         knobs[name] = Knob(_plain(domain), "each", of_real)
     core = dict(zip(core_dims(op), sizes, strict=False))
+    core |= {dim: value for dim, value in simplest(op).items() if dim in core}
     for dim, (low, high) in between.items():
         core |= {dim: int(min(max(core[dim], low), high))} if dim in core else {}
     batch, half = dict.fromkeys(op.batch_names, 2), kind if kind.half else None
@@ -234,12 +236,14 @@ def cases(
     for i, (dim, power) in enumerate(powers.items()):
         # long signals, mostly narrow; one in four is as wide as it is long, for tiles of both
         sizes_here = usual
-        if power > 1 or (max(powers.values()) > 1 and op.contract is not Contract.TRACED):
+        cubic = max(powers.values()) > 1 and op.contract is not Contract.TRACED
+        if power > 1 or cubic or op.contract is Contract.INVARIANTS:
             sizes_here = [s for s in usual if s <= MATRIX_SIZE]  # what is done to them: the cube
         often = (
             [s for s in LARGE if s in sizes_here] if i == 0 and op.leading == dim else [3, 5] * 18
         )
-        often += [*LONG] if dim in op.static and not tame else []
+        if dim in op.static and not tame and sizes_here == usual:
+            often += [*LONG]
         room = left if power == 1 else isqrt(left)
         choices = _inside([*sizes_here, *often], between.get(dim))
         core[dim] = _at_most(room, draw(_one_of(tuple(choices))), choices)
@@ -247,6 +251,7 @@ def cases(
     if not batch_first:
         batch, left = _batch(draw, op, left)
     parameters = {n: draw(_one_of(c.values)) for n, c in op.parameters.items()}
+    core |= {dim: parameters[dim] for dim in core if dim in parameters}
     knobs = {
         name: draw(_knobs(domain, dtype, tame, mixed, subnormal))
         for name, domain in op.inputs.items()

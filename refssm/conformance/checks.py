@@ -14,11 +14,11 @@ from refssm.conformance import cases as drawn
 from refssm.conformance import special
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case, cases, ordinary_case
-from refssm.conformance.conduct import CONDUCT, behave
-from refssm.conformance.judge import Verdict
+from refssm.conformance.conduct import CONDUCT, WITHOUT_ARGUMENTS, behave
 from refssm.conformance.laws import LAWS, hold, laws_of
 from refssm.conformance.linear_laws import integers
 from refssm.conformance.standard import number_type
+from refssm.conformance.verdict import Verdict
 
 # our VJP in double precision is judged by itself in long double, where there is one
 WIDER_THAN_DOUBLE = np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 1000
@@ -28,12 +28,14 @@ ENTRIES = {
     Contract.FFT: drawn.ENTRIES,
     Contract.SOLVE: 16384,
     Contract.EXPM: 8192,
+    Contract.INVARIANTS: drawn.ENTRIES,
 }
 ORACLE_ENTRIES = {
     Contract.TRACED: drawn.ORACLE_ENTRIES,
     Contract.FFT: 512,
     Contract.SOLVE: 128,
     Contract.EXPM: 128,
+    Contract.INVARIANTS: drawn.ENTRIES,  # no oracle: any basis will do
 }
 GRADIENT_ENTRIES = {
     Contract.TRACED: 16384,
@@ -95,7 +97,11 @@ class Check:
 
 def types_of(op: Operator, half=False) -> tuple[str, ...]:
     """The types an operator is judged in, single precision first; 16 bits only where asked for."""
-    if any(domain.kind == "complex" for domain in op.inputs.values()):
+    of_complex = any(domain.kind == "complex" for domain in op.inputs.values())
+    if op.constructor:
+        of_complex = any(t.kind == "c" for t in op.output_types())
+        return ("complex64", "complex128") if of_complex else ("float32", "float64")
+    if of_complex:
         return ("complex64", "complex128")
     usual = ("float32", "float64", "complex64", "complex128")
     return (*usual, "float16", "bfloat16") if half else usual
@@ -120,13 +126,18 @@ def checks_of(op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool
         law = _named(hold, name)
         at = special.at if name == "nan" else None
         checks.append(Check(name, op, types[0], profile.law, law, at, strategy))
-    for name in CONDUCT:
+    for name in CONDUCT if op.inputs else WITHOUT_ARGUMENTS:
         checks.append(Check(name, op, types[0], 1, _named(behave, name), strategy=None))
     return [c for c in checks if c.count]
 
 
 def default_types(op: Operator, profile: Profile) -> list[str]:
-    """The types of a run nobody narrowed: all, or single precision of one kind if quick."""
+    """The types of a run nobody narrowed: all, or single precision of one kind if quick.
+
+    What takes no arrays is not told a type, and answers in double precision.
+    """
+    if op.constructor:
+        return [types_of(op)[-1]]
     return [*types_of(op)] if profile.double else [types_of(op)[0]]
 
 
@@ -144,7 +155,7 @@ def _named(run, name):
 
 
 def _value(op, profile, dtype, name="value") -> Check:
-    entries = (ORACLE_ENTRIES if _double(dtype) else ENTRIES)[op.contract]
+    entries = (ORACLE_ENTRIES if _double(dtype) and op.inputs else ENTRIES)[op.contract]
     sizes = tuple(s for s in profile.sizes if s <= entries)
     strategy = {"entries": entries, "sizes": sizes}
     count = profile.double or profile.value if _double(dtype) else profile.value

@@ -13,8 +13,8 @@ import numpy as np
 from refssm.conformance.calling import EARLIER
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
-from refssm.conformance.judge import Verdict, worst_of, wrong
 from refssm.conformance.sweep import Declined
+from refssm.conformance.verdict import Verdict, worst_of, wrong
 
 PASS = Verdict("A")
 REPEATS = 5
@@ -98,7 +98,8 @@ def _outcomes(candidate, case, **how):
     """An ordinary call, and one of length 1, where copies are easily forgotten."""
     arrays, statics = candidate.given(case)
     pieces = [arrays]
-    if candidate.op.leading and candidate.op.leading not in candidate.between:
+    op = candidate.op
+    if op.leading and op.inputs and op.leading not in candidate.between:
         pieces.append(_of_length_one(candidate.op, arrays))
     for i, given in enumerate(pieces):
         try:
@@ -182,6 +183,9 @@ CONDUCT: dict[str, Callable[[Candidate, Case], Verdict]] = {
     "shapes": shapes,
     "empty": empty,
 }
+
+
+WITHOUT_ARGUMENTS = ("repeat", "alias", "empty")
 
 
 def behave(name: str, candidate: Candidate, case: Case) -> Verdict:

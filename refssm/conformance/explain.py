@@ -16,9 +16,9 @@ from refssm.conformance import contracts, special
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import MEDLEY, NORMAL_MEDLEY, SIZES, Case
 from refssm.conformance.checks import Check
-from refssm.conformance.judge import Verdict
 from refssm.conformance.minimal import show, simplified
 from refssm.conformance.sweep import Declined
+from refssm.conformance.verdict import Verdict
 
 TINY, TINY_SEEDS = (
     ((1, 1), (2, 1), (2, 2), (3, 2)),

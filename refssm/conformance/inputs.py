@@ -19,16 +19,17 @@ from refssm.conformance.calling import Outcome
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import ordinary_case
 from refssm.conformance.certify import certify
-from refssm.conformance.checks import Check
+from refssm.conformance.checks import Check, types_of
+from refssm.conformance.expectation import judged_type
 from refssm.conformance.explain import CANONICAL
 from refssm.conformance.found import Offer
-from refssm.conformance.judge import Verdict, wrong
 from refssm.conformance.layout import canonical, parse, restored
 from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.result import Result
 from refssm.conformance.session import Session
 from refssm.conformance.standard import number_type
 from refssm.conformance.sweep import Declined
+from refssm.conformance.verdict import Verdict, wrong
 
 UNREADABLE = (OSError, ValueError, EOFError, BadZipFile, zlib.error, MemoryError)
 
@@ -96,6 +97,11 @@ def _restored(a, axes, wanted, omitted, what) -> np.ndarray:
     return np.expand_dims(a, tuple(i for i, axis in enumerate(wanted) if axis in omitted))
 
 
+def _type_of(op, arrays) -> str:
+    """The type that arguments are judged in; where there are none, double precision."""
+    return types_of(op)[-1] if op.constructor else judged_type(arrays).name
+
+
 def _arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int | float], str]:
     """The arguments, and the type they are judged in."""
     statics = {name: _static(given[name]) for name in op.static}
@@ -115,7 +121,7 @@ def _arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int 
         op.sizes(*arrays, **statics)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{path}: {error}") from None
-    return arrays, statics, half.name if half else np.result_type(*arrays).name
+    return arrays, statics, half.name if half else _type_of(op, arrays)
 
 
 def _with_all_axes(op, i, a, path) -> np.ndarray:
@@ -171,7 +177,7 @@ class Recorded:
     def call(self, name: str, arrays, statics, **how) -> Outcome:
         """The result as it was saved, whatever the arguments."""
         del name, statics
-        kind = number_type(how.get("dtype") or np.result_type(*arrays))
+        kind = number_type(how.get("dtype") or judged_type(arrays))
         return Outcome("ok", tuple(carried(y, y.dtype.name, kind) for y in self.outputs))
 
     def close(self) -> None:

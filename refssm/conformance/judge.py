@@ -7,67 +7,28 @@ attains; C what TF32 or float16 arithmetic would attain; F anything else. A and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from refssm._operator import Operator
+from refssm._operator import Contract, Operator
 from refssm.conformance.damage import describe
 from refssm.conformance.expectation import expect
 from refssm.conformance.gauge import Gauge
-from refssm.conformance.standard import HALF_PRECISION, C, Standard
+from refssm.conformance.invariants import grade_invariants
+from refssm.conformance.standard import HALF_PRECISION, Standard
+from refssm.conformance.verdict import (
+    CLASSES,
+    Verdict,
+    kind_of,
+    misfit,
+    told_apart,
+    types_in,
+    worst_of,
+    wrong,
+)
 
 HEADROOM = 2.0**10  # below the largest number: other orders of the same sum may be that much larger
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """How far a result is from the truth, and the worst place."""
-
-    grade: str  # A, B, C, F, or "-" where nothing could be judged
-    ratio: float = 0.0  # worst |difference| / (u·K0); allowed C
-    bits: float = np.inf
-    message: str = ""
-    notes: tuple[str, ...] = ()
-    error: bool = False  # no result came: exception, crash, hang
-    allowed: float = C
-
-    @property
-    def ok(self) -> bool:
-        """Grades A and B pass; nothing judged is no failure."""
-        return self.grade in "AB-"
-
-    @property
-    def verdict(self) -> str:
-        """pass, inaccurate, wrong or error."""
-        if self.error:
-            return "error"
-        return "pass" if self.ok else "inaccurate" if self.grade == "C" else "wrong"
-
-    def __str__(self):
-        allowed = f"ratio {self.ratio:.2g} (allowed {self.allowed:g})"
-        return f"grade {self.grade}   {allowed}   {self.message}".strip()
-
-
-def wrong(message: str) -> Verdict:
-    """A verdict on something that has no distance: shape, type, class, exception."""
-    return Verdict("F", np.inf, 0.0, message)
-
-
-def misfit(actual, shape, dtype, name, either=False) -> str:
-    """Why `actual` cannot be compared: no array, another shape, another or a narrower type.
-
-    `either` takes a complex array for a real one: beside a complex output it is no mistake.
-    """
-    if not isinstance(actual, np.ndarray):
-        return f"`{name}` is a {getattr(actual, 'type', type(actual).__name__)}, want an array"
-    if actual.shape != shape:
-        return f"`{name}` has shape {actual.shape}, want {shape}"
-    if actual.dtype.kind not in ("fc" if either and dtype.kind == "f" else dtype.kind):
-        return f"`{name}` has type {actual.dtype}, want {dtype}"
-    if actual.dtype.itemsize < dtype.itemsize:
-        return f"`{name}` has the narrower type {actual.dtype}, want {dtype}"
-    return ""
 
 
 def compare(
@@ -121,17 +82,6 @@ def _overflowing(gauge: Gauge, limit: float, reach: float) -> tuple[Gauge, np.nd
         value = np.where(size > limit, np.copysign(np.inf, np.real(gauge.value)), gauge.value)
         near = (size > reach / HEADROOM) & (size <= limit)
         return replace(gauge, value=value), near
-
-
-def kind_of(x) -> np.ndarray:
-    """0 finite, 1 infinite, 2 NaN; complex is infinite if either part is, else NaN if either is."""
-    parts = (x.real, x.imag) if np.iscomplexobj(x) else (x,)
-    infinite = np.any([np.isinf(p) for p in parts], axis=0)
-    undefined = np.any([np.isnan(p) for p in parts], axis=0)
-    return np.where(infinite, 1, np.where(undefined, 2, 0))
-
-
-CLASSES = ("finite", "infinite", "NaN")
 
 
 def _compare_classes(actual, wanted, dims, name) -> Verdict | None:
@@ -210,23 +160,6 @@ def _compare_norms(actual, gauge: Gauge, held: Standard, dims, name, notes) -> V
     return Verdict(grade, worst, max(0.0, bits), message, notes, allowed=room)
 
 
-def told_apart(got, want) -> tuple[str, str]:
-    """Two numbers with as many digits as it takes to see that they differ."""
-    for digits in (6, 9, 12, 17):
-        texts = f"{got:.{digits}g}", f"{want:.{digits}g}"
-        if texts[0] != texts[1]:
-            break
-    return texts
-
-
-def worst_of(verdicts) -> Verdict:
-    """The verdict that decides: the lowest grade, then the largest ratio."""
-    verdicts = list(verdicts)
-    decisive = max(verdicts, key=lambda v: ("-ABCF".index(v.grade), v.ratio))
-    notes = tuple(dict.fromkeys(note for v in verdicts for note in v.notes))
-    return replace(decisive, notes=notes)
-
-
 def span_product(op: Operator, arrays) -> float:
     """Largest |Π a| over a span of time, for arguments that are multiplied along it."""
     largest = 0.0
@@ -254,7 +187,9 @@ def grade_outputs(
     if not isinstance(outputs, tuple) or len(outputs) != len(gauged):
         got = f"{len(outputs)} outputs" if isinstance(outputs, tuple) else type(outputs).__name__
         return wrong(f"returned {got}, want {len(gauged)} outputs")
-    types, product = op.output_types(*arrays), span_product(op, arrays)
+    if op.contract is Contract.INVARIANTS:
+        return grade_invariants(op, outputs, gauged, held or Standard.of(np.float64))
+    types, product = types_in(op, arrays, held), span_product(op, arrays)
     either = any(t.kind == "c" for t in types)
     axes = [(*op.batch_names, *dims) for dims in op.output_dims]
     told = list(zip(outputs, gauged, types, axes, op.outputs, strict=True))

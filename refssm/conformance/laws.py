@@ -17,9 +17,9 @@ from refssm.conformance import special
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
 from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import Verdict, worst_of
 from refssm.conformance.linear_laws import additive, scaling, zero
 from refssm.conformance.sweep import Declined
+from refssm.conformance.verdict import Verdict, worst_of
 
 NOTHING = Verdict("-")
 
@@ -292,7 +292,7 @@ def laws_of(op: Operator) -> list[str]:
         "zero": bool(op.linear_in),
         "batch": any(op.batch_axes),
         "group": "g" in op.batch_names,
-        "nan": "transform" not in op.traits,
+        "nan": "transform" not in op.traits and not op.constructor,
     }
     return [name for name in LAWS if needs[name]]
 

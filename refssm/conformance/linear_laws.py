@@ -10,8 +10,8 @@ from refssm.conformance.candidate import Candidate
 from refssm.conformance.cases import Case
 from refssm.conformance.expectation import judged_type
 from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import Verdict, worst_of
 from refssm.conformance.standard import Standard
+from refssm.conformance.verdict import Verdict, worst_of
 
 SMALL_STEPS = 2.0**10  # a grid on which sums of two draws are exact in every type
 POWERS = (-20, -3, 1, 20)

@@ -29,10 +29,10 @@ from refssm.conformance.checks import PROFILES, Check, checks_of, default_types,
 from refssm.conformance.expectation import remembering
 from refssm.conformance.found import Found
 from refssm.conformance.honest import Honest, implementations
-from refssm.conformance.judge import Verdict
 from refssm.conformance.laws import LAWS
 from refssm.conformance.plugin import operator_named
 from refssm.conformance.sweep import Declined, sweep
+from refssm.conformance.verdict import Verdict
 from refssm.conformance.worker import InProcess
 
 SOURCES = Path(__file__).parent.parent

@@ -11,7 +11,7 @@ from refssm._operator import Contract, Operator
 from refssm.catalog import from_state
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
-from refssm.conformance.judge import Verdict, kind_of, worst_of
+from refssm.conformance.verdict import Verdict, kind_of, worst_of
 
 GROWTH, LITTLE = 2.0**20, 2.0**3  # overflows float32, and float16, after six steps
 

@@ -14,7 +14,7 @@ from hypothesis.configuration import set_hypothesis_home_dir, storage_directory
 from hypothesis.internal.conjecture import providers
 
 from refssm.conformance.cases import Case
-from refssm.conformance.judge import Verdict, worst_of
+from refssm.conformance.verdict import Verdict, worst_of
 
 SHRINK_TRIES = 80  # the same on every machine; the clock ends what is slow
 SHRINK_SECONDS = 6.0

@@ -28,12 +28,12 @@ from refssm.conformance.checks import (
 )
 from refssm.conformance.explain import FLUSHED, explain
 from refssm.conformance.found import Offer
-from refssm.conformance.judge import Verdict
 from refssm.conformance.laws import LAWS
 from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.result import Result
 from refssm.conformance.standard import Standard, number_type
 from refssm.conformance.sweep import Declined, sweep
+from refssm.conformance.verdict import Verdict
 from refssm.conformance.where import left_by, narrowed
 
 if TYPE_CHECKING:
