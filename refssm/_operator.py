@@ -201,6 +201,7 @@ class Operator:
         except TypeError as error:
             called = self.call if name == self.name else f"{name}{signature}"
             raise TypeError(f"{name}: {error} ({called})") from None
+        call.apply_defaults()
         count = len(signature.parameters) - len(call.kwargs)
         return call.args[:count], call.kwargs
 
@@ -229,6 +230,8 @@ class Operator:
         for name, domain in self.parameters.items():
             if not domain.admits(value := statics.get(name)):
                 raise ValueError(f"{self}: `{name}` must be {domain.wanted}, got {value!r}")
+            if any(name in dims for dims in self.output_dims):
+                sizes[name] = int(value)
         for name in [name for name in self.static if name not in self.parameters]:
             size = statics.get(name)
             if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
