@@ -59,6 +59,24 @@ from refssm.discretize import (
     discretize_zoh as discretize_zoh,
     discretize_zoh_vjp as discretize_zoh_vjp,
 )
+from refssm.hippo import (
+    hippo_chebt as hippo_chebt,
+    hippo_fourier as hippo_fourier,
+    hippo_fourier_diagonal as hippo_fourier_diagonal,
+    hippo_fourier_naive as hippo_fourier_naive,
+    hippo_from_measure as hippo_from_measure,
+    hippo_from_measure_scaled as hippo_from_measure_scaled,
+    hippo_lagt as hippo_lagt,
+    hippo_legs as hippo_legs,
+    hippo_legt as hippo_legt,
+    hippo_lmu as hippo_lmu,
+    lru_ring as lru_ring,
+    s4d_inv as s4d_inv,
+    s4d_legs as s4d_legs,
+    s4d_lin as s4d_lin,
+    s4d_quad as s4d_quad,
+    s4d_real as s4d_real,
+)
 from refssm.scan import (
     dense_scan as dense_scan,
     dense_scan_from as dense_scan_from,

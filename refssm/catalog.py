@@ -30,6 +30,16 @@ from refssm.discretize import (
     DISCRETIZE_MAMBA,
     DISCRETIZE_ZOH,
 )
+from refssm.hippo import (
+    HIPPO_CHEBT,
+    HIPPO_FOURIER,
+    HIPPO_FOURIER_DIAGONAL,
+    HIPPO_FOURIER_NAIVE,
+    HIPPO_LAGT,
+    HIPPO_LEGS,
+    HIPPO_LEGT,
+    HIPPO_LMU,
+)
 from refssm.scan import (
     DENSE_SCAN,
     DENSE_SCAN_FROM,
@@ -68,6 +78,14 @@ from refssm.ssd import (
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 
 OPERATORS = (
+    HIPPO_LEGS,
+    HIPPO_LEGT,
+    HIPPO_LMU,
+    HIPPO_LAGT,
+    HIPPO_FOURIER,
+    HIPPO_FOURIER_NAIVE,
+    HIPPO_FOURIER_DIAGONAL,
+    HIPPO_CHEBT,
     DISCRETIZE_ZOH,
     DISCRETIZE_FOH,
     DISCRETIZE_IMPULSE,

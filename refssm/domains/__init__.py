@@ -1,6 +1,13 @@
 """Where inputs live: named maps from the unit square, one for cases, tests and docs."""
 
 from refssm.domains.domain import Counts, Domain, Numbers, Static
+from refssm.domains.constructors import (
+    even_orders,
+    laguerre_decays,
+    laguerre_exponents,
+    orders,
+    windows,
+)
 from refssm.domains.maps import contracting, products_bounded, stable
 from refssm.domains.recurrences import (
     biases,
@@ -42,14 +49,18 @@ __all__ = [
     "contracting",
     "contractions",
     "decays",
+    "even_orders",
     "exponents",
     "fixed_decays",
     "gates",
     "impulse_responses",
     "input_matrices",
+    "laguerre_decays",
+    "laguerre_exponents",
     "log_decays",
     "modes",
     "nodes",
+    "orders",
     "poles",
     "preactivations",
     "products_bounded",
@@ -68,4 +79,5 @@ __all__ = [
     "taps",
     "waveforms",
     "weights",
+    "windows",
 ]

@@ -63,11 +63,12 @@ class Counts:
     summary: str
     values: tuple[int, ...]
     wanted: str = "an integer >= 1"
+    multiple: int = 1  # of which they are
 
     def admits(self, value) -> bool:
         """Whether the argument may be `value`."""
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        return bool(whole and value >= 1)
+        return bool(whole and value >= 1 and value % self.multiple == 0)
 
 
 @dataclass(frozen=True)
