@@ -131,6 +131,11 @@ class Operator:
         return not self.inputs
 
     @property
+    def differentiable(self) -> bool:
+        """Whether there is a VJP."""
+        return "vjp" not in self.lacks
+
+    @property
     def leading(self) -> str:
         """The first core dimension of the first output: its time, where it has one; or ""."""
         return self.output_dims[0][0] if self.output_dims[0] else ""

@@ -7,7 +7,9 @@ from refssm._signature import length_of
 from refssm.catalog import OPERATORS
 from refssm.domains import Numbers
 
-ROLES = [(op, role) for op in OPERATORS for role in ("reference", "jit") if role not in op.lacks]
+WITH_ARGUMENTS = [op for op in OPERATORS if op.inputs]
+CONSTRUCTORS = [op for op in OPERATORS if op.constructor]
+ROLES = [(o, role) for o in WITH_ARGUMENTS for role in ("reference", "jit") if role not in o.lacks]
 MIRRORED = [op for op, role in ROLES if role == "jit"]
 each_role = pytest.mark.parametrize(("op", "role"), ROLES, ids=[f"{op}-{r}" for op, r in ROLES])
 

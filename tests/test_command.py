@@ -61,9 +61,7 @@ def test_json_is_one_document_with_the_promised_keys(folder, capfd):
 
 
 def test_the_same_seed_gives_the_same_verdicts(folder, capfd, monkeypatch):
-    monkeypatch.setattr(
-        sweep, "SHRINK_SECONDS", np.inf
-    )  # the clock ends what is slow: a busy machine
+    monkeypatch.setattr(sweep, "SHRINK_SECONDS", np.inf)  # a busy machine is slow
 
     def told():
         _, out, _ = run(capfd, "verify", WRONG, "--json", "--seed", 7, "--check", "value")

@@ -57,7 +57,7 @@ def test_every_planted_bug_is_caught_by_the_check_it_names(deviation):
 
 def test_planted_bugs_have_names_of_their_own_and_a_dozen_for_every_operator():
     count = Counter(d.op for d in DEVIATIONS)
-    assert all(count[op.name] >= 12 for op in OPERATORS)
+    assert all(count[op.name] >= (12 if op.inputs else 8) for op in OPERATORS)
     assert len({str(d) for d in DEVIATIONS}) == len(DEVIATIONS)
 
 

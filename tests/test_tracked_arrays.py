@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+from calls import WITH_ARGUMENTS
 
 from refssm._expm import expm, expm_derivative
-from refssm.catalog import OPERATORS
 from refssm.conformance.cases import ordinary_case
 from refssm.conformance.contracts import bounds
 from refssm.conformance.gauge import gauges
@@ -278,7 +278,7 @@ def test_tracing_nests_and_ends():
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
-@pytest.mark.parametrize("op", OPERATORS, ids=str)
+@pytest.mark.parametrize("op", WITH_ARGUMENTS, ids=str)
 def test_every_reference_and_every_vjp_traces_to_its_own_value(op, dtype):
     case = ordinary_case(op, dtype)
     u, statics = 2.0**-24, case.statics

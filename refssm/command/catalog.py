@@ -37,7 +37,7 @@ def show_operator(
     for name, domain in {**op.inputs, **op.parameters}.items():
         typer.echo(f"{name:<9} {domain.summary}")
     profile = PROFILES["default"]
-    checks = checks_of(op, profile, default_types(op, profile), vjp=True)
+    checks = checks_of(op, profile, default_types(op, profile), vjp=op.differentiable)
     typer.echo(f"\nchecks    {', '.join(f'{c.name}[{c.dtype}]' for c in checks)}\n")
     typer.echo(f"{skeleton(op)}\n\n# of tensors: refssm new {op} --framework torch (jax, cupy)")
 
@@ -54,10 +54,14 @@ def skeleton(op) -> str:
     arguments = ", ".join([*op.inputs, *(["*"] if op.static else []), *op.static])
     cotangents = ", ".join(f"d{y}" for y in op.outputs)
     gradients = ", ".join(f"d{name}" for name in op.inputs)
-    return (
+    forward = (
         "# my_ops.py: then `refssm verify my_ops.py`\n"
-        f"def {op}({arguments}):\n    ...  # return {', '.join(op.outputs)}\n\n\n"
-        f"def {op}_vjp({cotangents}, {arguments}):  # optional, judged if present\n"
+        f"def {op}({arguments}):\n    ...  # return {', '.join(op.outputs)}"
+    )
+    if not op.differentiable:
+        return forward
+    return (
+        f"{forward}\n\n\ndef {op}_vjp({cotangents}, {arguments}):  # optional, judged if present\n"
         f"    ...  # return {gradients}"
     )
 

@@ -22,7 +22,7 @@ OUT = {
 }
 BACK = {
     "numpy": "{}",
-    "torch": "torch.from_numpy({}).to({first}.device)",
+    "torch": "torch.from_numpy({}){device}",
     "jax": "jnp.asarray({})",
     "cupy": "cupy.asarray({})",
 }
@@ -56,9 +56,10 @@ def new_plugin(
 def plugin(op, framework: str, file: str) -> str:
     """The text of the file."""
     from refssm.command.catalog import layout
+    from refssm.conformance.checks import types_of
 
     own = "" if framework == "numpy" else f'    framework="{framework}",\n'
-    single = "complex64" if any(d.kind == "complex" for d in op.inputs.values()) else "float32"
+    single = types_of(op)[0]
     arguments = ", ".join([*op.inputs, *(["*"] if op.static else []), *op.static])
     formula = (op.reference.__doc__ or "").strip().splitlines()[0]
     return (
@@ -75,11 +76,11 @@ def plugin(op, framework: str, file: str) -> str:
 
 
 def _body(op, framework: str) -> str:
-    first = next(iter(op.inputs))
+    device = "".join(f".to({first}.device)" for first in [*op.inputs][:1])
     hosts = ", ".join(
         [*(OUT[framework].format(n) for n in op.inputs), *(f"{n}={n}" for n in op.static)]
     )
-    back = [BACK[framework].format(y, first=first) for y in op.outputs]
+    back = [BACK[framework].format(y, device=device) for y in op.outputs]
     if framework == "numpy":
         returned = f"    return refssm.{op}({hosts})\n"
     else:

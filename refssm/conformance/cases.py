@@ -126,11 +126,12 @@ def ordinary_case(
         of_real = domain.real or name in real or kind.carrier.kind == "f"
         knobs[name] = Knob(_plain(domain), "each", of_real)
     core = dict(zip(core_dims(op), sizes, strict=False))
-    core |= {dim: value for dim, value in simplest(op).items() if dim in core}
+    parameters = simplest(op)
+    core |= {dim: int(parameters.pop(dim)) for dim in core if dim in parameters}
     for dim, (low, high) in between.items():
         core |= {dim: int(min(max(core[dim], low), high))} if dim in core else {}
     batch, half = dict.fromkeys(op.batch_names, 2), kind if kind.half else None
-    return Case(op, kind.carrier, core, batch, knobs, seed, half, simplest(op))
+    return Case(op, kind.carrier, core, batch, knobs, seed, half, parameters)
 
 
 def _plain(domain: Domain) -> str:
@@ -251,7 +252,7 @@ def cases(
     if not batch_first:
         batch, left = _batch(draw, op, left)
     parameters = {n: draw(_one_of(c.values)) for n, c in op.parameters.items()}
-    core |= {dim: parameters[dim] for dim in core if dim in parameters}
+    core |= {dim: int(parameters.pop(dim)) for dim in core if dim in parameters}
     knobs = {
         name: draw(_knobs(domain, dtype, tame, mixed, subnormal))
         for name, domain in op.inputs.items()

@@ -67,7 +67,8 @@ def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict):
         while high - low > 1:
             middle = (low + high) // 2
             attempt = replace(case, sizes={**case.sizes, dim: middle})
-            again = _verdict(check, candidate, attempt)
+            fits = _admitted(case.op, attempt.sizes)
+            again = _verdict(check, candidate, attempt) if fits else None
             if again is not None and again.verdict == verdict.verdict:
                 case, verdict, high = attempt, again, middle
             else:
@@ -82,10 +83,15 @@ def _tiny(case: Case, between) -> Iterator[Case]:
     for batch, (length, width) in product((alone, case.batch), TINY):
         sizes = {first: length, **dict.fromkeys(others, width)}
         sizes = {d: int(max(n, between.get(d, (1, 1))[0])) for d, n in sizes.items()}
-        smaller = (sizes, batch) != (case.sizes, case.batch)
+        smaller = (sizes, batch) != (case.sizes, case.batch) and _admitted(case.op, sizes)
         if smaller and all(n <= case.sizes[d] for d, n in sizes.items()):
             for step in range(TINY_SEEDS):
                 yield replace(case, sizes=sizes, batch=batch, seed=(case.seed + step) % 2**32)
+
+
+def _admitted(op, sizes) -> bool:
+    """Whether the operator takes these sizes: some are declared."""
+    return all(op.parameters[d].admits(n) for d, n in sizes.items() if d in op.parameters)
 
 
 def _verdict(check: Check, candidate: Candidate, case: Case) -> Verdict | None:
@@ -202,14 +208,15 @@ def _in_words(case: Case, arrays, statics, anything) -> str:
         show(name, a, name in anything) + (f" ({a.dtype})" if mixed else "")
         for name, a in zip(case.op.inputs, arrays, strict=True)
     ]
-    return f"{sizes}; {', '.join(shown)}"
+    return f"{sizes}; {', '.join(shown)}" if shown else sizes
 
 
 def save(folder: Path | None, check: Check, arrays, statics, layout="") -> str:
     """Save the inputs by a name made of their bytes; whole or not at all."""
     if folder is None:
         return ""
-    digest = hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays))
+    told = [np.ascontiguousarray(a).tobytes() for a in arrays] or [f"{statics}".encode()]
+    digest = hashlib.sha256(b"".join(told))
     path = folder / f"{check.op}-{digest.hexdigest()[:8]}.npz"
     partial = path.with_suffix(".partial.npz")
     try:

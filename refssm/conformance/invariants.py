@@ -55,7 +55,7 @@ def _compared(got: Invariant, want: Invariant, size: int, held: Standard) -> Ver
     bits = -np.log2(held.u) - (max(0.0, np.log2(ratio)) if ratio > 0 else 0.0)
     if grade == "A":
         return Verdict(grade, ratio, bits, allowed=held.room)
-    message = f"{want.name}: off by {error:.2e} in norm, allowed {allowed:.1e}"
+    message = f"worst {want.name}: off by {error:.2e} in norm, allowed {allowed:.1e}"
     return Verdict(grade, ratio, max(0.0, bits), f"{message}{_where(got, want)}", allowed=held.room)
 
 

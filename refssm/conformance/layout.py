@@ -53,6 +53,8 @@ def parse(op: Operator, text: str) -> Layout:
     """An author's layout; ValueError where it is not one of this operator."""
     sides = [tuple(tuple(g.split()) for g in side.split(",")) for side in text.split("->")]
     usual = canonical(op)
+    if op.constructor and sides[0] == ((),):
+        sides[0] = ()
     if len(sides) != 2 or [*map(len, sides)] != [len(usual.inputs), len(usual.outputs)]:
         counts = f"{len(usual.inputs)} arguments and {len(usual.outputs)} outputs"
         raise ValueError(f"{op}: layout {text!r} is not one of {counts}, as in {str(usual)!r}")

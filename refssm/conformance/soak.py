@@ -56,7 +56,7 @@ def _checks(name: str) -> list[Check]:
     """Value in every type, gradients, and the laws; conduct has one fixed case."""
     op = operator_named(name)
     profile = PROFILES["default"]
-    checks = checks_of(op, profile, default_types(op, profile), vjp=True)
+    checks = checks_of(op, profile, default_types(op, profile), vjp=op.differentiable)
     return [c for c in checks if c.strategy is not None]
 
 

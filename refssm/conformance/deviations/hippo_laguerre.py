@@ -42,9 +42,7 @@ LAGT.wrong(
 LAGT.wrong(
     "beta_ignored", "β = 1 always", lambda *, n, alpha, beta: right(n=n, alpha=alpha, beta=1.0)
 )
-LAGT.wrong(
-    "alpha_sign", "−α for α", lambda *, n, alpha, beta: right(n=n, alpha=-alpha, beta=beta)
-)
+LAGT.wrong("alpha_sign", "−α for α", lambda *, n, alpha, beta: right(n=n, alpha=-alpha, beta=beta))
 LAGT.wrong("beta_inverted", "1/β", lambda *, n, alpha, beta: right(n=n, alpha=alpha, beta=1 / beta))
 LAGT.entries("diagonal", "−1 on it", lambda i, k, alpha, beta: lower(i, k, alpha, -1.0))
 LAGT.entries(

@@ -131,6 +131,10 @@ def limits(result: Result) -> str:
         longest = TAME_SIZE if result.check in TAME_LAWS else max(SIZES)
         return f"types other than {result.dtype}, {first} above {longest}"
     reach = f"{first} above {max(SIZES)} (thorough: {max(PROFILES['thorough'].sizes)})"
+    if op.constructor:
+        declared = op.parameters.get(first)
+        reach = f"{first} above {max(declared.values)}" if declared else reach
+        return f"{reach}, numbers outside `refssm show {op}`"
     return f"{reach}, batches above 3, inputs outside `refssm show {op}`"
 
 
