@@ -108,14 +108,14 @@ def test_an_operator_without_an_oracle_is_not_certified():
     assert certify(replace(LINEAR_SCAN, reference=nameless)).startswith("no oracle: ")
 
 
-@operators
+@pytest.mark.parametrize("op", WITH_ARGUMENTS, ids=str)
 def test_the_adjoint_identity_holds_within_the_tolerance_of_the_judge_in_every_role(op):
     case = ordinary_case(op, "complex128")
     for role in {"reference", "jit"} - op.lacks:
         assert adjoint_slip(op, op.vjp(role), case) <= C
 
 
-@operators
+@pytest.mark.parametrize("op", WITH_ARGUMENTS, ids=str)
 def test_the_adjoint_identity_sees_a_flipped_sign_and_nan(op):
     case = ordinary_case(op, "complex128")
     assert not adjoint_slip(op, scaled(op.vjp(), -1, 0), case) <= C
