@@ -1,0 +1,49 @@
+"""control.forced_response and control.impulse_response of a discrete real system.
+
+Their recurrence is x_{k+1} = A x_k + B u_k, one step behind ours: one zero sample is appended and the
+first state, or output, dropped.
+"""
+
+import control
+import numpy as np
+
+from refssm.testing import implements
+
+DOUBLE = ("float64",)
+
+
+def _system(A, B, C):
+    """A discrete system of steps of one, as it is given."""
+    if A.shape[-1] == 0:
+        raise NotImplementedError("control has no systems without states")
+    D = np.zeros((len(C), B.shape[-1]))
+    return control.ss(A, B, C, D, True, remove_useless_states=False)
+
+
+def _states(A, b, x0):
+    if len(b) == 0:
+        raise NotImplementedError("control has no responses to nothing")
+    I = np.eye(len(A))
+    u = np.concatenate([b, np.zeros_like(b[:1])]).T
+    return control.forced_response(_system(A, I, I), inputs=u, initial_state=x0).states.T[1:]
+
+
+@implements("dense_scan", dtypes=DOUBLE)
+def dense_scan(A, b):
+    """forced_response from rest."""
+    return _states(A, b, np.zeros(len(A)))
+
+
+@implements("dense_scan_from", dtypes=DOUBLE)
+def dense_scan_from(A, b, x0):
+    """forced_response from the state A x0, for theirs moves after it is read."""
+    return _states(A, b, A @ x0)
+
+
+@implements("krylov_kernel", dtypes=DOUBLE)
+def krylov_kernel(A, B, C, *, l):
+    """impulse_response without its first output, which is D."""
+    if l == 0:
+        raise NotImplementedError("control has no responses of no steps")
+    system = _system(A, B[:, None], C[None])
+    return np.asarray(control.impulse_response(system, T=l).outputs)[1:]
