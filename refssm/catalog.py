@@ -30,6 +30,9 @@ from refssm.discretize import (
     DISCRETIZE_MAMBA,
     DISCRETIZE_ZOH,
 )
+from refssm.krylov import (
+    KRYLOV_KERNEL,
+)
 from refssm.scan import (
     DENSE_SCAN,
     DENSE_SCAN_FROM,
@@ -87,6 +90,7 @@ OPERATORS = (
     CAUCHY_KERNEL,
     VANDERMONDE_KERNEL,
     VANDERMONDE_KERNEL_REAL,
+    KRYLOV_KERNEL,
     CAUSAL_CONVOLUTION_DIRECT,
     CAUSAL_CONVOLUTION,
     CIRCULAR_CONVOLUTION,

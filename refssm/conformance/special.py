@@ -124,6 +124,7 @@ def _one_infinite_term(op: Operator) -> bool:
     recurrent = "state" in op.traits or bool(op.flags) or from_state(op)
     decaying = any(domain.span for domain in op.inputs.values())
     products = len(op.linear_in) > 2  # three factors, multiplied in any order
+    recurrent |= _matrix(op) and any(domain.exponent for domain in op.inputs.values())
     return op.contract is Contract.TRACED and (decaying or not recurrent) and not products
 
 
