@@ -36,7 +36,8 @@ def krylov_kernel(A, B, C, *, l):
 
 
 def krylov_kernel_vjp(dK, A, B, C, *, l):
-    """x_j = A^j B, g_j = dK_j C* + Aᴴ g_{j+1};  dA = Σ_{j>0} g_j x_{j−1}ᴴ, dB = g_0, dC = Σ dK_j x_j*.
+    """x_j = A^j B,  g_j = dK_j C* + Aᴴ g_{j+1};  dB = g_0,  dC = Σ_j dK_j x_j*,
+    dA = Σ_{j>0} g_j x_{j−1}ᴴ.
 
     Returns `(dA, dB, dC)`, shaped like `A`, `B` and `C`. Keeps all x_j, which are l·n numbers.
     """
