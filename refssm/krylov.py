@@ -1,4 +1,4 @@
-"""Krylov kernel: the impulse response of a dense system by its powers [gu2022s4, §2.3].
+"""Krylov kernel: the impulse response of a dense system by its powers [gu2022s4, §2.4].
 
     K_j = C A^j B,   j = 0 … l−1
 
@@ -22,7 +22,7 @@ def krylov_kernel(A, B, C, *, l):
     conjugated. Units: `A` has none, `K` those of `B` times `C`. O(l n²) operations.
 
     Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in
-    `A` reaches every entry but the first, NaN in `B` or `C` all. Source: [gu2022s4, §2.3].
+    `A` reaches every entry but the first, NaN in `B` or `C` all. Source: [gu2022s4, §2.4].
 
     >>> import refssm
     >>> refssm.krylov_kernel([[0.5, 1.0], [0.0, 0.5]], [0.0, 1.0], [1.0, 0.0], l=4)
@@ -68,7 +68,7 @@ KRYLOV_KERNEL = Operator(
     outputs=("K",),
     batch="d, d, d",
     traits=frozenset({"causal", "linear:B", "linear:C"}),
-    citation="gu2022s4, §2.3",
+    citation="gu2022s4, §2.4",
     lacks=frozenset({"gpu"}),
 )
 krylov_kernel = KRYLOV_KERNEL.checked(krylov_kernel)

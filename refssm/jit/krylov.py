@@ -14,7 +14,7 @@ from refssm.krylov import KRYLOV_KERNEL
 
 def krylov_kernel(A, B, C, *, l):
     """Mirror of refssm.krylov_kernel."""
-    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
+    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1])
     X = np.broadcast_to(B, (*batch, B.shape[-1]))[..., None].astype(np.result_type(A, B))
     power = A
     while X.shape[-1] < l:
