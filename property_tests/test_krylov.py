@@ -6,14 +6,14 @@ from strategies import examples, laws
 
 from refssm.conformance.judge import judge
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
-from refssm.domains import coefficients, transitions
+from refssm.domains import projections, transitions
 from refssm.krylov import KRYLOV_KERNEL
 from refssm.scan import DENSE_SCAN
 
 TYPES = ("float32", "complex128")  # both precisions, both kinds
 # powers that keep their size: nothing becomes subnormal, where a power of two rounds
 TAME = {
-    "maps": (*coefficients.tame, *transitions.tame),
+    "maps": (*projections.tame, *transitions.tame),
     "textures": (*transitions.tame_textures, "each", "constant"),
 }
 each_type = pytest.mark.parametrize("dtype", TYPES)

@@ -10,7 +10,7 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast_each
-from refssm.domains import coefficients, transitions
+from refssm.domains import projections, transitions
 
 
 def krylov_kernel(A, B, C, *, l):
@@ -64,7 +64,7 @@ def _at_start(A, B, C):
 KRYLOV_KERNEL = Operator(
     reference=krylov_kernel,
     signature="(n,n),(n),(n)->(l)",
-    inputs={"A": transitions, "B": coefficients, "C": coefficients},
+    inputs={"A": transitions, "B": projections, "C": projections},
     outputs=("K",),
     batch="d, d, d",
     traits=frozenset({"causal", "linear:B", "linear:C"}),

@@ -168,7 +168,7 @@ def test_a_longer_kernel_begins_with_the_shorter_ones(role):
 
 @pytest.mark.parametrize("n", [2, 16])
 def test_hippos_matrix_is_judged_right_by_doubling_and_not_in_its_eigenbasis(n):
-    # the eigenvectors of HiPPO-LegS have a condition of 1e11 at n = 16
+    # the eigenvectors of HiPPO-LegS have a condition of 8e10 at n = 16
     i = np.arange(n)
     A = -np.tril(np.sqrt(np.outer(2 * i + 1, 2 * i + 1)), -1) - np.diag(i + 1.0)
     A_bar, B_bar = refssm.discretize_bilinear(A, np.sqrt(2 * i + 1)[:, None], 0.01)

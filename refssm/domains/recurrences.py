@@ -43,8 +43,8 @@ contractions = Domain(
 
 transitions = replace(
     contractions,
-    summary="as contractions, and permutations with weights whose powers keep their size or "
-    "fade at rates from 1e-4 to 0.3 a step",
+    summary="matrices whose rows sum to at most 1 in modulus: as contractions, and permutations "
+    "with weights whose powers never fade, or at rates from 1e-4 to 0.3 a step",
     maps={
         **contractions.maps,
         "unit": fixed_decays.maps["unit"],
