@@ -157,6 +157,10 @@ _FAMILIES = {
         "vandermonde_kernel_real_vjp",
         "vandermonde_kernel_vjp",
     ),
+    "krylov": (
+        "krylov_kernel",
+        "krylov_kernel_vjp",
+    ),
 }
 _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names}
 

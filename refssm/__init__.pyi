@@ -147,5 +147,9 @@ from refssm.vandermonde import (
     vandermonde_kernel_real_vjp as vandermonde_kernel_real_vjp,
     vandermonde_kernel_vjp as vandermonde_kernel_vjp,
 )
+from refssm.krylov import (
+    krylov_kernel as krylov_kernel,
+    krylov_kernel_vjp as krylov_kernel_vjp,
+)
 
 __version__: str

@@ -40,6 +40,9 @@ from refssm.hippo import (
     HIPPO_LEGT,
     HIPPO_LMU,
 )
+from refssm.krylov import (
+    KRYLOV_KERNEL,
+)
 from refssm.scan import (
     DENSE_SCAN,
     DENSE_SCAN_FROM,
@@ -105,6 +108,7 @@ OPERATORS = (
     CAUCHY_KERNEL,
     VANDERMONDE_KERNEL,
     VANDERMONDE_KERNEL_REAL,
+    KRYLOV_KERNEL,
     CAUSAL_CONVOLUTION_DIRECT,
     CAUSAL_CONVOLUTION,
     CIRCULAR_CONVOLUTION,

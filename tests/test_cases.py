@@ -13,6 +13,7 @@ from refssm.conformance.cases import (
     LONG,
     MEDLEY,
     SIZES,
+    TAME_SIZE,
     Case,
     Knob,
     beside,
@@ -23,7 +24,8 @@ from refssm.conformance.cases import (
 from refssm.conformance.minimal import show, simplified
 from refssm.conformance.sweep import Declined, sweep
 from refssm.conformance.verdict import Verdict, wrong
-from refssm.domains import decays, signals
+from refssm.domains import decays, signals, transitions
+from refssm.krylov import KRYLOV_KERNEL
 from refssm.scan import LINEAR_SCAN
 
 
@@ -94,6 +96,23 @@ def test_a_medley_gives_every_channel_a_texture_of_its_own():
     assert constant.any()
     assert impulses.any()
     assert not (constant | impulses).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_a_cycle_has_one_entry_in_each_row_and_column(dtype):
+    A = filled("cycle", "unit", shape=(3, 9, 9), dtype=dtype, domain=transitions)
+    for axis in (-1, -2):
+        assert (np.count_nonzero(A, axis=axis) == 1).all()
+    assert not np.array_equal(A[0] != 0, A[1] != 0)
+
+
+def test_the_powers_of_a_tame_matrix_keep_their_size():
+    tame = drawn(KRYLOV_KERNEL, "complex64", tame=True)
+    assert len({case.knobs["A"].map for case in tame}) > 1
+    for case in (*tame, ordinary_case(KRYLOV_KERNEL, "complex64")):
+        A = case.arrays[0].astype(complex)
+        sizes = np.abs(np.linalg.matrix_power(A, TAME_SIZE)).sum(-1)
+        assert np.abs(sizes - 1).max() < 3 * TAME_SIZE * np.finfo(np.float32).eps
 
 
 def test_values_are_rounded_to_the_type_and_then_exact():

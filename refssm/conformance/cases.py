@@ -124,7 +124,7 @@ def ordinary_case(
     knobs, kind = {}, number_type(dtype)
     for name, domain in op.inputs.items():
         of_real = domain.real or name in real or kind.carrier.kind == "f"
-        knobs[name] = Knob(_plain(domain), "each", of_real)
+        knobs[name] = Knob(_plain(domain), domain.tame_textures[0], of_real)
     core = dict(zip(core_dims(op), sizes, strict=False))
     parameters = simplest(op)
     core |= {dim: int(parameters.pop(dim)) for dim in core if dim in parameters}
@@ -192,6 +192,8 @@ def _kept(shape, texture, rank, rng, kind: NumberType):
     if texture in ("diagonal", "lower"):
         i, k = np.indices(shape[-2:])
         return (i == k) if texture == "diagonal" else (i >= k)
+    if texture == "cycle":  # a permutation for each member of the batch
+        return np.argsort(rng.random(shape[:-1]))[..., None] == np.arange(shape[-1])
     return kind.tiny / 16 if texture == "subnormal" else 1.0
 
 
@@ -295,7 +297,7 @@ def _one_of(choices: tuple):
 def _knobs(domain: Domain, dtype, tame, mixed, subnormal):
     """Knobs of one argument; the simplest first, so that failures shrink to it."""
     maps = [m for m in domain.maps if not tame or m in domain.tame]
-    textures = [t for t in domain.textures if not tame or t in ("each", "constant")]
+    textures = [t for t in domain.textures if not tame or t in domain.tame_textures]
     if not tame:
         maps += [MEDLEY] * (len(maps) // 2)
         textures = [t for t in textures if subnormal or t != "subnormal"]

@@ -65,7 +65,7 @@ def _undecided(op: Operator, wanted, y, start: bool, poisoned) -> np.ndarray:
     either = np.zeros(wanted.shape, bool)
     if start and op.leading:
         rank = len(op.output_dims[0])
-        steps = 2 if _matrix(op) else 1  # A · 0 is NaN in one state, A times that in all
+        steps = 2 if _fills(op) else 1
         only = slice(0, steps if "causal" in op.traits else wanted.shape[-rank] == 1)
         either[(..., only, *(slice(None),) * (rank - 1))] = True
     if poisoned is None:
@@ -121,15 +121,26 @@ def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, b
 
 def _one_infinite_term(op: Operator) -> bool:
     """Whether an infinity is not met by a decay that some order of operations underflows."""
-    recurrent = "state" in op.traits or bool(op.flags) or from_state(op)
+    recurrent = "state" in op.traits or bool(op.flags) or from_state(op) or _powers(op)
     decaying = any(domain.span for domain in op.inputs.values())
     products = len(op.linear_in) > 2  # three factors, multiplied in any order
     return op.contract is Contract.TRACED and (decaying or not recurrent) and not products
 
 
-def _matrix(op: Operator) -> bool:
-    """Whether a matrix multiplies the state."""
-    return any(len(set(dims)) < len(dims) for dims in op.input_dims)
+def _powers(op: Operator) -> bool:
+    """Whether powers of a matrix are taken: their zeros meet an infinity in one order only."""
+    return any(
+        domain.exponent and len(set(dims)) < len(dims)
+        for domain, dims in zip(op.inputs.values(), op.input_dims, strict=True)
+    )
+
+
+def _fills(op: Operator) -> bool:
+    """Whether the state that a matrix multiplies comes out: A · 0 is NaN in one entry of it, A
+    times that in all. An output that sums over the state has both.
+    """
+    repeated = {d for dims in op.input_dims for d in dims if dims.count(d) > 1}
+    return not repeated.isdisjoint(op.output_dims[0])
 
 
 def _contracted(op: Operator) -> set[str]:

@@ -23,6 +23,7 @@ from refssm.domains.recurrences import (
     real_signals,
     resets,
     step_sizes,
+    transitions,
 )
 from refssm.domains.signals import decays, impulse_responses, signals, states, taps, waveforms
 from refssm.domains.systems import (
@@ -77,6 +78,7 @@ __all__ = [
     "step_sizes",
     "steps",
     "taps",
+    "transitions",
     "waveforms",
     "weights",
     "windows",

@@ -17,10 +17,11 @@ Map = Callable[[np.ndarray, np.ndarray], np.ndarray]
 # core axis (time). channel: one modulus along it, a phase each. impulse, late: all but one place
 # of that axis zero, anywhere or near the end. fading: falling exponentially along it. gaps: some
 # entries exactly zero. subnormal: every entry times a 16th of the judged type's smallest normal.
-# beside: next to the poles. diagonal, lower: a matrix of which only that part is not zero.
+# beside: next to the poles. diagonal, lower: a matrix of which only that part is not zero. cycle:
+# a matrix with one entry in each row and column, which its powers multiply and never add up.
 WAVE_TEXTURES = ("each", "constant", "channel", "impulse", "late", "gaps")
 SIGNAL_TEXTURES = (*WAVE_TEXTURES, "subnormal")
-TEXTURES = (*SIGNAL_TEXTURES, "fading", "beside", "diagonal", "lower")
+TEXTURES = (*SIGNAL_TEXTURES, "fading", "beside", "diagonal", "lower", "cycle")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +39,13 @@ class Domain:
     exponent: bool = False  # entries are multiplied by the time, which is 0 at the first output
     padded: bool = False  # all entries but the first may meet zeros before the start
     decay: bool = False  # multiplies the state, which is 0 before the first step: a, or its log
+    tame_textures: tuple[str, ...] = ("each", "constant")  # textures of a tame case
 
     def __post_init__(self):
         assert self.tame, f"{self.summary}: no tame map"
         assert set(self.tame) <= set(self.maps), f"{self.summary}: {self.tame}"
         assert set(self.textures) <= set(TEXTURES), f"{self.summary}: {self.textures}"
+        assert set(self.tame_textures) & set(self.textures), f"{self.summary}: no tame texture"
 
     @property
     def real(self) -> bool:

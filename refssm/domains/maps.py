@@ -51,8 +51,11 @@ def stable(A):
 
 
 def contracting(A):
-    """A halved until no row sums to more than 1 in modulus: its powers then stay bounded."""
+    """A halved until no row sums to more than 1 in modulus: its powers then stay bounded.
+
+    The moduli of e^{iφ} are 1 up to rounding, so a rounding beyond 1 is none.
+    """
     if A.size == 0:
         return A
     largest = np.abs(A).sum(-1).max(-1)[..., None, None]
-    return A * 0.5 ** np.ceil(np.log2(np.maximum(largest, 1)))
+    return A * 0.5 ** np.ceil(np.log2(np.maximum(largest, 1)) - 2.0**-40)

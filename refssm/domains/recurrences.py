@@ -41,6 +41,20 @@ contractions = Domain(
     exponent=True,
 )
 
+transitions = replace(
+    contractions,
+    summary="matrices whose rows sum to at most 1 in modulus: as contractions, and permutations "
+    "with weights whose powers never fade, or at rates from 1e-4 to 0.3 a step",
+    maps={
+        **contractions.maps,
+        "unit": fixed_decays.maps["unit"],
+        "turning": fixed_decays.maps["turning"],
+    },
+    tame=("one", "unit"),
+    textures=(*contractions.textures, "cycle"),
+    tame_textures=("cycle",),  # the powers of another contraction fade below any normal number
+)
+
 projections = Domain(
     summary="what enters the state and leaves it: moduli 1e-6 to 1e3, any phase, exact integers",
     maps=signals.maps,

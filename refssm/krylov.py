@@ -1,0 +1,75 @@
+"""Krylov kernel: the impulse response of a dense system by its powers [gu2022s4, §2.4].
+
+    K_j = C A^j B,   j = 0 … l−1
+
+`A` and `B` are discrete. This is what the faster kernels are checked against: those of a diagonal
+`A`, and of a diagonal matrix plus low rank. The vectors A^j B span the Krylov spaces of A and B.
+"""
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.broadcasting import unbroadcast_each
+from refssm.domains import projections, transitions
+
+
+def krylov_kernel(A, B, C, *, l):
+    """K_j = C A^j B, j = 0 … l−1.
+
+    Signature ``(n,n),(n),(n)->(l)``: `A` and `B` of the discrete system, `C` its output row, `n`
+    states, and the keyword `l`, the length; leading axes broadcast. Any of float32, float64,
+    longdouble and their complex types; the result has ``np.result_type(A, B, C)``. `C` is not
+    conjugated. Units: `A` has none, `K` those of `B` times `C`. O(l n²) operations.
+
+    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in
+    `A` reaches every entry but the first, NaN in `B` or `C` all. Source: [gu2022s4, §2.4].
+
+    >>> import refssm
+    >>> refssm.krylov_kernel([[0.5, 1.0], [0.0, 0.5]], [0.0, 1.0], [1.0, 0.0], l=4)
+    array([0.  , 1.  , 1.  , 0.75])
+    """
+    x, K = _at_start(A, B, C), []
+    for _ in range(l):
+        K.append(np.einsum("...n,...n->...", C, x))
+        x = np.einsum("...ij,...j->...i", A, x)
+    return np.stack(K, axis=-1) if K else np.zeros_like(x[..., :0], np.result_type(x, C))
+
+
+def krylov_kernel_vjp(dK, A, B, C, *, l):
+    """x_j = A^j B,  g_j = dK_j C* + Aᴴ g_{j+1};  dB = g_0,  dC = Σ_j dK_j x_j*,
+    dA = Σ_{j>0} g_j x_{j−1}ᴴ.
+
+    Returns `(dA, dB, dC)`, shaped like `A`, `B` and `C`. Keeps all x_j, which are l·n numbers.
+    """
+    x = [_at_start(A, B, C)]
+    for _ in range(l - 1):
+        x.append(np.einsum("...ij,...j->...i", A, x[-1]))
+    g = dC = np.zeros_like(x[0] * C)
+    dA = np.zeros_like(A * g[..., None])
+    for j in range(l - 1, -1, -1):
+        g = dK[..., j, None] * C.conj() + g
+        dC = dC + dK[..., j, None] * x[j].conj()
+        if j:
+            dA = dA + g[..., :, None] * x[j - 1][..., None, :].conj()
+            g = np.einsum("...ji,...j->...i", A.conj(), g)
+    return unbroadcast_each((dA, g, dC), (A, B, C))
+
+
+def _at_start(A, B, C):
+    """B along all leading axes, in a type that A keeps."""
+    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
+    return np.broadcast_to(B, (*batch, B.shape[-1])).astype(np.result_type(A, B))
+
+
+KRYLOV_KERNEL = Operator(
+    reference=krylov_kernel,
+    signature="(n,n),(n),(n)->(l)",
+    inputs={"A": transitions, "B": projections, "C": projections},
+    outputs=("K",),
+    batch="d, d, d",
+    traits=frozenset({"causal", "linear:B", "linear:C"}),
+    citation="gu2022s4, §2.4",
+    lacks=frozenset({"gpu"}),
+)
+krylov_kernel = KRYLOV_KERNEL.checked(krylov_kernel)
+krylov_kernel_vjp = KRYLOV_KERNEL.checked_vjp(krylov_kernel_vjp)

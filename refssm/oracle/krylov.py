@@ -1,0 +1,12 @@
+"""Oracles for refssm.krylov."""
+
+from mpmath import mp
+
+
+def krylov_kernel(A, B, C, *, l):
+    """C A^k B, the powers of A applied to Cᵀ from the left."""
+    row, K = list(C), []
+    for _ in range(l):
+        K.append(mp.fdot(zip(row, B, strict=True)))
+        row = [mp.fdot((c, A[i][j]) for i, c in enumerate(row)) for j in range(len(row))]
+    return K
