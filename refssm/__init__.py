@@ -69,6 +69,15 @@ _FAMILIES = {
         "discretize_zoh",
         "discretize_zoh_vjp",
     ),
+    "nplr": (
+        "block_diagonal",
+        "normal_legs",
+        "nplr_fourier",
+        "nplr_fourier_naive",
+        "nplr_lagt",
+        "nplr_legs",
+        "nplr_legt",
+    ),
     "scan": (
         "dense_scan",
         "dense_scan_from",

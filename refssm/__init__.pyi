@@ -59,6 +59,15 @@ from refssm.discretize import (
     discretize_zoh as discretize_zoh,
     discretize_zoh_vjp as discretize_zoh_vjp,
 )
+from refssm.nplr import (
+    block_diagonal as block_diagonal,
+    normal_legs as normal_legs,
+    nplr_fourier as nplr_fourier,
+    nplr_fourier_naive as nplr_fourier_naive,
+    nplr_lagt as nplr_lagt,
+    nplr_legs as nplr_legs,
+    nplr_legt as nplr_legt,
+)
 from refssm.scan import (
     dense_scan as dense_scan,
     dense_scan_from as dense_scan_from,

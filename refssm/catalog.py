@@ -30,6 +30,15 @@ from refssm.discretize import (
     DISCRETIZE_MAMBA,
     DISCRETIZE_ZOH,
 )
+from refssm.nplr import (
+    BLOCK_DIAGONAL,
+    NORMAL_LEGS,
+    NPLR_FOURIER,
+    NPLR_FOURIER_NAIVE,
+    NPLR_LAGT,
+    NPLR_LEGS,
+    NPLR_LEGT,
+)
 from refssm.scan import (
     DENSE_SCAN,
     DENSE_SCAN_FROM,
@@ -68,6 +77,13 @@ from refssm.ssd import (
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 
 OPERATORS = (
+    NPLR_LEGS,
+    NPLR_LEGT,
+    NPLR_LAGT,
+    NPLR_FOURIER,
+    NPLR_FOURIER_NAIVE,
+    NORMAL_LEGS,
+    BLOCK_DIAGONAL,
     DISCRETIZE_ZOH,
     DISCRETIZE_FOH,
     DISCRETIZE_IMPULSE,

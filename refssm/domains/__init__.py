@@ -1,5 +1,6 @@
 """Where inputs live: named maps from the unit square, one for cases, tests and docs."""
 
+from refssm.domains.blocks import block_counts, block_orders
 from refssm.domains.domain import Counts, Domain, Numbers, Static
 from refssm.domains.maps import contracting, products_bounded, stable
 from refssm.domains.recurrences import (
@@ -37,6 +38,8 @@ __all__ = [
     "Numbers",
     "Static",
     "biases",
+    "block_counts",
+    "block_orders",
     "chunk_sizes",
     "coefficients",
     "contracting",
