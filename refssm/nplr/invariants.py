@@ -17,16 +17,19 @@ def system_invariants(w, P, B, V, **_):
     The moments have no V in them: they hold w, P and B to each other.
     """
     VP, low_rank, b = V @ P, _norm(P) ** 2, _norm(B)
-    L = VP @ VP.conj().T
-    A = _norm(w) + low_rank
+    N, L = V * w @ V.conj().T, VP @ VP.conj().T
+    A = _norm(w) + low_rank  # who forms A + p pᵀ knows the normal part to the roundings of A
     x, moments = B, []
     for j in range(MOMENTS):
-        moments.append(Invariant(f"moment {j}", np.vdot(B, x), b**2 * A**j))
+        factors = j + 2  # each of them is off by its own error
+        moments.append(Invariant(f"moment {j}", np.vdot(B, x), factors * b**2 * A**j))
         x = w * x - P @ (P.conj().T @ x)
     return (
-        *normal_invariants(w, V),
+        Invariant("basis VᴴV", V.conj().T @ V, 1.0),
+        Invariant("normal part", N, A),
+        Invariant("spectrum", w, A, matched=True),
         Invariant("low-rank part", L, low_rank),
-        Invariant("matrix A", _normal(w, V) - L, A),
+        Invariant("matrix A", N - L, A),
         Invariant("input b", V @ B, b),
         *moments,
     )
@@ -36,13 +39,14 @@ def normal_invariants(w, V, **_):
     """Of the normal matrix V diag(w) Vᴴ."""
     return (
         Invariant("basis VᴴV", V.conj().T @ V, 1.0),
-        Invariant("normal part", _normal(w, V), _norm(w)),
+        Invariant("normal part", V * w @ V.conj().T, _norm(w)),
         Invariant("spectrum", w, _norm(w), matched=True),
     )
 
 
-def _normal(w, V):
-    return V * w @ V.conj().T
+def matrix_invariants(A, **_):
+    """A itself: A + p pᵀ cancels on the diagonal, which is then known to the roundings of A."""
+    return (Invariant("matrix", A, _norm(A)),)
 
 
 def _norm(x):

@@ -13,7 +13,11 @@ import numpy as np
 
 from refssm._operator import Contract, Operator
 from refssm.domains import block_counts, block_orders, orders, windows
-from refssm.nplr.invariants import normal_invariants, system_invariants
+from refssm.nplr.invariants import (
+    matrix_invariants,
+    normal_invariants,
+    system_invariants,
+)
 from refssm.nplr.modes import skew_modes
 
 
@@ -146,6 +150,8 @@ NORMAL_LEGS = Operator(
     inputs={},
     parameters={"n": orders},
     outputs=("A",),
+    contract=Contract.INVARIANTS,
+    definition=matrix_invariants,
     citation="gu2022s4d",
     lacks=frozenset({"vjp", "jit", "gpu"}),
 )
