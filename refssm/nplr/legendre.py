@@ -6,7 +6,9 @@ multiple of I, so that A + P Pᵀ = ρ I + S with skew S:
     LegS  p = q/√2,                            ρ = −½,  S_ik = ½ q_i q_k sign(k − i)
     LegT  P = its odd and its even half, /√w,  ρ = 0,   S_ik = q_i q_k sign(k − i)/w where i − k is odd
 
-No eigenvector of S is orthogonal to b: it would be one of A = ρ I + S − P Pᵀ too, with real part ρ.
+No eigenvector of S is orthogonal to p, for it would be one of A = ρ I + S − P Pᵀ too, with real
+part ρ, where A has no eigenvalue; nor is any to b, which in LegS is √2 p. In LegT it would be, but
+for a phase, real in even and imaginary in odd states: orthogonal to both halves of p if to b.
 """
 
 import numpy as np
@@ -43,7 +45,7 @@ def nplr_legs(*, n):
     b = np.sqrt(2 * np.arange(n) + 1.0)
     modes = skew_modes(_skew_legs(n), b)
     B = np.abs(modes.rotated(b)).astype(complex)
-    return modes.poles(-0.5), B[:, None] / np.sqrt(2), B, modes.basis()
+    return modes.poles(-0.5), np.sqrt(0.5) * B[:, None], B, modes.basis()
 
 
 def nplr_legt(*, n, window=1.0):
