@@ -36,7 +36,9 @@ def test_a_window_is_a_unit_of_time(op, data):
     allowed = 2 * C * n * U
     assert norm(w * window - w1) <= allowed * size
     assert norm(V @ B * window - V1 @ B1) <= allowed * norm(B1)
-    assert norm((V @ P) @ (V @ P).conj().T * window - V1 @ P1 @ (V1 @ P1).conj().T) <= allowed * size
+    assert (
+        norm((V @ P) @ (V @ P).conj().T * window - V1 @ P1 @ (V1 @ P1).conj().T) <= allowed * size
+    )
 
 
 @given(data=st.data())

@@ -3,8 +3,8 @@
 With q_i = √(2i+1), p pᵀ (LegT: P Pᵀ with two columns) is minus the symmetric part of A but for a
 multiple of I, so that A + P Pᵀ = ρ I + S with skew S:
 
-    LegS  p = q/√2,                            ρ = −½,  S_ik = ½ q_i q_k sign(k − i)
-    LegT  P = its odd and its even half, /√w,  ρ = 0,   S_ik = q_i q_k sign(k − i)/w where i − k is odd
+    LegS  p = q/√2,                     ρ = −½,  S_ik = ½ q_i q_k sign(k − i)
+    LegT  P = odd and even half of q/√w,  ρ = 0,  S_ik = q_i q_k sign(k − i)/w for i − k odd
 
 No eigenvector of S is orthogonal to p, for it would be one of A = ρ I + S − P Pᵀ too, with real
 part ρ, where A has no eigenvalue; nor is any to b, which in LegS is √2 p. In LegT it would be, but
@@ -24,7 +24,7 @@ from refssm.nplr.modes import skew_modes
 
 
 def nplr_legs(*, n):
-    """HiPPO-LegS as A = V (diag w − P Pᴴ) Vᴴ, P = Vᴴp with p_i = √(i+½), B = Vᴴb with b_i = √(2i+1).
+    """HiPPO-LegS as A = V (diag w − P Pᴴ) Vᴴ, P = Vᴴp, B = Vᴴb: p_i = √(i+½), b_i = √(2i+1).
 
     Signature ``->(n),(n,1),(n),(n,n)``: w, P, B, V, complex128. `w` is sorted by its imaginary
     part, ascending; Re w is exactly −½; conjugate pairs are exact, w_{n−1−j} = w_j* and so on; for

@@ -52,7 +52,9 @@ def skew_modes(S, b) -> Modes:
     X = _orthogonalized(_real_basis(vectors[:, half:first], vectors[:, first:]))
     middle = X[:, :1] if first > half else X[:, :0]
     upper = (X[:, first - half : first] + 1j * X[:, first:]) / np.sqrt(2)
-    return Modes(frequencies[first:], upper * _phases(b @ upper.conj()), middle * _phases(b @ middle))
+    return Modes(
+        frequencies[first:], upper * _phases(b @ upper.conj()), middle * _phases(b @ middle)
+    )
 
 
 def _real_basis(middle, upper):

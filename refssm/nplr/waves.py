@@ -54,7 +54,8 @@ def nplr_fourier(*, n, window=1.0):
     Of the double eigenvalue 0 the first vector is e_0, the second e_1, the state of sin 0, whose
     P and B are 0; all other P are √(2/w), all other B 2/w. Units: `window` a time, `w` one over it.
 
-    Raises ValueError where `n` is no even integer of at least 2 or `window` no number above 0. Source: [gu2023train].
+    Raises ValueError where `n` is no even integer of at least 2 or `window` no number above 0.
+    Source: [gu2023train].
 
     >>> import refssm
     >>> w, P, B, V = refssm.nplr_fourier(n=4, window=2.0)
@@ -69,7 +70,8 @@ def nplr_fourier_naive(*, n, window=1.0):
     """The textbook's Fourier window w as A = V (diag w_n − P Pᴴ) Vᴴ: p = √(1/w)b, B = Vᴴb/w.
 
     Signature ``->(n),(n,1),(n),(n,n)``: as `nplr_fourier`, but P = √(1/w) and B = 1/w.
-    Raises ValueError where `n` is no even integer of at least 2 or `window` no number above 0. Source: [gu2023train].
+    Raises ValueError where `n` is no even integer of at least 2 or `window` no number above 0.
+    Source: [gu2023train].
 
     >>> import refssm
     >>> refssm.nplr_fourier_naive(n=4, window=2.0)[2].real

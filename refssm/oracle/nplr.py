@@ -17,7 +17,9 @@ def nplr_legt(*, n, window=1.0):
     """A_ik = −√((2i+1)(2k+1))/w, times (−1)^{i−k} above the diagonal; two halves of √(2i+1)/√w."""
     window, q = mp.mpf(window), _legendre_norms(n)
     A = _matrix(n, lambda i, k: -q[i] * q[k] * (-1 if i < k and (k - i) % 2 else 1) / window)
-    halves = [[x / mp.sqrt(window) * (i % 2 == parity) for parity in (1, 0)] for i, x in enumerate(q)]
+    halves = [
+        [x / mp.sqrt(window) * (i % 2 == parity) for parity in (1, 0)] for i, x in enumerate(q)
+    ]
     return _decomposed(A, halves, [x / window for x in q])
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from refssm.conformance.deviations import Deviation
 from refssm.conformance.deviations.nplr_blocks import DEVIATIONS as OF_BLOCKS
 from refssm.conformance.honest.nplr_systems import SYSTEMS
-from refssm.nplr import NPLR_FOURIER, NPLR_FOURIER_NAIVE, NPLR_LAGT, NPLR_LEGS, NPLR_LEGT
+from refssm.nplr import NPLR_FOURIER, NPLR_FOURIER_NAIVE, NPLR_LAGT, NPLR_LEGT
 
 VALUE = "value[complex128]"
 

@@ -40,7 +40,11 @@ MATRICES = [
     ("transposed", "Nᵀ", lambda n: matrix(n=n).T),
     ("negated", "−N", lambda n: -matrix(n=n)),
     ("skew_part", "without −½ I", lambda n: matrix(n=n) + np.eye(n) / 2),
-    ("diagonal_of_legs", "−(i+1) on the diagonal", lambda n: matrix(n=n) - np.diag(np.arange(n) + 0.5)),
+    (
+        "diagonal_of_legs",
+        "−(i+1) on the diagonal",
+        lambda n: matrix(n=n) - np.diag(np.arange(n) + 0.5),
+    ),
     ("minus_one", "−1 on the diagonal", lambda n: matrix(n=n) - np.eye(n) / 2),
     ("symmetric", "one sign off the diagonal", lambda n: np.eye(n) * 0 - np.abs(matrix(n=n))),
     ("doubled", "√(2i+1)√(2k+1) without ½", lambda n: 2 * matrix(n=n) + np.eye(n) / 2),
