@@ -64,11 +64,11 @@ def nplr_legt(*, n, window=1.0):
     (array([-1.7321,  1.7321]), array([1.4142, 1.4142]))
     """
     i, q = np.arange(n), np.sqrt(2 * np.arange(n) + 1.0)
-    b = q / window
-    modes = skew_modes(_skew_legt(n, window), b)
-    p = np.stack([np.where(i % 2 == parity, q / np.sqrt(window), 0) for parity in (1, 0)])
-    B = np.abs(modes.rotated(b)).astype(complex)
-    return modes.poles(0.0), modes.rotated(p).T, B, modes.basis()
+    modes = skew_modes(_skew_legt(n), q)  # of window 1: V is that of any
+    halves = np.stack([np.where(i % 2 == parity, q, 0) for parity in (1, 0)])
+    P, B = modes.rotated(halves).T / np.sqrt(window), np.abs(modes.rotated(q)) / window + 0j
+    slower = modes._replace(frequencies=modes.frequencies / window)
+    return slower.poles(0.0), P, B, modes.basis()
 
 
 def normal_legs(*, n):
@@ -114,10 +114,10 @@ def _skew_legs(n):
     return 0.5 * np.sqrt(np.outer(2 * i + 1.0, 2 * i + 1)) * np.sign(i - i[:, None])
 
 
-def _skew_legt(n, window):
-    """S_ik = √((2i+1)(2k+1)) sign(k − i)/w where i − k is odd, else 0."""
+def _skew_legt(n):
+    """w S_ik = √((2i+1)(2k+1)) sign(k − i) where i − k is odd, else 0."""
     i = np.arange(n)
-    return np.where((i - i[:, None]) % 2, 2 * _skew_legs(n) / window, 0)
+    return np.where((i - i[:, None]) % 2, 2 * _skew_legs(n), 0)
 
 
 NPLR_LEGS = Operator(

@@ -10,6 +10,7 @@ orthogonal matrix by a step of Newton's iteration for the polar factor.
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 class Modes(NamedTuple):
@@ -19,7 +20,7 @@ class Modes(NamedTuple):
     upper: np.ndarray  # their vectors (n, n/2)
     middle: np.ndarray  # the real vector (n, n mod 2)
 
-    def poles(self, real_part) -> np.ndarray:
+    def poles(self, real_part) -> NDArray[np.complex128]:
         """w, ascending by its imaginary part; its real part exactly `real_part`."""
         none = np.zeros(self.middle.shape[-1])
         w = np.empty(len(self.upper), complex)

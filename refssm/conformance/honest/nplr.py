@@ -23,18 +23,18 @@ def upper_half_first(S):
 def general(S):
     """Eigenvectors of S by the method for any matrix, made orthonormal."""
     values, V = np.linalg.eig(S.astype(complex))
-    return values.imag, np.linalg.qr(V)[0]
+    return np.imag(values), np.linalg.qr(V)[0]
 
 
 def complex_schur(S):
     """The triangular factor of a normal matrix is diagonal."""
-    T, V = schur(S, output="complex")
-    return np.diag(T).imag, V
+    T, V = schur(S, output="complex")[:2]
+    return np.imag(np.diag(T)), V
 
 
 def real_schur(S):
     """Pairs from the rotations by which S acts on planes."""
-    T, Z = schur(S, output="real")
+    T, Z = schur(S, output="real")[:2]
     frequencies, vectors, i = [], [], 0
     while i < len(S):
         if i + 1 < len(S) and T[i + 1, i]:
