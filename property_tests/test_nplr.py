@@ -6,7 +6,7 @@ from strategies import laws
 
 import refssm
 from refssm.conformance.standard import C
-from refssm.domains import even_orders, laguerre_decays, orders, windows
+from refssm.domains import even_mode_orders, laguerre_decays, mode_orders, windows
 from refssm.nplr import NPLR_FOURIER, NPLR_FOURIER_NAIVE, NPLR_LAGT, NPLR_LEGS, NPLR_LEGT
 
 U = 2.0**-53
@@ -15,7 +15,7 @@ WINDOWED = (NPLR_LEGT, NPLR_FOURIER, NPLR_FOURIER_NAIVE)
 
 def sizes_of(op):
     """Numbers of states, of the kind that `op` takes; those the cube of which is small."""
-    domain = even_orders if op in (NPLR_FOURIER, NPLR_FOURIER_NAIVE) else orders
+    domain = even_mode_orders if op in (NPLR_FOURIER, NPLR_FOURIER_NAIVE) else mode_orders
     return st.sampled_from([n for n in domain.values if n <= 33])
 
 

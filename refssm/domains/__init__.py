@@ -1,6 +1,11 @@
 """Where inputs live: named maps from the unit square, one for cases, tests and docs."""
 
-from refssm.domains.blocks import block_counts, block_orders
+from refssm.domains.decompositions import (
+    block_counts,
+    block_orders,
+    even_mode_orders,
+    mode_orders,
+)
 from refssm.domains.domain import Counts, Domain, Numbers, Static
 from refssm.domains.maps import contracting, products_bounded, stable
 from refssm.domains.recurrences import (
@@ -45,12 +50,14 @@ __all__ = [
     "contracting",
     "contractions",
     "decays",
+    "even_mode_orders",
     "exponents",
     "fixed_decays",
     "gates",
     "impulse_responses",
     "input_matrices",
     "log_decays",
+    "mode_orders",
     "modes",
     "nodes",
     "poles",

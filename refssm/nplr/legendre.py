@@ -14,7 +14,7 @@ for a phase, real in even and imaginary in odd states: orthogonal to both halves
 import numpy as np
 
 from refssm._operator import Contract, Operator
-from refssm.domains import block_counts, block_orders, orders, windows
+from refssm.domains import block_counts, block_orders, mode_orders, orders, windows
 from refssm.nplr.invariants import (
     matrix_invariants,
     normal_invariants,
@@ -124,7 +124,7 @@ NPLR_LEGS = Operator(
     reference=nplr_legs,
     signature="->(n),(n,1),(n),(n,n)",
     inputs={},
-    parameters={"n": orders},
+    parameters={"n": mode_orders},
     outputs=("w", "P", "B", "V"),
     contract=Contract.INVARIANTS,
     definition=system_invariants,
@@ -137,7 +137,7 @@ NPLR_LEGT = Operator(
     reference=nplr_legt,
     signature="->(n),(n,2),(n),(n,n)",
     inputs={},
-    parameters={"n": orders, "window": windows},
+    parameters={"n": mode_orders, "window": windows},
     outputs=("w", "P", "B", "V"),
     contract=Contract.INVARIANTS,
     definition=system_invariants,

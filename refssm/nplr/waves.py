@@ -12,7 +12,7 @@ sin 0, which nothing moves: the eigenvalue 0 is double, its vectors e_0 and e_1.
 import numpy as np
 
 from refssm._operator import Contract, Operator
-from refssm.domains import even_orders, laguerre_decays, orders, windows
+from refssm.domains import even_mode_orders, laguerre_decays, mode_orders, windows
 from refssm.nplr.invariants import system_invariants
 from refssm.nplr.modes import Modes, paired
 
@@ -97,7 +97,7 @@ NPLR_LAGT = Operator(
     reference=nplr_lagt,
     signature="->(n),(n,1),(n),(n,n)",
     inputs={},
-    parameters={"n": orders, "beta": laguerre_decays},
+    parameters={"n": mode_orders, "beta": laguerre_decays},
     outputs=("w", "P", "B", "V"),
     contract=Contract.INVARIANTS,
     definition=system_invariants,
@@ -110,7 +110,7 @@ NPLR_FOURIER = Operator(
     reference=nplr_fourier,
     signature="->(n),(n,1),(n),(n,n)",
     inputs={},
-    parameters={"n": even_orders, "window": windows},
+    parameters={"n": even_mode_orders, "window": windows},
     outputs=("w", "P", "B", "V"),
     contract=Contract.INVARIANTS,
     definition=system_invariants,
@@ -123,7 +123,7 @@ NPLR_FOURIER_NAIVE = Operator(
     reference=nplr_fourier_naive,
     signature="->(n),(n,1),(n),(n,n)",
     inputs={},
-    parameters={"n": even_orders, "window": windows},
+    parameters={"n": even_mode_orders, "window": windows},
     outputs=("w", "P", "B", "V"),
     contract=Contract.INVARIANTS,
     definition=system_invariants,
