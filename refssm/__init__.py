@@ -87,6 +87,15 @@ _FAMILIES = {
         "s4d_quad",
         "s4d_real",
     ),
+    "nplr": (
+        "block_diagonal",
+        "normal_legs",
+        "nplr_fourier",
+        "nplr_fourier_naive",
+        "nplr_lagt",
+        "nplr_legs",
+        "nplr_legt",
+    ),
     "scan": (
         "dense_scan",
         "dense_scan_from",

@@ -77,6 +77,15 @@ from refssm.hippo import (
     s4d_quad as s4d_quad,
     s4d_real as s4d_real,
 )
+from refssm.nplr import (
+    block_diagonal as block_diagonal,
+    normal_legs as normal_legs,
+    nplr_fourier as nplr_fourier,
+    nplr_fourier_naive as nplr_fourier_naive,
+    nplr_lagt as nplr_lagt,
+    nplr_legs as nplr_legs,
+    nplr_legt as nplr_legt,
+)
 from refssm.scan import (
     dense_scan as dense_scan,
     dense_scan_from as dense_scan_from,

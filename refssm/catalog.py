@@ -43,6 +43,15 @@ from refssm.hippo import (
 from refssm.krylov import (
     KRYLOV_KERNEL,
 )
+from refssm.nplr import (
+    BLOCK_DIAGONAL,
+    NORMAL_LEGS,
+    NPLR_FOURIER,
+    NPLR_FOURIER_NAIVE,
+    NPLR_LAGT,
+    NPLR_LEGS,
+    NPLR_LEGT,
+)
 from refssm.scan import (
     DENSE_SCAN,
     DENSE_SCAN_FROM,
@@ -89,6 +98,13 @@ OPERATORS = (
     HIPPO_FOURIER_NAIVE,
     HIPPO_FOURIER_DIAGONAL,
     HIPPO_CHEBT,
+    NPLR_LEGS,
+    NPLR_LEGT,
+    NPLR_LAGT,
+    NPLR_FOURIER,
+    NPLR_FOURIER_NAIVE,
+    NORMAL_LEGS,
+    BLOCK_DIAGONAL,
     DISCRETIZE_ZOH,
     DISCRETIZE_FOH,
     DISCRETIZE_IMPULSE,

@@ -7,6 +7,12 @@ from refssm.domains.constructors import (
     orders,
     windows,
 )
+from refssm.domains.decompositions import (
+    block_counts,
+    block_orders,
+    even_mode_orders,
+    mode_orders,
+)
 from refssm.domains.domain import Counts, Domain, Numbers, Static
 from refssm.domains.maps import contracting, products_bounded, stable
 from refssm.domains.recurrences import (
@@ -45,11 +51,14 @@ __all__ = [
     "Numbers",
     "Static",
     "biases",
+    "block_counts",
+    "block_orders",
     "chunk_sizes",
     "coefficients",
     "contracting",
     "contractions",
     "decays",
+    "even_mode_orders",
     "even_orders",
     "exponents",
     "fixed_decays",
@@ -59,6 +68,7 @@ __all__ = [
     "laguerre_decays",
     "laguerre_exponents",
     "log_decays",
+    "mode_orders",
     "modes",
     "nodes",
     "orders",
