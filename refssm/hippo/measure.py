@@ -20,9 +20,9 @@ def hippo_from_measure(*, n, basis, weight):
     """A = D − b eᵀ, D_ik = −∫ p_i p_k' ω ds, b_i = p_i(0) ω(0), e_k = p_k(0);  B = b.
 
     Returns A (n,n) and B (n), in double precision. `n` is the number of coefficients.
-    `basis(k, s)` is p_k at an array `s` of times ago, orthonormal under ω, for k = 0 … n−1; it is
-    called with complex s and must be a formula that takes them, for p_k' is Im p_k(s + iε)/ε
-    [squire1998complex]. `weight` is a pair: ω, called with real arrays, and the end of its support
+    `basis(k, s)` is p_k at an array `s` of times ago, orthonormal under ω (or 0 throughout), for
+    k = 0 … n−1; it is called with complex s and must be a formula that takes them, for p_k' is
+    Im p_k(s + iε)/ε [squire1998complex]. `weight` is a pair: ω, called with real arrays, and the end of its support
     [0, end], which may be infinity; ω is to be smooth before it. The arrays are of long double, and
     NumPy's functions keep that; SciPy's special functions do not. The integrals are taken by the
     double exponential rule [takahasi1974de], so p_k and ω need not be polynomials.
@@ -115,7 +115,7 @@ def _derived(name, basis, n, s):
 
 def _refuse_unless_orthonormal(name, gram):
     """A mistaken scale is far beyond half the digits, rounding far within."""
-    off = np.abs(gram - np.eye(len(gram)))
+    off = np.abs(gram - np.diag(np.diag(gram) != 0))
     if not off.max() ** 2 <= np.finfo(float).eps:
         i, k = np.unravel_index(int(np.argmax(off)), off.shape)
         told = f"the product of {i} and {k} is {gram[i, k]:.6g}"
