@@ -84,9 +84,7 @@ def test_three_coefficients_of_lmu_by_hand():
 def test_lmu_is_legt_in_another_scale(window):
     i = np.arange(30)
     T = (-1.0) ** i * np.sqrt(2 * i + 1)
-    (A, B), (A_lmu, B_lmu) = (
-        f(n=30, window=window) for f in (refssm.hippo_legt, refssm.hippo_lmu)
-    )
+    (A, B), (A_lmu, B_lmu) = (f(n=30, window=window) for f in (refssm.hippo_legt, refssm.hippo_lmu))
     for y, z in ((T[:, None] * A / T, A_lmu), (T * B, B_lmu)):
         assert (np.abs(y - z) <= 8 * U * np.abs(z)).all()  # T twice, two products, both sides
 
@@ -259,8 +257,8 @@ def test_a_laguerre_rate_out_of_bounds_is_told(beta):
 
 @each
 def test_sizes_are_keywords(op):
+    positional = getattr(refssm, op.name)
     with pytest.raises(TypeError, match=f"^{op}: too many positional arguments"):
-        made_of = getattr(refssm, op.name)
-        made_of(4)
+        positional(4)
     with pytest.raises(TypeError, match=f"^{op}: missing a required"):
         made(op)

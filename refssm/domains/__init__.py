@@ -1,6 +1,5 @@
 """Where inputs live: named maps from the unit square, one for cases, tests and docs."""
 
-from refssm.domains.domain import Counts, Domain, Numbers, Static
 from refssm.domains.constructors import (
     even_orders,
     laguerre_decays,
@@ -8,6 +7,7 @@ from refssm.domains.constructors import (
     orders,
     windows,
 )
+from refssm.domains.domain import Counts, Domain, Numbers, Static
 from refssm.domains.maps import contracting, products_bounded, stable
 from refssm.domains.recurrences import (
     biases,
