@@ -157,6 +157,14 @@ def test_a_weight_of_zero_or_infinity_at_the_present_is_told(made):
 
 
 @FORMS
+@pytest.mark.parametrize("beyond", [-1.0, np.nan, np.inf], ids=str)
+def test_a_weight_that_is_none_is_told(made, beyond):
+    weight = (lambda s: np.where(s < 0.7, 1, beyond), 1)
+    with pytest.raises(ValueError, match=f"^{made.__name__}: `weight` must be finite and not neg"):
+        made(n=2, basis=in_window(1), weight=weight)
+
+
+@FORMS
 def test_a_basis_of_another_scale_is_told(made):
     told = f"^{made.__name__}: `basis` must be orthonormal under `weight`, the product of 1 and 1"
     with pytest.raises(ValueError, match=told):

@@ -27,8 +27,9 @@ def hippo_from_measure(*, n, basis, weight):
     of long double, and NumPy's functions keep that; SciPy's special functions do not. The integrals
     are taken by the double exponential rule [takahasi1974de], so p_k and ω need not be polynomials.
 
-    Raises ValueError where `n` is no integer of at least 1, unless 0 < ω(0) < ∞, and where the
-    basis is not orthonormal, loses the imaginary part, or the integrals do not converge.
+    Raises ValueError where `n` is no integer of at least 1, unless 0 < ω(0) < ∞ and 0 ≤ ω(s) < ∞
+    before the end, and where the basis is not orthonormal to half the digits or loses the imaginary
+    part, or the integrals do not converge.
     Source: [gu2020hippo, App. C].
 
     >>> import numpy as np
@@ -86,6 +87,8 @@ def _integrals(name, n, basis, weight, factor, step):
     """∫ p_i p_k ω ds and −∫ g p_i p_k' ω ds."""
     s, ds = _nodes(weight[1], step)
     mass = weight[0](s) * ds
+    if not ((mass >= 0) & (mass < np.inf)).all():
+        raise ValueError(f"{name}: `weight` must be finite and not negative inside its support")
     s, mass = s[mass > 0], mass[mass > 0]  # where ω has underflowed p may be infinite
     p, slope = _derived(name, basis, n, s)
     return (p * mass) @ p.T, -(p * (mass * factor(s))) @ slope.T
