@@ -7,7 +7,7 @@ import pytest
 import refssm
 from refssm import oracle
 from refssm.catalog import OPERATORS
-from refssm.conformance.judge import C
+from refssm.conformance.standard import C
 
 U = 2.0**-53
 CONSTRUCTORS = [op for op in OPERATORS if op.family == "hippo" and not op.inputs]

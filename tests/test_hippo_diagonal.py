@@ -5,7 +5,7 @@ import pytest
 from mpmath import mp
 
 import refssm
-from refssm.conformance.judge import C
+from refssm.conformance.standard import C
 
 U = 2.0**-53
 POLES = [refssm.s4d_lin, refssm.s4d_inv, refssm.s4d_quad, refssm.s4d_real, refssm.s4d_legs]

@@ -5,7 +5,7 @@ import pytest
 from mpmath import mp
 
 import refssm
-from refssm.conformance.judge import C
+from refssm.conformance.standard import C
 
 U = 2.0**-53
 long_double = pytest.mark.skipif(

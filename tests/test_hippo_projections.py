@@ -10,7 +10,7 @@ import pytest
 from mpmath import mp
 
 import refssm
-from refssm.conformance.judge import C
+from refssm.conformance.standard import C
 
 U = 2.0**-53
 TIMES = (mpmath.mpf("0.35"), mpmath.mpf("0.9"))
