@@ -23,6 +23,7 @@ def hippo_chebt(*, n, window=1.0):
     Raises ValueError where `n` is no integer of at least 1 or `window` no number above 0.
     Source: [gu2020hippo, App. D.5].
 
+    >>> import numpy as np
     >>> import refssm
     >>> A, B = refssm.hippo_chebt(n=4, window=2.0)
     >>> A.round(4).tolist()[2:], (np.pi * B).round(4).tolist()

@@ -81,9 +81,9 @@ def lru_ring(u1, u2, *, r_min=0.0, r_max=1.0, max_phase=2 * np.pi):
 
     `u1` and `u2` are numbers from 0 to 1, of one shape: for a draw, two of
     ``np.random.default_rng(seed).random(n)``; the poles are then uniform over the ring. Returns λ,
-    complex, and γ, both in double precision. Near r = 1 a difference 1 − |λ|² has no digits left: r²
-    and 1 − r² are sums of positive numbers here. r = 0 gives γ = 1, and r = 1 gives γ = 0, a mode
-    that hears nothing and whose log γ is −∞.
+    complex, and γ, both in double precision. Near r = 1 a difference 1 − |λ|² has no digits left:
+    r² and 1 − r² are sums of positive numbers here. r = 0 gives γ = 1, and r = 1 gives γ = 0, a
+    mode that hears nothing and whose log γ is −∞.
 
     Raises ValueError unless all of `u1` and `u2` are from 0 to 1 and 0 ≤ r_min ≤ r_max ≤ 1.
     Source: [orvieto2023lru].

@@ -40,6 +40,7 @@ def hippo_fourier(*, n, window=1.0):
     Raises ValueError where `n` is no even integer of at least 2 or `window` no number above 0.
     Source: [gu2023train].
 
+    >>> import numpy as np
     >>> import refssm
     >>> A, B = refssm.hippo_fourier(n=4, window=2.0)
     >>> (A / np.pi).round(4).tolist()[2:], B.round(4).tolist()

@@ -20,17 +20,19 @@ def hippo_from_measure(*, n, basis, weight):
     """A = D − b eᵀ, D_ik = −∫ p_i p_k' ω ds, b_i = p_i(0) ω(0), e_k = p_k(0);  B = b.
 
     Returns A (n,n) and B (n), in double precision. `n` is the number of coefficients.
-    `basis(k, s)` is p_k at an array `s` of times ago, orthonormal under ω, for k = 0 … n−1; it is
-    called with complex s and must be a formula that takes them, for p_k' is Im p_k(s + iε)/ε
-    [squire1998complex]. `weight` is a pair: ω, called with real arrays, and the end of its support
-    [0, end], which may be infinity; ω is to be smooth before it. The arrays are of long double, and
-    NumPy's functions keep that; SciPy's special functions do not. The integrals are taken by the
-    double exponential rule [takahasi1974de], so p_k and ω need not be polynomials.
+    `basis(k, s)` is p_k at an array `s` of times ago, orthonormal under ω (or 0 throughout), for
+    k = 0 … n−1; it is called with complex s and must be a formula that takes them, for p_k' is
+    Im p_k(s + iε)/ε [squire1998complex]. `weight` is a pair: ω, called with real arrays, and the
+    end of its support [0, end], which may be infinity; ω is to be smooth before it. The arrays are
+    of long double, and NumPy's functions keep that; SciPy's special functions do not. The integrals
+    are taken by the double exponential rule [takahasi1974de], so p_k and ω need not be polynomials.
 
-    Raises ValueError where `n` is no integer of at least 1, unless 0 < ω(0) < ∞, and where the
-    basis is not orthonormal, loses the imaginary part, or the integrals do not converge.
+    Raises ValueError where `n` is no integer of at least 1, unless 0 < ω(0) < ∞ and 0 ≤ ω(s) < ∞
+    before the end, and where the basis is not orthonormal to half the digits or loses the imaginary
+    part, or the integrals do not converge.
     Source: [gu2020hippo, App. C].
 
+    >>> import numpy as np
     >>> import refssm
     >>> wave = lambda k, s: [1, np.sqrt(2) * np.cos(2 * np.pi * s)][k]
     >>> A, B = refssm.hippo_from_measure(n=2, basis=wave, weight=(np.ones_like, 1.0))
@@ -47,10 +49,11 @@ def hippo_from_measure_scaled(*, n, basis, weight):
     t x' = A x + B u, and A_ik = ∫_0^1 p_k ((1 − s) p_i ω)' ds. Arguments, result and errors as
     `hippo_from_measure`; the support is [0, 1]. Source: [gu2020hippo, App. C].
 
+    >>> import numpy as np
     >>> import refssm
     >>> line = lambda k, s: [1, np.sqrt(3) * (1 - 2 * s)][k]
     >>> A, B = refssm.hippo_from_measure_scaled(n=2, basis=line, weight=(np.ones_like, 1.0))
-    >>> A.round(12).tolist(), B.round(12).tolist()
+    >>> (A.round(12) + 0.0).tolist(), B.round(12).tolist()
     ([[-1.0, 0.0], [-1.732050807569, -2.0]], [1.0, 1.732050807569])
     """
     if weight[1] != 1:
@@ -84,6 +87,8 @@ def _integrals(name, n, basis, weight, factor, step):
     """∫ p_i p_k ω ds and −∫ g p_i p_k' ω ds."""
     s, ds = _nodes(weight[1], step)
     mass = weight[0](s) * ds
+    if not ((mass >= 0) & (mass < np.inf)).all():
+        raise ValueError(f"{name}: `weight` must be finite and not negative inside its support")
     s, mass = s[mass > 0], mass[mass > 0]  # where ω has underflowed p may be infinite
     p, slope = _derived(name, basis, n, s)
     return (p * mass) @ p.T, -(p * (mass * factor(s))) @ slope.T
@@ -115,7 +120,7 @@ def _derived(name, basis, n, s):
 
 def _refuse_unless_orthonormal(name, gram):
     """A mistaken scale is far beyond half the digits, rounding far within."""
-    off = np.abs(gram - np.eye(len(gram)))
+    off = np.abs(gram - np.diag(np.diag(gram) != 0))
     if not off.max() ** 2 <= np.finfo(float).eps:
         i, k = np.unravel_index(int(np.argmax(off)), off.shape)
         told = f"the product of {i} and {k} is {gram[i, k]:.6g}"

@@ -15,7 +15,7 @@ def rotation(n, window, step=2 * np.pi, first=0):
     return S - S.T
 
 
-def now(n, first=1.0, others=np.sqrt(2)):
+def now(n, first=1.0, others=2**0.5):
     """b."""
     b = np.tile([others, 0.0], n // 2)
     b[0] = first

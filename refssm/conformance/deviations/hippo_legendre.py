@@ -47,7 +47,7 @@ LEGS.entries("rows_only", "−(2i+1) below", lambda i, k: lower(i, k, -(2 * i + 
 LEGS.entries(
     "from_1",
     "√((2i−1)(2k−1)), as if i were counted from 1",
-    lambda i, k: lower(i, k, -roots(i - 1, abs(k - 1)), -i - 1),
+    lambda i, k: lower(i, k, -roots(abs(i - 1), abs(k - 1)), -i - 1),
 )
 LEGS.entries("alternating", "signs of LMU in B", None, lambda i: sign(i) * root(i))
 LEGS.entries("B_no_root", "B_i = 2i+1", None, lambda i: 2 * i + 1)
@@ -107,11 +107,11 @@ LMU.wrong("legt", "LegT for LMU", lambda *, n, window: HIPPO_LEGT.reference(n=n,
 
 def _chequered(i, k, window, first):
     odd = (i > k) & ((i - k) % 2 == 1)
-    return -odd * 4 * i / window * np.where(k == 0, first, 1.0)
+    return -4 * i * odd / window * np.where(k == 0, first, 1.0)
 
 
 def _columns(i, k, window):
-    return -((i > k) & ((i - k) % 2 == 1)) * 4 * k / window
+    return -4 * k * ((i > k) & ((i - k) % 2 == 1)) / window
 
 
 CHEBT.entries("first_column", "1 for 1/√2", lambda i, k, window: _chequered(i, k, window, 1.0))
