@@ -22,6 +22,7 @@ WRONG_GRADIENTS = {
     ("s5_pytorch_ssm", "discretize_diagonal_zoh", "complex128"): "inaccurate",
 }
 WRONG_VALUES = {("lrnnx_discretization", "discretize_diagonal_bilinear"): "wrong"}
+WITHOUT_GRADIENTS = {"control"}
 # the library writes the state in place, which autograd refuses
 STEPPED = {"selective_step", "mamba_step", "ssd_step"}
 STEPPED |= {"short_convolution_step", "short_convolution_stateful"}
@@ -52,7 +53,7 @@ def test_a_library_is_right_on_an_ordinary_case(subject, module, dtype):
         arrays, statics = candidate.given(case)
         verdict = candidate.value(arrays, statics).verdict
         assert verdict == WRONG_VALUES.get((file, op.name), "pass")
-        assert candidate.has_vjp or op.name in STEPPED
+        assert candidate.has_vjp or op.name in STEPPED or subject in WITHOUT_GRADIENTS
         if candidate.has_vjp and verdict == "pass":
             shapes, types = op.output_shapes(*arrays, **statics), op.output_types(*arrays)
             ones = [np.ones(s, t) for s, t in zip(shapes, types, strict=True)]

@@ -10,6 +10,7 @@ import numpy as np
 from refssm.testing import implements
 
 DOUBLE = ("float64",)
+BY_EXPONENTIAL = ("zoh", "foh", "impulse")  # the others end in a ValueError where A or B has NaN
 
 
 def _discretized(A, B, dt, method, **how):
@@ -17,6 +18,8 @@ def _discretized(A, B, dt, method, **how):
     n, m = B.shape
     if n == 0 or m == 0:
         raise NotImplementedError("control has no systems without states or inputs")
+    if method not in BY_EXPONENTIAL and not np.isfinite([*A.flat, *B.flat, dt]).all():
+        raise NotImplementedError("control refuses what is not finite")
     system = control.ss(A, B, np.eye(n), np.zeros((n, m)), remove_useless_states=False)
     sampled = control.c2d(system, float(dt), method, **how)
     return sampled.A, sampled.B, sampled.D

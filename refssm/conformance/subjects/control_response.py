@@ -23,6 +23,8 @@ def _system(A, B, C):
 def _states(A, b, x0):
     if len(b) == 0:
         raise NotImplementedError("control has no responses to nothing")
+    if not np.isfinite(b).all():
+        raise NotImplementedError("control refuses inputs that are not finite")
     I = np.eye(len(A))
     u = np.concatenate([b, np.zeros_like(b[:1])]).T
     return control.forced_response(_system(A, I, I), inputs=u, initial_state=x0).states.T[1:]
@@ -36,8 +38,8 @@ def dense_scan(A, b):
 
 @implements("dense_scan_from", dtypes=DOUBLE)
 def dense_scan_from(A, b, x0):
-    """forced_response from the state A x0, for theirs moves after it is read."""
-    return _states(A, b, A @ x0)
+    """forced_response from x0."""
+    return _states(A, b, x0)
 
 
 @implements("krylov_kernel", dtypes=DOUBLE)
@@ -45,5 +47,7 @@ def krylov_kernel(A, B, C, *, l):
     """impulse_response without its first output, which is D."""
     if l == 0:
         raise NotImplementedError("control has no responses of no steps")
+    if not np.isfinite(A).all():
+        raise NotImplementedError("control refuses matrices that are not finite")
     system = _system(A, B[:, None], C[None])
     return np.asarray(control.impulse_response(system, T=l).outputs)[1:]
