@@ -1,0 +1,50 @@
+"""What the kernels share: steps, powers along time, and sums over modes and over time."""
+
+import numpy as np
+
+
+def times(x, l):
+    """0 … l−1 in the precision of x."""
+    return np.arange(l, dtype=np.finfo(x.dtype).dtype)
+
+
+def exponentials(x, l):
+    """E_nk = e^{x_n k}; time last, where NumPy's sums are pairwise."""
+    return np.exp(x[..., :, None] * times(x, l))
+
+
+def bilinear_powers(h, l):
+    """E_nk = Ā_n^k, Ā = (1 + h)/(1 − h): through log Ā = 2 artanh h, where |Ā| < ½ as powers.
+
+    A slow mode needs the logarithm, for a rounded Ā loses k·u; Ā = 0 has none. Of real h < −1 the
+    logarithm of −Ā is 2 artanh(1/h).
+    """
+    A_bar, k = (1 + h) / (1 - h), times(h, l)
+    fast = ~(np.abs(A_bar) >= 0.5)  # NaN too
+    h = np.where(fast, 0, h)
+    beyond = (h < -1) if not np.iscomplexobj(h) else np.zeros(h.shape, bool)
+    log = 2 * np.arctanh(np.where(beyond, 1 / np.where(beyond, h, 1), h))
+    slow = np.exp(log[..., :, None] * k)
+    slow = np.where(beyond[..., :, None] & (k % 2 == 1), -slow, slow)
+    return np.where(fast[..., :, None], np.where(fast, A_bar, 0)[..., :, None] ** k, slow)
+
+
+def total(v, E):
+    """Σ_n v_n E_nk."""
+    return (v[..., :, None] * E).sum(-2)
+
+
+def against(dk, E):
+    """Σ_k dk_k E_nk*, for each mode."""
+    return (dk[..., None, :] * E.conj()).sum(-1)
+
+
+def moment_against(dk, E):
+    """Σ_k k dk_k E_nk*: what e^{xk} has for its derivative."""
+    return against(times(dk, dk.shape[-1]) * dk, E)
+
+
+def slope_against(dk, E):
+    """Σ_k k dk_k (Ā_n^{k−1})*: what Ā^k has, also where Ā is 0."""
+    later = dk[..., 1:]
+    return against((times(dk, later.shape[-1]) + 1) * later, E[..., : later.shape[-1]])
