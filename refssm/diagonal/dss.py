@@ -4,7 +4,7 @@
     softmax:  K_k = Σ_n (C_n/w_n) e^{z_n k} / Σ_{r<l} e^{z_n r},   z = dt·w
 
 DSS-exp is zero-order hold with B = 1. DSS-softmax divides every mode by its sum over the length, so
-that modes may grow. The sum is (e^{lz} − 1)/(e^z − 1); with x = −z and time reversed where Re z > 0,
+that modes may grow. The sum is (e^{lz} − 1)/(e^z − 1); with x = z, or −z where Re z > 0,
 
     e^{zk} / Σ_r e^{zr} = e^{xj} (e^x − 1)/(e^{lx} − 1),   j = k, or l − 1 − k
 
@@ -79,8 +79,8 @@ def dss_softmax_kernel(w, C, dt, *, l):
     """K_k = Σ_n (C_n/w_n) e^{z_n k} / Σ_{r<l} e^{z_n r},  z = dt·w.
 
     Signature ``(n),(n),()->(l)``: arguments and types as `dss_exp_kernel`, modes of either sign of
-    Re w. Units: `K` has that of `C`/`w`. w_n = 0 has no value and gives NaN; where l·dt·w is another
-    multiple of 2πi, and dt·w is none, the sum is 0 and K infinite.
+    Re w. Units: `K` has that of `C`/`w`. w_n = 0 has no value and gives NaN. Where l·dt·w is
+    another multiple of 2πi, and dt·w is none, the sum is 0 and K infinite.
 
     Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in a
     mode or in `dt` reaches every k. Source: [gupta2022dss, Prop. 1].

@@ -15,7 +15,7 @@ from refssm.selective_scan.mamba import sigmoid
 
 
 def _powers(loss, l):
-    """q^k, q = 1 − loss: through log1p(−loss), and as powers where q < ½; q = 0 has no logarithm."""
+    """q^k, q = 1 − loss: through log1p(−loss), as powers where q < ½, for 0 has no logarithm."""
     fast, k = loss > 0.5, times(loss, l)
     slow = np.exp(np.log1p(-np.where(fast, 0, loss))[..., :, None] * k)
     return np.where(fast[..., :, None], np.where(fast, 1 - loss, 0)[..., :, None] ** k, slow)

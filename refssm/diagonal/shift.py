@@ -34,9 +34,9 @@ def shift_kernel(B, C, *, l):
     >>> refssm.shift_kernel([1.0, 10.0], [2.0, 3.0], l=4)
     array([32.,  3.,  0.,  0.])
     """
-    i, k = np.arange(B.shape[-1])[:, None], np.arange(l)
+    i, k = np.arange(B.shape[-1]), np.arange(l)[:, None]
     later, inside = _read(C, i + k)  # C_{i+k}
-    return np.where(inside, B[..., :, None] * later, 0).sum(-2)
+    return np.where(inside, B[..., None, :] * later, 0).sum(-1)
 
 
 def shift_kernel_vjp(dk, B, C, *, l):
