@@ -35,7 +35,8 @@ def diagonal_kernel_zoh(w, B, C, dt, *, l):
     mode or in `dt` reaches every k. Source: [gu2022s4d, §3.3].
 
     >>> import refssm
-    >>> refssm.diagonal_kernel_zoh([0.0, -np.log(2)], [1.0, np.log(2)], [1.0, 2.0], 1.0, l=3)
+    >>> from math import log
+    >>> refssm.diagonal_kernel_zoh([0.0, -log(2)], [1.0, log(2)], [1.0, 2.0], 1.0, l=3)
     array([2.  , 1.5 , 1.25])
     """
     h = dt[..., None]
@@ -53,10 +54,9 @@ def diagonal_kernel_zoh_vjp(dk, w, B, C, dt, *, l):
     h = dt[..., None]
     z = h * w
     H, E = h * phi1(z), exponentials(z, l)
-    S, T = against(dk, E), moment_against(dk, E)
-    CB = (C * B).conj()
-    dw = CB * ((h * h * moment(1, z)).conj() * S + (h * H).conj() * T)
-    ddt = (CB * (np.exp(z).conj() * S + (w * H).conj() * T)).sum(-1)
+    S, T = against(dk, E), moment_against(dk, C * H * B, E)
+    dw = (C * B * (h * h * moment(1, z))).conj() * S + h * T
+    ddt = ((C * B * np.exp(z)).conj() * S + w.conj() * T).sum(-1)
     dB, dC = (C * H).conj() * S, (H * B).conj() * S
     return unbroadcast_each((dw, dB, dC, ddt), (w, B, C, dt))
 
@@ -101,11 +101,10 @@ def diagonal_kernel_bilinear_vjp(dk, w, B, C, dt, *, l):
     step = dt[..., None]
     z = step * w
     R, E = 1 / (1 - z / 2), bilinear_powers(z / 2, l)
-    S, T = against(dk, E), slope_against(dk, E)
-    through = (C * B * (R * R)).conj()
-    dw = step * step * through * (S / 2 + R.conj() * T)
-    ddt = (through * (S + (z * R).conj() * T)).sum(-1)
-    H = step * R
+    H, through = step * R, (R * R).conj()
+    S, T = against(dk, E), slope_against(dk, C * H * B, E)
+    dw = step * through * (step / 2 * (C * B).conj() * S + T)
+    ddt = (through * ((C * B).conj() * S + w.conj() * T)).sum(-1)
     return unbroadcast_each((dw, (C * H).conj() * S, (H * B).conj() * S, ddt), (w, B, C, dt))
 
 

@@ -29,7 +29,8 @@ def dss_exp_kernel(w, C, dt, *, l):
     every k. Source: [gupta2022dss, Prop. 1].
 
     >>> import refssm
-    >>> refssm.dss_exp_kernel([0.0, -np.log(2)], [1.0, np.log(4)], 1.0, l=3)
+    >>> from math import log
+    >>> refssm.dss_exp_kernel([0.0, -log(2)], [1.0, log(4)], 1.0, l=3)
     array([2.  , 1.5 , 1.25])
     """
     h = dt[..., None]
@@ -47,9 +48,9 @@ def dss_exp_kernel_vjp(dk, w, C, dt, *, l):
     h = dt[..., None]
     z = h * w
     H, E = h * phi1(z), exponentials(z, l)
-    S, T = against(dk, E), moment_against(dk, E)
-    dw = C.conj() * ((h * h * moment(1, z)).conj() * S + (h * H).conj() * T)
-    ddt = (C.conj() * (np.exp(z).conj() * S + (w * H).conj() * T)).sum(-1)
+    S, T = against(dk, E), moment_against(dk, C * H, E)
+    dw = (C * (h * h * moment(1, z))).conj() * S + h * T
+    ddt = ((C * np.exp(z)).conj() * S + w.conj() * T).sum(-1)
     return unbroadcast_each((dw, H.conj() * S, ddt), (w, C, dt))
 
 
@@ -86,7 +87,8 @@ def dss_softmax_kernel(w, C, dt, *, l):
     mode or in `dt` reaches every k. Source: [gupta2022dss, Prop. 1].
 
     >>> import refssm
-    >>> refssm.dss_softmax_kernel([np.log(2)], [7 * np.log(2)], 1.0, l=3)
+    >>> from math import log
+    >>> refssm.dss_softmax_kernel([log(2)], [7 * log(2)], 1.0, l=3)
     array([1., 2., 4.])
     """
     x, _, E = _falling(dt[..., None] * w, int(l))
@@ -106,10 +108,11 @@ def dss_softmax_kernel_vjp(dk, w, C, dt, *, l):
     one, whole, k = np.expm1(x), np.expm1(l * x), times(x, l)
     r, mean = one / whole, l * (np.exp(l * x) / whole) - np.exp(x) / one
     places = np.where(rising[..., None], l - 1 - k, k)  # j
-    S, T = against(dk, E), (dk[..., None, :] * (places * E).conj()).sum(-1)
-    v = (C / w * r).conj()
-    dz = v * np.where(rising, mean.conj() * S - T, T - mean.conj() * S)
-    dw = h * dz - v * S / w.conj()
+    v, S = C / w * r, against(dk, E)
+    T = (places * (dk[..., None, :] * (v[..., :, None] * E).conj())).sum(-1)
+    centred = T - (mean * v).conj() * S
+    dz = np.where(rising, -centred, centred)
+    dw = h * dz - (v / w).conj() * S
     ddt = (w.conj() * dz).sum(-1)
     return unbroadcast_each((dw, (r / w).conj() * S, ddt), (w, C, dt))
 

@@ -55,10 +55,10 @@ def ema_kernel_vjp(dk, delta, alpha, beta, gamma, *, l):
     """
     p, s = sigmoid(delta), sigmoid(alpha)
     E = _powers(p * s, l)
-    S, T = _scale(beta) * against(dk, E), _scale(beta) * slope_against(dk, E)
-    both = (beta * gamma).conj()
-    ddelta = both * (p * sigmoid(-delta)) * (S - p * s * T)
-    dalpha = -(both * (p * p * (s * sigmoid(-alpha))) * T)
+    S = _scale(beta) * against(dk, E)
+    T = slope_against(dk, _scale(beta) * (p * beta * gamma), E)
+    ddelta = p * sigmoid(-delta) * ((beta * gamma).conj() * S - s * T)
+    dalpha = -(p * (s * sigmoid(-alpha)) * T)
     dbeta, dgamma = p * gamma.conj() * S, p * beta.conj() * S
     return unbroadcast_each((ddelta, dalpha, dbeta, dgamma), (delta, alpha, beta, gamma))
 

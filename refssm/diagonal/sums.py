@@ -39,12 +39,16 @@ def against(dk, E):
     return (dk[..., None, :] * E.conj()).sum(-1)
 
 
-def moment_against(dk, E):
-    """Σ_k k dk_k E_nk*: what e^{xk} has for its derivative."""
-    return against(times(dk, dk.shape[-1]) * dk, E)
+def moment_against(dk, v, E):
+    """Σ_k k dk_k (v_n E_nk)*: what v e^{xk} has for its derivative.
+
+    v stands inside, as autodiff has it: a product that underflows is then multiplied by k.
+    """
+    return (times(dk, dk.shape[-1]) * (dk[..., None, :] * (v[..., :, None] * E).conj())).sum(-1)
 
 
-def slope_against(dk, E):
-    """Σ_k k dk_k (Ā_n^{k−1})*: what Ā^k has, also where Ā is 0."""
-    later = dk[..., 1:]
-    return against((times(dk, later.shape[-1]) + 1) * later, E[..., : later.shape[-1]])
+def slope_against(dk, v, E):
+    """Σ_k k dk_k (v_n Ā_n^{k−1})*: what v Ā^k has, also where Ā is 0."""
+    later = dk[..., None, 1:]
+    earlier = (v[..., :, None] * E[..., : later.shape[-1]]).conj()
+    return ((times(dk, later.shape[-1]) + 1) * (later * earlier)).sum(-1)

@@ -1,0 +1,3 @@
+"""Planted bugs."""
+
+DEVIATIONS = []
