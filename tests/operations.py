@@ -80,7 +80,13 @@ class Rule:
     def operands(self, seed, dtypes, subnormal=False):
         rng = np.random.default_rng(seed)
         for i, (shape, dtype) in enumerate(zip(self.shapes, dtypes, strict=True)):
-            low, high = (-149, -120) if subnormal and i == 0 else (-1, 1) if subnormal else (-9, self.highest)
+            low, high = (
+                (-149, -120)
+                if subnormal and i == 0
+                else (-1, 1)
+                if subnormal
+                else (-9, self.highest)
+            )
             modulus = 2.0 ** rng.uniform(low, high, shape)
             turns = rng.random(shape) if dtype == "complex64" else rng.integers(0, 2, shape) / 2
             phase = 1.0 if self.positive and dtype == "float32" else np.exp(2j * np.pi * turns)

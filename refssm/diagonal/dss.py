@@ -76,6 +76,11 @@ def _falling(z, l):
     return x, rising, E
 
 
+def _terms(l):
+    """l, and 1 for no steps, whose sum of nothing would divide."""
+    return max(1, int(l))
+
+
 def dss_softmax_kernel(w, C, dt, *, l):
     """K_k = Σ_n (C_n/w_n) e^{z_n k} / Σ_{r<l} e^{z_n r},  z = dt·w.
 
@@ -92,7 +97,7 @@ def dss_softmax_kernel(w, C, dt, *, l):
     array([1., 2., 4.])
     """
     x, _, E = _falling(dt[..., None] * w, int(l))
-    return total(C / w * (np.expm1(x) / np.expm1(int(l) * x)), E)
+    return total(C / w * (np.expm1(x) / np.expm1(_terms(l) * x)), E)
 
 
 def dss_softmax_kernel_vjp(dk, w, C, dt, *, l):
@@ -103,10 +108,10 @@ def dss_softmax_kernel_vjp(dk, w, C, dt, *, l):
 
     Returns `(dw, dC, ddt)`, shaped like `w`, `C` and `dt`.
     """
-    l, h = int(l), dt[..., None]
+    l, terms, h = int(l), _terms(l), dt[..., None]
     x, rising, E = _falling(h * w, l)
-    one, whole, k = np.expm1(x), np.expm1(l * x), times(x, l)
-    r, mean = one / whole, l * (np.exp(l * x) / whole) - np.exp(x) / one
+    one, whole, k = np.expm1(x), np.expm1(terms * x), times(x, l)
+    r, mean = one / whole, terms * (np.exp(terms * x) / whole) - np.exp(x) / one
     places = np.where(rising[..., None], l - 1 - k, k)  # j
     v, S = C / w * r, against(dk, E)
     T = (places * (dk[..., None, :] * (v[..., :, None] * E).conj())).sum(-1)

@@ -140,7 +140,7 @@ def _fallen(z, l):
     """x = ∓z with Re x ≤ 0, whether z rises, (e^x − 1)/(e^{lx} − 1)."""
     rising = z.real > 0
     x = np.where(rising, -z, z)
-    return x, rising, np.expm1(x) / np.expm1(l * x)
+    return x, rising, np.expm1(x) / np.expm1(max(1, l) * x)
 
 
 def dss_softmax_kernel(w, C, dt, *, l):
@@ -156,7 +156,8 @@ def dss_softmax_kernel_vjp(dk, w, C, dt, *, l):
     """Mirror of refssm.dss_softmax_kernel_vjp."""
     l, h = int(l), dt[..., None]
     x, rising, r = _fallen(h * w, l)
-    mean = l * (np.exp(l * x) / np.expm1(l * x)) - np.exp(x) / np.expm1(x)
+    last = max(1, l) * x
+    mean = max(1, l) * (np.exp(last) / np.expm1(last)) - np.exp(x) / np.expm1(x)
     pairs = zip(_moments(dk, x), _moments(dk[..., ::-1], x), strict=True)
     S, T = (np.where(rising, backward, forward) for forward, backward in pairs)
     v = (C / w * r).conj()
