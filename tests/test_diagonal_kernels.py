@@ -60,7 +60,7 @@ def test_modes_of_the_other_sign_run_backwards_bit_for_bit(role, dtype):
     if role is diagonal:
         assert np.array_equal(ahead, back[::-1])
     assert right(
-        DSS_SOFTMAX_KERNEL, back[::-1].copy(), w, C, np.asarray(0.25, kind.type(0).real.dtype)
+        DSS_SOFTMAX_KERNEL, back[::-1].copy(), w, C, np.asarray(0.25, np.finfo(kind).dtype)
     )
 
 
@@ -78,7 +78,7 @@ def test_a_long_softmax_kernel_of_falling_modes_is_dss_exp_with_the_other_sign(r
 @roles
 def test_no_mode_that_rises_overflows_and_its_gradient_is_finite(role):
     for dtype in ("float32", "complex64"):
-        w, C, dt = np.array([100, 3], dtype), np.ones(2, dtype), np.float32(1)
+        w, C, dt = np.array([100, 3], dtype), np.ones(2, dtype), np.ones((), np.float32)
         k = role.dss_softmax_kernel(w, C, dt, l=1000)
         assert judge(DSS_SOFTMAX_KERNEL, role.dss_softmax_kernel, w, C, dt, l=1000).grade == "A"
         dk = np.ones_like(k)

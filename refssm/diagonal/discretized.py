@@ -1,4 +1,4 @@
-"""The kernels of S4D: a diagonal continuous system, discretized [gu2022s4d, §3].
+"""The kernels of S4D: a diagonal continuous system, discretized [gu2022s4d].
 
     K_k = Σ_n C_n Ā_n^k B̄_n,   k = 0 … l−1
 

@@ -1,4 +1,4 @@
-"""The two kernels of diagonal state spaces: DSS-exp and DSS-softmax [gupta2022dss, §3].
+"""The two kernels of diagonal state spaces: DSS-exp and DSS-softmax [gupta2022dss].
 
     exp:      K_k = Σ_n C_n (e^{z_n} − 1)/w_n e^{z_n k}
     softmax:  K_k = Σ_n (C_n/w_n) e^{z_n k} / Σ_{r<l} e^{z_n r},   z = dt·w
@@ -26,7 +26,7 @@ def dss_exp_kernel(w, C, dt, *, l):
     Signature ``(n),(n),()->(l)``: `w` the continuous modes, `C` the output coefficients, `dt` the
     real step, `n` modes, and the keyword `l`, the length; leading axes broadcast. Types, units and
     errors as `diagonal_kernel_zoh`, which this is with B = 1; w = 0 is an integrator, dt·C_n at
-    every k. Source: [gupta2022dss, Prop. 1].
+    every k. Source: [gupta2022dss].
 
     >>> import refssm
     >>> from math import log
@@ -61,7 +61,7 @@ DSS_EXP_KERNEL = Operator(
     outputs=("k",),
     batch="d, d, d",
     traits=frozenset({"causal", "linear:C"}),
-    citation="gupta2022dss, Prop. 1",
+    citation="gupta2022dss",
     lacks=frozenset({"gpu"}),
 )
 dss_exp_kernel = DSS_EXP_KERNEL.checked(dss_exp_kernel)
@@ -89,7 +89,7 @@ def dss_softmax_kernel(w, C, dt, *, l):
     another multiple of 2πi, and dt·w is none, the sum is 0 and K infinite.
 
     Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in a
-    mode or in `dt` reaches every k. Source: [gupta2022dss, Prop. 1].
+    mode or in `dt` reaches every k. Source: [gupta2022dss].
 
     >>> import refssm
     >>> from math import log
@@ -129,7 +129,7 @@ DSS_SOFTMAX_KERNEL = Operator(
     outputs=("k",),
     batch="d, d, d",
     traits=frozenset({"linear:C"}),
-    citation="gupta2022dss, Prop. 1",
+    citation="gupta2022dss",
     lacks=frozenset({"gpu"}),
 )
 dss_softmax_kernel = DSS_SOFTMAX_KERNEL.checked(dss_softmax_kernel)

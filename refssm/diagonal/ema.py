@@ -1,4 +1,4 @@
-"""Mega's multi-dimensional damped moving average as a kernel [ma2023mega, §3].
+"""Mega's multi-dimensional damped moving average as a kernel [ma2023mega].
 
     h_k = q h_{k−1} + p β u_k,   y_k = n^{−½} Σ_n γ_n h_k,n,   p = σ(δ),  q = 1 − σ(δ)σ(α)
 
@@ -36,7 +36,7 @@ def ema_kernel(delta, alpha, beta, gamma, *, l):
     of `beta` times `gamma`.
 
     Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in
-    any of them reaches every k. Source: [ma2023mega, §3].
+    any of them reaches every k. Source: [ma2023mega].
 
     >>> import refssm
     >>> refssm.ema_kernel([0.0], [0.0], [8.0], [1.0], l=3)  # p = ½, q = ¾
@@ -70,7 +70,7 @@ EMA_KERNEL = Operator(
     outputs=("k",),
     batch="d, d, d, d",
     traits=frozenset({"causal", "linear:beta", "linear:gamma"}),
-    citation="ma2023mega, §3",
+    citation="ma2023mega",
     lacks=frozenset({"gpu"}),
 )
 ema_kernel = EMA_KERNEL.checked(ema_kernel)

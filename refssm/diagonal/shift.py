@@ -2,7 +2,7 @@
 
     x_k = S x_{k−1} + B u_k,   y_k = C x_k,   (S x)_i = x_{i−1},  (S x)_0 = 0
 
-so that K_k = C Sᵏ B, a correlation of finite length [fu2023h3, §3].
+so that K_k = C Sᵏ B, a correlation of finite length [fu2023h3].
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def shift_kernel(B, C, *, l):
     those of `B` times `C`.
 
     Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in
-    `B_i` reaches k < n − i, in `C_i` k ≤ i. Source: [fu2023h3, §3].
+    `B_i` reaches k < n − i, in `C_i` k ≤ i. Source: [fu2023h3].
 
     >>> import refssm
     >>> refssm.shift_kernel([1.0, 10.0], [2.0, 3.0], l=4)
@@ -59,7 +59,7 @@ SHIFT_KERNEL = Operator(
     outputs=("k",),
     batch="d, d",
     traits=frozenset({"causal", "linear:B", "linear:C"}),
-    citation="fu2023h3, §3",
+    citation="fu2023h3",
     lacks=frozenset({"gpu"}),
 )
 shift_kernel = SHIFT_KERNEL.checked(shift_kernel)

@@ -25,7 +25,7 @@ def _reciprocal(x):
 
 
 def published(w, C, dt, *, l):
-    """The published kernel, but for the real part it takes: 1/(expm1(±l·z) w) by `_reciprocal`."""
+    """1/(expm1(±l·z) w) by `_reciprocal`; published with exp − 1, and its real part is taken."""
     z = dt[..., None] * w
     up, k = z.real > 0, np.arange(l, dtype=dt.dtype)
     x = np.where(up, -z, z)
