@@ -24,6 +24,8 @@ def dss_exp_kernel(w, C, dt, *, l):
 
 def dss_softmax_kernel(w, C, dt, *, l):
     """Σ_n (C_n/w_n) times the k-th of the softmax of dt w_n (0, 1, …, l − 1)."""
+    if not l:
+        return []  # a sum of nothing, by which nothing is divided
     rows = [[mp.exp(dt * x * k) for k in range(l)] for x in w]
     factors = [c / x / mp.fsum(row) for c, x, row in zip(C, w, rows, strict=True)]
     return [mp.fsum(f * row[k] for f, row in zip(factors, rows, strict=True)) for k in range(l)]
