@@ -54,7 +54,7 @@ def test_a_softmax_by_hand(role):
 @each_type
 def test_modes_of_the_other_sign_run_backwards_bit_for_bit(role, dtype):
     kind = np.dtype(dtype)
-    w = (MODES if kind.kind == "c" else MODES.real).astype(kind)
+    w = (MODES if kind.kind == "c" else np.real(MODES)).astype(kind)
     C = np.ones(4, kind)
     ahead, back = (role.dss_softmax_kernel(s * w, s * C, 0.25, l=50) for s in (1, -1))
     if role is diagonal:
@@ -164,7 +164,9 @@ def test_a_saturated_average_keeps_nothing_and_is_no_nan(role):
             gradients = role.ema_kernel_vjp(np.ones(4, dtype), *args, l=4)
             assert all(np.isfinite(g).all() for g in gradients)
             low = -args[0], *args[1:]
-            assert np.abs(role.ema_kernel(*low, l=4)).max() < 1e-20
+            assert np.abs(role.ema_kernel(*low, l=4)).max() <= 4 * np.exp(
+                -float(far)
+            )  # σ(−x) < e^{−x}
 
 
 @roles

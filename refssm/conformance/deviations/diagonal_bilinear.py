@@ -137,6 +137,6 @@ BILINEAR.changed_gradient("ddt_halved", "ddt by ½", dt=lambda g, _: g / 2)
 BILINEAR.changed_gradient(
     "dC_real", "the real part of dC", "complex64", C=lambda g, _: g.real.astype(g.dtype)
 )
-BILINEAR.changed_gradient("dB_is_dC", "dB without its sign", B=lambda g, _: -g)
+BILINEAR.changed_gradient("dB_negated", "dB with the other sign", B=lambda g, _: -g)
 
 DEVIATIONS = BILINEAR.bugs

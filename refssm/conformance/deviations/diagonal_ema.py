@@ -103,12 +103,8 @@ def _(delta, alpha, beta, gamma, *, l):
     )
 
 
-def _slope_only(g, _):
-    return 2 * g
-
-
 EMA.changed_gradient("dalpha_sign", "dα with the other sign", alpha=lambda g, _: -g)
-EMA.changed_gradient("dbeta_unscaled", "dβ without 1/√n where n > 1", beta=_slope_only)
+EMA.changed_gradient("dbeta_doubled", "dβ twice", beta=lambda g, _: 2 * g)
 EMA.changed_gradient("dgamma_negated", "dγ with the other sign", gamma=lambda g, _: -g)
 EMA.changed_gradient(
     "dbeta_real", "the real part of dβ", "complex64", beta=lambda g, _: g.real.astype(g.dtype)

@@ -146,7 +146,7 @@ def _gradients(p: Planting) -> None:
         right_ones[-1] = _like(ddt, right_ones[-1])
         return tuple(right_ones)
 
-    p.changed_gradient("ddt_over_modes", "ddt of half the modes", dt=lambda g, _: g / 2)
+    p.changed_gradient("ddt_halved", "ddt by ½", dt=lambda g, _: g / 2)
     p.changed_gradient("dw_scaled", "dw without the factor dt", w=lambda g, dt: g / dt[..., None])
     p.changed_gradient("dC_real", "the real part of dC", "complex64", C=_real)
     p.changed_gradient("dw_imaginary", "Re dw without Im dw", "complex64", w=_real)

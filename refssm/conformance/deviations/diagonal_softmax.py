@@ -78,13 +78,13 @@ def _rising_as_falling(w, C, dt, *, l):
     return right((real + 1j * w.imag if np.iscomplexobj(w) else real).astype(w.dtype), C, dt, l=l)
 
 
-def _zero_sum(whole, E):
+def _of_moduli(whole, E):
     """1/Σ|e^{zk}|: a softmax of the moduli."""
     return 1 / np.abs(E).sum(-1)
 
 
-def _with_step(w, z, l):
-    """dt/z, but the 1/w twice."""
+def _twice(w, z, l):
+    """1/w once more."""
     return 1 / (w * w)
 
 
@@ -96,9 +96,9 @@ WRONG = {
     "one_late": (_with(shift=1), "rising modes one step late", ""),
     "coefficient_only": (_with(scale=lambda w, z, l: 1 + 0 * w), "C for C/w", ""),
     "step_included": (_with(scale=lambda w, z, l: 1 / z), "C/(dt·w) for C/w", ""),
-    "divided_twice": (_with(scale=_with_step), "C/w²", ""),
+    "divided_twice": (_with(scale=_twice), "C/w²", ""),
     "mean": (_with(total=lambda whole, E: 1 / max(1, E.shape[-1]) + 0 * whole), "1/l", ""),
-    "moduli": (_with(total=_zero_sum), "the softmax of the moduli", "complex64"),
+    "moduli": (_with(total=_of_moduli), "the softmax of the moduli", "complex64"),
     "one_step_less": (_with(steps=lambda l: max(1, l - 1)), "the sum over l − 1 steps", ""),
     "one_step_more": (_with(steps=lambda l: l + 1), "the sum over l + 1 steps", ""),
     "rising_as_falling": (_rising_as_falling, "−|Re w| for Re w", ""),
