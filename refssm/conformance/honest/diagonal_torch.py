@@ -1,5 +1,8 @@
 """Gradients of the diagonal kernels as PyTorch's autodiff makes them, from the formulas."""
 
+# pyright: reportMissingImports=false
+# (torch may be absent)
+
 import numpy as np
 
 from refssm.broadcasting import unbroadcast_each
