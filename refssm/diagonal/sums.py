@@ -30,8 +30,8 @@ def bilinear_powers(h, l):
 
 
 def total(v, E):
-    """Σ_n v_n E_nk."""
-    return (v[..., :, None] * E).sum(-2)
+    """Σ_n v_n E_nk; a copy with the modes last, where NumPy's sums are pairwise."""
+    return np.swapaxes(v[..., :, None] * E, -1, -2).copy().sum(-1)
 
 
 def against(dk, E):
