@@ -25,6 +25,20 @@ from refssm.convolution import (
     short_convolution_step_vjp as short_convolution_step_vjp,
     short_convolution_vjp as short_convolution_vjp,
 )
+from refssm.diagonal import (
+    diagonal_kernel_bilinear as diagonal_kernel_bilinear,
+    diagonal_kernel_bilinear_vjp as diagonal_kernel_bilinear_vjp,
+    diagonal_kernel_zoh as diagonal_kernel_zoh,
+    diagonal_kernel_zoh_vjp as diagonal_kernel_zoh_vjp,
+    dss_exp_kernel as dss_exp_kernel,
+    dss_exp_kernel_vjp as dss_exp_kernel_vjp,
+    dss_softmax_kernel as dss_softmax_kernel,
+    dss_softmax_kernel_vjp as dss_softmax_kernel_vjp,
+    ema_kernel as ema_kernel,
+    ema_kernel_vjp as ema_kernel_vjp,
+    shift_kernel as shift_kernel,
+    shift_kernel_vjp as shift_kernel_vjp,
+)
 from refssm.discretize import (
     discretize_backward as discretize_backward,
     discretize_backward_vjp as discretize_backward_vjp,

@@ -74,12 +74,19 @@ class Rule:
     types: tuple = COMPLEX
     exact: object = None  # in mpmath; otherwise the operation itself in long double
     positive: bool = False
+    highest: int = 3  # log2 of the largest modulus
     small: bool = True  # subnormal operands make sense
 
     def operands(self, seed, dtypes, subnormal=False):
         rng = np.random.default_rng(seed)
         for i, (shape, dtype) in enumerate(zip(self.shapes, dtypes, strict=True)):
-            low, high = (-149, -120) if subnormal and i == 0 else (-1, 1) if subnormal else (-9, 3)
+            low, high = (
+                (-149, -120)
+                if subnormal and i == 0
+                else (-1, 1)
+                if subnormal
+                else (-9, self.highest)
+            )
             modulus = 2.0 ** rng.uniform(low, high, shape)
             turns = rng.random(shape) if dtype == "complex64" else rng.integers(0, 2, shape) / 2
             phase = 1.0 if self.positive and dtype == "float32" else np.exp(2j * np.pi * turns)
@@ -141,6 +148,8 @@ RULES = {
     "log": library(np.log, mp.log, positive=True),
     "log2": library(np.log2, lambda x: mp.log(x) / mp.log(2), positive=True),
     "log1p": library(np.log1p, mp.log1p, positive=True, types=REAL),
+    "arctanh": library(np.arctanh, mp.atanh, types=(("complex64",),)),
+    "arctanh within 1": library(np.arctanh, mp.atanh, highest=0),
     "sqrt": library(np.sqrt, mp.sqrt, (1, 4), positive=True),
     "reciprocal": library(np.reciprocal, lambda x: 1 / x, (1, 4), small=False),
     "power 0": power(0, 1),

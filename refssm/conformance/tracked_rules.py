@@ -141,6 +141,13 @@ def _log1p(x):
     return without_digits(Tracked(1 + x.value, x.errors), result)
 
 
+@rule(UFUNCS, np.arctanh)
+def _arctanh(x):
+    # infinite at ±1; NumPy's complex one errs by 4.1 u at most (docs/operators/diagonal.md)
+    result = pointwise(np.arctanh, lambda v, z: 1 / (1 - v * v))(x)
+    return without_digits(Tracked(1 - x.value * x.value, scaled(x, 2 * abs(x.value))), result)
+
+
 def extreme(function):
     """The rule of maximum and minimum: the error of what was chosen, of both at a tie."""
 

@@ -112,6 +112,22 @@ preactivations = Domain(
     kind="real",
 )
 
+logits = Domain(
+    summary="before a logistic function: 0, −1 to 1 as Mega starts, −20 to 20; real",
+    maps={
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+        "usual": lambda a, b: 2 * a - 1 + 0j,
+        "small": lambda a, b: -20 + 17 * a + 0j,
+        "either sign": lambda a, b: 8 * a - 4 + 0j,
+        "wide": lambda a, b: 40 * a - 20 + 0j,
+        "saturated": lambda a, b: 3 + 17 * a + 0j,
+    },
+    tame=("zero", "usual"),
+    textures=("each", "constant"),
+    kind="real",
+    exponent=True,
+)
+
 biases = Domain(
     summary="biases of the steps: 0, −7 to −2 as Mamba starts, −5 to 5; real",
     maps={

@@ -99,6 +99,45 @@ modes = Domain(
     textures=("each", "constant", "gaps"),
 )
 
+kernel_modes = Domain(
+    summary="continuous modes of a kernel: Re −1e2 to 5e-3, |Im| up to 1e3, 1e-9 from 0, 0, and "
+    "about −2, where Ā of the bilinear map is 0 at dt = 1",
+    maps={
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+        "near": lambda a, b: -0.05 - 0.2 * a + 10j * (b - 0.5),  # tame: e^{−z k} stays normal
+        "ladder": lambda a, b: -0.5 + 1j * np.pi * np.round(64 * b),  # S4D-Lin
+        "exact": lambda a, b: -(2.0 ** np.round(10 * a)) * np.where(b < 0.9, 1, 0) + 0j,
+        "two": lambda a, b: -2 + np.round(16 * a - 8) / 32 + 0.25j * np.round(4 * b - 2),
+        "tiny": lambda a, b: turn(logarithmic(1e-9, 1e-3, a), 0.25 + 0.5 * b),
+        "slow": lambda a, b: -logarithmic(1e-6, 0.1, a) + 0.1j * (b - 0.5),
+        "wide": lambda a, b: -logarithmic(1e-6, 1e2, a) + 1j * (2e3 * b - 1e3),
+        "real": lambda a, b: -logarithmic(1e-3, 1e2, a) + 0j,
+        "imaginary": lambda a, b: 1j * np.pi * np.round(32 * (a - 0.5)),
+        "growing": lambda a, b: logarithmic(1e-5, 5e-3, a) + 20j * (b - 0.5),
+    },
+    tame=("zero", "near", "imaginary"),
+    textures=("each", "constant", "gaps"),
+)
+
+signed_modes = Domain(
+    summary="modes that are not 0: |Re| 1e-6 to 1e2 of either sign, |Im| up to 1e3, 1e-6 from 0, "
+    "and beside multiples of 2πi/64, where a sum over 64 steps is 0 at dt = 1",
+    maps={
+        "half": lambda a, b: -0.5 * np.ones_like(a) + 0j,
+        "near": lambda a, b: -0.05 - 0.2 * a + 10j * (b - 0.5),
+        "ladder": lambda a, b: -0.5 + 1j * np.pi * np.round(64 * b),
+        "either": lambda a, b: turn(logarithmic(1e-3, 10, a), b),
+        "rising": lambda a, b: logarithmic(1e-4, 1e2, a) + 20j * (b - 0.5),
+        "periodic": lambda a, b: 1e-4 * (a - 1.01) + 2j * np.pi * np.round(1 + 62 * b) / 64,
+        "grazing": lambda a, b: turn(np.full_like(a, 1e-6), b) + 1j * np.pi * np.round(1 + 31 * a),
+        "small": lambda a, b: turn(logarithmic(1e-6, 1e-2, a), b),
+        "wide": lambda a, b: turn(logarithmic(1e-6, 1e2, a), np.round(b) / 2) + 2e3j * (b - 0.5),
+        "real": lambda a, b: turn(logarithmic(1e-3, 1e2, a), np.round(b) / 2),
+    },
+    tame=("half", "near"),
+    textures=("each", "constant"),
+)
+
 state_matrices = Domain(
     summary="state matrices without eigenvalues right of the imaginary axis: any, triangular, "
     "diagonal, singular, zero; rows off the diagonal up to 8 times the entry on it plus one",

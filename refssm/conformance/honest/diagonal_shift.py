@@ -1,0 +1,78 @@
+"""Honest shift kernels: lag by lag, the state itself, the matrix, NumPy's correlation."""
+
+import numpy as np
+from scipy import linalg, signal
+
+
+def _batched(B, C, l):
+    """Both over the whole batch, and zeros for the result."""
+    batch = np.broadcast_shapes(B.shape[:-1], C.shape[:-1])
+    wide = (np.broadcast_to(a, (*batch, a.shape[-1])) for a in (B, C))
+    return *wide, np.zeros((*batch, l), np.result_type(B, C))
+
+
+def lag_by_lag(B, C, *, l):
+    """One sum for each k < n."""
+    B, C, K = _batched(B, C, l)
+    n = B.shape[-1]
+    for k in range(min(n, l)):
+        K[..., k] = (B[..., : n - k] * C[..., k:]).sum(-1)
+    return K
+
+
+def place_by_place(B, C, *, l):
+    """What each place of the state sends out, added up from the last to the first."""
+    B, C, K = _batched(B, C, l)
+    n = B.shape[-1]
+    for i in range(n - 1, -1, -1):
+        reach = min(n - i, l)
+        K[..., :reach] += B[..., i, None] * C[..., i : i + reach]
+    return K
+
+
+def state(B, C, *, l):
+    """The state moved by one place a step; what leaves it is gone, NaN too."""
+    B, C, K = _batched(B, C, l)
+    x, n = B.copy(), B.shape[-1]
+    for k in range(min(n, l)):
+        K[..., k] = (C[..., k:] * x[..., k:]).sum(-1)
+        x[..., k + 1 :] = x[..., k : n - 1].copy()
+    return K
+
+
+def _slices(function):
+    def whole(B, C, *, l):
+        B, C, K = _batched(B, C, l)
+        for i in np.ndindex(*B.shape[:-1]):
+            if B.shape[-1] and l:
+                k = function(B[i], C[i])[:l]
+                K[i][: k.size] = k
+        return K
+
+    return whole
+
+
+def _correlate(B, C):
+    """numpy.correlate conjugates its second argument."""
+    return np.correlate(C, B.conj(), "full")[B.size - 1 :]
+
+
+def _direct(B, C):
+    return signal.correlate(C, B.conj(), "full", method="direct")[B.size - 1 :]
+
+
+def _hankel(B, C):
+    """The upper triangle of C_{i+k} times B; one pass, so zeros stay where nothing is."""
+    H = linalg.hankel(C)
+    i, k = np.indices(H.shape)
+    return np.where(i + k < B.size, H * B, 0).sum(-1)
+
+
+SHIFT = {
+    "lag_by_lag": lag_by_lag,
+    "place_by_place": place_by_place,
+    "state": state,
+    "numpy_correlate": _slices(_correlate),
+    "scipy_correlate": _slices(_direct),
+    "hankel": _slices(_hankel),
+}

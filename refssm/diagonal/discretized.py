@@ -1,0 +1,122 @@
+"""The kernels of S4D: a diagonal continuous system, discretized [gu2022s4d].
+
+    K_k = Σ_n C_n Ā_n^k B̄_n,   k = 0 … l−1
+
+with Ā and B̄ of `discretize_diagonal_zoh` or `discretize_diagonal_bilinear` and one step `dt` for
+all modes. All modes given are summed, complex as they are; no factor 2, no real part.
+"""
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.broadcasting import unbroadcast_each
+from refssm.diagonal.sums import (
+    against,
+    bilinear_powers,
+    exponentials,
+    moment_against,
+    slope_against,
+    total,
+)
+from refssm.discretize.phi import moment, phi1
+from refssm.domains import coefficients, kernel_modes, steps
+
+
+def diagonal_kernel_zoh(w, B, C, dt, *, l):
+    """K_k = Σ_n C_n dt φ₁(z_n) B_n e^{z_n k},  z = dt·w,  φ₁(z) = (e^z − 1)/z, φ₁(0) = 1.
+
+    Signature ``(n),(n),(n),()->(l)``: `w` the continuous modes, `B` and `C` the input and output
+    coefficients, `dt` the real step, `n` modes, and the keyword `l`, the length; leading axes
+    broadcast. Any of float32, float64, longdouble and their complex types; the result has
+    ``np.result_type(w, B, C, dt)``. Units: `w` that of 1/`dt`, `K` that of `dt` times those of `B`
+    and `C`.
+
+    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in a
+    mode or in `dt` reaches every k. Source: [gu2022s4d, §3.3].
+
+    >>> import refssm
+    >>> from math import log
+    >>> refssm.diagonal_kernel_zoh([0.0, -log(2)], [1.0, log(2)], [1.0, 2.0], 1.0, l=3)
+    array([2.  , 1.5 , 1.25])
+    """
+    h = dt[..., None]
+    z = h * w
+    return total(C * (h * phi1(z)) * B, exponentials(z, l))
+
+
+def diagonal_kernel_zoh_vjp(dk, w, B, C, dt, *, l):
+    """H = dt φ₁(z), E_nk = e^{z_n k}; ∂H/∂w = dt² φ₁'(z), ∂H/∂dt = e^z;
+
+    ∂K_k/∂w = C B (dt² φ₁' + k dt H) E,  ∂K_k/∂dt = Σ_n C B (e^z + k w H) E.
+
+    Returns `(dw, dB, dC, ddt)`, shaped like `w`, `B`, `C` and `dt`.
+    """
+    h = dt[..., None]
+    z = h * w
+    H, E = h * phi1(z), exponentials(z, l)
+    S, T = against(dk, E), moment_against(dk, C * H * B, E)
+    dw = (C * B * (h * h * moment(1, z))).conj() * S + h * T
+    ddt = ((C * B * np.exp(z)).conj() * S + w.conj() * T).sum(-1)
+    dB, dC = (C * H).conj() * S, (H * B).conj() * S
+    return unbroadcast_each((dw, dB, dC, ddt), (w, B, C, dt))
+
+
+DIAGONAL_KERNEL_ZOH = Operator(
+    reference=diagonal_kernel_zoh,
+    signature="(n),(n),(n),()->(l)",
+    inputs={"w": kernel_modes, "B": coefficients, "C": coefficients, "dt": steps},
+    outputs=("k",),
+    batch="d, d, d, d",
+    traits=frozenset({"causal", "linear:B", "linear:C"}),
+    citation="gu2022s4d, §3.3",
+    lacks=frozenset({"gpu"}),
+)
+diagonal_kernel_zoh = DIAGONAL_KERNEL_ZOH.checked(diagonal_kernel_zoh)
+diagonal_kernel_zoh_vjp = DIAGONAL_KERNEL_ZOH.checked_vjp(diagonal_kernel_zoh_vjp)
+
+
+def diagonal_kernel_bilinear(w, B, C, dt, *, l):
+    """K_k = Σ_n C_n dt R_n B_n Ā_n^k,  h = ½dt·w,  R = 1/(1 − h),  Ā = (1 + h)/(1 − h).
+
+    Signature ``(n),(n),(n),()->(l)``: arguments, types, units and errors as `diagonal_kernel_zoh`.
+    The powers go through log Ā = 2 artanh h. dt·w = −2 gives Ā = 0 and K_0 alone; dt·w = 2 is a
+    pole. Source: [gu2022s4d, §3.3].
+
+    >>> import refssm
+    >>> refssm.diagonal_kernel_bilinear([-2.0, 0.0], [1.0, 1.0], [6.0, 2.0], 1.0, l=3)
+    array([5., 2., 2.])
+    """
+    dt = dt[..., None]
+    h = dt * w / 2
+    return total(C * (dt / (1 - h)) * B, bilinear_powers(h, l))
+
+
+def diagonal_kernel_bilinear_vjp(dk, w, B, C, dt, *, l):
+    """R = 1/(1 − h), E_nk = Ā_n^k; ∂Ā/∂w = dt R², ∂Ā/∂dt = w R²;
+
+    ∂K_k/∂w = C B dt² R² (½E_k + k R E_{k−1}),  ∂K_k/∂dt = Σ_n C B R² (E_k + k dt·w R E_{k−1}).
+
+    Returns `(dw, dB, dC, ddt)`, shaped like `w`, `B`, `C` and `dt`.
+    """
+    step = dt[..., None]
+    z = step * w
+    R, E = 1 / (1 - z / 2), bilinear_powers(z / 2, l)
+    H, through = step * R, (R * R).conj()
+    S, T = against(dk, E), slope_against(dk, C * H * B, E)
+    dw = step * through * (step / 2 * (C * B).conj() * S + T)
+    ddt = (through * ((C * B).conj() * S + w.conj() * T)).sum(-1)
+    return unbroadcast_each((dw, (C * H).conj() * S, (H * B).conj() * S, ddt), (w, B, C, dt))
+
+
+DIAGONAL_KERNEL_BILINEAR = Operator(
+    reference=diagonal_kernel_bilinear,
+    signature="(n),(n),(n),()->(l)",
+    inputs={"w": kernel_modes, "B": coefficients, "C": coefficients, "dt": steps},
+    outputs=("k",),
+    batch="d, d, d, d",
+    traits=frozenset({"causal", "linear:B", "linear:C"}),
+    citation="gu2022s4d, §3.3",
+    lacks=frozenset({"gpu"}),
+)
+diagonal_kernel_bilinear = DIAGONAL_KERNEL_BILINEAR.checked(diagonal_kernel_bilinear)
+diagonal_kernel_bilinear_vjp = DIAGONAL_KERNEL_BILINEAR.checked_vjp(diagonal_kernel_bilinear_vjp)

@@ -1,0 +1,245 @@
+"""Numba mirrors of refssm.diagonal: coefficients and logarithms first, then two tables of powers.
+
+All but the shift are Vandermonde kernels of coefficients that are made in one pass over n numbers:
+see `refssm.jit.vandermonde` for the tables. Modes that do not fit one kernel go into a second one,
+of which the first has zeros: real modes whose Ā is negative, and modes that grow under a softmax.
+"""
+
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+# (a gufunc makes its outputs itself, which pyright cannot see)
+
+import numpy as np
+
+from refssm._operator import COMPILED_TYPES
+from refssm.broadcasting import unbroadcast_each
+from refssm.diagonal import (
+    DIAGONAL_KERNEL_BILINEAR,
+    DIAGONAL_KERNEL_ZOH,
+    DSS_EXP_KERNEL,
+    DSS_SOFTMAX_KERNEL,
+    EMA_KERNEL,
+    SHIFT_KERNEL,
+)
+from refssm.discretize.phi import moment, phi1
+from refssm.jit._gufunc import gufunc
+from refssm.jit.vandermonde import vandermonde_kernel, vandermonde_kernel_vjp
+from refssm.selective_scan.mamba import sigmoid
+
+NOTHING = -1e4  # e^{−1e4} is 0 in double precision: the logarithm of 0, without 0·∞ at the start
+
+
+def _moments(dk, x):
+    """Σ_k dk_k e^{x_n k}* and Σ_k k dk_k e^{x_n k}*, of each member of the batch."""
+    batch = np.broadcast_shapes(dk.shape[:-1], x.shape[:-1])
+    kind = np.result_type(dk, x)
+    modes = np.broadcast_to(x, (*batch, x.shape[-1])).astype(kind)
+    return vandermonde_kernel_vjp(
+        np.broadcast_to(dk, (*batch, dk.shape[-1])).astype(kind),
+        np.ones_like(modes),
+        modes,
+        l=dk.shape[-1],
+    )
+
+
+def _later(dk):
+    """(k + 1) dk_{k+1}, which Ā^k meets in the derivative by Ā."""
+    later = dk[..., 1:]
+    return np.arange(1, later.shape[-1] + 1, dtype=np.finfo(dk.dtype).dtype) * later
+
+
+def _alternating(l, dtype):
+    """1, −1, 1, …"""
+    return 1 - 2 * (np.arange(l) % 2).astype(np.finfo(dtype).dtype)
+
+
+def _held(w, dt):
+    """z = dt·w and dt φ₁(z)."""
+    h = dt[..., None]
+    z = h * w
+    return z, h * phi1(z)
+
+
+def diagonal_kernel_zoh(w, B, C, dt, *, l):
+    """Mirror of refssm.diagonal_kernel_zoh."""
+    z, H = _held(w, dt)
+    return vandermonde_kernel(C * H * B, z, l=l)
+
+
+def _held_back(dk, w, B, C, dt):
+    """The gradients of zero-order hold, each over the whole batch."""
+    h = dt[..., None]
+    z, H = _held(w, dt)
+    S, T = _moments(dk, z)
+    CB = (C * B).conj()
+    dw = CB * ((h * h * moment(1, z)).conj() * S + (h * H).conj() * T)
+    ddt = (CB * (np.exp(z).conj() * S + (w * H).conj() * T)).sum(-1)
+    return dw, (C * H).conj() * S, (H * B).conj() * S, ddt
+
+
+def diagonal_kernel_zoh_vjp(dk, w, B, C, dt, *, l):
+    """Mirror of refssm.diagonal_kernel_zoh_vjp."""
+    del l  # that of dk
+    return unbroadcast_each(_held_back(dk, w, B, C, dt), (w, B, C, dt))
+
+
+def dss_exp_kernel(w, C, dt, *, l):
+    """Mirror of refssm.dss_exp_kernel."""
+    z, H = _held(w, dt)
+    return vandermonde_kernel(C * H, z, l=l)
+
+
+def dss_exp_kernel_vjp(dk, w, C, dt, *, l):
+    """Mirror of refssm.dss_exp_kernel_vjp."""
+    del l  # that of dk
+    dw, _, dC, ddt = _held_back(dk, w, np.ones_like(C), C, dt)
+    return unbroadcast_each((dw, dC, ddt), (w, C, dt))
+
+
+def _logarithm(h):
+    """log ±Ā, Ā = (1 + h)/(1 − h), and where the sign is −: real Ā < 0."""
+    A_bar = (1 + h) / (1 - h)
+    fast = np.abs(A_bar) < 0.5  # there 1 + h has digits that artanh h has not
+    negative = (A_bar < 0) if h.dtype.kind == "f" else np.zeros(h.shape, bool)
+    root = np.where(negative, -A_bar, A_bar)
+    g = np.where(np.abs(h) > 1, 1 / np.where(h == 0, 1, h), h) if h.dtype.kind == "f" else h
+    slow = 2 * np.arctanh(np.where(fast, 0, g))
+    quick = np.where(root == 0, NOTHING, np.log(np.where(fast & (root != 0), root, 1)))
+    return np.where(fast, quick, slow), negative
+
+
+def diagonal_kernel_bilinear(w, B, C, dt, *, l):
+    """Mirror of refssm.diagonal_kernel_bilinear: powers of a small Ā by its logarithm, too."""
+    dt = dt[..., None]
+    h = dt * w / 2
+    log, negative = _logarithm(h)
+    v = C * (dt / (1 - h)) * B
+    if not negative.any():
+        return vandermonde_kernel(v, log, l=l)
+    k = vandermonde_kernel(np.where(negative, 0, v), log, l=l)
+    turned = vandermonde_kernel(np.where(negative, v, 0), log, l=l)
+    return k + _alternating(l, k.dtype) * turned
+
+
+def diagonal_kernel_bilinear_vjp(dk, w, B, C, dt, *, l):
+    """Mirror of refssm.diagonal_kernel_bilinear_vjp."""
+    h = dt[..., None]
+    z = h * w
+    R, (log, negative) = 1 / (1 - z / 2), _logarithm(z / 2)
+    S, T = _moments(dk, log)[0], _moments(_later(dk), log)[0]
+    if negative.any():
+        turned = _alternating(l, dk.dtype) * dk
+        S = np.where(negative, _moments(turned, log)[0], S)
+        T = np.where(negative, -_moments(_later(turned), log)[0], T)
+    through, H = (C * B * (R * R)).conj(), h * R
+    dw = h * h * through * (S / 2 + R.conj() * T)
+    ddt = (through * (S + (z * R).conj() * T)).sum(-1)
+    return unbroadcast_each((dw, (C * H).conj() * S, (H * B).conj() * S, ddt), (w, B, C, dt))
+
+
+def _fallen(z, l):
+    """x = ∓z with Re x ≤ 0, whether z rises, (e^x − 1)/(e^{lx} − 1)."""
+    rising = z.real > 0
+    x = np.where(rising, -z, z)
+    return x, rising, np.expm1(x) / np.expm1(max(1, l) * x)
+
+
+def dss_softmax_kernel(w, C, dt, *, l):
+    """Mirror of refssm.dss_softmax_kernel: modes that rise are summed backwards in time."""
+    l = int(l)
+    x, rising, r = _fallen(dt[..., None] * w, l)
+    v = C / w * r
+    k = vandermonde_kernel(np.where(rising, 0, v), x, l=l)
+    return k + vandermonde_kernel(np.where(rising, v, 0), x, l=l)[..., ::-1]
+
+
+def dss_softmax_kernel_vjp(dk, w, C, dt, *, l):
+    """Mirror of refssm.dss_softmax_kernel_vjp."""
+    l, h = int(l), dt[..., None]
+    x, rising, r = _fallen(h * w, l)
+    last = max(1, l) * x
+    mean = max(1, l) * (np.exp(last) / np.expm1(last)) - np.exp(x) / np.expm1(x)
+    pairs = zip(_moments(dk, x), _moments(dk[..., ::-1], x), strict=True)
+    S, T = (np.where(rising, backward, forward) for forward, backward in pairs)
+    v = (C / w * r).conj()
+    dz = v * np.where(rising, mean.conj() * S - T, T - mean.conj() * S)
+    dw, ddt = h * dz - v * S / w.conj(), (w.conj() * dz).sum(-1)
+    return unbroadcast_each((dw, (r / w).conj() * S, ddt), (w, C, dt))
+
+
+def _averaged(delta, alpha, beta):
+    """p, σ(α), log q and n^{−½}."""
+    p, s = sigmoid(delta), sigmoid(alpha)
+    loss = p * s
+    log = np.where(loss < 1, np.log1p(-np.where(loss < 1, loss, 0)), NOTHING)
+    log = np.where(np.isnan(loss), loss, log)
+    return p, s, log, 1 / np.sqrt(np.full((), max(1, beta.shape[-1]), p.dtype))
+
+
+def ema_kernel(delta, alpha, beta, gamma, *, l):
+    """Mirror of refssm.ema_kernel: every power by its logarithm."""
+    p, _, log, scale = _averaged(delta, alpha, beta)
+    return vandermonde_kernel(scale * (p * beta * gamma), log, l=l)
+
+
+def ema_kernel_vjp(dk, delta, alpha, beta, gamma, *, l):
+    """Mirror of refssm.ema_kernel_vjp."""
+    del l  # that of dk
+    p, s, log, scale = _averaged(delta, alpha, beta)
+    S, T = scale * _moments(dk, log)[0], scale * _moments(_later(dk), log)[0]
+    both = (beta * gamma).conj()
+    ddelta = both * (p * sigmoid(-delta)) * (S - p * s * T)
+    dalpha = -(both * (p * p * (s * sigmoid(-alpha))) * T)
+    gradients = ddelta, dalpha, p * gamma.conj() * S, p * beta.conj() * S
+    return unbroadcast_each(gradients, (delta, alpha, beta, gamma))
+
+
+WIDE = ("f8", "c16")  # sums of n terms are kept in double and rounded once
+
+
+@gufunc("(n),(n),(l)->(l)", kinds=WIDE)
+def _shift(B, C, length, k):
+    for j in range(k.size):
+        k[j] = 0
+        for i in range(B.size - j):
+            k[j] += B[i] * C[i + j]
+
+
+@gufunc("(l),(n),(n)->(n),(n)", kinds=WIDE)
+def _shift_back(dk, B, C, dB, dC):
+    dB[:] = 0
+    dC[:] = 0
+    for j in range(dk.size):
+        for i in range(B.size - j):
+            dB[i] += dk[j] * np.conj(C[i + j])
+            dC[i + j] += dk[j] * np.conj(B[i])
+
+
+def shift_kernel(B, C, *, l):
+    """Mirror of refssm.shift_kernel."""
+    kind = np.result_type(B, C)
+    return _shift(B, C, np.empty(l, kind)).astype(kind)
+
+
+def shift_kernel_vjp(dk, B, C, *, l):
+    """Mirror of refssm.shift_kernel_vjp."""
+    del l  # that of dk
+    kind = np.result_type(dk, B, C)
+    return unbroadcast_each((g.astype(kind) for g in _shift_back(dk, B, C)), (B, C))
+
+
+diagonal_kernel_zoh_vjp = DIAGONAL_KERNEL_ZOH.checked_vjp(diagonal_kernel_zoh_vjp, COMPILED_TYPES)
+diagonal_kernel_zoh = DIAGONAL_KERNEL_ZOH.checked(diagonal_kernel_zoh, COMPILED_TYPES)
+diagonal_kernel_bilinear_vjp = DIAGONAL_KERNEL_BILINEAR.checked_vjp(
+    diagonal_kernel_bilinear_vjp, COMPILED_TYPES
+)
+diagonal_kernel_bilinear = DIAGONAL_KERNEL_BILINEAR.checked(
+    diagonal_kernel_bilinear, COMPILED_TYPES
+)
+dss_exp_kernel_vjp = DSS_EXP_KERNEL.checked_vjp(dss_exp_kernel_vjp, COMPILED_TYPES)
+dss_exp_kernel = DSS_EXP_KERNEL.checked(dss_exp_kernel, COMPILED_TYPES)
+dss_softmax_kernel_vjp = DSS_SOFTMAX_KERNEL.checked_vjp(dss_softmax_kernel_vjp, COMPILED_TYPES)
+dss_softmax_kernel = DSS_SOFTMAX_KERNEL.checked(dss_softmax_kernel, COMPILED_TYPES)
+ema_kernel_vjp = EMA_KERNEL.checked_vjp(ema_kernel_vjp, COMPILED_TYPES)
+ema_kernel = EMA_KERNEL.checked(ema_kernel, COMPILED_TYPES)
+shift_kernel_vjp = SHIFT_KERNEL.checked_vjp(shift_kernel_vjp, COMPILED_TYPES)
+shift_kernel = SHIFT_KERNEL.checked(shift_kernel, COMPILED_TYPES)
