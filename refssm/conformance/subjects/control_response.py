@@ -27,7 +27,7 @@ def _states(A, b, x0):
         raise NotImplementedError("control refuses inputs that are not finite")
     I = np.eye(len(A))
     u = np.concatenate([b, np.zeros_like(b[:1])]).T
-    return control.forced_response(_system(A, I, I), inputs=u, initial_state=x0).states.T[1:]
+    return control.forced_response(_system(A, I, I), inputs=u, initial_state=x0).states.T[1:]  # pyright: ignore[reportArgumentType]
 
 
 @implements("dense_scan", dtypes=DOUBLE)
