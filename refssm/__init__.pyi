@@ -59,6 +59,24 @@ from refssm.discretize import (
     discretize_zoh as discretize_zoh,
     discretize_zoh_vjp as discretize_zoh_vjp,
 )
+from refssm.hippo import (
+    hippo_project as hippo_project,
+    hippo_project_legs as hippo_project_legs,
+    hippo_project_legs_vjp as hippo_project_legs_vjp,
+    hippo_project_vjp as hippo_project_vjp,
+    hippo_reconstruct_fourier as hippo_reconstruct_fourier,
+    hippo_reconstruct_fourier_vjp as hippo_reconstruct_fourier_vjp,
+    hippo_reconstruct_lagt as hippo_reconstruct_lagt,
+    hippo_reconstruct_lagt_vjp as hippo_reconstruct_lagt_vjp,
+    hippo_reconstruct_legs as hippo_reconstruct_legs,
+    hippo_reconstruct_legs_vjp as hippo_reconstruct_legs_vjp,
+    hippo_reconstruct_legt as hippo_reconstruct_legt,
+    hippo_reconstruct_legt_vjp as hippo_reconstruct_legt_vjp,
+    hippo_reconstruct_lmu as hippo_reconstruct_lmu,
+    hippo_reconstruct_lmu_vjp as hippo_reconstruct_lmu_vjp,
+    hippo_rescale as hippo_rescale,
+    hippo_rescale_vjp as hippo_rescale_vjp,
+)
 from refssm.scan import (
     dense_scan as dense_scan,
     dense_scan_from as dense_scan_from,

@@ -201,6 +201,7 @@ class Operator:
         except TypeError as error:
             called = self.call if name == self.name else f"{name}{signature}"
             raise TypeError(f"{name}: {error} ({called})") from None
+        call.apply_defaults()  # keywords may have them
         count = len(signature.parameters) - len(call.kwargs)
         return call.args[:count], call.kwargs
 

@@ -40,13 +40,13 @@ def _norms_of_errors(x: Tracked):
 def _solve(M, N):
     M, N = lifted(M), lifted(N)
     X = np.linalg.solve(M.value, N.value)
-    amplified, size = _spectral_norm(np.linalg.inv(M.value)), frobenius(X)
+    amplified, size = spectral_norm(np.linalg.inv(M.value)), frobenius(X)
     residual = M.shape[-1] * (frobenius(M.value) * size + frobenius(N.value))
     carried = zip(_norms_of_errors(M), _norms_of_errors(N), strict=True)
     return _everywhere(X, *(amplified * (residual + m * size + n) for m, n in carried))
 
 
-def _spectral_norm(x):
+def spectral_norm(x):
     """‖x‖₂, infinite where x is not finite."""
     finite = np.isfinite(x).all((-2, -1))
     norms = np.linalg.norm(np.where(np.isfinite(x), x, 0), 2, axis=(-2, -1)) if x.size else 0.0
@@ -55,9 +55,14 @@ def _spectral_norm(x):
 
 @rule(FUNCTIONS, expm)
 def _expm(G):
-    E, bound = expm(G.value), exponential_bound(G.value)
+    return _everywhere(expm(G.value), *exponential_errors(G))
+
+
+def exponential_errors(G: Tracked):
+    """‖error of e^G‖_F in both gauges: made by the exponential, and carried from G."""
+    bound = exponential_bound(G.value)
     relative = _over(bound / CHARGE, frobenius(G.value))  # an upper bound of ‖derivative‖
-    return _everywhere(E, *(bound + relative * e for e in _norms_of_errors(G)))
+    return [bound + relative * e for e in _norms_of_errors(G)]
 
 
 @rule(FUNCTIONS, expm_derivative)

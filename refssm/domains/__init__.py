@@ -1,7 +1,18 @@
 """Where inputs live: named maps from the unit square, one for cases, tests and docs."""
 
 from refssm.domains.domain import Counts, Domain, Numbers, Static
-from refssm.domains.maps import contracting, products_bounded, stable
+from refssm.domains.maps import contracting, products_bounded, settling, stable
+from refssm.domains.memories import (
+    delays,
+    exponents_of_laguerre,
+    fading_rates,
+    fractions,
+    input_vectors,
+    matrices,
+    scales,
+    settling_matrices,
+    windows,
+)
 from refssm.domains.recurrences import (
     biases,
     chunk_sizes,
@@ -42,12 +53,18 @@ __all__ = [
     "contracting",
     "contractions",
     "decays",
+    "delays",
     "exponents",
+    "exponents_of_laguerre",
+    "fading_rates",
     "fixed_decays",
+    "fractions",
     "gates",
     "impulse_responses",
     "input_matrices",
+    "input_vectors",
     "log_decays",
+    "matrices",
     "modes",
     "nodes",
     "poles",
@@ -59,6 +76,9 @@ __all__ = [
     "real_signals",
     "resets",
     "residues",
+    "scales",
+    "settling",
+    "settling_matrices",
     "signals",
     "stable",
     "state_matrices",
@@ -68,4 +88,5 @@ __all__ = [
     "taps",
     "waveforms",
     "weights",
+    "windows",
 ]

@@ -1,0 +1,108 @@
+"""Error rules of what memories are made of: polynomials by recurrence, states of an exponential.
+
+Followed operation by operation, a recurrence of alternating signs has bounds that grow
+exponentially, though its errors do not: the moduli lose the signs that keep it bounded. An error
+made at step j is carried to step m by the recurrence's own solution from there, G_mj. Importing
+this module registers the rules.
+"""
+
+import numpy as np
+
+from refssm._expm import expm
+from refssm._polynomials import legendre, legendre_slopes, recurrence
+from refssm.conformance.tracked import FUNCTIONS, Tracked, lifted, met, modulus
+from refssm.conformance.tracked_linalg import exponential_errors, frobenius, spectral_norm
+from refssm.conformance.tracked_rules import product_charge, rule, tree
+from refssm.hippo.memory import by_norm, exponential_states
+
+
+@rule(FUNCTIONS, legendre)
+def _legendre(x, n):
+    """|G_mj| ≤ 1 + m/e, and ≤ √(2j)/(√(m + ½) sin θ) away from the ends, x = cos θ.
+
+    G_mj = j (P_m Q_{j−1} − P_{j−1} Q_m), at x = 1 it is 1 + Σ_{i=j+1..m} j/i; inside, P_m² + 4/π² Q_m² is at
+    most 2/(π (m + ½) sin θ). Beyond [−1, 1] everything grows alike: the rule of any recurrence.
+    """
+    x = lifted(x)
+    if np.any(np.abs(x.value) > 1):
+        i = np.arange(n, dtype=float)
+        return _recurrence(x, (2 * i + 1) / (i + 1), 0 * i, i / (i + 1))
+    P = legendre(x.value, n)
+    m = np.arange(n, dtype=float)
+    i = m[:-1]
+    made = np.zeros(P.shape)  # what is rounded where P_m is made: 2i+1/i+1, times x, times P_i, …
+    before = np.concatenate([0 * P[..., :1], P[..., :-2]], axis=-1)
+    products = 3 * np.abs((2 * i + 1) / (i + 1) * x.value[..., None] * P[..., :-1])
+    made[..., 1:] = products + 2 * np.abs(i / (i + 1) * before) + np.abs(P[..., 1:])
+    sine = np.sqrt(np.maximum(1 - x.value**2, 0))[..., None]
+    with np.errstate(divide="ignore"):
+        inside = np.cumsum(np.sqrt(2 * m) * made, -1) / (np.sqrt(m + 0.5) * sine)
+    errors = np.minimum((1 + m / np.e) * np.cumsum(made, -1), inside)
+    return _carried(x, P, errors, legendre_slopes(P))
+
+
+@rule(FUNCTIONS, recurrence)
+def _recurrence(x, a, b, c):
+    """Σ_j |G_mj| times what is rounded at step j, G from the recurrence started at each j."""
+    x = lifted(x)
+    p, n = recurrence(x.value, a, b, c), len(a)
+    errors, slopes = np.zeros(p.shape), np.zeros(p.shape)
+    made, started = np.zeros(p.shape), np.zeros(p.shape)  # at step j; a_{j−1} p_{j−1}
+    now, before = np.zeros(p.shape), np.zeros(p.shape)  # G_mj and G_{m−1,j}, j last
+    for i in range(n - 1):
+        factor = (a[i] * x.value + b[i])[..., None]
+        earlier = p[..., i - 1] if i else 0 * p[..., 0]
+        terms = 4 * np.abs(a[i] * x.value * p[..., i]) + 3 * np.abs(b[i] * p[..., i])
+        made[..., i + 1] = terms + 2 * np.abs(c[i] * earlier) + np.abs(p[..., i + 1])
+        started[..., i + 1] = a[i] * p[..., i]
+        now, before = factor * now - c[i] * before, now
+        now[..., i + 1] = 1
+        errors[..., i + 1] = (np.abs(now) * made)[..., : i + 2].sum(-1)
+        slopes[..., i + 1] = (now * started)[..., : i + 2].sum(-1)
+    return _carried(x, p, errors, slopes)
+
+
+def _carried(x: Tracked, p, errors, slopes) -> Tracked:
+    """The errors of a recurrence, and those of x by the slopes of what was made."""
+    met(np.abs(p))
+    errors = np.where(errors > 0, np.maximum(errors, modulus(p)), 0)[..., None]
+    return Tracked(p, errors + np.abs(slopes)[..., None] * x.errors[..., None, :])
+
+
+@rule(FUNCTIONS, by_norm)
+def _by_norm(x):
+    """Every entry has the 2-norm of the errors of its state."""
+    norms = np.sqrt((x.errors**2).sum(-2, keepdims=True))
+    return Tracked(x.value, np.broadcast_to(norms, x.errors.shape).copy(), x.parts)
+
+
+@rule(FUNCTIONS, exponential_states)
+def _exponential_states(F, b):
+    """Σ_j ‖e^{(k−j)F}‖₂ times the error of step j, in norm: of e^F, of the product, of b_j."""
+    F, b = lifted(F), lifted(b)
+    x, E = exponential_states(F.value, b.value), expm(F.value)
+    n, size = E.shape[-1], np.sqrt((np.abs(x) ** 2).sum(-1))
+    before = np.concatenate([0 * size[..., :1], size[..., :-1]], axis=-1)
+    met(size)
+    products = (tree(n) + product_charge(E, x)) * frobenius(E)
+    norms, power = [np.ones(E.shape[:-2])], E
+    for _ in range(x.shape[-2] - 1):
+        norms.append(spectral_norm(power))
+        power = power @ E
+    floor = modulus(np.zeros(())) * np.sqrt(n)
+    both = []
+    for gauge, error in enumerate(exponential_errors(F)):
+        driven = np.sqrt((b.errors[..., gauge] ** 2).sum(-1))
+        made = (error + products)[..., None] * before + np.maximum(size, floor) + driven
+        both.append(sum_over_past(norms, made))
+    errors = np.stack(both, axis=-1)[..., None, :]
+    return Tracked(x, np.broadcast_to(errors, (*x.shape, 2)).copy())
+
+
+def sum_over_past(norms, made):
+    """Σ_j norms_{k−j} made_j."""
+    total = np.zeros(made.shape)
+    for j in range(made.shape[-1]):
+        carried = np.stack(norms[: made.shape[-1] - j], axis=-1) * made[..., j : j + 1]
+        total[..., j:] += carried
+    return total
