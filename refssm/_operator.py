@@ -50,6 +50,7 @@ class Contract(Enum):
     """What an operator's rounding errors are measured against."""
 
     TRACED = "the tracked rounding error of the reference, entry by entry"
+    NORM = "the tracked rounding error of the reference, in the 2-norm of each state"
     FFT = "3 √log2(2l) times the 2-norms of the arguments: normwise, as a transform attains"
     SOLVE = "the residual ‖M Y − N‖ against n (‖M‖ ‖Y‖ + ‖N‖) and the roundings of M and N"
     EXPM = "2.5 times the condition number of the exponential and its Frobenius norm"

@@ -234,12 +234,13 @@ def cases(
     for i, (dim, power) in enumerate(powers.items()):
         # long signals, mostly narrow; one in four is as wide as it is long, for tiles of both
         sizes_here = usual
-        if power > 1 or (max(powers.values()) > 1 and op.contract is not Contract.TRACED):
+        cubes = op.contract is Contract.NORM
+        if power > 1 or (max(powers.values()) > 1 and op.contract is not Contract.TRACED) or cubes:
             sizes_here = [s for s in usual if s <= MATRIX_SIZE]  # what is done to them: the cube
         often = (
             [s for s in LARGE if s in sizes_here] if i == 0 and op.leading == dim else [3, 5] * 18
         )
-        often += [*LONG] if dim in op.static and not tame else []
+        often += [*LONG] if dim in op.static and not tame and not cubes else []
         room = left if power == 1 else isqrt(left)
         choices = _inside([*sizes_here, *often], between.get(dim))
         core[dim] = _at_most(room, draw(_one_of(tuple(choices))), choices)

@@ -24,6 +24,14 @@ def frobenius(x):
     return np.sqrt((np.abs(x) ** 2).sum((-2, -1)))
 
 
+def two_norm(x):
+    """‖x‖₂ along the last axis, which stays with length 1; squares neither under- nor overflow."""
+    size = np.abs(x)
+    largest = size.max(-1, keepdims=True, initial=0)
+    unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+    return unit * np.sqrt(((size / unit) ** 2).sum(-1, keepdims=True))
+
+
 def _everywhere(value, k0, k1) -> Tracked:
     """`value` with one bound of each gauge for all entries of a matrix."""
     met(np.abs(value))
@@ -120,7 +128,8 @@ def _estimated_condition(G):
         if slope == 0:
             break
         direction = expm_derivative(G.conj().T, there)
-    return slope * float(frobenius(G)) / float(frobenius(expm(G)))
+    size = float(frobenius(expm(G)))
+    return slope * float(frobenius(G)) / size if size else 1.0  # underflows: its bound is that of 1
 
 
 def _over(x, y):

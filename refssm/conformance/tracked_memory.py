@@ -11,9 +11,9 @@ import numpy as np
 from refssm._expm import expm
 from refssm._polynomials import legendre, legendre_slopes, recurrence
 from refssm.conformance.tracked import FUNCTIONS, Tracked, lifted, met, modulus
-from refssm.conformance.tracked_linalg import exponential_errors, frobenius, spectral_norm
+from refssm.conformance.tracked_linalg import exponential_errors, frobenius, spectral_norm, two_norm
 from refssm.conformance.tracked_rules import product_charge, rule, tree
-from refssm.hippo.memory import by_norm, exponential_states
+from refssm.hippo.memory import exponential_states
 
 
 @rule(FUNCTIONS, legendre)
@@ -69,19 +69,12 @@ def _carried(x: Tracked, p, errors, slopes) -> Tracked:
     return Tracked(p, errors + np.abs(slopes)[..., None] * x.errors[..., None, :])
 
 
-@rule(FUNCTIONS, by_norm)
-def _by_norm(x):
-    """Every entry has the 2-norm of the errors of its state."""
-    norms = np.sqrt((x.errors**2).sum(-2, keepdims=True))
-    return Tracked(x.value, np.broadcast_to(norms, x.errors.shape).copy(), x.parts)
-
-
 @rule(FUNCTIONS, exponential_states)
 def _exponential_states(F, b):
     """Σ_j ‖e^{(k−j)F}‖₂ times the error of step j, in norm: of e^F, of the product, of b_j."""
     F, b = lifted(F), lifted(b)
     x, E = exponential_states(F.value, b.value), expm(F.value)
-    n, size = E.shape[-1], np.sqrt((np.abs(x) ** 2).sum(-1))
+    n, size = E.shape[-1], two_norm(x)[..., 0]
     before = np.concatenate([0 * size[..., :1], size[..., :-1]], axis=-1)
     met(size)
     products = (tree(n) + product_charge(E, x)) * frobenius(E)
@@ -92,7 +85,7 @@ def _exponential_states(F, b):
     floor = modulus(np.zeros(())) * np.sqrt(n)
     both = []
     for gauge, error in enumerate(exponential_errors(F)):
-        driven = np.sqrt((b.errors[..., gauge] ** 2).sum(-1))
+        driven = two_norm(b.errors[..., gauge])[..., 0]
         made = (error + products)[..., None] * before + np.maximum(size, floor) + driven
         both.append(sum_over_past(norms, made))
     errors = np.stack(both, axis=-1)[..., None, :]

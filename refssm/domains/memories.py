@@ -6,7 +6,7 @@ import numpy as np
 
 from refssm.domains.domain import Domain, Numbers
 from refssm.domains.maps import logarithmic, settling, turn
-from refssm.domains.systems import input_matrices, state_matrices
+from refssm.domains.systems import input_matrices, residues, state_matrices
 
 SMALLEST = float(np.finfo(float).smallest_subnormal)
 LARGEST = float(np.finfo(float).max)
@@ -18,6 +18,10 @@ settling_matrices = replace(
 )
 matrices = replace(input_matrices, summary="any matrices: moduli 1e-2 to 1e2, exact integers")
 input_vectors = replace(input_matrices, summary="input vectors: moduli 1e-2 to 1e2, exact integers")
+
+memories = replace(
+    residues, summary="states of a memory: moduli 1e-6 to 1e3, any phase", finite=True
+)
 
 scales = Domain(
     summary="scales of states: moduli 1e-3 to 1e3, any phase, signs, powers of two",
@@ -56,9 +60,7 @@ delays = Domain(
     kind="real",
 )
 
-windows = Numbers(
-    "windows: 1 to 8", (1.0, 2.0, 1.5, 8.0), "a number above 0", SMALLEST, LARGEST
-)
+windows = Numbers("windows: 1 to 8", (1.0, 2.0, 1.5, 8.0), "a number above 0", SMALLEST, LARGEST)
 exponents_of_laguerre = Numbers(
     "exponents of Laguerre polynomials: −½ to ½",
     (0.0, 0.5, -0.5, 0.25),

@@ -7,7 +7,7 @@ polynomials, whose A/t changes with time, exactly: its states are the coefficien
 import numpy as np
 
 from refssm._expm import expm
-from refssm._operator import Operator
+from refssm._operator import Contract, Operator
 from refssm._polynomials import legendre
 from refssm.broadcasting import unbroadcast
 from refssm.discretize.blocks import adjoint, scaled
@@ -125,18 +125,6 @@ def hippo_project_legs_vjp(dc, u, *, n):
     return (unbroadcast(du, u),)
 
 
-def states_by_norm(u, *, n):
-    """The projection, its errors those of each state's norm: the recurrence spreads them over it."""
-    return by_norm(HIPPO_PROJECT_LEGS.reference(u, n=n))
-
-
-def by_norm(x):
-    """x itself; a tracked array takes the norm of the errors along its last axis (NEP 18)."""
-    if not isinstance(x, np.ndarray):
-        return x.__array_function__(by_norm, (type(x),), (x,), {})
-    return x
-
-
 HIPPO_PROJECT_LEGS = Operator(
     reference=hippo_project_legs,
     signature="(l)->(l,n)",
@@ -144,7 +132,7 @@ HIPPO_PROJECT_LEGS = Operator(
     outputs=("c",),
     batch="b d",
     traits=frozenset({"causal", "linear:u"}),
-    definition=states_by_norm,
+    contract=Contract.NORM,  # the recurrence spreads its errors over a state
     citation="gu2020hippo",
     lacks=frozenset({"jit", "gpu"}),
 )

@@ -17,7 +17,7 @@ from refssm.domains import (
     exponents_of_laguerre,
     fading_rates,
     fractions,
-    residues,
+    memories,
     windows,
 )
 
@@ -69,7 +69,7 @@ def hippo_reconstruct_legs_vjp(dy, c, s):
 HIPPO_RECONSTRUCT_LEGS = Operator(
     reference=hippo_reconstruct_legs,
     signature="(n),(l)->(l)",
-    inputs={"c": residues, "s": fractions},
+    inputs={"c": memories, "s": fractions},
     batch="d, d",
     traits=frozenset({"linear:c"}),
     citation="gu2020hippo",
@@ -106,7 +106,7 @@ def hippo_reconstruct_legt_vjp(dy, c, s, *, window=1.0):
 HIPPO_RECONSTRUCT_LEGT = Operator(
     reference=hippo_reconstruct_legt,
     signature="(n),(l)->(l)",
-    inputs={"c": residues, "s": fractions},
+    inputs={"c": memories, "s": fractions},
     parameters={"window": windows},
     batch="d, d",
     traits=frozenset({"linear:c"}),
@@ -142,7 +142,7 @@ def hippo_reconstruct_lmu_vjp(dy, c, s, *, window=1.0):
 HIPPO_RECONSTRUCT_LMU = Operator(
     reference=hippo_reconstruct_lmu,
     signature="(n),(l)->(l)",
-    inputs={"c": residues, "s": fractions},
+    inputs={"c": memories, "s": fractions},
     parameters={"window": windows},
     batch="d, d",
     traits=frozenset({"linear:c"}),
@@ -173,7 +173,9 @@ def _laguerre_functions(c, s, alpha, beta):
     """The basis and its derivative with respect to s."""
     real, n = np.finfo(c.dtype).dtype, c.shape[-1]
     i = np.arange(1, n, dtype=real)
-    squares = np.cumprod(np.concatenate([np.ones(1, real), 1 + alpha / i]))[:n]  # Γ(i+α+1)/i!/Γ(1+α)
+    squares = np.cumprod(np.concatenate([np.ones(1, real), 1 + alpha / i]))[
+        :n
+    ]  # Γ(i+α+1)/i!/Γ(1+α)
     size = np.sqrt(real.type(gamma(1 - alpha) / gamma(1 + alpha) * beta ** (alpha - 1)) / squares)
     L = laguerre(s, n, alpha)
     if alpha == 0 and beta == 1:
@@ -197,7 +199,7 @@ def hippo_reconstruct_lagt_vjp(dy, c, s, *, alpha=0.0, beta=1.0):
 HIPPO_RECONSTRUCT_LAGT = Operator(
     reference=hippo_reconstruct_lagt,
     signature="(n),(l)->(l)",
-    inputs={"c": residues, "s": delays},
+    inputs={"c": memories, "s": delays},
     parameters={"alpha": exponents_of_laguerre, "beta": fading_rates},
     batch="d, d",
     traits=frozenset({"linear:c"}),
@@ -246,7 +248,7 @@ def hippo_reconstruct_fourier_vjp(dy, c, s, *, window=1.0):
 HIPPO_RECONSTRUCT_FOURIER = Operator(
     reference=hippo_reconstruct_fourier,
     signature="(n),(l)->(l)",
-    inputs={"c": residues, "s": fractions},
+    inputs={"c": memories, "s": fractions},
     parameters={"window": windows},
     batch="d, d",
     traits=frozenset({"linear:c"}),

@@ -8,7 +8,10 @@ from mpmath import mp
 
 def hippo_rescale(A, B, s):
     """A_ik s_i/s_k and s_i B_i."""
-    scaled = [[a * s_i / s_k for a, s_k in zip(row, s, strict=True)] for row, s_i in zip(A, s, strict=True)]
+    scaled = [
+        [a * s_i / s_k for a, s_k in zip(row, s, strict=True)]
+        for row, s_i in zip(A, s, strict=True)
+    ]
     return scaled, [s_i * b for s_i, b in zip(s, B, strict=True)]
 
 
@@ -39,7 +42,10 @@ def hippo_project_legs(u, *, n):
             ]
             of_unit = [moment / T ** (m + 1) for m, moment in enumerate(moments)]
             states.append(
-                [mp.sqrt(2 * i + 1) * mp.fdot(p, of_unit[: i + 1]) for i, p in enumerate(polynomials)]
+                [
+                    mp.sqrt(2 * i + 1) * mp.fdot(p, of_unit[: i + 1])
+                    for i, p in enumerate(polynomials)
+                ]
             )
         return states
 
@@ -77,11 +83,12 @@ def hippo_reconstruct_lagt(c, s, *, alpha=0, beta=1):
     """√(Γ(1−α) β^(α−1)) s^α e^{−(1−β)s/2} Σ_i c_i L_i^(α)(s) √(i!/Γ(i+α+1))."""
     alpha, beta = mp.mpf(alpha), mp.mpf(beta)
     size = mp.sqrt(mp.gamma(1 - alpha) * beta ** (alpha - 1))
-    scaled = [
-        c_i * mp.sqrt(mp.factorial(i) / mp.gamma(i + alpha + 1)) for i, c_i in enumerate(c)
-    ]
+    scaled = [c_i * mp.sqrt(mp.factorial(i) / mp.gamma(i + alpha + 1)) for i, c_i in enumerate(c)]
     return [
-        size * s_l**alpha * mp.exp((beta - 1) / 2 * s_l) * mp.fdot(scaled, _laguerre(s_l, len(c), alpha))
+        size
+        * s_l**alpha
+        * mp.exp((beta - 1) / 2 * s_l)
+        * mp.fdot(scaled, _laguerre(s_l, len(c), alpha))
         for s_l in s
     ]
 
