@@ -219,6 +219,12 @@ class Operator:
         sizes = dict.fromkeys(d for dims in self.output_dims for d in dims if d not in known)
         return tuple(dict.fromkeys([*sizes, *self.parameters]))
 
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """What keywords are where they are left out."""
+        keywords = inspect.signature(self.reference).parameters.values()
+        return {k.name: k.default for k in keywords if k.default is not k.empty}
+
     def arrays(self, args, types: str, names=None) -> list[np.ndarray]:
         """`args` as native arrays of accepted types, or an error that says why not."""
         flags = self.flags if names is None else frozenset()
@@ -229,7 +235,7 @@ class Operator:
         """The core dimensions by name; ValueError where two arguments disagree."""
         sizes: dict[str, int] = {}
         for name, domain in self.parameters.items():
-            if not domain.admits(value := statics.get(name)):
+            if not domain.admits(value := statics.get(name, self.defaults.get(name))):
                 raise ValueError(f"{self}: `{name}` must be {domain.wanted}, got {value!r}")
         for name in [name for name in self.static if name not in self.parameters]:
             size = statics.get(name)

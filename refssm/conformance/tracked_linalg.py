@@ -63,14 +63,9 @@ def spectral_norm(x):
 
 @rule(FUNCTIONS, expm)
 def _expm(G):
-    return _everywhere(expm(G.value), *exponential_errors(G))
-
-
-def exponential_errors(G: Tracked):
-    """‖error of e^G‖_F in both gauges: made by the exponential, and carried from G."""
-    bound = exponential_bound(G.value)
+    E, bound = expm(G.value), exponential_bound(G.value)
     relative = _over(bound / CHARGE, frobenius(G.value))  # an upper bound of ‖derivative‖
-    return [bound + relative * e for e in _norms_of_errors(G)]
+    return _everywhere(E, *(bound + relative * e for e in _norms_of_errors(G)))
 
 
 @rule(FUNCTIONS, expm_derivative)

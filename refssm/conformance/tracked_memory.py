@@ -11,9 +11,15 @@ import numpy as np
 from refssm._expm import expm
 from refssm._polynomials import legendre, legendre_slopes, recurrence
 from refssm.conformance.tracked import FUNCTIONS, Tracked, lifted, met, modulus
-from refssm.conformance.tracked_linalg import exponential_errors, frobenius, spectral_norm, two_norm
+from refssm.conformance.tracked_linalg import (
+    CHARGE,
+    condition,
+    frobenius,
+    spectral_norm,
+    two_norm,
+)
 from refssm.conformance.tracked_rules import product_charge, rule, tree
-from refssm.hippo.memory import exponential_states
+from refssm.hippo.memory import exponential_states, held_input, held_states
 
 
 @rule(FUNCTIONS, legendre)
@@ -71,25 +77,88 @@ def _carried(x: Tracked, p, errors, slopes) -> Tracked:
 
 @rule(FUNCTIONS, exponential_states)
 def _exponential_states(F, b):
-    """Σ_j ‖e^{(k−j)F}‖₂ times the error of step j, in norm: of e^F, of the product, of b_j."""
     F, b = lifted(F), lifted(b)
-    x, E = exponential_states(F.value, b.value), expm(F.value)
-    n, size = E.shape[-1], two_norm(x)[..., 0]
-    before = np.concatenate([0 * size[..., :1], size[..., :-1]], axis=-1)
+    x = exponential_states(F.value, b.value)
+    return _of_steps(F, x, [two_norm(b.errors[..., gauge])[..., 0] for gauge in (0, 1)])
+
+
+@rule(FUNCTIONS, held_states)
+def _held_states(F, H, u):
+    F, H, u = lifted(F), lifted(H), lifted(u)
+    x, size = held_states(F.value, H.value, u.value), np.abs(u.value)
+    B_bar = two_norm(held_input(F.value, H.value))
+    driven = []
+    for gauge, error in enumerate(_held_errors(F, H)):
+        rounded = product_charge(H.value, u.value) * size + u.errors[..., gauge]
+        driven.append(error[..., None] * size + B_bar * rounded)
+    return _of_steps(F, x, driven)
+
+
+@rule(FUNCTIONS, held_input)
+def _held_input(F, H):
+    F, H = lifted(F), lifted(H)
+    B_bar = held_input(F.value, H.value)
+    met(np.abs(B_bar))
+    errors = np.stack(_held_errors(F, H), axis=-1)[..., None, :]
+    return Tracked(B_bar, np.broadcast_to(errors, (*B_bar.shape, 2)).copy())
+
+
+def _of_steps(F: Tracked, x, driven) -> Tracked:
+    """Σ_j ‖e^{(k−j)F}‖₂ times the error of step j, in norm: of e^F, of the product, of b_j.
+
+    An exponential's own error is that of a few roundings of F, and of the identity it starts from.
+    """
+    E, size = expm(F.value), two_norm(x)[..., 0]
     met(size)
-    products = (tree(n) + product_charge(E, x)) * frobenius(E)
+    before = np.concatenate([0 * size[..., :1], size[..., :-1]], axis=-1)
+    n, norm = E.shape[-1], frobenius(E)
+    slope = condition(F.value) * norm
+    products = (tree(n) + product_charge(E, x)) * norm + CHARGE * np.maximum(1, norm)
     norms, power = [np.ones(E.shape[:-2])], E
     for _ in range(x.shape[-2] - 1):
         norms.append(spectral_norm(power))
         power = power @ E
-    floor = modulus(np.zeros(())) * np.sqrt(n)
-    both = []
-    for gauge, error in enumerate(exponential_errors(F)):
-        driven = two_norm(b.errors[..., gauge])[..., 0]
-        made = (error + products)[..., None] * before + np.maximum(size, floor) + driven
-        both.append(sum_over_past(norms, made))
+    least, both = modulus(np.zeros(())) * np.sqrt(n), []
+    for b, carried in zip(driven, _relative_errors(F), strict=True):
+        made = ((CHARGE + carried) * slope + products)[..., None] * before
+        both.append(sum_over_past(norms, made + np.maximum(size, least) + b))
     errors = np.stack(both, axis=-1)[..., None, :]
     return Tracked(x, np.broadcast_to(errors, (*x.shape, 2)).copy())
+
+
+def _held_errors(F: Tracked, H: Tracked):
+    """‖error of φ₁(F) H‖₂ in both gauges.
+
+    φ₁(F) = ½ (e^{F/2} + I) φ₁(F/2), so a block of squarings is as wrong as the largest of
+    2^−j φ₁(F/2^j), and by the condition number of e^[[F, I], [0, 0]], whose block it is.
+    """
+    n, G = F.shape[-1], _beside_identity(F.value)
+    kappa, largest, power = condition(G), 0.0, 1.0
+    for _ in range(LEVELS):
+        phi = expm(_beside_identity(F.value * power))[..., :n, n:]
+        largest, power = np.maximum(largest, frobenius(phi) * power), power / 2
+    size = two_norm(H.value)[..., 0]
+    made = largest * kappa * size + tree(n) * largest * size
+    inputs = (two_norm(H.errors[..., gauge])[..., 0] for gauge in (0, 1))
+    both = zip(_relative_errors(F), inputs, strict=True)
+    return [CHARGE * made + carried * largest * kappa * size + largest * h for carried, h in both]
+
+
+LEVELS = 8
+
+
+def _beside_identity(F):
+    """[[F, I], [0, 0]]."""
+    n = F.shape[-1]
+    above = np.concatenate([F, np.broadcast_to(np.eye(n), F.shape)], axis=-1)
+    return np.concatenate([above, np.zeros_like(above)], axis=-2)
+
+
+def _relative_errors(F: Tracked):
+    """‖errors‖_F/‖F‖_F in both gauges."""
+    size = frobenius(F.value)
+    unit = np.where(size > 0, size, 1)
+    return [frobenius(F.errors[..., gauge]) / unit for gauge in (0, 1)]
 
 
 def sum_over_past(norms, made):

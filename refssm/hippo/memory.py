@@ -32,20 +32,28 @@ def hippo_project(A, B, u, dt):
     >>> refssm.hippo_project([[0.0]], [1.0], [1.0, 2.0, 3.0], 0.5).ravel()  # an integrator
     array([0.5, 1.5, 3. ])
     """
-    b = np.einsum("...n,...l->...ln", _held(A, B, dt), u)
-    return exponential_states(scaled(A, dt), b)
+    return held_states(scaled(A, dt), dt[..., None] * B, u)
 
 
-def _held(A, B, dt):
-    """B̄ = dt φ₁(dt A) B."""
-    return DISCRETIZE_ZOH.reference(A, B[..., None], dt)[1][..., 0]
+# Tracked arrays bring bounds of their own to these three (NEP 18): normwise, by the powers of e^F.
+
+
+def held_states(F, H, u):
+    """x_k = e^F x_{k−1} + φ₁(F) H u_k from rest."""
+    if not isinstance(u, np.ndarray):
+        return u.__array_function__(held_states, (type(u),), (F, H, u), {})
+    return exponential_states(F, np.einsum("...n,...l->...ln", held_input(F, H), u))
+
+
+def held_input(F, H):
+    """φ₁(F) H."""
+    if not isinstance(H, np.ndarray):
+        return H.__array_function__(held_input, (type(H),), (F, H), {})
+    return DISCRETIZE_ZOH.reference(F, H[..., None], np.ones((), np.finfo(F.dtype).dtype))[1][..., 0]
 
 
 def exponential_states(F, b):
-    """x_k = e^F x_{k−1} + b_k from rest.
-
-    Tracked arrays bring a bound of their own (NEP 18), by the norms of the powers of e^F.
-    """
+    """x_k = e^F x_{k−1} + b_k from rest."""
     if not isinstance(b, np.ndarray):
         return b.__array_function__(exponential_states, (type(b),), (F, b), {})
     return DENSE_SCAN.reference(expm(F), b)
@@ -57,7 +65,7 @@ def hippo_project_vjp(dx, A, B, u, dt):
     What reaches A, B and dt goes through zero-order hold. Returns `(dA, dB, du, ddt)`.
     """
     g = np.flip(exponential_states(adjoint(scaled(A, dt)), np.flip(dx, axis=-2)), axis=-2)
-    x, B_bar = HIPPO_PROJECT.reference(A, B, u, dt), _held(A, B, dt)
+    x, B_bar = HIPPO_PROJECT.reference(A, B, u, dt), held_input(scaled(A, dt), dt[..., None] * B)
     dA_bar = np.einsum("...ki,...kj->...ij", g[..., 1:, :], x[..., :-1, :].conj())
     dB_bar = np.einsum("...kn,...k->...n", g, u.conj())
     du = np.einsum("...n,...kn->...k", B_bar.conj(), g)

@@ -192,4 +192,5 @@ for _p in (ANY, LEGS):
 _plant_any(ANY)
 _plant_any_gradients(ANY)
 _plant_legs(LEGS)
-DEVIATIONS = [*ANY.bugs, *LEGS.bugs]
+# its result is larger than its only argument, whose memory cannot hold it
+DEVIATIONS = [*ANY.bugs, *(bug for bug in LEGS.bugs if bug.name != "returns_input")]

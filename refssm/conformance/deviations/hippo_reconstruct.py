@@ -144,7 +144,7 @@ def _plant_fourier(p: Planting) -> None:
             c[..., np.argsort(np.argsort(np.arange(c.shape[-1]) % 2, kind="stable"))], s, **w
         )
     )
-    wrong("pi", "3.1416 for π")(
+    wrong("pi", "3.1416 for π", dtype="float64")(
         lambda c, s, *, window: right(c, s, window=window * (np.pi / 3.1416))
     )
 
