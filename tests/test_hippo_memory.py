@@ -155,7 +155,9 @@ def test_what_lagt_gives_back_it_takes_for_the_same_states(alpha, beta):
     n, times = 4, np.array([0.25, 1.0, 4.0])
     with mp.workdps(30):
         A, B = (mp.matrix(x.tolist()) for x in lagt(n, alpha, beta))
-        kernels = np.array([(mp.expm(mp.mpf(float(s)) * A) * B).T.tolist()[0] for s in times], float)
+        kernels = np.array(
+            [(mp.expm(mp.mpf(float(s)) * A) * B).T.tolist()[0] for s in times], float
+        )
     weight = beta ** (1 - alpha) / gamma(1 - alpha) * times**-alpha * np.exp(-beta * times)
     p = (kernels / weight[:, None]).T
     assert right(HIPPO_RECONSTRUCT_LAGT, p, np.eye(n), times, alpha=alpha, beta=beta)
@@ -326,3 +328,12 @@ def test_oracles_agree_with_each_other_on_the_exact_projection():
     # A holds √ in double precision: C roundings of it, 4 steps
     bound = 4 * C * U * np.abs(A).sum() * np.abs(u).max()
     assert np.abs(np.array(c.T.tolist(), float)[0] - exact[-1].astype(float)).max() <= bound
+
+
+def test_scales_that_are_powers_of_two_change_no_digit_of_the_recurrence():
+    A, B = legt(6)
+    A_bar, B_bar = refssm.discretize_zoh(A, B[:, None], 0.05)
+    s, u = 2.0 ** np.array([0, 3, -2, 5, 1, -7]), np.random.default_rng(6).standard_normal(50)
+    scaled_A, scaled_B = refssm.hippo_rescale(A_bar, B_bar[:, 0], s)
+    x = refssm.dense_scan(A_bar, B_bar[:, 0] * u[:, None])
+    assert np.array_equal(refssm.dense_scan(scaled_A, scaled_B * u[:, None]), s * x)

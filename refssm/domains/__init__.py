@@ -12,7 +12,7 @@ from refssm.domains.memories import (
     memories,
     scales,
     settling_matrices,
-    windows,
+    long_windows,
 )
 from refssm.domains.recurrences import (
     biases,
@@ -90,5 +90,5 @@ __all__ = [
     "taps",
     "waveforms",
     "weights",
-    "windows",
+    "long_windows",
 ]

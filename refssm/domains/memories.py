@@ -60,7 +60,9 @@ delays = Domain(
     kind="real",
 )
 
-windows = Numbers("windows: 1 to 8", (1.0, 2.0, 1.5, 8.0), "a number above 0", SMALLEST, LARGEST)
+long_windows = Numbers(
+    "windows: 1 to 8", (1.0, 2.0, 1.5, 8.0), "a number above 0", SMALLEST, LARGEST
+)
 exponents_of_laguerre = Numbers(
     "exponents of Laguerre polynomials: −½ to ½",
     (0.0, 0.5, -0.5, 0.25),

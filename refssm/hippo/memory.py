@@ -49,7 +49,9 @@ def held_input(F, H):
     """φ₁(F) H."""
     if not isinstance(H, np.ndarray):
         return H.__array_function__(held_input, (type(H),), (F, H), {})
-    return DISCRETIZE_ZOH.reference(F, H[..., None], np.ones((), np.finfo(F.dtype).dtype))[1][..., 0]
+    return DISCRETIZE_ZOH.reference(F, H[..., None], np.ones((), np.finfo(F.dtype).dtype))[1][
+        ..., 0
+    ]
 
 
 def exponential_states(F, b):

@@ -18,7 +18,7 @@ from refssm.domains import (
     fading_rates,
     fractions,
     memories,
-    windows,
+    long_windows,
 )
 
 
@@ -107,7 +107,7 @@ HIPPO_RECONSTRUCT_LEGT = Operator(
     reference=hippo_reconstruct_legt,
     signature="(n),(l)->(l)",
     inputs={"c": memories, "s": fractions},
-    parameters={"window": windows},
+    parameters={"window": long_windows},
     batch="d, d",
     traits=frozenset({"linear:c"}),
     citation="gu2020hippo",
@@ -143,7 +143,7 @@ HIPPO_RECONSTRUCT_LMU = Operator(
     reference=hippo_reconstruct_lmu,
     signature="(n),(l)->(l)",
     inputs={"c": memories, "s": fractions},
-    parameters={"window": windows},
+    parameters={"window": long_windows},
     batch="d, d",
     traits=frozenset({"linear:c"}),
     citation="voelker2019lmu",
@@ -249,7 +249,7 @@ HIPPO_RECONSTRUCT_FOURIER = Operator(
     reference=hippo_reconstruct_fourier,
     signature="(n),(l)->(l)",
     inputs={"c": memories, "s": fractions},
-    parameters={"window": windows},
+    parameters={"window": long_windows},
     batch="d, d",
     traits=frozenset({"linear:c"}),
     citation="gu2023train",
