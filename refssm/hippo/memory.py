@@ -128,7 +128,8 @@ def hippo_project_legs_vjp(dc, u, *, n):
 
     Returns `(du,)`, shaped like `u`.
     """
-    du = np.zeros_like(u, shape=dc.shape[:-1], dtype=np.result_type(dc, u))
+    dc = dc.astype(np.result_type(dc, u))
+    du = np.zeros_like(u, shape=dc.shape[:-1], dtype=dc.dtype)
     for k in range(u.shape[-1]):
         past = np.einsum("...n,jn->...j", dc[..., k, :], _over_pieces(u, k, n))
         du[..., : k + 1] = du[..., : k + 1] + past
