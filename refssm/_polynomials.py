@@ -1,4 +1,4 @@
-"""Orthogonal polynomials by their three-term recurrences, which lose no digits where they oscillate.
+"""Orthogonal polynomials by their three-term recurrences: no digits are lost where they oscillate.
 
 (i + 1) P_{i+1}(x) = (2i + 1) x P_i(x) − i P_{i−1}(x)
 (i + 1) L_{i+1}(s) = (2i + 1 + α − s) L_i(s) − (i + α) L_{i−1}(s)

@@ -2,21 +2,25 @@
 
 import numpy as np
 import pytest
-from memories import fourier, lagt
+from memories import fourier, lagt, legt
 from mpmath import mp
 from scipy.special import gamma
 
 import refssm
 from refssm._polynomials import laguerre, legendre, recurrence
+from refssm.conformance.expectation import expect
 from refssm.conformance.gauge import gauges
 from refssm.conformance.judge import C, judge
+from refssm.conformance.tracked_linalg import two_norm
 from refssm.hippo import (
+    HIPPO_PROJECT_LEGS,
     HIPPO_RECONSTRUCT_FOURIER,
     HIPPO_RECONSTRUCT_LAGT,
     HIPPO_RECONSTRUCT_LEGS,
     HIPPO_RECONSTRUCT_LEGT,
     HIPPO_RECONSTRUCT_LMU,
 )
+from refssm.hippo.memory import exponential_states, held_input
 
 U = 2.0**-53
 RECONSTRUCTIONS = (
@@ -46,7 +50,7 @@ def test_a_constant_comes_back_from_lagt_only_at_its_simplest():
 
 @pytest.mark.parametrize(("alpha", "beta"), [(0.0, 1.0), (0.5, 1.0), (-0.5, 2.0), (0.25, 0.5)])
 def test_what_lagt_gives_back_it_takes_for_the_same_states(alpha, beta):
-    # the kernel of state i is its basis function p_i but for the weight: so ∫ kernel_i p_k = 0, i ≠ k
+    # the kernel of state i is its basis function p_i but for the weight: ∫ kernel_i p_k = δ_ik
     n, times = 4, np.array([0.25, 1.0, 4.0])
     with mp.workdps(30):
         A, B = (mp.matrix(x.tolist()) for x in lagt(n, alpha, beta))
@@ -151,3 +155,35 @@ def test_the_bound_of_a_laguerre_recurrence_holds():
     (told,) = gauges(lambda z: laguerre(z, 40, 0.5), s, unit=2.0**-24)
     assert (np.abs(single - wide) <= 2.0**-24 * told.k0).all()
     assert (told.k0 < 1e4 * np.maximum(np.abs(wide).max(-1, keepdims=True), 1)).all()
+
+
+@pytest.mark.parametrize("n", [1, 4, 12])
+def test_the_bound_of_the_states_of_an_exponential_holds_and_does_not_grow_with_time(n):
+    F, B = (x * 0.25 for x in legt(n))
+    b = np.random.default_rng(1).standard_normal((200, 1)) * B
+    wide = exponential_states(F, b)
+    single = exponential_states(F.astype("f4"), b.astype("f4"))
+    (told,) = gauges(exponential_states, F, b, unit=2.0**-24)
+    errors = np.linalg.norm(single - wide, axis=-1)
+    assert (errors <= 2.0**-24 * told.k1[:, 0]).all()  # the arguments are rounded too
+    assert told.k0[100:].max() < 2 * told.k0[:100].max()
+
+
+@pytest.mark.parametrize("turns", [0.0, 0.5, 1.0, 4.0])
+def test_the_bound_of_a_held_input_is_that_of_the_turns_it_went_through(turns):
+    # φ₁ of a whole turn is 0, made of halves that are not
+    F = 2 * np.pi * turns * np.array([[0.0, -1.0], [1.0, 0.0]])
+    (told,) = gauges(held_input, F, np.ones(2), unit=2.0**-24)
+    single = held_input(F.astype("f4"), np.ones(2, "f4"))
+    error = np.linalg.norm(single - held_input(F, np.ones(2)))
+    assert error <= 2.0**-24 * told.k1[0]
+    assert told.k0[0] > 1
+
+
+def test_a_contract_in_norm_gives_every_entry_of_a_state_the_same_bound():
+    (gauge,) = expect(HIPPO_PROJECT_LEGS, [np.array([1.0, -2.0, 0.5])], {"n": 4})
+    assert (gauge.k0 == gauge.k0[:, :1]).all()
+    (entries,) = gauges(HIPPO_PROJECT_LEGS.reference, np.array([1.0, -2.0, 0.5]), n=4, unit=U)
+    assert np.array_equal(gauge.k0[:, 0], two_norm(entries.k0)[:, 0])
+    tiny = two_norm(np.full((1, 3), 1e-300))
+    assert tiny[0, 0] > 1.7e-300  # squares of them are zero

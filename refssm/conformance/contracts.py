@@ -1,7 +1,7 @@
 """What each contract measures an operator by: bounds of the rounding errors, and how to see them.
 
-TRACED, and every VJP but that of a transform: the tracked reference, entry by entry. NORM: the same,
-in the norm of each state, where a recurrence spreads its errors over all entries. FFT: the norms
+TRACED, and every VJP but that of a transform: the tracked reference, entry by entry. NORM: the
+same in the norm of each state, over which a recurrence spreads its errors. FFT: the norms
 of the arguments, for an entry of a transform much smaller than they are has no digits. SOLVE: the
 residual of the linear system. EXPM: the condition number of the exponential.
 """

@@ -26,8 +26,8 @@ from refssm.hippo.memory import exponential_states, held_input, held_states
 def _legendre(x, n):
     """|G_mj| ≤ 1 + m/e, and ≤ √(2j)/(√(m + ½) sin θ) away from the ends, x = cos θ.
 
-    G_mj = j (P_m Q_{j−1} − P_{j−1} Q_m), at x = 1 it is 1 + Σ_{i=j+1..m} j/i; inside, P_m² + 4/π² Q_m² is at
-    most 2/(π (m + ½) sin θ). Beyond [−1, 1] everything grows alike: the rule of any recurrence.
+    G_mj = j (P_m Q_{j−1} − P_{j−1} Q_m), at x = 1 it is 1 + Σ_{i=j+1..m} j/i; inside,
+    P_m² + 4/π² Q_m² ≤ 2/(π (m + ½) sin θ). Beyond [−1, 1] it is computed, as for any recurrence.
     """
     x = lifted(x)
     if np.any(np.abs(x.value) > 1):

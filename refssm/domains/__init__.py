@@ -8,11 +8,11 @@ from refssm.domains.memories import (
     fading_rates,
     fractions,
     input_vectors,
+    long_windows,
     matrices,
     memories,
     scales,
     settling_matrices,
-    long_windows,
 )
 from refssm.domains.recurrences import (
     biases,
@@ -65,6 +65,7 @@ __all__ = [
     "input_matrices",
     "input_vectors",
     "log_decays",
+    "long_windows",
     "matrices",
     "memories",
     "modes",
@@ -90,5 +91,4 @@ __all__ = [
     "taps",
     "waveforms",
     "weights",
-    "long_windows",
 ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-STYLE = {
+STYLE: Any = {
     "svg.hashsalt": "refssm",  # else the identifiers in the file are random
     "svg.fonttype": "none",
     "font.size": 9.0,

@@ -27,8 +27,9 @@ def digits(measure: str, n: int) -> list[float]:
     exact, found = refssm.hippo_project(A, B, u, dt)[-1], []
     for scaling in SCALINGS.values():
         s = scaling(np.sqrt(2 * np.arange(n) + 1.0))
-        single = [a.astype(np.float32) for a in (*refssm.hippo_rescale(A, B, s), u)]
-        x = refssm.hippo_project(*single, np.float32(dt))[-1] / s
+        scaled_A, scaled_B = refssm.hippo_rescale(A, B, s)
+        single = (a.astype(np.float32) for a in (scaled_A, scaled_B, u, np.asarray(dt)))
+        x = refssm.hippo_project(*single)[-1] / s  # pyright: ignore[reportCallIssue]
         found.append(float(-np.log10(np.linalg.norm(x - exact) / np.linalg.norm(exact))))
     return found
 

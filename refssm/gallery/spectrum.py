@@ -45,8 +45,9 @@ def draw(output: Path, n: int) -> Path:
     with styled():
         made, axes = figure(1, 1, (7.0, 4.5))
         for name, w in spectra(n).items():
-            positive = np.sort(w.imag[w.imag > 0])
-            real = round(float(w.real.mean()), 12) + 0.0
+            rates, turns = np.real(w), np.imag(w)
+            positive = np.sort(turns[turns > 0])
+            real = round(float(rates.mean()), 12) + 0.0
             axes[0, 0].plot(
                 positive, "." if "part" in name else "-", label=f"{name}: Re w = {real:.3g}"
             )

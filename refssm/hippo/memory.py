@@ -19,11 +19,11 @@ from refssm.scan import DENSE_SCAN
 def hippo_project(A, B, u, dt):
     """x_k = e^{dt A} x_{k−1} + dt φ₁(dt A) B u_k from rest: zero-order hold.
 
-    Signature ``(n,n),(n),(l),()->(l,n)``: `A` and `B` of the memory, `u` the signal, held for a step
-    before each sample's time, `dt` the step, `n` states, `l` time; leading axes broadcast. Any of
-    float32, float64, longdouble and their complex types; the result has
-    ``np.result_type(A, B, u, dt)``. Units: `dt` in those of 1/A; `x` those of `u` for a measure's (A, B).
-    With s the scaling of `hippo_rescale`, the states are s times as large.
+    Signature ``(n,n),(n),(l),()->(l,n)``: `A` and `B` of the memory, `u` the signal, held for a
+    step before each sample's time, `dt` the step, `n` states, `l` time; leading axes broadcast. Any
+    of float32, float64, longdouble and their complex types; the result has
+    ``np.result_type(A, B, u, dt)``. Units: `dt` in those of 1/A, `x` in those of `u` for the (A, B)
+    of a measure. With s the scaling of `hippo_rescale`, the states are s times as large.
 
     Raises ValueError where sizes disagree, TypeError for other types. NaN in `A`, `B` or `dt`
     reaches everything, in `u` every later state. Source: [gu2020hippo].
@@ -113,7 +113,7 @@ def hippo_project_legs(u, *, n):
 
 
 def _over_pieces(u, k, n):
-    """½√(2i+1) ∫ P_i over each of k + 1 equal parts of [−1, 1]: (2i + 1) ∫ P_i = P_{i+1} − P_{i−1}."""
+    """½√(2i+1) ∫ P_i over k + 1 equal parts of [−1, 1]: (2i + 1) ∫ P_i = P_{i+1} − P_{i−1}."""
     real = np.finfo(u.dtype).dtype
     nodes = 2 * np.arange(k + 2, dtype=real) / (k + 1) - 1
     P = legendre(np.zeros_like(u, shape=(k + 2,), dtype=real) + nodes, n + 1)

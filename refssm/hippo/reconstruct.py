@@ -17,8 +17,8 @@ from refssm.domains import (
     exponents_of_laguerre,
     fading_rates,
     fractions,
-    memories,
     long_windows,
+    memories,
 )
 
 
@@ -41,10 +41,10 @@ def _roots(c):
 def hippo_reconstruct_legs(c, s):
     """y_l = Σ_i c_i √(2i+1) P_i(1 − 2s_l): the signal a fraction s of its length ago.
 
-    Signature ``(n),(l)->(l)``: `c` the states of a LegS memory, `s` the fraction of the elapsed time,
-    0 now and 1 at the start, real; leading axes broadcast. Any of float32, float64, longdouble and
-    their complex types; the result has ``np.result_type(c, s)``. Units: those of `c`. `s` outside
-    [0, 1] is extrapolated, as polynomials are.
+    Signature ``(n),(l)->(l)``: `c` the states of a LegS memory, `s` the fraction of the elapsed
+    time, 0 now and 1 at the start, real; leading axes broadcast. Any of float32, float64,
+    longdouble and their complex types; the result has ``np.result_type(c, s)``. Units: those of
+    `c`. `s` outside [0, 1] is extrapolated, as polynomials are.
 
     Raises ValueError where sizes disagree, TypeError for other types. NaN in `c` reaches every
     entry, NaN in `s` its own. Source: [gu2020hippo].
@@ -189,7 +189,7 @@ def _laguerre_functions(c, s, alpha, beta):
 
 
 def hippo_reconstruct_lagt_vjp(dy, c, s, *, alpha=0.0, beta=1.0):
-    """With p the basis, p' = (α/s − (1−β)/2) p − … Σ_{k<i} L_k: dc_i = Σ_l p_i dy_l,  ds_l = Re dy_l (Σ_i c_i p_i')*.
+    """With p the basis: dc_i = Σ_l p_i dy_l,  ds_l = Re dy_l (Σ_i c_i p_i')*,  L_i' = −Σ_{k<i} L_k.
 
     Returns `(dc, ds)`, shaped like `c` and `s`.
     """
@@ -213,9 +213,10 @@ hippo_reconstruct_lagt_vjp = HIPPO_RECONSTRUCT_LAGT.checked_vjp(hippo_reconstruc
 def hippo_reconstruct_fourier(c, s, *, window=1.0):
     """y_l = c_0 + √2 Σ_{k>0} (c_2k cos(2πk s_l/w) + c_2k+1 sin(2πk s_l/w)).
 
-    Signature ``(n),(l)->(l)``: `c` the states of a Fourier memory, naive or of the midpoint form, `s` the
-    time ago, real, `window` its window w, above 0. c_1 stands with sin 0 and counts nothing; with
-    odd n the last sine is missing. The rest as `hippo_reconstruct_legs`. Source: [gu2023train].
+    Signature ``(n),(l)->(l)``: `c` the states of a Fourier memory, naive or of the midpoint form,
+    `s` the time ago, real, `window` its window w, above 0. c_1 stands with sin 0 and counts
+    nothing; with odd n the last sine is missing. The rest as `hippo_reconstruct_legs`.
+    Source: [gu2023train].
 
     >>> import refssm
     >>> refssm.hippo_reconstruct_fourier([3.0, 7.0], [0.0, 0.25])
@@ -238,7 +239,7 @@ def _waves(c, s, window):
 
 
 def hippo_reconstruct_fourier_vjp(dy, c, s, *, window=1.0):
-    """With θ = 2πs/w: dc_2k = √2 Σ_l cos(kθ_l) dy_l, dc_2k+1 likewise,  ds_l = Re dy_l (∂y_l/∂s_l)*.
+    """With θ = 2πs/w: dc_2k = √2 Σ_l cos(kθ_l) dy_l, and sines,  ds_l = Re dy_l (∂y_l/∂s_l)*.
 
     Returns `(dc, ds)`, shaped like `c` and `s`.
     """

@@ -10,11 +10,11 @@ from refssm.domains import input_vectors, matrices, scales
 def hippo_rescale(A, B, s):
     """A_ik s_i/s_k and s_i B_i: the memory of the states s x.
 
-    Signature ``(n,n),(n),(n)->(n,n),(n)``: `A` and `B` of a system, `s` what each state is multiplied
-    by, none of them 0; leading axes broadcast. Any of float32, float64, longdouble and their complex
-    types; the results have those of ``np.result_type(A, s)`` and ``np.result_type(B, s)``, with the
-    largest precision among all. Units: none is changed but those of the states. The reconstruction of a measure takes its
-    own scaling: divide the states by `s` first.
+    Signature ``(n,n),(n),(n)->(n,n),(n)``: `A` and `B` of a system, `s` what each state is
+    multiplied by, none of them 0; leading axes broadcast. Any of float32, float64, longdouble and
+    their complex types; the results have the kinds of ``np.result_type(A, s)`` and
+    ``np.result_type(B, s)`` and the largest precision among all. Units: those of the states change.
+    What comes back from a memory takes its own scaling: divide the states by `s` first.
 
     Raises ValueError where sizes disagree, TypeError for other types. A zero in `s` divides by zero
     and warns nothing. NaN stays in the rows and columns it is in. Source: [gu2020hippo].
@@ -38,8 +38,9 @@ def _type(y, *arrays):
 
 
 def hippo_rescale_vjp(dA_scaled, dB_scaled, A, B, s):
-    """dA_ik = dA'_ik (s_i/s_k)*,  dB_i = dB'_i s_i*,  ds_i = Σ_k (dA'_ik (A_ik/s_k)* − dA'_ki A'_ki*/s_i*) + dB'_i B_i*.
+    """dA_ik = dA'_ik (s_i/s_k)*,  dB_i = dB'_i s_i*,  and through rows, columns and B:
 
+    ds_i = Σ_k (dA'_ik (A_ik/s_k)* − dA'_ki (A'_ki/s_i)*) + dB'_i B_i*,  A'_ki = A_ki s_k/s_i.
     Returns `(dA, dB, ds)`, shaped like `A`, `B` and `s`.
     """
     rows, columns = s[..., :, None].conj(), s[..., None, :].conj()

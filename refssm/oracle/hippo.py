@@ -30,7 +30,7 @@ def hippo_project(A, B, u, dt):
 
 
 def hippo_project_legs(u, *, n):
-    """√(2i+1)/T Σ_m p_im ∫₀ᵀ u(t) (t/T)^m dt, p_im the coefficients of P_i(2x − 1) in powers of x."""
+    """√(2i+1)/T Σ_m p_im ∫₀ᵀ u(t) (t/T)^m dt,  P_i(2x − 1) = Σ_m p_im x^m."""
     with mp.extradps(2 * n + 10):  # the terms reach (3 + √8)^n and cancel
         moments, states = [mp.zero] * n, []
         polynomials = [[_shifted(i, m) for m in range(i + 1)] for i in range(n)]

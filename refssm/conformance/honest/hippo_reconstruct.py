@@ -17,7 +17,7 @@ from refssm.hippo import (
 
 def clenshaw(x, c, a, b):
     """Σ c_i p_i with p_{i+1} = a(i) p_i − b(i) p_{i−1}, from the last coefficient down."""
-    shape = np.broadcast_shapes(c.shape[:-1] + (1,), x.shape)
+    shape = np.broadcast_shapes((*c.shape[:-1], 1), x.shape)
     now = later = np.zeros(shape, np.result_type(c, x))
     for i in reversed(range(c.shape[-1])):
         now, later = c[..., i, None] + a(i) * now - b(i + 1) * later, now
@@ -33,7 +33,7 @@ def legendre_clenshaw(x, c):
 def legendre_differences(s, c):
     """P_{i+1} − P_i = D_{i+1},  (i + 1) D_{i+1} = i D_i − 2 (2i + 1) s P_i: exact at s = 0."""
     P, D = np.ones_like(s), np.zeros_like(s)
-    y = np.zeros(np.broadcast_shapes(c.shape[:-1] + (1,), s.shape), np.result_type(c, s))
+    y = np.zeros(np.broadcast_shapes((*c.shape[:-1], 1), s.shape), np.result_type(c, s))
     for i in range(c.shape[-1]):
         y = y + c[..., i, None] * P
         D = (i * D - 2 * (2 * i + 1) * s * P) / s.dtype.type(i + 1)
@@ -46,7 +46,7 @@ def legendre_scipy(x, c):
     y = (
         0 * c[..., :1] * x
         if c.shape[-1]
-        else np.zeros(np.broadcast_shapes(c.shape[:-1] + (1,), x.shape), np.result_type(c, x))
+        else np.zeros(np.broadcast_shapes((*c.shape[:-1], 1), x.shape), np.result_type(c, x))
     )
     for i in range(c.shape[-1]):
         y = y + c[..., i, None] * special.eval_legendre(i, x)
@@ -131,7 +131,7 @@ def row_by_row(A, B, s):
 
 
 def legendre_forms(argument, fraction, sign):
-    """By Clenshaw, by differences, by SciPy: of x(s), the fraction of the window, and the scaling."""
+    """By Clenshaw, by differences, by SciPy: from x(s), the fraction of the window, the scaling."""
     return {
         "clenshaw": lambda c, s, **w: legendre_clenshaw(argument(s, **w), sign(c)),
         "differences": lambda c, s, **w: legendre_differences(*fraction(s, c, sign, **w)),
