@@ -20,7 +20,7 @@ from refssm.hippo import (
     HIPPO_RECONSTRUCT_LEGT,
     HIPPO_RECONSTRUCT_LMU,
 )
-from refssm.hippo.memory import exponential_states, held_input
+from refssm.hippo.memory import exponential_states, held_input, held_states
 
 U = 2.0**-53
 RECONSTRUCTIONS = (
@@ -167,6 +167,16 @@ def test_the_bound_of_the_states_of_an_exponential_holds_and_does_not_grow_with_
     errors = np.linalg.norm(single - wide, axis=-1)
     assert (errors <= 2.0**-24 * told.k1[:, 0]).all()  # the arguments are rounded too
     assert told.k0[100:].max() < 2 * told.k0[:100].max()
+
+
+def test_the_bound_of_the_states_of_a_held_signal_holds():
+    F, H = (x * 0.25 for x in legt(6))
+    u = np.random.default_rng(2).standard_normal(100)
+    (told,) = gauges(held_states, F, H, u, unit=2.0**-24)
+    single = held_states(*(x.astype("f4") for x in (F, H, u)))
+    errors = np.linalg.norm(single - held_states(F, H, u), axis=-1)
+    assert (errors <= 2.0**-24 * told.k1[:, 0]).all()
+    assert (told.k1 < 1e4 * np.abs(u).max()).all()  # some digits of single precision are promised
 
 
 @pytest.mark.parametrize("turns", [0.0, 0.5, 1.0, 4.0])
