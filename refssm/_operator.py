@@ -59,6 +59,7 @@ class Contract(Enum):
     """What an operator's rounding errors are measured against."""
 
     TRACED = "the tracked rounding error of the reference, entry by entry"
+    NORM = "the tracked rounding error of the reference, in the 2-norm of each state"
     FFT = "3 √log2(2l) times the 2-norms of the arguments: normwise, as a transform attains"
     SOLVE = "the residual ‖M Y − N‖ against n (‖M‖ ‖Y‖ + ‖N‖) and the roundings of M and N"
     EXPM = "2.5 times the condition number of the exponential and its Frobenius norm"
@@ -239,6 +240,12 @@ class Operator:
         sizes = dict.fromkeys(d for d in own if d not in known)
         return tuple(dict.fromkeys([*sizes, *self.parameters]))
 
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """What keywords are where they are left out."""
+        keywords = inspect.signature(self.reference).parameters.values()
+        return {k.name: k.default for k in keywords if k.default is not k.empty}
+
     def arrays(self, args, types: str, names=None) -> list[np.ndarray]:
         """`args` as native arrays of accepted types, or an error that says why not."""
         flags = self.flags if names is None else frozenset()
@@ -249,7 +256,7 @@ class Operator:
         """The core dimensions by name; ValueError where two arguments disagree."""
         sizes: dict[str, int] = {}
         for name, domain in self.parameters.items():
-            value: Any = statics.get(name)
+            value: Any = statics.get(name, self.defaults.get(name))
             if not domain.admits(value):
                 raise ValueError(f"{self}: `{name}` must be {domain.wanted}, got {value!r}")
             if any(name in dims for dims in self.output_dims):

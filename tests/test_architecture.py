@@ -14,7 +14,16 @@ ROOT = Path(__file__).parent.parent
 FILES = sorted([*ROOT.glob("refssm/**/*.py"), *ROOT.glob("refssm_gpu/**/*.py")])
 CODE = sorted([*FILES, *ROOT.glob("tests/*.py"), *ROOT.glob("property_tests/*.py")])
 SATELLITES = ("jit", "layers", "training", "conformance", "bench", "gallery", "experiments")
-NEVER_LOADED = ("numba", "mpmath", "hypothesis", "scipy.linalg", "typer", "rich", "joblib")
+NEVER_LOADED = (
+    "numba",
+    "matplotlib",
+    "mpmath",
+    "hypothesis",
+    "scipy.linalg",
+    "typer",
+    "rich",
+    "joblib",
+)
 
 
 def of_family(family):
@@ -45,13 +54,20 @@ def violations(path):
         return [n for n in ours if part(n) in others]
     if role == "command":
         return []
+    if role == "gallery":
+        others = {*SATELLITES, "oracle", "command"} - {role}
+        return foreign(names, "matplotlib") + [n for n in ours if part(n) in others]
     if role == "conformance":
         return [n for n in ours if part(n) == "command"]
-    outside = {n.split(".")[0] for n in names} - set(sys.stdlib_module_names)
-    foreign = sorted(outside - {"numpy", "scipy", "refssm"})
     if path.name == "testing.py":  # the one root file that may, and lazily
-        return foreign + [n for n in _at_import(path) if part(n) in SATELLITES]
-    return foreign + [n for n in ours if part(n) in SATELLITES]
+        return foreign(names) + [n for n in _at_import(path) if part(n) in SATELLITES]
+    return foreign(names) + [n for n in ours if part(n) in SATELLITES]
+
+
+def foreign(names, *allowed):
+    """Libraries that the root does not know."""
+    outside = {n.split(".")[0] for n in names} - set(sys.stdlib_module_names)
+    return sorted(outside - {"numpy", "scipy", "refssm", *allowed})
 
 
 def _at_import(path):
@@ -75,6 +91,7 @@ def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
         "refssm/oracle/bad.py": "from refssm.scan import linear_scan",
         "refssm/bad.py": "import numba",
         "refssm/worse.py": "def f():\n    from refssm.conformance import judge",
+        "refssm/gallery/bad.py": "from refssm.conformance.judge import judge",
         "refssm/jit/bad.py": "from refssm.conformance.judge import judge",
         "refssm/conformance/bad.py": "import refssm.command",
         "refssm/testing.py": "from refssm.conformance.suite import judged_in_process",
@@ -103,7 +120,9 @@ def test_every_operator_has_its_files_its_section_and_its_names(op):
 
     for place in ("tests/test_{}.py", "docs/operators/{}.md"):
         assert (ROOT / place.format(op.family)).is_file()
-    page = (ROOT / f"docs/operators/{op.family}.md").read_text()
+    pages = [place.format(op.family) for place in ("{}.md", "{}_*.md")]  # one, or several
+    found = [path for page in pages for path in sorted(ROOT.glob(f"docs/operators/{page}"))]
+    page = "\n".join(path.read_text() for path in found)
     assert re.search(rf"^##? .*`?{op.name}`?$", page, re.MULTILINE)
     names = {op.name} | ({f"{op.name}_vjp"} if "vjp" not in op.lacks else set())
     assert names <= set(refssm.__all__)

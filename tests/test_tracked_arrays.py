@@ -3,10 +3,12 @@ import pytest
 from calls import WITH_ARGUMENTS
 
 from refssm._expm import expm, expm_derivative
+from refssm._polynomials import legendre, recurrence
 from refssm.conformance.cases import ordinary_case
 from refssm.conformance.contracts import bounds
 from refssm.conformance.gauge import gauges
 from refssm.conformance.tracked import FUNCTIONS, UFUNCS, Tracked, lifted, tracing
+from refssm.hippo.memory import exponential_states, held_input, held_states
 
 U, U_DOUBLE = 2.0**-24, 2.0**-53
 LABELS = np.arange(1.0, 25.0).reshape(2, 3, 4)
@@ -166,7 +168,10 @@ def test_every_structural_function_is_tested_here():
     asked = {np.shape, np.ndim, np.size, np.iscomplexobj, np.result_type, np.real, np.imag}
     made = {np.empty_like, np.zeros_like, np.broadcast_arrays, np.where, np.stack, np.concatenate}
     solved = {np.linalg.solve, expm, expm_derivative}  # tests/test_contracts.py
-    assert set(FUNCTIONS) == {*MOVES, *numeric, *asked, *made, *solved}
+    states = {held_states, held_input, exponential_states}  # tests/test_hippo_reconstruct.py
+    polynomials = {legendre, recurrence}  # there too
+    known = {*MOVES, *numeric, *asked, *made, *solved, *states, *polynomials}
+    assert set(FUNCTIONS) == known
 
 
 @pytest.mark.parametrize(

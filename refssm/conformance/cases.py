@@ -240,7 +240,7 @@ def cases(
         # long signals, mostly narrow; one in four is as wide as it is long, for tiles of both
         sizes_here = usual
         cubic = max(powers.values()) > 1 and op.contract is not Contract.TRACED
-        if power > 1 or cubic or op.contract is Contract.INVARIANTS:
+        if power > 1 or cubic or op.contract in (Contract.INVARIANTS, Contract.NORM):
             sizes_here = [s for s in usual if s <= MATRIX_SIZE]  # what is done to them: the cube
         often = (
             [s for s in LARGE if s in sizes_here] if i == 0 and op.leading == dim else [3, 5] * 18

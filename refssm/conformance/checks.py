@@ -25,6 +25,7 @@ WIDER_THAN_DOUBLE = np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 100
 # products of all sizes of a case: what a second or two can judge, by an oracle where in double
 ENTRIES = {
     Contract.TRACED: drawn.ENTRIES,
+    Contract.NORM: 4096,
     Contract.FFT: drawn.ENTRIES,
     Contract.SOLVE: 16384,
     Contract.EXPM: 8192,
@@ -32,6 +33,7 @@ ENTRIES = {
 }
 ORACLE_ENTRIES = {
     Contract.TRACED: drawn.ORACLE_ENTRIES,
+    Contract.NORM: 512,
     Contract.FFT: 512,
     Contract.SOLVE: 128,
     Contract.EXPM: 128,
@@ -39,6 +41,7 @@ ORACLE_ENTRIES = {
 }
 GRADIENT_ENTRIES = {
     Contract.TRACED: 16384,
+    Contract.NORM: 2048,
     Contract.FFT: 16384,
     Contract.SOLVE: 4096,
     Contract.EXPM: 512,

@@ -1,6 +1,7 @@
 """What each contract measures an operator by: bounds of the rounding errors, and how to see them.
 
-TRACED, and every VJP but that of a transform: the tracked reference, entry by entry. FFT: the norms
+TRACED, and every VJP but that of a transform: the tracked reference, entry by entry. NORM: the
+same in the norm of each state, over which a recurrence spreads its errors. FFT: the norms
 of the arguments, for an entry of a transform much smaller than they are has no digits. SOLVE: the
 residual of the linear system. EXPM: the condition number of the exponential. INVARIANTS: what no
 choice of basis changes (refssm/conformance/invariants.py).
@@ -17,7 +18,7 @@ import numpy as np
 from refssm._operator import Contract, Operator
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.gauge import Gauge, Measure, gauges
-from refssm.conformance.tracked_linalg import CHARGE, exponential_bound, frobenius
+from refssm.conformance.tracked_linalg import CHARGE, exponential_bound, frobenius, two_norm
 from refssm.conformance.tracked_rules import tree
 
 TRANSFORMS = 3  # two forward, one back
@@ -36,9 +37,17 @@ def bounds(
     gauged = gauges(program, *arrays, unit=unit, floor=floor, partial=partial, **statics)
     if op.contract is Contract.INVARIANTS:  # entries say nothing: another basis is as good
         return tuple(replace(g, k0=g.k0 + np.inf, k1=g.k1 + np.inf) for g in gauged)
+    if vjp is None and op.contract is Contract.NORM:
+        return tuple(map(_of_states, gauged))
     if vjp is None and op.contract is Contract.SOLVE:
         return _residuals(op, arrays, statics, gauged, unit, floor)
     return gauged
+
+
+def _of_states(gauge: Gauge) -> Gauge:
+    """The same bound for every entry of a state: the norm of all of them, along the last axis."""
+    k0, k1 = (np.broadcast_to(two_norm(k), k.shape) for k in (gauge.k0, gauge.k1))
+    return replace(gauge, k0=k0, k1=k1)
 
 
 def wide(arrays, precision: Any = np.float64) -> list[np.ndarray]:

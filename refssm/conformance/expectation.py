@@ -21,6 +21,7 @@ REMEMBERED = 160  # cases: those of a quick run
 # the largest array that an oracle answers for in a second or so
 ORACLE_ENTRIES = {
     Contract.TRACED: 4096,
+    Contract.NORM: 1024,
     Contract.FFT: 1024,
     Contract.SOLVE: 256,
     Contract.EXPM: 256,

@@ -24,6 +24,14 @@ def frobenius(x):
     return np.sqrt((np.abs(x) ** 2).sum((-2, -1)))
 
 
+def two_norm(x):
+    """‖x‖₂ along the last axis, which stays with length 1; squares neither under- nor overflow."""
+    size = np.abs(x)
+    largest = size.max(-1, keepdims=True, initial=0)
+    unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+    return unit * np.sqrt(((size / unit) ** 2).sum(-1, keepdims=True))
+
+
 def _everywhere(value, k0, k1) -> Tracked:
     """`value` with one bound of each gauge for all entries of a matrix."""
     met(np.abs(value))
@@ -40,13 +48,13 @@ def _norms_of_errors(x: Tracked):
 def _solve(M, N):
     M, N = lifted(M), lifted(N)
     X = np.linalg.solve(M.value, N.value)
-    amplified, size = _spectral_norm(np.linalg.inv(M.value)), frobenius(X)
+    amplified, size = spectral_norm(np.linalg.inv(M.value)), frobenius(X)
     residual = M.shape[-1] * (frobenius(M.value) * size + frobenius(N.value))
     carried = zip(_norms_of_errors(M), _norms_of_errors(N), strict=True)
     return _everywhere(X, *(amplified * (residual + m * size + n) for m, n in carried))
 
 
-def _spectral_norm(x):
+def spectral_norm(x):
     """‖x‖₂, infinite where x is not finite."""
     finite = np.isfinite(x).all((-2, -1))
     norms = np.linalg.norm(np.where(np.isfinite(x), x, 0), 2, axis=(-2, -1)) if x.size else 0.0
@@ -115,7 +123,8 @@ def _estimated_condition(G):
         if slope == 0:
             break
         direction = expm_derivative(G.conj().T, there)
-    return slope * float(frobenius(G)) / float(frobenius(expm(G)))
+    size = float(frobenius(expm(G)))
+    return slope * float(frobenius(G)) / size if size else 1.0  # underflows: its bound is that of 1
 
 
 def _over(x, y):

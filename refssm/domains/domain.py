@@ -37,6 +37,7 @@ class Domain:
     meets: str = ""  # the argument whose values are this one's poles
     span: bool = False  # entries are multiplied along the first core axis
     exponent: bool = False  # entries are multiplied by the time, which is 0 at the first output
+    finite: bool = False  # an infinity meets ∞ − ∞ in an order that depends on the method
     padded: bool = False  # all entries but the first may meet zeros before the start
     decay: bool = False  # multiplies the state, which is 0 before the first step: a, or its log
     tame_textures: tuple[str, ...] = ("each", "constant")  # textures of a tame case

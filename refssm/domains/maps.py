@@ -59,3 +59,15 @@ def contracting(A):
         return A
     largest = np.abs(A).sum(-1).max(-1)[..., None, None]
     return A * 0.5 ** np.ceil(np.log2(np.maximum(largest, 1)) - 2.0**-40)
+
+
+def settling(A):
+    """A shifted left, by integers, until e^{tA} increases the largest modulus of no state.
+
+    Each diagonal entry's real part is then at most minus the moduli beside it in its row.
+    """
+    if A.size == 0:
+        return A
+    I = np.eye(A.shape[-1])
+    excess = ((A * I).sum(-1).real + np.abs(A * (1 - I)).sum(-1)).max(-1)
+    return A - np.maximum(np.ceil(excess), 0)[..., None, None] * I

@@ -54,7 +54,7 @@ class Planting:
         self._memory()
         right = self.right
         self.forward("first_of_batch", "the first channel's arguments for all")(
-            lambda *args, **statics: right(args[0], *map(_first, args[1:]), **statics)
+            lambda *args, **statics: right(*_of_first(args), **statics)
         )
         self.forward("unrepeatable", "a result that depends on the call", "repeat")(
             _every_third_call(right)
@@ -108,6 +108,11 @@ def _widened(y, args):
     """In double precision where an argument is."""
     precision = np.finfo(np.result_type(*args)).dtype
     return _each(lambda a: a.astype(np.result_type(a, precision)), y)
+
+
+def _of_first(args):
+    """Every argument but the first from the first member of the batch; the only one too."""
+    return (args[0], *map(_first, args[1:])) if len(args) > 1 else (_first(args[0]),)
 
 
 def _first(a):

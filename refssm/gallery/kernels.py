@@ -1,0 +1,44 @@
+"""Kernels that models start from: LegS, its diagonal approximations, and DSS's normalised form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import refssm
+from refssm.gallery.drawing import figure, styled, written
+
+LENGTH, SPAN = 1024, 4.0  # samples, and how long in the time unit of A
+NAMES = ("LegS", "S4D-Lin", "S4D-Inv", "DSS")
+
+
+def kernels(n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """t, and one kernel of each model for C of ones; n states, or n/2 pairs of them."""
+    t, dt = np.arange(LENGTH) * SPAN / LENGTH, SPAN / LENGTH
+    A, B = refssm.hippo_legs(n=n)
+    A_bar, B_bar = refssm.discretize_zoh(A, B[:, None], dt)
+    impulse = np.zeros((LENGTH, n))
+    impulse[0] = B_bar[:, 0]
+    held = {"LegS": refssm.dense_scan(A_bar, impulse).sum(-1) / dt}
+    pairs = max(1, n // 2)
+    for name, make in (("S4D-Lin", refssm.s4d_lin), ("S4D-Inv", refssm.s4d_inv)):
+        w, ones = make(n=pairs), np.ones(pairs)
+        a, b = refssm.discretize_diagonal_zoh(w, ones[:, None], np.full(pairs, dt))
+        held[name] = refssm.vandermonde_kernel_real(b[:, 0], np.log(a), l=LENGTH) / dt
+    w = refssm.s4d_legs(n=pairs)
+    rows = np.exp(w[:, None] * t)
+    held["DSS"] = (rows / rows.sum(-1, keepdims=True) / w[:, None]).sum(0).real / dt
+    return t, held
+
+
+def draw(output: Path, n: int) -> Path:
+    """One below the other: their sizes differ."""
+    t, held = kernels(n)
+    with styled():
+        made, axes = figure(len(held), 1, (7.0, 7.0))
+        for axis, (name, kernel) in zip(axes[:, 0], held.items(), strict=True):
+            axis.plot(t, kernel, linewidth=1.0)
+            axis.set_title(f"{name}, n = {n}", loc="left")
+        axes[-1, 0].set_xlabel("t, in the unit of A")
+        return written(made, output)

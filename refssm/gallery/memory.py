@@ -1,0 +1,68 @@
+"""What a memory holds of a signal, and what comes back from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import refssm
+from refssm.gallery.drawing import figure, styled, written
+
+MEASURES = ("legs", "legt", "lmu", "lagt", "fourier")
+ELAPSED, STEPS = 3.0, 1536  # in windows, and samples
+OLDEST = {"lagt": ELAPSED}  # in windows; the past fades but does not end
+
+
+class Memory(NamedTuple):
+    """A signal, the states that remember it, and what they give back at the end."""
+
+    t: np.ndarray
+    u: np.ndarray
+    x: np.ndarray  # (t, n)
+    past: np.ndarray  # the times that are remembered
+    y: np.ndarray
+
+
+def signal(t):
+    """A slow and a fast wave, and a step."""
+    return np.sin(1.4 * np.pi * t) + 0.3 * np.sin(7 * np.pi * t + 1) + 0.5 * (t > 2.2)
+
+
+def remembered(measure: str, n: int) -> Memory:
+    """The memory of the signal, over three windows."""
+    t = (np.arange(STEPS) + 0.5) * ELAPSED / STEPS
+    u, s = signal(t), np.linspace(0, 1, 600) * OLDEST.get(measure, 1.0)
+    if measure == "legs":
+        x = refssm.hippo_project_legs(u, n=n)
+        return Memory(t, u, x, ELAPSED * (1 - s), refssm.hippo_reconstruct_legs(x[-1], s))
+    A, B = getattr(refssm, f"hippo_{measure}")(n=n)
+    # time in units of a tenth of a window: the memory of LagT fades within one unit
+    unit = 10.0 if measure == "lagt" else 1.0
+    x = refssm.hippo_project(A, B, u, unit * ELAPSED / STEPS)
+    y = getattr(refssm, f"hippo_reconstruct_{measure}")(x[-1], unit * s)
+    return Memory(t, u, x, ELAPSED - s, y)
+
+
+def draw(output: Path, measure: str, n: int) -> Path:
+    """The states over time above, the signal and its reconstruction below."""
+    memory = remembered(measure, n)
+    with styled():
+        made, axes = figure(2, 1, (7.0, 5.0))
+        above, below = axes[:, 0]
+        above.plot(memory.t, memory.x[:, : min(n, 12)], linewidth=0.8)
+        above.set_ylabel(f"the first {min(n, 12)} of {n} states")
+        above.set_title(f"{measure}: what is held, and what comes back at t = {ELAPSED:g}")
+        below.plot(memory.t, memory.u, color="0.7", linewidth=2.5, label="signal")
+        below.plot(memory.past, memory.y, color="C3", linewidth=1.0, label="from the states")
+        below.set_ylim(*_room(memory.u))
+        below.set_xlabel("t, in windows")
+        below.legend(frameon=False, loc="lower left")
+        return written(made, output)
+
+
+def _room(u):
+    """The signal's range and a quarter of it on either side."""
+    margin = (u.max() - u.min()) / 4
+    return u.min() - margin, u.max() + margin
