@@ -51,6 +51,7 @@ class Contract(Enum):
 
     TRACED = "the tracked rounding error of the reference, entry by entry"
     FFT = "3 √log2(2l) times the 2-norms of the arguments: normwise, as a transform attains"
+    SPECTRUM = "the tracked error of a spectrum in norm, and log2(2l) roundings of its transform"
     SOLVE = "the residual ‖M Y − N‖ against n (‖M‖ ‖Y‖ + ‖N‖) and the roundings of M and N"
     EXPM = "2.5 times the condition number of the exponential and its Frobenius norm"
 
@@ -67,8 +68,9 @@ class Operator:
     batch: str = ""  # leading axes as the field uses them, one group per input: "d, d, "
     traits: frozenset[str] = frozenset()
     # what the contract measures by: the form whose roundings count where it is not the reference
-    # (TRACED), the sum that a transform computes (FFT), the matrix and the right-hand side of each
-    # output (SOLVE), the matrix that is exponentiated (EXPM)
+    # (TRACED), the sum that a transform computes (FFT), the spectrum at given nodes of which the
+    # output is the inverse transform (SPECTRUM), the matrix and the right-hand side of each output
+    # (SOLVE), the matrix that is exponentiated (EXPM)
     definition: Callable[..., Any] | None = None
     contract: Contract = Contract.TRACED
     citation: str = ""

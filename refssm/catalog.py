@@ -1,7 +1,7 @@
 """Every operator, in reading order: a line here is what makes an operator exist."""
 
 from refssm._operator import Operator
-from refssm.cauchy import CAUCHY_KERNEL
+from refssm.cauchy import CAUCHY_KERNEL, RESOLVENT_AT_ROOTS
 from refssm.convolution import (
     BIDIRECTIONAL_CONVOLUTION,
     BIDIRECTIONAL_CONVOLUTION_SHIFTED,
@@ -30,6 +30,7 @@ from refssm.discretize import (
     DISCRETIZE_MAMBA,
     DISCRETIZE_ZOH,
 )
+from refssm.dplr import DPLR_KERNEL, DPLR_KERNEL_ALIASED
 from refssm.scan import (
     DENSE_SCAN,
     DENSE_SCAN_FROM,
@@ -85,8 +86,11 @@ OPERATORS = (
     DISCRETIZE_DIAGONAL_EULER,
     DISCRETIZE_DIAGONAL_BACKWARD,
     CAUCHY_KERNEL,
+    RESOLVENT_AT_ROOTS,
     VANDERMONDE_KERNEL,
     VANDERMONDE_KERNEL_REAL,
+    DPLR_KERNEL,
+    DPLR_KERNEL_ALIASED,
     CAUSAL_CONVOLUTION_DIRECT,
     CAUSAL_CONVOLUTION,
     CIRCULAR_CONVOLUTION,

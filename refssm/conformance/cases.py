@@ -24,6 +24,7 @@ from refssm.domains import Domain
 SIZES = (1, 2, 3, 5, 16, 31, 32, 33, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 300)
 LONG = (1025, 2048, 4097) * 5  # a length that no input has: errors that grow with it show there
 MATRIX_SIZE = 65
+RANKS = (1, 2, 1, 3)  # of a low-rank part
 LARGE = (255, 256, 257, 300)  # drawn twice as often: they reach a fourth chunk of 64
 THOROUGH = (*SIZES, 511, 513, 1000, 1024, 1025, 2048, 4097, 8192)
 BATCH = (1, 2, 3)
@@ -78,6 +79,8 @@ class Case:
             arrays[name] = fill(domain, knob, self._shape(i), rank, rng, self.type)
             if knob.texture == "beside":
                 arrays[name] = beside(arrays[domain.meets], arrays[name], rng)
+            if domain.follows:
+                arrays[name] = following(arrays[domain.follows], arrays[name], self.type)
         return list(arrays.values())
 
     @property
@@ -204,6 +207,18 @@ def beside(poles, nodes, rng) -> np.ndarray:
     return np.where(met, nodes, z)
 
 
+def following(leader, factors, kind: NumberType) -> np.ndarray:
+    """The columns of another argument, each times the first factor of its column, rounded.
+
+    Where a batch axis of the other is missing here, those of its first member.
+    """
+    missing = leader.ndim - factors.ndim
+    own = leader[(0,) * missing] if missing > 0 else leader[(None,) * -missing]
+    own = own[tuple(slice(n) if n == 1 else slice(None) for n in factors.shape[:-2])]
+    product = own.astype(np.result_type(own, np.float64)) * factors[..., :1, :]
+    return kind.rounded(product, real=not np.iscomplexobj(product))
+
+
 @st.composite
 def cases(
     draw,
@@ -239,6 +254,8 @@ def cases(
         often = (
             [s for s in LARGE if s in sizes_here] if i == 0 and op.leading == dim else [3, 5] * 18
         )
+        if dim == "r":
+            sizes_here, often = [], [*RANKS]
         often += [*LONG] if dim in op.static and not tame else []
         room = left if power == 1 else isqrt(left)
         choices = _inside([*sizes_here, *often], between.get(dim))
