@@ -68,8 +68,8 @@ class Operator:
     batch: str = ""  # leading axes as the field uses them, one group per input: "d, d, "
     traits: frozenset[str] = frozenset()
     # what the contract measures by: the form whose roundings count where it is not the reference
-    # (TRACED), the sum that a transform computes (FFT), the spectrum at given nodes of which the
-    # output is the inverse transform (SPECTRUM), the matrix and the right-hand side of each output
+    # (TRACED), the sum that a transform computes (FFT), the spectrum of which the output is the
+    # inverse transform (SPECTRUM), the matrix and the right-hand side of each output
     # (SOLVE), the matrix that is exponentiated (EXPM)
     definition: Callable[..., Any] | None = None
     contract: Contract = Contract.TRACED

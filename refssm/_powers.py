@@ -12,13 +12,13 @@ import numpy as np
 from refssm._roots import roots_of_unity
 
 
-def through_powers(E, b, nodes, l):
-    """I − A^l, and Σ_{k<l} (z A)^k b at z = e^(−2πij/l), j in `nodes`, from E = I − A.
+def through_powers(E, b, c, nodes, l):
+    """c (I − A^l), and Σ_{k<l} (z A)^k b at z = e^(−2πij/l), j in `nodes`, from E = I − A.
 
-    Shapes (…, n, n), (…, n) -> (…, n, n), (…, nodes, n), and l ≥ 1.
+    Shapes (…, n, n), (…, n), (…, n) -> (…, n), (…, nodes, n), and l ≥ 1.
     """
     if not isinstance(E, np.ndarray):
-        return E.__array_function__(through_powers, (type(E),), (E, b, nodes, l), {})
+        return E.__array_function__(through_powers, (type(E),), (E, b, c, nodes, l), {})
     z = roots_of_unity(l, np.finfo(E.dtype).dtype.type)
     powers, b = E, np.broadcast_to(b[..., None, :], (*b.shape[:-1], len(nodes), b.shape[-1]))
     sums = b.astype(np.result_type(b, E, z)) if len(nodes) else b
@@ -29,7 +29,7 @@ def through_powers(E, b, nodes, l):
         if odd:
             sums = b + z[nodes, None] * (sums - _applied(E, sums))
             powers = powers + E - powers @ E
-    return powers, sums
+    return (c[..., None, :] @ powers)[..., 0, :], sums
 
 
 def doublings(l):

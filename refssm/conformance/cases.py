@@ -243,6 +243,8 @@ def cases(
     # that grows short would make a large case the simpler one for Hypothesis.
     usual = [s for s in sizes if not tame or s <= TAME_SIZE]
     powers = {d: max(x.count(d) for x in (*op.input_dims, *op.output_dims)) for d in core_dims(op)}
+    if "r" in powers:
+        powers["n"] = 2  # factors of a low-rank part stand for a matrix
     batch_first = len(powers) > 2  # else several core sizes leave no room for it
     if batch_first:
         batch, left = _batch(draw, op, left)

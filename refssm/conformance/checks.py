@@ -26,21 +26,21 @@ WIDER_THAN_DOUBLE = np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 100
 ENTRIES = {
     Contract.TRACED: drawn.ENTRIES,
     Contract.FFT: drawn.ENTRIES,
-    Contract.SPECTRUM: 32768,
+    Contract.SPECTRUM: 262144,
     Contract.SOLVE: 16384,
     Contract.EXPM: 8192,
 }
 ORACLE_ENTRIES = {
     Contract.TRACED: drawn.ORACLE_ENTRIES,
     Contract.FFT: 512,
-    Contract.SPECTRUM: 256,
+    Contract.SPECTRUM: 1024,
     Contract.SOLVE: 128,
     Contract.EXPM: 128,
 }
 GRADIENT_ENTRIES = {
     Contract.TRACED: 16384,
     Contract.FFT: 16384,
-    Contract.SPECTRUM: 8192,
+    Contract.SPECTRUM: 65536,
     Contract.SOLVE: 4096,
     Contract.EXPM: 512,
 }

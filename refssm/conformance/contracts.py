@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 
 from refssm._operator import Contract, Operator
-from refssm._roots import roots_of_unity
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.gauge import Gauge, Measure, gauges
-from refssm.conformance.tracked import Tracked
 from refssm.conformance.tracked_linalg import CHARGE, exponential_bound, frobenius
 from refssm.conformance.tracked_rules import tree
 
@@ -81,7 +79,7 @@ def _transform(op, arrays, vjp) -> tuple[Gauge, ...]:
 def _spectral(op, arrays, statics, vjp, unit, floor) -> tuple[Gauge, ...]:
     """The tracked error of the spectrum, the same bound for all of a slice, and the transform's.
 
-    Of a kernel, the inverse transform of `definition` at rounded nodes: an entry is in error by no
+    Of a kernel, the inverse transform of `definition`: an entry is in error by no
     more than the mean of the errors at the nodes, here their root mean square, and by log2(2l) ‖K‖₂.
     Of a spectrum, the largest error of any node and log2(2l) root mean squares.
     """
@@ -94,10 +92,7 @@ def _spectral(op, arrays, statics, vjp, unit, floor) -> tuple[Gauge, ...]:
         most = {k: _largest(getattr(gauge, k), 1) for k in ("k0", "k1")}
         more = transform * _mean_square(gauge.value)
     else:
-        z = roots_of_unity(length, np.float64)
-        rounded = np.where((z.real % 1 == 0) & (z.imag % 1 == 0), 0.0, 1.0)
-        nodes = Tracked(z, np.stack([rounded, rounded], axis=-1))
-        (made,) = gauges(op.definition, *arrays, nodes, unit=unit, floor=floor)
+        (made,) = gauges(op.definition, *arrays, unit=unit, floor=floor, **statics)
         with np.errstate(all="ignore"):
             K = op.reference(*wide(arrays), **statics)
         gauge = Gauge(K, K.real, K.real, made.peak)

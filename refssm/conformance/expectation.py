@@ -22,7 +22,7 @@ REMEMBERED = 160  # cases: those of a quick run
 ORACLE_ENTRIES = {
     Contract.TRACED: 4096,
     Contract.FFT: 1024,
-    Contract.SPECTRUM: 512,
+    Contract.SPECTRUM: 1024,
     Contract.SOLVE: 256,
     Contract.EXPM: 256,
 }

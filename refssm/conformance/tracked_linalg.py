@@ -14,6 +14,7 @@ from refssm._expm import expm, expm_derivative
 from refssm._powers import doublings, states, through_powers
 from refssm.conformance.tracked import FUNCTIONS, Tracked, lifted, met
 from refssm.conformance.tracked_rules import rule, tree
+from refssm.dplr.system import around_the_circle
 
 CHARGE = 2.5  # of an exponential, 16 of which are allowed: docs/decisions.md says why not 10/16
 EXACT_CONDITION = 12  # largest size whose condition number is computed; beyond, it is estimated
@@ -79,10 +80,10 @@ def _expm_derivative(G, E):
 
 
 @rule(FUNCTIONS, through_powers)
-def _through_powers(E, b, nodes, l):
+def _through_powers(E, b, c, nodes, l):
     """The recurrences of the doubling once more, on norms: of values, and of errors."""
-    E, b, I = lifted(E), lifted(b), np.eye(E.shape[-1])
-    value, sums = through_powers(E.value, b.value, nodes, l)
+    E, b, c, I = lifted(E), lifted(b), lifted(c), np.eye(E.shape[-1])
+    value, sums = through_powers(E.value, b.value, c.value, nodes, l)
     charge, one = product_errors(E.shape[-1]), _spectral_norm(I - E.value)
     e_one, e_b = _norms_of_errors(E), np.sqrt((b.errors**2).sum(-2))
     size_one, size_b = _spectral_norm(E.value)[..., None], _length(b.value)[..., None]
@@ -100,8 +101,9 @@ def _through_powers(E, b, nodes, l):
             e = one * e + kept * e_one + charge * (size_one * (1 + kept) + _spectral_norm(D)[..., None])
             D = D + E.value - D @ E.value
     met(np.abs(value))
-    E_errors = np.broadcast_to(e[..., None, None, :], (*value.shape, 2)).copy()
-    return Tracked(value, E_errors), _alike(sums, e_sums[..., None, None, :])
+    size, e_c = _length(c.value)[..., None], np.sqrt((c.errors**2).sum(-2))
+    e = size * e + _spectral_norm(D)[..., None] * (e_c + charge * size)
+    return _alike(value, e[..., None, :]), _alike(sums, e_sums[..., None, None, :])
 
 
 @rule(FUNCTIONS, states)
@@ -127,6 +129,15 @@ def _states(A, u):
     return _alike(x, carried[..., None, :])
 
 
+@rule(FUNCTIONS, around_the_circle)
+def _around_the_circle(l, *arguments):
+    """1 ± z from z rounded once, unless it is exactly 1, −1 or ±i."""
+    values = around_the_circle(l, *(lifted(x).value for x in arguments))
+    z = (values[1] - values[0]) / 2
+    rounding = np.where((z.real % 1 == 0) & (z.imag % 1 == 0), 0.0, 1.0)
+    return tuple(Tracked(v, np.stack([rounding, rounding], axis=-1)) for v in values)
+
+
 @rule(FUNCTIONS, np.fft.fft)
 def _fft(x):
     """log2(2l) ‖x‖₂ for every entry: its roundings, one a stage, do not conspire."""
@@ -137,8 +148,8 @@ def _fft(x):
 
 
 def product_errors(n):
-    """Of a complex n×n matrix times anything: errors of entries do not conspire, √n and not n."""
-    return (3 + tree(n)) * np.sqrt(max(n, 1))
+    """‖error‖₂ over ‖A‖₂ ‖B‖₂ of a product of n×n matrices: its entries' errors do not conspire."""
+    return 3 + tree(n)
 
 
 def _length(x):

@@ -22,7 +22,7 @@ from refssm.domains import (
     projections,
     steps,
 )
-from refssm.dplr.system import corrected, denominators, empty, exact_nodes, inverse_transform
+from refssm.dplr.system import around_the_circle, corrected, denominators, empty, inverse_transform
 
 
 def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
@@ -44,12 +44,12 @@ def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
     dtype = np.result_type(w, P, Q, B, C, dt)
     if l == 0:
         return empty(dtype, l, w, P, Q, B, C, dt)
-    nodes = exact_nodes(l, np.finfo(dtype).dtype.type)
-    return inverse_transform(_spectrum(w, P, Q, B, C, dt, *nodes), dtype)
+    return inverse_transform(dplr_aliased_spectrum(w, P, Q, B, C, dt, l=l), dtype)
 
 
-def _spectrum(w, P, Q, B, C, dt, below, above):
+def dplr_aliased_spectrum(w, P, Q, B, C, dt, *, l):
     """2 C (D + (1 + z) P Qᴴ)⁻¹ B."""
+    below, above = around_the_circle(l, w, P, Q, B, C, dt)
     D = denominators(below, above, w, dt)
     return 2 * (C[..., None, :] * _resolved(D, above, P, Q, B)).sum(-1)
 
@@ -67,11 +67,6 @@ def _resolved(D, s, P, Q, x):
     return y
 
 
-def dplr_aliased_spectrum(w, P, Q, B, C, dt, z):
-    """K̂ from rounded nodes z: as plainly as it goes."""
-    return _spectrum(w, P, Q, B, C, dt, 1 - z, 1 + z)
-
-
 def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
     """At every node, with S = D + (1 + z) P Qᴴ, X = S⁻¹ B, Yᵀ = Cᵀ S⁻¹ and dK̂ = fft(dk)/l:
 
@@ -80,8 +75,7 @@ def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
 
     Returns `(dw, dP, dQ, dB, dC, ddt)`, shaped like the arguments.
     """
-    precision = np.finfo(np.result_type(w, P, Q, B, C, dt)).dtype.type
-    below, above = exact_nodes(l, precision)
+    below, above = around_the_circle(l, w, P, Q, B, C, dt)
     D = denominators(below, above, w, dt)
     X = _resolved(D, above, P, Q, B)
     Y = _resolved(D, above, Q.conj(), P.conj(), C)

@@ -18,11 +18,11 @@ from refssm._powers import states, through_powers
 from refssm.broadcasting import unbroadcast_each
 from refssm.domains import input_matrices, low_rank, low_rank_partners, modes, projections, steps
 from refssm.dplr.system import (
+    around_the_circle,
     bilinear,
     corrected,
     denominators,
     empty,
-    exact_nodes,
     inverse_transform,
     matrix,
 )
@@ -50,7 +50,7 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
     dtype = np.result_type(w, P, Q, B, C, dt)
     if l == 0:
         return empty(dtype, l, w, P, Q, B, C, dt)
-    below, above = exact_nodes(l, np.finfo(dtype).dtype.type)
+    below, above = around_the_circle(l, w, P, Q, B, C, dt)
     distance = np.abs(denominators(below, above, w, dt)) * dt[..., None, None]
     spacing = np.abs(below[1 % l]) * np.abs(2 - dt[..., None] * w)
     at_poles = distance <= spacing[..., None, :]  # |1 − z λ̄| ≤ |1 − e^(2πi/l)|
@@ -62,8 +62,7 @@ def _spectrum(w, P, Q, B, C, dt, below, above, at_poles):
     l = below.shape[-1]
     nodes = np.flatnonzero(np.any(at_poles, axis=(*range(at_poles.ndim - 2), -1)))
     E, B_bar = bilinear(w, P, Q, B, dt)
-    forgotten, sums = through_powers(E, B_bar, nodes, l)
-    C_tilde = (C[..., :, None] * forgotten).sum(-2)
+    C_tilde, sums = through_powers(E, B_bar, C, nodes, l)
     D = np.where(at_poles, 1, denominators(below, above, w, dt))
     solved = corrected(D, above, P, Q, B[..., None, :])
     spectrum = 2 * (C_tilde[..., None, :] * solved).sum(-1)
@@ -72,9 +71,9 @@ def _spectrum(w, P, Q, B, C, dt, below, above, at_poles):
     return spectrum
 
 
-def dplr_spectrum(w, P, Q, B, C, dt, z):
-    """K̂ from rounded nodes z, summed only where a denominator is 0: as plainly as it goes."""
-    below, above = 1 - z, 1 + z
+def dplr_spectrum(w, P, Q, B, C, dt, *, l):
+    """K̂, summed only where a denominator is 0: as plainly as it goes."""
+    below, above = around_the_circle(l, w, P, Q, B, C, dt)
     met = denominators(below, above, w, dt) == 0
     return _spectrum(w, P, Q, B, C, dt, below, above, met)
 

@@ -1,7 +1,7 @@
 """What the DPLR kernels share: A, its bilinear map, nodes on the circle, Woodbury's identity.
 
     A = diag w − P Qᴴ,   Ā = (I − ½dt A)⁻¹ (I + ½dt A),   B̄ = (I − ½dt A)⁻¹ dt B
-    ½dt (z⁻¹… cleared):   I − z Ā = ½dt (I − ½dt A)⁻¹ (diag D(z) + (1 + z) P Qᴴ)
+    I − z Ā = ½dt (I − ½dt A)⁻¹ (diag D(z) + (1 + z) P Qᴴ)
     D(z) = 2 (1 − z)/dt − (1 + z) w
 """
 
@@ -40,9 +40,16 @@ def bilinear(w, P, Q, B, dt):
     return E, corrected(D, s, P, Q, (h * B)[..., None, :])[..., 0, :]
 
 
-def exact_nodes(l, precision):
-    """1 − z and 1 + z at z = e^(−2πij/l), each to a rounding: by sine and cosine of half the angle."""
-    c, s = turned(np.arange(l), 2 * l, precision)
+def around_the_circle(l, *arguments):
+    """1 − z and 1 + z at z = e^(−2πij/l), each to a rounding: by sine and cosine of half the angle.
+
+    In the precision of the arguments. Tracked ones take part by NumPy's protocol (NEP 18): their
+    nodes are in error by a rounding of z, as those of most programs are.
+    """
+    for x in arguments:
+        if not isinstance(x, np.ndarray):
+            return x.__array_function__(around_the_circle, (type(x),), (l, *arguments), {})
+    c, s = turned(np.arange(l), 2 * l, np.finfo(np.result_type(*arguments)).dtype.type)
     return 2 * s * (s + 1j * c), 2 * c * (c - 1j * s)
 
 
