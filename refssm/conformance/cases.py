@@ -128,6 +128,8 @@ def ordinary_case(
         of_real = domain.real or name in real or kind.carrier.kind == "f"
         knobs[name] = Knob(_plain(domain), "each", of_real)
     core = dict(zip(core_dims(op), sizes, strict=False))
+    if "r" in core:  # judged in norm: of many states little would be seen
+        core |= {"r": min(core["r"], 1), "n": min(core["n"], 5)}
     for dim, (low, high) in between.items():
         core |= {dim: int(min(max(core[dim], low), high))} if dim in core else {}
     batch, half = dict.fromkeys(op.batch_names, 2), kind if kind.half else None

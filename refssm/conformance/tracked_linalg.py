@@ -85,9 +85,9 @@ def _through_powers(E, b, c, nodes, l):
     E, b, c, I = lifted(E), lifted(b), lifted(c), np.eye(E.shape[-1])
     value, sums = through_powers(E.value, b.value, c.value, nodes, l)
     charge, one = product_errors(E.shape[-1]), _spectral_norm(I - E.value)
-    e_one, e_b = _norms_of_errors(E), np.sqrt((b.errors**2).sum(-2))
+    e_one, e_b = _random_norms(E), np.sqrt((b.errors**2).sum(-2))
     size_one, size_b = _spectral_norm(E.value)[..., None], _length(b.value)[..., None]
-    e_one, one = np.stack(e_one, axis=-1), one[..., None]
+    one = one[..., None]
     e, e_sums, size_sums, D = e_one, e_b, size_b, E.value
     for m, odd in doublings(l):
         size, kept = (_spectral_norm(M)[..., None] for M in (D, I - D))
@@ -103,7 +103,7 @@ def _through_powers(E, b, c, nodes, l):
     met(np.abs(value))
     size, e_c = _length(c.value)[..., None], np.sqrt((c.errors**2).sum(-2))
     e = size * e + _spectral_norm(D)[..., None] * (e_c + charge * size)
-    return _alike(value, e[..., None, :]), _alike(sums, e_sums[..., None, None, :])
+    return _even(value, e[..., None, :]), _even(sums, e_sums[..., None, None, :])
 
 
 @rule(FUNCTIONS, states)
@@ -114,9 +114,8 @@ def _states(A, u):
     powers = _norms_of_powers(A.value, u.shape[-2])
     size = np.concatenate([np.zeros_like(x[..., :1, :]), x[..., :-1, :]], axis=-2)
     size = _length(size)
-    made = np.stack(_norms_of_errors(A), axis=-1)[..., None, :] + (
-        product_errors(A.shape[-1]) * powers[..., 1:2, None]
-    )
+    rounded = product_errors(A.shape[-1]) * powers[..., 1:2, None]
+    made = _random_norms(A)[..., None, :] + rounded
     brought = made * size[..., None] + np.sqrt((u.errors**2).sum(-2))
     brought = brought + _length(u.value)[..., None]
     batch = brought.shape[:-2]
@@ -126,7 +125,7 @@ def _states(A, u):
         for gauge in (0, 1):
             carried[(*i, slice(None), gauge)] = _convolved(p, brought[(*i, slice(None), gauge)])
     met(np.abs(x))
-    return _alike(x, carried[..., None, :])
+    return _even(x, carried[..., None, :])
 
 
 @rule(FUNCTIONS, around_the_circle)
@@ -147,6 +146,16 @@ def _fft(x):
     return _alike(X, (made[..., None] + x.errors.sum(-2))[..., None, :])
 
 
+def _random_norms(x: Tracked):
+    """‖errors‖₂ of independent entries, for both gauges: the largest row and the largest column.
+
+    That is their size for entries of random signs, up to a constant [bandeira2016]; in Frobenius'
+    norm they would all conspire.
+    """
+    squares = x.errors**2
+    return np.sqrt(squares.sum(-2).max(-2, initial=0)) + np.sqrt(squares.sum(-3).max(-2, initial=0))
+
+
 def product_errors(n):
     """‖error‖₂ over ‖A‖₂ ‖B‖₂ of a product of n×n matrices: its entries' errors do not conspire."""
     return 3 + tree(n)
@@ -155,6 +164,11 @@ def product_errors(n):
 def _length(x):
     """‖x‖₂ of the last axis."""
     return np.sqrt((np.abs(x) ** 2).sum(-1))
+
+
+def _even(value, errors):
+    """`value` whose errors are `errors` in 2-norm along the last axis: the same for every entry."""
+    return _alike(value, errors / np.sqrt(max(1, value.shape[-1])))
 
 
 def _alike(value, errors):

@@ -32,12 +32,18 @@ def corrected(D, s, P, Q, X):
 
 
 def bilinear(w, P, Q, B, dt):
-    """I − Ā and B̄: M⁻¹ (−dt A) and M⁻¹ dt B, M = I − ½dt A, again diagonal plus rank r."""
+    """I − Ā and B̄, again of rank r off the diagonal: with R = (1 − ½dt w)⁻¹ and Woodbury's identity
+
+        I − Ā = dt R P (I_r + ½dt Qᴴ R P)⁻¹ Qᴴ R − dt diag(R w)
+    """
     h = dt[..., None]
-    D, s = (1 - h * w / 2)[..., None, :], h / 2
-    A_columns = matrix(w, P, Q).swapaxes(-1, -2)
-    E = corrected(D, s, P, Q, -h[..., None] * A_columns).swapaxes(-1, -2)
-    return E, corrected(D, s, P, Q, (h * B)[..., None, :])[..., 0, :]
+    R, I = 1 / (1 - h * w / 2), np.eye(P.shape[-1], dtype=P.real.dtype)
+    RP, QR = R[..., None] * P, Q.conj().swapaxes(-1, -2) * R[..., None, :]
+    met = eliminated(I + h[..., None] / 2 * (QR @ P), QR)  # (…, r, n)
+    diagonal = (h * w * R)[..., None] * np.eye(w.shape[-1], dtype=w.real.dtype)
+    E = h[..., None] * (RP @ met) - diagonal
+    B_bar = h * (R * B - h / 2 * (RP @ (met @ B[..., None]))[..., 0])
+    return E, B_bar
 
 
 def around_the_circle(l, *arguments):
@@ -47,7 +53,7 @@ def around_the_circle(l, *arguments):
     nodes are in error by a rounding of z, as those of most programs are.
     """
     for x in arguments:
-        if not isinstance(x, np.ndarray):
+        if not isinstance(x, np.ndarray | np.generic):
             return x.__array_function__(around_the_circle, (type(x),), (l, *arguments), {})
     c, s = turned(np.arange(l), 2 * l, np.finfo(np.result_type(*arguments)).dtype.type)
     return 2 * s * (s + 1j * c), 2 * c * (c - 1j * s)

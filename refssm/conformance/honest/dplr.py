@@ -220,7 +220,7 @@ IMPLEMENTATIONS = [
     *(Honest(op.name, "in_double", _in_double(op.reference)) for op in (WHOLE, ALIASED)),
     Honest(WHOLE.name, "recurrent", recurrent, recurrent_vjp),
     *(Honest(WHOLE.name, form.__name__, form) for form in ANY),
-    *(Honest(WHOLE.name, form.__name__, form, only=_damped) for form in DAMPED),
+    *(Honest(WHOLE.name, form.__name__, form, only=_fast) for form in DAMPED),
     Honest(WHOLE.name, "through_the_spectrum", woodbury, through_the_spectrum_vjp, only=_fast),
     Honest(WHOLE.name, "eigenvectors", eigenvectors, only=_hermitian),
     *(Honest(ALIASED.name, form.__name__, form) for form in PLAIN),
