@@ -128,8 +128,8 @@ def ordinary_case(
         of_real = domain.real or name in real or kind.carrier.kind == "f"
         knobs[name] = Knob(_plain(domain), "each", of_real)
     core = dict(zip(core_dims(op), sizes, strict=False))
-    if "r" in core:  # judged in norm: of many states little would be seen
-        core |= {"r": min(core["r"], 1), "n": min(core["n"], 5)}
+    if "r" in core:  # judged in norm: of many states and times little would be seen
+        core |= {"r": 1} | {d: min(core[d], 5) for d in ("l", "n") if d in core}
     for dim, (low, high) in between.items():
         core |= {dim: int(min(max(core[dim], low), high))} if dim in core else {}
     batch, half = dict.fromkeys(op.batch_names, 2), kind if kind.half else None

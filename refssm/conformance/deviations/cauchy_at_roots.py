@@ -6,7 +6,7 @@ from refssm._roots import roots_of_unity
 from refssm.cauchy import RESOLVENT_AT_ROOTS
 from refssm.conformance.deviations.planting import Planting
 
-PLANTING = Planting(RESOLVENT_AT_ROOTS, "float32")
+PLANTING = Planting(RESOLVENT_AT_ROOTS, "complex64")
 right, right_vjp = PLANTING.right, PLANTING.right_vjp
 forward, gradient = PLANTING.forward, PLANTING.gradient
 PLANTING.usual()
@@ -44,10 +44,10 @@ forward("centred", "frequencies from −l/2 on")(
     lambda v, a, *, l: np.fft.fftshift(right(v, a, l=l), axes=-1)
 )
 forward("sign", "1 + a ω")(lambda v, a, *, l: right(v, -a, l=l))
-forward("poles_conjugated", "a* for a", dtype="complex64")(
+forward("poles_conjugated", "a* for a")(
     lambda v, a, *, l: right(v, a.conj(), l=l)
 )
-forward("residues_conjugated", "v* for v", dtype="complex64")(
+forward("residues_conjugated", "v* for v")(
     lambda v, a, *, l: right(v.conj(), a, l=l)
 )
 forward("pole_form", "v/(ω − a)")(
@@ -57,7 +57,7 @@ forward("doubled", "the factor 2 of pairs")(lambda v, a, *, l: 2 * right(v, a, l
 forward("real_part", "only the real part kept")(
     lambda v, a, *, l: right(v, a, l=l).real.astype(np.result_type(v, a, np.complex64))
 )
-forward("real_result", "a real result for real arguments")(lambda v, a, *, l: right(v, a, l=l).real)
+forward("real_result", "a real result for real arguments", dtype="float32")(lambda v, a, *, l: right(v, a, l=l).real)
 forward("residues_forgotten", "Σ 1/(1 − a ω)")(lambda v, a, *, l: right(0 * v + 1, a, l=l))
 forward("last_mode", "the last mode of several left out")(
     lambda v, a, *, l: right(*(x[..., : max(1, x.shape[-1] - 1)] for x in (v, a)), l=l)
@@ -84,7 +84,7 @@ forward("beyond_1024", "nothing written beyond 1024")(
 )
 
 
-@gradient("as_jax", "the conjugate convention", "complex64")
+@gradient("as_jax", "the conjugate convention")
 def _as_jax(dk, v, a, *, l):
     return tuple(g.conj() for g in right_vjp(dk, v, a, l=l))
 

@@ -36,10 +36,9 @@ def _roots(l, *arguments):
 
 
 def _powers_of_a_root(l, *arguments):
-    """e^(−2πi/l) rounded, then multiplied by itself."""
-    root = np.repeat(_roots(l, *arguments)[1 % max(l, 1)], l)
-    root[:1] = 1
-    return np.cumprod(root)
+    """e^(−2πi/l) rounded, then raised to powers: as S4's code has it."""
+    root = _roots(l, *arguments)[1 % max(l, 1)]
+    return (root ** np.arange(l)).astype(root.dtype)
 
 
 def _published(z, w, P, Q, B, C, dt):
@@ -75,7 +74,7 @@ def _plant_nodes(p: Planting, remembered: bool) -> None:
     def by(name, what, nodes, form=_at, dtype=""):
         both(name, what, dtype=dtype)(_other_nodes(nodes, form, remembered))
 
-    by("rounded_root", "nodes as powers of one rounded root", _powers_of_a_root)
+    by("rounded_root", "nodes as powers of one rounded root", _powers_of_a_root, dtype=COMPLEX)
     by("published_form", "the published form, 0/0 at z = −1", _roots, _published)
     by(
         "published_by_luck", "the published form at powers of a rounded root",
