@@ -1,7 +1,7 @@
 """Powers of a matrix as a kernel needs them: by doubling, and state by state.
 
-What is doubled is E_m = I − A^m, as E_2m = E_m (2I − E_m), where A^m itself would lose the digits of
-slow modes: each squaring of A^m doubles the error of its identity, l u in all.
+What is doubled is E_m = I − A^m, as E_2m = E_m (2I − E_m). A^m itself would lose the digits of slow
+modes: each squaring of it doubles the error of its identity, l u in all.
 
 Other arrays take part by NumPy's protocol (NEP 18): the judge's tracked arrays bring error bounds
 in norm, which the operations one by one would overstate beyond use.
@@ -47,7 +47,7 @@ def states(A, u):
         return tracked.__array_function__(states, (type(tracked),), (A, u), {})
     batch = np.broadcast_shapes(A.shape[:-2], u.shape[:-2])
     x = np.empty((*batch, *u.shape[-2:]), np.result_type(A, u))
-    before = np.zeros_like(x[..., 0, :], shape=(*batch, u.shape[-1]))
+    before = np.zeros((*batch, u.shape[-1]), x.dtype)
     for k in range(u.shape[-2]):
         before = (A @ before[..., None])[..., 0] + u[..., k, :]
         x[..., k, :] = before

@@ -1,6 +1,7 @@
 """Roots of unity, the exact ones exact: 1, −1, ±i, and ½ where sine or cosine is ½.
 
-Powers of one rounded root drift, by l u at the end; 1 + ω at ω = −1 is then what rounding left of 0.
+Powers of one rounded root drift, by l u at the end, and 1 + ω at ω = −1 is then what rounding left
+of 0.
 """
 
 import numpy as np

@@ -83,7 +83,7 @@ def resolvent_at_roots(v, a, *, l):
 
     >>> import refssm
     >>> refssm.resolvent_at_roots([1.0], [0.5], l=4)
-    array([2.        +0.j , 0.8       -0.4j, 0.66666667-0.j , 0.8       +0.4j])
+    array([2.        +0.j , 0.8       -0.4j, 0.66666667+0.j , 0.8       +0.4j])
     """
     return (v[..., None, :] / (1 - a[..., None, :] * _roots(v, a, l)[:, None])).sum(-1)
 

@@ -139,7 +139,9 @@ POLES_AT_NODES = [(fourier, 8), (legt, 5), (legt, 6), (legs, 5)]
 
 
 @pytest.mark.parametrize("l", LENGTHS)
-@pytest.mark.parametrize(("measure", "n"), POLES_AT_NODES, ids=["fourier", "legt5", "legt6", "legs5"])
+@pytest.mark.parametrize(
+    ("measure", "n"), POLES_AT_NODES, ids=["fourier", "legt5", "legt6", "legs5"]
+)
 def test_a_pole_of_the_normal_part_at_zero_is_no_obstacle(measure, n, l):
     arguments, dense = of(measure, n, 0.05)
     if measure is fourier or (measure is legt and n % 2):
@@ -204,7 +206,9 @@ def test_the_aliased_kernel_of_a_pole_at_a_node_that_feedback_moves_is_finite():
     K = dplr_kernel_aliased(*arguments, l=16)
     wrapped = dense(16 * 400).reshape(400, 16).sum(0)
     # the dead mode is at 1, and is neither driven nor heard: its share is 0/0
-    assert np.isnan(K).all() or judge(DPLR_KERNEL_ALIASED, lambda *_, l: wrapped, *arguments, l=16).ok
+    assert (
+        np.isnan(K).all() or judge(DPLR_KERNEL_ALIASED, lambda *_, l: wrapped, *arguments, l=16).ok
+    )
 
 
 def test_real_systems_have_real_kernels_and_real_gradients():
@@ -227,7 +231,9 @@ def test_a_conjugate_pair_is_a_real_system():
 
 def test_sizes_that_disagree_are_named():
     w, P, Q, B, C, dt = system()
-    with pytest.raises(ValueError, match="dplr_kernel: `Q` has r=1, but earlier arguments have r=2"):
+    with pytest.raises(
+        ValueError, match="dplr_kernel: `Q` has r=1, but earlier arguments have r=2"
+    ):
         dplr_kernel(w, P, Q[:, :1], B, C, dt, l=4)
     with pytest.raises(TypeError, match="`dt`"):
         dplr_kernel(w, P, Q, B, C, dt + 0j, l=4)

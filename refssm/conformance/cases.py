@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from refssm._operator import Contract, Operator
 from refssm._signature import length_of
+from refssm.conformance.following import following
 from refssm.conformance.standard import NumberType, number_type
 from refssm.domains import Domain
 
@@ -207,18 +208,6 @@ def beside(poles, nodes, rng) -> np.ndarray:
     z = (chosen + distance * np.exp(2j * np.pi * rng.random(nodes.shape))).astype(nodes.dtype)
     met = (z[..., None] == poles.ravel()).any(-1)
     return np.where(met, nodes, z)
-
-
-def following(leader, factors, kind: NumberType) -> np.ndarray:
-    """The columns of another argument, each times the first factor of its column, rounded.
-
-    Where a batch axis of the other is missing here, those of its first member.
-    """
-    missing = leader.ndim - factors.ndim
-    own = leader[(0,) * missing] if missing > 0 else leader[(None,) * -missing]
-    own = own[tuple(slice(n) if n == 1 else slice(None) for n in factors.shape[:-2])]
-    product = own.astype(np.result_type(own, np.float64)) * factors[..., :1, :]
-    return kind.rounded(product, real=not np.iscomplexobj(product))
 
 
 @st.composite

@@ -1,8 +1,9 @@
 """What each contract measures an operator by: bounds of the rounding errors, and how to see them.
 
 TRACED, and every VJP but that of a transform: the tracked reference, entry by entry. FFT: the norms
-of the arguments, for an entry of a transform much smaller than they are has no digits. SOLVE: the
-residual of the linear system. EXPM: the condition number of the exponential.
+of the arguments, for an entry of a transform much smaller than they are has no digits. SPECTRUM: the tracked errors
+of a spectrum, in norm. SOLVE: the residual of the linear system. EXPM: the condition number of the
+exponential.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def _shuffled(a, case, stream):
 def scaling(candidate: Candidate, case: Case) -> Verdict:
     """f(2^k x) = 2^k f(x), bit by bit: only exponents change.
 
-    Within tolerance for an exponential, whose number of squarings may follow the whole norm, and for a
-    kernel judged in norm, whose states may underflow once they have decayed far below it.
+    Within tolerance for an exponential, whose number of squarings may follow the whole norm, and
+    for a kernel judged in norm, whose states may underflow once they have decayed far below it.
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     ys = candidate.results(arrays, statics)

@@ -39,7 +39,9 @@ class NumberType:
         if real:
             return a.astype(np.finfo(self.carrier).dtype)
         # a cotangent may be complex where all arguments are real
-        return a.astype(np.result_type(self.carrier, np.complex64) if np.iscomplexobj(a) else self.carrier)
+        return a.astype(
+            np.result_type(self.carrier, np.complex64) if np.iscomplexobj(a) else self.carrier
+        )
 
 
 def _to_digits(x: np.ndarray, kind: NumberType) -> np.ndarray:

@@ -89,7 +89,7 @@ def _through_powers(E, b, c, nodes, l):
     size_one, size_b = _spectral_norm(E.value)[..., None], _length(b.value)[..., None]
     one = one[..., None]
     e, e_sums, size_sums, D = e_one, e_b, size_b, E.value
-    for m, odd in doublings(l):
+    for _, odd in doublings(l):
         size, kept = (_spectral_norm(M)[..., None] for M in (D, I - D))
         e_sums = (1 + kept) * e_sums + size_sums * (e + charge * (1 + kept))
         size_sums = size_sums * (1 + kept)
@@ -98,7 +98,11 @@ def _through_powers(E, b, c, nodes, l):
             e_sums = e_b + one * e_sums + size_sums * (e_one + charge * (1 + one))
             size_sums = size_b + one * size_sums
             kept = _spectral_norm(I - D)[..., None]
-            e = one * e + kept * e_one + charge * (size_one * (1 + kept) + _spectral_norm(D)[..., None])
+            e = (
+                one * e
+                + kept * e_one
+                + charge * (size_one * (1 + kept) + _spectral_norm(D)[..., None])
+            )
             D = D + E.value - D @ E.value
     met(np.abs(value))
     size, e_c = _length(c.value)[..., None], np.sqrt((c.errors**2).sum(-2))

@@ -56,9 +56,9 @@ def dplr_aliased_spectrum(w, P, Q, B, C, dt, *, l):
 
 def _resolved(D, s, P, Q, x):
     """(diag D + s P Qᴴ)⁻¹ x; by elimination of the whole at nodes where a D_n is 0."""
-    met = D == 0
-    y = corrected(np.where(met, 1, D), s, P, Q, x[..., None, :])
-    nodes = np.flatnonzero(np.any(met, axis=(*range(met.ndim - 2), -1)))
+    met = np.any(D == 0, axis=-1)
+    y = corrected(np.where(met[..., None], 1, D), np.where(met, 0, s), P, Q, x[..., None, :])
+    nodes = np.flatnonzero(np.any(met, axis=tuple(range(met.ndim - 1))))
     if len(nodes):
         I = np.eye(D.shape[-1], dtype=D.real.dtype)
         low_rank = (P @ Q.conj().swapaxes(-1, -2))[..., None, :, :]
@@ -76,6 +76,7 @@ def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
     Returns `(dw, dP, dQ, dB, dC, ddt)`, shaped like the arguments.
     """
     below, above = around_the_circle(l, w, P, Q, B, C, dt)
+    dk = dk.astype(np.result_type(dk, w, P, Q, B, C, dt), copy=False)
     D = denominators(below, above, w, dt)
     X = _resolved(D, above, P, Q, B)
     Y = _resolved(D, above, Q.conj(), P.conj(), C)

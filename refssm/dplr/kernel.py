@@ -60,11 +60,12 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
 def _spectrum(w, P, Q, B, C, dt, below, above, at_poles):
     """2 C̃ (D + (1 + z) P Qᴴ)⁻¹ B; where a mode has its pole at a node, the sum Σ_k C (z Ā)^k B̄."""
     l = below.shape[-1]
-    nodes = np.flatnonzero(np.any(at_poles, axis=(*range(at_poles.ndim - 2), -1)))
+    summed = np.any(at_poles, axis=-1)
+    nodes = np.flatnonzero(np.any(summed, axis=tuple(range(summed.ndim - 1))))
     E, B_bar = bilinear(w, P, Q, B, dt)
     C_tilde, sums = through_powers(E, B_bar, C, nodes, l)
-    D = np.where(at_poles, 1, denominators(below, above, w, dt))
-    solved = corrected(D, above, P, Q, B[..., None, :])
+    D = np.where(summed[..., None], 1, denominators(below, above, w, dt))
+    solved = corrected(D, np.where(summed, 0, above), P, Q, B[..., None, :])
     spectrum = 2 * (C_tilde[..., None, :] * solved).sum(-1)
     if len(nodes):
         spectrum[..., nodes] = (C[..., None, :] * sums).sum(-1)
@@ -104,7 +105,8 @@ def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):
     dF = (S @ _adjoint(both) + T[..., :, None] * B_bar.conj()[..., None, :]) / 2
     dA = h[..., None] * dF
     ddt = (matrix(w, P, Q).conj() * dF).sum((-1, -2)) + (B.conj() * T).sum(-1)
-    dw, dP, dQ = np.diagonal(dA, axis1=-2, axis2=-1), -dA @ Q, -_adjoint(dA) @ P
+    dw = np.diagonal(dA, axis1=-2, axis2=-1).copy()
+    dP, dQ = -dA @ Q, -_adjoint(dA) @ P
     return unbroadcast_each((dw, dP, dQ, h * T, dC, ddt), (w, P, Q, B, C, dt))
 
 

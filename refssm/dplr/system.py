@@ -1,8 +1,8 @@
 """What the DPLR kernels share: A, its bilinear map, nodes on the circle, Woodbury's identity.
 
-    A = diag w − P Qᴴ,   Ā = (I − ½dt A)⁻¹ (I + ½dt A),   B̄ = (I − ½dt A)⁻¹ dt B
-    I − z Ā = ½dt (I − ½dt A)⁻¹ (diag D(z) + (1 + z) P Qᴴ)
-    D(z) = 2 (1 − z)/dt − (1 + z) w
+A = diag w − P Qᴴ,   Ā = (I − ½dt A)⁻¹ (I + ½dt A),   B̄ = (I − ½dt A)⁻¹ dt B
+I − z Ā = ½dt (I − ½dt A)⁻¹ (diag D(z) + (1 + z) P Qᴴ)
+D(z) = 2 (1 − z)/dt − (1 + z) w
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def matrix(w, P, Q):
 def corrected(D, s, P, Q, X):
     """(diag D + s P Qᴴ)⁻¹ X by Woodbury's identity: D, X (…, l, n), s (…, l).
 
-        D⁻¹X − s D⁻¹P (I_r + s Qᴴ D⁻¹ P)⁻¹ Qᴴ D⁻¹ X
+    D⁻¹X − s D⁻¹P (I_r + s Qᴴ D⁻¹ P)⁻¹ Qᴴ D⁻¹ X
     """
     R, Q_adjoint = 1 / D, Q.conj()
     RX, RP = R * X, R[..., None] * P[..., None, :, :]  # (…, l, n), (…, l, n, r)
@@ -34,7 +34,7 @@ def corrected(D, s, P, Q, X):
 def bilinear(w, P, Q, B, dt):
     """I − Ā and B̄, again of rank r off the diagonal: with R = (1 − ½dt w)⁻¹ and Woodbury's identity
 
-        I − Ā = dt R P (I_r + ½dt Qᴴ R P)⁻¹ Qᴴ R − dt diag(R w)
+    I − Ā = dt R P (I_r + ½dt Qᴴ R P)⁻¹ Qᴴ R − dt diag(R w)
     """
     h = dt[..., None]
     R, I = 1 / (1 - h * w / 2), np.eye(P.shape[-1], dtype=P.real.dtype)

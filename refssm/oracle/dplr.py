@@ -8,26 +8,29 @@ from mpmath import mp
 
 def dplr_kernel(w, P, Q, B, C, dt, *, l):
     """C Ā^k B̄ with A written out and the bilinear map."""
+    if not w:
+        return [mp.zero] * l
     A_bar, x = _bilinear(w, P, Q, B, dt)
     return _responses(A_bar, x, C, l)
 
 
 def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
     """Σ_m C Ā^{k + ml} B̄ = C Ā^k (I − Ā^l)⁻¹ B̄."""
+    if not (w and l):
+        return [mp.zero] * l
     A_bar, x = _bilinear(w, P, Q, B, dt)
-    if w and l:
-        x = mp.lu_solve(mp.eye(len(w)) - A_bar**l, x)
+    x = mp.lu_solve(mp.eye(len(w)) - A_bar**l, x)
     return _responses(A_bar, x, C, l)
 
 
 def _bilinear(w, P, Q, B, dt):
     """Ā = (I − ½dt A)⁻¹ (I + ½dt A) and B̄ = (I − ½dt A)⁻¹ dt B."""
     n, I = len(w), mp.eye(len(w))
-    A = mp.diag(w) if w else mp.matrix(0)
+    A = mp.diag(w)
     for i in range(n):
         for k in range(n):
             A[i, k] -= mp.fsum(p * mp.conj(q) for p, q in zip(P[i], Q[k], strict=True))
-    M = mp.inverse(I - dt * A / 2) if n else I
+    M = mp.inverse(I - dt * A / 2)
     return M * (I + dt * A / 2), M * (dt * mp.matrix(B))
 
 

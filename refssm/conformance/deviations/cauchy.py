@@ -1,4 +1,4 @@
-"""Planted bugs in Cauchy kernels and their gradients; those at roots of unity come from a file of theirs."""
+"""Planted bugs in Cauchy kernels and their gradients; `cauchy_at_roots` has the other operator's."""
 
 import numpy as np
 

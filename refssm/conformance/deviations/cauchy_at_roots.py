@@ -44,12 +44,8 @@ forward("centred", "frequencies from −l/2 on")(
     lambda v, a, *, l: np.fft.fftshift(right(v, a, l=l), axes=-1)
 )
 forward("sign", "1 + a ω")(lambda v, a, *, l: right(v, -a, l=l))
-forward("poles_conjugated", "a* for a")(
-    lambda v, a, *, l: right(v, a.conj(), l=l)
-)
-forward("residues_conjugated", "v* for v")(
-    lambda v, a, *, l: right(v.conj(), a, l=l)
-)
+forward("poles_conjugated", "a* for a")(lambda v, a, *, l: right(v, a.conj(), l=l))
+forward("residues_conjugated", "v* for v")(lambda v, a, *, l: right(v.conj(), a, l=l))
 forward("pole_form", "v/(ω − a)")(
     lambda v, a, *, l: (v[..., None, :] / (_roots(v, a, l)[:, None] - a[..., None, :])).sum(-1)
 )
@@ -57,7 +53,9 @@ forward("doubled", "the factor 2 of pairs")(lambda v, a, *, l: 2 * right(v, a, l
 forward("real_part", "only the real part kept")(
     lambda v, a, *, l: right(v, a, l=l).real.astype(np.result_type(v, a, np.complex64))
 )
-forward("real_result", "a real result for real arguments", dtype="float32")(lambda v, a, *, l: right(v, a, l=l).real)
+forward("real_result", "a real result for real arguments", dtype="float32")(
+    lambda v, a, *, l: right(v, a, l=l).real
+)
 forward("residues_forgotten", "Σ 1/(1 − a ω)")(lambda v, a, *, l: right(0 * v + 1, a, l=l))
 forward("last_mode", "the last mode of several left out")(
     lambda v, a, *, l: right(*(x[..., : max(1, x.shape[-1] - 1)] for x in (v, a)), l=l)

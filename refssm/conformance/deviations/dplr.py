@@ -147,9 +147,7 @@ def _plant_system(p: Planting) -> None:
     both("pairs_added", "2 Re, though nobody left out half", dtype=COMPLEX)(
         lambda *x, l: (2 * right(*x, l=l).real).astype(_type(*x))
     )
-    both("halved", "the factor 2 of the bilinear map forgotten")(
-        lambda *x, l: right(*x, l=l) / 2
-    )
+    both("halved", "the factor 2 of the bilinear map forgotten")(lambda *x, l: right(*x, l=l) / 2)
     both("step_halved", "1/dt for 2/dt")(
         lambda w, P, Q, B, C, dt, *, l: right(w, P, Q, B / 2, C, 2 * dt, l=l)
     )
