@@ -1,9 +1,9 @@
 """What each contract measures an operator by: bounds of the rounding errors, and how to see them.
 
 TRACED, and every VJP but that of a transform: the tracked reference, entry by entry. FFT: the norms
-of the arguments, for an entry of a transform much smaller than they are has no digits. SPECTRUM: the tracked errors
-of a spectrum, in norm. SOLVE: the residual of the linear system. EXPM: the condition number of the
-exponential.
+of the arguments, for an entry of a transform much smaller than they are has no digits. SPECTRUM:
+the tracked errors of a spectrum, in norm. SOLVE: the residual of the linear system. EXPM: the
+condition number of the exponential.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def _transform(op, arrays, vjp) -> tuple[Gauge, ...]:
 def _spectral(op, arrays, statics, vjp, unit, floor) -> tuple[Gauge, ...]:
     """The tracked error of the spectrum, the same bound for all of a slice, and the transform's.
 
-    Of a kernel, the inverse transform of `definition`: an entry is in error by no
-    more than the mean of the errors at the nodes, here their root mean square, and by log2(2l) ‖K‖₂.
+    Of a kernel, the inverse transform of `definition`: an entry is in error by no more than the
+    mean of the errors at the nodes, here their root mean square, and by log2(2l) ‖K‖₂.
     Of a spectrum, the largest error of any node and log2(2l) root mean squares.
     """
     if vjp is not None:

@@ -11,6 +11,8 @@ This is the published generating function with the factor 1 + z cleared: z = −
 other, where the published form is 0/0.
 """
 
+import math
+
 import numpy as np
 
 from refssm._operator import Contract, Operator
@@ -52,8 +54,8 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
         return empty(dtype, l, w, P, Q, B, C, dt)
     below, above = around_the_circle(l, w, P, Q, B, C, dt)
     distance = np.abs(denominators(below, above, w, dt)) * dt[..., None, None]
-    spacing = np.abs(below[1 % l]) * np.abs(2 - dt[..., None] * w)
-    at_poles = distance <= spacing[..., None, :]  # |1 − z λ̄| ≤ |1 − e^(2πi/l)|
+    spacing = 2 * math.sin(math.pi / max(l, 2)) * np.abs(2 - dt[..., None] * w)
+    at_poles = distance <= spacing[..., None, :]  # |1 − z λ̄| ≤ |1 − e^(2πi/l)|; 2 where l = 1
     return inverse_transform(_spectrum(w, P, Q, B, C, dt, below, above, at_poles), dtype)
 
 

@@ -1,4 +1,4 @@
-"""Planted bugs in Cauchy kernels and their gradients; `cauchy_at_roots` has the other operator's."""
+"""Planted bugs in Cauchy kernels and their gradients; the rest in `cauchy_at_roots`."""
 
 import numpy as np
 

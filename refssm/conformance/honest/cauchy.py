@@ -101,13 +101,12 @@ def transform(v, a, *, l):
 
 
 def transform_vjp(dk, v, a, *, l):
-    """The transform back, then the same powers and their derivatives."""
+    """The transform back, then W_k = a^k/(1 − a^l) and its derivative k W_{k−1} + l W_k W_{l−1}."""
     g = (np.fft.ifft(dk) * l)[..., None, :]  # Σ_j e^(+2πijk/l) dk_j
-    powers, k = _wrapped(a, l), np.arange(l, dtype=a.real.dtype)
-    last = powers[..., -1:] * a[..., None]  # a^l/(1 − a^l)
-    dv = (g * powers.conj()).sum(-1)
-    slopes = powers * (k + l * last) / np.where(a == 0, 1, a)[..., None]
-    slopes = np.where((a == 0)[..., None], (k == 1) * (1 + 0 * powers), slopes)
+    W, k = _wrapped(a, l), np.arange(l, dtype=a.real.dtype)
+    earlier = np.concatenate([0 * W[..., :1], W[..., :-1]], axis=-1)
+    slopes = k * earlier + l * W * W[..., -1:]
+    dv = (g * W.conj()).sum(-1)
     da = (g * (v[..., None] * slopes).conj()).sum(-1)
     return unbroadcast(dv, v), unbroadcast(da, a)
 
