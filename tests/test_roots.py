@@ -1,3 +1,6 @@
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false
+# (tracked arrays take part by protocol)
+
 import numpy as np
 import pytest
 from mpmath import mp

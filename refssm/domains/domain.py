@@ -34,11 +34,11 @@ class Domain:
     kind: str = "either"  # "real", "complex", "flag" (true or false), or that of the case
     fit: Callable[[np.ndarray], np.ndarray] | None = None  # makes a whole array admissible
     meets: str = ""  # the argument whose values are this one's poles
-    follows: str = ""  # the argument that this one's first row multiplies, column by column
     span: bool = False  # entries are multiplied along the first core axis
     exponent: bool = False  # entries are multiplied by the time, which is 0 at the first output
     padded: bool = False  # all entries but the first may meet zeros before the start
     decay: bool = False  # multiplies the state, which is 0 before the first step: a, or its log
+    follows: str = ""  # the argument that this one's first row multiplies, column by column
 
     def __post_init__(self):
         assert self.tame, f"{self.summary}: no tame map"

@@ -147,9 +147,10 @@ def _published(C, w, P, Q, B, dt, l):
 
 def published(w, P, Q, B, C, dt, *, l):
     """The published form in double precision, at odd lengths."""
-    wide = [x.astype(np.result_type(x, np.float64)) for x in (w, P, Q, B, C, dt)]
-    K = _published(_remembered(*wide, l), *(wide[i] for i in (0, 1, 2, 3, 5)), l)
-    return _kept(K, _type(w, P, Q, B, C, dt))
+    dtype = _type(w, P, Q, B, C, dt)
+    w, P, Q, B, C, dt = (x.astype(np.result_type(x, np.float64)) for x in (w, P, Q, B, C, dt))
+    K = _published(_remembered(w, P, Q, B, C, dt, l), w, P, Q, B, dt, l)
+    return _kept(K, dtype)
 
 
 def published_aliased(w, P, Q, B, C, dt, *, l):
@@ -192,7 +193,7 @@ def _hermitian(x):
     """Real modes and Q = P: A is Hermitian, its eigenvectors are unitary."""
     real = np.finfo(x["w"].dtype).dtype
     w, P = (np.where(np.isnan(x[n]), 0, x[n]) for n in ("w", "P"))
-    return {**x, "w": np.minimum(w.real, 0).astype(real), "P": P, "Q": P}
+    return {**x, "w": np.minimum(np.real(w), 0).astype(real), "P": P, "Q": P}
 
 
 def eigenvectors(w, P, Q, B, C, dt, *, l):
