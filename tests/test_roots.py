@@ -9,6 +9,7 @@ from refssm._elimination import eliminated
 from refssm._powers import states, through_powers
 from refssm._roots import roots_of_unity
 from refssm.cauchy import RESOLVENT_AT_ROOTS, resolvent_at_roots
+from refssm.conformance import tracked_linalg
 from refssm.conformance.judge import judge, kind_of
 from refssm.conformance.tracked import Tracked, tracing
 from refssm.dplr.system import around_the_circle
@@ -174,3 +175,21 @@ def test_a_transform_in_single_precision_stays_within_its_bounds(l):
     with tracing(unit=U, floor=0.0):
         bound = np.fft.fft(Tracked(x.astype(complex))).errors[..., 0]
     assert (np.abs(np.fft.fft(x) - np.fft.fft(x.astype(complex))) <= U * bound).all()
+
+
+def test_tracked_nodes_are_off_by_a_rounding_unless_they_are_exact():
+    with tracing(unit=U, floor=0.0):
+        for part in around_the_circle(8, Tracked(np.ones(()))):
+            assert part.errors[:, 0].tolist() == [0, 1] * 4
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_bounds_of_powers_without_their_charge_are_exceeded(monkeypatch, seed):
+    monkeypatch.setattr(tracked_linalg, "product_errors", lambda n: 0.0)
+    E = np.eye(5, dtype=np.complex64) - contraction(5, seed)
+    b, c = (normal(5, seed=s).astype(np.complex64) for s in (20 + seed, 40 + seed))
+    wide = [x.astype(complex) for x in (E, b, c)]
+    with tracing(unit=U, floor=0.0):
+        bound = through_powers(*map(Tracked, wide), NODES, 64)[0].errors[..., 0]
+    error = np.abs(through_powers(E, b, c, NODES, 64)[0] - through_powers(*wide, NODES, 64)[0])
+    assert not (error <= U * bound).all()

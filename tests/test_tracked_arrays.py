@@ -2,11 +2,13 @@ import numpy as np
 import pytest
 
 from refssm._expm import expm, expm_derivative
+from refssm._powers import states, through_powers
 from refssm.catalog import OPERATORS
 from refssm.conformance.cases import ordinary_case
 from refssm.conformance.contracts import bounds
 from refssm.conformance.gauge import gauges
 from refssm.conformance.tracked import FUNCTIONS, UFUNCS, Tracked, lifted, tracing
+from refssm.dplr.system import around_the_circle
 
 U, U_DOUBLE = 2.0**-24, 2.0**-53
 LABELS = np.arange(1.0, 25.0).reshape(2, 3, 4)
@@ -42,6 +44,7 @@ MOVES = {
     np.diagonal: (0, 1, 2),
     np.copy: (),
     np.take: ([2, 0], -1),
+    np.take_along_axis: (np.array([[[2, 0, 1, 1]], [[0, 0, 2, 1]]]), 1),
 }
 
 
@@ -164,9 +167,15 @@ def test_result_type_takes_a_scalar_type():
 def test_every_structural_function_is_tested_here():
     numeric = {np.sum, np.einsum, np.cumsum}
     asked = {np.shape, np.ndim, np.size, np.iscomplexobj, np.result_type, np.real, np.imag}
+    asked |= {np.argmax}
     made = {np.empty_like, np.zeros_like, np.broadcast_arrays, np.where, np.stack, np.concatenate}
     solved = {np.linalg.solve, expm, expm_derivative}  # tests/test_contracts.py
-    assert set(FUNCTIONS) == {*MOVES, *numeric, *asked, *made, *solved}
+    around = {through_powers, states, around_the_circle, np.fft.fft}  # tests/test_roots.py
+    assert set(FUNCTIONS) == {*MOVES, *numeric, *asked, *made, *solved, *around}
+
+
+def test_the_largest_entry_is_where_the_largest_value_is():
+    assert np.array_equal(np.argmax(labelled(-LABELS), axis=-1), np.zeros((2, 3)))
 
 
 @pytest.mark.parametrize(
