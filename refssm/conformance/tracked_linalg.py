@@ -136,8 +136,7 @@ def _states(A, u):
 def _around_the_circle(l, *arguments):
     """1 ± z from z rounded once, unless it is exactly 1, −1 or ±i."""
     values = around_the_circle(l, *(lifted(x).value for x in arguments))
-    z = (values[1] - values[0]) / 2
-    rounding = np.where((z.real % 1 == 0) & (z.imag % 1 == 0), 0.0, 1.0)
+    rounding = np.where(4 * np.arange(l) % max(l, 1) == 0, 0.0, 1.0)
     return tuple(Tracked(v, np.stack([rounding, rounding], axis=-1)) for v in values)
 
 
