@@ -186,8 +186,8 @@ def test_tracked_nodes_are_off_by_a_rounding_unless_they_are_exact():
 @pytest.mark.parametrize("seed", range(10))
 def test_bounds_of_powers_without_their_charge_are_exceeded(monkeypatch, seed):
     monkeypatch.setattr(tracked_linalg, "product_errors", lambda n: 0.0)
-    E = np.eye(5, dtype=np.complex5) - contraction(5, seed)
-    b, c = (normal(5, seed=s).astype(np.complex5) for s in (20 + seed, 40 + seed))
+    E = np.eye(5, dtype=np.complex64) - contraction(5, seed)
+    b, c = (normal(5, seed=s).astype(np.complex64) for s in (20 + seed, 40 + seed))
     wide = [x.astype(complex) for x in (E, b, c)]
     with tracing(unit=U, floor=0.0):
         bound = through_powers(*map(Tracked, wide), NODES, 5)[0].errors[..., 0]
