@@ -16,6 +16,8 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 from refssm._operator import Operator
 from refssm._signature import length_of
 from refssm.conformance.cases import MEDLEY, Knob, beside, core_dims, fill
+from refssm.conformance.following import following
+from refssm.conformance.standard import number_type
 
 # derandomized: a run draws the same examples on every machine and every day
 laws = settings(
@@ -59,6 +61,10 @@ class Example:
             arrays[name] = fill(domain, knob, self.shapes[i], rank, rng, self.dtype)
             if knob.texture == "beside":
                 arrays[name] = beside(arrays[domain.meets], arrays[name], rng)
+            if domain.follows:
+                arrays[name] = following(
+                    arrays[domain.follows], arrays[name], number_type(self.dtype)
+                )
         return list(arrays.values())
 
     def slices(self):

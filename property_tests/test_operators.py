@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import cotangents, examples, laws, several
 
-from refssm._operator import Contract
+from refssm._contract import Contract
 from refssm.catalog import OPERATORS
 from refssm.conformance.certify import adjoint_slip
 from refssm.conformance.checks import types_of

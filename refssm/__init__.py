@@ -16,6 +16,8 @@ _FAMILIES = {
     "cauchy": (
         "cauchy_kernel",
         "cauchy_kernel_vjp",
+        "resolvent_at_roots",
+        "resolvent_at_roots_vjp",
     ),
     "convolution": (
         "bidirectional_convolution",
@@ -82,6 +84,12 @@ _FAMILIES = {
         "discretize_mamba_vjp",
         "discretize_zoh",
         "discretize_zoh_vjp",
+    ),
+    "dplr": (
+        "dplr_kernel",
+        "dplr_kernel_aliased",
+        "dplr_kernel_aliased_vjp",
+        "dplr_kernel_vjp",
     ),
     "hippo": (
         "hippo_chebt",

@@ -6,6 +6,8 @@ from refssm.associative import (
 from refssm.cauchy import (
     cauchy_kernel as cauchy_kernel,
     cauchy_kernel_vjp as cauchy_kernel_vjp,
+    resolvent_at_roots as resolvent_at_roots,
+    resolvent_at_roots_vjp as resolvent_at_roots_vjp,
 )
 from refssm.convolution import (
     bidirectional_convolution as bidirectional_convolution,
@@ -72,6 +74,12 @@ from refssm.discretize import (
     discretize_mamba_vjp as discretize_mamba_vjp,
     discretize_zoh as discretize_zoh,
     discretize_zoh_vjp as discretize_zoh_vjp,
+)
+from refssm.dplr import (
+    dplr_kernel as dplr_kernel,
+    dplr_kernel_aliased as dplr_kernel_aliased,
+    dplr_kernel_aliased_vjp as dplr_kernel_aliased_vjp,
+    dplr_kernel_vjp as dplr_kernel_vjp,
 )
 from refssm.hippo import (
     hippo_project as hippo_project,

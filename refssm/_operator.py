@@ -10,14 +10,14 @@ import inspect
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cache, cached_property, wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from refssm._arguments import as_arrays, native
+from refssm._contract import Contract, Linear
 from refssm._signature import Dims, aligned, cores, length_of
 
 if TYPE_CHECKING:
@@ -39,33 +39,6 @@ REFERENCE_TYPES = "fdgFDG"  # float16 would have to be cast: the GPU mirrors tak
 COMPILED_TYPES = "fdFD"
 
 
-class Linear(NamedTuple):
-    """Arguments in which, taken together, some outputs are linear."""
-
-    arguments: tuple[str, ...]
-    outputs: tuple[int, ...]
-
-
-class Invariant(NamedTuple):
-    """Something made of an operator's outputs that no choice of basis changes."""
-
-    name: str
-    value: np.ndarray
-    scale: float  # of what it is made of: held to 16·n·u times that in the Frobenius norm
-    matched: bool = False  # a spectrum: in any order
-
-
-class Contract(Enum):
-    """What an operator's rounding errors are measured against."""
-
-    TRACED = "the tracked rounding error of the reference, entry by entry"
-    NORM = "the tracked rounding error of the reference, in the 2-norm of each state"
-    FFT = "3 √log2(2l) times the 2-norms of the arguments: normwise, as a transform attains"
-    SOLVE = "the residual ‖M Y − N‖ against n (‖M‖ ‖Y‖ + ‖N‖) and the roundings of M and N"
-    EXPM = "2.5 times the condition number of the exponential and its Frobenius norm"
-    INVARIANTS = "n times the norm of what no choice of basis changes: never entry by entry"
-
-
 @dataclass(frozen=True, eq=False)  # identity: `inputs` is a mapping
 class Operator:
     """A pure function of arrays, and everything needed to judge an implementation of it."""
@@ -78,8 +51,9 @@ class Operator:
     batch: str = ""  # leading axes as the field uses them, one group per input: "d, d, "
     traits: frozenset[str] = frozenset()
     # what the contract measures by: the form whose roundings count where it is not the reference
-    # (TRACED), the sum that a transform computes (FFT), the matrix and the right-hand side of each
-    # output (SOLVE), the matrix that is exponentiated (EXPM), the outputs' invariants (INVARIANTS)
+    # (TRACED), the sum that a transform computes (FFT), the spectrum of which the output is the
+    # inverse transform (SPECTRUM), the matrix and the right-hand side of each output (SOLVE), the
+    # matrix that is exponentiated (EXPM), the outputs' invariants (INVARIANTS)
     definition: Callable[..., Any] | None = None
     contract: Contract = Contract.TRACED
     citation: str = ""

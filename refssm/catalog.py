@@ -1,7 +1,7 @@
 """Every operator, in reading order: a line here is what makes an operator exist."""
 
 from refssm._operator import Operator
-from refssm.cauchy import CAUCHY_KERNEL
+from refssm.cauchy import CAUCHY_KERNEL, RESOLVENT_AT_ROOTS
 from refssm.convolution import (
     BIDIRECTIONAL_CONVOLUTION,
     BIDIRECTIONAL_CONVOLUTION_SHIFTED,
@@ -38,6 +38,7 @@ from refssm.discretize import (
     DISCRETIZE_MAMBA,
     DISCRETIZE_ZOH,
 )
+from refssm.dplr import DPLR_KERNEL, DPLR_KERNEL_ALIASED
 from refssm.hippo import (
     HIPPO_CHEBT,
     HIPPO_FOURIER,
@@ -146,6 +147,7 @@ OPERATORS = (
     DISCRETIZE_DIAGONAL_EULER,
     DISCRETIZE_DIAGONAL_BACKWARD,
     CAUCHY_KERNEL,
+    RESOLVENT_AT_ROOTS,
     VANDERMONDE_KERNEL,
     VANDERMONDE_KERNEL_REAL,
     KRYLOV_KERNEL,
@@ -155,6 +157,8 @@ OPERATORS = (
     DSS_SOFTMAX_KERNEL,
     EMA_KERNEL,
     SHIFT_KERNEL,
+    DPLR_KERNEL,
+    DPLR_KERNEL_ALIASED,
     CAUSAL_CONVOLUTION_DIRECT,
     CAUSAL_CONVOLUTION,
     CIRCULAR_CONVOLUTION,

@@ -5,11 +5,19 @@
 `w` are the poles of the system, `z` the nodes at which its transfer function is wanted, and
 `v` the residues: Σ_n v_n/(z − w_n) is the partial fraction form of C (z − A)⁻¹ B with A = diag w
 and v_n = C_n B_n.
+
+At all l-th roots of unity at once, and with discrete poles a_n:
+
+    k_j = Σ_n v_n / (1 − a_n ω_j),   ω_j = e^(−2πij/l)
 """
 
+import numpy as np
+
+from refssm._contract import Contract
 from refssm._operator import Operator
+from refssm._roots import roots_of_unity
 from refssm.broadcasting import unbroadcast
-from refssm.domains import nodes, poles, residues
+from refssm.domains import coefficients, discrete_poles, nodes, poles, residues
 
 
 def cauchy_kernel(v, w, z):
@@ -60,3 +68,55 @@ CAUCHY_KERNEL = Operator(
 )
 cauchy_kernel = CAUCHY_KERNEL.checked(cauchy_kernel)
 cauchy_kernel_vjp = CAUCHY_KERNEL.checked_vjp(cauchy_kernel_vjp)
+
+
+def resolvent_at_roots(v, a, *, l):
+    """k_j = Σ_n v_n / (1 − a_n ω_j), ω_j = e^(−2πij/l), j = 0 … l−1.
+
+    Signature ``(n),(n)->(l)``: `v` the residues C_n B̄_n, `a` the discrete poles, `n` modes, and the
+    keyword `l`, the number of nodes; leading axes broadcast. Any of float32, float64, longdouble
+    and their complex types; the result is complex, of the precision of ``np.result_type(v, a)``.
+    No units. It is the transform of Σ_n v_n a_n^k / (1 − a_n^l), k = 0 … l−1, and errors are
+    measured against its norm, as a transform attains.
+
+    Where a_n^l = 1 a node is a pole: infinite or NaN. Raises ValueError where sizes disagree or `l`
+    is no length, TypeError for other types. Source: [gu2022s4, §3.2].
+
+    >>> import refssm
+    >>> refssm.resolvent_at_roots([1.0], [0.5], l=4)
+    array([2.        +0.j , 0.8       -0.4j, 0.66666667+0.j , 0.8       +0.4j])
+    """
+    return (v[..., None, :] / (1 - a[..., None, :] * _roots(v, a, l)[:, None])).sum(-1)
+
+
+def resolvent_at_roots_vjp(dk, v, a, *, l):
+    """R_jn = 1/(1 − a_n ω_j);  ∂k_j/∂v_n = R_jn,  ∂k_j/∂a_n = v_n ω_j R_jn².
+
+    Returns `(dv, da)`, shaped like `v` and `a`.
+    """
+    omega = _roots(v, a, l)[:, None]
+    R = 1 / (1 - a[..., None, :] * omega)  # (…, l, n)
+    vR2 = v[..., None, :] * (omega * R**2)
+    dv = (dk[..., :, None] * R.conj()).sum(-2)
+    da = (dk[..., :, None] * vR2.conj()).sum(-2)
+    return unbroadcast(dv, v), unbroadcast(da, a)
+
+
+def _roots(v, a, l):
+    """ω_j in the precision of the arguments."""
+    return roots_of_unity(l, np.finfo(np.result_type(v, a)).dtype.type)
+
+
+RESOLVENT_AT_ROOTS = Operator(
+    reference=resolvent_at_roots,
+    signature="(n),(n)->(l)",
+    inputs={"v": coefficients, "a": discrete_poles},
+    outputs=("k",),
+    batch="d, d",
+    traits=frozenset({"linear:v"}),
+    contract=Contract.SPECTRUM,
+    citation="gu2022s4, §3.2",
+    lacks=frozenset({"jit", "gpu"}),  # not yet: a Vandermonde product and a transform
+)
+resolvent_at_roots = RESOLVENT_AT_ROOTS.checked(resolvent_at_roots)
+resolvent_at_roots_vjp = RESOLVENT_AT_ROOTS.checked_vjp(resolvent_at_roots_vjp)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from calls import each_role, filled, ordinary, several, statics, times
 
-from refssm._operator import Contract
+from refssm._contract import Contract
 from refssm._signature import length_of
 from refssm.conformance.expectation import expect
 from refssm.conformance.judge import compare, grade_outputs

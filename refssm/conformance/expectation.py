@@ -11,7 +11,8 @@ from types import MappingProxyType
 import numpy as np
 
 from refssm import oracle
-from refssm._operator import Contract, Operator
+from refssm._contract import Contract
+from refssm._operator import Operator
 from refssm.conformance.contracts import bounds, distance, wide
 from refssm.conformance.gauge import Gauge, Measure
 from refssm.conformance.standard import Standard
@@ -23,6 +24,7 @@ ORACLE_ENTRIES = {
     Contract.TRACED: 4096,
     Contract.NORM: 1024,
     Contract.FFT: 1024,
+    Contract.SPECTRUM: 1024,
     Contract.SOLVE: 256,
     Contract.EXPM: 256,
     Contract.INVARIANTS: 16,  # any basis will do; four modes by the oracle, to see that it is one

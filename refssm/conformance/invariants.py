@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from refssm._operator import Invariant, Operator
+from refssm._contract import Invariant
+from refssm._operator import Operator
 from refssm.conformance.contracts import wide
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.standard import HALF_PRECISION, Standard

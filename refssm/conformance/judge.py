@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm._operator import Contract, Operator
+from refssm._contract import Contract
+from refssm._operator import Operator
 from refssm.conformance.damage import describe
 from refssm.conformance.expectation import expect
 from refssm.conformance.gauge import Gauge

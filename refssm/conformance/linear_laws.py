@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from refssm._operator import Contract
+from refssm._contract import Contract
 from refssm.conformance.agreement import inexact
 from refssm.conformance.candidate import Candidate
 from refssm.conformance.cases import Case
@@ -53,7 +53,8 @@ def _shuffled(a, case, stream):
 def scaling(candidate: Candidate, case: Case) -> Verdict:
     """f(2^k x) = 2^k f(x), bit by bit: only exponents change.
 
-    Within tolerance for an exponential: its number of squarings may follow the whole norm.
+    Within tolerance for an exponential, whose number of squarings may follow the whole norm, and
+    for a kernel judged in norm, whose states may underflow once they have decayed far below it.
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     ys = candidate.results(arrays, statics)
@@ -69,7 +70,7 @@ def scaling(candidate: Candidate, case: Case) -> Verdict:
         for j in outputs:
             y, other = ys[j], others[j]
             wanted = (y * 2.0**power).astype(y.dtype)
-            if op.contract is Contract.EXPM:
+            if op.contract in (Contract.EXPM, Contract.SPECTRUM):
                 bounds = [_scaled(candidate.expect(arrays, statics)[j], 2.0**power)]
                 bounds.append(candidate.expect(scaled, statics)[j])
                 verdicts.append(candidate.agree(scaled, other, wanted, *bounds, output=j))

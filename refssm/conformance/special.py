@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm._operator import Contract, Operator
+from refssm._contract import Contract
+from refssm._operator import Operator
 from refssm.catalog import from_state
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case

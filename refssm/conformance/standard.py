@@ -36,7 +36,12 @@ class NumberType:
         """`a`, of double precision, rounded to this type's values."""
         if self.half:
             a = _to_digits(a, self)
-        return a.astype(np.finfo(self.carrier).dtype if real else self.carrier)
+        if real:
+            return a.astype(np.finfo(self.carrier).dtype)
+        # a cotangent may be complex where all arguments are real
+        return a.astype(
+            np.result_type(self.carrier, np.complex64) if np.iscomplexobj(a) else self.carrier
+        )
 
 
 def _to_digits(x: np.ndarray, kind: NumberType) -> np.ndarray:

@@ -11,8 +11,10 @@ import numpy as np
 from scipy.linalg import expm_cond
 
 from refssm._expm import expm, expm_derivative
+from refssm._powers import doublings, states, through_powers
 from refssm.conformance.tracked import FUNCTIONS, Tracked, lifted, met
-from refssm.conformance.tracked_rules import rule
+from refssm.conformance.tracked_rules import rule, tree
+from refssm.dplr.system import around_the_circle
 
 CHARGE = 2.5  # of an exponential, 16 of which are allowed: docs/decisions.md says why not 10/16
 EXACT_CONDITION = 12  # largest size whose condition number is computed; beyond, it is estimated
@@ -83,6 +85,120 @@ def _expm_derivative(G, E):
     both = zip(_norms_of_errors(G), _norms_of_errors(E), strict=True)
     value = expm_derivative(G.value, E.value)
     return _everywhere(value, *(bound + bound / CHARGE / unit * g + slope * e for g, e in both))
+
+
+@rule(FUNCTIONS, through_powers)
+def _through_powers(E, b, c, nodes, l):
+    """The recurrences of the doubling once more, on norms: of values, and of errors."""
+    E, b, c, I = lifted(E), lifted(b), lifted(c), np.eye(E.shape[-1])
+    value, sums = through_powers(E.value, b.value, c.value, nodes, l)
+    charge, one = product_errors(E.shape[-1]), spectral_norm(I - E.value)
+    e_one, e_b = _random_norms(E), np.sqrt((b.errors**2).sum(-2))
+    size_one, size_b = spectral_norm(E.value)[..., None], _length(b.value)[..., None]
+    one = one[..., None]
+    e, e_sums, size_sums, D = e_one, e_b, size_b, E.value
+    for _, odd in doublings(l):
+        size, kept = (spectral_norm(M)[..., None] for M in (D, I - D))
+        e_sums = (1 + kept) * e_sums + size_sums * (e + charge * (1 + kept))
+        size_sums = size_sums * (1 + kept)
+        e, D = 2 * kept * e + charge * size * (1 + kept), 2 * D - D @ D
+        if odd:
+            e_sums = e_b + one * e_sums + size_sums * (e_one + charge * (1 + one))
+            size_sums = size_b + one * size_sums
+            kept = spectral_norm(I - D)[..., None]
+            e = (
+                one * e
+                + kept * e_one
+                + charge * (size_one * (1 + kept) + spectral_norm(D)[..., None])
+            )
+            D = D + E.value - D @ E.value
+    met(np.abs(value))
+    size, e_c = _length(c.value)[..., None], np.sqrt((c.errors**2).sum(-2))
+    e = size * e + spectral_norm(D)[..., None] * (e_c + charge * size)
+    return _even(value, e[..., None, :]), _even(sums, e_sums[..., None, None, :])
+
+
+@rule(FUNCTIONS, states)
+def _states(A, u):
+    """‖error of x_k‖ by the recurrence of norms: what is multiplied by A^i is by ‖A^i‖ at most."""
+    A, u = lifted(A), lifted(u)
+    x = states(A.value, u.value)
+    powers = _norms_of_powers(A.value, u.shape[-2])
+    size = np.concatenate([np.zeros_like(x[..., :1, :]), x[..., :-1, :]], axis=-2)
+    size = _length(size)
+    rounded = product_errors(A.shape[-1]) * powers[..., 1:2, None]
+    made = _random_norms(A)[..., None, :] + rounded
+    brought = made * size[..., None] + np.sqrt((u.errors**2).sum(-2))
+    brought = brought + _length(u.value)[..., None]
+    batch = brought.shape[:-2]
+    carried = np.zeros_like(brought)
+    for i in np.ndindex(*batch):
+        p = np.broadcast_to(powers, (*batch, powers.shape[-1]))[i][: brought.shape[-2]]
+        for gauge in (0, 1):
+            carried[(*i, slice(None), gauge)] = _convolved(p, brought[(*i, slice(None), gauge)])
+    met(np.abs(x))
+    return _even(x, carried[..., None, :])
+
+
+@rule(FUNCTIONS, around_the_circle)
+def _around_the_circle(l, *arguments):
+    """1 ± z from z rounded once, unless it is exactly 1, −1 or ±i."""
+    values = around_the_circle(l, *(lifted(x).value for x in arguments))
+    rounding = np.where(4 * np.arange(l) % max(l, 1) == 0, 0.0, 1.0)
+    return tuple(Tracked(v, np.stack([rounding, rounding], axis=-1)) for v in values)
+
+
+@rule(FUNCTIONS, np.fft.fft)
+def _fft(x):
+    """log2(2l) ‖x‖₂ for every entry: its roundings, one a stage, do not conspire."""
+    X, length = np.fft.fft(x.value), max(1, x.shape[-1])
+    made = np.log2(2 * length) * _length(x.value)
+    met(np.abs(X))
+    return _alike(X, (made[..., None] + x.errors.sum(-2))[..., None, :])
+
+
+def _random_norms(x: Tracked):
+    """‖errors‖₂ of independent entries, for both gauges: the largest row and the largest column.
+
+    That is their size for entries of random signs, up to a constant [bandeira2016]; in Frobenius'
+    norm they would all conspire.
+    """
+    squares = x.errors**2
+    return np.sqrt(squares.sum(-2).max(-2, initial=0)) + np.sqrt(squares.sum(-3).max(-2, initial=0))
+
+
+def product_errors(n):
+    """‖error‖₂ over ‖A‖₂ ‖B‖₂ of a product of n×n matrices: its entries' errors do not conspire."""
+    return 3 + tree(n)
+
+
+def _length(x):
+    """‖x‖₂ of the last axis."""
+    return np.sqrt((np.abs(x) ** 2).sum(-1))
+
+
+def _even(value, errors):
+    """`value` whose errors are `errors` in 2-norm along the last axis: the same for every entry."""
+    return _alike(value, errors / np.sqrt(max(1, value.shape[-1])))
+
+
+def _alike(value, errors):
+    """`value` with errors that are the same along its last axis."""
+    return Tracked(value, np.broadcast_to(errors, (*value.shape, 2)).copy())
+
+
+def _norms_of_powers(A, l):
+    """‖A^i‖₂ for i = 0 … l, or a product of norms of powers of two that is no less."""
+    norms, power = np.ones((*A.shape[:-2], 1)), A
+    while norms.shape[-1] <= l:
+        norms = np.concatenate([norms, norms * spectral_norm(power)[..., None]], axis=-1)
+        power = power @ power
+    return norms
+
+
+def _convolved(p, x):
+    """Σ_i p_i x_{k−i}, all of them at least 0."""
+    return np.convolve(p, x)[: len(x)] if len(x) else x
 
 
 def exponential_bound(G):

@@ -249,9 +249,14 @@ def structural(function):
 for _f in (
     np.stack, np.concatenate, np.moveaxis, np.swapaxes, np.transpose, np.broadcast_to, np.reshape,
     np.expand_dims, np.squeeze, np.flip, np.repeat, np.tile, np.roll, np.tril, np.triu,
-    np.diagonal, np.copy, np.take,
+    np.diagonal, np.copy, np.take, np.take_along_axis,
 ):  # fmt: skip
     FUNCTIONS[_f] = structural(_f)
+
+
+@rule(FUNCTIONS, np.argmax)
+def _argmax(x, axis=None):
+    return np.argmax(x.value, axis=axis)  # which one: a choice, of pivots
 
 
 def _like(make):

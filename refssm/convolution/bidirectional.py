@@ -8,7 +8,8 @@ backward kernel starts one step later, which is the `_shifted` form.
 
 import numpy as np
 
-from refssm._operator import Contract, Operator
+from refssm._contract import Contract
+from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
 from refssm.convolution.causal import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
 from refssm.domains import impulse_responses, waveforms

@@ -10,7 +10,8 @@ keep its end from wrapping around onto its beginning.
 import numpy as np
 from numpy.fft import fft, ifft, irfft, rfft
 
-from refssm._operator import Contract, Operator
+from refssm._contract import Contract
+from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
 from refssm.domains import impulse_responses, signals, waveforms
 

@@ -9,7 +9,8 @@ so; a causal convolution that forgets its padding does, too.
 import numpy as np
 from numpy.fft import fft, ifft, irfft, rfft
 
-from refssm._operator import Contract, Operator
+from refssm._contract import Contract
+from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
 from refssm.domains import impulse_responses, waveforms
 

@@ -8,8 +8,9 @@ e^[[F, I, 0], [0, 0, I], [0, 0, 0]] = [[e^F, φ₁(F), φ₂(F)], [0, I, I], [0,
 
 import numpy as np
 
+from refssm._contract import Contract
 from refssm._expm import expm, expm_derivative
-from refssm._operator import Contract, Operator
+from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
 from refssm.discretize.blocks import above, adjoint, for_every, identity, scaled, through_steps
 from refssm.domains import input_matrices, state_matrices, steps

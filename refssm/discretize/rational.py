@@ -8,7 +8,8 @@ each eigenvalue e^z becomes (1 + (1 − α)z) / (1 − αz).
 
 import numpy as np
 
-from refssm._operator import COMPILED_TYPES, Contract, Operator
+from refssm._contract import Contract
+from refssm._operator import COMPILED_TYPES, Operator
 from refssm.discretize.blocks import adjoint, for_every, identity, scaled, solve, through_steps
 from refssm.domains import input_matrices, state_matrices, steps, weights
 

@@ -41,6 +41,7 @@ class Domain:
     padded: bool = False  # all entries but the first may meet zeros before the start
     decay: bool = False  # multiplies the state, which is 0 before the first step: a, or its log
     tame_textures: tuple[str, ...] = ("each", "constant")  # textures of a tame case
+    follows: str = ""  # the argument that this one's first row multiplies, column by column
 
     def __post_init__(self):
         assert self.tame, f"{self.summary}: no tame map"

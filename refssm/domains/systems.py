@@ -71,6 +71,21 @@ exponents = Domain(
     exponent=True,
 )
 
+discrete_poles = Domain(
+    summary="discrete poles that are no root of unity: e^(−rate), rates 1e-5 to 1e2, any phase, 0, "
+    "1e-3 a step beyond the circle",
+    maps={
+        "half": lambda a, b: 0.5 * np.ones_like(a) + 0j,
+        "turning": lambda a, b: turn(np.exp(-logarithmic(1e-3, 1, a)), b),
+        "slow": lambda a, b: np.exp(-logarithmic(1e-4, 0.1, a)) + 0j,
+        "wide": lambda a, b: turn(np.exp(-logarithmic(1e-5, 1e2, a)), b),
+        "near pi": lambda a, b: turn(np.exp(-logarithmic(1e-5, 0.1, a)), 0.5 + 1e-3 * b),
+        "growing": lambda a, b: turn(np.exp(logarithmic(1e-4, 1e-3, a)), b),
+    },
+    tame=("half", "turning", "slow"),
+    textures=("each", "constant", "gaps"),
+)
+
 steps = Domain(
     summary="steps: 1e-4 to 1, powers of two, real",
     maps={
@@ -136,6 +151,42 @@ signed_modes = Domain(
     },
     tame=("half", "near"),
     textures=("each", "constant"),
+)
+
+damped_modes = Domain(
+    summary="continuous modes that decay: Re −1e2 to −1e-3, |Im| up to 1e3",
+    maps={
+        "minus one": lambda a, b: -np.ones_like(a) + 0j,
+        "near": lambda a, b: -0.5 - a + 10j * (b - 0.5),
+        "ladder": lambda a, b: -0.5 + 1j * np.pi * np.round(32 * (a - 0.5)),
+        "wide": lambda a, b: -logarithmic(1e-3, 1e2, a) + 1j * (2e3 * b - 1e3),
+        "real": lambda a, b: -logarithmic(1e-3, 1e2, a) + 0j,
+    },
+    tame=("minus one", "near", "ladder"),
+    textures=("each", "constant"),
+)
+
+low_rank = Domain(
+    summary="factors of a low-rank part: moduli 1e-2 to 10, any phase",
+    maps={
+        "half": lambda a, b: 0.5 * np.ones_like(a) + 0j,
+        "normal": lambda a, b: turn(np.sqrt(-2 * np.log1p(-0.999 * a)), b),
+        "magnitudes": lambda a, b: turn(logarithmic(1e-2, 10, a), b),
+    },
+    tame=("half", "normal"),
+    textures=("each", "constant", "gaps"),
+)
+
+low_rank_partners = Domain(
+    summary="Q whose columns are those of P times numbers of Re ≥ 0: −P Qᴴ − Q Pᴴ ≤ 0 damps",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "near": lambda a, b: 0.5 + a + 1j * (b - 0.5),
+        "turned": lambda a, b: 0.1 * a + 2j * (b - 0.5),
+        "magnitudes": lambda a, b: logarithmic(1e-2, 2, a) + 0j,
+    },
+    tame=("one", "near"),
+    follows="P",
 )
 
 state_matrices = Domain(

@@ -6,8 +6,9 @@ polynomials, whose A/t changes with time, exactly: its states are the coefficien
 
 import numpy as np
 
+from refssm._contract import Contract
 from refssm._expm import expm
-from refssm._operator import Contract, Operator
+from refssm._operator import Operator
 from refssm._polynomials import legendre
 from refssm.broadcasting import unbroadcast
 from refssm.discretize.blocks import adjoint, scaled

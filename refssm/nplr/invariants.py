@@ -6,7 +6,7 @@ columns of P may be turned by any unitary matrix. None of that moves what is com
 
 import numpy as np
 
-from refssm._operator import Invariant
+from refssm._contract import Invariant
 
 MOMENTS = 4
 

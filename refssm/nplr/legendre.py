@@ -13,7 +13,8 @@ for a phase, real in even and imaginary in odd states: orthogonal to both halves
 
 import numpy as np
 
-from refssm._operator import Contract, Operator
+from refssm._contract import Contract
+from refssm._operator import Operator
 from refssm.domains import block_counts, block_orders, mode_orders, orders, windows
 from refssm.nplr.invariants import (
     matrix_invariants,

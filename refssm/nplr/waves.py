@@ -11,7 +11,8 @@ sin 0, which nothing moves: the eigenvalue 0 is double, its vectors e_0 and e_1.
 
 import numpy as np
 
-from refssm._operator import Contract, Operator
+from refssm._contract import Contract
+from refssm._operator import Operator
 from refssm.domains import even_mode_orders, laguerre_decays, mode_orders, windows
 from refssm.nplr.invariants import system_invariants
 from refssm.nplr.modes import Modes, paired

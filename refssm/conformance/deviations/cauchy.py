@@ -1,10 +1,11 @@
-"""Planted bugs in Cauchy kernels and their gradients."""
+"""Planted bugs in Cauchy kernels and their gradients; the rest in `cauchy_at_roots`."""
 
 import numpy as np
 
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm.conformance.deviations import Deviation
 from refssm.conformance.deviations.arithmetic import bfloat16, float16, single, tf32
+from refssm.conformance.deviations.cauchy_at_roots import AT_ROOTS
 
 FORWARD, GRADIENTS = [], []
 right, right_vjp = CAUCHY_KERNEL.reference, CAUCHY_KERNEL.bare_vjp
@@ -236,4 +237,5 @@ def _tf32(dk, v, w, z):
 DEVIATIONS = [
     *(Deviation("cauchy_kernel", n, c, w, f) for n, c, w, f in FORWARD),
     *(Deviation("cauchy_kernel", f"vjp_{n}", c, w, right, f) for n, c, w, f in GRADIENTS),
+    *AT_ROOTS,
 ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from refssm._operator import Contract, Operator
+from refssm._contract import Contract
+from refssm._operator import Operator
 from refssm.conformance.deviations import Deviation
 from refssm.conformance.deviations.arithmetic import bfloat16, float16, single, tf32
 

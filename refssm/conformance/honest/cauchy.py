@@ -1,8 +1,13 @@
-"""Honest Cauchy kernels: the sum in every order, other forms of the quotient, compiled."""
+"""Honest Cauchy kernels: the sum in every order, other forms of the quotient, compiled.
+
+And resolvents at roots of unity: by the same sums, and by a transform.
+"""
 
 import numpy as np
 
-from refssm.cauchy import CAUCHY_KERNEL
+from refssm._roots import roots_of_unity
+from refssm.broadcasting import unbroadcast
+from refssm.cauchy import CAUCHY_KERNEL, RESOLVENT_AT_ROOTS
 from refssm.conformance.honest import Honest
 from refssm.jit import cauchy as jit
 
@@ -76,6 +81,64 @@ def entrywise(v, w, z):
     return k
 
 
+def _wrapped(a, l):
+    """a^k/(1 − a^l), k < l, or −a^(k−l)/(1 − a^(−l)) where |a| > 1: both stay bounded."""
+    k, inside = np.arange(l, dtype=a.real.dtype), (np.abs(a) <= 1)[..., None]
+    a = a[..., None]
+    base = np.where(inside, a, 1 / np.where(inside, 1, a))
+    powers = base ** np.where(inside, k, l - k)
+    return np.where(inside, powers, -powers) / (1 - base**l)
+
+
+def _complex(*arguments):
+    return np.result_type(*arguments, np.complex64)
+
+
+def transform(v, a, *, l):
+    """A Vandermonde product and one transform."""
+    wrapped = (v[..., None] * _wrapped(a, l)).sum(-2)
+    return np.fft.fft(wrapped).astype(_complex(v, a))
+
+
+def transform_vjp(dk, v, a, *, l):
+    """The transform back, then W_k = a^k/(1 − a^l) and its derivative k W_{k−1} + l W_k W_{l−1}."""
+    g = (np.fft.ifft(dk) * l)[..., None, :]  # Σ_j e^(+2πijk/l) dk_j
+    W, k = _wrapped(a, l), np.arange(l, dtype=a.real.dtype)
+    earlier = np.concatenate([0 * W[..., :1], W[..., :-1]], axis=-1)
+    slopes = k * earlier + l * W * W[..., -1:]
+    dv = (g * W.conj()).sum(-1)
+    da = (g * (v[..., None] * slopes).conj()).sum(-1)
+    return unbroadcast(dv, v), unbroadcast(da, a)
+
+
+def resolvent_mode_by_mode(v, a, *, l):
+    """One mode after another, nodes from sines and cosines."""
+    omega = roots_of_unity(l, a.real.dtype.type)
+    shape = (*np.broadcast_shapes(v.shape[:-1], a.shape[:-1]), l)
+    k = np.zeros(shape, _complex(v, a))
+    for n in range(a.shape[-1]):
+        k = k + v[..., n, None] / (1 - a[..., n, None] * omega)
+    return k
+
+
+def as_cauchy(v, a, *, l):
+    """Σ v z/(z − a) at z = e^(+2πij/l)."""
+    z = roots_of_unity(l, a.real.dtype.type).conj()
+    return z * CAUCHY_KERNEL.reference(v, a, z)
+
+
+def resolvent_in_double(v, a, *, l):
+    """Double precision throughout, rounded at the end."""
+    wide = (x.astype(np.result_type(x, np.float64)) for x in (v, a))
+    return RESOLVENT_AT_ROOTS.reference(*wide, l=l).astype(_complex(v, a))
+
+
+def rounded_exponentials(v, a, *, l):
+    """e^(−2πij/l) by the library's exponential in double precision, rounded to the type."""
+    omega = np.exp(-2j * np.pi * np.arange(l) / max(l, 1)).astype(_complex(v, a))[:, None]
+    return (v[..., None, :] / (1 - a[..., None, :] * omega)).sum(-1)
+
+
 FORMS = (
     einsum,
     pole_by_pole,
@@ -87,8 +150,14 @@ FORMS = (
     entrywise,
 )
 
+ROOTS = RESOLVENT_AT_ROOTS
+AT_ROOTS = (resolvent_mode_by_mode, as_cauchy, resolvent_in_double, rounded_exponentials)
+
 IMPLEMENTATIONS = [
     Honest("cauchy_kernel", "reference", CAUCHY_KERNEL.reference, CAUCHY_KERNEL.bare_vjp),
     Honest("cauchy_kernel", "numba", jit.cauchy_kernel, jit.cauchy_kernel_vjp),
     *(Honest("cauchy_kernel", form.__name__, form) for form in FORMS),
+    Honest(ROOTS.name, "reference", ROOTS.reference, ROOTS.bare_vjp),
+    Honest(ROOTS.name, "transform", transform, transform_vjp),
+    *(Honest(ROOTS.name, form.__name__, form) for form in AT_ROOTS),
 ]

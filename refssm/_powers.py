@@ -1,0 +1,59 @@
+"""Powers of a matrix as a kernel needs them: by doubling, and state by state.
+
+What is doubled is E_m = I − A^m, as E_2m = E_m (2I − E_m). A^m itself would lose the digits of slow
+modes: each squaring of it doubles the error of its identity, l u in all.
+
+Other arrays take part by NumPy's protocol (NEP 18): the judge's tracked arrays bring error bounds
+in norm, which the operations one by one would overstate beyond use.
+"""
+
+import numpy as np
+
+from refssm._roots import roots_of_unity
+
+
+def through_powers(E, b, c, nodes, l):
+    """c (I − A^l), and Σ_{k<l} (z A)^k b at z = e^(−2πij/l), j in `nodes`, from E = I − A.
+
+    Shapes (…, n, n), (…, n), (…, n) -> (…, n), (…, nodes, n), and l ≥ 1.
+    """
+    if not isinstance(E, np.ndarray):
+        return E.__array_function__(through_powers, (type(E),), (E, b, c, nodes, l), {})
+    z = roots_of_unity(l, np.finfo(E.dtype).dtype.type)
+    powers, b = E, np.broadcast_to(b[..., None, :], (*b.shape[:-1], len(nodes), b.shape[-1]))
+    sums = b.astype(np.result_type(b, E, z)) if len(nodes) else b
+    for m, odd in doublings(l):
+        turn = z[nodes * m % l, None]
+        sums = sums + turn * (sums - _applied(powers, sums))
+        powers = 2 * powers - powers @ powers
+        if odd:
+            sums = b + z[nodes, None] * (sums - _applied(E, sums))
+            powers = powers + E - powers @ E
+    return (c[..., None, :] @ powers)[..., 0, :], sums
+
+
+def doublings(l):
+    """m, and whether one is added to 2m: from m = 1 to m = l."""
+    m = 1
+    for bit in bin(l)[3:]:
+        yield m, bit == "1"
+        m = 2 * m + (bit == "1")
+
+
+def states(A, u):
+    """x_k = A x_{k−1} + u_k, x_{−1} = 0: (…, n, n), (…, l, n) -> (…, l, n)."""
+    if not (isinstance(A, np.ndarray) and isinstance(u, np.ndarray)):
+        tracked = A if not isinstance(A, np.ndarray) else u
+        return tracked.__array_function__(states, (type(tracked),), (A, u), {})
+    batch = np.broadcast_shapes(A.shape[:-2], u.shape[:-2])
+    x = np.empty((*batch, *u.shape[-2:]), np.result_type(A, u))
+    before = np.zeros((*batch, u.shape[-1]), x.dtype)
+    for k in range(u.shape[-2]):
+        before = (A @ before[..., None])[..., 0] + u[..., k, :]
+        x[..., k, :] = before
+    return x
+
+
+def _applied(A, x):
+    """A x for each of the rows of x."""
+    return x @ A.swapaxes(-1, -2)
