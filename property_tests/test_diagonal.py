@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from strategies import examples, laws
 
 from refssm.conformance.expectation import expect, unit_roundoff
-from refssm.conformance.judge import C as ALLOWED
 from refssm.conformance.judge import judge
+from refssm.conformance.standard import C as ALLOWED
 from refssm.diagonal import (
     DIAGONAL_KERNEL_BILINEAR,
     DIAGONAL_KERNEL_ZOH,

@@ -10,7 +10,8 @@ import refssm
 from refssm._polynomials import laguerre, legendre, recurrence
 from refssm.conformance.expectation import expect
 from refssm.conformance.gauge import gauges
-from refssm.conformance.judge import C, judge
+from refssm.conformance.judge import judge
+from refssm.conformance.standard import C
 from refssm.conformance.tracked_linalg import two_norm
 from refssm.hippo import (
     HIPPO_PROJECT_LEGS,

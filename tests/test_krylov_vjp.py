@@ -9,8 +9,8 @@ from recurrences import TYPES, drawn, each_role, integers, random, same
 import refssm.jit.krylov as jit
 from refssm.conformance.cases import Case, Knob
 from refssm.conformance.certify import adjoint_slip
-from refssm.conformance.judge import C as ALLOWED
 from refssm.conformance.judge import judge
+from refssm.conformance.standard import C as ALLOWED
 from refssm.krylov import KRYLOV_KERNEL
 
 
