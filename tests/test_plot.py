@@ -98,12 +98,15 @@ def test_the_basis_starts_from_b_and_solves_its_equation():
 def test_the_poles_of_the_normal_parts_lie_on_a_line_in_pairs():
     real = {"legs": -0.5, "legt": 0.0, "lagt": -0.5, "fourier": 0.0}
     for measure, on in real.items():
-        w = spectrum.poles(measure, 8)
+        w = spectrum.spectra(8)[f"normal part of {measure}"]
         bound = 8 * 2.0**-53 * np.abs(w).max() * 8
         assert np.abs(w.real - on).max() <= bound
         assert np.abs(w.imag + w.imag[::-1]).max() <= bound
     assert (
-        np.abs(np.sort(spectrum.poles("fourier", 8).imag)[5:] - 2 * np.pi * np.arange(1, 4)).max()
+        np.abs(
+            np.sort(spectrum.spectra(8)["normal part of fourier"].imag)[5:]
+            - 2 * np.pi * np.arange(1, 4)
+        ).max()
         <= bound
     )
 

@@ -18,17 +18,14 @@ def kernels(n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     t, dt = np.arange(LENGTH) * SPAN / LENGTH, SPAN / LENGTH
     A, B = refssm.hippo_legs(n=n)
     A_bar, B_bar = refssm.discretize_zoh(A, B[:, None], dt)
-    impulse = np.zeros((LENGTH, n))
-    impulse[0] = B_bar[:, 0]
-    held = {"LegS": refssm.dense_scan(A_bar, impulse).sum(-1) / dt}
+    held = {"LegS": refssm.krylov_kernel(A_bar, B_bar[:, 0], np.ones(n), l=LENGTH) / dt}
     pairs = max(1, n // 2)
+    ones = np.ones(pairs)
     for name, make in (("S4D-Lin", refssm.s4d_lin), ("S4D-Inv", refssm.s4d_inv)):
-        w, ones = make(n=pairs), np.ones(pairs)
-        a, b = refssm.discretize_diagonal_zoh(w, ones[:, None], np.full(pairs, dt))
-        held[name] = refssm.vandermonde_kernel_real(b[:, 0], np.log(a), l=LENGTH) / dt
+        of_each = refssm.diagonal_kernel_zoh(make(n=pairs), ones, ones, dt, l=LENGTH)
+        held[name] = 2 * of_each.real / dt
     w = refssm.s4d_legs(n=pairs)
-    rows = np.exp(w[:, None] * t)
-    held["DSS"] = (rows / rows.sum(-1, keepdims=True) / w[:, None]).sum(0).real / dt
+    held["DSS"] = refssm.dss_softmax_kernel(w, ones, dt, l=LENGTH).real / dt
     return t, held
 
 
