@@ -12,7 +12,7 @@ from refssm.vandermonde import VANDERMONDE_KERNEL
 
 NO_KEYWORD = "is not one of framework, device, dtypes, layout, vjp, only, accuracy, ftz"
 REFUSED = {
-    "no operator": ({"name": "liner_scan"}, "`liner_scan` is no operator of the catalog (discr"),
+    "no operator": ({"name": "liner_scan"}, "`liner_scan` is no operator of the catalog (hippo"),
     "no name": ({"name": ""}, "names an operator, then any of framework, device, dtypes"),
     "keyword": ({"dtype": "float32"}, f"`dtype` {NO_KEYWORD}"),
     "framework": (

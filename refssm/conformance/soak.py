@@ -15,8 +15,9 @@ import json
 import sys
 import zlib
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
@@ -63,42 +64,62 @@ def _checks(name: str) -> list[Check]:
 def run_piece(name: str, check_id: str, seed: int, count: int) -> dict:
     """Judge all honest implementations of one operator on the cases of one seed."""
     check = next(c for c in _checks(name) if c.id == check_id)
-    honest = [h for h in implementations() if h.op == name and _can_run(check, h)]
-    honest = [h for h in honest if not h.absent]
-    worst = {h.name: 0.0 for h in honest}
-    rejected: list[str] = []
+    seen = judged(check, here(name), count, seed + 2**20)  # not the seeds of ordinary runs
+    key = {"operator": name, "check": check_id, "seed": seed, "cases": count}
+    return {**key, "worst": seen.worst, "rejected": seen.rejected}
+
+
+class Seen(NamedTuple):
+    """What came of one check of several implementations on the same cases."""
+
+    worst: dict[str, float]  # ratio
+    rejected: list[str]
+    passed: set[str]  # those that were judged at all
+
+
+def here(name: str) -> list[Honest]:
+    """The honest implementations of one operator whose libraries are installed."""
+    return [h for h in implementations() if h.op == name and not h.absent]
+
+
+def judged(check: Check, implementations_: list[Honest], count: int, seed: int) -> Seen:
+    """One check of all that can run it: each case is drawn, and its truth worked out, once."""
+    honest = [h for h in implementations_ if _can_run(check, h)]
+    seen = Seen({h.name: 0.0 for h in honest}, [], set())
 
     def judge_case(case: Case) -> Verdict:
         for h in honest:
             verdict = _verdict(check, h, case)
             ratio = verdict.ratio if np.isfinite(verdict.ratio) else 0.0
-            worst[h.name] = max(worst[h.name], ratio)
+            seen.worst[h.name] = max(seen.worst[h.name], ratio)
             if not verdict.ok:
-                rejected.append(f"{h.name}: {case}: {verdict.message}")
+                seen.rejected.append(f"{h.name}: {case}: {verdict.message}")
+            elif verdict.grade != "-":
+                seen.passed.add(h.name)
         return Verdict("A")
 
-    drawn = zlib.crc32(check_id.encode()) ^ (seed + 2**20)  # not the seeds of ordinary runs
     with remembering():
+        drawn = zlib.crc32(check.id.encode()) ^ seed
         sweep(check.cases(), judge_case, count=count, seed_=drawn, shrink=False)
-    key = {"operator": name, "check": check_id, "seed": seed, "cases": count}
-    return {**key, "worst": worst, "rejected": rejected}
+    return seen
 
 
-def _twins(honest: Honest) -> list[Found]:
-    """The implementation, and those of the same name for other operators."""
-    return [h.found() for h in implementations() if h.name == honest.name]
+@cache
+def _twins(name: str) -> list[Found]:
+    """The implementations of one name, of several operators: a law may call two."""
+    return [h.found() for h in implementations() if h.name == name]
 
 
 def _can_run(check: Check, honest: Honest) -> bool:
     """Whether an implementation has what a check needs: a VJP, a `_from` form."""
     if check.name == "gradient":
         return honest.vjp is not None
-    return not missing(check, [found.op.name for found in _twins(honest)])
+    return not missing(check, [found.op.name for found in _twins(honest.name)])
 
 
 def _verdict(check: Check, honest: Honest, case: Case) -> Verdict:
     """One implementation on one case."""
-    worker = InProcess(_twins(honest))
+    worker = InProcess(_twins(honest.name))
     offer = next(offer for offer in worker.found if offer.name == check.op.name)
     candidate = Candidate(check.op, worker, offer).judged_in(check.dtype)
     try:
