@@ -249,14 +249,14 @@ def cases(
         # long signals, mostly narrow; one in four is as wide as it is long, for tiles of both
         sizes_here = usual
         cubic = max(powers.values()) > 1 and op.contract is not Contract.TRACED
-        if power > 1 or cubic or op.contract in (Contract.INVARIANTS, Contract.NORM):
+        short = op.contract in (Contract.INVARIANTS, Contract.NORM)
+        if power > 1 or cubic or short:
             sizes_here = [s for s in usual if s <= MATRIX_SIZE]  # what is done to them: the cube
-        often = (
-            [s for s in LARGE if s in sizes_here] if i == 0 and op.leading == dim else [3, 5] * 18
-        )
+        first = i == 0 and op.leading == dim
+        often = [s for s in LARGE if s in sizes_here] if first else [3, 5] * 18
         if dim == "r":
             sizes_here, often = [], [*RANKS]
-        if dim in op.static and not tame and sizes_here == usual:
+        if dim in op.static and not tame and not short and power == 1:
             often += [*LONG]
         room = left if power == 1 else isqrt(left)
         choices = _inside([*sizes_here, *often], between.get(dim))
