@@ -26,7 +26,7 @@ def bidirectional_convolution(u, k, kr):
     Errors are measured against (‖k‖₂ + ‖k'‖₂)‖u‖₂, and NaN or infinity anywhere spreads over the
     whole sequence.
 
-    Raises ValueError where sizes disagree, TypeError for other types. Source: [ma2023mega, §3.3].
+    Raises ValueError where sizes disagree, TypeError for other types. Source: [ma2023mega].
 
     >>> import refssm
     >>> refssm.bidirectional_convolution([0.0, 1.0, 0.0], [1.0, 2.0, 3.0], [10.0, 20.0, 30.0])
@@ -57,7 +57,7 @@ BIDIRECTIONAL_CONVOLUTION = Operator(
     traits=LINEAR,
     definition=bidirectional_sum,
     contract=Contract.FFT,
-    citation="ma2023mega, §3.3",
+    citation="ma2023mega",
     lacks=frozenset({"jit", "gpu"}),  # transforms: FFTW's and cuFFT's work already
 )
 
@@ -67,7 +67,7 @@ def bidirectional_convolution_shifted(u, k, kr):
 
     Signature ``(l),(l),(l)->(l)``: as `bidirectional_convolution`, with the backward kernel from
     lag −1 on, so that the present counts once. The last tap of `kr` reaches nothing. S4 and DSS
-    store their kernels so. Source: [goel2022sashimi, §4.2].
+    store their kernels so. Source: [goel2022sashimi].
 
     >>> import refssm
     >>> k, kr = [1.0, 2.0, 3.0], [10.0, 20.0, 30.0]
@@ -128,7 +128,7 @@ BIDIRECTIONAL_CONVOLUTION_SHIFTED = Operator(
     traits=LINEAR,
     definition=shifted_sum,
     contract=Contract.FFT,
-    citation="goel2022sashimi, §4.2",
+    citation="goel2022sashimi",
     lacks=frozenset({"jit", "gpu"}),  # transforms: FFTW's and cuFFT's work already
 )
 bidirectional_convolution = BIDIRECTIONAL_CONVOLUTION.checked(bidirectional_convolution)

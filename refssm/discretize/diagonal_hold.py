@@ -67,7 +67,7 @@ def discretize_diagonal_foh(w, B, dt):
     Signature ``(n),(n,m),(n)->(n),(n,m),(n,m)``: `discretize_foh` of A = diag w with a step `dt`
     for each state: x_k = Ā x_{k−1} + B̄₀ u_k + B̄₁ u_{k−1}. φ₂(z) = (φ₁(z) − 1)/z, and φ₁ − φ₂ is
     φ₁'; computed as that difference it cancels for large |z|. Types, errors, NaN and accuracy as
-    `discretize_diagonal_zoh`. Source: [franklin1998digital, §6.3].
+    `discretize_diagonal_zoh`. Source: [franklin1998digital].
 
     >>> import refssm
     >>> _, B0_bar, B1_bar = refssm.discretize_diagonal_foh([0.0, -1e4], [[1.0], [1.0]], [1.0, 1.0])
@@ -102,7 +102,7 @@ DISCRETIZE_DIAGONAL_FOH = Operator(
     outputs=("A_bar", "B0_bar", "B1_bar"),
     batch="d, d, d",
     traits=frozenset({"linear:B->B0_bar", "linear:B->B1_bar"}),
-    citation="franklin1998digital, §6.3",
+    citation="franklin1998digital",
     lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
 )
 discretize_diagonal_foh = DISCRETIZE_DIAGONAL_FOH.checked(discretize_diagonal_foh)
@@ -115,7 +115,7 @@ def discretize_diagonal_impulse(w, B, dt):
     Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_impulse` of A = diag w with a step `dt` for
     each state. The kernel C Ā^k B is the continuous impulse response at the times k dt. Types,
     errors and NaN as `discretize_diagonal_zoh`, but B̄ has the kind of `B` and its values.
-    Source: [franklin1998digital, ch. 6].
+    Source: [franklin1998digital].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_diagonal_impulse([-1.0], [[3.0]], [0.5])
@@ -142,7 +142,7 @@ DISCRETIZE_DIAGONAL_IMPULSE = Operator(
     outputs=("A_bar", "B_bar"),
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
-    citation="franklin1998digital, ch. 6",
+    citation="franklin1998digital",
     lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
 )
 discretize_diagonal_impulse = DISCRETIZE_DIAGONAL_IMPULSE.checked(discretize_diagonal_impulse)

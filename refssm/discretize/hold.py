@@ -76,7 +76,7 @@ def discretize_foh(A, B, dt):
     Signature ``(n,n),(n,m),()->(n,n),(n,m),(n,m)``: the input is a straight line between its
     samples, so x_k = Ā x_{k−1} + B̄₀ u_k + B̄₁ u_{k−1}; for a held one B̄₀ + B̄₁ is the B̄ of
     `discretize_zoh`. Types, units, errors and NaN as there; φ₂(0) = ½, and A may be singular.
-    Errors are measured as those of an exponential. Source: [franklin1998digital, §6.3].
+    Errors are measured as those of an exponential. Source: [franklin1998digital].
 
     >>> import refssm
     >>> A_bar, B0_bar, B1_bar = refssm.discretize_foh([[0.0]], [[1.0]], 0.5)
@@ -125,7 +125,7 @@ DISCRETIZE_FOH = Operator(
     traits=frozenset({"linear:B->B0_bar", "linear:B->B1_bar"}),
     definition=foh_exponent,
     contract=Contract.EXPM,
-    citation="franklin1998digital, §6.3",
+    citation="franklin1998digital",
     lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS's work already
 )
 discretize_foh = DISCRETIZE_FOH.checked(discretize_foh)
@@ -137,7 +137,7 @@ def discretize_impulse(A, B, dt):
 
     Signature ``(n,n),(n,m),()->(n,n),(n,m)``: as `discretize_zoh`. The kernel C Ā^k B is the
     continuous impulse response at the times k dt. B̄ has the kind of `B` and its values; errors
-    of Ā are measured as those of an exponential. Source: [franklin1998digital, ch. 6].
+    of Ā are measured as those of an exponential. Source: [franklin1998digital].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_impulse([[-1.0]], [[3.0]], 0.5)
@@ -171,7 +171,7 @@ DISCRETIZE_IMPULSE = Operator(
     traits=frozenset({"linear:B->B_bar"}),
     definition=impulse_exponent,
     contract=Contract.EXPM,
-    citation="franklin1998digital, ch. 6",
+    citation="franklin1998digital",
     lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS's work already
 )
 discretize_impulse = DISCRETIZE_IMPULSE.checked(discretize_impulse)
