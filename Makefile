@@ -39,8 +39,8 @@ lint: .venv/developing  ## ruff and pyright, as CI runs them
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 
-soak: .venv/developing  ## 300 seeds x 10 cases of every honest implementation; resumable
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m refssm.conformance.soak --seeds 300 --cases 10
+soak: .venv/developing  ## 300 seeds x 10 cases of every honest implementation; resumable; ONLY=dplr,nplr
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m refssm.conformance.soak --seeds 300 --cases 10 --only "$(ONLY)"
 
 clean:  ## remove the environment and everything generated
 	rm -rf .venv .refssm .pytest_cache .ruff_cache dist build

@@ -27,7 +27,7 @@ PIECES = [
 
 def run(seeds):
     with pytest.raises(typer.Exit) as done:
-        soak.main(seeds=seeds, cases=3, workers=1)
+        soak.main(seeds=seeds, cases=3, workers=1, only="")
     return done.value.exit_code
 
 
@@ -83,3 +83,22 @@ def test_what_other_sources_did_does_not_count(folder, tmp_path, monkeypatch):
     before = soak.record()
     (tmp_path / "one.py").write_text("a = 2")
     assert soak.record() != before
+
+
+def test_only_some_families_are_soaked_and_the_rows_of_others_stay(folder):
+    kept = "| linear_scan | loop | 7 | 0.5 | split[float32] | 0 |"
+    stale = "| cauchy_kernel | gone | 7 | 0.5 | value[complex64] | 0 |"
+    table = f"{soak.BEGIN}\n| operator | …\n|---|\n{stale}\n{kept}\n{soak.END}\n"
+    soak.PAGE.write_text(f"before\n{table}after\n")
+    with pytest.raises(typer.Exit) as done:
+        soak.main(seeds=3, cases=3, workers=1, only="cauchy,nothing")
+    assert done.value.exit_code == 0
+    rows = soak.PAGE.read_text().splitlines()
+    assert kept in rows
+    assert stale not in rows
+    assert any(row.startswith("| cauchy_kernel | numba | 6 |") for row in rows)
+    operators = [row.split(" | ")[0] for row in rows if row.startswith("| ")]
+    assert operators[1:] == sorted(operators[1:])
+    assert {json.loads(line)["operator"] for line in soak.record().read_text().splitlines()} == {
+        "cauchy_kernel"
+    }

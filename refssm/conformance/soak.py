@@ -39,6 +39,7 @@ from refssm.conformance.worker import InProcess
 SOURCES = Path(__file__).parent.parent
 PAGE = Path("docs/judge.md")
 LAW_CASES = 4
+NONE: list[str] = []
 BEGIN, END = "<!-- soak: begin -->", "<!-- soak: end -->"
 
 
@@ -147,7 +148,18 @@ def finished() -> dict[tuple, dict]:
     return done
 
 
-def table(done: list[dict]) -> str:
+def _among(name: str, only: str) -> bool:
+    """Whether an operator, or its family, is among the names; all are among none."""
+    return not only or not {name, operator_named(name).family}.isdisjoint(only.split(","))
+
+
+def _rows(written: str, soaked: set[str]) -> list[str]:
+    """The rows of a table that are of other operators."""
+    rows = [line for line in written.strip().splitlines()[2:] if line.startswith("| ")]
+    return [row for row in rows if row.split(" | ")[0].removeprefix("| ") not in soaked]
+
+
+def table(done: list[dict], others: list[str] = NONE) -> str:
     """Cases of each implementation, its worst ratio and where, and how often it was rejected."""
     worst: dict[tuple, tuple[float, str]] = {}
     rejected: dict[tuple, int] = defaultdict(int)
@@ -159,29 +171,33 @@ def table(done: list[dict]) -> str:
             cases[key] += piece["cases"]
         for text in piece["rejected"]:
             rejected[piece["operator"], text.partition(":")[0]] += 1
-    lines = [
+    head = [
         "| operator | implementation | cases | worst ratio | in | rejected |",
         "|---" * 6 + "|",
     ]
-    lines += [
+    rows = [
         f"| {' | '.join(key)} | {cases[key]} | {ratio:.2g} | {check} | {rejected[key]} |"
-        for key, (ratio, check) in sorted(worst.items())
+        for key, (ratio, check) in worst.items()
     ]
-    return "\n".join(lines)
+    return "\n".join(head + sorted(rows + others, key=lambda row: row.split(" | ")[:2]))
 
 
 def main(
     seeds: Annotated[int, typer.Option(help="Seeds for each operator.")] = 300,
     cases: Annotated[int, typer.Option(help="Cases for each seed.")] = 10,
     workers: Annotated[int, typer.Option(help="Processes.")] = 2,
+    only: Annotated[str, typer.Option(help="Families or operators, with commas.")] = "",
 ) -> None:
-    """Run what is not yet recorded, write the table, fail if anything honest was rejected."""
+    """Run what is not yet recorded, write the table, fail if anything honest was rejected.
+
+    `only` some of them: the rows of the others stay as they are.
+    """
     kept = record()
     kept.parent.mkdir(exist_ok=True)
     for h in implementations():
         if h.absent:
             typer.echo(f"left out: {h}, for {h.needs} is not installed", err=True)
-    done, wanted = finished(), pieces(seeds, cases)
+    done, wanted = finished(), [p for p in pieces(seeds, cases) if _among(p[0], only)]
     todo = [piece for piece in wanted if piece not in done]
     running = Parallel(n_jobs=workers, return_as="generator_unordered")(
         delayed(run_piece)(*piece) for piece in todo
@@ -194,7 +210,8 @@ def main(
     mine = [done[piece] for piece in wanted]
     page = PAGE.read_text()
     head, tail = page.partition(BEGIN)[0], page.partition(END)[2]
-    PAGE.write_text(f"{head}{BEGIN}\n{table(mine)}\n{END}{tail}")
+    others = _rows(page.partition(BEGIN)[2].partition(END)[0], {piece[0] for piece in wanted})
+    PAGE.write_text(f"{head}{BEGIN}\n{table(mine, others if only else [])}\n{END}{tail}")
     rejections = [text for piece in mine for text in piece["rejected"]]
     typer.echo(f"{len(mine)} pieces, {len(rejections)} rejections of honest implementations")
     for text in rejections[:10]:
