@@ -19,7 +19,7 @@ SMALLEST, LARGEST = 1e-280, 1e280  # of |d|²: beyond, squaring loses digits to 
 
 
 @njit(error_model="numpy")
-def _quotient(x, d):
+def quotient(x, d):
     """x / d by Smith's method; ∞ or NaN where d = 0, as NumPy has it."""
     if d.real == 0 and d.imag == 0:
         return complex(x.real / 0.0, x.imag / 0.0)
@@ -62,7 +62,7 @@ def _complex_sums(v, w, z, k):
         else:
             total = 0j
             for n in range(v.size):
-                total += _quotient(np.complex128(v[n]), np.complex128(z[l]) - np.complex128(w[n]))
+                total += quotient(np.complex128(v[n]), np.complex128(z[l]) - np.complex128(w[n]))
             k[l] = total
 
 
@@ -95,7 +95,7 @@ def _cauchy_back(dk, v, w, z, dv, dw, dz):
     for n in range(v.size):
         v_sum, w_sum = 0j, 0j
         for l in range(z.size):
-            R = _quotient(1.0 + 0.0j, np.complex128(z[l]) - np.complex128(w[n]))
+            R = quotient(1.0 + 0.0j, np.complex128(z[l]) - np.complex128(w[n]))
             vR2 = np.complex128(v[n]) * R * R
             v_sum += np.complex128(dk[l]) * np.conj(R)
             w_sum += np.complex128(dk[l]) * np.conj(vR2)
