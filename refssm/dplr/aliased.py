@@ -111,7 +111,7 @@ DPLR_KERNEL_ALIASED = Operator(
     definition=dplr_aliased_spectrum,
     contract=Contract.SPECTRUM,
     citation="gu2022s4, §3.2",
-    lacks=frozenset({"jit", "gpu"}),  # not yet: the nodes are one loop, the powers BLAS's work
+    lacks=frozenset({"gpu"}),
 )
 dplr_kernel_aliased = DPLR_KERNEL_ALIASED.checked(dplr_kernel_aliased)
 dplr_kernel_aliased_vjp = DPLR_KERNEL_ALIASED.checked_vjp(dplr_kernel_aliased_vjp)

@@ -36,13 +36,15 @@ def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
     g = 2 * below / rates[..., None]
     if _met(g, above, modes):
         return DPLR_KERNEL_ALIASED.bare_vjp(dk, *arguments, l=l)
-    ds = 2 * fft(wide_dk) / l if l else wide_dk
+    d = 2 * fft(wide_dk).conj() / l if l else wide_dk
     left, right = rows(C, Q.conj()), rows(B, P)
-    back = transfer_back(ds, below, g, above, w, left, right, np.empty(P.shape[-1]))
-    dleft, dright, dw, ddt = narrow(back, dk, *arguments)
-    dC, dQ = dleft[..., 0, :], dleft[..., 1:, :].swapaxes(-1, -2)
-    dB, dP = dright[..., 0, :], dright[..., 1:, :].swapaxes(-1, -2)
-    return unbroadcast_each((dw, dP, dQ, dB, dC, 2 * ddt / (dt * dt)), arguments)
+    dleft, dright, dw, ddt = narrow(
+        transfer_back(d, below, g, above, w, left, right), dk, *arguments
+    )
+    dC, dQ = dleft[..., 0, :].conj(), dleft[..., 1:, :].swapaxes(-1, -2)  # by Q*, not by Q
+    dB, dP = dright[..., 0, :].conj(), dright[..., 1:, :].swapaxes(-1, -2).conj()
+    ddt = 2 * ddt / (dt * dt)  # real
+    return unbroadcast_each((dw.conj(), dP, dQ, dB, dC, ddt), arguments)
 
 
 dplr_kernel_aliased_vjp = DPLR_KERNEL_ALIASED.checked_vjp(dplr_kernel_aliased_vjp, COMPILED_TYPES)

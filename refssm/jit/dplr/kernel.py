@@ -43,7 +43,7 @@ def _summed(at_poles):
 def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):
     """Mirror of refssm.dplr_kernel_vjp: steps of rank r, dA never whole.
 
-    dA Q = Σ_k (M⁻ᴴ g_{k+1}) ((x_k + x_{k+1})ᴴ Q)/2, and p_k = M⁻ᴴ g_{k+1} has a recurrence of its own.
+    dA Q = ½ dt Σ_k p_k ((x_k + x_{k+1})ᴴ Q) with p_k = M⁻ᴴ g_{k+1}, which has the recurrence of g.
     """
     del l  # that of dk
     arguments = w, P, Q, B, C, dt
@@ -51,14 +51,14 @@ def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):
     h = dt[..., None]
     R, RP, V = inverse(w, P, Q, h)
     B_bar = h * (R * B - h / 2 * (RP @ (V @ B[..., None]))[..., 0])
-    c = corrected((1 / R).conj()[..., None, :], h / 2, Q, P, C.conj()[..., None, :])[..., 0, :]
-    U, P_rows, Q_rows = (x.swapaxes(-1, -2) for x in (h[..., None] * RP, P.conj(), Q.conj()))
-    dC, T, Fw, FQ, FP = steps_back(dk, h * w * R, U, V, B_bar, c, P_rows, Q_rows)
-    FQ, FP = FQ.swapaxes(-1, -2), FP.swapaxes(-1, -2)
-    dF = (w.conj() * Fw).sum(-1) / 2 - (P.conj() * FQ).sum((-1, -2)) / 2
-    ddt = dF + (B.conj() * T).sum(-1)
-    half = h / 2
-    gradients = half * Fw, -half[..., None] * FQ, -half[..., None] * FP, h * T, dC, ddt
+    c = corrected((1 / R)[..., None, :], h / 2, Q.conj(), P.conj(), C[..., None, :])[..., 0, :]
+    U, P_rows, Q_rows = (x.swapaxes(-1, -2) for x in (h[..., None] * RP, P, Q.conj()))
+    back = steps_back(dk.conj(), h * w * R, U, V, B_bar, c, P_rows, Q_rows)
+    dC, T, Fw, FQ, FP = (x.conj() for x in back)
+    FQ, FP = FQ.swapaxes(-1, -2) / 2, FP.swapaxes(-1, -2).conj() / 2
+    ddt = (w.conj() * Fw).sum(-1) / 2 - (P.conj() * FQ).sum((-1, -2)) + (B.conj() * T).sum(-1)
+    h_ = h[..., None]
+    gradients = h / 2 * Fw, -h_ * FQ, -h_ * FP, h * T, dC, ddt
     return unbroadcast_each(narrow(gradients, dk, *arguments), arguments)
 
 

@@ -16,7 +16,7 @@ from numba import guvectorize, njit
 from refssm.dplr.system import around_the_circle
 from refssm.jit._gufunc import gufunc
 from refssm.jit.cauchy import LARGEST, SMALLEST, quotient
-from refssm.jit.dplr.pairs import add, add_conjugate, add_product, dot, pair, pairs, put
+from refssm.jit.dplr.pairs import add, add_product, copied, dot, pair, pairs, put
 
 WIDE = ("c16",)
 
@@ -71,7 +71,9 @@ def _weights(left, right):
     W = np.empty((left.shape[0], right.shape[0], 2, left.shape[1]))
     for i in range(left.shape[0]):
         for j in range(right.shape[0]):
-            W[i, j] = pair(left[i] * right[j])
+            for n in range(left.shape[1]):
+                product = left[i, n] * right[j, n]
+                W[i, j, 0, n], W[i, j, 1, n] = product.real, product.imag
     return W
 
 
@@ -85,11 +87,11 @@ def _sums(R, W, S):
 
 @njit(error_model="numpy")
 def _eliminated(s, S, M, x):
-    """(I_r + s S)⁻¹ x in place of x, with partial pivoting; M is room for the matrix."""
+    """(I_r + s Sᵣᵣ)⁻¹ x in place of x, with partial pivoting; M is room for the matrix."""
     r = x.size
     for i in range(r):
         for j in range(r):
-            M[i, j] = s * S[i, j] + (i == j)
+            M[i, j] = s * S[i + 1, j + 1] + (i == j)
     for i in range(r):
         p = i
         for j in range(i + 1, r):
@@ -106,6 +108,18 @@ def _eliminated(s, S, M, x):
         for k in range(i + 1, r):
             x[i] -= M[i, k] * x[k]
         x[i] = quotient(x[i], M[i, i])
+
+
+@njit(error_model="numpy")
+def _resolved(R, s, x, factors, X):
+    """R (factors₀ − s Σ_q x_q factors_q) in place of X: (diag D + s P Qᴴ)⁻¹ of factors₀."""
+    copied(X, factors[0])
+    for q in range(x.size):
+        add(X, -s * x[q], factors[q + 1])
+    for n in range(R.shape[1]):
+        re = R[0, n] * X[0, n] - R[1, n] * X[1, n]
+        X[1, n] = R[0, n] * X[1, n] + R[1, n] * X[0, n]
+        X[0, n] = re
 
 
 @guvectorize(["(c16[:], c16[:], c16[:], f8[:], b1[:])"], "(l),(l),(n),(n)->(l)", nopython=True)
@@ -131,52 +145,46 @@ def transfer(g, s, w, left, right, spectrum):
     for j in range(g.size):
         _reciprocals(g[j], s[j], modes, R)
         _sums(R, W, S)
-        x[:] = S[1:, 0]
-        _eliminated(s[j], S[1:, 1:], M, x)
+        for q in range(r):
+            x[q] = S[q + 1, 0]
+        _eliminated(s[j], S, M, x)
         total = S[0, 0]
         for q in range(r):
             total -= s[j] * S[0, q + 1] * x[q]
         spectrum[j] = 2 * total
 
 
-@njit(error_model="numpy")
-def _resolved(R, s, x, factors, X):
-    """R (right₀ − s Σ_q right_q x_q), all but R pairs of rows; X takes it."""
-    X[:] = factors[0]
-    for q in range(x.size):
-        add(X, -s * x[q], factors[q + 1])
-    for n in range(R.shape[1]):
-        re = R[0, n] * X[0, n] - R[1, n] * X[1, n]
-        X[1, n] = R[0, n] * X[1, n] + R[1, n] * X[0, n]
-        X[0, n] = re
-
-
-@gufunc("(l),(l),(l),(l),(n),(i,n),(i,n),(r)->(i,n),(i,n),(n),()", kinds=WIDE)
-def transfer_back(ds, below, g, s, w, left, right, rank, dleft, dright, dw, ddt):
-    """Σ_j ds_j (∂/∂[C, Q], ∂/∂[B, P], ∂/∂w)* and Σ_j ds_j (below_j YᵀX)*, of ½K̂."""
-    modes, W = pair(w), _weights(left, right)
-    lefts, rights = pairs(left), pairs(right)
-    d_left, d_right, d_w = np.zeros_like(lefts), np.zeros_like(rights), np.zeros((2, w.size))
-    R, X, Y = np.empty((2, w.size)), np.empty((2, w.size)), np.empty((2, w.size))
-    S, M = np.empty((left.shape[0], left.shape[0]), np.complex128), np.empty((rank.size, rank.size), np.complex128)
-    x, y = np.empty(rank.size, np.complex128), np.empty(rank.size, np.complex128)
+@gufunc("(l),(l),(l),(l),(n),(i,n),(i,n)->(i,n),(i,n),(n),()", kinds=WIDE)
+def transfer_back(d, below, g, s, w, left, right, dleft, dright, dw, ddt):
+    """Σ_j d_j of ½K̂'s derivatives by left, by right and by w, and Σ_j d_j below_j YᵀX."""
+    r = left.shape[0] - 1
+    modes, W, lefts, rights = pair(w), _weights(left, right), pairs(left), pairs(right)
+    S, ST = np.empty((r + 1, r + 1), np.complex128), np.empty((r + 1, r + 1), np.complex128)
+    M = np.empty((r, r), np.complex128)
+    x, y = np.empty(r, np.complex128), np.empty(r, np.complex128)
+    R, w_sums = np.zeros((2, w.size)), np.zeros((2, w.size))
+    X, Y = np.zeros((2, w.size)), np.zeros((2, w.size))
+    left_sums, right_sums = np.zeros((r + 1, 2, w.size)), np.zeros((r + 1, 2, w.size))
     ddt[0] = 0
     for j in range(g.size):
         _reciprocals(g[j], s[j], modes, R)
         _sums(R, W, S)
-        x[:], y[:] = S[1:, 0], S[0, 1:]
-        _eliminated(s[j], S[1:, 1:], M, x)
-        _eliminated(s[j], S[1:, 1:].T, M, y)
+        for q in range(r):
+            x[q], y[q] = S[q + 1, 0], S[0, q + 1]
+            for k in range(r):
+                ST[q + 1, k + 1] = S[k + 1, q + 1]
+        _eliminated(s[j], S, M, x)
+        _eliminated(s[j], ST, M, y)
         _resolved(R, s[j], x, rights, X)
         _resolved(R, s[j], y, lefts, Y)
-        through = ds[j] * np.conj(s[j])
-        ddt[0] += ds[j] * np.conj(below[j] * add_product(d_w, through, X, Y))
-        add_conjugate(d_left[0], ds[j], X)
-        add_conjugate(d_right[0], ds[j], Y)
-        for q in range(rank.size):
-            add(d_left[q + 1], -np.conj(through) * y[q], X)
-            add_conjugate(d_right[q + 1], -through * np.conj(x[q]), Y)
-    for q in range(left.shape[0]):
-        put(dleft[q], d_left[q])
-        put(dright[q], d_right[q])
-    put(dw, d_w)
+        through = d[j] * s[j]
+        ddt[0] += d[j] * below[j] * add_product(w_sums, through, X, Y)
+        add(left_sums[0], d[j], X)
+        add(right_sums[0], d[j], Y)
+        for q in range(r):
+            add(left_sums[q + 1], -through * y[q], X)
+            add(right_sums[q + 1], -through * x[q], Y)
+    for q in range(r + 1):
+        put(dleft[q], left_sums[q])
+        put(dright[q], right_sums[q])
+    put(dw, w_sums)
