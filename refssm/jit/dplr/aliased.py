@@ -1,5 +1,8 @@
 """Numba mirror of refssm.dplr.aliased: forward and back, one pass over the nodes."""
 
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# (a gufunc makes its outputs itself, which pyright cannot see)
+
 import numpy as np
 from numpy.fft import fft
 

@@ -1,5 +1,8 @@
 """Numba mirror of refssm.dplr.kernel: one pass over the nodes, back through the states."""
 
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# (a gufunc makes its outputs itself, which pyright cannot see)
+
 import math
 
 import numpy as np
