@@ -15,19 +15,20 @@ from refssm._roots import roots_of_unity
 def through_powers(E, b, c, nodes, l):
     """c (I − A^l), and Σ_{k<l} (z A)^k b at z = e^(−2πij/l), j in `nodes`, from E = I − A.
 
-    Shapes (…, n, n), (…, n), (…, n) -> (…, n), (…, nodes, n), and l ≥ 1.
+    Shapes (…, n, n), (…, n), (…, n), (…, nodes) -> (…, n), (…, nodes, n), and l ≥ 1.
     """
     if not isinstance(E, np.ndarray):
         return E.__array_function__(through_powers, (type(E),), (E, b, c, nodes, l), {})
     z = roots_of_unity(l, np.finfo(E.dtype).dtype.type)
-    powers, b = E, np.broadcast_to(b[..., None, :], (*b.shape[:-1], len(nodes), b.shape[-1]))
-    sums = b.astype(np.result_type(b, E, z)) if len(nodes) else b
+    count = nodes.shape[-1]
+    powers, b = E, np.broadcast_to(b[..., None, :], (*b.shape[:-1], count, b.shape[-1]))
+    sums = b.astype(np.result_type(b, E, z)) if count else b
     for m, odd in doublings(l):
-        turn = z[nodes * m % l, None]
+        turn = z[nodes * m % l][..., None]
         sums = sums + turn * (sums - _applied(powers, sums))
         powers = 2 * powers - powers @ powers
         if odd:
-            sums = b + z[nodes, None] * (sums - _applied(E, sums))
+            sums = b + z[nodes][..., None] * (sums - _applied(E, sums))
             powers = powers + E - powers @ E
     return (c[..., None, :] @ powers)[..., 0, :], sums
 

@@ -116,7 +116,7 @@ RESOLVENT_AT_ROOTS = Operator(
     traits=frozenset({"linear:v"}),
     contract=Contract.SPECTRUM,
     citation="gu2022s4, §3.2",
-    lacks=frozenset({"jit", "gpu"}),  # not yet: a Vandermonde product and a transform
+    lacks=frozenset({"gpu"}),
 )
 resolvent_at_roots = RESOLVENT_AT_ROOTS.checked(resolvent_at_roots)
 resolvent_at_roots_vjp = RESOLVENT_AT_ROOTS.checked_vjp(resolvent_at_roots_vjp)

@@ -8,7 +8,7 @@ from mpmath import mp
 from refssm._elimination import eliminated
 from refssm._powers import states, through_powers
 from refssm._roots import roots_of_unity
-from refssm.cauchy import RESOLVENT_AT_ROOTS, resolvent_at_roots
+from refssm.cauchy import RESOLVENT_AT_ROOTS
 from refssm.conformance import tracked_linalg
 from refssm.conformance.judge import judge
 from refssm.conformance.tracked import Tracked, tracing
@@ -17,6 +17,7 @@ from refssm.dplr.system import around_the_circle
 
 U = 2.0**-24
 PRECISIONS = [np.float32, np.float64]
+each_role = pytest.mark.parametrize("role", ["reference", "jit"])
 lengths = pytest.mark.parametrize("l", [1, 2, 3, 4, 8, 12, 31, 360, 1023])
 
 
@@ -68,8 +69,9 @@ def test_one_plus_and_minus_a_node_are_right_to_three_roundings(l, precision):
                     assert abs(float((mp.mpf(float(part)) - wanted) / wanted)) <= 3.1 * u
 
 
-def test_the_resolvent_of_a_half_at_four_nodes():
-    k = resolvent_at_roots([3.0], [0.5], l=4)
+@each_role
+def test_the_resolvent_of_a_half_at_four_nodes(role):
+    k = RESOLVENT_AT_ROOTS.implementation(role)([3.0], [0.5], l=4)
     exact = 3 / (1 - 0.5 * np.array([1, -1j, -1, 1j]))
     assert judge(RESOLVENT_AT_ROOTS, lambda *_, l: exact, np.array([3.0]), np.array([0.5]), l=4).ok
     assert k[[0, 2]].tolist() == [6, 2]
@@ -82,16 +84,30 @@ def test_the_resolvent_is_the_transform_of_the_wrapped_powers(l):
     assert judge(RESOLVENT_AT_ROOTS, lambda *_, l: np.fft.fft(wrapped), v, a, l=l).ok
 
 
-def test_a_real_system_has_conjugate_values_at_conjugate_nodes():
-    k = resolvent_at_roots([1.0, 2.0], [0.5, -0.75], l=7)
+@each_role
+def test_a_real_system_has_conjugate_values_at_conjugate_nodes(role):
+    k = RESOLVENT_AT_ROOTS.implementation(role)([1.0, 2.0], [0.5, -0.75], l=7)
     assert k.dtype == complex
     assert np.array_equal(k[1:], k[:0:-1].conj())
     assert k[0].imag == 0
 
 
 def test_a_pole_at_a_node_is_infinite_there_alone():
-    k = resolvent_at_roots([1.0], [-1.0], l=4)
+    k = RESOLVENT_AT_ROOTS.implementation("reference")([1.0], [-1.0], l=4)
     assert kind_of(k).tolist() == [0, 0, 1, 0]
+
+
+@each_role
+def test_a_pole_at_a_node_is_no_number_there_alone(role):
+    k = RESOLVENT_AT_ROOTS.implementation(role)([1.0], [-1.0], l=4)
+    assert np.isfinite(k).tolist() == [True, True, False, True]
+
+
+@each_role
+def test_the_gradient_of_a_resolvent_whose_pole_is_far_beyond_the_squares(role):
+    dv, da = RESOLVENT_AT_ROOTS.vjp(role)([1.0], [1.0], [2.0**600], l=1)
+    assert dv.tolist() == [-(2.0**-600)]
+    assert da.tolist() == [0]
 
 
 def normal(*shape, seed=1):

@@ -88,8 +88,9 @@ def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
     dw = (through * YX).sum(-2)
     QX = np.einsum("...nr,...ln->...lr", Q.conj(), X)
     PY = np.einsum("...nr,...ln->...lr", P, Y)
-    dP = -np.einsum("...ln,...lr->...nr", through * Y.conj(), QX.conj())
-    dQ = -np.einsum("...ln,...lr->...nr", through.conj() * X, PY)
+    # not einsum: of long doubles and rank 0 this one writes beyond its arrays (NumPy 2.4.6)
+    dP = -(through * Y.conj()).swapaxes(-1, -2) @ QX.conj()
+    dQ = -(through.conj() * X).swapaxes(-1, -2) @ PY
     ddt = 2 * (ds[..., 0] * below.conj() * YX.sum(-1)).sum(-1) / (dt * dt)
     return unbroadcast_each((dw, dP, dQ, dB, dC, ddt), (w, P, Q, B, C, dt))
 
@@ -111,7 +112,7 @@ DPLR_KERNEL_ALIASED = Operator(
     definition=dplr_aliased_spectrum,
     contract=Contract.SPECTRUM,
     citation="gu2022s4, §3.2",
-    lacks=frozenset({"jit", "gpu"}),  # not yet: the nodes are one loop, the powers BLAS's work
+    lacks=frozenset({"gpu"}),
 )
 dplr_kernel_aliased = DPLR_KERNEL_ALIASED.checked(dplr_kernel_aliased)
 dplr_kernel_aliased_vjp = DPLR_KERNEL_ALIASED.checked_vjp(dplr_kernel_aliased_vjp)

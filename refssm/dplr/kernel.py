@@ -135,7 +135,7 @@ DPLR_KERNEL = Operator(
     definition=dplr_spectrum,
     contract=Contract.SPECTRUM,
     citation="gu2022s4, §3.2",
-    lacks=frozenset({"jit", "gpu"}),  # not yet: the nodes are one loop, the powers BLAS's work
+    lacks=frozenset({"gpu"}),
 )
 dplr_kernel = DPLR_KERNEL.checked(dplr_kernel)
 dplr_kernel_vjp = DPLR_KERNEL.checked_vjp(dplr_kernel_vjp)

@@ -37,13 +37,18 @@ def bilinear(w, P, Q, B, dt):
     I − Ā = dt R P (I_r + ½dt Qᴴ R P)⁻¹ Qᴴ R − dt diag(R w)
     """
     h = dt[..., None]
-    R, I = 1 / (1 - h * w / 2), np.eye(P.shape[-1], dtype=P.real.dtype)
-    RP, QR = R[..., None] * P, Q.conj().swapaxes(-1, -2) * R[..., None, :]
-    met = eliminated(I + h[..., None] / 2 * (QR @ P), QR)  # (…, r, n)
+    R, RP, met = inverse(w, P, Q, h)
     diagonal = (h * w * R)[..., None] * np.eye(w.shape[-1], dtype=w.real.dtype)
     E = h[..., None] * (RP @ met) - diagonal
     B_bar = h * (R * B - h / 2 * (RP @ (met @ B[..., None]))[..., 0])
     return E, B_bar
+
+
+def inverse(w, P, Q, h):
+    """R, R P and V = (I_r + ½dt Qᴴ R P)⁻¹ Qᴴ R, with (I − ½dt A)⁻¹ = diag R − ½dt R P V."""
+    R, I = 1 / (1 - h * w / 2), np.eye(P.shape[-1], dtype=P.real.dtype)
+    RP, QR = R[..., None] * P, Q.conj().swapaxes(-1, -2) * R[..., None, :]
+    return R, RP, eliminated(I + h[..., None] / 2 * (QR @ P), QR)  # (…, r, n)
 
 
 def around_the_circle(l, *arguments):

@@ -3,6 +3,8 @@
 Numba's own complex division raises on zero and branches on every term. Here each term is
 v (d*/|d|²), d = z − w, which has no branch; a node where |d|² leaves the safe range is redone with
 Smith's division. Sums of single precision inputs are kept in double and rounded once.
+
+A resolvent at roots of unity is a Cauchy kernel, v/(1 − aω) = z v/(z − a) with z = ω*.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
@@ -12,14 +14,16 @@ import numpy as np
 from numba import guvectorize, njit
 
 from refssm._operator import COMPILED_TYPES
-from refssm.broadcasting import unbroadcast
-from refssm.cauchy import CAUCHY_KERNEL
+from refssm._roots import roots_of_unity
+from refssm.broadcasting import unbroadcast, unbroadcast_each
+from refssm.cauchy import CAUCHY_KERNEL, RESOLVENT_AT_ROOTS
+from refssm.jit._gufunc import gufunc
 
 SMALLEST, LARGEST = 1e-280, 1e280  # of |d|²: beyond, squaring loses digits to under- or overflow
 
 
 @njit(error_model="numpy")
-def _quotient(x, d):
+def quotient(x, d):
     """x / d by Smith's method; ∞ or NaN where d = 0, as NumPy has it."""
     if d.real == 0 and d.imag == 0:
         return complex(x.real / 0.0, x.imag / 0.0)
@@ -62,7 +66,7 @@ def _complex_sums(v, w, z, k):
         else:
             total = 0j
             for n in range(v.size):
-                total += _quotient(np.complex128(v[n]), np.complex128(z[l]) - np.complex128(w[n]))
+                total += quotient(np.complex128(v[n]), np.complex128(z[l]) - np.complex128(w[n]))
             k[l] = total
 
 
@@ -95,7 +99,7 @@ def _cauchy_back(dk, v, w, z, dv, dw, dz):
     for n in range(v.size):
         v_sum, w_sum = 0j, 0j
         for l in range(z.size):
-            R = _quotient(1.0 + 0.0j, np.complex128(z[l]) - np.complex128(w[n]))
+            R = quotient(1.0 + 0.0j, np.complex128(z[l]) - np.complex128(w[n]))
             vR2 = np.complex128(v[n]) * R * R
             v_sum += np.complex128(dk[l]) * np.conj(R)
             w_sum += np.complex128(dk[l]) * np.conj(vR2)
@@ -103,6 +107,37 @@ def _cauchy_back(dk, v, w, z, dv, dw, dz):
         dv[n], dw[n] = v_sum, w_sum
     for l in range(z.size):
         dz[l] = -np.complex128(dk[l]) * np.conj(sums[l])
+
+
+@njit(error_model="numpy", fastmath={"reassoc", "contract"})
+def _moments(d_re, d_im, z_re, z_im, a):
+    """Σ_l d R, Σ_l d R², R = 1/(z − a), and whether some |z − a|² may lose digits."""
+    first_re, first_im, second_re, second_im, outside = 0.0, 0.0, 0.0, 0.0, 0
+    for l in range(z_re.size):
+        re, im = z_re[l] - a.real, z_im[l] - a.imag
+        size = re * re + im * im
+        outside += (size < SMALLEST) | (size > LARGEST)
+        R_re, R_im = re / size, -im / size
+        t_re, t_im = d_re[l] * R_re - d_im[l] * R_im, d_re[l] * R_im + d_im[l] * R_re
+        first_re += t_re
+        first_im += t_im
+        second_re += t_re * R_re - t_im * R_im
+        second_im += t_re * R_im + t_im * R_re
+    return complex(first_re, first_im), complex(second_re, second_im), outside > 0
+
+
+@gufunc("(l),(l),(n)->(n),(n)", kinds=("c16",))
+def _resolvent_back(d, z, a, first, second):
+    """Σ_l d/(z − a) and Σ_l d/(z − a)², nodes across SIMD lanes."""
+    d_re, d_im, z_re, z_im = d.real.copy(), d.imag.copy(), z.real.copy(), z.imag.copy()
+    for n in range(a.size):
+        first[n], second[n], outside = _moments(d_re, d_im, z_re, z_im, a[n])
+        if outside:
+            first[n], second[n] = 0, 0
+            for l in range(z.size):
+                R = quotient(1.0 + 0.0j, z[l] - a[n])
+                first[n] += d[l] * R
+                second[n] += d[l] * R * R
 
 
 def cauchy_kernel(v, w, z):
@@ -117,5 +152,23 @@ def cauchy_kernel_vjp(dk, v, w, z):
     return unbroadcast(dv, v), unbroadcast(dw, w), unbroadcast(dz, z)
 
 
+def resolvent_at_roots(v, a, *, l):
+    """Mirror of refssm.resolvent_at_roots, in double precision and rounded once."""
+    z = roots_of_unity(l, np.float64).conj()
+    k = z * _cauchy_complex(v.astype(np.complex128), a, z)
+    return k.astype(np.result_type(v, a, np.complex64))
+
+
+def resolvent_at_roots_vjp(dk, v, a, *, l):
+    """Mirror of refssm.resolvent_at_roots_vjp; real arguments are computed as complex."""
+    z = roots_of_unity(l, np.float64).conj()
+    first, second = _resolvent_back(dk.conj() * z, z, a)
+    kind = np.result_type(dk, v, a, np.complex64)
+    gradients = (g.conj().astype(kind) for g in (first, v * second))
+    return unbroadcast_each(gradients, (v, a))
+
+
 cauchy_kernel = CAUCHY_KERNEL.checked(cauchy_kernel, COMPILED_TYPES)
 cauchy_kernel_vjp = CAUCHY_KERNEL.checked_vjp(cauchy_kernel_vjp, COMPILED_TYPES)
+resolvent_at_roots = RESOLVENT_AT_ROOTS.checked(resolvent_at_roots, COMPILED_TYPES)
+resolvent_at_roots_vjp = RESOLVENT_AT_ROOTS.checked_vjp(resolvent_at_roots_vjp, COMPILED_TYPES)

@@ -158,6 +158,7 @@ IMPLEMENTATIONS = [
     Honest("cauchy_kernel", "numba", jit.cauchy_kernel, jit.cauchy_kernel_vjp),
     *(Honest("cauchy_kernel", form.__name__, form) for form in FORMS),
     Honest(ROOTS.name, "reference", ROOTS.reference, ROOTS.bare_vjp),
+    Honest(ROOTS.name, "numba", jit.resolvent_at_roots, jit.resolvent_at_roots_vjp),
     Honest(ROOTS.name, "transform", transform, transform_vjp),
     *(Honest(ROOTS.name, form.__name__, form) for form in AT_ROOTS),
 ]

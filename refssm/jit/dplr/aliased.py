@@ -1,0 +1,54 @@
+"""Numba mirror of refssm.dplr.aliased: forward and back, one pass over the nodes."""
+
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# (a gufunc makes its outputs itself, which pyright cannot see)
+
+import numpy as np
+from numpy.fft import fft
+
+from refssm._operator import COMPILED_TYPES
+from refssm.broadcasting import unbroadcast_each
+from refssm.dplr import DPLR_KERNEL_ALIASED
+from refssm.dplr.system import empty, inverse_transform
+from refssm.jit.dplr.nodes import circle, narrow, near, rows, transfer, transfer_back, wide
+
+
+def _met(g, s, w):
+    """Whether a mode has its pole exactly at a node."""
+    return near(g, s, w, np.zeros(w.shape)).any()
+
+
+def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
+    """Mirror of refssm.dplr_kernel_aliased; the reference itself where a D_n is exactly 0."""
+    dtype = np.result_type(w, P, Q, B, C, dt)
+    if l == 0:
+        return empty(dtype, l, w, P, Q, B, C, dt)
+    modes, rates = wide(w, dt)
+    below, above = circle(l)
+    g = 2 * below / rates[..., None]
+    if _met(g, above, modes):
+        return DPLR_KERNEL_ALIASED.reference(w, P, Q, B, C, dt, l=l)
+    return inverse_transform(transfer(g, above, w, rows(C, Q.conj()), rows(B, P)), dtype)
+
+
+def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
+    """Mirror of refssm.dplr_kernel_aliased_vjp; the reference itself where a D_n is exactly 0."""
+    arguments = w, P, Q, B, C, dt
+    below, above = circle(l)
+    modes, rates, wide_dk = wide(w, dt, dk)
+    g = 2 * below / rates[..., None]
+    if _met(g, above, modes):
+        return DPLR_KERNEL_ALIASED.bare_vjp(dk, *arguments, l=l)
+    d = 2 * fft(wide_dk).conj() / l if l else wide_dk
+    left, right = rows(C, Q.conj()), rows(B, P)
+    dleft, dright, dw, ddt = narrow(
+        transfer_back(d, below, g, above, w, left, right), dk, *arguments
+    )
+    dC, dQ = dleft[..., 0, :].conj(), dleft[..., 1:, :].swapaxes(-1, -2)  # by Q*, not by Q
+    dB, dP = dright[..., 0, :].conj(), dright[..., 1:, :].swapaxes(-1, -2).conj()
+    ddt = 2 * ddt / (dt * dt)  # real
+    return unbroadcast_each((dw.conj(), dP, dQ, dB, dC, ddt), arguments)
+
+
+dplr_kernel_aliased_vjp = DPLR_KERNEL_ALIASED.checked_vjp(dplr_kernel_aliased_vjp, COMPILED_TYPES)
+dplr_kernel_aliased = DPLR_KERNEL_ALIASED.checked(dplr_kernel_aliased, COMPILED_TYPES)

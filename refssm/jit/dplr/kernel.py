@@ -1,0 +1,69 @@
+"""Numba mirror of refssm.dplr.kernel: one pass over the nodes, back through the states."""
+
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# (a gufunc makes its outputs itself, which pyright cannot see)
+
+import math
+
+import numpy as np
+
+from refssm._operator import COMPILED_TYPES
+from refssm._powers import through_powers
+from refssm.broadcasting import unbroadcast_each
+from refssm.dplr import DPLR_KERNEL
+from refssm.dplr.system import bilinear, corrected, empty, inverse, inverse_transform
+from refssm.jit.dplr.nodes import circle, narrow, near, rows, transfer, wide
+from refssm.jit.dplr.steps import steps_back
+
+
+def dplr_kernel(w, P, Q, B, C, dt, *, l):
+    """Mirror of refssm.dplr_kernel; the nodes near poles are those of each member of a batch."""
+    dtype = np.result_type(w, P, Q, B, C, dt)
+    if l == 0:
+        return empty(dtype, l, w, P, Q, B, C, dt)
+    w, P, Q, B, C, dt = wide(w, P, Q, B, C, dt)
+    below, above = circle(l)
+    g = 2 * below / dt[..., None]
+    reach = 2 * math.sin(math.pi / max(l, 2)) * np.abs(2 / dt[..., None] - w)
+    nodes = _summed(near(g, above, w, reach))
+    C_tilde, sums = through_powers(*bilinear(w, P, Q, B, dt), C, nodes, l)
+    spectrum = transfer(g, above, w, rows(C_tilde, Q.conj()), rows(B, P))
+    if nodes.size:
+        values = (C[..., None, :] * sums).sum(-1)
+        nodes, values = (
+            np.broadcast_to(x, (*spectrum.shape[:-1], x.shape[-1])) for x in (nodes, values)
+        )
+        np.put_along_axis(spectrum, nodes, values, axis=-1)
+    return inverse_transform(spectrum, dtype)
+
+
+def _summed(at_poles):
+    """Indices of nodes, as many for each member as any needs: a sum is right at every node."""
+    count = at_poles.sum(-1).max(initial=0)
+    return np.argsort(~at_poles, axis=-1, kind="stable")[..., :count]
+
+
+def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):
+    """Mirror of refssm.dplr_kernel_vjp: steps of rank r, dA never whole.
+
+    dA Q = ½ dt Σ_k p_k ((x_k + x_{k+1})ᴴ Q) with p_k = M⁻ᴴ g_{k+1}, which has the recurrence of g.
+    """
+    del l  # that of dk
+    arguments = w, P, Q, B, C, dt
+    w, P, Q, B, C, dt = wide(*arguments)
+    h = dt[..., None]
+    R, RP, V = inverse(w, P, Q, h)
+    B_bar = h * (R * B - h / 2 * (RP @ (V @ B[..., None]))[..., 0])
+    c = corrected((1 / R)[..., None, :], h / 2, Q.conj(), P.conj(), C[..., None, :])[..., 0, :]
+    U, P_rows, Q_rows = (x.swapaxes(-1, -2) for x in (h[..., None] * RP, P, Q.conj()))
+    back = steps_back(dk.conj(), h * w * R, U, V, B_bar, c, P_rows, Q_rows)
+    dC, T, Fw, FQ, FP = (x.conj() for x in back)
+    FQ, FP = FQ.swapaxes(-1, -2) / 2, FP.swapaxes(-1, -2).conj() / 2
+    ddt = (w.conj() * Fw).sum(-1) / 2 - (P.conj() * FQ).sum((-1, -2)) + (B.conj() * T).sum(-1)
+    h_ = h[..., None]
+    gradients = h / 2 * Fw, -h_ * FQ, -h_ * FP, h * T, dC, ddt
+    return unbroadcast_each(narrow(gradients, dk, *arguments), arguments)
+
+
+dplr_kernel_vjp = DPLR_KERNEL.checked_vjp(dplr_kernel_vjp, COMPILED_TYPES)
+dplr_kernel = DPLR_KERNEL.checked(dplr_kernel, COMPILED_TYPES)
