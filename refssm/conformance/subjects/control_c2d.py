@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """control.c2d: the rules of discretization, of one real system in double precision.
 
 Under "foh" and "impulse" its state is not ours, and what enters at once stands in its D: from that

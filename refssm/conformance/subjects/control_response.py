@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """control.forced_response and control.impulse_response of a discrete real system.
 
 Their recurrence is x_{k+1} = A x_k + B u_k, one step behind ours: one zero sample is appended and
