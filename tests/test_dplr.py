@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
+import refssm
 from refssm.conformance.deviations.dplr import WHOLE as PLANTED
-from refssm.conformance.judge import judge
+from refssm.conformance.judge import BEYOND, judge
 from refssm.dplr import (
     DPLR_KERNEL,
     DPLR_KERNEL_ALIASED,
@@ -235,3 +236,17 @@ def test_sizes_that_disagree_are_named():
         dplr_kernel(w, P, Q[:, :1], B, C, dt, l=4)
     with pytest.raises(TypeError, match="`dt`"):
         dplr_kernel(w, P, Q, B, C, dt + 0j, l=4)
+
+
+def test_where_zeros_would_pass_nothing_is_judged_and_what_is_beyond_is_wrong():
+    w, P, B, _ = refssm.nplr_legs(n=64)
+    C = np.random.default_rng(1).standard_normal(64) + 0j
+    arrays = [w, P, P, B, C, np.array(1e-3)]
+    single = [a.astype(np.complex64 if np.iscomplexobj(a) else np.float32) for a in arrays]
+    K = refssm.dplr_kernel(*single, l=4096)
+    for wrong, unjudged in ((K, True), (0 * K, True), (1e4 * K, False)):
+        verdict = judge(DPLR_KERNEL, lambda *_, l, wrong=wrong: wrong, *single, l=4096)
+        assert (verdict.grade == "-", verdict.ok) == (unjudged, unjudged)
+        assert verdict.notes == ((BEYOND,) if unjudged else ())
+    precise = judge(DPLR_KERNEL, lambda *_, l: 0 * refssm.dplr_kernel(*arrays, l=l), *arrays, l=256)
+    assert not precise.ok

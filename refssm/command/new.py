@@ -56,10 +56,10 @@ def new_plugin(
 def plugin(op, framework: str, file: str) -> str:
     """The text of the file."""
     from refssm.command.catalog import layout
-    from refssm.conformance.checks import types_of
+    from refssm.conformance.checks import PROFILES, default_types
 
     own = "" if framework == "numpy" else f'    framework="{framework}",\n'
-    single = types_of(op)[0]
+    single = default_types(op, PROFILES["quick"])[0]
     arguments = ", ".join([*op.inputs, *(["*"] if op.static else []), *op.static])
     formula = (op.reference.__doc__ or "").strip().splitlines()[0]
     return (

@@ -188,10 +188,11 @@ class _Run:
 
     def _shape(self, y, arrays):
         """An output's shape without batch axes that no argument has."""
-        leading = max(
+        ranks = (
             a.ndim - sum(axis not in ("1", *batch_names(self.found.op)) for axis in axes)
             for a, axes in zip(arrays, self.usual, strict=True)
         )
+        leading = max(ranks, default=0)
         extra = len(batch_names(self.found.op)) - leading
         return y.shape[extra:] if extra > 0 and y.shape[:extra] == (1,) * extra else y.shape
 

@@ -109,7 +109,7 @@ def _spectral(op, arrays, statics, vjp, unit, floor) -> tuple[Gauge, ...]:
         (made,) = gauges(op.definition, *arrays, unit=unit, floor=floor, **statics)
         with np.errstate(all="ignore"):
             K = op.reference(*wide(arrays), **statics)
-        gauge = Gauge(K, K.real, K.real, made.peak)
+        gauge = Gauge(K, K.real, K.real, made.peak, normwise=True)
         most = {k: _mean_square(getattr(made, k)) for k in ("k0", "k1")}
         more = transform * np.sqrt(length) * _mean_square(K)
     least = np.maximum(np.abs(gauge.value), floor)

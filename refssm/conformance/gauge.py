@@ -31,6 +31,7 @@ class Gauge:
     k1: np.ndarray
     peak: float
     measure: Measure | None = None  # judged by it; k0 and k1 then hold for differences of entries
+    normwise: bool = False  # one bound for all of a slice: it may be beyond every value of it
 
 
 def gauges(

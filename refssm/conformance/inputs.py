@@ -62,6 +62,9 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
         if doubt:
             verdict = Verdict("F", np.inf, 0.0, f"not judged: {doubt}", error=True)
         details = {"examples": 1, "hint": f"inputs: {path}"}
+        if verdict.grade == "-" and not verdict.error:
+            yield trial.unjudged(check, verdict, started, details)
+            continue
         yield trial.told(check, verdict, started, details)
 
 

@@ -15,7 +15,15 @@ from refssm._operator import Operator
 from refssm.conformance.contracts import wide
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.standard import HALF_PRECISION, Standard
-from refssm.conformance.verdict import CLASSES, Verdict, kind_of, misfit, types_in, wrong
+from refssm.conformance.verdict import (
+    CLASSES,
+    Verdict,
+    kind_of,
+    misfit,
+    told_apart,
+    types_in,
+    wrong,
+)
 
 
 def grade_invariants(op: Operator, outputs, gauged: tuple[Gauge, ...], held: Standard) -> Verdict:
@@ -81,5 +89,6 @@ def _where(got: Invariant, want: Invariant) -> str:
     if not a.size:
         return ""
     i = np.unravel_index(int(np.argmax(np.abs(a - b))), a.shape)
-    at = "" if want.matched else f"[{', '.join(map(str, i))}]"
-    return f"; worst{at}: got {complex(a[i]):.6g}, want {complex(b[i]):.6g}"
+    at = "" if want.matched else f" at [{', '.join(map(str, i))}]"
+    got_there, wanted = told_apart(complex(a[i]), complex(b[i]))
+    return f"; most{at}: got {got_there}, want {wanted}"

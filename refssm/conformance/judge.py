@@ -124,6 +124,8 @@ def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict
     grade = next((g for g in "ABC" if (within[g] | ~judged).all()), "F")
     worst = float(ratio.max())
     bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
+    if grade in "AB" and gauge.normwise and _says_nothing(gauge.value, bounds["A"], judged):
+        return Verdict("-", notes=(*notes, BEYOND))
     if grade in "AB":
         return Verdict(grade, worst, bits, notes=notes, allowed=room)
     i = np.unravel_index(np.argmax(ratio), ratio.shape)
@@ -133,6 +135,15 @@ def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict
     where = describe(beyond, dims)
     message = f"worst {place}: got {got}, want {want} ± {bounds['A'][i]:.1e}; {where}"
     return Verdict(grade, worst, max(0.0, bits), message, notes, allowed=room)
+
+
+BEYOND = "not judged where rounding errors may exceed every value: zeros would do as well"
+
+
+def _says_nothing(value, allowed, judged) -> bool:
+    """Whether zeros would pass, though the values are none."""
+    size = np.where(judged, np.abs(value), 0.0)
+    return bool(size.any() and (size <= np.where(judged, allowed, np.inf)).all())
 
 
 def _compare_norms(actual, gauge: Gauge, held: Standard, dims, name, notes) -> Verdict:

@@ -145,6 +145,8 @@ class Trial:
     @property
     def _gradient_wanted(self) -> str:
         """Why there is no gradient to judge, where somebody would expect one."""
+        if not self.op.differentiable:
+            return ""
         asked = "gradient" in self.session.only_checks
         if self.candidate.has_vjp and not (self.profile.gradient or self.session.only_checks):
             return f"left out of the {self.session.profile} profile: --check gradient runs it"
@@ -219,11 +221,10 @@ class Trial:
                 told["hint"] = self._flushed(check, candidate, settings)
             details = told | details
         elif swept.verdict.grade == "-":
-            message = "; ".join(swept.verdict.notes) or "nothing could be judged"
             if swept.declined == swept.examples:
-                message = f"declined all {swept.declined} cases"
-            seconds = time.perf_counter() - started
-            return self._result(check, "skipped", message=message, seconds=seconds, **details)
+                declined = f"declined all {swept.declined} cases"
+                swept.verdict = Verdict("-", notes=(declined,))
+            return self.unjudged(check, swept.verdict, started, details)
         return self.told(check, swept.verdict, started, details)
 
     def _flushed(self, check: Check, candidate: Candidate, settings) -> str:
@@ -243,6 +244,12 @@ class Trial:
         if again.case is None:
             return FLUSHED
         return f"wrong also where subnormal numbers are flushed to zero: {again.verdict.message}"
+
+    def unjudged(self, check: Check, verdict: Verdict, started, details) -> Result:
+        """The line of a check that could not say anything."""
+        message = "; ".join(verdict.notes) or "nothing could be judged"
+        seconds = time.perf_counter() - started
+        return self._result(check, "skipped", message=message, seconds=seconds, **details)
 
     def told(self, check: Check, verdict: Verdict, started, details) -> Result:
         """A verdict as a line of the report."""
