@@ -248,6 +248,8 @@ class Operator:
             for dim, size in zip(dims, array.shape[array.ndim - len(dims) :], strict=True):
                 if sizes.setdefault(dim, size) != size:
                     earlier = f"earlier arguments have {dim}={sizes[dim]}"
+                    if name == next(iter(self.inputs)) and dim not in statics:
+                        earlier = f"{dim}={sizes[dim]} along another axis"
                     msg = f"{self}: `{name}` has {dim}={size}, but {earlier}"
                     raise ValueError(f"{msg} ({self.signature})")
         for dim in [d for d in sizes if d[0].isdigit()]:  # "2n" is twice n

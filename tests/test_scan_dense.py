@@ -265,7 +265,7 @@ def test_arguments_are_left_alone_and_results_are_new(role):
 def test_sizes_that_disagree_are_told(role):
     scan, resume = both(role)
     b = np.ones((4, 2))
-    with pytest.raises(ValueError, match=r"^dense_scan: `A` has n=3, but earlier arguments have"):
+    with pytest.raises(ValueError, match=r"^dense_scan: `A` has n=3, but n=2 along another axis"):
         scan(np.ones((2, 3)), b)
     with pytest.raises(ValueError, match=r"^dense_scan: `b` has n=2, but earlier arguments have"):
         scan(np.eye(3), b)

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -102,3 +104,12 @@ def test_only_some_families_are_soaked_and_the_rows_of_others_stay(folder):
     assert {json.loads(line)["operator"] for line in soak.record().read_text().splitlines()} == {
         "cauchy_kernel"
     }
+
+
+def test_the_command_of_make_soak_runs_in_several_processes(folder):
+    command = [sys.executable, "-m", "refssm.conformance.soak", "--seeds", "1", "--cases", "1"]
+    command += ["--workers", "2", "--only", "shift_kernel"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == "1 pieces, 0 rejections of honest implementations\n"
+    assert "| shift_kernel | numba | 1 |" in soak.PAGE.read_text()

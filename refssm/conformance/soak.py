@@ -219,5 +219,7 @@ def main(
     raise typer.Exit(1 if rejections else 0)
 
 
-if __name__ == "__main__":
-    typer.run(main)
+if __name__ == "__main__":  # the worker processes find functions of the module, not of __main__
+    from refssm.conformance import soak
+
+    typer.run(soak.main)
