@@ -214,3 +214,12 @@ def test_n_in_an_output_only_may_be_a_parameter_and_digits_are_sizes():
     assert even.output_shapes(n=4, alpha=0.5) == [(4,), (4, 2), (4, 1)]
     with pytest.raises(ValueError, match="must be an even integer >= 2, got 3"):
         even.output_shapes(n=3, alpha=0.5)
+
+
+@pytest.mark.parametrize("name", ["hippo_legs", "hippo_lagt", "nplr_legs"])
+def test_a_new_file_of_a_constructor_runs_and_passes(folder, capfd, name):
+    assert run(capfd, "new", name, "--output", "mine.py")[0] == 0
+    result, out, _ = run(capfd, "verify", "mine.py", "--profile", "quick")
+    assert result == 0
+    assert f"pass {name}/value[" in out
+    assert "gradient" not in out  # there is none to ask for

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from judging import plugin, run
 
 import refssm
 from refssm.conformance.deviations.dplr import WHOLE as PLANTED
@@ -250,3 +251,17 @@ def test_where_zeros_would_pass_nothing_is_judged_and_what_is_beyond_is_wrong():
         assert verdict.notes == ((BEYOND,) if unjudged else ())
     precise = judge(DPLR_KERNEL, lambda *_, l: 0 * refssm.dplr_kernel(*arrays, l=l), *arrays, l=256)
     assert not precise.ok
+
+
+def test_a_result_that_nothing_is_said_of_is_a_skip_and_no_pass(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    w, P, B, _ = refssm.nplr_legs(n=64)
+    arrays = {"w": w, "P": P, "Q": P, "B": B, "C": np.ones(64) + 0j}
+    arrays = {name: a.astype(np.complex64) for name, a in arrays.items()}
+    np.savez("legs.npz", **arrays, dt=np.float32(1e-3), l=np.array(4096))
+    text = "import numpy as np\ndef dplr_kernel(w, P, Q, B, C, dt, *, l):\n"
+    text += "    return np.zeros((*w.shape[:-1], l), w.dtype)\n"
+    name = plugin(tmp_path, text)
+    result, out, _ = run(capfd, "verify", name, "--inputs", "legs.npz")
+    assert f"skip dplr_kernel/value[complex64]     {BEYOND}" in out
+    assert result == 5  # nothing was left to check
