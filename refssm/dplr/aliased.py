@@ -49,13 +49,17 @@ def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
 
 
 def dplr_aliased_spectrum(w, P, Q, B, C, dt, *, l):
-    """2 C (D + (1 + z) P Qᴴ)⁻¹ B."""
+    """2 C (D + (1 + z) P Qᴴ)⁻¹ B. Tracked arrays bring error bounds of their own (NEP 18)."""
+    for x in (w, P, Q, B, C, dt):
+        if not isinstance(x, np.ndarray | np.generic):
+            function, given = dplr_aliased_spectrum, (w, P, Q, B, C, dt)
+            return x.__array_function__(function, (type(x),), given, {"l": l})
     below, above = around_the_circle(l, w, P, Q, B, C, dt)
     D = denominators(below, above, w, dt)
-    return 2 * (C[..., None, :] * _resolved(D, above, P, Q, B)).sum(-1)
+    return 2 * (C[..., None, :] * resolved(D, above, P, Q, B)).sum(-1)
 
 
-def _resolved(D, s, P, Q, x):
+def resolved(D, s, P, Q, x):
     """(diag D + s P Qᴴ)⁻¹ x; by elimination of the whole at nodes where a D_n is 0."""
     met = np.any(D == 0, axis=-1)
     y = corrected(np.where(met[..., None], 1, D), np.where(met, 0, s), P, Q, x[..., None, :])
@@ -79,8 +83,8 @@ def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
     below, above = around_the_circle(l, w, P, Q, B, C, dt)
     dk = dk.astype(np.result_type(dk, w, P, Q, B, C, dt), copy=False)
     D = denominators(below, above, w, dt)
-    X = _resolved(D, above, P, Q, B)
-    Y = _resolved(D, above, Q.conj(), P.conj(), C)
+    X = resolved(D, above, P, Q, B)
+    Y = resolved(D, above, Q.conj(), P.conj(), C)
     ds = 2 * fft(dk)[..., None] / l if l else 2 * dk[..., None]  # of ½K̂, (…, l, 1)
     dC, dB = (ds * X.conj()).sum(-2), (ds * Y.conj()).sum(-2)
     through = ds * above.conj()[..., None]  # (…, l, 1)
