@@ -133,7 +133,7 @@ def _spectral_gradients(op, arrays, statics, vjp, unit, floor) -> tuple[Gauge, .
     gauged = []
     for value, gauge, dims in zip(values, made, op.input_dims, strict=True):
         fields = {k: _largest(getattr(gauge, k), len(dims)) for k in ("k0", "k1")}
-        gauged.append(replace(gauge, value=value, **fields))
+        gauged.append(replace(gauge, value=value, normwise=True, **fields))
     return tuple(gauged)
 
 
