@@ -15,19 +15,30 @@ def hope_transfer(h, dt, *, l):
 
 def hope_kernel(h, dt, *, l):
     """The first l coefficients in x of Σ_j h_j ((x − ρ)/(1 − ρ x))^{j+1}, ρ = (1 − dt)/(1 + dt)."""
-    rho = (1 - dt) / (1 + dt)
-    K, series = [mp.zero] * l, [mp.one] + [mp.zero] * (l - 1)
-    for h_j in h:
-        times = [late - rho * x for late, x in zip([0, *series], series, strict=False)]
-        series, carried = [], mp.zero
-        for x in times:  # divided by 1 − ρ x
-            carried = x + rho * carried
-            series.append(carried)
-        K = [k + h_j * s for k, s in zip(K, series, strict=False)]
-    return K
+    return _cascade(h, (1 - dt) / (1 + dt), l, lambda x, rho: (mp.zero, mp.zero))
 
 
 def hope_kernel_aliased(h, dt, *, l):
-    """1/l Σ_j G_j e^{2πijk/l}."""
-    G, omega = hope_transfer(h, dt, l=l), [mp.expjpi(mp.mpf(2 * j) / l) for j in range(l)]
-    return [mp.fsum(g * omega[j * k % l] for j, g in enumerate(G)) / l for k in range(l)]
+    """The same modulo x^l − 1: what a stage takes in and gives last is there before its first step."""
+
+    def last(x, rho):
+        given = mp.zero
+        for k, x_k in enumerate(x):  # of one turn, and every turn before leaves ρ^l of it
+            given = rho * given + x[k - 1] - rho * x_k
+        return x[-1], given / (1 - rho**l)
+
+    return _cascade(h, (1 - dt) / (1 + dt), l, last)
+
+
+def _cascade(h, rho, l, before):
+    """Σ_j h_j s_{j+1}: each stage takes in s and gives ρ s'_{k−1} + s_{k−1} − ρ s_k."""
+    K, s = [mp.zero] * l, [mp.one, *[mp.zero] * (l - 1)][:l]
+    for h_j in h if l else []:
+        late, given = before(s, rho)
+        stage = []
+        for x in s:
+            given, late = rho * given + late - rho * x, x
+            stage.append(given)
+        s = stage
+        K = [k + h_j * x for k, x in zip(K, s, strict=True)]
+    return K
