@@ -104,11 +104,12 @@ warping_steps = Domain(
     maps={
         "one": lambda a, b: np.ones_like(a) + 0j,
         "powers": lambda a, b: 2.0 ** np.round(12 * a - 8) + 0j,
+        "small": lambda a, b: logarithmic(1e-4, 1e-3, a) + 0j,
         "usual": lambda a, b: logarithmic(1e-3, 0.1, a) + 0j,
         "near one": lambda a, b: logarithmic(0.5, 2, a) + 0j,
         "wide": lambda a, b: logarithmic(1e-4, 1e2, a) + 0j,
     },
-    tame=("one", "powers", "usual", "near one", "wide"),
+    tame=("one", "powers", "small", "usual", "near one", "wide"),
     textures=("each", "constant"),
     kind="real",
     finite=True,
