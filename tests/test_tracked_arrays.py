@@ -10,6 +10,8 @@ from refssm.conformance.contracts import bounds
 from refssm.conformance.gauge import gauges
 from refssm.conformance.tracked import FUNCTIONS, UFUNCS, Tracked, lifted, tracing
 from refssm.dplr.system import around_the_circle
+from refssm.hope.all_passes import all_pass_responses
+from refssm.hope.circle import all_pass, slope
 from refssm.hippo.memory import exponential_states, held_input, held_states
 
 U, U_DOUBLE = 2.0**-24, 2.0**-53
@@ -175,7 +177,8 @@ def test_every_structural_function_is_tested_here():
     held = {held_states, held_input, exponential_states}  # tests/test_hippo_reconstruct.py
     polynomials = {legendre, recurrence}  # there too
     around = {through_powers, states, around_the_circle, np.fft.fft}  # tests/test_roots.py
-    known = {*MOVES, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
+    circle = {all_pass, all_pass_responses, slope}  # tests/test_hope.py
+    known = {*circle, *MOVES, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
     assert set(FUNCTIONS) == known
 
 

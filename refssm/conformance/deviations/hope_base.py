@@ -17,7 +17,7 @@ def _before(h):
     return np.concatenate([np.zeros_like(h[..., :1]), h], axis=-1)
 
 
-def plant_parameters(p: Planting, constant) -> None:
+def plant_parameters(p: Planting, constant, beyond=1024) -> None:
     """Other parameters, or another step; `constant(x, l)` is what a system that multiplies by x has."""
     right, both = p.right, p.forward
     both("index_base", "z'^(−i) for z'^(−(i+1)): h_0 passes at once")(
@@ -59,8 +59,8 @@ def plant_parameters(p: Planting, constant) -> None:
     both("parameters_conjugated", "h* for h", dtype=COMPLEX)(
         lambda h, dt, *, l: right(h.conj(), dt, l=l)
     )
-    both("beyond_1024", "nothing written beyond 1024")(
-        lambda h, dt, *, l: np.where(np.arange(l) < 1024, right(h, dt, l=l), 0)
+    both("tail_unwritten", f"nothing written beyond {beyond}")(
+        lambda h, dt, *, l: np.where(np.arange(l) < beyond, right(h, dt, l=l), 0)
     )
 
 

@@ -4,7 +4,6 @@ import numpy as np
 
 from refssm.conformance.deviations.arithmetic import bfloat16, single
 from refssm.conformance.deviations.hope_base import plant_gradients, plant_parameters
-from refssm.conformance.deviations.hope_transfer import published
 from refssm.conformance.deviations.planting import Planting
 from refssm.hope import HOPE_KERNEL, HOPE_KERNEL_ALIASED, HOPE_TRANSFER
 from refssm.hope.all_passes import all_pass_responses, pole
@@ -31,7 +30,7 @@ def _impulse(x, l):
 def _plant_both(p: Planting) -> None:
     """What goes wrong in either kernel."""
     p.usual()
-    plant_parameters(p, _impulse)
+    plant_parameters(p, _impulse, beyond=64)
     plant_gradients(p)
     right, both = p.right, p.forward
     both("reversed", "time backwards")(lambda h, dt, *, l: right(h, dt, l=l)[..., ::-1].copy())
@@ -129,9 +128,6 @@ ALIASED.forward("hermitian_taken", "irfft for a complex h too", dtype="complex64
     lambda h, dt, *, l: np.fft.irfft(transfer(h, dt, l=l)[..., : l // 2 + 1], l).astype(
         _type(h, dt)
     )
-)
-ALIASED.forward("published", "the published transfer function, in single precision")(
-    lambda h, dt, *, l: _kept(np.fft.ifft(published(h, dt, l=l)) if l else h[..., :0], h, dt)
 )
 
 

@@ -30,17 +30,27 @@ def _halves(l):
     return turned(np.arange(l), 2 * l, np.float64)
 
 
-def published(h, dt, *, l, omega=None):
-    """z' by the quotient of the bilinear map, its angle and the powers, all in single precision."""
-    omega = roots_of_unity(l, np.float32).conj() if omega is None else omega
+def published(h, dt, *, l):
+    """ω by a rounded angle, z' by the quotient, its angle and the powers, all in single precision."""
+    turns = np.arange(l, dtype=np.float32) / np.float32(max(l, 1))
+    return _by_the_quotient(np.exp(np.complex64(2j * np.pi) * turns), h, dt)
+
+
+def _by_the_quotient(omega, h, dt):
+    """Σ_i h_i e^{−i(i+1)θ'} in single precision, z' by the quotient of the bilinear map."""
     step = single(dt)[..., None]
     z = ((1 + step) * omega + step - 1) / ((step - 1) * omega + step + 1)
     minus = -np.arange(1, h.shape[-1] + 1, dtype=np.float32)
     return (single(h)[..., None, :] * np.exp(1j * np.angle(z)[..., None] * minus)).sum(-1)
 
 
-forward("published", "1 − dt and ω cancel in single precision")(
+forward("published", "rounded angles, 1 − dt and ω cancel in single precision")(
     lambda h, dt, *, l: published(h, dt, l=l).astype(_type(h, dt))
+)
+forward("quotient_in_single", "1 − dt and ω cancel in single precision")(
+    lambda h, dt, *, l: _by_the_quotient(roots_of_unity(l, np.float32).conj(), h, dt).astype(
+        _type(h, dt)
+    )
 )
 
 
@@ -48,7 +58,7 @@ forward("published", "1 − dt and ω cancel in single precision")(
 def _rounded_root(h, dt, *, l):
     root = np.repeat(roots_of_unity(l, np.float32).conj()[1 % max(l, 1)], l)
     root[:1] = 1
-    return published(h, dt, l=l, omega=np.cumprod(root)).astype(_type(h, dt))
+    return _by_the_quotient(np.cumprod(root), h, dt).astype(_type(h, dt))
 
 
 @forward("powers_multiplied_in_bfloat16", "powers of a p of eight bits")
