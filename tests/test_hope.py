@@ -17,7 +17,7 @@ each_role = pytest.mark.parametrize("role", ["reference", "jit"])
 each_step = pytest.mark.parametrize("dt", STEPS)
 
 
-def normal(n, seed=0, kind=float):
+def normal(n, seed=0, kind: type = float):
     """n normal numbers, complex ones with two of them each."""
     rng = np.random.default_rng(seed)
     h = rng.standard_normal(n)
@@ -75,7 +75,7 @@ def test_a_real_h_has_conjugate_values_at_conjugate_nodes(role):
 @each_role
 @pytest.mark.parametrize("kind", [float, complex])
 def test_single_precision_keeps_six_digits_where_the_published_code_keeps_two(role, kind):
-    h, l, dt = normal(128, kind=kind), 8192, np.float32(1e-3)
+    h, l, dt = normal(128, kind=kind), 8192, np.array(1e-3, np.float32)
     h = h.astype(np.complex64 if kind is complex else np.float32)
     exact = refssm.hope_transfer(h.astype(complex), float(dt), l=l)
     scale = abs(exact).max()
@@ -109,7 +109,7 @@ def test_a_longer_kernel_begins_like_a_shorter_one(role):
 @pytest.mark.parametrize("l", [1, 2, 16, 31])
 @each_role
 def test_the_aliased_kernel_is_the_true_one_folded(role, l):
-    h, dt = normal(12, kind=complex), np.float64(0.4)
+    h, dt = normal(12, kind=complex), np.array(0.4)
     K = HOPE_KERNEL.implementation(role)(h, dt, l=256 * l)
     folded = K.reshape(-1, l).sum(0)
     assert judge(HOPE_KERNEL_ALIASED, lambda *_, l: folded, h, dt, l=l).ok

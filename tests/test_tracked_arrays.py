@@ -10,9 +10,9 @@ from refssm.conformance.contracts import bounds
 from refssm.conformance.gauge import gauges
 from refssm.conformance.tracked import FUNCTIONS, UFUNCS, Tracked, lifted, tracing
 from refssm.dplr.system import around_the_circle
+from refssm.hippo.memory import exponential_states, held_input, held_states
 from refssm.hope.all_passes import all_pass_responses
 from refssm.hope.circle import all_pass, slope
-from refssm.hippo.memory import exponential_states, held_input, held_states
 
 U, U_DOUBLE = 2.0**-24, 2.0**-53
 LABELS = np.arange(1.0, 25.0).reshape(2, 3, 4)

@@ -1,7 +1,8 @@
-"""The error rules of an all-pass, of a cascade of them, and of how their phase changes with the step.
+"""The error rules of an all-pass, of a cascade of them, and of how dt changes their phase.
 
-Followed operation by operation the bounds of a cascade grow by 1/dt a stage; the errors do not, for a
-stage passes on what it gets without making it larger. Importing this module registers the rules.
+Followed operation by operation the bounds of a cascade grow by 1/dt a stage; the errors do not,
+for a stage passes on what it gets without making it larger. Importing this module registers the
+rules.
 """
 
 import numpy as np
@@ -38,7 +39,7 @@ def _all_pass(h, dt, l):
 
 @rule(FUNCTIONS, slope)
 def _slope(h, dt, l):
-    """A rounding of sin θ', which may be a difference of powers: 1/dt; |∂slope/∂dt| ≤ 2 |slope|/dt."""
+    """A rounding of sin θ', perhaps a difference of powers: 1/dt; |∂slope/∂dt| ≤ 2 |slope|/dt."""
     dt = lifted(dt)
     value, step = slope(lifted(h).value, dt.value, l), dt.value[..., None]
     met(np.abs(value))

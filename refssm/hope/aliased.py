@@ -2,8 +2,8 @@
 
     K_k = Σ_{m≥0} K∞_{k + ml} = 1/l Σ_j G_j e^{+2πijk/l},   k = 0 … l−1
 
-K∞ is the response without end (refssm.hope.kernel): what is left of it after l steps comes in again at
-the beginning. What a code computes that multiplies spectra of length l.
+K∞ is the response without end (refssm.hope.kernel): what is left of it after l steps comes in
+again at the beginning. What a code computes that multiplies spectra of length l.
 """
 
 import numpy as np
@@ -19,12 +19,12 @@ from refssm.hope.transfer import hope_spectrum, spectrum_vjp
 def hope_kernel_aliased(h, dt, *, l):
     """K_k = Σ_{m≥0} K∞_{k + ml}, the l-point inverse transform of `hope_transfer`, k = 0 … l−1.
 
-    Signature ``(n),()->(l)``: arguments, types and units as `hope_kernel`. It depends on `l` in every
-    entry: docs/operators/hope.md says how much. Errors are measured by those of the transfer function,
-    the same for every k. NaN anywhere makes the kernel NaN.
+    Signature ``(n),()->(l)``: arguments, types and units as `hope_kernel`. It depends on `l` in
+    every entry: docs/operators/hope.md says how much. Errors are measured by those of the
+    transfer function, the same for every k. NaN anywhere makes the kernel NaN.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types and complex
-    `dt`. Source: [yu2024hope].
+    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types and
+    complex `dt`. Source: [yu2024hope].
 
     >>> import refssm
     >>> refssm.hope_kernel_aliased([1.0, 2.0, 4.0], 1.0, l=2).round(12)  # 0 + 2, 1 + 4

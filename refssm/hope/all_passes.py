@@ -2,8 +2,8 @@
 
     s_{j+1,k} = ρ s_{j+1,k−1} + s_{j,k−1} − ρ s_{j,k},   s_{0,k} = 1 where k = 0, else 0
 
-Stage j+1 passes on what stage j gives, by the filter (x − ρ)/(1 − ρ x) of the delay x, whose modulus
-is 1 all around the circle: s_j has the 2-norm 1 for every j.
+Stage j+1 passes on what stage j gives, by the filter (x − ρ)/(1 − ρ x) of the delay x, whose
+modulus is 1 all around the circle: s_j has the 2-norm 1 for every j.
 """
 
 import numpy as np
@@ -17,8 +17,8 @@ def pole(dt):
 def all_pass_responses(dt, count, l):
     """s_{j,k}, j < count, k < l: (…, count, l), in double precision at least, wave by wave.
 
-    Wave t holds j + k = t: it follows from the two before it. Tracked arrays take part by NumPy's
-    protocol (NEP 18): moduli of the terms would grow without bound, the errors do not.
+    Wave t holds j + k = t: it follows from the two before it. Tracked arrays take part by
+    NumPy's protocol (NEP 18): moduli of the terms would grow without bound, the errors do not.
     """
     if not isinstance(dt, np.ndarray | np.generic):
         return dt.__array_function__(all_pass_responses, (type(dt),), (dt, count, l), {})

@@ -2,9 +2,9 @@
 
     z' = ((1 + dt) ω + dt − 1) / ((dt − 1) ω + dt + 1),   ω = e^{iθ},   tan(θ'/2) = tan(θ/2) / dt
 
-A system given in discrete time is taken to continuous time by s = (z' − 1)/(z' + 1), the bilinear map
-of step 2, its time is divided by dt, and it is brought back: dt s = (ω − 1)/(ω + 1). Both maps leave
-the circle what it is.
+A system given in discrete time is taken to continuous time by s = (z' − 1)/(z' + 1), the
+bilinear map of step 2, its time is divided by dt, and it is brought back: dt s = (ω − 1)/(ω +
+1). Both maps leave the circle what it is.
 """
 
 import numpy as np
@@ -13,15 +13,15 @@ from refssm._roots import turned
 
 
 def half_angles(l, *arguments):
-    """cos θ/2 and sin θ/2, θ_j = 2πj/l, in double precision at least; cos θ/2 = 0 exactly at l/2."""
+    """cos θ/2 and sin θ/2, θ_j = 2πj/l, in double precision at least; the cosine of l/2 is 0."""
     return turned(np.arange(l), 2 * l, np.finfo(np.result_type(*arguments, np.float64)).dtype.type)
 
 
 def all_pass(h, dt, l):
     """1/z'_j = (dt cos θ/2 − i sin θ/2) / (dt cos θ/2 + i sin θ/2): (…, l).
 
-    Tracked arrays take part by NumPy's protocol (NEP 18): a good program has it right to a rounding,
-    however near 1 the nodes are and however small the step.
+    Tracked arrays take part by NumPy's protocol (NEP 18): a good program has it right to a
+    rounding, however near 1 the nodes are and however small the step.
     """
     if not isinstance(dt, np.ndarray | np.generic):
         return dt.__array_function__(all_pass, (type(dt),), (h, dt, l), {})
@@ -38,8 +38,8 @@ def powers(p, n):
 def slope(h, dt, l):
     """sin θ'/dt = −∂θ'/∂dt = 2 sin θ/2 cos θ/2 / ((dt cos θ/2)² + (sin θ/2)²): (…, l).
 
-    Tracked arrays take part by NumPy's protocol (NEP 18): most programs have a sine of θ' here, which
-    is not 0 where it should be.
+    Tracked arrays take part by NumPy's protocol (NEP 18): most programs have a sine of θ' here,
+    which is not 0 where it should be.
     """
     if not isinstance(dt, np.ndarray | np.generic):
         return dt.__array_function__(slope, (type(dt),), (h, dt, l), {})

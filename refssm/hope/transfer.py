@@ -1,6 +1,7 @@
-"""HOPE's transfer function: that of n Markov parameters on a circle that the step warps [yu2024hope].
+"""HOPE's transfer function: of n Markov parameters, on a circle that the step warps [yu2024hope].
 
-    G_j = Σ_i h_i z'_j^{−(i+1)},   z'_j = e^{iθ'_j},   θ'_j = 2 atan2(sin θ_j/2, dt cos θ_j/2),   θ_j = 2πj/l
+    G_j = Σ_i h_i z'_j^{−(i+1)},   z'_j = e^{iθ'_j},   θ_j = 2πj/l
+    θ'_j = 2 atan2(sin θ_j/2, dt cos θ_j/2)
 
 dt = 1 leaves the circle alone: G is then the transform of 0, h_0, h_1, …
 """
@@ -15,17 +16,19 @@ from refssm.hope.circle import all_pass, powers, slope
 
 
 def hope_transfer(h, dt, *, l):
-    """G_j = Σ_i h_i z'_j^{−(i+1)}, z'_j = ((1+dt) ω_j + dt − 1)/((dt−1) ω_j + dt + 1), ω_j = e^{2πij/l}.
+    """G_j = Σ_i h_i z'_j^{−(i+1)}, j = 0 … l−1.
 
-    Signature ``(n),()->(l)``: `h` the Markov parameters, `dt` the step, real, `n` parameters, and the
-    keyword `l`, the number of nodes; leading axes broadcast. Any of float32, float64, longdouble and
-    their complex types; the result is complex, of the precision of ``np.result_type(h, dt)``, and
-    single precision is computed in double and rounded once. Units: G has those of `h`, `dt` is the
-    quotient of two steps and has none. Errors are measured in norm, as a nonuniform transform
-    attains.
+    z'_j = ((1 + dt) ω_j + dt − 1)/((dt − 1) ω_j + dt + 1), ω_j = e^{2πij/l}
 
-    With a real `h`, G_{l−j} is the conjugate of G_j. Raises ValueError where sizes disagree or `l` is
-    no length, TypeError for other types and complex `dt`. Source: [yu2024hope].
+    Signature ``(n),()->(l)``: `h` the Markov parameters, `dt` the step, real, `n` parameters,
+    and the keyword `l`, the number of nodes; leading axes broadcast. Any of float32, float64,
+    longdouble and their complex types; the result is complex, of the precision of
+    ``np.result_type(h, dt)``, and single precision is computed in double and rounded once.
+    Units: G has those of `h`, `dt` is the quotient of two steps and has none. Errors are
+    measured in norm, as a nonuniform transform attains.
+
+    With a real `h`, G_{l−j} is the conjugate of G_j. Raises ValueError where sizes disagree or
+    `l` is no length, TypeError for other types and complex `dt`. Source: [yu2024hope].
 
     >>> import refssm
     >>> refssm.hope_transfer([1.0, 0.5], 1.0, l=4).round(12)

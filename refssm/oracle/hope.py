@@ -19,7 +19,7 @@ def hope_kernel(h, dt, *, l):
 
 
 def hope_kernel_aliased(h, dt, *, l):
-    """The same modulo x^l − 1: what a stage takes in and gives last is there before its first step."""
+    """The same modulo x^l − 1: what a stage takes and gives last is there before its first step."""
 
     def last(x, rho):
         given = mp.zero

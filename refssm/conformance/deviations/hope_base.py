@@ -18,7 +18,7 @@ def _before(h):
 
 
 def plant_parameters(p: Planting, constant, beyond=1024) -> None:
-    """Other parameters, or another step; `constant(x, l)` is what a system that multiplies by x has."""
+    """Other parameters, another step; `constant(x, l)` is that of a system that multiplies by x."""
     right, both = p.right, p.forward
     both("index_base", "z'^(−i) for z'^(−(i+1)): h_0 passes at once")(
         lambda h, dt, *, l: right(h[..., 1:], dt, l=l) + constant(h[..., :1], l)

@@ -31,7 +31,7 @@ def _halves(l):
 
 
 def published(h, dt, *, l):
-    """ω by a rounded angle, z' by the quotient, its angle and the powers, all in single precision."""
+    """ω by a rounded angle, z' by the quotient, its angle and powers, all in single precision."""
     turns = np.arange(l, dtype=np.float32) / np.float32(max(l, 1))
     return _by_the_quotient(np.exp(np.complex64(2j * np.pi) * turns), h, dt)
 

@@ -1,4 +1,4 @@
-"""Honest HOPE kernels: a cascade stage by stage and step by step, samples inside the circle, folding."""
+"""Honest HOPE kernels: a cascade by stages and by steps, samples inside the circle, folding."""
 
 import numpy as np
 from scipy.signal import lfilter

@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.hope: Horner's rule across the nodes, waves of a cascade across its stages."""
+"""Numba mirrors of refssm.hope: Horner's rule across nodes, waves of a cascade across stages."""
 
 from refssm.jit.hope.aliased import hope_kernel_aliased, hope_kernel_aliased_vjp
 from refssm.jit.hope.kernel import hope_kernel, hope_kernel_vjp

@@ -1,8 +1,8 @@
 """Σ_i h_i p_j^{i+1} at nodes that the step warps, and its adjoint: the work of two of the mirrors.
 
-Nodes go in blocks that stay in the nearest cache, across SIMD lanes. Few parameters by Horner's rule,
-n fused multiplications a node; from `MANY` on a nonuniform FFT [barnett2019finufft], whose cost hardly
-depends on n. All in double precision.
+Nodes go in blocks that stay in the nearest cache, across SIMD lanes. Few parameters by Horner's
+rule, n fused multiplications a node; from `MANY` on a nonuniform FFT [barnett2019finufft],
+whose cost hardly depends on n. All in double precision.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
@@ -33,7 +33,7 @@ def angles(l):
 
 @njit(error_model="numpy")
 def _all_pass(dt, c, s, p_re, p_im):
-    """p = (x − is)/(x + is), x = dt c, by Smith's division, whose squares neither under- nor overflow."""
+    """p = (x − is)/(x + is), x = dt c, divided as Smith does: no square under- or overflows."""
     for b in range(c.size):
         x = dt * c[b]
         if abs(x) >= abs(s[b]):

@@ -10,7 +10,7 @@ from refssm.jit.hope.sums import adjoint, summed
 
 
 def half(h, l):
-    """The nodes that are computed: those from 0 to l/2 for a real h, whose others are conjugates."""
+    """How many nodes are computed: those up to l/2 for a real h, whose others are conjugates."""
     return l if np.iscomplexobj(h) else min(l, l // 2 + 1)
 
 
