@@ -2,9 +2,9 @@
 
     z' = ((1 + dt) ω + dt − 1) / ((dt − 1) ω + dt + 1),   ω = e^{iθ},   tan(θ'/2) = tan(θ/2) / dt
 
-A system given in discrete time is taken to continuous time by s = (z' − 1)/(z' + 1), the
-bilinear map of step 2, its time is divided by dt, and it is brought back: dt s = (ω − 1)/(ω +
-1). Both maps leave the circle what it is.
+A system in discrete time is taken to continuous time by s = (z' − 1)/(z' + 1), the bilinear map
+of step 2, and brought back with another step, dt s = (ω − 1)/(ω + 1). Both leave the circle what
+it is.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ def all_pass(h, dt, l):
     if not isinstance(dt, np.ndarray | np.generic):
         return dt.__array_function__(all_pass, (type(dt),), (h, dt, l), {})
     c, s = half_angles(l, h, dt)
-    x = dt[..., None] * c
+    x = np.asarray(dt)[..., None] * c
     return (x - 1j * s) / (x + 1j * s)
 
 
@@ -44,5 +44,5 @@ def slope(h, dt, l):
     if not isinstance(dt, np.ndarray | np.generic):
         return dt.__array_function__(slope, (type(dt),), (h, dt, l), {})
     c, s = half_angles(l, h, dt)
-    x = dt[..., None] * c
+    x = np.asarray(dt)[..., None] * c
     return 2 * s * c / (x * x + s * s)

@@ -5,6 +5,7 @@ for the one before. What a wave adds to K lies backwards in it: K is kept revers
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# pyright: reportOptionalMemberAccess=false, reportOptionalSubscript=false
 # (a gufunc makes its outputs itself, which pyright cannot see)
 
 import numpy as np
