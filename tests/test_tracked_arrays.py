@@ -13,6 +13,8 @@ from refssm.dplr.aliased import dplr_aliased_spectrum
 from refssm.dplr.kernel import dplr_spectrum
 from refssm.dplr.system import around_the_circle
 from refssm.hippo.memory import exponential_states, held_input, held_states
+from refssm.hope.all_passes import all_pass_responses
+from refssm.hope.circle import all_pass, slope
 
 U, U_DOUBLE = 2.0**-24, 2.0**-53
 LABELS = np.arange(1.0, 25.0).reshape(2, 3, 4)
@@ -178,7 +180,9 @@ def test_every_structural_function_is_tested_here():
     polynomials = {legendre, recurrence}  # there too
     around = {states, around_the_circle, np.fft.fft}  # tests/test_roots.py
     spectra = {dplr_spectrum, dplr_aliased_spectrum}  # tests/test_tracked_kernels.py
-    known = {*MOVES, *numeric, *asked, *made, *solved, *held, *polynomials, *around, *spectra}
+    circle = {all_pass, all_pass_responses, slope}  # tests/test_hope.py
+    known = {*MOVES, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
+    known |= {*spectra, *circle}
     assert set(FUNCTIONS) == known
 
 

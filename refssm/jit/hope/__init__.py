@@ -1,0 +1,14 @@
+"""Numba mirrors of refssm.hope: Horner's rule across nodes, waves of a cascade across stages."""
+
+from refssm.jit.hope.aliased import hope_kernel_aliased, hope_kernel_aliased_vjp
+from refssm.jit.hope.kernel import hope_kernel, hope_kernel_vjp
+from refssm.jit.hope.transfer import hope_transfer, hope_transfer_vjp
+
+__all__ = [
+    "hope_kernel",
+    "hope_kernel_aliased",
+    "hope_kernel_aliased_vjp",
+    "hope_kernel_vjp",
+    "hope_transfer",
+    "hope_transfer_vjp",
+]

@@ -1,0 +1,33 @@
+"""Mirror of refssm.hope.aliased: the mirrored transfer function and a transform."""
+
+import numpy as np
+from numpy.fft import fft, ifft, irfft
+
+from refssm._operator import COMPILED_TYPES
+from refssm.broadcasting import unbroadcast_each
+from refssm.hope import HOPE_KERNEL_ALIASED
+from refssm.jit.hope.sums import summed
+from refssm.jit.hope.transfer import half, through_nodes
+
+
+def hope_kernel_aliased(h, dt, *, l):
+    """Mirror of refssm.hope_kernel_aliased, in double precision and rounded once."""
+    dtype = np.result_type(h, dt)
+    G = summed(h, dt, l, half(h, l), np.complex128)
+    if l == 0:
+        return np.zeros(G.shape, dtype)
+    if dtype.kind == "c":
+        return ifft(G).astype(dtype)
+    return irfft(G[..., : l // 2 + 1], l).astype(dtype)
+
+
+def hope_kernel_aliased_vjp(dk, h, dt, *, l):
+    """Mirror of refssm.hope_kernel_aliased_vjp; a real h is computed as complex."""
+    kind = np.result_type(dk, h, dt, np.complex64)
+    wide = dk.astype(np.complex128)
+    gradients = through_nodes(fft(wide) / l if l else wide, h, dt, l)
+    return unbroadcast_each((g.astype(kind) for g in gradients), (h, dt))
+
+
+hope_kernel_aliased = HOPE_KERNEL_ALIASED.checked(hope_kernel_aliased, COMPILED_TYPES)
+hope_kernel_aliased_vjp = HOPE_KERNEL_ALIASED.checked_vjp(hope_kernel_aliased_vjp, COMPILED_TYPES)

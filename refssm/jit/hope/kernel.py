@@ -1,0 +1,96 @@
+"""Numba mirror of refssm.hope.kernel: waves j + k = t, their stages j across SIMD lanes.
+
+A wave follows from the two before it, so none waits for itself; step by step, each stage would wait
+for the one before. What a wave adds to K lies backwards in it: K is kept reversed until the end.
+"""
+
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# pyright: reportOptionalMemberAccess=false, reportOptionalSubscript=false
+# (a gufunc makes its outputs itself, which pyright cannot see)
+
+import numpy as np
+from numba import njit
+
+from refssm._operator import COMPILED_TYPES
+from refssm.broadcasting import unbroadcast_each
+from refssm.hope import HOPE_KERNEL
+from refssm.hope.all_passes import pole
+from refssm.jit._gufunc import gufunc
+
+
+@njit(error_model="numpy", fastmath={"contract"})
+def _step(rho, h, place, earlier, wave, later, total):
+    """s_{j+1,k} = ρ (s_{j+1,k−1} − s_{j,k}) + s_{j,k−1} along a wave, and h_j s_{j+1,k} added to K.
+
+    Indices without a sign: none can count from the end, and the compiler vectorises.
+    """
+    for j in range(h.size):
+        total[place + np.uintp(j)] += h[j] * wave[j + 1]
+        later[j + 1] = rho * (wave[j + 1] - wave[j]) + earlier[j]
+    later[0] = 0
+
+
+@gufunc("(n),(),(l)->(l)", kinds=("f8",))
+def _kernel(h, rho, length, K):
+    """Σ_j h_j s_{j+1,k}; room on both sides for what a wave has before time 0 and after l."""
+    n, l = h.size, K.size
+    total, h = np.zeros(l + 2 * n), h.copy()  # contiguous
+    earlier, wave, later = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1)
+    wave[0] = 1
+    for t in range(n + l):
+        _step(rho[0], h, np.uintp(l + n - t), earlier, wave, later, total)
+        earlier, wave, later = wave, later, earlier
+    for k in range(l):
+        K[k] = total[l + n - 1 - k]
+
+
+@njit(error_model="numpy", fastmath={"contract"})
+def _step_back(rho, backwards, place, earlier, wave, later, total):
+    """The same wave, and s_{j,k} dk_k added to the sum of stage j."""
+    for j in range(total.size):
+        total[j] += wave[j] * backwards[place + np.uintp(j)]
+    for j in range(total.size - 1):
+        later[j + 1] = rho * (wave[j + 1] - wave[j]) + earlier[j]
+    later[0] = 0
+
+
+@gufunc("(l),(),(n)->(n)", kinds=("f8",))
+def _correlations(dk, rho, count, met):
+    """Σ_k dk_k s_{j,k}."""
+    n, l = met.size, dk.size
+    backwards, total = np.zeros(l + 2 * n), np.zeros(n)
+    backwards[n : n + l] = dk[::-1]
+    earlier, wave, later = np.zeros(n), np.zeros(n), np.zeros(n)
+    wave[0] = 1
+    for t in range(n + l - 1):
+        _step_back(rho[0], backwards, np.uintp(l + n - 1 - t), earlier, wave, later, total)
+        earlier, wave, later = wave, later, earlier
+    met[:] = total
+
+
+def _each_part(function, x, *more):
+    """A real function of the real part, and of the imaginary part where there is one."""
+    if x.dtype.kind == "c":
+        real, imaginary = (function(part, *more) for part in (x.real, x.imag))
+        return real + 1j * imaginary
+    return function(x, *more)
+
+
+def hope_kernel(h, dt, *, l):
+    """Mirror of refssm.hope_kernel, in double precision and rounded once."""
+    rho = pole(dt.astype(np.float64))
+    return _each_part(_kernel, h, rho, np.empty(l)).astype(np.result_type(h, dt))
+
+
+def hope_kernel_vjp(dk, h, dt, *, l):
+    """Mirror of refssm.hope_kernel_vjp."""
+    n, kind, wide = h.shape[-1], np.result_type(dk, h, dt), dt.astype(np.float64)
+    met = _each_part(_correlations, dk, pole(wide), np.empty(n + 2))
+    differences = np.arange(1, n + 1) * (met[..., :-2] - met[..., 2:])
+    warped = (h.conj() * differences).sum(-1) / (2 * wide)
+    gradients = (g.astype(kind) for g in (met[..., 1:-1], warped))
+    return unbroadcast_each(gradients, (h, dt))
+
+
+hope_kernel = HOPE_KERNEL.checked(hope_kernel, COMPILED_TYPES)
+hope_kernel_vjp = HOPE_KERNEL.checked_vjp(hope_kernel_vjp, COMPILED_TYPES)
