@@ -204,6 +204,14 @@ _FAMILIES = {
         "vandermonde_kernel_real_vjp",
         "vandermonde_kernel_vjp",
     ),
+    "hope": (
+        "hope_step",
+        "hope_step_vjp",
+        "hope_stream",
+        "hope_stream_stateful",
+        "hope_stream_stateful_vjp",
+        "hope_stream_vjp",
+    ),
     "krylov": (
         "krylov_kernel",
         "krylov_kernel_vjp",

@@ -194,6 +194,14 @@ from refssm.vandermonde import (
     vandermonde_kernel_real_vjp as vandermonde_kernel_real_vjp,
     vandermonde_kernel_vjp as vandermonde_kernel_vjp,
 )
+from refssm.hope import (
+    hope_step as hope_step,
+    hope_step_vjp as hope_step_vjp,
+    hope_stream as hope_stream,
+    hope_stream_stateful as hope_stream_stateful,
+    hope_stream_stateful_vjp as hope_stream_stateful_vjp,
+    hope_stream_vjp as hope_stream_vjp,
+)
 from refssm.krylov import (
     krylov_kernel as krylov_kernel,
     krylov_kernel_vjp as krylov_kernel_vjp,

@@ -99,6 +99,20 @@ steps = Domain(
     kind="real",
 )
 
+warps = Domain(
+    summary="steps that warp the circle: 1e-4 to 1e2, 1 and next to it, powers of two, real",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "usual": lambda a, b: logarithmic(1e-2, 1, a) + 0j,
+        "halves": lambda a, b: 2.0 ** np.round(10 * (a - 0.7)) + 0j,
+        "wide": lambda a, b: logarithmic(1e-4, 1e2, a) + 0j,
+        "near one": lambda a, b: 1 + 0.1 * (a - 0.5) + 0j,
+    },
+    tame=("one", "usual", "halves"),
+    textures=("each", "constant"),
+    kind="real",
+)
+
 modes = Domain(
     summary="continuous modes: Re −1e2 to 0, |Im| up to 1e3, 1e-9 from 0, 0, powers of 2",
     maps={
