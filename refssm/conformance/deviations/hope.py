@@ -1,3 +1,5 @@
 """Planted bugs in HOPE operators: collected from the files of its forms."""
 
-DEVIATIONS = []
+from refssm.conformance.deviations.hope_stream import DEVIATIONS as STREAM
+
+DEVIATIONS = [*STREAM]

@@ -141,23 +141,22 @@ def around_a_circle(h, dt, u):
     return CAUSAL_CONVOLUTION_DIRECT.reference(u, kernel)
 
 
-def off_one(h, dt, u):
+def off_one(x):
     """Steps that are not 1, where integers are expected exactly."""
-    return h, np.where(dt == 1, dt / 2, dt), u
+    return {**x, "dt": np.where(x["dt"] == 1, x["dt"] / 2, x["dt"])}
 
 
-def taps_only(h, dt, u):
+def taps_only(x):
     """Steps of 1."""
-    return h, np.ones_like(dt), u
+    return {**x, "dt": np.ones_like(x["dt"])}
 
 
 def filter_of_taps(h, dt, u):
-    """dt = 1: a filter of n taps, one step late."""
+    """dt = 1: a filter of n taps, one step late; zeros to its end, for 0 · NaN stays."""
     del dt
-    late = np.concatenate([np.zeros_like(u[..., :1]), u[..., :-1]], axis=-1)
-    short = h[..., : u.shape[-1]]
-    pad = [(0, 0)] * (short.ndim - 1) + [(0, u.shape[-1] - short.shape[-1])]
-    return CAUSAL_CONVOLUTION_DIRECT.reference(late, np.pad(short, pad))
+    around = np.zeros_like(h, shape=(*h.shape[:-1], u.shape[-1] + 1))
+    taps = np.concatenate([0 * h[..., :1], h, around], axis=-1)[..., : u.shape[-1]]
+    return CAUSAL_CONVOLUTION_DIRECT.reference(u, taps)
 
 
 def from_rest(stateful):
