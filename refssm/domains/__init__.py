@@ -61,7 +61,7 @@ from refssm.domains.systems import (
     signed_modes,
     state_matrices,
     steps,
-    warps,
+    warping_steps,
     weights,
 )
 
@@ -127,7 +127,7 @@ __all__ = [
     "steps",
     "taps",
     "transitions",
-    "warps",
+    "warping_steps",
     "waveforms",
     "weights",
     "windows",

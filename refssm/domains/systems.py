@@ -99,18 +99,20 @@ steps = Domain(
     kind="real",
 )
 
-warps = Domain(
-    summary="steps that warp the circle: 1e-4 to 1e2, 1 and next to it, powers of two, real",
+warping_steps = Domain(
+    summary="steps that warp the circle: 1e-4 to 1e2, powers of two, 1, real",
     maps={
         "one": lambda a, b: np.ones_like(a) + 0j,
-        "usual": lambda a, b: logarithmic(1e-2, 1, a) + 0j,
-        "halves": lambda a, b: 2.0 ** np.round(10 * (a - 0.7)) + 0j,
+        "powers": lambda a, b: 2.0 ** np.round(12 * a - 8) + 0j,
+        "small": lambda a, b: logarithmic(1e-4, 1e-3, a) + 0j,
+        "usual": lambda a, b: logarithmic(1e-3, 0.1, a) + 0j,
+        "near one": lambda a, b: logarithmic(0.5, 2, a) + 0j,
         "wide": lambda a, b: logarithmic(1e-4, 1e2, a) + 0j,
-        "near one": lambda a, b: 1 + 0.1 * (a - 0.5) + 0j,
     },
-    tame=("one", "usual", "halves"),
+    tame=("one", "powers", "small", "usual", "near one", "wide"),
     textures=("each", "constant"),
     kind="real",
+    finite=True,
 )
 
 modes = Domain(

@@ -11,7 +11,7 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast_each, with_batch
-from refssm.domains import signals, states, taps, warps
+from refssm.domains import signals, states, taps, warping_steps
 from refssm.hope.allpass import cascade, turning
 
 
@@ -67,7 +67,7 @@ def _pulled_back(dy, h, dt, u, x0):
 HOPE_STREAM = Operator(
     reference=hope_stream,
     signature="(n),(),(l)->(l)",
-    inputs={"h": taps, "dt": warps, "u": signals},
+    inputs={"h": taps, "dt": warping_steps, "u": signals},
     batch="d, d, b d",
     traits=frozenset({"causal", "time-invariant", "state", "linear:h", "linear:u"}),
     citation="yu2024hope",
@@ -123,7 +123,7 @@ def _hankel_product(h, x):
 HOPE_STREAM_STATEFUL = Operator(
     reference=hope_stream_stateful,
     signature="(n),(),(l),(n)->(l),(n)",
-    inputs={"h": taps, "dt": warps, "u": signals, "x0": states},
+    inputs={"h": taps, "dt": warping_steps, "u": signals, "x0": states},
     outputs=("y", "x"),
     batch="d, d, b d, b d",
     traits=frozenset({"causal", "state", "linear:u,x0", "linear:h->y"}),
@@ -161,7 +161,7 @@ def hope_step_vjp(dy, dx_next, h, dt, u, x):
 HOPE_STEP = Operator(
     reference=hope_step,
     signature="(n),(),(),(n)->(),(n)",
-    inputs={"h": taps, "dt": warps, "u": signals, "x": states},
+    inputs={"h": taps, "dt": warping_steps, "u": signals, "x": states},
     outputs=("y", "x_next"),
     batch="d, d, b d, b d",
     traits=frozenset({"linear:u,x", "linear:h->y"}),
