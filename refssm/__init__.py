@@ -205,6 +205,10 @@ _FAMILIES = {
         "vandermonde_kernel_vjp",
     ),
     "hope": (
+        "hope_recency_exponential",
+        "hope_recency_exponential_vjp",
+        "hope_recency_power",
+        "hope_recency_power_vjp",
         "hope_step",
         "hope_step_vjp",
         "hope_stream",

@@ -195,6 +195,10 @@ from refssm.vandermonde import (
     vandermonde_kernel_vjp as vandermonde_kernel_vjp,
 )
 from refssm.hope import (
+    hope_recency_exponential as hope_recency_exponential,
+    hope_recency_exponential_vjp as hope_recency_exponential_vjp,
+    hope_recency_power as hope_recency_power,
+    hope_recency_power_vjp as hope_recency_power_vjp,
     hope_step as hope_step,
     hope_step_vjp as hope_step_vjp,
     hope_stream as hope_stream,

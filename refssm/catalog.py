@@ -57,7 +57,13 @@ from refssm.hippo import (
     HIPPO_RECONSTRUCT_LMU,
     HIPPO_RESCALE,
 )
-from refssm.hope import HOPE_STEP, HOPE_STREAM, HOPE_STREAM_STATEFUL
+from refssm.hope import (
+    HOPE_RECENCY_EXPONENTIAL,
+    HOPE_RECENCY_POWER,
+    HOPE_STEP,
+    HOPE_STREAM,
+    HOPE_STREAM_STATEFUL,
+)
 from refssm.krylov import (
     KRYLOV_KERNEL,
 )
@@ -160,6 +166,8 @@ OPERATORS = (
     SHIFT_KERNEL,
     DPLR_KERNEL,
     DPLR_KERNEL_ALIASED,
+    HOPE_RECENCY_POWER,
+    HOPE_RECENCY_EXPONENTIAL,
     HOPE_STREAM,
     HOPE_STREAM_STATEFUL,
     HOPE_STEP,

@@ -1,5 +1,13 @@
 """HOPE: state-space layers parameterised by the Markov parameters of a Hankel operator."""
 
+from refssm.hope.recency import (
+    HOPE_RECENCY_EXPONENTIAL,
+    HOPE_RECENCY_POWER,
+    hope_recency_exponential,
+    hope_recency_exponential_vjp,
+    hope_recency_power,
+    hope_recency_power_vjp,
+)
 from refssm.hope.stream import (
     HOPE_STEP,
     HOPE_STREAM,
@@ -13,9 +21,15 @@ from refssm.hope.stream import (
 )
 
 __all__ = [
+    "HOPE_RECENCY_EXPONENTIAL",
+    "HOPE_RECENCY_POWER",
     "HOPE_STEP",
     "HOPE_STREAM",
     "HOPE_STREAM_STATEFUL",
+    "hope_recency_exponential",
+    "hope_recency_exponential_vjp",
+    "hope_recency_power",
+    "hope_recency_power_vjp",
     "hope_step",
     "hope_step_vjp",
     "hope_stream",

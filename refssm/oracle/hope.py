@@ -34,3 +34,13 @@ def hope_step(h, dt, u, x):
         s = c * x_j - rho * s
         y += h_j * s
     return y, turned
+
+
+def hope_recency_power(h, gamma):
+    """h_j (j + 1)^γ."""
+    return [h_j * mp.mpf(j + 1) ** gamma for j, h_j in enumerate(h)]
+
+
+def hope_recency_exponential(h, beta):
+    """h_j e^{−βj}."""
+    return [h_j * mp.exp(-beta * j) for j, h_j in enumerate(h)]

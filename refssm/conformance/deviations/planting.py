@@ -55,7 +55,7 @@ class Planting:
         self._memory()
         right = self.right
         self.forward("first_of_batch", "the first channel's arguments for all")(
-            lambda *args, **statics: right(*_of_first(args), **statics)
+            lambda *args, **statics: right(*_of_first(self.op, args), **statics)
         )
         self.forward("unrepeatable", "a result that depends on the call", "repeat")(
             _every_third_call(right)
@@ -111,14 +111,15 @@ def _widened(y, args):
     return _each(lambda a: a.astype(np.result_type(a, precision)), y)
 
 
-def _of_first(args):
+def _of_first(op, args):
     """Every argument but the first from the first member of the batch; the only one too."""
-    return (args[0], *map(_first, args[1:])) if len(args) > 1 else (_first(args[0]),)
+    firsts = [_first(a, len(dims)) for a, dims in zip(args, op.input_dims, strict=True)]
+    return (args[0], *firsts[1:]) if len(args) > 1 else firsts
 
 
-def _first(a):
+def _first(a, rank):
     """The first member of the batch in place of all, where there is a batch axis to take."""
-    return np.broadcast_to(a[:1], a.shape) if a.ndim > 1 else a
+    return np.broadcast_to(a[:1], a.shape) if a.ndim > min(rank, 1) else a
 
 
 def _in_memory_order(a):
