@@ -195,16 +195,23 @@ from refssm.vandermonde import (
     vandermonde_kernel_vjp as vandermonde_kernel_vjp,
 )
 from refssm.hope import (
+    hope_delay as hope_delay,
     hope_recency_exponential as hope_recency_exponential,
     hope_recency_exponential_vjp as hope_recency_exponential_vjp,
     hope_recency_power as hope_recency_power,
     hope_recency_power_vjp as hope_recency_power_vjp,
     hope_step as hope_step,
+    hope_step_bounds as hope_step_bounds,
     hope_step_vjp as hope_step_vjp,
     hope_stream as hope_stream,
     hope_stream_stateful as hope_stream_stateful,
     hope_stream_stateful_vjp as hope_stream_stateful_vjp,
     hope_stream_vjp as hope_stream_vjp,
+    hope_system as hope_system,
+    hope_system_discrete as hope_system_discrete,
+    hope_tail as hope_tail,
+    hope_window as hope_window,
+    inverse_bilinear as inverse_bilinear,
 )
 from refssm.krylov import (
     krylov_kernel as krylov_kernel,

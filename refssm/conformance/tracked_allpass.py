@@ -24,9 +24,10 @@ def _cascade(dt, u, x0):
     met(np.abs(x))
     made = _own_roundings(dt.value, s, x)
     by_dt = _by_dt(dt.value, s, x)
-    s_errors, x_errors = (
-        [_along_curve(dt.errors, of_dt) + own[..., None] for of_dt, own in zip(by_dt, made, strict=True)]
-    )
+    s_errors, x_errors = [
+        _along_curve(dt.errors, of_dt) + own[..., None]
+        for of_dt, own in zip(by_dt, made, strict=True)
+    ]
     driven = _driving(u, x0, s.shape)
     s_errors[..., 1:, :, :] += driven[..., None, :, :]
     s_errors[..., 0, :, :] = u.errors

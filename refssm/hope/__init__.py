@@ -19,6 +19,15 @@ from refssm.hope.stream import (
     hope_stream_stateful_vjp,
     hope_stream_vjp,
 )
+from refssm.hope.system import (
+    hope_delay,
+    hope_step_bounds,
+    hope_system,
+    hope_system_discrete,
+    hope_tail,
+    hope_window,
+    inverse_bilinear,
+)
 
 __all__ = [
     "HOPE_RECENCY_EXPONENTIAL",
@@ -26,14 +35,21 @@ __all__ = [
     "HOPE_STEP",
     "HOPE_STREAM",
     "HOPE_STREAM_STATEFUL",
+    "hope_delay",
     "hope_recency_exponential",
     "hope_recency_exponential_vjp",
     "hope_recency_power",
     "hope_recency_power_vjp",
     "hope_step",
+    "hope_step_bounds",
     "hope_step_vjp",
     "hope_stream",
     "hope_stream_stateful",
     "hope_stream_stateful_vjp",
     "hope_stream_vjp",
+    "hope_system",
+    "hope_system_discrete",
+    "hope_tail",
+    "hope_window",
+    "inverse_bilinear",
 ]

@@ -44,9 +44,9 @@ def cascade(dt, u, x0):
 
 
 def turning(x):
-    """T x, (T x)_j = j x_{j−1} − (j + 1) x_{j+1}: 2dt times how the functions L_j change with dt.
+    """(T x)_j = j x_{j−1} − (j + 1) x_{j+1}, 2dt times how states from rest change with dt.
 
-    Σ_j x_j ∂L_j/∂dt = Σ_j … would be its adjoint, −T: ∂L_j/∂dt = (j L_{j−1} − (j + 1) L_{j+1})/(2dt).
+    For the Laguerre functions ∂L_j/∂dt = (j L_{j−1} − (j + 1) L_{j+1})/(2dt).
     """
     j = np.arange(x.shape[-1], dtype=np.finfo(x.dtype).dtype)
     nothing = np.zeros_like(x[..., :1])

@@ -1,7 +1,7 @@
 """Recency biases: parameters of the more recent past weighted more when a HOPE layer starts.
 
-    power: h_j (j + 1)^γ    as published [yu2024hope]
-    exponential: h_j e^{−βj}
+power: h_j (j + 1)^γ    as published [yu2024hope]
+exponential: h_j e^{−βj}
 """
 
 import numpy as np

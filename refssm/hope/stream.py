@@ -108,12 +108,12 @@ def hope_stream_stateful_vjp(dy, dx, h, dt, u, x0):
     dh, slope, du, X, x = _pulled_back(dy, h, dt, u, x0)
     free, Z = cascade(dt, np.zeros_like(dy), dx[..., ::-1])
     du = du + free[..., n, ::-1]
-    dx0 = _hankel_product(h.conj(), X) + Z[..., ::-1, -1]
+    dx0 = hankel_product(h.conj(), X) + Z[..., ::-1, -1]
     slope = slope + (dx.conj() * turning(x)[..., :n]).sum(-1) - (dx0.conj() * turning(x0)).sum(-1)
     return unbroadcast_each((dh, slope / (2 * dt), du, dx0), (h, dt, u, x0))
 
 
-def _hankel_product(h, x):
+def hankel_product(h, x):
     """Σ_j h_{i+j} x_j, h = 0 beyond its end."""
     i = np.arange(h.shape[-1])
     extended = np.concatenate([h, np.zeros_like(h)], axis=-1)

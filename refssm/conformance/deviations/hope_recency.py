@@ -82,8 +82,7 @@ GRADIENTS = {
 def _gradients(p, change):
     """The right gradients changed."""
     return lambda dy, h, r: tuple(
-        g.astype(a.dtype)
-        for g, a in zip(change(dy, *p.right_vjp(dy, h, r)), (h, r), strict=True)
+        g.astype(a.dtype) for g, a in zip(change(dy, *p.right_vjp(dy, h, r)), (h, r), strict=True)
     )
 
 

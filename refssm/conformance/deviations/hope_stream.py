@@ -297,9 +297,7 @@ def _plant(p: Planting) -> None:
         p.forward(name, what, "value" if one else "state")(as_called(p.op, _with_state(state)))
     if not one:
         p.forward("nan_spread", "0 · NaN of the future reaches the past", "nan")(
-            as_called(
-                p.op, lambda h, dt, u, x0: RIGHT(h, dt, u + 0 * u.sum(-1, keepdims=True), x0)
-            )
+            as_called(p.op, lambda h, dt, u, x0: RIGHT(h, dt, u + 0 * u.sum(-1, keepdims=True), x0))
         )
     plant_gradients(p)
 
