@@ -2,8 +2,9 @@
 
 Followed operation by operation, n stages have bounds of (1 + 2|ρ|)^n. But the stages are rotations:
 a rounding in one of them reaches any later signal or state through functions of unit energy, so
-roundings that do not conspire arrive, together, no larger than the largest of them. What is the same
-at every time, the roundings of ρ and c, is followed exactly. Importing this module registers the rule.
+roundings that do not conspire arrive, together, no larger than the largest of them. What is the
+same at every time, the roundings of ρ and c, is followed exactly. Importing this module registers
+the rule.
 """
 
 import numpy as np
@@ -53,7 +54,7 @@ def _norm_so_far(x):
 
 
 def _own_roundings(dt, s, x):
-    """Of signals and states: three a rotation's row, and those of ρ and c, along with c or without."""
+    """Of signals and states: three in each row of a rotation, and those of ρ and c."""
     rho, c = (np.abs(r)[..., None, None] for r in rotation(dt))
     before, into = np.abs(x[..., :-1]), np.abs(s[..., :-1, :])
     signals = modulus(c * before) + modulus(rho * into) + modulus(s[..., 1:, :])

@@ -2,12 +2,14 @@
 
     A(z) = (z⁻¹ − ρ)/(1 − ρ z⁻¹),    ρ = (1 − dt)/(1 + dt),    c = √(1 − ρ²) = 2√dt/(1 + dt)
 
-    [ x_k     ]   [ ρ   c ] [ x_{k−1} ]
-    [ s'_k    ] = [ c  −ρ ] [ s_k     ]        s the input of a stage, s' its output, x its state
+    [ x_k  ]   [ ρ   c ] [ x_{k−1} ]
+    [ s'_k ] = [ c  −ρ ] [ s_k     ]
 
-Rotations keep lengths: what goes in is in the states or has come out. From rest the state of stage j
-is the input's coefficient of the discrete Laguerre function L_j = c/(1 − ρ z⁻¹) A^j, and those
-are orthonormal [heuberger2003hambo].
+with s the input of a stage, s' its output and x its state.
+
+Rotations keep lengths: what goes in is in the states or has come out. From rest the state of stage
+j is the input's coefficient of the discrete Laguerre function L_j = c/(1 − ρ z⁻¹) A^j, and those are
+orthonormal [heuberger2003hambo].
 """
 
 import numpy as np

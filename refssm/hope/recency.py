@@ -66,7 +66,7 @@ def hope_recency_exponential(h, beta):
     """y_j = h_j e^{−βj}.
 
     Signature ``(n),()->(n)``: as `hope_recency_power`, with `beta` the rate per parameter, positive
-    to weigh the recent past more. Every weight is the one before times e^{−β}. Source: [yu2024hope].
+    to weigh the recent past more: each weight is the one before times e^{−β}. Source: [yu2024hope].
 
     >>> import numpy as np
     >>> import refssm

@@ -3,8 +3,9 @@
     y = Σ_j h_j s_{j+1},    s_0 = u,    s_{j+1,k} = ρ s_{j+1,k−1} + s_{j,k−1} − ρ s_{j,k},
 
 ρ = (1 − dt)/(1 + dt): a delay line whose delays are all-passes, read by the Markov parameters h.
-Its transfer function is Σ_j h_j z'^{−(j+1)}, the step warping the circle: z' = (1 − ρ z⁻¹)/(z⁻¹ − ρ).
-At dt = 1 the delays are delays, and it is a filter of n taps, one step late.
+The step warps the circle: Σ_j h_j z'^{−(j+1)} is the transfer function,
+z' = (1 − ρ z⁻¹)/(z⁻¹ − ρ). At dt = 1 the delays are delays, and it is a filter of n taps, one step
+late.
 """
 
 import numpy as np
@@ -41,7 +42,7 @@ def _read(h, s):
 
 
 def hope_stream_vjp(dy, h, dt, u):
-    """dh_j = Σ_k s_{j+1,k}* dy_k,  du = Σ_j h_j* S_{j+1},  S the same cascade backwards in time on dy.
+    """dh_j = Σ_k s_{j+1,k}* dy_k,  du = Σ_j h_j* S_{j+1},  S the cascade backwards in time on dy.
 
     With A the all-pass, ∂A/∂dt = (1 − A²)/(2dt), so ∂y/∂dt = Σ_j (j + 1) h_j (s_j − s_{j+2})/(2dt).
     Returns `(dh, ddt, du)`, shaped like `h`, `dt` and `u`.

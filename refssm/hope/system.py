@@ -1,12 +1,12 @@
 """The system that a HOPE layer samples, and how long it remembers.
 
-The Markov parameters are those of a filter of n taps, x ← N x + e_1 u, y = h x, N the shift. The inverse
-bilinear map with step 2 makes it continuous, the bilinear map with step 2dt discrete again: what
-`hope_stream` runs. In between, G(s) = Σ_j h_j ((1 − s)/(1 + s))^{j+1} has all its poles at −1,
+The Markov parameters are those of a filter of n taps, x ← N x + e_1 u, y = h x, N the shift. The
+inverse bilinear map with step 2 makes it continuous, the bilinear map with step 2dt discrete again:
+what `hope_stream` runs. In between, G(s) = Σ_j h_j ((1 − s)/(1 + s))^{j+1} has all its poles at −1,
 whatever h and dt are: it forgets like t^{n−1} e^{−t} [yu2024hope].
 
-Discrete systems here are those of SciPy and of control theory, x_{k+1} = A x_k + B u_k, y_k = C x_k + D u_k
-(docs/conventions.md): at dt = 1 the first output is one step late.
+Discrete systems here are those of SciPy and of control theory, x_{k+1} = A x_k + B u_k,
+y_k = C x_k + D u_k (docs/conventions.md): at dt = 1 the first output is one step late.
 """
 
 import numpy as np
@@ -18,7 +18,8 @@ from refssm.hope.stream import HOPE_STREAM_STATEFUL, hankel_product
 def hope_system(h):
     """(A, B, C, D) of x' = A x + B u, y = C x + D u, whose transfer function is G(s).
 
-    A_jj = −1, A_ij = −2(−1)^{i−j} below, B_i = √2 (−1)^i, C_i = √2 Σ_{j≥i} h_j (−1)^{j−i}, D = −Σ_j h_j (−1)^j.
+    A_jj = −1, A_ij = −2(−1)^{i−j} below, B_i = √2 (−1)^i, C_i = √2 Σ_{j≥i} h_j (−1)^{j−i},
+    D = −Σ_j h_j (−1)^j.
     `h` (…, n) real or complex; shapes (n, n), (n), (…, n), (…). Time is in units in which a step of
     the stream is 2dt.
 
@@ -85,8 +86,9 @@ def inverse_bilinear(A, B, C, D, dt):
     """The continuous system of which the bilinear map of step dt makes x_{k+1} = A x_k + B u_k.
 
     (2/dt)(A − I)(A + I)⁻¹, (2/√dt)(A + I)⁻¹ B, (2/√dt) C (A + I)⁻¹, D − C (A + I)⁻¹ B, for A (n, n)
-    without an eigenvalue −1, B and C (n), D a number: the same transfer function at z = (1 + s dt/2)/
-    (1 − s dt/2). For what `ho_kalman` identifies, too. Raises LinAlgError where −1 is an eigenvalue.
+    without an eigenvalue −1, B and C (n), D a number: the same transfer function at
+    z = (1 + s dt/2)/(1 − s dt/2), whatever identified the system. Raises LinAlgError where −1 is an
+    eigenvalue.
 
     >>> import numpy as np
     >>> import refssm
@@ -103,8 +105,8 @@ def inverse_bilinear(A, B, C, D, dt):
 def hope_delay(dt, angle):
     """Steps by which one stage delays e^{ik·angle}: dt/(sin² ½angle + dt² cos² ½angle).
 
-    1/dt for slow signals, dt for those that alternate, 1 on the mean over the circle: a small dt buys
-    delay of slow signals with that of fast ones. Arrays broadcast.
+    1/dt for slow signals, dt for those that alternate, 1 on the mean over the circle: a small dt
+    buys delay of slow signals with that of fast ones. Arrays broadcast.
 
     >>> import numpy as np
     >>> import refssm
@@ -115,7 +117,7 @@ def hope_delay(dt, angle):
 
 
 def hope_window(n, dt):
-    """Steps that n stages delay slow signals by: n/dt. What is older is read with no weight of its own.
+    """Steps that n stages delay slow signals by: n/dt.
 
     >>> import refssm
     >>> refssm.hope_window(64, 0.125)
@@ -125,10 +127,10 @@ def hope_window(n, dt):
 
 
 def hope_step_bounds(n, l):
-    """The steps dt for which the window of n parameters is at least n steps and at most l: (n/l, 1).
+    """The steps dt whose window is at least n steps and at most l: (n/l, 1).
 
-    Below n/l parameters wait for a past that a sequence of length l does not have; above 1 slow signals
-    are delayed by less than a step a parameter. Both 1 where l ≤ n.
+    Below n/l parameters wait for a past that a sequence of length l does not have; above 1 slow
+    signals are delayed by less than a step a parameter. Both 1 where l ≤ n.
 
     >>> import refssm
     >>> refssm.hope_step_bounds(64, 1024)

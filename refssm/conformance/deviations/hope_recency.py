@@ -70,8 +70,10 @@ OF_BOTH_COMPLEX = {
 
 GRADIENTS = {
     "parameters_unweighted": ("dh = dy", lambda p: _gradients(p, lambda dy, *g: (dy, g[1]))),
-    "rate_missing": ("no gradient of the rate", lambda p: _gradients(p, lambda dy, *g: (g[0], 0 * g[1]))),
-    "rate_sign": ("the rate's with the other sign", lambda p: _gradients(p, lambda dy, *g: (g[0], -g[1]))),
+    "rate_missing": ("no gradient of the rate",
+        lambda p: _gradients(p, lambda dy, *g: (g[0], 0 * g[1]))),
+    "rate_sign": ("the rate's with the other sign",
+        lambda p: _gradients(p, lambda dy, *g: (g[0], -g[1]))),
     "parameters_reversed": ("dh backwards",
         lambda p: _gradients(p, lambda dy, *g: (g[0][..., ::-1], g[1]))),
     "rate_of_logarithm": ("the rate's gradient halved",

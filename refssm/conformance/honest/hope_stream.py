@@ -1,5 +1,8 @@
 """Honest HOPE streams: difference equations, filters, matrices, a kernel, a circle of nodes."""
 
+# pyright: reportCallIssue=false, reportArgumentType=false
+# (scipy.fft's functions are dispatched)
+
 import numpy as np
 from scipy import fft, signal
 

@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.hope.recency: the power by the power, the exponential by the exponential."""
+"""Numba mirrors of refssm.hope.recency: one exponential for both."""
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
 # (a gufunc makes its outputs itself, which pyright cannot see)

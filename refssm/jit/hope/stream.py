@@ -33,7 +33,7 @@ def _streamed(h, rho, c, u, x0, y, x):
 
 @gufunc("(l),(n),(),(),(l),(m)->(n),(),(m)")
 def _gathered(dy, h, rho, c, u, x0, dh, slope, x):
-    """dh_j = Σ_k s_{j+1}* dy, Σ_k dy* Σ_j (j + 1) h_j (s_j − s_{j+2}), and the states: m = n + 1."""
+    """dh_j = Σ_k s_{j+1}* dy, Σ_k dy* Σ_j (j + 1) h_j (s_j − s_{j+2}), the states; m = n + 1."""
     n = h.size
     s = np.zeros(n + 2, x.dtype)
     for j in range(n + 1):
