@@ -98,7 +98,8 @@ class Operator:
     @cached_property
     def batch_names(self) -> tuple[str, ...]:
         """The batch axes, each once, the outermost first."""
-        return tuple(dict.fromkeys(a for axes in self.batch_axes for a in axes if a != "1"))
+        longest = sorted(self.batch_axes, key=len, reverse=True)
+        return tuple(dict.fromkeys(a for axes in longest for a in axes if a != "1"))
 
     @property
     def constructor(self) -> bool:

@@ -21,9 +21,20 @@ def length_of(dim: str, sizes: Mapping[str, int]) -> int:
 def aligned(batch: str, count: int) -> Dims:
     """Leading axes of each of `count` arguments; "1" where one lacks an axis between others."""
     groups = [group.split() for group in batch.split(",")] if batch else [[]] * count
-    order = list(dict.fromkeys(axis for group in groups for axis in group))
+    order = _merged(groups)
     rows = ([axis if axis in group else "1" for axis in order] for group in groups)
     return tuple(tuple(row[_outermost(row) :]) for row in rows)
+
+
+def _merged(groups) -> list[str]:
+    """All axes once, each where the first group that has it puts it: "d, b d" is b d."""
+    order: list[str] = []
+    for group in groups:
+        for place, axis in enumerate(group):
+            if axis not in order:
+                later = [i for i, other in enumerate(order) if other in group[place:]]
+                order.insert(min(later, default=len(order)), axis)
+    return order
 
 
 def _outermost(axes) -> int:

@@ -115,6 +115,34 @@ warping_steps = Domain(
     finite=True,
 )
 
+recency_powers = Domain(
+    summary="powers of a recency bias: 0, −1 and −½, −4 to 4, real",
+    maps={
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+        "halves": lambda a, b: np.round(4 * a - 3) / 2 + 0j,
+        "usual": lambda a, b: -2 * a + 0j,
+        "wide": lambda a, b: 8 * a - 4 + 0j,
+    },
+    tame=("zero", "halves", "usual"),
+    textures=("each", "constant"),
+    kind="real",
+    exponent=True,
+)
+
+recency_rates = Domain(
+    summary="rates of a recency bias: 0, 1e-4 to 10 a parameter, some of them negative, real",
+    maps={
+        "zero": lambda a, b: np.zeros_like(a) + 0j,
+        "usual": lambda a, b: logarithmic(1e-3, 0.3, a) + 0j,
+        "wide": lambda a, b: logarithmic(1e-4, 10, a) + 0j,
+        "growing": lambda a, b: -0.1 * a + 0j,
+    },
+    tame=("zero", "usual"),
+    textures=("each", "constant"),
+    kind="real",
+    exponent=True,
+)
+
 modes = Domain(
     summary="continuous modes: Re −1e2 to 0, |Im| up to 1e3, 1e-9 from 0, 0, powers of 2",
     maps={

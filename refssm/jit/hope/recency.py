@@ -1,0 +1,66 @@
+"""Numba mirrors of refssm.hope.recency: one exponential for both."""
+
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# (a gufunc makes its outputs itself, which pyright cannot see)
+
+import numpy as np
+
+from refssm._operator import COMPILED_TYPES
+from refssm.broadcasting import unbroadcast_each
+from refssm.hope import HOPE_RECENCY_EXPONENTIAL, HOPE_RECENCY_POWER
+from refssm.jit._gufunc import gufunc
+
+
+@gufunc("(n),(),(n)->(n)")
+def _weighted(h, rate, slope, y):
+    """h_j e^(rate · slope_j)."""
+    for j in range(h.size):
+        y[j] = h[j] * np.exp(rate[0] * slope[j])
+
+
+@gufunc("(n),(n),(),(n)->(n),()")
+def _weighted_back(dy, h, rate, slope, dh, d):
+    """dh_j = e^(rate · slope_j) dy_j, and Σ_j slope_j dy_j* y_j."""
+    d[0] = 0
+    for j in range(h.size):
+        weight = np.exp(rate[0] * slope[j])
+        dh[j] = weight * dy[j]
+        d[0] += np.conj(dy[j]) * (weight * h[j]) * slope[j]
+
+
+def _logarithms(h):
+    return np.log1p(_indices(h))
+
+
+def _indices(h):
+    return np.arange(h.shape[-1], dtype=np.finfo(h.dtype).dtype)
+
+
+def hope_recency_power(h, gamma):
+    """Mirror of refssm.hope_recency_power."""
+    return _weighted(h, gamma, _logarithms(h))
+
+
+def hope_recency_power_vjp(dy, h, gamma):
+    """Mirror of refssm.hope_recency_power_vjp."""
+    return unbroadcast_each(_weighted_back(dy, h, gamma, _logarithms(h)), (h, gamma))
+
+
+def hope_recency_exponential(h, beta):
+    """Mirror of refssm.hope_recency_exponential."""
+    return _weighted(h, beta, -_indices(h))
+
+
+def hope_recency_exponential_vjp(dy, h, beta):
+    """Mirror of refssm.hope_recency_exponential_vjp."""
+    return unbroadcast_each(_weighted_back(dy, h, beta, -_indices(h)), (h, beta))
+
+
+hope_recency_power = HOPE_RECENCY_POWER.checked(hope_recency_power, COMPILED_TYPES)
+hope_recency_power_vjp = HOPE_RECENCY_POWER.checked_vjp(hope_recency_power_vjp, COMPILED_TYPES)
+hope_recency_exponential = HOPE_RECENCY_EXPONENTIAL.checked(
+    hope_recency_exponential, COMPILED_TYPES
+)
+hope_recency_exponential_vjp = HOPE_RECENCY_EXPONENTIAL.checked_vjp(
+    hope_recency_exponential_vjp, COMPILED_TYPES
+)

@@ -1,0 +1,130 @@
+"""Numba mirrors of refssm.hope.stream: time outermost, the states in registers, nothing kept.
+
+One kernel runs the cascade, one gathers what its signals give to the gradients of h and dt. The way
+back is the cascade again, backwards in time. A single step is a stream of length 1.
+"""
+
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# (a gufunc makes its outputs itself, which pyright cannot see)
+
+import numpy as np
+
+from refssm._operator import COMPILED_TYPES
+from refssm.broadcasting import unbroadcast_each
+from refssm.hope import HOPE_STEP, HOPE_STREAM, HOPE_STREAM_STATEFUL
+from refssm.hope.allpass import rotation, turning
+from refssm.jit._gufunc import gufunc, in_kind_of
+
+
+@gufunc("(n),(),(),(l),(n)->(l),(n)")
+def _streamed(h, rho, c, u, x0, y, x):
+    """y_k = Σ_j h_j s_{j+1}, and the states at the end."""
+    for j in range(h.size):
+        x[j] = x0[j]
+    for k in range(u.size):
+        s, total = u[k], 0 * u[k]
+        for j in range(h.size):
+            before = x[j]
+            x[j] = rho[0] * before + c[0] * s
+            s = c[0] * before - rho[0] * s
+            total += h[j] * s
+        y[k] = total
+
+
+@gufunc("(l),(n),(),(),(l),(m)->(n),(),(m)")
+def _gathered(dy, h, rho, c, u, x0, dh, slope, x):
+    """dh_j = Σ_k s_{j+1}* dy, Σ_k dy* Σ_j (j + 1) h_j (s_j − s_{j+2}), the states; m = n + 1."""
+    n = h.size
+    s = np.zeros(n + 2, x.dtype)
+    for j in range(n + 1):
+        x[j] = x0[j]
+    for j in range(n):
+        dh[j] = 0
+    slope[0] = 0
+    for k in range(u.size):
+        s[0] = u[k]
+        for j in range(n + 1):
+            before = x[j]
+            x[j] = rho[0] * before + c[0] * s[j]
+            s[j + 1] = c[0] * before - rho[0] * s[j]
+        total = 0 * u[k]
+        for j in range(n):
+            dh[j] += np.conj(s[j + 1]) * dy[k]
+            total += (j + 1) * (h[j] * (s[j] - s[j + 2]))
+        slope[0] += np.conj(dy[k]) * total
+
+
+def _rest(h, u):
+    """States of zeros."""
+    return np.zeros(h.shape[-1], np.finfo(u.dtype).dtype)
+
+
+def _pulled_back(dy, h, dt, u, x0):
+    """As refssm.hope.stream._pulled_back."""
+    rho, c = rotation(dt)
+    more = np.zeros((*x0.shape[:-1], 1), x0.dtype)
+    dh, slope, x = _gathered(dy, h, rho, c, u, np.concatenate([x0, more], axis=-1))
+    du, X = _streamed(h.conj(), rho, c, dy[..., ::-1], _rest(h, dy))
+    return dh, slope, du[..., ::-1], X, x
+
+
+def hope_stream(h, dt, u):
+    """Mirror of refssm.hope_stream."""
+    return _streamed(h, *rotation(dt), u, _rest(h, u))[0]
+
+
+def hope_stream_vjp(dy, h, dt, u):
+    """Mirror of refssm.hope_stream_vjp."""
+    dh, slope, du, *_ = _pulled_back(dy, h, dt, u, _rest(h, u))
+    return unbroadcast_each((dh, slope / (2 * dt), du), (h, dt, u))
+
+
+def hope_stream_stateful(h, dt, u, x0):
+    """Mirror of refssm.hope_stream_stateful."""
+    y, x = _streamed(h, *rotation(dt), u, x0)
+    return y, in_kind_of(x, dt, u, x0)
+
+
+def hope_stream_stateful_vjp(dy, dx, h, dt, u, x0):
+    """Mirror of refssm.hope_stream_stateful_vjp."""
+    n = h.shape[-1]
+    dh, slope, du, X, x = _pulled_back(dy, h, dt, u, x0)
+    last = np.where(np.arange(n) == n - 1, 1, 0).astype(dt.dtype)
+    free, Z = _streamed(last, *rotation(dt), np.zeros_like(dy), dx[..., ::-1])
+    dx0 = _hankel_product(h.conj(), X) + Z[..., ::-1]
+    slope = slope + (dx.conj() * turning(x)[..., :n]).sum(-1) - (dx0.conj() * turning(x0)).sum(-1)
+    gradients = dh, slope / (2 * dt), du + free[..., ::-1], dx0
+    return unbroadcast_each(gradients, (h, dt, u, x0))
+
+
+@gufunc("(n),(n)->(n)")
+def _hankel_product(h, x, y):
+    """y_i = Σ_j h_{i+j} x_j, h = 0 beyond its end."""
+    for i in range(h.size):
+        total = 0 * h[0]
+        for j in range(h.size - i):
+            total += h[i + j] * x[j]
+        y[i] = total
+
+
+def hope_step(h, dt, u, x):
+    """Mirror of refssm.hope_step: a stream of length 1."""
+    y, last = _streamed(h, *rotation(dt), u[..., None], x)
+    return y[..., 0], in_kind_of(last, dt, u, x)
+
+
+def hope_step_vjp(dy, dx_next, h, dt, u, x):
+    """Mirror of refssm.hope_step_vjp."""
+    pulled = hope_stream_stateful_vjp.__wrapped__(dy[..., None], dx_next, h, dt, u[..., None], x)
+    dh, ddt, du, dx = pulled
+    return dh, ddt, du[..., 0], dx
+
+
+hope_stream = HOPE_STREAM.checked(hope_stream, COMPILED_TYPES)
+hope_stream_vjp = HOPE_STREAM.checked_vjp(hope_stream_vjp, COMPILED_TYPES)
+hope_stream_stateful = HOPE_STREAM_STATEFUL.checked(hope_stream_stateful, COMPILED_TYPES)
+hope_stream_stateful_vjp = HOPE_STREAM_STATEFUL.checked_vjp(
+    hope_stream_stateful_vjp, COMPILED_TYPES
+)
+hope_step = HOPE_STEP.checked(hope_step, COMPILED_TYPES)
+hope_step_vjp = HOPE_STEP.checked_vjp(hope_step_vjp, COMPILED_TYPES)
