@@ -63,6 +63,12 @@ from refssm.domains.systems import (
     steps,
     weights,
 )
+from refssm.domains.transfers import (
+    contraction_matrices,
+    damped_matrices,
+    frequencies,
+    outer_points,
+)
 
 __all__ = [
     "Counts",
@@ -75,7 +81,9 @@ __all__ = [
     "chunk_sizes",
     "coefficients",
     "contracting",
+    "contraction_matrices",
     "contractions",
+    "damped_matrices",
     "damped_modes",
     "decays",
     "delays",
@@ -87,6 +95,7 @@ __all__ = [
     "fading_rates",
     "fixed_decays",
     "fractions",
+    "frequencies",
     "gates",
     "impulse_responses",
     "input_matrices",
@@ -105,6 +114,7 @@ __all__ = [
     "modes",
     "nodes",
     "orders",
+    "outer_points",
     "poles",
     "preactivations",
     "products_bounded",
