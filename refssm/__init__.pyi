@@ -81,6 +81,20 @@ from refssm.dplr import (
     dplr_kernel_aliased_vjp as dplr_kernel_aliased_vjp,
     dplr_kernel_vjp as dplr_kernel_vjp,
 )
+from refssm.hankel import (
+    gramians as gramians,
+    gramians_discrete as gramians_discrete,
+    gramians_discrete_vjp as gramians_discrete_vjp,
+    gramians_vjp as gramians_vjp,
+    hankel_matrix as hankel_matrix,
+    hankel_matrix_vjp as hankel_matrix_vjp,
+    markov_parameters as markov_parameters,
+    markov_parameters_vjp as markov_parameters_vjp,
+    transfer as transfer,
+    transfer_discrete as transfer_discrete,
+    transfer_discrete_vjp as transfer_discrete_vjp,
+    transfer_vjp as transfer_vjp,
+)
 from refssm.hippo import (
     hippo_project as hippo_project,
     hippo_project_legs as hippo_project_legs,

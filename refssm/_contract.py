@@ -22,6 +22,13 @@ class Invariant(NamedTuple):
     matched: bool = False  # a spectrum: in any order
 
 
+class Equation(NamedTuple):
+    """A linear matrix equation of one output Y: Σ left Y right = side; None is the identity."""
+
+    terms: tuple[tuple[np.ndarray | None, np.ndarray | None], ...]
+    side: np.ndarray
+
+
 class Contract(Enum):
     """What an operator's rounding errors are measured against."""
 

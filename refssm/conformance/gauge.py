@@ -7,6 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import refssm.conformance.tracked_allpass
+import refssm.conformance.tracked_cascade
+import refssm.conformance.tracked_kernels
+import refssm.conformance.tracked_linalg
+import refssm.conformance.tracked_memory
+import refssm.conformance.tracked_rules
+import refssm.conformance.tracked_systems  # noqa: F401  # the rules register themselves
 from refssm.conformance.tracked import Tracked, lifted, met, tracing
 
 

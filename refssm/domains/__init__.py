@@ -66,6 +66,12 @@ from refssm.domains.systems import (
     warping_steps,
     weights,
 )
+from refssm.domains.transfers import (
+    contraction_matrices,
+    damped_matrices,
+    frequencies,
+    outer_points,
+)
 
 __all__ = [
     "Counts",
@@ -78,7 +84,9 @@ __all__ = [
     "chunk_sizes",
     "coefficients",
     "contracting",
+    "contraction_matrices",
     "contractions",
+    "damped_matrices",
     "damped_modes",
     "decays",
     "delays",
@@ -90,6 +98,7 @@ __all__ = [
     "fading_rates",
     "fixed_decays",
     "fractions",
+    "frequencies",
     "gates",
     "impulse_responses",
     "input_matrices",
@@ -108,6 +117,7 @@ __all__ = [
     "modes",
     "nodes",
     "orders",
+    "outer_points",
     "poles",
     "preactivations",
     "products_bounded",

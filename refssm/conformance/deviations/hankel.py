@@ -1,0 +1,2 @@
+"""Planted bugs in the Hankel family."""
+DEVIATIONS = []
