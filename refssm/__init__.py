@@ -91,6 +91,10 @@ _FAMILIES = {
         "dplr_kernel_aliased_vjp",
         "dplr_kernel_vjp",
     ),
+    "hankel": (
+        "hankel_singular_values_diagonal",
+        "hankel_singular_values_diagonal_vjp",
+    ),
     "hippo": (
         "hippo_chebt",
         "hippo_fourier",

@@ -81,6 +81,10 @@ from refssm.dplr import (
     dplr_kernel_aliased_vjp as dplr_kernel_aliased_vjp,
     dplr_kernel_vjp as dplr_kernel_vjp,
 )
+from refssm.hankel import (
+    hankel_singular_values_diagonal as hankel_singular_values_diagonal,
+    hankel_singular_values_diagonal_vjp as hankel_singular_values_diagonal_vjp,
+)
 from refssm.hippo import (
     hippo_project as hippo_project,
     hippo_project_legs as hippo_project_legs,

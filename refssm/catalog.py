@@ -39,6 +39,7 @@ from refssm.discretize import (
     DISCRETIZE_ZOH,
 )
 from refssm.dplr import DPLR_KERNEL, DPLR_KERNEL_ALIASED
+from refssm.hankel import HANKEL_SINGULAR_VALUES_DIAGONAL
 from refssm.hippo import (
     HIPPO_CHEBT,
     HIPPO_FOURIER,
@@ -196,6 +197,7 @@ OPERATORS = (
     SSD_CHUNKED_STATEFUL,
     SSD_CHUNKED_PACKED,
     SSD_STEP,
+    HANKEL_SINGULAR_VALUES_DIAGONAL,
 )
 
 

@@ -23,6 +23,7 @@ REMEMBERED = 160  # cases: those of a quick run
 ORACLE_ENTRIES = {
     Contract.TRACED: 4096,
     Contract.NORM: 1024,
+    Contract.SINGULAR: 16,  # the oracle's digits grow with the number of values
     Contract.FFT: 1024,
     Contract.SPECTRUM: 1024,
     Contract.SOLVE: 256,
