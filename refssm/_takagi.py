@@ -47,39 +47,46 @@ def triangular(G):
 
 
 def orthogonal_columns(X):
-    """Their lengths (…, n) and directions after one-sided Jacobi: the left singular vectors."""
+    """Their lengths (…, n) and directions after one-sided Jacobi: the left singular vectors.
+
+    Lengths are kept apart from directions: a short column's part along a long one has its digits.
+    """
     n = X.shape[-1]
     odd = np.zeros((*X.shape[:-1], n % 2), X.dtype)
     X, enough = np.concatenate([X, odd], axis=-1), n * np.finfo(X.dtype).eps
+    length = norms(X)
+    X = X / normal(length)[..., None, :]
     players = np.arange(X.shape[-1])
     for _ in range(SWEEPS if n > 1 else 0):
         most = 0.0
         for _ in players[1:]:
-            first, second = players[: len(players) // 2], players[: len(players) // 2 - 1 : -1]
-            x, y, slope = rotated(X[..., first], X[..., second])
-            X[..., first], X[..., second] = x, y
-            most = max(most, float(slope.max(initial=0)))
+            i, j = players[: len(players) // 2], players[: len(players) // 2 - 1 : -1]
+            pairs = rotated(X[..., i], X[..., j], length[..., i], length[..., j])
+            X[..., i], X[..., j], length[..., i], length[..., j], cos = pairs
+            most = max(most, float(cos.max(initial=0)))
             players = np.concatenate([players[:1], players[-1:], players[1:-1]])
         if not most > enough:
             break
-    length = norms(X)[..., :n]
-    return length, X[..., :n] / normal(length)[..., None, :]
+    return length[..., :n], X[..., :n]
 
 
-def rotated(x, y):
-    """Pairs of columns made orthogonal, and |cos| of the angles between them before."""
-    a, b = norms(x), norms(y)
-    tiny = np.finfo(a.dtype).tiny
-    both = (a >= tiny) & (b >= tiny)
-    a, b = np.where(both, a, 1), np.where(both, b, 1)
-    dot = ((x / a[..., None, :]).conj() * (y / b[..., None, :])).sum(-2)
-    cos, turn = np.where(both, np.abs(dot), 0), phases(dot)
-    zeta = (b / a - a / b) / np.where(cos > 0, 2 * cos, 1)
-    tan = np.where(cos > 0, np.where(zeta < 0, -1, 1) / (np.abs(zeta) + np.hypot(1, zeta)), 0)
-    c = 1 / np.hypot(1, tan)
-    s = (c * tan)[..., None, :]
-    c, turn = c[..., None, :], turn[..., None, :]
-    return c * x - s * turn.conj() * y, s * turn * x + c * y, cos
+def rotated(x, y, a, b):
+    """Directions and lengths of pairs of columns made orthogonal, and |cos| of their angles before.
+
+    tan = ∓2 cos r/(1 − r² + √((1 − r²)² + (2 cos r)²)), r the ratio of the lengths [rutishauser1966].
+    """
+    dot = (x.conj() * y).sum(-2)
+    cos, turn = np.abs(dot), phases(dot)
+    ratio = np.minimum(a, b) / normal(np.maximum(a, b))
+    apart = (1 - ratio) * (1 + ratio)
+    root = apart + np.hypot(apart, 2 * cos * ratio)
+    short = 2 * cos / np.where(root > 0, root, 1)  # of the long column in the short one
+    long, c = short * ratio**2, 1 / np.hypot(1, short * ratio)
+    to_x, to_y = np.where(a < b, -short, long), np.where(a < b, long, -short)
+    x, y = x + (to_x * turn.conj())[..., None, :] * y, y + (to_y * turn)[..., None, :] * x
+    p, q = norms(x), norms(y)
+    x, y = x / normal(p)[..., None, :], y / normal(q)[..., None, :]
+    return x, y, a * (c * p), b * (c * q), cos
 
 
 def norms(X):

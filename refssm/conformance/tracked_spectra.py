@@ -8,7 +8,7 @@ to which rows and columns are graded [drmac2008]. Importing this module register
 import numpy as np
 
 from refssm._takagi import takagi
-from refssm.conformance.tracked import FUNCTIONS, Tracked, lifted, met
+from refssm.conformance.tracked import FUNCTIONS, Tracked, flushed, lifted, met
 from refssm.conformance.tracked_linalg import _over, product_errors
 from refssm.conformance.tracked_rules import rule
 
@@ -33,12 +33,12 @@ def graded(G):
 
 
 def _first_order(sigma, X, E):
-    """Bounds of σ, s and X where G has moved by E, entry by entry."""
+    """Bounds of σ, s and X where G has moved by E, entry by entry; what is subnormal is lost."""
     size = np.abs(X)
-    moved = size.swapaxes(-1, -2) @ E @ size  # |x_kᵀ δG x_i|
+    moved = size.swapaxes(-1, -2) @ E @ size + flushed()  # |x_kᵀ δG x_i|
     along = np.diagonal(moved, axis1=-2, axis2=-1)
     turned = _over(along, sigma)
     one, other = sigma[..., :, None], sigma[..., None, :]
     gaps = np.abs(one - other)
     mixed = np.where(np.eye(sigma.shape[-1]) > 0, turned[..., None], moved / gaps)
-    return along, np.where(along > 0, along / sigma, 0), size @ mixed
+    return along, turned, size @ mixed
