@@ -10,7 +10,7 @@ losing those of the short ones [drmac2008]. LAPACK's divide and conquer is accur
 
 import numpy as np
 
-SWEEPS = 40  # some ten are enough; NaN ends it at once
+SWEEPS = 40  # some ten are enough
 
 
 def takagi(G):
@@ -58,14 +58,14 @@ def orthogonal_columns(X):
     X = X / normal(length)[..., None, :]
     players = np.arange(X.shape[-1])
     for _ in range(SWEEPS if n > 1 else 0):
-        most = 0.0
+        again = False
         for _ in players[1:]:
             i, j = players[: len(players) // 2], players[: len(players) // 2 - 1 : -1]
             pairs = rotated(X[..., i], X[..., j], length[..., i], length[..., j])
             X[..., i], X[..., j], length[..., i], length[..., j], cos = pairs
-            most = max(most, float(cos.max(initial=0)))
+            again = again or bool((cos > enough).any())  # False for NaN: another slice's
             players = np.concatenate([players[:1], players[-1:], players[1:-1]])
-        if not most > enough:
+        if not again:
             break
     return length[..., :n], X[..., :n]
 

@@ -11,6 +11,8 @@ from refssm.domains.decompositions import (
     block_counts,
     block_orders,
     even_mode_orders,
+    filter_counts,
+    filter_lengths,
     mode_orders,
 )
 from refssm.domains.domain import Counts, Domain, Numbers, Static
@@ -88,6 +90,8 @@ __all__ = [
     "exponents",
     "exponents_of_laguerre",
     "fading_rates",
+    "filter_counts",
+    "filter_lengths",
     "fixed_decays",
     "fractions",
     "gains",

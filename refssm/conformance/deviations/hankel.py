@@ -1,0 +1,5 @@
+"""Planted bugs of the Hankel family."""
+
+from refssm.conformance.deviations.hankel_singular import SINGULAR
+
+DEVIATIONS = [*SINGULAR]
