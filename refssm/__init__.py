@@ -184,6 +184,7 @@ _FAMILIES = {
         "selective_step",
         "selective_step_vjp",
     ),
+    "spectral": ("spectral_filters",),
     "ssd": (
         "ssd_chunked",
         "ssd_chunked_packed",

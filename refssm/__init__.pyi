@@ -174,6 +174,7 @@ from refssm.selective_scan import (
     selective_step as selective_step,
     selective_step_vjp as selective_step_vjp,
 )
+from refssm.spectral import spectral_filters as spectral_filters
 from refssm.ssd import (
     ssd_chunked as ssd_chunked,
     ssd_chunked_packed as ssd_chunked_packed,

@@ -95,6 +95,7 @@ from refssm.selective_scan import (
     SELECTIVE_SCAN_STATEFUL,
     SELECTIVE_STEP,
 )
+from refssm.spectral import SPECTRAL_FILTERS
 from refssm.ssd import (
     SSD_CHUNKED,
     SSD_CHUNKED_PACKED,
@@ -198,6 +199,7 @@ OPERATORS = (
     SSD_CHUNKED_PACKED,
     SSD_STEP,
     HANKEL_SINGULAR_VALUES_DIAGONAL,
+    SPECTRAL_FILTERS,
 )
 
 

@@ -82,7 +82,7 @@ def _factor(l, k, bits):
 
 def filter_invariants(sigma, phi, **_):
     """Each eigenvalue by itself, however small, and each eigenvector, whose sign is fixed."""
-    values = (Invariant(f"eigenvalue {i}", s, abs(float(s)) / len(s)) for i, s in enumerate(sigma))
+    values = (Invariant(f"eigenvalue {i}", s, abs(float(s))) for i, s in enumerate(sigma))
     vectors = (Invariant(f"eigenvector {i}", x, 1.0) for i, x in enumerate(phi))
     return (*values, *vectors, Invariant("basis", phi @ phi.T, 1.0))
 
