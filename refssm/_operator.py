@@ -52,8 +52,9 @@ class Operator:
     traits: frozenset[str] = frozenset()
     # what the contract measures by: the form whose roundings count where it is not the reference
     # (TRACED), the sum that a transform computes (FFT), the spectrum of which the output is the
-    # inverse transform (SPECTRUM), the matrix and the right-hand side of each output (SOLVE), the
-    # matrix that is exponentiated (EXPM), the outputs' invariants (INVARIANTS)
+    # inverse transform (SPECTRUM), the matrix and the right-hand side of each output, or its
+    # `Equation` (SOLVE), the matrix that is exponentiated (EXPM), the outputs' invariants
+    # (INVARIANTS)
     definition: Callable[..., Any] | None = None
     contract: Contract = Contract.TRACED
     citation: str = ""

@@ -3,7 +3,7 @@
 TRACED, and every VJP but that of a transform: the tracked reference, entry by entry. NORM: the
 same in the norm of each state, over which a recurrence spreads its errors. FFT: the norms
 of the arguments, for an entry of a transform much smaller than they are has no digits. SPECTRUM:
-the tracked errors of a spectrum, in norm. SOLVE: the residual of the linear system. EXPM: the
+the tracked errors of a spectrum, in norm. SOLVE: the residual of the linear system or equation. EXPM: the
 condition number of the exponential. INVARIANTS: what no choice of basis changes
 (refssm/conformance/invariants.py).
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from refssm._contract import Contract
+from refssm._contract import Contract, Equation
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.gauge import Gauge, Measure, gauges
@@ -165,10 +165,13 @@ def _normwise(value, k0, product, length) -> Gauge:
 def _residuals(op, arrays, statics, gauged, unit, floor) -> tuple[Gauge, ...]:
     """‖M Y − N‖_F against n (‖M‖_F ‖Y‖_F + ‖N‖_F), and the roundings of M and N themselves."""
     assert op.definition is not None
-    M_made, *sides_made = gauges(op.definition, *arrays, unit=unit, **statics)
     precise = np.longdouble if np.result_type(*arrays).itemsize >= _double(arrays) else np.float64
     with np.errstate(all="ignore"):
         M, *sides = op.definition(*wide(arrays, precise), **statics)
+    if isinstance(M, Equation):
+        solved = zip((M, *sides), gauged, strict=True)
+        return tuple(replace(g, measure=_misfit(e, g.value, floor)) for e, g in solved)
+    M_made, *sides_made = gauges(op.definition, *arrays, unit=unit, **statics)
     return tuple(
         replace(gauge, measure=_residual(M, N, gauge.value, M_made.k0, N_made.k0, floor))
         for N, N_made, gauge in zip(sides, sides_made, gauged, strict=True)
@@ -190,6 +193,30 @@ def _residual(M, N, Y, M_errors, N_errors, floor) -> Measure:
         lambda y: frobenius(M @ y - N)[..., None, None].astype(float),
         bound[..., None, None].astype(float),
     )
+
+
+def _misfit(equation: Equation, Y, floor) -> Measure:
+    """‖Σ L Y R − N‖_F against n (Σ ‖L‖_F ‖Y‖_F ‖R‖_F + ‖N‖_F): N is made in one rounding."""
+    size, N = sum(_norm(left) * _norm(right) for left, right in equation.terms), equation.side
+    n = N.shape[-1]
+    bound = n * (size * frobenius(Y) + frobenius(N)) + floor * n * (1 + size)
+
+    def residual(y):
+        products = (_between(left, y, right) for left, right in equation.terms)
+        return frobenius(sum(products) - N)[..., None, None].astype(float)
+
+    return Measure("residual", residual, bound[..., None, None].astype(float))
+
+
+def _norm(M):
+    """‖M‖_F; that of the identity counts as 1."""
+    return 1.0 if M is None else frobenius(M)
+
+
+def _between(left, Y, right):
+    """left Y right; None is the identity."""
+    Y = Y if left is None else left @ Y
+    return Y if right is None else Y @ right
 
 
 def _exponential(op, arrays, statics, unit, floor) -> tuple[Gauge, ...]:

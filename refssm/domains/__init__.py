@@ -67,6 +67,12 @@ from refssm.domains.systems import (
     steps,
     weights,
 )
+from refssm.domains.transfers import (
+    contraction_matrices,
+    damped_matrices,
+    frequencies,
+    outer_points,
+)
 
 __all__ = [
     "Counts",
@@ -79,7 +85,9 @@ __all__ = [
     "chunk_sizes",
     "coefficients",
     "contracting",
+    "contraction_matrices",
     "contractions",
+    "damped_matrices",
     "damped_modes",
     "decays",
     "delays",
@@ -94,6 +102,7 @@ __all__ = [
     "filter_lengths",
     "fixed_decays",
     "fractions",
+    "frequencies",
     "gains",
     "gates",
     "impulse_responses",
@@ -113,6 +122,7 @@ __all__ = [
     "modes",
     "nodes",
     "orders",
+    "outer_points",
     "poles",
     "preactivations",
     "products_bounded",

@@ -50,24 +50,34 @@ def stable(A):
     return A - shift * I
 
 
-def contracting(A):
-    """A halved until no row sums to more than 1 in modulus: its powers then stay bounded.
+def contracting(A, most=1):
+    """A halved until no row sums to more than `most` in modulus: its powers then stay bounded.
 
     The moduli of e^{iφ} are 1 up to rounding, so a rounding beyond 1 is none.
     """
     if A.size == 0:
         return A
     largest = np.abs(A).sum(-1).max(-1)[..., None, None]
-    return A * 0.5 ** np.ceil(np.log2(np.maximum(largest, 1)) - 2.0**-40)
+    return A * 0.5 ** np.ceil(np.log2(np.maximum(largest / most, 1)) - 2.0**-40)
 
 
-def settling(A):
+def shrunk(A):
+    """A halved until its powers fade, by 2^-10 a step at least."""
+    return contracting(A, 1 - 2.0**-10)
+
+
+def settling(A, rate=0.0):
     """A shifted left, by integers, until e^{tA} increases the largest modulus of no state.
 
-    Each diagonal entry's real part is then at most minus the moduli beside it in its row.
+    Each diagonal entry's real part is then at most minus the moduli beside it in its row, and `rate`.
     """
     if A.size == 0:
         return A
     I = np.eye(A.shape[-1])
-    excess = ((A * I).sum(-1).real + np.abs(A * (1 - I)).sum(-1)).max(-1)
+    excess = ((A * I).sum(-1).real + np.abs(A * (1 - I)).sum(-1)).max(-1) + rate
     return A - np.maximum(np.ceil(excess), 0)[..., None, None] * I
+
+
+def damped(A):
+    """A shifted left, by integers, until e^{tA} decreases them all at a rate of 1/16 at least."""
+    return settling(A, 1 / 16)

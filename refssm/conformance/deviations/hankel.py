@@ -1,5 +1,6 @@
 """Planted bugs of the Hankel family."""
 
+from refssm.conformance.deviations.hankel_dense import DENSE
 from refssm.conformance.deviations.hankel_singular import SINGULAR
 
-DEVIATIONS = [*SINGULAR]
+DEVIATIONS = [*DENSE, *SINGULAR]

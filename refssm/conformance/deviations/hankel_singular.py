@@ -70,9 +70,7 @@ forward("real_poles", "the decay alone")(lambda w, B, C: right(w.real + 0 * w, B
 forward("moduli", "|B C|: the phases left out")(
     lambda w, B, C: right(w, np.abs(B) + 0 * B, np.abs(C) + 0 * C)
 )
-forward("next_residue", "C in another order than w")(
-    lambda w, B, C: right(w, B, np.roll(C, 1, -1))
-)
+forward("next_residue", "C in another order than w")(lambda w, B, C: right(w, B, np.roll(C, 1, -1)))
 forward("residues_forgotten", "B = C = 1")(lambda w, B, C: right(w, 0 * B + 1, 0 * C + 1))
 forward("slower", "w/2: 1/(w + w*) taken for 1/(2w + 2w*)")(lambda w, B, C: right(2 * w, B, C))
 forward("lapack", "LAPACK's values of P Q, in full precision", dtype="complex128")(

@@ -27,9 +27,7 @@ def _factor(l):
         for _ in range(min(l, COLUMNS)):
             p = max(range(l), key=left.__getitem__)
             root = mp.sqrt(left[p])
-            column = [
-                (Z[i + p] - mp.fsum(c[i] * c[p] for c in columns)) / root for i in range(l)
-            ]
+            column = [(Z[i + p] - mp.fsum(c[i] * c[p] for c in columns)) / root for i in range(l)]
             left = [x - c * c for x, c in zip(left, column, strict=True)]
             left[p] = -mp.one
             columns.append(column)

@@ -1,0 +1,86 @@
+"""Lyapunov's and Stein's equation, column by column of a Schur form [bartels1972].
+
+    A X + X Aᴴ + F = 0   and   X = A X Aᴴ + F
+
+With A = U T Uᴴ, T upper triangular, the last column of UᴴXU solves a triangular system, and each one
+before it another with those after it known. LAPACK has no Schur form in long double.
+
+Other arrays take part by NumPy's protocol (NEP 18): the judge's tracked arrays bring the error
+bound of the solution in norm.
+"""
+
+import numpy as np
+from scipy.linalg import schur
+
+
+def lyapunov(A, F):
+    """X with A X + X Aᴴ + F = 0, for (…, n, n); infinite or NaN where no X, or many, solve it."""
+    if not (isinstance(A, np.ndarray) and isinstance(F, np.ndarray)):
+        return _elsewhere(lyapunov, A, F)
+    return _in_schur_form(A, F, _lyapunov_column)
+
+
+def stein(A, F):
+    """X = A X Aᴴ + F, for (…, n, n); infinite or NaN where no X, or many, solve it."""
+    if not (isinstance(A, np.ndarray) and isinstance(F, np.ndarray)):
+        return _elsewhere(stein, A, F)
+    return _in_schur_form(A, F, _stein_column)
+
+
+def _elsewhere(function, A, F):
+    """The same by the protocol of the array that is not NumPy's."""
+    other = F if isinstance(A, np.ndarray) else A
+    return other.__array_function__(function, (type(other),), (A, F), {})
+
+
+def _lyapunov_column(T, k, later, G):
+    """(T + T_kk* I) X_k = −(G_k + Σ_{m>k} X_m T_km*)."""
+    return T + _on_diagonal(T, T[..., k, k].conj()), -(G + later)
+
+
+def _stein_column(T, k, later, G):
+    """(I − T_kk* T) X_k = G_k + T Σ_{m>k} X_m T_km*."""
+    M = _on_diagonal(T, 1) - T[..., k, k].conj()[..., None, None] * T
+    return M, G + (T @ later[..., None])[..., 0]
+
+
+def _in_schur_form(A, F, column):
+    """X from the equation of its columns in the basis of a Schur form; NaN where A or F has one."""
+    n, dtype = A.shape[-1], np.result_type(A, F)
+    batch = np.broadcast_shapes(A.shape[:-2], F.shape[:-2])
+    finite = (np.isfinite(A) & np.isfinite(F)).all((-2, -1))[..., None, None]
+    T, U = _schur(np.where(np.isfinite(A).all((-2, -1))[..., None, None], A, 0))
+    G = _adjoint(U) @ F @ U
+    X = np.zeros((*batch, n, n), T.dtype)
+    for k in range(n - 1, -1, -1):
+        later = (X[..., k + 1 :] * T[..., None, k, k + 1 :].conj()).sum(-1)
+        X[..., k] = _back_substituted(*column(T, k, later, G[..., k]))
+    X = U @ X @ _adjoint(U)
+    return np.where(finite, X if dtype.kind == "c" else X.real, np.nan).astype(dtype)
+
+
+def _schur(A):
+    """T and U with A = U T Uᴴ, T upper triangular, of each member of a batch."""
+    T, U = (np.zeros(A.shape, np.result_type(A, np.complex64)) for _ in "TU")
+    for i in np.ndindex(*A.shape[:-2] if A.size else (0,)):
+        T[i], U[i] = schur(A[i], output="complex", check_finite=False)
+    return T, U
+
+
+def _back_substituted(M, y):
+    """M⁻¹ y for an upper triangular M."""
+    x = np.zeros_like(y)
+    for i in range(y.shape[-1] - 1, -1, -1):
+        known = (M[..., i, i + 1 :] * x[..., i + 1 :]).sum(-1)
+        x[..., i] = (y[..., i] - known) / M[..., i, i]
+    return x
+
+
+def _on_diagonal(T, numbers):
+    """A diagonal matrix of T's size and precision."""
+    return np.asarray(numbers)[..., None, None] * np.eye(T.shape[-1], dtype=T.real.dtype)
+
+
+def _adjoint(M):
+    """Mᴴ."""
+    return M.conj().swapaxes(-1, -2)

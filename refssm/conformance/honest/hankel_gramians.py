@@ -1,0 +1,205 @@
+"""Honest gramians: Kronecker products, SciPy's solvers, eigenvectors, doubling, other orders."""
+
+import numpy as np
+from scipy import linalg
+
+from refssm.broadcasting import unbroadcast_each
+from refssm.conformance.honest import Honest
+from refssm.hankel import GRAMIANS, GRAMIANS_DISCRETE
+
+LARGEST = 12  # states: a Kronecker product has their fourth power of entries
+
+
+def adjoint(M):
+    """Mᴴ."""
+    return M.conj().swapaxes(-1, -2)
+
+
+def outer(x):
+    """x xᴴ."""
+    return x[..., :, None] * x[..., None, :].conj()
+
+
+def both(solve):
+    """P and Q by one solver of an equation of A and F, each member and its type kept."""
+
+    def gramians(A, B, C):
+        batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
+        along = [np.broadcast_to(x, (*batch, *x.shape[-r:])) for x, r in ((A, 2), (B, 1), (C, 1))]
+        pairs = ((along[0], along[1]), (adjoint(along[0]), along[2].conj()))
+        types = np.result_type(A, B), np.result_type(A, C)
+        return tuple(
+            _each(solve, M, outer(x), dtype) for (M, x), dtype in zip(pairs, types, strict=True)
+        )
+
+    return gramians
+
+
+def _each(solve, A, F, dtype):
+    X = np.full(F.shape, np.nan, dtype)
+    if not X.size:
+        return X
+    for i in np.ndindex(*F.shape[:-2]):
+        if np.isfinite(A[i]).all() and np.isfinite(F[i]).all():
+            # of one type: SciPy is wrong for a real A beside a complex F (docs/findings.md)
+            made = solve(A[i].astype(dtype), F[i].astype(dtype))
+            X[i] = made if dtype.kind == "c" else made.real
+    return X
+
+
+def _small(A):
+    if len(A) > LARGEST:
+        raise NotImplementedError("too large for a Kronecker product")
+
+
+def kronecker(A, F):
+    """(A ⊗ I + I ⊗ A*) vec X = −vec F."""
+    _small(A)
+    I = np.eye(len(A), dtype=A.dtype)
+    M = np.kron(A, I) + np.kron(I, A.conj())
+    return np.linalg.solve(M, -F.ravel()).reshape(A.shape)
+
+
+def kronecker_discrete(A, F):
+    """(I − A ⊗ A*) vec X = vec F."""
+    _small(A)
+    M = np.eye(A.size, dtype=A.dtype) - np.kron(A, A.conj())
+    return np.linalg.solve(M, F.ravel()).reshape(A.shape)
+
+
+def by_scipy(A, F):
+    """scipy.linalg.solve_continuous_lyapunov."""
+    return linalg.solve_continuous_lyapunov(A, -F)
+
+
+def by_scipy_discrete(A, F):
+    """scipy.linalg.solve_discrete_lyapunov, by its Kronecker product."""
+    _small(A)
+    return linalg.solve_discrete_lyapunov(A, F, method="direct")
+
+
+def backwards_numbered(solve):
+    """States numbered from the last."""
+    return lambda A, F: solve(A[::-1, ::-1], F[::-1, ::-1])[::-1, ::-1]
+
+
+def real_schur(A, F):
+    """Sylvester's equation by the Schur forms of A and of Aᴴ."""
+    return linalg.solve_sylvester(A, adjoint(A), -F)
+
+
+def bilinear(A, F):
+    """That of the discrete system under the bilinear map at a step of 2/‖A‖, by doubling."""
+    a, I = np.linalg.norm(A), np.eye(len(A), dtype=A.dtype)
+    N = np.linalg.inv(a * I - A)
+    return doubled(N @ (a * I + A), 2 * a * (N @ F @ adjoint(N)))
+
+
+def doubled(A, F):
+    """Σ_k A^k F A^kᴴ, twice as many terms each time."""
+    while np.linalg.norm(A) > np.finfo(A.dtype).eps:
+        A, F = A @ A, F + A @ F @ adjoint(A)
+    return F
+
+
+def eigenvectors(A, F):
+    """V (−F̃_ij/(λ_i + λ_j)) Vᴴ, F̃ = Vᴴ F V, for a Hermitian A."""
+    w, V = np.linalg.eigh(A)
+    return V @ (-(adjoint(V) @ F @ V) / (w[:, None] + w)) @ adjoint(V)
+
+
+def eigenvectors_discrete(A, F):
+    """V (F̃_ij/(1 − λ_i λ_j)) Vᴴ for a Hermitian A."""
+    w, V = np.linalg.eigh(A)
+    return V @ ((adjoint(V) @ F @ V) / (1 - w[:, None] * w)) @ adjoint(V)
+
+
+def hermitian(x):
+    """(A + Aᴴ)/2 in place of A, shifted left by as much as its rows need."""
+    A = x["A"].astype(np.result_type(x["A"], np.float64))
+    H = (A + adjoint(A)) / 2
+    I = np.eye(A.shape[-1])
+    rows = ((H * I).sum(-1).real + np.abs(H * (1 - I)).sum(-1)).max(-1, initial=-1)
+    shift = np.where(np.isfinite(rows), np.maximum(np.ceil(rows + 1 / 16), 0), 0)
+    return {**x, "A": (H - shift[..., None, None] * I).astype(x["A"].dtype)}
+
+
+def hermitian_discrete(x):
+    """(A + Aᴴ)/2 in place of A, divided by what its rows may sum to."""
+    A = x["A"].astype(np.result_type(x["A"], np.float64))
+    H = (A + adjoint(A)) / 2
+    rows = np.abs(H).sum(-1).max(-1, initial=0)
+    factor = np.where(rows > 0.99, 0.5 ** np.ceil(np.log2(np.maximum(rows, 1)) + 0.1), 1)
+    return {**x, "A": (H * factor[..., None, None]).astype(x["A"].dtype)}
+
+
+def in_double(op):
+    """The reference in double precision, rounded at the end."""
+
+    def form(A, B, C):
+        wide = [x.astype(np.result_type(x, np.float64)) for x in (A, B, C)]
+        types = np.result_type(A, B), np.result_type(A, C)
+        return tuple(X.astype(t) for X, t in zip(op.reference(*wide), types, strict=True))
+
+    return form
+
+
+def halves(solve, product):
+    """The adjoint equation of dP as it is, not of dP + dPᴴ: each of both terms on its own."""
+
+    def vjp(dP, dQ, A, B, C):
+        row = C.conj()
+        P, Q = solve(A, outer(B)), solve(adjoint(A), outer(row))
+        S, V = solve(adjoint(A), dP), solve(A, dQ)
+        dA = product(S, A, P) + product(adjoint(S), A, P)
+        dA = dA + adjoint(product(V, adjoint(A), Q) + product(adjoint(V), adjoint(A), Q))
+        dB = ((S + adjoint(S)) @ B[..., None])[..., 0]
+        dC = ((V + adjoint(V)) @ row[..., None])[..., 0].conj()
+        return unbroadcast_each((dA, dB, dC), (A, B, C))
+
+    return vjp
+
+
+def of_batch(solve):
+    """A solver of one equation as that of a batch."""
+
+    def batched(A, F):
+        batch = np.broadcast_shapes(A.shape[:-2], F.shape[:-2])
+        A, F = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (A, F))
+        return _each(solve, A, F, np.result_type(A, F))
+
+    return batched
+
+
+CONTINUOUS = {
+    "kronecker": kronecker,
+    "by_scipy": by_scipy,
+    "real_schur": real_schur,
+    "backwards_numbered": backwards_numbered(by_scipy),
+    "bilinear": bilinear,
+}
+DISCRETE = {
+    "kronecker": kronecker_discrete,
+    "by_scipy": by_scipy_discrete,
+    "doubled": doubled,
+    "backwards_numbered": backwards_numbered(doubled),
+}
+GRADIENTS = {
+    "by_scipy": halves(of_batch(by_scipy), lambda S, A, P: S @ P),
+    "doubled": halves(of_batch(doubled), lambda S, A, P: S @ A @ P),
+}
+NORMAL = {
+    GRAMIANS: (eigenvectors, hermitian),
+    GRAMIANS_DISCRETE: (eigenvectors_discrete, hermitian_discrete),
+}
+
+GRAMIANS_BOTH = [
+    *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in NORMAL),
+    *(Honest("gramians", n, both(f), GRADIENTS.get(n)) for n, f in CONTINUOUS.items()),
+    *(
+        Honest("gramians_discrete", n, both(f), None if n == "by_scipy" else GRADIENTS.get(n))
+        for n, f in DISCRETE.items()
+    ),
+    *(Honest(op.name, "in_double", in_double(op)) for op in NORMAL),
+    *(Honest(op.name, "eigenvectors", both(f), only=only) for op, (f, only) in NORMAL.items()),
+]

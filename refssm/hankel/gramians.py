@@ -1,0 +1,158 @@
+"""Gramians: how far inputs reach each state, and how much of each is seen [zhou1996].
+
+    continuous   P = ∫₀^∞ e^{tA} B Bᴴ e^{tAᴴ} dt,   Q = ∫₀^∞ e^{tAᴴ} Cᴴ C e^{tA} dt
+                 A P + P Aᴴ + B Bᴴ = 0,             Aᴴ Q + Q A + Cᴴ C = 0
+    discrete     P = Σ_k A^k B Bᴴ A^kᴴ,             Q = Σ_k A^kᴴ Cᴴ C A^k
+                 P = A P Aᴴ + B Bᴴ,                 Q = Aᴴ Q A + Cᴴ C
+
+xᴴ P⁻¹ x is the least energy of an input that leads to the state x, xᴴ Q x that of the output from it,
+and the roots of the eigenvalues of P Q are the Hankel singular values.
+"""
+
+import numpy as np
+
+from refssm._contract import Contract, Equation
+from refssm._lyapunov import lyapunov, stein
+from refssm._operator import COMPILED_TYPES, Operator
+from refssm.broadcasting import unbroadcast_each, with_batch
+from refssm.domains import contraction_matrices, damped_matrices, projections
+
+
+def gramians(A, B, C):
+    """P and Q with A P + P Aᴴ + B Bᴴ = 0 and Aᴴ Q + Q A + Cᴴ C = 0.
+
+    Signature ``(n,n),(n),(n)->(n,n),(n,n)``: `A`, `B` and `C` of a continuous system, all Re λ(A) < 0;
+    leading axes broadcast. Any of float32, float64 and their complex types. Both are Hermitian
+    exactly. Units: `P` those of B² and `Q` those of C², times that of 1/`A`. Errors are measured by
+    the residual.
+
+    An `A` that is not stable has no gramians: what comes is the solution of the equations, infinite
+    or NaN where they have none. NaN in `A` reaches both, in `B` all of `P`, in `C` all of `Q`.
+    Raises ValueError where sizes disagree, TypeError for other types. Source: [zhou1996].
+
+    >>> import refssm
+    >>> P, Q = refssm.gramians([[-0.5]], [2.0], [3.0])
+    >>> P.tolist(), Q.tolist()
+    ([[4.0]], [[9.0]])
+    """
+    row = C.conj()
+    P, Q = lyapunov(A, outer(B, B)), lyapunov(adjoint(A), outer(row, row))
+    return _for_all(hermitian(P), hermitian(Q), A, B, C)
+
+
+def gramians_vjp(dP, dQ, A, B, C):
+    """Aᴴ W + W A + dP + dPᴴ = 0,  A V + V Aᴴ + dQ + dQᴴ = 0;
+    dA = W P + Q V,  dB = W B,  dC = C Vᴴ.
+
+    Returns `(dA, dB, dC)`, shaped like `A`, `B` and `C`.
+    """
+    row = C.conj()
+    P, Q = lyapunov(A, outer(B, B)), lyapunov(adjoint(A), outer(row, row))
+    W, V = lyapunov(adjoint(A), dP + adjoint(dP)), lyapunov(A, dQ + adjoint(dQ))
+    gradients = (W @ P + Q @ V, applied(W, B), applied(V, row).conj())
+    return unbroadcast_each(gradients, (A, B, C))
+
+
+def gramian_equations(A, B, C):
+    """What P and Q solve."""
+    row = C.conj()
+    return (
+        Equation(((A, None), (None, adjoint(A))), -outer(B, B)),
+        Equation(((adjoint(A), None), (None, A)), -outer(row, row)),
+    )
+
+
+def outer(x, y):
+    """x yᴴ."""
+    return x[..., :, None] * y[..., None, :].conj()
+
+
+def adjoint(M):
+    """Mᴴ."""
+    return M.conj().swapaxes(-1, -2)
+
+
+def hermitian(X):
+    """(X + Xᴴ)/2, which leaves the residual of a Hermitian equation no larger."""
+    return (X + adjoint(X)) / 2
+
+
+def applied(M, x):
+    """M x."""
+    return np.einsum("...ij,...j->...i", M, x)
+
+
+def _for_all(P, Q, A, B, C):
+    """Both with all leading axes of the arguments, in the types of A with B and with C."""
+    batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
+    return tuple(X if X.shape[:-2] == batch else with_batch(X, 2, batch) for X in (P, Q))
+
+
+GRAMIANS = Operator(
+    reference=gramians,
+    signature="(n,n),(n),(n)->(n,n),(n,n)",
+    inputs={"A": damped_matrices, "B": projections, "C": projections},
+    outputs=("P", "Q"),
+    batch="d, d, d",
+    definition=gramian_equations,
+    contract=Contract.SOLVE,
+    citation="zhou1996",
+    lacks=frozenset({"jit", "gpu"}),  # a Schur form is LAPACK's work
+)
+gramians = GRAMIANS.checked(gramians, COMPILED_TYPES)
+gramians_vjp = GRAMIANS.checked_vjp(gramians_vjp, COMPILED_TYPES)
+
+
+def gramians_discrete(A, B, C):
+    """P = A P Aᴴ + B Bᴴ and Q = Aᴴ Q A + Cᴴ C.
+
+    Signature ``(n,n),(n),(n)->(n,n),(n,n)``: `A`, `B` and `C` of a discrete system, all |λ(A)| < 1;
+    leading axes broadcast. P Q is that of the Hankel matrix of C A^k B: O R has O = [C; C A; …],
+    R = [B, A B, …], Q = OᴴO and P = R Rᴴ. Types, errors and NaN as `gramians`. Units: `P` those of B²,
+    `Q` those of C². Source: [zhou1996].
+
+    >>> import refssm
+    >>> P, Q = refssm.gramians_discrete([[0.5]], [3.0], [1.5])
+    >>> P.tolist(), Q.tolist()
+    ([[12.0]], [[3.0]])
+    """
+    row = C.conj()
+    P, Q = stein(A, outer(B, B)), stein(adjoint(A), outer(row, row))
+    return _for_all(hermitian(P), hermitian(Q), A, B, C)
+
+
+def gramians_discrete_vjp(dP, dQ, A, B, C):
+    """W = Aᴴ W A + dP + dPᴴ,  V = A V Aᴴ + dQ + dQᴴ;
+    dA = W A P + Q A V,  dB = W B,  dC = C Vᴴ.
+
+    Returns `(dA, dB, dC)`, shaped like `A`, `B` and `C`.
+    """
+    row = C.conj()
+    P, Q = stein(A, outer(B, B)), stein(adjoint(A), outer(row, row))
+    W, V = stein(adjoint(A), dP + adjoint(dP)), stein(A, dQ + adjoint(dQ))
+    gradients = (W @ A @ P + Q @ A @ V, applied(W, B), applied(V, row).conj())
+    return unbroadcast_each(gradients, (A, B, C))
+
+
+def discrete_gramian_equations(A, B, C):
+    """What P and Q solve."""
+    row = C.conj()
+    return (
+        Equation(((None, None), (-A, adjoint(A))), outer(B, B)),
+        Equation(((None, None), (-adjoint(A), A)), outer(row, row)),
+    )
+
+
+GRAMIANS_DISCRETE = Operator(
+    reference=gramians_discrete,
+    signature="(n,n),(n),(n)->(n,n),(n,n)",
+    inputs={"A": contraction_matrices, "B": projections, "C": projections},
+    outputs=("P", "Q"),
+    batch="d, d, d",
+    definition=discrete_gramian_equations,
+    contract=Contract.SOLVE,
+    citation="zhou1996",
+    lacks=frozenset({"jit", "gpu"}),  # a Schur form is LAPACK's work
+)
+gramians_discrete = GRAMIANS_DISCRETE.checked(gramians_discrete, COMPILED_TYPES)
+gramians_discrete_vjp = GRAMIANS_DISCRETE.checked_vjp(gramians_discrete_vjp, COMPILED_TYPES)

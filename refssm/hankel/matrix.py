@@ -1,0 +1,100 @@
+"""Hankel matrices, and the Markov parameters they are made of [zhou1996].
+
+    H_ij = h_(i+j),   h_k = C A^k B
+
+An infinite Hankel matrix has finite rank n exactly when its entries are those of a system with n
+states and no fewer (Kronecker).
+"""
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.broadcasting import unbroadcast
+from refssm.domains import projections, transitions
+from refssm.krylov import KRYLOV_KERNEL
+
+
+def hankel_matrix(h):
+    """H_ij = h_(i+j) for i + j < n, else 0.
+
+    Signature ``(n)->(n,n)``: `h` the first n values of an impulse response; leading axes are a
+    batch. Any of float32, float64, longdouble and their complex types; the result has that of `h`.
+    Symmetric, also where `h` is complex: nothing is conjugated. Units: those of `h`.
+
+    Entries beyond the last value are zeros, not the values from the start again: H maps a past of
+    n inputs to n outputs of a system whose response ends. Raises TypeError for other types. NaN in
+    `h_k` reaches the antidiagonal i + j = k. Source: [zhou1996].
+
+    >>> import refssm
+    >>> refssm.hankel_matrix([3.0, 2.0, 1.0])
+    array([[3., 2., 1.],
+           [2., 1., 0.],
+           [1., 0., 0.]])
+    """
+    n = h.shape[-1]
+    k = np.arange(n)[:, None] + np.arange(n)
+    padded = np.concatenate([h, np.zeros_like(h)], axis=-1)
+    return padded[..., k]
+
+
+def hankel_matrix_vjp(dH, h):
+    """dh_k = Σ_{i≤k} dH_{i,k−i}: the sum of an antidiagonal.
+
+    Returns `(dh,)`, shaped like `h`.
+    """
+    i, k = np.arange(h.shape[-1])[:, None], np.arange(h.shape[-1])
+    along = dH[..., i, np.maximum(k - i, 0)]
+    return (unbroadcast(np.where(i <= k, along, 0).sum(-2), h),)
+
+
+HANKEL_MATRIX = Operator(
+    reference=hankel_matrix,
+    signature="(n)->(n,n)",
+    inputs={"h": projections},
+    outputs=("H",),
+    batch="d",
+    traits=frozenset({"linear:h"}),
+    citation="zhou1996",
+    lacks=frozenset({"gpu"}),
+)
+hankel_matrix = HANKEL_MATRIX.checked(hankel_matrix)
+hankel_matrix_vjp = HANKEL_MATRIX.checked_vjp(hankel_matrix_vjp)
+
+
+def markov_parameters(A, B, C, *, l):
+    """h_k = C A^k B, k = 0 … l−1.
+
+    Signature ``(n,n),(n),(n)->(l)``: `A` and `B` of the discrete system, `C` its output row, `n`
+    states, and the keyword `l`, how many; leading axes broadcast. It is `krylov_kernel` by the name
+    that control theory has for it, and the same function: the values of a Hankel matrix, counted
+    from h_0 = C B. Types, units, errors and NaN as there. Source: [ho1966].
+
+    >>> import refssm
+    >>> h = refssm.markov_parameters([[0.5]], [2.0], [1.0], l=3)
+    >>> h.tolist(), refssm.hankel_matrix(h)[0].tolist()
+    ([2.0, 1.0, 0.5], [2.0, 1.0, 0.5])
+    """
+    return KRYLOV_KERNEL.reference(A, B, C, l=l)
+
+
+def markov_parameters_vjp(dh, A, B, C, *, l):
+    """x_k = A^k B,  g_k = dh_k C* + Aᴴ g_{k+1};  dB = g_0,  dC = Σ_k dh_k x_k*,
+    dA = Σ_{k>0} g_k x_{k−1}ᴴ.
+
+    Returns `(dA, dB, dC)`, shaped like `A`, `B` and `C`.
+    """
+    return KRYLOV_KERNEL.bare_vjp(dh, A, B, C, l=l)
+
+
+MARKOV_PARAMETERS = Operator(
+    reference=markov_parameters,
+    signature="(n,n),(n),(n)->(l)",
+    inputs={"A": transitions, "B": projections, "C": projections},
+    outputs=("h",),
+    batch="d, d, d",
+    traits=frozenset({"causal", "linear:B", "linear:C"}),
+    citation="ho1966",
+    lacks=frozenset({"gpu"}),
+)
+markov_parameters = MARKOV_PARAMETERS.checked(markov_parameters)
+markov_parameters_vjp = MARKOV_PARAMETERS.checked_vjp(markov_parameters_vjp)

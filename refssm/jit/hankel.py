@@ -1,0 +1,192 @@
+"""Numba mirrors of refssm.hankel: elimination point by point, in double precision throughout.
+
+Single precision is computed in double and rounded once, real arguments as complex.
+"""
+
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# (a gufunc makes its outputs itself, which pyright cannot see)
+
+import numpy as np
+from numba import guvectorize, njit
+
+from refssm._operator import COMPILED_TYPES
+from refssm.broadcasting import unbroadcast_each
+from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS, TRANSFER, TRANSFER_DISCRETE
+from refssm.jit._gufunc import gufunc
+from refssm.jit.cauchy import quotient
+from refssm.jit.krylov import krylov_kernel, krylov_kernel_vjp
+
+DOUBLE = "c16"
+
+
+@gufunc("(n)->(n,n)")
+def _hankel_matrix(h, H):
+    for i in range(h.size):
+        for j in range(h.size):
+            H[i, j] = h[i + j] if i + j < h.size else 0
+
+
+@gufunc("(n,n)->(n)")
+def _antidiagonals(dH, dh):
+    for k in range(dh.size):
+        dh[k] = 0
+        for i in range(k + 1):
+            dh[k] += dH[i, k - i]
+
+
+def hankel_matrix(h):
+    """Mirror of refssm.hankel_matrix."""
+    return _hankel_matrix(h)
+
+
+def hankel_matrix_vjp(dH, h):
+    """Mirror of refssm.hankel_matrix_vjp."""
+    return unbroadcast_each((_antidiagonals(dH),), (h,))
+
+
+def markov_parameters(A, B, C, *, l):
+    """Mirror of refssm.markov_parameters."""
+    return krylov_kernel(A, B, C, l=l)
+
+
+def markov_parameters_vjp(dh, A, B, C, *, l):
+    """Mirror of refssm.markov_parameters_vjp."""
+    return krylov_kernel_vjp(dh, A, B, C, l=l)
+
+
+@njit(error_model="numpy")
+def _eliminate(M, x):
+    """x becomes M⁻¹ x; M is used up."""
+    n = x.size
+    for i in range(n):
+        p = i
+        for j in range(i + 1, n):
+            if not abs(M[p, i]) >= abs(M[j, i]):  # a NaN is a pivot, as numpy.argmax has it
+                p = j
+        for j in range(i, n):
+            M[i, j], M[p, j] = M[p, j], M[i, j]
+        x[i], x[p] = x[p], x[i]
+        for j in range(i + 1, n):
+            factor = quotient(M[j, i], M[i, i])
+            for k in range(i + 1, n):
+                M[j, k] -= factor * M[i, k]
+            x[j] -= factor * x[i]
+    for i in range(n - 1, -1, -1):
+        for k in range(i + 1, n):
+            x[i] -= M[i, k] * x[k]
+        x[i] = quotient(x[i], M[i, i])
+
+
+@njit(error_model="numpy")
+def _shifted(A, s, M):
+    for i in range(A.shape[0]):
+        for j in range(A.shape[0]):
+            M[i, j] = (s if i == j else 0) - A[i, j]
+
+
+@njit(error_model="numpy")
+def _damped(A, z, M):
+    for i in range(A.shape[0]):
+        for j in range(A.shape[0]):
+            M[i, j] = (1 if i == j else 0) - quotient(A[i, j], z)
+
+
+def _responses(matrix):
+    """The states M⁻¹ B and G = D + C M⁻¹ B at all points."""
+
+    @guvectorize(
+        [f"({DOUBLE}[:,:], {DOUBLE}[:], {DOUBLE}[:], {DOUBLE}[:], {DOUBLE}[:], {DOUBLE}[:])"],
+        "(n,n),(n),(n),(),(l)->(l)",
+        nopython=True,
+    )
+    def responses(A, B, C, D, s, G):
+        M, x = np.empty_like(A), np.empty_like(B)
+        for l in range(s.size):
+            matrix(A, s[l], M)
+            x[:] = B
+            _eliminate(M, x)
+            G[l] = D[0]
+            for n in range(B.size):
+                G[l] += C[n] * x[n]
+
+    return responses
+
+
+def _both_ways(matrix):
+    """M⁻¹ B and M⁻ᴴ C* dG at all points."""
+
+    @guvectorize(
+        [
+            f"({DOUBLE}[:], {DOUBLE}[:,:], {DOUBLE}[:], {DOUBLE}[:], {DOUBLE}[:],"
+            f" {DOUBLE}[:,:], {DOUBLE}[:,:])"
+        ],
+        "(l),(n,n),(n),(n),(l)->(l,n),(l,n)",
+        nopython=True,
+    )
+    def both(dG, A, B, C, s, x, g):
+        M = np.empty_like(A)
+        for l in range(s.size):
+            matrix(A, s[l], M)
+            adjoint = np.conj(M.T)
+            x[l] = B
+            g[l] = np.conj(C) * dG[l]
+            _eliminate(M, x[l])
+            _eliminate(adjoint, g[l])
+
+    return both
+
+
+_transfer, _transfer_discrete = _responses(_shifted), _responses(_damped)
+_transfer_back, _transfer_discrete_back = _both_ways(_shifted), _both_ways(_damped)
+
+
+def _rounded(G, *arguments):
+    """In the type of the result; its real part where all arguments are real."""
+    dtype = np.result_type(*arguments)
+    return (G if dtype.kind == "c" else G.real).astype(dtype)
+
+
+def transfer(A, B, C, D, s):
+    """Mirror of refssm.transfer."""
+    return _rounded(_transfer(A, B, C, D, s), A, B, C, D, s)
+
+
+def transfer_vjp(dG, A, B, C, D, s):
+    """Mirror of refssm.transfer_vjp; the sums over points are BLAS's."""
+    x, g = _transfer_back(dG, A, B, C, s)
+    ds = -(x.conj() * g).sum(-1)
+    return _gradients(g.mT @ x.conj(), ds, x, g, dG, A, B, C, D, s)
+
+
+def transfer_discrete(A, B, C, D, z):
+    """Mirror of refssm.transfer_discrete."""
+    return _rounded(_transfer_discrete(A, B, C, D, z), A, B, C, D, z)
+
+
+def transfer_discrete_vjp(dG, A, B, C, D, z):
+    """Mirror of refssm.transfer_discrete_vjp; the sums over points are BLAS's."""
+    x, g = _transfer_discrete_back(dG, A, B, C, z)
+    r = 1 / z.astype(np.complex128).conj()
+    dz = -r * (r * ((x @ A.mT).conj() * g).sum(-1))
+    return _gradients((r[..., None] * g).mT @ x.conj(), dz, x, g, dG, A, B, C, D, z)
+
+
+def _gradients(dA, ds, x, g, dG, *arguments):
+    """Those of all arguments, rounded to their precision."""
+    dtype = np.result_type(dG, *arguments)
+    dtype = dtype if dtype.kind == "c" else np.result_type(dtype, np.complex64)
+    dC = (dG[..., None, :] @ x.conj())[..., 0, :]
+    dD = dG.astype(np.complex128).sum(-1)
+    wide = unbroadcast_each((dA, g.sum(-2), dC, dD, ds), arguments)
+    narrow = (dtype if np.iscomplexobj(d) else np.finfo(dtype).dtype for d in wide)
+    return tuple(d.astype(t) for d, t in zip(wide, narrow, strict=True))
+
+
+hankel_matrix = HANKEL_MATRIX.checked(hankel_matrix, COMPILED_TYPES)
+hankel_matrix_vjp = HANKEL_MATRIX.checked_vjp(hankel_matrix_vjp, COMPILED_TYPES)
+markov_parameters = MARKOV_PARAMETERS.checked(markov_parameters, COMPILED_TYPES)
+markov_parameters_vjp = MARKOV_PARAMETERS.checked_vjp(markov_parameters_vjp, COMPILED_TYPES)
+transfer = TRANSFER.checked(transfer, COMPILED_TYPES)
+transfer_vjp = TRANSFER.checked_vjp(transfer_vjp, COMPILED_TYPES)
+transfer_discrete = TRANSFER_DISCRETE.checked(transfer_discrete, COMPILED_TYPES)
+transfer_discrete_vjp = TRANSFER_DISCRETE.checked_vjp(transfer_discrete_vjp, COMPILED_TYPES)

@@ -1,0 +1,119 @@
+"""Oracles for refssm.hankel."""
+
+# pyright: reportAttributeAccessIssue=false
+# (mpmath attaches its functions to the context at import)
+
+from mpmath import mp
+
+
+def hankel_matrix(h):
+    """h_{i+j}, 0 beyond the last."""
+    n = len(h)
+    return [[h[i + j] if i + j < n else mp.zero for j in range(n)] for i in range(n)]
+
+
+def markov_parameters(A, B, C, *, l):
+    """C A^k B, the states one after another."""
+    x, h = list(B), []
+    for _ in range(l):
+        h.append(mp.fdot(zip(C, x, strict=True)))
+        x = [mp.fdot(zip(row, x, strict=True)) for row in A]
+    return h
+
+
+def transfer(A, B, C, D, s):
+    """D + C (sI − A)⁻¹ B."""
+    return [
+        _response(
+            [[(s_l if i == j else 0) - a for j, a in enumerate(row)] for i, row in enumerate(A)],
+            B,
+            C,
+            D,
+        )
+        for s_l in s
+    ]
+
+
+def transfer_discrete(A, B, C, D, z):
+    """D + C (I − A/z)⁻¹ B."""
+    return [
+        _response(
+            [
+                [(1 if i == j else 0) - a / z_l for j, a in enumerate(row)]
+                for i, row in enumerate(A)
+            ],
+            B,
+            C,
+            D,
+        )
+        for z_l in z
+    ]
+
+
+def _response(M, B, C, D):
+    """D + C M⁻¹ B."""
+    return D + (mp.fdot(zip(C, mp.lu_solve(mp.matrix(M), mp.matrix(B)), strict=True)) if C else 0)
+
+
+def gramians(A, B, C):
+    """A P + P Aᴴ + B Bᴴ = 0, Aᴴ Q + Q A + Cᴴ C = 0."""
+    return _twice(_continuous, A, B, C)
+
+
+def gramians_discrete(A, B, C):
+    """Σ_k A^k B Bᴴ A^kᴴ, Σ_k A^kᴴ Cᴴ C A^k."""
+    return _twice(_sum, A, B, C)
+
+
+def _twice(gramian, A, B, C):
+    """The gramian of A and B, and that of Aᴴ and Cᴴ."""
+    if not A:
+        return [], []
+    A, B, C = mp.matrix(A), mp.matrix(B), mp.matrix([[mp.conj(c)] for c in C])
+    return gramian(A, B * B.H).tolist(), gramian(A.H, C * C.H).tolist()
+
+
+def _continuous(A, F):
+    """That of the bilinear map at a step of 2/a, which has the same one: N = (aI − A)⁻¹."""
+    a, I = mp.mnorm(A, "f"), mp.eye(A.rows)
+    N = mp.inverse(a * I - A)
+    return _sum(N * (a * I + A), 2 * a * N * F * N.H)
+
+
+def _sum(A, F):
+    """Σ_k A^k F A^kᴴ, twice as many terms each time, until A^k is nothing."""
+    while mp.mnorm(A, "f") > mp.eps:
+        A, F = A * A, F + A * F * A.H
+    return F
+
+
+FALLING = 20  # digits that one more pole may take: the smallest of n values is that much smaller
+
+
+def hankel_singular_values_diagonal(w, B, C):
+    """P_ij = −B_i B_j*/(w_i + w_j*), Q_ij = −C_i* C_j/(w_i* + w_j): σ² the spectrum of P Q."""
+    n = len(w)
+    with mp.workdps(2 * mp.dps + FALLING * n):
+        P = [[-b * mp.conj(c) / (x + mp.conj(y)) for c, y in zip(B, w, strict=True)]
+             for b, x in zip(B, w, strict=True)]  # fmt: skip
+        Q = [[-mp.conj(b) * c / (mp.conj(x) + y) for c, y in zip(C, w, strict=True)]
+             for b, x in zip(C, w, strict=True)]  # fmt: skip
+        return _values(mp.matrix(P), mp.matrix(Q))
+
+
+def _values(P, Q):
+    """√ of the eigenvalues of RᴴQR, P = R Rᴴ; descending."""
+    n = len(P)
+    if n == 0:
+        return []
+    spectrum, V = mp.eighe(P)
+    R = V * mp.diag([mp.sqrt(max(x, mp.zero)) for x in spectrum])
+    squares = mp.eighe(R.H * Q * R, eigvals_only=True)
+    return sorted((mp.sqrt(max(x, mp.zero)) for x in squares), reverse=True)
+
+
+def hankel_singular_values(A, B, C):
+    """√ of the spectrum of P Q, the gramians of a continuous system."""
+    with mp.workdps(3 * mp.dps + FALLING * len(B)):
+        P, Q = gramians(A, B, C)
+        return _values(mp.matrix(P), mp.matrix(Q))
