@@ -8,9 +8,11 @@ from refssm.conformance.deviations.planting import Planting
 from refssm.hankel import HANKEL_SINGULAR_VALUES
 from refssm.hankel.gramians import adjoint, outer
 
-PLANTING = Planting(HANKEL_SINGULAR_VALUES, "complex64")
+PLANTING = Planting(HANKEL_SINGULAR_VALUES, "complex128")  # single precision sees less
 USUAL = Planting(HANKEL_SINGULAR_VALUES, "float32")  # the type of the result
 USUAL.usual()
+# in single precision the bound is wider than the hundredth by which that bug is off
+USUAL.bugs = [bug for bug in USUAL.bugs if bug.name != "unrepeatable"]
 right, right_vjp = PLANTING.right, PLANTING.right_vjp
 forward, gradient = PLANTING.forward, PLANTING.gradient
 
@@ -53,7 +55,7 @@ forward("input_conjugated", "B* for B")(lambda A, B, C: right(A, B.conj(), C))
 forward("row_conjugated", "C* for C: Q of C Cᴴ")(lambda A, B, C: right(A, B, C.conj()))
 forward("controllability_only", "B for C")(lambda A, B, C: right(A, B + 0 * C, B + 0 * C))
 forward("faster", "2A: A P + P Aᴴ taken for one of them")(lambda A, B, C: right(2 * A, B, C))
-forward("lyapunov_sign", "A P + P Aᴴ = B Bᴴ", dtype="complex64")(
+forward("lyapunov_sign", "A P + P Aᴴ = B Bᴴ")(
     _of(
         lambda A, B, C: (-lyapunov(A, outer(B, B)), lyapunov(adjoint(A), outer(C.conj(), C.conj())))
     )
@@ -69,7 +71,7 @@ forward("transposed_not_adjoint", "Aᵀ in Q")(
         )
     )
 )
-forward("discrete", "the gramians of x_k = A x_{k−1} + B u", dtype="complex64")(
+forward("discrete", "the gramians of x_k = A x_{k−1} + B u")(
     _of(
         lambda A, B, C: (
             stein(0.5 * A, outer(B, B)),

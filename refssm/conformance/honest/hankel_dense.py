@@ -10,7 +10,8 @@ from refssm.hankel import HANKEL_SINGULAR_VALUES
 
 def by_scipy(A, F):
     """SciPy's Lyapunov equation."""
-    return solve_continuous_lyapunov(A, -F)
+    # of a real A and a complex F it takes a real Schur form for a triangle: docs/findings.md
+    return solve_continuous_lyapunov(A.astype(np.result_type(A, F)), -F)
 
 
 def by_kronecker(A, F):
