@@ -45,7 +45,9 @@ def test_another_unit_of_time_divides(case, power):
 @laws
 def test_b_and_c_are_exchanged_for_nothing(case):
     w, B, C = case.arrays
-    assert np.array_equal(values(w, B, C), values(w, C, B))
+    sigma, exchanged = values(w, B, C), values(w, C, B)
+    kept = normal(sigma)
+    assert (np.abs(exchanged - sigma) <= 1e-8 * sigma)[kept].all()  # complex products round
 
 
 @given(case=systems())

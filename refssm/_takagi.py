@@ -73,7 +73,7 @@ def orthogonal_columns(X):
 def rotated(x, y, a, b):
     """Directions and lengths of pairs of columns made orthogonal, and |cos| of their angles before.
 
-    tan = ∓2 cos r/(1 − r² + √((1 − r²)² + (2 cos r)²)), r the ratio of the lengths [rutishauser1966].
+    tan = ∓2 cos r/(1 − r² + √((1 − r²)² + (2 cos r)²)), r the ratio of lengths [rutishauser1966].
     """
     dot = (x.conj() * y).sum(-2)
     cos, turn = np.abs(dot), phases(dot)

@@ -23,9 +23,10 @@ GUARD = 64  # bits beyond the last pivot: below the roundings of what is returne
 def spectral_filters(*, l, k):
     """The k largest eigenvalues of Z, descending, and their eigenvectors, one a row.
 
-    Signature ``->(k),(k,l)``: `sigma`, `phi`, float64, the first entry of every eigenvector positive
-    (it is never 0: the matrix is oscillatory). Every eigenvalue has nearly all of its digits, also
-    below u times the first. Time grows as l·r², r the number of pivots, some 2k; memory as l·r.
+    Signature ``->(k),(k,l)``: `sigma`, `phi`, float64, the first entry of every eigenvector
+    positive (it is never 0: the matrix is oscillatory). Every eigenvalue has nearly all of its
+    digits, also below u times the first. Time grows as l·r², r the number of pivots, some 2k;
+    memory as l·r.
 
     Raises ValueError where `l` or `k` is no integer of at least 1, or `k` is above `l`. Source:
     [agarwal2023].
@@ -33,7 +34,7 @@ def spectral_filters(*, l, k):
     >>> import refssm
     >>> sigma, phi = refssm.spectral_filters(l=64, k=24)
     >>> sigma[[0, 1, 23]]
-    array([3.60...e-01, 2.2...e-02, 6.8...e-24])
+    array([3.60393338e-01, 2.24522460e-02, 6.79564417e-24])
     """
     if k > l:
         raise ValueError(f"spectral_filters: `k` must be at most l={l}, got {k}")

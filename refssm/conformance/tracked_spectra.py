@@ -1,8 +1,9 @@
 """Error rules of singular values and vectors: first-order perturbation, graded as the matrix is.
 
 The rotations of a Jacobi method one by one would give bounds beyond use. What is known of such a
-method is its backward error: a matrix whose entry k, l has moved by some log n u d_k d_l, d_k d_l the size
-to which rows and columns are graded [drmac2008]. Importing this module registers the rules.
+method is its backward error: a matrix whose entry k, l has moved by some log n u d_k d_l, d_k d_l
+the size to which rows and columns are graded [drmac2008]. Importing this module registers the
+rules.
 """
 
 import numpy as np

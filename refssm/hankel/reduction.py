@@ -1,12 +1,13 @@
-"""Smaller systems: from Markov parameters [ho1966, kung1978], and by balanced truncation [moore1981].
+"""Smaller systems: from Markov parameters [ho1966, kung1978], by balanced truncation [moore1981].
 
-    H_ij = h_{i+j} = U Σ Vᴴ,  H'_ij = h_{i+j+1}:   A = Σ^{−½} UᴴH'V Σ^{−½},  B = Σ^½ Vᴴe_0,  C = e_0ᴴU Σ^½
+    H_ij = h_{i+j} = U Σ Vᴴ,  H'_ij = h_{i+j+1}:
+    A = Σ^{−½} UᴴH'V Σ^{−½},  B = Σ^½ Vᴴe_0,  C = e_0ᴴU Σ^½
 
     A_r = S_rᴴ A T_r,  B_r = S_rᴴ B,  C_r = C T_r,  SᴴT = I,  SᴴP S = TᴴQ T = Σ
 
 of each the columns of the `order` largest σ. The rank of a Hankel matrix is the number of states
-of the smallest system with that response (Kronecker); σ_{r+1} is the distance, in the Hankel norm, to
-the nearest system of r states (Adamyan, Arov, Krein), and no system of r states is nearer in the
+of the smallest system with that response (Kronecker); σ_{r+1} is the distance, in the Hankel norm,
+to the nearest system of r states (Adamyan, Arov, Krein), and no system of r states is nearer in the
 H-infinity norm [glover1984].
 """
 
@@ -38,10 +39,10 @@ def numerical_rank(sigma, eps):
 def ho_kalman(h, order):
     """A, B and C with C A^k B ≈ h_k, `order` states: the eigensystem realization.
 
-    `h` (…, l) are Markov parameters from k = 0 on; the result has shapes (…, r, r), (…, r), (…, r). H has
-    ⌊l/2⌋ rows and ⌈l/2⌉ columns, so that H' ends with the last of them. For a response of `order` states
-    it is exact but for roundings, which grow as σ_1/σ_r; a response of fewer states has no such
-    realization of full rank.
+    `h` (…, l) are Markov parameters from k = 0 on; the result has shapes (…, r, r), (…, r), (…,
+    r). H has ⌊l/2⌋ rows and ⌈l/2⌉ columns, so that H' ends with the last of them. For a
+    response of `order` states it is exact but for roundings, which grow as σ_1/σ_r; a response
+    of fewer states has no such realization of full rank.
 
     Raises ValueError where `order` is no integer from 1 to ⌊l/2⌋, or H has a smaller rank.
     Source: [ho1966], [kung1978].
@@ -69,9 +70,10 @@ def ho_kalman(h, order):
 def balanced_truncation(A, B, C, order):
     """A_r, B_r and C_r: the `order` states that are reached and seen best.
 
-    Signature ``(n,n),(n),(n)->(r,r),(r),(r)`` of a continuous system, all Re λ(A) < 0. The smaller one is
-    stable where σ_r > σ_{r+1}, and ‖G − G_r‖∞ is at most `balanced_truncation_bound`. Types and
-    errors as `hankel_singular_values`: states of a σ below √(u ‖P‖ ‖Q‖) are noise.
+    Signature ``(n,n),(n),(n)->(r,r),(r),(r)`` of a continuous system, all Re λ(A) < 0. The
+    smaller one is stable where σ_r > σ_{r+1}, and ‖G − G_r‖∞ is at most
+    `balanced_truncation_bound`. Types and errors as `hankel_singular_values`: states of a σ
+    below √(u ‖P‖ ‖Q‖) are noise.
 
     Raises ValueError where `order` is no integer from 1 to n. Source: [moore1981].
 

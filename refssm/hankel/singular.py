@@ -4,9 +4,9 @@
 
 They are the singular values of the Hankel operator, which takes the past of the input to the future
 of the output: as many of them are not 0 as the smallest system of that response has states. The
-gramians are known to u times their norms, so σ_i is known to about u ‖P‖ ‖Q‖/σ_i, and of those below
-√(u ‖P‖ ‖Q‖) it is known that they are. Where A is diagonal, `hankel_singular_values_diagonal` has
-digits in all of them.
+gramians are known to u times their norms, so σ_i is known to about u ‖P‖ ‖Q‖/σ_i, and of those
+below √(u ‖P‖ ‖Q‖) it is known that they are. Where A is diagonal, `hankel_singular_values_diagonal`
+has digits in all of them.
 """
 
 import numpy as np
@@ -23,13 +23,14 @@ from refssm.hankel.gramians import adjoint, applied, hermitian, outer
 def hankel_singular_values(A, B, C):
     """σ_i = √λ_i(P Q), descending; A P + P Aᴴ + B Bᴴ = 0 and Aᴴ Q + Q A + Cᴴ C = 0.
 
-    Signature ``(n,n),(n),(n)->(n)``: `A`, `B` and `C` of a continuous system, all Re λ(A) < 0; leading
-    axes broadcast. Any of float32, float64 and their complex types; the result is real. Units: those
-    of B C / `A`. Of a discrete system give the bilinear map to a continuous one: it has the same.
+    Signature ``(n,n),(n),(n)->(n)``: `A`, `B` and `C` of a continuous system, all Re λ(A) < 0;
+    leading axes broadcast. Any of float32, float64 and their complex types; the result is real.
+    Units: those of B C / `A`. Of a discrete system give the bilinear map to a continuous one:
+    it has the same.
 
     Errors are absolute: see the module. An `A` that is not stable has none; what comes then means
-    nothing. NaN in any argument reaches all of them. Raises ValueError where sizes disagree, TypeError
-    for other types. Source: [laub1987].
+    nothing. NaN in any argument reaches all of them. Raises ValueError where sizes disagree,
+    TypeError for other types. Source: [laub1987].
 
     >>> import refssm
     >>> refssm.hankel_singular_values([[-0.5]], [2.0], [3.0]).tolist()
@@ -42,7 +43,8 @@ def hankel_singular_values_vjp(dsigma, A, B, C):
     """dσ_i = ½ s_iᴴ dP s_i + ½ t_iᴴ dQ t_i,  P s_i = σ_i t_i,  Q t_i = σ_i s_i,  s_iᴴ t_i = 1.
 
     Aᴴ W + W A + ½ Σ dσ_i s_i s_iᴴ = 0,  A V + V Aᴴ + ½ Σ dσ_i t_i t_iᴴ = 0;
-    dA = 2 (W P + Q V),  dB = 2 W B,  dC = 2 C V. A value that is not simple, or 0, has no derivative.
+    dA = 2 (W P + Q V),  dB = 2 W B,  dC = 2 C V. A value that is not simple, or 0, has no
+    derivative.
 
     Returns `(dA, dB, dC)`, shaped like `A`, `B` and `C`.
     """

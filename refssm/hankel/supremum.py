@@ -20,15 +20,16 @@ ABOVE = 2.0**-40  # by how much a level is set above the largest value found
 
 
 def h_infinity_norm(A, B, C, D):
-    """sup_ω |G(iω)|: the most by which a sine is amplified, and the gain from input to output energy.
+    """sup_ω |G(iω)|: the most by which a sine is amplified; squared, the largest gain in energy.
 
-    Signature ``(n,n),(n),(n),()->()`` of a continuous system, all Re λ(A) < 0; leading axes broadcast.
-    Computed in double precision; the value is one that |G| takes, and no frequency is above it by
-    more than 2⁻³⁹ of it but for the roundings of an eigenvalue that is nearly double, √u ‖A‖. Of a
-    discrete system give the bilinear map to a continuous one: it has the same.
+    Signature ``(n,n),(n),(n),()->()`` of a continuous system, all Re λ(A) < 0; leading axes
+    broadcast. Computed in double precision; the value is one that |G| takes, and no frequency
+    is above it by more than 2⁻³⁹ of it but for the roundings of an eigenvalue that is nearly
+    double, √u ‖A‖. Of a discrete system give the bilinear map to a continuous one: it has the
+    same.
 
-    Raises ValueError where sizes disagree or an eigenvalue is not left of the imaginary axis, TypeError
-    for other types. Source: [bruinsma1990].
+    Raises ValueError where sizes disagree or an eigenvalue is not left of the imaginary axis,
+    TypeError for other types. Source: [bruinsma1990].
 
     >>> from refssm import h_infinity_norm
     >>> round(float(h_infinity_norm([[-0.5]], [2.0], [3.0], 1.0)), 12)
@@ -84,6 +85,7 @@ def _crossings(A, B, C, D, level):
     lower = np.concatenate([-(level**2 / rho) * np.outer(C.conj(), C), -F.conj().T], axis=1)
     H = np.concatenate([upper, lower])
     roots = np.linalg.eigvals(H)
-    # a double eigenvalue is known to √u: too many frequencies cost an evaluation, too few the answer
+    # a double eigenvalue is known to √u: too many frequencies cost an evaluation, too few the
+    # answer
     near = np.abs(roots.real) <= 4 * np.sqrt(np.finfo(float).eps) * np.linalg.norm(H)
     return np.sort(roots.imag[near])
