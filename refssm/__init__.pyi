@@ -94,6 +94,16 @@ from refssm.hankel import (
     transfer_discrete as transfer_discrete,
     transfer_discrete_vjp as transfer_discrete_vjp,
     transfer_vjp as transfer_vjp,
+    balanced_truncation as balanced_truncation,
+    balanced_truncation_bound as balanced_truncation_bound,
+    h_infinity_norm as h_infinity_norm,
+    hankel_norm as hankel_norm,
+    hankel_singular_values as hankel_singular_values,
+    hankel_singular_values_vjp as hankel_singular_values_vjp,
+    ho_kalman as ho_kalman,
+    numerical_rank as numerical_rank,
+    hankel_singular_values_diagonal as hankel_singular_values_diagonal,
+    hankel_singular_values_diagonal_vjp as hankel_singular_values_diagonal_vjp,
 )
 from refssm.hippo import (
     hippo_project as hippo_project,
@@ -184,6 +194,7 @@ from refssm.selective_scan import (
     selective_step as selective_step,
     selective_step_vjp as selective_step_vjp,
 )
+from refssm.spectral import spectral_filters as spectral_filters
 from refssm.ssd import (
     ssd_chunked as ssd_chunked,
     ssd_chunked_packed as ssd_chunked_packed,

@@ -34,6 +34,8 @@ class Contract(Enum):
 
     TRACED = "the tracked rounding error of the reference, entry by entry"
     NORM = "the tracked rounding error of the reference, in the 2-norm of each state"
+    SINGULAR = "the first-order bound of each singular value, the small ones as the large"
+    GRAMIANS = "the first-order bound of singular values whose gramians are known in norm"
     FFT = "3 √log2(2l) times the 2-norms of the arguments: normwise, as a transform attains"
     SPECTRUM = "the tracked error of a spectrum in norm, and log2(2l) roundings of its transform"
     SOLVE = "the residual ‖M Y − N‖ against n (‖M‖ ‖Y‖ + ‖N‖) and the roundings of M and N"

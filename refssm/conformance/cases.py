@@ -249,7 +249,7 @@ def cases(
         # long signals, mostly narrow; one in four is as wide as it is long, for tiles of both
         sizes_here = usual
         cubic = max(powers.values()) > 1 and op.contract is not Contract.TRACED
-        short = op.contract in (Contract.INVARIANTS, Contract.NORM)
+        short = op.contract in (Contract.INVARIANTS, Contract.NORM, Contract.SINGULAR)
         if power > 1 or cubic or short:
             sizes_here = [s for s in usual if s <= MATRIX_SIZE]  # what is done to them: the cube
         first = i == 0 and op.leading == dim

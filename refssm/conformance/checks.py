@@ -27,6 +27,8 @@ WIDER_THAN_DOUBLE = np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 100
 ENTRIES = {
     Contract.TRACED: drawn.ENTRIES,
     Contract.NORM: 4096,
+    Contract.SINGULAR: 512,
+    Contract.GRAMIANS: 2048,
     Contract.FFT: drawn.ENTRIES,
     Contract.SPECTRUM: 262144,
     Contract.SOLVE: 16384,
@@ -36,6 +38,8 @@ ENTRIES = {
 ORACLE_ENTRIES = {
     Contract.TRACED: drawn.ORACLE_ENTRIES,
     Contract.NORM: 512,
+    Contract.SINGULAR: 256,
+    Contract.GRAMIANS: 1024,
     Contract.FFT: 512,
     Contract.SPECTRUM: 1024,
     Contract.SOLVE: 128,
@@ -45,6 +49,8 @@ ORACLE_ENTRIES = {
 GRADIENT_ENTRIES = {
     Contract.TRACED: 16384,
     Contract.NORM: 2048,
+    Contract.SINGULAR: 128,
+    Contract.GRAMIANS: 512,
     Contract.FFT: 16384,
     Contract.SPECTRUM: 65536,
     Contract.SOLVE: 4096,

@@ -13,6 +13,7 @@ import refssm.conformance.tracked_kernels
 import refssm.conformance.tracked_linalg
 import refssm.conformance.tracked_memory
 import refssm.conformance.tracked_rules
+import refssm.conformance.tracked_spectra
 import refssm.conformance.tracked_systems  # noqa: F401  # the rules register themselves
 from refssm.conformance.tracked import Tracked, lifted, met, tracing
 

@@ -172,6 +172,11 @@ def modulus(x):
     return np.maximum(size, both * _trace.floor)
 
 
+def flushed() -> float:
+    """What a number is off by that is taken for zero below the smallest normal one."""
+    return _trace.floor / _trace.unit if _trace.unit else 0.0
+
+
 def met(size) -> None:
     """Remember the largest finite modulus of the run."""
     largest = size.max(initial=0.0)

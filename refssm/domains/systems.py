@@ -210,6 +210,29 @@ damped_modes = Domain(
     textures=("each", "constant"),
 )
 
+distinct_modes = Domain(
+    summary="continuous modes that decay, no two alike: Re −1e2 to −1e-2, |Im| up to 1e2",
+    maps={
+        "near": lambda a, b: -0.5 - a + 10j * (b - 0.5),
+        "real": lambda a, b: -logarithmic(1e-2, 1e2, a) + 0j,
+        "half": lambda a, b: -0.5 + 64j * (b - 0.5) - 1e-3 * a,
+        "crowded": lambda a, b: -1 - 1e-3 * a + 1e-3j * b,
+        "wide": lambda a, b: -logarithmic(1e-2, 1e2, a) + 2e2j * (b - 0.5),
+    },
+    tame=("near", "wide"),
+)
+
+gains = Domain(
+    summary="entries of B and C, none of them 0: moduli 1e-3 to 1e3, any phase",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "near": lambda a, b: turn(0.5 + a, b),
+        "magnitudes": lambda a, b: turn(logarithmic(1e-3, 1e3, a), b),
+    },
+    tame=("one", "near"),
+    finite=True,
+)
+
 low_rank = Domain(
     summary="factors of a low-rank part: moduli 1e-2 to 10, any phase",
     maps={

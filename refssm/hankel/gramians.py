@@ -85,9 +85,7 @@ def applied(M, x):
 def _for_all(P, Q, A, B, C):
     """Both with all leading axes of the arguments, in the types of A with B and with C."""
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
-    return tuple(
-        X if X.shape[:-2] == batch else with_batch(X, 2, batch) for X in (P, Q)
-    )
+    return tuple(X if X.shape[:-2] == batch else with_batch(X, 2, batch) for X in (P, Q))
 
 
 GRAMIANS = Operator(

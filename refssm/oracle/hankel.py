@@ -23,14 +23,31 @@ def markov_parameters(A, B, C, *, l):
 
 def transfer(A, B, C, D, s):
     """D + C (sI − A)⁻¹ B."""
-    return [_response([[(s_l if i == j else 0) - a for j, a in enumerate(row)]
-                       for i, row in enumerate(A)], B, C, D) for s_l in s]
+    return [
+        _response(
+            [[(s_l if i == j else 0) - a for j, a in enumerate(row)] for i, row in enumerate(A)],
+            B,
+            C,
+            D,
+        )
+        for s_l in s
+    ]
 
 
 def transfer_discrete(A, B, C, D, z):
     """D + C (I − A/z)⁻¹ B."""
-    return [_response([[(1 if i == j else 0) - a / z_l for j, a in enumerate(row)]
-                       for i, row in enumerate(A)], B, C, D) for z_l in z]
+    return [
+        _response(
+            [
+                [(1 if i == j else 0) - a / z_l for j, a in enumerate(row)]
+                for i, row in enumerate(A)
+            ],
+            B,
+            C,
+            D,
+        )
+        for z_l in z
+    ]
 
 
 def _response(M, B, C, D):
@@ -68,3 +85,35 @@ def _sum(A, F):
     while mp.mnorm(A, "f") > mp.eps:
         A, F = A * A, F + A * F * A.H
     return F
+
+
+FALLING = 20  # digits that one more pole may take: the smallest of n values is that much smaller
+
+
+def hankel_singular_values_diagonal(w, B, C):
+    """P_ij = −B_i B_j*/(w_i + w_j*), Q_ij = −C_i* C_j/(w_i* + w_j): σ² the spectrum of P Q."""
+    n = len(w)
+    with mp.workdps(2 * mp.dps + FALLING * n):
+        P = [[-b * mp.conj(c) / (x + mp.conj(y)) for c, y in zip(B, w, strict=True)]
+             for b, x in zip(B, w, strict=True)]  # fmt: skip
+        Q = [[-mp.conj(b) * c / (mp.conj(x) + y) for c, y in zip(C, w, strict=True)]
+             for b, x in zip(C, w, strict=True)]  # fmt: skip
+        return _values(mp.matrix(P), mp.matrix(Q))
+
+
+def _values(P, Q):
+    """√ of the eigenvalues of RᴴQR, P = R Rᴴ; descending."""
+    n = len(P)
+    if n == 0:
+        return []
+    spectrum, V = mp.eighe(P)
+    R = V * mp.diag([mp.sqrt(max(x, mp.zero)) for x in spectrum])
+    squares = mp.eighe(R.H * Q * R, eigvals_only=True)
+    return sorted((mp.sqrt(max(x, mp.zero)) for x in squares), reverse=True)
+
+
+def hankel_singular_values(A, B, C):
+    """√ of the spectrum of P Q, the gramians of a continuous system."""
+    with mp.workdps(3 * mp.dps + FALLING * len(B)):
+        P, Q = gramians(A, B, C)
+        return _values(mp.matrix(P), mp.matrix(Q))

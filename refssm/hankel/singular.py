@@ -1,0 +1,91 @@
+"""Hankel singular values of dense systems, by square roots of the gramians [laub1987].
+
+    P = L Lᴴ,   Q = M Mᴴ,   σ = the singular values of Mᴴ L = √ of the eigenvalues of P Q
+
+They are the singular values of the Hankel operator, which takes the past of the input to the future
+of the output: as many of them are not 0 as the smallest system of that response has states. The
+gramians are known to u times their norms, so σ_i is known to about u ‖P‖ ‖Q‖/σ_i, and of those
+below √(u ‖P‖ ‖Q‖) it is known that they are. Where A is diagonal, `hankel_singular_values_diagonal`
+has digits in all of them.
+"""
+
+import numpy as np
+
+from refssm._balance import balanced
+from refssm._contract import Contract
+from refssm._lyapunov import lyapunov
+from refssm._operator import COMPILED_TYPES, Operator
+from refssm.broadcasting import unbroadcast_each
+from refssm.domains import damped_matrices, projections
+from refssm.hankel.gramians import adjoint, applied, hermitian, outer
+
+
+def hankel_singular_values(A, B, C):
+    """σ_i = √λ_i(P Q), descending; A P + P Aᴴ + B Bᴴ = 0 and Aᴴ Q + Q A + Cᴴ C = 0.
+
+    Signature ``(n,n),(n),(n)->(n)``: `A`, `B` and `C` of a continuous system, all Re λ(A) < 0;
+    leading axes broadcast. Any of float32, float64 and their complex types; the result is real.
+    Units: those of B C / `A`. Of a discrete system give the bilinear map to a continuous one:
+    it has the same.
+
+    Errors are absolute: see the module. An `A` that is not stable has none; what comes then means
+    nothing. NaN in any argument reaches all of them. Raises ValueError where sizes disagree,
+    TypeError for other types. Source: [laub1987].
+
+    >>> import refssm
+    >>> refssm.hankel_singular_values([[-0.5]], [2.0], [3.0]).tolist()
+    [6.0]
+    """
+    return balanced(*_gramians(A, B, C))[0]
+
+
+def hankel_singular_values_vjp(dsigma, A, B, C):
+    """dσ_i = ½ s_iᴴ dP s_i + ½ t_iᴴ dQ t_i,  P s_i = σ_i t_i,  Q t_i = σ_i s_i,  s_iᴴ t_i = 1.
+
+    Aᴴ W + W A + ½ Σ dσ_i s_i s_iᴴ = 0,  A V + V Aᴴ + ½ Σ dσ_i t_i t_iᴴ = 0;
+    dA = 2 (W P + Q V),  dB = 2 W B,  dC = 2 C V. A value that is not simple, or 0, has no
+    derivative.
+
+    Returns `(dA, dB, dC)`, shaped like `A`, `B` and `C`.
+    """
+    P, Q = _gramians(A, B, C)
+    _, s, t = balanced(P, Q)
+    half = 0.5 * dsigma[..., None, :]
+    W, V = lyapunov(adjoint(A), (half * s) @ adjoint(s)), lyapunov(A, (half * t) @ adjoint(t))
+    row = C.conj()
+    gradients = (2 * (W @ P + Q @ V), 2 * applied(W, B), (2 * applied(V, row)).conj())
+    return unbroadcast_each(gradients, (A, B, C))
+
+
+def _gramians(A, B, C):
+    """P and Q."""
+    row = C.conj()
+    P, Q = lyapunov(A, outer(B, B)), lyapunov(adjoint(A), outer(row, row))
+    return hermitian(P), hermitian(Q)
+
+
+HANKEL_SINGULAR_VALUES = Operator(
+    reference=hankel_singular_values,
+    signature="(n,n),(n),(n)->(n)",
+    inputs={"A": damped_matrices, "B": projections, "C": projections},
+    outputs=("sigma",),
+    batch="d, d, d",
+    contract=Contract.GRAMIANS,
+    citation="laub1987",
+    lacks=frozenset({"jit", "gpu"}),  # LAPACK's work
+)
+hankel_singular_values = HANKEL_SINGULAR_VALUES.checked(hankel_singular_values, COMPILED_TYPES)
+hankel_singular_values_vjp = HANKEL_SINGULAR_VALUES.checked_vjp(
+    hankel_singular_values_vjp, COMPILED_TYPES
+)
+
+
+def hankel_norm(A, B, C):
+    """‖Γ‖ = σ_1: the most of an input's energy that a system can give back after it has ended.
+
+    Types and errors as `hankel_singular_values`; the leading axes are those of the result. 0 for a
+    system without states. ‖Γ‖ ≤ ‖G‖∞ ≤ 2 Σ σ_i,
+    without D [glover1984].
+    """
+    sigma = hankel_singular_values(A, B, C)
+    return sigma[..., 0] if sigma.shape[-1] else np.zeros(sigma.shape[:-1], sigma.dtype)
