@@ -1,0 +1,79 @@
+"""The systems that the experiments look at, by name: residues at the start, and their poles."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+import refssm
+
+
+class Diagonal(NamedTuple):
+    """G(s) = Σ_j v_j / (s − w_j), with B_j C_j = v_j."""
+
+    w: np.ndarray
+    v: np.ndarray
+
+
+def normal(rng, n):
+    """n complex numbers, |·|² = 1 in the mean."""
+    return (rng.standard_normal(n) + 1j * rng.standard_normal(n)) * np.sqrt(0.5)
+
+
+def pairs(w, v):
+    """Both modes of every conjugate pair."""
+    return Diagonal(np.concatenate([w, w.conj()]), np.concatenate([v, v.conj()]))
+
+
+def s4d_lin(rng, n):
+    """S4D-Lin with n modes."""
+    return Diagonal(refssm.s4d_lin(n=n), normal(rng, n))
+
+
+def s4d_inv(rng, n):
+    """S4D-Inv with n modes."""
+    return Diagonal(refssm.s4d_inv(n=n), normal(rng, n))
+
+
+def s5(rng, n):
+    """One channel of an S5 with n states: four blocks of LegS's normal part, B and C random."""
+    w, V = refssm.block_diagonal(n=n, blocks=4)
+    B, C = V.conj().T @ rng.standard_normal(n), rng.standard_normal(n) @ V
+    return Diagonal(w, B * C)
+
+
+def disc(rng, n):
+    """Discrete poles a uniform in the unit disc, mapped by w = (a − 1)/(a + 1).
+
+    With z = (1 + s)/(1 − s), r/(z − a) is a constant and 2r/(1 + a)²/(s − w): the Hankel singular
+    values are the same.
+    """
+    a, _ = refssm.lru_ring(rng.random(n), rng.random(n))
+    return Diagonal((a - 1) / (a + 1), 2 * normal(rng, n) / (1 + a) ** 2)
+
+
+def line(rng, n):
+    """Poles −½ + iy, y normal with standard deviation 10."""
+    return Diagonal(-0.5 + 10j * rng.standard_normal(n), normal(rng, n))
+
+
+def singular_values(system):
+    """The Hankel singular values of a diagonal system, descending.
+
+    P = L Lᴴ, P_ij = −v_i v_j*/(w_i + w_j*), and Q alike of w* and ones. Of Cauchy-like matrices the
+    Schur complements are, too, so the pivots come without a subtraction.
+    """
+    L, M = _factor(system.w, system.v), _factor(system.w.conj(), np.ones_like(system.v))
+    return np.linalg.svd(M.conj().T @ L, compute_uv=False)
+
+
+def _factor(w, g):
+    """L with L Lᴴ = −g_i g_j*/(w_i + w_j*), the largest pivots first."""
+    columns = []
+    for _ in range(len(w)):
+        pivots = np.abs(g) ** 2 / (-2 * w.real)
+        p = pivots.argmax()
+        columns.append(-g * g[p].conj() / (w + w[p].conj()) / np.sqrt(pivots[p]))
+        g = g * (w - w[p]) / (w + w[p].conj())
+    return np.stack(columns, axis=-1)
