@@ -204,6 +204,14 @@ _FAMILIES = {
         "vandermonde_kernel_real_vjp",
         "vandermonde_kernel_vjp",
     ),
+    "hope": (
+        "hope_kernel",
+        "hope_kernel_aliased",
+        "hope_kernel_aliased_vjp",
+        "hope_kernel_vjp",
+        "hope_transfer",
+        "hope_transfer_vjp",
+    ),
     "krylov": (
         "krylov_kernel",
         "krylov_kernel_vjp",

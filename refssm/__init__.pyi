@@ -194,6 +194,14 @@ from refssm.vandermonde import (
     vandermonde_kernel_real_vjp as vandermonde_kernel_real_vjp,
     vandermonde_kernel_vjp as vandermonde_kernel_vjp,
 )
+from refssm.hope import (
+    hope_kernel as hope_kernel,
+    hope_kernel_aliased as hope_kernel_aliased,
+    hope_kernel_aliased_vjp as hope_kernel_aliased_vjp,
+    hope_kernel_vjp as hope_kernel_vjp,
+    hope_transfer as hope_transfer,
+    hope_transfer_vjp as hope_transfer_vjp,
+)
 from refssm.krylov import (
     krylov_kernel as krylov_kernel,
     krylov_kernel_vjp as krylov_kernel_vjp,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import refssm.conformance.tracked_cascade
 import refssm.conformance.tracked_linalg
 import refssm.conformance.tracked_memory
 import refssm.conformance.tracked_rules  # noqa: F401  # the rules register themselves

@@ -61,6 +61,7 @@ from refssm.domains.systems import (
     signed_modes,
     state_matrices,
     steps,
+    warping_steps,
     weights,
 )
 
@@ -126,6 +127,7 @@ __all__ = [
     "steps",
     "taps",
     "transitions",
+    "warping_steps",
     "waveforms",
     "weights",
     "windows",

@@ -99,6 +99,21 @@ steps = Domain(
     kind="real",
 )
 
+warping_steps = Domain(
+    summary="steps that warp the circle: 1e-4 to 1e2, powers of two, 1, real",
+    maps={
+        "one": lambda a, b: np.ones_like(a) + 0j,
+        "powers": lambda a, b: 2.0 ** np.round(12 * a - 8) + 0j,
+        "usual": lambda a, b: logarithmic(1e-3, 0.1, a) + 0j,
+        "near one": lambda a, b: logarithmic(0.5, 2, a) + 0j,
+        "wide": lambda a, b: logarithmic(1e-4, 1e2, a) + 0j,
+    },
+    tame=("one", "powers", "usual", "near one", "wide"),
+    textures=("each", "constant"),
+    kind="real",
+    finite=True,
+)
+
 modes = Domain(
     summary="continuous modes: Re −1e2 to 0, |Im| up to 1e3, 1e-9 from 0, 0, powers of 2",
     maps={

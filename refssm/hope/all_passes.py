@@ -1,0 +1,34 @@
+"""Impulse responses of a cascade of all-passes, all of them at once.
+
+    s_{j+1,k} = ρ s_{j+1,k−1} + s_{j,k−1} − ρ s_{j,k},   s_{0,k} = 1 where k = 0, else 0
+
+Stage j+1 passes on what stage j gives, by the filter (x − ρ)/(1 − ρ x) of the delay x, whose modulus
+is 1 all around the circle: s_j has the 2-norm 1 for every j.
+"""
+
+import numpy as np
+
+
+def pole(dt):
+    """ρ = (1 − dt)/(1 + dt)."""
+    return (1 - dt) / (1 + dt)
+
+
+def all_pass_responses(dt, count, l):
+    """s_{j,k}, j < count, k < l: (…, count, l), in double precision at least, wave by wave.
+
+    Wave t holds j + k = t: it follows from the two before it. Tracked arrays take part by NumPy's
+    protocol (NEP 18): moduli of the terms would grow without bound, the errors do not.
+    """
+    if not isinstance(dt, np.ndarray | np.generic):
+        return dt.__array_function__(all_pass_responses, (type(dt),), (dt, count, l), {})
+    rho = pole(dt.astype(np.result_type(dt, np.float64)))[..., None]
+    wave = np.broadcast_to((np.arange(count) == 0).astype(rho.dtype), (*dt.shape, count))
+    waves, earlier = [wave], np.zeros_like(wave)
+    for _ in range(l + count - 2):
+        later = np.zeros_like(wave)
+        later[..., 1:] = rho * (wave[..., 1:] - wave[..., :-1]) + earlier[..., :-1]
+        earlier, wave = wave, later
+        waves.append(wave)
+    j, k = np.arange(count)[:, None], np.arange(l)
+    return np.stack(waves, axis=-2)[..., j + k, j]

@@ -1,0 +1,71 @@
+"""HOPE's transfer function: that of n Markov parameters on a circle that the step warps [yu2024hope].
+
+    G_j = Σ_i h_i z'_j^{−(i+1)},   z'_j = e^{iθ'_j},   θ'_j = 2 atan2(sin θ_j/2, dt cos θ_j/2),   θ_j = 2πj/l
+
+dt = 1 leaves the circle alone: G is then the transform of 0, h_0, h_1, …
+"""
+
+import numpy as np
+
+from refssm._contract import Contract
+from refssm._operator import Operator
+from refssm.broadcasting import unbroadcast_each
+from refssm.domains import coefficients, warping_steps
+from refssm.hope.circle import all_pass, powers, slope
+
+
+def hope_transfer(h, dt, *, l):
+    """G_j = Σ_i h_i z'_j^{−(i+1)}, z'_j = ((1+dt) ω_j + dt − 1)/((dt−1) ω_j + dt + 1), ω_j = e^{2πij/l}.
+
+    Signature ``(n),()->(l)``: `h` the Markov parameters, `dt` the step, real, `n` parameters, and the
+    keyword `l`, the number of nodes; leading axes broadcast. Any of float32, float64, longdouble and
+    their complex types; the result is complex, of the precision of ``np.result_type(h, dt)``, and
+    single precision is computed in double and rounded once. Units: G has those of `h`, `dt` is the
+    quotient of two steps and has none. Errors are measured in norm, as a nonuniform transform
+    attains.
+
+    With a real `h`, G_{l−j} is the conjugate of G_j. Raises ValueError where sizes disagree or `l` is
+    no length, TypeError for other types and complex `dt`. Source: [yu2024hope].
+
+    >>> import refssm
+    >>> refssm.hope_transfer([1.0, 0.5], 1.0, l=4).round(12)
+    array([ 1.5+0.j, -0.5-1.j, -0.5+0.j, -0.5+1.j])
+    """
+    return hope_spectrum(h, dt, l=l).astype(np.result_type(h, dt, np.complex64))
+
+
+def hope_spectrum(h, dt, *, l):
+    """The same, not yet rounded to the type of the arguments."""
+    return (h[..., None, :] * powers(all_pass(h, dt, l), h.shape[-1])).sum(-1)
+
+
+def hope_transfer_vjp(dk, h, dt, *, l):
+    """∂G_j/∂h_i = z'_j^{−(i+1)},   ∂G_j/∂dt = i (sin θ'_j/dt) Σ_i (i+1) h_i z'_j^{−(i+1)}.
+
+    Returns `(dh, ddt)`, shaped like `h` and `dt`.
+    """
+    kind = np.result_type(dk, h, dt, np.complex64)
+    gradients = spectrum_vjp(dk, h, dt, l=l)
+    return unbroadcast_each((g.astype(kind) for g in gradients), (h, dt))
+
+
+def spectrum_vjp(dk, h, dt, *, l):
+    """The same, neither rounded nor summed over what was broadcast."""
+    E, i = powers(all_pass(h, dt, l), h.shape[-1]), np.arange(1, h.shape[-1] + 1)
+    warped = 1j * slope(h, dt, l) * ((i * h)[..., None, :] * E).sum(-1)
+    return (dk[..., :, None] * E.conj()).sum(-2), (dk * warped.conj()).sum(-1)
+
+
+HOPE_TRANSFER = Operator(
+    reference=hope_transfer,
+    signature="(n),()->(l)",
+    inputs={"h": coefficients, "dt": warping_steps},
+    outputs=("k",),
+    batch="d, d",
+    traits=frozenset({"linear:h"}),
+    contract=Contract.SPECTRUM,
+    citation="yu2024hope",
+    lacks=frozenset({"gpu"}),
+)
+hope_transfer = HOPE_TRANSFER.checked(hope_transfer)
+hope_transfer_vjp = HOPE_TRANSFER.checked_vjp(hope_transfer_vjp)
