@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-import refssm
 from refssm.experiments import systems
 from refssm.experiments.table import Table, told
 from refssm.gallery.drawing import figure, styled, written
@@ -38,12 +37,12 @@ class Ranks(NamedTuple):
 
 def measured(*, seed, quick=False, track=iter) -> Ranks:
     """The ranks of every kind of system, size and draw."""
-    sizes, draws = ((8, 16, 32, 64), 3) if quick else ((16, 32, 64, 128, 256, 512, 1024), 7)
+    sizes, draws = ((8, 16, 32, 64), 3) if quick else ((16, 32, 64, 128, 256, 512), 9)
     ranks = {name: np.zeros((len(sizes), draws), int) for name in NAMES}
     for size, draw in track([*product(range(len(sizes)), range(draws))]):
         rng = np.random.default_rng([seed, size, draw])
         for name in NAMES:
-            ranks[name][size, draw] = refssm.numerical_rank(_spectrum(name, rng, sizes[size]), EPS)
+            ranks[name][size, draw] = systems.numerical_rank(_spectrum(name, rng, sizes[size]), EPS)
     return Ranks(sizes, ranks)
 
 
@@ -51,7 +50,7 @@ def _spectrum(name, rng, n):
     """Hankel singular values of one draw."""
     if name in DIAGONAL:
         return systems.singular_values(DIAGONAL[name](rng, n))
-    H = refssm.hankel_matrix(rng.standard_normal(n))
+    H = systems.hankel_matrix(rng.standard_normal(n))
     return np.linalg.svd(H, compute_uv=False)
 
 
@@ -83,6 +82,7 @@ def draw(output: Path, result: Ranks) -> Path:
             axes[0, 0].loglog(result.sizes, line, color=f"C{i}", label=label)
             for each in ranks.T:
                 axes[0, 0].loglog(result.sizes, each, ".", color=f"C{i}", markersize=3)
+        axes[0, 0].set_xscale("log", base=2)
         axes[0, 0].set_xlabel("n, the number of poles or of Markov parameters")
         axes[0, 0].set_ylabel(f"Hankel singular values above {EPS:g} σ₁")
         axes[0, 0].legend(frameon=False)

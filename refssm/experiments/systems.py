@@ -31,6 +31,12 @@ def s4d_lin(rng, n):
     return Diagonal(refssm.s4d_lin(n=n), normal(rng, n))
 
 
+def slower(rng, n):
+    """S4D-Lin that forgets a hundred times as slowly: Re w = −0.005."""
+    w = refssm.s4d_lin(n=n)
+    return Diagonal(w.real / 100 + 1j * w.imag, normal(rng, n))
+
+
 def s4d_inv(rng, n):
     """S4D-Inv with n modes."""
     return Diagonal(refssm.s4d_inv(n=n), normal(rng, n))
@@ -58,6 +64,11 @@ def line(rng, n):
     return Diagonal(-0.5 + 10j * rng.standard_normal(n), normal(rng, n))
 
 
+def equal(rng, n):
+    """Poles that coincide, −½, and residues 1: the worst system for the bounds."""
+    return Diagonal(np.full(n, -0.5 + 0j), np.ones(n, complex))
+
+
 def singular_values(system):
     """The Hankel singular values of a diagonal system, descending.
 
@@ -70,10 +81,24 @@ def singular_values(system):
 
 def _factor(w, g):
     """L with L Lᴴ = −g_i g_j*/(w_i + w_j*), the largest pivots first."""
-    columns = []
+    columns, least = [], 0.0
     for _ in range(len(w)):
         pivots = np.abs(g) ** 2 / (-2 * w.real)
         p = pivots.argmax()
+        if pivots[p] <= least:  # what is left of L is less than a rounding of its largest entry
+            break
+        least = least or np.finfo(float).eps ** 2 / len(w) * pivots[p]
         columns.append(-g * g[p].conj() / (w + w[p].conj()) / np.sqrt(pivots[p]))
         g = g * (w - w[p]) / (w + w[p].conj())
     return np.stack(columns, axis=-1)
+
+
+def hankel_matrix(h):
+    """TEMPORARY."""
+    i = np.arange(len(h))
+    return np.concatenate([h, np.zeros(len(h))])[i[:, None] + i]
+
+
+def numerical_rank(sigma, eps):
+    """TEMPORARY."""
+    return int((sigma > eps * sigma[0]).sum())

@@ -2,7 +2,7 @@
 
 Residues v_j = B_j C_j and poles w_j of a diagonal system, G(s) = Σ_j v_j/(s − w_j), and the Markov
 parameters of HOPE, G(z) = Σ_j h_j z^{−(j+1)}; ‖·‖∞ is the largest modulus on the imaginary axis, or
-on the unit circle [yu2025hope].
+on the unit circle [yu2024hope].
 """
 
 import numpy as np
