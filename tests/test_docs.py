@@ -17,7 +17,8 @@ PAGES = sorted(
     for path in ROOT.glob("docs/**/*.md")
     if ">>> " in path.read_text() and path.name != "findings.md"  # facts of the versions it names
 )
-MODULES = (*(f"refssm.{family}" for family in families()), "refssm.associative", "refssm.testing")
+PLAIN = ("refssm.associative", "refssm.bounds", "refssm.testing")  # without operators
+MODULES = (*(f"refssm.{family}" for family in families()), *PLAIN)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -42,7 +42,7 @@ def measured(*, seed, quick=False, track=iter) -> Ranks:
     for size, draw in track([*product(range(len(sizes)), range(draws))]):
         rng = np.random.default_rng([seed, size, draw])
         for name in NAMES:
-            ranks[name][size, draw] = systems.numerical_rank(_spectrum(name, rng, sizes[size]), EPS)
+            ranks[name][size, draw] = systems.rank(_spectrum(name, rng, sizes[size]), EPS)
     return Ranks(sizes, ranks)
 
 
@@ -50,8 +50,7 @@ def _spectrum(name, rng, n):
     """Hankel singular values of one draw."""
     if name in DIAGONAL:
         return systems.singular_values(DIAGONAL[name](rng, n))
-    H = systems.hankel_matrix(rng.standard_normal(n))
-    return np.linalg.svd(H, compute_uv=False)
+    return systems.markov_singular_values(rng.standard_normal(n))
 
 
 def exponent(result: Ranks, name: str) -> float:

@@ -21,6 +21,7 @@ from refssm.gallery.drawing import figure, styled, written
 
 NAMES = ("LegS", "S4D-Lin", "S4D-Inv", "S5", "HOPE")
 LATE = (1, 2, 4, 8, 16, 32, 64)  # units of time, and half as long again is measured
+NOISE = 1e-14  # of 1: rounding of a convolution by FFT
 
 
 class Memories(NamedTuple):
@@ -86,10 +87,10 @@ def aliasing(h, dt, l) -> float:
 def tables(result: Memories) -> list[Table]:
     """Shares of the energy by the time, and the errors of aliased kernels by their length."""
     rows = [
-        (name, f"{dt:g}", *(told(x) for x in result.late[name, dt]))
+        (name, f"{dt:g}", *(told(x, NOISE) for x in result.late[name, dt]))
         for name, dt in product(NAMES, result.steps)
     ]
-    wrong = [(f"{dt:g}", *(told(x) for x in result.aliased[dt])) for dt in result.steps]
+    wrong = [(f"{dt:g}", *(told(x, NOISE) for x in result.aliased[dt])) for dt in result.steps]
     title = f"Energy later than t, n = {result.n}; input held for 1, t in units of 1/dt steps"
     aliased = f"HOPE, n = {result.n}: ‖aliased − true‖ / ‖true‖ of the kernel with l steps"
     return [

@@ -18,7 +18,7 @@ import numpy as np
 from refssm.experiments import systems
 from refssm.experiments.table import Table, told
 from refssm.gallery.drawing import figure, styled, written
-from refssm.hankel.bounds import (
+from refssm.bounds import (
     markov_perturbation_bound,
     pole_perturbation_bound,
     residue_perturbation_bound,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import hankel, solve_continuous_lyapunov
 
 import refssm
 
@@ -79,6 +80,23 @@ def singular_values(system):
     return np.linalg.svd(M.conj().T @ L, compute_uv=False)
 
 
+def dense_singular_values(A, B, C):
+    """Those of a real dense system with one input and one output, from its gramians.
+
+    What is below 1e-16 of the largest is lost, as with every method that solves for a gramian.
+    """
+    P = solve_continuous_lyapunov(A, -np.outer(B, B))
+    Q = solve_continuous_lyapunov(A.T, -np.outer(C, C))
+    (p, U), (q, V) = np.linalg.eigh(P), np.linalg.eigh(Q)
+    roots = np.sqrt(np.maximum(q, 0))[:, None] * (V.T @ U) * np.sqrt(np.maximum(p, 0))
+    return np.linalg.svd(roots, compute_uv=False)
+
+
+def markov_singular_values(h):
+    """Those of h_(i+j), 0 beyond: of HOPE, whose warp leaves them as they are for every `dt`."""
+    return np.linalg.svd(hankel(h), compute_uv=False)
+
+
 def _factor(w, g):
     """L with L Lᴴ = −g_i g_j*/(w_i + w_j*), the largest pivots first."""
     columns, least = [], 0.0
@@ -93,12 +111,6 @@ def _factor(w, g):
     return np.stack(columns, axis=-1)
 
 
-def hankel_matrix(h):
-    """TEMPORARY."""
-    i = np.arange(len(h))
-    return np.concatenate([h, np.zeros(len(h))])[i[:, None] + i]
-
-
-def numerical_rank(sigma, eps):
-    """TEMPORARY."""
-    return int((sigma > eps * sigma[0]).sum())
+def rank(sigma, eps) -> int:
+    """#{σ_i > ε σ_1}."""
+    return int((sigma > eps * sigma.max()).sum())

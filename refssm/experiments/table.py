@@ -13,6 +13,6 @@ class Table(NamedTuple):
     rows: list[tuple[str, ...]]
 
 
-def told(value: float) -> str:
-    """Three digits; 1 for 1, and no exponent where none is needed."""
-    return f"{value:.3g}"
+def told(value: float, least: float = 0.0) -> str:
+    """Three digits, or that it is less than `least`, below which rounding decides."""
+    return f"< {least:.0e}" if value < least else f"{value:.3g}"
