@@ -16,7 +16,7 @@ def markov_perturbation_bound(dh):
     z = 1, and holds for every `dt`: the warp maps the unit circle to itself.
 
     >>> import refssm
-    >>> refssm.markov_perturbation_bound([0.5, 0.5, 0.5, 0.5])  # G̃ − G = 2 at z = 1
+    >>> float(refssm.markov_perturbation_bound([0.5, 0.5, 0.5, 0.5]))  # G̃ − G = 2 at z = 1
     2.0
     """
     dh = np.asarray(dh)
@@ -35,7 +35,7 @@ def pole_perturbation_bound(w, B, C, delta):
     bound.
 
     >>> import refssm
-    >>> refssm.pole_perturbation_bound([-1.0, -2.0], [1.0, 1.0], [1.0, 1.0], 0.5)
+    >>> float(refssm.pole_perturbation_bound([-1.0, -2.0], [1.0, 1.0], [1.0, 1.0], 0.5))
     2.0
     """
     w, delta = np.asarray(w), np.asarray(delta)
@@ -59,7 +59,7 @@ def residue_perturbation_bound(w, delta):
     Raises ValueError unless Re w < 0 and Δ ≥ 0.
 
     >>> import refssm
-    >>> refssm.residue_perturbation_bound([-0.5, -2.0], 0.25)
+    >>> float(refssm.residue_perturbation_bound([-0.5, -2.0], 0.25))
     1.0
     """
     w, delta = np.asarray(w), np.asarray(delta)

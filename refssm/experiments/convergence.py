@@ -3,8 +3,8 @@
 The loss is ½‖K − K*‖₂², the kernels scaled to ‖K*‖₂ = 1. HOPE's kernel is linear in h: the loss is
 convex, and its Hessian Gᵢⱼ = ⟨sᵢ, sⱼ⟩ = ρ^|i−j|, ρ = (1 − dt)/(1 + dt), has a spectrum between dt
 and 1/dt: condition 1 at dt = 1, never above 1/dt². On the circle that the warp makes of the unit
-circle it is the identity for every dt. A diagonal system, w = −e^r + iy, K = 2 Re Σ C e^(w t), has a
-loss that is not convex; its Hessian is taken where the residual is 0, JᵀJ.
+circle it is the identity for every dt. A diagonal system, w = −e^r + iy, K = 2 Re Σ C e^(w t), has
+a loss that is not convex; its Hessian is taken as where the residual is 0, JᵀJ.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def diagonal() -> Model:
         dw, _, dC, _ = refssm.diagonal_kernel_zoh_vjp(
             2 * dk + 0j, w, np.ones(len(w)), C, STEP, l=LENGTH
         )
-        return np.concatenate([dw.real * w.real, dw.imag, dC.real, dC.imag])
+        return np.concatenate([np.real(dw) * w.real, np.imag(dw), np.real(dC), np.imag(dC)])
 
     return Model(kernel, gradient)
 
@@ -146,7 +146,7 @@ def _least(model, target):
     return 2 * _loss(columns @ np.linalg.lstsq(columns, target)[0], target)
 
 
-def _at(w, C):
+def _at(w, C) -> np.ndarray:
     return np.concatenate([np.log(-w.real), w.imag, C.real, C.imag])
 
 

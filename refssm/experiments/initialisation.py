@@ -63,7 +63,7 @@ def tables(result: Spectra) -> list[Table]:
             np.stack([sigma[:, 0], sigma[:, n // 2 - 1] / sigma[:, 0], sigma[:, -1] / sigma[:, 0]]),
             axis=-1,
         )
-        ranks = [np.mean([systems.rank(s, eps) for s in sigma]) for eps in RANKS]
+        ranks = [sum(systems.rank(s, eps) for s in sigma) / len(sigma) for eps in RANKS]
         rows.append(
             (
                 name,

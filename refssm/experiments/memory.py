@@ -1,9 +1,9 @@
 """How long impulse responses are: LegS, S4D, S5 and HOPE at several steps.
 
-A mode decays like e^(Re w t): what a diagonal system or LegS holds is gone after some units of time,
-1/dt steps each, however many states there are. HOPE's n all-passes delay slow signals by 1/dt steps
-each and forget none of them: it remembers n units. Its kernel does not depend on the length; that
-of the l-point inverse transform does.
+A mode decays like e^(Re w t): what a diagonal system or LegS holds is gone after some units of
+time, 1/dt steps each, however many states there are. HOPE's n all-passes delay slow signals by
+1/dt steps each and forget none of them: it remembers n units. Its kernel does not depend on the
+length; that of the l-point inverse transform does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from refssm.gallery.drawing import figure, styled, written
 
 NAMES = ("LegS", "S4D-Lin", "S4D-Inv", "S5", "HOPE")
 LATE = (1, 2, 4, 8, 16, 32, 64)  # units of time, and half as long again is measured
-NOISE = 1e-14  # of 1: rounding of a convolution by FFT
+NOISE = 1e-14  # where aliasing is nothing but rounding; less energy is not told apart
 
 
 class Memories(NamedTuple):
@@ -67,7 +67,7 @@ def kernel(name, rng, n, dt) -> np.ndarray:
 
 
 def shares(k, dt) -> np.ndarray:
-    """Of the energy of the response to an input held for one unit of time: how much is later than t.
+    """How much of the energy comes later than t, of the response to an input held for 1.
 
     An impulse has all frequencies alike, and HOPE's all-passes delay the fast ones by next to
     nothing: held, it is what a model is asked to remember.

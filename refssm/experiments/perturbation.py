@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from refssm.experiments import systems
-from refssm.experiments.table import Table, told
-from refssm.gallery.drawing import figure, styled, written
 from refssm.bounds import (
     markov_perturbation_bound,
     pole_perturbation_bound,
     residue_perturbation_bound,
 )
+from refssm.experiments import systems
+from refssm.experiments.table import Table, told
+from refssm.gallery.drawing import figure, styled, written
 
 FRACTION = 0.01
 AROUND = np.tan(np.linspace(-1.5, 1.5, 15))  # nodes about a pole, in its distance from the axis
@@ -71,8 +71,9 @@ def poles(name, system, rng, draws) -> Moved:
     w, v = system
     n, delta, s = len(w), FRACTION * np.abs(w.real).min(), _nodes(w)
 
-    def reached(moved):
-        return _largest(_transfer(systems.Diagonal(w + moved, v), s) - _transfer(system, s))
+    def reached(moved):  # v/(s − w − δ) − v/(s − w), without a difference
+        apart = s[:, None] - w
+        return _largest((v * moved / (apart * (apart - moved))).sum(-1))
 
     harm = np.abs(v) / (np.abs(w.real) * (np.abs(w.real) - delta))
     one = delta * (np.arange(n) == harm.argmax())
@@ -84,7 +85,7 @@ def poles(name, system, rng, draws) -> Moved:
 
 def residues(name, system, rng, draws) -> Moved:
     """Residues that move: at random, that of the pole nearest to the axis, all of them alike."""
-    w, v = system
+    w = system.w
     n, delta, s = len(w), FRACTION, _nodes(w)
 
     def reached(moved):
