@@ -51,7 +51,8 @@ class Converged(NamedTuple):
 
 def measured(*, seed, quick=False, track=iter) -> Converged:
     """Every model to every target."""
-    marks = (1, 10, 100) if quick else (1, 10, 100, 1000, 3000)
+    steps = [d * 10**k for k in range(4) for d in (1, 2, 5)]
+    marks = tuple(s for s in steps if s <= (100 if quick else 5000))
     rng = np.random.default_rng(seed)
     targets = {"diagonal": diagonal().kernel(_random_modes(rng)), "HOPE": _random_hope(rng)}
     targets = {name: k / np.linalg.norm(k) for name, k in targets.items()}
@@ -65,8 +66,8 @@ def measured(*, seed, quick=False, track=iter) -> Converged:
             model = hope(float(name.split("= ")[1]))
             descents[target, name] = descend(model, np.zeros(MARKOV), k, marks)
             least[target, name] = _least(model, k)
-    steps = (1.0, 0.1) if quick else (1.0, 0.3, 0.1, 0.03)
-    return Converged(marks, descents, least, {dt: hope_condition(dt) for dt in steps})
+    conditions = {dt: hope_condition(dt) for dt in ((1.0, 0.1) if quick else (1.0, 0.3, 0.1, 0.03))}
+    return Converged(marks, descents, least, conditions)
 
 
 def diagonal() -> Model:
@@ -163,12 +164,13 @@ def _random_hope(rng):
 
 def tables(result: Converged) -> list[Table]:
     """Errors by the number of steps; condition numbers."""
-    rows = []
+    rows, shown = [], [m for m in result.marks if m in (1, 10, 100, 1000, result.marks[-1])]
     for (target, name), d in result.descents.items():
         ends = (told(c) for c in d.condition)
         least = told(result.least[target, name]) if (target, name) in result.least else ""
-        rows.append((target, name, *ends, *(told(e) for e in d.errors.values()), least))
-    steps = (f"{m} steps" for m in result.marks)
+        errors = (told(d.errors[m]) for m in shown)
+        rows.append((target, name, *ends, *errors, least))
+    steps = (f"{m} steps" for m in shown)
     columns = ("target", "model", "cond. at start", "at end", *steps, "least")
     of_hope = [(f"{dt:g}", told(c), told(1 / dt**2)) for dt, c in result.conditions.items()]
     return [
