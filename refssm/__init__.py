@@ -13,6 +13,11 @@ __version__ = "0.1.0"
 # what each family exports; `__init__.pyi` says the same to type checkers
 _FAMILIES = {
     "associative": ("associative_scan",),
+    "bounds": (
+        "markov_perturbation_bound",
+        "pole_perturbation_bound",
+        "residue_perturbation_bound",
+    ),
     "cauchy": (
         "cauchy_kernel",
         "cauchy_kernel_vjp",

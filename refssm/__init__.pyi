@@ -3,6 +3,11 @@
 from refssm.associative import (
     associative_scan as associative_scan,
 )
+from refssm.bounds import (
+    markov_perturbation_bound as markov_perturbation_bound,
+    pole_perturbation_bound as pole_perturbation_bound,
+    residue_perturbation_bound as residue_perturbation_bound,
+)
 from refssm.cauchy import (
     cauchy_kernel as cauchy_kernel,
     cauchy_kernel_vjp as cauchy_kernel_vjp,

@@ -54,8 +54,8 @@ def violations(path):
         return [n for n in ours if part(n) in others]
     if role == "command":
         return []
-    if role == "gallery":
-        others = {*SATELLITES, "oracle", "command"} - {role}
+    if role in ("gallery", "experiments"):
+        others = {*SATELLITES, "oracle", "command"} - {"gallery", role}
         return foreign(names, "matplotlib") + [n for n in ours if part(n) in others]
     if role == "conformance":
         return [n for n in ours if part(n) == "command"]
@@ -92,6 +92,9 @@ def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
         "refssm/bad.py": "import numba",
         "refssm/worse.py": "def f():\n    from refssm.conformance import judge",
         "refssm/gallery/bad.py": "from refssm.conformance.judge import judge",
+        "refssm/gallery/worse.py": "import rich",
+        "refssm/experiments/bad.py": "from refssm.conformance.judge import judge",
+        "refssm/experiments/worse.py": "from refssm.command import plot",
         "refssm/jit/bad.py": "from refssm.conformance.judge import judge",
         "refssm/conformance/bad.py": "import refssm.command",
         "refssm/testing.py": "from refssm.conformance.suite import judged_in_process",

@@ -17,7 +17,8 @@ PAGES = sorted(
     for path in ROOT.glob("docs/**/*.md")
     if ">>> " in path.read_text() and path.name != "findings.md"  # facts of the versions it names
 )
-MODULES = (*(f"refssm.{family}" for family in families()), "refssm.associative", "refssm.testing")
+PLAIN = ("refssm.associative", "refssm.bounds", "refssm.testing")  # without operators
+MODULES = (*(f"refssm.{family}" for family in families()), *PLAIN)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -65,3 +66,18 @@ def test_every_page_that_the_readme_links_exists():
     links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text())
     assert len(links) > 5
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+@pytest.mark.parametrize("name", ["hankel-rank", "initialisation", "memory"])
+def test_the_tables_about_hankel_operators_are_what_the_experiments_print(
+    capfd, monkeypatch, tmp_path, name
+):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    assert code(["experiment", name]) == 0
+    printed = capfd.readouterr().out.splitlines()
+    page = (ROOT / "docs/hankel_and_hope.md").read_text()
+    blocks = page.split(f"$ refssm experiment {name}\n")[1:]
+    shown = [line for block in blocks for line in block.split("```")[0].splitlines()]
+    assert len(shown) > 5
+    assert [line for line in shown if line not in printed] == []

@@ -1,0 +1,110 @@
+"""`refssm experiment`: what the theory of Hankel operators says, in a table and a picture."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from refssm.command.plot import FORMATS
+
+app = typer.Typer(
+    help="Measure what Hankel operators and HOPE do: a table, and a picture as PNG or SVG.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Seed = Annotated[int, typer.Option(min=0, help="The seed of all draws.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: a few seconds.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="The picture; the experiment's name .png.")
+]
+
+
+@app.command("hankel-rank")
+def hankel_rank(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
+    """How many Hankel singular values count, against n: random diagonal systems and HOPE."""
+    _shown("hankel_rank", seed, quick, output)
+
+
+@app.command("perturbation")
+def perturbation(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
+    """How far transfer functions move with poles, residues, Markov parameters; the bounds."""
+    _shown("perturbation", seed, quick, output)
+
+
+@app.command("memory")
+def memory(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
+    """How long LegS, S4D, S5 and HOPE remember at several steps; what aliasing does."""
+    _shown("memory", seed, quick, output)
+
+
+@app.command("initialisation")
+def initialisation(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
+    """Hankel singular values that LegS, S4D, random poles and HOPE start from."""
+    _shown("initialisation", seed, quick, output)
+
+
+@app.command("convergence")
+def convergence(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
+    """Gradient descent to a target in HOPE's parameters and in diagonal ones; conditions."""
+    _shown("convergence", seed, quick, output)
+
+
+def _shown(name: str, seed: int, quick: bool, output: Path | None) -> None:
+    """Measure, print, draw, or say in one sentence why not before anything is measured."""
+    from refssm.conformance.plugin import UsageError
+
+    output = output or Path(f"{name}.png")
+    if find_spec("matplotlib") is None:
+        raise UsageError("experiments draw with matplotlib: pip install 'refssm[report]'")
+    if output.suffix not in FORMATS:
+        raise UsageError(f"{output}: a picture is written as {' or '.join(FORMATS)}")
+    if not output.parent.is_dir():
+        raise UsageError(f"{output}: No such file or directory")
+    experiment, started = import_module(f"refssm.experiments.{name}"), time.perf_counter()
+    result = experiment.measured(seed=seed, quick=quick, track=_track(name))
+    for table in experiment.tables(result):
+        typer.echo(f"{_told(table)}\n")
+    try:
+        experiment.draw(output, result)
+    except OSError as error:
+        raise UsageError(f"{output}: {error.strerror}") from None
+    typer.echo(f"{output}   seed {seed}   {time.perf_counter() - started:.1f} s")
+
+
+def _told(table) -> str:
+    """The table as text. Columns are as wide as they are: a pipe has no width."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    shown, wide = Table(box=box.SIMPLE), 3
+    for cells in zip(table.columns, *table.rows, strict=True):
+        numbers = any(cell[:1].isdigit() for cell in cells[1:])
+        shown.add_column(cells[0], justify="right" if numbers else "left", no_wrap=True)
+        wide += max(map(len, cells)) + 3
+    for row in table.rows:
+        shown.add_row(*row)
+    console = Console(width=wide, highlight=False, markup=False, color_system=None)
+    with console.capture() as told:
+        console.print(shown)
+    return "\n".join(
+        [table.title, *(line.rstrip() for line in told.get().splitlines() if line.strip())]
+    )
+
+
+def _track(name: str) -> Callable[[Iterable], Iterable]:
+    """A progress bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        return iter
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return lambda items: track(items, description=name, console=console, transient=True)

@@ -1,0 +1,98 @@
+"""Hankel singular values at the start of training: LegS, S4D-Lin, S4D-Inv, random poles, HOPE.
+
+Each has n states, or as many Markov parameters, B of ones (LegS: its own) and C drawn; the diagonal
+ones keep n/2 modes for n states. What counts is how many singular values are not small beside
+the first: a system with few of them is near one with few states.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import refssm
+from refssm.experiments import systems
+from refssm.experiments.table import Table, told
+from refssm.gallery.drawing import figure, styled, written
+
+NAMES = ("LegS", "LegS, normal part", "S4D-Lin", "S4D-Inv", "random, in the disc", "HOPE")
+RANKS = (1e-1, 1e-2, 1e-4)
+NOISE = 1e-15  # of σ₁: below, double precision has no digits
+
+
+class Spectra(NamedTuple):
+    """By name: Hankel singular values (draws, n), descending."""
+
+    n: int
+    sigma: dict[str, np.ndarray]
+
+
+def measured(*, seed, quick=False, track=iter) -> Spectra:
+    """The spectra of every kind of system and draw."""
+    n, draws = (16, 4) if quick else (64, 32)
+    sigma = {name: np.zeros((draws, n)) for name in NAMES}
+    for name, draw in track([*product(NAMES, range(draws))]):
+        rng = np.random.default_rng([seed, NAMES.index(name), draw])
+        found = spectrum(name, rng, n)
+        sigma[name][draw, : len(found)] = found
+    return Spectra(n, sigma)
+
+
+def spectrum(name, rng, n) -> np.ndarray:
+    """Of one draw."""
+    if name == "HOPE":
+        return systems.markov_singular_values(rng.standard_normal(n))
+    if name == "LegS":
+        return systems.dense_singular_values(*refssm.hippo_legs(n=n), rng.standard_normal(n))
+    if name == "LegS, normal part":
+        w, _, B, V = refssm.nplr_legs(n=n)
+        return systems.singular_values(systems.Diagonal(w, B * (rng.standard_normal(n) @ V)))
+    makers = {"S4D-Lin": systems.s4d_lin, "S4D-Inv": systems.s4d_inv}
+    make = makers.get(name, systems.disc)
+    return systems.singular_values(systems.pairs(*make(rng, n // 2)))
+
+
+def tables(result: Spectra) -> list[Table]:
+    """The largest, and the others over it, in the median of the draws; how many count."""
+    n, rows = result.n, []
+    for name, sigma in result.sigma.items():
+        first, middle, last = np.median(
+            np.stack([sigma[:, 0], sigma[:, n // 2 - 1] / sigma[:, 0], sigma[:, -1] / sigma[:, 0]]),
+            axis=-1,
+        )
+        ranks = [sum(systems.rank(s, eps) for s in sigma) / len(sigma) for eps in RANKS]
+        rows.append(
+            (
+                name,
+                told(first),
+                *(told(s, NOISE) for s in (middle, last)),
+                *(told(r) for r in ranks),
+            )
+        )
+    counted = (f"> {eps:g} σ₁" for eps in RANKS)
+    columns = ("", "σ₁", f"σ_{n // 2}/σ₁", f"σ_{n}/σ₁", *counted)
+    draws = len(result.sigma["HOPE"])
+    return [Table(f"Hankel singular values at the start, n = {n}, {draws} draws", columns, rows)]
+
+
+def draw(output: Path, result: Spectra) -> Path:
+    """One histogram of log σ/σ₁ for each kind, one below the other."""
+    bins = np.linspace(-16, 0, 65)
+    with styled():
+        made, axes = figure(len(NAMES), 1, (7.0, 8.0))
+        for axis, (name, sigma) in zip(axes[:, 0], result.sigma.items(), strict=True):
+            relative = np.maximum(sigma / sigma[:, :1], 1e-16)
+            axis.hist(np.log10(relative).ravel(), bins=bins, weights=_each(sigma), color="C0")
+            axis.set_title(name, loc="left")
+            axis.set_xlim(-16, 0)
+        axes[-1, 0].set_xlabel("log₁₀ σ/σ₁; at −16: no digits in double precision")
+        axes[0, 0].set_ylabel("how many")
+        return written(made, output)
+
+
+def _each(sigma):
+    """Counts of one system, not of all draws."""
+    return np.full(sigma.size, 1 / len(sigma))

@@ -1,0 +1,116 @@
+"""The systems that the experiments look at, by name: residues at the start, and their poles."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import hankel, solve_continuous_lyapunov
+
+import refssm
+
+
+class Diagonal(NamedTuple):
+    """G(s) = Σ_j v_j / (s − w_j), with B_j C_j = v_j."""
+
+    w: np.ndarray
+    v: np.ndarray
+
+
+def normal(rng, n):
+    """n complex numbers, |·|² = 1 in the mean."""
+    return (rng.standard_normal(n) + 1j * rng.standard_normal(n)) * np.sqrt(0.5)
+
+
+def pairs(w, v):
+    """Both modes of every conjugate pair."""
+    return Diagonal(np.concatenate([w, w.conj()]), np.concatenate([v, v.conj()]))
+
+
+def s4d_lin(rng, n):
+    """S4D-Lin with n modes."""
+    return Diagonal(refssm.s4d_lin(n=n), normal(rng, n))
+
+
+def slower(rng, n):
+    """S4D-Lin that forgets a hundred times as slowly: Re w = −0.005."""
+    w = refssm.s4d_lin(n=n)
+    return Diagonal(w.real / 100 + 1j * w.imag, normal(rng, n))
+
+
+def s4d_inv(rng, n):
+    """S4D-Inv with n modes."""
+    return Diagonal(refssm.s4d_inv(n=n), normal(rng, n))
+
+
+def s5(rng, n):
+    """One channel of an S5 with n states: four blocks of LegS's normal part, B and C random."""
+    w, V = refssm.block_diagonal(n=n, blocks=4)
+    B, C = V.conj().T @ rng.standard_normal(n), rng.standard_normal(n) @ V
+    return Diagonal(w, B * C)
+
+
+def disc(rng, n):
+    """Discrete poles a uniform in the unit disc, mapped by w = (a − 1)/(a + 1).
+
+    With z = (1 + s)/(1 − s), r/(z − a) is a constant and 2r/(1 + a)²/(s − w): the Hankel singular
+    values are the same.
+    """
+    a, _ = refssm.lru_ring(rng.random(n), rng.random(n))
+    return Diagonal((a - 1) / (a + 1), 2 * normal(rng, n) / (1 + a) ** 2)
+
+
+def line(rng, n):
+    """Poles −½ + iy, y normal with standard deviation 10."""
+    return Diagonal(-0.5 + 10j * rng.standard_normal(n), normal(rng, n))
+
+
+def equal(rng, n):
+    """Poles that coincide, −½, and residues 1: the worst system for the bounds."""
+    return Diagonal(np.full(n, -0.5 + 0j), np.ones(n, complex))
+
+
+def singular_values(system):
+    """The Hankel singular values of a diagonal system, descending.
+
+    P = L Lᴴ, P_ij = −v_i v_j*/(w_i + w_j*), and Q alike of w* and ones. Of Cauchy-like matrices the
+    Schur complements are, too, so the pivots come without a subtraction.
+    """
+    L, M = _factor(system.w, system.v), _factor(system.w.conj(), np.ones_like(system.v))
+    return np.linalg.svd(M.conj().T @ L, compute_uv=False)
+
+
+def dense_singular_values(A, B, C):
+    """Those of a real dense system with one input and one output, from its gramians.
+
+    What is below 1e-16 of the largest is lost, as with every method that solves for a gramian.
+    """
+    P = solve_continuous_lyapunov(A, -np.outer(B, B))
+    Q = solve_continuous_lyapunov(A.T, -np.outer(C, C))
+    (p, U), (q, V) = np.linalg.eigh(P), np.linalg.eigh(Q)
+    roots = np.sqrt(np.maximum(q, 0))[:, None] * (V.T @ U) * np.sqrt(np.maximum(p, 0))
+    return np.linalg.svd(roots, compute_uv=False)
+
+
+def markov_singular_values(h):
+    """Those of h_(i+j), 0 beyond: of HOPE, whose warp leaves them as they are for every `dt`."""
+    return np.linalg.svd(hankel(h), compute_uv=False)
+
+
+def _factor(w, g):
+    """L with L Lᴴ = −g_i g_j*/(w_i + w_j*), the largest pivots first."""
+    columns, least = [], 0.0
+    for _ in range(len(w)):
+        pivots = np.abs(g) ** 2 / (-2 * w.real)
+        p = pivots.argmax()
+        if pivots[p] <= least:  # what is left of L is less than a rounding of its largest entry
+            break
+        least = least or np.finfo(float).eps ** 2 / len(w) * pivots[p]
+        columns.append(-g * g[p].conj() / (w + w[p].conj()) / np.sqrt(pivots[p]))
+        g = g * (w - w[p]) / (w + w[p].conj())
+    return np.stack(columns, axis=-1)
+
+
+def rank(sigma, eps) -> int:
+    """#{σ_i > ε σ_1}."""
+    return int((sigma > eps * sigma.max()).sum())
