@@ -28,31 +28,31 @@ Output = Annotated[
 
 @app.command("hankel-rank")
 def hankel_rank(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
-    """How many Hankel singular values count, against n: random diagonal systems and HOPE."""
+    """Ranks against n. Hankel singular values that count, of random systems and of HOPE."""
     _shown("hankel_rank", seed, quick, output)
 
 
 @app.command("perturbation")
 def perturbation(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
-    """How far transfer functions move with poles, residues, Markov parameters; the bounds."""
+    """Parameters that move. How far transfer functions follow, beside the bounds."""
     _shown("perturbation", seed, quick, output)
 
 
 @app.command("memory")
 def memory(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
-    """How long LegS, S4D, S5 and HOPE remember at several steps; what aliasing does."""
+    """Impulse responses. How long LegS, S4D, S5 and HOPE remember; what aliasing does."""
     _shown("memory", seed, quick, output)
 
 
 @app.command("initialisation")
 def initialisation(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
-    """Hankel singular values that LegS, S4D, random poles and HOPE start from."""
+    """Singular values at the start. LegS, S4D, random poles and HOPE in histograms."""
     _shown("initialisation", seed, quick, output)
 
 
 @app.command("convergence")
 def convergence(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
-    """Gradient descent to a target in HOPE's parameters and in diagonal ones; conditions."""
+    """Gradient descent. To a target in HOPE's parameters and in diagonal ones; conditions."""
     _shown("convergence", seed, quick, output)
 
 

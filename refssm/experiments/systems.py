@@ -71,10 +71,11 @@ def equal(rng, n):
 
 
 def singular_values(system):
-    """The Hankel singular values of a diagonal system, descending.
+    """The Hankel singular values of a diagonal system, descending, in n² steps and one SVD.
 
     P = L Lᴴ, P_ij = −v_i v_j*/(w_i + w_j*), and Q alike of w* and ones. Of Cauchy-like matrices the
-    Schur complements are, too, so the pivots come without a subtraction.
+    Schur complements are, too, so the pivots come without a subtraction. The SVD keeps the digits
+    of what is above 1e-16 of the largest: enough to count by, hundreds of times, at n = 512.
     """
     L, M = _factor(system.w, system.v), _factor(system.w.conj(), np.ones_like(system.v))
     return np.linalg.svd(M.conj().T @ L, compute_uv=False)
