@@ -177,7 +177,7 @@ def test_every_structural_function_is_tested_here():
     held = {held_states, held_input, exponential_states}  # tests/test_hippo_reconstruct.py
     polynomials = {legendre, recurrence}  # there too
     around = {through_powers, states, around_the_circle, np.fft.fft}  # tests/test_roots.py
-    circle = {all_pass, all_pass_responses, slope}  # tests/test_hope.py
+    circle = {all_pass, all_pass_responses, slope}  # tests/test_hope_rules.py
     known = {*circle, *MOVES, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
     assert set(FUNCTIONS) == known
 
