@@ -180,7 +180,7 @@ def test_every_structural_function_is_tested_here():
     polynomials = {legendre, recurrence}  # there too
     around = {states, around_the_circle, np.fft.fft}  # tests/test_roots.py
     spectra = {dplr_spectrum, dplr_aliased_spectrum}  # tests/test_tracked_kernels.py
-    circle = {all_pass, all_pass_responses, slope}  # tests/test_hope.py
+    circle = {all_pass, all_pass_responses, slope}  # tests/test_hope_rules.py
     known = {*MOVES, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
     known |= {*spectra, *circle}
     assert set(FUNCTIONS) == known

@@ -39,10 +39,10 @@ def _all_pass(h, dt, l):
 
 @rule(FUNCTIONS, slope)
 def _slope(h, dt, l):
-    """A rounding of sin θ', perhaps a difference of powers: 1/dt; |∂slope/∂dt| ≤ 2 |slope|/dt."""
+    """4 for the slope, 4/dt for a sine of θ' or what powers leave; |∂slope/∂dt| ≤ 2 |slope|/dt."""
     dt = lifted(dt)
     value, step = slope(lifted(h).value, dt.value, l), dt.value[..., None]
     met(np.abs(value))
-    made = LIBRARY * np.abs(value) + 1 / np.abs(step)
+    made = LIBRARY * (np.abs(value) + 1 / np.abs(step))
     carried = (2 * np.abs(value / step))[..., None] * dt.errors[..., None, :]
     return Tracked(value, made[..., None] + carried)
