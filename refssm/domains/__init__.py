@@ -72,6 +72,7 @@ from refssm.domains.transfers import (
     damped_matrices,
     frequencies,
     outer_points,
+    ringing_matrices,
 )
 
 __all__ = [
@@ -131,6 +132,7 @@ __all__ = [
     "real_matrices",
     "real_signals",
     "resets",
+    "ringing_matrices",
     "residues",
     "scales",
     "settling",
