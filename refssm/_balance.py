@@ -23,8 +23,9 @@ def balanced(P, Q):
     U, sigma, Vh = np.linalg.svd(M.conj().swapaxes(-1, -2) @ L)
     root = np.sqrt(np.where(sigma > 0, sigma, 1))[..., None, :]
     known = finite & (sigma > 0)[..., None, :]
-    S = np.where(known, M @ U / root, np.where(finite, 0, np.nan))
-    T = np.where(known, L @ Vh.conj().swapaxes(-1, -2) / root, np.where(finite, 0, np.nan))
+    V = Vh.conj().swapaxes(-1, -2)
+    S, T = (np.where(known, X / root, 0) for X in (M @ U, L @ V))
+    S, T = (np.where(finite, X, np.nan) for X in (S, T))
     return np.where(finite[..., 0], sigma, np.nan), S, T
 
 

@@ -75,11 +75,11 @@ def test_every_value_that_is_drawn_is_admitted_and_small_ones_agree_with_the_ora
     for name, declared in op.parameters.items():
         assert all(declared.admits(value) for value in declared.values), name
         for value in sorted(set(declared.values))[:4]:
-            numbers = statics(op, 4) | {name: value}
+            numbers = {n: d.values[0] for n, d in op.parameters.items()} | {name: value}
             y = op.reference(**numbers)
             outputs = y if isinstance(y, tuple) else (y,)
             gauged = expect(op, [], numbers)
-            if op.contract is Contract.INVARIANTS and numbers["n"] <= 4:
+            if op.contract is Contract.INVARIANTS and numbers.get("n", 4) <= 4:
                 exact = oracle.evaluate(op, **numbers)
                 gauged = tuple(replace(g, value=e) for g, e in zip(gauged, exact, strict=True))
             verdict = grade_outputs(op, [], outputs, gauged)

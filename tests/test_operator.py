@@ -35,7 +35,8 @@ CHECKED = VANDERMONDE.checked(vandermonde)
 
 def types_of(op):
     """The types that the reference takes."""
-    return COMPILED_TYPES if op.contract is Contract.SOLVE else REFERENCE_TYPES
+    by_lapack = op.contract in (Contract.SOLVE, Contract.GRAMIANS)
+    return COMPILED_TYPES if by_lapack else REFERENCE_TYPES
 
 
 def refused(kind, message):

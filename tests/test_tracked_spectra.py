@@ -72,7 +72,9 @@ def test_balanced_gramians_are_equal_and_diagonal_and_move_within_their_bounds()
     P, Q, E = L @ L.T, M @ M.T, (E + E.T) / 2
     with tracing(2.0**-53, 0.0):
         exact = np.zeros((5, 5, 2))
-        sigma, S, T = balanced(Tracked(P, np.stack([np.abs(E)] * 2, axis=-1)), Tracked(Q, exact))
+        sigma, S, T = balanced(
+            Tracked(P, np.full((5, 5, 2), np.linalg.norm(E, 2))), Tracked(Q, exact)
+        )
     u, size = 2.0**-53, np.linalg.norm(P) * np.linalg.norm(Q)
     assert np.abs(S.value.T @ T.value - np.eye(5)).max() <= 16 * 5 * u * size / sigma.value[-1] ** 2
     away = np.abs(balanced(P + STEP * E, Q)[0] - sigma.value)

@@ -29,7 +29,8 @@ ORACLE_ENTRIES = {
     Contract.SPECTRUM: 1024,
     Contract.SOLVE: 256,
     Contract.EXPM: 256,
-    Contract.INVARIANTS: 16,  # any basis will do; four modes by the oracle, to see that it is one
+    # any basis will do; small ones by the oracle, to see that it is one, and three filters
+    Contract.INVARIANTS: 100,
 }
 _memory: dict | None = None
 

@@ -11,7 +11,7 @@ import numpy as np
 from refssm._balance import balanced
 from refssm._takagi import takagi
 from refssm.conformance.tracked import FUNCTIONS, Tracked, flushed, lifted, met, spread
-from refssm.conformance.tracked_linalg import _over, frobenius, product_errors, spectral_norm
+from refssm.conformance.tracked_linalg import _over, product_errors, spectral_norm
 from refssm.conformance.tracked_rules import rule
 
 
@@ -48,25 +48,25 @@ def _first_order(sigma, X, E):
 
 @rule(FUNCTIONS, balanced)
 def _balanced(P, Q):
-    """|δσ_i²| ≤ ‖P‖₂ ‖δQ‖ + ‖δP‖ ‖Q‖₂ =: 2 e², so |δσ_i| ≤ e²/max(σ_i, √u e); S, T by the gaps.
+    """|δσ_i²| ≤ ‖P‖₂ ‖δQ‖₂ + ‖δP‖₂ ‖Q‖₂ =: 2 e², so |δσ_i| ≤ e²/max(σ_i, √u e); S, T by the gaps.
 
-    An eigensolver and a product leave errors of n u ‖P‖₂ ‖Q‖₂ besides. Below √u e what a root of a
-    gramian has lost is of the size of σ itself, and the order of the two roots decides it.
+    What solves Lyapunov's equation bounds ‖δP‖₂, and has that for every entry. An eigensolver and
+    a product leave errors of n u ‖P‖₂ ‖Q‖₂ besides. Below √u e what a root of a gramian has lost is
+    of the size of σ itself: then it counts whether one takes roots.
     """
     P, Q = lifted(P), lifted(Q)
     values = sigma, S, T = balanced(P.value, Q.value)
     met(sigma)
     one = spread(Tracked(np.zeros(()), np.ones(2)))[0]  # u
-    p, q = spectral_norm(P.value), spectral_norm(Q.value)
+    p, q = (spectral_norm(X.value)[..., None] for X in (P, Q))
+    of_p, of_q = (X.errors.max((-3, -2), initial=0) for X in (P, Q))
+    squares = (of_p * q + p * of_q) / 2 + P.shape[-1] * p * q
     gauges = []
-    for k in (0, 1):
-        moved = frobenius(P.errors[..., k]) * q + p * frobenius(Q.errors[..., k])
-        square = (moved / 2 + P.shape[-1] * p * q)[..., None]
+    for square in (squares[..., :1], squares[..., 1:]):
         known = np.maximum(sigma, np.sqrt(one * square))
-        gaps = np.abs(sigma[..., :, None] - sigma[..., None, :]) * known[..., None, :]
-        mixed = np.where(
-            np.eye(P.shape[-1]) > 0, (square / known**2)[..., None], square[..., None] / gaps
-        )
+        apart = np.abs(sigma[..., :, None] - sigma[..., None, :]) * known[..., None, :]
+        turned = (square / known**2)[..., None]
+        mixed = np.where(np.eye(P.shape[-1]) > 0, turned, square[..., None] / apart)
         gauges.append((square / known, np.abs(S) @ mixed, np.abs(T) @ mixed))
     told = zip(values, zip(*gauges, strict=True), strict=True)
     return tuple(Tracked(y, np.stack(np.broadcast_arrays(*e), axis=-1)) for y, e in told)

@@ -75,6 +75,7 @@ from refssm.domains.transfers import (
     damped_matrices,
     frequencies,
     outer_points,
+    ringing_matrices,
 )
 
 __all__ = [
@@ -136,6 +137,7 @@ __all__ = [
     "recency_powers",
     "recency_rates",
     "resets",
+    "ringing_matrices",
     "residues",
     "scales",
     "settling",

@@ -81,3 +81,17 @@ def settling(A, rate=0.0):
 def damped(A):
     """A shifted left, by integers, until e^{tA} decreases them all at a rate of 1/16 at least."""
     return settling(A, 1 / 16)
+
+
+def ringing(A):
+    """The skew-Hermitian part of A, less 1/8, and of the rest so much that 1/16 of decay is left.
+
+    Modes that ring longer than their frequencies are apart are nearly orthogonal: all of them are
+    remembered, and Hankel singular values do not fall below what is known of them.
+    """
+    if A.size == 0:
+        return A
+    adjoint = A.conj().swapaxes(-1, -2)
+    rest = (A + adjoint) / 2
+    size = np.abs(rest).sum(-1).max(-1)[..., None, None]
+    return (A - adjoint) / 2 + rest / (16 * np.maximum(size, 1)) - np.eye(A.shape[-1]) / 8

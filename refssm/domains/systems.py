@@ -213,7 +213,7 @@ damped_modes = Domain(
 distinct_modes = Domain(
     summary="continuous modes that decay, no two alike: Re −1e2 to −1e-2, |Im| up to 1e2",
     maps={
-        "near": lambda a, b: -0.5 - a + 10j * (b - 0.5),
+        "near": lambda a, b: -0.5 - a + 10j * b,
         "real": lambda a, b: -logarithmic(1e-2, 1e2, a) + 0j,
         "half": lambda a, b: -0.5 + 64j * (b - 0.5) - 1e-3 * a,
         "crowded": lambda a, b: -1 - 1e-3 * a + 1e-3j * b,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from refssm.domains.domain import Domain
-from refssm.domains.maps import damped, logarithmic, shrunk, turn
+from refssm.domains.maps import damped, logarithmic, ringing, shrunk, turn
 from refssm.domains.memories import settling_matrices
 from refssm.domains.recurrences import fixed_decays, transitions
 from refssm.domains.systems import nodes
@@ -14,6 +14,12 @@ damped_matrices = replace(
     settling_matrices,
     summary="state matrices that decay at a rate of 1/16 at least: any, triangular, diagonal",
     fit=damped,
+)
+
+ringing_matrices = replace(
+    settling_matrices,
+    summary="state matrices that ring: skew-Hermitian, decaying at a rate of 1/16 to 3/16",
+    fit=ringing,
 )
 
 contraction_matrices = replace(

@@ -16,7 +16,7 @@ from refssm._contract import Contract
 from refssm._lyapunov import lyapunov
 from refssm._operator import COMPILED_TYPES, Operator
 from refssm.broadcasting import unbroadcast_each
-from refssm.domains import damped_matrices, projections
+from refssm.domains import projections, ringing_matrices
 from refssm.hankel.gramians import adjoint, applied, hermitian, outer
 
 
@@ -67,7 +67,7 @@ def _gramians(A, B, C):
 HANKEL_SINGULAR_VALUES = Operator(
     reference=hankel_singular_values,
     signature="(n,n),(n),(n)->(n)",
-    inputs={"A": damped_matrices, "B": projections, "C": projections},
+    inputs={"A": ringing_matrices, "B": projections, "C": projections},
     outputs=("sigma",),
     batch="d, d, d",
     contract=Contract.GRAMIANS,

@@ -92,8 +92,9 @@ FALLING = 20  # digits that one more pole may take: the smallest of n values is 
 
 def hankel_singular_values_diagonal(w, B, C):
     """P_ij = −B_i B_j*/(w_i + w_j*), Q_ij = −C_i* C_j/(w_i* + w_j): σ² the spectrum of P Q."""
-    n = len(w)
-    with mp.workdps(2 * mp.dps + FALLING * n):
+    if not w:
+        return []
+    with mp.workdps(2 * mp.dps + FALLING * len(w)):
         P = [[-b * mp.conj(c) / (x + mp.conj(y)) for c, y in zip(B, w, strict=True)]
              for b, x in zip(B, w, strict=True)]  # fmt: skip
         Q = [[-mp.conj(b) * c / (mp.conj(x) + y) for c, y in zip(C, w, strict=True)]
@@ -103,9 +104,6 @@ def hankel_singular_values_diagonal(w, B, C):
 
 def _values(P, Q):
     """√ of the eigenvalues of RᴴQR, P = R Rᴴ; descending."""
-    n = len(P)
-    if n == 0:
-        return []
     spectrum, V = mp.eighe(P)
     R = V * mp.diag([mp.sqrt(max(x, mp.zero)) for x in spectrum])
     squares = mp.eighe(R.H * Q * R, eigvals_only=True)
@@ -114,6 +112,8 @@ def _values(P, Q):
 
 def hankel_singular_values(A, B, C):
     """√ of the spectrum of P Q, the gramians of a continuous system."""
+    if not B:
+        return []
     with mp.workdps(3 * mp.dps + FALLING * len(B)):
         P, Q = gramians(A, B, C)
         return _values(mp.matrix(P), mp.matrix(Q))
