@@ -53,7 +53,7 @@ def test_the_inverse_bilinear_map_of_the_shift_is_the_continuous_system():
     A, B, C, D = refssm.inverse_bilinear(shift, first, h, 0.0, 2.0)
     wanted = refssm.hope_system(h)
     assert np.array_equal(A, wanted[0])  # integers
-    assert D == wanted[3]
+    assert wanted[3] == D
     for got, want in [(B, wanted[1]), (C, wanted[2])]:
         assert (np.abs(got / np.sqrt(2) - want / np.sqrt(2)) <= 4 * U * np.abs(want)).all()
 
