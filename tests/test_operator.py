@@ -11,6 +11,7 @@ from refssm.catalog import OPERATORS
 from refssm.convolution import SHORT_CONVOLUTION
 from refssm.discretize import DISCRETIZE_ZOH
 from refssm.domains import decays, residues, signals
+from refssm.hope import HOPE_STREAM
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM, linear_scan, linear_scan_vjp
 
 
@@ -54,6 +55,11 @@ def test_batch_axes_and_linear_arguments_are_read_from_the_declaration():
     assert VANDERMONDE.batch_axes == (("d", "b"), ("d", "1"))
     assert VANDERMONDE.batch_names == ("d", "b")
     assert aligned("b d, d", 2) == (("b", "d"), ("d",))
+    assert aligned("d, b d, b d h, b h", 4) == (
+        ("d", "1"), ("b", "d", "1"), ("b", "d", "h"), ("b", "1", "h")
+    )  # fmt: skip
+    assert HOPE_STREAM.batch_axes == (("d",), ("d",), ("b", "d"))  # in a group's order
+    assert HOPE_STREAM.batch_names == ("b", "d")  # the outermost first
     assert SHORT_CONVOLUTION.batch_axes == (("b", "d"), ("d",))
     assert TWO_SUMS.batch_axes == ((),)
     assert (VANDERMONDE.linear_in, TWO_SUMS.linear_in) == (((("v",), (0,)),), ())

@@ -1,5 +1,8 @@
 """The bound of a cascade of all-passes: it holds, and it does not grow with the moduli."""
 
+# pyright: reportAttributeAccessIssue=false
+# (tracked arrays come back where tracked arrays go in, which pyright cannot see)
+
 import numpy as np
 import pytest
 
@@ -55,7 +58,7 @@ def _other_order(rho, c, u, x0):
 
 @each_step
 def test_it_grows_no_faster_than_the_square_of_the_stages(dt):
-    """Followed one by one the operations would say (1 + 2|ρ|)^n: 1e22 for 48 stages and ρ = 0.95."""
+    """Operation by operation it would be (1 + 2|ρ|)^n: 1e22 for 48 stages and ρ = 0.95."""
     u, x0 = drawn(2, 48, 64)
     few, many = (traced(dt, u, x0[:n])[0].errors[n, :, 0].max() for n in (12, 48))
     assert many <= 16 * few

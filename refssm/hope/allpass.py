@@ -8,8 +8,8 @@
 with s the input of a stage, s' its output and x its state.
 
 Rotations keep lengths: what goes in is in the states or has come out. From rest the state of stage
-j is the input's coefficient of the discrete Laguerre function L_j = c/(1 − ρ z⁻¹) A^j, and those are
-orthonormal [heuberger2003hambo].
+j is the input's coefficient of the discrete Laguerre function L_j = c/(1 − ρ z⁻¹) A^j, and those
+are orthonormal [heuberger2003hambo].
 """
 
 import numpy as np
