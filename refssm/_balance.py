@@ -18,7 +18,7 @@ def balanced(P, Q):
     if not (isinstance(P, np.ndarray) and isinstance(Q, np.ndarray)):
         other = Q if isinstance(P, np.ndarray) else P
         return other.__array_function__(balanced, (type(other),), (P, Q), {})
-    finite = (np.isfinite(P).all((-2, -1)) & np.isfinite(Q).all((-2, -1)))[..., None, None]
+    finite = np.isfinite((P * 0 + Q * 0).sum((-2, -1), keepdims=True))
     L, M = (square_root(np.where(finite, X, 0)) for X in (P, Q))
     U, sigma, Vh = np.linalg.svd(M.conj().swapaxes(-1, -2) @ L)
     root = np.sqrt(np.where(sigma > 0, sigma, 1))[..., None, :]

@@ -26,8 +26,8 @@ def takagi(G):
     sigma = np.take_along_axis(sigma, order, -1)
     X = np.take_along_axis(X, order[..., None, :], -1)
     s = phases((X * (G @ X)).sum(-2))
-    known = np.isfinite(G).all((-2, -1))[..., None]
-    return np.where(known, sigma, np.nan), s, np.where(known[..., None], X, np.nan)
+    broken = 0 * (G * 0).sum((-2, -1), keepdims=True).real  # NaN where G is not finite
+    return sigma + broken[..., 0], s, X + broken
 
 
 def triangular(G):

@@ -94,9 +94,7 @@ def test_mistakes_are_told_by_operator_argument_wanted_and_came():
         refssm.balanced_truncation(A, B, C, 7)
     with pytest.raises(ValueError, match="`order` must be an integer from 1 to 6, got 0"):
         refssm.balanced_truncation_bound(A, B, C, 0)
-    with pytest.raises(
-        ValueError, match="ho_kalman: `order` must be an integer from 1 to 4, got 1\.5"
-    ):
+    with pytest.raises(ValueError, match=r"`order` must be an integer from 1 to 4, got 1\.5"):
         refssm.ho_kalman(np.ones(8), 1.5)
     with pytest.raises(ValueError, match="rank below order=2"):
         refssm.ho_kalman([1.0, 0, 0, 0], 2)

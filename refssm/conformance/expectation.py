@@ -29,8 +29,8 @@ ORACLE_ENTRIES = {
     Contract.SPECTRUM: 1024,
     Contract.SOLVE: 256,
     Contract.EXPM: 256,
-    # any basis will do; small ones by the oracle, to see that it is one, and three filters
-    Contract.INVARIANTS: 100,
+    # any basis will do; small ones by the oracle, to see that it is one, and two filters
+    Contract.INVARIANTS: 50,
 }
 _memory: dict | None = None
 

@@ -65,18 +65,18 @@ def _orthonormal(w, v):
     The remainder of the gramian is −√(v_i v_j) g_i g_j*/(w_i + w_j*) in moduli, with g = Π_m (w −
     w_m)/(w + w_m*) over the poles that were taken.
     """
-    n, size = w.shape[-1], np.sqrt(np.abs(v)) / np.sqrt(-2 * w.real)
+    n, size = w.shape[-1], np.sqrt(np.abs(v)) / np.sqrt(-2 * np.real(w))
     g, dg = np.zeros_like(w) + 1, np.zeros_like(w)
     columns, slopes = [], []
     for _ in range(n):
         place = np.argmax(size * np.abs(g), axis=-1)[..., None]
         pole = np.take_along_axis(w, place, -1)
-        z, norm = w + pole.conj(), np.sqrt(-2 * pole.real)
+        z, norm = w + pole.conj(), np.sqrt(-2 * np.real(pole))
         columns.append(-norm * g / z)
         slopes.append(-norm * (dg - g / z) / z)
         taken = np.arange(n) == place
         step = np.where(taken, 0 * w, (w - pole) / z)  # exactly 0, whatever is known of w
-        g, dg = g * step, dg * step + g * (2 * pole.real / z**2)
+        g, dg = g * step, dg * step + g * (2 * np.real(pole) / z**2)
     if not columns:
         return np.zeros((*w.shape, 0), w.dtype), np.zeros((*w.shape, 0), w.dtype)
     return np.stack(columns, axis=-1), np.stack(slopes, axis=-1)
