@@ -23,14 +23,31 @@ def markov_parameters(A, B, C, *, l):
 
 def transfer(A, B, C, D, s):
     """D + C (sI − A)⁻¹ B."""
-    return [_response([[(s_l if i == j else 0) - a for j, a in enumerate(row)]
-                       for i, row in enumerate(A)], B, C, D) for s_l in s]
+    return [
+        _response(
+            [[(s_l if i == j else 0) - a for j, a in enumerate(row)] for i, row in enumerate(A)],
+            B,
+            C,
+            D,
+        )
+        for s_l in s
+    ]
 
 
 def transfer_discrete(A, B, C, D, z):
     """D + C (I − A/z)⁻¹ B."""
-    return [_response([[(1 if i == j else 0) - a / z_l for j, a in enumerate(row)]
-                       for i, row in enumerate(A)], B, C, D) for z_l in z]
+    return [
+        _response(
+            [
+                [(1 if i == j else 0) - a / z_l for j, a in enumerate(row)]
+                for i, row in enumerate(A)
+            ],
+            B,
+            C,
+            D,
+        )
+        for z_l in z
+    ]
 
 
 def _response(M, B, C, D):

@@ -1,2 +1,26 @@
-"""Planted bugs in the Hankel family."""
-DEVIATIONS = []
+"""Planted bugs in the Hankel family, collected; those of Markov parameters are a Krylov kernel's."""
+
+from refssm.conformance.deviations import (
+    hankel_gramians,
+    hankel_matrix,
+    hankel_transfer,
+    krylov,
+)
+from refssm.conformance.deviations.planting import Planting
+from refssm.hankel import MARKOV_PARAMETERS
+
+MARKOV = Planting(MARKOV_PARAMETERS, "float32")
+MARKOV.usual()
+for _table, _dtype in ((krylov.FORWARD, ""), (krylov.COMPLEX, "complex64")):
+    for _name, (_what, _kernel) in _table.items():
+        MARKOV.forward(_name, _what, dtype=_dtype)(_kernel)
+for _table, _dtype in ((krylov.GRADIENTS, ""), (krylov.COMPLEX_GRADIENTS, "complex64")):
+    for _name, (_what, _vjp) in _table.items():
+        MARKOV.gradient(_name, _what, _dtype)(_vjp)
+
+DEVIATIONS = [
+    *hankel_matrix.DEVIATIONS,
+    *MARKOV.bugs,
+    *hankel_transfer.DEVIATIONS,
+    *hankel_gramians.DEVIATIONS,
+]

@@ -132,9 +132,7 @@ def cramer(matrix):
         batch = np.broadcast_shapes(batch, D.shape + (1,))
         blocks = (M, B[..., None, :, None], -C[..., None, None, :], D[..., None, None, None])
         M, B1, C1, D1 = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in blocks)
-        whole = np.concatenate(
-            [np.concatenate([M, B1], -1), np.concatenate([C1, D1], -1)], axis=-2
-        )
+        whole = np.concatenate([np.concatenate([M, B1], -1), np.concatenate([C1, D1], -1)], axis=-2)
         return rounded(np.linalg.det(whole) / np.linalg.det(M), A, B, C, D, s)
 
     return form
@@ -221,9 +219,7 @@ IMPLEMENTATIONS = [
         MARKOV_PARAMETERS.bare_vjp,
     ),
     compiled(MARKOV_PARAMETERS, "doubling"),
-    Honest(
-        MARKOV_PARAMETERS.name, "from_the_left", powers.from_the_left, powers.from_the_left_vjp
-    ),
+    Honest(MARKOV_PARAMETERS.name, "from_the_left", powers.from_the_left, powers.from_the_left_vjp),
     Honest(MARKOV_PARAMETERS.name, "two_tables", powers.two_tables, powers.through_hankel),
     *(Honest(MARKOV_PARAMETERS.name, form.__name__, form) for form in MARKOV),
     *of_transfer(TRANSFER),

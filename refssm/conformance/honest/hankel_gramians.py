@@ -139,9 +139,7 @@ def in_double(op):
     def form(A, B, C):
         wide = [x.astype(np.result_type(x, np.float64)) for x in (A, B, C)]
         types = np.result_type(A, B), np.result_type(A, C)
-        return tuple(
-            X.astype(t) for X, t in zip(op.reference(*wide), types, strict=True)
-        )
+        return tuple(X.astype(t) for X, t in zip(op.reference(*wide), types, strict=True))
 
     return form
 
