@@ -14,14 +14,14 @@ from scipy.linalg import schur
 
 
 def lyapunov(A, F):
-    """X with A X + X Aᴴ + F = 0, for (…, n, n); infinite or NaN where no X, or many, solve it."""
+    """X with A X + X Aᴴ + F = 0, for (…, n, n); NaN where no X, or many, solve it."""
     if not (isinstance(A, np.ndarray) and isinstance(F, np.ndarray)):
         return _elsewhere(lyapunov, A, F)
     return _in_schur_form(A, F, _lyapunov_column)
 
 
 def stein(A, F):
-    """X = A X Aᴴ + F, for (…, n, n); infinite or NaN where no X, or many, solve it."""
+    """X = A X Aᴴ + F, for (…, n, n); NaN where no X, or many, solve it."""
     if not (isinstance(A, np.ndarray) and isinstance(F, np.ndarray)):
         return _elsewhere(stein, A, F)
     return _in_schur_form(A, F, _stein_column)
@@ -68,12 +68,11 @@ def _schur(A):
 
 
 def _back_substituted(M, y):
-    """M⁻¹ y for an upper triangular M."""
-    x = np.zeros_like(y)
-    for i in range(y.shape[-1] - 1, -1, -1):
-        known = (M[..., i, i + 1 :] * x[..., i + 1 :]).sum(-1)
-        x[..., i] = (y[..., i] - known) / M[..., i, i]
-    return x
+    """M⁻¹ y for an upper triangular M; NaN where an entry of its diagonal is 0."""
+    diagonal = np.diagonal(M, axis1=-2, axis2=-1)
+    regular = np.isfinite(M).all((-2, -1)) & (diagonal != 0).all(-1)
+    M = np.where(regular[..., None, None], M, np.eye(M.shape[-1], dtype=M.dtype))
+    return np.where(regular[..., None], np.linalg.solve(M, y[..., None])[..., 0], np.nan)
 
 
 def _on_diagonal(T, numbers):

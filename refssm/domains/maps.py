@@ -50,20 +50,24 @@ def stable(A):
     return A - shift * I
 
 
-def contracting(A, most=1):
-    """A halved until no row sums to more than `most` in modulus: its powers then stay bounded.
+def contracting(A):
+    """A halved until no row sums to more than 1 in modulus: its powers then stay bounded.
 
     The moduli of e^{iφ} are 1 up to rounding, so a rounding beyond 1 is none.
     """
     if A.size == 0:
         return A
     largest = np.abs(A).sum(-1).max(-1)[..., None, None]
-    return A * 0.5 ** np.ceil(np.log2(np.maximum(largest / most, 1)) - 2.0**-40)
+    return A * 0.5 ** np.ceil(np.log2(np.maximum(largest, 1)) - 2.0**-40)
 
 
 def shrunk(A):
-    """A halved until its powers fade, by 2^-10 a step at least."""
-    return contracting(A, 1 - 2.0**-10)
+    """A contracting, and less by 2^-10 where that leaves a row too near 1: its powers fade."""
+    if A.size == 0:
+        return A
+    A, most = contracting(A), 1 - 2.0**-10
+    largest = np.abs(A).sum(-1).max(-1)[..., None, None]
+    return A * np.where(largest > most, most / np.maximum(largest, 1), 1)
 
 
 def settling(A, rate=0.0):

@@ -26,8 +26,8 @@ def gramians(A, B, C):
     exactly. Units: `P` those of B² and `Q` those of C², times that of 1/`A`. Errors are measured by
     the residual.
 
-    An `A` that is not stable has no gramians: what comes is the solution of the equations, infinite
-    or NaN where they have none. NaN in `A` reaches both, in `B` all of `P`, in `C` all of `Q`.
+    An `A` that is not stable has no gramians: what comes is the solution of the equations, NaN
+    where they have none. NaN in `A` reaches both, in `B` all of `P`, in `C` all of `Q`.
     Raises ValueError where sizes disagree, TypeError for other types. Source: [zhou1996].
 
     >>> import refssm

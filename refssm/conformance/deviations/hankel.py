@@ -1,6 +1,30 @@
-"""Planted bugs of the Hankel family."""
+"""Planted bugs in the Hankel family, collected; those of Markov parameters are a Krylov kernel's."""
 
-from refssm.conformance.deviations.hankel_dense import DENSE
-from refssm.conformance.deviations.hankel_singular import SINGULAR
+from refssm.conformance.deviations import (
+    hankel_dense,
+    hankel_gramians,
+    hankel_matrix,
+    hankel_singular,
+    hankel_transfer,
+    krylov,
+)
+from refssm.conformance.deviations.planting import Planting
+from refssm.hankel import MARKOV_PARAMETERS
 
-DEVIATIONS = [*DENSE, *SINGULAR]
+MARKOV = Planting(MARKOV_PARAMETERS, "float32")
+MARKOV.usual()
+for _table, _dtype in ((krylov.FORWARD, ""), (krylov.COMPLEX, "complex64")):
+    for _name, (_what, _kernel) in _table.items():
+        MARKOV.forward(_name, _what, dtype=_dtype)(_kernel)
+for _table, _dtype in ((krylov.GRADIENTS, ""), (krylov.COMPLEX_GRADIENTS, "complex64")):
+    for _name, (_what, _vjp) in _table.items():
+        MARKOV.gradient(_name, _what, _dtype)(_vjp)
+
+DEVIATIONS = [
+    *hankel_matrix.DEVIATIONS,
+    *MARKOV.bugs,
+    *hankel_transfer.DEVIATIONS,
+    *hankel_gramians.DEVIATIONS,
+    *hankel_dense.DENSE,
+    *hankel_singular.SINGULAR,
+]
