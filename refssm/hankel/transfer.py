@@ -3,9 +3,9 @@
     continuous   G(s) = D + C (sI − A)⁻¹ B
     discrete     G(z) = D + C (I − A/z)⁻¹ B
 
-G(s) e^{st} is the answer to e^{st}, and G(z) z^k that to z^k. In our convention the state at a step has
-that step's input, x_k = A x_{k−1} + B u_k, so G(z) = D + Σ_k C A^k B z^{−k}: at the roots of unity it
-is D and the discrete Fourier transform of the kernel. With SciPy's recurrence it would be
+G(s) e^{st} is the answer to e^{st}, and G(z) z^k that to z^k. In our convention the state at a step
+has that step's input, x_k = A x_{k−1} + B u_k, so G(z) = D + Σ_k C A^k B z^{−k}: at the roots of
+unity it is D and the discrete Fourier transform of the kernel. With SciPy's recurrence it would be
 D + C (zI − A)⁻¹ B, which is one step later.
 """
 
@@ -27,8 +27,9 @@ def transfer(A, B, C, D, s):
     """G(s) = D + C (sI − A)⁻¹ B.
 
     Signature ``(n,n),(n),(n),(),(l)->(l)``: `A`, `B`, `C` and `D` of the continuous system, `s` the
-    l complex frequencies, iω for a sine; leading axes broadcast. Any of float32, float64, longdouble
-    and their complex types; the result has ``np.result_type`` of all. `C` is not conjugated. Units:
+    l complex frequencies, iω for a sine; leading axes broadcast. Any of float32, float64,
+    longdouble and their complex types; the result has ``np.result_type`` of all. `C` is not
+    conjugated. Units:
     `s` that of `A`, `G` that of `D`. By elimination at every point, O(l n³). Errors are measured
     point by point, as those of a backward stable solve between B and C.
 
