@@ -156,4 +156,4 @@ def test_a_cotangent_of_a_narrower_type_is_as_good_as_the_same_one_widened(op, r
     pulled, wanted = (op.vjp(role)(*c, *arrays, **statics(op)) for c in (narrow, wide))
     for g, exact in zip(present(pulled), present(wanted), strict=True):
         assert g.dtype == exact.dtype
-        assert np.array_equal(g, exact)
+        assert np.array_equal(g, exact, equal_nan=True)  # ones may meet a pole

@@ -82,7 +82,7 @@ def test_scipys_frequency_response_is_ours():
     A, B, C, D = system(2, scale=1)
     A = A - 4 * np.eye(4)
     w = np.array([0.1, 1.0, 10.0])
-    theirs = signal.StateSpace(A, B[:, None], C[None], [[D]]).freqresp(w)[1]
+    theirs = signal.StateSpace(A, B[:, None], C[None], [[D]]).freqresp(w)[1]  # pyright: ignore[reportAttributeAccessIssue]
     exact = [np.asarray(x, complex) for x in (A, B, C, D, 1j * w)]
     assert np.allclose(theirs, refssm.transfer(*exact))
 

@@ -20,7 +20,7 @@ def legs(n):
     return A, np.sqrt(2 * i + 1.0)
 
 
-def random(seed, n, dtype=complex):
+def random(seed, n, dtype="complex128"):
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((n, n + 2)) + 1j * rng.standard_normal((n, n + 2))
     x = x if np.dtype(dtype).kind == "c" else x.real
@@ -75,7 +75,7 @@ def test_the_discrete_ones_are_those_of_the_hankel_factors():
 
 
 def test_real_arguments_beside_complex_ones_have_real_gramians_of_their_own():
-    A, B, C = random(3, 4, float)
+    A, B, C = random(3, 4, "float64")
     A = A - 6 * np.eye(4)
     P, Q = refssm.gramians(A, B, C + 1j * B)
     assert (P.dtype, Q.dtype) == (np.dtype(float), np.dtype(complex))

@@ -49,7 +49,7 @@ def gramians_vjp(dP, dQ, A, B, C):
     """
     row = C.conj()
     P, Q = lyapunov(A, outer(B, B)), lyapunov(adjoint(A), outer(row, row))
-    W, V = lyapunov(adjoint(A), dP + adjoint(dP)), lyapunov(A, dQ + adjoint(dQ))
+    W, V = lyapunov(adjoint(A), twice(dP, A, B)), lyapunov(A, twice(dQ, A, C))
     gradients = (W @ P + Q @ V, applied(W, B), applied(V, row).conj())
     return unbroadcast_each(gradients, (A, B, C))
 
@@ -76,6 +76,12 @@ def adjoint(M):
 def hermitian(X):
     """(X + Xᴴ)/2, which leaves the residual of a Hermitian equation no larger."""
     return (X + adjoint(X)) / 2
+
+
+def twice(dX, *arguments):
+    """dX + dXᴴ, in the type of the arguments where that is wider."""
+    dX = dX.astype(np.result_type(dX, *arguments))
+    return dX + adjoint(dX)
 
 
 def applied(M, x):
@@ -132,7 +138,7 @@ def gramians_discrete_vjp(dP, dQ, A, B, C):
     """
     row = C.conj()
     P, Q = stein(A, outer(B, B)), stein(adjoint(A), outer(row, row))
-    W, V = stein(adjoint(A), dP + adjoint(dP)), stein(A, dQ + adjoint(dQ))
+    W, V = stein(adjoint(A), twice(dP, A, B)), stein(A, twice(dQ, A, C))
     gradients = (W @ A @ P + Q @ A @ V, applied(W, B), applied(V, row).conj())
     return unbroadcast_each(gradients, (A, B, C))
 

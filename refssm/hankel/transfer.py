@@ -51,6 +51,7 @@ def transfer_vjp(dG, A, B, C, D, s):
 
     Returns `(dA, dB, dC, dD, ds)`, shaped like the arguments.
     """
+    dG = dG.astype(np.result_type(dG, A, B, C, D, s))
     x, g = _both_ways(_shifted(A, s), B, C, dG)
     dA = np.einsum("...li,...lj->...ij", g, x.conj())
     ds = -(x.conj() * g).sum(-1)
@@ -120,6 +121,7 @@ def transfer_discrete_vjp(dG, A, B, C, D, z):
 
     Returns `(dA, dB, dC, dD, dz)`, shaped like the arguments.
     """
+    dG = dG.astype(np.result_type(dG, A, B, C, D, z))
     x, g = _both_ways(_damped(A, z), B, C, dG)
     r = 1 / z.conj()
     dA = np.einsum("...li,...lj->...ij", r[..., None] * g, x.conj())
