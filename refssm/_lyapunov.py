@@ -2,8 +2,8 @@
 
     A X + X Aᴴ + F = 0   and   X = A X Aᴴ + F
 
-With A = U T Uᴴ, T upper triangular, the last column of UᴴXU solves a triangular system, and each one
-before it another with those after it known. LAPACK has no Schur form in long double.
+With A = U T Uᴴ, T upper triangular, the last column of UᴴXU solves a triangular system, and each
+one before it another with those after it known. LAPACK has no Schur form in long double.
 
 Other arrays take part by NumPy's protocol (NEP 18): the judge's tracked arrays bring the error
 bound of the solution in norm.

@@ -3,8 +3,8 @@
 TRACED, and every VJP but that of a transform: the tracked reference, entry by entry. NORM: the
 same in the norm of each state, over which a recurrence spreads its errors. FFT: the norms
 of the arguments, for an entry of a transform much smaller than they are has no digits. SPECTRUM:
-the tracked errors of a spectrum, in norm. SOLVE: the residual of the linear system or equation. EXPM: the
-condition number of the exponential. INVARIANTS: what no choice of basis changes
+the tracked errors of a spectrum, in norm. SOLVE: the residual of the linear system or equation.
+EXPM: the condition number of the exponential. INVARIANTS: what no choice of basis changes
 (refssm/conformance/invariants.py).
 """
 

@@ -7,7 +7,7 @@ registers the rules.
 
 import numpy as np
 
-from refssm._elimination import eliminated, response
+from refssm._elimination import eliminated, response, solved
 from refssm._lyapunov import lyapunov, stein
 from refssm.conformance.tracked import FUNCTIONS, Tracked, lifted, met
 from refssm.conformance.tracked_linalg import frobenius, spectral_norm
@@ -36,6 +36,27 @@ def _response(M, B, C):
     return Tracked(value, np.stack(np.broadcast_arrays(*errors), axis=-1))
 
 
+@rule(FUNCTIONS, solved)
+def _solved(M, N):
+    """As numpy.linalg.solve, but that a singular M has no bound and raises nothing."""
+    M, N = lifted(M), lifted(N)
+    X = eliminated(M.value, N.value)
+    inverse = spectral_norm(eliminated(M.value, np.eye(M.shape[-1])))
+    solving = M.shape[-1] * (frobenius(M.value) * frobenius(X) + frobenius(N.value))
+    errors = [
+        inverse * (solving + m * frobenius(X) + n)
+        for m, n in zip(_norms(M), _norms(N), strict=True)
+    ]
+    return _everywhere(X, errors)
+
+
+def _everywhere(X, errors):
+    """X with one bound of each gauge for all entries of a matrix."""
+    met(np.abs(X))
+    bounds = np.stack(np.broadcast_arrays(*errors), axis=-1)[..., None, None, :]
+    return Tracked(X, np.broadcast_to(bounds, (*X.shape, 2)).copy())
+
+
 def _length(x):
     """‖x‖₂ of the last axis."""
     return np.sqrt((np.abs(x) ** 2).sum(-1))
@@ -59,9 +80,7 @@ def _of_equation(solve, terms):
             inverse * (solving + slope * a * frobenius(X) + f)
             for a, f in zip(_norms(A), _norms(F), strict=True)
         ]
-        met(np.abs(X))
-        bounds = np.stack(np.broadcast_arrays(*errors), axis=-1)[..., None, None, :]
-        return Tracked(X, np.broadcast_to(bounds, (*X.shape, 2)).copy())
+        return _everywhere(X, errors)
 
     return apply
 

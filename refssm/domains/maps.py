@@ -73,7 +73,7 @@ def shrunk(A):
 def settling(A, rate=0.0):
     """A shifted left, by integers, until e^{tA} increases the largest modulus of no state.
 
-    Each diagonal entry's real part is then at most minus the moduli beside it in its row, and `rate`.
+    Each diagonal entry's real part is then at most minus `rate` and the moduli in its row.
     """
     if A.size == 0:
         return A

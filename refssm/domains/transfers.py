@@ -45,12 +45,12 @@ frequencies = replace(
 )
 
 outer_points = Domain(
-    summary="points outside the unit circle: moduli 1.001 to 1e3, any phase",
+    summary="points on the unit circle and outside: moduli 1 to 1e3, any phase",
     maps={
-        "one and a half": lambda a, b: turn(1.5 * np.ones_like(a), b),
+        "one": lambda a, b: turn(np.ones_like(a), b),
+        "wide": lambda a, b: turn(logarithmic(1.001, 1e3, a), b),
         "near": lambda a, b: turn(1.01 + a, b),
         "circle": lambda a, b: turn(1.001 * np.ones_like(a), b),
-        "wide": lambda a, b: turn(logarithmic(1.001, 1e3, a), b),
     },
     tame=("near",),
     kind="complex",

@@ -2,8 +2,8 @@
 
     H_ij = h_(i+j),   h_k = C A^k B,   H = O R,   O the rows C A^i, R the columns A^j B
 
-H maps past inputs to future outputs. The gramians RRᴴ and OᴴO measure what reaches the state and what
-is seen of it, and the transfer function is the system's answer at one frequency.
+H maps past inputs to future outputs. The gramians RRᴴ and OᴴO measure what reaches the state and
+what is seen of it, and the transfer function is the system's answer at one frequency.
 """
 
 from refssm.hankel.diagonal import (

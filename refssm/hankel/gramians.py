@@ -5,8 +5,8 @@
     discrete     P = Σ_k A^k B Bᴴ A^kᴴ,             Q = Σ_k A^kᴴ Cᴴ C A^k
                  P = A P Aᴴ + B Bᴴ,                 Q = Aᴴ Q A + Cᴴ C
 
-xᴴ P⁻¹ x is the least energy of an input that leads to the state x, xᴴ Q x that of the output from it,
-and the roots of the eigenvalues of P Q are the Hankel singular values.
+xᴴ P⁻¹ x is the least energy of an input that leads to the state x, xᴴ Q x that of the output from
+it, and the roots of the eigenvalues of P Q are the Hankel singular values.
 """
 
 import numpy as np
@@ -21,8 +21,9 @@ from refssm.domains import contraction_matrices, damped_matrices, projections
 def gramians(A, B, C):
     """P and Q with A P + P Aᴴ + B Bᴴ = 0 and Aᴴ Q + Q A + Cᴴ C = 0.
 
-    Signature ``(n,n),(n),(n)->(n,n),(n,n)``: `A`, `B` and `C` of a continuous system, all Re λ(A) < 0;
-    leading axes broadcast. Any of float32, float64 and their complex types. Both are Hermitian
+    Signature ``(n,n),(n),(n)->(n,n),(n,n)``: `A`, `B` and `C` of a continuous system, all
+    Re λ(A) < 0; leading axes broadcast. Any of float32, float64 and their complex types. Both are
+    Hermitian
     exactly. Units: `P` those of B² and `Q` those of C², times that of 1/`A`. Errors are measured by
     the residual.
 
@@ -48,7 +49,7 @@ def gramians_vjp(dP, dQ, A, B, C):
     """
     row = C.conj()
     P, Q = lyapunov(A, outer(B, B)), lyapunov(adjoint(A), outer(row, row))
-    W, V = lyapunov(adjoint(A), dP + adjoint(dP)), lyapunov(A, dQ + adjoint(dQ))
+    W, V = lyapunov(adjoint(A), twice(dP, A, B)), lyapunov(A, twice(dQ, A, C))
     gradients = (W @ P + Q @ V, applied(W, B), applied(V, row).conj())
     return unbroadcast_each(gradients, (A, B, C))
 
@@ -75,6 +76,12 @@ def adjoint(M):
 def hermitian(X):
     """(X + Xᴴ)/2, which leaves the residual of a Hermitian equation no larger."""
     return (X + adjoint(X)) / 2
+
+
+def twice(dX, *arguments):
+    """dX + dXᴴ, in the type of the arguments where that is wider."""
+    dX = dX.astype(np.result_type(dX, *arguments))
+    return dX + adjoint(dX)
 
 
 def applied(M, x):
@@ -106,9 +113,11 @@ gramians_vjp = GRAMIANS.checked_vjp(gramians_vjp, COMPILED_TYPES)
 def gramians_discrete(A, B, C):
     """P = A P Aᴴ + B Bᴴ and Q = Aᴴ Q A + Cᴴ C.
 
-    Signature ``(n,n),(n),(n)->(n,n),(n,n)``: `A`, `B` and `C` of a discrete system, all |λ(A)| < 1;
-    leading axes broadcast. P Q is that of the Hankel matrix of C A^k B: O R has O = [C; C A; …],
-    R = [B, A B, …], Q = OᴴO and P = R Rᴴ. Types, errors and NaN as `gramians`. Units: `P` those of B²,
+    Signature ``(n,n),(n),(n)->(n,n),(n,n)``: `A`, `B` and `C` of a discrete system, all
+    |λ(A)| < 1; leading axes broadcast. P Q is that of the Hankel matrix of C A^k B: O R has O =
+    [C; C A; …],
+    R = [B, A B, …], Q = OᴴO and P = R Rᴴ. Types, errors and NaN as `gramians`. Units: `P` those of
+    B²,
     `Q` those of C². Source: [zhou1996].
 
     >>> import refssm
@@ -129,7 +138,7 @@ def gramians_discrete_vjp(dP, dQ, A, B, C):
     """
     row = C.conj()
     P, Q = stein(A, outer(B, B)), stein(adjoint(A), outer(row, row))
-    W, V = stein(adjoint(A), dP + adjoint(dP)), stein(A, dQ + adjoint(dQ))
+    W, V = stein(adjoint(A), twice(dP, A, B)), stein(A, twice(dQ, A, C))
     gradients = (W @ A @ P + Q @ A @ V, applied(W, B), applied(V, row).conj())
     return unbroadcast_each(gradients, (A, B, C))
 

@@ -43,6 +43,7 @@ def hankel_matrix_vjp(dH, h):
     Returns `(dh,)`, shaped like `h`.
     """
     i, k = np.arange(h.shape[-1])[:, None], np.arange(h.shape[-1])
+    dH = dH.astype(np.result_type(dH, h))  # a narrower cotangent is added up as widely
     along = dH[..., i, np.maximum(k - i, 0)]
     return (unbroadcast(np.where(i <= k, along, 0).sum(-2), h),)
 

@@ -3,9 +3,9 @@
     continuous   G(s) = D + C (sI − A)⁻¹ B
     discrete     G(z) = D + C (I − A/z)⁻¹ B
 
-G(s) e^{st} is the answer to e^{st}, and G(z) z^k that to z^k. In our convention the state at a step has
-that step's input, x_k = A x_{k−1} + B u_k, so G(z) = D + Σ_k C A^k B z^{−k}: at the roots of unity it
-is D and the discrete Fourier transform of the kernel. With SciPy's recurrence it would be
+G(s) e^{st} is the answer to e^{st}, and G(z) z^k that to z^k. In our convention the state at a step
+has that step's input, x_k = A x_{k−1} + B u_k, so G(z) = D + Σ_k C A^k B z^{−k}: at the roots of
+unity it is D and the discrete Fourier transform of the kernel. With SciPy's recurrence it would be
 D + C (zI − A)⁻¹ B, which is one step later.
 """
 
@@ -27,8 +27,9 @@ def transfer(A, B, C, D, s):
     """G(s) = D + C (sI − A)⁻¹ B.
 
     Signature ``(n,n),(n),(n),(),(l)->(l)``: `A`, `B`, `C` and `D` of the continuous system, `s` the
-    l complex frequencies, iω for a sine; leading axes broadcast. Any of float32, float64, longdouble
-    and their complex types; the result has ``np.result_type`` of all. `C` is not conjugated. Units:
+    l complex frequencies, iω for a sine; leading axes broadcast. Any of float32, float64,
+    longdouble and their complex types; the result has ``np.result_type`` of all. `C` is not
+    conjugated. Units:
     `s` that of `A`, `G` that of `D`. By elimination at every point, O(l n³). Errors are measured
     point by point, as those of a backward stable solve between B and C.
 
@@ -50,6 +51,7 @@ def transfer_vjp(dG, A, B, C, D, s):
 
     Returns `(dA, dB, dC, dD, ds)`, shaped like the arguments.
     """
+    dG = dG.astype(np.result_type(dG, A, B, C, D, s))
     x, g = _both_ways(_shifted(A, s), B, C, dG)
     dA = np.einsum("...li,...lj->...ij", g, x.conj())
     ds = -(x.conj() * g).sum(-1)
@@ -119,6 +121,7 @@ def transfer_discrete_vjp(dG, A, B, C, D, z):
 
     Returns `(dA, dB, dC, dD, dz)`, shaped like the arguments.
     """
+    dG = dG.astype(np.result_type(dG, A, B, C, D, z))
     x, g = _both_ways(_damped(A, z), B, C, dG)
     r = 1 / z.conj()
     dA = np.einsum("...li,...lj->...ij", r[..., None] * g, x.conj())

@@ -41,7 +41,7 @@ def hankel_matrix(h):
 
 def hankel_matrix_vjp(dH, h):
     """Mirror of refssm.hankel_matrix_vjp."""
-    return unbroadcast_each((_antidiagonals(dH),), (h,))
+    return unbroadcast_each((_antidiagonals(dH.astype(np.result_type(dH, h))),), (h,))
 
 
 def markov_parameters(A, B, C, *, l):

@@ -1,6 +1,6 @@
 """Oracles for refssm.hankel."""
 
-# pyright: reportAttributeAccessIssue=false
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 # (mpmath attaches its functions to the context at import)
 
 from mpmath import mp

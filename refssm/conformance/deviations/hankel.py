@@ -1,4 +1,4 @@
-"""Planted bugs in the Hankel family, collected; those of Markov parameters are a Krylov kernel's."""
+"""Planted bugs in the Hankel family; those of Markov parameters are a Krylov kernel's."""
 
 from refssm.conformance.deviations import (
     hankel_dense,

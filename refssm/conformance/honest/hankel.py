@@ -130,8 +130,8 @@ def cramer(matrix):
         if A.shape[-1] > 8 or np.result_type(A, B, C, D, s).itemsize > 8:
             raise NotImplementedError("determinants lose digits")
         M = matrix(*wide(A, s))
-        batch = np.broadcast_shapes(M.shape[:-2], B.shape[:-1] + (1,), C.shape[:-1] + (1,))
-        batch = np.broadcast_shapes(batch, D.shape + (1,))
+        batch = np.broadcast_shapes(M.shape[:-2], (*B.shape[:-1], 1), (*C.shape[:-1], 1))
+        batch = np.broadcast_shapes(batch, (*D.shape, 1))
         blocks = (M, B[..., None, :, None], -C[..., None, None, :], D[..., None, None, None])
         M, B1, C1, D1 = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in blocks)
         whole = np.concatenate([np.concatenate([M, B1], -1), np.concatenate([C1, D1], -1)], axis=-2)
