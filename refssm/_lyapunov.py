@@ -56,14 +56,14 @@ def _in_schur_form(A, F, column):
         later = (X[..., k + 1 :] * T[..., None, k, k + 1 :].conj()).sum(-1)
         X[..., k] = _back_substituted(*column(T, k, later, G[..., k]))
     X = U @ X @ _adjoint(U)
-    return np.where(finite, X if dtype.kind == "c" else X.real, np.nan).astype(dtype)
+    return np.where(finite, X if dtype.kind == "c" else np.real(X), np.nan).astype(dtype)
 
 
 def _schur(A):
     """T and U with A = U T Uᴴ, T upper triangular, of each member of a batch."""
     T, U = (np.zeros(A.shape, np.result_type(A, np.complex64)) for _ in "TU")
     for i in np.ndindex(*A.shape[:-2] if A.size else (0,)):
-        T[i], U[i] = schur(A[i], output="complex", check_finite=False)
+        T[i], U[i], *_ = schur(A[i], output="complex", check_finite=False)
     return T, U
 
 

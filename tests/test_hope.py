@@ -7,8 +7,8 @@ import refssm
 from refssm.conformance.deviations.hope_transfer import published
 from refssm.conformance.judge import judge
 from refssm.hope import HOPE_KERNEL, HOPE_KERNEL_ALIASED, HOPE_TRANSFER
-from refssm.hope.all_passes import all_pass_responses
 from refssm.hope.circle import all_pass, half_angles, slope
+from refssm.hope.impulses import all_pass_responses
 
 U = 2.0**-53
 STEPS = [1e-4, 1e-3, 0.05, 0.5, 1.0, 3.0, 100.0]

@@ -9,8 +9,8 @@ import pytest
 from refssm.conformance.gauge import gauges
 from refssm.conformance.tracked import Tracked, tracing
 from refssm.hope import HOPE_KERNEL, HOPE_TRANSFER
-from refssm.hope.all_passes import all_pass_responses
 from refssm.hope.circle import all_pass, half_angles, slope
+from refssm.hope.impulses import all_pass_responses
 
 U = 2.0**-53
 

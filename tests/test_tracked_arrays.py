@@ -2,9 +2,14 @@ import numpy as np
 import pytest
 from calls import WITH_ARGUMENTS
 
+from refssm._balance import balanced
+from refssm._elimination import response
+from refssm._elimination import solved as eliminated
 from refssm._expm import expm, expm_derivative
+from refssm._lyapunov import lyapunov, stein
 from refssm._polynomials import legendre, recurrence
 from refssm._powers import states
+from refssm._takagi import takagi
 from refssm.conformance.cases import ordinary_case
 from refssm.conformance.contracts import bounds
 from refssm.conformance.gauge import gauges
@@ -13,8 +18,9 @@ from refssm.dplr.aliased import dplr_aliased_spectrum
 from refssm.dplr.kernel import dplr_spectrum
 from refssm.dplr.system import around_the_circle
 from refssm.hippo.memory import exponential_states, held_input, held_states
-from refssm.hope.all_passes import all_pass_responses
+from refssm.hope.allpass import cascade
 from refssm.hope.circle import all_pass, slope
+from refssm.hope.impulses import all_pass_responses
 
 U, U_DOUBLE = 2.0**-24, 2.0**-53
 LABELS = np.arange(1.0, 25.0).reshape(2, 3, 4)
@@ -181,8 +187,11 @@ def test_every_structural_function_is_tested_here():
     around = {states, around_the_circle, np.fft.fft}  # tests/test_roots.py
     spectra = {dplr_spectrum, dplr_aliased_spectrum}  # tests/test_tracked_kernels.py
     circle = {all_pass, all_pass_responses, slope}  # tests/test_hope_rules.py
+    stages = {cascade}  # tests/test_tracked_allpass.py
+    values = {takagi, balanced}  # tests/test_tracked_spectra.py
+    systems = {lyapunov, stein, response, eliminated}  # tests/test_hankel*.py
     known = {*MOVES, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
-    known |= {*spectra, *circle}
+    known |= {*spectra, *circle, *stages, *values, *systems}
     assert set(FUNCTIONS) == known
 
 

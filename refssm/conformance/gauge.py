@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import refssm.conformance.tracked_allpass
-import refssm.conformance.tracked_cascade
+import refssm.conformance.tracked_circle
 import refssm.conformance.tracked_kernels
 import refssm.conformance.tracked_linalg
 import refssm.conformance.tracked_memory

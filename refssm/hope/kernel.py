@@ -13,7 +13,7 @@ from refssm._contract import Contract
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
 from refssm.domains import coefficients, warping_steps
-from refssm.hope.all_passes import all_pass_responses
+from refssm.hope.impulses import all_pass_responses
 from refssm.hope.transfer import hope_spectrum
 
 NODES = 64  # at least: of a few the first, where the circle is not warped, would say too much

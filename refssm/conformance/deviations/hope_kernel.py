@@ -6,7 +6,7 @@ from refssm.conformance.deviations.arithmetic import bfloat16, single
 from refssm.conformance.deviations.hope_base import plant_gradients, plant_parameters
 from refssm.conformance.deviations.planting import Planting
 from refssm.hope import HOPE_KERNEL, HOPE_KERNEL_ALIASED, HOPE_TRANSFER
-from refssm.hope.all_passes import all_pass_responses, pole
+from refssm.hope.impulses import all_pass_responses, pole
 
 WHOLE, ALIASED = Planting(HOPE_KERNEL, "float32"), Planting(HOPE_KERNEL_ALIASED, "float32")
 transfer = HOPE_TRANSFER.reference

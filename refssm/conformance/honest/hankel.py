@@ -78,7 +78,7 @@ def rounded(G, *arrays):
 def solved(M, N):
     """LAPACK's solve; NaN where M has one or is singular."""
     M, N = (np.broadcast_to(x, (*_batch(M, N), *x.shape[-2:])) for x in (M, N))
-    finite = np.isfinite(M).all((-2, -1))[..., None, None]
+    finite = np.all(np.isfinite(M), axis=(-2, -1), keepdims=True)
     M = np.where(finite, M, np.eye(M.shape[-1]))
     return np.where(finite, np.linalg.solve(M, N), np.nan)
 

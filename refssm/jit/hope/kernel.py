@@ -14,7 +14,7 @@ from numba import njit
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_KERNEL
-from refssm.hope.all_passes import pole
+from refssm.hope.impulses import pole
 from refssm.jit._gufunc import gufunc
 
 

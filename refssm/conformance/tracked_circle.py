@@ -9,8 +9,8 @@ import numpy as np
 
 from refssm.conformance.tracked import FUNCTIONS, Tracked, lifted, met
 from refssm.conformance.tracked_rules import rule
-from refssm.hope.all_passes import all_pass_responses
 from refssm.hope.circle import all_pass, slope
+from refssm.hope.impulses import all_pass_responses
 
 LIBRARY = 4  # of a function of NumPy's
 
