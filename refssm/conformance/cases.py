@@ -16,16 +16,21 @@ from types import MappingProxyType
 import numpy as np
 from hypothesis import strategies as st
 
-from refssm._contract import Contract
 from refssm._operator import Operator
 from refssm._signature import length_of
+from refssm.conformance.dimensions import (
+    MATRIX_SIZE,
+    SHORT,
+    core_dims,
+    of_matrices,
+    powers_of,
+)
 from refssm.conformance.following import following
 from refssm.conformance.standard import NumberType, number_type
 from refssm.domains import Domain
 
 SIZES = (1, 2, 3, 5, 16, 31, 32, 33, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 300)
 LONG = (1025, 2048, 4097) * 5  # a length that no input has: errors that grow with it show there
-MATRIX_SIZE = 65
 RANKS = (1, 2, 1, 3)  # of a low-rank part
 LARGE = (255, 256, 257, 300)  # drawn twice as often: they reach a fourth chunk of 64
 THOROUGH = (*SIZES, 511, 513, 1000, 1024, 1025, 2048, 4097, 8192)
@@ -109,12 +114,6 @@ class Case:
         """Whether every input is a small exact integer, so that sums and products do not round."""
         knobs = self.knobs.values()
         return all(k.map in EXACT_MAPS and k.texture != "subnormal" for k in knobs) and bool(knobs)
-
-
-def core_dims(op: Operator) -> list[str]:
-    """The core dimensions by name, those of the outputs first: the length is drawn first."""
-    named = dict.fromkeys(d for ds in (*op.output_dims, *op.input_dims) for d in ds)
-    return [d for d in named if not d[0].isdigit()]
 
 
 def simplest(op: Operator) -> dict[str, int | float]:
@@ -239,18 +238,15 @@ def cases(
     # The lists are the same whatever was drawn before, and what is too large is cut down: a list
     # that grows short would make a large case the simpler one for Hypothesis.
     usual = [s for s in sizes if not tame or s <= TAME_SIZE]
-    powers = {d: max(x.count(d) for x in (*op.input_dims, *op.output_dims)) for d in core_dims(op)}
-    if "r" in powers:
-        powers["n"] = 2  # factors of a low-rank part stand for a matrix
+    powers = powers_of(op)
     batch_first = len(powers) > 2  # else several core sizes leave no room for it
     if batch_first:
         batch, left = _batch(draw, op, left)
     for i, (dim, power) in enumerate(powers.items()):
         # long signals, mostly narrow; one in four is as wide as it is long, for tiles of both
         sizes_here = usual
-        cubic = max(powers.values()) > 1 and op.contract is not Contract.TRACED
-        short = op.contract in (Contract.INVARIANTS, Contract.NORM, Contract.SINGULAR)
-        if power > 1 or cubic or short:
+        short = op.contract in SHORT
+        if of_matrices(op, dim):
             sizes_here = [s for s in usual if s <= MATRIX_SIZE]  # what is done to them: the cube
         first = i == 0 and op.leading == dim
         often = [s for s in LARGE if s in sizes_here] if first else [3, 5] * 18

@@ -110,7 +110,7 @@ def _spectral(op, arrays, statics, vjp, unit, floor) -> tuple[Gauge, ...]:
         with np.errstate(all="ignore"):
             K = op.reference(*wide(arrays), **statics)
         gauge = Gauge(K, K.real, K.real, made.peak, normwise=True)
-        most = {k: getattr(made, k).sum(-1, keepdims=True) / length for k in ("k0", "k1")}
+        most = {k: _mean(getattr(made, k)) for k in ("k0", "k1")}
         more = transform * np.sqrt(length) * _mean_square(K)
     least = np.maximum(np.abs(gauge.value), floor)
     bounds = {k: np.maximum(least, m + more) for k, m in most.items()}
@@ -141,6 +141,11 @@ def _largest(k, rank):
     """The largest over the last `rank` axes, everywhere."""
     axes = tuple(range(-rank, 0))
     return np.broadcast_to(k.max(axes, keepdims=True, initial=0.0), k.shape) if rank else k
+
+
+def _mean(k):
+    """Along the last axis: of as many nodes as the definition has, which may be more than l."""
+    return k.sum(-1, keepdims=True) / max(1, k.shape[-1])
 
 
 def _mean_square(x):

@@ -90,8 +90,13 @@ def _tiny(case: Case, between) -> Iterator[Case]:
 
 
 def _admitted(op, sizes) -> bool:
-    """Whether the operator takes these sizes: some are declared."""
-    return all(op.parameters[d].admits(n) for d, n in sizes.items() if d in op.parameters)
+    """Whether the operator takes these sizes: some are declared, or never exceed another."""
+    for dim, size in sizes.items():
+        declared = op.parameters.get(dim)
+        limit = getattr(declared, "at_most", "") if declared else ""
+        if declared and not (declared.admits(size) and size <= sizes.get(limit, size)):
+            return False
+    return True
 
 
 def _verdict(check: Check, candidate: Candidate, case: Case) -> Verdict | None:

@@ -25,7 +25,8 @@ def simplified(case: Case, arrays, fails: Callable[[list[np.ndarray]], bool]):
             anything.add(name)
         for simpler in _simpler(arrays[i]):
             if simpler.dtype.kind != "b":
-                simpler = case.type.rounded(simpler, real=not np.iscomplexobj(simpler))
+                fitted = domain.fit(simpler) if domain.fit else simpler
+                simpler = case.type.rounded(fitted, real=not np.iscomplexobj(simpler))
             attempt = [*arrays[:i], simpler, *arrays[i + 1 :]]
             if not (simpler.all() or may_vanish(domain)):
                 continue  # a step of 0 proves nothing

@@ -14,6 +14,6 @@ block_orders = Counts(  # every number of blocks divides every size
     "4 to 64 modes of all blocks together, a multiple of 4", (4, 8, 12, 16, 32, 36, 64)
 )
 filter_lengths = Counts("24 to 130 samples", (24, 25, 32, 33, 64, 65, 100, 127, 128, 130))
-filter_counts = Counts(  # never more than the samples
-    "1 to 24 filters", (3, 1, 2, 4, 8, 15, 16, 17, 23, 24, 24)
+filter_counts = Counts(
+    "1 to 24 filters, never more than samples", (3, 1, 2, 4, 8, 15, 16, 17, 23, 24, 24), at_most="l"
 )

@@ -69,6 +69,7 @@ class Counts:
     values: tuple[int, ...]
     wanted: str = "an integer >= 1"
     multiple: int = 1  # of which they are
+    at_most: str = ""  # the other keyword that they never exceed
 
     def admits(self, value) -> bool:
         """Whether the argument may be `value`."""

@@ -11,9 +11,10 @@ from rich.text import Text
 
 from refssm import __version__
 from refssm.catalog import OPERATORS
-from refssm.conformance.cases import SIZES, TAME_SIZE, core_dims
+from refssm.conformance.cases import SIZES, TAME_SIZE
 from refssm.conformance.checks import PROFILES, TAME_LAWS
 from refssm.conformance.conduct import CONDUCT
+from refssm.conformance.dimensions import MATRIX_SIZE, core_dims, of_matrices
 from refssm.conformance.found import Offer
 from refssm.conformance.laws import LAWS
 from refssm.conformance.layout import canonical
@@ -131,6 +132,8 @@ def limits(result: Result) -> str:
         longest = TAME_SIZE if result.check in TAME_LAWS else max(SIZES)
         return f"types other than {result.dtype}, {first} above {longest}"
     reach = f"{first} above {max(SIZES)} (thorough: {max(PROFILES['thorough'].sizes)})"
+    if of_matrices(op, first):
+        reach = f"{first} above {MATRIX_SIZE}"
     if op.constructor:
         declared = op.parameters.get(first)
         reach = f"{first} above {max(declared.values)}" if declared else reach

@@ -1,0 +1,26 @@
+"""Core dimensions of an operator: their order, and which of them are sides of a matrix."""
+
+from refssm._contract import Contract
+from refssm._operator import Operator
+
+MATRIX_SIZE = 65
+SHORT = (Contract.INVARIANTS, Contract.NORM, Contract.SINGULAR)  # the work is a cube, or high
+
+
+def core_dims(op: Operator) -> list[str]:
+    """The core dimensions by name, those of the outputs first: the length is drawn first."""
+    named = dict.fromkeys(d for ds in (*op.output_dims, *op.input_dims) for d in ds)
+    return [d for d in named if not d[0].isdigit()]
+
+
+def powers_of(op: Operator) -> dict[str, int]:
+    """How often each core dimension occurs in one array."""
+    powers = {d: max(x.count(d) for x in (*op.input_dims, *op.output_dims)) for d in core_dims(op)}
+    return powers | ({"n": 2} if "r" in powers else {})  # a low-rank part stands for a matrix
+
+
+def of_matrices(op: Operator, dim: str) -> bool:
+    """Whether a dimension is drawn up to `MATRIX_SIZE` only: what is done is its cube."""
+    powers = powers_of(op)
+    cubic = max(powers.values()) > 1 and op.contract is not Contract.TRACED
+    return powers[dim] > 1 or cubic or op.contract in SHORT
