@@ -41,13 +41,13 @@ def systems(data, op, dtype):
     return [arrays for _, arrays in example.slices()]
 
 
-def known(solve, P, Q, A, B, C, more=1.0):
+def known(solve, gramians, A, B, C, more=1.0):
     """To what the squares of singular values are known: dP ‖Q‖ + ‖P‖ dQ + n u ‖P‖ ‖Q‖, 16 times.
 
     dP is the residual of the equation times the norm of the inverse, which is that of the solution
     for the identity. Residuals are larger by `more` where A, B and C are themselves computed.
     """
-    n, (p, q) = len(A), (norm(P), norm(Q))
+    n, (p, q) = len(A), map(norm, gramians)
     terms = 1 + norm(A) ** 2 if solve is stein else 2 * norm(A)
     dP, dQ = (
         more * n * U * (terms * x + norm(v) ** 2) * norm(solve(M, np.eye(n)), 2)
@@ -88,7 +88,7 @@ def test_values_of_long_hankel_matrices_tend_to_those_of_the_discrete_gramians(d
         # of h: n roundings a step, k (½)^k ≤ ½ of them; of the decomposition, l u of the norm
         parts = 2 * n * l * U * np.abs(C).sum() * np.abs(B).max(initial=0) + l * U * norm(values)
         off = parts + beyond
-        room = known(stein, P, Q, A, B, C) + off * (2 * values[0] + off)
+        room = known(stein, (P, Q), A, B, C) + off * (2 * values[0] + off)
         assert (np.abs(values[:n] ** 2 - sigma**2) <= room).all()
         assert (values[n:] <= off).all()  # Kronecker: the rank is n at most
 
@@ -107,7 +107,7 @@ def test_similar_systems_have_the_same_values(dtype, data):
         ours, theirs = refssm.gramians(A, B, C), refssm.gramians(*other)
         away = refssm.hankel_singular_values(A, B, C) ** 2
         away = np.abs(away - refssm.hankel_singular_values(*other) ** 2)
-        room = known(lyapunov, *ours, A, B, C) + known(lyapunov, *theirs, *other, more)
+        room = known(lyapunov, ours, A, B, C) + known(lyapunov, theirs, *other, more)
         assert (away <= room).all()
 
 
@@ -119,9 +119,10 @@ def test_a_reduced_system_is_within_its_bound_in_the_h_infinity_norm(dtype, data
         n = len(A)
         if order >= n:
             continue
-        P, Q = refssm.gramians(A, B, C)
         sigma = refssm.hankel_singular_values(A, B, C)
-        room = np.sqrt(known(lyapunov, P, Q, A, B, C))  # of a single value, of those that are 0
+        room = np.sqrt(
+            known(lyapunov, refssm.gramians(A, B, C), A, B, C)
+        )  # of a single value, of those that are 0
         assume(sigma[order - 1] > 2 * sigma[order] + room)  # equal ones go together
         a, b, c = refssm.balanced_truncation(A, B, C, order)
         assert (np.linalg.eigvals(a).real < 0).all()

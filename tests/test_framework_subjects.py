@@ -34,8 +34,8 @@ def implementations(subject, module):
     """What a file of a subject holds; a skip where the library is not installed."""
     if absent(subject):
         pytest.skip(absent(subject))
-    also = ALSO.get(module.split(".")[-1], subject)
-    if also != subject and find_spec(also) is None:
+    also = ALSO.get(module.split(".")[-1])
+    if also and find_spec(also) is None:
         pytest.skip(f"{also} is not installed: pip install {also}")
     with warnings.catch_warnings():  # theirs, at import
         warnings.simplefilter("ignore")

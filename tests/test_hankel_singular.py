@@ -170,7 +170,7 @@ def test_python_control_has_nan_for_a_value_of_zero():
     with pytest.warns(RuntimeWarning, match="sqrt"):
         theirs = control.hsvd(control.ss(A, B[:, None], C[None], 0))
     assert np.isnan(theirs[0])
-    exact = lambda *_: np.array([8 / 3, 0.0])  # C is a left eigenvector of A, to −3/16
-    assert judge(HANKEL_SINGULAR_VALUES, exact, A, B, C).ok
+    exact = np.array([8 / 3, 0.0])  # C is a left eigenvector of A, to −3/16
+    assert judge(HANKEL_SINGULAR_VALUES, lambda *_: exact, A, B, C).ok
     assert judge(HANKEL_SINGULAR_VALUES, refssm.hankel_singular_values, A, B, C).ok
     assert not judge(HANKEL_SINGULAR_VALUES, lambda *_: np.asarray(theirs), A, B, C).ok

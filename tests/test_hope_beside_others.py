@@ -62,6 +62,11 @@ def test_at_a_fixed_step_the_kernel_does_not_depend_on_the_length(dt):
         assert np.array_equal(refssm.hope_kernel(h, dt, l=l), long[:l])
 
 
+def driven(system, u):
+    """What SciPy makes of a discrete system."""
+    return dlsim(system, u)[1].ravel()
+
+
 class Identified:
     """The system that Ho and Kalman make of a window of l samples, and how far off it is.
 
@@ -113,7 +118,7 @@ def test_what_a_window_identifies_goes_on_as_the_kernel_does_beyond_it(h, dt):
     n, l, found = len(h), 16, Identified(h, dt, 16)
     A, B, C, D = found.continuous(dt)
     discrete = cont2discrete((A, B[:, None], C[None], [[D]]), 2 * dt, "bilinear")[:4]
-    y = dlsim((*discrete, 1.0), impulse(4 * l))[1].ravel()
+    y = driven((*discrete, 1.0), impulse(4 * l))
     wanted = refssm.hope_kernel(h, dt, l=4 * l)
     p = [np.linalg.norm(np.linalg.matrix_power(found.A, k), 2) for k in range(4 * l)]
     b, c = np.linalg.norm(found.B), np.linalg.norm(found.C)

@@ -30,8 +30,9 @@ def bound(M, N):
         return solved(M, N).errors[..., 0]
 
 
-def tracked(x, errors=0.0):
-    return Tracked(x, np.broadcast_to(np.abs(errors)[..., None], (*x.shape, 2)).copy())
+def tracked(x, errors):
+    """x, of which each entry is off by the modulus of its error."""
+    return Tracked(x, np.stack([np.abs(errors)] * 2, axis=-1))
 
 
 def worst(M, X):
