@@ -1,6 +1,7 @@
 """Libraries of JAX and PyTorch as subjects: right on an ordinary case, gradients too."""
 
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ WRONG_GRADIENTS = {
 }
 WRONG_VALUES = {("lrnnx_discretization", "discretize_diagonal_bilinear"): "wrong"}
 WITHOUT_GRADIENTS = {"control"}
+ALSO = {"control_gram": "slycot"}  # what a file needs beside its library
 # the library writes the state in place, which autograd refuses
 STEPPED = {"selective_step", "mamba_step", "ssd_step"}
 STEPPED |= {"short_convolution_step", "short_convolution_stateful"}
@@ -32,6 +34,9 @@ def implementations(subject, module):
     """What a file of a subject holds; a skip where the library is not installed."""
     if absent(subject):
         pytest.skip(absent(subject))
+    also = ALSO.get(module.split(".")[-1])
+    if also and find_spec(also) is None:
+        pytest.skip(f"{also} is not installed: pip install {also}")
     with warnings.catch_warnings():  # theirs, at import
         warnings.simplefilter("ignore")
         return find(module)

@@ -104,15 +104,37 @@ def test_mistakes_are_told_by_operator_argument_wanted_and_came():
         refssm.numerical_rank([1.0], -1)
 
 
-def test_python_control_reduces_and_identifies_the_same():
+def test_python_control_reduces_to_the_same_system():
     control = pytest.importorskip("control")
     pytest.importorskip("slycot")
     A, B, C = system()
-    theirs = control.balred(control.ss(A, B[:, None], C[None], 0), 3, method="truncate")
-    a, b, c = (np.asarray(x) for x in (theirs.A, theirs.B, theirs.C))
-    ours = on_the_axis(*refssm.balanced_truncation(A, B, C, 3))
-    assert np.abs(on_the_axis(a, b[:, 0], c[0]) - ours).max() <= np.sqrt(U) * np.abs(ours).max()
+    whole = control.ss(A, B[:, None], C[None], 0)
+    sigma = refssm.hankel_singular_values(A, B, C)
+    for order in range(1, 5):
+        ours = on_the_axis(*refssm.balanced_truncation(A, B, C, order))
+        theirs = control.balred(whole, order, method="truncate")
+        a, b, c = (np.asarray(x) for x in (theirs.A, theirs.B, theirs.C))
+        # each balances to √u of the largest value
+        assert np.abs(on_the_axis(a, b[:, 0], c[0]) - ours).max() <= 2 * np.sqrt(U) * sigma[0]
+        # "matchdc" keeps the gain at 0 in place of that at infinity: another system, the same bound
+        other = control.balred(whole, order, method="matchdc")
+        a, b, c, d = (np.asarray(x) for x in (other.A, other.B, other.C, other.D))
+        G = on_the_axis(a, b[:, 0], c[0], d[0, 0])
+        away = np.abs(G - on_the_axis(A, B, C))
+        assert (
+            away.max() <= refssm.balanced_truncation_bound(A, B, C, order) + np.sqrt(U) * sigma[0]
+        )
+        assert away[601] <= np.sqrt(U) * sigma[0] < np.abs(G - ours).max()
+
+
+def test_python_control_realizes_the_same_response():
+    control = pytest.importorskip("control")
+    pytest.importorskip("slycot")
+    A, B, C = system()
     h = refssm.markov_parameters(A / 12, B, C, l=24)
-    era, _ = control.eigensys_realization(np.concatenate([[0.0], h]), 6)  # theirs begins with D
-    poles = [np.sort_complex(np.linalg.eigvals(M)) for M in (np.asarray(era.A), A / 12)]
-    assert np.abs(poles[0] - poles[1]).max() <= np.sqrt(U)
+    found, _ = control.eigensys_realization(np.concatenate([[0.5], h]), 6)  # theirs begins with D
+    a, b, c = (np.asarray(x) for x in (found.A, found.B, found.C))
+    sigma = np.linalg.svd(refssm.hankel_matrix(h)[:12, :12])[1]
+    room = 16 * 24 * U * sigma[0] ** 2 / sigma[5]  # as of ours, above
+    assert np.asarray(found.D).tolist() == [[0.5]]
+    assert np.abs(refssm.markov_parameters(a, b[:, 0], c[0], l=24) - h).max() <= room

@@ -160,3 +160,17 @@ def test_python_control_agrees_where_it_has_digits():
     bound = 16 * 16**2 * 2.0**-53 * ours[0] ** 2
     assert (np.abs(np.asarray(theirs).ravel() ** 2 - ours**2) <= bound).all()
     assert theirs[-1] < 0.5 * ours[-1] or theirs[-1] > 2 * ours[-1]  # no digit of the smallest
+
+
+def test_python_control_has_nan_for_a_value_of_zero():
+    # docs/findings.md: where this fails, the page is out of date
+    control = pytest.importorskip("control")
+    pytest.importorskip("slycot")
+    A, B, C = np.array([[-5.0, -1.0], [-1.0, -5.0]]) / 32, np.array([1.0, 0.0]), np.ones(2)
+    with pytest.warns(RuntimeWarning, match="sqrt"):
+        theirs = control.hsvd(control.ss(A, B[:, None], C[None], 0))
+    assert np.isnan(theirs[0])
+    exact = np.array([8 / 3, 0.0])  # C is a left eigenvector of A, to −3/16
+    assert judge(HANKEL_SINGULAR_VALUES, lambda *_: exact, A, B, C).ok
+    assert judge(HANKEL_SINGULAR_VALUES, refssm.hankel_singular_values, A, B, C).ok
+    assert not judge(HANKEL_SINGULAR_VALUES, lambda *_: np.asarray(theirs), A, B, C).ok

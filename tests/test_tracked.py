@@ -138,3 +138,20 @@ def test_every_rule_of_a_ufunc_is_tested():
     ufuncs = {key for key in tested if isinstance(key, np.ufunc)}
     assert ufuncs | {*COMPARISONS, *PREDICATES} == set(UFUNCS)
     assert tested - ufuncs <= set(FUNCTIONS)
+
+
+def test_an_error_of_the_other_operand_is_enough_at_a_tie():
+    one, off = Tracked(np.ones(1)), Tracked(np.ones(1), np.full((1, 2), 5.0))
+    for function in (np.maximum, np.minimum):
+        assert function(off, one).errors.tolist() == [[5.0, 5.0]]
+
+
+@pytest.mark.parametrize("function", [np.maximum, np.minimum], ids=lambda f: f.__name__)
+def test_at_a_tie_the_larger_error_counts(function):
+    one, off = Tracked(np.ones(1)), Tracked(np.ones(1), np.full((1, 2), 5.0))
+    assert function(one, off).errors.tolist() == [[5.0, 5.0]]
+
+
+@pytest.mark.parametrize("function", [np.maximum, np.minimum], ids=lambda f: f.__name__)
+def test_nan_goes_through_the_extremes(function):
+    assert np.isnan(function(Tracked(np.full(1, np.nan)), np.ones(1)).value).all()

@@ -189,7 +189,12 @@ def test_every_structural_function_is_tested_here():
     circle = {all_pass, all_pass_responses, slope}  # tests/test_hope_rules.py
     stages = {cascade}  # tests/test_tracked_allpass.py
     values = {takagi, balanced}  # tests/test_tracked_spectra.py
-    systems = {lyapunov, stein, response, eliminated}  # tests/test_hankel*.py
+    systems = {
+        lyapunov,
+        stein,
+        response,
+        eliminated,
+    }  # tests/test_{hankel_gramians,tracked_systems}.py
     known = {*MOVES, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
     known |= {*spectra, *circle, *stages, *values, *systems}
     assert set(FUNCTIONS) == known
@@ -255,23 +260,6 @@ def test_an_exact_zero_has_all_its_digits():
     with tracing(unit=U, floor=0.0):
         y = np.sqrt(Tracked(np.zeros(1)))
     assert y.errors.tolist() == [[0.0, 0.0]]
-
-
-def test_an_error_of_the_other_operand_is_enough_at_a_tie():
-    one, off = Tracked(np.ones(1)), Tracked(np.ones(1), np.full((1, 2), 5.0))
-    for function in (np.maximum, np.minimum):
-        assert function(off, one).errors.tolist() == [[5.0, 5.0]]
-
-
-@pytest.mark.parametrize("function", [np.maximum, np.minimum], ids=lambda f: f.__name__)
-def test_at_a_tie_the_larger_error_counts(function):
-    one, off = Tracked(np.ones(1)), Tracked(np.ones(1), np.full((1, 2), 5.0))
-    assert function(one, off).errors.tolist() == [[5.0, 5.0]]
-
-
-@pytest.mark.parametrize("function", [np.maximum, np.minimum], ids=lambda f: f.__name__)
-def test_nan_goes_through_the_extremes(function):
-    assert np.isnan(function(Tracked(np.full(1, np.nan)), np.ones(1)).value).all()
 
 
 def test_einsum_counts_the_terms_of_a_broadcast_label():
