@@ -94,7 +94,7 @@ def test_mistakes_are_told_by_operator_argument_wanted_and_came():
         refssm.balanced_truncation(A, B, C, 7)
     with pytest.raises(ValueError, match="`order` must be an integer from 1 to 6, got 0"):
         refssm.balanced_truncation_bound(A, B, C, 0)
-    with pytest.raises(ValueError, match=r"`order` must be an integer from 1 to 4, got 1\.5"):
+    with pytest.raises(ValueError, match=r"`order` must be .* from 1 to 4, half .*, got 1\.5"):
         refssm.ho_kalman(np.ones(8), 1.5)
     with pytest.raises(ValueError, match="rank below order=2"):
         refssm.ho_kalman([1.0, 0, 0, 0], 2)
@@ -138,3 +138,40 @@ def test_python_control_realizes_the_same_response():
     room = 16 * 24 * U * sigma[0] ** 2 / sigma[5]  # as of ours, above
     assert np.asarray(found.D).tolist() == [[0.5]]
     assert np.abs(refssm.markov_parameters(a, b[:, 0], c[0], l=24) - h).max() <= room
+
+
+UNSTABLE = np.diag([1.0, -2.0]), np.ones(2), np.ones(2)
+OF_STABLE_SYSTEMS = {
+    "balanced_truncation": lambda A, B, C: refssm.balanced_truncation(A, B, C, 1),
+    "balanced_truncation_bound": lambda A, B, C: refssm.balanced_truncation_bound(A, B, C, 1),
+    "h_infinity_norm": lambda A, B, C: refssm.h_infinity_norm(A, B, C, 0.0),
+    "hankel_norm": refssm.hankel_norm,
+}
+
+
+@pytest.mark.parametrize("name", OF_STABLE_SYSTEMS)
+def test_an_unstable_or_infinite_or_misshapen_system_is_refused_by_the_name_called(name):
+    function, (A, B, C) = OF_STABLE_SYSTEMS[name], UNSTABLE
+    with pytest.raises(
+        ValueError, match=rf"^{name}: `A` must have all eigenvalues left of .* got 1"
+    ):
+        function(A, B, C)
+    with pytest.raises(ValueError, match=rf"^{name}: `A` must be finite"):
+        function(np.full((2, 2), np.nan), B, C)
+    with pytest.raises(ValueError, match=rf"^{name}: `B` has n=3"):
+        function(-A @ A, np.ones(3), C)
+
+
+def test_poles_on_the_axis_or_right_of_it_have_no_hankel_singular_values():
+    sigma = refssm.hankel_singular_values_diagonal([[1j, -1], [2, -1], [-2, -1]], [1, 1], [1, 1])
+    assert np.isnan(sigma[:2]).all()
+    assert np.isfinite(sigma[2]).all()
+
+
+def test_samples_that_cannot_identify_a_system_are_refused():
+    with pytest.raises(
+        ValueError, match=r"ho_kalman: `order` .* 1 to 2, half of the 5 values of `h`"
+    ):
+        refssm.ho_kalman([1.0, 0.5, 0.25, 0.125, 0.0625], 4)
+    with pytest.raises(ValueError, match="ho_kalman: `h` must be finite"):
+        refssm.ho_kalman([1.0, np.nan, 0.25, 0.125], 1)

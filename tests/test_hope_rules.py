@@ -6,6 +6,7 @@
 import numpy as np
 import pytest
 
+from refssm.conformance.contracts import bounds
 from refssm.conformance.gauge import gauges
 from refssm.conformance.tracked import Tracked, tracing
 from refssm.hope import HOPE_KERNEL, HOPE_TRANSFER
@@ -60,3 +61,10 @@ def test_a_bound_grows_with_the_parameter_and_not_with_the_inverse_of_the_step(d
             # i + 1 for p, at most 6 (1 + log₂(i+1)) for its power, 1 + 1 + log₂ n for the sum
             most = sum(i + 6 * (1 + np.ceil(np.log2(i))) for i in range(1, n + 1))
             assert gauge.k0.max() <= most + n * (3 + np.ceil(np.log2(n)))
+
+
+@pytest.mark.parametrize("l", [1, 2, 9, 64, 65])
+def test_the_bound_of_a_kernel_is_a_mean_over_the_nodes_there_are(l):
+    arrays = [np.ones(1, np.float32), np.array(1, np.float32)]
+    (gauge,) = bounds(HOPE_KERNEL, arrays, {"l": l}, None, unit=2.0**-24, floor=0.0)
+    assert (gauge.k0 <= 6 + np.log2(2 * l)).all()  # of the transform log₂(2l) ‖K‖₂, and ‖K‖₂ ≤ 1

@@ -146,3 +146,19 @@ def test_a_slow_pulse_arrives_after_its_window():
     out = refssm.hope_stream(np.eye(n)[-1], dt, pulse)
     centre = (k * out).sum() / out.sum() - (k * pulse).sum() / pulse.sum()
     assert abs(centre - refssm.hope_window(n, dt)) < 1  # the pulse's tails end with the signal
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("hope_system_discrete", lambda dt: refssm.hope_system_discrete([1.0, 2.0], dt)),
+        ("inverse_bilinear", lambda dt: refssm.inverse_bilinear([[0.5]], [1.0], [1.0], 0.0, dt)),
+        ("hope_delay", lambda dt: refssm.hope_delay(dt, 0.0)),
+        ("hope_window", lambda dt: refssm.hope_window(4, dt)),
+        ("hope_tail", lambda dt: refssm.hope_tail([1.0, 2.0], dt, l=2)),
+    ],
+)
+@pytest.mark.parametrize("dt", [0.0, -1.0, float("nan")])
+def test_a_step_that_is_not_above_0_is_refused(name, call, dt):
+    with pytest.raises(ValueError, match=f"^{name}: `dt` must be above 0, got {dt}"):
+        call(dt)

@@ -10,6 +10,7 @@ from judging import SCAN, judged, plugin, run
 from refssm.catalog import OPERATORS
 from refssm.conformance.certify import certify
 from refssm.conformance.minimal import may_vanish
+from refssm.conformance.report.lines import limits
 
 CATALOG = {op.name: op for op in OPERATORS}
 
@@ -105,6 +106,36 @@ def test_a_smaller_case_stays_inside_the_domain():
     assert not re.search(r"dt=0(?![.\d])", kept.smallest)
     assert not may_vanish(CATALOG["discretize_diagonal_zoh"].inputs["dt"])
     assert may_vanish(CATALOG["linear_scan"].inputs["b"])
+
+
+def test_a_simpler_matrix_is_made_admissible_as_drawn_ones_are():
+    def of_the_other_sign(A, B, C):
+        return tuple(-X for X in reference("gramians")(A, B, C))
+
+    for dtype in ("float32", "complex64"):  # the oracle has no gramian of an unstable system
+        kept = failed("gramians", of_the_other_sign, dtype)
+        assert re.search(r"A=-\d", kept.smallest)
+        assert "NaN" not in kept.message
+
+
+def test_a_smaller_case_never_has_more_filters_than_samples():
+    def by_eigh(*, l, k):
+        sigma, phi = reference("spectral_filters")(l=l, k=k)
+        return sigma + 1e-17, phi  # noise beside which small eigenvalues vanish
+
+    kept = failed("spectral_filters", by_eigh, "float64")
+    sizes = dict(re.findall(r"(\w)=(\d+)", kept.smallest))
+    assert int(sizes["k"]) <= int(sizes["l"])
+    assert re.search(r"worst eigenvalue \d+: .*; most: got -?[\d.e-]+, want", kept.message)
+
+
+def test_sizes_that_were_never_drawn_are_not_promised():
+    for name, told in (
+        ("gramians", "n above 65,"),
+        ("linear_scan", "l above 300 (thorough: 8192),"),
+    ):
+        line = judged(name, reference(name), "value", types=["float32"])[0]
+        assert limits(line).startswith(told)
 
 
 def test_axes_go_by_their_names():

@@ -89,6 +89,7 @@ def _where(got: Invariant, want: Invariant) -> str:
     if not a.size:
         return ""
     i = np.unravel_index(int(np.argmax(np.abs(a - b))), a.shape)
-    at = "" if want.matched else f" at [{', '.join(map(str, i))}]"
-    got_there, wanted = told_apart(complex(a[i]), complex(b[i]))
+    at = "" if want.matched or not i else f" at [{', '.join(map(str, i))}]"
+    kind = complex if np.iscomplexobj(a) or np.iscomplexobj(b) else float
+    got_there, wanted = told_apart(kind(a[i]), kind(b[i]))
     return f"; most{at}: got {got_there}, want {wanted}"

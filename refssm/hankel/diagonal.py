@@ -28,13 +28,14 @@ def hankel_singular_values_diagonal(w, B, C):
     vectors; leading axes broadcast. Only the products B_j C_j count. A real system with complex
     poles is given by both members of each pair. Any of float32, float64, longdouble and their
     complex types; the result is real, in the precision of ``np.result_type(w, B, C)``, and so are
-    its digits: every value has nearly all of them, however small. Units: those of B C / `w`.
+    its digits: every value has nearly all of them, however small. All are NaN where some
+    Re w ≥ 0. Units: those of B C / `w`.
 
     Raises ValueError where sizes disagree, TypeError for other types. Source: [demmel1999].
     """
     w, v = np.broadcast_arrays(w, B * C)
     sigma, _, _ = takagi(_weighted(_orthonormal(w, v)[0], v))
-    return sigma
+    return np.where(np.all(np.real(w) < 0, axis=-1)[..., None], sigma, np.nan)
 
 
 def hankel_singular_values_diagonal_vjp(dsigma, w, B, C):

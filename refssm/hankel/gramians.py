@@ -165,3 +165,20 @@ GRAMIANS_DISCRETE = Operator(
 )
 gramians_discrete = GRAMIANS_DISCRETE.checked(gramians_discrete, COMPILED_TYPES)
 gramians_discrete_vjp = GRAMIANS_DISCRETE.checked_vjp(gramians_discrete_vjp, COMPILED_TYPES)
+
+
+def stable_system(name, A, B, C):
+    """The arrays of a continuous system for a function called `name`, all Re λ(A) < 0."""
+    try:
+        A, B, C = GRAMIANS.arrays((A, B, C), COMPILED_TYPES)
+        GRAMIANS.sizes(A, B, C)
+    except (TypeError, ValueError) as error:
+        raise type(error)(str(error).replace(GRAMIANS.name, name, 1)) from None
+    if not np.isfinite(A).all():
+        raise ValueError(f"{name}: `A` must be finite")
+    poles = np.linalg.eigvals(A) if A.size else np.zeros(0)
+    if not (poles.real < 0).all():
+        place = poles.ravel()[np.argmax(poles.real)]
+        wanted = "must have all eigenvalues left of the imaginary axis"
+        raise ValueError(f"{name}: `A` {wanted}, got {place:.6g}")
+    return A, B, C

@@ -14,8 +14,7 @@ H-infinity norm [glover1984].
 import numpy as np
 
 from refssm._balance import balanced
-from refssm._operator import COMPILED_TYPES
-from refssm.hankel.gramians import GRAMIANS
+from refssm.hankel.gramians import GRAMIANS, stable_system
 from refssm.hankel.singular import HANKEL_SINGULAR_VALUES
 
 
@@ -55,7 +54,9 @@ def ho_kalman(h, order):
     h = np.asarray(h)
     h = h if h.dtype.kind in "fc" else h.astype(float)
     rows, columns = h.shape[-1] // 2, h.shape[-1] - h.shape[-1] // 2
-    _check(order, rows, "ho_kalman")
+    _check(order, rows, "ho_kalman", f", half of the {h.shape[-1]} values of `h`")
+    if not np.isfinite(h).all():
+        raise ValueError("ho_kalman: `h` must be finite")
     place = np.add.outer(np.arange(rows), np.arange(columns))
     H, shifted = h[..., place], h[..., np.minimum(place + 1, h.shape[-1] - 1)]
     U, sigma, Vh = np.linalg.svd(H, full_matrices=False)
@@ -75,15 +76,15 @@ def balanced_truncation(A, B, C, order):
     `balanced_truncation_bound`. Types and errors as `hankel_singular_values`: states of a σ
     below √(u ‖P‖ ‖Q‖) are noise.
 
-    Raises ValueError where `order` is no integer from 1 to n. Source: [moore1981].
+    Raises ValueError where `order` is no integer from 1 to n, sizes disagree or an eigenvalue is
+    not left of the imaginary axis. Source: [moore1981].
 
     >>> from refssm import balanced_truncation
     >>> A, B, C = balanced_truncation([[-1.0, 0.0], [0.0, -2.0]], [1.0, 0.0], [3.0, 1.0], 1)
     >>> A.round(12).tolist(), round(float(B[0] * C[0]), 12)
     ([[-1.0]], 3.0)
     """
-    A, B, C = GRAMIANS.arrays((A, B, C), COMPILED_TYPES)
-    GRAMIANS.sizes(A, B, C)
+    A, B, C = stable_system("balanced_truncation", A, B, C)
     _check(order, A.shape[-1], "balanced_truncation")
     _, S, T = balanced(*GRAMIANS.reference(A, B, C))
     left, T = S[..., :order].conj().swapaxes(-1, -2), T[..., :order]
@@ -96,15 +97,14 @@ def balanced_truncation_bound(A, B, C, order):
     Values that are equal count once in the sharper form of the theorem; here all of them count.
     Arguments, errors as `balanced_truncation`; the result has the leading axes, (…).
     """
-    sigma = HANKEL_SINGULAR_VALUES.checked(HANKEL_SINGULAR_VALUES.reference, COMPILED_TYPES)(
-        A, B, C
-    )
+    A, B, C = stable_system("balanced_truncation_bound", A, B, C)
+    sigma = HANKEL_SINGULAR_VALUES.reference(A, B, C)
     _check(order, sigma.shape[-1], "balanced_truncation_bound")
     return 2 * sigma[..., order:].sum(-1)
 
 
-def _check(order, most, name):
+def _check(order, most, name, why=""):
     """`order` is a whole number from 1 to `most`."""
     whole = isinstance(order, int | np.integer) and not isinstance(order, bool)
     if not (whole and 1 <= order <= most):
-        raise ValueError(f"{name}: `order` must be an integer from 1 to {most}, got {order!r}")
+        raise ValueError(f"{name}: `order` must be an integer from 1 to {most}{why}, got {order!r}")

@@ -17,7 +17,7 @@ from refssm._lyapunov import lyapunov
 from refssm._operator import COMPILED_TYPES, Operator
 from refssm.broadcasting import unbroadcast_each
 from refssm.domains import projections, ringing_matrices
-from refssm.hankel.gramians import adjoint, applied, hermitian, outer
+from refssm.hankel.gramians import adjoint, applied, hermitian, outer, stable_system
 
 
 def hankel_singular_values(A, B, C):
@@ -85,7 +85,7 @@ def hankel_norm(A, B, C):
 
     Types and errors as `hankel_singular_values`; the leading axes are those of the result. 0 for a
     system without states. ‖Γ‖ ≤ ‖G‖∞ ≤ 2 Σ σ_i,
-    without D [glover1984].
+    without D [glover1984]. Raises ValueError where an eigenvalue is not left of the imaginary axis.
     """
-    sigma = hankel_singular_values(A, B, C)
+    sigma = HANKEL_SINGULAR_VALUES.reference(*stable_system("hankel_norm", A, B, C))
     return sigma[..., 0] if sigma.shape[-1] else np.zeros(sigma.shape[:-1], sigma.dtype)

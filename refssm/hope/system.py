@@ -44,6 +44,12 @@ def _inexact(h):
     return h if h.dtype.kind in "fc" else h.astype(float)
 
 
+def _positive(name, dt):
+    """`dt` of a function called `name` is above 0."""
+    if not np.all(np.asarray(dt) > 0):
+        raise ValueError(f"{name}: `dt` must be above 0, got {dt}")
+
+
 def _signs(n, kind):
     """(−1)^i, and i − j."""
     i = np.arange(n)
@@ -70,6 +76,7 @@ def hope_system_discrete(h, dt):
     >>> C, abs(D)
     (array([3., 5.]), np.float64(0.0))
     """
+    _positive("hope_system_discrete", dt)
     h = _inexact(h)
     kind = np.finfo(h.dtype).dtype
     rho, c = rotation(kind.type(dt))
@@ -95,6 +102,7 @@ def inverse_bilinear(A, B, C, D, dt):
     >>> refssm.inverse_bilinear(np.array([[0.5]]), np.ones(1), np.ones(1), 0.0, 1.0)[0].round(6)
     array([[-0.666667]])
     """
+    _positive("inverse_bilinear", dt)
     A, B, C = (_inexact(a) for a in (A, B, C))
     I, scale = np.eye(len(A)), 2 / np.sqrt(dt)
     into = np.linalg.solve(A + I, B)
@@ -113,6 +121,7 @@ def hope_delay(dt, angle):
     >>> refssm.hope_delay(0.1, np.array([0.0, np.pi])).round(6)
     array([10. ,  0.1])
     """
+    _positive("hope_delay", dt)
     return dt / (np.sin(angle / 2) ** 2 + (dt * np.cos(angle / 2)) ** 2)
 
 
@@ -123,6 +132,7 @@ def hope_window(n, dt):
     >>> refssm.hope_window(64, 0.125)
     512.0
     """
+    _positive("hope_window", dt)
     return n / dt
 
 
@@ -151,6 +161,7 @@ def hope_tail(h, dt, *, l):
     """
     if l < 1:
         raise ValueError(f"hope_tail: `l` must be an integer >= 1, got {l!r}")
+    _positive("hope_tail", dt)
     h = _inexact(h)
     kind = np.finfo(h.dtype).dtype
     impulse, rest = (np.arange(l) == 0).astype(kind), np.zeros(h.shape[-1], kind)
