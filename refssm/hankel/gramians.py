@@ -23,9 +23,8 @@ def gramians(A, B, C):
 
     Signature ``(n,n),(n),(n)->(n,n),(n,n)``: `A`, `B` and `C` of a continuous system, all
     Re λ(A) < 0; leading axes broadcast. Any of float32, float64 and their complex types. Both are
-    Hermitian
-    exactly. Units: `P` those of B² and `Q` those of C², times that of 1/`A`. Errors are measured by
-    the residual.
+    Hermitian exactly. Units: `P` those of B² and `Q` those of C², times that of 1/`A`. Errors are
+    measured by the residual.
 
     An `A` that is not stable has no gramians: what comes is the solution of the equations, NaN
     where they have none. NaN in `A` reaches both, in `B` all of `P`, in `C` all of `Q`.
