@@ -10,7 +10,15 @@ def hope_transfer(h, dt, *, l):
     """Σ_i h_i z'_j^{−(i+1)}, z'_j = ((1 + dt) ω_j + dt − 1)/((dt − 1) ω_j + dt + 1)."""
     omega = [mp.expjpi(mp.mpf(2 * j) / l) for j in range(l)]
     inverses = [((dt - 1) * z + dt + 1) / ((1 + dt) * z + dt - 1) for z in omega]
-    return [mp.polyval([*h[::-1], 0], p) for p in inverses]
+    return [_horner(h, p) for p in inverses]
+
+
+def _horner(h, p):
+    """Σ_i h_i p^{i+1}."""
+    total = mp.zero
+    for h_i in reversed(h):
+        total = (total + h_i) * p
+    return total
 
 
 def hope_kernel(h, dt, *, l):

@@ -196,7 +196,10 @@ IMPLEMENTATIONS = [
     *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in ALL),
     *(compiled(op) for op in ALL),
     *(Honest(HOPE_STREAM.name, form.__name__, form) for form in PLAIN),
-    *(Honest(HOPE_STREAM.name, form.__name__, from_rest(form)) for form in STATEFUL),
+    *(  # as its stateful form is, for `split` calls both
+        Honest(HOPE_STREAM.name, form.__name__, from_rest(form), only=only)
+        for form, only in STATEFUL.items()
+    ),
     Honest(HOPE_STREAM.name, "around_a_circle", around_a_circle, only=off_one),
     Honest(HOPE_STREAM.name, "filter_of_taps", filter_of_taps, only=taps_only),
     *(Honest(FROM, form.__name__, form, only=only) for form, only in STATEFUL.items()),
