@@ -184,6 +184,8 @@ def dense_at_nodes_aliased(w, P, Q, B, C, dt, *, l):
 
 def from_all_starts(w, P, Q, B, C, dt, *, l):
     """C Ā^k x with x = (I − Ā^l)⁻¹ B̄, the state of a system whose input repeats."""
+    if not all(np.isfinite(x).all() for x in (w, P, Q, dt)):
+        raise NotImplementedError("LAPACK may call a matrix with NaN singular")
     A_bar, x = _dense(w, P, Q, B, dt)
     I = np.eye(w.shape[-1], dtype=w.real.dtype)
     x = np.linalg.solve(I - np.linalg.matrix_power(A_bar, l), x[..., None])[..., 0]
