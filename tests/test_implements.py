@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from judging import judged, plugin, run, scan, verdicts
 
+import refssm
 from refssm.conformance.report import lines
 from refssm.testing import Budget, Declaration, Marked, check, implements
 from refssm.vandermonde import VANDERMONDE_KERNEL
@@ -168,6 +169,20 @@ def scan_in_blocks(a, b):
 
 def reading_ahead(a, b):
     return scan_in_blocks(a, b) + b[..., -1:, :]
+
+
+def test_a_keyword_number_beside_only_is_what_was_drawn():
+    met = set()
+
+    def weighted(A, B, dt, *, alpha):
+        met.add(alpha)
+        return refssm.discretize_gbt(A, B, dt, alpha=alpha)
+
+    (result,) = judged(
+        "discretize_gbt", weighted, "value", only=lambda case: case, dtypes=("float32",)
+    )
+    assert result.verdict == "pass"
+    assert 0.5 in met  # a size is whole, a weight is not
 
 
 def test_only_may_shorten_and_change_arguments_and_the_laws_in_time_still_hold():

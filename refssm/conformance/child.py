@@ -48,9 +48,15 @@ class Server:
             if kept is None:
                 return None
             narrowed = [np.asarray(kept[name]) for name in found.op.inputs]
-            return narrowed, {name: int(kept.get(name, n)) for name, n in statics.items()}
+            return narrowed, {name: _alike(kept.get(name, n), n) for name, n in statics.items()}
         except Exception as error:
             return Outcome("raised", message=f"raised {sentence(error)}")
+
+
+def _alike(number, given):
+    """A keyword number as a plain one: a size stays whole, a weight stays what it is."""
+    whole = isinstance(given, int | np.integer) and number == int(number)
+    return int(number) if whole else float(number)
 
 
 def serve(requests: Connection, answers: Connection) -> None:
