@@ -82,3 +82,13 @@ def test_balanced_gramians_are_equal_and_diagonal_and_move_within_their_bounds()
     assert np.abs(S.value.T @ T.value - np.eye(5)).max() <= 16 * 5 * u * size / sigma.value[-1] ** 2
     away = np.abs(balanced(P + STEP * E, Q)[0] - sigma.value)
     assert (away <= STEP * SLACK * sigma.errors[..., 0]).all()
+
+
+def test_vectors_of_a_value_without_digits_have_no_bound():
+    P, Q = np.diag([1.0, 1e-9]), np.diag([1.0, 1e-9])  # σ = 1 and 1e-9; √u is 2.4e-4
+    with tracing(2.0**-24, 0.0):
+        sigma, S, T = balanced(Tracked(P), Tracked(Q))
+    assert np.isfinite(sigma.errors).all()
+    for X in (S, T):
+        assert np.isfinite(X.errors[0, 0]).all()
+        assert not np.isfinite(X.errors[1, 1]).any()

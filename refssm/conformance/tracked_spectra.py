@@ -52,7 +52,7 @@ def _balanced(P, Q):
 
     What solves Lyapunov's equation bounds ‖δP‖₂, and has that for every entry. An eigensolver and
     a product leave errors of n u ‖P‖₂ ‖Q‖₂ besides. Below √u e what a root of a gramian has lost is
-    of the size of σ itself: then it counts whether one takes roots.
+    of the size of σ itself: then it counts whether one takes roots, and vectors have no bound.
     """
     P, Q = lifted(P), lifted(Q)
     values = sigma, S, T = balanced(P.value, Q.value)
@@ -67,6 +67,8 @@ def _balanced(P, Q):
         apart = np.abs(sigma[..., :, None] - sigma[..., None, :]) * known[..., None, :]
         turned = (square / known**2)[..., None]
         mixed = np.where(np.eye(P.shape[-1]) > 0, turned, square[..., None] / apart)
+        lost = one * square >= sigma**2 / 2  # no digit of such a value, nor of its vectors
+        mixed = np.where(lost[..., None, :] | (one * mixed >= 0.5), np.inf, mixed)
         gauges.append((square / known, np.abs(S) @ mixed, np.abs(T) @ mixed))
     told = zip(values, zip(*gauges, strict=True), strict=True)
     return tuple(Tracked(y, np.stack(np.broadcast_arrays(*e), axis=-1)) for y, e in told)
