@@ -68,7 +68,7 @@ def _balanced(P, Q):
         turned = (square / known**2)[..., None]
         mixed = np.where(np.eye(P.shape[-1]) > 0, turned, square[..., None] / apart)
         lost = one * square >= sigma**2 / 2  # no digit of such a value, nor of its vectors
-        mixed = np.where(lost[..., None, :] | (one * mixed >= 0.5), np.inf, mixed)
+        mixed = np.where(lost[..., None, :], np.inf, mixed)
         gauges.append((square / known, np.abs(S) @ mixed, np.abs(T) @ mixed))
     told = zip(values, zip(*gauges, strict=True), strict=True)
     return tuple(Tracked(y, np.stack(np.broadcast_arrays(*e), axis=-1)) for y, e in told)
