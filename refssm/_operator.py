@@ -18,7 +18,7 @@ import numpy as np
 
 from refssm._arguments import as_arrays, native
 from refssm._contract import Contract, Linear
-from refssm._signature import Dims, aligned, cores, length_of
+from refssm._signature import Dims, aligned, cores, leading_axes, length_of
 
 if TYPE_CHECKING:
     from refssm.domains import Domain, Static
@@ -99,8 +99,7 @@ class Operator:
     @cached_property
     def batch_names(self) -> tuple[str, ...]:
         """The batch axes, each once, the outermost first."""
-        longest = sorted(self.batch_axes, key=len, reverse=True)
-        return tuple(dict.fromkeys(a for axes in longest for a in axes if a != "1"))
+        return tuple(leading_axes(self.batch))
 
     @property
     def constructor(self) -> bool:
@@ -233,7 +232,7 @@ class Operator:
         sizes: dict[str, int] = {}
         for name, domain in self.parameters.items():
             value: Any = statics.get(name, self.defaults.get(name))
-            if not domain.admits(value):
+            if not domain.admits(value, statics):
                 raise ValueError(f"{self}: `{name}` must be {domain.wanted}, got {value!r}")
             if any(name in dims for dims in self.output_dims):
                 sizes[name] = int(value)

@@ -20,16 +20,20 @@ def length_of(dim: str, sizes: Mapping[str, int]) -> int:
 
 def aligned(batch: str, count: int) -> Dims:
     """Leading axes of each of `count` arguments; "1" where one lacks an axis between others."""
-    groups = [group.split() for group in batch.split(",")] if batch else [[]] * count
-    order = _merged(groups)
+    groups, order = _groups(batch) if batch else [[]] * count, leading_axes(batch)
     rows = ([axis if axis in group else "1" for axis in order] for group in groups)
     return tuple(tuple(row[_outermost(row) :]) for row in rows)
 
 
-def _merged(groups) -> list[str]:
+def _groups(batch: str) -> list[list[str]]:
+    """The leading axes as they are declared, argument by argument."""
+    return [group.split() for group in batch.split(",")]
+
+
+def leading_axes(batch: str) -> list[str]:
     """All axes once, each where the first group that has it puts it: "d, b d" is b d."""
     order: list[str] = []
-    for group in groups:
+    for group in _groups(batch):
         for place, axis in enumerate(group):
             if axis not in order:
                 later = [i for i, other in enumerate(order) if other in group[place:]]

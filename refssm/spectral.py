@@ -36,8 +36,6 @@ def spectral_filters(*, l, k):
     >>> sigma[[0, 1, 23]]
     array([3.60393338e-01, 2.24522460e-02, 6.79564417e-24])
     """
-    if k > l:
-        raise ValueError(f"spectral_filters: `k` must be at most l={l}, got {k}")
     bits, factor = 2 * GUARD, None
     while factor is None:
         bits, factor = 2 * bits, _factor(l, k, bits)

@@ -56,5 +56,7 @@ def test_more_filters_leave_the_first_ones():
 
 
 def test_more_filters_than_samples_are_refused():
-    with pytest.raises(ValueError, match="spectral_filters: `k` must be at most l=4, got 5"):
+    with pytest.raises(
+        ValueError, match="spectral_filters: `k` must be an integer from 1 to l, got 5"
+    ):
         refssm.spectral_filters(l=4, k=5)

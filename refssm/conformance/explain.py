@@ -90,13 +90,8 @@ def _tiny(case: Case, between) -> Iterator[Case]:
 
 
 def _admitted(op, sizes) -> bool:
-    """Whether the operator takes these sizes: some are declared, or never exceed another."""
-    for dim, size in sizes.items():
-        declared = op.parameters.get(dim)
-        limit = getattr(declared, "at_most", "") if declared else ""
-        if declared and not (declared.admits(size) and size <= sizes.get(limit, size)):
-            return False
-    return True
+    """Whether the operator takes these sizes: some are declared."""
+    return all(op.parameters[d].admits(n, sizes) for d, n in sizes.items() if d in op.parameters)
 
 
 def _verdict(check: Check, candidate: Candidate, case: Case) -> Verdict | None:

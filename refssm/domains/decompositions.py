@@ -15,5 +15,8 @@ block_orders = Counts(  # every number of blocks divides every size
 )
 filter_lengths = Counts("24 to 130 samples", (24, 25, 32, 33, 64, 65, 100, 127, 128, 130))
 filter_counts = Counts(
-    "1 to 24 filters, never more than samples", (3, 1, 2, 4, 8, 15, 16, 17, 23, 24, 24), at_most="l"
+    "1 to 24 filters, never more than samples",
+    (3, 1, 2, 4, 8, 15, 16, 17, 23, 24, 24),
+    "an integer from 1 to l",
+    at_most="l",
 )

@@ -8,9 +8,11 @@ is taken. The draws themselves are arranged along the axes by a texture (`TEXTUR
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
+NOTHING: Mapping = MappingProxyType({})
 Map = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 # How the draws are arranged. each: every entry its own. constant: one number along the first
@@ -71,10 +73,11 @@ class Counts:
     multiple: int = 1  # of which they are
     at_most: str = ""  # the other keyword that they never exceed
 
-    def admits(self, value) -> bool:
-        """Whether the argument may be `value`."""
+    def admits(self, value, beside: Mapping = NOTHING) -> bool:
+        """Whether the argument may be `value` where the others are as `beside`."""
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        return bool(whole and value >= 1 and value % self.multiple == 0)
+        fits = whole and value <= beside.get(self.at_most, value)
+        return bool(fits and value >= 1 and value % self.multiple == 0)
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,9 @@ class Numbers:
     least: float = -np.inf
     largest: float = np.inf
 
-    def admits(self, value) -> bool:
-        """Whether the argument may be `value`."""
+    def admits(self, value, beside: Mapping = NOTHING) -> bool:
+        """Whether the argument may be `value`, whatever the others are."""
+        del beside
         real = isinstance(value, int | float | np.integer | np.floating)
         return bool(real and not isinstance(value, bool) and self.least <= value <= self.largest)
 
