@@ -26,34 +26,25 @@ Output = Annotated[
 ]
 
 
-@app.command("hankel-rank")
-def hankel_rank(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
-    """Ranks against n. Hankel singular values that count, of random systems and of HOPE."""
-    _shown("hankel_rank", seed, quick, output)
+EXPERIMENTS = {
+    "hankel-rank": "Ranks against n. Hankel singular values that count, at random and in HOPE.",
+    "perturbation": "Parameters that move. How far transfer functions follow, beside the bounds.",
+    "memory": "Impulse responses. How long LegS, S4D, S5 and HOPE remember; what aliasing does.",
+    "initialisation": "Singular values at the start. LegS, S4D, random poles, HOPE in histograms.",
+    "convergence": "Gradient descent. To a target in HOPE's parameters and in diagonal ones.",
+}
 
 
-@app.command("perturbation")
-def perturbation(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
-    """Parameters that move. How far transfer functions follow, beside the bounds."""
-    _shown("perturbation", seed, quick, output)
+def _command(name: str, told: str) -> None:
+    """One subcommand; the module of an experiment is its name with _ for -."""
+
+    @app.command(name, help=told)
+    def run(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
+        _shown(name.replace("-", "_"), seed, quick, output)
 
 
-@app.command("memory")
-def memory(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
-    """Impulse responses. How long LegS, S4D, S5 and HOPE remember; what aliasing does."""
-    _shown("memory", seed, quick, output)
-
-
-@app.command("initialisation")
-def initialisation(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
-    """Singular values at the start. LegS, S4D, random poles and HOPE in histograms."""
-    _shown("initialisation", seed, quick, output)
-
-
-@app.command("convergence")
-def convergence(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
-    """Gradient descent. To a target in HOPE's parameters and in diagonal ones; conditions."""
-    _shown("convergence", seed, quick, output)
+for _name, _told_of in EXPERIMENTS.items():
+    _command(_name, _told_of)
 
 
 def _shown(name: str, seed: int, quick: bool, output: Path | None) -> None:

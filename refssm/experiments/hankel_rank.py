@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+import refssm
 from refssm.experiments import systems
 from refssm.experiments.table import Table, told
 from refssm.gallery.drawing import figure, styled, written
@@ -42,7 +43,7 @@ def measured(*, seed, quick=False, track=iter) -> Ranks:
     for size, draw in track([*product(range(len(sizes)), range(draws))]):
         rng = np.random.default_rng([seed, size, draw])
         for name in NAMES:
-            ranks[name][size, draw] = systems.rank(_spectrum(name, rng, sizes[size]), EPS)
+            ranks[name][size, draw] = refssm.numerical_rank(_spectrum(name, rng, sizes[size]), EPS)
     return Ranks(sizes, ranks)
 
 

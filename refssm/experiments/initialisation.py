@@ -46,7 +46,7 @@ def spectrum(name, rng, n) -> np.ndarray:
     if name == "HOPE":
         return systems.markov_singular_values(rng.standard_normal(n))
     if name == "LegS":
-        return systems.dense_singular_values(*refssm.hippo_legs(n=n), rng.standard_normal(n))
+        return refssm.hankel_singular_values(*refssm.hippo_legs(n=n), rng.standard_normal(n))
     if name == "LegS, normal part":
         w, _, B, V = refssm.nplr_legs(n=n)
         return systems.singular_values(systems.Diagonal(w, B * (rng.standard_normal(n) @ V)))
@@ -63,7 +63,7 @@ def tables(result: Spectra) -> list[Table]:
             np.stack([sigma[:, 0], sigma[:, n // 2 - 1] / sigma[:, 0], sigma[:, -1] / sigma[:, 0]]),
             axis=-1,
         )
-        ranks = [sum(systems.rank(s, eps) for s in sigma) / len(sigma) for eps in RANKS]
+        ranks = [refssm.numerical_rank(sigma, eps).mean() for eps in RANKS]
         rows.append(
             (
                 name,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import hankel, solve_continuous_lyapunov
 
 import refssm
 
@@ -81,21 +80,9 @@ def singular_values(system):
     return np.linalg.svd(M.conj().T @ L, compute_uv=False)
 
 
-def dense_singular_values(A, B, C):
-    """Those of a real dense system with one input and one output, from its gramians.
-
-    What is below 1e-16 of the largest is lost, as with every method that solves for a gramian.
-    """
-    P = solve_continuous_lyapunov(A, -np.outer(B, B))
-    Q = solve_continuous_lyapunov(A.T, -np.outer(C, C))
-    (p, U), (q, V) = np.linalg.eigh(P), np.linalg.eigh(Q)
-    roots = np.sqrt(np.maximum(q, 0))[:, None] * (V.T @ U) * np.sqrt(np.maximum(p, 0))
-    return np.linalg.svd(roots, compute_uv=False)
-
-
 def markov_singular_values(h):
     """Those of h_(i+j), 0 beyond: of HOPE, whose warp leaves them as they are for every `dt`."""
-    return np.linalg.svd(hankel(h), compute_uv=False)
+    return np.linalg.svd(refssm.hankel_matrix(h), compute_uv=False)
 
 
 def _factor(w, g):
@@ -110,8 +97,3 @@ def _factor(w, g):
         columns.append(-g * g[p].conj() / (w + w[p].conj()) / np.sqrt(pivots[p]))
         g = g * (w - w[p]) / (w + w[p].conj())
     return np.stack(columns, axis=-1)
-
-
-def rank(sigma, eps) -> int:
-    """#{σ_i > ε σ_1}."""
-    return int((sigma > eps * sigma.max()).sum())
