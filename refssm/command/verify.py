@@ -57,6 +57,7 @@ def verify(
                 narrowed = [f"narrowed to {r}" for r in (ranges, inputs) if r]
                 out.print(lines.header(target, profile, seed, worker.found, ", ".join(narrowed)))
             more = {"where": ranges, "against": older, "older": against, "options": again}
+            more |= {"diagnose": True}
             for result in _results(worker, target, inputs, settings | more, quiet=json):
                 results.append(result)
                 if not json:

@@ -34,6 +34,7 @@ class Result:
     seed: int = 0
     profile: str = "default"
     shrunk: bool = True  # whether smaller cases were tried
+    looks_like: str = ""  # the mistake, or the pattern of the damage
 
     @property
     def id(self) -> str:

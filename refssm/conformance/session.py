@@ -27,6 +27,7 @@ class Session:
     shrink: bool | None = None
     stop_at_failure: bool = False
     folder: Path | None = FOLDER
+    diagnose: bool = False  # whether to say what a failure looks like
     where: Where = field(default_factory=Where)
     against: Worker | InProcess | None = None  # an older implementation of the same
     older: str = ""  # what the report calls it

@@ -148,7 +148,7 @@ def finished() -> dict[tuple, dict]:
     return done
 
 
-def _among(name: str, only: str) -> bool:
+def among(name: str, only: str) -> bool:
     """Whether an operator, or its family, is among the names; all are among none."""
     return not only or not {name, operator_named(name).family}.isdisjoint(only.split(","))
 
@@ -197,7 +197,7 @@ def main(
     for h in implementations():
         if h.absent:
             typer.echo(f"left out: {h}, for {h.needs} is not installed", err=True)
-    done, wanted = finished(), [p for p in pieces(seeds, cases) if _among(p[0], only)]
+    done, wanted = finished(), [p for p in pieces(seeds, cases) if among(p[0], only)]
     todo = [piece for piece in wanted if piece not in done]
     running = Parallel(n_jobs=workers, return_as="generator_unordered")(
         delayed(run_piece)(*piece) for piece in todo

@@ -70,7 +70,7 @@ class _Sweep:
                 self.swept.verdict = worst_of([self.swept.verdict, verdict])
                 return
             self.first = verdict
-            self.deadline = time.perf_counter() + SHRINK_SECONDS * (not _lost(verdict))
+            self.deadline = time.perf_counter() + SHRINK_SECONDS * (not lost(verdict))
         if self.first is not None and not verdict.ok and verdict.verdict == self.first.verdict:
             raise _Failed(case, verdict)
 
@@ -126,7 +126,7 @@ def _draw(strategy, state: _Sweep, count: int, seed_: int, shrink: bool) -> None
     seed(seed_)(run)()
 
 
-def _lost(verdict: Verdict) -> bool:
+def lost(verdict: Verdict) -> bool:
     """Whether the process was lost: then every further try would cost another one."""
     return verdict.error and not verdict.message.startswith("raised")
 

@@ -26,13 +26,14 @@ from refssm.conformance.checks import (
     missing,
     types_of,
 )
+from refssm.conformance.diagnosis import diagnose
 from refssm.conformance.explain import FLUSHED, explain
 from refssm.conformance.found import Offer
 from refssm.conformance.laws import LAWS
 from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.result import Result
 from refssm.conformance.standard import Standard, number_type
-from refssm.conformance.sweep import Declined, sweep
+from refssm.conformance.sweep import Declined, lost, sweep
 from refssm.conformance.verdict import Verdict
 from refssm.conformance.where import left_by, narrowed
 
@@ -219,6 +220,11 @@ class Trial:
             told = explain(check, candidate, swept.case, swept.verdict, **more)
             if told["hint"] == FLUSHED:
                 told["hint"] = self._flushed(check, candidate, settings)
+            if session.diagnose and not lost(swept.verdict):
+                strategy = check.cases(mixed=self.mixed, between=between)
+                told["looks_like"] = diagnose(
+                    check, candidate, swept.case, strategy, settings["seed_"]
+                ).text
             details = told | details
         elif swept.verdict.grade == "-":
             if swept.declined == swept.examples:

@@ -97,6 +97,7 @@ def below(result: Result) -> list[str]:
     lines = []
     if result.failed:
         lines += [result.message] * bool(result.message)
+        lines += [f"looks like: {result.looks_like}"] * bool(result.looks_like)
         lines += [result.hint] * bool(result.hint)
         smallest = "smallest" if result.shrunk and result.check not in CONDUCT else "failing"
         lines += [f"{smallest}: {result.smallest}"] * bool(result.smallest)

@@ -1,0 +1,51 @@
+"""What a failure looks like: a planted bug that answers alike, or the pattern of the damage.
+
+Every deviation is itself an implementation: the judge asks which of them gives what was given, in
+every call of the failing case and of further cases of the same check. Where none does, what the
+wrong entries have in common is told: where they begin, a constant factor, the precision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from refssm.conformance.candidate import Candidate
+from refssm.conformance.cases import Case
+from refssm.conformance.checks import Check
+from refssm.conformance.diagnosis.pattern import shared_pattern
+from refssm.conformance.diagnosis.suspects import answering_alike, misbehaving
+from refssm.conformance.diagnosis.transcript import CASES, episodes
+from refssm.conformance.expectation import remembering
+
+TOLD = 3  # that answer alike on everything heard
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a failure looks like, in words; `bugs` are the planted ones that answer alike."""
+
+    text: str = ""
+    bugs: tuple[str, ...] = ()
+
+
+def diagnose(check: Check, candidate: Candidate, case: Case, strategy, seed: int) -> Diagnosis:
+    """Name the mistake, or say what the damage has in common, or nothing."""
+    with remembering():
+        heard = episodes(check, candidate, case, strategy, seed)
+        alike = answering_alike(check, candidate, heard)
+        if len(alike) > 1 and len(heard) > 1:  # more cases tell them apart
+            heard = episodes(check, candidate, case, strategy, seed, enough=CASES)
+            alike = answering_alike(check, candidate, heard, among=alike)
+        if alike:
+            others = list(dict.fromkeys(d.what for d in alike))
+            more = f" (or: {'; or: '.join(others[1:TOLD])})" if others[1:] else ""
+            judged = sum(bool(e.calls) for e in heard)
+            told = (
+                f"{others[0]}{more}: planted in the reference, it answers alike in {judged} cases"
+            )
+            told = told.replace("1 cases", "this case") if judged == 1 else told
+            return Diagnosis(told, tuple(d.name for d in alike))
+        alike = misbehaving(check, candidate, case, heard) if check.strategy is None else []
+        if alike:
+            return Diagnosis(alike[0].what, tuple(d.name for d in alike))
+        return Diagnosis(shared_pattern(check, candidate, heard))

@@ -1,0 +1,219 @@
+"""The pattern of the damage, where no planted bug answers alike: what the wrong entries share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from refssm._contract import Contract
+from refssm._operator import Operator
+from refssm.conformance.candidate import Candidate
+from refssm.conformance.checks import Check
+from refssm.conformance.diagnosis.suspects import expected
+from refssm.conformance.diagnosis.transcript import Call, Episode
+from refssm.conformance.gauge import Gauge
+from refssm.conformance.standard import NUMBER_TYPES, TF32, Standard
+
+BLOCKS = (512, 256, 128, 64, 32, 16, 8)
+FEW = 4  # wrong entries, at least: fewer share anything
+SIMPLE = {2: "twice", 0.5: "half", -1: "minus", 1j: "i times", -1j: "−i times", 0: "0 in place of"}
+
+
+def shared_pattern(check: Check, candidate: Candidate, heard: list[Episode]) -> str:
+    """What the wrong entries have in common over the failing cases, or ""."""
+    if _run_to_run(heard):
+        return "another answer to the same call: what is left in memory, or an order of threads"
+    wrong = [told for e in heard if not e.verdict.ok for told in _wrong(check, candidate, e)]
+    if not wrong:
+        return ""
+    measured = check.name in ("value", "state", "gradient")
+    told = _precision(wrong, candidate) if measured else ""
+    return told or _constant(wrong) or _place(wrong, candidate.op)
+
+
+class _Wrong:
+    """One output of one failing call: what came, what was wanted, where it is not within bounds."""
+
+    def __init__(self, y, gauge: Gauge, held: Standard, name: str, dims):
+        self.y, self.want, self.name, self.dims = y, gauge.value, name, dims
+        with np.errstate(all="ignore"):
+            self.error = np.abs(y - gauge.value).astype(float)
+            size = np.maximum(np.abs(gauge.value).astype(float), held.type.tiny)
+            self.k = np.maximum(gauge.k0, size)
+            # arguments rounded to fewer bits first: where that bound is undefined, the other is
+            self.k1 = np.where(np.isfinite(gauge.k1), np.maximum(gauge.k1, size), self.k)
+            self.bad = ~(self.error <= held.room * held.u * self.k + held.u * size)
+        self.bad &= np.isfinite(gauge.value) & np.isfinite(gauge.k0)
+        self.room = held.room * held.u
+
+    def allowed(self, other) -> np.ndarray:
+        """How far a good program may be from `other`, which is as large as what was wanted."""
+        return self.room * np.maximum(self.k, np.abs(other))
+
+
+def _wrong(check: Check, candidate: Candidate, e: Episode) -> list[_Wrong]:
+    """The outputs of a case that are not what they should be."""
+    op, held = candidate.op, candidate.held or Standard.of(check.dtype)
+    vjp, found = check.name == "gradient", []
+    for call in e.calls:
+        if call.vjp != vjp or call.outcome.status != "ok":
+            continue
+        told = zip(call.outcome.outputs, expected(candidate, call), *_named(op, vjp), strict=False)
+        for y, gauge, name, dims in told:
+            if isinstance(y, np.ndarray) and y.shape == gauge.value.shape and y.ndim:
+                seen = _Wrong(y, gauge, held, name, dims)
+                found += [seen] * bool(seen.bad.any())
+    return found
+
+
+def _named(op: Operator, vjp: bool):
+    """Names and axes of the outputs, or of the gradients."""
+    if not vjp:
+        return op.outputs, [(*op.batch_names, *dims) for dims in op.output_dims]
+    names = [n for n in op.inputs if n not in op.flags]
+    axes = dict(zip(op.inputs, zip(op.batch_axes, op.input_dims, strict=True), strict=True))
+    return [f"d{n}" for n in names], [(*axes[n][0], *axes[n][1]) for n in names]
+
+
+def _run_to_run(heard: list[Episode]) -> bool:
+    """Whether the same call came to two results."""
+    for e in heard:
+        seen: dict = {}
+        for call in e.calls:
+            if call.outcome.status != "ok":
+                continue
+            key = (call.vjp, tuple(a.tobytes() for a in call.arguments))
+            first = seen.setdefault(key, call)
+            if first is not call and _bytes(first) != _bytes(call):
+                return True
+    return False
+
+
+def _bytes(call: Call):
+    return [np.asarray(y).tobytes() for y in call.outcome.outputs if isinstance(y, np.ndarray)]
+
+
+def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
+    """The arithmetic whose rounding errors these would be, where they are spread over most entries.
+
+    One that is coarser than what was judged, in which the result would pass and the next finer
+    one in which it would not.
+    """
+    held = candidate.held
+    if held is None or candidate.op.contract in (Contract.INVARIANTS, Contract.SOLVE):
+        return ""
+    large = [w for w in wrong if w.bad.size >= FEW]
+    spread = [w for w in large if (w.error > 0).mean() > 0.5]
+    if len(spread) < len(large) or not spread:
+        return ""
+    units = max(float(np.max(w.error / w.k1, where=w.bad, initial=0.0)) for w in spread)
+    coarser = [NUMBER_TYPES["float32"], TF32, NUMBER_TYPES["bfloat16"]]
+    finer = held.u
+    for kind in (k for k in coarser if k.u > held.u):
+        if finer * held.room < units <= kind.u * held.room:
+            name = "TF32 or float16" if kind is TF32 else kind.name
+            return f"as accurate as {name} ({kind.digits} bits), somewhere inside"
+        finer = kind.u
+    return ""
+
+
+def _constant(wrong: list[_Wrong]) -> str:
+    """All entries off by one factor, conjugated, or as they should be a step earlier or later."""
+    if not all(w.bad.sum() >= FEW for w in wrong):
+        return ""
+    for factor, word in SIMPLE.items():
+        if all(_is(w, factor * w.want) for w in wrong):
+            return f"{word} what it should be"
+    if all(np.iscomplexobj(w.want) and _is(w, w.want.conj()) for w in wrong):
+        return "the conjugate of what it should be"
+    for step, word in ((1, "later"), (-1, "earlier")):
+        if all(_shifted(w, step) for w in wrong):
+            return f"every entry one step {word} than it should be"
+    largest = np.unravel_index(int(np.argmax(np.abs(wrong[0].want))), wrong[0].want.shape)
+    with np.errstate(all="ignore"):
+        factor = wrong[0].y[largest] / wrong[0].want[largest]
+    if np.isfinite(factor) and all(_is(w, factor * w.want) for w in wrong):
+        return f"{factor:.6g} times what it should be"
+    return ""
+
+
+def _is(w: _Wrong, other) -> bool:
+    """Whether what came is `other`, by the bounds of what was wanted."""
+    with np.errstate(all="ignore"):
+        return bool((np.abs(w.y - other) <= w.allowed(other)).all())
+
+
+def _shifted(w: _Wrong, step: int) -> bool:
+    """Whether it is right but for a step of the first core axis."""
+    axis = _leading(w)
+    if axis is None or w.y.shape[axis] < FEW:
+        return False
+    n = w.y.shape[axis]
+    mine, theirs = (slice(1, n), slice(0, n - 1))[::step]
+    y, want = np.moveaxis(w.y, axis, 0)[mine], np.moveaxis(w.want, axis, 0)[theirs]
+    with np.errstate(all="ignore"):
+        return bool((np.abs(y - want) <= np.moveaxis(w.allowed(w.want), axis, 0)[theirs]).all())
+
+
+def _leading(w: _Wrong) -> int | None:
+    """The axis of time, or of the kernel's entries."""
+    return w.dims.index("l") - len(w.dims) if "l" in w.dims else None
+
+
+def _place(wrong: list[_Wrong], op: Operator) -> str:
+    """Where they are, along time and along channels, in every failing case alike."""
+    timed = [w for w in wrong if _leading(w) is not None and w.y.shape[_leading(w)] > 1]
+    if timed and len(timed) == len(wrong):
+        along = [_along(w, _leading(w)) for w in timed]
+        block = _block(along)
+        if block:
+            return block
+        if all(a[-1] and not a[:-1].any() for a in along):
+            return "the last step alone: an end that is one too early"
+        if all(not a[: (a.size + 1) // 2].any() for a in along) and len(along) > 1:
+            return "the second half alone: half of a spectrum, or what wraps around"
+    for name in _channels(wrong):
+        text = _channel(wrong, name)
+        if text:
+            return text
+    return ""
+
+
+def _along(w: _Wrong, axis) -> np.ndarray:
+    """Which places of one axis have a wrong entry."""
+    others = tuple(i for i in range(w.bad.ndim) if i != w.bad.ndim + axis)
+    return w.bad.any(others)
+
+
+def _block(along) -> str:
+    """Every first wrong step at a multiple of one power of two, none before."""
+    firsts = [int(a.argmax()) for a in along if a.any()]
+    for size in BLOCKS:
+        if firsts and all(k and k % size == 0 for k in firsts):
+            started = f"first wrong step {min(firsts)}"
+            if all(a.size <= (k // size + 1) * size for a, k in zip(along, firsts, strict=True)):
+                whole = [a[k:].all() and a.size % size for a, k in zip(along, firsts, strict=True)]
+                if all(whole):
+                    return f"the tail after the last whole block of {size} ({started})"
+            return f"what is carried from one block of {size} to the next ({started})"
+    return ""
+
+
+def _channels(wrong: list[_Wrong]) -> list[str]:
+    """Axes but that of time that all of them have."""
+    return [d for d in wrong[0].dims if d != "l" and all(d in w.dims for w in wrong)]
+
+
+def _channel(wrong: list[_Wrong], name: str) -> str:
+    """The same places along one axis in every case."""
+    along = [_along(w, w.dims.index(name) - len(w.dims)) for w in wrong]
+    along = [a for a in along if a.size > 1]
+    if not along or any(a.all() for a in along):
+        return ""
+    if all(a[-1] and not a[:-1].any() for a in along):
+        return f"the last of axis {name} alone"
+    if all(not a[0] and a[1:].all() for a in along):
+        return f"all of axis {name} but the first: what the first has is taken for all"
+    steps = {int(k) for a in along for k in np.diff(np.flatnonzero(a))}
+    if len(steps) == 1 and min(steps) > 1:
+        return f"every {min(steps)}th of axis {name}: the stride of a group"
+    return ""

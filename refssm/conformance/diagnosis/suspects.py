@@ -1,0 +1,215 @@
+"""Which planted bug answers as an implementation did: each is itself an implementation.
+
+A bug is named only if it gives, within the tolerances of the judge, what was given in every call
+of every case that was heard, right and wrong ones, and is itself refused on one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+
+import numpy as np
+
+from refssm._contract import Contract
+from refssm.conformance.calling import Outcome
+from refssm.conformance.candidate import Candidate
+from refssm.conformance.checks import Check
+from refssm.conformance.contracts import wide
+from refssm.conformance.deviations import Deviation
+from refssm.conformance.diagnosis.transcript import Call, Episode, episode
+from refssm.conformance.expectation import expect, judged_type
+from refssm.conformance.gauge import Gauge, gauges
+from refssm.conformance.invariants import grade_invariants
+from refssm.conformance.judge import compare, span_product
+from refssm.conformance.standard import Standard
+from refssm.conformance.verdict import Verdict, worst_of, wrong
+from refssm.conformance.worker import InProcess
+
+DEVIATIONS = "refssm.conformance.deviations"
+OTHER = wrong("another answer")
+
+
+@cache
+def deviations_of(name: str, family: str) -> tuple[Deviation, ...]:
+    """The planted bugs of one operator; no other family is imported."""
+    return tuple(d for d in import_module(f"{DEVIATIONS}.{family}").DEVIATIONS if d.op == name)
+
+
+def answering_alike(
+    check: Check, candidate: Candidate, heard: list[Episode], among=()
+) -> list[Deviation]:
+    """The planted bugs that answer alike, the nearest first, then those of this very check."""
+    op, vjp = candidate.op, check.name == "gradient"
+    known = list(among) or [d for d in deviations_of(op.name, op.family) if d.vjp or not vjp]
+    wanted = f"{check.name}[{check.dtype}]"
+    known.sort(key=lambda d: (d.caught_by != wanted, d.caught_by.split("[")[0] != check.name))
+    failing = sorted(heard, key=lambda e: e.verdict.ok)  # they tell most, and cost least so
+    calls = [call for e in failing for call in e.calls if call.vjp == vjp]
+    told = [(d, _distance(d, candidate, calls)) for d in known]
+    return [d for d, ratio in sorted(((d, r) for d, r in told if r is not None), key=_second)]
+
+
+def misbehaving(check: Check, candidate: Candidate, case, heard: list[Episode]) -> list[Deviation]:
+    """The planted bugs that this check finds, and tells in the same words."""
+    op, told = candidate.op, _words(heard[0].verdict)
+    found = []
+    for d in deviations_of(op.name, op.family):
+        if d.caught_by.split("[")[0] == check.name:
+            other = copy(candidate)
+            other.worker, other.sliced = InProcess([d.found()]), False
+            other.offer = other.worker.found[0]
+            if _words(episode(check, other, case).verdict) == told:
+                found.append(d)
+    return found
+
+
+def _words(verdict: Verdict) -> str:
+    """A message without its numbers and names."""
+    return "".join(c for c in verdict.message.split("got")[0] if not c.isdigit())
+
+
+def _second(pair):
+    return pair[1]
+
+
+def _distance(d: Deviation, candidate: Candidate, calls: list[Call]) -> float | None:
+    """How far from a bug that explains every call, and is refused on one of them at least."""
+    refused, worst = False, 0.0
+    worker = InProcess([d.found()])
+    for call in calls:
+        outcome = _outcome(worker, d.op, call, call.arguments, candidate)
+        alike = _alike(d, worker, candidate, call, outcome)
+        if not alike.ok:
+            return None
+        if alike.grade != "-":
+            refused, worst = refused or _refused(candidate, call, outcome), max(worst, alike.ratio)
+    return worst if refused else None
+
+
+def _outcome(worker, name, call: Call, arguments, candidate) -> Outcome:
+    dtype = candidate.held.type.name if candidate.held else ""
+    how = {"vjp": call.vjp, "view": call.view, "again": call.again}
+    return worker.call(name, arguments, call.statics, dtype=dtype, **how)
+
+
+def _alike(d: Deviation, worker, candidate: Candidate, call: Call, outcome: Outcome) -> Verdict:
+    """The verdict on one answer by the standard of another; "-" where nothing can be said."""
+    theirs = call.outcome
+    came = [(o.status, o.changed, o.aliased) for o in (theirs, outcome)]
+    if came[0] != came[1]:
+        return OTHER
+    if outcome.status != "ok":
+        return Verdict("A" if outcome.status == "raised" else "-")
+    if len(theirs.outputs) != len(outcome.outputs):
+        return OTHER
+    if any(_misfit(y, s) for y, s in zip(theirs.outputs, outcome.outputs, strict=True)):
+        return OTHER
+    wider = _outcome(worker, d.op, call, wide(call.arguments, np.float64), candidate)
+    told = [
+        graded(candidate, call, theirs.outputs, gauged)
+        for gauged in _gauged(d, candidate, call, outcome, wider)
+    ]
+    return min(told, key=lambda v: ("AB-CF".index(v.grade), v.ratio), default=OTHER)
+
+
+def _misfit(y, s) -> bool:
+    """Whether two outputs are of other shapes or precision; a complex one may be real."""
+    if not isinstance(y, np.ndarray) or not isinstance(s, np.ndarray):
+        return True
+    if {y.dtype.kind, s.dtype.kind} - {"f", "c"}:
+        return (y.shape, y.dtype) != (s.shape, s.dtype)
+    return y.shape != s.shape or np.finfo(y.dtype).eps != np.finfo(s.dtype).eps
+
+
+def _gauged(d, candidate, call: Call, outcome: Outcome, wider: Outcome) -> Iterator[tuple]:
+    """What the bug should give: run in more digits, then as it ran, with its own rounding too."""
+    right = expected(candidate, call)
+    if len(right) != len(outcome.outputs):
+        return
+    bounds, least = _bounds(d, candidate, call), candidate.held.floor if candidate.held else 0.0
+    for outputs, rounded in ((wider.outputs, 1), (outcome.outputs, 2)):
+        if len(outputs) == len(right) and all(isinstance(s, np.ndarray) for s in outputs):
+            pairs = zip(outputs, right, bounds or [None] * len(right), strict=True)
+            gauged = [_gauge(s, g, k, rounded, least) for s, g, k in pairs]
+            if all(g.value.shape == s.shape for g, s in zip(gauged, outcome.outputs, strict=True)):
+                yield tuple(gauged)
+
+
+def _bounds(d: Deviation, candidate: Candidate, call: Call) -> list[np.ndarray] | None:
+    """The rounding errors of the bug's own program, entry by entry, where it can be traced."""
+    program, held = d.vjp if call.vjp else d.forward, candidate.held
+    if candidate.op.contract is not Contract.TRACED or held is None or program is None:
+        return None
+    try:
+        made = gauges(
+            program,
+            *call.arguments,
+            unit=held.u,
+            floor=held.floor,
+            partial=call.vjp,
+            **call.statics,
+        )
+    except Exception:  # written in what tracked arrays do not know: the reference's bounds do
+        return None
+    return [g.k0 for g in made] if len(made) == len(call.outcome.outputs) else None
+
+
+def _gauge(value, expected: Gauge, k, rounded: int, least: float) -> Gauge:
+    """As far from the bug's value as a good program may be, which rounds as often as this one."""
+    if k is None or k.shape != value.shape:
+        usual, size = _most(expected.value), _most(value)
+        k = expected.k0 * max(1.0, size / usual if usual else 1.0)
+        k = k if k.shape == value.shape else np.full(value.shape, _most(k))
+    k = rounded * np.maximum(k, np.maximum(np.abs(value), least))
+    return replace(expected, value=value, k0=k, k1=k, measure=None, normwise=False)
+
+
+def _most(a) -> float:
+    """The largest modulus that is finite."""
+    size = np.abs(a).astype(float)
+    return float(size.max(initial=0.0, where=np.isfinite(size)))
+
+
+def expected(candidate: Candidate, call: Call) -> tuple[Gauge, ...]:
+    """What is right."""
+    op = candidate.op
+    vjp = op.bare_vjp if call.vjp else None
+    return expect(op, call.arguments, call.statics, vjp, candidate.held)
+
+
+def graded(candidate: Candidate, call: Call, outputs, gauged) -> Verdict:
+    """The worst verdict on the outputs by these gauges, in the types they have."""
+    op, held = candidate.op, candidate.held or Standard.of(judged_type(call.arguments))
+    if op.contract is Contract.INVARIANTS and not call.vjp:
+        return grade_invariants(op, outputs, gauged, held)
+    product = 0.0 if call.vjp else span_product(op, call.arguments)
+    verdicts = []
+    for y, gauge in zip(outputs, gauged, strict=True):
+        narrow = np.finfo(y.dtype).eps > np.finfo(held.type.carrier).eps
+        standard = Standard.of(y.dtype) if narrow else held
+        verdicts.append(compare(y, gauge, y.dtype, (), "", product, held=standard))
+    return worst_of(verdicts)
+
+
+def _refused(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
+    """Whether the judge refuses what a bug gave."""
+    if outcome.status != "ok" or outcome.changed or outcome.aliased:
+        return True
+    right = expected(candidate, call)
+    if len(right) != len(outcome.outputs):
+        return True
+    unfit = any(y.shape != g.value.shape for y, g in zip(outcome.outputs, right, strict=True))
+    if unfit or _narrowed(candidate, call, outcome):
+        return True
+    return not graded(candidate, call, outcome.outputs, right).ok
+
+
+def _narrowed(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
+    """Whether an output has fewer digits than the type that is judged."""
+    held = candidate.held or Standard.of(judged_type(call.arguments))
+    carrier = np.finfo(held.type.carrier).eps
+    return any(np.finfo(y.dtype).eps > carrier for y in outcome.outputs)
