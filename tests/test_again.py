@@ -71,19 +71,18 @@ def test_a_failure_in_another_layout_is_seen_again_by_the_line_it_prints(folder,
     result, out, _ = run(capfd, "verify", "my_ops.py::tail_lost", *AS, "--check", "value")
     assert result == 1
     words = again(out)
-    assert {"--as", "--layout", LAST, "--inputs"} <= set(words)
+    assert words[0] == "replay"
     result, repeated, _ = run(capfd, *words)
     assert result == 1
     assert worst(out) in repeated
 
 
-def test_a_failed_law_is_seen_again_with_its_seed(folder, capfd):
+def test_a_failed_law_is_seen_again_on_its_case(folder, capfd):
     plugin(folder, SCAN.replace("return x", "return x * (1 + (x.shape[-2] > 64))"), "law.py")
     call = ("verify", "law.py", "--check", "prefix", "--dtype", "float64", "--seed", "3")
     result, out, _ = run(capfd, *call)
     assert result == 1
     words = again(out)
-    assert words[-6:] == ["--check", "prefix", "--dtype", "float64", "--seed", "3"]
     result, repeated, _ = run(capfd, *words)
     assert result == 1
     assert worst(out) in repeated
@@ -97,7 +96,6 @@ def test_a_range_and_an_old_function_are_named_again(folder, capfd):
     result, out, _ = run(capfd, *call, *more)
     assert result == 1
     words = again(out)
-    assert set(more) <= set(words)
     result, repeated, _ = run(capfd, *words)
     assert result == 1
     assert worst(out) in repeated

@@ -1,8 +1,8 @@
 """`refssm verify`: judge the implementations in a file, a module, or a known library."""
 
-import shlex
 import sys
 import time
+from typing import Any
 
 import typer
 
@@ -42,22 +42,21 @@ def verify(
         raise UsageError("--inputs judges the value of one call: leave --check out")
     told = _told(framework, device, layout, vjp, ftz)
     out, started, results = lines.console(sys.stdout), time.perf_counter(), []
-    again = _again(as_, told, where)
     places, absent = _targets(targets, subject, as_, inputs, output)
     for sentence in absent if not json else ():
         out.print(sentence)
     refuse_if_wrong()
     for target in places:
         with (
-            _worker(target, as_ or None, timeout, in_process, told, output) as worker,
-            _older(against, as_ or None, timeout, in_process, told) as older,
+            worker_of(target, as_ or None, timeout, in_process, told, output) as worker,
+            older_of(against, as_ or None, timeout, in_process, told) as older,
         ):
             ranges = _where(where, worker)
             if not json:
                 narrowed = [f"narrowed to {r}" for r in (ranges, inputs) if r]
                 out.print(lines.header(target, profile, seed, worker.found, ", ".join(narrowed)))
-            more = {"where": ranges, "against": older, "older": against, "options": again}
-            more |= {"diagnose": True}
+            more = {"where": ranges, "against": older, "older": against}
+            more |= {"diagnose": True, "told": told, "as_": as_, "limits": tuple(where or ())}
             for result in _results(worker, target, inputs, settings | more, quiet=json):
                 results.append(result)
                 if not json:
@@ -82,14 +81,6 @@ def _told(framework, device, layout, vjp, ftz) -> dict:
         raise UsageError(f"no framework {framework!r} is known; there are {', '.join(FRAMEWORKS)}")
     told = {"framework": framework, "device": device, "layout": layout, "vjp": vjp, "ftz": ftz}
     return {name: value for name, value in told.items() if value}
-
-
-def _again(as_, told, where) -> str:
-    """The options that calling the same function once more takes."""
-    words = [f"--as {as_}"] if as_ else []
-    words += [f"--{k}" if v is True else f"--{k} {shlex.quote(v)}" for k, v in told.items()]
-    words += [f"--where {shlex.quote(text)}" for text in where or ()]
-    return " ".join(words)
 
 
 def _where(texts, worker):
@@ -147,7 +138,8 @@ def _targets(targets, subject, as_, inputs, output) -> tuple[list[str], list[str
     return places, [f"skip {name}   {reason}" for name, reason in absent.items() if reason]
 
 
-def _worker(target, name, timeout, in_process, told, output=None):
+def worker_of(target, name, timeout, in_process, told, output=None) -> Any:
+    """What holds the implementations of a target: a child process, this one, a saved result."""
     from refssm.conformance.inputs import Recorded
     from refssm.conformance.plugin import find
     from refssm.conformance.session import FOLDER
@@ -160,12 +152,13 @@ def _worker(target, name, timeout, in_process, told, output=None):
     return Worker(target, name, timeout, told)
 
 
-def _older(target, name, timeout, in_process, told):
+def older_of(target, name, timeout, in_process, told):
+    """The same of an older implementation, where there is one."""
     from contextlib import nullcontext
 
     if not target:
         return nullcontext()
-    return _worker(target, name, timeout, in_process, told | {"silent": True})
+    return worker_of(target, name, timeout, in_process, told | {"silent": True})
 
 
 def _results(worker, target, inputs, settings, quiet):

@@ -40,7 +40,7 @@ def call(
     With `again` it is called once more: the second result must have memory of its own.
     """
     made, kind = found.adapter, number_type(dtype or np.result_type(*(arrays or [float])))
-    run = _Run(found, kind, vjp, sliced)
+    run = Run(found, kind, vjp, sliced)
     try:
         with made.inside(kind), np.errstate(all="ignore"):
             given = [made.give(a, kind, view) for a in run.entering(arrays)]
@@ -70,7 +70,7 @@ def _later(run, copies, statics) -> tuple:
     return run.raw([run.made.copied(x) for x in copies], statics)
 
 
-class _Run:
+class Run:
     """One way of calling: forward or back, batched or slice by slice, in which layout."""
 
     def __init__(self, found: Found, kind: NumberType, vjp: bool, sliced: bool):
@@ -108,11 +108,11 @@ class _Run:
                 raise _WrongOutputs(f"the layout {self.layout} has no place for shape {a.shape}")
             a = a.reshape((1,) * (len(usual) - a.ndim) + a.shape)
             shape = [sizes.get(axis, int(n)) for axis, n in zip(usual, a.shape, strict=True)]
-            wanted = (*self._looped(usual), *axes)
+            wanted = (*self.looped(usual), *axes)
             entering.append(arranged(np.broadcast_to(a, shape), usual, wanted))
         return entering
 
-    def _looped(self, usual) -> tuple[str, ...]:
+    def looped(self, usual) -> tuple[str, ...]:
         """The batch axes that the layout leaves out, of length one where an argument has none."""
         assert self.layout is not None
         return tuple(axis if axis in usual else "1" for axis in self.layout.omitted)
@@ -179,7 +179,7 @@ class _Run:
             zip(taken, self.answer_axes, self.answers, strict=True)
         ):
             try:
-                y = restored(y, (*self._looped(usual), *axes), usual)
+                y = restored(y, (*self.looped(usual), *axes), usual)
             except ValueError as error:
                 raise _WrongOutputs(f"`{self.names[i]}` has {error}") from None
             shape = shapes[i] if shapes else self._shape(y, arrays)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from itertools import product
@@ -17,6 +18,8 @@ from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import MEDLEY, NORMAL_MEDLEY, SIZES, Case
 from refssm.conformance.checks import Check
 from refssm.conformance.minimal import show, simplified
+from refssm.conformance.replaying import STORY, story
+from refssm.conformance.repro import failing_call, script
 from refssm.conformance.sweep import Declined
 from refssm.conformance.verdict import Verdict
 
@@ -28,7 +31,15 @@ CANONICAL = "canonical layout"  # among saved arrays: they are in the catalog's
 
 
 def explain(
-    check: Check, candidate: Candidate, case: Case, verdict: Verdict, *, accepted, shrink, folder
+    check: Check,
+    candidate: Candidate,
+    case: Case,
+    verdict: Verdict,
+    *,
+    accepted,
+    shrink,
+    folder: Path | None,
+    call: Mapping,
 ) -> dict:
     """The fields of a failed result: message, smallest input, hint, path of the saved inputs."""
     if shrink and not verdict.error:
@@ -42,6 +53,7 @@ def explain(
         )
     elif check.name != "nan" and not verdict.error:
         hint = _flushed(check, candidate, case) or f"case: {case}"
+    saved, alone = save(folder, check, candidate, case, (arrays, statics), call, verdict.message)
     return {
         "verdict": verdict.verdict,
         "grade": "-" if verdict.error else verdict.grade,
@@ -50,7 +62,8 @@ def explain(
         "bits": verdict.bits,
         "hint": hint,
         "smallest": _in_words(case, arrays, statics, anything),
-        "counterexample": save(folder, check, arrays, statics, candidate.offer.layout),
+        "counterexample": saved,
+        "alone": alone,
     }
 
 
@@ -211,22 +224,34 @@ def _in_words(case: Case, arrays, statics, anything) -> str:
     return f"{sizes}; {', '.join(shown)}" if shown else sizes
 
 
-def save(folder: Path | None, check: Check, arrays, statics, layout="") -> str:
-    """Save the inputs by a name made of their bytes; whole or not at all."""
+def save(
+    folder: Path | None, check: Check, candidate: Candidate, case: Case, given, how, message: str
+) -> tuple[str, str]:
+    """Save the inputs, by a name made of their bytes, and a script that calls with them alone."""
     if folder is None:
-        return ""
+        return "", ""
+    arrays, statics = given
+    call, by_arrays = failing_call(check, candidate, case, arrays, statics)
+    kept = story(check, case, by_arrays, how)
     told = [np.ascontiguousarray(a).tobytes() for a in arrays] or [f"{statics}".encode()]
-    digest = hashlib.sha256(b"".join(told))
+    digest = hashlib.sha256(b"".join([*told, json.dumps(kept, sort_keys=True).encode()]))
     path = folder / f"{check.op}-{digest.hexdigest()[:8]}.npz"
-    partial = path.with_suffix(".partial.npz")
+    alone = folder / f"repro_{digest.hexdigest()[:8]}.py"
+    named = dict(zip(check.op.inputs, arrays, strict=True)) | dict(statics)
+    named |= {CANONICAL: True} if candidate.offer.layout else {}
+    what = f"{check.id}: {message}"
+    made = script(candidate, call, what, kept, path.name, str(alone)) if call else None
+    text, more = made or ("", {})
     try:
         if not folder.exists():
             folder.mkdir()
             (folder / ".gitignore").write_text("*\n")
-        named = dict(zip(check.op.inputs, arrays, strict=True))
-        marked = {CANONICAL: True} if layout else {}
-        np.savez(partial, **named, **statics, **marked)  # pyright: ignore[reportArgumentType]
+        partial = path.with_suffix(".partial.npz")
+        np.savez(partial, **named, **more, **{STORY: json.dumps(kept)})  # pyright: ignore[reportArgumentType]
         os.replace(partial, path)
+        if text:
+            alone.with_suffix(".partial").write_text(text)
+            os.replace(alone.with_suffix(".partial"), alone)
     except OSError:  # no place to write: the report is worth more than the file
-        return ""
-    return str(path)
+        return "", ""
+    return str(path), str(alone) if text else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,6 +35,7 @@ class Offer(NamedTuple):
     loops: bool = False  # its layout leaves batch axes out: it is called slice by slice
     about: str = ""  # the framework's version, device and flags
     absent: str = ""  # why it cannot be called at all
+    functions: tuple[str, str] = ("", "")  # the name it has in its module, and its VJP's
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,20 @@ class Found:
         loops = bool(self.layout and self.layout.omitted)
         return offer._replace(
             loops=loops,
+            functions=(_name(self.forward), _name(self.vjp)),
             views=tuple(made.views),
             immutable=made.immutable,
             lacks=made.lacks,
             about=made.about(),
             seems=_seems(self.forward) if declared.framework == "numpy" else "",
         )
+
+
+def _name(function) -> str:
+    """What a script may call it by: the name it has in its module, or ""."""
+    name = getattr(function, "__name__", "")
+    there = getattr(sys.modules.get(getattr(function, "__module__", "")), name, None)
+    return name if there is function else ""
 
 
 def _seems(function) -> str:

@@ -48,7 +48,7 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
     for trial in fitting:
         op = trial.op
         usual = _canonical(op, given, trial.offer.layout, path)
-        arrays, statics, dtype = _arguments(op, usual, path, session.types)
+        arrays, statics, dtype = arguments(op, usual, path, session.types)
         if not isinstance(session.worker, Recorded):  # whose results have the axes of the inputs
             arrays = [_with_all_axes(op, i, a, path) for i, a in enumerate(arrays)]
         check = Check("value", op, dtype, 1, lambda *_: wrong(""))
@@ -105,7 +105,7 @@ def _type_of(op, arrays) -> str:
     return types_of(op)[-1] if op.constructor else judged_type(arrays).name
 
 
-def _arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int | float], str]:
+def arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int | float], str]:
     """The arguments, and the type they are judged in."""
     statics = {name: _static(given[name]) for name in op.static}
     half = next((number_type(t) for t in types if number_type(t).half), None)

@@ -28,12 +28,14 @@ from refssm._operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance import soak
 from refssm.conformance.cases import ordinary_case
+from refssm.conformance.checks import PROFILES, default_types
 from refssm.conformance.contracts import wide
 from refssm.conformance.deviations import Deviation
 from refssm.conformance.diagnosis.suspects import DEVIATIONS, deviations_of
 from refssm.conformance.expectation import remembering
 from refssm.conformance.plugin import operator_named
 from refssm.conformance.session import Session
+from refssm.conformance.standard import number_type
 from refssm.conformance.worker import InProcess
 
 # arithmetic in few bits, planted elsewhere, gives other roundings: the precision is what is named
@@ -46,6 +48,7 @@ PRECISIONS = {
 
 
 SIZES = (70, 5, 4, 2)
+LOST = 6  # bits of an honest program that is too inaccurate: 64 roundings
 
 
 class Named(NamedTuple):
@@ -55,6 +58,13 @@ class Named(NamedTuple):
     caught: bool
     first: bool  # whether the bug, or one that tells the same in the same words, was named first
     told: str
+
+    @property
+    def named(self) -> bool:
+        """Whether some planted bug was named, other than for its precision."""
+        op = operator_named(self.bug.op)
+        bugs = (d for d in deviations_of(op.name, op.family) if not _of_few_bits(d))
+        return any(self.told.startswith(d.what) for d in bugs)
 
 
 def replanted(op: Operator) -> Iterator[Deviation]:
@@ -171,11 +181,58 @@ def named(d: Deviation) -> Named:
     return Named(d, True, first, told.looks_like)
 
 
-def of_operator(name: str, every: int = 1, start: int = 0) -> list[Named]:
-    """All planted bugs of an operator, or every so many."""
+def of_operator(name: str, every: int = 1) -> tuple[list[Named], list[Named]]:
+    """All planted bugs of an operator, or one in so many; and honest programs of too few bits."""
+    op = operator_named(name)
     with warnings.catch_warnings(), np.errstate(all="ignore"), remembering():
         warnings.simplefilter("ignore")
-        return [named(d) for d in [*replanted(operator_named(name))][start::every]]
+        bugs = [named(d) for d in [*replanted(op)][::every]]
+        return bugs, [named(d) for d in inaccurate(op)]
+
+
+def inaccurate(op: Operator) -> Iterator[Deviation]:
+    """Honest programs that lose digits: of arguments, of results, at random, in each entry."""
+    dtype = default_types(op, PROFILES["default"])[0]
+    right = another_way(op) or op.reference
+    digits = number_type(dtype).digits - LOST
+    noisy = {
+        "arguments": lambda *a, **s: right(*(_few(x, digits) for x in a), **s),
+        "results": lambda *a, **s: _each(right(*a, **s), lambda y: _few(y, digits)),
+        "noise": lambda *a, **s: _each(right(*a, **s), lambda y: _noisy(y, 2.0**-digits)),
+        "largest": lambda *a, **s: _each(right(*a, **s), lambda y: _noise(y, 2.0**-digits)),
+    }
+    for what, program in noisy.items():
+        if op.inputs or what != "arguments":
+            yield Deviation(op.name, f"inaccurate_{what}", f"value[{dtype}]", "digits", program)
+
+
+def _each(y, change):
+    return tuple(map(change, y)) if isinstance(y, tuple) else change(y)
+
+
+def _few(x, digits: int):
+    """Each number, or each part of it, to the nearest of so many bits."""
+    if x.dtype.kind == "c":
+        return (_few(x.real, digits) + 1j * _few(x.imag, digits)).astype(x.dtype)
+    if x.dtype.kind != "f":
+        return x
+    m, e = np.frexp(x)
+    return np.ldexp(np.rint(np.ldexp(m, digits)), e - digits).astype(x.dtype)
+
+
+def _noisy(y, size: float):
+    """Each entry off by so much of itself, at random."""
+    return (y * (1 + size * _draws(y))).astype(y.dtype)
+
+
+def _noise(y, size: float):
+    """Each entry off by so much of the largest."""
+    largest = np.max(np.abs(y), initial=0.0, where=np.isfinite(y))
+    return (y + size * largest * _draws(y)).astype(y.dtype)
+
+
+def _draws(y):
+    return np.random.default_rng(y.size).uniform(-1, 1, y.shape)
 
 
 def main(
@@ -190,16 +247,22 @@ def main(
         delayed(of_operator)(name, every) for name in names
     )
     every_one = list(track(running, total=len(names), disable=not sys.stderr.isatty()))
-    told = [n for some in every_one for n in some]
-    for name, some in zip(names, every_one, strict=True):
+    told = [n for some, _ in every_one for n in some]
+    rough = [n for _, some in every_one for n in some if n.caught]
+    for name, (some, honest) in zip(names, every_one, strict=True):
         typer.echo(f"{name}: {sum(n.first for n in some)} of {sum(n.caught for n in some)}")
         for n in some if show else ():
             if n.caught and not n.first:
                 typer.echo(f"  {n.bug.name} [{n.bug.caught_by}], {n.bug.what}: {n.told or '-'}")
+        for n in honest:
+            if n.named:
+                typer.echo(f"  called a bug's name: {n.bug.name}: {n.told}")
     caught = [n for n in told if n.caught]
     first = sum(n.first for n in caught)
     typer.echo(f"{first} of {len(caught)} planted bugs named first ({first / len(caught):.1%})")
     typer.echo(f"{len(told) - len(caught)} did no harm where they were planted")
+    blamed = sum(n.named for n in rough)
+    typer.echo(f"{blamed} of {len(rough)} honest programs of too few bits called by a bug's name")
 
 
 if __name__ == "__main__":  # the worker processes find functions of the module, not of __main__

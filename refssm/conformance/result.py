@@ -30,7 +30,7 @@ class Result:
     counterexample: str = ""  # path of the saved inputs
     allowed: float = C  # what the ratio may be
     digits: int = 0  # bits of the arithmetic
-    options: str = ""  # of the command, to call the same function again
+    alone: str = ""  # path of a script that calls with them, without refssm
     seed: int = 0
     profile: str = "default"
     shrunk: bool = True  # whether smaller cases were tried

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,8 +31,17 @@ class Session:
     where: Where = field(default_factory=Where)
     against: Worker | InProcess | None = None  # an older implementation of the same
     older: str = ""  # what the report calls it
-    options: str = ""  # of the command, to call the same function again
+    told: Mapping = field(default_factory=dict)  # in place of what authors declared
+    as_: str = ""  # the operator that the function is
+    limits: tuple[str, ...] = ()  # `where`, as it was typed
     tick: Callable[[str, int, int], None] = lambda check, done, count: None
+
+    @property
+    def call(self) -> dict:
+        """How the target is called, for whoever replays a failure."""
+        kept = {"target": self.target, "as": self.as_, "told": dict(self.told)}
+        kept |= {"where": list(self.limits), "against": self.older}
+        return {**kept, "seed": self.seed, "profile": self.profile}
 
     def trials(self) -> list[Trial]:
         """One for each implementation that is judged."""

@@ -217,6 +217,7 @@ class Trial:
             details["hint"] = self.beside.told(check.dtype)
         if swept.case is not None:
             more = {"accepted": accepted, "shrink": shrink, "folder": session.folder}
+            more |= {"call": session.call}
             told = explain(check, candidate, swept.case, swept.verdict, **more)
             if told["hint"] == FLUSHED:
                 told["hint"] = self._flushed(check, candidate, settings)
@@ -274,10 +275,7 @@ class Trial:
 
     def _result(self, check: Check, verdict: str, **details) -> Result:
         session = self.session
-        options = session.options
-        if check.name == "against":
-            options = f"{options} --against {session.older}".lstrip()
-        told = {"options": options, "seed": session.seed, "profile": session.profile}
+        told = {"seed": session.seed, "profile": session.profile}
         shrunk = self.profile.shrink if session.shrink is None else session.shrink
         told |= {"shrunk": shrunk} | details
         return Result(check.op.name, session.target, check.name, check.dtype, verdict, **told)

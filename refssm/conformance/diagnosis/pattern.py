@@ -95,8 +95,8 @@ def _bytes(call: Call):
 def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
     """The arithmetic whose rounding errors these would be, where they are spread over most entries.
 
-    One that is coarser than what was judged, in which the result would pass and the next finer
-    one in which it would not.
+    One that is coarser than what was judged, and has errors of that size: up to 16 of its roundings,
+    and a 16th of one at least.
     """
     held = candidate.held
     if held is None or candidate.op.contract in (Contract.INVARIANTS, Contract.SOLVE):
@@ -109,9 +109,12 @@ def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
     coarser = [NUMBER_TYPES["float32"], TF32, NUMBER_TYPES["bfloat16"]]
     finer = held.u
     for kind in (k for k in coarser if k.u > held.u):
-        if finer * held.room < units <= kind.u * held.room:
-            name = "TF32 or float16" if kind is TF32 else kind.name
+        name = "TF32 or float16" if kind is TF32 else kind.name
+        if kind.u / held.room <= units <= kind.u * held.room:
             return f"as accurate as {name} ({kind.digits} bits), somewhere inside"
+        if finer * held.room < units < kind.u:
+            bits = int(-np.log2(units))
+            return f"{bits} bits throughout: more errors than rounding makes, fewer than {name}"
         finer = kind.u
     return ""
 
@@ -195,6 +198,8 @@ def _block(along) -> str:
                 if all(whole):
                     return f"the tail after the last whole block of {size} ({started})"
             return f"what is carried from one block of {size} to the next ({started})"
+    if len(firsts) > 1 and len({*firsts}) == 1 and firsts[0]:
+        return f"step {firsts[0]} of any length is the first that is wrong"
     return ""
 
 
@@ -214,6 +219,6 @@ def _channel(wrong: list[_Wrong], name: str) -> str:
     if all(not a[0] and a[1:].all() for a in along):
         return f"all of axis {name} but the first: what the first has is taken for all"
     steps = {int(k) for a in along for k in np.diff(np.flatnonzero(a))}
-    if len(steps) == 1 and min(steps) > 1:
+    if len(steps) == 1 and min(steps) > 1 and max(a.sum() for a in along) > 2:
         return f"every {min(steps)}th of axis {name}: the stride of a group"
     return ""

@@ -20,7 +20,6 @@ from refssm.conformance.laws import LAWS
 from refssm.conformance.layout import canonical
 from refssm.conformance.plugin import operator_named
 from refssm.conformance.result import Result
-from refssm.conformance.standard import number_type
 from refssm.testing import Budget
 
 STYLES = {"pass": "green", "skipped": "yellow", "inaccurate": "red", "wrong": "red", "error": "red"}
@@ -111,16 +110,13 @@ def below(result: Result) -> list[str]:
 
 
 def _again(result: Result) -> list[str]:
-    """How to see a failure again: on its inputs, or, of a law or a gradient, with its seed."""
+    """How to see a failure again: by the judge, and without it."""
     if not result.counterexample:
         return []
-    call = f"refssm verify {_target(result)} {result.options}".rstrip()
-    if result.check in ("value", "nan"):
-        half = f" --dtype {result.dtype}" * number_type(result.dtype).half
-        return [f"again: {call} --inputs {result.counterexample}{half}"]
-    same = f"--check {result.check} --dtype {result.dtype} --seed {result.seed}"
-    same += f" --profile {result.profile}" * (result.profile != "default")
-    return [f"again: {call} {same}", f"inputs: {result.counterexample}"]
+    told = [f"again: refssm replay {result.counterexample} {result.implementation}"]
+    if result.alone:
+        told.append(f"alone: python {result.alone} (NumPy and your module only)")
+    return told
 
 
 def limits(result: Result) -> str:
@@ -148,14 +144,6 @@ def summary(results: list[Result], seconds: float) -> str:
     counts = {v: sum(r.verdict == v for r in results) for v in order}
     told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
     return f"{len(results)} checks: {told or 'nothing to check'}   {seconds:.1f} s"
-
-
-def _target(result: Result) -> str:
-    """The implementation as the command takes it, narrowed to the operator that failed."""
-    target = result.implementation
-    if ":" in target:
-        return target
-    return f"{target}{'::' if target.endswith('.py') else ':'}{result.operator}"
 
 
 def _graded(result: Result) -> bool:

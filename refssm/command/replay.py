@@ -1,0 +1,50 @@
+"""`refssm replay`: judge one kept failure once more, by the same check, on the same inputs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from refssm.command import options as o
+
+FAILED, NOTHING = 1, 5
+
+
+def replay(
+    failure: Annotated[Path, typer.Argument(help="What `again:` names: .refssm/….npz")],
+    target: Annotated[
+        str, typer.Argument(help="file.py, module; without one, what it was found in.")
+    ] = "",
+    json: o.Json = False,
+    timeout: o.Timeout = 60.0,
+    in_process: o.InThisProcess = False,
+) -> int:
+    """Judge one kept failure again: 1 while it fails, 0 once it passes."""
+    from refssm.command.verify import older_of, worker_of
+    from refssm.conformance import replaying
+    from refssm.conformance.certify import refuse_if_wrong
+    from refssm.conformance.inputs import stored
+    from refssm.conformance.replay import again
+    from refssm.conformance.report import lines, records
+    from refssm.conformance.session import Session
+
+    given = stored(failure)
+    kept = replaying.told(failure, given)
+    target, name, how = target or kept["target"], kept["as"] or None, kept["told"]
+    refuse_if_wrong()
+    with (
+        worker_of(target, name, timeout, in_process, how) as worker,
+        older_of(kept["against"], name, timeout, in_process, how) as older,
+    ):
+        where = replaying.where_of(kept, failure)
+        settings = {"against": older, "older": kept["against"], "profile": "thorough"}
+        session = Session(worker, target, where=where, folder=None, **settings)
+        result = again(session, failure, given, kept)
+    if json:
+        typer.echo(records.document([result], kept.get("seed", 0), kept.get("profile", "")))
+    else:
+        lines.show(result, lines.console(sys.stdout))
+    return FAILED if result.failed else 0 if result.verdict == "pass" else NOTHING

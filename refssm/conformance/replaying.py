@@ -1,0 +1,88 @@
+"""What a failure was, kept beside its inputs: enough to judge it once more."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.conformance.cases import Case, Knob
+from refssm.conformance.checks import NAMES, Check
+from refssm.conformance.plugin import UsageError, operator_named
+from refssm.conformance.standard import number_type
+from refssm.conformance.where import Where, parse
+from refssm.testing import TYPES
+
+STORY = "__refssm__"  # among saved arrays, which bear the names of arguments
+FORMAT = 1
+KEYS = {"operator", "check", "dtype", "target", "as", "told", "where", "against", "case"}
+
+
+def story(check: Check, case: Case, by_arrays: bool, call: Mapping) -> dict:
+    """What to keep: the check, how the function was called, the case where arrays are not all."""
+    kept = {"format": FORMAT, "operator": check.op.name, "check": check.name, "dtype": check.dtype}
+    drawn = {
+        "sizes": dict(case.sizes),
+        "batch": dict(case.batch),
+        "knobs": {name: asdict(knob) for name, knob in case.knobs.items()},
+        "seed": case.seed,
+        "parameters": dict(case.parameters),
+    }
+    return {**kept, **call, "case": None if by_arrays else drawn}
+
+
+def told(path: Path, given: Mapping[str, np.ndarray]) -> dict:
+    """The story in a file; UsageError where there is none that can be read."""
+    if STORY not in given:
+        raise UsageError(f"{path}: no failure is kept in it: judge it with verify --inputs {path}")
+    try:
+        kept = json.loads(str(given[STORY][()]))
+        if not isinstance(kept, dict) or kept.get("format") != FORMAT:
+            raise ValueError("another format")
+        absent = KEYS - set(kept)
+        if absent:
+            raise ValueError(f"no {min(absent)!r}")
+        if kept["dtype"] not in TYPES or kept["check"] not in NAMES:
+            raise ValueError(f"no check {kept['check']!r} in {kept['dtype']!r}")
+        if not (isinstance(kept["told"], dict) and isinstance(kept["where"], list)):
+            raise ValueError("`told` or `where` of another type")
+        return kept
+    except (ValueError, TypeError, IndexError) as error:
+        raise UsageError(f"{path}: what is kept of the failure cannot be read: {error}") from None
+
+
+def where_of(kept: Mapping, path: Path) -> Where:
+    """Where the operator's domain was narrowed, as it was."""
+    try:
+        return parse([str(text) for text in kept["where"]], [operator_named(str(kept["operator"]))])
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def case_of(op: Operator, kept: Mapping, path: Path) -> Case:
+    """The case, drawn again."""
+    kind, drawn = number_type(str(kept["dtype"])), kept["case"] or {}
+    try:
+        sizes, batch = (
+            {str(k): int(n) for k, n in drawn[name].items()} for name in ("sizes", "batch")
+        )
+        knobs = {name: Knob(**drawn["knobs"][name]) for name in op.inputs}
+        case = Case(
+            op,
+            kind.carrier,
+            sizes,
+            batch,
+            knobs,
+            int(drawn["seed"]),
+            kind if kind.half else None,
+            dict(drawn["parameters"]),
+        )
+        assert len(case.arrays) == len(op.inputs)
+    except (TypeError, KeyError, ValueError, AttributeError, AssertionError) as error:
+        told = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UsageError(f"{path}: the case kept in it cannot be drawn again: {told}") from None
+    return case
