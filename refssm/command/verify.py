@@ -7,6 +7,7 @@ import time
 import typer
 
 from refssm.command import options as o
+from refssm.command import page
 
 FAILED, NOTHING = 1, 5
 
@@ -29,6 +30,7 @@ def verify(
     seed: o.Seed = 0,
     profile: o.ProfileName = "default",
     json: o.Json = False,
+    html: o.Html = None,
     timeout: o.Timeout = 60.0,
     in_process: o.InThisProcess = False,
 ) -> int:
@@ -37,15 +39,16 @@ def verify(
     from refssm.conformance.plugin import UsageError
     from refssm.conformance.report import lines, records
 
-    settings = _settings(as_, dtype, check, seed, profile)
+    settings = _settings(as_, dtype, check, seed, profile) | {"evidence": html is not None}
     if inputs is not None and {*(check or ())} - {"value"}:
         raise UsageError("--inputs judges the value of one call: leave --check out")
     told = _told(framework, device, layout, vjp, ftz)
-    out, started, results = lines.console(sys.stdout), time.perf_counter(), []
+    out, started, results, headers = lines.console(sys.stdout), time.perf_counter(), [], []
     again = _again(as_, told, where)
     places, absent = _targets(targets, subject, as_, inputs, output)
     for sentence in absent if not json else ():
         out.print(sentence)
+    page.refuse(html)
     refuse_if_wrong()
     for target in places:
         with (
@@ -53,9 +56,10 @@ def verify(
             _older(against, as_ or None, timeout, in_process, told) as older,
         ):
             ranges = _where(where, worker)
+            narrowed = ", ".join(f"narrowed to {r}" for r in (ranges, inputs) if r)
+            headers.append(lines.header(target, profile, seed, worker.found, narrowed))
             if not json:
-                narrowed = [f"narrowed to {r}" for r in (ranges, inputs) if r]
-                out.print(lines.header(target, profile, seed, worker.found, ", ".join(narrowed)))
+                out.print(headers[-1])
             more = {"where": ranges, "against": older, "older": against, "options": again}
             for result in _results(worker, target, inputs, settings | more, quiet=json):
                 results.append(result)
@@ -67,6 +71,10 @@ def verify(
         typer.echo(records.document(results, seed, profile))
     else:
         out.print(lines.summary(results, time.perf_counter() - started))
+    if html is not None:
+        page.write(html, results, [*headers, *absent], time.perf_counter() - started)
+        if not json:
+            out.print(f"page: {html}")
     if any(r.failed for r in results):
         return FAILED
     return 0 if any(r.verdict == "pass" for r in results) else NOTHING

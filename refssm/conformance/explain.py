@@ -16,6 +16,7 @@ from refssm.conformance import contracts, special
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import MEDLEY, NORMAL_MEDLEY, SIZES, Case
 from refssm.conformance.checks import Check
+from refssm.conformance.evidence import gathered
 from refssm.conformance.minimal import show, simplified
 from refssm.conformance.sweep import Declined
 from refssm.conformance.verdict import Verdict
@@ -28,9 +29,20 @@ CANONICAL = "canonical layout"  # among saved arrays: they are in the catalog's
 
 
 def explain(
-    check: Check, candidate: Candidate, case: Case, verdict: Verdict, *, accepted, shrink, folder
+    check: Check,
+    candidate: Candidate,
+    case: Case,
+    verdict: Verdict,
+    *,
+    accepted,
+    shrink,
+    folder,
+    first: Verdict | None = None,
 ) -> dict:
-    """The fields of a failed result: message, smallest input, hint, path of the saved inputs."""
+    """The fields of a failed result: message, smallest input, hint, path of the saved inputs.
+
+    And evidence, where the verdict on the `first` case is given for it.
+    """
     if shrink and not verdict.error:
         case, verdict = smaller(check, candidate, case, verdict)
     (arrays, statics), anything, hint = _failing(check, candidate, case), set(), ""
@@ -51,6 +63,7 @@ def explain(
         "hint": hint,
         "smallest": _in_words(case, arrays, statics, anything),
         "counterexample": save(folder, check, arrays, statics, candidate.offer.layout),
+        "evidence": gathered(check.op, verdict, arrays, statics, first) if first else None,
     }
 
 

@@ -31,6 +31,7 @@ class Session:
     against: Worker | InProcess | None = None  # an older implementation of the same
     older: str = ""  # what the report calls it
     options: str = ""  # of the command, to call the same function again
+    evidence: bool = False  # whether failures keep what pictures are made of
     tick: Callable[[str, int, int], None] = lambda check, done, count: None
 
     def trials(self) -> list[Trial]:

@@ -32,7 +32,7 @@ from refssm.conformance.laws import LAWS
 from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.result import Result
 from refssm.conformance.standard import Standard, number_type
-from refssm.conformance.sweep import Declined, sweep
+from refssm.conformance.sweep import Declined, sweep, widest
 from refssm.conformance.verdict import Verdict
 from refssm.conformance.where import left_by, narrowed
 
@@ -216,6 +216,9 @@ class Trial:
             details["hint"] = self.beside.told(check.dtype)
         if swept.case is not None:
             more = {"accepted": accepted, "shrink": shrink, "folder": session.folder}
+            if session.evidence and swept.first is not None:
+                cases = check.cases(mixed=self.mixed, between=between)
+                more["first"] = widest(cases, judge_case, swept.first, settings["seed_"])
             told = explain(check, candidate, swept.case, swept.verdict, **more)
             if told["hint"] == FLUSHED:
                 told["hint"] = self._flushed(check, candidate, settings)

@@ -78,7 +78,7 @@ def facts(result: Result) -> str:
     if result.verdict == "skipped":
         return result.message
     parts = [f"{result.verdict}" if result.grade == "-" else f"grade {result.grade}"]
-    if math.isfinite(result.ratio) and result.grade != "-" and _graded(result):
+    if math.isfinite(result.ratio) and result.grade != "-" and graded(result):
         allowed = (
             f"{result.allowed:g} for A" if result.grade == "B" else f"allowed {result.allowed:g}"
         )
@@ -98,9 +98,8 @@ def below(result: Result) -> list[str]:
     if result.failed:
         lines += [result.message] * bool(result.message)
         lines += [result.hint] * bool(result.hint)
-        smallest = "smallest" if result.shrunk and result.check not in CONDUCT else "failing"
-        lines += [f"{smallest}: {result.smallest}"] * bool(result.smallest)
-        lines += _again(result)
+        lines += [f"{case_called(result)}: {result.smallest}"] * bool(result.smallest)
+        lines += again(result)
     lines += [f"note: {note}" for note in result.notes]
     if result.verdict == "pass" and result.hint:
         lines.append(result.hint)
@@ -109,7 +108,12 @@ def below(result: Result) -> list[str]:
     return lines
 
 
-def _again(result: Result) -> list[str]:
+def case_called(result: Result) -> str:
+    """What the failing case is: smaller ones were tried, or not."""
+    return "smallest" if result.shrunk and result.check not in CONDUCT else "failing"
+
+
+def again(result: Result) -> list[str]:
     """How to see a failure again: on its inputs, or, of a law or a gradient, with its seed."""
     if not result.counterexample:
         return []
@@ -157,5 +161,6 @@ def _target(result: Result) -> str:
     return f"{target}{'::' if target.endswith('.py') else ':'}{result.operator}"
 
 
-def _graded(result: Result) -> bool:
+def graded(result: Result) -> bool:
+    """Whether it has a ratio and bits."""
     return math.isfinite(result.bits) and not (result.bits == 0 and result.ratio == 0)
