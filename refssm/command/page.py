@@ -22,12 +22,12 @@ def refuse(path: Path | None) -> None:
     absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
     if absent:
         raise UsageError(f"--html needs {' and '.join(absent)}: pip install 'refssm[report]'")
-    if path.exists() and not path.is_file():
+    with _beside(path):  # or say why there can be no other file there
+        there = path.exists()
+    if there and not path.is_file():
         raise UsageError(f"--html {path}: wanted a file to write, this is none")
-    if path.exists() and not os.access(path, os.W_OK):
+    if there and not os.access(path, os.W_OK):
         raise UsageError(f"--html {path}: Permission denied")
-    with _beside(path):
-        pass
 
 
 def write(path: Path, results: list, headers: Iterable[str], seconds: float) -> None:

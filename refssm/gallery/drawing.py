@@ -66,6 +66,7 @@ def inline(made: Figure, name: str, variables: Mapping[str, str]) -> str:
     view = re.search(r'viewBox="[^"]*"', head)
     assert view is not None
     text = f"<svg {view.group()}{end}{body}".replace("xlink:href", "href")
+    text = re.sub(r" font-family: [^;]+;", "", text)  # that of the page
     text = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', text)
     text = re.sub(r'(url\(|href=")#', rf"\1#{name}-", text)
     for colour, variable in variables.items():
