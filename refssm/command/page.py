@@ -13,12 +13,12 @@ DRAWN = 40  # failures that have pictures: each takes half a second
 SMALLEST, FOUND = "The case told above.", "A case as it was drawn, not made smaller."
 
 
-def refuse(path: Path | None) -> None:
-    """Say in one sentence why there can be no page, before anything is judged."""
+def asked(path: Path | None) -> dict[str, bool]:
+    """What a session is told, or in one sentence why there can be no page, before it judges."""
     from refssm.conformance.plugin import UsageError
 
     if path is None:
-        return
+        return {}
     absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
     if absent:
         raise UsageError(f"--html needs {' and '.join(absent)}: pip install 'refssm[report]'")
@@ -28,10 +28,13 @@ def refuse(path: Path | None) -> None:
         raise UsageError(f"--html {path}: wanted a file to write, this is none")
     if there and not os.access(path, os.W_OK):
         raise UsageError(f"--html {path}: Permission denied")
+    return {"evidence": True}
 
 
-def write(path: Path, results: list, headers: Iterable[str], seconds: float) -> None:
-    """Write the page."""
+def write(path: Path | None, results: list, headers: Iterable[str], seconds: float) -> str:
+    """Write the page, if there is to be one, and say so in a line."""
+    if path is None:
+        return ""
     from refssm.conformance.report.page import page
 
     text = page(results, headers, seconds, _shown(results))
@@ -39,6 +42,7 @@ def write(path: Path, results: list, headers: Iterable[str], seconds: float) -> 
         partial.write_text(text, encoding="utf-8")
         os.chmod(partial, 0o644)
         os.replace(partial, path)
+    return f"page: {path}"
 
 
 @contextmanager

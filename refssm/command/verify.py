@@ -39,7 +39,7 @@ def verify(
     from refssm.conformance.plugin import UsageError
     from refssm.conformance.report import lines, records
 
-    settings = _settings(as_, dtype, check, seed, profile) | {"evidence": html is not None}
+    settings = _settings(as_, dtype, check, seed, profile) | page.asked(html)
     if inputs is not None and {*(check or ())} - {"value"}:
         raise UsageError("--inputs judges the value of one call: leave --check out")
     told = _told(framework, device, layout, vjp, ftz)
@@ -48,7 +48,6 @@ def verify(
     places, absent = _targets(targets, subject, as_, inputs, output)
     for sentence in absent if not json else ():
         out.print(sentence)
-    page.refuse(html)
     refuse_if_wrong()
     for target in places:
         with (
@@ -71,10 +70,14 @@ def verify(
         typer.echo(records.document(results, seed, profile))
     else:
         out.print(lines.summary(results, time.perf_counter() - started))
-    if html is not None:
-        page.write(html, results, [*headers, *absent], time.perf_counter() - started)
-        if not json:
-            out.print(f"page: {html}")
+    written = page.write(html, results, [*headers, *absent], time.perf_counter() - started)
+    if written and not json:
+        out.print(written)
+    return _code(results)
+
+
+def _code(results) -> int:
+    """The exit code of a run that came to its end."""
     if any(r.failed for r in results):
         return FAILED
     return 0 if any(r.verdict == "pass" for r in results) else NOTHING

@@ -160,18 +160,19 @@ def _map(made, axis, view: Seen) -> None:
         return
     foot, level = math.log10(_foot(view.allowed)), math.log10(view.allowed)
     logs = np.log10(np.maximum(table, 10**foot))
-    norm = TwoSlopeNorm(level, foot, max([level + 1, *logs[np.isfinite(logs)]]))
+    top = float(max([level + 1, *logs[np.isfinite(logs)]]))
+    norm = TwoSlopeNorm(level, foot, top)
     steps = [*zip((0.0, 0.4999), WITHIN, strict=True), *zip((0.5, 0.7, 1.0), BEYOND, strict=True)]
     colours = LinearSegmentedColormap.from_list("damage", steps).with_extremes(over=UNBOUNDED)
-    logs = np.where(np.isinf(logs), norm.vmax + 1, logs)
+    logs = np.where(np.isinf(logs), top + 1, logs)
     shown = axis.imshow(logs, cmap=colours, norm=norm, **where)
     axis.set_ylim(n - 0.5, -0.5)
     bar = made.colorbar(
         shown, ax=axis, location="bottom", aspect=45, pad=0.02,
-        extend="max" if (logs > norm.vmax).any() else "neither",
+        extend="max" if (logs > top).any() else "neither",
     )  # fmt: skip
-    top, step = math.floor(norm.vmax), math.ceil((norm.vmax - level) / 4)
-    above = [t for t in range(top, 0, -step) if t > level + step / 2]
+    step = math.ceil((top - level) / 4)
+    above = [t for t in range(math.floor(top), 0, -step) if t > level + step / 2]
     bar.set_ticks([foot, level, *above])
     bar.set_ticklabels([f"≤ {10**foot:g}", f"{view.allowed:g}", *(f"1e{t}" for t in above)])
     bar.set_label("ratio; orange to red: more than is allowed")
