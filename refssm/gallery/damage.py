@@ -57,17 +57,17 @@ def boundaries(length: int) -> list[int]:
 
 def told(view: Seen) -> str:
     """The picture in words, for those who do not see it."""
-    bad = np.flatnonzero(view.worst > view.allowed)
-    n, name = view.worst.size, view.columns
+    bad, n, name = np.flatnonzero(view.worst > view.allowed), view.worst.size, view.columns
+    blank = " Blank: not judged." if np.isnan(view.table).any() else ""
     if not bad.size:
-        return f"{name} from 0 to {n - 1}: no entry is beyond what is allowed."
-    first = f"the first at {name} = {int(bad[0])}"
-    count = f"{bad.size} of {n} places along {name} are beyond what is allowed, {first}"
+        return f"{name} from 0 to {n - 1}: no entry is beyond what is allowed.{blank}"
+    what = "beyond what is allowed" if view.allowed else "wrong"
+    count = f"{bad.size} of {n} places along {name} are {what}, the first at {name} = {int(bad[0])}"
     if not view.allowed:
-        return f"{count.replace('beyond what is allowed', 'wrong')}."
+        return f"{count}."
     top = int(np.nanargmax(view.worst))
     ratio = f"ratio {view.worst[top]:.2g}" if np.isfinite(view.worst[top]) else "beyond all numbers"
-    return f"{count}; the worst, {ratio} (allowed {view.allowed:g}), at {name} = {top}."
+    return f"{count}; the worst, {ratio} (allowed {view.allowed:g}), at {name} = {top}.{blank}"
 
 
 def picture(view: Seen, name: str) -> str:
@@ -75,7 +75,7 @@ def picture(view: Seen, name: str) -> str:
     several = view.table.shape[0] > 1
     heights = [1.7, min(2.2, 0.7 + 0.12 * min(view.table.shape[0], ROWS))][: 1 + several]
     colours = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK)
-    with styled(colours | {"axes.edgecolor": RULE}):
+    with styled(colours | {"axes.edgecolor": RULE, "font.size": 10.0}):
         ratios = {"height_ratios": heights}
         made, axes = figure(len(heights), 1, (5.0, sum(heights) + 0.5), sharex=True, **ratios)
         _along(axes[0, 0], view)
@@ -100,7 +100,7 @@ def _along(axis, view: Seen) -> None:
     if view.allowed:
         axis.axhline(view.allowed, color=INK, linewidth=0.8, linestyle="--", gid="allowed")
         axis.annotate(
-            f"allowed {view.allowed:g}", (0, view.allowed), (2, 2), size=7.5,
+            f"allowed {view.allowed:g}", (0, view.allowed), (2, 2), size=8.5,
             xycoords=("axes fraction", "data"), textcoords="offset points",
         )  # fmt: skip
         axis.set_yscale("log")
@@ -122,7 +122,7 @@ def _boundaries(axis, view: Seen, labels: bool) -> None:
         axis.axvline(place - 0.5, gid=f"boundary-{place}" if labels else None, **style)
         if labels and place >= view.worst.size / 20:
             axis.annotate(
-                f"{place}", (place - 0.5, 1), (0, 2), ha="center", size=7.5,
+                f"{place}", (place - 0.5, 1), (0, 2), ha="center", size=8.5,
                 xycoords=("data", "axes fraction"), textcoords="offset points",
                 gid=f"label-{place}",
             )  # fmt: skip
