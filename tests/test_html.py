@@ -212,7 +212,7 @@ def test_a_run_of_a_thousand_rows_is_one_page(folder):
     from refssm.conformance.result import Result
 
     passes = [Result("linear_scan", f"m{i}", "value", "float32", "pass", "A") for i in range(950)]
-    error = {"grade": "-", "message": "raised ValueError"}
+    error = {"grade": "-", "message": "raised ValueError", "looks_like": "B̄ = dt·B <Euler>"}
     failures = [Result("linear_scan", "m", "value", "float32", "error", **error) for _ in range(50)]
     results = [*passes, *failures]
     shown = command._shown(results)
@@ -220,9 +220,23 @@ def test_a_run_of_a_thousand_rows_is_one_page(folder):
     assert len(rows(read)) == 1000
     assert [a["data-verdict"] for a in rows(read)][:50] == ["error"] * 50
     assert [text for _, text in read.of("th", scope="row")][-1] == "linear_scan m949"
+    assert "Looks like" in read.of("article")[0][1]
+    assert "B̄ = dt·B <Euler>" in read.of("article")[0][1]
     without = [text for _, text in read.of("p", class_="without")]
     assert without[0] == "No picture: nothing was called."
     assert without[-1].startswith("No picture: the first 40 failures have them")
+
+
+def test_the_authors_own_arrays_are_shown_too(folder, capfd):
+    plugin(folder, LATE)
+    a, b = np.full((2, 1, 70, 1), 0.5, np.float32)
+    np.savez(folder / "batch.npz", a=a, b=b)
+    read, _, result, _ = made(capfd, "my_ops.py", "--inputs", "batch.npz")
+    ((_, article),) = read.of("article")
+    assert result == 1
+    assert "inputs: batch.npz" in article
+    assert "1 of 70 places along l are beyond what is allowed, the first at l = 64" in article
+    assert "0.5 throughout" in article
 
 
 def test_the_header_says_once_what_all_targets_share(folder, capfd):
