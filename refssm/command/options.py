@@ -42,3 +42,6 @@ CheckName = Annotated[list[str] | None, typer.Option(help="Run this check only; 
 Seed = Annotated[int, typer.Option(min=0, help="The seed of all cases.")]
 ProfileName = Annotated[str, typer.Option(help="quick, default or thorough.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Html = Annotated[
+    Path | None, typer.Option(help="Write a page with pictures of the failures to this file.")
+]

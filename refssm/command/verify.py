@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from refssm.command import options as o
+from refssm.command import page
 
 FAILED, NOTHING = 1, 5
 
@@ -29,6 +30,7 @@ def verify(
     seed: o.Seed = 0,
     profile: o.ProfileName = "default",
     json: o.Json = False,
+    html: o.Html = None,
     timeout: o.Timeout = 60.0,
     in_process: o.InThisProcess = False,
 ) -> int:
@@ -37,11 +39,11 @@ def verify(
     from refssm.conformance.plugin import UsageError
     from refssm.conformance.report import lines, records
 
-    settings = _settings(as_, dtype, check, seed, profile)
+    settings = _settings(as_, dtype, check, seed, profile) | page.asked(html)
     if inputs is not None and {*(check or ())} - {"value"}:
         raise UsageError("--inputs judges the value of one call: leave --check out")
     told = _told(framework, device, layout, vjp, ftz)
-    out, started, results = lines.console(sys.stdout), time.perf_counter(), []
+    out, started, results, headers = lines.console(sys.stdout), time.perf_counter(), [], []
     places, absent = _targets(targets, subject, as_, inputs, output)
     for sentence in absent if not json else ():
         out.print(sentence)
@@ -52,9 +54,10 @@ def verify(
             older_of(against, as_ or None, timeout, in_process, told) as older,
         ):
             ranges = _where(where, worker)
+            narrowed = ", ".join(f"narrowed to {r}" for r in (ranges, inputs) if r)
+            headers.append(lines.header(target, profile, seed, worker.found, narrowed))
             if not json:
-                narrowed = [f"narrowed to {r}" for r in (ranges, inputs) if r]
-                out.print(lines.header(target, profile, seed, worker.found, ", ".join(narrowed)))
+                out.print(headers[-1])
             more = {"where": ranges, "against": older, "older": against}
             more |= {"diagnose": True, "told": told, "as_": as_, "limits": tuple(where or ())}
             for result in _results(worker, target, inputs, settings | more, quiet=json):
@@ -67,6 +70,14 @@ def verify(
         typer.echo(records.document(results, seed, profile))
     else:
         out.print(lines.summary(results, time.perf_counter() - started))
+    written = page.write(html, results, [*headers, *absent], time.perf_counter() - started)
+    if written and not json:
+        out.print(written)
+    return _code(results)
+
+
+def _code(results) -> int:
+    """The exit code of a run that came to its end."""
     if any(r.failed for r in results):
         return FAILED
     return 0 if any(r.verdict == "pass" for r in results) else NOTHING

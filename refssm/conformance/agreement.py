@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from refssm._operator import Operator
-from refssm.conformance.damage import describe
+from refssm.conformance.damage import BETWEEN, BITS, RATIO, Damage, describe
 from refssm.conformance.expectation import judged_type
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import compare
@@ -23,7 +25,10 @@ def same(op: Operator, arrays, y, other, *bounds, output=0, held: Standard | Non
     types, name = types_in(op, arrays, held), op.outputs[output]
     dims = (*op.batch_names, *op.output_dims[output])
     either = any(t.kind == "c" for t in types)
-    return compare(y, gauge, types[output], dims, name, either=either, held=held)
+    verdict = compare(y, gauge, types[output], dims, name, either=either, held=held)
+    if verdict.damage is None or verdict.damage.unit != RATIO:
+        return verdict
+    return replace(verdict, damage=replace(verdict.damage, unit=BETWEEN))
 
 
 def inexact(op, y, wanted, what, output=0) -> Verdict:
@@ -33,5 +38,6 @@ def inexact(op, y, wanted, what, output=0) -> Verdict:
     bad = ~((y == wanted) | ((y != y) & (wanted != wanted)))
     i = tuple(int(j) for j in np.argwhere(bad)[0])
     place = f"{op.outputs[output]}{list(i)}"
-    where = describe(bad, (*op.batch_names, *op.output_dims[output]))
-    return wrong(f"{what}{place}: got {y[i]:.9g}, want exactly {wanted[i]:.9g}; {where}")
+    dims = (*op.batch_names, *op.output_dims[output])
+    message = f"{what}{place}: got {y[i]:.9g}, want exactly {wanted[i]:.9g}; {describe(bad, dims)}"
+    return wrong(message, Damage.where(op.outputs[output], bad, dims, BITS))

@@ -183,7 +183,7 @@ def empty(candidate: Candidate, case: Case) -> Verdict:
 
 def _about(what: str, verdict: Verdict) -> Verdict:
     return Verdict(verdict.grade, verdict.ratio, verdict.bits, what + verdict.message,
-                   error=verdict.error)  # fmt: skip
+                   error=verdict.error, damage=verdict.damage)  # fmt: skip
 
 
 CONDUCT: dict[str, Callable[[Candidate, Case], Verdict]] = {

@@ -1,13 +1,40 @@
 """The shape of the damage: which entries of an output are wrong, in a few words."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 import numpy as np
+
+RATIO = "error ratio |ŷ − y| / (u·K0 + u_out·|y|/C)"
+BETWEEN = "difference of two results that should agree, over the sum of their bounds"
+OF_NORM = "|ŷ − y| of each entry over the bound of the norm of its matrix: the judge takes the norm"
+CLASSES = "entries whose class (finite, infinite, NaN) is not the one wanted"
+BITS = "entries that differ where every bit should be the same"
+
+
+@dataclass(frozen=True, eq=False)
+class Damage:
+    """How wrong one output is, entry by entry: what `describe` says in words, kept for pictures."""
+
+    output: str
+    ratio: np.ndarray  # NaN where nothing is judged, infinite where an entry has no distance
+    axes: tuple[str, ...]
+    allowed: float  # what the ratio may be
+    unit: str = RATIO
+
+    @classmethod
+    def where(cls, output: str, bad: np.ndarray, dims, unit: str) -> Damage:
+        """Entries that are wrong or not, without a distance."""
+        ratio = np.where(bad, np.inf, 0.0)
+        return cls(output, ratio, axis_names(bad.ndim, dims), 0.0, unit)
 
 
 def describe(bad: np.ndarray, dims=()) -> str:
     """Say where `bad` is true, by the names of the last axes: "every entry with l ≥ 64"."""
     if bad.size == 1 or bad.all():
         return "every entry is wrong"
-    names = _axis_names(bad.ndim, dims)
+    names = axis_names(bad.ndim, dims)
     for axis, name in enumerate(names):
         along = bad.any(axis=tuple(i for i in range(bad.ndim) if i != axis))
         text = _along(along, name, bad, axis)
@@ -16,10 +43,10 @@ def describe(bad: np.ndarray, dims=()) -> str:
     return f"{int(bad.sum())} of {bad.size} entries are wrong"
 
 
-def _axis_names(ndim, dims):
+def axis_names(ndim, dims) -> tuple[str, ...]:
     """The last axes by name, those before them by number."""
     unnamed = max(0, ndim - len(dims))
-    return [f"batch axis {i}" for i in range(unnamed)] + list(dims[len(dims) - ndim + unnamed :])
+    return (*(f"batch axis {i}" for i in range(unnamed)), *dims[len(dims) - ndim + unnamed :])
 
 
 def _along(along, name, bad, axis):

@@ -17,6 +17,7 @@ from refssm.conformance import contracts, special
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import MEDLEY, NORMAL_MEDLEY, SIZES, Case
 from refssm.conformance.checks import Check
+from refssm.conformance.evidence import gathered
 from refssm.conformance.minimal import show, simplified
 from refssm.conformance.replaying import STORY, story
 from refssm.conformance.repro import failing_call, script
@@ -40,8 +41,12 @@ def explain(
     shrink,
     folder: Path | None,
     call: Mapping,
+    first: Verdict | None = None,
 ) -> dict:
-    """The fields of a failed result: message, smallest input, hint, path of the saved inputs."""
+    """The fields of a failed result: message, smallest input, hint, path of the saved inputs.
+
+    And evidence, where the verdict on the `first` case is given for it.
+    """
     if shrink and not verdict.error:
         case, verdict = smaller(check, candidate, case, verdict)
     (arrays, statics), anything, hint = _failing(check, candidate, case), set(), ""
@@ -64,6 +69,7 @@ def explain(
         "smallest": _in_words(case, arrays, statics, anything),
         "counterexample": saved,
         "alone": alone,
+        "evidence": gathered(check.op, verdict, arrays, statics, first) if first else None,
     }
 
 

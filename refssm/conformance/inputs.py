@@ -20,6 +20,7 @@ from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import ordinary_case
 from refssm.conformance.certify import certify
 from refssm.conformance.checks import Check, types_of
+from refssm.conformance.evidence import gathered
 from refssm.conformance.expectation import judged_type
 from refssm.conformance.explain import CANONICAL
 from refssm.conformance.found import Offer
@@ -65,6 +66,8 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
         if verdict.grade == "-" and not verdict.error:
             yield trial.unjudged(check, verdict, started, details)
             continue
+        if session.evidence and not verdict.ok:
+            details["evidence"] = gathered(op, verdict, arrays, statics)
         yield trial.told(check, verdict, started, details)
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from refssm._contract import Contract
 from refssm._operator import Operator
-from refssm.conformance.damage import describe
+from refssm.conformance.damage import CLASSES as OF_CLASS
+from refssm.conformance.damage import OF_NORM, Damage, axis_names, describe
 from refssm.conformance.expectation import expect
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.invariants import grade_invariants
@@ -97,7 +98,8 @@ def _compare_classes(actual, wanted, dims, name) -> Verdict | None:
     place = f"{name}{list(i)}" if i else name
     return wrong(
         f"worst {place}: got {actual[i]:.6g} ({CLASSES[got[i]]}), want {CLASSES[want[i]]}; "
-        f"{describe(bad, dims)}"
+        f"{describe(bad, dims)}",
+        Damage.where(name, bad, dims, OF_CLASS),
     )
 
 
@@ -134,7 +136,9 @@ def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict
     got, want = told_apart(actual[i], gauge.value[i])
     where = describe(beyond, dims)
     message = f"worst {place}: got {got}, want {want} ± {bounds['A'][i]:.1e}; {where}"
-    return Verdict(grade, worst, max(0.0, bits), message, notes, allowed=room)
+    shown = np.where(judged, ratio, np.nan)
+    damage = Damage(name, shown, axis_names(shown.ndim, dims), room)
+    return Verdict(grade, worst, max(0.0, bits), message, notes, allowed=room, damage=damage)
 
 
 BEYOND = "not judged where rounding errors may exceed every value: zeros would do as well"
@@ -169,7 +173,12 @@ def _compare_norms(actual, gauge: Gauge, held: Standard, dims, name, notes) -> V
     size = f"{measure.name} {error[(*member, 0, 0)]:.2e} in norm, allowed {allowed:.1e}"
     where = describe(difference > difference[member].max() / 100, dims)
     message = f"worst {name}[{place}]: got {got}, want {want} ({size}); {where}"
-    return Verdict(grade, worst, max(0.0, bits), message, notes, allowed=room)
+    damage = None
+    if measure.name != "residual":  # which is of an equation, not of an entry
+        with np.errstate(all="ignore"):
+            shown = np.where(judged, difference / (u * measure.bound), np.nan)
+        damage = Damage(name, shown, axis_names(shown.ndim, dims), room, OF_NORM)
+    return Verdict(grade, worst, max(0.0, bits), message, notes, allowed=room, damage=damage)
 
 
 def span_product(op: Operator, arrays) -> float:

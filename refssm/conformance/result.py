@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from refssm.conformance.evidence import Evidence
 from refssm.conformance.standard import C
 
 
@@ -28,6 +29,7 @@ class Result:
     notes: tuple[str, ...] = ()
     sliced: bool = False  # it takes core arrays only and was called slice by slice
     counterexample: str = ""  # path of the saved inputs
+    evidence: Evidence | None = field(default=None, compare=False, repr=False)  # if asked for
     allowed: float = C  # what the ratio may be
     digits: int = 0  # bits of the arithmetic
     alone: str = ""  # path of a script that calls with them, without refssm

@@ -34,6 +34,7 @@ class Session:
     told: Mapping = field(default_factory=dict)  # in place of what authors declared
     as_: str = ""  # the operator that the function is
     limits: tuple[str, ...] = ()  # `where`, as it was typed
+    evidence: bool = False  # whether failures keep what pictures are made of
     tick: Callable[[str, int, int], None] = lambda check, done, count: None
 
     @property

@@ -18,6 +18,7 @@ from refssm.conformance.verdict import Verdict, worst_of
 
 SHRINK_TRIES = 80  # the same on every machine; the clock ends what is slow
 SHRINK_SECONDS = 6.0
+ENOUGH = 64  # entries of an output, to see a pattern in it
 UNMUTATED = 10  # after ten examples Hypothesis goes on with near copies of them: half of the cases
 
 
@@ -33,6 +34,7 @@ class Swept:
     declined: int = 0
     verdict: Verdict = field(default_factory=lambda: Verdict("-"))
     case: Case | None = None  # the smallest failing one
+    first: Verdict | None = None  # on the first that failed, before any other was tried
 
 
 class _Failed(Exception):
@@ -106,8 +108,30 @@ def sweep(
         except _Failed as failed:
             notes = (*swept.verdict.notes, *failed.verdict.notes)
             swept.verdict = replace(failed.verdict, notes=tuple(dict.fromkeys(notes)))
-            swept.case = failed.case
+            swept.case, swept.first = failed.case, state.first
     return swept
+
+
+def widest(strategy, judge_case: Callable[[Case], Verdict], first: Verdict, seed_: int) -> Verdict:
+    """Of `first` and as many more cases as one run draws, the failure with the largest output.
+
+    For pictures: the first case that fails is often the simplest one, of a single number.
+    """
+    found = [first]
+
+    def look(case: Case) -> Verdict:
+        verdict = judge_case(case)
+        if not verdict.ok and _entries(verdict) > _entries(found[-1]):
+            found.append(verdict)
+        return Verdict("-")
+
+    if not first.error and _entries(first) < ENOUGH:
+        sweep(strategy, look, count=UNMUTATED, seed_=seed_, shrink=False)
+    return found[-1]
+
+
+def _entries(verdict: Verdict) -> int:
+    return verdict.damage.ratio.size if verdict.damage is not None else 0
 
 
 def _draw(strategy, state: _Sweep, count: int, seed_: int, shrink: bool) -> None:

@@ -33,7 +33,7 @@ from refssm.conformance.laws import LAWS
 from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.result import Result
 from refssm.conformance.standard import Standard, number_type
-from refssm.conformance.sweep import Declined, lost, sweep
+from refssm.conformance.sweep import Declined, lost, sweep, widest
 from refssm.conformance.verdict import Verdict
 from refssm.conformance.where import left_by, narrowed
 
@@ -185,7 +185,7 @@ class Trial:
         return self._swept(check)
 
     def _swept(self, check: Check) -> Result:
-        session, accepted, done = self.session, self.accepted, [0]
+        session, done = self.session, [0]
         started = time.perf_counter()
         shrink = self.profile.shrink if session.shrink is None else session.shrink
         candidate = self.candidate.judged_in(check.dtype)
@@ -216,23 +216,29 @@ class Trial:
         if check.name == "against" and self.beside:
             details["hint"] = self.beside.told(check.dtype)
         if swept.case is not None:
-            more = {"accepted": accepted, "shrink": shrink, "folder": session.folder}
-            more |= {"call": session.call}
-            told = explain(check, candidate, swept.case, swept.verdict, **more)
-            if told["hint"] == FLUSHED:
-                told["hint"] = self._flushed(check, candidate, settings)
-            if session.diagnose and not lost(swept.verdict):
-                strategy = check.cases(mixed=self.mixed, between=between)
-                told["looks_like"] = diagnose(
-                    check, candidate, swept.case, strategy, settings["seed_"]
-                ).text
-            details = told | details
+            details = self._explained(check, candidate, swept, judge_case, settings) | details
         elif swept.verdict.grade == "-":
             if swept.declined == swept.examples:
                 declined = f"declined all {swept.declined} cases"
                 swept.verdict = Verdict("-", notes=(declined,))
             return self.unjudged(check, swept.verdict, started, details)
         return self.told(check, swept.verdict, started, details)
+
+    def _explained(self, check: Check, candidate: Candidate, swept, judge_case, settings) -> dict:
+        """The fields of a failed result."""
+        session, between = self.session, self.session.where.sizes
+        cases = check.cases(mixed=self.mixed, between=between)
+        more = {"accepted": self.accepted, "shrink": settings["shrink"], "folder": session.folder}
+        more |= {"call": session.call}
+        if session.evidence and swept.first is not None:
+            more["first"] = widest(cases, judge_case, swept.first, settings["seed_"])
+        told = explain(check, candidate, swept.case, swept.verdict, **more)
+        if told["hint"] == FLUSHED:
+            told["hint"] = self._flushed(check, candidate, settings)
+        if session.diagnose and not lost(swept.verdict):
+            seed = settings["seed_"]
+            told["looks_like"] = diagnose(check, candidate, swept.case, cases, seed).text
+        return told
 
     def _flushed(self, check: Check, candidate: Candidate, settings) -> str:
         """The hint to declare ftz, or what fails also where it is declared."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from refssm._operator import Operator
+from refssm.conformance.damage import Damage
 from refssm.conformance.standard import C, Standard
 
 
@@ -21,6 +22,7 @@ class Verdict:
     notes: tuple[str, ...] = ()
     error: bool = False  # no result came: exception, crash, hang
     allowed: float = C
+    damage: Damage | None = field(default=None, compare=False, repr=False)  # of a failure
 
     @property
     def ok(self) -> bool:
@@ -39,9 +41,9 @@ class Verdict:
         return f"grade {self.grade}   {allowed}   {self.message}".strip()
 
 
-def wrong(message: str) -> Verdict:
+def wrong(message: str, damage: Damage | None = None) -> Verdict:
     """A verdict on something that has no distance: shape, type, class, exception."""
-    return Verdict("F", np.inf, 0.0, message)
+    return Verdict("F", np.inf, 0.0, message, damage=damage)
 
 
 def misfit(actual, shape, dtype, name, either=False) -> str:

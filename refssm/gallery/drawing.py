@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import matplotlib
@@ -18,19 +22,20 @@ STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
+NO_METADATA: Any = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 METADATA = {".svg": {"Date": None, "Creator": "refssm"}, ".png": {"Software": None}}
 
 
-def styled():
+def styled(more: Mapping = MappingProxyType({})):
     """The style of all pictures, while they are made and while they are written."""
-    return matplotlib.rc_context(STYLE)
+    return matplotlib.rc_context(STYLE | more)
 
 
-def figure(rows: int, columns: int, size: tuple[float, float]):
+def figure(rows: int, columns: int, size: tuple[float, float], **how):
     """A figure and its axes, rows × columns."""
     made = Figure(figsize=size, layout="constrained", dpi=90)
     FigureCanvasAgg(made)
-    return made, made.subplots(rows, columns, squeeze=False)
+    return made, made.subplots(rows, columns, squeeze=False, **how)
 
 
 def written(made: Figure, output: Path) -> Path:
@@ -44,3 +49,26 @@ def written(made: Figure, output: Path) -> Path:
     finally:
         Path(name).unlink(missing_ok=True)
     return output
+
+
+def inline(made: Figure, name: str, variables: Mapping[str, str]) -> str:
+    """The figure as an `<svg>` element inside a page, which scales it and gives it its colours.
+
+    Its ids begin with `name`, so that several stand in one page; each colour in `variables` becomes
+    that CSS variable. It names nothing outside of itself.
+    """
+    buffer = io.StringIO()
+    made.savefig(buffer, format="svg", transparent=True, metadata=NO_METADATA)
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", text, flags=re.S)
+    head, end, body = text.partition(">")
+    view = re.search(r'viewBox="[^"]*"', head)
+    assert view is not None
+    text = f"<svg {view.group()}{end}{body}".replace("xlink:href", "href")
+    text = re.sub(r" font-family: [^;]+;", "", text)  # that of the page
+    text = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', text)
+    text = re.sub(r'(url\(|href=")#', rf"\1#{name}-", text)
+    for colour, variable in variables.items():
+        text = text.replace(colour, f"var({variable})")
+    return text.strip()

@@ -95,7 +95,7 @@ def _bytes(call: Call):
 def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
     """The arithmetic whose rounding errors these would be, where they are spread over most entries.
 
-    One that is coarser than what was judged, and has errors of that size: up to 16 of its roundings,
+    One that is coarser than what was judged, with errors of its size: up to 16 of its roundings,
     and a 16th of one at least.
     """
     held = candidate.held

@@ -77,7 +77,7 @@ def facts(result: Result) -> str:
     if result.verdict == "skipped":
         return result.message
     parts = [f"{result.verdict}" if result.grade == "-" else f"grade {result.grade}"]
-    if math.isfinite(result.ratio) and result.grade != "-" and _graded(result):
+    if math.isfinite(result.ratio) and result.grade != "-" and graded(result):
         allowed = (
             f"{result.allowed:g} for A" if result.grade == "B" else f"allowed {result.allowed:g}"
         )
@@ -98,9 +98,8 @@ def below(result: Result) -> list[str]:
         lines += [result.message] * bool(result.message)
         lines += [f"looks like: {result.looks_like}"] * bool(result.looks_like)
         lines += [result.hint] * bool(result.hint)
-        smallest = "smallest" if result.shrunk and result.check not in CONDUCT else "failing"
-        lines += [f"{smallest}: {result.smallest}"] * bool(result.smallest)
-        lines += _again(result)
+        lines += [f"{case_called(result)}: {result.smallest}"] * bool(result.smallest)
+        lines += again(result)
     lines += [f"note: {note}" for note in result.notes]
     if result.verdict == "pass" and result.hint:
         lines.append(result.hint)
@@ -109,7 +108,12 @@ def below(result: Result) -> list[str]:
     return lines
 
 
-def _again(result: Result) -> list[str]:
+def case_called(result: Result) -> str:
+    """What the failing case is: smaller ones were tried, or not."""
+    return "smallest" if result.shrunk and result.check not in CONDUCT else "failing"
+
+
+def again(result: Result) -> list[str]:
     """How to see a failure again: by the judge, and without it."""
     if not result.counterexample:
         return []
@@ -146,5 +150,6 @@ def summary(results: list[Result], seconds: float) -> str:
     return f"{len(results)} checks: {told or 'nothing to check'}   {seconds:.1f} s"
 
 
-def _graded(result: Result) -> bool:
+def graded(result: Result) -> bool:
+    """Whether it has a ratio and bits."""
     return math.isfinite(result.bits) and not (result.bits == 0 and result.ratio == 0)

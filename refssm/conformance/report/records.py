@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from refssm import __version__
 from refssm.conformance.result import Result
@@ -17,7 +17,8 @@ def document(results: list[Result], seed: int, profile: str) -> str:
 
 
 def _record(result: Result) -> dict:
-    record = asdict(result)
+    record = asdict(replace(result, evidence=None))  # arrays are for pictures
+    del record["evidence"]
     for name in ("ratio", "bits", "seconds"):
         value = float(record[name])
         record[name] = value if math.isfinite(value) else None

@@ -1,0 +1,92 @@
+"""`refssm verify --html`: the page and its pictures put together, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+DRAWN = 40  # failures that have pictures: each takes half a second
+SMALLEST, FOUND = "The case told above.", "A case as it was drawn, not made smaller."
+
+
+def asked(path: Path | None) -> dict[str, bool]:
+    """What a session is told, or in one sentence why there can be no page, before it judges."""
+    from refssm.conformance.plugin import UsageError
+
+    if path is None:
+        return {}
+    absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if absent:
+        raise UsageError(f"--html needs {' and '.join(absent)}: pip install 'refssm[report]'")
+    with _beside(path):  # or say why there can be no other file there
+        there = path.exists()
+    if there and not path.is_file():
+        raise UsageError(f"--html {path}: wanted a file to write, this is none")
+    if there and not os.access(path, os.W_OK):
+        raise UsageError(f"--html {path}: Permission denied")
+    return {"evidence": True}
+
+
+def write(path: Path | None, results: list, headers: Iterable[str], seconds: float) -> str:
+    """Write the page, if there is to be one, and say so in a line."""
+    if path is None:
+        return ""
+    from refssm.conformance.report.page import page
+
+    text = page(results, headers, seconds, _shown(results))
+    with _beside(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+        os.chmod(partial, 0o644)
+        os.replace(partial, path)
+    return f"page: {path}"
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A file of another name in the same folder, gone afterwards."""
+    from refssm.conformance.plugin import UsageError
+
+    partial = None
+    try:
+        handle, name = tempfile.mkstemp(suffix=".html", prefix=".refssm-", dir=path.parent)
+        os.close(handle)
+        partial = Path(name)
+        yield partial
+    except OSError as error:
+        raise UsageError(f"--html {path}: {error.strerror}") from None
+    finally:
+        if partial is not None:
+            partial.unlink(missing_ok=True)
+
+
+def _shown(results: list) -> dict:
+    """The pictures of the failures, by position, or why there are none."""
+    from refssm.conformance.report.page import Shown
+
+    failed = [i for i, result in enumerate(results) if result.failed]
+    shown = {i: _pictures(results[i].evidence, f"p{i + 1}") for i in failed[:DRAWN]}
+    why = f"the first {DRAWN} failures have them; --check and --dtype leave others out"
+    return shown | {i: Shown(without=why) for i in failed[DRAWN:]}
+
+
+def _pictures(evidence, name: str):
+    """Those of one failure."""
+    from refssm.conformance.report.page import Drawn, Shown
+    from refssm.gallery import damage as gallery
+
+    if evidence is None:
+        return Shown(without="nothing was called")
+    drawn = []
+    for i, (title, damage) in enumerate(((SMALLEST, evidence.damage), (FOUND, evidence.found))):
+        view = damage and gallery.seen(damage.ratio, damage.axes, damage.allowed)
+        if view is None:
+            continue
+        told = f"{damage.output}: {damage.unit}. {gallery.told(view)}"
+        drawn.append(Drawn(title, told, gallery.picture(view, f"{name}{'ab'[i]}")))
+    if drawn:
+        return Shown(tuple(drawn))
+    return Shown(without=evidence.without or "the output is a single number")

@@ -1,0 +1,146 @@
+"""Results as one HTML page that asks nothing of the outside: style, script and pictures are in it.
+
+Names, paths and messages are other people's text: the template escapes everything but the style,
+the script and the pictures, which are ours; a policy in the page forbids the browser all else.
+"""
+
+from __future__ import annotations
+
+import math
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from refssm.conformance.report import lines
+from refssm.conformance.result import Result
+
+ORDER = ("wrong", "error", "inaccurate", "skipped", "pass")
+GRADES = {  # what stands beside a verdict, for those who do not know the letters
+    "A": "within what a straightforward program attains",
+    "B": "within what a backward stable program attains",
+    "C": "as accurate as TF32 or float16 arithmetic would be",
+    "F": "further out than any rounding explains",
+}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A finished picture: an `<svg>` element, a title, and the picture in words."""
+
+    title: str
+    told: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The pictures of one failure, or why there are none."""
+
+    pictures: tuple[Drawn, ...] = ()
+    without: str = ""
+
+
+def page(
+    results: list[Result],
+    headers: Iterable[str],
+    seconds: float,
+    shown: Mapping[int, Shown],
+) -> str:
+    """The whole page; `shown` has the pictures by the position of a failed result."""
+    kept = files("refssm.conformance.report")
+    told = {name: kept.joinpath(name).read_text("utf-8") for name in ("page.css", "page.js")}
+    template = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    ).from_string(kept.joinpath("page.html.jinja").read_text("utf-8"))
+    numbered = [*enumerate(results, 1)]
+    failed = [(n, r) for n, r in numbered if r.failed]
+    rest = [(n, r) for n, r in numbered if r.verdict == "skipped"]
+    rest += [(n, r) for n, r in numbered if not r.failed and r.verdict != "skipped"]
+    return template.render(
+        css=Markup(told["page.css"]),
+        script=Markup(told["page.js"]),
+        policy=_policy(told["page.js"]),
+        run=_run(headers),
+        summary=lines.summary(results, seconds).split("   ")[0],
+        seconds=_time(seconds),
+        failures=[_failure(n, r, shown.get(n - 1, Shown())) for n, r in failed],
+        rows=[_row(n, r) for n, r in [*failed, *rest]],
+        declined=any(r.declined for r in results),
+        several=len({r.implementation for r in results}) > 1,
+        grades=GRADES,
+    )
+
+
+def _policy(script: str) -> str:
+    """What the browser may load and run: nothing but what the page holds."""
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _run(headers: Iterable[str]) -> dict[str, Any]:
+    """What all targets have in common, and the lines of each."""
+    targets = [header.splitlines() for header in headers]
+    first = targets[0][1:] if targets else []
+    common = [line for line in first if all(line in target[1:] for target in targets)]
+    own = [
+        (" · ".join(t[0].split("   ")), [line for line in t[1:] if line not in common])
+        for t in targets
+        if t
+    ]
+    return {"common": common, "targets": own}
+
+
+def _time(seconds: float) -> Markup:
+    """Seconds as an element of their own: all that differs from run to run."""
+    return Markup('<time datetime="PT{0:.1f}S">{0:.1f} s</time>').format(seconds)
+
+
+def _row(n: int, result: Result) -> dict[str, Any]:
+    """One row of the table."""
+    skipped, graded = result.verdict == "skipped", _graded(result)
+    said = [result.message] if skipped else [] if result.failed else lines.below(result)
+    return {
+        "n": n,
+        "result": result,
+        "ratio": f"{result.ratio:.2g}" if graded else "",
+        "allowed": f"{result.allowed:g}" if graded else "",
+        "bits": f"{math.floor(result.bits)} of {result.digits}" if graded else "",
+        "order": {
+            "verdict": ORDER.index(result.verdict) if result.verdict in ORDER else len(ORDER),
+            "ratio": f"{result.ratio:.6g}" if graded else "-1",
+            "bits": f"{result.bits:.6g}" if graded else "-1",
+        },
+        "seconds": "" if skipped else _time(result.seconds),
+        "said": said,
+    }
+
+
+def _graded(result: Result) -> bool:
+    return result.grade != "-" and math.isfinite(result.ratio) and lines.graded(result)
+
+
+def _failure(n: int, result: Result, shown: Shown) -> dict[str, Any]:
+    """One failure, told at length."""
+    pictures = [(d, Markup(d.svg)) for d in shown.pictures]
+    evidence = result.evidence
+    return {
+        "n": n,
+        "result": result,
+        "facts": " · ".join(lines.facts(result).split("   ")[:-1]),
+        "seconds": _time(result.seconds),
+        "case": lines.case_called(result),
+        "commands": [line.partition(": ")[::2] for line in lines.again(result)],
+        "notes": result.notes,
+        "given": evidence.given if evidence else (),
+        "pictures": pictures,
+        "without": shown.without,
+    }
