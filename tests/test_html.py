@@ -101,7 +101,7 @@ def test_a_failure_is_told_with_its_hint_its_case_and_the_way_to_see_it_again(fa
         assert r["hint"] in article
         assert r["smallest"] in article
         assert r["counterexample"] in article
-        assert f"refssm verify my_ops.py::linear_scan --inputs {r['counterexample']}" in article
+        assert f"refssm replay {r['counterexample']} my_ops.py" in article
         assert f"{r['operator']}/{r['check']}[{r['dtype']}]" in article
     assert f"{told[0]['ratio']:.2g} (allowed 16)" in articles[0]
     assert "profile default, seed 0" in text
