@@ -34,6 +34,7 @@ class Offer(NamedTuple):
     loops: bool = False  # its layout leaves batch axes out: it is called slice by slice
     about: str = ""  # the framework's version, device and flags
     absent: str = ""  # why it cannot be called at all
+    usual: bool = False  # its author declares nothing: it is called as is usual in the project
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Found:
     vjp: Callable | None
     judged: bool = True  # False: only there because a law of another one calls it
     declared: Declaration = field(default_factory=Declaration)
+    usual: bool = False  # the declaration is the project's, not its author's
 
     @cached_property
     def adapter(self) -> Any:
@@ -70,6 +72,7 @@ class Found:
             declared.layout,
             declared.accuracy,
             declared.ftz,
+            usual=self.usual,
         )
         try:
             made = self.adapter

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from refssm.conformance.standard import C
 
+FAILURES = ("inaccurate", "wrong", "error")
+
 
 @dataclass(frozen=True)
 class Result:
@@ -34,6 +36,9 @@ class Result:
     seed: int = 0
     profile: str = "default"
     shrunk: bool = True  # whether smaller cases were tried
+    known: str = ""  # the reason, where the failure is on the author's list
+    expires: str = ""  # the last day that it is known
+    looks_like: str = ""  # the mistake that gives this output
 
     @property
     def id(self) -> str:
@@ -43,4 +48,4 @@ class Result:
     @property
     def failed(self) -> bool:
         """Whether this line makes the exit code 1."""
-        return self.verdict in ("inaccurate", "wrong", "error")
+        return self.verdict in FAILURES and not self.known

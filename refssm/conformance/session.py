@@ -31,6 +31,7 @@ class Session:
     against: Worker | InProcess | None = None  # an older implementation of the same
     older: str = ""  # what the report calls it
     options: str = ""  # of the command, to call the same function again
+    usual: str = ""  # and of functions whose author declares nothing
     tick: Callable[[str, int, int], None] = lambda check, done, count: None
 
     def trials(self) -> list[Trial]:

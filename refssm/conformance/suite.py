@@ -93,7 +93,6 @@ def text(results: Iterable[Result]) -> str:
     """Results as the command prints them, without colours."""
     told = []
     for result in results:
-        word = lines.WORDS.get(result.verdict, "FAIL")
-        told.append(f"{word} {result.id}   {lines.facts(result)}")
+        told.append(f"{lines.word(result)} {result.id}   {lines.facts(result)}")
         told += [f"  {line}" for line in lines.below(result)]
     return "\n".join(told)
