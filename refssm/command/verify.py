@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import typer
@@ -75,7 +76,7 @@ class _Run:
 
         self.asked, self.json, self.started = asked, json, time.perf_counter()
         self.settings = _settings(asked, seed, profile)
-        self.known = _known(asked)
+        self.known, self.narrowed = _known(asked), asked.own_data
         self.out, self.bar, self.results = lines.console(sys.stdout), Bar(), []
 
     def places(self, as_, inputs, output) -> list[str]:
@@ -87,9 +88,9 @@ class _Run:
     def say(self, *texts: str) -> None:
         """Print lines, beside the progress bar."""
         if texts and not self.json:
-            with self.bar.aside():
-                for text in texts:
-                    self.out.print(text)
+            self.bar.hide()
+            for text in texts:
+                self.out.print(text)
 
     def judge(self, target, against, inputs, output, **how) -> None:
         """Judge what is in one target."""
@@ -103,6 +104,7 @@ class _Run:
             texts, where = _where(self.asked, worker)
             self.say(self._header(target, worker, [r for r in (where, inputs) if r]))
             options, usual = self.asked.again(texts)
+            self.narrowed |= bool(texts)
             more = {"where": where, "against": older, "older": against, "tick": self.bar.tick}
             more |= {"options": options, "usual": usual} | self.settings
             session = Session(worker, target, **more)
@@ -110,8 +112,8 @@ class _Run:
                 result = self.known.marked(result)
                 self.results.append(result)
                 if not self.json:
-                    with self.bar.aside():
-                        lines.show(result, self.out, lines.width(worker.found))
+                    self.bar.hide()
+                    lines.show(result, self.out, lines.width(worker.found))
             self.known.judged(target, session.trials(), self.asked.part(target))
         self.say("")
 
@@ -133,13 +135,13 @@ class _Run:
         """Say what it came to; the exit code."""
         from refssm.conformance.report import lines, records
 
-        narrowed = self.asked.own_data or bool(self.asked.ctx.params["where"])
-        narrowed |= "where" in self.asked.config.values
-        scope = {"whole": self.asked.whole, "every": self.asked.every, "narrowed": narrowed}
+        asked = self.asked
+        scope = {"whole": asked.whole, "every": asked.every, "narrowed": self.narrowed}
         complaints = [] if interrupted else self.known.complaints(**scope)
         if self.json:
             more = {"config": str(self.asked.config) or None, "interrupted": interrupted}
-            more |= {"known": self.known.path and str(self.known.path), "complaints": complaints}
+            listed = self.known.path and str(self.known.path)
+            more |= {"known_failures": listed, "complaints": complaints}
             typer.echo(records.document(self.results, **_of_run(self.settings), **more))
         else:
             for sentence in complaints:
@@ -193,6 +195,9 @@ def _write_known(path: Path, results) -> None:
         os.replace(partial, path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
+    finally:  # nothing half-written stays
+        with suppress(OSError):
+            partial.unlink()
 
 
 def _where(asked: Asked, worker):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from itertools import product
@@ -229,4 +230,7 @@ def save(folder: Path | None, check: Check, arrays, statics, layout="") -> str:
         os.replace(partial, path)
     except OSError:  # no place to write: the report is worth more than the file
         return ""
+    finally:  # of Ctrl-C in the middle nothing stays
+        with suppress(OSError):
+            partial.unlink()
     return str(path)
