@@ -103,7 +103,10 @@ def test_another_file_may_be_named_and_none_may_be_wanted(folder, capfd):
     result, out, _ = run(capfd, *call, "--no-config")
     assert result == 0
     assert "profile default" in out
-    for both in (("--config", "other.toml", "--no-config"), ("--no-config", "--config", "other.toml")):
+    for both in (
+        ("--config", "other.toml", "--no-config"),
+        ("--no-config", "--config", "other.toml"),
+    ):
         result, _, err = run(capfd, *call, *both)
         assert result == 4
         assert "--config and --no-config exclude each other" in err
@@ -196,7 +199,10 @@ MALFORMED = {
     "unknown key": ("profle = 'quick'", KEY + "has no key 'profle'; did you mean profile? there"),
     "underscore": ("known_failures = 'x'", "did you mean known-failures?"),
     "nothing near": ("zzz = 1", KEY + "has no key 'zzz'; there are targets, subjects, profile"),
-    "profile": ("profile = 'quik'", "one of quick, default, thorough, got 'quik'; did you mean quick?"),
+    "profile": (
+        "profile = 'quik'",
+        "one of quick, default, thorough, got 'quik'; did you mean quick?",
+    ),
     "a profile of another type": ("profile = 3", "wanted one of quick, default, thorough, got 3"),
     "negative seed": ("seed = -1", KEY + "seed: wanted a whole number from 0 on, got -1"),
     "half a seed": ("seed = 1.5", "got 1.5"),

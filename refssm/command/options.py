@@ -24,7 +24,9 @@ def _configured(ctx: typer.Context, path: Path | None) -> Path | None:
         ctx.obj = named(path)
     else:
         ctx.obj = Config() if ctx.params.get("no_config") else nearest(Path.cwd())
-    ctx.default_map = {name: ctx.obj.get(key) for name, key in KEYS.items() if key in ctx.obj.values}
+    ctx.default_map = {
+        name: ctx.obj.get(key) for name, key in KEYS.items() if key in ctx.obj.values
+    }
     return path
 
 

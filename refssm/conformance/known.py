@@ -205,9 +205,7 @@ def _entry(path: Path, number: int, table: dict) -> Entry:
     for key in table:
         if key not in KEYS:
             hint = near(key, KEYS)
-            raise UsageError(
-                f"{where} has no key {shown(key)}; {hint}there are {', '.join(KEYS)}"
-            )
+            raise UsageError(f"{where} has no key {shown(key)}; {hint}there are {', '.join(KEYS)}")
     for key in KEYS:
         if key not in table and key != "implementation":
             raise UsageError(f"{where} has no `{key}`; wanted are id, reason and expires")
@@ -218,7 +216,9 @@ def _entry(path: Path, number: int, table: dict) -> Entry:
             raise UsageError(f"{where}{told}: `{key}` is in words, not empty, got {shown(value)}")
     day: Any = table["expires"]
     if not isinstance(day, date) or isinstance(day, datetime):
-        raise UsageError(f"{where}: `expires` is a day without quotes, as in 2027-01-31, got {shown(day)}")
+        raise UsageError(
+            f"{where}: `expires` is a day without quotes, as in 2027-01-31, got {shown(day)}"
+        )
     _check_id(where, table["id"])
     return Entry(table["id"], table["reason"], day, table.get("implementation", ""))
 

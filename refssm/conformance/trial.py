@@ -246,7 +246,9 @@ class Trial:
                 return broken.verdict
 
         cases = check.cases(mixed=self.mixed, between=self.session.where.sizes)
-        again = sweep(cases, judge_case, **{**settings, "shrink": False, "tick": lambda tries: None})
+        again = sweep(
+            cases, judge_case, **{**settings, "shrink": False, "tick": lambda tries: None}
+        )
         if again.case is None:
             return FLUSHED
         return f"wrong also where subnormal numbers are flushed to zero: {again.verdict.message}"
