@@ -18,7 +18,7 @@ class Bar:
 
         console, told = Console(stderr=True), TextColumn("{task.description}", markup=False)
         columns = (told, BarColumn(), TextColumn("{task.fields[of]}"))
-        how = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
+        how: dict = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
         self._bar = Progress(*columns, console=console, **how)
         # FORCE_COLOR makes rich take a pipe for a terminal
         self._shown = sys.stderr.isatty() and not console.is_dumb_terminal

@@ -1,13 +1,11 @@
 """`refssm verify`: judge the implementations in a file, a module, or a known library."""
 
-import os
 import sys
 import time
-from contextlib import suppress
-from pathlib import Path
 
 import typer
 
+from refssm.command import known_list
 from refssm.command import options as o
 from refssm.command.asked import TIMEOUT, Asked
 
@@ -51,7 +49,7 @@ def verify(
     run = _Run(Asked(ctx, own_data=inputs is not None), seed, profile, json)
     if inputs is not None and {*run.settings["only_checks"]} - {"value"}:
         raise UsageError("--inputs judges the value of one call: leave --check out")
-    _check_writable(write_known)
+    known_list.check_new(write_known)
     places = run.places(as_, inputs, output)
     refuse_if_wrong()
     try:
@@ -63,7 +61,7 @@ def verify(
         run.end(interrupted=True)
         raise
     if write_known is not None:
-        _write_known(write_known, run.results)
+        known_list.write(write_known, run.results)
     return run.end()
 
 
@@ -76,7 +74,7 @@ class _Run:
 
         self.asked, self.json, self.started = asked, json, time.perf_counter()
         self.settings = _settings(asked, seed, profile)
-        self.known, self.narrowed = _known(asked), asked.own_data
+        self.known, self.narrowed = known_list.of(asked), asked.own_data
         self.out, self.bar, self.results = lines.console(sys.stdout), Bar(), []
 
     def places(self, as_, inputs, output) -> list[str]:
@@ -93,22 +91,18 @@ class _Run:
                 self.out.print(text)
 
     def judge(self, target, against, inputs, output, **how) -> None:
-        """Judge what is in one target."""
-        from refssm.conformance.inputs import judge_inputs
+        """Judge what is in one target, and tell each result as it comes."""
         from refssm.conformance.report import lines
-        from refssm.conformance.session import Session
 
         self.bar.tick(f"importing {target}")
         told = self.asked.told
         with _worker(target, told, output, **how) as worker, _older(against, told, **how) as older:
             texts, where = _where(self.asked, worker)
-            self.say(self._header(target, worker, [r for r in (where, inputs) if r]))
-            options, usual = self.asked.again(texts)
             self.narrowed |= bool(texts)
-            more = {"where": where, "against": older, "older": against, "tick": self.bar.tick}
-            more |= {"options": options, "usual": usual} | self.settings
-            session = Session(worker, target, **more)
-            for result in judge_inputs(session, inputs) if inputs else session.run():
+            self.say(self._header(target, worker, [r for r in (where, inputs) if r]))
+            more = {"where": where, "against": older, "older": against}
+            session = self._session(worker, target, texts, more)
+            for result in _results(session, inputs):
                 result = self.known.marked(result)
                 self.results.append(result)
                 if not self.json:
@@ -116,6 +110,13 @@ class _Run:
                     lines.show(result, self.out, lines.width(worker.found))
             self.known.judged(target, session.trials(), self.asked.part(target))
         self.say("")
+
+    def _session(self, worker, target, ranges, more: dict):
+        from refssm.conformance.session import Session
+
+        options, usual = self.asked.again(ranges)
+        how = {"options": options, "usual": usual, "tick": self.bar.tick}
+        return Session(worker, target, **self.settings, **how, **more)
 
     def _header(self, target, worker, narrowed) -> str:
         from refssm.conformance.report import lines
@@ -164,40 +165,10 @@ def _check_framework(framework: str) -> None:
         raise UsageError(f"no framework {framework!r} is known; there are {', '.join(FRAMEWORKS)}")
 
 
-def _known(asked: Asked):
-    """The list of known failures, empty where there is none."""
-    from refssm.conformance.known import Known, read
-    from refssm.conformance.plugin import UsageError
+def _results(session, inputs):
+    from refssm.conformance.inputs import judge_inputs
 
-    path = asked.option("known")
-    if path is not None and asked.own_data:
-        raise UsageError("--known lists failures of the usual cases: leave it out with --inputs")
-    return Known() if path is None else read(Path(path))
-
-
-def _check_writable(path: Path | None) -> None:
-    """Refuse before anything is judged."""
-    from refssm.conformance.plugin import UsageError
-
-    if path is not None and path.exists():
-        raise UsageError(f"{path} is already there: --write-known writes a new file")
-    if path is not None and not path.parent.is_dir():
-        raise UsageError(f"{path}: No such file or directory")
-
-
-def _write_known(path: Path, results) -> None:
-    from refssm.conformance.known import skeleton
-    from refssm.conformance.plugin import UsageError
-
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        partial.write_text(skeleton(results), encoding="utf-8")
-        os.replace(partial, path)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
-    finally:  # nothing half-written stays
-        with suppress(OSError):
-            partial.unlink()
+    return session.run() if inputs is None else judge_inputs(session, inputs)
 
 
 def _where(asked: Asked, worker):
@@ -218,8 +189,8 @@ def _settings(asked: Asked, seed, profile) -> dict:
     from refssm.testing import TYPES
 
     check, dtype = asked.option("check") or (), asked.option("dtype") or ()
-    if asked.option("as_"):
-        operator_named(asked.option("as_"))
+    if as_ := asked.ctx.params["as_"]:
+        operator_named(as_)
     if profile not in PROFILES:
         raise UsageError(f"no profile {profile!r}; there are {', '.join(PROFILES)}")
     for name in check:

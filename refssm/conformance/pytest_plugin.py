@@ -8,7 +8,7 @@
     pytest --refssm-profile quick
 
 The mark takes what `refssm.testing.implements` takes; `vjp` may also be a function, the gradient by
-hand; `xfail={"gradient[complex64]": "why"}` expects one check to fail. Of the table [tool.refssm] in
+hand; `xfail={"gradient[complex64]": "why"}` expects one check to fail. Of [tool.refssm] in
 pyproject.toml profile, seed, dtypes, checks and known-failures hold here too; the mark and the
 command line come before.
 """
