@@ -34,12 +34,15 @@ class Bar:
         """Say what is running, and how many of how many are done where that is known."""
         if not self._shown:
             return
+        new = what != self._bar.tasks[0].description
         total, of = count or None, f"{done}/{count}" if count else ""
         if total != self._bar.tasks[0].total:  # which no update makes unknown again
             self._bar.remove_task(self._task)
             self._task = self._bar.add_task(what, total=total, of=of)
         self._bar.update(self._task, description=what, completed=done, of=of)
         self._bar.start()
+        if new:  # what is over in a tenth of a second is shown too
+            self._bar.refresh()
 
     def hide(self) -> None:
         """Leave the terminal to somebody else."""
