@@ -11,6 +11,7 @@ import typer
 from refssm.command.options import KEYS
 
 UNTOLD = ("targets", "json", "config", "no_config", "write_known")  # told elsewhere, or no setting
+OF_CASES = ("dtype", "check", "known")  # not of one's own arrays
 TIMEOUT = 60.0
 
 
@@ -30,8 +31,7 @@ class Asked:
     def option(self, name: str):
         """The value of an option, where the file's counts; else None."""
         given = self.ctx.params[name]
-        of_cases = name in ("dtype", "check", "known")
-        return None if self.own_data and of_cases and self._from_file(name) else given
+        return given if self._counts(name) or not self._from_file(name) else None
 
     @property
     def targets(self) -> list[str]:
@@ -97,18 +97,24 @@ class Asked:
     def settings(self) -> str:
         """What differs from the usual, and where it was said."""
         given = {o.name: o for o in self.ctx.command.params if o.name not in UNTOLD}
-        typed = {
-            option.opts[0].removeprefix("--"): self.ctx.params[name]
-            for name, option in given.items()
-            if self._source(name) == "COMMANDLINE" and self.ctx.params[name] != option.default
+        values = {
+            n: self.ctx.params[n] for n, o in given.items() if self.ctx.params[n] != o.default
         }
-        read = {key: self.ctx.params[name] for name, key in KEYS.items() if self._from_file(name)}
-        read = {k: v for k, v in read.items() if not (self.own_data and k in OF_CASES)}
+        typed = {
+            given[name].opts[0].removeprefix("--"): value
+            for name, value in values.items()
+            if self._source(name) == "COMMANDLINE"
+        }
+        read = {KEYS[name]: values[name] for name in KEYS if name in values and self._counts(name)}
         read |= self.told.get("usual", {})
         if not self.ctx.params["where"] and not self.own_data and "where" in self.config.values:
             read["where"] = self.config.get("where")
         parts = (("command line", typed), (str(self.config), read))
         return "; ".join(f"{whence}: {_shown(values)}" for whence, values in parts if values)
+
+    def _counts(self, name: str) -> bool:
+        """Whether an option has the file's value, and takes it."""
+        return self._from_file(name) and not (self.own_data and name in OF_CASES)
 
     def _from_file(self, name: str) -> bool:
         return self._source(name) == "DEFAULT_MAP"
@@ -116,9 +122,6 @@ class Asked:
     def _source(self, name: str) -> str:
         source = self.ctx.get_parameter_source(name)
         return source.name if source else ""
-
-
-OF_CASES = ("dtypes", "checks", "known-failures")
 
 
 def _shown(values: dict) -> str:
