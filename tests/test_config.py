@@ -129,7 +129,7 @@ def test_a_declaration_comes_before_the_file_and_the_command_line_before_both(fo
     plugin(folder, declared, "declared.py")
     plugin(folder, TURNED, "turned.py")
     configure(folder, f'layout = "{LAST}"\nftz = true')
-    call = ("--check", "value", "--dtype", "float32")
+    call = ("--check", "value", "--dtype", "float32", "--profile", "quick")
     assert run(capfd, "verify", "declared.py", *call)[0] == 0
     result, out, _ = run(capfd, "verify", "turned.py", *call)
     assert result == 1

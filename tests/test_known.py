@@ -132,6 +132,10 @@ IDLE = {
     "the same of a part": (entry("linear_scan/gradient[float32]"), PART),
     "a law that it has not": (entry("linear_scan/group[float32]"), {}),
     "of the same file": (entry("mamba_scan/value[float32]", implementation="my_ops.py"), {}),
+    "of it, with others left out": (
+        entry("mamba_scan/value[float32]", implementation="my_ops.py"),
+        {"whole": False},
+    ),
     "of no target of the file": (entry(implementation="other.py"), {"every": True}),
 }
 

@@ -1,12 +1,14 @@
 """The file of known failures: what it may hold, what its entries are about."""
 
 from datetime import date
+from pathlib import Path
 
+import numpy as np
 import pytest
 from judging import SCAN, plugin, run
 from listing import FAR, PAST, VALUE, entry, listed, result
 
-from refssm.conformance import known
+from refssm.conformance import config, known
 from refssm.conformance.plugin import UsageError
 from refssm.conformance.result import Result
 
@@ -141,3 +143,31 @@ def test_a_skeleton_is_valid_toml_whatever_a_message_holds(folder):
     assert only.implementation == odd.implementation
     with pytest.raises(UsageError, match="not empty"):
         known.read(folder / listed(known.skeleton([odd])))
+
+
+@pytest.mark.parametrize("what", ["settings", "list"])
+def test_whatever_becomes_of_a_file_it_is_read_or_refused_in_a_sentence(folder, what):
+    page = (Path(__file__).parent.parent / "docs/configuration.md").read_text()
+    table, listing = (b.partition("```")[0].encode() for b in page.split("```toml\n")[1:])
+    whole = {"settings": table, "list": listing}[what]
+    read = {"settings": config.named, "list": known.read}[what]
+    rng, path, told = np.random.default_rng(8), folder / "changed.toml", []
+    for _ in range(400):
+        text = bytearray(whole)
+        for place in rng.integers(len(text), size=rng.integers(1, 4)):
+            kind = rng.integers(4)
+            if kind == 0:
+                text[place : place + int(rng.integers(1, 30))] = b""
+            elif kind == 1:
+                text[place : place + 1] = bytes(rng.integers(256, size=2, dtype=np.uint8))
+            elif kind == 2:
+                text[place:place] = text[: int(rng.integers(len(text)))]
+            else:
+                text[place : place + 1] = rng.choice([b"[", b"]", b'"', b"=", b"\n", b"*", b"{"])
+        path.write_bytes(bytes(text))
+        try:
+            read(path)
+        except UsageError as error:
+            told.append(str(error))
+    assert len(told) > 200
+    assert [sentence for sentence in told if "changed.toml" not in sentence] == []
