@@ -172,11 +172,15 @@ DEVICES = {"": 0, "cuda": 0, "gpu": 0, "cuda:0": 0, "cuda:1": 1}
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_device_is_used_and_told_by_its_name(cupy, device):
+def test_a_device_is_used_and_told_by_its_name(cupy, device, monkeypatch):
+    monkeypatch.delenv("CUPY_TF32", raising=False)
     made = adapter("cupy", device)
     assert Device.used == (DEVICES[device],)
     number = DEVICES[device]
-    assert made.about() == f"cupy 0.0 of the double, device cuda:{number} (Double)"
+    told = f"cupy 0.0 of the double, device cuda:{number} (Double), flush to zero: no"
+    assert made.about() == f"{told}, TF32 in products: False"
+    monkeypatch.setenv("CUPY_TF32", "1")
+    assert made.about() == f"{told}, TF32 in products: True"
 
 
 @pytest.mark.parametrize("device", ["cuda:2", "cpu", "tpu", "cuda:x", "cuda:-1"])

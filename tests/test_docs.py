@@ -10,6 +10,7 @@ import pytest
 
 from refssm.catalog import families
 from refssm.command import code
+from refssm.conformance import config
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -60,6 +61,32 @@ def test_the_example_about_relative_errors_prints_what_the_readme_says(capfd):
     assert cancelled.ok
     assert not slightly_off.ok
     assert capfd.readouterr().out.strip() in (ROOT / "README.md").read_text()
+
+
+def test_the_page_about_settings_shows_what_is_read_and_names_every_key(
+    capfd, monkeypatch, tmp_path
+):
+    page = (ROOT / "docs/configuration.md").read_text()
+    table, listed = (b.partition("```")[0] for b in page.split("```toml\n")[1:])
+    shown = page.split("```\n$ refssm verify --check value\n")[1].partition("```")[0]
+    monkeypatch.chdir(tmp_path)
+    Path("pyproject.toml").write_text(table)
+    Path("refssm-known.toml").write_text(listed)
+    for name in ("kernels/scan.py", "my_package/ssd.py"):
+        Path(name).parent.mkdir()
+        Path(name).write_text(DECLINING)
+    assert code(["verify", "--check", "value"]) == 5
+    printed = capfd.readouterr().out.splitlines()
+    assert [line for line in shown.splitlines() if line not in printed] == []
+    assert [key for key in config.KEYS if f"`{key}`" not in page] == []
+
+
+DECLINING = """
+from refssm.testing import implements
+
+@implements("linear_scan", dtypes="float32", only=lambda case: None)
+def scan(a, b): ...
+"""
 
 
 def test_every_page_that_the_readme_links_exists():

@@ -133,7 +133,7 @@ def test_items_are_chosen_by_keyword_and_by_id(folder):
 def test_a_failure_is_the_report_and_no_traceback(folder):
     result = folder.write(LATE).run("-k", "value", profile="default")
     text = result.stdout.str()
-    assert "FAIL linear_scan/value[float32]   grade F   ratio " in text
+    assert "wrong: linear_scan/value[float32]   grade F   ratio " in text
     assert "worst x[0, 64, 0]: got " in text
     assert "every entry with l = 64 wrong, the last of 65, no other" in text
     assert "smallest: l=65 n=1; a=" in text

@@ -5,6 +5,43 @@ from typing import Annotated
 
 import typer
 
+# what an option is called in [tool.refssm]; other keys are no default of one option
+KEYS = {
+    "profile": "profile",
+    "seed": "seed",
+    "dtype": "dtypes",
+    "check": "checks",
+    "timeout": "timeout",
+    "known": "known-failures",
+}
+
+
+def _configured(ctx: typer.Context, path: Path | None) -> Path | None:
+    """Take defaults from the table [tool.refssm] of the file that was named, or of the nearest."""
+    from refssm.conformance.config import Config, named, nearest
+
+    if path is not None:
+        ctx.obj = named(path)
+    else:
+        ctx.obj = Config() if ctx.params.get("no_config") else nearest(Path.cwd())
+    ctx.default_map = {
+        name: ctx.obj.get(key) for name, key in KEYS.items() if key in ctx.obj.values
+    }
+    return path
+
+
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        is_eager=True,  # before what it has defaults for
+        callback=_configured,
+        help="Take [tool.refssm] from this file; else from the nearest pyproject.toml.",
+    ),
+]
+NoConfig = Annotated[
+    bool, typer.Option("--no-config", is_eager=True, help="Read no pyproject.toml.")
+]
 Targets = Annotated[
     list[str] | None, typer.Argument(help="file.py, file.py::function, module or module:function.")
 ]
@@ -27,8 +64,12 @@ WhereText = Annotated[
 Framework = Annotated[str, typer.Option(help="Whose arrays it takes: numpy, torch, jax, cupy.")]
 Device = Annotated[str, typer.Option(help='Where the arrays live: "cuda", "gpu:1".')]
 AxesText = Annotated[str, typer.Option(help='Where its axes stand: "b n l, b n l -> b n l".')]
-Vjp = Annotated[bool, typer.Option("--vjp", help="Judge the framework's own gradient too.")]
-Ftz = Annotated[bool, typer.Option("--ftz", help="Subnormal numbers may be flushed to zero.")]
+Vjp = Annotated[
+    bool | None, typer.Option("--vjp/--no-vjp", help="Judge the framework's own gradient too.")
+]
+Ftz = Annotated[
+    bool | None, typer.Option("--ftz/--no-ftz", help="Subnormal numbers may be flushed to zero.")
+]
 Timeout = Annotated[
     float,
     typer.Option(min=0.1, max=1e6, help="Seconds a call may take; the first five times that."),
@@ -41,6 +82,13 @@ Dtype = Annotated[list[str] | None, typer.Option(help="Judge in this type only; 
 CheckName = Annotated[list[str] | None, typer.Option(help="Run this check only; repeatable.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of all cases.")]
 ProfileName = Annotated[str, typer.Option(help="quick, default or thorough.")]
+KnownFile = Annotated[
+    Path | None,
+    typer.Option("--known", help="A list of known failures, with reasons and days when they end."),
+]
+WriteKnown = Annotated[
+    Path | None, typer.Option(help="Write the failures as such a list, to fill in reasons.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Html = Annotated[
     Path | None, typer.Option(help="Write a page with pictures of the failures to this file.")

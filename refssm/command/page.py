@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -31,18 +32,20 @@ def asked(path: Path | None) -> dict[str, bool]:
     return {"evidence": True}
 
 
-def write(path: Path | None, results: list, headers: Iterable[str], seconds: float) -> str:
+def written(
+    path: Path | None, results: list, headers: Iterable[str], started: float
+) -> tuple[str, ...]:
     """Write the page, if there is to be one, and say so in a line."""
     if path is None:
-        return ""
+        return ()
     from refssm.conformance.report.page import page
 
-    text = page(results, headers, seconds, _shown(results))
+    text = page(results, headers, time.perf_counter() - started, _shown(results))
     with _beside(path) as partial:
         partial.write_text(text, encoding="utf-8")
         os.chmod(partial, 0o644)
         os.replace(partial, path)
-    return f"page: {path}"
+    return (f"page: {path}",)
 
 
 @contextmanager

@@ -33,18 +33,19 @@ def replay(
 
     given = stored(failure)
     kept = replaying.told(failure, given)
-    target, name, how = target or kept["target"], kept["as"] or None, kept["told"]
+    target = target or kept["target"]
+    how = {"name": kept["as"] or None, "timeout": timeout, "in_process": in_process}
     refuse_if_wrong()
     with (
-        worker_of(target, name, timeout, in_process, how) as worker,
-        older_of(kept["against"], name, timeout, in_process, how) as older,
+        worker_of(target, kept["told"], **how) as worker,
+        older_of(kept["against"], kept["told"], **how) as older,
     ):
         where = replaying.where_of(kept, failure)
         settings = {"against": older, "older": kept["against"], "profile": "thorough"}
         session = Session(worker, target, where=where, folder=None, **settings)
         result = again(session, failure, given, kept)
     if json:
-        typer.echo(records.document([result], kept.get("seed", 0), kept.get("profile", "")))
+        typer.echo(records.document([result], seed=kept["seed"], profile=kept["profile"]))
     else:
         lines.show(result, lines.console(sys.stdout))
     return FAILED if result.failed else 0 if result.verdict == "pass" else NOTHING

@@ -2,17 +2,20 @@
 
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import typer
 
+from refssm.command import known_list, page
 from refssm.command import options as o
-from refssm.command import page
+from refssm.command.asked import TIMEOUT, Asked
 
 FAILED, NOTHING = 1, 5
 
 
 def verify(
+    ctx: typer.Context,
     targets: o.Targets = None,
     as_: o.As = "",
     subject: o.Subject = None,
@@ -23,125 +26,215 @@ def verify(
     framework: o.Framework = "",
     device: o.Device = "",
     layout: o.AxesText = "",
-    vjp: o.Vjp = False,
-    ftz: o.Ftz = False,
+    vjp: o.Vjp = None,
+    ftz: o.Ftz = None,
     dtype: o.Dtype = None,
     check: o.CheckName = None,
     seed: o.Seed = 0,
     profile: o.ProfileName = "default",
     json: o.Json = False,
     html: o.Html = None,
-    timeout: o.Timeout = 60.0,
+    timeout: o.Timeout = TIMEOUT,
     in_process: o.InThisProcess = False,
+    known: o.KnownFile = None,
+    write_known: o.WriteKnown = None,
+    config: o.ConfigFile = None,
+    no_config: o.NoConfig = False,
 ) -> int:
     """Say whether an implementation is right, how accurate, and if wrong where and why."""
     from refssm.conformance.certify import refuse_if_wrong
     from refssm.conformance.plugin import UsageError
-    from refssm.conformance.report import lines, records
 
-    settings = _settings(as_, dtype, check, seed, profile) | page.asked(html)
-    if inputs is not None and {*(check or ())} - {"value"}:
+    del targets, subject, where, device, layout, vjp, ftz, dtype, check, known  # `Asked` has them
+    if no_config and config is not None:
+        raise UsageError("--config and --no-config exclude each other")
+    _check_framework(framework)
+    run = _Run(Asked(ctx, own_data=inputs is not None), seed, profile, json, html)
+    if inputs is not None and {*run.settings["only_checks"]} - {"value"}:
         raise UsageError("--inputs judges the value of one call: leave --check out")
-    told = _told(framework, device, layout, vjp, ftz)
-    out, started, results, headers = lines.console(sys.stdout), time.perf_counter(), [], []
-    places, absent = _targets(targets, subject, as_, inputs, output)
-    for sentence in absent if not json else ():
-        out.print(sentence)
+    known_list.check_new(write_known)
+    places = run.places(as_, inputs, output)
     refuse_if_wrong()
-    for target in places:
+    try:
+        with run.bar:
+            for target in places:
+                how = {"name": as_ or None, "timeout": timeout, "in_process": in_process}
+                run.judge(target, against, inputs, output, **how)
+    except KeyboardInterrupt:
+        run.end(interrupted=True)
+        raise
+    if write_known is not None:
+        known_list.write(write_known, run.results)
+    return run.end()
+
+
+class _Run:
+    """A run: what was asked for, and what was found so far."""
+
+    def __init__(self, asked: Asked, seed: int, profile: str, json: bool, html: Path | None):
+        from refssm.command.progress import Bar
+        from refssm.conformance.report import lines
+
+        self.asked, self.json, self.started = asked, json, time.perf_counter()
+        self.settings: dict[str, Any] = _settings(asked, seed, profile) | page.asked(html)
+        self.html, self.told = html, []
+        self.known, self.narrowed = known_list.of(asked), asked.own_data
+        self.out, self.bar, self.results = lines.console(sys.stdout), Bar(), []
+
+    def places(self, as_, inputs, output) -> list[str]:
+        """What to judge, once what is not there has been told."""
+        places, absent = _targets(self.asked, as_, inputs, output)
+        self.say(*absent)
+        self.told += absent
+        return places
+
+    def say(self, *texts: str) -> None:
+        """Print lines, beside the progress bar."""
+        if texts and not self.json:
+            self.bar.hide()
+            for text in texts:
+                self.out.print(text)
+
+    def judge(self, target, against, inputs, output, **how) -> None:
+        """Judge what is in one target, and tell each result as it comes."""
+        from refssm.conformance.report import lines
+
+        self.bar.tick(f"importing {target}")
+        told = self.asked.told
         with (
-            worker_of(target, as_ or None, timeout, in_process, told, output) as worker,
-            older_of(against, as_ or None, timeout, in_process, told) as older,
+            worker_of(target, told, output, **how) as worker,
+            older_of(against, told, **how) as older,
         ):
-            ranges = _where(where, worker)
-            narrowed = ", ".join(f"narrowed to {r}" for r in (ranges, inputs) if r)
-            headers.append(lines.header(target, profile, seed, worker.found, narrowed))
-            if not json:
-                out.print(headers[-1])
-            more = {"where": ranges, "against": older, "older": against}
-            more |= {"diagnose": True, "told": told, "as_": as_, "limits": tuple(where or ())}
-            for result in _results(worker, target, inputs, settings | more, quiet=json):
-                results.append(result)
-                if not json:
-                    lines.show(result, out, lines.width(worker.found))
-        if not json:
-            out.print()
-    if json:
-        typer.echo(records.document(results, seed, profile))
-    else:
-        out.print(lines.summary(results, time.perf_counter() - started))
-    written = page.write(html, results, [*headers, *absent], time.perf_counter() - started)
-    if written and not json:
-        out.print(written)
-    return _code(results)
+            texts, where = _where(self.asked, worker)
+            self.narrowed |= bool(texts)
+            self.told.append(self._header(target, worker, [r for r in (where, inputs) if r]))
+            self.say(self.told[-1])
+            more = {"where": where, "against": older, "older": against}
+            session = self._session(worker, target, texts, more)
+            for result in _results(session, inputs):
+                result = self.known.marked(result)
+                self.results.append(result)
+                if not self.json:
+                    self.bar.hide()
+                    lines.show(result, self.out, lines.width(worker.found))
+            self.known.judged(target, session.trials(), self.asked.part(target))
+        self.say("")
+
+    def _session(self, worker, target, ranges, more: dict):
+        from refssm.conformance.session import Session
+
+        how = {"told": self.asked.told, "as_": self.asked.ctx.params["as_"], "diagnose": True}
+        how |= {"limits": tuple(ranges), "tick": self.bar.tick}
+        return Session(worker, target, **self.settings, **how, **more)
+
+    def _header(self, target, worker, narrowed) -> str:
+        from refssm.conformance.report import lines
+
+        settings = [self.asked.settings()]
+        settings += [f"known failures: {self.known}"] if self.known else []
+        return lines.header(
+            target,
+            self.settings["profile"],
+            self.settings["seed"],
+            worker.found,
+            ", ".join(f"narrowed to {r}" for r in narrowed),
+            [line for line in settings if line],
+        )
+
+    def end(self, interrupted: bool = False) -> int:
+        """Say what it came to; the exit code."""
+        from refssm.conformance.report import lines, records
+
+        asked = self.asked
+        scope = {"whole": asked.whole, "every": asked.every, "narrowed": self.narrowed}
+        complaints = [] if interrupted else self.known.complaints(**scope)
+        if self.json:
+            more = {"config": str(self.asked.config) or None, "interrupted": interrupted}
+            listed = self.known.path and str(self.known.path)
+            more |= {"known_failures": listed, "complaints": complaints}
+            typer.echo(records.document(self.results, **_of_run(self.settings), **more))
+        else:
+            for sentence in complaints:
+                lines.complain(sentence, self.out)
+            self.out.print(lines.summary(self.results, time.perf_counter() - self.started))
+        if not interrupted:
+            self.say(*page.written(self.html, self.results, self.told, self.started))
+        if complaints or any(r.failed for r in self.results):
+            return FAILED
+        return 0 if any(r.verdict == "pass" or r.known for r in self.results) else NOTHING
 
 
-def _code(results) -> int:
-    """The exit code of a run that came to its end."""
-    if any(r.failed for r in results):
-        return FAILED
-    return 0 if any(r.verdict == "pass" for r in results) else NOTHING
+def _of_run(settings: dict) -> dict:
+    return {"seed": settings["seed"], "profile": settings["profile"]}
 
 
-def _told(framework, device, layout, vjp, ftz) -> dict:
-    """What to take in place of what authors declared."""
+def _check_framework(framework: str) -> None:
     from refssm.conformance.plugin import UsageError
     from refssm.testing import FRAMEWORKS
 
     if framework and framework not in FRAMEWORKS:
         raise UsageError(f"no framework {framework!r} is known; there are {', '.join(FRAMEWORKS)}")
-    told = {"framework": framework, "device": device, "layout": layout, "vjp": vjp, "ftz": ftz}
-    return {name: value for name, value in told.items() if value}
 
 
-def _where(texts, worker):
+def _results(session, inputs):
+    from refssm.conformance.inputs import judge_inputs
+
+    return session.run() if inputs is None else judge_inputs(session, inputs)
+
+
+def _where(asked: Asked, worker):
+    """Ranges as texts, and as a session takes them."""
+    from refssm.conformance.cases import core_dims
     from refssm.conformance.plugin import operator_named
     from refssm.conformance.where import parse
 
-    return parse(texts or (), [operator_named(o.name) for o in worker.found if o.judged])
+    ops = [operator_named(offer.name) for offer in worker.found if offer.judged]
+    texts = asked.ranges(name for op in ops for name in (*op.inputs, *core_dims(op)))
+    return texts, parse(texts, ops)
 
 
-def _settings(as_, dtype, check, seed, profile) -> dict:
+def _settings(asked: Asked, seed, profile) -> dict:
     """Checked options, as a session takes them."""
     from refssm.conformance.checks import NAMES, PROFILES
     from refssm.conformance.plugin import UsageError, operator_named
     from refssm.testing import TYPES
 
-    if as_:
+    check, dtype = asked.option("check") or (), asked.option("dtype") or ()
+    if as_ := asked.ctx.params["as_"]:
         operator_named(as_)
     if profile not in PROFILES:
         raise UsageError(f"no profile {profile!r}; there are {', '.join(PROFILES)}")
-    for name in check or ():
+    for name in check:
         if name not in NAMES:
             raise UsageError(f"no check {name!r}; there are {', '.join(NAMES)}")
-    for name in dtype or ():
+    for name in dtype:
         if name not in TYPES:
             raise UsageError(f"no type {name!r} is judged; there are {', '.join(TYPES)}")
     return {
         "profile": profile,
         "seed": seed,
-        "types": tuple(dtype or ()),
-        "only_checks": tuple(check or ()),
+        "types": tuple(dtype),
+        "only_checks": tuple(check),
     }
 
 
-def _targets(targets, subject, as_, inputs, output) -> tuple[list[str], list[str]]:
+def _targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
     """What to judge, and a sentence for each library that is not installed."""
     from refssm.conformance import subjects
     from refssm.conformance.plugin import UsageError
 
     if output is not None:
-        if targets or subject or not as_ or inputs is None:
+        if asked.targets or asked.subjects or not as_ or inputs is None:
             raise UsageError(
                 "--output grades a saved result: say --as OPERATOR --inputs, no target"
             )
         return [str(output)], []
-    for name in subject or ():
+    for name in asked.subjects:
         if name not in subjects.NAMES:
             raise UsageError(f"no subject {name!r}; there are {', '.join(subjects.NAMES)}")
-    absent = {name: subjects.absent(name) for name in subject or ()}
-    there = [name for name in subject or () if not absent[name]]
-    places = [*(targets or ()), *(t for name in there for t in subjects.target(name))]
+    absent = {name: subjects.absent(name) for name in asked.subjects}
+    there = [name for name in asked.subjects if not absent[name]]
+    places = [*asked.targets, *(t for name in there for t in subjects.target(name))]
     if not places and not any(absent.values()):
         raise UsageError("nothing to judge: name a file, a module or --subject")
     if as_ and len(places) > 1:
@@ -149,7 +242,7 @@ def _targets(targets, subject, as_, inputs, output) -> tuple[list[str], list[str
     return places, [f"skip {name}   {reason}" for name, reason in absent.items() if reason]
 
 
-def worker_of(target, name, timeout, in_process, told, output=None) -> Any:
+def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
     """What holds the implementations of a target: a child process, this one, a saved result."""
     from refssm.conformance.inputs import Recorded
     from refssm.conformance.plugin import find
@@ -157,42 +250,16 @@ def worker_of(target, name, timeout, in_process, told, output=None) -> Any:
     from refssm.conformance.worker import InProcess, Worker
 
     if output is not None:
-        return Recorded(name, output, told.get("layout", ""))
+        return Recorded(name, output, {**told.get("usual", {}), **told}.get("layout", ""))
     if in_process:
         return InProcess(find(target, name, told), FOLDER)
     return Worker(target, name, timeout, told)
 
 
-def older_of(target, name, timeout, in_process, told):
+def older_of(target, told, **how):
     """The same of an older implementation, where there is one."""
     from contextlib import nullcontext
 
     if not target:
         return nullcontext()
-    return worker_of(target, name, timeout, in_process, told | {"silent": True})
-
-
-def _results(worker, target, inputs, settings, quiet):
-    """Results as they come, with a progress bar on a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    from refssm.conformance.inputs import judge_inputs
-    from refssm.conformance.session import Session
-
-    session = Session(worker, target, **settings)
-    if inputs is not None:
-        yield from judge_inputs(session, inputs)
-        return
-    if quiet or not sys.stderr.isatty():
-        yield from session.run()
-        return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("")
-
-        def tick(check, done, count):
-            bar.update(task, description=check, completed=done, total=count)
-
-        session.tick = tick
-        yield from session.run()
+    return worker_of(target, told | {"silent": True}, **how)

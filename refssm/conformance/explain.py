@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from itertools import product
@@ -260,4 +261,7 @@ def save(
             os.replace(alone.with_suffix(".partial"), alone)
     except OSError:  # no place to write: the report is worth more than the file
         return "", ""
+    finally:  # of Ctrl-C in the middle nothing stays
+        with suppress(OSError):
+            partial.unlink()
     return str(path), str(alone) if text else ""

@@ -62,14 +62,20 @@ def _offered(module, path, name) -> list[Found]:
 
 
 def _told(found: Found, told: dict) -> Found:
-    """The implementation with some of its declaration replaced; `silent`: if it has none."""
-    if told.get("silent") and found.declared.name:
+    """The implementation with some of its declaration replaced; `silent`: if it has none.
+
+    What `usual` holds is the project's, for functions whose author declares nothing.
+    """
+    own, usual = bool(found.declared.name), told.get("usual", {})
+    if told.get("silent") and own:
         return found
-    told = {key: value for key, value in told.items() if key != "silent"}
+    told = {key: value for key, value in told.items() if key not in ("silent", "usual")}
     try:
+        told = told if own else usual | told
         declared = replace(found.declared, name=found.op.name, **told)
     except ValueError as error:
-        raise UsageError(str(error).replace("implements: ", "", 1)) from None
+        whence = " (from [tool.refssm])" if usual and not own else ""
+        raise UsageError(str(error).replace("implements: ", "", 1) + whence) from None
     return replace(found, declared=declared)
 
 

@@ -8,12 +8,16 @@
     pytest --refssm-profile quick
 
 The mark takes what `refssm.testing.implements` takes; `vjp` may also be a function, the gradient by
-hand; `xfail={"gradient[complex64]": "why"}` expects one check to fail.
+hand; `xfail={"gradient[complex64]": "why"}` expects one check to fail. Of [tool.refssm] in
+pyproject.toml profile, seed, dtypes, checks and known-failures hold here too; the mark and the
+command line come before.
 """
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
@@ -29,10 +33,10 @@ def pytest_addoption(parser):
     group.addoption(
         "--refssm-profile",
         choices=("quick", "default", "thorough"),
-        default="default",
+        default=None,
         help="how many cases each check takes",
     )
-    group.addoption("--refssm-seed", type=int, default=0, help="the seed of all cases")
+    group.addoption("--refssm-seed", type=int, default=None, help="the seed of all cases")
 
 
 def pytest_configure(config):
@@ -51,6 +55,21 @@ def pytest_pycollect_makeitem(collector, name, obj):
     return Implementation.from_parent(collector, name=name, function=obj, mark=marks[0])
 
 
+PROJECT = pytest.StashKey()
+
+
+def _project(config):
+    """The project's table [tool.refssm], and its list of known failures: read once."""
+    from refssm.conformance.config import nearest
+    from refssm.conformance.known import Known, read
+
+    if PROJECT not in config.stash:
+        table = nearest(config.rootpath)
+        path = table.get("known-failures")
+        config.stash[PROJECT] = table, read(Path(path)) if path else Known()
+    return config.stash[PROJECT]
+
+
 class Implementation(pytest.Collector):
     """One implementation: its checks, worked out from the catalog without calling it."""
 
@@ -60,6 +79,23 @@ class Implementation(pytest.Collector):
         self.obj = function  # conditions of xfail and skipif look here
         self.own_markers.extend(getattr(function, "pytestmark", []))
         self.keywords.update((m.name, m) for m in self.own_markers)
+
+    @cached_property
+    def project(self):
+        """Settings and known failures of the project; what is wrong with them is one sentence."""
+        from refssm.conformance.plugin import UsageError
+
+        try:
+            return _project(self.config)
+        except UsageError as error:
+            raise self.CollectError(f"{self.name}: {error}") from None
+
+    def setting(self, name: str, usual):
+        """From the mark, else from the command line, else from the project's file."""
+        told = self.config.getoption(f"refssm_{name}")
+        return self.mark.kwargs.get(
+            name, self.project[0].get(name, usual) if told is None else told
+        )
 
     @cached_property
     def trial(self):
@@ -77,8 +113,10 @@ class Implementation(pytest.Collector):
                 self.function,
                 by_hand or getattr(self.function, "vjp", None),
                 declared,
-                self.mark.kwargs.get("profile", self.config.getoption("refssm_profile")),
-                self.mark.kwargs.get("seed", self.config.getoption("refssm_seed")),
+                self.setting("profile", "default"),
+                self.setting("seed", 0),
+                self.project[0].get("checks", ()),
+                self.project[0].get("dtypes", ()),
             )
         except (UsageError, ValueError) as error:
             raise self.CollectError(f"{self.name}: {error}") from None
@@ -86,26 +124,69 @@ class Implementation(pytest.Collector):
 
     def collect(self):
         """One item for each check in each type."""
+        from refssm.conformance.plugin import UsageError
+
         trial = self.trial
-        checks = trial.checks(trial.wanted)
+        try:
+            checks = trial.checks(trial.wanted)
+        except UsageError as error:  # none of the project's types
+            raise self.CollectError(f"{self.name}: {error}") from None
         expected = dict(self.mark.kwargs.get("xfail", {}))
         items, known = [], trial.known()
         for check in checks:
             item = Check.from_parent(self, name=f"{check.name}[{check.dtype}]")
             if item.name in expected:
                 item.add_marker(pytest.mark.xfail(reason=expected.pop(item.name)))
+            item.expect(self.project[1].entry(check.id, self.called))
             items.append(item)
+        self._refuse_idle()
         expected = {name: why for name, why in expected.items() if name not in known}
         if expected:  # an expectation that matches nothing hides the next failure
             told = ", ".join(known)
             raise self.CollectError(f"{self.name}: xfail names no check: {expected} ({told})")
         return items
 
+    @property
+    def called(self) -> tuple[str, ...]:
+        """What an entry of the known failures may call it."""
+        names = {self.path.name, *self.nodeid.split("::")[:1]}
+        path = self.project[1].path
+        if path is not None:
+            names.add(os.path.relpath(self.path, path.resolve().parent))
+        return self.name, *names, *(f"{name}::{self.name}" for name in names)
+
+    def _refuse_idle(self) -> None:
+        """An entry that names this implementation and no check of it is an error."""
+        from refssm.conformance.known import possible
+
+        known, called = self.project[1], [n for n in self.called if n.endswith(self.name)]
+        for entry in known.entries:
+            mine = entry.implementation and entry.of(called)
+            if mine and not any(entry.matches(id) for id in possible(self.trial)):
+                told = f"{known.path}: {entry} matches no check of it: remove it"
+                raise self.CollectError(f"{self.name}: {told}")
+
 
 class Check(pytest.Item):
     """One check of one implementation."""
 
     parent: Implementation
+    over = ""  # the day of a known failure's entry, where it is over
+
+    def expect(self, entry) -> None:
+        """Take down that this check is known to fail: strictly, where the entry is of it alone."""
+        if entry is None:
+            return
+        from refssm.conformance.known import said_enough
+
+        known = self.parent.project[1]
+        if known.expired(entry):
+            self.over = f"{known.path}: {entry} expired on {entry.expires}: {entry.reason}"
+            return
+        reason = f"{entry.reason} (known until {entry.expires})"
+        profile, name = self.parent.trial.session.profile, self.name.partition("[")[0]
+        strict = entry.exact and said_enough(profile, name)
+        self.add_marker(pytest.mark.xfail(reason=reason, strict=strict))
 
     @property
     def obj(self):
@@ -129,8 +210,8 @@ class Check(pytest.Item):
         self.user_properties += [("ratio", result.ratio), ("cases", result.examples)]
         if result.verdict == "skipped":
             _skip(result.message)
-        if result.failed:
-            raise Failed(result)
+        if result.failed or self.over:
+            raise Failed(result, self.over)
         for note in result.notes:
             self.add_report_section("call", "refssm", note)
 
@@ -153,10 +234,15 @@ def _skip(reason: str) -> NoReturn:
 
 
 class Failed(AssertionError):
-    """A check failed; carries the result."""
+    """A check failed, or is on the list of known failures for too long; carries the result."""
 
-    def __init__(self, result):
+    def __init__(self, result, over: str = ""):
         from refssm.conformance.suite import text
 
-        super().__init__(text([result]))
+        told = text([result]).removeprefix("FAIL ")
+        if result.failed:
+            told = f"{result.verdict}: {told}" + f"\n{over}" * bool(over)
+        else:
+            told = f"{over}; it passes now: remove it"
+        super().__init__(told)
         self.result = result

@@ -20,6 +20,7 @@ from refssm.testing import TYPES
 STORY = "__refssm__"  # among saved arrays, which bear the names of arguments
 FORMAT = 1
 KEYS = {"operator", "check", "dtype", "target", "as", "told", "where", "against", "case"}
+KEYS |= {"seed", "profile"}
 
 
 def story(check: Check, case: Case, by_arrays: bool, call: Mapping) -> dict:

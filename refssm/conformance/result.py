@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from refssm.conformance.evidence import Evidence
 from refssm.conformance.standard import C
 
+FAILURES = ("inaccurate", "wrong", "error")
+
 
 @dataclass(frozen=True)
 class Result:
@@ -36,6 +38,8 @@ class Result:
     seed: int = 0
     profile: str = "default"
     shrunk: bool = True  # whether smaller cases were tried
+    known: str = ""  # the reason, where the failure is on the author's list
+    expires: str = ""  # the last day that it is known
     looks_like: str = ""  # the mistake, or the pattern of the damage
 
     @property
@@ -46,4 +50,4 @@ class Result:
     @property
     def failed(self) -> bool:
         """Whether this line makes the exit code 1."""
-        return self.verdict in ("inaccurate", "wrong", "error")
+        return self.verdict in FAILURES and not self.known

@@ -50,6 +50,7 @@ def session_of(
     profile: str = "default",
     seed: int = 0,
     checks: tuple[str, ...] = (),
+    types: tuple[str, ...] = (),
 ) -> Session:
     """A session over one function of this process."""
     if profile not in PROFILES:
@@ -61,9 +62,8 @@ def session_of(
     found = [Found(operator_named(name), function, vjp, declared=declared)]
     found += _resumed(name, function)
     called = getattr(function, "__name__", type(function).__name__)
-    return Session(
-        InProcess(found), called, profile=profile, seed=seed, only_checks=checks, folder=None
-    )
+    how = {"profile": profile, "seed": seed, "only_checks": checks, "types": types}
+    return Session(InProcess(found), called, folder=None, **how)
 
 
 def _resumed(name: str, function: Callable) -> list[Found]:
@@ -93,7 +93,6 @@ def text(results: Iterable[Result]) -> str:
     """Results as the command prints them, without colours."""
     told = []
     for result in results:
-        word = lines.WORDS.get(result.verdict, "FAIL")
-        told.append(f"{word} {result.id}   {lines.facts(result)}")
+        told.append(f"{lines.word(result)} {result.id}   {lines.facts(result)}")
         told += [f"  {line}" for line in lines.below(result)]
     return "\n".join(told)

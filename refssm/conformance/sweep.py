@@ -50,7 +50,7 @@ class _Sweep:
     one story; after `SHRINK_TRIES` new cases, or `SHRINK_SECONDS`, no other one is tried.
     """
 
-    def __init__(self, judge_case: Callable[[Case], Verdict], tick: Callable[[], None]):
+    def __init__(self, judge_case: Callable[[Case], Verdict], tick: Callable[[int], None]):
         self.judge_case, self.tick = judge_case, tick
         self.swept = Swept()
         self.verdicts: dict[str, Verdict] = {}
@@ -67,7 +67,7 @@ class _Sweep:
             verdict = Verdict("-")
         if searching:
             self.swept.examples += 1
-            self.tick()
+            self.tick(0)
             if verdict.ok:
                 self.swept.verdict = worst_of([self.swept.verdict, verdict])
                 return
@@ -83,8 +83,10 @@ class _Sweep:
     def _verdict(self, case: Case) -> Verdict:
         key = str(case)
         if key not in self.verdicts:
-            if self.first is not None and self._over():
-                return Verdict("-")
+            if self.first is not None:
+                if self._over():
+                    return Verdict("-")
+                self.tick(self.tries)
             self.verdicts[key] = self.judge_case(case)
         return self.verdicts[key]
 
@@ -96,9 +98,12 @@ def sweep(
     count: int,
     seed_: int,
     shrink: bool = True,
-    tick: Callable[[], None] = lambda: None,
+    tick: Callable[[int], None] = lambda tries: None,
 ) -> Swept:
-    """Judge `count` cases and shrink the first failure, to cases that fail in the same way."""
+    """Judge `count` cases and shrink the first failure, to cases that fail in the same way.
+
+    `tick` is told of each case, and in shrinking how many were tried.
+    """
     state = _Sweep(judge_case, tick)
     swept = state.swept
     with _no_hypothesis_folder(), _no_constants():

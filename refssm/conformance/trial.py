@@ -33,7 +33,7 @@ from refssm.conformance.laws import LAWS
 from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.result import Result
 from refssm.conformance.standard import Standard, number_type
-from refssm.conformance.sweep import Declined, lost, sweep, widest
+from refssm.conformance.sweep import SHRINK_TRIES, Declined, lost, sweep, widest
 from refssm.conformance.verdict import Verdict
 from refssm.conformance.where import left_by, narrowed
 
@@ -112,6 +112,7 @@ class Trial:
     def refused(self) -> dict[str, str]:
         """Why a type is not accepted, or "" where it is: one call each."""
         between = self.session.where.sizes
+        self.session.tick(f"{self.op}: the first calls", 0, 0)
         small, large = (
             {t: ordinary_case(self.op, t, sizes, between=between) for t in self.wanted}
             for sizes in (SMALL, BLOCKS)
@@ -175,6 +176,7 @@ class Trial:
 
     def judge(self, check: Check) -> Result:
         """Run one check."""
+        self.session.tick(f"{self.op} beside its oracle", 0, 0)
         doubt = certified(operator_named(self.op.name))
         if doubt:
             return self._result(check, "error", message=f"not judged: {doubt}")
@@ -190,9 +192,12 @@ class Trial:
         shrink = self.profile.shrink if session.shrink is None else session.shrink
         candidate = self.candidate.judged_in(check.dtype)
 
-        def tick():
-            done[0] += 1
-            session.tick(check.id, done[0], check.count)
+        def tick(tries):
+            done[0] += not tries
+            if tries:
+                session.tick(f"{check.id}: making it smaller", tries, SHRINK_TRIES)
+            else:
+                session.tick(check.id, done[0], check.count)
 
         def judge_case(case: Case) -> Verdict:
             try:
@@ -216,6 +221,7 @@ class Trial:
         if check.name == "against" and self.beside:
             details["hint"] = self.beside.told(check.dtype)
         if swept.case is not None:
+            session.tick(f"{check.id}: explaining the failure", 0, 0)
             details = self._explained(check, candidate, swept, judge_case, settings) | details
         elif swept.verdict.grade == "-":
             if swept.declined == swept.examples:
@@ -253,7 +259,9 @@ class Trial:
                 return broken.verdict
 
         cases = check.cases(mixed=self.mixed, between=self.session.where.sizes)
-        again = sweep(cases, judge_case, **{**settings, "shrink": False, "tick": lambda: None})
+        again = sweep(
+            cases, judge_case, **{**settings, "shrink": False, "tick": lambda tries: None}
+        )
         if again.case is None:
             return FLUSHED
         return f"wrong also where subnormal numbers are flushed to zero: {again.verdict.message}"

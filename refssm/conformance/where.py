@@ -43,7 +43,7 @@ def parse(texts: Iterable[str], ops: Iterable[Operator]) -> Where:
     arguments = dict.fromkeys(name for op in ops for name in op.inputs)
     dims = dict.fromkeys(dim for op in ops for dim in core_dims(op))
     for text in texts:
-        name, low, high = _range(text)
+        name, low, high = split(text)
         if name in dims:
             if low < 1 or low != int(low) or high != int(high):
                 raise UsageError(f"--where {text}: a size is a whole number from 1 on")
@@ -61,7 +61,8 @@ def parse(texts: Iterable[str], ops: Iterable[Operator]) -> Where:
     return Where(values, sizes)
 
 
-def _range(text) -> tuple[str, float, float]:
+def split(text: str) -> tuple[str, float, float]:
+    """The name and the two ends of a range, or a UsageError."""
     match = re.fullmatch(r"\s*(\w+)\s*=\s*([^.]\S*?|\.\d\S*?)\.\.(\S+)\s*", text)
     try:
         name, low, high = match.groups() if match else ("", "", "")

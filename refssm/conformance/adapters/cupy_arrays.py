@@ -3,6 +3,7 @@
 # pyright: reportMissingImports=false
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import cupy
@@ -36,8 +37,12 @@ class Cupy(Numpy):
 
     def about(self) -> str:
         properties = cupy.cuda.runtime.getDeviceProperties(self.device.id)
-        card = properties["name"].decode()
-        return f"cupy {cupy.__version__}, device cuda:{self.device.id} ({card})"
+        card, tiny = properties["name"].decode(), np.finfo(np.float32).tiny
+        half = cupy.full(8, tiny, np.float32) * np.float32(0.5)
+        flushed = "no" if bool((half + half == tiny).all()) else "yes"
+        told = f"cupy {cupy.__version__}, device cuda:{self.device.id} ({card})"
+        tf32 = os.environ.get("CUPY_TF32") == "1"
+        return f"{told}, flush to zero: {flushed}, TF32 in products: {tf32}"
 
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:
         """The view is made on the host and made again on the device, stride by stride."""

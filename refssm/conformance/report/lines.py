@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+from collections.abc import Iterable
 from importlib.metadata import version
 
 from rich.console import Console
@@ -19,9 +20,10 @@ from refssm.conformance.found import Offer
 from refssm.conformance.laws import LAWS
 from refssm.conformance.layout import canonical
 from refssm.conformance.plugin import operator_named
-from refssm.conformance.result import Result
+from refssm.conformance.result import FAILURES, Result
 from refssm.testing import Budget
 
+LIBRARIES = ("numpy", "scipy", "hypothesis")
 STYLES = {"pass": "green", "skipped": "yellow", "inaccurate": "red", "wrong": "red", "error": "red"}
 WORDS = {"pass": "pass", "skipped": "skip"}
 
@@ -31,12 +33,20 @@ def console(stream) -> Console:
     return Console(file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
-def header(target: str, profile: str, seed: int, offers=(), narrowed: str = "") -> str:
+def header(
+    target: str,
+    profile: str,
+    seed: int,
+    offers=(),
+    narrowed: str = "",
+    more: Iterable[str] = (),
+) -> str:
     """What ran, where, with which settings; layouts and budgets as their authors declared them."""
     machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    ran = f"refssm {__version__}, numpy {version('numpy')}, {machine}"
+    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    ran = f"refssm {__version__}, {libraries}, {machine}"
     settings = f"profile {profile}, seed {seed}" + (f", {narrowed}" if narrowed else "")
-    lines = [f"{target}   {settings}", ran]
+    lines = [f"{target}   {settings}", *more, ran]
     lines += dict.fromkeys(offer.about for offer in offers if offer.about)
     lines += [f"{offer.name}: {told}" for offer in offers if (told := _declared(offer))]
     return "\n".join(lines)
@@ -64,12 +74,23 @@ def width(offers) -> int:
 
 def show(result: Result, out: Console, wide: int = 0) -> None:
     """Print one result."""
-    text = Text(f"{WORDS.get(result.verdict, 'FAIL')} ", style=STYLES[result.verdict])
+    style = "yellow" if result.known else STYLES[result.verdict]
+    text = Text(f"{word(result)} ", style=style)
     text.append(f"{result.id:<{wide}} ", style="bold" if result.failed else "")
     text.append(facts(result))
     out.print(text)
     for line in below(result):
         out.print(Text(f"  {line}", style="" if result.failed else "dim"))
+
+
+def word(result: Result) -> str:
+    """The first word of its line."""
+    return "known" if result.known else WORDS.get(result.verdict, "FAIL")
+
+
+def complain(sentence: str, out: Console) -> None:
+    """Print what makes a run fail beside its results."""
+    out.print(Text("FAIL ", style="red").append(sentence, style="bold"))
 
 
 def facts(result: Result) -> str:
@@ -93,8 +114,8 @@ def facts(result: Result) -> str:
 
 def below(result: Result) -> list[str]:
     """The lines under a result: the failure told, or what the pass does not promise."""
-    lines = []
-    if result.failed:
+    lines = [f"known until {result.expires}: {result.known}"] * bool(result.known)
+    if result.verdict in FAILURES:
         lines += [result.message] * bool(result.message)
         lines += [f"looks like: {result.looks_like}"] * bool(result.looks_like)
         lines += [result.hint] * bool(result.hint)
@@ -144,8 +165,9 @@ def limits(result: Result) -> str:
 
 def summary(results: list[Result], seconds: float) -> str:
     """How many of each verdict."""
-    order = ("pass", "inaccurate", "wrong", "error", "skipped")
-    counts = {v: sum(r.verdict == v for r in results) for v in order}
+    order = ("pass", *FAILURES, "known", "skipped")
+    came = ["known" if r.known else r.verdict for r in results]
+    counts = {verdict: came.count(verdict) for verdict in order}
     told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
     return f"{len(results)} checks: {told or 'nothing to check'}   {seconds:.1f} s"
 

@@ -1,27 +1,32 @@
-"""Results as JSON: one document per run, numbers finite or null."""
+"""Results as JSON: one document per run, numbers finite or null; results.schema.json says more."""
 
 from __future__ import annotations
 
 import json
 import math
 from dataclasses import asdict, replace
+from typing import Any
 
 from refssm import __version__
 from refssm.conformance.result import Result
 
+NUMBERS = ("ratio", "bits", "seconds")
+OR_NULL = ("counterexample", "alone", "known", "expires", "looks_like")
 
-def document(results: list[Result], seed: int, profile: str) -> str:
-    """The whole run."""
-    head = {"refssm": __version__, "seed": seed, "profile": profile}
+
+def document(results: list[Result], seed: int, profile: str, **more: Any) -> str:
+    """The whole run, with what else there is to say of it."""
+    head = {"refssm": __version__, "seed": seed, "profile": profile, **more}
     return json.dumps({**head, "results": [_record(r) for r in results]}, indent=1)
 
 
 def _record(result: Result) -> dict:
     record = asdict(replace(result, evidence=None))  # arrays are for pictures
     del record["evidence"]
-    for name in ("ratio", "bits", "seconds"):
+    for name in NUMBERS:
         value = float(record[name])
         record[name] = value if math.isfinite(value) else None
+    for name in OR_NULL:
+        record[name] = record[name] or None
     record["notes"] = list(result.notes)
-    record["counterexample"] = result.counterexample or None
     return record

@@ -1,0 +1,46 @@
+"""The list of known failures of a run: read before it, written after it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from refssm.command.asked import Asked
+
+
+def of(asked: Asked):
+    """The list of known failures, empty where there is none."""
+    from refssm.conformance.known import Known, read
+    from refssm.conformance.plugin import UsageError
+
+    path = asked.option("known")
+    if path is not None and asked.own_data:
+        raise UsageError("--known lists failures of the usual cases: leave it out with --inputs")
+    return Known() if path is None else read(Path(path))
+
+
+def check_new(path: Path | None) -> None:
+    """Refuse before anything is judged."""
+    from refssm.conformance.plugin import UsageError
+
+    if path is not None and path.exists():
+        raise UsageError(f"{path} is already there: --write-known writes a new file")
+    if path is not None and not path.parent.is_dir():
+        raise UsageError(f"{path}: No such file or directory")
+
+
+def write(path: Path, results) -> None:
+    """Write the failures down; whole or not at all."""
+    from refssm.conformance.known import skeleton
+    from refssm.conformance.plugin import UsageError
+
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        partial.write_text(skeleton(results), encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    finally:  # nothing half-written stays
+        with suppress(OSError):
+            partial.unlink()
