@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from flint import acb, arb
+from flint import acb, arb, fmpq
 
 from refssm.enclosure.algebra import dot, matrix, product
 from refssm.enclosure.discretize import discretize_zoh
@@ -115,17 +115,37 @@ def hippo_project(A, B, u, dt):
 
 
 def hippo_project_legs(u, *, n):
-    """√(2i+1)/T Σ_k u_k ∫ P_i(2t/T − 1) dt, by ∫P_i = (P_{i+1} − P_{i−1})/(2i + 1)."""
+    """√(2i+1)/T Σ_k u_k ∫ P_i(2t/T − 1) dt, by ∫P_i = (P_{i+1} − P_{i−1})/(2i + 1).
+
+    In rational numbers but for the root: a mean may lie between two numbers, as near to each.
+    """
+    parts = [[_rational((u_k + 0).real) for u_k in u], [_rational((u_k + 0).imag) for u_k in u]]
     states = []
     for T in range(1, len(u) + 1):
-        nodes = [_legendre(arb(2 * t) / T - 1, n + 1) for t in range(T + 1)]
+        nodes = [_legendre_rational(fmpq(2 * t, T) - 1, n) for t in range(T + 1)]
         state = []
         for i in range(n):
-            below = [(P[i + 1] - (P[i - 1] if i else -1)) / (2 * i + 1) / 2 for P in nodes]
+            below = [(P[i + 1] - (P[i - 1] if i else -1)) / (4 * i + 2) for P in nodes]
             held = [ahead - here for here, ahead in pairwise(below)]
-            state.append(_root(2 * i + 1) * dot(u[:T], held))
+            re, im = (sum((x * y for x, y in zip(part, held, strict=False)), fmpq(0))
+                      for part in parts)  # fmt: skip
+            state.append(acb(arb(re), arb(im)) * _root(2 * i + 1))
         states.append(state)
     return states
+
+
+def _rational(x):
+    """An exact ball as a fraction."""
+    m, e = x.man_exp()
+    return fmpq(m) * fmpq(2) ** int(e)
+
+
+def _legendre_rational(x, n):
+    """P_0 … P_n at x, (i+1) P_{i+1} = (2i+1) x P_i − i P_{i−1}."""
+    P = [fmpq(1), x]
+    for i in range(1, n):
+        P.append(((2 * i + 1) * x * P[i] - i * P[i - 1]) / (i + 1))
+    return P
 
 
 def _legendre(x, n):
