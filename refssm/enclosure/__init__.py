@@ -65,4 +65,10 @@ def _ends(x):
     """The exact ends of a real ball."""
     if not x.is_finite():
         return None, None
-    return tuple(tuple(map(int, end.man_exp())) for end in (x.lower(), x.upper()))
+    return _integers(x.lower()), _integers(x.upper())
+
+
+def _integers(x):
+    """(m, e) of an exact ball."""
+    m, e = x.man_exp()
+    return int(m), int(e)

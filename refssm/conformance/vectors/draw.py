@@ -172,11 +172,15 @@ def _knob(domain, dtype, one_of) -> Knob:
 
 def _judged(case: Case) -> Drawn | None:
     """The case with what it is judged by; None where entries have no bound or may overflow."""
-    op, dtype = case.op, case.dtype.name
-    arrays = [_few_bits(a) for a in case.arrays] if op.inputs else []
+    arrays = [_few_bits(a) for a in case.arrays] if case.op.inputs else []
+    return drawn_again(case.op, case.dtype.name, arrays, case.statics)
+
+
+def drawn_again(op: Operator, dtype: str, arrays, statics) -> Drawn | None:
+    """Arguments with what they are judged by; None where entries have no bound or may overflow."""
     held = Standard.of(dtype)
     try:
-        gauges = expect(op, arrays, case.statics, held=held)
+        gauges = expect(op, arrays, statics, held=held)
     except (np.linalg.LinAlgError, ZeroDivisionError, ValueError):  # a pole, no solution
         return None
     gauges = tuple(replace(g, measure=None, normwise=False) for g in gauges)
@@ -185,7 +189,7 @@ def _judged(case: Case) -> Drawn | None:
             return None
         if g.peak > held.type.max / HEADROOM:
             return None
-    drawn = Drawn(op, dtype, arrays, case.statics, gauges)
+    drawn = Drawn(op, dtype, arrays, statics, gauges)
     right = Found(op, _in_type(op, dtype), None)
     return drawn if passes(right, drawn, gauges) else None
 
@@ -208,9 +212,8 @@ def _few_bits(a: np.ndarray) -> np.ndarray:
     """Numbers of double precision with fewer digits."""
     if a.dtype.kind == "b" or np.finfo(a.dtype).dtype != np.float64:
         return a
-    if a.dtype.kind == "c":
-        y = np.empty_like(a)
-        y.real, y.imag = _few_bits(a.real), _few_bits(a.imag)
-        return y
+    if a.dtype.kind == "c":  # parts, one after the other
+        flat = np.ascontiguousarray(a).reshape(-1).view(np.float64)
+        return _few_bits(flat).view(a.dtype).reshape(a.shape)
     m, e = np.frexp(a)
     return np.ldexp(np.rint(np.ldexp(m, INPUT_BITS)), e - INPUT_BITS)

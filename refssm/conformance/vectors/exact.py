@@ -48,7 +48,7 @@ def _certified(op, arrays, statics, wanted) -> tuple[int, list]:
     while bits <= LAST:
         balls = ends(op, arrays, statics, bits)
         numbers = [
-            [[[certain(*pair, f) for f in wanted] for pair in parts] for parts in entries]
+            [[[certain(low, high, f) for f in wanted] for low, high in parts] for parts in entries]
             for entries in balls
         ]
         place = _first(op, arrays, statics, numbers, lambda x: None in x)
@@ -60,7 +60,7 @@ def _certified(op, arrays, statics, wanted) -> tuple[int, list]:
 
 def _confirm(op, arrays, statics, wanted: list[Format], numbers, bits) -> None:
     """mpmath at rising precision, until it rounds to the same or the precision ends."""
-    place, apart = None, ()
+    place, apart = None, (None, None)
     while bits <= 2 * LAST:
         digits = int(bits * np.log10(2)) + SPARE
         exact = oracle.exact(op, arrays, statics, digits)
@@ -79,7 +79,7 @@ def _confirm(op, arrays, statics, wanted: list[Format], numbers, bits) -> None:
 
 def _apart(ours, theirs, wanted: list[Format]) -> tuple:
     """The last pair of numbers that differ, or nothing."""
-    rounded = [nearest(*theirs, f) if theirs else None for f in wanted]
+    rounded = [nearest(theirs[0], theirs[1], f) if theirs else None for f in wanted]
     return next(((x, y) for x, y in zip(ours[::-1], rounded[::-1], strict=True) if x != y), ())
 
 

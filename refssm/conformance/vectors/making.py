@@ -36,11 +36,16 @@ def refuse_without_flint() -> None:
         )
 
 
+def refuse_without_enclosure(op: Operator) -> None:
+    """One sentence where outputs cannot be enclosed, entry by entry."""
+    if LACKS in op.lacks:
+        raise UsageError(f"{op} has no vectors: its outputs have no enclosure (docs/vectors.md)")
+
+
 def made(op: Operator, seed: int, count: int, longest: int) -> Vectors:
     """The vectors of one operator: the same for the same arguments."""
     refuse_without_flint()
-    if LACKS in op.lacks:
-        raise UsageError(f"{op} has no vectors: its outputs have no enclosure (docs/vectors.md)")
+    refuse_without_enclosure(op)
     drawn = chosen(op, seed, count, longest)
     if not drawn:
         raise UsageError(f"{op}: no case up to length {longest} could be judged entry by entry")
