@@ -78,7 +78,7 @@ def save(path: Path, text: str) -> None:
     partial = path.with_name(f".{path.name}.partial")
     try:
         try:
-            partial.write_text(text, encoding="ascii")
+            partial.write_text(text, encoding="utf-8", newline="\n")
             os.replace(partial, path)
         finally:
             partial.unlink(missing_ok=True)
@@ -87,10 +87,10 @@ def save(path: Path, text: str) -> None:
 
 
 def checksum(document: Mapping) -> str:
-    """SHA-256 of the document without its checksum: keys sorted, no spaces, ASCII."""
+    """SHA-256 of the document without its checksum: keys sorted, no spaces, UTF-8."""
     bare = {key: value for key, value in document.items() if key != "sha256"}
-    text = json.dumps(bare, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    text = json.dumps(bare, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def tree(vectors: Vectors) -> dict:
@@ -172,12 +172,16 @@ def _dumped(x, indent="") -> str:
     """Indented JSON with rows of numbers."""
     inner = indent + " "
     if isinstance(x, dict) and x:
-        rows = [f"{inner}{json.dumps(k)}: {_dumped(v, inner)}" for k, v in x.items()]
+        rows = [f"{inner}{_word(k)}: {_dumped(v, inner)}" for k, v in x.items()]
         return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
     if isinstance(x, list) and x and isinstance(x[0], dict):
         return "[\n" + ",\n".join(inner + _dumped(v, inner) for v in x) + f"\n{indent}]"
     if isinstance(x, list) and len(x) > ROW:
-        texts = [json.dumps(v) for v in x]
+        texts = list(map(_word, x))
         rows = [", ".join(texts[i : i + ROW]) for i in range(0, len(texts), ROW)]
         return "[\n" + ",\n".join(inner + row for row in rows) + f"\n{indent}]"
-    return json.dumps(x)
+    return _word(x)
+
+
+def _word(x) -> str:
+    return json.dumps(x, ensure_ascii=False)

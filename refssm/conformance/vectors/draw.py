@@ -87,13 +87,14 @@ def _cover(op, dtype, bugs, seed, count, longest) -> list[Drawn]:
 
 
 def _needed(found: list[Drawn], bugs: list[Deviation]) -> list[Drawn]:
-    """Without those, the largest first, whose bugs the others show; at least one."""
+    """The first and those, the small ones before the large, that show what no other does."""
     seen = {id(case): {b.name for b in bugs if shows(b, case)} for case in found}
-    for case in sorted(found, key=lambda c: -c.size):
-        others = [c for c in found if c is not case]
-        if others and seen[id(case)] <= set().union(*(seen[id(c)] for c in others)):
-            found = others
-    return sorted(found, key=lambda c: c.size)
+    kept = list(found)
+    for case in sorted(found[1:], key=lambda c: -c.size):
+        others = [c for c in kept if c is not case]
+        if seen[id(case)] <= set().union(*(seen[id(c)] for c in others)):
+            kept = others
+    return kept[:1] + sorted(kept[1:], key=lambda c: c.size)
 
 
 def shows(bug: Deviation, case, gauges=()) -> bool:
