@@ -27,7 +27,7 @@ of_each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem
 BUGS = {(d.op, d.name): d for d in deviations()}
 HONEST = [h for h in implementations() if (FOLDER / f"{h.op}.json").is_file()]
 # compiling mirrors, and importing torch, takes longer than all of these tests: two stand for them
-MIRRORS = ("linear_scan-numba", "cauchy_kernel-numba")
+MIRRORS = ("cauchy_kernel-numba", "vandermonde_kernel-numba")
 HONEST = [
     h for h in HONEST if h.name not in ("numba", "scipy_fft", "torch_fft") or str(h) in MIRRORS
 ]
@@ -188,6 +188,17 @@ def test_a_wrong_scan_fails_and_the_line_says_what_the_case_is_there_for(
     assert code == 1
     assert "FAIL linear_scan/vectors[float32]" in out
     assert "sign (b subtracted)" in out
+
+
+def test_two_files_of_one_operator_are_both_judged(tmp_path, capfd, monkeypatch, flint):
+    monkeypatch.chdir(tmp_path)
+    other = making.made(operator_named("linear_scan"), 1, 1, 3)
+    for name, text in (("a", SCANS.read_text("utf-8")), ("b", text_of(other))):
+        (tmp_path / f"{name}.json").write_text(text, "utf-8")
+    path = plugin(tmp_path, SCAN)
+    code, out, _ = run(capfd, "vectors", "check", tmp_path, path, "--in-process")
+    singles = sum(c.dtype == "float32" for v in (read(SCANS), other) for c in v.cases)
+    assert (code, f"{singles} cases" in out) == (0, True)
 
 
 def test_what_has_no_vectors_is_skipped_and_nothing_is_left_to_check(tmp_path, capfd, monkeypatch):

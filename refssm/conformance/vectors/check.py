@@ -23,7 +23,11 @@ CHECK = "vectors"
 
 def judged(worker, target: str, given: list[Vectors]) -> Iterator[Result]:
     """A line for each implementation and type, where there are vectors of its operator."""
-    by_name = {vectors.op.name: vectors for vectors in given}
+    by_name: dict[str, Vectors] = {}
+    for vectors in given:  # several files may be of one operator
+        known = by_name.get(vectors.op.name)
+        more = [*known.cases, *vectors.cases] if known else vectors.cases
+        by_name[vectors.op.name] = replace(vectors, cases=more)
     for offer in worker.found:
         vectors = by_name.get(offer.name)
         if not offer.judged:

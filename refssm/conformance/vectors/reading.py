@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -25,15 +24,19 @@ from refssm.conformance.vectors.document import (
     formats_of,
     hexadecimal,
 )
+from refssm.conformance.vectors.wanted import (
+    Malformed,
+    keyed,
+    listed,
+    number_of,
+    text_of,
+    told,
+    whole,
+)
 
-FLOAT = re.compile(r"-?0x[01](\.[0-9a-f]+)?p[+-][0-9]{1,4}")
 KEYS = ("format", "operator", "signature", "seed", "cases", "sha256")
 CASE_KEYS = ("name", "dtype", "catches", "u", "allowed", "inputs", "parameters", "outputs")
-SHORTEST = 60  # of what came, in a message
-
-
-class Malformed(Exception):
-    """What is wrong, and at which key."""
+AXES = 16
 
 
 def files(paths: Iterable[Path]) -> list[Path]:
@@ -69,7 +72,7 @@ def _document(path: Path) -> dict:
         raise Malformed("wanted the JSON of vectors, came brackets within brackets") from None
     except ValueError as error:  # JSONDecodeError, or whole numbers of thousands of digits
         raise Malformed(f"wanted JSON, came something else: {error}") from None
-    return _keyed(document, "the document", KEYS)
+    return keyed(document, "the document", KEYS)
 
 
 def _once(pairs):
@@ -86,25 +89,28 @@ def _constant(name):
 
 def _vectors(document: dict) -> Vectors:
     if document["format"] != FORMAT:
-        raise Malformed(f"format: wanted {FORMAT!r}, came {_told(document['format'])}")
+        raise Malformed(f"format: wanted {FORMAT!r}, came {told(document['format'])}")
     op = next((op for op in OPERATORS if op.name == document["operator"]), None)
     if op is None:
         raise Malformed(
-            f"operator: wanted a name of `refssm list`, came {_told(document['operator'])}"
+            f"operator: wanted a name of `refssm list`, came {told(document['operator'])}"
         )
     if document["signature"] != op.signature:
-        came = _told(document["signature"])
+        came = told(document["signature"])
         raise Malformed(f"signature: wanted {op.signature!r} of {op}, came {came}")
-    seed = _whole(document["seed"], "seed")
-    cases = _listed(document["cases"], "cases")
+    seed = whole(document["seed"], "seed", most=2**128)
+    cases = listed(document["cases"], "cases")
     if not cases:
         raise Malformed("cases: wanted at least one, came none")
     read_cases = [_case(op, case, f"cases[{i}]") for i, case in enumerate(cases)]
     _different(read_cases)
-    wanted = checksum(document)
+    try:
+        wanted = checksum(document)
+    except UnicodeEncodeError:
+        raise Malformed("wanted text that UTF-8 can hold, came half of a pair of \\u") from None
     if document["sha256"] != wanted:
         raise Malformed(
-            f"sha256: wanted {wanted} of what is in the file, came {_told(document['sha256'])}"
+            f"sha256: wanted {wanted} of what is in the file, came {told(document['sha256'])}"
         )
     return Vectors(op, seed, read_cases)
 
@@ -125,15 +131,15 @@ def _different(cases: list[Vector]) -> None:
 
 
 def _case(op: Operator, given, at: str) -> Vector:
-    case = _keyed(given, at, CASE_KEYS)
-    name, dtype = _text(case["name"], f"{at}.name"), _text(case["dtype"], f"{at}.dtype")
+    case = keyed(given, at, CASE_KEYS)
+    name, dtype = text_of(case["name"], f"{at}.name"), text_of(case["dtype"], f"{at}.dtype")
     if dtype not in types_of(op):
         listed = ", ".join(types_of(op))
-        raise Malformed(f"{at}.dtype: wanted one of {listed}, came {_told(dtype)}")
+        raise Malformed(f"{at}.dtype: wanted one of {listed}, came {told(dtype)}")
     u = hexadecimal(number_type(dtype).u)
     for key, wanted in {"u": u, "allowed": C}.items():
         if case[key] != wanted or isinstance(case[key], bool):
-            raise Malformed(f"{at}.{key}: wanted {wanted!r}, came {_told(case[key])}")
+            raise Malformed(f"{at}.{key}: wanted {wanted!r}, came {told(case[key])}")
     catches = _catches(case["catches"], f"{at}.catches")
     arrays = _inputs(op, case["inputs"], dtype, f"{at}.inputs")
     statics = _statics(op, case["parameters"], f"{at}.parameters")
@@ -142,7 +148,7 @@ def _case(op: Operator, given, at: str) -> Vector:
     except (TypeError, ValueError) as error:
         raise Malformed(f"{at}.inputs: {error}") from None
     kinds = op.output_types(*arrays)
-    found = _keyed(case["outputs"], f"{at}.outputs", op.outputs)
+    found = keyed(case["outputs"], f"{at}.outputs", op.outputs)
     outputs = [
         _output(found[name], shape, kind.kind, dtype, f"{at}.outputs.{name}")
         for name, shape, kind in zip(op.outputs, shapes, kinds, strict=True)
@@ -152,41 +158,41 @@ def _case(op: Operator, given, at: str) -> Vector:
 
 def _catches(given, at) -> dict[str, str]:
     if not isinstance(given, dict) or not all(isinstance(v, str) and v for v in given.values()):
-        raise Malformed(f"{at}: wanted what each planted bug is, by its name, came {_told(given)}")
+        raise Malformed(f"{at}: wanted what each planted bug is, by its name, came {told(given)}")
     return given
 
 
 def _inputs(op: Operator, given, dtype: str, at: str) -> list[np.ndarray]:
-    arguments = _keyed(given, at, tuple(op.inputs))
+    arguments = keyed(given, at, tuple(op.inputs))
     arrays = []
     for name, domain in op.inputs.items():
         here = f"{at}.{name}"
-        argument = _keyed(arguments[name], here, ("kind", "shape", "values"))
+        argument = keyed(arguments[name], here, ("kind", "shape", "values"))
         usual = "complex" if np.dtype(dtype).kind == "c" else "real"
         kinds = {"flag": ("flag",), "real": ("real",), "complex": (usual,)}
         kind, known = argument["kind"], kinds.get(domain.kind, tuple({"real", usual}))
         if kind not in known:
-            raise Malformed(f"{here}.kind: wanted {' or '.join(known)}, came {_told(kind)}")
+            raise Malformed(f"{here}.kind: wanted {' or '.join(known)}, came {told(kind)}")
         arrays.append(_array(argument, "values", kind, np.finfo(dtype).dtype, here))
     return arrays
 
 
 def _statics(op: Operator, given, at: str) -> dict[str, int | float]:
-    statics = _keyed(given, at, op.static)
+    statics = keyed(given, at, op.static)
     return {
-        name: _number(value, f"{at}.{name}") if isinstance(value, str)
-        else _whole(value, f"{at}.{name}")
+        name: number_of(value, f"{at}.{name}") if isinstance(value, str)
+        else whole(value, f"{at}.{name}")
         for name, value in statics.items()
     }  # fmt: skip
 
 
 def _output(given, shape, kind: str, dtype: str, at: str) -> Output:
     formats, name = formats_of(dtype), "complex" if kind == "c" else "real"
-    output = _keyed(given, at, ("kind", "shape", *formats, "k0", "k1"))
+    output = keyed(given, at, ("kind", "shape", *formats, "k0", "k1"))
     if output["kind"] != name:
-        raise Malformed(f"{at}.kind: wanted {name!r}, came {_told(output['kind'])}")
+        raise Malformed(f"{at}.kind: wanted {name!r}, came {told(output['kind'])}")
     if output["shape"] != list(shape):
-        wanted, came = list(shape), _told(output["shape"])
+        wanted, came = list(shape), told(output["shape"])
         raise Malformed(f"{at}.shape: wanted {wanted} of these inputs, came {came}")
     values = {f: _array(output, f, name, np.dtype(f), at) for f in formats}
     values = {f: a.astype(np.result_type(a, np.float64)) for f, a in values.items()}
@@ -219,9 +225,11 @@ def _same_number(values, at) -> None:
 
 def _array(given: dict, key: str, kind: str, precision: np.dtype, at: str) -> np.ndarray:
     """The array of one list of numbers."""
-    shape = _listed(given["shape"], f"{at}.shape")
-    sizes = [_whole(n, f"{at}.shape") for n in shape]
-    values, count = _listed(given[key], f"{at}.{key}"), math.prod(sizes)
+    shape = listed(given["shape"], f"{at}.shape")
+    sizes = [whole(n, f"{at}.shape") for n in shape]
+    if len(sizes) > AXES:
+        raise Malformed(f"{at}.shape: wanted at most {AXES} axes, came {len(sizes)}")
+    values, count = listed(given[key], f"{at}.{key}"), math.prod(sizes)
     wanted = count * (2 if kind == "complex" else 1)
     if len(values) != wanted:
         parts = " parts" if kind == "complex" else ""
@@ -232,69 +240,18 @@ def _array(given: dict, key: str, kind: str, precision: np.dtype, at: str) -> np
         wrong = next((i for i, v in enumerate(values) if not isinstance(v, bool)), None)
         if wrong is not None:
             raise Malformed(
-                f"{at}.{key}[{wrong}]: wanted true or false, came {_told(values[wrong])}"
+                f"{at}.{key}[{wrong}]: wanted true or false, came {told(values[wrong])}"
             )
         return np.array(values, bool).reshape(sizes)
-    numbers = [_number(v, f"{at}.{key}[{i}]") for i, v in enumerate(values)]
+    numbers = [number_of(v, f"{at}.{key}[{i}]") for i, v in enumerate(values)]
     a = np.array(numbers, np.float64)
     with np.errstate(over="ignore"):
         held = a.astype(precision)
     if not (held == a).all():
         i = int(np.argmin(held == a))
         raise Malformed(
-            f"{at}.{key}[{i}]: wanted a number of {precision.name}, came {_told(values[i])}"
+            f"{at}.{key}[{i}]: wanted a number of {precision.name}, came {told(values[i])}"
         )
     if kind == "complex":
         held = held.view(np.result_type(precision, 1j))
     return held.reshape(sizes)
-
-
-def _number(value, at: str) -> float:
-    """A finite hexadecimal number, spelled as it is written."""
-    if not isinstance(value, str) or not FLOAT.fullmatch(value):
-        raise Malformed(f"{at}: wanted a hexadecimal number like '-0x1.8p+1', came {_told(value)}")
-    try:
-        x = float.fromhex(value)
-    except OverflowError:
-        raise Malformed(f"{at}: wanted a number of double precision, came {value}") from None
-    if hexadecimal(x) != value:
-        raise Malformed(f"{at}: wanted the spelling {hexadecimal(x)}, came {value}")
-    return x
-
-
-def _keyed(given, at: str, keys) -> dict:
-    """An object of exactly these keys."""
-    if not isinstance(given, dict):
-        raise Malformed(f"{at}: wanted an object, came {_told(given)}")
-    absent = next((key for key in keys if key not in given), None)
-    if absent is not None:
-        raise Malformed(f"{at}: wanted the key {absent!r}, came {_told(list(given))}")
-    unknown = next((key for key in given if key not in keys), None)
-    if unknown is not None:
-        listed = ", ".join(keys) or "no key"
-        raise Malformed(f"{at}: wanted {listed}, came the key {unknown!r} too")
-    return given
-
-
-def _listed(value, at: str) -> list:
-    if not isinstance(value, list):
-        raise Malformed(f"{at}: wanted a list, came {_told(value)}")
-    return value
-
-
-def _text(value, at: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise Malformed(f"{at}: wanted a word, came {_told(value)}")
-    return value
-
-
-def _whole(value, at: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-        raise Malformed(f"{at}: wanted a whole number from 0 to 2147483647, came {_told(value)}")
-    return value
-
-
-def _told(value) -> str:
-    """What came, in a few letters."""
-    text = json.dumps(value, ensure_ascii=True)
-    return text if len(text) <= SHORTEST else f"{text[:SHORTEST]}…"
