@@ -3,9 +3,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
+OUT ?= vectors
 # where several processes share the cores, the threads of OpenBLAS wait for each other
 
-.PHONY: help verify test lint soak clean
+.PHONY: help verify test lint soak vectors clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -41,6 +42,10 @@ lint: .venv/developing  ## ruff and pyright, as CI runs them
 
 soak: .venv/developing  ## 300 seeds x 10 cases of every honest implementation; resumable; ONLY=dplr,nplr
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m refssm.conformance.soak --seeds 300 --cases 10 --only "$(ONLY)"
+
+vectors: .venv/developing  ## golden vectors of every operator that has them, in OUT=vectors
+	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm vectors write "$(OUT)"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm vectors lint "$(OUT)"
 
 clean:  ## remove the environment and everything generated
 	rm -rf .venv .refssm .pytest_cache .ruff_cache dist build

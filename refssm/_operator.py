@@ -29,6 +29,7 @@ R = TypeVar("R")
 PACKAGES = {
     "reference": "refssm",
     "oracle": "refssm.oracle",
+    "enclosure": "refssm.enclosure",
     "jit": "refssm.jit",
     "gpu": "refssm_gpu",
 }
@@ -140,7 +141,7 @@ class Operator:
         return Linear(tuple(arguments.split(",")), tuple(map(self.outputs.index, outputs)))
 
     def implementation(self, role: str) -> Callable[..., Any]:
-        """The operator's function in `role`: "reference", "oracle", "jit" or "gpu"."""
+        """The operator's function in `role`: "reference", "oracle", "enclosure", "jit", "gpu"."""
         return getattr(import_module(f"{PACKAGES[role]}.{self.family}"), self.name)
 
     def vjp(self, role: str = "reference") -> Callable[..., Any]:

@@ -95,6 +95,6 @@ SPECTRAL_FILTERS = Operator(
     contract=Contract.INVARIANTS,
     definition=filter_invariants,
     citation="agarwal2023",
-    lacks=frozenset({"vjp", "jit", "gpu"}),
+    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
 )
 spectral_filters = SPECTRAL_FILTERS.checked(spectral_filters)

@@ -13,7 +13,16 @@ from refssm.catalog import OPERATORS, families
 ROOT = Path(__file__).parent.parent
 FILES = sorted([*ROOT.glob("refssm/**/*.py"), *ROOT.glob("refssm_gpu/**/*.py")])
 CODE = sorted([*FILES, *ROOT.glob("tests/*.py"), *ROOT.glob("property_tests/*.py")])
-SATELLITES = ("jit", "layers", "training", "conformance", "bench", "gallery", "experiments")
+SATELLITES = (
+    "enclosure",
+    "jit",
+    "layers",
+    "training",
+    "conformance",
+    "bench",
+    "gallery",
+    "experiments",
+)
 NEVER_LOADED = (
     "numba",
     "matplotlib",
@@ -23,6 +32,7 @@ NEVER_LOADED = (
     "typer",
     "rich",
     "joblib",
+    "flint",
 )
 
 
@@ -49,6 +59,8 @@ def violations(path):
     if role == "oracle":
         allowed = {"mpmath", "numpy"}
         return [n for n in names if n.split(".")[0] not in allowed]
+    if role == "enclosure":
+        return foreign(names, "flint") + [n for n in ours if part(n) != "enclosure"]
     if role in ("jit", "gpu"):
         others = {*SATELLITES, "oracle", "command"} - {role}
         return [n for n in ours if part(n) in others]
@@ -89,6 +101,8 @@ def test_nothing_imports_upwards(path):
 def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
     planted = {
         "refssm/oracle/bad.py": "from refssm.scan import linear_scan",
+        "refssm/enclosure/bad.py": "from refssm.oracle.scan import linear_scan",
+        "refssm/enclosure/worse.py": "import mpmath",
         "refssm/bad.py": "import numba",
         "refssm/worse.py": "def f():\n    from refssm.conformance import judge",
         "refssm/gallery/bad.py": "from refssm.conformance.judge import judge",
@@ -110,6 +124,8 @@ def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
 @pytest.mark.parametrize("role", [*PACKAGES, "vjp"])
 @pytest.mark.parametrize("op", OPERATORS, ids=str)
 def test_every_operator_has_every_role_or_lists_it_as_lacking(op, role):
+    if role == "enclosure":
+        pytest.importorskip("flint", reason="enclosures need python-flint: '.[flint]'")
     try:
         found = op.vjp() if role == "vjp" else op.implementation(role)
     except (ModuleNotFoundError, AttributeError):

@@ -12,7 +12,7 @@ import sys
 
 import typer
 
-from refssm.command import catalog, experiment, new, plot, replay, verify
+from refssm.command import catalog, experiment, new, plot, replay, vectors, verify
 
 CTRL_C = 130  # newer versions of Typer return this for a KeyboardInterrupt
 INTERRUPTED, INTERNAL, USAGE = 2, 3, 4  # 1 and 5 are what `verify` found
@@ -32,6 +32,7 @@ app.command("replay")(replay.replay)
 app.command("new")(new.new_plugin)
 app.add_typer(plot.app, name="plot")
 app.add_typer(experiment.app, name="experiment")
+app.add_typer(vectors.app, name="vectors")
 
 
 def _print_version(wanted: bool) -> None:

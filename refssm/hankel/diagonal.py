@@ -91,7 +91,7 @@ HANKEL_SINGULAR_VALUES_DIAGONAL = Operator(
     batch="d, d, d",
     contract=Contract.SINGULAR,
     citation="demmel1999",
-    lacks=frozenset({"jit", "gpu"}),
+    lacks=frozenset({"jit", "gpu", "enclosure"}),
 )
 hankel_singular_values_diagonal = HANKEL_SINGULAR_VALUES_DIAGONAL.checked(
     hankel_singular_values_diagonal

@@ -72,7 +72,7 @@ HANKEL_SINGULAR_VALUES = Operator(
     batch="d, d, d",
     contract=Contract.GRAMIANS,
     citation="laub1987",
-    lacks=frozenset({"jit", "gpu"}),  # LAPACK's work
+    lacks=frozenset({"jit", "gpu", "enclosure"}),  # LAPACK's work
 )
 hankel_singular_values = HANKEL_SINGULAR_VALUES.checked(hankel_singular_values, COMPILED_TYPES)
 hankel_singular_values_vjp = HANKEL_SINGULAR_VALUES.checked_vjp(

@@ -130,7 +130,7 @@ NPLR_LEGS = Operator(
     contract=Contract.INVARIANTS,
     definition=system_invariants,
     citation="gu2022s4, Theorem 1",
-    lacks=frozenset({"vjp", "jit", "gpu"}),
+    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
 )
 nplr_legs = NPLR_LEGS.checked(nplr_legs)
 
@@ -143,7 +143,7 @@ NPLR_LEGT = Operator(
     contract=Contract.INVARIANTS,
     definition=system_invariants,
     citation="gu2022s4, Theorem 1",
-    lacks=frozenset({"vjp", "jit", "gpu"}),
+    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
 )
 nplr_legt = NPLR_LEGT.checked(nplr_legt)
 
@@ -156,7 +156,7 @@ NORMAL_LEGS = Operator(
     contract=Contract.INVARIANTS,
     definition=matrix_invariants,
     citation="gu2022s4d",
-    lacks=frozenset({"vjp", "jit", "gpu"}),
+    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
 )
 normal_legs = NORMAL_LEGS.checked(normal_legs)
 
@@ -169,6 +169,6 @@ BLOCK_DIAGONAL = Operator(
     contract=Contract.INVARIANTS,
     definition=normal_invariants,
     citation="smith2023s5",
-    lacks=frozenset({"vjp", "jit", "gpu"}),
+    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
 )
 block_diagonal = BLOCK_DIAGONAL.checked(block_diagonal)

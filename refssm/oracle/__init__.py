@@ -20,6 +20,37 @@ def evaluate(op, *arrays, **statics):
         return _over_batch(op, lambda *core: _outputs(op, core, statics), arrays, statics)
 
 
+def exact(op, arrays, statics, digits):
+    """The same with so many digits and not rounded: entries of each output, parts of each entry.
+
+    A part, real or imaginary, is (m, e) for m·2^e, or None where it is no number; a real output
+    has the one.
+    """
+    with mp.workdps(digits):
+        kinds = [dtype.kind for dtype in op.output_types(*arrays)]
+        slices = _slices(op, lambda *core: _outputs(op, core, statics), arrays)
+        return [
+            [_parts(y, kind) for core in slices for y in _flat(core[j])]
+            for j, kind in enumerate(kinds)
+        ]
+
+
+def _flat(x):
+    return [z for y in x for z in _flat(y)] if isinstance(x, list) else [x]
+
+
+def _parts(y, kind):
+    """The real part, and in a complex output the imaginary part, as integers."""
+    y = mp.mpc(y)
+    return [_integers(part) for part in ([y.real, y.imag] if kind == "c" else [y.real])]
+
+
+def _integers(x):
+    """(m, e) of a finite number."""
+    sign, m, e, _ = x._mpf_
+    return ((-int(m) if sign else int(m)), int(e)) if mp.isfinite(x) else None
+
+
 def derivative(op, arrays, tangents, **statics):
     """`J t`, the derivative of the outputs of `op` at `arrays` along `tangents`, as `evaluate`.
 
@@ -55,15 +86,8 @@ def _outputs(op, core, statics):
 
 
 def _over_batch(op, function, arrays, statics):
-    """Apply a core-shape function at every index of the broadcast batch; the one rounding."""
-    ranks = [len(dims) for dims in op.input_dims] * (len(arrays) // max(1, len(op.inputs)))
-    leading = [a.shape[: a.ndim - r] for a, r in zip(arrays, ranks, strict=True)]
-    batch = np.broadcast_shapes(*leading)
-    exact = [
-        np.broadcast_to(a, batch + a.shape[a.ndim - r :])
-        for a, r in zip(arrays, ranks, strict=True)
-    ]
-    slices = [function(*(_exact(a[i].tolist()) for a in exact)) for i in np.ndindex(*batch)]
+    """The outputs at every index of the broadcast batch; the one rounding."""
+    slices = _slices(op, function, arrays)
     primals = arrays[: len(op.inputs)]
     described = zip(op.output_shapes(*primals, **statics), op.output_types(*primals), strict=True)
     rounded = {"f": _rounded_real, "c": _rounded_complex}
@@ -71,6 +95,18 @@ def _over_batch(op, function, arrays, statics):
         rounded[dtype.kind]([core[j] for core in slices]).reshape(shape)
         for j, (shape, dtype) in enumerate(described)
     )
+
+
+def _slices(op, function, arrays):
+    """Apply a core-shape function at every index of the broadcast batch."""
+    ranks = [len(dims) for dims in op.input_dims] * (len(arrays) // max(1, len(op.inputs)))
+    leading = [a.shape[: a.ndim - r] for a, r in zip(arrays, ranks, strict=True)]
+    batch = np.broadcast_shapes(*leading)
+    full = [
+        np.broadcast_to(a, batch + a.shape[a.ndim - r :])
+        for a, r in zip(arrays, ranks, strict=True)
+    ]
+    return [function(*(_exact(a[i].tolist()) for a in full)) for i in np.ndindex(*batch)]
 
 
 def _exact(x):

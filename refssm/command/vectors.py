@@ -1,0 +1,159 @@
+"""`refssm vectors`: correctly rounded results in files, to write, to judge by, to doubt."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from refssm.command import options as o
+
+app = typer.Typer(
+    help="Golden vectors: inputs with correctly rounded outputs, and what each case is there for.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+FAILED, USAGE, NOTHING = 1, 4, 5
+
+Folder = Annotated[Path, typer.Argument(help="The folder; a file OPERATOR.json for each.")]
+Operators = Annotated[
+    list[str] | None, typer.Option("--operator", help="A name of `refssm list`; repeatable.")
+]
+Count = Annotated[int, typer.Option(min=1, max=10000, help="Draws in each type and length.")]
+Longest = Annotated[int, typer.Option(min=1, max=257, help="The longest length of a case.")]
+Files = Annotated[list[Path], typer.Argument(help="Files, and folders of them.")]
+One = Annotated[Path, typer.Argument(help="A file, or a folder of them.")]
+Thorough = Annotated[
+    bool, typer.Option("--thorough", help="Work out every number again, by both oracles.")
+]
+
+
+@app.command("write")
+def write(
+    folder: Folder,
+    operator: Operators = None,
+    seed: o.Seed = 0,
+    count: Count = 24,
+    longest: Longest = 65,
+) -> int:
+    """Write a file for each operator; the same command writes the same bytes."""
+    from refssm.conformance.plugin import UsageError, operator_named
+    from refssm.conformance.vectors import document, making
+
+    making.refuse_without_flint()
+    asked = list(dict.fromkeys(operator or ()))
+    wanted = [operator_named(name) for name in asked] or making.enclosed()
+    for op in wanted:
+        making.refuse_without_enclosure(op)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: {error.strerror}") from None
+    for op in _track(wanted, "writing"):
+        vectors = making.made(op, seed, count, longest)
+        path = folder / f"{op}.json"
+        document.save(path, document.text_of(vectors))
+        shown, bugs = sum(len(c.catches) for c in vectors.cases), len(making.planted(op))
+        typer.echo(f"{path}   {len(vectors.cases)} cases   show {shown} of {bugs} planted bugs")
+    return 0
+
+
+@app.command("check")
+def check(
+    vectors: One,
+    targets: Annotated[list[str], typer.Argument(help="file.py, file.py::function, module.")],
+    as_: o.As = "",
+    framework: o.Framework = "",
+    device: o.Device = "",
+    layout: o.AxesText = "",
+    ftz: o.Ftz = False,
+    json: o.Json = False,
+    timeout: o.Timeout = 60.0,
+    in_process: o.InThisProcess = False,
+) -> int:
+    """Judge implementations by stored vectors: no oracle runs."""
+    from refssm.conformance.plugin import UsageError, operator_named
+    from refssm.conformance.report import lines, records
+    from refssm.conformance.vectors import check as checking
+    from refssm.conformance.vectors import reading
+
+    if as_:
+        operator_named(as_)
+        if len(targets) > 1:
+            raise UsageError("--as says what one function is; name one target")
+    told = _told(framework=framework, device=device, layout=layout, ftz=ftz)
+    started, results = time.perf_counter(), []
+    given = [reading.read(path) for path in reading.files([vectors])]
+    out = lines.console(sys.stdout)
+    for target in targets:
+        with _worker(target, as_ or None, timeout, in_process, told) as worker:
+            if not json:
+                cases = sum(len(v.cases) for v in given)
+                out.print(f"{target}   {cases} vectors of {len(given)} operators in {vectors}")
+            for result in checking.judged(worker, target, given):
+                results.append(result)
+                if not json:
+                    lines.show(result, out, lines.width(worker.found))
+    if json:
+        typer.echo(records.document(results, 0, checking.CHECK))
+    else:
+        out.print(f"\n{lines.summary(results, time.perf_counter() - started)}")
+    if any(r.failed for r in results):
+        return FAILED
+    return 0 if any(r.verdict == "pass" for r in results) else NOTHING
+
+
+@app.command("lint")
+def lint(paths: Files, thorough: Thorough = False) -> int:
+    """Doubt files: format, numbers, bounds, checksum; a sentence for each that is not as wanted."""
+    from refssm.conformance.plugin import UsageError
+    from refssm.conformance.vectors import lint as linting
+    from refssm.conformance.vectors import making, reading
+
+    if thorough:
+        making.refuse_without_flint()
+    wrong = 0
+    for path in _track(reading.files(paths), "reading"):
+        try:
+            vectors = linting.sound(path, thorough)
+        except UsageError as error:
+            typer.echo(f"refssm: {' '.join(str(error).split())}", err=True)
+            wrong += 1
+            continue
+        again = ", every number worked out again" if thorough else ""
+        typer.echo(f"ok   {path}   {len(vectors.cases)} cases of {vectors.op}{again}")
+    return USAGE if wrong else 0
+
+
+def _told(**told) -> dict:
+    """What to take in place of what authors declared."""
+    from refssm.conformance.plugin import UsageError
+    from refssm.testing import FRAMEWORKS
+
+    name = told["framework"]
+    if name and name not in FRAMEWORKS:
+        raise UsageError(f"no framework {name!r} is known; there are {', '.join(FRAMEWORKS)}")
+    return {name: value for name, value in told.items() if value}
+
+
+def _worker(target, name, timeout, in_process, told):
+    from refssm.conformance.plugin import find
+    from refssm.conformance.worker import InProcess, Worker
+
+    if in_process:
+        return InProcess(find(target, name, told))
+    return Worker(target, name, timeout, told)
+
+
+def _track(things: list, doing: str) -> Iterable:
+    """A progress bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        return things
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(things, doing, console=Console(stderr=True), transient=True)

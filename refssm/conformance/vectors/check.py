@@ -1,0 +1,127 @@
+"""An implementation against stored vectors: no oracle runs, the acceptance is the judge's own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from refssm.conformance.candidate import Broken, Candidate
+from refssm.conformance.cases import ordinary_case
+from refssm.conformance.found import Offer
+from refssm.conformance.gauge import Gauge
+from refssm.conformance.result import Result
+from refssm.conformance.standard import Standard
+from refssm.conformance.sweep import Declined
+from refssm.conformance.vectors.document import Vector, Vectors
+from refssm.conformance.verdict import Verdict, worst_of
+
+CHECK = "vectors"
+
+
+def judged(worker, target: str, given: list[Vectors]) -> Iterator[Result]:
+    """A line for each implementation and type, where there are vectors of its operator."""
+    by_name: dict[str, Vectors] = {}
+    for vectors in given:  # several files may be of one operator
+        known = by_name.get(vectors.op.name)
+        more = [*known.cases, *vectors.cases] if known else vectors.cases
+        by_name[vectors.op.name] = replace(vectors, cases=more)
+    for offer in worker.found:
+        vectors = by_name.get(offer.name)
+        if not offer.judged:
+            continue
+        if vectors is None or offer.absent:
+            reason = offer.absent or "no vectors of it"
+            yield Result(offer.name, target, CHECK, "-", "skipped", message=reason)
+            continue
+        yield from _OneOperator(worker, offer, target, vectors).results()
+
+
+class _OneOperator:
+    """One implementation and the vectors of its operator."""
+
+    def __init__(self, worker, offer: Offer, target, vectors: Vectors):
+        self.offer, self.target, self.vectors = offer, target, vectors
+        self.op = vectors.op
+        self.candidate = Candidate(self.op, worker, offer)
+
+    def results(self) -> Iterator[Result]:
+        """Type by type, in the order of the file."""
+        types = list(dict.fromkeys(case.dtype for case in self.vectors.cases))
+        declared = [t for t in types if not self.offer.dtypes or t in self.offer.dtypes]
+        if not declared:
+            listed = f"declared for {', '.join(self.offer.dtypes)}, vectors in {', '.join(types)}"
+            yield self._result(types[0], "skipped", message=listed)
+            return
+        refused = self.candidate.probe({t: ordinary_case(self.op, t) for t in declared})
+        for dtype in declared:
+            if refused.get(dtype) and any(not text for text in refused.values()):
+                message = f"{dtype} is not accepted: {refused[dtype]}"
+                yield self._result(dtype, "skipped", message=message)
+            else:
+                yield self._judged(dtype)
+
+    def _judged(self, dtype: str) -> Result:
+        cases = [case for case in self.vectors.cases if case.dtype == dtype]
+        candidate, started = self.candidate.judged_in(dtype), time.perf_counter()
+        told: list[tuple[Vector, Verdict]] = []
+        declined = 0
+        for case in cases:
+            try:
+                told.append((case, verdict_of(candidate, case)))
+            except Declined:
+                declined += 1
+        if not told:
+            return self._result(dtype, "skipped", message=f"declined all {declined} cases")
+        worst = worst_of(verdict for _, verdict in told)
+        details = {
+            "grade": "-" if worst.error else worst.grade,
+            "ratio": worst.ratio,
+            "bits": worst.bits,
+            "examples": len(cases),
+            "declined": declined,
+            "seconds": time.perf_counter() - started,
+            "notes": worst.notes,
+            "sliced": candidate.sliced or self.offer.loops,
+            "allowed": self.offer.accuracy.C,
+            "digits": Standard.of(dtype, self.offer.accuracy).computes.digits,
+            **self._said(told, worst),
+        }
+        return self._result(dtype, worst.verdict, **details)
+
+    def _said(self, told, worst: Verdict) -> dict:
+        """Of a pass what it does not promise; of a failure which cases, and what they are for."""
+        bad = [(case, verdict) for case, verdict in told if not verdict.ok]
+        if not bad:
+            return {"hint": f"not promised: anything beyond these {len(told)} cases"}
+        first = bad[0][0]
+        names = ", ".join(case.name for case, _ in bad)
+        shown = "; ".join(f"{name} ({what})" for name, what in first.catches.items())
+        hint = f"failing: {names}" + (f"; {first.name} is there for {shown}" if shown else "")
+        return {"message": worst.message, "hint": hint}
+
+    def _result(self, dtype: str, verdict: str, **details) -> Result:
+        return Result(self.op.name, self.target, CHECK, dtype, verdict, **details)
+
+
+def verdict_of(candidate: Candidate, case: Vector) -> Verdict:
+    """Grade one call by the stored outputs; a kernel that narrows cases declines what it would."""
+    arrays, statics = case.arrays, dict(case.statics)
+    try:
+        kept, told = candidate.narrowed(arrays, statics)
+        if told != statics or not all(map(np.array_equal, kept, arrays)):
+            raise Declined  # the stored outputs are of no other arguments
+        y = candidate.outputs(arrays, statics)
+    except Broken as broken:
+        return broken.verdict
+    return candidate.graded(arrays, y, _held(candidate, case))
+
+
+def _held(candidate: Candidate, case: Vector) -> tuple[Gauge, ...]:
+    """The stored bounds; where subnormals may be flushed, what that may take from each."""
+    held = candidate.held
+    if held is None or not held.ftz:
+        return case.gauges
+    return tuple(replace(g, k0=g.k0 + held.floor, k1=g.k1 + held.floor) for g in case.gauges)

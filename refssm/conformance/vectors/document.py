@@ -1,0 +1,187 @@
+"""The file: JSON with hexadecimal floats and one checksum; the same bytes every time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.conformance.gauge import Gauge
+from refssm.conformance.plugin import UsageError
+from refssm.conformance.standard import C, number_type
+
+FORMAT = "refssm-vectors/1"
+ROW = 8  # numbers in a line
+K_BITS = 8  # of K0 and K1, rounded up: what a library's last digit moves is not in them
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output, correctly rounded in each format, and its bounds in units of u."""
+
+    values: Mapping[str, np.ndarray]  # by format; float64 is always there
+    k0: np.ndarray
+    k1: np.ndarray
+
+    @property
+    def gauge(self) -> Gauge:
+        """What it is judged by: the value in double precision, and K0 and K1 entry by entry."""
+        return Gauge(self.values["float64"], self.k0, self.k1, peak=0.0)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """One case: arguments, outputs, and the planted bugs that no case before it shows."""
+
+    name: str
+    dtype: str
+    arrays: list[np.ndarray]
+    statics: Mapping[str, int | float]
+    outputs: list[Output]
+    catches: Mapping[str, str] = field(default_factory=dict)  # what the bug is, by its name
+
+    @property
+    def gauges(self) -> tuple[Gauge, ...]:
+        """Of every output."""
+        return tuple(y.gauge for y in self.outputs)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """A file: the cases of one operator."""
+
+    op: Operator
+    seed: int
+    cases: list[Vector]
+
+
+def formats_of(dtype: str) -> list[str]:
+    """The formats that outputs are rounded to: that of the arguments, and double precision."""
+    own = np.finfo(dtype).dtype.name
+    return list(dict.fromkeys([own, "float64"]))
+
+
+def text_of(vectors: Vectors) -> str:
+    """The file's text, its checksum last."""
+    document = tree(vectors)
+    return _dumped(document | {"sha256": checksum(document)}) + "\n"
+
+
+def save(path: Path, text: str) -> None:
+    """All of it or nothing."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        try:
+            partial.write_text(text, encoding="utf-8", newline="\n")
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+
+
+def checksum(document: Mapping) -> str:
+    """SHA-256 of the document without its checksum: keys sorted, no spaces, UTF-8."""
+    bare = {key: value for key, value in document.items() if key != "sha256"}
+    text = json.dumps(bare, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def tree(vectors: Vectors) -> dict:
+    """The document without its checksum, as JSON has it."""
+    op = vectors.op
+    return {
+        "format": FORMAT,
+        "operator": op.name,
+        "signature": op.signature,
+        "seed": vectors.seed,
+        "cases": [_case(op, vector) for vector in vectors.cases],
+    }
+
+
+def _case(op: Operator, vector: Vector) -> dict:
+    arguments = zip(op.inputs, vector.arrays, strict=True)
+    outputs = zip(op.outputs, vector.outputs, strict=True)
+    return {
+        "name": vector.name,
+        "dtype": vector.dtype,
+        "catches": dict(vector.catches),
+        "u": hexadecimal(number_type(vector.dtype).u),
+        "allowed": C,
+        "inputs": {name: {**_shaped(a), "values": numbers(a)} for name, a in arguments},
+        "parameters": {name: static(value) for name, value in vector.statics.items()},
+        "outputs": {name: _output(y) for name, y in outputs},
+    }
+
+
+def _output(y: Output) -> dict:
+    values = {name: numbers(a) for name, a in y.values.items()}
+    bounds = {"k0": numbers(y.k0), "k1": numbers(y.k1)}
+    return {**_shaped(y.values["float64"]), **values, **bounds}
+
+
+def _shaped(a: np.ndarray) -> dict:
+    kind = {"b": "flag", "c": "complex", "f": "real"}[a.dtype.kind]
+    return {"kind": kind, "shape": list(a.shape)}
+
+
+def numbers(a: np.ndarray) -> list:
+    """Entries in the order of memory; real and imaginary parts one after the other."""
+    flat = np.ascontiguousarray(a).ravel()
+    if a.dtype.kind == "b":
+        return [bool(x) for x in flat]
+    if a.dtype.kind == "c":
+        flat = flat.view(np.finfo(a.dtype).dtype)
+    return [hexadecimal(x) for x in flat.tolist()]
+
+
+def hexadecimal(x: float) -> str:
+    """As C's %a prints it: `-0x1.8p+1` is −3; no zeros at the end."""
+    mantissa, _, exponent = x.hex().partition("p")
+    return f"{mantissa.rstrip('0').removesuffix('.') if '.' in mantissa else mantissa}p{exponent}"
+
+
+def static(value) -> int | str:
+    """A whole number as it is, another one hexadecimal."""
+    return int(value) if isinstance(value, int | np.integer) else hexadecimal(float(value))
+
+
+def few_bits(k: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """The next number of few bits above k, and above `least` of which it is a bound."""
+    m, e = np.frexp(np.maximum(k, least).astype(float))
+    return np.ldexp(np.ceil(np.ldexp(m, K_BITS)), e - K_BITS)
+
+
+def renamed(cases: list[Vector]) -> list[Vector]:
+    """Cases with names: the type, and which of it."""
+    count: dict[str, int] = {}
+    named = []
+    for case in cases:
+        count[case.dtype] = count.get(case.dtype, 0) + 1
+        named.append(replace(case, name=f"{case.dtype}-{count[case.dtype]}"))
+    return named
+
+
+def _dumped(x, indent="") -> str:
+    """Indented JSON with rows of numbers."""
+    inner = indent + " "
+    if isinstance(x, dict) and x:
+        rows = [f"{inner}{_word(k)}: {_dumped(v, inner)}" for k, v in x.items()]
+        return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
+    if isinstance(x, list) and x and isinstance(x[0], dict):
+        return "[\n" + ",\n".join(inner + _dumped(v, inner) for v in x) + f"\n{indent}]"
+    if isinstance(x, list) and len(x) > ROW:
+        texts = list(map(_word, x))
+        rows = [", ".join(texts[i : i + ROW]) for i in range(0, len(texts), ROW)]
+        return "[\n" + ",\n".join(inner + row for row in rows) + f"\n{indent}]"
+    return _word(x)
+
+
+def _word(x) -> str:
+    return json.dumps(x, ensure_ascii=False)

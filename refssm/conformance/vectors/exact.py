@@ -1,0 +1,107 @@
+"""Correctly rounded outputs: ball arithmetic certifies each number, mpmath must round to the same.
+
+A number is certified where both ends of its ball round to it; else precision doubles, up to a
+limit. Then mpmath, another program with other formulas, has to come to the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from refssm import oracle
+from refssm._operator import Operator
+from refssm.conformance.vectors.rounding import FORMATS, Format, certain, nearest
+
+FIRST, LAST = 128, 8192  # bits; the smallest product of two subnormals has 2148 before it
+SPARE = 10  # decimal digits that mpmath has beside those of the balls
+
+
+class Disagreement(Exception):
+    """Two oracles round one number differently: one of them is wrong."""
+
+
+class Undecided(Exception):
+    """A number that no precision rounds: between two that are as near."""
+
+
+def correctly_rounded(
+    op: Operator, arrays, statics: Mapping, formats: Iterable[str]
+) -> list[dict[str, np.ndarray]]:
+    """Every output in every format: arrays of double precision that hold the format's numbers."""
+    wanted = [FORMATS[name] for name in formats]
+    bits, numbers = _certified(op, arrays, statics, wanted)
+    _confirm(op, arrays, statics, wanted, numbers, bits)
+    shapes = op.output_shapes(*arrays, **statics)
+    return [
+        {f.name: _array(entries, i, shape) for i, f in enumerate(wanted)}
+        for entries, shape in zip(numbers, shapes, strict=True)
+    ]
+
+
+def _certified(op, arrays, statics, wanted) -> tuple[int, list]:
+    """Bits that were enough, and of each output the parts of each entry in every format."""
+    from refssm.enclosure import ends
+
+    bits, place = FIRST, None
+    while bits <= LAST:
+        balls = ends(op, arrays, statics, bits)
+        numbers = [
+            [[[certain(low, high, f) for f in wanted] for low, high in parts] for parts in entries]
+            for entries in balls
+        ]
+        place = _first(op, arrays, statics, numbers, lambda x: None in x)
+        if place is None:
+            return bits, numbers
+        bits *= 2
+    raise Undecided(f"{op}: {place} is not decided by {LAST} bits")
+
+
+def _confirm(op, arrays, statics, wanted: list[Format], numbers, bits) -> None:
+    """mpmath at rising precision, until it rounds to the same or the precision ends."""
+    place, apart = None, (None, None)
+    while bits <= 2 * LAST:
+        digits = int(bits * np.log10(2)) + SPARE
+        exact = oracle.exact(op, arrays, statics, digits)
+        pairs = [
+            [[_apart(x, part, wanted) for x, part in zip(*both, strict=True)]
+             for both in zip(entries, theirs, strict=True)]
+            for entries, theirs in zip(numbers, exact, strict=True)
+        ]  # fmt: skip
+        place = _first(op, arrays, statics, pairs, bool)
+        if place is None:
+            return
+        apart = next(x for entries in pairs for parts in entries for x in parts if x)
+        bits *= 2
+    raise Disagreement(f"{op}: {place} is {apart[0]!r} by ball arithmetic, {apart[1]!r} by mpmath")
+
+
+def _apart(ours, theirs, wanted: list[Format]) -> tuple:
+    """The last pair of numbers that differ, or nothing."""
+    rounded = [nearest(theirs[0], theirs[1], f) if theirs else None for f in wanted]
+    return next(((x, y) for x, y in zip(ours[::-1], rounded[::-1], strict=True) if x != y), ())
+
+
+def _first(op, arrays, statics, numbers, wrong) -> str | None:
+    """The name of the first entry of which something holds, as `y[0, 2]`."""
+    shapes = op.output_shapes(*arrays, **statics)
+    for name, shape, entries in zip(op.outputs, shapes, numbers, strict=True):
+        for i, parts in enumerate(entries):
+            if any(wrong(x) for x in parts):
+                return f"{name}{[int(j) for j in np.unravel_index(i, shape)] if shape else ''}"
+    return None
+
+
+def _array(entries, i, shape) -> np.ndarray:
+    """The numbers of one format; parts apart, for 0·i would take the sign of a zero."""
+    parts = [np.array([parts[j][i] for parts in entries], float) for j in range(_width(entries))]
+    if len(parts) == 1:
+        return parts[0].reshape(shape)
+    y = np.empty(len(entries), complex)
+    y.real, y.imag = parts
+    return y.reshape(shape)
+
+
+def _width(entries) -> int:
+    return len(entries[0]) if entries else 1

@@ -1,0 +1,72 @@
+"""What a document may hold at each place, or one sentence: the key, what was wanted, what came."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from refssm.conformance.vectors.document import hexadecimal
+
+FLOAT = re.compile(r"-?0x[01](\.[0-9a-f]+)?p[+-][0-9]{1,4}")
+LONGEST = 60  # of what came, in a message
+
+
+class Malformed(Exception):
+    """What is wrong, and at which key."""
+
+
+def number_of(value, at: str) -> float:
+    """A finite hexadecimal number, spelled as it is written."""
+    if not isinstance(value, str) or not FLOAT.fullmatch(value):
+        raise Malformed(f"{at}: wanted a hexadecimal number like '-0x1.8p+1', came {told(value)}")
+    try:
+        x = float.fromhex(value)
+    except OverflowError:
+        raise Malformed(f"{at}: wanted a number of double precision, came {value}") from None
+    if hexadecimal(x) != value:
+        raise Malformed(f"{at}: wanted the spelling {hexadecimal(x)}, came {value}")
+    return x
+
+
+def keyed(given, at: str, keys) -> dict:
+    """An object of exactly these keys."""
+    if not isinstance(given, dict):
+        raise Malformed(f"{at}: wanted an object, came {told(given)}")
+    absent = next((key for key in keys if key not in given), None)
+    if absent is not None:
+        raise Malformed(f"{at}: wanted the key {absent!r}, came {told(list(given))}")
+    unknown = next((key for key in given if key not in keys), None)
+    if unknown is not None:
+        listed = ", ".join(keys) or "no key"
+        raise Malformed(f"{at}: wanted {listed}, came the key {unknown!r} too")
+    return given
+
+
+def listed(value, at: str) -> list:
+    """A list."""
+    if not isinstance(value, list):
+        raise Malformed(f"{at}: wanted a list, came {told(value)}")
+    return value
+
+
+def text_of(value, at: str) -> str:
+    """A text with something in it."""
+    if not isinstance(value, str) or not value:
+        raise Malformed(f"{at}: wanted a word, came {told(value)}")
+    return value
+
+
+def whole(value, at: str, most: int = 2**31) -> int:
+    """A whole number below `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < most:
+        raise Malformed(f"{at}: wanted a whole number from 0 to {most - 1}, came {told(value)}")
+    return value
+
+
+def told(value) -> str:
+    """What came, in a few letters."""
+    try:
+        text = json.dumps(value, ensure_ascii=True)
+    except RecursionError:
+        return "brackets within brackets"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

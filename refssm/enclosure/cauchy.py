@@ -1,0 +1,24 @@
+"""Enclosures for refssm.cauchy."""
+
+from flint import acb, arb, fmpq
+
+from refssm.enclosure.algebra import conj
+
+
+def cauchy_kernel(v, w, z):
+    """k_l = Σ_n v_n (z_l − w_n)*/|z_l − w_n|²."""
+    return [
+        sum(_over(v_n, z_l - w_n) for v_n, w_n in zip(reversed(v), reversed(w), strict=True))
+        for z_l in z
+    ]
+
+
+def _over(v, d):
+    return v * conj(d) / (d.real**2 + d.imag**2)
+
+
+def resolvent_at_roots(v, a, *, l):
+    """k_j = Σ_n v_n/(1 − a_n (cos 2πj/l − i sin 2πj/l))."""
+    turns = [arb.sin_cos_pi_fmpq(fmpq(2 * j, l)) for j in range(l)]
+    roots = [acb(cosine, -sine) for sine, cosine in turns]
+    return [sum(_over(v_n, 1 - a_n * z) for v_n, a_n in zip(v, a, strict=True)) for z in roots]

@@ -1,0 +1,46 @@
+"""Enclosures for refssm.convolution: coefficients of products of polynomials."""
+
+from refssm.enclosure.algebra import product
+
+
+def causal_convolution(u, k):
+    """u(x) k(x) modulo x^l."""
+    return product(u, k, len(u))
+
+
+causal_convolution_direct = causal_convolution
+
+
+def circular_convolution(u, k):
+    """u(x) k(x) modulo x^l − 1."""
+    l = len(u)
+    y = product(u, k, 2 * l)
+    return [y[i] + y[i + l] for i in range(l)]
+
+
+def bidirectional_convolution(u, k, kr):
+    """u(x) k(x), and with x^l u(1/x) the same of kr, read backwards."""
+    after = product(u[::-1], kr, len(u))[::-1]
+    return [s + t for s, t in zip(after, product(u, k, len(u)), strict=True)]
+
+
+def bidirectional_convolution_shifted(u, k, kr):
+    """The same with x kr(x)."""
+    return bidirectional_convolution(u, k, [0, *kr][: len(u)])
+
+
+def short_convolution(u, k):
+    """u(x) k(x) modulo x^l."""
+    return product(u, k, len(u))
+
+
+def short_convolution_stateful(u, k, s0):
+    """(s0(x) + x^t u(x)) k(x), from x^t on; and the last t of both."""
+    t, both = len(k), [*s0, *u]
+    return product(both, k, t + len(u))[t:], both[len(both) - t :]
+
+
+def short_convolution_step(u, k, s):
+    """k_0 u + Σ_{j>0} k_j s_{t−j}, and s without its first."""
+    past = list(reversed(s))
+    return sum((k_j * x for k_j, x in zip(k[1:], past, strict=False)), k[0] * u), [*s[1:], u]

@@ -1,0 +1,66 @@
+"""Enclosures for refssm.hankel: determinants, and matrix equations as linear systems."""
+
+from refssm.enclosure.algebra import column, conj, dot, matrix
+
+
+def hankel_matrix(h):
+    """Row i is h from its i-th entry on, and zeros."""
+    return [[*h[i:], *[0] * i] for i in range(len(h))]
+
+
+def markov_parameters(A, B, C, *, l):
+    """(C A^k) B."""
+    if not A:
+        return [0] * l
+    A_T, row, h = matrix(A).transpose(), column(C), []
+    for _ in range(l):
+        h.append(dot(row.entries(), B))
+        row = A_T * row
+    return h
+
+
+def transfer(A, B, C, D, s):
+    """D + det(sI − A + B C)/det(sI − A) − 1."""
+    return [D + _ratio([[-a for a in row] for row in A], s_l, B, C) for s_l in s]
+
+
+def transfer_discrete(A, B, C, D, z):
+    """D + det(zI − A + z B C)/det(zI − A) − 1: C (I − A/z)⁻¹ B = C (zI − A)⁻¹ z B."""
+    return [D + _ratio([[-a for a in row] for row in A], z_l, [z_l * b for b in B], C) for z_l in z]
+
+
+def _ratio(minus_A, s, B, C):
+    """C (sI − A)⁻¹ B, by the determinant of a change of rank one."""
+    n = len(minus_A)
+    if not n:
+        return 0
+    M = matrix([[x + (s if i == k else 0) for k, x in enumerate(r)] for i, r in enumerate(minus_A)])
+    return (M + column(B) * column(C).transpose()).det() / M.det() - 1
+
+
+def gramians(A, B, C):
+    """(A ⊗ I + I ⊗ A*) vec P = −vec B Bᴴ; of Aᴴ and Cᴴ for Q."""
+    return _both(A, B, C, lambda a, b, same_i, same_j: a * same_j + conj(b) * same_i, -1)
+
+
+def gramians_discrete(A, B, C):
+    """(I − A ⊗ A*) vec P = vec B Bᴴ; of Aᴴ and Cᴴ for Q."""
+    return _both(A, B, C, lambda a, b, same_i, same_j: same_i * same_j - a * conj(b), 1)
+
+
+def _both(A, B, C, entry, sign):
+    if not A:
+        return [], []
+    n = len(A)
+    A_H = [[conj(A[k][i]) for k in range(n)] for i in range(n)]
+    return _solved(A, B, entry, sign), _solved(A_H, [conj(c) for c in C], entry, sign)
+
+
+def _solved(A, B, entry, sign):
+    """The matrix X of one equation, its entries row by row one vector."""
+    n = len(A)
+    pairs = [(i, j) for i in range(n) for j in range(n)]
+    rows = [[entry(A[i][k], A[j][m], int(i == k), int(j == m)) for k, m in pairs] for i, j in pairs]
+    side = column([sign * B[i] * conj(B[j]) for i, j in pairs])
+    x = matrix(rows).solve(side).entries()
+    return [x[i * n : (i + 1) * n] for i in range(n)]

@@ -1,0 +1,118 @@
+"""Enclosures for refssm.scan: every state as the sum of what is left of each input."""
+
+from refssm.enclosure.algebra import column, matrix
+
+
+def linear_scan(a, b):
+    """x_k = Σ_{j≤k} (Π_{j<i≤k} a_i) b_j."""
+    return _sums(a, b, [0] * len(b[0]) if b else [])
+
+
+def linear_scan_from(a, b, x0):
+    """The same, and (Π_{i≤k} a_i) x0."""
+    return _sums(a, b, x0)
+
+
+def linear_step(a, b, x):
+    """The same of one step."""
+    return _sums([a], [b], x)[0]
+
+
+def linear_scan_packed(a, b, resets):
+    """The sum as far back as the last reset."""
+    return _sums(a, b, [0] * len(b[0]) if b else [], resets)
+
+
+def _sums(a, b, x0, resets=()):
+    """The sums from the last input to the first, and the start where no reset is between."""
+    starts = [*resets] or [False] * len(b)
+    return [[_left(n, a, b, starts, k, start) for n, start in enumerate(x0)] for k in range(len(b))]
+
+
+def _left(n, a, b, starts, k, x0):
+    decay, total = 1, 0
+    for j in range(k, -1, -1):
+        total += decay * b[j][n]
+        if starts[j]:
+            return total
+        decay *= a[j][n]
+    return total + decay * x0
+
+
+def dense_scan(A, b):
+    """x_k = Σ_{j≤k} A^{k−j} b_j."""
+    return dense_scan_from(A, b, [0] * len(A))
+
+
+def dense_scan_from(A, b, x0):
+    """The same, and A^{k+1} x0."""
+    if not A:
+        return [[] for _ in b]
+    powers = [matrix(A) ** 0]
+    for _ in b:
+        powers.append(powers[-1] * matrix(A))
+    driven = [column(x0), *map(column, b)]
+    sums = [
+        sum((powers[k - j] * driven[j] for j in range(k)), driven[k]) for k in range(1, len(driven))
+    ]
+    return [x.entries() for x in sums]
+
+
+def diagonal_ssm(a, B, C, D, u):
+    """y_k = D u_k + Σ_{j≤k} C diag(a)^{k−j} B u_j."""
+    return diagonal_ssm_stateful(a, B, C, D, u, [0] * len(a))[0]
+
+
+def diagonal_ssm_stateful(a, B, C, D, u, x0):
+    """The same with what is left of x0, and the last state."""
+    return diagonal_ssm_varying_stateful([a for _ in u], B, C, D, u, x0)
+
+
+def diagonal_ssm_varying(a, B, C, D, u):
+    """The same with the product of the decays since j for their power."""
+    return diagonal_ssm_varying_stateful(a, B, C, D, u, [0] * len(B))[0]
+
+
+def diagonal_ssm_varying_stateful(a, B, C, D, u, x0):
+    """The same from a state, and the last one."""
+    x = _sums(a, [_applied(B, u_k) for u_k in u], x0)
+    return _seen(C, x, D, u), x[-1] if x else x0
+
+
+def diagonal_ssm_real(a, B, C, D, u):
+    """C x + (C x)*, and the real part of D u."""
+    return diagonal_ssm_real_stateful(a, B, C, D, u, [0] * len(a))[0]
+
+
+def diagonal_ssm_real_stateful(a, B, C, D, u, x0):
+    """The same from a state, and the last one."""
+    x = _sums([a for _ in u], [_applied(B, u_k) for u_k in u], x0)
+    twice = [[2 * c for c in row] for row in C]
+    y = [[(y_p + 0).real for y_p in row] for row in _seen(twice, x, D, u)]
+    return y, x[-1] if x else x0
+
+
+def diagonal_ssm_bidirectional(a, B, C, D, u):
+    """C of the sums over the past, then of those over what comes."""
+    b, n = [_applied(B, u_k) for u_k in u], len(a)
+    past, rest = _sums([a for _ in u], b, [0] * n), [0] * len(C)
+    y = _seen([row[:n] for row in C], past, D, u)
+    for k in range(len(u)):
+        ahead = [sum(a[i] ** (j - k) * b[j][i] for j in range(k, len(u))) for i in range(n)]
+        rest = _applied([row[n:] for row in C], ahead)
+        y[k] = [s + t for s, t in zip(y[k], rest, strict=True)]
+    return y
+
+
+def _seen(C, x, D, u):
+    """[C D] [x; u]."""
+    both = [[*row, *more] for row, more in zip(C, D, strict=True)]
+    return [_applied(both, [*x_k, *u_k]) for x_k, u_k in zip(x, u, strict=True)]
+
+
+def _applied(A, x):
+    """Σ_k x_k times column k of A."""
+    y = [0] * len(A)
+    for k, x_k in enumerate(x):
+        y = [y_i + row[k] * x_k for y_i, row in zip(y, A, strict=True)]
+    return y
