@@ -16,6 +16,7 @@ def verify(
     as_: o.As = "",
     subject: o.Subject = None,
     against: o.Against = "",
+    exec_: o.Exec = "",
     inputs: o.Inputs = None,
     output: o.Output = None,
     where: o.WhereText = None,
@@ -43,7 +44,7 @@ def verify(
     told = _told(framework, device, layout, vjp, ftz)
     out, started, results = lines.console(sys.stdout), time.perf_counter(), []
     again = _again(as_, told, where)
-    places, absent = _targets(targets, subject, as_, inputs, output)
+    places, absent = _targets(targets, subject, as_, inputs, output, exec_)
     for sentence in absent if not json else ():
         out.print(sentence)
     refuse_if_wrong()
@@ -122,11 +123,16 @@ def _settings(as_, dtype, check, seed, profile) -> dict:
     }
 
 
-def _targets(targets, subject, as_, inputs, output) -> tuple[list[str], list[str]]:
+def _targets(targets, subject, as_, inputs, output, exec_) -> tuple[list[str], list[str]]:
     """What to judge, and a sentence for each library that is not installed."""
     from refssm.conformance import subjects
+    from refssm.conformance.exchange import program
     from refssm.conformance.plugin import UsageError
 
+    if exec_:
+        if targets or subject or output or not as_:
+            raise UsageError("--exec judges one program: say --as OPERATOR, no target")
+        return [program.target(exec_)], []
     if output is not None:
         if targets or subject or not as_ or inputs is None:
             raise UsageError(
@@ -147,6 +153,7 @@ def _targets(targets, subject, as_, inputs, output) -> tuple[list[str], list[str
 
 
 def _worker(target, name, timeout, in_process, told, output=None):
+    from refssm.conformance.exchange import program
     from refssm.conformance.inputs import Recorded
     from refssm.conformance.plugin import find
     from refssm.conformance.session import FOLDER
@@ -154,6 +161,9 @@ def _worker(target, name, timeout, in_process, told, output=None):
 
     if output is not None:
         return Recorded(name, output, told.get("layout", ""))
+    if target.startswith(program.PREFIX):
+        (command,) = shlex.split(target.removeprefix(program.PREFIX))
+        return program.Programs(command, name, timeout, told)
     if in_process:
         return InProcess(find(target, name, told), FOLDER)
     return Worker(target, name, timeout, told)

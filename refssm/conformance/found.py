@@ -34,6 +34,7 @@ class Offer(NamedTuple):
     loops: bool = False  # its layout leaves batch axes out: it is called slice by slice
     about: str = ""  # the framework's version, device and flags
     absent: str = ""  # why it cannot be called at all
+    files: bool = False  # a program that reads files: there is no memory to look at
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from refssm.conformance.cases import SIZES, TAME_SIZE
 from refssm.conformance.checks import PROFILES, TAME_LAWS
 from refssm.conformance.conduct import CONDUCT
 from refssm.conformance.dimensions import MATRIX_SIZE, core_dims, of_matrices
+from refssm.conformance.exchange.program import PREFIX
 from refssm.conformance.found import Offer
 from refssm.conformance.laws import LAWS
 from refssm.conformance.layout import canonical
@@ -152,7 +153,7 @@ def summary(results: list[Result], seconds: float) -> str:
 def _target(result: Result) -> str:
     """The implementation as the command takes it, narrowed to the operator that failed."""
     target = result.implementation
-    if ":" in target:
+    if ":" in target or target.startswith(PREFIX):
         return target
     return f"{target}{'::' if target.endswith('.py') else ':'}{result.operator}"
 
