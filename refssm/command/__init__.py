@@ -12,7 +12,7 @@ import sys
 
 import typer
 
-from refssm.command import catalog, experiment, new, plot, verify
+from refssm.command import cases, catalog, experiment, new, plot, verify
 
 CTRL_C = 130  # newer versions of Typer return this for a KeyboardInterrupt
 INTERRUPTED, INTERNAL, USAGE = 2, 3, 4  # 1 and 5 are what `verify` found
@@ -29,6 +29,7 @@ app.command("verify")(verify.verify)
 app.command("list")(catalog.list_operators)
 app.command("show")(catalog.show_operator)
 app.command("new")(new.new_plugin)
+app.add_typer(cases.app, name="cases")
 app.add_typer(plot.app, name="plot")
 app.add_typer(experiment.app, name="experiment")
 

@@ -38,7 +38,7 @@ def verify(
     from refssm.conformance.plugin import UsageError
     from refssm.conformance.report import lines, records
 
-    settings = _settings(as_, dtype, check, seed, profile)
+    settings = checked_settings(as_, dtype, check, seed, profile)
     if inputs is not None and {*(check or ())} - {"value"}:
         raise UsageError("--inputs judges the value of one call: leave --check out")
     told = _told(framework, device, layout, vjp, ftz)
@@ -99,7 +99,7 @@ def _where(texts, worker):
     return parse(texts or (), [operator_named(o.name) for o in worker.found if o.judged])
 
 
-def _settings(as_, dtype, check, seed, profile) -> dict:
+def checked_settings(as_, dtype, check, seed, profile) -> dict:
     """Checked options, as a session takes them."""
     from refssm.conformance.checks import NAMES, PROFILES
     from refssm.conformance.plugin import UsageError, operator_named
