@@ -49,7 +49,7 @@ class Answers:
 
     def __init__(self, folder: Folder, ran: dict[str, Ended] | None = None):
         self.folder, self.ran = folder, ran or {}
-        self.places, self.gauges = {}, Gauges()
+        self.places, self.gauges, self.last = {}, Gauges(), ""
         layouts, ftz = folder.head["layouts"], folder.head["ftz"]
         for stored in folder.cases.values():
             op = stored.call.op
@@ -73,6 +73,7 @@ class Answers:
         stored = self.places.get(key)
         if stored is None:
             return Outcome("declined")
+        self.last = stored.id
         try:
             return Outcome("ok", self._outputs(stored))
         except Ended as ended:
@@ -183,7 +184,7 @@ def _judged(trial: Trial, check: Check, folder: Folder, lines, session: Session)
         elif verdict.ok:
             verdicts.append(verdict)
         else:
-            failed.append((_size(case), done, case, verdict, line))
+            failed.append((_size(case), done, case, verdict, answers.last))
     details: dict = {"examples": len(lines), "declined": declined}
     if failed:
         return trial.told(check, *_told(check, candidate, failed, folder, started, details))
@@ -206,10 +207,10 @@ def _verdict(check: Check, candidate: Candidate, case) -> Verdict | None:
 
 def _told(check, candidate, failed, folder: Folder, started, details):
     """The smallest case that fails, explained, and which others do."""
-    _, _, case, verdict, line = min(failed, key=lambda f: f[:2])
+    _, _, case, verdict, place = min(failed, key=lambda f: f[:2])
     told = explain(check, candidate, case, verdict, accepted=[], shrink=False, folder=None)
-    told["smallest"] = f"{folder.path / line['calls'][0]}: {told['smallest']}"
-    names = [f[4]["calls"][0] for f in sorted(failed, key=lambda f: f[:2])]
+    told["smallest"] = f"{folder.path / place}: {told['smallest']}"
+    names = [f[4] for f in sorted(failed, key=lambda f: f[:2])]
     more = ", …" * (len(names) > LISTED)
     note = f"{len(failed)} of {details['examples']} cases fail: {', '.join(names[:LISTED])}{more}"
     return verdict, started, told | details | {"notes": (*verdict.notes, note)}

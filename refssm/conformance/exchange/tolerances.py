@@ -64,7 +64,7 @@ def save(folder: Path, gauged: tuple[Gauge, ...]) -> None:
             rest = np.where(np.isfinite(value), g.value - value, 0.0)
         parts = (value, nearest(rest), g.k0, g.k1, g.peak, g.normwise)
         named |= {f"{name}{j}": part for name, part in zip(FIELDS, parts, strict=True)}
-    np.savez(folder / GAUGE, **named)
+    np.savez_compressed(folder / GAUGE, **named)
 
 
 def load(path: Path, values) -> tuple[Gauge, ...]:
