@@ -1,8 +1,8 @@
 """One call as files: which arrays lie in the folder of a case, with which axes, types and sizes.
 
-    case.txt        what is asked, a word and its values on each line
-    a.npy, b.npy    the arguments, C order, little-endian; of a gradient the cotangents dx.npy first
-    x.npy           what the program writes
+case.txt        what is asked, a word and its values on each line
+a.npy, b.npy    the arguments, C order, little-endian; of a gradient the cotangents dx.npy first
+x.npy           what the program writes
 """
 
 from __future__ import annotations
@@ -82,8 +82,7 @@ def described(
     answers = list(zip(op.outputs, told.outputs, strict=True))
     named = [(f"d{y}", axes) for y, axes in answers] * vjp + forward
     placed = [
-        (name, axes[len(axes) - a.ndim :], a)
-        for (name, axes), a in zip(named, arrays, strict=True)
+        (name, axes[len(axes) - a.ndim :], a) for (name, axes), a in zip(named, arrays, strict=True)
     ]
     sizes = _sizes(placed, statics)
     primals = [a for _, _, a in placed[len(op.outputs) * vjp :]]

@@ -1,4 +1,4 @@
-"""`refssm cases judge`: the checks run again, and find the answers in the folders of their calls."""
+"""`refssm cases judge`: the checks run again and find the answers in the folders of their calls."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ def chosen(folder: Folder, operators=(), checks=(), cases=()) -> list[dict]:
     names = {line["operator"] for line in folder.judged}
     for name in operators or ():
         if name not in names:
-            raise UsageError(f"{folder.path} has no case of {name!r}; of {', '.join(sorted(names))}")
+            raise UsageError(
+                f"{folder.path} has no case of {name!r}; of {', '.join(sorted(names))}"
+            )
     known = {line["check"] for line in folder.judged}
     for name in checks or ():
         if name not in known:
@@ -106,7 +108,7 @@ def chosen(folder: Folder, operators=(), checks=(), cases=()) -> list[dict]:
         for line in folder.judged
         if (not operators or line["operator"] in operators)
         and (not checks or line["check"] in checks)
-        and (not cases or {*cases} & {line["drawn"], *line["calls"]})
+        and (not cases or {*cases} & {*line["calls"]})
     ]
     if not lines:
         raise UsageError(f"{folder.path}: nothing in it is left to judge")
@@ -159,7 +161,7 @@ def judge(session: Session, folder: Folder, lines: list[dict]) -> Iterator[Resul
 def _check(name: str, check: str, dtype: str) -> Check:
     """The check as every profile has it."""
     op = operator_named(name)
-    checks = checks_of(op, PROFILES["thorough"], [dtype], vjp=True)
+    checks = checks_of(op, PROFILES["thorough"], [dtype], vjp=check == "gradient")
     found = next((c for c in checks if c.name == check), None)
     if found is None:
         raise UsageError(f"{op} has no check {check} in {dtype}: another refssm wrote it")

@@ -161,15 +161,10 @@ def _wanted(error) -> str:
         return f"has a key that is not known: {error.message}"
     if kind == "minItems":
         return "is empty"
-    words = {
-        "type": f"wanted {wanted if isinstance(wanted, str) else ' or '.join(wanted)}",
-        "enum": f"wanted one of {', '.join(map(str, wanted))}" if kind == "enum" else "",
-        "pattern": f"wanted a name like {wanted}",
-        "minimum": f"wanted {wanted} or more",
-        "maximum": f"wanted {wanted} or less",
-        "const": f"wanted {wanted!r}",
-    }
-    return f"{words.get(kind, f'wanted {kind} {wanted}')}, came {came}"
+    if kind == "enum":
+        wanted = f"one of {', '.join(map(str, wanted))}"
+    words = {"pattern": "a name like {}", "minimum": "{} or more", "maximum": "{} or less"}
+    return f"wanted {words.get(kind, '{}').format(wanted)}, came {came}"
 
 
 def _short(value) -> str:
@@ -209,6 +204,8 @@ def _stored(path: Path, where: str, record: dict, layout: Layout | None) -> Stor
         if layout:
             arrays = [restored(a, own, to) for a, to, own in zip(given, *axes, strict=True)]
         primals = arrays[len(op.outputs) * vjp :]
+        if {*record["statics"]} != {*op.static}:
+            raise ValueError(f"its keywords are {', '.join(op.static) or 'none'}")
         op.output_shapes(*primals, **record["statics"])
         call = described(op, vjp, kind, given, record["statics"], layout)
     except (ValueError, TypeError, KeyError, IndexError) as error:
@@ -284,7 +281,9 @@ def _fits(where: str, line: dict, cases: dict[str, Stored]) -> None:
         raise UsageError(f"{where}.knobs: has no key {missing[0]!r}")
     given = drawn.record["dtype"]
     if given != line["dtype"]:
-        raise UsageError(f"{where}.dtype: wanted {given!r} as in {drawn.id}, came {line['dtype']!r}")
+        raise UsageError(
+            f"{where}.dtype: wanted {given!r} as in {drawn.id}, came {line['dtype']!r}"
+        )
     for name, knob in line["knobs"].items():
         domain = op.inputs[name]
         for key, kinds in (("map", domain.maps), ("texture", domain.textures)):

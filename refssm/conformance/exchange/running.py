@@ -1,4 +1,4 @@
-"""Running somebody's program on one folder: no shell, a time limit, and how it ended in a sentence."""
+"""Running a program on one folder: no shell, a time limit, and how it ended in a sentence."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ class Runner:
         if not any(PLACE in word for word in self.words):
             raise UsageError(f"--exec {command!r} has no {PLACE}, the folder of one case")
         if shutil.which(self.words[0]) is None:
-            there = "is not executable" if os.path.exists(self.words[0]) else "is not there"
-            raise UsageError(f"--exec {command!r}: the program {self.words[0]!r} {there}")
+            raise UsageError(f"--exec {command!r}: the program {_absent(self.words[0])}")
 
     def run(self, folder: Path) -> None:
         """Run it on a folder; Ended where it did not end well."""
@@ -115,6 +114,14 @@ def outputs(call: Call, folder: Path) -> list:
         return [files.read(folder / slot.file) for slot in call.outputs]
     except files.Unreadable as error:
         raise Ended("malformed", str(error)) from None
+
+
+def _absent(word: str) -> str:
+    """Why a program cannot be called."""
+    if not os.path.exists(word):
+        return f"{word!r} is not there"
+    local = "/" not in word and os.access(word, os.X_OK)
+    return f"{word!r} is not on the path: say ./{word}" if local else f"{word!r} is not executable"
 
 
 def _signal(number: int) -> str:

@@ -1,4 +1,4 @@
-"""What lies beside a case for its author, and what for the judge: true values and allowed errors."""
+"""What lies beside a case, for its author and for the judge: true values, allowed errors."""
 
 from __future__ import annotations
 
