@@ -155,7 +155,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("change", "words") BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize(("change", "words"), BROKEN.values(), ids=BROKEN)
 def test_a_manifest_that_is_not_ours_is_one_sentence(capfd, folder, change, words):
     changed(folder, change)
     complains(capfd, folder, "manifest.json" if ".npy" not in words[0] else "cases", *words)
