@@ -29,9 +29,11 @@ def given(folder, record):
     return [np.load(folder / record["id"] / told["file"]) for told in record["inputs"]]
 
 
-def answer(folder, forward=None, vjp=None):
-    """Write the outputs of every case: of a function of arrays, or of our reference."""
-    for record in manifest(folder)["cases"]:
+def answer(folder, forward=None, vjp=None, check=""):
+    """Write the outputs of every case, or of a check: of a function, or of our reference."""
+    document = manifest(folder)
+    needed = {c for line in document["judged"] if check in line["check"] for c in line["calls"]}
+    for record in [case for case in document["cases"] if case["id"] in needed]:
         op = operator_named(record["operator"])
         right = op.implementation("reference") if record["call"] == op.name else op.vjp()
         function = (forward if record["call"] == op.name else vjp) or right
@@ -47,9 +49,9 @@ def answer(folder, forward=None, vjp=None):
             np.save(folder / record["id"] / told["file"], as_written(rounded, kind))
 
 
-def judged(folder, *checks):
-    """The results of what lies in a folder, by check[dtype]."""
-    cases = load(folder)
+def judged(folder, *checks, cases=None):
+    """The results of what lies in a folder, or in `cases` that were loaded, by check[dtype]."""
+    cases = cases or load(folder)
     session = Session(judging.Answers(cases), str(folder), shrink=False, folder=None)
     lines = judging.chosen(cases, checks=checks)
     return {r.id.split("/")[1]: r for r in judging.judge(session, cases, lines)}
