@@ -12,7 +12,7 @@ import sys
 
 import typer
 
-from refssm.command import catalog, experiment, new, plot, replay, vectors, verify
+from refssm.command import cases, catalog, experiment, new, plot, replay, vectors, verify
 
 CTRL_C = 130  # newer versions of Typer return this for a KeyboardInterrupt
 INTERRUPTED, INTERNAL, USAGE = 2, 3, 4  # 1 and 5 are what `verify` found
@@ -30,6 +30,7 @@ app.command("list")(catalog.list_operators)
 app.command("show")(catalog.show_operator)
 app.command("replay")(replay.replay)
 app.command("new")(new.new_plugin)
+app.add_typer(cases.app, name="cases")
 app.add_typer(plot.app, name="plot")
 app.add_typer(experiment.app, name="experiment")
 app.add_typer(vectors.app, name="vectors")

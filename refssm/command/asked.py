@@ -43,7 +43,7 @@ class Asked:
         return [*(self.ctx.params["subject"] or ())] or self._places("subjects")
 
     def _places(self, key: str) -> list[str]:
-        named = self.ctx.params["targets"] or self.ctx.params["subject"]
+        named = any(self.ctx.params[name] for name in ("targets", "subject", "exec_"))
         return [] if named or self.ctx.params["output"] else [*self.config.get(key, ())]
 
     @property

@@ -60,6 +60,9 @@ WhereText = Annotated[
     list[str] | None,
     typer.Option(help="Judge only where NAME=LOW..HIGH, an argument or a size; repeatable."),
 ]
+Exec = Annotated[
+    str, typer.Option("--exec", help='Judge a program: "./prog {case}" gets the folder of a case.')
+]
 
 Framework = Annotated[str, typer.Option(help="Whose arrays it takes: numpy, torch, jax, cupy.")]
 Device = Annotated[str, typer.Option(help='Where the arrays live: "cuda", "gpu:1".')]

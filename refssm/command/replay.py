@@ -18,22 +18,27 @@ def replay(
     target: Annotated[
         str, typer.Argument(help="file.py, module; without one, what it was found in.")
     ] = "",
+    exec_: o.Exec = "",
     json: o.Json = False,
     timeout: o.Timeout = 60.0,
     in_process: o.InThisProcess = False,
 ) -> int:
     """Judge one kept failure again: 1 while it fails, 0 once it passes."""
-    from refssm.command.verify import older_of, worker_of
+    from refssm.command.held import older_of, worker_of
     from refssm.conformance import replaying
     from refssm.conformance.certify import refuse_if_wrong
+    from refssm.conformance.exchange import program
     from refssm.conformance.inputs import stored
+    from refssm.conformance.plugin import UsageError
     from refssm.conformance.replay import again
     from refssm.conformance.report import lines, records
     from refssm.conformance.session import Session
 
     given = stored(failure)
     kept = replaying.told(failure, given)
-    target = target or kept["target"]
+    if exec_ and target:
+        raise UsageError("--exec judges one program: name no target")
+    target = program.target(exec_) if exec_ else target or kept["target"]
     how = {"name": kept["as"] or None, "timeout": timeout, "in_process": in_process}
     refuse_if_wrong()
     with (

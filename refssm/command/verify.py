@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from refssm.command import known_list, page
+from refssm.command import checked, held, known_list, page
 from refssm.command import options as o
 from refssm.command.asked import TIMEOUT, Asked
 
@@ -20,6 +20,7 @@ def verify(
     as_: o.As = "",
     subject: o.Subject = None,
     against: o.Against = "",
+    exec_: o.Exec = "",
     inputs: o.Inputs = None,
     output: o.Output = None,
     where: o.WhereText = None,
@@ -45,10 +46,22 @@ def verify(
     from refssm.conformance.certify import refuse_if_wrong
     from refssm.conformance.plugin import UsageError
 
-    del targets, subject, where, device, layout, vjp, ftz, dtype, check, known  # `Asked` has them
+    del (
+        targets,
+        subject,
+        exec_,
+        where,
+        device,
+        layout,
+        vjp,
+        ftz,
+        dtype,
+        check,
+        known,
+    )  # `Asked` has them
     if no_config and config is not None:
         raise UsageError("--config and --no-config exclude each other")
-    _check_framework(framework)
+    checked.check_framework(framework)
     run = _Run(Asked(ctx, own_data=inputs is not None), seed, profile, json, html)
     if inputs is not None and {*run.settings["only_checks"]} - {"value"}:
         raise UsageError("--inputs judges the value of one call: leave --check out")
@@ -76,14 +89,14 @@ class _Run:
         from refssm.conformance.report import lines
 
         self.asked, self.json, self.started = asked, json, time.perf_counter()
-        self.settings: dict[str, Any] = _settings(asked, seed, profile) | page.asked(html)
+        self.settings: dict[str, Any] = checked.settings_of(asked, seed, profile) | page.asked(html)
         self.html, self.told = html, []
         self.known, self.narrowed = known_list.of(asked), asked.own_data
         self.out, self.bar, self.results = lines.console(sys.stdout), Bar(), []
 
     def places(self, as_, inputs, output) -> list[str]:
         """What to judge, once what is not there has been told."""
-        places, absent = _targets(self.asked, as_, inputs, output)
+        places, absent = checked.targets(self.asked, as_, inputs, output)
         self.say(*absent)
         self.told += absent
         return places
@@ -102,10 +115,10 @@ class _Run:
         self.bar.tick(f"importing {target}")
         told = self.asked.told
         with (
-            worker_of(target, told, output, **how) as worker,
-            older_of(against, told, **how) as older,
+            held.worker_of(target, told, output, **how) as worker,
+            held.older_of(against, told, **how) as older,
         ):
-            texts, where = _where(self.asked, worker)
+            texts, where = checked.where(self.asked, worker)
             self.narrowed |= bool(texts)
             self.told.append(self._header(target, worker, [r for r in (where, inputs) if r]))
             self.say(self.told[-1])
@@ -168,98 +181,7 @@ def _of_run(settings: dict) -> dict:
     return {"seed": settings["seed"], "profile": settings["profile"]}
 
 
-def _check_framework(framework: str) -> None:
-    from refssm.conformance.plugin import UsageError
-    from refssm.testing import FRAMEWORKS
-
-    if framework and framework not in FRAMEWORKS:
-        raise UsageError(f"no framework {framework!r} is known; there are {', '.join(FRAMEWORKS)}")
-
-
 def _results(session, inputs):
     from refssm.conformance.inputs import judge_inputs
 
     return session.run() if inputs is None else judge_inputs(session, inputs)
-
-
-def _where(asked: Asked, worker):
-    """Ranges as texts, and as a session takes them."""
-    from refssm.conformance.cases import core_dims
-    from refssm.conformance.plugin import operator_named
-    from refssm.conformance.where import parse
-
-    ops = [operator_named(offer.name) for offer in worker.found if offer.judged]
-    texts = asked.ranges(name for op in ops for name in (*op.inputs, *core_dims(op)))
-    return texts, parse(texts, ops)
-
-
-def _settings(asked: Asked, seed, profile) -> dict:
-    """Checked options, as a session takes them."""
-    from refssm.conformance.checks import NAMES, PROFILES
-    from refssm.conformance.plugin import UsageError, operator_named
-    from refssm.testing import TYPES
-
-    check, dtype = asked.option("check") or (), asked.option("dtype") or ()
-    if as_ := asked.ctx.params["as_"]:
-        operator_named(as_)
-    if profile not in PROFILES:
-        raise UsageError(f"no profile {profile!r}; there are {', '.join(PROFILES)}")
-    for name in check:
-        if name not in NAMES:
-            raise UsageError(f"no check {name!r}; there are {', '.join(NAMES)}")
-    for name in dtype:
-        if name not in TYPES:
-            raise UsageError(f"no type {name!r} is judged; there are {', '.join(TYPES)}")
-    return {
-        "profile": profile,
-        "seed": seed,
-        "types": tuple(dtype),
-        "only_checks": tuple(check),
-    }
-
-
-def _targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
-    """What to judge, and a sentence for each library that is not installed."""
-    from refssm.conformance import subjects
-    from refssm.conformance.plugin import UsageError
-
-    if output is not None:
-        if asked.targets or asked.subjects or not as_ or inputs is None:
-            raise UsageError(
-                "--output grades a saved result: say --as OPERATOR --inputs, no target"
-            )
-        return [str(output)], []
-    for name in asked.subjects:
-        if name not in subjects.NAMES:
-            raise UsageError(f"no subject {name!r}; there are {', '.join(subjects.NAMES)}")
-    absent = {name: subjects.absent(name) for name in asked.subjects}
-    there = [name for name in asked.subjects if not absent[name]]
-    places = [*asked.targets, *(t for name in there for t in subjects.target(name))]
-    if not places and not any(absent.values()):
-        raise UsageError("nothing to judge: name a file, a module or --subject")
-    if as_ and len(places) > 1:
-        raise UsageError("--as says what one function is; name one target")
-    return places, [f"skip {name}   {reason}" for name, reason in absent.items() if reason]
-
-
-def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
-    """What holds the implementations of a target: a child process, this one, a saved result."""
-    from refssm.conformance.inputs import Recorded
-    from refssm.conformance.plugin import find
-    from refssm.conformance.session import FOLDER
-    from refssm.conformance.worker import InProcess, Worker
-
-    if output is not None:
-        return Recorded(name, output, {**told.get("usual", {}), **told}.get("layout", ""))
-    if in_process:
-        return InProcess(find(target, name, told), FOLDER)
-    return Worker(target, name, timeout, told)
-
-
-def older_of(target, told, **how):
-    """The same of an older implementation, where there is one."""
-    from contextlib import nullcontext
-
-    if not target:
-        return nullcontext()
-    return worker_of(target, told | {"silent": True}, **how)

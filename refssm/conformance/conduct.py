@@ -198,6 +198,7 @@ CONDUCT: dict[str, Callable[[Candidate, Case], Verdict]] = {
 
 
 WITHOUT_ARGUMENTS = ("repeat", "alias", "empty")
+OF_MEMORY = ("strides", "readonly", "alias")
 
 
 def behave(name: str, candidate: Candidate, case: Case) -> Verdict:

@@ -36,6 +36,7 @@ class Offer(NamedTuple):
     about: str = ""  # the framework's version, device and flags
     absent: str = ""  # why it cannot be called at all
     functions: tuple[str, str] = ("", "")  # the name it has in its module, and its VJP's
+    files: bool = False  # a program that reads files: there is no memory to look at
 
 
 @dataclass(frozen=True)

@@ -111,22 +111,15 @@ def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict
         return Verdict("-" if gauge.value.size else "A", notes=notes)
     with np.errstate(all="ignore"):
         error = np.abs(actual - gauge.value).astype(float)
-        # below the smallest normal number an output is rounded by as much as that one
-        size = np.maximum(np.abs(gauge.value).astype(float), held.type.tiny)
+        size = _size(gauge, held)
         scale = u * gauge.k0 + u_out * size / room
         ratio = np.where(judged & (error > 0), error / scale, 0.0)
-        # where a rounding of the input may move an operand through zero, K0 alone judges
-        k1 = np.where(np.isfinite(gauge.k1), gauge.k1, gauge.k0)
-        bounds = {
-            "A": room * u * gauge.k0 + u_out * size,
-            "B": room * u * k1 + u_out * size,
-            "C": room * HALF_PRECISION * k1 + u_out * size,
-        }
+        bounds = bounds_of(gauge, held, actual.dtype)
     within = {grade: error <= bound for grade, bound in bounds.items()}  # False for NaN
     grade = next((g for g in "ABC" if (within[g] | ~judged).all()), "F")
     worst = float(ratio.max())
     bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
-    if grade in "AB" and gauge.normwise and _says_nothing(gauge.value, bounds["A"], judged):
+    if grade in "AB" and gauge.normwise and says_nothing(gauge.value, bounds["A"], judged):
         return Verdict("-", notes=(*notes, BEYOND))
     if grade in "AB":
         return Verdict(grade, worst, bits, notes=notes, allowed=room)
@@ -141,10 +134,27 @@ def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict
     return Verdict(grade, worst, max(0.0, bits), message, notes, allowed=room, damage=damage)
 
 
+def bounds_of(gauge: Gauge, held: Standard, dtype) -> dict[str, np.ndarray]:
+    """By grade the largest |ŷ − y| of each entry of an output of type `dtype`."""
+    u, room, rounding = held.u, held.room, held.u_out(dtype) * _size(gauge, held)
+    # where a rounding of the input may move an operand through zero, K0 alone judges
+    k1 = np.where(np.isfinite(gauge.k1), gauge.k1, gauge.k0)
+    return {
+        "A": room * u * gauge.k0 + rounding,
+        "B": room * u * k1 + rounding,
+        "C": room * HALF_PRECISION * k1 + rounding,
+    }
+
+
+def _size(gauge: Gauge, held: Standard) -> np.ndarray:
+    """Below the smallest normal number an output is rounded by as much as that one."""
+    return np.maximum(np.abs(gauge.value).astype(float), held.type.tiny)
+
+
 BEYOND = "not judged where rounding errors may exceed every value: zeros would do as well"
 
 
-def _says_nothing(value, allowed, judged) -> bool:
+def says_nothing(value, allowed, judged) -> bool:
     """Whether zeros would pass, though the values are none."""
     size = np.where(judged, np.abs(value), 0.0)
     return bool(size.any() and (size <= np.where(judged, allowed, np.inf)).all())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from refssm._contract import Contract
+from refssm._operator import Operator
 from refssm.conformance.agreement import inexact
 from refssm.conformance.candidate import Candidate
 from refssm.conformance.cases import Case
@@ -100,10 +101,13 @@ def zero(candidate: Candidate, case: Case) -> Verdict:
 def integers(candidate: Candidate, arrays, y: np.ndarray, gauge: Gauge) -> Verdict | None:
     """Exact integers in, exact integers out; None where that does not apply or holds."""
     op, held = candidate.op, candidate.held or Standard.of(judged_type(arrays))
-    if gauge.peak * 8 > 1 / max(held.u, held.type.u) or op.contract is not Contract.TRACED:
-        return None
-    if any(not np.array_equal(p, np.round(p)) for p in (gauge.value, *arrays)):
-        return None
-    if np.array_equal(y, gauge.value):
+    if not of_integers(op, held, arrays, gauge) or np.array_equal(y, gauge.value):
         return None
     return inexact(op, y, gauge.value, "exact integers: ")
+
+
+def of_integers(op: Operator, held: Standard, arrays, gauge: Gauge) -> bool:
+    """Whether arguments, result and everything between are integers that the type holds."""
+    if gauge.peak * 8 > 1 / max(held.u, held.type.u) or op.contract is not Contract.TRACED:
+        return False
+    return all(np.array_equal(p, np.round(p)) for p in (gauge.value, *arrays))

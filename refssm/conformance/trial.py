@@ -26,6 +26,7 @@ from refssm.conformance.checks import (
     missing,
     types_of,
 )
+from refssm.conformance.conduct import OF_MEMORY
 from refssm.conformance.diagnosis import diagnose
 from refssm.conformance.explain import FLUSHED, explain
 from refssm.conformance.found import Offer
@@ -182,6 +183,8 @@ class Trial:
             return self._result(check, "error", message=f"not judged: {doubt}")
         found = [offer.name for offer in self.session.worker.found]
         reason = missing(check, found) or left_by(check.name, self.op, self.session.where)
+        if self.offer.files and check.name in OF_MEMORY:
+            reason = "a program reads files: there is no memory to look at"
         if reason:
             return self._result(check, "skipped", message=reason)
         return self._swept(check)

@@ -14,7 +14,7 @@ from refssm.conformance.cases import Case
 from refssm.conformance.checks import Check
 from refssm.conformance.diagnosis.pattern import shared_pattern
 from refssm.conformance.diagnosis.suspects import answering_alike, misbehaving
-from refssm.conformance.diagnosis.transcript import CASES, episodes
+from refssm.conformance.diagnosis.transcript import CASES, Episode, episodes
 from refssm.conformance.expectation import remembering
 
 TOLD = 3  # that answer alike on everything heard
@@ -36,16 +36,23 @@ def diagnose(check: Check, candidate: Candidate, case: Case, strategy, seed: int
         if len(alike) > 1 and len(heard) > 1:  # more cases tell them apart
             heard = episodes(check, candidate, case, strategy, seed, enough=CASES)
             alike = answering_alike(check, candidate, heard, among=alike)
-        if alike:
-            others = list(dict.fromkeys(d.what for d in alike))
-            more = f" (or: {'; or: '.join(others[1:TOLD])})" if others[1:] else ""
-            judged = sum(bool(e.calls) for e in heard)
-            told = (
-                f"{others[0]}{more}: planted in the reference, it answers alike in {judged} cases"
-            )
-            told = told.replace("1 cases", "this case") if judged == 1 else told
-            return Diagnosis(told, tuple(d.name for d in alike))
-        alike = misbehaving(check, candidate, case, heard) if check.strategy is None else []
-        if alike:
-            return Diagnosis(alike[0].what, tuple(d.name for d in alike))
+        if not alike and check.strategy is None:
+            alike = misbehaving(check, candidate, case, heard)
+        return _told(check, candidate, heard, alike)
+
+
+def diagnose_heard(check: Check, candidate: Candidate, heard: list[Episode]) -> Diagnosis:
+    """The same of cases that have been answered already."""
+    return _told(check, candidate, heard, answering_alike(check, candidate, heard))
+
+
+def _told(check: Check, candidate: Candidate, heard: list[Episode], alike) -> Diagnosis:
+    """The words, those of the nearest bug first."""
+    if not alike:
         return Diagnosis(shared_pattern(check, candidate, heard))
+    others = list(dict.fromkeys(d.what for d in alike))
+    more = f" (or: {'; or: '.join(others[1:TOLD])})" if others[1:] else ""
+    judged = sum(bool(e.calls) for e in heard)
+    cases = f"{judged} cases" if judged > 1 else "this case"
+    told = f"{others[0]}{more}: planted in the reference, it answers alike in {cases}"
+    return Diagnosis(told, tuple(d.name for d in alike))

@@ -1,0 +1,167 @@
+"""`refssm cases`: the judge for programs in any language, by folders of .npy files."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from refssm.command import options as o
+
+FAILED, NOTHING = 1, 5
+
+app = typer.Typer(
+    help="Judge programs in any language, by folders of .npy files.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Operators = Annotated[list[str] | None, typer.Option("--operator", help="Of these; repeatable.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of cases.")]
+Force = Annotated[bool, typer.Option("--force", help="Write over an older folder of cases.")]
+Vjp = Annotated[bool, typer.Option("--vjp", help="Cases of the gradient too.")]
+Names = Annotated[list[str] | None, typer.Option("--case", help="This case only; repeatable.")]
+
+
+@app.command("write")
+def write_cases(
+    folder: Folder,
+    operator: Operators = None,
+    check: o.CheckName = None,
+    dtype: o.Dtype = None,
+    profile: o.ProfileName = "default",
+    seed: o.Seed = 0,
+    vjp: Vjp = False,
+    where: o.WhereText = None,
+    layout: o.AxesText = "",
+    ftz: o.Ftz = False,
+    force: Force = False,
+) -> None:
+    """Write inputs, true values and allowed errors, for a program to answer beside them."""
+    from refssm.command.checked import settings as checked_settings
+    from refssm.conformance.certify import refuse_if_wrong
+    from refssm.conformance.exchange.writing import Wanted, Writer
+    from refssm.conformance.plugin import UsageError, operator_named
+    from refssm.conformance.where import parse
+
+    if not operator:
+        raise UsageError("--operator says whose cases to write; `refssm list` names them all")
+    if layout and len(operator) > 1:
+        raise UsageError("--layout is of one operator: name one")
+    ops = [operator_named(name) for name in operator]
+    settings = checked_settings("", dtype, check, seed, profile)
+    wanted = Wanted(
+        tuple(operator),
+        profile,
+        seed,
+        settings["types"],
+        settings["only_checks"],
+        vjp,
+        bool(ftz),
+        layout,
+        parse(where or (), ops),
+    )
+    wanted.offers()
+    refuse_if_wrong()
+    with _whole(folder, force) as partial, _progress() as tick:
+        writer = Writer(partial, wanted)
+        writer.write(tick)
+    run = f'refssm cases judge {folder} --exec "./prog {{case}}"'
+    typer.echo(f"{folder}: {len(writer.cases)} cases for {len(writer.judged)} judgements; {run}")
+
+
+@app.command("judge")
+def judge_cases(
+    folder: Folder,
+    exec_: o.Exec = "",
+    timeout: o.Timeout = 60.0,
+    operator: Operators = None,
+    check: o.CheckName = None,
+    case: Names = None,
+    json: o.Json = False,
+) -> int:
+    """Grade the outputs that lie in a folder of cases; with --exec run a program on each first."""
+    from refssm.conformance.certify import refuse_if_wrong
+    from refssm.conformance.exchange import judging
+    from refssm.conformance.exchange.manifest import load
+    from refssm.conformance.exchange.running import Runner
+    from refssm.conformance.report import lines, records
+    from refssm.conformance.session import Session
+
+    out, started, results = lines.console(sys.stdout), time.perf_counter(), []
+    runner = Runner(exec_, timeout) if exec_ else None
+    cases = load(folder)
+    wanted = judging.chosen(cases, operator or (), check or (), case or ())
+    refuse_if_wrong()
+    with _progress(quiet=json) as tick:
+        ran = judging.run_all(cases, wanted, runner, tick) if runner else {}
+    answers, head = judging.Answers(cases, ran), cases.head
+    how = {"profile": head["profile"], "seed": head["seed"], "shrink": False, "folder": None}
+    session = Session(answers, str(folder), **how)  # pyright: ignore[reportArgumentType]
+    if not json:
+        written = f"written by refssm {head['refssm']}" + f", ran {exec_}" * bool(exec_)
+        found = answers.found
+        out.print(lines.header(str(folder), head["profile"], head["seed"], found, written))
+    with _progress(quiet=json) as tick:
+        session.tick = tick
+        for result in judging.judge(session, cases, wanted):
+            results.append(result)
+            if not json:
+                lines.show(result, out, lines.width(answers.found))
+    if json:
+        typer.echo(records.document(results, seed=head["seed"], profile=head["profile"]))
+    else:
+        out.print()
+        out.print(lines.summary(results, time.perf_counter() - started))
+    if any(r.failed for r in results):
+        return FAILED
+    return 0 if any(r.verdict == "pass" for r in results) else NOTHING
+
+
+@contextmanager
+def _whole(folder: Path, force: bool):
+    """A folder that takes its name when it is done, in place of an older one of ours."""
+    from refssm.conformance.exchange.manifest import NAME
+    from refssm.conformance.plugin import UsageError
+
+    old = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    if old and not (folder / NAME).is_file():
+        raise UsageError(f"{folder} is there and is no folder of cases: name another")
+    if old and not force:
+        raise UsageError(f"{folder} has cases already; --force writes over them")
+    try:
+        place = folder.absolute().parent
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=place) as around:
+            partial = Path(around) / "partial"
+            partial.mkdir()
+            yield partial
+            if old:
+                folder.rename(Path(around) / "old")
+            elif folder.exists():
+                folder.rmdir()
+            shutil.move(partial, folder)
+    except OSError as error:
+        raise UsageError(f"{error.filename or folder}: {error.strerror or error}") from None
+
+
+@contextmanager
+def _progress(quiet: bool = False):
+    """A progress bar on a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    if quiet or not sys.stderr.isatty():
+        yield lambda what, done, count: None
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("")
+        yield lambda what, done, count: bar.update(
+            task, description=what, completed=done, total=count
+        )

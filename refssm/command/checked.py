@@ -1,0 +1,85 @@
+"""Options that were typed or read, checked: types, checks, ranges, targets."""
+
+from __future__ import annotations
+
+from refssm.command.asked import Asked
+
+
+def check_framework(framework: str) -> None:
+    """A framework that is known, or none."""
+    from refssm.conformance.plugin import UsageError
+    from refssm.testing import FRAMEWORKS
+
+    if framework and framework not in FRAMEWORKS:
+        raise UsageError(f"no framework {framework!r} is known; there are {', '.join(FRAMEWORKS)}")
+
+
+def where(asked: Asked, worker):
+    """Ranges as texts, and as a session takes them."""
+    from refssm.conformance.cases import core_dims
+    from refssm.conformance.plugin import operator_named
+    from refssm.conformance.where import parse
+
+    ops = [operator_named(offer.name) for offer in worker.found if offer.judged]
+    texts = asked.ranges(name for op in ops for name in (*op.inputs, *core_dims(op)))
+    return texts, parse(texts, ops)
+
+
+def settings_of(asked: Asked, seed, profile) -> dict:
+    """The options of `refssm verify`, as a session takes them."""
+    check, dtype = asked.option("check"), asked.option("dtype")
+    return settings(asked.ctx.params["as_"], dtype, check, seed, profile)
+
+
+def settings(as_, dtype, check, seed, profile) -> dict:
+    """Checked options, as a session takes them."""
+    from refssm.conformance.checks import NAMES, PROFILES
+    from refssm.conformance.plugin import UsageError, operator_named
+    from refssm.testing import TYPES
+
+    check, dtype = check or (), dtype or ()
+    if as_:
+        operator_named(as_)
+    if profile not in PROFILES:
+        raise UsageError(f"no profile {profile!r}; there are {', '.join(PROFILES)}")
+    for name in check:
+        if name not in NAMES:
+            raise UsageError(f"no check {name!r}; there are {', '.join(NAMES)}")
+    for name in dtype:
+        if name not in TYPES:
+            raise UsageError(f"no type {name!r} is judged; there are {', '.join(TYPES)}")
+    return {
+        "profile": profile,
+        "seed": seed,
+        "types": tuple(dtype),
+        "only_checks": tuple(check),
+    }
+
+
+def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
+    """What to judge, and a sentence for each library that is not installed."""
+    from refssm.conformance import subjects
+    from refssm.conformance.exchange import program
+    from refssm.conformance.plugin import UsageError
+
+    if command := asked.ctx.params["exec_"]:
+        if asked.targets or asked.subjects or output or not as_:
+            raise UsageError("--exec judges one program: say --as OPERATOR, no target")
+        return [program.target(command)], []
+    if output is not None:
+        if asked.targets or asked.subjects or not as_ or inputs is None:
+            raise UsageError(
+                "--output grades a saved result: say --as OPERATOR --inputs, no target"
+            )
+        return [str(output)], []
+    for name in asked.subjects:
+        if name not in subjects.NAMES:
+            raise UsageError(f"no subject {name!r}; there are {', '.join(subjects.NAMES)}")
+    absent = {name: subjects.absent(name) for name in asked.subjects}
+    there = [name for name in asked.subjects if not absent[name]]
+    places = [*asked.targets, *(t for name in there for t in subjects.target(name))]
+    if not places and not any(absent.values()):
+        raise UsageError("nothing to judge: name a file, a module or --subject")
+    if as_ and len(places) > 1:
+        raise UsageError("--as says what one function is; name one target")
+    return places, [f"skip {name}   {reason}" for name, reason in absent.items() if reason]

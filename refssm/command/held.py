@@ -1,0 +1,36 @@
+"""What holds the implementations that are judged."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+
+def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
+    """What holds the implementations of a target: a child process, this one, a saved result."""
+    from refssm.conformance.exchange import program
+    from refssm.conformance.inputs import Recorded
+    from refssm.conformance.plugin import find
+    from refssm.conformance.session import FOLDER
+    from refssm.conformance.worker import InProcess, Worker
+
+    if output is not None:
+        return Recorded(name, output, {**told.get("usual", {}), **told}.get("layout", ""))
+    if target.startswith(program.PREFIX):
+        (command,) = shlex.split(target.removeprefix(program.PREFIX))
+        usual = told.get("usual", {})  # the file's framework and device are of functions
+        usual = {k: usual[k] for k in ("layout", "vjp", "ftz") if k in usual}
+        own = {k: v for k, v in told.items() if k != "usual"}
+        return program.Programs(command, name, timeout, usual | own)
+    if in_process:
+        return InProcess(find(target, name, told), FOLDER)
+    return Worker(target, name, timeout, told)
+
+
+def older_of(target, told, **how):
+    """The same of an older implementation, where there is one."""
+    from contextlib import nullcontext
+
+    if not target:
+        return nullcontext()
+    return worker_of(target, told | {"silent": True}, **how)

@@ -1,0 +1,130 @@
+"""One call as files: which arrays lie in the folder of a case, with which axes, types and sizes.
+
+case.txt        what is asked, a word and its values on each line
+a.npy, b.npy    the arguments, C order, little-endian; of a gradient the cotangents dx.npy first
+x.npy           what the program writes
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm._signature import length_of
+from refssm.conformance.exchange import files
+from refssm.conformance.expectation import judged_type
+from refssm.conformance.layout import Layout, batch_names, canonical
+from refssm.conformance.standard import NumberType, Standard
+from refssm.conformance.verdict import types_in
+
+TEXT = "case.txt"
+DECLINED = "declined.txt"  # of a program that ended with exit code 77, or wrote it itself
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One array of a call."""
+
+    name: str
+    file: str
+    dtype: str
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+
+    def __str__(self):
+        sizes = (f"{axis}={n}" for axis, n in zip(self.axes, self.shape, strict=True))
+        return " ".join([self.file, self.dtype, *sizes])
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of an operator, or of its VJP, in one type."""
+
+    op: Operator
+    vjp: bool
+    kind: NumberType
+    statics: Mapping[str, int | float]
+    inputs: tuple[Slot, ...]
+    outputs: tuple[Slot, ...]
+
+    @property
+    def name(self) -> str:
+        """What is called."""
+        return f"{self.op}_vjp" if self.vjp else self.op.name
+
+    def text(self, check: str = "") -> str:
+        """The lines of case.txt."""
+        lines = [f"call {self.name}", f"dtype {self.kind.name}"]
+        lines += [f"check {check}"] * bool(check)
+        lines += [f"static {name} {value!r}" for name, value in self.statics.items()]
+        lines += [f"input {slot}" for slot in self.inputs]
+        lines += [f"output {slot}" for slot in self.outputs]
+        return "\n".join(lines) + "\n"
+
+    def write(self, folder: Path, arrays, check: str = "") -> None:
+        """The case's text and the arguments, in a folder that is there."""
+        (folder / TEXT).write_text(self.text(check))
+        for slot, a in zip(self.inputs, arrays, strict=True):
+            files.write(folder / slot.file, a)
+
+
+def described(
+    op: Operator, vjp: bool, kind: NumberType, arrays, statics: Mapping, layout: Layout | None
+) -> Call:
+    """The call of `op` with arrays as its author has them; without a layout the catalog's."""
+    told = layout or canonical(op)
+    forward = list(zip(op.inputs, told.inputs, strict=True))
+    answers = list(zip(op.outputs, told.outputs, strict=True))
+    named = [(f"d{y}", axes) for y, axes in answers] * vjp + forward
+    placed = [
+        (name, axes[len(axes) - a.ndim :], a) for (name, axes), a in zip(named, arrays, strict=True)
+    ]
+    sizes = _sizes(placed, statics)
+    primals = [a for _, _, a in placed[len(op.outputs) * vjp :]]
+    if vjp:
+        precision = judged_type(list(arrays))
+        back = [(f"d{n}", axes, a) for n, axes, a in placed[len(op.outputs) :] if n not in op.flags]
+        returned = [(n, axes, a.shape, _gradient_type(a, precision)) for n, axes, a in back]
+    else:
+        types, known = types_in(op, primals, Standard.of(kind.name)), {*batch_names(op)} - {*sizes}
+        kept = [(y, tuple(d for d in axes if d not in known)) for y, axes in answers]
+        returned = [
+            (y, axes, tuple(_length(d, sizes) for d in axes), dtype)
+            for (y, axes), dtype in zip(kept, types, strict=True)
+        ]
+    alike = Counter(n.lower() for n, *_ in (*placed, *returned))
+    inputs = [Slot(n, f"{n}.npy", _named(a.dtype, kind), axes, a.shape) for n, axes, a in placed]
+    outputs = [
+        # where file names know no capitals, H.npy would be h.npy
+        Slot(n, f"{n}_out.npy" if alike[n.lower()] > 1 else f"{n}.npy", _named(t, kind), axes, s)
+        for n, axes, s, t in returned
+    ]
+    return Call(op, vjp, kind, dict(statics), tuple(inputs), tuple(outputs))
+
+
+def _sizes(placed, statics) -> dict[str, int]:
+    """The length of every axis; one that an argument has once, and another often, is the longer."""
+    sizes = {name: int(n) for name, n in statics.items() if isinstance(n, int)}
+    for _, axes, a in placed:
+        for axis, n in zip(axes, a.shape, strict=True):
+            sizes[axis] = max(int(n), sizes.get(axis, 0))
+    return sizes
+
+
+def _length(axis: str, sizes) -> int:
+    return 1 if axis == "1" else sizes[axis] if axis in sizes else length_of(axis, sizes)
+
+
+def _gradient_type(a, precision) -> np.dtype:
+    return np.dtype(precision if np.iscomplexobj(a) else np.finfo(precision).dtype)
+
+
+def _named(dtype, kind: NumberType) -> str:
+    """The name of a type; of 16 bits that of the type judged, whatever carries its values."""
+    dtype = np.dtype(dtype)
+    return kind.name if kind.half and dtype.kind == "f" else dtype.name

@@ -1,0 +1,83 @@
+""".npy files of other programs: written plainly, read with a sentence for whatever is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+from numpy.lib import format as npy
+
+from refssm.conformance.adapters.numpy_arrays import Numpy, Unusable, carried
+from refssm.conformance.standard import NumberType
+
+READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+class Unreadable(Exception):
+    """A file that is not the array it should be; one sentence."""
+
+
+class FileArrays(Numpy):
+    """Arrays that lie in files: of 16 bits NumPy's float16, and bfloat16 as float32."""
+
+    name = "files"
+    lacks = ()
+
+    def __init__(self, device: str = ""):
+        super().__init__(device)
+        self.views = {"": lambda a: a}
+
+    def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> np.ndarray:
+        """What is written."""
+        return as_written(a, kind)
+
+    def take(self, y, kind: NumberType) -> np.ndarray | Unusable:
+        """What was read; float32 with bfloat16's values is bfloat16, any other is wider."""
+        y = super().take(y, kind) if kind.name != "bfloat16" else y
+        if kind.name != "bfloat16" or not isinstance(y, np.ndarray):
+            return y
+        own = y.dtype == np.float32 and np.array_equal(kind.rounded(y, True), y, equal_nan=True)
+        return carried(y, kind.name if own else y.dtype.name, kind)
+
+
+def as_written(a: np.ndarray, kind: NumberType) -> np.ndarray:
+    """An array as its file holds it."""
+    return a.astype(np.float16) if kind.name == "float16" and a.dtype.kind == "f" else a
+
+
+def write(path: Path, a: np.ndarray) -> None:
+    """One array, C order, little-endian, version 1.0."""
+    with path.open("wb") as file:
+        npy.write_array(file, np.array(a, a.dtype.newbyteorder("<"), order="C"), version=(1, 0))
+
+
+def read(path: Path) -> np.ndarray:
+    """One array of numbers in this machine's byte order; Unreadable says why there is none."""
+    if not path.is_file():  # a pipe of that name would be waited for
+        raise Unreadable(f"{path.name} is no file")
+    try:
+        with path.open("rb") as file:
+            version = npy.read_magic(file)
+            if version not in READERS:
+                raise Unreadable(f"{path.name} has .npy version {version}, wanted (1, 0)")
+            shape, columns, dtype = READERS[version](file)
+            if dtype.kind not in "biufc":
+                raise Unreadable(f"{path.name} is an array of {dtype}, wanted numbers")
+            held = path.stat().st_size - file.tell()
+            wanted = dtype.itemsize * int(np.prod(shape, dtype=object))
+            if held != wanted:
+                what = "is truncated" if held < wanted else "is too long"
+                told = f"its header says {wanted} bytes for shape {shape}"
+                raise Unreadable(f"{path.name} {what}: {told}, it has {held}")
+            flat = np.frombuffer(file.read(), dtype)
+    except (OSError, ValueError, TypeError, SyntaxError, MemoryError) as error:
+        raise Unreadable(f"{path.name} is not a readable .npy file: {error}") from None
+    a = flat.reshape(shape, order="F" if columns else "C")
+    return np.array(a, dtype.newbyteorder("="), order="C")
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,233 @@
+"""`refssm cases judge`: the checks run again and find the answers in the folders of their calls."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from refssm.conformance.calling import Outcome
+from refssm.conformance.candidate import Broken, Candidate
+from refssm.conformance.checks import PROFILES, Check, checks_of
+from refssm.conformance.diagnosis import diagnose_heard
+from refssm.conformance.diagnosis.transcript import CASES, episode
+from refssm.conformance.exchange import tolerances
+from refssm.conformance.exchange.call import DECLINED
+from refssm.conformance.exchange.files import FileArrays
+from refssm.conformance.exchange.manifest import Folder, Stored
+from refssm.conformance.exchange.running import Ended, Runner, answer, clear, outputs
+from refssm.conformance.expectation import key_of, remembering
+from refssm.conformance.explain import explain
+from refssm.conformance.found import Offer
+from refssm.conformance.plugin import UsageError, operator_named
+from refssm.conformance.result import Result
+from refssm.conformance.session import Session
+from refssm.conformance.standard import Standard
+from refssm.conformance.sweep import Declined
+from refssm.conformance.trial import Trial
+from refssm.conformance.verdict import Verdict, worst_of
+
+LISTED = 3  # of the cases that are wrong
+
+
+class Gauges(dict):
+    """What is expected, by `key_of`: in the file of the folder, or worked out again."""
+
+    def __getitem__(self, key):
+        known = super().__getitem__(key)
+        return tolerances.load(*known) if isinstance(known, tuple) and _is_place(known) else known
+
+
+def _is_place(known: tuple) -> bool:
+    return bool(known) and isinstance(known[0], Path)
+
+
+class Answers:
+    """Stands for an implementation by the files it wrote."""
+
+    def __init__(self, folder: Folder, ran: dict[str, Ended] | None = None):
+        self.folder, self.ran = folder, ran or {}
+        self.places, self.gauges, self.last = {}, Gauges(), ""
+        layouts, ftz = folder.head["layouts"], folder.head["ftz"]
+        for stored in folder.cases.values():
+            op = stored.call.op
+            vjp = op.bare_vjp if stored.call.vjp else None
+            held = Standard.of(stored.call.kind.name, ftz=ftz)
+            key = key_of(op, stored.arrays, stored.call.statics, vjp, held)
+            self.places[key] = stored
+            if gauge := stored.record["gauge"]:
+                self.gauges[key] = stored.folder / gauge["file"], len(stored.call.outputs)
+        names = dict.fromkeys(stored.call.op.name for stored in folder.cases.values())
+        self.found = [
+            Offer(n, has_vjp=True, layout=layouts.get(n, ""), ftz=ftz, files=True) for n in names
+        ]
+
+    def call(self, name: str, arrays, statics, *, vjp=False, dtype="", **how) -> Outcome:
+        """What lies in the folder of this call; declined where there is no such folder."""
+        del how
+        op = operator_named(name)
+        held = Standard.of(dtype, ftz=self.folder.head["ftz"])
+        key = key_of(op, arrays, statics, op.bare_vjp if vjp else None, held)
+        stored = self.places.get(key)
+        if stored is None:
+            return Outcome("declined")
+        self.last = stored.id
+        try:
+            return Outcome("ok", self._outputs(stored))
+        except Ended as ended:
+            return Outcome(ended.status, message=str(ended))
+
+    def _outputs(self, stored: Stored) -> tuple:
+        if stored.id in self.ran:
+            raise self.ran[stored.id]
+        kind, made = stored.call.kind, FileArrays()
+        return stored.canonical_outputs(
+            [made.take(y, kind) for y in outputs(stored.call, stored.folder)]
+        )
+
+
+def chosen(folder: Folder, operators=(), checks=(), cases=()) -> list[dict]:
+    """The judged cases that were asked for; UsageError where there are none."""
+    names = {line["operator"] for line in folder.judged}
+    for name in operators or ():
+        if name not in names:
+            raise UsageError(
+                f"{folder.path} has no case of {name!r}; of {', '.join(sorted(names))}"
+            )
+    known = {line["check"] for line in folder.judged}
+    for name in checks or ():
+        if name not in known:
+            raise UsageError(f"{folder.path} has no check {name!r}; {', '.join(sorted(known))}")
+    for name in cases or ():
+        if name not in folder.cases:
+            raise UsageError(f"{folder.path} has no case {name!r}")
+    lines = [
+        line
+        for line in folder.judged
+        if (not operators or line["operator"] in operators)
+        and (not checks or line["check"] in checks)
+        and (not cases or {*cases} & {*line["calls"]})
+    ]
+    if not lines:
+        raise UsageError(f"{folder.path}: nothing in it is left to judge")
+    return lines
+
+
+def run_all(
+    folder: Folder, lines: Iterable[dict], runner: Runner, tick: Callable[[str, int, int], None]
+) -> dict[str, Ended]:
+    """Run a program on every folder that the cases need; how it ended where it did not end well.
+
+    It runs on a copy of the arguments, so that it can neither change them nor read the answers.
+    """
+    needed = list(dict.fromkeys(name for line in lines for name in line["calls"]))
+    ended = {}
+    for name in needed:
+        clear(folder.cases[name].call, folder.cases[name].folder)
+    for done, name in enumerate(needed):
+        tick(name, done, len(needed))
+        stored = folder.cases[name]
+        with tempfile.TemporaryDirectory(prefix="refssm-case-") as copy:
+            for file in ("case.txt", *(slot.file for slot in stored.call.inputs)):
+                shutil.copyfile(stored.folder / file, Path(copy) / file)
+            try:
+                answer(runner, stored.call, Path(copy))
+            except Ended as end:
+                ended[name] = end
+            for slot in stored.call.outputs:
+                if (Path(copy) / slot.file).is_file():
+                    shutil.copyfile(Path(copy) / slot.file, stored.folder / slot.file)
+        if name in ended and ended[name].status == "declined":
+            (stored.folder / DECLINED).write_text(f"{ended[name]}\n")
+    return ended
+
+
+def judge(session: Session, folder: Folder, lines: list[dict]) -> Iterator[Result]:
+    """The result of every check that is in the folder."""
+    answers = session.worker
+    assert isinstance(answers, Answers)
+    by_check: dict[tuple, list[dict]] = {}
+    for line in lines:
+        key = (line["operator"], line["check"], line["dtype"])
+        by_check.setdefault(key, []).append(line)
+    trials = {trial.op.name: trial for trial in session.trials()}
+    with remembering(answers.gauges):
+        for (name, check, dtype), of_check in by_check.items():
+            yield _judged(trials[name], _check(name, check, dtype), folder, of_check, session)
+
+
+def _check(name: str, check: str, dtype: str) -> Check:
+    """The check as every profile has it."""
+    op = operator_named(name)
+    checks = checks_of(op, PROFILES["thorough"], [dtype], vjp=check == "gradient")
+    found = next((c for c in checks if c.name == check), None)
+    if found is None:
+        raise UsageError(f"{op} has no check {check} in {dtype}: another refssm wrote it")
+    return found
+
+
+def _judged(trial: Trial, check: Check, folder: Folder, lines, session: Session) -> Result:
+    started = time.perf_counter()
+    candidate = trial.candidate.judged_in(check.dtype)
+    answers = session.worker
+    assert isinstance(answers, Answers)
+    if not any(_written(folder.cases[name], answers) for line in lines for name in line["calls"]):
+        note = f"no output is there for any of {len(lines)} cases"
+        return trial.unjudged(check, Verdict("-", notes=(note,)), started, {"examples": 0})
+    declined, failed, verdicts = 0, [], [Verdict("-")]
+    for done, line in enumerate(lines):
+        session.tick(check.id, done, len(lines))
+        case = folder.case(line)
+        verdict = _verdict(check, candidate, case)
+        if verdict is None:
+            declined += 1
+        elif verdict.ok:
+            verdicts.append(verdict)
+        else:
+            failed.append((_size(case), done, case, verdict, answers.last))
+    details: dict = {"examples": len(lines), "declined": declined}
+    if failed:
+        heard = [episode(check, candidate, folder.case(line)) for line in lines[:CASES]]
+        details["looks_like"] = diagnose_heard(check, candidate, heard).text
+        return trial.told(check, *_told(check, candidate, failed, folder, started, details))
+    verdict = worst_of(verdicts)
+    if verdict.grade == "-":
+        notes = (f"declined all {declined} cases",) if declined == len(lines) else verdict.notes
+        return trial.unjudged(check, Verdict("-", notes=notes), started, details)
+    return trial.told(check, verdict, started, details)
+
+
+def _verdict(check: Check, candidate: Candidate, case) -> Verdict | None:
+    """The verdict on one case, or None where the program declined it."""
+    try:
+        return check.judge_case(candidate, case)
+    except Broken as broken:
+        return broken.verdict
+    except Declined:
+        return None
+
+
+def _told(check, candidate, failed, folder: Folder, started, details):
+    """The smallest case that fails, explained, and which others do."""
+    _, _, case, verdict, place = min(failed, key=lambda f: f[:2])
+    told = explain(check, candidate, case, verdict, accepted=[], shrink=False, folder=None, call={})
+    told["smallest"] = f"{folder.path / place}: {told['smallest']}"
+    names = [f[4] for f in sorted(failed, key=lambda f: f[:2])]
+    more = ", …" * (len(names) > LISTED)
+    note = f"{len(failed)} of {details['examples']} cases fail: {', '.join(names[:LISTED])}{more}"
+    return verdict, started, told | details | {"notes": (*verdict.notes, note)}
+
+
+def _size(case) -> int:
+    return sum(int(np.size(a)) for a in case.arrays)
+
+
+def _written(stored: Stored, answers: Answers) -> bool:
+    """Whether anything was said to a case."""
+    names = [slot.file for slot in stored.call.outputs]
+    there = any((stored.folder / name).exists() for name in (*names, DECLINED))
+    return there or stored.id in answers.ran

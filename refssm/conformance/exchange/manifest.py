@@ -1,0 +1,300 @@
+"""The manifest of a folder of cases: read, held to its schema and to the files that it names.
+
+Whatever is wrong with it is one sentence: the file, the place in it, what was wanted, what came.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files as packaged
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jsonschema import Draft202012Validator
+
+from refssm._operator import Operator
+from refssm.conformance.cases import MEDLEY, NORMAL_MEDLEY, Case, Knob
+from refssm.conformance.exchange import files
+from refssm.conformance.exchange.call import Call, described
+from refssm.conformance.layout import Layout, canonical, parse, restored
+from refssm.conformance.plugin import UsageError, operator_named
+from refssm.conformance.standard import number_type
+
+FORMAT, VERSION, NAME = "refssm-cases", 1, "manifest.json"
+SCHEMA = "manifest.schema.json"
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The JSON schema of a manifest."""
+    text = packaged("refssm.conformance.exchange").joinpath(SCHEMA).read_text(encoding="utf-8")
+    return json.loads(text)
+
+
+CHECKS = tuple(schema()["$defs"]["check"]["enum"])
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """One folder: the call it asks for, and the arguments as the judge has them."""
+
+    id: str
+    folder: Path
+    call: Call
+    check: str
+    record: dict
+    arrays: list[np.ndarray]
+    layout: Layout | None
+
+    def canonical_outputs(self, outputs) -> tuple:
+        """The outputs with the axes of the catalog, those of another rank as they came."""
+        usual = _usual(self.call)
+        kept = []
+        for y, slot, axes in zip(outputs, self.call.outputs, usual, strict=True):
+            fits = self.layout and isinstance(y, np.ndarray) and y.ndim == len(slot.axes)
+            kept.append(restored(y, slot.axes, axes) if fits else y)
+        return tuple(kept)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of cases."""
+
+    path: Path
+    head: dict
+    cases: dict[str, Stored]
+    judged: list[dict]
+
+    def case(self, line: dict) -> Case:
+        """A judged case, with the arguments that lie in its folder."""
+        op = operator_named(line["operator"])
+        kind, drawn = number_type(line["dtype"]), self.cases[line["drawn"]]
+        knobs = {name: Knob(**knob) for name, knob in line["knobs"].items()}
+        case = Case(
+            op,
+            kind.carrier,
+            line["sizes"],
+            line["batch"],
+            knobs,
+            line["seed"],
+            kind if kind.half else None,
+            line["parameters"],
+        )
+        # what was written counts, not what this machine would draw
+        vars(case)["arrays"] = drawn.arrays[len(drawn.arrays) - len(op.inputs) :]
+        return case
+
+
+def load(path: Path) -> Folder:
+    """A folder of cases whose files are those that were written; UsageError if not."""
+    name = path / NAME
+    document = _parsed(name)
+    _validate(name, document)
+    where = f"{name}: cases"
+    layouts = {o: _layout(name, o, text) for o, text in document["layouts"].items()}
+    cases: dict[str, Stored] = {}
+    for i, record in enumerate(document["cases"]):
+        if record["id"] in cases:
+            raise UsageError(f"{where}[{i}].id: {record['id']!r} is there twice")
+        stored = _stored(path, f"{where}[{i}]", record, layouts.get(record["operator"]))
+        cases[stored.id] = stored
+    for i, line in enumerate(document["judged"]):
+        _fits(f"{name}: judged[{i}]", line, cases)
+    return Folder(path, document, cases, document["judged"])
+
+
+def _parsed(name: Path) -> Any:
+    try:
+        text = name.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"{name}: no such file; `refssm cases write` makes a folder") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{name} cannot be read: {error}") from None
+    try:
+        return json.loads(text, parse_constant=_refused, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name} is not JSON: {error}") from None
+
+
+def _refused(constant: str):
+    raise ValueError(f"{constant} is no number in JSON")
+
+
+def _once(pairs) -> dict:
+    twice = [key for key, n in Counter(key for key, _ in pairs).items() if n > 1]
+    if twice:
+        raise ValueError(f"the key {twice[0]!r} is there twice")
+    return dict(pairs)
+
+
+def _validate(name: Path, document) -> None:
+    """Raise on the first violation of the schema, the format and version before all others."""
+    if isinstance(document, dict) and document.get("format") != FORMAT:
+        came = _short(document.get("format"))
+        raise UsageError(f"{name}: format: wanted {FORMAT!r}, came {came}")
+    if isinstance(document, dict) and document.get("version") != VERSION:
+        came = _short(document.get("version"))
+        raise UsageError(f"{name}: version: this refssm reads {VERSION}, came {came}")
+    for error in Draft202012Validator(schema()).iter_errors(document):
+        while error.context:  # of several schemas, one of which must hold
+            error = error.context[0]
+        place = _place(error.absolute_path)
+        raise UsageError(f"{name}: {place}{_wanted(error)}")
+
+
+def _place(path) -> str:
+    words = [f"[{p}]" if isinstance(p, int) else f".{p}" for p in path]
+    return f"{''.join(words).lstrip('.')}: " if words else ""
+
+
+def _wanted(error) -> str:
+    """What the schema wanted and what came, without either of them at length."""
+    kind, wanted, came = str(error.validator), error.validator_value, _short(error.instance)
+    if kind == "required":
+        return f"has no key {next(k for k in wanted if k not in error.instance)!r}"
+    if kind in ("additionalProperties", "unevaluatedProperties"):
+        return f"has a key that is not known: {error.message}"
+    if kind == "minItems":
+        return "is empty"
+    if kind == "enum":
+        wanted = f"one of {', '.join(map(str, wanted))}"
+    words = {"pattern": "a name like {}", "minimum": "{} or more", "maximum": "{} or less"}
+    return f"wanted {words.get(kind, '{}').format(wanted)}, came {came}"
+
+
+def _short(value) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _layout(name: Path, operator: str, text: str) -> Layout:
+    try:
+        return parse(operator_named(operator), text)
+    except (ValueError, UsageError) as error:
+        raise UsageError(f"{name}: layouts.{operator}: {error}") from None
+
+
+def _operator(where: str, name: str) -> Operator:
+    try:
+        return operator_named(name)
+    except UsageError as error:
+        raise UsageError(f"{where}.operator: {error}") from None
+
+
+def _stored(path: Path, where: str, record: dict, layout: Layout | None) -> Stored:
+    """One folder; its files are there, unchanged, and are what the manifest says."""
+    op, folder = _operator(where, record["operator"]), path / record["id"]
+    vjp = record["call"] != op.name
+    if vjp and (record["call"] != f"{op}_vjp" or not op.differentiable):
+        raise UsageError(f"{where}.call: wanted {op} or {op}_vjp, came {record['call']!r}")
+    for holder in _files(record):
+        _unchanged(folder / holder["file"], holder["sha256"])
+    given = [_read(folder / told["file"]) for told in record["inputs"]]
+    kind = number_type(record["dtype"])
+    usual = canonical(op)
+    axes = (usual.outputs * vjp + usual.inputs, (layout or usual).outputs * vjp)
+    axes = (axes[0], axes[1] + (layout or usual).inputs)
+    try:
+        arrays = given
+        if layout:
+            arrays = [restored(a, own, to) for a, to, own in zip(given, *axes, strict=True)]
+        primals = arrays[len(op.outputs) * vjp :]
+        if {*record["statics"]} != {*op.static}:
+            raise ValueError(f"its keywords are {', '.join(op.static) or 'none'}")
+        op.output_shapes(*primals, **record["statics"])
+        call = described(op, vjp, kind, given, record["statics"], layout)
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise UsageError(f"{where}: {folder} does not fit {record['call']}: {error}") from None
+    _alike(where, record, call)
+    arrays = [a.astype(np.float32) if a.dtype == np.float16 else a for a in arrays]
+    return Stored(record["id"], folder, call, record["check"], record, arrays, layout)
+
+
+def _files(record: dict) -> Iterator[dict]:
+    """Everything in a folder that has a checksum."""
+    yield from record["inputs"]
+    for told in record["outputs"]:
+        yield from (told[what] for what in ("want", "allowed") if told[what])
+    if record["gauge"]:
+        yield record["gauge"]
+
+
+def _unchanged(path: Path, sha256: str) -> None:
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file, though the manifest names it")
+    try:
+        came = files.digest(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    if came != sha256:
+        raise UsageError(
+            f"{path} is not what was written: its SHA-256 begins with {came[:8]}, wanted "
+            f"{sha256[:8]}; write the cases again"
+        )
+
+
+def _read(path: Path) -> np.ndarray:
+    try:
+        return files.read(path)
+    except files.Unreadable as error:
+        raise UsageError(f"{path.parent}: {error}") from None
+
+
+def _alike(where: str, record: dict, call: Call) -> None:
+    """The manifest says of each array what the files and the operator say."""
+    for side, slots in (("inputs", call.inputs), ("outputs", call.outputs)):
+        told = record[side]
+        if len(told) != len(slots):
+            raise UsageError(f"{where}.{side}: wanted {len(slots)} arrays, came {len(told)}")
+        for i, slot in enumerate(slots):
+            for key, wanted in asdict(slot).items():
+                wanted = [*wanted] if isinstance(wanted, tuple) else wanted
+                if told[i][key] != wanted:
+                    came = _short(told[i][key])
+                    raise UsageError(f"{where}.{side}[{i}].{key}: wanted {wanted!r}, came {came}")
+
+
+def _fits(where: str, line: dict, cases: dict[str, Stored]) -> None:
+    """A judged case names folders that are there and an operator's own sizes and knobs."""
+    op = _operator(where, line["operator"])
+    for name in (line["drawn"], *line["calls"]):
+        if name not in cases:
+            raise UsageError(f"{where}: there is no case {name!r}")
+        if cases[name].call.op is not op:
+            raise UsageError(f"{where}: {name} is a case of {cases[name].call.op}, not of {op}")
+    drawn = cases[line["drawn"]]
+    known = {
+        "sizes": {d for dims in (*op.input_dims, *op.output_dims) for d in dims},
+        "batch": {*op.batch_names},
+        "parameters": {*op.static},
+        "knobs": {*op.inputs},
+    }
+    for key, names in known.items():
+        if stray := sorted({*line[key]} - names):
+            raise UsageError(f"{where}.{key}: {op} has no {stray[0]!r}")
+    if missing := sorted(known["knobs"] - {*line["knobs"]}):
+        raise UsageError(f"{where}.knobs: has no key {missing[0]!r}")
+    given = drawn.record["dtype"]
+    if given != line["dtype"]:
+        raise UsageError(
+            f"{where}.dtype: wanted {given!r} as in {drawn.id}, came {line['dtype']!r}"
+        )
+    for name, knob in line["knobs"].items():
+        domain = op.inputs[name]
+        for key, kinds in (("map", domain.maps), ("texture", domain.textures)):
+            if knob[key] not in (*kinds, MEDLEY, NORMAL_MEDLEY, "each"):
+                raise UsageError(f"{where}.knobs.{name}.{key}: no {knob[key]!r} is known")
+
+
+def _usual(call: Call):
+    """The canonical axes of what a call returns."""
+    usual = canonical(call.op)
+    if not call.vjp:
+        return usual.outputs
+    named = zip(call.op.inputs, usual.inputs, strict=True)
+    return [axes for name, axes in named if name not in call.op.flags]

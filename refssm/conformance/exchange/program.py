@@ -1,0 +1,91 @@
+"""`refssm verify --exec "./prog {case}" --as OPERATOR`: a program stands for a function.
+
+Every call writes a folder of its own, runs the program on it and reads what it wrote, so that all
+checks are those of a function: cases are made smaller, and the state of `split` is the program's.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from refssm.conformance.calling import Outcome
+from refssm.conformance.exchange.call import described
+from refssm.conformance.exchange.files import FileArrays
+from refssm.conformance.exchange.running import Ended, Runner, answer
+from refssm.conformance.found import Found, Offer
+from refssm.conformance.plugin import UsageError, operator_named
+from refssm.conformance.standard import number_type
+from refssm.conformance.worker import InProcess
+from refssm.testing import Declaration
+
+PREFIX = "--exec "  # how such an implementation is called in reports
+
+
+def target(command: str) -> str:
+    """A command as an implementation is named."""
+    return PREFIX + shlex.quote(command)
+
+
+@dataclass(frozen=True)
+class Program(Found):
+    """An implementation whose arrays are files."""
+
+    @property
+    def adapter(self) -> FileArrays:
+        """What makes files of arrays."""
+        return FileArrays()
+
+    @property
+    def offer(self) -> Offer:
+        """What the judge needs to know of it."""
+        return super().offer._replace(files=True, seems="", framework="files")
+
+
+class Programs(InProcess):
+    """Stands for an implementation by running a program for every call."""
+
+    def __init__(self, command: str, name: str, timeout: float, told: dict):
+        self.runner, self._kind = Runner(command, timeout), number_type("float64")
+        op, told = operator_named(name), dict(told)
+        differentiable = told.pop("vjp", False)
+        if unused := [f"--{word}" for word in told if word not in ("layout", "ftz")]:
+            raise UsageError(f"{unused[0]} is for functions; a program reads files")
+        try:
+            declared = Declaration(name, **told)
+        except ValueError as error:
+            raise UsageError(str(error).replace("implements: ", "", 1)) from None
+        if differentiable and not op.differentiable:
+            raise UsageError(f"--vjp: {op} has no gradient")
+        back = self._called(name, declared, True) if differentiable else None
+        super().__init__([Program(op, self._called(name, declared, False), back, True, declared)])
+
+    def call(self, name: str, arrays, statics, **how) -> Outcome:
+        """Run the program on these arguments."""
+        self._kind = number_type(how.get("dtype") or np.result_type(*(arrays or [float])))
+        try:
+            return super().call(name, arrays, statics, **how)
+        except Ended as ended:
+            return Outcome(ended.status, message=str(ended))
+
+    def _called(self, name: str, declared: Declaration, vjp: bool) -> Callable:
+        """A function of arrays that runs the program."""
+        op = operator_named(name)
+        found = Found(op, lambda: None, None, declared=declared)
+
+        def function(*arrays, **statics):
+            call = described(op, vjp, self._kind, arrays, statics, found.layout)
+            with tempfile.TemporaryDirectory(prefix="refssm-case-") as folder:
+                call.write(Path(folder), arrays)
+                y = answer(self.runner, call, Path(folder))
+            if not vjp:
+                return tuple(y) if len(y) > 1 else y[0]
+            gradients = {slot.name: g for slot, g in zip(call.outputs, y, strict=True)}
+            return tuple(gradients.get(f"d{n}") for n in op.inputs)
+
+        return function

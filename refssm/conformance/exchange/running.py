@@ -1,0 +1,151 @@
+"""Running a program on one folder: no shell, a time limit, and how it ended in a sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+from pathlib import Path
+from typing import IO
+
+from refssm.conformance.exchange import files
+from refssm.conformance.exchange.call import DECLINED, Call
+from refssm.conformance.plugin import UsageError
+
+PLACE = "{case}"
+DECLINES = 77  # the exit code by which test programs say "skipped"
+KEPT = 4096  # bytes of what it printed
+LONGEST = 200
+HANGS = 2  # after so many it is not run again
+
+
+class Ended(BaseException):
+    """A program gave no result. No Exception: the judge tells those as Python's own."""
+
+    def __init__(self, status: str, message: str):
+        super().__init__(message)
+        self.status = status
+
+
+class Runner:
+    """A command with `{case}` in it, and the seconds that one run may take."""
+
+    def __init__(self, command: str, timeout: float):
+        self.timeout, self.hangs = timeout, 0
+        try:
+            self.words = shlex.split(command)
+        except ValueError as error:
+            raise UsageError(f"--exec {command!r}: {str(error).lower()}") from None
+        if not any(PLACE in word for word in self.words):
+            raise UsageError(f"--exec {command!r} has no {PLACE}, the folder of one case")
+        if shutil.which(self.words[0]) is None:
+            raise UsageError(f"--exec {command!r}: the program {_absent(self.words[0])}")
+
+    def run(self, folder: Path) -> None:
+        """Run it on a folder; Ended where it did not end well."""
+        if self.hangs >= HANGS:
+            raise Ended("hung", f"not run again: earlier it did not end within {self.timeout:g} s")
+        words = [word.replace(PLACE, str(folder.resolve())) for word in self.words]
+        process = self._started(words)
+        assert process.stdout is not None
+        tail = _Tail(process.stdout)
+        try:
+            code = process.wait(self.timeout)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:  # whatever it started goes with it, also on Ctrl-C
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            printed = tail.last_line()
+        if code is None:
+            self.hangs += 1
+            raise Ended("hung", f"did not end within {self.timeout:g} s{printed}")
+        if code == DECLINES:
+            raise Ended("declined", f"ended with exit code {code}{printed}")
+        if code < 0:
+            raise Ended("crashed", f"was killed by {_signal(-code)}{printed}")
+        if code:
+            raise Ended("raised", f"ended with exit code {code}{printed}")
+
+    def _started(self, words) -> subprocess.Popen:
+        try:
+            return subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise UsageError(f"--exec: {words[0]!r} cannot be run: {error.strerror}") from None
+
+
+def answer(runner: Runner, call: Call, folder: Path) -> list:
+    """Run a program on the folder of a call; its outputs as arrays, or Ended."""
+    before = [files.digest(folder / slot.file) for slot in call.inputs]
+    clear(call, folder)
+    runner.run(folder)
+    for slot, was in zip(call.inputs, before, strict=True):
+        path = folder / slot.file
+        if not path.is_file() or files.digest(path) != was:
+            raise Ended("malformed", f"the call wrote to its input `{slot.name}`")
+    return outputs(call, folder)
+
+
+def clear(call: Call, folder: Path) -> None:
+    """Away with the outputs of an earlier run: a program that writes nothing must not pass."""
+    for name in (*(slot.file for slot in call.outputs), DECLINED):
+        (folder / name).unlink(missing_ok=True)
+
+
+def outputs(call: Call, folder: Path) -> list:
+    """The outputs that lie in the folder of a call, or Ended."""
+    if (folder / DECLINED).exists():
+        raise Ended("declined", "")
+    absent = [slot.file for slot in call.outputs if not os.path.lexists(folder / slot.file)]
+    if absent:
+        raise Ended("raised", f"wrote no {', '.join(absent)}")
+    try:
+        return [files.read(folder / slot.file) for slot in call.outputs]
+    except files.Unreadable as error:
+        raise Ended("malformed", str(error)) from None
+
+
+def _absent(word: str) -> str:
+    """Why a program cannot be called."""
+    if not os.path.exists(word):
+        return f"{word!r} is not there"
+    local = "/" not in word and os.access(word, os.X_OK)
+    return f"{word!r} is not on the path: say ./{word}" if local else f"{word!r} is not executable"
+
+
+def _signal(number: int) -> str:
+    known = {s.value: s.name for s in signal.Signals}
+    return known.get(number, f"signal {number}")
+
+
+class _Tail:
+    """Reads what a program prints, so that it never waits for us, and keeps the end of it."""
+
+    def __init__(self, stream: IO[bytes]):
+        self.stream, self.kept = stream, b""
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self) -> None:
+        while part := os.read(self.stream.fileno(), 65536):
+            self.kept = (self.kept + part)[-KEPT:]
+
+    def last_line(self) -> str:
+        """The last line in a few words, in brackets; "" if there is none."""
+        self.thread.join(1.0)
+        if not self.thread.is_alive():  # else something that left the group still holds the pipe
+            self.stream.close()
+        lines = [x.strip() for x in self.kept.decode(errors="replace").splitlines() if x.strip()]
+        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in (lines or [""])[-1])
+        return f" (it printed: {text[:LONGEST]})" if text else ""

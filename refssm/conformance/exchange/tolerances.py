@@ -1,0 +1,88 @@
+"""What lies beside a case, for its author and for the judge: true values, allowed errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from refssm._contract import Contract
+from refssm._operator import Operator
+from refssm.conformance.exchange.call import Call
+from refssm.conformance.gauge import Gauge
+from refssm.conformance.judge import HEADROOM, bounds_of, says_nothing, span_product
+from refssm.conformance.linear_laws import of_integers
+from refssm.conformance.standard import Standard
+
+GAUGE = "gauge.npz"  # what was worked out, for the judge
+FIELDS = ("value", "rest", "k0", "k1", "peak", "normwise")
+
+
+def entrywise(op: Operator, gauged: tuple[Gauge, ...]) -> bool:
+    """Whether each entry has an error of its own that it may have."""
+    return op.contract is not Contract.INVARIANTS and all(g.measure is None for g in gauged)
+
+
+def allowed(call: Call, arrays, gauged, held: Standard, *, exact: bool) -> list[np.ndarray]:
+    """For each output |ŷ − y| that passes, entry by entry.
+
+    Infinity where nothing is judged, zero where the answer is exact, NaN or infinite.
+    """
+    op, told = call.op, []
+    primals = arrays[len(op.outputs) * call.vjp :]
+    product = 0.0 if call.vjp else span_product(op, primals)
+    reach = min(held.type.max, held.computes.max) / HEADROOM
+    for j, (gauge, slot) in enumerate(zip(gauged, call.outputs, strict=True)):
+        dtype = held.type.carrier if held.type.half else np.dtype(slot.dtype)
+        with np.errstate(all="ignore"):
+            bounds = bounds_of(gauge, held, dtype)
+            most = np.maximum(bounds["A"], bounds["B"])
+        finite = np.isfinite(gauge.value)
+        judged = finite & np.isfinite(gauge.k0)
+        if exact and j == 0 and of_integers(op, held, primals, gauge):
+            most = np.zeros_like(most)
+        nothing = gauge.normwise and says_nothing(gauge.value, bounds["A"], judged)
+        if max(gauge.peak, product) > reach or nothing:
+            most = np.full_like(most, np.inf)
+        else:
+            most = np.where(finite, np.where(judged, most, np.inf), 0.0)
+        told.append(most)
+    return told
+
+
+def nearest(value: np.ndarray) -> np.ndarray:
+    """A value of NumPy's widest type rounded to double precision."""
+    return value.astype(np.result_type(np.float64, 1j if np.iscomplexobj(value) else 1.0))
+
+
+def save(folder: Path, gauged: tuple[Gauge, ...]) -> None:
+    """Everything the judge needs of an entrywise answer; the rest is what `nearest` cuts off."""
+    named = {}
+    for j, g in enumerate(gauged):
+        value = nearest(g.value)
+        with np.errstate(all="ignore"):
+            rest = np.where(np.isfinite(value), g.value - value, 0.0)
+        parts = (value, nearest(rest), g.k0, g.k1, g.peak, g.normwise)
+        named |= {f"{name}{j}": part for name, part in zip(FIELDS, parts, strict=True)}
+    np.savez_compressed(folder / GAUGE, **named)
+
+
+def load(path: Path, values) -> tuple[Gauge, ...]:
+    """What `save` wrote; a value that has no rest in the type that the values have."""
+    with np.load(path, allow_pickle=False) as stored:
+        return tuple(
+            Gauge(
+                _whole(stored[f"value{j}"], stored[f"rest{j}"]),
+                stored[f"k0{j}"],
+                stored[f"k1{j}"],
+                float(stored[f"peak{j}"]),
+                normwise=bool(stored[f"normwise{j}"]),
+            )
+            for j in range(values)
+        )
+
+
+def _whole(value, rest) -> np.ndarray:
+    if not rest.any():
+        return value
+    return value + rest.astype(np.result_type(rest, np.longdouble))

@@ -1,0 +1,287 @@
+"""`refssm cases write`: the cases of the judge as folders of .npy files, and one manifest.
+
+The checks run as they always do, with our own reference in the place of the implementation;
+every call that they make becomes a folder. Judging, they run again, and find the answers there.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from refssm import __version__
+from refssm.conformance.calling import Outcome
+from refssm.conformance.cases import Case
+from refssm.conformance.checks import Check
+from refssm.conformance.exchange import files, tolerances
+from refssm.conformance.exchange.call import Call, described
+from refssm.conformance.exchange.manifest import CHECKS, FORMAT, NAME, VERSION
+from refssm.conformance.expectation import expect, key_of, remembering
+from refssm.conformance.found import Offer
+from refssm.conformance.layout import Layout, arranged, canonical, parse
+from refssm.conformance.plugin import UsageError, operator_named
+from refssm.conformance.session import Session
+from refssm.conformance.standard import number_type
+from refssm.conformance.sweep import sweep
+from refssm.conformance.trial import Trial, certified
+from refssm.conformance.verdict import Verdict
+from refssm.conformance.where import Where
+
+
+class Asked(NamedTuple):
+    """One call, with arrays as the judge has them."""
+
+    name: str
+    vjp: bool
+    arrays: list[np.ndarray]
+    statics: dict
+
+
+class Recorder:
+    """Stands for an implementation: answers by the reference and keeps what was asked."""
+
+    def __init__(self, offers: list[Offer]):
+        self.found, self.asked, self.unanswered = offers, [], False
+
+    def call(self, name: str, arrays, statics, *, vjp=False, **how) -> Outcome:
+        """The reference's answer."""
+        del how
+        op = operator_named(name)
+        self.asked.append(Asked(name, vjp, [*arrays], dict(statics)))
+        function = op.vjp() if vjp else op.implementation("reference")
+        try:
+            y = function(*arrays, **statics)
+        except np.linalg.LinAlgError as error:  # a singular matrix of NaN
+            self.unanswered = True
+            return Outcome("raised", message=f"raised LinAlgError: {error}")
+        outputs = y if isinstance(y, tuple) else (y,)
+        return Outcome("ok", tuple(a for a in outputs if a is not None))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to write."""
+
+    operators: tuple[str, ...]
+    profile: str = "default"
+    seed: int = 0
+    types: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    vjp: bool = False
+    ftz: bool = False
+    layout: str = ""
+    where: Where = field(default_factory=Where)
+
+    def offers(self) -> list[Offer]:
+        """The operators as implementations; UsageError where one of them cannot be written."""
+        for check in self.checks:
+            if check not in CHECKS:
+                listed = ", ".join(CHECKS)
+                raise UsageError(f"--check {check} is not judged by files; {listed} are")
+        gradients = self.vjp or "gradient" in self.checks
+        for name in self.operators:
+            layout_of(name, self.layout)
+            if gradients and not operator_named(name).differentiable:
+                raise UsageError(f"{name} has no gradient")
+        return [
+            Offer(name, has_vjp=gradients, layout=self.layout, ftz=self.ftz, files=True)
+            for name in dict.fromkeys(self.operators)
+        ]
+
+
+def layout_of(name: str, text: str) -> Layout | None:
+    """A layout for files: every axis has its place."""
+    if not text:
+        return None
+    try:
+        layout = parse(operator_named(name), text)
+    except ValueError as error:
+        raise UsageError(f"--layout: {error}") from None
+    if layout.omitted:
+        left = ", ".join(layout.omitted)
+        raise UsageError(
+            f"--layout {text!r} leaves out the axis {left}: a file holds the whole batch "
+            f"({canonical(operator_named(name))}); `refssm verify --exec` calls slice by slice"
+        )
+    return layout
+
+
+class Writer:
+    """Writes cases into a folder; `close` writes the manifest."""
+
+    def __init__(self, folder: Path, wanted: Wanted):
+        self.folder, self.wanted = folder, wanted
+        self.recorder = Recorder(wanted.offers())
+        self.cases: list[dict] = []
+        self.judged: list[dict] = []
+        self.places: dict = {}  # folders by what they ask
+
+    def write(self, tick: Callable[[str, int, int], None]) -> None:
+        """Every check of every operator, then the manifest."""
+        wanted = self.wanted
+        how = {"profile": wanted.profile, "seed": wanted.seed, "types": wanted.types}
+        how |= {"only_checks": wanted.checks, "where": wanted.where, "folder": None}
+        for trial in Session(self.recorder, "", **how).trials():  # pyright: ignore[reportArgumentType]
+            doubt = certified(operator_named(trial.op.name))
+            if doubt:
+                raise UsageError(f"{trial.op} cannot be written: {doubt}")
+            for check in trial.checks(trial.wanted):
+                if check.name in CHECKS:
+                    self._check(trial, check, tick)
+        if not self.judged:
+            raise UsageError("nothing to write: no check asked for applies")
+        self._manifest()
+
+    def _check(self, trial: Trial, check: Check, tick) -> None:
+        """The cases of one check: those that `refssm verify` draws with the same seed."""
+        candidate, drawn = trial.candidate.judged_in(check.dtype), []
+
+        def keep(case: Case) -> Verdict:
+            drawn.append(case)
+            return Verdict("-")
+
+        seed = zlib.crc32(check.id.encode()) ^ self.wanted.seed
+        # a program in another language rarely takes real arguments beside complex ones
+        cases = check.cases(mixed=False, between=self.wanted.where.sizes)
+        sweep(cases, keep, count=check.count, seed_=seed, shrink=False)
+        for done, case in enumerate(drawn):
+            tick(check.id, done, len(drawn))
+            self.recorder.asked, self.recorder.unanswered = [], False
+            with remembering():
+                verdict = check.judge_case(candidate, case)
+                if not verdict.ok:
+                    raise RuntimeError(f"{check.id}: our reference came to: {verdict} ({case})")
+                if self.recorder.asked and not self.recorder.unanswered:
+                    self._keep(check, candidate, case)
+
+    def _keep(self, check: Check, candidate, case: Case) -> None:
+        """The folders of one case, and the line that the judge reads."""
+        asked, count = [*self.recorder.asked], len(case.op.inputs)
+        drawn = [one for one in asked if _equal(one.arrays[len(one.arrays) - count :], case.arrays)]
+        if not drawn:  # the arguments themselves, for laws that change them
+            drawn = [Asked(check.op.name, False, case.arrays, case.statics)]
+        exact = case.exact and check.name == "value"
+        calls = [self._place(check, candidate, one, exact) for one in asked]
+        self.judged.append(
+            {
+                "operator": check.op.name,
+                "check": check.name,
+                "dtype": check.dtype,
+                "drawn": self._place(check, candidate, drawn[0], exact),
+                "calls": list(dict.fromkeys(calls)),
+                "sizes": {d: int(n) for d, n in case.sizes.items()},
+                "batch": {d: int(n) for d, n in case.batch.items()},
+                "parameters": _plain(case.parameters),
+                "knobs": {name: asdict(knob) for name, knob in case.knobs.items()},
+                "seed": case.seed,
+            }
+        )
+
+    def _place(self, check: Check, candidate, one: Asked, exact: bool) -> str:
+        """The folder of one call, written where it is new."""
+        op, held = operator_named(one.name), candidate.held
+        vjp = op.bare_vjp if one.vjp else None
+        key = key_of(op, one.arrays, one.statics, vjp, held)
+        if key not in self.places:
+            start = f"{op}-{check.name}-{check.dtype}"
+            number = sum(case["id"].startswith(f"{start}-") for case in self.cases) + 1
+            self.places[key] = f"{start}-{number:03d}"
+            kind, layout = number_type(check.dtype), layout_of(op.name, self.wanted.layout)
+            given = [files.as_written(a, kind) for a in one.arrays]
+            if layout:
+                usual = canonical(op)
+                axes = [
+                    (usual.outputs * one.vjp + usual.inputs),
+                    (layout.outputs * one.vjp + layout.inputs),
+                ]
+                given = [arranged(a, *pair) for a, *pair in zip(given, *axes, strict=True)]
+            call = described(op, one.vjp, kind, given, _plain(one.statics), layout)
+            gauged = expect(op, one.arrays, one.statics, vjp, held)
+            folder = self.folder / self.places[key]
+            folder.mkdir()
+            call.write(folder, given, check.name)
+            self.cases.append(self._record(folder, check, call, layout, one, gauged, held, exact))
+        return self.places[key]
+
+    def _record(self, folder: Path, check, call: Call, layout, one, gauged, held, exact) -> dict:
+        """What the manifest says of a folder; writes the values and what is allowed."""
+        entrywise, op = tolerances.entrywise(call.op, gauged), call.op
+        most: list = [None] * len(gauged)
+        if entrywise and check.name != "nan":
+            most = tolerances.allowed(call, one.arrays, gauged, held, exact=exact)
+        usual = canonical(op)
+        axes = usual.outputs if not call.vjp else _of_gradients(op, usual.inputs)
+        outputs = []
+        for slot, gauge, bound, own in zip(call.outputs, gauged, most, axes, strict=True):
+            stem = slot.file.removesuffix(".npy")
+            stored = {"want": tolerances.nearest(gauge.value), "allowed": bound}
+            told = _told(slot)
+            for what, a in stored.items():
+                name = f"{stem}.{what}.npy"
+                if a is not None:
+                    a = arranged(a, own[len(own) - a.ndim :], slot.axes) if layout else a
+                    files.write(folder / name, a)
+                told[what] = None if a is None else _stored(folder / name)
+            outputs.append(told)
+        if entrywise:
+            tolerances.save(folder, gauged)
+        inputs = [
+            {**_told(slot), "sha256": files.digest(folder / slot.file)} for slot in call.inputs
+        ]
+        return {
+            "id": folder.name,
+            "operator": op.name,
+            "call": call.name,
+            "check": check.name,
+            "dtype": call.kind.name,
+            "statics": dict(call.statics),
+            "contract": "entrywise" if entrywise else "normwise",
+            "inputs": inputs,
+            "outputs": outputs,
+            "gauge": _stored(folder / tolerances.GAUGE) if entrywise else None,
+        }
+
+    def _manifest(self) -> None:
+        wanted = self.wanted
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "refssm": __version__,
+            "numpy": np.__version__,
+            "profile": wanted.profile,
+            "seed": wanted.seed,
+            "ftz": wanted.ftz,
+            "layouts": dict.fromkeys(wanted.operators, wanted.layout) if wanted.layout else {},
+            "cases": self.cases,
+            "judged": self.judged,
+        }
+        (self.folder / NAME).write_text(json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+
+def _of_gradients(op, axes):
+    """The axes of the arguments that have a gradient."""
+    return [a for name, a in zip(op.inputs, axes, strict=True) if name not in op.flags]
+
+
+def _equal(arrays, others) -> bool:
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(arrays, others, strict=True))
+
+
+def _plain(numbers) -> dict[str, int | float]:
+    """Python's numbers, whatever they came as."""
+    return {name: getattr(n, "tolist", lambda n=n: n)() for name, n in numbers.items()}
+
+
+def _told(slot) -> dict:
+    told = {"name": slot.name, "file": slot.file, "dtype": slot.dtype}
+    return told | {"shape": [*map(int, slot.shape)], "axes": [*slot.axes]}
+
+
+def _stored(path: Path) -> dict:
+    return {"file": path.name, "sha256": files.digest(path)}

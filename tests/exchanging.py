@@ -1,0 +1,57 @@
+"""Folders of cases as a program meets them: written once, answered by functions of this process."""
+
+import json
+
+import numpy as np
+
+from refssm.command import code
+from refssm.conformance.exchange import judging
+from refssm.conformance.exchange.files import as_written
+from refssm.conformance.exchange.manifest import load
+from refssm.conformance.plugin import operator_named
+from refssm.conformance.session import Session
+from refssm.conformance.standard import number_type
+
+
+def written(folder, *options):
+    """A folder of cases that the command wrote."""
+    assert code(["cases", "write", str(folder), *map(str, options)]) == 0
+    return folder
+
+
+def manifest(folder):
+    """What the manifest says."""
+    return json.loads((folder / "manifest.json").read_text())
+
+
+def given(folder, record):
+    """The arguments of one case as they lie there."""
+    return [np.load(folder / record["id"] / told["file"]) for told in record["inputs"]]
+
+
+def answer(folder, forward=None, vjp=None, check=""):
+    """Write the outputs of every case, or of a check: of a function, or of our reference."""
+    document = manifest(folder)
+    needed = {c for line in document["judged"] if check in line["check"] for c in line["calls"]}
+    for record in [case for case in document["cases"] if case["id"] in needed]:
+        op = operator_named(record["operator"])
+        right = op.implementation("reference") if record["call"] == op.name else op.vjp()
+        function = (forward if record["call"] == op.name else vjp) or right
+        kind = number_type(record["dtype"])
+        arrays = given(folder, record)
+        if kind.half:
+            arrays = [a.astype(np.float32) if a.dtype == np.float16 else a for a in arrays]
+        with np.errstate(all="ignore"):
+            y = function(*arrays, **record["statics"])
+        outputs = [a for a in (y if isinstance(y, tuple) else (y,)) if a is not None]
+        for told, out in zip(record["outputs"], outputs, strict=True):
+            rounded = kind.rounded(out, True) if kind.half else out
+            np.save(folder / record["id"] / told["file"], as_written(rounded, kind))
+
+
+def judged(folder, *checks, cases=None):
+    """The results of what lies in a folder, or in `cases` that were loaded, by check[dtype]."""
+    cases = cases or load(folder)
+    session = Session(judging.Answers(cases), str(folder), shrink=False, folder=None)
+    lines = judging.chosen(cases, checks=checks)
+    return {r.id.split("/")[1]: r for r in judging.judge(session, cases, lines)}
