@@ -16,7 +16,6 @@ from refssm.conformance.cases import SIZES, TAME_SIZE
 from refssm.conformance.checks import PROFILES, TAME_LAWS
 from refssm.conformance.conduct import CONDUCT
 from refssm.conformance.dimensions import MATRIX_SIZE, core_dims, of_matrices
-from refssm.conformance.exchange.program import PREFIX
 from refssm.conformance.found import Offer
 from refssm.conformance.laws import LAWS
 from refssm.conformance.layout import canonical
