@@ -162,7 +162,7 @@ def test_a_broken_implementation_is_told_and_its_inputs_are_saved(folder, capfd,
     assert line["verdict"] == verdict
     assert sentence in line["message"]
     with np.load(line["counterexample"]) as saved:
-        assert set(saved) == {"a", "b"}
+        assert {"a", "b"} <= set(saved)
 
 
 def test_what_an_implementation_prints_does_not_disturb(folder, capfd):

@@ -202,10 +202,12 @@ def test_verify_runs_a_program_for_every_check_and_makes_its_failures_smaller(
     assert result == 1
     assert "worst x[0, 1, 0]: got " in out
     assert "smallest: l=2 n=1;" in out
-    again = next(line for line in out.splitlines() if "again: refssm verify --exec " in line)
-    saved = again.split("--inputs ")[1]
-    options = ("--as", "linear_scan", "--inputs", saved)
-    assert run(capfd, "verify", "--exec", copies, *options)[0] == 1
+    again = next(line for line in out.splitlines() if "again: refssm replay " in line)
+    words = shlex.split(again.partition("refssm ")[2])
+    assert words[-2:] == ["--exec", copies]
+    assert run(capfd, *words)[0] == 1
+    right = f"sh {script(tmp_path, 'exit 77', 'declining.sh')} {{case}}"
+    assert run(capfd, *words[:-1], right)[0] == 5  # it declines: nothing is left to judge
 
 
 def test_a_program_is_called_slice_by_slice_where_its_layout_has_no_batch(tmp_path):
