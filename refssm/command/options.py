@@ -41,4 +41,13 @@ Dtype = Annotated[list[str] | None, typer.Option(help="Judge in this type only; 
 CheckName = Annotated[list[str] | None, typer.Option(help="Run this check only; repeatable.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of all cases.")]
 ProfileName = Annotated[str, typer.Option(help="quick, default or thorough.")]
+Cases = Annotated[
+    int | None,
+    typer.Option(min=1, max=10**7, help="So many cases of each check, in place of the profile's."),
+]
+Workers = Annotated[int, typer.Option(min=-1, max=1024, help="Processes; -1: one for each core.")]
+Dask = Annotated[str | None, typer.Option(help="Judge on the cluster with this scheduler.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Keep a record; go on where a run was killed.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -12,6 +12,7 @@ FAILED, NOTHING = 1, 5
 
 
 def verify(
+    context: typer.Context,
     targets: o.Targets = None,
     as_: o.As = "",
     subject: o.Subject = None,
@@ -28,6 +29,10 @@ def verify(
     check: o.CheckName = None,
     seed: o.Seed = 0,
     profile: o.ProfileName = "default",
+    cases: o.Cases = None,
+    workers: o.Workers = 1,
+    dask: o.Dask = None,
+    resume: o.Resume = False,
     json: o.Json = False,
     timeout: o.Timeout = 60.0,
     in_process: o.InThisProcess = False,
@@ -37,15 +42,17 @@ def verify(
     from refssm.conformance.plugin import UsageError
     from refssm.conformance.report import lines, records
 
-    settings = _settings(as_, dtype, check, seed, profile)
+    settings = _settings(as_, dtype, check, seed, profile) | {"cases": cases or 0}
     if inputs is not None and {*(check or ())} - {"value"}:
         raise UsageError("--inputs judges the value of one call: leave --check out")
     told = _told(framework, device, layout, vjp, ftz)
     out, started, results = lines.console(sys.stdout), time.perf_counter(), []
-    again = _again(as_, told, where)
+    again = _again(as_, told, where, cases)
     places, absent = _targets(targets, subject, as_, inputs, output)
     for sentence in absent if not json else ():
         out.print(sentence)
+    spread = _spread(workers, dask, resume, in_process, inputs)
+    settings["spread"] = context.with_resource(spread)
     refuse_if_wrong()
     for target in places:
         with (
@@ -55,7 +62,8 @@ def verify(
             ranges = _where(where, worker)
             if not json:
                 narrowed = [f"narrowed to {r}" for r in (ranges, inputs) if r]
-                out.print(lines.header(target, profile, seed, worker.found, ", ".join(narrowed)))
+                counted = f"{profile}, {cases} cases a check" if cases else profile
+                out.print(lines.header(target, counted, seed, worker.found, ", ".join(narrowed)))
             more = {"where": ranges, "against": older, "older": against, "options": again}
             for result in _results(worker, target, inputs, settings | more, quiet=json):
                 results.append(result)
@@ -63,6 +71,7 @@ def verify(
                     lines.show(result, out, lines.width(worker.found))
         if not json:
             out.print()
+    spread.discard()
     if json:
         typer.echo(records.document(results, seed, profile))
     else:
@@ -83,10 +92,30 @@ def _told(framework, device, layout, vjp, ftz) -> dict:
     return {name: value for name, value in told.items() if value}
 
 
-def _again(as_, told, where) -> str:
+def _spread(workers, dask, resume, in_process, inputs):
+    """How the work is spread; the processes for it, once it is entered."""
+    from refssm.conformance.plugin import UsageError
+    from refssm.conformance.scale import Spread
+    from refssm.conformance.session import FOLDER
+
+    asked = {"--workers": workers != 1, "--dask": dask is not None, "--resume": resume}
+    for option in (name for name, given in asked.items() if given):
+        if in_process:
+            raise UsageError(f"{option} and --in-process do not go together: one is for debuggers")
+        if inputs is not None:
+            raise UsageError(f"{option} is for many cases, --inputs is one: leave {option} out")
+    if workers == 0:
+        raise UsageError("--workers 0: how many processes, or -1 for one on each core")
+    if workers != 1 and dask is not None:
+        raise UsageError("--workers is for this machine, --dask for a cluster: leave one out")
+    return Spread(workers, dask, FOLDER if resume else None)
+
+
+def _again(as_, told, where, cases) -> str:
     """The options that calling the same function once more takes."""
     words = [f"--as {as_}"] if as_ else []
     words += [f"--{k}" if v is True else f"--{k} {shlex.quote(v)}" for k, v in told.items()]
+    words += [f"--cases {cases}"] if cases else []
     words += [f"--where {shlex.quote(text)}" for text in where or ()]
     return " ".join(words)
 
