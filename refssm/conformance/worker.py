@@ -138,10 +138,13 @@ class Worker:
             raise Gone("crashed", f"not called again: earlier it {self.death}")
         self.restarts += 1
         self._start()
+        self._first = True  # what it imports takes as long as before
         try:
             self._load()
         except UsageError as error:  # it imports once, and not again
             raise Gone("crashed", f"{self.death}; then {error}") from None
+        finally:
+            self._first = False
 
     def _ask(self, method, *args, **kwargs) -> Any:
         limit = self.timeout * (FIRST_CALL if self._first else 1)

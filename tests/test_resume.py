@@ -1,0 +1,169 @@
+"""`--resume`: a run that was killed goes on, and comes to what an uninterrupted one comes to."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from judging import LATE, SCAN, plugin, run
+
+from refssm.conformance.journal import Journal
+from refssm.conformance.piece import Piece
+from refssm.conformance.plugin import UsageError
+
+CASES = os.environ.get("REFSSM_RESUMED_CASES", "300")  # 10000 by `make resume`
+COMMAND = ("verify", "my_ops.py", "--json", "--check", "value", "--dtype", "float32")
+COMMAND += ("--where", "l=1..9", "--cases", CASES)
+KILLS = 3
+SHORT = (*COMMAND[:-1], "20", "--resume")
+
+
+def verdicts(out):
+    return [result | {"seconds": 0} for result in json.loads(out)["results"]]
+
+
+def records(folder):
+    return sorted((folder / ".refssm").glob("run-*")) if (folder / ".refssm").exists() else []
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plugin(tmp_path, SCAN)
+    return tmp_path
+
+
+def killed_after(lines, folder, *options):
+    """A run that is killed once its record has so many lines; how many it has then."""
+    command = [sys.executable, "-m", "refssm", *COMMAND, "--resume", *options]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as judge:
+        while judge.poll() is None and recorded(folder) < lines:
+            time.sleep(0.002)
+        judge.kill()
+    assert judge.returncode == -9, "it ended before it was killed"
+    return recorded(folder)
+
+
+def recorded(folder):
+    return sum(path.read_bytes().count(b"\n") for path in records(folder))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_that_is_killed_time_and_again_goes_on(workers, folder, capfd):
+    expected = run(capfd, *COMMAND)
+    rng, pieces, done = random.Random(workers), int(CASES) // 10, 0
+    for kill in range(KILLS):
+        after = rng.randint(done + 1, pieces * (kill + 1) // (KILLS + 1))
+        done = killed_after(after, folder, "--workers", str(workers))
+        assert done >= after
+    result, out, err = run(capfd, *COMMAND, "--resume")
+    assert (result, err) == (expected[0], "")
+    assert verdicts(out) == verdicts(expected[1])
+    assert json.loads(out)["results"][0]["examples"] == int(CASES)
+    assert records(folder) == []
+
+
+def interrupted(folder, capfd, monkeypatch, *command):
+    """The record of a run that ended before its end."""
+    monkeypatch.setattr("refssm.conformance.journal.Kept.discard", lambda self: None)
+    run(capfd, *command)
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    (record,) = records(folder)
+    return record
+
+
+def test_what_is_on_record_is_not_called_again(folder, capfd, monkeypatch):
+    # wrong by now, by what it reads: on record it is right
+    counting = SCAN.replace(
+        "    x = np.empty", "    open('calls', 'a').write('x')\n    x = np.empty"
+    )
+    plugin(folder, counting)
+    interrupted(folder, capfd, monkeypatch, *SHORT)
+    calls = Path("calls").stat().st_size
+    result, _, _ = run(capfd, *SHORT)
+    assert result == 0
+    assert Path("calls").stat().st_size - calls < 10 < calls  # probed, and no more
+
+
+@pytest.mark.parametrize(
+    "tail", [b'{"check": "linear_sc', b"\xff\xfe", b"[]\n", b'{"check": 1}\n', b"\n\n"]
+)
+def test_a_line_that_is_cut_off_or_none_does_not_count(tail, folder, capfd, monkeypatch):
+    record = interrupted(folder, capfd, monkeypatch, *SHORT)
+    first = record.read_bytes().splitlines(keepends=True)[0]
+    record.write_bytes(first + tail)
+    _, out, err = run(capfd, *SHORT)
+    assert err == ""
+    assert verdicts(out) == verdicts(run(capfd, *SHORT[:-1])[1])
+
+
+def test_after_a_line_that_was_cut_off_the_next_one_is_whole(folder, capfd, monkeypatch):
+    record = interrupted(folder, capfd, monkeypatch, *SHORT)
+    whole = record.read_bytes()
+    record.write_bytes(whole[:-9])
+    assert interrupted(folder, capfd, monkeypatch, *SHORT).read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: plugin(folder, LATE),
+        lambda folder: plugin(folder, "scale = 2\n", "helper.py"),
+        lambda folder: ("--seed", "1"),
+        lambda folder: ("--cases", "21"),
+        lambda folder: ("--profile", "quick"),
+        lambda folder: ("--ftz",),
+    ],
+    ids=["target", "what it imports", "seed", "cases", "profile", "declared"],
+)
+def test_the_record_of_another_run_is_left_alone(change, folder, capfd, monkeypatch):
+    plugin(folder, "scale = 1\n", "helper.py")
+    plugin(folder, "import helper\n" + SCAN)
+    record = interrupted(folder, capfd, monkeypatch, *SHORT)
+    before = record.read_bytes()
+    changed = change(folder)
+    more = changed if isinstance(changed, tuple) else ()
+    assert run(capfd, *SHORT, *more)[2] == ""
+    assert records(folder) == [record]
+    assert record.read_bytes() == before
+
+
+def test_the_sources_that_decide_are_part_of_it(folder, capfd, monkeypatch):
+    record = interrupted(folder, capfd, monkeypatch, *SHORT)
+    other = {"refssm": "of tomorrow"}
+    monkeypatch.setattr("refssm.conformance.journal.here", lambda: other)
+    run(capfd, *SHORT)
+    assert records(folder) == [record]
+
+
+def test_a_failure_on_record_is_told_in_the_same_words(folder, capfd, monkeypatch):
+    plugin(folder, SCAN.replace("return x", "return x * (1 + (b.shape[-2] == 7))"))
+    _, expected, _ = run(capfd, *SHORT[:-1])
+    interrupted(folder, capfd, monkeypatch, *SHORT)
+    result, out, _ = run(capfd, *SHORT)
+    assert result == 1
+    assert verdicts(out) == verdicts(expected)
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(folder, capfd):
+    Path(".refssm").write_text("a file")
+    result, out, err = run(capfd, *SHORT)
+    assert (result, out) == (4, "")
+    assert err.startswith("refssm: --resume keeps a record in .refssm/run-")
+    assert len(err.splitlines()) == 1
+
+
+def test_a_disk_that_is_full_is_told(tmp_path):
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full here")
+    journal = Journal(tmp_path / "run.jsonl")
+    journal._lines = full.open("a")
+    with pytest.raises(UsageError, match="run.jsonl: No space left on device"):
+        journal.write(("check", 0), Piece(()))
+    journal.close()
