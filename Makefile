@@ -5,7 +5,7 @@ BIN := .venv/bin
 WORKERS ?= auto
 # where several processes share the cores, the threads of OpenBLAS wait for each other
 
-.PHONY: help verify test lint soak clean
+.PHONY: help verify test lint soak resume clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -41,6 +41,9 @@ lint: .venv/developing  ## ruff and pyright, as CI runs them
 
 soak: .venv/developing  ## 300 seeds x 10 cases of every honest implementation; resumable; ONLY=dplr,nplr
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m refssm.conformance.soak --seeds 300 --cases 10 --only "$(ONLY)"
+
+resume: .venv/developing  ## kill a run of 10 000 cases time and again, and let it go on
+	OPENBLAS_NUM_THREADS=1 REFSSM_RESUMED_CASES=10000 $(BIN)/python -m pytest --quiet tests/test_resume.py -k killed
 
 clean:  ## remove the environment and everything generated
 	rm -rf .venv .refssm .pytest_cache .ruff_cache dist build

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from judging import LATE, SCAN, plugin, run
 
@@ -33,6 +34,7 @@ def records(folder):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("refssm.conformance.sweep.SHRINK_SECONDS", np.inf)  # tries end it, no clock
     plugin(tmp_path, SCAN)
     return tmp_path
 
@@ -142,7 +144,7 @@ def test_the_sources_that_decide_are_part_of_it(folder, capfd, monkeypatch):
 
 
 def test_a_failure_on_record_is_told_in_the_same_words(folder, capfd, monkeypatch):
-    plugin(folder, SCAN.replace("return x", "return x * (1 + (b.shape[-2] == 7))"))
+    plugin(folder, SCAN.replace("return x", "return x * (1 + (b.shape[-2] == 5))"))
     _, expected, _ = run(capfd, *SHORT[:-1])
     interrupted(folder, capfd, monkeypatch, *SHORT)
     result, out, _ = run(capfd, *SHORT)
@@ -163,7 +165,8 @@ def test_a_disk_that_is_full_is_told(tmp_path):
     if not full.exists():
         pytest.skip("no /dev/full here")
     journal = Journal(tmp_path / "run.jsonl")
+    journal.close()
     journal._lines = full.open("a")
-    with pytest.raises(UsageError, match="run.jsonl: No space left on device"):
+    with pytest.raises(UsageError, match=r"run\.jsonl: No space left on device"):
         journal.write(("check", 0), Piece(()))
     journal.close()

@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from judging import LATE, SCAN, plugin, run
 
@@ -118,6 +119,12 @@ def results(of, crew=None, *, checks=CHECKS, **settings):
     how |= {"folder": None, "spread": spread, "against": of[1] if of[1:] else None} | settings
     session = Session(of[0], of[0].target, older="old.py", **how)
     return [replace(result, seconds=0.0) for result in session.run()]
+
+
+@pytest.fixture(autouse=True)
+def no_clock(monkeypatch):
+    """So many tries end the shrinking, on a busy machine too."""
+    monkeypatch.setattr("refssm.conformance.sweep.SHRINK_SECONDS", np.inf)
 
 
 @pytest.fixture

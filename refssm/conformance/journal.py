@@ -81,7 +81,6 @@ class Kept:
     def discard(self) -> None:
         """The run is done: the next one judges anew."""
         for journal in self.journals:
-            journal.close()
             journal.path.unlink(missing_ok=True)
 
 

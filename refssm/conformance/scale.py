@@ -23,7 +23,7 @@ from joblib.externals.loky import get_reusable_executor
 
 from refssm.conformance.checks import Check
 from refssm.conformance.cluster import connected
-from refssm.conformance.journal import Kept
+from refssm.conformance.journal import Journal, Kept
 from refssm.conformance.pieces import Learned, Losses, Pieces, Source, learn, piece_of
 from refssm.conformance.plugin import UsageError
 from refssm.conformance.session import Session
@@ -148,7 +148,7 @@ class Crew:
             run = Parallel(return_as="generator_unordered", batch_size=1, max_nbytes=None)
         results: Any = run(delayed(function)(*task) for task in tasks)
         try:
-            for result in results:  # `yield from` would close them before `finally` does
+            for result in results:  # noqa: UP028 (which would close them before `finally` does)
                 yield result
         except BrokenExecutor:
             raise UsageError(
@@ -209,23 +209,27 @@ class Spread(ExitStack):
     @contextmanager
     def __call__(self, session: Session) -> Iterator[Source]:
         """Where the session finds the pieces of its checks."""
-        if self.crew is None and self.kept is None:
-            yield Source()
-            return
-        journal = self.kept.open(session) if self.kept else None
-        if self.crew is None:
-            yield Pieces(journal)
-            return
-        kit = Kit.of(session)
-        names = [t.op.name for t in session.trials() if not (t.offer.absent or t.undeclared)]
-        with closing(self.crew.each(prepare, [(kit, name) for name in names])) as learned:
-            session.learned = {name: told for name, told in learned if told}
-        pieces = Pieces(journal)
-        plan = [task for trial in session.trials() for task in _plan(kit, trial, pieces)]
-        wanted = (task for task in plan if not pieces.over and task[3] not in pieces.failed)
-        pieces.planned = {task[3:] for task in plan}
-        with closing(self.crew.each(judge_piece, wanted)) as pieces.arriving:
-            yield pieces
+        with ExitStack() as stack:
+            journal = stack.enter_context(closing(self.kept.open(session))) if self.kept else None
+            if self.crew is not None:
+                yield stack.enter_context(_spread(session, self.crew, journal))
+            else:
+                yield Pieces(journal) if journal else Source()
+
+
+@contextmanager
+def _spread(session: Session, crew: Crew, journal: Journal | None) -> Iterator[Source]:
+    """Probe every implementation, then judge every piece that is not on record."""
+    kit = Kit.of(session)
+    names = [t.op.name for t in session.trials() if not (t.offer.absent or t.undeclared)]
+    with closing(crew.each(prepare, [(kit, name) for name in names])) as learned:
+        session.learned = {name: told for name, told in learned if told}
+    pieces = Pieces(journal)
+    plan = [task for trial in session.trials() for task in _plan(kit, trial, pieces)]
+    wanted = (task for task in plan if not pieces.over and task[3] not in pieces.failed)
+    pieces.planned = {task[3:] for task in plan}
+    with closing(crew.each(judge_piece, wanted)) as pieces.arriving:
+        yield pieces
 
 
 def _plan(kit: Kit, trial: Trial, pieces: Pieces) -> Iterator[tuple]:
