@@ -6,20 +6,24 @@ import random
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
-from judging import LATE, SCAN, plugin, run
+from judging import SCAN, plugin, run
 
-from refssm.conformance.journal import Journal
+from refssm.conformance.journal import Journal, _digest
 from refssm.conformance.piece import Piece
 from refssm.conformance.plugin import UsageError
+from refssm.conformance.session import Session
+from refssm.conformance.verdict import Verdict
+from refssm.conformance.where import Where
+from refssm.conformance.worker import Worker
 
-CASES = os.environ.get("REFSSM_RESUMED_CASES", "300")  # 10000 by `make resume`
+CASES = os.environ.get("REFSSM_RESUMED_CASES", "200")  # 10000 by `make resume`
 COMMAND = ("verify", "my_ops.py", "--json", "--check", "value", "--dtype", "float32")
 COMMAND += ("--where", "l=1..9", "--cases", CASES)
-KILLS = 3
 SHORT = (*COMMAND[:-1], "20", "--resume")
 
 
@@ -54,12 +58,12 @@ def recorded(folder):
     return sum(path.read_bytes().count(b"\n") for path in records(folder))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_run_that_is_killed_time_and_again_goes_on(workers, folder, capfd):
+@pytest.mark.parametrize(("workers", "kills"), [(1, 3), (2, 1)])
+def test_a_run_that_is_killed_time_and_again_goes_on(workers, kills, folder, capfd):
     expected = run(capfd, *COMMAND)
     rng, pieces, done = random.Random(workers), int(CASES) // 10, 0
-    for kill in range(KILLS):
-        after = rng.randint(done + 1, pieces * (kill + 1) // (KILLS + 1))
+    for kill in range(kills):
+        after = rng.randint(done + 1, pieces * (kill + 1) // (kills + 1))
         done = killed_after(after, folder, "--workers", str(workers))
         assert done >= after
     result, out, err = run(capfd, *COMMAND, "--resume")
@@ -92,55 +96,50 @@ def test_what_is_on_record_is_not_called_again(folder, capfd, monkeypatch):
     assert Path("calls").stat().st_size - calls < 10 < calls  # probed, and no more
 
 
-@pytest.mark.parametrize(
-    "tail", [b'{"check": "linear_sc', b"\xff\xfe", b"[]\n", b'{"check": 1}\n', b"\n\n"]
-)
-def test_a_line_that_is_cut_off_or_none_does_not_count(tail, folder, capfd, monkeypatch):
-    record = interrupted(folder, capfd, monkeypatch, *SHORT)
-    first = record.read_bytes().splitlines(keepends=True)[0]
-    record.write_bytes(first + tail)
-    _, out, err = run(capfd, *SHORT)
-    assert err == ""
-    assert verdicts(out) == verdicts(run(capfd, *SHORT[:-1])[1])
-
-
-def test_after_a_line_that_was_cut_off_the_next_one_is_whole(folder, capfd, monkeypatch):
-    record = interrupted(folder, capfd, monkeypatch, *SHORT)
-    whole = record.read_bytes()
-    record.write_bytes(whole[:-9])
-    assert interrupted(folder, capfd, monkeypatch, *SHORT).read_bytes() == whole
+LINE = b'{"check": "linear_scan/value[float32]", "part": 0, "cases": [["key", {"grade": "A"}]]}\n'
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        lambda folder: plugin(folder, LATE),
-        lambda folder: plugin(folder, "scale = 2\n", "helper.py"),
-        lambda folder: ("--seed", "1"),
-        lambda folder: ("--cases", "21"),
-        lambda folder: ("--profile", "quick"),
-        lambda folder: ("--ftz",),
-    ],
-    ids=["target", "what it imports", "seed", "cases", "profile", "declared"],
+    "tail", [b'{"check": "linear_sc', b"\xff\xfe", b"[]\n", b'{"check": 1}\n', b"\n\n", b""]
 )
-def test_the_record_of_another_run_is_left_alone(change, folder, capfd, monkeypatch):
+def test_a_line_that_is_cut_off_or_none_does_not_count_and_the_next_is_whole(tail, tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(LINE + tail)
+    with closing(Journal(path)) as journal:
+        assert [*journal.pieces] == [("linear_scan/value[float32]", 0)]
+        journal.write(("linear_scan/value[float32]", 10), Piece((("other", None),)))
+    with closing(Journal(path)) as journal:
+        assert len(journal.pieces) == 2
+        assert journal.pieces["linear_scan/value[float32]", 0].cases == (("key", Verdict("A")),)
+
+
+def test_a_record_is_of_these_options_this_target_and_what_it_imports(folder):
+    def digest(told=None, **settings):
+        with Worker("my_ops.py", told=told) as worker:
+            return _digest(Session(worker, worker.target, **settings))
+
     plugin(folder, "scale = 1\n", "helper.py")
     plugin(folder, "import helper\n" + SCAN)
-    record = interrupted(folder, capfd, monkeypatch, *SHORT)
-    before = record.read_bytes()
-    changed = change(folder)
-    more = changed if isinstance(changed, tuple) else ()
-    assert run(capfd, *SHORT, *more)[2] == ""
-    assert records(folder) == [record]
-    assert record.read_bytes() == before
+    digests = [digest(), digest({"ftz": True})]
+    with Worker("my_ops.py") as worker:
+        assert _digest(Session(worker, worker.target)) == digests[0]
+        others = [{"seed": 1}, {"cases": 21}, {"profile": "quick"}, {"types": ("float32",)}]
+        others += [{"where": Where(sizes={"l": (1, 9)})}, {"only_checks": ("value",)}]
+        digests += [_digest(Session(worker, worker.target, **other)) for other in others]
+    plugin(folder, "scale = 20\n", "helper.py")
+    digests.append(digest())
+    plugin(folder, "import helper\n\n" + SCAN)
+    digests.append(digest())
+    assert len({*digests}) == len(digests)
 
 
 def test_the_sources_that_decide_are_part_of_it(folder, capfd, monkeypatch):
     record = interrupted(folder, capfd, monkeypatch, *SHORT)
-    other = {"refssm": "of tomorrow"}
-    monkeypatch.setattr("refssm.conformance.journal.here", lambda: other)
+    before = record.read_bytes()
+    monkeypatch.setattr("refssm.conformance.journal.here", lambda: {"refssm": "of tomorrow"})
     run(capfd, *SHORT)
     assert records(folder) == [record]
+    assert record.read_bytes() == before
 
 
 def test_a_failure_on_record_is_told_in_the_same_words(folder, capfd, monkeypatch):

@@ -67,7 +67,7 @@ TARGETS = {
     "wrong in late cases": (LATE, {"shrink": True, "checks": ("value",)}),
     "wrong in the last of many pieces": (
         before("if b.shape[-2:] == (5, 2): b = 2 * b"),
-        {"cases": 60, "shrink": True, "checks": ("value",)},
+        {"cases": 40, "shrink": True, "checks": ("value",)},
     ),
     "declines": (before("if b.shape[-2] % 3 == 2: raise NotImplementedError('no')"), {}),
     "inaccurate": (SCAN.replace("return x", "return x.astype('f2').astype(x.dtype)"), {}),
@@ -87,7 +87,7 @@ TARGETS = {
         {"against": before("if b.shape[-2] == 64: import os; os.abort()"), "checks": ("against",)},
     ),
 }
-CHECKS = ("value", "prefix", "split", "shapes", "empty")
+CHECKS = ("value", "prefix", "shapes")
 
 
 class Shuffled(Crew):
@@ -115,7 +115,7 @@ def results(of, crew=None, *, checks=CHECKS, **settings):
     """The results of a session, without the time they took."""
     spread = Spread()
     spread.crew = crew
-    how = {"types": ("float32",), "only_checks": checks, "cases": 20, "shrink": False}
+    how = {"types": ("float32",), "only_checks": checks, "cases": 12, "shrink": False}
     how |= {"folder": None, "spread": spread, "against": of[1] if of[1:] else None} | settings
     session = Session(of[0], of[0].target, older="old.py", **how)
     return [replace(result, seconds=0.0) for result in session.run()]
@@ -224,8 +224,7 @@ def test_several_processes_say_what_one_says(tmp_path, monkeypatch, capfd):
     assert verdicts(several[1]) == verdicts(alone[1])
 
 
-@pytest.mark.parametrize("to_all", [True, False], ids=["to all processes", "to the first"])
-def test_ctrl_c_ends_all_processes_and_leaves_nothing(to_all, tmp_path):
+def test_ctrl_c_ends_all_processes_and_leaves_nothing(tmp_path):
     if not Path("/proc/self/stat").exists():
         pytest.skip("no /proc here: which processes are left is not seen")
     endless = before("open('called', 'w').close()\n    while b.shape[-2] > 60: pass")
@@ -239,7 +238,7 @@ def test_ctrl_c_ends_all_processes_and_leaves_nothing(to_all, tmp_path):
                 break
             time.sleep(0.1)
         time.sleep(0.5)
-        (os.killpg if to_all else os.kill)(judge.pid, signal.SIGINT)
+        os.killpg(judge.pid, signal.SIGINT)  # as a terminal does
         out, err = judge.communicate(timeout=60)
     assert (judge.returncode, out, err) == (2, "", "refssm: interrupted\n")
     for _ in range(50):

@@ -48,11 +48,12 @@ def verify(
     told = _told(framework, device, layout, vjp, ftz)
     out, started, results = lines.console(sys.stdout), time.perf_counter(), []
     again = _again(as_, told, where, cases)
+    counted = f"{profile}, {cases} cases a check" if cases else profile
     places, absent = _targets(targets, subject, as_, inputs, output)
     for sentence in absent if not json else ():
         out.print(sentence)
-    spread = _spread(workers, dask, resume, in_process, inputs)
-    settings["spread"] = context.with_resource(spread)
+    spread = context.with_resource(_spread(workers, dask, resume, in_process, inputs))
+    settings["spread"] = spread
     refuse_if_wrong()
     for target in places:
         with (
@@ -62,7 +63,6 @@ def verify(
             ranges = _where(where, worker)
             if not json:
                 narrowed = [f"narrowed to {r}" for r in (ranges, inputs) if r]
-                counted = f"{profile}, {cases} cases a check" if cases else profile
                 out.print(lines.header(target, counted, seed, worker.found, ", ".join(narrowed)))
             more = {"where": ranges, "against": older, "older": against, "options": again}
             for result in _results(worker, target, inputs, settings | more, quiet=json):
@@ -76,6 +76,10 @@ def verify(
         typer.echo(records.document(results, seed, profile))
     else:
         out.print(lines.summary(results, time.perf_counter() - started))
+    return _exit_code(results)
+
+
+def _exit_code(results) -> int:
     if any(r.failed for r in results):
         return FAILED
     return 0 if any(r.verdict == "pass" for r in results) else NOTHING
