@@ -41,6 +41,6 @@ async def _reached(address: str) -> None:
 
     secret = Security().get_connection_args("client")
     async with rpc(address, timeout=SECONDS, connection_args=secret) as server:
-        told = await asyncio.wait_for(server.identity(), SECONDS)
+        told: Any = await asyncio.wait_for(server.identity(), SECONDS)
     if told.get("type") != "Scheduler":
         raise ValueError(f"it is a {told.get('type')}")

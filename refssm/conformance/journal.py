@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from refssm.conformance.piece import Piece, from_record
+from refssm.conformance.pieces import children
 from refssm.conformance.plugin import UsageError
 from refssm.conformance.sources import here
 
@@ -88,7 +89,6 @@ def _digest(session: Session) -> str:
     """Everything that decides what a piece comes to."""
     told: list = [here(), session.profile, session.cases, session.seed, session.where]
     told += [session.types, session.only_checks, session.older]
-    for worker in (session.worker, session.against):
-        if worker is not None:
-            told += [worker.target, worker.name, worker.timeout, worker.told, worker.sources()]
+    for worker in children(session):
+        told += [worker.target, worker.name, worker.timeout, worker.told, worker.sources()]
     return hashlib.sha256(repr(told).encode()).hexdigest()[:12]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from refssm.conformance.cases import Case
 from refssm.conformance.verdict import Verdict
@@ -35,7 +35,7 @@ class Piece(NamedTuple):
 
     def record(self) -> dict:
         """The same in terms of JSON; numbers come back with every bit."""
-        told = {"cases": [[key, _fields(v) if v else None] for key, v in self.cases]}
+        told: dict = {"cases": [[key, _fields(v) if v else None] for key, v in self.cases]}
         told |= {"lost": [*self.lost]} if any(self.lost) else {}
         if self.compared:
             told["compared"] = {key: [*c] for key, c in self.compared.items()}
@@ -64,5 +64,6 @@ def _fields(verdict: Verdict) -> dict:
     return {name: x for name, x in told.items() if name not in USUAL or x != USUAL[name]}
 
 
-def _verdict(told: dict) -> Verdict:
-    return Verdict(**told | {"notes": tuple(told.get("notes", ()))})
+def _verdict(told: dict[str, Any]) -> Verdict:
+    fields: dict[str, Any] = {**told, "notes": tuple(told.get("notes", ()))}
+    return Verdict(**fields)

@@ -14,6 +14,7 @@ from refssm.conformance.against import Beside
 from refssm.conformance.checks import Check
 from refssm.conformance.piece import Piece
 from refssm.conformance.sweep import Cases, sweep_piece
+from refssm.conformance.worker import Worker
 
 if TYPE_CHECKING:
     from refssm.conformance.journal import Journal
@@ -54,11 +55,16 @@ def piece_of(trial: Trial, check: Check, part: int) -> Piece | None:
     return losses.piece(sweep_piece(drawn, judge_case, **settings), check, beside)
 
 
+def children(session: Session) -> list[Worker]:
+    """The processes of the implementation, and of the old one where there is one."""
+    return [w for w in (session.worker, session.against) if isinstance(w, Worker)]
+
+
 class Losses:
     """What a stretch of calls cost in processes, of the implementation and of the old one."""
 
     def __init__(self, session: Session):
-        self.workers = [w for w in (session.worker, session.against) if w is not None]
+        self.workers = children(session)
         self.begin()
 
     def begin(self) -> None:

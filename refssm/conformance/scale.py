@@ -11,7 +11,7 @@ import signal
 import socket
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from joblib.externals.loky import get_reusable_executor
 from refssm.conformance.checks import Check
 from refssm.conformance.cluster import connected
 from refssm.conformance.journal import Journal, Kept
-from refssm.conformance.pieces import Learned, Losses, Pieces, Source, learn, piece_of
+from refssm.conformance.pieces import Learned, Losses, Pieces, Source, children, learn, piece_of
 from refssm.conformance.plugin import UsageError
 from refssm.conformance.session import Session
 from refssm.conformance.sources import here
@@ -48,7 +48,7 @@ class Kit:
     @classmethod
     def of(cls, session: Session) -> Kit:
         """The kit of a session."""
-        workers = [w for w in (session.worker, session.against) if w is not None]
+        workers = children(session)
         return cls(
             tuple((w.target, w.name, w.timeout, w.told) for w in workers),
             {name: getattr(session, name) for name in DECIDING},
@@ -142,10 +142,11 @@ class Crew:
     def __init__(self, backend: str, jobs: int, **options):
         self.backend, self.jobs, self.options = backend, jobs, options
 
-    def each(self, function: Callable, tasks: Iterable[tuple]) -> Iterator[Any]:
+    def each(self, function: Callable, tasks: Iterable[tuple]) -> Generator[Any, None, None]:
         """What a function makes of each task, as it comes."""
         with parallel_config(self.backend, n_jobs=self.jobs, **self.options):
-            run = Parallel(return_as="generator_unordered", batch_size=1, max_nbytes=None)
+            how: Any = {"return_as": "generator_unordered", "batch_size": 1, "max_nbytes": None}
+            run = Parallel(**how)
         results: Any = run(delayed(function)(*task) for task in tasks)
         try:
             for result in results:  # noqa: UP028 (which would close them before `finally` does)
