@@ -39,21 +39,17 @@ def verify(
 ) -> int:
     """Say whether an implementation is right, how accurate, and if wrong where and why."""
     from refssm.conformance.certify import refuse_if_wrong
-    from refssm.conformance.plugin import UsageError
     from refssm.conformance.report import lines, records
 
-    settings = _settings(as_, dtype, check, seed, profile) | {"cases": cases or 0}
-    if inputs is not None and {*(check or ())} - {"value"}:
-        raise UsageError("--inputs judges the value of one call: leave --check out")
-    told = _told(framework, device, layout, vjp, ftz)
-    out, started, results = lines.console(sys.stdout), time.perf_counter(), []
-    again = _again(as_, told, where, cases)
+    settings = _settings(as_, dtype, check, seed, profile, inputs) | {"cases": cases or 0}
+    told, started = _told(framework, device, layout, vjp, ftz), time.perf_counter()
+    out, results = lines.console(sys.stdout), []
     counted = f"{profile}, {cases} cases a check" if cases else profile
     places, absent = _targets(targets, subject, as_, inputs, output)
     for sentence in absent if not json else ():
         out.print(sentence)
     spread = context.with_resource(_spread(workers, dask, resume, in_process, inputs))
-    settings["spread"] = spread
+    settings |= {"spread": spread, "options": _again(as_, told, where, cases)}
     refuse_if_wrong()
     for target in places:
         with (
@@ -64,7 +60,7 @@ def verify(
             if not json:
                 narrowed = [f"narrowed to {r}" for r in (ranges, inputs) if r]
                 out.print(lines.header(target, counted, seed, worker.found, ", ".join(narrowed)))
-            more = {"where": ranges, "against": older, "older": against, "options": again}
+            more = {"where": ranges, "against": older, "older": against}
             for result in _results(worker, target, inputs, settings | more, quiet=json):
                 results.append(result)
                 if not json:
@@ -131,7 +127,7 @@ def _where(texts, worker):
     return parse(texts or (), [operator_named(o.name) for o in worker.found if o.judged])
 
 
-def _settings(as_, dtype, check, seed, profile) -> dict:
+def _settings(as_, dtype, check, seed, profile, inputs) -> dict:
     """Checked options, as a session takes them."""
     from refssm.conformance.checks import NAMES, PROFILES
     from refssm.conformance.plugin import UsageError, operator_named
@@ -139,6 +135,8 @@ def _settings(as_, dtype, check, seed, profile) -> dict:
 
     if as_:
         operator_named(as_)
+    if inputs is not None and {*(check or ())} - {"value"}:
+        raise UsageError("--inputs judges the value of one call: leave --check out")
     if profile not in PROFILES:
         raise UsageError(f"no profile {profile!r}; there are {', '.join(PROFILES)}")
     for name in check or ():
