@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import sys
 import time
@@ -46,9 +47,9 @@ def judge(capfd, folder, program, *options):
     return code, result
 
 
-def script(folder, program):
+def script(folder, program, name="program.sh"):
     """A file with the commands of a shell, $1 the folder of the case."""
-    path = folder.parent / "program.sh"
+    path = folder.parent / name
     path.write_text(program)
     return path
 

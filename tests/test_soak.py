@@ -9,6 +9,7 @@ import pytest
 import typer
 
 from refssm.conformance import soak
+from refssm.conformance.sources import LEFT_OUT
 
 
 @pytest.fixture
@@ -85,6 +86,33 @@ def test_what_other_sources_did_does_not_count(folder, tmp_path, monkeypatch):
     before = soak.record()
     (tmp_path / "one.py").write_text("a = 2")
     assert soak.record() != before
+
+
+def test_sources_that_decide_no_verdict_may_change_while_a_soak_goes_on(folder, monkeypatch):
+    sources = folder / "refssm"
+    monkeypatch.setattr(soak, "SOURCES", sources)
+    names = ("scan.py", "conformance/judge.py", "conformance/honest/scan.py", "command_line.py")
+    left_out = [f"{place}/one.py" for place in LEFT_OUT]
+    for name in (*names, *left_out):
+        (sources / name).parent.mkdir(parents=True, exist_ok=True)
+        (sources / name).write_text("a = 1")
+    before = soak.record()
+    for name in left_out:
+        (sources / name).write_text("a = 2")
+        assert soak.record() == before, name
+    for name in names:
+        (sources / name).write_text("a = 2")
+        assert soak.record() != before, name
+        (sources / name).write_text("a = 1")
+
+
+def test_what_is_left_out_is_there_and_is_loaded_by_no_soak():
+    code = "import sys, refssm.conformance.soak; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    for place in LEFT_OUT:
+        assert (soak.SOURCES / place).is_dir()
+        name = f"refssm.{place.replace('/', '.')}"
+        assert not [m for m in loaded.split() if m == name or m.startswith(f"{name}.")]
 
 
 def test_only_some_families_are_soaked_and_the_rows_of_others_stay(folder):

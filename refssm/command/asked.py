@@ -9,7 +9,14 @@ import typer
 
 from refssm.command.options import KEYS
 
-UNTOLD = ("targets", "json", "html", "config", "no_config", "write_known")  # told elsewhere, or no setting
+UNTOLD = (
+    "targets",
+    "json",
+    "html",
+    "config",
+    "no_config",
+    "write_known",
+)  # told elsewhere, or no setting
 OF_CASES = ("dtype", "check", "known")  # not of one's own arrays
 TIMEOUT = 60.0
 

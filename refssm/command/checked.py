@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from refssm.command.asked import Asked
 
 
@@ -83,3 +85,25 @@ def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
     if as_ and len(places) > 1:
         raise UsageError("--as says what one function is; name one target")
     return places, [f"skip {name}   {reason}" for name, reason in absent.items() if reason]
+
+
+def spread(options: Mapping):
+    """How the work is spread; the processes for it, once it is entered."""
+    from refssm.conformance.plugin import UsageError
+    from refssm.conformance.scale import Spread
+    from refssm.conformance.session import FOLDER
+
+    workers, dask, resume = options["workers"], options["dask"], options["resume"]
+    asked = {"--workers": workers != 1, "--dask": dask is not None, "--resume": resume}
+    for option in (name for name, given in asked.items() if given):
+        if options["in_process"]:
+            raise UsageError(f"{option} and --in-process do not go together: one is for debuggers")
+        if options["exec_"]:
+            raise UsageError(f"{option} is for functions: --exec runs one program at a time")
+        if options["inputs"] is not None:
+            raise UsageError(f"{option} is for many cases, --inputs is one: leave {option} out")
+    if workers == 0:
+        raise UsageError("--workers 0: how many processes, or -1 for one on each core")
+    if workers != 1 and dask is not None:
+        raise UsageError("--workers is for this machine, --dask for a cluster: leave one out")
+    return Spread(workers, dask, FOLDER if resume else None)

@@ -92,6 +92,15 @@ KnownFile = Annotated[
 WriteKnown = Annotated[
     Path | None, typer.Option(help="Write the failures as such a list, to fill in reasons.")
 ]
+Cases = Annotated[
+    int | None,
+    typer.Option(min=1, max=10**7, help="So many cases of each check, in place of the profile's."),
+]
+Workers = Annotated[int, typer.Option(min=-1, max=1024, help="Processes; -1: one for each core.")]
+Dask = Annotated[str | None, typer.Option(help="Judge on the cluster with this scheduler.")]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Keep a record; go on where a run was killed.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Html = Annotated[
     Path | None, typer.Option(help="Write a page with pictures of the failures to this file.")

@@ -33,6 +33,10 @@ def verify(
     check: o.CheckName = None,
     seed: o.Seed = 0,
     profile: o.ProfileName = "default",
+    cases: o.Cases = None,
+    workers: o.Workers = 1,
+    dask: o.Dask = None,
+    resume: o.Resume = False,
     json: o.Json = False,
     html: o.Html = None,
     timeout: o.Timeout = TIMEOUT,
@@ -46,19 +50,8 @@ def verify(
     from refssm.conformance.certify import refuse_if_wrong
     from refssm.conformance.plugin import UsageError
 
-    del (
-        targets,
-        subject,
-        exec_,
-        where,
-        device,
-        layout,
-        vjp,
-        ftz,
-        dtype,
-        check,
-        known,
-    )  # `Asked` has them
+    del targets, subject, exec_, where, device, layout  # `Asked` has them
+    del vjp, ftz, dtype, check, known, workers, dask, resume
     if no_config and config is not None:
         raise UsageError("--config and --no-config exclude each other")
     checked.check_framework(framework)
@@ -67,6 +60,7 @@ def verify(
         raise UsageError("--inputs judges the value of one call: leave --check out")
     known_list.check_new(write_known)
     places = run.places(as_, inputs, output)
+    run.settings |= {"cases": cases or 0, "spread": ctx.with_resource(checked.spread(ctx.params))}
     refuse_if_wrong()
     try:
         with run.bar:
@@ -76,6 +70,7 @@ def verify(
     except KeyboardInterrupt:
         run.end(interrupted=True)
         raise
+    run.settings["spread"].discard()
     if write_known is not None:
         known_list.write(write_known, run.results)
     return run.end()

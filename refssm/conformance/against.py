@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import Case
+from refssm.conformance.piece import Compared, key_of
 from refssm.conformance.verdict import Verdict
-
-
-@dataclass
-class Tally:
-    """How the two compared in one type."""
-
-    cases: int = 0
-    equal: int = 0  # bit for bit
-    worst: float = 0.0  # ratio of the old one
-    failed: int = 0  # cases in which the old one is wrong
 
 
 @dataclass
@@ -28,7 +19,7 @@ class Beside:
 
     old: Candidate
     called: str
-    tallies: dict[str, Tally] = field(default_factory=dict)  # by type
+    seen: dict[str, dict[str, Compared]] = field(default_factory=dict)  # by type and case
     _closed: set[str] = field(default_factory=set)  # types that failed: what follows is shrinking
 
     def judge(self) -> Callable[[Candidate, Case], Verdict]:
@@ -41,8 +32,8 @@ class Beside:
         theirs, before = _result(self.old.judged_in(case.type.name), arrays, statics, gauged)
         ours, verdict = _result(new, arrays, statics, gauged)
         if case.type.name not in self._closed:
-            tally = self.tallies.setdefault(case.type.name, Tally())
-            _count(tally, ours, theirs, before)
+            seen = self.seen.setdefault(case.type.name, {})
+            seen.setdefault(key_of(case), _compared(ours, theirs, before))
         if before.error:
             return replace(before, message=f"{self.called} {before.message}")
         if verdict.ok:
@@ -53,22 +44,34 @@ class Beside:
             return replace(verdict, message=message + verdict.message)
         return Verdict("-", notes=("both are wrong on some cases: see value",))
 
+    def of_piece(self, dtype: str, cases) -> tuple[dict[str, Compared], bool]:
+        """What was seen of some cases, and whether they ended in a failure beside the old one."""
+        seen = self.seen.get(dtype, {})
+        return {key: seen[key] for key, _ in cases if key in seen}, dtype in self._closed
+
+    def take(self, dtype: str, compared: Mapping[str, Compared], closed: bool) -> None:
+        """Add what was seen elsewhere."""
+        self.seen[dtype] = {**compared, **self.seen.get(dtype, {})}
+        self._closed |= {dtype} if closed else set()
+
+    def open(self, dtype: str) -> None:
+        """Begin another piece."""
+        self._closed.discard(dtype)
+
     def told(self, dtype: str) -> str:
         """How the two compare, in one line."""
-        tally = self.tallies.get(dtype, Tally())
-        line = f"{self.called}: worst ratio {tally.worst:.2g}"
-        if tally.failed:
-            line += f" where it is right, wrong in {tally.failed} of {tally.cases} cases"
-        return f"{line}; bit for bit equal in {tally.equal} of {tally.cases}"
+        seen = [*self.seen.get(dtype, {}).values()]
+        worst = max((c.ratio for c in seen if not c.failed), default=0.0)
+        failed = sum(c.failed for c in seen)
+        line = f"{self.called}: worst ratio {worst:.2g}"
+        if failed:
+            line += f" where it is right, wrong in {failed} of {len(seen)} cases"
+        return f"{line}; bit for bit equal in {sum(c.equal for c in seen)} of {len(seen)}"
 
 
-def _count(tally: Tally, ours, theirs, before: Verdict) -> None:
-    tally.cases += 1
+def _compared(ours, theirs, before: Verdict) -> Compared:
     equal = [np.array_equal(y, x, equal_nan=True) for y, x in zip(ours, theirs, strict=False)]
-    tally.equal += bool(equal) and all(equal)
-    tally.failed += not before.ok
-    if before.ok:
-        tally.worst = max(tally.worst, before.ratio)
+    return Compared(bool(equal) and all(equal), not before.ok, float(before.ratio))
 
 
 def _result(candidate: Candidate, arrays, statics, gauged) -> tuple[tuple, Verdict]:

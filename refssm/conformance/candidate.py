@@ -11,12 +11,12 @@ import numpy as np
 from refssm._operator import Operator
 from refssm.conformance.agreement import same
 from refssm.conformance.calling import Outcome
-from refssm.conformance.cases import Case
+from refssm.conformance.cases import Case, ordinary_case
 from refssm.conformance.expectation import expect, judged_type
 from refssm.conformance.found import Offer
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import compare, grade_outputs
-from refssm.conformance.standard import Standard
+from refssm.conformance.standard import Standard, number_type
 from refssm.conformance.sweep import Declined
 from refssm.conformance.verdict import Verdict, misfit, types_in, worst_of, wrong
 
@@ -202,3 +202,18 @@ def _axes_exchanged(gauge):
     """What was expected, with the batch axis and the first core axis exchanged."""
     fields = {f: np.swapaxes(getattr(gauge, f), 0, 1) for f in ("value", "k0", "k1")}
     return replace(gauge, **fields)
+
+
+def accepts_mixed_kinds(candidate: Candidate, types, refused) -> bool:
+    """Whether real arguments may stand beside complex ones; a kernel may take one kind only."""
+    op = candidate.op
+    either = tuple(n for n, d in op.inputs.items() if d.kind == "either")
+    dtype = next((t for t in types if number_type(t).carrier.kind == "c" and not refused[t]), "")
+    if not dtype or not either or len(either) == len(op.inputs) == 1:
+        return True
+    try:
+        case = ordinary_case(op, dtype, real=either[-1:])
+        arrays, statics = candidate.given(case)
+    except (Declined, Broken):
+        return True
+    return candidate.judged_in(dtype).outcome(arrays, statics).status != "raised"

@@ -73,6 +73,11 @@ class Profile:
     shrink: bool
     sizes: tuple[int, ...] = drawn.SIZES
 
+    def of(self, cases: int) -> Profile:
+        """The same with so many cases of each check that draws any; 0 leaves it as it is."""
+        counts = ("value", "double", "gradient", "law") if cases else ()
+        return replace(self, **{n: cases for n in counts if getattr(self, n)})
+
 
 PROFILES = {
     "quick": Profile(value=25, double=0, gradient=0, law=5, laws=4, shrink=False),
@@ -106,6 +111,17 @@ class Check:
             sizes = (33, 40, 4, 2)
             return st.just(ordinary_case(self.op, self.dtype, sizes=sizes, between=between))
         return cases(self.op, self.dtype, mixed=mixed, between=between, **self.strategy)
+
+    def judging(self, candidate: Candidate) -> Callable[[Case], Verdict]:
+        """The judge of one case; a call without a result is its verdict."""
+
+        def judge_case(case: Case) -> Verdict:
+            try:
+                return self.judge_case(candidate, case)
+            except Broken as broken:
+                return broken.verdict
+
+        return judge_case
 
 
 def types_of(op: Operator, half=False) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """The child process that holds an implementation: answers requests over a pipe until it closes.
 
 `python -m refssm.conformance.child READ WRITE LOG`: two file descriptors for the requests and
-answers, and a file that takes whatever the implementation prints.
+answers, and one of a file that takes whatever the implementation prints.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterable
 from multiprocessing.connection import Connection
 
@@ -17,6 +19,9 @@ import numpy as np
 from refssm.conformance.calling import Outcome, call
 from refssm.conformance.found import Found, Offer
 from refssm.conformance.plugin import UsageError, find, sentence
+from refssm.conformance.sources import Sources, imported
+
+WATCH_SECONDS = 1.0
 
 
 class Server:
@@ -33,6 +38,10 @@ class Server:
         """Hold implementations, and say what they offer."""
         self.found = {f.op.name: f for f in found}
         return [f.offer for f in self.found.values()]
+
+    def sources(self) -> Sources:
+        """What is imported so far."""
+        return imported()
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
         """Call one implementation, or its VJP."""
@@ -78,12 +87,20 @@ def serve(requests: Connection, answers: Connection) -> None:
 
 def main() -> None:
     """Take the descriptors, send everything printed to the log, serve."""
-    reading, writing, log = sys.argv[1:4]
+    reading, writing, log = map(int, sys.argv[1:4])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it ends us
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    serve(Connection(int(reading), writable=False), Connection(int(writing), readable=False))
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    serve(Connection(reading, writable=False), Connection(writing, readable=False))
+
+
+def _end_with(parent: int) -> None:
+    """End with the judge, also in the middle of a call: a killed one cannot end us."""
+    while os.getppid() == parent:
+        time.sleep(WATCH_SECONDS)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from refssm.conformance.pieces import Learned, Source, here_alone
 from refssm.conformance.result import Result
 from refssm.conformance.trial import Trial
 from refssm.conformance.where import Where
@@ -36,6 +38,10 @@ class Session:
     limits: tuple[str, ...] = ()  # `where`, as it was typed
     evidence: bool = False  # whether failures keep what pictures are made of
     tick: Callable[[str, int, int], None] = lambda check, done, count: None
+    cases: int = 0  # of each check that draws any; 0: those of the profile
+    spread: Callable[[Session], AbstractContextManager[Source]] = here_alone
+    source: Source = field(default_factory=Source)  # of pieces that are judged elsewhere
+    learned: dict[str, Learned] = field(default_factory=dict)  # what other processes found out
 
     @property
     def call(self) -> dict:
@@ -50,8 +56,9 @@ class Session:
 
     def run(self) -> Iterator[Result]:
         """Judge every implementation found in the target."""
-        for trial in self.trials():
-            for result in trial.run():
-                yield result
-                if result.failed and self.stop_at_failure:
-                    return
+        with self.spread(self) as self.source:
+            for trial in self.trials():
+                for result in trial.run():
+                    yield result
+                    if result.failed and self.stop_at_failure:
+                        return

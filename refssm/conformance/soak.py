@@ -10,7 +10,6 @@ in `docs/judge.md` is written from all of them.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 import zlib
@@ -32,11 +31,12 @@ from refssm.conformance.found import Found
 from refssm.conformance.honest import Honest, implementations
 from refssm.conformance.laws import LAWS
 from refssm.conformance.plugin import operator_named
+from refssm.conformance.sources import ROOT, digest
 from refssm.conformance.sweep import Declined, sweep
 from refssm.conformance.verdict import Verdict
 from refssm.conformance.worker import InProcess
 
-SOURCES = Path(__file__).parent.parent
+SOURCES = ROOT
 PAGE = Path("docs/judge.md")
 LAW_CASES = 4
 NONE: list[str] = []
@@ -130,10 +130,11 @@ def _verdict(check: Check, honest: Honest, case: Case) -> Verdict:
 
 
 def record() -> Path:
-    """Where the pieces of these sources are kept: a soak says nothing about other sources."""
-    sources = sorted(SOURCES.rglob("*.py"))
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
-    return Path(f".refssm/soak-{digest.hexdigest()[:12]}.jsonl")
+    """Where the pieces of these sources are kept: a soak says nothing about other sources.
+
+    Sources that decide no verdict do not count.
+    """
+    return Path(f".refssm/soak-{digest(SOURCES)}.jsonl")
 
 
 def finished() -> dict[tuple, dict]:

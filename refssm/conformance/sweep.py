@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from hypothesis.configuration import set_hypothesis_home_dir, storage_directory
 from hypothesis.internal.conjecture import providers
 
 from refssm.conformance.cases import Case
+from refssm.conformance.piece import Piece, key_of
 from refssm.conformance.verdict import Verdict, worst_of
 
 SHRINK_TRIES = 80  # the same on every machine; the clock ends what is slow
@@ -37,6 +38,9 @@ class Swept:
     first: Verdict | None = None  # on the first that failed, before any other was tried
 
 
+Cases = tuple[tuple[str, Verdict | None], ...]  # drawn, by key; None where declined
+
+
 class _Failed(Exception):
     def __init__(self, case: Case, verdict: Verdict):
         super().__init__(verdict.message)
@@ -54,6 +58,7 @@ class _Sweep:
         self.judge_case, self.tick = judge_case, tick
         self.swept = Swept()
         self.verdicts: dict[str, Verdict] = {}
+        self.drawn: list[tuple[str, Verdict | None]] = []  # in the piece that is being drawn
         self.first: Verdict | None = None  # the first failure: others are shrunk to, if alike
         self.tries, self.deadline = 0, 0.0  # of shrinking
 
@@ -63,25 +68,49 @@ class _Sweep:
         try:
             verdict = self._verdict(case)
         except Declined:
-            self.swept.declined += searching
-            verdict = Verdict("-")
+            verdict = None
         if searching:
-            self.swept.examples += 1
-            self.tick(0)
+            self._count(key_of(case), verdict)
+        verdict = verdict or Verdict("-")
+        if searching:
             if verdict.ok:
-                self.swept.verdict = worst_of([self.swept.verdict, verdict])
                 return
             self.first = verdict
             self.deadline = time.perf_counter() + SHRINK_SECONDS * (not lost(verdict))
         if self.first is not None and not verdict.ok and verdict.verdict == self.first.verdict:
             raise _Failed(case, verdict)
 
+    def take(self, piece: Piece) -> bool:
+        """Count a piece that was judged elsewhere; one that fails is only remembered, to be drawn.
+
+        A case that was drawn before keeps its verdict, as in one process; but no failure is lost.
+        """
+        for key, verdict in piece.cases:
+            if verdict is not None and not (verdict.ok and key in self.verdicts):
+                self.verdicts[key] = verdict
+        if piece.failed:
+            return False
+        for key, verdict in piece.cases:
+            self._count(key, self.verdicts.get(key, verdict))
+        return True
+
+    def _count(self, key: str, verdict: Verdict | None) -> None:
+        """One more example; None where it was declined."""
+        swept = self.swept
+        swept.examples += 1
+        swept.declined += verdict is None
+        self.tick(0)
+        self.drawn.append((key, verdict))
+        verdict = verdict or Verdict("-")
+        if verdict.ok:
+            swept.verdict = worst_of([swept.verdict, verdict])
+
     def _over(self) -> bool:
         self.tries += 1
         return self.tries > SHRINK_TRIES or time.perf_counter() > self.deadline
 
     def _verdict(self, case: Case) -> Verdict:
-        key = str(case)
+        key = key_of(case)
         if key not in self.verdicts:
             if self.first is not None:
                 if self._over():
@@ -99,17 +128,27 @@ def sweep(
     seed_: int,
     shrink: bool = True,
     tick: Callable[[int], None] = lambda tries: None,
+    ready: Callable[[int], Piece | None] = lambda part: None,
+    keep: Callable[[int, Cases], None] = lambda part, cases: None,
 ) -> Swept:
     """Judge `count` cases and shrink the first failure, to cases that fail in the same way.
 
-    `tick` is told of each case, and in shrinking how many were tried.
+    `tick` is told of each case, and in shrinking how many were tried. `ready` gives the piece that
+    begins with case `part` where it was judged elsewhere; `keep` takes what came of one that was
+    judged here.
     """
     state = _Sweep(judge_case, tick)
     swept = state.swept
     with _no_hypothesis_folder(), _no_constants():
         try:
             for part in range(0, count, UNMUTATED):
-                _draw(strategy, state, min(UNMUTATED, count - part), seed_ + part, shrink)
+                piece, state.drawn = ready(part), []
+                if piece is not None and state.take(piece):
+                    continue
+                with _kept(state, part, keep):
+                    _draw(strategy, state, min(UNMUTATED, count - part), seed_ + part, shrink)
+                if piece is not None:
+                    raise RuntimeError(f"seed {seed_ + part} draws other cases here than elsewhere")
         except _Failed as failed:
             notes = (*swept.verdict.notes, *failed.verdict.notes)
             swept.verdict = replace(failed.verdict, notes=tuple(dict.fromkeys(notes)))
@@ -137,6 +176,27 @@ def widest(strategy, judge_case: Callable[[Case], Verdict], first: Verdict, seed
 
 def _entries(verdict: Verdict) -> int:
     return verdict.damage.ratio.size if verdict.damage is not None else 0
+
+
+@contextmanager
+def _kept(state: _Sweep, part: int, keep: Callable[[int, Cases], None]) -> Iterator[None]:
+    """What was drawn is kept, also where it failed; not where it was interrupted."""
+    try:
+        yield
+    except _Failed:
+        keep(part, tuple(state.drawn))
+        raise
+    keep(part, tuple(state.drawn))
+
+
+def sweep_piece(
+    strategy, judge_case: Callable[[Case], Verdict], *, count: int, seed_: int, part: int
+) -> Cases:
+    """The cases of one piece, up to the first that fails."""
+    state = _Sweep(judge_case, lambda tries: None)
+    with _no_hypothesis_folder(), _no_constants(), suppress(_Failed):
+        _draw(strategy, state, min(UNMUTATED, count - part), seed_ + part, False)
+    return tuple(state.drawn)
 
 
 def _draw(strategy, state: _Sweep, count: int, seed_: int, shrink: bool) -> None:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from refssm.conformance.against import Beside
-from refssm.conformance.candidate import Broken, Candidate
-from refssm.conformance.cases import Case, ordinary_case
+from refssm.conformance.candidate import Candidate, accepts_mixed_kinds
+from refssm.conformance.cases import ordinary_case
 from refssm.conformance.certify import certify
 from refssm.conformance.checks import (
     PROFILES,
@@ -34,7 +34,7 @@ from refssm.conformance.laws import LAWS
 from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.result import Result
 from refssm.conformance.standard import Standard, number_type
-from refssm.conformance.sweep import SHRINK_TRIES, Declined, lost, sweep, widest
+from refssm.conformance.sweep import SHRINK_TRIES, lost, sweep, widest
 from refssm.conformance.verdict import Verdict
 from refssm.conformance.where import left_by, narrowed
 
@@ -54,6 +54,7 @@ class Trial:
         self.op = narrowed(operator_named(offer.name), session.where)
         self.candidate = Candidate(self.op, session.worker, offer)
         self.candidate.between = session.where.sizes
+        self.learned = session.learned.get(offer.name)
 
     def run(self) -> Iterator[Result]:
         """Every result, as it comes."""
@@ -82,7 +83,7 @@ class Trial:
     @cached_property
     def profile(self) -> Profile:
         """Counts; a law or a gradient asked for by name runs in every profile."""
-        profile = PROFILES[self.session.profile]
+        profile = PROFILES[self.session.profile].of(self.session.cases)
         if not self.session.only_checks:
             return profile
         return replace(profile, laws=len(LAWS), gradient=profile.gradient or profile.value)
@@ -112,6 +113,9 @@ class Trial:
     @cached_property
     def refused(self) -> dict[str, str]:
         """Why a type is not accepted, or "" where it is: one call each."""
+        if self.learned:
+            self.candidate.sliced = self.learned.sliced
+            return self.learned.refused
         between = self.session.where.sizes
         self.session.tick(f"{self.op}: the first calls", 0, 0)
         small, large = (
@@ -129,6 +133,8 @@ class Trial:
     @cached_property
     def mixed(self) -> bool:
         """Whether real arguments may stand beside complex ones."""
+        if self.learned:
+            return self.learned.mixed
         return accepts_mixed_kinds(self.candidate, self.wanted, self.refused)
 
     @cached_property
@@ -178,16 +184,28 @@ class Trial:
     def judge(self, check: Check) -> Result:
         """Run one check."""
         self.session.tick(f"{self.op} beside its oracle", 0, 0)
-        doubt = certified(operator_named(self.op.name))
-        if doubt:
-            return self._result(check, "error", message=f"not judged: {doubt}")
-        found = [offer.name for offer in self.session.worker.found]
-        reason = missing(check, found) or left_by(check.name, self.op, self.session.where)
-        if self.offer.files and check.name in OF_MEMORY:
-            reason = "a program reads files: there is no memory to look at"
+        if self.doubt:
+            return self._result(check, "error", message=f"not judged: {self.doubt}")
+        reason = self.left_out(check)
         if reason:
             return self._result(check, "skipped", message=reason)
         return self._swept(check)
+
+    @cached_property
+    def doubt(self) -> str:
+        """Why nothing is judged by our reference, or ""."""
+        return self.learned.doubt if self.learned else certified(operator_named(self.op.name))
+
+    def left_out(self, check: Check) -> str:
+        """Why a check is not run, or ""."""
+        if self.offer.files and check.name in OF_MEMORY:
+            return "a program reads files: there is no memory to look at"
+        found = [offer.name for offer in self.session.worker.found]
+        return missing(check, found) or left_by(check.name, self.op, self.session.where)
+
+    def seed(self, check: Check) -> int:
+        """Of its first cases."""
+        return zlib.crc32(check.id.encode()) ^ self.session.seed
 
     def _swept(self, check: Check) -> Result:
         session, done = self.session, [0]
@@ -202,21 +220,14 @@ class Trial:
             else:
                 session.tick(check.id, done[0], check.count)
 
-        def judge_case(case: Case) -> Verdict:
-            try:
-                return check.judge_case(candidate, case)
-            except Broken as broken:
-                return broken.verdict
-
+        judge_case = check.judging(candidate)
         session.tick(check.id, 0, check.count)
-        settings = {
-            "count": check.count,
-            "seed_": zlib.crc32(check.id.encode()) ^ session.seed,
-            "shrink": shrink,
-            "tick": tick,
-        }
+        settings = {"count": check.count, "seed_": self.seed(check), "shrink": shrink}
+        settings["tick"] = tick
         between = session.where.sizes
-        swept = sweep(check.cases(mixed=self.mixed, between=between), judge_case, **settings)
+        with session.source.of(self, check) as (ready, keep):
+            drawn = check.cases(mixed=self.mixed, between=between)
+            swept = sweep(drawn, judge_case, ready=ready, keep=keep, **settings)
         if check.strategy is None and swept.declined:
             case = ordinary_case(self.op, check.dtype, BLOCKS, between=between)
             swept = sweep(st.just(case), judge_case, **settings)
@@ -255,16 +266,9 @@ class Trial:
         forgiving = copy(candidate)
         forgiving.held = replace(candidate.held, ftz=True)
 
-        def judge_case(case: Case) -> Verdict:
-            try:
-                return check.judge_case(forgiving, case)
-            except Broken as broken:
-                return broken.verdict
-
         cases = check.cases(mixed=self.mixed, between=self.session.where.sizes)
-        again = sweep(
-            cases, judge_case, **{**settings, "shrink": False, "tick": lambda tries: None}
-        )
+        settings = {**settings, "shrink": False, "tick": lambda tries: None}
+        again = sweep(cases, check.judging(forgiving), **settings)
         if again.case is None:
             return FLUSHED
         return f"wrong also where subnormal numbers are flushed to zero: {again.verdict.message}"
@@ -300,18 +304,3 @@ class Trial:
     def _skip(self, check: str, dtype: str, message: str) -> Result:
         target = self.session.target
         return Result(self.op.name, target, check, dtype, "skipped", message=message)
-
-
-def accepts_mixed_kinds(candidate: Candidate, types, refused) -> bool:
-    """Whether real arguments may stand beside complex ones; a kernel may take one kind only."""
-    op = candidate.op
-    either = tuple(n for n, d in op.inputs.items() if d.kind == "either")
-    dtype = next((t for t in types if number_type(t).carrier.kind == "c" and not refused[t]), "")
-    if not dtype or not either or len(either) == len(op.inputs) == 1:
-        return True
-    try:
-        case = ordinary_case(op, dtype, real=either[-1:])
-        arrays, statics = candidate.given(case)
-    except (Declined, Broken):
-        return True
-    return candidate.judged_in(dtype).outcome(arrays, statics).status != "raised"

@@ -24,6 +24,7 @@ from refssm.conformance.calling import Outcome
 from refssm.conformance.child import Server
 from refssm.conformance.found import Found, Offer
 from refssm.conformance.plugin import UsageError
+from refssm.conformance.sources import Sources
 
 FIRST_CALL = 5  # times the limit: frameworks import and compile in the first
 
@@ -45,11 +46,12 @@ class Worker:
         name: str | None = None,
         timeout: float = 60.0,
         told: dict | None = None,
+        folder: str | None = None,
     ):
         self.target, self.name, self.timeout, self.told = target, name, timeout, told
-        self.restarts, self._death = 0, ""
+        self.restarts, self.death, self._folder = 0, "", folder
         self._first, self._number = True, 0
-        self._log = tempfile.NamedTemporaryFile(prefix="refssm-", suffix=".log")  # noqa: SIM115
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (has no name: none is left behind)
         self._start()
         try:
             self.found: list[Offer] = self._load()
@@ -75,6 +77,20 @@ class Worker:
         except Gone as gone:
             return Outcome(gone.status, message=str(gone))
 
+    @property
+    def alive(self) -> bool:
+        """Whether there is a child, and no restart before the next call."""
+        return self._process is not None
+
+    def lose(self, death: str) -> None:
+        """Lose the child as another process lost its own by the same call."""
+        self._stop()
+        self.death = death
+
+    def sources(self) -> Sources:
+        """What the child has imported."""
+        return self._ask("sources")
+
     def close(self) -> None:
         """End the child."""
         self._stop()
@@ -88,16 +104,20 @@ class Worker:
 
     def printed(self) -> str:
         """What the implementation printed so far."""
-        return Path(self._log.name).read_text(errors="replace")
+        descriptor = self._log.fileno()  # whose place in the file is the child's, too
+        size = os.fstat(descriptor).st_size
+        return os.pread(descriptor, size, 0).decode(errors="replace")
 
     def _start(self):
         down_read, down_write = os.pipe()
         up_read, up_write = os.pipe()
         command = [sys.executable, "-P", "-m", "refssm.conformance.child"]
+        passed = down_read, up_write, self._log.fileno()
         self._process = subprocess.Popen(
-            [*command, str(down_read), str(up_write), self._log.name],
-            pass_fds=(down_read, up_write),
+            [*command, *map(str, passed)],
+            pass_fds=passed,
             stdin=subprocess.DEVNULL,
+            cwd=self._folder,
         )
         os.close(down_read)
         os.close(up_write)
@@ -115,13 +135,16 @@ class Worker:
 
     def _restart(self):
         if self.restarts:
-            raise Gone("crashed", f"not called again: earlier it {self._death}")
+            raise Gone("crashed", f"not called again: earlier it {self.death}")
         self.restarts += 1
         self._start()
+        self._first = True  # what it imports takes as long as before
         try:
             self._load()
         except UsageError as error:  # it imports once, and not again
-            raise Gone("crashed", f"{self._death}; then {error}") from None
+            raise Gone("crashed", f"{self.death}; then {error}") from None
+        finally:
+            self._first = False
 
     def _ask(self, method, *args, **kwargs) -> Any:
         limit = self.timeout * (FIRST_CALL if self._first else 1)
@@ -142,11 +165,11 @@ class Worker:
             while number != self._number:  # a forked copy of the child may answer as well
                 number, status, answer = self._answers.recv()
         except (OSError, EOFError, pickle.UnpicklingError, ValueError, TypeError):
-            self._death = f"did not return within {limit:g} s"
+            self.death = f"did not return within {limit:g} s"
             if not expired.is_set():
-                self._death = self._how_it_died()
+                self.death = self._how_it_died()
             self._stop()
-            raise Gone("hung" if expired.is_set() else "crashed", self._death) from None
+            raise Gone("hung" if expired.is_set() else "crashed", self.death) from None
         finally:
             watch.cancel()
         self._first = self._first and method != "call"
