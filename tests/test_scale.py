@@ -240,7 +240,8 @@ def test_ctrl_c_ends_all_processes_and_leaves_nothing(tmp_path):
         time.sleep(0.5)
         os.killpg(judge.pid, signal.SIGINT)  # as a terminal does
         out, err = judge.communicate(timeout=60)
-    assert (judge.returncode, out, err) == (2, "", "refssm: interrupted\n")
+    assert (judge.returncode, err) == (2, "refssm: interrupted\n")
+    assert json.loads(out)["interrupted"]
     for _ in range(50):
         if not in_session(judge.pid):
             break
@@ -288,8 +289,6 @@ def test_so_many_cases_begin_with_those_of_the_profile(folder, capfd):
     target = str(folder / plugin(folder, before("if b.shape[-2] == 64: b = 2 * b")))
     command = ("verify", target, "--json", "--profile", "quick", "--check", "value")
     first, second = (run(capfd, *command, *more)[1] for more in ((), ("--cases", "40")))
-    told = [{**r, "options": ""} for r in verdicts(second)]
-    assert told == verdicts(first)
-    assert verdicts(second)[0]["options"] == "--cases 40"
+    assert verdicts(second) == verdicts(first)
     _, out, _ = run(capfd, *command[:2], *command[3:], "--cases", "12", "--check", "causal")
-    assert "quick, 12 cases a check" in out
+    assert "cases 12" in out

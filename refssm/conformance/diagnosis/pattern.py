@@ -42,12 +42,17 @@ class _Wrong:
             # arguments rounded to fewer bits first: where that bound is undefined, the other is
             self.k1 = np.where(np.isfinite(gauge.k1), np.maximum(gauge.k1, size), self.k)
             self.bad = ~(self.error <= held.room * held.u * self.k + held.u * size)
-        self.bad &= np.isfinite(gauge.value) & np.isfinite(gauge.k0)
+        self.judged = np.isfinite(gauge.value) & np.isfinite(gauge.k0)
+        self.bad &= self.judged
         self.room = held.room * held.u
 
     def allowed(self, other) -> np.ndarray:
-        """How far a good program may be from `other`, which is as large as what was wanted."""
-        return self.room * np.maximum(self.k, np.abs(other))
+        """How far a good program may be from `other`, a multiple of what was wanted."""
+        usual, size = (
+            np.max(np.abs(a), where=self.judged, initial=0.0) for a in (self.want, other)
+        )
+        more = max(1.0, float(size / usual)) if usual else 1.0
+        return self.room * np.maximum(self.k * more, np.abs(other))
 
 
 def _wrong(check: Check, candidate: Candidate, e: Episode) -> list[_Wrong]:
@@ -103,9 +108,12 @@ def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
         return ""
     large = [w for w in wrong if w.bad.size >= FEW]
     spread = [w for w in large if (w.error > 0).mean() > 0.5]
-    if len(spread) < len(large) or not spread:
+    if 2 * len(spread) <= len(large):  # of small integers and subnormals nothing is seen
         return ""
-    units = max(float(np.max(w.error / w.k1, where=w.bad, initial=0.0)) for w in spread)
+    # what is subnormal in single precision loses other digits too
+    seen = [w.bad & (np.abs(w.want) > NUMBER_TYPES["float32"].tiny / TF32.u) for w in spread]
+    pairs = zip(spread, seen, strict=True)
+    units = max(float(np.max(w.error / w.k1, where=at, initial=0.0)) for w, at in pairs)
     coarser = [NUMBER_TYPES["float32"], TF32, NUMBER_TYPES["bfloat16"]]
     finer = held.u
     for kind in (k for k in coarser if k.u > held.u):
@@ -121,7 +129,7 @@ def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
 
 def _constant(wrong: list[_Wrong]) -> str:
     """All entries off by one factor, conjugated, or as they should be a step earlier or later."""
-    if not all(w.bad.sum() >= FEW for w in wrong):
+    if sum(w.bad.sum() for w in wrong) < FEW:
         return ""
     for factor, word in SIMPLE.items():
         if all(_is(w, factor * w.want) for w in wrong):
@@ -142,7 +150,7 @@ def _constant(wrong: list[_Wrong]) -> str:
 def _is(w: _Wrong, other) -> bool:
     """Whether what came is `other`, by the bounds of what was wanted."""
     with np.errstate(all="ignore"):
-        return bool((np.abs(w.y - other) <= w.allowed(other)).all())
+        return bool(((np.abs(w.y - other) <= w.allowed(other)) | ~w.judged).all())
 
 
 def _shifted(w: _Wrong, step: int) -> bool:

@@ -15,6 +15,7 @@ from importlib import import_module
 import numpy as np
 
 from refssm._contract import Contract
+from refssm._operator import Operator
 from refssm.conformance.calling import Outcome
 from refssm.conformance.candidate import Candidate
 from refssm.conformance.checks import Check
@@ -133,7 +134,10 @@ def _gauged(d, candidate, call: Call, outcome: Outcome, wider: Outcome) -> Itera
     bounds, least = _bounds(d, candidate, call), candidate.held.floor if candidate.held else 0.0
     for outputs, rounded in ((wider.outputs, 1), (outcome.outputs, 2)):
         if len(outputs) == len(right) and all(isinstance(s, np.ndarray) for s in outputs):
-            pairs = zip(outputs, right, bounds or [None] * len(right), strict=True)
+            traced = bounds or [
+                _over_time(candidate.op, g, i, call.vjp) for i, g in enumerate(right)
+            ]
+            pairs = zip(outputs, right, traced, strict=True)
             gauged = [_gauge(s, g, k, rounded, least) for s, g, k in pairs]
             if all(g.value.shape == s.shape for g, s in zip(gauged, outcome.outputs, strict=True)):
                 yield tuple(gauged)
@@ -160,12 +164,22 @@ def _bounds(d: Deviation, candidate: Candidate, call: Call) -> list[np.ndarray] 
 
 def _gauge(value, expected: Gauge, k, rounded: int, least: float) -> Gauge:
     """As far from the bug's value as a good program may be, which rounds as often as this one."""
-    if k is None or k.shape != value.shape:
-        usual, size = _most(expected.value), _most(value)
-        k = expected.k0 * max(1.0, size / usual if usual else 1.0)
-        k = k if k.shape == value.shape else np.full(value.shape, _most(k))
+    usual, size = _most(expected.value), _most(value)
+    if k.shape != value.shape:
+        k = np.full(value.shape, _most(expected.k0))
+    k = k * max(1.0, size / usual if usual else 1.0)
     k = rounded * np.maximum(k, np.maximum(np.abs(value), least))
     return replace(expected, value=value, k0=k, k1=k, measure=None, normwise=False)
+
+
+def _over_time(op: Operator, expected: Gauge, output: int, vjp: bool) -> np.ndarray:
+    """The reference's bounds, the largest along time: a bug may move what they belong to."""
+    dims = (op.input_dims if vjp else op.output_dims)[output] if not (vjp and op.flags) else ()
+    k = expected.k0
+    if op.leading not in dims or not k.size:
+        return k
+    axis = dims.index(op.leading) - len(dims)
+    return np.broadcast_to(k.max(axis, keepdims=True), k.shape)
 
 
 def _most(a) -> float:
@@ -187,6 +201,8 @@ def graded(candidate: Candidate, call: Call, outputs, gauged) -> Verdict:
     if op.contract is Contract.INVARIANTS and not call.vjp:
         return grade_invariants(op, outputs, gauged, held)
     product = 0.0 if call.vjp else span_product(op, call.arguments)
+    if any(y.dtype.kind not in "fc" for y in outputs):
+        return OTHER
     verdicts = []
     for y, gauge in zip(outputs, gauged, strict=True):
         narrow = np.finfo(y.dtype).eps > np.finfo(held.type.carrier).eps
@@ -212,4 +228,4 @@ def _narrowed(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
     """Whether an output has fewer digits than the type that is judged."""
     held = candidate.held or Standard.of(judged_type(call.arguments))
     carrier = np.finfo(held.type.carrier).eps
-    return any(np.finfo(y.dtype).eps > carrier for y in outcome.outputs)
+    return any(y.dtype.kind not in "fc" or np.finfo(y.dtype).eps > carrier for y in outcome.outputs)

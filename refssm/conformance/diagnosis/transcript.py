@@ -91,5 +91,5 @@ def episodes(
             heard.append(episode(check, candidate, drawn))
         return Verdict("-")
 
-    sweep(strategy, listen, count=min(CASES, check.count), seed_=seed, shrink=False)
+    sweep(strategy, listen, count=CASES, seed_=seed, shrink=False)
     return heard
