@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from judging import plugin, rounded_to, run, scan
 
+from refssm.broadcasting import unbroadcast
 from refssm.catalog import OPERATORS
 from refssm.conformance import naming
 from refssm.conformance.deviations import deviations
@@ -103,7 +104,8 @@ def test_a_wrong_gradient_is_named():
         later = np.concatenate([a[..., 1:, :], 0 * a[..., :1, :]], -2)  # not conjugated
         g = associative(later[..., ::-1, :], dx[..., ::-1, :])[..., ::-1, :]
         x = associative(a, b)
-        return np.concatenate([0 * x[..., :1, :], x[..., :-1, :]], -2).conj() * g, g
+        before = np.concatenate([0 * x[..., :1, :], x[..., :-1, :]], -2)
+        return unbroadcast(before.conj() * g, a), unbroadcast(g, b)
 
     told = looks_like("linear_scan", scan, "gradient", "complex64", vjp=conjugate_forgotten)
     assert told.startswith("a for a* in the adjoint: planted"), told
