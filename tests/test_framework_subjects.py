@@ -21,6 +21,9 @@ WRONG_GRADIENTS = {
     ("s5_pytorch_ssm", "discretize_diagonal_zoh", "float32"): "inaccurate",
     ("s5_pytorch_ssm", "discretize_diagonal_zoh", "float64"): "inaccurate",
     ("s5_pytorch_ssm", "discretize_diagonal_zoh", "complex128"): "inaccurate",
+    ("lrnnx_discretization", "discretize_diagonal_zoh", "float32"): "inaccurate",
+    ("lrnnx_discretization", "discretize_diagonal_zoh", "float64"): "inaccurate",
+    ("lrnnx_discretization", "discretize_diagonal_zoh", "complex128"): "inaccurate",
 }
 WRONG_VALUES = {("lrnnx_discretization", "discretize_diagonal_bilinear"): "wrong"}
 WITHOUT_GRADIENTS = {"control"}

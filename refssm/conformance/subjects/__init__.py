@@ -17,10 +17,11 @@ MODULES = {
     "transformers": ("transformers_mamba", "transformers_mamba2"),
     "s5-pytorch": ("s5_pytorch_ssm",),
     "lrnnx": ("lrnnx_discretization",),
+    "mamba-ssm": ("mamba_ssm_ref",),
     "control": ("control_c2d", "control_response", "control_gram"),
 }
 # where the module has another name
-NEEDS = {"accelerated-scan": "accelerated_scan", "s5-pytorch": "s5"}
+NEEDS = {"accelerated-scan": "accelerated_scan", "s5-pytorch": "s5", "mamba-ssm": "mamba_ssm"}
 NAMES = ("jit", *MODULES)
 
 

@@ -24,10 +24,10 @@ LAYOUT = "n, n m, p n, p m, l m"
 
 
 def _applied(a, B, C, D, u, **options):
-    """Outputs and last state: apply_ssm wants the system in one type."""
+    """Outputs and last state: the system in one type, to which apply_ssm casts what enters."""
     if u.shape[-2] == 0:
         raise NotImplementedError("apply_ssm returns the last state: one step at least")
-    kind = (a.flatten()[:1] * B.flatten()[:1] * C.flatten()[:1]).dtype
+    kind = (a.flatten()[:1] * B.flatten()[:1] * C.flatten()[:1] * u.flatten()[:1]).dtype
     return apply_ssm(a.to(kind), B.to(kind), C.to(kind), D[:, 0], u, **options)
 
 
@@ -41,7 +41,7 @@ def diagonal_ssm_real(a, B, C, D, u):
 def diagonal_ssm_bidirectional(a, B, C, D, u):
     """apply_ssm both ways: Re C x + D u, and Im C x as the real part of −iC x."""
     y = _applied(a, B, C, D, u, bidir=True)[0]
-    if not (a.is_complex() or B.is_complex() or C.is_complex()):
+    if not any(part.is_complex() for part in (a, B, C, u)):
         return y
     return y + 1j * _applied(a, B, -1j * C, torch.zeros_like(D), u, bidir=True)[0]
 

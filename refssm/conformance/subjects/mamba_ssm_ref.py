@@ -1,0 +1,111 @@
+# pyright: reportMissingImports=false
+"""mamba-ssm's references in PyTorch: what its kernels are tested against.
+
+The scan and its chunked form by the paper's listing, and a step. The kernels are not judged here.
+Importing them wants Triton and the compiled extension, which the references do not call.
+"""
+
+import torch
+from mamba_ssm.modules.ssd_minimal import ssd_minimal_discrete
+from mamba_ssm.ops.selective_scan_interface import selective_scan_ref
+from mamba_ssm.ops.triton.selective_state_update import selective_state_update_ref
+
+from refssm.testing import implements
+
+F4 = ("float32",)  # the scan casts to it
+REAL = ("float32", "float64")
+LONGEST = 256  # of a chunk, Mamba2's
+
+
+@implements(
+    "selective_scan",
+    framework="torch",
+    vjp=True,
+    dtypes=F4,
+    layout="b d l, b d l, d n, b n l, b n l -> b d l",
+)
+def selective_scan(u, dt, A, B, C):
+    """selective_scan_ref as it stands, its loop over time."""
+    if u.shape[-1] == 0:
+        raise NotImplementedError("it stacks the steps that there are: one at least")
+    return selective_scan_ref(u, dt, A, B, C)
+
+
+@implements(
+    "mamba_scan",
+    framework="torch",
+    vjp=True,
+    dtypes=F4,
+    layout="b d l, b d l, d n, b n l, b n l, d, b d l, d -> b d l",
+)
+def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
+    """The same with the bias, softplus, skip connection and gate."""
+    if u.shape[-1] == 0:
+        raise NotImplementedError("it stacks the steps that there are: one at least")
+    return selective_scan_ref(u, dt, A, B, C, D, z, dt_bias, delta_softplus=True)
+
+
+@implements(
+    "selective_step",
+    framework="torch",
+    dtypes=REAL,
+    layout="b d, b d, d n, b n, b n, b d n -> b d, b d n",
+)
+def selective_step(u, dt, A, B, C, x):
+    """selective_state_update_ref, which writes the new state over the old one."""
+    x = x.clone()
+    return selective_state_update_ref(x, u, dt, A, B, C), x
+
+
+@implements(
+    "mamba_step",
+    framework="torch",
+    dtypes=REAL,
+    layout="b d, b d, d n, b n, b n, d, b d, d, b d n -> b d, b d n",
+)
+def mamba_step(u, dt, A, B, C, D, z, dt_bias, x):
+    """The same with all that mamba_scan has."""
+    x = x.clone()
+    return selective_state_update_ref(x, u, dt, A, B, C, D, z, dt_bias, dt_softplus=True), x
+
+
+@implements(
+    "ssd_chunked",
+    framework="torch",
+    vjp=True,
+    dtypes=REAL,
+    layout="b l g h p, b l g h, b l g n, b l g n -> b l g h p",
+)
+def ssd_chunked(x, log_a, B, C, *, chunk):
+    """ssd_minimal_discrete from rest."""
+    return _by_heads(x, log_a, B, C, chunk)[0].reshape(x.shape)
+
+
+@implements(
+    "ssd_chunked_stateful",
+    framework="torch",
+    vjp=True,
+    dtypes=REAL,
+    layout="b l g h p, b l g h, b l g n, b l g n, b g h p n -> b l g h p, b g h p n",
+)
+def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
+    """The same from a state, and the last one; its first state has an axis of chunks."""
+    y, S = _by_heads(x, log_a, B, C, chunk, S0.flatten(1, 2)[:, None])
+    return y.reshape(x.shape), S.reshape(S0.shape)
+
+
+def _by_heads(x, log_a, B, C, chunk, *state):
+    """B and C of each head; the last chunk is filled with zeros, which keep the state."""
+    if chunk > LONGEST:
+        raise NotImplementedError("chunks of more than 256 steps, each the square of its length")
+    l, h = x.shape[1], x.shape[3]
+    if l == 0:
+        raise NotImplementedError("the listing has no chunks of nothing")
+    B, C = (v.repeat_interleave(h, 2) for v in (B, C))
+    filled = [_filled(v, -l % chunk) for v in (x.flatten(2, 3), log_a.flatten(2, 3), B, C)]
+    y, S = ssd_minimal_discrete(*filled, chunk, *state)
+    return y[:, :l], S
+
+
+def _filled(x, more):
+    return torch.cat([x, x.new_zeros(x.shape[0], more, *x.shape[2:])], 1)

@@ -1,0 +1,55 @@
+"""The examples of docs/findings.md, where the versions that it names are installed."""
+
+import doctest
+import re
+import warnings
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parents[1] / "docs" / "findings.md"
+WORDS = {
+    "python-control": "control",
+    "PyTorch": "torch",
+}  # what a library is called where it is installed
+ALSO = {"control": "slycot", "mamba-ssm": "triton"}  # what its examples need
+LIBRARIES = [
+    (name, version, body)
+    for name, version, body in re.findall(
+        r"^## (\S+) (\d\S+)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S
+    )
+    if ">>> " in body
+]
+
+
+def installed(name: str) -> str:
+    """The version of a library, without what stands behind a plus sign, or ""."""
+    try:
+        return metadata.version(WORDS.get(name, name)).split("+")[0]
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def examples(body: str) -> str:
+    """The blocks of Python of a section, one after another."""
+    return "\n\n".join(re.findall(r"```python\n(.*?)```", body, re.S))
+
+
+@pytest.mark.parametrize(("name", "version", "body"), LIBRARIES, ids=[n for n, *_ in LIBRARIES])
+def test_what_a_finding_shows_is_what_happens(name, version, body):
+    if installed(name) != version:
+        pytest.skip(f"{name} {version} is not installed (but {installed(name) or 'none'})")
+    if name == "mamba-ssm":
+        pytest.importorskip("selective_scan_cuda", reason="an extension, or an empty file for it")
+    also = ALSO.get(WORDS.get(name, name))
+    if also and not installed(also):
+        pytest.skip(f"{also} is not installed")
+    parsed = doctest.DocTestParser().get_doctest(examples(body), {}, name, str(PAGE), 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    told: list[str] = []
+    with warnings.catch_warnings():  # theirs
+        warnings.simplefilter("ignore")
+        runner.run(parsed, out=told.append)
+    assert runner.tries
+    assert not runner.failures, "".join(told)
