@@ -91,4 +91,6 @@ def code(arguments: list[str] | None = None) -> int:
 
 
 def _say(sentence: str) -> None:
-    typer.echo(f"refssm: {' '.join(sentence.split())}", err=True)
+    line = " ".join(sentence.split())
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)  # a name may hold any
+    typer.echo(f"refssm: {line}", err=True)

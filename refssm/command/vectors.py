@@ -141,11 +141,10 @@ def _told(**told) -> dict:
 
 
 def _worker(target, name, timeout, in_process, told):
-    from refssm.conformance.plugin import find
     from refssm.conformance.worker import InProcess, Worker
 
     if in_process:
-        return InProcess(find(target, name, told))
+        return InProcess.at(target, name, told)
     return Worker(target, name, timeout, told)
 
 
