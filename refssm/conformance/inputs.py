@@ -67,8 +67,11 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
 def stored(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an .npz file by name, or of an .npy file under the name ""."""
     try:
-        loaded = np.load(path, allow_pickle=False)
-        given = dict(loaded) if isinstance(loaded, NpzFile) else {"": np.asarray(loaded)}
+        if path.is_fifo():  # would be waited for
+            raise OSError("a pipe")
+        with path.open("rb") as file:  # a file that NumPy opens it leaves open if it is none
+            loaded = np.load(file, allow_pickle=False)
+            given = dict(loaded) if isinstance(loaded, NpzFile) else {"": np.asarray(loaded)}
     except UNREADABLE as error:
         raise UsageError(f"{path}: not a readable .npz file: {short(f'{error}')}") from None
     if not given or ("" in given and path.suffix != ".npy"):

@@ -72,7 +72,7 @@ def save(folder: Path, gauged: tuple[Gauge, ...]) -> None:
 def load(path: Path, values) -> tuple[Gauge, ...]:
     """What `save` wrote; a value that has no rest in the type that the values have."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return tuple(
                 Gauge(
                     _whole(stored[f"value{j}"], stored[f"rest{j}"]),
