@@ -7,7 +7,19 @@ import random
 from judging import run
 
 ODD = [None, True, 0, -1, 7, 10**30, 2**32, 0.5, float("nan"), float("inf"), "", "x", "..", "a\0b"]
-ODD += ["\ud800", "é" * 40, "9" * 5000, "0x1p+0", "float32", "value", "strides", [], {}, [None], {"": 1}]
+ODD += [
+    "\ud800",
+    "é" * 40,
+    "9" * 5000,
+    "0x1p+0",
+    "float32",
+    "value",
+    "strides",
+    [],
+    {},
+    [None],
+    {"": 1},
+]
 RAW = [b"NaN", b"-Infinity", b"1e999", b"9" * 5000, b"[" * 3000, b"\xff", b"\0", b"\xed\xa0\x80"]
 RAW += [b'"', b",", b"null", b"\xef\xbb\xbf", b"1_0", b"\n", b"#", b"= "]
 
