@@ -1,4 +1,4 @@
-"""What goes wrong with things that people bring: mutants of a tree and of bytes, drawn by a seed."""
+"""Mutants of things that people bring, of a tree and of bytes, drawn by a seed."""
 
 import copy
 import json
