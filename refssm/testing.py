@@ -4,8 +4,9 @@
 anybody's test suite.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,15 @@ class Budget:
     computes: str = ""
 
     def __post_init__(self):
-        if not 1 <= self.C <= 1024:
+        if not (isinstance(self.C, Real) and 1 <= self.C <= 1024):
             raise ValueError(f"Budget: `C` must be between 1 and 1024, got {self.C!r}")
-        if self.computes and self.computes not in ARITHMETICS:
+        if self.computes != "" and self.computes not in ARITHMETICS:
             known = ", ".join(ARITHMETICS)
             raise ValueError(f"Budget: no arithmetic {self.computes!r} is known ({known})")
+
+
+KINDS = {"device": str, "layout": str, "vjp": bool, "accuracy": Budget, "ftz": bool}
+WANTED = {str: "a string", bool: "True or False", Budget: "a Budget"}
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,12 @@ class Declaration:
     def __post_init__(self):
         from refssm.catalog import OPERATORS  # the catalog loads every family
 
+        for name, kind in KINDS.items():
+            if not isinstance(getattr(self, name), kind):
+                wanted, came = WANTED[kind], getattr(self, name)
+                raise ValueError(f"implements: `{name}` is {wanted}, got {came!r}")
+        if not (self.only is None or callable(self.only)):
+            raise ValueError(f"implements: `only` is a function of a case, got {self.only!r}")
         if self.framework not in FRAMEWORKS:
             known = ", ".join(FRAMEWORKS)
             raise ValueError(f"implements: no framework {self.framework!r} is known ({known})")
@@ -100,6 +111,8 @@ def implements(name: str, **declared: Any):
     declaration = _declaration(name, declared)
 
     def mark(function):
+        if not callable(function):
+            raise ValueError(f"implements: marks a function, got {function!r}")
         try:
             function.__refssm__ = declaration
         except (AttributeError, TypeError):  # compiled functions hold no attributes
@@ -111,13 +124,13 @@ def implements(name: str, **declared: Any):
 
 def _declaration(name: str, declared: dict) -> Declaration:
     unknown = sorted(set(declared) - set(Declaration.__dataclass_fields__))
-    if unknown or not name:
+    if unknown or not name or not isinstance(name, str):
         known = ", ".join(list(Declaration.__dataclass_fields__)[1:])
         what = f"`{unknown[0]}` is not one of" if unknown else "names an operator, then any of"
         raise ValueError(f"implements: {what} {known}")
     dtypes = declared.get("dtypes", ())
-    dtypes = (dtypes,) if isinstance(dtypes, str) else tuple(dtypes)
-    return Declaration(name, **{**declared, "dtypes": dtypes})
+    one = isinstance(dtypes, str) or not isinstance(dtypes, Iterable)
+    return Declaration(name, **{**declared, "dtypes": (dtypes,) if one else tuple(dtypes)})
 
 
 class Marked:

@@ -13,6 +13,7 @@ import sys
 import typer
 
 from refssm.command import cases, catalog, experiment, new, plot, replay, vectors, verify
+from refssm.command.saying import say
 
 CTRL_C = 130  # newer versions of Typer return this for a KeyboardInterrupt
 INTERRUPTED, INTERNAL, USAGE = 2, 3, 4  # 1 and 5 are what `verify` found
@@ -71,7 +72,7 @@ def code(arguments: list[str] | None = None) -> int:
     except typer.Exit as done:
         return done.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        _say("interrupted")
+        say("interrupted")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output left: `refssm list | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -81,14 +82,10 @@ def code(arguments: list[str] | None = None) -> int:
 
         told = getattr(error, "format_message", None)  # Typer's usage errors, in every version
         if isinstance(error, UsageError) or told:
-            _say(told() if told else str(error))
+            say(told() if told else str(error))
             return USAGE
         if os.environ.get("REFSSM_DEBUG"):
             raise
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        _say(f"this is our own error: {text}; REFSSM_DEBUG=1 shows where, please report it")
+        say(f"this is our own error: {text}; REFSSM_DEBUG=1 shows where, please report it")
         return INTERNAL
-
-
-def _say(sentence: str) -> None:
-    typer.echo(f"refssm: {' '.join(sentence.split())}", err=True)

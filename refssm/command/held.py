@@ -10,7 +10,6 @@ def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
     """What holds the implementations of a target: a child process, this one, a saved result."""
     from refssm.conformance.exchange import program
     from refssm.conformance.inputs import Recorded
-    from refssm.conformance.plugin import find
     from refssm.conformance.session import FOLDER
     from refssm.conformance.worker import InProcess, Worker
 
@@ -23,7 +22,7 @@ def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
         own = {k: v for k, v in told.items() if k != "usual"}
         return program.Programs(command, name, timeout, usual | own)
     if in_process:
-        return InProcess(find(target, name, told), FOLDER)
+        return InProcess.at(target, name, told, FOLDER)
     return Worker(target, name, timeout, told)
 
 

@@ -40,12 +40,12 @@ def replay(
         raise UsageError("--exec judges one program: name no target")
     target = program.target(exec_) if exec_ else target or kept["target"]
     how = {"name": kept["as"] or None, "timeout": timeout, "in_process": in_process}
+    where = replaying.where_of(kept, failure)
     refuse_if_wrong()
     with (
         worker_of(target, kept["told"], **how) as worker,
         older_of(kept["against"], kept["told"], **how) as older,
     ):
-        where = replaying.where_of(kept, failure)
         settings = {"against": older, "older": kept["against"], "profile": "thorough"}
         session = Session(worker, target, where=where, folder=None, **settings)
         result = again(session, failure, given, kept)

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from refssm.command import options as o
+from refssm.command.saying import say
 
 app = typer.Typer(
     help="Golden vectors: inputs with correctly rounded outputs, and what each case is there for.",
@@ -121,7 +122,7 @@ def lint(paths: Files, thorough: Thorough = False) -> int:
         try:
             vectors = linting.sound(path, thorough)
         except UsageError as error:
-            typer.echo(f"refssm: {' '.join(str(error).split())}", err=True)
+            say(str(error))
             wrong += 1
             continue
         again = ", every number worked out again" if thorough else ""
@@ -141,11 +142,10 @@ def _told(**told) -> dict:
 
 
 def _worker(target, name, timeout, in_process, told):
-    from refssm.conformance.plugin import find
     from refssm.conformance.worker import InProcess, Worker
 
     if in_process:
-        return InProcess(find(target, name, told))
+        return InProcess.at(target, name, told)
     return Worker(target, name, timeout, told)
 
 

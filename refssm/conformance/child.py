@@ -18,7 +18,7 @@ import numpy as np
 
 from refssm.conformance.calling import Outcome, call
 from refssm.conformance.found import Found, Offer
-from refssm.conformance.plugin import UsageError, find, sentence
+from refssm.conformance.plugin import UsageError, find, looking, sentence
 from refssm.conformance.sources import Sources, imported
 
 WATCH_SECONDS = 1.0
@@ -32,7 +32,8 @@ class Server:
 
     def load(self, target: str, name: str | None, told: dict | None) -> list[Offer]:
         """Find the implementations in a target."""
-        return self.take(find(target, name, told))
+        with looking(target):
+            return self.take(find(target, name, told))
 
     def take(self, found: Iterable[Found]) -> list[Offer]:
         """Hold implementations, and say what they offer."""

@@ -27,8 +27,8 @@ def connected(address: str) -> Iterator[Any]:
             warnings.simplefilter("ignore")
             client = Client(address, timeout=SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError, ImportError) as error:
-        told = " ".join(f"{error}".split())
-        raise UsageError(f"--dask {address!r}: no scheduler answers: {told}") from None
+        told = " ".join(f"no scheduler answers: {error}".split()).strip(": ")
+        raise UsageError(f"--dask {address!r}: {told}") from None
     with client:
         if not client.ncores():
             raise UsageError(f"--dask {address!r}: the cluster has no workers")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.lib.npyio import NpzFile
@@ -25,14 +23,13 @@ from refssm.conformance.expectation import judged_type
 from refssm.conformance.explain import CANONICAL
 from refssm.conformance.found import Offer
 from refssm.conformance.layout import canonical, parse, restored
-from refssm.conformance.plugin import UsageError, operator_named
+from refssm.conformance.plugin import UsageError, operator_named, short
 from refssm.conformance.result import Result
 from refssm.conformance.session import Session
 from refssm.conformance.standard import number_type
 from refssm.conformance.sweep import Declined
+from refssm.conformance.unreadable import UNREADABLE
 from refssm.conformance.verdict import Verdict, wrong
-
-UNREADABLE = (OSError, ValueError, EOFError, BadZipFile, zlib.error, MemoryError)
 
 
 def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
@@ -41,11 +38,7 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
     found = [trial for trial in session.trials() if not trial.offer.absent]
     fitting = [t for t in found if {*t.op.inputs, *t.op.static} <= set(given)]
     if found and not fitting:
-        op = found[0].op
-        absent = next(name for name in (*op.inputs, *op.static) if name not in given)
-        raise UsageError(
-            f"{path} has no array {absent!r}; {op} takes {', '.join([*op.inputs, *op.static])}"
-        )
+        arguments(found[0].op, given, path, ())  # says which is absent
     for trial in fitting:
         op = trial.op
         usual = _canonical(op, given, trial.offer.layout, path)
@@ -74,10 +67,13 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
 def stored(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an .npz file by name, or of an .npy file under the name ""."""
     try:
-        loaded = np.load(path, allow_pickle=False)
-        given = dict(loaded) if isinstance(loaded, NpzFile) else {"": np.asarray(loaded)}
+        if path.is_fifo():  # would be waited for
+            raise OSError("a pipe")
+        with path.open("rb") as file:  # a file that NumPy opens it leaves open if it is none
+            loaded = np.load(file, allow_pickle=False)
+            given = dict(loaded) if isinstance(loaded, NpzFile) else {"": np.asarray(loaded)}
     except UNREADABLE as error:
-        raise UsageError(f"{path}: not a readable .npz file: {error}") from None
+        raise UsageError(f"{path}: not a readable .npz file: {short(f'{error}')}") from None
     if not given or ("" in given and path.suffix != ".npy"):
         raise UsageError(f"{path}: not an .npz file with arrays in it")
     return given
@@ -110,6 +106,9 @@ def _type_of(op, arrays) -> str:
 
 def arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int | float], str]:
     """The arguments, and the type they are judged in."""
+    if absent := [name for name in (*op.inputs, *op.static) if name not in given]:
+        takes = ", ".join([*op.inputs, *op.static])
+        raise UsageError(f"{path} has no array {absent[0]!r}; {op} takes {takes}")
     statics = {name: _static(given[name]) for name in op.static}
     half = next((number_type(t) for t in types if number_type(t).half), None)
     try:

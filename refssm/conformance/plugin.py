@@ -10,9 +10,11 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from refssm import testing
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS, resumed
 from refssm.conformance.found import Found
@@ -26,6 +28,17 @@ class UsageError(Exception):
     """The target cannot be judged as given: one sentence, exit code 4."""
 
 
+@contextmanager
+def looking(target: str):
+    """Looking at somebody's objects runs their code: whatever it raises becomes one sentence."""
+    try:
+        yield
+    except (UsageError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise UsageError(f"{target}: looking at it raised {sentence(error)}") from None
+
+
 def find(target: str, name: str | None = None, told: dict | None = None) -> list[Found]:
     """Implementations in `target`: file.py, file.py::function, module or module:function.
 
@@ -34,6 +47,8 @@ def find(target: str, name: str | None = None, told: dict | None = None) -> list
     author declared.
     """
     path, _, function = _split(target)
+    if not path.strip():
+        raise UsageError(f"no file and no module is named by {target!r}")
     module = _load_file(Path(path)) if _is_file(path) else _load_module(path)
     if name and not function:
         own = _offered(module, path, name)
@@ -90,9 +105,11 @@ def operator_named(name: str) -> Operator:
 
 
 def _split(target):
+    if os.path.isfile(target) or ":" not in target:
+        return target, "", ""
     if "::" in target:
         return target.partition("::")
-    if _is_file(target) or ":" not in target:
+    if _is_file(target):
         return target, "", ""
     return target.partition(":")
 
@@ -103,8 +120,8 @@ def _is_file(path):
 
 def _load_file(path: Path):
     """Import a file: by its dotted name inside a package, else with its folder on the path."""
-    if not path.is_file():
-        raise UsageError(f"{path}: no such file" if str(path) != "." else "no file is named")
+    if not os.path.isfile(path):
+        raise UsageError(f"{path}: {'not a file' if os.path.lexists(path) else 'no such file'}")
     path = path.resolve()
     root, parts = path.parent, [path.stem]
     while (root / "__init__.py").is_file():
@@ -127,10 +144,12 @@ def _load_module(name: str, where: str = ""):
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
-        known = importlib.util.find_spec(name) is not None
+        known = not name.startswith(".") and importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
         known = False
-    except (Exception, SystemExit) as error:  # a package whose own import raises
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a package whose own import raises
         raise UsageError(f"{where or name}: importing it raised {sentence(error)}") from None
     if not known and not where:
         raise UsageError(f"{name}: no such file, and no module of that name")
@@ -141,26 +160,41 @@ def _imported(load: Callable, where: str):
     """Run an import; whatever it raises becomes one sentence with the author's own line."""
     try:
         return load()
+    except KeyboardInterrupt:
+        raise
     except SyntaxError as error:
-        raise UsageError(f"{where}: {type(error).__name__}: {error}") from None
-    except (Exception, SystemExit) as error:
+        raise UsageError(f"{where}: {_worded(error)}") from None
+    except BaseException as error:
         raise UsageError(f"{where}: importing it raised {sentence(error)}") from None
 
 
 def sentence(error: BaseException) -> str:
     """An exception in one line, with the innermost place outside refssm."""
-    try:
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-    except Exception:  # its own __str__ raises
-        text = type(error).__name__
-    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-    text = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    text = _worded(error)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not _ours(f.filename)]
     return f"{text} ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else text
 
 
+def _worded(error: BaseException) -> str:
+    """What an exception says, in one line that can be printed."""
+    name = vars(type)["__name__"].__get__(type(error))  # whatever its metaclass makes of it
+    try:
+        text = f"{name}: {error}".strip(": ")
+    except BaseException:  # its own __str__ raises
+        text = name
+    return short(text)
+
+
+def short(text: str) -> str:
+    """Somebody's text in one line, without what a terminal would obey."""
+    text = " ".join(text[: 10 * LONGEST].split())
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
 def _ours(filename):
-    return str(Path(__file__).parent) in filename or filename.startswith("<frozen")
+    inside = str(Path(__file__).parent) in filename or filename == testing.__file__
+    return inside or filename.startswith("<frozen")
 
 
 def _named(module, path, function, name) -> list[Found]:
@@ -172,7 +206,10 @@ def _named(module, path, function, name) -> list[Found]:
         raise UsageError(f"{path} has no function `{function}`{hint}")
     if not callable(forward):
         raise UsageError(f"{path}: `{function}` is a {type(forward).__name__}, not a function")
-    op = operator_named(_operator_name(forward) or name)
+    try:
+        op = operator_named(_operator_name(forward) or name)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}; --as says which one it is") from None
     vjp = getattr(module, f"{function}_vjp", None) or getattr(module, f"{op.name}_vjp", None)
     found = [_found(op, forward, vjp)]
     later = getattr(module, _resumed(op.name) or " ", None)
@@ -258,7 +295,7 @@ def _check_arity(path, implementation: Found):
             signature.bind(*arguments, **dict.fromkeys(op.static))
         except TypeError as error:
             called = ", ".join([*arguments, *(f"{name}=…" for name in op.static)])
-            own = getattr(function, "__name__", op.name)
+            own = short(f"{getattr(function, '__name__', op.name)}{signature}")
             raise UsageError(
-                f"{path}: {own}{signature} cannot be called as {op.name}{suffix}({called}): {error}"
+                f"{path}: {own} cannot be called as {op.name}{suffix}({called}): {error}"
             ) from None

@@ -53,3 +53,5 @@ def _verdict(trial: Trial, check, path: Path, given, kept) -> Verdict:
         return Verdict("-", notes=("the implementation declined these inputs",))
     except Broken as broken:
         return broken.verdict
+    except np.linalg.LinAlgError as error:  # our reference has no answer to compare with
+        raise UsageError(f"{path}: {error}") from None

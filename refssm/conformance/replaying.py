@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -12,15 +13,17 @@ import numpy as np
 from refssm._operator import Operator
 from refssm.conformance.cases import Case, Knob
 from refssm.conformance.checks import NAMES, Check
-from refssm.conformance.plugin import UsageError, operator_named
+from refssm.conformance.plugin import UsageError, operator_named, short
 from refssm.conformance.standard import number_type
 from refssm.conformance.where import Where, parse
-from refssm.testing import TYPES
+from refssm.testing import FRAMEWORKS, KINDS, TYPES
 
 STORY = "__refssm__"  # among saved arrays, which bear the names of arguments
 FORMAT = 1
 KEYS = {"operator", "check", "dtype", "target", "as", "told", "where", "against", "case"}
 KEYS |= {"seed", "profile"}
+FRAMED = [("framework", name) for name in FRAMEWORKS]
+LARGEST = 2**27  # numbers in an argument that is drawn again
 
 
 def story(check: Check, case: Case, by_arrays: bool, call: Mapping) -> dict:
@@ -47,18 +50,38 @@ def told(path: Path, given: Mapping[str, np.ndarray]) -> dict:
         absent = KEYS - set(kept)
         if absent:
             raise ValueError(f"no {min(absent)!r}")
-        if kept["dtype"] not in TYPES or kept["check"] not in NAMES:
-            raise ValueError(f"no check {kept['check']!r} in {kept['dtype']!r}")
-        if not (isinstance(kept["told"], dict) and isinstance(kept["where"], list)):
-            raise ValueError("`told` or `where` of another type")
+        _doubted(kept)
         return kept
-    except (ValueError, TypeError, IndexError) as error:
-        raise UsageError(f"{path}: what is kept of the failure cannot be read: {error}") from None
+    except (ValueError, TypeError, IndexError, RecursionError) as error:
+        why = short(f"{error}")
+        raise UsageError(f"{path}: what is kept of the failure cannot be read: {why}") from None
+
+
+def _doubted(kept: Mapping) -> None:
+    """ValueError where a part of the story is of another kind than it was written in."""
+    words = ("operator", "check", "dtype", "target", "as", "against", "profile")
+    for key in words:
+        if not isinstance(kept[key], str):
+            raise ValueError(f"`{key}` is {kept[key]!r}, wanted a string")
+    if kept["dtype"] not in TYPES or kept["check"] not in NAMES:
+        raise ValueError(f"no check {kept['check']!r} in {kept['dtype']!r}")
+    if not isinstance(kept["seed"], int):
+        raise ValueError(f"`seed` is {kept['seed']!r}, wanted a whole number")
+    where, told = kept["where"], kept["told"]
+    if not (isinstance(where, list) and isinstance(told, dict)):
+        raise ValueError("`told` or `where` of another type")
+    usual = told.get("usual", {})
+    for key, value in [*told.items(), *(usual.items() if isinstance(usual, dict) else [("", "")])]:
+        known = isinstance(value, KINDS.get(key, ())) or (key, value) in FRAMED
+        if key != "usual" and not known:
+            raise ValueError(f"`told` has {key}={value!r}")
 
 
 def where_of(kept: Mapping, path: Path) -> Where:
     """Where the operator's domain was narrowed, as it was."""
     try:
+        if kept["as"]:
+            operator_named(kept["as"])
         return parse([str(text) for text in kept["where"]], [operator_named(str(kept["operator"]))])
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
@@ -82,8 +105,10 @@ def case_of(op: Operator, kept: Mapping, path: Path) -> Case:
             kind if kind.half else None,
             dict(drawn["parameters"]),
         )
-        assert len(case.arrays) == len(op.inputs)
-    except (TypeError, KeyError, ValueError, AttributeError, AssertionError) as error:
-        told = " ".join(f"{type(error).__name__}: {error}".split())
+        if math.prod(max(n, 1) for n in (*sizes.values(), *batch.values())) > LARGEST:
+            raise ValueError("its sizes are beyond all cases that are drawn")
+        op.sizes(*case.arrays, **case.statics)
+    except (TypeError, LookupError, ValueError, AttributeError, ArithmeticError) as error:
+        told = short(f"{type(error).__name__}: {error}")
         raise UsageError(f"{path}: the case kept in it cannot be drawn again: {told}") from None
     return case

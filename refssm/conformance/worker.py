@@ -23,7 +23,7 @@ import numpy as np
 from refssm.conformance.calling import Outcome
 from refssm.conformance.child import Server
 from refssm.conformance.found import Found, Offer
-from refssm.conformance.plugin import UsageError
+from refssm.conformance.plugin import UsageError, find, looking
 from refssm.conformance.sources import Sources
 
 FIRST_CALL = 5  # times the limit: frameworks import and compile in the first
@@ -208,6 +208,12 @@ class InProcess:
     def __init__(self, found: Iterable[Found], folder: Path | None = None):
         self._server, self._folder = Server(), folder
         self.found = self._server.take(found)
+
+    @classmethod
+    def at(cls, target: str, name: str | None, told: dict | None, folder: Path | None = None):
+        """The implementations of a target, imported here."""
+        with looking(target):
+            return cls(find(target, name, told), folder)
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
         """Call the implementation here."""

@@ -10,6 +10,7 @@ from numpy.lib import format as npy
 
 from refssm.conformance.adapters.numpy_arrays import Numpy, Unusable, carried
 from refssm.conformance.standard import NumberType
+from refssm.conformance.unreadable import UNREADABLE
 
 READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
@@ -71,7 +72,7 @@ def read(path: Path) -> np.ndarray:
                 told = f"its header says {wanted} bytes for shape {shape}"
                 raise Unreadable(f"{path.name} {what}: {told}, it has {held}")
             flat = np.frombuffer(file.read(), dtype)
-    except (OSError, ValueError, TypeError, SyntaxError, MemoryError) as error:
+    except UNREADABLE as error:
         raise Unreadable(f"{path.name} is not a readable .npy file: {error}") from None
     a = flat.reshape(shape, order="F" if columns else "C")
     return np.array(a, dtype.newbyteorder("="), order="C")

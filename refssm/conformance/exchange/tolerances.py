@@ -12,7 +12,9 @@ from refssm.conformance.exchange.call import Call
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.judge import HEADROOM, bounds_of, says_nothing, span_product
 from refssm.conformance.linear_laws import of_integers
+from refssm.conformance.plugin import UsageError, short
 from refssm.conformance.standard import Standard
+from refssm.conformance.unreadable import UNREADABLE
 
 GAUGE = "gauge.npz"  # what was worked out, for the judge
 FIELDS = ("value", "rest", "k0", "k1", "peak", "normwise")
@@ -69,17 +71,20 @@ def save(folder: Path, gauged: tuple[Gauge, ...]) -> None:
 
 def load(path: Path, values) -> tuple[Gauge, ...]:
     """What `save` wrote; a value that has no rest in the type that the values have."""
-    with np.load(path, allow_pickle=False) as stored:
-        return tuple(
-            Gauge(
-                _whole(stored[f"value{j}"], stored[f"rest{j}"]),
-                stored[f"k0{j}"],
-                stored[f"k1{j}"],
-                float(stored[f"peak{j}"]),
-                normwise=bool(stored[f"normwise{j}"]),
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            return tuple(
+                Gauge(
+                    _whole(stored[f"value{j}"], stored[f"rest{j}"]),
+                    stored[f"k0{j}"],
+                    stored[f"k1{j}"],
+                    float(stored[f"peak{j}"]),
+                    normwise=bool(stored[f"normwise{j}"]),
+                )
+                for j in range(values)
             )
-            for j in range(values)
-        )
+    except UNREADABLE as error:
+        raise UsageError(f"{path}: not what `cases write` wrote: {short(f'{error}')}") from None
 
 
 def _whole(value, rest) -> np.ndarray:
