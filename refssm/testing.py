@@ -110,7 +110,7 @@ def implements(name: str, **declared: Any):
     """
     declaration = _declaration(name, declared)
 
-    def mark(function):
+    def mark(function: Any) -> Any:
         if not callable(function):
             raise ValueError(f"implements: marks a function, got {function!r}")
         try:

@@ -120,7 +120,7 @@ def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
         name = "TF32 or float16" if kind is TF32 else kind.name
         if kind.u / held.room <= units <= kind.u * held.room:
             return f"as accurate as {name} ({kind.digits} bits), somewhere inside"
-        if finer * held.room < units < kind.u:
+        if finer * held.room < units < kind.u and all(w.bad.mean() > 0.5 for w in spread):
             bits = int(-np.log2(units))
             return f"{bits} bits throughout: more errors than rounding makes, fewer than {name}"
         finer = kind.u
@@ -219,8 +219,7 @@ def _channels(wrong: list[_Wrong]) -> list[str]:
 def _channel(wrong: list[_Wrong], name: str) -> str:
     """The same places along one axis in every case."""
     along = [_along(w, w.dims.index(name) - len(w.dims)) for w in wrong]
-    along = [a for a in along if a.size > 1]
-    if not along or any(a.all() for a in along):
+    if len(along) < 2 or any(a.size < 2 or a.all() for a in along):
         return ""
     if all(a[-1] and not a[:-1].any() for a in along):
         return f"the last of axis {name} alone"

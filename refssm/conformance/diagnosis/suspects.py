@@ -100,6 +100,8 @@ def _outcome(worker, name, call: Call, arguments, candidate) -> Outcome:
 def _alike(d: Deviation, worker, candidate: Candidate, call: Call, outcome: Outcome) -> Verdict:
     """The verdict on one answer by the standard of another; "-" where nothing can be said."""
     theirs = call.outcome
+    if theirs.status == "declined":  # of a case that it is not for nothing is known
+        return Verdict("-")
     came = [(o.status, o.changed, o.aliased) for o in (theirs, outcome)]
     if came[0] != came[1]:
         return OTHER
