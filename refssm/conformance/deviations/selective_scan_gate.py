@@ -64,7 +64,7 @@ softened(
     "softplus_switched_at_20",
     "v itself above 20, in double precision",
     _switched(20, _log1p),
-    ("mamba_scan", "mamba_step"),
+    (*ONE, "mamba_step"),
     "value[float64]",
 )
 softened("softplus_missing", "dt + dt_bias as it is", lambda v: v)
