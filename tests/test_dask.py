@@ -129,7 +129,8 @@ def test_nobody_at_the_address_is_told(folder, capfd, monkeypatch):
     plugin(folder, SCAN)
     result, out, err = run(capfd, *COMMAND, "--dask", "tcp://127.0.0.1:1")
     assert (result, out) == (4, "")
-    assert "no scheduler answers: Timed out trying to connect to tcp://127.0.0.1:1" in err
+    assert "--dask 'tcp://127.0.0.1:1': no scheduler answers: " in err  # or why, or how long
+    assert not err.rstrip().endswith(":")
 
 
 def test_without_dask_the_extra_is_named(folder, capfd, monkeypatch):

@@ -27,7 +27,8 @@ def connected(address: str) -> Iterator[Any]:
             warnings.simplefilter("ignore")
             client = Client(address, timeout=SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError, ImportError) as error:
-        told = " ".join(f"no scheduler answers: {error}".split()).strip(": ")
+        why = " ".join(str(error).split()) or f"nothing came within {SECONDS:g} s"
+        told = f"no scheduler answers: {why}"
         raise UsageError(f"--dask {address!r}: {told}") from None
     with client:
         if not client.ncores():
