@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from refssm.command import options as o
+from refssm.command.progress import Bar
 
 FAILED, NOTHING = 1, 5
 
@@ -68,9 +69,9 @@ def write_cases(
     )
     wanted.offers()
     refuse_if_wrong()
-    with _whole(folder, force) as partial, _progress() as tick:
+    with _whole(folder, force) as partial, Bar() as bar:
         writer = Writer(partial, wanted)
-        writer.write(tick)
+        writer.write(bar.tick)
     run = f'refssm cases judge {folder} --exec "./prog {{case}}"'
     typer.echo(f"{folder}: {len(writer.cases)} cases for {len(writer.judged)} judgements; {run}")
 
@@ -98,8 +99,8 @@ def judge_cases(
     cases = load(folder)
     wanted = judging.chosen(cases, operator or (), check or (), case or ())
     refuse_if_wrong()
-    with _progress(quiet=json) as tick:
-        ran = judging.run_all(cases, wanted, runner, tick) if runner else {}
+    with Bar() as bar:
+        ran = judging.run_all(cases, wanted, runner, bar.tick) if runner else {}
     answers, head = judging.Answers(cases, ran), cases.head
     how = {"profile": head["profile"], "seed": head["seed"], "shrink": False, "folder": None}
     session = Session(answers, str(folder), **how)  # pyright: ignore[reportArgumentType]
@@ -107,11 +108,12 @@ def judge_cases(
         written = f"written by refssm {head['refssm']}" + f", ran {exec_}" * bool(exec_)
         found = answers.found
         out.print(lines.header(str(folder), head["profile"], head["seed"], found, written))
-    with _progress(quiet=json) as tick:
-        session.tick = tick
+    with Bar() as bar:
+        session.tick = bar.tick
         for result in judging.judge(session, cases, wanted):
             results.append(result)
             if not json:
+                bar.hide()
                 lines.show(result, out, lines.width(answers.found))
     if json:
         typer.echo(records.document(results, seed=head["seed"], profile=head["profile"]))
@@ -148,20 +150,3 @@ def _whole(folder: Path, force: bool):
             shutil.move(partial, folder)
     except OSError as error:
         raise UsageError(f"{error.filename or folder}: {error.strerror or error}") from None
-
-
-@contextmanager
-def _progress(quiet: bool = False):
-    """A progress bar on a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    if quiet or not sys.stderr.isatty():
-        yield lambda what, done, count: None
-        return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("")
-        yield lambda what, done, count: bar.update(
-            task, description=what, completed=done, total=count
-        )

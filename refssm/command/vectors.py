@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from refssm.command import options as o
+from refssm.command.checked import check_framework
+from refssm.command.held import worker_of
+from refssm.command.progress import Bar
 from refssm.command.saying import say
 
 app = typer.Typer(
@@ -54,12 +56,15 @@ def write(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{folder}: {error.strerror}") from None
-    for op in _track(wanted, "writing"):
-        vectors = making.made(op, seed, count, longest)
-        path = folder / f"{op}.json"
-        document.save(path, document.text_of(vectors))
-        shown, bugs = sum(len(c.catches) for c in vectors.cases), len(making.planted(op))
-        typer.echo(f"{path}   {len(vectors.cases)} cases   show {shown} of {bugs} planted bugs")
+    with Bar() as bar:
+        for done, op in enumerate(wanted):
+            bar.tick(f"writing {op}", done, len(wanted))
+            vectors = making.made(op, seed, count, longest)
+            path = folder / f"{op}.json"
+            document.save(path, document.text_of(vectors))
+            shown, bugs = sum(len(c.catches) for c in vectors.cases), len(making.planted(op))
+            bar.hide()
+            typer.echo(f"{path}   {len(vectors.cases)} cases   show {shown} of {bugs} planted bugs")
     return 0
 
 
@@ -86,12 +91,15 @@ def check(
         operator_named(as_)
         if len(targets) > 1:
             raise UsageError("--as says what one function is; name one target")
-    told = _told(framework=framework, device=device, layout=layout, ftz=ftz)
+    check_framework(framework)
+    told = {"framework": framework, "device": device, "layout": layout, "ftz": ftz}
+    told = {name: value for name, value in told.items() if value}
+    how = {"name": as_ or None, "timeout": timeout, "in_process": in_process}
     started, results = time.perf_counter(), []
     given = [reading.read(path) for path in reading.files([vectors])]
     out = lines.console(sys.stdout)
     for target in targets:
-        with _worker(target, as_ or None, timeout, in_process, told) as worker:
+        with worker_of(target, told, **how) as worker:
             if not json:
                 cases = sum(len(v.cases) for v in given)
                 out.print(f"{target}   {cases} vectors of {len(given)} operators in {vectors}")
@@ -118,42 +126,17 @@ def lint(paths: Files, thorough: Thorough = False) -> int:
     if thorough:
         making.refuse_without_flint()
     wrong = 0
-    for path in _track(reading.files(paths), "reading"):
-        try:
-            vectors = linting.sound(path, thorough)
-        except UsageError as error:
-            say(str(error))
-            wrong += 1
-            continue
-        again = ", every number worked out again" if thorough else ""
-        typer.echo(f"ok   {path}   {len(vectors.cases)} cases of {vectors.op}{again}")
+    files, again = reading.files(paths), ", every number worked out again" if thorough else ""
+    with Bar() as bar:
+        for done, path in enumerate(files):
+            bar.tick(f"reading {path}", done, len(files))
+            try:
+                vectors = linting.sound(path, thorough)
+            except UsageError as error:
+                bar.hide()
+                say(str(error))
+                wrong += 1
+                continue
+            bar.hide()
+            typer.echo(f"ok   {path}   {len(vectors.cases)} cases of {vectors.op}{again}")
     return USAGE if wrong else 0
-
-
-def _told(**told) -> dict:
-    """What to take in place of what authors declared."""
-    from refssm.conformance.plugin import UsageError
-    from refssm.testing import FRAMEWORKS
-
-    name = told["framework"]
-    if name and name not in FRAMEWORKS:
-        raise UsageError(f"no framework {name!r} is known; there are {', '.join(FRAMEWORKS)}")
-    return {name: value for name, value in told.items() if value}
-
-
-def _worker(target, name, timeout, in_process, told):
-    from refssm.conformance.worker import InProcess, Worker
-
-    if in_process:
-        return InProcess.at(target, name, told)
-    return Worker(target, name, timeout, told)
-
-
-def _track(things: list, doing: str) -> Iterable:
-    """A progress bar on a terminal, nothing elsewhere."""
-    if not sys.stderr.isatty():
-        return things
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(things, doing, console=Console(stderr=True), transient=True)

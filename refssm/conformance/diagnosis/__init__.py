@@ -52,7 +52,7 @@ def _told(check: Check, candidate: Candidate, heard: list[Episode], alike) -> Di
         return Diagnosis(shared_pattern(check, candidate, heard))
     others = list(dict.fromkeys(d.what for d in alike))
     more = f" (or: {'; or: '.join(others[1:TOLD])})" if others[1:] else ""
-    judged = sum(bool(e.calls) for e in heard)
+    judged = sum(e.verdict.grade != "-" for e in heard)  # of the others nothing is known
     cases = f"{judged} cases" if judged > 1 else "this case"
     told = f"{others[0]}{more}: planted in the reference, it answers alike in {cases}"
     return Diagnosis(told, tuple(d.name for d in alike))
