@@ -17,8 +17,9 @@ from malformed_plugins import ENDS, PLACES, TEXTS
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder to work in; what an import leaves in this process goes with it."""
+    """A folder to work in; no plug-in of another test is there, and none stays for the next."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "my_ops", raising=False)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before = {*sys.modules}
