@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -222,6 +223,26 @@ def test_several_processes_say_what_one_says(tmp_path, monkeypatch, capfd):
     alone, several = (run(capfd, *command, *more) for more in ((), ("--workers", "2")))
     assert (several[0], several[2]) == (1, "")
     assert verdicts(several[1]) == verdicts(alone[1])
+
+
+def grown(task):
+    """A task after which loky finds that its process has grown, and renews it."""
+    from joblib.externals.loky import process_executor
+
+    process_executor._MEMORY_LEAK_CHECK_DELAY = 0.0
+    process_executor._MAX_MEMORY_LEAK_SIZE = -(2.0**60)
+    return task, os.getpid()
+
+
+def test_a_process_that_has_grown_is_renewed_without_a_word():
+    pytest.importorskip("psutil", reason="without psutil loky does not measure its processes")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")  # an error in loky's own thread would hang us
+        with scale.local(2) as crew:
+            came = [*crew.each(grown, [(task,) for task in range(6)])]
+    assert told == []
+    assert sorted(task for task, _ in came) == [*range(6)]
+    assert len({process for _, process in came}) > 2
 
 
 def test_ctrl_c_ends_all_processes_and_leaves_nothing(tmp_path):

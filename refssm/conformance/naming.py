@@ -243,7 +243,7 @@ def main(
 ) -> None:
     """Plant every bug in another implementation, and count how many are named first."""
     names = [op.name for op in OPERATORS if soak.among(op.name, only)]
-    running: Any = Parallel(n_jobs=workers, return_as="generator")(
+    running: Any = Parallel(workers, backend="multiprocessing", return_as="generator")(
         delayed(of_operator)(name, every) for name in names
     )
     every_one = list(track(running, total=len(names), disable=not sys.stderr.isatty()))

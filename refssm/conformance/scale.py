@@ -165,10 +165,14 @@ class Crew:
 @contextmanager
 def local(workers: int) -> Iterator[Crew]:
     """Processes of this machine, each with one thread for linear algebra."""
-    try:
-        yield Crew("loky", workers, inner_max_num_threads=1, initializer=_leave_ctrl_c)
-    finally:
-        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    with (
+        warnings.catch_warnings()
+    ):  # loky renews a process that has grown: no verdict depends on it
+        warnings.filterwarnings("ignore", "A worker stopped", UserWarning)
+        try:
+            yield Crew("loky", workers, inner_max_num_threads=1, initializer=_leave_ctrl_c)
+        finally:
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 def _leave_ctrl_c() -> None:

@@ -200,7 +200,8 @@ def main(
             typer.echo(f"left out: {h}, for {h.needs} is not installed", err=True)
     done, wanted = finished(), [p for p in pieces(seeds, cases) if among(p[0], only)]
     todo = [piece for piece in wanted if piece not in done]
-    running = Parallel(n_jobs=workers, return_as="generator_unordered")(
+    # not loky: a process that has compiled every mirror is one that leaks, to it, and begins anew
+    running = Parallel(workers, backend="multiprocessing", return_as="generator_unordered")(
         delayed(run_piece)(*piece) for piece in todo
     )
     with kept.open("a") as lines:
