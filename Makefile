@@ -40,8 +40,8 @@ lint: .venv/developing  ## ruff and pyright, as CI runs them
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 
-soak: .venv/developing  ## 300 seeds x 10 cases of every honest implementation; resumable; ONLY=dplr,nplr
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m refssm.conformance.soak --seeds 300 --cases 10 --only "$(ONLY)"
+soak: .venv/developing  ## 1000 seeds x 5 cases of every honest implementation; resumable; ONLY=dplr,nplr
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m refssm.conformance.soak --seeds 1000 --cases 5 --only "$(ONLY)"
 
 vectors: .venv/developing  ## golden vectors of every operator that has them, in OUT=vectors
 	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm vectors write "$(OUT)"

@@ -16,7 +16,7 @@ from refssm.conformance.worker import InProcess
 DEVIATIONS = deviations()
 HONEST = implementations()
 QUICK = PROFILES["quick"]
-SEEDS = 5  # `make soak` takes 300
+SEEDS = 5  # `make soak` takes 1000
 
 
 @pytest.fixture(autouse=True)
@@ -63,10 +63,10 @@ def test_no_honest_implementation_is_rejected(op, seed):
     for check in checks_of(op, QUICK, default_types(op, QUICK), vjp=False):
         if check.strategy is None and seed:  # conduct has one case only
             continue
-        seen = soak.judged(check, honest, max(1, check.count // (3 if seed else 1)), seed)
+        seen = soak.judged(check, honest, max(1, check.count // (6 if seed else 1)), seed)
         assert seen.rejected == [], check.id
         passed |= seen.passed
-    assert passed == {h.name for h in honest} or seed  # a third of the cases: some may decline all
+    assert passed == {h.name for h in honest} or seed  # a sixth of the cases: some may decline all
 
 
 def test_every_operator_has_three_honest_implementations():

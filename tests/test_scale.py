@@ -250,7 +250,11 @@ def test_ctrl_c_ends_all_processes_and_leaves_nothing(tmp_path):
         pytest.skip("no /proc here: which processes are left is not seen")
     endless = before("open('called', 'w').close()\n    while b.shape[-2] > 60: pass")
     plugin(tmp_path, endless)
-    command = [sys.executable, "-m", "refssm", "verify", "my_ops.py", "--workers", "2"]
+    hearing = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # in nohup too
+    )
+    run_it = f"{hearing}; from refssm.command import main; main()"
+    command = [sys.executable, "-c", run_it, "verify", "my_ops.py", "--workers", "2"]
     command += ["--check", "value", "--dtype", "float32", "--json"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, cwd=tmp_path, start_new_session=True, **pipes) as judge:

@@ -64,7 +64,8 @@ def on_terminal(*arguments, interrupt=None, piped=False, **variables):
 
 # the terminal becomes that of the session: then it sends SIGINT to all of it for a Ctrl-C
 CONTROLLING = """
-import fcntl, sys, termios
+import fcntl, signal, termios
+signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup has it ignored
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 from refssm.command import main
 main()

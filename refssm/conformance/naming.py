@@ -17,11 +17,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from importlib import import_module
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
-from joblib import Parallel, delayed
 from rich.progress import track
 
 from refssm._operator import Operator
@@ -243,13 +242,11 @@ def main(
 ) -> None:
     """Plant every bug in another implementation, and count how many are named first."""
     names = [op.name for op in OPERATORS if soak.among(op.name, only)]
-    running: Any = Parallel(workers, backend="multiprocessing", return_as="generator")(
-        delayed(of_operator)(name, every) for name in names
-    )
-    every_one = list(track(running, total=len(names), disable=not sys.stderr.isatty()))
-    told = [n for some, _ in every_one for n in some]
-    rough = [n for _, some in every_one for n in some if n.caught]
-    for name, (some, honest) in zip(names, every_one, strict=True):
+    running = soak.as_they_come(of_operator, [(name, every) for name in names], workers)
+    came = dict(track(running, total=len(names), disable=not sys.stderr.isatty()))
+    told = [n for some, _ in came.values() for n in some]
+    rough = [n for _, some in came.values() for n in some if n.caught]
+    for (name, _), (some, honest) in sorted(came.items()):
         typer.echo(f"{name}: {sum(n.first for n in some)} of {sum(n.caught for n in some)}")
         for n in some if show else ():
             if n.caught and not n.first:

@@ -1,6 +1,6 @@
 """Many seeds over every honest implementation: the judge must never reject one.
 
-    python -m refssm.conformance.soak --seeds 300 --cases 10
+    python -m refssm.conformance.soak --seeds 1000 --cases 5
 
 A seed takes one check of each operator, the next seed the next one, round and round: every operator
 has all its seeds, and a run ends. Each finished piece is a line in `.refssm/soak-<sources>.jsonl`,
@@ -14,13 +14,14 @@ import json
 import sys
 import zlib
 from collections import defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
-from joblib import Parallel, delayed
 from rich.progress import track
 
 from refssm.conformance.candidate import Broken, Candidate
@@ -183,9 +184,22 @@ def table(done: list[dict], others: list[str] = NONE) -> str:
     return "\n".join(head + sorted(rows + others, key=lambda row: row.split(" | ")[:2]))
 
 
+def as_they_come(function: Callable, tasks: list[tuple], workers: int) -> Iterator[tuple]:
+    """Each task and what a function makes of it, by processes that keep what they have compiled.
+
+    loky would not: one that has compiled every mirror is one that leaks, to it, and is renewed.
+    """
+    with ProcessPoolExecutor(workers) as pool:
+        try:
+            running = {pool.submit(function, *task): task for task in tasks}
+            yield from ((running[done], done.result()) for done in as_completed(running))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
 def main(
-    seeds: Annotated[int, typer.Option(help="Seeds for each operator.")] = 300,
-    cases: Annotated[int, typer.Option(help="Cases for each seed.")] = 10,
+    seeds: Annotated[int, typer.Option(help="Seeds for each operator.")] = 1000,
+    cases: Annotated[int, typer.Option(help="Cases for each seed.")] = 5,
     workers: Annotated[int, typer.Option(help="Processes.")] = 2,
     only: Annotated[str, typer.Option(help="Families or operators, with commas.")] = "",
 ) -> None:
@@ -200,12 +214,9 @@ def main(
             typer.echo(f"left out: {h}, for {h.needs} is not installed", err=True)
     done, wanted = finished(), [p for p in pieces(seeds, cases) if among(p[0], only)]
     todo = [piece for piece in wanted if piece not in done]
-    # not loky: a process that has compiled every mirror is one that leaks, to it, and begins anew
-    running = Parallel(workers, backend="multiprocessing", return_as="generator_unordered")(
-        delayed(run_piece)(*piece) for piece in todo
-    )
+    running = as_they_come(run_piece, todo, workers)
     with kept.open("a") as lines:
-        for piece in track(running, total=len(todo), disable=not sys.stderr.isatty()):
+        for _, piece in track(running, total=len(todo), disable=not sys.stderr.isatty()):
             lines.write(json.dumps(piece) + "\n")
             lines.flush()
     done = finished()
