@@ -21,7 +21,7 @@ from refssm.conformance.standard import number_type
 
 # derandomized: a run draws the same examples on every machine and every day
 laws = settings(
-    max_examples=25,
+    max_examples=12,  # after ten Hypothesis goes on with near copies of earlier ones
     derandomize=True,
     deadline=None,
     database=None,

@@ -21,7 +21,7 @@ DOUBLE = ("float64", "complex128")
 # the judge draws its own cases of every operator and role in tests/test_deviations.py; here it is
 # the broadcasting that is drawn
 WITH_ARGUMENTS = [op for op in OPERATORS if op.inputs]
-few = settings(laws, max_examples=8)
+few = settings(laws, max_examples=5)
 
 
 def judged(keep=lambda op, dtype: True):

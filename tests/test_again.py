@@ -1,5 +1,6 @@
 """What a newcomer stumbled over: own data in an own layout, options repeated, hints that hold."""
 
+import json
 import shlex
 
 import numpy as np
@@ -192,3 +193,66 @@ def test_the_smallest_length_is_found_between_the_sizes_that_are_drawn(reset, fo
     assert f"smallest: l={reset + 1} n=1;" in out
     result, out, _ = run(capfd, *call, "--where", f"l={reset + 5}..300")
     assert f"smallest: l={reset + 5} n=1;" in out
+
+
+def test_the_lines_may_be_pasted_whatever_the_file_is_called(tmp_path, monkeypatch, capfd):
+    place = tmp_path / "it's my dir"
+    place.mkdir()
+    monkeypatch.chdir(tmp_path)
+    plugin(place, SCAN.replace("return x", "return 2 * x"))
+    _, out, _ = run(
+        capfd, "verify", "it's my dir/my_ops.py", "--dtype", "float32", "--check", "value"
+    )
+    arguments = again(out)
+    assert arguments[2] == "it's my dir/my_ops.py"
+    assert run(capfd, *arguments)[0] == 1
+    alone = next(line for line in out.splitlines() if "alone: python " in line)
+    script = shlex.split(alone.split("alone: ")[1].split(" (NumPy")[0])[1]
+    assert (tmp_path / script).exists()
+
+
+OF_ONE_TYPE = """
+    if b.dtype.kind == "c":
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "code", "verdict"),
+    [
+        ("nowhere(b)", 1, "error"),
+        ("(1,)[2]", 1, "error"),
+        ("raise TypeError('real numbers only')", 0, "skipped"),
+        ("raise RuntimeError('expected Float but found ComplexFloat')", 0, "skipped"),
+    ],
+    ids=["name", "index", "type", "framework"],
+)
+def test_a_mistake_in_one_type_is_an_error_and_a_refused_type_is_none(
+    statement, code, verdict, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    begun = SCAN.replace(
+        "    x = np.empty_like", OF_ONE_TYPE.format(statement) + "    x = np.empty_like"
+    )
+    plugin(tmp_path, begun)
+    result, out, _ = run(capfd, "verify", "my_ops.py", "--check", "value", "--json")
+    told = {r["dtype"]: r["verdict"] for r in json.loads(out)["results"]}
+    wanted = {"float32": "pass", "float64": "pass", "complex64": verdict, "complex128": verdict}
+    assert (result > 0, told) == (code > 0, wanted)
+
+
+def test_a_kept_failure_is_none_of_those_that_right_programs_have(tmp_path, monkeypatch, capfd):
+    # v d*/|d|² gives NaN on a pole: right, and not what the failing case may be simplified to
+    text = "import numpy as np\nimport refssm\n\ndef cauchy_kernel(v, w, z):\n"
+    text += "    d = z[..., :, None] - w[..., None, :N]\n"
+    text += "    with np.errstate(all='ignore'):\n"
+    text += "        terms = v[..., None, :N] * d.conj() / (d.real**2 + d.imag**2)\n"
+    text += "    return terms.sum(-1).astype(np.result_type(v, w, z))\n"
+    monkeypatch.chdir(tmp_path)
+    one = ("verify", "my_ops.py", "--check", "value", "--dtype", "complex64")
+    plugin(tmp_path, "N = 40\n" + text)
+    result, out, _ = run(capfd, *one)
+    assert result == 1
+    plugin(tmp_path, "N = None\n" + text)
+    assert run(capfd, *one)[0] == 0
+    assert run(capfd, *again(out))[0] == 0

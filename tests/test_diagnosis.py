@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from judging import plugin, rounded_to, run, scan
 
+from refssm import diagonal_kernel_zoh
 from refssm.broadcasting import unbroadcast
 from refssm.catalog import OPERATORS
 from refssm.conformance import naming
@@ -25,14 +26,19 @@ def _their_warnings_are_not_ours():
         yield
 
 
-def looks_like(name, function, check="value", dtype="float32", vjp=None, **declared):
+def looks_like(*of, **how):
     """What is said of one implementation that fails one check."""
+    return failure(*of, **how).looks_like
+
+
+def failure(name, function, check="value", dtype="float32", vjp=None, wider=(), **declared):
+    """The result of one implementation that fails one check."""
     found = Found(operator_named(name), function, vjp, declared=Declaration(name, **declared))
-    how = {"only_checks": (check,), "types": (dtype,), "shrink": False, "folder": None}
+    how = {"only_checks": (check,), "types": (dtype, *wider), "shrink": False, "folder": None}
     with remembering():
-        (line,) = Session(InProcess([found]), "here", diagnose=True, **how).run()
+        line, *_ = Session(InProcess([found]), "here", diagnose=True, **how).run()
     assert line.failed, line
-    return line.looks_like
+    return line
 
 
 def associative(a, b):
@@ -136,6 +142,17 @@ def test_single_precision_inside_is_told_by_its_bits():
     assert "float32" in told or "single precision" in told
 
 
+def test_few_bits_in_every_type_are_not_called_a_wrong_formula():
+    def few(a, b):
+        return rounded_to(8, associative(rounded_to(8, a), b)).astype(b.dtype)
+
+    told = failure("linear_scan", few, wider=("float64",))
+    assert "bfloat16" in told.looks_like
+    assert told.hint == "as wrong in float64"
+    twice = failure("linear_scan", lambda a, b: 2 * associative(a, b), wider=("float64",))
+    assert twice.hint == "as wrong in float64: the formula, not rounding"
+
+
 def spoiled(change):
     """The right states, changed."""
 
@@ -156,7 +173,9 @@ PATTERNS = {
     "a factor": (spoiled(lambda x: 3 * x), "3 times what it should be"),
     "twice": (spoiled(lambda x: 2 * x), "twice what it should be"),
     "minus": (spoiled(lambda x: -x), "minus what it should be"),
+    "one percent": (spoiled(lambda x: 1.01 * x), "1.01 times what it should be"),
     "a tail": (spoiled(tail), "the tail after the last whole block of 32"),
+    "blocks of 48": (in_blocks(48, lambda x: 0 * x), "from one block of 48 to the next"),
     "one step": (
         spoiled(lambda x: x + (np.arange(x.shape[-2]) >= 17)[:, None]),
         "step 17 of any length is the first that is wrong",
@@ -176,6 +195,42 @@ def test_what_no_planted_bug_explains_is_told_by_its_pattern(function, what):
 
 # the same mistake, where it is among the planted ones
 BUGS = tuple(d.what for d in deviations() if d.op == "linear_scan")
+
+
+def one_later(w, B, C, dt, *, l):
+    """K_{k+1} for K_k: wrong by some percent where steps are short."""
+    return diagonal_kernel_zoh(w, B, C, dt, l=l + 1)[..., 1:]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_a_wrong_formula_is_not_called_rounding_of_fewer_bits(dtype):
+    assert "bits" not in looks_like("diagonal_kernel_zoh", one_later, dtype=dtype)
+
+
+def test_nobody_is_shown_the_warnings_of_planted_bugs():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert looks_like("diagonal_kernel_zoh", one_later) is not None
+    assert [str(w.message) for w in told] == []
+
+
+@pytest.mark.parametrize("length", [0, 40], ids=["always", "from 40 steps on"])
+def test_a_mistake_that_raises_is_no_planted_bug_that_does(length):
+    def mistaken(a, b):
+        return associative(a, b) if b.shape[-2] < length else nowhere(a, b)  # noqa: F821
+
+    assert looks_like("linear_scan", mistaken) == ""
+
+
+def test_a_program_that_is_right_but_not_bit_by_bit_has_no_planted_bug():
+    def rounding(a, b):
+        return (associative(a, b) * np.float32(1 + 2**-22)).astype(b.dtype)
+
+    def in_decimals(a, b):  # a change of unit by 10, which rounds, where b is small
+        few = np.abs(b).max(initial=0) < 1
+        return associative(a, b * b.dtype.type(10)) / b.dtype.type(10) if few else rounding(a, b)
+
+    assert "planted" not in looks_like("linear_scan", in_decimals, "scaling")
 
 
 def test_an_answer_that_changes_is_told_as_such():

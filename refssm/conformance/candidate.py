@@ -152,7 +152,7 @@ class Candidate:
             arrays, statics, outcome = held._tried(case)
             if outcome.status == "declined" and larger:
                 arrays, statics, outcome = held._tried(larger[name])
-            refused[name] = outcome.message if outcome.status == "raised" else ""
+            refused[name] = outcome.message if _refuses(outcome) else ""
             if outcome.status in LOST:  # do not spend the one restart on probing
                 return refused | dict.fromkeys(list(cases_by_type)[position + 1 :], "not tried")
             if position == 0 and arrays and not self.offer.layout and outcome.status != "declined":
@@ -196,6 +196,20 @@ class Candidate:
             return False
         gauges = [_axes_exchanged(g) for g in self.expect(turned, statics)]
         return self.graded(arrays, batched, gauges).ok
+
+
+# of a function that begins to work and stumbles, whatever the type
+MISTAKES = ("IndexError", "NameError", "RecursionError", "UnboundLocalError", "ZeroDivisionError")
+
+
+def _refuses(outcome: Outcome) -> bool:
+    """Whether a call says that a type is none of its business: it raises, as libraries do.
+
+    A name that is not there, or the exit code of a program, is an error: its checks will tell.
+    """
+    kind, _, _ = outcome.message.removeprefix("raised ").partition(":")
+    stumbled = kind.split(" (")[0] in MISTAKES or outcome.message.startswith("ended with")
+    return outcome.status == "raised" and not stumbled
 
 
 def _axes_exchanged(gauge):

@@ -19,6 +19,7 @@ from refssm.conformance.candidate import Broken, Candidate
 from refssm.conformance.cases import MEDLEY, NORMAL_MEDLEY, SIZES, Case
 from refssm.conformance.checks import Check
 from refssm.conformance.evidence import gathered
+from refssm.conformance.expectation import remembering
 from refssm.conformance.minimal import show, simplified
 from refssm.conformance.replaying import STORY, story
 from refssm.conformance.repro import failing_call, script
@@ -53,7 +54,9 @@ def explain(
     (arrays, statics), anything, hint = _failing(check, candidate, case), set(), ""
     if check.name in ("value", "state") and not verdict.error:
         if shrink:
-            arrays, anything, verdict = _simplest(check, candidate, case, arrays, statics, verdict)
+            with remembering():
+                found = _simplest(check, candidate, case, arrays, statics, verdict)
+            arrays, anything, verdict = found
         hint = _flushed(check, candidate, case) or _in_wider(
             check, candidate, arrays, statics, accepted, verdict
         )
@@ -142,11 +145,19 @@ def _simplest(check, candidate, case, arrays, statics, verdict):
     def judged(attempt):
         return check.judge_arrays(candidate, attempt, statics)
 
+    def infinite(attempt):
+        with np.errstate(all="ignore"):
+            sizes = [np.abs(g.value) for g in candidate.expect(attempt, statics)]
+        return not all((size <= case.type.max).all() for size in sizes)
+
+    meant = infinite(arrays)
+
     def fails(attempt):
         try:
-            return judged(attempt).verdict == verdict.verdict
+            alike = judged(attempt).verdict == verdict.verdict
         except Declined:
             return False
+        return alike and (meant or not infinite(attempt))  # on a pole right ones may give NaN
 
     if not fails(arrays):  # an exact integer law, or an answer that changes from call to call
         return arrays, set(), verdict
@@ -163,6 +174,7 @@ WIDER = {
 }
 
 
+AS_WRONG = ": the formula, not rounding"
 MORE_BITS = 10  # of the 29 that double precision has more: what cancels keeps its share of them
 
 
@@ -180,7 +192,7 @@ def _in_wider(check, candidate, arrays, statics, accepted, verdict) -> str:
         return f"right in {choices[0]}: rounding, not the formula"
     if np.isfinite(again.bits) and again.bits - verdict.bits >= MORE_BITS:
         return f"{int(again.bits)} bits right in {choices[0]}: digits lost, not a wrong formula"
-    return f"as wrong in {choices[0]}: the formula, not rounding"
+    return f"as wrong in {choices[0]}{AS_WRONG}"
 
 
 def _flushed(check, candidate, case: Case) -> str:

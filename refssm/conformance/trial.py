@@ -28,7 +28,7 @@ from refssm.conformance.checks import (
 )
 from refssm.conformance.conduct import OF_MEMORY
 from refssm.conformance.diagnosis import diagnose
-from refssm.conformance.explain import FLUSHED, explain
+from refssm.conformance.explain import AS_WRONG, FLUSHED, explain
 from refssm.conformance.found import Offer
 from refssm.conformance.laws import LAWS
 from refssm.conformance.plugin import UsageError, operator_named
@@ -257,7 +257,10 @@ class Trial:
             told["hint"] = self._flushed(check, candidate, settings)
         if session.diagnose and not lost(swept.verdict):
             seed = settings["seed_"]
-            told["looks_like"] = diagnose(check, candidate, swept.case, cases, seed).text
+            looks_like = diagnose(check, candidate, swept.case, cases, seed)
+            told["looks_like"] = looks_like.text
+            if looks_like.of_few_bits:  # in a wider type they are as few
+                told["hint"] = told["hint"].removesuffix(AS_WRONG)
         return told
 
     def _flushed(self, check: Check, candidate: Candidate, settings) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import gcd
+
 import numpy as np
 
 from refssm._contract import Contract
@@ -13,7 +15,7 @@ from refssm.conformance.diagnosis.transcript import Call, Episode
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.standard import NUMBER_TYPES, TF32, Standard
 
-BLOCKS = (512, 256, 128, 64, 32, 16, 8)
+BLOCK = 8  # steps, or a multiple
 FEW = 4  # wrong entries, at least: fewer share anything
 SIMPLE = {2: "twice", 0.5: "half", -1: "minus", 1j: "i times", -1j: "−i times", 0: "0 in place of"}
 
@@ -26,8 +28,8 @@ def shared_pattern(check: Check, candidate: Candidate, heard: list[Episode]) -> 
     if not wrong:
         return ""
     measured = check.name in ("value", "state", "gradient")
-    told = _precision(wrong, candidate) if measured else ""
-    return told or _constant(wrong) or _place(wrong, candidate.op)
+    told = _constant(wrong) or (_precision(wrong, candidate) if measured else "")
+    return told or _place(wrong, candidate.op)
 
 
 class _Wrong:
@@ -100,8 +102,8 @@ def _bytes(call: Call):
 def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
     """The arithmetic whose rounding errors these would be, where they are spread over most entries.
 
-    One that is coarser than what was judged, with errors of its size: up to 16 of its roundings,
-    and a 16th of one at least.
+    One that is coarser than what was judged, with errors of its size: in no entry more than its
+    bound, a 16th of it at least, and of either sign, as rounding makes them.
     """
     held = candidate.held
     if held is None or candidate.op.contract in (Contract.INVARIANTS, Contract.SOLVE):
@@ -110,21 +112,34 @@ def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
     spread = [w for w in large if (w.error > 0).mean() > 0.5]
     if 2 * len(spread) <= len(large):  # of small integers and subnormals nothing is seen
         return ""
-    # what is subnormal in single precision loses other digits too
-    seen = [w.bad & (np.abs(w.want) > NUMBER_TYPES["float32"].tiny / TF32.u) for w in spread]
-    pairs = zip(spread, seen, strict=True)
-    units = max(float(np.max(w.error / w.k1, where=at, initial=0.0)) for w, at in pairs)
+    if not _of_either_sign(wrong):
+        return ""
+    # a formula that is wrong in a small case is wrong by more than any rounding
+    units = max(float(np.max(w.error / w.k1, where=_normal(w), initial=0.0)) for w in wrong)
     coarser = [NUMBER_TYPES["float32"], TF32, NUMBER_TYPES["bfloat16"]]
     finer = held.u
     for kind in (k for k in coarser if k.u > held.u):
         name = "TF32 or float16" if kind is TF32 else kind.name
-        if kind.u / held.room <= units <= kind.u * held.room:
+        if kind.u / held.room <= units <= kind.u:
             return f"as accurate as {name} ({kind.digits} bits), somewhere inside"
         if finer * held.room < units < kind.u and all(w.bad.mean() > 0.5 for w in spread):
             bits = int(-np.log2(units))
             return f"{bits} bits throughout: more errors than rounding makes, fewer than {name}"
         finer = kind.u
     return ""
+
+
+def _normal(w: _Wrong) -> np.ndarray:
+    """The wrong entries, but what is subnormal in single precision: it loses other digits too."""
+    return w.bad & (np.abs(w.want) > NUMBER_TYPES["float32"].tiny / TF32.u)
+
+
+def _of_either_sign(wrong: list[_Wrong]) -> bool:
+    """Whether errors are above and below, one in eight at least: a wrong factor's are not."""
+    with np.errstate(all="ignore"):
+        along = [np.real(np.conj(w.want) * (w.y - w.want))[_normal(w)] for w in wrong]
+    signs = np.sign(np.concatenate(along))
+    return 8 * min((signs > 0).sum(), (signs < 0).sum()) >= signs.size > 0
 
 
 def _constant(wrong: list[_Wrong]) -> str:
@@ -196,19 +211,25 @@ def _along(w: _Wrong, axis) -> np.ndarray:
 
 
 def _block(along) -> str:
-    """Every first wrong step at a multiple of one power of two, none before."""
-    firsts = [int(a.argmax()) for a in along if a.any()]
-    for size in BLOCKS:
-        if firsts and all(k and k % size == 0 for k in firsts):
-            started = f"first wrong step {min(firsts)}"
-            if all(a.size <= (k // size + 1) * size for a, k in zip(along, firsts, strict=True)):
-                whole = [a[k:].all() and a.size % size for a, k in zip(along, firsts, strict=True)]
-                if all(whole):
-                    return f"the tail after the last whole block of {size} ({started})"
+    """Every first wrong step at a multiple of one length, none before."""
+    along = [a for a in along if a.any()]
+    firsts = [int(a.argmax()) for a in along]
+    size = gcd(*firsts)
+    shorter = all(k or a.size < size for a, k in zip(along, firsts, strict=True))  # than a block
+    if size and size % BLOCK == 0 and shorter:
+        started = f"first wrong step {min(k for k in firsts if k)}"
+        if all(_tail(a, k, size) for a, k in zip(along, firsts, strict=True)):
+            return f"the tail after the last whole block of {size} ({started})"
+        if all(firsts):
             return f"what is carried from one block of {size} to the next ({started})"
     if len(firsts) > 1 and len({*firsts}) == 1 and firsts[0]:
         return f"step {firsts[0]} of any length is the first that is wrong"
     return ""
+
+
+def _tail(bad, first: int, size: int) -> bool:
+    """Whether all is wrong from the last multiple of a size on, and nothing before."""
+    return bool(first == bad.size // size * size < bad.size and bad[first:].all())
 
 
 def _channels(wrong: list[_Wrong]) -> list[str]:

@@ -79,7 +79,7 @@ def _second(pair):
 
 def _distance(d: Deviation, candidate: Candidate, calls: list[Call]) -> float | None:
     """How far from a bug that explains every call, and is refused on one of them at least."""
-    refused, worst = False, 0.0
+    refused, worst, raised = False, 0.0, []
     worker = InProcess([d.found()])
     for call in calls:
         outcome = _outcome(worker, d.op, call, call.arguments, candidate)
@@ -87,8 +87,11 @@ def _distance(d: Deviation, candidate: Candidate, calls: list[Call]) -> float | 
         if not alike.ok:
             return None
         if alike.grade != "-":
-            refused, worst = refused or _refused(candidate, call, outcome), max(worst, alike.ratio)
-    return worst if refused else None
+            both = (outcome, call.outcome)  # what the judge takes is no sign of a bug
+            refused = refused or all(_refused(candidate, call, came) for came in both)
+            worst = max(worst, alike.ratio)
+            raised.append(outcome.status == "raised")
+    return worst if refused and not all(raised) else None  # any mistake may raise in every call
 
 
 def _outcome(worker, name, call: Call, arguments, candidate) -> Outcome:

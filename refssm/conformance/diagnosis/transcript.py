@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from refssm.conformance.calling import Outcome
-from refssm.conformance.candidate import Broken, Candidate
+from refssm.conformance.candidate import LOST, Broken, Candidate
 from refssm.conformance.cases import Case
 from refssm.conformance.checks import Check
 from refssm.conformance.sweep import Declined, sweep
@@ -83,7 +83,8 @@ def episodes(
     In a process that was lost nothing more is called.
     """
     heard = [episode(check, candidate, case)]
-    if check.strategy is None or heard[0].verdict.error:
+    lost = any(call.outcome.status in LOST for call in heard[0].calls)
+    if check.strategy is None or lost:
         return heard
 
     def listen(drawn: Case) -> Verdict:

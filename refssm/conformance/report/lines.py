@@ -6,6 +6,7 @@ import math
 import platform
 from collections.abc import Iterable
 from importlib.metadata import version
+from shlex import quote
 
 from rich.console import Console
 from rich.text import Text
@@ -138,9 +139,11 @@ def again(result: Result) -> list[str]:
     """How to see a failure again: by the judge, and without it."""
     if not result.counterexample:
         return []
-    told = [f"again: refssm replay {result.counterexample} {result.implementation}"]
+    of = result.implementation
+    target = of if of.startswith("--exec ") else quote(of)  # whose command is quoted
+    told = [f"again: refssm replay {quote(result.counterexample)} {target}"]
     if result.alone:
-        told.append(f"alone: python {result.alone} (NumPy and your module only)")
+        told.append(f"alone: python {quote(result.alone)} (NumPy and your module only)")
     return told
 
 
