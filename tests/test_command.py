@@ -142,7 +142,7 @@ BROKEN = {
     "two outputs": ("return a, b", "wrong", "`x` is a tuple, want an array"),
     "none": ("return None", "wrong", "`x` is a NoneType, want an array"),
     "integers": ("return np.zeros(b.shape, int)", "wrong", "`x` has type int64, want float32"),
-    "objects": ("return b.astype(object)", "wrong", "`x` is a array of object"),
+    "objects": ("return b.astype(object)", "wrong", "`x` is an array of object"),
     "narrower": ("return b.astype('f2')", "wrong", "`x` has the narrower type float16"),
     "exit": ("os._exit(7)", "error", "ended the process with exit code 7"),
     "sys.exit": ("raise SystemExit(1)", "error", "raised SystemExit: 1"),

@@ -8,6 +8,7 @@ from exchanging import answer, given, judged, manifest, written
 from jsonschema import Draft202012Validator
 from judging import run
 
+from refssm import diagonal_kernel_zoh
 from refssm.conformance.deviations import deviations
 from refssm.conformance.exchange.manifest import CHECKS, load, schema
 from refssm.conformance.plugin import operator_named
@@ -106,6 +107,18 @@ def test_the_verdict_of_files_is_the_verdict_of_a_function(tmp_path):
         assert (here.verdict, here.grade) == (check.verdict, check.grade)
         if not check.failed:  # else the sweep stops at the first failure
             assert (here.ratio, here.bits) == (check.ratio, check.bits)
+
+
+def test_of_kernels_that_are_wrong_a_short_one_is_named(tmp_path):
+    folder = written(
+        tmp_path / "cases", "--operator", "diagonal_kernel_zoh", "--check", "value", *QUICK
+    )
+    answer(folder, lambda *arrays, l: (1 + (l > 8)) * diagonal_kernel_zoh(*arrays, l=l))
+    named = judged(folder)["value[float32]"].smallest.partition(":")[0]
+    cases = {case["id"]: case for case in manifest(folder)["cases"]}
+    wrong = [case for case in cases.values() if case["statics"]["l"] > 8]
+    numbers = {case["id"]: sum(a.size for a in given(folder, case)) for case in wrong}
+    assert min(numbers, key=lambda id: cases[id]["statics"]["l"] + numbers[id]) in named
 
 
 @pytest.mark.parametrize("name", ["linear_scan", "causal_convolution", "dplr_kernel"])

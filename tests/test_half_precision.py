@@ -142,7 +142,7 @@ def test_a_wider_result_is_held_to_its_own_rounding_and_noted():
 
 NO_ARRAYS = {
     "a list": (lambda a, b: scan(a, b).tolist(), "`x` is a list, want an array"),
-    "integers": (lambda a, b: scan(a, b).astype(int), "`x` is a int64 array, want an array"),
+    "integers": (lambda a, b: scan(a, b).astype(int), "`x` is an int64 array, want an array"),
     "complex": (lambda a, b: scan(a, b) + 0j, "`x` is a complex64 array, want an array"),
 }
 

@@ -52,7 +52,8 @@ def misfit(actual, shape, dtype, name, either=False) -> str:
     `either` takes a complex array for a real one: beside a complex output it is no mistake.
     """
     if not isinstance(actual, np.ndarray):
-        return f"`{name}` is a {getattr(actual, 'type', type(actual).__name__)}, want an array"
+        came = getattr(actual, "type", type(actual).__name__)
+        return f"`{name}` is a{'n' * (came[0] in 'aeio')} {came}, want an array"
     if actual.shape != shape:
         return f"`{name}` has shape {actual.shape}, want {shape}"
     if actual.dtype.kind not in ("fc" if either and dtype.kind == "f" else dtype.kind):

@@ -223,7 +223,9 @@ def _told(check, candidate, failed, folder: Folder, started, details):
 
 
 def _size(case) -> int:
-    return sum(int(np.size(a)) for a in case.arrays)
+    """Numbers in the arguments, and the length that a kernel is asked for."""
+    lengths = [n for n in case.statics.values() if isinstance(n, int)]
+    return sum(int(np.size(a)) for a in case.arrays) + sum(lengths)
 
 
 def _written(stored: Stored, answers: Answers) -> bool:
