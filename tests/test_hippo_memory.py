@@ -197,3 +197,14 @@ def test_scales_that_are_powers_of_two_change_no_digit_of_the_recurrence():
     scaled_A, scaled_B = refssm.hippo_rescale(A_bar, B_bar[:, 0], s)
     x = refssm.dense_scan(A_bar, B_bar[:, 0] * u[:, None])
     assert np.array_equal(refssm.dense_scan(scaled_A, scaled_B * u[:, None]), s * x)
+
+
+def test_two_steps_of_a_decay_that_is_lost_in_rounding_are_lost_too():
+    # e^A is 1e-106 and comes out as 0, which its bound allows; so must that of e^{2A}
+    A = [[-265.0, -1.0, -1.7], [-256.0, -258.0, 1.5], [-8.0, -1.0, -256.0]]
+    B, u, dt = [-4.6, -0.05, -0.05], [0.023, 0.0, 0.0, 0.0, 0.0], 1.0
+    x = refssm.hippo_project(A, B, u, dt)
+    assert (expm(np.array(A)) != 0).all()
+    assert (x[1:] == 0).all()
+    assert right(HIPPO_PROJECT, x, A, B, u, dt)
+    assert not right(HIPPO_PROJECT, np.where(x == 0, 1e-17, x), A, B, u, dt)

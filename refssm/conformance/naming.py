@@ -174,10 +174,15 @@ def named(d: Deviation) -> Named:
     )
     told = next((r for r in session.run() if r.failed), None)
     if told is None:
-        return Named(d, False, False, "")
+        return Named(_still(d), False, False, "")
     words = (words for word, words in PRECISIONS.items() if word in d.name)
     first = told.looks_like.startswith(d.what) or any(w in told.looks_like for w in words)
-    return Named(d, True, first, told.looks_like)
+    return Named(_still(d), True, first, told.looks_like)
+
+
+def _still(d: Deviation) -> Deviation:
+    """Without its programs, which no process can send to another."""
+    return replace(d, forward=np.copy, vjp=None)
 
 
 def of_operator(name: str, every: int = 1) -> tuple[list[Named], list[Named]]:

@@ -110,7 +110,6 @@ def _of_steps(F: Tracked, x, driven) -> Tracked:
     """
     E, size = expm(F.value), two_norm(x)[..., 0]
     met(size)
-    before = np.concatenate([0 * size[..., :1], size[..., :-1]], axis=-1)
     n, norm = E.shape[-1], frobenius(E)
     slope = condition(F.value) * norm
     products = (tree(n) + product_charge(E, x)) * norm + CHARGE * np.maximum(1, norm)
@@ -120,8 +119,8 @@ def _of_steps(F: Tracked, x, driven) -> Tracked:
         power = power @ E
     least, both = modulus(np.zeros(())) * np.sqrt(n), []
     for b, carried in zip(driven, _relative_errors(F), strict=True):
-        made = ((CHARGE + carried) * slope + products)[..., None] * before
-        both.append(sum_over_past(norms, made + np.maximum(size, least) + b))
+        step = ((CHARGE + carried) * slope + products)[..., None]
+        both.append(sum_over_past(norms, np.maximum(size, least) + b, step, size))
     errors = np.stack(both, axis=-1)[..., None, :]
     return Tracked(x, np.broadcast_to(errors, (*x.shape, 2)).copy())
 
@@ -161,10 +160,16 @@ def _relative_errors(F: Tracked):
     return [frobenius(F.errors[..., gauge]) / unit for gauge in (0, 1)]
 
 
-def sum_over_past(norms, made):
-    """Σ_j norms_{k−j} made_j."""
-    total = np.zeros(made.shape)
+def sum_over_past(norms, made, step, size):
+    """Σ_j norms_{k−j} (made_j + step size_{j−1}); a state without digits is as large as its error.
+
+    Of first order only, two steps of a decay below u² would have no error: e^{2F} is not that of
+    a computed e^F = 0.
+    """
+    total, u = np.zeros(made.shape), np.finfo(size.dtype).eps
     for j in range(made.shape[-1]):
-        carried = np.stack(norms[: made.shape[-1] - j], axis=-1) * made[..., j : j + 1]
-        total[..., j:] += carried
+        here = made[..., j : j + 1]
+        if j:
+            here = here + step * (size + u * total)[..., j - 1 : j]
+        total[..., j:] += np.stack(norms[: made.shape[-1] - j], axis=-1) * here
     return total
