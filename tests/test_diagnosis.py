@@ -244,6 +244,13 @@ def test_an_answer_that_changes_is_told_as_such():
     assert "another answer to the same call" in told or "depends on the call" in told
 
 
+@pytest.mark.parametrize("name", ["discretize_foh", "gramians_discrete"])
+def test_noise_that_is_the_same_in_every_call_does_not_depend_on_the_call(name):
+    rough = [naming.named(d) for d in naming.inaccurate(operator_named(name))]
+    assert any(n.caught for n in rough)
+    assert not [n.told for n in rough if "depends on the call" in n.told]
+
+
 def test_the_command_says_what_a_failure_looks_like(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     text = "import numpy as np\ndef linear_scan(a, b):\n    x = np.zeros(b.shape, a.dtype)\n"
