@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from judging import plugin, rounded_to, run, scan
 
-from refssm import diagonal_kernel_zoh
+from refssm import diagonal_kernel_zoh, discretize_euler
 from refssm.broadcasting import unbroadcast
 from refssm.catalog import OPERATORS
 from refssm.conformance import naming
@@ -249,6 +249,27 @@ def test_noise_that_is_the_same_in_every_call_does_not_depend_on_the_call(name):
     rough = [naming.named(d) for d in naming.inaccurate(operator_named(name))]
     assert any(n.caught for n in rough)
     assert not [n.told for n in rough if "depends on the call" in n.told]
+
+
+NEAR_A_BUG = [  # honest, but as far off as a bug that was given them as a name, at random
+    ("discretize_diagonal_zoh", "inaccurate_noise"),
+    ("mamba_scan", "inaccurate_arguments"),
+]
+
+
+@pytest.mark.parametrize(("name", "program"), NEAR_A_BUG)
+def test_an_honest_program_no_nearer_to_a_bug_than_to_the_truth_gets_no_bugs_name(name, program):
+    rough = [d for d in naming.inaccurate(operator_named(name)) if d.name == program]
+    told = [naming.named(d) for d in rough]
+    assert [n.caught for n in told] == [True]
+    assert not told[0].named, told[0].told
+
+
+def test_outputs_in_another_order_are_named_though_they_have_no_distance():
+    def swapped(A, B, dt):
+        return discretize_euler(A, B, dt)[::-1]
+
+    assert looks_like("discretize_euler", swapped).startswith("Ā after B̄: planted")
 
 
 def test_the_command_says_what_a_failure_looks_like(tmp_path, monkeypatch, capfd):

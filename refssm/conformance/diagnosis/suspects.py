@@ -1,7 +1,9 @@
 """Which planted bug answers as an implementation did: each is itself an implementation.
 
 A bug is named only if it gives, within the tolerances of the judge, what was given in every call
-of every case that was heard, right and wrong ones, and is itself refused on one of them.
+of every case that was heard, right and wrong ones, is itself refused on one of them, and is there
+much nearer than what is right: an honest program that loses digits strays no further from the one
+than from the other.
 """
 
 from __future__ import annotations
@@ -27,11 +29,12 @@ from refssm.conformance.gauge import Gauge, gauges
 from refssm.conformance.invariants import grade_invariants
 from refssm.conformance.judge import compare, span_product
 from refssm.conformance.standard import Standard
-from refssm.conformance.verdict import Verdict, worst_of, wrong
+from refssm.conformance.verdict import Verdict, kind_of, worst_of, wrong
 from refssm.conformance.worker import InProcess
 
 DEVIATIONS = "refssm.conformance.deviations"
 OTHER = wrong("another answer")
+NEARER = 2.0  # than what is right; `python -m refssm.conformance.naming`: bugs 3 or more, noise 1
 
 
 @cache
@@ -81,7 +84,7 @@ def _second(pair):
 
 def _distance(d: Deviation, candidate: Candidate, calls: list[Call]) -> float | None:
     """How far from a bug that explains every call, and is refused on one of them at least."""
-    refused, worst, raised = False, 0.0, []
+    worst, raised, apart = 0.0, [], [(0.0, 0.0)]
     worker = InProcess([d.found()])
     for call in calls:
         outcome = _outcome(worker, d.op, call, call.arguments, candidate)
@@ -90,10 +93,45 @@ def _distance(d: Deviation, candidate: Candidate, calls: list[Call]) -> float | 
             return None
         if alike.grade != "-":
             both = (outcome, call.outcome)  # what the judge takes is no sign of a bug
-            refused = refused or all(_refused(candidate, call, came) for came in both)
+            if all(_refused(candidate, call, came) for came in both):
+                apart.append(_apart(d, worker, candidate, call, outcome, alike))
             worst = max(worst, alike.ratio)
             raised.append(outcome.status == "raised")
-    return worst if refused and not all(raised) else None  # any mistake may raise in every call
+    from_right, from_bug = map(max, zip(*apart, strict=True))
+    nearer = from_right > NEARER * from_bug
+    return worst if nearer and not all(raised) else None  # any mistake may raise in every call
+
+
+def _apart(
+    d, worker, candidate, call: Call, outcome: Outcome, alike: Verdict
+) -> tuple[float, float]:
+    """How far an answer is from what is right and from what the bug gives, in units of K0."""
+    theirs, right = call.outcome, expected(candidate, call)
+    conduct = theirs.status != "ok" or theirs.changed or theirs.aliased
+    if conduct or d.caught_by.startswith("repeat"):
+        return np.inf, 0.0  # what has no distance
+    if candidate.op.contract is Contract.INVARIANTS and not call.vjp:  # none entry by entry
+        return graded(candidate, call, theirs.outputs, right).ratio, alike.ratio
+    from_right = _far(theirs.outputs, [g.value for g in right], right)
+    if not np.isfinite(from_right):  # another shape, or NaN and infinity in other places
+        return np.inf, 0.0
+    wider = _outcome(worker, d.op, call, wide(call.arguments, np.float64), candidate)
+    bugs = [came.outputs for came in (outcome, wider) if came.status == "ok"]
+    return from_right, min(_far(theirs.outputs, outputs, right) for outputs in bugs)
+
+
+def _far(outputs, values, right: tuple[Gauge, ...]) -> float:
+    """The largest difference in units of K0."""
+    if not len(outputs) == len(values) == len(right):
+        return np.inf
+    far = 0.0
+    for y, value, gauge in zip(outputs, values, right, strict=True):
+        if not y.shape == np.shape(value) == gauge.k0.shape or (kind_of(y) != kind_of(value)).any():
+            return np.inf
+        with np.errstate(all="ignore"):
+            error = np.abs(y - value) / np.maximum(gauge.k0, np.finfo(y.dtype).tiny)
+        far = max(far, float(error.max(initial=0.0, where=np.isfinite(error))))
+    return far
 
 
 def _outcome(worker, name, call: Call, arguments, candidate) -> Outcome:
