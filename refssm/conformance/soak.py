@@ -112,6 +112,12 @@ def _twins(name: str) -> list[Found]:
     return [h.found() for h in implementations() if h.name == name]
 
 
+@cache
+def _worker(name: str) -> InProcess:
+    """What calls them: to read the signatures anew for each case took a sixth of a soak."""
+    return InProcess(_twins(name))
+
+
 def _can_run(check: Check, honest: Honest) -> bool:
     """Whether an implementation has what a check needs: a VJP, a `_from` form."""
     if check.name == "gradient":
@@ -121,7 +127,7 @@ def _can_run(check: Check, honest: Honest) -> bool:
 
 def _verdict(check: Check, honest: Honest, case: Case) -> Verdict:
     """One implementation on one case."""
-    worker = InProcess(_twins(honest.name))
+    worker = _worker(honest.name)
     offer = next(offer for offer in worker.found if offer.name == check.op.name)
     candidate = Candidate(check.op, worker, offer).judged_in(check.dtype)
     try:
