@@ -185,20 +185,20 @@ def _still(d: Deviation) -> Deviation:
     return replace(d, forward=np.copy, vjp=None)
 
 
-def of_operator(name: str, every: int = 1) -> tuple[list[Named], list[Named]]:
+def of_operator(name: str, every: int = 1, lost: int = LOST) -> tuple[list[Named], list[Named]]:
     """All planted bugs of an operator, or one in so many; and honest programs of too few bits."""
     op = operator_named(name)
     with warnings.catch_warnings(), np.errstate(all="ignore"), remembering():
         warnings.simplefilter("ignore")
         bugs = [named(d) for d in [*replanted(op)][::every]]
-        return bugs, [named(d) for d in inaccurate(op)]
+        return bugs, [named(d) for d in inaccurate(op, lost)]
 
 
-def inaccurate(op: Operator) -> Iterator[Deviation]:
+def inaccurate(op: Operator, lost: int = LOST) -> Iterator[Deviation]:
     """Honest programs that lose digits: of arguments, of results, at random, in each entry."""
     dtype = default_types(op, PROFILES["default"])[0]
     right = another_way(op) or op.reference
-    digits = number_type(dtype).digits - LOST
+    digits = number_type(dtype).digits - lost
     noisy = {
         "arguments": lambda *a, **s: right(*(_few(x, digits) for x in a), **s),
         "results": lambda *a, **s: _each(right(*a, **s), lambda y: _few(y, digits)),
@@ -242,16 +242,17 @@ def _draws(y):
 def main(
     only: Annotated[str, typer.Option(help="Families or operators, with commas.")] = "",
     every: Annotated[int, typer.Option(help="One bug in so many.")] = 1,
+    lost: Annotated[int, typer.Option(help="Bits that the honest programs lose.")] = LOST,
     workers: Annotated[int, typer.Option(help="Processes.")] = 2,
     show: Annotated[bool, typer.Option(help="Print those not named first.")] = False,
 ) -> None:
     """Plant every bug in another implementation, and count how many are named first."""
     names = [op.name for op in OPERATORS if soak.among(op.name, only)]
-    running = soak.as_they_come(of_operator, [(name, every) for name in names], workers)
+    running = soak.as_they_come(of_operator, [(name, every, lost) for name in names], workers)
     came = dict(track(running, total=len(names), disable=not sys.stderr.isatty()))
     told = [n for some, _ in came.values() for n in some]
     rough = [n for _, some in came.values() for n in some if n.caught]
-    for (name, _), (some, honest) in sorted(came.items()):
+    for (name, *_), (some, honest) in sorted(came.items()):
         typer.echo(f"{name}: {sum(n.first for n in some)} of {sum(n.caught for n in some)}")
         for n in some if show else ():
             if n.caught and not n.first:

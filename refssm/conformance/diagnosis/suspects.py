@@ -2,8 +2,7 @@
 
 A bug is named only if it gives, within the tolerances of the judge, what was given in every call
 of every case that was heard, right and wrong ones, is itself refused on one of them, and is there
-much nearer than what is right: an honest program that loses digits strays no further from the one
-than from the other.
+twice as near as what is right: the noise of an honest program is as far from either.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from refssm.conformance.worker import InProcess
 
 DEVIATIONS = "refssm.conformance.deviations"
 OTHER = wrong("another answer")
-NEARER = 2.0  # than what is right; `python -m refssm.conformance.naming`: bugs 3 or more, noise 1
+NEARER = 2.0  # than what is right: the bug then makes up more than half of the error
 
 
 @cache
