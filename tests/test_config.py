@@ -55,7 +55,7 @@ def test_a_bare_command_judges_the_targets_of_the_file_as_the_file_says(folder, 
     assert "my_ops.py   profile quick, seed 3" in out
     told = "pyproject.toml: profile quick, seed 3, dtypes float32, checks alias, timeout 5"
     assert told in out.splitlines()
-    assert "1 checks: 1 pass" in out
+    assert "1 check: 1 pass" in out
 
 
 def test_the_command_line_comes_before_the_file(folder, capfd):

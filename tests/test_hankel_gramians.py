@@ -7,6 +7,7 @@ from scipy import linalg
 import refssm
 from refssm._elimination import response
 from refssm._lyapunov import lyapunov, stein
+from refssm.conformance.honest import hankel_gramians as honest
 from refssm.conformance.judge import judge
 from refssm.conformance.tracked import Tracked, tracing
 from refssm.hankel import GRAMIANS, GRAMIANS_DISCRETE
@@ -72,6 +73,16 @@ def test_the_discrete_ones_are_those_of_the_hankel_factors():
     O = np.stack([C, C @ A, C @ A @ A])
     made = R @ R.conj().T, O.conj().T @ O
     assert judge(GRAMIANS_DISCRETE, lambda *_: made, A, B, C).ok
+
+
+def test_doubling_near_the_unit_circle_is_refused_and_in_a_wider_type_is_not():
+    # A^(2^j) carries 2^j roundings, which differ between the states: 1/(1 − ‖A‖²) = 512 remain
+    A = (1 - 2.0**-10) * np.array([[0, np.exp(1j)], [np.exp(4j), 0]])
+    B, C = np.array([1, 0.5]), np.array([1, -2.0])
+    doubled = honest.both(honest.doubled)
+    assert not judge(GRAMIANS_DISCRETE, doubled, A, B, C).ok
+    assert judge(GRAMIANS_DISCRETE, honest.both(honest.widened(honest.doubled)), A, B, C).ok
+    assert judge(GRAMIANS_DISCRETE, doubled, A / 2, B, C).ok
 
 
 def test_real_arguments_beside_complex_ones_have_real_gramians_of_their_own():

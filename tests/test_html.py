@@ -118,7 +118,7 @@ def test_what_a_pass_does_not_promise_stands_beside_it(folder, capfd):
     (said,) = [text for _, text in read.of("td", class_="said")]
     assert said == next(x.strip() for x in out.splitlines() if "not promised" in x)
     assert out.splitlines()[-1] == "page: report.html"
-    assert "1 checks: 1 pass" in text
+    assert "1 check: 1 pass" in text
 
 
 def test_failures_come_first(failing):

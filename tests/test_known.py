@@ -40,7 +40,7 @@ def test_a_listed_failure_is_told_with_its_reason_and_does_not_count(folder, cap
     assert f"  known until {FAR}: carries too much" in out
     assert "worst x[" in out
     assert "again: refssm replay" in out
-    assert "1 checks: 1 known" in out
+    assert "1 check: 1 known" in out
 
 
 def test_another_failure_beside_it_counts(folder, capfd):

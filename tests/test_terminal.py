@@ -92,7 +92,7 @@ def test_a_terminal_shows_a_bar_that_is_gone_when_a_line_is_printed(folder):
         assert part.encode() in seen
     lines = shown(seen).splitlines()
     assert any(line.startswith("FAIL linear_scan/value[float32]") for line in lines)
-    assert lines[-1].startswith("1 checks: 1 wrong")
+    assert lines[-1].startswith("1 check: 1 wrong")
 
 
 def test_json_goes_into_a_pipe_and_the_bar_to_the_terminal_without_colours_if_so_wanted(folder):
@@ -173,7 +173,7 @@ def test_ctrl_c_prints_what_was_found_and_leaves_no_child_and_no_half_file(folde
         assert [line["implementation"] for line in document["results"]] == ["first.py"]
     else:
         assert "FAIL linear_scan/value[float32]" in text
-        assert "1 checks: 1 wrong" in text
+        assert "1 check: 1 wrong" in text
 
 
 def test_ctrl_c_while_a_module_is_imported_is_an_interruption(folder):

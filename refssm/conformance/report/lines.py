@@ -172,7 +172,8 @@ def summary(results: list[Result], seconds: float) -> str:
     came = ["known" if r.known else r.verdict for r in results]
     counts = {verdict: came.count(verdict) for verdict in order}
     told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
-    return f"{len(results)} checks: {told or 'nothing to check'}   {seconds:.1f} s"
+    checks = "1 check" if len(results) == 1 else f"{len(results)} checks"
+    return f"{checks}: {told or 'none came to its end'}   {seconds:.1f} s"
 
 
 def graded(result: Result) -> bool:
