@@ -35,6 +35,20 @@ def against(capfd, new, old, *options):
     return result, json.loads(out)["results"] if out else err
 
 
+def test_an_operator_without_a_type_that_was_asked_for_is_skipped_beside_one_that_has_it(
+    folder, capfd
+):
+    plugin(folder, SCAN + "\n\ndef cauchy_kernel(v, w, z):\n    return v\n", "two.py")
+    asked = ("--dtype", "float32", "--check", "alias", "--profile", "quick")
+    result, out, _ = run(capfd, "verify", "two.py", *asked)
+    told = "judged in complex64, complex128; none of them was asked for"
+    (skipped,) = (line for line in out.splitlines() if line.startswith("skip "))
+    assert (result, skipped.endswith(told), "1 pass, 1 skipped" in out) == (0, True, True)
+    plugin(folder, "def cauchy_kernel(v, w, z):\n    return v\n", "one.py")
+    result, _, err = run(capfd, "verify", "one.py", *asked)
+    assert (result, err.strip()) == (4, f"refssm: cauchy_kernel is {told}")
+
+
 def test_a_new_implementation_beside_itself_is_equal_bit_for_bit(folder, capfd):
     result, (line,) = against(capfd, "right.py", "right.py")
     assert (result, line["verdict"]) == (0, "pass")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from refssm.conformance.pieces import Learned, Source, here_alone
+from refssm.conformance.plugin import UsageError
 from refssm.conformance.result import Result
 from refssm.conformance.trial import Trial
 from refssm.conformance.where import Where
@@ -51,8 +52,11 @@ class Session:
         return {**kept, "seed": self.seed, "profile": self.profile}
 
     def trials(self) -> list[Trial]:
-        """One for each implementation that is judged."""
-        return [Trial(self, offer) for offer in self.worker.found if offer.judged]
+        """One for each implementation that is judged; some operator has a type asked for."""
+        trials = [Trial(self, offer) for offer in self.worker.found if offer.judged]
+        if trials and all(trial.foreign for trial in trials):
+            raise UsageError(f"{trials[0].op} is {trials[0].foreign}")
+        return trials
 
     def run(self) -> Iterator[Result]:
         """Judge every implementation found in the target."""

@@ -95,20 +95,26 @@ class Trial:
         half = any(number_type(t).half for t in (*asked, *declared))
         known = types_of(self.op, half)
         if asked:
-            chosen = [t for t in known if t in asked]
-            if not chosen:
-                listed = ", ".join(types_of(self.op, half=True))
-                raise UsageError(f"{self.op} is judged in {listed}; none of them was asked for")
-            return [t for t in chosen if not declared or t in declared]
+            return [t for t in known if t in asked and (not declared or t in declared)]
         if not declared:
             return default_types(self.op, self.profile)
         mine = [t for t in known if t in declared]
         return mine if self.profile.double else mine[:1]
 
     @cached_property
+    def foreign(self) -> str:
+        """Why none of the types asked for is one of the operator's, or ""."""
+        known = types_of(self.op, half=True)
+        if not self.session.types or set(known) & set(self.session.types):
+            return ""
+        return f"judged in {', '.join(known)}; none of them was asked for"
+
+    @cached_property
     def undeclared(self) -> str:
         """Why there is no type to be judged in, or ""."""
-        return "" if self.wanted else f"declared for {', '.join(self.offer.dtypes)}"
+        if self.wanted:
+            return ""
+        return self.foreign or f"declared for {', '.join(self.offer.dtypes)}"
 
     @cached_property
     def refused(self) -> dict[str, str]:

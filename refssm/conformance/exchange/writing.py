@@ -129,8 +129,8 @@ class Writer:
         how |= {"only_checks": wanted.checks, "where": wanted.where, "folder": None}
         for trial in Session(self.recorder, "", **how).trials():  # pyright: ignore[reportArgumentType]
             doubt = certified(operator_named(trial.op.name))
-            if doubt:
-                raise UsageError(f"{trial.op} cannot be written: {doubt}")
+            if doubt or trial.foreign:
+                raise UsageError(f"{trial.op} cannot be written: {doubt or trial.foreign}")
             for check in trial.checks(trial.wanted):
                 if check.name in CHECKS:
                     self._check(trial, check, tick)
