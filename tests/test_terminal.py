@@ -176,6 +176,23 @@ def test_ctrl_c_prints_what_was_found_and_leaves_no_child_and_no_half_file(folde
         assert "1 check: 1 wrong" in text
 
 
+def test_to_be_terminated_is_to_be_interrupted(folder):
+    plugin(folder, SLOW, "slow.py")
+    call = [sys.executable, "-m", "refssm", "verify", "slow.py", "--check", "value", "--no-config"]
+    process = subprocess.Popen(call, env={**os.environ, **PLAIN}, stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while not (folder / "long").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.terminate()
+        _, err = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert (process.returncode, err.splitlines()[-1]) == (2, b"refssm: interrupted")
+    assert b"Traceback" not in err
+    assert ended(int((folder / "child").read_text()))
+
+
 def test_ctrl_c_while_a_module_is_imported_is_an_interruption(folder):
     text = "from pathlib import Path\nimport time\nPath('long').touch()\ntime.sleep(1000)\n"
     plugin(folder, text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 
 import typer
@@ -56,6 +57,9 @@ def _common(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and leave with its exit code; never with a traceback."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        # as Ctrl-C, or what was called stays behind: `timeout 60 refssm verify`, or CI's own limit
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(code(arguments))
 
 
