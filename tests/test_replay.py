@@ -16,12 +16,25 @@ GRADIENT = SCAN + "\ndef linear_scan_vjp(dx, a, b):\n    return np.broadcast_to(
 FUTURE = SCAN.replace("    return x", "    return x + (b.sum(-2, keepdims=True) > 0)")
 WRITING = SCAN.replace("    return x", "    a *= 0\n    return x")
 ONE = LOSING.replace("x =", "assert b.ndim == 2\n    x =", 1)
+RAISING = SCAN.replace(
+    "    return x", '    if x.any():\n        raise OSError(\'no """ \\\\N here\')\n    return x'
+)
+SHORT = SCAN.replace("    return x", "    return x[..., :-1, :]")
+WHOLE = SCAN.replace("    return x", "    return x.astype(int)")
+PAIR = SCAN.replace("    return x", "    return x, x")
+DYING = SCAN.replace("    return x", "    if x.any():\n        import os; os.abort()\n    return x")
 FAILING = {
     "value": (LOSING, "value", True),
     "nan": (LOSING, "nan", True),
     "gradient": (GRADIENT, "gradient", True),
     "a law": (FUTURE, "causal", True),
-    "conduct": (WRITING, "unchanged", False),
+    "conduct": (WRITING, "unchanged", True),
+    "memory": (SCAN.replace("    return x", "    return b"), "alias", False),
+    "an exception": (RAISING, "value", True),
+    "a crash": (DYING, "value", True),
+    "a shape": (SHORT, "value", True),
+    "a type": (WHOLE, "value", True),
+    "a pair": (PAIR, "value", True),
     "slice by slice": (ONE, "value", True),
 }
 
@@ -77,6 +90,28 @@ def test_the_script_needs_numpy_and_the_module_only(name, folder, capfd):
     assert "Traceback" not in alone.stderr
     right = SCAN if check != "gradient" else RIGHT
     plugin(folder, right)
+    alone = subprocess.run([sys.executable, line["alone"]], capture_output=True, text=True)
+    assert alone.returncode == 0, alone.stdout + alone.stderr
+
+
+SAID = {
+    "conduct": "the call wrote to its argument 0",
+    "an exception": 'OSError: no """ \\N here',
+    "a crash": "",
+    "a shape": "x has shape (1, 0, 1), want (1, 1, 1)",
+    "a type": "x has type int64, want float32",
+    "a pair": "x has shape (2, 1, 1, 1), want (1, 1, 1)",
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_script_shows_a_call_that_came_to_nothing(name, folder, capfd):
+    text, check, _ = FAILING[name]
+    line = kept(capfd, folder, text, check)
+    alone = subprocess.run([sys.executable, line["alone"]], capture_output=True, text=True)
+    assert alone.returncode != 0
+    assert alone.stderr.splitlines()[-1:] == [SAID[name]] or not SAID[name]
+    plugin(folder, SCAN)
     alone = subprocess.run([sys.executable, line["alone"]], capture_output=True, text=True)
     assert alone.returncode == 0, alone.stdout + alone.stderr
 

@@ -17,11 +17,13 @@ from refssm.conformance.cases import Case
 from refssm.conformance.checks import Check
 from refssm.conformance.diagnosis.suspects import expected, graded
 from refssm.conformance.diagnosis.transcript import Call, Listening
+from refssm.conformance.expectation import judged_type
 from refssm.conformance.found import Found
 from refssm.conformance.gauge import Gauge
 from refssm.conformance.layout import arranged, canonical
 from refssm.conformance.standard import Standard, number_type
 from refssm.conformance.sweep import Declined
+from refssm.conformance.verdict import misfit, types_in
 from refssm.testing import Declaration
 
 # how a framework's arrays are made of NumPy's, and back
@@ -41,7 +43,7 @@ GIVE = {
 }
 SCRIPT = Template('''"""$what
 
-python $name    NumPy and your module only; the exit code is 1 while the result is wrong.
+python $name    NumPy and your module only; the exit code is 0 once the result is right.
 """
 
 import importlib
@@ -75,12 +77,19 @@ def take(y):
 data = np.load(HERE / $data)
 arguments = [give(data[f"call/{i}"]) for i in range($arguments)]
 returned = getattr(module, $function)(*arguments$statics)
-outputs = [take(y) for y in (returned if isinstance(returned, (tuple, list)) else [returned])]
+for i, a in enumerate(arguments):
+    if not np.array_equal(take(a), data[f"call/{i}"], equal_nan=True):
+        sys.exit(f"the call wrote to its argument {i}")
+if $several and not (isinstance(returned, (tuple, list)) and len(returned) == $returned):
+    sys.exit("$returned outputs are wanted, in a tuple")
+outputs = [take(y) for y in (returned if $several else [returned])]
 bad = 0
-for name, i in $outputs:
+for name, i, kinds, dtype in $outputs:
     y, want, allowed = outputs[i], data[f"want/{i}"], data[f"allowed/{i}"]
     if y.shape != want.shape:
         sys.exit(f"{name} has shape {y.shape}, want {want.shape}")
+    if y.dtype.kind not in kinds or y.dtype.itemsize < np.dtype(dtype).itemsize:
+        sys.exit(f"{name} has type {y.dtype}, want {dtype}")
     with np.errstate(all="ignore"):
         finite = np.isfinite(want)
         wrong = np.where(finite, ~(np.abs(y - want) <= allowed), np.isnan(y) != np.isnan(want))
@@ -111,18 +120,49 @@ def failing_call(
 
 
 def _wrong_one(candidate: Candidate, calls: list[Call]) -> Call | None:
-    """The first of the calls with a result that the judge refuses."""
-    for call in calls:
-        if call.outcome.status == "ok" and not call.view:
-            right = expected(candidate, call)
-            outputs = call.outcome.outputs
-            fits = len(right) == len(outputs) and all(
-                isinstance(y, np.ndarray) and y.dtype.kind in "fc" and y.shape == g.value.shape
-                for y, g in zip(outputs, right, strict=True)
-            )
-            if fits and not graded(candidate, call, outputs, right).ok:
-                return call
-    return None
+    """The first of the calls that a script can make again and that the judge refuses."""
+    return next((call for call in calls if _shown(call) and _refused(candidate, call)), None)
+
+
+def _shown(call: Call) -> bool:
+    """Whether it ends, and its arguments are arrays as a file has them."""
+    return not call.view and call.outcome.status not in ("declined", "hung")
+
+
+def _refused(candidate: Candidate, call: Call) -> bool:
+    """Whether it came to nothing, or to what is not right."""
+    op, outcome = candidate.op, call.outcome
+    try:
+        op.output_shapes(*call.arguments[call.vjp * len(op.outputs) :], **call.statics)
+    except ValueError:  # `shapes` wants it to raise
+        return False
+    if outcome.status != "ok" or outcome.changed or _unfit(candidate, call):
+        return True
+    return not graded(candidate, call, outcome.outputs, expected(candidate, call)).ok
+
+
+def _unfit(candidate: Candidate, call: Call) -> bool:
+    """Whether an output is no array, or one of another shape or type."""
+    outputs = call.outcome.outputs
+    right, types = expected(candidate, call), _types(candidate, call)
+    if len(outputs) != len(right):
+        return True
+    either = not call.vjp and any(t.kind == "c" for t in types)
+    return any(
+        misfit(y, g.value.shape, dtype, "", either)
+        for y, g, dtype in zip(outputs, right, types, strict=True)
+    )
+
+
+def _types(candidate: Candidate, call: Call) -> tuple[np.dtype, ...]:
+    """Those of the outputs, of a gradient those of the arguments."""
+    op = candidate.op
+    if not call.vjp:
+        return types_in(op, call.arguments, candidate.held)
+    precision = np.dtype(judged_type(call.arguments))
+    arrays = zip(op.inputs, call.arguments[len(op.outputs) :], strict=True)
+    kinds = [np.iscomplexobj(a) for name, a in arrays if name not in op.flags]
+    return tuple(precision if kind else np.finfo(precision).dtype for kind in kinds)
 
 
 def script(
@@ -134,16 +174,21 @@ def script(
     measured = op.contract in (Contract.INVARIANTS, Contract.SOLVE, Contract.EXPM) and not call.vjp
     loops = candidate.sliced or offer.loops
     half = number_type(kept["dtype"]).half
-    if not function.isidentifier() or measured or half or (loops and call.vjp):
+    unasked = offer.layout and call.outcome.status == "malformed"  # perhaps never called at all
+    if not function.isidentifier() or measured or half or (loops and call.vjp) or unasked:
         return None
     declared = Declaration(op.name, layout=offer.layout)
     run = Run(
         Found(op, print, None, declared=declared), number_type(kept["dtype"]), call.vjp, loops
     )
     given = run.entering(call.arguments)
-    gauged = expected(candidate, call)
     held = candidate.held or Standard.of(kept["dtype"])
-    wants = [_told(run, i, g, held, y) for i, (g, y) in enumerate(_pairs(gauged, call))]
+    types, fits = _types(candidate, call), not _unfit(candidate, call)
+    came = [y.dtype for y in call.outcome.outputs] if fits else types
+    gauged = zip(expected(candidate, call), came, strict=True)
+    wants = [_told(run, i, g, held, dtype) for i, (g, dtype) in enumerate(gauged)]
+    if loops and not fits:
+        return None
     if loops:
         given, wants = _one_slice(run, given, wants, call)
     imports, give, take = GIVE[offer.framework]
@@ -152,8 +197,10 @@ def script(
         saved |= {f"want/{i}": want, f"allowed/{i}": allowed}
     target, _, _ = kept["target"].partition("::")
     target = target if target.endswith(".py") else target.partition(":")[0]
+    either = not call.vjp and any(t.kind == "c" for t in types)
+    kinds = ["fc" if either and t.kind == "f" else t.kind for t in types]
     text = SCRIPT.substitute(
-        what=what,
+        what=_within_quotes(what),
         name=name,
         imports=imports,
         target=repr(
@@ -166,20 +213,24 @@ def script(
         arguments=len(given),
         function=repr(function),
         statics="".join(f", {k}={v!r}" for k, v in call.statics.items()),
-        outputs=repr(list(zip(run.names, run.asked, strict=True))),
+        several=run.returned > 1 or call.vjp,
+        returned=run.returned,
+        outputs=repr([*zip(run.names, run.asked, kinds, map(str, types), strict=True)]),
     )
     return text, saved
 
 
-def _pairs(gauged, call: Call):
-    return zip(gauged, call.outcome.outputs, strict=True)
+def _within_quotes(what: str) -> str:
+    """A message as it may stand in a docstring, whoever wrote it."""
+    plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in what)
+    return plain.replace("\\", "\\\\").replace('"', "'")
 
 
-def _told(run, i, gauge: Gauge, held: Standard, y) -> tuple[np.ndarray, np.ndarray]:
+def _told(run, i, gauge: Gauge, held: Standard, dtype) -> tuple[np.ndarray, np.ndarray]:
     """What is right, and how far a result may be from it, in the author's axes."""
     size = np.maximum(np.abs(gauge.value), held.type.tiny)
     k = np.fmax(gauge.k0, np.where(np.isfinite(gauge.k1), gauge.k1, gauge.k0))
-    allowed = held.room * held.u * k + held.u_out(y.dtype) * size
+    allowed = held.room * held.u * k + held.u_out(dtype) * size
     want = gauge.value
     if run.layout is None:
         return want, allowed.astype(float)
