@@ -86,7 +86,7 @@ USAGE = {
     ),
     "unknown function": ("verify my_ops.py::linear_scam", "has no function `linear_scam`"),
     "type of no use": (
-        "verify refssm.jit.cauchy --dtype float32",
+        "verify refssm.jit.cauchy::cauchy_kernel --dtype float32",
         "judged in complex64, complex128",
     ),
     "no npz": ("verify my_ops.py --inputs my_ops.py", "not a readable .npz file"),

@@ -132,6 +132,15 @@ def linear_scan_vjp(dx, a, b):
 )
 
 
+def test_the_smallest_case_of_an_exception_is_between_the_sizes_that_are_drawn(folder, capfd):
+    late = SCAN.replace("    x =", "    if a.shape[-2] > 40:\n        raise OSError\n    x =", 1)
+    line = kept(capfd, folder, late, "value")
+    assert (line["verdict"], line["smallest"].partition(" ")[0]) == ("error", "l=41")
+    short = SCAN.replace("    return x", "    return x[:, :40]")
+    line = kept(capfd, folder, short, "value")
+    assert (line["verdict"], line["smallest"].partition(" ")[0]) == ("wrong", "l=41")
+
+
 def test_a_replay_remembers_how_the_function_was_called(folder, capfd):
     turned = LOSING.replace("def linear_scan", "def ours") + (
         "\ndef theirs(a, b):\n    return ours(a.swapaxes(1, 2), b.swapaxes(1, 2)).swapaxes(1, 2)\n"

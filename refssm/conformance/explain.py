@@ -23,7 +23,7 @@ from refssm.conformance.expectation import remembering
 from refssm.conformance.minimal import show, simplified
 from refssm.conformance.replaying import STORY, story
 from refssm.conformance.repro import failing_call, script
-from refssm.conformance.sweep import Declined
+from refssm.conformance.sweep import Declined, lost
 from refssm.conformance.verdict import Verdict
 
 TINY, TINY_SEEDS = (
@@ -49,7 +49,7 @@ def explain(
 
     And evidence, where the verdict on the `first` case is given for it.
     """
-    if shrink and not verdict.error:
+    if shrink and not lost(verdict):
         case, verdict = smaller(check, candidate, case, verdict)
     (arrays, statics), anything, hint = _failing(check, candidate, case), set(), ""
     if check.name in ("value", "state") and not verdict.error:
@@ -81,8 +81,9 @@ def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict):
     """A tiny case that fails alike, or the case with sizes between those drawn; its verdict."""
     for attempt in _tiny(case, candidate.between):
         again = _verdict(check, candidate, attempt)
-        if again is not None and not again.ok and again.error == verdict.error:
+        if again is not None and not again.ok and _kind(again) == _kind(verdict):
             return attempt, again
+    wanted = verdict.verdict, _kind(verdict)
     for dim, size in case.sizes.items():
         low = max((s for s in SIZES if s < size), default=0)
         low = max(low, int(candidate.between.get(dim, (1, 1))[0]) - 1)
@@ -92,11 +93,16 @@ def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict):
             attempt = replace(case, sizes={**case.sizes, dim: middle})
             fits = _admitted(case.op, attempt.sizes)
             again = _verdict(check, candidate, attempt) if fits else None
-            if again is not None and again.verdict == verdict.verdict:
+            if again is not None and (again.verdict, _kind(again)) == wanted:
                 case, verdict, high = attempt, again, middle
             else:
                 low = middle
     return case, verdict
+
+
+def _kind(verdict: Verdict) -> str:
+    """What an exception is called; "" of what was judged."""
+    return verdict.message.partition(":")[0] if verdict.error else ""
 
 
 def _tiny(case: Case, between) -> Iterator[Case]:
@@ -121,7 +127,9 @@ def _verdict(check: Check, candidate: Candidate, case: Case) -> Verdict | None:
     """The verdict on one case, or None where it is not judged."""
     try:
         return check.judge_case(candidate, case)
-    except (Broken, Declined):
+    except Broken as broken:
+        return None if lost(broken.verdict) else broken.verdict
+    except Declined:
         return None
 
 
