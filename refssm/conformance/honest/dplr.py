@@ -19,12 +19,19 @@ from refssm.dplr.system import matrix
 ENOUGH = 2**22  # products of l n² beyond which a dense solve at every node is declined
 
 
+def _solve(M, N):
+    """By LAPACK; NaN where M has NaN, which LAPACK may call singular."""
+    unknown = np.isnan(M).any((-2, -1), keepdims=True)
+    X = np.linalg.solve(np.where(unknown, np.eye(M.shape[-1], dtype=M.dtype), M), N)
+    return np.where(unknown, np.nan, X)
+
+
 def _dense(w, P, Q, B, dt):
     """Ā and B̄ by LAPACK."""
     A, h = matrix(w, P, Q), dt[..., None, None]
     I = np.eye(w.shape[-1], dtype=w.real.dtype)
     M = I - h * A / 2
-    return np.linalg.solve(M, I + h * A / 2), np.linalg.solve(M, h * B[..., None])[..., 0]
+    return _solve(M, I + h * A / 2), _solve(M, h * B[..., None])[..., 0]
 
 
 def _type(*arguments):
@@ -66,7 +73,7 @@ def steps_of_low_rank(w, P, Q, B, C, dt, *, l):
     h, rank = 2 / dt[..., None], np.eye(P.shape[-1], dtype=P.real.dtype)
     D, Q_adjoint = 1 / (h - w), Q.conj().swapaxes(-1, -2)
     DP = D[..., None] * P
-    kept = np.linalg.inv(rank + Q_adjoint @ DP) if P.shape[-1] else Q_adjoint @ DP
+    kept = _solve(rank + Q_adjoint @ DP, rank)
 
     def solved(y):
         y = D * y
@@ -117,7 +124,7 @@ def _plain(C, w, P, Q, B, dt, l):
     K10 = (R * B[..., None, :]) @ Q_adjoint.swapaxes(-1, -2)
     K11 = Q_adjoint[..., None, :, :] @ (R[..., None] * P[..., None, :, :])
     I = np.eye(P.shape[-1], dtype=P.real.dtype)
-    middle = np.linalg.solve(I + (1 + z[..., None]) * K11, K10[..., None])[..., 0]
+    middle = _solve(I + (1 + z[..., None]) * K11, K10[..., None])[..., 0]
     return _kept(np.fft.ifft(2 * (K00 - (1 + z[:, 0]) * (K01 * middle).sum(-1))), dtype)
 
 
@@ -141,7 +148,7 @@ def _published(C, w, P, Q, B, dt, l):
     R = 1 / (2 / dt[..., None, None] * (1 - z) / (1 + z) - w[..., None, :])
     CR, RB = C[..., None, :] * R, R * B[..., None, :]
     K11 = np.eye(P.shape[-1]) + np.einsum("...nr,...ln,...nq->...lrq", Q.conj(), R, P)
-    middle = np.linalg.solve(K11, (RB @ Q.conj())[..., None])[..., 0]
+    middle = _solve(K11, (RB @ Q.conj())[..., None])[..., 0]
     total = (CR * B[..., None, :]).sum(-1) - ((CR @ P) * middle).sum(-1)
     return _kept(np.fft.ifft(2 / (1 + z[:, 0]) * total), dtype)
 
