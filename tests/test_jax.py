@@ -124,7 +124,7 @@ OUTPUTS = {
     "eight bits": (lambda b: b.astype(jnp.float8_e4m3fn), "`x` has "),
     "transposed": (lambda b: b.mT, "`x` has shape ("),
     "objects": (lambda b: np.asarray(b).astype(object), "`x` has type object, want float32"),
-    "random keys": (lambda b: jax.random.key(0), "`x` is a "),
+    "random keys": (lambda b: jax.random.key(0), "`x` is an array of key<"),
     "a list": (lambda b: b.tolist(), "`x` is a list, want an array"),
     "two": (lambda b: (b, b), "`x` is a tuple, want an array"),
     "nothing": (lambda b: None, "`x` is a NoneType, want an array"),
