@@ -154,11 +154,13 @@ def test_python_control_agrees_where_it_has_digits():
     control = pytest.importorskip("control")
     pytest.importorskip("slycot")
     w, B, C = systems()["falling"]
-    theirs = control.hsvd(control.ss(np.diag(w), B[:, None], C[None], 0))
+    with np.errstate(invalid="ignore"):
+        theirs = control.hsvd(control.ss(np.diag(w), B[:, None], C[None], 0))
     ours = values(w, B, C)
     # they take the root of the spectrum of P Q: an error of some u σ_1² of the squares
     bound = 16 * 16**2 * 2.0**-53 * ours[0] ** 2
-    assert (np.abs(np.asarray(theirs).ravel() ** 2 - ours**2) <= bound).all()
+    theirs = np.sort(np.nan_to_num(theirs))[::-1]  # NaN for some that are next to 0
+    assert (np.abs(theirs**2 - ours**2) <= bound).all()
     assert theirs[-1] < 0.5 * ours[-1] or theirs[-1] > 2 * ours[-1]  # no digit of the smallest
 
 
@@ -166,11 +168,15 @@ def test_python_control_has_nan_for_a_value_of_zero():
     # docs/findings.md: where this fails, the page is out of date
     control = pytest.importorskip("control")
     pytest.importorskip("slycot")
-    A, B, C = np.array([[-5.0, -1.0], [-1.0, -5.0]]) / 32, np.array([1.0, 0.0]), np.ones(2)
-    with pytest.warns(RuntimeWarning, match="sqrt"):
-        theirs = control.hsvd(control.ss(A, B[:, None], C[None], 0))
-    assert np.isnan(theirs[0])
-    exact = np.array([8 / 3, 0.0])  # C is a left eigenvector of A, to −3/16
+    # which of the systems it is a matter of the processor
+    B, C = np.array([1.0, 0.0]), np.ones(2)  # C is a left eigenvector of A, to −(k + 1)/32
+    answers = {}
+    for k in range(2, 100):
+        A = -np.array([[k, 1.0], [1.0, k]]) / 32
+        with np.errstate(invalid="ignore"):
+            answers[k] = np.asarray(control.hsvd(control.ss(A, B[:, None], C[None], 0)))
+    k, theirs = next((k, x) for k, x in answers.items() if np.isnan(x[0]))
+    A, exact = -np.array([[k, 1.0], [1.0, k]]) / 32, np.array([16 / (k + 1), 0.0])
     assert judge(HANKEL_SINGULAR_VALUES, lambda *_: exact, A, B, C).ok
     assert judge(HANKEL_SINGULAR_VALUES, refssm.hankel_singular_values, A, B, C).ok
-    assert not judge(HANKEL_SINGULAR_VALUES, lambda *_: np.asarray(theirs), A, B, C).ok
+    assert not judge(HANKEL_SINGULAR_VALUES, lambda *_: theirs, A, B, C).ok

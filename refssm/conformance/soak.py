@@ -194,7 +194,11 @@ def as_they_come(function: Callable, tasks: list[tuple], workers: int) -> Iterat
     """Each task and what a function makes of it, by processes that keep what they have compiled.
 
     loky would not: one that has compiled every mirror is one that leaks, to it, and is renewed.
+    One is this one: no fork beside the threads of a framework that is imported.
     """
+    if workers == 1:
+        yield from ((task, function(*task)) for task in tasks)
+        return
     with ProcessPoolExecutor(workers) as pool:
         try:
             running = {pool.submit(function, *task): task for task in tasks}

@@ -22,6 +22,7 @@ from refssm.experiments.table import Table, told
 from refssm.gallery.drawing import figure, styled, written
 
 LENGTH, STEP = 512, 0.1  # steps of the kernels, and how long one is for the diagonal systems
+UNIT = 2.0**-53
 MODES, MARKOV = 8, 32  # as many real numbers in both
 STARTS = {"S4D-Inv": refssm.s4d_inv, "S4D-Legs": refssm.s4d_legs}
 
@@ -121,7 +122,8 @@ def descend(model, p, target, marks) -> Descent:
             moved, rate = p - rate * g, rate / 2
             lower = model.kernel(moved)
             fall = _loss(k, target) - _loss(lower, target)
-            if fall > 0 and fall >= rate * (g @ g):
+            rounded = LENGTH * UNIT * _loss(k, target)  # equal falls: a quadratic of condition 1
+            if fall > 0 and fall >= rate * (g @ g) - rounded:
                 p, k, rate = moved, lower, 3 * rate
                 break
             ended = bool((moved == p).all())
