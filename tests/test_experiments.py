@@ -227,6 +227,15 @@ def test_hope_descends_to_what_least_squares_can_and_at_dt_1_in_one_step(found):
         assert result.descents["diagonal", name].condition[0] > 1e3
 
 
+def test_a_descent_that_meets_its_condition_with_equality_takes_the_step():
+    model = convergence.hope(1.0)  # its Hessian is the identity: one step, whatever the roundings
+    for k in np.random.default_rng(0).standard_normal((40, convergence.LENGTH)):
+        k = k / np.linalg.norm(k)
+        descent = convergence.descend(model, np.zeros(convergence.MARKOV), k, (1,))
+        least = convergence._least(model, k)
+        assert abs(descent.errors[1] - least) <= convergence.LENGTH * u
+
+
 def test_the_condition_in_hopes_parameters_stays_below_1_over_dt_squared(found):
     for dt, condition in found(convergence).conditions.items():
         assert condition <= (1 + 4 * convergence.MARKOV**2 * u) / dt**2

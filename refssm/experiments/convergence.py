@@ -112,6 +112,7 @@ def condition(model, p) -> float:
 def descend(model, p, target, marks) -> Descent:
     """Steps −t g: t is halved until the loss falls by t/2 ‖g‖², and half as long again next time.
 
+    A quadratic of condition 1 falls by just that: the losses' own roundings are allowed for.
     Where no step that changes the parameters lowers the loss, the descent has come to its end.
     """
     first, rate, errors, ended = condition(model, p), 1.0, {}, False
@@ -122,7 +123,7 @@ def descend(model, p, target, marks) -> Descent:
             moved, rate = p - rate * g, rate / 2
             lower = model.kernel(moved)
             fall = _loss(k, target) - _loss(lower, target)
-            rounded = LENGTH * UNIT * _loss(k, target)  # equal falls: a quadratic of condition 1
+            rounded = LENGTH * UNIT * _loss(k, target)
             if fall > 0 and fall >= rate * (g @ g) - rounded:
                 p, k, rate = moved, lower, 3 * rate
                 break

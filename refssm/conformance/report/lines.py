@@ -173,7 +173,7 @@ def summary(results: list[Result], seconds: float) -> str:
     counts = {verdict: came.count(verdict) for verdict in order}
     told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
     checks = "1 check" if len(results) == 1 else f"{len(results)} checks"
-    return f"{checks}: {told or 'none came to its end'}   {seconds:.1f} s"
+    return f"{checks}: {told or 'nothing judged'}   {seconds:.1f} s"
 
 
 def graded(result: Result) -> bool:
