@@ -14,6 +14,7 @@ from refssm.conformance.tracked import Tracked, tracing
 from refssm.hankel import GRAMIANS, GRAMIANS_DISCRETE
 
 U = 2.0**-24
+EXACT = 8 * 2.0**-53  # of eight operations in double precision
 
 
 def legs(n):
@@ -116,6 +117,28 @@ def test_nan_reaches_the_gramian_that_has_it():
     P, Q = refssm.gramians(A, B, C)
     assert np.isnan(P).all()
     assert np.isfinite(Q).all()
+
+
+def test_the_charges_of_an_equation_of_one_state_are_its_derivatives():
+    # x = −f/(2a) and x = f/(1 − a²), in numbers of few bits: the first rounds nowhere
+    a, f = Tracked(np.array([[-0.0625]]), np.array([[[0.0, 1.0]]])), np.array([[3.0]])
+    exact, off = np.array([[-0.0625]]), Tracked(f, np.array([[[0.0, 1.0]]]))
+    with tracing(unit=U, floor=0.0):
+        of_a, of_f = lyapunov(a, f), lyapunov(exact, off)
+        x = of_a.value.item()
+        assert x == 24
+        for made, derivative in ((of_a, x / 0.0625), (of_f, 1 / 0.125)):
+            rounding, charged = made.errors[0, 0]
+            assert rounding == 8 * (2 * 0.0625 * x + 3)  # the residual of a stable solver
+            assert charged - rounding == derivative
+        a, exact = Tracked(np.array([[0.5]]), np.array([[[0.0, 1.0]]])), np.array([[0.5]])
+        of_a, of_f = stein(a, f), stein(exact, off)
+        x = of_a.value.item()
+        assert abs(x - 4) <= 4 * EXACT
+        for made, derivative in ((of_a, 2 * 0.5 * x / 0.75), (of_f, 1 / 0.75)):
+            rounding, charged = made.errors[0, 0]
+            assert abs(rounding - (1.25 * x + 3) / 0.75) <= rounding * EXACT
+            assert abs(charged - rounding - derivative) <= charged * EXACT
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -49,6 +49,12 @@ def test_an_operator_without_a_type_that_was_asked_for_is_skipped_beside_one_tha
     assert (result, err.strip()) == (4, f"refssm: cauchy_kernel is {told}")
 
 
+def test_a_run_that_judges_nothing_says_so(folder, capfd):
+    plugin(folder, "def nplr_legs(*, n):\n    return ()\n", "one.py")
+    result, out, _ = run(capfd, "verify", "one.py", "--check", "gradient")
+    assert (result, "0 checks: nothing judged" in out) == (5, True)
+
+
 def test_a_new_implementation_beside_itself_is_equal_bit_for_bit(folder, capfd):
     result, (line,) = against(capfd, "right.py", "right.py")
     assert (result, line["verdict"]) == (0, "pass")
