@@ -41,7 +41,7 @@ lint: .venv/developing  ## ruff and pyright, as CI runs them
 	$(BIN)/pyright
 
 soak: .venv/developing  ## 1000 seeds x 5 cases of every honest implementation; resumable; ONLY=dplr,nplr
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m refssm.conformance.soak --seeds 1000 --cases 5 --only "$(ONLY)"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m refssm.conformance.selftest.soak --seeds 1000 --cases 5 --only "$(ONLY)"
 
 vectors: .venv/developing  ## golden vectors of every operator that has them, in OUT=vectors
 	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm vectors write "$(OUT)"

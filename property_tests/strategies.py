@@ -15,8 +15,8 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 from refssm._operator import Operator
 from refssm._signature import length_of
-from refssm.conformance.cases import MEDLEY, Knob, beside, core_dims, fill
-from refssm.conformance.following import following
+from refssm.conformance.cases.case import MEDLEY, Knob, beside, core_dims, fill
+from refssm.conformance.cases.partners import following
 from refssm.conformance.standard import number_type
 
 # derandomized: a run draws the same examples on every machine and every day

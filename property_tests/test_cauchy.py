@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from strategies import examples, laws
 
 from refssm.cauchy import CAUCHY_KERNEL
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 
 TYPES = ("float32", "complex128")  # both precisions, both kinds
 GRID = 2.0**-8  # poles and nodes on it may be shifted by integers without rounding

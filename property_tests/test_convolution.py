@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import cotangents, examples, laws
 
-from refssm.conformance.expectation import expect, judged_type
-from refssm.conformance.judge import compare, judge
+from refssm.conformance.judging.expected import expect, judged_type
+from refssm.conformance.judging.grading import compare, judge
 from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
 
 TYPES = ("float32", "complex128")  # both precisions, both kinds

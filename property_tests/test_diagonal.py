@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples, laws
 
-from refssm.conformance.expectation import expect, unit_roundoff
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.expected import expect, unit_roundoff
+from refssm.conformance.judging.grading import judge
 from refssm.conformance.standard import C as ALLOWED
 from refssm.diagonal import (
     DIAGONAL_KERNEL_BILINEAR,

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 from strategies import cotangents, examples, laws
 
 from refssm.catalog import OPERATORS
-from refssm.conformance.expectation import expect
-from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import compare, judge
+from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import compare, judge
 from refssm.discretize import DISCRETIZE_BILINEAR, DISCRETIZE_DIAGONAL_BILINEAR, DISCRETIZE_ZOH
 
 TYPES = ("float32", "complex128")  # both precisions, both kinds

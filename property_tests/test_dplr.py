@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from strategies import examples, laws
 
 from refssm.cauchy import RESOLVENT_AT_ROOTS
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 from refssm.dplr import DPLR_KERNEL, DPLR_KERNEL_ALIASED, dplr_kernel, dplr_kernel_aliased
 
 wide = given(

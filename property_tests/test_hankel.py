@@ -9,7 +9,7 @@ from strategies import examples, laws
 import refssm
 from refssm._balance import balanced
 from refssm._lyapunov import lyapunov, stein
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.domains import (
     contraction_matrices,

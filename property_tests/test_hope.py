@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples, laws
 
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 from refssm.convolution import causal_convolution_direct
 from refssm.hope import (
     HOPE_KERNEL,

@@ -8,14 +8,14 @@ from strategies import cotangents, examples, laws, several
 
 from refssm._contract import Contract
 from refssm.catalog import OPERATORS
-from refssm.conformance.certify import adjoint_slip
-from refssm.conformance.checks import types_of
-from refssm.conformance.expectation import expect, judged_type
-from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import compare, judge
-from refssm.conformance.laws import at_length, cut, in_window, windowed
+from refssm.conformance.checks.checks import types_of
+from refssm.conformance.checks.laws import at_length, cut, in_window, windowed
+from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.certificate import adjoint_slip
+from refssm.conformance.judging.expected import expect, judged_type
+from refssm.conformance.judging.grading import compare, judge
+from refssm.conformance.judging.verdict import worst_of
 from refssm.conformance.standard import C
-from refssm.conformance.verdict import worst_of
 
 DOUBLE = ("float64", "complex128")
 # the judge draws its own cases of every operator and role in tests/test_deviations.py; here it is

@@ -16,7 +16,7 @@ from refssm.associative import (
     hillis_steele,
     sequential,
 )
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 from refssm.scan import (
     DENSE_SCAN,
     DENSE_SCAN_FROM,

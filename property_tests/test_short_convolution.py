@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples, laws
 
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 from refssm.convolution import (
     CAUSAL_CONVOLUTION_DIRECT,
     SHORT_CONVOLUTION,

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples, laws
 
-from refssm.conformance.judge import judge
-from refssm.conformance.laws import cut
+from refssm.conformance.checks.laws import cut
+from refssm.conformance.judging.grading import judge
 from refssm.ssd import (
     SSD_CHUNKED,
     SSD_CHUNKED_PACKED,

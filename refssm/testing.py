@@ -80,7 +80,7 @@ class Declaration:
             known = ", ".join(op.name for op in OPERATORS)
             raise ValueError(f"implements: `{self.name}` is no operator of the catalog ({known})")
         if self.layout and op is not None:
-            from refssm.conformance.layout import parse
+            from refssm._layout import parse
 
             parse(op, self.layout)
 
@@ -164,7 +164,7 @@ def check(
     >>> def test_my_scan():
     ...     check("linear_scan", my_scan, framework="torch", vjp=True)
     """
-    from refssm.conformance.suite import judged_in_process
+    from refssm.conformance.running.in_process import judged_in_process
 
     __tracebackhide__ = True  # pytest shows the test, not us
     if isinstance(vjp, bool):

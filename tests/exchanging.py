@@ -5,11 +5,11 @@ import json
 import numpy as np
 
 from refssm.command import code
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.exchange import judging
 from refssm.conformance.exchange.files import as_written
 from refssm.conformance.exchange.manifest import load
-from refssm.conformance.plugin import operator_named
-from refssm.conformance.session import Session
+from refssm.conformance.running.session import Session
 from refssm.conformance.standard import number_type
 
 

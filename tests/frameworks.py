@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from refssm.conformance.calling import call
-from refssm.conformance.found import Found
-from refssm.conformance.plugin import operator_named
-from refssm.conformance.session import Session
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.one_call import call
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.cases.ranges import Where
+from refssm.conformance.running.session import Session
 from refssm.conformance.standard import number_type
-from refssm.conformance.where import Where
-from refssm.conformance.worker import InProcess
 from refssm.testing import Declaration
 
 SHAPES = ((), (0,), (2, 0, 3), (1,), (2, 3), (2, 1, 3))

@@ -3,11 +3,11 @@
 import numpy as np
 
 from refssm.command import code
-from refssm.conformance.found import Found
-from refssm.conformance.plugin import operator_named
-from refssm.conformance.session import Session
-from refssm.conformance.where import parse
-from refssm.conformance.worker import InProcess
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.cases.ranges import parse
+from refssm.conformance.running.session import Session
 from refssm.scan import LINEAR_SCAN
 from refssm.testing import Declaration
 

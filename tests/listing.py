@@ -1,6 +1,6 @@
 """Lists of known failures, as tests write them."""
 
-from refssm.conformance.result import Result
+from refssm.conformance.judging.result import Result
 
 FAR, PAST = "2999-01-31", "2020-01-31"
 VALUE = "linear_scan/value[float32]"

@@ -12,7 +12,7 @@ from refssm.catalog import OPERATORS, families
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted([*ROOT.glob("refssm/**/*.py"), *ROOT.glob("refssm_gpu/**/*.py")])
-CODE = sorted([*FILES, *ROOT.glob("tests/*.py"), *ROOT.glob("property_tests/*.py")])
+CODE = sorted([*FILES, *ROOT.glob("tests/**/*.py"), *ROOT.glob("property_tests/*.py")])
 SATELLITES = (
     "enclosure",
     "jit",
@@ -105,13 +105,13 @@ def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
         "refssm/enclosure/worse.py": "import mpmath",
         "refssm/bad.py": "import numba",
         "refssm/worse.py": "def f():\n    from refssm.conformance import judge",
-        "refssm/gallery/bad.py": "from refssm.conformance.judge import judge",
+        "refssm/gallery/bad.py": "from refssm.conformance.judging.grading import judge",
         "refssm/gallery/worse.py": "import rich",
-        "refssm/experiments/bad.py": "from refssm.conformance.judge import judge",
+        "refssm/experiments/bad.py": "from refssm.conformance.judging.grading import judge",
         "refssm/experiments/worse.py": "from refssm.command import plot",
-        "refssm/jit/bad.py": "from refssm.conformance.judge import judge",
+        "refssm/jit/bad.py": "from refssm.conformance.judging.grading import judge",
         "refssm/conformance/bad.py": "import refssm.command",
-        "refssm/testing.py": "from refssm.conformance.suite import judged_in_process",
+        "refssm/testing.py": "from refssm.conformance.running.in_process import judged_in_process",
     }
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
     for name, text in planted.items():

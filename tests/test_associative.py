@@ -15,7 +15,7 @@ from refssm.associative import (
     segmented,
     sequential,
 )
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 from refssm.scan import LINEAR_SCAN, linear_scan
 
 TYPES = ("float32", "float64", "complex64", "complex128")

@@ -7,8 +7,8 @@ from calls import each_role, filled, ordinary, several, statics, times
 
 from refssm._contract import Contract
 from refssm._signature import length_of
-from refssm.conformance.expectation import expect
-from refssm.conformance.judge import compare, grade_outputs
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import compare, grade_outputs
 
 
 def views_of(a):

@@ -5,8 +5,8 @@ import pytest
 
 import refssm.jit.cauchy as jit
 from refssm.cauchy import CAUCHY_KERNEL, cauchy_kernel, cauchy_kernel_vjp
-from refssm.conformance.judge import judge
-from refssm.conformance.verdict import kind_of
+from refssm.conformance.judging.grading import judge
+from refssm.conformance.judging.verdict import kind_of
 from refssm.domains import nodes, poles, residues
 
 TYPES = ("float32", "float64", "complex64", "complex128")

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 import refssm.jit.convolution as jit
-from refssm.conformance.cases import ordinary_case
-from refssm.conformance.certify import adjoint_slip
-from refssm.conformance.expectation import expect, judged_type
-from refssm.conformance.judge import compare, judge
+from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.judging.certificate import adjoint_slip
+from refssm.conformance.judging.expected import expect, judged_type
+from refssm.conformance.judging.grading import compare, judge
+from refssm.conformance.judging.verdict import kind_of, worst_of
 from refssm.conformance.standard import C
-from refssm.conformance.verdict import kind_of, worst_of
 from refssm.convolution import (
     CAUSAL_CONVOLUTION,
     CAUSAL_CONVOLUTION_DIRECT,

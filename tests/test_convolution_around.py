@@ -5,7 +5,7 @@ import pytest
 from scipy.ndimage import convolve1d
 
 import refssm
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 from refssm.convolution import (
     BIDIRECTIONAL_CONVOLUTION,
     BIDIRECTIONAL_CONVOLUTION_SHIFTED,

@@ -6,9 +6,9 @@ import pytest
 import refssm
 import refssm.jit.diagonal as jit
 from refssm import diagonal
-from refssm.conformance.cases import Case, Knob
-from refssm.conformance.certify import adjoint_slip
-from refssm.conformance.judge import judge, kind_of
+from refssm.conformance.cases.case import Case, Knob
+from refssm.conformance.judging.certificate import adjoint_slip
+from refssm.conformance.judging.grading import judge, kind_of
 from refssm.conformance.standard import C as ALLOWED
 from refssm.diagonal import (
     DIAGONAL_KERNEL_BILINEAR,

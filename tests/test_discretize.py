@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refssm.conformance.certify import adjoint_slip
-from refssm.conformance.expectation import expect
-from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import compare, judge
+from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.certificate import adjoint_slip
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import compare, judge
+from refssm.conformance.judging.verdict import kind_of, worst_of
 from refssm.conformance.standard import C
-from refssm.conformance.verdict import kind_of, worst_of
 from refssm.convolution import CAUSAL_CONVOLUTION, causal_convolution, causal_convolution_direct
 from refssm.discretize import (
     DISCRETIZE_BILINEAR,

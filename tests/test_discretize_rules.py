@@ -6,7 +6,7 @@ from scipy.signal import cont2discrete
 
 import refssm
 from refssm.catalog import OPERATORS
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 
 CATALOG = {op.name.removeprefix("discretize_"): op for op in OPERATORS}
 RULES = ("zoh", "foh", "impulse", "mamba", "bilinear", "euler", "backward")

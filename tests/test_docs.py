@@ -10,7 +10,7 @@ import pytest
 
 from refssm.catalog import families
 from refssm.command import code
-from refssm.conformance import config
+from refssm.conformance.project import pyproject as config
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(

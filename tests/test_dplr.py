@@ -3,8 +3,8 @@ import pytest
 from judging import plugin, run
 
 import refssm
-from refssm.conformance.deviations.dplr import WHOLE as PLANTED
-from refssm.conformance.judge import BEYOND, judge
+from refssm.conformance.judging.grading import BEYOND, judge
+from refssm.conformance.planted.dplr import WHOLE as PLANTED
 from refssm.dplr import (
     DPLR_KERNEL,
     DPLR_KERNEL_ALIASED,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import refssm
-from refssm.conformance.contracts import bounds
+from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.standard import C as ALLOWED
 from refssm.diagonal import DIAGONAL_KERNEL_BILINEAR
 from refssm.dplr import DPLR_KERNEL

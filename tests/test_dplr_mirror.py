@@ -5,8 +5,8 @@ import pytest
 from test_dplr import LENGTHS, POLES_AT_NODES, distance, legs, legt, of, of_single, single, system
 
 import refssm.jit.dplr as jit
-from refssm.conformance.expectation import expect
-from refssm.conformance.judge import compare, judge
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import compare, judge
 from refssm.dplr import (
     DPLR_KERNEL,
     DPLR_KERNEL_ALIASED,

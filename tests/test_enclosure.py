@@ -6,8 +6,8 @@ import pytest
 
 from refssm.catalog import OPERATORS
 from refssm.cauchy import CAUCHY_KERNEL
-from refssm.conformance.cases import ordinary_case
-from refssm.conformance.checks import types_of
+from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.checks.checks import types_of
 from refssm.conformance.vectors.rounding import FORMATS, certain, nearest
 from refssm.scan import LINEAR_SCAN
 

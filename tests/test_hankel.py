@@ -5,8 +5,8 @@ import pytest
 from scipy import linalg, signal
 
 import refssm
-from refssm.conformance.judge import judge
-from refssm.conformance.verdict import kind_of
+from refssm.conformance.judging.grading import judge
+from refssm.conformance.judging.verdict import kind_of
 from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS, TRANSFER, TRANSFER_DISCRETE
 
 each_role = pytest.mark.parametrize("role", ["reference", "jit"])

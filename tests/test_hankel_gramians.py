@@ -7,10 +7,10 @@ from scipy import linalg
 import refssm
 from refssm._elimination import response
 from refssm._lyapunov import lyapunov, stein
-from refssm.conformance.honest import hankel_gramians as honest
-from refssm.conformance.judge import judge
+from refssm.conformance.gauges.tracked import Tracked, tracing
+from refssm.conformance.honest.hankel import gramians as honest
+from refssm.conformance.judging.grading import judge
 from refssm.conformance.standard import Standard
-from refssm.conformance.tracked import Tracked, tracing
 from refssm.hankel import GRAMIANS, GRAMIANS_DISCRETE
 
 U = 2.0**-24

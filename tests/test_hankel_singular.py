@@ -6,7 +6,7 @@ from mpmath import mp
 
 import refssm
 from refssm import oracle
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 from refssm.hankel import HANKEL_SINGULAR_VALUES, HANKEL_SINGULAR_VALUES_DIAGONAL
 
 U = 2.0**-53

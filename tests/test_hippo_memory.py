@@ -10,7 +10,7 @@ from scipy.linalg import expm
 
 import refssm
 from refssm import oracle
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 from refssm.conformance.standard import C
 from refssm.hippo import HIPPO_PROJECT, HIPPO_PROJECT_LEGS, HIPPO_RESCALE
 

@@ -8,11 +8,11 @@ from scipy.special import gamma
 
 import refssm
 from refssm._polynomials import laguerre, legendre, recurrence
-from refssm.conformance.expectation import expect
-from refssm.conformance.gauge import gauges
-from refssm.conformance.judge import judge
+from refssm.conformance.gauges.gauge import gauges
+from refssm.conformance.gauges.linalg import two_norm
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import judge
 from refssm.conformance.standard import C
-from refssm.conformance.tracked_linalg import two_norm
 from refssm.hippo import (
     HIPPO_PROJECT_LEGS,
     HIPPO_RECONSTRUCT_FOURIER,

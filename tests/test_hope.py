@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import refssm
-from refssm.conformance.deviations.hope_transfer import published
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
+from refssm.conformance.planted.hope.transfer import published
 from refssm.hope import HOPE_KERNEL, HOPE_KERNEL_ALIASED, HOPE_TRANSFER
 from refssm.hope.circle import all_pass, half_angles, slope
 from refssm.hope.impulses import all_pass_responses

@@ -7,7 +7,7 @@ from scipy.linalg import expm
 from scipy.signal import cont2discrete, dlsim
 
 import refssm
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 from refssm.hope import HOPE_KERNEL, HOPE_KERNEL_ALIASED, HOPE_STREAM
 
 U = 2.0**-53

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from test_hope import normal
 
-from refssm.conformance.expectation import expect
-from refssm.conformance.judge import compare, judge
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import compare, judge
 from refssm.hope import HOPE_KERNEL, HOPE_KERNEL_ALIASED, HOPE_TRANSFER
 from refssm.jit.hope import sums
 

@@ -6,8 +6,8 @@ from recurrences import each_role, each_type, integers, random
 from scipy.signal import lfilter
 
 from refssm import hope_stream_stateful_vjp
-from refssm.conformance.certify import expect_vjp
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.certificate import expect_vjp
+from refssm.conformance.judging.grading import judge
 from refssm.conformance.standard import C
 from refssm.hope import (
     HOPE_RECENCY_EXPONENTIAL,

@@ -6,7 +6,7 @@ from recurrences import random
 from scipy.signal import cont2discrete, dlsim, lsim
 
 import refssm
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 from refssm.hope import HOPE_STREAM, HOPE_STREAM_STATEFUL
 
 U = 2.0**-53

@@ -5,8 +5,8 @@ import pytest
 from mpmath import mp
 from recurrences import each_role, integers, random
 
-from refssm.conformance.gauge import Gauge, gauges
-from refssm.conformance.judge import compare
+from refssm.conformance.gauges.gauge import Gauge, gauges
+from refssm.conformance.judging.grading import compare
 from refssm.discretize import DISCRETIZE_DIAGONAL_ZOH, discretize_diagonal_zoh
 from refssm.scan import DIAGONAL_SSM, DIAGONAL_SSM_VARYING, LINEAR_SCAN
 

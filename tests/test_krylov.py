@@ -10,10 +10,10 @@ from scipy.signal import dimpulse
 
 import refssm
 import refssm.jit.krylov as jit
-from refssm.conformance.cases import ordinary_case
-from refssm.conformance.judge import judge
-from refssm.conformance.special import poisons
-from refssm.conformance.verdict import kind_of
+from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.checks.special_values import poisons
+from refssm.conformance.judging.grading import judge
+from refssm.conformance.judging.verdict import kind_of
 from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
 from refssm.krylov import KRYLOV_KERNEL
 from refssm.scan import DENSE_SCAN

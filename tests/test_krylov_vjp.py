@@ -7,9 +7,9 @@ import pytest
 from recurrences import TYPES, drawn, each_role, integers, random, same
 
 import refssm.jit.krylov as jit
-from refssm.conformance.cases import Case, Knob
-from refssm.conformance.certify import adjoint_slip
-from refssm.conformance.judge import judge
+from refssm.conformance.cases.case import Case, Knob
+from refssm.conformance.judging.certificate import adjoint_slip
+from refssm.conformance.judging.grading import judge
 from refssm.conformance.standard import C as ALLOWED
 from refssm.krylov import KRYLOV_KERNEL
 

@@ -5,11 +5,11 @@ import pytest
 from mpmath import mp
 from selective import SATURATED, alone, each_role, each_type, exact, usual
 
-from refssm.conformance.expectation import expect, unit_roundoff
-from refssm.conformance.gauge import gauges
-from refssm.conformance.judge import compare, judge
+from refssm.conformance.gauges.gauge import gauges
+from refssm.conformance.judging.expected import expect, unit_roundoff
+from refssm.conformance.judging.grading import compare, judge
+from refssm.conformance.judging.verdict import kind_of
 from refssm.conformance.standard import C as ALLOWED
-from refssm.conformance.verdict import kind_of
 from refssm.selective_scan import (
     MAMBA_SCAN,
     MAMBA_SCAN_STATEFUL,

@@ -11,8 +11,8 @@ from refssm import oracle
 from refssm._operator import Operator
 from refssm._signature import length_of
 from refssm.cauchy import CAUCHY_KERNEL
-from refssm.conformance.expectation import expect
-from refssm.conformance.judge import grade_outputs
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import grade_outputs
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 
 FILES = sorted(Path(oracle.__file__).parent.glob("*.py"))

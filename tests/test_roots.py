@@ -9,9 +9,9 @@ from refssm._elimination import eliminated
 from refssm._powers import states, through_powers
 from refssm._roots import roots_of_unity
 from refssm.cauchy import RESOLVENT_AT_ROOTS
-from refssm.conformance.judge import judge
-from refssm.conformance.tracked import Tracked, tracing
-from refssm.conformance.verdict import kind_of
+from refssm.conformance.gauges.tracked import Tracked, tracing
+from refssm.conformance.judging.grading import judge
+from refssm.conformance.judging.verdict import kind_of
 from refssm.dplr.system import around_the_circle
 
 U = 2.0**-24

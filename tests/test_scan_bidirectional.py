@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from recurrences import drawn, each_role, each_type, integers, random
 
-from refssm.conformance.judge import judge
-from refssm.conformance.verdict import kind_of
+from refssm.conformance.judging.grading import judge
+from refssm.conformance.judging.verdict import kind_of
 from refssm.scan import DIAGONAL_SSM, DIAGONAL_SSM_BIDIRECTIONAL, LINEAR_SCAN
 
 N = 3

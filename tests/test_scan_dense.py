@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from recurrences import TYPES, drawn, each_role, each_type, integers, random
 
-from refssm.conformance.judge import judge
-from refssm.conformance.verdict import kind_of
+from refssm.conformance.judging.grading import judge
+from refssm.conformance.judging.verdict import kind_of
 from refssm.discretize import discretize_bilinear
 from refssm.scan import DENSE_SCAN, DENSE_SCAN_FROM, DIAGONAL_SSM, LINEAR_SCAN
 

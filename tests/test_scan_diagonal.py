@@ -12,9 +12,9 @@ from recurrences import (
     same,
 )
 
-from refssm.conformance.expectation import expect
-from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import compare, judge
+from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import compare, judge
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.scan import (
     DENSE_SCAN,

@@ -14,8 +14,8 @@ from recurrences import (
     several,
 )
 
-from refssm.conformance.judge import judge
-from refssm.conformance.verdict import kind_of
+from refssm.conformance.judging.grading import judge
+from refssm.conformance.judging.verdict import kind_of
 from refssm.scan import DIAGONAL_SSM_BIDIRECTIONAL
 
 each_form = pytest.mark.parametrize("op", DIAGONAL, ids=str)

@@ -6,8 +6,8 @@ from recurrences import TYPES, drawn, each_role, each_type, integers, random
 
 from refssm.associative import affine as compose
 from refssm.associative import associative_scan, blelloch, segmented
-from refssm.conformance.judge import judge
-from refssm.conformance.verdict import kind_of
+from refssm.conformance.judging.grading import judge
+from refssm.conformance.judging.verdict import kind_of
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_PACKED
 
 HUGE = np.finfo(float).max

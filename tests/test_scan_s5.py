@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from recurrences import each_role, integers, random
 
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 from refssm.convolution import causal_convolution_direct
 from refssm.discretize import discretize_diagonal_bilinear, discretize_diagonal_zoh
 from refssm.scan import DIAGONAL_SSM, LINEAR_SCAN

@@ -15,7 +15,7 @@ from recurrences import (
     several,
 )
 
-from refssm.conformance.verdict import kind_of
+from refssm.conformance.judging.verdict import kind_of
 from refssm.scan import DIAGONAL_SSM, DIAGONAL_SSM_REAL, DIAGONAL_SSM_STATEFUL, LINEAR_SCAN_FROM
 from refssm.scan.blocks import backwards, no_resets, run, starts_of, windows
 

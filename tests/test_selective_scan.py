@@ -5,8 +5,8 @@ import pytest
 from judging import rounded_to
 from selective import TYPES, alone, each_role, each_type, exact, usual
 
-from refssm.conformance.judge import judge
-from refssm.conformance.verdict import kind_of
+from refssm.conformance.judging.grading import judge
+from refssm.conformance.judging.verdict import kind_of
 from refssm.convolution import causal_convolution_direct
 from refssm.scan import linear_scan
 from refssm.selective_scan import SELECTIVE_SCAN, SELECTIVE_SCAN_STATEFUL, SELECTIVE_STEP

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from selective import alone, each_role, each_type, exact, sequences, usual
 
-from refssm.conformance.expectation import expect
-from refssm.conformance.judge import compare, judge
-from refssm.conformance.verdict import kind_of
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import compare, judge
+from refssm.conformance.judging.verdict import kind_of
 from refssm.selective_scan import (
     MAMBA_SCAN,
     MAMBA_SCAN_PACKED,

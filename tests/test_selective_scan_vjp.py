@@ -3,8 +3,8 @@ import pytest
 from calls import several
 from selective import each_role, each_type, usual
 
-from refssm.conformance.expectation import expect
-from refssm.conformance.judge import compare
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import compare
 from refssm.scan import linear_scan, linear_scan_vjp
 from refssm.selective_scan import (
     MAMBA_SCAN,

@@ -6,9 +6,9 @@ import pytest
 from calls import several
 from selective import ROLES, TYPES, alone, each_role, each_type, exact, usual
 
-from refssm.conformance.expectation import expect
-from refssm.conformance.judge import compare, judge
-from refssm.conformance.verdict import kind_of
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import compare, judge
+from refssm.conformance.judging.verdict import kind_of
 from refssm.selective_scan import SELECTIVE_SCAN
 from refssm.ssd import (
     SSD_CHUNKED,

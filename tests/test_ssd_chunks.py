@@ -3,11 +3,11 @@ import pytest
 from mpmath import mp
 from selective import alone, each_role, each_type, exact, sequences, usual
 
-from refssm.conformance.expectation import unit_roundoff
-from refssm.conformance.gauge import gauges
-from refssm.conformance.judge import judge
+from refssm.conformance.gauges.gauge import gauges
+from refssm.conformance.judging.expected import unit_roundoff
+from refssm.conformance.judging.grading import judge
+from refssm.conformance.judging.verdict import kind_of
 from refssm.conformance.standard import C as ALLOWED
-from refssm.conformance.verdict import kind_of
 from refssm.ssd import (
     SSD_CHUNKED,
     SSD_CHUNKED_PACKED,

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import refssm.jit.vandermonde as jit
-from refssm.conformance.cases import Case, Knob
-from refssm.conformance.certify import adjoint_slip
-from refssm.conformance.judge import judge
+from refssm.conformance.cases.case import Case, Knob
+from refssm.conformance.judging.certificate import adjoint_slip
+from refssm.conformance.judging.grading import judge
+from refssm.conformance.judging.verdict import kind_of
 from refssm.conformance.standard import C
-from refssm.conformance.verdict import kind_of
 from refssm.domains import exponents, residues
 from refssm.vandermonde import (
     VANDERMONDE_KERNEL,

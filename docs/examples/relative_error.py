@@ -6,7 +6,7 @@ python docs/examples/relative_error.py
 import numpy as np
 
 import refssm
-from refssm.conformance.judge import judge
+from refssm.conformance.judging.grading import judge
 from refssm.scan import LINEAR_SCAN
 
 

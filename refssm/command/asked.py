@@ -78,7 +78,7 @@ class Asked:
 
     def ranges(self, names: Iterable[str]) -> list[str]:
         """Ranges as texts: those of the command line, else those of the file that concern it."""
-        from refssm.conformance.where import split
+        from refssm.conformance.cases.ranges import split
 
         if self.ctx.params["where"] or self.own_data:
             return [*(self.ctx.params["where"] or ())]

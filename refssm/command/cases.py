@@ -45,10 +45,10 @@ def write_cases(
 ) -> None:
     """Write inputs, true values and allowed errors, for a program to answer beside them."""
     from refssm.command.checked import settings as checked_settings
-    from refssm.conformance.certify import refuse_if_wrong
+    from refssm.conformance.calling.finding import UsageError, operator_named
+    from refssm.conformance.cases.ranges import parse
     from refssm.conformance.exchange.writing import Wanted, Writer
-    from refssm.conformance.plugin import UsageError, operator_named
-    from refssm.conformance.where import parse
+    from refssm.conformance.judging.certificate import refuse_if_wrong
 
     if not operator:
         raise UsageError("--operator says whose cases to write; `refssm list` names them all")
@@ -87,12 +87,12 @@ def judge_cases(
     json: o.Json = False,
 ) -> int:
     """Grade the outputs that lie in a folder of cases; with --exec run a program on each first."""
-    from refssm.conformance.certify import refuse_if_wrong
     from refssm.conformance.exchange import judging
     from refssm.conformance.exchange.manifest import load
     from refssm.conformance.exchange.running import Runner
+    from refssm.conformance.judging.certificate import refuse_if_wrong
     from refssm.conformance.report import lines, records
-    from refssm.conformance.session import Session
+    from refssm.conformance.running.session import Session
 
     out, started, results = lines.console(sys.stdout), time.perf_counter(), []
     runner = Runner(exec_, timeout) if exec_ else None
@@ -128,8 +128,8 @@ def judge_cases(
 @contextmanager
 def _whole(folder: Path, force: bool):
     """A folder that takes its name when it is done, in place of an older one of ours."""
+    from refssm.conformance.calling.finding import UsageError
     from refssm.conformance.exchange.manifest import NAME
-    from refssm.conformance.plugin import UsageError
 
     old = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     if old and not (folder / NAME).is_file():

@@ -24,8 +24,8 @@ def show_operator(
     operator: Annotated[str, typer.Argument(help="A name from `refssm list`.")],
 ) -> None:
     """Print an operator's formula, call, layout, domains, checks and a plug-in to start from."""
-    from refssm.conformance.checks import PROFILES, checks_of, default_types
-    from refssm.conformance.plugin import operator_named
+    from refssm.conformance.calling.finding import operator_named
+    from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
 
     op = operator_named(operator)
     doc = op.reference.__doc__ or ""
@@ -44,7 +44,7 @@ def show_operator(
 
 def layout(op) -> str:
     """The canonical layout: batch axes, then core dimensions, of each argument."""
-    from refssm.conformance.layout import canonical
+    from refssm._layout import canonical
 
     return str(canonical(op))
 

@@ -9,7 +9,7 @@ from refssm.command.asked import Asked
 
 def check_framework(framework: str) -> None:
     """A framework that is known, or none."""
-    from refssm.conformance.plugin import UsageError
+    from refssm.conformance.calling.finding import UsageError
     from refssm.testing import FRAMEWORKS
 
     if framework and framework not in FRAMEWORKS:
@@ -18,9 +18,9 @@ def check_framework(framework: str) -> None:
 
 def where(asked: Asked, worker):
     """Ranges as texts, and as a session takes them."""
-    from refssm.conformance.cases import core_dims
-    from refssm.conformance.plugin import operator_named
-    from refssm.conformance.where import parse
+    from refssm.conformance.calling.finding import operator_named
+    from refssm.conformance.cases.case import core_dims
+    from refssm.conformance.cases.ranges import parse
 
     ops = [operator_named(offer.name) for offer in worker.found if offer.judged]
     texts = asked.ranges(name for op in ops for name in (*op.inputs, *core_dims(op)))
@@ -35,8 +35,8 @@ def settings_of(asked: Asked, seed, profile) -> dict:
 
 def settings(as_, dtype, check, seed, profile) -> dict:
     """Checked options, as a session takes them."""
-    from refssm.conformance.checks import NAMES, PROFILES
-    from refssm.conformance.plugin import UsageError, operator_named
+    from refssm.conformance.calling.finding import UsageError, operator_named
+    from refssm.conformance.checks.checks import NAMES, PROFILES
     from refssm.testing import TYPES
 
     check, dtype = check or (), dtype or ()
@@ -61,8 +61,8 @@ def settings(as_, dtype, check, seed, profile) -> dict:
 def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
     """What to judge, and a sentence for each library that is not installed."""
     from refssm.conformance import subjects
+    from refssm.conformance.calling.finding import UsageError
     from refssm.conformance.exchange import program
-    from refssm.conformance.plugin import UsageError
 
     if command := asked.ctx.params["exec_"]:
         if asked.targets or asked.subjects or output or not as_:
@@ -89,9 +89,9 @@ def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
 
 def spread(options: Mapping):
     """How the work is spread; the processes for it, once it is entered."""
-    from refssm.conformance.plugin import UsageError
-    from refssm.conformance.scale import Spread
-    from refssm.conformance.session import FOLDER
+    from refssm.conformance.calling.finding import UsageError
+    from refssm.conformance.running.session import FOLDER
+    from refssm.conformance.spreading.processes import Spread
 
     workers, dask, resume = options["workers"], options["dask"], options["resume"]
     asked = {"--workers": workers != 1, "--dask": dask is not None, "--resume": resume}

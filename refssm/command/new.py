@@ -37,7 +37,7 @@ def new_plugin(
     force: Annotated[bool, typer.Option("--force", help="Write over a file.")] = False,
 ) -> None:
     """Write a plug-in file that runs: the reference stands where the kernel will."""
-    from refssm.conformance.plugin import UsageError, operator_named
+    from refssm.conformance.calling.finding import UsageError, operator_named
     from refssm.testing import FRAMEWORKS
 
     op = operator_named(operator)
@@ -56,7 +56,7 @@ def new_plugin(
 def plugin(op, framework: str, file: str) -> str:
     """The text of the file."""
     from refssm.command.catalog import layout
-    from refssm.conformance.checks import PROFILES, default_types
+    from refssm.conformance.checks.checks import PROFILES, default_types
 
     own = "" if framework == "numpy" else f'    framework="{framework}",\n'
     single = default_types(op, PROFILES["quick"])[0]

@@ -18,7 +18,7 @@ KEYS = {
 
 def _configured(ctx: typer.Context, path: Path | None) -> Path | None:
     """Take defaults from the table [tool.refssm] of the file that was named, or of the nearest."""
-    from refssm.conformance.config import Config, named, nearest
+    from refssm.conformance.project.pyproject import Config, named, nearest
 
     if path is not None:
         ctx.obj = named(path)

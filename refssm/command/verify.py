@@ -47,8 +47,8 @@ def verify(
     no_config: o.NoConfig = False,
 ) -> int:
     """Say whether an implementation is right, how accurate, and if wrong where and why."""
-    from refssm.conformance.certify import refuse_if_wrong
-    from refssm.conformance.plugin import UsageError
+    from refssm.conformance.calling.finding import UsageError
+    from refssm.conformance.judging.certificate import refuse_if_wrong
 
     del targets, subject, exec_, where, device, layout  # `Asked` has them
     del vjp, ftz, dtype, check, known, workers, dask, resume
@@ -129,7 +129,7 @@ class _Run:
         self.say("")
 
     def _session(self, worker, target, ranges, more: dict):
-        from refssm.conformance.session import Session
+        from refssm.conformance.running.session import Session
 
         how = {"told": self.asked.told, "as_": self.asked.ctx.params["as_"], "diagnose": True}
         how |= {"limits": tuple(ranges), "tick": self.bar.tick}
@@ -177,6 +177,6 @@ def _of_run(settings: dict) -> dict:
 
 
 def _results(session, inputs):
-    from refssm.conformance.inputs import judge_inputs
+    from refssm.conformance.running.own_arrays import judge_inputs
 
     return session.run() if inputs is None else judge_inputs(session, inputs)

@@ -22,7 +22,7 @@ from typing import NoReturn
 
 import pytest
 
-from refssm.conformance.marks import marks_of
+from refssm.conformance.calling.attributes import marks_of
 
 OPTIONS = ("profile", "seed", "xfail")
 
@@ -60,8 +60,8 @@ PROJECT = pytest.StashKey()
 
 def _project(config):
     """The project's table [tool.refssm], and its list of known failures: read once."""
-    from refssm.conformance.config import nearest
-    from refssm.conformance.known import Known, read
+    from refssm.conformance.project.known_failures import Known, read
+    from refssm.conformance.project.pyproject import nearest
 
     if PROJECT not in config.stash:
         table = nearest(config.rootpath)
@@ -83,7 +83,7 @@ class Implementation(pytest.Collector):
     @cached_property
     def project(self):
         """Settings and known failures of the project; what is wrong with them is one sentence."""
-        from refssm.conformance.plugin import UsageError
+        from refssm.conformance.calling.finding import UsageError
 
         try:
             return _project(self.config)
@@ -100,8 +100,8 @@ class Implementation(pytest.Collector):
     @cached_property
     def trial(self):
         """The implementation as the judge holds it."""
-        from refssm.conformance.plugin import UsageError
-        from refssm.conformance.suite import session_of
+        from refssm.conformance.calling.finding import UsageError
+        from refssm.conformance.running.in_process import session_of
         from refssm.testing import _declaration
 
         told = {k: v for k, v in self.mark.kwargs.items() if k not in OPTIONS}
@@ -152,7 +152,7 @@ class Implementation(pytest.Collector):
 
     def _refuse_idle(self) -> None:
         """An entry that names this implementation and no check of it is an error."""
-        from refssm.conformance.known import possible
+        from refssm.conformance.project.known_failures import possible
 
         known, called = self.project[1], [n for n in self.called if n.endswith(self.name)]
         for entry in known.entries:
@@ -172,7 +172,7 @@ class Check(pytest.Item):
         """Take down that this check is known to fail: strictly, where the entry is of it alone."""
         if entry is None:
             return
-        from refssm.conformance.known import said_enough
+        from refssm.conformance.project.known_failures import said_enough
 
         known = self.parent.project[1]
         if known.expired(entry):
@@ -232,7 +232,7 @@ class Failed(AssertionError):
     """A check failed, or is on the list of known failures for too long; carries the result."""
 
     def __init__(self, result, over: str = ""):
-        from refssm.conformance.suite import text
+        from refssm.conformance.running.in_process import text
 
         told = text([result]).removeprefix("FAIL ")
         if result.failed:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refssm.conformance.candidate import Candidate
-from refssm.conformance.cases import Case
-from refssm.conformance.checks import Check
+from refssm.conformance.cases.case import Case
+from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.pattern import shared_pattern
 from refssm.conformance.diagnosis.suspects import answering_alike, misbehaving
 from refssm.conformance.diagnosis.transcript import CASES, Episode, episodes
-from refssm.conformance.expectation import remembering
+from refssm.conformance.judging.expected import remembering
 
 FEW_BITS = ("float16", "tf32", "single")  # in the names of planted bugs
 TOLD = 3  # that answer alike on everything heard

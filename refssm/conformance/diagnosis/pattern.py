@@ -8,11 +8,11 @@ import numpy as np
 
 from refssm._contract import Contract
 from refssm._operator import Operator
-from refssm.conformance.candidate import Candidate
-from refssm.conformance.checks import Check
+from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.suspects import expected
 from refssm.conformance.diagnosis.transcript import Call, Episode
-from refssm.conformance.gauge import Gauge
+from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.standard import NUMBER_TYPES, TF32, Standard
 
 BLOCK = 8  # steps, or a multiple

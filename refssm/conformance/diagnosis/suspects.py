@@ -17,21 +17,21 @@ import numpy as np
 
 from refssm._contract import Contract
 from refssm._operator import Operator
-from refssm.conformance.calling import Outcome
-from refssm.conformance.candidate import Candidate
-from refssm.conformance.checks import Check
-from refssm.conformance.contracts import wide
-from refssm.conformance.deviations import Deviation
+from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.transcript import Call, Episode, episode
-from refssm.conformance.expectation import expect, judged_type
-from refssm.conformance.gauge import Gauge, gauges
-from refssm.conformance.invariants import grade_invariants
-from refssm.conformance.judge import compare, span_product
+from refssm.conformance.gauges.contracts import wide
+from refssm.conformance.gauges.gauge import Gauge, gauges
+from refssm.conformance.judging.expected import expect, judged_type
+from refssm.conformance.judging.grading import compare, span_product
+from refssm.conformance.judging.invariants import grade_invariants
+from refssm.conformance.judging.verdict import Verdict, kind_of, worst_of, wrong
+from refssm.conformance.planted import Deviation
 from refssm.conformance.standard import Standard
-from refssm.conformance.verdict import Verdict, kind_of, worst_of, wrong
-from refssm.conformance.worker import InProcess
 
-DEVIATIONS = "refssm.conformance.deviations"
+DEVIATIONS = "refssm.conformance.planted"
 OTHER = wrong("another answer")
 NEARER = 2.0  # than what is right: the bug then makes up more than half of the error
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from refssm.conformance.calling import Outcome
-from refssm.conformance.candidate import LOST, Broken, Candidate
-from refssm.conformance.cases import Case
-from refssm.conformance.checks import Check
-from refssm.conformance.sweep import Declined, sweep
-from refssm.conformance.verdict import Verdict
+from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.cases.case import Case
+from refssm.conformance.checks.candidate import LOST, Broken, Candidate
+from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.sweep import Declined, sweep
+from refssm.conformance.judging.verdict import Verdict
 
 CASES = 25  # as many as the check of a result has
 ENOUGH = 6  # failing ones: further cases of the same check seldom tell more, but between two bugs

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
+from refssm._layout import Layout, batch_names, canonical
 from refssm._operator import Operator
 from refssm._signature import length_of
 from refssm.conformance.exchange import files
-from refssm.conformance.expectation import judged_type
-from refssm.conformance.layout import Layout, batch_names, canonical
+from refssm.conformance.judging.expected import judged_type
+from refssm.conformance.judging.verdict import types_in
 from refssm.conformance.standard import NumberType, Standard
-from refssm.conformance.verdict import types_in
 
 TEXT = "case.txt"
 DECLINED = "declined.txt"  # of a program that ended with exit code 77, or wrote it itself

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.lib import format as npy
 
-from refssm.conformance.adapters.numpy_arrays import Numpy, Unusable, carried
+from refssm.conformance.calling.adapters.numpy_arrays import Numpy, Unusable, carried
+from refssm.conformance.file_errors import UNREADABLE
 from refssm.conformance.standard import NumberType
-from refssm.conformance.unreadable import UNREADABLE
 
 READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 

@@ -10,26 +10,26 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm.conformance.calling import Outcome
-from refssm.conformance.candidate import Broken, Candidate
-from refssm.conformance.checks import PROFILES, Check, checks_of
+from refssm.conformance.calling.finding import UsageError, operator_named
+from refssm.conformance.calling.implementation import Offer
+from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.checks.checks import PROFILES, Check, checks_of
+from refssm.conformance.checks.sweep import Declined
 from refssm.conformance.diagnosis import diagnose_heard
+from refssm.conformance.diagnosis.failure import explain
 from refssm.conformance.diagnosis.transcript import CASES, episode
 from refssm.conformance.exchange import tolerances
 from refssm.conformance.exchange.call import DECLINED
 from refssm.conformance.exchange.files import FileArrays
 from refssm.conformance.exchange.manifest import Folder, Stored
 from refssm.conformance.exchange.running import Ended, Runner, answer, clear, outputs
-from refssm.conformance.expectation import key_of, remembering
-from refssm.conformance.explain import explain
-from refssm.conformance.found import Offer
-from refssm.conformance.plugin import UsageError, operator_named
-from refssm.conformance.result import Result
-from refssm.conformance.session import Session
+from refssm.conformance.judging.expected import key_of, remembering
+from refssm.conformance.judging.result import Result
+from refssm.conformance.judging.verdict import Verdict, worst_of
+from refssm.conformance.running.session import Session
+from refssm.conformance.running.trial import Trial
 from refssm.conformance.standard import Standard
-from refssm.conformance.sweep import Declined
-from refssm.conformance.trial import Trial
-from refssm.conformance.verdict import Verdict, worst_of
 
 LISTED = 3  # of the cases that are wrong
 

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from jsonschema import Draft202012Validator
 
+from refssm._layout import Layout, canonical, parse, restored
 from refssm._operator import Operator
-from refssm.conformance.cases import MEDLEY, NORMAL_MEDLEY, Case, Knob
+from refssm.conformance.calling.finding import UsageError, operator_named
+from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, Case, Knob
 from refssm.conformance.exchange import files
 from refssm.conformance.exchange.call import Call, described
-from refssm.conformance.layout import Layout, canonical, parse, restored
-from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.standard import number_type
 
 FORMAT, VERSION, NAME = "refssm-cases", 1, "manifest.json"

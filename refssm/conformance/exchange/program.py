@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm.conformance.calling import Outcome
+from refssm.conformance.calling.finding import UsageError, operator_named
+from refssm.conformance.calling.implementation import Found, Offer
+from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.exchange.call import described
 from refssm.conformance.exchange.files import FileArrays
 from refssm.conformance.exchange.running import Ended, Runner, answer
-from refssm.conformance.found import Found, Offer
-from refssm.conformance.plugin import UsageError, operator_named
 from refssm.conformance.standard import number_type
-from refssm.conformance.worker import InProcess
 from refssm.testing import Declaration
 
 PREFIX = "--exec "  # how such an implementation is called in reports

@@ -16,22 +16,22 @@ from typing import NamedTuple
 import numpy as np
 
 from refssm import __version__
-from refssm.conformance.calling import Outcome
-from refssm.conformance.cases import Case
-from refssm.conformance.checks import Check
+from refssm._layout import Layout, arranged, canonical, parse
+from refssm.conformance.calling.finding import UsageError, operator_named
+from refssm.conformance.calling.implementation import Offer
+from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.ranges import Where
+from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.exchange import files, tolerances
 from refssm.conformance.exchange.call import Call, described
 from refssm.conformance.exchange.manifest import CHECKS, FORMAT, NAME, VERSION
-from refssm.conformance.expectation import expect, key_of, remembering
-from refssm.conformance.found import Offer
-from refssm.conformance.layout import Layout, arranged, canonical, parse
-from refssm.conformance.plugin import UsageError, operator_named
-from refssm.conformance.session import Session
+from refssm.conformance.judging.expected import expect, key_of, remembering
+from refssm.conformance.judging.verdict import Verdict
+from refssm.conformance.running.session import Session
+from refssm.conformance.running.trial import Trial, certified
 from refssm.conformance.standard import number_type
-from refssm.conformance.sweep import sweep
-from refssm.conformance.trial import Trial, certified
-from refssm.conformance.verdict import Verdict
-from refssm.conformance.where import Where
 
 
 class Asked(NamedTuple):

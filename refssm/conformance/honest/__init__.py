@@ -6,8 +6,8 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from refssm.catalog import families
-from refssm.conformance.found import Found
-from refssm.conformance.plugin import operator_named
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.calling.implementation import Found
 from refssm.testing import Budget, Declaration
 
 

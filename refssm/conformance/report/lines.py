@@ -12,16 +12,16 @@ from rich.console import Console
 from rich.text import Text
 
 from refssm import __version__
+from refssm._layout import canonical
 from refssm.catalog import OPERATORS
-from refssm.conformance.cases import SIZES, TAME_SIZE
-from refssm.conformance.checks import PROFILES, TAME_LAWS
-from refssm.conformance.conduct import CONDUCT
-from refssm.conformance.dimensions import MATRIX_SIZE, core_dims, of_matrices
-from refssm.conformance.found import Offer
-from refssm.conformance.laws import LAWS
-from refssm.conformance.layout import canonical
-from refssm.conformance.plugin import operator_named
-from refssm.conformance.result import FAILURES, Result
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.calling.implementation import Offer
+from refssm.conformance.cases.case import SIZES, TAME_SIZE
+from refssm.conformance.cases.sizes import MATRIX_SIZE, core_dims, of_matrices
+from refssm.conformance.checks.checks import PROFILES, TAME_LAWS
+from refssm.conformance.checks.conduct import CONDUCT
+from refssm.conformance.checks.laws import LAWS
+from refssm.conformance.judging.result import FAILURES, Result
 from refssm.testing import Budget
 
 LIBRARIES = ("numpy", "scipy", "hypothesis")

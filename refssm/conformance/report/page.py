@@ -17,8 +17,8 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from refssm.conformance.judging.result import Result
 from refssm.conformance.report import lines
-from refssm.conformance.result import Result
 
 ORDER = ("wrong", "error", "inaccurate", "skipped", "pass")
 GRADES = {  # what stands beside a verdict, for those who do not know the letters

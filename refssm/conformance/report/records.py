@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from refssm import __version__
-from refssm.conformance.result import Result
+from refssm.conformance.judging.result import Result
 
 NUMBERS = ("ratio", "bits", "seconds")
 OR_NULL = ("counterexample", "alone", "known", "expires", "looks_like")

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm.conformance.candidate import Broken, Candidate
-from refssm.conformance.cases import ordinary_case
-from refssm.conformance.found import Offer
-from refssm.conformance.gauge import Gauge
-from refssm.conformance.result import Result
+from refssm.conformance.calling.implementation import Offer
+from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.checks.sweep import Declined
+from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.result import Result
+from refssm.conformance.judging.verdict import Verdict, worst_of
 from refssm.conformance.standard import Standard
-from refssm.conformance.sweep import Declined
 from refssm.conformance.vectors.document import Vector, Vectors
-from refssm.conformance.verdict import Verdict, worst_of
 
 CHECK = "vectors"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from refssm._operator import Operator
-from refssm.conformance.gauge import Gauge
-from refssm.conformance.plugin import UsageError
+from refssm.conformance.calling.finding import UsageError
+from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.standard import C, number_type
 
 FORMAT = "refssm-vectors/1"

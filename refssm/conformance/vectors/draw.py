@@ -11,18 +11,18 @@ from zlib import crc32
 import numpy as np
 
 from refssm._operator import Operator
-from refssm.conformance.candidate import Broken, Candidate
-from refssm.conformance.cases import MEDLEY, Case, Knob, ordinary_case
-from refssm.conformance.checks import types_of
-from refssm.conformance.deviations import Deviation, deviations
-from refssm.conformance.dimensions import core_dims, of_matrices, powers_of
-from refssm.conformance.expectation import expect
-from refssm.conformance.found import Found
-from refssm.conformance.gauge import Gauge
-from refssm.conformance.judge import HEADROOM
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.cases.case import MEDLEY, Case, Knob, ordinary_case
+from refssm.conformance.cases.sizes import core_dims, of_matrices, powers_of
+from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.checks.checks import types_of
+from refssm.conformance.checks.sweep import Declined
+from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import HEADROOM
+from refssm.conformance.planted import Deviation, deviations
 from refssm.conformance.standard import Standard
-from refssm.conformance.sweep import Declined
-from refssm.conformance.worker import InProcess
 
 # lengths of the first dimension, the shortest first; the longer ones only for what is not yet shown
 LADDER = ((1, 2, 3, 5), (7, 8, 16), (33, 64, 65), (129,), (193, 257))

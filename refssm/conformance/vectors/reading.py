@@ -12,8 +12,8 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
-from refssm.conformance.checks import types_of
-from refssm.conformance.plugin import UsageError
+from refssm.conformance.calling.finding import UsageError
+from refssm.conformance.checks.checks import types_of
 from refssm.conformance.standard import C, number_type
 from refssm.conformance.vectors.document import (
     FORMAT,

@@ -1,0 +1,1 @@
+"""One call of somebody's function."""

@@ -1,0 +1,79 @@
+"""CuPy: arrays on a CUDA device, with NumPy's interface and its views."""
+
+# pyright: reportMissingImports=false
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import cupy
+import numpy as np
+
+from refssm.conformance.calling.adapters.numpy_arrays import (
+    VIEWS,
+    NoDevice,
+    Numpy,
+    Unusable,
+    carried,
+    cast,
+)
+from refssm.conformance.standard import NumberType
+
+
+class Cupy(Numpy):
+    """Arrays on the device "cuda" or "cuda:1"."""
+
+    name = "cupy"
+
+    def __init__(self, device: str = ""):
+        kind, _, number = device.partition(":")
+        count = cupy.cuda.runtime.getDeviceCount() if cupy.is_available() else 0
+        place = int(number or 0) if (number or "0").isdecimal() else count
+        if kind not in ("", "cuda", "gpu") or place >= count:
+            raise NoDevice(f"cupy has no device {device or 'cuda'!r} here: it sees {count}")
+        self.device = cupy.cuda.Device(place)
+        self.device.use()
+        self.views = {name: view for name, view in VIEWS.items() if name in KEPT}
+
+    def about(self) -> str:
+        properties = cupy.cuda.runtime.getDeviceProperties(self.device.id)
+        card, tiny = properties["name"].decode(), np.finfo(np.float32).tiny
+        half = cupy.full(8, tiny, np.float32) * np.float32(0.5)
+        flushed = "no" if bool((half + half == tiny).all()) else "yes"
+        told = f"cupy {cupy.__version__}, device cuda:{self.device.id} ({card})"
+        tf32 = os.environ.get("CUPY_TF32") == "1"
+        return f"{told}, flush to zero: {flushed}, TF32 in products: {tf32}"
+
+    def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:
+        """The view is made on the host and made again on the device, stride by stride."""
+        return _with_strides_of(self.views[view](cast(a, kind)))
+
+    def take(self, y: Any, kind: NumberType) -> np.ndarray | Unusable:
+        if not isinstance(y, cupy.ndarray):
+            return Unusable(type(y).__name__)
+        return carried(cupy.asnumpy(y, order="C"), y.dtype.name, kind)
+
+    def share(self, x: Any, y: Any) -> bool:
+        if not (isinstance(x, cupy.ndarray) and isinstance(y, cupy.ndarray)):
+            return False
+        return x.size > 0 and y.size > 0 and bool(cupy.may_share_memory(x, y))
+
+    def same(self, x: Any, y: Any) -> bool:
+        return bool(((x == y) | ((x != x) & (y != y))).all())
+
+
+def _with_strides_of(view: np.ndarray) -> Any:
+    """A device array whose strides are those of a host view, negative and zero ones too."""
+    steps = [abs(s) // view.itemsize if n > 1 else 0 for s, n in zip(view.strides, view.shape,
+                                                                     strict=True)]  # fmt: skip
+    reach = 1 + sum(step * (n - 1) for step, n in zip(steps, view.shape, strict=True))
+    buffer = cupy.full(max(reach, 1), cupy.nan, view.dtype)
+    strides = tuple(step * view.itemsize for step in steps)
+    device = cupy.lib.stride_tricks.as_strided(buffer, view.shape, strides)
+    forward = tuple(slice(None, None, -1 if s < 0 else 1) for s in view.strides)
+    device[...] = cupy.asarray(np.array(view[forward], order="C"))
+    return device[forward]
+
+
+KEPT = ("", "every other entry", "negative strides", "column-major", "expanded")
+ADAPTER = Cupy

@@ -1,0 +1,133 @@
+"""PyTorch: tensors, their own views, and autograd.
+
+autograd's gradient of a complex tensor is ∂L/∂Re + i ∂L/∂Im, as ours: nothing is translated.
+"""
+
+# pyright: reportMissingImports=false
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from refssm.conformance.calling.adapters.numpy_arrays import (
+    NoDevice,
+    Numpy,
+    Unusable,
+    carried,
+    repeated,
+)
+from refssm.conformance.standard import NumberType
+
+
+class Torch(Numpy):
+    """Tensors on the CPU or on a device such as "cuda" or "cuda:1"."""
+
+    name = "torch"
+    lacks = ()
+
+    def __init__(self, device: str = ""):
+        try:
+            self.device = torch.device(device or "cpu")
+            torch.zeros(1, device=self.device).cpu()
+        except (RuntimeError, AssertionError, NotImplementedError) as error:
+            reason = str(error).splitlines()[0]
+            raise NoDevice(f"torch has no device {device!r} here: {reason}") from None
+        self.views = dict(VIEWS)
+
+    def about(self) -> str:
+        tiny = torch.tensor([torch.finfo(torch.float32).tiny], device=self.device)
+        flushed = "yes" if float((tiny * 0.5)[0]) == 0 else "no"
+        told = f"torch {torch.__version__}, device {self.device}, flush to zero: {flushed}"
+        if self.device.type == "cuda":
+            card = torch.cuda.get_device_name(self.device)
+            on = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+            told += f" ({card}), TF32 in products: {on[0]}, in convolutions: {on[1]}"
+        return told
+
+    def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:
+        x = torch.from_numpy(np.array(a, order="C"))
+        if kind.half and x.dtype is not torch.bool:
+            x = x.to(getattr(torch, kind.name))
+        return self.views[view](x.to(self.device))
+
+    def take(self, y: Any, kind: NumberType) -> np.ndarray | Unusable:
+        if not isinstance(y, torch.Tensor):
+            return Unusable(type(y).__name__)
+        name = str(y.dtype).removeprefix("torch.")
+        y = y.detach().resolve_conj().resolve_neg().cpu()
+        if name == "bfloat16":
+            y = y.float()
+        try:
+            y = np.array(y.numpy(), order="C")
+        except TypeError:  # sparse, or of a type that NumPy has not
+            return Unusable(f"tensor of {name}, {y.layout}")
+        return carried(y, name, kind)
+
+    def copied(self, x: Any) -> Any:
+        return x.clone(memory_format=torch.contiguous_format)
+
+    def share(self, x: Any, y: Any) -> bool:
+        if not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
+            return False
+        if x.layout is not torch.strided or y.layout is not torch.strided:
+            return False
+        mine, theirs = x.untyped_storage(), y.untyped_storage()
+        return x.numel() > 0 and y.numel() > 0 and mine.data_ptr() == theirs.data_ptr()
+
+    def same(self, x: Any, y: Any) -> bool:
+        return x.shape == y.shape and bool(((x == y) | ((x != x) & (y != y))).all())
+
+    def pullback(self, function, cotangents, primals, statics) -> tuple:
+        given = [x if x.dtype is torch.bool else x.detach().requires_grad_() for x in primals]
+        leaves = [x for x in given if x.requires_grad]
+        y = function(*given, **statics)
+        outputs = y if isinstance(y, tuple | list) else (y,)
+        pairs = zip(cotangents, outputs, strict=True)
+        cotangents = [c if c.dtype == out.dtype else c.to(out.dtype) for c, out in pairs]
+        gradients = torch.autograd.grad(tuple(outputs), leaves, cotangents, allow_unused=True)
+        found = iter(gradients)
+        pulled = [(next(found) if x.requires_grad else None, x) for x in given]
+        return tuple(torch.zeros_like(x) if g is None else g for g, x in pulled)
+
+
+def _strided(x):
+    """Every other entry of a wider tensor, along the last axis."""
+    if not x.ndim:
+        return x
+    wide = torch.full((*x.shape[:-1], 2 * x.shape[-1]), float("nan"), dtype=x.dtype)
+    wide = wide.to(x.device)
+    wide[..., ::2] = x
+    return wide[..., ::2]
+
+
+def _transposed(x):
+    """Column-major memory."""
+    order = tuple(reversed(range(x.ndim)))
+    return x.permute(order).contiguous().permute(order)
+
+
+def _offset(x):
+    """Contiguous, one element into a larger buffer."""
+    buffer = torch.full((x.numel() + 1,), float("nan"), dtype=x.dtype, device=x.device)
+    buffer[1:] = x.reshape(-1)
+    return buffer[1:].reshape(x.shape)
+
+
+def _expanded(x):
+    """Stride 0 along every axis that holds one value throughout."""
+    held = x.float() if x.dtype is torch.bfloat16 else x  # NumPy has no bfloat16
+    same = repeated(held.numpy(force=True))
+    index = tuple(slice(0, 1) if one else slice(None) for one in same)
+    return x[index].expand(x.shape)
+
+
+VIEWS = {
+    "": lambda x: x,
+    "every other entry": _strided,
+    "column-major": _transposed,
+    "offset in a buffer": _offset,
+    "expanded": _expanded,
+}
+ADAPTER = Torch

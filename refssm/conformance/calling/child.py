@@ -1,0 +1,108 @@
+"""The child process that holds an implementation: answers requests over a pipe until it closes.
+
+`python -m refssm.conformance.calling.child READ WRITE LOG`: file descriptors for the requests and
+answers, and one of a file that takes whatever the implementation prints.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from multiprocessing.connection import Connection
+
+import numpy as np
+
+from refssm.conformance.calling.finding import UsageError, find, looking, sentence
+from refssm.conformance.calling.fingerprint import Sources, imported
+from refssm.conformance.calling.implementation import Found, Offer
+from refssm.conformance.calling.one_call import Outcome, call
+
+WATCH_SECONDS = 1.0
+
+
+class Server:
+    """The implementations of one target, and the three requests they answer."""
+
+    def __init__(self):
+        self.found: dict[str, Found] = {}
+
+    def load(self, target: str, name: str | None, told: dict | None) -> list[Offer]:
+        """Find the implementations in a target."""
+        with looking(target):
+            return self.take(find(target, name, told))
+
+    def take(self, found: Iterable[Found]) -> list[Offer]:
+        """Hold implementations, and say what they offer."""
+        self.found = {f.op.name: f for f in found}
+        return [f.offer for f in self.found.values()]
+
+    def sources(self) -> Sources:
+        """What is imported so far."""
+        return imported()
+
+    def call(self, name: str, arrays, statics, **how) -> Outcome:
+        """Call one implementation, or its VJP."""
+        return call(self.found[name], arrays, statics, **how)
+
+    def narrow(self, name: str, arrays, statics):
+        """What the implementation's `only` makes of a case, arrays then statics, or None."""
+        found = self.found[name]
+        only = found.declared.only
+        assert only is not None
+        try:
+            kept = only(dict(zip(found.op.inputs, arrays, strict=True)) | statics)
+            if kept is None:
+                return None
+            narrowed = [np.asarray(kept[name]) for name in found.op.inputs]
+            return narrowed, {name: _alike(kept.get(name, n), n) for name, n in statics.items()}
+        except Exception as error:
+            return Outcome("raised", message=f"raised {sentence(error)}")
+
+
+def _alike(number, given):
+    """A keyword number as a plain one: a size stays whole, a weight stays what it is."""
+    whole = isinstance(given, int | np.integer) and number == int(number)
+    return int(number) if whole else float(number)
+
+
+def serve(requests: Connection, answers: Connection) -> None:
+    """Answer requests until the other side closes."""
+    server = Server()
+    while True:
+        try:
+            number, method, args, kwargs = requests.recv()
+        except EOFError:
+            return
+        try:
+            answer = ("ok", getattr(server, method)(*args, **kwargs))
+        except UsageError as error:
+            answer = ("usage", str(error))
+        except Exception as error:
+            answer = ("failed", sentence(error))
+        answers.send((number, *answer))
+
+
+def main() -> None:
+    """Take the descriptors, send everything printed to the log, serve."""
+    reading, writing, log = map(int, sys.argv[1:4])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it ends us
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    serve(Connection(reading, writable=False), Connection(writing, readable=False))
+
+
+def _end_with(parent: int) -> None:
+    """End with the judge, also in the middle of a call: a killed one cannot end us."""
+    while os.getppid() == parent:
+        time.sleep(WATCH_SECONDS)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,301 @@
+"""Finding implementations in somebody's file or module: runs in the child, next to their code."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from refssm import testing
+from refssm._operator import Operator
+from refssm.catalog import OPERATORS, resumed
+from refssm.conformance.calling.attributes import vars_of
+from refssm.conformance.calling.implementation import Found
+from refssm.testing import Declaration
+
+LONGEST = 300  # of an exception's text in a report
+
+
+class UsageError(Exception):
+    """The target cannot be judged as given: one sentence, exit code 4."""
+
+
+@contextmanager
+def looking(target: str):
+    """Looking at somebody's objects runs their code: whatever it raises becomes one sentence."""
+    try:
+        yield
+    except (UsageError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise UsageError(f"{target}: looking at it raised {sentence(error)}") from None
+
+
+def find(target: str, name: str | None = None, told: dict | None = None) -> list[Found]:
+    """Implementations in `target`: file.py, file.py::function, module or module:function.
+
+    Without a function, every function of a catalog name that the file itself defines counts;
+    `name` says which operator a single function is, `told` what to take in place of what its
+    author declared.
+    """
+    path, _, function = _split(target)
+    if not path.strip():
+        raise UsageError(f"no file and no module is named by {target!r}")
+    module = _load_file(Path(path)) if _is_file(path) else _load_module(path)
+    if name and not function:
+        own = _offered(module, path, name)
+        found = own or _named(module, path, name, name)
+    elif function:
+        found = _named(module, path, function or name or "", name or function)
+    else:
+        found = _catalogued(module, path)
+    found = [_told(f, told) for f in found] if told else found
+    for implementation in found:
+        _check_arity(path, implementation)
+    return found
+
+
+def _offered(module, path, name) -> list[Found]:
+    """The implementations of one operator, and of its form from a state, that a module declares."""
+    try:
+        found = _catalogued(module, path)
+    except UsageError:
+        return []
+    return (
+        [f for f in found if f.op.name in (name, _resumed(name))]
+        if any(f.op.name == name for f in found)
+        else []
+    )
+
+
+def _told(found: Found, told: dict) -> Found:
+    """The implementation with some of its declaration replaced; `silent`: if it has none.
+
+    What `usual` holds is the project's, for functions whose author declares nothing.
+    """
+    own, usual = bool(found.declared.name), told.get("usual", {})
+    if told.get("silent") and own:
+        return found
+    told = {key: value for key, value in told.items() if key not in ("silent", "usual")}
+    try:
+        told = told if own else usual | told
+        declared = replace(found.declared, name=found.op.name, **told)
+    except ValueError as error:
+        whence = " (from [tool.refssm])" if usual and not own else ""
+        raise UsageError(str(error).replace("implements: ", "", 1) + whence) from None
+    return replace(found, declared=declared)
+
+
+def operator_named(name: str) -> Operator:
+    """The operator called `name`, or a usage error with the nearest names."""
+    for op in OPERATORS:
+        if op.name == name:
+            return op
+    near = difflib.get_close_matches(name, [op.name for op in OPERATORS], n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise UsageError(f"`{name}` is no operator of the catalog; {hint}`refssm list` names them all")
+
+
+def _split(target):
+    if os.path.isfile(target) or ":" not in target:
+        return target, "", ""
+    if "::" in target:
+        return target.partition("::")
+    if _is_file(target):
+        return target, "", ""
+    return target.partition(":")
+
+
+def _is_file(path):
+    return path.endswith(".py") or "/" in path or os.path.isfile(path)
+
+
+def _load_file(path: Path):
+    """Import a file: by its dotted name inside a package, else with its folder on the path."""
+    if not os.path.isfile(path):
+        raise UsageError(f"{path}: {'not a file' if os.path.lexists(path) else 'no such file'}")
+    path = path.resolve()
+    root, parts = path.parent, [path.stem]
+    while (root / "__init__.py").is_file():
+        parts.insert(0, root.name)
+        root = root.parent
+    sys.path.insert(0, str(root))
+    if len(parts) > 1:
+        return _load_module(".".join(parts), str(path))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path}: not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    if path.stem not in sys.modules:  # a file may be called like a module that is already there
+        sys.modules[path.stem] = module
+    execute = spec.loader.exec_module
+    return _imported(lambda: execute(module) or module, str(path))
+
+
+def _load_module(name: str, where: str = ""):
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        known = not name.startswith(".") and importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        known = False
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a package whose own import raises
+        raise UsageError(f"{where or name}: importing it raised {sentence(error)}") from None
+    if not known and not where:
+        raise UsageError(f"{name}: no such file, and no module of that name")
+    return _imported(lambda: importlib.import_module(name), where or name)
+
+
+def _imported(load: Callable, where: str):
+    """Run an import; whatever it raises becomes one sentence with the author's own line."""
+    try:
+        return load()
+    except KeyboardInterrupt:
+        raise
+    except SyntaxError as error:
+        raise UsageError(f"{where}: {_worded(error)}") from None
+    except BaseException as error:
+        raise UsageError(f"{where}: importing it raised {sentence(error)}") from None
+
+
+def sentence(error: BaseException) -> str:
+    """An exception in one line, with the innermost place outside refssm."""
+    text = _worded(error)
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _ours(f.filename)]
+    return f"{text} ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else text
+
+
+def _worded(error: BaseException) -> str:
+    """What an exception says, in one line that can be printed."""
+    name = vars(type)["__name__"].__get__(type(error))  # whatever its metaclass makes of it
+    try:
+        text = f"{name}: {error}".strip(": ")
+    except BaseException:  # its own __str__ raises
+        text = name
+    return short(text)
+
+
+def short(text: str) -> str:
+    """Somebody's text in one line, without what a terminal would obey."""
+    text = " ".join(text[: 10 * LONGEST].split())
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _ours(filename):
+    inside = str(Path(__file__).parents[1]) in filename or filename == testing.__file__
+    return inside or filename.startswith("<frozen")
+
+
+def _named(module, path, function, name) -> list[Found]:
+    forward = getattr(module, function, None)
+    if forward is None:
+        functions = [n for n, f in vars(module).items() if inspect.isfunction(f)]
+        near = difflib.get_close_matches(function, functions, n=3, cutoff=0.4)
+        hint = f"; it has {', '.join(near)}" if near else ""
+        raise UsageError(f"{path} has no function `{function}`{hint}")
+    if not callable(forward):
+        raise UsageError(f"{path}: `{function}` is a {type(forward).__name__}, not a function")
+    try:
+        op = operator_named(_operator_name(forward) or name)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}; --as says which one it is") from None
+    vjp = getattr(module, f"{function}_vjp", None) or getattr(module, f"{op.name}_vjp", None)
+    found = [_found(op, forward, vjp)]
+    later = getattr(module, _resumed(op.name) or " ", None)
+    if callable(later):
+        found.append(replace(_found(operator_named(_resumed(op.name)), later, None), judged=False))
+    return found
+
+
+def _resumed(name: str) -> str:
+    """The form of an operator that starts from a state, where that is another one; or ""."""
+    op = next((op for op in OPERATORS if op.name == name), None)
+    other = resumed(op) if op else None
+    return other.name if other and other.name != name else ""
+
+
+def _catalogued(module, path) -> list[Found]:
+    """Functions of catalog names that the module defines itself; imported ones are not its own."""
+    own = {n: f for n, f in vars(module).items() if callable(f) and _defined_in(module, f)}
+    by_name: dict[str, Callable] = {}
+    for n, f in own.items():
+        name = _operator_name(f) or n
+        if by_name.setdefault(name, f) is not f:
+            both = getattr(by_name[name], "__name__", name)
+            raise UsageError(
+                f"{path}: `{both}` and `{n}` both implement {name}; say which: {path}::{n}"
+            )
+    found = [
+        _found(op, by_name[op.name], own.get(f"{op.name}_vjp"))
+        for op in OPERATORS
+        if op.name in by_name
+    ]
+    if not found:
+        functions = sorted(n for n in own if not n.startswith("_"))[:8]
+        has = f"it defines {', '.join(functions)}" if functions else "it defines no function"
+        raise UsageError(
+            f"{path}: no function bears a catalog name ({has}); "
+            "say which is which with FILE::FUNCTION --as OPERATOR, see `refssm list`"
+        )
+    return found
+
+
+def _found(op, forward, vjp) -> Found:
+    return Found(op, forward, vjp, declared=_declared(forward))
+
+
+def _operator_name(function):
+    """The operator a decorated function declares, if it does."""
+    return _declared(function).name
+
+
+def _declared(function) -> Declaration:
+    """What `refssm.testing.implements` wrote on a function; nothing on anything else."""
+    declared = vars_of(function).get("__refssm__")
+    return declared if isinstance(declared, Declaration) else Declaration()
+
+
+def _defined_in(module, function):
+    """Whether the module, or a package's own part, made it; an object without a module counts."""
+    made_in = getattr(function, "__module__", None)
+    part = hasattr(module, "__path__") and f"{made_in}".startswith(f"{module.__name__}.")
+    return "__refssm__" in vars_of(function) or (
+        part
+        or made_in in (module.__name__, None)
+        or (
+            not (inspect.isroutine(function) or inspect.isclass(function))
+            and "__module__" not in vars_of(function)
+        )
+    )
+
+
+def _check_arity(path, implementation: Found):
+    op = implementation.op
+    pairs = [(implementation.forward, [], "")]
+    if implementation.vjp is not None:
+        pairs.append((implementation.vjp, [f"d{y}" for y in op.outputs], "_vjp"))
+    for function, cotangents, suffix in pairs:
+        try:
+            signature = inspect.signature(function)
+        except Exception:  # built in another language, or a proxy: the first call will tell
+            continue
+        arguments = [*cotangents, *op.inputs]
+        try:
+            signature.bind(*arguments, **dict.fromkeys(op.static))
+        except TypeError as error:
+            called = ", ".join([*arguments, *(f"{name}=…" for name in op.static)])
+            own = short(f"{getattr(function, '__name__', op.name)}{signature}")
+            raise UsageError(
+                f"{path}: {own} cannot be called as {op.name}{suffix}({called}): {error}"
+            ) from None

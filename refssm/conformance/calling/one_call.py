@@ -1,0 +1,219 @@
+"""Calling an implementation once and saying what happened: the same in the child and in process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from refssm._layout import Layout, arranged, batch_names, canonical, restored
+from refssm.conformance.calling.adapters.numpy_arrays import Unusable, named
+from refssm.conformance.calling.finding import sentence
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.standard import NumberType, number_type
+
+EARLIER = -1  # among the aliased: the output of an earlier call
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one call came to. status: ok, declined, malformed, raised, crashed or hung."""
+
+    status: str
+    outputs: tuple = ()
+    message: str = ""
+    changed: tuple[int, ...] = ()  # arguments that the call wrote to
+    aliased: tuple[int, ...] = ()  # arguments whose memory an output shares
+    notes: tuple[str, ...] = field(default=())
+
+
+class _WrongOutputs(TypeError):
+    """The number of outputs, or of their axes, is wrong."""
+
+
+def call(
+    found: Found, arrays, statics, *, dtype="", vjp=False, sliced=False, view="", again=False
+) -> Outcome:
+    """Call an implementation on views of `arrays`; outputs become NumPy arrays, errors a sentence.
+
+    With `again` it is called once more: the second result must have memory of its own.
+    """
+    made, kind = found.adapter, number_type(dtype or np.result_type(*(arrays or [float])))
+    run = Run(found, kind, vjp, sliced)
+    try:
+        with made.inside(kind), np.errstate(all="ignore"):
+            given = [made.give(a, kind, view) for a in run.entering(arrays)]
+            before = [made.copied(x) for x in given]
+            outputs, taken = run.outputs(given, statics)
+            later = _later(run, before, statics) if again and not run.slices else ()
+            same = [made.same(x, y) for x, y in zip(given, before, strict=True)]
+            gone = [i for i, kept in enumerate(same) if not kept or i in run.touched]
+    except NotImplementedError as error:
+        return Outcome("declined", message=sentence(error))
+    except _WrongOutputs as error:
+        return Outcome("malformed", message=str(error))
+    except (Exception, SystemExit, GeneratorExit) as error:
+        return Outcome("raised", message=f"raised {sentence(error)}")
+    aliased = [i for i, x in enumerate(given) if any(made.share(x, y) for y in outputs)]
+    if any(made.share(y, other) for y in outputs for other in later):
+        aliased.append(EARLIER)
+    try:
+        answer = run.leaving(taken, arrays)
+    except _WrongOutputs as error:
+        return Outcome("malformed", message=str(error))
+    return Outcome("ok", answer, changed=tuple(gone), aliased=tuple(aliased))
+
+
+def _later(run, copies, statics) -> tuple:
+    """The outputs of one more call, on arguments in other memory."""
+    return run.raw([run.made.copied(x) for x in copies], statics)
+
+
+class Run:
+    """One way of calling: forward or back, batched or slice by slice, in which layout."""
+
+    def __init__(self, found: Found, kind: NumberType, vjp: bool, sliced: bool):
+        op = found.op
+        self.found, self.made, self.kind, self.vjp = found, found.adapter, kind, vjp
+        self.layout = found.layout
+        self.slices = bool(self.layout.omitted) if self.layout else sliced
+        self.function: Callable = found.forward
+        if vjp and found.vjp is not None:
+            self.function = found.vjp
+        usual = canonical(op)
+        self.usual = _arguments(usual, vjp)
+        self.axes = _arguments(self.layout, vjp) if self.layout else self.usual
+        ranks = _arguments(Layout(op.input_dims, op.output_dims), vjp)
+        self.ranks = [len(axes) for axes in (self.axes if self.layout else ranks)]
+        of = self.layout or usual
+        asked = [not (vjp and n in op.flags) for n in (op.inputs if vjp else op.outputs)]
+        self.returned = len(asked)
+        self.names = [f"d{name}" for name in op.inputs] if vjp else list(op.outputs)
+        self.asked = [i for i, ask in enumerate(asked) if ask]  # flags have no gradient
+        self.names = [self.names[i] for i in self.asked]
+        self.answers = [(usual.inputs if vjp else usual.outputs)[i] for i in self.asked]
+        self.answer_axes = [(of.inputs if vjp else of.outputs)[i] for i in self.asked]
+        self.cotangents = len(op.outputs) if vjp else 0
+        self.touched: set[int] = set()  # arguments that slices share, written to by one of them
+
+    def entering(self, arrays) -> list[np.ndarray]:
+        """The arguments in the author's layout, looped axes first."""
+        if self.layout is None:
+            return list(arrays)
+        sizes = self._sizes(arrays)
+        entering = []
+        for a, usual, axes in zip(arrays, self.usual, self.axes, strict=True):
+            if a.ndim > len(usual):
+                raise _WrongOutputs(f"the layout {self.layout} has no place for shape {a.shape}")
+            a = a.reshape((1,) * (len(usual) - a.ndim) + a.shape)
+            shape = [sizes.get(axis, int(n)) for axis, n in zip(usual, a.shape, strict=True)]
+            wanted = (*self.looped(usual), *axes)
+            entering.append(arranged(np.broadcast_to(a, shape), usual, wanted))
+        return entering
+
+    def looped(self, usual) -> tuple[str, ...]:
+        """The batch axes that the layout leaves out, of length one where an argument has none."""
+        assert self.layout is not None
+        return tuple(axis if axis in usual else "1" for axis in self.layout.omitted)
+
+    def _sizes(self, arrays) -> dict[str, int]:
+        """Sizes of the batch axes."""
+        names = batch_names(self.found.op)
+        sizes: dict[str, int] = {}
+        for a, usual in zip(arrays, self.usual, strict=True):
+            for axis, n in zip(reversed(usual), reversed(a.shape), strict=False):
+                if axis in names:
+                    sizes[axis] = int(n) if n != 1 else sizes.get(axis, 1)
+        return sizes
+
+    def raw(self, given, statics) -> tuple:
+        """What one call returns, as a tuple."""
+        count = self.returned
+        if self.vjp and self.found.vjp is None:
+            cotangents, primals = given[: self.cotangents], given[self.cotangents :]
+            returned = self.made.pullback(self.found.forward, cotangents, primals, statics)
+        else:
+            returned = self.function(*given, **statics)
+        if count == 1 and not self.vjp:
+            return (returned,)
+        if not isinstance(returned, tuple | list) or len(returned) != count:
+            got = f"{len(returned)}" if isinstance(returned, tuple | list) else named(returned)
+            raise _WrongOutputs(f"returned {got}, want a tuple of {count}")
+        return tuple(returned[i] for i in self.asked)
+
+    def outputs(self, given, statics) -> tuple[tuple, tuple]:
+        """The outputs as they came, and in NumPy; slice by slice none came, all are stacked."""
+        if not self.slices:
+            y = self.raw(given, statics)
+            return y, tuple(self.made.take(v, self.kind) for v in y)
+        leads = [tuple(x.shape[: len(x.shape) - r]) for x, r in zip(given, self.ranks, strict=True)]
+        batch = np.broadcast_shapes(*leads)
+        rows = []
+        for i in np.ndindex(*batch):
+            parts = [x[_place(lead, i)] for x, lead in zip(given, leads, strict=True)]
+            # a copy of what slices share, so that one that writes to it does not spoil the next
+            own = [
+                x if lead == batch else self.made.copied(x)
+                for x, lead in zip(parts, leads, strict=True)
+            ]
+            rows.append([self.made.take(y, self.kind) for y in self.raw(own, statics)])
+            pairs = enumerate(zip(own, parts, strict=True))
+            self.touched |= {j for j, (x, part) in pairs if not self.made.same(x, part)}
+        if any(isinstance(y, Unusable) for row in rows for y in row):
+            return (), tuple(rows[0])
+        stacked = [np.stack(column) for column in zip(*rows, strict=True)]
+        answers = tuple(y.reshape(batch + y.shape[1:]) for y in stacked)
+        if self.vjp:  # what the slices share is summed over them
+            primals = [given[self.cotangents + i].shape for i in self.asked]
+            answers = tuple(summed(g, s) for g, s in zip(answers, primals, strict=True))
+        return (), answers
+
+    def leaving(self, taken, arrays) -> tuple:
+        """The answers in the canonical layout."""
+        if self.layout is None or any(isinstance(y, Unusable) for y in taken):
+            return taken
+        back = []
+        shapes = [arrays[self.cotangents + i].shape for i in self.asked] if self.vjp else None
+        for i, (y, axes, usual) in enumerate(
+            zip(taken, self.answer_axes, self.answers, strict=True)
+        ):
+            try:
+                y = restored(y, (*self.looped(usual), *axes), usual)
+            except ValueError as error:
+                raise _WrongOutputs(f"`{self.names[i]}` has {error}") from None
+            shape = shapes[i] if shapes else self._shape(y, arrays)
+            back.append(np.array(summed(y, shape), order="C"))
+        return tuple(back)
+
+    def _shape(self, y, arrays):
+        """An output's shape without batch axes that no argument has."""
+        ranks = (
+            a.ndim - sum(axis not in ("1", *batch_names(self.found.op)) for axis in axes)
+            for a, axes in zip(arrays, self.usual, strict=True)
+        )
+        leading = max(ranks, default=0)
+        extra = len(batch_names(self.found.op)) - leading
+        return y.shape[extra:] if extra > 0 and y.shape[:extra] == (1,) * extra else y.shape
+
+
+def _arguments(layout: Layout, vjp: bool) -> tuple:
+    """Axes of everything that is handed in."""
+    return (*layout.outputs, *layout.inputs) if vjp else layout.inputs
+
+
+def _place(lead, i):
+    """Where slice i of the broadcast batch lies in an argument with the leading axes `lead`."""
+    return tuple(0 if n == 1 else j for n, j in zip(lead, i[len(i) - len(lead) :], strict=True))
+
+
+def summed(gradient, shape):
+    """A gradient of every slice as one of the argument of `shape` that they share."""
+    if not isinstance(gradient, np.ndarray) or gradient.shape == tuple(shape):
+        return gradient
+    extra = max(gradient.ndim - len(shape), 0)
+    if any(n not in (1, gradient.shape[extra + i]) for i, n in enumerate(shape)):
+        return gradient  # of another shape altogether: the judge will say so
+    stretched = (i for i, n in enumerate(shape) if n == 1 < gradient.shape[extra + i])
+    axes = (*range(extra), *(extra + i for i in stretched))
+    return gradient.sum(axis=axes).reshape(shape) if axes else gradient

@@ -1,0 +1,241 @@
+"""The parent's side of the child process: requests with a time limit, crashes and hangs told.
+
+One persistent child holds the implementation, so that a segmentation fault, an abort or an
+endless loop in it costs the judge nothing but a restart.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from refssm.conformance.calling.child import Server
+from refssm.conformance.calling.finding import UsageError, find, looking
+from refssm.conformance.calling.fingerprint import Sources
+from refssm.conformance.calling.implementation import Found, Offer
+from refssm.conformance.calling.one_call import Outcome
+
+FIRST_CALL = 5  # times the limit: frameworks import and compile in the first
+
+
+class Gone(Exception):
+    """The child died or hung; one sentence says how."""
+
+    def __init__(self, status: str, message: str):
+        super().__init__(message)
+        self.status = status
+
+
+class Worker:
+    """An implementation in a child process that is restarted once."""
+
+    def __init__(
+        self,
+        target: str,
+        name: str | None = None,
+        timeout: float = 60.0,
+        told: dict | None = None,
+        folder: str | None = None,
+    ):
+        self.target, self.name, self.timeout, self.told = target, name, timeout, told
+        self.restarts, self.death, self._folder = 0, "", folder
+        self._first, self._number = True, 0
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (has no name: none is left behind)
+        self._start()
+        try:
+            self.found: list[Offer] = self._load()
+        except BaseException:
+            self.close()
+            raise
+
+    def call(self, name: str, arrays, statics, **how) -> Outcome:
+        """Call the implementation; a crash or a hang is an outcome like others."""
+        try:
+            if self._process is None:
+                self._restart()
+            return self._ask("call", name, arrays, statics, **how)
+        except Gone as gone:
+            return Outcome(gone.status, message=str(gone))
+
+    def narrow(self, name: str, arrays, statics):
+        """The implementation's own projection of a case."""
+        try:
+            if self._process is None:
+                self._restart()
+            return self._ask("narrow", name, arrays, statics)
+        except Gone as gone:
+            return Outcome(gone.status, message=str(gone))
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a child, and no restart before the next call."""
+        return self._process is not None
+
+    def lose(self, death: str) -> None:
+        """Lose the child as another process lost its own by the same call."""
+        self._stop()
+        self.death = death
+
+    def sources(self) -> Sources:
+        """What the child has imported."""
+        return self._ask("sources")
+
+    def close(self) -> None:
+        """End the child."""
+        self._stop()
+        self._log.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def printed(self) -> str:
+        """What the implementation printed so far."""
+        descriptor = self._log.fileno()  # whose place in the file is the child's, too
+        size = os.fstat(descriptor).st_size
+        return os.pread(descriptor, size, 0).decode(errors="replace")
+
+    def _start(self):
+        down_read, down_write = os.pipe()
+        up_read, up_write = os.pipe()
+        command = [sys.executable, "-P", "-m", "refssm.conformance.calling.child"]
+        passed = down_read, up_write, self._log.fileno()
+        self._process = subprocess.Popen(
+            [*command, *map(str, passed)],
+            pass_fds=passed,
+            stdin=subprocess.DEVNULL,
+            cwd=self._folder,
+        )
+        os.close(down_read)
+        os.close(up_write)
+        self._requests = Connection(down_write, readable=False)
+        self._answers = Connection(up_read, writable=False)
+
+    def _load(self) -> Any:
+        try:
+            answer = self._ask("load", self.target, self.name, self.told)
+        except Gone as gone:
+            raise UsageError(f"{self.target}: importing it {gone}") from None
+        if isinstance(answer, Outcome):
+            raise UsageError(f"{self.target}: looking at it {answer.message}")
+        return answer
+
+    def _restart(self):
+        if self.restarts:
+            raise Gone("crashed", f"not called again: earlier it {self.death}")
+        self.restarts += 1
+        self._start()
+        self._first = True  # what it imports takes as long as before
+        try:
+            self._load()
+        except UsageError as error:  # it imports once, and not again
+            raise Gone("crashed", f"{self.death}; then {error}") from None
+        finally:
+            self._first = False
+
+    def _ask(self, method, *args, **kwargs) -> Any:
+        limit = self.timeout * (FIRST_CALL if self._first else 1)
+        process, expired = self._process, threading.Event()
+        assert process is not None
+
+        def expire():
+            expired.set()
+            process.kill()
+
+        # one watch over sending, waiting and receiving: a child may stop in the middle of each
+        watch = threading.Timer(limit, expire)
+        watch.start()
+        self._number += 1
+        try:
+            self._requests.send((self._number, method, args, kwargs))
+            number = 0
+            while number != self._number:  # a forked copy of the child may answer as well
+                number, status, answer = self._answers.recv()
+        except (OSError, EOFError, pickle.UnpicklingError, ValueError, TypeError):
+            self.death = f"did not return within {limit:g} s"
+            if not expired.is_set():
+                self.death = self._how_it_died()
+            self._stop()
+            raise Gone("hung" if expired.is_set() else "crashed", self.death) from None
+        finally:
+            watch.cancel()
+        self._first = self._first and method != "call"
+        if status == "usage":
+            raise UsageError(answer)
+        if status == "failed":
+            return Outcome("raised", message=f"raised {answer}")
+        return answer
+
+    def _how_it_died(self) -> str:
+        process = self._process
+        assert process is not None
+        try:
+            code = process.wait(timeout=1.0)
+        except subprocess.TimeoutExpired:  # it closed the pipe and lives on
+            return "closed the pipe to the judge"
+        last = [line for line in self.printed().splitlines() if line.strip()][-1:]
+        printed = f" (it printed: {last[0].strip()[:200]})" if last else ""
+        if code < 0:
+            return f"killed the process by {signal.Signals(-code).name}{printed}"
+        return f"ended the process with exit code {code}{printed}"
+
+    def _stop(self):
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        self._requests.close()
+        self._answers.close()
+        self._process = None
+
+
+class InProcess:
+    """The same without a child, for debuggers; inputs are saved before each call."""
+
+    def __init__(self, found: Iterable[Found], folder: Path | None = None):
+        self._server, self._folder = Server(), folder
+        self.found = self._server.take(found)
+
+    @classmethod
+    def at(cls, target: str, name: str | None, told: dict | None, folder: Path | None = None):
+        """The implementations of a target, imported here."""
+        with looking(target):
+            return cls(find(target, name, told), folder)
+
+    def call(self, name: str, arrays, statics, **how) -> Outcome:
+        """Call the implementation here."""
+        if self._folder is not None:
+            self._folder.mkdir(exist_ok=True)
+            numbered = {f"arg{i}": a for i, a in enumerate(arrays)}
+            np.savez(self._folder / f"{name}-last.npz", **numbered)  # pyright: ignore[reportArgumentType]
+        return self._server.call(name, [a.copy() for a in arrays], statics, **how)
+
+    def narrow(self, name: str, arrays, statics):
+        """The implementation's own projection of a case."""
+        return self._server.narrow(name, [a.copy() for a in arrays], statics)
+
+    def printed(self) -> str:
+        """Nothing is captured: the implementation prints where we do."""
+        return ""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()

@@ -1,0 +1,147 @@
+"""`--where dt=1e-3..1e-1`: judged where the author says, and nowhere else; the header says so."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.catalog import resumed
+from refssm.conformance.calling.finding import UsageError
+from refssm.conformance.cases.case import core_dims
+from refssm.conformance.checks.laws import time_axes
+from refssm.domains import Domain, state_matrices
+
+Range = tuple[float, float]
+WITHIN = ("each", "constant", "channel")  # textures that multiply by nothing
+SHIFTING = (state_matrices.fit,)
+WITH_ZERO = ("impulse", "late", "gaps", "fading", "diagonal", "lower")
+
+
+@dataclass(frozen=True)
+class Where:
+    """Ranges of arguments by name, and of sizes by letter."""
+
+    values: Mapping[str, Range] = field(default_factory=dict)
+    sizes: Mapping[str, Range] = field(default_factory=dict)
+
+    def __str__(self):
+        named = {**self.values, **self.sizes}
+        return ", ".join(f"{name}={low:g}..{high:g}" for name, (low, high) in named.items())
+
+    def __bool__(self):
+        return bool(self.values or self.sizes)
+
+
+def parse(texts: Iterable[str], ops: Iterable[Operator]) -> Where:
+    """Ranges as they were typed; UsageError where one is none, or is of nothing that is judged."""
+    ops, values, sizes = list(ops), {}, {}
+    arguments = dict.fromkeys(name for op in ops for name in op.inputs)
+    dims = dict.fromkeys(dim for op in ops for dim in core_dims(op))
+    for text in texts:
+        name, low, high = split(text)
+        if name in dims:
+            if low < 1 or low != int(low) or high != int(high):
+                raise UsageError(f"--where {text}: a size is a whole number from 1 on")
+            sizes[name] = (low, high)
+        elif name in arguments:
+            fitted = [op for op in ops if name in op.inputs and op.inputs[name].fit in SHIFTING]
+            if any(name in op.flags for op in ops):
+                raise UsageError(f"--where {text}: `{name}` is true or false")
+            if fitted:
+                raise UsageError(f"--where {text}: `{name}` of {fitted[0]} is a matrix kept stable")
+            values[name] = (low, high)
+        else:
+            known = ", ".join([*arguments, *dims])
+            raise UsageError(f"--where {text}: nothing judged here is called {name!r} ({known})")
+    return Where(values, sizes)
+
+
+def split(text: str) -> tuple[str, float, float]:
+    """The name and the two ends of a range, or a UsageError."""
+    match = re.fullmatch(r"\s*(\w+)\s*=\s*([^.]\S*?|\.\d\S*?)\.\.(\S+)\s*", text)
+    try:
+        name, low, high = match.groups() if match else ("", "", "")
+        ends = float(low), float(high)
+    except ValueError:
+        raise UsageError(f"--where {text!r} is not NAME=LOW..HIGH") from None
+    if not (math.isfinite(ends[0]) and math.isfinite(ends[1]) and ends[0] <= ends[1]):
+        raise UsageError(f"--where {text!r} is no range: LOW must not exceed HIGH")
+    return name, *ends
+
+
+def narrowed(op: Operator, where: Where) -> Operator:
+    """The operator with the domains of some arguments narrowed."""
+    inputs = {
+        name: _narrowed(domain, where.values[name]) if name in where.values else domain
+        for name, domain in op.inputs.items()
+    }
+    return replace(op, inputs=inputs) if any(n in where.values for n in op.inputs) else op
+
+
+@dataclass(frozen=True, eq=False)
+class Narrowed(Domain):
+    """A domain whose draws outside a range are drawn again inside it; of a complex one, moduli."""
+
+    low: float = 0.0
+    high: float = 0.0
+
+    def draw(self, name: str, a: np.ndarray, b: np.ndarray, real: bool) -> np.ndarray:
+        """Numbers of the domain that lie in the range."""
+        x = super().draw(name, a, b, real)
+        low, high = (self.low, self.high) if real else (max(self.low, 0.0), self.high)
+        size = x if real else np.abs(x)
+        again = low * (high / low) ** a if low > 0 else low + (high - low) * a
+        again = np.clip(again, low, high)  # a power rounds
+        if not real:
+            again = again * np.where(size > 0, x / np.where(size > 0, size, 1.0), 1.0)
+        return np.where((low <= size) & (size <= high), x, again)
+
+
+def _narrowed(domain: Domain, ends: Range) -> Domain:
+    low, high = ends
+    if domain.kind == "complex" and high < 0:
+        raise UsageError("--where bounds the modulus of a complex argument: HIGH is negative")
+    kept = (*WITHIN, *(WITH_ZERO if low <= 0 <= high else ()))
+    textures = tuple(t for t in domain.textures if t in kept) or ("each",)
+    return Narrowed(
+        f"{domain.summary}; narrowed to {low:g}..{high:g}",
+        domain.maps,
+        tuple(domain.maps),
+        textures,
+        domain.kind,
+        None,
+        domain.meets,
+        domain.span,
+        domain.exponent,
+        low=low,
+        high=high,
+    )
+
+
+def left_by(name: str, op: Operator, where: Where) -> str:
+    """Why a law would leave the ranges, or ""."""
+    inside = [argument for argument in op.inputs if argument in where.values]
+    moved = {argument for group, _ in op.linear_in for argument in group}
+    timed = {n for n, axis in zip(op.inputs, time_axes(op), strict=True) if axis is not None}
+    touched = {
+        "additive": moved,
+        "scaling": moved,
+        "zero": moved,
+        "shift": moved,
+        "causal": timed,
+        "nan": {*op.inputs},
+        "split": {[*other.inputs][-1]} if (other := resumed(op)) else set(),
+    }.get(name, set())
+    if name == "split":  # the state of the form that resumes it
+        inside += [argument for argument in where.values if argument not in op.inputs]
+    for argument in inside:
+        if argument in touched:
+            return f"puts other values into `{argument}`, which is narrowed"
+    if name in ("prefix", "split") and op.leading in where.sizes:
+        return f"cuts {op.leading}, which is narrowed"
+    return ""

@@ -1,0 +1,1 @@
+"""What an implementation owes, case by case."""

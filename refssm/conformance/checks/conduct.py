@@ -1,0 +1,209 @@
+"""Conduct: what an implementation must not do to its arguments, and must not depend on.
+
+Each check takes a candidate and one case and returns a verdict; what is a matter of taste for
+other people's code is a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from refssm._contract import Contract
+from refssm.conformance.calling.one_call import EARLIER
+from refssm.conformance.cases.case import Case
+from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.checks.sweep import Declined
+from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
+
+PASS = Verdict("A")
+REPEATS = 5
+
+
+def repeat(candidate: Candidate, case: Case) -> Verdict:
+    """Five calls with the same input; differences within tolerance are a note."""
+    arrays, statics = candidate.given(case)
+    calls = [candidate.results(arrays, statics) for _ in range(REPEATS)]
+    bounds = candidate.expect(arrays, statics)
+    if candidate.op.contract is Contract.INVARIANTS:  # another basis is no other answer
+        firsts = tuple(replace(b, value=y) for b, y in zip(bounds, calls[0], strict=True))
+        differ = [ys for ys in calls[1:] if not all(map(np.array_equal, ys, calls[0]))]
+        verdicts = [candidate.graded(arrays, ys, firsts) for ys in differ]
+        return _repeated(verdicts)
+    verdicts = [
+        candidate.agree(arrays, y, first, bound, bound, output=j)
+        for ys in calls[1:]
+        for j, (y, first, bound) in enumerate(zip(ys, calls[0], bounds, strict=True))
+        if not np.array_equal(y, first, equal_nan=True)
+    ]
+    return _repeated(verdicts)
+
+
+def _repeated(verdicts) -> Verdict:
+    """The worst of what differed; within tolerance it is a note."""
+    if not verdicts:
+        return PASS
+    verdict = worst_of(verdicts)
+    note = f"{REPEATS} calls with the same input differ within tolerance"
+    return worst_of([verdict, Verdict("-", notes=(note,))]) if verdict.ok else verdict
+
+
+def strides(candidate: Candidate, case: Case) -> Verdict:
+    """Views of any layout give the result of contiguous arrays."""
+    arrays, statics = candidate.given(case)
+    views = [view for view in candidate.offer.views if view not in ("", "read-only")]
+    if not views:
+        return Verdict("-", notes=(f"{candidate.offer.framework} arrays have no strides",))
+    plain = candidate.graded(
+        arrays, candidate.results(arrays, statics), candidate.expect(arrays, statics)
+    )
+    if not plain.ok:
+        return _about("contiguous arrays too: ", plain)
+    for view in views:
+        if view == "expanded":
+            arrays, statics = candidate.narrowed([_constant(a) for a in arrays], statics)
+        try:
+            y = candidate.results(arrays, statics, view=view)
+        except Broken as broken:
+            return _about(f"{view}: ", broken.verdict)
+        verdict = candidate.graded(arrays, y, candidate.expect(arrays, statics))
+        if not verdict.ok:
+            return _about(f"{view}: ", verdict)
+    return PASS
+
+
+def _constant(a):
+    """Every member of the batch as the first, so that a view of it may have a stride of 0."""
+    return np.broadcast_to(a[:1], a.shape).copy()
+
+
+def readonly(candidate: Candidate, case: Case) -> Verdict:
+    """Arguments that may not be written to are accepted."""
+    if "read-only" not in candidate.offer.views:
+        return Verdict("-", notes=(f"{candidate.offer.framework} has no read-only arrays",))
+    arrays, statics = candidate.given(case)
+    y = candidate.results(arrays, statics, view="read-only")
+    return candidate.graded(arrays, y, candidate.expect(arrays, statics))
+
+
+def unchanged(candidate: Candidate, case: Case) -> Verdict:
+    """Arguments keep their values."""
+    return worst_of(
+        _blame(candidate, outcome.changed, f"{at}the call wrote to its input")
+        for at, outcome in _outcomes(candidate, case)
+    )
+
+
+def alias(candidate: Candidate, case: Case) -> Verdict:
+    """Outputs do not share memory with arguments, nor with the outputs of the next call."""
+    if candidate.offer.immutable:
+        return Verdict("-", notes=(f"{candidate.offer.framework} arrays cannot be written to",))
+    return worst_of(
+        _blame(candidate, outcome.aliased, f"{at}an output shares memory with")
+        for at, outcome in _outcomes(candidate, case, again=True)
+    )
+
+
+def _outcomes(candidate, case, **how):
+    """An ordinary call, and one of length 1, where copies are easily forgotten."""
+    arrays, statics = candidate.given(case)
+    pieces = [arrays]
+    op = candidate.op
+    if op.leading and op.inputs and op.leading not in candidate.between:
+        pieces.append(_of_length_one(candidate.op, arrays))
+    for i, given in enumerate(pieces):
+        try:
+            given, statics = candidate.narrowed(given, statics) if i else (given, statics)
+        except Declined:  # one step is too short for it
+            continue
+        outcome = candidate.outcome([a.copy() for a in given], statics, **how)
+        if outcome.status == "declined":
+            if not i:
+                raise Declined
+            continue
+        if outcome.status != "ok":
+            error = outcome.status != "malformed"
+            raise Broken(Verdict("F", np.inf, 0.0, outcome.message, error=error))
+        yield (f"at {candidate.op.leading}=1 " if i else ""), outcome
+
+
+def _of_length_one(op, arrays):
+    """The first entry along the first core dimension of the outputs."""
+    first = op.leading
+    return [
+        a[(..., *(slice(0, 1) if dim == first else slice(None) for dim in dims))]
+        for a, dims in zip(arrays, op.input_dims, strict=True)
+    ]
+
+
+def _blame(candidate, positions, what) -> Verdict:
+    names = {EARLIER: "the output of an earlier call"}
+    names |= {i: f"`{name}`" for i, name in enumerate(candidate.op.inputs)}
+    return wrong(f"{what} {', '.join(names[i] for i in positions)}") if positions else PASS
+
+
+def shapes(candidate: Candidate, case: Case) -> Verdict:
+    """Sizes that disagree raise; for other people's code a note."""
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    candidate.outputs(arrays, statics)  # what always raises refuses nothing
+    for i, (name, dims) in enumerate(zip(op.inputs, op.input_dims, strict=True)):
+        for axis, dim in enumerate(dims):
+            if sum(dim in other for other in op.input_dims) < 2:
+                continue
+            longer = list(arrays)
+            position = arrays[i].ndim - len(dims) + axis
+            longer[i] = np.concatenate([arrays[i]] * 2, axis=position)
+            if candidate.outcome(longer, statics).status == "ok":
+                note = f"`{name}` with {dim}={longer[i].shape[position]} against "
+                note += f"{arrays[i].shape[position]} elsewhere is not refused"
+                return Verdict("A", notes=(note,))
+    return PASS
+
+
+def empty(candidate: Candidate, case: Case) -> Verdict:
+    """Length zero and state size zero are legal; for other people's code a note."""
+    op = candidate.op
+    candidate.outputs(*candidate.given(case))
+    for dim in [d for d in case.sizes if d not in op.parameters]:  # which say what is legal
+        arrays = [
+            a[(..., *(slice(0, 0) if d.lstrip("2") == dim else slice(None) for d in dims))]
+            for a, dims in zip(case.arrays, op.input_dims, strict=True)
+        ]
+        statics = {**case.statics, dim: 0} if dim in case.statics else case.statics
+        wanted = op.output_shapes(*arrays, **statics)
+        outcome = candidate.outcome(arrays, statics)
+        got = [getattr(y, "shape", None) for y in outcome.outputs]
+        if outcome.status != "ok" or got != wanted:
+            came = outcome.message or f"gives shape {got}, want {wanted}"
+            return Verdict("A", notes=(f"size {dim}=0 {came}",))
+    return PASS
+
+
+def _about(what: str, verdict: Verdict) -> Verdict:
+    return Verdict(verdict.grade, verdict.ratio, verdict.bits, what + verdict.message,
+                   error=verdict.error, damage=verdict.damage)  # fmt: skip
+
+
+CONDUCT: dict[str, Callable[[Candidate, Case], Verdict]] = {
+    "repeat": repeat,
+    "strides": strides,
+    "readonly": readonly,
+    "unchanged": unchanged,
+    "alias": alias,
+    "shapes": shapes,
+    "empty": empty,
+}
+
+
+WITHOUT_ARGUMENTS = ("repeat", "alias", "empty")
+OF_MEMORY = ("strides", "readonly", "alias")
+
+
+def behave(name: str, candidate: Candidate, case: Case) -> Verdict:
+    """Run one conduct check; a call without a result is its verdict."""
+    try:
+        return CONDUCT[name](candidate, case)
+    except Broken as broken:
+        return broken.verdict

@@ -1,0 +1,164 @@
+"""NaN, infinity, overflow and poles: they come out where the formula puts them, nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from refssm._contract import Contract
+from refssm._operator import Operator
+from refssm.catalog import from_state
+from refssm.conformance.cases.case import Case
+from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.judging.verdict import Verdict, kind_of, worst_of
+
+GROWTH, LITTLE = 2.0**20, 2.0**3  # overflows float32, and float16, after six steps
+
+
+def nan(candidate: Candidate, case: Case) -> Verdict:
+    """Every special value the operator can meet, one at a time; the first failure decides."""
+    verdicts = [Verdict("-")]
+    for arrays, what, start in poisons(candidate.op, case):
+        verdict = at(candidate, *candidate.narrowed(arrays, case.statics), start)
+        if not verdict.ok:
+            return replace(verdict, message=f"with {what}: {verdict.message}")
+        # NaN and infinity everywhere leave no number to grade: their places are right
+        verdicts.append(replace(verdict, grade="A") if verdict.grade == "-" else verdict)
+    return worst_of(verdicts)
+
+
+def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
+    """Grade one call on arguments with special values.
+
+    Where finite arguments have an infinite result, by a pole or by overflow, NaN is taken too:
+    x d*/|d|² gives it for x/0, and another order of operations meets 0·∞ on the way to an
+    overflow. A finite number is never taken for an infinite one. A solve and an exponential may
+    spread NaN over the member of the batch that has it. With `start`, the first output in time is
+    either NaN or not: both readings of 0·NaN are in use.
+    """
+    op = candidate.op
+    try:
+        outputs = candidate.results(arrays, statics)
+    except Broken as broken:
+        if op.contract is Contract.SOLVE and "LinAlgError" in broken.verdict.message:
+            return Verdict("-", notes=("raises LinAlgError for NaN: LAPACK met a zero pivot",))
+        return broken.verdict
+    gauged, fixed, notes = candidate.expect(arrays, statics), [], ()
+    poisoned = _poisoned(op, gauged)
+    made_here = all(np.isfinite(a).all() for a in arrays)  # by the operator, not handed in
+    for y, gauge in zip(outputs, gauged, strict=True):
+        beyond = np.abs(gauge.value) > np.finfo(y.dtype).max
+        loose = made_here & beyond & (kind_of(y) == 2)
+        infinity = np.copysign(np.inf, np.real(gauge.value))
+        y = np.where(loose, infinity, y).astype(y.dtype)
+        either = _undecided(op, gauge.value, y, start, poisoned)
+        fixed.append(np.where(either, gauge.value, y).astype(y.dtype))
+        if loose.any():
+            notes = ("NaN where the result is infinite",)
+    verdict = candidate.graded(arrays, tuple(fixed), gauged, overflow=True)
+    return replace(verdict, notes=(*verdict.notes, *notes))
+
+
+def _undecided(op: Operator, wanted, y, start: bool, poisoned) -> np.ndarray:
+    """Entries that may be NaN or not; where a whole matrix may, one of them must be at least."""
+    either = np.zeros(wanted.shape, bool)
+    if start and op.leading:
+        rank = len(op.output_dims[0])
+        steps = 2 if _fills(op) else 1
+        only = slice(0, steps if "causal" in op.traits else wanted.shape[-rank] == 1)
+        either[(..., only, *(slice(None),) * (rank - 1))] = True
+    if poisoned is None:
+        return either
+    reached = (kind_of(wanted) != 0).any((-2, -1), keepdims=True)
+    shown = (kind_of(y) != 0).any((-2, -1), keepdims=True)
+    return either | (poisoned & (shown | ~reached))
+
+
+def _poisoned(op: Operator, gauged):
+    """Members of the batch with NaN or infinity in any output, where NaN may spread over them."""
+    if op.contract not in (Contract.SOLVE, Contract.EXPM):
+        return None
+    members = [(kind_of(g.value) != 0).any((-2, -1), keepdims=True) for g in gauged]
+    return np.any(np.broadcast_arrays(*members), axis=0)
+
+
+def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, bool]]:
+    """The case's arguments with one special value each time, what it is, and `at`'s `start`."""
+    rng = case.generator(500)
+    names, domains = list(op.inputs), list(op.inputs.values())
+    real = case.dtype.kind == "f"
+    # a solve and an exponential meet ∞ − ∞ in an order of their own
+    linear = [arguments for arguments, _ in op.linear_in if _one_infinite_term(op)]
+    for i, (name, domain) in enumerate(op.inputs.items()):
+        if domain.kind == "flag":
+            continue
+        place = tuple(int(rng.integers(n)) for n in case.arrays[i].shape)
+        if domain.padded:
+            place = (*place[:-1], 0)
+        entry = f"{name}[{', '.join(map(str, place))}]"
+        # from rest, and at a reset, a decay multiplies zero: both readings of 0·NaN are in use
+        idle = domain.decay and _first_in_time(op, i, place) and not from_state(op)
+        if not (idle or (op.flags and (domain.decay or domain.exponent))):
+            yield _with(case, i, place, np.nan), f"{entry} = NaN", domain.exponent
+        if domain.meets:
+            poles = case.arrays[names.index(domain.meets)]
+            met = poles.flat[int(rng.integers(poles.size))]
+            yield _with(case, i, place, met), f"{entry} at a pole", False
+        inside = _contracted(op) <= {*op.input_dims[i]}  # else several terms, of either sign
+        told = inside and not domain.finite and any(name in group for group in linear)
+        if real and told:
+            # complex infinities decay to NaN in an order that depends on the schedule
+            yield _with(case, i, place, np.inf), f"{entry} = infinity", False
+    if real and any(d.span for d in domains):
+        # one sign throughout, so that no order of operations meets ∞ − ∞
+        growth = GROWTH if case.type.max > GROWTH else LITTLE
+        grown = [
+            np.full_like(a, growth if d.span else d.kind != "flag")
+            for d, a in zip(domains, case.arrays, strict=True)
+        ]
+        yield grown, "a growing system of one sign", False
+
+
+def _one_infinite_term(op: Operator) -> bool:
+    """Whether an infinity is not met by a decay that some order of operations underflows."""
+    recurrent = "state" in op.traits or bool(op.flags) or from_state(op) or _powers(op)
+    decaying = any(domain.span for domain in op.inputs.values())
+    products = len(op.linear_in) > 2  # three factors, multiplied in any order
+    return op.contract is Contract.TRACED and (decaying or not recurrent) and not products
+
+
+def _powers(op: Operator) -> bool:
+    """Whether powers of a matrix are taken: their zeros meet an infinity in one order only."""
+    return any(
+        domain.exponent and len(set(dims)) < len(dims)
+        for domain, dims in zip(op.inputs.values(), op.input_dims, strict=True)
+    )
+
+
+def _fills(op: Operator) -> bool:
+    """Whether the state that a matrix multiplies comes out: A · 0 is NaN in one entry of it, A
+    times that in all. An output that sums over the state has both.
+    """
+    repeated = {d for dims in op.input_dims for d in dims if dims.count(d) > 1}
+    return not repeated.isdisjoint(op.output_dims[0])
+
+
+def _contracted(op: Operator) -> set[str]:
+    """The core dimensions that are summed over."""
+    repeated = {d for dims in op.input_dims for d in dims if dims.count(d) > 1}
+    return repeated | {d for dims in op.input_dims for d in dims} - {*op.output_dims[0]}
+
+
+def _first_in_time(op: Operator, i: int, place) -> bool:
+    """Whether a place of argument i lies at the first time."""
+    dims = op.input_dims[i]
+    return op.leading in dims and place[len(place) - len(dims) + dims.index(op.leading)] == 0
+
+
+def _with(case: Case, i: int, place, value) -> list[np.ndarray]:
+    """The case's arguments with one entry replaced."""
+    arrays = [a.copy() for a in case.arrays]
+    arrays[i][place] = value
+    return arrays

@@ -1,0 +1,247 @@
+"""Run one check over many cases with Hypothesis: fixed count, one seed, shrinking, no database."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
+from hypothesis.configuration import set_hypothesis_home_dir, storage_directory
+from hypothesis.internal.conjecture import providers
+
+from refssm.conformance.cases.case import Case
+from refssm.conformance.checks.piece import Piece, key_of
+from refssm.conformance.judging.verdict import Verdict, worst_of
+
+SHRINK_TRIES = 80  # the same on every machine; the clock ends what is slow
+SHRINK_SECONDS = 6.0
+ENOUGH = 64  # entries of an output, to see a pattern in it
+UNMUTATED = 10  # after ten examples Hypothesis goes on with near copies of them: half of the cases
+
+
+class Declined(Exception):
+    """The implementation does not support this case."""
+
+
+@dataclass
+class Swept:
+    """What a sweep saw: the worst passing verdict, or the smallest failure."""
+
+    examples: int = 0
+    declined: int = 0
+    verdict: Verdict = field(default_factory=lambda: Verdict("-"))
+    case: Case | None = None  # the smallest failing one
+    first: Verdict | None = None  # on the first that failed, before any other was tried
+
+
+Cases = tuple[tuple[str, Verdict | None], ...]  # drawn, by key; None where declined
+
+
+class _Failed(Exception):
+    def __init__(self, case: Case, verdict: Verdict):
+        super().__init__(verdict.message)
+        self.case, self.verdict = case, verdict
+
+
+class _Sweep:
+    """A sweep in progress: verdicts by case, what was seen, when shrinking began.
+
+    Verdicts are remembered, so an implementation that answers differently every time still gets
+    one story; after `SHRINK_TRIES` new cases, or `SHRINK_SECONDS`, no other one is tried.
+    """
+
+    def __init__(self, judge_case: Callable[[Case], Verdict], tick: Callable[[int], None]):
+        self.judge_case, self.tick = judge_case, tick
+        self.swept = Swept()
+        self.verdicts: dict[str, Verdict] = {}
+        self.drawn: list[tuple[str, Verdict | None]] = []  # in the piece that is being drawn
+        self.first: Verdict | None = None  # the first failure: others are shrunk to, if alike
+        self.tries, self.deadline = 0, 0.0  # of shrinking
+
+    def observe(self, case: Case) -> None:
+        """Judge one case; raises where it fails, or fails as the first failure did."""
+        searching = self.first is None
+        try:
+            verdict = self._verdict(case)
+        except Declined:
+            verdict = None
+        if searching:
+            self._count(key_of(case), verdict)
+        verdict = verdict or Verdict("-")
+        if searching:
+            if verdict.ok:
+                return
+            self.first = verdict
+            self.deadline = time.perf_counter() + SHRINK_SECONDS * (not lost(verdict))
+        if self.first is not None and not verdict.ok and verdict.verdict == self.first.verdict:
+            raise _Failed(case, verdict)
+
+    def take(self, piece: Piece) -> bool:
+        """Count a piece that was judged elsewhere; one that fails is only remembered, to be drawn.
+
+        A case that was drawn before keeps its verdict, as in one process; but no failure is lost.
+        """
+        for key, verdict in piece.cases:
+            if verdict is not None and not (verdict.ok and key in self.verdicts):
+                self.verdicts[key] = verdict
+        if piece.failed:
+            return False
+        for key, verdict in piece.cases:
+            self._count(key, self.verdicts.get(key, verdict))
+        return True
+
+    def _count(self, key: str, verdict: Verdict | None) -> None:
+        """One more example; None where it was declined."""
+        swept = self.swept
+        swept.examples += 1
+        swept.declined += verdict is None
+        self.tick(0)
+        self.drawn.append((key, verdict))
+        verdict = verdict or Verdict("-")
+        if verdict.ok:
+            swept.verdict = worst_of([swept.verdict, verdict])
+
+    def _over(self) -> bool:
+        self.tries += 1
+        return self.tries > SHRINK_TRIES or time.perf_counter() > self.deadline
+
+    def _verdict(self, case: Case) -> Verdict:
+        key = key_of(case)
+        if key not in self.verdicts:
+            if self.first is not None:
+                if self._over():
+                    return Verdict("-")
+                self.tick(self.tries)
+            self.verdicts[key] = self.judge_case(case)
+        return self.verdicts[key]
+
+
+def sweep(
+    strategy,
+    judge_case: Callable[[Case], Verdict],
+    *,
+    count: int,
+    seed_: int,
+    shrink: bool = True,
+    tick: Callable[[int], None] = lambda tries: None,
+    ready: Callable[[int], Piece | None] = lambda part: None,
+    keep: Callable[[int, Cases], None] = lambda part, cases: None,
+) -> Swept:
+    """Judge `count` cases and shrink the first failure, to cases that fail in the same way.
+
+    `tick` is told of each case, and in shrinking how many were tried. `ready` gives the piece that
+    begins with case `part` where it was judged elsewhere; `keep` takes what came of one that was
+    judged here.
+    """
+    state = _Sweep(judge_case, tick)
+    swept = state.swept
+    with _no_hypothesis_folder(), _no_constants():
+        try:
+            for part in range(0, count, UNMUTATED):
+                piece, state.drawn = ready(part), []
+                if piece is not None and state.take(piece):
+                    continue
+                with _kept(state, part, keep):
+                    _draw(strategy, state, min(UNMUTATED, count - part), seed_ + part, shrink)
+                if piece is not None:
+                    raise RuntimeError(f"seed {seed_ + part} draws other cases here than elsewhere")
+        except _Failed as failed:
+            notes = (*swept.verdict.notes, *failed.verdict.notes)
+            swept.verdict = replace(failed.verdict, notes=tuple(dict.fromkeys(notes)))
+            swept.case, swept.first = failed.case, state.first
+    return swept
+
+
+def widest(strategy, judge_case: Callable[[Case], Verdict], first: Verdict, seed_: int) -> Verdict:
+    """Of `first` and as many more cases as one run draws, the failure with the largest output.
+
+    For pictures: the first case that fails is often the simplest one, of a single number.
+    """
+    found = [first]
+
+    def look(case: Case) -> Verdict:
+        verdict = judge_case(case)
+        if not verdict.ok and _entries(verdict) > _entries(found[-1]):
+            found.append(verdict)
+        return Verdict("-")
+
+    if not first.error and _entries(first) < ENOUGH:
+        sweep(strategy, look, count=UNMUTATED, seed_=seed_, shrink=False)
+    return found[-1]
+
+
+def _entries(verdict: Verdict) -> int:
+    return verdict.damage.ratio.size if verdict.damage is not None else 0
+
+
+@contextmanager
+def _kept(state: _Sweep, part: int, keep: Callable[[int, Cases], None]) -> Iterator[None]:
+    """What was drawn is kept, also where it failed; not where it was interrupted."""
+    try:
+        yield
+    except _Failed:
+        keep(part, tuple(state.drawn))
+        raise
+    keep(part, tuple(state.drawn))
+
+
+def sweep_piece(
+    strategy, judge_case: Callable[[Case], Verdict], *, count: int, seed_: int, part: int
+) -> Cases:
+    """The cases of one piece, up to the first that fails."""
+    state = _Sweep(judge_case, lambda tries: None)
+    with _no_hypothesis_folder(), _no_constants(), suppress(_Failed):
+        _draw(strategy, state, min(UNMUTATED, count - part), seed_ + part, False)
+    return tuple(state.drawn)
+
+
+def _draw(strategy, state: _Sweep, count: int, seed_: int, shrink: bool) -> None:
+    """One run of Hypothesis."""
+    run = given(strategy)(lambda case: state.observe(case))
+    run = settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
+        suppress_health_check=[*HealthCheck],  # pyright: ignore[reportArgumentType]
+        report_multiple_bugs=False,
+        print_blob=False,
+        verbosity=Verbosity.quiet,
+    )(run)
+    seed(seed_)(run)()
+
+
+def lost(verdict: Verdict) -> bool:
+    """Whether the process was lost: then every further try would cost another one."""
+    return verdict.error and not verdict.message.startswith("raised")
+
+
+@contextmanager
+def _no_constants() -> Iterator[None]:
+    """A seed means one thing: Hypothesis would draw numbers found in loaded modules, too."""
+    provider: Any = getattr(providers, "HypothesisProvider", None)
+    drawn = getattr(provider, "_maybe_draw_constant", None)  # older versions have none
+    if drawn is not None:
+        provider._maybe_draw_constant = lambda *_, **__: None
+    try:
+        yield
+    finally:
+        if drawn is not None:
+            provider._maybe_draw_constant = drawn
+
+
+@contextmanager
+def _no_hypothesis_folder() -> Iterator[None]:
+    """Hypothesis writes its caches to a folder that is gone afterwards."""
+    here: Any = storage_directory(intent_to_write=False)
+    before = getattr(here, "home_directory", here)  # older versions return the path itself
+    with tempfile.TemporaryDirectory(prefix="refssm-hypothesis-") as folder:
+        set_hypothesis_home_dir(folder)
+        try:
+            yield
+        finally:
+            set_hypothesis_home_dir(before)

@@ -1,0 +1,288 @@
+"""A failure told: the smallest failing input, saved, and whether double precision fails too."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from copy import copy
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, SIZES, Case
+from refssm.conformance.checks import special_values as special
+from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.sweep import Declined, lost
+from refssm.conformance.diagnosis.kept_failure import STORY, story
+from refssm.conformance.diagnosis.script import failing_call, script
+from refssm.conformance.diagnosis.simplest import show, simplified
+from refssm.conformance.gauges import contracts
+from refssm.conformance.judging.evidence import gathered
+from refssm.conformance.judging.expected import remembering
+from refssm.conformance.judging.verdict import Verdict
+
+TINY, TINY_SEEDS = (
+    ((1, 1), (2, 1), (2, 2), (3, 2)),
+    3,
+)  # lengths and widths, before others are tried
+CANONICAL = "canonical layout"  # among saved arrays: they are in the catalog's
+
+
+def explain(
+    check: Check,
+    candidate: Candidate,
+    case: Case,
+    verdict: Verdict,
+    *,
+    accepted,
+    shrink,
+    folder: Path | None,
+    call: Mapping,
+    first: Verdict | None = None,
+) -> dict:
+    """The fields of a failed result: message, smallest input, hint, path of the saved inputs.
+
+    And evidence, where the verdict on the `first` case is given for it.
+    """
+    if shrink and not lost(verdict):
+        case, verdict = smaller(check, candidate, case, verdict)
+    (arrays, statics), anything, hint = _failing(check, candidate, case), set(), ""
+    if check.name in ("value", "state") and not verdict.error:
+        if shrink:
+            with remembering():
+                found = _simplest(check, candidate, case, arrays, statics, verdict)
+            arrays, anything, verdict = found
+        hint = _flushed(check, candidate, case) or _in_wider(
+            check, candidate, arrays, statics, accepted, verdict
+        )
+    elif check.name != "nan" and not verdict.error:
+        hint = _flushed(check, candidate, case) or f"case: {case}"
+    saved, alone = save(folder, check, candidate, case, (arrays, statics), call, verdict.message)
+    return {
+        "verdict": verdict.verdict,
+        "grade": "-" if verdict.error else verdict.grade,
+        "message": verdict.message,
+        "ratio": verdict.ratio,
+        "bits": verdict.bits,
+        "hint": hint,
+        "smallest": _in_words(case, arrays, statics, anything),
+        "counterexample": saved,
+        "alone": alone,
+        "evidence": gathered(check.op, verdict, arrays, statics, first) if first else None,
+    }
+
+
+def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict):
+    """A tiny case that fails alike, or the case with sizes between those drawn; its verdict."""
+    for attempt in _tiny(case, candidate.between):
+        again = _verdict(check, candidate, attempt)
+        if again is not None and not again.ok and _kind(again) == _kind(verdict):
+            return attempt, again
+    wanted = verdict.verdict, _kind(verdict)
+    for dim, size in case.sizes.items():
+        low = max((s for s in SIZES if s < size), default=0)
+        low = max(low, int(candidate.between.get(dim, (1, 1))[0]) - 1)
+        high = size
+        while high - low > 1:
+            middle = (low + high) // 2
+            attempt = replace(case, sizes={**case.sizes, dim: middle})
+            fits = _admitted(case.op, attempt.sizes)
+            again = _verdict(check, candidate, attempt) if fits else None
+            if again is not None and (again.verdict, _kind(again)) == wanted:
+                case, verdict, high = attempt, again, middle
+            else:
+                low = middle
+    return case, verdict
+
+
+def _kind(verdict: Verdict) -> str:
+    """What an exception is called; "" of what was judged."""
+    return verdict.message.partition(":")[0] if verdict.error else ""
+
+
+def _tiny(case: Case, between) -> Iterator[Case]:
+    """Cases of one to three steps, alone and then in the batch, each with two seeds."""
+    first, *others = case.sizes
+    alone = dict.fromkeys(case.batch, 1)
+    for batch, (length, width) in product((alone, case.batch), TINY):
+        sizes = {first: length, **dict.fromkeys(others, width)}
+        sizes = {d: int(max(n, between.get(d, (1, 1))[0])) for d, n in sizes.items()}
+        smaller = (sizes, batch) != (case.sizes, case.batch) and _admitted(case.op, sizes)
+        if smaller and all(n <= case.sizes[d] for d, n in sizes.items()):
+            for step in range(TINY_SEEDS):
+                yield replace(case, sizes=sizes, batch=batch, seed=(case.seed + step) % 2**32)
+
+
+def _admitted(op, sizes) -> bool:
+    """Whether the operator takes these sizes: some are declared."""
+    return all(op.parameters[d].admits(n, sizes) for d, n in sizes.items() if d in op.parameters)
+
+
+def _verdict(check: Check, candidate: Candidate, case: Case) -> Verdict | None:
+    """The verdict on one case, or None where it is not judged."""
+    try:
+        return check.judge_case(candidate, case)
+    except Broken as broken:
+        return None if lost(broken.verdict) else broken.verdict
+    except Declined:
+        return None
+
+
+def _failing(check: Check, candidate: Candidate, case: Case) -> tuple[list[np.ndarray], dict]:
+    """The arguments with which the case fails: its own, or its first poison that does."""
+    try:
+        if check.name != "nan":
+            return candidate.given(case)
+        for arrays, _, start in special.poisons(check.op, case):
+            narrowed = candidate.narrowed(arrays, case.statics)
+            if not special.at(candidate, *narrowed, start).ok:
+                return narrowed
+    except (Broken, Declined):
+        pass
+    return case.arrays, case.statics
+
+
+def _simplest(check, candidate, case, arrays, statics, verdict):
+    """Arrays simplified one by one, those that may be anything, and the verdict on the result."""
+
+    def judged(attempt):
+        return check.judge_arrays(candidate, attempt, statics)
+
+    def infinite(attempt):
+        with np.errstate(all="ignore"):
+            sizes = [np.abs(g.value) for g in candidate.expect(attempt, statics)]
+        return not all((size <= case.type.max).all() for size in sizes)
+
+    meant = infinite(arrays)
+
+    def fails(attempt):
+        try:
+            alike = judged(attempt).verdict == verdict.verdict
+        except Declined:
+            return False
+        return alike and (meant or not infinite(attempt))  # on a pole right ones may give NaN
+
+    if not fails(arrays):  # an exact integer law, or an answer that changes from call to call
+        return arrays, set(), verdict
+    arrays, anything = simplified(case, arrays, fails)
+    return arrays, anything, judged(arrays)
+
+
+FLUSHED = "right if subnormal numbers may be flushed to zero: declare ftz=True"
+WIDER = {
+    "float16": ("float32", "float64"),
+    "bfloat16": ("float32", "float64"),
+    "float32": ("float64",),
+    "complex64": ("complex128",),
+}
+
+
+AS_WRONG = ": the formula, not rounding"
+MORE_BITS = 10  # of the 29 that double precision has more: what cancels keeps its share of them
+
+
+def _in_wider(check, candidate, arrays, statics, accepted, verdict) -> str:
+    """Rounding goes away in more precision, a wrong formula does not."""
+    known = check.dtype == "complex64" and not candidate.offer.dtypes
+    choices = [t for t in WIDER.get(check.dtype, ()) if t in accepted or known]
+    if not choices:
+        return ""
+    wide = contracts.wide(arrays, np.finfo(choices[0]).dtype)
+    again = _judged_again(candidate.judged_in(choices[0]), wide, statics)
+    if again is None:
+        return ""
+    if again.ok:
+        return f"right in {choices[0]}: rounding, not the formula"
+    if np.isfinite(again.bits) and again.bits - verdict.bits >= MORE_BITS:
+        return f"{int(again.bits)} bits right in {choices[0]}: digits lost, not a wrong formula"
+    return f"as wrong in {choices[0]}{AS_WRONG}"
+
+
+def _flushed(check, candidate, case: Case) -> str:
+    """Whether the case is right for a machine that flushes subnormal numbers to zero.
+
+    And with normal numbers in their place: what forgives a flushed one forgives any error in it.
+    """
+    held = candidate.held
+    if held is None or held.ftz or held.type.name == "float16":  # whose ν/u is no small number
+        return ""
+    forgiving = copy(candidate)
+    forgiving.held = replace(held, ftz=True)
+    attempts = [(forgiving, case), (candidate, _normal(case))]
+    verdicts = [_verdict(check, of, attempt) for of, attempt in attempts]
+    return FLUSHED if all(v is not None and v.ok for v in verdicts) else ""
+
+
+def _normal(case: Case) -> Case:
+    """The case with numbers that are not subnormal."""
+    instead = {"subnormal": "each", MEDLEY: NORMAL_MEDLEY}
+    knobs = {
+        n: replace(k, texture=instead.get(k.texture, k.texture)) for n, k in case.knobs.items()
+    }
+    return replace(case, knobs=knobs)
+
+
+def _judged_again(candidate, arrays, statics) -> Verdict | None:
+    """The verdict on the same call by another standard, where there is one."""
+    try:
+        y = candidate.results(arrays, statics)
+    except (Broken, Declined):
+        return None
+    return candidate.graded(arrays, y, candidate.expect(arrays, statics))
+
+
+def _in_words(case: Case, arrays, statics, anything) -> str:
+    """Sizes, then every argument in a few words."""
+    core = case.op.sizes(*arrays, **statics)
+    stacked = [(f"batch {axis}", n) for axis, n in case.batch.items() if n > 1]
+    sizes = " ".join(f"{d}={core[d]}" for d in case.sizes)
+    stacked += [(name, statics[name]) for name in case.parameters]
+    sizes = " ".join([sizes, *(f"{d}={n}" for d, n in stacked)])
+    mixed = len({np.iscomplexobj(a) for a in arrays}) > 1
+    shown = [
+        show(name, a, name in anything) + (f" ({a.dtype})" if mixed else "")
+        for name, a in zip(case.op.inputs, arrays, strict=True)
+    ]
+    return f"{sizes}; {', '.join(shown)}" if shown else sizes
+
+
+def save(
+    folder: Path | None, check: Check, candidate: Candidate, case: Case, given, how, message: str
+) -> tuple[str, str]:
+    """Save the inputs, by a name made of their bytes, and a script that calls with them alone."""
+    if folder is None:
+        return "", ""
+    arrays, statics = given
+    call, by_arrays = failing_call(check, candidate, case, arrays, statics)
+    kept = story(check, case, by_arrays, how)
+    told = [np.ascontiguousarray(a).tobytes() for a in arrays] or [f"{statics}".encode()]
+    digest = hashlib.sha256(b"".join([*told, json.dumps(kept, sort_keys=True).encode()]))
+    path = folder / f"{check.op}-{digest.hexdigest()[:8]}.npz"
+    alone = folder / f"repro_{digest.hexdigest()[:8]}.py"
+    named = dict(zip(check.op.inputs, arrays, strict=True)) | dict(statics)
+    named |= {CANONICAL: True} if candidate.offer.layout else {}
+    what = f"{check.id}: {message}"
+    made = script(candidate, call, what, kept, path.name, str(alone)) if call else None
+    text, more = made or ("", {})
+    try:
+        if not folder.exists():
+            folder.mkdir()
+            (folder / ".gitignore").write_text("*\n")
+        partial = path.with_suffix(".partial.npz")
+        np.savez(partial, **named, **more, **{STORY: json.dumps(kept)})  # pyright: ignore[reportArgumentType]
+        os.replace(partial, path)
+        if text:
+            alone.with_suffix(".partial").write_text(text)
+            os.replace(alone.with_suffix(".partial"), alone)
+    except OSError:  # no place to write: the report is worth more than the file
+        return "", ""
+    finally:  # of Ctrl-C in the middle nothing stays
+        with suppress(OSError):
+            partial.unlink()
+    return str(path), str(alone) if text else ""

@@ -1,0 +1,114 @@
+"""What a failure was, kept beside its inputs: enough to judge it once more."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.conformance.calling.finding import UsageError, operator_named, short
+from refssm.conformance.cases.case import Case, Knob
+from refssm.conformance.cases.ranges import Where, parse
+from refssm.conformance.checks.checks import NAMES, Check
+from refssm.conformance.standard import number_type
+from refssm.testing import FRAMEWORKS, KINDS, TYPES
+
+STORY = "__refssm__"  # among saved arrays, which bear the names of arguments
+FORMAT = 1
+KEYS = {"operator", "check", "dtype", "target", "as", "told", "where", "against", "case"}
+KEYS |= {"seed", "profile"}
+FRAMED = [("framework", name) for name in FRAMEWORKS]
+LARGEST = 2**27  # numbers in an argument that is drawn again
+
+
+def story(check: Check, case: Case, by_arrays: bool, call: Mapping) -> dict:
+    """What to keep: the check, how the function was called, the case where arrays are not all."""
+    kept = {"format": FORMAT, "operator": check.op.name, "check": check.name, "dtype": check.dtype}
+    drawn = {
+        "sizes": dict(case.sizes),
+        "batch": dict(case.batch),
+        "knobs": {name: asdict(knob) for name, knob in case.knobs.items()},
+        "seed": case.seed,
+        "parameters": dict(case.parameters),
+    }
+    return {**kept, **call, "case": None if by_arrays else drawn}
+
+
+def told(path: Path, given: Mapping[str, np.ndarray]) -> dict:
+    """The story in a file; UsageError where there is none that can be read."""
+    if STORY not in given:
+        raise UsageError(f"{path}: no failure is kept in it: judge it with verify --inputs {path}")
+    try:
+        kept = json.loads(str(given[STORY][()]))
+        if not isinstance(kept, dict) or kept.get("format") != FORMAT:
+            raise ValueError("another format")
+        absent = KEYS - set(kept)
+        if absent:
+            raise ValueError(f"no {min(absent)!r}")
+        _doubted(kept)
+        return kept
+    except (ValueError, TypeError, IndexError, RecursionError) as error:
+        why = short(f"{error}")
+        raise UsageError(f"{path}: what is kept of the failure cannot be read: {why}") from None
+
+
+def _doubted(kept: Mapping) -> None:
+    """ValueError where a part of the story is of another kind than it was written in."""
+    words = ("operator", "check", "dtype", "target", "as", "against", "profile")
+    for key in words:
+        if not isinstance(kept[key], str):
+            raise ValueError(f"`{key}` is {kept[key]!r}, wanted a string")
+    if kept["dtype"] not in TYPES or kept["check"] not in NAMES:
+        raise ValueError(f"no check {kept['check']!r} in {kept['dtype']!r}")
+    if not isinstance(kept["seed"], int):
+        raise ValueError(f"`seed` is {kept['seed']!r}, wanted a whole number")
+    where, told = kept["where"], kept["told"]
+    if not (isinstance(where, list) and isinstance(told, dict)):
+        raise ValueError("`told` or `where` of another type")
+    usual = told.get("usual", {})
+    for key, value in [*told.items(), *(usual.items() if isinstance(usual, dict) else [("", "")])]:
+        known = isinstance(value, KINDS.get(key, ())) or (key, value) in FRAMED
+        if key != "usual" and not known:
+            raise ValueError(f"`told` has {key}={value!r}")
+
+
+def where_of(kept: Mapping, path: Path) -> Where:
+    """Where the operator's domain was narrowed, as it was."""
+    try:
+        if kept["as"]:
+            operator_named(kept["as"])
+        return parse([str(text) for text in kept["where"]], [operator_named(str(kept["operator"]))])
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def case_of(op: Operator, kept: Mapping, path: Path) -> Case:
+    """The case, drawn again."""
+    kind, drawn = number_type(str(kept["dtype"])), kept["case"] or {}
+    try:
+        sizes, batch = (
+            {str(k): int(n) for k, n in drawn[name].items()} for name in ("sizes", "batch")
+        )
+        knobs = {name: Knob(**drawn["knobs"][name]) for name in op.inputs}
+        case = Case(
+            op,
+            kind.carrier,
+            sizes,
+            batch,
+            knobs,
+            int(drawn["seed"]),
+            kind if kind.half else None,
+            dict(drawn["parameters"]),
+        )
+        if math.prod(max(n, 1) for n in (*sizes.values(), *batch.values())) > LARGEST:
+            raise ValueError("its sizes are beyond all cases that are drawn")
+        op.sizes(*case.arrays, **case.statics)
+    except (TypeError, LookupError, ValueError, AttributeError, ArithmeticError) as error:
+        told = short(f"{type(error).__name__}: {error}")
+        raise UsageError(f"{path}: the case kept in it cannot be drawn again: {told}") from None
+    return case

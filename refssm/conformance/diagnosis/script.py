@@ -1,0 +1,262 @@
+"""A failing call as a script of its own: NumPy, the author's module, and the file beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from copy import copy
+from pathlib import Path
+from string import Template
+
+import numpy as np
+
+from refssm._contract import Contract
+from refssm._layout import arranged, canonical
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.one_call import Run
+from refssm.conformance.cases.case import Case
+from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.sweep import Declined
+from refssm.conformance.diagnosis.suspects import expected, graded
+from refssm.conformance.diagnosis.transcript import Call, Listening
+from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.expected import judged_type
+from refssm.conformance.judging.verdict import misfit, types_in
+from refssm.conformance.standard import Standard, number_type
+from refssm.testing import Declaration
+
+# how a framework's arrays are made of NumPy's, and back
+GIVE = {
+    "numpy": ("", "a.copy()", "np.asarray(y)"),
+    "torch": (
+        "import torch\n",
+        "torch.from_numpy(a.copy()).to(DEVICE or 'cpu')",
+        "y.detach().resolve_conj().cpu().numpy()",
+    ),
+    "jax": (
+        "import jax\n\njax.config.update('jax_enable_x64', True)\n",
+        "jax.device_put(a)",
+        "np.asarray(y)",
+    ),
+    "cupy": ("import cupy\n", "cupy.asarray(a)", "cupy.asnumpy(y)"),
+}
+SCRIPT = Template('''"""$what
+
+python $name    NumPy and your module only; the exit code is 0 once the result is right.
+"""
+
+import importlib
+import importlib.util
+import pathlib
+import sys
+
+import numpy as np
+$imports
+HERE, TARGET, DEVICE = pathlib.Path(__file__).resolve().parent, $target, $device
+if TARGET.endswith(".py"):
+    path = (HERE / TARGET).resolve()
+    sys.path.insert(0, str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, module)
+    spec.loader.exec_module(module)
+else:
+    sys.path.insert(0, str(HERE.parent))
+    module = importlib.import_module(TARGET)
+
+
+def give(a):
+    return $give
+
+
+def take(y):
+    return $take
+
+
+data = np.load(HERE / $data)
+arguments = [give(data[f"call/{i}"]) for i in range($arguments)]
+returned = getattr(module, $function)(*arguments$statics)
+for i, a in enumerate(arguments):
+    if not np.array_equal(take(a), data[f"call/{i}"], equal_nan=True):
+        sys.exit(f"the call wrote to its argument {i}")
+if $several and not (isinstance(returned, (tuple, list)) and len(returned) == $returned):
+    sys.exit("$returned outputs are wanted, in a tuple")
+outputs = [take(y) for y in (returned if $several else [returned])]
+bad = 0
+for name, i, kinds, dtype in $outputs:
+    y, want, allowed = outputs[i], data[f"want/{i}"], data[f"allowed/{i}"]
+    if y.shape != want.shape:
+        sys.exit(f"{name} has shape {y.shape}, want {want.shape}")
+    if y.dtype.kind not in kinds or y.dtype.itemsize < np.dtype(dtype).itemsize:
+        sys.exit(f"{name} has type {y.dtype}, want {dtype}")
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(want)
+        wrong = np.where(finite, ~(np.abs(y - want) <= allowed), np.isnan(y) != np.isnan(want))
+        wrong |= ~finite & (np.isfinite(y) | (np.isinf(y) != np.isinf(want)))
+    for place in np.argwhere(wrong)[:10]:
+        at = tuple(int(k) for k in place)
+        print(f"{name}{list(at)}: got {y[at]}, want {want[at]} ± {allowed[at]:.1e}")
+    bad += int(wrong.sum())
+    print(f"{name}: {int(wrong.sum())} of {wrong.size} entries are wrong")
+sys.exit(bad > 0)
+''')
+
+
+def failing_call(
+    check: Check, candidate: Candidate, case: Case, arrays, statics
+) -> tuple[Call | None, bool]:
+    """The first call that does not give what it should; whether its arrays alone make it fail."""
+    heard, by_arrays = copy(candidate), False
+    listening = heard.worker = Listening(candidate.worker, candidate.op.name)
+    try:
+        if check.judge_arrays is not None:
+            by_arrays = not check.judge_arrays(heard, arrays, statics).ok
+        if not by_arrays:
+            check.judge_case(heard, case)
+    except (Broken, Declined):
+        pass
+    return _wrong_one(candidate, listening.calls), by_arrays
+
+
+def _wrong_one(candidate: Candidate, calls: list[Call]) -> Call | None:
+    """The first of the calls that a script can make again and that the judge refuses."""
+    return next((call for call in calls if _shown(call) and _refused(candidate, call)), None)
+
+
+def _shown(call: Call) -> bool:
+    """Whether it ends, and its arguments are arrays as a file has them."""
+    return not call.view and call.outcome.status not in ("declined", "hung")
+
+
+def _refused(candidate: Candidate, call: Call) -> bool:
+    """Whether it came to nothing, or to what is not right."""
+    op, outcome = candidate.op, call.outcome
+    try:
+        op.output_shapes(*call.arguments[call.vjp * len(op.outputs) :], **call.statics)
+    except ValueError:  # `shapes` wants it to raise
+        return False
+    if outcome.status != "ok" or outcome.changed or _unfit(candidate, call):
+        return True
+    return not graded(candidate, call, outcome.outputs, expected(candidate, call)).ok
+
+
+def _unfit(candidate: Candidate, call: Call) -> bool:
+    """Whether an output is no array, or one of another shape or type."""
+    outputs = call.outcome.outputs
+    right, types = expected(candidate, call), _types(candidate, call)
+    if len(outputs) != len(right):
+        return True
+    either = not call.vjp and any(t.kind == "c" for t in types)
+    return any(
+        misfit(y, g.value.shape, dtype, "", either)
+        for y, g, dtype in zip(outputs, right, types, strict=True)
+    )
+
+
+def _types(candidate: Candidate, call: Call) -> tuple[np.dtype, ...]:
+    """Those of the outputs, of a gradient those of the arguments."""
+    op = candidate.op
+    if not call.vjp:
+        return types_in(op, call.arguments, candidate.held)
+    precision = np.dtype(judged_type(call.arguments))
+    arrays = zip(op.inputs, call.arguments[len(op.outputs) :], strict=True)
+    kinds = [np.iscomplexobj(a) for name, a in arrays if name not in op.flags]
+    return tuple(precision if kind else np.finfo(precision).dtype for kind in kinds)
+
+
+def script(
+    candidate: Candidate, call: Call, what: str, kept: Mapping, data: str, name: str
+) -> tuple[str, dict[str, np.ndarray]] | None:
+    """The text of the script and the arrays it needs; None where it would not be the same call."""
+    op, offer = candidate.op, candidate.offer
+    function = offer.functions[call.vjp]
+    measured = op.contract in (Contract.INVARIANTS, Contract.SOLVE, Contract.EXPM) and not call.vjp
+    loops = candidate.sliced or offer.loops
+    half = number_type(kept["dtype"]).half
+    unasked = offer.layout and call.outcome.status == "malformed"  # perhaps never called at all
+    if not function.isidentifier() or measured or half or (loops and call.vjp) or unasked:
+        return None
+    declared = Declaration(op.name, layout=offer.layout)
+    run = Run(
+        Found(op, print, None, declared=declared), number_type(kept["dtype"]), call.vjp, loops
+    )
+    given = run.entering(call.arguments)
+    held = candidate.held or Standard.of(kept["dtype"])
+    types, fits = _types(candidate, call), not _unfit(candidate, call)
+    came = [y.dtype for y in call.outcome.outputs] if fits else types
+    gauged = zip(expected(candidate, call), came, strict=True)
+    wants = [_told(run, i, g, held, dtype) for i, (g, dtype) in enumerate(gauged)]
+    if loops and not fits:
+        return None
+    if loops:
+        given, wants = _one_slice(run, given, wants, call)
+    imports, give, take = GIVE[offer.framework]
+    saved = {f"call/{i}": a for i, a in enumerate(given)}
+    for i, (want, allowed) in zip(run.asked, wants, strict=True):
+        saved |= {f"want/{i}": want, f"allowed/{i}": allowed}
+    target, _, _ = kept["target"].partition("::")
+    target = target if target.endswith(".py") else target.partition(":")[0]
+    either = not call.vjp and any(t.kind == "c" for t in types)
+    kinds = ["fc" if either and t.kind == "f" else t.kind for t in types]
+    text = SCRIPT.substitute(
+        what=_within_quotes(what),
+        name=name,
+        imports=imports,
+        target=repr(
+            os.path.relpath(target, Path(name).parent) if target.endswith(".py") else target
+        ),
+        device=repr(kept["told"].get("device", "")),
+        give=give,
+        take=take,
+        data=repr(data),
+        arguments=len(given),
+        function=repr(function),
+        statics="".join(f", {k}={v!r}" for k, v in call.statics.items()),
+        several=run.returned > 1 or call.vjp,
+        returned=run.returned,
+        outputs=repr([*zip(run.names, run.asked, kinds, map(str, types), strict=True)]),
+    )
+    return text, saved
+
+
+def _within_quotes(what: str) -> str:
+    """A message as it may stand in a docstring, whoever wrote it."""
+    plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in what)
+    return plain.replace("\\", "\\\\").replace('"', "'")
+
+
+def _told(run, i, gauge: Gauge, held: Standard, dtype) -> tuple[np.ndarray, np.ndarray]:
+    """What is right, and how far a result may be from it, in the author's axes."""
+    size = np.maximum(np.abs(gauge.value), held.type.tiny)
+    k = np.fmax(gauge.k0, np.where(np.isfinite(gauge.k1), gauge.k1, gauge.k0))
+    allowed = held.room * held.u * k + held.u_out(dtype) * size
+    want = gauge.value
+    if run.layout is None:
+        return want, allowed.astype(float)
+    wanted = (*run.looped(run.answers[i]), *run.answer_axes[i])
+    usual = run.answers[i][len(run.answers[i]) - want.ndim :]
+    return arranged(want, usual, wanted), arranged(allowed.astype(float), usual, wanted)
+
+
+def _one_slice(run, given, wants, call: Call):
+    """The slice with the worst entry, of everything."""
+    layout = run.layout
+    ranks = [len(axes) for axes in (run.answer_axes if layout else run.found.op.output_dims)]
+    want, _ = wants[0]
+    lead = want.ndim - ranks[0]
+    y = call.outcome.outputs[0]
+    if layout is not None:
+        usual = canonical(run.found.op).outputs[0]
+        y = arranged(y, usual[len(usual) - y.ndim :], (*run.looped(usual), *run.answer_axes[0]))
+    with np.errstate(all="ignore"):
+        far = np.nan_to_num(np.abs(y - want) / wants[0][1], nan=np.inf, posinf=np.inf)
+    i = tuple(int(k) for k in np.unravel_index(int(np.argmax(far)), far.shape))[:lead]
+    parts = []
+    for x, rank in zip(given, run.ranks, strict=True):
+        shape = x.shape[: x.ndim - rank]
+        place = tuple(
+            0 if n == 1 else j for n, j in zip(shape, i[len(i) - len(shape) :], strict=True)
+        )
+        parts.append(x[place])
+    return parts, [(w[i], a[i]) for w, a in wants]

@@ -1,0 +1,104 @@
+"""After Hypothesis' shrinking: each array as simple as the failure allows, in few words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from refssm.conformance.cases.case import Case
+from refssm.domains import Domain
+
+REDRAWS = 3
+VANISHING = frozenset({"gaps", "impulse", "late"})
+
+
+def simplified(case: Case, arrays, fails: Callable[[list[np.ndarray]], bool]):
+    """`arrays` with each tried as zeros, ones, one constant, one entry; and which hardly matter.
+
+    Those are the arrays that no redraw with another seed rescues.
+    """
+    arrays, anything = list(arrays), set()
+    for i, (name, domain) in enumerate(case.op.inputs.items()):
+        if _any_draw_fails(case, arrays, i, fails):
+            anything.add(name)
+        for simpler in _simpler(arrays[i]):
+            if simpler.dtype.kind != "b":
+                fitted = domain.fit(simpler) if domain.fit else simpler
+                simpler = case.type.rounded(fitted, real=not np.iscomplexobj(simpler))
+            attempt = [*arrays[:i], simpler, *arrays[i + 1 :]]
+            if not (simpler.all() or may_vanish(domain)):
+                continue  # a step of 0 proves nothing
+            if not np.array_equal(simpler, arrays[i]) and fails(attempt):
+                arrays = attempt
+                break
+    return arrays, anything
+
+
+def may_vanish(domain: Domain) -> bool:
+    """Whether 0 is among the numbers of a domain."""
+    corner = np.zeros(1)
+    zeros = (domain.draw(name, corner, corner, domain.real) == 0 for name in domain.maps)
+    return not VANISHING.isdisjoint(domain.textures) or any(z.all() for z in zeros)
+
+
+def _any_draw_fails(case, arrays, i, fails):
+    for step in range(1, REDRAWS + 1):
+        other = replace(case, seed=(case.seed + step * 7919) % 2**32).arrays[i]
+        if other.shape != arrays[i].shape or np.array_equal(other, arrays[i]):
+            return False
+        if not fails([*arrays[:i], other, *arrays[i + 1 :]]):
+            return False
+    return True
+
+
+def _simpler(a):
+    """Simpler arrays of the same shape and type, the simplest first."""
+    yield np.zeros_like(a)
+    yield np.ones_like(a)
+    if a.size == 0:
+        return
+    for digits in (1, 2) if a.dtype.kind != "b" else ():
+        constant = _few_digits(a.flat[0], digits)
+        yield np.full_like(a, constant)
+    largest = int(np.argmax(np.abs(a)))
+    for place, number in ((0, 1), (0, a.flat[0]), (largest, a.flat[largest])):
+        single = np.zeros_like(a)
+        single.flat[place] = number
+        yield single
+
+
+def _few_digits(x, digits):
+    """x with few decimal digits in each part."""
+    if np.iscomplexobj(x):
+        return complex(_few_digits(x.real, digits), _few_digits(x.imag, digits))
+    return float(f"{float(x):.{digits - 1}e}")
+
+
+def show(name: str, a: np.ndarray, anything: bool) -> str:
+    """One argument in a few words; "or others" where other draws of it fail too."""
+    return _shown(name, a) + (" (or others)" if anything and a.size else "")
+
+
+def _shown(name: str, a: np.ndarray) -> str:
+    """Its values, or what they have in common."""
+    if a.size and (a == a.flat[0]).all():
+        return f"{name}={_number(a.flat[0])}" + (" throughout" if a.size > 1 else "")
+    usual = np.sort(np.real(a), axis=None)[a.size // 2] if a.size else a.dtype.type(0)
+    places = np.flatnonzero(~(a == usual))
+    if places.size == 1 and a.size > 4:
+        i = tuple(int(j) for j in np.unravel_index(places[0], a.shape))
+        return f"{name}={_number(usual)} but {name}[{', '.join(map(str, i))}]={_number(a[i])}"
+    if a.size <= 4:
+        return f"{name}=[{', '.join(map(_number, a.ravel()))}]"
+    return f"{name}: {a.size} numbers from {_number(a.flat[0])}"
+
+
+def _number(x) -> str:
+    if isinstance(x, np.bool_):
+        return str(bool(x)).lower()
+    x = x + 0.0  # no −0
+    if np.iscomplexobj(x):
+        return _number(x.real) if x.imag == 0 else f"{x.real:.6g}{x.imag:+.6g}j"
+    return f"{x:.6g}"

@@ -1,0 +1,1 @@
+"""Tracked arithmetic: how large the rounding errors of the reference may be, entry by entry."""

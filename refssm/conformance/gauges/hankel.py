@@ -1,0 +1,74 @@
+"""Error rules of singular values and vectors: first-order perturbation, graded as the matrix is.
+
+The rotations of a Jacobi method one by one would give bounds beyond use. What is known of such a
+method is its backward error: a matrix whose entry k, l has moved by some log n u d_k d_l, d_k d_l
+the size to which rows and columns are graded [drmac2008]. Importing this module registers the
+rules.
+"""
+
+import numpy as np
+
+from refssm._balance import balanced
+from refssm._takagi import takagi
+from refssm.conformance.gauges.linalg import _over, product_errors, spectral_norm
+from refssm.conformance.gauges.rules import rule
+from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, flushed, lifted, met, spread
+
+
+@rule(FUNCTIONS, takagi)
+def _takagi(G):
+    """|δσ_i| ≤ (|X|ᵀ E |X|)_ii; of the vectors, the same against the gaps between σ."""
+    G = lifted(G)
+    met(np.abs(G.value))
+    sigma, s, X = takagi(G.value)
+    backward = product_errors(G.shape[-1]) * graded(G.value)
+    gauges = [_first_order(sigma, X, G.errors[..., k] + backward) for k in (0, 1)]
+    values = zip((sigma, s, X), zip(*gauges, strict=True), strict=True)
+    return tuple(Tracked(y, np.stack(errors, axis=-1)) for y, errors in values)
+
+
+def graded(G):
+    """d_k d_l for |G_kl| of at most that: r_k r_l / r_max, r_k the largest of row k."""
+    rows = np.abs(G).max(-1, initial=0)
+    most = rows.max(-1, keepdims=True, initial=0)
+    return np.abs(_over(rows, most)[..., :, None] * rows[..., None, :]).astype(float)
+
+
+def _first_order(sigma, X, E):
+    """Bounds of σ, s and X where G has moved by E, entry by entry; what is subnormal is lost."""
+    size = np.abs(X)
+    moved = size.swapaxes(-1, -2) @ E @ size + flushed()  # |x_kᵀ δG x_i|
+    along = np.diagonal(moved, axis1=-2, axis2=-1)
+    turned = _over(along, sigma)
+    one, other = sigma[..., :, None], sigma[..., None, :]
+    gaps = np.abs(one - other)
+    mixed = np.where(np.eye(sigma.shape[-1]) > 0, turned[..., None], moved / gaps)
+    return along, turned, size @ mixed
+
+
+@rule(FUNCTIONS, balanced)
+def _balanced(P, Q):
+    """|δσ_i²| ≤ ‖P‖₂ ‖δQ‖₂ + ‖δP‖₂ ‖Q‖₂ =: 2 e², so |δσ_i| ≤ e²/max(σ_i, √u e); S, T by the gaps.
+
+    What solves Lyapunov's equation bounds ‖δP‖₂, and has that for every entry. An eigensolver and
+    a product leave errors of n u ‖P‖₂ ‖Q‖₂ besides. Below √u e what a root of a gramian has lost is
+    of the size of σ itself: then it counts whether one takes roots, and vectors have no bound.
+    """
+    P, Q = lifted(P), lifted(Q)
+    values = sigma, S, T = balanced(P.value, Q.value)
+    met(sigma)
+    one = spread(Tracked(np.zeros(()), np.ones(2)))[0]  # u
+    p, q = (spectral_norm(X.value)[..., None] for X in (P, Q))
+    of_p, of_q = (X.errors.max((-3, -2), initial=0) for X in (P, Q))
+    squares = (of_p * q + p * of_q) / 2 + P.shape[-1] * p * q
+    gauges = []
+    for square in (squares[..., :1], squares[..., 1:]):
+        known = np.maximum(sigma, np.sqrt(one * square))
+        apart = np.abs(sigma[..., :, None] - sigma[..., None, :]) * known[..., None, :]
+        turned = (square / known**2)[..., None]
+        mixed = np.where(np.eye(P.shape[-1]) > 0, turned, square[..., None] / apart)
+        lost = one * square >= sigma**2 / 2  # no digit of such a value, nor of its vectors
+        mixed = np.where(lost[..., None, :], np.inf, mixed)
+        gauges.append((square / known, np.abs(S) @ mixed, np.abs(T) @ mixed))
+    told = zip(values, zip(*gauges, strict=True), strict=True)
+    return tuple(Tracked(y, np.stack(np.broadcast_arrays(*e), axis=-1)) for y, e in told)

@@ -1,0 +1,120 @@
+"""Error rule of a cascade of all-passes: what a rotation is given, it neither amplifies nor loses.
+
+Followed operation by operation, n stages have bounds of (1 + 2|ρ|)^n. But the stages are rotations:
+a rounding in one of them reaches any later signal or state through functions of unit energy, so
+roundings that do not conspire arrive, together, no larger than the largest of them. What is the
+same at every time, the roundings of ρ and c, is followed exactly. Importing this module registers
+the rule.
+"""
+
+import numpy as np
+
+from refssm.conformance.gauges.linalg import two_norm
+from refssm.conformance.gauges.rules import rule
+from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, lifted, met, modulus
+from refssm.hope.allpass import cascade, rotation
+
+RHO_ROUNDINGS, C_ROUNDINGS = 3, 4  # of (1 − dt)/(1 + dt) and of 2√dt/(1 + dt)
+
+
+@rule(FUNCTIONS, cascade)
+def _cascade(dt, u, x0):
+    dt, u, x0 = lifted(dt), lifted(u), lifted(x0)
+    s, x = cascade(dt.value, u.value, x0.value)
+    met(np.abs(s))
+    met(np.abs(x))
+    made = _own_roundings(dt.value, s, x)
+    by_dt = _by_dt(dt.value, s, x)
+    s_errors, x_errors = [
+        _along_curve(dt.errors, of_dt) + own[..., None]
+        for of_dt, own in zip(by_dt, made, strict=True)
+    ]
+    driven = _driving(u, x0, s.shape)
+    s_errors[..., 1:, :, :] += driven[..., None, :, :]
+    s_errors[..., 0, :, :] = u.errors
+    x_errors += driven[..., None, :, :]
+    start = np.broadcast_to(x0.errors, (*x.shape[:-1], 2))[..., None, :]
+    return Tracked(s, s_errors), Tracked(x, np.concatenate([start, x_errors], axis=-2))
+
+
+def _driving(u: Tracked, x0: Tracked, shape):
+    """‖errors‖₂ of the inputs so far and of the first states: rows of an isometry have norm 1."""
+    both = []
+    for gauge in (0, 1):
+        size = two_norm(x0.errors[..., gauge]), _norm_so_far(u.errors[..., gauge])
+        both.append(np.broadcast_to(np.hypot(*size), (*shape[:-2], shape[-1])))
+    return np.stack(both, axis=-1)
+
+
+def _norm_so_far(x):
+    """√Σ_{i≤k} x_i², whose squares neither under- nor overflow."""
+    largest = x.max(-1, keepdims=True, initial=0)
+    unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+    return unit * np.sqrt(np.cumsum((x / unit) ** 2, axis=-1))
+
+
+def _own_roundings(dt, s, x):
+    """Of signals and states: three in each row of a rotation, and those of ρ and c."""
+    rho, c = (np.abs(r)[..., None, None] for r in rotation(dt))
+    before, into = np.abs(x[..., :-1]), np.abs(s[..., :-1, :])
+    signals = modulus(c * before) + modulus(rho * into) + modulus(s[..., 1:, :])
+    states = modulus(rho * before) + modulus(c * into) + modulus(x[..., 1:])
+    made = np.cumsum(np.hypot(_largest_so_far(signals), _largest_so_far(states)), axis=-2)
+    made = np.concatenate([np.zeros_like(s[..., :1, :], dtype=made.dtype), made], axis=-2), made
+    by_rho, by_c = _by_rho(dt, s, x), _by_c(dt, s, x)
+    constant = (
+        RHO_ROUNDINGS * rho * (_largest_so_far(r) + _largest_so_far(r - rotation_slope(dt) * q))
+        + C_ROUNDINGS * c * _largest_so_far(q)
+        for r, q in zip(by_rho, by_c, strict=True)
+    )
+    return [m + k for m, k in zip(made, constant, strict=True)]
+
+
+def rotation_slope(dt):
+    """ρ/c: dc/dρ = −ρ/c where c² = 1 − ρ²."""
+    rho, c = rotation(dt)
+    return (rho / c)[..., None, None]
+
+
+def _by_rho(dt, s, x):
+    """∂s/∂ρ and ∂x/∂ρ with c as it is."""
+    return _tangent(dt, x[..., :-1], -s[..., :-1, :])
+
+
+def _by_c(dt, s, x):
+    """∂s/∂c and ∂x/∂c with ρ as it is."""
+    return _tangent(dt, s[..., :-1, :], x[..., :-1])
+
+
+def _by_dt(dt, s, x):
+    """∂s/∂dt and ∂x/∂dt: ρ' = −2/(1 + dt)², c' = ρ/(√dt (1 + dt))."""
+    rho_slope = (-2 / (1 + dt) ** 2)[..., None, None]
+    c_slope = ((1 - dt) / (np.sqrt(dt) * (1 + dt) ** 2))[..., None, None]
+    both = zip(_by_rho(dt, s, x), _by_c(dt, s, x), strict=True)
+    return [rho_slope * r + c_slope * q for r, q in both]
+
+
+def _tangent(dt, into_states, into_signals):
+    """The cascade from rest, whose rotations are given something at every stage and time."""
+    rho, c = rotation(np.asarray(dt)[..., None])
+    n, l = into_states.shape[-2:]
+    s = np.zeros((*into_states.shape[:-2], n + 1, l), into_states.dtype)
+    x = np.zeros((*into_states.shape[:-2], n, l + 1), into_states.dtype)
+    for m in range(n + l - 1):
+        j = np.arange(max(0, m - l + 1), min(n, m + 1))
+        k = m - j
+        before, into = x[..., j, k], s[..., j, k]
+        x[..., j, k + 1] = rho * before + c * into + into_states[..., j, k]
+        s[..., j + 1, k] = c * before - rho * into + into_signals[..., j, k]
+    return s, x[..., 1:]
+
+
+def _along_curve(dt_errors, tangent):
+    """The error of dt, carried to all times by the largest slope so far; 0 where dt is exact."""
+    error = dt_errors[..., None, None, :]
+    return np.where(error == 0, 0.0, error * _largest_so_far(tangent)[..., None])
+
+
+def _largest_so_far(x):
+    """max_{i≤k} |x_i| along time."""
+    return np.maximum.accumulate(np.abs(x), axis=-1) if x.shape[-1] else np.abs(x)

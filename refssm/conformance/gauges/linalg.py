@@ -1,0 +1,217 @@
+"""Error rules of linear systems and matrix exponentials: normwise, the same for every entry.
+
+Following the operations of an elimination or of repeated squaring one by one gives bounds beyond
+use. What is known of them is normwise: a solve leaves a residual of n u (‖M‖ ‖X‖ + ‖N‖), an
+exponential an error of a few u κ ‖e^G‖ [higham2005expm]. Importing this module registers the rules.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from scipy.linalg import expm_cond
+
+from refssm._expm import expm, expm_derivative
+from refssm._powers import states
+from refssm.conformance.gauges.rules import rule, tree
+from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, lifted, met
+from refssm.dplr.system import around_the_circle
+
+CHARGE = 2.5  # of an exponential, 16 of which are allowed: docs/decisions.md says why not 10/16
+EXACT_CONDITION = 12  # largest size whose condition number is computed; beyond, it is estimated
+POWER_STEPS = 4
+
+
+def frobenius(x):
+    """‖x‖_F of the last two axes."""
+    return np.sqrt((np.abs(x) ** 2).sum((-2, -1)))
+
+
+def two_norm(x):
+    """‖x‖₂ along the last axis, which stays with length 1; squares neither under- nor overflow."""
+    size = np.abs(x)
+    largest = size.max(-1, keepdims=True, initial=0)
+    unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
+    return unit * np.sqrt(((size / unit) ** 2).sum(-1, keepdims=True))
+
+
+def _everywhere(value, k0, k1) -> Tracked:
+    """`value` with one bound of each gauge for all entries of a matrix."""
+    met(np.abs(value))
+    bounds = np.stack(np.broadcast_arrays(k0, k1), axis=-1)[..., None, None, :]
+    return Tracked(value, np.broadcast_to(bounds, (*value.shape, 2)).copy())
+
+
+def _norms_of_errors(x: Tracked):
+    """‖errors‖_F of both gauges."""
+    return (frobenius(x.errors[..., 0]), frobenius(x.errors[..., 1]))
+
+
+@rule(FUNCTIONS, np.linalg.solve)
+def _solve(M, N):
+    M, N = lifted(M), lifted(N)
+    X = np.linalg.solve(M.value, N.value)
+    amplified, size = spectral_norm(np.linalg.inv(M.value)), frobenius(X)
+    residual = M.shape[-1] * (frobenius(M.value) * size + frobenius(N.value))
+    carried = zip(_norms_of_errors(M), _norms_of_errors(N), strict=True)
+    return _everywhere(X, *(amplified * (residual + m * size + n) for m, n in carried))
+
+
+def spectral_norm(x):
+    """‖x‖₂, infinite where x is not finite."""
+    finite = np.isfinite(x).all((-2, -1))
+    norms = np.linalg.norm(np.where(np.isfinite(x), x, 0), 2, axis=(-2, -1)) if x.size else 0.0
+    return np.where(finite, norms, np.inf)
+
+
+@rule(FUNCTIONS, expm)
+def _expm(G):
+    E, bound = expm(G.value), exponential_bound(G.value)
+    relative = _over(bound / CHARGE, frobenius(G.value))  # an upper bound of ‖derivative‖
+    return _everywhere(E, *(bound + relative * e for e in _norms_of_errors(G)))
+
+
+@rule(FUNCTIONS, expm_derivative)
+def _expm_derivative(G, E):
+    # the derivative is a block of the exponential of [[G, E], [0, G]]: E made as large as G, and
+    # its size put back after, for it is linear in E
+    G, E = lifted(G), lifted(E)
+    size, direction = frobenius(G.value), frobenius(E.value)
+    unit = np.where(size > 0, size, 1.0)
+    scaled = E.value * _over(unit, direction)[..., None, None]
+    above = np.concatenate(np.broadcast_arrays(G.value, scaled), axis=-1)
+    below = np.concatenate(np.broadcast_arrays(0 * scaled, G.value), axis=-1)
+    bound = exponential_bound(np.concatenate([above, below], axis=-2)) * direction / unit
+    slope = _over(exponential_bound(G.value) / CHARGE, size)
+    both = zip(_norms_of_errors(G), _norms_of_errors(E), strict=True)
+    value = expm_derivative(G.value, E.value)
+    return _everywhere(value, *(bound + bound / CHARGE / unit * g + slope * e for g, e in both))
+
+
+@rule(FUNCTIONS, states)
+def _states(A, u):
+    """‖error of x_k‖ by the recurrence of norms: what is multiplied by A^i is by ‖A^i‖ at most."""
+    A, u = lifted(A), lifted(u)
+    x = states(A.value, u.value)
+    powers = _norms_of_powers(A.value, u.shape[-2])
+    size = np.concatenate([np.zeros_like(x[..., :1, :]), x[..., :-1, :]], axis=-2)
+    size = _length(size)
+    rounded = product_errors(A.shape[-1]) * powers[..., 1:2, None]
+    made = _random_norms(A)[..., None, :] + rounded
+    brought = made * size[..., None] + np.sqrt((u.errors**2).sum(-2))
+    brought = brought + _length(u.value)[..., None]
+    batch = brought.shape[:-2]
+    carried = np.zeros_like(brought)
+    for i in np.ndindex(*batch):
+        p = np.broadcast_to(powers, (*batch, powers.shape[-1]))[i][: brought.shape[-2]]
+        for gauge in (0, 1):
+            carried[(*i, slice(None), gauge)] = _convolved(p, brought[(*i, slice(None), gauge)])
+    met(np.abs(x))
+    return _even(x, carried[..., None, :])
+
+
+@rule(FUNCTIONS, around_the_circle)
+def _around_the_circle(l, *arguments):
+    """1 ± z from z rounded once, unless it is exactly 1, −1 or ±i."""
+    values = around_the_circle(l, *(lifted(x).value for x in arguments))
+    rounding = np.where(4 * np.arange(l) % max(l, 1) == 0, 0.0, 1.0)
+    return tuple(Tracked(v, np.stack([rounding, rounding], axis=-1)) for v in values)
+
+
+@rule(FUNCTIONS, np.fft.fft)
+def _fft(x):
+    """log2(2l) ‖x‖₂ for every entry: its roundings, one a stage, do not conspire."""
+    X, length = np.fft.fft(x.value), max(1, x.shape[-1])
+    made = np.log2(2 * length) * _length(x.value)
+    met(np.abs(X))
+    return _alike(X, (made[..., None] + x.errors.sum(-2))[..., None, :])
+
+
+def _random_norms(x: Tracked):
+    """‖errors‖₂ of independent entries, for both gauges: the largest row and the largest column.
+
+    That is their size for entries of random signs, up to a constant [bandeira2016]; in Frobenius'
+    norm they would all conspire.
+    """
+    squares = x.errors**2
+    return np.sqrt(squares.sum(-2).max(-2, initial=0)) + np.sqrt(squares.sum(-3).max(-2, initial=0))
+
+
+def product_errors(n):
+    """‖error‖₂ over ‖A‖₂ ‖B‖₂ of a product of n×n matrices: its entries' errors do not conspire."""
+    return 3 + tree(n)
+
+
+def _length(x):
+    """‖x‖₂ of the last axis."""
+    return np.sqrt((np.abs(x) ** 2).sum(-1))
+
+
+def _even(value, errors):
+    """`value` whose errors are `errors` in 2-norm along the last axis: the same for every entry."""
+    return _alike(value, errors / np.sqrt(max(1, value.shape[-1])))
+
+
+def _alike(value, errors):
+    """`value` with errors that are the same along its last axis."""
+    return Tracked(value, np.broadcast_to(errors, (*value.shape, 2)).copy())
+
+
+def _norms_of_powers(A, l):
+    """‖A^i‖₂ for i = 0 … l, or a product of norms of powers of two that is no less."""
+    norms, power = np.ones((*A.shape[:-2], 1)), A
+    while norms.shape[-1] <= l:
+        norms = np.concatenate([norms, norms * spectral_norm(power)[..., None]], axis=-1)
+        power = power @ power
+    return norms
+
+
+def _convolved(p, x):
+    """Σ_i p_i x_{k−i}, all of them at least 0."""
+    return np.convolve(p, x)[: len(x)] if len(x) else x
+
+
+def exponential_bound(G):
+    """2.5 max(1, κ) max(1, ‖e^G‖_F) for each matrix of a batch."""
+    size = np.maximum(1, frobenius(expm(G)))  # of [[Ā, B̄], [0, I]] never less; with no B at all: 1
+    return CHARGE * np.maximum(1, condition(G)) * size
+
+
+def condition(G):
+    """Relative condition number of e^G in the Frobenius norm, at least that of its norm, 1."""
+    kappa = np.ones(G.shape[:-2])
+    for i in np.ndindex(*G.shape[:-2]):
+        one = G[i].astype(np.result_type(G, np.float64))
+        kappa[i] = _condition(one.tobytes(), one.dtype, len(one))
+    return kappa
+
+
+@lru_cache(4096)
+def _condition(entries, dtype, n):
+    G = np.frombuffer(entries, dtype).reshape(n, n)
+    with np.errstate(all="ignore"):
+        bounded = np.isfinite(G @ G).all() and np.isfinite(expm(G)).all()
+    if not bounded:  # expm_cond raises
+        return np.inf
+    if not G.any():
+        return 1.0
+    if G.shape[-1] <= EXACT_CONDITION:
+        return float(expm_cond(G))
+    return _estimated_condition(G)
+
+
+def _estimated_condition(G):
+    """Power iteration on L*L, L the derivative, from e^G: a lower bound, close in a few steps."""
+    direction, slope = expm(G), 0.0
+    for _ in range(POWER_STEPS):
+        there = expm_derivative(G, direction / frobenius(direction))
+        slope = float(frobenius(there))
+        if slope == 0:
+            break
+        direction = expm_derivative(G.conj().T, there)
+    size = float(frobenius(expm(G)))
+    return slope * float(frobenius(G)) / size if size else 1.0  # underflows: its bound is that of 1
+
+
+def _over(x, y):
+    """x / y, 0 where y is 0."""
+    return np.where(y > 0, x / np.where(y > 0, y, 1), 0.0)

@@ -1,0 +1,3 @@
+"""Honest implementations of the family `convolution`."""
+
+from refssm.conformance.honest.convolution.causal import IMPLEMENTATIONS as IMPLEMENTATIONS

@@ -1,0 +1,3 @@
+"""Honest implementations of the family `hankel`."""
+
+from refssm.conformance.honest.hankel.transfer import IMPLEMENTATIONS as IMPLEMENTATIONS

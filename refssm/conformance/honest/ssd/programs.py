@@ -1,0 +1,70 @@
+"""Honest state-space duality: by states, by scans, as attention, by chunks, in other orders."""
+
+import numpy as np
+
+from refssm.conformance.honest import Honest
+from refssm.conformance.honest.compiled import compiled
+from refssm.conformance.honest.scan.base import SCANS
+from refssm.conformance.honest.ssd import steps
+from refssm.conformance.honest.ssd.attention import by_chunks, by_matrix, differences, row_by_row
+from refssm.conformance.honest.ssd.forms import CHUNKED, RECURRENT, SEQUENCES, form, gradient_form
+from refssm.conformance.honest.ssd.states import as_linear_scan, doubling, transposed_state
+from refssm.conformance.honest.ssd.vjp import states_saved, through_attention
+from refssm.ssd import SSD_QUADRATIC, SSD_STEP
+from refssm.testing import Budget
+
+ATTENTION = (SSD_QUADRATIC, *CHUNKED)
+ONE_SEQUENCE = [op for op in SEQUENCES if not op.name.endswith("_packed")]
+
+
+def moderate(case):
+    """log_a made smaller where it sums up to more than 64: e^T in float64 has |T| u of error."""
+    log_a = case["log_a"]
+    total = np.abs(np.where(np.isfinite(log_a), log_a, 0)).sum(axis=-1, keepdims=True)
+    return {**case, "log_a": (log_a * (64 / np.maximum(total, 64))).astype(log_a.dtype)}
+
+
+def _made(name, whole, operators, vjp=None, accuracy=None, only=None):
+    """One implementation of each of `operators`, from a function of everything."""
+    return [
+        Honest(
+            op.name,
+            name,
+            form(op, whole),
+            gradient_form(op, vjp) if vjp else None,
+            only=only,
+            accuracy=accuracy,
+        )
+        for op in operators
+    ]
+
+
+REFERENCES = [
+    Honest(op.name, "reference", op.reference, op.bare_vjp) for op in (*SEQUENCES, SSD_STEP)
+]
+
+MIRRORS = [compiled(op) for op in (*SEQUENCES, SSD_STEP) if "jit" not in op.lacks]
+
+SINGLE_STEPS = [
+    Honest("ssd_step", "transposed", steps.transposed),
+    Honest("ssd_step", "row_by_row", steps.row_by_row),
+    Honest("ssd_step", "read_first", steps.read_first, steps.read_first_vjp),
+]
+
+IMPLEMENTATIONS = [
+    *REFERENCES,
+    *MIRRORS,
+    # e^{log_a}, rounded and multiplied t times, is off by t roundings, which the exponential of a
+    # sum is not: for the chunked forms, whose tolerance is that of the sum, these are inaccurate
+    *_made("transposed_state", transposed_state, RECURRENT, states_saved),
+    *_made("doubling", doubling, RECURRENT),
+    *_made("tree", as_linear_scan(SCANS["tree"]), RECURRENT[:2]),
+    *_made("row_by_row", row_by_row, (*RECURRENT, SSD_QUADRATIC)),
+    *_made("matrix", by_matrix, SEQUENCES),
+    *_made("chunks", by_chunks(), CHUNKED, states_saved),
+    *_made("attention_vjp", by_matrix, ATTENTION, through_attention, only=moderate),
+    *_made("chunks_of_16", by_chunks(16), ATTENTION),
+    *_made("chunks_of_64", by_chunks(64), SEQUENCES),
+    *_made("differences_8", by_chunks(8, differences), ONE_SEQUENCE, None, Budget(C=64)),
+    *SINGLE_STEPS,
+]

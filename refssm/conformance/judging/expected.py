@@ -1,0 +1,157 @@
+"""What an implementation should return: the values, and how far a good program may be from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import blake2b
+from types import MappingProxyType
+
+import numpy as np
+
+from refssm import oracle
+from refssm._contract import Contract
+from refssm._operator import Operator
+from refssm.conformance.gauges.contracts import bounds, distance, wide
+from refssm.conformance.gauges.gauge import Gauge, Measure
+from refssm.conformance.standard import Standard
+
+NO_STATICS: Mapping = MappingProxyType({})
+REMEMBERED = 160  # cases: those of a quick run
+# the largest array that an oracle answers for in a second or so
+ORACLE_ENTRIES = {
+    Contract.TRACED: 4096,
+    Contract.NORM: 1024,
+    Contract.SINGULAR: 16,  # the oracle's digits grow with the number of values
+    Contract.GRAMIANS: 16,
+    Contract.FFT: 1024,
+    Contract.SPECTRUM: 1024,
+    Contract.SOLVE: 256,
+    Contract.EXPM: 256,
+    # any basis will do; small ones by the oracle, to see that it is one, and two filters
+    Contract.INVARIANTS: 50,
+}
+_memory: dict | None = None
+
+
+def unit_roundoff(dtype) -> float:
+    """u = eps/2 of a floating or complex type."""
+    return float(np.finfo(dtype).eps) / 2
+
+
+def judged_type(arrays) -> np.dtype:
+    """The type an implementation must compute and answer in; without arguments double precision."""
+    return np.result_type(*arrays) if arrays else np.dtype(np.float64)
+
+
+def expect(
+    op: Operator,
+    arrays,
+    statics: Mapping = NO_STATICS,
+    vjp: Callable | None = None,
+    held: Standard | None = None,
+) -> tuple[Gauge, ...]:
+    """What `op` (or its `vjp`, cotangents first) should return, with its error bounds.
+
+    The bounds are those of the operator's contract, from one run in double precision; where
+    double precision is itself judged, the values come from the oracle. `held` is the standard of
+    the implementation, without it that of the arrays' type.
+    """
+    held = held or Standard.of(judged_type(arrays))
+    if _memory is None:
+        return _expect(op, arrays, statics, vjp, held)
+    key = key_of(op, arrays, statics, vjp, held)
+    if key not in _memory:
+        _memory[key] = _expect(op, arrays, statics, vjp, held)
+    return _memory[key]
+
+
+def key_of(op: Operator, arrays, statics: Mapping, vjp, held: Standard) -> Hashable:
+    """What decides the answer of `expect`."""
+    seen = b"".join(hash_of(a) for a in arrays)
+    return op, vjp, tuple(sorted(statics.items())), seen, held
+
+
+def hash_of(a) -> bytes:
+    """What an array is, in a few bytes."""
+    text = f"{a.dtype.str}{a.shape}".encode()
+    return blake2b(text + np.ascontiguousarray(a).tobytes(), digest_size=16).digest()
+
+
+class _Recent(dict):
+    """The last cases, as many as a quick run has."""
+
+    def __setitem__(self, key, value):
+        while len(self) >= REMEMBERED:
+            del self[next(iter(self))]
+        super().__setitem__(key, value)
+
+
+@contextmanager
+def remembering(memory: dict | None = None) -> Iterator[None]:
+    """What is expected of a case is worked out once, however many implementations are judged on it.
+
+    For whoever judges several on the same cases: the soak, the tests of planted bugs. With a
+    `memory` by `key_of`, what is in it is not worked out at all: cases that were written to files.
+    """
+    global _memory
+    outer, _memory = _memory, _Recent() if memory is None else memory
+    try:
+        yield
+    finally:
+        _memory = outer
+
+
+def _expect(op, arrays, statics, vjp, held: Standard) -> tuple[Gauge, ...]:
+    unit = held.u
+    floor = held.floor * _largest(vjp or op.reference, arrays, statics)
+    gauged = bounds(op, arrays, statics, vjp, unit=unit, floor=floor)
+    if held.ftz:  # what is only copied is flushed too
+        gauged = tuple(replace(g, k0=g.k0 + floor, k1=g.k1 + floor) for g in gauged)
+    special = not all(np.isfinite(a).all() for a in (*arrays, *(g.value for g in gauged)))
+    if unit > 2.0**-50 or special:  # poles too: never by an oracle
+        return gauged
+    exact = _exact_values(op, vjp, arrays, statics, gauged)
+    return tuple(
+        replace(g, value=y, measure=_remeasured(g, y)) for y, g in zip(exact, gauged, strict=True)
+    )
+
+
+def _remeasured(gauge: Gauge, exact) -> Measure | None:
+    """A distance is taken from the exact value; a residual needs none."""
+    if gauge.measure is None or gauge.measure.name == "residual":
+        return gauge.measure
+    return replace(gauge.measure, of=distance(exact))
+
+
+def _largest(program, arrays, statics) -> float:
+    """Largest modulus of inputs and outputs, at least 1: an underflow may be multiplied by it.
+
+    An associative scan multiplies decays first and the state after: a product that underflows by
+    u·ν is then worth u·ν times the state, in the sequential order u·ν alone.
+    """
+    with np.errstate(all="ignore"):
+        y = program(*wide(arrays), **statics)
+    outputs = y if isinstance(y, tuple) else (y,)
+    sizes = [np.abs(a) for a in (*arrays, *outputs) if a is not None and a.dtype.kind != "b"]
+    return max(1.0, *(float(s.max(initial=0, where=np.isfinite(s))) for s in sizes))
+
+
+def _exact_values(op, vjp, arrays, statics, gauged):
+    """Values good enough to judge double precision: the oracle, or extended precision if large."""
+    outputs = [g.value for g in gauged]
+    largest = max(a.size for a in (*arrays, *outputs))
+    closed = op.constructor and op.contract is Contract.TRACED
+    if vjp is None and (largest <= ORACLE_ENTRIES[op.contract] or closed):
+        return oracle.evaluate(op, *arrays, **statics)
+    # LAPACK has no long double, and a residual or an invariant needs no value
+    if op.contract in (Contract.SOLVE, Contract.INVARIANTS, Contract.GRAMIANS):
+        return outputs
+    if np.finfo(np.longdouble).eps > np.finfo(np.float64).eps / 1000:
+        raise ValueError(f"{op}: too large for the oracle, and this machine has no long double")
+    program = vjp or op.definition if op.contract is Contract.FFT else vjp or op.reference
+    assert program is not None
+    with np.errstate(all="ignore"):
+        y = program(*wide(arrays, np.longdouble), **statics)
+    return tuple(a for a in y if a is not None) if isinstance(y, tuple) else (y,)

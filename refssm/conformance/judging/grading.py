@@ -1,0 +1,230 @@
+"""Judge one result of one implementation: |difference| / (u·K), entry by entry, then a grade.
+
+A within K0, what a straightforward program attains; B within K1, what a backward stable one
+attains; C what TF32 or float16 arithmetic would attain; F anything else. A and B pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from refssm._contract import Contract
+from refssm._operator import Operator
+from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.invariants import grade_invariants
+from refssm.conformance.judging.verdict import (
+    CLASSES,
+    Verdict,
+    kind_of,
+    misfit,
+    told_apart,
+    types_in,
+    worst_of,
+    wrong,
+)
+from refssm.conformance.judging.wrong_entries import CLASSES as OF_CLASS
+from refssm.conformance.judging.wrong_entries import OF_NORM, Damage, axis_names, describe
+from refssm.conformance.standard import HALF_PRECISION, Standard
+
+HEADROOM = 2.0**10  # below the largest number: other orders of the same sum may be that much larger
+
+
+def compare(
+    actual,
+    gauge: Gauge,
+    dtype,
+    dims=(),
+    name="y",
+    product=0.0,
+    overflow=False,
+    either=False,
+    held: Standard | None = None,
+) -> Verdict:
+    """Grade one output array against what was expected; `product` bounds |Π a| over any span.
+
+    Where intermediates may overflow nothing is judged, or, with `overflow`, that what is beyond
+    the largest number is infinite. `held` is the standard, without it that of the type.
+    """
+    unfit = misfit(actual, gauge.value.shape, dtype, name, either)
+    if unfit:
+        return wrong(unfit)
+    held = held or Standard.of(dtype)
+    notes = _wider(actual, dtype, name, held)
+    limit = held.type.max if actual.dtype == dtype else float(np.finfo(actual.dtype).max)
+    limit = limit if overflow else held.type.max
+    reach = min(limit, held.computes.max)  # of an arithmetic with fewer exponents
+    if max(gauge.peak, product) > reach / HEADROOM:
+        if not overflow:
+            return Verdict("-", notes=(*notes, "not judged: intermediates may overflow"))
+        gauge, undecided = _overflowing(gauge, limit, reach)
+        with np.errstate(all="ignore"):
+            actual = np.where(undecided, gauge.value, actual).astype(actual.dtype)
+    classes = _compare_classes(actual, gauge.value, dims, name)
+    if classes is None and gauge.measure is not None:
+        return _compare_norms(actual, gauge, held, dims, name, notes)
+    return classes or _compare_values(actual, gauge, held, dims, name, notes)
+
+
+def _wider(actual, dtype, name, held) -> tuple[str, ...]:
+    """A note where the output's type is wider than the one judged."""
+    if actual.dtype == dtype:
+        return ()
+    came = "" if held.type.half else f"{actual.dtype}, "  # float64 carries all wider types
+    return (f"`{name}` is {came}wider than {held.type.name if held.type.half else dtype}",)
+
+
+def _overflowing(gauge: Gauge, limit: float, reach: float) -> tuple[Gauge, np.ndarray]:
+    """Beyond the largest number infinite; undecided from 2^10 below what may overflow to there."""
+    with np.errstate(all="ignore"):
+        size = np.abs(gauge.value)
+        value = np.where(size > limit, np.copysign(np.inf, np.real(gauge.value)), gauge.value)
+        near = (size > reach / HEADROOM) & (size <= limit)
+        return replace(gauge, value=value), near
+
+
+def _compare_classes(actual, wanted, dims, name) -> Verdict | None:
+    """A wrong verdict where NaN and infinity stand in other places than wanted."""
+    got, want = kind_of(actual), kind_of(wanted)
+    bad = got != want
+    if not (np.iscomplexobj(wanted) or np.iscomplexobj(actual)):
+        bad |= (want == 1) & (np.signbit(actual) != np.signbit(wanted))
+    if not bad.any():
+        return None
+    i = tuple(int(j) for j in np.argwhere(bad)[0])
+    place = f"{name}{list(i)}" if i else name
+    return wrong(
+        f"worst {place}: got {actual[i]:.6g} ({CLASSES[got[i]]}), want {CLASSES[want[i]]}; "
+        f"{describe(bad, dims)}",
+        Damage.where(name, bad, dims, OF_CLASS),
+    )
+
+
+def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict:
+    """Grade of the finite entries; the classes agree."""
+    u, u_out, room = held.u, held.u_out(actual.dtype), held.room
+    judged = np.isfinite(gauge.value) & np.isfinite(gauge.k0)
+    if not judged.any():
+        return Verdict("-" if gauge.value.size else "A", notes=notes)
+    with np.errstate(all="ignore"):
+        error = np.abs(actual - gauge.value).astype(float)
+        size = _size(gauge, held)
+        scale = u * gauge.k0 + u_out * size / room
+        ratio = np.where(judged & (error > 0), error / scale, 0.0)
+        bounds = bounds_of(gauge, held, actual.dtype)
+    within = {grade: error <= bound for grade, bound in bounds.items()}  # False for NaN
+    grade = next((g for g in "ABC" if (within[g] | ~judged).all()), "F")
+    worst = float(ratio.max())
+    bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
+    if grade in "AB" and gauge.normwise and says_nothing(gauge.value, bounds["A"], judged):
+        return Verdict("-", notes=(*notes, BEYOND))
+    if grade in "AB":
+        return Verdict(grade, worst, bits, notes=notes, allowed=room)
+    i = np.unravel_index(np.argmax(ratio), ratio.shape)
+    place = f"{name}[{', '.join(map(str, i))}]" if i else name
+    beyond = judged & ~(within["B"] | within["A"])
+    got, want = told_apart(actual[i], gauge.value[i])
+    where = describe(beyond, dims)
+    message = f"worst {place}: got {got}, want {want} ± {bounds['A'][i]:.1e}; {where}"
+    shown = np.where(judged, ratio, np.nan)
+    damage = Damage(name, shown, axis_names(shown.ndim, dims), room)
+    return Verdict(grade, worst, max(0.0, bits), message, notes, allowed=room, damage=damage)
+
+
+def bounds_of(gauge: Gauge, held: Standard, dtype) -> dict[str, np.ndarray]:
+    """By grade the largest |ŷ − y| of each entry of an output of type `dtype`."""
+    u, room, rounding = held.u, held.room, held.u_out(dtype) * _size(gauge, held)
+    # where a rounding of the input may move an operand through zero, K0 alone judges
+    k1 = np.where(np.isfinite(gauge.k1), gauge.k1, gauge.k0)
+    return {
+        "A": room * u * gauge.k0 + rounding,
+        "B": room * u * k1 + rounding,
+        "C": room * HALF_PRECISION * k1 + rounding,
+    }
+
+
+def _size(gauge: Gauge, held: Standard) -> np.ndarray:
+    """Below the smallest normal number an output is rounded by as much as that one."""
+    return np.maximum(np.abs(gauge.value).astype(float), held.type.tiny)
+
+
+BEYOND = "not judged where rounding errors may exceed every value: zeros would do as well"
+
+
+def says_nothing(value, allowed, judged) -> bool:
+    """Whether zeros would pass, though the values are none."""
+    size = np.where(judged, np.abs(value), 0.0)
+    return bool(size.any() and (size <= np.where(judged, allowed, np.inf)).all())
+
+
+def _compare_norms(actual, gauge: Gauge, held: Standard, dims, name, notes) -> Verdict:
+    """Grade of whole matrices by the measure of their contract; backward stable is all there is."""
+    assert gauge.measure is not None
+    u, room, measure = held.u, held.room, gauge.measure
+    with np.errstate(all="ignore"):
+        error = measure.of(actual)
+        judged = np.isfinite(measure.bound) & (actual.size > 0)
+        ratio = np.where(judged & (error > 0), error / (u * measure.bound), 0.0)
+    if not judged.any():
+        return Verdict("-" if actual.size else "A", notes=notes)
+    worst = float(ratio.max())
+    grade = "A" if worst <= room else "C" if worst <= room * HALF_PRECISION / u else "F"
+    bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
+    if grade == "A":
+        return Verdict(grade, worst, bits, notes=notes, allowed=room)
+    member = np.unravel_index(np.argmax(ratio), ratio.shape)[:-2]
+    difference = np.abs(actual - gauge.value).astype(float)
+    i = (*member, *np.unravel_index(np.argmax(difference[member]), actual.shape[-2:]))
+    got, want = told_apart(actual[i], gauge.value[i])
+    place, allowed = ", ".join(map(str, i)), room * u * measure.bound[(*member, 0, 0)]
+    size = f"{measure.name} {error[(*member, 0, 0)]:.2e} in norm, allowed {allowed:.1e}"
+    where = describe(difference > difference[member].max() / 100, dims)
+    message = f"worst {name}[{place}]: got {got}, want {want} ({size}); {where}"
+    damage = None
+    if measure.name != "residual":  # which is of an equation, not of an entry
+        with np.errstate(all="ignore"):
+            shown = np.where(judged, difference / (u * measure.bound), np.nan)
+        damage = Damage(name, shown, axis_names(shown.ndim, dims), room, OF_NORM)
+    return Verdict(grade, worst, max(0.0, bits), message, notes, allowed=room, damage=damage)
+
+
+def span_product(op: Operator, arrays) -> float:
+    """Largest |Π a| over a span of time, for arguments that are multiplied along it."""
+    largest = 0.0
+    for domain, array in zip(op.inputs.values(), arrays, strict=True):
+        if domain.span and array.size:
+            size = np.abs(array.astype(complex))
+            bits = np.log2(np.where(np.isfinite(size), np.maximum(size, 1e-300), 1.0))
+            total = np.cumsum(bits, axis=-2)
+            lowest = np.minimum(np.minimum.accumulate(total, axis=-2), 0)
+            largest = max(largest, float(np.exp2(min(np.max(total - lowest), 1023.0))))
+    return largest
+
+
+def judge(op: Operator, candidate: Callable, *arrays: np.ndarray, **statics) -> Verdict:
+    """Call `candidate` on `arrays` and grade what it returns: the one judge of everybody."""
+    gauged = expect(op, arrays, statics)
+    y = candidate(*arrays, **statics)
+    return grade_outputs(op, arrays, y if len(op.outputs) > 1 else (y,), gauged)
+
+
+def grade_outputs(
+    op: Operator, arrays, outputs, gauged, overflow=False, held: Standard | None = None, which=()
+) -> Verdict:
+    """Grade a tuple of outputs, or `which` of them."""
+    if not isinstance(outputs, tuple) or len(outputs) != len(gauged):
+        got = f"{len(outputs)} outputs" if isinstance(outputs, tuple) else type(outputs).__name__
+        return wrong(f"returned {got}, want {len(gauged)} outputs")
+    if op.contract is Contract.INVARIANTS:
+        return grade_invariants(op, outputs, gauged, held or Standard.of(np.float64))
+    types, product = types_in(op, arrays, held), span_product(op, arrays)
+    either = any(t.kind == "c" for t in types)
+    axes = [(*op.batch_names, *dims) for dims in op.output_dims]
+    told = list(zip(outputs, gauged, types, axes, op.outputs, strict=True))
+    return worst_of(
+        compare(y, gauge, dtype, dims, name, product, overflow, either, held)
+        for y, gauge, dtype, dims, name in (told[j] for j in which or range(len(told)))
+    )

@@ -1,0 +1,95 @@
+"""What no choice of basis changes: eigenvectors are never compared entry by entry.
+
+A decomposition is right in any phase, any order of the modes, any basis of a double eigenvalue. The
+operator's definition makes of its outputs what all of these leave alone, and two such things are
+compared in the Frobenius norm, spectra after the best matching.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from refssm._contract import Invariant
+from refssm._operator import Operator
+from refssm.conformance.gauges.contracts import wide
+from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.verdict import (
+    CLASSES,
+    Verdict,
+    kind_of,
+    misfit,
+    told_apart,
+    types_in,
+    wrong,
+)
+from refssm.conformance.standard import HALF_PRECISION, Standard
+
+
+def grade_invariants(op: Operator, outputs, gauged: tuple[Gauge, ...], held: Standard) -> Verdict:
+    """‖ŷ − y‖_F against n·scale of each invariant; the worst of them decides."""
+    types = types_in(op, (), held)
+    for y, gauge, dtype, name in zip(outputs, gauged, types, op.outputs, strict=True):
+        unfit = misfit(y, gauge.value.shape, dtype, name, either=True) or _not_finite(y, name)
+        if unfit:
+            return wrong(unfit)
+    got, want = (_invariants(op, ys) for ys in (outputs, [g.value for g in gauged]))
+    size = max(1, *(n for g in gauged for n in g.value.shape))
+    told = [_compared(a, b, size, held) for a, b in zip(got, want, strict=True)]
+    return max(told, key=lambda v: ("-ABCF".index(v.grade), v.ratio)) if told else Verdict("A")
+
+
+def _invariants(op, outputs) -> list[Invariant]:
+    """In the precision of long double, where there is one: residuals are differences."""
+    assert op.definition is not None
+    with np.errstate(all="ignore"):
+        return list(op.definition(*wide(outputs, np.longdouble)))
+
+
+def _not_finite(y, name) -> str:
+    bad = np.argwhere(kind_of(y) != 0)
+    if not bad.size:
+        return ""
+    place = tuple(int(j) for j in bad[0])
+    return f"worst {name}{list(place)}: got {y[place]:.6g} ({CLASSES[kind_of(y[place])]})"
+
+
+def _compared(got: Invariant, want: Invariant, size: int, held: Standard) -> Verdict:
+    """The grade of one invariant; backward stable is all there is."""
+    error, allowed = distance(got, want), held.room * held.u * size * want.scale
+    ratio = held.room * error / allowed if allowed else (0.0 if error == 0 else np.inf)
+    grade = "A" if error <= allowed else "F"  # F for NaN
+    if grade == "F" and error <= allowed * HALF_PRECISION / held.u:
+        grade = "C"
+    bits = -np.log2(held.u) - (max(0.0, np.log2(ratio)) if ratio > 0 else 0.0)
+    if grade == "A":
+        return Verdict(grade, ratio, bits, allowed=held.room)
+    message = f"worst {want.name}: off by {error:.2e} in norm, allowed {allowed:.1e}"
+    return Verdict(grade, ratio, max(0.0, bits), f"{message}{_where(got, want)}", allowed=held.room)
+
+
+def distance(got: Invariant, want: Invariant) -> float:
+    """‖got − want‖_F; of spectra after the matching that makes it least."""
+    a, b = got.value, want.value
+    if want.matched:
+        b = b[matching(a, b)]
+    return float(np.sqrt((np.abs(a - b) ** 2).sum()))
+
+
+def matching(a, b) -> np.ndarray:
+    """Which entry of `b` belongs to each of `a`: the least sum of squared distances."""
+    cost = np.abs(a[:, None] - b[None, :]).astype(float) ** 2
+    return linear_sum_assignment(cost)[1]
+
+
+def _where(got: Invariant, want: Invariant) -> str:
+    """The entry that is furthest out."""
+    a, b = got.value, want.value
+    b = b[matching(a, b)] if want.matched else b
+    if not a.size:
+        return ""
+    i = np.unravel_index(int(np.argmax(np.abs(a - b))), a.shape)
+    at = "" if want.matched or not i else f" at [{', '.join(map(str, i))}]"
+    kind = complex if np.iscomplexobj(a) or np.iscomplexobj(b) else float
+    got_there, wanted = told_apart(kind(a[i]), kind(b[i]))
+    return f"; most{at}: got {got_there}, want {wanted}"

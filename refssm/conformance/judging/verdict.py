@@ -1,0 +1,100 @@
+"""A verdict, and what several judges need to come to one: fit, classes, places, the worst."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.conformance.judging.wrong_entries import Damage
+from refssm.conformance.standard import C, Standard
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How far a result is from the truth, and the worst place."""
+
+    grade: str  # A, B, C, F, or "-" where nothing could be judged
+    ratio: float = 0.0  # worst |difference| / (u·K0); allowed C
+    bits: float = np.inf
+    message: str = ""
+    notes: tuple[str, ...] = ()
+    error: bool = False  # no result came: exception, crash, hang
+    allowed: float = C
+    damage: Damage | None = field(default=None, compare=False, repr=False)  # of a failure
+
+    @property
+    def ok(self) -> bool:
+        """Grades A and B pass; nothing judged is no failure."""
+        return self.grade in "AB-"
+
+    @property
+    def verdict(self) -> str:
+        """pass, inaccurate, wrong or error."""
+        if self.error:
+            return "error"
+        return "pass" if self.ok else "inaccurate" if self.grade == "C" else "wrong"
+
+    def __str__(self):
+        allowed = f"ratio {self.ratio:.2g} (allowed {self.allowed:g})"
+        return f"grade {self.grade}   {allowed}   {self.message}".strip()
+
+
+def wrong(message: str, damage: Damage | None = None) -> Verdict:
+    """A verdict on something that has no distance: shape, type, class, exception."""
+    return Verdict("F", np.inf, 0.0, message, damage=damage)
+
+
+def misfit(actual, shape, dtype, name, either=False) -> str:
+    """Why `actual` cannot be compared: no array, another shape, another or a narrower type.
+
+    `either` takes a complex array for a real one: beside a complex output it is no mistake.
+    """
+    if not isinstance(actual, np.ndarray):
+        came = getattr(actual, "type", type(actual).__name__)
+        return f"`{name}` is a{'n' * (came[0] in 'aeio')} {came}, want an array"
+    if actual.shape != shape:
+        return f"`{name}` has shape {actual.shape}, want {shape}"
+    if actual.dtype.kind not in ("fc" if either and dtype.kind == "f" else dtype.kind):
+        return f"`{name}` has type {actual.dtype}, want {dtype}"
+    if actual.dtype.itemsize < dtype.itemsize:
+        return f"`{name}` has the narrower type {actual.dtype}, want {dtype}"
+    return ""
+
+
+def kind_of(x) -> np.ndarray:
+    """0 finite, 1 infinite, 2 NaN; complex is infinite if either part is, else NaN if either is."""
+    parts = (x.real, x.imag) if np.iscomplexobj(x) else (x,)
+    infinite = np.any([np.isinf(p) for p in parts], axis=0)
+    undefined = np.any([np.isnan(p) for p in parts], axis=0)
+    return np.where(infinite, 1, np.where(undefined, 2, 0))
+
+
+CLASSES = ("finite", "infinite", "NaN")
+
+
+def told_apart(got, want) -> tuple[str, str]:
+    """Two numbers with as many digits as it takes to see that they differ."""
+    for digits in (6, 9, 12, 17):
+        texts = f"{got:.{digits}g}", f"{want:.{digits}g}"
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
+def worst_of(verdicts) -> Verdict:
+    """The verdict that decides: the lowest grade, then the largest ratio."""
+    verdicts = list(verdicts)
+    decisive = max(verdicts, key=lambda v: ("-ABCF".index(v.grade), v.ratio))
+    notes = tuple(dict.fromkeys(note for v in verdicts for note in v.notes))
+    return replace(decisive, notes=notes)
+
+
+def types_in(op: Operator, arrays, held: Standard | None) -> tuple[np.dtype, ...]:
+    """The types of the outputs; what takes no arrays answers in the type it is judged in."""
+    types = op.output_types(*arrays)
+    if not op.constructor or held is None:
+        return types
+    precision = np.finfo(held.type.carrier).dtype
+    return tuple(np.result_type(precision, 1j) if t.kind == "c" else precision for t in types)

@@ -1,0 +1,3 @@
+"""Planted bugs of the family `convolution`."""
+
+from refssm.conformance.planted.convolution.causal import DEVIATIONS as DEVIATIONS

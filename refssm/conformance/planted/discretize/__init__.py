@@ -1,0 +1,3 @@
+"""Planted bugs of the family `discretize`."""
+
+from refssm.conformance.planted.discretize.dense import DEVIATIONS as DEVIATIONS

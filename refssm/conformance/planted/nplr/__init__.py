@@ -1,0 +1,3 @@
+"""Planted bugs of the family `nplr`."""
+
+from refssm.conformance.planted.nplr.measures import DEVIATIONS as DEVIATIONS

@@ -1,0 +1,1 @@
+"""The adopter's own files: settings and known failures."""

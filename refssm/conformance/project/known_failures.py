@@ -1,0 +1,241 @@
+"""Known failures: a file of the adopter's, each entry with a reason and a day when it ends.
+
+    [[known]]
+    id = "linear_scan/nan[float32]"    # as the report prints it; * stands for anything
+    implementation = "my_ops.py"       # optional: a target, or the pytest function
+    reason = "NaN is masked, see issue 12"
+    expires = 2027-01-31
+
+A failure that is listed is told and does not count. An entry that hides nothing is an error: one
+that matches no check of what was judged, whose check passes, or whose day is over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from refssm.catalog import OPERATORS
+from refssm.conformance.calling.finding import UsageError
+from refssm.conformance.checks.checks import NAMES, PROFILES, checks_of, types_of
+from refssm.conformance.checks.laws import LAWS
+from refssm.conformance.judging.result import Result
+from refssm.conformance.project.pyproject import document, near, shown
+from refssm.testing import TYPES
+
+KEYS = ("id", "implementation", "reason", "expires")
+DAYS = 90  # of an entry that was written for the author to fill in
+ID = re.compile(r"([\w*]+)/([\w*]+)\[([\w*]+)\]")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One failure that is known."""
+
+    id: str
+    reason: str
+    expires: date
+    implementation: str = ""
+
+    def __str__(self):
+        return self.id + (f" of {self.implementation}" if self.implementation else "")
+
+    def of(self, names: Iterable[str]) -> bool:
+        """Whether it is about an implementation with these names."""
+        return not self.implementation or any(_like(self.implementation, n) for n in names)
+
+    def matches(self, id: str) -> bool:
+        """Whether it is about a check, by its id."""
+        return _like(self.id, id)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it names one check."""
+        return "*" not in self.id
+
+
+@dataclass
+class Known:
+    """The list, and what a run has shown of each entry."""
+
+    path: Path | None = None
+    entries: tuple[Entry, ...] = ()
+    today: date = field(default_factory=date.today)
+    met: list[tuple[Entry, Result]] = field(default_factory=list)
+    possible: list[Judged] = field(default_factory=list)
+
+    def __bool__(self):
+        return bool(self.entries)
+
+    def __str__(self):
+        return f"{self.path}, {len(self.entries)} entr{'ies' if len(self.entries) > 1 else 'y'}"
+
+    def entry(self, id: str, names: Iterable[str]) -> Entry | None:
+        """The first entry about a check of an implementation, those that ended last."""
+        found = [e for e in self.entries if e.matches(id) and e.of(names)]
+        return min(found, key=self.expired, default=None)
+
+    def expired(self, entry: Entry) -> bool:
+        """Whether its day is over."""
+        return self.today > entry.expires
+
+    def marked(self, result: Result) -> Result:
+        """The result as it counts: a listed failure is known."""
+        names = self.names(result.implementation)
+        self.met += [(e, result) for e in self.entries if e.matches(result.id) and e.of(names)]
+        entry = self.entry(result.id, names)
+        if entry is None or self.expired(entry) or not result.failed:
+            return result
+        return replace(result, known=entry.reason, expires=entry.expires.isoformat())
+
+    def judged(self, target: str, trials: Iterable, part: bool = False) -> None:
+        """Take down what could have been checked of a target, or of a part of it."""
+        ids = {id for trial in trials for id in possible(trial)}
+        self.possible.append(Judged(self.names(target), ids, part))
+
+    def names(self, target: str) -> tuple[str, ...]:
+        """What an entry may call a target: with or without its function, from here or the list."""
+        place, mark, function = target.partition("::" if "::" in target else ":")
+        places = [place]
+        if os.path.isfile(place) and self.path:
+            places.append(os.path.relpath(place, self.path.resolve().parent))
+        return tuple(p + end for p in places for end in dict.fromkeys(("", mark + function)))
+
+    def complaints(self, *, whole=True, every=False, narrowed=False) -> list[str]:
+        """A sentence for each entry that hides nothing.
+
+        `whole`: no target was left out of those there are, as far as anybody knows; `every`: nor
+        one that is known by its name only. `narrowed`: on some inputs only, so a pass says little.
+        """
+        told = [(e, self._complaint(e, whole, every, narrowed)) for e in self.entries]
+        return [f"{self.path}: {entry} {what}" for entry, what in told if what]
+
+    def _complaint(self, entry: Entry, whole: bool, every: bool, narrowed: bool) -> str:
+        results = [result for e, result in self.met if e is entry]
+        passed = [r for r in results if r.verdict == "pass" and said_enough(r.profile, r.check)]
+        gone = passed and not narrowed and not any(r.failed for r in results)
+        if results and self.expired(entry):
+            then = "and passes now: remove it" if gone else "mend it, or say until when"
+            return f"expired on {entry.expires}, {then} (reason: {entry.reason})"
+        if gone:
+            return f"passes now: remove it (reason: {entry.reason})"
+        fits = bool(results) or self._fits(entry, whole, every)
+        return "" if fits else "matches no check of what was judged: remove it"
+
+    def _fits(self, entry: Entry, whole: bool, every: bool) -> bool:
+        """Whether it is about a check that was not asked for in this run."""
+        mine = [judged for judged in self.possible if entry.of(judged.names)]
+        ids = {id for judged in mine for id in judged.ids}
+        if any(entry.matches(id) for id in ids):
+            return True
+        if entry.implementation and not mine:
+            return not every
+        operator = entry.id.partition("/")[0]
+        if any(_like(operator, id.partition("/")[0]) for id in ids):
+            return False
+        return all(judged.part for judged in mine) if entry.implementation else not whole
+
+
+class Judged(NamedTuple):
+    """A target, by all its names, and the ids of the checks that it may have."""
+
+    names: Sequence[str]
+    ids: set[str]
+    part: bool
+
+
+def said_enough(profile: str, check: str) -> bool:
+    """Whether a pass says that a failure is gone: a quick run draws fewer cases of a law."""
+    return check not in LAWS or PROFILES[profile].law >= PROFILES["default"].law
+
+
+def possible(trial) -> set[str]:
+    """The ids of all checks that any run of an implementation may have."""
+    op, offer = trial.op, trial.offer
+    found = set()
+    for dtype in offer.dtypes or types_of(op, half=True):  # laws run in the first type asked for
+        checks = checks_of(op, PROFILES["thorough"], [dtype], vjp=trial.candidate.has_vjp)
+        found |= {check.id for check in checks} | {f"{op}/against[{dtype}]"}
+    return found
+
+
+def read(path: Path, today: date | None = None) -> Known:
+    """The list in a file, or one sentence about the first thing wrong in it."""
+    table = document(path)
+    tables = table.pop("known", [])
+    if table:
+        raise UsageError(f"{path}: entries are tables [[known]], got {shown(next(iter(table)))}")
+    if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
+        raise UsageError(f"{path}: entries are tables [[known]], with two brackets each")
+    entries = tuple(_entry(path, i, table) for i, table in enumerate(tables, 1))
+    for i, entry in enumerate(entries):
+        if any((e.id, e.implementation) == (entry.id, entry.implementation) for e in entries[:i]):
+            raise UsageError(f"{path}: {entry} is listed twice")
+    return Known(path, entries, today or date.today())
+
+
+def skeleton(results: Iterable[Result], today: date | None = None) -> str:
+    """A list of the failures among results, whose reasons are to be filled in."""
+    until = (today or date.today()) + timedelta(days=DAYS)
+    tables = (
+        f'[[known]]\nid = "{r.id}"\nimplementation = {_quoted(r.implementation)}\n'
+        f'reason = ""  # {_comment(r.message)}\nexpires = {until}\n'
+        for r in results
+        if r.failed
+    )
+    return "\n".join(tables)
+
+
+def _comment(text: str) -> str:
+    return "".join(c for c in " ".join(text.split()) if c.isprintable())
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _entry(path: Path, number: int, table: dict) -> Entry:
+    """One table, checked."""
+    where = f"{path}: entry {number}"
+    for key in table:
+        if key not in KEYS:
+            hint = near(key, KEYS)
+            raise UsageError(f"{where} has no key {shown(key)}; {hint}there are {', '.join(KEYS)}")
+    for key in KEYS:
+        if key not in table and key != "implementation":
+            raise UsageError(f"{where} has no `{key}`; wanted are id, reason and expires")
+    for key in ("id", "implementation", "reason"):
+        value = table.get(key, "-")
+        if not isinstance(value, str) or not value.strip() or not value.isprintable():
+            told = f" ({table['id']})" if key != "id" else ""
+            raise UsageError(f"{where}{told}: `{key}` is in words, not empty, got {shown(value)}")
+    day: Any = table["expires"]
+    if not isinstance(day, date) or isinstance(day, datetime):
+        raise UsageError(
+            f"{where}: `expires` is a day without quotes, as in 2027-01-31, got {shown(day)}"
+        )
+    _check_id(where, table["id"])
+    return Entry(table["id"], table["reason"], day, table.get("implementation", ""))
+
+
+def _check_id(where: str, id: str) -> None:
+    """Refuse an id that no check can have."""
+    match = ID.fullmatch(id)
+    if match is None:
+        raise UsageError(f"{where}: an id is operator/check[dtype], got {shown(id)}")
+    kinds = (("operator", [op.name for op in OPERATORS]), ("check", NAMES), ("type", TYPES))
+    for word, (kind, known) in zip(match.groups(), kinds, strict=True):
+        if not any(_like(word, name) for name in known):
+            hint = near(word, known) or "`refssm show` names them; "
+            raise UsageError(f"{where}: {shown(id)}: no {kind} {word!r}; {hint.rstrip('; ')}")
+
+
+def _like(pattern: str, name: str) -> bool:
+    """Whether a name is as a pattern says, in which * stands for anything and [] for itself."""
+    parts = (re.escape(part) for part in pattern.split("*"))
+    return re.fullmatch(".*".join(parts), name) is not None

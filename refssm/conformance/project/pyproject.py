@@ -1,0 +1,225 @@
+"""`[tool.refssm]` of somebody's pyproject.toml: what `refssm verify` and pytest take unless told.
+
+Values are checked before anything runs; what is wrong is one sentence with file, key, what was
+wanted and what came.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from refssm.catalog import OPERATORS
+from refssm.conformance.calling.finding import UsageError
+from refssm.conformance.cases.case import core_dims
+from refssm.conformance.cases.ranges import split
+from refssm.conformance.checks.checks import NAMES, PROFILES
+from refssm.conformance.subjects import NAMES as SUBJECTS
+from refssm.testing import FRAMEWORKS, TYPES
+
+FILE = "pyproject.toml"
+DECLARED = ("framework", "device", "layout", "vjp", "ftz")  # an author's declaration comes before
+SHOWN = 80  # characters of a wrong value
+
+
+class Refused(ValueError):
+    """Says what was wanted in place of a value."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """The table of one file, checked; without a file, empty."""
+
+    path: Path | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self):
+        return os.path.relpath(self.path) if self.path else ""
+
+    def __bool__(self):
+        return bool(self.values)
+
+    def get(self, key: str, usual: Any = None) -> Any:
+        """The value of a key, or `usual`."""
+        return self.values.get(key, usual)
+
+    @property
+    def declared(self) -> dict:
+        """What to take of functions whose author declares nothing."""
+        return {key: self.values[key] for key in DECLARED if key in self.values}
+
+
+def nearest(start: Path) -> Config:
+    """The table of the first pyproject.toml with one, in `start` and the folders above it."""
+    start = start.resolve()
+    for folder in (start, *start.parents):
+        if os.path.isfile(folder / FILE):
+            table = _table(folder / FILE)
+            if table is not None:
+                return _checked(folder / FILE, table)
+    return Config()
+
+
+def named(path: Path) -> Config:
+    """The table of a file that was named."""
+    table = _table(path)
+    if table is None:
+        raise UsageError(f"{_told(path)} has no table [tool.refssm]")
+    return _checked(path, table)
+
+
+def document(path: Path) -> dict:
+    """A TOML file, or one sentence why it is none."""
+    name = _told(path)
+    try:
+        return tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name}: TOML is UTF-8, and byte {error.start} is not") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name}: not valid TOML: {error}") from None
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """The nearest of the known words as a question, or ""."""
+    found = difflib.get_close_matches(word, [*known], n=1, cutoff=0.5)
+    return f"did you mean {found[0]}? " if found else ""
+
+
+def shown(value: Any) -> str:
+    """A wrong value in a sentence."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def _table(path: Path) -> Any:
+    tool = document(path).get("tool", {})
+    return tool.get("refssm") if isinstance(tool, dict) else None
+
+
+def _checked(path: Path, table: Any) -> Config:
+    if not isinstance(table, dict):
+        raise UsageError(f"{_told(path)}: [tool.refssm] is a table, got {shown(table)}")
+    values = {}
+    for key, value in table.items():
+        if key not in KEYS:
+            hint, keys = near(key, KEYS), ", ".join(KEYS)
+            raise UsageError(
+                f"{_told(path)}: [tool.refssm] has no key {shown(key)}; {hint}there are {keys}"
+            )
+        wanted, read = KEYS[key]
+        try:
+            values[key] = read(value)
+        except Refused as refused:
+            raise UsageError(
+                f"{_told(path)}: [tool.refssm] {key}: wanted {wanted}, got {shown(value)}{refused}"
+            ) from None
+    folder = path.resolve().parent
+    if "targets" in values:
+        values["targets"] = tuple(_from_here(folder, target) for target in values["targets"])
+    if "known-failures" in values:
+        values["known-failures"] = os.path.relpath(folder / values["known-failures"])
+    return Config(path.resolve(), values)
+
+
+def _told(path: Path) -> str:
+    return os.path.relpath(path)
+
+
+def _from_here(folder: Path, target: str) -> str:
+    """A target whose file is named from its own folder, as it is named from here; modules stay."""
+    mark = "::" if "::" in target else ":"
+    place, mark, function = target.partition(mark)
+    if place.endswith(".py") or "/" in place:
+        place = os.path.relpath(folder / place)
+    return f"{place}{mark}{function}"
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise Refused("")
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    """Strings; one of them needs no list."""
+    value = [value] if isinstance(value, str) else value
+    if not isinstance(value, list) or not value:
+        raise Refused("")
+    return tuple(_text(item) for item in value)
+
+
+def _one_of(known: Iterable[str]) -> Callable[[Any], str]:
+    def read(value):
+        if not isinstance(value, str) or value not in known:
+            raise Refused(f"; {near(value, known)}".rstrip("; ") if isinstance(value, str) else "")
+        return value
+
+    return read
+
+
+def _some_of(known: Iterable[str]) -> Callable[[Any], tuple[str, ...]]:
+    return lambda value: tuple(_one_of(known)(item) for item in _texts(value))
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Refused("")
+    return value
+
+
+def _seed(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise Refused("")
+    return value
+
+
+def _seconds(value: Any) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0.1 <= value <= 1e6:  # False for NaN
+        raise Refused("")
+    return float(value)
+
+
+def _ranges(value: Any) -> tuple[str, ...]:
+    known = {name for op in OPERATORS for name in (*op.inputs, *core_dims(op))}
+    for text in _texts(value):
+        try:
+            name, *_ = split(text)
+        except UsageError as error:
+            raise Refused(f": {re.sub('^--where ', '', str(error))}") from None
+        if name not in known:
+            raise Refused(f": no operator has {name!r}")
+    return _texts(value)
+
+
+class Key(NamedTuple):
+    """What a key holds, in words and as a function that reads it."""
+
+    wanted: str
+    read: Callable[[Any], Any]
+
+
+KEYS = {
+    "targets": Key("a list of files and modules", _texts),
+    "subjects": Key(f"a list of {', '.join(SUBJECTS)}", _some_of(SUBJECTS)),
+    "profile": Key(f"one of {', '.join(PROFILES)}", _one_of(PROFILES)),
+    "seed": Key("a whole number from 0 on", _seed),
+    "dtypes": Key(f"a list of {', '.join(TYPES)}", _some_of(TYPES)),
+    "checks": Key(f"a list of {', '.join(NAMES)}", _some_of(NAMES)),
+    "where": Key('a list of "NAME=LOW..HIGH"', _ranges),
+    "framework": Key(f"one of {', '.join(FRAMEWORKS)}", _one_of(FRAMEWORKS)),
+    "device": Key('a device such as "cuda"', _text),
+    "layout": Key('a layout such as "b n l, b n l -> b n l"', _text),
+    "vjp": Key("true or false", _flag),
+    "ftz": Key("true or false", _flag),
+    "timeout": Key("seconds between 0.1 and 1e6", _seconds),
+    "known-failures": Key("the path of a file", _text),
+}

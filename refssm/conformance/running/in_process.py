@@ -1,0 +1,98 @@
+"""Judging inside somebody's own test suite: `refssm.testing.check` and the pytest items."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+
+from refssm.catalog import resumed
+from refssm.conformance.calling.attributes import marks_of, vars_of
+from refssm.conformance.calling.finding import UsageError, operator_named
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.checks.checks import NAMES, PROFILES
+from refssm.conformance.judging.certificate import refuse_if_wrong
+from refssm.conformance.judging.result import Result
+from refssm.conformance.report import lines
+from refssm.conformance.running.session import Session
+from refssm.testing import Declaration
+
+
+def judged_in_process(
+    name: str,
+    function: Callable,
+    vjp: Callable | None,
+    declared: Declaration,
+    *,
+    profile: str,
+    seed: int,
+    checks: tuple[str, ...],
+) -> None:
+    """Judge one function here; AssertionError where it fails, ValueError where nothing can be."""
+    __tracebackhide__ = True
+    try:
+        session = session_of(name, function, vjp, declared, profile, seed, checks)
+        results = list(session.run())
+    except UsageError as error:
+        raise ValueError(f"check: {error}") from None
+    bad = [result for result in results if result.failed]
+    if bad:
+        raise AssertionError("\n" + text(bad))
+    if not any(result.verdict == "pass" for result in results):
+        raise ValueError(f"check: nothing was judged\n{text(results)}")
+
+
+def session_of(
+    name: str,
+    function: Callable,
+    vjp: Callable | None,
+    declared: Declaration,
+    profile: str = "default",
+    seed: int = 0,
+    checks: tuple[str, ...] = (),
+    types: tuple[str, ...] = (),
+) -> Session:
+    """A session over one function of this process."""
+    if profile not in PROFILES:
+        raise UsageError(f"no profile {profile!r}; there are {', '.join(PROFILES)}")
+    for check in checks:
+        if check not in NAMES:
+            raise UsageError(f"no check {check!r}; there are {', '.join(NAMES)}")
+    refuse_if_wrong()
+    found = [Found(operator_named(name), function, vjp, declared=declared)]
+    found += _resumed(name, function)
+    called = getattr(function, "__name__", type(function).__name__)
+    how = {"profile": profile, "seed": seed, "only_checks": checks, "types": types}
+    return Session(InProcess(found), called, folder=None, **how)
+
+
+def _resumed(name: str, function: Callable) -> list[Found]:
+    """The form from a state that stands in the same module, for the law `split`."""
+    other = resumed(operator_named(name))
+    wanted = {other.name} - {name} if other else set()
+    module = sys.modules.get(getattr(function, "__module__", ""), None)
+    for other in vars(module).values() if module else ():
+        declared = vars_of(other).get("__refssm__") or _marked(other)
+        if isinstance(declared, Declaration) and declared.name in wanted:
+            op = operator_named(declared.name)
+            return [Found(op, other, None, judged=False, declared=declared)]
+    return []
+
+
+def _marked(function) -> Declaration | None:
+    """What a pytest mark says of a function."""
+    ours = marks_of(function)
+    if not ours or not ours[0].args:
+        return None
+    fields = {*Declaration.__dataclass_fields__} - {"vjp"}
+    said = {key: value for key, value in ours[0].kwargs.items() if key in fields}
+    return Declaration(ours[0].args[0], **said)
+
+
+def text(results: Iterable[Result]) -> str:
+    """Results as the command prints them, without colours."""
+    told = []
+    for result in results:
+        told.append(f"{lines.word(result)} {result.id}   {lines.facts(result)}")
+        told += [f"  {line}" for line in lines.below(result)]
+    return "\n".join(told)

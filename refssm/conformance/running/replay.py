@@ -1,0 +1,57 @@
+"""One kept failure, judged once more: by the same check, on the same arrays or the same case."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from refssm.conformance.calling.finding import UsageError
+from refssm.conformance.checks.candidate import Broken
+from refssm.conformance.checks.sweep import Declined
+from refssm.conformance.diagnosis.kept_failure import case_of
+from refssm.conformance.judging.result import Result
+from refssm.conformance.judging.verdict import Verdict
+from refssm.conformance.running.own_arrays import arguments
+from refssm.conformance.running.session import Session
+from refssm.conformance.running.trial import Trial, certified
+
+
+def again(session: Session, path: Path, given: Mapping[str, np.ndarray], kept: Mapping) -> Result:
+    """The result of the one call, or of the calls that a law makes."""
+    name, dtype = kept["operator"], kept["dtype"]
+    trial = next((t for t in session.trials() if t.op.name == name), None)
+    if trial is None:
+        raise UsageError(f"{session.target} has no {name} to replay {path} with")
+    if trial.offer.absent:
+        raise UsageError(trial.offer.absent)
+    assert trial.accepted  # asks how it wants to be called
+    check = next((c for c in trial.checks([dtype]) if c.name == kept["check"]), None)
+    if check is None:
+        raise UsageError(f"{session.target} has no {name}/{kept['check']}[{dtype}] to replay")
+    started, doubt = time.perf_counter(), certified(trial.op)
+    if doubt:
+        verdict = Verdict("F", np.inf, 0.0, f"not judged: {doubt}", error=True)
+    else:
+        verdict = _verdict(trial, check, path, given, kept)
+    details = {"examples": 1, "hint": f"inputs: {path}"}
+    if verdict.grade == "-" and not verdict.error:
+        return trial.unjudged(check, verdict, started, details)
+    return trial.told(check, verdict, started, details)
+
+
+def _verdict(trial: Trial, check, path: Path, given, kept) -> Verdict:
+    candidate = trial.candidate.judged_in(check.dtype)
+    try:
+        if kept["case"] is not None:
+            return check.judge_case(candidate, case_of(trial.op, kept, path))
+        arrays, statics, _ = arguments(trial.op, given, path, (check.dtype,))
+        return check.judge_arrays(candidate, *candidate.narrowed(arrays, statics))
+    except Declined:
+        return Verdict("-", notes=("the implementation declined these inputs",))
+    except Broken as broken:
+        return broken.verdict
+    except np.linalg.LinAlgError as error:  # our reference has no answer to compare with
+        raise UsageError(f"{path}: {error}") from None

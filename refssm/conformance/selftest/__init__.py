@@ -1,0 +1,1 @@
+"""The judge judged: soak, naming, verdicts."""

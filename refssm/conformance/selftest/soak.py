@@ -1,0 +1,248 @@
+"""Many seeds over every honest implementation: the judge must never reject one.
+
+    python -m refssm.conformance.selftest.soak --seeds 1000 --cases 5
+
+A seed takes one check of each operator, the next seed the next one, round and round: every operator
+has all its seeds, and a run ends. Each finished piece is a line in `.refssm/soak-<sources>.jsonl`,
+so an interrupted run goes on where it was, and no run takes over what other sources did; the table
+in `docs/judge.md` is written from all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+import typer
+from rich.progress import track
+
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.calling.fingerprint import ROOT, digest
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.cases.case import Case
+from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.checks.checks import PROFILES, Check, checks_of, default_types, missing
+from refssm.conformance.checks.laws import LAWS
+from refssm.conformance.checks.sweep import Declined, sweep
+from refssm.conformance.honest import Honest, implementations
+from refssm.conformance.judging.expected import remembering
+from refssm.conformance.judging.verdict import Verdict
+
+SOURCES = ROOT
+PAGE = Path("docs/judge.md")
+LAW_CASES = 4
+NONE: list[str] = []
+BEGIN, END = "<!-- soak: begin -->", "<!-- soak: end -->"
+
+
+def pieces(seeds: int, cases: int) -> list[tuple[str, str, int, int]]:
+    """(operator, check id, seed, cases); laws take fewer cases a seed."""
+    checks = {name: _checks(name) for name in dict.fromkeys(h.op for h in implementations())}
+    return [
+        (name, check.id, seed, min(LAW_CASES, cases) if check.name in LAWS else cases)
+        for seed in range(seeds)  # outermost: an interrupted soak has whole seeds
+        for name, all_ in checks.items()
+        for check in [all_[seed % len(all_)]]
+    ]
+
+
+def _checks(name: str) -> list[Check]:
+    """Value in every type, gradients, and the laws; conduct has one fixed case."""
+    op = operator_named(name)
+    profile = PROFILES["default"]
+    checks = checks_of(op, profile, default_types(op, profile), vjp=op.differentiable)
+    return [c for c in checks if c.strategy is not None]
+
+
+def run_piece(name: str, check_id: str, seed: int, count: int) -> dict:
+    """Judge all honest implementations of one operator on the cases of one seed."""
+    check = next(c for c in _checks(name) if c.id == check_id)
+    seen = judged(check, here(name), count, seed + 2**20)  # not the seeds of ordinary runs
+    key = {"operator": name, "check": check_id, "seed": seed, "cases": count}
+    return {**key, "worst": seen.worst, "rejected": seen.rejected}
+
+
+class Seen(NamedTuple):
+    """What came of one check of several implementations on the same cases."""
+
+    worst: dict[str, float]  # ratio
+    rejected: list[str]
+    passed: set[str]  # those that were judged at all
+
+
+def here(name: str) -> list[Honest]:
+    """The honest implementations of one operator whose libraries are installed."""
+    return [h for h in implementations() if h.op == name and not h.absent]
+
+
+def judged(check: Check, implementations_: list[Honest], count: int, seed: int) -> Seen:
+    """One check of all that can run it: each case is drawn, and its truth worked out, once."""
+    honest = [h for h in implementations_ if _can_run(check, h)]
+    seen = Seen({h.name: 0.0 for h in honest}, [], set())
+
+    def judge_case(case: Case) -> Verdict:
+        for h in honest:
+            verdict = _verdict(check, h, case)
+            ratio = verdict.ratio if np.isfinite(verdict.ratio) else 0.0
+            seen.worst[h.name] = max(seen.worst[h.name], ratio)
+            if not verdict.ok:
+                seen.rejected.append(f"{h.name}: {case}: {verdict.message}")
+            elif verdict.grade != "-":
+                seen.passed.add(h.name)
+        return Verdict("A")
+
+    with remembering():
+        drawn = zlib.crc32(check.id.encode()) ^ seed
+        sweep(check.cases(), judge_case, count=count, seed_=drawn, shrink=False)
+    return seen
+
+
+@cache
+def _twins(name: str) -> list[Found]:
+    """The implementations of one name, of several operators: a law may call two."""
+    return [h.found() for h in implementations() if h.name == name]
+
+
+@cache
+def _worker(name: str) -> InProcess:
+    """What calls them: to read the signatures anew for each case took a sixth of a soak."""
+    return InProcess(_twins(name))
+
+
+def _can_run(check: Check, honest: Honest) -> bool:
+    """Whether an implementation has what a check needs: a VJP, a `_from` form."""
+    if check.name == "gradient":
+        return honest.vjp is not None
+    return not missing(check, [found.op.name for found in _twins(honest.name)])
+
+
+def _verdict(check: Check, honest: Honest, case: Case) -> Verdict:
+    """One implementation on one case."""
+    worker = _worker(honest.name)
+    offer = next(offer for offer in worker.found if offer.name == check.op.name)
+    candidate = Candidate(check.op, worker, offer).judged_in(check.dtype)
+    try:
+        return check.judge_case(candidate, case)
+    except (Broken, Declined) as unjudged:
+        return unjudged.verdict if isinstance(unjudged, Broken) else Verdict("-")
+
+
+def record() -> Path:
+    """Where the pieces of these sources are kept: a soak says nothing about other sources.
+
+    Sources that decide no verdict do not count.
+    """
+    return Path(f".refssm/soak-{digest(SOURCES)}.jsonl")
+
+
+def finished() -> dict[tuple, dict]:
+    """The pieces recorded so far; a line cut off by an interruption does not count."""
+    done, path = {}, record()
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            piece = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        done[piece["operator"], piece["check"], piece["seed"], piece["cases"]] = piece
+    return done
+
+
+def among(name: str, only: str) -> bool:
+    """Whether an operator, or its family, is among the names; all are among none."""
+    return not only or not {name, operator_named(name).family}.isdisjoint(only.split(","))
+
+
+def _rows(written: str, soaked: set[str]) -> list[str]:
+    """The rows of a table that are of other operators."""
+    rows = [line for line in written.strip().splitlines()[2:] if line.startswith("| ")]
+    return [row for row in rows if row.split(" | ")[0].removeprefix("| ") not in soaked]
+
+
+def table(done: list[dict], others: list[str] = NONE) -> str:
+    """Cases of each implementation, its worst ratio and where, and how often it was rejected."""
+    worst: dict[tuple, tuple[float, str]] = {}
+    rejected: dict[tuple, int] = defaultdict(int)
+    cases: dict[tuple, int] = defaultdict(int)
+    for piece in done:
+        for name, ratio in piece["worst"].items():
+            key, check = (piece["operator"], name), piece["check"].partition("/")[2]
+            worst[key] = max(worst.get(key, (0.0, "")), (ratio, check))
+            cases[key] += piece["cases"]
+        for text in piece["rejected"]:
+            rejected[piece["operator"], text.partition(":")[0]] += 1
+    head = [
+        "| operator | implementation | cases | worst ratio | in | rejected |",
+        "|---" * 6 + "|",
+    ]
+    rows = [
+        f"| {' | '.join(key)} | {cases[key]} | {ratio:.2g} | {check} | {rejected[key]} |"
+        for key, (ratio, check) in worst.items()
+    ]
+    return "\n".join(head + sorted(rows + others, key=lambda row: row.split(" | ")[:2]))
+
+
+def as_they_come(function: Callable, tasks: list[tuple], workers: int) -> Iterator[tuple]:
+    """Each task and what a function makes of it, by processes that keep what they have compiled.
+
+    loky would not: one that has compiled every mirror is one that leaks, to it, and is renewed.
+    One is this one: no fork beside the threads of a framework that is imported.
+    """
+    if workers == 1:
+        yield from ((task, function(*task)) for task in tasks)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        try:
+            running = {pool.submit(function, *task): task for task in tasks}
+            yield from ((running[done], done.result()) for done in as_completed(running))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def main(
+    seeds: Annotated[int, typer.Option(help="Seeds for each operator.")] = 1000,
+    cases: Annotated[int, typer.Option(help="Cases for each seed.")] = 5,
+    workers: Annotated[int, typer.Option(help="Processes.")] = 2,
+    only: Annotated[str, typer.Option(help="Families or operators, with commas.")] = "",
+) -> None:
+    """Run what is not yet recorded, write the table, fail if anything honest was rejected.
+
+    `only` some of them: the rows of the others stay as they are.
+    """
+    kept = record()
+    kept.parent.mkdir(exist_ok=True)
+    for h in implementations():
+        if h.absent:
+            typer.echo(f"left out: {h}, for {h.needs} is not installed", err=True)
+    done, wanted = finished(), [p for p in pieces(seeds, cases) if among(p[0], only)]
+    todo = [piece for piece in wanted if piece not in done]
+    running = as_they_come(run_piece, todo, workers)
+    with kept.open("a") as lines:
+        for _, piece in track(running, total=len(todo), disable=not sys.stderr.isatty()):
+            lines.write(json.dumps(piece) + "\n")
+            lines.flush()
+    done = finished()
+    mine = [done[piece] for piece in wanted]
+    page = PAGE.read_text()
+    head, tail = page.partition(BEGIN)[0], page.partition(END)[2]
+    others = _rows(page.partition(BEGIN)[2].partition(END)[0], {piece[0] for piece in wanted})
+    PAGE.write_text(f"{head}{BEGIN}\n{table(mine, others if only else [])}\n{END}{tail}")
+    rejections = [text for piece in mine for text in piece["rejected"]]
+    typer.echo(f"{len(mine)} pieces, {len(rejections)} rejections of honest implementations")
+    for text in rejections[:10]:
+        typer.echo(f"  {text}")
+    raise typer.Exit(1 if rejections else 0)
+
+
+if __name__ == "__main__":  # the worker processes find functions of the module, not of __main__
+    from refssm.conformance.selftest import soak
+
+    typer.run(soak.main)

@@ -1,0 +1,47 @@
+"""A Dask cluster by the address of its scheduler; what is wrong with it in one sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+from refssm.conformance.calling.finding import UsageError
+
+SECONDS = 10  # for a scheduler to answer
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A client of the cluster, which has workers."""
+    if find_spec("distributed") is None:
+        raise UsageError("--dask needs dask[distributed]: pip install 'refssm[dask]'")
+    from distributed import Client
+
+    try:
+        asyncio.run(_reached(address))  # a client that cannot connect waits for itself when deleted
+        with warnings.catch_warnings():  # about versions: those that matter are compared by us
+            warnings.simplefilter("ignore")
+            client = Client(address, timeout=SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError, ImportError) as error:
+        why = " ".join(str(error).split()) or f"nothing came within {SECONDS:g} s"
+        told = f"no scheduler answers: {why}"
+        raise UsageError(f"--dask {address!r}: {told}") from None
+    with client:
+        if not client.ncores():
+            raise UsageError(f"--dask {address!r}: the cluster has no workers")
+        yield client
+
+
+async def _reached(address: str) -> None:
+    """Raise unless a scheduler answers."""
+    from distributed import Security, rpc
+
+    secret = Security().get_connection_args("client")
+    async with rpc(address, timeout=SECONDS, connection_args=secret) as server:
+        told: Any = await asyncio.wait_for(server.identity(), SECONDS)
+    if told.get("type") != "Scheduler":
+        raise ValueError(f"it is a {told.get('type')}")

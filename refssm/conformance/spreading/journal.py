@@ -1,0 +1,94 @@
+"""`--resume`: a record of the pieces that are done, so that a run that was killed goes on there.
+
+One line for each piece, in `.refssm/run-<what decides it>.jsonl`. A run that ends takes it away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from refssm.conformance.calling.finding import UsageError
+from refssm.conformance.calling.fingerprint import here
+from refssm.conformance.checks.piece import Piece, from_record
+from refssm.conformance.spreading.pieces import children
+
+if TYPE_CHECKING:
+    from refssm.conformance.running.session import Session
+
+
+class Journal:
+    """The record of one run."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        try:
+            if not path.parent.exists():
+                path.parent.mkdir()
+                (path.parent / ".gitignore").write_text("*\n")
+            self.pieces = _read(path)
+            self._lines = path.open("a")
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def write(self, key: tuple[str, int], piece: Piece) -> None:
+        """Add a piece."""
+        told = {"check": key[0], "part": key[1], **piece.record()}
+        try:
+            self._lines.write(json.dumps(told) + "\n")
+            self._lines.flush()
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def close(self) -> None:
+        """Leave it as it is."""
+        with suppress(OSError):  # a full disk was told when it was written to
+            self._lines.close()
+
+    def _unusable(self, error: OSError) -> UsageError:
+        return UsageError(f"--resume keeps a record in {self.path}: {error.strerror or error}")
+
+
+def _read(path: Path) -> dict[tuple[str, int], Piece]:
+    """The pieces of a record; a line that was cut off is cut away, one that is none left out."""
+    written = path.read_bytes() if path.exists() else b""
+    whole = written.rfind(b"\n") + 1
+    if whole < len(written):
+        os.truncate(path, whole)
+    pieces = {}
+    for line in written[:whole].splitlines():
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            told = json.loads(line)
+            pieces[str(told["check"]), int(told["part"])] = from_record(told)
+    return pieces
+
+
+class Kept:
+    """The records of a command, one for each target; they stay until all of it is done."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.journals = folder, []
+
+    def open(self, session: Session) -> Journal:
+        """The record of a session: of these sources, this target and these options."""
+        journal = Journal(self.folder / f"run-{_digest(session)}.jsonl")
+        self.journals.append(journal)
+        return journal
+
+    def discard(self) -> None:
+        """The run is done: the next one judges anew."""
+        for journal in self.journals:
+            journal.path.unlink(missing_ok=True)
+
+
+def _digest(session: Session) -> str:
+    """Everything that decides what a piece comes to."""
+    told: list = [here(), session.profile, session.cases, session.seed, session.where]
+    told += [session.types, session.only_checks, session.older]
+    for worker in children(session):
+        told += [worker.target, worker.name, worker.timeout, worker.told, worker.sources()]
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:12]

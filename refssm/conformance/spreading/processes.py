@@ -1,0 +1,257 @@
+"""`--workers` and `--dask`: pieces of checks are judged by several processes, put together here.
+
+Each process has an implementation's child of its own; nothing else is shared, so the verdicts are
+those of one process.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import BrokenExecutor
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed, parallel_config
+from joblib.externals.loky import get_reusable_executor
+
+from refssm.conformance.calling.finding import UsageError
+from refssm.conformance.calling.fingerprint import here
+from refssm.conformance.calling.worker import Worker
+from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.sweep import UNMUTATED
+from refssm.conformance.running.session import Session
+from refssm.conformance.running.trial import Trial
+from refssm.conformance.spreading.cluster import connected
+from refssm.conformance.spreading.journal import Journal, Kept
+from refssm.conformance.spreading.pieces import (
+    Learned,
+    Losses,
+    Pieces,
+    Source,
+    children,
+    learn,
+    piece_of,
+)
+
+DECIDING = ("profile", "cases", "seed", "types", "only_checks", "where", "older")
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What another process needs in order to judge the same."""
+
+    loaded: tuple[tuple, ...]  # target, name, time limit, declarations: the new one, the old one
+    settings: dict
+    folder: str
+    versions: dict[str, str]
+    own: tuple[str, ...]  # the author's files, by their bytes
+
+    @classmethod
+    def of(cls, session: Session) -> Kit:
+        """The kit of a session."""
+        workers = children(session)
+        return cls(
+            tuple((w.target, w.name, w.timeout, w.told) for w in workers),
+            {name: getattr(session, name) for name in DECIDING},
+            os.getcwd(),
+            here(),
+            tuple(w.sources().own for w in workers),
+        )
+
+
+class Bench:
+    """An implementation in a child of this process, ready to be judged piece by piece."""
+
+    def __init__(self, kit: Kit):
+        self.kit, self.workers, self.checks = kit, [], {}
+        _refuse_other_versions(kit.versions)
+        folder = kit.folder if os.path.isdir(kit.folder) else None
+        try:
+            for loaded, own in zip(kit.loaded, kit.own, strict=True):
+                self.workers.append(Worker(*loaded, folder=folder))
+                if self.workers[-1].sources().own != own:
+                    raise UsageError(f"{loaded[0]}: it is another one than where the run began")
+        except UsageError as error:
+            self.close()
+            raise UsageError(f"a process on {socket.gethostname()}: {error}") from None
+        worker, against = [*self.workers, None][:2]
+        assert worker is not None
+        self.session = Session(worker, worker.target, folder=None, against=against, **kit.settings)
+        self.losses = Losses(self.session)
+
+    def trial(self, name: str, learned: Learned | None = None) -> Trial:
+        """One implementation on trial."""
+        self.session.learned = {name: learned} if learned else {}
+        return next(trial for trial in self.session.trials() if trial.op.name == name)
+
+    def check(self, name: str, learned: Learned, check_id: str) -> tuple[Trial, Check]:
+        """One of its checks."""
+        if name not in self.checks:
+            trial = self.trial(name, learned)
+            self.checks[name] = trial, {c.id: c for c in trial.checks(trial.accepted)}
+        trial, checks = self.checks[name]
+        return trial, checks[check_id]
+
+    def close(self) -> None:
+        """End the children."""
+        for worker in self.workers:
+            worker.close()
+
+
+def _refuse_other_versions(wanted: dict[str, str]) -> None:
+    for name, version in here().items():
+        if version != wanted.get(name):
+            raise UsageError(
+                f"a process on {socket.gethostname()} has {name} {version}, "
+                f"but {wanted.get(name)} where the run began: the verdicts might differ"
+            )
+
+
+_at_work = threading.Lock()  # one piece at a time in a process: mpmath's precision is global
+_benches: list[Bench] = []  # the last one
+
+
+def _bench(kit: Kit) -> Bench:
+    """The bench of a kit: the same as before, unless something was lost in between."""
+    if not (_benches and _benches[0].kit == kit and _benches[0].losses.intact):
+        clear()
+        _benches.append(Bench(kit))
+    return _benches[0]
+
+
+def clear() -> None:
+    """End the children of this process, whatever they do."""
+    while _benches:
+        _benches.pop().close()
+
+
+def prepare(kit: Kit, name: str) -> tuple[str, Learned | None]:
+    """Find out what must be known of an implementation before its checks."""
+    with _at_work:
+        return name, learn(_bench(kit).trial(name))
+
+
+def judge_piece(kit: Kit, learned: Learned, name: str, check_id: str, part: int):
+    """Judge one piece: its key, and what came of it."""
+    with _at_work:
+        return check_id, part, piece_of(*_bench(kit).check(name, learned, check_id), part)
+
+
+class Crew:
+    """The processes that judge."""
+
+    def __init__(self, backend: str, jobs: int, **options):
+        self.backend, self.jobs, self.options = backend, jobs, options
+
+    def each(self, function: Callable, tasks: Iterable[tuple]) -> Generator[Any, None, None]:
+        """What a function makes of each task, as it comes."""
+        with parallel_config(self.backend, n_jobs=self.jobs, **self.options):
+            how: Any = {"return_as": "generator_unordered", "batch_size": 1, "max_nbytes": None}
+            run = Parallel(**how)
+        results: Any = run(delayed(function)(*task) for task in tasks)
+        try:
+            for result in results:  # noqa: UP028 (which would close them before `finally` does)
+                yield result
+        except BrokenExecutor:
+            raise UsageError(
+                "--workers: one of the processes was killed, for want of memory perhaps; "
+                "take fewer, and --resume goes on where a run ended"
+            ) from None
+        finally:
+            with warnings.catch_warnings():  # what came after a failure was in vain, as we know
+                warnings.filterwarnings("ignore", ".*tasks? .* been", UserWarning)
+                results.close()
+
+
+@contextmanager
+def local(workers: int) -> Iterator[Crew]:
+    """Processes of this machine, each with one thread for linear algebra."""
+    with (
+        warnings.catch_warnings()
+    ):  # loky renews a process that has grown: no verdict depends on it
+        warnings.filterwarnings("ignore", "A worker stopped", UserWarning)
+        try:
+            yield Crew("loky", workers, inner_max_num_threads=1, initializer=_leave_ctrl_c)
+        finally:
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+def _leave_ctrl_c() -> None:
+    """Ctrl-C is the first process's: it ends us."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def remote(address: str) -> Iterator[Crew]:
+    """The workers of a Dask cluster."""
+    with connected(address) as client:
+        try:
+            yield Crew("dask", -1, client=client)
+        finally:
+            client.run(clear)
+
+
+class Spread(ExitStack):
+    """How sessions are judged: by a crew, on record, both or neither."""
+
+    def __init__(self, workers: int = 1, address: str | None = None, folder: Path | None = None):
+        super().__init__()
+        self.workers, self.address = workers, address
+        self.crew: Crew | None = None
+        self.kept = Kept(folder) if folder else None
+
+    def __enter__(self) -> Spread:
+        if self.address is not None:
+            self.crew = self.enter_context(remote(self.address))
+        elif self.workers != 1:
+            self.crew = self.enter_context(local(self.workers))
+        return super().__enter__()
+
+    def discard(self) -> None:
+        """All is done: the next run judges anew."""
+        if self.kept:
+            self.kept.discard()
+
+    @contextmanager
+    def __call__(self, session: Session) -> Iterator[Source]:
+        """Where the session finds the pieces of its checks."""
+        with ExitStack() as stack:
+            journal = stack.enter_context(closing(self.kept.open(session))) if self.kept else None
+            if self.crew is not None:
+                yield stack.enter_context(_spread(session, self.crew, journal))
+            else:
+                yield Pieces(journal) if journal else Source()
+
+
+@contextmanager
+def _spread(session: Session, crew: Crew, journal: Journal | None) -> Iterator[Source]:
+    """Probe every implementation, then judge every piece that is not on record."""
+    kit = Kit.of(session)
+    names = [t.op.name for t in session.trials() if not (t.offer.absent or t.undeclared)]
+    with closing(crew.each(prepare, [(kit, name) for name in names])) as learned:
+        session.learned = {name: told for name, told in learned if told}
+    pieces = Pieces(journal)
+    plan = [task for trial in session.trials() for task in _plan(kit, trial, pieces)]
+    wanted = (task for task in plan if not pieces.over and task[3] not in pieces.failed)
+    pieces.planned = {task[3:] for task in plan}
+    with closing(crew.each(judge_piece, wanted)) as pieces.arriving:
+        yield pieces
+
+
+def _plan(kit: Kit, trial: Trial, pieces: Pieces) -> Iterator[tuple]:
+    """Every piece of an implementation that is neither on record nor to be judged here."""
+    learned = trial.learned
+    if not learned or learned.doubt or (trial.offer.seems and all(learned.refused.values())):
+        return
+    done = pieces.journal.pieces if pieces.journal else {}
+    for check in trial.checks(trial.accepted):
+        for part in () if trial.left_out(check) else range(0, check.count, UNMUTATED):
+            if (check.id, part) not in done:
+                yield kit, learned, trial.op.name, check.id, part

@@ -1,0 +1,249 @@
+"""CuPy's adapter on a double of CuPy made from NumPy: its logic, and no test of a GPU.
+
+The double is a module `cupy` whose arrays are a subclass of NumPy's that NumPy's own functions and
+the other adapters are not given. What differs on a device (streams, memory that the host cannot
+see, kernels) it cannot show; the last test runs where there is a device.
+"""
+
+import importlib.machinery
+import re
+import sys
+import types
+
+import numpy as np
+import pytest
+from frameworks import SHAPES, found, identical, judged, ordinary
+
+from refssm.conformance.calling.adapters import adapter
+from refssm.conformance.calling.adapters.numpy_arrays import NoDevice, Unusable
+from refssm.conformance.standard import number_type
+
+MODULE = "refssm.conformance.calling.adapters.cupy_arrays"
+JUDGED = ("float32", "float64", "complex64", "complex128", "float16")
+KEPT = ("", "every other entry", "negative strides", "column-major", "expanded")
+SINGLE = number_type("float32")
+
+
+class Array(np.ndarray):
+    """Stands for cupy.ndarray: what is taken out of it stays one."""
+
+    def __getitem__(self, index):
+        return np.asarray(super().__getitem__(index)).view(type(self))
+
+    def __setitem__(self, index, value):
+        assert isinstance(value, Array | int | float), "a host array does not convert silently"
+        super().__setitem__(index, value)
+
+
+def on_device(function):
+    """A function of NumPy's that returns an array of the double."""
+    return lambda *args, **kwargs: np.asarray(function(*args, **kwargs)).view(Array)
+
+
+class Device:
+    used = ()
+
+    def __init__(self, number):
+        self.id = number
+
+    def use(self):
+        Device.used = (*Device.used, self.id)
+
+
+def double(devices):
+    """The module, as far as the adapter needs it."""
+    cupy = types.ModuleType("cupy")
+    cupy.__spec__ = importlib.machinery.ModuleSpec("cupy", None)
+    cupy.__version__ = "0.0 of the double"
+    cupy.ndarray, cupy.nan = Array, np.nan
+    cupy.asarray, cupy.full = on_device(np.array), on_device(np.full)
+    cupy.asnumpy = lambda x, order="C": np.array(x, order=order, subok=False)
+    cupy.broadcast_to = on_device(np.broadcast_to)
+    cupy.may_share_memory = np.may_share_memory
+    cupy.is_available = lambda: devices > 0
+    as_strided = on_device(np.lib.stride_tricks.as_strided)
+    tricks = types.SimpleNamespace(as_strided=as_strided)
+    cupy.lib = types.SimpleNamespace(stride_tricks=tricks)
+    named = {"name": b"Double"}  # bytes, as CuPy has them
+    runtime = types.SimpleNamespace(
+        getDeviceCount=lambda: devices, getDeviceProperties=lambda number: named
+    )
+    cupy.cuda = types.SimpleNamespace(Device=Device, runtime=runtime)
+    return cupy
+
+
+@pytest.fixture
+def cupy(monkeypatch):
+    """The double with two devices; the adapter is imported with it, and gone with it."""
+    module = double(2)
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    monkeypatch.setattr(Device, "used", ())
+    before = sys.modules.pop(MODULE, None)
+    yield module
+    sys.modules.pop(MODULE, None)
+    if before is not None:
+        sys.modules[MODULE] = before
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", JUDGED)
+def test_an_array_goes_in_and_comes_out_unchanged(cupy, dtype, shape):
+    made, kind, a = adapter("cupy"), number_type(dtype), ordinary(dtype, shape)
+    x = made.give(a, kind)
+    assert isinstance(x, cupy.ndarray)
+    assert (x.dtype.name, x.shape) == (dtype, shape)
+    y = made.take(x, kind)
+    assert type(y) is np.ndarray
+    assert identical(y, a)
+    assert not np.may_share_memory(x, a)
+
+
+def test_there_is_no_bfloat16(cupy):
+    with pytest.raises(TypeError, match=r"^NumPy has no bfloat16$"):
+        adapter("cupy").give(np.ones(1, np.float32), number_type("bfloat16"))
+
+
+PROMISED = {
+    "": (48, 16, 4),
+    "every other entry": (96, 32, 8),
+    "negative strides": (-48, -16, -4),
+    "column-major": (4, 8, 24),
+    "expanded": (0, 16, 0),
+}
+ODDLY = np.broadcast_to(ordinary("float32", (8,))[4:7, None], (2, 3, 4))  # one number along l and n
+
+
+def test_the_views_are_those_whose_strides_a_device_can_have(cupy):
+    assert tuple(adapter("cupy").views) == KEPT
+
+
+@pytest.mark.parametrize("view", KEPT)
+def test_a_view_has_the_numbers_and_the_strides_it_promises(cupy, view):
+    made = adapter("cupy")
+    x = made.give(ODDLY.copy(), SINGLE, view)
+    assert x.strides == PROMISED[view]
+    assert identical(made.take(x, SINGLE), ODDLY)
+    assert len({made.give(ODDLY.copy(), SINGLE, name).strides for name in KEPT}) == len(KEPT)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("view", KEPT)
+def test_a_view_of_any_shape_has_the_numbers_of_the_original(cupy, view, shape):
+    made, a = adapter("cupy"), ordinary("float32", shape)
+    x = made.give(a, SINGLE, view)
+    assert x.shape == shape
+    assert identical(made.take(x, SINGLE), a)
+
+
+@pytest.mark.parametrize("view", ["", "negative strides", "column-major", "expanded"])
+def test_what_is_written_to_a_view_does_not_reach_the_host(cupy, view):
+    made, a = adapter("cupy"), ordinary("float32", (2, 3))
+    before, x = a.copy(), made.give(a, SINGLE, view)
+    copy = made.copied(x)
+    assert made.same(x, copy)
+    x[0, 0] = 7.0
+    assert not made.same(x, copy)
+    assert identical(a, before)
+
+
+def test_what_is_no_array_of_its_own_is_told(cupy):
+    made = adapter("cupy")
+    assert made.take(np.ones(2, np.float32), SINGLE) == Unusable("ndarray")
+    assert made.take([1.0], SINGLE) == Unusable("list")
+    assert made.take(1.0, SINGLE) == Unusable("float")
+    x = made.give(np.ones(2, np.float32), SINGLE)
+    assert identical(made.take(x.astype(np.float16), SINGLE), np.ones(2, np.float16))
+    half = number_type("float16")
+    assert identical(made.take(x.astype(np.float16), half), np.ones(2, np.float32))
+    assert identical(made.take(x, half), np.ones(2))  # wider
+
+
+def test_shared_memory_is_seen_and_an_empty_array_shares_none(cupy):
+    made = adapter("cupy")
+    x, y = (made.give(ordinary("float32", (2, 3)), SINGLE) for _ in range(2))
+    assert made.share(x, x[:, 1:])
+    assert made.share(cupy.broadcast_to(x, (4, 2, 3)), x)
+    assert not made.share(x, y)
+    assert not made.share(x, x[:, :0])
+    assert not made.share(x, None)
+
+
+DEVICES = {"": 0, "cuda": 0, "gpu": 0, "cuda:0": 0, "cuda:1": 1}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_device_is_used_and_told_by_its_name(cupy, device, monkeypatch):
+    monkeypatch.delenv("CUPY_TF32", raising=False)
+    made = adapter("cupy", device)
+    assert Device.used == (DEVICES[device],)
+    number = DEVICES[device]
+    told = f"cupy 0.0 of the double, device cuda:{number} (Double), flush to zero: no"
+    assert made.about() == f"{told}, TF32 in products: False"
+    monkeypatch.setenv("CUPY_TF32", "1")
+    assert made.about() == f"{told}, TF32 in products: True"
+
+
+@pytest.mark.parametrize("device", ["cuda:2", "cpu", "tpu", "cuda:x", "cuda:-1"])
+def test_a_device_that_is_not_there_is_told_in_one_line(cupy, device):
+    told = f"cupy has no device {device!r} here: it sees 2"
+    with pytest.raises(NoDevice, match=f"^{re.escape(told)}$"):
+        adapter("cupy", device)
+
+
+def test_no_device_at_all_is_a_reason_to_skip(cupy, monkeypatch):
+    def forbidden():
+        raise RuntimeError("cudaErrorInsufficientDriver")  # what CuPy raises without a driver
+
+    monkeypatch.setattr(cupy, "is_available", lambda: False)
+    monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", forbidden)
+    offer = found("linear_scan", scan, framework="cupy").offer
+    assert offer.absent == "cupy has no device 'cuda' here: it sees 0"
+    assert judged("linear_scan", scan, "value", framework="cupy").verdict == "skipped"
+
+
+def test_a_library_that_is_broken_is_a_reason_to_skip_in_one_line(tmp_path, monkeypatch):
+    told = "=====\\nFailed to import CuPy.\\n\\nOriginal error:\\n  libcuda.so.1: not there\\n====="
+    (tmp_path / "cupy.py").write_text(f'raise ImportError("{told}")')
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    absent = found("linear_scan", scan, framework="cupy").offer.absent
+    assert "Failed to import CuPy" in absent
+    assert len(absent.splitlines()) == 1
+
+
+def scan(a, b):
+    """A right one in any namespace of arrays."""
+    x = b * (a * 0 + 1)
+    for k in range(1, b.shape[-2]):
+        x[..., k, :] += a[..., k, :] * x[..., k - 1, :]
+    return x
+
+
+PLANTED = {
+    "value": lambda a, b: scan(a, b * (b.shape[-2] % 2 + 1)),
+    "strides": lambda a, b: scan(a, b if b.flags.c_contiguous else b + 1),
+    "unchanged": lambda a, b: scan(a, b.__imul__(2)) / 2,
+    "alias": lambda a, b: b[..., ::-1],
+}
+
+
+@pytest.mark.parametrize("check", PLANTED)
+def test_a_scan_is_judged_through_the_double(cupy, check):
+    assert judged("linear_scan", scan, check, framework="cupy").verdict == "pass"
+    result = judged("linear_scan", PLANTED[check], check, framework="cupy")
+    assert result.verdict == "wrong"
+    assert result.message
+
+
+def test_there_are_no_read_only_arrays(cupy):
+    result = judged("linear_scan", scan, "readonly", framework="cupy")
+    assert (result.verdict, result.message) == ("skipped", "cupy has no read-only arrays")
+
+
+def test_a_scan_is_judged_on_a_real_device():
+    real = pytest.importorskip("cupy", exc_type=ImportError)
+    if not real.is_available():
+        pytest.skip("cupy is installed, but there is no CUDA device")
+    for check, wrong in PLANTED.items():
+        assert judged("linear_scan", scan, check, framework="cupy").verdict == "pass"
+        assert judged("linear_scan", wrong, check, framework="cupy").verdict == "wrong"

@@ -1,0 +1,86 @@
+"""Libraries of JAX and PyTorch as subjects: right on an ordinary case, gradients too."""
+
+import warnings
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from refssm.conformance.calling.finding import find
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.subjects import MODULES, NEEDS, absent, target
+
+LIBRARIES = [n for n in MODULES if n != "scipy"]
+SUBJECTS = [(n, t) for n in LIBRARIES for t in target(n)]
+# docs/findings.md
+WRONG_GRADIENTS = {
+    ("mambapy_pscan", "linear_scan", "complex64"): "wrong",
+    ("mambapy_pscan", "linear_scan", "complex128"): "wrong",
+    ("s5_pytorch_ssm", "discretize_diagonal_zoh", "float32"): "inaccurate",
+    ("s5_pytorch_ssm", "discretize_diagonal_zoh", "float64"): "inaccurate",
+    ("s5_pytorch_ssm", "discretize_diagonal_zoh", "complex128"): "inaccurate",
+    ("lrnnx_discretization", "discretize_diagonal_zoh", "float32"): "inaccurate",
+    ("lrnnx_discretization", "discretize_diagonal_zoh", "float64"): "inaccurate",
+    ("lrnnx_discretization", "discretize_diagonal_zoh", "complex128"): "inaccurate",
+}
+WRONG_VALUES = {("lrnnx_discretization", "discretize_diagonal_bilinear"): "wrong"}
+WITHOUT_GRADIENTS = {"control"}
+ALSO = {"control_gram": "slycot"}  # what a file needs beside its library
+# the library writes the state in place, which autograd refuses
+STEPPED = {"selective_step", "mamba_step", "ssd_step"}
+STEPPED |= {"short_convolution_step", "short_convolution_stateful"}
+
+
+def implementations(subject, module):
+    """What a file of a subject holds; a skip where the library is not installed."""
+    if absent(subject):
+        pytest.skip(absent(subject))
+    also = ALSO.get(module.split(".")[-1])
+    if also and find_spec(also) is None:
+        pytest.skip(f"{also} is not installed: pip install {also}")
+    with warnings.catch_warnings():  # theirs, at import
+        warnings.simplefilter("ignore")
+        return find(module)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float64", "complex128"])
+@pytest.mark.parametrize(
+    ("subject", "module"), SUBJECTS, ids=[t.split(".")[-1] for _, t in SUBJECTS]
+)
+def test_a_library_is_right_on_an_ordinary_case(subject, module, dtype):
+    for found in implementations(subject, module):
+        if dtype not in (found.offer.dtypes or (dtype,)):
+            continue
+        op, file = found.op, module.split(".")[-1]
+        candidate = Candidate(op, InProcess([found]), found.offer)
+        case = ordinary_case(op, dtype)
+        assert candidate.probe({dtype: case}) == {dtype: ""}
+        candidate = candidate.judged_in(dtype)
+        arrays, statics = candidate.given(case)
+        verdict = candidate.value(arrays, statics).verdict
+        assert verdict == WRONG_VALUES.get((file, op.name), "pass")
+        assert candidate.has_vjp or op.name in STEPPED or subject in WITHOUT_GRADIENTS
+        if candidate.has_vjp and verdict == "pass":
+            shapes, types = op.output_shapes(*arrays, **statics), op.output_types(*arrays)
+            ones = [np.ones(s, t) for s, t in zip(shapes, types, strict=True)]
+            verdict = candidate.gradient(ones, arrays, statics).verdict
+            assert verdict == WRONG_GRADIENTS.get((file, op.name, dtype), "pass")
+
+
+@pytest.mark.parametrize("subject", LIBRARIES)
+def test_a_library_that_is_not_installed_is_told_with_how_to_get_it(subject, monkeypatch):
+    monkeypatch.setattr("refssm.conformance.subjects.find_spec", lambda name: None)
+    module = NEEDS.get(subject, subject)
+    assert absent(subject) == f"{module} is not installed: pip install {subject}"
+    assert absent("jit") == ""
+
+
+def test_one_step_is_declined_where_the_library_cannot():
+    (found,) = implementations("accelerated-scan", target("accelerated-scan")[0])
+    candidate = Candidate(found.op, InProcess([found]), found.offer)
+    ones = [np.ones((2, 1, 3), np.float32)] * 2
+    assert candidate.outcome(ones, {}).status == "declined"
+    ones = [np.ones((2, 2, 3), np.float32)] * 2
+    assert candidate.outcome(ones, {}).status == "ok"

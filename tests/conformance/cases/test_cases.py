@@ -1,0 +1,308 @@
+"""Cases: what the knobs and the seed decide, and how sweeps shrink them."""
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from calls import WITH_ARGUMENTS
+
+from refssm.cauchy import CAUCHY_KERNEL
+from refssm.conformance.cases.case import (
+    ENTRIES,
+    LONG,
+    MEDLEY,
+    SIZES,
+    TAME_SIZE,
+    Case,
+    Knob,
+    beside,
+    cases,
+    fill,
+    ordinary_case,
+)
+from refssm.conformance.checks.sweep import Declined, sweep
+from refssm.conformance.diagnosis.simplest import show, simplified
+from refssm.conformance.judging.verdict import Verdict, wrong
+from refssm.domains import decays, signals, transitions
+from refssm.krylov import KRYLOV_KERNEL
+from refssm.scan import LINEAR_SCAN
+
+
+def drawn(op, dtype="float32", count=40, seed=0, **settings):
+    """Cases as a sweep draws them."""
+    seen = []
+
+    def remember(case):
+        seen.append(case)
+        return Verdict("A")
+
+    sweep(cases(op, dtype, **settings), remember, count=count, seed_=seed)
+    return seen
+
+
+@pytest.mark.parametrize("op", WITH_ARGUMENTS, ids=str)
+def test_a_seed_means_one_thing(op):
+    dtype = "complex64"
+    first, second = drawn(op, dtype), drawn(op, dtype)
+    assert [str(c) for c in first] == [str(c) for c in second]
+    assert [str(c) for c in first] != [str(c) for c in drawn(op, dtype, seed=1)]
+    for one, other in zip(first, second, strict=True):
+        for a, b in zip(one.arrays, other.arrays, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("op", WITH_ARGUMENTS, ids=str)
+def test_cases_are_of_the_declared_sizes_types_and_batch_axes(op):
+    for case in drawn(op, "complex64"):
+        assert np.prod([*case.sizes.values(), *case.batch.values()]) <= ENTRIES
+        assert set(case.sizes.values()) <= {*SIZES, *(LONG if op.static else ())}
+        assert all(n in op.parameters[name].values for name, n in case.parameters.items())
+        assert set(case.statics) == set(op.static)
+        op.sizes(*case.arrays, **case.statics)
+        for a, domain in zip(case.arrays, op.inputs.values(), strict=True):
+            kinds = (np.bool_,) if domain.kind == "flag" else (np.complex64, np.float32)
+            assert a.dtype in kinds
+            assert domain.kind != "complex" or a.dtype == np.complex64
+            assert np.isfinite(a).all()
+
+
+def test_many_lengths_and_every_map_are_reached():
+    seen = [c for seed in range(4) for c in drawn(LINEAR_SCAN, seed=seed)]
+    assert len({c.sizes["l"] for c in seen}) >= 15
+    assert {c.knobs["a"].map for c in seen} == {*decays.maps, MEDLEY}
+    assert {c.knobs["b"].texture for c in seen} == {*signals.textures, MEDLEY}
+
+
+def filled(texture, map_="normal", shape=(2, 50, 3), dtype="float32", domain=signals):
+    knob = Knob(map_, texture, np.dtype(dtype).kind == "f")
+    return fill(domain, knob, shape, 2, np.random.default_rng(3), np.dtype(dtype))
+
+
+def test_textures_arrange_what_they_say():
+    assert (filled("constant") == filled("constant")[:, :1]).all()
+    assert (np.abs(filled("channel")) == np.abs(filled("channel")[:, :1])).all()
+    assert (np.count_nonzero(filled("impulse"), axis=1) == 1).all()
+    assert (np.nonzero(filled("late"))[1] >= 48).all()
+    assert 0 < np.count_nonzero(filled("gaps") == 0) < 150
+    assert (np.abs(filled("subnormal")) < np.finfo(np.float32).tiny).all()
+    assert len(np.unique(filled("each"))) == 300
+
+
+def test_a_medley_gives_every_channel_a_texture_of_its_own():
+    x = filled(MEDLEY, MEDLEY, shape=(3, 50, 30))
+    constant = (x == x[:, :1]).all(axis=1)
+    impulses = np.count_nonzero(x, axis=1) == 1
+    assert constant.any()
+    assert impulses.any()
+    assert not (constant | impulses).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_a_cycle_has_one_entry_in_each_row_and_column(dtype):
+    A = filled("cycle", "unit", shape=(3, 9, 9), dtype=dtype, domain=transitions)
+    for axis in (-1, -2):
+        assert (np.count_nonzero(A, axis=axis) == 1).all()
+    assert not np.array_equal(A[0] != 0, A[1] != 0)
+
+
+def test_the_powers_of_a_tame_matrix_keep_their_size():
+    tame = drawn(KRYLOV_KERNEL, "complex64", tame=True)
+    assert len({case.knobs["A"].map for case in tame}) > 1
+    for case in (*tame, ordinary_case(KRYLOV_KERNEL, "complex64")):
+        A = case.arrays[0].astype(complex)
+        sizes = np.abs(np.linalg.matrix_power(A, TAME_SIZE)).sum(-1)
+        assert np.abs(sizes - 1).max() < 3 * TAME_SIZE * np.finfo(np.float32).eps
+
+
+def test_values_are_rounded_to_the_type_and_then_exact():
+    single, double = filled("each"), filled("each", dtype="float64")
+    np.testing.assert_array_equal(single, double.astype(np.float32))
+
+
+def test_nodes_beside_poles_are_near_and_never_on_them():
+    case = ordinary_case(CAUCHY_KERNEL, "complex64", sizes=(200, 7))
+    _, w, z = case.arrays
+    near = beside(w, z, np.random.default_rng(0))
+    distance = np.abs(near[..., None] - w.reshape(-1)).min(axis=-1)
+    assert near.dtype == z.dtype
+    assert (distance > 0).all()
+    assert (distance < 0.2).all()
+    assert distance.min() < 1e-5
+
+
+def test_a_node_that_rounding_would_put_on_a_pole_stays_where_it_was():
+    poles, nodes = np.full((1, 3), 1e9 + 1e9j, "c8"), np.arange(4).astype("c8")
+    assert np.array_equal(beside(poles, nodes, np.random.default_rng(0)), nodes)
+
+
+def test_a_size_without_room_is_cut_to_the_largest_that_has_it():
+    wide = {(case.seed, case.sizes["l"]) for case in drawn(LINEAR_SCAN)}
+    narrow = {(case.seed, case.sizes["l"]) for case in drawn(LINEAR_SCAN, entries=100)}
+    assert narrow == {(seed, 65 if l > 100 else l) for seed, l in wide}
+
+
+def test_exact_cases_hold_small_integers():
+    integer = Knob("integer", "each", True)
+    case = Case(
+        LINEAR_SCAN,
+        np.dtype("f4"),
+        {"l": 9, "n": 2},
+        {"b": 1},
+        {"a": Knob("compass", "gaps", True), "b": integer},
+        5,
+    )
+    assert case.exact
+    assert all((a == np.round(a)).all() for a in case.arrays)
+    knobs = {**case.knobs, "b": replace(integer, texture="subnormal")}
+    assert not replace(case, knobs=knobs).exact
+
+
+def test_a_sweep_shrinks_to_the_smallest_failing_case():
+    def too_long(case):
+        return wrong("too long") if case.sizes["l"] > 60 and case.sizes["n"] > 1 else Verdict("A")
+
+    swept = sweep(cases(LINEAR_SCAN, "float32"), too_long, count=50, seed_=1)
+    assert swept.case is not None
+    assert swept.case.sizes == {"l": 63, "n": 2}
+    assert {knob.map for knob in swept.case.knobs.values()} == {"one"}
+    assert {*swept.case.batch.values()} == {1}
+
+
+def test_a_sweep_shrinks_to_failures_of_the_same_kind_only():
+    def two_bugs(case):
+        error = Verdict("F", message="raised X", error=True)
+        return (
+            error if case.sizes["l"] < 3 else wrong("y") if case.sizes["l"] > 60 else Verdict("A")
+        )
+
+    for seed in range(5):
+        swept = sweep(cases(LINEAR_SCAN, "float32"), two_bugs, count=50, seed_=seed)
+        assert swept.case is not None
+        assert (swept.verdict.verdict == "error") == (swept.case.sizes["l"] < 3)
+
+
+def test_a_lost_process_is_not_called_again():
+    calls = []
+
+    def crash(case):
+        calls.append(case)
+        dead = Verdict("F", message="killed the process by SIGSEGV", error=True)
+        return dead if case.sizes["l"] > 5 else Verdict("A")
+
+    swept = sweep(cases(LINEAR_SCAN, "float32"), crash, count=50, seed_=1)
+    assert swept.case is not None
+    assert sum(case.sizes["l"] > 5 for case in calls) == 1
+
+
+def test_shrinking_ends_in_time(monkeypatch):
+    monkeypatch.setattr("refssm.conformance.checks.sweep.SHRINK_SECONDS", 0.2)
+    calls = []
+
+    def slow(case):
+        calls.append(case)
+        time.sleep(0.05)
+        return wrong("always")
+
+    sweep(cases(LINEAR_SCAN, "float32"), slow, count=20, seed_=1)
+    assert len(calls) < 8
+
+
+def test_shrinking_tries_as_many_cases_on_a_slow_machine_as_on_a_fast_one(monkeypatch):
+    monkeypatch.setattr("refssm.conformance.checks.sweep.SHRINK_TRIES", 10)
+    tried, smallest = [], []
+    for pause in (0, 0.02):
+        failed, after = [], []
+
+        def judged(case, pause=pause, failed=failed, after=after):
+            time.sleep(pause)
+            if failed:
+                after.append(str(case))
+            if case.sizes["l"] < 40:
+                return Verdict("A")
+            failed.append(case)
+            return wrong("long")
+
+        swept = sweep(cases(LINEAR_SCAN, "float32"), judged, count=20, seed_=1)
+        tried.append(after)
+        smallest.append(str(swept.case))
+    assert len(tried[0]) == 10
+    assert tried[0] == tried[1]
+    assert smallest[0] == smallest[1]
+
+
+def test_a_changing_answer_still_gets_one_story():
+    answers = iter(range(10**6))
+
+    def flaky(case):
+        return wrong("sometimes") if next(answers) % 3 else Verdict("A")
+
+    assert sweep(cases(LINEAR_SCAN, "float32"), flaky, count=20, seed_=1).case is not None
+
+
+def test_declined_cases_are_counted_and_not_judged():
+    def declining(case):
+        if case.sizes["l"] % 2:
+            raise Declined
+        return Verdict("A", ratio=1.0)
+
+    swept = sweep(cases(LINEAR_SCAN, "float32"), declining, count=40, seed_=2)
+    assert swept.examples == 40
+    assert 0 < swept.declined < 40
+    assert swept.verdict.grade == "A"
+
+
+def test_declined_cases_are_counted_while_searching_only():
+    declined = []
+
+    def declining(case):
+        if case.sizes["l"] <= 64:
+            declined.append(bool(failed))
+            raise Declined
+        failed.append(case)
+        return wrong("long")
+
+    failed = []
+    swept = sweep(cases(LINEAR_SCAN, "float32"), declining, count=40, seed_=2)
+    assert True in declined
+    assert swept.declined == declined.count(False)
+
+
+def test_arrays_are_simplified_as_far_as_the_failure_allows():
+    case = ordinary_case(LINEAR_SCAN, "float32", sizes=(9, 2))
+    slow = [0.9 + 0 * case.arrays[0], case.arrays[1]]
+
+    def large_decay(arrays):
+        return bool(arrays[0].mean() >= 0.9)  # no redraw of the ordinary decays is
+
+    arrays, anything = simplified(case, slow, large_decay)
+    assert anything == {"b"}
+    assert (arrays[0] == 1).all()
+    shown = [show("a", arrays[0], False), show("b", arrays[1], True)]
+    assert shown == ["a=1 throughout", "b=0 throughout (or others)"]
+
+
+def test_an_argument_whose_redraw_is_the_same_or_of_another_shape_is_not_told_to_hardly_matter():
+    case = ordinary_case(LINEAR_SCAN, "float32", sizes=(9, 2))
+    same = replace(case, knobs={**case.knobs, "a": Knob("one", "each", True)})
+    assert simplified(same, same.arrays, lambda arrays: True)[1] == {"b"}
+    short = [case.arrays[0][..., :4, :], case.arrays[1]]
+    assert simplified(case, short, lambda arrays: True)[1] == {"b"}
+
+
+def test_the_largest_entry_alone_is_tried():
+    case = ordinary_case(LINEAR_SCAN, "float32", sizes=(9, 2))
+    b = case.arrays[1]
+    place = np.unravel_index(np.argmax(np.abs(b)), b.shape)
+    (_, simple), _ = simplified(case, case.arrays, lambda arrays: arrays[1][place] == b[place])
+    assert np.flatnonzero(simple).tolist() == [np.argmax(np.abs(b))]
+
+
+def test_single_entries_and_short_arrays_are_shown_whole():
+    x = np.zeros((1, 5, 2))
+    x[0, 3, 1] = np.inf
+    assert show("x", x, False) == "x=0 but x[0, 3, 1]=inf"
+    assert show("x", np.array([1.0, 2.5]), False) == "x=[1, 2.5]"
+    assert show("x", np.array([1 + 2j]), False) == "x=1+2j"
+    assert show("x", np.arange(9.0), False) == "x: 9 numbers from 0"
+    assert show("x", np.zeros(0), False) == "x=[]"

@@ -1,0 +1,297 @@
+"""Every law and every conduct check passes the reference and fails a bug planted for it."""
+
+import numpy as np
+import pytest
+
+from refssm.catalog import OPERATORS
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.checks.checks import NAMES
+from refssm.conformance.checks.conduct import CONDUCT
+from refssm.conformance.checks.laws import LAWS, laws_of
+from refssm.conformance.running.session import Session
+from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
+from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
+from refssm.ssd import SSD_STEP
+from refssm.testing import Declaration
+
+scan, scan_from = LINEAR_SCAN.reference, LINEAR_SCAN_FROM.reference
+
+
+def lines(check, *found, seed=0):
+    """The results of one check."""
+    session = Session(
+        InProcess(found), "here", only_checks=(check,), shrink=False, folder=None, seed=seed
+    )
+    return list(session.run())
+
+
+def found(forward, resumed=None):
+    """A linear scan, with its `_from` form if there is one."""
+    given = [Found(LINEAR_SCAN, forward, None)]
+    return given + [Found(LINEAR_SCAN_FROM, resumed, None, judged=False)] * bool(resumed)
+
+
+def grown(x, extra):
+    """x with something added in its own type."""
+    return (x + extra).astype(x.dtype)
+
+
+def on_fixed_point(b):
+    """Rounded to multiples of 2^-12."""
+    return (np.round(b * 4096) / 4096).astype(b.dtype)
+
+
+CALLS = []
+
+
+def changing(a, b):
+    """A result that depends on the call."""
+    CALLS.append(None)
+    return scan(a, b) * np.float32(1 + 0.01 * (len(CALLS) % 2))
+
+
+def tired(a, b):
+    """Calls that differ in the last bit."""
+    CALLS.append(None)
+    return np.nextafter(scan(a, b), np.float32(len(CALLS) % 2))
+
+
+def in_place(a, b):
+    """Writes to its input."""
+    b *= 2
+    return scan(a, b / 2)
+
+
+def shared(a, b):
+    """The result in the memory of the input."""
+    b[...] = scan(a, b.copy())
+    return b
+
+
+def scratch(a, b):
+    """Needs to write to its input, and restores it."""
+    a += 0
+    return scan(a, b)
+
+
+BUFFER = {}
+
+
+def buffered(a, b):
+    """Every result of one shape in the same memory."""
+    x = scan(a, b)
+    kept = BUFFER.setdefault((x.shape, x.dtype), np.empty_like(x))
+    kept[...] = x
+    return kept
+
+
+def shared_at_length_1(a, b):
+    """No copy where there is nothing to do."""
+    return b if b.shape[-2] == 1 and a.dtype == b.dtype else scan(a, b)
+
+
+def louder(u, k):
+    """A gain that grows with time."""
+    y = CAUSAL_CONVOLUTION_DIRECT.reference(u, k)
+    return (y * (1 + 0.01 * np.arange(y.shape[-1]))).astype(y.dtype)
+
+
+convolution = CAUSAL_CONVOLUTION_DIRECT.reference
+
+
+def tiled(x, log_a, B, C, S):
+    """Head h of all heads is given the B and C of group h mod G."""
+    groups, heads = x.shape[-3:-1]
+    order = np.arange(groups * heads).reshape(groups, heads) % groups
+    pick = (..., order, 0, slice(None))
+    return SSD_STEP.reference(x, log_a, B[pick], C[pick], S)
+
+
+PLANTED = {
+    "group": [Found(SSD_STEP, tiled, None)],
+    "shift": [Found(CAUSAL_CONVOLUTION_DIRECT, louder, None)],
+    "split": found(scan, lambda a, b, x0: scan_from(a, b, 0 * x0)),
+    "nan": found(lambda a, b: scan(a, np.nan_to_num(b))),
+    "prefix": found(lambda a, b: grown(scan(a, b), 0.01 * b.shape[-2])),
+    "additive": found(lambda a, b: scan(a, np.abs(b))),
+    "scaling": found(lambda a, b: scan(a, on_fixed_point(b))),
+    "zero": found(lambda a, b: grown(scan(a, b), 1e-9)),
+    "causal": found(lambda a, b: grown(scan(a, b), 0.01 * b[..., -1:, :])),
+    "batch": found(lambda a, b: grown(scan(a, b), 0.01 * b.sum(axis=0) if b.ndim > 2 else 0)),
+    "repeat": found(changing),
+    "strides": found(lambda a, b: scan(a, b.ravel(order="K").reshape(b.shape))),
+    "readonly": found(scratch),
+    "unchanged": found(in_place),
+    "alias": found(shared),
+}
+
+
+@pytest.mark.parametrize("check", PLANTED)
+def test_a_check_fails_the_bug_planted_for_it(check):
+    (line,) = lines(check, *PLANTED[check])
+    assert line.check == check
+    assert line.failed
+    assert line.message
+
+
+@pytest.mark.parametrize("check", [*LAWS, *CONDUCT])
+def test_a_check_passes_the_reference(check):
+    right = found(scan, scan_from)
+    if check == "shift":
+        right = [Found(CAUSAL_CONVOLUTION_DIRECT, convolution, None)]
+    if check == "group":
+        right = [Found(SSD_STEP, SSD_STEP.reference, None)]
+    (line,) = lines(check, *right)
+    assert line.verdict == "pass"
+    assert line.notes in ((), ("`a` with l=66 against 33 elsewhere is not refused",))
+
+
+@pytest.mark.parametrize("forward", [buffered, shared_at_length_1])
+def test_other_ways_to_share_memory_are_seen(forward):
+    (line,) = lines("alias", *found(forward))
+    assert line.verdict == "wrong"
+
+
+def test_writing_to_a_slice_is_seen():
+    def one_sequence(a, b):
+        for k in range(1, len(b)):
+            b[k] += a[k] * b[k - 1]
+        return b.copy()
+
+    (line,) = lines("unchanged", *found(one_sequence))
+    assert line.sliced
+    assert line.verdict == "wrong"
+
+
+def test_every_check_with_a_verdict_has_a_planted_bug():
+    assert {*PLANTED, "shapes", "empty"} == {*LAWS, *CONDUCT}
+    elsewhere = {"value", "state", "gradient", "against"}  # in tests/test_deviations.py
+    assert {*PLANTED, "shapes", "empty", *elsewhere} == set(NAMES)
+
+
+def test_calls_that_differ_within_tolerance_are_a_note():
+    line = lines("repeat", *found(tired))[-1]
+    assert line.verdict == "pass"
+    assert line.notes == ("5 calls with the same input differ within tolerance",)
+
+
+def test_a_wrong_shape_that_is_not_refused_is_a_note():
+    (line,) = lines("shapes", *found(lambda a, b: scan(a[..., : b.shape[-2], :], b)))
+    assert line.verdict == "pass"
+    assert "is not refused" in line.notes[0]
+
+
+def test_an_empty_input_that_raises_is_a_note():
+    (line,) = lines("empty", *found(lambda a, b: scan(a, b) + 0 * b[..., 0:1, :].max()))
+    assert line.verdict == "pass"
+    assert line.notes[0].startswith("size l=0 raised ValueError")
+
+
+def test_nan_where_an_overflow_is_due_is_a_note_and_a_finite_number_is_not():
+    def doubting(a, b):
+        x = scan(a, b)
+        return np.where(np.isinf(x) & np.isfinite(b).all() & np.isfinite(a).all(), np.nan, x)
+
+    def clamping(a, b):
+        x = scan(a, b)
+        return np.where(np.isinf(x), np.finfo(x.dtype).max, x)
+
+    (line,) = lines("nan", *found(doubting))
+    assert line.verdict == "pass"
+    assert "NaN where the result is infinite" in line.notes
+    (line,) = lines("nan", *found(clamping))
+    assert line.verdict == "wrong"
+
+
+def test_a_pole_met_exactly_may_be_nan_but_not_finite():
+    cauchy = operator_named("cauchy_kernel")
+
+    def by_conjugates(v, w, z):
+        d = z[..., :, None] - w[..., None, :]
+        return (v[..., None, :] * d.conj() / (d.real**2 + d.imag**2)).sum(-1)
+
+    def masked(v, w, z):
+        d = z[..., :, None] - w[..., None, :]
+        return (v[..., None, :] * (d != 0) / np.where(d == 0, 1, d)).sum(-1)
+
+    (line,) = lines("nan", Found(cauchy, by_conjugates, None))
+    assert line.verdict == "pass"
+    assert "NaN where the result is infinite" in line.notes
+    (line,) = lines("nan", Found(cauchy, masked, None))
+    assert line.verdict == "wrong"
+    assert "at a pole" in line.message
+
+
+def test_exact_integers_must_come_out_exact():
+    def nearly(a, b):
+        x = scan(a, b)
+        return np.nextafter(x, x + np.ones_like(x)) if x.dtype == np.float32 else x
+
+    failed = [line for seed in range(3) for line in lines("value", *found(nearly), seed=seed)]
+    failed = [line for line in failed if line.failed]
+    assert any(line.message.startswith("exact integers: ") for line in failed)
+
+
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+def test_laws_follow_from_the_traits(op):
+    expected = {"batch"} if op.inputs else set()
+    expected |= {"additive", "scaling", "zero"} if op.linear_in else set()
+    expected |= {"nan"} if "transform" not in op.traits and op.inputs else set()
+    expected |= {"prefix"} if "causal" in op.traits else set()
+    expected |= {"causal"} if "causal" in op.traits and op.leading not in op.static else set()
+    expected |= {"group"} if "g" in op.batch_names else set()
+    expected |= {"shift"} if "time-invariant" in op.traits else set()
+    expected |= {"split"} if "state" in op.traits else set()
+    assert set(laws_of(op)) == expected
+
+
+def test_core_arrays_only_is_found_out_and_said():
+    def one_sequence(a, b):
+        x, state = np.empty_like(b, dtype=np.result_type(a, b)), 0
+        for k in range(len(b)):
+            x[k] = state = a[k] * state + b[k]
+        return x
+
+    session = Session(InProcess(found(one_sequence)), "here", profile="quick", folder=None)
+    results = list(session.run())
+    assert [line for line in results if line.failed] == []
+    assert all(line.sliced for line in results if line.verdict == "pass")
+
+
+def test_a_batch_bug_is_not_taken_for_core_arrays_only():
+    def first_member(a, b):
+        return scan(np.broadcast_to(a[:1], a.shape) if a.ndim > 2 else a, b)
+
+    (line, *_) = lines("value", *found(first_member))
+    assert line.verdict == "wrong"
+    assert not line.sliced
+
+
+def test_what_only_projects_is_what_is_judged():
+    def constant(x):
+        return {**x, "a": np.broadcast_to(x["a"][..., :1, :], x["a"].shape).copy()}
+
+    def needs_constant(a, b):
+        assert (a == a[..., :1, :]).all()
+        return scan(a, b)
+
+    given = Found(LINEAR_SCAN, needs_constant, None, declared=Declaration(only=constant))
+    assert [line.verdict for line in lines("value", given)] == ["pass"] * 4
+    declining = Found(LINEAR_SCAN, scan, None, declared=Declaration(only=lambda x: None))
+    assert {line.verdict for line in lines("value", declining)} == {"skipped"}
+    failing = Found(LINEAR_SCAN, scan, None, declared=Declaration(only=lambda x: x["c"]))
+    assert {line.verdict for line in lines("value", failing)} == {"error"}
+
+
+def test_two_exact_cancellations_multiplied_are_not_taken_for_an_error():
+    # x and its cotangent both return to 0 every fourth step; found by the soak
+    a = np.full((8, 1), 1j, np.complex64)
+    b = np.full((8, 1), 0.1 + 0.3j, np.complex64)
+    given = Found(LINEAR_SCAN, scan, LINEAR_SCAN.bare_vjp)
+    candidate = Candidate(LINEAR_SCAN, InProcess([given]), given.offer)
+    dx = np.full_like(b, 0.1 + 0.7j)
+    assert LINEAR_SCAN.bare_vjp(dx, a, b)[0][4] != 0
+    assert candidate.gradient([dx], [a, b], {}).ok

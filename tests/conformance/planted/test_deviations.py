@@ -1,0 +1,74 @@
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from refssm.catalog import OPERATORS
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
+from refssm.conformance.honest import implementations
+from refssm.conformance.judging.expected import remembering
+from refssm.conformance.planted import deviations
+from refssm.conformance.running.session import Session
+from refssm.conformance.selftest import soak
+
+DEVIATIONS = deviations()
+HONEST = implementations()
+QUICK = PROFILES["quick"]
+SEEDS = 5  # `make soak` takes 1000
+
+
+@pytest.fixture(autouse=True)
+def _their_warnings_are_not_ours():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _what_is_expected_is_worked_out_once():
+    with remembering():
+        yield
+
+
+def results(found, **settings):
+    """Judge functions of this process, nothing saved, nothing shrunk."""
+    session = Session(InProcess([found]), "here", folder=None, shrink=False, **settings)
+    return list(session.run())
+
+
+@pytest.mark.parametrize(
+    "deviation",
+    [pytest.param(d, id=str(d), marks=pytest.mark.xdist_group(d.op)) for d in DEVIATIONS],
+)
+def test_every_planted_bug_is_caught_by_the_check_it_names(deviation):
+    name, _, dtype = deviation.caught_by.rstrip("]").partition("[")
+    lines = results(deviation.found(), only_checks=(name,), types=(dtype,))
+    caught = [line for line in lines if line.failed]
+    assert [line.dtype for line in caught] == [dtype]
+    assert caught[0].message
+
+
+def test_planted_bugs_have_names_of_their_own_and_a_dozen_for_every_operator():
+    count = Counter(d.op for d in DEVIATIONS)
+    assert all(count[op.name] >= (12 if op.inputs else 8) for op in OPERATORS)
+    assert len({str(d) for d in DEVIATIONS}) == len(DEVIATIONS)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("op", OPERATORS, ids=str)
+def test_no_honest_implementation_is_rejected(op, seed):
+    honest, passed = soak.here(op.name), set()
+    for check in checks_of(op, QUICK, default_types(op, QUICK), vjp=False):
+        if check.strategy is None and seed:  # conduct has one case only
+            continue
+        seen = soak.judged(check, honest, max(1, check.count // (6 if seed else 2)), seed)
+        assert seen.rejected == [], check.id
+        passed |= seen.passed
+    assert passed == {h.name for h in honest} or seed  # a sixth of the cases: some may decline all
+
+
+def test_every_operator_has_three_honest_implementations():
+    count = Counter(h.op for h in HONEST)
+    assert all(count[op.name] >= 3 for op in OPERATORS)

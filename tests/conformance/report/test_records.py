@@ -1,0 +1,139 @@
+"""What programs read: `--json` and its schema, and the header that people read."""
+
+import copy
+import json
+import platform
+from dataclasses import fields, replace
+from importlib.metadata import version
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from judging import LATE, SCAN, judged, plugin, rounded_to, run, scan
+
+from refssm.conformance.judging.result import Result
+from refssm.conformance.report import records
+
+SCHEMA = json.loads(files("refssm.conformance.report").joinpath("results.schema.json").read_text())
+MORE = {"config": None, "interrupted": False, "known_failures": None, "complaints": []}
+
+
+@pytest.fixture(scope="module")
+def problems():
+    """What a document has against the schema."""
+    jsonschema = pytest.importorskip("jsonschema")
+    checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
+    made = jsonschema.Draft202012Validator(SCHEMA, format_checker=checker)
+    return lambda document: [error.message for error in made.iter_errors(document)]
+
+
+def raising(a, b):
+    raise KeyError("lost")
+
+
+def nothing(a, b):
+    return np.full(np.broadcast_shapes(a.shape, b.shape), np.nan, b.dtype)
+
+
+def coarse(a, b):
+    return rounded_to(12, scan(a, b))
+
+
+@pytest.fixture(scope="module")
+def document():
+    """Real results of every verdict."""
+    results = [
+        result
+        for function in (scan, coarse, nothing, raising)
+        for result in judged("linear_scan", function, "value", "split", "repeat")
+    ]
+    results += [replace(r, known="listed", expires="2027-01-31") for r in results if r.failed]
+    return json.loads(records.document(results, 0, "quick", **MORE))
+
+
+def test_the_schema_is_one():
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_real_results_of_every_verdict_are_as_the_schema_says(problems, document):
+    seen = {line["verdict"] for line in document["results"]}
+    assert seen == set(SCHEMA["$defs"]["result"]["properties"]["verdict"]["enum"])
+    assert problems(document) == []
+
+
+def test_what_the_command_prints_is_as_the_schema_says(problems, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    plugin(tmp_path, LATE)
+    result, out, _ = run(capfd, "verify", "my_ops.py", "--profile", "quick", "--json")
+    assert result == 1
+    assert problems(json.loads(out)) == []
+
+
+def test_the_schema_names_every_field_of_a_result():
+    declared = SCHEMA["$defs"]["result"]
+    names = [field.name for field in fields(Result) if field.name != "evidence"]  # arrays
+    assert sorted(declared["properties"]) == sorted(declared["required"]) == sorted(names)
+
+
+CHANGES = {
+    "no version": lambda d: d.pop("refssm"),
+    "an unknown key": lambda d: d.update(extra=1),
+    "a negative seed": lambda d: d.update(seed=-1),
+    "no list": lambda d: d.update(results={}),
+    "an empty complaint": lambda d: d.update(complaints=[""]),
+    "an unknown verdict": lambda d: d["results"][0].update(verdict="ok"),
+    "a pass of grade F": lambda d: d["results"][0].update(grade="F"),
+    "a ratio in words": lambda d: d["results"][0].update(ratio="inf"),
+    "an unknown key of a line": lambda d: d["results"][0].update(extra=1),
+    "a line without its check": lambda d: d["results"][0].pop("check"),
+    "a pass that is a known failure": lambda d: d["results"][0].update(known="why"),
+    "a day in words": lambda d: d["results"][-1].update(expires="soon"),
+    "an empty counterexample": lambda d: d["results"][0].update(counterexample=""),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_the_schema_refuses_what_it_does_not_say(problems, document, what):
+    changed = copy.deepcopy(document)
+    CHANGES[what](changed)
+    assert problems(changed)
+
+
+def header(capfd, folder, text, *options):
+    plugin(folder, text)
+    call = ("verify", "my_ops.py", "--check", "alias", "--dtype", "float32", *options)
+    result, out, _ = run(capfd, *call)
+    assert result == 0
+    return out.partition("\npass ")[0]
+
+
+def test_the_header_names_versions_machine_device_and_flags(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    told = header(capfd, tmp_path, SCAN)
+    for name in ("refssm", "numpy", "scipy", "hypothesis"):
+        assert f"{name} {version(name)}, " in told
+    assert f"Python {platform.python_version()}, {platform.system()} {platform.machine()}" in told
+    assert "numpy arrays, device cpu, flush to zero: no" in told.splitlines()
+
+
+# what a library built with -ffast-math does when it is loaded: two bits of the register MXCSR
+FLUSHING = """
+import ctypes
+state = (ctypes.c_uint8 * 32)()  # glibc's fenv_t, whose last four bytes are the register
+math = ctypes.CDLL("libm.so.6")
+math.fegetenv(state)
+flags = int.from_bytes(bytes(state[28:32]), "little") | 0x8040
+state[28:32] = flags.to_bytes(4, "little")
+math.fesetenv(state)
+"""
+
+
+def test_the_header_measures_whether_the_process_flushes_subnormal_numbers(
+    tmp_path, monkeypatch, capfd
+):
+    if (platform.libc_ver()[0], platform.machine()) != ("glibc", "x86_64"):
+        pytest.skip("the register is set as glibc does it on x86-64")
+    monkeypatch.chdir(tmp_path)
+    told = header(capfd, tmp_path, FLUSHING + SCAN)
+    assert "numpy arrays, device cpu, flush to zero: yes" in told.splitlines()

@@ -1,0 +1,297 @@
+"""The pytest plugin: a marked function is a node, each check of it an item like any other."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+HEAD = """
+import pytest
+from refssm import linear_scan, linear_scan_vjp
+from refssm.testing import implements
+"""
+RIGHT = """
+@pytest.mark.refssm("linear_scan"OPTIONS)
+def test_scan(a, b):
+    return linear_scan(a, b)
+"""
+LATE = """
+@pytest.mark.refssm("linear_scan"OPTIONS)
+def test_late(a, b):
+    x = linear_scan(a, b)
+    x[..., 64:65, :] = b[..., 64:65, :]
+    return x
+"""
+QUICK = ["value", "nan", "prefix", "additive", "repeat", "strides", "readonly", "unchanged",
+         "alias", "shapes", "empty"]  # fmt: skip
+
+
+@pytest.fixture
+def folder(pytester):
+    """A folder for a file of tests, in which the run is an inner one."""
+
+    class Folder:
+        path = pytester.path
+
+        def write(self, *texts, options="", head=HEAD):
+            pytester.makepyfile(test_ops=head + "".join(texts).replace("OPTIONS", options))
+            return self
+
+        def run(self, *arguments, profile="quick"):
+            chosen = [f"--refssm-profile={profile}"] if profile else []
+            return pytester.runpytest("-p", "no:cacheprovider", *chosen, *arguments)
+
+        def ids(self, *arguments, **how):
+            """What is collected."""
+            lines = self.run("--collect-only", "-q", *arguments, **how).outlines
+            return [line for line in lines if "::" in line]
+
+        def properties(self, *arguments, **how):
+            """JUnit's properties of each testcase."""
+            self.run("--junitxml=junit.xml", *arguments, **how)
+            root = ElementTree.parse(self.path / "junit.xml")
+            return {
+                case.get("name"): {p.get("name"): p.get("value") for p in case.iter("property")}
+                for case in root.iter("testcase")
+            }
+
+    return Folder()
+
+
+def outcomes(result):
+    """How many of each outcome."""
+    return {k: n for k, n in result.parseoutcomes().items() if k not in ("warnings", "seconds")}
+
+
+def test_each_check_is_an_item_named_by_its_check_and_type(folder):
+    folder.write(RIGHT)
+    item = "test_ops.py::test_scan::{}[float32]".format
+    assert folder.ids() == [item(check) for check in ("value", "split", *QUICK[1:])]
+    thorough = folder.ids(profile="thorough")
+    assert thorough == folder.ids(profile="")
+    assert thorough[:4] == [
+        f"test_ops.py::test_scan::value[{t}]"
+        for t in ("float32", "float64", "complex64", "complex128")
+    ]
+    assert set(folder.ids()) < set(thorough)
+
+
+def test_collecting_calls_nothing(folder):
+    folder.write(RIGHT.replace("return linear_scan(a, b)", "open('called', 'w')"))
+    assert len(folder.ids()) == 12
+    assert not (folder.path / "called").exists()
+    folder.run()
+    assert (folder.path / "called").exists()
+
+
+def test_a_right_one_passes_and_a_wrong_one_fails_where_it_is_wrong(folder):
+    assert outcomes(folder.write(RIGHT).run("-W", "error")) == {"passed": 11, "skipped": 1}
+    result = folder.write(RIGHT, LATE).run()
+    failed = [line for line in result.outlines if line.startswith("FAILED")]
+    assert len(failed) == outcomes(result)["failed"] < 11
+    assert all("::test_late::" in line for line in failed)
+    assert any("::test_late::value[float32]" in line for line in failed)
+
+
+def test_other_tests_of_the_file_stay_what_they_are(folder):
+    others = "def test_plain(): pass\nclass TestPlain:\n    def test_it(self): assert False\n"
+    result = folder.write(RIGHT, others).run("-k", "lain or value")
+    assert outcomes(result) == {"passed": 2, "failed": 1, "deselected": 11}
+
+
+STRANGE = {
+    "unittest.mock.call": "from unittest.mock import call",
+    "a mock": "from unittest.mock import Mock; made = Mock()",
+    "a lazy object": "class Lazy:\n    def __getattr__(self, name): raise KeyError\nlazy = Lazy()",
+}
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_what_else_stands_in_a_file_does_not_disturb(folder, what):
+    text = f"{STRANGE[what]}\ndef test_plain(): pass\n"
+    result = folder.write(text, RIGHT).run("-k", "plain or value")
+    assert outcomes(result) == {"passed": 2, "deselected": 11}
+
+
+def test_items_are_chosen_by_keyword_and_by_id(folder):
+    folder.write(RIGHT, LATE)
+    assert folder.ids("-k", "test_scan and value") == ["test_ops.py::test_scan::value[float32]"]
+    assert len(folder.ids("-k", "value or alias")) == 4
+    assert len(folder.ids("-k", "not test_scan")) == 12
+    assert len(folder.ids("-m", "refssm")) == 24
+    assert folder.ids("-m", "not refssm") == []
+    one = "test_ops.py::test_late::value[float32]"
+    assert outcomes(folder.run(one)) == {"failed": 1}
+    assert outcomes(folder.run("test_ops.py::test_scan")) == {"passed": 11, "skipped": 1}
+    assert outcomes(folder.run("-x", "-k", "test_late")) == {"failed": 1, "deselected": 12}
+
+
+def test_a_failure_is_the_report_and_no_traceback(folder):
+    result = folder.write(LATE).run("-k", "value", profile="default")
+    text = result.stdout.str()
+    assert "wrong: linear_scan/value[float32]   grade F   ratio " in text
+    assert "worst x[0, 64, 0]: got " in text
+    assert "every entry with l = 64 wrong, the last of 65, no other" in text
+    assert "smallest: l=65 n=1; a=" in text
+    assert not re.search(r"Traceback|\.py:\d+: |pytest_plugin|AssertionError|again: ", text)
+
+
+def test_an_exception_of_the_function_is_told_with_its_line(folder):
+    text = RIGHT.replace("return linear_scan(a, b)", "raise RuntimeError('boom')")
+    out = folder.write(text).run("-k", "value").stdout.str()
+    line = (HEAD + text).splitlines().index("    raise RuntimeError('boom')")
+    assert f"raised RuntimeError: boom (test_ops.py:{line})" in out
+
+
+def test_notes_of_a_pass_are_a_section_of_its_report(folder):
+    text = RIGHT.replace("(a, b)\n", "(a, b).astype(float)\n").replace(
+        "def test_scan", "def test_x"
+    )
+    text = text.replace("def test_x(a, b).astype(float)", "def test_x(a, b)")
+    result = folder.write(text).run("-k", "value", "-rP")
+    assert outcomes(result) == {"passed": 1, "deselected": 11}
+    assert "`x` is float64, wider than float32" in result.stdout.str()
+
+
+def test_a_function_that_is_expected_to_fail_is(folder):
+    marked = LATE.replace("@", "@pytest.mark.xfail(reason='known')\n@", 1)
+    counts = outcomes(folder.write(marked).run("-k", "value or alias"))
+    assert counts == {"xfailed": 1, "xpassed": 1, "deselected": 10}
+    unmarked = outcomes(folder.write(LATE).run("-k", "value or alias"))
+    assert unmarked == {"failed": 1, "passed": 1, "deselected": 10}
+    skipped = LATE.replace("@", "@pytest.mark.skip\n@", 1)
+    assert outcomes(folder.write(skipped).run()) == {"skipped": 12}
+
+
+def test_one_check_may_be_expected_to_fail(folder):
+    named = ', xfail={"value[float32]": "carries one"}'
+    result = folder.write(LATE, options=named).run("-k", "value or alias", "-rx")
+    assert outcomes(result) == {"xfailed": 1, "passed": 1, "deselected": 10}
+    assert "carries one" in result.stdout.str()
+    strict = folder.write(RIGHT, options=named).run("-k", "value", "-o", "xfail_strict=true")
+    assert outcomes(strict) == {"failed": 1, "deselected": 11}
+    assert "[XPASS(strict)] carries one" in strict.stdout.str()
+
+
+def test_an_expectation_that_matches_no_check_is_a_collection_error(folder):
+    folder.write(RIGHT, options=', xfail={"valeu[float32]": "why"}')
+    told = "test_scan: xfail names no check: {'valeu[float32]': 'why'} (value[float32], "
+    assert refused(folder.run(), told)
+
+
+def test_an_expectation_may_name_a_check_that_a_quick_run_leaves_out(folder):
+    folder.write(RIGHT, options=', xfail={"value[complex64]": "why"}')
+    assert outcomes(folder.run("-k", "float32")) == {"passed": 11, "skipped": 1}
+
+
+def refused(result, told):
+    """Whether the run ended in a collection error that says so, without a traceback."""
+    text = result.stdout.str()
+    assert outcomes(result) == {"errors": 1}
+    assert not re.search(r"Traceback|\.py:\d+: in", text)
+    return told in text
+
+
+MARKS = {
+    "no such operator": ('"liner_scan"', "`liner_scan` is no operator of the catalog"),
+    "no operator": ("", "names an operator, then any of framework, device"),
+    "no such option": ('"linear_scan", framwork="jax"', "`framwork` is not one of framework"),
+    "no such framework": ('"linear_scan", framework="mxnet"', "no framework 'mxnet' is known"),
+    "no such type": ('"linear_scan", dtypes="float8"', "no type 'float8' is judged"),
+    "no such layout": (
+        '"linear_scan", layout="b x, b x -> b x"',
+        "gives `a` the axes b x, wanted b l n in some order",
+    ),
+    "no autodiff": ('"linear_scan", vjp=True', "numpy has no autodiff for vjp=True"),
+    "no such profile": ('"linear_scan", profile="slow"', "no profile 'slow'; there are quick"),
+}
+
+
+@pytest.mark.parametrize("what", MARKS)
+def test_a_mark_that_cannot_be_is_a_collection_error(folder, what):
+    mark, told = MARKS[what]
+    result = folder.write(RIGHT.replace('"linear_scan"OPTIONS', mark)).run()
+    assert refused(result, "test_scan: ")
+    assert refused(result, told)
+
+
+def test_a_method_is_refused(folder):
+    method = RIGHT.replace("\n", "\n    ").replace("(a, b):", "(self, a, b):")
+    result = folder.write("class TestScan:", method).run()
+    assert refused(result, "test_scan: mark a function of the module, not a method")
+
+
+def test_junit_has_one_testcase_for_each_check_with_its_verdict(folder):
+    cases = folder.write(RIGHT, LATE).properties()
+    assert set(cases) == {f"{c}[float32]" for c in ("split", *QUICK)}
+    assert set(cases["value[float32]"]) == {"verdict", "grade", "ratio", "cases"}
+    told = folder.properties("-k", "test_scan and value")["value[float32]"]
+    assert (told["verdict"], told["grade"], told["cases"]) == ("pass", "A", "25")
+    assert 0 < float(told["ratio"]) < 16
+    told = folder.properties("-k", "test_late and value")["value[float32]"]
+    assert (told["verdict"], told["grade"]) == ("wrong", "F")
+    assert float(told["ratio"]) > 16
+
+
+def test_properties_can_be_sent_between_processes(pytester, folder):
+    folder.write(RIGHT, LATE)
+    reports = pytester.inline_run("--refssm-profile=quick").getreports("pytest_runtest_logreport")
+    values = [value for report in reports for _, value in report.user_properties]
+    assert len(values) > 4 * 20
+    assert {type(value) for value in values} == {str, int, float}
+
+
+def test_the_profile_is_chosen_on_the_command_line_or_in_the_mark(folder):
+    folder.write(RIGHT)
+    folder.run("--help")
+    assert folder.properties("-k", "zero", profile="default")["zero[float32]"]["cases"] == "10"
+    assert folder.properties("-k", "nan")["nan[float32]"]["cases"] == "5"
+    assert len(folder.write(RIGHT, options=', profile="quick"').ids(profile="default")) == 12
+    result = folder.run(profile="slow")
+    assert "argument --refssm-profile: invalid choice: 'slow'" in result.stderr.str()
+
+
+def test_the_seed_is_chosen_on_the_command_line_or_in_the_mark(folder):
+    def ratio(*arguments, options=""):
+        folder.write(RIGHT, options=options)
+        return folder.properties("-k", "value", *arguments)["value[float32]"]["ratio"]
+
+    assert ratio() == ratio("--refssm-seed=0") == ratio("--refssm-seed=3", options=", seed=0")
+    assert ratio() != ratio("--refssm-seed=3") == ratio(options=", seed=3")
+
+
+def test_a_type_that_is_not_accepted_is_a_skip_that_says_why(folder):
+    picky = "    if b.dtype != 'float32': raise TypeError('single only')\n    return"
+    text = RIGHT.replace("    return", picky)
+    result = folder.write(text).run("-k", "value", "-rs", profile="default")
+    assert outcomes(result) == {"passed": 1, "skipped": 3, "deselected": 15}
+    told = "float64 is not accepted: raised TypeError: single only (test_ops.py:"
+    assert told in result.stdout.str()
+
+
+def test_what_is_not_there_is_a_skip_that_says_so(folder):
+    result = folder.write(RIGHT, options=', device="cuda"').run("-rs")
+    assert outcomes(result) == {"skipped": 12}
+    assert "numpy has no device 'cuda'" in result.stdout.str()
+    result = folder.write(RIGHT).run("-k", "split", "-rs")
+    assert "needs linear_scan_from" in result.stdout.str()
+
+
+def test_the_scan_from_a_state_in_the_same_file_is_what_split_resumes_with(folder):
+    resumed = "@implements('linear_scan_from')\ndef resumed(a, b, x0):\n    return {}\n"
+    right = "linear_scan(a, b + 0) if 0 else __import__('refssm').linear_scan_from(a, b, x0)"
+    result = folder.write(resumed.format(right), RIGHT).run("-k", "split")
+    assert outcomes(result) == {"passed": 1, "deselected": 11}
+    result = folder.write(resumed.format("linear_scan(a, b)"), RIGHT).run("-k", "split")
+    assert outcomes(result) == {"failed": 1, "deselected": 11}
+
+
+def test_a_gradient_by_hand_is_an_attribute_of_the_function(folder):
+    right = RIGHT + "test_scan.vjp = linear_scan_vjp\n"
+    result = folder.write(right).run("-k", "gradient and 64", profile="default")
+    assert outcomes(result)["passed"] == 2
+    wrong = RIGHT + "test_scan.vjp = lambda dx, a, b: linear_scan_vjp(-dx, a, b)\n"
+    result = folder.write(wrong).run("-k", "gradient and float32", profile="default")
+    assert outcomes(result)["failed"] == 1

@@ -1,0 +1,151 @@
+"""The soak: resumable, and it fails if anything honest is rejected."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import typer
+
+from refssm.conformance.calling.fingerprint import LEFT_OUT
+from refssm.conformance.selftest import soak
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/judge.md").write_text(f"before\n{soak.BEGIN}\nold\n{soak.END}\nafter\n")
+    monkeypatch.setattr(soak, "pieces", lambda seeds, cases: [*PIECES[:seeds]])
+    return tmp_path
+
+
+PIECES = [
+    ("cauchy_kernel", "cauchy_kernel/value[complex64]", 0, 3),
+    ("cauchy_kernel", "cauchy_kernel/zero[complex64]", 0, 3),
+    ("linear_scan", "linear_scan/split[float32]", 0, 2),
+]
+
+
+def run(seeds):
+    with pytest.raises(typer.Exit) as done:
+        soak.main(seeds=seeds, cases=3, workers=1, only="")
+    return done.value.exit_code
+
+
+def test_a_soak_goes_on_where_it_was_interrupted(folder, capsys):
+    assert run(2) == 0
+    recorded = soak.record().read_text().splitlines()
+    with soak.record().open("a") as record:
+        record.write('{"operator": "linear_sc')  # cut off in the middle of a line
+        record.write("\n")
+    assert run(3) == 0
+    assert soak.record().read_text().splitlines()[:2] == recorded
+    assert "3 pieces, 0 rejections" in capsys.readouterr().out
+    page = soak.PAGE.read_text()
+    assert page.startswith("before\n")
+    assert page.endswith("after\n")
+    assert re.search(
+        r"\| cauchy_kernel \| numba \| 6 \| [0-9.]+ \| value\[complex64\] \| 0 \|", page
+    )
+    assert "old" not in page
+
+
+def test_a_rejection_is_told_counted_and_fails(folder, capsys):
+    assert run(1) == 0
+    piece = json.loads(soak.record().read_text())
+    piece["rejected"] = ["numba: l=1: planted"]
+    soak.record().write_text(json.dumps(piece) + "\n")
+    assert run(1) == 1
+    assert "1 rejections" in capsys.readouterr().out
+    row = next(line for line in soak.PAGE.read_text().splitlines() if "| numba |" in line)
+    assert row.endswith("| 1 |")
+
+
+def test_a_wrong_implementation_among_the_honest_is_rejected(folder, monkeypatch):
+    honest = [h for h in soak.implementations() if h.op == "cauchy_kernel"][:1]
+    wrong = soak.Honest("cauchy_kernel", "wrong", lambda v, w, z: -honest[0].forward(v, w, z))
+    monkeypatch.setattr(soak, "implementations", lambda: [*honest, wrong])
+    piece = soak.run_piece(*PIECES[0])
+    assert {text.partition(":")[0] for text in piece["rejected"]} == {"wrong"}
+
+
+def test_the_seeds_of_an_operator_go_round_all_its_checks_that_draw_cases():
+    pieces = soak.pieces(30, 10)
+    checks = [check for name, check, _, _ in pieces if name == "linear_scan"]
+    assert len(checks) == 30
+    for name in ("value[float64]", "gradient[complex64]", "split[float32]", "nan[float32]"):
+        assert f"linear_scan/{name}" in checks
+    assert {name for name, _, _, _ in pieces} == {h.op for h in soak.implementations()}
+
+
+def test_what_other_sources_did_does_not_count(folder, tmp_path, monkeypatch):
+    (tmp_path / "one.py").write_text("a = 1")
+    monkeypatch.setattr(soak, "SOURCES", tmp_path)
+    before = soak.record()
+    (tmp_path / "one.py").write_text("a = 2")
+    assert soak.record() != before
+
+
+def test_sources_that_decide_no_verdict_may_change_while_a_soak_goes_on(folder, monkeypatch):
+    sources = folder / "refssm"
+    monkeypatch.setattr(soak, "SOURCES", sources)
+    names = ("scan.py", "conformance/judge.py", "conformance/honest/scan.py", "command_line.py")
+    left_out = [f"{place}/one.py" for place in LEFT_OUT]
+    for name in (*names, *left_out):
+        (sources / name).parent.mkdir(parents=True, exist_ok=True)
+        (sources / name).write_text("a = 1")
+    before = soak.record()
+    for name in left_out:
+        (sources / name).write_text("a = 2")
+        assert soak.record() == before, name
+    for name in names:
+        (sources / name).write_text("a = 2")
+        assert soak.record() != before, name
+        (sources / name).write_text("a = 1")
+
+
+def test_what_is_left_out_is_there_and_is_loaded_by_no_soak():
+    code = "import sys, refssm.conformance.selftest.soak; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    for place in LEFT_OUT:
+        assert (soak.SOURCES / place).is_dir()
+        name = f"refssm.{place.replace('/', '.')}"
+        assert not [m for m in loaded.split() if m == name or m.startswith(f"{name}.")]
+
+
+def test_only_some_families_are_soaked_and_the_rows_of_others_stay(folder):
+    kept = "| linear_scan | loop | 7 | 0.5 | split[float32] | 0 |"
+    stale = "| cauchy_kernel | gone | 7 | 0.5 | value[complex64] | 0 |"
+    table = f"{soak.BEGIN}\n| operator | …\n|---|\n{stale}\n{kept}\n{soak.END}\n"
+    soak.PAGE.write_text(f"before\n{table}after\n")
+    with pytest.raises(typer.Exit) as done:
+        soak.main(seeds=3, cases=3, workers=1, only="cauchy,nothing")
+    assert done.value.exit_code == 0
+    rows = soak.PAGE.read_text().splitlines()
+    assert kept in rows
+    assert stale not in rows
+    assert any(row.startswith("| cauchy_kernel | numba | 6 |") for row in rows)
+    operators = [row.split(" | ")[0] for row in rows if row.startswith("| ")]
+    assert operators[1:] == sorted(operators[1:])
+    assert {json.loads(line)["operator"] for line in soak.record().read_text().splitlines()} == {
+        "cauchy_kernel"
+    }
+
+
+def test_the_command_of_make_soak_runs_in_several_processes(folder):
+    command = [
+        sys.executable,
+        "-m",
+        "refssm.conformance.selftest.soak",
+        "--seeds",
+        "1",
+        "--cases",
+        "1",
+    ]
+    command += ["--workers", "2", "--only", "shift_kernel"]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == "1 pieces, 0 rejections of honest implementations\n"
+    assert "| shift_kernel | numba | 1 |" in soak.PAGE.read_text()

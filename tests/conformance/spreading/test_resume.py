@@ -1,0 +1,175 @@
+"""`--resume`: a run that was killed goes on, and comes to what an uninterrupted one comes to."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from judging import SCAN, plugin, run
+
+from refssm.conformance.calling.finding import UsageError
+from refssm.conformance.calling.worker import Worker
+from refssm.conformance.cases.ranges import Where
+from refssm.conformance.checks.piece import Piece
+from refssm.conformance.judging.verdict import Verdict
+from refssm.conformance.running.session import Session
+from refssm.conformance.spreading.journal import Journal, _digest
+
+CASES = os.environ.get("REFSSM_RESUMED_CASES", "200")  # 10000 by `make resume`
+COMMAND = ("verify", "my_ops.py", "--json", "--check", "value", "--dtype", "float32")
+COMMAND += ("--where", "l=1..9", "--cases", CASES)
+SHORT = (*COMMAND[:-1], "20", "--resume")
+
+
+def verdicts(out):
+    return [result | {"seconds": 0} for result in json.loads(out)["results"]]
+
+
+def records(folder):
+    return sorted((folder / ".refssm").glob("run-*")) if (folder / ".refssm").exists() else []
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "refssm.conformance.checks.sweep.SHRINK_SECONDS", np.inf
+    )  # tries end it, no clock
+    plugin(tmp_path, SCAN)
+    return tmp_path
+
+
+def killed_after(lines, folder, *options):
+    """A run that is killed once its record has so many lines; how many it has then."""
+    command = [sys.executable, "-m", "refssm", *COMMAND, "--resume", *options]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as judge:
+        while judge.poll() is None and recorded(folder) < lines:
+            time.sleep(0.002)
+        judge.kill()
+    assert judge.returncode == -9, "it ended before it was killed"
+    return recorded(folder)
+
+
+def recorded(folder):
+    return sum(path.read_bytes().count(b"\n") for path in records(folder))
+
+
+@pytest.mark.parametrize(("workers", "kills"), [(1, 3), (2, 1)])
+def test_a_run_that_is_killed_time_and_again_goes_on(workers, kills, folder, capfd):
+    expected = run(capfd, *COMMAND)
+    rng, pieces, done = random.Random(workers), int(CASES) // 10, 0
+    for kill in range(kills):
+        after = rng.randint(done + 1, pieces * (kill + 1) // (kills + 1))
+        done = killed_after(after, folder, "--workers", str(workers))
+        assert done >= after
+    result, out, err = run(capfd, *COMMAND, "--resume")
+    assert (result, err) == (expected[0], "")
+    assert verdicts(out) == verdicts(expected[1])
+    assert json.loads(out)["results"][0]["examples"] == int(CASES)
+    assert records(folder) == []
+
+
+def interrupted(folder, capfd, monkeypatch, *command):
+    """The record of a run that ended before its end."""
+    monkeypatch.setattr("refssm.conformance.spreading.journal.Kept.discard", lambda self: None)
+    run(capfd, *command)
+    monkeypatch.undo()
+    monkeypatch.chdir(folder)
+    (record,) = records(folder)
+    return record
+
+
+def test_what_is_on_record_is_not_called_again(folder, capfd, monkeypatch):
+    # wrong by now, by what it reads: on record it is right
+    counting = SCAN.replace(
+        "    x = np.empty", "    open('calls', 'a').write('x')\n    x = np.empty"
+    )
+    plugin(folder, counting)
+    interrupted(folder, capfd, monkeypatch, *SHORT)
+    calls = Path("calls").stat().st_size
+    result, _, _ = run(capfd, *SHORT)
+    assert result == 0
+    assert Path("calls").stat().st_size - calls < 10 < calls  # probed, and no more
+
+
+LINE = b'{"check": "linear_scan/value[float32]", "part": 0, "cases": [["key", {"grade": "A"}]]}\n'
+
+
+@pytest.mark.parametrize(
+    "tail", [b'{"check": "linear_sc', b"\xff\xfe", b"[]\n", b'{"check": 1}\n', b"\n\n", b""]
+)
+def test_a_line_that_is_cut_off_or_none_does_not_count_and_the_next_is_whole(tail, tmp_path):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(LINE + tail)
+    with closing(Journal(path)) as journal:
+        assert [*journal.pieces] == [("linear_scan/value[float32]", 0)]
+        journal.write(("linear_scan/value[float32]", 10), Piece((("other", None),)))
+    with closing(Journal(path)) as journal:
+        assert len(journal.pieces) == 2
+        assert journal.pieces["linear_scan/value[float32]", 0].cases == (("key", Verdict("A")),)
+
+
+def test_a_record_is_of_these_options_this_target_and_what_it_imports(folder):
+    def digest(told=None, **settings):
+        with Worker("my_ops.py", told=told) as worker:
+            return _digest(Session(worker, worker.target, **settings))
+
+    plugin(folder, "scale = 1\n", "helper.py")
+    plugin(folder, "import helper\n" + SCAN)
+    digests = [digest(), digest({"ftz": True})]
+    with Worker("my_ops.py") as worker:
+        assert _digest(Session(worker, worker.target)) == digests[0]
+        others = [{"seed": 1}, {"cases": 21}, {"profile": "quick"}, {"types": ("float32",)}]
+        others += [{"where": Where(sizes={"l": (1, 9)})}, {"only_checks": ("value",)}]
+        digests += [_digest(Session(worker, worker.target, **other)) for other in others]
+    plugin(folder, "scale = 20\n", "helper.py")
+    digests.append(digest())
+    plugin(folder, "import helper\n\n" + SCAN)
+    digests.append(digest())
+    assert len({*digests}) == len(digests)
+
+
+def test_the_sources_that_decide_are_part_of_it(folder, capfd, monkeypatch):
+    record = interrupted(folder, capfd, monkeypatch, *SHORT)
+    before = record.read_bytes()
+    monkeypatch.setattr(
+        "refssm.conformance.spreading.journal.here", lambda: {"refssm": "of tomorrow"}
+    )
+    run(capfd, *SHORT)
+    assert records(folder) == [record]
+    assert record.read_bytes() == before
+
+
+def test_a_failure_on_record_is_told_in_the_same_words(folder, capfd, monkeypatch):
+    plugin(folder, SCAN.replace("return x", "return x * (1 + (b.shape[-2] == 5))"))
+    _, expected, _ = run(capfd, *SHORT[:-1])
+    interrupted(folder, capfd, monkeypatch, *SHORT)
+    result, out, _ = run(capfd, *SHORT)
+    assert result == 1
+    assert verdicts(out) == verdicts(expected)
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(folder, capfd):
+    Path(".refssm").write_text("a file")
+    result, out, err = run(capfd, *SHORT)
+    assert (result, out) == (4, "")
+    assert err.startswith("refssm: --resume keeps a record in .refssm/run-")
+    assert len(err.splitlines()) == 1
+
+
+def test_a_disk_that_is_full_is_told(tmp_path):
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full here")
+    journal = Journal(tmp_path / "run.jsonl")
+    journal.close()
+    journal._lines = full.open("a")
+    with pytest.raises(UsageError, match=r"run\.jsonl: No space left on device"):
+        journal.write(("check", 0), Piece(()))
+    journal.close()
