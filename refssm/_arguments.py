@@ -50,6 +50,11 @@ def as_arrays(y) -> Any:
     return np.asarray(y)
 
 
+def several(y) -> tuple:
+    """The outputs of a call as a tuple, also where there is one alone."""
+    return y if isinstance(y, tuple) else (y,)
+
+
 def _weak(x) -> bool:
     """Whether NumPy lets `x` take the precision of what it meets."""
     return type(x) in (bool, int, float, complex)

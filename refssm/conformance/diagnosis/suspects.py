@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from functools import cache
-from importlib import import_module
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from refssm.conformance.judging.expected import expect, judged_type
 from refssm.conformance.judging.grading import compare, span_product
 from refssm.conformance.judging.invariants import grade_invariants
 from refssm.conformance.judging.verdict import Verdict, kind_of, worst_of, wrong
-from refssm.conformance.planted import Deviation
+from refssm.conformance.planted import Deviation, bugs_of
 from refssm.conformance.standard import Standard
 
 DEVIATIONS = "refssm.conformance.planted"
@@ -39,7 +38,7 @@ NEARER = 2.0  # than what is right: the bug then makes up more than half of the 
 @cache
 def deviations_of(name: str, family: str) -> tuple[Deviation, ...]:
     """The planted bugs of one operator; no other family is imported."""
-    return tuple(d for d in import_module(f"{DEVIATIONS}.{family}").DEVIATIONS if d.op == name)
+    return tuple(d for d in bugs_of(family) if d.op == name)
 
 
 def answering_alike(

@@ -1,15 +1,66 @@
 """Planted bugs, one per class of mistake seen in public code; each names the check that sees it.
 
-They judge the judge: a deviation that its check lets pass is a defect of the judge.
+They judge the judge: a bug that its check lets pass is a defect of the judge.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 
 from refssm.catalog import families
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
+
+
+@dataclass(frozen=True)
+class PlantedBug:
+    """One mistake in one operator, and the single check that catches it."""
+
+    op: str
+    name: str
+    caught_by: str  # "value[float32]": check and type
+    what: str  # in a few words, as a report may say it
+    wrong: Callable  # takes the right program, or the right VJP, and then its arguments
+
+    @property
+    def of_gradient(self) -> bool:
+        """Whether the gradient is wrong, and the forward program right."""
+        return self.caught_by.startswith("gradient")
+
+    def make(self, right: Callable, right_vjp: Callable) -> tuple[Callable, Callable | None]:
+        """The bug planted in an implementation: its forward program, and its VJP if that is it."""
+        wrong = self.wrong
+
+        def planted(*args, **statics):
+            return wrong(right_vjp if self.of_gradient else right, *args, **statics)
+
+        return (right, planted) if self.of_gradient else (planted, None)
+
+    @cached_property
+    def in_reference(self) -> tuple[Callable, Callable | None]:
+        """The bug planted in the reference."""
+        op = operator_named(self.op)
+        return self.make(op.reference, op.bare_vjp if self.of_gradient else op.reference)
+
+    @property
+    def forward(self) -> Callable:
+        """The forward program, with the bug unless it is of the gradient."""
+        return self.in_reference[0]
+
+    @property
+    def vjp(self) -> Callable | None:
+        """The wrong VJP, or None."""
+        return self.in_reference[1]
+
+    def found(self) -> Found:
+        """As if it had been found in somebody's file."""
+        return Found(operator_named(self.op), *self.in_reference)
+
+    def __str__(self):
+        return f"{self.op}-{self.name}"
 
 
 @dataclass(frozen=True)
@@ -31,7 +82,12 @@ class Deviation:
         return f"{self.op}-{self.name}"
 
 
-def deviations() -> list[Deviation]:
+def bugs_of(family: str) -> list:
+    """The planted bugs of one family; no other one is imported."""
+    module = import_module(f"{__name__}.{family}")
+    return module.BUGS if hasattr(module, "BUGS") else module.DEVIATIONS
+
+
+def deviations() -> list:
     """All of them, family by family."""
-    modules = (import_module(f"{__name__}.{family}") for family in families())
-    return [deviation for module in modules for deviation in module.DEVIATIONS]
+    return [bug for family in families() for bug in bugs_of(family)]

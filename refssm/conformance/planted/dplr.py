@@ -4,7 +4,7 @@ import numpy as np
 
 from refssm._powers import through_powers
 from refssm._roots import roots_of_unity
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.dplr import DPLR_KERNEL, DPLR_KERNEL_ALIASED
 from refssm.dplr.system import bilinear, corrected, matrix
 

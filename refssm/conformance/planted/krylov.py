@@ -4,7 +4,7 @@ import numpy as np
 
 from refssm.broadcasting import unbroadcast_each
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.krylov import KRYLOV_KERNEL
 
 KRYLOV = Planting(KRYLOV_KERNEL, "float32")

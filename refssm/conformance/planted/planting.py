@@ -1,120 +1,169 @@
-"""How bugs are planted in an operator, and those that any implementation may have."""
+"""How bugs are planted: rows of a name, what is wrong in a few words, and the wrong program.
+
+A wrong program takes the right one first, so that it can be planted in any implementation:
+`lambda right, v, w, z: -right(v, w, z)`, and a wrong gradient the right VJP:
+`lambda right, dk, v, w, z: …`. A mapping in its place changes single arguments before the right
+program, `{"v": np.conj}`, or single gradients after the right VJP, `{"w": np.negative}`, and
+cotangents before it, `{"dk": np.conj}`.
+
+    SCAN = Planting(LINEAR_SCAN, "float32")
+    SCAN.plant(
+        ("sign", "b subtracted", {"b": np.negative}),
+        ("decay_late", "a_{k-1} for a_k", lambda right, a, b: right(np.roll(a, 1, -2), b)),
+    )
+    SCAN.plant(("conjugate", "a* for a", {"a": np.conj}), by="value[complex64]")
+    SCAN.plant(("input_sign", "db with the other sign", {"b": np.negative}), by="gradient")
+    BUGS = SCAN.bugs
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 
+from refssm._arguments import several
 from refssm._contract import Contract
 from refssm._operator import Operator
-from refssm.conformance.planted import Deviation
+from refssm.conformance.planted import PlantedBug
 from refssm.conformance.planted.arithmetic import bfloat16, float16, single, tf32
+
+Row = tuple[str, str, Callable | Mapping[str, Callable]]
 
 
 class Planting:
-    """The planted bugs of one operator; each names the check that catches it."""
+    """The planted bugs of one operator; each names the check that catches it.
 
-    def __init__(self, op: Operator, dtype: str):
-        self.op, self.dtype, self.bugs = op, dtype, []
-        self.right, self.right_vjp = op.reference, op.bare_vjp
+    `dtype` is the type of a check that names none. Where a family writes its bugs for one common
+    form, `adapt` makes of such a program one of this operator, the right program still first.
+    """
 
-    def forward(self, name: str, what: str, caught_by: str = "", dtype: str = ""):
-        """Register a wrong implementation."""
-        check = f"{caught_by or 'value'}[{dtype or self.dtype}]"
+    def __init__(self, op: Operator, dtype: str, adapt: Callable | None = None):
+        self.op, self.dtype, self.adapt = op, dtype, adapt
+        self.bugs: list[PlantedBug] = []
 
-        def register(function):
-            self.bugs.append(Deviation(self.op.name, name, check, what, function))
-            return function
+    def plant(self, *rows: Row, by: str = "value") -> None:
+        """Plant rows that are caught by one check: `value`, `gradient`, `nan[complex64]`."""
+        for name, what, wrong in rows:
+            self._add(name, what, wrong, by)
 
-        return register
+    def bug(self, name: str, what: str, by: str = "value") -> Callable[[Callable], Callable]:
+        """The same for a program too long for a row, as a decorator."""
 
-    def gradient(self, name: str, what: str, dtype: str = ""):
-        """Register a wrong gradient of a right implementation."""
-        check = f"gradient[{dtype or self.dtype}]"
-
-        def register(vjp):
-            bug = Deviation(self.op.name, f"vjp_{name}", check, what, self.right, vjp)
-            self.bugs.append(bug)
-            return vjp
+        def register(program: Callable) -> Callable:
+            self._add(name, what, program, by)
+            return program
 
         return register
-
-    def changed_gradient(self, name: str, what: str, dtype: str = "", **changes):
-        """Register the right VJP with some gradients changed: by argument, f(gradient, step)."""
-        names = list(self.op.inputs)
-        assert set(changes) <= set(names), f"{self.op}: {set(changes)}"
-
-        def vjp(*args, **statics):
-            gradients = zip(names, self.right_vjp(*args, **statics), strict=True)
-            return tuple(changes[n](g, args[-1]) if n in changes else g for n, g in gradients)
-
-        self.gradient(name, what, dtype)(vjp)
 
     def usual(self) -> None:
         """What goes wrong anywhere: arithmetic in fewer bits, memory, repetition, batches."""
-        self._fewer_bits()
-        self._memory()
-        right = self.right
-        self.forward("first_of_batch", "the first channel's arguments for all")(
-            lambda *args, **statics: right(*_of_first(self.op, args), **statics)
+        double = "complex128" if "complex" in self.dtype else "float64"
+        self.plant(
+            *FEWER_BITS,
+            ("first_of_batch", "the first channel's arguments for all", of_first(self.op)),
         )
-        self.forward("unrepeatable", "a result that depends on the call", "repeat")(
-            _every_third_call(right)
+        self.plant(*SINGLE_FOR_DOUBLE, by=f"value[{double}]")
+        self.plant(
+            ("unrepeatable", "a result that depends on the call", every_third_call()), by="repeat"
         )
+        for check, row in MEMORY.items():
+            self.plant(row, by=check)
         if self.op.contract is not Contract.FFT:
-            self.forward("nan_swallowed", "NaN replaced by zero", "nan")(
-                lambda *args, **statics: right(*(np.nan_to_num(a, nan=0) for a in args), **statics)
-            )
+            self.plant(("nan_swallowed", "NaN replaced by zero", _without_nan), by="nan")
 
-    def _fewer_bits(self) -> None:
-        right, double = self.right, "complex128" if "complex" in self.dtype else "float64"
-        for name, cast in {"float16": float16, "bfloat16": bfloat16, "tf32": tf32}.items():
-            self.forward(name, f"{name} arithmetic")(
-                lambda *args, cast=cast, **statics: _each(cast, right(*map(cast, args), **statics))
-            )
-        self.forward("single_inside", "single precision inside a double interface", "", double)(
-            lambda *args, **statics: _widened(right(*map(single, args), **statics), args)
-        )
-        self.forward("narrow_result", "single precision returned for double", "", double)(
-            lambda *args, **statics: _each(single, right(*args, **statics))
-        )
+    def _add(self, name, what, wrong, by) -> None:
+        check, _, dtype = by.rstrip("]").partition("[")
+        of_gradient = check == "gradient"
+        if isinstance(wrong, Mapping):
+            change = _gradients_changed if of_gradient else _arguments_changed
+            wrong = change(self.op, wrong)
+        elif self.adapt is not None:
+            wrong = self.adapt(wrong)
+        name = f"vjp_{name}" if of_gradient else name
+        caught_by = f"{check}[{dtype or self.dtype}]"
+        self.bugs.append(PlantedBug(self.op.name, name, caught_by, what, wrong))
 
-    def _memory(self) -> None:
-        right = self.right
 
-        @self.forward("overwrites_input", "an argument used as scratch memory", "unchanged")
-        def _(*args, **statics):
-            y = _each(np.copy, right(*args, **statics))
-            args[0][...] += 1
-            return y
+def of_result(change: Callable) -> Callable:
+    """A program that changes what the right one returns: each output is an argument of `change`."""
+    return lambda right, *args, **statics: change(*several(right(*args, **statics)))
 
-        @self.forward("writes_scratch", "an argument written to and restored", "readonly")
-        def _(*args, **statics):
-            [a for a in args if a.dtype.kind != "b"][-1][...] *= 1
+
+def of_each_result(change: Callable) -> Callable:
+    """A program that changes every output, or every gradient, of the right one alike."""
+
+    def changed(right, *args, **statics):
+        y = right(*args, **statics)
+        return tuple(map(change, y)) if isinstance(y, tuple) else change(y)
+
+    return changed
+
+
+def instead(program: Callable) -> Callable:
+    """A program that is written out in full, without the right one."""
+    return lambda right, *args, **statics: program(*args, **statics)
+
+
+def _arguments_changed(op: Operator, changes: Mapping[str, Callable]) -> Callable:
+    """The right program with some arguments, by name, made into others."""
+    places = _places([*op.inputs], changes)
+
+    def program(right, *args, **statics):
+        given = (places[i](x) if i in places else x for i, x in enumerate(args))
+        return right(*given, **statics)
+
+    return program
+
+
+def _gradients_changed(op: Operator, changes: Mapping[str, Callable]) -> Callable:
+    """The right VJP given other cotangents, by `dy`, or with gradients of arguments made others."""
+    cotangents = [f"d{y}" for y in op.outputs]
+    before = {n: change for n, change in changes.items() if n in cotangents}
+    after = _places([*op.inputs], {n: c for n, c in changes.items() if n not in before})
+    before = _places(cotangents, before)
+
+    def program(right, *args, **statics):
+        given = (before[i](x) if i in before else x for i, x in enumerate(args))
+        gradients = right(*given, **statics)
+        return tuple(after[i](g) if i in after else g for i, g in enumerate(gradients))
+
+    return program
+
+
+def _places(names: list[str], changes: Mapping[str, Callable]) -> dict[int, Callable]:
+    """The changes by the places of what they change."""
+    unknown = {*changes} - {*names}
+    assert not unknown, f"{unknown} not among {names}"
+    return {names.index(name): change for name, change in changes.items()}
+
+
+def in_arithmetic(cast: Callable) -> Callable:
+    """Arguments and results rounded by `cast`."""
+    return lambda right, *args, **statics: of_each_result(cast)(right, *map(cast, args), **statics)
+
+
+def every_third_call() -> Callable:
+    """Every third result is 1 % too large."""
+    calls = [0]
+
+    def unrepeatable(right, *args, **statics):
+        calls[0] += 1
+        if calls[0] % 3:
             return right(*args, **statics)
+        return of_each_result(lambda a: a * a.dtype.type(1.01))(right, *args, **statics)
 
-        self.forward("strides_ignored", "memory read as if it were contiguous", "strides")(
-            lambda *args, **statics: right(*map(_in_memory_order, args), **statics)
-        )
-        self.forward("returns_input", "the result lies in an argument's memory", "alias")(
-            lambda *args, **statics: _within(args, right(*args, **statics))
-        )
+    return unrepeatable
 
 
-def _each(function, y):
-    """A function of every output."""
-    return tuple(map(function, y)) if isinstance(y, tuple) else function(y)
-
-
-def _widened(y, args):
-    """In double precision where an argument is."""
-    precision = np.finfo(np.result_type(*args)).dtype
-    return _each(lambda a: a.astype(np.result_type(a, precision)), y)
-
-
-def _of_first(op, args):
+def of_first(op: Operator) -> Callable:
     """Every argument but the first from the first member of the batch; the only one too."""
-    firsts = [_first(a, len(dims)) for a, dims in zip(args, op.input_dims, strict=True)]
-    return (args[0], *firsts[1:]) if len(args) > 1 else firsts
+
+    def program(right, *args, **statics):
+        firsts = [_first(a, len(dims)) for a, dims in zip(args, op.input_dims, strict=True)]
+        return right(*((args[0], *firsts[1:]) if len(args) > 1 else firsts), **statics)
+
+    return program
 
 
 def _first(a, rank):
@@ -122,27 +171,59 @@ def _first(a, rank):
     return np.broadcast_to(a[:1], a.shape) if a.ndim > min(rank, 1) else a
 
 
-def _in_memory_order(a):
+def _single_inside(right, *args, **statics):
+    """In single precision, and the result in double precision where an argument is."""
+    precision = np.finfo(np.result_type(*args)).dtype
+    widened = of_each_result(lambda a: a.astype(np.result_type(a, precision)))
+    return widened(right, *map(single, args), **statics)
+
+
+def _without_nan(right, *args, **statics):
+    return right(*(np.nan_to_num(a, nan=0) for a in args), **statics)
+
+
+def _overwriting(right, *args, **statics):
+    y = of_each_result(np.copy)(right, *args, **statics)
+    args[0][...] += 1
+    return y
+
+
+def _writing(right, *args, **statics):
+    [a for a in args if a.dtype.kind != "b"][-1][...] *= 1
+    return right(*args, **statics)
+
+
+def in_memory_order(a):
+    """Read as if it were contiguous."""
     return a.ravel(order="K").reshape(a.shape)
 
 
-def _within(args, y):
+def _returning_input(right, *args, **statics):
     """The first output copied into the memory of an argument that is large enough."""
-    first, *others = y if isinstance(y, tuple) else (y,)
+    first, *others = several(right(*args, **statics))
     for a in args:
         if a.dtype == first.dtype and a.size >= first.size:
             memory = a.reshape(-1)[: first.size].reshape(first.shape)
             memory[...] = first
             return (memory, *others) if others else memory
-    return y
+    return (first, *others) if others else first
 
 
-def _every_third_call(right):
-    calls = [0]
-
-    def unrepeatable(*args, **statics):
-        calls[0] += 1
-        y = right(*args, **statics)
-        return y if calls[0] % 3 else _each(lambda a: a * a.dtype.type(1.01), y)
-
-    return unrepeatable
+FEWER_BITS = [
+    (cast.__name__, f"{cast.__name__} arithmetic", in_arithmetic(cast))
+    for cast in (float16, bfloat16, tf32)
+]
+SINGLE_FOR_DOUBLE = [
+    ("single_inside", "single precision inside a double interface", _single_inside),
+    ("narrow_result", "single precision returned for double", of_each_result(single)),
+]
+MEMORY = {
+    "unchanged": ("overwrites_input", "an argument used as scratch memory", _overwriting),
+    "readonly": ("writes_scratch", "an argument written to and restored", _writing),
+    "strides": (
+        "strides_ignored",
+        "memory read as if it were contiguous",
+        lambda right, *args, **statics: right(*map(in_memory_order, args), **statics),
+    ),
+    "alias": ("returns_input", "the result lies in an argument's memory", _returning_input),
+}

@@ -75,19 +75,22 @@ def honest_rows(name: str) -> list[Row]:
     return rows
 
 
-def of_operator(name: str) -> dict[str, list[Row]]:
-    """The rows of both files."""
+ROWS = {"planted": planted_rows, "honest": honest_rows}
+
+
+def of_operator(name: str, kinds: tuple[str, ...]) -> dict[str, list[Row]]:
+    """The rows of each file."""
     with warnings.catch_warnings(), np.errstate(all="ignore"), remembering():
         warnings.simplefilter("ignore")
-        return {"planted": planted_rows(name), "honest": honest_rows(name)}
+        return {kind: ROWS[kind](name) for kind in kinds}
 
 
-def all_rows(only: str, workers: int) -> dict[str, list[Row]]:
+def all_rows(only: str, workers: int, kinds: tuple[str, ...]) -> dict[str, list[Row]]:
     """The rows of all operators, sorted."""
     names = [op.name for op in OPERATORS if soak.among(op.name, only)]
-    running = soak.as_they_come(of_operator, [(name,) for name in names], workers)
+    running = soak.as_they_come(of_operator, [(name, kinds) for name in names], workers)
     came = [rows for _, rows in track(running, total=len(names), disable=not sys.stderr.isatty())]
-    return {kind: _sorted(row for rows in came for row in rows[kind]) for kind in COLUMNS}
+    return {kind: _sorted(row for rows in came for row in rows[kind]) for kind in kinds}
 
 
 def _sorted(rows: Iterable[Row]) -> list[Row]:
@@ -114,18 +117,27 @@ def differences(before: list[Row], now: list[Row], compared: list[str]) -> list[
 
 Only = Annotated[str, typer.Option(help="Families or operators, with commas.")]
 Workers = Annotated[int, typer.Option(help="Processes.")]
+Of = Annotated[str, typer.Option(help="planted or honest; both if not given.")]
+
+
+def chosen(of: str) -> tuple[str, ...]:
+    """The files to write or to compare."""
+    if of and of not in ROWS:
+        raise typer.BadParameter(f"no file {of!r}; there are {', '.join(ROWS)}")
+    return (of,) if of else (*ROWS,)
 
 
 @app.command()
 def write(
     folder: Path,
     only: Only = "",
+    of: Of = "",
     workers: Workers = 2,
     figures: Annotated[bool, typer.Option(help="Ratios and messages too.")] = False,
 ) -> None:
     """Judge all planted bugs and honest implementations, and write the verdicts."""
     folder.mkdir(parents=True, exist_ok=True)
-    for kind, rows in all_rows(only, workers).items():
+    for kind, rows in all_rows(only, workers, chosen(of)).items():
         with (folder / f"{kind}.csv").open("w", encoding="utf-8", newline="") as file:
             shown = columns(kind, figures)
             writer = csv.DictWriter(file, shown, extrasaction="ignore", lineterminator="\n")
@@ -135,10 +147,10 @@ def write(
 
 
 @app.command()
-def compare(folder: Path, only: Only = "", workers: Workers = 2) -> None:
+def compare(folder: Path, only: Only = "", of: Of = "", workers: Workers = 2) -> None:
     """Judge them again, and compare with what was written; exit code 1 where anything differs."""
     differ = False
-    for kind, rows in all_rows(only, workers).items():
+    for kind, rows in all_rows(only, workers, chosen(of)).items():
         before = [r for r in read(folder / f"{kind}.csv") if soak.among(r["operator"], only)]
         compared = [c for c in columns(kind, True) if before and c in before[0]]
         lines = differences(before, rows, compared)

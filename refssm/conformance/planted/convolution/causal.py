@@ -6,7 +6,7 @@ from numpy.fft import fft, ifft
 from refssm.conformance.planted.arithmetic import tf32
 from refssm.conformance.planted.convolution.around import DEVIATIONS as AROUND
 from refssm.conformance.planted.convolution.short import DEVIATIONS as SHORT
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 
 
 def powers(x, l):

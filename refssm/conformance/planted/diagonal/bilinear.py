@@ -3,7 +3,7 @@
 import numpy as np
 
 from refssm.conformance.planted.diagonal.base import held, plant_gradients, plant_sums, summed
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.diagonal import DIAGONAL_KERNEL_BILINEAR
 from refssm.diagonal.sums import bilinear_powers
 

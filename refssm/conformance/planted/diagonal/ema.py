@@ -3,7 +3,7 @@
 import numpy as np
 
 from refssm.conformance.planted.diagonal.base import plant_gradients, plant_sums, summed
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.diagonal import EMA_KERNEL
 from refssm.selective_scan.mamba import sigmoid
 

@@ -9,7 +9,7 @@ from refssm.conformance.planted.diagonal.base import (
     powers,
     summed,
 )
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.diagonal import DIAGONAL_KERNEL_ZOH, DSS_EXP_KERNEL
 
 

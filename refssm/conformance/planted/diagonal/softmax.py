@@ -3,7 +3,7 @@
 import numpy as np
 
 from refssm.conformance.planted.diagonal.base import plant_gradients, plant_sums, powers, summed
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.diagonal import DSS_SOFTMAX_KERNEL
 
 SOFTMAX = Planting(DSS_SOFTMAX_KERNEL, "float32")

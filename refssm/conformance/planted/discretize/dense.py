@@ -5,7 +5,7 @@ import numpy as np
 from refssm._expm import expm
 from refssm.conformance.planted.discretize import diagonal as discretize_diagonal
 from refssm.conformance.planted.discretize import rules as discretize_rules
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.discretize import DISCRETIZE_BILINEAR, DISCRETIZE_ZOH
 
 

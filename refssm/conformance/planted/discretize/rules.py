@@ -3,7 +3,7 @@
 import numpy as np
 
 from refssm._expm import expm
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.discretize import (
     DISCRETIZE_BACKWARD,
     DISCRETIZE_DIAGONAL_BACKWARD,

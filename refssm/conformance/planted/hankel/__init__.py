@@ -6,7 +6,7 @@ from refssm.conformance.planted.hankel import gramians as hankel_gramians
 from refssm.conformance.planted.hankel import matrix as hankel_matrix
 from refssm.conformance.planted.hankel import singular as hankel_singular
 from refssm.conformance.planted.hankel import transfer as hankel_transfer
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.hankel import MARKOV_PARAMETERS
 
 MARKOV = Planting(MARKOV_PARAMETERS, "float32")

@@ -4,7 +4,7 @@ import numpy as np
 
 from refssm._balance import balanced
 from refssm._lyapunov import lyapunov, stein
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.hankel import HANKEL_SINGULAR_VALUES
 from refssm.hankel.gramians import adjoint, outer
 

@@ -6,7 +6,7 @@ from scipy import linalg
 from refssm.broadcasting import unbroadcast_each
 from refssm.conformance.honest.hankel.gramians import both
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.hankel import GRAMIANS, GRAMIANS_DISCRETE
 
 CONTINUOUS, DISCRETE = (Planting(op, "float32") for op in (GRAMIANS, GRAMIANS_DISCRETE))

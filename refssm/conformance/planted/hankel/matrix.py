@@ -4,7 +4,7 @@ import numpy as np
 
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.hankel import HANKEL_MATRIX
 
 HANKEL = Planting(HANKEL_MATRIX, "float32")

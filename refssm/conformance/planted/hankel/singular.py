@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.hankel import HANKEL_SINGULAR_VALUES_DIAGONAL
 
 PLANTING = Planting(HANKEL_SINGULAR_VALUES_DIAGONAL, "complex64")

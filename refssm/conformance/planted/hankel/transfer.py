@@ -3,7 +3,7 @@
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16, tf32
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.hankel import TRANSFER, TRANSFER_DISCRETE
 
 CONTINUOUS, DISCRETE = (Planting(op, "complex64") for op in (TRANSFER, TRANSFER_DISCRETE))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.discretize import DISCRETIZE_BACKWARD, DISCRETIZE_BILINEAR, DISCRETIZE_EULER
 from refssm.discretize import DISCRETIZE_ZOH as ZOH
 from refssm.hippo import HIPPO_PROJECT, HIPPO_PROJECT_LEGS

@@ -4,7 +4,7 @@ import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, single
 from refssm.conformance.planted.hope.base import plant_gradients, plant_parameters
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.hope import HOPE_KERNEL, HOPE_KERNEL_ALIASED, HOPE_TRANSFER
 from refssm.hope.impulses import all_pass_responses, pole
 

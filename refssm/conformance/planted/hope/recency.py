@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.hope import HOPE_RECENCY_EXPONENTIAL, HOPE_RECENCY_POWER
 
 POWER = Planting(HOPE_RECENCY_POWER, "float32")

@@ -4,7 +4,7 @@ import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.hope.stream_vjp import plant_gradients
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.hope import HOPE_STEP, HOPE_STREAM, HOPE_STREAM_STATEFUL
 from refssm.hope.allpass import cascade, rotation
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from refssm.broadcasting import unbroadcast_each
 from refssm.conformance.planted.arithmetic import float16
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.hope import HOPE_STEP, HOPE_STREAM
 from refssm.hope.allpass import cascade, turning
 

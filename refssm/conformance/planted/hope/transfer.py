@@ -5,7 +5,7 @@ import numpy as np
 from refssm._roots import roots_of_unity, turned
 from refssm.conformance.planted.arithmetic import single
 from refssm.conformance.planted.hope.base import plant_gradients, plant_parameters
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.hope import HOPE_KERNEL, HOPE_TRANSFER
 
 PLANTING = Planting(HOPE_TRANSFER, "complex64")

@@ -6,7 +6,7 @@ import numpy as np
 
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.planted.arithmetic import float16
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.conformance.planted.scan.base import right
 
 

@@ -4,7 +4,7 @@ Steps, chunks, what Mamba puts before and after, states, packed sequences, gradi
 """
 
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.conformance.planted.selective_scan import chunks as selective_scan_chunks
 from refssm.conformance.planted.selective_scan import gate as selective_scan_gate
 from refssm.conformance.planted.selective_scan import packed as selective_scan_packed

@@ -1,7 +1,7 @@
 """Planted bugs of state-space duality, operator by operator and check by check."""
 
 from refssm.conformance.honest.ssd.forms import SEQUENCES
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.conformance.planted.ssd.attention import DEVIATIONS as ATTENTION
 from refssm.conformance.planted.ssd.chunks import DEVIATIONS as CHUNKS
 from refssm.conformance.planted.ssd.groups import DEVIATIONS as GROUPS

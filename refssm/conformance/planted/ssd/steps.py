@@ -3,7 +3,7 @@
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting_old import Planting
 from refssm.conformance.planted.ssd.groups import FIRST, TILED, tiled
 from refssm.ssd import SSD_STEP
 
