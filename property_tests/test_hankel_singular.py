@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from strategies import laws
 
 import refssm
-from refssm.conformance.cases.case import cases
+from refssm.conformance.cases.drawing import cases
 from refssm.hankel import HANKEL_SINGULAR_VALUES_DIAGONAL
 from refssm.spectral import SPECTRAL_FILTERS
 

@@ -4,144 +4,32 @@
 anybody's test suite.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from numbers import Real
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+from refssm._implements import (
+    ARITHMETICS,
+    FRAMEWORKS,
+    TYPES,
+    Arrays,
+    Budget,
+    Declaration,
+    Marked,
+    declared_as,
+    implements,
+)
 
-Arrays = Mapping[str, np.ndarray]
-FRAMEWORKS = ("numpy", "torch", "jax", "cupy")
-TYPES = ("float32", "float64", "complex64", "complex128", "float16", "bfloat16")
-ARITHMETICS = ("float64", "float32", "tf32", "float16", "bfloat16")
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How much rounding an implementation asks for: errors up to C·u·K are accepted.
-
-    C is 16 for everybody; a chunked scan through exp(cumsum(log a)) declares `Budget(C=64)`.
-    `computes` names the type it computes in, where that is not the type of its arguments: "tf32"
-    for float32 arguments multiplied by tensor cores, "float32" for a bfloat16 kernel that
-    accumulates in single precision (and is then held to it).
-    """
-
-    C: float = 16.0
-    computes: str = ""
-
-    def __post_init__(self):
-        if not (isinstance(self.C, Real) and 1 <= self.C <= 1024):
-            raise ValueError(f"Budget: `C` must be between 1 and 1024, got {self.C!r}")
-        if self.computes != "" and self.computes not in ARITHMETICS:
-            known = ", ".join(ARITHMETICS)
-            raise ValueError(f"Budget: no arithmetic {self.computes!r} is known ({known})")
-
-
-KINDS = {"device": str, "layout": str, "vjp": bool, "accuracy": Budget, "ftz": bool}
-WANTED = {str: "a string", bool: "True or False", Budget: "a Budget"}
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """What the author of an implementation says of it; `implements` writes one on a function."""
-
-    name: str = ""
-    framework: str = "numpy"
-    device: str = ""
-    dtypes: tuple[str, ...] = ()  # empty: to be found out
-    layout: str = ""
-    vjp: bool = False
-    only: Callable[[Arrays], Arrays | None] | None = None
-    accuracy: Budget = field(default_factory=Budget)
-    ftz: bool = False
-
-    def __post_init__(self):
-        from refssm.catalog import OPERATORS  # the catalog loads every family
-
-        for name, kind in KINDS.items():
-            if not isinstance(getattr(self, name), kind):
-                wanted, came = WANTED[kind], getattr(self, name)
-                raise ValueError(f"implements: `{name}` is {wanted}, got {came!r}")
-        if not (self.only is None or callable(self.only)):
-            raise ValueError(f"implements: `only` is a function of a case, got {self.only!r}")
-        if self.framework not in FRAMEWORKS:
-            known = ", ".join(FRAMEWORKS)
-            raise ValueError(f"implements: no framework {self.framework!r} is known ({known})")
-        for dtype in self.dtypes:
-            if dtype not in TYPES:
-                known = ", ".join(TYPES)
-                raise ValueError(f"implements: no type {dtype!r} is judged ({known})")
-        if self.vjp and self.framework in ("numpy", "cupy"):
-            wanted = f"write {self.name or '<name>'}_vjp beside it"
-            raise ValueError(f"implements: {self.framework} has no autodiff for vjp=True; {wanted}")
-        op = next((op for op in OPERATORS if op.name == self.name), None)
-        if self.name and op is None:
-            known = ", ".join(op.name for op in OPERATORS)
-            raise ValueError(f"implements: `{self.name}` is no operator of the catalog ({known})")
-        if self.layout and op is not None:
-            from refssm._layout import parse
-
-            parse(op, self.layout)
-
-
-def implements(name: str, **declared: Any):
-    """Mark a function as an implementation of the operator `name`, whatever it is called.
-
-    framework   "numpy" (default), "torch", "jax" or "cupy": whose arrays it takes and returns.
-    device      where they live: "cuda", "cuda:1", "gpu"; the framework's own default without it.
-    dtypes      the types it is for; without them it is asked. "float16" and "bfloat16" are judged
-                only where they are declared.
-    layout      where its axes stand, by the names that `refssm show` prints: "b n l, b n l ->
-                b n l". 1 is an axis of length one; batch axes that are left out are looped over.
-    vjp         True: the gradient of the framework's own autodiff is judged too. A function
-                `<name>_vjp` beside it is judged without asking.
-    only        takes the arguments of a case by name, keyword arguments among them, and returns
-                those the kernel supports (a length cut to a multiple of 64, a decay made
-                constant), or None to decline the case. Raising NotImplementedError in a call
-                declines it too.
-    accuracy    a `Budget`.
-    ftz         True: subnormal numbers may be flushed to zero.
-
-    ValueError where one of these cannot be.
-
-    >>> @implements("linear_scan", framework="torch", layout="b n l, b n l -> b n l", vjp=True)
-    ... def my_scan(a, b): ...
-    """
-    declaration = _declaration(name, declared)
-
-    def mark(function: Any) -> Any:
-        if not callable(function):
-            raise ValueError(f"implements: marks a function, got {function!r}")
-        try:
-            function.__refssm__ = declaration
-        except (AttributeError, TypeError):  # compiled functions hold no attributes
-            return Marked(function, declaration)
-        return function
-
-    return mark
-
-
-def _declaration(name: str, declared: dict) -> Declaration:
-    unknown = sorted(set(declared) - set(Declaration.__dataclass_fields__))
-    if unknown or not name or not isinstance(name, str):
-        known = ", ".join(list(Declaration.__dataclass_fields__)[1:])
-        what = f"`{unknown[0]}` is not one of" if unknown else "names an operator, then any of"
-        raise ValueError(f"implements: {what} {known}")
-    dtypes = declared.get("dtypes", ())
-    one = isinstance(dtypes, str) or not isinstance(dtypes, Iterable)
-    return Declaration(name, **{**declared, "dtypes": (dtypes,) if one else tuple(dtypes)})
-
-
-class Marked:
-    """A declared function that cannot hold its own declaration."""
-
-    def __init__(self, function: Callable, declaration: Declaration):
-        self.function, self.__refssm__ = function, declaration
-        self.__name__ = getattr(function, "__name__", declaration.name)
-
-    def __call__(self, *args, **kwargs):
-        return self.function(*args, **kwargs)
+__all__ = [
+    "ARITHMETICS",
+    "FRAMEWORKS",
+    "TYPES",
+    "Arrays",
+    "Budget",
+    "Declaration",
+    "Marked",
+    "check",
+    "implements",
+]
 
 
 def check(
@@ -173,5 +61,5 @@ def check(
     if isinstance(own, Declaration):
         said = {f: getattr(own, f) for f in Declaration.__dataclass_fields__ if f != "name"}
         declared = {**said, **declared}
-    own = _declaration(name, declared)
+    own = declared_as(name, declared)
     judged_in_process(name, function, vjp, own, profile=profile, seed=seed, checks=tuple(checks))

@@ -9,8 +9,8 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.exchange import judging
 from refssm.conformance.exchange.files import as_written
 from refssm.conformance.exchange.manifest import load
+from refssm.conformance.number_types import number_type
 from refssm.conformance.running.session import Session
-from refssm.conformance.standard import number_type
 
 
 def written(folder, *options):

@@ -7,8 +7,8 @@ from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import call
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.ranges import Where
+from refssm.conformance.number_types import number_type
 from refssm.conformance.running.session import Session
-from refssm.conformance.standard import number_type
 from refssm.testing import Declaration
 
 SHAPES = ((), (0,), (2, 0, 3), (1,), (2, 3), (2, 1, 3))

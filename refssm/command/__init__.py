@@ -82,7 +82,7 @@ def code(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        from refssm.conformance.calling.finding import UsageError
+        from refssm.conformance.usage_error import UsageError
 
         told = getattr(error, "format_message", None)  # Typer's usage errors, in every version
         if isinstance(error, UsageError) or told:

@@ -45,10 +45,11 @@ def write_cases(
 ) -> None:
     """Write inputs, true values and allowed errors, for a program to answer beside them."""
     from refssm.command.checked import settings as checked_settings
-    from refssm.conformance.calling.finding import UsageError, operator_named
+    from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.cases.ranges import parse
     from refssm.conformance.exchange.writing import Wanted, Writer
     from refssm.conformance.judging.certificate import refuse_if_wrong
+    from refssm.conformance.usage_error import UsageError
 
     if not operator:
         raise UsageError("--operator says whose cases to write; `refssm list` names them all")
@@ -128,8 +129,8 @@ def judge_cases(
 @contextmanager
 def _whole(folder: Path, force: bool):
     """A folder that takes its name when it is done, in place of an older one of ours."""
-    from refssm.conformance.calling.finding import UsageError
     from refssm.conformance.exchange.manifest import NAME
+    from refssm.conformance.usage_error import UsageError
 
     old = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     if old and not (folder / NAME).is_file():

@@ -9,7 +9,7 @@ from refssm.command.asked import Asked
 
 def check_framework(framework: str) -> None:
     """A framework that is known, or none."""
-    from refssm.conformance.calling.finding import UsageError
+    from refssm.conformance.usage_error import UsageError
     from refssm.testing import FRAMEWORKS
 
     if framework and framework not in FRAMEWORKS:
@@ -19,8 +19,8 @@ def check_framework(framework: str) -> None:
 def where(asked: Asked, worker):
     """Ranges as texts, and as a session takes them."""
     from refssm.conformance.calling.finding import operator_named
-    from refssm.conformance.cases.case import core_dims
     from refssm.conformance.cases.ranges import parse
+    from refssm.conformance.cases.sizes import core_dims
 
     ops = [operator_named(offer.name) for offer in worker.found if offer.judged]
     texts = asked.ranges(name for op in ops for name in (*op.inputs, *core_dims(op)))
@@ -35,8 +35,9 @@ def settings_of(asked: Asked, seed, profile) -> dict:
 
 def settings(as_, dtype, check, seed, profile) -> dict:
     """Checked options, as a session takes them."""
-    from refssm.conformance.calling.finding import UsageError, operator_named
+    from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.checks.checks import NAMES, PROFILES
+    from refssm.conformance.usage_error import UsageError
     from refssm.testing import TYPES
 
     check, dtype = check or (), dtype or ()
@@ -60,9 +61,9 @@ def settings(as_, dtype, check, seed, profile) -> dict:
 
 def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
     """What to judge, and a sentence for each library that is not installed."""
-    from refssm.conformance import subjects
-    from refssm.conformance.calling.finding import UsageError
+    from refssm.conformance.calling import libraries
     from refssm.conformance.exchange import program
+    from refssm.conformance.usage_error import UsageError
 
     if command := asked.ctx.params["exec_"]:
         if asked.targets or asked.subjects or output or not as_:
@@ -75,11 +76,11 @@ def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
             )
         return [str(output)], []
     for name in asked.subjects:
-        if name not in subjects.NAMES:
-            raise UsageError(f"no subject {name!r}; there are {', '.join(subjects.NAMES)}")
-    absent = {name: subjects.absent(name) for name in asked.subjects}
+        if name not in libraries.NAMES:
+            raise UsageError(f"no subject {name!r}; there are {', '.join(libraries.NAMES)}")
+    absent = {name: libraries.absent(name) for name in asked.subjects}
     there = [name for name in asked.subjects if not absent[name]]
-    places = [*asked.targets, *(t for name in there for t in subjects.target(name))]
+    places = [*asked.targets, *(t for name in there for t in libraries.target(name))]
     if not places and not any(absent.values()):
         raise UsageError("nothing to judge: name a file, a module or --subject")
     if as_ and len(places) > 1:
@@ -89,9 +90,9 @@ def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
 
 def spread(options: Mapping):
     """How the work is spread; the processes for it, once it is entered."""
-    from refssm.conformance.calling.finding import UsageError
     from refssm.conformance.running.session import FOLDER
     from refssm.conformance.spreading.processes import Spread
+    from refssm.conformance.usage_error import UsageError
 
     workers, dask, resume = options["workers"], options["dask"], options["resume"]
     asked = {"--workers": workers != 1, "--dask": dask is not None, "--resume": resume}

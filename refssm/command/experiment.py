@@ -49,7 +49,7 @@ for _name, _told_of in EXPERIMENTS.items():
 
 def _shown(name: str, seed: int, quick: bool, output: Path | None) -> None:
     """Measure, print, draw, or say in one sentence why not before anything is measured."""
-    from refssm.conformance.calling.finding import UsageError
+    from refssm.conformance.usage_error import UsageError
 
     output = output or Path(f"{name}.png")
     if find_spec("matplotlib") is None:

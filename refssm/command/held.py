@@ -8,9 +8,9 @@ from typing import Any
 
 def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
     """What holds the implementations of a target: a child process, this one, a saved result."""
+    from refssm.conformance.calling.recorded import Recorded
     from refssm.conformance.calling.worker import InProcess, Worker
     from refssm.conformance.exchange import program
-    from refssm.conformance.running.own_arrays import Recorded
     from refssm.conformance.running.session import FOLDER
 
     if output is not None:

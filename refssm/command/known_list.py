@@ -11,8 +11,8 @@ from refssm.command.asked import Asked
 
 def of(asked: Asked):
     """The list of known failures, empty where there is none."""
-    from refssm.conformance.calling.finding import UsageError
     from refssm.conformance.project.known_failures import Known, read
+    from refssm.conformance.usage_error import UsageError
 
     path = asked.option("known")
     if path is not None and asked.own_data:
@@ -22,7 +22,7 @@ def of(asked: Asked):
 
 def check_new(path: Path | None) -> None:
     """Refuse before anything is judged."""
-    from refssm.conformance.calling.finding import UsageError
+    from refssm.conformance.usage_error import UsageError
 
     if path is not None and path.exists():
         raise UsageError(f"{path} is already there: --write-known writes a new file")
@@ -32,8 +32,8 @@ def check_new(path: Path | None) -> None:
 
 def write(path: Path, results) -> None:
     """Write the failures down; whole or not at all."""
-    from refssm.conformance.calling.finding import UsageError
     from refssm.conformance.project.known_failures import skeleton
+    from refssm.conformance.usage_error import UsageError
 
     partial = path.with_name(f"{path.name}.partial")
     try:

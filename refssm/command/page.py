@@ -16,7 +16,7 @@ SMALLEST, FOUND = "The case told above.", "A case as it was drawn, not made smal
 
 def asked(path: Path | None) -> dict[str, bool]:
     """What a session is told, or in one sentence why there can be no page, before it judges."""
-    from refssm.conformance.calling.finding import UsageError
+    from refssm.conformance.usage_error import UsageError
 
     if path is None:
         return {}
@@ -51,7 +51,7 @@ def written(
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
     """A file of another name in the same folder, gone afterwards."""
-    from refssm.conformance.calling.finding import UsageError
+    from refssm.conformance.usage_error import UsageError
 
     partial = None
     try:

@@ -49,7 +49,7 @@ def plot_spectrum(n: States = 64, output: Output = None) -> None:
 
 def _drawn(picture: str, output: Path, **settings) -> None:
     """Draw it, or say in one sentence why not."""
-    from refssm.conformance.calling.finding import UsageError
+    from refssm.conformance.usage_error import UsageError
 
     if find_spec("matplotlib") is None:
         raise UsageError("pictures need matplotlib: pip install 'refssm[report]'")

@@ -25,14 +25,14 @@ def replay(
 ) -> int:
     """Judge one kept failure again: 1 while it fails, 0 once it passes."""
     from refssm.command.held import older_of, worker_of
-    from refssm.conformance.calling.finding import UsageError
+    from refssm.conformance.calling.recorded import stored
     from refssm.conformance.diagnosis import kept_failure as replaying
     from refssm.conformance.exchange import program
     from refssm.conformance.judging.certificate import refuse_if_wrong
     from refssm.conformance.report import lines, records
-    from refssm.conformance.running.own_arrays import stored
     from refssm.conformance.running.replay import again
     from refssm.conformance.running.session import Session
+    from refssm.conformance.usage_error import UsageError
 
     given = stored(failure)
     kept = replaying.told(failure, given)

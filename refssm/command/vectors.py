@@ -44,7 +44,8 @@ def write(
     longest: Longest = 65,
 ) -> int:
     """Write a file for each operator; the same command writes the same bytes."""
-    from refssm.conformance.calling.finding import UsageError, operator_named
+    from refssm.conformance.calling.finding import operator_named
+    from refssm.conformance.usage_error import UsageError
     from refssm.conformance.vectors import document, making
 
     making.refuse_without_flint()
@@ -82,8 +83,9 @@ def check(
     in_process: o.InThisProcess = False,
 ) -> int:
     """Judge implementations by stored vectors: no oracle runs."""
-    from refssm.conformance.calling.finding import UsageError, operator_named
+    from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.report import lines, records
+    from refssm.conformance.usage_error import UsageError
     from refssm.conformance.vectors import check as checking
     from refssm.conformance.vectors import reading
 
@@ -119,7 +121,7 @@ def check(
 @app.command("lint")
 def lint(paths: Files, thorough: Thorough = False) -> int:
     """Doubt files: format, numbers, bounds, checksum; a sentence for each that is not as wanted."""
-    from refssm.conformance.calling.finding import UsageError
+    from refssm.conformance.usage_error import UsageError
     from refssm.conformance.vectors import lint as linting
     from refssm.conformance.vectors import making, reading
 

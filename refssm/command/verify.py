@@ -47,8 +47,8 @@ def verify(
     no_config: o.NoConfig = False,
 ) -> int:
     """Say whether an implementation is right, how accurate, and if wrong where and why."""
-    from refssm.conformance.calling.finding import UsageError
     from refssm.conformance.judging.certificate import refuse_if_wrong
+    from refssm.conformance.usage_error import UsageError
 
     del targets, subject, exec_, where, device, layout  # `Asked` has them
     del vjp, ftz, dtype, check, known, workers, dask, resume

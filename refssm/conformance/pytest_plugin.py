@@ -83,7 +83,7 @@ class Implementation(pytest.Collector):
     @cached_property
     def project(self):
         """Settings and known failures of the project; what is wrong with them is one sentence."""
-        from refssm.conformance.calling.finding import UsageError
+        from refssm.conformance.usage_error import UsageError
 
         try:
             return _project(self.config)
@@ -100,14 +100,14 @@ class Implementation(pytest.Collector):
     @cached_property
     def trial(self):
         """The implementation as the judge holds it."""
-        from refssm.conformance.calling.finding import UsageError
+        from refssm._implements import declared_as
         from refssm.conformance.running.in_process import session_of
-        from refssm.testing import _declaration
+        from refssm.conformance.usage_error import UsageError
 
         told = {k: v for k, v in self.mark.kwargs.items() if k not in OPTIONS}
         by_hand = told.pop("vjp") if callable(told.get("vjp")) else None
         try:
-            declared = _declaration(self.mark.args[0] if self.mark.args else "", told)
+            declared = declared_as(self.mark.args[0] if self.mark.args else "", told)
             session = session_of(
                 declared.name,
                 self.function,

@@ -16,10 +16,11 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from refssm.conformance.calling.finding import UsageError, find, looking, sentence
+from refssm.conformance.calling.finding import find, looking, sentence
 from refssm.conformance.calling.fingerprint import Sources, imported
 from refssm.conformance.calling.implementation import Found, Offer
 from refssm.conformance.calling.one_call import Outcome, call
+from refssm.conformance.usage_error import UsageError
 
 WATCH_SECONDS = 1.0
 

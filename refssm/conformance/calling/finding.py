@@ -14,18 +14,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from refssm import testing
+from refssm._implements import Declaration
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS, resumed
 from refssm.conformance.calling.attributes import vars_of
 from refssm.conformance.calling.implementation import Found
-from refssm.testing import Declaration
+from refssm.conformance.usage_error import UsageError
 
 LONGEST = 300  # of an exception's text in a report
-
-
-class UsageError(Exception):
-    """The target cannot be judged as given: one sentence, exit code 4."""
+PACKAGE = Path(__file__).parents[2]
 
 
 @contextmanager
@@ -193,8 +190,7 @@ def short(text: str) -> str:
 
 
 def _ours(filename):
-    inside = str(Path(__file__).parents[1]) in filename or filename == testing.__file__
-    return inside or filename.startswith("<frozen")
+    return filename.startswith((str(PACKAGE), "<frozen"))
 
 
 def _named(module, path, function, name) -> list[Found]:

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from refssm._implements import FRAMEWORKS, Budget, Declaration
 from refssm._layout import Layout, parse
 from refssm._operator import Operator
 from refssm.conformance.calling.adapters import adapter
 from refssm.conformance.calling.adapters.numpy_arrays import NoDevice
-from refssm.testing import FRAMEWORKS, Budget, Declaration
 
 
 class Offer(NamedTuple):

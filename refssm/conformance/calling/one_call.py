@@ -11,9 +11,13 @@ from refssm._layout import Layout, arranged, batch_names, canonical, restored
 from refssm.conformance.calling.adapters.numpy_arrays import Unusable, named
 from refssm.conformance.calling.finding import sentence
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.standard import NumberType, number_type
+from refssm.conformance.number_types import NumberType, number_type
 
 EARLIER = -1  # among the aliased: the output of an earlier call
+
+
+class Declined(Exception):
+    """The implementation does not support this case."""
 
 
 @dataclass(frozen=True)

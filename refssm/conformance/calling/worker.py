@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from refssm.conformance.calling.child import Server
-from refssm.conformance.calling.finding import UsageError, find, looking
+from refssm.conformance.calling.finding import find, looking
 from refssm.conformance.calling.fingerprint import Sources
 from refssm.conformance.calling.implementation import Found, Offer
 from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.usage_error import UsageError
 
 FIRST_CALL = 5  # times the limit: frameworks import and compile in the first
 

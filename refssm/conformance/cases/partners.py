@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.conformance.standard import NumberType
+from refssm.conformance.number_types import NumberType
 
 
 def following(leader, factors, kind: NumberType) -> np.ndarray:

@@ -11,9 +11,9 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.catalog import resumed
-from refssm.conformance.calling.finding import UsageError
-from refssm.conformance.cases.case import core_dims
+from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.checks.laws import time_axes
+from refssm.conformance.usage_error import UsageError
 from refssm.domains import Domain, state_matrices
 
 Range = tuple[float, float]

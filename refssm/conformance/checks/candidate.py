@@ -10,15 +10,15 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.conformance.calling.implementation import Offer
-from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.cases.case import Case, ordinary_case
-from refssm.conformance.checks.sweep import Declined
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.agreement import same
 from refssm.conformance.judging.expected import expect, judged_type
 from refssm.conformance.judging.grading import compare, grade_outputs
 from refssm.conformance.judging.verdict import Verdict, misfit, types_in, worst_of, wrong
-from refssm.conformance.standard import Standard, number_type
+from refssm.conformance.number_types import number_type
+from refssm.conformance.standard import Standard
 
 LOST = ("crashed", "hung")
 

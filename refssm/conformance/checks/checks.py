@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 from refssm._contract import Contract
 from refssm._operator import Operator
 from refssm.catalog import resumed
-from refssm.conformance.cases import case as drawn
-from refssm.conformance.cases.case import Case, cases, ordinary_case
+from refssm.conformance.cases import drawing as drawn
+from refssm.conformance.cases.case import NOWHERE, Case, ordinary_case
+from refssm.conformance.cases.drawing import cases
 from refssm.conformance.checks import special_values as special
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.conduct import CONDUCT, WITHOUT_ARGUMENTS, behave
 from refssm.conformance.checks.laws import LAWS, hold, laws_of
 from refssm.conformance.checks.linear_laws import integers
 from refssm.conformance.judging.verdict import Verdict
-from refssm.conformance.standard import number_type
+from refssm.conformance.number_types import number_type
 
 # our VJP in double precision is judged by itself in long double, where there is one
 WIDER_THAN_DOUBLE = np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 1000
@@ -105,7 +106,7 @@ class Check:
         """The check's name as an interface: operator/check[dtype]."""
         return f"{self.op}/{self.name}[{self.dtype}]"
 
-    def cases(self, *, mixed: bool = True, between: Mapping = drawn.NOWHERE):
+    def cases(self, *, mixed: bool = True, between: Mapping = NOWHERE):
         """The strategy that draws its cases; `between` bounds sizes."""
         if self.strategy is None:
             sizes = (33, 40, 4, 2)

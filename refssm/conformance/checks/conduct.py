@@ -12,10 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from refssm._contract import Contract
-from refssm.conformance.calling.one_call import EARLIER
+from refssm.conformance.calling.one_call import EARLIER, Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Broken, Candidate
-from refssm.conformance.checks.sweep import Declined
 from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
 
 PASS = Verdict("A")

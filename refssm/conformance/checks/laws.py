@@ -13,11 +13,11 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.catalog import from_state, resumed
+from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks import special_values as special
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.linear_laws import additive, scaling, zero
-from refssm.conformance.checks.sweep import Declined
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.verdict import Verdict, worst_of
 

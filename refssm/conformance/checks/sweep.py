@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis.configuration import set_hypothesis_home_dir, storage_directory
 from hypothesis.internal.conjecture import providers
 
+from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.piece import Piece, key_of
 from refssm.conformance.judging.verdict import Verdict, worst_of
@@ -21,10 +22,6 @@ SHRINK_TRIES = 80  # the same on every machine; the clock ends what is slow
 SHRINK_SECONDS = 6.0
 ENOUGH = 64  # entries of an output, to see a pattern in it
 UNMUTATED = 10  # after ten examples Hypothesis goes on with near copies of them: half of the cases
-
-
-class Declined(Exception):
-    """The implementation does not support this case."""
 
 
 @dataclass

@@ -14,11 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, SIZES, Case
+from refssm.conformance.calling.one_call import Declined
+from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.drawing import SIZES
+from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY
 from refssm.conformance.checks import special_values as special
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
-from refssm.conformance.checks.sweep import Declined, lost
+from refssm.conformance.checks.sweep import lost
 from refssm.conformance.diagnosis.kept_failure import STORY, story
 from refssm.conformance.diagnosis.script import failing_call, script
 from refssm.conformance.diagnosis.simplest import show, simplified

@@ -10,13 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
+from refssm._implements import FRAMEWORKS, KINDS, TYPES
 from refssm._operator import Operator
-from refssm.conformance.calling.finding import UsageError, operator_named, short
-from refssm.conformance.cases.case import Case, Knob
+from refssm.conformance.calling.finding import operator_named, short
+from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.filling import Knob
 from refssm.conformance.cases.ranges import Where, parse
 from refssm.conformance.checks.checks import NAMES, Check
-from refssm.conformance.standard import number_type
-from refssm.testing import FRAMEWORKS, KINDS, TYPES
+from refssm.conformance.number_types import number_type
+from refssm.conformance.usage_error import UsageError
 
 STORY = "__refssm__"  # among saved arrays, which bear the names of arguments
 FORMAT = 1

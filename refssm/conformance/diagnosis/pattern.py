@@ -13,7 +13,8 @@ from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.suspects import expected
 from refssm.conformance.diagnosis.transcript import Call, Episode
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.standard import NUMBER_TYPES, TF32, Standard
+from refssm.conformance.number_types import NUMBER_TYPES, TF32
+from refssm.conformance.standard import Standard
 
 BLOCK = 8  # steps, or a multiple
 FEW = 4  # wrong entries, at least: fewer share anything

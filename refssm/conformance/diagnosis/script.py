@@ -11,20 +11,20 @@ from string import Template
 import numpy as np
 
 from refssm._contract import Contract
+from refssm._implements import Declaration
 from refssm._layout import arranged, canonical
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.one_call import Run
+from refssm.conformance.calling.one_call import Declined, Run
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
-from refssm.conformance.checks.sweep import Declined
 from refssm.conformance.diagnosis.suspects import expected, graded
 from refssm.conformance.diagnosis.transcript import Call, Listening
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.verdict import misfit, types_in
-from refssm.conformance.standard import Standard, number_type
-from refssm.testing import Declaration
+from refssm.conformance.number_types import number_type
+from refssm.conformance.standard import Standard
 
 # how a framework's arrays are made of NumPy's, and back
 GIVE = {

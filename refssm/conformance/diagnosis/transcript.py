@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import LOST, Broken, Candidate
 from refssm.conformance.checks.checks import Check
-from refssm.conformance.checks.sweep import Declined, sweep
+from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.judging.verdict import Verdict
 
 CASES = 25  # as many as the check of a result has

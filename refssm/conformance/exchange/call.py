@@ -20,7 +20,8 @@ from refssm._signature import length_of
 from refssm.conformance.exchange import files
 from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.verdict import types_in
-from refssm.conformance.standard import NumberType, Standard
+from refssm.conformance.number_types import NumberType
+from refssm.conformance.standard import Standard
 
 TEXT = "case.txt"
 DECLINED = "declined.txt"  # of a program that ended with exit code 77, or wrote it itself

@@ -10,7 +10,7 @@ from numpy.lib import format as npy
 
 from refssm.conformance.calling.adapters.numpy_arrays import Numpy, Unusable, carried
 from refssm.conformance.file_errors import UNREADABLE
-from refssm.conformance.standard import NumberType
+from refssm.conformance.number_types import NumberType
 
 READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 

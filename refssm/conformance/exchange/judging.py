@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm.conformance.calling.finding import UsageError, operator_named
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
-from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import PROFILES, Check, checks_of
-from refssm.conformance.checks.sweep import Declined
 from refssm.conformance.diagnosis import diagnose_heard
 from refssm.conformance.diagnosis.failure import explain
 from refssm.conformance.diagnosis.transcript import CASES, episode
@@ -30,6 +29,7 @@ from refssm.conformance.judging.verdict import Verdict, worst_of
 from refssm.conformance.running.session import Session
 from refssm.conformance.running.trial import Trial
 from refssm.conformance.standard import Standard
+from refssm.conformance.usage_error import UsageError
 
 LISTED = 3  # of the cases that are wrong
 

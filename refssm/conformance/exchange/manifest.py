@@ -19,11 +19,13 @@ from jsonschema import Draft202012Validator
 
 from refssm._layout import Layout, canonical, parse, restored
 from refssm._operator import Operator
-from refssm.conformance.calling.finding import UsageError, operator_named
-from refssm.conformance.cases.case import MEDLEY, NORMAL_MEDLEY, Case, Knob
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY, Knob
 from refssm.conformance.exchange import files
 from refssm.conformance.exchange.call import Call, described
-from refssm.conformance.standard import number_type
+from refssm.conformance.number_types import number_type
+from refssm.conformance.usage_error import UsageError
 
 FORMAT, VERSION, NAME = "refssm-cases", 1, "manifest.json"
 SCHEMA = "manifest.schema.json"

@@ -14,15 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm.conformance.calling.finding import UsageError, operator_named
+from refssm._implements import Declaration
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found, Offer
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.exchange.call import described
 from refssm.conformance.exchange.files import FileArrays
 from refssm.conformance.exchange.running import Ended, Runner, answer
-from refssm.conformance.standard import number_type
-from refssm.testing import Declaration
+from refssm.conformance.number_types import number_type
+from refssm.conformance.usage_error import UsageError
 
 PREFIX = "--exec "  # how such an implementation is called in reports
 

@@ -12,9 +12,9 @@ import threading
 from pathlib import Path
 from typing import IO
 
-from refssm.conformance.calling.finding import UsageError
 from refssm.conformance.exchange import files
 from refssm.conformance.exchange.call import DECLINED, Call
+from refssm.conformance.usage_error import UsageError
 
 PLACE = "{case}"
 DECLINES = 77  # the exit code by which test programs say "skipped"

@@ -8,13 +8,14 @@ import numpy as np
 
 from refssm._contract import Contract
 from refssm._operator import Operator
-from refssm.conformance.calling.finding import UsageError, short
+from refssm.conformance.calling.finding import short
 from refssm.conformance.checks.linear_laws import of_integers
 from refssm.conformance.exchange.call import Call
 from refssm.conformance.file_errors import UNREADABLE
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.grading import HEADROOM, bounds_of, says_nothing, span_product
 from refssm.conformance.standard import Standard
+from refssm.conformance.usage_error import UsageError
 
 GAUGE = "gauge.npz"  # what was worked out, for the judge
 FIELDS = ("value", "rest", "k0", "k1", "peak", "normwise")

@@ -17,7 +17,7 @@ import numpy as np
 
 from refssm import __version__
 from refssm._layout import Layout, arranged, canonical, parse
-from refssm.conformance.calling.finding import UsageError, operator_named
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.cases.case import Case
@@ -29,9 +29,10 @@ from refssm.conformance.exchange.call import Call, described
 from refssm.conformance.exchange.manifest import CHECKS, FORMAT, NAME, VERSION
 from refssm.conformance.judging.expected import expect, key_of, remembering
 from refssm.conformance.judging.verdict import Verdict
+from refssm.conformance.number_types import number_type
 from refssm.conformance.running.session import Session
 from refssm.conformance.running.trial import Trial, certified
-from refssm.conformance.standard import number_type
+from refssm.conformance.usage_error import UsageError
 
 
 class Asked(NamedTuple):

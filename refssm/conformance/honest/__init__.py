@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 
+from refssm._implements import Budget, Declaration
 from refssm.catalog import families
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
-from refssm.testing import Budget, Declaration
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,9 @@ import numpy as np
 
 from refssm import oracle
 from refssm._operator import Operator
-from refssm.conformance.cases.case import Case, Knob, core_dims
+from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.filling import Knob
+from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import expect, unit_roundoff

@@ -20,13 +20,13 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from refssm._implements import TYPES
 from refssm.catalog import OPERATORS
-from refssm.conformance.calling.finding import UsageError
 from refssm.conformance.checks.checks import NAMES, PROFILES, checks_of, types_of
 from refssm.conformance.checks.laws import LAWS
 from refssm.conformance.judging.result import Result
 from refssm.conformance.project.pyproject import document, near, shown
-from refssm.testing import TYPES
+from refssm.conformance.usage_error import UsageError
 
 KEYS = ("id", "implementation", "reason", "expires")
 DAYS = 90  # of an entry that was written for the author to fill in

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from refssm._implements import FRAMEWORKS, TYPES
 from refssm.catalog import OPERATORS
-from refssm.conformance.calling.finding import UsageError
-from refssm.conformance.cases.case import core_dims
+from refssm.conformance.calling.libraries import NAMES as SUBJECTS
 from refssm.conformance.cases.ranges import split
+from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.checks.checks import NAMES, PROFILES
-from refssm.conformance.subjects import NAMES as SUBJECTS
-from refssm.testing import FRAMEWORKS, TYPES
+from refssm.conformance.usage_error import UsageError
 
 FILE = "pyproject.toml"
 DECLARED = ("framework", "device", "layout", "vjp", "ftz")  # an author's declaration comes before

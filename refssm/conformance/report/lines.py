@@ -12,17 +12,17 @@ from rich.console import Console
 from rich.text import Text
 
 from refssm import __version__
+from refssm._implements import Budget
 from refssm._layout import canonical
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
-from refssm.conformance.cases.case import SIZES, TAME_SIZE
+from refssm.conformance.cases.drawing import SIZES, TAME_SIZE
 from refssm.conformance.cases.sizes import MATRIX_SIZE, core_dims, of_matrices
 from refssm.conformance.checks.checks import PROFILES, TAME_LAWS
 from refssm.conformance.checks.conduct import CONDUCT
 from refssm.conformance.checks.laws import LAWS
 from refssm.conformance.judging.result import FAILURES, Result
-from refssm.testing import Budget
 
 LIBRARIES = ("numpy", "scipy", "hypothesis")
 STYLES = {"pass": "green", "skipped": "yellow", "inaccurate": "red", "wrong": "red", "error": "red"}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 
+from refssm._implements import Declaration
 from refssm.catalog import resumed
 from refssm.conformance.calling.attributes import marks_of, vars_of
-from refssm.conformance.calling.finding import UsageError, operator_named
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.checks.checks import NAMES, PROFILES
@@ -15,7 +16,7 @@ from refssm.conformance.judging.certificate import refuse_if_wrong
 from refssm.conformance.judging.result import Result
 from refssm.conformance.report import lines
 from refssm.conformance.running.session import Session
-from refssm.testing import Declaration
+from refssm.conformance.usage_error import UsageError
 
 
 def judged_in_process(

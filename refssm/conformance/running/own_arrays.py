@@ -7,29 +7,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
 
-from refssm._layout import canonical, parse, restored
+from refssm._layout import canonical, parse
 from refssm._operator import COMPILED_TYPES
 from refssm.catalog import from_state
-from refssm.conformance.calling.adapters.numpy_arrays import carried
-from refssm.conformance.calling.finding import UsageError, operator_named, short
-from refssm.conformance.calling.implementation import Offer
-from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.calling.one_call import Declined
+from refssm.conformance.calling.recorded import Recorded, in_order, stored
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks import special_values as special
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check, types_of
-from refssm.conformance.checks.sweep import Declined
 from refssm.conformance.diagnosis.failure import CANONICAL
-from refssm.conformance.file_errors import UNREADABLE
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict, wrong
+from refssm.conformance.number_types import number_type
 from refssm.conformance.running.session import Session
-from refssm.conformance.standard import number_type
+from refssm.conformance.usage_error import UsageError
 
 
 def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
@@ -64,39 +60,14 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
         yield trial.told(check, verdict, started, details)
 
 
-def stored(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file by name, or of an .npy file under the name ""."""
-    try:
-        if path.is_fifo():  # would be waited for
-            raise OSError("a pipe")
-        with path.open("rb") as file:  # a file that NumPy opens it leaves open if it is none
-            loaded = np.load(file, allow_pickle=False)
-            given = dict(loaded) if isinstance(loaded, NpzFile) else {"": np.asarray(loaded)}
-    except UNREADABLE as error:
-        raise UsageError(f"{path}: not a readable .npz file: {short(f'{error}')}") from None
-    if not given or ("" in given and path.suffix != ".npy"):
-        raise UsageError(f"{path}: not an .npz file with arrays in it")
-    return given
-
-
 def _canonical(op, given, layout: str, path) -> dict[str, np.ndarray]:
     """The arrays in the catalog's layout: their author's are in the layout that was declared."""
     if not layout or CANONICAL in given:
         return given
     told, usual, back = parse(op, layout), canonical(op), dict(given)
     for name, axes, wanted in zip(op.inputs, told.inputs, usual.inputs, strict=True):
-        back[name] = _restored(given[name], axes, wanted, told.omitted, f"{path}: `{name}`")
+        back[name] = in_order(given[name], axes, wanted, told.omitted, f"{path}: `{name}`")
     return back
-
-
-def _restored(a, axes, wanted, omitted, what) -> np.ndarray:
-    """One array with its axes in the catalog's order; batch axes left out have length one."""
-    kept = tuple(axis for axis in wanted if axis not in omitted)
-    try:
-        a = restored(a, axes, kept)
-    except ValueError as error:
-        raise UsageError(f"{what} has {error}") from None
-    return np.expand_dims(a, tuple(i for i, axis in enumerate(wanted) if axis in omitted))
 
 
 def _type_of(op, arrays) -> str:
@@ -155,41 +126,3 @@ def _given(candidate: Candidate, arrays, statics) -> Verdict:
         return Verdict("-", notes=("the implementation declined these inputs",))
     except Broken as broken:
         return broken.verdict
-
-
-class Recorded:
-    """Stands for an implementation by a result it gave earlier: `--output out.npy`."""
-
-    def __init__(self, name: str, path: Path, layout: str = ""):
-        op, given = operator_named(name), stored(path)
-        wanted: list[str] = [*op.outputs] if "" not in given else [""]
-        absent = [y for y in wanted if y not in given]
-        if absent or len(wanted) != len(op.outputs):
-            needs = f".npz with {', '.join(op.outputs)}"
-            needs += ", or .npy" if len(op.outputs) == 1 else ""
-            raise UsageError(f"{path} has not the outputs of {op}: {needs}")
-        outputs = [given[y] for y in wanted]
-        if layout:
-            try:
-                told, usual = parse(op, layout), canonical(op)
-            except ValueError as error:
-                raise UsageError(str(error)) from None
-            pairs = zip(outputs, told.outputs, usual.outputs, strict=True)
-            outputs = [_restored(y, a, w, told.omitted, f"{path}") for y, a, w in pairs]
-        self.outputs = tuple(outputs)
-        self.found = [Offer(op.name, layout=layout)]
-
-    def call(self, name: str, arrays, statics, **how) -> Outcome:
-        """The result as it was saved, whatever the arguments."""
-        del name, statics
-        kind = number_type(how.get("dtype") or judged_type(arrays))
-        return Outcome("ok", tuple(carried(y, y.dtype.name, kind) for y in self.outputs))
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()

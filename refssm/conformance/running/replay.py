@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm.conformance.calling.finding import UsageError
+from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.checks.candidate import Broken
-from refssm.conformance.checks.sweep import Declined
 from refssm.conformance.diagnosis.kept_failure import case_of
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.own_arrays import arguments
 from refssm.conformance.running.session import Session
 from refssm.conformance.running.trial import Trial, certified
+from refssm.conformance.usage_error import UsageError
 
 
 def again(session: Session, path: Path, given: Mapping[str, np.ndarray], kept: Mapping) -> Result:

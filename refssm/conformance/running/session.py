@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from refssm.conformance.calling.finding import UsageError
 from refssm.conformance.calling.worker import InProcess, Worker
 from refssm.conformance.cases.ranges import Where
 from refssm.conformance.judging.result import Result
 from refssm.conformance.running.trial import Trial
 from refssm.conformance.spreading.pieces import Learned, Source, here_alone
+from refssm.conformance.usage_error import UsageError
 
 FOLDER = Path(".refssm")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from refssm.conformance.calling.finding import UsageError, operator_named
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.cases.ranges import left_by, narrowed
@@ -36,7 +36,9 @@ from refssm.conformance.diagnosis.failure import AS_WRONG, FLUSHED, explain
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict
-from refssm.conformance.standard import Standard, number_type
+from refssm.conformance.number_types import number_type
+from refssm.conformance.standard import Standard
+from refssm.conformance.usage_error import UsageError
 
 if TYPE_CHECKING:
     from refssm.conformance.running.session import Session

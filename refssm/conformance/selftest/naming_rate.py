@@ -32,10 +32,10 @@ from refssm.conformance.checks.checks import PROFILES, default_types
 from refssm.conformance.diagnosis.suspects import DEVIATIONS, deviations_of
 from refssm.conformance.gauges.contracts import wide
 from refssm.conformance.judging.expected import remembering
+from refssm.conformance.number_types import number_type
 from refssm.conformance.planted import Deviation
 from refssm.conformance.running.session import Session
 from refssm.conformance.selftest import soak
-from refssm.conformance.standard import number_type
 
 # arithmetic in few bits, planted elsewhere, gives other roundings: the precision is what is named
 PRECISIONS = {

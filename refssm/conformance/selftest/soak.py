@@ -27,12 +27,13 @@ from rich.progress import track
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.fingerprint import ROOT, digest
 from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import PROFILES, Check, checks_of, default_types, missing
 from refssm.conformance.checks.laws import LAWS
-from refssm.conformance.checks.sweep import Declined, sweep
+from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.honest import Honest, implementations
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.verdict import Verdict

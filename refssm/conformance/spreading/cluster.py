@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-from refssm.conformance.calling.finding import UsageError
+from refssm.conformance.usage_error import UsageError
 
 SECONDS = 10  # for a scheduler to answer
 

@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from refssm.conformance.calling.finding import UsageError
 from refssm.conformance.calling.fingerprint import here
 from refssm.conformance.checks.piece import Piece, from_record
 from refssm.conformance.spreading.pieces import children
+from refssm.conformance.usage_error import UsageError
 
 if TYPE_CHECKING:
     from refssm.conformance.running.session import Session

@@ -21,7 +21,6 @@ from typing import Any
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky import get_reusable_executor
 
-from refssm.conformance.calling.finding import UsageError
 from refssm.conformance.calling.fingerprint import here
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.checks.checks import Check
@@ -39,6 +38,7 @@ from refssm.conformance.spreading.pieces import (
     learn,
     piece_of,
 )
+from refssm.conformance.usage_error import UsageError
 
 DECIDING = ("profile", "cases", "seed", "types", "only_checks", "where", "older")
 

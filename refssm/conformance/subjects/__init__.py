@@ -4,42 +4,6 @@ Two functions of one library for the same operator stand in two files: a target 
 implementation of each.
 """
 
-from importlib.util import find_spec
-
-from refssm.catalog import OPERATORS
-
-MODULES = {
-    "scipy": ("scipy_signal", "scipy_dlsim", "scipy_oaconvolve", "scipy_linalg"),
-    "jax": ("jax_associative_scan", "jax_scan", "jax_convolve", "jax_associative_dense"),
-    "torch": ("torch_loop", "torch_fft", "torch_associative_scan", "torch_associative_dense"),
-    "accelerated-scan": ("accelerated_scan_ref",),
-    "mambapy": ("mambapy_pscan", "mambapy_mamba"),
-    "transformers": ("transformers_mamba", "transformers_mamba2"),
-    "s5-pytorch": ("s5_pytorch_ssm",),
-    "lrnnx": ("lrnnx_discretization",),
-    "mamba-ssm": ("mamba_ssm_ref",),
-    "control": ("control_c2d", "control_response", "control_gram"),
-}
-# where the module has another name
-NEEDS = {"accelerated-scan": "accelerated_scan", "s5-pytorch": "s5", "mamba-ssm": "mamba_ssm"}
-NAMES = ("jit", *MODULES)
-
-
-def target(name: str) -> list[str]:
-    """The modules to judge for a subject; `jit` is our own mirrors."""
-    if name == "jit":
-        mirrored = (op.family for op in OPERATORS if "jit" not in op.lacks)
-        return [f"refssm.jit.{family}" for family in dict.fromkeys(mirrored)]
-    return [f"{__name__}.{module}" for module in MODULES[name]]
-
-
-def absent(name: str) -> str:
-    """Why a subject cannot be judged here, or ""."""
-    module = NEEDS.get(name, name)
-    if name == "jit" or find_spec(module) is not None:
-        return ""
-    return f"{module} is not installed: pip install {name}"
-
 
 def constant_in_time(x):
     """Every decay that of the first step: what a filter with fixed coefficients is for."""

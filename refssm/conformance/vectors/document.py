@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from refssm._operator import Operator
-from refssm.conformance.calling.finding import UsageError
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.standard import C, number_type
+from refssm.conformance.number_types import number_type
+from refssm.conformance.standard import C
+from refssm.conformance.usage_error import UsageError
 
 FORMAT = "refssm-vectors/1"
 ROW = 8  # numbers in a line

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm.conformance.calling.finding import UsageError
+from refssm.conformance.usage_error import UsageError
 from refssm.conformance.vectors.document import Vector, Vectors, hexadecimal
 from refssm.conformance.vectors.draw import drawn_again, planted
 from refssm.conformance.vectors.making import certified

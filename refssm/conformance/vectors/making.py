@@ -9,7 +9,7 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
-from refssm.conformance.calling.finding import UsageError
+from refssm.conformance.usage_error import UsageError
 from refssm.conformance.vectors.document import (
     Output,
     Vector,

@@ -12,9 +12,10 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
-from refssm.conformance.calling.finding import UsageError
 from refssm.conformance.checks.checks import types_of
-from refssm.conformance.standard import C, number_type
+from refssm.conformance.number_types import number_type
+from refssm.conformance.standard import C
+from refssm.conformance.usage_error import UsageError
 from refssm.conformance.vectors.document import (
     FORMAT,
     Output,

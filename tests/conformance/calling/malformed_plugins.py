@@ -90,7 +90,7 @@ RAISED = {
         "raised UserWarning: w (",
     ),
     "our own error": (
-        "from refssm.conformance.calling.finding import UsageError\nraise UsageError('u')\n",
+        "from refssm.conformance.usage_error import UsageError\nraise UsageError('u')\n",
         "raised UsageError: u",
     ),
     "without itself": ("import sys\ndel sys.modules[__name__]\n1 / 0\n", "(my_ops.py:3)"),

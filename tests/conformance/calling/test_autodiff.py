@@ -8,7 +8,7 @@ from frameworks import identical, judged
 
 from refssm.command import code
 from refssm.conformance.calling.adapters import adapter
-from refssm.conformance.standard import number_type
+from refssm.conformance.number_types import number_type
 
 DOUBLE = number_type("complex128")
 Z = np.array([0.5 + 1.25j, -1.5 + 0.25j, 2 - 0.75j])

@@ -16,7 +16,7 @@ from frameworks import SHAPES, found, identical, judged, ordinary
 
 from refssm.conformance.calling.adapters import adapter
 from refssm.conformance.calling.adapters.numpy_arrays import NoDevice, Unusable
-from refssm.conformance.standard import number_type
+from refssm.conformance.number_types import number_type
 
 MODULE = "refssm.conformance.calling.adapters.cupy_arrays"
 JUDGED = ("float32", "float64", "complex64", "complex128", "float16")

@@ -6,7 +6,7 @@ from frameworks import SHAPES, called, identical, judged, ordinary
 
 from refssm.conformance.calling.adapters import adapter
 from refssm.conformance.calling.adapters.numpy_arrays import VIEWS, NoDevice, Unusable
-from refssm.conformance.standard import number_type
+from refssm.conformance.number_types import number_type
 from refssm.scan import LINEAR_SCAN
 
 ADAPTER = adapter("numpy")

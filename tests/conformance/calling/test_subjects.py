@@ -5,13 +5,13 @@ import pytest
 
 from refssm.conformance.calling.finding import find
 from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.libraries import NAMES, target
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import grade_outputs
 from refssm.conformance.running.session import Session
-from refssm.conformance.subjects import NAMES, target
 from refssm.scan import LINEAR_SCAN
 from refssm.testing import implements
 

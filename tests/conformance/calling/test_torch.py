@@ -7,7 +7,7 @@ from judging import run
 
 from refssm.conformance.calling.adapters import adapter
 from refssm.conformance.calling.adapters.numpy_arrays import NoDevice
-from refssm.conformance.standard import number_type
+from refssm.conformance.number_types import number_type
 from refssm.testing import TYPES, Budget
 
 torch = pytest.importorskip("torch")

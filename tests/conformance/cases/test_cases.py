@@ -8,20 +8,11 @@ import pytest
 from calls import WITH_ARGUMENTS
 
 from refssm.cauchy import CAUCHY_KERNEL
-from refssm.conformance.cases.case import (
-    ENTRIES,
-    LONG,
-    MEDLEY,
-    SIZES,
-    TAME_SIZE,
-    Case,
-    Knob,
-    beside,
-    cases,
-    fill,
-    ordinary_case,
-)
-from refssm.conformance.checks.sweep import Declined, sweep
+from refssm.conformance.calling.one_call import Declined
+from refssm.conformance.cases.case import Case, ordinary_case
+from refssm.conformance.cases.drawing import ENTRIES, LONG, SIZES, TAME_SIZE, cases
+from refssm.conformance.cases.filling import MEDLEY, Knob, beside, fill
+from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.diagnosis.simplest import show, simplified
 from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.domains import decays, signals, transitions

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from judging import LATE, SCAN, judged, plugin, run, scan, verdicts
 
-from refssm.conformance.calling.finding import UsageError, operator_named
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.ranges import left_by, narrowed, parse
+from refssm.conformance.usage_error import UsageError
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.discretize import DISCRETIZE_DIAGONAL_ZOH
 from refssm.domains import decays, signals

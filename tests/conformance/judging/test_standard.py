@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from refssm.conformance.standard import NUMBER_TYPES, Standard, number_type
+from refssm.conformance.number_types import NUMBER_TYPES, number_type
+from refssm.conformance.standard import Standard
 from refssm.testing import ARITHMETICS, TYPES, Budget
 
 HALF, BRAIN = number_type("float16"), number_type("bfloat16")

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from judging import SCAN, plugin, run
 
-from refssm.conformance.calling.finding import UsageError
 from refssm.conformance.project import pyproject as config
+from refssm.conformance.usage_error import UsageError
 
 QUICK = ("--check", "alias", "--dtype", "float32")
 TWICE = SCAN.replace("return x", "return 2 * x")

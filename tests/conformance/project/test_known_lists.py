@@ -8,10 +8,10 @@ import pytest
 from judging import SCAN, plugin, run
 from listing import FAR, PAST, VALUE, entry, listed, result
 
-from refssm.conformance.calling.finding import UsageError
 from refssm.conformance.judging.result import Result
 from refssm.conformance.project import known_failures as known
 from refssm.conformance.project import pyproject as config
+from refssm.conformance.usage_error import UsageError
 
 
 @pytest.fixture

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from judging import SCAN, plugin, run
 
-from refssm.conformance.calling.finding import UsageError
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.cases.ranges import Where
 from refssm.conformance.checks.piece import Piece
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.session import Session
 from refssm.conformance.spreading.journal import Journal, _digest
+from refssm.conformance.usage_error import UsageError
 
 CASES = os.environ.get("REFSSM_RESUMED_CASES", "200")  # 10000 by `make resume`
 COMMAND = ("verify", "my_ops.py", "--json", "--check", "value", "--dtype", "float32")

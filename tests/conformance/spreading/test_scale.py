@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from judging import LATE, SCAN, plugin, run
 
-from refssm.conformance.calling.finding import UsageError
 from refssm.conformance.calling.fingerprint import here
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.cases.ranges import Where
@@ -26,6 +25,7 @@ from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.session import Session
 from refssm.conformance.spreading import processes as scale
 from refssm.conformance.spreading.processes import Crew, Spread
+from refssm.conformance.usage_error import UsageError
 
 BODY = "    x = np.empty_like"
 

@@ -69,7 +69,7 @@ def test_the_reference_is_right_by_the_stored_outputs(path):
 @pytest.mark.parametrize("honest", HONEST, ids=str)
 @pytest.mark.filterwarnings("ignore")
 def test_no_honest_implementation_is_rejected(honest):
-    from refssm.conformance.checks.sweep import Declined
+    from refssm.conformance.calling.one_call import Declined
 
     if honest.absent:
         pytest.skip(f"needs {honest.needs}")

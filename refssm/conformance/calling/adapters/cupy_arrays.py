@@ -17,7 +17,7 @@ from refssm.conformance.calling.adapters.numpy_arrays import (
     carried,
     cast,
 )
-from refssm.conformance.standard import NumberType
+from refssm.conformance.number_types import NumberType
 
 
 class Cupy(Numpy):

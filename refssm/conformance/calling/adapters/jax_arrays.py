@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from refssm.conformance.calling.adapters.numpy_arrays import NoDevice, Numpy, Unusable, carried
-from refssm.conformance.standard import NumberType, number_type
+from refssm.conformance.number_types import NumberType, number_type
 
 PROGRAMS = 100  # calls after which compiled programs are dropped: each new shape makes some
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from refssm.conformance.standard import NumberType
+from refssm.conformance.number_types import NumberType
 
 
 @dataclass(frozen=True)

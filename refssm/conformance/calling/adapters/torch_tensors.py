@@ -18,7 +18,7 @@ from refssm.conformance.calling.adapters.numpy_arrays import (
     carried,
     repeated,
 )
-from refssm.conformance.standard import NumberType
+from refssm.conformance.number_types import NumberType
 
 
 class Torch(Numpy):

@@ -3,6 +3,7 @@
 import numpy as np
 from scipy.special import expit
 
+from refssm._implements import Budget
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.compiled import compiled
 from refssm.conformance.honest.scan.base import SCANS, hillis_steele
@@ -29,7 +30,6 @@ from refssm.selective_scan import (
     SELECTIVE_SCAN_STATEFUL,
     SELECTIVE_STEP,
 )
-from refssm.testing import Budget
 
 OPERATORS = (
     SELECTIVE_SCAN,

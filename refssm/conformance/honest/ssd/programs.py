@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from refssm._implements import Budget
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.compiled import compiled
 from refssm.conformance.honest.scan.base import SCANS
@@ -11,7 +12,6 @@ from refssm.conformance.honest.ssd.forms import CHUNKED, RECURRENT, SEQUENCES, f
 from refssm.conformance.honest.ssd.states import as_linear_scan, doubling, transposed_state
 from refssm.conformance.honest.ssd.vjp import states_saved, through_attention
 from refssm.ssd import SSD_QUADRATIC, SSD_STEP
-from refssm.testing import Budget
 
 ATTENTION = (SSD_QUADRATIC, *CHUNKED)
 ONE_SEQUENCE = [op for op in SEQUENCES if not op.name.endswith("_packed")]

@@ -1,0 +1,81 @@
+"""Arrays that were saved: the author's own, and a result that stands for an implementation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.lib.npyio import NpzFile
+
+from refssm._layout import canonical, parse, restored
+from refssm.conformance.calling.adapters.numpy_arrays import carried
+from refssm.conformance.calling.finding import operator_named, short
+from refssm.conformance.calling.implementation import Offer
+from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.file_errors import UNREADABLE
+from refssm.conformance.judging.expected import judged_type
+from refssm.conformance.number_types import number_type
+from refssm.conformance.usage_error import UsageError
+
+
+def stored(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file by name, or of an .npy file under the name ""."""
+    try:
+        if path.is_fifo():  # would be waited for
+            raise OSError("a pipe")
+        with path.open("rb") as file:  # a file that NumPy opens it leaves open if it is none
+            loaded = np.load(file, allow_pickle=False)
+            given = dict(loaded) if isinstance(loaded, NpzFile) else {"": np.asarray(loaded)}
+    except UNREADABLE as error:
+        raise UsageError(f"{path}: not a readable .npz file: {short(f'{error}')}") from None
+    if not given or ("" in given and path.suffix != ".npy"):
+        raise UsageError(f"{path}: not an .npz file with arrays in it")
+    return given
+
+
+def in_order(a, axes, wanted, omitted, what) -> np.ndarray:
+    """One array with its axes in the catalog's order; batch axes left out have length one."""
+    kept = tuple(axis for axis in wanted if axis not in omitted)
+    try:
+        a = restored(a, axes, kept)
+    except ValueError as error:
+        raise UsageError(f"{what} has {error}") from None
+    return np.expand_dims(a, tuple(i for i, axis in enumerate(wanted) if axis in omitted))
+
+
+class Recorded:
+    """Stands for an implementation by a result it gave earlier: `--output out.npy`."""
+
+    def __init__(self, name: str, path: Path, layout: str = ""):
+        op, given = operator_named(name), stored(path)
+        wanted: list[str] = [*op.outputs] if "" not in given else [""]
+        absent = [y for y in wanted if y not in given]
+        if absent or len(wanted) != len(op.outputs):
+            needs = f".npz with {', '.join(op.outputs)}"
+            needs += ", or .npy" if len(op.outputs) == 1 else ""
+            raise UsageError(f"{path} has not the outputs of {op}: {needs}")
+        outputs = [given[y] for y in wanted]
+        if layout:
+            try:
+                told, usual = parse(op, layout), canonical(op)
+            except ValueError as error:
+                raise UsageError(str(error)) from None
+            pairs = zip(outputs, told.outputs, usual.outputs, strict=True)
+            outputs = [in_order(y, a, w, told.omitted, f"{path}") for y, a, w in pairs]
+        self.outputs = tuple(outputs)
+        self.found = [Offer(op.name, layout=layout)]
+
+    def call(self, name: str, arrays, statics, **how) -> Outcome:
+        """The result as it was saved, whatever the arguments."""
+        del name, statics
+        kind = number_type(how.get("dtype") or judged_type(arrays))
+        return Outcome("ok", tuple(carried(y, y.dtype.name, kind) for y in self.outputs))
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()

@@ -1,0 +1,72 @@
+"""Types of numbers and arithmetics: how many bits, which range, how values round to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class NumberType:
+    """A type of numbers, as the frameworks call it, and the NumPy type that holds its values."""
+
+    name: str
+    carrier: np.dtype
+    digits: int  # bits of the significand, the hidden one among them
+    tiny: float  # the smallest normal number
+    max: float
+
+    @property
+    def u(self) -> float:
+        """Half the distance from 1 to the next number."""
+        return 2.0**-self.digits
+
+    @property
+    def half(self) -> bool:
+        """Whether NumPy only carries its values: 16 bits, held in float32."""
+        return self.name in ("float16", "bfloat16")
+
+    def rounded(self, a: np.ndarray, real: bool) -> np.ndarray:
+        """`a`, of double precision, rounded to this type's values."""
+        if self.half:
+            a = _to_digits(a, self)
+        if real:
+            return a.astype(np.finfo(self.carrier).dtype)
+        # a cotangent may be complex where all arguments are real
+        return a.astype(
+            np.result_type(self.carrier, np.complex64) if np.iscomplexobj(a) else self.carrier
+        )
+
+
+def _to_digits(x: np.ndarray, kind: NumberType) -> np.ndarray:
+    """Nearest number of few digits, ties to even; below the smallest normal fewer digits."""
+    smallest = np.frexp(kind.tiny)[1]
+    exponent = np.maximum(np.frexp(np.where(np.isfinite(x), x, 0.0))[1], smallest)
+    scale = kind.digits - exponent
+    y = np.ldexp(np.rint(np.ldexp(x, scale)), -scale)
+    return np.where(np.abs(y) > kind.max, np.copysign(np.inf, y), y)
+
+
+def _of_numpy(name: str) -> NumberType:
+    info = np.finfo(name)
+    return NumberType(name, np.dtype(name), int(info.nmant) + 1, float(info.tiny), float(info.max))
+
+
+SINGLE = np.dtype(np.float32)
+NUMBER_TYPES = {
+    **{name: _of_numpy(name) for name in ("float32", "float64", "complex64", "complex128")},
+    "float16": NumberType("float16", SINGLE, 11, 2.0**-14, 65504.0),
+    "bfloat16": NumberType("bfloat16", SINGLE, 8, 2.0**-126, (2 - 2.0**-7) * 2.0**127),
+}
+# an arithmetic that no array has
+TF32 = NumberType("tf32", SINGLE, 11, 2.0**-126, float(np.finfo(np.float32).max))
+
+
+ARITHMETICS = {**NUMBER_TYPES, "tf32": TF32}
+
+
+def number_type(name) -> NumberType:
+    """The type or arithmetic called `name`, or that of a NumPy dtype."""
+    name = name if isinstance(name, str) else np.dtype(name).name
+    return ARITHMETICS[name] if name in ARITHMETICS else _of_numpy(name)
