@@ -10,7 +10,7 @@ from refssm.conformance.exchange import judging
 from refssm.conformance.exchange.files import as_written
 from refssm.conformance.exchange.manifest import load
 from refssm.conformance.number_types import number_type
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.settings import Session, Settings
 
 
 def written(folder, *options):
@@ -52,6 +52,6 @@ def answer(folder, forward=None, vjp=None, check=""):
 def judged(folder, *checks, cases=None):
     """The results of what lies in a folder, or in `cases` that were loaded, by check[dtype]."""
     cases = cases or load(folder)
-    session = Session(judging.Answers(cases), str(folder), shrink=False, folder=None)
+    session = Session(judging.Answers(cases), str(folder), Settings(shrink=False, folder=None))
     lines = judging.chosen(cases, checks=checks)
     return {r.id.split("/")[1]: r for r in judging.judge(session, cases, lines)}

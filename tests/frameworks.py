@@ -8,7 +8,8 @@ from refssm.conformance.calling.one_call import call
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.ranges import Where
 from refssm.conformance.number_types import number_type
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.testing import Declaration
 
 SHAPES = ((), (0,), (2, 0, 3), (1,), (2, 3), (2, 1, 3))
@@ -23,7 +24,9 @@ def judged(name, function, check, *, dtype="float32", hand=None, sizes=None, **d
     """The result of one check in one type, in this process; `sizes` are bounds by letter."""
     worker = InProcess([found(name, function, hand, **declared)])
     settings = {"profile": "quick", "types": (dtype,), "only_checks": (check,), "folder": None}
-    *_, result = Session(worker, "here", where=Where(sizes=sizes or {}), **settings).run()
+    *_, result = results_of(
+        Session(worker, "here", Settings(where=Where(sizes=sizes or {}), **settings))
+    )
     return result
 
 

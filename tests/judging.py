@@ -7,7 +7,8 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.ranges import parse
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.scan import LINEAR_SCAN
 from refssm.testing import Declaration
 
@@ -33,7 +34,9 @@ def judged(name, function, *checks, vjp=None, types=(), where=(), **settings):
     how = {key: settings.pop(key, usual) for key, usual in how.items()}
     found = Found(operator_named(name), function, vjp, declared=Declaration(name, **settings))
     more = {"types": types, "only_checks": checks, "where": parse(where, [found.op])}
-    return list(Session(InProcess([found]), "here", folder=None, **how, **more).run())
+    return list(
+        results_of(Session(InProcess([found]), "here", Settings(folder=None, **how, **more)))
+    )
 
 
 def verdicts(results):

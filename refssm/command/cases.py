@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -57,17 +58,8 @@ def write_cases(
         raise UsageError("--layout is of one operator: name one")
     ops = [operator_named(name) for name in operator]
     settings = checked_settings("", dtype, check, seed, profile)
-    wanted = Wanted(
-        tuple(operator),
-        profile,
-        seed,
-        settings["types"],
-        settings["only_checks"],
-        vjp,
-        bool(ftz),
-        layout,
-        parse(where or (), ops),
-    )
+    settings = replace(settings, where=parse(where or (), ops), folder=None)
+    wanted = Wanted(tuple(operator), settings, vjp, bool(ftz), layout)
     wanted.offers()
     refuse_if_wrong()
     with _whole(folder, force) as partial, Bar() as bar:
@@ -93,7 +85,7 @@ def judge_cases(
     from refssm.conformance.exchange.running import Runner
     from refssm.conformance.judging.certificate import refuse_if_wrong
     from refssm.conformance.report import lines, records
-    from refssm.conformance.running.session import Session
+    from refssm.conformance.running.settings import Session, Settings
 
     out, started, results = lines.console(sys.stdout), time.perf_counter(), []
     runner = Runner(exec_, timeout) if exec_ else None
@@ -103,8 +95,8 @@ def judge_cases(
     with Bar() as bar:
         ran = judging.run_all(cases, wanted, runner, bar.tick) if runner else {}
     answers, head = judging.Answers(cases, ran), cases.head
-    how = {"profile": head["profile"], "seed": head["seed"], "shrink": False, "folder": None}
-    session = Session(answers, str(folder), **how)  # pyright: ignore[reportArgumentType]
+    asked = Settings(profile=head["profile"], seed=head["seed"], shrink=False, folder=None)
+    session = Session(answers, str(folder), asked)  # pyright: ignore[reportArgumentType]
     if not json:
         written = f"written by refssm {head['refssm']}" + f", ran {exec_}" * bool(exec_)
         found = answers.found

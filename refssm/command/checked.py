@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from refssm.command.asked import Asked
+
+if TYPE_CHECKING:
+    from refssm.conformance.running.settings import Settings
 
 
 def check_framework(framework: str) -> None:
@@ -27,16 +31,17 @@ def where(asked: Asked, worker):
     return texts, parse(texts, ops)
 
 
-def settings_of(asked: Asked, seed, profile) -> dict:
-    """The options of `refssm verify`, as a session takes them."""
+def settings_of(asked: Asked, seed, profile) -> Settings:
+    """The options of `refssm verify` as the settings of a run."""
     check, dtype = asked.option("check"), asked.option("dtype")
     return settings(asked.ctx.params["as_"], dtype, check, seed, profile)
 
 
-def settings(as_, dtype, check, seed, profile) -> dict:
-    """Checked options, as a session takes them."""
+def settings(as_, dtype, check, seed, profile) -> Settings:
+    """Checked options as the settings of a run."""
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.checks.checks import NAMES, PROFILES
+    from refssm.conformance.running.settings import Settings
     from refssm.conformance.usage_error import UsageError
     from refssm.testing import TYPES
 
@@ -51,12 +56,8 @@ def settings(as_, dtype, check, seed, profile) -> dict:
     for name in dtype:
         if name not in TYPES:
             raise UsageError(f"no type {name!r} is judged; there are {', '.join(TYPES)}")
-    return {
-        "profile": profile,
-        "seed": seed,
-        "types": tuple(dtype),
-        "only_checks": tuple(check),
-    }
+    how: dict = {"types": tuple(dtype), "only_checks": tuple(check), "as_": as_}
+    return Settings(profile=profile, seed=seed, **how)
 
 
 def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
@@ -90,7 +91,7 @@ def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
 
 def spread(options: Mapping):
     """How the work is spread; the processes for it, once it is entered."""
-    from refssm.conformance.running.session import FOLDER
+    from refssm.conformance.running.settings import FOLDER
     from refssm.conformance.spreading.processes import Spread
     from refssm.conformance.usage_error import UsageError
 

@@ -11,7 +11,7 @@ def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
     from refssm.conformance.calling.recorded import Recorded
     from refssm.conformance.calling.worker import InProcess, Worker
     from refssm.conformance.exchange import program
-    from refssm.conformance.running.session import FOLDER
+    from refssm.conformance.running.settings import FOLDER
 
     if output is not None:
         return Recorded(name, output, {**told.get("usual", {}), **told}.get("layout", ""))

@@ -14,12 +14,12 @@ DRAWN = 40  # failures that have pictures: each takes half a second
 SMALLEST, FOUND = "The case told above.", "A case as it was drawn, not made smaller."
 
 
-def asked(path: Path | None) -> dict[str, bool]:
-    """What a session is told, or in one sentence why there can be no page, before it judges."""
+def asked(path: Path | None) -> bool:
+    """Whether a page is wanted; UsageError, before anything is judged, where there can be none."""
     from refssm.conformance.usage_error import UsageError
 
     if path is None:
-        return {}
+        return False
     absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
     if absent:
         raise UsageError(f"--html needs {' and '.join(absent)}: pip install 'refssm[report]'")
@@ -29,7 +29,7 @@ def asked(path: Path | None) -> dict[str, bool]:
         raise UsageError(f"--html {path}: wanted a file to write, this is none")
     if there and not os.access(path, os.W_OK):
         raise UsageError(f"--html {path}: Permission denied")
-    return {"evidence": True}
+    return True
 
 
 def written(

@@ -31,7 +31,7 @@ def replay(
     from refssm.conformance.judging.certificate import refuse_if_wrong
     from refssm.conformance.report import lines, records
     from refssm.conformance.running.replay import again
-    from refssm.conformance.running.session import Session
+    from refssm.conformance.running.settings import Session, Settings
     from refssm.conformance.usage_error import UsageError
 
     given = stored(failure)
@@ -46,8 +46,8 @@ def replay(
         worker_of(target, kept["told"], **how) as worker,
         older_of(kept["against"], kept["told"], **how) as older,
     ):
-        settings = {"against": older, "older": kept["against"], "profile": "thorough"}
-        session = Session(worker, target, where=where, folder=None, **settings)
+        asked = Settings(profile="thorough", where=where, older=kept["against"], folder=None)
+        session = Session(worker, target, asked, older)
         result = again(session, failure, given, kept)
     if json:
         typer.echo(records.document([result], seed=kept["seed"], profile=kept["profile"]))

@@ -2,8 +2,8 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -51,26 +51,26 @@ def verify(
     from refssm.conformance.usage_error import UsageError
 
     del targets, subject, exec_, where, device, layout  # `Asked` has them
-    del vjp, ftz, dtype, check, known, workers, dask, resume
+    del vjp, ftz, dtype, check, cases, known, workers, dask, resume
     if no_config and config is not None:
         raise UsageError("--config and --no-config exclude each other")
     checked.check_framework(framework)
     run = _Run(Asked(ctx, own_data=inputs is not None), seed, profile, json, html)
-    if inputs is not None and {*run.settings["only_checks"]} - {"value"}:
+    if inputs is not None and {*run.settings.only_checks} - {"value"}:
         raise UsageError("--inputs judges the value of one call: leave --check out")
     known_list.check_new(write_known)
     places = run.places(as_, inputs, output)
-    run.settings |= {"cases": cases or 0, "spread": ctx.with_resource(checked.spread(ctx.params))}
+    spread = ctx.with_resource(checked.spread(ctx.params))
     refuse_if_wrong()
     try:
         with run.bar:
             for target in places:
                 how = {"name": as_ or None, "timeout": timeout, "in_process": in_process}
-                run.judge(target, against, inputs, output, **how)
+                run.judge(target, against, inputs, output, spread, **how)
     except KeyboardInterrupt:
         run.end(interrupted=True)
         raise
-    run.settings["spread"].discard()
+    spread.discard()
     if write_known is not None:
         known_list.write(write_known, run.results)
     return run.end()
@@ -84,7 +84,11 @@ class _Run:
         from refssm.conformance.report import lines
 
         self.asked, self.json, self.started = asked, json, time.perf_counter()
-        self.settings: dict[str, Any] = checked.settings_of(asked, seed, profile) | page.asked(html)
+        settings = checked.settings_of(asked, seed, profile)
+        evidence, cases = page.asked(html), asked.ctx.params["cases"] or 0
+        self.settings = replace(
+            settings, evidence=evidence, cases=cases, overrides=asked.told, diagnose=True
+        )
         self.html, self.told = html, []
         self.known, self.narrowed = known_list.of(asked), asked.own_data
         self.out, self.bar, self.results = lines.console(sys.stdout), Bar(), []
@@ -103,9 +107,11 @@ class _Run:
             for text in texts:
                 self.out.print(text)
 
-    def judge(self, target, against, inputs, output, **how) -> None:
+    def judge(self, target, against, inputs, output, spread, **how) -> None:
         """Judge what is in one target, and tell each result as it comes."""
         from refssm.conformance.report import lines
+        from refssm.conformance.running.session import trials_of
+        from refssm.conformance.running.settings import Session
 
         self.bar.tick(f"importing {target}")
         told = self.asked.told
@@ -117,23 +123,16 @@ class _Run:
             self.narrowed |= bool(texts)
             self.told.append(self._header(target, worker, [r for r in (where, inputs) if r]))
             self.say(self.told[-1])
-            more = {"where": where, "against": older, "older": against}
-            session = self._session(worker, target, texts, more)
+            asked = replace(self.settings, where=where, limits=tuple(texts), older=against)
+            session = Session(worker, target, asked, older, self.bar.tick, spread)
             for result in _results(session, inputs):
                 result = self.known.marked(result)
                 self.results.append(result)
                 if not self.json:
                     self.bar.hide()
                     lines.show(result, self.out, lines.width(worker.found))
-            self.known.judged(target, session.trials(), self.asked.part(target))
+            self.known.judged(target, trials_of(session), self.asked.part(target))
         self.say("")
-
-    def _session(self, worker, target, ranges, more: dict):
-        from refssm.conformance.running.session import Session
-
-        how = {"told": self.asked.told, "as_": self.asked.ctx.params["as_"], "diagnose": True}
-        how |= {"limits": tuple(ranges), "tick": self.bar.tick}
-        return Session(worker, target, **self.settings, **how, **more)
 
     def _header(self, target, worker, narrowed) -> str:
         from refssm.conformance.report import lines
@@ -142,8 +141,8 @@ class _Run:
         settings += [f"known failures: {self.known}"] if self.known else []
         return lines.header(
             target,
-            self.settings["profile"],
-            self.settings["seed"],
+            self.settings.profile,
+            self.settings.seed,
             worker.found,
             ", ".join(f"narrowed to {r}" for r in narrowed),
             [line for line in settings if line],
@@ -160,7 +159,8 @@ class _Run:
             more = {"config": str(self.asked.config) or None, "interrupted": interrupted}
             listed = self.known.path and str(self.known.path)
             more |= {"known_failures": listed, "complaints": complaints}
-            typer.echo(records.document(self.results, **_of_run(self.settings), **more))
+            more |= {"seed": self.settings.seed, "profile": self.settings.profile}
+            typer.echo(records.document(self.results, **more))
         else:
             for sentence in complaints:
                 lines.complain(sentence, self.out)
@@ -172,11 +172,8 @@ class _Run:
         return 0 if any(r.verdict == "pass" or r.known for r in self.results) else NOTHING
 
 
-def _of_run(settings: dict) -> dict:
-    return {"seed": settings["seed"], "profile": settings["profile"]}
-
-
 def _results(session, inputs):
     from refssm.conformance.running.own_arrays import judge_inputs
+    from refssm.conformance.running.session import results_of
 
-    return session.run() if inputs is None else judge_inputs(session, inputs)
+    return results_of(session) if inputs is None else judge_inputs(session, inputs)

@@ -102,6 +102,7 @@ class Implementation(pytest.Collector):
         """The implementation as the judge holds it."""
         from refssm._implements import declared_as
         from refssm.conformance.running.in_process import session_of
+        from refssm.conformance.running.session import trials_of
         from refssm.conformance.usage_error import UsageError
 
         told = {k: v for k, v in self.mark.kwargs.items() if k not in OPTIONS}
@@ -118,16 +119,16 @@ class Implementation(pytest.Collector):
                 self.project[0].get("checks", ()),
                 self.project[0].get("dtypes", ()),
             )
-            return session.trials()[0]
+            return trials_of(session)[0]
         except (UsageError, ValueError) as error:  # none of the project's types, for one
             raise self.CollectError(f"{self.name}: {error}") from None
 
     def collect(self):
         """One item for each check in each type."""
         trial = self.trial
-        checks = trial.checks(trial.wanted)
+        checks = trial.checks(trial.scope.types)
         expected = dict(self.mark.kwargs.get("xfail", {}))
-        items, known = [], trial.known()
+        items, known = [], trial.scope.every_check()
         for check in checks:
             item = Check.from_parent(self, name=f"{check.name}[{check.dtype}]")
             if item.name in expected:
@@ -179,7 +180,7 @@ class Check(pytest.Item):
             self.over = f"{known.path}: {entry} expired on {entry.expires}: {entry.reason}"
             return
         reason = f"{entry.reason} (known until {entry.expires})"
-        profile, name = self.parent.trial.session.profile, self.name.partition("[")[0]
+        profile, name = self.parent.trial.session.settings.profile, self.name.partition("[")[0]
         strict = entry.exact and said_enough(profile, name)
         self.add_marker(pytest.mark.xfail(reason=reason, strict=strict))
 
@@ -194,12 +195,12 @@ class Check(pytest.Item):
         if trial.offer.absent:
             _skip(trial.offer.absent)
         name, _, dtype = self.name.rstrip("]").partition("[")
-        checks = {f"{c.name}[{c.dtype}]": c for c in trial.checks(trial.accepted)}
+        checks = {f"{c.name}[{c.dtype}]": c for c in trial.checks(trial.probe.accepted)}
         check = checks.get(self.name)
         if check is None and name not in ("value", "gradient"):  # laws run in one type
             check = next((c for c in checks.values() if c.name == name), None)
         if check is None:
-            _skip(f"{dtype} is not accepted: {trial.refused.get(dtype, '')}")
+            _skip(f"{dtype} is not accepted: {trial.probe.refused.get(dtype, '')}")
         result = trial.judge(check)
         self.user_properties += [("verdict", result.verdict), ("grade", result.grade)]
         self.user_properties += [("ratio", result.ratio), ("cases", result.examples)]

@@ -26,7 +26,8 @@ from refssm.conformance.exchange.running import Ended, Runner, answer, clear, ou
 from refssm.conformance.judging.expected import key_of, remembering
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict, worst_of
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.settings import Session
 from refssm.conformance.running.trial import Trial
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
@@ -154,10 +155,10 @@ def judge(session: Session, folder: Folder, lines: list[dict]) -> Iterator[Resul
     for line in lines:
         key = (line["operator"], line["check"], line["dtype"])
         by_check.setdefault(key, []).append(line)
-    trials = {trial.op.name: trial for trial in session.trials()}
+    by_name = {trial.op.name: trial for trial in trials_of(session)}
     with remembering(answers.gauges):
         for (name, check, dtype), of_check in by_check.items():
-            yield _judged(trials[name], _check(name, check, dtype), folder, of_check, session)
+            yield _judged(by_name[name], _check(name, check, dtype), folder, of_check, session)
 
 
 def _check(name: str, check: str, dtype: str) -> Check:
@@ -171,13 +172,13 @@ def _check(name: str, check: str, dtype: str) -> Check:
 
 
 def _judged(trial: Trial, check: Check, folder: Folder, lines, session: Session) -> Result:
-    started = time.perf_counter()
+    started, wording = time.perf_counter(), trial.wording
     candidate = trial.candidate.judged_in(check.dtype)
     answers = session.worker
     assert isinstance(answers, Answers)
     if not any(_written(folder.cases[name], answers) for line in lines for name in line["calls"]):
         note = f"no output is there for any of {len(lines)} cases"
-        return trial.unjudged(check, Verdict("-", notes=(note,)), started, {"examples": 0})
+        return wording.not_judged(check, Verdict("-", notes=(note,)), started, {"examples": 0})
     declined, failed, verdicts = 0, [], [Verdict("-")]
     for done, line in enumerate(lines):
         session.tick(check.id, done, len(lines))
@@ -193,12 +194,12 @@ def _judged(trial: Trial, check: Check, folder: Folder, lines, session: Session)
     if failed:
         heard = [episode(check, candidate, folder.case(line)) for line in lines[:CASES]]
         details["looks_like"] = diagnose_heard(check, candidate, heard).text
-        return trial.told(check, *_told(check, candidate, failed, folder, started, details))
+        return wording.judged(check, *_told(check, candidate, failed, folder, started, details))
     verdict = worst_of(verdicts)
     if verdict.grade == "-":
         notes = (f"declined all {declined} cases",) if declined == len(lines) else verdict.notes
-        return trial.unjudged(check, Verdict("-", notes=notes), started, details)
-    return trial.told(check, verdict, started, details)
+        return wording.not_judged(check, Verdict("-", notes=notes), started, details)
+    return wording.judged(check, verdict, started, details)
 
 
 def _verdict(check: Check, candidate: Candidate, case) -> Verdict | None:

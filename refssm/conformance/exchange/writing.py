@@ -7,11 +7,10 @@ every call that they make becomes a folder. Judging, they run again, and find th
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.ranges import Where
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.exchange import files, tolerances
@@ -30,8 +28,11 @@ from refssm.conformance.exchange.manifest import CHECKS, FORMAT, NAME, VERSION
 from refssm.conformance.judging.expected import expect, key_of, remembering
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.number_types import number_type
-from refssm.conformance.running.session import Session
-from refssm.conformance.running.trial import Trial, certified
+from refssm.conformance.running.probing import certified
+from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.settings import Session, Settings
+from refssm.conformance.running.sweeping import first_seed
+from refssm.conformance.running.trial import Trial
 from refssm.conformance.usage_error import UsageError
 
 
@@ -70,22 +71,18 @@ class Wanted:
     """What to write."""
 
     operators: tuple[str, ...]
-    profile: str = "default"
-    seed: int = 0
-    types: tuple[str, ...] = ()
-    checks: tuple[str, ...] = ()
+    settings: Settings
     vjp: bool = False
     ftz: bool = False
     layout: str = ""
-    where: Where = field(default_factory=Where)
 
     def offers(self) -> list[Offer]:
         """The operators as implementations; UsageError where one of them cannot be written."""
-        for check in self.checks:
+        for check in self.settings.only_checks:
             if check not in CHECKS:
                 listed = ", ".join(CHECKS)
                 raise UsageError(f"--check {check} is not judged by files; {listed} are")
-        gradients = self.vjp or "gradient" in self.checks
+        gradients = self.vjp or "gradient" in self.settings.only_checks
         for name in self.operators:
             layout_of(name, self.layout)
             if gradients and not operator_named(name).differentiable:
@@ -125,14 +122,12 @@ class Writer:
 
     def write(self, tick: Callable[[str, int, int], None]) -> None:
         """Every check of every operator, then the manifest."""
-        wanted = self.wanted
-        how = {"profile": wanted.profile, "seed": wanted.seed, "types": wanted.types}
-        how |= {"only_checks": wanted.checks, "where": wanted.where, "folder": None}
-        for trial in Session(self.recorder, "", **how).trials():  # pyright: ignore[reportArgumentType]
+        recorder: Any = self.recorder
+        for trial in trials_of(Session(recorder, "", self.wanted.settings)):
             doubt = certified(operator_named(trial.op.name))
-            if doubt or trial.foreign:
-                raise UsageError(f"{trial.op} cannot be written: {doubt or trial.foreign}")
-            for check in trial.checks(trial.wanted):
+            if doubt or trial.scope.foreign:
+                raise UsageError(f"{trial.op} cannot be written: {doubt or trial.scope.foreign}")
+            for check in trial.checks(trial.scope.types):
                 if check.name in CHECKS:
                     self._check(trial, check, tick)
         if not self.judged:
@@ -147,9 +142,9 @@ class Writer:
             drawn.append(case)
             return Verdict("-")
 
-        seed = zlib.crc32(check.id.encode()) ^ self.wanted.seed
+        seed = first_seed(check, self.wanted.settings.seed)
         # a program in another language rarely takes real arguments beside complex ones
-        cases = check.cases(mixed=False, between=self.wanted.where.sizes)
+        cases = check.cases(mixed=False, between=self.wanted.settings.where.sizes)
         sweep(cases, keep, count=check.count, seed_=seed, shrink=False)
         for done, case in enumerate(drawn):
             tick(check.id, done, len(drawn))
@@ -255,8 +250,8 @@ class Writer:
             "version": VERSION,
             "refssm": __version__,
             "numpy": np.__version__,
-            "profile": wanted.profile,
-            "seed": wanted.seed,
+            "profile": wanted.settings.profile,
+            "seed": wanted.settings.seed,
             "ftz": wanted.ftz,
             "layouts": dict.fromkeys(wanted.operators, wanted.layout) if wanted.layout else {},
             "cases": self.cases,

@@ -15,7 +15,8 @@ from refssm.conformance.checks.checks import NAMES, PROFILES
 from refssm.conformance.judging.certificate import refuse_if_wrong
 from refssm.conformance.judging.result import Result
 from refssm.conformance.report import lines
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.usage_error import UsageError
 
 
@@ -33,7 +34,7 @@ def judged_in_process(
     __tracebackhide__ = True
     try:
         session = session_of(name, function, vjp, declared, profile, seed, checks)
-        results = list(session.run())
+        results = list(results_of(session))
     except UsageError as error:
         raise ValueError(f"check: {error}") from None
     bad = [result for result in results if result.failed]
@@ -63,8 +64,8 @@ def session_of(
     found = [Found(operator_named(name), function, vjp, declared=declared)]
     found += _resumed(name, function)
     called = getattr(function, "__name__", type(function).__name__)
-    how = {"profile": profile, "seed": seed, "only_checks": checks, "types": types}
-    return Session(InProcess(found), called, folder=None, **how)
+    asked = Settings(profile=profile, seed=seed, only_checks=checks, types=types, folder=None)
+    return Session(InProcess(found), called, asked)
 
 
 def _resumed(name: str, function: Callable) -> list[Found]:

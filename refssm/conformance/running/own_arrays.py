@@ -24,21 +24,22 @@ from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.conformance.number_types import number_type
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.settings import Session
 from refssm.conformance.usage_error import UsageError
 
 
 def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
     """Judge the value on the author's own arrays, saved by argument name."""
     given = stored(path)
-    found = [trial for trial in session.trials() if not trial.offer.absent]
+    found = [trial for trial in trials_of(session) if not trial.offer.absent]
     fitting = [t for t in found if {*t.op.inputs, *t.op.static} <= set(given)]
     if found and not fitting:
         arguments(found[0].op, given, path, ())  # says which is absent
     for trial in fitting:
         op = trial.op
         usual = _canonical(op, given, trial.offer.layout, path)
-        arrays, statics, dtype = arguments(op, usual, path, session.types)
+        arrays, statics, dtype = arguments(op, usual, path, session.settings.types)
         if not isinstance(session.worker, Recorded):  # whose results have the axes of the inputs
             arrays = [_with_all_axes(op, i, a, path) for i, a in enumerate(arrays)]
         check = Check("value", op, dtype, 1, lambda *_: wrong(""))
@@ -53,11 +54,11 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
             verdict = Verdict("F", np.inf, 0.0, f"not judged: {doubt}", error=True)
         details = {"examples": 1, "hint": f"inputs: {path}"}
         if verdict.grade == "-" and not verdict.error:
-            yield trial.unjudged(check, verdict, started, details)
+            yield trial.wording.not_judged(check, verdict, started, details)
             continue
-        if session.evidence and not verdict.ok:
+        if session.settings.evidence and not verdict.ok:
             details["evidence"] = gathered(op, verdict, arrays, statics)
-        yield trial.told(check, verdict, started, details)
+        yield trial.wording.judged(check, verdict, started, details)
 
 
 def _canonical(op, given, layout: str, path) -> dict[str, np.ndarray]:

@@ -14,20 +14,22 @@ from refssm.conformance.diagnosis.kept_failure import case_of
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.own_arrays import arguments
-from refssm.conformance.running.session import Session
-from refssm.conformance.running.trial import Trial, certified
+from refssm.conformance.running.probing import certified
+from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.settings import Session
+from refssm.conformance.running.trial import Trial
 from refssm.conformance.usage_error import UsageError
 
 
 def again(session: Session, path: Path, given: Mapping[str, np.ndarray], kept: Mapping) -> Result:
     """The result of the one call, or of the calls that a law makes."""
     name, dtype = kept["operator"], kept["dtype"]
-    trial = next((t for t in session.trials() if t.op.name == name), None)
+    trial = next((t for t in trials_of(session) if t.op.name == name), None)
     if trial is None:
         raise UsageError(f"{session.target} has no {name} to replay {path} with")
     if trial.offer.absent:
         raise UsageError(trial.offer.absent)
-    assert trial.accepted  # asks how it wants to be called
+    assert trial.probe.accepted  # asks how it wants to be called
     check = next((c for c in trial.checks([dtype]) if c.name == kept["check"]), None)
     if check is None:
         raise UsageError(f"{session.target} has no {name}/{kept['check']}[{dtype}] to replay")
@@ -38,8 +40,8 @@ def again(session: Session, path: Path, given: Mapping[str, np.ndarray], kept: M
         verdict = _verdict(trial, check, path, given, kept)
     details = {"examples": 1, "hint": f"inputs: {path}"}
     if verdict.grade == "-" and not verdict.error:
-        return trial.unjudged(check, verdict, started, details)
-    return trial.told(check, verdict, started, details)
+        return trial.wording.not_judged(check, verdict, started, details)
+    return trial.wording.judged(check, verdict, started, details)
 
 
 def _verdict(trial: Trial, check, path: Path, given, kept) -> Verdict:

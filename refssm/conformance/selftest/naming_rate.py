@@ -34,7 +34,8 @@ from refssm.conformance.gauges.contracts import wide
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.number_types import number_type
 from refssm.conformance.planted import Deviation
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.selftest import soak
 
 # arithmetic in few bits, planted elsewhere, gives other roundings: the precision is what is named
@@ -163,16 +164,9 @@ def _all(y):
 def named(d: Deviation) -> Named:
     """Judge a bug planted again by the check that catches it."""
     name, _, dtype = d.caught_by.rstrip("]").partition("[")
-    session = Session(
-        InProcess([d.found()]),
-        "here",
-        only_checks=(name,),
-        types=(dtype,),
-        shrink=False,
-        folder=None,
-        diagnose=True,
-    )
-    told = next((r for r in session.run() if r.failed), None)
+    how: dict = {"only_checks": (name,), "types": (dtype,), "shrink": False, "diagnose": True}
+    session = Session(InProcess([d.found()]), "here", Settings(folder=None, **how))
+    told = next((r for r in results_of(session) if r.failed), None)
     if told is None:
         return Named(_still(d), False, False, "")
     words = (words for word, words in PRECISIONS.items() if word in d.name)

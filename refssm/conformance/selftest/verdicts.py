@@ -29,7 +29,8 @@ from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
 from refssm.conformance.diagnosis.suspects import deviations_of
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.planted import Deviation
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.selftest import soak
 
 CASES = 4  # of each check of the honest implementations
@@ -51,8 +52,8 @@ def planted_rows(name: str) -> list[Row]:
 
 def _planted_row(bug: Deviation) -> Row:
     check, _, dtype = bug.caught_by.rstrip("]").partition("[")
-    how = {"only_checks": (check,), "types": (dtype,), "shrink": False, "folder": None}
-    results = list(Session(InProcess([bug.found()]), "here", **how).run())
+    how = Settings(only_checks=(check,), types=(dtype,), shrink=False, folder=None)
+    results = list(results_of(Session(InProcess([bug.found()]), "here", how)))
     told = next((r for r in results if r.failed), results[0])
     row = {"operator": bug.op, "bug": bug.name, "what": bug.what, "check": bug.caught_by}
     row |= {"verdict": told.verdict, "grade": told.grade}

@@ -10,15 +10,12 @@ import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from refssm.conformance.calling.fingerprint import here
 from refssm.conformance.checks.piece import Piece, from_record
-from refssm.conformance.spreading.pieces import children
+from refssm.conformance.running.settings import Session
+from refssm.conformance.spreading.losses import children
 from refssm.conformance.usage_error import UsageError
-
-if TYPE_CHECKING:
-    from refssm.conformance.running.session import Session
 
 
 class Journal:
@@ -87,8 +84,7 @@ class Kept:
 
 def _digest(session: Session) -> str:
     """Everything that decides what a piece comes to."""
-    told: list = [here(), session.profile, session.cases, session.seed, session.where]
-    told += [session.types, session.only_checks, session.older]
+    told: list = [here(), session.settings.of_verdicts]
     for worker in children(session):
         told += [worker.target, worker.name, worker.timeout, worker.told, worker.sources()]
     return hashlib.sha256(repr(told).encode()).hexdigest()[:12]

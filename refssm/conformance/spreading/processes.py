@@ -25,22 +25,15 @@ from refssm.conformance.calling.fingerprint import here
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.sweep import UNMUTATED
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.settings import Session, Settings
+from refssm.conformance.running.source import Learned, Source
 from refssm.conformance.running.trial import Trial
 from refssm.conformance.spreading.cluster import connected
 from refssm.conformance.spreading.journal import Journal, Kept
-from refssm.conformance.spreading.pieces import (
-    Learned,
-    Losses,
-    Pieces,
-    Source,
-    children,
-    learn,
-    piece_of,
-)
+from refssm.conformance.spreading.losses import Losses, children
+from refssm.conformance.spreading.pieces import Pieces, learn, piece_of
 from refssm.conformance.usage_error import UsageError
-
-DECIDING = ("profile", "cases", "seed", "types", "only_checks", "where", "older")
 
 
 @dataclass(frozen=True)
@@ -48,7 +41,7 @@ class Kit:
     """What another process needs in order to judge the same."""
 
     loaded: tuple[tuple, ...]  # target, name, time limit, declarations: the new one, the old one
-    settings: dict
+    settings: Settings
     folder: str
     versions: dict[str, str]
     own: tuple[str, ...]  # the author's files, by their bytes
@@ -59,7 +52,7 @@ class Kit:
         workers = children(session)
         return cls(
             tuple((w.target, w.name, w.timeout, w.told) for w in workers),
-            {name: getattr(session, name) for name in DECIDING},
+            session.settings.of_verdicts,
             os.getcwd(),
             here(),
             tuple(w.sources().own for w in workers),
@@ -83,19 +76,19 @@ class Bench:
             raise UsageError(f"a process on {socket.gethostname()}: {error}") from None
         worker, against = [*self.workers, None][:2]
         assert worker is not None
-        self.session = Session(worker, worker.target, folder=None, against=against, **kit.settings)
+        self.session = Session(worker, worker.target, kit.settings, against)
         self.losses = Losses(self.session)
 
     def trial(self, name: str, learned: Learned | None = None) -> Trial:
         """One implementation on trial."""
         self.session.learned = {name: learned} if learned else {}
-        return next(trial for trial in self.session.trials() if trial.op.name == name)
+        return next(trial for trial in trials_of(self.session) if trial.op.name == name)
 
     def check(self, name: str, learned: Learned, check_id: str) -> tuple[Trial, Check]:
         """One of its checks."""
         if name not in self.checks:
             trial = self.trial(name, learned)
-            self.checks[name] = trial, {c.id: c for c in trial.checks(trial.accepted)}
+            self.checks[name] = trial, {c.id: c for c in trial.checks(trial.probe.accepted)}
         trial, checks = self.checks[name]
         return trial, checks[check_id]
 
@@ -227,18 +220,18 @@ class Spread(ExitStack):
             if self.crew is not None:
                 yield stack.enter_context(_spread(session, self.crew, journal))
             else:
-                yield Pieces(journal) if journal else Source()
+                yield Pieces(session, journal) if journal else Source()
 
 
 @contextmanager
 def _spread(session: Session, crew: Crew, journal: Journal | None) -> Iterator[Source]:
     """Probe every implementation, then judge every piece that is not on record."""
     kit = Kit.of(session)
-    names = [t.op.name for t in session.trials() if not (t.offer.absent or t.undeclared)]
+    names = [t.op.name for t in trials_of(session) if not (t.offer.absent or t.scope.undeclared)]
     with closing(crew.each(prepare, [(kit, name) for name in names])) as learned:
         session.learned = {name: told for name, told in learned if told}
-    pieces = Pieces(journal)
-    plan = [task for trial in session.trials() for task in _plan(kit, trial, pieces)]
+    pieces = Pieces(session, journal)
+    plan = [task for trial in trials_of(session) for task in _plan(kit, trial, pieces)]
     wanted = (task for task in plan if not pieces.over and task[3] not in pieces.failed)
     pieces.planned = {task[3:] for task in plan}
     with closing(crew.each(judge_piece, wanted)) as pieces.arriving:
@@ -247,11 +240,11 @@ def _spread(session: Session, crew: Crew, journal: Journal | None) -> Iterator[S
 
 def _plan(kit: Kit, trial: Trial, pieces: Pieces) -> Iterator[tuple]:
     """Every piece of an implementation that is neither on record nor to be judged here."""
-    learned = trial.learned
+    learned = trial.probe.learned
     if not learned or learned.doubt or (trial.offer.seems and all(learned.refused.values())):
         return
     done = pieces.journal.pieces if pieces.journal else {}
-    for check in trial.checks(trial.accepted):
+    for check in trial.checks(trial.probe.accepted):
         for part in () if trial.left_out(check) else range(0, check.count, UNMUTATED):
             if (check.id, part) not in done:
                 yield kit, learned, trial.op.name, check.id, part

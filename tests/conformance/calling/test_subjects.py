@@ -11,7 +11,8 @@ from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import grade_outputs
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.scan import LINEAR_SCAN
 from refssm.testing import implements
 
@@ -54,8 +55,10 @@ def declared(dtypes, **settings):
         return LINEAR_SCAN.reference(a, b)
 
     found = Found(LINEAR_SCAN, scan, None, declared=scan.__refssm__)
-    session = Session(InProcess([found]), "here", folder=None, only_checks=("value",), **settings)
-    return list(session.run())
+    session = Session(
+        InProcess([found]), "here", Settings(folder=None, only_checks=("value",), **settings)
+    )
+    return list(results_of(session))
 
 
 def test_a_function_is_judged_in_the_types_it_declares():

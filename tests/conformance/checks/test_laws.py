@@ -11,7 +11,8 @@ from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import NAMES
 from refssm.conformance.checks.conduct import CONDUCT
 from refssm.conformance.checks.laws import LAWS, laws_of
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 from refssm.ssd import SSD_STEP
@@ -23,9 +24,11 @@ scan, scan_from = LINEAR_SCAN.reference, LINEAR_SCAN_FROM.reference
 def lines(check, *found, seed=0):
     """The results of one check."""
     session = Session(
-        InProcess(found), "here", only_checks=(check,), shrink=False, folder=None, seed=seed
+        InProcess(found),
+        "here",
+        Settings(only_checks=(check,), shrink=False, folder=None, seed=seed),
     )
-    return list(session.run())
+    return list(results_of(session))
 
 
 def found(forward, resumed=None):
@@ -255,8 +258,10 @@ def test_core_arrays_only_is_found_out_and_said():
             x[k] = state = a[k] * state + b[k]
         return x
 
-    session = Session(InProcess(found(one_sequence)), "here", profile="quick", folder=None)
-    results = list(session.run())
+    session = Session(
+        InProcess(found(one_sequence)), "here", Settings(profile="quick", folder=None)
+    )
+    results = list(results_of(session))
     assert [line for line in results if line.failed] == []
     assert all(line.sliced for line in results if line.verdict == "pass")
 

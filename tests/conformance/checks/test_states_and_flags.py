@@ -16,7 +16,8 @@ from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.laws import hold
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.scan import DIAGONAL_SSM_BIDIRECTIONAL, LINEAR_SCAN_PACKED
 from refssm.selective_scan import SELECTIVE_SCAN, SELECTIVE_SCAN_STATEFUL
 from refssm.ssd import SSD_CHUNKED, SSD_RECURRENT
@@ -29,9 +30,11 @@ def results(op, forward, *checks, vjp=None, others=(), layout=""):
     """What the judge says of one function in float32."""
     found = [Found(op, forward, vjp, declared=Declaration(layout=layout)), *others]
     session = Session(
-        InProcess(found), "here", folder=None, shrink=False, only_checks=checks, types=("float32",)
+        InProcess(found),
+        "here",
+        Settings(folder=None, shrink=False, only_checks=checks, types=("float32",)),
     )
-    return list(session.run())
+    return list(results_of(session))
 
 
 def state_off(*args):

@@ -14,7 +14,8 @@ from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.planted import deviations
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.selftest import naming_rate as naming
 from refssm.testing import Budget, Declaration
 
@@ -36,7 +37,7 @@ def failure(name, function, check="value", dtype="float32", vjp=None, wider=(), 
     found = Found(operator_named(name), function, vjp, declared=Declaration(name, **declared))
     how = {"only_checks": (check,), "types": (dtype, *wider), "shrink": False, "folder": None}
     with remembering():
-        line, *_ = Session(InProcess([found]), "here", diagnose=True, **how).run()
+        line, *_ = results_of(Session(InProcess([found]), "here", Settings(diagnose=True, **how)))
     assert line.failed, line
     return line
 

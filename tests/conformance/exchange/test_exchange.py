@@ -13,7 +13,8 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.exchange.manifest import CHECKS, load, schema
 from refssm.conformance.planted import deviations
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.scan import LINEAR_SCAN
 
 SCAN = [d for d in deviations() if d.op == "linear_scan"]
@@ -101,7 +102,9 @@ def test_the_verdict_of_files_is_the_verdict_of_a_function(tmp_path):
     found = next(d for d in SCAN).found()
     found = type(found)(found.op, a_little_off, None)
     how = {"profile": "quick", "only_checks": ("value",), "types": ("float32", "float64")}
-    there = list(Session(InProcess([found]), "", folder=None, shrink=False, **how).run())
+    there = list(
+        results_of(Session(InProcess([found]), "", Settings(folder=None, shrink=False, **how)))
+    )
     for check in there:
         here = judged(folder)[f"value[{check.dtype}]"]
         assert (here.verdict, here.grade) == (check.verdict, check.grade)

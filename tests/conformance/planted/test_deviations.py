@@ -10,7 +10,8 @@ from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
 from refssm.conformance.honest import implementations
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.planted import deviations
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.selftest import soak
 
 DEVIATIONS = deviations()
@@ -34,8 +35,8 @@ def _what_is_expected_is_worked_out_once():
 
 def results(found, **settings):
     """Judge functions of this process, nothing saved, nothing shrunk."""
-    session = Session(InProcess([found]), "here", folder=None, shrink=False, **settings)
-    return list(session.run())
+    session = Session(InProcess([found]), "here", Settings(folder=None, shrink=False, **settings))
+    return list(results_of(session))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from listing import FAR, PAST, VALUE, entry, listed, result
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.project import known_failures as known
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import trials_of
+from refssm.conformance.running.settings import Session
 from refssm.scan import LINEAR_SCAN
 
 WRONG = SCAN.replace("return x", "return x * (1 + (x.shape[-2] > 2))")
@@ -102,7 +103,7 @@ def told_of(path, *, part=False, **scope):
     found = Found(LINEAR_SCAN, LINEAR_SCAN.reference, None)
     listing = known.read(path)
     assert listing.marked(result()).known
-    listing.judged("my_ops.py", Session(InProcess([found]), "my_ops.py").trials(), part)
+    listing.judged("my_ops.py", trials_of(Session(InProcess([found]), "my_ops.py")), part)
     return listing.complaints(**scope)
 
 

@@ -13,7 +13,8 @@ from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.verdict import wrong
 from refssm.conformance.judging.wrong_entries import BETWEEN, BITS, CLASSES, OF_NORM, RATIO
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 
 pytest.importorskip("jinja2", reason="the page is made by jinja2")
 pytest.importorskip("matplotlib", reason="its pictures are drawn by matplotlib")
@@ -26,8 +27,10 @@ def failure(name, function, check="value", vjp=None, dtype="float32", shrink=Fal
     """The failed result of one check, with its evidence."""
     found = Found(operator_named(name), function, vjp)
     how = {"profile": "quick", "shrink": shrink, "folder": None, "evidence": True}
-    session = Session(InProcess([found]), "here", types=(dtype,), only_checks=(check,), **how)
-    (result,) = [r for r in session.run() if r.failed]
+    session = Session(
+        InProcess([found]), "here", Settings(types=(dtype,), only_checks=(check,), **how)
+    )
+    (result,) = [r for r in results_of(session) if r.failed]
     return result
 
 

@@ -17,7 +17,7 @@ from refssm.conformance.calling.worker import Worker
 from refssm.conformance.cases.ranges import Where
 from refssm.conformance.checks.piece import Piece
 from refssm.conformance.judging.verdict import Verdict
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.spreading.journal import Journal, _digest
 from refssm.conformance.usage_error import UsageError
 
@@ -118,7 +118,7 @@ def test_a_line_that_is_cut_off_or_none_does_not_count_and_the_next_is_whole(tai
 def test_a_record_is_of_these_options_this_target_and_what_it_imports(folder):
     def digest(told=None, **settings):
         with Worker("my_ops.py", told=told) as worker:
-            return _digest(Session(worker, worker.target, **settings))
+            return _digest(Session(worker, worker.target, Settings(**settings)))
 
     plugin(folder, "scale = 1\n", "helper.py")
     plugin(folder, "import helper\n" + SCAN)
@@ -127,7 +127,7 @@ def test_a_record_is_of_these_options_this_target_and_what_it_imports(folder):
         assert _digest(Session(worker, worker.target)) == digests[0]
         others = [{"seed": 1}, {"cases": 21}, {"profile": "quick"}, {"types": ("float32",)}]
         others += [{"where": Where(sizes={"l": (1, 9)})}, {"only_checks": ("value",)}]
-        digests += [_digest(Session(worker, worker.target, **other)) for other in others]
+        digests += [_digest(Session(worker, worker.target, Settings(**other))) for other in others]
     plugin(folder, "scale = 20\n", "helper.py")
     digests.append(digest())
     plugin(folder, "import helper\n\n" + SCAN)

@@ -22,7 +22,8 @@ from refssm.conformance.calling.worker import Worker
 from refssm.conformance.cases.ranges import Where
 from refssm.conformance.checks.piece import Piece, from_record
 from refssm.conformance.judging.verdict import Verdict
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.spreading import processes as scale
 from refssm.conformance.spreading.processes import Crew, Spread
 from refssm.conformance.usage_error import UsageError
@@ -117,9 +118,10 @@ def results(of, crew=None, *, checks=CHECKS, **settings):
     spread = Spread()
     spread.crew = crew
     how = {"types": ("float32",), "only_checks": checks, "cases": 12, "shrink": False}
-    how |= {"folder": None, "spread": spread, "against": of[1] if of[1:] else None} | settings
-    session = Session(of[0], of[0].target, older="old.py", **how)
-    return [replace(result, seconds=0.0) for result in session.run()]
+    asked = Settings(older="old.py", folder=None, **(how | settings))
+    against = of[1] if of[1:] else None
+    session = Session(of[0], of[0].target, asked, against, spread=spread)
+    return [replace(result, seconds=0.0) for result in results_of(session)]
 
 
 @pytest.fixture(autouse=True)

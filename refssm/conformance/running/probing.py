@@ -1,0 +1,74 @@
+"""The first calls of an implementation: which types it accepts, and how it wants to be called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, cached_property
+
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.checks.beside_old import Beside
+from refssm.conformance.checks.candidate import Candidate, accepts_mixed_kinds
+from refssm.conformance.judging.certificate import certify
+from refssm.conformance.running.scope import Scope
+from refssm.conformance.running.settings import Session
+from refssm.conformance.usage_error import UsageError
+
+SMALL, BLOCKS = (5, 3, 4, 2), (128, 16, 4, 2)  # the second for what takes whole blocks only
+certified = cache(certify)
+
+
+class Probe:
+    """What is found out before the checks, each thing once; another process may have found it."""
+
+    def __init__(self, session: Session, scope: Scope, candidate: Candidate):
+        self.session, self.scope, self.candidate = session, scope, candidate
+        self.learned = session.learned.get(scope.op.name)
+
+    @cached_property
+    def refused(self) -> dict[str, str]:
+        """Why a type is not accepted, or "" where it is: one call each."""
+        if self.learned:
+            self.candidate.sliced = self.learned.sliced
+            return self.learned.refused
+        self.session.tick(f"{self.scope.op}: the first calls", 0, 0)
+        small, large = (self._ordinary(self.scope.types, sizes) for sizes in (SMALL, BLOCKS))
+        return self.candidate.probe(small, large)
+
+    @cached_property
+    def accepted(self) -> list[str]:
+        """The types it takes; where it takes none, the first, so that something is said."""
+        there = [t for t in self.scope.types if t not in self.scope.offer.lacks]
+        return [t for t in there if not self.refused[t]] or there[:1]
+
+    @cached_property
+    def mixed(self) -> bool:
+        """Whether real arguments may stand beside complex ones."""
+        if self.learned:
+            return self.learned.mixed
+        return accepts_mixed_kinds(self.candidate, self.scope.types, self.refused)
+
+    @cached_property
+    def doubt(self) -> str:
+        """Why our reference cannot be trusted, or ""."""
+        name = self.scope.op.name
+        return self.learned.doubt if self.learned else certified(operator_named(name))
+
+    @cached_property
+    def old(self) -> Beside | None:
+        """The older implementation of the same operator, ready to be compared with."""
+        worker, older = self.session.against, self.session.settings.older
+        if worker is None:
+            return None
+        op = self.scope.op
+        offer = next((o for o in worker.found if o.name == op.name), None)
+        if offer is None:
+            raise UsageError(f"{older} has no {op} to stand beside")
+        candidate = Candidate(op, worker, offer)
+        candidate.probe(self._ordinary(self.accepted))
+        return Beside(candidate, older)
+
+    def _ordinary(self, types, sizes=SMALL) -> Mapping:
+        """One ordinary case in each type."""
+        between = self.session.settings.where.sizes
+        return {t: ordinary_case(self.scope.op, t, sizes, between=between) for t in types}

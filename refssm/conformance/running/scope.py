@@ -1,0 +1,106 @@
+"""What of an implementation is judged: how many cases, in which types, by which checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from refssm._operator import Operator
+from refssm.conformance.calling.implementation import Offer
+from refssm.conformance.checks.beside_old import Beside
+from refssm.conformance.checks.checks import (
+    PROFILES,
+    Check,
+    Profile,
+    beside,
+    checks_of,
+    default_types,
+    types_of,
+)
+from refssm.conformance.checks.laws import LAWS
+from refssm.conformance.number_types import number_type
+from refssm.conformance.running.settings import Settings
+
+AUTODIFF = ("torch", "jax")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The part of an operator's checks that the settings and the author's declaration leave."""
+
+    op: Operator
+    offer: Offer
+    settings: Settings
+
+    @cached_property
+    def profile(self) -> Profile:
+        """Counts; a law or a gradient asked for by name runs in every profile."""
+        profile = PROFILES[self.settings.profile].of(self.settings.cases)
+        if not self.settings.only_checks:
+            return profile
+        return replace(profile, laws=len(LAWS), gradient=profile.gradient or profile.value)
+
+    @property
+    def shrink(self) -> bool:
+        """Whether smaller cases are tried after a failure."""
+        asked = self.settings.shrink
+        return self.profile.shrink if asked is None else asked
+
+    @cached_property
+    def types(self) -> list[str]:
+        """The types to judge in: those asked for, else those declared, else the profile's."""
+        asked, declared = self.settings.types, self.offer.dtypes
+        half = any(number_type(t).half for t in (*asked, *declared))
+        known = types_of(self.op, half)
+        if asked:
+            return [t for t in known if t in asked and (not declared or t in declared)]
+        if not declared:
+            return default_types(self.op, self.profile)
+        mine = [t for t in known if t in declared]
+        return mine if self.profile.double else mine[:1]
+
+    @cached_property
+    def foreign(self) -> str:
+        """Why the operator has none of the types asked for, or ""."""
+        known = types_of(self.op, half=True)
+        if not self.settings.types or set(known) & set(self.settings.types):
+            return ""
+        return f"judged in {', '.join(known)}; none of them was asked for"
+
+    @cached_property
+    def undeclared(self) -> str:
+        """Why there is no type to judge in, or ""."""
+        if self.types:
+            return ""
+        return self.foreign or f"declared for {', '.join(self.offer.dtypes)}"
+
+    @property
+    def gradient_missing(self) -> str:
+        """Why no gradient is judged, where somebody would expect one; else ""."""
+        asked, has_vjp = self.settings.only_checks, self.offer.has_vjp
+        if not self.op.differentiable:
+            return ""
+        if has_vjp and not (self.profile.gradient or asked):
+            return f"left out of the {self.settings.profile} profile: --check gradient runs it"
+        if has_vjp or not ("gradient" in asked or self.offer.framework in AUTODIFF):
+            return ""
+        if "gradient" not in asked and (asked or not self.profile.gradient):
+            return ""
+        if self.offer.framework in AUTODIFF:
+            return f"needs vjp=True for {self.offer.framework}'s own, or {self.op}_vjp"
+        return f"needs {self.op}_vjp"
+
+    def checks(self, types: Iterable[str], old: Beside | None = None) -> list[Check]:
+        """The checks in `types` that were asked for; those beside an `old` one come last."""
+        checks = checks_of(self.op, self.profile, types, vjp=self.offer.has_vjp)
+        if old is not None:
+            checks += beside(self.op, self.profile, types, old.judge())
+        asked = self.settings.only_checks
+        return [c for c in checks if not asked or c.name in asked]
+
+    def every_check(self) -> list[str]:
+        """All checks of any profile, as check[dtype]."""
+        types = self.offer.dtypes or types_of(self.op)
+        checks = checks_of(self.op, PROFILES["thorough"], types, vjp=self.offer.has_vjp)
+        return [f"{c.name}[{c.dtype}]" for c in checks]

@@ -1,0 +1,120 @@
+"""One check of one implementation: draw its cases, judge them, explain the failure."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
+
+from hypothesis import strategies as st
+
+from refssm.conformance.cases.case import Case, ordinary_case
+from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.sweep import SHRINK_TRIES, Swept, lost, sweep, widest
+from refssm.conformance.diagnosis import diagnose
+from refssm.conformance.diagnosis.failure import AS_WRONG, FLUSHED, explain
+from refssm.conformance.judging.result import Result
+from refssm.conformance.judging.verdict import Verdict
+from refssm.conformance.running.probing import BLOCKS, Probe
+from refssm.conformance.running.settings import Session
+from refssm.conformance.running.wording import Wording
+
+
+@dataclass
+class Sweeping:
+    """The sweep of one check, from the first case to its line of the report."""
+
+    session: Session
+    probe: Probe
+    wording: Wording
+    check: Check
+
+    def __post_init__(self):
+        self.scope, self.between = self.probe.scope, self.session.settings.where.sizes
+        self.candidate = self.probe.candidate.judged_in(self.check.dtype)
+        self.judge_case = self.check.judging(self.candidate)
+        self.how = {
+            "count": self.check.count,
+            "seed_": first_seed(self.check, self.session.settings.seed),
+            "shrink": self.scope.shrink,
+            "tick": self._progress(),
+        }
+
+    def result(self) -> Result:
+        """Judge the cases; the result."""
+        check, started = self.check, time.perf_counter()
+        self.session.tick(check.id, 0, check.count)
+        swept = self._swept()
+        details: dict = {"examples": swept.examples, "declined": swept.declined}
+        if check.name == "against" and self.probe.old:
+            details["hint"] = self.probe.old.told(check.dtype)
+        if swept.case is not None:
+            self.session.tick(f"{check.id}: explaining the failure", 0, 0)
+            details = self._explained(swept, swept.case) | details
+        elif swept.verdict.grade == "-":
+            if swept.declined == swept.examples:
+                declined = f"declined all {swept.declined} cases"
+                swept.verdict = Verdict("-", notes=(declined,))
+            return self.wording.not_judged(check, swept.verdict, started, details)
+        return self.wording.judged(check, swept.verdict, started, details)
+
+    def _swept(self) -> Swept:
+        """All cases; where an ordinary one is declined, one of whole blocks."""
+        check = self.check
+        with self.session.source.of(check, self.probe.old) as (ready, keep):
+            swept = sweep(self._cases(), self.judge_case, ready=ready, keep=keep, **self.how)
+        if check.strategy is None and swept.declined:
+            case = ordinary_case(self.scope.op, check.dtype, BLOCKS, between=self.between)
+            swept = sweep(st.just(case), self.judge_case, **self.how)
+        return swept
+
+    def _cases(self):
+        return self.check.cases(mixed=self.probe.mixed, between=self.between)
+
+    def _progress(self) -> Callable[[int], None]:
+        """What tells of each case, and in shrinking of each try."""
+        done, check, session = [0], self.check, self.session
+
+        def tick(tries: int) -> None:
+            done[0] += not tries
+            if tries:
+                session.tick(f"{check.id}: making it smaller", tries, SHRINK_TRIES)
+            else:
+                session.tick(check.id, done[0], check.count)
+
+        return tick
+
+    def _explained(self, swept: Swept, case: Case) -> dict:
+        """The fields of a failed result."""
+        check, candidate, settings = self.check, self.candidate, self.session.settings
+        more = {"accepted": self.probe.accepted, "shrink": self.scope.shrink}
+        more |= {"folder": settings.folder, "call": self.session.call}
+        if settings.evidence and swept.first is not None:
+            more["first"] = widest(self._cases(), self.judge_case, swept.first, self.how["seed_"])
+        fields = explain(check, candidate, case, swept.verdict, **more)
+        if fields["hint"] == FLUSHED:
+            fields["hint"] = self._where_flushed()
+        if settings.diagnose and not lost(swept.verdict):
+            looks_like = diagnose(check, candidate, case, self._cases(), self.how["seed_"])
+            fields["looks_like"] = looks_like.text
+            if looks_like.of_few_bits:  # in a wider type they are as few
+                fields["hint"] = fields["hint"].removesuffix(AS_WRONG)
+        return fields
+
+    def _where_flushed(self) -> str:
+        """The hint to declare ftz, or what fails also where it is declared."""
+        assert self.candidate.held is not None
+        forgiving = copy(self.candidate)
+        forgiving.held = replace(self.candidate.held, ftz=True)
+        how = {**self.how, "shrink": False, "tick": lambda tries: None}
+        again = sweep(self._cases(), self.check.judging(forgiving), **how)
+        if again.case is None:
+            return FLUSHED
+        return f"wrong also where subnormal numbers are flushed to zero: {again.verdict.message}"
+
+
+def first_seed(check: Check, seed: int) -> int:
+    """The seed of a check's first cases, in a run with `seed`."""
+    return zlib.crc32(check.id.encode()) ^ seed

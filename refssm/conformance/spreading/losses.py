@@ -1,0 +1,56 @@
+"""What calls cost in child processes: a verdict must not depend on who restarted them."""
+
+from __future__ import annotations
+
+from refssm.conformance.calling.worker import Worker
+from refssm.conformance.checks.beside_old import Beside
+from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.piece import Piece
+from refssm.conformance.checks.sweep import Cases
+from refssm.conformance.running.settings import Session
+
+
+def children(session: Session) -> list[Worker]:
+    """The child processes of the implementation, and of the old one where there is one."""
+    return [w for w in (session.worker, session.against) if isinstance(w, Worker)]
+
+
+class Losses:
+    """The restarts of a session's child processes since a moment."""
+
+    def __init__(self, session: Session):
+        self.workers = children(session)
+        self.begin()
+
+    def begin(self) -> None:
+        """Remember the current restart counts."""
+        self.restarts = [w.restarts for w in self.workers]
+
+    @property
+    def alive(self) -> bool:
+        """Whether no process waits for a restart."""
+        return all(w.alive for w in self.workers)
+
+    @property
+    def over(self) -> bool:
+        """Whether one is gone for good."""
+        return any(w.restarts and not w.alive for w in self.workers)
+
+    @property
+    def intact(self) -> bool:
+        """Whether no process was lost since the moment that is remembered."""
+        return self.alive and self.restarts == [w.restarts for w in self.workers]
+
+    def piece(self, cases: Cases, check: Check, beside: Beside | None) -> Piece | None:
+        """The piece of these cases; None if other restart counts might have changed it."""
+        first, second = [*("" if w.alive else w.death for w in self.workers), ""][:2]
+        compared, closed = beside.of_piece(check.dtype, cases) if beside else ({}, False)
+        piece = Piece(cases, (first, second), compared, closed)
+        same = self.restarts == [w.restarts for w in self.workers]
+        return piece if same and (self.alive or piece.failed) else None
+
+    def repeat(self, piece: Piece) -> None:
+        """Kill this process's child too, so restart counts match those of whoever judged it."""
+        for worker, death in zip(self.workers, piece.lost, strict=False):
+            if death and worker.alive:
+                worker.lose(death)
