@@ -8,7 +8,7 @@ import pytest
 from judging import SCAN, plugin, run
 
 from refssm.command import page as command
-from refssm.conformance.running.session import Session
+from refssm.conformance.running import session
 
 pytest.importorskip("jinja2", reason="the page is made by jinja2")
 pytest.importorskip("matplotlib", reason="its pictures are drawn by matplotlib")
@@ -83,7 +83,7 @@ def test_ctrl_c_leaves_no_page_and_nothing_in_its_place(folder, capfd, monkeypat
     plugin(folder, SCAN)
     (folder / "report.html").write_text("the old one")
     if where == "while judging":
-        monkeypatch.setattr(Session, "run", interrupted)
+        monkeypatch.setattr(session, "results_of", interrupted)
     else:
         monkeypatch.setattr(command.os, "replace", interrupted)
     arguments = ("verify", "my_ops.py", "--check", "zero", "--html", "report.html")

@@ -9,6 +9,9 @@ pytest_plugins = ["pytester"]
 
 HEAD = """
 import pytest
+from refssm.conformance.running import (
+    in_process,  # noqa: F401 - stays loaded from one inner run to the next
+)
 from refssm import linear_scan, linear_scan_vjp
 from refssm.testing import implements
 """
