@@ -5,13 +5,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+import refssm.conformance.running.in_process  # noqa: F401 - stays loaded from one inner run to the next
+
 pytest_plugins = ["pytester"]
 
 HEAD = """
 import pytest
-from refssm.conformance.running import (
-    in_process,  # noqa: F401 - stays loaded from one inner run to the next
-)
 from refssm import linear_scan, linear_scan_vjp
 from refssm.testing import implements
 """
