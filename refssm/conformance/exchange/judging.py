@@ -15,8 +15,8 @@ from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import PROFILES, Check, checks_of
-from refssm.conformance.diagnosis import diagnose_heard
 from refssm.conformance.diagnosis.failure import explain
+from refssm.conformance.diagnosis.looks_like import diagnose_heard
 from refssm.conformance.diagnosis.transcript import CASES, episode
 from refssm.conformance.exchange import tolerances
 from refssm.conformance.exchange.call import DECLINED

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.sweep import SHRINK_TRIES, Swept, lost, sweep, widest
-from refssm.conformance.diagnosis import diagnose
 from refssm.conformance.diagnosis.failure import AS_WRONG, FLUSHED, explain
+from refssm.conformance.diagnosis.looks_like import diagnose
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.probing import BLOCKS, Probe
