@@ -49,24 +49,15 @@ def in_blocks(step):
     return kernel
 
 
-def folded(sign):
+def folded(K, sign):
     """K_j ± K_{j+l}."""
-
-    def kernel(right, A, B, C, *, l):
-        K = right(A, B, C, l=2 * l)
-        return K[..., :l] + sign * K[..., l:]
-
-    return kernel
+    first, second = np.split(K, 2, axis=-1)
+    return first + sign * second
 
 
 def without(a, keep):
     """Zero but where `keep` is true of the index of the last axis."""
     return np.where(keep(np.arange(a.shape[-1])), a, 0).astype(a.dtype)
-
-
-def _flushed(K):
-    size = np.abs(K)
-    return np.where(size < 1e-4 * size.max(-1, keepdims=True, initial=0), 0, K).astype(K.dtype)
 
 
 def _in_eigenbasis(right, A, B, C, *, l):
@@ -129,7 +120,8 @@ ROWS = {"value": (
     ("entrywise", "powers of the entries", in_blocks(lambda A, q: A**q)),
     ("doubled", "2 Re of pairs that are not there", of_result(lambda K: 2 * K)),
     ("reversed", "backwards in time", of_result(lambda K: K[..., ::-1])),
-    ("flushed", "zero below 1e-4 of the largest", of_result(_flushed)),
+    ("flushed", "zero below 1e-4 of the largest", of_result(lambda K:
+     np.where(np.abs(K) < 1e-4 * np.abs(K).max(-1, keepdims=True, initial=0), 0, K))),
     ("beyond_64", "zero beyond 64", of_result(lambda K: without(K, lambda j: j < 64))),
     ("tail_dropped", "whole blocks of 16 only, but for a kernel within the first",
      of_result(lambda K: without(K, lambda j: j < max(16, K.shape[-1] // 16 * 16)))),
@@ -139,8 +131,10 @@ ROWS = {"value": (
      of_result(lambda K: K[..., np.arange(K.shape[-1]) % 64])),
     ("last_state", "the last state's output forgotten",
      {"C": lambda C: without(C, lambda i: i < C.shape[-1] - 1)}),
-    ("aliased", "K_j + K_{j+l}: sampled at l roots of unity, without I − A^l", folded(+1)),
-    ("truncated", "C (I − A^l) taken for C", folded(-1)),
+    ("aliased", "K_j + K_{j+l}: sampled at l roots of unity, without I − A^l",
+     lambda right, A, B, C, *, l: folded(right(A, B, C, l=2 * l), +1)),
+    ("truncated", "C (I − A^l) taken for C",
+     lambda right, A, B, C, *, l: folded(right(A, B, C, l=2 * l), -1)),
     ("power_one_short", "blocks led on by A^{q−1}",
      in_blocks(lambda A, q: power(A, max(q - 1, 1)))),
     ("power_of_two", "A^64 by squaring seven times",

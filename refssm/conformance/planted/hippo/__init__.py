@@ -2,9 +2,5 @@
 
 from refssm.conformance.planted.hippo import fourier, memory, polynomials, reconstruct
 
-BUGS = [
-    bug
-    for file in (polynomials, fourier, memory, reconstruct)
-    for p in file.PLANTINGS
-    for bug in p.bugs
-]
+FILES = (polynomials, fourier, memory, reconstruct)
+BUGS = [bug for file in FILES for planting in file.PLANTINGS for bug in planting.bugs]

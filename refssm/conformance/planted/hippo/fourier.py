@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from refssm.conformance.planted.hippo.constructors import WINDOW, constructing
+from refssm.conformance.planted.hippo.making import WINDOW, making
 from refssm.conformance.planted.planting import instead, of_result
 from refssm.hippo import HIPPO_FOURIER, HIPPO_FOURIER_DIAGONAL, HIPPO_FOURIER_NAIVE
 
@@ -78,26 +78,21 @@ def _of_ends(ends):
 
 
 FOURIER, NAIVE, DIAGONAL = PLANTINGS = [
-    constructing(op) for op in (HIPPO_FOURIER, HIPPO_FOURIER_NAIVE, HIPPO_FOURIER_DIAGONAL)
+    making(op) for op in (HIPPO_FOURIER, HIPPO_FOURIER_NAIVE, HIPPO_FOURIER_DIAGONAL)
 ]
 for _p, _ends in ((FOURIER, 2), (NAIVE, 1)):
     _p.plant(*_any(_sliding(_ends, _ends)), *WINDOW, *_of_ends(_ends))
 
 
 def _damped(by, per=1):
-    """A is S/per − by·I in place of S − I/2."""
-
-    def changed(A, B):
-        I = np.eye(len(B))
-        return (A + I / 2) / per - by * I, B
-
-    return of_result(changed)
+    """S/per − by·I; right is S − I/2."""
+    return lambda S, b, w: (S / per - by * np.eye(len(b)), b)
 
 
 DIAGONAL.plant(
-    *_any(lambda S, b, w: (S - np.eye(len(b)) / 2, b)),
-    ("undamped", "S alone", _damped(0)),
-    ("damped_twice", "S − I", _damped(1)),
-    ("window_of_two", "w = 2", _damped(0.5, per=2)),
+    *_any(_damped(0.5)),
+    ("undamped", "S alone", _of(_damped(0))),
+    ("damped_twice", "S − I", _of(_damped(1))),
+    ("window_of_two", "w = 2", _of(_damped(0.5, per=2))),
     ("sliding", "the sliding window", instead(lambda *, n: HIPPO_FOURIER.reference(n=n, window=1))),
 )

@@ -5,7 +5,7 @@ import numpy as np
 from refssm.conformance.planted.planting import Planting, of_result
 from refssm.discretize import DISCRETIZE_BACKWARD, DISCRETIZE_BILINEAR, DISCRETIZE_EULER
 from refssm.discretize import DISCRETIZE_ZOH as ZOH
-from refssm.hippo import HIPPO_PROJECT, HIPPO_PROJECT_LEGS
+from refssm.hippo import HIPPO_LEGS, HIPPO_PROJECT, HIPPO_PROJECT_LEGS
 from refssm.scan import DENSE_SCAN
 
 ANY, LEGS = PLANTINGS = [Planting(op, "float32") for op in (HIPPO_PROJECT, HIPPO_PROJECT_LEGS)]
@@ -52,12 +52,6 @@ def _with_input(B_bar):
     )
 
 
-def _restarted(right, A, B, u, dt):
-    return np.concatenate(
-        [right(A, B, u[..., j : j + 32], dt) for j in range(0, u.shape[-1], 32)], -2
-    )
-
-
 ANY.plant(
     ("transposed", "Aᵀ for A", {"A": lambda A: A.mT}),
     ("sign", "−A for A", {"A": np.negative}),
@@ -70,7 +64,8 @@ ANY.plant(
     ("last_state", "the last state not written", of_result(lambda x: without(x, np.s_[..., -1:]))),
     ("beyond_64", "nothing written after 64 steps",
      of_result(lambda x: without(x, np.s_[..., 64:, :]))),
-    ("restarted", "the state lost every 32 steps", _restarted),
+    ("restarted", "the state lost every 32 steps", lambda right, A, B, u, dt: np.concatenate(
+     [right(A, B, u[..., j : j + 32], dt) for j in range(0, u.shape[-1], 32)], -2)),
     ("euler", "the rule euler for zero-order hold", _by(DISCRETIZE_EULER)),
     ("bilinear", "the rule bilinear for zero-order hold", _by(DISCRETIZE_BILINEAR)),
     ("backward", "the rule backward for zero-order hold", _by(DISCRETIZE_BACKWARD)),
@@ -84,8 +79,8 @@ ANY.plant(
 )
 ANY.plant(
     ("transposed", "dAᵀ for dA", {"A": lambda g: g.mT.copy()}),
-    ("step_missing", "no gradient of dt", {"dt": np.zeros_like}),
-    ("input_missing", "no gradient of B", {"B": np.zeros_like}),
+    ("step_missing", "no gradient of dt", {"dt": lambda g: 0 * g}),
+    ("input_missing", "no gradient of B", {"B": lambda g: 0 * g}),
     ("reversed", "du from its end", {"u": lambda g: g[..., ::-1].copy()}),
     ("not_adjoint", "A for Aᴴ in the backward pass", lambda right, dx, A, B, u, dt:
      right(dx, A.mT.conj().copy(), B, u, dt)),
@@ -96,18 +91,11 @@ ANY.plant(
 ANY.plant(("as_jax", "dA* for dA", {"A": np.conj}), by="gradient[complex64]")
 
 
-def legs(n, real):
-    """LegS's A and B."""
-    i = np.arange(n)
-    B = np.sqrt(2 * i + 1.0)
-    return (-np.tril(np.outer(B, B), -1) - np.diag(i + 1.0)).astype(real), B.astype(real)
-
-
 def by_rule(op, shift=0):
     """LegS's ODE by a rule of discretization with dt = 1/(k + 1 + shift)."""
 
     def project(right, u, *, n):
-        A, B = legs(n, np.finfo(u.dtype).dtype)
+        A, B = (x.astype(np.finfo(u.dtype).dtype) for x in HIPPO_LEGS.reference(n=n))
         c, state = np.zeros((*u.shape, n), u.dtype), np.zeros((*u.shape[:-1], n), u.dtype)
         for k in range(u.shape[-1]):
             dt = np.asarray(1 / (k + 1 + shift), B.dtype)

@@ -3,13 +3,7 @@
 import numpy as np
 from scipy.special import binom, gamma, gammaln
 
-from refssm.conformance.planted.hippo.constructors import (
-    WINDOW,
-    constructing,
-    entries,
-    lower,
-    of_keywords,
-)
+from refssm.conformance.planted.hippo.making import WINDOW, entries, lower, making, of_keywords
 from refssm.conformance.planted.planting import instead
 from refssm.hippo import HIPPO_CHEBT, HIPPO_LAGT, HIPPO_LEGS, HIPPO_LEGT, HIPPO_LMU
 
@@ -24,42 +18,39 @@ def sign(power):
     return np.where(power % 2, -1.0, 1.0)
 
 
-def roots(i, k):
-    """√((2i+1)(2k+1))."""
-    return root(i) * root(k)
-
-
 LEGS, LEGT, LMU, CHEBT, LAGT = PLANTINGS = [
-    constructing(op) for op in (HIPPO_LEGS, HIPPO_LEGT, HIPPO_LMU, HIPPO_CHEBT, HIPPO_LAGT)
+    making(op) for op in (HIPPO_LEGS, HIPPO_LEGT, HIPPO_LMU, HIPPO_CHEBT, HIPPO_LAGT)
 ]
 for _p in (LEGT, LMU, CHEBT):
     _p.plant(*WINDOW)
 
 LEGS.plant(
-    ("diagonal_from_0", "−i on the diagonal", entries(lambda i, k: lower(i, k, -roots(i, k), -i))),
+    ("diagonal_from_0", "−i on the diagonal",
+     entries(lambda i, k: lower(i, k, -root(i) * root(k), -i))),
     ("diagonal_of_normal", "−(i+½) on it",
-     entries(lambda i, k: lower(i, k, -roots(i, k), -(i + 0.5)))),
+     entries(lambda i, k: lower(i, k, -root(i) * root(k), -(i + 0.5)))),
     ("diagonal_squared", "−(2i+1) on it",
-     entries(lambda i, k: lower(i, k, -roots(i, k), -(2 * i + 1)))),
-    ("whole", "nothing masked", entries(lambda i, k: np.where(i == k, -(i + 1), -roots(i, k)))),
+     entries(lambda i, k: lower(i, k, -root(i) * root(k), -(2 * i + 1)))),
+    ("whole", "nothing masked",
+     entries(lambda i, k: np.where(i == k, -(i + 1), -root(i) * root(k)))),
     ("no_root", "(2i+1)(2k+1) below",
      entries(lambda i, k: lower(i, k, -((2 * i + 1) * (2 * k + 1)), -i - 1))),
     ("rows_only", "−(2i+1) below", entries(lambda i, k: lower(i, k, -(2 * i + 1), -i - 1))),
     ("from_1", "√((2i−1)(2k−1)), as if i were counted from 1",
-     entries(lambda i, k: lower(i, k, -roots(abs(i - 1), abs(k - 1)), -i - 1))),
+     entries(lambda i, k: lower(i, k, -root(abs(i - 1)) * root(abs(k - 1)), -i - 1))),
     ("alternating", "signs of LMU in B", entries(B=lambda i: sign(i) * root(i))),
     ("B_no_root", "B_i = 2i+1", entries(B=lambda i: 2 * i + 1)),
     ("normal_part", "HiPPO-N: A + p pᵀ, B halved",
-     entries(lambda i, k: -0.5 * np.eye(len(i)) + np.sign(k - i) * roots(i, k) / 2,
+     entries(lambda i, k: -0.5 * np.eye(len(i)) + np.sign(k - i) * root(i) * root(k) / 2,
              lambda i: root(i) / 2)),
 )  # fmt: skip
 LEGT.plant(
-    ("unsigned", "no signs above", entries(lambda i, k: -roots(i, k))),
+    ("unsigned", "no signs above", entries(lambda i, k: -root(i) * root(k))),
     ("signs_below", "the signs below the diagonal",
-     entries(lambda i, k: -roots(i, k) * np.where(i > k, sign(i - k), 1))),
+     entries(lambda i, k: -root(i) * root(k) * np.where(i > k, sign(i - k), 1))),
     ("signs_everywhere", "(−1)^{i−k} on both sides",
-     entries(lambda i, k: -roots(i, k) * sign(i - k))),
-    ("masked", "nothing above, as legs", entries(lambda i, k: -roots(i, k) * (i >= k))),
+     entries(lambda i, k: -root(i) * root(k) * sign(i - k))),
+    ("masked", "nothing above, as legs", entries(lambda i, k: -root(i) * root(k) * (i >= k))),
     ("rows_only", "(2i+1) for the root",
      entries(lambda i, k: -(2 * i + 1) * np.where(i < k, sign(i - k), 1))),
     ("alternating", "signs of LMU in B", entries(B=lambda i: sign(i) * root(i))),

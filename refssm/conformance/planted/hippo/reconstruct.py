@@ -2,30 +2,20 @@
 
 import numpy as np
 
-from refssm.conformance.planted.hippo.constructors import of_keywords
+from refssm.broadcasting import unbroadcast
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.planted.hippo.making import of_keywords
 from refssm.conformance.planted.hippo.memory import counted, roots, without
 from refssm.conformance.planted.planting import Planting, of_result
-from refssm.hippo import (
-    HIPPO_RECONSTRUCT_FOURIER,
-    HIPPO_RECONSTRUCT_LAGT,
-    HIPPO_RECONSTRUCT_LEGS,
-    HIPPO_RECONSTRUCT_LEGT,
-    HIPPO_RECONSTRUCT_LMU,
-    HIPPO_RESCALE,
-)
+from refssm.hippo import HIPPO_RESCALE
 
-LEGS, LEGT, LMU, LAGT, FOURIER, RESCALE = PLANTINGS = [
-    Planting(op, "float32")
-    for op in (
-        HIPPO_RECONSTRUCT_LEGS,
-        HIPPO_RECONSTRUCT_LEGT,
-        HIPPO_RECONSTRUCT_LMU,
-        HIPPO_RECONSTRUCT_LAGT,
-        HIPPO_RECONSTRUCT_FOURIER,
-        HIPPO_RESCALE,
-    )
+LEGS, LEGT, LMU, LAGT, FOURIER = MEMORIES = [
+    Planting(operator_named(f"hippo_reconstruct_{basis}"), "float32")
+    for basis in ("legs", "legt", "lmu", "lagt", "fourier")
 ]
-for _p in (LEGS, LEGT, LMU, LAGT, FOURIER):
+RESCALE = Planting(HIPPO_RESCALE, "float32")
+PLANTINGS = [*MEMORIES, RESCALE]
+for _p in MEMORIES:
     _p.plant(
         ("last_coefficient", "the last coefficient left out",
          {"c": lambda c: without(c, np.s_[..., -1:])}),
@@ -94,18 +84,19 @@ LAGT.plant(
 )  # fmt: skip
 
 
-def _scaled(where, factor):
-    """These coefficients times a factor: `where` is true of their numbers."""
-    return {"c": lambda c: c * np.where(where(counted(c)), factor, 1).astype(counted(c).dtype)}
+def _root_two(c, where):
+    """√2 where it is so of the coefficient's number, 1 elsewhere."""
+    return np.where(where(counted(c)), np.sqrt(2), 1).astype(counted(c).dtype)
 
 
 FOURIER.plant(
-    ("unscaled", "without √2", _scaled(lambda i: i > 1, 1 / np.sqrt(2))),
-    ("backwards", "−sin for sin: time forward", _scaled(lambda i: i % 2 == 1, -1)),
+    ("unscaled", "without √2", {"c": lambda c: c / _root_two(c, lambda i: i > 1)}),
+    ("backwards", "−sin for sin: time forward",
+     {"c": lambda c: c * np.where(counted(c) % 2, -1, 1)}),
     ("swapped", "sines before cosines", {"c": lambda c:
      c[..., np.minimum(np.arange(c.shape[-1]) ^ 1, c.shape[-1] - 1)]}),
     ("halves", "πk for 2πk", of_keywords(window=lambda w: 2 * w)),
-    ("constant_scaled", "√2 c_0", _scaled(lambda i: i == 0, np.sqrt(2))),
+    ("constant_scaled", "√2 c_0", {"c": lambda c: c * _root_two(c, lambda i: i == 0)}),
     ("blocks", "all cosines, then all sines", {"c": lambda c:
      c[..., np.argsort(np.argsort(np.arange(c.shape[-1]) % 2, kind="stable"))]}),
 )  # fmt: skip
@@ -126,9 +117,7 @@ def _on_diagonal(s):
 def _rows_only(right, dA, dB, A, B, s):
     gA, gB, _ = right(dA, dB, A, B, s)
     ds = (dA * A.conj() / s[..., None, :].conj()).sum(-1) + dB * B.conj()
-    while ds.ndim > s.ndim:
-        ds = ds.sum(0)
-    return gA, gB, ds if np.iscomplexobj(s) else ds.real
+    return gA, gB, unbroadcast(ds, s)
 
 
 RESCALE.plant(

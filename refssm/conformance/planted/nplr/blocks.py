@@ -3,21 +3,21 @@
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import single
-from refssm.conformance.planted.planting import Planting, instead, of_each_result, of_result
+from refssm.conformance.planted.planting import Planting, of_each_result, of_result
 from refssm.hippo import HIPPO_LEGS
 from refssm.nplr import BLOCK_DIAGONAL, NORMAL_LEGS
 
 MATRIX, MODES = Planting(NORMAL_LEGS, "float64"), Planting(BLOCK_DIAGONAL, "complex128")
 
 
-def legs(n):
-    """LegS's A, and q_i = √(2i+1); its p is q/√2."""
-    return HIPPO_LEGS.reference(n=n)
-
-
 def _added(factor):
-    """A + factor q qᵀ, where N is A + ½ q qᵀ."""
-    return instead(lambda *, n: legs(n)[0] + factor * np.outer(legs(n)[1], legs(n)[1]))
+    """A + factor q qᵀ with q_i = √(2i+1); N is A + p pᵀ with p = q/√2."""
+
+    def matrix(right, *, n):
+        A, q = HIPPO_LEGS.reference(n=n)
+        return A + factor * np.outer(q, q)
+
+    return matrix
 
 
 def _counted_from_one(right, *, n):
@@ -64,7 +64,7 @@ def _first_block_only(right, *, n, blocks):
 
 def _eigenbasis(right, *, n, blocks):
     """The modes of LegS itself, in every block."""
-    w, V = np.linalg.eig(legs(n // blocks)[0].astype(complex))
+    w, V = np.linalg.eig(HIPPO_LEGS.reference(n=n // blocks)[0].astype(complex))
     return np.tile(w, blocks), np.kron(np.eye(blocks), V)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from refssm.conformance.honest.nplr.systems import SYSTEMS
 from refssm.conformance.planted.arithmetic import single
-from refssm.conformance.planted.planting import Planting, instead, of_each_result, of_result
+from refssm.conformance.planted.planting import Planting, every_third_call, instead, of_result
 from refssm.nplr import NPLR_FOURIER, NPLR_FOURIER_NAIVE, NPLR_LAGT, NPLR_LEGS, NPLR_LEGT
 
 LEGS, LEGT, LAGT, FOURIER, NAIVE = MEASURES = [
@@ -62,13 +62,13 @@ ANY = (
     ("one_of_each_pair", "half of the modes", of_result(_one_of_each_pair)),
     ("real_vectors", "Re V", of_result(lambda w, P, B, V: (w, P, B, V.real + 0j))),
     ("half_precision_of_double", "single precision inside",
-     of_each_result(lambda x: single(x).astype(complex))),
+     of_result(lambda *y: tuple(single(x).astype(complex) for x in y))),
     ("vectors_permuted", "columns of V one on",
      of_result(lambda w, P, B, V: (w, P, B, np.roll(V, 1, 1)))),
     ("rows_permuted", "states in reverse", of_result(lambda w, P, B, V: (w, P, B, V[::-1]))),
     ("rotated_without_conjugate", "Vᵀp for Vᴴp", of_result(_rotated_without_conjugate)),
     ("without_mode_zero", "one mode twice, another never", of_result(_without_mode_zero)),
-    ("narrow", "single precision returned", of_each_result(single)),
+    ("narrow", "single precision returned", of_result(lambda *y: tuple(map(single, y)))),
 )  # fmt: skip
 
 
@@ -89,15 +89,10 @@ def _symmetric_part_lost(w, P, B, V, A, p, b):
     return 1j * frequencies, V.conj().T @ p, V.conj().T @ b, V
 
 
-def _every_third_call():
+def _unrepeatable():
     """Phases that depend on the call are right; frequencies that do are not."""
-    calls = [0]
-
-    def unrepeatable(w, P, B, V):
-        calls[0] += 1
-        return (w if calls[0] % 3 else 1.01 * w), P, B, V
-
-    return of_result(unrepeatable)
+    third = every_third_call()
+    return of_result(lambda w, P, B, V: (third(lambda: w), P, B, V))
 
 
 for _p in MEASURES:
@@ -112,12 +107,7 @@ for _p in MEASURES:
         ("symmetric_part_lost", "the eigenvectors of one triangle of A",
          _from(_p.op, _symmetric_part_lost)),
     )  # fmt: skip
-    _p.plant(("unrepeatable", "depends on the call", _every_third_call()), by="repeat")
-
-
-def _ignoring(name):
-    """A keyword that is not looked at."""
-    return lambda right, **sizes: right(**sizes | {name: 1.0})
+    _p.plant(("unrepeatable", "depends on the call", _unrepeatable()), by="repeat")
 
 
 def _window_once(right, *, n, window=1.0):
@@ -160,19 +150,20 @@ LEGT.plant(
     # both halves of the same sign in A
     ("halves_subtracted", "P* for P", of_result(lambda w, P, B, V: (w, P.conj(), B, V))),
     ("window_once", "P/√w", _window_once),
-    ("window_ignored", "window ignored", _ignoring("window")),
+    ("window_ignored", "window ignored", lambda right, **sizes: right(**sizes | {"window": 1.0})),
 )  # fmt: skip
 LAGT.plant(
     ("unnormed_input", "b = 1 for √β", _unnormed_input),
-    ("beta_ignored", "β ignored", _ignoring("beta")),
+    ("beta_ignored", "β ignored", lambda right, **sizes: right(**sizes | {"beta": 1.0})),
     # −(1 + β)/2 for −β/2
     ("decaying_as_alone", "Re w of A's diagonal", of_result(lambda w, P, B, V: (w - 0.5, P, B, V))),
     ("periodic", "waves of period n", _periodic),
 )  # fmt: skip
 for _p, _other in ((FOURIER, NAIVE), (NAIVE, FOURIER)):
     _p.plant(
-        ("window_ignored", "window ignored", _ignoring("window")),
+        ("window_ignored", "window ignored",
+         lambda right, **sizes: right(**sizes | {"window": 1.0})),
         ("other_factor", "the other factor of b bᵀ", instead(_other.op.reference)),
         ("dead_state_driven", "the state of sin 0 driven", of_result(_dead_state_driven)),
         ("constant_as_a_wave", "√2 for the constant", of_result(_constant_as_a_wave)),
-    )
+    )  # fmt: skip

@@ -7,12 +7,7 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.conformance.planted.arithmetic import single
-from refssm.conformance.planted.planting import (
-    Planting,
-    every_third_call,
-    of_each_result,
-    of_result,
-)
+from refssm.conformance.planted.planting import Planting, every_third_call, of_result
 
 
 def of_keywords(**changes):
@@ -78,7 +73,8 @@ ANY = (
      of_result(lambda A, B: (np.where(np.arange(len(A))[:, None] < 64, A, 0), B))),
     ("last_entry", "the last entry of B unwritten", of_result(_but_the_last)),
     ("nan_on_top", "NaN in a corner of A", of_result(_nan_in_the_corner)),
-    ("single_inside", "single precision inside", of_each_result(lambda x: single(x).astype(float))),
+    ("single_inside", "single precision inside",
+     of_result(lambda A, B: (single(A).astype(float), single(B).astype(float)))),
     ("one_in_1e12", "all entries off by 1e-12",
      of_result(lambda A, B: (A * (1 + 1e-12), B * (1 - 1e-12)))),
 )  # fmt: skip
@@ -93,11 +89,15 @@ WINDOW = (
 )  # fmt: skip
 
 
-def constructing(op: Operator) -> Planting:
+def making(op: Operator) -> Planting:
     """The planting of a constructor, with what goes wrong in any."""
     p = Planting(op, "float64")
     p.plant(*ANY)
-    # these two remember their calls: each operator has its own
-    p.plant(("unrepeatable", "a result that depends on the call", every_third_call()), by="repeat")
+    third = every_third_call()  # it and `cached` remember their calls: each operator has its own
+    p.plant(
+        ("unrepeatable", "a result that depends on the call",
+         of_result(lambda A, B: (third(lambda: A), B))),
+        by="repeat",
+    )  # fmt: skip
     p.plant(("cached", "the same memory at every call", _cached()), by="alias")
     return p
