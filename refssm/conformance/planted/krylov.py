@@ -1,15 +1,13 @@
-"""Planted bugs in the Krylov kernel and its gradient."""
+"""Planted bugs in the Krylov kernel and its gradient; `ROWS` are those of Markov parameters too."""
 
 import numpy as np
 
 from refssm.broadcasting import unbroadcast_each
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.planting_old import Planting
+from refssm.conformance.planted.planting import Planting, of_each_result, of_result
 from refssm.krylov import KRYLOV_KERNEL
 
-KRYLOV = Planting(KRYLOV_KERNEL, "float32")
-right, wrong, power = KRYLOV.right, KRYLOV.forward, np.linalg.matrix_power
-KRYLOV.usual()
+power, same = np.linalg.matrix_power, np.positive
 
 
 def applied(A, x):
@@ -25,33 +23,23 @@ def started(A, B, C):
 
 
 def stepwise(step):
-    """A kernel whose states follow one another by x_{j+1} = step(j, A, x_j)."""
+    """A kernel whose states follow one another by x_{j+1} = step(A x_j)."""
 
-    def kernel(A, B, C, *, l):
+    def kernel(right, A, B, C, *, l):
         x, C = started(A, B, C)
         K = np.empty((*x.shape[:-1], l), x.dtype)
         for j in range(l):
             K[..., j] = (C * x).sum(-1)
-            x = step(j, A, x)
+            x = step(applied(A, x))
         return K
 
     return kernel
 
 
-def of_matrix(change):
-    """The right kernel of another matrix."""
-    return lambda A, B, C, *, l: right(change(A), B, C, l=l)
-
-
-def afterwards(change):
-    """The right kernel, changed as a whole."""
-    return lambda A, B, C, *, l: change(right(A, B, C, l=l))
-
-
 def in_blocks(step):
     """[B, A B, …] twice as long each time, the power that leads on from q columns by step(A, q)."""
 
-    def kernel(A, B, C, *, l):
+    def kernel(right, A, B, C, *, l):
         B, C = started(A, B, C)
         X = B[..., None]
         while X.shape[-1] < l:
@@ -61,22 +49,18 @@ def in_blocks(step):
     return kernel
 
 
+def folded(K, sign):
+    """K_j ± K_{j+l}."""
+    first, second = np.split(K, 2, axis=-1)
+    return first + sign * second
+
+
 def without(a, keep):
     """Zero but where `keep` is true of the index of the last axis."""
     return np.where(keep(np.arange(a.shape[-1])), a, 0).astype(a.dtype)
 
 
-def _flushed(K):
-    size = np.abs(K)
-    return np.where(size < 1e-4 * size.max(-1, keepdims=True, initial=0), 0, K).astype(K.dtype)
-
-
-def _one_early(A, B, C, *, l):
-    K = right(A, B, C, l=max(l, 1))
-    return np.concatenate([0 * K[..., :1], K[..., :-1]], axis=-1)[..., :l]
-
-
-def _in_eigenbasis(A, B, C, *, l):
+def _in_eigenbasis(right, A, B, C, *, l):
     w, V = np.linalg.eig(A)
     left = np.linalg.solve(V + 1e-12 * np.eye(V.shape[-1]), B[..., None])[..., 0]
     K = right(w[..., None] * np.eye(w.shape[-1]), left, applied(V.mT, C), l=l)
@@ -84,122 +68,18 @@ def _in_eigenbasis(A, B, C, *, l):
     return (K if common.kind == "c" else K.real).astype(common)
 
 
-def _shared_matrix(A):
-    return np.broadcast_to(A[:1], A.shape) if A.ndim > 2 else A
-
-
-def _unit(x):
-    return x / np.maximum(np.abs(x).max(-1, keepdims=True), 1e-30).astype(x.real.dtype)
-
-
-def _clamped(l):
+def _clamped(K):
     """What blocks of 64 read that may not pass the end: the last one starts early."""
-    j = np.arange(l)
+    j = np.arange(K.shape[-1])
     start = j // 64 * 64
-    return np.minimum(start, max(l - 64, 0)) + j - start
+    return K[..., np.minimum(start, max(len(j) - 64, 0)) + j - start]
 
 
-def _spread(K):
-    return K + 0 * K.sum(tuple(range(K.ndim - 1)), keepdims=True)
-
-
-FORWARD = {
-    "transposed": ("Aᵀ for A", of_matrix(lambda A: A.mT)),
-    "diagonal": ("the diagonal of A", of_matrix(lambda A: A * np.eye(A.shape[-1], dtype="f4"))),
-    "lower": ("the lower triangle of A", of_matrix(lambda A: np.tril(A).astype(A.dtype))),
-    "symmetrized": ("the symmetric part of A", of_matrix(lambda A: (A + A.mT) / 2)),
-    "squared": ("A² for A", of_matrix(lambda A: A @ A)),
-    "shrunk": ("A times 1 − 1e-4", of_matrix(lambda A: A * A.real.dtype.type(1 - 1e-4))),
-    "matrix_of_first_batch": ("the first member's matrix for the batch", of_matrix(_shared_matrix)),
-    "one_late": (
-        "from C A B on: the first output misses the first input",
-        lambda A, B, C, *, l: right(A, applied(A, B), C, l=l),
-    ),
-    "one_early": ("a zero before C B, as in the shifted convention", _one_early),
-    "exchanged": ("B and C exchanged", lambda A, B, C, *, l: right(A, C, B, l=l)),
-    "entrywise": ("powers of the entries", in_blocks(lambda A, q: A**q)),
-    "doubled": ("2 Re of pairs that are not there", afterwards(lambda K: 2 * K)),
-    "reversed": ("backwards in time", afterwards(lambda K: K[..., ::-1])),
-    "flushed": ("zero below 1e-4 of the largest", afterwards(_flushed)),
-    "beyond_64": ("zero beyond 64", afterwards(lambda K: without(K, lambda j: j < 64))),
-    "tail_dropped": (
-        "whole blocks of 16 only, but for a kernel within the first",
-        afterwards(lambda K: without(K, lambda j: j < max(16, K.shape[-1] // 16 * 16))),
-    ),
-    "tail_repeated": (
-        "the last block of 64 shifted to end at l, and written from its start",
-        lambda A, B, C, *, l: right(A, B, C, l=l)[..., _clamped(l)],
-    ),
-    "restarted": (
-        "every block of 64 starts from B",
-        lambda A, B, C, *, l: right(A, B, C, l=l)[..., np.arange(l) % 64],
-    ),
-    "last_state": (
-        "the last state's output forgotten",
-        lambda A, B, C, *, l: right(A, B, without(C, lambda i: i < C.shape[-1] - 1), l=l),
-    ),
-    "aliased": (
-        "K_j + K_{j+l}: sampled at l roots of unity, without I − A^l",
-        lambda A, B, C, *, l: right(A, B, C, l=2 * l)[..., :l] + right(A, B, C, l=2 * l)[..., l:],
-    ),
-    "truncated": (
-        "C (I − A^l) taken for C",
-        lambda A, B, C, *, l: right(A, B, C, l=2 * l)[..., :l] - right(A, B, C, l=2 * l)[..., l:],
-    ),
-    "power_one_short": (
-        "blocks led on by A^{q−1}",
-        in_blocks(lambda A, q: power(A, max(q - 1, 1))),
-    ),
-    "power_of_two": (
-        "A^64 by squaring seven times",
-        in_blocks(lambda A, q: power(A, 128 if q == 64 else q)),
-    ),
-    "power_transposed": (
-        "the power of A transposed from the second doubling on",
-        in_blocks(lambda A, q: power(A, q) if q < 2 else power(A, q).mT),
-    ),
-    "power_in_float16": (
-        "the powers rounded to float16",
-        in_blocks(lambda A, q: float16(power(A, q))),
-    ),
-    "state_in_float16": ("the state in float16", stepwise(lambda j, A, x: float16(applied(A, x)))),
-    "state_in_bfloat16": (
-        "the state in bfloat16",
-        stepwise(lambda j, A, x: bfloat16(applied(A, x))),
-    ),
-    "state_normalized": (
-        "the state divided by its largest entry, as in the power method",
-        stepwise(lambda j, A, x: _unit(applied(A, x))),
-    ),
-    "input_held": (
-        "B added at every step: the step response",
-        afterwards(lambda K: np.cumsum(K, axis=-1, dtype=K.dtype)),
-    ),
-    "in_eigenbasis": ("by eigenvectors, which some matrices do not have", _in_eigenbasis),
-}
-COMPLEX = {
-    "conjugate": ("A* for A", of_matrix(np.conj)),
-    "hermitian": ("Aᴴ for A", of_matrix(lambda A: A.mT.conj())),
-    "output_conjugate": ("C* for C", lambda A, B, C, *, l: right(A, B, C.conj(), l=l)),
-    "input_conjugate": ("B* for B", lambda A, B, C, *, l: right(A, B.conj(), C, l=l)),
-    "real_part": ("the real part", afterwards(lambda K: K.real.astype(K.dtype))),
-}
-
-
-def same(x):
-    """Unchanged."""
-    return x
-
-
-def adjoint(A):
-    """Aᴴ."""
-    return A.mT.conj()
-
-
-def back(*, through=adjoint, before=1, late=0, x_conj=np.conj, C_conj=np.conj, forget=0, cast=same):
+def back(*, through=lambda A: A.mT.conj(), before=1, late=0, forget=0,
+         x_conj=np.conj, C_conj=np.conj, cast=same):  # fmt: skip
     """The adjoint with its parts exchangeable."""
 
-    def vjp(dK, A, B, C, *, l):
+    def vjp(right, dK, A, B, C, *, l):
         start, row = started(A, B, C)
         x = [start]
         for _ in range(l + 1):
@@ -218,52 +98,97 @@ def back(*, through=adjoint, before=1, late=0, x_conj=np.conj, C_conj=np.conj, f
     return vjp
 
 
-def changed(dK_of):
-    """The right gradient of another cotangent."""
-    return lambda dK, A, B, C, *, l: KRYLOV.right_vjp(dK_of(dK), A, B, C, l=l)
+def of_cotangent(change):
+    """The right gradient of another cotangent, whatever its name."""
+    return lambda right, dK, *args, l: right(change(dK), *args, l=l)
 
 
-def _mixed(dK, A, B, C, *, l):
-    dA, dB, dC = KRYLOV.right_vjp(dK, A, B, C, l=l)
-    return dA, dC, dB
+ROWS = {"value": (
+    ("transposed", "Aᵀ for A", {"A": lambda A: A.mT}),
+    ("diagonal", "the diagonal of A", {"A": lambda A: A * np.eye(A.shape[-1], dtype="f4")}),
+    ("lower", "the lower triangle of A", {"A": lambda A: np.tril(A).astype(A.dtype)}),
+    ("symmetrized", "the symmetric part of A", {"A": lambda A: (A + A.mT) / 2}),
+    ("squared", "A² for A", {"A": lambda A: A @ A}),
+    ("shrunk", "A times 1 − 1e-4", {"A": lambda A: A * A.real.dtype.type(1 - 1e-4)}),
+    ("matrix_of_first_batch", "the first member's matrix for the batch",
+     {"A": lambda A: np.broadcast_to(A[:1], A.shape) if A.ndim > 2 else A}),
+    ("one_late", "from C A B on: the first output misses the first input",
+     lambda right, A, B, C, *, l: right(A, applied(A, B), C, l=l)),
+    ("one_early", "a zero before C B, as in the shifted convention",
+     of_result(lambda K: np.concatenate([0 * K[..., :1], K[..., :-1]], axis=-1))),
+    ("exchanged", "B and C exchanged", lambda right, A, B, C, *, l: right(A, C, B, l=l)),
+    ("entrywise", "powers of the entries", in_blocks(lambda A, q: A**q)),
+    ("doubled", "2 Re of pairs that are not there", of_result(lambda K: 2 * K)),
+    ("reversed", "backwards in time", of_result(lambda K: K[..., ::-1])),
+    ("flushed", "zero below 1e-4 of the largest", of_result(lambda K:
+     np.where(np.abs(K) < 1e-4 * np.abs(K).max(-1, keepdims=True, initial=0), 0, K))),
+    ("beyond_64", "zero beyond 64", of_result(lambda K: without(K, lambda j: j < 64))),
+    ("tail_dropped", "whole blocks of 16 only, but for a kernel within the first",
+     of_result(lambda K: without(K, lambda j: j < max(16, K.shape[-1] // 16 * 16)))),
+    ("tail_repeated", "the last block of 64 shifted to end at l, and written from its start",
+     of_result(_clamped)),
+    ("restarted", "every block of 64 starts from B",
+     of_result(lambda K: K[..., np.arange(K.shape[-1]) % 64])),
+    ("last_state", "the last state's output forgotten",
+     {"C": lambda C: without(C, lambda i: i < C.shape[-1] - 1)}),
+    ("aliased", "K_j + K_{j+l}: sampled at l roots of unity, without I − A^l",
+     lambda right, A, B, C, *, l: folded(right(A, B, C, l=2 * l), +1)),
+    ("truncated", "C (I − A^l) taken for C",
+     lambda right, A, B, C, *, l: folded(right(A, B, C, l=2 * l), -1)),
+    ("power_one_short", "blocks led on by A^{q−1}",
+     in_blocks(lambda A, q: power(A, max(q - 1, 1)))),
+    ("power_of_two", "A^64 by squaring seven times",
+     in_blocks(lambda A, q: power(A, 128 if q == 64 else q))),
+    ("power_transposed", "the power of A transposed from the second doubling on",
+     in_blocks(lambda A, q: power(A, q) if q < 2 else power(A, q).mT)),
+    ("power_in_float16", "the powers rounded to float16",
+     in_blocks(lambda A, q: float16(power(A, q)))),
+    ("state_in_float16", "the state in float16", stepwise(float16)),
+    ("state_in_bfloat16", "the state in bfloat16", stepwise(bfloat16)),
+    ("state_normalized", "the state divided by its largest entry, as in the power method",
+     stepwise(lambda x: x / np.abs(x).max(-1, keepdims=True, initial=1e-30).astype(x.real.dtype))),
+    ("input_held", "B added at every step: the step response",
+     of_result(lambda K: np.cumsum(K, axis=-1, dtype=K.dtype))),
+    ("in_eigenbasis", "by eigenvectors, which some matrices do not have", _in_eigenbasis),
+), "value[complex64]": (
+    ("conjugate", "A* for A", {"A": np.conj}),
+    ("hermitian", "Aᴴ for A", {"A": lambda A: A.mT.conj()}),
+    ("output_conjugate", "C* for C", {"C": np.conj}),
+    ("input_conjugate", "B* for B", {"B": np.conj}),
+    ("real_part", "the real part", of_result(lambda K: K.real.astype(K.dtype))),
+), "gradient": (
+    ("not_transposed", "A for Aᴴ backwards", back(through=same)),
+    ("state_one_late", "dA with x_j for x_{j−1}", back(before=0)),
+    ("output_one_late", "dC with x_{j+1} for x_j", back(late=1)),
+    ("carry_lost_64", "the adjoint's carry lost at blocks of 64", back(forget=64)),
+    ("recurrence_forgotten", "dB of the first output alone", back(forget=1)),
+    ("float16", "the adjoint carried in float16", back(cast=float16)),
+    ("last_missing", "the last output left out",
+     of_cotangent(lambda d: without(d, lambda j: j < d.shape[-1] - 1))),
+    ("first_missing", "the first output left out",
+     of_cotangent(lambda d: without(d, lambda j: j > 0))),
+    ("backwards", "the cotangent in the other order", of_cotangent(lambda d: d[..., ::-1])),
+    ("exchanged", "dB and dC exchanged", of_result(lambda dA, dB, dC: (dA, dC, dB))),
+), "gradient[complex64]": (
+    ("only_transposed", "Aᵀ for Aᴴ backwards", back(through=lambda A: A.mT)),
+    ("only_conjugated", "A* for Aᴴ backwards", back(through=np.conj)),
+    ("state_not_conjugated", "x for x*", back(x_conj=same)),
+    ("output_row_not_conjugated", "C for C*", back(C_conj=same)),
+    ("as_jax", "the conjugate convention", of_each_result(np.conj)),
+)}  # fmt: skip
 
-
-GRADIENTS = {
-    "not_transposed": ("A for Aᴴ backwards", back(through=same)),
-    "state_one_late": ("dA with x_j for x_{j−1}", back(before=0)),
-    "output_one_late": ("dC with x_{j+1} for x_j", back(late=1)),
-    "carry_lost_64": ("the adjoint's carry lost at blocks of 64", back(forget=64)),
-    "recurrence_forgotten": ("dB of the first output alone", back(forget=1)),
-    "float16": ("the adjoint carried in float16", back(cast=float16)),
-    "last_missing": ("the last output left out", changed(lambda d: without(d, _but_last(d)))),
-    "first_missing": ("the first output left out", changed(lambda d: without(d, lambda j: j > 0))),
-    "backwards": ("the cotangent in the other order", changed(lambda d: d[..., ::-1])),
-    "exchanged": ("dB and dC exchanged", _mixed),
-}
-COMPLEX_GRADIENTS = {
-    "only_transposed": ("Aᵀ for Aᴴ backwards", back(through=lambda A: A.mT)),
-    "only_conjugated": ("A* for Aᴴ backwards", back(through=np.conj)),
-    "state_not_conjugated": ("x for x*", back(x_conj=same)),
-    "output_row_not_conjugated": ("C for C*", back(C_conj=same)),
-    "as_jax": (
-        "the conjugate convention",
-        lambda *args, l: tuple(g.conj() for g in KRYLOV.right_vjp(*args, l=l)),
-    ),
-}
-
-
-def _but_last(d):
-    return lambda j: j < d.shape[-1] - 1
-
-
-for _table, _dtype in ((FORWARD, ""), (COMPLEX, "complex64")):
-    for _name, (_what, _kernel) in _table.items():
-        wrong(_name, _what, dtype=_dtype)(_kernel)
-wrong("nan_spread", "NaN of one member of the batch reaches the others", "nan")(afterwards(_spread))
-for _table, _dtype in ((GRADIENTS, ""), (COMPLEX_GRADIENTS, "complex64")):
-    for _name, (_what, _vjp) in _table.items():
-        KRYLOV.gradient(_name, _what, _dtype)(_vjp)
-KRYLOV.changed_gradient("turned", "dA transposed", A=lambda g, _: g.mT)
-KRYLOV.changed_gradient("sign", "dB with the other sign", B=lambda g, _: -g)
-
-DEVIATIONS = KRYLOV.bugs
+KRYLOV = Planting(KRYLOV_KERNEL, "float32")
+KRYLOV.usual()
+for _check, _rows in ROWS.items():
+    KRYLOV.plant(*_rows, by=_check)
+KRYLOV.plant(
+    ("nan_spread", "NaN of one member of the batch reaches the others",
+     of_result(lambda K: K + 0 * K.sum(tuple(range(K.ndim - 1)), keepdims=True))),
+    by="nan",
+)  # fmt: skip
+KRYLOV.plant(
+    ("turned", "dA transposed", {"A": lambda g: g.mT}),
+    ("sign", "dB with the other sign", {"B": np.negative}),
+    by="gradient",
+)
+BUGS = KRYLOV.bugs

@@ -1,11 +1,12 @@
 """Planted bugs in HiPPO with a Fourier basis."""
 
+from functools import partial
+
 import numpy as np
 
-from refssm.conformance.planted.hippo.base import Making, windowed
+from refssm.conformance.planted.hippo.making import WINDOW, making
+from refssm.conformance.planted.planting import instead, of_result
 from refssm.hippo import HIPPO_FOURIER, HIPPO_FOURIER_DIAGONAL, HIPPO_FOURIER_NAIVE
-
-ENDS = {HIPPO_FOURIER: 2, HIPPO_FOURIER_NAIVE: 1}  # the factor of b bᵀ/w and of b/w
 
 
 def rotation(n, window, step=2 * np.pi, first=0):
@@ -22,84 +23,76 @@ def now(n, first=1.0, others=2**0.5):
     return b
 
 
-def sines_first(n):
-    """Each sine before its cosine."""
-    return np.arange(n) ^ 1
+def _permuted(order):
+    """The states in the order that `order` makes of 0 … n − 1."""
+
+    def permuted(A, B):
+        p = order(np.arange(len(B)))
+        return A[np.ix_(p, p)], B[p]
+
+    return of_result(permuted)
 
 
-def cosines_then_sines(n):
-    """All cosines, then all sines."""
-    return np.append(np.arange(0, n, 2), np.arange(1, n, 2))
+def _of(assembled, S=rotation, b=now):
+    """What `assembled` makes of S, b and the window."""
+    return lambda right, *, n, window=1.0: assembled(S(n, window), b(n), window)
 
 
-def _plant(p: Making, assembled):
-    """Bugs of all three; `assembled` makes A and B of S, b and the window."""
-
-    def made(S, b):
-        return lambda *, n, window=1.0: assembled(S(n, window), b(n), window)
-
-    def permuted(order):
-        def made(*, n, **given):
-            A, B = p.right(n=n, **given)
-            return A[np.ix_(order(n), order(n))], B[order(n)]
-
-        return made
-
-    p.usual()
-    p.wrong("turned_back", "−S for S", made(lambda n, w: -rotation(n, w), now))
-    p.wrong("half_turns", "πk for 2πk", made(lambda n, w: rotation(n, w, np.pi), now))
-    p.wrong("cycles", "k for 2πk", made(lambda n, w: rotation(n, w, 1.0), now))
-    p.wrong("from_1", "frequencies from 1", made(lambda n, w: rotation(n, w, first=1), now))
-    p.wrong("symmetric", "Sᵀ = S", made(lambda n, w: abs(rotation(n, w)), now))
-    p.wrong("b_ones", "cosines without √2", made(rotation, lambda n: now(n, 1, 1)))
-    p.wrong("b_first", "√2 for the constant too", made(rotation, lambda n: now(n, 2**0.5)))
-    p.wrong("b_doubled", "2 for √2", made(rotation, lambda n: now(n, 1, 2)))
-    p.wrong("pi_of_seven_digits", "π = 3.141593", made(_coarse, now))
-    p.wrong("sines_first", "each sine before its cosine", permuted(sines_first))
-    p.wrong("cosines_then_sines", "all cosines first", permuted(cosines_then_sines))
+def _any(assembled):
+    """Bugs of all three: another S, another b, another order."""
+    of = partial(_of, assembled)
+    return (
+        ("turned_back", "−S for S", of(lambda n, w: -rotation(n, w))),
+        ("half_turns", "πk for 2πk", of(lambda n, w: rotation(n, w, np.pi))),
+        ("cycles", "k for 2πk", of(lambda n, w: rotation(n, w, 1.0))),
+        ("from_1", "frequencies from 1", of(lambda n, w: rotation(n, w, first=1))),
+        ("symmetric", "Sᵀ = S", of(lambda n, w: abs(rotation(n, w)))),
+        ("b_ones", "cosines without √2", of(b=lambda n: now(n, 1, 1))),
+        ("b_first", "√2 for the constant too", of(b=lambda n: now(n, 2**0.5))),
+        ("b_doubled", "2 for √2", of(b=lambda n: now(n, 1, 2))),
+        ("pi_of_seven_digits", "π = 3.141593", of(lambda n, w: rotation(n, w, 2 * 3.141593))),
+        ("sines_first", "each sine before its cosine", _permuted(lambda i: i ^ 1)),
+        (
+            "cosines_then_sines",
+            "all cosines first",
+            _permuted(lambda i: np.append(i[::2], i[1::2])),
+        ),
+    )
 
 
-def _coarse(n, w):
-    return rotation(n, w, 2 * 3.141593)
+def _sliding(in_A, in_B):
+    """A and B with these factors of b bᵀ/w and of b/w."""
+    return lambda S, b, w: (S - in_A * np.outer(b, b) / w, in_B * b / w)
 
 
-def _sliding(ends):
-    """A and B with that factor."""
-    return lambda S, b, w: (S - ends * np.outer(b, b) / w, ends * b / w)
-
-
-def _plant_window(p: Making, ends: float):
-    windowed(p)
+def _of_ends(ends):
+    """Bugs of a sliding window, where the right factor is `ends`."""
     other = 3 - ends
-
-    def mixed(in_A, in_B):
-        def made(*, n, window):
-            b = now(n)
-            return rotation(n, window) - in_A * np.outer(b, b) / window, in_B * b / window
-
-        return made
-
-    p.wrong("other_end", f"the factor {other} for {ends}", mixed(other, other))
-    p.wrong("other_end_in_A", f"the factor {other} in A only", mixed(other, ends))
-    p.wrong("other_end_in_B", f"the factor {other} in B only", mixed(ends, other))
-    p.wrong("sign_of_ends", "S + b bᵀ", mixed(-ends, ends))
-    p.wrong("no_ends", "S alone", mixed(0, ends))
+    return (
+        ("other_end", f"the factor {other} for {ends}", _of(_sliding(other, other))),
+        ("other_end_in_A", f"the factor {other} in A only", _of(_sliding(other, ends))),
+        ("other_end_in_B", f"the factor {other} in B only", _of(_sliding(ends, other))),
+        ("sign_of_ends", "S + b bᵀ", _of(_sliding(-ends, ends))),
+        ("no_ends", "S alone", _of(_sliding(0, ends))),
+    )
 
 
-FOURIER, NAIVE = Making(HIPPO_FOURIER), Making(HIPPO_FOURIER_NAIVE)
-for _p in (FOURIER, NAIVE):
-    _plant(_p, _sliding(ENDS[_p.op]))
-    _plant_window(_p, ENDS[_p.op])
+FOURIER, NAIVE, DIAGONAL = PLANTINGS = [
+    making(op) for op in (HIPPO_FOURIER, HIPPO_FOURIER_NAIVE, HIPPO_FOURIER_DIAGONAL)
+]
+for _p, _ends in ((FOURIER, 2), (NAIVE, 1)):
+    _p.plant(*_any(_sliding(_ends, _ends)), *WINDOW, *_of_ends(_ends))
 
-DIAGONAL = Making(HIPPO_FOURIER_DIAGONAL)
-_plant(DIAGONAL, lambda S, b, w: (S - np.eye(len(b)) / 2, b))
-DIAGONAL.changed("undamped", "S alone", lambda A, B: (A + np.eye(len(B)) / 2, B))
-DIAGONAL.changed("damped_twice", "S − I", lambda A, B: (A - np.eye(len(B)) / 2, B))
-DIAGONAL.changed(
-    "window_of_two",
-    "w = 2",
-    lambda A, B: ((A + np.eye(len(B)) / 2) / 2 - np.eye(len(B)) / 2, B),
+
+def _damped(by, per=1):
+    """S/per − by·I; right is S − I/2."""
+    return lambda S, b, w: (S / per - by * np.eye(len(b)), b)
+
+
+DIAGONAL.plant(
+    *_any(_damped(0.5)),
+    ("undamped", "S alone", _of(_damped(0))),
+    ("damped_twice", "S − I", _of(_damped(1))),
+    ("window_of_two", "w = 2", _of(_damped(0.5, per=2))),
+    ("sliding", "the sliding window", instead(lambda *, n: HIPPO_FOURIER.reference(n=n, window=1))),
 )
-DIAGONAL.wrong("sliding", "the sliding window", lambda *, n: HIPPO_FOURIER.reference(n=n, window=1))
-
-DEVIATIONS = [*FOURIER.bugs, *NAIVE.bugs, *DIAGONAL.bugs]

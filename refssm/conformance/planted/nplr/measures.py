@@ -3,18 +3,22 @@
 import numpy as np
 
 from refssm.conformance.honest.nplr.systems import SYSTEMS
-from refssm.conformance.planted import Deviation
-from refssm.conformance.planted.nplr.blocks import DEVIATIONS as OF_BLOCKS
-from refssm.nplr import NPLR_FOURIER, NPLR_FOURIER_NAIVE, NPLR_LAGT, NPLR_LEGT
+from refssm.conformance.planted.arithmetic import single
+from refssm.conformance.planted.planting import Planting, every_third_call, instead, of_result
+from refssm.nplr import NPLR_FOURIER, NPLR_FOURIER_NAIVE, NPLR_LAGT, NPLR_LEGS, NPLR_LEGT
 
-VALUE = "value[complex128]"
+LEGS, LEGT, LAGT, FOURIER, NAIVE = MEASURES = [
+    Planting(op, "complex128")
+    for op in (NPLR_LEGS, NPLR_LEGT, NPLR_LAGT, NPLR_FOURIER, NPLR_FOURIER_NAIVE)
+]
+ROOT = np.sqrt(2)
 
 
-def _upper_doubled(B):
+def _upper_doubled(w, P, B, V):
     """The members with Im w > 0 stand for their pairs, the others are left out."""
     doubled = 2 * B
     doubled[: len(B) // 2] = 0
-    return doubled
+    return w, P, doubled, V
 
 
 def _one_of_each_pair(w, P, B, V):
@@ -23,247 +27,143 @@ def _one_of_each_pair(w, P, B, V):
     return w[half:], P[half:], B[half:], V[:, half:]
 
 
-def _rescaled(V):
-    """Eigenvectors with a largest entry of 1."""
-    return V / np.abs(V).max(axis=0)
-
-
-def _shifted(w, by):
-    """Another real part."""
-    return w + by
-
-
-def _in_turns(w):
-    """Frequencies for angular frequencies."""
-    return w.real + 1j * w.imag / (2 * np.pi)
-
-
-def _single(*y):
-    """The digits of single precision."""
-    return tuple(x.astype(np.complex64).astype(complex) for x in y)
-
-
-ROOT = np.sqrt(2)
-# what is returned in place of w, P, B, V
-CHANGES = [
-    ("transposed", "Vᵀ for V", lambda w, P, B, V: (w, P, B, V.T)),
-    ("adjoint", "Vᴴ for V", lambda w, P, B, V: (w, P, B, V.conj().T)),
-    ("conjugated", "V* for V", lambda w, P, B, V: (w, P, B, V.conj())),
-    ("sorted_alone", "w descending, the vectors not", lambda w, P, B, V: (w[::-1], P, B, V)),
-    ("rescaled", "vectors with a largest entry of 1", lambda w, P, B, V: (w, P, B, _rescaled(V))),
-    ("real_part_less_a_half", "Re w − ½", lambda w, P, B, V: (_shifted(w, -0.5), P, B, V)),
-    ("growing", "−w for w", lambda w, P, B, V: (-w, P, B, V)),
-    ("in_turns", "frequencies in turns, not radians", lambda w, P, B, V: (_in_turns(w), P, B, V)),
-    ("full_norm_in_p", "√2 P: p pᵀ for ½ p pᵀ", lambda w, P, B, V: (w, ROOT * P, B, V)),
-    ("half_norm_in_p", "P/√2", lambda w, P, B, V: (w, P / ROOT, B, V)),
-    ("no_low_rank", "P left out", lambda w, P, B, V: (w, 0 * P, B, V)),
-    ("normed_as_p", "B/√2, of the measure that P has", lambda w, P, B, V: (w, P, B / ROOT, V)),
-    ("pairs_doubled", "2 B", lambda w, P, B, V: (w, P, 2 * B, V)),
-    ("half_doubled", "2 B where Im w > 0", lambda w, P, B, V: (w, P, _upper_doubled(B), V)),
-    ("one_of_each_pair", "half of the modes", _one_of_each_pair),
-    ("real_vectors", "Re V", lambda w, P, B, V: (w, P, B, V.real + 0j)),
-    ("half_precision_of_double", "single precision inside", _single),
-    ("vectors_permuted", "columns of V one on", lambda w, P, B, V: (w, P, B, np.roll(V, 1, 1))),
-    ("rows_permuted", "states in reverse", lambda w, P, B, V: (w, P, B, V[::-1])),
-]
-
-
-def _changed(op, change):
-    return lambda **sizes: change(*op.reference(**sizes))
-
-
-def not_rotated_p(op):
-    """P in the original basis."""
-    return lambda **sizes: _with(op, sizes, P=SYSTEMS[op](**sizes)[1].astype(complex))
-
-
-def not_rotated_b(op):
-    """B in the original basis."""
-    return lambda **sizes: _with(op, sizes, B=SYSTEMS[op](**sizes)[2].astype(complex))
-
-
-def rotated_without_conjugate(op):
+def _rotated_without_conjugate(w, P, B, V):
     """Vᵀp and Vᵀb, V of other phases."""
-
-    def decomposition(**sizes):
-        w, P, B, V = op.reference(**sizes)
-        turn = np.exp(1j * np.arange(len(w)))
-        return w, turn[:, None] * P, turn * B, V * turn
-
-    return decomposition
+    turn = np.exp(1j * np.arange(len(w)))
+    return w, turn[:, None] * P, turn * B, V * turn
 
 
-def eigenbasis(op):
-    """A diagonalized as it is: V is not unitary and nothing is left for P."""
-
-    def decomposition(**sizes):
-        A, p, b = SYSTEMS[op](**sizes)
-        w, V = np.linalg.eig(A.astype(complex))
-        return w, np.zeros(p.shape, complex), V.conj().T @ b, V
-
-    return decomposition
-
-
-def symmetric_part_lost(op):
-    """The Hermitian part of −iA: p pᵀ is dropped, and P is then added on top."""
-
-    def decomposition(**sizes):
-        A, p, b = SYSTEMS[op](**sizes)
-        frequencies, V = np.linalg.eigh(-1j * np.tril(A))  # reads one triangle
-        back = V.conj().T
-        return 1j * frequencies, back @ p, back @ b, V
-
-    return decomposition
-
-
-def without_mode_zero(op):
+def _without_mode_zero(w, P, B, V):
     """The mode before the last replaced by the last."""
-
-    def decomposition(**sizes):
-        w, P, B, V = (x.copy() for x in op.reference(**sizes))
-        w[:-1][-1:], P[:-1][-1:], B[:-1][-1:], V[:, :-1][:, -1:] = w[-1], P[-1], B[-1], V[:, -1:]
-        return w, P, B, V
-
-    return decomposition
+    w, P, B, V = w.copy(), P.copy(), B.copy(), V.copy()
+    w[:-1][-1:], P[:-1][-1:], B[:-1][-1:], V[:, :-1][:, -1:] = w[-1], P[-1], B[-1], V[:, -1:]
+    return w, P, B, V
 
 
-def _with(op, sizes, **changes):
-    """What the reference returns, some outputs replaced."""
-    y = dict(zip(op.outputs, op.reference(**sizes), strict=True))
-    return tuple((y | changes).values())
+ANY = (
+    ("transposed", "Vᵀ for V", of_result(lambda w, P, B, V: (w, P, B, V.T))),
+    ("adjoint", "Vᴴ for V", of_result(lambda w, P, B, V: (w, P, B, V.conj().T))),
+    ("conjugated", "V* for V", of_result(lambda w, P, B, V: (w, P, B, V.conj()))),
+    ("sorted_alone", "w descending, the vectors not",
+     of_result(lambda w, P, B, V: (w[::-1], P, B, V))),
+    ("rescaled", "vectors with a largest entry of 1",
+     of_result(lambda w, P, B, V: (w, P, B, V / np.abs(V).max(axis=0)))),
+    ("real_part_less_a_half", "Re w − ½", of_result(lambda w, P, B, V: (w - 0.5, P, B, V))),
+    ("growing", "−w for w", of_result(lambda w, P, B, V: (-w, P, B, V))),
+    ("in_turns", "frequencies in turns, not radians",
+     of_result(lambda w, P, B, V: (w.real + 1j * w.imag / (2 * np.pi), P, B, V))),
+    ("full_norm_in_p", "√2 P: p pᵀ for ½ p pᵀ", of_result(lambda w, P, B, V: (w, ROOT * P, B, V))),
+    ("half_norm_in_p", "P/√2", of_result(lambda w, P, B, V: (w, P / ROOT, B, V))),
+    ("no_low_rank", "P left out", of_result(lambda w, P, B, V: (w, 0 * P, B, V))),
+    ("normed_as_p", "B/√2, of the measure that P has",
+     of_result(lambda w, P, B, V: (w, P, B / ROOT, V))),
+    ("pairs_doubled", "2 B", of_result(lambda w, P, B, V: (w, P, 2 * B, V))),
+    ("half_doubled", "2 B where Im w > 0", of_result(_upper_doubled)),
+    ("one_of_each_pair", "half of the modes", of_result(_one_of_each_pair)),
+    ("real_vectors", "Re V", of_result(lambda w, P, B, V: (w, P, B, V.real + 0j))),
+    ("half_precision_of_double", "single precision inside",
+     of_result(lambda *y: tuple(single(x).astype(complex) for x in y))),
+    ("vectors_permuted", "columns of V one on",
+     of_result(lambda w, P, B, V: (w, P, B, np.roll(V, 1, 1)))),
+    ("rows_permuted", "states in reverse", of_result(lambda w, P, B, V: (w, P, B, V[::-1]))),
+    ("rotated_without_conjugate", "Vᵀp for Vᴴp", of_result(_rotated_without_conjugate)),
+    ("without_mode_zero", "one mode twice, another never", of_result(_without_mode_zero)),
+    ("narrow", "single precision returned", of_result(lambda *y: tuple(map(single, y)))),
+)  # fmt: skip
 
 
-BUILT = [
-    (not_rotated_p, "P in the original basis"),
-    (not_rotated_b, "B in the original basis"),
-    (rotated_without_conjugate, "Vᵀp for Vᴴp"),
-    (eigenbasis, "eigenvectors of A itself"),
-    (symmetric_part_lost, "the eigenvectors of one triangle of A"),
-    (without_mode_zero, "one mode twice, another never"),
-]
+def _from(op, made):
+    """The right w, P, B, V made into others with A, p and b."""
+    return lambda right, **sizes: made(*right(**sizes), *SYSTEMS[op](**sizes))
 
 
-def _narrow(op):
-    return lambda **sizes: tuple(x.astype(np.complex64) for x in op.reference(**sizes))
+def _eigenbasis(w, P, B, V, A, p, b):
+    """A diagonalized as it is: V is not unitary and nothing is left for P."""
+    w, V = np.linalg.eig(A.astype(complex))
+    return w, np.zeros(p.shape, complex), V.conj().T @ b, V
 
 
-def _every_third_call(op):
+def _symmetric_part_lost(w, P, B, V, A, p, b):
+    """The Hermitian part of −iA: p pᵀ is dropped, and P is then added on top."""
+    frequencies, V = np.linalg.eigh(-1j * np.tril(A))  # reads one triangle
+    return 1j * frequencies, V.conj().T @ p, V.conj().T @ b, V
+
+
+def _unrepeatable():
     """Phases that depend on the call are right; frequencies that do are not."""
-    calls = [0]
-
-    def decomposition(**sizes):
-        calls[0] += 1
-        w, P, B, V = op.reference(**sizes)
-        return (w if calls[0] % 3 else 1.01 * w), P, B, V
-
-    return decomposition
+    third = every_third_call()
+    return of_result(lambda w, P, B, V: (third(lambda: w), P, B, V))
 
 
-def _of_any_measure(op):
-    for name, what, change in CHANGES:
-        if op is NPLR_LAGT and name == "transposed":
-            continue  # right: its V is symmetric but for the order
-        yield Deviation(op.name, name, VALUE, what, _changed(op, change))
-    for build, what in BUILT:
-        yield Deviation(op.name, build.__name__, VALUE, what, build(op))
-    yield Deviation(op.name, "narrow", VALUE, "single precision returned", _narrow(op))
-    often = _every_third_call(op)
-    yield Deviation(op.name, "unrepeatable", "repeat[complex128]", "depends on the call", often)
+for _p in MEASURES:
+    # Lagt's V is symmetric but for the order: transposed, it is right
+    _p.plant(*(row for row in ANY if not (_p is LAGT and row[0] == "transposed")))
+    _p.plant(
+        ("not_rotated_p", "P in the original basis",
+         _from(_p.op, lambda w, P, B, V, A, p, b: (w, p.astype(complex), B, V))),
+        ("not_rotated_b", "B in the original basis",
+         _from(_p.op, lambda w, P, B, V, A, p, b: (w, P, b.astype(complex), V))),
+        ("eigenbasis", "eigenvectors of A itself", _from(_p.op, _eigenbasis)),
+        ("symmetric_part_lost", "the eigenvectors of one triangle of A",
+         _from(_p.op, _symmetric_part_lost)),
+    )  # fmt: skip
+    _p.plant(("unrepeatable", "depends on the call", _unrepeatable()), by="repeat")
 
 
-def _ignoring(op, name):
-    """A keyword that is not looked at."""
-    return lambda **sizes: op.reference(**sizes | {name: 1.0})
-
-
-def halved(*, n, window=1.0):
-    """S4's scale: A and B halved for window 1."""
-    return NPLR_LEGT.reference(n=n, window=2 * window)
-
-
-def rank_one(*, n, window=1.0):
-    """√(2i+1)/√(2w) in one column: the even and the odd half mixed."""
-    w, P, B, V = NPLR_LEGT.reference(n=n, window=window)
-    return w, P.sum(-1, keepdims=True) * np.array([1, 0]), B, V
-
-
-def halves_subtracted(*, n, window=1.0):
-    """Both halves of the same sign in A: P* for P."""
-    w, P, B, V = NPLR_LEGT.reference(n=n, window=window)
-    return w, P.conj(), B, V
-
-
-def window_once(*, n, window=1.0):
+def _window_once(right, *, n, window=1.0):
     """√(2i+1)/w in both P and B."""
-    w, P, B, V = NPLR_LEGT.reference(n=n, window=window)
+    w, P, B, V = right(n=n, window=window)
     return w, P / np.sqrt(window), B, V
 
 
-def unnormed_input(*, n, beta=1.0):
-    """b = 1 for b = √β."""
-    w, P, B, V = NPLR_LAGT.reference(n=n, beta=beta)
+def _unnormed_input(right, *, n, beta=1.0):
+    w, P, B, V = right(n=n, beta=beta)
     return w, P, B / np.sqrt(beta), V
 
 
-def decaying_as_alone(*, n, beta=1.0):
-    """−(1 + β)/2, the diagonal of A, for −β/2."""
-    w, P, B, V = NPLR_LAGT.reference(n=n, beta=beta)
-    return w - 0.5, P, B, V
-
-
-def periodic(*, n, beta=1.0):
+def _periodic(right, *, n, beta=1.0):
     """e^{iθn} = 1 for −1: the waves of a circle."""
     j, theta = np.arange(n), 2 * np.pi * np.arange(n) / n
     w = -beta / 2 + 0.5j / np.tan(np.where(theta, theta, np.pi) / 2)
-    _, P, B, _ = NPLR_LAGT.reference(n=n, beta=beta)
+    _, P, B, _ = right(n=n, beta=beta)
     return w, P, B, np.exp(1j * np.outer(j, theta)) / np.sqrt(n)
 
 
-def dead_state_driven(op):
+def _dead_state_driven(w, P, B, V):
     """B and P of the state of sin 0 as those of the others."""
-
-    def decomposition(*, n, window=1.0):
-        w, P, B, V = op.reference(n=n, window=window)
-        return w, np.full_like(P, P[n // 2 - 1]), np.full_like(B, B[n // 2 - 1]), V
-
-    return decomposition
+    constant = len(w) // 2 - 1
+    return w, np.full_like(P, P[constant]), np.full_like(B, B[constant]), V
 
 
-def constant_as_a_wave(op):
+def _constant_as_a_wave(w, P, B, V):
     """√2 for the constant too."""
-
-    def decomposition(*, n, window=1.0):
-        w, P, B, V = (x.copy() for x in op.reference(n=n, window=window))
-        P[n // 2 - 1] *= np.sqrt(2)
-        B[n // 2 - 1] *= np.sqrt(2)
-        return w, P, B, V
-
-    return decomposition
+    factor = np.where(np.arange(len(w)) == len(w) // 2 - 1, ROOT, 1)
+    return w, factor[:, None] * P, factor * B, V
 
 
-def _of_one(op, what, function, name=""):
-    return Deviation(op.name, name or function.__name__, VALUE, what, function)
-
-
-def _fourier(op, other):
-    yield _of_one(op, "window ignored", _ignoring(op, "window"), "window_ignored")
-    yield _of_one(op, "the other factor of b bᵀ", other.reference, "other_factor")
-    yield _of_one(op, "the state of sin 0 driven", dead_state_driven(op), "dead_state_driven")
-    yield _of_one(op, "√2 for the constant", constant_as_a_wave(op), "constant_as_a_wave")
-
-
-DEVIATIONS = [
-    *(bug for op in SYSTEMS for bug in _of_any_measure(op)),
-    _of_one(NPLR_LEGT, "A and B halved", halved),
-    _of_one(NPLR_LEGT, "rank 1", rank_one),
-    _of_one(NPLR_LEGT, "P* for P", halves_subtracted),
-    _of_one(NPLR_LEGT, "P/√w", window_once),
-    _of_one(NPLR_LEGT, "window ignored", _ignoring(NPLR_LEGT, "window"), "window_ignored"),
-    _of_one(NPLR_LAGT, "b = 1 for √β", unnormed_input),
-    _of_one(NPLR_LAGT, "β ignored", _ignoring(NPLR_LAGT, "beta"), "beta_ignored"),
-    _of_one(NPLR_LAGT, "Re w of A's diagonal", decaying_as_alone),
-    _of_one(NPLR_LAGT, "waves of period n", periodic),
-    *_fourier(NPLR_FOURIER, NPLR_FOURIER_NAIVE),
-    *_fourier(NPLR_FOURIER_NAIVE, NPLR_FOURIER),
-    *OF_BLOCKS,
-]
+LEGT.plant(
+    # S4's scale for window 1
+    ("halved", "A and B halved", lambda right, *, n, window=1.0: right(n=n, window=2 * window)),
+    # √(2i+1)/√(2w) in one column: the even and the odd half mixed
+    ("rank_one", "rank 1", of_result(lambda w, P, B, V:
+     (w, P.sum(-1, keepdims=True) * np.array([1, 0]), B, V))),
+    # both halves of the same sign in A
+    ("halves_subtracted", "P* for P", of_result(lambda w, P, B, V: (w, P.conj(), B, V))),
+    ("window_once", "P/√w", _window_once),
+    ("window_ignored", "window ignored", lambda right, **sizes: right(**sizes | {"window": 1.0})),
+)  # fmt: skip
+LAGT.plant(
+    ("unnormed_input", "b = 1 for √β", _unnormed_input),
+    ("beta_ignored", "β ignored", lambda right, **sizes: right(**sizes | {"beta": 1.0})),
+    # −(1 + β)/2 for −β/2
+    ("decaying_as_alone", "Re w of A's diagonal", of_result(lambda w, P, B, V: (w - 0.5, P, B, V))),
+    ("periodic", "waves of period n", _periodic),
+)  # fmt: skip
+for _p, _other in ((FOURIER, NAIVE), (NAIVE, FOURIER)):
+    _p.plant(
+        ("window_ignored", "window ignored",
+         lambda right, **sizes: right(**sizes | {"window": 1.0})),
+        ("other_factor", "the other factor of b bᵀ", instead(_other.op.reference)),
+        ("dead_state_driven", "the state of sin 0 driven", of_result(_dead_state_driven)),
+        ("constant_as_a_wave", "√2 for the constant", of_result(_constant_as_a_wave)),
+    )  # fmt: skip

@@ -1,0 +1,103 @@
+"""What goes wrong in any constructor of A and B, with a window or without, and how it is written.
+
+A constructor has no arrays to change: its right program is called as right(**given).
+"""
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.conformance.planted.arithmetic import single
+from refssm.conformance.planted.planting import Planting, every_third_call, of_result
+
+
+def of_keywords(**changes):
+    """The right program given other keywords."""
+
+    def program(right, *args, **given):
+        return right(*args, **given | {name: of(given[name]) for name, of in changes.items()})
+
+    return program
+
+
+def entries(A=None, B=None):
+    """Other entries: A by `i`, `k` and the keywords, B by `i`; None is right.
+
+    All of them are divided by the window where there is one.
+    """
+
+    def program(right, *, n, **given):
+        i, (right_A, right_B) = np.arange(n, dtype=float), right(n=n, **given)
+        w = given.pop("window", 1.0)
+        made_A = right_A if A is None else A(i[:, None], i, **given) / w + np.zeros((n, n))
+        return made_A, right_B if B is None else B(i, **given) / w + np.zeros(n)
+
+    return program
+
+
+def lower(i, k, below, on):
+    """A triangle and its diagonal."""
+    return np.where(i > k, below, np.where(i == k, on, 0.0))
+
+
+def _but_the_last(A, B):
+    B[len(B) - 1 - (B[-1] == 0) :] = 0
+    return A, B
+
+
+def _nan_in_the_corner(A, B):
+    A[0, -1] = np.nan
+    return A, B
+
+
+def _cached():
+    made = {}
+
+    def cached(right, **given):
+        key = tuple(given.items())
+        if key not in made:
+            made[key] = right(**given)
+        return made[key]
+
+    return cached
+
+
+ANY = (
+    ("transposed", "Aᵀ for A", of_result(lambda A, B: (A.T.copy(), B))),
+    ("sign_of_A", "−A for A", of_result(lambda A, B: (-A, B))),
+    ("sign_of_B", "−B for B", of_result(lambda A, B: (A, -B))),
+    ("A_doubled", "2A for A", of_result(lambda A, B: (2 * A, B))),
+    ("B_halved", "B/2 for B", of_result(lambda A, B: (A, B / 2))),
+    ("B_normalised", "B of length 1", of_result(lambda A, B: (A, B / np.linalg.norm(B)))),
+    ("reversed", "the last first", of_result(lambda A, B: (A[::-1, ::-1].copy(), B[::-1]))),
+    ("block_of_64", "rows beyond 64 unwritten",
+     of_result(lambda A, B: (np.where(np.arange(len(A))[:, None] < 64, A, 0), B))),
+    ("last_entry", "the last entry of B unwritten", of_result(_but_the_last)),
+    ("nan_on_top", "NaN in a corner of A", of_result(_nan_in_the_corner)),
+    ("single_inside", "single precision inside",
+     of_result(lambda A, B: (single(A).astype(float), single(B).astype(float)))),
+    ("one_in_1e12", "all entries off by 1e-12",
+     of_result(lambda A, B: (A * (1 + 1e-12), B * (1 - 1e-12)))),
+)  # fmt: skip
+WINDOW = (
+    ("window_ignored", "w = 1 always", of_keywords(window=lambda w: 1.0)),
+    ("window_inverted", "1/w for w", of_keywords(window=lambda w: 1 / w)),
+    ("window_of_two", "2w for w: halves, as S4 has them", of_keywords(window=lambda w: 2 * w)),
+    ("window_rounded", "w a whole number of at least 1",
+     of_keywords(window=lambda w: max(1.0, np.round(w)))),
+    ("window_in_A_only", "B without the window", lambda right, *, n, window:
+     (right(n=n, window=window)[0], right(n=n, window=1.0)[1])),
+)  # fmt: skip
+
+
+def making(op: Operator) -> Planting:
+    """The planting of a constructor, with what goes wrong in any."""
+    p = Planting(op, "float64")
+    p.plant(*ANY)
+    third = every_third_call()  # it and `cached` remember their calls: each operator has its own
+    p.plant(
+        ("unrepeatable", "a result that depends on the call",
+         of_result(lambda A, B: (third(lambda: A), B))),
+        by="repeat",
+    )  # fmt: skip
+    p.plant(("cached", "the same memory at every call", _cached()), by="alias")
+    return p

@@ -1,0 +1,147 @@
+"""Planted bugs in HiPPO with Legendre, Chebyshev and Laguerre polynomials."""
+
+import numpy as np
+from scipy.special import binom, gamma, gammaln
+
+from refssm.conformance.planted.hippo.making import WINDOW, entries, lower, making, of_keywords
+from refssm.conformance.planted.planting import instead
+from refssm.hippo import HIPPO_CHEBT, HIPPO_LAGT, HIPPO_LEGS, HIPPO_LEGT, HIPPO_LMU
+
+
+def root(i):
+    """√(2i+1)."""
+    return np.sqrt(2 * i + 1)
+
+
+def sign(power):
+    """(−1)^power."""
+    return np.where(power % 2, -1.0, 1.0)
+
+
+LEGS, LEGT, LMU, CHEBT, LAGT = PLANTINGS = [
+    making(op) for op in (HIPPO_LEGS, HIPPO_LEGT, HIPPO_LMU, HIPPO_CHEBT, HIPPO_LAGT)
+]
+for _p in (LEGT, LMU, CHEBT):
+    _p.plant(*WINDOW)
+
+LEGS.plant(
+    ("diagonal_from_0", "−i on the diagonal",
+     entries(lambda i, k: lower(i, k, -root(i) * root(k), -i))),
+    ("diagonal_of_normal", "−(i+½) on it",
+     entries(lambda i, k: lower(i, k, -root(i) * root(k), -(i + 0.5)))),
+    ("diagonal_squared", "−(2i+1) on it",
+     entries(lambda i, k: lower(i, k, -root(i) * root(k), -(2 * i + 1)))),
+    ("whole", "nothing masked",
+     entries(lambda i, k: np.where(i == k, -(i + 1), -root(i) * root(k)))),
+    ("no_root", "(2i+1)(2k+1) below",
+     entries(lambda i, k: lower(i, k, -((2 * i + 1) * (2 * k + 1)), -i - 1))),
+    ("rows_only", "−(2i+1) below", entries(lambda i, k: lower(i, k, -(2 * i + 1), -i - 1))),
+    ("from_1", "√((2i−1)(2k−1)), as if i were counted from 1",
+     entries(lambda i, k: lower(i, k, -root(abs(i - 1)) * root(abs(k - 1)), -i - 1))),
+    ("alternating", "signs of LMU in B", entries(B=lambda i: sign(i) * root(i))),
+    ("B_no_root", "B_i = 2i+1", entries(B=lambda i: 2 * i + 1)),
+    ("normal_part", "HiPPO-N: A + p pᵀ, B halved",
+     entries(lambda i, k: -0.5 * np.eye(len(i)) + np.sign(k - i) * root(i) * root(k) / 2,
+             lambda i: root(i) / 2)),
+)  # fmt: skip
+LEGT.plant(
+    ("unsigned", "no signs above", entries(lambda i, k: -root(i) * root(k))),
+    ("signs_below", "the signs below the diagonal",
+     entries(lambda i, k: -root(i) * root(k) * np.where(i > k, sign(i - k), 1))),
+    ("signs_everywhere", "(−1)^{i−k} on both sides",
+     entries(lambda i, k: -root(i) * root(k) * sign(i - k))),
+    ("masked", "nothing above, as legs", entries(lambda i, k: -root(i) * root(k) * (i >= k))),
+    ("rows_only", "(2i+1) for the root",
+     entries(lambda i, k: -(2 * i + 1) * np.where(i < k, sign(i - k), 1))),
+    ("alternating", "signs of LMU in B", entries(B=lambda i: sign(i) * root(i))),
+    ("lmu", "LMU for LegT", instead(HIPPO_LMU.reference)),
+)  # fmt: skip
+LMU.plant(
+    ("sign_of_triangle", "(−1)^{i−k} below",
+     entries(lambda i, k: (2 * i + 1) * np.where(i < k, -1, sign(i - k)))),
+    ("sign_above", "+1 above",
+     entries(lambda i, k: (2 * i + 1) * np.where(i < k, 1, -sign(i - k)))),
+    ("columns", "2k+1 for 2i+1",
+     entries(lambda i, k: (2 * k + 1) * np.where(i < k, -1, -sign(i - k)))),
+    ("diagonal_above", "the diagonal counted to the upper triangle of the other sign",
+     entries(lambda i, k: (2 * i + 1) * np.where(i <= k, 1 - 2 * (i < k), -sign(i - k)))),
+    ("B_unsigned", "B without signs", entries(B=lambda i: 2 * i + 1)),
+    ("B_root", "√(2i+1) in B", entries(B=lambda i: sign(i) * root(i))),
+    ("legt", "LegT for LMU", instead(HIPPO_LEGT.reference)),
+)  # fmt: skip
+
+
+def _odd(i, k):
+    """Where i − k is odd and positive: the right places."""
+    return (i > k) & ((i - k) % 2 == 1)
+
+
+def _first_column(factor):
+    """Another factor for 1/√2 in the first column."""
+    return entries(lambda i, k: -4 * i * _odd(i, k) * np.where(k == 0, factor, 1.0))
+
+
+CHEBT.plant(
+    ("first_column", "1 for 1/√2", _first_column(1.0)),
+    ("first_halved", "½ for 1/√2", _first_column(0.5)),
+    ("first_grown", "√2 for 1/√2", _first_column(2**0.5)),
+    ("columns", "4k for 4i", entries(lambda i, k: -4 * k * _odd(i, k))),
+    ("dense", "even differences too", entries(lambda i, k: -4 * i * (i > k))),
+    ("even", "even differences for odd ones",
+     entries(lambda i, k: -4 * i * ((i > k) & ((i - k) % 2 == 0)))),
+    ("B_flat", "B without the √2", entries(B=lambda i: np.sqrt(8) / np.pi)),
+    ("B_no_pi", "B without 1/π", entries(B=lambda i: np.where(i == 0, 8**0.5, 4))),
+)  # fmt: skip
+
+
+def scale(i, alpha):
+    """L_i = √(Γ(i+α+1)/i!)."""
+    return np.sqrt(gamma(1 + alpha) * binom(i + alpha, i))
+
+
+def below(i, k, alpha):
+    """−L_k/L_i."""
+    return -scale(k, alpha) / scale(i, alpha)
+
+
+def _on_diagonal(on):
+    """What stands on it, of β, the rest right."""
+    return entries(lambda i, k, alpha, beta: lower(i, k, below(i, k, alpha), on(beta)))
+
+
+def _by_logarithms(right, *, n, alpha, beta):
+    """The ratios of Γ from exponentials of logarithms, as S4's glagt: off by log Γ(n)·u."""
+    i = np.arange(n)
+    L = np.exp(0.5 * (gammaln(i + alpha + 1) - gammaln(i + 1)))
+    A = -np.tril(L / L[:, None], -1) - (1 + beta) / 2 * np.eye(n)
+    return A, right(n=n, alpha=alpha, beta=beta)[1]
+
+
+LAGT.plant(
+    # the limit β → 0 of (A, B/√β)
+    ("as_s4", "S4's lagt: diagonal −½, B = 1", instead(lambda *, n, alpha, beta:
+     (np.eye(n) / 2 - np.tril(np.ones((n, n))), np.ones(n)))),
+    ("by_logarithms", "exponentials of logarithms of Γ", _by_logarithms),
+    ("alpha_ignored", "α = 0 always", of_keywords(alpha=lambda alpha: 0.0)),
+    ("beta_ignored", "β = 1 always", of_keywords(beta=lambda beta: 1.0)),
+    ("alpha_sign", "−α for α", of_keywords(alpha=lambda alpha: -alpha)),
+    ("beta_inverted", "1/β", of_keywords(beta=lambda beta: 1 / beta)),
+    ("diagonal", "−1 on it", _on_diagonal(lambda beta: -1.0)),
+    ("diagonal_of_beta", "−β/2 on it", _on_diagonal(lambda beta: -beta / 2)),
+    ("diagonal_of_tilt", "(1−β)/2 − 1", _on_diagonal(lambda beta: (1 - beta) / 2)),
+    ("scaled_back", "L A₀ L⁻¹", entries(lambda i, k, alpha, beta:
+     lower(i, k, below(k, i, alpha), -(1 + beta) / 2))),
+    ("unscaled", "A₀ for A", entries(lambda i, k, alpha, beta: lower(i, k, -1.0, -(1 + beta) / 2))),
+    ("rates_below", "β times what is below the diagonal", entries(lambda i, k, alpha, beta:
+     lower(i, k, beta * below(i, k, alpha), -(1 + beta) / 2))),
+    ("B_no_gamma", "B without Γ(1−α)", entries(B=lambda i, alpha, beta:
+     binom(i + alpha, i) / scale(i, alpha) * beta ** ((1 - alpha) / 2))),
+    ("B_gamma_plus", "Γ(1+α) for Γ(1−α)", entries(B=lambda i, alpha, beta:
+     binom(i + alpha, i) / scale(i, alpha) / gamma(1 + alpha) ** 0.5 * beta ** ((1 - alpha) / 2))),
+    ("B_unscaled", "B without 1/L", entries(B=lambda i, alpha, beta:
+     binom(i + alpha, i) / gamma(1 - alpha) ** 0.5 * beta ** ((1 - alpha) / 2))),
+    ("B_power", "β^{1−α} for its root", entries(B=lambda i, alpha, beta:
+     binom(i + alpha, i) / scale(i, alpha) / gamma(1 - alpha) ** 0.5 * beta ** (1 - alpha))),
+    ("B_ones", "B = 1", entries(B=lambda i, alpha, beta: np.ones_like(i))),
+    ("B_rate", "B = β", entries(B=lambda i, alpha, beta: np.full_like(i, beta))),
+)  # fmt: skip
