@@ -2,261 +2,209 @@
 
 import numpy as np
 
-from refssm.conformance.planted import Deviation
-from refssm.conformance.planted.arithmetic import bfloat16, float16, tf32
-from refssm.conformance.planted.scan.base import planting, right, stepwise
-from refssm.conformance.planted.scan.dense import DEVIATIONS as DENSE
-from refssm.conformance.planted.scan.diagonal import DEVIATIONS as DIAGONAL
-from refssm.conformance.planted.scan.packed import DEVIATIONS as PACKED
-from refssm.conformance.planted.scan.types import TYPES
-from refssm.conformance.planted.scan.vjp import DEVIATIONS as GRADIENTS
-
-FORWARD, planted = planting()
+from refssm.broadcasting import unbroadcast, unbroadcast_each
+from refssm.conformance.planted.arithmetic import bfloat16, float16, single, tf32
+from refssm.conformance.planted.planting import every_third_call, in_memory_order, of_result
+from refssm.conformance.planted.scan import programs
+from refssm.conformance.planted.scan.programs import by_step, decay_at, from_rest, same
+from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 
 
-@planted("sign", "value[float32]", "b subtracted")
-def _sign(a, b, x0):
-    return stepwise(lambda k, a_k, x, b_k: a_k * x - b_k, a, b, x0)
-
-
-@planted("conjugate", "value[complex64]", "the decay conjugated")
-def _conjugate(a, b, x0):
-    return right(a.conj(), b, x0)
-
-
-@planted("decay_late", "value[float32]", "a_{k-1} in place of a_k")
-def _decay_late(a, b, x0):
-    return right(np.roll(a, 1, axis=-2), b, x0)
-
-
-@planted("decay_early", "value[float32]", "a_{k+1} in place of a_k")
-def _decay_early(a, b, x0):
-    return right(np.roll(a, -1, axis=-2), b, x0)
-
-
-@planted("decay_after", "value[float32]", "a_k (x_{k-1} + b_k): the input decays too")
-def _decay_after(a, b, x0):
-    return stepwise(lambda k, a_k, x, b_k: a_k * (x + b_k), a, b, x0)
-
-
-@planted("exclusive", "value[float32]", "x_{k-1} returned for x_k")
-def _exclusive(a, b, x0):
-    x = right(a, b, x0)
-    return np.concatenate(
-        [np.broadcast_to(x0[..., None, :], x[..., :1, :].shape), x[..., :-1, :]], -2
-    )
-
-
-@planted("input_late", "value[float32]", "b_{k-1} in place of b_k")
-def _input_late(a, b, x0):
-    return right(a, np.concatenate([np.zeros_like(b[..., :1, :]), b[..., :-1, :]], -2), x0)
-
-
-@planted("backwards", "value[float32]", "scanned from the end")
-def _backwards(a, b, x0):
-    return right(a[..., ::-1, :], b[..., ::-1, :], x0)[..., ::-1, :].copy()
-
-
-def _carry_lost(size, only=None):
-    """Every chunk of `size` (or only one of them) starts from rest."""
-
-    def scan(a, b, x0):
-        def step(k, a_k, x, b_k):
-            lost = k > 0 and k % size == 0 and only in (None, k // size)
-            return b_k + 0 * x if lost else a_k * x + b_k
-
-        return stepwise(step, a, b, x0)
-
-    return scan
-
-
-for _size in (64, 128, 256):
-    _what = f"the carry lost at chunks of {_size}"
-    planted(f"carry_lost_{_size}", "value[float32]", _what)(_carry_lost(_size))
-planted("carry_lost_fourth", "value[float32]", "the carry lost at the fourth chunk of 64 only")(
-    _carry_lost(64, 3)
-)
-
-
-@planted("carry_undecayed", "value[float32]", "the carry of a chunk of 64 added without its decay")
-def _carry_undecayed(a, b, x0):
+def _carry_undecayed(right, a, b, x0):
     x = np.empty(np.broadcast_shapes(a.shape, b.shape), np.result_type(a, b, x0))
     carry = x0
     for start in range(0, b.shape[-2], 64):
         piece = (..., slice(start, start + 64), slice(None))
-        x[piece] = right(a[piece], b[piece], carry if start == 0 else 0 * x[..., 0, :])
+        x[piece] = right(a[piece], b[piece], carry if start == 0 else np.zeros_like(carry))
         x[piece] += 0 if start == 0 else carry[..., None, :]
         carry = x[piece][..., -1, :]
     return x
 
 
-@planted(
-    "combined_wrong_way", "value[float32]", "the associative operator with its sides exchanged"
-)
-def _combined_wrong_way(a, b, x0):
+def _combined_wrong_way(right, a, b, x0):
     a, x = (y.astype(np.result_type(a, b, x0)) for y in np.broadcast_arrays(a, b))
     x[..., :1, :] += a[..., :1, :] * x0[..., None, :]
-    step = 1
-    while step < x.shape[-2]:
-        before, after = a[..., :-step, :].copy(), a[..., step:, :].copy()
-        x[..., step:, :] = before * x[..., step:, :] + x[..., :-step, :]
-        a[..., step:, :] = before * after
-        step *= 2
-    return x
+    return programs.in_tree(lambda a, x, early, x_early: (early * a, early * x + x_early), a, x)
 
 
-@planted("last_element", "value[float32]", "the last time step not written")
-def _last_element(a, b, x0):
-    x = right(a, b, x0)
-    x[..., -1, :] = 0
-    return x
+def _in_arithmetic(cast):
+    """Products of few bits."""
+    return by_step(lambda k, a_k, x, b_k: cast(cast(a_k) * cast(x)) + b_k)
 
 
-@planted("last_channel", "value[float32]", "the last channel left out")
-def _last_channel(a, b, x0):
-    x = right(a, b, x0)
-    x[..., x.shape[-1] // 2 * 2 :] = 0
-    return x
-
-
-@planted("ragged_tail", "value[float32]", "the tail beyond a multiple of 32 scanned from rest")
-def _ragged_tail(a, b, x0):
-    whole = b.shape[-2] // 32 * 32
-    return stepwise(lambda k, a_k, x, b_k: b_k + (a_k * x if k != whole else 0 * x), a, b, x0)
-
-
-@planted("decay_of_first_batch", "value[float32]", "the first member's decay used for the batch")
-def _decay_of_first_batch(a, b, x0):
-    return right(np.broadcast_to(a[:1], a.shape) if a.ndim > 2 else a, b, x0)
-
-
-for _name, _cast in {"float16": float16, "bfloat16": bfloat16, "tf32": tf32}.items():
-    planted(_name, "value[float32]", f"{_name} arithmetic")(
-        lambda a, b, x0, cast=_cast: stepwise(
-            lambda k, a_k, x, b_k: cast(cast(a_k) * cast(x)) + b_k, a, b, x0
-        )
-    )
-planted("state_in_bfloat16", "value[float32]", "the state kept in bfloat16")(
-    lambda a, b, x0: stepwise(lambda k, a_k, x, b_k: bfloat16(a_k * x + b_k), a, b, x0)
-)
-
-
-@planted("log_domain", "value[float32]", "cumulative sums of logarithms of the decay")
-def _log_domain(a, b, x0):
+def _log_domain(right, a, b, x0):
     with np.errstate(all="ignore"):
         total = np.cumsum(np.log(a), axis=-2)
         driven = np.cumsum(b * np.exp(-total), axis=-2)
         return (np.exp(total) * (driven + x0[..., None, :])).astype(np.result_type(a, b, x0))
 
 
-@planted("divided_by_products", "value[float32]", "inputs divided by the product of decays")
-def _divided_by_products(a, b, x0):
+def _divided_by_products(right, a, b, x0):
     with np.errstate(all="ignore"):
         product = np.cumprod(a, axis=-2)
         x = product * (np.cumsum(b / product, axis=-2) + x0[..., None, :])
         return x.astype(np.result_type(a, b, x0))
 
 
-@planted("nan_swallowed", "nan[float32]", "NaN replaced by zero")
-def _nan_swallowed(a, b, x0):
-    return right(np.nan_to_num(a, nan=0.0), np.nan_to_num(b, nan=0.0), x0)
+def _short_refused(right, a, b, x0):
+    if b.shape[-2] < 16:
+        raise IndexError("block of 16 out of range")
+    return right(a, b, x0)
 
 
-@planted("nan_spread", "nan[float32]", "masked by multiplication: 0 · NaN reaches the past")
-def _nan_spread(a, b, x0):
-    return right(a, b, x0) + 0 * b.sum(axis=-2, keepdims=True)
+def _padded(x):
+    extra = -x.shape[-2] % 32
+    return np.concatenate([x, np.zeros_like(x[..., :1, :].repeat(extra, -2))], -2) if extra else x
 
 
-@planted("infinity_clamped", "nan[float32]", "overflow clamped to the largest number")
-def _infinity_clamped(a, b, x0):
+def _overwrites_input(right, a, b, x0):
     x = right(a, b, x0)
-    return np.nan_to_num(x, nan=np.nan) if x.dtype.kind == "f" else x
+    b[...] = x if x.dtype == b.dtype else b
+    return x
 
 
-@planted("small_flushed", "value[float32]", "values below the smallest normal flushed to zero")
-def _small_flushed(a, b, x0):
-    x = right(a, b, x0)
-    return np.where(np.abs(x) < np.finfo(x.dtype).tiny, 0, x).astype(x.dtype)
+def _returns_input(right, a, b, x0):
+    kept = b.copy()
+    x = b if b.dtype == np.result_type(a, b, x0) else kept
+    x[...] = right(a, kept, x0)
+    return x
 
 
-@planted("small_decay_flushed", "value[float32]", "decays below 1e-6 taken as zero")
-def _small_decay_flushed(a, b, x0):
-    return right(np.where(np.abs(a) < 1e-6, 0, a).astype(a.dtype), b, x0)
+def _back(*, decay=np.conj, state=np.conj, shift=1, late=False, forget=0, cast=same):
+    """The adjoint scan with its parts exchangeable: what multiplies what, and from where."""
+
+    def vjp(right, dx, a, b, x0):
+        x = programs.scan(a, b, x0)
+        decays = np.broadcast_to(decay(a), x.shape)
+        g = programs.adjoint(dx, lambda k, g: decays[..., k + shift, :] * g, forget, cast)
+        da = state(x if late else programs.before(x, x0)) * g
+        return unbroadcast_each((da, g, a[..., 0, :].conj() * g[..., 0, :]), (a, b, x0))
+
+    return vjp
 
 
-@planted("decay_clipped", "value[float32]", "|a| clipped to 1 − 1e-4")
-def _decay_clipped(a, b, x0):
-    size = np.abs(a)
-    limit = np.where(size > 1 - 1e-4, (1 - 1e-4) / np.where(size == 0, 1, size), 1)
-    return right((a * limit).astype(a.dtype), b, x0)
+def _recurrence_forgotten(right, dx, a, b, x0):
+    da, _, *dx0 = right(dx, a, b, x0)
+    return da, unbroadcast(dx + 0 * b, b), *dx0
 
 
-@planted("growth_clipped", "value[float32]", "|a| > 1 clipped to 1")
-def _growth_clipped(a, b, x0):
-    size = np.abs(a)
-    return right((a / np.maximum(size, 1)).astype(a.dtype), b, x0)
+def _read_as_contiguous(dx):
+    """Reads past the one number of an expanded cotangent."""
+    memory = np.zeros(dx.size, dx.dtype)
+    distinct = dx[tuple(slice(0, 1) if s == 0 else slice(None) for s in dx.strides)]
+    memory[: distinct.size] = distinct.ravel()
+    return memory.reshape(dx.shape)
 
 
-@planted("zero_decay_kept", "value[float32]", "a = 0 taken as the smallest of what log allows")
-def _zero_decay_kept(a, b, x0):
-    return right(np.where(a == 0, 1e-4, a).astype(a.dtype), b, x0)
+BOTH = {
+    "value": [
+        ("sign", "b subtracted", {"b": np.negative}),
+        ("decay_late", "a_{k-1} in place of a_k", {"a": lambda a: np.roll(a, 1, axis=-2)}),
+        ("decay_early", "a_{k+1} in place of a_k", {"a": lambda a: np.roll(a, -1, axis=-2)}),
+        ("decay_after", "a_k (x_{k-1} + b_k): the input decays too",
+         lambda right, a, b, x0: right(a, a * b, x0)),
+        ("exclusive", "x_{k-1} returned for x_k", programs.exclusive),
+        ("input_late", "b_{k-1} in place of b_k", {"b": programs.late}),
+        ("backwards", "scanned from the end", lambda right, a, b, x0:
+         right(a[..., ::-1, :], b[..., ::-1, :], x0)[..., ::-1, :].copy()),
+        *((f"carry_lost_{size}", f"the carry lost at chunks of {size}", programs.carry_lost(size))
+          for size in (64, 128, 256)),
+        ("carry_lost_fourth", "the carry lost at the fourth chunk of 64 only",
+         decay_at(lambda k, l: k == 3 * 64)),
+        ("carry_undecayed", "the carry of a chunk of 64 added without its decay",
+         _carry_undecayed),
+        ("combined_wrong_way", "the associative operator with its sides exchanged",
+         _combined_wrong_way),
+        ("last_element", "the last time step not written", of_result(lambda x:
+         np.concatenate([x[..., :-1, :], 0 * x[..., -1:, :]], axis=-2))),
+        ("last_channel", "the last channel left out", of_result(lambda x:
+         x * (np.arange(x.shape[-1]) < x.shape[-1] // 2 * 2))),
+        ("ragged_tail", "the tail beyond a multiple of 32 scanned from rest",
+         decay_at(lambda k, l: k == l // 32 * 32)),
+        ("decay_of_first_batch", "the first member's decay used for the batch",
+         {"a": programs.of_first_member}),
+        *((cast.__name__, f"{cast.__name__} arithmetic", _in_arithmetic(cast))
+          for cast in (float16, bfloat16, tf32)),
+        ("state_in_bfloat16", "the state kept in bfloat16",
+         by_step(lambda k, a_k, x, b_k: bfloat16(a_k * x + b_k))),
+        ("log_domain", "cumulative sums of logarithms of the decay", _log_domain),
+        ("divided_by_products", "inputs divided by the product of decays", _divided_by_products),
+        ("small_flushed", "values below the smallest normal flushed to zero", of_result(lambda x:
+         np.where(np.abs(x) < np.finfo(x.dtype).tiny, 0, x).astype(x.dtype))),
+        ("small_decay_flushed", "decays below 1e-6 taken as zero",
+         {"a": lambda a: np.where(np.abs(a) < 1e-6, 0, a).astype(a.dtype)}),
+        ("decay_clipped", "|a| clipped to 1 − 1e-4", {"a": programs.clipped}),
+        ("growth_clipped", "|a| > 1 clipped to 1",
+         {"a": lambda a: (a / np.maximum(np.abs(a), 1)).astype(a.dtype)}),
+        ("zero_decay_kept", "a = 0 taken as the smallest of what log allows",
+         {"a": lambda a: np.where(a == 0, 1e-4, a).astype(a.dtype)}),
+        ("negative_decay", "|a| in place of a", {"a": lambda a: np.abs(a).astype(a.dtype)}),
+        ("short_refused", "lengths below a block of 16 raise", _short_refused),
+        ("padded_result", "the padding to a multiple of 32 returned as well", of_result(_padded)),
+    ],
+    "value[complex64]": [
+        ("conjugate", "the decay conjugated", {"a": np.conj}),
+        ("imaginary_lost", "the result allocated with the type of b", lambda right, a, b, x0:
+         right(a, b, x0) if np.iscomplexobj(b) else right(a, b, x0).real.copy()),
+    ],
+    "value[float64]": [
+        ("single_inside", "float32 arithmetic under a float64 interface", lambda right, a, b, x0:
+         right(single(a), single(b), single(x0)).astype(np.result_type(a, b, x0))),
+        ("narrow_result", "float32 returned for float64", of_result(single)),
+    ],
+    "nan": [
+        ("nan_swallowed", "NaN replaced by zero", {"a": np.nan_to_num, "b": np.nan_to_num}),
+        ("nan_spread", "masked by multiplication: 0 · NaN reaches the past",
+         {"b": programs.masked_by_product}),
+        ("infinity_clamped", "overflow clamped to the largest number", of_result(lambda x:
+         np.nan_to_num(x, nan=np.nan) if x.dtype.kind == "f" else x)),
+    ],
+    "zero": [("offset", "1e-12 added to every input against division by zero",
+              {"b": lambda b: b + b.dtype.type(1e-12)})],
+    "unchanged": [("overwrites_input", "the scan done in place on b", _overwrites_input)],
+    "alias": [("returns_input", "the result is a view of b's memory", _returns_input)],
+    "readonly": [("writes_scratch", "an argument used as scratch memory and restored",
+                  {"a": lambda a: np.multiply(a, 1, out=a)})],
+    "strides": [("strides_ignored", "memory read as if it were contiguous",
+                 {"b": in_memory_order})],
+    "gradient": [
+        ("decay_one_early", "a_k for a_{k+1} in the adjoint", _back(shift=0)),
+        ("state_one_late", "da_k = x_k* g_k", _back(late=True)),
+        ("carry_lost_64", "the adjoint's carry lost at chunks of 64", _back(forget=64)),
+        ("float16", "the adjoint carried in float16", _back(cast=float16)),
+        ("sign", "db with the other sign", {"b": np.negative}),
+        ("recurrence_forgotten", "db = dx", _recurrence_forgotten),
+        ("expanded_cotangent", "a stride of 0 read as contiguous", {"dx": _read_as_contiguous}),
+    ],
+    "gradient[complex64]": [
+        ("decay_not_conjugated", "a for a* in the adjoint", _back(decay=same)),
+        ("state_not_conjugated", "x for x* in da", _back(state=same)),
+    ],
+}  # fmt: skip
+FROM = {
+    "value": [
+        ("state_ignored", "x0 taken as zero", {"x0": programs.zero}),
+        ("state_undecayed", "x_0 = x0 + b_0", decay_at(lambda k, l: k == 0, 1)),
+        ("state_ignored_in_batch_of_one", "x0 taken as zero where the batch is 1",
+         {"x0": programs.zero_if_alone}),
+        ("state_in_half", "x0 rounded to float16", {"x0": float16}),
+        ("state_every_step", "x0 added at every step",
+         lambda right, a, b, x0: right(a, b + x0[..., None, :], 0 * x0)),
+    ],
+    "value[complex64]": [("state_real", "the imaginary part of x0 dropped",
+                          {"x0": lambda x0: x0.real.astype(x0.dtype)})],
+    "gradient": [
+        ("state_gradient_undecayed", "dx0 = g_0", programs.start_undecayed),
+        ("state_gradient_missing", "dx0 = 0", {"x0": np.zeros_like}),
+        ("state_ignored_in_da", "da_0 = 0 although x0 is not", programs.start_ignored),
+    ],
+}  # fmt: skip
 
 
-@planted("negative_decay", "value[float32]", "|a| in place of a")
-def _negative_decay(a, b, x0):
-    return right(np.abs(a).astype(a.dtype), b, x0)
+def _unrepeatable():
+    """With a counter of its own for each operator."""
+    return {"repeat": [("unrepeatable", "a result that depends on the call", every_third_call())]}
 
 
-@planted("offset", "zero[float32]", "1e-12 added to every input against division by zero")
-def _offset(a, b, x0):
-    return right(a, b + b.dtype.type(1e-12), x0)
-
-
-FROM_ONLY = [
-    ("state_ignored", "value[float32]", "x0 taken as zero", lambda a, b, x0: right(a, b, 0 * x0)),
-    (
-        "state_undecayed",
-        "value[float32]",
-        "x_0 = x0 + b_0",
-        lambda a, b, x0: right(np.concatenate([0 * a[..., :1, :] + 1, a[..., 1:, :]], -2), b, x0),
-    ),
-    (
-        "state_ignored_in_batch_of_one",
-        "value[float32]",
-        "x0 taken as zero where the batch is 1",
-        lambda a, b, x0: right(a, b, x0 * (x0.shape[0] != 1) if x0.ndim > 1 else x0),
-    ),
-    (
-        "state_in_half",
-        "value[float32]",
-        "x0 rounded to float16",
-        lambda a, b, x0: right(a, b, float16(x0)),
-    ),
-    (
-        "state_real",
-        "value[complex64]",
-        "the imaginary part of x0 dropped",
-        lambda a, b, x0: right(a, b, x0.real.astype(x0.dtype)),
-    ),
-    (
-        "state_every_step",
-        "value[float32]",
-        "x0 added at every step",
-        lambda a, b, x0: right(a, b + x0[..., None, :], 0 * x0),
-    ),
-]
-
-
-def _from_rest(scan):
-    """A scan from x0 as one from rest."""
-    return lambda a, b: scan(a, b, np.zeros_like(b[..., 0, :] if b.shape[-2] else b.sum(-2)))
-
-
-DEVIATIONS = [
-    *(Deviation("linear_scan", n, c, w, _from_rest(f)) for n, c, w, f in [*FORWARD, *TYPES]),
-    *(Deviation("linear_scan_from", n, c, w, f) for n, c, w, f in [*FORWARD, *TYPES, *FROM_ONLY]),
-    *GRADIENTS,
-    *PACKED,
-    *DENSE,
-    *DIAGONAL,
-]
+LINEAR = programs.planting(LINEAR_SCAN, BOTH, _unrepeatable(), adapt=from_rest, usual=False)
+LINEAR_FROM = programs.planting(LINEAR_SCAN_FROM, BOTH, FROM, _unrepeatable(), usual=False)
