@@ -1,15 +1,9 @@
 """Planted bugs in the kernels of diagonal systems, file by file."""
 
-from refssm.conformance.planted.diagonal import bilinear as diagonal_bilinear
-from refssm.conformance.planted.diagonal import ema as diagonal_ema
-from refssm.conformance.planted.diagonal import held as diagonal_held
-from refssm.conformance.planted.diagonal import shift as diagonal_shift
-from refssm.conformance.planted.diagonal import softmax as diagonal_softmax
+from refssm.conformance.planted.diagonal import held
+from refssm.conformance.planted.diagonal.bilinear import BILINEAR
+from refssm.conformance.planted.diagonal.ema import EMA
+from refssm.conformance.planted.diagonal.shift import SHIFT
+from refssm.conformance.planted.diagonal.softmax import SOFTMAX
 
-DEVIATIONS = [
-    *diagonal_held.DEVIATIONS,
-    *diagonal_bilinear.DEVIATIONS,
-    *diagonal_softmax.DEVIATIONS,
-    *diagonal_ema.DEVIATIONS,
-    *diagonal_shift.DEVIATIONS,
-]
+BUGS = [*held.BUGS, *BILINEAR.bugs, *SOFTMAX.bugs, *EMA.bugs, *SHIFT.bugs]
