@@ -20,34 +20,9 @@ def _sum_of(powers):
     return program
 
 
-def _twice_real_part(total):
-    """What the other form takes of a sum."""
-    return lambda right, v, x, *, l: 2 * total(right, v, x, l=l).real
-
-
 def _both(change):
     """Coefficients and modes changed alike."""
     return {"v": change, "x": change}
-
-
-def _tail_dropped(x):
-    n = x.shape[-1]
-    return x[..., : n // 32 * 32] if n > 32 else x
-
-
-def _clipped(limit):
-    """Re x at most `limit`."""
-
-    def clipped(x):
-        real = np.minimum(x.real, limit).astype(x.real.dtype)
-        return real + x.dtype.type(1j) * x.imag if np.iscomplexobj(x) else real
-
-    return {"x": clipped}
-
-
-def _late_flushed(k):
-    size = np.abs(k)
-    return np.where(size < 1e-5 * size.max(-1, keepdims=True, initial=0), 0, k).astype(k.dtype)
 
 
 def _written_up_to(length):
@@ -55,7 +30,7 @@ def _written_up_to(length):
     return of_result(lambda k: np.where(np.arange(k.shape[-1]) < length(k.shape[-1]), k, 0))
 
 
-TOTALS = [
+TOTALS = [  # of which the other form takes twice the real part
     ("rounded_root", "powers of a rounded root", _sum_of(lambda x, j: np.exp(x) ** j)),
     ("repeated_products", "drift of repeated products",
      _sum_of(lambda x, j: np.cumprod(np.where(j == 0, 1, np.exp(x)), axis=-1))),
@@ -65,7 +40,7 @@ TOTALS = [
     ("steps_in_eight_bits", "steps counted in bfloat16",  # exact up to 256
      _sum_of(lambda x, j: np.exp(x * bfloat16(j)))),
 ]  # fmt: skip
-ARGUMENTS = [
+FORWARD = [
     ("sign", "e^{−xj}", {"x": np.negative}),
     ("one_step_late", "k_{j−1} for k_j",
      lambda right, v, x, *, l: right(v * np.exp(-x), x, l=l)),
@@ -76,20 +51,21 @@ ARGUMENTS = [
      lambda right, v, x, *, l: right(v, x, l=l) / max(1, v.shape[-1])),
     ("last_mode", "the last mode of several left out",
      _both(lambda a: a[..., : max(1, a.shape[-1] - 1)])),
-    ("mode_tail", "modes beyond a multiple of 32 left out", _both(_tail_dropped)),
+    ("mode_tail", "modes beyond a multiple of 32 left out",
+     _both(lambda a: a[..., : a.shape[-1] // 32 * 32 or a.shape[-1]])),
     ("mode_block", "only the last block of 64 modes kept",
      _both(lambda a: a[..., (a.shape[-1] - 1) // 64 * 64 :])),
     ("endpoint", "steps spread over l − 1", lambda right, v, x, *, l:
      right(v, (x * (l / max(1, l - 1))).astype(x.dtype), l=l)),
-    ("rates_clipped", "Re x clipped at −1e-4", _clipped(-1e-4)),
-    ("growth_clipped", "Re x clipped at 0", _clipped(0)),
-]  # fmt: skip
-RESULTS = [
+    ("rates_clipped", "Re x clipped at −1e-4",
+     {"x": lambda x: x - np.maximum(x.real + 1e-4, 0)}),
+    ("growth_clipped", "Re x clipped at 0", {"x": lambda x: x - np.maximum(x.real, 0)}),
     ("reversed", "time backwards", of_result(lambda k: k[..., ::-1].copy())),
     ("doubled", "the factor 2 once more", of_result(lambda k: 2 * k)),
     ("halved", "half of it", of_result(lambda k: k / 2)),
     ("late_flushed", "late entries below 1e-5 of the largest set to zero",
-     of_result(_late_flushed)),
+     of_result(lambda k: np.where(
+         np.abs(k) < 1e-5 * np.abs(k).max(-1, keepdims=True, initial=0), 0, k))),
     ("tail_unwritten", "nothing written beyond a multiple of 64",
      _written_up_to(lambda l: l // 64 * 64 if l > 64 else l)),
     ("beyond_1024", "nothing written beyond 1024", _written_up_to(lambda l: 1024)),
@@ -119,25 +95,23 @@ GRADIENTS = [
     ("doubled", "the factor 2 once more", {"dk": lambda dk: 2 * dk}),
     ("dx_sign", "dx with the other sign", {"x": np.negative}),
 ]  # fmt: skip
-COMPLEX_GRADIENTS = [
-    ("modes_not_conjugated", "E for E*",
-     lambda right, dk, v, x, *, l: right(dk, v, x.conj(), l=l)),
-    ("as_jax", "the conjugate convention", of_each_result(np.conj)),
-    ("real_parts", "gradients reduced to their real parts",
-     of_each_result(lambda g: g.real.astype(g.dtype))),
-]  # fmt: skip
-
 for _p in (COMPLEX, REAL):
     _p.usual()
-    _p.plant(*ARGUMENTS, *RESULTS)
+    _p.plant(*FORWARD)
     _p.plant(
         ("coefficients_conjugated", "v* for v", {"v": np.conj}),
         ("modes_conjugated", "x* for x", {"x": np.conj}),
         by="value[complex64]",
     )
     _p.plant(*GRADIENTS, by="gradient")
-    _p.plant(*COMPLEX_GRADIENTS, by="gradient[complex64]")
-
+    _p.plant(
+        ("modes_not_conjugated", "E for E*",
+         lambda right, dk, v, x, *, l: right(dk, v, x.conj(), l=l)),
+        ("as_jax", "the conjugate convention", of_each_result(np.conj)),
+        ("real_parts", "gradients reduced to their real parts",
+         of_each_result(lambda g: g.real.astype(g.dtype))),
+        by="gradient[complex64]",
+    )  # fmt: skip
 COMPLEX.plant(
     *TOTALS,
     ("real_part", "only the real part kept", of_result(lambda k: k.real.astype(k.dtype))),
@@ -151,7 +125,8 @@ REAL.plant(
      right(np.where(np.imag(x) == 0, v / 2, v), x, l=l)),
 )  # fmt: skip
 REAL.plant(
-    *((name, what, _twice_real_part(total)) for name, what, total in TOTALS),
+    *((name, what, lambda *args, l, total=total: 2 * total(*args, l=l).real)
+      for name, what, total in TOTALS),
     ("imaginary_part", "Im in place of Re", lambda right, v, x, *, l: right(-1j * v, x, l=l)),
     ("modulus", "the modulus in place of the real part", lambda right, v, x, *, l:
      np.hypot(right(v, x, l=l), right(-1j * v, x, l=l))),

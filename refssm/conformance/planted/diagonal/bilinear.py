@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from refssm.conformance.planted.diagonal.every_kernel import held, late, planted, real_part, summed
+from refssm.conformance.planted.diagonal.every_kernel import (
+    first_gradient,
+    held,
+    late,
+    more,
+    planted,
+    real_part,
+    summed,
+)
 from refssm.conformance.planted.planting import of_result
 from refssm.diagonal import DIAGONAL_KERNEL_BILINEAR
 from refssm.diagonal.sums import bilinear_powers, times
@@ -27,12 +35,6 @@ def _with(root=None, log=None, gain=lambda h, step: step / (1 - h)):
     return kernel
 
 
-def _complex_logarithm(h):
-    """The logarithm of the rounded root, as S4D's code takes it; real through complex numbers."""
-    root = (1 + h) / (1 - h)
-    return np.log(root.astype(np.result_type(root, np.complex64)))
-
-
 BILINEAR.plant(
     ("rounded_root", "powers of a rounded root", _with(root=lambda h: (1 + h) / (1 - h))),
     # 2 artanh h, which real h < −1 do not have
@@ -55,9 +57,11 @@ BILINEAR.plant(
      of_result(lambda k: (k + late(k)) / 2)),
 )  # fmt: skip
 BILINEAR.plant(
-    ("log_of_root", "the logarithm of the rounded root", _with(log=_complex_logarithm)),
+    # as S4D's code takes it; real through complex numbers
+    ("log_of_root", "the logarithm of the rounded root",
+     _with(log=lambda h: np.log(((1 + h) / (1 - h)).astype(np.complex64)))),
     by="value[complex64]",
-)
+)  # fmt: skip
 
 
 @BILINEAR.bug("unstable_guard", "|Ā| clipped at 0.999")
@@ -75,33 +79,20 @@ def _(right, w, B, C, dt, *, l):
     return right(w, B, C * kept, dt, l=l)
 
 
-@BILINEAR.bug("input_constant", "B̄ held constant in dw", by="gradient")
-def _(right, dk, w, B, C, dt, *, l):
-    dw, *others = right(dk, w, B, C, dt, l=l)
+def _input_constant(right, dk, w, B, C, dt, *, l):
+    dw, dB, *others = right(dk, w, B, C, dt, l=l)
     step = dt[..., None]
-    R = 1 / (1 - step * w / 2)
-    E = bilinear_powers(step * w / 2, l)
-    through = (C * B * (R * R) * step * step / 2).conj() * (dk[..., None, :] * E.conj()).sum(-1)
-    through = through if np.iscomplexobj(dw) else through.real
-    return (dw - through.astype(dw.dtype) if through.shape == dw.shape else 2 * dw), *others
-
-
-@BILINEAR.bug("zero_dropped", "E_{k−1} by dividing by Ā: NaN where Ā is 0", by="gradient")
-def _(right, dk, w, B, C, dt, *, l):
-    dw, *others = right(dk, w, B, C, dt, l=l)
-    return np.where(np.abs(dt[..., None] * w + 2) == 0, np.nan, dw).astype(dw.dtype), *others
-
-
-@BILINEAR.bug("as_held", "dw of zero-order hold's exponential", by="gradient")
-def _(right, dk, w, B, C, dt, *, l):
-    dw, *others = right(dk, w, B, C, dt, l=l)
-    R2 = (1 / (1 - dt[..., None] * w / 2) ** 2).conj()
-    return (dw / (R2 if np.iscomplexobj(dw) else R2.real)).astype(dw.dtype), *others
+    return more(dw, -dB * (B * step / (2 - step * w)).conj()), dB, *others
 
 
 BILINEAR.plant(
+    ("input_constant", "B̄ held constant in dw", _input_constant),
+    ("zero_dropped", "E_{k−1} by dividing by Ā: NaN where Ā is 0", first_gradient(
+        lambda dw, w, B, C, dt: np.where(dt[..., None] * w + 2 == 0, np.nan, dw))),
+    ("as_held", "dw of zero-order hold's exponential", first_gradient(
+        lambda dw, w, B, C, dt: dw * ((1 - dt[..., None] * w / 2) ** 2).conj())),
     ("ddt_halved", "ddt by ½", {"dt": lambda g: g / 2}),
     ("dB_negated", "dB with the other sign", {"B": np.negative}),
     by="gradient",
-)
+)  # fmt: skip
 BILINEAR.plant(("dC_real", "the real part of dC", {"C": real_part}), by="gradient[complex64]")

@@ -2,7 +2,13 @@
 
 import numpy as np
 
-from refssm.conformance.planted.diagonal.every_kernel import late, planted, real_part, summed
+from refssm.conformance.planted.diagonal.every_kernel import (
+    first_gradient,
+    late,
+    planted,
+    real_part,
+    summed,
+)
 from refssm.conformance.planted.planting import of_result
 from refssm.diagonal import EMA_KERNEL
 from refssm.selective_scan.mamba import sigmoid
@@ -10,9 +16,9 @@ from refssm.selective_scan.mamba import sigmoid
 EMA = planted(EMA_KERNEL)
 
 
-def _loss(delta, alpha):
-    """1 − q."""
-    return sigmoid(delta) * sigmoid(alpha)
+def _positive(x):
+    """At least the smallest normal number."""
+    return np.maximum(x, np.finfo(x.dtype).tiny)
 
 
 def _powers(loss, k):
@@ -20,17 +26,12 @@ def _powers(loss, k):
     return np.where((loss > 0.5)[..., None], (1 - loss)[..., None] ** k, slow)
 
 
-def _log_of_rounded(loss, k):
-    """exp(k log q), log q of the rounded q: as Mega's code has it."""
-    q = np.maximum(1 - loss, np.finfo(loss.dtype).tiny)
-    return np.exp(np.log(q)[..., None] * k)
-
-
-def _with(p=sigmoid, loss=_loss, scale=lambda n: n**-0.5, powers=_powers):
-    """The kernel with one of its parts replaced."""
+def _with(p=sigmoid, loss=None, scale=lambda n: n**-0.5, powers=_powers):
+    """The kernel with one of its parts replaced; `loss` is 1 − q."""
 
     def kernel(right, delta, alpha, beta, gamma, *, l):
-        E = powers(loss(delta, alpha), np.arange(l, dtype=delta.dtype))
+        lost = loss(delta, alpha) if loss else sigmoid(delta) * sigmoid(alpha)
+        E = powers(lost, np.arange(l, dtype=delta.dtype))
         factor = delta.dtype.type(scale(max(1, beta.shape[-1])))
         return summed(factor * (p(delta) * beta * gamma), E, delta, alpha, beta, gamma)
 
@@ -40,7 +41,8 @@ def _with(p=sigmoid, loss=_loss, scale=lambda n: n**-0.5, powers=_powers):
 EMA.plant(
     ("rounded_root", "powers of a rounded q",
      _with(powers=lambda loss, k: (1 - loss)[..., None] ** k)),
-    ("log_of_rounded", "log of the rounded q", _with(powers=_log_of_rounded)),
+    ("log_of_rounded", "log of the rounded q",  # as Mega's code has it
+     _with(powers=lambda loss, k: np.exp(np.log(_positive(1 - loss))[..., None] * k))),
     ("unscaled", "without 1/√n", _with(scale=lambda n: 1.0)),
     ("mean", "1/n for 1/√n", _with(scale=lambda n: 1.0 / n)),
     ("undamped", "q = 1 − p", _with(loss=lambda delta, alpha: sigmoid(delta))),
@@ -71,11 +73,6 @@ def _(right, delta, alpha, beta, gamma, *, l):
     return right(delta, alpha, beta - ahead, gamma, l=l) + backwards
 
 
-def _slope_forgotten(right, dk, delta, *others, l):
-    ddelta, *rest = right(dk, delta, *others, l=l)
-    return ddelta / np.maximum(sigmoid(-delta), np.finfo(delta.dtype).tiny), *rest
-
-
 def _entering_only(right, dk, delta, alpha, beta, gamma, *, l):
     _, dalpha, dbeta, dgamma = right(dk, delta, alpha, beta, gamma, l=l)
     through = (beta.conj() * dbeta).real * sigmoid(-delta)
@@ -83,19 +80,15 @@ def _entering_only(right, dk, delta, alpha, beta, gamma, *, l):
     return ddelta.astype(dalpha.dtype), dalpha, dbeta, dgamma
 
 
-def _saturated(right, dk, delta, *others, l):
-    ddelta, *rest = right(dk, delta, *others, l=l)
-    rounded = (1 - sigmoid(delta)) / np.maximum(sigmoid(-delta), np.finfo(delta.dtype).tiny)
-    return (ddelta * rounded).astype(ddelta.dtype), *rest
-
-
 EMA.plant(
     ("dalpha_sign", "dα with the other sign", {"alpha": np.negative}),
     ("dbeta_doubled", "dβ twice", {"beta": lambda g: 2 * g}),
     ("dgamma_negated", "dγ with the other sign", {"gamma": np.negative}),
-    ("slope_forgotten", "dδ without σ'", _slope_forgotten),
+    ("slope_forgotten", "dδ without σ'",
+     first_gradient(lambda ddelta, delta, *_: ddelta / _positive(sigmoid(-delta)))),
     ("entering_only", "dδ through p alone, not through q", _entering_only),
-    ("saturated", "σ' as p(1 − p), which cancels for large δ", _saturated),
+    ("saturated", "σ' as p(1 − p), which cancels for large δ", first_gradient(
+        lambda ddelta, delta, *_: ddelta * ((1 - sigmoid(delta)) / _positive(sigmoid(-delta))))),
     by="gradient",
-)
+)  # fmt: skip
 EMA.plant(("dbeta_real", "the real part of dβ", {"beta": real_part}), by="gradient[complex64]")

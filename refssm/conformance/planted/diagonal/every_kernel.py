@@ -5,16 +5,6 @@ import numpy as np
 from refssm.conformance.planted.planting import Planting, of_each_result, of_result
 
 
-def steps(x, l):
-    """0 … l−1 in the precision of x."""
-    return np.arange(l, dtype=np.finfo(x.dtype).dtype)
-
-
-def powers(x, l):
-    """e^{x_n k}."""
-    return np.exp(x[..., None] * steps(x, l))
-
-
 def summed(v, E, *args):
     """Σ_n v_n E_nk in the type of the arguments."""
     return (v[..., None] * E).sum(-2).astype(np.result_type(*args))
@@ -35,9 +25,19 @@ def real_part(x):
     return x.real.astype(x.dtype)
 
 
-def but_last(a):
-    """Without the last mode of several."""
-    return a[..., : max(1, a.shape[-1] - 1)]
+def first_gradient(change):
+    """The right gradients but the first, which is a function of it and of the arguments."""
+
+    def vjp(right, dk, *args, l):
+        first, *others = right(dk, *args, l=l)
+        return change(first, *args).astype(first.dtype), *others
+
+    return vjp
+
+
+def more(g, term):
+    """A gradient and another term, if it was not broadcast."""
+    return (g + term).astype(g.dtype) if term.shape == g.shape else 2 * g
 
 
 def _up_to(k, length):
@@ -54,7 +54,8 @@ def planted(op, beyond=64):
     of_modes, (first, *_) = [name for name in op.inputs if name != "dt"], op.inputs
     p.usual()
     p.plant(
-        ("last_mode", "the last mode of several left out", dict.fromkeys(of_modes, but_last)),
+        ("last_mode", "the last mode of several left out",
+         dict.fromkeys(of_modes, lambda a: a[..., : max(1, a.shape[-1] - 1)])),
         ("mode_tail", "modes beyond a multiple of 32 left out",
          dict.fromkeys(of_modes, lambda a: a[..., : a.shape[-1] // 32 * 32 or a.shape[-1]])),
         ("last_step", "the last step unwritten", of_result(_before_last)),

@@ -25,10 +25,6 @@ def _by_transform(size):
     return kernel
 
 
-def _held_on(right, B, C, *, l):
-    return right(B, C, l=l)[..., np.minimum(np.arange(l), B.shape[-1] - 1)]
-
-
 SHIFT.plant(
     ("transform", "by FFT: zeros and small entries become rounding errors",
      _by_transform(lambda n: 2 * n)),
@@ -45,7 +41,8 @@ SHIFT.plant(
     ("first_only", "B = e_0, as H3 starts", {"B": lambda B: (np.arange(B.shape[-1]) == 0) * B}),
     ("end_dropped", "the last place never read",
      {"C": lambda C: C * (np.arange(C.shape[-1]) < C.shape[-1] - 1)}),
-    ("at_least_n", "only min(l, n) steps, then the last one on", _held_on),
+    ("at_least_n", "only min(l, n) steps, then the last one on", lambda right, B, C, *, l:
+     right(B, C, l=l)[..., np.minimum(np.arange(l), B.shape[-1] - 1)]),
 )  # fmt: skip
 SHIFT.plant(
     ("input_conjugated", "numpy.correlate's B*", {"B": np.conj}),

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from refssm.conformance.planted.diagonal.every_kernel import planted, powers, steps, summed
+from refssm.conformance.planted.diagonal.every_kernel import first_gradient, more, planted, summed
 from refssm.conformance.planted.planting import instead
 from refssm.diagonal import DSS_EXP_KERNEL, DSS_SOFTMAX_KERNEL
+from refssm.diagonal.sums import exponentials, times
 
 SOFTMAX = planted(DSS_SOFTMAX_KERNEL)
 EPSILON = 1e-7
@@ -17,7 +18,7 @@ def _reciprocal(x):
 
 def _falling(w, dt, l, shift=0):
     """x = −|Re| of dt·w, and its powers; of modes that rise, backwards and `shift` steps late."""
-    z, k = dt[..., None] * w, steps(dt, l)
+    z, k = dt[..., None] * w, times(dt, l)
     up = z.real > 0
     x = np.where(up, -z, z)
     return x, np.exp(x[..., None] * np.where(up[..., None], l - 1 + shift - k, k))
@@ -32,7 +33,7 @@ def published(w, C, dt, *, l):
 def row_epsilon(w, C, dt, *, l):
     """The Annotated S4's: the epsilon on the sum of the row."""
     z = dt[..., None] * w
-    s = z[..., None] * steps(dt, l)
+    s = z[..., None] * times(dt, l)
     E = np.exp(s - np.where(z.real > 0, z * (l - 1), 0)[..., None])
     return summed(C / w * _reciprocal(E.sum(-1)), E, w, C, dt)
 
@@ -55,7 +56,7 @@ def _with(weight=lambda x, l, E: _whole(x, l), shift=0):
 def _unshifted(right, w, C, dt, *, l):
     """One formula for both signs: infinite over infinite where modes grow."""
     z = dt[..., None] * w
-    return summed(C / w * _whole(z, l), powers(z, l), w, C, dt)
+    return summed(C / w * _whole(z, l), exponentials(z, l), w, C, dt)
 
 
 def _rising_as_falling(w):
@@ -66,7 +67,7 @@ def _rising_as_falling(w):
 
 def _normalised_in_one(right, w, C, dt, *, l):
     z = dt[..., None] * w
-    E = powers(np.where(z.real > 0, -z, z), l)
+    E = exponentials(np.where(z.real > 0, -z, z), l)
     return summed(C / w / np.abs(E.sum((-2, -1)))[..., None], E, w, C, dt)
 
 
@@ -96,43 +97,24 @@ SOFTMAX.plant(
 )
 
 
-def _changed(change):
-    """The right dw, changed by a function of it and of the arguments."""
-
-    def vjp(right, dk, w, C, dt, *, l):
-        dw, *others = right(dk, w, C, dt, l=l)
-        return change(dw, dk, w, C, dt, l).astype(dw.dtype), *others
-
-    return vjp
-
-
-def _more(dw, term):
-    """dw and what is forgotten, if dw was not broadcast."""
-    return dw + (term if np.iscomplexobj(dw) else term.real) if term.shape == dw.shape else 2 * dw
-
-
-def _parts(dk, w, C, dt, l):
-    """x, v, and Σ dk E*, as the right VJP has them."""
-    x, E = _falling(w, dt, l)
-    return x, C / w * _whole(x, l), (dk[..., None, :] * E.conj()).sum(-1)
-
-
-def _sum_constant(dw, dk, w, C, dt, l):
+def _sum_constant(right, dk, w, C, dt, *, l):
     """Without the mean place under the weights: the slope of the sum's logarithm."""
-    x, v, S = _parts(dk, w, C, dt, l)
+    dw, dC, ddt = right(dk, w, C, dt, l=l)
+    x, _ = _falling(w, dt, l)
     mean = l * (np.exp(l * x) / np.expm1(l * x)) - np.exp(x) / np.expm1(x)
     sign = np.where(w.real > 0, -1, 1)
-    return _more(dw, dt[..., None] * sign * (mean * v).conj() * S)
+    return more(dw, dt[..., None] * sign * (mean * C).conj() * dC), dC, ddt
 
 
-def _quotient_constant(dw, dk, w, C, dt, l):
-    _, v, S = _parts(dk, w, C, dt, l)
-    return _more(dw, (v / w).conj() * S)
+def _quotient_constant(right, dk, w, C, dt, *, l):
+    dw, dC, ddt = right(dk, w, C, dt, l=l)
+    return more(dw, (C / w).conj() * dC), dC, ddt
 
 
-def _rising_unshifted(dw, dk, w, C, dt, l):
+def _rising_unshifted(right, dk, w, C, dt, *, l):
+    dw, dC, ddt = right(dk, w, C, dt, l=l)
     far = dt[..., None] * w.real * l > 88
-    return np.where(far if far.shape == dw.shape else False, np.nan, dw)
+    return np.where(far if far.shape == dw.shape else False, np.nan, dw).astype(dw.dtype), dC, ddt
 
 
 def _epsilon(right, dk, w, C, dt, *, l):
@@ -143,13 +125,13 @@ def _epsilon(right, dk, w, C, dt, *, l):
 
 
 SOFTMAX.plant(
-    ("sum_constant", "the sum held constant in dw", _changed(_sum_constant)),
-    ("quotient_constant", "C/w held constant in dw", _changed(_quotient_constant)),
+    ("sum_constant", "the sum held constant in dw", _sum_constant),
+    ("quotient_constant", "C/w held constant in dw", _quotient_constant),
     ("rising_sign", "the sign of time forgotten where modes rise",
-     _changed(lambda dw, dk, w, C, dt, l: np.where(w.real > 0, -dw, dw))),
-    ("rising_unshifted", "NaN where modes rise far", _changed(_rising_unshifted)),
+     first_gradient(lambda dw, w, C, dt: np.where(w.real > 0, -dw, dw))),
+    ("rising_unshifted", "NaN where modes rise far", _rising_unshifted),
     ("ddt_halved", "ddt by ½", {"dt": lambda g: g / 2}),
-    ("dw_stepped", "dw times dt", _changed(lambda dw, dk, w, C, dt, l: dw * dt[..., None])),
+    ("dw_stepped", "dw times dt", first_gradient(lambda dw, w, C, dt: dw * dt[..., None])),
     by="gradient",
 )  # fmt: skip
 SOFTMAX.plant(
