@@ -59,7 +59,7 @@ BILINEAR.plant(
 BILINEAR.plant(
     # as S4D's code takes it; real through complex numbers
     ("log_of_root", "the logarithm of the rounded root",
-     _with(log=lambda h: np.log(((1 + h) / (1 - h)).astype(np.complex64)))),
+     _with(log=lambda h: np.log((1 + h) / (1 - h) + 0j))),
     by="value[complex64]",
 )  # fmt: skip
 

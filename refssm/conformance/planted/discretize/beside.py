@@ -4,18 +4,9 @@ import numpy as np
 
 from refssm import discretize as d
 from refssm._expm import expm
+from refssm.conformance.planted.discretize import every_rule as every
 from refssm.conformance.planted.discretize.diagonal import averaged
-from refssm.conformance.planted.discretize.every_rule import (
-    FIRST_STEP,
-    INPUTS_ROLLED,
-    STATE_IGNORED,
-    input_ignored,
-    matrices,
-    planted,
-    rows,
-    with_step,
-    without_last,
-)
+from refssm.conformance.planted.discretize.every_rule import with_step, without_last
 from refssm.conformance.planted.planting import of_result
 from refssm.discretize.blocks import for_every, identity, scaled
 
@@ -58,36 +49,35 @@ DENSE_RULES = [
 DIAGONAL_RULES = [
     ("zoh", "zero-order hold", _other(d.DISCRETIZE_DIAGONAL_ZOH)),
     ("product_of_factors", "e^z by (1 + z/64)^64", lambda right, w, B, dt, **_:
-     for_every((1 + dt * w / 64) ** 64, rows(dt) * B, rank=1)),
+     for_every((1 + dt * w / 64) ** 64, dt[..., None] * B, rank=1)),
 ]  # fmt: skip
 
 
 def _planting(op, dense):
     """The bugs of any of these rules."""
-    p, first, rank = planted(op), *(("A", 2) if dense else ("w", 1))
-    per_state, per_row = (matrices, matrices) if dense else (np.array, rows)
+    p, first, rank = every.planted(op), *(("A", 2) if dense else ("w", 1))
+    state, row = ((..., None, None),) * 2 if dense else (..., (..., None))  # dt's factors
     turned = (lambda A: A.swapaxes(-1, -2)) if dense else (lambda w: np.roll(w, 1, -1))
     p.plant(
-        FIRST_STEP,
-        INPUTS_ROLLED,
+        *every.DENSE_TOO,
         ("turned", "Aᵀ for A, or the next state's w", {first: turned}),
         ("rows_rolled", "the next state's row of B", {"B": lambda B: np.roll(B, 1, axis=-2)}),
         ("last_state", "the last row not written", of_result(
             lambda A_bar, *B_bars: (without_last(A_bar, rank), *map(without_last, B_bars)))),
-        ("order", "Ā after B̄", of_result(lambda *results: results[::-1])),
+        ("order", "Ā after B̄", every.SWAPPED),
     )  # fmt: skip
     p.plant(
         ("step_forgotten", "dA without dt",
-         with_step(lambda dt, dA, dB, ddt: (dA / per_state(dt), dB, ddt))),
+         with_step(lambda dt, dA, dB, ddt: (dA / dt[state], dB, ddt))),
         ("input_halved", "half of dB", {"B": lambda g: g / 2}),
-        ("state_ignored", "nothing through Ā", STATE_IGNORED),
+        ("state_ignored", "nothing through Ā", every.STATE_IGNORED),
         by="gradient",
     )  # fmt: skip
     if op in IMPULSE:  # B̄ is B
-        by_dt = with_step(lambda dt, A_bar, B_bar: (A_bar, per_row(dt) * B_bar))
+        by_dt = with_step(lambda dt, A_bar, B_bar: (A_bar, dt[row] * B_bar))
         p.plant(("input_scaled", "dt B for B", by_dt))
     else:
-        p.plant(("input_ignored", "nothing of dt through B̄", input_ignored), by="gradient")
+        p.plant(("input_ignored", "nothing of dt through B̄", every.input_ignored), by="gradient")
     if len(op.outputs) == 2:
         p.plant(*(DENSE_RULES if dense else DIAGONAL_RULES), *_other_weights(op, GBT[not dense]))
     return p

@@ -5,16 +5,6 @@ import numpy as np
 from refssm.conformance.planted.planting import Planting, of_each_result, of_result
 
 
-def matrices(dt):
-    """dt as a factor of matrices."""
-    return dt[..., None, None]
-
-
-def rows(dt):
-    """dt of every state as a factor of the rows of B."""
-    return dt[..., None]
-
-
 def of_inputs(change):
     """Every B̄ changed, Ā right."""
     return of_result(lambda A_bar, *B_bars: (A_bar, *map(change, B_bars)))
@@ -40,9 +30,12 @@ def input_ignored(right, dA_bar, *others, **statics):
 
 
 STATE_IGNORED = {"dA_bar": lambda d: 0 * d}
-FIRST_STEP = ("first_step", "the first step for all",
-              {"dt": lambda dt: np.broadcast_to(dt.ravel()[0], dt.shape)})  # fmt: skip
-INPUTS_ROLLED = ("inputs_rolled", "the columns of B̄ rolled", of_inputs(lambda y: np.roll(y, 1, -1)))
+SWAPPED = of_result(lambda *results: results[::-1])
+DENSE_TOO = [
+    ("first_step", "the first step for all",
+     {"dt": lambda dt: np.broadcast_to(dt.ravel()[0], dt.shape)}),
+    ("inputs_rolled", "the columns of B̄ rolled", of_inputs(lambda y: np.roll(y, 1, -1))),
+]  # fmt: skip
 
 
 def planted(op, state="A"):
