@@ -2,18 +2,13 @@
 
 import numpy as np
 
-from refssm.conformance.planted.diagonal.every_kernel import (
-    first_gradient,
-    late,
-    planted,
-    real_part,
-    summed,
-)
+from refssm.conformance.planted.diagonal import every_kernel as every
+from refssm.conformance.planted.diagonal.every_kernel import first_gradient, real_part
 from refssm.conformance.planted.planting import of_result
 from refssm.diagonal import EMA_KERNEL
 from refssm.selective_scan.mamba import sigmoid
 
-EMA = planted(EMA_KERNEL)
+EMA = every.planted(EMA_KERNEL)
 
 
 def _positive(x):
@@ -33,9 +28,15 @@ def _with(p=sigmoid, loss=None, scale=lambda n: n**-0.5, powers=_powers):
         lost = loss(delta, alpha) if loss else sigmoid(delta) * sigmoid(alpha)
         E = powers(lost, np.arange(l, dtype=delta.dtype))
         factor = delta.dtype.type(scale(max(1, beta.shape[-1])))
-        return summed(factor * (p(delta) * beta * gamma), E, delta, alpha, beta, gamma)
+        return every.summed(factor * (p(delta) * beta * gamma), E, delta, alpha, beta, gamma)
 
     return kernel
+
+
+def _bidirectional(right, delta, alpha, beta, gamma, *, l):
+    ahead = beta * (np.arange(beta.shape[-1]) < beta.shape[-1] // 2)
+    backwards = right(delta, alpha, ahead, gamma, l=l)[..., ::-1]
+    return right(delta, alpha, beta - ahead, gamma, l=l) + backwards
 
 
 EMA.plant(
@@ -60,17 +61,10 @@ EMA.plant(
     ("exchanged", "α and δ exchanged", lambda right, delta, alpha, beta, gamma, *, l:
      right(alpha, delta, beta, gamma, l=l)),
     ("input_forgotten", "β = 1", {"beta": lambda beta: 0 * beta + 1}),
-    ("one_step_late", "K_{k−1} for K_k", of_result(late)),
+    ("one_step_late", "K_{k−1} for K_k", of_result(every.late)),
+    ("bidirectional", "the second half of the modes backwards in time", _bidirectional),
 )  # fmt: skip
 EMA.plant(("output_conjugated", "γ* for γ", {"gamma": np.conj}), by="value[complex64]")
-
-
-@EMA.bug("bidirectional", "the second half of the modes backwards in time")
-def _(right, delta, alpha, beta, gamma, *, l):
-    first_half = np.arange(beta.shape[-1]) < beta.shape[-1] // 2
-    ahead = np.where(first_half, beta, 0).astype(beta.dtype)
-    backwards = right(delta, alpha, ahead, gamma, l=l)[..., ::-1]
-    return right(delta, alpha, beta - ahead, gamma, l=l) + backwards
 
 
 def _entering_only(right, dk, delta, alpha, beta, gamma, *, l):

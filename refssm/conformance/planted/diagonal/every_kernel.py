@@ -37,6 +37,7 @@ def first_gradient(change):
 
 def more(g, term):
     """A gradient and another term, if it was not broadcast."""
+    term = term if np.iscomplexobj(g) else term.real
     return (g + term).astype(g.dtype) if term.shape == g.shape else 2 * g
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from refssm.conformance.planted.diagonal import every_kernel as every
-from refssm.conformance.planted.diagonal.every_kernel import held, real_part
+from refssm.conformance.planted.diagonal.every_kernel import held, more, real_part
 from refssm.conformance.planted.planting import Planting, of_result
 from refssm.diagonal import DIAGONAL_KERNEL_ZOH, DSS_EXP_KERNEL
 from refssm.diagonal.sums import exponentials, times
@@ -26,11 +26,6 @@ def _with(gain=lambda w, h: h * held(h * w), powers=exponentials):
     return kernel
 
 
-def _published(w, h):
-    """DSS-exp as published: 1/w by w*/max(|w|², 1e-7)."""
-    return np.expm1(h * w) * w.conj() / np.maximum(np.abs(w) ** 2, w.real.dtype.type(1e-7))
-
-
 ZOH, EXP = every.planted(DIAGONAL_KERNEL_ZOH), every.planted(DSS_EXP_KERNEL)
 EXP_WITH_INPUT = Planting(DSS_EXP_KERNEL, "float32", adapt=_with_unit_input)
 for _p in (ZOH, EXP_WITH_INPUT):
@@ -38,7 +33,8 @@ for _p in (ZOH, EXP_WITH_INPUT):
         ("textbook", "(e^z − 1)/w without expm1",  # dt where w is 0
          _with(lambda w, h: np.where(w == 0, h, (np.exp(h * w) - 1) / np.where(w == 0, 1, w)))),
         ("undefined", "NaN for w = 0", _with(lambda w, h: np.expm1(h * w) / w)),
-        ("published", "w*/max(|w|², 1e-7) for 1/w", _with(_published)),
+        ("published", "w*/max(|w|², 1e-7) for 1/w",  # DSS-exp as published
+         _with(lambda w, h: np.expm1(h * w) * w.conj() / np.maximum(np.abs(w) ** 2, 1e-7))),
         ("euler", "B̄ = dt·B", _with(lambda w, h: h)),  # as Mamba's code has it
         ("impulse", "B̄ = B", _with(lambda w, h: 1)),  # the impulse response itself
         ("state_only", "B̄ = (e^z − 1) B", _with(lambda w, h: np.expm1(h * w))),  # without the 1/w
@@ -74,13 +70,7 @@ def _hold_constant(right, dk, *args, l):
     E = exponentials(dt[..., None] * w, l)
     T = (np.arange(l) * dk[..., None, :] * (v[..., None] * E).conj()).sum(-1)
     dw, *others, ddt = right(dk, *args, l=l)
-    return _like(dt[..., None] * T, dw), *others, _like((w.conj() * T).sum(-1), ddt)
-
-
-def _like(g, right):
-    """In the kind and shape of the right gradient, if it was not broadcast."""
-    g = g if np.iscomplexobj(right) else g.real
-    return (g if g.shape == right.shape else right).astype(right.dtype)
+    return more(0 * dw, dt[..., None] * T), *others, more(0 * ddt, (w.conj() * T).sum(-1))
 
 
 for _p in (ZOH, EXP):

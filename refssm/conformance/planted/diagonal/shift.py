@@ -58,11 +58,6 @@ SHIFT.plant(
 )  # fmt: skip
 
 
-def _exchanged(right, dk, B, C, *, l):
-    dC, dB = right(dk, C, B, l=l)
-    return (dB, dC) if dB.dtype == B.dtype and dC.dtype == C.dtype else right(2 * dk, B, C, l=l)
-
-
 def _folded(right, dk, B, C, *, l):
     n = max(1, B.shape[-1])
     folded = sum((_padded(dk[..., i : i + n], n) for i in range(0, l, n)), 0 * dk[..., :1])
@@ -73,7 +68,8 @@ SHIFT.plant(
     ("dB_halved", "dB by ½", {"B": lambda g: g / 2}),
     ("dC_negated", "dC with the other sign", {"C": np.negative}),
     ("dC_reversed", "dC backwards", {"C": lambda g: g[..., ::-1].copy()}),
-    ("exchanged", "dB of the exchanged correlation", _exchanged),
+    ("exchanged", "dB of the exchanged correlation",
+     lambda right, dk, B, C, *, l: right(dk, C, B, l=l)[::-1]),
     ("beyond_n", "the cotangent beyond n wraps around", _folded),
     by="gradient",
-)
+)  # fmt: skip

@@ -8,12 +8,11 @@ from refssm.diagonal import DSS_EXP_KERNEL, DSS_SOFTMAX_KERNEL
 from refssm.diagonal.sums import exponentials, times
 
 SOFTMAX = planted(DSS_SOFTMAX_KERNEL)
-EPSILON = 1e-7
 
 
 def _reciprocal(x):
     """x*/(|x|² + 1e-7): DSS's own reciprocal."""
-    return x.conj() / (np.abs(x) ** 2 + x.real.dtype.type(EPSILON))
+    return x.conj() / (np.abs(x) ** 2 + 1e-7)
 
 
 def _falling(w, dt, l, shift=0):
@@ -59,12 +58,6 @@ def _unshifted(right, w, C, dt, *, l):
     return summed(C / w * _whole(z, l), exponentials(z, l), w, C, dt)
 
 
-def _rising_as_falling(w):
-    """|Re w| for Re w with the sign of decay."""
-    real = -np.abs(w.real)
-    return (real + 1j * w.imag if np.iscomplexobj(w) else real).astype(w.dtype)
-
-
 def _normalised_in_one(right, w, C, dt, *, l):
     z = dt[..., None] * w
     E = exponentials(np.where(z.real > 0, -z, z), l)
@@ -83,7 +76,8 @@ SOFTMAX.plant(
     ("mean", "1/l", _with(lambda x, l, E: 1 / max(1, l) + 0 * x)),
     ("one_step_less", "the sum over l − 1 steps", _with(lambda x, l, E: _whole(x, max(1, l - 1)))),
     ("one_step_more", "the sum over l + 1 steps", _with(lambda x, l, E: _whole(x, l + 1))),
-    ("rising_as_falling", "−|Re w| for Re w", {"w": _rising_as_falling}),
+    ("rising_as_falling", "−|Re w| for Re w",
+     {"w": lambda w: w - w.real - np.abs(w.real)}),
     ("unnormalised", "DSS-exp in its place", instead(DSS_EXP_KERNEL.reference)),
     ("normalised_in_one", "the sum over all modes together", _normalised_in_one),
 )  # fmt: skip
@@ -97,18 +91,21 @@ SOFTMAX.plant(
 )
 
 
-def _sum_constant(right, dk, w, C, dt, *, l):
-    """Without the mean place under the weights: the slope of the sum's logarithm."""
-    dw, dC, ddt = right(dk, w, C, dt, l=l)
+def _lacking(slope):
+    """dw without what is `slope` times the gradient of C."""
+
+    def vjp(right, dk, w, C, dt, *, l):
+        dw, dC, ddt = right(dk, w, C, dt, l=l)
+        return more(dw, slope(w, C, dt, l).conj() * dC), dC, ddt
+
+    return vjp
+
+
+def _of_sum(w, C, dt, l):
+    """C times the slope of the sum's logarithm: the mean place under the weights."""
     x, _ = _falling(w, dt, l)
     mean = l * (np.exp(l * x) / np.expm1(l * x)) - np.exp(x) / np.expm1(x)
-    sign = np.where(w.real > 0, -1, 1)
-    return more(dw, dt[..., None] * sign * (mean * C).conj() * dC), dC, ddt
-
-
-def _quotient_constant(right, dk, w, C, dt, *, l):
-    dw, dC, ddt = right(dk, w, C, dt, l=l)
-    return more(dw, (C / w).conj() * dC), dC, ddt
+    return np.where(w.real > 0, -1, 1) * dt[..., None] * mean * C
 
 
 def _rising_unshifted(right, dk, w, C, dt, *, l):
@@ -125,8 +122,8 @@ def _epsilon(right, dk, w, C, dt, *, l):
 
 
 SOFTMAX.plant(
-    ("sum_constant", "the sum held constant in dw", _sum_constant),
-    ("quotient_constant", "C/w held constant in dw", _quotient_constant),
+    ("sum_constant", "the sum held constant in dw", _lacking(_of_sum)),
+    ("quotient_constant", "C/w held constant in dw", _lacking(lambda w, C, dt, l: C / w)),
     ("rising_sign", "the sign of time forgotten where modes rise",
      first_gradient(lambda dw, w, C, dt: np.where(w.real > 0, -dw, dw))),
     ("rising_unshifted", "NaN where modes rise far", _rising_unshifted),
@@ -134,6 +131,4 @@ SOFTMAX.plant(
     ("dw_stepped", "dw times dt", first_gradient(lambda dw, w, C, dt: dw * dt[..., None])),
     by="gradient",
 )  # fmt: skip
-SOFTMAX.plant(
-    ("epsilon", "dC by the published reciprocal", _epsilon), by="gradient[complex64]"
-)
+SOFTMAX.plant(("epsilon", "dC by the published reciprocal", _epsilon), by="gradient[complex64]")

@@ -15,39 +15,29 @@ DENSE = (d.DISCRETIZE_FOH, d.DISCRETIZE_IMPULSE, d.DISCRETIZE_MAMBA,
 DIAGONAL = (d.DISCRETIZE_DIAGONAL_FOH, d.DISCRETIZE_DIAGONAL_IMPULSE, d.DISCRETIZE_DIAGONAL_MAMBA,
             d.DISCRETIZE_DIAGONAL_GBT, d.DISCRETIZE_DIAGONAL_EULER,
             d.DISCRETIZE_DIAGONAL_BACKWARD)  # fmt: skip
-IMPULSE = (d.DISCRETIZE_IMPULSE, d.DISCRETIZE_DIAGONAL_IMPULSE)
 GBT = (d.DISCRETIZE_GBT, d.DISCRETIZE_DIAGONAL_GBT)
-ALPHA = {  # the weight with which GBT is this rule
-    d.DISCRETIZE_EULER: 0.0,
-    d.DISCRETIZE_DIAGONAL_EULER: 0.0,
-    d.DISCRETIZE_BACKWARD: 1.0,
-    d.DISCRETIZE_DIAGONAL_BACKWARD: 1.0,
-}
-
-
-def _other(op, **given):
-    """Another rule in place of this one."""
-    return lambda right, A, B, dt, **_: op.reference(A, B, dt, **given)
+ALPHA = {"euler": 0.0, "backward": 1.0}  # the weight with which GBT is this rule
 
 
 def _other_weights(op, gbt):
     """GBT with another weight: of 0, ½ and 1 those that are not the rule's own."""
 
     def weighted(alpha):
-        other = _other(gbt, alpha=alpha)
-        return (lambda right, *args, **_: right(*args, alpha=alpha)) if op is gbt else other
+        return lambda right, *args, **_: (right if op is gbt else gbt.reference)(*args, alpha=alpha)
 
+    own = ALPHA.get(op.name.rpartition("_")[2])
     names = {"explicit": 0.0, "trapezoidal": 0.5, "implicit": 1.0}
-    return [(n, f"α = {a}", weighted(a)) for n, a in names.items() if a != ALPHA.get(op)]
+    return [(n, f"α = {a}", weighted(a)) for n, a in names.items() if a != own]
 
 
 DENSE_RULES = [
-    ("zoh", "zero-order hold", _other(d.DISCRETIZE_ZOH)),
+    ("zoh", "zero-order hold", lambda right, *args, **_: d.DISCRETIZE_ZOH.reference(*args)),
     ("elementwise", "the exponential of each entry", lambda right, A, B, dt, **_:
      for_every(np.exp(scaled(A, dt)), scaled(B, dt))),
 ]  # fmt: skip
 DIAGONAL_RULES = [
-    ("zoh", "zero-order hold", _other(d.DISCRETIZE_DIAGONAL_ZOH)),
+    ("zoh", "zero-order hold",
+     lambda right, *args, **_: d.DISCRETIZE_DIAGONAL_ZOH.reference(*args)),
     ("product_of_factors", "e^z by (1 + z/64)^64", lambda right, w, B, dt, **_:
      for_every((1 + dt * w / 64) ** 64, dt[..., None] * B, rank=1)),
 ]  # fmt: skip
@@ -55,8 +45,8 @@ DIAGONAL_RULES = [
 
 def _planting(op, dense):
     """The bugs of any of these rules."""
-    p, first, rank = every.planted(op), *(("A", 2) if dense else ("w", 1))
-    state, row = ((..., None, None),) * 2 if dense else (..., (..., None))  # dt's factors
+    p = every.planted(op)
+    first, rank = ("A", 2) if dense else ("w", 1)
     turned = (lambda A: A.swapaxes(-1, -2)) if dense else (lambda w: np.roll(w, 1, -1))
     p.plant(
         *every.DENSE_TOO,
@@ -68,16 +58,17 @@ def _planting(op, dense):
     )  # fmt: skip
     p.plant(
         ("step_forgotten", "dA without dt",
-         with_step(lambda dt, dA, dB, ddt: (dA / dt[state], dB, ddt))),
+         with_step(lambda dt, dA, dB, ddt: (dA / (dt[..., None, None] if dense else dt), dB, ddt))),
         ("input_halved", "half of dB", {"B": lambda g: g / 2}),
         ("state_ignored", "nothing through Ā", every.STATE_IGNORED),
         by="gradient",
     )  # fmt: skip
-    if op in IMPULSE:  # B̄ is B
-        by_dt = with_step(lambda dt, A_bar, B_bar: (A_bar, dt[row] * B_bar))
-        p.plant(("input_scaled", "dt B for B", by_dt))
+    if op.name.endswith("impulse"):  # B̄ is B
+        factor = (..., None, None) if dense else (..., None)
+        times_dt = with_step(lambda dt, A_bar, B_bar: (A_bar, dt[factor] * B_bar))
+        p.plant(("input_scaled", "dt B for B", times_dt))
     else:
-        p.plant(("input_ignored", "nothing of dt through B̄", every.input_ignored), by="gradient")
+        p.plant(("input_ignored", "nothing of dt through B̄", every.INPUT_IGNORED), by="gradient")
     if len(op.outputs) == 2:
         p.plant(*(DENSE_RULES if dense else DIAGONAL_RULES), *_other_weights(op, GBT[not dense]))
     return p

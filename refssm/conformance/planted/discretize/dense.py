@@ -1,5 +1,7 @@
 """Planted bugs in dense discretizations and their gradients."""
 
+from math import factorial
+
 import numpy as np
 
 from refssm._expm import expm
@@ -50,15 +52,7 @@ def _resolvent(Z):
 
 def _taylor(degree):
     """The exponential's polynomial, not scaled."""
-
-    def polynomial(Z):
-        E = term = _unit(Z)
-        for k in range(1, degree + 1):
-            term = term @ Z / k
-            E = E + term
-        return E
-
-    return polynomial
+    return lambda Z: sum(np.linalg.matrix_power(Z, k) / factorial(k) for k in range(degree + 1))
 
 
 ZOH.plant(
@@ -130,7 +124,7 @@ for _p in (ZOH, BILINEAR):
         ("input_step_forgotten", "dB without the factor dt",
          with_step(lambda dt, dA, dB, ddt: (dA, dB / dt[..., None, None], ddt))),
         ("step_scaled", "ddt times dt", with_step(lambda dt, dA, dB, ddt: (dA, dB, ddt * dt))),
-        ("input_ignored", "dA and ddt without what passes through B̄", every.input_ignored),
+        ("input_ignored", "dA and ddt without what passes through B̄", every.INPUT_IGNORED),
         ("state_ignored", "dA and ddt without what passes through Ā", every.STATE_IGNORED),
         ("not_adjoint", "A for Aᴴ in the backward pass", lambda right, dA_bar, dB_bar, A, B, dt:
          right(dA_bar, dB_bar, transposed(A).conj(), B, dt)),

@@ -31,17 +31,13 @@ def _mapped(z):
     return (1 + z / 2) / (1 - z / 2)
 
 
-def _explicit(z):
-    return 1 + z
-
-
 def _implicit(z):
     return 1 / (1 - z)
 
 
 ZOH.plant(
     ("euler_input", "Euler for ZOH: B̄ = dt B", _rule(held=np.ones_like)),
-    ("euler", "Euler for ZOH", _rule(_explicit, np.ones_like)),
+    ("euler", "Euler for ZOH", _rule(lambda z: 1 + z, np.ones_like)),
     ("bilinear", "the bilinear map for ZOH", instead(DISCRETIZE_DIAGONAL_BILINEAR.reference)),
     ("backward", "backward Euler for ZOH", _rule(_implicit, _implicit)),
     ("trapezoid", "½ (1 + Ā) dt B", _rule(held=lambda z: (np.exp(z) + 1) / 2)),
@@ -62,7 +58,7 @@ ZOH.plant(
 )  # fmt: skip
 BILINEAR.plant(
     ("zoh", "ZOH for the bilinear map", instead(DISCRETIZE_DIAGONAL_ZOH.reference)),
-    ("euler", "Euler for the bilinear map", _rule(_explicit, np.ones_like)),
+    ("euler", "Euler for the bilinear map", _rule(lambda z: 1 + z, np.ones_like)),
     ("backward", "backward Euler", _rule(_implicit, _implicit)),
     ("inverted", "the map's sign: (1 − ½z)/(1 + ½z)",
      _rule(lambda z: _mapped(-z), lambda z: _implicit(-z / 2))),
@@ -76,11 +72,6 @@ BILINEAR.plant(
     ("clipped", "|Ā| kept above 1e-3: dt·w = −2",
      _rule(lambda z: np.where(np.abs(_mapped(z)) < 1e-3, z.dtype.type(1e-3), _mapped(z)))),
 )  # fmt: skip
-
-
-def _first_input(right, dA_bar, dB_bar, w, B, dt):
-    dw, _, ddt = right(dA_bar, dB_bar * (np.arange(B.shape[-1]) == 0), w, B, dt)
-    return dw, right(dA_bar, dB_bar, w, B, dt)[1], ddt
 
 
 for _p in (ZOH, BILINEAR):
@@ -100,9 +91,10 @@ for _p in (ZOH, BILINEAR):
         ("input_step_forgotten", "dB without dt",
          with_step(lambda dt, dw, dB, ddt: (dw, dB / dt[..., None], ddt))),
         ("step_scaled", "ddt times dt", with_step(lambda dt, dw, dB, ddt: (dw, dB, ddt * dt))),
-        ("input_ignored", "dw and ddt without what passes through B̄", every.input_ignored),
+        ("input_ignored", "dw and ddt without what passes through B̄", every.INPUT_IGNORED),
         ("state_ignored", "dw and ddt without what passes through Ā", every.STATE_IGNORED),
-        ("first_input", "only the first input's share of dw", _first_input),
+        ("first_input", "only the first input's share of dw",
+         every.through_input(lambda d: d * (np.arange(d.shape[-1]) == 0))),
         by="gradient",
     )  # fmt: skip
     _p.plant(

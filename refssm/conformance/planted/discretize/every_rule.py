@@ -22,13 +22,18 @@ def without_last(y, rank=2):
     return y
 
 
-def input_ignored(right, dA_bar, *others, **statics):
-    """The gradients of A and dt through Ā alone."""
-    *dB_bars, A, B, dt = others
-    dA, _, ddt = right(dA_bar, *(0 * d for d in dB_bars), A, B, dt, **statics)
-    return dA, right(dA_bar, *others, **statics)[1], ddt
+def through_input(change):
+    """The gradients of A and dt with the cotangents of B̄ changed, and the right one of B."""
+
+    def vjp(right, dA_bar, *others, **statics):
+        *dB_bars, A, B, dt = others
+        dA, _, ddt = right(dA_bar, *map(change, dB_bars), A, B, dt, **statics)
+        return dA, right(dA_bar, *others, **statics)[1], ddt
+
+    return vjp
 
 
+INPUT_IGNORED = through_input(lambda d: 0 * d)
 STATE_IGNORED = {"dA_bar": lambda d: 0 * d}
 SWAPPED = of_result(lambda *results: results[::-1])
 DENSE_TOO = [
