@@ -39,9 +39,7 @@ TOTALS = [  # of which the other form takes twice the real part
 
 def _steps_forgotten(right, dk, v, x, *, l):
     dv, dx = right(dk, v, x, l=l)
-    wrong = v.conj() * dv
-    wrong = wrong if dx.dtype.kind == "c" else wrong.real
-    return dv, (wrong + 0 * dx).astype(dx.dtype)
+    return dv, (v.conj() * dv + 0 * dx).astype(dx.dtype)
 
 
 for _p in (COMPLEX, REAL):

@@ -41,8 +41,7 @@ BILINEAR.plant(
     # 2 artanh h, which real h < −1 do not have
     ("real_logarithm", "NaN for dt·w ≤ −2", _with_log(lambda h: 2 * np.arctanh(h))),
     # for real h within 1 only
-    ("one_sided", "log(1 + h), for dt·w < −2 too",
-     _with_log(lambda h: np.log1p(h) - np.log1p(-h))),
+    ("one_sided", "log(1 + h), for dt·w < −2 too", _with_log(lambda h: np.log1p(h) - np.log1p(-h))),
     ("signs_exchanged", "Ā for −w", _with_root(lambda h: (1 - h) / (1 + h))),
     ("input_signs", "B̄ with 1 + h", _with(gain=lambda h, step: step / (1 + h))),
     ("half_forgotten", "dt·w for ½dt·w", _with_root(lambda h: (1 + 2 * h) / (1 - 2 * h))),

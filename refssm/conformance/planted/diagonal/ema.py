@@ -50,8 +50,7 @@ EMA.plant(
     # what leaves is what enters
     ("damped_input", "p σ(α) for p", lambda right, delta, alpha, beta, gamma, *, l:
      right(delta, alpha, sigmoid(alpha) * beta, gamma, l=l)),
-    ("hard", "a piecewise linear σ",
-     _with(p=lambda x: np.clip(x / 6 + x.dtype.type(0.5), 0, 1))),
+    ("hard", "a piecewise linear σ", _with(p=lambda x: np.clip(x / 6 + x.dtype.type(0.5), 0, 1))),
     # ½(1 + tanh ½x) has no digits where x is very negative
     ("half_tanh", "σ by tanh: no digits for small p", _with(p=lambda x: (1 + np.tanh(x / 2)) / 2)),
     ("delta_raw", "δ for σ(δ)", _with(p=lambda x: x)),
@@ -68,10 +67,9 @@ EMA.plant(("output_conjugated", "γ* for γ", {"gamma": np.conj}), by="value[com
 
 
 def _entering_only(right, dk, delta, alpha, beta, gamma, *, l):
-    _, dalpha, dbeta, dgamma = right(dk, delta, alpha, beta, gamma, l=l)
+    ddelta, dalpha, dbeta, dgamma = right(dk, delta, alpha, beta, gamma, l=l)
     through = (beta.conj() * dbeta).real * sigmoid(-delta)
-    ddelta = through if through.shape == delta.shape else 0 * delta
-    return ddelta.astype(dalpha.dtype), dalpha, dbeta, dgamma
+    return every.more(0 * ddelta, through), dalpha, dbeta, dgamma
 
 
 EMA.plant(

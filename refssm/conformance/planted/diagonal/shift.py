@@ -35,8 +35,7 @@ SHIFT.plant(
     ("convolved", "Σ B_i C_{k−i}", lambda right, B, C, *, l:
      right(B[..., ::-1], C[..., ::-1], l=l)[..., ::-1].copy()),
     ("flipped", "B read from its end", {"B": lambda B: B[..., ::-1]}),
-    ("one_late", "K_{k+1} for K_k",
-     lambda right, B, C, *, l: right(B, C, l=l + 1)[..., 1:].copy()),
+    ("one_late", "K_{k+1} for K_k", lambda right, B, C, *, l: right(B, C, l=l + 1)[..., 1:].copy()),
     ("one_early", "K_{k−1} for K_k", of_result(late)),
     ("first_only", "B = e_0, as H3 starts", {"B": lambda B: (np.arange(B.shape[-1]) == 0) * B}),
     ("end_dropped", "the last place never read",

@@ -52,12 +52,6 @@ def _with(weight=lambda x, l, E: _whole(x, l), shift=0):
     return kernel
 
 
-def _unshifted(right, w, C, dt, *, l):
-    """One formula for both signs: infinite over infinite where modes grow."""
-    z = dt[..., None] * w
-    return summed(C / w * _whole(z, l), exponentials(z, l), w, C, dt)
-
-
 def _normalised_in_one(right, w, C, dt, *, l):
     z = dt[..., None] * w
     E = exponentials(np.where(z.real > 0, -z, z), l)
@@ -65,7 +59,9 @@ def _normalised_in_one(right, w, C, dt, *, l):
 
 
 SOFTMAX.plant(
-    ("unshifted", "overflow for Re w > 0", _unshifted),
+    # DSS-exp over expm1(l·z) for both signs: infinite over infinite where modes grow
+    ("unshifted", "overflow for Re w > 0", lambda right, w, C, dt, *, l:
+     DSS_EXP_KERNEL.reference(w, C / np.expm1(l * dt[..., None] * w), dt, l=l)),
     ("cancelling", "e^x − 1 without expm1",
      _with(lambda x, l, E: (np.exp(x) - 1) / (np.exp(l * x) - 1))),
     ("one_late", "rising modes one step late", _with(shift=1)),
@@ -76,8 +72,7 @@ SOFTMAX.plant(
     ("mean", "1/l", _with(lambda x, l, E: 1 / max(1, l) + 0 * x)),
     ("one_step_less", "the sum over l − 1 steps", _with(lambda x, l, E: _whole(x, max(1, l - 1)))),
     ("one_step_more", "the sum over l + 1 steps", _with(lambda x, l, E: _whole(x, l + 1))),
-    ("rising_as_falling", "−|Re w| for Re w",
-     {"w": lambda w: w - w.real - np.abs(w.real)}),
+    ("rising_as_falling", "−|Re w| for Re w", {"w": lambda w: w - w.real - np.abs(w.real)}),
     ("unnormalised", "DSS-exp in its place", instead(DSS_EXP_KERNEL.reference)),
     ("normalised_in_one", "the sum over all modes together", _normalised_in_one),
 )  # fmt: skip

@@ -16,7 +16,6 @@ DIAGONAL = (d.DISCRETIZE_DIAGONAL_FOH, d.DISCRETIZE_DIAGONAL_IMPULSE, d.DISCRETI
             d.DISCRETIZE_DIAGONAL_GBT, d.DISCRETIZE_DIAGONAL_EULER,
             d.DISCRETIZE_DIAGONAL_BACKWARD)  # fmt: skip
 GBT = (d.DISCRETIZE_GBT, d.DISCRETIZE_DIAGONAL_GBT)
-ALPHA = {"euler": 0.0, "backward": 1.0}  # the weight with which GBT is this rule
 
 
 def _other_weights(op, gbt):
@@ -25,7 +24,7 @@ def _other_weights(op, gbt):
     def weighted(alpha):
         return lambda right, *args, **_: (right if op is gbt else gbt.reference)(*args, alpha=alpha)
 
-    own = ALPHA.get(op.name.rpartition("_")[2])
+    own = {"euler": 0.0, "backward": 1.0}.get(op.name.rpartition("_")[2])
     names = {"explicit": 0.0, "trapezoidal": 0.5, "implicit": 1.0}
     return [(n, f"α = {a}", weighted(a)) for n, a in names.items() if a != own]
 
@@ -49,7 +48,7 @@ def _planting(op, dense):
     first, rank = ("A", 2) if dense else ("w", 1)
     turned = (lambda A: A.swapaxes(-1, -2)) if dense else (lambda w: np.roll(w, 1, -1))
     p.plant(
-        *every.DENSE_TOO,
+        *every.MOST_RULES,
         ("turned", "Aᵀ for A, or the next state's w", {first: turned}),
         ("rows_rolled", "the next state's row of B", {"B": lambda B: np.roll(B, 1, axis=-2)}),
         ("last_state", "the last row not written", of_result(

@@ -97,7 +97,7 @@ def transposed(A):
 
 for _p in (ZOH, BILINEAR):
     _p.plant(
-        *every.DENSE_TOO,
+        *every.MOST_RULES,
         ("transposed", "Aᵀ for A", {"A": transposed}),
         ("diagonal_only", "the diagonal of A", {"A": lambda A: A * identity(A)}),
         ("clipped", "the diagonal of A clipped at −1e-2",

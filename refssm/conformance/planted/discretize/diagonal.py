@@ -45,8 +45,7 @@ ZOH.plant(
     ("cancelling", "e^z − 1 cancels for small z",  # (e^z − 1)/z, 1 at z = 0
      _rule(held=lambda z: np.where(z == 0, 1, (np.exp(z) - 1) / np.where(z == 0, 1, z)))),
     ("undefined_at_zero", "0/0 at A = 0", _rule(held=lambda z: np.expm1(z) / z)),
-    ("zero_at_zero", "B̄ = 0 at A = 0",
-     _rule(held=lambda z: np.where(z == 0, 0, averaged(z)))),
+    ("zero_at_zero", "B̄ = 0 at A = 0", _rule(held=lambda z: np.where(z == 0, 0, averaged(z)))),
     ("guarded", "1e-8 added to the denominator",
      _rule(held=lambda z: (np.exp(z) - 1) / (z + z.real.dtype.type(1e-8)))),
     ("thresholded", "1 + ½z within |z| < 1e-2",

@@ -36,7 +36,7 @@ def through_input(change):
 INPUT_IGNORED = through_input(lambda d: 0 * d)
 STATE_IGNORED = {"dA_bar": lambda d: 0 * d}
 SWAPPED = of_result(lambda *results: results[::-1])
-DENSE_TOO = [
+MOST_RULES = [  # all but the diagonal forms of zero-order hold and of the bilinear map
     ("first_step", "the first step for all",
      {"dt": lambda dt: np.broadcast_to(dt.ravel()[0], dt.shape)}),
     ("inputs_rolled", "the columns of B̄ rolled", of_inputs(lambda y: np.roll(y, 1, -1))),
