@@ -1,3 +1,6 @@
 """Planted bugs of the family `discretize`."""
 
-from refssm.conformance.planted.discretize.dense import DEVIATIONS as DEVIATIONS
+from refssm.conformance.planted.discretize import beside, dense, diagonal
+
+PLANTED = [dense.ZOH, dense.BILINEAR, diagonal.ZOH, diagonal.BILINEAR, *beside.PLANTED.values()]
+BUGS = [bug for planted in PLANTED for bug in planted.bugs]

@@ -1,0 +1,85 @@
+"""What goes wrong in any kernel given by modes, coefficients and a step."""
+
+import numpy as np
+
+from refssm.conformance.planted.planting import Planting, of_each_result, of_result
+
+
+def summed(v, E, *args):
+    """Σ_n v_n E_nk in the type of the arguments."""
+    return (v[..., None] * E).sum(-2).astype(np.result_type(*args))
+
+
+def held(z):
+    """φ₁(z) by expm1."""
+    return np.where(z == 0, 1, np.expm1(z) / np.where(z == 0, 1, z))
+
+
+def late(k):
+    """K_{k−1} for K_k."""
+    return np.concatenate([0 * k[..., :1], k[..., :-1]], axis=-1)
+
+
+def real_part(x):
+    """Re x in the type of x."""
+    return x.real.astype(x.dtype)
+
+
+def first_gradient(change):
+    """The right gradients but the first, which is a function of it and of the arguments."""
+
+    def vjp(right, dk, *args, l):
+        first, *others = right(dk, *args, l=l)
+        return change(first, *args).astype(first.dtype), *others
+
+    return vjp
+
+
+def more(g, term):
+    """A gradient and another term, if it was not broadcast."""
+    term = term if np.iscomplexobj(g) else term.real
+    return (g + term).astype(g.dtype) if term.shape == g.shape else 2 * g
+
+
+def _up_to(k, length):
+    return np.where(np.arange(k.shape[-1]) < length, k, 0)
+
+
+def _before_last(k):
+    return _up_to(k, k.shape[-1] - 1)
+
+
+def planted(op, beyond=64):
+    """The bugs of any kernel; nothing is written beyond so many steps in one of them."""
+    p = Planting(op, "float32")
+    of_modes, (first, *_) = [name for name in op.inputs if name != "dt"], op.inputs
+    p.usual()
+    p.plant(
+        ("last_mode", "the last mode of several left out",
+         dict.fromkeys(of_modes, lambda a: a[..., : max(1, a.shape[-1] - 1)])),
+        ("mode_tail", "modes beyond a multiple of 32 left out",
+         dict.fromkeys(of_modes, lambda a: a[..., : a.shape[-1] // 32 * 32 or a.shape[-1]])),
+        ("last_step", "the last step unwritten", of_result(_before_last)),
+        ("tail_unwritten", f"nothing written beyond {beyond}",
+         of_result(lambda k: _up_to(k, beyond))),
+        ("reversed", "time backwards", of_result(lambda k: k[..., ::-1].copy())),
+        ("doubled", "the factor 2 of conjugate pairs", of_result(lambda k: 2 * k)),
+    )  # fmt: skip
+    p.plant(
+        ("real_part", "only the real part kept", of_result(real_part)),
+        ("conjugated", "every argument conjugated", dict.fromkeys(op.inputs, np.conj)),
+        by="value[complex64]",
+    )
+    p.plant(
+        ("last_step_dropped", "the last step left out", {"dk": _before_last}),
+        ("doubled", "the factor 2 once more", {"dk": lambda dk: 2 * dk}),
+        ("first_negated", f"d{first} with the other sign", {first: np.negative}),
+        by="gradient",
+    )
+    p.plant(
+        ("as_jax", "the conjugate convention", of_each_result(np.conj)),
+        ("not_conjugated", "the arguments for their conjugates",
+         lambda right, dk, *args, l: right(dk, *map(np.conj, args), l=l)),
+        by="gradient[complex64]",
+    )  # fmt: skip
+    return p
