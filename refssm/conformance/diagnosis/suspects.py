@@ -27,26 +27,25 @@ from refssm.conformance.judging.expected import expect, judged_type
 from refssm.conformance.judging.grading import compare, span_product
 from refssm.conformance.judging.invariants import grade_invariants
 from refssm.conformance.judging.verdict import Verdict, kind_of, worst_of, wrong
-from refssm.conformance.planted import Deviation, bugs_of
+from refssm.conformance.planted import PlantedBug, bugs_of
 from refssm.conformance.standard import Standard
 
-DEVIATIONS = "refssm.conformance.planted"
 OTHER = wrong("another answer")
 NEARER = 2.0  # than what is right: the bug then makes up more than half of the error
 
 
 @cache
-def deviations_of(name: str, family: str) -> tuple[Deviation, ...]:
+def bugs_of_operator(name: str, family: str) -> tuple[PlantedBug, ...]:
     """The planted bugs of one operator; no other family is imported."""
     return tuple(d for d in bugs_of(family) if d.op == name)
 
 
 def answering_alike(
     check: Check, candidate: Candidate, heard: list[Episode], among=()
-) -> list[Deviation]:
+) -> list[PlantedBug]:
     """The planted bugs that answer alike, the nearest first, then those of this very check."""
     op, vjp = candidate.op, check.name == "gradient"
-    known = list(among) or [d for d in deviations_of(op.name, op.family) if d.vjp or not vjp]
+    known = list(among) or [d for d in bugs_of_operator(op.name, op.family) if d.vjp or not vjp]
     if check.name != "repeat":  # what changes from call to call answers like any noise of its size
         known = [d for d in known if not d.caught_by.startswith("repeat")]
     wanted = f"{check.name}[{check.dtype}]"
@@ -57,11 +56,11 @@ def answering_alike(
     return [d for d, ratio in sorted(((d, r) for d, r in told if r is not None), key=_second)]
 
 
-def misbehaving(check: Check, candidate: Candidate, case, heard: list[Episode]) -> list[Deviation]:
+def misbehaving(check: Check, candidate: Candidate, case, heard: list[Episode]) -> list[PlantedBug]:
     """The planted bugs that this check finds, and tells in the same words."""
     op, told = candidate.op, _words(heard[0].verdict)
     found = []
-    for d in deviations_of(op.name, op.family):
+    for d in bugs_of_operator(op.name, op.family):
         if d.caught_by.split("[")[0] == check.name:
             other = copy(candidate)
             other.worker, other.sliced = InProcess([d.found()]), False
@@ -80,7 +79,7 @@ def _second(pair):
     return pair[1]
 
 
-def _distance(d: Deviation, candidate: Candidate, calls: list[Call]) -> float | None:
+def _distance(d: PlantedBug, candidate: Candidate, calls: list[Call]) -> float | None:
     """How far from a bug that explains every call, and is refused on one of them at least."""
     worst, raised, apart = 0.0, [], [(0.0, 0.0)]
     worker = InProcess([d.found()])
@@ -138,7 +137,7 @@ def _outcome(worker, name, call: Call, arguments, candidate) -> Outcome:
     return worker.call(name, arguments, call.statics, dtype=dtype, **how)
 
 
-def _alike(d: Deviation, worker, candidate: Candidate, call: Call, outcome: Outcome) -> Verdict:
+def _alike(d: PlantedBug, worker, candidate: Candidate, call: Call, outcome: Outcome) -> Verdict:
     """The verdict on one answer by the standard of another; "-" where nothing can be said."""
     theirs = call.outcome
     if theirs.status == "declined":  # of a case that it is not for nothing is known
@@ -186,7 +185,7 @@ def _gauged(d, candidate, call: Call, outcome: Outcome, wider: Outcome) -> Itera
                 yield tuple(gauged)
 
 
-def _bounds(d: Deviation, candidate: Candidate, call: Call) -> list[np.ndarray] | None:
+def _bounds(d: PlantedBug, candidate: Candidate, call: Call) -> list[np.ndarray] | None:
     """The rounding errors of the bug's own program, entry by entry, where it can be traced."""
     program, held = d.vjp if call.vjp else d.forward, candidate.held
     if candidate.op.contract is not Contract.TRACED or held is None or program is None:

@@ -88,6 +88,6 @@ def bugs_of(family: str) -> list:
     return module.BUGS if hasattr(module, "BUGS") else module.DEVIATIONS
 
 
-def deviations() -> list:
+def planted_bugs() -> list:
     """All of them, family by family."""
     return [bug for family in families() for bug in bugs_of(family)]

@@ -2,10 +2,10 @@
 
     python -m refssm.conformance.selftest.naming_rate --only scan,ssd --every 1
 
-The files of planted bugs are read again with an honest implementation in the place of the
-reference: what they change is then changed in a program that adds in another order. A bug
-written out in full, for which that changes nothing, is run in twice the digits and rounded. The
-judge finds each by the check it names, and what it says the failure looks like is compared.
+Each bug is planted in an honest implementation in the place of the reference: what it changes is
+then changed in a program that adds in another order. A bug written out in full, for which that
+changes nothing, is run in twice the digits and rounded. The judge finds each by the check it
+names, and what it says the failure looks like is compared.
 """
 
 from __future__ import annotations
@@ -13,27 +13,25 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import wraps
-from importlib import import_module
 from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
 from rich.progress import track
 
+from refssm._arguments import several
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.checks import PROFILES, default_types
-from refssm.conformance.diagnosis.suspects import DEVIATIONS, deviations_of
+from refssm.conformance.diagnosis.suspects import bugs_of_operator
 from refssm.conformance.gauges.contracts import wide
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.number_types import number_type
-from refssm.conformance.planted import Deviation
+from refssm.conformance.planted import PlantedBug
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.selftest import soak
@@ -54,27 +52,41 @@ LOST = 6  # bits of an honest program that is too inaccurate: 64 roundings
 class Named(NamedTuple):
     """One planted bug, planted again, and what the judge said."""
 
-    bug: Deviation
+    bug: str
+    caught_by: str
+    what: str
     caught: bool
     first: bool  # whether the bug, or one that tells the same in the same words, was named first
     told: str
-
-    @property
-    def named(self) -> bool:
-        """Whether some planted bug was named, other than for its precision."""
-        op = operator_named(self.bug.op)
-        bugs = (d for d in deviations_of(op.name, op.family) if not _of_few_bits(d))
-        return any(self.told.startswith(d.what) for d in bugs)
+    named: bool  # whether some planted bug was named, other than for its precision
 
 
-def replanted(op: Operator) -> Iterator[Deviation]:
+class Planted(NamedTuple):
+    """A bug in one implementation: its forward program, and its VJP where that is wrong."""
+
+    op: str
+    name: str
+    caught_by: str
+    what: str
+    forward: Callable
+    vjp: Callable | None = None
+
+    def found(self) -> Found:
+        """As if it had been found in somebody's file."""
+        return Found(operator_named(self.op), self.forward, self.vjp)
+
+
+def replanted(op: Operator) -> Iterator[Planted]:
     """The planted bugs of an operator, each in an implementation written another way."""
-    before = {d.name: d for d in deviations_of(op.name, op.family)}
-    for d in _reread(op):
-        if d.name not in before:
-            continue
-        moved = _depends(d, before[d.name])
-        yield d if moved or _of_few_bits(d) else _in_more_digits(d)
+    other = another_way(op) or op.reference
+    for bug in bugs_of_operator(op.name, op.family):
+        here = _planted(bug, *bug.make(other, op.bare_vjp if bug.of_gradient else other))
+        before = _planted(bug, *bug.in_reference)
+        yield here if _depends(here, before) or _of_few_bits(bug.name) else _in_more_digits(here)
+
+
+def _planted(bug: PlantedBug, forward: Callable, vjp: Callable | None) -> Planted:
+    return Planted(bug.op, bug.name, bug.caught_by, bug.what, forward, vjp)
 
 
 def another_way(op: Operator) -> Callable | None:
@@ -84,49 +96,7 @@ def another_way(op: Operator) -> Callable | None:
     return honest[0].forward if honest else None
 
 
-def _reread(op: Operator) -> list[Deviation]:
-    """The family's files of planted bugs, read with other references."""
-    kept = {n: m for n, m in sys.modules.items() if n.startswith(f"{DEVIATIONS}.")}
-    shared = {f"{DEVIATIONS}.planting", f"{DEVIATIONS}.arithmetic"}
-    for name in {*kept} - shared:
-        del sys.modules[name]
-    try:
-        with _other_references(op.family):
-            return [
-                d for d in import_module(f"{DEVIATIONS}.{op.family}").DEVIATIONS if d.op == op.name
-            ]
-    finally:
-        for name in [n for n in sys.modules if n.startswith(f"{DEVIATIONS}.")]:
-            del sys.modules[name]
-        sys.modules.update(kept)
-
-
-@contextmanager
-def _other_references(family: str) -> Iterator[None]:
-    """Each operator of a family with another implementation as its reference."""
-    own = {op: op.reference for op in OPERATORS if op.family == family}
-    try:
-        for op, reference in own.items():
-            other = another_way(op)
-            if other is not None:
-                object.__setattr__(op, "reference", _called_like(reference, other))
-        yield
-    finally:
-        for op, reference in own.items():
-            object.__setattr__(op, "reference", reference)
-
-
-def _called_like(reference: Callable, other: Callable) -> Callable:
-    """`other`, by the name and from the module of the reference."""
-
-    @wraps(reference)
-    def called(*args, **statics):
-        return other(*args, **statics)
-
-    return called
-
-
-def _depends(d: Deviation, before: Deviation) -> bool:
+def _depends(d: Planted, before: Planted) -> bool:
     """Whether a bug gives other bits since its reference is another one."""
     dtype = d.caught_by.rstrip("]").partition("[")[2]
     case = ordinary_case(operator_named(d.op), dtype, SIZES)
@@ -135,13 +105,13 @@ def _depends(d: Deviation, before: Deviation) -> bool:
     return not all(np.array_equal(y, z, equal_nan=True) for y, z in pairs)
 
 
-def _of_few_bits(d: Deviation) -> bool:
-    return any(word in d.name for word in (*PRECISIONS, "narrow"))
+def _of_few_bits(name: str) -> bool:
+    return any(word in name for word in (*PRECISIONS, "narrow"))
 
 
-def _in_more_digits(d: Deviation) -> Deviation:
+def _in_more_digits(d: Planted) -> Planted:
     """The same bug run in double precision and rounded, where single precision is judged."""
-    return replace(d, forward=_rounded(d.forward), vjp=d.vjp and _rounded(d.vjp))
+    return d._replace(forward=_rounded(d.forward), vjp=d.vjp and _rounded(d.vjp))
 
 
 def _rounded(program: Callable) -> Callable:
@@ -151,32 +121,30 @@ def _rounded(program: Callable) -> Callable:
             return program(*args, **statics)
         y = program(*wide(args), **statics)
         single = {"f": np.float32, "c": np.complex64}
-        ys = [a if a is None else a.astype(single.get(a.dtype.kind, a.dtype)) for a in _all(y)]
+        ys = [a if a is None else a.astype(single.get(a.dtype.kind, a.dtype)) for a in several(y)]
         return tuple(ys) if isinstance(y, tuple) else ys[0]
 
     return rounded
 
 
-def _all(y):
-    return y if isinstance(y, tuple) else (y,)
-
-
-def named(d: Deviation) -> Named:
+def named(d: Planted) -> Named:
     """Judge a bug planted again by the check that catches it."""
     name, _, dtype = d.caught_by.rstrip("]").partition("[")
     how: dict = {"only_checks": (name,), "types": (dtype,), "shrink": False, "diagnose": True}
     session = Session(InProcess([d.found()]), "here", Settings(folder=None, **how))
-    told = next((r for r in results_of(session) if r.failed), None)
-    if told is None:
-        return Named(_still(d), False, False, "")
+    failed = next((r for r in results_of(session) if r.failed), None)
+    told = failed.looks_like if failed else ""
     words = (words for word, words in PRECISIONS.items() if word in d.name)
-    first = told.looks_like.startswith(d.what) or any(w in told.looks_like for w in words)
-    return Named(_still(d), True, first, told.looks_like)
+    first = told.startswith(d.what) or any(w in told for w in words)
+    caught, some = failed is not None, _some_bug(d.op, told)
+    return Named(d.name, d.caught_by, d.what, caught, caught and first, told, some)
 
 
-def _still(d: Deviation) -> Deviation:
-    """Without its programs, which no process can send to another."""
-    return replace(d, forward=np.copy, vjp=None)
+def _some_bug(name: str, told: str) -> bool:
+    """Whether a bug of an operator is named, other than for its precision."""
+    op = operator_named(name)
+    bugs = (d for d in bugs_of_operator(op.name, op.family) if not _of_few_bits(d.name))
+    return any(told.startswith(d.what) for d in bugs)
 
 
 def of_operator(name: str, every: int = 1, lost: int = LOST) -> tuple[list[Named], list[Named]]:
@@ -188,7 +156,7 @@ def of_operator(name: str, every: int = 1, lost: int = LOST) -> tuple[list[Named
         return bugs, [named(d) for d in inaccurate(op, lost)]
 
 
-def inaccurate(op: Operator, lost: int = LOST) -> Iterator[Deviation]:
+def inaccurate(op: Operator, lost: int = LOST) -> Iterator[Planted]:
     """Honest programs that lose digits: of arguments, of results, at random, in each entry."""
     dtype = default_types(op, PROFILES["default"])[0]
     right = another_way(op) or op.reference
@@ -201,7 +169,7 @@ def inaccurate(op: Operator, lost: int = LOST) -> Iterator[Deviation]:
     }
     for what, program in noisy.items():
         if op.inputs or what != "arguments":
-            yield Deviation(op.name, f"inaccurate_{what}", f"value[{dtype}]", "digits", program)
+            yield Planted(op.name, f"inaccurate_{what}", f"value[{dtype}]", "digits", program)
 
 
 def _each(y, change):
@@ -250,10 +218,10 @@ def main(
         typer.echo(f"{name}: {sum(n.first for n in some)} of {sum(n.caught for n in some)}")
         for n in some if show else ():
             if n.caught and not n.first:
-                typer.echo(f"  {n.bug.name} [{n.bug.caught_by}], {n.bug.what}: {n.told or '-'}")
+                typer.echo(f"  {n.bug} [{n.caught_by}], {n.what}: {n.told or '-'}")
         for n in honest:
             if n.named:
-                typer.echo(f"  called a bug's name: {n.bug.name}: {n.told}")
+                typer.echo(f"  called a bug's name: {n.bug}: {n.told}")
     caught = [n for n in told if n.caught]
     first = sum(n.first for n in caught)
     typer.echo(f"{first} of {len(caught)} planted bugs named first ({first / len(caught):.1%})")

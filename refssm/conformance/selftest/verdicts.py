@@ -26,9 +26,9 @@ from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
-from refssm.conformance.diagnosis.suspects import deviations_of
+from refssm.conformance.diagnosis.suspects import bugs_of_operator
 from refssm.conformance.judging.expected import remembering
-from refssm.conformance.planted import Deviation
+from refssm.conformance.planted import PlantedBug
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.selftest import soak
@@ -47,10 +47,10 @@ app = typer.Typer(add_completion=False, help=__doc__)
 def planted_rows(name: str) -> list[Row]:
     """The verdict on each planted bug of an operator, by the check that it names."""
     op = operator_named(name)
-    return [_planted_row(bug) for bug in deviations_of(op.name, op.family)]
+    return [_planted_row(bug) for bug in bugs_of_operator(op.name, op.family)]
 
 
-def _planted_row(bug: Deviation) -> Row:
+def _planted_row(bug: PlantedBug) -> Row:
     check, _, dtype = bug.caught_by.rstrip("]").partition("[")
     how = Settings(only_checks=(check,), types=(dtype,), shrink=False, folder=None)
     results = list(results_of(Session(InProcess([bug.found()]), "here", how)))

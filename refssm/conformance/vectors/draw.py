@@ -22,7 +22,7 @@ from refssm.conformance.checks.checks import types_of
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import HEADROOM
-from refssm.conformance.planted import Deviation, deviations
+from refssm.conformance.planted import PlantedBug, planted_bugs
 from refssm.conformance.standard import Standard
 
 # lengths of the first dimension, the shortest first; the longer ones only for what is not yet shown
@@ -50,12 +50,12 @@ class Drawn:
         return sum(a.size for a in self.arrays) + sum(g.value.size for g in self.gauges)
 
 
-def planted(op: Operator) -> list[Deviation]:
+def planted(op: Operator) -> list[PlantedBug]:
     """The bugs of an operator that its values or its last state show."""
-    return [d for d in deviations() if d.op == op.name and _check(d)[0] in SHOWN_BY]
+    return [d for d in planted_bugs() if d.op == op.name and _check(d)[0] in SHOWN_BY]
 
 
-def _check(bug: Deviation) -> tuple[str, str]:
+def _check(bug: PlantedBug) -> tuple[str, str]:
     name, _, dtype = bug.caught_by.rstrip("]").partition("[")
     return name, dtype
 
@@ -87,7 +87,7 @@ def _cover(op, dtype, bugs, seed, count, longest) -> list[Drawn]:
     return _needed(found, bugs)
 
 
-def _needed(found: list[Drawn], bugs: list[Deviation]) -> list[Drawn]:
+def _needed(found: list[Drawn], bugs: list[PlantedBug]) -> list[Drawn]:
     """The first and those, the small ones before the large, that show what no other does."""
     seen = {id(case): {b.name for b in bugs if shows(b, case)} for case in found}
     kept = list(found)
@@ -98,7 +98,7 @@ def _needed(found: list[Drawn], bugs: list[Deviation]) -> list[Drawn]:
     return kept[:1] + sorted(kept[1:], key=lambda c: c.size)
 
 
-def shows(bug: Deviation, case, gauges=()) -> bool:
+def shows(bug: PlantedBug, case, gauges=()) -> bool:
     """Whether a planted bug fails on a case."""
     return not passes(bug.found(), case, gauges or case.gauges)
 

@@ -13,7 +13,7 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.judging.expected import remembering
-from refssm.conformance.planted import deviations
+from refssm.conformance.planted import planted_bugs
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.selftest import naming_rate as naming
@@ -195,7 +195,7 @@ def test_what_no_planted_bug_explains_is_told_by_its_pattern(function, what):
 
 
 # the same mistake, where it is among the planted ones
-BUGS = tuple(d.what for d in deviations() if d.op == "linear_scan")
+BUGS = tuple(d.what for d in planted_bugs() if d.op == "linear_scan")
 
 
 def one_later(w, B, C, dt, *, l):

@@ -12,12 +12,12 @@ from refssm import diagonal_kernel_zoh
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.exchange.manifest import CHECKS, load, schema
-from refssm.conformance.planted import deviations
+from refssm.conformance.planted import planted_bugs
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.scan import LINEAR_SCAN
 
-SCAN = [d for d in deviations() if d.op == "linear_scan"]
+SCAN = [d for d in planted_bugs() if d.op == "linear_scan"]
 # one for each check that files can have; real arguments do not lie beside complex ones
 BY_CHECK = {d.caught_by: d for d in reversed(SCAN) if d.caught_by.partition("[")[0] in CHECKS}
 TOLD = [d for check, d in BY_CHECK.items() if "float32" in check]

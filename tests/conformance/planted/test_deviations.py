@@ -9,12 +9,12 @@ from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
 from refssm.conformance.honest import implementations
 from refssm.conformance.judging.expected import remembering
-from refssm.conformance.planted import deviations
+from refssm.conformance.planted import planted_bugs
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.selftest import soak
 
-DEVIATIONS = deviations()
+BUGS = planted_bugs()
 HONEST = implementations()
 QUICK = PROFILES["quick"]
 SEEDS = 5  # `make soak` takes 1000
@@ -40,21 +40,21 @@ def results(found, **settings):
 
 
 @pytest.mark.parametrize(
-    "deviation",
-    [pytest.param(d, id=str(d), marks=pytest.mark.xdist_group(d.op)) for d in DEVIATIONS],
+    "bug",
+    [pytest.param(d, id=str(d), marks=pytest.mark.xdist_group(d.op)) for d in BUGS],
 )
-def test_every_planted_bug_is_caught_by_the_check_it_names(deviation):
-    name, _, dtype = deviation.caught_by.rstrip("]").partition("[")
-    lines = results(deviation.found(), only_checks=(name,), types=(dtype,))
+def test_every_planted_bug_is_caught_by_the_check_it_names(bug):
+    name, _, dtype = bug.caught_by.rstrip("]").partition("[")
+    lines = results(bug.found(), only_checks=(name,), types=(dtype,))
     caught = [line for line in lines if line.failed]
     assert [line.dtype for line in caught] == [dtype]
     assert caught[0].message
 
 
 def test_planted_bugs_have_names_of_their_own_and_a_dozen_for_every_operator():
-    count = Counter(d.op for d in DEVIATIONS)
+    count = Counter(d.op for d in BUGS)
     assert all(count[op.name] >= (12 if op.inputs else 8) for op in OPERATORS)
-    assert len({str(d) for d in DEVIATIONS}) == len(DEVIATIONS)
+    assert len({str(d) for d in BUGS}) == len(BUGS)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

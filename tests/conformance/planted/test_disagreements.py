@@ -2,9 +2,9 @@
 
 import pytest
 
-from refssm.conformance.planted import deviations
+from refssm.conformance.planted import planted_bugs
 
-PLANTED = {str(d): d.what for d in deviations()}
+PLANTED = {str(d): d.what for d in planted_bugs()}
 DISAGREEMENTS = {
     "A and B of LegT halved": "hippo_legt-window_of_two",
     "conjugate pairs taken once": "diagonal_ssm_real-pairs_once",

@@ -12,7 +12,7 @@ from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.honest import implementations
-from refssm.conformance.planted import deviations
+from refssm.conformance.planted import planted_bugs
 from refssm.conformance.vectors import making
 from refssm.conformance.vectors.check import verdict_of
 from refssm.conformance.vectors.document import checksum, few_bits, hexadecimal, numbers, text_of
@@ -24,7 +24,7 @@ FILES = sorted(FOLDER.glob("*.json"))
 SCANS = FOLDER / "linear_scan.json"
 DEFAULTS = {"seed": 0, "count": 24, "longest": 65}  # of `refssm vectors write`
 of_each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-BUGS = {(d.op, d.name): d for d in deviations()}
+BUGS = {(d.op, d.name): d for d in planted_bugs()}
 HONEST = [h for h in implementations() if (FOLDER / f"{h.op}.json").is_file()]
 # compiling mirrors, and importing torch, takes longer than all of these tests: two stand for them
 MIRRORS = ("cauchy_kernel-numba", "vandermonde_kernel-numba")
