@@ -1,5 +1,6 @@
 """Gradients of selective scans with exchangeable parts, to plant a bug in one of them."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from refssm.broadcasting import unbroadcast_each
 from refssm.conformance.honest.selective_scan.back import sigmoid
 from refssm.conformance.honest.selective_scan.forms import batch_of, rest, softplus
+from refssm.conformance.planted.planting import instead
 
 NAMES = ("u", "dt", "A", "B", "C", "x0")
 
@@ -67,7 +69,7 @@ def selective_back(dy, dx, u, dt, A, B, C, x0, resets, how):
     """Gradients at every step of (u, dt, A, B, C, x0)."""
     formulas = RIGHT | {name: f for name, f in how.items() if name in RIGHT}
     options = {k: v for k, v in how.items() if k in ("plain", "after", "forget", "cast")}
-    p = pieces(dy, how.get("dx", _same)(dx), u, dt, A, B, C, x0, resets, **options)
+    p = pieces(dy, dx, u, dt, A, B, C, x0, resets, **options)
     return tuple(formulas[name](p) for name in NAMES)
 
 
@@ -85,8 +87,14 @@ def mamba_back(dy, dx, u, dt, A, B, C, D, z, dt_bias, x0, resets, how):
     return du + f["skip"](q), q.ddt, dA, dB, dC, f["D"](q), f["dz"](q), f["bias"](q), dx0
 
 
-def _same(x):
-    return x
+def changed(**how):
+    """The gradient with formulas of RIGHT and GATED, options of `pieces`, or `fold` exchanged."""
+    return SimpleNamespace(**how)
+
+
+def vjp_as(name: str, wrong) -> Callable:
+    """What is `changed` as a VJP of one operator; any other program changes the right VJP."""
+    return wrong if callable(wrong) else instead(vjp_of(name, vars(wrong)))
 
 
 def vjp_of(name, how):
@@ -104,8 +112,7 @@ def vjp_of(name, how):
     def packed(dy, *args):
         *others, resets = args
         start = rest(*args[:5])
-        cuts = how.get("resets", _same)(resets)
-        return *fold(back(dy, start, *others, start, cuts, how)[:-1], others), None
+        return *fold(back(dy, start, *others, start, resets, how)[:-1], others), None
 
     def step(dy, dx, u, dt, A, B, C, *others):
         others = [v[..., None] if i == 1 and len(others) > 1 else v for i, v in enumerate(others)]
