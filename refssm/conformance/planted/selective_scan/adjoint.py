@@ -8,9 +8,8 @@ import numpy as np
 from refssm.broadcasting import unbroadcast_each
 from refssm.conformance.honest.selective_scan.back import sigmoid
 from refssm.conformance.honest.selective_scan.forms import batch_of, rest, softplus
+from refssm.conformance.honest.selective_scan.orders import discrete, segmented
 from refssm.conformance.planted.planting import instead
-
-NAMES = ("u", "dt", "A", "B", "C", "x0")
 
 
 def star(p, name):
@@ -19,30 +18,26 @@ def star(p, name):
     return value if name in p.plain else np.conj(value)
 
 
-def pieces(dy, dx, u, dt, A, B, C, x0, resets, plain=(), after=0, forget=0, cast=None):
+def pieces(dy, dx, u, dt, A, B, C, x0, resets, plain=(), after=0, forget=0, cast=lambda g: g):
     """All states and cotangents g_k = C* dy + a_{k+1+after}* g_{k+1}, with the axes of all."""
     batch, (l, n) = batch_of(u, dt, A, B, C, x0), B.shape[-2:]
-    p = SimpleNamespace(plain=plain, dy=np.broadcast_to(dy, (*batch, l))[..., None], dx=dx)
-    p.u, p.dt = (np.broadcast_to(v, (*batch, l))[..., None] for v in (u, dt))
+    resets = np.zeros(l, bool) if resets is None else resets
+    p = SimpleNamespace(plain=plain, dx=dx, shapes={"A": A.shape, "B": B.shape, "C": C.shape})
+    p.dy, p.u, p.dt = (np.broadcast_to(v, (*batch, l))[..., None] for v in (dy, u, dt))
     p.A = np.broadcast_to(A[..., None, :], (*batch, 1, n))
     p.B, p.C = (np.broadcast_to(v, (*batch, l, n)) for v in (B, C))
-    p.x0 = np.broadcast_to(x0, (*batch, n))
     kind = np.result_type(dy, dx, u, dt, A, B, C, x0)
-    gone = np.zeros((l, 1), bool) if resets is None else resets[..., None]
-    p.a = np.where(gone, 0, np.exp(p.dt * p.A)).astype(kind)
-    p.x, p.before, p.g = (np.empty((*batch, l, n), kind) for _ in range(3))
-    state, carried = p.x0, np.broadcast_to(dx, (*batch, n)).astype(kind)
-    for k in range(l):
-        p.before[..., k, :] = state
-        state = p.a[..., k, :] * state + (p.dt * p.u * p.B)[..., k, :]
-        p.x[..., k, :] = state
-    back = star(p, "a")
+    a, b = discrete(u, dt, A, B, C, x0)
+    p.a, p.x = np.where(resets[..., None], 0, a).astype(kind), segmented(a, b, x0, resets)
+    start = np.broadcast_to(x0[..., None, :], (*batch, 1, n))
+    p.before = np.concatenate([start, p.x[..., :-1, :]], axis=-2)
+    p.g, carried = np.empty((*batch, l, n), kind), np.broadcast_to(dx, (*batch, n)).astype(kind)
+    back, sent = star(p, "a"), star(p, "C") * p.dy
     for k in range(l - 1, -1, -1):
-        carried = cast(carried) if cast else carried
-        p.g[..., k, :] = (star(p, "C") * p.dy)[..., k, :] + carried
+        p.g[..., k, :] = sent[..., k, :] + cast(carried)
         carried = back[..., min(k + after, l - 1), :] * p.g[..., k, :]
         carried = 0 * carried if forget and k and k % forget == 0 else carried
-    p.first, p.past = carried, star(p, "before") if "x" not in plain else p.before
+    p.first, p.past = carried, p.before if "x" in plain else np.conj(p.before)
     p.e = back * p.past * p.g
     return p
 
@@ -55,7 +50,7 @@ RIGHT = {
     "C": lambda p: star(p, "x") * p.dy,
     "x0": lambda p: p.first,
 }
-GATED = {
+AROUND = {
     "ds": lambda q: q.gate * q.dy,
     "dz": lambda q: q.s.conj() * q.dy * (q.open + q.gate * (1 - q.open)),
     "D": lambda q: (q.u.conj() * q.ds).sum(-1),
@@ -65,30 +60,27 @@ GATED = {
 }
 
 
-def selective_back(dy, dx, u, dt, A, B, C, x0, resets, how):
+def selective_back(how, *args):
     """Gradients at every step of (u, dt, A, B, C, x0)."""
-    formulas = RIGHT | {name: f for name, f in how.items() if name in RIGHT}
-    options = {k: v for k, v in how.items() if k in ("plain", "after", "forget", "cast")}
-    p = pieces(dy, dx, u, dt, A, B, C, x0, resets, **options)
-    return tuple(formulas[name](p) for name in NAMES)
+    p = pieces(*args, **{k: v for k, v in how.items() if k not in RIGHT | AROUND})
+    return tuple(how.get(name, right)(p) for name, right in RIGHT.items())
 
 
-def mamba_back(dy, dx, u, dt, A, B, C, D, z, dt_bias, x0, resets, how):
+def mamba_back(how, dy, dx, u, dt, A, B, C, D, z, dt_bias, x0, resets):
     """Gradients at every step of (u, dt, A, B, C, D, z, dt_bias, x0)."""
-    f = GATED | {name: g for name, g in how.items() if name in GATED}
+    f = AROUND | how
     q = SimpleNamespace(dy=dy, u=u, D=D, z=z, v=dt + dt_bias[..., None], open=sigmoid(z))
     q.step, q.gate = softplus(q.v), z * q.open
-    still = pieces(0 * dy, 0 * dx, u, q.step, A, B, C, x0, resets)
-    q.y = (C * still.x).sum(-1)
+    q.y = (C * pieces(0 * dy, 0 * dx, u, q.step, A, B, C, x0, resets).x).sum(-1)
     q.s = q.y + D[..., None] * u
     q.ds = f["ds"](q)
-    du, dstep, dA, dB, dC, dx0 = selective_back(q.ds, dx, u, q.step, A, B, C, x0, resets, how)
+    du, dstep, dA, dB, dC, dx0 = selective_back(how, q.ds, dx, u, q.step, A, B, C, x0, resets)
     q.ddt = dstep * f["slope"](q)
     return du + f["skip"](q), q.ddt, dA, dB, dC, f["D"](q), f["dz"](q), f["bias"](q), dx0
 
 
 def changed(**how):
-    """The gradient with formulas of RIGHT and GATED, options of `pieces`, or `fold` exchanged."""
+    """The gradient with formulas of RIGHT and AROUND, or options of `pieces`, exchanged."""
     return SimpleNamespace(**how)
 
 
@@ -98,30 +90,27 @@ def vjp_as(name: str, wrong) -> Callable:
 
 
 def vjp_of(name, how):
-    """The VJP of one operator, with `how` in it; `fold` takes the place of `unbroadcast_each`."""
+    """The VJP of one operator, with `how` in it."""
     back = mamba_back if name.startswith("mamba") else selective_back
-    fold = how.get("fold", unbroadcast_each)
+
+    def folded(dy, dx, args, x0, resets=None):
+        return unbroadcast_each(back(how, dy, dx, *args, x0, resets), (*args, x0))
 
     def scan(dy, *args):
         start = rest(*args[:5])
-        return fold(back(dy, start, *args, start, None, how)[:-1], args)
+        return folded(dy, start, args, start)[:-1]
 
     def stateful(dy, dx, *args):
-        return fold(back(dy, dx, *args, None, how), args)
+        return folded(dy, dx, args[:-1], args[-1])
 
     def packed(dy, *args):
-        *others, resets = args
         start = rest(*args[:5])
-        return *fold(back(dy, start, *others, start, resets, how)[:-1], others), None
+        return *folded(dy, start, args[:-1], start, args[-1])[:-1], None
 
-    def step(dy, dx, u, dt, A, B, C, *others):
-        others = [v[..., None] if i == 1 and len(others) > 1 else v for i, v in enumerate(others)]
-        alone = (u[..., None], dt[..., None], A, B[..., None, :], C[..., None, :], *others)
-        wanted = zip(stateful(dy[..., None], dx, *alone), alone, strict=True)
-        along = {0: -1, 1: -1, 3: -2, 4: -2} | ({6: -1} if len(others) > 1 else {})
-        return tuple(
-            np.squeeze(g, along[i]) if i in along else g for i, (g, _) in enumerate(wanted)
-        )
+    def step(dy, dx, *args):
+        time = {0: -1, 1: -1, 3: -2, 4: -2} | ({6: -1} if len(args) > 6 else {})  # u dt B C z
+        alone = [np.expand_dims(v, time[i]) if i in time else v for i, v in enumerate(args)]
+        gradients = enumerate(stateful(dy[..., None], dx, *alone))
+        return tuple(np.squeeze(g, time[i]) if i in time else g for i, g in gradients)
 
-    forms = {"scan": scan, "stateful": stateful, "packed": packed, "step": step}
-    return forms[name.rpartition("_")[2]]
+    return {"scan": scan, "stateful": stateful, "packed": packed, "step": step}[name.split("_")[-1]]

@@ -1,8 +1,8 @@
 """What the planted bugs of selective scans are made from: a right scan with exchangeable parts."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,30 +17,17 @@ SCAN, STATEFUL, PACKED, STEP = (
 LONG = (*SCAN, *STATEFUL, *PACKED)
 EACH = (*LONG, *STEP)
 GATED = tuple(name for name in EACH if name.startswith("mamba"))
+ONE, OTHER = GATED[::2], GATED[1::2]  # scan and packed; stateful and step
 STEPPED = ("selective_scan", "selective_step", "mamba_scan_stateful")  # for what all may have
 
 
-def decayed(dt, A):
-    """e^{dt A}."""
-    return np.exp(dt * A)
-
-
-def driven(u, dt, A, B):
-    """dt u B."""
-    return dt * u * B
-
-
-def updated(k, a, x, b):
-    """a x + b."""
-    return a * x + b
-
-
-def read(C, x, before):
-    """C · x."""
-    return (C * x).sum(-1)
-
-
-def unrolled(u, dt, A, B, C, x0, resets, *, decay=decayed, drive=driven, update=updated, read=read):
+def unrolled(
+    u, dt, A, B, C, x0, resets, *,
+    decay=lambda dt, A: np.exp(dt * A),
+    drive=lambda u, dt, A, B: dt * u * B,
+    update=lambda k, a, x, b: a * x + b,
+    read=lambda C, x, before: (C * x).sum(-1),
+):  # fmt: skip
     """Step by step: x = update(k, decay, x, drive), drive at a reset; y and the last state."""
     shape = (*batch_of(u, dt, A, B, C, x0), A.shape[-1])
     x, y = np.broadcast_to(x0, shape).astype(np.result_type(u, dt, A, B, x0)), []
@@ -69,8 +56,7 @@ def given(**changes):
     return wrong
 
 
-@dataclass(frozen=True)
-class Around:
+class Around(NamedTuple):
     """A right scan, and something wrong before it or after it in Mamba's operators."""
 
     before: Callable = biased
@@ -83,7 +69,7 @@ def scan_as(name: str, wrong: Callable | Around) -> Callable:
     The right one that it takes is `unrolled`, with its exchangeable parts.
     """
     if isinstance(wrong, Around):
-        return instead(family(unrolled, wrong.before, wrong.after)[name])
+        return instead(family(unrolled, *wrong)[name])
     return instead(family(partial(wrong, unrolled))[name])
 
 
@@ -97,8 +83,8 @@ class Bugs:
 
     def plant(self, on, *rows, by="value"):
         """Plant rows in the operators that `on` names."""
-        for op in on:
-            self.plantings[op].plant(*((*text, _named(x, op)) for *text, x in rows), by=by)
+        for name in on:
+            self.plantings[name].plant(*rows, by=by)
 
     @property
     def bugs(self):
@@ -106,9 +92,6 @@ class Bugs:
         return [bug for planting in self.plantings.values() for bug in planting.bugs]
 
 
-def _named(wrong, op):
-    """Where it is a mapping: a step calls x and dx_next what a scan calls x0 and dx."""
-    if not isinstance(wrong, Mapping) or op not in STEP:
-        return wrong
-    names = {"x0": "x", "dx": "dx_next"}
-    return {names.get(name, name): change for name, change in wrong.items()}
+def real(v):
+    """Without the imaginary part, in the same type."""
+    return v.real.astype(v.dtype)

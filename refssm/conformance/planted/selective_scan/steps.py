@@ -16,6 +16,7 @@ from refssm.conformance.planted.selective_scan.programs import (
     Bugs,
     given,
     parts,
+    real,
 )
 
 STEPS = Bugs()
@@ -28,73 +29,58 @@ def _held(u, dt, A, B):
     return np.where(A == 0, dt, np.expm1(dt * rate) / rate) * u * B
 
 
-plant(
-    STEPPED,
-    ("held_input", "B by zero-order hold, (e^(dt A) − 1)/A", parts(drive=_held)),
-    ("euler_decay", "1 + dt A for e^(dt A)", parts(decay=lambda dt, A: 1 + dt * A)),
-    ("bilinear_decay", "(1 + dt A/2)/(1 − dt A/2) for e^(dt A)",
-     parts(decay=lambda dt, A: (2 + dt * A) / (2 - dt * A))),
-    ("power_for_exp", "(1 + dt A/1024)^1024 for e^(dt A)",
-     parts(decay=lambda dt, A: (1 + dt * A / A.real.dtype.type(1024)) ** 1024)),
-    ("undiscretized_input", "u B enters without dt", parts(drive=lambda u, dt, A, B: u * B)),
-    ("step_twice", "dt² u B", parts(drive=lambda u, dt, A, B: dt * dt * u * B)),
-    ("input_decays", "a (x + b): the input decays in its first step",
-     parts(update=lambda k, a, x, b: a * (x + b))),
-    ("reads_before", "y = C · x before the step",
-     parts(read=lambda C, x, before: (C * before).sum(-1))),
-    ("sign_of_rate", "e^(−dt A)", parts(decay=lambda dt, A: np.exp(-dt * A))),
-)  # fmt: skip
-plant(
-    ("selective_scan", "selective_step"),
-    ("input_at_padding", "u B enters where dt is 0",
-     parts(drive=lambda u, dt, A, B: np.where(dt == 0, u, dt * u) * B)),
-)  # fmt: skip
-plant(
-    ("selective_step", "mamba_scan"),
-    ("logarithm_of_rate", "−e^A for A: the logarithm is taken for granted",
-     {"A": lambda A: -np.exp(A)}),
-)  # fmt: skip
-plant(
-    ("selective_scan", "mamba_step"),
-    ("B_for_C", "B and C exchanged",
-     lambda right, u, dt, A, B, C, *others: right(u, dt, A, C, B, *others)),
-)  # fmt: skip
-
-
-def _real(v):
-    return v.real.astype(v.dtype)
-
-
 def _of_output(change):
-    """A change of y, and of nothing else."""
+    """A change of y, by what u is too, and of nothing else."""
 
-    def wrong(right, *args):
-        y, x = right(*args)
-        return change(y), x
+    def wrong(right, u, *others):
+        y, x = right(u, *others)
+        return change(y, u), x
 
     return wrong
 
 
-def _imaginary_lost(right, u, *others):
-    y, x = right(u, *others)
-    return (y if np.iscomplexobj(u) else y.real.copy()), x
-
-
-plant(
-    ("selective_scan", "mamba_scan_packed"),
-    ("rate_conjugate", "A* for A", {"A": np.conj}),
-    ("rate_real", "the imaginary part of A dropped", {"A": _real}),
-    ("input_conjugate", "B* for B", {"B": np.conj}),
-    ("output_conjugate", "C* for C: a Hermitian product", {"C": np.conj}),
-    by="value[complex64]",
-)
-REAL_PART = ("real_part", "the real part of y", _of_output(_real))
-plant(STEPPED, REAL_PART, by="value[complex64]")
-DOUBLED = (  # as where one of each conjugate pair is stored
-    "doubled_real_part", "2 Re y", _of_output(lambda y: (2 * y.real).astype(y.dtype))
+plant(STEPPED,
+      ("held_input", "B by zero-order hold, (e^(dt A) − 1)/A", parts(drive=_held)),
+      ("euler_decay", "1 + dt A for e^(dt A)", parts(decay=lambda dt, A: 1 + dt * A)),
+      ("bilinear_decay", "(1 + dt A/2)/(1 − dt A/2) for e^(dt A)",
+       parts(decay=lambda dt, A: (2 + dt * A) / (2 - dt * A))),
+      ("power_for_exp", "(1 + dt A/1024)^1024 for e^(dt A)",
+       parts(decay=lambda dt, A: (1 + dt * A / A.real.dtype.type(1024)) ** 1024)),
+      ("undiscretized_input", "u B enters without dt", parts(drive=lambda u, dt, A, B: u * B)),
+      ("step_twice", "dt² u B", parts(drive=lambda u, dt, A, B: dt * dt * u * B)),
+      ("input_decays", "a (x + b): the input decays in its first step",
+       parts(update=lambda k, a, x, b: a * (x + b))),
+      ("reads_before", "y = C · x before the step",
+       parts(read=lambda C, x, before: (C * before).sum(-1))),
+      ("sign_of_rate", "e^(−dt A)", parts(decay=lambda dt, A: np.exp(-dt * A))),
 )  # fmt: skip
-plant(("mamba_scan",), DOUBLED, by="value[complex64]")
-plant(SCAN, ("imaginary_lost", "y of the type of u", _imaginary_lost), by="value[complex64]")
+plant(("selective_scan", "selective_step"),
+      ("input_at_padding", "u B enters where dt is 0",
+       parts(drive=lambda u, dt, A, B: np.where(dt == 0, u, dt * u) * B)),
+)  # fmt: skip
+plant(("selective_step", "mamba_scan"),
+      ("logarithm_of_rate", "−e^A for A: the logarithm is taken for granted",
+       {"A": lambda A: -np.exp(A)}),
+)  # fmt: skip
+plant(("selective_scan", "mamba_step"),
+      ("B_for_C", "B and C exchanged",
+       lambda right, u, dt, A, B, C, *others: right(u, dt, A, C, B, *others)),
+)  # fmt: skip
+plant(("selective_scan", "mamba_scan_packed"),
+      ("rate_conjugate", "A* for A", {"A": np.conj}),
+      ("rate_real", "the imaginary part of A dropped", {"A": real}),
+      ("input_conjugate", "B* for B", {"B": np.conj}),
+      ("output_conjugate", "C* for C: a Hermitian product", {"C": np.conj}),
+      by="value[complex64]")  # fmt: skip
+plant(STEPPED, ("real_part", "the real part of y", _of_output(lambda y, u: real(y))),
+      by="value[complex64]")  # fmt: skip
+plant(("mamba_scan",),  # as where one of each conjugate pair is stored
+      ("doubled_real_part", "2 Re y", _of_output(lambda y, u: 2 * real(y))),
+      by="value[complex64]")  # fmt: skip
+plant(SCAN,
+      ("imaginary_lost", "y of the type of u",
+       _of_output(lambda y, u: y if np.iscomplexobj(u) else y.real.copy())),
+      by="value[complex64]")  # fmt: skip
 
 
 def _by_other_step(by):
@@ -109,26 +95,26 @@ def _by_other_step(by):
     return wrong
 
 
-plant(
-    SCAN,
-    ("decay_late", "e^(dt_(k−1) A)", _by_other_step(-1)),
-    ("input_late", "u_(k−1)", given(u=lambda u: np.roll(u, 1, axis=-1))),
-    ("C_late", "C_(k−1)", {"C": lambda C: np.roll(C, 1, axis=-2)}),
-)
-plant(
-    STATEFUL,
-    ("decay_early", "e^(dt_(k+1) A)", _by_other_step(1)),
-    ("B_constant", "B_0 at every step", {"B": lambda B: 0 * B + B[..., :1, :]}),
-)
+plant(SCAN,
+      ("decay_late", "e^(dt_(k−1) A)", _by_other_step(-1)),
+      ("input_late", "u_(k−1)", given(u=lambda u: np.roll(u, 1, axis=-1))),
+      ("C_late", "C_(k−1)", {"C": lambda C: np.roll(C, 1, axis=-2)}),
+)  # fmt: skip
+plant(STATEFUL,
+      ("decay_early", "e^(dt_(k+1) A)", _by_other_step(1)),
+      ("B_constant", "B_0 at every step", {"B": lambda B: 0 * B + B[..., :1, :]}),
+)  # fmt: skip
 plant(PACKED, ("decay_of_first_step", "e^(dt_0 A) at every step", _by_other_step(-4096)))
 
 
-def _state_in(cast):
+def state_in(cast):
+    """The state rounded after every step."""
     return parts(update=lambda k, a, x, b: cast(a * x + b))
 
 
-def _flushed(a):
-    return np.where(np.abs(a) < 1e-4, 0, a).astype(a.dtype)
+def decays(change):
+    """Decays made from the exponent by something else than np.exp."""
+    return parts(decay=lambda dt, A: change(dt * A))
 
 
 def _clipped(a):
@@ -136,56 +122,41 @@ def _clipped(a):
     return np.where(np.abs(a) > limit, a * limit, a)
 
 
-def _raised(x):
-    return np.where(x.real < -5, x - x.real - 5, x)
-
-
-plant(
-    ("selective_scan", "mamba_step", "mamba_scan_packed"),
-    ("state_in_bfloat16", "the state kept in bfloat16", _state_in(bfloat16)),
-    ("state_in_float16", "the state kept in float16", _state_in(float16)),
-    ("state_in_tf32", "the state kept in TF32", _state_in(tf32)),
-    ("state_in_14_bits", "the state kept in 14 bits", _state_in(lambda x: to_bits(x, 14))),
-)
-plant(
-    ("selective_scan_stateful", "mamba_scan", "selective_step"),
-    ("rates_in_bfloat16", "A rounded to bfloat16", {"A": bfloat16}),
-    ("steps_in_bfloat16", "dt rounded to bfloat16", given(dt=bfloat16)),
-    ("B_in_bfloat16", "B rounded to bfloat16", {"B": bfloat16}),
-    ("C_in_float16", "C rounded to float16", {"C": float16}),
-    ("inputs_in_tf32", "u rounded to TF32", given(u=tf32)),
-)
-plant(
-    ("selective_scan", "mamba_scan_stateful"),
-    ("exponent_in_bfloat16", "dt A in bfloat16",
-     parts(decay=lambda dt, A: np.exp(bfloat16(dt * A)))),
-    ("decay_in_float16", "e^(dt A) in float16",
-     parts(decay=lambda dt, A: float16(np.exp(dt * A)))),
-    ("decay_flushed", "e^(dt A) below 1e-4 as 0",
-     parts(decay=lambda dt, A: _flushed(np.exp(dt * A)))),
-    ("decay_clipped", "|e^(dt A)| at most 1 − 1e-4",
-     parts(decay=lambda dt, A: _clipped(np.exp(dt * A)))),
-    ("exponent_clamped", "dt A at least −5", parts(decay=lambda dt, A: np.exp(_raised(dt * A)))),
+plant(("selective_scan", "mamba_step", "mamba_scan_packed"),
+      ("state_in_bfloat16", "the state kept in bfloat16", state_in(bfloat16)),
+      ("state_in_float16", "the state kept in float16", state_in(float16)),
+      ("state_in_tf32", "the state kept in TF32", state_in(tf32)),
+      ("state_in_14_bits", "the state kept in 14 bits", state_in(lambda x: to_bits(x, 14))),
 )  # fmt: skip
-plant(
-    EACH,  # steps clipped to a range, as some models have it before the scan
-    ("step_at_least", "dt clipped at 1e-3 from below", given(dt=lambda dt: np.maximum(dt, 1e-3))),
-    ("step_at_most", "dt clipped at 0.1 from above", given(dt=lambda dt: np.clip(dt, 0, 0.1))),
-)
-plant(
-    ("selective_scan", "selective_scan_stateful"),
-    ("padding_resets", "the state dropped where dt is 0",
-     parts(decay=lambda dt, A: np.where(dt == 0, 0, np.exp(dt * A)))),
+plant(("selective_scan_stateful", "mamba_scan", "selective_step"),
+      ("rates_in_bfloat16", "A rounded to bfloat16", {"A": bfloat16}),
+      ("steps_in_bfloat16", "dt rounded to bfloat16", given(dt=bfloat16)),
+      ("B_in_bfloat16", "B rounded to bfloat16", {"B": bfloat16}),
+      ("C_in_float16", "C rounded to float16", {"C": float16}),
+      ("inputs_in_tf32", "u rounded to TF32", given(u=tf32)),
+)  # fmt: skip
+plant(("selective_scan", "mamba_scan_stateful"),
+      ("exponent_in_bfloat16", "dt A in bfloat16", decays(lambda x: np.exp(bfloat16(x)))),
+      ("decay_in_float16", "e^(dt A) in float16", decays(lambda x: float16(np.exp(x)))),
+      ("decay_flushed", "e^(dt A) below 1e-4 as 0",
+       decays(lambda x: np.where(np.abs(np.exp(x)) < 1e-4, 0, np.exp(x)))),
+      ("decay_clipped", "|e^(dt A)| at most 1 − 1e-4", decays(lambda x: _clipped(np.exp(x)))),
+      ("exponent_clamped", "dt A at least −5",
+       decays(lambda x: np.exp(np.where(x.real < -5, x - x.real - 5, x)))),
+)  # fmt: skip
+plant(EACH,  # steps clipped to a range, as some models have it before the scan
+      ("step_at_least", "dt clipped at 1e-3 from below", given(dt=lambda dt: np.maximum(dt, 1e-3))),
+      ("step_at_most", "dt clipped at 0.1 from above", given(dt=lambda dt: np.clip(dt, 0, 0.1))),
+)  # fmt: skip
+plant(("selective_scan", "selective_scan_stateful"),
+      ("padding_resets", "the state dropped where dt is 0",
+       parts(decay=lambda dt, A: np.where(dt == 0, 0, np.exp(dt * A)))),
 )  # fmt: skip
 
 
 def _of_first(axis):
     """The first member along an axis of the batch for all of them."""
-
-    def change(v):
-        return np.broadcast_to(np.take(v, [0], axis), v.shape) if v.ndim > -axis - 1 else v
-
-    return change
+    return lambda v: v if v.ndim < -axis else np.broadcast_to(np.take(v, [0], axis), v.shape)
 
 
 def _channels(u):
@@ -202,50 +173,26 @@ def _B_by_channel(right, u, dt, A, B, *others):
 def _C_batch_by_channel(right, u, dt, A, B, C, *others):
     """Shared by the channels, but taken from the member of the batch with the channel's number."""
     if C.ndim > 3 and C.shape[-3] == 1:
-        count, batch = _channels(u), C.shape[0]
-        picked = C[np.arange(count) % batch, 0]
-        C = np.broadcast_to(picked, (batch, count, *C.shape[-2:]))
+        picked = C[np.arange(_channels(u)) % C.shape[0], 0]
+        C = np.broadcast_to(picked, (C.shape[0], *picked.shape))
     return right(u, dt, A, B, C, *others)
 
 
-plant(
-    ("selective_scan", "mamba_scan_packed", "mamba_step"),
-    ("B_of_first_batch", "the first member's B for all", given(B=_of_first(-4))),
-    ("C_of_first_batch", "the first member's C for all", given(C=_of_first(-4))),
-    ("rates_of_first_channel", "one A for all channels", {"A": _of_first(-2)}),
-    ("B_by_channel", "B read on from channel to channel, which share it", _B_by_channel),
-    ("C_batch_by_channel", "C of the batch's member with the number of the channel",
-     _C_batch_by_channel),
+plant(("selective_scan", "mamba_scan_packed", "mamba_step"),
+      ("B_of_first_batch", "the first member's B for all", given(B=_of_first(-4))),
+      ("C_of_first_batch", "the first member's C for all", given(C=_of_first(-4))),
+      ("rates_of_first_channel", "one A for all channels", {"A": _of_first(-2)}),
+      ("B_by_channel", "B read on from channel to channel, which share it", _B_by_channel),
+      ("C_batch_by_channel", "C of the batch's member with the number of the channel",
+       _C_batch_by_channel),
 )  # fmt: skip
-
-
-def _nan_spread(right, u, *others):
-    y, x = right(u, *others)
-    return y + 0 * u.sum(-1, keepdims=True), x
-
-
-def _even_only(C):
-    """Nothing of the last entry where their number is odd."""
-    return np.where(np.arange(C.shape[-1]) < C.shape[-1] // 2 * 2, C, 0)
-
-
-plant(
-    LONG,
-    ("nan_spread", "masked by multiplication: 0 · NaN reaches the past", _nan_spread),
-    by="nan",
-)
-plant(
-    EACH,
-    ("strides_of_C_ignored", "C read as if it were contiguous", {"C": in_memory_order}),
-    by="strides",
-)
-plant(
-    SCAN,
-    (
-        "offset",
-        "1e-12 added to u against division by zero",
-        given(u=lambda u: u + u.dtype.type(1e-12)),
-    ),
-    by="zero",
-)
-plant(STEP, ("channel_dropped", "a state of odd size without its last entry", {"C": _even_only}))
+plant(LONG, ("nan_spread", "masked by multiplication: 0 · NaN reaches the past",
+             _of_output(lambda y, u: y + 0 * u.sum(-1, keepdims=True))), by="nan")  # fmt: skip
+plant(EACH, ("strides_of_C_ignored", "C read as if it were contiguous", {"C": in_memory_order}),
+      by="strides")  # fmt: skip
+plant(SCAN, ("offset", "1e-12 added to u against division by zero",
+             given(u=lambda u: u + u.dtype.type(1e-12))), by="zero")  # fmt: skip
+plant(STEP,
+      ("channel_dropped", "a state of odd size without its last entry",
+       {"C": lambda C: np.where(np.arange(C.shape[-1]) < C.shape[-1] // 2 * 2, C, 0)}),
+)  # fmt: skip
