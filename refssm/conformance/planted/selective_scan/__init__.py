@@ -5,14 +5,14 @@ Steps, chunks, what Mamba puts before and after, states and resets, gradients: b
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.selective_scan import operators as on
 from refssm.conformance.planted.selective_scan.chunks import CHUNKS
 from refssm.conformance.planted.selective_scan.gate import GATES
 from refssm.conformance.planted.selective_scan.gradients import GRADIENTS
-from refssm.conformance.planted.selective_scan.programs import EACH
 from refssm.conformance.planted.selective_scan.state import STATES
 from refssm.conformance.planted.selective_scan.steps import STEPS
 
-USUAL = [Planting(operator_named(name), "float32") for name in EACH]
+USUAL = [Planting(operator_named(name), "float32") for name in on.EACH]
 for _planting in USUAL:
     _planting.usual()
 BUGS = [bug for by in (*USUAL, STEPS, CHUNKS, GATES, STATES, GRADIENTS) for bug in by.bugs]

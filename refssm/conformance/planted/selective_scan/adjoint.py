@@ -7,7 +7,7 @@ import numpy as np
 
 from refssm.broadcasting import unbroadcast_each
 from refssm.conformance.honest.selective_scan.back import sigmoid
-from refssm.conformance.honest.selective_scan.forms import batch_of, rest, softplus
+from refssm.conformance.honest.selective_scan.forms import rest, softplus
 from refssm.conformance.honest.selective_scan.orders import discrete, segmented
 from refssm.conformance.planted.planting import instead
 
@@ -20,18 +20,17 @@ def star(p, name):
 
 def pieces(dy, dx, u, dt, A, B, C, x0, resets, plain=(), after=0, forget=0, cast=lambda g: g):
     """All states and cotangents g_k = C* dy + a_{k+1+after}* g_{k+1}, with the axes of all."""
-    batch, (l, n) = batch_of(u, dt, A, B, C, x0), B.shape[-2:]
+    l = B.shape[-2]
     resets = np.zeros(l, bool) if resets is None else resets
     p = SimpleNamespace(plain=plain, dx=dx, shapes={"A": A.shape, "B": B.shape, "C": C.shape})
-    p.dy, p.u, p.dt = (np.broadcast_to(v, (*batch, l))[..., None] for v in (dy, u, dt))
-    p.A = np.broadcast_to(A[..., None, :], (*batch, 1, n))
-    p.B, p.C = (np.broadcast_to(v, (*batch, l, n)) for v in (B, C))
+    p.dy, p.u, p.dt = dy[..., None], u[..., None], dt[..., None]
+    p.A, p.B, p.C, p.not_last = A[..., None, :], B, C, np.arange(l)[:, None] < l - 1
     kind = np.result_type(dy, dx, u, dt, A, B, C, x0)
     a, b = discrete(u, dt, A, B, C, x0)
     p.a, p.x = np.where(resets[..., None], 0, a).astype(kind), segmented(a, b, x0, resets)
-    start = np.broadcast_to(x0[..., None, :], (*batch, 1, n))
+    start = np.broadcast_to(x0[..., None, :], p.x[..., :1, :].shape)
     p.before = np.concatenate([start, p.x[..., :-1, :]], axis=-2)
-    p.g, carried = np.empty((*batch, l, n), kind), np.broadcast_to(dx, (*batch, n)).astype(kind)
+    p.g, carried = np.empty(p.x.shape, kind), np.broadcast_to(dx, p.x[..., 0, :].shape).astype(kind)
     back, sent = star(p, "a"), star(p, "C") * p.dy
     for k in range(l - 1, -1, -1):
         p.g[..., k, :] = sent[..., k, :] + cast(carried)
@@ -86,12 +85,9 @@ def changed(**how):
 
 def vjp_as(name: str, wrong) -> Callable:
     """What is `changed` as a VJP of one operator; any other program changes the right VJP."""
-    return wrong if callable(wrong) else instead(vjp_of(name, vars(wrong)))
-
-
-def vjp_of(name, how):
-    """The VJP of one operator, with `how` in it."""
-    back = mamba_back if name.startswith("mamba") else selective_back
+    if callable(wrong):
+        return wrong
+    back, how = mamba_back if name.startswith("mamba") else selective_back, vars(wrong)
 
     def folded(dy, dx, args, x0, resets=None):
         return unbroadcast_each(back(how, dy, dx, *args, x0, resets), (*args, x0))
@@ -113,4 +109,5 @@ def vjp_of(name, how):
         gradients = enumerate(stateful(dy[..., None], dx, *alone))
         return tuple(np.squeeze(g, time[i]) if i in time else g for i, g in gradients)
 
-    return {"scan": scan, "stateful": stateful, "packed": packed, "step": step}[name.split("_")[-1]]
+    forms = {"scan": scan, "stateful": stateful, "packed": packed, "step": step}
+    return instead(forms[name.rpartition("_")[2]])

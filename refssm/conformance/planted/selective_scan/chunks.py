@@ -4,7 +4,8 @@ import numpy as np
 
 from refssm.conformance.honest.scan.base import hillis_steele, started
 from refssm.conformance.honest.selective_scan.orders import differences, discrete, masked_sums
-from refssm.conformance.planted.selective_scan.programs import PACKED, SCAN, STATEFUL, Bugs, parts
+from refssm.conformance.planted.selective_scan import operators as on
+from refssm.conformance.planted.selective_scan.programs import Bugs, parts
 
 CHUNKS = Bugs()
 plant = CHUNKS.plant
@@ -12,12 +13,9 @@ plant = CHUNKS.plant
 
 def _carry(size, only=None, kept=0):
     """Every chunk of `size`, or only one of them, starts from a part of the carry."""
-
-    def update(k, a, x, b):
-        lost = k > 0 and k % size == 0 and only in (None, k // size)
-        return a * (x * x.real.dtype.type(kept) if lost else x) + b
-
-    return parts(update=update)
+    return parts(update=lambda k, a, x, b:
+                 a * x * (kept if k and k % size == 0 and only in (None, k // size) else 1) + b
+    )  # fmt: skip
 
 
 def _ragged(right, u, *others):
@@ -31,25 +29,22 @@ def _short_refused(right, u, *others):
     return right(u, *others)
 
 
-plant(SCAN,
+plant(on.SCAN,
       ("carry_lost_64", "the carry lost at chunks of 64", _carry(64)),
       ("carry_lost_128", "the carry lost at chunks of 128", _carry(128)),
       ("carry_lost_fourth", "the carry lost at the fourth chunk of 64 only", _carry(64, only=3)),
 )  # fmt: skip
-plant(SCAN[:1], ("carry_lost_256", "the carry lost at chunks of 256", _carry(256)))
-plant(PACKED,
+plant(on.SCAN[:1], ("carry_lost_256", "the carry lost at chunks of 256", _carry(256)))
+plant(on.PACKED,
       ("carry_lost_16", "the carry lost at chunks of 16", _carry(16)),
-      ("short_refused", "lengths below a block of 16 raise", _short_refused),
-)  # fmt: skip
-plant(STATEFUL,
+      ("short_refused", "lengths below a block of 16 raise", _short_refused))  # fmt: skip
+plant(on.STATEFUL,
       ("carry_halved", "half of the carry at chunks of 128", _carry(128, kept=0.5)),
       ("length_one", "x0 left out where l is 1",  # on a path of its own, from rest
        lambda right, u, dt, A, B, C, x0, resets:
-       right(u, dt, A, B, C, x0 * (u.shape[-1] > 1), resets)),
-)  # fmt: skip
-plant((*SCAN, *STATEFUL, "selective_scan_packed"),
-      ("ragged_tail", "the tail beyond a multiple of 32 scanned from rest", _ragged),
-)  # fmt: skip
+       right(u, dt, A, B, C, x0 * (u.shape[-1] > 1), resets)))  # fmt: skip
+plant((*on.SCAN, *on.STATEFUL, "selective_scan_packed"),
+      ("ragged_tail", "the tail beyond a multiple of 32 scanned from rest", _ragged))  # fmt: skip
 
 
 def in_chunks(size, states):
@@ -95,7 +90,7 @@ def scores(size, sums=masked_sums, diagonal=0, first=True):
     return in_chunks(size, states)
 
 
-plant(STATEFUL,
+plant(on.STATEFUL,
       ("carry_from_wrong_end", "the carry of a chunk of 64 decays by the steps to come",
        carried_by(lambda dt: np.cumsum(dt[..., ::-1], axis=-1)[..., ::-1])),
       ("carry_exclusive", "the carry of a chunk of 64 without the decay of the step itself",
@@ -103,16 +98,13 @@ plant(STATEFUL,
       ("carry_undecayed", "the carry of a chunk of 64 without its decay",
        carried_by(lambda dt: 0 * dt)),
       ("carry_decayed_whole", "the carry of a chunk of 64 decays by the whole chunk at every step",
-       carried_by(lambda dt: 0 * dt + dt.sum(-1, keepdims=True))),
-)  # fmt: skip
+       carried_by(lambda dt: 0 * dt + dt.sum(-1, keepdims=True))))  # fmt: skip
 plant(("selective_scan", "mamba_scan_stateful"),
       ("exponentiated_then_masked", "e^(A s) above the diagonal too, then multiplied by 0: ∞ · 0",
-       scores(64, first=False)),
-)  # fmt: skip
+       scores(64, first=False)))  # fmt: skip
 plant(("mamba_scan",),
       ("differences_of_sums", "differences of one cumulative sum of dt over the whole sequence",
-       scores(None, differences)),
-)  # fmt: skip
+       scores(None, differences)))  # fmt: skip
 plant(("selective_scan_stateful", "mamba_scan"),
       ("diagonal_masked", "the input of the step itself masked too", scores(64, diagonal=-1)),
 )  # fmt: skip
@@ -149,7 +141,7 @@ def _doublings(levels=64, joined=lambda before, x, after, later: after * x + lat
     return scan
 
 
-plant(SCAN,
+plant(on.SCAN,
       ("divided_by_decays", "inputs divided by the product of all decays",
        in_chunks(None, _divided)),
       ("sides_exchanged", "the associative operator with its sides exchanged",
@@ -158,8 +150,7 @@ plant(SCAN,
       ("backwards", "scanned from the end", _by_scan(lambda a, b:
        hillis_steele(a[..., ::-1, :], b[..., ::-1, :])[..., ::-1, :])),
       ("eight_levels", "only seven doublings: inputs 128 steps back are lost",
-       _by_scan(_doublings(levels=7))),
-)  # fmt: skip
+       _by_scan(_doublings(levels=7))))  # fmt: skip
 
 
 def _tuned(bad, limit=lambda n: n - 1):
@@ -179,5 +170,4 @@ plant(("selective_scan",),
       ("wrong_for_blocks", f"{LOST} l a multiple of 64", _tuned(lambda l, n: l % 64 == 0)),
       ("wrong_for_wide", f"{LOST} n > 64: entries beyond are left out",
        _tuned(lambda l, n: n > 64, lambda n: 64)),
-      ("wrong_for_odd_state", f"{LOST} n odd", _tuned(lambda l, n: n % 2 == 1)),
-)  # fmt: skip
+      ("wrong_for_odd_state", f"{LOST} n odd", _tuned(lambda l, n: n % 2 == 1)))  # fmt: skip

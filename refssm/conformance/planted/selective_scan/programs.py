@@ -9,16 +9,7 @@ import numpy as np
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.honest.selective_scan.forms import batch_of, biased, family, gated
 from refssm.conformance.planted.planting import Planting, instead
-
-SCAN, STATEFUL, PACKED, STEP = (
-    (f"selective_{form}", f"mamba_{form}")
-    for form in ("scan", "scan_stateful", "scan_packed", "step")
-)
-LONG = (*SCAN, *STATEFUL, *PACKED)
-EACH = (*LONG, *STEP)
-GATED = tuple(name for name in EACH if name.startswith("mamba"))
-ONE, OTHER = GATED[::2], GATED[1::2]  # scan and packed; stateful and step
-STEPPED = ("selective_scan", "selective_step", "mamba_scan_stateful")  # for what all may have
+from refssm.conformance.planted.selective_scan import operators as on
 
 
 def unrolled(
@@ -48,12 +39,8 @@ def parts(**changed):
 def given(**changes):
     """The scan of changed arguments: what enters it, between Mamba's softplus and its gate."""
     names = ("u", "dt", "A", "B", "C", "x0", "resets")
-
-    def wrong(right, *args):
-        named = zip(names, args, strict=True)
-        return right(*(changes[name](arg) if name in changes else arg for name, arg in named))
-
-    return wrong
+    each = [changes.get(name, lambda arg: arg) for name in names]
+    return lambda right, *args: right(*(f(arg) for f, arg in zip(each, args, strict=True)))
 
 
 class Around(NamedTuple):
@@ -77,19 +64,17 @@ class Bugs:
     """Planted bugs, each in several operators; a mapping changes an operator's own arguments."""
 
     def __init__(self, adapt: Callable = scan_as):
-        self.plantings = {
-            name: Planting(operator_named(name), "float32", partial(adapt, name)) for name in EACH
-        }
+        self.by_op = {op: Planting(operator_named(op), "float32", partial(adapt, op)) for op in on.EACH}
 
-    def plant(self, on, *rows, by="value"):
-        """Plant rows in the operators that `on` names."""
-        for name in on:
-            self.plantings[name].plant(*rows, by=by)
+    def plant(self, names, *rows, by="value"):
+        """Plant rows in the operators that `names` has."""
+        for name in names:
+            self.by_op[name].plant(*rows, by=by)
 
     @property
     def bugs(self):
         """Those of all operators."""
-        return [bug for planting in self.plantings.values() for bug in planting.bugs]
+        return [bug for planting in self.by_op.values() for bug in planting.bugs]
 
 
 def real(v):

@@ -5,15 +5,8 @@ import numpy as np
 from refssm.conformance.honest.selective_scan.forms import biased
 from refssm.conformance.honest.selective_scan.orders import discrete
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.selective_scan.programs import (
-    PACKED,
-    STATEFUL,
-    STEP,
-    Around,
-    Bugs,
-    parts,
-    real,
-)
+from refssm.conformance.planted.selective_scan import operators as on
+from refssm.conformance.planted.selective_scan.programs import Around, Bugs, parts, real
 
 STATES = Bugs()
 plant = STATES.plant
@@ -30,7 +23,7 @@ def _in_first_output(right, u, dt, A, B, C, x0, resets):
     return y + np.where(np.arange(u.shape[-1]) == 0, first, 0), x
 
 
-plant(STATEFUL,
+plant(on.STATEFUL,
       ("start_ignored", "x0 taken as zero", {"x0": lambda x: 0 * x}),
       ("start_ignored_in_batch_of_one", "x0 taken as zero where the batch is 1",
        {"x0": lambda x: x * (x.shape[0] != 1) if x.ndim > 1 else x}),
@@ -39,15 +32,13 @@ plant(STATEFUL,
        parts(update=lambda k, a, x, b: (x if k == 0 else a * x) + b)),
       ("start_at_every_step", "x0 added at every step", lambda right, *args:
        right(*args, update=lambda k, a, x, b: a * x + b + (k > 0) * args[5])),
-      ("start_in_first_output", "x0 seen by the first output only", _in_first_output),
-)  # fmt: skip
-for _on, _x in ((STATEFUL, "x0"), (STEP, "x")):
+      ("start_in_first_output", "x0 seen by the first output only", _in_first_output))  # fmt: skip
+for _on, _x in ((on.STATEFUL, "x0"), (on.STEP, "x")):
     plant(_on,
           ("start_in_bfloat16", "x0 rounded to bfloat16", {_x: bfloat16}),
-          ("start_in_float16", "x0 rounded to float16", {_x: float16}),
-    )  # fmt: skip
+          ("start_in_float16", "x0 rounded to float16", {_x: float16}))  # fmt: skip
     plant(_on, ("start_conjugate", "x0* for x0", {_x: np.conj}), by="value[complex64]")
-plant(STATEFUL, ("start_real", "the imaginary part of x0 dropped", {"x0": real}),
+plant(on.STATEFUL, ("start_real", "the imaginary part of x0 dropped", {"x0": real}),
       by="value[complex64]")  # fmt: skip
 
 
@@ -62,14 +53,12 @@ def ends(last):
 
 
 def _after(steps):
-    """The state after the first steps(l) steps of l."""
+    """A right y beside the state after the first steps(l) of l steps."""
 
-    def wrong(right, u, dt, A, B, C, x0, resets):
-        y, x = right(u, dt, A, B, C, x0, resets)
-        w = slice(0, steps(u.shape[-1]))
-        if w.stop == 0:
-            return y, np.broadcast_to(x0, x.shape).astype(x.dtype)
-        return y, right(u[..., w], dt[..., w], A, B[..., w, :], C[..., w, :], x0, resets)[1]
+    def wrong(right, u, *args):
+        end = steps(u.shape[-1])
+        held = right(u, *args, update=lambda k, a, x, b: a * x + b if k < end else x)
+        return right(u, *args)[0], held[1]
 
     return wrong
 
@@ -82,7 +71,7 @@ def _start(x, u, dt, A, B, C, x0, resets):
     return np.broadcast_to(x0, x.shape).copy()
 
 
-plant(STATEFUL,
+plant(on.STATEFUL,
       ("last_one_early", "the last state before the last step", _after(lambda l: max(l - 1, 0))),
       ("last_of_first_chunk", "the state at the last multiple of 64",
        _after(lambda l: l // 64 * 64 or l)),
@@ -104,7 +93,7 @@ plant(STATEFUL,
       ("last_reversed", "the entries of the last state the other way round",
        ends(lambda x, *_: x[..., ::-1].copy())),
       by="state")  # fmt: skip
-plant(STATEFUL,
+plant(on.STATEFUL,
       ("last_conjugate", "the last state conjugated", ends(lambda x, *_: x.conj())),
       ("last_real", "the real part of the last state", ends(lambda x, *_: real(x))),
       by="state[complex64]")  # fmt: skip
@@ -118,15 +107,14 @@ def _in_place(x, u, dt, A, B, C, x0, resets):
     return x0
 
 
-plant(STEP,
+plant(on.STEP,
       ("state_not_updated", "the state before the step returned", ends(_start)),
       ("state_without_input", "the state returned has no input in it", ends(_without_input)),
       ("state_returned_in_float16", "the state returned in float16",
-       ends(lambda x, *_: float16(x))),
-)  # fmt: skip
-plant(STEP, ("state_in_place", "the state updated in the memory of the argument",
+       ends(lambda x, *_: float16(x))))  # fmt: skip
+plant(on.STEP, ("state_in_place", "the state updated in the memory of the argument",
              ends(lambda x, *args: _in_place(x, *args).copy())), by="unchanged")  # fmt: skip
-plant(STEP, ("state_is_argument", "the state returned lies in the argument's memory",
+plant(on.STEP, ("state_is_argument", "the state returned lies in the argument's memory",
              ends(_in_place)), by="alias")  # fmt: skip
 
 
@@ -135,19 +123,11 @@ def late(r):
     return np.concatenate([0 * r[..., :1], r[..., :-1]], axis=-1) != 0
 
 
-def _early(r):
-    return np.concatenate([r[..., 1:], 0 * r[..., :1]], axis=-1) != 0
-
-
 def _on_grid(r):
     """At the beginning of the block of 16 that has one."""
     k = np.arange(r.shape[-1])
     starts = np.add.reduceat(r, k[::16], axis=-1) > 0
     return np.where(k % 16 == 0, np.repeat(starts, 16, axis=-1)[..., : k.size], False)
-
-
-def _places(r):
-    return np.arange(r.shape[-1])
 
 
 def _decay_times(factor):
@@ -175,14 +155,15 @@ def _nan_leaks(right, u, *others):
     return y + (0 * (u * ~masked)).sum(-1, keepdims=True) * masked, x
 
 
-plant(PACKED,
+plant(on.PACKED,
       ("resets_ignored", "one sequence throughout", {"resets": lambda r: r & False}),
       ("reset_late", "the state dropped one step late", {"resets": late}),
-      ("reset_early", "the state dropped one step early", {"resets": _early}),
+      ("reset_early", "the state dropped one step early",
+       {"resets": lambda r: np.concatenate([r[..., 1:], 0 * r[..., :1]], axis=-1) != 0}),
       ("reset_on_grid", "the state dropped at the beginning of the block of 16",
        {"resets": _on_grid}),
       ("reset_within_64", "resets beyond the first chunk of 64 lost",
-       {"resets": lambda r: r & (_places(r) < 64)}),
+       {"resets": lambda r: r & (np.arange(r.shape[-1]) < 64)}),
       ("first_reset_only", "only the first reset taken",
        {"resets": lambda r: r & (np.cumsum(r, axis=-1) <= 1)}),
       ("last_reset_only", "only the last reset taken",
@@ -198,14 +179,13 @@ plant(PACKED,
        lambda right, u, *others: right(np.where(others[-1], 0, u), *others)),
       ("old_state_read", "C reads the old state at the first step too", _old_state_read),
 )  # fmt: skip
-plant(PACKED,
+plant(on.PACKED,
       ("reset_by_zero_decay", "the decay multiplied by 0: NaN leaks", _decay_times(0)),
       ("nan_leaks", "NaN of the first sequence masked by 0 · x", _nan_leaks),
       by="nan")  # fmt: skip
-plant(PACKED[:1], ("reset_lost_on_grid", "resets at multiples of 16 lost",
-                   {"resets": lambda r: r & (_places(r) % 16 != 0)}))  # fmt: skip
-plant(PACKED[1:],
+plant(on.PACKED[:1], ("reset_lost_on_grid", "resets at multiples of 16 lost",
+                   {"resets": lambda r: r & (np.arange(r.shape[-1]) % 16 != 0)}))  # fmt: skip
+plant(on.PACKED[1:],
       ("bias_at_padding", "dt_bias only where dt is positive, as after masking the pre-activation",
        Around(before=lambda dt, dt_bias:
-              biased(np.where(dt > 0, dt + dt_bias[..., None], dt), 0 * dt_bias))),
-)  # fmt: skip
+              biased(np.where(dt > 0, dt + dt_bias[..., None], dt), 0 * dt_bias))))  # fmt: skip

@@ -5,19 +5,8 @@ import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16, tf32, to_bits
 from refssm.conformance.planted.planting import in_memory_order
-from refssm.conformance.planted.selective_scan.programs import (
-    EACH,
-    LONG,
-    PACKED,
-    SCAN,
-    STATEFUL,
-    STEP,
-    STEPPED,
-    Bugs,
-    given,
-    parts,
-    real,
-)
+from refssm.conformance.planted.selective_scan import operators as on
+from refssm.conformance.planted.selective_scan.programs import Bugs, given, parts, real
 
 STEPS = Bugs()
 plant = STEPS.plant
@@ -39,7 +28,7 @@ def _of_output(change):
     return wrong
 
 
-plant(STEPPED,
+plant(on.STEPPED,
       ("held_input", "B by zero-order hold, (e^(dt A) − 1)/A", parts(drive=_held)),
       ("euler_decay", "1 + dt A for e^(dt A)", parts(decay=lambda dt, A: 1 + dt * A)),
       ("bilinear_decay", "(1 + dt A/2)/(1 − dt A/2) for e^(dt A)",
@@ -52,32 +41,28 @@ plant(STEPPED,
        parts(update=lambda k, a, x, b: a * (x + b))),
       ("reads_before", "y = C · x before the step",
        parts(read=lambda C, x, before: (C * before).sum(-1))),
-      ("sign_of_rate", "e^(−dt A)", parts(decay=lambda dt, A: np.exp(-dt * A))),
-)  # fmt: skip
+      ("sign_of_rate", "e^(−dt A)", parts(decay=lambda dt, A: np.exp(-dt * A))))  # fmt: skip
 plant(("selective_scan", "selective_step"),
       ("input_at_padding", "u B enters where dt is 0",
-       parts(drive=lambda u, dt, A, B: np.where(dt == 0, u, dt * u) * B)),
-)  # fmt: skip
+       parts(drive=lambda u, dt, A, B: np.where(dt == 0, u, dt * u) * B)))  # fmt: skip
 plant(("selective_step", "mamba_scan"),
       ("logarithm_of_rate", "−e^A for A: the logarithm is taken for granted",
-       {"A": lambda A: -np.exp(A)}),
-)  # fmt: skip
+       {"A": lambda A: -np.exp(A)}))  # fmt: skip
 plant(("selective_scan", "mamba_step"),
       ("B_for_C", "B and C exchanged",
-       lambda right, u, dt, A, B, C, *others: right(u, dt, A, C, B, *others)),
-)  # fmt: skip
+       lambda right, u, dt, A, B, C, *others: right(u, dt, A, C, B, *others)))  # fmt: skip
 plant(("selective_scan", "mamba_scan_packed"),
       ("rate_conjugate", "A* for A", {"A": np.conj}),
       ("rate_real", "the imaginary part of A dropped", {"A": real}),
       ("input_conjugate", "B* for B", {"B": np.conj}),
       ("output_conjugate", "C* for C: a Hermitian product", {"C": np.conj}),
       by="value[complex64]")  # fmt: skip
-plant(STEPPED, ("real_part", "the real part of y", _of_output(lambda y, u: real(y))),
+plant(on.STEPPED, ("real_part", "the real part of y", _of_output(lambda y, u: real(y))),
       by="value[complex64]")  # fmt: skip
 plant(("mamba_scan",),  # as where one of each conjugate pair is stored
       ("doubled_real_part", "2 Re y", _of_output(lambda y, u: 2 * real(y))),
       by="value[complex64]")  # fmt: skip
-plant(SCAN,
+plant(on.SCAN,
       ("imaginary_lost", "y of the type of u",
        _of_output(lambda y, u: y if np.iscomplexobj(u) else y.real.copy())),
       by="value[complex64]")  # fmt: skip
@@ -95,16 +80,14 @@ def _by_other_step(by):
     return wrong
 
 
-plant(SCAN,
+plant(on.SCAN,
       ("decay_late", "e^(dt_(k−1) A)", _by_other_step(-1)),
       ("input_late", "u_(k−1)", given(u=lambda u: np.roll(u, 1, axis=-1))),
-      ("C_late", "C_(k−1)", {"C": lambda C: np.roll(C, 1, axis=-2)}),
-)  # fmt: skip
-plant(STATEFUL,
+      ("C_late", "C_(k−1)", {"C": lambda C: np.roll(C, 1, axis=-2)}))  # fmt: skip
+plant(on.STATEFUL,
       ("decay_early", "e^(dt_(k+1) A)", _by_other_step(1)),
-      ("B_constant", "B_0 at every step", {"B": lambda B: 0 * B + B[..., :1, :]}),
-)  # fmt: skip
-plant(PACKED, ("decay_of_first_step", "e^(dt_0 A) at every step", _by_other_step(-4096)))
+      ("B_constant", "B_0 at every step", {"B": lambda B: 0 * B + B[..., :1, :]}))  # fmt: skip
+plant(on.PACKED, ("decay_of_first_step", "e^(dt_0 A) at every step", _by_other_step(-4096)))
 
 
 def state_in(cast):
@@ -133,8 +116,7 @@ plant(("selective_scan_stateful", "mamba_scan", "selective_step"),
       ("steps_in_bfloat16", "dt rounded to bfloat16", given(dt=bfloat16)),
       ("B_in_bfloat16", "B rounded to bfloat16", {"B": bfloat16}),
       ("C_in_float16", "C rounded to float16", {"C": float16}),
-      ("inputs_in_tf32", "u rounded to TF32", given(u=tf32)),
-)  # fmt: skip
+      ("inputs_in_tf32", "u rounded to TF32", given(u=tf32)))  # fmt: skip
 plant(("selective_scan", "mamba_scan_stateful"),
       ("exponent_in_bfloat16", "dt A in bfloat16", decays(lambda x: np.exp(bfloat16(x)))),
       ("decay_in_float16", "e^(dt A) in float16", decays(lambda x: float16(np.exp(x)))),
@@ -142,16 +124,14 @@ plant(("selective_scan", "mamba_scan_stateful"),
        decays(lambda x: np.where(np.abs(np.exp(x)) < 1e-4, 0, np.exp(x)))),
       ("decay_clipped", "|e^(dt A)| at most 1 − 1e-4", decays(lambda x: _clipped(np.exp(x)))),
       ("exponent_clamped", "dt A at least −5",
-       decays(lambda x: np.exp(np.where(x.real < -5, x - x.real - 5, x)))),
-)  # fmt: skip
-plant(EACH,  # steps clipped to a range, as some models have it before the scan
+       decays(lambda x: np.exp(np.where(x.real < -5, x - x.real - 5, x)))))  # fmt: skip
+plant(on.EACH,  # steps clipped to a range, as some models have it before the scan
       ("step_at_least", "dt clipped at 1e-3 from below", given(dt=lambda dt: np.maximum(dt, 1e-3))),
       ("step_at_most", "dt clipped at 0.1 from above", given(dt=lambda dt: np.clip(dt, 0, 0.1))),
 )  # fmt: skip
 plant(("selective_scan", "selective_scan_stateful"),
       ("padding_resets", "the state dropped where dt is 0",
-       parts(decay=lambda dt, A: np.where(dt == 0, 0, np.exp(dt * A)))),
-)  # fmt: skip
+       parts(decay=lambda dt, A: np.where(dt == 0, 0, np.exp(dt * A)))))  # fmt: skip
 
 
 def _of_first(axis):
@@ -159,21 +139,18 @@ def _of_first(axis):
     return lambda v: v if v.ndim < -axis else np.broadcast_to(np.take(v, [0], axis), v.shape)
 
 
-def _channels(u):
-    return u.shape[-2] if u.ndim > 1 else 1
-
-
 def _B_by_channel(right, u, dt, A, B, *others):
     """Shared by the channels, but read on by one row for each of them."""
-    if B.ndim > 3 and B.shape[-3] == 1 and _channels(u) > 1:
-        B = np.concatenate([np.roll(B, i, axis=-1) for i in range(_channels(u))], axis=-3)
+    if B.ndim > 3 and B.shape[-3] == 1:
+        count = np.atleast_2d(u).shape[-2]
+        B = np.concatenate([np.roll(B, i, axis=-1) for i in range(count)], axis=-3)
     return right(u, dt, A, B, *others)
 
 
 def _C_batch_by_channel(right, u, dt, A, B, C, *others):
     """Shared by the channels, but taken from the member of the batch with the channel's number."""
     if C.ndim > 3 and C.shape[-3] == 1:
-        picked = C[np.arange(_channels(u)) % C.shape[0], 0]
+        picked = C[np.arange(np.atleast_2d(u).shape[-2]) % C.shape[0], 0]
         C = np.broadcast_to(picked, (C.shape[0], *picked.shape))
     return right(u, dt, A, B, C, *others)
 
@@ -184,15 +161,13 @@ plant(("selective_scan", "mamba_scan_packed", "mamba_step"),
       ("rates_of_first_channel", "one A for all channels", {"A": _of_first(-2)}),
       ("B_by_channel", "B read on from channel to channel, which share it", _B_by_channel),
       ("C_batch_by_channel", "C of the batch's member with the number of the channel",
-       _C_batch_by_channel),
-)  # fmt: skip
-plant(LONG, ("nan_spread", "masked by multiplication: 0 · NaN reaches the past",
+       _C_batch_by_channel))  # fmt: skip
+plant(on.LONG, ("nan_spread", "masked by multiplication: 0 · NaN reaches the past",
              _of_output(lambda y, u: y + 0 * u.sum(-1, keepdims=True))), by="nan")  # fmt: skip
-plant(EACH, ("strides_of_C_ignored", "C read as if it were contiguous", {"C": in_memory_order}),
+plant(on.EACH, ("strides_of_C_ignored", "C read as if it were contiguous", {"C": in_memory_order}),
       by="strides")  # fmt: skip
-plant(SCAN, ("offset", "1e-12 added to u against division by zero",
+plant(on.SCAN, ("offset", "1e-12 added to u against division by zero",
              given(u=lambda u: u + u.dtype.type(1e-12))), by="zero")  # fmt: skip
-plant(STEP,
+plant(on.STEP,
       ("channel_dropped", "a state of odd size without its last entry",
-       {"C": lambda C: np.where(np.arange(C.shape[-1]) < C.shape[-1] // 2 * 2, C, 0)}),
-)  # fmt: skip
+       {"C": lambda C: np.where(np.arange(C.shape[-1]) < C.shape[-1] // 2 * 2, C, 0)}))  # fmt: skip
