@@ -57,6 +57,7 @@ AROUND = {
     "slope": lambda q: sigmoid(q.v),
     "bias": lambda q: q.ddt.sum(-1),
 }
+changed = SimpleNamespace  # formulas of RIGHT and AROUND exchanged, or options of `pieces`
 
 
 def selective_back(how, *args):
@@ -76,11 +77,6 @@ def mamba_back(how, dy, dx, u, dt, A, B, C, D, z, dt_bias, x0, resets):
     du, dstep, dA, dB, dC, dx0 = selective_back(how, q.ds, dx, u, q.step, A, B, C, x0, resets)
     q.ddt = dstep * f["slope"](q)
     return du + f["skip"](q), q.ddt, dA, dB, dC, f["D"](q), f["dz"](q), f["bias"](q), dx0
-
-
-def changed(**how):
-    """The gradient with formulas of RIGHT and AROUND, or options of `pieces`, exchanged."""
-    return SimpleNamespace(**how)
 
 
 def vjp_as(name: str, wrong) -> Callable:

@@ -14,13 +14,7 @@ plant = CHUNKS.plant
 def _carry(size, only=None, kept=0):
     """Every chunk of `size`, or only one of them, starts from a part of the carry."""
     return parts(update=lambda k, a, x, b:
-                 a * x * (kept if k and k % size == 0 and only in (None, k // size) else 1) + b
-    )  # fmt: skip
-
-
-def _ragged(right, u, *others):
-    whole = u.shape[-1] // 32 * 32
-    return right(u, *others, update=lambda k, a, x, b: b + (0 if k and k == whole else a) * x)
+        a * x * (kept if k and k % size == 0 and only in (None, k // size) else 1) + b)  # fmt: skip
 
 
 def _short_refused(right, u, *others):
@@ -44,7 +38,9 @@ plant(on.STATEFUL,
        lambda right, u, dt, A, B, C, x0, resets:
        right(u, dt, A, B, C, x0 * (u.shape[-1] > 1), resets)))  # fmt: skip
 plant((*on.SCAN, *on.STATEFUL, "selective_scan_packed"),
-      ("ragged_tail", "the tail beyond a multiple of 32 scanned from rest", _ragged))  # fmt: skip
+      ("ragged_tail", "the tail beyond a multiple of 32 scanned from rest",
+       lambda right, u, *others: right(u, *others, update=lambda k, a, x, b:
+       b + (0 if k and k == u.shape[-1] // 32 * 32 else a) * x)))  # fmt: skip
 
 
 def in_chunks(size, states):
@@ -156,12 +152,11 @@ plant(on.SCAN,
 def _tuned(bad, limit=lambda n: n - 1):
     """A choice that is wrong where bad(l, n): entries of the state from limit(n) on not read."""
 
-    def wrong(right, u, dt, A, B, C, *others):
+    def unread(C):
         l, n = C.shape[-2:]
-        lost = bad(l, n) & (np.arange(n) >= limit(n))
-        return right(u, dt, A, B, np.where(lost, 0, C), *others)
+        return np.where(bad(l, n) & (np.arange(n) >= limit(n)), 0, C)
 
-    return wrong
+    return {"C": unread}
 
 
 LOST = "one of the state's entries lost for"

@@ -48,10 +48,9 @@ def _mean(name):
 plant(on.EACH,
       ("dt_by_input_only", "ddt without the decay's part, A e", changed(dt=_input_part)),
       ("dt_by_decay_only", "ddt without the input's part, u B g", changed(dt=_rate_part)),
-      ("sign_of_B", "dB with the other sign", {"B": np.negative}),
-      by="gradient")  # fmt: skip
+      ("sign_of_B", "dB with the other sign", {"B": np.negative}), by="gradient")  # fmt: skip
 plant(on.LONG, ("rate_of_last_step", "dA of the last step only, not their sum",
-             changed(A=lambda p: (p.dt * p.e)[..., -1, :])), by="gradient")  # fmt: skip
+                changed(A=lambda p: (p.dt * p.e)[..., -1, :])), by="gradient")  # fmt: skip
 plant(("selective_scan", "mamba_scan_stateful", "selective_step"),
       ("u_without_step", "du = Σ B g", changed(u=lambda p: (star(p, "B") * p.g).sum(-1))),
       ("u_by_own_output", "du from the output of its own step only",
@@ -66,8 +65,7 @@ plant(("selective_scan", "mamba_scan_stateful", "selective_step"),
       ("B_of_first_channel", "dB of the first channel only", changed(B=_first_only("B"))),
       ("C_mean_of_channels", "dC the mean over the channels", changed(C=_mean("C"))),
       ("rate_of_first_batch", "dA of the first member of the batch only",
-       changed(A=_first_only("A"))),
-      by="gradient")  # fmt: skip
+       changed(A=_first_only("A"))), by="gradient")  # fmt: skip
 plant(on.SCAN,
       ("rate_one_late", "dA with e_(k+1)",
        changed(A=lambda p: (p.dt[..., :-1, :] * p.e[..., 1:, :]).sum(-2))),
@@ -88,8 +86,7 @@ plant(on.STATEFUL,
       ("state_at_every_step", "the last state's cotangent at every step",
        changed(B=lambda p: p.dt * star(p, "u") * (p.g + p.dx[..., None, :] * p.not_last))),
       ("start_ignored_in_rate", "dA as if x0 were 0",
-       changed(A=lambda p: (p.dt * p.e)[..., 1:, :].sum(-2))),
-      by="gradient")  # fmt: skip
+       changed(A=lambda p: (p.dt * p.e)[..., 1:, :].sum(-2))), by="gradient")  # fmt: skip
 plant(("selective_scan", "mamba_scan_packed", "selective_step"),
       ("decay_not_conjugated", "a for a* in the adjoint", changed(plain=("a",))),
       ("C_not_conjugated", "C for C* in the adjoint", changed(plain=("C",))),
@@ -108,11 +105,6 @@ plant(("selective_scan_stateful",),
       by="gradient[complex64]")  # fmt: skip
 
 
-def _cut_at(change):
-    """The right gradient of sequences cut in other places."""
-    return lambda right, *args: right(*args[:-1], change(args[-1]))
-
-
 def _through_resets(p):
     """The decay of a reset as if nothing were dropped there."""
     e = np.exp(p.dt * p.A).conj() * p.past * p.g
@@ -120,8 +112,10 @@ def _through_resets(p):
 
 
 plant(on.PACKED,
-      ("leaks", "the gradient of one sequence in the one before", _cut_at(np.zeros_like)),
-      ("reset_late", "the adjoint cut one step late", _cut_at(late)),
+      ("leaks", "the gradient of one sequence in the one before",
+       lambda right, *args: right(*args[:-1], np.zeros_like(args[-1]))),
+      ("reset_late", "the adjoint cut one step late",
+       lambda right, *args: right(*args[:-1], late(args[-1]))),
       ("decay_at_reset", "ddt of the decay at a reset too", changed(dt=_through_resets)),
       by="gradient")  # fmt: skip
 plant(on.GATED,
@@ -135,19 +129,16 @@ plant(on.GATED,
       ("gate_without_skip", "dz from C x alone, without D u",
        changed(dz=lambda q: q.y.conj() * q.dy * (q.open + q.gate * (1 - q.open)))),
       ("gate_as_sigmoid", "dz = s dy z σ(1 − σ)",
-       changed(dz=lambda q: q.s.conj() * q.dy * q.gate * (1 - q.open))),
-      by="gradient")  # fmt: skip
+       changed(dz=lambda q: q.s.conj() * q.dy * q.gate * (1 - q.open))), by="gradient")  # fmt: skip
 plant(on.GATED[:3],
       ("bias_not_summed", "ddt_bias of the last step only", changed(bias=lambda q: q.ddt[..., -1])),
       ("D_not_summed", "dD of the last step only",
-       changed(D=lambda q: (q.u.conj() * q.ds)[..., -1])),
-      by="gradient")  # fmt: skip
+       changed(D=lambda q: (q.u.conj() * q.ds)[..., -1])), by="gradient")  # fmt: skip
 plant(on.ONE,
       ("softplus_relu", "1 for v > 0, else 0", changed(slope=lambda q: (q.v > 0) + 0 * q.v)),
       ("bias_missing", "ddt_bias = 0", {"dt_bias": lambda g: 0 * g}),
       ("gate_constant", "dz = s dy σ(z)", changed(dz=lambda q: q.s.conj() * q.dy * q.open)),
-      ("gate_ignored", "ds = dy", changed(ds=lambda q: q.dy)),
-      by="gradient")  # fmt: skip
+      ("gate_ignored", "ds = dy", changed(ds=lambda q: q.dy)), by="gradient")  # fmt: skip
 plant(on.OTHER,
       ("softplus_twice", "σ(v)²", changed(slope=lambda q: sigmoid(q.v) ** 2)),
       ("skip_missing", "du without D*", changed(skip=lambda q: 0 * q.ds)),

@@ -64,7 +64,9 @@ class Bugs:
     """Planted bugs, each in several operators; a mapping changes an operator's own arguments."""
 
     def __init__(self, adapt: Callable = scan_as):
-        self.by_op = {op: Planting(operator_named(op), "float32", partial(adapt, op)) for op in on.EACH}
+        self.by_op = {
+            op: Planting(operator_named(op), "float32", partial(adapt, op)) for op in on.EACH
+        }
 
     def plant(self, names, *rows, by="value"):
         """Plant rows in the operators that `names` has."""

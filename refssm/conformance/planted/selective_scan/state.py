@@ -6,7 +6,7 @@ from refssm.conformance.honest.selective_scan.forms import biased
 from refssm.conformance.honest.selective_scan.orders import discrete
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.selective_scan import operators as on
-from refssm.conformance.planted.selective_scan.programs import Around, Bugs, parts, real
+from refssm.conformance.planted.selective_scan.programs import Around, Bugs, parts, real, unrolled
 
 STATES = Bugs()
 plant = STATES.plant
@@ -53,14 +53,9 @@ def ends(last):
 
 
 def _after(steps):
-    """A right y beside the state after the first steps(l) of l steps."""
-
-    def wrong(right, u, *args):
-        end = steps(u.shape[-1])
-        held = right(u, *args, update=lambda k, a, x, b: a * x + b if k < end else x)
-        return right(u, *args)[0], held[1]
-
-    return wrong
+    """The state after the first steps(l) of l steps."""
+    return ends(lambda x, u, *others: unrolled(u, *others, update=lambda k, a, x, b:
+        a * x + b if k < steps(u.shape[-1]) else x)[1])  # fmt: skip
 
 
 def _without_input(x, u, dt, A, B, C, x0, resets):
@@ -72,7 +67,7 @@ def _start(x, u, dt, A, B, C, x0, resets):
 
 
 plant(on.STATEFUL,
-      ("last_one_early", "the last state before the last step", _after(lambda l: max(l - 1, 0))),
+      ("last_one_early", "the last state before the last step", _after(lambda l: l - 1)),
       ("last_of_first_chunk", "the state at the last multiple of 64",
        _after(lambda l: l // 64 * 64 or l)),
       ("last_without_input", "the last state without the last input", ends(_without_input)),
@@ -91,8 +86,7 @@ plant(on.STATEFUL,
       ("last_of_first_member", "the first member's last state for all",
        ends(lambda x, *_: _first_member(x).copy())),
       ("last_reversed", "the entries of the last state the other way round",
-       ends(lambda x, *_: x[..., ::-1].copy())),
-      by="state")  # fmt: skip
+       ends(lambda x, *_: x[..., ::-1].copy())), by="state")  # fmt: skip
 plant(on.STATEFUL,
       ("last_conjugate", "the last state conjugated", ends(lambda x, *_: x.conj())),
       ("last_real", "the real part of the last state", ends(lambda x, *_: real(x))),
@@ -113,9 +107,9 @@ plant(on.STEP,
       ("state_returned_in_float16", "the state returned in float16",
        ends(lambda x, *_: float16(x))))  # fmt: skip
 plant(on.STEP, ("state_in_place", "the state updated in the memory of the argument",
-             ends(lambda x, *args: _in_place(x, *args).copy())), by="unchanged")  # fmt: skip
+                ends(lambda x, *args: _in_place(x, *args).copy())), by="unchanged")  # fmt: skip
 plant(on.STEP, ("state_is_argument", "the state returned lies in the argument's memory",
-             ends(_in_place)), by="alias")  # fmt: skip
+                ends(_in_place)), by="alias")  # fmt: skip
 
 
 def late(r):
@@ -132,13 +126,8 @@ def _on_grid(r):
 
 def _decay_times(factor):
     """The decay times `factor` at a reset, and nothing else: NaN times 0 is NaN."""
-
-    def wrong(right, u, dt, A, B, C, x0, resets):
-        kept = np.where(resets, factor, 1).astype(dt.dtype)[..., None]
-        times = parts(update=lambda k, a, x, b: kept[..., k, :] * a * x + b)
-        return times(right, u, dt, A, B, C, x0, None)
-
-    return wrong
+    return lambda right, *args: right(*args[:-1], None, update=lambda k, a, x, b:
+        np.where(args[-1][..., k, None], a * a.dtype.type(factor), a) * x + b)  # fmt: skip
 
 
 def _old_state_read(right, *args):
@@ -181,10 +170,9 @@ plant(on.PACKED,
 )  # fmt: skip
 plant(on.PACKED,
       ("reset_by_zero_decay", "the decay multiplied by 0: NaN leaks", _decay_times(0)),
-      ("nan_leaks", "NaN of the first sequence masked by 0 · x", _nan_leaks),
-      by="nan")  # fmt: skip
+      ("nan_leaks", "NaN of the first sequence masked by 0 · x", _nan_leaks), by="nan")  # fmt: skip
 plant(on.PACKED[:1], ("reset_lost_on_grid", "resets at multiples of 16 lost",
-                   {"resets": lambda r: r & (np.arange(r.shape[-1]) % 16 != 0)}))  # fmt: skip
+                      {"resets": lambda r: r & (np.arange(r.shape[-1]) % 16 != 0)}))  # fmt: skip
 plant(on.PACKED[1:],
       ("bias_at_padding", "dt_bias only where dt is positive, as after masking the pre-activation",
        Around(before=lambda dt, dt_bias:

@@ -10,6 +10,7 @@ from refssm.conformance.planted.selective_scan.programs import Bugs, given, part
 
 STEPS = Bugs()
 plant = STEPS.plant
+COMPLEX = "value[complex64]"
 
 
 def _held(u, dt, A, B):
@@ -18,8 +19,8 @@ def _held(u, dt, A, B):
     return np.where(A == 0, dt, np.expm1(dt * rate) / rate) * u * B
 
 
-def _of_output(change):
-    """A change of y, by what u is too, and of nothing else."""
+def of_y(change):
+    """A change of y alone, which may look at u."""
 
     def wrong(right, u, *others):
         y, x = right(u, *others)
@@ -55,17 +56,13 @@ plant(("selective_scan", "mamba_scan_packed"),
       ("rate_conjugate", "A* for A", {"A": np.conj}),
       ("rate_real", "the imaginary part of A dropped", {"A": real}),
       ("input_conjugate", "B* for B", {"B": np.conj}),
-      ("output_conjugate", "C* for C: a Hermitian product", {"C": np.conj}),
-      by="value[complex64]")  # fmt: skip
-plant(on.STEPPED, ("real_part", "the real part of y", _of_output(lambda y, u: real(y))),
-      by="value[complex64]")  # fmt: skip
+      ("output_conjugate", "C* for C: a Hermitian product", {"C": np.conj}), by=COMPLEX)  # fmt: skip
+plant(on.STEPPED, ("real_part", "the real part of y", of_y(lambda y, u: real(y))), by=COMPLEX)
 plant(("mamba_scan",),  # as where one of each conjugate pair is stored
-      ("doubled_real_part", "2 Re y", _of_output(lambda y, u: 2 * real(y))),
-      by="value[complex64]")  # fmt: skip
+      ("doubled_real_part", "2 Re y", of_y(lambda y, u: 2 * real(y))), by=COMPLEX)  # fmt: skip
 plant(on.SCAN,
       ("imaginary_lost", "y of the type of u",
-       _of_output(lambda y, u: y if np.iscomplexobj(u) else y.real.copy())),
-      by="value[complex64]")  # fmt: skip
+       of_y(lambda y, u: y if np.iscomplexobj(u) else y.real.copy())), by=COMPLEX)  # fmt: skip
 
 
 def _by_other_step(by):
@@ -163,11 +160,11 @@ plant(("selective_scan", "mamba_scan_packed", "mamba_step"),
       ("C_batch_by_channel", "C of the batch's member with the number of the channel",
        _C_batch_by_channel))  # fmt: skip
 plant(on.LONG, ("nan_spread", "masked by multiplication: 0 · NaN reaches the past",
-             _of_output(lambda y, u: y + 0 * u.sum(-1, keepdims=True))), by="nan")  # fmt: skip
+                of_y(lambda y, u: y + 0 * u.sum(-1, keepdims=True))), by="nan")  # fmt: skip
 plant(on.EACH, ("strides_of_C_ignored", "C read as if it were contiguous", {"C": in_memory_order}),
       by="strides")  # fmt: skip
 plant(on.SCAN, ("offset", "1e-12 added to u against division by zero",
-             given(u=lambda u: u + u.dtype.type(1e-12))), by="zero")  # fmt: skip
+                given(u=lambda u: u + u.dtype.type(1e-12))), by="zero")  # fmt: skip
 plant(on.STEP,
       ("channel_dropped", "a state of odd size without its last entry",
        {"C": lambda C: np.where(np.arange(C.shape[-1]) < C.shape[-1] // 2 * 2, C, 0)}))  # fmt: skip
