@@ -56,7 +56,8 @@ plant(("selective_scan", "mamba_scan_packed"),
       ("rate_conjugate", "A* for A", {"A": np.conj}),
       ("rate_real", "the imaginary part of A dropped", {"A": real}),
       ("input_conjugate", "B* for B", {"B": np.conj}),
-      ("output_conjugate", "C* for C: a Hermitian product", {"C": np.conj}), by=COMPLEX)  # fmt: skip
+      ("output_conjugate", "C* for C: a Hermitian product", {"C": np.conj}),
+      by=COMPLEX)  # fmt: skip
 plant(on.STEPPED, ("real_part", "the real part of y", of_y(lambda y, u: real(y))), by=COMPLEX)
 plant(("mamba_scan",),  # as where one of each conjugate pair is stored
       ("doubled_real_part", "2 Re y", of_y(lambda y, u: 2 * real(y))), by=COMPLEX)  # fmt: skip
