@@ -3,192 +3,118 @@
 import numpy as np
 
 from refssm.conformance.honest.scan.base import hillis_steele, started
-from refssm.conformance.honest.selective_scan.orders import discrete, masked_sums
-from refssm.conformance.planted.selective_scan.base import (
-    PACKED,
-    SCAN,
-    STATEFUL,
-    Table,
-    parts,
-    unrolled,
-)
+from refssm.conformance.honest.selective_scan.orders import differences, discrete, masked_sums
+from refssm.conformance.planted.selective_scan import operators as on
+from refssm.conformance.planted.selective_scan.programs import Bugs, parts
 
-TABLE = Table()
-plant = TABLE.plant
-DEVIATIONS = TABLE.bugs
+CHUNKS = Bugs()
+plant = CHUNKS.plant
 
 
 def _carry(size, only=None, kept=0):
     """Every chunk of `size`, or only one of them, starts from a part of the carry."""
-
-    def update(k, a, x, b):
-        lost = k > 0 and k % size == 0 and only in (None, k // size)
-        return a * (x * x.real.dtype.type(kept) if lost else x) + b
-
-    return parts(update=update)
+    return parts(update=lambda k, a, x, b:
+        a * x * (kept if k and k % size == 0 and only in (None, k // size) else 1) + b)  # fmt: skip
 
 
-for _size, _on in {64: SCAN, 128: SCAN, 256: SCAN[:1]}.items():
-    plant(_on, f"carry_lost_{_size}", f"the carry lost at chunks of {_size}", _carry(_size))
-plant(PACKED, "carry_lost_16", "the carry lost at chunks of 16", _carry(16))
-plant(SCAN, "carry_lost_fourth", "the carry lost at the fourth chunk of 64 only", _carry(64, 3))
-plant(STATEFUL, "carry_halved", "half of the carry at chunks of 128", _carry(128, None, 0.5))
-
-
-def _ragged(*args):
-    whole = args[0].shape[-1] // 32 * 32
-
-    def update(k, a, x, b):
-        return b + (0 * x if k and k == whole else a * x)
-
-    return unrolled(*args, update=update)
-
-
-plant(
-    (*SCAN, *STATEFUL, "selective_scan_packed"),
-    "ragged_tail",
-    "the tail beyond a multiple of 32 scanned from rest",
-    _ragged,
-)
-
-
-def _short_refused(u, *others):
+def _short_refused(right, u, *others):
     if u.shape[-1] < 16:
         raise IndexError("block of 16 out of range")
-    return unrolled(u, *others)
+    return right(u, *others)
 
 
-def _one_step(u, dt, A, B, C, x0, resets):
-    """A length of one goes through a path of its own, from rest."""
-    return unrolled(u, dt, A, B, C, x0 if u.shape[-1] > 1 else 0 * x0, resets)
+plant(on.SCAN,
+      ("carry_lost_64", "the carry lost at chunks of 64", _carry(64)),
+      ("carry_lost_128", "the carry lost at chunks of 128", _carry(128)),
+      ("carry_lost_fourth", "the carry lost at the fourth chunk of 64 only", _carry(64, only=3)),
+)  # fmt: skip
+plant(on.SCAN[:1], ("carry_lost_256", "the carry lost at chunks of 256", _carry(256)))
+plant(on.PACKED,
+      ("carry_lost_16", "the carry lost at chunks of 16", _carry(16)),
+      ("short_refused", "lengths below a block of 16 raise", _short_refused))  # fmt: skip
+plant(on.STATEFUL,
+      ("carry_halved", "half of the carry at chunks of 128", _carry(128, kept=0.5)),
+      ("length_one", "x0 left out where l is 1",  # on a path of its own, from rest
+       lambda right, u, dt, A, B, C, x0, resets:
+       right(u, dt, A, B, C, x0 * (u.shape[-1] > 1), resets)))  # fmt: skip
+plant((*on.SCAN, *on.STATEFUL, "selective_scan_packed"),
+      ("ragged_tail", "the tail beyond a multiple of 32 scanned from rest",
+       lambda right, u, *others: right(u, *others, update=lambda k, a, x, b:
+       b + (0 if k and k == u.shape[-1] // 32 * 32 else a) * x)))  # fmt: skip
 
 
-plant(PACKED, "short_refused", "lengths below a block of 16 raise", _short_refused)
-plant(STATEFUL, "length_one", "x0 left out where l is 1", _one_step)
+def in_chunks(size, states):
+    """Chunks of `size`, or all as one, whose states are states(u, dt, A, B, C, x0)."""
 
-
-def chunks_of(size, sums):
-    """Chunks by the exponentials of sums(dt) at their ends, carry included."""
-
-    def core(u, dt, A, B, C, x0, resets):
-        del resets
-        a, b = discrete(u, dt, A, B, C, x0)
-        y, state = [], x0
-        for start in range(0, u.shape[-1], size):
-            w = slice(start, start + size)
-            local = started(hillis_steele)(a[..., w, :], b[..., w, :], 0 * state)
-            carried = np.exp(sums(dt[..., w])[..., None] * A[..., None, :])
-            x = local + carried * state[..., None, :]
+    def wrong(right, u, dt, A, B, C, x0, resets):
+        y, l = [], u.shape[-1]
+        for start in range(0, l, size or l):
+            w = slice(start, start + (size or l))
+            x = states(u[..., w], dt[..., w], A, B[..., w, :], C[..., w, :], x0)
             y.append((C[..., w, :] * x).sum(-1))
-            state = x[..., -1, :]
-        return np.concatenate(y, axis=-1), state
+            x0 = x[..., -1, :].copy()
+        return np.concatenate(y, axis=-1), x0
 
-    return core
-
-
-WRONG_SUMS = {
-    "carry_from_wrong_end": (
-        "the carry of a chunk of 64 decays by the steps to come",
-        lambda dt: np.cumsum(dt[..., ::-1], axis=-1)[..., ::-1],
-    ),
-    "carry_exclusive": (
-        "the carry of a chunk of 64 without the decay of the step itself",
-        lambda dt: np.cumsum(dt, axis=-1) - dt,
-    ),
-    "carry_undecayed": ("the carry of a chunk of 64 without its decay", lambda dt: 0 * dt),
-    "carry_decayed_whole": (
-        "the carry of a chunk of 64 decays by the whole chunk at every step",
-        lambda dt: 0 * dt + dt.sum(-1, keepdims=True),
-    ),
-}
-for _name, (_what, _sums) in WRONG_SUMS.items():
-    plant(STATEFUL, _name, _what, chunks_of(64, _sums))
+    return wrong
 
 
-def scores(size, weigh):
-    """Chunks by weigh(s, A, mask), e^{A s_kj} for k ≥ j of the sums s_kj of their steps."""
-
-    def core(u, dt, A, B, C, x0, resets):
-        del resets
-        v, y, state = (dt * u)[..., None], [], x0
-        for start in range(0, u.shape[-1], size or u.shape[-1]):
-            w = slice(start, start + (size or u.shape[-1]))
-            S, below = np.cumsum(dt[..., w], axis=-1), np.tri(dt[..., w].shape[-1], dtype=bool)
-            s = S[..., :, None] - S[..., None, :]
-            s = np.where(below & (size > 0), masked_sums(dt[..., w])[..., 1:], s)
-            E = weigh(s, A, below)  # (…, k, j, n)
-            x = np.einsum("...kjn,...jn->...kn", E, v[..., w, :] * B[..., w, :])
-            x = x + np.exp(S[..., None] * A[..., None, :]) * state[..., None, :]
-            y.append((C[..., w, :] * x).sum(-1))
-            state = x[..., -1, :]
-        return np.concatenate(y, axis=-1), state
-
-    return core
+def _grown(s, A):
+    """e^{A s}."""
+    return np.exp(s[..., None] * A[..., None, :])
 
 
-def _exponentials(s, A):
-    return np.exp(s[..., None] * A[..., None, None, :])
+def carried_by(sums):
+    """Chunks of 64 by the exponentials of sums(dt) at their ends, carry included."""
+
+    def states(u, dt, A, B, C, x0):
+        local = started(hillis_steele)(*discrete(u, dt, A, B, C, x0), 0 * x0)
+        return local + _grown(sums(dt), A) * x0[..., None, :]
+
+    return in_chunks(64, states)
 
 
-def _then_masked(s, A, below):
-    return _exponentials(s, A) * below[..., None]
+def scores(size, sums=masked_sums, diagonal=0, first=True):
+    """Chunks by e^{A s_kj} of sums s_kj of their steps, masked for k < j, `first` or afterwards."""
+
+    def states(u, dt, A, B, C, x0):
+        below = np.tri(dt.shape[-1], dtype=bool)
+        s = np.where(below, sums(dt)[..., 1:], 0 if first else differences(dt)[..., 1:])
+        E = _grown(s, A[..., None, :]) * np.tri(len(below), k=diagonal, dtype=bool)[..., None]
+        x = np.einsum("...kjn,...jn->...kn", E, (dt * u)[..., None] * B)
+        return x + _grown(np.cumsum(dt, axis=-1), A) * x0[..., None, :]
+
+    return in_chunks(size, states)
 
 
-def _masked_first(s, A, below):
-    return np.where(below[..., None], _exponentials(np.where(below, s, 0), A), 0)
+plant(on.STATEFUL,
+      ("carry_from_wrong_end", "the carry of a chunk of 64 decays by the steps to come",
+       carried_by(lambda dt: np.cumsum(dt[..., ::-1], axis=-1)[..., ::-1])),
+      ("carry_exclusive", "the carry of a chunk of 64 without the decay of the step itself",
+       carried_by(lambda dt: np.cumsum(dt, axis=-1) - dt)),
+      ("carry_undecayed", "the carry of a chunk of 64 without its decay",
+       carried_by(lambda dt: 0 * dt)),
+      ("carry_decayed_whole", "the carry of a chunk of 64 decays by the whole chunk at every step",
+       carried_by(lambda dt: 0 * dt + dt.sum(-1, keepdims=True))))  # fmt: skip
+plant(("selective_scan", "mamba_scan_stateful"),
+      ("exponentiated_then_masked", "e^(A s) above the diagonal too, then multiplied by 0: ∞ · 0",
+       scores(64, first=False)))  # fmt: skip
+plant(("mamba_scan",),
+      ("differences_of_sums", "differences of one cumulative sum of dt over the whole sequence",
+       scores(None, differences)))  # fmt: skip
+plant(("selective_scan_stateful", "mamba_scan"),
+      ("diagonal_masked", "the input of the step itself masked too", scores(64, diagonal=-1)),
+)  # fmt: skip
 
 
-plant(
-    ("selective_scan", "mamba_scan_stateful"),
-    "exponentiated_then_masked",
-    "e^(A s) above the diagonal too, then multiplied by 0: ∞ · 0",
-    scores(64, _then_masked),
-)
-plant(
-    ("mamba_scan",),
-    "differences_of_sums",
-    "differences of one cumulative sum of dt over the whole sequence",
-    scores(0, _masked_first),
-)
-plant(
-    ("selective_scan_stateful", "mamba_scan"),
-    "diagonal_masked",
-    "the input of the step itself masked too",
-    scores(64, lambda s, A, below: _masked_first(s, A, below & ~np.eye(len(below), dtype=bool))),
-)
-
-
-def _divided(u, dt, A, B, C, x0, resets):
+def _divided(u, dt, A, B, C, x0):
     """e^{A S} (x0 + Σ e^{−A S} dt u B): the second factor overflows."""
-    del resets
-    E = np.exp(np.cumsum(dt, axis=-1)[..., None] * A[..., None, :])
-    x = E * (np.cumsum((dt * u)[..., None] * B / E, axis=-2) + x0[..., None, :])
-    return (C * x).sum(-1), x[..., -1, :]
-
-
-plant(SCAN, "divided_by_decays", "inputs divided by the product of all decays", _divided)
+    E = _grown(np.cumsum(dt, axis=-1), A)
+    return E * (np.cumsum((dt * u)[..., None] * B / E, axis=-2) + x0[..., None, :])
 
 
 def _by_scan(scan):
     """All states by some scan of (a, b)."""
-
-    def core(u, dt, A, B, C, x0, resets):
-        del resets
-        a, b = discrete(u, dt, A, B, C, x0)
-        x = started(scan)(a, b, x0)
-        return (C * x).sum(-1), x[..., -1, :].copy()
-
-    return core
-
-
-def _sides_exchanged(a, b):
-    """The associative operator with its sides exchanged."""
-    a, x, step = a.astype(b.dtype), b.copy(), 1
-    while step < x.shape[-2]:
-        before, after = a[..., :-step, :].copy(), a[..., step:, :].copy()
-        x[..., step:, :] = before * x[..., step:, :] + x[..., :-step, :]
-        a[..., step:, :], step = before * after, 2 * step
-    return x
+    return in_chunks(None, lambda *args: started(scan)(*discrete(*args), args[-1]))
 
 
 def _exclusive(a, b):
@@ -197,59 +123,46 @@ def _exclusive(a, b):
     return np.concatenate([0 * x[..., :1, :], x[..., :-1, :]], axis=-2)
 
 
-def _backwards(a, b):
-    """Scanned from the end."""
-    return hillis_steele(a[..., ::-1, :], b[..., ::-1, :])[..., ::-1, :].copy()
+def _doublings(levels=64, joined=lambda before, x, after, later: after * x + later):
+    """The associative scan by doublings of the distance: what came before joined with the later."""
+
+    def scan(a, b):
+        a, x = a.astype(b.dtype), b.copy()
+        for step in (2**i for i in range(levels) if 2**i < x.shape[-2]):
+            before, after = a[..., :-step, :].copy(), a[..., step:, :].copy()
+            x[..., step:, :] = joined(before, x[..., :-step, :], after, x[..., step:, :])
+            a[..., step:, :] = before * after
+        return x
+
+    return scan
 
 
-def _eight_levels(a, b):
-    """Eight doublings, whatever the length."""
-    a, x = a.astype(b.dtype), b.copy()
-    for step in (1, 2, 4, 8, 16, 32, 64):
-        x[..., step:, :] = a[..., step:, :] * x[..., :-step, :] + x[..., step:, :]
-        a[..., step:, :] = a[..., step:, :] * a[..., :-step, :]
-    return x
+plant(on.SCAN,
+      ("divided_by_decays", "inputs divided by the product of all decays",
+       in_chunks(None, _divided)),
+      ("sides_exchanged", "the associative operator with its sides exchanged",
+       _by_scan(_doublings(joined=lambda before, x, after, later: before * later + x))),
+      ("exclusive", "an exclusive scan for the inclusive one", _by_scan(_exclusive)),
+      ("backwards", "scanned from the end", _by_scan(lambda a, b:
+       hillis_steele(a[..., ::-1, :], b[..., ::-1, :])[..., ::-1, :])),
+      ("eight_levels", "only seven doublings: inputs 128 steps back are lost",
+       _by_scan(_doublings(levels=7))))  # fmt: skip
 
 
-for _scan, _what in (
-    (_sides_exchanged, "the associative operator with its sides exchanged"),
-    (_exclusive, "an exclusive scan for the inclusive one"),
-    (_backwards, "scanned from the end"),
-    (_eight_levels, "only seven doublings: inputs 128 steps back are lost"),
-):
-    plant(SCAN, _scan.__name__[1:], _what, _by_scan(_scan))
+def _tuned(bad, limit=lambda n: n - 1):
+    """A choice that is wrong where bad(l, n): entries of the state from limit(n) on not read."""
+
+    def unread(C):
+        l, n = C.shape[-2:]
+        return np.where(bad(l, n) & (np.arange(n) >= limit(n)), 0, C)
+
+    return {"C": unread}
 
 
-def _tuned(bad, wrong):
-    """A choice that is wrong where bad(l, n)."""
-
-    def core(u, dt, A, B, C, x0, resets):
-        args = wrong(u, dt, A, B, C) if bad(u.shape[-1], A.shape[-1]) else (u, dt, A, B, C)
-        return unrolled(*args, x0, resets)
-
-    return core
-
-
-def _without_last(u, dt, A, B, C):
-    """The last entry of the state not read."""
-    return u, dt, A, B, np.where(np.arange(C.shape[-1]) < C.shape[-1] - 1, C, 0)
-
-
-def _beyond(limit):
-    """The state beyond `limit` entries not read."""
-    return lambda u, dt, A, B, C: (u, dt, A, B, np.where(np.arange(C.shape[-1]) < limit, C, 0))
-
-
-TUNED = {
-    "wrong_for_long": ("l > 128", lambda l, n: l > 128, _without_last),
-    "wrong_for_blocks": ("l a multiple of 64", lambda l, n: l % 64 == 0, _without_last),
-    "wrong_for_wide": ("n > 64: entries beyond are left out", lambda l, n: n > 64, _beyond(64)),
-    "wrong_for_odd_state": ("n odd", lambda l, n: n % 2 == 1, _without_last),
-}
-for _name, (_what, _bad, _wrong) in TUNED.items():
-    plant(
-        ("selective_scan",),
-        _name,
-        f"one of the state's entries lost for {_what}",
-        _tuned(_bad, _wrong),
-    )
+LOST = "one of the state's entries lost for"
+plant(("selective_scan",),
+      ("wrong_for_long", f"{LOST} l > 128", _tuned(lambda l, n: l > 128)),
+      ("wrong_for_blocks", f"{LOST} l a multiple of 64", _tuned(lambda l, n: l % 64 == 0)),
+      ("wrong_for_wide", f"{LOST} n > 64: entries beyond are left out",
+       _tuned(lambda l, n: n > 64, lambda n: 64)),
+      ("wrong_for_odd_state", f"{LOST} n odd", _tuned(lambda l, n: n % 2 == 1)))  # fmt: skip

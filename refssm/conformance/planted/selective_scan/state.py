@@ -1,188 +1,179 @@
-"""Planted bugs in the state that selective scans start from, return, and step."""
+"""Planted bugs in the state that selective scans start from, return, step, and drop at resets."""
 
 import numpy as np
 
+from refssm.conformance.honest.selective_scan.forms import biased
 from refssm.conformance.honest.selective_scan.orders import discrete
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.selective_scan.base import STATEFUL, STEP, Table, given, unrolled
+from refssm.conformance.planted.selective_scan import operators as on
+from refssm.conformance.planted.selective_scan.programs import Around, Bugs, parts, real, unrolled
 
-TABLE = Table()
-plant = TABLE.plant
-DEVIATIONS = TABLE.bugs
-
-
-def starts(name, what, start, check="value[float32]", on=STATEFUL):
-    """A scan that starts from something made of x0."""
-    plant(on, name, what, given(lambda x0, **_: {"x0": start(x0)}), check)
+STATES = Bugs()
+plant = STATES.plant
 
 
 def _first_member(x):
     return np.broadcast_to(x[:1], x.shape) if x.ndim > 1 else x
 
 
-starts("start_ignored", "x0 taken as zero", lambda x: 0 * x)
-starts(
-    "start_ignored_in_batch_of_one",
-    "x0 taken as zero where the batch is 1",
-    lambda x: x * (x.shape[0] != 1) if x.ndim > 1 else x,
-)
-starts("start_of_first_batch", "the first member's x0 for all", _first_member)
-starts("start_in_bfloat16", "x0 rounded to bfloat16", bfloat16, on=(*STATEFUL, *STEP))
-starts("start_in_float16", "x0 rounded to float16", float16, on=(*STATEFUL, *STEP))
-starts("start_conjugate", "x0* for x0", np.conj, "value[complex64]", (*STATEFUL, *STEP))
-starts(
-    "start_real",
-    "the imaginary part of x0 dropped",
-    lambda x: x.real.astype(x.dtype),
-    "value[complex64]",
-)
-
-
-def _undecayed(*args):
-    return unrolled(*args, update=lambda k, a, x, b: (x if k == 0 else a * x) + b)
-
-
-def _every_step(u, dt, A, B, C, x0, resets):
-    return unrolled(u, dt, A, B, C, x0, resets, update=lambda k, a, x, b: a * x + b + (k > 0) * x0)
-
-
-def _added_after(u, dt, A, B, C, x0, resets):
+def _in_first_output(right, u, dt, A, B, C, x0, resets):
     """Scanned from rest, x0 added to the first output only."""
-    y, x = unrolled(u, dt, A, B, C, 0 * x0, resets)
+    y, x = right(u, dt, A, B, C, 0 * x0, resets)
     first = (C * np.exp(dt[..., None] * A[..., None, :]) * x0[..., None, :]).sum(-1)
     return y + np.where(np.arange(u.shape[-1]) == 0, first, 0), x
 
 
-plant(STATEFUL, "start_undecayed", "x_0 = x0 + dt u B", _undecayed)
-plant(STATEFUL, "start_at_every_step", "x0 added at every step", _every_step)
-plant(STATEFUL, "start_in_first_output", "x0 seen by the first output only", _added_after)
+plant(on.STATEFUL,
+      ("start_ignored", "x0 taken as zero", {"x0": lambda x: 0 * x}),
+      ("start_ignored_in_batch_of_one", "x0 taken as zero where the batch is 1",
+       {"x0": lambda x: x * (x.shape[0] != 1) if x.ndim > 1 else x}),
+      ("start_of_first_batch", "the first member's x0 for all", {"x0": _first_member}),
+      ("start_undecayed", "x_0 = x0 + dt u B",
+       parts(update=lambda k, a, x, b: (x if k == 0 else a * x) + b)),
+      ("start_at_every_step", "x0 added at every step", lambda right, *args:
+       right(*args, update=lambda k, a, x, b: a * x + b + (k > 0) * args[5])),
+      ("start_in_first_output", "x0 seen by the first output only", _in_first_output))  # fmt: skip
+for _on, _x in ((on.STATEFUL, "x0"), (on.STEP, "x")):
+    plant(_on,
+          ("start_in_bfloat16", "x0 rounded to bfloat16", {_x: bfloat16}),
+          ("start_in_float16", "x0 rounded to float16", {_x: float16}))  # fmt: skip
+    plant(_on, ("start_conjugate", "x0* for x0", {_x: np.conj}), by="value[complex64]")
+plant(on.STATEFUL, ("start_real", "the imaginary part of x0 dropped", {"x0": real}),
+      by="value[complex64]")  # fmt: skip
 
 
-def ends(name, what, last, check="state[float32]", on=STATEFUL):
-    """A right y beside a wrong last state: last(x, args)."""
+def ends(last):
+    """A right y beside a wrong last state: last(x, u, dt, A, B, C, x0, resets)."""
 
-    def core(*args):
-        y, x = unrolled(*args)
+    def wrong(right, *args):
+        y, x = right(*args)
         return y, last(x, *args)
 
-    plant(on, name, what, core, check)
+    return wrong
 
 
-def _shorter(keep):
-    """The state after the first `keep` steps: a count, or a function of the length."""
-
-    def last(x, u, dt, A, B, C, x0, resets):
-        end = keep(u.shape[-1]) if callable(keep) else max(u.shape[-1] + keep, 0)
-        if end == 0:
-            return np.broadcast_to(x0, x.shape).astype(x.dtype)
-        w = slice(0, end)
-        return unrolled(u[..., w], dt[..., w], A, B[..., w, :], C[..., w, :], x0, resets)[1]
-
-    return last
+def _after(steps):
+    """The state after the first steps(l) of l steps."""
+    return ends(lambda x, u, *others: unrolled(u, *others, update=lambda k, a, x, b:
+        a * x + b if k < steps(u.shape[-1]) else x)[1])  # fmt: skip
 
 
 def _without_input(x, u, dt, A, B, C, x0, resets):
-    _, b = discrete(u, dt, A, B, C, x0)
-    return x - b[..., -1, :]
+    return x - discrete(u, dt, A, B, C, x0)[1][..., -1, :]
 
 
-def _padded(x, u, dt, A, B, C, x0, resets):
-    """After padding to a multiple of 32 with the last step and no input."""
-    steps = -u.shape[-1] % 32
-    return x * np.exp(dt[..., -1, None] * A) ** steps
+def _start(x, u, dt, A, B, C, x0, resets):
+    return np.broadcast_to(x0, x.shape).copy()
 
 
-ends("last_one_early", "the last state before the last step", _shorter(-1))
-ends(
-    "last_of_first_chunk",
-    "the state at the last multiple of 64",
-    _shorter(lambda l: l // 64 * 64 or l),
-)
-ends("last_without_input", "the last state without the last input", _without_input)
-ends("last_times_C", "C x for the last state", lambda x, u, dt, A, B, C, *_: C[..., -1, :] * x)
-ends("last_times_B", "B x for the last state", lambda x, u, dt, A, B, *_: B[..., -1, :] * x)
-ends("last_padded", "the last state decayed by the padding to a multiple of 32", _padded)
-ends(
-    "last_decayed_again",
-    "the last state decayed once more",
-    lambda x, u, dt, A, *_: np.exp(dt[..., -1, None] * A) * x,
-)
-ends("last_in_bfloat16", "the last state rounded to bfloat16", lambda x, *_: bfloat16(x))
-ends("last_in_float16", "the last state rounded to float16", lambda x, *_: float16(x))
-ends(
-    "last_is_start",
-    "x0 returned for the last state",
-    lambda x, u, dt, A, B, C, x0, _: np.broadcast_to(x0, x.shape).copy(),
-)
-ends(
-    "last_of_first_member",
-    "the first member's last state for all",
-    lambda x, *_: _first_member(x).copy(),
-)
-ends(
-    "last_reversed",
-    "the entries of the last state the other way round",
-    lambda x, *_: x[..., ::-1].copy(),
-)
-ends("last_conjugate", "the last state conjugated", lambda x, *_: x.conj(), "state[complex64]")
-ends(
-    "last_real",
-    "the real part of the last state",
-    lambda x, *_: x.real.astype(x.dtype),
-    "state[complex64]",
-)
-
-ends(
-    "state_not_updated",
-    "the state before the step returned",
-    lambda x, u, dt, A, B, C, x0, _: np.broadcast_to(x0, x.shape).copy(),
-    "value[float32]",
-    STEP,
-)
-ends(
-    "state_without_input",
-    "the state returned has no input in it",
-    _without_input,
-    "value[float32]",
-    STEP,
-)
-ends(
-    "state_returned_in_float16",
-    "the state returned in float16",
-    lambda x, *_: float16(x),
-    "value[float32]",
-    STEP,
-)
+plant(on.STATEFUL,
+      ("last_one_early", "the last state before the last step", _after(lambda l: l - 1)),
+      ("last_of_first_chunk", "the state at the last multiple of 64",
+       _after(lambda l: l // 64 * 64 or l)),
+      ("last_without_input", "the last state without the last input", ends(_without_input)),
+      ("last_times_C", "C x for the last state",
+       ends(lambda x, u, dt, A, B, C, *others: C[..., -1, :] * x)),
+      ("last_times_B", "B x for the last state",
+       ends(lambda x, u, dt, A, B, *others: B[..., -1, :] * x)),
+      ("last_padded", "the last state decayed by the padding to a multiple of 32",
+       ends(lambda x, u, dt, A, *others:  # padded with the last step and no input
+            x * np.exp(dt[..., -1, None] * A) ** (-u.shape[-1] % 32))),
+      ("last_decayed_again", "the last state decayed once more",
+       ends(lambda x, u, dt, A, *others: np.exp(dt[..., -1, None] * A) * x)),
+      ("last_in_bfloat16", "the last state rounded to bfloat16", ends(lambda x, *_: bfloat16(x))),
+      ("last_in_float16", "the last state rounded to float16", ends(lambda x, *_: float16(x))),
+      ("last_is_start", "x0 returned for the last state", ends(_start)),
+      ("last_of_first_member", "the first member's last state for all",
+       ends(lambda x, *_: _first_member(x).copy())),
+      ("last_reversed", "the entries of the last state the other way round",
+       ends(lambda x, *_: x[..., ::-1].copy())), by="state")  # fmt: skip
+plant(on.STATEFUL,
+      ("last_conjugate", "the last state conjugated", ends(lambda x, *_: x.conj())),
+      ("last_real", "the real part of the last state", ends(lambda x, *_: real(x))),
+      by="state[complex64]")  # fmt: skip
 
 
-def _in_place(*args):
+def _in_place(x, u, dt, A, B, C, x0, resets):
     """The state updated where it lies, as decoding caches do."""
-    y, x = unrolled(*args)
-    args[5][...] = x if args[5].shape == x.shape else args[5]
-    return y, x
+    if x0.shape != x.shape or x0.dtype != x.dtype:
+        return x
+    x0[...] = x
+    return x0
 
 
-plant(
-    STEP,
-    "state_in_place",
-    "the state updated in the memory of the argument",
-    _in_place,
-    "unchanged[float32]",
-)
+plant(on.STEP,
+      ("state_not_updated", "the state before the step returned", ends(_start)),
+      ("state_without_input", "the state returned has no input in it", ends(_without_input)),
+      ("state_returned_in_float16", "the state returned in float16",
+       ends(lambda x, *_: float16(x))))  # fmt: skip
+plant(on.STEP, ("state_in_place", "the state updated in the memory of the argument",
+                ends(lambda x, *args: _in_place(x, *args).copy())), by="unchanged")  # fmt: skip
+plant(on.STEP, ("state_is_argument", "the state returned lies in the argument's memory",
+                ends(_in_place)), by="alias")  # fmt: skip
 
 
-def _returned_in_place(*args):
-    y, x = unrolled(*args)
-    if args[5].shape != x.shape or args[5].dtype != x.dtype:
-        return y, x
-    args[5][...] = x
-    return y, args[5]
+def late(r):
+    """Each reset one step later."""
+    return np.concatenate([0 * r[..., :1], r[..., :-1]], axis=-1) != 0
 
 
-plant(
-    STEP,
-    "state_is_argument",
-    "the state returned lies in the argument's memory",
-    _returned_in_place,
-    "alias[float32]",
-)
+def _on_grid(r):
+    """At the beginning of the block of 16 that has one."""
+    k = np.arange(r.shape[-1])
+    starts = np.add.reduceat(r, k[::16], axis=-1) > 0
+    return np.where(k % 16 == 0, np.repeat(starts, 16, axis=-1)[..., : k.size], False)
+
+
+def _decay_times(factor):
+    """The decay times `factor` at a reset, and nothing else: NaN times 0 is NaN."""
+    return lambda right, *args: right(*args[:-1], None, update=lambda k, a, x, b:
+        np.where(args[-1][..., k, None], a * a.dtype.type(factor), a) * x + b)  # fmt: skip
+
+
+def _old_state_read(right, *args):
+    """The old state is still read at the first step of a sequence."""
+    gone = iter(np.moveaxis(args[-1], -1, 0)[..., None])
+    return right(*args, read=lambda C, x, before:
+                 (C * (x + np.where(next(gone), before, 0))).sum(-1))  # fmt: skip
+
+
+def _nan_leaks(right, u, *others):
+    """The right scan, NaN of another sequence taken to zero by 0 · x, in the sum over all."""
+    y, x = right(u, *others)
+    masked = np.cumsum(others[-1], axis=-1) > 0
+    return y + (0 * (u * ~masked)).sum(-1, keepdims=True) * masked, x
+
+
+plant(on.PACKED,
+      ("resets_ignored", "one sequence throughout", {"resets": lambda r: r & False}),
+      ("reset_late", "the state dropped one step late", {"resets": late}),
+      ("reset_early", "the state dropped one step early",
+       {"resets": lambda r: np.concatenate([r[..., 1:], 0 * r[..., :1]], axis=-1) != 0}),
+      ("reset_on_grid", "the state dropped at the beginning of the block of 16",
+       {"resets": _on_grid}),
+      ("reset_within_64", "resets beyond the first chunk of 64 lost",
+       {"resets": lambda r: r & (np.arange(r.shape[-1]) < 64)}),
+      ("first_reset_only", "only the first reset taken",
+       {"resets": lambda r: r & (np.cumsum(r, axis=-1) <= 1)}),
+      ("last_reset_only", "only the last reset taken",
+       {"resets": lambda r: r & (np.cumsum(r[..., ::-1], axis=-1)[..., ::-1] <= 1)}),
+      ("resets_of_first_batch", "the first member's resets for all",
+       {"resets": lambda r: r & False | r[:1]}),
+      ("resets_inverted", "dropped where the sequence goes on", {"resets": np.logical_not}),
+      ("reset_by_small_decay", "the decay times e^(−10) at a reset", _decay_times(np.exp(-10))),
+      ("step_masked", "dt set to 0 at a reset, and nothing else",  # nor is the input taken
+       lambda right, u, dt, A, B, C, x0, resets:
+       right(u, np.where(resets, 0, dt), A, B, C, x0, None)),
+      ("first_input_lost", "the first input of a sequence dropped too",
+       lambda right, u, *others: right(np.where(others[-1], 0, u), *others)),
+      ("old_state_read", "C reads the old state at the first step too", _old_state_read),
+)  # fmt: skip
+plant(on.PACKED,
+      ("reset_by_zero_decay", "the decay multiplied by 0: NaN leaks", _decay_times(0)),
+      ("nan_leaks", "NaN of the first sequence masked by 0 · x", _nan_leaks), by="nan")  # fmt: skip
+plant(on.PACKED[:1], ("reset_lost_on_grid", "resets at multiples of 16 lost",
+                      {"resets": lambda r: r & (np.arange(r.shape[-1]) % 16 != 0)}))  # fmt: skip
+plant(on.PACKED[1:],
+      ("bias_at_padding", "dt_bias only where dt is positive, as after masking the pre-activation",
+       Around(before=lambda dt, dt_bias:
+              biased(np.where(dt > 0, dt + dt_bias[..., None], dt), 0 * dt_bias))))  # fmt: skip

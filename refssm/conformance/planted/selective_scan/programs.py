@@ -1,0 +1,84 @@
+"""What the planted bugs of selective scans are made from: a right scan with exchangeable parts."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.honest.selective_scan.forms import batch_of, biased, family, gated
+from refssm.conformance.planted.planting import Planting, instead
+from refssm.conformance.planted.selective_scan import operators as on
+
+
+def unrolled(
+    u, dt, A, B, C, x0, resets, *,
+    decay=lambda dt, A: np.exp(dt * A),
+    drive=lambda u, dt, A, B: dt * u * B,
+    update=lambda k, a, x, b: a * x + b,
+    read=lambda C, x, before: (C * x).sum(-1),
+):  # fmt: skip
+    """Step by step: x = update(k, decay, x, drive), drive at a reset; y and the last state."""
+    shape = (*batch_of(u, dt, A, B, C, x0), A.shape[-1])
+    x, y = np.broadcast_to(x0, shape).astype(np.result_type(u, dt, A, B, x0)), []
+    for k in range(u.shape[-1]):
+        dt_k, before = dt[..., k, None], x
+        b = drive(u[..., k, None], dt_k, A, B[..., k, :])
+        x = update(k, decay(dt_k, A), x, b)
+        x = x if resets is None else np.where(resets[..., k, None], b, x).astype(x.dtype)
+        y.append(read(C[..., k, :], x, before))
+    return np.stack(y, axis=-1), x
+
+
+def parts(**changed):
+    """The scan with some of its parts exchanged."""
+    return lambda right, *args: right(*args, **changed)
+
+
+def given(**changes):
+    """The scan of changed arguments: what enters it, between Mamba's softplus and its gate."""
+    names = ("u", "dt", "A", "B", "C", "x0", "resets")
+    each = [changes.get(name, lambda arg: arg) for name in names]
+    return lambda right, *args: right(*(f(arg) for f, arg in zip(each, args, strict=True)))
+
+
+class Around(NamedTuple):
+    """A right scan, and something wrong before it or after it in Mamba's operators."""
+
+    before: Callable = biased
+    after: Callable = gated
+
+
+def scan_as(name: str, wrong: Callable | Around) -> Callable:
+    """A wrong scan (right, u, dt, A, B, C, x0, resets) -> (y, x) as a program of one operator.
+
+    The right one that it takes is `unrolled`, with its exchangeable parts.
+    """
+    if isinstance(wrong, Around):
+        return instead(family(unrolled, *wrong)[name])
+    return instead(family(partial(wrong, unrolled))[name])
+
+
+class Bugs:
+    """Planted bugs, each in several operators; a mapping changes an operator's own arguments."""
+
+    def __init__(self, adapt: Callable = scan_as):
+        self.by_op = {
+            op: Planting(operator_named(op), "float32", partial(adapt, op)) for op in on.EACH
+        }
+
+    def plant(self, names, *rows, by="value"):
+        """Plant rows in the operators that `names` has."""
+        for name in names:
+            self.by_op[name].plant(*rows, by=by)
+
+    @property
+    def bugs(self):
+        """Those of all operators."""
+        return [bug for planting in self.by_op.values() for bug in planting.bugs]
+
+
+def real(v):
+    """Without the imaginary part, in the same type."""
+    return v.real.astype(v.dtype)
