@@ -2,17 +2,8 @@
 
 import numpy as np
 
-from refssm.conformance.planted.convolution.signals import (
-    AS_JAX,
-    back,
-    but_last,
-    earlier,
-    first_64,
-    later,
-    not_conjugated,
-    real_part,
-    rolled,
-)
+from refssm.conformance.planted.convolution import signals
+from refssm.conformance.planted.convolution.signals import back, first_64, later, rolled
 from refssm.conformance.planted.planting import Planting, instead, of_result
 from refssm.convolution import (
     BIDIRECTIONAL_CONVOLUTION,
@@ -22,7 +13,7 @@ from refssm.convolution import (
 )
 
 past, circular = CAUSAL_CONVOLUTION.reference, CIRCULAR_CONVOLUTION.reference
-NOT_CONJUGATED = ("not_conjugated", "k for k*", not_conjugated)
+NOT_CONJUGATED = ("not_conjugated", "k for k*", signals.not_conjugated)
 
 
 def _turned(k):
@@ -43,7 +34,7 @@ CIRCULAR.plant(
     ("reversed", "the kernel backwards", {"k": back}),
     ("delayed", "the kernel one step late", {"k": rolled}),
     ("signal_delayed", "the signal one step early", {"u": lambda u: np.roll(u, -1, axis=-1)}),
-    ("last_tap", "the last tap forgotten", {"k": but_last}),
+    ("last_tap", "the last tap forgotten", {"k": signals.but_last}),
     ("beyond_64", "taps beyond 64 forgotten", {"k": first_64}),
     ("orthonormal", "orthonormal transforms: 1/√l too small",
      of_result(lambda y: y / np.sqrt(max(1, y.shape[-1])).astype(y.real.dtype))),
@@ -53,7 +44,7 @@ CIRCULAR.plant(
 )  # fmt: skip
 CIRCULAR.plant(
     ("conjugate", "k* for k", {"k": np.conj}),
-    ("real_part", "Re k for k", {"k": real_part}),
+    ("real_part", "Re k for k", {"k": signals.real_part}),
     by="value[complex64]",
 )
 CIRCULAR.plant(
@@ -63,7 +54,7 @@ CIRCULAR.plant(
      of_result(lambda du, dk: (np.broadcast_to(dk, du.shape).copy(), dk))),
     by="gradient",
 )  # fmt: skip
-CIRCULAR.plant(NOT_CONJUGATED, AS_JAX, by="gradient[complex64]")
+CIRCULAR.plant(NOT_CONJUGATED, signals.AS_JAX, by="gradient[complex64]")
 
 BOTH = Planting(BIDIRECTIONAL_CONVOLUTION, "float32")
 SHIFTED = Planting(BIDIRECTIONAL_CONVOLUTION_SHIFTED, "float32")
@@ -76,7 +67,7 @@ for _p, _other in (BOTH, SHIFTED.op), (SHIFTED, BOTH.op):
         ("kernels_exchanged", "k and k' exchanged", lambda right, u, k, kr: right(u, kr, k)),
         ("not_reversed", "k' runs forwards", lambda right, u, k, kr: right(u, k + kr, 0 * kr)),
         ("kernel_reversed", "k' reversed over its whole length", {"kr": back}),
-        ("two_early", "the future one step earlier", {"kr": earlier}),
+        ("two_early", "the future one step earlier", {"kr": signals.earlier}),
         ("one_late", "the future one step later", {"kr": later}),
         ("circular", "no padding: both kernels wrap around",
          lambda right, u, k, kr: circular(u, k) + right(u, 0 * k, kr)),
@@ -94,4 +85,4 @@ for _p, _other in (BOTH, SHIFTED.op), (SHIFTED, BOTH.op):
         ("lag", "the other convention of lag 0", instead(_other.bare_vjp)),
         by="gradient",
     )  # fmt: skip
-    _p.plant(NOT_CONJUGATED, AS_JAX, by="gradient[complex64]")
+    _p.plant(NOT_CONJUGATED, signals.AS_JAX, by="gradient[complex64]")

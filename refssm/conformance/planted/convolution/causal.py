@@ -4,17 +4,8 @@ import numpy as np
 from numpy.fft import fft, ifft
 
 from refssm.conformance.planted.arithmetic import tf32
-from refssm.conformance.planted.convolution.signals import (
-    AS_JAX,
-    back,
-    but_last,
-    earlier,
-    first_64,
-    kept,
-    later,
-    not_conjugated,
-    rolled,
-)
+from refssm.conformance.planted.convolution import signals
+from refssm.conformance.planted.convolution.signals import back, but_last, first_64, kept, later
 from refssm.conformance.planted.planting import Planting, in_arithmetic, instead, of_result
 from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
 
@@ -54,14 +45,6 @@ def _blurred(k):
     return np.where(size < 1e-6 * size.max(-1, keepdims=True, initial=0), 0, k).astype(k.dtype)
 
 
-def _first_halved(k):
-    return k * np.where(np.arange(k.shape[-1]) == 0, 0.5, 1).astype(k.dtype)
-
-
-def _whole_blocks(u):
-    return kept(u, u.shape[-1] // 64 * 64) if u.shape[-1] > 64 else u
-
-
 def _circular_adjoint(right, dy, u, k):
     du = back(by_transform(back(dy), k.conj(), u.shape[-1]))
     return du if np.iscomplexobj(u) else du.real, right(dy, u, k)[1]
@@ -70,11 +53,6 @@ def _circular_adjoint(right, dy, u, k):
 def _weights_of_first(right, dy, u, k):
     du, dk = right(dy, u, k)
     return du, right(dy[:1], u[:1], k)[1] if u.ndim > k.ndim else dk
-
-
-def _weights_averaged(right, dy, u, k):
-    du, dk = right(dy, u, k)
-    return du, dk / dk.dtype.type(u.size // k.size)
 
 
 def _toeplitz(u, k):
@@ -111,18 +89,19 @@ for _p in (DIRECT, TRANSFORM):
         ("kernel_reversed", "k backwards", {"k": back}),
         ("signal_reversed", "u backwards", {"u": back}),
         ("one_step_late", "the sum over j < i", {"k": later}),
-        ("one_step_early", "k_{i−j+1}: the first tap lost", {"k": earlier}),
-        ("rolled", "the result rolled by one", of_result(rolled)),
+        ("one_step_early", "k_{i−j+1}: the first tap lost", {"k": signals.earlier}),
+        ("rolled", "the result rolled by one", of_result(signals.rolled)),
         ("elementwise", "u_i k_i", instead(np.multiply)),
         ("skip_added", "u added", lambda right, u, k: right(u, k) + u),
         ("first_tap_halved", "the first tap halved, as by the trapezoidal rule",
-         {"k": _first_halved}),
+         {"k": lambda k: k * np.where(np.arange(k.shape[-1]) == 0, 0.5, 1).astype(k.dtype)}),
         ("taps_64", "taps beyond 64 dropped: only a long kernel shows it", {"k": first_64}),
         ("taps_256", "taps beyond 256 dropped: only a flat kernel shows it",
          {"k": lambda k: kept(k, 256)}),
         ("last_tap", "the last tap dropped: only an early impulse shows it", {"k": but_last}),
         ("last_sample", "the last sample dropped: only a late impulse shows it", {"u": but_last}),
-        ("last_block", "samples beyond a multiple of 64 dropped", {"u": _whole_blocks}),
+        ("last_block", "samples beyond a multiple of 64 dropped",
+         {"u": lambda u: kept(u, u.shape[-1] // 64 * 64) if u.shape[-1] > 64 else u}),
         ("blocks_apart", "blocks of 64 convolved apart: no overlap is added", _block_by_block),
         ("channels_mixed", "the next channel's kernel",
          {"k": lambda k: np.roll(k, 1, axis=0) if k.ndim > 1 else back(k)}),
@@ -142,17 +121,15 @@ for _p in (DIRECT, TRANSFORM):
          lambda right, dy, u, k: (right(dy, u, later(k))[0], right(dy, u, k)[1])),
         ("first_of_batch", "dk of the first sequence only, though k is shared by all",
          _weights_of_first),
-        ("mean_of_batch", "dk averaged over the batch in place of summed", _weights_averaged),
+        ("mean_of_batch", "dk averaged over the batch in place of summed",
+         of_result(lambda du, dk: (du, dk / dk.dtype.type(du.size // dk.size)))),
         ("last_step_dropped", "the last cotangent left out", {"dy": but_last}),
         ("taps_64", "dk beyond 64 taps left zero", {"k": first_64}),
         ("tf32", "TF32 arithmetic", in_arithmetic(tf32)),
         by="gradient",
     )  # fmt: skip
-    _p.plant(
-        ("not_conjugated", "k and u for k* and u*", not_conjugated),
-        AS_JAX,
-        by="gradient[complex64]",
-    )
+    _p.plant(("not_conjugated", "k and u for k* and u*", signals.not_conjugated), signals.AS_JAX,
+             by="gradient[complex64]")  # fmt: skip
 
 DIRECT.plant(
     ("by_transform", "an FFT where every entry is to have its digits",

@@ -6,7 +6,7 @@ enough to show them, in chunks.
 
 import numpy as np
 
-from refssm.conformance.honest.ssd.attention import segment_sums
+from refssm.conformance.honest.ssd.attention import differences, segment_sums
 from refssm.conformance.honest.ssd.forms import CHUNKED
 from refssm.conformance.planted.arithmetic import bfloat16, float16, tf32
 from refssm.conformance.planted.ssd import programs
@@ -24,35 +24,32 @@ from refssm.conformance.planted.ssd.programs import (
 ATTENTION = QUAD + CHUNK
 
 
-def _lower(l):
-    i = np.arange(l)
-    return i[:, None] >= i
-
-
-def _masked(T):
-    return np.where(_lower(T.shape[-1]), T, -np.inf)
+def _lower(T, above):
+    """What is above the diagonal made another."""
+    return np.where(np.tri(T.shape[-1], dtype=bool), T, above)
 
 
 def _right_weights(log_a):
-    return np.exp(_masked(segment_sums(log_a)))
+    return np.exp(_lower(segment_sums(log_a), -np.inf))
 
 
 def _weights(weights, scores=lambda C, B: C @ turned(B), masked=True):
-    """Chunks whose y = (L ∘ C Bᵀ) x, with `weights(log_a)` for L; `masked` keeps NaN in place."""
+    """Chunks whose y = (L ∘ C Bᵀ) x, with `weights(log_a)` for L.
+
+    Entries above the diagonal are left out, so that NaN stays in place, or, if not `masked`,
+    multiplied as the zeros they are.
+    """
 
     def inside(g):
         L = weights(g.log_a)
-        return _weighed(L * scores(g.C, g.B), g.x, masked), turned(L[..., -1, :, None] * g.x) @ g.B
+        M, ended = L * scores(g.C, g.B), turned(L[..., -1, :, None] * g.x) @ g.B
+        if not masked:
+            return M @ g.x, ended
+        past = (slice(i + 1) for i in range(g.x.shape[-2]))
+        rows = [M[..., w.stop - 1, None, w] @ g.x[..., w, :] for w in past]
+        return np.concatenate(rows, axis=-2), ended
 
     return by_chunks(inside=inside)
-
-
-def _weighed(M, x, masked):
-    """M x, with the entries above the diagonal left out, or multiplied as the zeros they are."""
-    if not masked:
-        return M @ x
-    rows = [M[..., i, None, : i + 1] @ x[..., : i + 1, :] for i in range(x.shape[-2])]
-    return np.concatenate(rows, axis=-2)
 
 
 def _scores(scores):
@@ -61,26 +58,20 @@ def _scores(scores):
 
 def _sums(change):
     """Weights from segment sums with something wrong in them: change(T, log_a)."""
-    return _weights(lambda log_a: np.exp(_masked(change(segment_sums(log_a), log_a))))
+    return _weights(lambda log_a: np.exp(_lower(change(segment_sums(log_a), log_a), -np.inf)))
 
 
 def _exponentiated_then_masked(log_a):
     """The exponentials above the diagonal overflow: ∞·0."""
     c = np.cumsum(log_a, axis=-1)
-    T = np.where(_lower(log_a.shape[-1]), segment_sums(log_a), c[..., :, None] - c[..., None, :])
-    return np.exp(T) * _lower(log_a.shape[-1])
-
-
-def _cumulative(log_a):
-    """T_ij as the difference of two cumulative sums."""
-    c = np.cumsum(log_a, axis=-1)
-    return np.exp(_masked(c[..., :, None] - c[..., None, :]))
+    T = _lower(segment_sums(log_a), c[..., :, None] - c[..., None, :])
+    return np.exp(T) * np.tri(c.shape[-1], dtype=bool)
 
 
 def _ratio_of_products(log_a):
     """e^{T_ij} as the ratio of two cumulative products: 0/0."""
     c = np.cumprod(np.exp(log_a), axis=-1)
-    return np.where(_lower(log_a.shape[-1]), c[..., :, None] / c[..., None, :], 0)
+    return _lower(c[..., :, None] / c[..., None, :], 0)
 
 
 def _sums_of_everything(right, g):
@@ -103,7 +94,7 @@ CHUNKS.plant(
      _weights(_exponentiated_then_masked, masked=False)),
     # in one chunk of 300 steps few cases show it
     (CHUNK, "differences_of_sums", "segment sums as differences of one cumulative sum",
-     _weights(_cumulative)),
+     _sums(lambda T, s: differences(s))),
     (CHUNK, "sums_of_everything", "differences of one cumulative sum over all chunks",
      _sums_of_everything),
     (ATTENTION, "ratio_of_products", "weights as ratios of cumulative products",
@@ -148,11 +139,6 @@ def _partial_from_rest(right, g):
     """The last chunk begins at rest, if it is a partial one."""
     last = g.x.shape[-2] // g.chunk if g.x.shape[-2] % g.chunk else -1
     return chunkwise(g, carry=lambda k, S, before: 0 * S if k == last else S)
-
-
-def _whole_chunks_written(y, g):
-    l = y.shape[-2]
-    return np.where(np.arange(l)[:, None] < l // g.chunk * g.chunk, y, 0)
 
 
 def _states_masked_by_zero(y, g):
@@ -208,7 +194,8 @@ CHUNKS.plant(
     (CHUNK, "inputs_late_to_end", "x_j decays to one step before the chunk's end",
      _ended(lambda g: g.but(log_a=earlier(g.log_a)))),
     (CHUNKED, "partial_chunk_dropped", "steps beyond the last whole chunk not written",
-     programs.output(_whole_chunks_written)),
+     programs.output(lambda y, g: np.where(
+         np.arange(y.shape[-2])[:, None] < y.shape[-2] // g.chunk * g.chunk, y, 0))),
     (CHUNKED, "partial_chunk_from_rest", "the last partial chunk begins at rest",
      _partial_from_rest),
     _decays_late("chunk_of_64", "a chunk of 64", lambda l, chunk: chunk == 64),

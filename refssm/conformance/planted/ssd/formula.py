@@ -8,19 +8,9 @@ from refssm.conformance.planted.ssd import programs
 from refssm.conformance.planted.ssd.programs import CHUNK, PLAIN, QUAD, REC, STEP, earlier, output
 
 
-def _first_input_decays(right, g):
-    first = np.arange(g.x.shape[-2])[:, None] == 0
-    return right(g.but(x=np.where(first, g.x * np.exp(g.log_a)[..., None], g.x)))
-
-
 def _reverse(right, g):
     y, S = right(g.at(slice(None, None, -1)))
     return y[..., ::-1, :].copy(), S
-
-
-def _transposed_where_square(right, g):
-    square = g.x.shape[-1] == g.B.shape[-1] > 1
-    return right(g, read=lambda t, S, before: np.swapaxes(S, -1, -2) if square else S)
 
 
 def _normalised(right, g):
@@ -37,15 +27,6 @@ def _state_unread(fails):
         return right(g.but(C=np.where(lost, 0, g.C)))
 
     return program
-
-
-def _tail_lost(y, g):
-    l = y.shape[-2]
-    return np.where(np.arange(l)[:, None] < l // 8 * 8, y, 0)
-
-
-def _carried_in(cast):
-    return lambda right, g: right(g, carry=lambda t, before, S: cast(before))
 
 
 def _carry_lost(size, only=None):
@@ -73,14 +54,15 @@ FORMULA.plant(
        lambda right, g: right(g.but(x=g.x * np.exp(g.log_a)[..., None])))
       for operators, what in [(STEP, "e^{log_a} (S + x Bᵀ)"),
         (PLAIN, "e^{log_a_t} (S_{t-1} + x_t B_tᵀ): the new input decays too")]),
-    (REC + QUAD, "first_input_decays", "x_0 decays by log_a_0", _first_input_decays),
+    (REC + QUAD, "first_input_decays", "x_0 decays by log_a_0", lambda right, g: right(
+     g.but(x=g.x * np.exp(np.where(np.arange(g.x.shape[-2]) == 0, g.log_a, 0))[..., None]))),
     (PLAIN, "exclusive", "y_t = S_{t-1} C_t",
      lambda right, g: right(g, read=lambda t, S, before: before + 0 * S)),
     (REC + QUAD, "reverse", "scanned from the end", _reverse),
     (PLAIN + programs.REC_STATEFUL + STEP, "exchanged", "B and C exchanged",
      lambda right, g: right(g.but(B=g.C, C=g.B))),
     (REC, "transposed_where_square", "the state read as (n, p) where p = n",
-     _transposed_where_square),
+     lambda right, g: right(g, read=lambda t, S, before: programs.turned_if_square(S))),
     (REC + CHUNK + STEP, "wide_heads", "a state lost where p > n",
      _state_unread(lambda p, n: p > n)),
     (REC, "odd_states", "the last of an odd number of states lost",
@@ -90,8 +72,10 @@ FORMULA.plant(
     (SEQUENCES + STEP, "padding_skipped", "a step with log_a = 0 taken for padding",
      lambda right, g: right(g.but(x=np.where((g.log_a == 0)[..., None], 0, g.x)))),
     # arithmetic in fewer bits, range, and length
-    (REC + CHUNK, "state_in_bfloat16", "the state kept in bfloat16", _carried_in(bfloat16)),
-    (REC + CHUNK, "state_in_float16", "the state kept in float16", _carried_in(float16)),
+    (REC + CHUNK, "state_in_bfloat16", "the state kept in bfloat16",
+     lambda right, g: right(g, carry=lambda t, before, S: bfloat16(before))),
+    (REC + CHUNK, "state_in_float16", "the state kept in float16",
+     lambda right, g: right(g, carry=lambda t, before, S: float16(before))),
     (PLAIN + STEP, "log_a_in_bfloat16", "log_a rounded to bfloat16", {"log_a": bfloat16}),
     (REC, "growth_clipped", "log_a > 0 clipped to 0", {"log_a": lambda s: np.minimum(s, 0)}),
     (REC + QUAD + STEP, "decay_clipped", "log_a clipped to −10",
@@ -103,7 +87,8 @@ FORMULA.plant(
     (REC, "carry_lost_64", "the state lost at blocks of 64", _carry_lost(64)),
     (REC, "carry_lost_64_4", "the state lost at blocks of 64", _carry_lost(64, only=3)),
     (REC, "carry_lost_128", "the state lost at blocks of 128", _carry_lost(128)),
-    (REC, "tail_lost", "steps beyond a multiple of 8 not written", output(_tail_lost)),
+    (REC, "tail_lost", "steps beyond a multiple of 8 not written",
+     output(lambda y, g: np.where(np.arange(y.shape[-2])[:, None] < y.shape[-2] // 8 * 8, y, 0))),
 )  # fmt: skip
 FORMULA.plant(
     (REC + QUAD, "decay_conjugated", "the decay conjugated", {"log_a": np.conj}),

@@ -88,8 +88,8 @@ def _resets_forgotten(right, dy, dS, g):
 
 
 def _decay_at_reset(right, dy, dS, g):
-    dx, dlog_a, dB, dC, dS0 = right(dy, dS, g)
-    return dx, np.where(g.resets, right(dy, dS, unbroken(g))[1], dlog_a), dB, dC, dS0
+    dx, dlog_a, *others = right(dy, dS, g)
+    return dx, np.where(g.resets, right(dy, dS, unbroken(g))[1], dlog_a), *others
 
 
 def _expanded_cotangent(right, dy, dS, g):

@@ -42,27 +42,21 @@ def _decayed_again(right, g):
     return y, np.exp(g.log_a[..., -1, None, None]) * S
 
 
-def _undecayed_at(t, g):
-    """Nothing decays at step t."""
-    l = g.x.shape[-2]
-    return g.but(log_a=np.where(np.arange(l) == t % l, 0, g.log_a))
-
-
-def _last_input(g, kept):
-    """The last input alone, or all but the last."""
-    l = g.x.shape[-2]
-    return g.but(x=np.where((np.arange(l)[:, None] == l - 1) == kept, g.x, 0))
+def _last(a, axis=-1):
+    """Whether a step is the last, along an axis of time."""
+    return np.arange(a.shape[axis])[(..., *(None,) * (-1 - axis))] == a.shape[axis] - 1
 
 
 LAST_STATES = [
-    ("without_last_input", "without x_{l-1} B_{l-1}ᵀ", state_as(lambda g: _last_input(g, False))),
+    ("without_last_input", "without x_{l-1} B_{l-1}ᵀ",
+     state_as(lambda g: g.but(x=np.where(_last(g.x, -2), 0, g.x)))),
     ("one_step_early", "S_{l-2} for S_{l-1}", _after(lambda l, chunk: l - 1)),
     ("decayed_again", "decayed once more", _decayed_again),
     ("undecayed_at_end", "S_{l-2} + x Bᵀ: the last decay left out",
-     state_as(lambda g: _undecayed_at(-1, g))),
+     state_as(lambda g: g.but(log_a=np.where(_last(g.log_a), 0, g.log_a)))),
     ("transposed", "returned as (n, p) where p = n", _ending(turned_if_square)),
     ("input_only", "the last input only",
-     state_as(lambda g: _last_input(g, True).but(S0=0 * g.S0))),
+     state_as(lambda g: g.but(x=np.where(_last(g.x, -2), g.x, 0), S0=0 * g.S0))),
     ("in_bfloat16", "rounded to bfloat16", _ending(bfloat16)),
     ("in_float16", "rounded to float16", _ending(float16)),
     ("zero", "zeros", _ending(zero)),
@@ -106,7 +100,7 @@ STATE.plant(
     (STATEFUL, "start_of_first_in_batch", "S0 that of the first member of the batch for all",
      {"S0": lambda S: np.broadcast_to(S[:1], S.shape) if S.ndim > 2 else S}),
     (STATEFUL, "start_undecayed", "S_0 = S0 + x_0 B_0ᵀ",
-     lambda right, g: right(_undecayed_at(0, g))),
+     lambda right, g: right(g.but(log_a=np.where(np.arange(g.x.shape[-2]) == 0, 0, g.log_a)))),
     (STATEFUL, "left_padding_cut", "S0 does not decay before the first x that is not 0",
      _left_padding_cut),
     (STATEFUL, "start_in_every_chunk", "every chunk begins with S0", _in_every_chunk),
