@@ -44,7 +44,7 @@ CIRCULAR.plant(
 )  # fmt: skip
 CIRCULAR.plant(
     ("conjugate", "k* for k", {"k": np.conj}),
-    ("real_part", "Re k for k", {"k": signals.real_part}),
+    ("real_part", "Re k for k", {"k": lambda k: k.real.astype(k.dtype)}),
     by="value[complex64]",
 )
 CIRCULAR.plant(

@@ -132,7 +132,7 @@ def plant(*rows, place=None, by="value"):
             BUGS.extend(planting.bugs)
 
 
-plant(  # one step does not show all of them
+plant(  # LONG: one step does not show it
     (EACH, "taps_reversed", "a correlation: the last tap for the newest input", {"k": back}),
     (EACH, "one_step_late", "Σ_j k_j u_{i−1−j}", {"k": later}),
     (EACH, "first_tap_lost", "Σ_{j>0} k_j u_{i−j}", {"k": lambda k: k - kept(k, 1)}),

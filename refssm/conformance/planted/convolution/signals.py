@@ -40,11 +40,6 @@ def but_last(k):
     return kept(k, k.shape[-1] - 1)
 
 
-def real_part(k):
-    """Without the imaginary part, in the same type."""
-    return k.real.astype(k.dtype)
-
-
 def not_conjugated(right, *args):
     """Gradients with the arguments in place of their conjugates."""
     cotangents = (len(args) - 1) // 2  # 1 of 3 or 4, 2 of 5

@@ -42,21 +42,21 @@ def _decayed_again(right, g):
     return y, np.exp(g.log_a[..., -1, None, None]) * S
 
 
-def _last(a, axis=-1):
-    """Whether a step is the last, along an axis of time."""
-    return np.arange(a.shape[axis])[(..., *(None,) * (-1 - axis))] == a.shape[axis] - 1
+def _last(g):
+    """Whether a step is the last."""
+    return np.arange(g.x.shape[-2]) == g.x.shape[-2] - 1
 
 
 LAST_STATES = [
     ("without_last_input", "without x_{l-1} B_{l-1}ᵀ",
-     state_as(lambda g: g.but(x=np.where(_last(g.x, -2), 0, g.x)))),
+     state_as(lambda g: g.but(x=np.where(_last(g)[:, None], 0, g.x)))),
     ("one_step_early", "S_{l-2} for S_{l-1}", _after(lambda l, chunk: l - 1)),
     ("decayed_again", "decayed once more", _decayed_again),
     ("undecayed_at_end", "S_{l-2} + x Bᵀ: the last decay left out",
-     state_as(lambda g: g.but(log_a=np.where(_last(g.log_a), 0, g.log_a)))),
+     state_as(lambda g: g.but(log_a=np.where(_last(g), 0, g.log_a)))),
     ("transposed", "returned as (n, p) where p = n", _ending(turned_if_square)),
     ("input_only", "the last input only",
-     state_as(lambda g: g.but(x=np.where(_last(g.x, -2), g.x, 0), S0=0 * g.S0))),
+     state_as(lambda g: g.but(x=np.where(_last(g)[:, None], g.x, 0), S0=0 * g.S0))),
     ("in_bfloat16", "rounded to bfloat16", _ending(bfloat16)),
     ("in_float16", "rounded to float16", _ending(float16)),
     ("zero", "zeros", _ending(zero)),
