@@ -2,14 +2,21 @@
 
 import numpy as np
 
-from refssm.broadcasting import unbroadcast, unbroadcast_each
+from refssm._arguments import several
+from refssm.broadcasting import unbroadcast
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.planting_old import Planting
+from refssm.conformance.planted.convolution import signals
+from refssm.conformance.planted.convolution.signals import back, kept, later
+from refssm.conformance.planted.planting import Planting, of_result
 from refssm.convolution import (
     SHORT_CONVOLUTION,
     SHORT_CONVOLUTION_STATEFUL,
     SHORT_CONVOLUTION_STEP,
 )
+
+EACH = (SHORT_CONVOLUTION, SHORT_CONVOLUTION_STATEFUL, SHORT_CONVOLUTION_STEP)
+SHORT, STATEFUL, STEP = EACH[:1], EACH[1:2], EACH[2:]
+LONG, STREAMS = EACH[:2], EACH[1:]
 
 
 def past_of(s, u):
@@ -39,243 +46,182 @@ def newest(k, s, u):
     return past_of(s, u)[..., u.shape[-1] :].copy()
 
 
-def delayed(k):
-    """One zero in front."""
-    return np.concatenate([0 * k[..., :1], k[..., :-1]], axis=-1)
+def in_form(op, place):
+    """Adapts wrong(right, k, s, u) to `op`, for its output of that place; the other is right.
+
+    `u` has an axis of time there, if of one step, and `s` is zero where `op` has no state.
+    """
+
+    def adapt(wrong):
+        def program(right, u, k, *s):
+            told = [*several(right(u, k, *s))]
+            start = s[0] if s else np.zeros_like(k, u.dtype)
+            y = wrong((streaming, newest)[place], k, start, u[..., None] if op in STEP else u)
+            y = y[..., 0] if op in STEP and place == 0 else y
+            told[place] = y.astype(op.output_types(u, k, *s)[place])
+            return tuple(told) if s else told[0]
+
+        return program
+
+    return adapt
 
 
-def _circular(k, s, u):
+def _circular(right, k, s, u):
     """The end of the signal before its beginning."""
     wrapped = np.concatenate([u] * (k.shape[-1] // u.shape[-1] + 1), axis=-1)
-    return filtered(past_of(s + wrapped[..., -k.shape[-1] :], u), k)
+    return right(k, s + wrapped[..., -k.shape[-1] :], u)
 
 
-def _anticausal(k, s, u):
+def _anticausal(right, k, s, u):
     """Half of the padding behind, as `padding="same"` has it."""
     late = (k.shape[-1] - 1) // 2
     past = np.concatenate([past_of(s, u), np.zeros_like(u, shape=(*u.shape[:-1], late))], axis=-1)
     return filtered(past[..., late:], k)
 
 
-def _short_refused(k, s, u):
+def _short_refused(right, k, s, u):
     if u.shape[-1] < k.shape[-1]:
         raise ValueError("fewer samples than taps")
-    return streaming(k, s, u)
+    return right(k, s, u)
 
 
-def _short_cut(k, s, u):
+def _short_cut(right, k, s, u):
     """Where the taps are more than the samples, as many of them as samples, from the wrong end."""
     cut = max(k.shape[-1] - u.shape[-1], 0)
-    return streaming(np.roll(_kept(k, slice(cut, None)), -cut, axis=-1), s, u)
+    return right(np.roll(np.where(np.arange(k.shape[-1]) < cut, 0, k), -cut, axis=-1), s, u)
 
 
-def _kept(k, which):
-    """Some of the taps, the others zero."""
-    kept = np.zeros_like(k)
-    kept[..., which] = k[..., which]
-    return kept
-
-
-def _in_blocks(k, s, u):
+def _in_blocks(right, k, s, u):
     """Blocks of 64 samples apart: the taps do not reach over their edges."""
     cuts = [u[..., i : i + 64] for i in range(0, u.shape[-1], 64)]
-    return np.concatenate([streaming(k, 0 * s if i else s, c) for i, c in enumerate(cuts)], -1)
+    return np.concatenate([right(k, 0 * s if i else s, c) for i, c in enumerate(cuts)], -1)
 
 
-OUTPUTS = {
-    "taps_reversed": ("a correlation: the last tap for the newest input",
-        lambda k, s, u: streaming(k[..., ::-1], s, u)),
-    "one_step_late": ("Σ_j k_j u_{i−1−j}", lambda k, s, u: streaming(delayed(k), s, u)),
-    "first_tap_lost": ("Σ_{j>0} k_j u_{i−j}",
-        lambda k, s, u: streaming(_kept(k, slice(1, None)), s, u)),
-    "last_tap_lost": ("the last tap dropped",
-        lambda k, s, u: streaming(_kept(k, slice(max(k.shape[-1] - 1, 1))), s, u)),
-    "four_taps": ("taps beyond the fourth dropped",
-        lambda k, s, u: streaming(_kept(k, slice(4)), s, u)),
-    "blocks_apart": ("blocks of 64 samples convolved apart", _in_blocks),
-    "circular": ("the end wraps around onto the beginning", _circular),
-    "anticausal": ("padding on both sides", _anticausal),
-    "signal_reversed": ("u backwards", lambda k, s, u: streaming(k, s, u[..., ::-1])),
-    "short_refused": ("fewer samples than taps raise", _short_refused),
-    "short_cut": ("the last l taps used where samples are fewer", _short_cut),
-    "skip_added": ("u added", lambda k, s, u: streaming(k, s, u) + u),
-    "state_in_bfloat16": ("the kept inputs in bfloat16",
-        lambda k, s, u: filtered(bfloat16(past_of(s, u)), k)),
-}  # fmt: skip
-OUTPUTS_COMPLEX = {
-    "conjugate_taps": ("k* for k", lambda k, s, u: streaming(k.conj(), s, u)),
-    "conjugate_signal": ("u* for u", lambda k, s, u: streaming(k, s.conj(), u.conj())),
-}
-FROM = {
-    "start_dropped": ("s0 taken as zero", lambda k, s, u: streaming(k, 0 * s, u)),
-    "start_reversed": ("s0 with the newest first", lambda k, s, u: streaming(k, s[..., ::-1], u)),
-    "start_one_late": (
-        "s0 taken for the inputs up to the one before the last",
-        lambda k, s, u: streaming(k, np.roll(s, 1, axis=-1), u),
-    ),
-    "start_one_early": (
-        "s0's first t − 1 entries used, not its last",
-        lambda k, s, u: streaming(k, _first_used(s), u),
-    ),
-    "start_ignored_in_batch_of_one": (
-        "s0 taken as zero where the batch is 1",
-        lambda k, s, u: streaming(k, s * (s.shape[0] != 1), u),
-    ),
-}
-STATES = {
-    "state_reversed": ("the newest first", lambda k, s, u: newest(k, s, u)[..., ::-1]),
-    "state_one_late": ("without the newest input",
-        lambda k, s, u: newest(k, s, u[..., :-1]) if u.shape[-1] else newest(k, s, u)),
-    "state_weighted": ("the inputs times the taps", lambda k, s, u: k * newest(k, s, u)),
-    "state_not_updated": ("s0 returned", lambda k, s, u: past_of(s, u[..., :0]).copy()),
-    "state_not_updated_if_short": ("s0 returned where samples are fewer than taps",
-        lambda k, s, u: newest(k, s, u if u.shape[-1] >= k.shape[-1] else u[..., :0])),
-    "state_padded_if_short": ("zeros for s0 where samples are fewer than taps",
-        lambda k, s, u: newest(k, 0 * s, u)),
-    "state_of_beginning": ("the first t inputs",
-        lambda k, s, u: past_of(s, u)[..., -u.shape[-1] :][..., : k.shape[-1]]
-        if u.shape[-1] >= k.shape[-1] else newest(k, s, u)),
-    "state_in_half": ("the state rounded to float16", lambda k, s, u: float16(newest(k, s, u))),
-}  # fmt: skip
+def _weights_of_first(right, dy, args, batch):
+    """dk of no cotangents but those of the first sequence, where there are several."""
+    du, dk, *ds = right(dy, *args)
+    if batch > dk.ndim - 1:
+        dk = right(np.concatenate([dy[:1], 0 * dy[1:]]), *args)[1]
+    return du, dk, *ds
 
 
-def _first_used(s):
-    return np.concatenate([s[..., :1], s[..., :-1]], axis=-1)
+def _weights_miss_beginning(right, dy, *args):
+    du, dk, *ds = right(dy, *args)
+    late = np.arange(dy.shape[-1]) >= dk.shape[-1] - 1
+    return du, right(dy * late, *args)[1], *ds
 
 
-def as_called(op, outputs=streaming, state=newest):
-    """Outputs and state as functions of (k, s, u), called as the operator is."""
-    if op is SHORT_CONVOLUTION:
-        return lambda u, k: _typed(op, outputs(k, np.zeros_like(k, u.dtype), u), u, k)
-    if op is SHORT_CONVOLUTION_STEP:
-        return lambda u, k, s: (
-            _typed(op, outputs(k, s, u[..., None])[..., 0], u, k, s),
-            state(k, s, u[..., None]),
-        )
-    return lambda u, k, s: (_typed(op, outputs(k, s, u), u, k, s), state(k, s, u))
+def _state_at_beginning(right, dy, ds, u, k, s):
+    du, dk, ds0 = right(dy, 0 * ds, u, k, s)
+    return du, dk, ds0 + unbroadcast(ds, s)
 
 
-def _typed(op, y, *args):
-    return y.astype(op.output_types(*args)[0])
+BUGS = []
+for _op in EACH:
+    _planting = Planting(_op, "float32")
+    _planting.usual()
+    BUGS += _planting.bugs
 
 
-def back(dy, ds, u, k, s, *, turned=False, conj=np.conj, early=False, first=0):
-    """Gradients of outputs and state, with parts exchangeable."""
-    l, t, past = u.shape[-1], k.shape[-1], past_of(s, u)
-    dpast, dk = np.zeros(past.shape, np.result_type(dy, past, k)), []
-    if ds is not None:
-        window = slice(t) if early else slice(l, None)
-        dpast[..., window] = ds
-    for j in range(t):
-        window = slice(t - j, t - j + l)
-        dpast[..., window] += conj(k[..., (t - 1 - j) if turned else j, None]) * dy
-        dk.append((conj(past[..., window]) * dy)[..., first * (t - 1) :].sum(-1))
-    return unbroadcast_each((dpast[..., t:], np.stack(dk, axis=-1), dpast[..., :t]), (u, k, s))
+def plant(*rows, place=None, by="value"):
+    """Plant (operators, name, what, wrong), in the common form if of the output of a place."""
+    for operators, *row in rows:
+        for op in operators:
+            planting = Planting(op, "float32", None if place is None else in_form(op, place))
+            planting.plant(row, by=by)
+            BUGS.extend(planting.bugs)
 
 
-def vjp_as_called(op, pull):
-    """A function of (dy, ds, u, k, s) to (du, dk, ds), called as the operator's VJP is."""
-    if op is SHORT_CONVOLUTION:
-        return lambda dy, u, k: pull(dy, None, u, k, np.zeros_like(k, u.dtype))[:2]
-    if op is SHORT_CONVOLUTION_STATEFUL:
-        return pull
-
-    def step(dy, ds, u, k, s):
-        du, dk, ds = pull(dy[..., None], ds, u[..., None], k, s)
-        return du[..., 0], dk, ds
-
-    return step
-
-
-def _weights_reversed(*args):
-    du, dk, ds = back(*args)
-    return du, dk[..., ::-1], ds
-
-
-def _weights_late(*args):
-    du, dk, ds = back(*args)
-    return du, delayed(dk), ds
-
-
-def _first_of_batch(dy, ds, u, k, s):
-    du, _, ds0 = back(dy, ds, u, k, s)
-    alone = [x[:1] if x.ndim > k.ndim else x for x in (dy, u, s)]
-    return du, back(alone[0], None, alone[1], k, alone[2])[1], ds0
-
-
-def _as_jax(*args):
-    return tuple(g.conj() for g in back(*args))
-
-
-GRADIENTS = {
-    "weights_reversed": ("dk with the newest lag last", _weights_reversed),
-    "weights_one_late": ("dk_j of lag j − 1", _weights_late),
-    "weights_of_first_batch": ("dk of the first sequence only", _first_of_batch),
-    "taps_reversed": ("du by a convolution, not a correlation",
-        lambda *args: back(*args, turned=True)),
-    "sign": ("du with the other sign", lambda *args: ((g := back(*args))[0] * -1, *g[1:])),
-    "float16": ("the cotangent in float16",
-        lambda dy, *args: back(float16(dy), *args)),
-}  # fmt: skip
-ALONG_TIME = {
-    "weights_miss_beginning": ("dk without the first t − 1 outputs",
-        lambda *args: back(*args, first=1)),
-    "last_step_dropped": ("the last cotangent left out",
-        lambda dy, *args: back(dy * (np.arange(dy.shape[-1]) < dy.shape[-1] - 1), *args)),
-}  # fmt: skip
-GRADIENTS_COMPLEX = {
-    "not_conjugated": ("k and u for k* and u*", lambda *args: back(*args, conj=np.asarray)),
-    "as_jax": ("the conjugate convention", _as_jax),
-}
-STATE_GRADIENTS = {
-    "start_missing": ("ds0 = 0", lambda *args: (*(g := back(*args))[:2], 0 * g[2])),
-    "state_dropped": ("the last state's cotangent dropped",
-        lambda dy, ds, *args: back(dy, 0 * ds, *args)),
-    "state_at_beginning": ("the last state's cotangent sent to s0",
-        lambda *args: back(*args, early=True)),
-    "start_reversed": ("ds0 with the newest first",
-        lambda *args: (*(g := back(*args))[:2], g[2][..., ::-1])),
-    "state_reversed": ("the last state's cotangent with the newest first",
-        lambda dy, ds, *args: back(dy, ds[..., ::-1], *args)),
-    "start_in_weights": ("dk as if s0 were zero",
-        lambda dy, ds, u, k, s: ((g := back(dy, ds, u, k, s))[0],
-            unbroadcast(back(dy, ds, u, k, 0 * s)[1], k), g[2])),
-}  # fmt: skip
-
-# one step does not show them
-ALONG_TIME_ONLY = (
-    "signal_reversed",
-    "blocks_apart",
-    "anticausal",
-    "circular",
-    "state_of_beginning",
+plant(  # LONG: one step does not show it
+    (EACH, "taps_reversed", "a correlation: the last tap for the newest input", {"k": back}),
+    (EACH, "one_step_late", "Σ_j k_j u_{i−1−j}", {"k": later}),
+    (EACH, "first_tap_lost", "Σ_{j>0} k_j u_{i−j}", {"k": lambda k: k - kept(k, 1)}),
+    (EACH, "last_tap_lost", "the last tap dropped",
+     {"k": lambda k: kept(k, max(k.shape[-1] - 1, 1))}),
+    (EACH, "four_taps", "taps beyond the fourth dropped", {"k": lambda k: kept(k, 4)}),
+    (LONG, "blocks_apart", "blocks of 64 samples convolved apart", _in_blocks),
+    (LONG, "circular", "the end wraps around onto the beginning", _circular),
+    (LONG, "anticausal", "padding on both sides", _anticausal),
+    (LONG, "signal_reversed", "u backwards", lambda right, k, s, u: right(k, s, back(u))),
+    (EACH, "short_refused", "fewer samples than taps raise", _short_refused),
+    (EACH, "short_cut", "the last l taps used where samples are fewer", _short_cut),
+    (EACH, "skip_added", "u added", lambda right, k, s, u: right(k, s, u) + u),
+    (EACH, "state_in_bfloat16", "the kept inputs in bfloat16",
+     lambda right, k, s, u: right(k, bfloat16(s), bfloat16(u))),
+    (STREAMS, "start_dropped", "s0 taken as zero", lambda right, k, s, u: right(k, 0 * s, u)),
+    (STREAMS, "start_reversed", "s0 with the newest first",
+     lambda right, k, s, u: right(k, back(s), u)),
+    (STREAMS, "start_one_late", "s0 taken for the inputs up to the one before the last",
+     lambda right, k, s, u: right(k, signals.rolled(s), u)),
+    (STREAMS, "start_one_early", "s0's first t − 1 entries used, not its last",
+     lambda right, k, s, u: right(k, np.concatenate([s[..., :1], s[..., :-1]], axis=-1), u)),
+    (STREAMS, "start_ignored_in_batch_of_one", "s0 taken as zero where the batch is 1",
+     lambda right, k, s, u: right(k, s * (s.shape[0] != 1), u)),
+    place=0,
+)  # fmt: skip
+plant(
+    (EACH, "conjugate_taps", "k* for k", {"k": np.conj}),
+    (EACH, "conjugate_signal", "u* for u", lambda right, k, s, u: right(k, s.conj(), u.conj())),
+    place=0, by="value[complex64]",
+)  # fmt: skip
+plant(
+    (LONG, "nan_spread", "0 · NaN of the future reaches the past",
+     lambda right, k, s, u: right(k, s, u + 0 * u.sum(-1, keepdims=True))),
+    place=0, by="nan",
+)  # fmt: skip
+STATES = [
+    ("state_reversed", "the newest first", lambda right, k, s, u: back(right(k, s, u))),
+    ("state_one_late", "without the newest input",
+     lambda right, k, s, u: right(k, s, u[..., :-1])),
+    ("state_weighted", "the inputs times the taps", lambda right, k, s, u: k * right(k, s, u)),
+    ("state_not_updated", "s0 returned", lambda right, k, s, u: right(k, s, u[..., :0])),
+    ("state_not_updated_if_short", "s0 returned where samples are fewer than taps",
+     lambda right, k, s, u: right(k, s, u if u.shape[-1] >= k.shape[-1] else u[..., :0])),
+    ("state_padded_if_short", "zeros for s0 where samples are fewer than taps",
+     lambda right, k, s, u: right(k, 0 * s, u)),
+    ("state_in_half", "the state rounded to float16",
+     lambda right, k, s, u: float16(right(k, s, u))),
+]  # fmt: skip
+plant(*((STEP, *row) for row in STATES), place=1)
+plant(
+    *((STATEFUL, *row) for row in STATES),
+    (STATEFUL, "state_of_beginning", "the first t inputs",
+     lambda right, k, s, u: right(k, s, u[..., : k.shape[-1]])),
+    place=1, by="state",
+)  # fmt: skip
+plant(
+    (EACH, "weights_reversed", "dk with the newest lag last", {"k": back}),
+    (EACH, "weights_one_late", "dk_j of lag j − 1", {"k": later}),
+    (LONG, "weights_of_first_batch", "dk of the first sequence only",
+     lambda right, dy, *args: _weights_of_first(right, dy, args, dy.ndim - 1)),
+    (STEP, "weights_of_first_batch", "dk of the first sequence only",
+     lambda right, dy, *args: _weights_of_first(right, dy, args, dy.ndim)),
+    (LONG, "weights_miss_beginning", "dk without the first t − 1 outputs",
+     _weights_miss_beginning),
+    (SHORT, "taps_reversed", "du by a convolution, not a correlation",
+     lambda right, dy, u, k: (right(dy, u, back(k))[0], right(dy, u, k)[1])),
+    (STREAMS, "taps_reversed", "du by a convolution, not a correlation",
+     lambda right, dy, ds, u, k, s: (
+         (g := right(dy, ds, u, back(k), s))[0], right(dy, ds, u, k, s)[1], g[2])),
+    (EACH, "sign", "du with the other sign", {"u": np.negative}),
+    (EACH, "float16", "the cotangent in float16", {"dy": float16}),
+    (LONG, "last_step_dropped", "the last cotangent left out", {"dy": signals.but_last}),
+    (STREAMS, "start_missing", "ds0 = 0", of_result(lambda du, dk, ds: (du, dk, 0 * ds))),
+    (STREAMS, "state_dropped", "the last state's cotangent dropped",
+     lambda right, dy, ds, *args: right(dy, 0 * ds, *args)),
+    (STREAMS, "state_at_beginning", "the last state's cotangent sent to s0",
+     _state_at_beginning),
+    (STREAMS, "start_reversed", "ds0 with the newest first",
+     of_result(lambda du, dk, ds: (du, dk, back(ds)))),
+    (STREAMS, "state_reversed", "the last state's cotangent with the newest first",
+     lambda right, dy, ds, *args: right(dy, back(ds), *args)),
+    (STREAMS, "start_in_weights", "dk as if s0 were zero", lambda right, dy, ds, u, k, s: (
+     (g := right(dy, ds, u, k, s))[0], right(dy, ds, u, k, 0 * s)[1], g[2])),
+    by="gradient",
+)  # fmt: skip
+plant(
+    (EACH, "not_conjugated", "k and u for k* and u*", signals.not_conjugated),
+    (EACH, *signals.AS_JAX),
+    by="gradient[complex64]",
 )
-
-
-def _plant(p: Planting) -> None:
-    one, streams = p.op is SHORT_CONVOLUTION_STEP, p.op is not SHORT_CONVOLUTION
-    for name, (what, outputs) in (OUTPUTS | (FROM if streams else {})).items():
-        if not (one and name in ALONG_TIME_ONLY):
-            p.forward(name, what)(as_called(p.op, outputs))
-    for name, (what, outputs) in OUTPUTS_COMPLEX.items():
-        p.forward(name, what, dtype="complex64")(as_called(p.op, outputs))
-    for name, (what, state) in (STATES if streams else {}).items():
-        if not (one and name in ALONG_TIME_ONLY):
-            p.forward(name, what, "value" if one else "state")(as_called(p.op, state=state))
-    if not one:
-        p.forward("nan_spread", "0 · NaN of the future reaches the past", "nan")(
-            as_called(p.op, lambda k, s, u: streaming(k, s, u + 0 * u.sum(-1, keepdims=True)))
-        )
-    gradients = GRADIENTS | (STATE_GRADIENTS if streams else {}) | ({} if one else ALONG_TIME)
-    for name, (what, pull) in gradients.items():
-        p.gradient(name, what)(vjp_as_called(p.op, pull))
-    for name, (what, pull) in GRADIENTS_COMPLEX.items():
-        p.gradient(name, what, "complex64")(vjp_as_called(p.op, pull))
-
-
-DEVIATIONS = []
-for _op in (SHORT_CONVOLUTION, SHORT_CONVOLUTION_STATEFUL, SHORT_CONVOLUTION_STEP):
-    _p = Planting(_op, "float32")
-    _p.usual()
-    _plant(_p)
-    DEVIATIONS += _p.bugs
+BUGS.sort(key=lambda bug: bug.op)

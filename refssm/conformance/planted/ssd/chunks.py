@@ -1,144 +1,235 @@
-"""Planted bugs in chunks of state-space duality: their ends, what they carry, sizes that fail."""
+"""Planted bugs in chunks of state-space duality: the attention inside, ends, carries, sizes.
+
+Those of the attention stand in the quadratic form, which is one chunk, and, where the chunk is long
+enough to show them, in chunks.
+"""
 
 import numpy as np
 
+from refssm.conformance.honest.ssd.attention import differences, segment_sums
 from refssm.conformance.honest.ssd.forms import CHUNKED
-from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.ssd.base import chunkwise, earlier, planting, right
-from refssm.ssd import SSD_CHUNKED, SSD_CHUNKED_STATEFUL
+from refssm.conformance.planted.arithmetic import bfloat16, float16, tf32
+from refssm.conformance.planted.ssd import programs
+from refssm.conformance.planted.ssd.programs import (
+    CHUNK,
+    CHUNK_STATEFUL,
+    QUAD,
+    by_chunks,
+    chunkwise,
+    earlier,
+    turned,
+    turned_if_square,
+)
 
-DEVIATIONS, planted = planting()
-
-
-def _chunks(**places):
-    return lambda *args: chunkwise(*args, **places)
-
-
-def _where(fails, program):
-    """`program` for the lengths and chunks for which it fails, the right one for the others."""
-
-    def whole(*args):
-        return (program if fails(args[0].shape[-2], args[-1]) else right)(*args)
-
-    return whole
+ATTENTION = QUAD + CHUNK
 
 
-def _lost(k, S, before):
+def _lower(T, above):
+    """What is above the diagonal made another."""
+    return np.where(np.tri(T.shape[-1], dtype=bool), T, above)
+
+
+def _right_weights(log_a):
+    return np.exp(_lower(segment_sums(log_a), -np.inf))
+
+
+def _weights(weights, scores=lambda C, B: C @ turned(B), masked=True):
+    """Chunks whose y = (L ∘ C Bᵀ) x, with `weights(log_a)` for L.
+
+    Entries above the diagonal are left out, so that NaN stays in place, or, if not `masked`,
+    multiplied as the zeros they are.
+    """
+
+    def inside(g):
+        L = weights(g.log_a)
+        M, ended = L * scores(g.C, g.B), turned(L[..., -1, :, None] * g.x) @ g.B
+        if not masked:
+            return M @ g.x, ended
+        past = (slice(i + 1) for i in range(g.x.shape[-2]))
+        rows = [M[..., w.stop - 1, None, w] @ g.x[..., w, :] for w in past]
+        return np.concatenate(rows, axis=-2), ended
+
+    return by_chunks(inside=inside)
+
+
+def _scores(scores):
+    return _weights(_right_weights, scores)
+
+
+def _sums(change):
+    """Weights from segment sums with something wrong in them: change(T, log_a)."""
+    return _weights(lambda log_a: np.exp(_lower(change(segment_sums(log_a), log_a), -np.inf)))
+
+
+def _exponentiated_then_masked(log_a):
+    """The exponentials above the diagonal overflow: ∞·0."""
+    c = np.cumsum(log_a, axis=-1)
+    T = _lower(segment_sums(log_a), c[..., :, None] - c[..., None, :])
+    return np.exp(T) * np.tri(c.shape[-1], dtype=bool)
+
+
+def _ratio_of_products(log_a):
+    """e^{T_ij} as the ratio of two cumulative products: 0/0."""
+    c = np.cumprod(np.exp(log_a), axis=-1)
+    return _lower(c[..., :, None] / c[..., None, :], 0)
+
+
+def _sums_of_everything(right, g):
+    c = np.cumsum(g.log_a, axis=-1)
+    return chunkwise(g.but(log_a=np.concatenate([c[..., :1], c[..., 1:] - c[..., :-1]], axis=-1)))
+
+
+def _divided_by_products(right, g):
+    product = np.exp(np.cumsum(g.log_a, axis=-1))[..., None]
+    driven = (g.x / product)[..., :, None] * g.B[..., :, None, :]
+    S = product[..., None] * np.cumsum(driven, axis=-3)
+    return np.einsum("...pn,...n->...p", S, g.C), S[..., -1, :, :]
+
+
+CHUNKS = programs.InEach(programs.in_form)
+CHUNKS.plant(
+    # what is above the diagonal counts in those that are not masked
+    (ATTENTION + CHUNK_STATEFUL + programs.CHUNK_PACKED, "exponentiated_then_masked",
+     "the exponentials masked, not the exponents",
+     _weights(_exponentiated_then_masked, masked=False)),
+    # in one chunk of 300 steps few cases show it
+    (CHUNK, "differences_of_sums", "segment sums as differences of one cumulative sum",
+     _sums(lambda T, s: differences(s))),
+    (CHUNK, "sums_of_everything", "differences of one cumulative sum over all chunks",
+     _sums_of_everything),
+    (ATTENTION, "ratio_of_products", "weights as ratios of cumulative products",
+     _weights(_ratio_of_products)),
+    (ATTENTION, "divided_by_products", "inputs divided by the product of decays",
+     _divided_by_products),
+    (ATTENTION, "sums_from_j", "T_ij = log_a_j + … + log_a_i",
+     _sums(lambda T, s: T + s[..., None, :])),
+    (ATTENTION, "sums_before_i", "T_ij = log_a_j + … + log_a_{i-1}",
+     _sums(lambda T, s: T + s[..., None, :] - s[..., :, None])),
+    (ATTENTION, "sums_in_bfloat16", "segment sums rounded to bfloat16",
+     _sums(lambda T, s: bfloat16(T))),
+    (ATTENTION, "weights_in_float16", "weights rounded to float16",
+     _weights(lambda s: float16(_right_weights(s)))),
+    (ATTENTION, "future_seen", "the mask one place too far to the right", _weights(
+     lambda s: _right_weights(s) + np.eye(s.shape[-1], k=1, dtype=s.dtype), masked=False)),
+    (ATTENTION, "diagonal_missed", "j < i for j ≤ i",
+     _weights(lambda s: _right_weights(s) * (1 - np.eye(s.shape[-1], dtype=s.dtype)))),
+    (ATTENTION, "undecayed", "the causal mask in place of the decays", _sums(lambda T, s: 0 * T)),
+    (ATTENTION, "clipped_sums", "segment sums clipped to −10",
+     _sums(lambda T, s: np.maximum(T, -10))),
+    (ATTENTION, "scores_in_float16", "C·B in float16",
+     _scores(lambda C, B: float16(float16(C) @ turned(float16(B))))),
+    (ATTENTION, "scores_in_tf32", "C·B in TF32", _scores(lambda C, B: tf32(C) @ turned(tf32(B)))),
+    (ATTENTION, "scores_scaled", "C·B divided by √n, as attention does",
+     _scores(lambda C, B: C @ turned(B) / np.sqrt(B.dtype.type(B.shape[-1])))),
+    (ATTENTION, "scores_turned", "B·C, the matrix of scores transposed",
+     _scores(lambda C, B: B @ turned(C))),
+)  # fmt: skip
+
+
+def _carry_lost(k, S, before):
     return 0 * S
 
 
-CARRIES = [
-    ("carry_lost", "the carry lost between chunks", _lost),
-    ("carry_lost_from_third", "the carry lost at the third chunk",
-     lambda k, S, before: 0 * S if k == 2 else S),
-    ("carry_late", "the state before the last chunk carried", lambda k, S, before: before + 0 * S),
-    ("carry_in_bfloat16", "states between chunks kept in bfloat16",
-     lambda k, S, before: bfloat16(S)),
-    ("carry_in_float16", "states between chunks kept in float16", lambda k, S, before: float16(S)),
-    ("carry_transposed", "the carry read as (n, p) where p = n",
-     lambda k, S, before: np.swapaxes(S, -1, -2) if S.shape[-1] == S.shape[-2] else S),
-]  # fmt: skip
-for _name, _what, _carry in CARRIES:
-    planted(_name, _what, CHUNKED if _name == "carry_lost" else SSD_CHUNKED)(_chunks(carry=_carry))
-
-SUMS = [
-    ("carry_undecayed", "the carry read without its decay", {"read": lambda T, s: 0 * T}),
-    ("carry_read_early", "the carry read with the decay of a step before",
-     {"read": lambda T, s: T - s}),
-    ("carry_read_from_first", "log_a_0 of the chunk left out of the carry's decay",
-     {"read": lambda T, s: T - s[..., :1]}),
-    ("carry_kept", "the state at a chunk's end without the chunk's decay",
-     {"end": lambda T, s: 0 * T}),
-    ("end_without_first", "log_a_0 of the chunk left out of the chunk's decay",
-     {"end": lambda T, s: T - s[..., :1]}),
-    ("end_without_last", "the last log_a left out of the chunk's decay",
-     {"end": lambda T, s: T - s}),
-    ("read_clipped", "the decay of the carry clipped to e^{-10}",
-     {"read": lambda T, s: np.maximum(T, -10)}),
-]  # fmt: skip
-for _name, _what, _places in SUMS:
-    planted(_name, _what, SSD_CHUNKED, dtype="float64" if _name == "read_clipped" else "float32")(
-        _chunks(**_places)
-    )
-planted("end_without_last", "the last log_a left out of the chunk's decay", SSD_CHUNKED_STATEFUL,
-        "state")(_chunks(end=lambda T, s: T - s))  # fmt: skip
-
-
 def _ended(change):
-    """The state at a chunk's end from changed inputs or decays: change(x, log_a)."""
-
-    def inside(x, log_a, B, C, S0, resets):
-        y, _ = right(x, log_a, B, C, S0, resets)
-        x, log_a = change(x, log_a)
-        return y, right(x, log_a, B, C, S0, resets)[1]
-
-    return _chunks(inside=inside)
+    """The state at a chunk's end as of what change(given) gives."""
+    return by_chunks(inside=lambda g: programs.state_as(change)(programs.recurrence, g))
 
 
-planted("inputs_early_to_end", "x_j decays to the chunk's end by log_a_j too", CHUNKED[:2])(
-    _ended(lambda x, s: (x * np.exp(s)[..., None], s))
-)
-planted("inputs_late_to_end", "x_j decays to one step before the chunk's end", SSD_CHUNKED)(
-    _ended(lambda x, s: (x, earlier(s, -1)))
-)
+def _partial_from_rest(right, g):
+    """The last chunk begins at rest, if it is a partial one."""
+    last = g.x.shape[-2] // g.chunk if g.x.shape[-2] % g.chunk else -1
+    return chunkwise(g, carry=lambda k, S, before: 0 * S if k == last else S)
 
 
-@planted("partial_chunk_dropped", "steps beyond the last whole chunk not written", CHUNKED)
-def _partial_chunk_dropped(x, log_a, B, C, S0, resets, chunk):
-    y, S = right(x, log_a, B, C, S0, resets)
-    y[..., x.shape[-2] // chunk * chunk :, :] = 0
-    return y, S
-
-
-@planted("partial_chunk_from_rest", "the last partial chunk begins at rest", CHUNKED)
-def _partial_chunk_from_rest(x, log_a, B, C, S0, resets, chunk):
-    last = x.shape[-2] // chunk if x.shape[-2] % chunk else -1
-    return chunkwise(x, log_a, B, C, S0, resets, chunk,
-                     carry=lambda k, S, before: 0 * S if k == last else S)  # fmt: skip
-
-
-def _decays_late(x, log_a, B, C, S0, resets, chunk):
-    return right(x, earlier(log_a, -1), B, C, S0, resets)
-
-
-SIZES = [
-    ("chunk_of_one", "a chunk of 1", lambda l, chunk: chunk == 1),
-    ("chunk_of_64", "a chunk of 64", lambda l, chunk: chunk == 64),
-    ("chunk_of_256", "a chunk of 256", lambda l, chunk: chunk == 256),
-    ("odd_chunk", "an odd chunk", lambda l, chunk: chunk % 2 == 1),
-    ("short_sequence", "a sequence shorter than the chunk", lambda l, chunk: l < chunk),
-    ("several_chunks", "more than one chunk", lambda l, chunk: l > chunk),
-    ("ragged", "a length that the chunk does not divide", lambda l, chunk: l % chunk and l > chunk),
-    ("whole_chunks", "a length that the chunk divides", lambda l, chunk: l % chunk == 0),
-    ("many_chunks", "more than 32 chunks", lambda l, chunk: l > 32 * chunk),
-]
-# chunks and lengths that the cases of one type may miss name a type whose cases meet them
-MET_IN = {"chunk_of_one": "complex128", "odd_chunk": "complex128", "many_chunks": "complex128"}
-for _name, _what, _fails in SIZES:
-    _type = MET_IN.get(_name, "float32")
-    planted(f"{_name}_wrong", f"log_a_{{t-1}} for log_a_t in {_what}", SSD_CHUNKED, dtype=_type)(
-        _where(_fails, _decays_late)
-    )
-planted(
-    "chunk_of_64_from_rest", "the carry lost between chunks of 64", SSD_CHUNKED, dtype="float64"
-)(_where(lambda l, chunk: chunk == 64, _chunks(carry=_lost)))
-planted("chunk_of_256_tiled", "a chunk over 128 done as two, the second from rest", SSD_CHUNKED)(
-    _where(lambda l, chunk: chunk > 128, lambda *args: chunkwise(*args[:-1], 128, carry=_lost))
-)
-
-
-@planted("short_refused", "lengths that the chunk does not divide raise", SSD_CHUNKED)
-def _short_refused(x, log_a, B, C, S0, resets, chunk):
-    if x.shape[-2] % chunk:
-        raise ValueError("seqlen must be divisible by chunk_size")
-    return right(x, log_a, B, C, S0, resets)
-
-
-@planted("states_masked_by_zero", "a later chunk's state times 0: its NaN reaches the past",
-         CHUNKED, "nan")  # fmt: skip
-def _states_masked_by_zero(x, log_a, B, C, S0, resets, chunk):
-    y, S = right(x, log_a, B, C, S0, resets)
-    for start in range(chunk, x.shape[-2], chunk):
-        later = (x[..., start:, :, None] * B[..., start:, None, :]).sum(-3)
+def _states_masked_by_zero(y, g):
+    for start in range(g.chunk, g.x.shape[-2], g.chunk):
+        later = (g.x[..., start:, :, None] * g.B[..., start:, None, :]).sum(-3)
         y[..., :start, :] += (0 * later).sum(-1)[..., None, :]
-    return y, S
+    return y
+
+
+def _short_refused(right, g):
+    if g.x.shape[-2] % g.chunk:
+        raise ValueError("seqlen must be divisible by chunk_size")
+    return right(g)
+
+
+def _where(fails, wrong):
+    """Wrong for the lengths and chunks for which it fails, right for the others."""
+    return lambda right, g: wrong(right, g) if fails(g.x.shape[-2], g.chunk) else right(g)
+
+
+def _decays_late(place, what, fails):
+    return (CHUNK, f"{place}_wrong", f"log_a_{{t-1}} for log_a_t in {what}",
+            _where(fails, lambda right, g: right(g.but(log_a=earlier(g.log_a)))))  # fmt: skip
+
+
+LAST_LEFT_OUT = "the last log_a left out of the chunk's decay"
+END_WITHOUT_LAST = by_chunks(end=lambda T, s: T - s)
+CHUNKS.plant(
+    (CHUNKED, "carry_lost", "the carry lost between chunks", by_chunks(carry=_carry_lost)),
+    (CHUNK, "carry_lost_from_third", "the carry lost at the third chunk",
+     by_chunks(carry=lambda k, S, before: 0 * S if k == 2 else S)),
+    (CHUNK, "carry_late", "the state before the last chunk carried",
+     by_chunks(carry=lambda k, S, before: before + 0 * S)),
+    (CHUNK, "carry_in_bfloat16", "states between chunks kept in bfloat16",
+     by_chunks(carry=lambda k, S, before: bfloat16(S))),
+    (CHUNK, "carry_in_float16", "states between chunks kept in float16",
+     by_chunks(carry=lambda k, S, before: float16(S))),
+    (CHUNK, "carry_transposed", "the carry read as (n, p) where p = n",
+     by_chunks(carry=lambda k, S, before: turned_if_square(S))),
+    (CHUNK, "carry_undecayed", "the carry read without its decay",
+     by_chunks(read=lambda T, s: 0 * T)),
+    (CHUNK, "carry_read_early", "the carry read with the decay of a step before",
+     by_chunks(read=lambda T, s: T - s)),
+    (CHUNK, "carry_read_from_first", "log_a_0 of the chunk left out of the carry's decay",
+     by_chunks(read=lambda T, s: T - s[..., :1])),
+    (CHUNK, "carry_kept", "the state at a chunk's end without the chunk's decay",
+     by_chunks(end=lambda T, s: 0 * T)),
+    (CHUNK, "end_without_first", "log_a_0 of the chunk left out of the chunk's decay",
+     by_chunks(end=lambda T, s: T - s[..., :1])),
+    (CHUNK, "end_without_last", LAST_LEFT_OUT, END_WITHOUT_LAST),
+    (CHUNKED[:2], "inputs_early_to_end", "x_j decays to the chunk's end by log_a_j too",
+     _ended(lambda g: g.but(x=g.x * np.exp(g.log_a)[..., None]))),
+    (CHUNK, "inputs_late_to_end", "x_j decays to one step before the chunk's end",
+     _ended(lambda g: g.but(log_a=earlier(g.log_a)))),
+    (CHUNKED, "partial_chunk_dropped", "steps beyond the last whole chunk not written",
+     programs.output(lambda y, g: np.where(
+         np.arange(y.shape[-2])[:, None] < y.shape[-2] // g.chunk * g.chunk, y, 0))),
+    (CHUNKED, "partial_chunk_from_rest", "the last partial chunk begins at rest",
+     _partial_from_rest),
+    _decays_late("chunk_of_64", "a chunk of 64", lambda l, chunk: chunk == 64),
+    _decays_late("chunk_of_256", "a chunk of 256", lambda l, chunk: chunk == 256),
+    _decays_late("short_sequence", "a sequence shorter than the chunk", lambda l, chunk: l < chunk),
+    _decays_late("several_chunks", "more than one chunk", lambda l, chunk: l > chunk),
+    _decays_late("ragged", "a length that the chunk does not divide",
+                 lambda l, chunk: l % chunk and l > chunk),
+    _decays_late("whole_chunks", "a length that the chunk divides",
+                 lambda l, chunk: l % chunk == 0),
+    (CHUNK, "chunk_of_256_tiled", "a chunk over 128 done as two, the second from rest",
+     _where(lambda l, chunk: chunk > 128,
+            lambda right, g: chunkwise(g.but(chunk=128), carry=_carry_lost))),
+    (CHUNK, "short_refused", "lengths that the chunk does not divide raise", _short_refused),
+)  # fmt: skip
+# chunks and lengths that the cases of one type may miss name a type whose cases meet them
+CHUNKS.plant(
+    _decays_late("chunk_of_one", "a chunk of 1", lambda l, chunk: chunk == 1),
+    _decays_late("odd_chunk", "an odd chunk", lambda l, chunk: chunk % 2 == 1),
+    _decays_late("many_chunks", "more than 32 chunks", lambda l, chunk: l > 32 * chunk),
+    by="value[complex128]",
+)
+CHUNKS.plant(
+    (CHUNK, "chunk_of_64_from_rest", "the carry lost between chunks of 64",
+     _where(lambda l, chunk: chunk == 64, by_chunks(carry=_carry_lost))),
+    (CHUNK, "read_clipped", "the decay of the carry clipped to e^{-10}",
+     by_chunks(read=lambda T, s: np.maximum(T, -10))),
+    by="value[float64]",
+)  # fmt: skip
+CHUNKS.plant((CHUNK_STATEFUL, "end_without_last", LAST_LEFT_OUT, END_WITHOUT_LAST), by="state")
+CHUNKS.plant(
+    (ATTENTION, "masked_by_zero", "weights 0 above the diagonal: 0 · NaN reaches the past",
+     _weights(_right_weights, masked=False)),
+    (CHUNKED, "states_masked_by_zero", "a later chunk's state times 0: its NaN reaches the past",
+     programs.output(_states_masked_by_zero)),
+    by="nan",
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Planted bugs in what state-space duality is handed and hands on: the first and the last state.
+"""Planted bugs in what state-space duality is handed and hands on: first and last state, resets.
 
 The check `value` looks at the outputs only, `state` at the last state.
 """
@@ -6,115 +6,179 @@ The check `value` looks at the outputs only, `state` at the last state.
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.ssd.base import changing, planting, right
-from refssm.ssd import SSD_CHUNKED_STATEFUL, SSD_RECURRENT_STATEFUL
+from refssm.conformance.planted.planting import of_result
+from refssm.conformance.planted.ssd import programs
+from refssm.conformance.planted.ssd.programs import (
+    PACKED,
+    STATEFUL,
+    by_chunks,
+    earlier,
+    state_as,
+    turned_if_square,
+    unbroken,
+    zero,
+)
 
-DEVIATIONS, planted = planting()
-STATEFUL = (SSD_RECURRENT_STATEFUL, SSD_CHUNKED_STATEFUL)
-
-
-def _ending(end):
-    """A right output, and the last state by `end(S, S_{-2}, last terms)`."""
-
-    def whole(x, log_a, B, C, S0, resets, chunk):
-        y, S = right(x, log_a, B, C, S0, resets)
-        a, added = np.exp(log_a[..., -1, None, None]), x[..., -1, :, None] * B[..., -1, None, :]
-        _, before = right(*_but_last(x, log_a, B, C), S0, resets) if x.shape[-2] > 1 else (0, S0)
-        return y, end(S, before + 0 * S, a, added)
-
-    return whole
+STATE = programs.InEach(programs.in_form)
 
 
-def _but_last(x, log_a, B, C):
-    return x[..., :-1, :], log_a[..., :-1], B[..., :-1, :], C[..., :-1, :]
+def _ending(change):
+    return of_result(lambda y, S: (y, change(S)))
 
 
-for _name, _what, _end in [
-    ("without_last_input", "without x_{l-1} B_{l-1}ᵀ", lambda S, before, a, added: a * before),
-    ("one_step_early", "S_{l-2} for S_{l-1}", lambda S, before, a, added: before),
-    ("decayed_again", "decayed once more", lambda S, before, a, added: a * S),
+def _after(steps):
+    """The last state: the state after some of the steps, steps(l, chunk)."""
+
+    def program(right, g):
+        y, S = right(g)
+        number = steps(g.x.shape[-2], g.chunk)
+        return y, right(g.at(slice(number)))[1] if number else g.S0 + 0 * S
+
+    return program
+
+
+def _decayed_again(right, g):
+    y, S = right(g)
+    return y, np.exp(g.log_a[..., -1, None, None]) * S
+
+
+def _last(g):
+    """Whether a step is the last."""
+    return np.arange(g.x.shape[-2]) == g.x.shape[-2] - 1
+
+
+LAST_STATES = [
+    ("without_last_input", "without x_{l-1} B_{l-1}ᵀ",
+     state_as(lambda g: g.but(x=np.where(_last(g)[:, None], 0, g.x)))),
+    ("one_step_early", "S_{l-2} for S_{l-1}", _after(lambda l, chunk: l - 1)),
+    ("decayed_again", "decayed once more", _decayed_again),
     ("undecayed_at_end", "S_{l-2} + x Bᵀ: the last decay left out",
-     lambda S, before, a, added: before + added),
-    ("transposed", "returned as (n, p) where p = n", lambda S, before, a, added: np.swapaxes(
-        S, -1, -2).copy() if S.shape[-1] == S.shape[-2] else S),
-    ("input_only", "the last input only", lambda S, before, a, added: added + 0 * S),
-    ("in_bfloat16", "rounded to bfloat16", lambda S, before, a, added: bfloat16(S)),
-    ("in_float16", "rounded to float16", lambda S, before, a, added: float16(S)),
-    ("zero", "zeros", lambda S, before, a, added: 0 * S),
-]:  # fmt: skip
-    planted(f"last_state_{_name}", f"the last state: {_what}", STATEFUL, "state")(_ending(_end))
-
-
-@planted("last_state_at_padding", "the last state: where log_a was last not 0", STATEFUL, "state")
-def _last_state_at_padding(x, log_a, B, C, S0, resets, chunk):
-    y, _ = right(x, log_a, B, C, S0, resets)
-    x = np.where((log_a == 0)[..., None], 0, x)
-    return y, right(x, log_a, B, C, S0, resets)[1]
-
-
-@planted("last_state_of_whole_chunks", "the last state: that of the last whole chunk", STATEFUL,
-         "state")  # fmt: skip
-def _last_state_of_whole_chunks(x, log_a, B, C, S0, resets, chunk):
-    y, S = right(x, log_a, B, C, S0, resets)
-    w = slice(0, x.shape[-2] // chunk * chunk)
-    if w.stop:
-        S = right(x[..., w, :], log_a[..., w], B[..., w, :], C[..., w, :], S0, resets)[1]
-    return y, S if w.stop else S0 + 0 * S
-
-
-@planted("last_state_from_rest", "the last state: as if S0 had been 0", STATEFUL, "state")
-def _last_state_from_rest(x, log_a, B, C, S0, resets, chunk):
-    y, _ = right(x, log_a, B, C, S0, resets)
-    return y, right(x, log_a, B, C, 0 * S0, resets)[1]
-
-
-@planted("last_state_conjugated", "the last state conjugated", STATEFUL, "state", "complex64")
-def _last_state_conjugated(x, log_a, B, C, S0, resets, chunk):
-    y, S = right(x, log_a, B, C, S0, resets)
-    return y, S.conj()
-
-
-# the state before
-for _name, _what, _change in [
-    ("ignored", "taken as zero", lambda S: 0 * S),
-    ("ignored_in_batch_of_one", "taken as zero where the batch is 1",
-     lambda S: S * (S.ndim < 3 or S.shape[0] != 1)),
-    ("in_float16", "rounded to float16", float16),
-    ("transposed", "read as (n, p) where p = n",
-     lambda S: np.swapaxes(S, -1, -2) if S.shape[-1] == S.shape[-2] else S),
-    ("of_first_head", "that of the first head for all",
-     lambda S: np.broadcast_to(S[..., :1, :, :], S.shape) if S.ndim > 2 else S),
-    ("of_first_in_batch", "that of the first member of the batch for all",
-     lambda S: np.broadcast_to(S[:1], S.shape) if S.ndim > 2 else S),
-]:  # fmt: skip
-    planted(f"start_{_name}", f"S0 {_what}", STATEFUL)(changing(S0=_change))
-planted("start_real", "the imaginary part of S0 dropped", STATEFUL, dtype="complex64")(
-    changing(S0=lambda S: S.real.astype(S.dtype))
+     state_as(lambda g: g.but(log_a=np.where(_last(g), 0, g.log_a)))),
+    ("transposed", "returned as (n, p) where p = n", _ending(turned_if_square)),
+    ("input_only", "the last input only",
+     state_as(lambda g: g.but(x=np.where(_last(g)[:, None], g.x, 0), S0=0 * g.S0))),
+    ("in_bfloat16", "rounded to bfloat16", _ending(bfloat16)),
+    ("in_float16", "rounded to float16", _ending(float16)),
+    ("zero", "zeros", _ending(zero)),
+    ("at_padding", "where log_a was last not 0",
+     state_as(lambda g: g.but(x=np.where((g.log_a == 0)[..., None], 0, g.x)))),
+    ("of_whole_chunks", "that of the last whole chunk",
+     _after(lambda l, chunk: l // chunk * chunk)),
+    ("from_rest", "as if S0 had been 0", state_as(lambda g: g.but(S0=0 * g.S0))),
+]  # fmt: skip
+STATE.plant(
+    *((STATEFUL, f"last_state_{name}", f"the last state: {what}", wrong)
+      for name, what, wrong in LAST_STATES),
+    by="state",
+)  # fmt: skip
+STATE.plant(
+    (STATEFUL, "last_state_conjugated", "the last state conjugated", _ending(np.conj)),
+    by="state[complex64]",
 )
 
 
-@planted("start_undecayed", "S_0 = S0 + x_0 B_0ᵀ", STATEFUL)
-def _start_undecayed(x, log_a, B, C, S0, resets, chunk):
-    return right(x, np.where(np.arange(x.shape[-2]) == 0, 0, log_a), B, C, S0, resets)
+def _left_padding_cut(right, g):
+    empty = np.logical_and.accumulate((g.x == 0).all(axis=-1), axis=-1)
+    return right(g.but(log_a=np.where(empty, 0, g.log_a)))
 
 
-@planted("left_padding_cut", "S0 does not decay before the first x that is not 0", STATEFUL)
-def _left_padding_cut(x, log_a, B, C, S0, resets, chunk):
-    empty = np.logical_and.accumulate((x == 0).all(axis=-1), axis=-1)
-    return right(x, np.where(empty, 0, log_a), B, C, S0, resets)
-
-
-@planted("start_in_every_chunk", "every chunk begins with S0", STATEFUL)
-def _start_in_every_chunk(x, log_a, B, C, S0, resets, chunk):
+def _in_every_chunk(right, g):
     def carry(t, before, S):
-        return before if t % chunk or not t else np.exp(log_a[..., t, None, None]) * S0
+        return before if t % g.chunk or not t else np.exp(g.log_a[..., t, None, None]) * g.S0
 
-    return right(x, log_a, B, C, S0, resets, carry=carry)
+    return right(g, carry=carry)
 
 
-@planted("start_in_heads_order", "S0 laid out (h, g) and read as (g, h)", STATEFUL)
-def _start_in_heads_order(x, log_a, B, C, S0, resets, chunk):
-    g_h = S0.shape[-4:-2]
-    if len(g_h) == 2:
-        S0 = np.swapaxes(S0, -4, -3).reshape(S0.shape)
-    return right(x, log_a, B, C, S0, resets)
+STATE.plant(
+    (STATEFUL, "start_ignored", "S0 taken as zero", {"S0": zero}),
+    (STATEFUL, "start_ignored_in_batch_of_one", "S0 taken as zero where the batch is 1",
+     {"S0": lambda S: S * (S.ndim < 3 or S.shape[0] != 1)}),
+    (STATEFUL, "start_in_float16", "S0 rounded to float16", {"S0": float16}),
+    (STATEFUL, "start_transposed", "S0 read as (n, p) where p = n", {"S0": turned_if_square}),
+    (STATEFUL, "start_of_first_head", "S0 that of the first head for all",
+     {"S0": lambda S: np.broadcast_to(S[..., :1, :, :], S.shape) if S.ndim > 2 else S}),
+    (STATEFUL, "start_of_first_in_batch", "S0 that of the first member of the batch for all",
+     {"S0": lambda S: np.broadcast_to(S[:1], S.shape) if S.ndim > 2 else S}),
+    (STATEFUL, "start_undecayed", "S_0 = S0 + x_0 B_0ᵀ",
+     lambda right, g: right(g.but(log_a=np.where(np.arange(g.x.shape[-2]) == 0, 0, g.log_a)))),
+    (STATEFUL, "left_padding_cut", "S0 does not decay before the first x that is not 0",
+     _left_padding_cut),
+    (STATEFUL, "start_in_every_chunk", "every chunk begins with S0", _in_every_chunk),
+    (STATEFUL, "start_in_heads_order", "S0 laid out (h, g) and read as (g, h)",
+     {"S0": lambda S: np.swapaxes(S, -4, -3).reshape(S.shape) if S.ndim > 3 else S}),
+)  # fmt: skip
+STATE.plant(
+    (STATEFUL, "start_real", "the imaginary part of S0 dropped",
+     {"S0": lambda S: S.real.astype(S.dtype)}),
+    by="value[complex64]",
+)  # fmt: skip
+
+
+# packed sequences: what leaks across a reset, and where
+def _where_in_chunk(kept):
+    """Only those resets are taken whose place in the chunk is `kept(place, chunk)`."""
+    return lambda right, g: right(
+        g.but(resets=g.resets & kept(np.arange(g.x.shape[-2]) % g.chunk, g.chunk))
+    )
+
+
+def _rounded_to_grid(right, g):
+    rounded = np.zeros_like(g.resets)
+    for start in range(0, g.x.shape[-2], g.chunk):
+        rounded[..., start] = g.resets[..., max(start - g.chunk + 1, 0) : start + 1].any(-1)
+    return right(g.but(resets=rounded))
+
+
+def _parity(right, g):
+    number = np.cumsum(g.resets, axis=-1) % 2
+    y, S = 0, 0
+    for of in (0, 1):
+        mine = (number == of)[..., None]
+        out, S = right(unbroken(g).but(x=np.where(mine, g.x, 0), S0=g.S0 * (of == 0)))
+        y = y + np.where(mine, out, 0)
+    return y, S
+
+
+STATE.plant(
+    (PACKED, "reset_ignored", "resets ignored", {"resets": np.zeros_like}),
+    (PACKED, "reset_late", "a reset one step late", {"resets": earlier}),
+    (PACKED, "reset_early", "a reset one step early",
+     {"resets": lambda r: earlier(r[..., ::-1])[..., ::-1]}),
+    (PACKED, "reset_first_only", "only the first reset taken",
+     {"resets": lambda r: r & (np.cumsum(r, axis=-1) == 1)}),
+    (PACKED, "reset_of_first_in_batch", "the resets of the first member of the batch for all",
+     {"resets": lambda r: np.broadcast_to(r[:1], r.shape) if r.ndim > 1 else r}),
+    (PACKED, "reset_at_last_step_lost",
+     "a sequence of one step at the end joined to the one before",
+     {"resets": lambda r: r & (np.arange(r.shape[-1]) < r.shape[-1] - 1)}),
+    (PACKED, "reset_beside_a_reset_lost", "of two resets in a row only the first taken",
+     {"resets": lambda r: r & ~earlier(r)}),
+    (PACKED, "reset_turned", "resets read as masks: 0 where a sequence begins",
+     {"resets": np.logical_not}),
+    (PACKED, "off_the_grid", "resets only where a chunk begins",
+     _where_in_chunk(lambda place, chunk: place == 0)),
+    (PACKED, "on_the_grid", "no reset where a chunk begins",
+     _where_in_chunk(lambda place, chunk: place != 0)),
+    (programs.CHUNK_PACKED, "end_of_chunk", "no reset at a chunk's last step",
+     _where_in_chunk(lambda place, chunk: place != chunk - 1)),
+    (programs.CHUNK_PACKED, "rounded_to_grid", "a sequence begins where the next chunk does",
+     _rounded_to_grid),
+    (programs.CHUNK_PACKED, "leak_through_state", "the carry read past a reset in the chunk",
+     by_chunks(seen=np.ones_like)),
+    (programs.CHUNK_PACKED, "leak_through_sums",
+     "inside a chunk the segment sums know no resets",
+     by_chunks(inside=lambda g: programs.recurrence(unbroken(g)))),
+    (programs.CHUNK_PACKED, "leak_to_the_end",
+     "inputs before a reset are in the chunk's last state",
+     by_chunks(inside=lambda g: state_as(unbroken)(programs.recurrence, g))),
+    (PACKED, "parity", "sequences told apart by the parity of their number", _parity),
+    (PACKED, "input_reset_too", "the input at a reset is lost with the state",
+     lambda right, g: right(g.but(x=np.where(g.resets[..., None], 0, g.x)))),
+    (PACKED, "decayed_by_10", "−10 added to log_a at a reset for −∞", lambda right, g: right(
+     unbroken(g).but(log_a=g.log_a + np.where(g.resets, g.log_a.dtype.type(-10), 0)))),
+)  # fmt: skip
+STATE.plant(
+    (PACKED, "nan_leaks", "the state times 0 at a reset: NaN comes through",
+     lambda right, g: right(unbroken(g), a=np.exp(g.log_a) * ~g.resets)),
+    by="nan",
+)  # fmt: skip

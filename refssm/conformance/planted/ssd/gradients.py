@@ -1,0 +1,169 @@
+"""Planted bugs in the gradients of state-space duality."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from refssm.conformance.honest.ssd.forms import CHUNKED, RECURRENT, SEQUENCES, gradient_form
+from refssm.conformance.honest.ssd.vjp import through_attention
+from refssm.conformance.planted.arithmetic import bfloat16, float16
+from refssm.conformance.planted.planting import of_each_result
+from refssm.conformance.planted.ssd import programs
+from refssm.conformance.planted.ssd.programs import CHUNK, PLAIN, QUAD, REC, earlier, unbroken, zero
+
+
+def adjoint(dy, dS, g, *, plain="", carry=None, change=None):
+    """All states forwards, all cotangents backwards; its parts have places for bugs.
+
+    `plain` names what is not conjugated, `carry(t, a* G)` the cotangent handed back from step t,
+    `change(parts)` returns gradients that differ from the right ones.
+    """
+
+    def conj(name, z):
+        return z if name == plain else z.conj()
+
+    x, log_a, B, C, S, resets, _ = g
+    a, before = np.exp(log_a)[..., None, None], []
+    for t in range(x.shape[-2]):
+        before.append(np.where(resets[..., t, None, None], 0, a[..., t, :, :] * S))
+        S = before[-1] + x[..., t, :, None] * B[..., t, None, :]
+    back, G = dS, []
+    for t in range(x.shape[-2] - 1, -1, -1):
+        G.append(back + dy[..., t, :, None] * conj("C", C[..., t, None, :]))
+        back = conj("a", a[..., t, :, :]) * G[-1]
+        back = np.where(resets[..., t, None, None], 0, back if carry is None else carry(t, back))
+    G = np.stack(np.broadcast_arrays(*G[::-1]), axis=-3)
+    before = np.stack(np.broadcast_arrays(*before), axis=-3)
+    states = before + x[..., :, :, None] * B[..., :, None, :]
+    parts = {
+        "dx": np.einsum("...pn,...n->...p", G, conj("B", B)),
+        "dlog_a": (conj("before", before) * G).sum((-2, -1)),
+        "dB": np.einsum("...pn,...p->...n", G, conj("x", x)),
+        "dC": np.einsum("...pn,...p->...n", conj("S", states), dy),
+        "dS0": back,
+    }
+    told = SimpleNamespace(**parts, a=a, G=G, before=before, states=states, dy=dy, B=B, C=C, dS=dS)
+    return tuple((parts | (change(told) if change else {})).values())
+
+
+def _in_form(op):
+    """Makes of wrong(right, dy, dS, given) -> dx, dlog_a, dB, dC, dS0 a VJP of an operator."""
+
+    def adapt(wrong):
+        def whole(dy, dS, *given):
+            return wrong(adjoint, dy, dS, programs.Given(*given))
+
+        vjp = gradient_form(op, whole)
+        return lambda right, *args, **statics: vjp(*args, **statics)
+
+    return adapt
+
+
+def _with(**places):
+    """The adjoint with something wrong in one of its places."""
+    return lambda right, dy, dS, g: right(dy, dS, g, **places)
+
+
+def _told(name, of):
+    """One gradient of other parts."""
+    return _with(change=lambda parts: {name: of(parts)})
+
+
+def _only_first_head(name):
+    """A sum over the heads of a group taken for its first member alone."""
+
+    def first(parts):
+        gradient = getattr(parts, name)
+        if gradient.ndim < 4:
+            return gradient
+        return np.where(np.arange(gradient.shape[-3])[:, None, None] == 0, gradient, 0)
+
+    return _told(name, first)
+
+
+def _resets_forgotten(right, dy, dS, g):
+    dx, _, dB, _, dS0 = right(dy, dS, unbroken(g))
+    _, dlog_a, _, dC, _ = right(dy, dS, g)
+    return dx, dlog_a, dB, dC, dS0
+
+
+def _decay_at_reset(right, dy, dS, g):
+    dx, dlog_a, *others = right(dy, dS, g)
+    return dx, np.where(g.resets, right(dy, dS, unbroken(g))[1], dlog_a), *others
+
+
+def _expanded_cotangent(right, dy, dS, g):
+    memory = np.zeros(dy.size, dy.dtype)
+    distinct = dy[tuple(slice(0, 1) if s == 0 else slice(None) for s in dy.strides)]
+    memory[: distinct.size] = distinct.ravel()
+    return right(memory.reshape(dy.shape), dS, g)
+
+
+def _exponentiated_then_masked(right, dy, dS, g):
+    dx, dlog_a, dB, dC, dS0 = through_attention(dy, dS, *g)
+    c, i = np.cumsum(g.log_a, axis=-1), np.arange(g.log_a.shape[-1])
+    within = (i[:, None] // g.chunk == i // g.chunk) & (i[:, None] < i)
+    above = np.where(within, np.exp(c[..., :, None] - c[..., None, :]), 0)  # of one chunk
+    masked = 0 * above  # the cotangent of np.where's other branch, times what was exponentiated
+    return dx, dlog_a + masked.sum(-1) - masked.sum(-2), dB, dC, dS0
+
+
+GRADIENTS = programs.InEach(_in_form)
+GRADIENTS.plant(
+    (REC, "C_not_conjugated", "C for C* in the states' cotangent", _with(plain="C")),
+    (REC + CHUNK, "a_not_conjugated", "a for a* in what is carried back", _with(plain="a")),
+    (REC, "B_not_conjugated", "B for B* in dx", _with(plain="B")),
+    (REC, "x_not_conjugated", "x for x* in dB", _with(plain="x")),
+    (REC, "S_not_conjugated", "S for S* in dC", _with(plain="S")),
+    (REC + CHUNK, "before_not_conjugated", "a S for (a S)* in dlog_a", _with(plain="before")),
+    (REC + QUAD, "as_jax", "the conjugate convention", of_each_result(np.conj)),
+    by="gradient[complex64]",
+)
+GRADIENTS.plant(
+    (SEQUENCES, "dlog_a_missing", "dlog_a = 0", {"log_a": zero}),
+    (REC + QUAD, "dlog_a_late", "dlog_a_t of step t − 1", {"log_a": earlier}),
+    (REC + CHUNK, "dlog_a_early", "dlog_a_t of step t + 1",
+     {"log_a": lambda g: np.roll(g, -1, -1)}),
+    (SEQUENCES, "dlog_a_of_new_state", "Σ S_t* G_t for Σ (a_t S_{t-1})* G_t",
+     _told("dlog_a", lambda p: (p.states.conj() * p.G).sum((-2, -1)))),
+    (REC + CHUNK, "da_for_dlog_a", "the derivative by a, not by its logarithm",
+     _told("dlog_a", lambda p: p.dlog_a / p.a[..., 0, 0].conj())),
+    (REC, "dlog_a_of_last_p", "dlog_a of the last number of a head, not of their sum",
+     _told("dlog_a", lambda p: (p.before.conj() * p.G)[..., -1, :].sum(-1))),
+    (CHUNK, "dlog_a_of_last_n", "dlog_a of the last state, not of their sum",
+     _told("dlog_a", lambda p: (p.before.conj() * p.G)[..., -1].sum(-1))),
+    (RECURRENT + CHUNK, "dB_of_first_head", "dB of the first head of a group",
+     _only_first_head("dB")),
+    (RECURRENT + CHUNK, "dC_of_first_head", "dC of the first head of a group",
+     _only_first_head("dC")),
+    (PLAIN, "dC_of_state_before", "dC_t with S_{t-1}",
+     _told("dC", lambda p: np.einsum("...pn,...p->...n", p.before.conj(), p.dy))),
+    (PLAIN, "dx_local", "dx_t of y_t alone",
+     _told("dx", lambda p: p.dy * (p.C * p.B).sum(-1).conj()[..., None])),
+    (REC + QUAD, "dB_sign", "dB with the other sign", {"B": np.negative}),
+    (REC, "dx_in_float16", "dx rounded to float16", {"x": float16}),
+    (REC + CHUNK, "dlog_a_in_bfloat16", "dlog_a rounded to bfloat16", {"log_a": bfloat16}),
+    (programs.STATEFUL, "dS0_missing", "dS0 = 0", {"S0": zero}),
+    (programs.STATEFUL, "dS0_undecayed", "dS0 = G_0", _told("dS0", lambda p: p.G[..., 0, :, :])),
+    (programs.STATEFUL, "dS_undecayed", "dS also added to dS0 as it is",
+     _told("dS0", lambda p: p.dS0 + p.dS)),
+    (programs.STATEFUL, "dS_dropped", "the last state has no gradient", {"dS": zero}),
+    (programs.STATEFUL, "S0_forgotten", "the states computed again as if S0 were 0",
+     lambda right, dy, dS, g: right(dy, dS, g.but(S0=0 * g.S0))),
+    (programs.PACKED, "resets_forgotten", "what is carried back crosses resets",
+     _resets_forgotten),
+    (programs.PACKED, "decay_at_reset", "log_a has a gradient where a sequence begins",
+     _decay_at_reset),
+    (programs.PACKED, "resets_late", "what is carried back stops one step late",
+     lambda right, dy, dS, g: right(dy, dS, g.but(resets=earlier(g.resets)))),
+    (REC, "carry_lost_64", "the cotangent lost at blocks of 64",
+     _with(carry=lambda t, back: back * (t % 64 != 0))),
+    (CHUNKED, "carry_lost", "the cotangent lost between chunks", lambda right, dy, dS, g:
+     right(dy, dS, g, carry=lambda t, back: back * (t % g.chunk != 0 or t == 0))),
+    (REC, "carry_in_float16", "the cotangent carried in float16",
+     _with(carry=lambda t, back: float16(back))),
+    (REC + CHUNK, "expanded_cotangent", "a stride of 0 read as contiguous", _expanded_cotangent),
+    (QUAD + CHUNK, "exponentiated_then_masked",
+     "0 · ∞ where the exponentials above the diagonal overflow", _exponentiated_then_masked),
+    by="gradient",
+)  # fmt: skip

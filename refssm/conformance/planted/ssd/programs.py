@@ -1,0 +1,157 @@
+"""What the planted bugs of state-space duality are made from: right programs with open places.
+
+A bug is written once, wrong(right, given) -> y, S with `recurrence` as the right program, and
+planted in the operators that it is named for; a mapping changes arguments of each of those.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+
+from refssm.conformance.honest.ssd.forms import CHUNKED, RECURRENT, form
+from refssm.conformance.planted.planting import Planting
+from refssm.ssd import SSD_QUADRATIC, SSD_STEP
+
+REC, REC_STATEFUL, REC_PACKED = ((op,) for op in RECURRENT)
+CHUNK, CHUNK_STATEFUL, CHUNK_PACKED = ((op,) for op in CHUNKED)
+QUAD, STEP = (SSD_QUADRATIC,), (SSD_STEP,)
+PLAIN = REC + QUAD + CHUNK
+STATEFUL = REC_STATEFUL + CHUNK_STATEFUL
+PACKED = REC_PACKED + CHUNK_PACKED
+
+
+class InEach:
+    """Planted bugs in rows that begin with their operators; `adapt(op)` is of that operator."""
+
+    def __init__(self, adapt):
+        self.adapt, self.bugs = adapt, []
+
+    def plant(self, *rows, by="value"):
+        """Plant (operators, name, what, wrong), all caught by one check."""
+        for operators, *row in rows:
+            for op in operators:
+                planting = Planting(op, "float32", self.adapt(op))
+                planting.plant(row, by=by)
+                self.bugs += planting.bugs
+
+
+class Given(namedtuple("Given", "x log_a B C S0 resets chunk")):
+    """The arguments of every operator at once."""
+
+    def but(self, **changes):
+        """The same but for some of them."""
+        return self._replace(**changes)
+
+    def at(self, steps):
+        """The same at some steps only."""
+        x, B, C = (a[..., steps, :] for a in (self.x, self.B, self.C))
+        return self.but(x=x, log_a=self.log_a[..., steps], B=B, C=C, resets=self.resets[..., steps])
+
+
+def in_form(op):
+    """Makes of wrong(right, given) a program of an operator; the quadratic form is one chunk."""
+
+    def adapt(wrong):
+        def whole(x, *given):
+            g = Given(x, *given)
+            return wrong(recurrence, g.but(chunk=max(x.shape[-2], 1)) if op in QUAD else g)
+
+        program = _step(whole) if op in STEP else form(op, whole)
+        return lambda right, *args, **statics: program(*args, **statics)
+
+    return adapt
+
+
+def _step(whole):
+    """A single step as a sequence of one."""
+
+    def forward(x, log_a, B, C, S):
+        x, B, C = (a[..., None, :] for a in (x, B, C))
+        y, S_next = whole(x, log_a[..., None], B, C, S, np.zeros(1, bool), 1)
+        return y[..., 0, :], S_next
+
+    return forward
+
+
+def recurrence(g, *, a=None, carry=None, read=None):
+    """The recurrence; `carry(t, a_t S_{t-1}, S_{t-1})` and `read(t, S_t, S_{t-1})` change it."""
+    S, y, a = g.S0, [], np.exp(g.log_a) if a is None else a
+    for t in range(g.x.shape[-2]):
+        before = a[..., t, None, None] * S
+        before = before if carry is None else carry(t, before, S)
+        before = np.where(g.resets[..., t, None, None], 0, before)
+        after = before + g.x[..., t, :, None] * g.B[..., t, None, :]
+        seen = after if read is None else read(t, after, S)
+        y.append(np.einsum("...pn,...n->...p", seen, g.C[..., t, :]))
+        S = after
+    return np.stack(y, axis=-2), S
+
+
+def chunkwise(g, *, inside=recurrence, read=None, end=None, carry=None, seen=None):
+    """Chunks from rest and the carry with its decay: each of these is a place for a bug.
+
+    `read` and `end` change how far the state before has decayed at each step and at the end (a
+    log), `carry(k, S, before)` the state handed to chunk k, `seen` whom it still reaches.
+    """
+    S, y, before = g.S0, [], g.S0
+    for k, start in enumerate(range(0, g.x.shape[-2], g.chunk)):
+        piece = g.at(slice(start, start + g.chunk))
+        own, ended = inside(piece.but(S0=np.zeros_like(g.S0)))
+        sums, unbroken = np.cumsum(piece.log_a, axis=-1), np.cumsum(piece.resets, axis=-1) == 0
+        unbroken = unbroken if seen is None else seen(unbroken)
+        if carry is not None and k:
+            S, before = carry(k, S, before), S
+        reading, ending = (sums if f is None else f(sums, piece.log_a) for f in (read, end))
+        told = np.exp(reading)[..., None] * (piece.C @ np.swapaxes(S, -1, -2))
+        y.append(own + np.where(unbroken[..., None], told, 0))
+        carried = np.exp(ending[..., -1, None, None]) * S
+        S = np.where(unbroken[..., -1, None, None], carried, 0) + ended
+    batch = np.broadcast_shapes(*(piece.shape[:-2] for piece in y))
+    return np.concatenate([np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in y], axis=-2), S
+
+
+def by_chunks(**places):
+    """Chunks with something wrong in those places."""
+    return lambda right, g: chunkwise(g, **places)
+
+
+def output(change):
+    """Other outputs, change(y, given), and the right state."""
+
+    def program(right, g):
+        y, S = right(g)
+        return change(y, g), S
+
+    return program
+
+
+def state_as(change):
+    """The right outputs, and the last state as of what change(given) gives."""
+    return lambda right, g: (right(g)[0], right(change(g))[1])
+
+
+def earlier(a, axis=-1):
+    """What was there one step before along an axis, zeros first."""
+    late = np.roll(a, 1, axis=axis)
+    late[(*(slice(None),) * (a.ndim + axis), slice(0, 1))] = 0
+    return late
+
+
+def turned(a):
+    """The last two axes exchanged."""
+    return np.swapaxes(a, -1, -2)
+
+
+def turned_if_square(S):
+    """Read as (n, p) where p = n."""
+    return turned(S) if S.shape[-1] == S.shape[-2] else S
+
+
+def zero(a):
+    """Zeros, but NaN where there is one."""
+    return 0 * a
+
+
+def unbroken(g):
+    """Without its resets."""
+    return g.but(resets=np.zeros_like(g.resets))
