@@ -20,8 +20,9 @@ def overridable(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def unless_overridden(*args: P.args, **keywords: P.kwargs) -> R:
         for x in (*args, *keywords.values()):
-            if hasattr(x, "__array_function__") and not isinstance(x, np.ndarray):
-                return x.__array_function__(unless_overridden, (type(x),), args, keywords)
+            own_rule = getattr(x, "__array_function__", None)
+            if own_rule is not None and not isinstance(x, np.ndarray):
+                return own_rule(unless_overridden, (type(x),), args, keywords)
         return function(*args, **keywords)
 
     return unless_overridden
