@@ -11,7 +11,7 @@ forgets the factor, or whose C is meant to be C̃ already.
 import numpy as np
 from numpy.fft import fft
 
-from refssm._contract import Contract
+from refssm._contract import SPECTRUM
 from refssm._elimination import eliminated
 from refssm._operator import Operator
 from refssm._overridable import overridable
@@ -112,7 +112,7 @@ DPLR_KERNEL_ALIASED = Operator(
     batch="d, d, d, d, d, d",
     traits=frozenset({"linear:B", "linear:C"}),
     definition=dplr_aliased_spectrum,
-    contract=Contract.SPECTRUM,
+    contract=SPECTRUM,
     citation="gu2022s4, §3.2",
     lacks=frozenset({"gpu"}),
 )

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from refssm._contract import Contract
+from refssm._contract import SPECTRUM
 from refssm._operator import Operator
 from refssm._overridable import overridable
 from refssm._powers import states, through_powers
@@ -137,7 +137,7 @@ DPLR_KERNEL = Operator(
     batch="d, d, d, d, d, d",
     traits=frozenset({"linear:B", "linear:C", "causal"}),
     definition=dplr_spectrum,
-    contract=Contract.SPECTRUM,
+    contract=SPECTRUM,
     citation="gu2022s4, §3.2",
     lacks=frozenset({"gpu"}),
 )

@@ -6,7 +6,7 @@ polynomials, whose A/t changes with time, exactly: its states are the coefficien
 
 import numpy as np
 
-from refssm._contract import Contract
+from refssm._contract import NORM
 from refssm._expm import expm
 from refssm._operator import Operator
 from refssm._overridable import overridable
@@ -142,7 +142,7 @@ HIPPO_PROJECT_LEGS = Operator(
     outputs=("c",),
     batch="b d",
     traits=frozenset({"causal", "linear:u"}),
-    contract=Contract.NORM,  # the recurrence spreads its errors over a state
+    contract=NORM,  # the recurrence spreads its errors over a state
     citation="gu2020hippo",
     lacks=frozenset({"jit", "gpu"}),
 )
