@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import cotangents, examples, laws, several
 
-from refssm._contract import Contract
 from refssm.catalog import OPERATORS
 from refssm.conformance.checks.checks import types_of
 from refssm.conformance.checks.laws import at_length, cut, in_window, windowed
@@ -42,8 +41,9 @@ NORMAL = ("each", "constant", "channel", "impulse", "late", "gaps", "beside")
 each_type = judged()
 each_precise_type = judged(lambda op, dtype: dtype in DOUBLE)
 each_kind = judged(lambda op, dtype: dtype in (types_of(op)[0], "complex128"))
-# LAPACK has no long double to judge gradients in double precision by
-each_gradient = judged(lambda op, dtype: dtype not in DOUBLE or op.contract is not Contract.SOLVE)
+each_gradient = judged(
+    lambda op, dtype: dtype not in DOUBLE or op.contract.judges_gradients_in_double
+)
 
 
 @each_type

@@ -1,6 +1,6 @@
 """What an operator's results are held to, and in what it is linear."""
 
-from enum import Enum
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -29,15 +29,128 @@ class Equation(NamedTuple):
     side: np.ndarray
 
 
-class Contract(Enum):
-    """What an operator's rounding errors are measured against."""
+@dataclass(frozen=True, kw_only=True)
+class Contract:
+    """What an operator's rounding errors are measured against: facts, and words for the report.
 
-    TRACED = "the tracked rounding error of the reference, entry by entry"
-    NORM = "the tracked rounding error of the reference, in the 2-norm of each state"
-    SINGULAR = "the first-order bound of each singular value, the small ones as the large"
-    GRAMIANS = "the first-order bound of singular values whose gramians are known in norm"
-    FFT = "3 √log2(2l) times the 2-norms of the arguments: normwise, as a transform attains"
-    SPECTRUM = "the tracked error of a spectrum in norm, and log2(2l) roundings of its transform"
-    SOLVE = "the residual ‖M Y − N‖ against n (‖M‖ ‖Y‖ + ‖N‖) and the roundings of M and N"
-    EXPM = "2.5 times the condition number of the exponential and its Frobenius norm"
-    INVARIANTS = "n times the norm of what no choice of basis changes: never entry by entry"
+    The bounds themselves are one table in `refssm/conformance/gauges/contracts.py`.
+    """
+
+    name: str
+    words: str  # what the errors are measured against
+    instead_of_entries: str = ""  # what is judged where a failure has no wrong entries to show
+
+    # products of all sizes of a case: what a second or two can judge
+    case_entries: int
+    double_case_entries: int  # in double precision, where the oracle judges
+    gradient_case_entries: int
+    oracle_entries: int  # of the largest array that the oracle answers for in a second or so
+    stays_short: bool = False  # the work is the cube of a size, or a higher power
+
+    follows_each_operation: bool = False  # the bound is made of the roundings of the reference
+    judges_whole_matrices: bool = False  # by a norm: no entry has an error that it may have
+    needs_no_value: bool = False  # a residual or an invariant is small, or is not
+    basis_free: bool = False  # outputs may come in any basis
+    solved_by_lapack: bool = False  # which has no long double
+    judges_gradients_in_double: bool = True
+    scales_exactly: bool = True  # f(2^k x) = 2^k f(x) bit by bit, where f is linear
+    nan_may_spread: bool = False  # over the member of the batch that has it
+    may_raise_if_singular: bool = False
+
+    def __str__(self):
+        return self.name
+
+
+TRACED = Contract(
+    name="TRACED",
+    words="the tracked rounding error of the reference, entry by entry",
+    case_entries=65536,
+    double_case_entries=1024,
+    gradient_case_entries=16384,
+    oracle_entries=4096,
+    follows_each_operation=True,
+)
+NORM = Contract(
+    name="NORM",
+    words="the tracked rounding error of the reference, in the 2-norm of each state",
+    case_entries=4096,
+    double_case_entries=512,
+    gradient_case_entries=2048,
+    oracle_entries=1024,
+    stays_short=True,
+)
+SINGULAR = Contract(
+    name="SINGULAR",
+    words="the first-order bound of each singular value, the small ones as the large",
+    case_entries=512,
+    double_case_entries=256,
+    gradient_case_entries=128,
+    oracle_entries=16,  # the oracle's digits grow with the number of values
+    stays_short=True,
+)
+GRAMIANS = Contract(
+    name="GRAMIANS",
+    words="the first-order bound of singular values whose gramians are known in norm",
+    instead_of_entries="the residual of an equation",
+    case_entries=2048,
+    double_case_entries=1024,
+    gradient_case_entries=512,
+    oracle_entries=16,
+    solved_by_lapack=True,
+)
+FFT = Contract(
+    name="FFT",
+    words="3 √log2(2l) times the 2-norms of the arguments: normwise, as a transform attains",
+    case_entries=65536,
+    double_case_entries=512,
+    gradient_case_entries=16384,
+    oracle_entries=1024,
+)
+SPECTRUM = Contract(
+    name="SPECTRUM",
+    words="the tracked error of a spectrum in norm, and log2(2l) roundings of its transform",
+    case_entries=262144,
+    double_case_entries=1024,
+    gradient_case_entries=65536,
+    oracle_entries=1024,
+    scales_exactly=False,  # states may underflow once they have decayed far below the kernel's norm
+)
+SOLVE = Contract(
+    name="SOLVE",
+    words="the residual ‖M Y − N‖ against n (‖M‖ ‖Y‖ + ‖N‖) and the roundings of M and N",
+    instead_of_entries="the residual of an equation",
+    case_entries=16384,
+    double_case_entries=128,
+    gradient_case_entries=4096,
+    oracle_entries=256,
+    judges_whole_matrices=True,
+    needs_no_value=True,
+    solved_by_lapack=True,
+    judges_gradients_in_double=False,
+    nan_may_spread=True,
+    may_raise_if_singular=True,
+)
+EXPM = Contract(
+    name="EXPM",
+    words="2.5 times the condition number of the exponential and its Frobenius norm",
+    case_entries=8192,
+    double_case_entries=128,
+    gradient_case_entries=512,
+    oracle_entries=256,
+    judges_whole_matrices=True,
+    scales_exactly=False,  # the number of squarings may follow the norm of all arguments
+    nan_may_spread=True,
+)
+INVARIANTS = Contract(
+    name="INVARIANTS",
+    words="n times the norm of what no choice of basis changes: never entry by entry",
+    instead_of_entries="what no change of basis alters",
+    case_entries=65536,
+    double_case_entries=65536,  # no oracle: any basis will do
+    gradient_case_entries=0,  # no gradient: any basis will do
+    oracle_entries=50,  # small ones, to see that it is a basis, and two filters
+    stays_short=True,
+    judges_whole_matrices=True,
+    needs_no_value=True,
+    basis_free=True,
+)

@@ -5,6 +5,8 @@ For the small systems of low-rank corrections; its operations are tracked one by
 
 import numpy as np
 
+from refssm._overridable import overridable
+
 
 def eliminated(M, N):
     """M⁻¹ N for (…, r, r) and (…, r, m); infinite or NaN where M is singular."""
@@ -28,21 +30,17 @@ def _pivoted(W, i):
     return np.take_along_axis(W, order[..., None], axis=-2)
 
 
+@overridable
 def solved(M, N):
     """M⁻¹ N as `eliminated`, for systems of any size.
 
     Other arrays take part by NumPy's protocol (NEP 18): the judge's tracked arrays bring the bound
     of a solve in norm, which the operations one by one would overstate beyond use.
     """
-    if not (isinstance(M, np.ndarray) and isinstance(N, np.ndarray)):
-        other = N if isinstance(M, np.ndarray) else M
-        return other.__array_function__(solved, (type(other),), (M, N), {})
     return eliminated(M, N)
 
 
+@overridable
 def response(M, B, C):
     """C M⁻¹ B for (…, n, n), (…, n) and (…, n), one number each; tracked as `solved` is."""
-    tracked = [x for x in (M, B, C) if not isinstance(x, np.ndarray)]
-    if tracked:
-        return tracked[0].__array_function__(response, (type(tracked[0]),), (M, B, C), {})
     return np.einsum("...n,...n->...", C, eliminated(M, B[..., None])[..., 0])

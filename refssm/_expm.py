@@ -12,20 +12,22 @@ only, so it works in long double, and triangular matrices need no rule of their 
 
 import numpy as np
 
+from refssm._overridable import overridable
+
 DEGREE = 20  # at ‖G‖₁/2^s ≤ ½ the rest is 2⁻²¹/21!, below u of long double
 
 
+@overridable
 def expm(G):
     """e^G for (…, n, n).
 
     Other arrays take part by NumPy's protocol (NEP 18): the judge's tracked arrays bring the
     error bound of an exponential, which its operations one by one would overstate beyond use.
     """
-    if not isinstance(G, np.ndarray):
-        return G.__array_function__(expm, (type(G),), (G,), {})
     return _exponential(G, _squarings(G))
 
 
+@overridable
 def expm_derivative(G, E):
     """The derivative of e^G in the direction E, which is linear in E [vanloan1978].
 
@@ -33,9 +35,6 @@ def expm_derivative(G, E):
 
     Scaled by ‖G‖ alone, so the size of E does not matter.
     """
-    if not isinstance(G, np.ndarray) or not isinstance(E, np.ndarray):
-        other = E if isinstance(G, np.ndarray) else G
-        return other.__array_function__(expm_derivative, (type(other),), (G, E), {})
     n = G.shape[-1]
     G, E = np.broadcast_arrays(G, E)
     above = np.concatenate([G, E], axis=-1)

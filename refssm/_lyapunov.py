@@ -12,25 +12,19 @@ bound of the solution in norm.
 import numpy as np
 from scipy.linalg import schur
 
+from refssm._overridable import overridable
 
+
+@overridable
 def lyapunov(A, F):
     """X with A X + X Aᴴ + F = 0, for (…, n, n); NaN where no X, or many, solve it."""
-    if not (isinstance(A, np.ndarray) and isinstance(F, np.ndarray)):
-        return _elsewhere(lyapunov, A, F)
     return _in_schur_form(A, F, _lyapunov_column)
 
 
+@overridable
 def stein(A, F):
     """X = A X Aᴴ + F, for (…, n, n); NaN where no X, or many, solve it."""
-    if not (isinstance(A, np.ndarray) and isinstance(F, np.ndarray)):
-        return _elsewhere(stein, A, F)
     return _in_schur_form(A, F, _stein_column)
-
-
-def _elsewhere(function, A, F):
-    """The same by the protocol of the array that is not NumPy's."""
-    other = F if isinstance(A, np.ndarray) else A
-    return other.__array_function__(function, (type(other),), (A, F), {})
 
 
 def _lyapunov_column(T, k, later, G):

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from refssm._arguments import as_arrays, native
-from refssm._contract import Contract, Linear
+from refssm._arguments import as_arrays, native, several
+from refssm._contract import TRACED, Contract, Linear
 from refssm._signature import Dims, aligned, cores, leading_axes, length_of
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Operator:
     # `Equation` (SOLVE), the matrix that is exponentiated (EXPM), the outputs' invariants
     # (INVARIANTS)
     definition: Callable[..., Any] | None = None
-    contract: Contract = Contract.TRACED
+    contract: Contract = TRACED
     citation: str = ""
     lacks: frozenset[str] = frozenset()  # roles that deliberately do not exist
 
@@ -295,4 +295,4 @@ def _output_types(op: Operator, types) -> tuple[np.dtype, ...]:
     with np.errstate(all="ignore"):
         simplest = {name: domain.values[0] for name, domain in op.parameters.items()}
         y = op.reference(*halves, **dict.fromkeys(op.static, 1) | simplest)
-    return tuple(a.dtype for a in (y if isinstance(y, tuple) else (y,)))
+    return tuple(a.dtype for a in several(y))

@@ -6,15 +6,16 @@
 
 import numpy as np
 
+from refssm._overridable import overridable
 
+
+@overridable
 def legendre(x, n):
     """P_0 … P_{n−1} at x: one axis more, (…, n).
 
     Other arrays take part by NumPy's protocol (NEP 18): the judge's tracked arrays bring the error
     bound of the recurrence, which its operations one by one overstate as (1 + √2)^n.
     """
-    if not isinstance(x, np.ndarray):
-        return x.__array_function__(legendre, (type(x),), (x, n), {})
     i = np.arange(n, dtype=x.dtype)
     return recurrence(x, (2 * i + 1) / (i + 1), 0 * i, i / (i + 1))
 
@@ -37,10 +38,9 @@ def laguerre_slopes(L):
     return np.einsum("...k,ki->...i", L, np.where(i > k, -1 + 0 * k, 0))
 
 
+@overridable
 def recurrence(x, a, b, c):
     """p_0 = 1, p_{i+1} = (a_i x + b_i) p_i − c_i p_{i−1}; as many as there are coefficients."""
-    if not isinstance(x, np.ndarray):
-        return x.__array_function__(recurrence, (type(x),), (x, a, b, c), {})
     p = np.ones((*x.shape, len(a)), x.dtype)
     before = np.zeros_like(x)
     for i in range(len(a) - 1):

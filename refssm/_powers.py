@@ -9,6 +9,7 @@ error bounds in norm, which the operations one by one would overstate beyond use
 
 import numpy as np
 
+from refssm._overridable import overridable
 from refssm._roots import roots_of_unity
 
 
@@ -39,11 +40,9 @@ def doublings(l):
         m = 2 * m + (bit == "1")
 
 
+@overridable
 def states(A, u):
     """x_k = A x_{k−1} + u_k, x_{−1} = 0: (…, n, n), (…, l, n) -> (…, l, n)."""
-    if not (isinstance(A, np.ndarray) and isinstance(u, np.ndarray)):
-        tracked = A if not isinstance(A, np.ndarray) else u
-        return tracked.__array_function__(states, (type(tracked),), (A, u), {})
     batch = np.broadcast_shapes(A.shape[:-2], u.shape[:-2])
     x = np.empty((*batch, *u.shape[-2:]), np.result_type(A, u))
     before = np.zeros((*batch, u.shape[-1]), x.dtype)

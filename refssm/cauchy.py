@@ -13,7 +13,7 @@ At all l-th roots of unity at once, and with discrete poles a_n:
 
 import numpy as np
 
-from refssm._contract import Contract
+from refssm._contract import SPECTRUM
 from refssm._operator import Operator
 from refssm._roots import roots_of_unity
 from refssm.broadcasting import unbroadcast
@@ -114,7 +114,7 @@ RESOLVENT_AT_ROOTS = Operator(
     outputs=("k",),
     batch="d, d",
     traits=frozenset({"linear:v"}),
-    contract=Contract.SPECTRUM,
+    contract=SPECTRUM,
     citation="gu2022s4, §3.2",
     lacks=frozenset({"gpu"}),
 )

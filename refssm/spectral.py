@@ -12,7 +12,7 @@ accurate as the large [demmel1992].
 
 import numpy as np
 
-from refssm._contract import Contract, Invariant
+from refssm._contract import INVARIANTS, Invariant
 from refssm._operator import Operator
 from refssm._takagi import orthogonal_columns
 from refssm.domains import filter_counts, filter_lengths
@@ -92,7 +92,7 @@ SPECTRAL_FILTERS = Operator(
     inputs={},
     parameters={"l": filter_lengths, "k": filter_counts},
     outputs=("sigma", "phi"),
-    contract=Contract.INVARIANTS,
+    contract=INVARIANTS,
     definition=filter_invariants,
     citation="agarwal2023",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),

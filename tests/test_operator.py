@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from calls import MIRRORED, WITH_ARGUMENTS, each_role, ordinary, statics
 
-from refssm._contract import Contract
 from refssm._operator import COMPILED_TYPES, REFERENCE_TYPES, Operator
 from refssm._signature import aligned
 from refssm.catalog import OPERATORS
@@ -36,8 +35,7 @@ CHECKED = VANDERMONDE.checked(vandermonde)
 
 def types_of(op):
     """The types that the reference takes."""
-    by_lapack = op.contract in (Contract.SOLVE, Contract.GRAMIANS)
-    return COMPILED_TYPES if by_lapack else REFERENCE_TYPES
+    return COMPILED_TYPES if op.contract.solved_by_lapack else REFERENCE_TYPES
 
 
 def refused(kind, message):

@@ -32,7 +32,7 @@ def show_operator(
     typer.echo(f"{op.call}\n\n{_unindented(doc)}\n")
     typer.echo(f"layout    {layout(op)}")
     typer.echo(f"traits    {', '.join(sorted(op.traits)) or 'none'}")
-    typer.echo(f"contract  {op.contract.value}")
+    typer.echo(f"contract  {op.contract.words}")
     typer.echo(f"source    [{op.citation}]\n")
     for name, domain in {**op.inputs, **op.parameters}.items():
         typer.echo(f"{name:<9} {domain.summary}")

@@ -8,7 +8,7 @@ backward kernel starts one step later, which is the `_shifted` form.
 
 import numpy as np
 
-from refssm._contract import Contract
+from refssm._contract import FFT
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
 from refssm.convolution.causal import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
@@ -56,7 +56,7 @@ BIDIRECTIONAL_CONVOLUTION = Operator(
     batch="b d, d, d",
     traits=LINEAR,
     definition=bidirectional_sum,
-    contract=Contract.FFT,
+    contract=FFT,
     citation="ma2023mega",
     lacks=frozenset({"jit", "gpu"}),  # transforms: FFTW's and cuFFT's work already
 )
@@ -127,7 +127,7 @@ BIDIRECTIONAL_CONVOLUTION_SHIFTED = Operator(
     batch="b d, d, d",
     traits=LINEAR,
     definition=shifted_sum,
-    contract=Contract.FFT,
+    contract=FFT,
     citation="goel2022sashimi",
     lacks=frozenset({"jit", "gpu"}),  # transforms: FFTW's and cuFFT's work already
 )

@@ -10,7 +10,7 @@ keep its end from wrapping around onto its beginning.
 import numpy as np
 from numpy.fft import fft, ifft, irfft, rfft
 
-from refssm._contract import Contract
+from refssm._contract import FFT
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
 from refssm.domains import impulse_responses, signals, waveforms
@@ -100,7 +100,7 @@ CAUSAL_CONVOLUTION = Operator(
     batch="b d, d",
     traits=frozenset({"causal", "time-invariant", "transform", "linear:u", "linear:k"}),
     definition=causal_convolution_direct,
-    contract=Contract.FFT,  # normwise [higham2002accuracy, §24.1]
+    contract=FFT,  # normwise [higham2002accuracy, §24.1]
     citation="gu2022s4, §2.3",
     lacks=frozenset({"gpu"}),
 )

@@ -9,7 +9,7 @@ so; a causal convolution that forgets its padding does, too.
 import numpy as np
 from numpy.fft import fft, ifft, irfft, rfft
 
-from refssm._contract import Contract
+from refssm._contract import FFT
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
 from refssm.domains import impulse_responses, waveforms
@@ -69,7 +69,7 @@ CIRCULAR_CONVOLUTION = Operator(
     batch="b d, d",
     traits=frozenset({"transform", "linear:u", "linear:k"}),
     definition=circular_sum,
-    contract=Contract.FFT,
+    contract=FFT,
     citation="oppenheim2010discrete, §8.6.5",
     lacks=frozenset({"jit", "gpu"}),  # a transform: FFTW's and cuFFT's work already
 )

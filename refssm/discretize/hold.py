@@ -8,7 +8,7 @@ e^[[F, I, 0], [0, 0, I], [0, 0, 0]] = [[e^F, φ₁(F), φ₂(F)], [0, I, I], [0,
 
 import numpy as np
 
-from refssm._contract import Contract
+from refssm._contract import EXPM
 from refssm._expm import expm, expm_derivative
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
@@ -62,7 +62,7 @@ DISCRETIZE_ZOH = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     definition=zoh_exponent,
-    contract=Contract.EXPM,
+    contract=EXPM,
     citation="vanloan1978",
     lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS's work already
 )
@@ -124,7 +124,7 @@ DISCRETIZE_FOH = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B0_bar", "linear:B->B1_bar"}),
     definition=foh_exponent,
-    contract=Contract.EXPM,
+    contract=EXPM,
     citation="franklin1998digital",
     lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS's work already
 )
@@ -170,7 +170,7 @@ DISCRETIZE_IMPULSE = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     definition=impulse_exponent,
-    contract=Contract.EXPM,
+    contract=EXPM,
     citation="franklin1998digital",
     lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS's work already
 )
@@ -214,7 +214,7 @@ DISCRETIZE_MAMBA = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     definition=mamba_exponent,
-    contract=Contract.EXPM,
+    contract=EXPM,
     citation="gu2023mamba, §3.2",
     lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS's work already
 )

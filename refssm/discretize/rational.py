@@ -8,7 +8,7 @@ each eigenvalue e^z becomes (1 + (1 − α)z) / (1 − αz).
 
 import numpy as np
 
-from refssm._contract import Contract
+from refssm._contract import SOLVE
 from refssm._operator import COMPILED_TYPES, Operator
 from refssm.discretize.blocks import adjoint, for_every, identity, scaled, solve, through_steps
 from refssm.domains import input_matrices, state_matrices, steps, weights
@@ -63,7 +63,7 @@ DISCRETIZE_GBT = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     definition=gbt_systems,
-    contract=Contract.SOLVE,
+    contract=SOLVE,
     citation="zhang2009gbt",
     lacks=frozenset({"jit", "gpu"}),  # LAPACK's work already
 )
@@ -152,7 +152,7 @@ DISCRETIZE_BILINEAR = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     definition=bilinear_systems,
-    contract=Contract.SOLVE,
+    contract=SOLVE,
     citation="gu2022s4, §2.2",
     lacks=frozenset({"jit", "gpu"}),  # LAPACK's work already
 )
@@ -198,7 +198,7 @@ DISCRETIZE_BACKWARD = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     definition=backward_systems,
-    contract=Contract.SOLVE,
+    contract=SOLVE,
     citation="gu2020hippo, App. B.3",
     lacks=frozenset({"jit", "gpu"}),  # LAPACK's work already
 )

@@ -11,9 +11,10 @@ forgets the factor, or whose C is meant to be C̃ already.
 import numpy as np
 from numpy.fft import fft
 
-from refssm._contract import Contract
+from refssm._contract import SPECTRUM
 from refssm._elimination import eliminated
 from refssm._operator import Operator
+from refssm._overridable import overridable
 from refssm.broadcasting import unbroadcast_each
 from refssm.domains import (
     damped_modes,
@@ -48,12 +49,9 @@ def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
     return inverse_transform(dplr_aliased_spectrum(w, P, Q, B, C, dt, l=l), dtype)
 
 
+@overridable
 def dplr_aliased_spectrum(w, P, Q, B, C, dt, *, l):
     """2 C (D + (1 + z) P Qᴴ)⁻¹ B. Tracked arrays bring error bounds of their own (NEP 18)."""
-    for x in (w, P, Q, B, C, dt):
-        if not isinstance(x, np.ndarray | np.generic):
-            function, given = dplr_aliased_spectrum, (w, P, Q, B, C, dt)
-            return x.__array_function__(function, (type(x),), given, {"l": l})
     below, above = around_the_circle(l, w, P, Q, B, C, dt)
     D = denominators(below, above, w, dt)
     return 2 * (C[..., None, :] * resolved(D, above, P, Q, B)).sum(-1)
@@ -114,7 +112,7 @@ DPLR_KERNEL_ALIASED = Operator(
     batch="d, d, d, d, d, d",
     traits=frozenset({"linear:B", "linear:C"}),
     definition=dplr_aliased_spectrum,
-    contract=Contract.SPECTRUM,
+    contract=SPECTRUM,
     citation="gu2022s4, §3.2",
     lacks=frozenset({"gpu"}),
 )

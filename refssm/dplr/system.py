@@ -9,6 +9,7 @@ import numpy as np
 from numpy.fft import ifft
 
 from refssm._elimination import eliminated
+from refssm._overridable import overridable
 from refssm._roots import turned
 
 
@@ -51,15 +52,13 @@ def inverse(w, P, Q, h):
     return R, RP, eliminated(I + h[..., None] / 2 * (QR @ P), QR)  # (…, r, n)
 
 
+@overridable
 def around_the_circle(l, *arguments):
     """1 − z and 1 + z at z = e^(−2πij/l), each to a rounding: by sine and cosine of half the angle.
 
     In the precision of the arguments. Tracked ones take part by NumPy's protocol (NEP 18): their
     nodes are in error by a rounding of z, as those of most programs are.
     """
-    for x in arguments:
-        if not isinstance(x, np.ndarray | np.generic):
-            return x.__array_function__(around_the_circle, (type(x),), (l, *arguments), {})
     c, s = turned(np.arange(l), 2 * l, np.finfo(np.result_type(*arguments)).dtype.type)
     return 2 * s * (s + 1j * c), 2 * c * (c - 1j * s)
 

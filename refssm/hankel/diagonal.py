@@ -14,7 +14,7 @@ are taken in the order of a complete pivoting, so that the matrix is graded.
 
 import numpy as np
 
-from refssm._contract import Contract
+from refssm._contract import SINGULAR
 from refssm._operator import Operator
 from refssm._takagi import takagi
 from refssm.broadcasting import unbroadcast
@@ -89,7 +89,7 @@ HANKEL_SINGULAR_VALUES_DIAGONAL = Operator(
     inputs={"w": distinct_modes, "B": gains, "C": gains},
     outputs=("sigma",),
     batch="d, d, d",
-    contract=Contract.SINGULAR,
+    contract=SINGULAR,
     citation="demmel1999",
     lacks=frozenset({"jit", "gpu", "enclosure"}),
 )

@@ -11,7 +11,7 @@ it, and the roots of the eigenvalues of P Q are the Hankel singular values.
 
 import numpy as np
 
-from refssm._contract import Contract, Equation
+from refssm._contract import SOLVE, Equation
 from refssm._lyapunov import lyapunov, stein
 from refssm._operator import COMPILED_TYPES, Operator
 from refssm.broadcasting import unbroadcast_each, with_batch
@@ -101,7 +101,7 @@ GRAMIANS = Operator(
     outputs=("P", "Q"),
     batch="d, d, d",
     definition=gramian_equations,
-    contract=Contract.SOLVE,
+    contract=SOLVE,
     citation="zhou1996",
     lacks=frozenset({"jit", "gpu"}),  # a Schur form is LAPACK's work
 )
@@ -158,7 +158,7 @@ GRAMIANS_DISCRETE = Operator(
     outputs=("P", "Q"),
     batch="d, d, d",
     definition=discrete_gramian_equations,
-    contract=Contract.SOLVE,
+    contract=SOLVE,
     citation="zhou1996",
     lacks=frozenset({"jit", "gpu"}),  # a Schur form is LAPACK's work
 )

@@ -6,9 +6,10 @@ polynomials, whose A/t changes with time, exactly: its states are the coefficien
 
 import numpy as np
 
-from refssm._contract import Contract
+from refssm._contract import NORM
 from refssm._expm import expm
 from refssm._operator import Operator
+from refssm._overridable import overridable
 from refssm._polynomials import legendre
 from refssm.broadcasting import unbroadcast
 from refssm.discretize.blocks import adjoint, scaled
@@ -39,26 +40,23 @@ def hippo_project(A, B, u, dt):
 # Tracked arrays bring bounds of their own to these three (NEP 18): normwise, by the powers of e^F.
 
 
+@overridable
 def held_states(F, H, u):
     """x_k = e^F x_{k−1} + φ₁(F) H u_k from rest."""
-    if not isinstance(u, np.ndarray):
-        return u.__array_function__(held_states, (type(u),), (F, H, u), {})
     return exponential_states(F, np.einsum("...n,...l->...ln", held_input(F, H), u))
 
 
+@overridable
 def held_input(F, H):
     """φ₁(F) H."""
-    if not isinstance(H, np.ndarray):
-        return H.__array_function__(held_input, (type(H),), (F, H), {})
     return DISCRETIZE_ZOH.reference(F, H[..., None], np.ones((), np.finfo(F.dtype).dtype))[1][
         ..., 0
     ]
 
 
+@overridable
 def exponential_states(F, b):
     """x_k = e^F x_{k−1} + b_k from rest."""
-    if not isinstance(b, np.ndarray):
-        return b.__array_function__(exponential_states, (type(b),), (F, b), {})
     return DENSE_SCAN.reference(expm(F), b)
 
 
@@ -144,7 +142,7 @@ HIPPO_PROJECT_LEGS = Operator(
     outputs=("c",),
     batch="b d",
     traits=frozenset({"causal", "linear:u"}),
-    contract=Contract.NORM,  # the recurrence spreads its errors over a state
+    contract=NORM,  # the recurrence spreads its errors over a state
     citation="gu2020hippo",
     lacks=frozenset({"jit", "gpu"}),
 )

@@ -9,7 +9,7 @@ again at the beginning. What a code computes that multiplies spectra of length l
 import numpy as np
 from numpy.fft import fft, ifft
 
-from refssm._contract import Contract
+from refssm._contract import SPECTRUM
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast_each
 from refssm.domains import coefficients, warping_steps
@@ -56,7 +56,7 @@ HOPE_KERNEL_ALIASED = Operator(
     batch="d, d",
     traits=frozenset({"linear:h"}),
     definition=hope_spectrum,
-    contract=Contract.SPECTRUM,
+    contract=SPECTRUM,
     citation="yu2024hope",
     lacks=frozenset({"gpu"}),
 )

@@ -9,6 +9,7 @@ it is.
 
 import numpy as np
 
+from refssm._overridable import overridable
 from refssm._roots import turned
 
 
@@ -17,14 +18,13 @@ def half_angles(l, *arguments):
     return turned(np.arange(l), 2 * l, np.finfo(np.result_type(*arguments, np.float64)).dtype.type)
 
 
+@overridable
 def all_pass(h, dt, l):
     """1/z'_j = (dt cos θ/2 − i sin θ/2) / (dt cos θ/2 + i sin θ/2): (…, l).
 
     Tracked arrays take part by NumPy's protocol (NEP 18): a good program has it right to a
     rounding, however near 1 the nodes are and however small the step.
     """
-    if not isinstance(dt, np.ndarray | np.generic):
-        return dt.__array_function__(all_pass, (type(dt),), (h, dt, l), {})
     c, s = half_angles(l, h, dt)
     x = np.asarray(dt)[..., None] * c
     return (x - 1j * s) / (x + 1j * s)
@@ -35,14 +35,13 @@ def powers(p, n):
     return p[..., None] ** np.arange(1, n + 1)
 
 
+@overridable
 def slope(h, dt, l):
     """sin θ'/dt = −∂θ'/∂dt = 2 sin θ/2 cos θ/2 / ((dt cos θ/2)² + (sin θ/2)²): (…, l).
 
     Tracked arrays take part by NumPy's protocol (NEP 18): most programs have a sine of θ' here,
     which is not 0 where it should be.
     """
-    if not isinstance(dt, np.ndarray | np.generic):
-        return dt.__array_function__(slope, (type(dt),), (h, dt, l), {})
     c, s = half_angles(l, h, dt)
     x = np.asarray(dt)[..., None] * c
     return 2 * s * c / (x * x + s * s)

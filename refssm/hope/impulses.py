@@ -8,20 +8,21 @@ modulus is 1 all around the circle: s_j has the 2-norm 1 for every j.
 
 import numpy as np
 
+from refssm._overridable import overridable
+
 
 def pole(dt):
     """ρ = (1 − dt)/(1 + dt)."""
     return (1 - dt) / (1 + dt)
 
 
+@overridable
 def all_pass_responses(dt, count, l):
     """s_{j,k}, j < count, k < l: (…, count, l), in double precision at least, wave by wave.
 
     Wave t holds j + k = t: it follows from the two before it. Tracked arrays take part by
     NumPy's protocol (NEP 18): moduli of the terms would grow without bound, the errors do not.
     """
-    if not isinstance(dt, np.ndarray | np.generic):
-        return dt.__array_function__(all_pass_responses, (type(dt),), (dt, count, l), {})
     rho = pole(dt.astype(np.result_type(dt, np.float64)))[..., None]
     wave = np.broadcast_to((np.arange(count) == 0).astype(rho.dtype), (*dt.shape, count))
     waves, earlier = [wave], np.zeros_like(wave)

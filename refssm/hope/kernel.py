@@ -9,7 +9,7 @@ At dt = 1 the stages are delays and K = 0, h_0, h_1, …, 0; else it has no end.
 
 import numpy as np
 
-from refssm._contract import Contract
+from refssm._contract import SPECTRUM
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
 from refssm.domains import coefficients, warping_steps
@@ -67,7 +67,7 @@ HOPE_KERNEL = Operator(
     batch="d, d",
     traits=frozenset({"linear:h", "causal"}),
     definition=kernel_spectrum,
-    contract=Contract.SPECTRUM,
+    contract=SPECTRUM,
     citation="yu2024hope",
     lacks=frozenset({"gpu"}),
 )

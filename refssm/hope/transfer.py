@@ -8,7 +8,7 @@ dt = 1 leaves the circle alone: G is then the transform of 0, h_0, h_1, …
 
 import numpy as np
 
-from refssm._contract import Contract
+from refssm._contract import SPECTRUM
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast_each
 from refssm.domains import coefficients, warping_steps
@@ -66,7 +66,7 @@ HOPE_TRANSFER = Operator(
     outputs=("k",),
     batch="d, d",
     traits=frozenset({"linear:h"}),
-    contract=Contract.SPECTRUM,
+    contract=SPECTRUM,
     citation="yu2024hope",
     lacks=frozenset({"gpu"}),
 )

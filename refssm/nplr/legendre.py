@@ -13,7 +13,7 @@ for a phase, real in even and imaginary in odd states: orthogonal to both halves
 
 import numpy as np
 
-from refssm._contract import Contract
+from refssm._contract import INVARIANTS
 from refssm._operator import Operator
 from refssm.domains import block_counts, block_orders, mode_orders, orders, windows
 from refssm.nplr.invariants import (
@@ -127,7 +127,7 @@ NPLR_LEGS = Operator(
     inputs={},
     parameters={"n": mode_orders},
     outputs=("w", "P", "B", "V"),
-    contract=Contract.INVARIANTS,
+    contract=INVARIANTS,
     definition=system_invariants,
     citation="gu2022s4, Theorem 1",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
@@ -140,7 +140,7 @@ NPLR_LEGT = Operator(
     inputs={},
     parameters={"n": mode_orders, "window": windows},
     outputs=("w", "P", "B", "V"),
-    contract=Contract.INVARIANTS,
+    contract=INVARIANTS,
     definition=system_invariants,
     citation="gu2022s4, Theorem 1",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
@@ -153,7 +153,7 @@ NORMAL_LEGS = Operator(
     inputs={},
     parameters={"n": orders},
     outputs=("A",),
-    contract=Contract.INVARIANTS,
+    contract=INVARIANTS,
     definition=matrix_invariants,
     citation="gu2022s4d",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
@@ -166,7 +166,7 @@ BLOCK_DIAGONAL = Operator(
     inputs={},
     parameters={"n": block_orders, "blocks": block_counts},
     outputs=("w", "V"),
-    contract=Contract.INVARIANTS,
+    contract=INVARIANTS,
     definition=normal_invariants,
     citation="smith2023s5",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),

@@ -11,7 +11,7 @@ sin 0, which nothing moves: the eigenvalue 0 is double, its vectors e_0 and e_1.
 
 import numpy as np
 
-from refssm._contract import Contract
+from refssm._contract import INVARIANTS
 from refssm._operator import Operator
 from refssm.domains import even_mode_orders, laguerre_decays, mode_orders, windows
 from refssm.nplr.invariants import system_invariants
@@ -100,7 +100,7 @@ NPLR_LAGT = Operator(
     inputs={},
     parameters={"n": mode_orders, "beta": laguerre_decays},
     outputs=("w", "P", "B", "V"),
-    contract=Contract.INVARIANTS,
+    contract=INVARIANTS,
     definition=system_invariants,
     citation="gu2022s4, Theorem 1",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
@@ -113,7 +113,7 @@ NPLR_FOURIER = Operator(
     inputs={},
     parameters={"n": even_mode_orders, "window": windows},
     outputs=("w", "P", "B", "V"),
-    contract=Contract.INVARIANTS,
+    contract=INVARIANTS,
     definition=system_invariants,
     citation="gu2023train",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
@@ -126,7 +126,7 @@ NPLR_FOURIER_NAIVE = Operator(
     inputs={},
     parameters={"n": even_mode_orders, "window": windows},
     outputs=("w", "P", "B", "V"),
-    contract=Contract.INVARIANTS,
+    contract=INVARIANTS,
     definition=system_invariants,
     citation="gu2023train",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),

@@ -8,10 +8,11 @@ from math import isqrt
 
 from hypothesis import strategies as st
 
+from refssm._contract import TRACED
 from refssm._operator import Operator
 from refssm.conformance.cases.case import NOWHERE, Case
 from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY, Knob
-from refssm.conformance.cases.sizes import MATRIX_SIZE, SHORT, of_matrices, powers_of
+from refssm.conformance.cases.sizes import MATRIX_SIZE, of_matrices, powers_of
 from refssm.conformance.number_types import number_type
 from refssm.domains import Domain
 
@@ -23,8 +24,7 @@ THOROUGH = (*SIZES, 511, 513, 1000, 1024, 1025, 2048, 4097, 8192)
 BATCH = (1, 2, 3)
 GROUPS = (2, 1, 3, 2)
 TAME_SIZE = 129  # decays of a tame case then keep their product above 2^-60
-ENTRIES = 65536  # product of all sizes of a case
-ORACLE_ENTRIES = 1024  # the same where the oracle judges
+ENTRIES = TRACED.case_entries
 
 
 @st.composite
@@ -57,7 +57,7 @@ def cases(
     for i, (dim, power) in enumerate(powers.items()):
         # long signals, mostly narrow; one in four is as wide as it is long, for tiles of both
         sizes_here = usual
-        short = op.contract in SHORT
+        short = op.contract.stays_short
         if of_matrices(op, dim):
             sizes_here = [s for s in usual if s <= MATRIX_SIZE]  # what is done to them: the cube
         first = i == 0 and op.leading == dim

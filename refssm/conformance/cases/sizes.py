@@ -1,10 +1,8 @@
 """Core dimensions of an operator: their order, and which of them are sides of a matrix."""
 
-from refssm._contract import Contract
 from refssm._operator import Operator
 
 MATRIX_SIZE = 65
-SHORT = (Contract.INVARIANTS, Contract.NORM, Contract.SINGULAR)  # the work is a cube, or high
 
 
 def core_dims(op: Operator) -> list[str]:
@@ -22,5 +20,5 @@ def powers_of(op: Operator) -> dict[str, int]:
 def of_matrices(op: Operator, dim: str) -> bool:
     """Whether a dimension is drawn up to `MATRIX_SIZE` only: what is done is its cube."""
     powers = powers_of(op)
-    cubic = max(powers.values()) > 1 and op.contract is not Contract.TRACED
-    return powers[dim] > 1 or cubic or op.contract in SHORT
+    cubic = max(powers.values()) > 1 and not op.contract.follows_each_operation
+    return powers[dim] > 1 or cubic or op.contract.stays_short

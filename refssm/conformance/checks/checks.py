@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from hypothesis import strategies as st
 
-from refssm._contract import Contract
 from refssm._operator import Operator
 from refssm.catalog import resumed
 from refssm.conformance.cases import drawing as drawn
@@ -24,39 +23,6 @@ from refssm.conformance.number_types import number_type
 
 # our VJP in double precision is judged by itself in long double, where there is one
 WIDER_THAN_DOUBLE = np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 1000
-# products of all sizes of a case: what a second or two can judge, by an oracle where in double
-ENTRIES = {
-    Contract.TRACED: drawn.ENTRIES,
-    Contract.NORM: 4096,
-    Contract.SINGULAR: 512,
-    Contract.GRAMIANS: 2048,
-    Contract.FFT: drawn.ENTRIES,
-    Contract.SPECTRUM: 262144,
-    Contract.SOLVE: 16384,
-    Contract.EXPM: 8192,
-    Contract.INVARIANTS: drawn.ENTRIES,
-}
-ORACLE_ENTRIES = {
-    Contract.TRACED: drawn.ORACLE_ENTRIES,
-    Contract.NORM: 512,
-    Contract.SINGULAR: 256,
-    Contract.GRAMIANS: 1024,
-    Contract.FFT: 512,
-    Contract.SPECTRUM: 1024,
-    Contract.SOLVE: 128,
-    Contract.EXPM: 128,
-    Contract.INVARIANTS: drawn.ENTRIES,  # no oracle: any basis will do
-}
-GRADIENT_ENTRIES = {
-    Contract.TRACED: 16384,
-    Contract.NORM: 2048,
-    Contract.SINGULAR: 128,
-    Contract.GRAMIANS: 512,
-    Contract.FFT: 16384,
-    Contract.SPECTRUM: 65536,
-    Contract.SOLVE: 4096,
-    Contract.EXPM: 512,
-}
 TAME_LAWS = frozenset({"additive", "scaling", "zero", "nan"})
 # sums of two inputs are rounded before the implementation sees them, and float16 has few exponents
 UNHELD = {"bfloat16": ("additive",), "float16": ("additive", "scaling")}
@@ -151,7 +117,8 @@ def checks_of(op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool
         if name in UNHELD.get(types[0], ()):
             continue
         tame = name in TAME_LAWS
-        entries = (ORACLE_ENTRIES if _double(types[0]) else ENTRIES)[op.contract]
+        contract, double = op.contract, _double(types[0])
+        entries = contract.double_case_entries if double else contract.case_entries
         strategy = {"tame": tame, "entries": entries}
         law = _named(hold, name)
         at = special.at if name == "nan" else None
@@ -173,7 +140,7 @@ def default_types(op: Operator, profile: Profile) -> list[str]:
 
 def _extended(op: Operator) -> bool:
     """Whether our VJP can be run in more than double precision: LAPACK cannot."""
-    return bool(WIDER_THAN_DOUBLE) and op.contract is not Contract.SOLVE
+    return bool(WIDER_THAN_DOUBLE) and op.contract.judges_gradients_in_double
 
 
 def _double(dtype) -> bool:
@@ -185,7 +152,8 @@ def _named(run, name):
 
 
 def _value(op, profile, dtype, name="value") -> Check:
-    entries = (ORACLE_ENTRIES if _double(dtype) and op.inputs else ENTRIES)[op.contract]
+    by_oracle = _double(dtype) and op.inputs
+    entries = op.contract.double_case_entries if by_oracle else op.contract.case_entries
     sizes = tuple(s for s in profile.sizes if s <= entries)
     strategy = {"entries": entries, "sizes": sizes}
     count = profile.double or profile.value if _double(dtype) else profile.value
@@ -195,7 +163,8 @@ def _value(op, profile, dtype, name="value") -> Check:
 
 def _gradient(op, profile, dtype) -> Check:
     count = profile.gradient
-    entries = (ORACLE_ENTRIES if _double(dtype) else GRADIENT_ENTRIES)[op.contract]
+    contract, double = op.contract, _double(dtype)
+    entries = contract.double_case_entries if double else contract.gradient_case_entries
     return Check(
         "gradient",
         op,

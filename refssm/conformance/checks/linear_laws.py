@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from refssm._contract import Contract
 from refssm._operator import Operator
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Candidate
@@ -71,7 +70,7 @@ def scaling(candidate: Candidate, case: Case) -> Verdict:
         for j in outputs:
             y, other = ys[j], others[j]
             wanted = (y * 2.0**power).astype(y.dtype)
-            if op.contract in (Contract.EXPM, Contract.SPECTRUM):
+            if not op.contract.scales_exactly:
                 bounds = [_scaled(candidate.expect(arrays, statics)[j], 2.0**power)]
                 bounds.append(candidate.expect(scaled, statics)[j])
                 verdicts.append(candidate.agree(scaled, other, wanted, *bounds, output=j))
@@ -108,6 +107,7 @@ def integers(candidate: Candidate, arrays, y: np.ndarray, gauge: Gauge) -> Verdi
 
 def of_integers(op: Operator, held: Standard, arrays, gauge: Gauge) -> bool:
     """Whether arguments, result and everything between are integers that the type holds."""
-    if gauge.peak * 8 > 1 / max(held.u, held.type.u) or op.contract is not Contract.TRACED:
+    too_large = gauge.peak * 8 > 1 / max(held.u, held.type.u)
+    if too_large or not op.contract.follows_each_operation:
         return False
     return all(np.array_equal(p, np.round(p)) for p in (gauge.value, *arrays))

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm._contract import Contract
 from refssm._operator import Operator
 from refssm.catalog import from_state
 from refssm.conformance.cases.case import Case
@@ -42,7 +41,7 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
     try:
         outputs = candidate.results(arrays, statics)
     except Broken as broken:
-        if op.contract is Contract.SOLVE and "LinAlgError" in broken.verdict.message:
+        if op.contract.may_raise_if_singular and "LinAlgError" in broken.verdict.message:
             return Verdict("-", notes=("raises LinAlgError for NaN: LAPACK met a zero pivot",))
         return broken.verdict
     gauged, fixed, notes = candidate.expect(arrays, statics), [], ()
@@ -78,7 +77,7 @@ def _undecided(op: Operator, wanted, y, start: bool, poisoned) -> np.ndarray:
 
 def _poisoned(op: Operator, gauged):
     """Members of the batch with NaN or infinity in any output, where NaN may spread over them."""
-    if op.contract not in (Contract.SOLVE, Contract.EXPM):
+    if not op.contract.nan_may_spread:
         return None
     members = [(kind_of(g.value) != 0).any((-2, -1), keepdims=True) for g in gauged]
     return np.any(np.broadcast_arrays(*members), axis=0)
@@ -126,7 +125,8 @@ def _one_infinite_term(op: Operator) -> bool:
     recurrent = "state" in op.traits or bool(op.flags) or from_state(op) or _powers(op)
     decaying = any(domain.span for domain in op.inputs.values())
     products = len(op.linear_in) > 2  # three factors, multiplied in any order
-    return op.contract is Contract.TRACED and (decaying or not recurrent) and not products
+    ordered = op.contract.follows_each_operation and (decaying or not recurrent)
+    return ordered and not products
 
 
 def _powers(op: Operator) -> bool:

@@ -25,7 +25,7 @@ from refssm.conformance.checks.sweep import lost
 from refssm.conformance.diagnosis.kept_failure import STORY, story
 from refssm.conformance.diagnosis.script import failing_call, script
 from refssm.conformance.diagnosis.simplest import show, simplified
-from refssm.conformance.gauges import contracts
+from refssm.conformance.gauges import gauge
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.verdict import Verdict
@@ -196,7 +196,7 @@ def _in_wider(check, candidate, arrays, statics, accepted, verdict) -> str:
     choices = [t for t in WIDER.get(check.dtype, ()) if t in accepted or known]
     if not choices:
         return ""
-    wide = contracts.wide(arrays, np.finfo(choices[0]).dtype)
+    wide = gauge.wide(arrays, np.finfo(choices[0]).dtype)
     again = _judged_again(candidate.judged_in(choices[0]), wide, statics)
     if again is None:
         return ""

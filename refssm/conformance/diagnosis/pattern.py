@@ -6,7 +6,6 @@ from math import gcd
 
 import numpy as np
 
-from refssm._contract import Contract
 from refssm._operator import Operator
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import Check
@@ -107,7 +106,7 @@ def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
     bound, a 16th of it at least, and of either sign, as rounding makes them.
     """
     held = candidate.held
-    if held is None or candidate.op.contract in (Contract.INVARIANTS, Contract.SOLVE):
+    if held is None or candidate.op.contract.needs_no_value:
         return ""
     large = [w for w in wrong if w.bad.size >= FEW]
     spread = [w for w in large if (w.error > 0).mean() > 0.5]

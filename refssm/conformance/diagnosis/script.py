@@ -10,7 +10,6 @@ from string import Template
 
 import numpy as np
 
-from refssm._contract import Contract
 from refssm._implements import Declaration
 from refssm._layout import arranged, canonical
 from refssm.conformance.calling.implementation import Found
@@ -171,7 +170,7 @@ def script(
     """The text of the script and the arrays it needs; None where it would not be the same call."""
     op, offer = candidate.op, candidate.offer
     function = offer.functions[call.vjp]
-    measured = op.contract in (Contract.INVARIANTS, Contract.SOLVE, Contract.EXPM) and not call.vjp
+    measured = op.contract.judges_whole_matrices and not call.vjp
     loops = candidate.sliced or offer.loops
     half = number_type(kept["dtype"]).half
     unasked = offer.layout and call.outcome.status == "malformed"  # perhaps never called at all

@@ -14,15 +14,13 @@ from functools import cache
 
 import numpy as np
 
-from refssm._contract import Contract
 from refssm._operator import Operator
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.transcript import Call, Episode, episode
-from refssm.conformance.gauges.contracts import wide
-from refssm.conformance.gauges.gauge import Gauge, gauges
+from refssm.conformance.gauges.gauge import Gauge, gauges, wide
 from refssm.conformance.judging.expected import expect, judged_type
 from refssm.conformance.judging.grading import compare, span_product
 from refssm.conformance.judging.invariants import grade_invariants
@@ -107,7 +105,7 @@ def _apart(
     conduct = theirs.status != "ok" or theirs.changed or theirs.aliased
     if conduct or d.caught_by.startswith("repeat"):
         return np.inf, 0.0  # what has no distance
-    if candidate.op.contract is Contract.INVARIANTS and not call.vjp:  # none entry by entry
+    if candidate.op.contract.basis_free and not call.vjp:  # none entry by entry
         return graded(candidate, call, theirs.outputs, right).ratio, alike.ratio
     from_right = _far(theirs.outputs, [g.value for g in right], right)
     if not np.isfinite(from_right):  # another shape, or NaN and infinity in other places
@@ -188,7 +186,8 @@ def _gauged(d, candidate, call: Call, outcome: Outcome, wider: Outcome) -> Itera
 def _bounds(d: PlantedBug, candidate: Candidate, call: Call) -> list[np.ndarray] | None:
     """The rounding errors of the bug's own program, entry by entry, where it can be traced."""
     program, held = d.vjp if call.vjp else d.forward, candidate.held
-    if candidate.op.contract is not Contract.TRACED or held is None or program is None:
+    followed = candidate.op.contract.follows_each_operation
+    if not followed or held is None or program is None:
         return None
     try:
         made = gauges(
@@ -240,7 +239,7 @@ def expected(candidate: Candidate, call: Call) -> tuple[Gauge, ...]:
 def graded(candidate: Candidate, call: Call, outputs, gauged) -> Verdict:
     """The worst verdict on the outputs by these gauges, in the types they have."""
     op, held = candidate.op, candidate.held or Standard.of(judged_type(call.arguments))
-    if op.contract is Contract.INVARIANTS and not call.vjp:
+    if op.contract.basis_free and not call.vjp:
         return grade_invariants(op, outputs, gauged, held)
     product = 0.0 if call.vjp else span_product(op, call.arguments)
     if any(y.dtype.kind not in "fc" for y in outputs):

@@ -1,51 +1,75 @@
-"""What each contract measures an operator by: bounds of the rounding errors, and how to see them.
+"""The bound of each contract: how large rounding errors may be, and how they are seen.
 
-TRACED, and every VJP but that of a transform: the tracked reference, entry by entry. NORM: the
-same in the norm of each state, over which a recurrence spreads its errors. FFT: the norms
-of the arguments, for an entry of a transform much smaller than they are has no digits. SPECTRUM:
-the tracked errors of a spectrum, in norm. SOLVE: the residual of the linear system or equation.
-EXPM: the condition number of the exponential. INVARIANTS: what no choice of basis changes
-(refssm/conformance/judging/invariants.py).
+`BOUNDS`, at the end, has one for the outputs of an operator and one for its gradients. TRACED: the
+tracked reference, entry by entry; so are all gradients but those of a transform. NORM: the same in
+the norm of each state, over which a recurrence spreads its errors. FFT: the norms of the arguments,
+for an entry of a transform much smaller than they are has no digits. SPECTRUM: the tracked errors
+of a spectrum, in norm. SOLVE: the residual of the linear system or equation. EXPM: the condition
+number of the exponential. INVARIANTS: none, for entries say nothing; what no choice of basis
+changes is graded in `refssm/conformance/judging/invariants.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from refssm._contract import Contract, Equation
+from refssm._arguments import several
+from refssm._contract import (
+    EXPM,
+    FFT,
+    GRAMIANS,
+    INVARIANTS,
+    NORM,
+    SINGULAR,
+    SOLVE,
+    SPECTRUM,
+    TRACED,
+    Contract,
+    Equation,
+)
 from refssm._operator import Operator
-from refssm.broadcasting import unbroadcast
-from refssm.conformance.gauges.gauge import Gauge, Measure, gauges
+from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, Measure, wide
 from refssm.conformance.gauges.linalg import CHARGE, exponential_bound, frobenius, two_norm
-from refssm.conformance.gauges.rules import tree
-
-TRANSFORMS = 3  # two forward, one back
+from refssm.conformance.gauges.transforms import (
+    of_spectrum,
+    of_spectrum_gradients,
+    of_transform,
+    of_transform_gradients,
+)
 
 
 def bounds(
     op: Operator, arrays, statics: Mapping, vjp: Callable | None, *, unit: float, floor: float
-) -> tuple[Gauge, ...]:
+) -> Gauges:
     """One gauge per output of `op`, or per gradient of its `vjp`: the reference's own values."""
-    if op.contract is Contract.FFT:
-        return _transform(op, arrays, vjp)
-    if op.contract is Contract.SPECTRUM:
-        return _spectral(op, arrays, statics, vjp, unit, floor)
-    if vjp is None and op.contract is Contract.EXPM:
-        return _exponential(op, arrays, statics, unit, floor)
-    traced = op.definition if op.contract is Contract.TRACED else None
-    program, partial = vjp or traced or op.reference, vjp is not None
-    gauged = gauges(program, *arrays, unit=unit, floor=floor, partial=partial, **statics)
-    if op.contract is Contract.INVARIANTS:  # entries say nothing: another basis is as good
-        return tuple(replace(g, k0=g.k0 + np.inf, k1=g.k1 + np.inf) for g in gauged)
-    if vjp is None and op.contract is Contract.NORM:
-        return tuple(map(_of_states, gauged))
-    if vjp is None and op.contract is Contract.SOLVE:
-        return _residuals(op, arrays, statics, gauged, unit, floor)
-    return gauged
+    call, bound = Call(op, arrays, statics, unit, floor), BOUNDS[op.contract]
+    return bound.outputs(call) if vjp is None else bound.gradients(call, vjp)
+
+
+def _traced(call: Call) -> Gauges:
+    return call.tracked(call.op.reference)
+
+
+def _traced_by_definition(call: Call) -> Gauges:
+    """The errors of the form whose roundings count, where that is not the reference."""
+    return call.tracked(call.op.definition or call.op.reference)
+
+
+def _traced_gradients(call: Call, vjp: Callable) -> Gauges:
+    return call.tracked(vjp, partial=True)
+
+
+def _without_bound(call: Call) -> Gauges:
+    """The values alone."""
+    return tuple(replace(g, k0=g.k0 + np.inf, k1=g.k1 + np.inf) for g in _traced(call))
+
+
+def _in_norm_of_states(call: Call) -> Gauges:
+    return tuple(map(_of_states, _traced(call)))
 
 
 def _of_states(gauge: Gauge) -> Gauge:
@@ -54,129 +78,17 @@ def _of_states(gauge: Gauge) -> Gauge:
     return replace(gauge, k0=k0, k1=k1)
 
 
-def wide(arrays, precision: Any = np.float64) -> list[np.ndarray]:
-    """`arrays` in at least `precision`; flags as they are."""
-    return [
-        a if a.dtype.kind == "b" else a.astype(np.result_type(a, precision), copy=False)
-        for a in arrays
-    ]
-
-
-def _transform(op, arrays, vjp) -> tuple[Gauge, ...]:
-    """3 √log2(2l) Π‖argument‖₂; of a gradient, the cotangent's norm in place of its argument's.
-
-    Arguments in which the operator is linear together add their norms: one term each.
-    """
-    program = vjp or op.definition
-    assert program is not None
-    with np.errstate(all="ignore"):
-        y = program(*wide(arrays))
-        norms = [np.sqrt((np.abs(a) ** 2).sum(-1, keepdims=True)) for a in wide(arrays)]
-    length = max(1, arrays[0].shape[-1])
-    charge = TRANSFORMS * np.sqrt(np.log2(2 * length))
-    primals = dict(zip(op.inputs, norms[len(norms) - len(op.inputs) :], strict=True))
-    groups = [group.arguments for group in op.linear_in]
-    if vjp is None:
-        product = _product(*(sum(primals[n] for n in group) for group in groups))
-        return (_normwise(y, charge * product, product, length),)
-    gauged = []
-    for name, gradient, primal in zip(op.inputs, y, arrays[1:], strict=True):
-        others = [sum(primals[n] for n in group) for group in groups if name not in group]
-        product = _product(norms[0], *others, np.ones_like(primals[name]))
-        product = np.broadcast_to(product, (*product.shape[:-1], primal.shape[-1]))
-        summed = unbroadcast(product, primal.real)
-        terms = product.size // max(1, summed.size)
-        gauged.append(_normwise(gradient, (charge + tree(terms)) * summed, summed, length))
-    return tuple(gauged)
-
-
-def _spectral(op, arrays, statics, vjp, unit, floor) -> tuple[Gauge, ...]:
-    """The tracked error of the spectrum, the same bound for all of a slice, and the transform's.
-
-    Of a kernel, the inverse transform of `definition`: an entry is in error by no more than the
-    mean of the errors at the nodes, here their root mean square, and by log2(2l) ‖K‖₂.
-    Of a spectrum, the largest error of any node and log2(2l) root mean squares.
-    """
-    if vjp is not None:
-        return _spectral_gradients(op, arrays, statics, vjp, unit, floor)
-    length = max(1, statics[op.leading])
-    transform = np.log2(2 * length)
-    if op.definition is None:
-        (gauge,) = gauges(op.reference, *arrays, unit=unit, floor=floor, **statics)
-        most = {k: _largest(getattr(gauge, k), 1) for k in ("k0", "k1")}
-        more = transform * _mean_square(gauge.value)
-    else:
-        (made,) = gauges(op.definition, *arrays, unit=unit, floor=floor, **statics)
-        with np.errstate(all="ignore"):
-            K = op.reference(*wide(arrays), **statics)
-        gauge = Gauge(K, K.real, K.real, made.peak, normwise=True)
-        most = {k: _mean(getattr(made, k)) for k in ("k0", "k1")}
-        more = transform * np.sqrt(length) * _mean_square(K)
-    least = np.maximum(np.abs(gauge.value), floor)
-    bounds = {k: np.maximum(least, m + more) for k, m in most.items()}
-    return (replace(gauge, **bounds),)
-
-
-def _spectral_gradients(op, arrays, statics, vjp, unit, floor) -> tuple[Gauge, ...]:
-    """The tracked error of the VJP, the largest of each argument's slice.
-
-    A transform of the cotangent spreads its norm over all of its entries: none counts for less than
-    their root mean square.
-    """
-    (dk,), primals = arrays[:1], arrays[1:]
-    size = np.abs(dk).astype(float)
-    raised = np.maximum(size, _mean_square(size))
-    unit_of = np.where(size > 0, dk / np.where(size > 0, size, 1), 1)
-    made = gauges(vjp, unit_of * raised, *primals, unit=unit, floor=floor, **statics)
-    with np.errstate(all="ignore"):
-        values = vjp(*wide(arrays), **statics)
-    gauged = []
-    for value, gauge, dims in zip(values, made, op.input_dims, strict=True):
-        fields = {k: _largest(getattr(gauge, k), len(dims)) for k in ("k0", "k1")}
-        gauged.append(replace(gauge, value=value, normwise=True, **fields))
-    return tuple(gauged)
-
-
-def _largest(k, rank):
-    """The largest over the last `rank` axes, everywhere."""
-    axes = tuple(range(-rank, 0))
-    return np.broadcast_to(k.max(axes, keepdims=True, initial=0.0), k.shape) if rank else k
-
-
-def _mean(k):
-    """Along the last axis: of as many nodes as the definition has, which may be more than l."""
-    return k.sum(-1, keepdims=True) / max(1, k.shape[-1])
-
-
-def _mean_square(x):
-    """√(Σ|x|²/l) along the last axis."""
-    count = max(1, x.shape[-1])
-    with np.errstate(all="ignore"):
-        return np.sqrt((np.abs(x) ** 2).sum(-1, keepdims=True) / count)
-
-
-def _product(*factors):
-    """Of arrays that broadcast."""
-    return np.prod(np.broadcast_arrays(*factors), axis=0)
-
-
-def _normwise(value, k0, product, length) -> Gauge:
-    """The same bound for every entry; inputs off by one rounding each cost 2 Π‖argument‖₂."""
-    k0, k1 = (np.broadcast_to(k, value.shape) for k in (k0, k0 + 2 * product))
-    peak = length * float(np.max(product, initial=0.0, where=np.isfinite(product)))
-    return Gauge(value, k0, k1, peak)
-
-
-def _residuals(op, arrays, statics, gauged, unit, floor) -> tuple[Gauge, ...]:
+def _residuals(call: Call) -> Gauges:
     """‖M Y − N‖_F against n (‖M‖_F ‖Y‖_F + ‖N‖_F), and the roundings of M and N themselves."""
+    op, arrays, floor, gauged = call.op, call.arrays, call.floor, _traced(call)
     assert op.definition is not None
     precise = np.longdouble if np.result_type(*arrays).itemsize >= _double(arrays) else np.float64
     with np.errstate(all="ignore"):
-        M, *sides = op.definition(*wide(arrays, precise), **statics)
+        M, *sides = op.definition(*wide(arrays, precise), **call.statics)
     if isinstance(M, Equation):
         solved = zip((M, *sides), gauged, strict=True)
         return tuple(replace(g, measure=_misfit(e, g.value, floor)) for e, g in solved)
-    M_made, *sides_made = gauges(op.definition, *arrays, unit=unit, **statics)
+    M_made, *sides_made = replace(call, floor=0.0).tracked(op.definition)
     return tuple(
         replace(gauge, measure=_residual(M, N, gauge.value, M_made.k0, N_made.k0, floor))
         for N, N_made, gauge in zip(sides, sides_made, gauged, strict=True)
@@ -224,16 +136,16 @@ def _between(left, Y, right):
     return Y if right is None else Y @ right
 
 
-def _exponential(op, arrays, statics, unit, floor) -> tuple[Gauge, ...]:
+def _exponentials(call: Call) -> Gauges:
     """‖Y − e^G‖_F against 2.5 max(1, κ) ‖e^G‖_F, G what the operator exponentiates.
 
     What the definition returns beside G are the last outputs: no exponential, measured as TRACED.
     """
+    op, arrays, statics = call.op, call.arrays, call.statics
     assert op.definition is not None
     with np.errstate(all="ignore"):
         outputs = op.reference(*wide(arrays), **statics)
-        made = op.definition(*wide(arrays), **statics)
-    G, rest = (made[0], made[1:]) if isinstance(made, tuple) else (made, ())
+        G, *rest = several(op.definition(*wide(arrays), **statics))
     bound = exponential_bound(G)[..., None, None]
     sizes = (np.abs(a) for a in (*arrays, *outputs))
     peak = max(float(s.max(initial=0, where=np.isfinite(s))) for s in sizes)
@@ -244,10 +156,8 @@ def _exponential(op, arrays, statics, unit, floor) -> tuple[Gauge, ...]:
         k1 = k0 * (1 + 2 / CHARGE)
         fitted.append(Gauge(y, k0, k1, peak, Measure("error", distance(y), bound)))
     if rest:
-        traced = gauges(op.definition, *arrays, unit=unit, floor=floor, **statics)[1:]
-        fitted += [
-            _along(gauge, y.shape) for gauge, y in zip(traced, outputs[-len(rest) :], strict=True)
-        ]
+        traced = zip(call.tracked(op.definition)[1:], outputs[-len(rest) :], strict=True)
+        fitted += [_along(gauge, y.shape) for gauge, y in traced]
     return tuple(fitted)
 
 
@@ -260,3 +170,23 @@ def _along(gauge: Gauge, shape) -> Gauge:
 def distance(value):
     """‖y − value‖_F of each member of the batch."""
     return lambda y: frobenius(y - value)[..., None, None].astype(float)
+
+
+class Bound(NamedTuple):
+    """What the outputs of an operator are held to, and what its gradients are."""
+
+    outputs: Callable[[Call], Gauges]
+    gradients: Callable[[Call, Callable], Gauges] = _traced_gradients
+
+
+BOUNDS: dict[Contract, Bound] = {
+    TRACED: Bound(_traced_by_definition),
+    NORM: Bound(_in_norm_of_states),
+    SINGULAR: Bound(_traced),
+    GRAMIANS: Bound(_traced),
+    FFT: Bound(of_transform, of_transform_gradients),
+    SPECTRUM: Bound(of_spectrum, of_spectrum_gradients),
+    SOLVE: Bound(_residuals),
+    EXPM: Bound(_exponentials),
+    INVARIANTS: Bound(_without_bound),
+}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from refssm._arguments import several
+from refssm._operator import Operator
 from refssm.conformance.gauges import (  # noqa: F401  # importing them registers their rules
     dplr,
     hankel,
@@ -40,9 +42,27 @@ class Gauge:
     normwise: bool = False  # one bound for all of a slice: it may be beyond every value of it
 
 
-def gauges(
-    reference, *arrays, unit: float, floor: float = 0.0, partial=False, **statics
-) -> tuple[Gauge, ...]:
+Gauges = tuple[Gauge, ...]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of an operator or of its VJP, cotangents first, and what a rounding is in it."""
+
+    op: Operator
+    arrays: list[np.ndarray]
+    statics: Mapping
+    unit: float  # u of the judged type
+    floor: float  # no rounding is less
+
+    def tracked(self, program: Callable, arrays=None, partial=False) -> Gauges:
+        """The errors of `program`, operation by operation."""
+        arrays = self.arrays if arrays is None else arrays
+        how = {"unit": self.unit, "floor": self.floor, "partial": partial}
+        return gauges(program, *arrays, **how, **self.statics)
+
+
+def gauges(reference, *arrays, unit: float, floor: float = 0.0, partial=False, **statics) -> Gauges:
     """One `Gauge` per output, from one run of `reference`; K0, K1 ≥ |y|: returning y rounds."""
     with tracing(unit, floor, partial) as trace:
         for a in arrays:
@@ -68,3 +88,11 @@ def _input(array) -> Tracked | np.ndarray:
     value = value.astype(np.result_type(value, np.float64), copy=False)
     size = np.abs(value).astype(float)
     return Tracked(value, np.stack([np.zeros(value.shape), size], axis=-1))
+
+
+def wide(arrays, precision: Any = np.float64) -> list[np.ndarray]:
+    """`arrays` in at least `precision`; flags as they are."""
+    return [
+        a if a.dtype.kind == "b" else a.astype(np.result_type(a, precision), copy=False)
+        for a in arrays
+    ]

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refssm._contract import Contract
 from refssm._operator import Operator
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.judging.wrong_entries import Damage, axis_names
@@ -61,10 +60,8 @@ def _without(op: Operator, verdict: Verdict) -> str:
         return ""
     if verdict.error:
         return "the call gave no result"
-    if np.isfinite(verdict.ratio) and op.contract is Contract.INVARIANTS:
-        return "what no change of basis alters is judged, not entries"
-    if np.isfinite(verdict.ratio) and op.contract in (Contract.SOLVE, Contract.GRAMIANS):
-        return "the residual of an equation is judged, not entries"
+    if np.isfinite(verdict.ratio) and op.contract.instead_of_entries:
+        return f"{op.contract.instead_of_entries} is judged, not entries"
     return "what failed is not a matter of single entries"
 
 

@@ -11,27 +11,14 @@ from types import MappingProxyType
 import numpy as np
 
 from refssm import oracle
-from refssm._contract import Contract
+from refssm._arguments import several
 from refssm._operator import Operator
-from refssm.conformance.gauges.contracts import bounds, distance, wide
-from refssm.conformance.gauges.gauge import Gauge, Measure
+from refssm.conformance.gauges.contracts import bounds, distance
+from refssm.conformance.gauges.gauge import Gauge, Measure, wide
 from refssm.conformance.standard import Standard
 
 NO_STATICS: Mapping = MappingProxyType({})
 REMEMBERED = 160  # cases: those of a quick run
-# the largest array that an oracle answers for in a second or so
-ORACLE_ENTRIES = {
-    Contract.TRACED: 4096,
-    Contract.NORM: 1024,
-    Contract.SINGULAR: 16,  # the oracle's digits grow with the number of values
-    Contract.GRAMIANS: 16,
-    Contract.FFT: 1024,
-    Contract.SPECTRUM: 1024,
-    Contract.SOLVE: 256,
-    Contract.EXPM: 256,
-    # any basis will do; small ones by the oracle, to see that it is one, and two filters
-    Contract.INVARIANTS: 50,
-}
 _memory: dict | None = None
 
 
@@ -133,8 +120,7 @@ def _largest(program, arrays, statics) -> float:
     """
     with np.errstate(all="ignore"):
         y = program(*wide(arrays), **statics)
-    outputs = y if isinstance(y, tuple) else (y,)
-    sizes = [np.abs(a) for a in (*arrays, *outputs) if a is not None and a.dtype.kind != "b"]
+    sizes = [np.abs(a) for a in (*arrays, *several(y)) if a is not None and a.dtype.kind != "b"]
     return max(1.0, *(float(s.max(initial=0, where=np.isfinite(s))) for s in sizes))
 
 
@@ -142,16 +128,16 @@ def _exact_values(op, vjp, arrays, statics, gauged):
     """Values good enough to judge double precision: the oracle, or extended precision if large."""
     outputs = [g.value for g in gauged]
     largest = max(a.size for a in (*arrays, *outputs))
-    closed = op.constructor and op.contract is Contract.TRACED
-    if vjp is None and (largest <= ORACLE_ENTRIES[op.contract] or closed):
+    closed = op.constructor and op.contract.follows_each_operation
+    if vjp is None and (largest <= op.contract.oracle_entries or closed):
         return oracle.evaluate(op, *arrays, **statics)
-    # LAPACK has no long double, and a residual or an invariant needs no value
-    if op.contract in (Contract.SOLVE, Contract.INVARIANTS, Contract.GRAMIANS):
+    if op.contract.needs_no_value or op.contract.solved_by_lapack:
         return outputs
     if np.finfo(np.longdouble).eps > np.finfo(np.float64).eps / 1000:
         raise ValueError(f"{op}: too large for the oracle, and this machine has no long double")
-    program = vjp or op.definition if op.contract is Contract.FFT else vjp or op.reference
+    direct = op.definition if "transform" in op.traits else op.reference
+    program = vjp or direct
     assert program is not None
     with np.errstate(all="ignore"):
         y = program(*wide(arrays, np.longdouble), **statics)
-    return tuple(a for a in y if a is not None) if isinstance(y, tuple) else (y,)
+    return tuple(a for a in several(y) if a is not None)

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm._contract import Contract
 from refssm._operator import Operator
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import expect
@@ -218,7 +217,7 @@ def grade_outputs(
     if not isinstance(outputs, tuple) or len(outputs) != len(gauged):
         got = f"{len(outputs)} outputs" if isinstance(outputs, tuple) else type(outputs).__name__
         return wrong(f"returned {got}, want {len(gauged)} outputs")
-    if op.contract is Contract.INVARIANTS:
+    if op.contract.basis_free:
         return grade_invariants(op, outputs, gauged, held or Standard.of(np.float64))
     types, product = types_in(op, arrays, held), span_product(op, arrays)
     either = any(t.kind == "c" for t in types)

@@ -12,8 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from refssm._contract import Invariant
 from refssm._operator import Operator
-from refssm.conformance.gauges.contracts import wide
-from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.gauges.gauge import Gauge, wide
 from refssm.conformance.judging.verdict import (
     CLASSES,
     Verdict,

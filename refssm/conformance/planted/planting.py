@@ -23,7 +23,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from refssm._arguments import several
-from refssm._contract import Contract
 from refssm._operator import Operator
 from refssm.conformance.planted import PlantedBug
 from refssm.conformance.planted.arithmetic import bfloat16, float16, single, tf32
@@ -69,7 +68,7 @@ class Planting:
         )
         for check, row in MEMORY.items():
             self.plant(row, by=check)
-        if self.op.contract is not Contract.FFT:
+        if "transform" not in self.op.traits:
             self.plant(("nan_swallowed", "NaN replaced by zero", _without_nan), by="nan")
 
     def _add(self, name, what, wrong, by) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from refssm._contract import Contract
 from refssm._operator import Operator
 from refssm.conformance.planted import Deviation
 from refssm.conformance.planted.arithmetic import bfloat16, float16, single, tf32
@@ -60,7 +59,7 @@ class Planting:
         self.forward("unrepeatable", "a result that depends on the call", "repeat")(
             _every_third_call(right)
         )
-        if self.op.contract is not Contract.FFT:
+        if "transform" not in self.op.traits:
             self.forward("nan_swallowed", "NaN replaced by zero", "nan")(
                 lambda *args, **statics: right(*(np.nan_to_num(a, nan=0) for a in args), **statics)
             )

@@ -28,7 +28,7 @@ from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.checks import PROFILES, default_types
 from refssm.conformance.diagnosis.suspects import bugs_of_operator
-from refssm.conformance.gauges.contracts import wide
+from refssm.conformance.gauges.gauge import wide
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.number_types import number_type
 from refssm.conformance.planted import PlantedBug

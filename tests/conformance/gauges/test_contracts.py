@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,15 @@ import pytest
 from mpmath import mp
 from scipy.linalg import expm_cond
 
+from refssm import _contract
+from refssm._arguments import several
 from refssm._contract import Contract
 from refssm._expm import expm, expm_derivative
 from refssm.catalog import OPERATORS
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.gauges import gauge
+from refssm.conformance.gauges import contracts, gauge
 from refssm.conformance.gauges import linalg as tracked_linalg
-from refssm.conformance.gauges.contracts import bounds
+from refssm.conformance.gauges.contracts import BOUNDS, Bound, bounds
 from refssm.conformance.gauges.linalg import condition, exponential_bound, frobenius
 from refssm.conformance.gauges.tracked import Tracked, tracing
 from refssm.conformance.honest.discretize.dense import one_solve, twice_the_resolvent
@@ -26,8 +29,10 @@ from refssm.convolution import CAUSAL_CONVOLUTION
 from refssm.discretize import DISCRETIZE_BILINEAR, DISCRETIZE_ZOH
 
 U = 2.0**-24
-NORMWISE = [op for op in OPERATORS if op.contract is not Contract.TRACED]
+NORMWISE = [op for op in OPERATORS if not op.contract.follows_each_operation]
 operators = pytest.mark.parametrize("op", NORMWISE, ids=str)
+CONTRACTS = [record for record in vars(_contract).values() if isinstance(record, Contract)]
+each_contract = pytest.mark.parametrize("contract", CONTRACTS, ids=str)
 KINDS = pytest.mark.parametrize("dtype", ["float32", "complex64"])
 
 
@@ -54,6 +59,74 @@ def k1(function, *arrays):
     errors = [np.stack([0 * s, s], axis=-1) for s in size]
     with tracing(unit=U, floor=0.0):
         return function(*map(Tracked, map(wide, arrays), errors)).errors[..., 1]
+
+
+def test_each_contract_has_one_bound_and_an_operator_that_declares_it():
+    assert {*CONTRACTS} == {*BOUNDS} == {op.contract for op in OPERATORS}
+    assert all(vars(_contract)[contract.name] is contract for contract in CONTRACTS)
+
+
+@each_contract
+def test_each_contract_has_words_and_sizes(contract):
+    assert len(contract.words) > 20
+    sizes = contract.case_entries, contract.double_case_entries, contract.oracle_entries
+    assert min(sizes) > 0
+    gradients = any(op.differentiable for op in OPERATORS if op.contract is contract)
+    assert (contract.gradient_case_entries > 0) == gradients
+
+
+@pytest.mark.parametrize(
+    ("fact", "names"),
+    {
+        "follows_each_operation": "TRACED",
+        "stays_short": "NORM SINGULAR INVARIANTS",
+        "instead_of_entries": "GRAMIANS SOLVE INVARIANTS",
+        "judges_whole_matrices": "SOLVE EXPM INVARIANTS",
+        "needs_no_value": "SOLVE INVARIANTS",
+        "basis_free": "INVARIANTS",
+        "solved_by_lapack": "GRAMIANS SOLVE",
+        "judges_gradients_in_double": "TRACED NORM SINGULAR GRAMIANS FFT SPECTRUM EXPM INVARIANTS",
+        "scales_exactly": "TRACED NORM SINGULAR GRAMIANS FFT SOLVE INVARIANTS",
+        "nan_may_spread": "SOLVE EXPM",
+        "may_raise_if_singular": "SOLVE",
+    }.items(),
+)
+def test_a_fact_holds_for_these_contracts_and_no_others(fact, names):
+    assert [c.name for c in CONTRACTS if getattr(c, fact)] == names.split()
+
+
+def test_the_operators_of_fft_are_the_transforms():
+    transforms = {op for op in OPERATORS if "transform" in op.traits}
+    assert transforms == {op for op in OPERATORS if op.contract is _contract.FFT}
+
+
+def loosened(bound):
+    """A bound whose outputs may be a million times as wrong."""
+
+    def outputs(call):
+        return tuple(looser(g, 1e6) for g in bound.outputs(call))
+
+    return Bound(outputs, bound.gradients)
+
+
+def looser(held, factor):
+    """The same gauge with larger bounds."""
+    measure = held.measure and replace(held.measure, bound=factor * held.measure.bound)
+    return replace(held, k0=factor * held.k0, k1=factor * held.k1, measure=measure)
+
+
+@pytest.mark.parametrize("contract", [c for c in CONTRACTS if not c.basis_free], ids=str)
+def test_a_bound_a_million_times_too_large_lets_a_wrong_program_pass(contract, monkeypatch):
+    op = next(op for op in OPERATORS if op.contract is contract)
+    case = ordinary_case(op, "float64")
+
+    def wrong(*arrays, **statics):
+        outputs = tuple(y * (1 + 2.0**-38) for y in several(op.reference(*arrays, **statics)))
+        return outputs if len(outputs) > 1 else outputs[0]
+
+    assert judge(op, wrong, *case.arrays, **case.statics).grade == "C"
+    monkeypatch.setitem(contracts.BOUNDS, contract, loosened(BOUNDS[contract]))
+    assert judge(op, wrong, *case.arrays, **case.statics).ok
 
 
 def test_every_file_of_error_rules_is_imported_with_the_judge():
@@ -166,7 +239,7 @@ def test_a_transform_is_measured_by_the_norms_of_its_arguments():
 def test_a_right_answer_passes_a_slightly_wrong_one_and_nan_do_not(op):
     case = ordinary_case(op, "float64")
     right = op.reference(*case.arrays, **case.statics)
-    outputs = right if isinstance(right, tuple) else (right,)
+    outputs = several(right)
     gauged = expect(op, case.arrays, case.statics)
     assert grade_outputs(op, case.arrays, outputs, gauged).grade == "A"
     for j in range(len(outputs)):

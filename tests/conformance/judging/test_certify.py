@@ -12,7 +12,7 @@ from refssm.catalog import OPERATORS
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.judging.certificate import adjoint_slip, certify, refuse_if_wrong
-from refssm.conformance.judging.expected import ORACLE_ENTRIES, expect
+from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, judge, span_product
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.standard import C
@@ -156,7 +156,7 @@ def test_single_precision_is_judged_by_the_reference_and_double_by_the_oracle(mo
 @long_double
 def test_what_is_too_large_for_the_oracle_is_judged_in_long_double(monkeypatch):
     monkeypatch.delattr(oracle, "evaluate")
-    a, b = np.random.default_rng(1).random((2, ORACLE_ENTRIES[LINEAR_SCAN.contract] + 1, 1))
+    a, b = np.random.default_rng(1).random((2, LINEAR_SCAN.contract.oracle_entries + 1, 1))
     assert judge(LINEAR_SCAN, linear_scan, a, b).grade == "A"
     assert not judge(LINEAR_SCAN, scaled(linear_scan), a, b).ok
     with pytest.raises(AttributeError):
