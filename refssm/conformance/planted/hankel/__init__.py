@@ -1,28 +1,26 @@
 """Planted bugs in the Hankel family; those of Markov parameters are a Krylov kernel's."""
 
-from refssm.conformance.planted import krylov
-from refssm.conformance.planted.hankel import dense as hankel_dense
-from refssm.conformance.planted.hankel import gramians as hankel_gramians
-from refssm.conformance.planted.hankel import matrix as hankel_matrix
-from refssm.conformance.planted.hankel import singular as hankel_singular
-from refssm.conformance.planted.hankel import transfer as hankel_transfer
-from refssm.conformance.planted.planting_old import Planting
+from dataclasses import replace
+
+from refssm.conformance.planted import bugs_of
+from refssm.conformance.planted.hankel import gramians, matrix, transfer
+from refssm.conformance.planted.hankel.singular_values import SINGULAR_VALUES
+from refssm.conformance.planted.planting import Planting
 from refssm.hankel import MARKOV_PARAMETERS
 
 MARKOV = Planting(MARKOV_PARAMETERS, "float32")
 MARKOV.usual()
-for _table, _dtype in ((krylov.FORWARD, ""), (krylov.COMPLEX, "complex64")):
-    for _name, (_what, _kernel) in _table.items():
-        MARKOV.forward(_name, _what, dtype=_dtype)(_kernel)
-for _table, _dtype in ((krylov.GRADIENTS, ""), (krylov.COMPLEX_GRADIENTS, "complex64")):
-    for _name, (_what, _vjp) in _table.items():
-        MARKOV.gradient(_name, _what, _dtype)(_vjp)
+_here = {bug.name for bug in MARKOV.bugs} | {"nan_spread", "vjp_turned", "vjp_sign"}
+MARKOV.bugs += [
+    replace(bug, op=MARKOV.op.name) for bug in bugs_of("krylov") if bug.name not in _here
+]
 
-DEVIATIONS = [
-    *hankel_matrix.DEVIATIONS,
+BUGS = [
+    *matrix.HANKEL.bugs,
     *MARKOV.bugs,
-    *hankel_transfer.DEVIATIONS,
-    *hankel_gramians.DEVIATIONS,
-    *hankel_dense.DENSE,
-    *hankel_singular.SINGULAR,
+    *transfer.CONTINUOUS.bugs,
+    *transfer.DISCRETE.bugs,
+    *gramians.CONTINUOUS.bugs,
+    *gramians.DISCRETE.bugs,
+    *SINGULAR_VALUES,
 ]
