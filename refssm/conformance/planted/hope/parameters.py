@@ -24,10 +24,11 @@ def weighted(weights):
     return lambda h: (h * weights(np.arange(h.shape[-1]))).astype(h.dtype)
 
 
-def without_nyquist(G):
-    """0 at ω = −1."""
-    l = G.shape[-1]
-    return np.where(2 * np.arange(l) == l, 0, G)
+def _step(of=np.array, by=np.ones_like):
+    """The gradient of the step taken of other parameters, or multiplied by numbers of the step."""
+    return lambda right, dk, h, dt, *, l: (
+        right(dk, h, dt, l=l)[0], right(dk, of(h), dt, l=l)[1] * by(dt),
+    )  # fmt: skip
 
 
 WRONG = [
@@ -49,34 +50,15 @@ WRONG = [
      {"h": weighted(lambda i: np.exp(-i / 100))}),
     ("doubled", "the factor 2 of conjugate pairs", of_result(lambda k: 2 * k)),
 ]  # fmt: skip
-
-
-def _step_by(change):
-    """The gradient of the step made another by its step."""
-
-    def wrong(right, dk, h, dt, *, l):
-        dh, ddt = right(dk, h, dt, l=l)
-        return dh, change(ddt, dt)
-
-    return wrong
-
-
-def _step_of(change):
-    """The gradient of the step taken of other parameters."""
-    return lambda right, dk, h, dt, *, l: (
-        right(dk, h, dt, l=l)[0], right(dk, change(h), dt, l=l)[1],
-    )  # fmt: skip
-
-
 GRADIENTS = [
     ("last_dropped", "the last entry left out",
      {"dk": lambda dk: dk * (np.arange(dk.shape[-1]) < dk.shape[-1] - 1)}),
-    ("index_base", "i for i + 1 in ddt", _step_of(weighted(lambda i: i / (i + 1)))),
-    ("parameters_forgotten", "ddt without h", _step_of(lambda h: 0 * h + 1)),
+    ("index_base", "i for i + 1 in ddt", _step(of=weighted(lambda i: i / (i + 1)))),
+    ("parameters_forgotten", "ddt without h", _step(of=lambda h: 0 * h + 1)),
     ("doubled", "the factor 2 once more", {"dk": lambda dk: 2 * dk}),
     ("sign_of_map", "ddt with the other sign", {"dt": np.negative}),
-    ("logarithmic", "the gradient of log dt", _step_by(lambda g, dt: g * dt)),
-    ("inverse_forgotten", "ddt without 1/dt", _step_by(lambda g, dt: g * dt * dt)),
+    ("logarithmic", "the gradient of log dt", _step(by=lambda dt: dt)),
+    ("inverse_forgotten", "ddt without 1/dt", _step(by=lambda dt: dt * dt)),
     ("step_fixed", "no gradient for dt", {"dt": lambda g: 0 * g}),
     ("halved", "½ of 1/(2 dt) once more", {"dt": lambda g: g / 2}),
     ("rotated", "dh one place on", {"h": lambda g: np.roll(g, 1, -1)}),

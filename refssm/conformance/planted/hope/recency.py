@@ -1,20 +1,18 @@
 """Planted bugs in recency biases: the first index, signs, what is normalised, the other form."""
 
+from math import log
+
 import numpy as np
 
 from refssm.conformance.planted.planting import Planting, of_result
 from refssm.hope import HOPE_RECENCY_EXPONENTIAL, HOPE_RECENCY_POWER
 
-power, exponential = HOPE_RECENCY_POWER.reference, HOPE_RECENCY_EXPONENTIAL.reference
+POWER = Planting(HOPE_RECENCY_POWER, "float32")
+EXPONENTIAL = Planting(HOPE_RECENCY_EXPONENTIAL, "float32")
 
 
 def _indices(h):
     return np.arange(h.shape[-1], dtype=np.finfo(h.dtype).dtype)
-
-
-def _in_type(biased):
-    """In the type of the arguments."""
-    return lambda right, h, rate: biased(right, h, rate).astype(np.result_type(h, rate))
 
 
 def _unit_mean(right, h, rate):
@@ -22,58 +20,53 @@ def _unit_mean(right, h, rate):
     return h * weights / weights.mean(-1, keepdims=True)
 
 
-OF_POWER = [
+for _p in (POWER, EXPONENTIAL):
+    _p.usual()
+    _p.plant(
+        ("reversed", "the oldest weighted as the newest",
+         lambda right, h, rate: right(h[..., ::-1], rate)[..., ::-1]),
+        ("unit_mean", "weights of mean 1", _unit_mean),
+        ("first_lost", "h_0 dropped", lambda right, h, rate: right(h, rate) * (_indices(h) > 0)),
+        ("twice", "applied twice", lambda right, h, rate: right(right(h, rate), rate)),
+        ("forgotten", "not applied", lambda right, h, rate: right(h, 0 * rate)),
+        ("of_squares", "the weights of |h|²", lambda right, h, rate: right(h, rate / 2)),
+    )  # fmt: skip
+    _p.plant(
+        ("conjugated", "h*", {"h": np.conj}),
+        ("real_part", "Re h", {"h": lambda h: h.real.astype(h.dtype)}),
+        by="value[complex64]",
+    )
+    _p.plant(
+        ("parameters_unweighted", "dh = dy",
+         lambda right, dy, h, rate: (dy.astype(h.dtype), right(dy, h, rate)[1])),
+        ("rate_missing", "no gradient of the rate", of_result(lambda dh, dr: (dh, 0 * dr))),
+        ("rate_sign", "the rate's with the other sign", of_result(lambda dh, dr: (dh, -dr))),
+        ("parameters_reversed", "dh backwards", {"h": lambda g: g[..., ::-1]}),
+        ("rate_of_logarithm", "the rate's gradient halved", of_result(lambda dh, dr: (dh, dr / 2))),
+        by="gradient",
+    )  # fmt: skip
+    _p.plant(("as_jax", "the conjugate convention", {"h": np.conj}), by="gradient[complex64]")
+POWER.plant(
     ("from_two", "(j + 2)^γ", lambda right, h, g: h * (_indices(h) + 2) ** g[..., None]),
     ("from_zero", "max(j, 1)^γ",
      lambda right, h, g: h * np.maximum(_indices(h), 1) ** g[..., None]),
     ("sign", "(j + 1)^−γ", {"gamma": np.negative}),
-    ("natural", "e^{γj}", lambda right, h, g: exponential(h, -g)),
+    ("natural", "e^{γj}", lambda right, h, g: HOPE_RECENCY_EXPONENTIAL.reference(h, -g)),
     ("linear", "1 + γ log(j + 1)",
      lambda right, h, g: h * (1 + g[..., None] * np.log(_indices(h) + 1))),
-    ("log10", "log₁₀ for log", lambda right, h, g: right(h, g / np.log(10))),
+    ("log10", "log₁₀ for log", {"gamma": lambda g: g / log(10)}),
     ("whole_power", "γ rounded", {"gamma": np.round}),
     ("square", "γ² for γ", {"gamma": lambda g: g * np.abs(g)}),
     ("positive_only", "γ below 0 taken as 0", {"gamma": lambda g: np.maximum(g, 0)}),
-]  # fmt: skip
-OF_EXPONENTIAL = [
+)  # fmt: skip
+EXPONENTIAL.plant(
     ("from_one", "e^{−β(j+1)}", lambda right, h, b: right(h * np.exp(-b[..., None]), b)),
     ("sign", "e^{βj}", {"beta": np.negative}),
-    ("polynomial", "(j + 1)^−β", lambda right, h, b: power(h, -b)),
-    ("base_two", "2^{−βj}", lambda right, h, b: right(h, b * np.log(2))),
+    ("polynomial", "(j + 1)^−β", lambda right, h, b: HOPE_RECENCY_POWER.reference(h, -b)),
+    ("base_two", "2^{−βj}", {"beta": lambda b: b * log(2)}),
     ("first_order", "(1 − β)^j", lambda right, h, b: h * (1 - b[..., None]) ** _indices(h)),
     ("square", "e^{−βj²}", lambda right, h, b: h * np.exp(-b[..., None] * _indices(h) ** 2)),
     ("mean_index", "β/n for β", lambda right, h, b: right(h, b / max(1, h.shape[-1]))),
     ("growth_clipped", "β below 0 taken as 0", {"beta": lambda b: np.maximum(b, 0)}),
     ("rate_clipped", "β beyond 1 taken as 1", {"beta": lambda b: np.minimum(b, 1)}),
-]
-OF_BOTH = [
-    ("reversed", "the oldest weighted as the newest",
-     lambda right, h, rate: right(h[..., ::-1], rate)[..., ::-1]),
-    ("unit_mean", "weights of mean 1", _unit_mean),
-    ("first_lost", "h_0 dropped", lambda right, h, rate: right(h, rate) * (_indices(h) > 0)),
-    ("twice", "applied twice", lambda right, h, rate: right(right(h, rate), rate)),
-    ("forgotten", "not applied", lambda right, h, rate: right(h, 0 * rate)),
-    ("of_squares", "the weights of |h|²", lambda right, h, rate: right(h, rate / 2)),
-]  # fmt: skip
-OF_BOTH_COMPLEX = [
-    ("conjugated", "h*", lambda right, h, rate: right(h.conj(), rate)),
-    ("real_part", "Re h", lambda right, h, rate: right(h.real, rate)),
-]
-GRADIENTS = [
-    ("parameters_unweighted", "dh = dy",
-     lambda right, dy, h, rate: (dy.astype(h.dtype), right(dy, h, rate)[1])),
-    ("rate_missing", "no gradient of the rate", of_result(lambda dh, dr: (dh, 0 * dr))),
-    ("rate_sign", "the rate's with the other sign", of_result(lambda dh, dr: (dh, -dr))),
-    ("parameters_reversed", "dh backwards", {"h": lambda g: g[..., ::-1]}),
-    ("rate_of_logarithm", "the rate's gradient halved", of_result(lambda dh, dr: (dh, dr / 2))),
-]  # fmt: skip
-
-BUGS = []
-for _op, _own in ((HOPE_RECENCY_POWER, OF_POWER), (HOPE_RECENCY_EXPONENTIAL, OF_EXPONENTIAL)):
-    _p, _biases = Planting(_op, "float32"), Planting(_op, "float32", adapt=_in_type)
-    _p.usual()
-    _biases.plant(*_own, *OF_BOTH)
-    _biases.plant(*OF_BOTH_COMPLEX, by="value[complex64]")
-    _p.plant(*GRADIENTS, by="gradient")
-    _p.plant(("as_jax", "the conjugate convention", {"h": np.conj}), by="gradient[complex64]")
-    BUGS += [*_p.bugs, *_biases.bugs]
+)

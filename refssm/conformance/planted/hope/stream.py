@@ -9,7 +9,7 @@ from refssm._arguments import several
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.hope.parameters import weighted
 from refssm.conformance.planted.hope.stream_vjp import wrong_gradients
-from refssm.conformance.planted.planting import Planting
+from refssm.conformance.planted.planting import Planting, of_result
 from refssm.hope import HOPE_STEP, HOPE_STREAM, HOPE_STREAM_STATEFUL
 from refssm.hope.allpass import cascade, rotation
 
@@ -30,18 +30,14 @@ def stages(a, b, c, d, u, x0):
 
 
 def of_stages(numbers):
-    """The cascade with numbers(ρ, c, dt) for the four of a rotation."""
+    """The cascade with a, b of x and, where they are not b, −a, c, d of s: numbers(ρ, c, dt)."""
 
     def stream(right, h, dt, u, x0):
-        s, x = stages(*numbers(*rotation(dt), dt), u, x0)
+        a, b, *others = numbers(*rotation(dt), dt)
+        s, x = stages(a, b, *(others or (b, -a)), u, x0)
         return read(h, s[..., 1:, :]), x
 
     return stream
-
-
-def turned(rho, c):
-    """The numbers of a rotation."""
-    return rho, c, c, -rho
 
 
 def read(h, s):
@@ -49,17 +45,34 @@ def read(h, s):
     return (h[..., None] * s).sum(-2)
 
 
-def output_of(change):
-    """The output of another h and dt; the states are right."""
-    return lambda right, h, dt, u, x0: (
-        right(*change(h, dt), u, x0)[0], right(h, dt, u, x0)[1],
-    )  # fmt: skip
+def of_cascade(signals):
+    """Σ_j h_j of others than s_{j+1}: signals(s, x), of s_0 … s_{n+1} and of the states."""
+
+    def stream(right, h, dt, u, x0):
+        s, x = cascade(dt, u, np.concatenate([x0, 0 * x0[..., :1]], axis=-1))
+        return read(h, signals(s, x[..., :-1, 1:])), x[..., :-1, -1]
+
+    return stream
+
+
+def _pipelined(s, x):
+    """Each stage takes what the one before gave a step ago: j steps late."""
+    late, l = np.zeros_like(s[..., 1:-1, :]), s.shape[-1]
+    for j in range(min(late.shape[-2], l)):
+        late[..., j, j:] = s[..., j + 1, : l - j]
+    return late
+
+
+def to_output(change):
+    """The output another one, change(right, h, dt, u, x0); the states are right."""
+    return lambda right, *args: (change(right, *args), right(*args)[1])
 
 
 def kept(which):
     """Only some of the parameters, the others zero; the states are right."""
-    n = np.arange
-    return output_of(lambda h, dt: (np.where(which(n(h.shape[-1]), h.shape[-1]), h, 0), dt))
+    return to_output(lambda right, h, *args: right(
+        np.where(which(np.arange(h.shape[-1]), h.shape[-1]), h, 0), *args
+    )[0])  # fmt: skip
 
 
 def from_rest(right, h, dt, u):
@@ -67,9 +80,15 @@ def from_rest(right, h, dt, u):
     return right(h, dt, u, np.zeros_like(h, dtype=u.dtype))[0]
 
 
-def kernel(right, h, dt, l):
-    """The true impulse response, l of it."""
-    return from_rest(right, h, dt, (np.arange(l) == 0).astype(dt.dtype))
+def with_kernel(change, periods=1):
+    """Another impulse response in place of the true one, so many times the length of u."""
+
+    def output(right, h, dt, u, x0):
+        l = u.shape[-1]
+        K = from_rest(right, h, dt, (np.arange(periods * l) == 0).astype(dt.dtype))
+        return right(h, dt, u, x0)[0] + convolved(u, change(K, h, l) - K[..., :l])
+
+    return to_output(output)
 
 
 def convolved(u, k):
@@ -81,69 +100,17 @@ def convolved(u, k):
     return y
 
 
-def with_kernel(change):
-    """Another impulse response; the states are right."""
-
-    def stream(right, h, dt, u, x0):
-        y, x = right(h, dt, u, x0)
-        K = kernel(right, h, dt, u.shape[-1])
-        return y - convolved(u, K) + convolved(u, change(K, h, u.shape[-1])), x
-
-    return stream
-
-
-def _aliased(right, h, dt, u, x0):
-    y, x = right(h, dt, u, x0)
-    l = u.shape[-1]
-    long = kernel(right, h, dt, 8 * l)
-    beyond = sum(long[..., i * l : (i + 1) * l] for i in range(1, 8))
-    return y + convolved(u, beyond), x
-
-
 def _circular(right, h, dt, u, x0):
     """A product of spectra of l points: the end of the output on its beginning."""
-    y, x = right(h, dt, u, x0)
     silent = np.concatenate([u, np.zeros_like(u)], axis=-1)
-    return y + from_rest(right, h, dt, silent)[..., u.shape[-1] :], x
-
-
-def _laguerre(right, h, dt, u, x0):
-    """The states read, not the signals after the stages: Σ_j h_j L_j."""
-    _, x = cascade(dt, u, x0)
-    return read(h, x[..., 1:]), x[..., -1]
-
-
-def _one_early(right, h, dt, u, x0):
-    s, x = cascade(dt, u, x0)
-    return read(h, s[..., :-1, :]), x[..., -1]
-
-
-def _one_late(right, h, dt, u, x0):
-    s, x = cascade(dt, u, np.concatenate([x0, 0 * x0[..., :1]], axis=-1))
-    return read(h, s[..., 2:, :]), x[..., :-1, -1]
-
-
-def _pipelined(right, h, dt, u, x0):
-    """Each stage takes what the one before gave a step ago: j steps late."""
-    s, x = cascade(dt, u, x0)
-    late = s.copy()
-    for j in range(1, s.shape[-2]):
-        late[..., j, :] = 0
-        if j - 1 < u.shape[-1]:
-            late[..., j, j - 1 :] = s[..., j, : u.shape[-1] - j + 1]
-    return read(h, late[..., 1:, :]), x[..., -1]
+    return right(h, dt, u, x0)[0] + from_rest(right, h, dt, silent)[..., u.shape[-1] :]
 
 
 def _blocks_apart(right, h, dt, u, x0):
-    y, x = right(h, dt, u, x0)
+    y = right(h, dt, u, x0)[0]
     for i in range(64, u.shape[-1], 64):
         y[..., i : i + 64] = from_rest(right, h, dt, u[..., i : i + 64])
-    return y, x
-
-
-def _skip(right, h, dt, u, x0):
-    y, x = right(h, dt, u, x0)
-    return y + u, x
+    return y
 
 
 WRONG = [
@@ -154,19 +121,18 @@ WRONG = [
     ("dt_at_most_one", "dt clipped at 1", {"dt": lambda dt: np.minimum(dt, 1)}),
     ("dt_at_least", "dt clipped at 0.1", {"dt": lambda dt: np.maximum(dt, 0.1)}),
     ("exponential_pole", "ρ = e^{−2dt}", of_stages(lambda rho, c, dt:
-     turned(np.exp(-2 * dt), np.sqrt(-np.expm1(-4 * dt))))),
+     (np.exp(-2 * dt), np.sqrt(-np.expm1(-4 * dt))))),
     ("euler_pole", "ρ = 1 − dt/4", of_stages(lambda rho, c, dt:
-     turned(1 - dt / 4, np.sqrt(np.abs(1 - (1 - dt / 4) ** 2))))),
-    ("unit_gain_lost", "c = dt/(1 + dt)",
-     of_stages(lambda rho, c, dt: turned(rho, dt / (1 + dt)))),
-    ("rounded_pole", "ρ in bfloat16", of_stages(lambda rho, c, dt: turned(bfloat16(rho), c))),
+     (1 - dt / 4, np.sqrt(np.abs(1 - (1 - dt / 4) ** 2))))),
+    ("unit_gain_lost", "c = dt/(1 + dt)", of_stages(lambda rho, c, dt: (rho, dt / (1 + dt)))),
+    ("rounded_pole", "ρ in bfloat16", of_stages(lambda rho, c, dt: (bfloat16(rho), c))),
     ("low_passes", "poles without their zeros",  # s' = c x without −ρ s
      of_stages(lambda rho, c, dt: (rho, c, c, 0 * c))),
     ("zeros_inside", "+ρ s for −ρ s", of_stages(lambda rho, c, dt: (rho, c, c, rho))),
     ("new_state", "the signal from the state after the step",
      of_stages(lambda rho, c, dt: (rho, c, c * rho, c * c - rho))),
-    ("one_early", "h_0 weighs the input: Σ h_j s_j", _one_early),
-    ("one_late", "Σ h_j s_{j+2}", _one_late),
+    ("one_early", "h_0 weighs the input: Σ h_j s_j", of_cascade(lambda s, x: s[..., :-2, :])),
+    ("one_late", "Σ h_j s_{j+2}", of_cascade(lambda s, x: s[..., 2:, :])),
     ("parameters_reversed", "h backwards", {"h": lambda h: h[..., ::-1]}),
     ("first_lost", "h_0 dropped", kept(lambda j, n: j > 0)),
     ("last_lost", "the last h dropped", kept(lambda j, n: j < n - 1)),
@@ -174,21 +140,22 @@ WRONG = [
     # the newest parameters weighted more, as a recency bias does
     ("recency", "h_j (j + 1)^−½ for h_j", {"h": weighted(lambda j: (1.0 + j) ** -0.5)}),
     ("finite", "a filter of n taps whatever dt is",
-     output_of(lambda h, dt: (h, np.ones_like(dt)))),
-    ("laguerre", "the states read, not what leaves the stages", _laguerre),
+     to_output(lambda right, h, dt, u, x0: right(h, np.ones_like(dt), u, x0)[0])),
+    ("laguerre", "the states read, not what leaves the stages", of_cascade(lambda s, x: x)),
     # the all-pass with the other sign
     ("opposite_sign", "(ρ − z⁻¹)/(1 − ρ z⁻¹)", {"h": weighted(lambda j: (-1.0) ** (j + 1))}),
-    ("skip_added", "u added", _skip),
+    ("skip_added", "u added", to_output(lambda right, h, dt, u, x0: right(h, dt, u, x0)[0] + u)),
 ]  # fmt: skip
 ALONG_TIME = [
-    ("aliased", "the kernel's end folded onto its beginning", _aliased),
-    ("circular", "the output's end on its beginning", _circular),
+    ("aliased", "the kernel's end folded onto its beginning", with_kernel(
+        lambda K, h, l: K.reshape(*K.shape[:-1], 8, l).sum(-2), periods=8)),
+    ("circular", "the output's end on its beginning", to_output(_circular)),
     ("cut_at_n", "the kernel cut after n steps",
      with_kernel(lambda K, h, l: K * (np.arange(l) <= h.shape[-1]))),
     ("cut_at_half", "the kernel cut at half the length",
      with_kernel(lambda K, h, l: K * (np.arange(l) < max(1, l // 2)))),
-    ("pipelined", "each stage a step later", _pipelined),
-    ("blocks_apart", "blocks of 64 steps from rest", _blocks_apart),
+    ("pipelined", "each stage a step later", of_cascade(_pipelined)),
+    ("blocks_apart", "blocks of 64 steps from rest", to_output(_blocks_apart)),
     ("backwards", "u backwards", {"u": lambda u: u[..., ::-1]}),
 ]  # fmt: skip
 COMPLEX = [
@@ -205,37 +172,30 @@ def from_state(change):
 
 
 def to_state(change):
-    """The states at the end changed; the output is right."""
-
-    def stream(right, h, dt, u, x0):
-        y, x = right(h, dt, u, x0)
-        return y, change(x, dt, x0)
-
-    return stream
-
-
-def _scaled(x, factor):
-    return (x * factor[..., None]).astype(x.dtype)
+    """The states at the end others, change(x, dt, x0); the output is right."""
+    return lambda right, h, dt, u, x0: of_result(lambda y, x: (y, change(x, dt, x0)))(
+        right, h, dt, u, x0
+    )
 
 
 FROM = [
     ("start_dropped", "x0 taken as zero", from_state(lambda x0, dt: 0 * x0)),
     ("start_reversed", "x0 with the last stage first", from_state(lambda x0, dt: x0[..., ::-1])),
     ("start_not_normalised", "x0 as states without c",
-     from_state(lambda x0, dt: _scaled(x0, rotation(dt)[1]))),
+     from_state(lambda x0, dt: x0 * rotation(dt)[1][..., None])),
     ("start_ignored_in_batch_of_one", "x0 taken as zero where the batch is 1",
      from_state(lambda x0, dt: x0 * (x0.shape[0] != 1))),
 ]  # fmt: skip
 STATES = [
     ("state_reversed", "the last stage first", to_state(lambda x, dt, x0: x[..., ::-1].copy())),
     ("state_not_normalised", "states without c: 1/c as large",
-     to_state(lambda x, dt, x0: _scaled(x, 1 / rotation(dt)[1]))),
+     to_state(lambda x, dt, x0: x / rotation(dt)[1][..., None])),
     ("state_not_updated", "x0 returned", to_state(lambda x, dt, x0: 0 * x + x0)),
     ("state_of_one_stage", "only the first stage's",
      to_state(lambda x, dt, x0: x * (np.arange(x.shape[-1]) < 1))),
     ("state_in_half", "rounded to float16", to_state(lambda x, dt, x0: float16(x))),
     ("state_late", "turned by ρ once more",
-     to_state(lambda x, dt, x0: _scaled(x, rotation(dt)[0]))),
+     to_state(lambda x, dt, x0: x * rotation(dt)[0][..., None])),
 ]  # fmt: skip
 
 
