@@ -3,24 +3,18 @@
 from dataclasses import replace
 
 from refssm.conformance.planted import bugs_of
-from refssm.conformance.planted.hankel import gramians, matrix, transfer
-from refssm.conformance.planted.hankel.singular_values import SINGULAR_VALUES
+from refssm.conformance.planted.hankel import gramians, matrix, singular_values, transfer
 from refssm.conformance.planted.planting import Planting
 from refssm.hankel import MARKOV_PARAMETERS
 
 MARKOV = Planting(MARKOV_PARAMETERS, "float32")
 MARKOV.usual()
-_here = {bug.name for bug in MARKOV.bugs} | {"nan_spread", "vjp_turned", "vjp_sign"}
-MARKOV.bugs += [
-    replace(bug, op=MARKOV.op.name) for bug in bugs_of("krylov") if bug.name not in _here
-]
+_not_again = {bug.name for bug in MARKOV.bugs} | {"nan_spread", "vjp_turned", "vjp_sign"}
+_krylov = (bug for bug in bugs_of("krylov") if bug.name not in _not_again)
+MARKOV.bugs += [replace(bug, op=MARKOV.op.name) for bug in _krylov]
 
-BUGS = [
-    *matrix.HANKEL.bugs,
-    *MARKOV.bugs,
-    *transfer.CONTINUOUS.bugs,
-    *transfer.DISCRETE.bugs,
-    *gramians.CONTINUOUS.bugs,
-    *gramians.DISCRETE.bugs,
-    *SINGULAR_VALUES,
-]
+HERE = (
+    *(matrix.HANKEL, MARKOV, transfer.CONTINUOUS, transfer.DISCRETE),
+    *(gramians.CONTINUOUS, gramians.DISCRETE, singular_values.DENSE, singular_values.DIAGONAL),
+)
+BUGS = [bug for planting in HERE for bug in planting.bugs]

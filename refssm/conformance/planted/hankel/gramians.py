@@ -1,9 +1,10 @@
 """Planted bugs in gramians and their gradients."""
 
+from functools import reduce
+
 import numpy as np
 from scipy import linalg
 
-from refssm.broadcasting import unbroadcast_each
 from refssm.conformance.honest.hankel.gramians import both
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.planting import Planting, instead, of_each_result, of_result
@@ -33,12 +34,6 @@ def _last_row_unwritten(X):
 def _unit(x):
     size = np.sqrt((np.abs(x) ** 2).sum(-1, keepdims=True))
     return x / np.where(size > 0, size, 1)
-
-
-def of_transposed(right, dP, dQ, A, B, C):
-    """The adjoint equation with A for Aᴴ."""
-    dA, dB, dC = right(dP, dQ, A.mT.conj(), B, C)
-    return unbroadcast_each((dA.mT.conj(), dB, dC), (A, B, C))
 
 
 for _p in (CONTINUOUS, DISCRETE):
@@ -79,12 +74,13 @@ for _p in (CONTINUOUS, DISCRETE):
         ("triangle", "one triangle of the cotangents", {"dP": np.tril, "dQ": np.tril}),
         ("of_P_alone", "dQ forgotten", {"dQ": lambda dQ: 0 * dQ}),
         ("of_Q_alone", "dP forgotten", {"dP": lambda dP: 0 * dP}),
-        ("transposed", "A for Aᴴ in the adjoint equation", of_transposed),
+        ("transposed", "A for Aᴴ in the adjoint equation", lambda right, dP, dQ, A, *x:
+         of_result(lambda dA, dB, dC: (dA.mT.conj(), dB, dC))(right, dP, dQ, A.mT.conj(), *x)),
         ("exchanged", "dB and dC exchanged", of_result(lambda dA, dB, dC: (dA, dC, dB))),
         ("A_transposed", "dA transposed", {"A": lambda g: g.mT}),
         ("sign", "−dA", {"A": np.negative}),
         by="gradient",
-    )
+    )  # fmt: skip
     _p.plant(
         ("as_jax", "the conjugate convention", of_each_result(np.conj)),
         ("C_conjugated", "dC*", {"C": np.conj}),
@@ -92,59 +88,35 @@ for _p in (CONTINUOUS, DISCRETE):
     )
 
 
-def _refuse_large(A):
-    if A.shape[-1] > 8:
+def _solved(M, F):
+    if len(F) > 8:
         raise NotImplementedError("too large for a Kronecker product")
+    return np.linalg.solve(M, F.ravel()).reshape(F.shape)
+
+
+def _each(solve):
+    """A matrix of every A and x, along leading axes."""
+    return np.vectorize(solve, otypes=[complex], signature="(n,n),(n)->(n,n)")
 
 
 def _without_conjugates(product):
     """A X + X Aᵀ + B Bᵀ = 0, or X = A X Aᵀ + B Bᵀ, by its Kronecker product."""
+    solve = _each(lambda A, x: _solved(product(A, np.eye(len(A))), np.outer(x, x)))
 
     def gramians(right, A, B, C):
-        _refuse_large(A)
-        pairs = ((A, B), (A.mT, C))
-        types = np.result_type(A, B), np.result_type(A, C)
-        batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
-        made = []
-        for (M, x), dtype in zip(pairs, types, strict=True):
-            F = x[..., :, None] * x[..., None, :]
-            X = np.zeros((*batch, *F.shape[-2:]), dtype)
-            M, F = np.broadcast_to(M, X.shape), np.broadcast_to(F, X.shape)
-            for i in np.ndindex(*batch):
-                X[i] = np.linalg.solve(product(M[i]), F[i].ravel()).reshape(F[i].shape)
-            made.append(X)
-        return tuple(made)
+        P, Q = right(A, B, C)
+        X, Y = solve(np.broadcast_to(A, P.shape), B), solve(np.broadcast_to(A.mT, Q.shape), C)
+        return X.astype(P.dtype), Y.astype(Q.dtype)
 
     return gramians
 
 
-def _lyapunov(A):
-    I = np.eye(len(A))
-    return -(np.kron(A, I) + np.kron(I, A))
-
-
-def _stein(A):
-    return np.eye(A.size) - np.kron(A, A)
-
-
-for _p, _product in ((CONTINUOUS, _lyapunov), (DISCRETE, _stein)):
-    _p.plant(
-        ("conjugate_missing", "Aᵀ for Aᴴ, BBᵀ for BBᴴ", _without_conjugates(_product)),
-        by="value[complex64]",
-    )
-
-
-@CONTINUOUS.bug(
-    "mixed_types", "SciPy's solver for a real A beside a complex B", by="value[complex128]"
-)
-def _(right, A, B, C):
+def _mixed_types(right, A, B, C):
     P, Q = right(A, B, C)
     if np.iscomplexobj(A) or not np.iscomplexobj(B):
         return P, Q
-    P, A, B = P.copy(), *(np.broadcast_to(x, s) for x, s in ((A, P.shape), (B, P.shape[:-1])))
-    for i in np.ndindex(*P.shape[:-2]):
-        P[i] = linalg.solve_continuous_lyapunov(A[i], -np.outer(B[i], B[i].conj()))
-    return P, Q
+    solve = _each(lambda A, x: linalg.solve_continuous_lyapunov(A, -np.outer(x, x.conj())))
+    return solve(np.broadcast_to(A, P.shape), B).astype(P.dtype), Q
 
 
 def _by_eigenvectors(A, F):
@@ -160,35 +132,34 @@ CONTINUOUS.plant(
     ("normal_only", "by eigenvectors, as if A had them all", instead(both(_by_eigenvectors))),
     ("half", "A P = −B Bᴴ/2", of_each_result(lambda X: X / 2)),
 )
+CONTINUOUS.plant(
+    ("conjugate_missing", "Aᵀ for Aᴴ, BBᵀ for BBᴴ",
+     _without_conjugates(lambda A, I: -(np.kron(A, I) + np.kron(I, A)))),
+    by="value[complex64]",
+)  # fmt: skip
+CONTINUOUS.plant(
+    ("mixed_types", "SciPy's solver for a real A beside a complex B", _mixed_types),
+    by="value[complex128]",
+)
 
 
 def _terms(count):
     """A sum of so many terms."""
-
-    def truncated(A, F):
-        X = F
-        for _ in range(count):
-            X = F + A @ X @ A.conj().T
-        return X
-
-    return instead(both(truncated))
-
-
-def _late(right, A, B, C):
-    P, Q = right(A, B, C)
-    return A @ P @ A.mT.conj(), A.mT.conj() @ Q @ A
-
-
-def _not_adjoint(A, F):
-    _refuse_large(A)
-    return np.linalg.solve(np.eye(A.size) - np.kron(A, A.T), F.ravel()).reshape(F.shape)
+    return instead(both(lambda A, F: reduce(lambda X, _: F + A @ X @ A.conj().T, range(count), F)))
 
 
 DISCRETE.plant(
     ("continuous", "Lyapunov's equation of A − I", lambda right, A, B, C:
      GRAMIANS.reference(A - np.eye(A.shape[-1], dtype=A.dtype), B, C)),
-    ("one_step_late", "A P Aᴴ: from the second term on", _late),
+    ("one_step_late", "A P Aᴴ: from the second term on", lambda right, A, B, C:
+     of_result(lambda P, Q: (A @ P @ A.mT.conj(), A.mT.conj() @ Q @ A))(right, A, B, C)),
     ("truncated_8", "eight terms", _terms(8)),
     ("truncated_64", "64 terms", _terms(64)),
-    ("not_adjoint", "A P A for A P Aᴴ", instead(both(_not_adjoint))),
+    ("not_adjoint", "A P A for A P Aᴴ",
+     instead(both(lambda A, F: _solved(np.eye(A.size) - np.kron(A, A.T), F)))),
+)  # fmt: skip
+DISCRETE.plant(
+    ("conjugate_missing", "Aᵀ for Aᴴ, BBᵀ for BBᴴ",
+     _without_conjugates(lambda A, I: np.kron(I, I) - np.kron(A, A))),
+    by="value[complex64]",
 )  # fmt: skip

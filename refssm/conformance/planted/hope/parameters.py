@@ -65,7 +65,6 @@ GRADIENTS = [
 ]  # fmt: skip
 GRADIENTS_COMPLEX = [
     ("as_jax", "the conjugate convention", of_each_result(np.conj)),
-    ("not_conjugated", "h* for h",
-     lambda right, dk, h, dt, *, l: right(dk, h.conj(), dt, l=l)),
+    ("not_conjugated", "h* for h", lambda right, dk, h, dt, *, l: right(dk, h.conj(), dt, l=l)),
     ("cotangent_conjugated", "dk* for dk", {"dk": np.conj}),
 ]  # fmt: skip

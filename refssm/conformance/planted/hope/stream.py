@@ -160,8 +160,7 @@ ALONG_TIME = [
 ]  # fmt: skip
 COMPLEX = [
     ("conjugate_parameters", "h* for h", {"h": np.conj}),
-    ("conjugate_signal", "u* for u",
-     lambda right, h, dt, u, x0: right(h, dt, u.conj(), x0.conj())),
+    ("conjugate_signal", "u* for u", lambda right, h, dt, u, x0: right(h, dt, u.conj(), x0.conj())),
     ("real_parameters", "Re h for h", {"h": lambda h: h.real.astype(h.dtype)}),
 ]  # fmt: skip
 
