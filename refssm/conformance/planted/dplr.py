@@ -10,7 +10,6 @@ from refssm.dplr.system import bilinear, corrected, matrix
 
 WHOLE, ALIASED = Planting(DPLR_KERNEL, "float32"), Planting(DPLR_KERNEL_ALIASED, "float32")
 whole, aliased = DPLR_KERNEL.reference, DPLR_KERNEL_ALIASED.reference  # each in the other's bugs
-NONE = np.array([], int)
 
 
 def _kept(K, dtype):
@@ -19,7 +18,7 @@ def _kept(K, dtype):
 
 def _remembered(w, P, Q, B, C, dt, l):
     """C (I − Ā^l)."""
-    return through_powers(*bilinear(w, P, Q, B, dt), C, NONE, l)[0]
+    return through_powers(*bilinear(w, P, Q, B, dt), C, np.array([], int), l)[0]
 
 
 def _at(z, w, P, Q, B, C, dt):
@@ -36,24 +35,13 @@ def _published(z, w, P, Q, B, C, dt):
     return 2 / (1 + z) * (C[..., None, :] * solved).sum(-1)
 
 
-def _exact(l, roots):
-    return roots(l)
-
-
 def _powers_of_a_root(l, roots):
     """e^(−2πi/l) rounded, then raised to powers: as S4's code has it."""
     root = roots(l)[1 % max(l, 1)]
     return (root ** np.arange(l)).astype(root.dtype)
 
 
-def _eight_bits(l, roots):
-    z = roots(l)
-    scale = z.real.dtype.type(256)
-    return (np.round(z * scale) / scale).astype(z.dtype)
-
-
-def _half_spectrum_in_reverse(K):
-    """irfft of the half; its l is even."""
+def _even_length_repeated(K):
     if K.shape[-1] < 3 or K.shape[-1] % 2 == 0:
         return K
     short = np.fft.irfft(np.fft.rfft(K.real)).astype(K.real.dtype)
@@ -62,50 +50,20 @@ def _half_spectrum_in_reverse(K):
 
 def _without_nyquist(K):
     l = K.shape[-1]
-    if l % 2:
-        return K
-    spectrum = np.where(np.arange(l) == l // 2, 0, np.fft.fft(K))
-    return _kept(np.fft.ifft(spectrum), K.dtype)
+    spectrum = np.where(2 * np.arange(l) == l, 0, np.fft.fft(K))
+    return K if l % 2 else _kept(np.fft.ifft(spectrum), K.dtype)
 
 
-def _hermitian(K):
-    l = K.shape[-1]
-    return np.fft.irfft(np.fft.fft(K)[..., : l // 2 + 1], l).astype(K.dtype)
+def _by(remembers, nodes, form=_at):
+    """The kernel by a spectrum at other nodes, or in another form; of C (I − Ā^l), or of C."""
 
+    def kernel(right, w, P, Q, B, C, dt, *, l):
+        dtype = np.result_type(w, P, Q, B, C, dt)
+        z = nodes(l, lambda l: roots_of_unity(l, np.finfo(dtype).dtype.type))
+        C = _remembered(w, P, Q, B, C, dt, l) if remembers else C
+        return _kept(np.fft.ifft(form(z, w, P, Q, B, C, dt)), dtype)
 
-def _plant_nodes(p: Planting, remembers: bool) -> None:
-    """What goes wrong around the circle; `remembers` whether C becomes C (I − Ā^l)."""
-
-    def by(nodes, form=_at):
-        """The kernel by a spectrum at other nodes, or in another form."""
-
-        def kernel(right, w, P, Q, B, C, dt, *, l):
-            dtype = np.result_type(w, P, Q, B, C, dt)
-            z = nodes(l, lambda l: roots_of_unity(l, np.finfo(dtype).dtype.type))
-            C = _remembered(w, P, Q, B, C, dt, l) if remembers else C
-            return _kept(np.fft.ifft(form(z, w, P, Q, B, C, dt)), dtype)
-
-        return kernel
-
-    p.plant(
-        ("published_form", "the published form, 0/0 at z = −1", by(_exact, _published)),
-        ("published_by_luck", "the published form at powers of a rounded root",
-         by(_powers_of_a_root, _published)),
-        ("time_reversed", "e^(+2πij/l) for nodes", by(lambda l, roots: roots(l).conj())),
-        ("nodes_of_one_more", "nodes of l + 1", by(lambda l, roots: roots(l + 1)[:l])),
-        ("nodes_in_bfloat16", "nodes of eight bits", by(_eight_bits)),
-        ("nyquist_dropped", "K̂(−1) set to zero", of_result(_without_nyquist)),
-        ("irfft_truncated", "irfft of the first half: one shorter at odd l, repeated here",
-         of_result(_half_spectrum_in_reverse)),
-        ("unnormalised", "1/l forgotten", of_result(lambda K: K.shape[-1] * K)),
-        ("normalised_twice", "1/l twice", of_result(lambda K: K / max(1, K.shape[-1]))),
-        ("reversed", "time backwards", of_result(lambda K: np.flip(K, -1).copy())),
-    )  # fmt: skip
-    p.plant(
-        ("rounded_root", "nodes as powers of one rounded root", by(_powers_of_a_root)),
-        ("hermitian_taken", "irfft for complex systems too", of_result(_hermitian)),
-        by="value[complex64]",
-    )
+    return kernel
 
 
 def _but_last(x):
@@ -116,74 +74,81 @@ def _but_last_row(X):
     return X[..., : max(1, X.shape[-2] - 1), :]
 
 
-def _zero_order_hold(right, w, P, Q, B, C, dt, *, l):
-    h = np.expm1(dt[..., None] * w) / (np.exp(dt[..., None] * w) + 1)
-    return right(2 * h / dt[..., None], P, Q, B, C, dt, l=l)
-
-
-SYSTEMS = [  # right spectra of wrong systems
-    ("p_for_q", "P Pᴴ", lambda right, w, P, Q, B, C, dt, *, l: right(w, P, P, B, C, dt, l=l)),
-    ("low_rank_added", "diag w + P Qᴴ", {"P": np.negative}),
-    ("low_rank_forgotten", "diag w alone", {"P": lambda P: 0 * P}),
-    ("first_rank_only", "one column of several",
-     {"P": lambda P: P[..., :1], "Q": lambda Q: Q[..., :1]}),
-    ("halved", "the factor 2 of the bilinear map forgotten", of_result(lambda K: K / 2)),
-    ("step_halved", "1/dt for 2/dt", {"B": lambda B: B / 2, "dt": lambda dt: 2 * dt}),
-    ("step_inverted", "1/dt for dt", {"dt": lambda dt: 1 / dt}),
-    ("input_not_scaled", "B̄ without dt", lambda right, w, P, Q, B, C, dt, *, l:
-     right(w, P, Q, B / dt[..., None], C, dt, l=l)),
-    ("last_mode", "the last mode of several left out",
-     {"w": _but_last, "P": _but_last_row, "Q": _but_last_row, "B": _but_last, "C": _but_last}),
-    ("zero_order_hold", "e^(dt A) for the bilinear map", _zero_order_hold),
-]  # fmt: skip
-COMPLEX_SYSTEMS = [
-    ("q_not_conjugated", "P Qᵀ for P Qᴴ", {"Q": np.conj}),
-    ("factors_exchanged", "Q Pᴴ",
-     lambda right, w, P, Q, B, C, dt, *, l: right(w, Q, P, B, C, dt, l=l)),
-    ("c_conjugated", "C* for C", {"C": np.conj}),
-    ("b_conjugated", "B* for B", {"B": np.conj}),
-    ("modes_conjugated", "w* for w", {"w": np.conj}),
-    ("pairs_added", "2 Re, though nobody left out half",
-     of_result(lambda K: (2 * K.real).astype(K.dtype))),
-    ("transposed_system", "C Ā^k for (Āᵀ)^k: B and C exchanged, P and Q not",
-     lambda right, w, P, Q, B, C, dt, *, l: right(w, P, Q, C, B, dt, l=l)),
-]  # fmt: skip
-
-
 def _step_of_input(right, dk, w, P, Q, B, C, dt, *, l):
-    dw, dP, dQ, dB, dC, ddt = right(dk, w, P, Q, B, C, dt, l=l)
+    *others, dB, dC, ddt = right(dk, w, P, Q, B, C, dt, l=l)
     partial = (B.conj() * dB).sum(-1).real / dt
-    return dw, dP, dQ, dB, dC, partial.astype(ddt.dtype).reshape(ddt.shape)
+    return *others, dB, dC, partial.astype(ddt.dtype).reshape(ddt.shape)
 
 
-GRADIENTS = [
-    ("doubled", "the factor 2 once more", {"dk": lambda dk: 2 * dk}),
-    ("cotangent_reversed", "correlation for convolution", {"dk": lambda dk: np.flip(dk, -1)}),
-    ("last_step_dropped", "the last step left out",
-     {"dk": lambda dk: np.where(np.arange(dk.shape[-1]) == dk.shape[-1] - 1, 0, dk)}),
-    ("dw_sign", "dw with the other sign", {"w": np.negative}),
-    ("dp_sign", "dP with the other sign", {"P": np.negative}),
-    ("dq_forgotten", "dQ = 0: Q taken for a constant", {"Q": lambda g: 0 * g}),
-    ("ddt_forgotten", "ddt = 0", {"dt": lambda g: 0 * g}),
-    ("db_doubled", "dB twice", {"B": lambda g: 2 * g}),
-    ("dq_of_p", "dQ as dP: Q tied to P",
-     of_result(lambda dw, dP, dQ, dB, dC, ddt: (dw, dP + dQ, dQ, dB, dC, ddt))),
-    ("dt_of_input", "ddt through B̄ alone", _step_of_input),
-]  # fmt: skip
-COMPLEX_GRADIENTS = [
-    ("as_jax", "the conjugate convention", of_each_result(np.conj)),
-    ("dc_conjugated", "dC*", {"C": np.conj}),
-    ("dq_conjugated", "dQ*", {"Q": np.conj}),
-    ("db_conjugated", "dB*", {"B": np.conj}),
-]
-
-for _p in (WHOLE, ALIASED):
+for _p, _m in ((WHOLE, True), (ALIASED, False)):
     _p.usual()
-    _plant_nodes(_p, remembers=_p is WHOLE)
-    _p.plant(*SYSTEMS)
-    _p.plant(*COMPLEX_SYSTEMS, by="value[complex64]")
-    _p.plant(*GRADIENTS, by="gradient")
-    _p.plant(*COMPLEX_GRADIENTS, by="gradient[complex64]")
+    _p.plant(  # around the circle
+        ("published_form", "the published form, 0/0 at z = −1",
+         _by(_m, lambda l, roots: roots(l), _published)),
+        ("published_by_luck", "the published form at powers of a rounded root",
+         _by(_m, _powers_of_a_root, _published)),
+        ("time_reversed", "e^(+2πij/l) for nodes", _by(_m, lambda l, roots: roots(l).conj())),
+        ("nodes_of_one_more", "nodes of l + 1", _by(_m, lambda l, roots: roots(l + 1)[:l])),
+        ("nodes_in_bfloat16", "nodes of eight bits",
+         _by(_m, lambda l, roots: np.round(256 * roots(l)) / 256)),
+        ("nyquist_dropped", "K̂(−1) set to zero", of_result(_without_nyquist)),
+        ("irfft_truncated", "irfft of the first half: one shorter at odd l, repeated here",
+         of_result(_even_length_repeated)),
+        ("unnormalised", "1/l forgotten", of_result(lambda K: K.shape[-1] * K)),
+        ("normalised_twice", "1/l twice", of_result(lambda K: K / max(1, K.shape[-1]))),
+        ("reversed", "time backwards", of_result(lambda K: np.flip(K, -1).copy())),
+    )  # fmt: skip
+    _p.plant(  # right spectra of wrong systems
+        ("p_for_q", "P Pᴴ", lambda right, w, P, Q, *x, l: right(w, P, P, *x, l=l)),
+        ("low_rank_added", "diag w + P Qᴴ", {"P": np.negative}),
+        ("low_rank_forgotten", "diag w alone", {"P": lambda P: 0 * P}),
+        ("first_rank_only", "one column of several",
+         {"P": lambda P: P[..., :1], "Q": lambda Q: Q[..., :1]}),
+        ("halved", "the factor 2 of the bilinear map forgotten", of_result(lambda K: K / 2)),
+        ("step_halved", "1/dt for 2/dt", {"B": lambda B: B / 2, "dt": lambda dt: 2 * dt}),
+        ("step_inverted", "1/dt for dt", {"dt": lambda dt: 1 / dt}),
+        ("input_not_scaled", "B̄ without dt", lambda right, w, P, Q, B, C, dt, *, l:
+         right(w, P, Q, B / dt[..., None], C, dt, l=l)),
+        ("last_mode", "the last mode of several left out",
+         {"w": _but_last, "P": _but_last_row, "Q": _but_last_row, "B": _but_last, "C": _but_last}),
+        ("zero_order_hold", "e^(dt A) for the bilinear map", lambda right, w, P, Q, B, C, dt, *, l:
+         right(2 / dt[..., None] * np.tanh(dt[..., None] * w / 2), P, Q, B, C, dt, l=l)),
+    )  # fmt: skip
+    _p.plant(
+        ("rounded_root", "nodes as powers of one rounded root", _by(_m, _powers_of_a_root)),
+        ("hermitian_taken", "irfft for complex systems too", of_result(lambda K:
+         np.fft.irfft(np.fft.fft(K)[..., : K.shape[-1] // 2 + 1], K.shape[-1]).astype(K.dtype))),
+        ("q_not_conjugated", "P Qᵀ for P Qᴴ", {"Q": np.conj}),
+        ("factors_exchanged", "Q Pᴴ", lambda right, w, P, Q, *x, l: right(w, Q, P, *x, l=l)),
+        ("c_conjugated", "C* for C", {"C": np.conj}),
+        ("b_conjugated", "B* for B", {"B": np.conj}),
+        ("modes_conjugated", "w* for w", {"w": np.conj}),
+        ("pairs_added", "2 Re, though nobody left out half",
+         of_result(lambda K: (2 * K.real).astype(K.dtype))),
+        ("transposed_system", "C Ā^k for (Āᵀ)^k: B and C exchanged, P and Q not",
+         lambda right, w, P, Q, B, C, dt, *, l: right(w, P, Q, C, B, dt, l=l)),
+        by="value[complex64]",
+    )  # fmt: skip
+    _p.plant(
+        ("doubled", "the factor 2 once more", {"dk": lambda dk: 2 * dk}),
+        ("cotangent_reversed", "correlation for convolution", {"dk": lambda dk: np.flip(dk, -1)}),
+        ("last_step_dropped", "the last step left out",
+         {"dk": lambda dk: np.where(np.arange(dk.shape[-1]) == dk.shape[-1] - 1, 0, dk)}),
+        ("dw_sign", "dw with the other sign", {"w": np.negative}),
+        ("dp_sign", "dP with the other sign", {"P": np.negative}),
+        ("dq_forgotten", "dQ = 0: Q taken for a constant", {"Q": lambda g: 0 * g}),
+        ("ddt_forgotten", "ddt = 0", {"dt": lambda g: 0 * g}),
+        ("db_doubled", "dB twice", {"B": lambda g: 2 * g}),
+        ("dq_of_p", "dQ as dP: Q tied to P",
+         of_result(lambda dw, dP, dQ, *others: (dw, dP + dQ, dQ, *others))),
+        ("dt_of_input", "ddt through B̄ alone", _step_of_input),
+        by="gradient",
+    )  # fmt: skip
+    _p.plant(
+        ("as_jax", "the conjugate convention", of_each_result(np.conj)),
+        *((f"d{x.lower()}_conjugated", f"d{x}*", {x: np.conj}) for x in "CQB"),
+        by="gradient[complex64]",
+    )
 
 
 def _with_memory(remembered):

@@ -9,7 +9,7 @@ from refssm._arguments import several
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.hope.parameters import weighted
 from refssm.conformance.planted.hope.stream_vjp import wrong_gradients
-from refssm.conformance.planted.planting import Planting, of_result
+from refssm.conformance.planted.planting import Planting
 from refssm.hope import HOPE_STEP, HOPE_STREAM, HOPE_STREAM_STATEFUL
 from refssm.hope.allpass import cascade, rotation
 
@@ -86,18 +86,12 @@ def with_kernel(change, periods=1):
     def output(right, h, dt, u, x0):
         l = u.shape[-1]
         K = from_rest(right, h, dt, (np.arange(periods * l) == 0).astype(dt.dtype))
-        return right(h, dt, u, x0)[0] + convolved(u, change(K, h, l) - K[..., :l])
+        more, y = change(K, h, l) - K[..., :l], right(h, dt, u, x0)[0].copy()
+        for j in range(l):
+            y[..., j:] += more[..., j, None] * u[..., : l - j]
+        return y
 
     return to_output(output)
-
-
-def convolved(u, k):
-    """Σ_j k_j u_{i−j}."""
-    batch = np.broadcast_shapes(u.shape[:-1], k.shape[:-1])
-    y = np.zeros((*batch, u.shape[-1]), np.result_type(u, k))
-    for j in range(min(k.shape[-1], u.shape[-1])):
-        y[..., j:] += k[..., j, None] * u[..., : u.shape[-1] - j]
-    return y
 
 
 def _circular(right, h, dt, u, x0):
@@ -165,26 +159,24 @@ COMPLEX = [
 ]  # fmt: skip
 
 
-def from_state(change):
-    """From another state."""
-    return lambda right, h, dt, u, x0: right(h, dt, u, change(x0, dt))
+OF_START = [
+    ("start_dropped", "x0 taken as zero", lambda right, h, dt, u, x0: right(h, dt, u, 0 * x0)),
+    ("start_reversed", "x0 with the last stage first",
+     lambda right, h, dt, u, x0: right(h, dt, u, x0[..., ::-1])),
+    ("start_not_normalised", "x0 as states without c",
+     lambda right, h, dt, u, x0: right(h, dt, u, x0 * rotation(dt)[1][..., None])),
+    ("start_ignored_in_batch_of_one", "x0 taken as zero where the batch is 1",
+     lambda right, h, dt, u, x0: right(h, dt, u, x0 * (x0.shape[0] != 1))),
+]  # fmt: skip
 
 
 def to_state(change):
     """The states at the end others, change(x, dt, x0); the output is right."""
-    return lambda right, h, dt, u, x0: of_result(lambda y, x: (y, change(x, dt, x0)))(
-        right, h, dt, u, x0
-    )
+    return lambda right, h, dt, u, x0: (
+        right(h, dt, u, x0)[0], change(right(h, dt, u, x0)[1], dt, x0),
+    )  # fmt: skip
 
 
-FROM = [
-    ("start_dropped", "x0 taken as zero", from_state(lambda x0, dt: 0 * x0)),
-    ("start_reversed", "x0 with the last stage first", from_state(lambda x0, dt: x0[..., ::-1])),
-    ("start_not_normalised", "x0 as states without c",
-     from_state(lambda x0, dt: x0 * rotation(dt)[1][..., None])),
-    ("start_ignored_in_batch_of_one", "x0 taken as zero where the batch is 1",
-     from_state(lambda x0, dt: x0 * (x0.shape[0] != 1))),
-]  # fmt: skip
 STATES = [
     ("state_reversed", "the last stage first", to_state(lambda x, dt, x0: x[..., ::-1].copy())),
     ("state_not_normalised", "states without c: 1/c as large",
@@ -233,6 +225,6 @@ for _op in (HOPE_STREAM, HOPE_STREAM_STATEFUL, HOPE_STEP):
             by="nan",
         )  # fmt: skip
     if _op is not HOPE_STREAM:
-        _streams.plant(*FROM)
+        _streams.plant(*OF_START)
         _streams.plant(*STATES, by="value" if _op is HOPE_STEP else "state")
     BUGS += [*_p.bugs, *_streams.bugs, *wrong_gradients(_op)]

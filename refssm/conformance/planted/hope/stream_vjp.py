@@ -40,12 +40,8 @@ def _with(**parts):
 
 
 def _first_alone(dy, dx, h, dt, u, x0):
-    """dh of the first sequence only."""
-    gradients = [*pulled(dy, dx, h, dt, u, x0)]
-    alone = [a[:1] if a.ndim > h.ndim else a for a in (dy, dx)]
-    first = [a[:1] if a.ndim > h.ndim else a for a in (u, x0)]
-    gradients[0] = pulled(*alone, h, dt, *first)[0]
-    return tuple(gradients)
+    dy_1, dx_1, u_1, x0_1 = (a[:1] if a.ndim > h.ndim else a for a in (dy, dx, u, x0))
+    return pulled(dy_1, dx_1, h, dt, u_1, x0_1)[0], *pulled(dy, dx, h, dt, u, x0)[1:]
 
 
 GRADIENTS = [
@@ -65,15 +61,6 @@ GRADIENTS = [
     ("signal_sign", "du with the other sign", {"u": np.negative}),
     ("float16", "the cotangent in float16", {"dy": float16}),
 ]  # fmt: skip
-ALONG_TIME = [
-    ("signal_forward", "du by a convolution, not a correlation", _with(forward=True)),
-    ("last_step_dropped", "the last cotangent left out",
-     {"dy": lambda dy: dy * (np.arange(dy.shape[-1]) < dy.shape[-1] - 1)}),
-]  # fmt: skip
-COMPLEX = [
-    ("not_conjugated", "h and s for h* and s*", _with(conj=np.asarray)),
-    ("as_jax", "the conjugate convention", lambda *args: [g.conj() for g in pulled(*args)]),
-]
 OF_STATES = [
     ("start_missing", "dx0 = 0", lambda *args: (*pulled(*args)[:3], 0 * pulled(*args)[3])),
     ("start_toeplitz", "h_{|i−j|} for the Hankel matrix", _with(toeplitz=True)),
@@ -110,8 +97,17 @@ def _as_called(op):
 def wrong_gradients(op) -> list:
     """Wrong gradients of a stream, of one from a state, or of a step."""
     p = Planting(op, "float32", adapt=_as_called(op))
-    p.plant(*GRADIENTS, by="gradient")
-    p.plant(*(ALONG_TIME if op is not HOPE_STEP else []), by="gradient")
-    p.plant(*(OF_STATES if op is not HOPE_STREAM else []), by="gradient")
-    p.plant(*COMPLEX, by="gradient[complex64]")
+    p.plant(*GRADIENTS, *(OF_STATES if op is not HOPE_STREAM else []), by="gradient")
+    if op is not HOPE_STEP:
+        p.plant(
+            ("signal_forward", "du by a convolution, not a correlation", _with(forward=True)),
+            ("last_step_dropped", "the last cotangent left out",
+             {"dy": lambda dy: dy * (np.arange(dy.shape[-1]) < dy.shape[-1] - 1)}),
+            by="gradient",
+        )  # fmt: skip
+    p.plant(
+        ("not_conjugated", "h and s for h* and s*", _with(conj=np.asarray)),
+        ("as_jax", "the conjugate convention", lambda *args: [g.conj() for g in pulled(*args)]),
+        by="gradient[complex64]",
+    )
     return p.bugs
