@@ -70,10 +70,6 @@ def _but_last(x):
     return x[..., : max(1, x.shape[-1] - 1)]
 
 
-def _but_last_row(X):
-    return X[..., : max(1, X.shape[-2] - 1), :]
-
-
 def _step_of_input(right, dk, w, P, Q, B, C, dt, *, l):
     *others, dB, dC, ddt = right(dk, w, P, Q, B, C, dt, l=l)
     partial = (B.conj() * dB).sum(-1).real / dt
@@ -110,7 +106,8 @@ for _p, _m in ((WHOLE, True), (ALIASED, False)):
         ("input_not_scaled", "B̄ without dt", lambda right, w, P, Q, B, C, dt, *, l:
          right(w, P, Q, B / dt[..., None], C, dt, l=l)),
         ("last_mode", "the last mode of several left out",
-         {"w": _but_last, "P": _but_last_row, "Q": _but_last_row, "B": _but_last, "C": _but_last}),
+         {"w": _but_last, "P": lambda P: _but_last(P.mT).mT, "Q": lambda Q: _but_last(Q.mT).mT,
+          "B": _but_last, "C": _but_last}),
         ("zero_order_hold", "e^(dt A) for the bilinear map", lambda right, w, P, Q, B, C, dt, *, l:
          right(2 / dt[..., None] * np.tanh(dt[..., None] * w / 2), P, Q, B, C, dt, l=l)),
     )  # fmt: skip

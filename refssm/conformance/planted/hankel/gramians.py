@@ -13,16 +13,6 @@ from refssm.hankel import GRAMIANS, GRAMIANS_DISCRETE
 CONTINUOUS, DISCRETE = (Planting(op, "float32") for op in (GRAMIANS, GRAMIANS_DISCRETE))
 
 
-def of_P(change):
-    """P changed, Q right."""
-    return of_result(lambda P, Q: (change(P), Q))
-
-
-def of_Q(change):
-    """Q changed, P right."""
-    return of_result(lambda P, Q: (P, change(Q)))
-
-
 def _diagonal(X):
     return np.where(np.eye(X.shape[-1]), X, 0)
 
@@ -34,58 +24,6 @@ def _last_row_unwritten(X):
 def _unit(x):
     size = np.sqrt((np.abs(x) ** 2).sum(-1, keepdims=True))
     return x / np.where(size > 0, size, 1)
-
-
-for _p in (CONTINUOUS, DISCRETE):
-    _p.usual()
-    _p.plant(
-        ("exchanged", "P and Q exchanged", of_result(lambda P, Q: (Q, P))),
-        ("transposed", "Aᵀ for A", {"A": lambda A: A.mT.conj()}),  # P of Aᴴ, Q of A
-        ("sign_of_P", "−P", of_P(np.negative)),
-        ("sign_of_Q", "−Q", of_Q(np.negative)),
-        ("P_doubled", "2P", of_P(lambda P: 2 * P)),
-        ("Q_halved", "Q/2", of_Q(lambda Q: Q / 2)),
-        ("P_diagonal", "the diagonal of P", of_P(_diagonal)),
-        ("P_lower", "one triangle of P", of_P(np.tril)),
-        ("Q_lower", "one triangle of Q", of_Q(np.tril)),
-        ("last_row", "the last row of P unwritten", of_P(_last_row_unwritten)),
-        ("B_for_C", "B for C", lambda right, A, B, C: right(A, B, B + 0 * C)),
-        ("A_diagonal", "diag A", {"A": _diagonal}),
-        ("A_symmetric", "(A + Aᵀ)/2", {"A": lambda A: (A + A.mT) / 2}),
-        ("unit_input", "B of length 1", {"B": _unit}),
-        ("A_in_bfloat16", "A in bfloat16", {"A": bfloat16}),
-        ("A_in_float16", "A in float16", {"A": float16}),
-        ("P_in_float16", "P in float16", of_P(float16)),
-        ("off_by_a_thousandth", "P too large by 1e-3", of_P(lambda P: 1.001 * P)),
-    )
-    _p.plant(
-        ("C_not_conjugated", "CᵀC* for CᴴC", {"C": np.conj}),
-        ("B_conjugated", "B* for B", {"B": np.conj}),
-        ("A_conjugated", "A* for A", {"A": np.conj}),
-        ("only_transposed", "Q with Aᵀ for Aᴴ",
-         lambda right, A, B, C: (right(A, B, C)[0], right(A.conj(), B, C)[1])),
-        ("P_transposed", "Pᵀ", of_P(lambda P: P.mT)),
-        ("real_part", "the real part", of_each_result(lambda X: X.real.astype(X.dtype))),
-        by="value[complex64]",
-    )  # fmt: skip
-    _p.plant(
-        ("halved", "without the second term", of_each_result(lambda g: g / 2)),
-        # dP for dP + dPᴴ: half of it, and the wrong half of what is not Hermitian
-        ("triangle", "one triangle of the cotangents", {"dP": np.tril, "dQ": np.tril}),
-        ("of_P_alone", "dQ forgotten", {"dQ": lambda dQ: 0 * dQ}),
-        ("of_Q_alone", "dP forgotten", {"dP": lambda dP: 0 * dP}),
-        ("transposed", "A for Aᴴ in the adjoint equation", lambda right, dP, dQ, A, *x:
-         of_result(lambda dA, dB, dC: (dA.mT.conj(), dB, dC))(right, dP, dQ, A.mT.conj(), *x)),
-        ("exchanged", "dB and dC exchanged", of_result(lambda dA, dB, dC: (dA, dC, dB))),
-        ("A_transposed", "dA transposed", {"A": lambda g: g.mT}),
-        ("sign", "−dA", {"A": np.negative}),
-        by="gradient",
-    )  # fmt: skip
-    _p.plant(
-        ("as_jax", "the conjugate convention", of_each_result(np.conj)),
-        ("C_conjugated", "dC*", {"C": np.conj}),
-        by="gradient[complex64]",
-    )
 
 
 def _solved(M, F):
@@ -111,6 +49,66 @@ def _without_conjugates(product):
     return gramians
 
 
+for _p, _product in (
+    (CONTINUOUS, lambda A, I: -(np.kron(A, I) + np.kron(I, A))),
+    (DISCRETE, lambda A, I: np.kron(I, I) - np.kron(A, A)),
+):
+    _p.usual()
+    _p.plant(
+        ("exchanged", "P and Q exchanged", of_result(lambda P, Q: (Q, P))),
+        ("transposed", "Aᵀ for A", {"A": lambda A: A.mT.conj()}),  # P of Aᴴ, Q of A
+        ("sign_of_P", "−P", of_result(lambda P, Q: (-P, Q))),
+        ("sign_of_Q", "−Q", of_result(lambda P, Q: (P, -Q))),
+        ("P_doubled", "2P", of_result(lambda P, Q: (2 * P, Q))),
+        ("Q_halved", "Q/2", of_result(lambda P, Q: (P, Q / 2))),
+        ("P_diagonal", "the diagonal of P", of_result(lambda P, Q: (_diagonal(P), Q))),
+        ("P_lower", "one triangle of P", of_result(lambda P, Q: (np.tril(P), Q))),
+        ("Q_lower", "one triangle of Q", of_result(lambda P, Q: (P, np.tril(Q)))),
+        (
+            "last_row",
+            "the last row of P unwritten",
+            of_result(lambda P, Q: (_last_row_unwritten(P), Q)),
+        ),
+        ("B_for_C", "B for C", lambda right, A, B, C: right(A, B, B + 0 * C)),
+        ("A_diagonal", "diag A", {"A": _diagonal}),
+        ("A_symmetric", "(A + Aᵀ)/2", {"A": lambda A: (A + A.mT) / 2}),
+        ("unit_input", "B of length 1", {"B": _unit}),
+        ("A_in_bfloat16", "A in bfloat16", {"A": bfloat16}),
+        ("A_in_float16", "A in float16", {"A": float16}),
+        ("P_in_float16", "P in float16", of_result(lambda P, Q: (float16(P), Q))),
+        ("off_by_a_thousandth", "P too large by 1e-3", of_result(lambda P, Q: (1.001 * P, Q))),
+    )
+    _p.plant(
+        ("conjugate_missing", "Aᵀ for Aᴴ, BBᵀ for BBᴴ", _without_conjugates(_product)),
+        ("C_not_conjugated", "CᵀC* for CᴴC", {"C": np.conj}),
+        ("B_conjugated", "B* for B", {"B": np.conj}),
+        ("A_conjugated", "A* for A", {"A": np.conj}),
+        ("only_transposed", "Q with Aᵀ for Aᴴ",
+         lambda right, A, B, C: (right(A, B, C)[0], right(A.conj(), B, C)[1])),
+        ("P_transposed", "Pᵀ", of_result(lambda P, Q: (P.mT, Q))),
+        ("real_part", "the real part", of_each_result(lambda X: X.real.astype(X.dtype))),
+        by="value[complex64]",
+    )  # fmt: skip
+    _p.plant(
+        ("halved", "without the second term", of_each_result(lambda g: g / 2)),
+        # dP for dP + dPᴴ: half of it, and the wrong half of what is not Hermitian
+        ("triangle", "one triangle of the cotangents", {"dP": np.tril, "dQ": np.tril}),
+        ("of_P_alone", "dQ forgotten", {"dQ": lambda dQ: 0 * dQ}),
+        ("of_Q_alone", "dP forgotten", {"dP": lambda dP: 0 * dP}),
+        ("transposed", "A for Aᴴ in the adjoint equation", lambda right, dP, dQ, A, *x:
+         of_result(lambda dA, dB, dC: (dA.mT.conj(), dB, dC))(right, dP, dQ, A.mT.conj(), *x)),
+        ("exchanged", "dB and dC exchanged", of_result(lambda dA, dB, dC: (dA, dC, dB))),
+        ("A_transposed", "dA transposed", {"A": lambda g: g.mT}),
+        ("sign", "−dA", {"A": np.negative}),
+        by="gradient",
+    )  # fmt: skip
+    _p.plant(
+        ("as_jax", "the conjugate convention", of_each_result(np.conj)),
+        ("C_conjugated", "dC*", {"C": np.conj}),
+        by="gradient[complex64]",
+    )
+
+
 def _mixed_types(right, A, B, C):
     P, Q = right(A, B, C)
     if np.iscomplexobj(A) or not np.iscomplexobj(B):
@@ -133,11 +131,6 @@ CONTINUOUS.plant(
     ("half", "A P = −B Bᴴ/2", of_each_result(lambda X: X / 2)),
 )
 CONTINUOUS.plant(
-    ("conjugate_missing", "Aᵀ for Aᴴ, BBᵀ for BBᴴ",
-     _without_conjugates(lambda A, I: -(np.kron(A, I) + np.kron(I, A)))),
-    by="value[complex64]",
-)  # fmt: skip
-CONTINUOUS.plant(
     ("mixed_types", "SciPy's solver for a real A beside a complex B", _mixed_types),
     by="value[complex128]",
 )
@@ -157,9 +150,4 @@ DISCRETE.plant(
     ("truncated_64", "64 terms", _terms(64)),
     ("not_adjoint", "A P A for A P Aᴴ",
      instead(both(lambda A, F: _solved(np.eye(A.size) - np.kron(A, A.T), F)))),
-)  # fmt: skip
-DISCRETE.plant(
-    ("conjugate_missing", "Aᵀ for Aᴴ, BBᵀ for BBᴴ",
-     _without_conjugates(lambda A, I: np.kron(I, I) - np.kron(A, A))),
-    by="value[complex64]",
 )  # fmt: skip

@@ -23,20 +23,17 @@ def _transformed(spectrum, inverse=np.fft.ifft):
     return kernel
 
 
-def _where(keep):
-    """The right kernel where keep(k, l) is true of the time k, and 0 elsewhere."""
-    return of_result(lambda K: np.where(keep(np.arange(K.shape[-1]), K.shape[-1]), K, 0))
-
-
 for _p in (WHOLE, ALIASED):
     _p.usual()
     plant_parameters(_p, lambda x, l: x * (np.arange(l) == 0), beyond=64)  # x at time 0
     _p.plant(
         ("reversed", "time backwards", of_result(lambda K: K[..., ::-1].copy())),
         ("one_late", "K_{k−1} for K_k", of_result(lambda K: np.roll(K, 1, -1))),
-        ("last_step", "the last step unwritten", _where(lambda k, l: k < l - 1)),
-        ("first_lost", "K_0 = 0, as for dt = 1", _where(lambda k, l: k > 0)),
-    )
+        ("last_step", "the last step unwritten", 
+         of_result(lambda K: K * (np.arange(K.shape[-1]) < K.shape[-1] - 1))),
+        ("first_lost", "K_0 = 0, as for dt = 1", 
+         of_result(lambda K: K * (np.arange(K.shape[-1]) > 0))),
+    )  # fmt: skip
     _p.plant(
         ("real_part", "only the real part kept", of_result(lambda K: K.real.astype(K.dtype))),
         by="value[complex64]",

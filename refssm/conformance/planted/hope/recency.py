@@ -15,17 +15,13 @@ def _indices(h):
     return np.arange(h.shape[-1], dtype=np.finfo(h.dtype).dtype)
 
 
-def _unit_mean(right, h, rate):
-    weights = right(np.ones_like(h.real), rate)
-    return h * weights / weights.mean(-1, keepdims=True)
-
-
 for _p in (POWER, EXPONENTIAL):
     _p.usual()
     _p.plant(
         ("reversed", "the oldest weighted as the newest",
          lambda right, h, rate: right(h[..., ::-1], rate)[..., ::-1]),
-        ("unit_mean", "weights of mean 1", _unit_mean),
+        ("unit_mean", "weights of mean 1", lambda right, h, rate:
+         right(h, rate) / right(np.ones_like(h.real), rate).mean(-1, keepdims=True)),
         ("first_lost", "h_0 dropped", lambda right, h, rate: right(h, rate) * (_indices(h) > 0)),
         ("twice", "applied twice", lambda right, h, rate: right(right(h, rate), rate)),
         ("forgotten", "not applied", lambda right, h, rate: right(h, 0 * rate)),

@@ -14,35 +14,22 @@ from refssm.hope import HOPE_STEP, HOPE_STREAM, HOPE_STREAM_STATEFUL
 from refssm.hope.allpass import cascade, rotation
 
 
-def stages(a, b, c, d, u, x0):
-    """x ← a x + b s, s' = c x₋ + d s: the cascade with other numbers for a rotation's."""
-    n, l = x0.shape[-1], u.shape[-1]
-    batch = np.broadcast_shapes(*(np.shape(r) for r in (a, b, c, d)), u.shape[:-1], x0.shape[:-1])
-    s = np.zeros((*batch, n + 1, l), np.result_type(u, x0, *(np.asarray(r) for r in (a, b, c, d))))
-    x = np.broadcast_to(x0, (*batch, n)).astype(s.dtype)
-    s[..., 0, :] = u
-    for k in range(l):
-        for j in range(n):
-            before, into = x[..., j].copy(), s[..., j, k]
-            x[..., j] = a * before + b * into
-            s[..., j + 1, k] = c * before + d * into
-    return s, x
-
-
 def of_stages(numbers):
-    """The cascade with a, b of x and, where they are not b, −a, c, d of s: numbers(ρ, c, dt)."""
+    """The cascade x ← a x + b s, s' = c x₋ + d s; `numbers(ρ, c, dt)` gives a, b and −a, c, d."""
 
     def stream(right, h, dt, u, x0):
         a, b, *others = numbers(*rotation(dt), dt)
-        s, x = stages(a, b, *(others or (b, -a)), u, x0)
-        return read(h, s[..., 1:, :]), x
+        c, d = others or (b, -a)
+        y = np.zeros_like(right(h, dt, u, x0)[0])
+        x = np.broadcast_to(x0, (*y.shape[:-1], x0.shape[-1])).astype(np.result_type(dt, u, x0))
+        for k in range(u.shape[-1]):
+            s = u[..., k]
+            for j in range(x.shape[-1]):
+                x[..., j], s = a * x[..., j] + b * s, c * x[..., j] + d * s
+                y[..., k] += h[..., j] * s
+        return y, x
 
     return stream
-
-
-def read(h, s):
-    """Σ_j h_j s_j."""
-    return (h[..., None] * s).sum(-2)
 
 
 def of_cascade(signals):
@@ -50,7 +37,7 @@ def of_cascade(signals):
 
     def stream(right, h, dt, u, x0):
         s, x = cascade(dt, u, np.concatenate([x0, 0 * x0[..., :1]], axis=-1))
-        return read(h, signals(s, x[..., :-1, 1:])), x[..., :-1, -1]
+        return (h[..., None] * signals(s, x[..., :-1, 1:])).sum(-2), x[..., :-1, -1]
 
     return stream
 
@@ -66,13 +53,6 @@ def _pipelined(s, x):
 def to_output(change):
     """The output another one, change(right, h, dt, u, x0); the states are right."""
     return lambda right, *args: (change(right, *args), right(*args)[1])
-
-
-def kept(which):
-    """Only some of the parameters, the others zero; the states are right."""
-    return to_output(lambda right, h, *args: right(
-        np.where(which(np.arange(h.shape[-1]), h.shape[-1]), h, 0), *args
-    )[0])  # fmt: skip
 
 
 def from_rest(right, h, dt, u):
@@ -128,9 +108,9 @@ WRONG = [
     ("one_early", "h_0 weighs the input: Σ h_j s_j", of_cascade(lambda s, x: s[..., :-2, :])),
     ("one_late", "Σ h_j s_{j+2}", of_cascade(lambda s, x: s[..., 2:, :])),
     ("parameters_reversed", "h backwards", {"h": lambda h: h[..., ::-1]}),
-    ("first_lost", "h_0 dropped", kept(lambda j, n: j > 0)),
-    ("last_lost", "the last h dropped", kept(lambda j, n: j < n - 1)),
-    ("two", "h beyond the first two dropped", kept(lambda j, n: j < 2)),
+    ("first_lost", "h_0 dropped", {"h": weighted(lambda j: j > 0)}),
+    ("last_lost", "the last h dropped", {"h": weighted(lambda j: j < len(j) - 1)}),
+    ("two", "h beyond the first two dropped", {"h": weighted(lambda j: j < 2)}),
     # the newest parameters weighted more, as a recency bias does
     ("recency", "h_j (j + 1)^−½ for h_j", {"h": weighted(lambda j: (1.0 + j) ** -0.5)}),
     ("finite", "a filter of n taps whatever dt is",
