@@ -1,28 +1,20 @@
 """Planted bugs in the Hankel family; those of Markov parameters are a Krylov kernel's."""
 
-from refssm.conformance.planted import krylov
-from refssm.conformance.planted.hankel import dense as hankel_dense
-from refssm.conformance.planted.hankel import gramians as hankel_gramians
-from refssm.conformance.planted.hankel import matrix as hankel_matrix
-from refssm.conformance.planted.hankel import singular as hankel_singular
-from refssm.conformance.planted.hankel import transfer as hankel_transfer
-from refssm.conformance.planted.planting_old import Planting
+from dataclasses import replace
+
+from refssm.conformance.planted import bugs_of
+from refssm.conformance.planted.hankel import gramians, matrix, singular_values, transfer
+from refssm.conformance.planted.planting import Planting
 from refssm.hankel import MARKOV_PARAMETERS
 
 MARKOV = Planting(MARKOV_PARAMETERS, "float32")
 MARKOV.usual()
-for _table, _dtype in ((krylov.FORWARD, ""), (krylov.COMPLEX, "complex64")):
-    for _name, (_what, _kernel) in _table.items():
-        MARKOV.forward(_name, _what, dtype=_dtype)(_kernel)
-for _table, _dtype in ((krylov.GRADIENTS, ""), (krylov.COMPLEX_GRADIENTS, "complex64")):
-    for _name, (_what, _vjp) in _table.items():
-        MARKOV.gradient(_name, _what, _dtype)(_vjp)
+_not_again = {bug.name for bug in MARKOV.bugs} | {"nan_spread", "vjp_turned", "vjp_sign"}
+_krylov = (bug for bug in bugs_of("krylov") if bug.name not in _not_again)
+MARKOV.bugs += [replace(bug, op=MARKOV.op.name) for bug in _krylov]
 
-DEVIATIONS = [
-    *hankel_matrix.DEVIATIONS,
-    *MARKOV.bugs,
-    *hankel_transfer.DEVIATIONS,
-    *hankel_gramians.DEVIATIONS,
-    *hankel_dense.DENSE,
-    *hankel_singular.SINGULAR,
-]
+HERE = (
+    *(matrix.HANKEL, MARKOV, transfer.CONTINUOUS, transfer.DISCRETE),
+    *(gramians.CONTINUOUS, gramians.DISCRETE, singular_values.DENSE, singular_values.DIAGONAL),
+)
+BUGS = [bug for planting in HERE for bug in planting.bugs]

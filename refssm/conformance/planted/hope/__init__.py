@@ -1,8 +1,9 @@
 """Planted bugs in HOPE operators: collected from the files of its forms."""
 
-from refssm.conformance.planted.hope.kernel import DEVIATIONS as KERNELS
-from refssm.conformance.planted.hope.recency import DEVIATIONS as RECENCY
-from refssm.conformance.planted.hope.stream import DEVIATIONS as STREAM
-from refssm.conformance.planted.hope.transfer import DEVIATIONS as TRANSFER
+from refssm.conformance.planted.hope import stream
+from refssm.conformance.planted.hope.kernel import ALIASED, WHOLE
+from refssm.conformance.planted.hope.recency import EXPONENTIAL, POWER
+from refssm.conformance.planted.hope.transfer import TRANSFER
 
-DEVIATIONS = [*TRANSFER, *KERNELS, *STREAM, *RECENCY]
+HERE = (TRANSFER, WHOLE, ALIASED, POWER, EXPONENTIAL)
+BUGS = [*(bug for planting in HERE for bug in planting.bugs), *stream.BUGS]

@@ -4,7 +4,7 @@ import numpy as np
 
 from refssm.broadcasting import unbroadcast_each
 from refssm.conformance.planted.arithmetic import float16
-from refssm.conformance.planted.planting_old import Planting
+from refssm.conformance.planted.planting import Planting, instead
 from refssm.hope import HOPE_STEP, HOPE_STREAM
 from refssm.hope.allpass import cascade, turning
 
@@ -35,95 +35,79 @@ def pulled(
     return dh, slope * (1 / (2 * dt) if factor is None else factor(dt)), du, dx0
 
 
-def _swapped(changed, *, of):
-    """One gradient of the right ones changed."""
-
-    def pull(*args):
-        gradients = [*pulled(*args)]
-        gradients[of] = changed(gradients[of], *args)
-        return tuple(gradients)
-
-    return pull
-
-
-def _as_jax(*args):
-    return tuple(g.conj() for g in pulled(*args))
-
-
 def _with(**parts):
     return lambda *args: pulled(*args, **parts)
 
 
 def _first_alone(dy, dx, h, dt, u, x0):
-    """dh of the first sequence only."""
-    gradients = [*pulled(dy, dx, h, dt, u, x0)]
-    alone = [a[:1] if a.ndim > h.ndim else a for a in (dy, dx)]
-    first = [a[:1] if a.ndim > h.ndim else a for a in (u, x0)]
-    gradients[0] = pulled(*alone, h, dt, *first)[0]
-    return tuple(gradients)
+    dy_1, dx_1, u_1, x0_1 = (a[:1] if a.ndim > h.ndim else a for a in (dy, dx, u, x0))
+    return pulled(dy_1, dx_1, h, dt, u_1, x0_1)[0], *pulled(dy, dx, h, dt, u, x0)[1:]
 
 
-GRADIENTS = {
-    "dt_missing": ("ddt = 0", _swapped(lambda g, *_: 0 * g, of=1)),
-    "dt_sign": ("ddt with the other sign", _swapped(lambda g, *_: -g, of=1)),
-    "dt_doubled": ("1/dt for 1/(2dt)", _with(factor=lambda dt: 1 / dt)),
-    "dt_logarithmic": ("the gradient of log dt", _with(factor=lambda dt: 0.5 + 0 * dt)),
-    "dt_of_pole": ("the gradient of ρ", _with(factor=lambda dt: -((1 + dt) ** 2) / (4 * dt))),
-    "dt_plus": ("1 + A² for 1 − A²", _with(after=1.0)),
-    "dt_one_stage": ("1 for j + 1: one stage's slope", _with(weights=lambda n: np.ones(n))),
-    "dt_index": ("j for j + 1", _with(weights=lambda n: np.arange(n) + 0.0)),
-    "dt_last_stage": ("s_{n+1} taken as 0", _with(beyond=False)),
-    "parameters_reversed": ("dh backwards", _swapped(lambda g, *_: g[..., ::-1], of=0)),
-    "parameters_late": ("dh_j of s_j",
-        _swapped(lambda g, *_: np.concatenate([0 * g[..., :1], g[..., :-1]], -1), of=0)),
-    "parameters_of_first_batch": ("dh of the first sequence only", _first_alone),
-    "signal_sign": ("du with the other sign", _swapped(lambda g, *_: -g, of=2)),
-    "float16": ("the cotangent in float16", lambda dy, *args: pulled(float16(dy), *args)),
-}  # fmt: skip
-ALONG_TIME = {
-    "signal_forward": ("du by a convolution, not a correlation", _with(forward=True)),
-    "last_step_dropped": ("the last cotangent left out",
-        lambda dy, *args: pulled(dy * (np.arange(dy.shape[-1]) < dy.shape[-1] - 1), *args)),
-}  # fmt: skip
-GRADIENTS_COMPLEX = {
-    "not_conjugated": ("h and s for h* and s*", _with(conj=np.asarray)),
-    "as_jax": ("the conjugate convention", _as_jax),
-}
-STATE_GRADIENTS = {
-    "start_missing": ("dx0 = 0", _swapped(lambda g, *_: 0 * g, of=3)),
-    "start_toeplitz": ("h_{|i−j|} for the Hankel matrix", _with(toeplitz=True)),
-    "state_dropped": ("the last states' cotangent dropped",
-        lambda dy, dx, *args: pulled(dy, 0 * dx, *args)),
-    "state_not_reversed": ("the last states' cotangent with the first stage first",
-        _with(flipped=slice(None))),
-    "dt_without_start": ("ddt as if x0 depended on dt", _with(turned=(1.0, 0.0))),
-    "dt_without_end": ("ddt as if the last states did not", _with(turned=(0.0, 1.0))),
-    "dt_turned_back": ("the last states' slope with the other sign", _with(turned=(-1.0, 1.0))),
-}  # fmt: skip
+GRADIENTS = [
+    ("dt_doubled", "1/dt for 1/(2dt)", _with(factor=lambda dt: 1 / dt)),
+    ("dt_logarithmic", "the gradient of log dt", _with(factor=lambda dt: 0.5 + 0 * dt)),
+    ("dt_of_pole", "the gradient of ρ", _with(factor=lambda dt: -((1 + dt) ** 2) / (4 * dt))),
+    ("dt_plus", "1 + A² for 1 − A²", _with(after=1.0)),
+    ("dt_one_stage", "1 for j + 1: one stage's slope", _with(weights=lambda n: np.ones(n))),
+    ("dt_index", "j for j + 1", _with(weights=lambda n: np.arange(n) + 0.0)),
+    ("dt_last_stage", "s_{n+1} taken as 0", _with(beyond=False)),
+    ("parameters_of_first_batch", "dh of the first sequence only", _first_alone),
+    ("dt_missing", "ddt = 0", {"dt": lambda g: 0 * g}),
+    ("dt_sign", "ddt with the other sign", {"dt": np.negative}),
+    ("parameters_reversed", "dh backwards", {"h": lambda g: g[..., ::-1]}),
+    ("parameters_late", "dh_j of s_j",
+     {"h": lambda g: np.concatenate([0 * g[..., :1], g[..., :-1]], -1)}),
+    ("signal_sign", "du with the other sign", {"u": np.negative}),
+    ("float16", "the cotangent in float16", {"dy": float16}),
+]  # fmt: skip
+OF_STATES = [
+    ("start_missing", "dx0 = 0", lambda *args: (*pulled(*args)[:3], 0 * pulled(*args)[3])),
+    ("start_toeplitz", "h_{|i−j|} for the Hankel matrix", _with(toeplitz=True)),
+    ("state_dropped", "the last states' cotangent dropped",
+     lambda dy, dx, *args: pulled(dy, 0 * dx, *args)),
+    ("state_not_reversed", "the last states' cotangent with the first stage first",
+     _with(flipped=slice(None))),
+    ("dt_without_start", "ddt as if x0 depended on dt", _with(turned=(1.0, 0.0))),
+    ("dt_without_end", "ddt as if the last states did not", _with(turned=(0.0, 1.0))),
+    ("dt_turned_back", "the last states' slope with the other sign", _with(turned=(-1.0, 1.0))),
+]  # fmt: skip
 
 
-def vjp_as_called(op, pull):
-    """A function of (dy, dx, h, dt, u, x0), called as the operator's VJP is."""
+def _as_called(op):
+    """A function of (dy, dx, h, dt, u, x0) called as the operator's VJP is."""
 
-    def gradients(dy, dx, h, dt, u, x0):
-        return unbroadcast_each(pull(dy, dx, h, dt, u, x0), (h, dt, u, x0))
+    def adapt(pull):
+        def gradients(dy, dx, h, dt, u, x0):
+            return unbroadcast_each(pull(dy, dx, h, dt, u, x0), (h, dt, u, x0))
 
-    def plain(dy, h, dt, u):
-        x0 = np.zeros((*dy.shape[:-1], h.shape[-1]), u.dtype)
-        return gradients(dy, 0 * x0, h, dt, u, x0)[:3]
+        def plain(right, dy, h, dt, u):
+            x0 = np.zeros((*dy.shape[:-1], h.shape[-1]), u.dtype)
+            return gradients(dy, 0 * x0, h, dt, u, x0)[:3]
 
-    def step(dy, dx, h, dt, u, x):
-        dh, ddt, du, dx = gradients(dy[..., None], dx, h, dt, u[..., None], x)
-        return dh, ddt, du[..., 0], dx
+        def step(right, dy, dx, h, dt, u, x):
+            dh, ddt, du, dx = gradients(dy[..., None], dx, h, dt, u[..., None], x)
+            return dh, ddt, du[..., 0], dx
 
-    return plain if op is HOPE_STREAM else step if op is HOPE_STEP else gradients
+        return {HOPE_STREAM: plain, HOPE_STEP: step}.get(op, instead(gradients))
+
+    return adapt
 
 
-def plant_gradients(p: Planting) -> None:
+def wrong_gradients(op) -> list:
     """Wrong gradients of a stream, of one from a state, or of a step."""
-    one, streams = p.op is HOPE_STEP, p.op is not HOPE_STREAM
-    gradients = GRADIENTS | ({} if one else ALONG_TIME) | (STATE_GRADIENTS if streams else {})
-    for name, (what, pull) in gradients.items():
-        p.gradient(name, what)(vjp_as_called(p.op, pull))
-    for name, (what, pull) in GRADIENTS_COMPLEX.items():
-        p.gradient(name, what, "complex64")(vjp_as_called(p.op, pull))
+    p = Planting(op, "float32", adapt=_as_called(op))
+    p.plant(*GRADIENTS, *(OF_STATES if op is not HOPE_STREAM else []), by="gradient")
+    if op is not HOPE_STEP:
+        p.plant(
+            ("signal_forward", "du by a convolution, not a correlation", _with(forward=True)),
+            ("last_step_dropped", "the last cotangent left out",
+             {"dy": lambda dy: dy * (np.arange(dy.shape[-1]) < dy.shape[-1] - 1)}),
+            by="gradient",
+        )  # fmt: skip
+    p.plant(
+        ("not_conjugated", "h and s for h* and s*", _with(conj=np.asarray)),
+        ("as_jax", "the conjugate convention", lambda *args: [g.conj() for g in pulled(*args)]),
+        by="gradient[complex64]",
+    )
+    return p.bugs
