@@ -63,31 +63,11 @@ class PlantedBug:
         return f"{self.op}-{self.name}"
 
 
-@dataclass(frozen=True)
-class Deviation:
-    """One wrong implementation, and the single check that catches it."""
-
-    op: str
-    name: str
-    caught_by: str  # "value[float32]": check and type
-    what: str  # in a few words, as a report may say it
-    forward: Callable
-    vjp: Callable | None = None
-
-    def found(self) -> Found:
-        """As if it had been found in somebody's file."""
-        return Found(operator_named(self.op), self.forward, self.vjp)
-
-    def __str__(self):
-        return f"{self.op}-{self.name}"
-
-
-def bugs_of(family: str) -> list:
+def bugs_of(family: str) -> list[PlantedBug]:
     """The planted bugs of one family; no other one is imported."""
-    module = import_module(f"{__name__}.{family}")
-    return module.BUGS if hasattr(module, "BUGS") else module.DEVIATIONS
+    return import_module(f"{__name__}.{family}").BUGS
 
 
-def planted_bugs() -> list:
+def planted_bugs() -> list[PlantedBug]:
     """All of them, family by family."""
     return [bug for family in families() for bug in bugs_of(family)]
