@@ -9,10 +9,7 @@ from typing import Any
 import numpy as np
 
 from refssm._arguments import several
-<<<<<<< HEAD
 from refssm._operator import Operator
-=======
->>>>>>> p6
 from refssm.conformance.gauges import (  # noqa: F401  # importing them registers their rules
     dplr,
     hankel,
