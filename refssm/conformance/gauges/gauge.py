@@ -7,6 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from refssm._arguments import several
+from refssm.conformance.gauges import (  # noqa: F401  # importing them registers their rules
+    dplr,
+    hankel,
+    hippo,
+    hope,
+    linalg,
+    rules,
+)
 from refssm.conformance.gauges.tracked import Tracked, lifted, met, tracing
 
 
@@ -40,7 +49,7 @@ def gauges(
             met(np.abs(a * 1.0))
         y = reference(*map(_input, arrays), **statics)
         # None: an argument without a gradient
-        outputs = (lifted(t) for t in (y if isinstance(y, tuple) else (y,)) if t is not None)
+        outputs = (lifted(t) for t in several(y) if t is not None)
         return tuple(_gauge(t, trace.peak, floor) for t in outputs)
 
 

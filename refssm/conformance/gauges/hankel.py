@@ -1,16 +1,29 @@
-"""Error rules of singular values and vectors: first-order perturbation, graded as the matrix is.
+"""Error rules of singular values and vectors, of a response C M⁻¹ B, of two matrix equations.
 
 The rotations of a Jacobi method one by one would give bounds beyond use. What is known of such a
 method is its backward error: a matrix whose entry k, l has moved by some log n u d_k d_l, d_k d_l
-the size to which rows and columns are graded [drmac2008]. Importing this module registers the
-rules.
+the size to which rows and columns are graded [drmac2008].
+
+A backward stable solution of a system, or of Lyapunov's and Stein's equation, is that of an
+equation off by a residual; what the residual is worth in the result is the norm of the inverse,
+between B and C or of matrices. Importing this module registers the rules.
 """
 
 import numpy as np
 
 from refssm._balance import balanced
+from refssm._elimination import eliminated, response, solved
+from refssm._lyapunov import lyapunov, stein
 from refssm._takagi import takagi
-from refssm.conformance.gauges.linalg import _over, product_errors, spectral_norm
+from refssm.conformance.gauges.linalg import (
+    frobenius,
+    length_of,
+    norms_of_errors,
+    product_errors,
+    quotient,
+    same_everywhere,
+    spectral_norm,
+)
 from refssm.conformance.gauges.rules import rule
 from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, flushed, lifted, met, spread
 
@@ -31,7 +44,7 @@ def graded(G):
     """d_k d_l for |G_kl| of at most that: r_k r_l / r_max, r_k the largest of row k."""
     rows = np.abs(G).max(-1, initial=0)
     most = rows.max(-1, keepdims=True, initial=0)
-    return np.abs(_over(rows, most)[..., :, None] * rows[..., None, :]).astype(float)
+    return np.abs(quotient(rows, most)[..., :, None] * rows[..., None, :]).astype(float)
 
 
 def _first_order(sigma, X, E):
@@ -39,7 +52,7 @@ def _first_order(sigma, X, E):
     size = np.abs(X)
     moved = size.swapaxes(-1, -2) @ E @ size + flushed()  # |x_kᵀ δG x_i|
     along = np.diagonal(moved, axis1=-2, axis2=-1)
-    turned = _over(along, sigma)
+    turned = quotient(along, sigma)
     one, other = sigma[..., :, None], sigma[..., None, :]
     gaps = np.abs(one - other)
     mixed = np.where(np.eye(sigma.shape[-1]) > 0, turned[..., None], moved / gaps)
@@ -72,3 +85,66 @@ def _balanced(P, Q):
         gauges.append((square / known, np.abs(S) @ mixed, np.abs(T) @ mixed))
     told = zip(values, zip(*gauges, strict=True), strict=True)
     return tuple(Tracked(y, np.stack(np.broadcast_arrays(*e), axis=-1)) for y, e in told)
+
+
+@rule(FUNCTIONS, response)
+def _response(M, B, C):
+    """‖C M⁻¹‖ (n (‖M‖_F ‖x‖ + ‖B‖) + ‖errors of M‖_F ‖x‖ + ‖those of B‖) + ‖those of C‖ ‖x‖.
+
+    (M + E) x = B with ‖E‖ ≤ n u ‖M‖_F moves C x by C M⁻¹ E x, whether the elimination begins at B
+    or at C. The sum C x itself rounds by less: ‖C‖ ≤ ‖C M⁻¹‖ ‖M‖.
+    """
+    M, B, C = lifted(M), lifted(B), lifted(C)
+    x = eliminated(M.value, B.value[..., None])[..., 0]
+    g = eliminated(M.value.swapaxes(-1, -2), C.value[..., None])[..., 0]
+    value = np.einsum("...n,...n->...", C.value, x)
+    met(np.abs(value))
+    length, row = length_of(x), length_of(g)
+    solving = M.shape[-1] * (frobenius(M.value) * length + length_of(B.value))
+    errors = [
+        row * (solving + frobenius(M.errors[..., k]) * length + length_of(B.errors[..., k]))
+        + length_of(C.errors[..., k]) * length
+        for k in (0, 1)
+    ]
+    return Tracked(value, np.stack(np.broadcast_arrays(*errors), axis=-1))
+
+
+@rule(FUNCTIONS, solved)
+def _solved(M, N):
+    """As numpy.linalg.solve, but that a singular M has no bound and raises nothing."""
+    M, N = lifted(M), lifted(N)
+    X = eliminated(M.value, N.value)
+    inverse = spectral_norm(eliminated(M.value, np.eye(M.shape[-1])))
+    solving = M.shape[-1] * (frobenius(M.value) * frobenius(X) + frobenius(N.value))
+    errors = [
+        inverse * (solving + m * frobenius(X) + n)
+        for m, n in zip(norms_of_errors(M), norms_of_errors(N), strict=True)
+    ]
+    return same_everywhere(X, *errors)
+
+
+def _of_equation(solve, terms):
+    """The rule of `solve`, whose residual is n (terms(‖A‖) ‖X‖ + ‖F‖) in Frobenius norms.
+
+    A residual E moves X by the solution for E. That map is positive, so its norm is that of the
+    solution for the identity, where A is stable (Russo and Dye): ‖X(E)‖₂ ≤ ‖X(I)‖₂ ‖E‖₂.
+    `terms` gives what multiplies ‖X‖, and its derivative by ‖A‖.
+    """
+
+    def apply(A, F):
+        A, F = lifted(A), lifted(F)
+        X = solve(A.value, F.value)
+        inverse = spectral_norm(solve(A.value, np.eye(A.shape[-1])))
+        size, slope = terms(frobenius(A.value))
+        solving = A.shape[-1] * (size * frobenius(X) + frobenius(F.value))
+        errors = [
+            inverse * (solving + slope * a * frobenius(X) + f)
+            for a, f in zip(norms_of_errors(A), norms_of_errors(F), strict=True)
+        ]
+        return same_everywhere(X, *errors)
+
+    return apply
+
+
+FUNCTIONS[lyapunov] = _of_equation(lyapunov, lambda a: (2 * a, 2))
+FUNCTIONS[stein] = _of_equation(stein, lambda a: (1 + a * a, 2 * a))

@@ -34,14 +34,14 @@ def two_norm(x):
     return unit * np.sqrt(((size / unit) ** 2).sum(-1, keepdims=True))
 
 
-def _everywhere(value, k0, k1) -> Tracked:
+def same_everywhere(value, k0, k1) -> Tracked:
     """`value` with one bound of each gauge for all entries of a matrix."""
     met(np.abs(value))
     bounds = np.stack(np.broadcast_arrays(k0, k1), axis=-1)[..., None, None, :]
     return Tracked(value, np.broadcast_to(bounds, (*value.shape, 2)).copy())
 
 
-def _norms_of_errors(x: Tracked):
+def norms_of_errors(x: Tracked):
     """‖errors‖_F of both gauges."""
     return (frobenius(x.errors[..., 0]), frobenius(x.errors[..., 1]))
 
@@ -52,8 +52,8 @@ def _solve(M, N):
     X = np.linalg.solve(M.value, N.value)
     amplified, size = spectral_norm(np.linalg.inv(M.value)), frobenius(X)
     residual = M.shape[-1] * (frobenius(M.value) * size + frobenius(N.value))
-    carried = zip(_norms_of_errors(M), _norms_of_errors(N), strict=True)
-    return _everywhere(X, *(amplified * (residual + m * size + n) for m, n in carried))
+    carried = zip(norms_of_errors(M), norms_of_errors(N), strict=True)
+    return same_everywhere(X, *(amplified * (residual + m * size + n) for m, n in carried))
 
 
 def spectral_norm(x):
@@ -66,8 +66,8 @@ def spectral_norm(x):
 @rule(FUNCTIONS, expm)
 def _expm(G):
     E, bound = expm(G.value), exponential_bound(G.value)
-    relative = _over(bound / CHARGE, frobenius(G.value))  # an upper bound of ‖derivative‖
-    return _everywhere(E, *(bound + relative * e for e in _norms_of_errors(G)))
+    relative = quotient(bound / CHARGE, frobenius(G.value))  # an upper bound of ‖derivative‖
+    return same_everywhere(E, *(bound + relative * e for e in norms_of_errors(G)))
 
 
 @rule(FUNCTIONS, expm_derivative)
@@ -77,14 +77,14 @@ def _expm_derivative(G, E):
     G, E = lifted(G), lifted(E)
     size, direction = frobenius(G.value), frobenius(E.value)
     unit = np.where(size > 0, size, 1.0)
-    scaled = E.value * _over(unit, direction)[..., None, None]
+    scaled = E.value * quotient(unit, direction)[..., None, None]
     above = np.concatenate(np.broadcast_arrays(G.value, scaled), axis=-1)
     below = np.concatenate(np.broadcast_arrays(0 * scaled, G.value), axis=-1)
     bound = exponential_bound(np.concatenate([above, below], axis=-2)) * direction / unit
-    slope = _over(exponential_bound(G.value) / CHARGE, size)
-    both = zip(_norms_of_errors(G), _norms_of_errors(E), strict=True)
+    slope = quotient(exponential_bound(G.value) / CHARGE, size)
+    both = zip(norms_of_errors(G), norms_of_errors(E), strict=True)
     value = expm_derivative(G.value, E.value)
-    return _everywhere(value, *(bound + bound / CHARGE / unit * g + slope * e for g, e in both))
+    return same_everywhere(value, *(bound + bound / CHARGE / unit * g + slope * e for g, e in both))
 
 
 @rule(FUNCTIONS, states)
@@ -94,11 +94,11 @@ def _states(A, u):
     x = states(A.value, u.value)
     powers = _norms_of_powers(A.value, u.shape[-2])
     size = np.concatenate([np.zeros_like(x[..., :1, :]), x[..., :-1, :]], axis=-2)
-    size = _length(size)
+    size = length_of(size)
     rounded = product_errors(A.shape[-1]) * powers[..., 1:2, None]
     made = _random_norms(A)[..., None, :] + rounded
     brought = made * size[..., None] + np.sqrt((u.errors**2).sum(-2))
-    brought = brought + _length(u.value)[..., None]
+    brought = brought + length_of(u.value)[..., None]
     batch = brought.shape[:-2]
     carried = np.zeros_like(brought)
     for i in np.ndindex(*batch):
@@ -121,7 +121,7 @@ def _around_the_circle(l, *arguments):
 def _fft(x):
     """log2(2l) ‖x‖₂ for every entry: its roundings, one a stage, do not conspire."""
     X, length = np.fft.fft(x.value), max(1, x.shape[-1])
-    made = np.log2(2 * length) * _length(x.value)
+    made = np.log2(2 * length) * length_of(x.value)
     met(np.abs(X))
     return _alike(X, (made[..., None] + x.errors.sum(-2))[..., None, :])
 
@@ -141,7 +141,7 @@ def product_errors(n):
     return 3 + tree(n)
 
 
-def _length(x):
+def length_of(x):
     """‖x‖₂ of the last axis."""
     return np.sqrt((np.abs(x) ** 2).sum(-1))
 
@@ -212,6 +212,6 @@ def _estimated_condition(G):
     return slope * float(frobenius(G)) / size if size else 1.0  # underflows: its bound is that of 1
 
 
-def _over(x, y):
+def quotient(x, y):
     """x / y, 0 where y is 0."""
     return np.where(y > 0, x / np.where(y > 0, y, 1), 0.0)

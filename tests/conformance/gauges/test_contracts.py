@@ -1,5 +1,9 @@
 """Normwise contracts: what an elimination, an exponential and a transform are held to."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from mpmath import mp
@@ -9,6 +13,7 @@ from refssm._contract import Contract
 from refssm._expm import expm, expm_derivative
 from refssm.catalog import OPERATORS
 from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.gauges import gauge
 from refssm.conformance.gauges import linalg as tracked_linalg
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.linalg import condition, exponential_bound, frobenius
@@ -49,6 +54,14 @@ def k1(function, *arrays):
     errors = [np.stack([0 * s, s], axis=-1) for s in size]
     with tracing(unit=U, floor=0.0):
         return function(*map(Tracked, map(wide, arrays), errors)).errors[..., 1]
+
+
+def test_every_file_of_error_rules_is_imported_with_the_judge():
+    here = Path(gauge.__file__).parent
+    code = f"import sys, {gauge.__name__}; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    rules = {path.stem for path in here.glob("*.py") if "FUNCTIONS" in path.read_text()}
+    assert {f"{gauge.__package__}.{name}" for name in rules} <= {*ran.stdout.split()}
 
 
 @KINDS
