@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.cases.ranges import left_by, narrowed
+from refssm.conformance.cases.ranges import narrowed
 from refssm.conformance.checks.beside_old import Beside
 from refssm.conformance.checks.candidate import Candidate, accepts_mixed_kinds
 from refssm.conformance.checks.checks import (
@@ -25,10 +25,8 @@ from refssm.conformance.checks.checks import (
     beside,
     checks_of,
     default_types,
-    missing,
     types_of,
 )
-from refssm.conformance.checks.conduct import OF_MEMORY
 from refssm.conformance.checks.laws import LAWS
 from refssm.conformance.checks.sweep import SHRINK_TRIES, lost, sweep, widest
 from refssm.conformance.diagnosis import diagnose
@@ -206,10 +204,11 @@ class Trial:
 
     def left_out(self, check: Check) -> str:
         """Why a check is not run, or ""."""
-        if self.offer.files and check.name in OF_MEMORY:
+        if self.offer.files and check.rule.of_memory:
             return "a program reads files: there is no memory to look at"
         found = [offer.name for offer in self.session.worker.found]
-        return missing(check, found) or left_by(check.name, self.op, self.session.where)
+        rule, where = check.rule, self.session.where
+        return rule.missing(self.op, found) or rule.left_by(self.op, where)
 
     def seed(self, check: Check) -> int:
         """Of its first cases."""
