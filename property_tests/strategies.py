@@ -15,9 +15,9 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 from refssm._operator import Operator
 from refssm._signature import length_of
-from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.cases.filling import MEDLEY, Knob, beside, fill
 from refssm.conformance.cases.partners import following
+from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.number_types import number_type
 
 # derandomized: a run draws the same examples on every machine and every day
