@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from strategies import cotangents, examples, laws, several
 
 from refssm.catalog import OPERATORS
+from refssm.conformance.cases.windows import at_length, cut, in_window, windowed
 from refssm.conformance.checks.checks import types_of
-from refssm.conformance.checks.laws import at_length, cut, in_window, windowed
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.certificate import adjoint_slip
 from refssm.conformance.judging.expected import expect, judged_type

@@ -8,7 +8,7 @@ from strategies import examples, laws
 
 from refssm.associative import affine, associative_scan, blelloch, chunked, hillis_steele
 from refssm.associative import sequential as one_by_one
-from refssm.conformance.checks.laws import cut
+from refssm.conformance.cases.windows import cut
 from refssm.conformance.judging.grading import judge
 from refssm.selective_scan import (
     MAMBA_SCAN,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import examples, laws
 
-from refssm.conformance.checks.laws import cut
+from refssm.conformance.cases.windows import cut
 from refssm.conformance.judging.grading import judge
 from refssm.ssd import (
     SSD_CHUNKED,

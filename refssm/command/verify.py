@@ -47,6 +47,7 @@ def verify(
     no_config: o.NoConfig = False,
 ) -> int:
     """Say whether an implementation is right, how accurate, and if wrong where and why."""
+    from refssm.conformance.checks.checks import VALUE
     from refssm.conformance.judging.certificate import refuse_if_wrong
     from refssm.conformance.usage_error import UsageError
 
@@ -56,7 +57,7 @@ def verify(
         raise UsageError("--config and --no-config exclude each other")
     checked.check_framework(framework)
     run = _Run(Asked(ctx, own_data=inputs is not None), seed, profile, json, html)
-    if inputs is not None and {*run.settings.only_checks} - {"value"}:
+    if inputs is not None and {*run.settings.only_checks} - {VALUE.name}:
         raise UsageError("--inputs judges the value of one call: leave --check out")
     known_list.check_new(write_known)
     places = run.places(as_, inputs, output)

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from refssm._operator import Operator
-from refssm.catalog import resumed
 from refssm.conformance.cases.sizes import core_dims
-from refssm.conformance.checks.laws import time_axes
 from refssm.conformance.usage_error import UsageError
 from refssm.domains import Domain, state_matrices
 
@@ -121,27 +119,3 @@ def _narrowed(domain: Domain, ends: Range) -> Domain:
         low=low,
         high=high,
     )
-
-
-def left_by(name: str, op: Operator, where: Where) -> str:
-    """Why a law would leave the ranges, or ""."""
-    inside = [argument for argument in op.inputs if argument in where.values]
-    moved = {argument for group, _ in op.linear_in for argument in group}
-    timed = {n for n, axis in zip(op.inputs, time_axes(op), strict=True) if axis is not None}
-    touched = {
-        "additive": moved,
-        "scaling": moved,
-        "zero": moved,
-        "shift": moved,
-        "causal": timed,
-        "nan": {*op.inputs},
-        "split": {[*other.inputs][-1]} if (other := resumed(op)) else set(),
-    }.get(name, set())
-    if name == "split":  # the state of the form that resumes it
-        inside += [argument for argument in where.values if argument not in op.inputs]
-    for argument in inside:
-        if argument in touched:
-            return f"puts other values into `{argument}`, which is narrowed"
-    if name in ("prefix", "split") and op.leading in where.sizes:
-        return f"cuts {op.leading}, which is narrowed"
-    return ""

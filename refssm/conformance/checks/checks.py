@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from hypothesis import strategies as st
 
 from refssm._operator import Operator
-from refssm.catalog import resumed
 from refssm.conformance.cases import drawing as drawn
 from refssm.conformance.cases.case import NOWHERE, Case, ordinary_case
 from refssm.conformance.cases.drawing import cases
-from refssm.conformance.checks import special_values as special
+from refssm.conformance.checks import laws
 from refssm.conformance.checks.candidate import Broken, Candidate
-from refssm.conformance.checks.conduct import CONDUCT, WITHOUT_ARGUMENTS, behave
-from refssm.conformance.checks.laws import LAWS, hold, laws_of
+from refssm.conformance.checks.conduct import CONDUCT
+from refssm.conformance.checks.law import Graded, Judge, JudgeArrays, Rule, hold
 from refssm.conformance.checks.linear_laws import integers
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.number_types import number_type
 
 # our VJP in double precision is judged by itself in long double, where there is one
 WIDER_THAN_DOUBLE = np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 1000
-TAME_LAWS = frozenset({"additive", "scaling", "zero", "nan"})
-# sums of two inputs are rounded before the implementation sees them, and float16 has few exponents
-UNHELD = {"bfloat16": ("additive",), "float16": ("additive", "scaling")}
 
 
 @dataclass(frozen=True)
@@ -57,15 +54,20 @@ PROFILES = {
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the report: a name, a type, how many cases, and the judge of one."""
+    """One line of the report: a rule, a type, how many cases, and the judge of one."""
 
-    name: str
+    rule: Rule
     op: Operator
     dtype: str
     count: int
-    judge_case: Callable[[Candidate, Case], Verdict]
-    judge_arrays: Callable[[Candidate, list[np.ndarray], dict], Verdict] | None = None
+    judge_case: Judge
+    judge_arrays: JudgeArrays | None = None
     strategy: dict | None = field(default_factory=dict)  # None: one ordinary case
+
+    @property
+    def name(self) -> str:
+        """The name of its rule."""
+        return self.rule.name
 
     @property
     def id(self) -> str:
@@ -108,23 +110,23 @@ def checks_of(op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool
     types = list(types)
     if not types:
         return []
-    checks = [_value(op, profile, t) for t in types]
+    checks = [_value(op, profile, t, VALUE) for t in types]
     if op.state_outputs:
-        checks += [_value(op, profile, t, "state") for t in types]
+        checks += [_value(op, profile, t, STATE) for t in types]
     if vjp:
         checks += [_gradient(op, profile, t) for t in types if not _double(t) or _extended(op)]
-    for name in laws_of(op)[: profile.laws]:
-        if name in UNHELD.get(types[0], ()):
+    for law in laws.laws_of(op)[: profile.laws]:
+        if types[0] in law.halves:
             continue
-        tame = name in TAME_LAWS
         contract, double = op.contract, _double(types[0])
         entries = contract.double_case_entries if double else contract.case_entries
-        strategy = {"tame": tame, "entries": entries}
-        law = _named(hold, name)
-        at = special.at if name == "nan" else None
-        checks.append(Check(name, op, types[0], profile.law, law, at, strategy))
-    for name in CONDUCT if op.inputs else WITHOUT_ARGUMENTS:
-        checks.append(Check(name, op, types[0], 1, _named(behave, name), strategy=None))
+        strategy = {"tame": law.tame, "entries": entries}
+        judge = partial(hold, law)
+        checks.append(Check(law, op, types[0], profile.law, judge, law.at, strategy))
+    for conduct in CONDUCT:
+        if op.inputs or conduct.without_arguments:
+            judge = partial(hold, conduct)
+            checks.append(Check(conduct, op, types[0], 1, judge, strategy=None))
     return [c for c in checks if c.count]
 
 
@@ -147,33 +149,21 @@ def _double(dtype) -> bool:
     return number_type(dtype).u < 2.0**-50
 
 
-def _named(run, name):
-    return lambda candidate, case: run(name, candidate, case)
-
-
-def _value(op, profile, dtype, name="value") -> Check:
+def _value(op, profile, dtype, rule: Graded) -> Check:
     by_oracle = _double(dtype) and op.inputs
     entries = op.contract.double_case_entries if by_oracle else op.contract.case_entries
     sizes = tuple(s for s in profile.sizes if s <= entries)
     strategy = {"entries": entries, "sizes": sizes}
     count = profile.double or profile.value if _double(dtype) else profile.value
-    judged, at = (value_of, _value_at) if name == "value" else (state_of, _state_at)
-    return Check(name, op, dtype, count, judged, at, strategy)
+    return Check(rule, op, dtype, count, rule.hold, rule.at, strategy)
 
 
 def _gradient(op, profile, dtype) -> Check:
     count = profile.gradient
     contract, double = op.contract, _double(dtype)
     entries = contract.double_case_entries if double else contract.gradient_case_entries
-    return Check(
-        "gradient",
-        op,
-        dtype,
-        count,
-        gradient_of,
-        None,
-        {"entries": entries, "subnormal": False},
-    )
+    strategy = {"entries": entries, "subnormal": False}
+    return Check(GRADIENT, op, dtype, count, GRADIENT.hold, GRADIENT.at, strategy)
 
 
 def value_of(candidate: Candidate, case: Case) -> Verdict:
@@ -239,19 +229,46 @@ def gradient_of(candidate: Candidate, case: Case) -> Verdict:
     return candidate.gradient(cotangents, arrays, statics, view=view)
 
 
-def missing(check: Check, found: Iterable[str]) -> str:
-    """Why a check cannot run with what the author gave, or ""."""
-    if check.name == "split":
-        other = resumed(check.op)
-        if other is not None and other.name not in found:
-            return f"needs {other.name}"
-    return ""
-
-
 def beside(op: Operator, profile: Profile, types: Iterable[str], judge_case) -> list[Check]:
     """The checks of a new implementation beside an old one, in every type."""
-    values = (_value(op, profile, dtype) for dtype in types)
-    return [replace(c, name="against", judge_case=judge_case, judge_arrays=None) for c in values]
+    values = (_value(op, profile, dtype, VALUE) for dtype in types)
+    return [replace(c, rule=AGAINST, judge_case=judge_case, judge_arrays=None) for c in values]
 
 
-NAMES = ("value", "state", "gradient", "against", *LAWS, *CONDUCT)
+VALUE = Graded(
+    name="value",
+    sentence="The outputs are right on cases of every kind; exact integers come out exact.",
+    hold=value_of,
+    at=_value_at,
+    exact=True,
+)
+STATE = Graded(
+    name="state",
+    sentence="The last state is right, where there is one beside the outputs.",
+    hold=state_of,
+    at=_state_at,
+)
+GRADIENT = Graded(
+    name="gradient",
+    sentence="The VJP is right for cotangents that are random, one-hot or one number throughout, "
+    "in several memory orders; no input is subnormal.",
+    hold=gradient_of,
+    of_gradient=True,
+)
+AGAINST = Rule(
+    name="against",
+    sentence="A new implementation is right wherever the old one of `--against` is.",
+)
+
+
+def rules() -> tuple[Rule, ...]:
+    """Every rule, in the order in which their names are listed."""
+    return (VALUE, STATE, GRADIENT, AGAINST, *laws.LAWS, *CONDUCT)
+
+
+def rule_named(name: str) -> Rule:
+    """The rule of this name."""
+    return {rule.name: rule for rule in rules()}[name]
+
+
+NAMES = tuple(rule.name for rule in rules())

@@ -6,7 +6,6 @@ other people's code is a note.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from refssm.conformance.calling.one_call import EARLIER, Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
 
 PASS = Verdict("A")
@@ -184,24 +184,48 @@ def _about(what: str, verdict: Verdict) -> Verdict:
                    error=verdict.error, damage=verdict.damage)  # fmt: skip
 
 
-CONDUCT: dict[str, Callable[[Candidate, Case], Verdict]] = {
-    "repeat": repeat,
-    "strides": strides,
-    "readonly": readonly,
-    "unchanged": unchanged,
-    "alias": alias,
-    "shapes": shapes,
-    "empty": empty,
-}
-
-
-WITHOUT_ARGUMENTS = ("repeat", "alias", "empty")
-OF_MEMORY = ("strides", "readonly", "alias")
-
-
-def behave(name: str, candidate: Candidate, case: Case) -> Verdict:
-    """Run one conduct check; a call without a result is its verdict."""
-    try:
-        return CONDUCT[name](candidate, case)
-    except Broken as broken:
-        return broken.verdict
+REPEAT = Conduct(
+    name="repeat",
+    sentence="Five calls with the same input give the same outputs; "
+    "differences within tolerance are a note.",
+    hold=repeat,
+    without_arguments=True,
+    between_calls=True,
+)
+STRIDES = Conduct(
+    name="strides",
+    sentence="Views with any strides give the outputs of contiguous arrays.",
+    hold=strides,
+    of_memory=True,
+)
+READONLY = Conduct(
+    name="readonly",
+    sentence="Arguments that may not be written to are accepted.",
+    hold=readonly,
+    of_memory=True,
+)
+UNCHANGED = Conduct(
+    name="unchanged",
+    sentence="A call does not write to its arguments.",
+    hold=unchanged,
+)
+ALIAS = Conduct(
+    name="alias",
+    sentence="Outputs share no memory with arguments, nor with the outputs of another call.",
+    hold=alias,
+    without_arguments=True,
+    of_memory=True,
+)
+SHAPES = Conduct(
+    name="shapes",
+    sentence="Sizes that disagree raise an error; other people's code that takes them gets a note.",
+    hold=shapes,
+)
+EMPTY = Conduct(
+    name="empty",
+    sentence="Length zero and state size zero are accepted; "
+    "other people's code that does not take them gets a note.",
+    hold=empty,
+    without_arguments=True,
+)
+CONDUCT: tuple[Conduct, ...] = (REPEAT, STRIDES, READONLY, UNCHANGED, ALIAS, SHAPES, EMPTY)

@@ -7,6 +7,7 @@ import numpy as np
 from refssm._operator import Operator
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.checks.law import Law
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.agreement import inexact
 from refssm.conformance.judging.expected import judged_type
@@ -15,6 +16,16 @@ from refssm.conformance.standard import Standard
 
 SMALL_STEPS = 2.0**10  # a grid on which sums of two draws are exact in every type
 POWERS = (-20, -3, 1, 20)
+
+
+def linear(op: Operator) -> bool:
+    """Whether an output is linear in some of the arguments."""
+    return bool(op.linear_in)
+
+
+def linear_arguments(op: Operator) -> set[str]:
+    """The arguments in which an output is linear."""
+    return {name for group, _ in op.linear_in for name in group}
 
 
 def additive(candidate: Candidate, case: Case) -> Verdict:
@@ -50,6 +61,18 @@ def _shuffled(a, case, stream):
     return case.generator(200 + stream).permutation(a.ravel()).reshape(a.shape)
 
 
+ADDITIVE = Law(
+    name="additive",
+    sentence="Where the operator is linear, the output of a sum is the sum of the outputs, "
+    "within tolerance.",
+    hold=additive,
+    owed=linear,
+    tame=True,
+    touches=linear_arguments,
+    halves=("float16", "bfloat16"),  # sums are rounded before the implementation sees them
+)
+
+
 def scaling(candidate: Candidate, case: Case) -> Verdict:
     """f(2^k x) = 2^k f(x), bit by bit: only exponents change.
 
@@ -83,6 +106,18 @@ def _scaled(gauge: Gauge, factor: float) -> Gauge:
     return Gauge(gauge.value * factor, gauge.k0 * factor, gauge.k1 * factor, gauge.peak)
 
 
+SCALING = Law(
+    name="scaling",
+    sentence="Where the operator is linear, input times a power of two gives output times that "
+    "power, bit by bit.",
+    hold=scaling,
+    owed=linear,
+    tame=True,
+    touches=linear_arguments,
+    halves=("float16",),  # which has few exponents
+)
+
+
 def zero(candidate: Candidate, case: Case) -> Verdict:
     """Zero in, zero out, exactly."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
@@ -95,6 +130,16 @@ def zero(candidate: Candidate, case: Case) -> Verdict:
             if not np.array_equal(ys[j], np.zeros_like(ys[j])):
                 return inexact(op, ys[j], np.zeros_like(ys[j]), "zero input: ", j)
     return Verdict("A")
+
+
+ZERO = Law(
+    name="zero",
+    sentence="Where the operator is linear, zero input gives zero output, bit by bit.",
+    hold=zero,
+    owed=linear,
+    tame=True,
+    touches=linear_arguments,
+)
 
 
 def integers(candidate: Candidate, arrays, y: np.ndarray, gauge: Gauge) -> Verdict | None:

@@ -11,6 +11,7 @@ from refssm._operator import Operator
 from refssm.catalog import from_state
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.checks.law import NOTHING, Arguments, Law
 from refssm.conformance.judging.verdict import Verdict, kind_of, worst_of
 
 GROWTH, LITTLE = 2.0**20, 2.0**3  # overflows float32, and float16, after six steps
@@ -18,7 +19,7 @@ GROWTH, LITTLE = 2.0**20, 2.0**3  # overflows float32, and float16, after six st
 
 def nan(candidate: Candidate, case: Case) -> Verdict:
     """Every special value the operator can meet, one at a time; the first failure decides."""
-    verdicts = [Verdict("-")]
+    verdicts = [NOTHING]
     for arrays, what, start in poisons(candidate.op, case):
         verdict = at(candidate, *candidate.narrowed(arrays, case.statics), start)
         if not verdict.ok:
@@ -26,6 +27,15 @@ def nan(candidate: Candidate, case: Case) -> Verdict:
         # NaN and infinity everywhere leave no number to grade: their places are right
         verdicts.append(replace(verdict, grade="A") if verdict.grade == "-" else verdict)
     return worst_of(verdicts)
+
+
+def failing(candidate: Candidate, case: Case) -> Arguments:
+    """The arguments with the first special value that fails; else those of the case."""
+    for arrays, _, start in poisons(candidate.op, case):
+        narrowed = candidate.narrowed(arrays, case.statics)
+        if not at(candidate, *narrowed, start).ok:
+            return narrowed
+    return case.arrays, case.statics
 
 
 def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
@@ -162,3 +172,17 @@ def _with(case: Case, i: int, place, value) -> list[np.ndarray]:
     arrays = [a.copy() for a in case.arrays]
     arrays[i][place] = value
     return arrays
+
+
+NAN = Law(
+    name="nan",
+    sentence="NaN, infinity, overflow and poles come out where the formula puts them, "
+    "nowhere else.",
+    hold=nan,
+    at=at,
+    failing=failing,
+    special=True,
+    owed=lambda op: "transform" not in op.traits and not op.constructor,
+    tame=True,
+    touches=lambda op: list(op.inputs),
+)

@@ -18,7 +18,6 @@ from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.drawing import SIZES
 from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY
-from refssm.conformance.checks import special_values as special
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.sweep import lost
@@ -55,8 +54,10 @@ def explain(
     """
     if shrink and not lost(verdict):
         case, verdict = smaller(check, candidate, case, verdict)
-    (arrays, statics), anything, hint = _failing(check, candidate, case), set(), ""
-    if check.name in ("value", "state") and not verdict.error:
+    (arrays, statics), anything = _failing(check, candidate, case), set()
+    if check.rule.special or verdict.error:
+        hint = ""
+    elif check.judge_arrays is not None:
         if shrink:
             with remembering():
                 found = _simplest(check, candidate, case, arrays, statics, verdict)
@@ -64,7 +65,7 @@ def explain(
         hint = _flushed(check, candidate, case) or _in_wider(
             check, candidate, arrays, statics, accepted, verdict
         )
-    elif check.name != "nan" and not verdict.error:
+    else:
         hint = _flushed(check, candidate, case) or f"case: {case}"
     saved, alone = save(folder, check, candidate, case, (arrays, statics), call, verdict.message)
     return {
@@ -138,17 +139,11 @@ def _verdict(check: Check, candidate: Candidate, case: Case) -> Verdict | None:
 
 
 def _failing(check: Check, candidate: Candidate, case: Case) -> tuple[list[np.ndarray], dict]:
-    """The arguments with which the case fails: its own, or its first poison that does."""
+    """The arguments with which the case fails: its own, or what its law makes of them."""
     try:
-        if check.name != "nan":
-            return candidate.given(case)
-        for arrays, _, start in special.poisons(check.op, case):
-            narrowed = candidate.narrowed(arrays, case.statics)
-            if not special.at(candidate, *narrowed, start).ok:
-                return narrowed
+        return check.rule.failing(candidate, case)
     except (Broken, Declined):
-        pass
-    return case.arrays, case.statics
+        return case.arrays, case.statics
 
 
 def _simplest(check, candidate, case, arrays, statics, verdict):

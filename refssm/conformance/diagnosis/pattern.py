@@ -9,6 +9,7 @@ import numpy as np
 from refssm._operator import Operator
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.law import Graded
 from refssm.conformance.diagnosis.suspects import expected
 from refssm.conformance.diagnosis.transcript import Call, Episode
 from refssm.conformance.gauges.gauge import Gauge
@@ -27,8 +28,8 @@ def shared_pattern(check: Check, candidate: Candidate, heard: list[Episode]) -> 
     wrong = [told for e in heard if not e.verdict.ok for told in _wrong(check, candidate, e)]
     if not wrong:
         return ""
-    measured = check.name in ("value", "state", "gradient")
-    told = _constant(wrong) or (_precision(wrong, candidate) if measured else "")
+    graded = isinstance(check.rule, Graded)
+    told = _constant(wrong) or (_precision(wrong, candidate) if graded else "")
     return told or _place(wrong, candidate.op)
 
 
@@ -60,7 +61,7 @@ class _Wrong:
 def _wrong(check: Check, candidate: Candidate, e: Episode) -> list[_Wrong]:
     """The outputs of a case that are not what they should be."""
     op, held = candidate.op, candidate.held or Standard.of(check.dtype)
-    vjp, found = check.name == "gradient", []
+    vjp, found = check.rule.of_gradient, []
     for call in e.calls:
         if call.vjp != vjp or call.outcome.status != "ok":
             continue

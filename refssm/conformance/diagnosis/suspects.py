@@ -18,7 +18,7 @@ from refssm._operator import Operator
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.checks.candidate import Candidate
-from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.checks import Check, rule_named
 from refssm.conformance.diagnosis.transcript import Call, Episode, episode
 from refssm.conformance.gauges.gauge import Gauge, gauges, wide
 from refssm.conformance.judging.expected import expect, judged_type
@@ -42,16 +42,21 @@ def answering_alike(
     check: Check, candidate: Candidate, heard: list[Episode], among=()
 ) -> list[PlantedBug]:
     """The planted bugs that answer alike, the nearest first, then those of this very check."""
-    op, vjp = candidate.op, check.name == "gradient"
+    op, vjp = candidate.op, check.rule.of_gradient
     known = list(among) or [d for d in bugs_of_operator(op.name, op.family) if d.vjp or not vjp]
-    if check.name != "repeat":  # what changes from call to call answers like any noise of its size
-        known = [d for d in known if not d.caught_by.startswith("repeat")]
+    if not check.rule.between_calls:  # such a bug answers like any noise of its size
+        known = [d for d in known if not _between_calls(d)]
     wanted = f"{check.name}[{check.dtype}]"
     known.sort(key=lambda d: (d.caught_by != wanted, d.caught_by.split("[")[0] != check.name))
     failing = sorted(heard, key=lambda e: e.verdict.ok)  # they tell most, and cost least so
     calls = [call for e in failing for call in e.calls if call.vjp == vjp]
     told = [(d, _distance(d, candidate, calls)) for d in known]
     return [d for d, ratio in sorted(((d, r) for d, r in told if r is not None), key=_second)]
+
+
+def _between_calls(bug: PlantedBug) -> bool:
+    """Whether its results change from call to call."""
+    return rule_named(bug.caught_by.partition("[")[0]).between_calls
 
 
 def misbehaving(check: Check, candidate: Candidate, case, heard: list[Episode]) -> list[PlantedBug]:
@@ -103,7 +108,7 @@ def _apart(
     """How far an answer is from what is right and from what the bug gives, in units of K0."""
     theirs, right = call.outcome, expected(candidate, call)
     conduct = theirs.status != "ok" or theirs.changed or theirs.aliased
-    if conduct or d.caught_by.startswith("repeat"):
+    if conduct or _between_calls(d):
         return np.inf, 0.0  # what has no distance
     if candidate.op.contract.basis_free and not call.vjp:  # none entry by entry
         return graded(candidate, call, theirs.outputs, right).ratio, alike.ratio

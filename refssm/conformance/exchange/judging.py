@@ -14,7 +14,7 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.checks.candidate import Broken, Candidate
-from refssm.conformance.checks.checks import PROFILES, Check, checks_of
+from refssm.conformance.checks.checks import PROFILES, Check, checks_of, rule_named
 from refssm.conformance.diagnosis.failure import explain
 from refssm.conformance.diagnosis.looks_like import diagnose_heard
 from refssm.conformance.diagnosis.transcript import CASES, episode
@@ -164,7 +164,8 @@ def judge(session: Session, folder: Folder, lines: list[dict]) -> Iterator[Resul
 def _check(name: str, check: str, dtype: str) -> Check:
     """The check as every profile has it."""
     op = operator_named(name)
-    checks = checks_of(op, PROFILES["thorough"], [dtype], vjp=check == "gradient")
+    vjp = rule_named(check).of_gradient
+    checks = checks_of(op, PROFILES["thorough"], [dtype], vjp=vjp)
     found = next((c for c in checks if c.name == check), None)
     if found is None:
         raise UsageError(f"{op} has no check {check} in {dtype}: another refssm wrote it")

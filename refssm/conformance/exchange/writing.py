@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from refssm import __version__
+from refssm._arguments import several
 from refssm._layout import Layout, arranged, canonical, parse
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.checks import GRADIENT, Check
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.exchange import files, tolerances
 from refssm.conformance.exchange.call import Call, described
@@ -62,8 +63,7 @@ class Recorder:
         except np.linalg.LinAlgError as error:  # a singular matrix of NaN
             self.unanswered = True
             return Outcome("raised", message=f"raised LinAlgError: {error}")
-        outputs = y if isinstance(y, tuple) else (y,)
-        return Outcome("ok", tuple(a for a in outputs if a is not None))
+        return Outcome("ok", tuple(a for a in several(y) if a is not None))
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Wanted:
             if check not in CHECKS:
                 listed = ", ".join(CHECKS)
                 raise UsageError(f"--check {check} is not judged by files; {listed} are")
-        gradients = self.vjp or "gradient" in self.settings.only_checks
+        gradients = self.vjp or GRADIENT.name in self.settings.only_checks
         for name in self.operators:
             layout_of(name, self.layout)
             if gradients and not operator_named(name).differentiable:
@@ -162,7 +162,7 @@ class Writer:
         drawn = [one for one in asked if _equal(one.arrays[len(one.arrays) - count :], case.arrays)]
         if not drawn:  # the arguments themselves, for laws that change them
             drawn = [Asked(check.op.name, False, case.arrays, case.statics)]
-        exact = case.exact and check.name == "value"
+        exact = case.exact and check.rule.exact
         calls = [self._place(check, candidate, one, exact) for one in asked]
         self.judged.append(
             {
@@ -209,7 +209,7 @@ class Writer:
         """What the manifest says of a folder; writes the values and what is allowed."""
         entrywise, op = tolerances.entrywise(call.op, gauged), call.op
         most: list = [None] * len(gauged)
-        if entrywise and check.name != "nan":
+        if entrywise and not check.rule.special:
             most = tolerances.allowed(call, one.arrays, gauged, held, exact=exact)
         usual = canonical(op)
         axes = usual.outputs if not call.vjp else _of_gradients(op, usual.inputs)

@@ -22,8 +22,15 @@ from typing import Any, NamedTuple
 
 from refssm._implements import TYPES
 from refssm.catalog import OPERATORS
-from refssm.conformance.checks.checks import NAMES, PROFILES, checks_of, types_of
-from refssm.conformance.checks.laws import LAWS
+from refssm.conformance.checks.checks import (
+    AGAINST,
+    NAMES,
+    PROFILES,
+    checks_of,
+    rule_named,
+    types_of,
+)
+from refssm.conformance.checks.law import Law
 from refssm.conformance.judging.result import Result
 from refssm.conformance.project.pyproject import document, near, shown
 from refssm.conformance.usage_error import UsageError
@@ -151,7 +158,8 @@ class Judged(NamedTuple):
 
 def said_enough(profile: str, check: str) -> bool:
     """Whether a pass says that a failure is gone: a quick run draws fewer cases of a law."""
-    return check not in LAWS or PROFILES[profile].law >= PROFILES["default"].law
+    law = isinstance(rule_named(check), Law)
+    return not law or PROFILES[profile].law >= PROFILES["default"].law
 
 
 def possible(trial) -> set[str]:
@@ -160,7 +168,7 @@ def possible(trial) -> set[str]:
     found = set()
     for dtype in offer.dtypes or types_of(op, half=True):  # laws run in the first type asked for
         checks = checks_of(op, PROFILES["thorough"], [dtype], vjp=trial.candidate.has_vjp)
-        found |= {check.id for check in checks} | {f"{op}/against[{dtype}]"}
+        found |= {check.id for check in checks} | {f"{op}/{AGAINST.name}[{dtype}]"}
     return found
 
 

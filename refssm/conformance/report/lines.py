@@ -19,9 +19,8 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.cases.drawing import SIZES, TAME_SIZE
 from refssm.conformance.cases.sizes import MATRIX_SIZE, core_dims, of_matrices
-from refssm.conformance.checks.checks import PROFILES, TAME_LAWS
-from refssm.conformance.checks.conduct import CONDUCT
-from refssm.conformance.checks.laws import LAWS
+from refssm.conformance.checks.checks import PROFILES, rule_named
+from refssm.conformance.checks.law import Conduct, Law
 from refssm.conformance.judging.result import FAILURES, Result
 
 LIBRARIES = ("numpy", "scipy", "hypothesis")
@@ -132,7 +131,8 @@ def below(result: Result) -> list[str]:
 
 def case_called(result: Result) -> str:
     """What the failing case is: smaller ones were tried, or not."""
-    return "smallest" if result.shrunk and result.check not in CONDUCT else "failing"
+    one_case = isinstance(rule_named(result.check), Conduct)
+    return "smallest" if result.shrunk and not one_case else "failing"
 
 
 def again(result: Result) -> list[str]:
@@ -150,11 +150,12 @@ def again(result: Result) -> list[str]:
 def limits(result: Result) -> str:
     """What a passing check did not look at."""
     op = next(op for op in OPERATORS if op.name == result.operator)
-    if result.check in CONDUCT:
+    rule = rule_named(result.check)
+    if isinstance(rule, Conduct):
         return "anything beyond this one ordinary case"
     first = op.leading or core_dims(op)[0]
-    if result.check in LAWS:
-        longest = TAME_SIZE if result.check in TAME_LAWS else max(SIZES)
+    if isinstance(rule, Law):
+        longest = TAME_SIZE if rule.tame else max(SIZES)
         return f"types other than {result.dtype}, {first} above {longest}"
     reach = f"{first} above {max(SIZES)} (thorough: {max(PROFILES['thorough'].sizes)})"
     if of_matrices(op, first):

@@ -16,7 +16,7 @@ from refssm.conformance.calling.recorded import Recorded, in_order, stored
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks import special_values as special
 from refssm.conformance.checks.candidate import Broken, Candidate
-from refssm.conformance.checks.checks import Check, types_of
+from refssm.conformance.checks.checks import VALUE, Check, types_of
 from refssm.conformance.diagnosis.failure import CANONICAL
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.judging.evidence import gathered
@@ -42,7 +42,7 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
         arrays, statics, dtype = arguments(op, usual, path, session.settings.types)
         if not isinstance(session.worker, Recorded):  # whose results have the axes of the inputs
             arrays = [_with_all_axes(op, i, a, path) for i, a in enumerate(arrays)]
-        check = Check("value", op, dtype, 1, lambda *_: wrong(""))
+        check = Check(VALUE, op, dtype, 1, lambda *_: wrong(""))
         started, doubt = time.perf_counter(), certify(op)
         trial.candidate.probe({dtype: ordinary_case(op, dtype)})  # batched or slice by slice
         candidate = trial.candidate.judged_in(dtype)

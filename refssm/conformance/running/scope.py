@@ -10,6 +10,7 @@ from refssm._operator import Operator
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.checks.beside_old import Beside
 from refssm.conformance.checks.checks import (
+    GRADIENT,
     PROFILES,
     Check,
     Profile,
@@ -83,9 +84,9 @@ class Scope:
             return ""
         if has_vjp and not (self.profile.gradient or asked):
             return f"left out of the {self.settings.profile} profile: --check gradient runs it"
-        if has_vjp or not ("gradient" in asked or self.offer.framework in AUTODIFF):
+        if has_vjp or not (GRADIENT.name in asked or self.offer.framework in AUTODIFF):
             return ""
-        if "gradient" not in asked and (asked or not self.profile.gradient):
+        if GRADIENT.name not in asked and (asked or not self.profile.gradient):
             return ""
         if self.offer.framework in AUTODIFF:
             return f"needs vjp=True for {self.offer.framework}'s own, or {self.op}_vjp"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hypothesis import strategies as st
 
 from refssm.conformance.cases.case import Case, ordinary_case
-from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.checks import AGAINST, Check
 from refssm.conformance.checks.sweep import SHRINK_TRIES, Swept, lost, sweep, widest
 from refssm.conformance.diagnosis.failure import AS_WRONG, FLUSHED, explain
 from refssm.conformance.diagnosis.looks_like import diagnose
@@ -48,7 +48,7 @@ class Sweeping:
         self.session.tick(check.id, 0, check.count)
         swept = self._swept()
         details: dict = {"examples": swept.examples, "declined": swept.declined}
-        if check.name == "against" and self.probe.old:
+        if check.rule is AGAINST and self.probe.old:
             details["hint"] = self.probe.old.told(check.dtype)
         if swept.case is not None:
             self.session.tick(f"{check.id}: explaining the failure", 0, 0)

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Iterator
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
-from refssm.conformance.cases.ranges import left_by, narrowed
+from refssm.conformance.cases.ranges import narrowed
 from refssm.conformance.checks.candidate import Candidate
-from refssm.conformance.checks.checks import Check, missing, types_of
-from refssm.conformance.checks.conduct import OF_MEMORY
+from refssm.conformance.checks.checks import GRADIENT, VALUE, Check, types_of
 from refssm.conformance.judging.result import Result
 from refssm.conformance.running.probing import Probe
 from refssm.conformance.running.scope import Scope
@@ -40,7 +39,7 @@ class Trial:
         reason = self.offer.absent or scope.undeclared
         if reason:
             dtype = (*scope.types, *scope.settings.types, *types_of(self.op))[0]
-            yield wording.skipped("value", dtype, reason)
+            yield wording.skipped(VALUE.name, dtype, reason)
             return
         if self.offer.seems and all(probe.refused.values()):
             dtype, seems = scope.types[0], self.offer.seems
@@ -51,11 +50,11 @@ class Trial:
         for dtype in scope.types:
             if dtype not in probe.accepted:
                 reason = f"{dtype} is not accepted: {probe.refused[dtype]}"
-                yield wording.skipped("value", dtype, reason)
+                yield wording.skipped(VALUE.name, dtype, reason)
         if not probe.accepted:
             return
         if scope.gradient_missing:
-            yield wording.skipped("gradient", probe.accepted[0], scope.gradient_missing)
+            yield wording.skipped(GRADIENT.name, probe.accepted[0], scope.gradient_missing)
         for check in self.checks(probe.accepted):
             yield self.judge(check)
 
@@ -75,8 +74,8 @@ class Trial:
 
     def left_out(self, check: Check) -> str:
         """Why a check is not run, or ""."""
-        if self.offer.files and check.name in OF_MEMORY:
+        if self.offer.files and check.rule.of_memory:
             return "a program reads files: there is no memory to look at"
         found = [offer.name for offer in self.session.worker.found]
-        where = self.session.settings.where
-        return missing(check, found) or left_by(check.name, self.op, where)
+        rule, where = check.rule, self.session.settings.where
+        return rule.missing(self.op, found) or rule.left_by(self.op, where)

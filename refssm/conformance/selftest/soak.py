@@ -31,8 +31,8 @@ from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Broken, Candidate
-from refssm.conformance.checks.checks import PROFILES, Check, checks_of, default_types, missing
-from refssm.conformance.checks.laws import LAWS
+from refssm.conformance.checks.checks import PROFILES, Check, checks_of, default_types
+from refssm.conformance.checks.law import Law
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.honest import Honest, implementations
 from refssm.conformance.judging.expected import remembering
@@ -49,7 +49,7 @@ def pieces(seeds: int, cases: int) -> list[tuple[str, str, int, int]]:
     """(operator, check id, seed, cases); laws take fewer cases a seed."""
     checks = {name: _checks(name) for name in dict.fromkeys(h.op for h in implementations())}
     return [
-        (name, check.id, seed, min(LAW_CASES, cases) if check.name in LAWS else cases)
+        (name, check.id, seed, min(LAW_CASES, cases) if isinstance(check.rule, Law) else cases)
         for seed in range(seeds)  # outermost: an interrupted soak has whole seeds
         for name, all_ in checks.items()
         for check in [all_[seed % len(all_)]]
@@ -121,9 +121,9 @@ def _worker(name: str) -> InProcess:
 
 def _can_run(check: Check, honest: Honest) -> bool:
     """Whether an implementation has what a check needs: a VJP, a `_from` form."""
-    if check.name == "gradient":
+    if check.rule.of_gradient:
         return honest.vjp is not None
-    return not missing(check, [found.op.name for found in _twins(honest.name)])
+    return not check.rule.missing(check.op, [found.op.name for found in _twins(honest.name)])
 
 
 def _verdict(check: Check, honest: Honest, case: Case) -> Verdict:

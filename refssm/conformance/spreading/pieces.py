@@ -10,7 +10,7 @@ from collections.abc import Iterator, Set
 from contextlib import contextmanager
 
 from refssm.conformance.checks.beside_old import Beside
-from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.checks import AGAINST, Check
 from refssm.conformance.checks.piece import Piece
 from refssm.conformance.checks.sweep import Cases, sweep_piece
 from refssm.conformance.running.settings import Session
@@ -45,7 +45,7 @@ def piece_of(trial: Trial, check: Check, part: int) -> Piece | None:
 
 def beside_of(check: Check, old: Beside | None) -> Beside | None:
     """The old implementation, for the check that compares with it."""
-    return old if check.name == "against" else None
+    return old if check.rule is AGAINST else None
 
 
 class Pieces(Source):

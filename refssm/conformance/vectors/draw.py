@@ -10,6 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
+from refssm._arguments import several
 from refssm._operator import Operator
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import Declined
@@ -18,7 +19,7 @@ from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.cases.filling import MEDLEY, Knob
 from refssm.conformance.cases.sizes import core_dims, of_matrices, powers_of
 from refssm.conformance.checks.candidate import Broken, Candidate
-from refssm.conformance.checks.checks import types_of
+from refssm.conformance.checks.checks import STATE, VALUE, types_of
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import HEADROOM
@@ -31,7 +32,7 @@ OTHERS = (1, 2, 3)
 SIDE = 8  # of a matrix
 ENTRIES = 700  # product of all sizes
 INPUT_BITS = 32  # in double precision: what a library's last digit moves is not in them
-SHOWN_BY = ("value", "state")
+SHOWN_BY = (VALUE.name, STATE.name)
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,7 @@ def _in_type(op, dtype):
     def rounded(**statics):
         y = op.reference(**statics)
         own = [a.astype(np.result_type(np.finfo(dtype).dtype, *[1j] * (a.dtype.kind == "c")))
-               for a in (y if isinstance(y, tuple) else (y,))]  # fmt: skip
+               for a in several(y)]  # fmt: skip
         return tuple(own) if isinstance(y, tuple) else own[0]
 
     return rounded

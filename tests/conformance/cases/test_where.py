@@ -7,7 +7,7 @@ import pytest
 from judging import LATE, SCAN, judged, plugin, run, scan, verdicts
 
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.cases.ranges import left_by, narrowed, parse
+from refssm.conformance.cases.ranges import narrowed, parse
 from refssm.conformance.usage_error import UsageError
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.discretize import DISCRETIZE_DIAGONAL_ZOH
@@ -197,7 +197,7 @@ def test_a_law_that_would_leave_the_range_is_skipped_and_says_why(op, text, left
     from refssm.conformance.checks.laws import laws_of
 
     where, name = parse([text], [op]), text.partition("=")[0]
-    told = {law: left_by(law, op, where) for law in laws_of(op)}
+    told = {law.name: law.left_by(op, where) for law in laws_of(op)}
     assert {law for law, reason in told.items() if reason} == left
     sized = name in ("l", "n")
     reason = f"cuts {name}, which is narrowed" if sized else f"`{name}`, which is narrowed"

@@ -13,7 +13,8 @@ from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.candidate import Candidate
-from refssm.conformance.checks.laws import hold
+from refssm.conformance.checks.law import hold
+from refssm.conformance.checks.time_laws import SPLIT
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare
 from refssm.conformance.running.session import results_of
@@ -89,7 +90,7 @@ def test_split_compares_the_last_state_of_the_whole_with_that_of_the_pieces():
     for forward, ok in ((stateful, True), (whole_off, False)):
         given = Found(SELECTIVE_SCAN_STATEFUL, forward, None)
         candidate = Candidate(SELECTIVE_SCAN_STATEFUL, InProcess([given]), given.offer)
-        verdict = hold("split", candidate, case)
+        verdict = hold(SPLIT, candidate, case)
         assert verdict.ok == ok
         assert ok or "worst x[" in verdict.message
 

@@ -1,0 +1,44 @@
+"""Windows of time: the part of the arguments, the output and its bounds between two steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.conformance.gauges.gauge import Gauge
+
+
+def time_axes(op: Operator) -> list[int | None]:
+    """For each input, its axis of the first output's first core dimension, from the end."""
+    step = op.leading
+    return [dims.index(step) - len(dims) if step in dims else None for dims in op.input_dims]
+
+
+def timed(op: Operator) -> list[str]:
+    """The arguments that have a time axis."""
+    return [name for name, axis in zip(op.inputs, time_axes(op), strict=True) if axis is not None]
+
+
+def cut(op: Operator, arrays, window: slice) -> list[np.ndarray]:
+    """The arguments restricted to a window of time; those without a time axis stay whole."""
+    return [
+        a if axis is None else a[(..., window, *(slice(None),) * (-axis - 1))]
+        for a, axis in zip(arrays, time_axes(op), strict=True)
+    ]
+
+
+def in_window(op: Operator, y: np.ndarray, window: slice) -> np.ndarray:
+    """The first output restricted to a window of time."""
+    return y[(..., window, *(slice(None),) * (len(op.output_dims[0]) - 1))]
+
+
+def windowed(op: Operator, gauge: Gauge, window: slice) -> Gauge:
+    """A gauge restricted to a window of time."""
+    value, k0, k1 = (in_window(op, f, window) for f in (gauge.value, gauge.k0, gauge.k1))
+    return Gauge(value, k0, k1, gauge.peak)
+
+
+def at_length(op: Operator, statics, k: int) -> dict:
+    """The keyword arguments for an output of length k."""
+    step = op.leading
+    return {**statics, step: k} if step in op.static else dict(statics)

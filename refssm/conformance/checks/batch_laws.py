@@ -1,0 +1,80 @@
+"""Laws of batches: a member alone, and groups in another order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from refssm.conformance.cases.case import Case
+from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.checks.law import NOTHING, Law
+from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.verdict import Verdict, worst_of
+
+
+def batch(candidate: Candidate, case: Case) -> Verdict:
+    """Each member of a batch is what it is alone."""
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    shape = op.batch_shape(*arrays)
+    if candidate.sliced:
+        return Verdict("-", notes=("takes core arrays only",))
+    if not any(n > 1 for n in shape):
+        return NOTHING
+    ys, gauged = candidate.results(arrays, statics), candidate.expect(arrays, statics)
+    verdicts = []
+    for axis, size in enumerate(shape):
+        i = int(case.generator(400 + axis).integers(size))
+        one = [
+            _member(a, len(d), len(shape), axis, i)
+            for a, d in zip(arrays, op.input_dims, strict=True)
+        ]
+        alone, bounds = candidate.results(one, statics), candidate.expect(one, statics)
+        pick = (*(slice(None),) * axis, slice(i, i + 1))
+        for j, (y, g) in enumerate(zip(ys, gauged, strict=True)):
+            inside = Gauge(g.value[pick], g.k0[pick], g.k1[pick], g.peak)
+            verdicts.append(candidate.agree(arrays, y[pick], alone[j], bounds[j], inside, output=j))
+    return worst_of(verdicts)
+
+
+def _member(a, rank, batch_rank, axis, i):
+    """One member along a batch axis, kept as an axis of length 1; shared arrays stay."""
+    own = a.ndim - rank - (batch_rank - axis)
+    if own < 0 or a.shape[own] == 1:
+        return a
+    return np.ascontiguousarray(np.take(a, [i], axis=own))
+
+
+BATCH = Law(
+    name="batch",
+    sentence="Each member of a batch has the outputs that it has alone.",
+    hold=batch,
+    owed=lambda op: any(op.batch_axes),
+)
+
+
+def group(candidate: Candidate, case: Case) -> Verdict:
+    """Groups taken in another order give their outputs in that order: neighbours share B and C."""
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    if case.batch["g"] < 2:
+        return NOTHING
+    ys, bounds = candidate.results(arrays, statics), candidate.expect(arrays, statics)
+    turned = [
+        np.ascontiguousarray(np.flip(a, len(a.shape) - len(d) - len(axes) + axes.index("g")))
+        if "g" in axes else a
+        for a, d, axes in zip(arrays, op.input_dims, op.batch_axes, strict=True)
+    ]  # fmt: skip
+    verdicts, place = [], op.batch_names.index("g")
+    others, limits = candidate.results(turned, statics), candidate.expect(turned, statics)
+    for j, (y, other) in enumerate(zip(ys, others, strict=True)):
+        back = np.flip(other, place)
+        value, k0, k1 = (np.flip(getattr(limits[j], f), place) for f in ("value", "k0", "k1"))
+        limit = Gauge(value, k0, k1, limits[j].peak)
+        verdicts.append(candidate.agree(arrays, y, back, bounds[j], limit, output=j))
+    return worst_of(verdicts)
+
+
+GROUP = Law(
+    name="group",
+    sentence="Groups that share B and C, taken in another order, give their outputs in that order.",
+    hold=group,
+    owed=lambda op: "g" in op.batch_names,
+)

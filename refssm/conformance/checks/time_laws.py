@@ -1,0 +1,225 @@
+"""Laws of time: what a shorter, a changed, a divided and a delayed input tell of the whole."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.catalog import from_state, resumed
+from refssm.conformance.calling.one_call import Declined
+from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.windows import at_length, cut, in_window, time_axes, timed, windowed
+from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.checks.law import NOTHING, Law
+from refssm.conformance.checks.linear_laws import linear_arguments
+from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.verdict import Verdict, worst_of
+
+
+def _run(candidate: Candidate, arrays, statics) -> tuple[np.ndarray, Gauge]:
+    """The first output of one call, and what it is judged by."""
+    y, *_ = candidate.results(arrays, statics)
+    return y, candidate.expect(arrays, statics)[0]
+
+
+def _points(case: Case, length: int) -> list[int]:
+    """Where to cut: one place anywhere, and a multiple of 64 if there is one."""
+    rng = case.generator(101)
+    points = {int(rng.integers(1, length))} if length > 1 else set()
+    blocks = (length - 1) // 64
+    return sorted(points | ({64 * int(rng.integers(1, blocks + 1))} if blocks else set()))
+
+
+def prefix(candidate: Candidate, case: Case) -> Verdict:
+    """The outputs of a shorter input are the first outputs of the longer one."""
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    y, gauge = _run(candidate, arrays, statics)
+    verdicts = [NOTHING]
+    for k in _points(case, y.shape[-len(op.output_dims[0])]):
+        try:
+            short = cut(op, arrays, slice(0, k))
+            short, fewer = candidate.narrowed(short, at_length(op, statics, k))
+            first, bound = _run(candidate, short, fewer)
+        except Declined:
+            continue
+        past = slice(0, first.shape[-len(op.output_dims[0])])  # a kernel may take blocks only
+        whole, kept = windowed(op, gauge, past), in_window(op, y, past)
+        verdicts.append(candidate.agree(arrays, first, kept, bound, whole))
+    return worst_of(verdicts)
+
+
+PREFIX = Law(
+    name="prefix",
+    sentence="The outputs of a shorter input are the first outputs of the longer one.",
+    hold=prefix,
+    owed=lambda op: "causal" in op.traits,
+    cuts=True,
+)
+
+
+def causal(candidate: Candidate, case: Case) -> Verdict:
+    """Another future leaves the past as it was."""
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    y, gauge = _run(candidate, arrays, statics)
+    verdicts = [NOTHING]
+    for k in _points(case, y.shape[-len(op.output_dims[0])]):
+        linear = linear_arguments(op)
+        changed = [
+            a if axis is None else _future_changed(a, axis, k, -0.5 if name in linear else 0.5)
+            for name, a, axis in zip(op.inputs, arrays, time_axes(op), strict=True)
+        ]
+        changed, _ = candidate.narrowed(changed, statics)
+        if not _same_past(op, arrays, changed, k):
+            return NOTHING  # the implementation's own projection reads the future
+        other, *_ = candidate.results(changed, statics)
+        past = slice(0, k)
+        bound = windowed(op, gauge, past)
+        verdicts.append(
+            candidate.agree(
+                arrays, in_window(op, other, past), in_window(op, y, past), bound, bound
+            )
+        )
+    return worst_of(verdicts)
+
+
+def _future_changed(a, axis, k, factor):
+    """From time k on: half the modulus, the order reversed; flags turned over."""
+    a = np.moveaxis(a.copy(), axis, 0)
+    a[k:] = ~a[k:] if a.dtype.kind == "b" else factor * a[k:][::-1]
+    return np.ascontiguousarray(np.moveaxis(a, 0, axis))
+
+
+def _same_past(op, arrays, changed, k):
+    pasts = (cut(op, x, slice(0, k)) for x in (arrays, changed))
+    return all(np.array_equal(a, b) for a, b in zip(*pasts, strict=True))
+
+
+CAUSAL = Law(
+    name="causal",
+    sentence="Another future leaves the past as it was.",
+    hold=causal,
+    owed=lambda op: "causal" in op.traits and bool(timed(op)),
+    touches=timed,
+)
+
+
+def split(candidate: Candidate, case: Case) -> Verdict:
+    """A scan cut in two, the state carried over by its `_from` or `_stateful` form, is the whole.
+
+    A `_from` form returns the states themselves; a `_stateful` one has the last state beside y.
+    """
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    ys, gauges = candidate.results(arrays, statics), candidate.expect(arrays, statics)
+    other, verdicts = resumed(op), [NOTHING]
+    assert other is not None
+    for k in _points(case, ys[0].shape[-len(op.output_dims[0])]):
+        head = cut(op, arrays, slice(0, k))
+        try:
+            state = _carried(candidate, other, head, statics, ys[0], k)
+            later = _driving(op, other, cut(op, arrays, slice(k, None)))
+            pieces, fewer = candidate.narrowed([*later, state], statics, other)
+            tail = candidate.results(pieces, fewer, op=other)
+        except Declined:
+            continue
+        bounds = candidate.expect(pieces, fewer, other)
+        rank = len(op.output_dims[0])
+        window = slice(k, k + tail[0].shape[-rank])
+        kept, whole = in_window(op, ys[0], window), windowed(op, gauges[0], window)
+        verdicts.append(candidate.agree(arrays, tail[0], kept, bounds[0], whole, through=True))
+        for j in op.state_outputs if window.stop == ys[0].shape[-rank] else ():
+            bound = bounds[j], gauges[j]
+            verdicts.append(candidate.agree(arrays, tail[j], ys[j], *bound, output=j, through=True))
+    return worst_of(verdicts)
+
+
+def _carried(candidate: Candidate, other: Operator, head, statics, y, k) -> np.ndarray:
+    """The state after the first k steps, by the implementation itself."""
+    op = candidate.op
+    if not other.state_outputs:
+        return np.ascontiguousarray(in_window(op, y, slice(k - 1, k)).squeeze(-2))
+    start = head[-1] if from_state(op) else _at_rest(op, other, head)
+    pieces, fewer = candidate.narrowed([*_driving(op, other, head), start], statics, other)
+    if pieces[0].shape != head[0].shape:
+        raise Declined  # its own projection cuts the piece
+    return np.ascontiguousarray(candidate.results(pieces, fewer, op=other)[-1])
+
+
+def _driving(op: Operator, other: Operator, arrays) -> list[np.ndarray]:
+    """The arguments of `other` but its state, which is the last."""
+    named = dict(zip(op.inputs, arrays, strict=True))
+    return [named[name] for name in [*other.inputs][:-1]]
+
+
+def _at_rest(op: Operator, other: Operator, arrays) -> np.ndarray:
+    """A state of zeros for `other`, of the type its last state has."""
+    sizes: dict[str, int] = {}
+    axes = zip(op.batch_axes, op.input_dims, arrays, strict=True)
+    for batch, core, a in axes:
+        sizes |= {d: n for d, n in zip((*batch, *core), a.shape, strict=True) if d != "1"}
+    shape = [sizes.get(d, 1) for d in (*other.batch_axes[-1], *other.input_dims[-1])]
+    driving = _driving(op, other, arrays)
+    single = np.zeros((), np.finfo(np.result_type(*driving)).dtype)
+    return np.zeros(shape, other.output_types(*driving, single)[-1])
+
+
+def _other(op: Operator) -> str:
+    """The form that starts from a state, or ""."""
+    other = resumed(op)
+    return other.name if other else ""
+
+
+def _state(op: Operator) -> list[str]:
+    """The argument of that form which is its state."""
+    other = resumed(op)
+    return [*other.inputs][-1:] if other else []
+
+
+SPLIT = Law(
+    name="split",
+    sentence="A scan cut anywhere, the state carried over by the `_from` or `_stateful` form, "
+    "gives the outputs of the whole.",
+    hold=split,
+    owed=lambda op: "state" in op.traits and resumed(op) is not None,
+    touches=_state,
+    cuts=True,
+    needs=_other,
+)
+
+
+def shift(candidate: Candidate, case: Case) -> Verdict:
+    """An argument delayed by some steps gives the output delayed by as many."""
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    y, gauge = _run(candidate, arrays, statics)
+    length, verdicts = y.shape[-len(op.output_dims[0])], [NOTHING]
+    axes = dict(zip(op.inputs, time_axes(op), strict=True))
+    for group, _ in op.linear_in:
+        if any(axes[name] is None for name in group):
+            continue
+        for k in _points(case, length):
+            late = [
+                _delayed(a, axes[n], k) if n in group else a
+                for n, a in zip(op.inputs, arrays, strict=True)
+            ]
+            late, _ = candidate.narrowed(late, statics)
+            other, bound = _run(candidate, late, statics)
+            axis = -len(op.output_dims[0])
+            value, k0, k1 = (_delayed(f, axis, k) for f in (gauge.value, gauge.k0, gauge.k1))
+            delayed = Gauge(value, k0, k1, gauge.peak)
+            verdicts.append(candidate.agree(late, other, _delayed(y, axis, k), bound, delayed))
+    return worst_of(verdicts)
+
+
+def _delayed(a, axis, k):
+    """Zeros for k steps, then `a`, as long as `a`."""
+    a = np.moveaxis(a, axis, 0)
+    late = np.concatenate([np.zeros_like(a[:k]), a[: a.shape[0] - k]])
+    return np.ascontiguousarray(np.moveaxis(late, 0, axis))
+
+
+SHIFT = Law(
+    name="shift",
+    sentence="An input delayed by some steps gives the output delayed by as many.",
+    hold=shift,
+    owed=lambda op: "time-invariant" in op.traits,
+    touches=linear_arguments,
+)
