@@ -9,6 +9,7 @@ import refssm.conformance
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.cases.drawing import SIZES, TAME_SIZE
 from refssm.conformance.cases.ranges import Where
 from refssm.conformance.checks import laws
 from refssm.conformance.checks.checks import (
@@ -27,7 +28,7 @@ from refssm.conformance.checks.conduct import CONDUCT
 from refssm.conformance.checks.law import Law
 from refssm.conformance.checks.laws import LAWS
 from refssm.conformance.exchange.manifest import CHECKS
-from refssm.conformance.judging.verdict import wrong
+from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.conformance.report.lines import below
 from refssm.conformance.running.session import Session
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
@@ -137,6 +138,15 @@ def test_a_law_draws_tame_cases_where_its_record_says_so(listed):
         (check,) = [check for check in checks if check.name == "new"]
         assert check.strategy is not None
         assert check.strategy["tame"] == tame
+
+
+@pytest.mark.parametrize("tame", [False, True])
+def test_the_report_says_of_a_law_how_long_its_cases_were(listed, tame):
+    listed(law(hold=lambda candidate, case: Verdict("A"), tame=tame))
+    (result,) = results(LINEAR_SCAN, only_checks=("new",))
+    assert result.verdict == "pass"
+    longest = TAME_SIZE if tame else max(SIZES)
+    assert below(result) == [f"not promised: types other than float32, l above {longest}"]
 
 
 def test_split_needs_the_form_that_starts_from_a_state():
