@@ -1,6 +1,6 @@
 """What a failure looks like: a planted bug that answers alike, or the pattern of the damage.
 
-Every deviation is itself an implementation: the judge asks which of them gives what was given, in
+Every planted bug is itself an implementation: the judge asks which of them gives what was given, in
 every call of the failing case and of further cases of the same check. Where none does, what the
 wrong entries have in common is told: where they begin, a constant factor, the precision.
 """

@@ -1,4 +1,4 @@
-"""Arithmetic in fewer bits, for the deviations that compute in it."""
+"""Arithmetic in fewer bits, for planted bugs that compute in it."""
 
 import numpy as np
 

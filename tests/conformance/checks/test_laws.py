@@ -171,7 +171,7 @@ def test_writing_to_a_slice_is_seen():
 
 def test_every_check_with_a_verdict_has_a_planted_bug():
     assert {*PLANTED, "shapes", "empty"} == {rule.name for rule in (*LAWS, *CONDUCT)}
-    elsewhere = {"value", "state", "gradient", "against"}  # in tests/test_deviations.py
+    elsewhere = {"value", "state", "gradient", "against"}  # in planted/test_planted.py
     assert {*PLANTED, "shapes", "empty", *elsewhere} == set(NAMES)
 
 

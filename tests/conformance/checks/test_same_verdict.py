@@ -1,4 +1,4 @@
-"""One judge for all: the same deviation gets the same verdict in NumPy, PyTorch and JAX.
+"""One judge for all: the same bug gets the same verdict in NumPy, PyTorch and JAX.
 
 Each is written once, over an array namespace: a scan by doubling, x_k = a_k x_{k-1} + b_k with
 every span of 2, 4, 8, … steps as one step.
@@ -14,7 +14,7 @@ FRAMEWORKS = ("numpy", "torch", "jax")
 
 
 class Space:
-    """What the deviations need of an array namespace, under one name."""
+    """What the planted bugs need of an array namespace, under one name."""
 
     def __init__(self, framework):
         module = pytest.importorskip(framework, reason=f"nothing is judged in {framework} here")
@@ -92,7 +92,7 @@ def unconjugated(s, dx, a, b):
 
 
 # the function or its gradient, the check that fails, its type, the verdict
-DEVIATIONS = {
+BUGS = {
     "state lost every 64 steps": (state_lost, "value", "float32", "wrong"),
     "a used one step late": (one_step_late, "value", "float32", "wrong"),
     "no conjugate in the gradient": (unconjugated, "gradient", "complex64", "wrong"),
@@ -120,7 +120,7 @@ def place(message):
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("check", RIGHT)
-def test_the_scan_without_a_deviation_passes(check, framework):
+def test_the_scan_without_a_bug_passes(check, framework):
     function, dtype = RIGHT[check]
     sizes = (("l", (1, 5)), ("n", (1, 2)))  # JAX compiles for each shape
     result = result_of(framework, function, check, dtype, sizes)
@@ -128,9 +128,9 @@ def test_the_scan_without_a_deviation_passes(check, framework):
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("what", DEVIATIONS)
-def test_a_deviation_gets_the_verdict_that_it_gets_in_numpy(what, framework):
-    function, check, dtype, expected = DEVIATIONS[what]
+@pytest.mark.parametrize("what", BUGS)
+def test_a_planted_bug_gets_the_verdict_that_it_gets_in_numpy(what, framework):
+    function, check, dtype, expected = BUGS[what]
     result, usual = (result_of(f, function, check, dtype) for f in (framework, "numpy"))
     assert (result.verdict, result.check, result.dtype) == (expected, check, dtype)
     assert (result.grade, result.examples) == (usual.grade, usual.examples)
@@ -138,7 +138,7 @@ def test_a_deviation_gets_the_verdict_that_it_gets_in_numpy(what, framework):
     assert result.smallest == usual.smallest
 
 
-def test_no_two_deviations_are_told_in_the_same_words():
-    told = {place(result_of("numpy", *d[:3]).message) for d in DEVIATIONS.values()}
-    assert len(told) == len(DEVIATIONS)
+def test_no_two_bugs_are_told_in_the_same_words():
+    told = {place(result_of("numpy", *d[:3]).message) for d in BUGS.values()}
+    assert len(told) == len(BUGS)
     assert "worst x[1, 64, 0]; entries with l ≥ 64 wrong, none before" in told

@@ -84,14 +84,12 @@ def test_right_answers_pass_every_check_that_is_written(everything):
     assert {r.grade for r in results.values()} == {"A"}
 
 
-@pytest.mark.parametrize("deviation", TOLD, ids=str)
-def test_planted_bugs_are_caught_in_files_by_the_checks_that_they_name(
-    everything, loaded, deviation
-):
-    name = deviation.caught_by.partition("[")[0]
-    found = deviation.found()
+@pytest.mark.parametrize("bug", TOLD, ids=str)
+def test_planted_bugs_are_caught_in_files_by_the_checks_that_they_name(everything, loaded, bug):
+    name = bug.caught_by.partition("[")[0]
+    found = bug.found()
     answer(everything, found.forward, found.vjp, name)
-    assert judged(everything, name, cases=loaded)[deviation.caught_by].failed
+    assert judged(everything, name, cases=loaded)[bug.caught_by].failed
 
 
 def test_the_verdict_of_files_is_the_verdict_of_a_function(tmp_path):
