@@ -2,7 +2,6 @@ import ast
 import re
 import subprocess
 import sys
-from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 
@@ -24,20 +23,6 @@ SATELLITES = (
     "gallery",
     "experiments",
 )
-# the rooms of the judge, from the ground up; docs/architecture.md says what they hold
-FLOORS = (
-    ("usage_error", "number_types", "file_errors"),
-    ("gauges",),
-    ("standard", "cases"),
-    ("judging",),
-    ("calling",),
-    ("checks", "honest", "subjects"),
-    ("planted", "report", "project"),
-    ("diagnosis", "vectors"),
-    ("running",),
-    ("spreading", "exchange", "selftest", "pytest_plugin"),
-)
-JUDGE = "refssm.conformance."
 NEVER_LOADED = (
     "numba",
     "matplotlib",
@@ -49,52 +34,6 @@ NEVER_LOADED = (
     "joblib",
     "flint",
 )
-
-
-def of_judge(root):
-    """The judge's modules by name, with the judge's modules that each imports: lazily, too."""
-    paths = {_name(path, root): path for path in root.glob("refssm/conformance/**/*.py")}
-
-    def known(name):
-        while name and name not in paths:
-            name = name.rpartition(".")[0]
-        return name
-
-    return {
-        name: {known(n) for n in _members(path)} - {name, "", JUDGE.rstrip(".")}
-        for name, path in paths.items()
-    }
-
-
-def _members(path):
-    """What a file imports, each name with the module that it is taken from."""
-    names = [*imports(path)]
-    return [n for n in names if not any(other.startswith(f"{n}.") for other in names)]
-
-
-def _name(path, root):
-    parts = path.relative_to(root).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def floor_of(module):
-    """The floor of a module of the judge; an error where its room is on none."""
-    room = module.removeprefix(JUDGE).partition(".")[0]
-    return next(i for i, rooms in enumerate(FLOORS) if room in rooms)
-
-
-def upwards(graph):
-    """The imports from a floor above one's own."""
-    edges = [(a, b) for a, seen in graph.items() if a.startswith(JUDGE) for b in seen]
-    return [f"{a} -> {b}" for a, b in edges if floor_of(b) > floor_of(a)]
-
-
-def circle(graph):
-    """The modules of an import circle, or nothing."""
-    try:
-        return [*TopologicalSorter(graph).static_order()] and []
-    except CycleError as error:
-        return error.args[1]
 
 
 def of_family(family):
@@ -157,46 +96,6 @@ def part(name):
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_nothing_imports_upwards(path):
     assert violations(path) == []
-
-
-def test_the_floors_of_the_judge_only_look_down():
-    assert upwards(of_judge(ROOT)) == []
-
-
-def test_the_judge_has_no_import_circle():
-    assert circle(of_judge(ROOT)) == []
-
-
-def test_an_import_upwards_and_a_circle_are_seen_lazy_and_typing_imports_too(tmp_path):
-    planted = {
-        "cases/case.py": "def f():\n    from refssm.conformance.checks.laws import LAWS",
-        "checks/laws.py": "from refssm.conformance.checks import sweep",
-        "checks/sweep.py": "if TYPE_CHECKING:\n    from refssm.conformance.checks.laws import LAWS",
-    }
-    for name, text in planted.items():
-        path = tmp_path / "refssm/conformance" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    graph = of_judge(tmp_path)
-    assert upwards(graph) == [f"{JUDGE}cases.case -> {JUDGE}checks.laws"]
-    assert {*circle(graph)} == {f"{JUDGE}checks.laws", f"{JUDGE}checks.sweep"}
-
-
-def test_no_folder_of_the_judge_has_more_than_12_files():
-    folders = {path.parent for path in ROOT.glob("refssm/conformance/**/*.py")}
-    files = {
-        folder: [path for path in folder.glob("*.py") if path.name != "__init__.py"]
-        for folder in folders
-        if folder.name != "subjects"  # flat on purpose: a plug-in for each library
-    }
-    assert [f"{folder}: {len(there)}" for folder, there in files.items() if len(there) > 12] == []
-
-
-def test_the_page_of_the_architecture_has_the_floors_of_the_judge():
-    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \d+ \| (`[^|]+) \| ", page, re.MULTILINE)
-    told = [tuple(re.findall(r"`(\w+)(?:/|\.py)`", row)) for row in rows]
-    assert tuple(rooms for rooms in told if rooms) == FLOORS
 
 
 def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):

@@ -30,7 +30,8 @@ from refssm.conformance.checks.laws import LAWS
 from refssm.conformance.exchange.manifest import CHECKS
 from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.conformance.report.lines import below
-from refssm.conformance.running.session import Session
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 from refssm.vandermonde import VANDERMONDE_KERNEL
 
@@ -47,7 +48,8 @@ ORDER = [
 def results(op, **settings):
     """What the judge says of an operator's own reference."""
     settings = {"types": ("float32",), "shrink": False, "folder": None} | settings
-    return list(Session(InProcess([Found(op, op.reference, None)]), "here", **settings).run())
+    session = Session(InProcess([Found(op, op.reference, None)]), "here", Settings(**settings))
+    return list(results_of(session))
 
 
 def failing(candidate, case):

@@ -119,8 +119,7 @@ def results(of, crew=None, *, checks=CHECKS, **settings):
     spread.crew = crew
     how = {"types": ("float32",), "only_checks": checks, "cases": 12, "shrink": False}
     asked = Settings(older="old.py", folder=None, **(how | settings))
-    against = of[1] if of[1:] else None
-    session = Session(of[0], of[0].target, asked, against, spread=spread)
+    session = Session(of[0], of[0].target, asked, *of[1:], spread=spread)
     return [replace(result, seconds=0.0) for result in results_of(session)]
 
 
