@@ -33,6 +33,7 @@ PACKAGES = {
     "jit": "refssm.jit",
     "gpu": "refssm_gpu",
 }
+FORMS = ("from", "stateful", "step")  # from a state: all states, outputs and last state, one step
 TRAITS = frozenset(
     {"causal", "time-invariant", "state", "transform"}
 )  # and linear:<arguments>[->output]
@@ -49,6 +50,7 @@ class Operator:
     inputs: Mapping[str, Domain]  # array arguments, in order; {} for constructors
     parameters: Mapping[str, Static] = field(default_factory=dict)  # keyword-only statics
     outputs: tuple[str, ...] = ("y",)
+    form: str = ""  # of FORMS where a state from before is the last argument; the name ends in it
     batch: str = ""  # leading axes as the field uses them, one group per input: "d, d, "
     traits: frozenset[str] = frozenset()
     # what the contract measures by: the form whose roundings count where it is not the reference
@@ -67,6 +69,8 @@ class Operator:
         assert len(self.input_dims) == len(self.inputs), f"{self}: {self.signature}"
         assert len(self.output_dims) == len(self.outputs), f"{self}: {self.signature}"
         assert len(self.batch_axes) == len(self.inputs), f"{self}: batch {self.batch!r}"
+        assert self.form in ("", *FORMS), f"{self}: unknown form {self.form!r}"
+        assert self.name.endswith(self.form), f"{self}: its form is {self.form!r}"
 
     def __str__(self):
         return self.name

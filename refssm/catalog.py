@@ -242,16 +242,17 @@ def families() -> list[str]:
     return list(dict.fromkeys(op.family for op in OPERATORS))
 
 
-RESUMED = ("_from", "_stateful")
-
-
 def from_state(op: Operator) -> bool:
     """Whether a state from before is among its arguments."""
-    return op.name.endswith((*RESUMED, "_step"))
+    return bool(op.form)
 
 
 def resumed(op: Operator) -> Operator | None:
     """The one that starts this one from a state: itself, its `_from` or its `_stateful` form."""
-    plain = op.name.removesuffix("_from").removesuffix("_stateful")
-    names = [f"{plain}{suffix}" for suffix in RESUMED]
-    return next((other for other in OPERATORS if other.name in names), None)
+    others = (other for other in OPERATORS if other.form in ("from", "stateful"))
+    return next((other for other in others if _plain(other) == _plain(op)), None)
+
+
+def _plain(op: Operator) -> str:
+    """The name without the form from a state; a step is an operator of its own."""
+    return op.name if op.form == "step" else op.name.removesuffix(f"_{op.form}")

@@ -117,6 +117,7 @@ def short_convolution_stateful_vjp(dy, ds, u, k, s0):
 SHORT_CONVOLUTION_STATEFUL = Operator(
     reference=short_convolution_stateful,
     signature="(l),(t),(t)->(l),(t)",
+    form="stateful",
     inputs={"u": signals, "k": taps, "s0": signals},
     outputs=("y", "s"),
     batch="b d, d, b d",
@@ -158,6 +159,7 @@ def short_convolution_step_vjp(dy, ds_next, u, k, s):
 SHORT_CONVOLUTION_STEP = Operator(
     reference=short_convolution_step,
     signature="(),(t),(t)->(),(t)",
+    form="step",
     inputs={"u": signals, "k": taps, "s": signals},
     outputs=("y", "s_next"),
     batch="b d, d, b d",

@@ -124,6 +124,7 @@ def hankel_product(h, x):
 HOPE_STREAM_STATEFUL = Operator(
     reference=hope_stream_stateful,
     signature="(n),(),(l),(n)->(l),(n)",
+    form="stateful",
     inputs={"h": taps, "dt": warping_steps, "u": signals, "x0": states},
     outputs=("y", "x"),
     batch="d, d, b d, b d",
@@ -162,6 +163,7 @@ def hope_step_vjp(dy, dx_next, h, dt, u, x):
 HOPE_STEP = Operator(
     reference=hope_step,
     signature="(n),(),(),(n)->(),(n)",
+    form="step",
     inputs={"h": taps, "dt": warping_steps, "u": signals, "x": states},
     outputs=("y", "x_next"),
     batch="d, d, b d, b d",

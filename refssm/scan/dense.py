@@ -107,6 +107,7 @@ def dense_scan_from_vjp(dx, A, b, x0):
 DENSE_SCAN_FROM = Operator(
     reference=dense_scan_from,
     signature="(n,n),(l,n),(n)->(l,n)",
+    form="from",
     inputs={"A": contractions, "b": signals, "x0": states},
     outputs=("x",),
     batch="b, b, b",

@@ -85,6 +85,7 @@ def diagonal_ssm_real_stateful_vjp(dy, dx, a, B, C, D, u, x0):
 DIAGONAL_SSM_REAL_STATEFUL = Operator(
     reference=diagonal_ssm_real_stateful,
     signature="(n),(n,m),(p,n),(p,m),(l,m),(n)->(l,p),(n)",
+    form="stateful",
     inputs={**DIAGONAL_SSM_REAL.inputs, "x0": initial_states},
     outputs=("y", "x"),
     batch=", , , , b, b",

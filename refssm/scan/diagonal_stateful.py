@@ -86,6 +86,7 @@ def diagonal_ssm_varying_stateful_vjp(dy, dx, a, B, C, D, u, x0):
 DIAGONAL_SSM_VARYING_STATEFUL = Operator(
     reference=diagonal_ssm_varying_stateful,
     signature="(l,n),(n,m),(p,n),(p,m),(l,m),(n)->(l,p),(n)",
+    form="stateful",
     inputs={**DIAGONAL_SSM_VARYING.inputs, "x0": initial_states},
     outputs=("y", "x"),
     batch="b, , , , b, b",
@@ -96,6 +97,7 @@ DIAGONAL_SSM_VARYING_STATEFUL = Operator(
 DIAGONAL_SSM_STATEFUL = Operator(
     reference=diagonal_ssm_stateful,
     signature="(n),(n,m),(p,n),(p,m),(l,m),(n)->(l,p),(n)",
+    form="stateful",
     inputs={**DIAGONAL_SSM.inputs, "x0": initial_states},
     outputs=("y", "x"),
     batch=", , , , b, b",

@@ -108,6 +108,7 @@ def linear_scan_from_vjp(dx, a, b, x0):
 LINEAR_SCAN_FROM = Operator(
     reference=linear_scan_from,
     signature="(l,n),(l,n),(n)->(l,n)",
+    form="from",
     inputs={"a": decays, "b": signals, "x0": states},
     outputs=("x",),
     batch="b, b, b",
@@ -145,6 +146,7 @@ def linear_step_vjp(dx_next, a, b, x):
 LINEAR_STEP = Operator(
     reference=linear_step,
     signature="(n),(n),(n)->(n)",
+    form="step",
     inputs={"a": fixed_decays, "b": signals, "x": states},
     outputs=("x_next",),
     batch="b, b, b",

@@ -147,6 +147,7 @@ def mamba_scan_stateful_vjp(dy, dx, u, dt, A, B, C, D, z, dt_bias, x0):
 MAMBA_SCAN_STATEFUL = Operator(
     reference=mamba_scan_stateful,
     signature="(l),(l),(n),(l,n),(l,n),(),(l),(),(n)->(l),(n)",
+    form="stateful",
     inputs={**MAMBA_SCAN.inputs, "x0": states},
     outputs=("y", "x"),
     batch="b d, b d, d, b, b, d, b d, d, b d",

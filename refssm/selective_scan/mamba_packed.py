@@ -94,6 +94,7 @@ def _full(y, *xs):
 MAMBA_STEP = Operator(
     reference=mamba_step,
     signature="(),(),(n),(n),(n),(),(),(),(n)->(),(n)",
+    form="step",
     inputs={**MAMBA_SCAN.inputs, "x": states},
     outputs=("y", "x_next"),
     batch="b d, b d, d, b, b, d, b d, d, b d",

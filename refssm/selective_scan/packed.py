@@ -85,6 +85,7 @@ def selective_step_vjp(dy, dx_next, u, dt, A, B, C, x):
 SELECTIVE_STEP = Operator(
     reference=selective_step,
     signature="(),(),(n),(n),(n),(n)->(),(n)",
+    form="step",
     inputs=STEP_DOMAINS,
     outputs=("y", "x_next"),
     batch="b d, b d, d, b, b, b d",

@@ -148,6 +148,7 @@ def selective_scan_stateful_vjp(dy, dx, u, dt, A, B, C, x0):
 SELECTIVE_SCAN_STATEFUL = Operator(
     reference=selective_scan_stateful,
     signature="(l),(l),(n),(l,n),(l,n),(n)->(l),(n)",
+    form="stateful",
     inputs={**SELECTIVE_SCAN.inputs, "x0": states},
     outputs=("y", "x"),
     batch="b d, b d, d, b, b, b d",

@@ -109,6 +109,7 @@ SSD_CHUNKED_STATEFUL = Operator(
     reference=ssd_chunked_stateful,
     definition=_whatever_the_chunk(SSD_RECURRENT_STATEFUL),
     signature=SSD_RECURRENT_STATEFUL.signature,
+    form="stateful",
     inputs={**SSD_RECURRENT.inputs, "S0": states},
     parameters={"chunk": chunk_sizes},
     outputs=("y", "S"),

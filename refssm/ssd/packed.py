@@ -85,6 +85,7 @@ def ssd_step_vjp(dy, dS_next, x, log_a, B, C, S):
 SSD_STEP = Operator(
     reference=ssd_step,
     signature="(p),(),(n),(n),(p,n)->(p),(p,n)",
+    form="step",
     inputs={**SSD_RECURRENT.inputs, "S": states},
     outputs=("y", "S_next"),
     batch="b g h, b g h, b g, b g, b g h",

@@ -173,6 +173,7 @@ def ssd_recurrent_stateful_vjp(dy, dS, x, log_a, B, C, S0):
 SSD_RECURRENT_STATEFUL = Operator(
     reference=ssd_recurrent_stateful,
     signature="(l,p),(l),(l,n),(l,n),(p,n)->(l,p),(p,n)",
+    form="stateful",
     inputs={**SSD_RECURRENT.inputs, "S0": states},
     outputs=("y", "S"),
     batch="b g h, b g h, b g, b g, b g h",

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from refssm import oracle
+from refssm._arguments import several
 from refssm._operator import Operator
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.filling import Knob
@@ -47,7 +48,7 @@ def certify(op: Operator) -> str:
     for case in _small_cases(op):
         with np.errstate(all="ignore"):
             y = op.reference(*case.arrays, **case.statics)
-        outputs = y if isinstance(y, tuple) else (y,)
+        outputs = several(y)
         if not all(np.isfinite(y).all() for y in outputs):
             return "the reference is not finite on a case without special values"
         verdict = grade_outputs(op, case.arrays, outputs, expect(op, case.arrays, case.statics))
@@ -70,8 +71,7 @@ def adjoint_slip(op: Operator, vjp, case: Case) -> float:
     gauged = expect_vjp(op, cotangents, arrays, case.statics)
     pulled = [g for g in vjp(*cotangents, *arrays, **case.statics) if g is not None]
     places = [i for i, name in enumerate(op.inputs) if name not in op.flags]
-    outputs = op.reference(*arrays, **case.statics)
-    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    outputs = several(op.reference(*arrays, **case.statics))
     sizes = (float(np.abs(c * y).sum()) for c, y in zip(cotangents, outputs, strict=True))
     noise, slips = oracle.RESOLUTION * sum(sizes), [0.0]
     for i, g, gauge in zip(places, pulled, gauged, strict=True):

@@ -115,7 +115,7 @@ def pulled_back(scan, dy, dx, a, B, C, u, x0):
 
 def gradients(op: Operator, scan):
     """The VJP of the operator by a linear scan."""
-    stateful, factor = op.name.endswith("_stateful"), 2 if "real" in op.name else 1
+    stateful, factor = op.form == "stateful", 2 if "real" in op.name else 1
 
     def vjp(dy, *args):
         a, B, C, D, u, *x0 = args[1:] if stateful else args

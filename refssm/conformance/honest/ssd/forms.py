@@ -59,7 +59,7 @@ def _completed(op, x, log_a, B, C, more):
 
 
 def _stateful(op):
-    return op.name.endswith("_stateful")
+    return op.form == "stateful"
 
 
 def _packed(op):

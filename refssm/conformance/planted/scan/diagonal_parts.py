@@ -84,7 +84,7 @@ def _vjp(op, *, over_time=lambda da: da.sum(-2), factors=(2, 1, 1), skipped=True
     factors = factors if "real" in op.name else (1, 1, 1)
 
     def program(right, dy, *args):
-        dx, args = (args[0], args[1:]) if op.name.endswith("_stateful") else (0, args)
+        dx, args = (args[0], args[1:]) if op.form == "stateful" else (0, args)
         a, B, C, D, u, *x0 = args
         a_k = a if "varying" in op.name else a[..., None, :]
         start = x0[0] if x0 else np.zeros_like((u @ B.mT)[..., 0, :])
