@@ -54,7 +54,7 @@ def _without_nyquist(K):
     return K if l % 2 else _kept(np.fft.ifft(spectrum), K.dtype)
 
 
-def _by(remembers, nodes, form=_at):
+def _by(remembers, nodes=lambda l, roots: roots(l), form=_at):
     """The kernel by a spectrum at other nodes, or in another form; of C (I − Ā^l), or of C."""
 
     def kernel(right, w, P, Q, B, C, dt, *, l):
@@ -79,8 +79,7 @@ def _step_of_input(right, dk, w, P, Q, B, C, dt, *, l):
 for _p, _m in ((WHOLE, True), (ALIASED, False)):
     _p.usual()
     _p.plant(  # around the circle
-        ("published_form", "the published form, 0/0 at z = −1",
-         _by(_m, lambda l, roots: roots(l), _published)),
+        ("published_form", "the published form, 0/0 at z = −1", _by(_m, form=_published)),
         ("published_by_luck", "the published form at powers of a rounded root",
          _by(_m, _powers_of_a_root, _published)),
         ("time_reversed", "e^(+2πij/l) for nodes", _by(_m, lambda l, roots: roots(l).conj())),
@@ -98,16 +97,14 @@ for _p, _m in ((WHOLE, True), (ALIASED, False)):
         ("p_for_q", "P Pᴴ", lambda right, w, P, Q, *x, l: right(w, P, P, *x, l=l)),
         ("low_rank_added", "diag w + P Qᴴ", {"P": np.negative}),
         ("low_rank_forgotten", "diag w alone", {"P": lambda P: 0 * P}),
-        ("first_rank_only", "one column of several",
-         {"P": lambda P: P[..., :1], "Q": lambda Q: Q[..., :1]}),
+        ("first_rank_only", "one column of several", dict.fromkeys("PQ", lambda x: x[..., :1])),
         ("halved", "the factor 2 of the bilinear map forgotten", of_result(lambda K: K / 2)),
         ("step_halved", "1/dt for 2/dt", {"B": lambda B: B / 2, "dt": lambda dt: 2 * dt}),
         ("step_inverted", "1/dt for dt", {"dt": lambda dt: 1 / dt}),
         ("input_not_scaled", "B̄ without dt", lambda right, w, P, Q, B, C, dt, *, l:
          right(w, P, Q, B / dt[..., None], C, dt, l=l)),
         ("last_mode", "the last mode of several left out",
-         {"w": _but_last, "P": lambda P: _but_last(P.mT).mT, "Q": lambda Q: _but_last(Q.mT).mT,
-          "B": _but_last, "C": _but_last}),
+         dict.fromkeys("wBC", _but_last) | dict.fromkeys("PQ", lambda x: _but_last(x.mT).mT)),
         ("zero_order_hold", "e^(dt A) for the bilinear map", lambda right, w, P, Q, B, C, dt, *, l:
          right(2 / dt[..., None] * np.tanh(dt[..., None] * w / 2), P, Q, B, C, dt, l=l)),
     )  # fmt: skip

@@ -17,15 +17,6 @@ def _diagonal(X):
     return np.where(np.eye(X.shape[-1]), X, 0)
 
 
-def _last_row_unwritten(X):
-    return np.where(np.arange(X.shape[-1])[:, None] < X.shape[-1] - 1, X, 0)
-
-
-def _unit(x):
-    size = np.sqrt((np.abs(x) ** 2).sum(-1, keepdims=True))
-    return x / np.where(size > 0, size, 1)
-
-
 def _solved(M, F):
     if len(F) > 8:
         raise NotImplementedError("too large for a Kronecker product")
@@ -64,20 +55,18 @@ for _p, _product in (
         ("P_diagonal", "the diagonal of P", of_result(lambda P, Q: (_diagonal(P), Q))),
         ("P_lower", "one triangle of P", of_result(lambda P, Q: (np.tril(P), Q))),
         ("Q_lower", "one triangle of Q", of_result(lambda P, Q: (P, np.tril(Q)))),
-        (
-            "last_row",
-            "the last row of P unwritten",
-            of_result(lambda P, Q: (_last_row_unwritten(P), Q)),
-        ),
+        ("last_row", "the last row of P unwritten", of_result(lambda P, Q:
+         (np.where(np.arange(P.shape[-1])[:, None] < P.shape[-1] - 1, P, 0), Q))),
         ("B_for_C", "B for C", lambda right, A, B, C: right(A, B, B + 0 * C)),
         ("A_diagonal", "diag A", {"A": _diagonal}),
         ("A_symmetric", "(A + Aᵀ)/2", {"A": lambda A: (A + A.mT) / 2}),
-        ("unit_input", "B of length 1", {"B": _unit}),
+        ("unit_input", "B of length 1",
+         {"B": lambda B: B / np.maximum(np.linalg.norm(B, axis=-1, keepdims=True), 1e-30)}),
         ("A_in_bfloat16", "A in bfloat16", {"A": bfloat16}),
         ("A_in_float16", "A in float16", {"A": float16}),
         ("P_in_float16", "P in float16", of_result(lambda P, Q: (float16(P), Q))),
         ("off_by_a_thousandth", "P too large by 1e-3", of_result(lambda P, Q: (1.001 * P, Q))),
-    )
+    )  # fmt: skip
     _p.plant(
         ("conjugate_missing", "Aᵀ for Aᴴ, BBᵀ for BBᴴ", _without_conjugates(_product)),
         ("C_not_conjugated", "CᵀC* for CᴴC", {"C": np.conj}),
@@ -130,10 +119,8 @@ CONTINUOUS.plant(
     ("normal_only", "by eigenvectors, as if A had them all", instead(both(_by_eigenvectors))),
     ("half", "A P = −B Bᴴ/2", of_each_result(lambda X: X / 2)),
 )
-CONTINUOUS.plant(
-    ("mixed_types", "SciPy's solver for a real A beside a complex B", _mixed_types),
-    by="value[complex128]",
-)
+CONTINUOUS.plant(("mixed_types", "SciPy's solver for a real A beside a complex B", _mixed_types),
+                 by="value[complex128]")  # fmt: skip
 
 
 def _terms(count):

@@ -50,8 +50,7 @@ for _p, _s in ((CONTINUOUS, "s"), (DISCRETE, "z")):  # the point's name
         ("D_doubled", "2 dD", {"D": lambda g: 2 * g}),
         ("B_halved", "dB/2", {"B": lambda g: g / 2}),
         ("as_jax", "the conjugate convention", of_each_result(np.conj)),
-        ("exchanged", "dB and dC exchanged",
-         of_result(lambda dA, dB, dC, dD, ds: (dA, dC, dB, dD, ds))),
+        ("exchanged", "dB and dC exchanged", of_result(lambda dA, dB, dC, *x: (dA, dC, dB, *x))),
         ("last_point", "the last point left out", {"dG": _but_last}),
         by="gradient",
     )  # fmt: skip

@@ -3,8 +3,7 @@
 import numpy as np
 
 from refssm.conformance.planted.arithmetic import bfloat16, single
-from refssm.conformance.planted.hope.parameters import plant_parameters
-from refssm.conformance.planted.hope.transfer import two_halves, without_nyquist
+from refssm.conformance.planted.hope.transfer import plant_parameters, two_halves, without_nyquist
 from refssm.conformance.planted.planting import Planting, instead, of_result
 from refssm.hope import HOPE_KERNEL, HOPE_KERNEL_ALIASED, HOPE_TRANSFER
 from refssm.hope.impulses import all_pass_responses, pole
@@ -34,10 +33,8 @@ for _p in (WHOLE, ALIASED):
         ("first_lost", "K_0 = 0, as for dt = 1", 
          of_result(lambda K: K * (np.arange(K.shape[-1]) > 0))),
     )  # fmt: skip
-    _p.plant(
-        ("real_part", "only the real part kept", of_result(lambda K: K.real.astype(K.dtype))),
-        by="value[complex64]",
-    )
+    _p.plant(("real_part", "only the real part kept", of_result(lambda K: K.real.astype(K.dtype))),
+             by="value[complex64]")  # fmt: skip
 
 
 def _cascade(stage):
@@ -58,11 +55,6 @@ def _cascade(stage):
     return kernel
 
 
-def _states_in_bfloat16(right, h, dt, *, l):
-    s = bfloat16(all_pass_responses(dt, h.shape[-1] + 1, l)[..., 1:, :])
-    return (h[..., None] * s).sum(-2).astype(np.result_type(h, dt))
-
-
 WHOLE.plant(
     ("low_passes", "(1 − ρ) x/(1 − ρx): no all-pass", _cascade(lambda rho: (0, 1 - rho, rho))),
     ("zeros_forgotten", "x/(1 − ρx)", _cascade(lambda rho: (0, 1, rho))),
@@ -76,12 +68,12 @@ WHOLE.plant(
      np.where(np.arange(l) <= h.shape[-1], right(h, dt, l=l), 0)),
     ("twice_as_long", "the inverse transform of 2l samples",
      _transformed(lambda h, dt, l: transfer(h, dt, l=2 * l))),
-    ("states_in_bfloat16", "the states of the stages in eight bits", _states_in_bfloat16),
+    ("states_in_bfloat16", "the states of the stages in eight bits", lambda right, h, dt, *, l:
+     (h[..., None] * bfloat16(all_pass_responses(dt, h.shape[-1] + 1, l)[..., 1:, :])).sum(-2)
+     .astype(np.result_type(h, dt))),
 )  # fmt: skip
-WHOLE.plant(
-    ("pole_in_single", "ρ in single precision for double",
-     {"dt": lambda dt: single(dt).astype(dt.dtype)}), by="value[float64]",
-)  # fmt: skip
+WHOLE.plant(("pole_in_single", "ρ in single precision for double",
+             {"dt": lambda dt: single(dt).astype(dt.dtype)}), by="value[float64]")  # fmt: skip
 WHOLE.plant(
     ("differences_reversed", "s_{j+1} − s_{j−1}: ddt of the inverted step", {"dt": np.negative}),
     ("aliased", "the gradient of the aliased kernel", instead(HOPE_KERNEL_ALIASED.bare_vjp)),

@@ -11,7 +11,7 @@ POWER = Planting(HOPE_RECENCY_POWER, "float32")
 EXPONENTIAL = Planting(HOPE_RECENCY_EXPONENTIAL, "float32")
 
 
-def _indices(h):
+def _j(h):
     return np.arange(h.shape[-1], dtype=np.finfo(h.dtype).dtype)
 
 
@@ -22,7 +22,7 @@ for _p in (POWER, EXPONENTIAL):
          lambda right, h, rate: right(h[..., ::-1], rate)[..., ::-1]),
         ("unit_mean", "weights of mean 1", lambda right, h, rate:
          right(h, rate) / right(np.ones_like(h.real), rate).mean(-1, keepdims=True)),
-        ("first_lost", "h_0 dropped", lambda right, h, rate: right(h, rate) * (_indices(h) > 0)),
+        ("first_lost", "h_0 dropped", lambda right, h, rate: right(h, rate) * (_j(h) > 0)),
         ("twice", "applied twice", lambda right, h, rate: right(right(h, rate), rate)),
         ("forgotten", "not applied", lambda right, h, rate: right(h, 0 * rate)),
         ("of_squares", "the weights of |h|²", lambda right, h, rate: right(h, rate / 2)),
@@ -43,13 +43,11 @@ for _p in (POWER, EXPONENTIAL):
     )  # fmt: skip
     _p.plant(("as_jax", "the conjugate convention", {"h": np.conj}), by="gradient[complex64]")
 POWER.plant(
-    ("from_two", "(j + 2)^γ", lambda right, h, g: h * (_indices(h) + 2) ** g[..., None]),
-    ("from_zero", "max(j, 1)^γ",
-     lambda right, h, g: h * np.maximum(_indices(h), 1) ** g[..., None]),
+    ("from_two", "(j + 2)^γ", lambda right, h, g: h * (_j(h) + 2) ** g[..., None]),
+    ("from_zero", "max(j, 1)^γ", lambda right, h, g: h * np.maximum(_j(h), 1) ** g[..., None]),
     ("sign", "(j + 1)^−γ", {"gamma": np.negative}),
     ("natural", "e^{γj}", lambda right, h, g: HOPE_RECENCY_EXPONENTIAL.reference(h, -g)),
-    ("linear", "1 + γ log(j + 1)",
-     lambda right, h, g: h * (1 + g[..., None] * np.log(_indices(h) + 1))),
+    ("linear", "1 + γ log(j + 1)", lambda right, h, g: h * (1 + g[..., None] * np.log(_j(h) + 1))),
     ("log10", "log₁₀ for log", {"gamma": lambda g: g / log(10)}),
     ("whole_power", "γ rounded", {"gamma": np.round}),
     ("square", "γ² for γ", {"gamma": lambda g: g * np.abs(g)}),
@@ -60,8 +58,8 @@ EXPONENTIAL.plant(
     ("sign", "e^{βj}", {"beta": np.negative}),
     ("polynomial", "(j + 1)^−β", lambda right, h, b: HOPE_RECENCY_POWER.reference(h, -b)),
     ("base_two", "2^{−βj}", {"beta": lambda b: b * log(2)}),
-    ("first_order", "(1 − β)^j", lambda right, h, b: h * (1 - b[..., None]) ** _indices(h)),
-    ("square", "e^{−βj²}", lambda right, h, b: h * np.exp(-b[..., None] * _indices(h) ** 2)),
+    ("first_order", "(1 − β)^j", lambda right, h, b: h * (1 - b[..., None]) ** _j(h)),
+    ("square", "e^{−βj²}", lambda right, h, b: h * np.exp(-b[..., None] * _j(h) ** 2)),
     ("mean_index", "β/n for β", lambda right, h, b: right(h, b / max(1, h.shape[-1]))),
     ("growth_clipped", "β below 0 taken as 0", {"beta": lambda b: np.maximum(b, 0)}),
     ("rate_clipped", "β beyond 1 taken as 1", {"beta": lambda b: np.minimum(b, 1)}),

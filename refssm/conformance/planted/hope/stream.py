@@ -7,8 +7,8 @@ import numpy as np
 
 from refssm._arguments import several
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.hope.parameters import weighted
 from refssm.conformance.planted.hope.stream_vjp import wrong_gradients
+from refssm.conformance.planted.hope.transfer import weighted
 from refssm.conformance.planted.planting import Planting
 from refssm.hope import HOPE_STEP, HOPE_STREAM, HOPE_STREAM_STATEFUL
 from refssm.hope.allpass import cascade, rotation
@@ -137,8 +137,6 @@ COMPLEX = [
     ("conjugate_signal", "u* for u", lambda right, h, dt, u, x0: right(h, dt, u.conj(), x0.conj())),
     ("real_parameters", "Re h for h", {"h": lambda h: h.real.astype(h.dtype)}),
 ]  # fmt: skip
-
-
 OF_START = [
     ("start_dropped", "x0 taken as zero", lambda right, h, dt, u, x0: right(h, dt, u, 0 * x0)),
     ("start_reversed", "x0 with the last stage first",
@@ -199,11 +197,8 @@ for _op in (HOPE_STREAM, HOPE_STREAM_STATEFUL, HOPE_STEP):
     _streams.plant(*COMPLEX, by="value[complex64]")
     if _op is not HOPE_STEP:
         _streams.plant(*ALONG_TIME)
-        _streams.plant(
-            ("nan_spread", "0 · NaN of the future reaches the past",
-             {"u": lambda u: u + 0 * u.sum(-1, keepdims=True)}),
-            by="nan",
-        )  # fmt: skip
+        _streams.plant(("nan_spread", "0 · NaN of the future reaches the past",
+                        {"u": lambda u: u + 0 * u.sum(-1, keepdims=True)}), by="nan")  # fmt: skip
     if _op is not HOPE_STREAM:
         _streams.plant(*OF_START)
         _streams.plant(*STATES, by="value" if _op is HOPE_STEP else "state")

@@ -1,13 +1,78 @@
-"""Planted bugs in HOPE's transfer function and its gradients."""
+"""Planted bugs in HOPE's transfer function and its gradients, many of them its kernels' too."""
 
 import numpy as np
 
 from refssm._roots import roots_of_unity, turned
 from refssm.conformance.planted.arithmetic import single
-from refssm.conformance.planted.hope.parameters import plant_parameters
-from refssm.conformance.planted.planting import Planting, of_result
+from refssm.conformance.planted.planting import Planting, of_each_result, of_result
 from refssm.hope import HOPE_KERNEL, HOPE_TRANSFER
 
+
+def plant_parameters(p: Planting, constant, beyond=1024) -> None:
+    """What goes wrong in anything made of HOPE's parameters and a step.
+
+    `constant(x, l)` is that of a system that multiplies by x.
+    """
+    p.plant(
+        ("index_base", "z'^(−i) for z'^(−(i+1)): h_0 passes at once", lambda right, h, dt, *, l:
+         right(h[..., 1:], dt, l=l) + constant(h[..., :1], l)),
+        *WRONG,
+        ("tail_unwritten", f"nothing written beyond {beyond}",
+         of_result(lambda k: np.where(np.arange(k.shape[-1]) < beyond, k, 0))),
+    )  # fmt: skip
+    p.plant(("parameters_conjugated", "h* for h", {"h": np.conj}), by="value[complex64]")
+    p.plant(*GRADIENTS, by="gradient")
+    p.plant(*GRADIENTS_COMPLEX, by="gradient[complex64]")
+
+
+def weighted(weights):
+    """Parameters times numbers made of their indices."""
+    return lambda h: (h * weights(np.arange(h.shape[-1]))).astype(h.dtype)
+
+
+def _step(of=np.array, by=np.ones_like):
+    """The gradient of the step taken of other parameters, or multiplied by numbers of the step."""
+    return lambda right, dk, h, dt, *, l: (
+        right(dk, h, dt, l=l)[0], right(dk, of(h), dt, l=l)[1] * by(dt),
+    )  # fmt: skip
+
+
+WRONG = [
+    ("one_more", "z'^(−(i+2))", {"h": lambda h: np.concatenate([0 * h[..., :1], h], axis=-1)}),
+    ("step_inverted", "1/dt for dt", {"dt": lambda dt: 1 / dt}),
+    ("step_ignored", "dt = 1", {"dt": np.ones_like}),
+    ("step_halved", "the bilinear map of step 2 taken for step 1", {"dt": lambda dt: dt / 2}),
+    ("step_clipped", "dt at most 0.1", {"dt": lambda dt: np.minimum(dt, 0.1)}),
+    ("step_floored", "dt at least 1e-3", {"dt": lambda dt: np.maximum(dt, 1e-3)}),
+    ("step_exponentiated", "log dt taken for dt", {"dt": np.exp}),
+    ("sign_alternating", "−z' for z'", {"h": weighted(lambda i: (-1.0) ** i)}),
+    ("parameters_reversed", "h_{n−1−i} for h_i", {"h": lambda h: h[..., ::-1]}),
+    ("last_parameter", "the last of several left out",
+     {"h": lambda h: h[..., : max(1, h.shape[-1] - 1)]}),
+    ("tail_of_parameters", "parameters beyond a multiple of 32 left out",
+     {"h": lambda h: h[..., : h.shape[-1] // 32 * 32 or h.shape[-1]]}),
+    ("recency_bias", "h_i e^(−i/100): a bias of the layer in the operator",
+     {"h": weighted(lambda i: np.exp(-i / 100))}),
+    ("doubled", "the factor 2 of conjugate pairs", of_result(lambda k: 2 * k)),
+]  # fmt: skip
+GRADIENTS = [
+    ("last_dropped", "the last entry left out",
+     {"dk": lambda dk: dk * (np.arange(dk.shape[-1]) < dk.shape[-1] - 1)}),
+    ("index_base", "i for i + 1 in ddt", _step(of=weighted(lambda i: i / (i + 1)))),
+    ("parameters_forgotten", "ddt without h", _step(of=lambda h: 0 * h + 1)),
+    ("doubled", "the factor 2 once more", {"dk": lambda dk: 2 * dk}),
+    ("sign_of_map", "ddt with the other sign", {"dt": np.negative}),
+    ("logarithmic", "the gradient of log dt", _step(by=lambda dt: dt)),
+    ("inverse_forgotten", "ddt without 1/dt", _step(by=lambda dt: dt * dt)),
+    ("step_fixed", "no gradient for dt", {"dt": lambda g: 0 * g}),
+    ("halved", "½ of 1/(2 dt) once more", {"dt": lambda g: g / 2}),
+    ("rotated", "dh one place on", {"h": lambda g: np.roll(g, 1, -1)}),
+]  # fmt: skip
+GRADIENTS_COMPLEX = [
+    ("as_jax", "the conjugate convention", of_each_result(np.conj)),
+    ("not_conjugated", "h* for h", lambda right, dk, h, dt, *, l: right(dk, h.conj(), dt, l=l)),
+    ("cotangent_conjugated", "dk* for dk", {"dk": np.conj}),
+]  # fmt: skip
 TRANSFER = Planting(HOPE_TRANSFER, "complex64")
 TRANSFER.usual()
 plant_parameters(TRANSFER, lambda x, l: np.broadcast_to(x, (*x.shape[:-1], l)))
@@ -26,6 +91,10 @@ def _at_angles(angles, halves=2):
 
 def _on_circle(dt, c, s):
     return (dt * c - 1j * s) / (dt * c + 1j * s)
+
+
+def _roots(l):
+    return roots_of_unity(l, np.float32).conj()
 
 
 def _by_the_quotient(nodes):
@@ -48,12 +117,6 @@ def published(h, dt, *, l):
     return _by_the_quotient(lambda l: omega)(None, h, dt, l=l)
 
 
-def _of_one_root(l):
-    root = np.repeat(roots_of_unity(l, np.float32).conj()[1 % max(l, 1)], l)
-    root[:1] = 1
-    return np.cumprod(root)
-
-
 def without_nyquist(G):
     """0 at ω = −1."""
     return np.where(2 * np.arange(G.shape[-1]) == G.shape[-1], 0, G)
@@ -71,16 +134,12 @@ def _mirrored(G):
     return np.concatenate([G[..., : l // 2 + 1], G[..., 1 : (l + 1) // 2][..., ::-1]], axis=-1)
 
 
-def _mirrored_conjugates(G):
-    return np.where(2 * np.arange(G.shape[-1]) > G.shape[-1], _mirrored(G).conj(), G)
-
-
 TRANSFER.plant(
     ("published", "rounded angles, 1 − dt and ω cancel in single precision",
      lambda right, h, dt, *, l: published(h, dt, l=l)),
-    ("quotient_in_single", "1 − dt and ω cancel in single precision",
-     _by_the_quotient(lambda l: roots_of_unity(l, np.float32).conj())),
-    ("rounded_root", "ω as powers of one rounded root", _by_the_quotient(_of_one_root)),
+    ("quotient_in_single", "1 − dt and ω cancel in single precision", _by_the_quotient(_roots)),
+    ("rounded_root", "ω as powers of one rounded root",  # products of 1, ω, ω, …
+     _by_the_quotient(lambda l: np.cumprod(_roots(l)[np.minimum(np.arange(l), 1)]))),
     ("powers_multiplied_in_bfloat16", "powers of a p of eight bits",
      _at_angles(lambda *circle: -np.angle(np.round(256 * _on_circle(*circle)) / 256))),
     ("arc_cosine", "θ' by its cosine: the lower half of the circle above", _at_angles(
@@ -96,9 +155,8 @@ TRANSFER.plant(
     ("two_halves", "the published halves: half as many nodes, once more in reverse", two_halves),
     ("nodes_conjugated", "e^(−2πij/l)", of_result(lambda G: np.roll(G[..., ::-1], 1, -1))),
     ("angle_negative", "z'^(+(i+1))", lambda right, h, dt, *, l: right(h.conj(), dt, l=l).conj()),
-    ("half_circle", "e^(πij/l)", lambda right, *x, l: right(*x, l=2 * l)[..., :l].copy()),
-    ("nodes_of_one_more", "nodes of l + 1",
-     lambda right, *x, l: right(*x, l=l + 1)[..., :l].copy()),
+    ("half_circle", "e^(πij/l)", lambda right, *x, l: right(*x, l=2 * l)[..., :l]),
+    ("nodes_of_one_more", "nodes of l + 1", lambda right, *x, l: right(*x, l=l + 1)[..., :l]),
     ("nodes_shifted", "ω_{j+1} for ω_j", of_result(lambda G: np.roll(G, -1, -1))),
     ("centred", "frequencies from −l/2 on", of_result(lambda G: np.fft.fftshift(G, axes=-1))),
     ("real_part", "only the real part kept", of_result(lambda G: G.real.astype(G.dtype))),
@@ -109,8 +167,9 @@ TRANSFER.plant(
     ("real_result", "a real result for real parameters", of_result(np.real)), by="value[float32]"
 )
 TRANSFER.plant(
-    ("conjugates_for_complex", "conjugates in the lower half of a complex h too",
-     of_result(_mirrored_conjugates)), by="value[complex64]",
+    ("conjugates_for_complex", "conjugates in the lower half of a complex h too", of_result(
+        lambda G: np.where(2 * np.arange(G.shape[-1]) > G.shape[-1], _mirrored(G).conj(), G))),
+    by="value[complex64]",
 )  # fmt: skip
 
 
