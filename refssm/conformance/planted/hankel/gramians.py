@@ -17,7 +17,7 @@ def _diagonal(X):
     return np.where(np.eye(X.shape[-1]), X, 0)
 
 
-def _last_row_unwritten(X):
+def _but_last_row(X):
     return np.where(np.arange(X.shape[-1])[:, None] < X.shape[-1] - 1, X, 0)
 
 
@@ -64,11 +64,7 @@ for _p, _product in (
         ("P_diagonal", "the diagonal of P", of_result(lambda P, Q: (_diagonal(P), Q))),
         ("P_lower", "one triangle of P", of_result(lambda P, Q: (np.tril(P), Q))),
         ("Q_lower", "one triangle of Q", of_result(lambda P, Q: (P, np.tril(Q)))),
-        (
-            "last_row",
-            "the last row of P unwritten",
-            of_result(lambda P, Q: (_last_row_unwritten(P), Q)),
-        ),
+        ("last_row", "the last row of P unwritten", of_result(lambda P, Q: (_but_last_row(P), Q))),
         ("B_for_C", "B for C", lambda right, A, B, C: right(A, B, B + 0 * C)),
         ("A_diagonal", "diag A", {"A": _diagonal}),
         ("A_symmetric", "(A + Aᵀ)/2", {"A": lambda A: (A + A.mT) / 2}),

@@ -58,11 +58,6 @@ def _cascade(stage):
     return kernel
 
 
-def _states_in_bfloat16(right, h, dt, *, l):
-    s = bfloat16(all_pass_responses(dt, h.shape[-1] + 1, l)[..., 1:, :])
-    return (h[..., None] * s).sum(-2).astype(np.result_type(h, dt))
-
-
 WHOLE.plant(
     ("low_passes", "(1 − ρ) x/(1 − ρx): no all-pass", _cascade(lambda rho: (0, 1 - rho, rho))),
     ("zeros_forgotten", "x/(1 − ρx)", _cascade(lambda rho: (0, 1, rho))),
@@ -76,7 +71,9 @@ WHOLE.plant(
      np.where(np.arange(l) <= h.shape[-1], right(h, dt, l=l), 0)),
     ("twice_as_long", "the inverse transform of 2l samples",
      _transformed(lambda h, dt, l: transfer(h, dt, l=2 * l))),
-    ("states_in_bfloat16", "the states of the stages in eight bits", _states_in_bfloat16),
+    ("states_in_bfloat16", "the states of the stages in eight bits", lambda right, h, dt, *, l:
+     (h[..., None] * bfloat16(all_pass_responses(dt, h.shape[-1] + 1, l)[..., 1:, :])).sum(-2)
+     .astype(np.result_type(h, dt))),
 )  # fmt: skip
 WHOLE.plant(
     ("pole_in_single", "ρ in single precision for double",
