@@ -30,7 +30,8 @@ def _at(z, w, P, Q, B, C, dt):
 def _published(z, w, P, Q, B, C, dt):
     """2/(1 + z) C (2/dt (1 − z)/(1 + z) − A)⁻¹ B, in the precision of the arguments."""
     g = 2 / dt[..., None] * ((1 - z) / (1 + z))
-    solved = corrected(g[..., None] - w[..., None, :], np.ones_like(z), P, Q, B[..., None, :])
+    one = np.ones_like(z)
+    solved = corrected(g[..., None] - w[..., None, :], one, P, Q, B[..., None, :])
     return 2 / (1 + z) * (C[..., None, :] * solved).sum(-1)
 
 
@@ -144,6 +145,13 @@ for _p, _m in ((WHOLE, True), (ALIASED, False)):
     )
 
 
+def _with_memory(remembered):
+    """The kernel of a C that should remember Ā^l, and does not as it should."""
+    return lambda right, w, P, Q, B, C, dt, *, l: aliased(
+        w, P, Q, B, remembered(w, P, Q, B, C, dt, l), dt, l=l
+    )
+
+
 def _euler(right, w, P, Q, B, C, dt, *, l):
     A, x, K = dt[..., None, None] * matrix(w, P, Q), dt[..., None] * B, []
     for _ in range(l):
@@ -157,13 +165,12 @@ WHOLE.plant(
     ("remembered_twice", "C̃ made of C̃: the second call of a stateful module",
      lambda right, w, P, Q, B, C, dt, *, l:
      right(w, P, Q, B, _remembered(w, P, Q, B, C, dt, l), dt, l=l)),
-    ("power_one_less", "C (I − Ā^(l−1))", lambda right, w, P, Q, B, C, dt, *, l:
-     aliased(w, P, Q, B, _remembered(w, P, Q, B, C, dt, l - 1) if l > 1 else C, dt, l=l)),
-    ("power_of_diagonal", "Ā^l of the diagonal part alone", lambda right, w, P, Q, B, C, dt, *, l:
-     aliased(w, P, Q, B, _remembered(w, 0 * P, Q, B, C, dt, l), dt, l=l)),
+    ("power_one_less", "C (I − Ā^(l−1))", _with_memory(lambda w, P, Q, B, C, dt, l:
+     _remembered(w, P, Q, B, C, dt, l - 1) if l > 1 else C)),
+    ("power_of_diagonal", "Ā^l of the diagonal part alone",
+     _with_memory(lambda w, P, Q, B, C, dt, l: _remembered(w, 0 * P, Q, B, C, dt, l))),
     ("power_of_exponential", "I − e^(l dt A) by diagonal modes",
-     lambda right, w, P, Q, B, C, dt, *, l:
-     aliased(w, P, Q, B, -C * np.expm1(l * dt[..., None] * w), dt, l=l)),
+     _with_memory(lambda w, P, Q, B, C, dt, l: -C * np.expm1(l * dt[..., None] * w))),
     ("first_step_lost", "C Ā^(k+1) B̄", lambda right, *x, l: right(*x, l=l + 1)[..., 1:]),
     ("dense_in_time", "(I + dt A)^k dt B: Euler's rule", _euler),
 )  # fmt: skip

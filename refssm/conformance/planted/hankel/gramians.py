@@ -17,18 +17,6 @@ def _diagonal(X):
     return np.where(np.eye(X.shape[-1]), X, 0)
 
 
-<<<<<<< HEAD
-=======
-def _but_last_row(X):
-    return np.where(np.arange(X.shape[-1])[:, None] < X.shape[-1] - 1, X, 0)
-
-
-def _unit(x):
-    size = np.sqrt((np.abs(x) ** 2).sum(-1, keepdims=True))
-    return x / np.where(size > 0, size, 1)
-
-
->>>>>>> p6
 def _solved(M, F):
     if len(F) > 8:
         raise NotImplementedError("too large for a Kronecker product")
@@ -67,12 +55,8 @@ for _p, _product in (
         ("P_diagonal", "the diagonal of P", of_result(lambda P, Q: (_diagonal(P), Q))),
         ("P_lower", "one triangle of P", of_result(lambda P, Q: (np.tril(P), Q))),
         ("Q_lower", "one triangle of Q", of_result(lambda P, Q: (P, np.tril(Q)))),
-<<<<<<< HEAD
         ("last_row", "the last row of P unwritten", of_result(lambda P, Q:
          (np.where(np.arange(P.shape[-1])[:, None] < P.shape[-1] - 1, P, 0), Q))),
-=======
-        ("last_row", "the last row of P unwritten", of_result(lambda P, Q: (_but_last_row(P), Q))),
->>>>>>> p6
         ("B_for_C", "B for C", lambda right, A, B, C: right(A, B, B + 0 * C)),
         ("A_diagonal", "diag A", {"A": _diagonal}),
         ("A_symmetric", "(A + Aᵀ)/2", {"A": lambda A: (A + A.mT) / 2}),

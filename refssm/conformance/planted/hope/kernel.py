@@ -71,13 +71,6 @@ WHOLE.plant(
     ("states_in_bfloat16", "the states of the stages in eight bits", lambda right, h, dt, *, l:
      (h[..., None] * bfloat16(all_pass_responses(dt, h.shape[-1] + 1, l)[..., 1:, :])).sum(-2)
      .astype(np.result_type(h, dt))),
-<<<<<<< HEAD
-=======
-)  # fmt: skip
-WHOLE.plant(
-    ("pole_in_single", "ρ in single precision for double",
-     {"dt": lambda dt: single(dt).astype(dt.dtype)}), by="value[float64]",
->>>>>>> p6
 )  # fmt: skip
 WHOLE.plant(("pole_in_single", "ρ in single precision for double",
              {"dt": lambda dt: single(dt).astype(dt.dtype)}), by="value[float64]")  # fmt: skip

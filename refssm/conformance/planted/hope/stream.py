@@ -15,11 +15,11 @@ from refssm.hope.allpass import cascade, rotation
 
 
 def of_stages(numbers):
-    """x ← a x + b s, s' = c x₋ + d s with other numbers for a rotation's: a, b, c, d or a, b."""
+    """The cascade x ← a x + b s, s' = c x₋ + d s; `numbers(ρ, c, dt)` gives a, b and −a, c, d."""
 
     def stream(right, h, dt, u, x0):
         a, b, *others = numbers(*rotation(dt), dt)
-        c, d = others or (b, -a)  # a rotation
+        c, d = others or (b, -a)
         y = np.zeros_like(right(h, dt, u, x0)[0])
         x = np.broadcast_to(x0, (*y.shape[:-1], x0.shape[-1])).astype(np.result_type(dt, u, x0))
         for k in range(u.shape[-1]):
@@ -198,11 +198,7 @@ for _op in (HOPE_STREAM, HOPE_STREAM_STATEFUL, HOPE_STEP):
     if _op is not HOPE_STEP:
         _streams.plant(*ALONG_TIME)
         _streams.plant(("nan_spread", "0 · NaN of the future reaches the past",
-<<<<<<< HEAD
                         {"u": lambda u: u + 0 * u.sum(-1, keepdims=True)}), by="nan")  # fmt: skip
-=======
-            {"u": lambda u: u + 0 * u.sum(-1, keepdims=True)}), by="nan")  # fmt: skip
->>>>>>> p6
     if _op is not HOPE_STREAM:
         _streams.plant(*OF_START)
         _streams.plant(*STATES, by="value" if _op is HOPE_STEP else "state")
