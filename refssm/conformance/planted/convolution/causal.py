@@ -50,11 +50,6 @@ def _circular_adjoint(right, dy, u, k):
     return du if np.iscomplexobj(u) else du.real, right(dy, u, k)[1]
 
 
-def _weights_of_first(right, dy, u, k):
-    du, dk = right(dy, u, k)
-    return du, right(dy[:1], u[:1], k)[1] if u.ndim > k.ndim else dk
-
-
 def _toeplitz(u, k):
     """Zeros above the diagonal are multiplied too, and 0·NaN is NaN."""
     lag = np.arange(u.shape[-1])[:, None] - np.arange(u.shape[-1])
@@ -65,8 +60,8 @@ DIRECT = Planting(CAUSAL_CONVOLUTION_DIRECT, "float32")
 TRANSFORM = Planting(CAUSAL_CONVOLUTION, "float32")
 for _p in (DIRECT, TRANSFORM):
     _p.usual()
-    # transforms of a wrong length, or with a line missing
     _p.plant(
+        # transforms of a wrong length, or with a line missing
         ("circular", "no zero padding: the end wraps around onto the beginning",
          _of_points(lambda l: l)),
         ("short_padding", "padding to 1.5 l: only a late impulse and a flat kernel wrap around",
@@ -82,9 +77,7 @@ for _p in (DIRECT, TRANSFORM):
         ("orthonormal", "orthonormal transforms multiplied",
          of_result(lambda y: y / np.sqrt(y.dtype.type(2 * y.shape[-1])).real)),
         ("spectrum_in_tf32", "the spectrum in TF32", _spectrum(tf32)),
-    )  # fmt: skip
-    # sums over wrong indices
-    _p.plant(
+        # sums over wrong indices
         ("correlation", "Σ k_j u_{i+j}", lambda right, u, k: back(right(back(u), k)).copy()),
         ("kernel_reversed", "k backwards", {"k": back}),
         ("signal_reversed", "u backwards", {"u": back}),
@@ -118,9 +111,9 @@ for _p in (DIRECT, TRANSFORM):
          lambda right, dy, u, k: tuple(map(back, right(back(dy), u, k)))),
         ("circular", "the adjoint wraps around", _circular_adjoint),
         ("strictly_causal", "the adjoint of the sum over j < i",
-         lambda right, dy, u, k: (right(dy, u, later(k))[0], right(dy, u, k)[1])),
+         lambda right, dy, u, k: right(dy, u, later(k))),  # of which dk does not depend
         ("first_of_batch", "dk of the first sequence only, though k is shared by all",
-         _weights_of_first),
+         signals.weights_of_first),
         ("mean_of_batch", "dk averaged over the batch in place of summed",
          of_result(lambda du, dk: (du, dk / dk.dtype.type(du.size // dk.size)))),
         ("last_step_dropped", "the last cotangent left out", {"dy": but_last}),
@@ -136,8 +129,5 @@ DIRECT.plant(
      instead(CAUSAL_CONVOLUTION.reference)),
     ("late_taps_flushed", "tiny late taps set to zero", {"k": _blurred}),
 )  # fmt: skip
-DIRECT.plant(
-    ("toeplitz_product", "a product with a Toeplitz matrix: NaN runs backwards",
-     instead(_toeplitz)),
-    by="nan",
-)  # fmt: skip
+DIRECT.plant(("toeplitz_product", "a product with a Toeplitz matrix: NaN runs backwards",
+              instead(_toeplitz)), by="nan")  # fmt: skip

@@ -8,11 +8,7 @@ from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.convolution import signals
 from refssm.conformance.planted.convolution.signals import back, kept, later
 from refssm.conformance.planted.planting import Planting, of_result
-from refssm.convolution import (
-    SHORT_CONVOLUTION,
-    SHORT_CONVOLUTION_STATEFUL,
-    SHORT_CONVOLUTION_STEP,
-)
+from refssm.convolution import SHORT_CONVOLUTION, SHORT_CONVOLUTION_STATEFUL, SHORT_CONVOLUTION_STEP
 
 EACH = (SHORT_CONVOLUTION, SHORT_CONVOLUTION_STATEFUL, SHORT_CONVOLUTION_STEP)
 SHORT, STATEFUL, STEP = EACH[:1], EACH[1:2], EACH[2:]
@@ -97,14 +93,6 @@ def _in_blocks(right, k, s, u):
     return np.concatenate([right(k, 0 * s if i else s, c) for i, c in enumerate(cuts)], -1)
 
 
-def _weights_of_first(right, dy, args, batch):
-    """dk of no cotangents but those of the first sequence, where there are several."""
-    du, dk, *ds = right(dy, *args)
-    if batch > dk.ndim - 1:
-        dk = right(np.concatenate([dy[:1], 0 * dy[1:]]), *args)[1]
-    return du, dk, *ds
-
-
 def _weights_miss_beginning(right, dy, *args):
     du, dk, *ds = right(dy, *args)
     late = np.arange(dy.shape[-1]) >= dk.shape[-1] - 1
@@ -164,15 +152,11 @@ plant(
     (EACH, "conjugate_signal", "u* for u", lambda right, k, s, u: right(k, s.conj(), u.conj())),
     place=0, by="value[complex64]",
 )  # fmt: skip
-plant(
-    (LONG, "nan_spread", "0 · NaN of the future reaches the past",
-     lambda right, k, s, u: right(k, s, u + 0 * u.sum(-1, keepdims=True))),
-    place=0, by="nan",
-)  # fmt: skip
+plant((LONG, "nan_spread", "0 · NaN of the future reaches the past", lambda right, k, s, u:
+       right(k, s, u + 0 * u.sum(-1, keepdims=True))), place=0, by="nan")  # fmt: skip
 STATES = [
     ("state_reversed", "the newest first", lambda right, k, s, u: back(right(k, s, u))),
-    ("state_one_late", "without the newest input",
-     lambda right, k, s, u: right(k, s, u[..., :-1])),
+    ("state_one_late", "without the newest input", lambda right, k, s, u: right(k, s, u[..., :-1])),
     ("state_weighted", "the inputs times the taps", lambda right, k, s, u: k * right(k, s, u)),
     ("state_not_updated", "s0 returned", lambda right, k, s, u: right(k, s, u[..., :0])),
     ("state_not_updated_if_short", "s0 returned where samples are fewer than taps",
@@ -192,31 +176,26 @@ plant(
 plant(
     (EACH, "weights_reversed", "dk with the newest lag last", {"k": back}),
     (EACH, "weights_one_late", "dk_j of lag j − 1", {"k": later}),
-    (LONG, "weights_of_first_batch", "dk of the first sequence only",
-     lambda right, dy, *args: _weights_of_first(right, dy, args, dy.ndim - 1)),
-    (STEP, "weights_of_first_batch", "dk of the first sequence only",
-     lambda right, dy, *args: _weights_of_first(right, dy, args, dy.ndim)),
-    (LONG, "weights_miss_beginning", "dk without the first t − 1 outputs",
-     _weights_miss_beginning),
+    (EACH, "weights_of_first_batch", "dk of the first sequence only", signals.weights_of_first),
+    (LONG, "weights_miss_beginning", "dk without the first t − 1 outputs", _weights_miss_beginning),
+    # each gradient depends on one argument: du and ds on k, dk on u and s
     (SHORT, "taps_reversed", "du by a convolution, not a correlation",
-     lambda right, dy, u, k: (right(dy, u, back(k))[0], right(dy, u, k)[1])),
+     lambda right, dy, u, k: right(dy, u, back(k))),
     (STREAMS, "taps_reversed", "du by a convolution, not a correlation",
-     lambda right, dy, ds, u, k, s: (
-         (g := right(dy, ds, u, back(k), s))[0], right(dy, ds, u, k, s)[1], g[2])),
+     lambda right, dy, ds, u, k, s: right(dy, ds, u, back(k), s)),
     (EACH, "sign", "du with the other sign", {"u": np.negative}),
     (EACH, "float16", "the cotangent in float16", {"dy": float16}),
     (LONG, "last_step_dropped", "the last cotangent left out", {"dy": signals.but_last}),
     (STREAMS, "start_missing", "ds0 = 0", of_result(lambda du, dk, ds: (du, dk, 0 * ds))),
     (STREAMS, "state_dropped", "the last state's cotangent dropped",
      lambda right, dy, ds, *args: right(dy, 0 * ds, *args)),
-    (STREAMS, "state_at_beginning", "the last state's cotangent sent to s0",
-     _state_at_beginning),
+    (STREAMS, "state_at_beginning", "the last state's cotangent sent to s0", _state_at_beginning),
     (STREAMS, "start_reversed", "ds0 with the newest first",
      of_result(lambda du, dk, ds: (du, dk, back(ds)))),
     (STREAMS, "state_reversed", "the last state's cotangent with the newest first",
      lambda right, dy, ds, *args: right(dy, back(ds), *args)),
-    (STREAMS, "start_in_weights", "dk as if s0 were zero", lambda right, dy, ds, u, k, s: (
-     (g := right(dy, ds, u, k, s))[0], right(dy, ds, u, k, 0 * s)[1], g[2])),
+    (STREAMS, "start_in_weights", "dk as if s0 were zero",
+     lambda right, dy, ds, u, k, s: right(dy, ds, u, k, 0 * s)),
     by="gradient",
 )  # fmt: skip
 plant(

@@ -46,4 +46,12 @@ def not_conjugated(right, *args):
     return right(*args[:cotangents], *(a.conj() for a in args[cotangents:]))
 
 
+def weights_of_first(right, dy, *args):
+    """dk of no cotangents but those of the first sequence, where there are several."""
+    du, dk, *ds = right(dy, *args)
+    if max(g.ndim for g in (du, *ds)) > dk.ndim:
+        dk = right(np.concatenate([dy[:1], 0 * dy[1:]]), *args)[1]
+    return du, dk, *ds
+
+
 AS_JAX = ("as_jax", "the conjugate convention", of_each_result(np.conj))

@@ -10,18 +10,8 @@ from refssm.conformance.honest.ssd.attention import differences, segment_sums
 from refssm.conformance.honest.ssd.forms import CHUNKED
 from refssm.conformance.planted.arithmetic import bfloat16, float16, tf32
 from refssm.conformance.planted.ssd import programs
-from refssm.conformance.planted.ssd.programs import (
-    CHUNK,
-    CHUNK_STATEFUL,
-    QUAD,
-    by_chunks,
-    chunkwise,
-    earlier,
-    turned,
-    turned_if_square,
-)
-
-ATTENTION = QUAD + CHUNK
+from refssm.conformance.planted.ssd.operators import ATTENTION, CHUNK, CHUNK_PACKED, CHUNK_STATEFUL
+from refssm.conformance.planted.ssd.programs import by_chunks, chunkwise, earlier, turned, zero
 
 
 def _lower(T, above):
@@ -89,7 +79,7 @@ def _divided_by_products(right, g):
 CHUNKS = programs.InEach(programs.in_form)
 CHUNKS.plant(
     # what is above the diagonal counts in those that are not masked
-    (ATTENTION + CHUNK_STATEFUL + programs.CHUNK_PACKED, "exponentiated_then_masked",
+    (ATTENTION + CHUNK_STATEFUL + CHUNK_PACKED, "exponentiated_then_masked",
      "the exponentials masked, not the exponents",
      _weights(_exponentiated_then_masked, masked=False)),
     # in one chunk of 300 steps few cases show it
@@ -97,48 +87,30 @@ CHUNKS.plant(
      _sums(lambda T, s: differences(s))),
     (CHUNK, "sums_of_everything", "differences of one cumulative sum over all chunks",
      _sums_of_everything),
-    (ATTENTION, "ratio_of_products", "weights as ratios of cumulative products",
-     _weights(_ratio_of_products)),
-    (ATTENTION, "divided_by_products", "inputs divided by the product of decays",
-     _divided_by_products),
-    (ATTENTION, "sums_from_j", "T_ij = log_a_j + … + log_a_i",
-     _sums(lambda T, s: T + s[..., None, :])),
-    (ATTENTION, "sums_before_i", "T_ij = log_a_j + … + log_a_{i-1}",
-     _sums(lambda T, s: T + s[..., None, :] - s[..., :, None])),
-    (ATTENTION, "sums_in_bfloat16", "segment sums rounded to bfloat16",
-     _sums(lambda T, s: bfloat16(T))),
-    (ATTENTION, "weights_in_float16", "weights rounded to float16",
-     _weights(lambda s: float16(_right_weights(s)))),
-    (ATTENTION, "future_seen", "the mask one place too far to the right", _weights(
-     lambda s: _right_weights(s) + np.eye(s.shape[-1], k=1, dtype=s.dtype), masked=False)),
-    (ATTENTION, "diagonal_missed", "j < i for j ≤ i",
-     _weights(lambda s: _right_weights(s) * (1 - np.eye(s.shape[-1], dtype=s.dtype)))),
-    (ATTENTION, "undecayed", "the causal mask in place of the decays", _sums(lambda T, s: 0 * T)),
-    (ATTENTION, "clipped_sums", "segment sums clipped to −10",
-     _sums(lambda T, s: np.maximum(T, -10))),
-    (ATTENTION, "scores_in_float16", "C·B in float16",
-     _scores(lambda C, B: float16(float16(C) @ turned(float16(B))))),
-    (ATTENTION, "scores_in_tf32", "C·B in TF32", _scores(lambda C, B: tf32(C) @ turned(tf32(B)))),
-    (ATTENTION, "scores_scaled", "C·B divided by √n, as attention does",
-     _scores(lambda C, B: C @ turned(B) / np.sqrt(B.dtype.type(B.shape[-1])))),
-    (ATTENTION, "scores_turned", "B·C, the matrix of scores transposed",
-     _scores(lambda C, B: B @ turned(C))),
 )  # fmt: skip
-
-
-def _carry_lost(k, S, before):
-    return 0 * S
-
-
-def _ended(change):
-    """The state at a chunk's end as of what change(given) gives."""
-    return by_chunks(inside=lambda g: programs.state_as(change)(programs.recurrence, g))
-
-
-def _partial_from_rest(right, g):
-    """The last chunk begins at rest, if it is a partial one."""
-    last = g.x.shape[-2] // g.chunk if g.x.shape[-2] % g.chunk else -1
-    return chunkwise(g, carry=lambda k, S, before: 0 * S if k == last else S)
+CHUNKS.plant(
+    ("ratio_of_products", "weights as ratios of cumulative products", _weights(_ratio_of_products)),
+    ("divided_by_products", "inputs divided by the product of decays", _divided_by_products),
+    ("sums_from_j", "T_ij = log_a_j + … + log_a_i", _sums(lambda T, s: T + s[..., None, :])),
+    ("sums_before_i", "T_ij = log_a_j + … + log_a_{i-1}",
+     _sums(lambda T, s: T + s[..., None, :] - s[..., :, None])),
+    ("sums_in_bfloat16", "segment sums rounded to bfloat16", _sums(lambda T, s: bfloat16(T))),
+    ("weights_in_float16", "weights rounded to float16",
+     _weights(lambda s: float16(_right_weights(s)))),
+    ("future_seen", "the mask one place too far to the right", _weights(
+     lambda s: _right_weights(s) + np.eye(s.shape[-1], k=1, dtype=s.dtype), masked=False)),
+    ("diagonal_missed", "j < i for j ≤ i",
+     _weights(lambda s: _right_weights(s) * (1 - np.eye(s.shape[-1], dtype=s.dtype)))),
+    ("undecayed", "the causal mask in place of the decays", _sums(lambda T, s: 0 * T)),
+    ("clipped_sums", "segment sums clipped to −10", _sums(lambda T, s: np.maximum(T, -10))),
+    ("scores_in_float16", "C·B in float16",
+     _scores(lambda C, B: float16(float16(C) @ turned(float16(B))))),
+    ("scores_in_tf32", "C·B in TF32", _scores(lambda C, B: tf32(C) @ turned(tf32(B)))),
+    ("scores_scaled", "C·B divided by √n, as attention does",
+     _scores(lambda C, B: C @ turned(B) / np.sqrt(B.dtype.type(B.shape[-1])))),
+    ("scores_turned", "B·C, the matrix of scores transposed", _scores(lambda C, B: B @ turned(C))),
+    of=ATTENTION,
+)  # fmt: skip
 
 
 def _states_masked_by_zero(y, g):
@@ -160,44 +132,43 @@ def _where(fails, wrong):
 
 
 def _decays_late(place, what, fails):
-    return (CHUNK, f"{place}_wrong", f"log_a_{{t-1}} for log_a_t in {what}",
+    return (f"{place}_wrong", f"log_a_{{t-1}} for log_a_t in {what}",
             _where(fails, lambda right, g: right(g.but(log_a=earlier(g.log_a)))))  # fmt: skip
 
 
-LAST_LEFT_OUT = "the last log_a left out of the chunk's decay"
-END_WITHOUT_LAST = by_chunks(end=lambda T, s: T - s)
+WITHOUT_LAST = ("end_without_last", "the last log_a left out of the chunk's decay",
+                by_chunks(end=lambda T, s: T - s))  # fmt: skip
 CHUNKS.plant(
-    (CHUNKED, "carry_lost", "the carry lost between chunks", by_chunks(carry=_carry_lost)),
-    (CHUNK, "carry_lost_from_third", "the carry lost at the third chunk",
-     by_chunks(carry=lambda k, S, before: 0 * S if k == 2 else S)),
-    (CHUNK, "carry_late", "the state before the last chunk carried",
-     by_chunks(carry=lambda k, S, before: before + 0 * S)),
-    (CHUNK, "carry_in_bfloat16", "states between chunks kept in bfloat16",
-     by_chunks(carry=lambda k, S, before: bfloat16(S))),
-    (CHUNK, "carry_in_float16", "states between chunks kept in float16",
-     by_chunks(carry=lambda k, S, before: float16(S))),
-    (CHUNK, "carry_transposed", "the carry read as (n, p) where p = n",
-     by_chunks(carry=lambda k, S, before: turned_if_square(S))),
-    (CHUNK, "carry_undecayed", "the carry read without its decay",
-     by_chunks(read=lambda T, s: 0 * T)),
-    (CHUNK, "carry_read_early", "the carry read with the decay of a step before",
-     by_chunks(read=lambda T, s: T - s)),
-    (CHUNK, "carry_read_from_first", "log_a_0 of the chunk left out of the carry's decay",
-     by_chunks(read=lambda T, s: T - s[..., :1])),
-    (CHUNK, "carry_kept", "the state at a chunk's end without the chunk's decay",
-     by_chunks(end=lambda T, s: 0 * T)),
-    (CHUNK, "end_without_first", "log_a_0 of the chunk left out of the chunk's decay",
-     by_chunks(end=lambda T, s: T - s[..., :1])),
-    (CHUNK, "end_without_last", LAST_LEFT_OUT, END_WITHOUT_LAST),
+    (CHUNKED, "carry_lost", "the carry lost between chunks", by_chunks(keep=zero)),
     (CHUNKED[:2], "inputs_early_to_end", "x_j decays to the chunk's end by log_a_j too",
-     _ended(lambda g: g.but(x=g.x * np.exp(g.log_a)[..., None]))),
-    (CHUNK, "inputs_late_to_end", "x_j decays to one step before the chunk's end",
-     _ended(lambda g: g.but(log_a=earlier(g.log_a)))),
+     programs.ended_as(lambda g: g.but(x=g.x * np.exp(g.log_a)[..., None]))),
     (CHUNKED, "partial_chunk_dropped", "steps beyond the last whole chunk not written",
      programs.output(lambda y, g: np.where(
          np.arange(y.shape[-2])[:, None] < y.shape[-2] // g.chunk * g.chunk, y, 0))),
-    (CHUNKED, "partial_chunk_from_rest", "the last partial chunk begins at rest",
-     _partial_from_rest),
+    (CHUNKED, "partial_chunk_from_rest", "the last partial chunk begins at rest", lambda right, g:
+     chunkwise(g, carry=lambda S, k, before: S * ((k + 1) * g.chunk <= g.x.shape[-2]))),
+)  # fmt: skip
+CHUNKS.plant(
+    WITHOUT_LAST,
+    ("carry_lost_from_third", "the carry lost at the third chunk",
+     by_chunks(carry=lambda S, k, before: 0 * S if k == 2 else S)),
+    ("carry_late", "the state before the last chunk carried",
+     by_chunks(carry=lambda S, k, before: before + 0 * S)),
+    ("carry_in_bfloat16", "states between chunks kept in bfloat16", by_chunks(keep=bfloat16)),
+    ("carry_in_float16", "states between chunks kept in float16", by_chunks(keep=float16)),
+    ("carry_transposed", "the carry read as (n, p) where p = n",
+     by_chunks(keep=programs.turned_if_square)),
+    ("carry_undecayed", "the carry read without its decay", by_chunks(read=lambda T, s: 0 * T)),
+    ("carry_read_early", "the carry read with the decay of a step before",
+     by_chunks(read=lambda T, s: T - s)),
+    ("carry_read_from_first", "log_a_0 of the chunk left out of the carry's decay",
+     by_chunks(read=lambda T, s: T - s[..., :1])),
+    ("carry_kept", "the state at a chunk's end without the chunk's decay",
+     by_chunks(end=lambda T, s: 0 * T)),
+    ("end_without_first", "log_a_0 of the chunk left out of the chunk's decay",
+     by_chunks(end=lambda T, s: T - s[..., :1])),
+    ("inputs_late_to_end", "x_j decays to one step before the chunk's end",
+     programs.ended_as(lambda g: g.but(log_a=earlier(g.log_a)))),
     _decays_late("chunk_of_64", "a chunk of 64", lambda l, chunk: chunk == 64),
     _decays_late("chunk_of_256", "a chunk of 256", lambda l, chunk: chunk == 256),
     _decays_late("short_sequence", "a sequence shorter than the chunk", lambda l, chunk: l < chunk),
@@ -206,26 +177,26 @@ CHUNKS.plant(
                  lambda l, chunk: l % chunk and l > chunk),
     _decays_late("whole_chunks", "a length that the chunk divides",
                  lambda l, chunk: l % chunk == 0),
-    (CHUNK, "chunk_of_256_tiled", "a chunk over 128 done as two, the second from rest",
-     _where(lambda l, chunk: chunk > 128,
-            lambda right, g: chunkwise(g.but(chunk=128), carry=_carry_lost))),
-    (CHUNK, "short_refused", "lengths that the chunk does not divide raise", _short_refused),
+    ("chunk_of_256_tiled", "a chunk over 128 done as two, the second from rest",
+     _where(lambda l, chunk: chunk > 128, lambda right, g: chunkwise(g.but(chunk=128), keep=zero))),
+    ("short_refused", "lengths that the chunk does not divide raise", _short_refused),
+    of=CHUNK,
 )  # fmt: skip
 # chunks and lengths that the cases of one type may miss name a type whose cases meet them
 CHUNKS.plant(
     _decays_late("chunk_of_one", "a chunk of 1", lambda l, chunk: chunk == 1),
     _decays_late("odd_chunk", "an odd chunk", lambda l, chunk: chunk % 2 == 1),
     _decays_late("many_chunks", "more than 32 chunks", lambda l, chunk: l > 32 * chunk),
-    by="value[complex128]",
-)
-CHUNKS.plant(
-    (CHUNK, "chunk_of_64_from_rest", "the carry lost between chunks of 64",
-     _where(lambda l, chunk: chunk == 64, by_chunks(carry=_carry_lost))),
-    (CHUNK, "read_clipped", "the decay of the carry clipped to e^{-10}",
-     by_chunks(read=lambda T, s: np.maximum(T, -10))),
-    by="value[float64]",
+    of=CHUNK, by="value[complex128]",
 )  # fmt: skip
-CHUNKS.plant((CHUNK_STATEFUL, "end_without_last", LAST_LEFT_OUT, END_WITHOUT_LAST), by="state")
+CHUNKS.plant(
+    ("chunk_of_64_from_rest", "the carry lost between chunks of 64",
+     _where(lambda l, chunk: chunk == 64, by_chunks(keep=zero))),
+    ("read_clipped", "the decay of the carry clipped to e^{-10}",
+     by_chunks(read=lambda T, s: np.maximum(T, -10))),
+    of=CHUNK, by="value[float64]",
+)  # fmt: skip
+CHUNKS.plant(WITHOUT_LAST, of=CHUNK_STATEFUL, by="state")
 CHUNKS.plant(
     (ATTENTION, "masked_by_zero", "weights 0 above the diagonal: 0 · NaN reaches the past",
      _weights(_right_weights, masked=False)),

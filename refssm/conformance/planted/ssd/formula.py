@@ -4,18 +4,9 @@ import numpy as np
 
 from refssm.conformance.honest.ssd.forms import CHUNKED, RECURRENT, SEQUENCES
 from refssm.conformance.planted.arithmetic import bfloat16, float16
-from refssm.conformance.planted.ssd import programs
-from refssm.conformance.planted.ssd.programs import CHUNK, PLAIN, QUAD, REC, STEP, earlier, output
-
-
-def _reverse(right, g):
-    y, S = right(g.at(slice(None, None, -1)))
-    return y[..., ::-1, :].copy(), S
-
-
-def _normalised(right, g):
-    y, S = right(g)
-    return y / right(g.but(x=np.ones_like(g.x), S0=np.zeros_like(g.S0)))[0], S
+from refssm.conformance.planted.ssd import operators, programs
+from refssm.conformance.planted.ssd.operators import CHUNK, PLAIN, QUAD, REC, STEP
+from refssm.conformance.planted.ssd.programs import but_for, earlier, output, recurrence
 
 
 def _state_unread(fails):
@@ -29,13 +20,9 @@ def _state_unread(fails):
     return program
 
 
-def _carry_lost(size, only=None):
+def _lost_at(steps):
     """The states between blocks lost; these show where |a| is near 1."""
-
-    def carry(t, before, S):
-        return 0 * before if t % size == 0 and t and only in (None, t // size) else before
-
-    return lambda right, g: right(g, carry=carry)
+    return but_for(carry=lambda S, t, before: S * (not steps(t)))
 
 
 FORMULA = programs.InEach(programs.in_form)
@@ -50,32 +37,30 @@ FORMULA.plant(
     (REC, "input_late", "x_{t-1} for x_t", {"x": lambda x: earlier(x, -2)}),
     (REC, "output_late", "C_{t-1} for C_t", {"C": lambda C: earlier(C, -2)}),
     (REC, "log_a_read_as_a", "log_a taken for a", lambda right, g: right(g, a=g.log_a)),
-    *((operators, "decay_after", what,
-       lambda right, g: right(g.but(x=g.x * np.exp(g.log_a)[..., None])))
-      for operators, what in [(STEP, "e^{log_a} (S + x Bᵀ)"),
-        (PLAIN, "e^{log_a_t} (S_{t-1} + x_t B_tᵀ): the new input decays too")]),
+    (STEP, "decay_after", "e^{log_a} (S + x Bᵀ)",
+     lambda right, g: right(g.but(x=g.x * np.exp(g.log_a)[..., None]))),
+    (PLAIN, "decay_after", "e^{log_a_t} (S_{t-1} + x_t B_tᵀ): the new input decays too",
+     lambda right, g: right(g.but(x=g.x * np.exp(g.log_a)[..., None]))),
     (REC + QUAD, "first_input_decays", "x_0 decays by log_a_0", lambda right, g: right(
      g.but(x=g.x * np.exp(np.where(np.arange(g.x.shape[-2]) == 0, g.log_a, 0))[..., None]))),
-    (PLAIN, "exclusive", "y_t = S_{t-1} C_t",
-     lambda right, g: right(g, read=lambda t, S, before: before + 0 * S)),
-    (REC + QUAD, "reverse", "scanned from the end", _reverse),
-    (PLAIN + programs.REC_STATEFUL + STEP, "exchanged", "B and C exchanged",
+    (PLAIN, "exclusive", "y_t = S_{t-1} C_t", but_for(read=lambda S, before: before + 0 * S)),
+    (REC + QUAD, "reverse", "scanned from the end",
+     output(lambda y, g: recurrence(g.at(slice(None, None, -1)))[0][..., ::-1, :].copy())),
+    (PLAIN + operators.REC_STATEFUL + STEP, "exchanged", "B and C exchanged",
      lambda right, g: right(g.but(B=g.C, C=g.B))),
     (REC, "transposed_where_square", "the state read as (n, p) where p = n",
-     lambda right, g: right(g, read=lambda t, S, before: programs.turned_if_square(S))),
+     but_for(read=lambda S, before: programs.turned_if_square(S))),
     (REC + CHUNK + STEP, "wide_heads", "a state lost where p > n",
      _state_unread(lambda p, n: p > n)),
     (REC, "odd_states", "the last of an odd number of states lost",
      _state_unread(lambda p, n: n % 2 == 1)),
-    (REC + QUAD, "normalised", "divided by the sum of weights, as linear attention is",
-     _normalised),
+    (REC + QUAD, "normalised", "divided by the sum of weights, as linear attention is", output(
+     lambda y, g: y / recurrence(g.but(x=np.ones_like(g.x), S0=np.zeros_like(g.S0)))[0])),
     (SEQUENCES + STEP, "padding_skipped", "a step with log_a = 0 taken for padding",
      lambda right, g: right(g.but(x=np.where((g.log_a == 0)[..., None], 0, g.x)))),
     # arithmetic in fewer bits, range, and length
-    (REC + CHUNK, "state_in_bfloat16", "the state kept in bfloat16",
-     lambda right, g: right(g, carry=lambda t, before, S: bfloat16(before))),
-    (REC + CHUNK, "state_in_float16", "the state kept in float16",
-     lambda right, g: right(g, carry=lambda t, before, S: float16(before))),
+    (REC + CHUNK, "state_in_bfloat16", "the state kept in bfloat16", but_for(keep=bfloat16)),
+    (REC + CHUNK, "state_in_float16", "the state kept in float16", but_for(keep=float16)),
     (PLAIN + STEP, "log_a_in_bfloat16", "log_a rounded to bfloat16", {"log_a": bfloat16}),
     (REC, "growth_clipped", "log_a > 0 clipped to 0", {"log_a": lambda s: np.minimum(s, 0)}),
     (REC + QUAD + STEP, "decay_clipped", "log_a clipped to −10",
@@ -84,9 +69,9 @@ FORMULA.plant(
      {"log_a": lambda s: np.where(np.abs(s) < 1e-3, 0, s).astype(s.dtype)}),
     (REC, "small_flushed", "inputs below the smallest normal flushed",
      {"x": lambda x: np.where(np.abs(x) < np.finfo(x.dtype).tiny, 0, x).astype(x.dtype)}),
-    (REC, "carry_lost_64", "the state lost at blocks of 64", _carry_lost(64)),
-    (REC, "carry_lost_64_4", "the state lost at blocks of 64", _carry_lost(64, only=3)),
-    (REC, "carry_lost_128", "the state lost at blocks of 128", _carry_lost(128)),
+    (REC, "carry_lost_64", "the state lost at blocks of 64", _lost_at(lambda t: t % 64 == 0)),
+    (REC, "carry_lost_64_4", "the state lost at blocks of 64", _lost_at(lambda t: t == 3 * 64)),
+    (REC, "carry_lost_128", "the state lost at blocks of 128", _lost_at(lambda t: t % 128 == 0)),
     (REC, "tail_lost", "steps beyond a multiple of 8 not written",
      output(lambda y, g: np.where(np.arange(y.shape[-2])[:, None] < y.shape[-2] // 8 * 8, y, 0))),
 )  # fmt: skip
@@ -102,7 +87,7 @@ FORMULA.plant(
     (REC + STEP, "sixteen_states", "a state lost where n = 16",
      _state_unread(lambda p, n: n == 16)),
     # the draws of this type reach so far
-    (REC, "carry_lost_256", "the state lost at blocks of 256", _carry_lost(256)),
+    (REC, "carry_lost_256", "the state lost at blocks of 256", _lost_at(lambda t: t % 256 == 0)),
     by="value[complex64]",
 )  # fmt: skip
 FORMULA.plant(
@@ -115,7 +100,7 @@ FORMULA.plant(
 for _operators, _what in (REC, " against division by zero"), (STEP, ""):
     FORMULA.plant((_operators, "offset", f"1e-12 added to every input{_what}",
                    {"x": lambda x: x + x.dtype.type(1e-12)}), by="zero")  # fmt: skip
-for _operators, _check in (programs.REC_PACKED, "causal"), (REC, "prefix"):
+for _operators, _check in (operators.REC_PACKED, "causal"), (REC, "prefix"):
     FORMULA.plant((_operators, "later_state_read", "y_t also reads 1e-3 of x_{t+1}",
                    output(lambda y, g: y + g.x.dtype.type(1e-3) * np.roll(g.x, -1, axis=-2))),
                   by=_check)  # fmt: skip
@@ -163,8 +148,7 @@ FORMULA.plant(
      {"B": lambda B: B[:, ::-1] if B.ndim == 5 else B}),
     (REC, "first_head_decay", "log_a of a group's first head for all its heads",
      {"log_a": _of_first_head}),
-    (REC, "first_head_input", "x of a group's first head for all its heads",
-     {"x": _of_first_head}),
+    (REC, "first_head_input", "x of a group's first head for all its heads", {"x": _of_first_head}),
     (REC, "heads_turned", "log_a laid out (h, g) and read as (g, h)",
      {"log_a": lambda s: np.swapaxes(s, 1, 2).reshape(s.shape) if s.ndim > 3 else s}),
 )  # fmt: skip

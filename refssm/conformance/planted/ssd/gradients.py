@@ -9,13 +9,14 @@ from refssm.conformance.honest.ssd.vjp import through_attention
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.planting import of_each_result
 from refssm.conformance.planted.ssd import programs
-from refssm.conformance.planted.ssd.programs import CHUNK, PLAIN, QUAD, REC, earlier, unbroken, zero
+from refssm.conformance.planted.ssd.operators import CHUNK, PACKED, PLAIN, QUAD, REC, STATEFUL
+from refssm.conformance.planted.ssd.programs import but_for, earlier, unbroken, zero
 
 
-def adjoint(dy, dS, g, *, plain="", carry=None, change=None):
+def adjoint(dy, dS, g, *, plain="", carry=lambda back, t: back, change=lambda parts: {}):
     """All states forwards, all cotangents backwards; its parts have places for bugs.
 
-    `plain` names what is not conjugated, `carry(t, a* G)` the cotangent handed back from step t,
+    `plain` names what is not conjugated, `carry(a* G, t)` the cotangent handed back from step t,
     `change(parts)` returns gradients that differ from the right ones.
     """
 
@@ -31,7 +32,7 @@ def adjoint(dy, dS, g, *, plain="", carry=None, change=None):
     for t in range(x.shape[-2] - 1, -1, -1):
         G.append(back + dy[..., t, :, None] * conj("C", C[..., t, None, :]))
         back = conj("a", a[..., t, :, :]) * G[-1]
-        back = np.where(resets[..., t, None, None], 0, back if carry is None else carry(t, back))
+        back = np.where(resets[..., t, None, None], 0, carry(back, t))
     G = np.stack(np.broadcast_arrays(*G[::-1]), axis=-3)
     before = np.stack(np.broadcast_arrays(*before), axis=-3)
     states = before + x[..., :, :, None] * B[..., :, None, :]
@@ -43,7 +44,7 @@ def adjoint(dy, dS, g, *, plain="", carry=None, change=None):
         "dS0": back,
     }
     told = SimpleNamespace(**parts, a=a, G=G, before=before, states=states, dy=dy, B=B, C=C, dS=dS)
-    return tuple((parts | (change(told) if change else {})).values())
+    return tuple((parts | change(told)).values())
 
 
 def _in_form(op):
@@ -59,14 +60,9 @@ def _in_form(op):
     return adapt
 
 
-def _with(**places):
-    """The adjoint with something wrong in one of its places."""
-    return lambda right, dy, dS, g: right(dy, dS, g, **places)
-
-
 def _told(name, of):
     """One gradient of other parts."""
-    return _with(change=lambda parts: {name: of(parts)})
+    return but_for(change=lambda parts: {name: of(parts)})
 
 
 def _only_first_head(name):
@@ -74,9 +70,8 @@ def _only_first_head(name):
 
     def first(parts):
         gradient = getattr(parts, name)
-        if gradient.ndim < 4:
-            return gradient
-        return np.where(np.arange(gradient.shape[-3])[:, None, None] == 0, gradient, 0)
+        head = np.arange(gradient.shape[-3])[:, None, None] if gradient.ndim > 3 else 0
+        return np.where(head == 0, gradient, 0)
 
     return _told(name, first)
 
@@ -110,12 +105,12 @@ def _exponentiated_then_masked(right, dy, dS, g):
 
 GRADIENTS = programs.InEach(_in_form)
 GRADIENTS.plant(
-    (REC, "C_not_conjugated", "C for C* in the states' cotangent", _with(plain="C")),
-    (REC + CHUNK, "a_not_conjugated", "a for a* in what is carried back", _with(plain="a")),
-    (REC, "B_not_conjugated", "B for B* in dx", _with(plain="B")),
-    (REC, "x_not_conjugated", "x for x* in dB", _with(plain="x")),
-    (REC, "S_not_conjugated", "S for S* in dC", _with(plain="S")),
-    (REC + CHUNK, "before_not_conjugated", "a S for (a S)* in dlog_a", _with(plain="before")),
+    (REC, "C_not_conjugated", "C for C* in the states' cotangent", but_for(plain="C")),
+    (REC + CHUNK, "a_not_conjugated", "a for a* in what is carried back", but_for(plain="a")),
+    (REC, "B_not_conjugated", "B for B* in dx", but_for(plain="B")),
+    (REC, "x_not_conjugated", "x for x* in dB", but_for(plain="x")),
+    (REC, "S_not_conjugated", "S for S* in dC", but_for(plain="S")),
+    (REC + CHUNK, "before_not_conjugated", "a S for (a S)* in dlog_a", but_for(plain="before")),
     (REC + QUAD, "as_jax", "the conjugate convention", of_each_result(np.conj)),
     by="gradient[complex64]",
 )
@@ -132,10 +127,8 @@ GRADIENTS.plant(
      _told("dlog_a", lambda p: (p.before.conj() * p.G)[..., -1, :].sum(-1))),
     (CHUNK, "dlog_a_of_last_n", "dlog_a of the last state, not of their sum",
      _told("dlog_a", lambda p: (p.before.conj() * p.G)[..., -1].sum(-1))),
-    (RECURRENT + CHUNK, "dB_of_first_head", "dB of the first head of a group",
-     _only_first_head("dB")),
-    (RECURRENT + CHUNK, "dC_of_first_head", "dC of the first head of a group",
-     _only_first_head("dC")),
+    *((RECURRENT + CHUNK, f"{name}_of_first_head", f"{name} of the first head of a group",
+       _only_first_head(name)) for name in ("dB", "dC")),
     (PLAIN, "dC_of_state_before", "dC_t with S_{t-1}",
      _told("dC", lambda p: np.einsum("...pn,...p->...n", p.before.conj(), p.dy))),
     (PLAIN, "dx_local", "dx_t of y_t alone",
@@ -143,25 +136,23 @@ GRADIENTS.plant(
     (REC + QUAD, "dB_sign", "dB with the other sign", {"B": np.negative}),
     (REC, "dx_in_float16", "dx rounded to float16", {"x": float16}),
     (REC + CHUNK, "dlog_a_in_bfloat16", "dlog_a rounded to bfloat16", {"log_a": bfloat16}),
-    (programs.STATEFUL, "dS0_missing", "dS0 = 0", {"S0": zero}),
-    (programs.STATEFUL, "dS0_undecayed", "dS0 = G_0", _told("dS0", lambda p: p.G[..., 0, :, :])),
-    (programs.STATEFUL, "dS_undecayed", "dS also added to dS0 as it is",
+    (STATEFUL, "dS0_missing", "dS0 = 0", {"S0": zero}),
+    (STATEFUL, "dS0_undecayed", "dS0 = G_0", _told("dS0", lambda p: p.G[..., 0, :, :])),
+    (STATEFUL, "dS_undecayed", "dS also added to dS0 as it is",
      _told("dS0", lambda p: p.dS0 + p.dS)),
-    (programs.STATEFUL, "dS_dropped", "the last state has no gradient", {"dS": zero}),
-    (programs.STATEFUL, "S0_forgotten", "the states computed again as if S0 were 0",
+    (STATEFUL, "dS_dropped", "the last state has no gradient", {"dS": zero}),
+    (STATEFUL, "S0_forgotten", "the states computed again as if S0 were 0",
      lambda right, dy, dS, g: right(dy, dS, g.but(S0=0 * g.S0))),
-    (programs.PACKED, "resets_forgotten", "what is carried back crosses resets",
-     _resets_forgotten),
-    (programs.PACKED, "decay_at_reset", "log_a has a gradient where a sequence begins",
-     _decay_at_reset),
-    (programs.PACKED, "resets_late", "what is carried back stops one step late",
+    (PACKED, "resets_forgotten", "what is carried back crosses resets", _resets_forgotten),
+    (PACKED, "decay_at_reset", "log_a has a gradient where a sequence begins", _decay_at_reset),
+    (PACKED, "resets_late", "what is carried back stops one step late",
      lambda right, dy, dS, g: right(dy, dS, g.but(resets=earlier(g.resets)))),
     (REC, "carry_lost_64", "the cotangent lost at blocks of 64",
-     _with(carry=lambda t, back: back * (t % 64 != 0))),
+     but_for(carry=lambda back, t: back * (t % 64 != 0))),
     (CHUNKED, "carry_lost", "the cotangent lost between chunks", lambda right, dy, dS, g:
-     right(dy, dS, g, carry=lambda t, back: back * (t % g.chunk != 0 or t == 0))),
+     right(dy, dS, g, carry=lambda back, t: back * (t % g.chunk != 0 or t == 0))),
     (REC, "carry_in_float16", "the cotangent carried in float16",
-     _with(carry=lambda t, back: float16(back))),
+     but_for(carry=lambda back, t: float16(back))),
     (REC + CHUNK, "expanded_cotangent", "a stride of 0 read as contiguous", _expanded_cotangent),
     (QUAD + CHUNK, "exponentiated_then_masked",
      "0 · ∞ where the exponentials above the diagonal overflow", _exponentiated_then_masked),

@@ -8,27 +8,20 @@ from collections import namedtuple
 
 import numpy as np
 
-from refssm.conformance.honest.ssd.forms import CHUNKED, RECURRENT, form
+from refssm.conformance.honest.ssd.forms import form
 from refssm.conformance.planted.planting import Planting
-from refssm.ssd import SSD_QUADRATIC, SSD_STEP
-
-REC, REC_STATEFUL, REC_PACKED = ((op,) for op in RECURRENT)
-CHUNK, CHUNK_STATEFUL, CHUNK_PACKED = ((op,) for op in CHUNKED)
-QUAD, STEP = (SSD_QUADRATIC,), (SSD_STEP,)
-PLAIN = REC + QUAD + CHUNK
-STATEFUL = REC_STATEFUL + CHUNK_STATEFUL
-PACKED = REC_PACKED + CHUNK_PACKED
+from refssm.conformance.planted.ssd.operators import QUAD, STEP
 
 
 class InEach:
-    """Planted bugs in rows that begin with their operators; `adapt(op)` is of that operator."""
+    """Planted bugs, each in several operators; `adapt(op)` is of that operator."""
 
     def __init__(self, adapt):
         self.adapt, self.bugs = adapt, []
 
-    def plant(self, *rows, by="value"):
-        """Plant (operators, name, what, wrong), all caught by one check."""
-        for operators, *row in rows:
+    def plant(self, *rows, of=None, by="value"):
+        """Plant rows caught by one check: (operators, name, what, wrong), or all `of` the same."""
+        for operators, *row in rows if of is None else ((of, *row) for row in rows):
             for op in operators:
                 planting = Planting(op, "float32", self.adapt(op))
                 planting.plant(row, by=by)
@@ -73,41 +66,49 @@ def _step(whole):
     return forward
 
 
-def recurrence(g, *, a=None, carry=None, read=None):
-    """The recurrence; `carry(t, a_t S_{t-1}, S_{t-1})` and `read(t, S_t, S_{t-1})` change it."""
+def _same(x, *_):
+    return x
+
+
+def recurrence(g, *, a=None, keep=_same, carry=_same, read=_same):
+    """The recurrence; its places for bugs are `a` and what changes states.
+
+    `keep(a_t S_{t-1})`, or `carry(a_t S_{t-1}, t, S_{t-1})`, and `read(S_t, S_{t-1})`.
+    """
     S, y, a = g.S0, [], np.exp(g.log_a) if a is None else a
     for t in range(g.x.shape[-2]):
-        before = a[..., t, None, None] * S
-        before = before if carry is None else carry(t, before, S)
+        before = carry(keep(a[..., t, None, None] * S), t, S)
         before = np.where(g.resets[..., t, None, None], 0, before)
         after = before + g.x[..., t, :, None] * g.B[..., t, None, :]
-        seen = after if read is None else read(t, after, S)
-        y.append(np.einsum("...pn,...n->...p", seen, g.C[..., t, :]))
+        y.append(np.einsum("...pn,...n->...p", read(after, S), g.C[..., t, :]))
         S = after
     return np.stack(y, axis=-2), S
 
 
-def chunkwise(g, *, inside=recurrence, read=None, end=None, carry=None, seen=None):
+def chunkwise(g, *, inside=recurrence, keep=_same, carry=_same, read=_same, end=_same, seen=_same):
     """Chunks from rest and the carry with its decay: each of these is a place for a bug.
 
-    `read` and `end` change how far the state before has decayed at each step and at the end (a
-    log), `carry(k, S, before)` the state handed to chunk k, `seen` whom it still reaches.
+    `keep(S)`, or `carry(S, k, before)`, changes the state handed to chunk k, `read` and `end` how
+    far it has decayed at each step and at the end (a log), `seen` whom it still reaches.
     """
     S, y, before = g.S0, [], g.S0
     for k, start in enumerate(range(0, g.x.shape[-2], g.chunk)):
         piece = g.at(slice(start, start + g.chunk))
         own, ended = inside(piece.but(S0=np.zeros_like(g.S0)))
-        sums, unbroken = np.cumsum(piece.log_a, axis=-1), np.cumsum(piece.resets, axis=-1) == 0
-        unbroken = unbroken if seen is None else seen(unbroken)
-        if carry is not None and k:
-            S, before = carry(k, S, before), S
-        reading, ending = (sums if f is None else f(sums, piece.log_a) for f in (read, end))
-        told = np.exp(reading)[..., None] * (piece.C @ np.swapaxes(S, -1, -2))
+        sums, unbroken = np.cumsum(piece.log_a, axis=-1), seen(np.cumsum(piece.resets, -1) == 0)
+        if k:
+            S, before = carry(keep(S), k, before), S
+        told = np.exp(read(sums, piece.log_a))[..., None] * (piece.C @ turned(S))
         y.append(own + np.where(unbroken[..., None], told, 0))
-        carried = np.exp(ending[..., -1, None, None]) * S
+        carried = np.exp(end(sums, piece.log_a)[..., -1, None, None]) * S
         S = np.where(unbroken[..., -1, None, None], carried, 0) + ended
     batch = np.broadcast_shapes(*(piece.shape[:-2] for piece in y))
     return np.concatenate([np.broadcast_to(a, (*batch, *a.shape[-2:])) for a in y], axis=-2), S
+
+
+def but_for(**places):
+    """The right program but for what is in these of its places."""
+    return lambda right, *args: right(*args, **places)
 
 
 def by_chunks(**places):
@@ -128,6 +129,11 @@ def output(change):
 def state_as(change):
     """The right outputs, and the last state as of what change(given) gives."""
     return lambda right, g: (right(g)[0], right(change(g))[1])
+
+
+def ended_as(change):
+    """Chunks whose own contribution to their last state is as of what change(given) gives."""
+    return by_chunks(inside=lambda g: state_as(change)(recurrence, g))
 
 
 def earlier(a, axis=-1):

@@ -8,16 +8,8 @@ import numpy as np
 from refssm.conformance.planted.arithmetic import bfloat16, float16
 from refssm.conformance.planted.planting import of_result
 from refssm.conformance.planted.ssd import programs
-from refssm.conformance.planted.ssd.programs import (
-    PACKED,
-    STATEFUL,
-    by_chunks,
-    earlier,
-    state_as,
-    turned_if_square,
-    unbroken,
-    zero,
-)
+from refssm.conformance.planted.ssd.operators import CHUNK_PACKED, PACKED, STATEFUL
+from refssm.conformance.planted.ssd.programs import by_chunks, earlier, state_as, unbroken, zero
 
 STATE = programs.InEach(programs.in_form)
 
@@ -37,11 +29,6 @@ def _after(steps):
     return program
 
 
-def _decayed_again(right, g):
-    y, S = right(g)
-    return y, np.exp(g.log_a[..., -1, None, None]) * S
-
-
 def _last(g):
     """Whether a step is the last."""
     return np.arange(g.x.shape[-2]) == g.x.shape[-2] - 1
@@ -51,10 +38,11 @@ LAST_STATES = [
     ("without_last_input", "without x_{l-1} B_{l-1}ᵀ",
      state_as(lambda g: g.but(x=np.where(_last(g)[:, None], 0, g.x)))),
     ("one_step_early", "S_{l-2} for S_{l-1}", _after(lambda l, chunk: l - 1)),
-    ("decayed_again", "decayed once more", _decayed_again),
+    ("decayed_again", "decayed once more", lambda right, g:
+     _ending(lambda S: np.exp(g.log_a[..., -1, None, None]) * S)(right, g)),
     ("undecayed_at_end", "S_{l-2} + x Bᵀ: the last decay left out",
      state_as(lambda g: g.but(log_a=np.where(_last(g), 0, g.log_a)))),
-    ("transposed", "returned as (n, p) where p = n", _ending(turned_if_square)),
+    ("transposed", "returned as (n, p) where p = n", _ending(programs.turned_if_square)),
     ("input_only", "the last input only",
      state_as(lambda g: g.but(x=np.where(_last(g)[:, None], g.x, 0), S0=0 * g.S0))),
     ("in_bfloat16", "rounded to bfloat16", _ending(bfloat16)),
@@ -67,51 +55,34 @@ LAST_STATES = [
     ("from_rest", "as if S0 had been 0", state_as(lambda g: g.but(S0=0 * g.S0))),
 ]  # fmt: skip
 STATE.plant(
-    *((STATEFUL, f"last_state_{name}", f"the last state: {what}", wrong)
-      for name, what, wrong in LAST_STATES),
-    by="state",
+    *((f"last_state_{n}", f"the last state: {what}", wrong) for n, what, wrong in LAST_STATES),
+    of=STATEFUL, by="state",
 )  # fmt: skip
+STATE.plant((STATEFUL, "last_state_conjugated", "the last state conjugated", _ending(np.conj)),
+            by="state[complex64]")  # fmt: skip
 STATE.plant(
-    (STATEFUL, "last_state_conjugated", "the last state conjugated", _ending(np.conj)),
-    by="state[complex64]",
-)
-
-
-def _left_padding_cut(right, g):
-    empty = np.logical_and.accumulate((g.x == 0).all(axis=-1), axis=-1)
-    return right(g.but(log_a=np.where(empty, 0, g.log_a)))
-
-
-def _in_every_chunk(right, g):
-    def carry(t, before, S):
-        return before if t % g.chunk or not t else np.exp(g.log_a[..., t, None, None]) * g.S0
-
-    return right(g, carry=carry)
-
-
-STATE.plant(
-    (STATEFUL, "start_ignored", "S0 taken as zero", {"S0": zero}),
-    (STATEFUL, "start_ignored_in_batch_of_one", "S0 taken as zero where the batch is 1",
+    ("start_ignored", "S0 taken as zero", {"S0": zero}),
+    ("start_ignored_in_batch_of_one", "S0 taken as zero where the batch is 1",
      {"S0": lambda S: S * (S.ndim < 3 or S.shape[0] != 1)}),
-    (STATEFUL, "start_in_float16", "S0 rounded to float16", {"S0": float16}),
-    (STATEFUL, "start_transposed", "S0 read as (n, p) where p = n", {"S0": turned_if_square}),
-    (STATEFUL, "start_of_first_head", "S0 that of the first head for all",
+    ("start_in_float16", "S0 rounded to float16", {"S0": float16}),
+    ("start_transposed", "S0 read as (n, p) where p = n", {"S0": programs.turned_if_square}),
+    ("start_of_first_head", "S0 that of the first head for all",
      {"S0": lambda S: np.broadcast_to(S[..., :1, :, :], S.shape) if S.ndim > 2 else S}),
-    (STATEFUL, "start_of_first_in_batch", "S0 that of the first member of the batch for all",
+    ("start_of_first_in_batch", "S0 that of the first member of the batch for all",
      {"S0": lambda S: np.broadcast_to(S[:1], S.shape) if S.ndim > 2 else S}),
-    (STATEFUL, "start_undecayed", "S_0 = S0 + x_0 B_0ᵀ",
+    ("start_undecayed", "S_0 = S0 + x_0 B_0ᵀ",
      lambda right, g: right(g.but(log_a=np.where(np.arange(g.x.shape[-2]) == 0, 0, g.log_a)))),
-    (STATEFUL, "left_padding_cut", "S0 does not decay before the first x that is not 0",
-     _left_padding_cut),
-    (STATEFUL, "start_in_every_chunk", "every chunk begins with S0", _in_every_chunk),
-    (STATEFUL, "start_in_heads_order", "S0 laid out (h, g) and read as (g, h)",
+    ("left_padding_cut", "S0 does not decay before the first x that is not 0",
+     lambda right, g: right(g.but(log_a=np.where(
+         np.logical_and.accumulate((g.x == 0).all(axis=-1), axis=-1), 0, g.log_a)))),
+    ("start_in_every_chunk", "every chunk begins with S0", lambda right, g: right(g, carry=
+     lambda S, t, before: S if t % g.chunk else np.exp(g.log_a[..., t, None, None]) * g.S0)),
+    ("start_in_heads_order", "S0 laid out (h, g) and read as (g, h)",
      {"S0": lambda S: np.swapaxes(S, -4, -3).reshape(S.shape) if S.ndim > 3 else S}),
+    of=STATEFUL,
 )  # fmt: skip
-STATE.plant(
-    (STATEFUL, "start_real", "the imaginary part of S0 dropped",
-     {"S0": lambda S: S.real.astype(S.dtype)}),
-    by="value[complex64]",
-)  # fmt: skip
+STATE.plant((STATEFUL, "start_real", "the imaginary part of S0 dropped",
+             {"S0": lambda S: S.real.astype(S.dtype)}), by="value[complex64]")  # fmt: skip
 
 
 # packed sequences: what leaks across a reset, and where
@@ -140,45 +111,42 @@ def _parity(right, g):
 
 
 STATE.plant(
-    (PACKED, "reset_ignored", "resets ignored", {"resets": np.zeros_like}),
-    (PACKED, "reset_late", "a reset one step late", {"resets": earlier}),
-    (PACKED, "reset_early", "a reset one step early",
+    ("reset_ignored", "resets ignored", {"resets": np.zeros_like}),
+    ("reset_late", "a reset one step late", {"resets": earlier}),
+    ("reset_early", "a reset one step early",
      {"resets": lambda r: earlier(r[..., ::-1])[..., ::-1]}),
-    (PACKED, "reset_first_only", "only the first reset taken",
+    ("reset_first_only", "only the first reset taken",
      {"resets": lambda r: r & (np.cumsum(r, axis=-1) == 1)}),
-    (PACKED, "reset_of_first_in_batch", "the resets of the first member of the batch for all",
+    ("reset_of_first_in_batch", "the resets of the first member of the batch for all",
      {"resets": lambda r: np.broadcast_to(r[:1], r.shape) if r.ndim > 1 else r}),
-    (PACKED, "reset_at_last_step_lost",
-     "a sequence of one step at the end joined to the one before",
+    ("reset_at_last_step_lost", "a sequence of one step at the end joined to the one before",
      {"resets": lambda r: r & (np.arange(r.shape[-1]) < r.shape[-1] - 1)}),
-    (PACKED, "reset_beside_a_reset_lost", "of two resets in a row only the first taken",
+    ("reset_beside_a_reset_lost", "of two resets in a row only the first taken",
      {"resets": lambda r: r & ~earlier(r)}),
-    (PACKED, "reset_turned", "resets read as masks: 0 where a sequence begins",
-     {"resets": np.logical_not}),
-    (PACKED, "off_the_grid", "resets only where a chunk begins",
+    ("reset_turned", "resets read as masks: 0 where a sequence begins", {"resets": np.logical_not}),
+    ("off_the_grid", "resets only where a chunk begins",
      _where_in_chunk(lambda place, chunk: place == 0)),
-    (PACKED, "on_the_grid", "no reset where a chunk begins",
+    ("on_the_grid", "no reset where a chunk begins",
      _where_in_chunk(lambda place, chunk: place != 0)),
-    (programs.CHUNK_PACKED, "end_of_chunk", "no reset at a chunk's last step",
-     _where_in_chunk(lambda place, chunk: place != chunk - 1)),
-    (programs.CHUNK_PACKED, "rounded_to_grid", "a sequence begins where the next chunk does",
-     _rounded_to_grid),
-    (programs.CHUNK_PACKED, "leak_through_state", "the carry read past a reset in the chunk",
-     by_chunks(seen=np.ones_like)),
-    (programs.CHUNK_PACKED, "leak_through_sums",
-     "inside a chunk the segment sums know no resets",
-     by_chunks(inside=lambda g: programs.recurrence(unbroken(g)))),
-    (programs.CHUNK_PACKED, "leak_to_the_end",
-     "inputs before a reset are in the chunk's last state",
-     by_chunks(inside=lambda g: state_as(unbroken)(programs.recurrence, g))),
-    (PACKED, "parity", "sequences told apart by the parity of their number", _parity),
-    (PACKED, "input_reset_too", "the input at a reset is lost with the state",
+    ("parity", "sequences told apart by the parity of their number", _parity),
+    ("input_reset_too", "the input at a reset is lost with the state",
      lambda right, g: right(g.but(x=np.where(g.resets[..., None], 0, g.x)))),
-    (PACKED, "decayed_by_10", "−10 added to log_a at a reset for −∞", lambda right, g: right(
+    ("decayed_by_10", "−10 added to log_a at a reset for −∞", lambda right, g: right(
      unbroken(g).but(log_a=g.log_a + np.where(g.resets, g.log_a.dtype.type(-10), 0)))),
+    of=PACKED,
 )  # fmt: skip
 STATE.plant(
-    (PACKED, "nan_leaks", "the state times 0 at a reset: NaN comes through",
-     lambda right, g: right(unbroken(g), a=np.exp(g.log_a) * ~g.resets)),
-    by="nan",
+    ("end_of_chunk", "no reset at a chunk's last step",
+     _where_in_chunk(lambda place, chunk: place != chunk - 1)),
+    ("rounded_to_grid", "a sequence begins where the next chunk does", _rounded_to_grid),
+    ("leak_through_state", "the carry read past a reset in the chunk",
+     by_chunks(seen=np.ones_like)),
+    ("leak_through_sums", "inside a chunk the segment sums know no resets",
+     by_chunks(inside=lambda g: programs.recurrence(unbroken(g)))),
+    ("leak_to_the_end", "inputs before a reset are in the chunk's last state",
+     programs.ended_as(unbroken)),
+    of=CHUNK_PACKED,
 )  # fmt: skip
+STATE.plant((PACKED, "nan_leaks", "the state times 0 at a reset: NaN comes through",
+             lambda right, g: right(unbroken(g), a=np.exp(g.log_a) * ~g.resets)),
+            by="nan")  # fmt: skip
