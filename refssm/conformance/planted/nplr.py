@@ -1,5 +1,7 @@
 """Planted bugs in normal plus low rank: any measure's and each one's; in LegS's modes."""
 
+from functools import partial
+
 import numpy as np
 
 from refssm.conformance.honest.nplr.systems import SYSTEMS
@@ -108,7 +110,10 @@ for _p in MEASURES:
         ("symmetric_part_lost", "the eigenvectors of one triangle of A",
          _from(_p.op, _symmetric_part_lost)),
     )  # fmt: skip
-    _p.plant(("unrepeatable", "depends on the call", every_third_call()), by="repeat")
+    _p.plant(  # phases that depend on the call are right; frequencies that do are not
+        ("unrepeatable", "depends on the call", _with(w=partial(every_third_call(), np.positive))),
+        by="repeat",
+    )
 for _p in (LEGT, FOURIER, NAIVE):
     _p.plant(("window_ignored", "window ignored", of_keywords(window=lambda w: 1.0)))
 
@@ -143,7 +148,8 @@ LAGT.plant(
     ("unnormed_input", "b = 1 for √β", lambda right, *, n, beta:
      _with(B=lambda B: B / np.sqrt(beta))(right, n=n, beta=beta)),
     ("beta_ignored", "β ignored", of_keywords(beta=lambda beta: 1.0)),
-    ("decaying_as_alone", "Re w of A's diagonal", _with(w=lambda w: w - 0.5)),  # −(1 + β)/2
+    # −(1 + β)/2 for −β/2
+    ("decaying_as_alone", "Re w of A's diagonal", _with(w=lambda w: w - 0.5)),
     ("periodic", "waves of period n", _periodic),
 )  # fmt: skip
 for _p, _other in ((FOURIER, NAIVE), (NAIVE, FOURIER)):

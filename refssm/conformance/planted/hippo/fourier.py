@@ -24,13 +24,8 @@ def now(n, first=1.0, others=2**0.5):
 
 
 def _permuted(order):
-    """The states in the order that `order` makes of 0 … n − 1."""
-
-    def permuted(A, B):
-        p = order(np.arange(len(B)))
-        return A[np.ix_(p, p)], B[p]
-
-    return of_result(permuted)
+    """The states in another order: `order` of the rows, and of the columns."""
+    return of_result(lambda A, B: (order(order(A).T).T, order(B)))
 
 
 def _of(assembled, S=rotation, b=now):
@@ -51,13 +46,11 @@ def _any(assembled):
         ("b_first", "√2 for the constant too", of(b=lambda n: now(n, 2**0.5))),
         ("b_doubled", "2 for √2", of(b=lambda n: now(n, 1, 2))),
         ("pi_of_seven_digits", "π = 3.141593", of(lambda n, w: rotation(n, w, 2 * 3.141593))),
-        ("sines_first", "each sine before its cosine", _permuted(lambda i: i ^ 1)),
-        (
-            "cosines_then_sines",
-            "all cosines first",
-            _permuted(lambda i: np.append(i[::2], i[1::2])),
-        ),
-    )
+        ("sines_first", "each sine before its cosine",
+         _permuted(lambda x: x[np.arange(len(x)) ^ 1])),
+        ("cosines_then_sines", "all cosines first",
+         _permuted(lambda x: np.append(x[::2], x[1::2], axis=0))),
+    )  # fmt: skip
 
 
 def _sliding(in_A, in_B):

@@ -24,20 +24,22 @@ LEGS, LEGT, LMU, CHEBT, LAGT = PLANTINGS = [
 for _p in (LEGT, LMU, CHEBT):
     _p.plant(*WINDOW)
 
+
+def _legs(below=lambda i, k: -root(i) * root(k), on=lambda i: -i - 1):
+    """LegS with something else below the diagonal or on it."""
+    return entries(lambda i, k: lower(i, k, below(i, k), on(i)))
+
+
 LEGS.plant(
-    ("diagonal_from_0", "−i on the diagonal",
-     entries(lambda i, k: lower(i, k, -root(i) * root(k), -i))),
-    ("diagonal_of_normal", "−(i+½) on it",
-     entries(lambda i, k: lower(i, k, -root(i) * root(k), -(i + 0.5)))),
-    ("diagonal_squared", "−(2i+1) on it",
-     entries(lambda i, k: lower(i, k, -root(i) * root(k), -(2 * i + 1)))),
+    ("diagonal_from_0", "−i on the diagonal", _legs(on=lambda i: -i)),
+    ("diagonal_of_normal", "−(i+½) on it", _legs(on=lambda i: -(i + 0.5))),
+    ("diagonal_squared", "−(2i+1) on it", _legs(on=lambda i: -(2 * i + 1))),
     ("whole", "nothing masked",
      entries(lambda i, k: np.where(i == k, -(i + 1), -root(i) * root(k)))),
-    ("no_root", "(2i+1)(2k+1) below",
-     entries(lambda i, k: lower(i, k, -((2 * i + 1) * (2 * k + 1)), -i - 1))),
-    ("rows_only", "−(2i+1) below", entries(lambda i, k: lower(i, k, -(2 * i + 1), -i - 1))),
+    ("no_root", "(2i+1)(2k+1) below", _legs(lambda i, k: -((2 * i + 1) * (2 * k + 1)))),
+    ("rows_only", "−(2i+1) below", _legs(lambda i, k: -(2 * i + 1))),
     ("from_1", "√((2i−1)(2k−1)), as if i were counted from 1",
-     entries(lambda i, k: lower(i, k, -root(abs(i - 1)) * root(abs(k - 1)), -i - 1))),
+     _legs(lambda i, k: -root(abs(i - 1)) * root(abs(k - 1)))),
     ("alternating", "signs of LMU in B", entries(B=lambda i: sign(i) * root(i))),
     ("B_no_root", "B_i = 2i+1", entries(B=lambda i: 2 * i + 1)),
     ("normal_part", "HiPPO-N: A + p pᵀ, B halved",
@@ -99,14 +101,10 @@ def scale(i, alpha):
     return np.sqrt(gamma(1 + alpha) * binom(i + alpha, i))
 
 
-def below(i, k, alpha):
-    """−L_k/L_i."""
-    return -scale(k, alpha) / scale(i, alpha)
-
-
-def _on_diagonal(on):
-    """What stands on it, of β, the rest right."""
-    return entries(lambda i, k, alpha, beta: lower(i, k, below(i, k, alpha), on(beta)))
+def _lagt(below=lambda i, k, alpha, beta: -scale(k, alpha) / scale(i, alpha),
+          on=lambda beta: -(1 + beta) / 2):  # fmt: skip
+    """LagT with something else for −L_k/L_i below the diagonal or on it."""
+    return entries(lambda i, k, alpha, beta: lower(i, k, below(i, k, alpha, beta), on(beta)))
 
 
 def _by_logarithms(right, *, n, alpha, beta):
@@ -118,22 +116,21 @@ def _by_logarithms(right, *, n, alpha, beta):
 
 
 LAGT.plant(
-    # the limit β → 0 of (A, B/√β)
-    ("as_s4", "S4's lagt: diagonal −½, B = 1", instead(lambda *, n, alpha, beta:
-     (np.eye(n) / 2 - np.tril(np.ones((n, n))), np.ones(n)))),
+    ("as_s4", "S4's lagt: diagonal −½, B = 1",  # the limit β → 0 of (A, B/√β)
+     instead(lambda *, n, alpha, beta: (np.eye(n) / 2 - np.tril(np.ones((n, n))), np.ones(n)))),
     ("by_logarithms", "exponentials of logarithms of Γ", _by_logarithms),
     ("alpha_ignored", "α = 0 always", of_keywords(alpha=lambda alpha: 0.0)),
     ("beta_ignored", "β = 1 always", of_keywords(beta=lambda beta: 1.0)),
     ("alpha_sign", "−α for α", of_keywords(alpha=lambda alpha: -alpha)),
     ("beta_inverted", "1/β", of_keywords(beta=lambda beta: 1 / beta)),
-    ("diagonal", "−1 on it", _on_diagonal(lambda beta: -1.0)),
-    ("diagonal_of_beta", "−β/2 on it", _on_diagonal(lambda beta: -beta / 2)),
-    ("diagonal_of_tilt", "(1−β)/2 − 1", _on_diagonal(lambda beta: (1 - beta) / 2)),
-    ("scaled_back", "L A₀ L⁻¹", entries(lambda i, k, alpha, beta:
-     lower(i, k, below(k, i, alpha), -(1 + beta) / 2))),
-    ("unscaled", "A₀ for A", entries(lambda i, k, alpha, beta: lower(i, k, -1.0, -(1 + beta) / 2))),
-    ("rates_below", "β times what is below the diagonal", entries(lambda i, k, alpha, beta:
-     lower(i, k, beta * below(i, k, alpha), -(1 + beta) / 2))),
+    ("diagonal", "−1 on it", _lagt(on=lambda beta: -1.0)),
+    ("diagonal_of_beta", "−β/2 on it", _lagt(on=lambda beta: -beta / 2)),
+    ("diagonal_of_tilt", "(1−β)/2 − 1", _lagt(on=lambda beta: (1 - beta) / 2)),
+    ("scaled_back", "L A₀ L⁻¹", _lagt(lambda i, k, alpha, beta:
+     -scale(i, alpha) / scale(k, alpha))),
+    ("unscaled", "A₀ for A", _lagt(lambda i, k, alpha, beta: -1.0)),
+    ("rates_below", "β times what is below the diagonal", _lagt(lambda i, k, alpha, beta:
+     -beta * scale(k, alpha) / scale(i, alpha))),
     ("B_no_gamma", "B without Γ(1−α)", entries(B=lambda i, alpha, beta:
      binom(i + alpha, i) / scale(i, alpha) * beta ** ((1 - alpha) / 2))),
     ("B_gamma_plus", "Γ(1+α) for Γ(1−α)", entries(B=lambda i, alpha, beta:
