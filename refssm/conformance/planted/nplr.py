@@ -162,23 +162,14 @@ for _p, _other in ((FOURIER, NAIVE), (NAIVE, FOURIER)):
     )  # fmt: skip
 
 
-def _added(factor):
-    """A + factor q qᵀ with q_i = √(2i+1); N is A + p pᵀ with p = q/√2."""
-
-    def matrix(right, *, n):
-        A, q = HIPPO_LEGS.reference(n=n)
-        return A + factor * np.outer(q, q)
-
-    return matrix
-
-
-def _counted_from_one(right, *, n):
-    p = np.sqrt(np.arange(n) + 1.5)
-    return np.triu(np.outer(p, p), 1) - np.tril(np.outer(p, p), -1) - np.eye(n) / 2
+def _norms(N, first=1):
+    """q qᵀ with q_i = √(2i + first); A is N − ½ q qᵀ, N is A + p pᵀ with p = q/√2."""
+    q = np.sqrt(2 * np.arange(len(N)) + first)
+    return np.outer(q, q)
 
 
 MATRIX.plant(
-    ("legs_itself", "A, not its normal part", _added(0)),
+    ("legs_itself", "A, not its normal part", of_result(lambda N: N - _norms(N) / 2)),
     ("transposed", "Nᵀ", of_result(np.transpose)),
     ("negated", "−N", of_result(np.negative)),
     ("skew_part", "without −½ I", of_result(lambda N: N + np.eye(len(N)) / 2)),
@@ -189,9 +180,10 @@ MATRIX.plant(
     ("doubled", "√(2i+1)√(2k+1) without ½", of_result(lambda N: 2 * N + np.eye(len(N)) / 2)),
     ("without_norms", "½ sign(k − i)", of_result(lambda N: np.sign(N) / 2)),
     ("reversed", "states in reverse", of_result(lambda N: N[::-1, ::-1])),
-    ("added_norm", "A + q qᵀ", _added(1)),
-    ("subtracted", "A − p pᵀ", _added(-0.5)),
-    ("counted_from_one", "√(i+½) with i from 1", _counted_from_one),
+    ("added_norm", "A + q qᵀ", of_result(lambda N: N + _norms(N) / 2)),
+    ("subtracted", "A − p pᵀ", of_result(lambda N: N - _norms(N))),
+    ("counted_from_one", "√(i+½) with i from 1", of_result(lambda N:
+     np.where(np.eye(len(N)), -0.5, np.sign(N) * _norms(N, first=3) / 2))),
     ("in_single", "single precision inside", of_result(lambda N: single(N).astype(float))),
     ("narrow", "single precision returned", of_result(single)),
 )  # fmt: skip

@@ -2,33 +2,21 @@
 
 import numpy as np
 
-from refssm.conformance.planted.diagonal.every_kernel import (
-    first_gradient,
-    held,
-    late,
-    more,
-    planted,
-    real_part,
-    summed,
-)
+from refssm.conformance.planted.diagonal import every_kernel as every
+from refssm.conformance.planted.diagonal.every_kernel import first_gradient, held, more, real_part
 from refssm.conformance.planted.planting import Planting, of_result
 from refssm.diagonal import DIAGONAL_KERNEL_BILINEAR, DIAGONAL_KERNEL_ZOH, DSS_EXP_KERNEL
 from refssm.diagonal.sums import bilinear_powers, exponentials, times
 
 
-def _kernel(gain, powers):
-    """The kernel with this gain B̄/B, of w and the step h, and these powers of Ā, of z = h·w."""
+def _with(gain=lambda w, dt: dt * held(dt * w), powers=exponentials):
+    """The kernel with another gain B̄/B, of w and dt, or other powers of Ā, of z = dt·w and l."""
 
     def kernel(right, w, B, C, dt, *, l):
-        h = dt[..., None]
-        return summed(C * gain(w, h) * B, powers(h * w, l), w, B, C, dt)
+        dt = dt[..., None]
+        return every.summed(C * gain(w, dt) * B, powers(dt * w, l), w, B, C, dt)
 
     return kernel
-
-
-def _hold(gain=lambda w, h: h * held(h * w), powers=exponentials):
-    """Zero-order hold with another gain or other powers."""
-    return _kernel(gain, powers)
 
 
 def _with_unit_input(wrong):
@@ -38,25 +26,26 @@ def _with_unit_input(wrong):
     )
 
 
-ZOH, EXP, BILINEAR = map(planted, (DIAGONAL_KERNEL_ZOH, DSS_EXP_KERNEL, DIAGONAL_KERNEL_BILINEAR))
+ZOH, EXP = every.planted(DIAGONAL_KERNEL_ZOH), every.planted(DSS_EXP_KERNEL)
+BILINEAR = every.planted(DIAGONAL_KERNEL_BILINEAR)
 EXP_WITH_INPUT = Planting(DSS_EXP_KERNEL, "float32", adapt=_with_unit_input)
 for _p in (ZOH, EXP_WITH_INPUT):
     _p.plant(
         ("textbook", "(e^z − 1)/w without expm1",  # dt where w is 0
-         _hold(lambda w, h: np.where(w == 0, h, (np.exp(h * w) - 1) / np.where(w == 0, 1, w)))),
-        ("undefined", "NaN for w = 0", _hold(lambda w, h: np.expm1(h * w) / w)),
+         _with(lambda w, dt: np.where(w == 0, dt, (np.exp(dt * w) - 1) / np.where(w == 0, 1, w)))),
+        ("undefined", "NaN for w = 0", _with(lambda w, dt: np.expm1(dt * w) / w)),
         ("published", "w*/max(|w|², 1e-7) for 1/w",  # DSS-exp as published
-         _hold(lambda w, h: np.expm1(h * w) * w.conj() / np.maximum(np.abs(w) ** 2, 1e-7))),
-        ("euler", "B̄ = dt·B", _hold(lambda w, h: h)),  # as Mamba's code has it
-        ("impulse", "B̄ = B", _hold(lambda w, h: 1)),  # the impulse response itself
-        ("state_only", "B̄ = (e^z − 1) B", _hold(lambda w, h: np.expm1(h * w))),  # without the 1/w
+         _with(lambda w, dt: np.expm1(dt * w) * w.conj() / np.maximum(np.abs(w) ** 2, 1e-7))),
+        ("euler", "B̄ = dt·B", _with(lambda w, dt: dt)),  # as Mamba's code has it
+        ("impulse", "B̄ = B", _with(lambda w, dt: 1)),  # the impulse response itself
+        ("state_only", "B̄ = (e^z − 1) B", _with(lambda w, dt: np.expm1(dt * w))),  # without the 1/w
         ("bilinear", "the other discretization",  # which the paper lets one choose
-         _hold(lambda w, h: h / (1 - h * w / 2),
+         _with(lambda w, dt: dt / (1 - dt * w / 2),
                lambda z, l: ((1 + z / 2) / (1 - z / 2))[..., None] ** times(z, l))),
         ("rounded_root", "powers of a rounded root",  # e^{dt·w} rounded once
-         _hold(powers=lambda z, l: np.exp(z)[..., None] ** times(z, l))),
+         _with(powers=lambda z, l: np.exp(z)[..., None] ** times(z, l))),
         ("one_step_late", "K_{k−1} for K_k",  # C x_k with x_0 = 0: SciPy's shifted recurrence
-         of_result(late)),
+         of_result(every.late)),
         ("clipped", "Re w clipped at −1e-4", {"w": lambda w: w - np.maximum(w.real + 1e-4, 0)}),
         ("sign", "w without its minus sign", {"w": np.negative}),
         ("step_per_length", "steps spread over l − 1", lambda right, w, B, C, dt, *, l:
@@ -76,48 +65,48 @@ ZOH.plant(
 
 
 def _gain(gain):
-    """The bilinear map with another gain."""
-    return _kernel(gain, lambda z, l: bilinear_powers(z / 2, l))
+    """The bilinear map with another gain, of h = ½dt·w and dt."""
+    return _with(lambda w, dt: gain(dt * w / 2, dt), lambda z, l: bilinear_powers(z / 2, l))
 
 
 def _powers(powers):
-    """The bilinear map with other powers of Ā, from z and the times."""
-    return _kernel(lambda w, h: h / (1 - h * w / 2), lambda z, l: powers(z[..., None], times(z, l)))
+    """The bilinear map with other powers, of h = ½dt·w and the times."""
+    return _with(lambda w, dt: dt / (1 - dt * w / 2),
+                 lambda z, l: powers(z[..., None] / 2, times(z, l)))  # fmt: skip
 
 
-def _clipped(z, k):
-    size = np.abs((2 + z) / (2 - z))
+def _clipped(h, k):
+    size = np.abs((1 + h) / (1 - h))
     shrunk = np.minimum(1, 0.999 / np.maximum(size, 0.5)).astype(size.dtype)
-    return bilinear_powers(z[..., 0] / 2, len(k)) * shrunk**k
+    return bilinear_powers(h[..., 0], len(k)) * shrunk**k
 
 
 BILINEAR.plant(
-    ("rounded_root", "powers of a rounded root", _powers(lambda z, k: ((2 + z) / (2 - z)) ** k)),
-    # which real z < −2 do not have
-    ("real_logarithm", "NaN for dt·w ≤ −2", _powers(lambda z, k: np.exp(2 * np.arctanh(z / 2) * k))),
-    ("one_sided", "log(1 + h), for dt·w < −2 too",  # for real h = z/2 within 1 only
-     _powers(lambda z, k: np.exp((np.log1p(z / 2) - np.log1p(-z / 2)) * k))),
-    ("signs_exchanged", "Ā for −w", _powers(lambda z, k: ((2 - z) / (2 + z)) ** k)),
-    ("input_signs", "B̄ with 1 + h", _gain(lambda w, h: h / (1 + h * w / 2))),
-    ("half_forgotten", "dt·w for ½dt·w", _powers(lambda z, k: ((1 + z) / (1 - z)) ** k)),
-    ("backward", "backward Euler's Ā", _powers(lambda z, k: (1 / (1 - z)) ** k)),
-    ("forward", "Euler's Ā", _powers(lambda z, k: (1 + z) ** k)),
-    ("exponential", "e^{dt·w} for Ā", _powers(lambda z, k: np.exp(z * k))),
-    ("held", "B̄ of zero-order hold", _gain(lambda w, h: h * held(h * w))),
-    ("euler_input", "B̄ = dt·B", _gain(lambda w, h: h)),
-    ("undivided", "B̄ without dt", _gain(lambda w, h: 1 / (1 - h * w / 2))),
-    ("sqrt_step", "√dt: the orthogonal form of the map",
-     _gain(lambda w, h: np.sqrt(h) / (1 - h * w / 2))),
+    ("rounded_root", "powers of a rounded root", _powers(lambda h, k: ((1 + h) / (1 - h)) ** k)),
+    ("real_logarithm", "NaN for dt·w ≤ −2",  # 2 artanh h, which real h < −1 do not have
+     _powers(lambda h, k: np.exp(2 * np.arctanh(h) * k))),
+    ("one_sided", "log(1 + h), for dt·w < −2 too",  # for real h within 1 only
+     _powers(lambda h, k: np.exp((np.log1p(h) - np.log1p(-h)) * k))),
+    ("signs_exchanged", "Ā for −w", _powers(lambda h, k: ((1 - h) / (1 + h)) ** k)),
+    ("input_signs", "B̄ with 1 + h", _gain(lambda h, dt: dt / (1 + h))),
+    ("half_forgotten", "dt·w for ½dt·w", _powers(lambda h, k: ((1 + 2 * h) / (1 - 2 * h)) ** k)),
+    ("backward", "backward Euler's Ā", _powers(lambda h, k: (1 / (1 - 2 * h)) ** k)),
+    ("forward", "Euler's Ā", _powers(lambda h, k: (1 + 2 * h) ** k)),
+    ("exponential", "e^{dt·w} for Ā", _powers(lambda h, k: np.exp(2 * h * k))),
+    ("held", "B̄ of zero-order hold", _gain(lambda h, dt: dt * held(2 * h))),
+    ("euler_input", "B̄ = dt·B", _gain(lambda h, dt: dt)),
+    ("undivided", "B̄ without dt", _gain(lambda h, dt: 1 / (1 - h))),
+    ("sqrt_step", "√dt: the orthogonal form of the map", _gain(lambda h, dt: dt**0.5 / (1 - h))),
     ("shifted_convention", "SciPy's C and D: (K_k + K_{k−1})/2",
-     of_result(lambda k: (k + late(k)) / 2)),
+     of_result(lambda k: (k + every.late(k)) / 2)),
     ("unstable_guard", "|Ā| clipped at 0.999", _powers(_clipped)),
     ("length_kept", "C (I − Ā^l) in the place of C: truncation undone twice",
      lambda right, w, B, C, dt, *, l:
      right(w, B, C * (1 - bilinear_powers(dt[..., None] * w / 2, l + 1)[..., l]), dt, l=l)),
 )  # fmt: skip
 BILINEAR.plant(
-    ("log_of_root", "the logarithm of the rounded root",  # as S4D's code takes it
-     _powers(lambda z, k: np.exp(np.log((2 + z) / (2 - z) + 0j) * k))),  # real through complex
+    ("log_of_root", "the logarithm of the rounded root",  # as S4D's; real through complex numbers
+     _powers(lambda h, k: np.exp(np.log((1 + h) / (1 - h) + 0j) * k))),
     by="value[complex64]",
 )  # fmt: skip
 

@@ -39,11 +39,6 @@ def entries(A=None, B=None):
     return program
 
 
-def lower(i, k, below, on):
-    """A triangle and its diagonal."""
-    return np.where(i > k, below, np.where(i == k, on, 0.0))
-
-
 def without(y, place, instead=0):
     """Zero, or something else, at this place."""
     y = y.copy()

@@ -1,11 +1,20 @@
-"""Planted bugs in HiPPO with Legendre, Chebyshev and Laguerre polynomials."""
+"""Planted bugs in HiPPO's A and B: Legendre, Chebyshev, Laguerre, and a Fourier basis."""
+
+from functools import partial
 
 import numpy as np
 from scipy.special import binom, gamma, gammaln
 
-from refssm.conformance.planted.hippo.making import WINDOW, entries, lower, making, of_keywords
-from refssm.conformance.planted.planting import instead
-from refssm.hippo import HIPPO_CHEBT, HIPPO_LAGT, HIPPO_LEGS, HIPPO_LEGT, HIPPO_LMU
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.planted.hippo.making import WINDOW, entries, making, of_keywords, without
+from refssm.conformance.planted.planting import instead, of_result
+
+MEASURES = ("legs", "legt", "lmu", "chebt", "lagt", "fourier", "fourier_naive", "fourier_diagonal")
+LEGS, LEGT, LMU, CHEBT, LAGT, FOURIER, NAIVE, DIAGONAL = PLANTINGS = [
+    making(operator_named(f"hippo_{measure}")) for measure in MEASURES
+]
+for _p in (LEGT, LMU, CHEBT, FOURIER, NAIVE):
+    _p.plant(*WINDOW)
 
 
 def root(i):
@@ -13,16 +22,9 @@ def root(i):
     return np.sqrt(2 * i + 1)
 
 
-def sign(power):
-    """(−1)^power."""
-    return np.where(power % 2, -1.0, 1.0)
-
-
-LEGS, LEGT, LMU, CHEBT, LAGT = PLANTINGS = [
-    making(op) for op in (HIPPO_LEGS, HIPPO_LEGT, HIPPO_LMU, HIPPO_CHEBT, HIPPO_LAGT)
-]
-for _p in (LEGT, LMU, CHEBT):
-    _p.plant(*WINDOW)
+def lower(i, k, below, on):
+    """A triangle and its diagonal."""
+    return np.where(i > k, below, np.where(i == k, on, 0.0))
 
 
 def _legs(below=lambda i, k: -root(i) * root(k), on=lambda i: -i - 1):
@@ -40,7 +42,7 @@ LEGS.plant(
     ("rows_only", "−(2i+1) below", _legs(lambda i, k: -(2 * i + 1))),
     ("from_1", "√((2i−1)(2k−1)), as if i were counted from 1",
      _legs(lambda i, k: -root(abs(i - 1)) * root(abs(k - 1)))),
-    ("alternating", "signs of LMU in B", entries(B=lambda i: sign(i) * root(i))),
+    ("alternating", "signs of LMU in B", entries(B=lambda i: (-1) ** i * root(i))),
     ("B_no_root", "B_i = 2i+1", entries(B=lambda i: 2 * i + 1)),
     ("normal_part", "HiPPO-N: A + p pᵀ, B halved",
      entries(lambda i, k: -0.5 * np.eye(len(i)) + np.sign(k - i) * root(i) * root(k) / 2,
@@ -49,27 +51,27 @@ LEGS.plant(
 LEGT.plant(
     ("unsigned", "no signs above", entries(lambda i, k: -root(i) * root(k))),
     ("signs_below", "the signs below the diagonal",
-     entries(lambda i, k: -root(i) * root(k) * np.where(i > k, sign(i - k), 1))),
+     entries(lambda i, k: -root(i) * root(k) * np.where(i > k, (-1) ** (i - k), 1))),
     ("signs_everywhere", "(−1)^{i−k} on both sides",
-     entries(lambda i, k: -root(i) * root(k) * sign(i - k))),
+     entries(lambda i, k: -root(i) * root(k) * (-1) ** (i - k))),
     ("masked", "nothing above, as legs", entries(lambda i, k: -root(i) * root(k) * (i >= k))),
     ("rows_only", "(2i+1) for the root",
-     entries(lambda i, k: -(2 * i + 1) * np.where(i < k, sign(i - k), 1))),
-    ("alternating", "signs of LMU in B", entries(B=lambda i: sign(i) * root(i))),
-    ("lmu", "LMU for LegT", instead(HIPPO_LMU.reference)),
+     entries(lambda i, k: -(2 * i + 1) * np.where(i < k, (-1) ** (i - k), 1))),
+    ("alternating", "signs of LMU in B", entries(B=lambda i: (-1) ** i * root(i))),
+    ("lmu", "LMU for LegT", instead(LMU.op.reference)),
 )  # fmt: skip
 LMU.plant(
     ("sign_of_triangle", "(−1)^{i−k} below",
-     entries(lambda i, k: (2 * i + 1) * np.where(i < k, -1, sign(i - k)))),
+     entries(lambda i, k: (2 * i + 1) * np.where(i < k, -1, (-1) ** (i - k)))),
     ("sign_above", "+1 above",
-     entries(lambda i, k: (2 * i + 1) * np.where(i < k, 1, -sign(i - k)))),
+     entries(lambda i, k: (2 * i + 1) * np.where(i < k, 1, -(-1) ** (i - k)))),
     ("columns", "2k+1 for 2i+1",
-     entries(lambda i, k: (2 * k + 1) * np.where(i < k, -1, -sign(i - k)))),
+     entries(lambda i, k: (2 * k + 1) * np.where(i < k, -1, -(-1) ** (i - k)))),
     ("diagonal_above", "the diagonal counted to the upper triangle of the other sign",
-     entries(lambda i, k: (2 * i + 1) * np.where(i <= k, 1 - 2 * (i < k), -sign(i - k)))),
+     entries(lambda i, k: (2 * i + 1) * np.where(i <= k, 1 - 2 * (i < k), -(-1) ** (i - k)))),
     ("B_unsigned", "B without signs", entries(B=lambda i: 2 * i + 1)),
-    ("B_root", "√(2i+1) in B", entries(B=lambda i: sign(i) * root(i))),
-    ("legt", "LegT for LMU", instead(HIPPO_LEGT.reference)),
+    ("B_root", "√(2i+1) in B", entries(B=lambda i: (-1) ** i * root(i))),
+    ("legt", "LegT for LMU", instead(LEGT.op.reference)),
 )  # fmt: skip
 
 
@@ -142,3 +144,75 @@ LAGT.plant(
     ("B_ones", "B = 1", entries(B=lambda i, alpha, beta: np.ones_like(i))),
     ("B_rate", "B = β", entries(B=lambda i, alpha, beta: np.full_like(i, beta))),
 )  # fmt: skip
+
+
+def rotation(n, window, step=2 * np.pi, first=0):
+    """S with frequencies `step`·(first + k)/w."""
+    k, S = np.arange(n // 2), np.zeros((n, n))
+    S[2 * k + 1, 2 * k] = step * (k + first) / window
+    return S - S.T
+
+
+def now(n, first=1.0, others=2**0.5):
+    """b."""
+    return without(np.tile([others, 0.0], n // 2), 0, instead=first)
+
+
+def _permuted(order):
+    """The states in another order: `order` of the rows, and of the columns."""
+    return of_result(lambda A, B: (order(order(A).T).T, order(B)))
+
+
+def _of(assembled, S=rotation, b=now):
+    """What `assembled` makes of S, b and the window."""
+    return lambda right, *, n, window=1.0: assembled(S(n, window), b(n), window)
+
+
+def _any(assembled):
+    """Bugs of all three: another S, another b, another order."""
+    of = partial(_of, assembled)
+    return (
+        ("turned_back", "−S for S", of(lambda n, w: -rotation(n, w))),
+        ("half_turns", "πk for 2πk", of(lambda n, w: rotation(n, w, np.pi))),
+        ("cycles", "k for 2πk", of(lambda n, w: rotation(n, w, 1.0))),
+        ("from_1", "frequencies from 1", of(lambda n, w: rotation(n, w, first=1))),
+        ("symmetric", "Sᵀ = S", of(lambda n, w: abs(rotation(n, w)))),
+        ("b_ones", "cosines without √2", of(b=lambda n: now(n, 1, 1))),
+        ("b_first", "√2 for the constant too", of(b=lambda n: now(n, 2**0.5))),
+        ("b_doubled", "2 for √2", of(b=lambda n: now(n, 1, 2))),
+        ("pi_of_seven_digits", "π = 3.141593", of(lambda n, w: rotation(n, w, 2 * 3.141593))),
+        ("sines_first", "each sine before its cosine",
+         _permuted(lambda x: x[np.arange(len(x)) ^ 1])),
+        ("cosines_then_sines", "all cosines first",
+         _permuted(lambda x: np.append(x[::2], x[1::2], axis=0))),
+    )  # fmt: skip
+
+
+def _sliding(in_A, in_B):
+    """A and B with these factors of b bᵀ/w and of b/w."""
+    return lambda S, b, w: (S - in_A * np.outer(b, b) / w, in_B * b / w)
+
+
+for _p, _ends, _other in ((FOURIER, 2, 1), (NAIVE, 1, 2)):
+    _p.plant(
+        *_any(_sliding(_ends, _ends)),
+        ("other_end", f"the factor {_other} for {_ends}", _of(_sliding(_other, _other))),
+        ("other_end_in_A", f"the factor {_other} in A only", _of(_sliding(_other, _ends))),
+        ("other_end_in_B", f"the factor {_other} in B only", _of(_sliding(_ends, _other))),
+        ("sign_of_ends", "S + b bᵀ", _of(_sliding(-_ends, _ends))),
+        ("no_ends", "S alone", _of(_sliding(0, _ends))),
+    )
+
+
+def _damped(by, per=1):
+    """S/per − by·I; right is S − I/2."""
+    return lambda S, b, w: (S / per - by * np.eye(len(b)), b)
+
+
+DIAGONAL.plant(
+    *_any(_damped(0.5)),
+    ("undamped", "S alone", _of(_damped(0))),
+    ("damped_twice", "S − I", _of(_damped(1))),
+    ("window_of_two", "w = 2", _of(_damped(0.5, per=2))),
+    ("sliding", "the sliding window", instead(lambda *, n: FOURIER.op.reference(n=n, window=1))),
+)
