@@ -41,12 +41,11 @@ def more(g, term):
     return (g + term).astype(g.dtype) if term.shape == g.shape else 2 * g
 
 
-def _up_to(k, length):
-    return np.where(np.arange(k.shape[-1]) < length, k, 0)
-
-
-def _before_last(k):
-    return _up_to(k, k.shape[-1] - 1)
+def _without(k, start):
+    """Zero from `start` on."""
+    k = k.copy()
+    k[..., start:] = 0
+    return k
 
 
 def planted(op, beyond=64):
@@ -59,9 +58,9 @@ def planted(op, beyond=64):
          dict.fromkeys(of_modes, lambda a: a[..., : max(1, a.shape[-1] - 1)])),
         ("mode_tail", "modes beyond a multiple of 32 left out",
          dict.fromkeys(of_modes, lambda a: a[..., : a.shape[-1] // 32 * 32 or a.shape[-1]])),
-        ("last_step", "the last step unwritten", of_result(_before_last)),
+        ("last_step", "the last step unwritten", of_result(lambda k: _without(k, -1))),
         ("tail_unwritten", f"nothing written beyond {beyond}",
-         of_result(lambda k: _up_to(k, beyond))),
+         of_result(lambda k: _without(k, beyond))),
         ("reversed", "time backwards", of_result(lambda k: k[..., ::-1].copy())),
         ("doubled", "the factor 2 of conjugate pairs", of_result(lambda k: 2 * k)),
     )  # fmt: skip
@@ -71,7 +70,7 @@ def planted(op, beyond=64):
         by="value[complex64]",
     )
     p.plant(
-        ("last_step_dropped", "the last step left out", {"dk": _before_last}),
+        ("last_step_dropped", "the last step left out", {"dk": lambda dk: _without(dk, -1)}),
         ("doubled", "the factor 2 once more", {"dk": lambda dk: 2 * dk}),
         ("first_negated", f"d{first} with the other sign", {first: np.negative}),
         by="gradient",

@@ -1,6 +1,5 @@
 """Planted bugs in HiPPO's operators and their gradients, collected."""
 
-from refssm.conformance.planted.hippo import fourier, memory, polynomials, reconstruct
+from refssm.conformance.planted.hippo import constructors, memory, reconstruct
 
-FILES = (polynomials, fourier, memory, reconstruct)
-BUGS = [bug for file in FILES for planting in file.PLANTINGS for bug in planting.bugs]
+BUGS = [b for file in (constructors, memory, reconstruct) for p in file.PLANTINGS for b in p.bugs]

@@ -7,7 +7,12 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.conformance.planted.arithmetic import single
-from refssm.conformance.planted.planting import Planting, every_third_call, of_result
+from refssm.conformance.planted.planting import (
+    Planting,
+    every_third_call,
+    of_each_result,
+    of_result,
+)
 
 
 def of_keywords(**changes):
@@ -34,31 +39,11 @@ def entries(A=None, B=None):
     return program
 
 
-def lower(i, k, below, on):
-    """A triangle and its diagonal."""
-    return np.where(i > k, below, np.where(i == k, on, 0.0))
-
-
-def _but_the_last(A, B):
-    B[len(B) - 1 - (B[-1] == 0) :] = 0
-    return A, B
-
-
-def _nan_in_the_corner(A, B):
-    A[0, -1] = np.nan
-    return A, B
-
-
-def _cached():
-    made = {}
-
-    def cached(right, **given):
-        key = tuple(given.items())
-        if key not in made:
-            made[key] = right(**given)
-        return made[key]
-
-    return cached
+def without(y, place, instead=0):
+    """Zero, or something else, at this place."""
+    y = y.copy()
+    y[place] = instead
+    return y
 
 
 ANY = (
@@ -71,10 +56,11 @@ ANY = (
     ("reversed", "the last first", of_result(lambda A, B: (A[::-1, ::-1].copy(), B[::-1]))),
     ("block_of_64", "rows beyond 64 unwritten",
      of_result(lambda A, B: (np.where(np.arange(len(A))[:, None] < 64, A, 0), B))),
-    ("last_entry", "the last entry of B unwritten", of_result(_but_the_last)),
-    ("nan_on_top", "NaN in a corner of A", of_result(_nan_in_the_corner)),
-    ("single_inside", "single precision inside",
-     of_result(lambda A, B: (single(A).astype(float), single(B).astype(float)))),
+    ("last_entry", "the last entry of B unwritten",
+     of_result(lambda A, B: (A, without(B, np.s_[len(B) - 1 - (B[-1] == 0) :])))),
+    ("nan_on_top", "NaN in a corner of A",
+     of_result(lambda A, B: (without(A, (0, -1), instead=np.nan), B))),
+    ("single_inside", "single precision inside", of_each_result(lambda x: single(x).astype(float))),
     ("one_in_1e12", "all entries off by 1e-12",
      of_result(lambda A, B: (A * (1 + 1e-12), B * (1 - 1e-12)))),
 )  # fmt: skip
@@ -91,13 +77,12 @@ WINDOW = (
 
 def making(op: Operator) -> Planting:
     """The planting of a constructor, with what goes wrong in any."""
-    p = Planting(op, "float64")
+    made, p = {}, Planting(op, "float64")  # what is made once is kept, for each operator apart
     p.plant(*ANY)
-    third = every_third_call()  # it and `cached` remember their calls: each operator has its own
+    p.plant(("unrepeatable", "a result that depends on the call", every_third_call()), by="repeat")
     p.plant(
-        ("unrepeatable", "a result that depends on the call",
-         of_result(lambda A, B: (third(lambda: A), B))),
-        by="repeat",
+        ("cached", "the same memory at every call",
+         lambda right, **given: made.setdefault(tuple(given.items()), right(**given))),
+        by="alias",
     )  # fmt: skip
-    p.plant(("cached", "the same memory at every call", _cached()), by="alias")
     return p

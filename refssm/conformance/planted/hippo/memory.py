@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from refssm.conformance.planted.hippo.making import without
 from refssm.conformance.planted.planting import Planting, of_result
 from refssm.discretize import DISCRETIZE_BACKWARD, DISCRETIZE_BILINEAR, DISCRETIZE_EULER
 from refssm.discretize import DISCRETIZE_ZOH as ZOH
@@ -23,13 +24,6 @@ def counted(c):
 def roots(c):
     """√(2i + 1)."""
     return np.sqrt(2 * counted(c) + 1)
-
-
-def without(y, place):
-    """Zero at this place."""
-    y = y.copy()
-    y[place] = 0
-    return y
 
 
 def _late(u):
@@ -107,12 +101,6 @@ def by_rule(op, shift=0):
     return project
 
 
-def _started_by_b(right, u, *, n):
-    c = right(u, n=n)
-    c[..., 0, :] = u[..., :1] * roots(c)
-    return c
-
-
 def _sampled(right, u, *, n):
     c = np.zeros((*u.shape, n), u.dtype)
     for k in range(u.shape[-1]):
@@ -133,7 +121,8 @@ LEGS.plant(
     ("alternating", "the signs of LMU", of_result(lambda c: c * (-1) ** counted(c))),
     ("reversed", "the signal from its end", {"u": lambda u: u[..., ::-1]}),
     ("late", "u_{k−1} for u_k", {"u": _late}),
-    ("started_by_b", "c_0 = B u_0: the start taken for a step", _started_by_b),
+    ("started_by_b", "c_0 = B u_0: the start taken for a step", lambda right, u, *, n:
+     without(c := right(u, n=n), np.s_[..., 0, :], instead=u[..., :1] * roots(c))),
     ("summed", "the integral not divided by the time",
      of_result(lambda c: c * (counted(c[..., 0]) + 1)[:, None])),
     ("sampled", "a sum over samples for the integral", _sampled),

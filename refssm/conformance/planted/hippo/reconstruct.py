@@ -4,8 +4,8 @@ import numpy as np
 
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.planted.hippo.making import of_keywords
-from refssm.conformance.planted.hippo.memory import counted, roots, without
+from refssm.conformance.planted.hippo.making import of_keywords, without
+from refssm.conformance.planted.hippo.memory import counted, roots
 from refssm.conformance.planted.planting import Planting, of_result
 from refssm.hippo import HIPPO_RESCALE
 
@@ -82,21 +82,14 @@ LAGT.plant(
     ("clipped", "s at most 10", {"s": lambda s: np.minimum(s, 10)}),
     ("alternating", "the signs of the other convention", {"c": lambda c: c * (-1) ** counted(c)}),
 )  # fmt: skip
-
-
-def _root_two(c, where):
-    """√2 where it is so of the coefficient's number, 1 elsewhere."""
-    return np.where(where(counted(c)), np.sqrt(2), 1).astype(counted(c).dtype)
-
-
 FOURIER.plant(
-    ("unscaled", "without √2", {"c": lambda c: c / _root_two(c, lambda i: i > 1)}),
+    ("unscaled", "without √2", {"c": lambda c: np.where(counted(c) > 1, c / 2**0.5, c)}),
     ("backwards", "−sin for sin: time forward",
      {"c": lambda c: c * np.where(counted(c) % 2, -1, 1)}),
     ("swapped", "sines before cosines", {"c": lambda c:
      c[..., np.minimum(np.arange(c.shape[-1]) ^ 1, c.shape[-1] - 1)]}),
     ("halves", "πk for 2πk", of_keywords(window=lambda w: 2 * w)),
-    ("constant_scaled", "√2 c_0", {"c": lambda c: c * _root_two(c, lambda i: i == 0)}),
+    ("constant_scaled", "√2 c_0", {"c": lambda c: np.where(counted(c) == 0, c * 2**0.5, c)}),
     ("blocks", "all cosines, then all sines", {"c": lambda c:
      c[..., np.argsort(np.argsort(np.arange(c.shape[-1]) % 2, kind="stable"))]}),
 )  # fmt: skip
@@ -108,10 +101,6 @@ FOURIER.plant(
 def _of_rescaled(change):
     """The right A' and B', changed with s."""
     return lambda right, A, B, s: change(*right(A, B, s), s)
-
-
-def _on_diagonal(s):
-    return np.where(np.eye(s.shape[-1], dtype=bool), s[..., None, :], 1).astype(s.dtype)
 
 
 def _rows_only(right, dA, dB, A, B, s):
@@ -126,7 +115,8 @@ RESCALE.plant(
     ("input_inverted", "B/s", _of_rescaled(lambda A, B, s: (A, B / (s * s)))),
     ("rows_only", "diag(s) A", _of_rescaled(lambda A, B, s: (A * s[..., None, :], B))),
     ("columns_only", "A diag(s)⁻¹", _of_rescaled(lambda A, B, s: (A / s[..., :, None], B))),
-    ("diagonal_scaled", "the diagonal too", _of_rescaled(lambda A, B, s: (A * _on_diagonal(s), B))),
+    ("diagonal_scaled", "the diagonal too", _of_rescaled(lambda A, B, s:
+     (np.where(np.eye(s.shape[-1], dtype=bool), A * s[..., None, :], A), B))),
     ("last_row", "the last row not written",
      of_result(lambda A, B: (without(A, np.s_[..., -1, :]), B))),
     ("inverse", "1/s for s", {"s": lambda s: 1 / s}),

@@ -1,0 +1,152 @@
+"""Planted bugs in S4D's kernels, by zero-order hold and the bilinear map, and in DSS-exp's."""
+
+import numpy as np
+
+from refssm.conformance.planted.diagonal import every_kernel as every
+from refssm.conformance.planted.diagonal.every_kernel import first_gradient, held, more, real_part
+from refssm.conformance.planted.planting import Planting, of_result
+from refssm.diagonal import DIAGONAL_KERNEL_BILINEAR, DIAGONAL_KERNEL_ZOH, DSS_EXP_KERNEL
+from refssm.diagonal.sums import bilinear_powers, exponentials, times
+
+
+def _with(gain=lambda w, dt: dt * held(dt * w), powers=exponentials):
+    """The kernel with another gain B̄/B, of w and dt, or other powers of Ā, of z = dt·w and l."""
+
+    def kernel(right, w, B, C, dt, *, l):
+        dt = dt[..., None]
+        return every.summed(C * gain(w, dt) * B, powers(dt * w, l), w, B, C, dt)
+
+    return kernel
+
+
+def _with_unit_input(wrong):
+    """A wrong kernel of S4D made one of DSS-exp, where B is 1."""
+    return lambda right, w, C, dt, *, l: wrong(
+        lambda w, B, C, dt, *, l: right(w, B * C, dt, l=l), w, np.ones_like(C), C, dt, l=l
+    )
+
+
+ZOH, EXP = every.planted(DIAGONAL_KERNEL_ZOH), every.planted(DSS_EXP_KERNEL)
+BILINEAR = every.planted(DIAGONAL_KERNEL_BILINEAR)
+EXP_WITH_INPUT = Planting(DSS_EXP_KERNEL, "float32", adapt=_with_unit_input)
+for _p in (ZOH, EXP_WITH_INPUT):
+    _p.plant(
+        ("textbook", "(e^z − 1)/w without expm1",  # dt where w is 0
+         _with(lambda w, dt: np.where(w == 0, dt, (np.exp(dt * w) - 1) / np.where(w == 0, 1, w)))),
+        ("undefined", "NaN for w = 0", _with(lambda w, dt: np.expm1(dt * w) / w)),
+        ("published", "w*/max(|w|², 1e-7) for 1/w",  # DSS-exp as published
+         _with(lambda w, dt: np.expm1(dt * w) * w.conj() / np.maximum(np.abs(w) ** 2, 1e-7))),
+        ("euler", "B̄ = dt·B", _with(lambda w, dt: dt)),  # as Mamba's code has it
+        ("impulse", "B̄ = B", _with(lambda w, dt: 1)),  # the impulse response itself
+        ("state_only", "B̄ = (e^z − 1) B", _with(lambda w, dt: np.expm1(dt * w))),  # without the 1/w
+        ("bilinear", "the other discretization",  # which the paper lets one choose
+         _with(lambda w, dt: dt / (1 - dt * w / 2),
+               lambda z, l: ((1 + z / 2) / (1 - z / 2))[..., None] ** times(z, l))),
+        ("rounded_root", "powers of a rounded root",  # e^{dt·w} rounded once
+         _with(powers=lambda z, l: np.exp(z)[..., None] ** times(z, l))),
+        ("one_step_late", "K_{k−1} for K_k",  # C x_k with x_0 = 0: SciPy's shifted recurrence
+         of_result(every.late)),
+        ("clipped", "Re w clipped at −1e-4", {"w": lambda w: w - np.maximum(w.real + 1e-4, 0)}),
+        ("sign", "w without its minus sign", {"w": np.negative}),
+        ("step_per_length", "steps spread over l − 1", lambda right, w, B, C, dt, *, l:
+         right(w, B, C, dt * dt.dtype.type(l / max(1, l - 1)), l=l)),
+    )  # fmt: skip
+    _p.plant(
+        ("imaginary_clipped", "Im w clipped at ±100",
+         {"w": lambda w: (w.real + 1j * np.clip(w.imag, -100, 100)).astype(w.dtype)}),
+        by="value[complex64]",
+    )  # fmt: skip
+ZOH.plant(("input_forgotten", "B = 1", {"B": lambda B: 0 * B + 1}))
+ZOH.plant(
+    ("input_conjugated", "B* for B", {"B": np.conj}),
+    ("output_conjugated", "C* for C", {"C": np.conj}),
+    by="value[complex64]",
+)
+
+
+def _gain(gain):
+    """The bilinear map with another gain, of h = ½dt·w and dt."""
+    return _with(lambda w, dt: gain(dt * w / 2, dt), lambda z, l: bilinear_powers(z / 2, l))
+
+
+def _powers(powers):
+    """The bilinear map with other powers, of h = ½dt·w and the times."""
+    return _with(lambda w, dt: dt / (1 - dt * w / 2),
+                 lambda z, l: powers(z[..., None] / 2, times(z, l)))  # fmt: skip
+
+
+def _clipped(h, k):
+    size = np.abs((1 + h) / (1 - h))
+    shrunk = np.minimum(1, 0.999 / np.maximum(size, 0.5)).astype(size.dtype)
+    return bilinear_powers(h[..., 0], len(k)) * shrunk**k
+
+
+BILINEAR.plant(
+    ("rounded_root", "powers of a rounded root", _powers(lambda h, k: ((1 + h) / (1 - h)) ** k)),
+    ("real_logarithm", "NaN for dt·w ≤ −2",  # 2 artanh h, which real h < −1 do not have
+     _powers(lambda h, k: np.exp(2 * np.arctanh(h) * k))),
+    ("one_sided", "log(1 + h), for dt·w < −2 too",  # for real h within 1 only
+     _powers(lambda h, k: np.exp((np.log1p(h) - np.log1p(-h)) * k))),
+    ("signs_exchanged", "Ā for −w", _powers(lambda h, k: ((1 - h) / (1 + h)) ** k)),
+    ("input_signs", "B̄ with 1 + h", _gain(lambda h, dt: dt / (1 + h))),
+    ("half_forgotten", "dt·w for ½dt·w", _powers(lambda h, k: ((1 + 2 * h) / (1 - 2 * h)) ** k)),
+    ("backward", "backward Euler's Ā", _powers(lambda h, k: (1 / (1 - 2 * h)) ** k)),
+    ("forward", "Euler's Ā", _powers(lambda h, k: (1 + 2 * h) ** k)),
+    ("exponential", "e^{dt·w} for Ā", _powers(lambda h, k: np.exp(2 * h * k))),
+    ("held", "B̄ of zero-order hold", _gain(lambda h, dt: dt * held(2 * h))),
+    ("euler_input", "B̄ = dt·B", _gain(lambda h, dt: dt)),
+    ("undivided", "B̄ without dt", _gain(lambda h, dt: 1 / (1 - h))),
+    ("sqrt_step", "√dt: the orthogonal form of the map", _gain(lambda h, dt: dt**0.5 / (1 - h))),
+    ("shifted_convention", "SciPy's C and D: (K_k + K_{k−1})/2",
+     of_result(lambda k: (k + every.late(k)) / 2)),
+    ("unstable_guard", "|Ā| clipped at 0.999", _powers(_clipped)),
+    ("length_kept", "C (I − Ā^l) in the place of C: truncation undone twice",
+     lambda right, w, B, C, dt, *, l:
+     right(w, B, C * (1 - bilinear_powers(dt[..., None] * w / 2, l + 1)[..., l]), dt, l=l)),
+)  # fmt: skip
+BILINEAR.plant(
+    ("log_of_root", "the logarithm of the rounded root",  # as S4D's; real through complex numbers
+     _powers(lambda h, k: np.exp(np.log((1 + h) / (1 - h) + 0j) * k))),
+    by="value[complex64]",
+)  # fmt: skip
+
+
+def _hold_constant(right, dk, *args, l):
+    """Only e^{zk} is differentiated."""
+    w, dt, C = args[0], args[-1], args[-2]
+    v = C * held(dt[..., None] * w) * dt[..., None] * (args[1] if len(args) > 3 else 1)
+    E = exponentials(dt[..., None] * w, l)
+    T = (np.arange(l) * dk[..., None, :] * (v[..., None] * E).conj()).sum(-1)
+    dw, *others, ddt = right(dk, *args, l=l)
+    return more(0 * dw, dt[..., None] * T), *others, more(0 * ddt, (w.conj() * T).sum(-1))
+
+
+def _input_constant(right, dk, w, B, C, dt, *, l):
+    dw, dB, *others = right(dk, w, B, C, dt, l=l)
+    step = dt[..., None]
+    return more(dw, -dB * (B * step / (2 - step * w)).conj()), dB, *others
+
+
+for _p in (ZOH, EXP):
+    _p.plant(
+        ("hold_constant", "B̄ held constant in dw and ddt", _hold_constant),
+        ("dw_scaled", "dw without the factor dt",
+         first_gradient(lambda dw, *args: dw / args[-1][..., None])),
+        by="gradient",
+    )  # fmt: skip
+    _p.plant(("dw_imaginary", "Re dw without Im dw", {"w": real_part}), by="gradient[complex64]")
+BILINEAR.plant(
+    ("input_constant", "B̄ held constant in dw", _input_constant),
+    ("zero_dropped", "E_{k−1} by dividing by Ā: NaN where Ā is 0", first_gradient(
+        lambda dw, w, B, C, dt: np.where(dt[..., None] * w + 2 == 0, np.nan, dw))),
+    ("as_held", "dw of zero-order hold's exponential", first_gradient(
+        lambda dw, w, B, C, dt: dw * ((1 - dt[..., None] * w / 2) ** 2).conj())),
+    by="gradient",
+)  # fmt: skip
+for _p in (ZOH, EXP, BILINEAR):
+    _p.plant(("ddt_halved", "ddt by ½", {"dt": lambda g: g / 2}), by="gradient")
+    _p.plant(("dC_real", "the real part of dC", {"C": real_part}), by="gradient[complex64]")
+for _p in (ZOH, BILINEAR):
+    _p.plant(("dB_negated", "dB with the other sign", {"B": np.negative}), by="gradient")
+
+BUGS = [bug for p in (ZOH, EXP, EXP_WITH_INPUT, BILINEAR) for bug in p.bugs]
