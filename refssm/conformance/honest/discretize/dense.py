@@ -13,9 +13,9 @@ from refssm.discretize import (
     DISCRETIZE_DIAGONAL_BILINEAR,
     DISCRETIZE_DIAGONAL_ZOH,
     DISCRETIZE_ZOH,
-    bilinear_systems,
-    zoh_exponent,
 )
+from refssm.discretize.hold import zoh_exponent
+from refssm.discretize.rational import bilinear_systems
 
 
 def scipy_expm(A, B, dt):

@@ -17,10 +17,10 @@ from refssm.discretize import (
     DISCRETIZE_GBT,
     DISCRETIZE_IMPULSE,
     DISCRETIZE_MAMBA,
-    foh_exponent,
-    gbt_systems,
 )
 from refssm.discretize.blocks import for_every, identity, scaled
+from refssm.discretize.hold import foh_exponent
+from refssm.discretize.rational import gbt_systems
 
 
 def not_triangular(x):

@@ -8,7 +8,8 @@ from refssm.broadcasting import unbroadcast
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.discretize.rules import pade_of
 from refssm.conformance.honest.scan.dense import SCANS, doubling
-from refssm.discretize import DISCRETIZE_ZOH, zoh_exponent
+from refssm.discretize import DISCRETIZE_ZOH
+from refssm.discretize.hold import zoh_exponent
 from refssm.hippo import HIPPO_PROJECT, HIPPO_PROJECT_LEGS
 
 
