@@ -2,6 +2,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -14,6 +15,7 @@ from refssm import catalog
 from refssm._names import FAMILY_OF, STUB, export, listed
 from refssm._operator import PACKAGES, Operator
 from refssm.catalog import OPERATORS, families
+from refssm.conformance.honest import implementations
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted([*ROOT.glob("refssm/**/*.py"), *ROOT.glob("refssm_gpu/**/*.py")])
@@ -131,6 +133,14 @@ def test_every_operator_has_every_role_or_lists_it_as_lacking(op, role):
     except (ModuleNotFoundError, AttributeError):
         found = None
     assert callable(found) != (role in op.lacks)
+
+
+def test_the_reference_is_honest_and_the_mirror_is_where_there_is_one():
+    rows = Counter((h.op, "mirror" if h.mirror else h.name) for h in implementations())
+    assert len({str(h) for h in implementations()}) == len(implementations())
+    for op in OPERATORS:
+        assert rows[op.name, "reference"] == 1
+        assert rows[op.name, "mirror"] == ("jit" not in op.lacks)
 
 
 @pytest.mark.parametrize("op", OPERATORS, ids=str)

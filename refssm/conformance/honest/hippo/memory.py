@@ -152,14 +152,12 @@ def by_jumps(u, *, n):
 QUADRATURE, DIFFERENCES = weighted(by_quadrature), weighted(by_differences)
 ANY, LEGS = HIPPO_PROJECT, HIPPO_PROJECT_LEGS
 IMPLEMENTATIONS = [
-    Honest(ANY.name, "reference", ANY.reference, ANY.bare_vjp),
     Honest(ANY.name, "doubling", run(augmented(expm), doubling), adjoint_by_doubling),
     *(Honest(ANY.name, name, run(augmented(expm), scan)) for name, scan in SCANS.items()),
     Honest(ANY.name, "pade", run(augmented(pade_of), SCANS["by_matmul"])),
     Honest(ANY.name, "halved", run(augmented(squared), SCANS["by_matmul"])),
     Honest(ANY.name, "kernel", as_kernel),
     Honest(ANY.name, "in_double", in_double(ANY)),
-    Honest(LEGS.name, "reference", LEGS.reference, LEGS.bare_vjp),
     Honest(LEGS.name, "quadrature", *QUADRATURE),
     Honest(LEGS.name, "differences", *DIFFERENCES),
     Honest(LEGS.name, "jumps", by_jumps),
