@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from refssm.catalog import families
-from refssm.command import code
+from refssm.command import code, tables
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.project import pyproject as config
 
 ROOT = Path(__file__).parent.parent
@@ -87,6 +88,71 @@ from refssm.testing import implements
 @implements("linear_scan", dtypes="float32", only=lambda case: None)
 def scan(a, b): ...
 """
+
+
+OPERATOR_PAGES = sorted((ROOT / "docs/operators").glob("*.md"))
+
+
+@pytest.mark.parametrize("path", OPERATOR_PAGES, ids=lambda p: p.name)
+def test_the_tables_of_a_page_are_what_the_declarations_say(path):
+    assert tables.page(path.read_text()) == path.read_text()  # python -m refssm.command.tables
+
+
+WRONG = """
+## One step: `linear_step`
+
+| | |
+|---|---|
+| formula | `x ← a x + b` |
+| signature | `(n)->(n)` |
+| traits | linear in `a`; not causal |
+| layout | as above |
+
+| call | `linear_step(a)` |
+
+## Elsewhere
+
+| | |
+|---|---|
+| traits | none |
+"""
+RIGHT = """
+## One step: `linear_step`
+
+| | |
+|---|---|
+| formula | `x ← a x + b` |
+| call | `linear_step(a, b, x)`, signature `(n),(n),(n)->(n)` |
+| layout | `b n, b n, b n -> b n` |
+| signature | `(n)->(n)` |
+| traits | linear in `b` and `x` together; not causal |
+
+| call | `linear_step(a)` |
+
+## Elsewhere
+
+| | |
+|---|---|
+| traits | none |
+"""
+
+
+def test_a_table_keeps_what_people_wrote_and_nothing_that_a_declaration_says():
+    assert tables.page(WRONG) == RIGHT
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("short_convolution", "causal, time-invariant, state, linear in `u` and in `k`"),
+        ("bidirectional_convolution", "transform, linear in `u`, in `k` and `kr` together"),
+        ("ssd_recurrent", "causal, state, linear in `x`, in `B` and in `C`"),
+        ("hope_stream_stateful",
+         "causal, state, linear in `u` and `x0` together, `y` linear in `h`"),
+    ],
+)  # fmt: skip
+def test_traits_are_said_in_words(name, said):
+    assert tables.traits(operator_named(name)) == said
 
 
 def test_every_page_that_the_readme_links_exists():
