@@ -6,7 +6,7 @@ WORKERS ?= auto
 OUT ?= vectors
 # where several processes share the cores, the threads of OpenBLAS wait for each other
 
-.PHONY: help verify test lint soak resume vectors clean
+.PHONY: help verify test lint soak resume tables vectors clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -46,6 +46,9 @@ soak: .venv/developing  ## 1000 seeds x 5 cases of every honest implementation; 
 vectors: .venv/developing  ## golden vectors of every operator that has them, in OUT=vectors
 	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm vectors write "$(OUT)"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm vectors lint "$(OUT)"
+
+tables: .venv/developing  ## call, layout and traits in docs/operators, from the declarations
+	$(BIN)/python -m refssm.command.tables
 
 resume: .venv/developing  ## kill a run of 10 000 cases time and again, and let it go on
 	OPENBLAS_NUM_THREADS=1 REFSSM_RESUMED_CASES=10000 $(BIN)/python -m pytest --quiet tests/test_resume.py -k killed

@@ -2,14 +2,19 @@
 
 import doctest
 import importlib
+import os
 import re
 import runpy
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from refssm.catalog import families
-from refssm.command import code
+from refssm.command import code, tables
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.project import pyproject as config
 
 ROOT = Path(__file__).parent.parent
@@ -89,10 +94,123 @@ def scan(a, b): ...
 """
 
 
+OPERATOR_PAGES = sorted((ROOT / "docs/operators").glob("*.md"))
+
+
+@pytest.mark.parametrize("path", OPERATOR_PAGES, ids=lambda p: p.name)
+def test_the_tables_of_a_page_are_what_the_declarations_say(path):
+    assert tables.page(path.read_text()) == path.read_text()  # python -m refssm.command.tables
+
+
+WRONG = """
+## One step: `linear_step`
+
+| | |
+|---|---|
+| formula | `x ← a x + b` |
+| signature | `(n)->(n)` |
+| traits | linear in `a`; not causal |
+| layout | as above |
+
+| call | `linear_step(a)` |
+
+## Elsewhere
+
+| | |
+|---|---|
+| traits | none |
+"""
+RIGHT = """
+## One step: `linear_step`
+
+| | |
+|---|---|
+| formula | `x ← a x + b` |
+| call | `linear_step(a, b, x)`, signature `(n),(n),(n)->(n)` |
+| layout | `b n, b n, b n -> b n` |
+| signature | `(n)->(n)` |
+| traits | linear in `b` and `x` together; not causal |
+
+| call | `linear_step(a)` |
+
+## Elsewhere
+
+| | |
+|---|---|
+| traits | none |
+"""
+
+
+def test_a_table_keeps_what_people_wrote_and_nothing_that_a_declaration_says():
+    assert tables.page(WRONG) == RIGHT
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("short_convolution", "causal, time-invariant, state, linear in `u` and in `k`"),
+        ("bidirectional_convolution", "transform, linear in `u`, in `k` and `kr` together"),
+        ("ssd_recurrent", "causal, state, linear in `x`, in `B` and in `C`"),
+        ("hope_stream_stateful",
+         "causal, state, linear in `u` and `x0` together, `y` linear in `h`"),
+    ],
+)  # fmt: skip
+def test_traits_are_said_in_words(name, said):
+    assert tables.traits(operator_named(name)) == said
+
+
 def test_every_page_that_the_readme_links_exists():
     links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text())
     assert len(links) > 5
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+WHAT_FOLLOWS = """
+import runpy
+import refssm
+from refssm.catalog import OPERATORS
+from refssm.conformance.honest import implementations
+from refssm.conformance.planted.response import DEVIATIONS
+assert refssm.__file__.startswith({here!r}), refssm.__file__
+op = next(op for op in OPERATORS if op.name == "impulse_response")
+assert {{*refssm.__all__}} >= {{op.name, f"{{op}}_vjp"}}
+assert all(callable(op.implementation(r)) for r in ("reference", "oracle", "enclosure", "jit"))
+print(*(h.name for h in implementations() if h.op == op.name), len(DEVIATIONS))
+for name, fact in runpy.run_path("tests/test_response.py").items():
+    if name.startswith("test"):
+        fact()
+"""
+
+
+def test_the_example_of_a_new_operator_is_judged_right_and_all_else_follows(tmp_path):
+    pytest.importorskip("flint")
+    page = (ROOT / "docs/adding_an_operator.md").read_text()
+    blocks = re.findall(r"^`([\w/]+\.pyi?)`[^\n]*\n\n```python\n(.*?)```", page, re.M | re.S)
+    shutil.copytree(ROOT / "refssm", tmp_path / "refssm", ignore=shutil.ignore_patterns("__pyc*"))
+    (tmp_path / "tests").mkdir()
+    for name, text in blocks:
+        path = tmp_path / name
+        if not path.exists() or name.endswith("i"):  # the list: at its end
+            path.write_text((path.read_text() if path.exists() else "") + text)
+    with (tmp_path / "refssm/domains/systems.py").open("a") as domains:
+        domains.write(dict(blocks)["refssm/domains/systems.py"])
+    with (tmp_path / "refssm/domains/__init__.py").open("a") as exports:
+        exports.write("\nfrom refssm.domains.systems import times\n")
+    assert run(tmp_path, "-c", WHAT_FOLLOWS.format(here=str(tmp_path))).split() == [
+        "reference", "numba", "pole_by_pole", "polar", "4"
+    ]  # fmt: skip
+    for module in ("refssm.response", "refssm.jit.response"):
+        run(tmp_path, "-m", "refssm", "verify", module, "--profile", "quick")
+
+
+def run(folder, *command):
+    """What a Python of its own prints, run in a folder; it must end well."""
+    ended = subprocess.run(
+        [sys.executable, *command], cwd=folder, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
 
 
 @pytest.mark.parametrize("name", ["hankel-rank", "initialisation", "memory"])

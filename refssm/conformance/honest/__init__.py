@@ -1,12 +1,15 @@
 """Honest implementations: right, each computed in another way; the judge must never reject one."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
 from refssm._implements import Budget, Declaration
-from refssm.catalog import families
+from refssm._operator import Operator
+from refssm.catalog import OPERATORS, families
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 
@@ -22,6 +25,7 @@ class Honest:
     only: Callable | None = None  # projects a case onto what the method is for
     needs: str = ""  # a library that may be absent
     accuracy: Budget | None = None  # what its method is declared to attain
+    mirror: bool = False  # whether it is refssm's own, compiled
 
     def found(self) -> Found:
         """As if it had been found in somebody's file."""
@@ -37,7 +41,36 @@ class Honest:
         return f"{self.op}-{self.name}"
 
 
+@cache
+def reference(op: Operator) -> Honest:
+    """The reference itself, as the judge calls it."""
+    return Honest(op.name, "reference", op.reference, op.bare_vjp if op.differentiable else None)
+
+
+@cache
+def mirror(op: Operator, name: str = "numba") -> Honest:
+    """The compiled mirror, called after its library or its method; imported when first called."""
+    return Honest(
+        op.name,
+        name,
+        lambda *args, **statics: op.implementation("jit")(*args, **statics),
+        lambda *args, **statics: op.vjp("jit")(*args, **statics),
+        mirror=True,
+    )
+
+
 def implementations() -> list[Honest]:
-    """All of them, family by family."""
-    modules = (import_module(f"{__name__}.{family}") for family in families())
-    return [honest for module in modules for honest in module.IMPLEMENTATIONS]
+    """All of them, operator by operator: the reference, the mirror, what the family's file has.
+
+    A family lists a mirror only to name it otherwise than after Numba.
+    """
+    listed = defaultdict(list)
+    for family in families():
+        for honest in import_module(f"{__name__}.{family}").IMPLEMENTATIONS:
+            listed[honest.op].append(honest)
+    return [honest for op in OPERATORS for honest in _of_operator(op, listed[op.name])]
+
+
+def _of_operator(op: Operator, listed: list[Honest]) -> list[Honest]:
+    no_row = "jit" in op.lacks or any(honest.mirror for honest in listed)
+    return [reference(op), *([] if no_row else [mirror(op)]), *listed]

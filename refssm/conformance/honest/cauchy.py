@@ -9,7 +9,6 @@ from refssm._roots import roots_of_unity
 from refssm.broadcasting import unbroadcast
 from refssm.cauchy import CAUCHY_KERNEL, RESOLVENT_AT_ROOTS
 from refssm.conformance.honest import Honest
-from refssm.jit import cauchy as jit
 
 
 def _terms(v, w, z):
@@ -154,11 +153,7 @@ ROOTS = RESOLVENT_AT_ROOTS
 AT_ROOTS = (resolvent_mode_by_mode, as_cauchy, resolvent_in_double, rounded_exponentials)
 
 IMPLEMENTATIONS = [
-    Honest("cauchy_kernel", "reference", CAUCHY_KERNEL.reference, CAUCHY_KERNEL.bare_vjp),
-    Honest("cauchy_kernel", "numba", jit.cauchy_kernel, jit.cauchy_kernel_vjp),
     *(Honest("cauchy_kernel", form.__name__, form) for form in FORMS),
-    Honest(ROOTS.name, "reference", ROOTS.reference, ROOTS.bare_vjp),
-    Honest(ROOTS.name, "numba", jit.resolvent_at_roots, jit.resolvent_at_roots_vjp),
     Honest(ROOTS.name, "transform", transform, transform_vjp),
     *(Honest(ROOTS.name, form.__name__, form) for form in AT_ROOTS),
 ]

@@ -3,7 +3,6 @@
 import numpy as np
 
 from refssm.conformance.honest import Honest
-from refssm.jit import vandermonde as jit
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 
 
@@ -95,11 +94,7 @@ def _real(form):
 
 COMPLEX, REAL = VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 IMPLEMENTATIONS = [
-    Honest(COMPLEX.name, "reference", COMPLEX.reference, COMPLEX.bare_vjp),
-    Honest(COMPLEX.name, "numba", jit.vandermonde_kernel, jit.vandermonde_kernel_vjp),
     *(Honest(COMPLEX.name, form.__name__, form) for form in FORMS),
-    Honest(REAL.name, "reference", REAL.reference, REAL.bare_vjp),
-    Honest(REAL.name, "numba", jit.vandermonde_kernel_real, jit.vandermonde_kernel_real_vjp),
     *(Honest(REAL.name, form.__name__, _real(form)) for form in FORMS),
     Honest(REAL.name, "sines_and_cosines", sines_and_cosines),
     Honest(REAL.name, "pairs", pairs),

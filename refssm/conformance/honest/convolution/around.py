@@ -79,12 +79,9 @@ def _by_sums(shift):
 
 
 BOTH_WAYS = {BIDIRECTIONAL_CONVOLUTION: 0, BIDIRECTIONAL_CONVOLUTION_SHIFTED: 1}
+AROUND = (complex_transform, folded, lag_by_lag)
 IMPLEMENTATIONS = [
-    *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in BOTH_WAYS),
     *(Honest(op.name, "one_transform", _one_transform(s)) for op, s in BOTH_WAYS.items()),
     *(Honest(op.name, "by_sums", _by_sums(s)) for op, s in BOTH_WAYS.items()),
-    Honest(CIRCULAR_CONVOLUTION.name, "reference", CIRCULAR_CONVOLUTION.reference,
-           CIRCULAR_CONVOLUTION.bare_vjp),
-    *(Honest(CIRCULAR_CONVOLUTION.name, form.__name__, form)
-      for form in (complex_transform, folded, lag_by_lag)),
-]  # fmt: skip
+    *(Honest(CIRCULAR_CONVOLUTION.name, form.__name__, form) for form in AROUND),
+]

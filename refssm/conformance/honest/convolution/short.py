@@ -6,7 +6,6 @@ from scipy import signal
 
 from refssm.broadcasting import unbroadcast_each
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.compiled import compiled
 from refssm.convolution import (
     SHORT_CONVOLUTION,
     SHORT_CONVOLUTION_STATEFUL,
@@ -146,8 +145,6 @@ def of_length_one_vjp(dy, ds, u, k, s):
 SUMS = (longest_lag_first, numpy_convolve, finite_filter, by_steps)
 PLAIN, STATEFUL, STEP = SHORT_CONVOLUTION, SHORT_CONVOLUTION_STATEFUL, SHORT_CONVOLUTION_STEP
 IMPLEMENTATIONS = [
-    *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in (PLAIN, STATEFUL, STEP)),
-    *(compiled(op) for op in (PLAIN, STATEFUL, STEP)),
     Honest(PLAIN.name, "windows", from_rest(windows), windows_vjp),
     *(Honest(PLAIN.name, sums.__name__, from_rest(sums)) for sums in SUMS),
     Honest(STATEFUL.name, "windows", from_inputs(windows), _windows_back),

@@ -4,7 +4,6 @@ import numpy as np
 from scipy.special import expit
 
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.compiled import compiled
 from refssm.conformance.honest.diagonal import in_torch as by_torch
 from refssm.conformance.honest.diagonal.dss import SOFTMAX
 from refssm.conformance.honest.diagonal.shift import SHIFT
@@ -181,10 +180,7 @@ HELD = {form.__name__: held(form) for form in SUMS} | {
     "over_w": over_w,
     "in_double": in_double(ZOH),
 }
-OPERATORS = (ZOH, BILINEAR, EXP, DSS_SOFTMAX_KERNEL, EMA_KERNEL, SHIFT_KERNEL)
 IMPLEMENTATIONS = [
-    *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in OPERATORS),
-    *map(compiled, OPERATORS),
     *_all(ZOH, HELD),
     *_all(EXP, {name: without_B(kernel) for name, kernel in HELD.items()}),
     *_all(ZOH, {"recurrence": recurrence}, only=quick),

@@ -13,9 +13,9 @@ from refssm.discretize import (
     DISCRETIZE_DIAGONAL_BILINEAR,
     DISCRETIZE_DIAGONAL_ZOH,
     DISCRETIZE_ZOH,
-    bilinear_systems,
-    zoh_exponent,
 )
+from refssm.discretize.hold import zoh_exponent
+from refssm.discretize.rational import bilinear_systems
 
 
 def scipy_expm(A, B, dt):
@@ -140,7 +140,6 @@ FORMS = {
 DIAGONAL = (DISCRETIZE_DIAGONAL_ZOH, DISCRETIZE_DIAGONAL_BILINEAR)
 
 IMPLEMENTATIONS = [
-    *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in FORMS),
     *(Honest(op.name, form.__name__, form) for op, forms in FORMS.items() for form in forms),
     *(Honest(op.name, "in_double", _double(op.reference)) for op in DIAGONAL),
     Honest(DISCRETIZE_ZOH.name, "scipy_expm", scipy_expm, only=not_triangular),

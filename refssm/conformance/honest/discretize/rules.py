@@ -17,10 +17,10 @@ from refssm.discretize import (
     DISCRETIZE_GBT,
     DISCRETIZE_IMPULSE,
     DISCRETIZE_MAMBA,
-    foh_exponent,
-    gbt_systems,
 )
 from refssm.discretize.blocks import for_every, identity, scaled
+from refssm.discretize.hold import foh_exponent
+from refssm.discretize.rational import gbt_systems
 
 
 def not_triangular(x):
@@ -225,7 +225,6 @@ BY_SCIPY = {
     DISCRETIZE_MAMBA: _beside(linalg.expm, scaled),
 }
 RULES = [
-    *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in FORMS),
     *(Honest(op.name, "in_double", _double(op)) for op in FORMS),
     *(Honest(op.name, name, form) for op, forms in FORMS.items() for name, form in forms.items()),
     *(Honest(op.name, "scipy_expm", f, only=not_triangular) for op, f in BY_SCIPY.items()),

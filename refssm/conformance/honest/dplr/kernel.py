@@ -7,7 +7,6 @@ import numpy as np
 
 from refssm._roots import roots_of_unity
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.compiled import compiled
 from refssm.conformance.honest.dplr.vjp import (
     dense_at_nodes_vjp,
     recurrent_vjp,
@@ -235,8 +234,6 @@ DAMPED = (woodbury, published, dense_at_nodes)
 PLAIN = (woodbury_aliased, published_aliased)
 
 IMPLEMENTATIONS = [
-    *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in (WHOLE, ALIASED)),
-    *(compiled(op) for op in (WHOLE, ALIASED)),
     *(Honest(op.name, "in_double", _in_double(op.reference)) for op in (WHOLE, ALIASED)),
     Honest(WHOLE.name, "recurrent", recurrent, recurrent_vjp),
     *(Honest(WHOLE.name, form.__name__, form) for form in ANY),

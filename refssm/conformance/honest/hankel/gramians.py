@@ -210,7 +210,6 @@ NORMAL = {
 }
 
 GRAMIANS_BOTH = [
-    *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in NORMAL),
     *(
         Honest(op, n, both(f), GRADIENTS.get((op, n)), only=ONLY.get(n))
         for op, solvers in SOLVERS.items()

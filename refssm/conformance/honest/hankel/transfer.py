@@ -4,9 +4,8 @@ import numpy as np
 from scipy import linalg
 
 from refssm.broadcasting import unbroadcast_each
-from refssm.conformance.honest import Honest
+from refssm.conformance.honest import Honest, mirror
 from refssm.conformance.honest import krylov as powers
-from refssm.conformance.honest.compiled import compiled
 from refssm.conformance.honest.hankel.dense import DENSE
 from refssm.conformance.honest.hankel.gramians import GRAMIANS_BOTH
 from refssm.conformance.honest.hankel.singular import SINGULAR
@@ -199,8 +198,6 @@ def of_transfer(op):
     forms = {f.__name__: f(matrix) for f in (by_lapack, from_the_left, orthogonal, cramer)}
     forms |= {f.__name__: f(op) for f in (in_double, backwards_numbered)}
     return [
-        Honest(op.name, "reference", op.reference, op.bare_vjp),
-        compiled(op),
         Honest(op.name, "hessenberg", reduced, turned(op)),
         *(Honest(op.name, name, form) for name, form in forms.items()),
     ]
@@ -209,18 +206,10 @@ def of_transfer(op):
 MARKOV = (powers.as_a_scan, powers.from_both_sides, powers.even_and_odd, powers.doubled_rows)
 
 IMPLEMENTATIONS = [
-    Honest(HANKEL_MATRIX.name, "reference", HANKEL_MATRIX.reference, HANKEL_MATRIX.bare_vjp),
-    compiled(HANKEL_MATRIX),
     Honest(HANKEL_MATRIX.name, "by_scipy", by_scipy, traces),
     Honest(HANKEL_MATRIX.name, "windows_of_padded", windows_of_padded, summed_windows),
     Honest(HANKEL_MATRIX.name, "reversed_toeplitz", reversed_toeplitz),
-    Honest(
-        MARKOV_PARAMETERS.name,
-        "reference",
-        MARKOV_PARAMETERS.reference,
-        MARKOV_PARAMETERS.bare_vjp,
-    ),
-    compiled(MARKOV_PARAMETERS, "doubling"),
+    mirror(MARKOV_PARAMETERS, "doubling"),
     Honest(MARKOV_PARAMETERS.name, "from_the_left", powers.from_the_left, powers.from_the_left_vjp),
     Honest(MARKOV_PARAMETERS.name, "two_tables", powers.two_tables, powers.through_hankel),
     *(Honest(MARKOV_PARAMETERS.name, form.__name__, form) for form in MARKOV),

@@ -74,7 +74,5 @@ MADE = {
     HIPPO_FOURIER_DIAGONAL: _diagonal,
 }
 IMPLEMENTATIONS = [
-    Honest(op.name, name, form)
-    for op, made in MADE.items()
-    for name, form in [("reference", op.reference), *((f.__name__, made(f)) for f in FORMS)]
+    Honest(op.name, form.__name__, made(form)) for op, made in MADE.items() for form in FORMS
 ]

@@ -8,7 +8,8 @@ from refssm.broadcasting import unbroadcast
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.discretize.rules import pade_of
 from refssm.conformance.honest.scan.dense import SCANS, doubling
-from refssm.discretize import DISCRETIZE_ZOH, zoh_exponent
+from refssm.discretize import DISCRETIZE_ZOH
+from refssm.discretize.hold import zoh_exponent
 from refssm.hippo import HIPPO_PROJECT, HIPPO_PROJECT_LEGS
 
 
@@ -151,14 +152,12 @@ def by_jumps(u, *, n):
 QUADRATURE, DIFFERENCES = weighted(by_quadrature), weighted(by_differences)
 ANY, LEGS = HIPPO_PROJECT, HIPPO_PROJECT_LEGS
 IMPLEMENTATIONS = [
-    Honest(ANY.name, "reference", ANY.reference, ANY.bare_vjp),
     Honest(ANY.name, "doubling", run(augmented(expm), doubling), adjoint_by_doubling),
     *(Honest(ANY.name, name, run(augmented(expm), scan)) for name, scan in SCANS.items()),
     Honest(ANY.name, "pade", run(augmented(pade_of), SCANS["by_matmul"])),
     Honest(ANY.name, "halved", run(augmented(squared), SCANS["by_matmul"])),
     Honest(ANY.name, "kernel", as_kernel),
     Honest(ANY.name, "in_double", in_double(ANY)),
-    Honest(LEGS.name, "reference", LEGS.reference, LEGS.bare_vjp),
     Honest(LEGS.name, "quadrature", *QUADRATURE),
     Honest(LEGS.name, "differences", *DIFFERENCES),
     Honest(LEGS.name, "jumps", by_jumps),

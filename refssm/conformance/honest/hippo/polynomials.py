@@ -205,7 +205,5 @@ FORMS = {
     HIPPO_CHEBT: (chebt_loops, chebt_derivatives, chebt_parity),
 }
 IMPLEMENTATIONS = [
-    Honest(op.name, name, form)
-    for op, forms in FORMS.items()
-    for name, form in [("reference", op.reference), *((f.__name__, f) for f in forms)]
+    Honest(op.name, form.__name__, form) for op, forms in FORMS.items() for form in forms
 ]

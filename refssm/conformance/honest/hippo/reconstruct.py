@@ -175,7 +175,6 @@ FORMS = {
     HIPPO_RESCALE: {"matrices": by_matrices, "ratios": by_ratios, "loop": row_by_row},
 }
 IMPLEMENTATIONS = [
-    *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in FORMS),
     *(
         Honest(op.name, name, form, only=ONLY.get(form))
         for op, forms in FORMS.items()

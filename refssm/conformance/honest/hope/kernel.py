@@ -6,7 +6,6 @@ from scipy.signal import lfilter
 from refssm._roots import roots_of_unity
 from refssm.broadcasting import unbroadcast, with_batch
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.compiled import compiled
 from refssm.conformance.honest.hope.transfer import delays, horner, near_one
 from refssm.hope import HOPE_KERNEL, HOPE_KERNEL_ALIASED, HOPE_TRANSFER
 
@@ -164,8 +163,6 @@ EXACT = (step_by_step, state_space, inside_the_circle)
 WRAPPED = (by_horner, real_transform, by_a_matrix, circular_stages)
 
 IMPLEMENTATIONS = [
-    *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in (KERNEL, ALIASED)),
-    *(compiled(op) for op in (KERNEL, ALIASED)),
     Honest(KERNEL.name, "stage_by_stage", stage_by_stage, stages_vjp),
     *(Honest(KERNEL.name, form.__name__, form) for form in EXACT),
     Honest(KERNEL.name, "many_samples", many_samples, only=near_one),

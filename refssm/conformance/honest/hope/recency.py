@@ -6,7 +6,6 @@
 import numpy as np
 
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.compiled import compiled
 from refssm.hope import HOPE_RECENCY_EXPONENTIAL, HOPE_RECENCY_POWER
 
 
@@ -71,8 +70,6 @@ FORMS = {
     EXPONENTIAL: (one_by_one, two_halves, base_two_exponential),
 }
 IMPLEMENTATIONS = [
-    *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in FORMS),
-    *(compiled(op) for op in FORMS),
     *(Honest(op.name, form.__name__, form) for op, forms in FORMS.items() for form in forms),
     Honest(POWER.name, "torch_power", torch_power, needs="torch"),
     Honest(EXPONENTIAL.name, "torch_exp", torch_exp, needs="torch"),

@@ -7,7 +7,6 @@ import numpy as np
 from scipy import fft, signal
 
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.compiled import compiled
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.hope import HOPE_STEP, HOPE_STREAM, HOPE_STREAM_STATEFUL
 
@@ -190,11 +189,8 @@ def one_step(stateful):
 
 PLAIN = (difference_equation, filters, one_state_more, by_kernel)
 STATEFUL = {dense: None, step_by_step: None, normalised_differently: moderate}
-ALL = (HOPE_STREAM, HOPE_STREAM_STATEFUL, HOPE_STEP)
 FROM = HOPE_STREAM_STATEFUL.name
 IMPLEMENTATIONS = [
-    *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in ALL),
-    *(compiled(op) for op in ALL),
     *(Honest(HOPE_STREAM.name, form.__name__, form) for form in PLAIN),
     *(  # as its stateful form is, for `split` calls both
         Honest(HOPE_STREAM.name, form.__name__, from_rest(form), only=only)

@@ -12,7 +12,6 @@ import numpy as np
 from refssm._roots import roots_of_unity, turned
 from refssm.broadcasting import unbroadcast, unbroadcast_each, with_batch
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.compiled import compiled
 from refssm.hope import HOPE_TRANSFER
 
 
@@ -175,8 +174,6 @@ NAME = HOPE_TRANSFER.name
 FORMS = (multiplied, horner, by_angles, cumulated, giant_steps, conjugates)
 
 IMPLEMENTATIONS = [
-    Honest(NAME, "reference", HOPE_TRANSFER.reference, HOPE_TRANSFER.bare_vjp),
-    compiled(HOPE_TRANSFER),
     *(Honest(NAME, form.__name__, form) for form in FORMS),
     Honest(NAME, "by_the_map", by_the_map, only=near_one),
     Honest(NAME, "finufft", nonuniform, nonuniform_vjp),

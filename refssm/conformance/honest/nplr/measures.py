@@ -5,7 +5,7 @@ from scipy.linalg import block_diag, hessenberg, schur
 
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.nplr.systems import SYSTEMS
-from refssm.nplr import BLOCK_DIAGONAL, NORMAL_LEGS, NPLR_LEGS
+from refssm.nplr import NORMAL_LEGS, NPLR_LEGS
 
 
 def hermitian(S):
@@ -158,7 +158,6 @@ IMPLEMENTATIONS = [
         Honest(op.name, name, form)
         for op, system in SYSTEMS.items()
         for name, form in (
-            ("reference", op.reference),
             *((s.__name__, solved(system, s)) for s in SOLVERS),
             ("rounded_real_parts", eigenvalues_with_rounded_real_parts(system)),
             ("other_phases", other_phases(op)),
@@ -166,9 +165,7 @@ IMPLEMENTATIONS = [
             ("turned_low_rank", turned_low_rank(op)),
         )
     ),
-    Honest("block_diagonal", "reference", BLOCK_DIAGONAL.reference),
     *(Honest("block_diagonal", s.__name__, modes_of_blocks(s)) for s in SOLVERS),
-    Honest("normal_legs", "reference", NORMAL_LEGS.reference),
     Honest("normal_legs", "from_the_measure", from_the_measure),
     Honest("normal_legs", "row_by_row", normal_row_by_row),
     Honest("normal_legs", "product_of_roots", product_of_roots),

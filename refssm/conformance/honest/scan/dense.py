@@ -4,7 +4,6 @@ import numpy as np
 
 from refssm.broadcasting import unbroadcast_each
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.compiled import compiled
 from refssm.conformance.honest.scan.base import one_earlier
 from refssm.scan import DENSE_SCAN, DENSE_SCAN_FROM
 
@@ -90,12 +89,8 @@ def _doubling_back(dx, A, b, x0):
 SCANS = {"by_matmul": by_matmul, "tree": tree, "blocks_of_16": in_blocks(16)}
 REST, FROM = DENSE_SCAN, DENSE_SCAN_FROM
 IMPLEMENTATIONS = [
-    Honest(REST.name, "reference", REST.reference, REST.bare_vjp),
-    compiled(REST),
     Honest(REST.name, "doubling", doubling, doubling_vjp),
     *(Honest(REST.name, name, scan) for name, scan in SCANS.items()),
-    Honest(FROM.name, "reference", FROM.reference, FROM.bare_vjp),
-    compiled(FROM),
     Honest(FROM.name, "doubling", started(doubling), _doubling_back),
     *(Honest(FROM.name, name, started(scan)) for name, scan in SCANS.items()),
 ]

@@ -6,7 +6,6 @@ from scipy import signal
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast, unbroadcast_each
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.compiled import compiled
 from refssm.conformance.honest.scan.base import (
     backwards,
     chunked,
@@ -159,8 +158,6 @@ for _op in SEVEN:
     _ways = VARYING if "varying" in _op.name else CONSTANT
     _doubling = called(_op, by(hillis_steele)), gradients(_op, hillis_steele)
     IMPLEMENTATIONS += [
-        Honest(_op.name, "reference", _op.reference, _op.bare_vjp),
-        compiled(_op),
         Honest(_op.name, "hillis_steele", *_doubling),
         *(Honest(_op.name, name, called(_op, states)) for name, states in _ways.items()),
     ]

@@ -4,12 +4,10 @@ import numpy as np
 
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.compiled import compiled
 from refssm.conformance.honest.scan.base import SCANS, hillis_steele, started, tree
 from refssm.conformance.honest.scan.dense import IMPLEMENTATIONS as DENSE
 from refssm.conformance.honest.scan.diagonal import IMPLEMENTATIONS as DIAGONAL
 from refssm.conformance.honest.scan.packed import IMPLEMENTATIONS as PACKED
-from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 
 
 def associative_vjp(dx, a, b):
@@ -51,13 +49,9 @@ def _tree_pullback(dx, a, b):
 
 
 IMPLEMENTATIONS = [
-    Honest("linear_scan", "reference", LINEAR_SCAN.reference, LINEAR_SCAN.bare_vjp),
-    compiled(LINEAR_SCAN),
     Honest("linear_scan", "associative_vjp", hillis_steele, associative_vjp),
     Honest("linear_scan", "tree_autodiff", tree, tree_vjp),
     *(Honest("linear_scan", name, scan) for name, scan in SCANS.items()),
-    Honest("linear_scan_from", "reference", LINEAR_SCAN_FROM.reference, LINEAR_SCAN_FROM.bare_vjp),
-    compiled(LINEAR_SCAN_FROM),
     *(Honest("linear_scan_from", name, started(scan)) for name, scan in SCANS.items()),
     *PACKED,
     *DENSE,

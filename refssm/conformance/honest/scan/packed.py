@@ -6,7 +6,6 @@ import numpy as np
 
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.compiled import compiled
 from refssm.conformance.honest.scan.base import backwards, one_earlier, tree
 from refssm.scan import LINEAR_SCAN_FROM, LINEAR_SCAN_PACKED, LINEAR_STEP
 
@@ -105,14 +104,10 @@ def in_parts(a, b, x):
 
 PACKED, STEP = LINEAR_SCAN_PACKED, LINEAR_STEP
 IMPLEMENTATIONS = [
-    Honest(PACKED.name, "reference", PACKED.reference, PACKED.bare_vjp),
-    compiled(PACKED),
     Honest(PACKED.name, "selecting", selecting),
     Honest(PACKED.name, "segmented", segmented, segmented_vjp),
     Honest(PACKED.name, "segmented_tree", segmented_tree),
     Honest(PACKED.name, "in_pieces", in_pieces),
-    Honest(STEP.name, "reference", STEP.reference, STEP.bare_vjp),
-    compiled(STEP),
     Honest(STEP.name, "sum_first", sum_first),
     Honest(STEP.name, "scan_of_one", scan_of_one, scan_of_one_vjp),
     Honest(STEP.name, "in_parts", in_parts),

@@ -5,7 +5,6 @@ from scipy.special import expit
 
 from refssm._implements import Budget
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.compiled import compiled
 from refssm.conformance.honest.scan.base import SCANS, hillis_steele
 from refssm.conformance.honest.selective_scan.back import HILLIS_STEELE, TREE, step_back
 from refssm.conformance.honest.selective_scan.back import family as gradients
@@ -88,8 +87,6 @@ STEPPING = [op for op in OPERATORS if not op.leading]
 GATED = [op for op in OPERATORS if op.name in MAMBA]
 
 IMPLEMENTATIONS = [
-    *(Honest(op.name, "reference", op.reference, op.bare_vjp) for op in OPERATORS),
-    *map(compiled, OPERATORS),
     *_honest("one_state", family(one_state), vjps=gradients(step_back)),
     *_honest("hillis_steele", family(by_scan(hillis_steele)), SCANNING, gradients(TREE)),
     *_honest("half_and_half", family(half_and_half), vjps=gradients(HILLIS_STEELE)),

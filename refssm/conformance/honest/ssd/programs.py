@@ -4,14 +4,13 @@ import numpy as np
 
 from refssm._implements import Budget
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.compiled import compiled
 from refssm.conformance.honest.scan.base import SCANS
 from refssm.conformance.honest.ssd import steps
 from refssm.conformance.honest.ssd.attention import by_chunks, by_matrix, differences, row_by_row
 from refssm.conformance.honest.ssd.forms import CHUNKED, RECURRENT, SEQUENCES, form, gradient_form
 from refssm.conformance.honest.ssd.states import as_linear_scan, doubling, transposed_state
 from refssm.conformance.honest.ssd.vjp import states_saved, through_attention
-from refssm.ssd import SSD_QUADRATIC, SSD_STEP
+from refssm.ssd import SSD_QUADRATIC
 
 ATTENTION = (SSD_QUADRATIC, *CHUNKED)
 ONE_SEQUENCE = [op for op in SEQUENCES if not op.name.endswith("_packed")]
@@ -39,12 +38,6 @@ def _made(name, whole, operators, vjp=None, accuracy=None, only=None):
     ]
 
 
-REFERENCES = [
-    Honest(op.name, "reference", op.reference, op.bare_vjp) for op in (*SEQUENCES, SSD_STEP)
-]
-
-MIRRORS = [compiled(op) for op in (*SEQUENCES, SSD_STEP) if "jit" not in op.lacks]
-
 SINGLE_STEPS = [
     Honest("ssd_step", "transposed", steps.transposed),
     Honest("ssd_step", "row_by_row", steps.row_by_row),
@@ -52,8 +45,6 @@ SINGLE_STEPS = [
 ]
 
 IMPLEMENTATIONS = [
-    *REFERENCES,
-    *MIRRORS,
     # e^{log_a}, rounded and multiplied t times, is off by t roundings, which the exponential of a
     # sum is not: for the chunked forms, whose tolerance is that of the sum, these are inaccurate
     *_made("transposed_state", transposed_state, RECURRENT, states_saved),

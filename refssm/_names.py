@@ -1,0 +1,49 @@
+"""Where every public name is defined: the stub `__init__.pyi` is the one list, read here.
+
+Type checkers need the stub, so everything else follows from it: what `refssm` and its families
+export, and the order of the catalog. `import refssm` waits for this: no parser, no `pathlib`.
+"""
+
+import os
+import sys
+
+STUB = os.path.join(os.path.dirname(__file__), "__init__.pyi")
+
+
+def listed(text: str) -> dict[str, str]:
+    """The family of each name, in order: `from refssm.<family> import (`, then `name as name,`."""
+    family, families = "", {}
+    for line in text.splitlines():
+        match line.split():
+            case ["from", module, "import", "("]:
+                family = module.removeprefix("refssm.")
+            case [name, "as", again] if again == f"{name},":
+                families[name] = family
+    return families
+
+
+with open(STUB, encoding="utf-8") as _stub:
+    FAMILY_OF = listed(_stub.read())
+
+
+def export(package: dict[str, object]) -> None:
+    """Keep of a package's `globals()` what is public in its files: listed names, declarations.
+
+    What else `from … import *` brought, helpers and imports, stays in the files. A file is an
+    attribute of the package, but where an operator has its name.
+    """
+    home = f"{package['__name__']}."
+    names = [name for name in package if not name.startswith("__")]
+    values = {name: package.pop(name) for name in names}
+    public = {name: value for name, value in values.items() if _public(name, value, home)}
+    files = {name: file for name, file in sys.modules.items() if name.startswith(home)}
+    package.update({name.removeprefix(home): file for name, file in files.items()})
+    package.update(public, __all__=sorted(public))
+
+
+def _public(name: str, value: object, home: str) -> bool:
+    """Whether a file of this package defines it, and it is a declaration or in the list."""
+    reference = getattr(value, "reference", None)
+    listed_here = FAMILY_OF.get(name) == home.split(".")[-2]
+    module = getattr(reference or value, "__module__", None) or ""
+    return module.startswith(home) and (reference is not None or listed_here)
