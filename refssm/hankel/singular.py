@@ -12,7 +12,7 @@ has digits in all of them.
 import numpy as np
 
 from refssm._balance import balanced
-from refssm._contract import GRAMIANS
+from refssm._contract import GRAMIANS as BY_GRAMIANS
 from refssm._lyapunov import lyapunov
 from refssm._operator import COMPILED_TYPES, Operator
 from refssm.broadcasting import unbroadcast_each
@@ -70,7 +70,7 @@ HANKEL_SINGULAR_VALUES = Operator(
     inputs={"A": ringing_matrices, "B": projections, "C": projections},
     outputs=("sigma",),
     batch="d, d, d",
-    contract=GRAMIANS,
+    contract=BY_GRAMIANS,
     citation="laub1987",
     lacks=frozenset({"jit", "gpu", "enclosure"}),  # LAPACK's work
 )
