@@ -170,12 +170,12 @@ import runpy
 import refssm
 from refssm.catalog import OPERATORS
 from refssm.conformance.honest import implementations
-from refssm.conformance.planted.response import DEVIATIONS
+from refssm.conformance.planted.response import BUGS
 assert refssm.__file__.startswith({here!r}), refssm.__file__
 op = next(op for op in OPERATORS if op.name == "impulse_response")
 assert {{*refssm.__all__}} >= {{op.name, f"{{op}}_vjp"}}
 assert all(callable(op.implementation(r)) for r in ("reference", "oracle", "enclosure", "jit"))
-print(*(h.name for h in implementations() if h.op == op.name), len(DEVIATIONS))
+print(*(h.name for h in implementations() if h.op == op.name), len(BUGS))
 for name, fact in runpy.run_path("tests/test_response.py").items():
     if name.startswith("test"):
         fact()
