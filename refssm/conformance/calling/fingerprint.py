@@ -47,7 +47,7 @@ def _counts(path: Path, root: Path) -> bool:
 
 
 @cache
-def here() -> dict[str, str]:
+def versions_here() -> dict[str, str]:
     """What two machines must have in common to come to the same verdict, digit by digit."""
     versions = {"Python": platform.python_version()} | {n: version(n) for n in LIBRARIES}
     return versions | {"refssm": digest()}

@@ -73,7 +73,7 @@ class _Sweep:
             if verdict.ok:
                 return
             self.first = verdict
-            self.deadline = time.perf_counter() + SHRINK_SECONDS * (not lost(verdict))
+            self.deadline = time.perf_counter() + SHRINK_SECONDS * (not process_died(verdict))
         if self.first is not None and not verdict.ok and verdict.verdict == self.first.verdict:
             raise _Failed(case, verdict)
 
@@ -212,8 +212,8 @@ def _draw(strategy, state: _Sweep, count: int, seed_: int, shrink: bool) -> None
     seed(seed_)(run)()
 
 
-def lost(verdict: Verdict) -> bool:
-    """Whether the process was lost: then every further try would cost another one."""
+def process_died(verdict: Verdict) -> bool:
+    """Whether the call ended the process: each further try would cost another process."""
     return verdict.error and not verdict.message.startswith("raised")
 
 

@@ -20,7 +20,7 @@ from refssm.conformance.cases.drawing import SIZES
 from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
-from refssm.conformance.checks.sweep import lost
+from refssm.conformance.checks.sweep import process_died
 from refssm.conformance.diagnosis.kept_failure import STORY, story
 from refssm.conformance.diagnosis.script import failing_call, script
 from refssm.conformance.diagnosis.simplest import show, simplified
@@ -52,7 +52,7 @@ def explain(
 
     And evidence, where the verdict on the `first` case is given for it.
     """
-    if shrink and not lost(verdict):
+    if shrink and not process_died(verdict):
         case, verdict = smaller(check, candidate, case, verdict)
     (arrays, statics), anything = _failing(check, candidate, case), set()
     if check.rule.special or verdict.error:
@@ -133,7 +133,7 @@ def _verdict(check: Check, candidate: Candidate, case: Case) -> Verdict | None:
     try:
         return check.judge_case(candidate, case)
     except Broken as broken:
-        return None if lost(broken.verdict) else broken.verdict
+        return None if process_died(broken.verdict) else broken.verdict
     except Declined:
         return None
 

@@ -22,7 +22,7 @@ from refssm.conformance.exchange import tolerances
 from refssm.conformance.exchange.call import DECLINED
 from refssm.conformance.exchange.files import FileArrays
 from refssm.conformance.exchange.manifest import Folder, Stored
-from refssm.conformance.exchange.running import Ended, Runner, answer, clear, outputs
+from refssm.conformance.exchange.running import Ended, Runner, answer, outputs, remove_answers
 from refssm.conformance.judging.expected import key_of, remembering
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict, worst_of
@@ -121,14 +121,15 @@ def chosen(folder: Folder, operators=(), checks=(), cases=()) -> list[dict]:
 def run_all(
     folder: Folder, lines: Iterable[dict], runner: Runner, tick: Callable[[str, int, int], None]
 ) -> dict[str, Ended]:
-    """Run a program on every folder that the cases need; how it ended where it did not end well.
+    """Run a program on each call that the cases in `lines` of the manifest need.
 
-    It runs on a copy of the arguments, so that it can neither change them nor read the answers.
+    Returns how it ended, by call, where it did not end well. It runs on a copy of the arguments, so
+    that it can neither change them nor read what is expected.
     """
     needed = list(dict.fromkeys(name for line in lines for name in line["calls"]))
     ended = {}
     for name in needed:
-        clear(folder.cases[name].call, folder.cases[name].folder)
+        remove_answers(folder.cases[name].call, folder.cases[name].folder)
     for done, name in enumerate(needed):
         tick(name, done, len(needed))
         stored = folder.cases[name]

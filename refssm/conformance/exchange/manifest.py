@@ -33,7 +33,7 @@ SCHEMA = "manifest.schema.json"
 
 @cache
 def schema() -> dict[str, Any]:
-    """The JSON schema of a manifest."""
+    """The JSON schema of a manifest, which lists the cases of a folder."""
     text = packaged("refssm.conformance.exchange").joinpath(SCHEMA).read_text(encoding="utf-8")
     return json.loads(text)
 

@@ -88,7 +88,7 @@ class Runner:
 def answer(runner: Runner, call: Call, folder: Path) -> list:
     """Run a program on the folder of a call; its outputs as arrays, or Ended."""
     before = [files.digest(folder / slot.file) for slot in call.inputs]
-    clear(call, folder)
+    remove_answers(call, folder)
     runner.run(folder)
     for slot, was in zip(call.inputs, before, strict=True):
         path = folder / slot.file
@@ -97,7 +97,7 @@ def answer(runner: Runner, call: Call, folder: Path) -> list:
     return outputs(call, folder)
 
 
-def clear(call: Call, folder: Path) -> None:
+def remove_answers(call: Call, folder: Path) -> None:
     """Away with the outputs of an earlier run: a program that writes nothing must not pass."""
     for name in (*(slot.file for slot in call.outputs), DECLINED):
         (folder / name).unlink(missing_ok=True)

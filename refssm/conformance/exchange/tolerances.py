@@ -26,30 +26,30 @@ def entrywise(op: Operator, gauged: tuple[Gauge, ...]) -> bool:
 
 
 def allowed(call: Call, arrays, gauged, held: Standard, *, exact: bool) -> list[np.ndarray]:
-    """For each output |ŷ − y| that passes, entry by entry.
+    """For each output the largest |ŷ − y| that passes, entry by entry.
 
-    Infinity where nothing is judged, zero where the answer is exact, NaN or infinite.
+    Infinity where nothing is judged, zero where the right answer is exact, NaN or infinite.
     """
-    op, told = call.op, []
+    op, tolerances = call.op, []
     primals = arrays[len(op.outputs) * call.vjp :]
     product = 0.0 if call.vjp else span_product(op, primals)
-    reach = min(held.type.max, held.computes.max) / HEADROOM
+    overflow_limit = min(held.type.max, held.computes.max) / HEADROOM
     for j, (gauge, slot) in enumerate(zip(gauged, call.outputs, strict=True)):
         dtype = held.type.carrier if held.type.half else np.dtype(slot.dtype)
         with np.errstate(all="ignore"):
             bounds = bounds_of(gauge, held, dtype)
-            most = np.maximum(bounds["A"], bounds["B"])
+            tolerance = np.maximum(bounds["A"], bounds["B"])
         finite = np.isfinite(gauge.value)
         judged = finite & np.isfinite(gauge.k0)
         if exact and j == 0 and of_integers(op, held, primals, gauge):
-            most = np.zeros_like(most)
+            tolerance = np.zeros_like(tolerance)
         nothing = gauge.normwise and says_nothing(gauge.value, bounds["A"], judged)
-        if max(gauge.peak, product) > reach or nothing:
-            most = np.full_like(most, np.inf)
+        if max(gauge.peak, product) > overflow_limit or nothing:
+            tolerance = np.full_like(tolerance, np.inf)
         else:
-            most = np.where(finite, np.where(judged, most, np.inf), 0.0)
-        told.append(most)
-    return told
+            tolerance = np.where(finite, np.where(judged, tolerance, np.inf), 0.0)
+        tolerances.append(tolerance)
+    return tolerances
 
 
 def nearest(value: np.ndarray) -> np.ndarray:

@@ -78,14 +78,15 @@ def _exponential_states(F, b):
 
 @rule(FUNCTIONS, held_states)
 def _held_states(F, H, u):
+    """x_k = e^F x_{k−1} + B̄ u_k, B̄ = φ₁(F) H: the error of each B̄ u_k, carried along by e^F."""
     F, H, u = lifted(F), lifted(H), lifted(u)
     x, size = held_states(F.value, H.value, u.value), np.abs(u.value)
-    B_bar = two_norm(held_input(F.value, H.value))
-    driven = []
-    for gauge, error in enumerate(_held_errors(F, H)):
-        rounded = product_charge(H.value, u.value) * size + u.errors[..., gauge]
-        driven.append(error[..., None] * size + B_bar * rounded)
-    return _of_steps(F, x, driven)
+    B_bar_norm = two_norm(held_input(F.value, H.value))
+    input_errors = []
+    for kind, B_bar_error in enumerate(_held_errors(F, H)):  # from exact arguments, from rounded
+        u_error = product_charge(H.value, u.value) * size + u.errors[..., kind]
+        input_errors.append(B_bar_error[..., None] * size + B_bar_norm * u_error)
+    return _of_steps(F, x, input_errors)
 
 
 @rule(FUNCTIONS, held_input)

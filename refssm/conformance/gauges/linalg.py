@@ -65,9 +65,10 @@ def spectral_norm(x):
 
 @rule(FUNCTIONS, expm)
 def _expm(G):
+    """e^G: its own rounding errors, and those of G times the norm of the derivative."""
     E, bound = expm(G.value), exponential_bound(G.value)
-    relative = quotient(bound / CHARGE, frobenius(G.value))  # an upper bound of ‖derivative‖
-    return same_everywhere(E, *(bound + relative * e for e in norms_of_errors(G)))
+    derivative_norm = quotient(bound / CHARGE, frobenius(G.value))  # an upper bound of it
+    return same_everywhere(E, *(bound + derivative_norm * e for e in norms_of_errors(G)))
 
 
 @rule(FUNCTIONS, expm_derivative)

@@ -14,7 +14,8 @@ from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session
 from refssm.conformance.usage_error import UsageError
 
-SMALL, BLOCKS = (5, 3, 4, 2), (128, 16, 4, 2)  # the second for what takes whole blocks only
+SMALL_SIZES = (5, 3, 4, 2)
+BLOCK_SIZES = (128, 16, 4, 2)  # for what takes whole blocks only
 certified = cache(certify)
 
 
@@ -32,7 +33,9 @@ class Probe:
             self.candidate.sliced = self.learned.sliced
             return self.learned.refused
         self.session.tick(f"{self.scope.op}: the first calls", 0, 0)
-        small, large = (self._ordinary(self.scope.types, sizes) for sizes in (SMALL, BLOCKS))
+        small, large = (
+            self._ordinary(self.scope.types, sizes) for sizes in (SMALL_SIZES, BLOCK_SIZES)
+        )
         return self.candidate.probe(small, large)
 
     @cached_property
@@ -55,7 +58,7 @@ class Probe:
         return self.learned.doubt if self.learned else certified(operator_named(name))
 
     @cached_property
-    def old(self) -> Beside | None:
+    def older(self) -> Beside | None:
         """The older implementation of the same operator, ready to be compared with."""
         worker, older = self.session.against, self.session.settings.older
         if worker is None:
@@ -68,7 +71,7 @@ class Probe:
         candidate.probe(self._ordinary(self.accepted))
         return Beside(candidate, older)
 
-    def _ordinary(self, types, sizes=SMALL) -> Mapping:
+    def _ordinary(self, types, sizes=SMALL_SIZES) -> Mapping:
         """One ordinary case in each type."""
         between = self.session.settings.where.sizes
         return {t: ordinary_case(self.scope.op, t, sizes, between=between) for t in types}

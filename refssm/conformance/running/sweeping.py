@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.checks.checks import AGAINST, Check
-from refssm.conformance.checks.sweep import SHRINK_TRIES, Swept, lost, sweep, widest
+from refssm.conformance.checks.sweep import SHRINK_TRIES, Swept, process_died, sweep, widest
 from refssm.conformance.diagnosis.failure import AS_WRONG, FLUSHED, explain
 from refssm.conformance.diagnosis.looks_like import diagnose
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict
-from refssm.conformance.running.probing import BLOCKS, Probe
+from refssm.conformance.running.probing import BLOCK_SIZES, Probe
 from refssm.conformance.running.settings import Session
 from refssm.conformance.running.wording import Wording
 
@@ -32,10 +32,10 @@ class Sweeping:
     check: Check
 
     def __post_init__(self):
-        self.scope, self.between = self.probe.scope, self.session.settings.where.sizes
+        self.scope, self.size_ranges = self.probe.scope, self.session.settings.where.sizes
         self.candidate = self.probe.candidate.judged_in(self.check.dtype)
         self.judge_case = self.check.judging(self.candidate)
-        self.how = {
+        self.options = {
             "count": self.check.count,
             "seed_": first_seed(self.check, self.session.settings.seed),
             "shrink": self.scope.shrink,
@@ -46,10 +46,10 @@ class Sweeping:
         """Judge the cases; the result."""
         check, started = self.check, time.perf_counter()
         self.session.tick(check.id, 0, check.count)
-        swept = self._swept()
+        swept = self._judged_cases()
         details: dict = {"examples": swept.examples, "declined": swept.declined}
-        if check.rule is AGAINST and self.probe.old:
-            details["hint"] = self.probe.old.told(check.dtype)
+        if check.rule is AGAINST and self.probe.older:
+            details["hint"] = self.probe.older.told(check.dtype)
         if swept.case is not None:
             self.session.tick(f"{check.id}: explaining the failure", 0, 0)
             details = self._explained(swept, swept.case) | details
@@ -60,18 +60,24 @@ class Sweeping:
             return self.wording.not_judged(check, swept.verdict, started, details)
         return self.wording.judged(check, swept.verdict, started, details)
 
-    def _swept(self) -> Swept:
-        """All cases; where an ordinary one is declined, one of whole blocks."""
+    def _judged_cases(self) -> Swept:
+        """Judge all cases of the check; what came of them.
+
+        A check with one ordinary case, which the implementation declined, gets a case whose sizes
+        are multiples of usual blocks: some kernels take no others.
+        """
         check = self.check
-        with self.session.source.of(check, self.probe.old) as (ready, keep):
-            swept = sweep(self._cases(), self.judge_case, ready=ready, keep=keep, **self.how)
+        with self.session.source.of(check, self.probe.older) as (judged_elsewhere, keep):
+            swept = sweep(
+                self._cases(), self.judge_case, ready=judged_elsewhere, keep=keep, **self.options
+            )
         if check.strategy is None and swept.declined:
-            case = ordinary_case(self.scope.op, check.dtype, BLOCKS, between=self.between)
-            swept = sweep(st.just(case), self.judge_case, **self.how)
+            case = ordinary_case(self.scope.op, check.dtype, BLOCK_SIZES, between=self.size_ranges)
+            swept = sweep(st.just(case), self.judge_case, **self.options)
         return swept
 
     def _cases(self):
-        return self.check.cases(mixed=self.probe.mixed, between=self.between)
+        return self.check.cases(mixed=self.probe.mixed, between=self.size_ranges)
 
     def _progress(self) -> Callable[[int], None]:
         """What tells of each case, and in shrinking of each try."""
@@ -92,12 +98,14 @@ class Sweeping:
         more = {"accepted": self.probe.accepted, "shrink": self.scope.shrink}
         more |= {"folder": settings.folder, "call": self.session.call}
         if settings.evidence and swept.first is not None:
-            more["first"] = widest(self._cases(), self.judge_case, swept.first, self.how["seed_"])
+            more["first"] = widest(
+                self._cases(), self.judge_case, swept.first, self.options["seed_"]
+            )
         fields = explain(check, candidate, case, swept.verdict, **more)
         if fields["hint"] == FLUSHED:
             fields["hint"] = self._where_flushed()
-        if settings.diagnose and not lost(swept.verdict):
-            looks_like = diagnose(check, candidate, case, self._cases(), self.how["seed_"])
+        if settings.diagnose and not process_died(swept.verdict):
+            looks_like = diagnose(check, candidate, case, self._cases(), self.options["seed_"])
             fields["looks_like"] = looks_like.text
             if looks_like.of_few_bits:  # in a wider type they are as few
                 fields["hint"] = fields["hint"].removesuffix(AS_WRONG)
@@ -108,7 +116,7 @@ class Sweeping:
         assert self.candidate.held is not None
         forgiving = copy(self.candidate)
         forgiving.held = replace(self.candidate.held, ftz=True)
-        how = {**self.how, "shrink": False, "tick": lambda tries: None}
+        how = {**self.options, "shrink": False, "tick": lambda tries: None}
         again = sweep(self._cases(), self.check.judging(forgiving), **how)
         if again.case is None:
             return FLUSHED

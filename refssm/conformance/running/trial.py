@@ -60,7 +60,7 @@ class Trial:
 
     def checks(self, types: Iterable[str]) -> list[Check]:
         """The checks in `types`, as far as they were asked for."""
-        return self.scope.checks(types, self.probe.old)
+        return self.scope.checks(types, self.probe.older)
 
     def judge(self, check: Check) -> Result:
         """Run one check."""

@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from refssm.conformance.calling.fingerprint import here
+from refssm.conformance.calling.fingerprint import versions_here
 from refssm.conformance.checks.piece import Piece, from_record
 from refssm.conformance.running.settings import Session
 from refssm.conformance.spreading.losses import children
@@ -84,7 +84,7 @@ class Kept:
 
 def _digest(session: Session) -> str:
     """Everything that decides what a piece comes to."""
-    told: list = [here(), session.settings.of_verdicts]
+    told: list = [versions_here(), session.settings.of_verdicts]
     for worker in children(session):
         told += [worker.target, worker.name, worker.timeout, worker.told, worker.sources()]
     return hashlib.sha256(repr(told).encode()).hexdigest()[:12]

@@ -33,7 +33,7 @@ def learn(trial: Trial) -> Learned | None:
 
 def piece_of(trial: Trial, check: Check, part: int) -> Piece | None:
     """Some cases of a check, for another process; None where it must judge them itself."""
-    settings, beside = trial.session.settings, beside_of(check, trial.probe.old)
+    settings, beside = trial.session.settings, beside_of(check, trial.probe.older)
     if beside:
         beside.open(check.dtype)
     losses = Losses(trial.session)

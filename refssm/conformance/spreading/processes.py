@@ -21,7 +21,7 @@ from typing import Any
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky import get_reusable_executor
 
-from refssm.conformance.calling.fingerprint import here
+from refssm.conformance.calling.fingerprint import versions_here
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.sweep import UNMUTATED
@@ -54,7 +54,7 @@ class Kit:
             tuple((w.target, w.name, w.timeout, w.told) for w in workers),
             session.settings.of_verdicts,
             os.getcwd(),
-            here(),
+            versions_here(),
             tuple(w.sources().own for w in workers),
         )
 
@@ -98,12 +98,13 @@ class Bench:
             worker.close()
 
 
-def _refuse_other_versions(wanted: dict[str, str]) -> None:
-    for name, version in here().items():
-        if version != wanted.get(name):
+def _refuse_other_versions(at_start: dict[str, str]) -> None:
+    """UsageError where this process has other versions than the one in which the run began."""
+    for name, version in versions_here().items():
+        if version != at_start.get(name):
             raise UsageError(
                 f"a process on {socket.gethostname()} has {name} {version}, "
-                f"but {wanted.get(name)} where the run began: the verdicts might differ"
+                f"but {at_start.get(name)} where the run began: the verdicts might differ"
             )
 
 

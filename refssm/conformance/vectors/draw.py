@@ -61,8 +61,11 @@ def _check(bug: PlantedBug) -> tuple[str, str]:
     return name, dtype
 
 
-def chosen(op: Operator, seed: int, count: int, longest: int) -> list[Drawn]:
-    """Few and small cases in every type that show what planted bugs they can."""
+def cases_that_show_bugs(op: Operator, seed: int, count: int, longest: int) -> list[Drawn]:
+    """A few small cases in every type, which together show as many planted bugs as can be.
+
+    They are chosen from `count` cases of each type that the seed draws, no longer than `longest`.
+    """
     bugs, kept = planted(op), []
     for dtype in types_of(op):
         kept += _cover(op, dtype, [b for b in bugs if _check(b)[1] == dtype], seed, count, longest)

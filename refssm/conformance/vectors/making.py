@@ -18,7 +18,7 @@ from refssm.conformance.vectors.document import (
     formats_of,
     renamed,
 )
-from refssm.conformance.vectors.draw import Drawn, chosen, planted, shows
+from refssm.conformance.vectors.draw import Drawn, cases_that_show_bugs, planted, shows
 
 LACKS = "enclosure"
 
@@ -46,7 +46,7 @@ def made(op: Operator, seed: int, count: int, longest: int) -> Vectors:
     """The vectors of one operator: the same for the same arguments."""
     refuse_without_flint()
     refuse_without_enclosure(op)
-    drawn = chosen(op, seed, count, longest)
+    drawn = cases_that_show_bugs(op, seed, count, longest)
     if not drawn:
         raise UsageError(f"{op}: no case up to length {longest} could be judged entry by entry")
     cases = renamed([certified(case) for case in drawn])

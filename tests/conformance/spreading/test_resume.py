@@ -139,7 +139,7 @@ def test_the_sources_that_decide_are_part_of_it(folder, capfd, monkeypatch):
     record = interrupted(folder, capfd, monkeypatch, *SHORT)
     before = record.read_bytes()
     monkeypatch.setattr(
-        "refssm.conformance.spreading.journal.here", lambda: {"refssm": "of tomorrow"}
+        "refssm.conformance.spreading.journal.versions_here", lambda: {"refssm": "of tomorrow"}
     )
     run(capfd, *SHORT)
     assert records(folder) == [record]

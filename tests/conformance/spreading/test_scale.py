@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from judging import LATE, SCAN, plugin, run
 
-from refssm.conformance.calling.fingerprint import here
+from refssm.conformance.calling.fingerprint import versions_here
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.cases.ranges import Where
 from refssm.conformance.checks.piece import Piece, from_record
@@ -196,8 +196,8 @@ def test_a_piece_keeps_every_bit_on_its_way_through_json():
 @pytest.mark.parametrize(
     ("what", "told"),
     [
-        ({"versions": here() | {"numpy": "1.0"}}, "numpy .* but 1.0 where the run began"),
-        ({"versions": here() | {"refssm": "0"}}, "refssm .* but 0 where the run began"),
+        ({"versions": versions_here() | {"numpy": "1.0"}}, "numpy .* but 1.0 where the run began"),
+        ({"versions": versions_here() | {"refssm": "0"}}, "refssm .* but 0 where the run began"),
         ({"own": ("0",)}, "my_ops.py: it is another one than where the run began"),
         ({"loaded": (("gone.py", None, 60.0, {}),)}, "gone.py: no such file"),
     ],

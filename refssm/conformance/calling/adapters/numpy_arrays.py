@@ -126,7 +126,7 @@ def _transposed(a):
     return np.array(a, order="F")
 
 
-def _offset(a):
+def _with_offset(a):
     """Contiguous, one element into a larger buffer: aligned to the element and no more."""
     buffer = np.full(a.size + 1, np.nan, a.dtype)
     buffer[1:] = a.ravel()
@@ -156,7 +156,7 @@ VIEWS = {
     "every other entry": _strided,
     "negative strides": _reversed,
     "column-major": _transposed,
-    "offset in a buffer": _offset,
+    "offset in a buffer": _with_offset,
     "expanded": _expanded,
     "read-only": _readonly,
 }

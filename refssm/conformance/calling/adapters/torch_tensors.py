@@ -108,8 +108,8 @@ def _transposed(x):
     return x.permute(order).contiguous().permute(order)
 
 
-def _offset(x):
-    """Contiguous, one element into a larger buffer."""
+def _with_offset(x):
+    """A contiguous copy that begins one element into a larger buffer; before it stands NaN."""
     buffer = torch.full((x.numel() + 1,), float("nan"), dtype=x.dtype, device=x.device)
     buffer[1:] = x.reshape(-1)
     return buffer[1:].reshape(x.shape)
@@ -127,7 +127,7 @@ VIEWS = {
     "": lambda x: x,
     "every other entry": _strided,
     "column-major": _transposed,
-    "offset in a buffer": _offset,
+    "offset in a buffer": _with_offset,
     "expanded": _expanded,
 }
 ADAPTER = Torch
