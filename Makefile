@@ -51,7 +51,7 @@ tables: .venv/developing  ## call, layout and traits in docs/operators, from the
 	$(BIN)/python -m refssm.command.tables
 
 resume: .venv/developing  ## kill a run of 10 000 cases time and again, and let it go on
-	OPENBLAS_NUM_THREADS=1 REFSSM_RESUMED_CASES=10000 $(BIN)/python -m pytest --quiet tests/test_resume.py -k killed
+	OPENBLAS_NUM_THREADS=1 REFSSM_RESUMED_CASES=10000 $(BIN)/python -m pytest --quiet tests/conformance/spreading/test_resume.py -k killed
 
 clean:  ## remove the environment and everything generated
 	rm -rf .venv .refssm .pytest_cache .ruff_cache dist build

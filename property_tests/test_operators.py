@@ -17,8 +17,8 @@ from refssm.conformance.judging.verdict import worst_of
 from refssm.conformance.standard import C
 
 DOUBLE = ("float64", "complex128")
-# the judge draws its own cases of every operator and role in tests/test_deviations.py; here it is
-# the broadcasting that is drawn
+# the judge draws its own cases of every operator and role in
+# tests/conformance/planted/test_planted.py; here it is the broadcasting that is drawn
 WITH_ARGUMENTS = [op for op in OPERATORS if op.inputs]
 few = settings(laws, max_examples=5)
 

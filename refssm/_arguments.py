@@ -1,5 +1,6 @@
 """What callers pass, as arrays: lists converted, types checked, precision and kind told apart."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,11 @@ def as_arrays(y) -> Any:
 def several(y) -> tuple:
     """The outputs of a call as a tuple, also where there is one alone."""
     return y if isinstance(y, tuple) else (y,)
+
+
+def each(y, change: Callable) -> Any:
+    """`change` of every output of a call; a tuple where there are several."""
+    return tuple(map(change, y)) if isinstance(y, tuple) else change(y)
 
 
 def _weak(x) -> bool:

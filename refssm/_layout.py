@@ -30,23 +30,13 @@ class Layout:
         return " -> ".join(sides)
 
 
-def batch_names(op: Operator) -> Axes:
-    """The operator's batch axes, each once."""
-    return op.batch_names
-
-
 def canonical(op: Operator) -> Layout:
     """Batch axes, then core dimensions."""
     inputs = zip(op.batch_axes, op.input_dims, strict=True)
     return Layout(
         tuple((*batch, *core) for batch, core in inputs),
-        tuple((*batch_names(op), *core) for core in op.output_dims),
+        tuple((*op.batch_names, *core) for core in op.output_dims),
     )
-
-
-def core_only(op: Operator) -> Layout:
-    """Core arrays: one slice at a time."""
-    return Layout(op.input_dims, op.output_dims, batch_names(op))
 
 
 def parse(op: Operator, text: str) -> Layout:
@@ -59,7 +49,7 @@ def parse(op: Operator, text: str) -> Layout:
         counts = f"{len(usual.inputs)} arguments and {len(usual.outputs)} outputs"
         raise ValueError(f"{op}: layout {text!r} is not one of {counts}, as in {str(usual)!r}")
     named = {axis for side in sides for axes in side for axis in axes}
-    omitted = tuple(axis for axis in batch_names(op) if axis not in named)
+    omitted = tuple(axis for axis in op.batch_names if axis not in named)
     names = [*op.inputs, *op.outputs]
     for name, got, want in zip(
         names, [*sides[0], *sides[1]], [*usual.inputs, *usual.outputs], strict=True

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def check_framework(framework: str) -> None:
     """A framework that is known, or none."""
+    from refssm._implements import FRAMEWORKS
     from refssm.conformance.usage_error import UsageError
-    from refssm.testing import FRAMEWORKS
 
     if framework and framework not in FRAMEWORKS:
         raise UsageError(f"no framework {framework!r} is known; there are {', '.join(FRAMEWORKS)}")
@@ -39,11 +39,11 @@ def settings_of(asked: Asked, seed, profile) -> Settings:
 
 def settings(as_, dtype, check, seed, profile) -> Settings:
     """Checked options as the settings of a run."""
+    from refssm._implements import TYPES
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.checks.checks import NAMES, PROFILES
     from refssm.conformance.running.settings import Settings
     from refssm.conformance.usage_error import UsageError
-    from refssm.testing import TYPES
 
     check, dtype = check or (), dtype or ()
     if as_:

@@ -37,9 +37,9 @@ def new_plugin(
     force: Annotated[bool, typer.Option("--force", help="Write over a file.")] = False,
 ) -> None:
     """Write a plug-in file that runs: the reference stands where the kernel will."""
+    from refssm._implements import FRAMEWORKS
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.usage_error import UsageError
-    from refssm.testing import FRAMEWORKS
 
     op = operator_named(operator)
     if framework not in FRAMEWORKS:

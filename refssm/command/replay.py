@@ -26,7 +26,7 @@ def replay(
     """Judge one kept failure again: 1 while it fails, 0 once it passes."""
     from refssm.command.held import older_of, worker_of
     from refssm.conformance.calling.recorded import stored
-    from refssm.conformance.diagnosis import kept_failure as replaying
+    from refssm.conformance.diagnosis import kept_failure
     from refssm.conformance.exchange import program
     from refssm.conformance.judging.certificate import refuse_if_wrong
     from refssm.conformance.report import lines, records
@@ -35,12 +35,12 @@ def replay(
     from refssm.conformance.usage_error import UsageError
 
     given = stored(failure)
-    kept = replaying.told(failure, given)
+    kept = kept_failure.told(failure, given)
     if exec_ and target:
         raise UsageError("--exec judges one program: name no target")
     target = program.target(exec_) if exec_ else target or kept["target"]
     how = {"name": kept["as"] or None, "timeout": timeout, "in_process": in_process}
-    where = replaying.where_of(kept, failure)
+    where = kept_failure.where_of(kept, failure)
     refuse_if_wrong()
     with (
         worker_of(target, kept["told"], **how) as worker,

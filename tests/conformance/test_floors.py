@@ -58,6 +58,12 @@ def floor_of(module):
     return next(i for i, rooms in enumerate(FLOORS) if room in rooms)
 
 
+def through_testing(graph, root):
+    """The modules of the judge that import `refssm.testing`, which imports the judge."""
+    paths = {_name(path, root): path for path in root.glob("refssm/conformance/**/*.py")}
+    return [n for n in graph if any(m.startswith("refssm.testing") for m in _members(paths[n]))]
+
+
 def upwards(graph):
     """The imports from a floor above one's own."""
     edges = [(a, b) for a, seen in graph.items() if a.startswith(JUDGE) for b in seen]
@@ -78,6 +84,12 @@ def test_the_floors_of_the_judge_only_look_down():
 
 def test_the_judge_has_no_import_circle():
     assert circle(of_judge(ROOT)) == []
+
+
+def test_only_plugins_for_libraries_import_what_authors_import():
+    importers = through_testing(of_judge(ROOT), ROOT)
+    assert importers  # the search finds them
+    assert [name for name in importers if not name.startswith(f"{JUDGE}subjects.")] == []
 
 
 def test_an_import_upwards_and_a_circle_are_seen_lazy_and_typing_imports_too(tmp_path):

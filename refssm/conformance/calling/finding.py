@@ -190,7 +190,7 @@ def short(text: str) -> str:
 
 
 def _ours(filename):
-    return filename.startswith((str(PACKAGE), "<frozen"))
+    return filename.startswith((f"{PACKAGE}{os.sep}", "<frozen"))
 
 
 def _named(module, path, function, name) -> list[Found]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from refssm._layout import Layout, arranged, batch_names, canonical, restored
+from refssm._layout import Layout, arranged, canonical, restored
 from refssm.conformance.calling.adapters.numpy_arrays import Unusable, named
 from refssm.conformance.calling.finding import sentence
 from refssm.conformance.calling.implementation import Found
@@ -123,7 +123,7 @@ class Run:
 
     def _sizes(self, arrays) -> dict[str, int]:
         """Sizes of the batch axes."""
-        names = batch_names(self.found.op)
+        names = self.found.op.batch_names
         sizes: dict[str, int] = {}
         for a, usual in zip(arrays, self.usual, strict=True):
             for axis, n in zip(reversed(usual), reversed(a.shape), strict=False):
@@ -193,11 +193,11 @@ class Run:
     def _shape(self, y, arrays):
         """An output's shape without batch axes that no argument has."""
         ranks = (
-            a.ndim - sum(axis not in ("1", *batch_names(self.found.op)) for axis in axes)
+            a.ndim - sum(axis not in ("1", *self.found.op.batch_names) for axis in axes)
             for a, axes in zip(arrays, self.usual, strict=True)
         )
         leading = max(ranks, default=0)
-        extra = len(batch_names(self.found.op)) - leading
+        extra = len(self.found.op.batch_names) - leading
         return y.shape[extra:] if extra > 0 and y.shape[:extra] == (1,) * extra else y.shape
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from refssm._operator import Operator
-from refssm.conformance.cases import drawing as drawn
 from refssm.conformance.cases.case import NOWHERE, Case, ordinary_case
-from refssm.conformance.cases.drawing import cases
+from refssm.conformance.cases.drawing import SIZES, THOROUGH, cases
 from refssm.conformance.checks import laws
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.conduct import CONDUCT
@@ -35,7 +34,7 @@ class Profile:
     law: int
     laws: int  # how many of an operator's laws
     shrink: bool
-    sizes: tuple[int, ...] = drawn.SIZES
+    sizes: tuple[int, ...] = SIZES
 
     def of(self, cases: int) -> Profile:
         """The same with so many cases of each check that draws any; 0 leaves it as it is."""
@@ -47,7 +46,7 @@ PROFILES = {
     "quick": Profile(value=25, double=0, gradient=0, law=5, laws=4, shrink=False),
     "default": Profile(value=25, double=40, gradient=25, law=10, laws=99, shrink=True),
     "thorough": Profile(
-        value=250, double=400, gradient=250, law=100, laws=99, shrink=True, sizes=drawn.THOROUGH
+        value=250, double=400, gradient=250, law=100, laws=99, shrink=True, sizes=THOROUGH
     ),
 }
 

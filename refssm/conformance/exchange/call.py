@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from refssm._layout import Layout, batch_names, canonical
+from refssm._layout import Layout, canonical
 from refssm._operator import Operator
 from refssm._signature import length_of
 from refssm.conformance.exchange import files
@@ -92,7 +92,7 @@ def described(
         back = [(f"d{n}", axes, a) for n, axes, a in placed[len(op.outputs) :] if n not in op.flags]
         returned = [(n, axes, a.shape, _gradient_type(a, precision)) for n, axes, a in back]
     else:
-        types, known = types_in(op, primals, Standard.of(kind.name)), {*batch_names(op)} - {*sizes}
+        types, known = types_in(op, primals, Standard.of(kind.name)), {*op.batch_names} - {*sizes}
         kept = [(y, tuple(d for d in axes if d not in known)) for y, axes in answers]
         returned = [
             (y, axes, tuple(_length(d, sizes) for d in axes), dtype)

@@ -7,8 +7,8 @@ K1 starts from inputs off by one rounding each: what a backward stable one attai
 charged less than `floor`, the judged type's smallest normal, so underflow is part of the gauge.
 
 The two gauges are the last axis of `errors`, so both are carried by one NumPy call and broadcast
-as the values do. The rules for NumPy's functions stand in `tracked_rules`; a function that has
-none raises.
+as the values do. The rules for NumPy's functions stand in `rules.py` and in the families' files;
+a function that has none raises.
 """
 
 from __future__ import annotations

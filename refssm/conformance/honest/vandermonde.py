@@ -6,10 +6,6 @@ from refssm.conformance.honest import Honest
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 
 
-def _real_type(v, x):
-    return np.finfo(np.result_type(v, x)).dtype
-
-
 def einsum(v, x, *, l):
     """The sum over modes by einsum."""
     return np.einsum("...n,...nl->...l", v, np.exp(x[..., None] * np.arange(l, dtype=x.real.dtype)))

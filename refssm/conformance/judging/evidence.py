@@ -1,6 +1,6 @@
 """What a report with pictures shows of a failure, beside its line: the damage and the inputs.
 
-Kept only where it is asked for (`Session.evidence`), and never written to JSON.
+Kept only where it is asked for (`Settings.evidence`), and never written to JSON.
 """
 
 from __future__ import annotations

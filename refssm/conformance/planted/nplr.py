@@ -17,7 +17,7 @@ from refssm.conformance.planted.planting import (
 from refssm.hippo import HIPPO_LEGS
 from refssm.nplr import BLOCK_DIAGONAL, NORMAL_LEGS
 
-LEGS, LEGT, LAGT, FOURIER, NAIVE = MEASURES = [Planting(op, "complex128") for op in SYSTEMS]
+_, LEGT, LAGT, FOURIER, NAIVE = MEASURES = [Planting(op, "complex128") for op in SYSTEMS]
 MATRIX, MODES = Planting(NORMAL_LEGS, "float64"), Planting(BLOCK_DIAGONAL, "complex128")
 ROOT = np.sqrt(2)
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from refssm._arguments import several
+from refssm._arguments import each, several
 from refssm._operator import Operator
 from refssm.conformance.planted import PlantedBug
 from refssm.conformance.planted.arithmetic import bfloat16, float16, single, tf32
@@ -93,8 +93,7 @@ def of_each_result(change: Callable) -> Callable:
     """A program that changes every output, or every gradient, of the right one alike."""
 
     def changed(right, *args, **statics):
-        y = right(*args, **statics)
-        return tuple(map(change, y)) if isinstance(y, tuple) else change(y)
+        return each(right(*args, **statics), change)
 
     return changed
 

@@ -14,7 +14,7 @@ from refssm.catalog import from_state
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.calling.recorded import Recorded, in_order, stored
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.checks import special_values as special
+from refssm.conformance.checks import special_values
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import VALUE, Check, types_of
 from refssm.conformance.diagnosis.failure import CANONICAL
@@ -122,7 +122,7 @@ def _given(candidate: Candidate, arrays, statics) -> Verdict:
         if domain.decay and not from_state(op) and not np.isfinite(first).all():
             return Verdict("-", notes=("a_0 is not finite: both readings of 0·a_0 are in use",))
     try:
-        return special.at(candidate, *candidate.narrowed(arrays, statics))
+        return special_values.at(candidate, *candidate.narrowed(arrays, statics))
     except Declined:
         return Verdict("-", notes=("the implementation declined these inputs",))
     except Broken as broken:

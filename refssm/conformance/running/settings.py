@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from refssm.conformance.calling.worker import InProcess, Worker
@@ -12,6 +12,10 @@ from refssm.conformance.cases.ranges import Where
 from refssm.conformance.running.source import Learned, Source, judged_here
 
 FOLDER = Path(".refssm")
+OF_REPORTS = (
+    *("limits", "as_", "overrides", "shrink", "stop_at_failure"),
+    *("folder", "diagnose", "evidence"),
+)
 
 
 @dataclass(frozen=True)
@@ -36,9 +40,12 @@ class Settings:
 
     @property
     def of_verdicts(self) -> Settings:
-        """Those that decide verdicts; the others say what is reported and kept."""
-        names = ("profile", "cases", "seed", "types", "only_checks", "where", "older")
-        return Settings(folder=None, **{name: getattr(self, name) for name in names})
+        """The same without what decides no verdict of a case: what is reported, shrunk and kept.
+
+        How functions are called, by `as_` and `overrides`, is what their worker knows.
+        """
+        usual = Settings(folder=None)
+        return replace(self, **{name: getattr(usual, name) for name in OF_REPORTS})
 
 
 @dataclass

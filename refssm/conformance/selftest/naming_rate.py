@@ -19,7 +19,7 @@ import numpy as np
 import typer
 from rich.progress import track
 
-from refssm._arguments import several
+from refssm._arguments import each
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
@@ -121,8 +121,7 @@ def _rounded(program: Callable) -> Callable:
             return program(*args, **statics)
         y = program(*wide(args), **statics)
         single = {"f": np.float32, "c": np.complex64}
-        ys = [a if a is None else a.astype(single.get(a.dtype.kind, a.dtype)) for a in several(y)]
-        return tuple(ys) if isinstance(y, tuple) else ys[0]
+        return each(y, lambda a: a if a is None else a.astype(single.get(a.dtype.kind, a.dtype)))
 
     return rounded
 
@@ -163,17 +162,13 @@ def inaccurate(op: Operator, lost: int = LOST) -> Iterator[Planted]:
     digits = number_type(dtype).digits - lost
     noisy = {
         "arguments": lambda *a, **s: right(*(_few(x, digits) for x in a), **s),
-        "results": lambda *a, **s: _each(right(*a, **s), lambda y: _few(y, digits)),
-        "noise": lambda *a, **s: _each(right(*a, **s), lambda y: _noisy(y, 2.0**-digits)),
-        "largest": lambda *a, **s: _each(right(*a, **s), lambda y: _noise(y, 2.0**-digits)),
+        "results": lambda *a, **s: each(right(*a, **s), lambda y: _few(y, digits)),
+        "noise": lambda *a, **s: each(right(*a, **s), lambda y: _noisy(y, 2.0**-digits)),
+        "largest": lambda *a, **s: each(right(*a, **s), lambda y: _noise(y, 2.0**-digits)),
     }
     for what, program in noisy.items():
         if op.inputs or what != "arguments":
             yield Planted(op.name, f"inaccurate_{what}", f"value[{dtype}]", "digits", program)
-
-
-def _each(y, change):
-    return tuple(map(change, y)) if isinstance(y, tuple) else change(y)
 
 
 def _few(x, digits: int):
@@ -231,6 +226,6 @@ def main(
 
 
 if __name__ == "__main__":  # the worker processes find functions of the module, not of __main__
-    from refssm.conformance.selftest import naming_rate as naming
+    from refssm.conformance.selftest import naming_rate
 
-    typer.run(naming.main)
+    typer.run(naming_rate.main)

@@ -10,7 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
-from refssm._arguments import several
+from refssm._arguments import each
 from refssm._operator import Operator
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import Declined
@@ -205,11 +205,11 @@ def _in_type(op, dtype):
     if not op.constructor:
         return op.reference
 
+    def in_its_kind(a):
+        return a.astype(np.result_type(np.finfo(dtype).dtype, *[1j] * (a.dtype.kind == "c")))
+
     def rounded(**statics):
-        y = op.reference(**statics)
-        own = [a.astype(np.result_type(np.finfo(dtype).dtype, *[1j] * (a.dtype.kind == "c")))
-               for a in several(y)]  # fmt: skip
-        return tuple(own) if isinstance(y, tuple) else own[0]
+        return each(op.reference(**statics), in_its_kind)
 
     return rounded
 

@@ -185,10 +185,13 @@ def test_every_structural_function_is_tested_here():
     held = {held_states, held_input, exponential_states}  # tests/test_hippo_reconstruct.py
     polynomials = {legendre, recurrence}  # there too
     around = {states, around_the_circle, np.fft.fft}  # tests/test_roots.py
-    spectra = {dplr_spectrum, dplr_aliased_spectrum}  # tests/test_tracked_kernels.py
-    circle = {all_pass, all_pass_responses, slope}  # tests/test_hope_rules.py
-    stages = {cascade}  # tests/test_tracked_allpass.py
-    values = {takagi, balanced}  # tests/test_tracked_spectra.py
+    spectra = {
+        dplr_spectrum,
+        dplr_aliased_spectrum,
+    }  # test_tracked_kernels.py
+    circle = {all_pass, all_pass_responses, slope}  # test_hope_rules.py
+    stages = {cascade}  # tests/conformance/gauges/test_tracked_allpass.py
+    values = {takagi, balanced}  # tests/conformance/gauges/test_tracked_spectra.py
     systems = {
         lyapunov,
         stein,

@@ -24,7 +24,7 @@ from refssm.conformance.checks.piece import Piece, from_record
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
-from refssm.conformance.spreading import processes as scale
+from refssm.conformance.spreading import processes
 from refssm.conformance.spreading.processes import Crew, Spread
 from refssm.conformance.usage_error import UsageError
 
@@ -132,7 +132,7 @@ def no_clock(monkeypatch):
 @pytest.fixture
 def folder(tmp_path):
     yield tmp_path
-    scale.clear()
+    processes.clear()
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -205,9 +205,9 @@ def test_a_piece_keeps_every_bit_on_its_way_through_json():
 )
 def test_another_machine_must_have_the_same_versions_and_files(what, told, folder):
     with workers(folder, SCAN)[0] as worker:
-        kit = scale.Kit.of(Session(worker, worker.target))
+        kit = processes.Kit.of(Session(worker, worker.target))
     with pytest.raises(UsageError, match=f"a process on .*{told}"):
-        scale.Bench(replace(kit, **what))
+        processes.Bench(replace(kit, **what))
 
 
 def verdicts(out):
@@ -239,7 +239,7 @@ def test_a_process_that_has_grown_is_renewed_without_a_word():
     pytest.importorskip("psutil", reason="without psutil loky does not measure its processes")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")  # an error in loky's own thread would hang us
-        with scale.local(2) as crew:
+        with processes.local(2) as crew:
             came = [*crew.each(grown, [(task,) for task in range(6)])]
     assert told == []
     assert sorted(task for task, _ in came) == [*range(6)]

@@ -1,6 +1,6 @@
 """Honest discretizations: dense by SciPy, Padé and eigenvectors, diagonal by other formulas.
 
-Those of zero-order hold and the bilinear map; the other rules are in `discretize_rules`.
+Those of zero-order hold and the bilinear map; the other rules are in `rules.py`.
 """
 
 import numpy as np

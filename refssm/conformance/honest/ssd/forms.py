@@ -63,4 +63,4 @@ def _stateful(op):
 
 
 def _packed(op):
-    return op.name.endswith("_packed")
+    return "resets" in op.inputs
