@@ -25,8 +25,8 @@ def entrywise(op: Operator, gauged: tuple[Gauge, ...]) -> bool:
     return not op.contract.basis_free and all(g.measure is None for g in gauged)
 
 
-def allowed(call: Call, arrays, gauged, held: Standard, *, exact: bool) -> list[np.ndarray]:
-    """For each output the largest |ŷ − y| that passes, entry by entry.
+def largest_errors(call: Call, arrays, gauged, held: Standard, *, exact: bool) -> list[np.ndarray]:
+    """For each output the largest |ŷ − y| that passes, entry by entry: what grade A or B allows.
 
     Infinity where nothing is judged, zero where the right answer is exact, NaN or infinite.
     """

@@ -210,7 +210,7 @@ class Writer:
         entrywise, op = tolerances.entrywise(call.op, gauged), call.op
         most: list = [None] * len(gauged)
         if entrywise and not check.rule.special:
-            most = tolerances.allowed(call, one.arrays, gauged, held, exact=exact)
+            most = tolerances.largest_errors(call, one.arrays, gauged, held, exact=exact)
         usual = canonical(op)
         axes = usual.outputs if not call.vjp else _of_gradients(op, usual.inputs)
         outputs = []
