@@ -84,6 +84,7 @@ def check(
 ) -> int:
     """Judge implementations by stored vectors: no oracle runs."""
     from refssm.conformance.calling.finding import operator_named
+    from refssm.conformance.checks.checks import VECTORS
     from refssm.conformance.report import lines, records
     from refssm.conformance.usage_error import UsageError
     from refssm.conformance.vectors import check as checking
@@ -110,7 +111,7 @@ def check(
                 if not json:
                     lines.show(result, out, lines.width(worker.found))
     if json:
-        typer.echo(records.document(results, 0, checking.CHECK))
+        typer.echo(records.document(results, 0, VECTORS.name))
     else:
         out.print(f"\n{lines.summary(results, time.perf_counter() - started)}")
     if any(r.failed for r in results):

@@ -155,7 +155,7 @@ BROKEN = {
 def test_a_broken_implementation_is_told_and_its_inputs_are_saved(folder, capfd, what):
     body, verdict, sentence = BROKEN[what]
     text = f"import ctypes, os\nimport numpy as np\ndef linear_scan(a, b):\n    {body}\n"
-    arguments = ["--check", "value", "--dtype", "float32", "--timeout", "0.3", "--json"]
+    arguments = ["--check", "value", "--dtype", "float32", "--timeout", "1", "--json"]
     result, out, _ = run(capfd, "verify", plugin(folder, text), *arguments)
     (line,) = json.loads(out)["results"]
     assert result == 1

@@ -12,13 +12,12 @@ from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.checks.checks import VECTORS
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict, worst_of
 from refssm.conformance.standard import Standard
 from refssm.conformance.vectors.document import Vector, Vectors
-
-CHECK = "vectors"
 
 
 def judged(worker, target: str, given: list[Vectors]) -> Iterator[Result]:
@@ -34,7 +33,7 @@ def judged(worker, target: str, given: list[Vectors]) -> Iterator[Result]:
             continue
         if vectors is None or offer.absent:
             reason = offer.absent or "no vectors of it"
-            yield Result(offer.name, target, CHECK, "-", "skipped", message=reason)
+            yield Result(offer.name, target, VECTORS.name, "-", "skipped", message=reason)
             continue
         yield from _OneOperator(worker, offer, target, vectors).results()
 
@@ -103,7 +102,7 @@ class _OneOperator:
         return {"message": worst.message, "hint": hint}
 
     def _result(self, dtype: str, verdict: str, **details) -> Result:
-        return Result(self.op.name, self.target, CHECK, dtype, verdict, **details)
+        return Result(self.op.name, self.target, VECTORS.name, dtype, verdict, **details)
 
 
 def verdict_of(candidate: Candidate, case: Vector) -> Verdict:
