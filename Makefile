@@ -5,11 +5,12 @@ BIN := .venv/bin
 WORKERS ?= auto
 OUT ?= vectors
 # where several processes share the cores, the threads of OpenBLAS wait for each other
+ONE_THREAD := OPENBLAS_NUM_THREADS=1
 
-.PHONY: help verify test lint soak resume tables vectors clean
+.PHONY: help verify test test-turn test-all lint soak resume tables vectors clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -24,16 +25,27 @@ help:  ## list the targets
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-verify: .venv/installed  ## judge real code: SciPy, our Numba mirrors, a wrong scan
-	@echo "--- our Numba mirrors, results and last states: every check passes (exit code 0)"
-	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm verify --subject jit --profile quick --check value --check state
-	@echo "--- SciPy: right but for NaN and infinity, told in docs/findings.md (exit code 1)"
-	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm verify --subject scipy --check value --check nan || test $$? -eq 1
-	@echo "--- a scan that loses its carry at chunk boundaries: the judge says so (exit code 1)"
-	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm verify docs/examples/chunked_scan_wrong.py; test $$? -eq 1
+MIRRORS := scan::linear_scan cauchy::cauchy_kernel selective_scan::selective_scan
+SCIPY := refssm.conformance.subjects.scipy_signal::causal_convolution
+# one screen: a test counts its lines
+verify: .venv/installed  ## judge real code: three mirrors of ours, SciPy, a wrong scan
+	@echo "--- three mirrors and SciPy's FFT convolution: right (exit code 0)"
+	@$(ONE_THREAD) $(BIN)/refssm verify $(addprefix refssm.jit.,$(MIRRORS)) $(SCIPY) --profile quick --check value
+	@echo "--- a scan that loses its carry every 64 steps: where and why (exit code 1)"
+	@$(ONE_THREAD) $(BIN)/refssm verify docs/examples/chunked_scan_wrong.py --dtype float32 --check value; test $$? -eq 1
 
-test: .venv/developing  ## run all tests
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --quiet
+PYTEST = $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+
+test: .venv/developing  ## the short run: every fact, of long lists one sixth (REFSSM_ROTATION=0 to 5)
+	$(BIN)/python -m refssm.jit
+	$(PYTEST) -m short
+
+test-turn: .venv/developing  ## one sixth of what `make test` leaves out
+	$(PYTEST) -m "turn and not short"
+
+test-all: .venv/developing  ## every test
+	$(BIN)/python -m refssm.jit
+	$(PYTEST)
 
 lint: .venv/developing  ## ruff and pyright, as CI runs them
 	$(BIN)/ruff format --check .
@@ -41,17 +53,17 @@ lint: .venv/developing  ## ruff and pyright, as CI runs them
 	$(BIN)/pyright
 
 soak: .venv/developing  ## 1000 seeds x 5 cases of every honest implementation; resumable; ONLY=dplr,nplr
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m refssm.conformance.selftest.soak --seeds 1000 --cases 5 --only "$(ONLY)"
+	$(ONE_THREAD) $(BIN)/python -m refssm.conformance.selftest.soak --seeds 1000 --cases 5 --only "$(ONLY)"
 
 vectors: .venv/developing  ## golden vectors of every operator that has them, in OUT=vectors
-	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm vectors write "$(OUT)"
-	OPENBLAS_NUM_THREADS=1 $(BIN)/refssm vectors lint "$(OUT)"
+	$(ONE_THREAD) $(BIN)/refssm vectors write "$(OUT)"
+	$(ONE_THREAD) $(BIN)/refssm vectors lint "$(OUT)"
 
 tables: .venv/developing  ## call, layout and traits in docs/operators, from the declarations
 	$(BIN)/python -m refssm.command.tables
 
 resume: .venv/developing  ## kill a run of 10 000 cases time and again, and let it go on
-	OPENBLAS_NUM_THREADS=1 REFSSM_RESUMED_CASES=10000 $(BIN)/python -m pytest --quiet tests/conformance/spreading/test_resume.py -k killed
+	$(ONE_THREAD) REFSSM_RESUMED_CASES=10000 $(BIN)/python -m pytest --quiet tests/conformance/spreading/test_resume.py -k killed
 
 clean:  ## remove the environment and everything generated
 	rm -rf .venv .refssm .pytest_cache .ruff_cache dist build

@@ -46,6 +46,7 @@ each_gradient = judged(
 )
 
 
+@pytest.mark.long
 @each_type
 @given(data=st.data())
 @few
@@ -55,6 +56,7 @@ def test_values_are_right_over_arbitrary_broadcasting(op, dtype, role, data):
     assert verdict.ok, verdict
 
 
+@pytest.mark.long
 @each_gradient
 @given(data=st.data())
 @few
@@ -76,6 +78,7 @@ def test_gradients_are_right_and_have_shape_and_kind_of_their_arguments(op, dtyp
         assert g.dtype == kind
 
 
+@pytest.mark.long
 @each_precise_type
 @given(data=st.data())
 @few
@@ -84,6 +87,7 @@ def test_the_vjp_is_the_adjoint_of_the_oracles_derivative(op, dtype, role, data)
     assert adjoint_slip(op, op.vjp(role), example) <= C
 
 
+@pytest.mark.long
 @each_kind
 @given(data=st.data())
 @few
@@ -105,6 +109,7 @@ def test_linear_arguments_may_be_added_before_or_after(op, dtype, role, data):
             assert verdict.ok, verdict
 
 
+@pytest.mark.long
 @each_kind
 @given(data=st.data())
 @few
@@ -119,6 +124,7 @@ def test_each_member_of_a_batch_is_what_it_is_alone(op, dtype, role, data):
     assert worst_of(verdicts).ok, worst_of(verdicts)
 
 
+@pytest.mark.long
 @judged(lambda op, dtype: "causal" in op.traits and dtype in ("float32", "complex128"))
 @given(data=st.data())
 @few
@@ -134,6 +140,7 @@ def test_the_outputs_of_a_shorter_input_are_the_first_outputs(op, dtype, role, d
         assert verdict.ok, verdict
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("op", WITH_ARGUMENTS, ids=str)
 def test_the_examples_reach_every_map_unequal_ranks_and_stretched_axes(op):
     maps, ranks, stretched = set(), set(), set()

@@ -162,6 +162,7 @@ def test_one_of_each_pair_is_both(dtype, role, data):
     right(DIAGONAL_SSM, y.astype(dtype), *pairs, D, u)
 
 
+@pytest.mark.long
 @each_role
 @each_type
 @given(data=st.data())

@@ -44,6 +44,7 @@ def broadcast(example):
     ]
 
 
+@pytest.mark.long
 @each_stateful
 @each_role
 @each_type
@@ -60,6 +61,7 @@ def test_a_scan_may_be_cut_anywhere_and_resumed_from_its_state(op, dtype, role, 
         assert verdict.ok, (k, verdict)
 
 
+@pytest.mark.long
 @each_stateful
 @each_role
 @each_type
@@ -78,6 +80,7 @@ def test_steps_one_after_another_are_the_scan(op, dtype, role, data):
     assert verdict.ok, verdict
 
 
+@pytest.mark.long
 @each_packed
 @each_role
 @each_type
@@ -94,6 +97,7 @@ def test_packed_sequences_are_what_they_are_alone(op, dtype, role, data):
             assert verdict.ok, (w, verdict)
 
 
+@pytest.mark.long
 @each_stateful
 @each_role
 @each_type
@@ -130,6 +134,7 @@ def test_every_schedule_of_an_associative_scan_gives_the_selective_scan(
         assert verdict.ok, verdict
 
 
+@pytest.mark.long
 @each_role
 @each_type
 @given(data=st.data())

@@ -62,6 +62,7 @@ def test_step_by_step_is_the_whole(dtype, role, data):
     right(SHORT_CONVOLUTION_STATEFUL, (np.stack(outputs, axis=-1), state), u, k, s0)
 
 
+@pytest.mark.long
 @each_role
 @each_type
 @given(data=st.data())

@@ -47,6 +47,7 @@ def broadcast(example):
     ]
 
 
+@pytest.mark.long
 @each_of(SSD_RECURRENT, SSD_QUADRATIC, SSD_CHUNKED)
 @each_type
 @given(data=st.data(), chunk=CHUNKS)
@@ -59,6 +60,7 @@ def test_the_three_forms_are_one_function(op, role, dtype, data, chunk):
         assert verdict.ok, (other, verdict)
 
 
+@pytest.mark.long
 @each_of(SSD_CHUNKED)
 @each_type
 @given(data=st.data())
@@ -83,6 +85,7 @@ def test_the_size_of_a_chunk_changes_no_integer(op, role, dtype, data):
         assert np.array_equal(chunked, y)
 
 
+@pytest.mark.long
 @each_of(SSD_RECURRENT_STATEFUL, SSD_CHUNKED_STATEFUL)
 @each_type
 @given(data=st.data(), chunk=CHUNKS)

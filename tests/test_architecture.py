@@ -12,6 +12,8 @@ from refssm._operator import PACKAGES
 from refssm.catalog import OPERATORS
 from refssm.conformance.honest import implementations
 
+pytestmark = pytest.mark.short  # cheap, and a later item would come too late
+
 ROOT = Path(__file__).parent.parent
 FILES = sorted([*ROOT.glob("refssm/**/*.py"), *ROOT.glob("refssm_gpu/**/*.py")])
 CODE = sorted([*FILES, *ROOT.glob("tests/**/*.py"), *ROOT.glob("property_tests/*.py")])

@@ -64,6 +64,7 @@ def test_modes_of_the_other_sign_run_backwards_bit_for_bit(role, dtype):
     )
 
 
+@pytest.mark.long
 @roles
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_a_long_softmax_kernel_of_falling_modes_is_dss_exp_with_the_other_sign(role, dtype):

@@ -27,6 +27,7 @@ PLAIN = ("refssm.associative", "refssm.bounds", "refssm.testing")  # without ope
 MODULES = (*(f"refssm.{family}" for family in families()), *PLAIN)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_the_examples_of_a_page_run(page):
     failed, tried = doctest.testfile(str(page), module_relative=False)
@@ -48,6 +49,7 @@ def test_the_examples_of_a_docstring_run(name):
     assert not runner.summarize(verbose=False).failed
 
 
+@pytest.mark.long
 def test_the_transcript_of_the_readme_is_what_the_command_prints(capfd, monkeypatch):
     monkeypatch.chdir(ROOT)
     arguments = ["docs/examples/chunked_scan_wrong.py", "--check", "value"]
@@ -68,6 +70,7 @@ def test_the_example_about_relative_errors_prints_what_the_readme_says(capfd):
     assert capfd.readouterr().out.strip() in (ROOT / "README.md").read_text()
 
 
+@pytest.mark.long
 def test_the_page_about_settings_shows_what_is_read_and_names_every_key(
     capfd, monkeypatch, tmp_path
 ):
@@ -182,6 +185,7 @@ for name, fact in runpy.run_path("tests/test_response.py").items():
 """
 
 
+@pytest.mark.long
 def test_the_example_of_a_new_operator_is_judged_right_and_all_else_follows(tmp_path):
     pytest.importorskip("flint")
     page = (ROOT / "docs/adding_an_operator.md").read_text()
@@ -213,6 +217,7 @@ def run(folder, *command):
     return ended.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["hankel-rank", "initialisation", "memory"])
 def test_the_tables_about_hankel_operators_are_what_the_experiments_print(
     capfd, monkeypatch, tmp_path, name

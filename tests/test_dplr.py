@@ -99,6 +99,7 @@ def of_single(arguments):
     return [x.astype(np.complex128 if np.iscomplexobj(x) else float) for x in single(arguments)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("l", [4096, 16384, 65536])
 def test_legs_in_single_precision_is_right_to_1e_5_however_long(l):
     arguments, _ = of(legs, 64, 1e-3)
@@ -257,6 +258,7 @@ def test_where_zeros_would_pass_nothing_is_judged_and_what_is_beyond_is_wrong():
     assert not judge(DPLR_KERNEL, lambda *_, l: 0 * refssm.dplr_kernel(*wide, l=l), *wide, l=16).ok
 
 
+@pytest.mark.long
 def test_a_result_that_nothing_is_said_of_is_a_skip_and_no_pass(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     arrays = dict(zip(DPLR_KERNEL.inputs, nearly_cancelling(), strict=True))

@@ -71,6 +71,7 @@ def test_the_aliased_mirror_leaves_a_pole_at_a_node_to_the_reference():
     assert all(np.array_equal(f, g) for f, g in zip(found, wanted, strict=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("l", [4096, 65536])
 def test_single_precision_is_rounded_once_however_long(l):
     arguments, _ = of(legs, 64, 1e-3)

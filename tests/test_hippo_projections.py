@@ -73,6 +73,7 @@ def test_any_past_moves_as_legs_says(t):
         assert slip(A, B, x, rate, mp.cos(3 * t)) <= 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("alpha", "beta"), [(0, 1), (0.5, 0.5), (-0.75, 3)], ids=str)
 def test_any_past_moves_as_lagt_says(alpha, beta):
     n, t = 4, TIMES[0]

@@ -32,6 +32,7 @@ def test_any_number_of_parameters_and_of_blocks(op, kind, n, l):
     assert right(op, normal(n, kind=kind), np.float64(0.02), l)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("l", [1, 2, 7, 64])
 @each_kind
 @pytest.mark.parametrize("op", [HOPE_TRANSFER, HOPE_KERNEL_ALIASED], ids=str)

@@ -16,6 +16,7 @@ def matrix(l):
     return 2 / (s**3 - s)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("l", "k"), [(1, 1), (2, 2), (5, 5), (24, 24), (32, 32), (64, 24)])
 def test_every_eigenpair_is_that_of_the_matrix_however_small_the_eigenvalue(l, k):
     sigma, phi = refssm.spectral_filters(l=l, k=k)

@@ -1,19 +1,34 @@
-"""What the recurrences share: gufuncs of one kind throughout, and where a scan begins."""
+"""What the mirrors share: gufuncs that are compiled once per machine, and where a scan begins."""
 
 import re
 
 import numpy as np
 from numba import guvectorize
 
+from refssm.jit._cache import kept
 from refssm.scan.blocks import windows
 
 KINDS = ("f4", "f8", "c8", "c16")
 
 
 def gufunc(signature, flag=None, kinds=KINDS):
-    """`guvectorize` with this signature: every array of the same kind, but the one at `flag` true
-    and false. Others are cast by NumPy: real arrays beside complex ones, kinds not compiled."""
-    return guvectorize([_types(signature, kind, flag) for kind in kinds], signature, nopython=True)
+    """`compiled` with this signature: every array of the same kind, except that the one at `flag`
+    is boolean. NumPy casts others: real arrays among complex ones, kinds not compiled."""
+    return compiled([_types(signature, kind, flag) for kind in kinds], signature)
+
+
+def compiled(types, signature):
+    """`guvectorize` of these types, loaded from disk where this machine has compiled it before."""
+
+    def decorate(function):
+        assert function.__closure__ is None, "Numba finds no compiled function with a closure again"
+
+        def build(cache):
+            return guvectorize(types, signature, nopython=True, cache=cache)(function)
+
+        return kept(build, f"{function.__module__}.{function.__name__}")
+
+    return decorate
 
 
 def _types(signature, kind, flag) -> str:

@@ -11,13 +11,13 @@ A resolvent at roots of unity is a Cauchy kernel, v/(1 − aω) = z v/(z − a) 
 # (a gufunc makes its outputs itself, which pyright cannot see)
 
 import numpy as np
-from numba import guvectorize, njit
+from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm._roots import roots_of_unity
 from refssm.broadcasting import unbroadcast, unbroadcast_each
 from refssm.cauchy import CAUCHY_KERNEL, RESOLVENT_AT_ROOTS
-from refssm.jit._gufunc import gufunc
+from refssm.jit._gufunc import compiled, gufunc
 
 SMALLEST, LARGEST = 1e-280, 1e280  # of |d|²: beyond, squaring loses digits to under- or overflow
 
@@ -70,28 +70,19 @@ def _complex_sums(v, w, z, k):
             k[l] = total
 
 
-@guvectorize(
-    ["(f4[:], f4[:], f4[:], f4[:])", "(f8[:], f8[:], f8[:], f8[:])"],
-    "(n),(n),(l)->(l)",
-    nopython=True,
-)
+@compiled(["(f4[:], f4[:], f4[:], f4[:])", "(f8[:], f8[:], f8[:], f8[:])"], "(n),(n),(l)->(l)")
 def _cauchy_real(v, w, z, k):
     _real_sums(v, w, z, k)
 
 
-@guvectorize(
-    ["(c8[:], c8[:], c8[:], c8[:])", "(c16[:], c16[:], c16[:], c16[:])"],
-    "(n),(n),(l)->(l)",
-    nopython=True,
-)
+@compiled(["(c8[:], c8[:], c8[:], c8[:])", "(c16[:], c16[:], c16[:], c16[:])"], "(n),(n),(l)->(l)")
 def _cauchy_complex(v, w, z, k):
     _complex_sums(v, w, z, k)
 
 
-@guvectorize(
+@compiled(
     [f"({t}[:], {t}[:], {t}[:], {t}[:], {t}[:], {t}[:], {t}[:])" for t in ("c8", "c16")],
     "(l),(n),(n),(l)->(n),(n),(l)",
-    nopython=True,
 )
 def _cauchy_back(dk, v, w, z, dv, dw, dz):
     """Σ_l dk R*, Σ_l dk (v R²)*, −dk Σ_n (v R²)*, with R = 1/(z − w)."""

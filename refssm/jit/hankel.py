@@ -7,7 +7,7 @@ Single precision is computed in double and rounded once, real arguments as compl
 # (a gufunc makes its outputs itself, which pyright cannot see)
 
 import numpy as np
-from numba import guvectorize, njit
+from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
@@ -91,53 +91,60 @@ def _damped(A, z, M):
             M[i, j] = (1 if i == j else 0) - quotient(A[i, j], z)
 
 
-def _responses(matrix):
-    """The states M⁻¹ B and G = D + C M⁻¹ B at all points."""
-
-    @guvectorize(
-        [f"({DOUBLE}[:,:], {DOUBLE}[:], {DOUBLE}[:], {DOUBLE}[:], {DOUBLE}[:], {DOUBLE}[:])"],
-        "(n,n),(n),(n),(),(l)->(l)",
-        nopython=True,
-    )
-    def responses(A, B, C, D, s, G):
-        M, x = np.empty_like(A), np.empty_like(B)
-        for l in range(s.size):
-            matrix(A, s[l], M)
-            x[:] = B
-            _eliminate(M, x)
-            G[l] = D[0]
-            for n in range(B.size):
-                G[l] += C[n] * x[n]
-
-    return responses
+@njit(error_model="numpy")
+def _response(M, x, B, C, D):
+    """D + C x with x = M⁻¹ B; M is used up."""
+    x[:] = B
+    _eliminate(M, x)
+    G = D[0]
+    for n in range(B.size):
+        G += C[n] * x[n]
+    return G
 
 
-def _both_ways(matrix):
-    """M⁻¹ B and M⁻ᴴ C* dG at all points."""
-
-    @guvectorize(
-        [
-            f"({DOUBLE}[:], {DOUBLE}[:,:], {DOUBLE}[:], {DOUBLE}[:], {DOUBLE}[:],"
-            f" {DOUBLE}[:,:], {DOUBLE}[:,:])"
-        ],
-        "(l),(n,n),(n),(n),(l)->(l,n),(l,n)",
-        nopython=True,
-    )
-    def both(dG, A, B, C, s, x, g):
-        M = np.empty_like(A)
-        for l in range(s.size):
-            matrix(A, s[l], M)
-            adjoint = np.conj(M.T)
-            x[l] = B
-            g[l] = np.conj(C) * dG[l]
-            _eliminate(M, x[l])
-            _eliminate(adjoint, g[l])
-
-    return both
+@njit(error_model="numpy")
+def _both_ways(M, x, g, dG, B, C):
+    """x = M⁻¹ B and g = M⁻ᴴ C* dG; M is used up."""
+    adjoint = np.conj(M.T)
+    x[:] = B
+    g[:] = np.conj(C) * dG
+    _eliminate(M, x)
+    _eliminate(adjoint, g)
 
 
-_transfer, _transfer_discrete = _responses(_shifted), _responses(_damped)
-_transfer_back, _transfer_discrete_back = _both_ways(_shifted), _both_ways(_damped)
+RESPONSES, BOTH_WAYS = "(n,n),(n),(n),(),(l)->(l)", "(l),(n,n),(n),(n),(l)->(l,n),(l,n)"
+
+
+@gufunc(RESPONSES, kinds=(DOUBLE,))
+def _transfer(A, B, C, D, s, G):
+    M, x = np.empty_like(A), np.empty_like(B)
+    for l in range(s.size):
+        _shifted(A, s[l], M)
+        G[l] = _response(M, x, B, C, D)
+
+
+@gufunc(RESPONSES, kinds=(DOUBLE,))
+def _transfer_discrete(A, B, C, D, z, G):
+    M, x = np.empty_like(A), np.empty_like(B)
+    for l in range(z.size):
+        _damped(A, z[l], M)
+        G[l] = _response(M, x, B, C, D)
+
+
+@gufunc(BOTH_WAYS, kinds=(DOUBLE,))
+def _transfer_back(dG, A, B, C, s, x, g):
+    M = np.empty_like(A)
+    for l in range(s.size):
+        _shifted(A, s[l], M)
+        _both_ways(M, x[l], g[l], dG[l], B, C)
+
+
+@gufunc(BOTH_WAYS, kinds=(DOUBLE,))
+def _transfer_discrete_back(dG, A, B, C, z, x, g):
+    M = np.empty_like(A)
+    for l in range(z.size):
+        _damped(A, z[l], M)
+        _both_ways(M, x[l], g[l], dG[l], B, C)
 
 
 def _rounded(G, *arguments):

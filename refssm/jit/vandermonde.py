@@ -9,10 +9,11 @@ sums of single precision inputs are kept in double and rounded once.
 # (a gufunc makes its outputs itself, which pyright cannot see)
 
 import numpy as np
-from numba import guvectorize, njit
+from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast
+from refssm.jit._gufunc import compiled
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 
 
@@ -91,37 +92,24 @@ def _complex_sums(v, x, k):
             k[a * q + b] = complex(re[b], im[b])
 
 
-@guvectorize(
-    ["(c8[:], c8[:], f4[:], c8[:])", "(c16[:], c16[:], f8[:], c16[:])"],
-    "(n),(n),(l)->(l)",
-    nopython=True,
-)
+@compiled(["(c8[:], c8[:], f4[:], c8[:])", "(c16[:], c16[:], f8[:], c16[:])"], "(n),(n),(l)->(l)")
 def _complex(v, x, length, k):
     _complex_sums(v, x, k)
 
 
-@guvectorize(
-    ["(c8[:], c8[:], f4[:], f4[:])", "(c16[:], c16[:], f8[:], f8[:])"],
-    "(n),(n),(l)->(l)",
-    nopython=True,
-)
+@compiled(["(c8[:], c8[:], f4[:], f4[:])", "(c16[:], c16[:], f8[:], f8[:])"], "(n),(n),(l)->(l)")
 def _real_part(v, x, length, k):
     _real_sums(v, x, k)
 
 
-@guvectorize(
-    ["(f4[:], f4[:], f4[:], f4[:])", "(f8[:], f8[:], f8[:], f8[:])"],
-    "(n),(n),(l)->(l)",
-    nopython=True,
-)
+@compiled(["(f4[:], f4[:], f4[:], f4[:])", "(f8[:], f8[:], f8[:], f8[:])"], "(n),(n),(l)->(l)")
 def _real(v, x, length, k):
     _decays(v, x, k)
 
 
-@guvectorize(
+@compiled(
     ["(c8[:], c8[:], c8[:], c8[:], c8[:])", "(c16[:], c16[:], c16[:], c16[:], c16[:])"],
     "(l),(n),(n)->(n),(n)",
-    nopython=True,
 )
 def _back(dk, v, x, dv, dx):
     """Σ_j dk_j E_nj* and v_n* Σ_j j dk_j E_nj*, block by block."""
@@ -142,10 +130,9 @@ def _back(dk, v, x, dv, dx):
         dv[n], dx[n] = total, np.conj(np.complex128(v[n])) * moment
 
 
-@guvectorize(
+@compiled(
     ["(f4[:], f4[:], f4[:], f4[:], f4[:])", "(f8[:], f8[:], f8[:], f8[:], f8[:])"],
     "(l),(n),(n)->(n),(n)",
-    nopython=True,
 )
 def _back_real(dk, v, x, dv, dx):
     """The same for real numbers."""

@@ -48,6 +48,7 @@ def test_the_wrong_example_fails_with_place_size_and_a_way_to_see_it_again(folde
     assert "worst x[0, 64, 0]: got 1, want 65" in out
 
 
+@pytest.mark.long
 def test_json_is_one_document_with_the_promised_keys(folder, capfd):
     result, out, _ = run(capfd, "verify", WRONG, "--json", "--profile", "quick", "--seed", 3)
     document = json.loads(out)
@@ -60,6 +61,7 @@ def test_json_is_one_document_with_the_promised_keys(folder, capfd):
     assert verdicts["alias"] == "pass"
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_verdicts(folder, capfd, monkeypatch):
     monkeypatch.setattr(sweep, "SHRINK_SECONDS", np.inf)  # a busy machine is slow
 
@@ -95,6 +97,7 @@ USAGE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", USAGE)
 def test_a_usage_error_is_one_sentence_and_exit_code_4(folder, capfd, what):
     plugin(folder, RIGHT)
@@ -151,6 +154,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_implementation_is_told_and_its_inputs_are_saved(folder, capfd, what):
     body, verdict, sentence = BROKEN[what]
@@ -175,6 +179,7 @@ def test_what_an_implementation_prints_does_not_disturb(folder, capfd):
     assert json.loads(out)["results"]
 
 
+@pytest.mark.long
 def test_a_function_of_any_name_is_judged_with_as(folder, capfd):
     name = plugin(folder, RIGHT.replace("linear_scan", "my_scan"))
     options = ["--as", "linear_scan", "--profile", "quick"]
@@ -199,6 +204,7 @@ def test_own_inputs_are_judged_and_named_in_the_header(folder, capfd):
     assert "`b` has l=2, but earlier arguments have l=4" in err
 
 
+@pytest.mark.long
 def test_in_process_judges_the_same_and_keeps_the_last_inputs(folder, capfd):
     result, out, _ = run(capfd, "verify", WRONG, "--in-process", "--check", "value")
     assert result == 1
@@ -206,6 +212,7 @@ def test_in_process_judges_the_same_and_keeps_the_last_inputs(folder, capfd):
     assert (folder / ".refssm/linear_scan-last.npz").is_file()
 
 
+@pytest.mark.long
 def test_nothing_left_to_check_is_exit_code_5(folder, capfd):
     result, out, _ = run(capfd, "verify", plugin(folder, RIGHT), "--check", "gradient")
     assert result == 5
@@ -262,6 +269,7 @@ def test_list_and_show_tell_the_catalog(capfd):
     assert "alpha     weights of the new state: 0 to 1" in out
 
 
+@pytest.mark.long
 def test_a_missing_oracle_makes_every_check_an_error(tmp_path):
     shutil.copytree(ROOT / "refssm", tmp_path / "refssm", ignore=shutil.ignore_patterns("*.pyc"))
     (tmp_path / "refssm/oracle/cauchy.py").unlink()

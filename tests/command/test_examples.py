@@ -42,6 +42,7 @@ def test_every_example_is_in_the_guide_or_the_readme():
     assert [name for name in names if f"examples/{name}" not in pages] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("target", "quoted"), RUNS, ids=[target for target, _ in RUNS])
 def test_an_example_does_what_the_guide_says(target, quoted, tmp_path, monkeypatch, capfd):
     needs(target)

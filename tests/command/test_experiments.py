@@ -51,6 +51,7 @@ def found(request):
     return of
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_experiment_prints_a_table_and_writes_its_picture(folder, capfd, name, suffix):
@@ -214,6 +215,7 @@ def test_the_real_mode_of_s4d_lin_is_doubled_and_one_singular_value_is_lost(foun
     assert last.max() <= result.n**2 * u
 
 
+@pytest.mark.long
 def test_hope_descends_to_what_least_squares_can_and_at_dt_1_in_one_step(found):
     result = found(convergence)
     for target in ("diagonal", "HOPE"):

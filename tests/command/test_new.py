@@ -15,6 +15,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["linear_scan", "vandermonde_kernel", "cauchy_kernel"])
 def test_a_new_file_passes_before_anything_is_put_into_it(folder, capfd, name):
     result, out, _ = run(capfd, "new", name)

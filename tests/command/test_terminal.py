@@ -79,6 +79,7 @@ def shown(seen):
     return "\n".join(re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", line) for line in kept)
 
 
+@pytest.mark.long
 def test_a_terminal_shows_a_bar_that_is_gone_when_a_line_is_printed(folder):
     plugin(folder, WRONG)
     call = ("my_ops.py", "--check", "value", "--dtype", "float32", "--no-config")
@@ -95,6 +96,7 @@ def test_a_terminal_shows_a_bar_that_is_gone_when_a_line_is_printed(folder):
     assert lines[-1].startswith("1 check: 1 wrong")
 
 
+@pytest.mark.long
 def test_json_goes_into_a_pipe_and_the_bar_to_the_terminal_without_colours_if_so_wanted(folder):
     result, seen, out = on_terminal("my_ops.py", *ONE, "--json", piped=True, NO_COLOR="1")
     assert result == 0
@@ -148,6 +150,7 @@ def ended(pid):
     return False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["lines", "json"])
 def test_ctrl_c_prints_what_was_found_and_leaves_no_child_and_no_half_file(folder, form):
     plugin(folder, WRONG, "first.py")
@@ -176,6 +179,7 @@ def test_ctrl_c_prints_what_was_found_and_leaves_no_child_and_no_half_file(folde
         assert "1 check: 1 wrong" in text
 
 
+@pytest.mark.long
 def test_to_be_terminated_is_to_be_interrupted(folder):
     plugin(folder, SLOW, "slow.py")
     call = [sys.executable, "-m", "refssm", "verify", "slow.py", "--check", "value", "--no-config"]
@@ -193,6 +197,7 @@ def test_to_be_terminated_is_to_be_interrupted(folder):
     assert ended(int((folder / "child").read_text()))
 
 
+@pytest.mark.long
 def test_ctrl_c_while_a_module_is_imported_is_an_interruption(folder):
     text = "from pathlib import Path\nimport time\nPath('long').touch()\ntime.sleep(1000)\n"
     plugin(folder, text)

@@ -94,12 +94,14 @@ def test_what_both_have_wrong_is_no_difference_and_every_case_is_counted(folder,
     assert line["hint"].endswith("bit for bit equal in 23 of 23")
 
 
+@pytest.mark.long
 def test_each_type_is_told_of_its_own_cases(folder, capfd):
     _, lines = against(capfd, "right.py", "right.py", "--dtype", "float64")
     told = {line["dtype"]: line["hint"].partition("equal in ")[2] for line in lines}
     assert told == {"float32": "23 of 23", "float64": "37 of 37"}
 
 
+@pytest.mark.long
 def test_without_being_asked_for_it_stands_beside_the_other_checks(folder, capfd):
     result, out, _ = run(capfd, "verify", "right.py", "--against", "late.py", "--profile", "quick")
     assert result == 0
@@ -148,6 +150,7 @@ def linear_scan(a, b):
 """
 
 
+@pytest.mark.long
 def test_own_inputs_reach_a_function_of_core_arrays_slice_by_slice(folder, capfd):
     a = np.random.default_rng(0).random((2, 80, 3))
     np.savez(folder / "batch.npz", a=a, b=a)

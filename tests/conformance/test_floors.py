@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -38,13 +39,16 @@ def of_judge(root):
     }
 
 
+@cache
 def _members(path):
     """What a file imports, each name with the module that it is taken from."""
+    members = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            members += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            members += [f"{node.module}.{alias.name}" for alias in node.names]
+    return members
 
 
 def _name(path, root):

@@ -11,17 +11,17 @@ one with small factors from 2l − 1 on) and the threads.
 import os
 
 import numpy as np
-from numba import guvectorize
 from scipy import fft
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast
 from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
+from refssm.jit._gufunc import compiled
 
 WORKERS = os.cpu_count() or 1
 
 
-@guvectorize(["(f4[:], f4[:], f4[:])", "(f8[:], f8[:], f8[:])"], "(l),(l)->(l)", nopython=True)
+@compiled(["(f4[:], f4[:], f4[:])", "(f8[:], f8[:], f8[:])"], "(l),(l)->(l)")
 def _real_sums(u, k, y):
     sums = np.empty(u.size, np.float64)
     for i in range(u.size):
@@ -33,7 +33,7 @@ def _real_sums(u, k, y):
         y[i] = sums[i]
 
 
-@guvectorize(["(c8[:], c8[:], c8[:])", "(c16[:], c16[:], c16[:])"], "(l),(l)->(l)", nopython=True)
+@compiled(["(c8[:], c8[:], c8[:])", "(c16[:], c16[:], c16[:])"], "(l),(l)->(l)")
 def _complex_sums(u, k, y):
     sums = np.empty(u.size, np.complex128)
     for i in range(u.size):

@@ -11,10 +11,10 @@ with s = 1 + z and g = 2 (1 − z)/dt. No array has nodes and modes both.
 from functools import lru_cache
 
 import numpy as np
-from numba import guvectorize, njit
+from numba import njit
 
 from refssm.dplr.system import around_the_circle
-from refssm.jit._gufunc import gufunc
+from refssm.jit._gufunc import compiled, gufunc
 from refssm.jit.cauchy import LARGEST, SMALLEST, quotient
 from refssm.jit.dplr.pairs import add, add_product, copied, dot, pair, pairs, put
 
@@ -122,7 +122,7 @@ def _resolved(R, s, x, factors, X):
         X[0, n] = re
 
 
-@guvectorize(["(c16[:], c16[:], c16[:], f8[:], b1[:])"], "(l),(l),(n),(n)->(l)", nopython=True)
+@compiled(["(c16[:], c16[:], c16[:], f8[:], b1[:])"], "(l),(l),(n),(n)->(l)")
 def near(g, s, w, reach, met):
     """Whether some |D_n| ≤ reach_n."""
     modes = pair(w)

@@ -12,10 +12,11 @@ from functools import lru_cache
 
 import finufft
 import numpy as np
-from numba import guvectorize, njit
+from numba import njit
 
 from refssm.broadcasting import with_batch
 from refssm.hope.circle import half_angles
+from refssm.jit._gufunc import compiled
 
 BLOCK = 256
 MANY = 1024  # parameters from which on a nonuniform FFT is faster: docs/operators/hope.md
@@ -66,10 +67,9 @@ def _horner(h_re, h_im, p_re, p_im, re, im):
             re[j], im[j] = x * p - y * q, x * q + y * p
 
 
-@guvectorize(
+@compiled(
     [f"(f8[:], f8[:], f8[:], f8[:], f8[:], {t}[:], {t}[:])" for t in ("c8", "c16")],
     "(n),(n),(),(m),(m),(l)->(l)",
-    nopython=True,
 )
 def _transfer(h_re, h_im, dt, c, s, length, k):
     """At the first m nodes; where those are half of them, their conjugates are the rest."""
@@ -102,10 +102,9 @@ def _moments(t_re, t_im, p_re, p_im, rates, first, second):
         second[i] += complex(c, d)
 
 
-@guvectorize(
+@compiled(
     ["(c16[:], f8[:], f8[:], f8[:], f8[:], f8[:], c16[:], c16[:])"],
     "(l),(),(l),(l),(l),(n)->(n),(n)",
-    nopython=True,
 )
 def _adjoint(dk, dt, c, s, slope, count, first, second):
     """Σ_j dk_j p_j*^{i+1} and the same times sin θ'/dt."""

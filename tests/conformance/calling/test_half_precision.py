@@ -31,6 +31,7 @@ def test_a_numpy_scan_is_judged_in_float16_by_all_laws_but_two():
     assert "11 bits of 11" in lines.facts(results[0])
 
 
+@pytest.mark.long
 def test_sixteen_bits_are_judged_only_where_they_are_declared():
     assert {r.dtype for r in judged("linear_scan", scan, "value", profile="default")} == {
         "float32",

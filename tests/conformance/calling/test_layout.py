@@ -136,6 +136,7 @@ def pairwise(*checks, forward=one_pair, vjp=None, dtypes=("float32",), **setting
     return judged(CONVOLUTION.name, forward, *checks, vjp=back, profile="default", **settings)
 
 
+@pytest.mark.long
 def test_a_function_of_core_arrays_is_called_slice_by_slice_and_its_gradients_summed():
     results = pairwise(vjp=one_pair_vjp)
     assert set(verdicts(results).values()) == {"pass"}
@@ -191,6 +192,7 @@ def middle_out(A, B, dt):
 MIDDLE = "1 n n d, m n d, d 1 -> n n d, m 1 d n"
 
 
+@pytest.mark.long
 def test_axes_of_length_one_and_two_axes_of_one_name():
     checks = ("value", "strides", "batch", "nan")
     given = {"layout": MIDDLE, "dtypes": ("complex64",)}
@@ -278,6 +280,7 @@ def test_writing_to_what_the_slices_share_is_told(layout, name):
     assert (result.verdict, result.message) == ("wrong", f"the call wrote to its input `{name}`")
 
 
+@pytest.mark.long
 def test_a_layout_on_the_command_line_stands_in_for_a_declared_one(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     text = SCAN.replace("def linear_scan", "def ours").replace("import numpy as np", "\n".join([

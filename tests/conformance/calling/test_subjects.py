@@ -61,6 +61,7 @@ def declared(dtypes, **settings):
     return list(results_of(session))
 
 
+@pytest.mark.long
 def test_a_function_is_judged_in_the_types_it_declares():
     results = declared(("float64", "complex128"))
     assert [(r.dtype, r.verdict) for r in results] == [("float64", "pass"), ("complex128", "pass")]

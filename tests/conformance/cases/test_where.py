@@ -214,6 +214,7 @@ def linear_scan_from(a, b, x0):
 """
 
 
+@pytest.mark.long
 def test_a_resumed_scan_is_not_handed_a_state_outside_its_range(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     name, quick = plugin(tmp_path, SCAN + RESUMED), ("--profile", "quick")
@@ -223,6 +224,7 @@ def test_a_resumed_scan_is_not_handed_a_state_outside_its_range(tmp_path, monkey
     assert run(capfd, "verify", name, *quick)[0] == 1
 
 
+@pytest.mark.long
 def test_the_command_says_where_it_judged(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     here = ("--where", "a=0.9..1", "--where", "l=1..64", "--profile", "quick")

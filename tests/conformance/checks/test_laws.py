@@ -228,6 +228,7 @@ def test_a_pole_met_exactly_may_be_nan_but_not_finite():
     assert "at a pole" in line.message
 
 
+@pytest.mark.long
 def test_exact_integers_must_come_out_exact():
     def nearly(a, b):
         x = scan(a, b)
@@ -275,6 +276,7 @@ def test_a_batch_bug_is_not_taken_for_core_arrays_only():
     assert not line.sliced
 
 
+@pytest.mark.long
 def test_what_only_projects_is_what_is_judged():
     def constant(x):
         return {**x, "a": np.broadcast_to(x["a"][..., :1, :], x["a"].shape).copy()}

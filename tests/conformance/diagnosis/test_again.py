@@ -78,6 +78,7 @@ def test_a_failure_in_another_layout_is_seen_again_by_the_line_it_prints(folder,
     assert worst(out) in repeated
 
 
+@pytest.mark.long
 def test_a_failed_law_is_seen_again_on_its_case(folder, capfd):
     plugin(folder, SCAN.replace("return x", "return x * (1 + (x.shape[-2] > 64))"), "law.py")
     call = ("verify", "law.py", "--check", "prefix", "--dtype", "float64", "--seed", "3")
@@ -110,6 +111,7 @@ def test_own_arrays_are_for_the_value_only(folder, capfd):
     assert "leave --check out" in err
 
 
+@pytest.mark.long
 def test_an_old_function_is_called_as_the_new_one_unless_it_declares_itself(folder, capfd):
     call = ("verify", "my_ops.py::my_scan", *AS, "--check", "against", "--against")
     result, out, _ = run(capfd, *call, "my_ops.py::my_scan")
@@ -148,6 +150,7 @@ def test_flushing_is_named_only_where_it_is_all_that_is_wrong(more, hint, folder
     assert ("declare ftz=True" in out) == hint
 
 
+@pytest.mark.long
 def test_a_profile_without_gradients_says_that_it_left_one_out(folder, capfd):
     gradient = SCAN + "\ndef linear_scan_vjp(dx, a, b):\n    return a, b\n"
     plugin(folder, gradient, "wrong.py")
@@ -183,6 +186,7 @@ def test_strides_of_what_is_wrong_anyway_are_not_blamed(folder, capfd):
     assert "contiguous arrays too: worst x[" in out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reset", [2, 17, 70])
 def test_the_smallest_length_is_found_between_the_sizes_that_are_drawn(reset, folder, capfd):
     forgetful = SCAN.replace("* state +", f"* (state if k != {reset} else 0) +")
@@ -217,6 +221,7 @@ OF_ONE_TYPE = """
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("statement", "code", "verdict"),
     [

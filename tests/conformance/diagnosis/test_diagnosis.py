@@ -223,6 +223,7 @@ def test_a_mistake_that_raises_is_no_planted_bug_that_does(length):
     assert looks_like("linear_scan", mistaken) == ""
 
 
+@pytest.mark.long
 def test_a_program_that_is_right_but_not_bit_by_bit_has_no_planted_bug():
     def rounding(a, b):
         return (associative(a, b) * np.float32(1 + 2**-22)).astype(b.dtype)
@@ -245,6 +246,7 @@ def test_an_answer_that_changes_is_told_as_such():
     assert "another answer to the same call" in told or "depends on the call" in told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["discretize_foh", "gramians_discrete"])
 def test_noise_that_is_the_same_in_every_call_does_not_depend_on_the_call(name):
     rough = [naming.named(d) for d in naming.inaccurate(operator_named(name))]
@@ -258,6 +260,7 @@ NEAR_A_BUG = [  # honest, but as far off as a bug that was given them as a name,
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "program"), NEAR_A_BUG)
 def test_an_honest_program_no_nearer_to_a_bug_than_to_the_truth_gets_no_bugs_name(name, program):
     rough = [d for d in naming.inaccurate(operator_named(name)) if d.name == program]
@@ -273,6 +276,7 @@ def test_outputs_in_another_order_are_named_though_they_have_no_distance():
     assert looks_like("discretize_euler", swapped).startswith("Ā after B̄: planted")
 
 
+@pytest.mark.long
 def test_the_command_says_what_a_failure_looks_like(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     text = "import numpy as np\ndef linear_scan(a, b):\n    x = np.zeros(b.shape, a.dtype)\n"
@@ -300,6 +304,7 @@ SAMPLED = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("op", SAMPLED, ids=str)
 def test_most_planted_bugs_are_named_in_another_program(op):
     """Two of each of some operators; `selftest/naming_rate.py` takes all."""

@@ -34,6 +34,7 @@ def leaking_at_64(x, log_a, B, C, resets):
     return reference("ssd_recurrent_packed")(x, log_a, B, C, seen)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dtype", "seed"), [("float32", 0), ("complex64", 1)])
 def test_a_reset_overlooked_where_a_block_begins_is_seen_with_normal_numbers(seed, dtype):
     kept = failed("ssd_recurrent_packed", leaking_at_64, dtype, seed=seed)
@@ -55,6 +56,7 @@ def sometimes_double(a, b):
     return x
 
 
+@pytest.mark.long
 def test_a_flush_is_offered_only_where_normal_numbers_come_out_right():
     small = {"only": lambda x: {**x, "b": x["b"] * np.float32(1e-39)}}
     kept = failed("linear_scan", sometimes_double, **small)
@@ -77,6 +79,7 @@ def test_lost_digits_are_not_called_a_wrong_formula():
     assert failed("mamba_step", euler).hint == "as wrong in float64: the formula, not rounding"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 def test_a_failure_at_two_steps_is_shown_at_two_steps(dtype):
     def once_more(a, B, C, D, u):
@@ -117,6 +120,7 @@ def test_a_simpler_matrix_is_made_admissible_as_drawn_ones_are():
         assert "NaN" not in kept.message
 
 
+@pytest.mark.long
 def test_a_smaller_case_never_has_more_filters_than_samples():
     def by_eigh(*, l, k):
         sigma, phi = reference("spectral_filters")(l=l, k=k)

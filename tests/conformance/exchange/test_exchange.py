@@ -50,6 +50,7 @@ def laws():
     return [check for check in CHECKS if check not in ("value", "state", "gradient")]
 
 
+@pytest.mark.long
 def test_what_is_written_keeps_to_the_schema_that_is_packaged(everything):
     document = manifest(everything)
     Draft202012Validator.check_schema(schema())
@@ -76,6 +77,7 @@ def test_the_text_of_a_case_says_what_is_called_and_which_files_there_are(everyt
     ]
 
 
+@pytest.mark.long
 def test_right_answers_pass_every_check_that_is_written(everything):
     answer(everything)
     results = judged(everything)
@@ -92,6 +94,7 @@ def test_planted_bugs_are_caught_in_files_by_the_checks_that_they_name(everythin
     assert judged(everything, name, cases=loaded)[bug.caught_by].failed
 
 
+@pytest.mark.long
 def test_the_verdict_of_files_is_the_verdict_of_a_function(tmp_path):
     def a_little_off(a, b):
         return scan(a, b) * np.float32(1 + 3e-7)
@@ -235,6 +238,7 @@ def test_sizes_may_be_narrowed_and_subnormal_numbers_flushed(tmp_path):
     assert not judged(declared)["value[float32]"].failed
 
 
+@pytest.mark.long
 def test_several_operators_lie_in_one_folder_and_are_told_apart(capfd, tmp_path):
     small = ("--where", "l=1..3", "--check", "value", "--check", "state")
     options = ("--profile", "quick", *small)

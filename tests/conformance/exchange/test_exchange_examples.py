@@ -11,6 +11,8 @@ import pytest
 from exchanging import written
 from judging import run
 
+pytestmark = pytest.mark.outside
+
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 SCAN = ("--as", "linear_scan", "--profile", "quick", "--dtype", "float32")
 

@@ -54,6 +54,7 @@ def script(folder, program, name="program.sh"):
     return path
 
 
+@pytest.mark.long
 def test_a_right_program_passes_and_its_outputs_stay_in_the_folder(capfd, folder, tmp_path):
     (tmp_path / "scan.py").write_text(NUMPY + 'np.save(folder + "/x.npy", x)\n')
     command = f"{sys.executable} {tmp_path / 'scan.py'} {{case}}"

@@ -58,6 +58,7 @@ def test_a_kernel_of_legs_that_is_off_by_a_hundredth_is_refused_in_single_precis
     assert not judge(DPLR_KERNEL, lambda *_, l: off, *arrays, l=l).ok
 
 
+@pytest.mark.long
 def test_a_bound_without_the_roundings_of_a_power_is_exceeded(monkeypatch):
     arrays, l = legs(64, 1e-3), 4096
     allowed = gauge_of(DPLR_KERNEL, arrays, l).k0.max()

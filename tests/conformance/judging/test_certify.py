@@ -38,6 +38,7 @@ def scaled(function, by=FACTOR, place=None):
     return wrong
 
 
+@pytest.mark.long
 @operators
 def test_every_reference_is_certified_by_its_oracle(op):
     assert certify(op) == ""
@@ -108,6 +109,7 @@ def test_an_operator_without_an_oracle_is_not_certified():
     assert certify(replace(LINEAR_SCAN, reference=nameless)).startswith("no oracle: ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("op", WITH_ARGUMENTS, ids=str)
 def test_the_adjoint_identity_holds_within_the_tolerance_of_the_judge_in_every_role(op):
     case = ordinary_case(op, "complex128")
@@ -115,6 +117,7 @@ def test_the_adjoint_identity_holds_within_the_tolerance_of_the_judge_in_every_r
         assert adjoint_slip(op, op.vjp(role), case) <= C
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("op", WITH_ARGUMENTS, ids=str)
 def test_the_adjoint_identity_sees_a_flipped_sign_and_nan(op):
     case = ordinary_case(op, "complex128")

@@ -70,6 +70,7 @@ def test_an_argument_by_position_or_an_unknown_keyword_is_refused_with_the_call(
             op.implementation("reference")(*args, **statics(op, 4) | more)
 
 
+@pytest.mark.long
 @each
 def test_every_value_that_is_drawn_is_admitted_and_small_ones_agree_with_the_oracle(op):
     for name, declared in op.parameters.items():
@@ -93,6 +94,7 @@ def test_a_default_is_used_where_a_keyword_is_left_out():
         assert all(map(np.array_equal, whole, short))
 
 
+@pytest.mark.long
 def test_single_precision_is_judged_where_it_is_declared_and_refused_elsewhere(folder, capfd):
     text = "import numpy as np\nimport refssm\nfrom refssm.testing import implements\n{}"
     text += "def hippo_legs(*, n):\n    A, B = refssm.hippo_legs(n=n)\n"
@@ -215,6 +217,7 @@ def test_n_in_an_output_only_may_be_a_parameter_and_digits_are_sizes():
         even.output_shapes(n=3, alpha=0.5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["hippo_legs", "hippo_lagt", "nplr_legs"])
 def test_a_new_file_of_a_constructor_runs_and_passes(folder, capfd, name):
     assert run(capfd, "new", name, "--output", "mine.py")[0] == 0

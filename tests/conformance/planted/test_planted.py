@@ -3,6 +3,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from rotation import SEEDS, one_of_each_kind, seed_of_turn
 
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.worker import InProcess
@@ -17,7 +18,7 @@ from refssm.conformance.selftest import soak
 BUGS = planted_bugs()
 HONEST = implementations()
 QUICK = PROFILES["quick"]
-SEEDS = 5  # `make soak` takes 1000
+SHORT = one_of_each_kind(BUGS)
 
 
 @pytest.fixture(autouse=True)
@@ -39,9 +40,18 @@ def results(found, **settings):
     return list(results_of(session))
 
 
+def in_short_run(short: bool):
+    return pytest.mark.short if short else pytest.mark.long
+
+
 @pytest.mark.parametrize(
     "bug",
-    [pytest.param(d, id=str(d), marks=pytest.mark.xdist_group(d.op)) for d in BUGS],
+    [
+        pytest.param(
+            d, id=str(d), marks=[pytest.mark.xdist_group(d.op), in_short_run(str(d) in SHORT)]
+        )
+        for d in BUGS
+    ],
 )
 def test_every_planted_bug_is_caught_by_the_check_it_names(bug):
     name, _, dtype = bug.caught_by.rstrip("]").partition("[")
@@ -57,7 +67,9 @@ def test_planted_bugs_have_names_of_their_own_and_a_dozen_for_every_operator():
     assert len({str(d) for d in BUGS}) == len(BUGS)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(s, marks=in_short_run(s == seed_of_turn())) for s in range(SEEDS)]
+)
 @pytest.mark.parametrize("op", OPERATORS, ids=str)
 def test_no_honest_implementation_is_rejected(op, seed):
     honest, passed = soak.here(op.name), set()

@@ -121,6 +121,7 @@ def test_whoever_names_a_target_judges_nothing_else(folder, capfd):
     assert "scipy_signal" not in out
 
 
+@pytest.mark.long
 def test_a_declaration_comes_before_the_file_and_the_command_line_before_both(folder, capfd):
     """A layout of the file is for functions whose author says nothing."""
     declared = f"from refssm.testing import implements\n{SCAN}".replace(
@@ -140,6 +141,7 @@ def test_a_declaration_comes_before_the_file_and_the_command_line_before_both(fo
     assert run(capfd, "verify", "declared.py", *call, "--layout", LAST)[0] == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("check", ["value", "causal"])
 def test_a_failure_under_a_file_is_seen_again_without_it(folder, capfd, check):
     text = {"value": "x[..., 16:] = 0", "causal": "x[..., 0] += b.sum(-1)"}[check]

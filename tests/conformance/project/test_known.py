@@ -193,6 +193,7 @@ def test_a_pass_in_a_narrowed_domain_says_nothing_of_an_entry(folder, capfd):
     assert f"pass {VALUE}" in out
 
 
+@pytest.mark.long
 def test_a_quick_run_does_not_say_of_a_law_that_its_failure_is_gone(folder, capfd):
     plugin(folder, SCAN)
     listed(entry("linear_scan/prefix[float32]"))

@@ -90,6 +90,7 @@ def rows(read):
     return [a for a, _ in read.of("tr") if "data-verdict" in a]
 
 
+@pytest.mark.long
 def test_a_failure_is_told_with_its_hint_its_case_and_the_way_to_see_it_again(failing):
     text, told = failing
     read, failures = Read(text), [r for r in told if r["verdict"] != "pass"]
@@ -110,6 +111,7 @@ def test_a_failure_is_told_with_its_hint_its_case_and_the_way_to_see_it_again(fa
     assert "float32, shape (b = 1, l = 65, n = 1)" in articles[0]
 
 
+@pytest.mark.long
 def test_what_a_pass_does_not_promise_stands_beside_it(folder, capfd):
     plugin(folder, SCAN)
     read, text, result, out = made(capfd, "my_ops.py", "--check", "value", "--dtype", "float32")
@@ -121,6 +123,7 @@ def test_what_a_pass_does_not_promise_stands_beside_it(folder, capfd):
     assert "1 check: 1 pass" in text
 
 
+@pytest.mark.long
 def test_failures_come_first(failing):
     text, told = failing
     assert {r["verdict"] for r in told} == {"wrong", "inaccurate", "pass"}
@@ -195,6 +198,7 @@ def test_the_page_can_be_read_without_seeing_it(failing):
     assert {*words} <= {"wrong", "inaccurate", "pass", "skipped", "error"}
 
 
+@pytest.mark.long
 def test_the_same_run_gives_the_same_page_but_for_the_times(folder, capfd):
     plugin(folder, LATE)
     quick = ("--profile", "quick", "--check", "value")  # no shrinking, which a clock ends
@@ -239,6 +243,7 @@ def test_the_authors_own_arrays_are_shown_too(folder, capfd):
     assert "0.5 throughout" in article
 
 
+@pytest.mark.long
 def test_the_header_says_once_what_all_targets_share(folder, capfd):
     for name in ("one.py", "two.py"):
         plugin(folder, SCAN, name)

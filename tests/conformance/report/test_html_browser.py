@@ -15,6 +15,8 @@ from matplotlib.image import imread
 
 from refssm.conformance.report.page import page
 
+pytestmark = pytest.mark.outside
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 QUIET = ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync",
          "disable-background-networking", "disable-component-update", "enable-logging=stderr",

@@ -63,6 +63,7 @@ def test_a_missing_library_is_named_with_its_extra_before_judging(
     assert [p.name for p in folder.iterdir()] == ["my_ops.py"]
 
 
+@pytest.mark.long
 def test_without_the_option_neither_library_is_loaded(folder):
     plugin(folder, SCAN)
     told = "print([m for m in ('jinja2', 'matplotlib') if m in sys.modules])"

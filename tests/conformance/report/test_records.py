@@ -62,6 +62,7 @@ def test_real_results_of_every_verdict_are_as_the_schema_says(problems, document
     assert problems(document) == []
 
 
+@pytest.mark.long
 def test_what_the_command_prints_is_as_the_schema_says(problems, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     plugin(tmp_path, LATE)

@@ -96,6 +96,7 @@ def test_a_function_that_holds_no_attributes_is_wrapped(function):
     assert np.array_equal(marked(ones, ones), function(ones, ones))
 
 
+@pytest.mark.long
 def test_a_wrapped_function_is_found_in_a_file_and_judged_by_its_own_declaration(
     tmp_path, monkeypatch, capfd
 ):
@@ -185,6 +186,7 @@ def test_a_keyword_number_beside_only_is_what_was_drawn():
     assert 0.5 in met  # a size is whole, a weight is not
 
 
+@pytest.mark.long
 def test_only_may_shorten_and_change_arguments_and_the_laws_in_time_still_hold():
     laws = ("value", "prefix", "causal")
     given = {"only": whole_blocks, "dtypes": ("float32",)}

@@ -88,6 +88,7 @@ def test_collecting_calls_nothing(folder):
     assert (folder.path / "called").exists()
 
 
+@pytest.mark.long
 def test_a_right_one_passes_and_a_wrong_one_fails_where_it_is_wrong(folder):
     assert outcomes(folder.write(RIGHT).run("-W", "error")) == {"passed": 11, "skipped": 1}
     result = folder.write(RIGHT, LATE).run()
@@ -117,6 +118,7 @@ def test_what_else_stands_in_a_file_does_not_disturb(folder, what):
     assert outcomes(result) == {"passed": 2, "deselected": 11}
 
 
+@pytest.mark.long
 def test_items_are_chosen_by_keyword_and_by_id(folder):
     folder.write(RIGHT, LATE)
     assert folder.ids("-k", "test_scan and value") == ["test_ops.py::test_scan::value[float32]"]
@@ -130,6 +132,7 @@ def test_items_are_chosen_by_keyword_and_by_id(folder):
     assert outcomes(folder.run("-x", "-k", "test_late")) == {"failed": 1, "deselected": 12}
 
 
+@pytest.mark.long
 def test_a_failure_is_the_report_and_no_traceback(folder):
     result = folder.write(LATE).run("-k", "value", profile="default")
     text = result.stdout.str()
@@ -225,6 +228,7 @@ def test_a_method_is_refused(folder):
     assert refused(result, "test_scan: mark a function of the module, not a method")
 
 
+@pytest.mark.long
 def test_junit_has_one_testcase_for_each_check_with_its_verdict(folder):
     cases = folder.write(RIGHT, LATE).properties()
     assert set(cases) == {f"{c}[float32]" for c in ("split", *QUICK)}

@@ -80,6 +80,7 @@ def test_a_pattern_and_a_law_of_a_quick_run_may_pass(project):
     assert set(outcomes(result)) == {"xfailed", "xpassed", "deselected"}
 
 
+@pytest.mark.long
 def test_the_project_says_how_much_is_judged(project):
     table = '[tool.refssm]\ndtypes = ["float64"]\nchecks = ["value", "zero"]\nseed = 3\n'
     result = project(RIGHT, table=table, options=("-v", "--junitxml=j.xml"))

@@ -54,6 +54,7 @@ def kept(capfd, folder, text, check):
     return json.loads(out)["results"][0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "check", "script"), FAILING.values(), ids=FAILING)
 def test_a_failure_of_every_kind_is_replayed_until_it_is_mended(text, check, script, folder, capfd):
     line = kept(capfd, folder, text, check)
@@ -78,6 +79,7 @@ linear_scan, linear_scan_vjp = (
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["value", "nan", "gradient", "a law", "slice by slice"])
 def test_the_script_needs_numpy_and_the_module_only(name, folder, capfd):
     text, check, _ = FAILING[name]
@@ -104,6 +106,7 @@ SAID = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SAID)
 def test_the_script_shows_a_call_that_came_to_nothing(name, folder, capfd):
     text, check, _ = FAILING[name]
@@ -132,6 +135,7 @@ def linear_scan_vjp(dx, a, b):
 )
 
 
+@pytest.mark.long
 def test_the_smallest_case_of_an_exception_is_between_the_sizes_that_are_drawn(folder, capfd):
     late = SCAN.replace("    x =", "    if a.shape[-2] > 40:\n        raise OSError\n    x =", 1)
     line = kept(capfd, folder, late, "value")
@@ -141,6 +145,7 @@ def test_the_smallest_case_of_an_exception_is_between_the_sizes_that_are_drawn(f
     assert (line["verdict"], line["smallest"].partition(" ")[0]) == ("wrong", "l=41")
 
 
+@pytest.mark.long
 def test_a_replay_remembers_how_the_function_was_called(folder, capfd):
     turned = LOSING.replace("def linear_scan", "def ours") + (
         "\ndef theirs(a, b):\n    return ours(a.swapaxes(1, 2), b.swapaxes(1, 2)).swapaxes(1, 2)\n"
@@ -181,6 +186,7 @@ SPOILED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", SPOILED.values(), ids=SPOILED)
 def test_a_file_that_was_changed_is_refused_in_a_sentence(change, folder, capfd):
     line = kept(capfd, folder, LOSING, "value")
@@ -202,6 +208,7 @@ def test_what_is_no_failure_is_refused_in_a_sentence(folder, capfd):
     assert run(capfd, "replay", "absent.npz")[0] == 4
 
 
+@pytest.mark.long
 def test_a_target_without_the_operator_is_refused(folder, capfd):
     line = kept(capfd, folder, LOSING, "value")
     plugin(folder, "def cauchy_kernel(v, w, z):\n    return v\n", "other.py")

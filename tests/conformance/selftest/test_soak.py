@@ -106,6 +106,7 @@ def test_sources_that_decide_no_verdict_may_change_while_a_soak_goes_on(folder, 
         (sources / name).write_text("a = 1")
 
 
+@pytest.mark.long
 def test_what_is_left_out_is_there_and_is_loaded_by_no_soak():
     code = "import sys, refssm.conformance.selftest.soak; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
@@ -134,6 +135,7 @@ def test_only_some_families_are_soaked_and_the_rows_of_others_stay(folder):
     }
 
 
+@pytest.mark.long
 def test_the_command_of_make_soak_runs_in_several_processes(folder):
     command = [
         sys.executable,

@@ -34,12 +34,14 @@ def test_every_honest_implementation_is_recorded_and_none_was_rejected():
     assert {r["verdict"] for r in HONEST} == {"pass", "nothing judged"}
 
 
+@pytest.mark.long
 def test_one_operator_still_has_the_verdicts_that_are_recorded():
     code, lines = compare(FOLDER)
     assert [line.rpartition(", ")[2] for line in lines] == ["0 lines of difference"] * 2
     assert code == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["planted", "honest"])
 def test_another_verdict_is_told_with_both_lines_and_exit_code_1(kind, tmp_path):
     shutil.copytree(FOLDER, tmp_path / "verdicts")

@@ -79,6 +79,7 @@ def verdicts(out):
     return [result | {"seconds": 0} for result in json.loads(out)["results"]]
 
 
+@pytest.mark.long
 def test_a_cluster_says_what_one_process_says_also_where_a_worker_is_killed(cluster, folder, capfd):
     crashing = SCAN.replace("    x =", "    if b.shape[-2] == 64: import os; os.abort()\n    x =")
     texts = {"late.py": LATE, "crashing.py": crashing}

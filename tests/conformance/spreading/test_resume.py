@@ -60,6 +60,7 @@ def recorded(folder):
     return sum(path.read_bytes().count(b"\n") for path in records(folder))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("workers", "kills"), [(1, 3), (2, 1)])
 def test_a_run_that_is_killed_time_and_again_goes_on(workers, kills, folder, capfd):
     expected = run(capfd, *COMMAND)
@@ -85,6 +86,7 @@ def interrupted(folder, capfd, monkeypatch, *command):
     return record
 
 
+@pytest.mark.long
 def test_what_is_on_record_is_not_called_again(folder, capfd, monkeypatch):
     # wrong by now, by what it reads: on record it is right
     counting = SCAN.replace(
@@ -115,6 +117,7 @@ def test_a_line_that_is_cut_off_or_none_does_not_count_and_the_next_is_whole(tai
         assert journal.pieces["linear_scan/value[float32]", 0].cases == (("key", Verdict("A")),)
 
 
+@pytest.mark.long
 def test_a_record_is_of_these_options_this_target_and_what_it_imports(folder):
     def digest(told=None, **settings):
         with Worker("my_ops.py", told=told) as worker:
@@ -135,6 +138,7 @@ def test_a_record_is_of_these_options_this_target_and_what_it_imports(folder):
     assert len({*digests}) == len(digests)
 
 
+@pytest.mark.long
 def test_the_sources_that_decide_are_part_of_it(folder, capfd, monkeypatch):
     record = interrupted(folder, capfd, monkeypatch, *SHORT)
     before = record.read_bytes()
@@ -146,6 +150,7 @@ def test_the_sources_that_decide_are_part_of_it(folder, capfd, monkeypatch):
     assert record.read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_failure_on_record_is_told_in_the_same_words(folder, capfd, monkeypatch):
     plugin(folder, SCAN.replace("return x", "return x * (1 + (b.shape[-2] == 5))"))
     _, expected, _ = run(capfd, *SHORT[:-1])

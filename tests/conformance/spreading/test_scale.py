@@ -135,6 +135,7 @@ def folder(tmp_path):
     processes.clear()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TARGETS)
 def test_pieces_judged_elsewhere_in_any_order_come_to_the_same(name, folder):
     text, settings = TARGETS[name]
@@ -165,6 +166,7 @@ ONCE = SCAN.replace("    return x", "    global calls\n    calls += 1\n    retur
 ONCE = ONCE.replace("def linear_scan", "calls = 0\n\n\ndef linear_scan")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", [NOISY, ONCE], ids=["noise", "wrong from the ninth call on"])
 def test_a_failure_that_is_not_repeated_is_never_lost(text, folder):
     with workers(folder, text)[0] as worker:
@@ -172,6 +174,7 @@ def test_a_failure_that_is_not_repeated_is_never_lost(text, folder):
     assert [r.verdict for r in told] == ["wrong"]
 
 
+@pytest.mark.long
 def test_a_piece_of_other_cases_is_no_verdict(folder):
     stranger = Piece((("of no case", Verdict("F")),))
 
@@ -193,6 +196,7 @@ def test_a_piece_keeps_every_bit_on_its_way_through_json():
     assert from_record(json.loads(json.dumps(piece.record()))) == piece
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("what", "told"),
     [
@@ -215,6 +219,7 @@ def verdicts(out):
     return [result | {"seconds": 0} for result in json.loads(out)["results"]]
 
 
+@pytest.mark.long
 def test_several_processes_say_what_one_says(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "part.py").write_text(LATE)
@@ -235,6 +240,7 @@ def grown(task):
     return task, os.getpid()
 
 
+@pytest.mark.long
 def test_a_process_that_has_grown_is_renewed_without_a_word():
     pytest.importorskip("psutil", reason="without psutil loky does not measure its processes")
     with warnings.catch_warnings(record=True) as told:
@@ -246,6 +252,7 @@ def test_a_process_that_has_grown_is_renewed_without_a_word():
     assert len({process for _, process in came}) > 2
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_all_processes_and_leaves_nothing(tmp_path):
     if not Path("/proc/self/stat").exists():
         pytest.skip("no /proc here: which processes are left is not seen")
@@ -310,6 +317,7 @@ def test_options_that_mean_nothing_are_told_in_one_sentence(options, told, folde
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_so_many_cases_begin_with_those_of_the_profile(folder, capfd):
     # wrong in one of the first cases: the same one is found, however many there are
     target = str(folder / plugin(folder, before("if b.shape[-2] == 64: b = 2 * b")))

@@ -43,6 +43,7 @@ def verdict(found, case):
     return verdict_of(Candidate(found.op, worker, worker.found[0]).judged_in(case.dtype), case)
 
 
+@pytest.mark.long
 @of_each_file
 def test_a_file_is_written_again_bit_for_bit(path, flint):
     assert text_of(making.made(operator_named(path.stem), **DEFAULTS)) == path.read_text("utf-8")
@@ -216,6 +217,7 @@ def test_an_implementation_that_raises_is_an_error_not_a_traceback(tmp_path, cap
     assert (code, {r["verdict"] for r in results}) == (1, {"error"})
 
 
+@pytest.mark.long
 def test_declared_types_alone_are_judged(tmp_path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
     declared = "from refssm.testing import implements\n\n@implements('linear_scan', dtypes=('{}',))"

@@ -10,6 +10,8 @@ from refssm.conformance.vectors import making
 from refssm.conformance.vectors.document import hexadecimal
 from refssm.conformance.vectors.reading import read
 
+pytestmark = pytest.mark.outside
+
 FOLDER = Path(__file__).parents[2] / "vectors"
 SCANS = FOLDER / "linear_scan.json"
 PAGE = (Path(__file__).parents[3] / "docs/vectors.md").read_text("utf-8")

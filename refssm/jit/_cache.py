@@ -1,0 +1,108 @@
+"""Compiled mirrors are kept on disk: a machine compiles each function once.
+
+    <cache>/mirrors/<hash of the sources and versions>/<module>.<function>/
+
+A function is compiled under a lock, into a folder with a temporary name, which is renamed when
+it is whole. So a process sees a whole folder or none, and a killed one leaves nothing that another
+would read. Numba's own cache folder does not promise this: two processes that compile different
+types of a function may both call their file `….1.nbc`, and the index then names the wrong one.
+
+The environment variable `REFSSM_CACHE_DIR` says where `<cache>` is.
+"""
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from pickle import UnpicklingError
+
+import llvmlite.binding
+import numba
+import numpy as np
+from filelock import FileLock
+from platformdirs import user_cache_path
+
+PACKAGE = Path(__file__).parents[1]
+# nothing compiled reads these: they may change and the compiled functions stay
+APART = ("command", "conformance", "enclosure", "experiments", "gallery", "oracle")
+UNUSED = 30 * 24 * 3600  # seconds after which the functions of other sources are removed
+
+
+def kept(compile: Callable[[bool], np.ufunc], name: str) -> np.ufunc:
+    """`compile(True)` in the folder of this name, `compile(False)` where nothing can be written."""
+    try:
+        with whole(of_these_sources() / name) as place, _numba_writes_to(place):
+            return compile(True)
+    except OSError:  # no room, no right to write, or removed at this moment
+        return compile(False)
+    except (EOFError, UnpicklingError):  # a damaged disk or a copy that was cut off
+        shutil.rmtree(of_these_sources() / name, ignore_errors=True)
+        return compile(False)
+
+
+@contextmanager
+def whole(folder: Path) -> Iterator[Path]:
+    """This folder if it exists; else one to fill, which gets its name if nothing is raised."""
+    if not folder.is_dir():
+        with FileLock(f"{folder}.lock"):  # the system opens the lock of a killed process
+            if not folder.is_dir():
+                for left in folder.parent.glob(f"{folder.name}.*.part"):
+                    shutil.rmtree(left)  # by a killed process: whoever fills one has the lock
+                part = tempfile.mkdtemp(".part", f"{folder.name}.", folder.parent)
+                try:
+                    yield Path(part)
+                    os.rename(part, folder)
+                finally:
+                    shutil.rmtree(part, ignore_errors=True)
+                return
+    yield folder
+
+
+@contextmanager
+def _numba_writes_to(place: Path) -> Iterator[None]:
+    """Numba's `CACHE_DIR`, which a function with `cache=True` reads when it is compiled."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(place)
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+@cache
+def of_these_sources() -> Path:
+    """The folder for these sources, versions and this processor; old ones of others are removed."""
+    where = os.environ.get("REFSSM_CACHE_DIR") or user_cache_path("refssm", appauthor=False)
+    mirrors = Path(where) / "mirrors"
+    folder = mirrors / _state()
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        for other in mirrors.iterdir():
+            if time.time() - other.stat().st_mtime > UNUSED:
+                shutil.rmtree(other, ignore_errors=True)
+    os.utime(folder)
+    return folder
+
+
+def _state() -> str:
+    """A hash of what decides the machine code: sources, versions, processor, Numba's settings."""
+    system = llvmlite.binding
+    decides = [
+        sys.version,
+        *(module.__version__ for module in (np, numba, llvmlite)),
+        system.get_host_cpu_name(),
+        system.get_host_cpu_features().flatten(),
+        *(f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("NUMBA_")),
+    ]
+    state = hashlib.sha256("\n".join(decides).encode())
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.relative_to(PACKAGE).parts[0] not in APART:
+            # older Numba versions compare the time, too, and all of them the path
+            state.update(f"{path} {path.stat().st_mtime_ns}\n".encode() + path.read_bytes())
+    return state.hexdigest()[:24]

@@ -1,0 +1,21 @@
+"""Tests of facts: `rotation` says which of them a run takes, and it is printed first."""
+
+import pytest
+from rotation import ROTATION, TURNS, mark, one_of_each_kind, shares
+
+from refssm.conformance.planted import planted_bugs
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    mark(items)
+
+
+def pytest_report_header(config):
+    if not config.option.markexpr:
+        return "every item runs; `make test` takes -m short"
+    bugs = planted_bugs()
+    return [
+        f"REFSSM_ROTATION={ROTATION} (0 to {TURNS - 1}); `make test-all` runs every item",
+        shares(len(bugs), len(one_of_each_kind(bugs))),
+    ]

@@ -1,0 +1,167 @@
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from refssm.jit import _cache
+
+# a mirror as ours are made, small enough to compile in a second
+MIRROR = """
+import sys
+import numpy as np
+from refssm.jit._gufunc import gufunc
+
+@gufunc("(l)->(l)")
+def doubled(u, y):
+    for i in range(u.size):
+        y[i] = u[i] + u[i]
+
+@gufunc("(l)->(l)")
+def squared(u, y):
+    for i in range(u.size):
+        y[i] = u[i] * u[i]
+
+u = np.arange(1, 4, dtype=sys.argv[1])
+print(doubled(u).tolist(), squared(u).tolist())
+"""
+RIGHT = "[2.0, 4.0, 6.0] [1.0, 4.0, 9.0]"
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Starts the program with a cache of its own."""
+    file = tmp_path / "mirror.py"
+    file.write_text(MIRROR, encoding="utf-8")
+
+    def start(dtype="f8", cache=tmp_path / "cache", **settings):
+        environment = {**os.environ, "REFSSM_CACHE_DIR": str(cache), **settings}
+        return subprocess.Popen(
+            [sys.executable, str(file), dtype], env=environment, text=True, encoding="utf-8",
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    return start
+
+
+def output(process):
+    out, err = process.communicate(timeout=300)
+    assert (process.returncode, err) == (0, "")
+    return out.strip()
+
+
+def folders(tmp_path):
+    """What the cache holds, but locks."""
+    found = (tmp_path / "cache" / "mirrors").glob("*/*")
+    return sorted(path.name for path in found if path.suffix != ".lock")
+
+
+def files(tmp_path):
+    """The files of compiled code, with the times when they were written."""
+    found = (tmp_path / "cache").rglob("*.nb?")
+    return {path.name: path.stat().st_mtime_ns for path in found}
+
+
+def wait_for(condition):
+    while not condition():
+        time.sleep(0.01)
+
+
+@pytest.mark.long
+def test_eight_processes_fill_an_empty_cache_three_are_killed_and_the_others_are_right(
+    tmp_path, program
+):
+    started = [program(dtype) for dtype in ("f4", "f8") * 4]
+    for victim in started[:3]:  # one of them or another compiles: one is killed while it writes
+        wait_for(lambda: any(name.endswith(".part") for name in folders(tmp_path)))
+        victim.kill()
+        victim.communicate()
+    assert {output(process) for process in started[3:]} == {RIGHT}
+    assert folders(tmp_path) == ["__main__.doubled", "__main__.squared"]
+    written = files(tmp_path)
+    assert {output(program(dtype)) for dtype in ("f4", "f8")} == {RIGHT}
+    assert files(tmp_path) == written  # later processes only read
+
+
+@pytest.mark.long
+def test_a_process_killed_while_it_compiles_leaves_nothing_that_a_later_one_reads(
+    tmp_path, program
+):
+    killed = program()
+    wait_for(lambda: folders(tmp_path))
+    killed.kill()
+    killed.communicate()
+    assert all(name.endswith(".part") for name in folders(tmp_path))
+    assert output(program()) == RIGHT
+    assert folders(tmp_path) == ["__main__.doubled", "__main__.squared"]
+
+
+@pytest.mark.long
+def test_a_damaged_file_is_compiled_again_and_replaced(tmp_path, program):
+    assert output(program()) == RIGHT
+    whole = {}
+    for path in (tmp_path / "cache").rglob("*.nbc"):
+        whole[path] = path.stat().st_size
+        path.write_bytes(path.read_bytes()[:100])
+    assert output(program()) == RIGHT  # the damaged folder is removed
+    assert output(program()) == RIGHT  # and made anew
+    assert {path: path.stat().st_size for path in whole} == whole
+
+
+def test_where_nothing_can_be_written_mirrors_are_compiled_in_memory(tmp_path, program):
+    file = tmp_path / "a_file"
+    file.write_text("", encoding="utf-8")
+    assert output(program(cache=file)) == RIGHT
+
+
+def test_other_settings_of_numba_have_a_folder_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setenv("REFSSM_CACHE_DIR", str(tmp_path))
+    plain = _cache.of_these_sources.__wrapped__()
+    monkeypatch.setenv("NUMBA_OPT", "1")
+    assert _cache.of_these_sources.__wrapped__() != plain
+
+
+def test_other_sources_have_a_folder_of_their_own_but_pages_and_the_judge_do_not_count(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(_cache, "PACKAGE", tmp_path)
+    states = []
+    for name in ("jit/scan.py", "scan.py", "conformance/judge.py", "jit/scan.py"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"x = {len(states)}", encoding="utf-8")
+        states.append(_cache._state())
+    assert states[2] == states[1]
+    assert len({*states}) == 3
+
+
+def test_folders_of_other_sources_are_removed_after_a_month(tmp_path, monkeypatch):
+    monkeypatch.setenv("REFSSM_CACHE_DIR", str(tmp_path))
+    old, recent = tmp_path / "mirrors" / "old", tmp_path / "mirrors" / "recent"
+    old.mkdir(parents=True)
+    recent.mkdir()
+    os.utime(old, (0, time.time() - _cache.UNUSED - 60))
+    kept = _cache.of_these_sources.__wrapped__()
+    assert {*(tmp_path / "mirrors").iterdir()} == {recent, kept}
+
+
+def test_a_folder_that_is_not_finished_gets_no_name(tmp_path):
+    folder = tmp_path / "scan"
+    filling = _cache.whole(folder)
+    assert filling.__enter__() != folder
+    assert filling.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None) is False
+    assert [path.name for path in tmp_path.iterdir()] == ["scan.lock"]
+
+
+def test_a_function_with_a_closure_is_refused():
+    from refssm.jit._gufunc import gufunc
+
+    factor = np.float64(2)
+
+    def scaled(u, y):
+        y[0] = factor * u[0]
+
+    with pytest.raises(AssertionError, match="closure"):
+        gufunc("(l)->(l)")(scaled)

@@ -1,0 +1,118 @@
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import rotation
+
+from refssm.conformance.planted import planted_bugs
+
+FILE = Path(rotation.__file__)
+BUGS = planted_bugs()
+
+
+class Item:
+    """What `mark` needs of a pytest item."""
+
+    def __init__(self, nodeid, *marks):
+        self.nodeid, self.marks = nodeid, {*marks}
+
+    def get_closest_marker(self, name):
+        return name if name in self.marks else None
+
+    def add_marker(self, name):
+        self.marks.add(name)
+
+
+def marked(*items):
+    rotation.mark(items)
+    return items
+
+
+def printed(number, cwd, file=FILE):
+    environment = {**os.environ, "REFSSM_ROTATION": number}
+    command = [sys.executable, str(file)]
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, encoding="utf-8"
+    )
+
+
+def test_a_fact_is_short_a_long_test_is_not_and_a_mark_in_the_file_is_kept():
+    fact, long, outside, chosen = marked(
+        Item("a.py::fact"),
+        Item("a.py::long", "long"),
+        Item("a.py::outside", "outside"),
+        Item("a.py::chosen[3]", "long", "short"),
+    )
+    assert [("short" in item.marks) for item in (fact, long, outside, chosen)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_of_a_list_the_short_run_takes_those_whose_turn_it_is():
+    items = marked(*(Item(f"a.py::listed[{i}]") for i in range(600)))
+    assert all(("short" in item.marks) == ("turn" in item.marks) for item in items)
+    assert 60 <= sum("short" in item.marks for item in items) <= 140
+
+
+@pytest.mark.parametrize("turns", [rotation.TURNS, rotation.OUTSIDE_TURNS])
+def test_six_runs_with_six_numbers_take_every_item_equally_often(monkeypatch, turns):
+    seen = Counter()
+    for number in range(rotation.TURNS):
+        monkeypatch.setattr(rotation, "ROTATION", number)
+        seen.update(i for i in range(300) if rotation.of_turn(f"a.py::t[{i}]", turns))
+    assert seen == dict.fromkeys(range(300), rotation.TURNS // turns)
+
+
+def test_the_group_that_xdist_adds_does_not_change_the_turn():
+    alone, grouped = marked(Item("a.py::t[5]"), Item("a.py::t[5]@scan"))
+    assert alone.marks == grouped.marks
+
+
+def test_every_rotation_has_each_distinct_planted_bug_once(monkeypatch):
+    what = {str(bug): bug.what for bug in BUGS}
+    chosen = []
+    for number in range(rotation.TURNS):
+        monkeypatch.setattr(rotation, "ROTATION", number)
+        chosen.append(rotation.one_of_each_kind(BUGS))
+    assert {len(names) for names in chosen} == {1922}
+    assert all({what[name] for name in names} == {*what.values()} for names in chosen)
+    assert len(set().union(*chosen)) > 1.5 * 1922  # other operators in other rotations
+
+
+def test_a_kind_is_a_family_and_what_is_wrong():
+    def bug(op, what):
+        return SimpleNamespace(op=op, what=what)
+
+    bugs = [bug("linear_scan", "sign"), bug("dense_scan", "sign"), bug("cauchy_kernel", "sign")]
+    assert len(rotation.one_of_each_kind(bugs)) == 2
+
+
+def test_the_number_is_what_is_asked_for_and_a_wrong_one_is_refused(tmp_path):
+    assert printed("4", tmp_path).stdout == "4\n"
+    refused = printed("6", tmp_path)
+    assert refused.returncode == 1
+    assert refused.stderr == "REFSSM_ROTATION: wanted a number from 0 to 5, got '6'\n"
+
+
+def test_outside_git_the_number_is_0(tmp_path):
+    (tmp_path / "tests").mkdir()
+    copy = shutil.copy(FILE, tmp_path / "tests")
+    assert printed("", tmp_path, copy).stdout == "0\n"
+
+
+def test_the_default_is_the_hash_of_the_commit_modulo_6():
+    root = FILE.parents[1]
+    head = subprocess.run(
+        ["git", "-C", root, "rev-parse", "HEAD"], capture_output=True, text=True, encoding="ascii"
+    )
+    if head.returncode:
+        pytest.skip("this is no clone")
+    assert rotation.rotation("") == int(head.stdout, 16) % 6
