@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from pickle import UnpicklingError
+from typing import Any
 
 import llvmlite.binding
 import numba
@@ -34,7 +35,7 @@ APART = ("command", "conformance", "enclosure", "experiments", "gallery", "oracl
 UNUSED = 30 * 24 * 3600  # seconds after which the functions of other sources are removed
 
 
-def kept(compile: Callable[[bool], np.ufunc], name: str) -> np.ufunc:
+def kept(compile: Callable[[bool], Any], name: str) -> Any:
     """`compile(True)` in the folder of this name, `compile(False)` where nothing can be written."""
     try:
         with whole(of_these_sources() / name) as place, _numba_writes_to(place):
