@@ -4,9 +4,7 @@ import numpy as np
 
 
 def unbroadcast(cotangent, primal):
-    """Sum `cotangent` over the axes along which `primal` was broadcast; real for a real
-    `primal`.
-    """
+    """Sum `cotangent` over the broadcast axes of `primal`; real for a real `primal`."""
     extra = cotangent.ndim - primal.ndim
     stretched = (i for i, n in enumerate(primal.shape) if n == 1 != cotangent.shape[extra + i])
     axes = (*range(extra), *(extra + i for i in stretched))

@@ -36,9 +36,7 @@ def from_state(op: Operator) -> bool:
 
 
 def resumed(op: Operator) -> Operator | None:
-    """The operator that starts this one from a state: itself, or its `_from` or `_stateful`
-    form.
-    """
+    """The operator that starts this one from a state: itself, or its `_from`/`_stateful` form."""
     others = (other for other in OPERATORS if other.form in ("from", "stateful"))
     return next((other for other in others if _plain(other) == _plain(op)), None)
 

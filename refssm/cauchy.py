@@ -29,7 +29,7 @@ def cauchy_kernel(v, w, z):
     `k` has those of `v` times time.
 
     A node exactly at a pole, z_l = w_n, gives infinity where v_n ≠ 0 and NaN where v_n = 0. Raises
-    ValueError where sizes disagree, TypeError for other types. Source: [gu2022s4, §3.2].
+    ValueError if sizes disagree, TypeError for other types. Source: [gu2022s4, §3.2].
 
     >>> import refssm
     >>> refssm.cauchy_kernel([1.0, 1.0], [-1.0, -3.0], [1.0, 0.0])
@@ -79,8 +79,8 @@ def resolvent_at_roots(v, a, *, l):
     ``np.result_type(v, a)``. No units. It is the transform of Σ_n v_n a_n^k / (1 − a_n^l), k = 0 …
     l−1, and errors are measured against its norm, as for a transform.
 
-    If a_n^l = 1, a node is at a pole: the result is infinite or NaN. Raises ValueError where sizes
-    disagree or `l` is no length, TypeError for other types. Source: [gu2022s4, §3.2].
+    If a_n^l = 1, a node is at a pole: the result is infinite or NaN. Raises ValueError if sizes
+    disagree or `l` is not an integer ≥ 0, TypeError for other types. Source: [gu2022s4, §3.2].
 
     >>> import refssm
     >>> refssm.resolvent_at_roots([1.0], [0.5], l=4)

@@ -21,8 +21,8 @@ def krylov_kernel(A, B, C, *, l):
     longdouble and their complex types; the result has ``np.result_type(A, B, C)``. `C` is not
     conjugated. Units: `A` has none, `K` those of `B` times `C`. O(l n²) operations.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in
-    `A` reaches every entry except the first; NaN in `B` or `C` reaches all. Source: [gu2022s4,
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types. NaN
+    in `A` reaches every entry except the first; NaN in `B` or `C` reaches all. Source: [gu2022s4,
     §2.4].
 
     >>> import refssm

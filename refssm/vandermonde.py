@@ -22,8 +22,8 @@ def vandermonde_kernel(v, x, *, l):
     float64, longdouble and their complex types; the result has ``np.result_type(v, x)``.
     Units: `x` has none (per step), `k` has those of `v`.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in a
-    mode reaches every j. Source: [gu2022s4d, §3.3].
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types. NaN
+    in a mode reaches every j. Source: [gu2022s4d, §3.3].
 
     >>> import refssm
     >>> refssm.vandermonde_kernel([1.0, 3.0], [0.0, -np.log(2)], l=4)

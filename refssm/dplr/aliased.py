@@ -30,12 +30,12 @@ from refssm.dplr.system import around_the_circle, corrected, denominators, empty
 def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
     """K_k = Σ_{m≥0} C Ā^{k + ml} B̄, k = 0 … l−1, for A = diag w − P Qᴴ under the bilinear map.
 
-    Signature ``(n),(n,r),(n,r),(n),(n),()->(l)``: arguments, types and units as `dplr_kernel`. The
-    inverse transform of the transfer function at the l-th roots of unity; infinite or NaN where an
-    eigenvalue of A is at a node. Errors are measured by the tracked error of the spectrum, the same
-    for every k. NaN anywhere makes the kernel NaN.
+    Signature ``(n),(n,r),(n,r),(n),(n),()->(l)``: arguments, types and units are those of
+    `dplr_kernel`. The inverse transform of the transfer function at the l-th roots of unity;
+    infinite or NaN where an eigenvalue of A is at a node. Errors are measured by the tracked error
+    of the spectrum, the same for every k. NaN anywhere makes the kernel NaN.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types.
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types.
     Source: [gu2022s4, §3.2].
 
     >>> import refssm

@@ -43,7 +43,7 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
     Units: `w` and `P Qᴴ` those of 1/`dt`, the kernel those of C B dt. Errors are measured by the
     tracked error of the spectrum, the same for every k. NaN anywhere makes the kernel NaN.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types.
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types.
     Source: [gu2022s4, §3.2].
 
     >>> import refssm

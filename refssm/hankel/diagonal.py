@@ -31,7 +31,7 @@ def hankel_singular_values_diagonal(w, B, C):
     its digits: every value has nearly all of them, however small. All are NaN where some
     Re w ≥ 0. Units: those of B C / `w`.
 
-    Raises ValueError where sizes disagree, TypeError for other types. Source: [demmel1999].
+    Raises ValueError if sizes disagree, TypeError for other types. Source: [demmel1999].
     """
     w, v = np.broadcast_arrays(w, B * C)
     sigma, _, _ = takagi(_weighted(_orthonormal(w, v)[0], v))

@@ -27,8 +27,8 @@ def gramians(A, B, C):
     measured by the residual.
 
     An `A` that is not stable has no gramians: what comes is the solution of the equations, NaN
-    where they have none. NaN in `A` reaches both, in `B` all of `P`, in `C` all of `Q`.
-    Raises ValueError where sizes disagree, TypeError for other types. Source: [zhou1996].
+    where they have none. NaN in `A` reaches both, in `B` all of `P`, in `C` all of `Q`. Raises
+    ValueError if sizes disagree, TypeError for other types. Source: [zhou1996].
 
     >>> import refssm
     >>> P, Q = refssm.gramians([[-0.5]], [2.0], [3.0])
@@ -114,10 +114,8 @@ def gramians_discrete(A, B, C):
 
     Signature ``(n,n),(n),(n)->(n,n),(n,n)``: `A`, `B` and `C` of a discrete system, all
     |λ(A)| < 1; leading axes broadcast. P Q is that of the Hankel matrix of C A^k B: O R has O =
-    [C; C A; …],
-    R = [B, A B, …], Q = OᴴO and P = R Rᴴ. Types, errors and NaN as `gramians`. Units: `P` those of
-    B²,
-    `Q` those of C². Source: [zhou1996].
+    [C; C A; …], R = [B, A B, …], Q = OᴴO and P = R Rᴴ. Types, errors and NaN are those of
+    `gramians`. Units: `P` those of B², `Q` those of C². Source: [zhou1996].
 
     >>> import refssm
     >>> P, Q = refssm.gramians_discrete([[0.5]], [3.0], [1.5])

@@ -71,10 +71,9 @@ def ho_kalman(h, order):
 def balanced_truncation(A, B, C, order):
     """A_r, B_r and C_r: the `order` states that are reached and seen best.
 
-    Signature ``(n,n),(n),(n)->(r,r),(r),(r)`` of a continuous system, all Re λ(A) < 0. The
-    smaller one is stable where σ_r > σ_{r+1}, and ‖G − G_r‖∞ is at most
-    `balanced_truncation_bound`. Types and errors as `hankel_singular_values`: states of a σ
-    below √(u ‖P‖ ‖Q‖) are noise.
+    Signature ``(n,n),(n),(n)->(r,r),(r),(r)`` of a continuous system, all Re λ(A) < 0. The smaller
+    one is stable where σ_r > σ_{r+1}, and ‖G − G_r‖∞ is at most `balanced_truncation_bound`. Types
+    and errors are those of `hankel_singular_values`: states of a σ below √(u ‖P‖ ‖Q‖) are noise.
 
     Raises ValueError where `order` is no integer from 1 to n, sizes disagree or an eigenvalue is
     not left of the imaginary axis. Source: [moore1981].
@@ -95,7 +94,7 @@ def balanced_truncation_bound(A, B, C, order):
     """2 Σ_{i>r} σ_i ≥ ‖G − G_r‖∞, r = `order` [enns1984, glover1984].
 
     Values that are equal count once in the sharper form of the theorem; here all of them count.
-    Arguments, errors as `balanced_truncation`; the result has the leading axes, (…).
+    Arguments, errors are those of `balanced_truncation`; the result has the leading axes, (…).
     """
     A, B, C = stable_system("balanced_truncation_bound", A, B, C)
     sigma = HANKEL_SINGULAR_VALUES.reference(A, B, C)

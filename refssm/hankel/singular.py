@@ -29,8 +29,8 @@ def hankel_singular_values(A, B, C):
     it has the same.
 
     Errors are absolute: see the module. An `A` that is not stable has none; what comes then means
-    nothing. NaN in any argument reaches all of them. Raises ValueError where sizes disagree,
-    TypeError for other types. Source: [laub1987].
+    nothing. NaN in any argument reaches all of them. Raises ValueError if sizes disagree, TypeError
+    for other types. Source: [laub1987].
 
     >>> import refssm
     >>> refssm.hankel_singular_values([[-0.5]], [2.0], [3.0]).tolist()
@@ -83,9 +83,9 @@ hankel_singular_values_vjp = HANKEL_SINGULAR_VALUES.checked_vjp(
 def hankel_norm(A, B, C):
     """‖Γ‖ = σ_1: the most of an input's energy that a system can give back after it has ended.
 
-    Types and errors as `hankel_singular_values`; the leading axes are those of the result. 0 for a
-    system without states. ‖Γ‖ ≤ ‖G‖∞ ≤ 2 Σ σ_i,
-    without D [glover1984]. Raises ValueError where an eigenvalue is not left of the imaginary axis.
+    Types and errors are those of `hankel_singular_values`; the leading axes are those of the
+    result. 0 for a system without states. ‖Γ‖ ≤ ‖G‖∞ ≤ 2 Σ σ_i, without D [glover1984]. Raises
+    ValueError where an eigenvalue is not left of the imaginary axis.
     """
     sigma = HANKEL_SINGULAR_VALUES.reference(*stable_system("hankel_norm", A, B, C))
     return sigma[..., 0] if sigma.shape[-1] else np.zeros(sigma.shape[:-1], sigma.dtype)

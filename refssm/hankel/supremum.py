@@ -27,7 +27,7 @@ def h_infinity_norm(A, B, C, D):
     double, √u ‖A‖. Of a discrete system give the bilinear map to a continuous one: it has the
     same.
 
-    Raises ValueError where sizes disagree or an eigenvalue is not left of the imaginary axis,
+    Raises ValueError if sizes disagree or an eigenvalue is not left of the imaginary axis,
     TypeError for other types. Source: [bruinsma1990].
 
     >>> from refssm import h_infinity_norm

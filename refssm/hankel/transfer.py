@@ -34,8 +34,8 @@ def transfer(A, B, C, D, s):
     point by point, as those of a backward stable solve between B and C.
 
     An eigenvalue of `A` hit exactly gives infinity or NaN. NaN in `s` stays at its point, elsewhere
-    it reaches all. Raises ValueError where sizes disagree, TypeError for other types.
-    Source: [zhou1996].
+    it reaches all. Raises ValueError if sizes disagree, TypeError for other types. Source:
+    [zhou1996].
 
     >>> import refssm
     >>> refssm.transfer([[-1.0]], [1.0], [2.0], 0.5, [0j, 1j])
@@ -100,8 +100,8 @@ transfer_vjp = TRANSFER.checked_vjp(transfer_vjp)
 def transfer_discrete(A, B, C, D, z):
     """G(z) = D + C (I − A/z)⁻¹ B = D + Σ_k C A^k B z^{−k}.
 
-    Signature ``(n,n),(n),(n),(),(l)->(l)``: `A`, `B`, `C` and `D` of the discrete system, `z` the
-    l complex points, e^{iω} for a sine; leading axes broadcast. Types, errors and NaN as
+    Signature ``(n,n),(n),(n),(),(l)->(l)``: `A`, `B`, `C` and `D` of the discrete system, `z` the l
+    complex points, e^{iω} for a sine; leading axes broadcast. Types, errors and NaN are those of
     `transfer`, infinite or NaN where `z` is an eigenvalue of `A`; at z = 0 NaN. No units but those
     of `G` and `D`.
 

@@ -96,7 +96,7 @@ def hippo_fourier_diagonal(*, n):
 
     Signature ``->(n,n),(n)`` and the keyword `n`, the number of coefficients, an even one. In
     double precision. Each pair of states is a damped rotation, −½ ± 2πik; no window ends anywhere.
-    Units: none. Errors as `hippo_fourier`. Source: [gu2022s4d].
+    Units: none. Errors are those of `hippo_fourier`. Source: [gu2022s4d].
 
     >>> import refssm
     >>> A, B = refssm.hippo_fourier_diagonal(n=4)

@@ -27,8 +27,8 @@ def hippo_project(A, B, u, dt):
     ``np.result_type(A, B, u, dt)``. Units: `dt` in those of 1/A, `x` in those of `u` for the (A, B)
     of a measure. With s the scaling of `hippo_rescale`, the states are s times as large.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN in `A`, `B` or `dt`
-    reaches everything, in `u` every later state. Source: [gu2020hippo].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN in `A`, `B` or `dt` reaches
+    everything, in `u` every later state. Source: [gu2020hippo].
 
     >>> import refssm
     >>> refssm.hippo_project([[0.0]], [1.0], [1.0, 2.0, 3.0], 0.5).ravel()  # an integrator

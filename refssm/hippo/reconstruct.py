@@ -46,8 +46,8 @@ def hippo_reconstruct_legs(c, s):
     longdouble and their complex types; the result has ``np.result_type(c, s)``. Units: those of
     `c`. `s` outside [0, 1] is extrapolated, as polynomials are.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN in `c` reaches every
-    entry, NaN in `s` its own. Source: [gu2020hippo].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN in `c` reaches every entry,
+    NaN in `s` its own. Source: [gu2020hippo].
 
     >>> import refssm
     >>> c = refssm.hippo_project_legs([1.0, 3.0], n=1)

@@ -16,7 +16,7 @@ def hippo_rescale(A, B, s):
     ``np.result_type(B, s)`` and the largest precision among all. Units: those of the states change.
     What comes back from a memory takes its own scaling: divide the states by `s` first.
 
-    Raises ValueError where sizes disagree, TypeError for other types. A zero in `s` divides by zero
+    Raises ValueError if sizes disagree, TypeError for other types. A zero in `s` divides by zero
     and warns nothing. NaN stays in the rows and columns it is in. Source: [gu2020hippo].
 
     >>> import refssm

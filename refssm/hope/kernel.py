@@ -29,7 +29,7 @@ def hope_kernel(h, dt, *, l):
     the quotient of two steps and has none. Errors are measured by those of the transfer
     function, the same for every k.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types and
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types and
     complex `dt`. Source: [yu2024hope].
 
     >>> import refssm

@@ -18,8 +18,8 @@ def hope_recency_power(h, gamma):
     the recent past more; leading axes broadcast. Any of float32, float64, longdouble and their
     complex types; the result has ``np.result_type(h, gamma)``. Units: those of `h`. h_0 stays.
 
-    Raises ValueError where sizes disagree, TypeError for other types and complex `gamma`.
-    Source: [yu2024hope].
+    Raises ValueError if sizes disagree, TypeError for other types and complex `gamma`. Source:
+    [yu2024hope].
 
     >>> import refssm
     >>> refssm.hope_recency_power([4.0, 4.0, 4.0, 4.0], -0.5)

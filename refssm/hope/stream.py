@@ -25,7 +25,7 @@ def hope_stream(h, dt, u):
     Units: `dt` has none, `y` those of `h` times those of `u`. NaN in `h` or `dt` reaches every
     output, in `u` those from its time on.
 
-    Raises ValueError where sizes disagree, TypeError for other types. Source: [yu2024hope].
+    Raises ValueError if sizes disagree, TypeError for other types. Source: [yu2024hope].
 
     >>> import refssm
     >>> refssm.hope_stream([3.0, 5.0], 1.0, [1.0, 0.0, 2.0, 0.0])  # taps, a step late

@@ -27,8 +27,8 @@ def hope_transfer(h, dt, *, l):
     Units: G has those of `h`, `dt` is the quotient of two steps and has none. Errors are
     measured in norm, as a nonuniform transform attains.
 
-    With a real `h`, G_{l−j} is the conjugate of G_j. Raises ValueError where sizes disagree or
-    `l` is no length, TypeError for other types and complex `dt`. Source: [yu2024hope].
+    With a real `h`, G_{l−j} is the conjugate of G_j. Raises ValueError if sizes disagree or `l` is
+    not an integer ≥ 0, TypeError for other types and complex `dt`. Source: [yu2024hope].
 
     >>> import refssm
     >>> refssm.hope_transfer([1.0, 0.5], 1.0, l=4).round(12)

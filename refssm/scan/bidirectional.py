@@ -18,7 +18,7 @@ def diagonal_ssm_bidirectional(a, B, C, D, u):
 
     Signature ``(n),(n,m),(p,2n),(p,m),(l,m)->(l,p)``: as `diagonal_ssm`, with a second scan from
     the end; the first n columns of `C` read the state of the past, the others that of the future.
-    Types, units and errors as `diagonal_ssm`. Source: [smith2023s5].
+    Types, units and errors are those of `diagonal_ssm`. Source: [smith2023s5].
 
     >>> import refssm
     >>> u = [[1.0], [0.0], [2.0]]

@@ -96,8 +96,8 @@ def diagonal_ssm(a, B, C, D, u):
     complex types; the result has their ``np.result_type``: nothing is made real. Units: `a` none,
     `y` those of C B u and D u.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN and infinity propagate
-    and warn nothing. Source: [smith2023s5, §3.1].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate and
+    warn nothing. Source: [smith2023s5, §3.1].
 
     >>> import refssm
     >>> refssm.diagonal_ssm([0.5], [[1.0]], [[2.0]], [[0.0]], [[1.0], [0.0], [2.0]]).ravel()
@@ -137,7 +137,8 @@ def diagonal_ssm_varying(a, B, C, D, u):
     """y_k = C x_k + D u_k,  x_k = a_k x_{k-1} + B u_k from rest, a decay for each step.
 
     Signature ``(l,n),(n,m),(p,n),(p,m),(l,m)->(l,p)``: as `diagonal_ssm`, for irregular sampling:
-    ``a_k = e^(dt_k w)``. Types, units and errors as `diagonal_ssm`. Source: [smith2023s5, §6.3].
+    ``a_k = e^(dt_k w)``. Types, units and errors are those of `diagonal_ssm`. Source: [smith2023s5,
+    §6.3].
 
     >>> import refssm
     >>> refssm.diagonal_ssm_varying([[0.5], [2.0]], [[1.0]], [[1.0]], [[0.0]], [[1.0], [3.0]])

@@ -33,7 +33,7 @@ def diagonal_ssm_stateful(a, B, C, D, u, x0):
 
     Signature ``(n),(n,m),(p,n),(p,m),(l,m),(n)->(l,p),(n)``: as `diagonal_ssm`, with the state
     before the first input; the last state is what a next piece starts from, `x0` where l is 0.
-    Types, units and errors as `diagonal_ssm`. Source: [smith2023s5, §3.1].
+    Types, units and errors are those of `diagonal_ssm`. Source: [smith2023s5, §3.1].
 
     >>> import refssm
     >>> y, x = refssm.diagonal_ssm_stateful([0.5], [[1.0]], [[2.0]], [[0.0]], [[1.0]], [4.0])

@@ -21,8 +21,8 @@ def linear_scan(a, b):
     result has ``np.result_type(a, b)``. `x_0` is `b_0` and does not depend on `a_0`.
     Units: `a` has none, `b` and `x` share theirs.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN and infinity
-    propagate and warn nothing. Source: [blelloch1990prefix, §1.4].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate and
+    warn nothing. Source: [blelloch1990prefix, §1.4].
 
     >>> import refssm
     >>> refssm.linear_scan([[0.5], [0.5], [0.5]], [[1.0], [0.0], [2.0]]).ravel()
@@ -76,8 +76,9 @@ def linear_scan_from(a, b, x0):
     """x_k = a_k x_{k-1} + b_k along time, from the state x_{-1} = x0.
 
     Signature ``(l,n),(l,n),(n)->(l,n)``: as `linear_scan`, with the state `x0` before the first
-    input, in the units of `b`. A long scan may be cut anywhere: the last state of one piece is
-    the `x0` of the next. Types and errors as `linear_scan`. Source: [blelloch1990prefix, §1.4].
+    input, in the units of `b`. A long scan may be cut anywhere: the last state of one piece is the
+    `x0` of the next. Types and errors are those of `linear_scan`. Source: [blelloch1990prefix,
+    §1.4].
 
     >>> import refssm
     >>> refssm.linear_scan_from([[0.5], [0.5]], [[0.0], [2.0]], [1.0]).ravel()

@@ -45,9 +45,9 @@ def steps(dt, dt_bias):
 def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
     """y_k = (C_k · x_k + D u_k) silu(z_k),  x_k = e^{Δ_k A} x_{k-1} + Δ_k u_k B_k from rest.
 
-    Signature ``(l),(l),(n),(l,n),(l,n),(),(l),()->(l)``: as `selective_scan` with the steps
-    Δ = softplus(dt + dt_bias), the skip `D` of the channel, and the gate `z`. `dt`, `z` and
-    `dt_bias` are real. Types, units and errors as `selective_scan`. Source: [gu2023mamba, Alg. 2].
+    Signature ``(l),(l),(n),(l,n),(l,n),(),(l),()->(l)``: as `selective_scan` with the steps Δ =
+    softplus(dt + dt_bias), the skip `D` of the channel, and the gate `z`. `dt`, `z` and `dt_bias`
+    are real. Types, units and errors are those of `selective_scan`. Source: [gu2023mamba, Alg. 2].
 
     >>> import refssm
     >>> y = refssm.mamba_scan([2.0], [30.0], [-1.0], [[1.0]], [[1.0]], 3.0, [40.0], -10.0)

@@ -16,8 +16,8 @@ def selective_scan_packed(u, dt, A, B, C, resets):
 
     Signature ``(l),(l),(n),(l,n),(l,n),(l)->(l)``: `resets` is true, or an integer that is not 0,
     at the first step of each packed sequence; the state before is dropped, not multiplied by 0, so
-    nothing leaks across, NaN neither. Types, units and errors as `selective_scan`. Source:
-    [gu2023mamba, §3.5.2], with the boundaries of [lu2023structured].
+    nothing leaks across, NaN neither. Types, units and errors are those of `selective_scan`.
+    Source: [gu2023mamba, §3.5.2], with the boundaries of [lu2023structured].
 
     >>> import refssm
     >>> B = C = [[1.0], [1.0], [1.0]]
