@@ -19,8 +19,8 @@ def dense_scan(A, b):
     `n` state; leading axes broadcast. Any of float32, float64, longdouble and their complex
     types; the result has ``np.result_type(A, b)``. Units: `A` has none, `b` and `x` share theirs.
 
-    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate and
-    warn nothing. Source: [gu2022s4, §2.1].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
+    without warnings. Source: [gu2022s4, §2.1].
 
     >>> import refssm
     >>> refssm.dense_scan([[0.0, 1.0], [1.0, 0.0]], [[1.0, 2.0], [0.0, 0.0]])

@@ -96,8 +96,8 @@ def diagonal_ssm(a, B, C, D, u):
     complex types; the result has their ``np.result_type``: nothing is made real. Units: `a` none,
     `y` those of C B u and D u.
 
-    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate and
-    warn nothing. Source: [smith2023s5, §3.1].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
+    without warnings. Source: [smith2023s5, §3.1].
 
     >>> import refssm
     >>> refssm.diagonal_ssm([0.5], [[1.0]], [[2.0]], [[0.0]], [[1.0], [0.0], [2.0]]).ravel()

@@ -21,8 +21,8 @@ def linear_scan(a, b):
     result has ``np.result_type(a, b)``. `x_0` is `b_0` and does not depend on `a_0`.
     Units: `a` has none, `b` and `x` share theirs.
 
-    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate and
-    warn nothing. Source: [blelloch1990prefix, §1.4].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
+    without warnings. Source: [blelloch1990prefix, §1.4].
 
     >>> import refssm
     >>> refssm.linear_scan([[0.5], [0.5], [0.5]], [[1.0], [0.0], [2.0]]).ravel()

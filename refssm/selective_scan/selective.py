@@ -32,8 +32,8 @@ def selective_scan(u, dt, A, B, C):
     float64, longdouble and their complex types, `dt` real; the result has their
     ``np.result_type``: nothing is made real. Units: `dt` that of 1/`A`, `y` those of dt·u·B·C.
 
-    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate and
-    warn nothing. Source: [gu2023mamba, Alg. 2].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
+    without warnings. Source: [gu2023mamba, Alg. 2].
 
     >>> import refssm
     >>> B = C = [[1.0], [1.0]]

@@ -56,8 +56,8 @@ def ssd_recurrent(x, log_a, B, C):
     float32, float64, longdouble and their complex types; the result has their
     ``np.result_type``. Units: `log_a` has none, `y` those of x·B·C.
 
-    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate and
-    warn nothing. Source: [dao2024mamba2, §3.2].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
+    without warnings. Source: [dao2024mamba2, §3.2].
 
     >>> import refssm
     >>> refssm.ssd_recurrent([[1.0], [2.0]], [0.0, 0.0], [[1.0], [1.0]], [[1.0], [1.0]]).ravel()
