@@ -1,5 +1,4 @@
-"""Gramians: how strongly inputs drive states, and states drive the output
-[zhou1996].
+"""Gramians: how strongly inputs drive states, and states drive the output [zhou1996].
 
     continuous   P = ∫₀^∞ e^{tA} B Bᴴ e^{tAᴴ} dt,   Q = ∫₀^∞ e^{tAᴴ} Cᴴ C e^{tA} dt
                  A P + P Aᴴ + B Bᴴ = 0,             Aᴴ Q + Q A + Cᴴ C = 0

@@ -1,5 +1,4 @@
-"""H-infinity norm: Hamiltonian eigenvalues show where |G| crosses a level γ
-[bruinsma1990].
+"""H-infinity norm: Hamiltonian eigenvalues show where |G| crosses a level γ [bruinsma1990].
 
     ‖G‖∞ = sup_ω |G(iω)|,   G(s) = D + C (sI − A)⁻¹ B
 

@@ -238,8 +238,7 @@ def _waves(c, s, window):
 
 
 def hippo_reconstruct_fourier_vjp(dy, c, s, *, window=1.0):
-    """With θ = 2πs/w: dc_2k = √2 Σ_l cos(kθ_l) dy_l, and sines,  ds_l = Re dy_l
-    (∂y_l/∂s_l)*.
+    """With θ = 2πs/w: dc_2k = √2 Σ_l cos(kθ_l) dy_l, and sines,  ds_l = Re dy_l (∂y_l/∂s_l)*.
 
     Returns `(dc, ds)`, shaped like `c` and `s`.
     """

@@ -2,7 +2,7 @@
 
     x_k = A x_{k-1} + b_k
 
-`A` is discrete and constant in time. n² multiplications a step, where a diagonal system needs n.
+`A` is discrete and constant in time. One step costs n² multiplications; a diagonal system needs n.
 """
 
 import numpy as np
@@ -41,7 +41,7 @@ def _applied(A, x):
 
 
 def _adjoint(dx, A):
-    """g_k = dx_k + Aᴴ g_{k+1}, from the end."""
+    """g_k = dx_k + Aᴴ g_{k+1}, computed from the end."""
     g = dx.astype(np.result_type(dx, A))
     for k in range(g.shape[-2] - 2, -1, -1):
         g[..., k, :] = np.einsum("...ji,...j->...i", A.conj(), g[..., k + 1, :]) + dx[..., k, :]
