@@ -18,7 +18,7 @@ U = 2.0**-53
 
 
 def right(op, value, *arrays, **statics):
-    """Whether `value` is what the operator should return."""
+    """True if the judge accepts `value` as the output of the operator."""
     return judge(op, lambda *_, **__: value, *map(np.asarray, arrays), **statics).ok
 
 

@@ -34,7 +34,7 @@ RECONSTRUCTIONS = (
 
 
 def right(op, value, *arrays, **statics):
-    """Whether `value` is what the operator should return."""
+    """True if the judge accepts `value` as the output of the operator."""
     return judge(op, lambda *_, **__: value, *map(np.asarray, arrays), **statics).ok
 
 

@@ -23,7 +23,7 @@ roles_from = pytest.mark.parametrize("scan", SCANS_FROM, ids=["reference", "jit"
 
 
 def random(seed, *shapes, dtype="float64"):
-    """Draws of modulus about 1, complex where the type is."""
+    """Random numbers of modulus about 1; complex for a complex dtype."""
     rng = np.random.default_rng(seed)
     parts = [rng.standard_normal((2, *shape)) for shape in shapes]
     is_complex = np.dtype(dtype).kind == "c"

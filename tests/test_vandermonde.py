@@ -39,7 +39,7 @@ forms = pytest.mark.parametrize(
 
 
 def right(op, value, v, x):
-    """Whether `value` is what `op` should return."""
+    """True if the judge accepts `value` as the output of `op`."""
     v, x = np.asarray(v), np.asarray(x)
     return judge(op, lambda *_, **__: value, v, x, l=value.shape[-1]).ok
 
