@@ -31,7 +31,7 @@ def random(seed, *shapes, dtype="float64"):
 
 
 def integers(seed, *shapes):
-    """Small integers, so that nothing rounds."""
+    """Small random integers, so that nothing rounds."""
     rng = np.random.default_rng(seed)
     return [rng.integers(-2, 3, shape).astype(float) for shape in shapes]
 

@@ -45,7 +45,7 @@ def right(op, value, v, x):
 
 
 def case(dtype, shapes=((5,), (5,)), maps=("normal", "turning")):
-    """Coefficients and exponents of their domains."""
+    """Coefficients and exponents from their domains."""
     arrays, real = [], np.dtype(dtype).kind == "f"
     for seed, (domain, name, shape) in enumerate(
         zip((residues, exponents), maps, shapes, strict=True)
