@@ -84,9 +84,9 @@ class Declaration:
 def implements(name: str, **declared: Any):
     """Mark a function as an implementation of the operator `name`; the function may have any name.
 
-    framework   "numpy" (default), "torch", "jax" or "cupy": the arrays that it receives and
-    returns. device      where the arrays live: "cuda", "cuda:1", "gpu"; default: the framework's
-    own. dtypes      the supported types; without them the judge tries the function. "float16" and
+    framework   "numpy" (default), "torch", "jax" or "cupy": the arrays of its calls and results.
+    device      where the arrays live: "cuda", "cuda:1", "gpu"; default: the framework's own.
+    dtypes      the supported types; without them the judge tries the function. "float16" and
                 "bfloat16" are judged only if declared.
     layout      the order of its axes, by the names that `refssm show` prints: "b n l, b n l ->
                 b n l". 1 is an axis of length one; the judge loops over batch axes left out.

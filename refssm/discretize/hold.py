@@ -75,8 +75,8 @@ def discretize_foh(A, B, dt):
 
     Signature ``(n,n),(n,m),()->(n,n),(n,m),(n,m)``: the input is linear between its samples, so x_k
     = Ā x_{k−1} + B̄₀ u_k + B̄₁ u_{k−1}; B̄₀ + B̄₁ is the B̄ of `discretize_zoh`. Types, units,
-    errors and NaN are also as there; φ₂(0) = ½, and A may be singular. Errors are measured as those
-    of an exponential. Source: [franklin1998digital].
+    errors and NaN are those of `discretize_zoh`; φ₂(0) = ½, and A may be singular. Errors are
+    measured as those of an exponential. Source: [franklin1998digital].
 
     >>> import refssm
     >>> A_bar, B0_bar, B1_bar = refssm.discretize_foh([[0.0]], [[1.0]], 0.5)

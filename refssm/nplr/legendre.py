@@ -74,7 +74,7 @@ def nplr_legt(*, n, window=1.0):
 
 
 def normal_legs(*, n):
-    """HiPPO-N, the normal part of LegS: −½ on the diagonal, ½√((2i+1)(2k+1)) sign(k − i) beside it.
+    """HiPPO-N, the normal part of LegS: −½ on the diagonal, ½√((2i+1)(2k+1)) sign(k − i) off it.
 
     Signature ``->(n,n)``, float64. It is A + p pᵀ with p_i = √(i+½). Units: 1/time.
 
