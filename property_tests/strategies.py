@@ -1,7 +1,7 @@
-"""Arguments of any operator of the catalog, over arbitrary broadcasting.
+"""Random arguments of any operator of the catalog, with any broadcasting.
 
 Hypothesis draws batch shapes, core sizes, a map and a texture per argument, and one seed; NumPy
-fills the arrays through the domains. Never element by element.
+fills the arrays through the domains. Hypothesis never draws single elements.
 """
 
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ from refssm.conformance.cases.partners import following
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.number_types import number_type
 
-# derandomized: a run draws the same examples on every machine and every day
+# derandomized: every run draws the same examples on every machine
 laws = settings(
-    max_examples=12,  # after ten Hypothesis goes on with near copies of earlier ones
+    max_examples=12,  # after ten examples Hypothesis draws near copies
     derandomize=True,
     deadline=None,
     database=None,
@@ -32,7 +32,7 @@ laws = settings(
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """Shapes, knobs and a seed: everything that the arguments of one call are made from."""
+    """Shapes, knobs and a seed that define the arguments of one call."""
 
     op: Operator
     dtype: np.dtype
@@ -46,11 +46,11 @@ class Example:
         return f"{self.op} {self.dtype} {self.shapes} {knobs} {dict(self.statics)} seed={self.seed}"
 
     def generator(self, stream: int) -> np.random.Generator:
-        """Random numbers that only the seed decides."""
+        """A random generator that depends only on the seed."""
         return np.random.default_rng([self.seed, stream])
 
     def redrawn(self) -> "Example":
-        """The same example with other numbers."""
+        """The same example with another seed."""
         return replace(self, seed=self.seed + 1)
 
     @cached_property
@@ -69,7 +69,7 @@ class Example:
         return list(arrays.values())
 
     def slices(self):
-        """Every index of the broadcast batch, with the core arguments there."""
+        """The core arguments at each index of the broadcast batch."""
         batch = self.op.batch_shape(*self.arrays)
         cores = [
             np.broadcast_to(a, batch + a.shape[a.ndim - len(dims) :])
@@ -81,12 +81,12 @@ class Example:
 
 @st.composite
 def examples(draw, op: Operator, dtype, *, maps=(), textures=(), mixed=True, max_dims=2):
-    """Examples of `op`; `maps` and `textures` narrow those of the domains."""
+    """Examples of `op`; `maps` and `textures` restrict those of the domains."""
     dtype = np.dtype(dtype)
     matrices = any(len(set(dims)) < len(dims) for dims in op.input_dims)  # their oracles are slow
     longest = [3 if matrices else 8, *([3 if matrices else 4] * len(core_dims(op)))]
     core = {d: draw(st.integers(1, n)) for d, n in zip(core_dims(op), longest, strict=False)}
-    few = max_dims if len(op.inputs) < 4 else min(max_dims, 1)  # the oracle takes a slice at a time
+    few = max_dims if len(op.inputs) < 4 else min(max_dims, 1)  # the oracle computes slice by slice
     batches = draw(
         mutually_broadcastable_shapes(
             num_shapes=len(op.inputs), min_dims=0, max_dims=few, max_side=3
@@ -103,7 +103,7 @@ def examples(draw, op: Operator, dtype, *, maps=(), textures=(), mixed=True, max
 
 
 def _knobs(domain, dtype, maps, textures, mixed):
-    """How one argument is filled; real where the type is, or now and then for its own sake."""
+    """How to fill one argument; real for a real type, else sometimes real too."""
     names = [m for m in (*domain.maps, MEDLEY) if m in maps or not maps]
     kinds = [t for t in domain.textures if t in textures or not textures]
     if dtype.kind != "c":
@@ -115,7 +115,7 @@ def _knobs(domain, dtype, maps, textures, mixed):
 
 
 def cotangents(example: Example, outputs):
-    """Random cotangents of the given outputs: complex where the output is."""
+    """Random cotangents of the given outputs: complex if the output is."""
     rng, drawn = example.generator(99), []
     for y in outputs:
         d = rng.standard_normal((2, *y.shape))
@@ -124,5 +124,5 @@ def cotangents(example: Example, outputs):
 
 
 def several(y) -> tuple:
-    """What an operator returned, always as a tuple."""
+    """The outputs of an operator, always as a tuple."""
     return y if isinstance(y, tuple) else (y,)

@@ -24,7 +24,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def words(texts):
-    """Joined by +, in an order that shows."""
+    """An array of strings: + joins them, so the order is visible."""
     return np.array(texts, dtype=object)
 
 

@@ -7,7 +7,7 @@ from strategies import examples, laws
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm.conformance.judging.grading import judge
 
-TYPES = ("float32", "complex128")  # both precisions, both kinds
+TYPES = ("float32", "complex128")  # both precisions, real and complex
 GRID = 2.0**-8  # poles and nodes on it may be shifted by integers without rounding
 NORMAL = {"textures": ("each", "constant")}
 each_type = pytest.mark.parametrize("dtype", TYPES)
@@ -15,7 +15,7 @@ each_role = pytest.mark.parametrize("role", ["reference", "jit"])
 
 
 def on_grid(x):
-    """The next number on the grid, away from zero so that a pole stays left of every node."""
+    """Round away from zero to the grid, so a pole stays left of every node."""
     parts = (np.copysign(np.ceil(np.abs(p) / GRID), p) * GRID for p in (np.real(x), np.imag(x)))
     real, imag = parts
     return (real + 1j * imag if np.iscomplexobj(x) else real).astype(x.dtype)

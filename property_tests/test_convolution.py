@@ -8,7 +8,7 @@ from refssm.conformance.judging.expected import expect, judged_type
 from refssm.conformance.judging.grading import compare, judge
 from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
 
-TYPES = ("float32", "complex128")  # both precisions, both kinds
+TYPES = ("float32", "complex128")  # both precisions, real and complex
 EXACT = {"maps": ("one", "integer"), "textures": ("each", "constant", "impulse", "late", "gaps")}
 each_type = pytest.mark.parametrize("dtype", TYPES)
 each_role = pytest.mark.parametrize("role", ["reference", "jit"])
@@ -21,12 +21,12 @@ def verdict_on(op, value, u, k):
 
 
 def lengthened(x, more):
-    """`x` and that many zeros after it."""
+    """`x` with `more` zeros at the end."""
     return np.concatenate([x, np.zeros((*x.shape[:-1], more), x.dtype)], -1)
 
 
 def delayed(x, lag):
-    """`x` that many steps later; what falls off the end is lost."""
+    """`x` delayed by `lag` steps; the end is cut off."""
     return np.concatenate([np.zeros_like(x[..., :lag]), x[..., : x.shape[-1] - lag]], -1)
 
 
@@ -47,7 +47,7 @@ def test_signal_and_kernel_may_be_exchanged(op, dtype, role, data):
 @given(data=st.data(), lag=st.integers(0, 4))
 @laws
 def test_a_delay_may_come_before_or_after(op, dtype, role, data, lag):
-    # the product with an impulse is associative; the zeros keep what is delayed from falling off
+    # the product with an impulse is associative; the zeros prevent that the delay cuts off numbers
     u, k = (lengthened(x, 4) for x in data.draw(examples(op, dtype)).arrays)
     conv, impulse = op.implementation(role), (np.arange(u.shape[-1]) == lag).astype(u.real.dtype)
     after, before = conv(conv(u, k), impulse), conv(u, conv(k, impulse))

@@ -24,7 +24,7 @@ OPERATORS = (
     EMA_KERNEL,
 )
 CONTINUOUS = OPERATORS[:4]
-TYPES = ("float32", "complex128")  # both precisions, both kinds
+TYPES = ("float32", "complex128")  # both precisions, real and complex
 PLAIN = ("each", "constant")
 each_type = pytest.mark.parametrize("dtype", TYPES)
 each_role = pytest.mark.parametrize("role", ["reference", "jit"])
@@ -38,7 +38,7 @@ def verdict_on(op, value, arrays):
 
 
 def along_modes(op, example, function):
-    """`function` of every argument that has modes, the others as they are."""
+    """Apply `function` to every argument with a mode axis."""
     pairs = zip(example.arrays, op.input_dims, strict=True)
     return [function(a) if dims else a for a, dims in pairs]
 

@@ -10,12 +10,12 @@ from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, judge
 from refssm.discretize import DISCRETIZE_BILINEAR, DISCRETIZE_DIAGONAL_BILINEAR, DISCRETIZE_ZOH
 
-TYPES = ("float32", "complex128")  # both precisions, both kinds
+TYPES = ("float32", "complex128")  # both precisions, real and complex
 DISCRETIZATIONS = {op.name: op for op in OPERATORS if op.family == "discretize"}
 DIAGONAL = [op for name, op in DISCRETIZATIONS.items() if "diagonal" in name]
 MATRIX = [DISCRETIZATIONS[op.name.replace("diagonal_", "")] for op in DIAGONAL]
 ALPHA = 0.25  # of the generalized bilinear map
-STATES, INPUTS = 3, 2  # at most: an exponential's condition number takes its time
+STATES, INPUTS = 3, 2  # upper limits: the condition number of an exponential is slow to compute
 TEXTURES = ("each", "diagonal", "lower", "gaps")
 each_type = pytest.mark.parametrize("dtype", TYPES)
 all_rules = pytest.mark.parametrize("op", MATRIX + DIAGONAL, ids=str)
@@ -26,7 +26,7 @@ both_kinds = pytest.mark.parametrize(
 
 @st.composite
 def systems(draw, op, dtype, textures=TEXTURES, **narrowed):
-    """One system without leading axes, small, and the example that it comes from."""
+    """One small system without leading axes, and its example."""
     example = draw(examples(op, dtype, max_dims=0, textures=textures, **narrowed))
     A, B, dt = example.arrays
     small, few = slice(STATES), (slice(STATES), slice(INPUTS))
@@ -36,12 +36,12 @@ def systems(draw, op, dtype, textures=TEXTURES, **narrowed):
 
 
 def statics(op):
-    """The keyword arguments."""
+    """The keyword arguments of `op`."""
     return dict.fromkeys(op.static, ALPHA)
 
 
 def run(op, *arrays):
-    """The reference, behind its checks."""
+    """The reference, with its argument checks."""
     return op.implementation("reference")(*arrays, **statics(op))
 
 
@@ -55,7 +55,7 @@ def _stacked(first, second):
 
 
 def beside(op, first, second):
-    """Two diagonals one after the other, or two matrices as the blocks of one."""
+    """Concatenate two diagonals, or put two matrices on the block diagonal."""
     if op in DIAGONAL:
         return np.concatenate([first, second])
     corner = np.zeros((len(first), len(second)), first.dtype)
@@ -104,7 +104,7 @@ def test_the_columns_of_b_do_not_touch_each_other_nor_a_bar(op, dtype, data):
     (A, B, dt), _ = data.draw(systems(op, dtype))
     A_bar, *held = run(op, A, B, dt)
     columns = [run(op, A, B[:, j : j + 1], dt) for j in range(B.shape[1])]
-    for one, *_ in columns if op.name != "discretize_foh" else []:  # B is in what it exponentiates
+    for one, *_ in columns if op.name != "discretize_foh" else []:  # its exponential contains B
         assert np.array_equal(one, A_bar)
     held = [np.concatenate([c[j + 1] for c in columns], axis=1) for j in range(len(held))]
     verdict = verdict_on(op, (A_bar, *held), A, B, dt)
@@ -135,7 +135,7 @@ def test_the_gradients_of_a_diagonal_matrix_are_those_of_its_diagonal(op, diagon
     own = expect(diagonal, [da_bar, *others, w, B, dt], statics(diagonal), diagonal.bare_vjp)
     matrices = [np.diag(da_bar), *others, np.diag(w), B, np.asarray(dt[0])]
     theirs = expect(op, matrices, statics(op), op.bare_vjp)
-    # off the diagonal of dA stands more; the one step takes all that the steps of each state do
+    # dA has more entries off the diagonal; the single dt collects the parts of all states
     reduced = [(dw, own[0].k0), (dB, own[1].k0), (np.sum(ddt, keepdims=True), own[2].k0.sum())]
     taken = [np.diag, np.asarray, np.atleast_1d]
     for (value, k), gauge, of in zip(reduced, theirs, taken, strict=True):
@@ -149,7 +149,7 @@ def test_the_gradients_of_a_diagonal_matrix_are_those_of_its_diagonal(op, diagon
 @laws
 def test_zero_order_hold_over_two_steps_is_the_hold_over_their_sum(dtype, data, sixteenths):
     (A, B, dt), _ = data.draw(systems(DISCRETIZE_ZOH, dtype))
-    dt = np.exp2(np.round(np.log2(dt)))  # the parts are then exact
+    dt = np.exp2(np.round(np.log2(dt)))  # the parts of the step are then exact
     s, t = dt * dt.dtype.type(sixteenths / 16), dt * dt.dtype.type(1 - sixteenths / 16)
     (As, Bs), (At, Bt) = run(DISCRETIZE_ZOH, A, B, s), run(DISCRETIZE_ZOH, A, B, t)
     ks, kt, k = (expect(DISCRETIZE_ZOH, (A, B, h))[0].k0.max() for h in (s, t, dt))
@@ -157,7 +157,7 @@ def test_zero_order_hold_over_two_steps_is_the_hold_over_their_sum(dtype, data, 
     for value, total, left in zip(
         (At @ As, At @ Bs + Bt), expect(DISCRETIZE_ZOH, (A, B, dt)), sizes[1:], strict=True
     ):
-        carried = sizes[0] * ks + kt * left + len(A) * sizes[0] * left + kt  # and the product's own
+        carried = sizes[0] * ks + kt * left + len(A) * sizes[0] * left + kt  # and of the product
         tolerance = np.full(value.shape, k + carried)
         verdict = compare(value, Gauge(total.value, tolerance, tolerance, total.peak), value.dtype)
         assert verdict.ok, verdict
@@ -207,7 +207,7 @@ def test_the_bilinear_map_sends_the_left_half_plane_into_the_unit_disc(op, data)
         "near",
         "one",
         "halves",
-    )  # dt·w within reach of 1, where nothing rounds to it
+    )  # dt·w near 1, where no rounding gives exactly 1
     (w, B, dt), _ = data.draw(
         systems(DISCRETIZE_DIAGONAL_BILINEAR, "complex128", ("each",), maps=maps)
     )

@@ -1,4 +1,4 @@
-"""Laws that tie the DPLR kernels to each other and to the diagonal ones."""
+"""Laws that relate the DPLR kernels to each other and to the diagonal ones."""
 
 import numpy as np
 from hypothesis import given

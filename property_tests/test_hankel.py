@@ -1,4 +1,4 @@
-"""Laws of Hankel matrices, gramians, transfer functions and reduced systems, about each other."""
+"""Laws that relate Hankel matrices, gramians, transfer functions and reduced systems."""
 
 import numpy as np
 import pytest
@@ -36,16 +36,16 @@ MAPS = {
 
 
 def systems(data, op, dtype):
-    """A, B and C one system at a time."""
+    """A, B and C of one system at a time."""
     example = data.draw(examples(op, dtype, maps=MAPS[op], mixed=False))
     return [arrays for _, arrays in example.slices()]
 
 
 def known(solve, gramians, A, B, C, more=1.0):
-    """To what the squares of singular values are known: dP ‖Q‖ + ‖P‖ dQ + n u ‖P‖ ‖Q‖, 16 times.
+    """Error bound of squared singular values: 16 (dP ‖Q‖ + ‖P‖ dQ + n u ‖P‖ ‖Q‖).
 
     dP is the residual of the equation times the norm of the inverse, which is that of the solution
-    for the identity. Residuals are larger by `more` where A, B and C are themselves computed.
+    for the identity. `more` scales the residuals if A, B and C themselves are computed.
     """
     n, (p, q) = len(A), map(norm, gramians)
     terms = 1 + norm(A) ** 2 if solve is stein else 2 * norm(A)
@@ -83,14 +83,15 @@ def test_values_of_long_hankel_matrices_tend_to_those_of_the_discrete_gramians(d
         h = refssm.markov_parameters(A, B, C, l=l)
         values = np.linalg.svd(refssm.hankel_matrix(h), compute_uv=False)
         n, sigma = len(A), balanced(P, Q)[0]
-        # Γ beyond l: in the Frobenius norm √Σ (k + 1)|h_k|², |h_k| ≤ ‖C‖₁ ‖B‖∞ 2^−k
+        # the part of Γ beyond l: Frobenius norm √Σ (k + 1)|h_k|², |h_k| ≤ ‖C‖₁ ‖B‖∞ 2^−k
         beyond = 2 * np.sqrt(l + 1) * 2.0**-l * np.abs(C).sum() * np.abs(B).max(initial=0)
-        # of h: n roundings a step, k (½)^k ≤ ½ of them; of the decomposition, l u of the norm
+        # errors of h: n roundings per step, k (½)^k ≤ ½ of them; of the decomposition: l u times
+        # the norm
         parts = 2 * n * l * U * np.abs(C).sum() * np.abs(B).max(initial=0) + l * U * norm(values)
         off = parts + beyond
         room = known(stein, (P, Q), A, B, C) + off * (2 * values[0] + off)
         assert (np.abs(values[:n] ** 2 - sigma**2) <= room).all()
-        assert (values[n:] <= off).all()  # Kronecker: the rank is n at most
+        assert (values[n:] <= off).all()  # Kronecker: the rank is at most n
 
 
 @each_type
@@ -99,11 +100,11 @@ def test_values_of_long_hankel_matrices_tend_to_those_of_the_discrete_gramians(d
 def test_similar_systems_have_the_same_values(dtype, data):
     for A, B, C in systems(data, HANKEL_SINGULAR_VALUES, dtype):
         n = len(A)
-        T = np.eye(n) + np.tril(np.ones((n, n)), -1) * (-1.0) ** np.arange(n)  # its inverse exact
+        T = np.eye(n) + np.tril(np.ones((n, n)), -1) * (-1.0) ** np.arange(n)  # exact inverse
         inverse = np.round(np.linalg.inv(T))
         assert np.array_equal(T @ inverse, np.eye(n))
         other = T @ A @ inverse, T @ B, C @ inverse
-        more = 2 * np.linalg.cond(T) ** 2  # two products, of which T A T⁻¹ may be a small part
+        more = 2 * np.linalg.cond(T) ** 2  # two products; T A T⁻¹ may be a small part of them
         ours, theirs = refssm.gramians(A, B, C), refssm.gramians(*other)
         away = refssm.hankel_singular_values(A, B, C) ** 2
         away = np.abs(away - refssm.hankel_singular_values(*other) ** 2)
@@ -122,8 +123,8 @@ def test_a_reduced_system_is_within_its_bound_in_the_h_infinity_norm(dtype, data
         sigma = refssm.hankel_singular_values(A, B, C)
         room = np.sqrt(
             known(lyapunov, refssm.gramians(A, B, C), A, B, C)
-        )  # of a single value, of those that are 0
-        assume(sigma[order - 1] > 2 * sigma[order] + room)  # equal ones go together
+        )  # for one value, among those that are 0
+        assume(sigma[order - 1] > 2 * sigma[order] + room)  # equal values must stay together
         a, b, c = refssm.balanced_truncation(A, B, C, order)
         assert (np.linalg.eigvals(a).real < 0).all()
         both = np.zeros((n + order, n + order), np.result_type(A, a))
@@ -131,7 +132,7 @@ def test_a_reduced_system_is_within_its_bound_in_the_h_infinity_norm(dtype, data
         away = refssm.h_infinity_norm(both, np.append(B, b), np.append(C, -c), 0.0)
         bound = refssm.balanced_truncation_bound(A, B, C, order)
         assert away <= bound + 2 * n * room
-        assert sigma[order] <= away + room  # no system of that order is nearer
+        assert sigma[order] <= away + room  # no system of that order is nearer (Hankel norm)
 
 
 @each_type
@@ -142,7 +143,7 @@ def test_the_bilinear_map_takes_one_transfer_function_to_the_other(dtype, data):
     for A, B, C, D, _ in systems(data, TRANSFER, dtype):
         n, size = len(A), norm(A)
         assume(size > 0)
-        dt = 1 / (2 * size)  # ‖½ dt A‖ ≤ ¼: an inverse of norm 4/3 at most
+        dt = 1 / (2 * size)  # ‖½ dt A‖ ≤ ¼: the inverse has norm ≤ 4/3
         s = size * np.exp(1j * np.linspace(-1.5, 1.5, 7))
         A_bar, B_bar = refssm.discretize_bilinear(A, B[:, None], np.float64(dt))
         z = (1 + s * dt / 2) / (1 - s * dt / 2)
@@ -151,6 +152,6 @@ def test_the_bilinear_map_takes_one_transfer_function_to_the_other(dtype, data):
         for k, point in enumerate(s):
             M = point * np.eye(n) - A
             row, x = norm(np.linalg.solve(M.T, C)), np.linalg.solve(M, B)
-            # M, and Ā, z in units of M: off by n u of all that is in it; B as it stands
+            # M, and Ā, z in units of M: errors of n u times all parts; B is exact
             room = 16 * n * U * row * ((norm(M) + 4 * size) * norm(x) + norm(B))
             assert abs(G[k] - wanted[k]) <= room + 16 * U * (abs(D) + norm(C) * norm(x))

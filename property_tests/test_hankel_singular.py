@@ -18,7 +18,7 @@ def systems():
 
 
 def normal(sigma):
-    """Of what is no subnormal number, neither here nor after a change by 2^20."""
+    """True for values that stay normal numbers after a change by 2^20."""
     return sigma > 2.0**40 * np.finfo(float).tiny
 
 
@@ -28,7 +28,7 @@ def test_a_gain_goes_through(case, power):
     w, B, C = case.arrays
     sigma, more = values(w, B, C), values(w, B, 2.0**power * C)
     kept = normal(sigma)
-    # a power of two in the residues, of which roots are taken to choose pivots
+    # the residues differ by a power of two; pivoting uses their square roots
     assert (np.abs(more - 2.0**power * sigma) <= 1e-8 * 2.0**power * sigma)[kept].all()
 
 
@@ -55,7 +55,7 @@ def test_b_and_c_are_exchanged_for_nothing(case):
 def test_the_largest_is_at_most_the_sum_of_single_modes(case):
     w, B, C = case.arrays
     alone = np.abs(B * C) / (-2 * w.real)
-    assert (values(w, B, C)[..., 0] <= alone.sum(-1) * (1 + 1e-8)).all()  # a sum of operators
+    assert (values(w, B, C)[..., 0] <= alone.sum(-1) * (1 + 1e-8)).all()  # the operators add
 
 
 @pytest.mark.parametrize("l", [24, 32, 65])

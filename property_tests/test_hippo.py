@@ -14,7 +14,7 @@ U = 2.0**-53
 
 @st.composite
 def keywords(draw, op):
-    """A size up to 40, and other keywords: any numbers within their bounds."""
+    """A size up to 40, and random values of the other keywords within their bounds."""
     given = {}
     for name, domain in op.parameters.items():
         if isinstance(domain, Counts):
@@ -48,7 +48,7 @@ def test_the_window_is_a_unit_of_time(op, data):
         getattr(refssm, op.name)(**given),
         strict=True,
     )
-    for y, unit in pairs:  # π and √ aside, three roundings each, and the product here
+    for y, unit in pairs:  # three roundings each (plus π and √), and one for the product here
         assert (np.abs(y * window - unit) <= 8 * U * np.abs(unit)).all()
 
 

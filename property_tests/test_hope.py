@@ -1,4 +1,4 @@
-"""Laws that tie HOPE's transfer function and kernels to each other."""
+"""Laws that relate HOPE's transfer function and its kernels."""
 
 import numpy as np
 from hypothesis import given
@@ -18,7 +18,7 @@ from refssm.hope import (
 
 
 def holds(op, y, arrays, statics):
-    """Whether y is what the operator gives at these arguments, as far as anybody can tell."""
+    """Assert that the judge accepts y as the operator's output for these arguments."""
     verdict = judge(op, lambda *_, **__: y, *arrays, **statics)
     assert verdict.ok, verdict
 

@@ -10,8 +10,8 @@ from refssm.domains import projections, transitions
 from refssm.krylov import KRYLOV_KERNEL
 from refssm.scan import DENSE_SCAN
 
-TYPES = ("float32", "complex128")  # both precisions, both kinds
-# powers that keep their size: nothing becomes subnormal, where a power of two rounds
+TYPES = ("float32", "complex128")  # both precisions, real and complex
+# powers that keep their size, so that no number becomes subnormal and scaling by 2^k is exact
 TAME = {
     "maps": (*projections.tame, *transitions.tame),
     "textures": (*transitions.tame_textures, "each", "constant"),
@@ -28,7 +28,7 @@ def verdict_on(value, A, B, C):
 
 
 def below(A, more):
-    """A block diagonal matrix of two, over the leading axes of both."""
+    """A block diagonal matrix of A and `more`, over the leading axes of both."""
     n = A.shape[-1]
     both = np.zeros((*A.shape[:-2], 2 * n, 2 * n), np.result_type(A, more))
     both[..., :n, :n], both[..., n:, n:] = A, more
@@ -126,8 +126,8 @@ def test_convolved_with_an_input_it_is_the_output_of_the_scan(dtype, role, data,
     K = KRYLOV_KERNEL.implementation(role)(A, B, C, l=l)
     k = CAUSAL_CONVOLUTION_DIRECT.implementation(role)(u, K)
     y = DENSE_SCAN.implementation(role)(A, u[:, None] * B) @ C
-    # Both add up the same products of u, C, entries of A and B. On the way to either result each
-    # meets at most n + 2 roundings a step and n + l + 2 besides, thrice that in complex numbers.
+    # Both sum the same products of u, C and entries of A and B. Each product has at most n + 2
+    # roundings per step and n + l + 2 more, three times that for complex numbers.
     roundings = 3 * ((n + 2) * l + n + l + 2) * np.finfo(dtype).eps / 2
     sizes = (np.abs(a).astype(float) for a in example.arrays)
     size = CAUSAL_CONVOLUTION_DIRECT.reference(np.abs(u), KRYLOV_KERNEL.reference(*sizes, l=l))

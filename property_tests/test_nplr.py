@@ -14,7 +14,7 @@ WINDOWED = (NPLR_LEGT, NPLR_FOURIER, NPLR_FOURIER_NAIVE)
 
 
 def sizes_of(op):
-    """Numbers of states, of the kind that `op` takes; those the cube of which is small."""
+    """Numbers of states that `op` accepts; only small ones, because the work is cubic."""
     domain = even_mode_orders if op in (NPLR_FOURIER, NPLR_FOURIER_NAIVE) else mode_orders
     return st.sampled_from([n for n in domain.values if n <= 33])
 
@@ -33,7 +33,7 @@ def test_a_window_is_a_unit_of_time(op, data):
     w1, P1, B1, V1 = make(n=n, window=1.0)
     assert np.array_equal(V, V1)
     for x, unit, factor in ((w, w1, window), (P, P1, np.sqrt(window)), (B, B1, window)):
-        assert (np.abs(x * factor - unit) <= C * U * np.abs(unit)).all()  # some roundings each
+        assert (np.abs(x * factor - unit) <= C * U * np.abs(unit)).all()  # a few roundings each
 
 
 @given(data=st.data())
@@ -53,7 +53,7 @@ def test_the_rate_of_laguerre_shifts_the_poles_and_scales_the_input(data):
 @given(data=st.data())
 @laws
 def test_low_rank_takes_energy_at_the_rate_of_the_input(op, data):
-    """A + Aᴴ = 2ρ − 2 P Pᴴ: every eigenvalue of A lies left of ρ, or on it where P is 0."""
+    """A + Aᴴ = 2ρ − 2 P Pᴴ: every eigenvalue of A has Re ≤ ρ."""
     n = data.draw(sizes_of(op))
     w, P, _, _ = getattr(refssm, op.name)(n=n)
     A = np.diag(w) - P @ P.conj().T

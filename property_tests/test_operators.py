@@ -17,8 +17,8 @@ from refssm.conformance.judging.verdict import worst_of
 from refssm.conformance.standard import C
 
 DOUBLE = ("float64", "complex128")
-# the judge draws its own cases of every operator and role in
-# tests/conformance/planted/test_planted.py; here it is the broadcasting that is drawn
+# tests/conformance/planted/test_planted.py draws the judge's own cases of every operator and role;
+# this file draws the broadcasting
 WITH_ARGUMENTS = [op for op in OPERATORS if op.inputs]
 few = settings(laws, max_examples=5)
 
@@ -35,7 +35,7 @@ def judged(keep=lambda op, dtype: True):
     return pytest.mark.parametrize(("op", "dtype", "role"), cases)
 
 
-# a step of 1e-30 of a subnormal argument is lost in the 100 digits of the result
+# a step of 1e-30 times a subnormal argument would vanish in the 100 digits of the result
 NORMAL = ("each", "constant", "channel", "impulse", "late", "gaps", "beside")
 
 each_type = judged()
@@ -103,7 +103,7 @@ def test_linear_arguments_may_be_added_before_or_after(op, dtype, role, data):
         bounds = [expect(op, arrays, statics) for arrays in (first, second, both)]
         for j in outputs:
             (x, y, total), gauges = ([p[j] for p in each] for each in (parts, bounds))
-            k = sum(g.k1 for g in gauges)  # K1: the sums of the arguments are rounded too
+            k = sum(g.k1 for g in gauges)  # K1: the sums of the arguments are also rounded
             wanted = Gauge(x + y, k, k, max(g.peak for g in gauges))
             verdict = compare(total, wanted, op.output_types(*first)[j])
             assert verdict.ok, verdict
@@ -156,7 +156,7 @@ def test_the_examples_reach_every_map_unequal_ranks_and_stretched_axes(op):
         )
 
     collect()
-    both = {True, False} if len(op.inputs) > 1 else {False}  # one argument is never stretched
+    both = {True, False} if len(op.inputs) > 1 else {False}  # a single argument is never broadcast
     assert ranks == stretched == both
     assert len(maps) >= 2 * len(op.inputs)
 

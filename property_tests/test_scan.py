@@ -7,14 +7,14 @@ from strategies import examples, laws
 from refssm.conformance.judging.grading import judge
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 
-TYPES = ("float32", "complex128")  # both precisions, both kinds
+TYPES = ("float32", "complex128")  # both precisions, real and complex
 EXACT = {"maps": ("one", "compass", "integer"), "textures": ("each", "constant", "gaps")}
 each_type = pytest.mark.parametrize("dtype", TYPES)
 each_role = pytest.mark.parametrize("role", ["reference", "jit"])
 
 
 def broadcast(example):
-    """The arguments with the common batch shape, so that they may be cut and joined."""
+    """The arguments, broadcast to the common batch shape, so that they can be cut and joined."""
     op, arrays = example.op, example.arrays
     batch = op.batch_shape(*arrays)
     return [

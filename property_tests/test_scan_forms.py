@@ -1,4 +1,4 @@
-"""Laws of the scans with matrices, several channels, resets and states."""
+"""Laws of scans with matrices, several channels, resets and states."""
 
 from itertools import pairwise
 
@@ -34,7 +34,7 @@ from refssm.scan import (
 )
 
 ROLES = ("reference", "jit")
-TYPES = ("float32", "complex128")  # both precisions, both kinds
+TYPES = ("float32", "complex128")  # both precisions, real and complex
 STATEFUL = [DIAGONAL_SSM_STATEFUL, DIAGONAL_SSM_VARYING_STATEFUL, DIAGONAL_SSM_REAL_STATEFUL]
 INVARIANT = [DENSE_SCAN, DIAGONAL_SSM, DIAGONAL_SSM_REAL]
 SCHEDULES = [sequential, hillis_steele, blelloch, *map(chunked, (1, 3, 4))]
@@ -43,7 +43,7 @@ each_role = pytest.mark.parametrize("role", ROLES)
 
 
 def broadcast(example):
-    """The arguments with the common batch shape, so that they may be cut and joined."""
+    """The arguments, broadcast to the common batch shape, so that they can be cut and joined."""
     batch = example.op.batch_shape(*example.arrays)
     described = zip(example.arrays, example.op.input_dims, example.op.inputs.values(), strict=True)
     return [
@@ -59,7 +59,7 @@ def driven(B, u):
 
 
 def right(op, y, *arrays):
-    """Whether `y` is what `op` should return; the verdict tells why not."""
+    """Assert that the judge accepts `y` as the output of `op`; the verdict shows the reason."""
     verdict = judge(op, lambda *_: y, *arrays)
     assert verdict.ok, verdict
 

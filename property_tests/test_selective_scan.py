@@ -21,7 +21,7 @@ from refssm.selective_scan import (
     SELECTIVE_STEP,
 )
 
-TYPES = ("float32", "complex128")  # both precisions, both kinds
+TYPES = ("float32", "complex128")  # both precisions, real and complex
 ROLES = ("reference", "jit")
 each_type = pytest.mark.parametrize("dtype", TYPES)
 each_role = pytest.mark.parametrize("role", ROLES)
@@ -35,7 +35,7 @@ SCHEDULES = st.sampled_from([one_by_one, hillis_steele, blelloch]) | st.builds(
 
 
 def broadcast(example):
-    """The arguments with the common batch shape, so that they may be cut and joined."""
+    """The arguments, broadcast to the common batch shape, so that they can be cut and joined."""
     op, arrays = example.op, example.arrays
     batch = op.batch_shape(*arrays)
     return [
@@ -106,7 +106,7 @@ def test_packed_sequences_are_what_they_are_alone(op, dtype, role, data):
 def test_padding_without_time_leaves_the_last_state_bit_for_bit(op, dtype, role, data, padding):
     example = data.draw(examples(op, dtype))
     arrays, longer = example.arrays, []
-    nothing = -np.inf if op is MAMBA_SCAN_STATEFUL else 0.0  # before the softplus, and after it
+    nothing = -np.inf if op is MAMBA_SCAN_STATEFUL else 0.0  # pre- and post-softplus
     for name, a, dims in zip(op.inputs, arrays, op.input_dims, strict=True):
         if "l" in dims:
             axis, filled = a.ndim - len(dims), nothing if name == "dt" else 1.0

@@ -13,14 +13,14 @@ from refssm.convolution import (
 )
 
 ROLES = ("reference", "jit")
-TYPES = ("float32", "complex128")  # both precisions, both kinds
+TYPES = ("float32", "complex128")  # both precisions, real and complex
 EXACT = {"maps": ("one", "integer"), "textures": ("each", "constant", "gaps"), "mixed": False}
 each_type = pytest.mark.parametrize("dtype", TYPES)
 each_role = pytest.mark.parametrize("role", ROLES)
 
 
 def broadcast(example):
-    """The arguments with the common batch shape, so that they may be cut and joined."""
+    """The arguments, broadcast to the common batch shape, so that they can be cut and joined."""
     batch = example.op.batch_shape(*example.arrays)
     return [
         np.broadcast_to(a, batch + a.shape[a.ndim - len(dims) :])
@@ -29,7 +29,7 @@ def broadcast(example):
 
 
 def right(op, y, *arrays):
-    """Whether `y` is what `op` should return; the verdict tells why not."""
+    """Assert that the judge accepts `y` as the output of `op`; the verdict shows the reason."""
     verdict = judge(op, lambda *_: y, *arrays)
     assert verdict.ok, verdict
 

@@ -19,7 +19,7 @@ from refssm.ssd import (
     SSD_STEP,
 )
 
-TYPES = ("float32", "complex128")  # both precisions, both kinds
+TYPES = ("float32", "complex128")  # both precisions, real and complex
 ROLES = ("reference", "jit")
 WHOLE, TAME = ("zero", "one", "integer"), ("each", "constant", "gaps")
 each_type = pytest.mark.parametrize("dtype", TYPES)
@@ -27,18 +27,18 @@ CHUNKS = st.integers(1, 9)
 
 
 def each_of(*operators):
-    """Every operator in every role that it has."""
+    """Parametrize over operators and the roles that they have."""
     cases = [(op, role) for op in operators for role in ROLES if role not in op.lacks]
     return pytest.mark.parametrize(("op", "role"), cases, ids=[f"{op}-{r}" for op, r in cases])
 
 
 def statics(op, chunk):
-    """The keyword argument of the forms that have one."""
+    """The keyword `chunk` for the forms that need it."""
     return {"chunk": chunk} if op.static else {}
 
 
 def broadcast(example):
-    """The arguments with the common batch shape, so that they may be cut and joined."""
+    """The arguments, broadcast to the common batch shape, so that they can be cut and joined."""
     op, arrays = example.op, example.arrays
     batch = op.batch_shape(*arrays)
     return [
@@ -107,7 +107,7 @@ def test_the_layer_may_be_cut_anywhere_and_resumed_from_its_state(op, role, dtyp
 @laws
 def test_steps_one_after_another_are_the_recurrence(op, role, dtype, data):
     x, log_a, B, C, S = arrays = broadcast(data.draw(examples(SSD_RECURRENT_STATEFUL, dtype)))
-    S = S.astype(np.result_type(*arrays))  # as the last state, also where C alone is complex
+    S = S.astype(np.result_type(*arrays))  # the type of the last state; C does not count
     step, y = op.implementation(role), []
     for t in range(x.shape[-2]):
         y_t, S = step(x[..., t, :], log_a[..., t], B[..., t, :], C[..., t, :], S)
@@ -137,7 +137,7 @@ def test_packed_sequences_are_what_they_are_alone(op, role, dtype, data, chunk):
 @given(data=st.data(), chunk=CHUNKS)
 @laws
 def test_a_step_without_input_and_decay_changes_nothing_after_it(op, role, dtype, data, chunk):
-    # what padding inside a batch should be: log_a = 0 and x = 0
+    # correct padding inside a batch: log_a = 0 and x = 0
     arrays = broadcast(data.draw(examples(SSD_RECURRENT, dtype)))
     place = data.draw(st.integers(0, arrays[0].shape[-2]))
     longer = []

@@ -8,8 +8,8 @@ from refssm.conformance.judging.grading import judge
 from refssm.domains import exponents, residues
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 
-TYPES = ("float32", "complex128")  # both precisions, both kinds
-# nothing that becomes subnormal, where a power of two rounds
+TYPES = ("float32", "complex128")  # both precisions, real and complex
+# no number becomes subnormal, so scaling by a power of two is exact
 NORMAL = {"maps": (*residues.maps, *exponents.tame), "textures": ("each", "constant", "gaps")}
 each_type = pytest.mark.parametrize("dtype", TYPES)
 each_role = pytest.mark.parametrize("role", ["reference", "jit"])
@@ -22,7 +22,7 @@ def verdict_on(op, value, v, x):
 
 
 def appended(x, more):
-    """One array after the other along the modes, over the leading axes of both."""
+    """Concatenate two arrays along the modes, over the leading axes of both."""
     leading = np.broadcast_shapes(x.shape[:-1], more.shape[:-1])
     return np.concatenate([np.broadcast_to(a, (*leading, a.shape[-1])) for a in (x, more)], -1)
 

@@ -1,7 +1,7 @@
 """refssm: numerical truth for state-space sequence models.
 
-The reference operators are NumPy functions named as in the literature; `refssm verify` judges
-anybody's implementation of them.
+The reference operators are NumPy functions with the names that the literature uses.
+`refssm verify` judges any implementation of them.
 """
 
 import sys
@@ -30,10 +30,10 @@ def __dir__():
 
 
 class _Package(ModuleType):
-    """Keeps the operator where its family has the same name: `refssm.selective_scan` is both."""
+    """Keep the operator where its family has the same name: `refssm.selective_scan` is both."""
 
     def __setattr__(self, name, value):
-        if not (name in _FAMILY_OF and isinstance(value, ModuleType)):  # set by importing it
+        if not (name in _FAMILY_OF and isinstance(value, ModuleType)):  # set by its import
             super().__setattr__(name, value)
 
 

@@ -1,4 +1,4 @@
-"""What callers pass, as arrays: lists converted, types checked, precision and kind told apart."""
+"""The caller's arguments as arrays: convert lists, check dtypes, unify precision, keep the kind."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,11 +7,10 @@ import numpy as np
 
 
 def native(op: str, names, args, types: str, flags, real) -> list[np.ndarray]:
-    """`args` as native arrays of accepted types, or an error that says why not.
+    """`args` as native arrays of accepted types; TypeError or ValueError says why not.
 
-    Integers become float64; all take the precision of the widest, Python scalars that of the
-    arrays beside them. Each keeps its kind, real or complex; those in `real` must be real. `flags`
-    become true and false.
+    Integers become float64. All arrays get the precision of the widest array; Python scalars adopt
+    it too. Each stays real or complex; those in `real` must be real. `flags` become boolean.
     """
     arrays: list[Any] = []
     for name, arg in zip(names, args, strict=True):
@@ -37,7 +36,7 @@ def native(op: str, names, args, types: str, flags, real) -> list[np.ndarray]:
 
 
 def flag(what: str, array: np.ndarray) -> np.ndarray:
-    """True and false of an array of them, or of integers; TypeError that names `what` otherwise."""
+    """`array` of booleans or integers as booleans; else a TypeError that begins with `what`."""
     if array.dtype.kind not in "biu" and array.size:
         wanted = "true or false, or integers, of which 0 is false"
         raise TypeError(f"{what} has dtype {array.dtype}, wanted {wanted}")
@@ -45,22 +44,22 @@ def flag(what: str, array: np.ndarray) -> np.ndarray:
 
 
 def as_arrays(y) -> Any:
-    """Scalars, which NumPy makes of arrays without axes, as arrays again; None stays."""
+    """Each output as an array: NumPy turns 0-d results into scalars. None stays."""
     if isinstance(y, tuple):
         return tuple(a if a is None else np.asarray(a) for a in y)
     return np.asarray(y)
 
 
 def several(y) -> tuple:
-    """The outputs of a call as a tuple, also where there is one alone."""
+    """The outputs of a call as a tuple, even if there is only one."""
     return y if isinstance(y, tuple) else (y,)
 
 
 def each(y, change: Callable) -> Any:
-    """`change` of every output of a call; a tuple where there are several."""
+    """Apply `change` to every output of a call; a tuple if there are several."""
     return tuple(map(change, y)) if isinstance(y, tuple) else change(y)
 
 
 def _weak(x) -> bool:
-    """Whether NumPy lets `x` take the precision of what it meets."""
+    """True for Python scalars, whose precision does not count (NumPy's rule for weak scalars)."""
     return type(x) in (bool, int, float, complex)

@@ -1,9 +1,9 @@
-"""Two gramians made equal and diagonal by one change of basis, from their square roots.
+"""Change of basis that makes two gramians equal and diagonal, from their square roots.
 
     Mᴴ L = U diag(σ) Vᴴ,   S = M U diag(σ)^{−½},   T = L V diag(σ)^{−½}
 
-so that SᴴT = I, SᴴP S = TᴴQ T = diag σ. Square roots are by eigenvectors: a gramian of rank below n
-has no Cholesky factor in floating-point arithmetic.
+so that SᴴT = I, SᴴP S = TᴴQ T = diag σ. The square roots come from eigenvectors, because a gramian
+of rank below n has no Cholesky factor in floating-point arithmetic.
 """
 
 import numpy as np
@@ -13,10 +13,10 @@ from refssm._overridable import overridable
 
 @overridable
 def balanced(P, Q):
-    """σ, descending, S and T of Hermitian P and Q (…, n, n); columns of σ = 0 are 0.
+    """σ (descending), S and T of Hermitian P and Q (…, n, n); columns of σ = 0 are 0.
 
-    Other arrays take part by NumPy's protocol (NEP 18): the judge's tracked arrays bring bounds of
-    first order.
+    Array types with `__array_function__` (the judge's) bring their own rule here: first-order
+    bounds.
     """
     finite = np.isfinite((P * 0 + Q * 0).sum((-2, -1), keepdims=True))
     L, M = (square_root(np.where(finite, X, 0)) for X in (P, Q))
@@ -30,6 +30,6 @@ def balanced(P, Q):
 
 
 def square_root(P):
-    """L with L Lᴴ = P; what rounding has made negative is 0."""
+    """L with L Lᴴ = P; eigenvalues that rounding made negative count as 0."""
     values, vectors = np.linalg.eigh(P)
     return vectors * np.sqrt(np.maximum(values, 0))[..., None, :]

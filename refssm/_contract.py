@@ -1,4 +1,4 @@
-"""What an operator's results are held to, and in what it is linear."""
+"""How the judge measures an operator's errors, and in which arguments the operator is linear."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,19 +7,19 @@ import numpy as np
 
 
 class Linear(NamedTuple):
-    """Arguments in which, taken together, some outputs are linear."""
+    """A group of arguments, and the outputs that are linear in the whole group."""
 
     arguments: tuple[str, ...]
     outputs: tuple[int, ...]
 
 
 class Invariant(NamedTuple):
-    """Something made of an operator's outputs that no choice of basis changes."""
+    """A quantity computed from an operator's outputs that no change of basis alters."""
 
     name: str
     value: np.ndarray
-    scale: float  # of what it is made of: held to 16·n·u times that in the Frobenius norm
-    matched: bool = False  # a spectrum: in any order
+    scale: float  # size of its parts; accepted error: 16·n·u·scale in the Frobenius norm
+    matched: bool = False  # True for a spectrum: compared in any order
 
 
 class Equation(NamedTuple):
@@ -33,28 +33,28 @@ class Equation(NamedTuple):
 class Contract:
     """What an operator's rounding errors are measured against: facts, and words for the report.
 
-    The bounds themselves are one table in `refssm/conformance/gauges/contracts.py`.
+    `refssm/conformance/gauges/contracts.py` computes the bounds themselves.
     """
 
     name: str
     words: str  # what the errors are measured against
-    instead_of_entries: str = ""  # what is judged where a failure has no wrong entries to show
+    instead_of_entries: str = ""  # what the report shows if a failure has no wrong entries
 
-    # products of all sizes of a case: what a second or two can judge
+    # limits on the product of all sizes of a case, so that judging it lasts a second or two
     case_entries: int
     double_case_entries: int  # in double precision, where the oracle judges
     gradient_case_entries: int
-    oracle_entries: int  # of the largest array that the oracle answers for in a second or so
-    stays_short: bool = False  # the work is the cube of a size, or a higher power
+    oracle_entries: int  # entries of the largest array for which the oracle needs about a second
+    stays_short: bool = False  # the work grows with the cube of a size, or faster
 
-    follows_each_operation: bool = False  # the bound is made of the roundings of the reference
-    judges_whole_matrices: bool = False  # by a norm: no entry has an error that it may have
-    needs_no_value: bool = False  # a residual or an invariant is small, or is not
-    basis_free: bool = False  # outputs may come in any basis
-    solved_by_lapack: bool = False  # which has no long double
+    follows_each_operation: bool = False  # the bound sums the reference's roundings
+    judges_whole_matrices: bool = False  # by a norm: single entries have no error bound
+    needs_no_value: bool = False  # a residual or an invariant needs no expected value
+    basis_free: bool = False  # any basis of the outputs is right
+    solved_by_lapack: bool = False  # LAPACK has no long double
     judges_gradients_in_double: bool = True
     scales_exactly: bool = True  # f(2^k x) = 2^k f(x) bit by bit, where f is linear
-    nan_may_spread: bool = False  # over the member of the batch that has it
+    nan_may_spread: bool = False  # over the whole batch member that contains it
     may_raise_if_singular: bool = False
 
     def __str__(self):
@@ -85,7 +85,7 @@ SINGULAR = Contract(
     case_entries=512,
     double_case_entries=256,
     gradient_case_entries=128,
-    oracle_entries=16,  # the oracle's digits grow with the number of values
+    oracle_entries=16,  # the oracle's digits grow with the number of singular values
     stays_short=True,
 )
 GRAMIANS = Contract(
@@ -113,7 +113,7 @@ SPECTRUM = Contract(
     double_case_entries=1024,
     gradient_case_entries=65536,
     oracle_entries=1024,
-    scales_exactly=False,  # states may underflow once they have decayed far below the kernel's norm
+    scales_exactly=False,  # states may underflow after they decay far below the kernel's norm
 )
 SOLVE = Contract(
     name="SOLVE",
@@ -138,7 +138,7 @@ EXPM = Contract(
     gradient_case_entries=512,
     oracle_entries=256,
     judges_whole_matrices=True,
-    scales_exactly=False,  # the number of squarings may follow the norm of all arguments
+    scales_exactly=False,  # the number of squarings may depend on the norm of all arguments
     nan_may_spread=True,
 )
 INVARIANTS = Contract(
@@ -146,9 +146,9 @@ INVARIANTS = Contract(
     words="n times the norm of what no choice of basis changes: never entry by entry",
     instead_of_entries="what no change of basis alters",
     case_entries=65536,
-    double_case_entries=65536,  # no oracle: any basis will do
-    gradient_case_entries=0,  # no gradient: any basis will do
-    oracle_entries=50,  # small ones, to see that it is a basis, and two filters
+    double_case_entries=65536,  # no oracle: any basis is right
+    gradient_case_entries=0,  # no gradient: any basis is right
+    oracle_entries=50,  # only small ones: to check that it is a basis, and two filters
     stays_short=True,
     judges_whole_matrices=True,
     needs_no_value=True,

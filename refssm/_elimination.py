@@ -1,6 +1,6 @@
-"""Gaussian elimination with partial pivoting, written out: LAPACK has no long double.
+"""Gaussian elimination with partial pivoting in NumPy, because LAPACK has no long double.
 
-For the small systems of low-rank corrections; its operations are tracked one by one.
+For the small systems of low-rank corrections. The judge tracks its operations one by one.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def eliminated(M, N):
 
 
 def _pivoted(W, i):
-    """Rows i and p exchanged, p the one whose entry in column i is largest, from i on."""
+    """Swap row i with row p ≥ i, where column i has its largest entry."""
     p = i + np.argmax(np.abs(W[..., i:, i]), axis=-1)[..., None]
     rows = np.arange(W.shape[-2])
     order = np.where(rows == i, p, np.where(rows == p, i, rows))
@@ -32,15 +32,15 @@ def _pivoted(W, i):
 
 @overridable
 def solved(M, N):
-    """M⁻¹ N as `eliminated`, for systems of any size.
+    """M⁻¹ N like `eliminated`, for systems of any size.
 
-    Other arrays take part by NumPy's protocol (NEP 18): the judge's tracked arrays bring the bound
-    of a solve in norm, which the operations one by one would overstate beyond use.
+    Array types with `__array_function__` (the judge's) bring their own rule here: the bound of a
+    solve in norm. A bound of each single operation would be far too large.
     """
     return eliminated(M, N)
 
 
 @overridable
 def response(M, B, C):
-    """C M⁻¹ B for (…, n, n), (…, n) and (…, n), one number each; tracked as `solved` is."""
+    """C M⁻¹ B for (…, n, n), (…, n) and (…, n): one number per system. Tracked like `solved`."""
     return np.einsum("...n,...n->...", C, eliminated(M, B[..., None])[..., 0])

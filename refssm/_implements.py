@@ -1,4 +1,4 @@
-"""What authors declare of an implementation: which operator it is, what it supports, how exact."""
+"""What authors declare about an implementation: its operator, what it supports, its accuracy."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ ARITHMETICS = ("float64", "float32", "tf32", "float16", "bfloat16")
 
 @dataclass(frozen=True)
 class Budget:
-    """How much rounding an implementation asks for: errors up to C·u·K are accepted.
+    """The rounding error that an implementation may have: errors up to C·u·K are accepted.
 
-    C is 16 for everybody; a chunked scan through exp(cumsum(log a)) declares `Budget(C=64)`.
-    `computes` names the type it computes in, where that is not the type of its arguments: "tf32"
-    for float32 arguments multiplied by tensor cores, "float32" for a bfloat16 kernel that
-    accumulates in single precision (and is then held to it).
+    C is 16 by default; a chunked scan through exp(cumsum(log a)) declares `Budget(C=64)`.
+    `computes` names the type in which it computes, if that differs from the type of its arguments:
+    "tf32" for float32 arguments that tensor cores multiply, "float32" for a bfloat16 kernel that
+    accumulates in single precision (its errors are then judged by u of that type).
     """
 
     C: float = 16.0
@@ -40,12 +40,12 @@ WANTED = {str: "a string", bool: "True or False", Budget: "a Budget"}
 
 @dataclass(frozen=True)
 class Declaration:
-    """What the author of an implementation says of it; `implements` writes one on a function."""
+    """What an author declares about an implementation; `implements` attaches one to a function."""
 
     name: str = ""
     framework: str = "numpy"
     device: str = ""
-    dtypes: tuple[str, ...] = ()  # empty: to be found out
+    dtypes: tuple[str, ...] = ()  # empty: the judge finds out
     layout: str = ""
     vjp: bool = False
     only: Callable[[Arrays], Arrays | None] | None = None
@@ -82,24 +82,24 @@ class Declaration:
 
 
 def implements(name: str, **declared: Any):
-    """Mark a function as an implementation of the operator `name`, whatever it is called.
+    """Mark a function as an implementation of the operator `name`; the function may have any name.
 
-    framework   "numpy" (default), "torch", "jax" or "cupy": whose arrays it takes and returns.
-    device      where they live: "cuda", "cuda:1", "gpu"; the framework's own default without it.
-    dtypes      the types it is for; without them it is asked. "float16" and "bfloat16" are judged
-                only where they are declared.
-    layout      where its axes stand, by the names that `refssm show` prints: "b n l, b n l ->
-                b n l". 1 is an axis of length one; batch axes that are left out are looped over.
-    vjp         True: the gradient of the framework's own autodiff is judged too. A function
-                `<name>_vjp` beside it is judged without asking.
-    only        takes the arguments of a case by name, keyword arguments among them, and returns
-                those the kernel supports (a length cut to a multiple of 64, a decay made
-                constant), or None to decline the case. Raising NotImplementedError in a call
-                declines it too.
+    framework   "numpy" (default), "torch", "jax" or "cupy": the arrays of its calls and results.
+    device      where the arrays live: "cuda", "cuda:1", "gpu"; default: the framework's own.
+    dtypes      the supported types; without them the judge tries the function. "float16" and
+                "bfloat16" are judged only if declared.
+    layout      the order of its axes, by the names that `refssm show` prints: "b n l, b n l ->
+                b n l". 1 is an axis of length one; the judge loops over batch axes left out.
+    vjp         True: also judge the gradient of the framework's autodiff. A function
+                `<name>_vjp` in the same place is always judged.
+    only        a function that receives the arguments of a case by name (keyword arguments
+                too) and returns those that the kernel supports (a length cut to a multiple of
+                64, a constant decay), or None to decline the case. A call may also raise
+                NotImplementedError to decline it.
     accuracy    a `Budget`.
     ftz         True: subnormal numbers may be flushed to zero.
 
-    ValueError where one of these cannot be.
+    Raises ValueError for a value that is not possible.
 
     >>> @implements("linear_scan", framework="torch", layout="b n l, b n l -> b n l", vjp=True)
     ... def my_scan(a, b): ...
@@ -111,7 +111,7 @@ def implements(name: str, **declared: Any):
             raise ValueError(f"implements: marks a function, got {function!r}")
         try:
             function.__refssm__ = declaration
-        except (AttributeError, TypeError):  # compiled functions hold no attributes
+        except (AttributeError, TypeError):  # compiled functions accept no attributes
             return Marked(function, declaration)
         return function
 
@@ -119,7 +119,7 @@ def implements(name: str, **declared: Any):
 
 
 def declared_as(name: str, declared: dict) -> Declaration:
-    """The declaration that keyword arguments make; ValueError where they make none."""
+    """The declaration from keyword arguments; ValueError for an unknown keyword or a bad value."""
     unknown = sorted(set(declared) - set(Declaration.__dataclass_fields__))
     if unknown or not name or not isinstance(name, str):
         known = ", ".join(list(Declaration.__dataclass_fields__)[1:])
@@ -131,7 +131,7 @@ def declared_as(name: str, declared: dict) -> Declaration:
 
 
 class Marked:
-    """A declared function that cannot hold its own declaration."""
+    """A function with its declaration, for functions that accept no attributes."""
 
     def __init__(self, function: Callable, declaration: Declaration):
         self.function, self.__refssm__ = function, declaration

@@ -1,8 +1,8 @@
-"""Where an implementation wants its axes: `layout="b d l, d n -> b d l"`, by the catalog's names.
+"""The order of axes of an implementation, by the catalog's names: `layout="b d l, d n -> b d l"`.
 
-The judge holds arrays in the canonical layout, batch axes first, then the core dimensions of the
-signature. Each argument is transposed to the author's order, each result back. An axis called 1
-has length one; batch axes left out are looped over.
+The judge stores arrays in the canonical layout: batch axes first, then the core dimensions of the
+signature. It transposes each argument to the author's order, and each result back. An axis called 1
+has length one; the judge loops over batch axes that the layout leaves out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Axes = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Layout:
-    """Axes of each argument and each output, and the batch axes it is called one by one over."""
+    """Axes of each argument and output; `omitted` are the batch axes that the judge loops over."""
 
     inputs: tuple[Axes, ...]
     outputs: tuple[Axes, ...]
@@ -31,7 +31,7 @@ class Layout:
 
 
 def canonical(op: Operator) -> Layout:
-    """Batch axes, then core dimensions."""
+    """The canonical layout: batch axes, then core dimensions."""
     inputs = zip(op.batch_axes, op.input_dims, strict=True)
     return Layout(
         tuple((*batch, *core) for batch, core in inputs),
@@ -40,7 +40,7 @@ def canonical(op: Operator) -> Layout:
 
 
 def parse(op: Operator, text: str) -> Layout:
-    """An author's layout; ValueError where it is not one of this operator."""
+    """An author's layout; ValueError if its counts or axes do not match the operator."""
     sides = [tuple(tuple(g.split()) for g in side.split(",")) for side in text.split("->")]
     usual = canonical(op)
     if op.constructor and sides[0] == ((),):
@@ -66,7 +66,7 @@ def parse(op: Operator, text: str) -> Layout:
 
 
 def arranged(a: np.ndarray, axes: Axes, wanted: Axes) -> np.ndarray:
-    """`a`, whose axes are `axes`, with the axes `wanted`; a copy in memory of its own order."""
+    """Transpose `a` from `axes` to `wanted`; returns a copy that is contiguous in the new order."""
     named = tuple(axis for axis in axes if axis != "1")
     a = np.squeeze(a, tuple(i for i, axis in enumerate(axes) if axis == "1"))
     order = _order(named, tuple(w for w in wanted if w != "1"))
@@ -75,7 +75,7 @@ def arranged(a: np.ndarray, axes: Axes, wanted: Axes) -> np.ndarray:
 
 
 def restored(y: np.ndarray, axes: Axes, wanted: Axes) -> np.ndarray:
-    """The inverse: `y` came with `axes`; ValueError where it did not."""
+    """Transpose an output `y` from `axes` back to `wanted`; ValueError if its shape is wrong."""
     if y.ndim != len(axes) or any(
         n != 1 for n, axis in zip(y.shape, axes, strict=True) if axis == "1"
     ):
@@ -87,10 +87,10 @@ def restored(y: np.ndarray, axes: Axes, wanted: Axes) -> np.ndarray:
 
 
 def _order(axes: Axes, wanted: Axes) -> list[int]:
-    """Where each wanted axis stands in `axes`; of equal names the first is the first."""
+    """The position of each wanted axis in `axes`; equal names keep their order."""
     left, order = list(axes), []
     for axis in wanted:
         place = left.index(axis)
-        left[place] = ""  # taken
+        left[place] = ""  # used
         order.append(place)
     return order

@@ -2,11 +2,11 @@
 
     A X + X Aᴴ + F = 0   and   X = A X Aᴴ + F
 
-With A = U T Uᴴ, T upper triangular, the last column of UᴴXU solves a triangular system, and each
-one before it another with those after it known. LAPACK has no Schur form in long double.
+With A = U T Uᴴ, T upper triangular, the last column of UᴴXU solves a triangular system. So does
+each earlier column, once the columns after it are known. LAPACK has no Schur form in long double.
 
-Other arrays take part by NumPy's protocol (NEP 18): the judge's tracked arrays bring the error
-bound of the solution in norm.
+Array types with `__array_function__` (the judge's) bring their own rule here: the error bound of
+the solution in norm.
 """
 
 import numpy as np
@@ -17,13 +17,13 @@ from refssm._overridable import overridable
 
 @overridable
 def lyapunov(A, F):
-    """X with A X + X Aᴴ + F = 0, for (…, n, n); NaN where no X, or many, solve it."""
+    """X with A X + X Aᴴ + F = 0, for (…, n, n); NaN if no X or many X solve it."""
     return _in_schur_form(A, F, _lyapunov_column)
 
 
 @overridable
 def stein(A, F):
-    """X = A X Aᴴ + F, for (…, n, n); NaN where no X, or many, solve it."""
+    """X = A X Aᴴ + F, for (…, n, n); NaN if no X or many X solve it."""
     return _in_schur_form(A, F, _stein_column)
 
 
@@ -39,7 +39,7 @@ def _stein_column(T, k, later, G):
 
 
 def _in_schur_form(A, F, column):
-    """X from the equation of its columns in the basis of a Schur form; NaN where A or F has one."""
+    """X, by columns in the basis of a Schur form; NaN if A or F is not finite."""
     n, dtype = A.shape[-1], np.result_type(A, F)
     batch = np.broadcast_shapes(A.shape[:-2], F.shape[:-2])
     finite = (np.isfinite(A) & np.isfinite(F)).all((-2, -1))[..., None, None]
@@ -54,7 +54,7 @@ def _in_schur_form(A, F, column):
 
 
 def _schur(A):
-    """T and U with A = U T Uᴴ, T upper triangular, of each member of a batch."""
+    """T and U with A = U T Uᴴ, T upper triangular, for each batch member."""
     T, U = (np.zeros(A.shape, np.result_type(A, np.complex64)) for _ in "TU")
     for i in np.ndindex(*A.shape[:-2] if A.size else (0,)):
         T[i], U[i], *_ = schur(A[i], output="complex", check_finite=False)
@@ -62,7 +62,7 @@ def _schur(A):
 
 
 def _back_substituted(M, y):
-    """M⁻¹ y for an upper triangular M; NaN where an entry of its diagonal is 0."""
+    """M⁻¹ y for an upper triangular M; NaN if a diagonal entry is 0."""
     diagonal = np.diagonal(M, axis1=-2, axis2=-1)
     regular = np.isfinite(M).all((-2, -1)) & (diagonal != 0).all(-1)
     M = np.where(regular[..., None, None], M, np.eye(M.shape[-1], dtype=M.dtype))
@@ -70,7 +70,7 @@ def _back_substituted(M, y):
 
 
 def _on_diagonal(T, numbers):
-    """A diagonal matrix of T's size and precision."""
+    """diag(numbers), with T's size and precision."""
     return np.asarray(numbers)[..., None, None] * np.eye(T.shape[-1], dtype=T.real.dtype)
 
 

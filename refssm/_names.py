@@ -1,7 +1,7 @@
-"""Where every public name is defined: the stub `__init__.pyi` is the one list, read here.
+"""Where every public name is defined: reads the only list, the stub `__init__.pyi`.
 
-Type checkers need the stub, so everything else follows from it: what `refssm` and its families
-export, and the order of the catalog. `import refssm` waits for this: no parser, no `pathlib`.
+Type checkers need the stub, so it is also the source of what `refssm` and its families export, and
+of the order of the catalog. `import refssm` runs this code, so it uses no parser and no `pathlib`.
 """
 
 import os
@@ -27,10 +27,11 @@ with open(STUB, encoding="utf-8") as _stub:
 
 
 def export(package: dict[str, object]) -> None:
-    """Keep of a package's `globals()` what is public in its files: listed names, declarations.
+    """Remove all names from a package's `globals()` but its public ones: listed names,
+    declarations.
 
-    What else `from … import *` brought, helpers and imports, stays in the files. A file is an
-    attribute of the package, but where an operator has its name.
+    Helpers and imports that `from … import *` brought stay in their files. Each file stays an
+    attribute of the package, unless an operator has its name.
     """
     home = f"{package['__name__']}."
     names = [name for name in package if not name.startswith("__")]
@@ -42,7 +43,7 @@ def export(package: dict[str, object]) -> None:
 
 
 def _public(name: str, value: object, home: str) -> bool:
-    """Whether a file of this package defines it, and it is a declaration or in the list."""
+    """True if a file of this package defines it, and it is a declaration or in the list."""
     reference = getattr(value, "reference", None)
     listed_here = FAMILY_OF.get(name) == home.split(".")[-2]
     module = getattr(reference or value, "__module__", None) or ""

@@ -1,6 +1,6 @@
-"""What an operator is: one declaration that the judge, tests, benchmarks, docs and command read.
+"""An operator's declaration, which the judge, tests, benchmarks, docs and commands read.
 
-A declaration stands last in its family's file; `OPERATOR.checked(function)` makes the public
+It is the last statement of its family's file; `OPERATOR.checked(function)` makes the public
 function from the bare formula.
 """
 
@@ -33,31 +33,30 @@ PACKAGES = {
     "jit": "refssm.jit",
     "gpu": "refssm_gpu",
 }
-FORMS = ("from", "stateful", "step")  # from a state: all states, outputs and last state, one step
+FORMS = ("from", "stateful", "step")  # return all states; outputs and last state; one step
 TRAITS = frozenset(
     {"causal", "time-invariant", "state", "transform"}
 )  # and linear:<arguments>[->output]
-REFERENCE_TYPES = "fdgFDG"  # float16 would have to be cast: the GPU mirrors take it
+REFERENCE_TYPES = "fdgFDG"  # no float16: it would need a cast; the GPU mirrors accept it
 COMPILED_TYPES = "fdFD"
 
 
-@dataclass(frozen=True, eq=False)  # identity: `inputs` is a mapping
+@dataclass(frozen=True, eq=False)  # compared by identity: `inputs` is a mapping
 class Operator:
-    """A pure function of arrays, and everything needed to judge an implementation of it."""
+    """A pure function of arrays, with all facts needed to judge an implementation of it."""
 
-    reference: Callable[..., Any]  # gives name and module
-    signature: str  # "(n),(n)->(l)": every core dimension named, also those no input has
+    reference: Callable[..., Any]  # its name and module are the operator's
+    signature: str  # "(n),(n)->(l)": names every core dimension, also those that no input has
     inputs: Mapping[str, Domain]  # array arguments, in order; {} for constructors
-    parameters: Mapping[str, Static] = field(default_factory=dict)  # keyword-only statics
+    parameters: Mapping[str, Static] = field(default_factory=dict)  # keyword-only, not arrays
     outputs: tuple[str, ...] = ("y",)
-    form: str = ""  # of FORMS where a state from before is the last argument; the name ends in it
-    batch: str = ""  # leading axes as the field uses them, one group per input: "d, d, "
+    form: str = ""  # one of FORMS if the last argument is the previous state; the name ends in it
+    batch: str = ""  # leading axes as the field names them, one group per input: "d, d, "
     traits: frozenset[str] = frozenset()
-    # what the contract measures by: the form whose roundings count where it is not the reference
-    # (TRACED), the sum that a transform computes (FFT), the spectrum of which the output is the
-    # inverse transform (SPECTRUM), the matrix and the right-hand side of each output, or its
-    # `Equation` (SOLVE), the matrix that is exponentiated (EXPM), the outputs' invariants
-    # (INVARIANTS)
+    # what the contract measures with. TRACED: the form whose rounding errors count, if it is not
+    # the reference. FFT: the sum that a transform computes. SPECTRUM: the spectrum whose inverse
+    # transform is the output. SOLVE: matrix and right-hand side of each output, or its `Equation`.
+    # EXPM: the matrix whose exponential it is. INVARIANTS: the invariants of the outputs.
     definition: Callable[..., Any] | None = None
     contract: Contract = TRACED
     citation: str = ""
@@ -82,7 +81,7 @@ class Operator:
 
     @property
     def family(self) -> str:
-        """The stem of its file, or the name of its package, in every folder."""
+        """The stem of its file or the name of its package; the same in every folder."""
         first, *rest = self.reference.__module__.split(".")
         return rest[0] if first == "refssm" and rest else first
 
@@ -98,48 +97,48 @@ class Operator:
 
     @cached_property
     def batch_axes(self) -> Dims:
-        """Leading axes of each input as the field uses them; "1" where it lacks an inner one."""
+        """Leading axes of each input as the field names them; "1" if it lacks an inner one."""
         return aligned(self.batch, len(self.inputs))
 
     @cached_property
     def batch_names(self) -> tuple[str, ...]:
-        """The batch axes, each once, the outermost first."""
+        """All batch axes, each once, the outermost first."""
         return tuple(leading_axes(self.batch))
 
     @property
     def constructor(self) -> bool:
-        """Whether it makes arrays of sizes and numbers alone, in double precision."""
+        """True if it has no array inputs; its outputs are in double precision."""
         return not self.inputs
 
     @property
     def differentiable(self) -> bool:
-        """Whether there is a VJP."""
+        """True if there is a VJP."""
         return "vjp" not in self.lacks
 
     @property
     def leading(self) -> str:
-        """The first core dimension of the first output: its time, where it has one; or ""."""
+        """First core dimension of the first output (time, for a sequence); "" if it has none."""
         return self.output_dims[0][0] if self.output_dims[0] else ""
 
     @cached_property
     def flags(self) -> frozenset[str]:
-        """The inputs that are true or false; they have no gradient."""
+        """Boolean inputs; they have no gradient."""
         return frozenset(name for name, domain in self.inputs.items() if domain.kind == "flag")
 
     @cached_property
     def state_outputs(self) -> tuple[int, ...]:
-        """The outputs that are the state after the last step, beside one along time."""
+        """Indices of outputs that are the state after the last step."""
         states = range(1, len(self.outputs)) if "state" in self.traits else ()
         return tuple(j for j in states if self.leading not in self.output_dims[j])
 
     @cached_property
     def linear_in(self) -> tuple[Linear, ...]:
-        """Groups of arguments in which, taken together, outputs are linear."""
+        """Groups of arguments, and the outputs that are linear in each whole group."""
         texts = sorted(t.removeprefix("linear:") for t in self.traits if t.startswith("linear:"))
         return tuple(self._linear(text) for text in texts)
 
     def _linear(self, text: str) -> Linear:
-        """ "b,x0": every output is linear in both; "B->B_bar": that output is."""
+        """Parse "b,x0": every output is linear in both together; "B->B_bar": only B_bar is."""
         arguments, _, output = text.partition("->")
         outputs = [output] if output else self.outputs
         return Linear(tuple(arguments.split(",")), tuple(map(self.outputs.index, outputs)))
@@ -154,11 +153,11 @@ class Operator:
 
     @property
     def bare_vjp(self) -> Callable[..., Any]:
-        """The reference's VJP without the argument checks, as the judge traces it."""
+        """The reference's VJP without argument checks; the judge traces this one."""
         return inspect.unwrap(self.vjp())
 
     def checked(self, function: Callable[P, R], types: str = REFERENCE_TYPES) -> Callable[P, R]:
-        """`function` behind the checks: lists become arrays, sizes and types are verified."""
+        """`function` with argument checks: lists become arrays; sizes and types are verified."""
         bound = inspect.signature(function)
 
         @wraps(function)
@@ -172,7 +171,7 @@ class Operator:
         return public
 
     def checked_vjp(self, function: Callable[P, R], types: str = REFERENCE_TYPES) -> Callable[P, R]:
-        """As `checked`, for a VJP: the cotangents come first and have the outputs' shapes."""
+        """Like `checked`, for a VJP: cotangents come first and must have the outputs' shapes."""
         bound = inspect.signature(function)
         count = len(self.outputs)
 
@@ -208,13 +207,13 @@ class Operator:
 
     @property
     def call(self) -> str:
-        """How the operator is called, with its signature."""
+        """The call with its arguments and its signature, for messages."""
         arguments = [*self.inputs, *(["*"] if self.static else []), *self.static]
         return f"{self}({', '.join(arguments)}) {self.signature}"
 
     @cached_property
     def static(self) -> tuple[str, ...]:
-        """Keyword-only arguments: the declared parameters, and core dimensions no input has."""
+        """Keyword-only arguments: declared parameters, and core dimensions that no input has."""
         known = {d for dims in self.input_dims for d in dims}
         own = (d for dims in self.output_dims for d in dims if not d[0].isdigit())
         sizes = dict.fromkeys(d for d in own if d not in known)
@@ -222,18 +221,18 @@ class Operator:
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
-        """What keywords are where they are left out."""
+        """Default values of keyword arguments."""
         keywords = inspect.signature(self.reference).parameters.values()
         return {k.name: k.default for k in keywords if k.default is not k.empty}
 
     def arrays(self, args, types: str, names=None) -> list[np.ndarray]:
-        """`args` as native arrays of accepted types, or an error that says why not."""
+        """`args` as native arrays of accepted types; TypeError or ValueError says why not."""
         flags = self.flags if names is None else frozenset()
         real = frozenset(n for n, d in self.inputs.items() if d.real) if names is None else flags
         return native(self.name, names or [*self.inputs], args, types, flags, real)
 
     def sizes(self, *arrays: np.ndarray, **statics) -> dict[str, int]:
-        """The core dimensions by name; ValueError where two arguments disagree."""
+        """Core dimensions by name; ValueError if two arguments disagree."""
         sizes: dict[str, int] = {}
         for name, domain in self.parameters.items():
             value: Any = statics.get(name, self.defaults.get(name))
@@ -281,7 +280,7 @@ class Operator:
             raise ValueError(f"{self}: leading axes do not broadcast: {shapes}") from None
 
     def output_types(self, *arrays: np.ndarray) -> tuple[np.dtype, ...]:
-        """Type of every output at these arguments: what the reference gives for single numbers."""
+        """Dtype of every output for these arguments; runs the reference on tiny arrays."""
         return _output_types(self, tuple(a.dtype for a in arrays))
 
     def output_shapes(self, *arrays: np.ndarray, **statics) -> list[tuple[int, ...]]:

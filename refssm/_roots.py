@@ -1,7 +1,7 @@
-"""Roots of unity, the exact ones exact: 1, −1, ±i, and ½ where sine or cosine is ½.
+"""Roots of unity: 1, −1, ±i are exact, and so is ½ where sine or cosine is ½.
 
-Powers of one rounded root drift, by l u at the end, and 1 + ω at ω = −1 is then what rounding left
-of 0.
+Powers of one rounded root would drift by up to l u, and 1 + ω at ω = −1 would be only rounding
+error instead of 0.
 """
 
 import numpy as np
@@ -10,17 +10,17 @@ PI = 4 * np.arctan(np.longdouble(1))
 
 
 def roots_of_unity(l, precision):
-    """ω_j = e^(−2πij/l), j = 0 … l−1, complex, of the given real precision."""
+    """ω_j = e^(−2πij/l), j = 0 … l−1, complex, in the given real precision."""
     cosine, sine = turned(np.arange(l), l, precision)
     return cosine - 1j * sine
 
 
 def turned(j, l, precision):
-    """cos 2πj/l and sin 2πj/l, each to a rounding: the angle is brought below an octant first."""
+    """cos 2πj/l and sin 2πj/l, each rounded once: first, the angle is reduced below an octant."""
     l = max(l, 1)
-    octant, rest = np.divmod(8 * (j % l), l)  # integers: nothing is rounded
+    octant, rest = np.divmod(8 * (j % l), l)  # integers: no rounding
     odd = octant % 2 == 1
-    rest = np.where(odd, l - rest, rest)  # from the nearest axis, in 8l-ths of a turn
+    rest = np.where(odd, l - rest, rest)  # distance to the nearest axis; 8l units make a turn
     angle = PI * rest / (4 * l)
     c, s = np.cos(angle).astype(precision), np.sin(angle).astype(precision)
     s = np.where(3 * rest == 2 * l, c.dtype.type(0.5), s)

@@ -1,4 +1,4 @@
-"""Signatures in NumPy's form and leading axes in the field's: "(l,n),(n)->(l)", "b d, d"."""
+"""Parse signatures in NumPy's form, "(l,n),(n)->(l)", and leading axes, "b d, d"."""
 
 import re
 from collections.abc import Mapping
@@ -19,19 +19,19 @@ def length_of(dim: str, sizes: Mapping[str, int]) -> int:
 
 
 def aligned(batch: str, count: int) -> Dims:
-    """Leading axes of each of `count` arguments; "1" where one lacks an axis between others."""
+    """Leading axes of each of `count` arguments; "1" if one lacks an axis between others."""
     groups, order = _groups(batch) if batch else [[]] * count, leading_axes(batch)
     rows = ([axis if axis in group else "1" for axis in order] for group in groups)
     return tuple(tuple(row[_outermost(row) :]) for row in rows)
 
 
 def _groups(batch: str) -> list[list[str]]:
-    """The leading axes as they are declared, argument by argument."""
+    """The declared leading axes, one list per argument."""
     return [group.split() for group in batch.split(",")]
 
 
 def leading_axes(batch: str) -> list[str]:
-    """All axes once, each where the first group that has it puts it: "d, b d" is b d."""
+    """All axes once, in the order of the first group that has each: "d, b d" gives b d."""
     order: list[str] = []
     for group in _groups(batch):
         for place, axis in enumerate(group):
@@ -42,5 +42,5 @@ def leading_axes(batch: str) -> list[str]:
 
 
 def _outermost(axes) -> int:
-    """Where the first axis that is not a placeholder stands."""
+    """Position of the first axis that is not the placeholder "1"."""
     return next((i for i, axis in enumerate(axes) if axis != "1"), len(axes))

@@ -1,9 +1,9 @@
-"""Scans with any associative operator, and the schedules that kernels run them by.
+"""Scans with any associative operator, and the schedules by which kernels run them.
 
     y_k = x_0 • x_1 • … • x_k
 
-The operator need not commute, and no identity is asked for [blelloch1990prefix]. A schedule is a
-list of steps; a step combines pairs of places at once and leaves the other places alone:
+The operator need not commute and needs no identity [blelloch1990prefix]. A schedule is a list of
+steps. One step combines several pairs of places and leaves the other places unchanged:
 
     x_later ← x_earlier • x_later
 
@@ -22,27 +22,27 @@ Combine = Callable[[Elements, Elements], Elements]  # (earlier, later) -> elemen
 
 
 class Step(NamedTuple):
-    """What one step of a schedule combines: places, the same number of each."""
+    """The places that one step of a schedule combines; `earlier` and `later` have equal lengths."""
 
     name: str
     earlier: np.ndarray
-    later: np.ndarray  # where the results go; no place twice
+    later: np.ndarray  # the results go here; each place at most once
 
 
 class Level(NamedTuple):
     """All places after one step."""
 
     name: str
-    elements: Elements  # a copy: later levels leave it as it is
+    elements: Elements  # a copy: later steps do not change it
     changed: np.ndarray  # the places that the step wrote
 
 
 class Schedule:
-    """When which places are combined: `steps(l)` lists the steps of a scan of length `l`.
+    """Which places are combined when: `steps(l)` lists the steps of a scan of length `l`.
 
-    `schedule(combine, elements)` goes through the scan and yields its `Level`s. The first, "start",
-    holds the elements as they came, the last holds the scan; a kernel's intermediates are compared
-    with those between. One's own schedule is a function that yields `Step`s, decorated:
+    `schedule(combine, elements)` runs the scan and yields its `Level`s. The first, "start", has the
+    given elements; the last has the scan. Compare a kernel's intermediates with those between. To
+    make your own schedule, decorate a function that yields `Step`s:
 
     >>> import numpy as np
     >>> from refssm.associative import Schedule, Step, associative_scan
@@ -86,11 +86,11 @@ def sequential(l):
 
 @Schedule
 def hillis_steele(l):
-    """Every place takes in what stands s before it, s = 1, 2, 4, …: ⌈log₂ l⌉ steps.
+    """Every place combines with the place s before it, s = 1, 2, 4, …: ⌈log₂ l⌉ steps.
 
-    After pass j place k holds x_{k-2^j+1} • … • x_k, from x_0 on where that is shorter. With
-    d = ⌈log₂ l⌉ passes there are d l - 2^d + 1 combines. A kernel that does this in place needs
-    two buffers, or a barrier between reading and writing.
+    After pass j place k has x_{k-2^j+1} • … • x_k (from x_0 if k is smaller). With d = ⌈log₂ l⌉
+    passes there are d l - 2^d + 1 combines. A kernel that does this in place needs two buffers, or
+    a barrier between reading and writing.
     """
     s, number = 1, 1
     while s < l:
@@ -103,10 +103,11 @@ def hillis_steele(l):
 def blelloch(l):
     """Up a tree of blocks of 2, 4, 8, … places, and down again [blelloch1990prefix, §1.2].
 
-    After up j the last place of each whole block of 2^j places holds the block. Down, the end of a
-    block is taken in by the middle of the next one: the inclusive form, which needs no identity,
-    and cuts a ragged end off instead of padding it. With l places there are 2l - popcount(l) -
-    bit_length(l) combines in ⌊log₂ l⌋ + ⌊log₂ (l/3)⌋ + 1 steps (for l ≥ 3).
+    After up j the last place of each whole block of 2^j places has the block's product. On the way
+    down, the middle of a block combines with the end of the block before it. This is the inclusive
+    form: it needs no identity, and handles lengths that are not powers of two without padding. With
+    l places there are 2l - popcount(l) - bit_length(l) combines in ⌊log₂ l⌋ + ⌊log₂ (l/3)⌋ + 1
+    steps (for l ≥ 3).
     """
     s, number = 1, 1
     while 2 * s <= l:
@@ -123,11 +124,11 @@ def blelloch(l):
 
 
 def chunked(size: int) -> Schedule:
-    """The schedule that scans chunks of `size` places from rest, then carries from one to the next.
+    """Schedule that scans chunks of `size` places separately, then carries from one to the next.
 
-    All chunks at once, place after place; then their last places in a row, which makes totals into
-    prefixes; then the prefix before each chunk into its other places. With c = ⌈l/size⌉ chunks
-    there are 2l - min(size, l) - c combines in at most size + c - 1 steps.
+    Inside: all chunks at once, place after place. Total: scan the last places of the chunks, one
+    after another. Carry: combine the other places of each chunk with the prefix before the chunk.
+    With c = ⌈l/size⌉ chunks there are 2l - min(size, l) - c combines in at most size + c - 1 steps.
 
     Raises ValueError for a `size` below 1.
     """
@@ -157,15 +158,14 @@ def associative_scan(
 ) -> Elements:
     """y_k = x_0 • x_1 • … • x_k along axis 0, combined in the order of `schedule`.
 
-    `elements` is an array or a tuple of arrays, time along axis 0 of each; the other axes are the
-    operator's. `combine(earlier, later)` is called with many places at once, as many in `earlier`
-    as in `later`, and returns arrays of the same shapes. It must be associative, and may be called
-    with none to learn the types: those that `np.result_type` makes of elements and results. The
-    result has the form of `elements` and shares no memory with them. NaN and infinity propagate
-    and warn nothing. Words are scanned as objects (``dtype=object``).
-
-    Raises ValueError for arrays of different lengths, and where `combine` returns something else
-    than it was given; TypeError for what is no schedule. Source: [blelloch1990prefix, §1.4].
+    `elements` is an array or a tuple of arrays, with time along axis 0 of each; `combine` defines
+    the other axes. `combine(earlier, later)` receives many places at once, equally many in both,
+    and returns arrays of the same shapes. It must be associative. It is also called with zero
+    places, to find the result types: `np.result_type` of elements and results. The result has the
+    structure of `elements` and shares no memory with them. NaN and infinity propagate without
+    warnings. Strings need ``dtype=object``. Raises ValueError for arrays of different lengths, and
+    if `combine` returns another structure or shape; TypeError if `schedule` is not a Schedule.
+    Source: [blelloch1990prefix, §1.4].
 
     >>> import numpy as np
     >>> from refssm.associative import associative_scan, blelloch
@@ -206,14 +206,14 @@ def affine_dense(earlier, later):
 
 
 def segmented(combine: Combine) -> Combine:
-    """The operator on `(resets, *elements)` that forgets the past at each reset.
+    """An operator on `(resets, *elements)` that forgets the past at each reset.
 
         (r, x) • (r', x') = (r or r', x' where r' else x • x')
 
-    Place k then holds the elements from the last reset on, k included. `resets` has the leading
-    axes of every array of the elements, at least time. One array of elements goes to `combine` as
-    an array, several as a tuple. The past is left out by selection: multiplied by 0, its NaN would
-    stay. Sources: [blelloch1990prefix, §1.5; lu2023structured].
+    Place k then combines the elements from the last reset on, k included. `resets` has the leading
+    axes of every array of the elements, at least time. `combine` receives one array of elements as
+    an array, several as a tuple. Selection removes the past: a product with 0 would keep its NaN.
+    Sources: [blelloch1990prefix, §1.5; lu2023structured].
 
     >>> import numpy as np
     >>> from refssm.associative import associative_scan, blelloch, segmented
@@ -239,7 +239,7 @@ def segmented(combine: Combine) -> Combine:
 
 
 def _beside(reset, part):
-    """The resets with axes of size 1 behind, as many axes as `part`."""
+    """The resets, with axes of size 1 added at the end until they have as many axes as `part`."""
     if reset.shape != part.shape[: reset.ndim]:
         wanted = f"`resets` must have the leading axes of each part, {part.shape}"
         raise ValueError(f"segmented: {wanted}, got shape {reset.shape}")
@@ -258,14 +258,14 @@ class _State:
         lengths = [len(part) for part in self.parts]
         if len(set(lengths)) > 1:
             raise ValueError(f"{name}: `elements` must have one length, got {lengths}")
-        if any(part.dtype.kind in "SU" for part in self.parts):  # would be cut to fixed width
+        if any(part.dtype.kind in "SU" for part in self.parts):  # their width is fixed
             raise ValueError(f"{name}: `elements` must have dtype object for words, got strings")
         self.length = lengths[0]
         self._take_types()
 
     @property
     def elements(self) -> Elements:
-        """A copy, in the form in which the elements came."""
+        """A copy, with the structure of the given elements."""
         return self._together([part.copy() for part in self.parts])
 
     def take(self, step: Step):
@@ -275,7 +275,7 @@ class _State:
             part[step.later] = combined
 
     def _take_types(self):
-        """Widen the parts until the operator leaves their types as they are."""
+        """Widen the dtypes of the parts until `combine` no longer widens them."""
         while True:
             nothing = [part[:0] for part in self.parts]
             results = self._combined(nothing, nothing)
@@ -304,7 +304,7 @@ class _State:
 
 
 def _form(elements: Elements) -> str:
-    """How elements are put together, in words."""
+    """The structure of elements in words: tuple, array with its shape, or type."""
     if isinstance(elements, tuple):
         return f"a tuple ({', '.join(map(_form, elements))})"
     if isinstance(elements, np.ndarray):

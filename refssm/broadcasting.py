@@ -1,10 +1,10 @@
-"""The one inverse of NumPy broadcasting, used by every VJP."""
+"""The inverse of NumPy broadcasting, for cotangents; every VJP uses it."""
 
 import numpy as np
 
 
 def unbroadcast(cotangent, primal):
-    """Sum `cotangent` over the axes along which `primal` was broadcast; its kind is `primal`'s."""
+    """Sum `cotangent` over the broadcast axes of `primal`; real for a real `primal`."""
     extra = cotangent.ndim - primal.ndim
     stretched = (i for i, n in enumerate(primal.shape) if n == 1 != cotangent.shape[extra + i])
     axes = (*range(extra), *(extra + i for i in stretched))
@@ -16,10 +16,10 @@ def unbroadcast(cotangent, primal):
 
 
 def unbroadcast_each(cotangents, primals):
-    """`unbroadcast` of each cotangent to the argument it belongs to."""
+    """`unbroadcast` each cotangent to the shape of its argument."""
     return tuple(unbroadcast(g, x) for g, x in zip(cotangents, primals, strict=True))
 
 
 def with_batch(x, core: int, batch):
-    """A copy of `x`, whose last `core` axes are its own, with the leading axes `batch`."""
+    """A writable copy of `x` with leading axes `batch`; its last `core` axes stay."""
     return np.broadcast_to(x, (*batch, *x.shape[x.ndim - core :])).copy()

@@ -1,4 +1,4 @@
-"""Every operator, in reading order: what the list of names gives to families that declare it."""
+"""Every operator, in reading order: the list of public names, matched with the declarations."""
 
 from importlib import import_module
 
@@ -7,7 +7,7 @@ from refssm._operator import Operator
 
 
 def declared(family: str) -> dict[str, Operator]:
-    """The declarations of a family by name; an ImportError where the list lacks one."""
+    """The declarations of a family by name; ImportError if the list lacks one."""
     values = vars(import_module(f"refssm.{family}")).values()
     found = {op.name: op for op in values if isinstance(op, Operator) and op.family == family}
     for name in found.keys() - FAMILY_OF:
@@ -26,21 +26,21 @@ OPERATORS = _in_order()
 
 
 def families() -> list[str]:
-    """The files that hold operators, in reading order."""
+    """The families with operators, in reading order."""
     return list(dict.fromkeys(op.family for op in OPERATORS))
 
 
 def from_state(op: Operator) -> bool:
-    """Whether a state from before is among its arguments."""
+    """True if one of its arguments is the previous state."""
     return bool(op.form)
 
 
 def resumed(op: Operator) -> Operator | None:
-    """The one that starts this one from a state: itself, its `_from` or its `_stateful` form."""
+    """The operator that starts this one from a state: itself, or its `_from`/`_stateful` form."""
     others = (other for other in OPERATORS if other.form in ("from", "stateful"))
     return next((other for other in others if _plain(other) == _plain(op)), None)
 
 
 def _plain(op: Operator) -> str:
-    """The name without the form from a state; a step is an operator of its own."""
+    """The name without `_from` or `_stateful`; a step is an operator of its own."""
     return op.name if op.form == "step" else op.name.removesuffix(f"_{op.form}")

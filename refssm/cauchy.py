@@ -1,12 +1,12 @@
-"""Cauchy kernel, the sum every DPLR convolution kernel reduces to [gu2022s4, §3.2].
+"""Cauchy kernel: every DPLR convolution kernel reduces to this sum [gu2022s4, §3.2].
 
     k_l = Σ_n v_n / (z_l − w_n)
 
-`w` are the poles of the system, `z` the nodes at which its transfer function is wanted, and
+`w` are the poles of the system, `z` the nodes at which to evaluate its transfer function, and
 `v` the residues: Σ_n v_n/(z − w_n) is the partial fraction form of C (z − A)⁻¹ B with A = diag w
 and v_n = C_n B_n.
 
-At all l-th roots of unity at once, and with discrete poles a_n:
+The same at all l-th roots of unity, with discrete poles a_n:
 
     k_j = Σ_n v_n / (1 − a_n ω_j),   ω_j = e^(−2πij/l)
 """
@@ -28,8 +28,8 @@ def cauchy_kernel(v, w, z):
     types; the result has ``np.result_type(v, w, z)``. Units: `w` and `z` share theirs (1/time),
     `k` has those of `v` times time.
 
-    A pole hit exactly, z_l = w_n, gives infinity where v_n ≠ 0 and NaN where v_n = 0. Raises
-    ValueError where sizes disagree, TypeError for other types. Source: [gu2022s4, §3.2].
+    A node exactly at a pole, z_l = w_n, gives infinity where v_n ≠ 0 and NaN where v_n = 0. Raises
+    ValueError if sizes disagree, TypeError for other types. Source: [gu2022s4, §3.2].
 
     >>> import refssm
     >>> refssm.cauchy_kernel([1.0, 1.0], [-1.0, -3.0], [1.0, 0.0])
@@ -73,14 +73,14 @@ cauchy_kernel_vjp = CAUCHY_KERNEL.checked_vjp(cauchy_kernel_vjp)
 def resolvent_at_roots(v, a, *, l):
     """k_j = Σ_n v_n / (1 − a_n ω_j), ω_j = e^(−2πij/l), j = 0 … l−1.
 
-    Signature ``(n),(n)->(l)``: `v` the residues C_n B̄_n, `a` the discrete poles, `n` modes, and the
-    keyword `l`, the number of nodes; leading axes broadcast. Any of float32, float64, longdouble
-    and their complex types; the result is complex, of the precision of ``np.result_type(v, a)``.
-    No units. It is the transform of Σ_n v_n a_n^k / (1 − a_n^l), k = 0 … l−1, and errors are
-    measured against its norm, as a transform attains.
+    Signature ``(n),(n)->(l)``: `v` the residues C_n B̄_n, `a` the discrete poles, `n` modes, and
+    the keyword `l`, the number of nodes; leading axes broadcast. Any of float32, float64,
+    longdouble and their complex types; the result is complex, of the precision of
+    ``np.result_type(v, a)``. No units. It is the transform of Σ_n v_n a_n^k / (1 − a_n^l), k = 0 …
+    l−1, and errors are measured against its norm, as for a transform.
 
-    Where a_n^l = 1 a node is a pole: infinite or NaN. Raises ValueError where sizes disagree or `l`
-    is no length, TypeError for other types. Source: [gu2022s4, §3.2].
+    If a_n^l = 1, a node is at a pole: the result is infinite or NaN. Raises ValueError if sizes
+    disagree or `l` is not an integer ≥ 0, TypeError for other types. Source: [gu2022s4, §3.2].
 
     >>> import refssm
     >>> refssm.resolvent_at_roots([1.0], [0.5], l=4)
@@ -103,7 +103,7 @@ def resolvent_at_roots_vjp(dk, v, a, *, l):
 
 
 def _roots(v, a, l):
-    """ω_j in the precision of the arguments."""
+    """ω_j, in the precision of the arguments."""
     return roots_of_unity(l, np.finfo(np.result_type(v, a)).dtype.type)
 
 

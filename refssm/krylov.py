@@ -1,9 +1,9 @@
-"""Krylov kernel: the impulse response of a dense system by its powers [gu2022s4, §2.4].
+"""Krylov kernel: the impulse response of a dense system by powers of A [gu2022s4, §2.4].
 
     K_j = C A^j B,   j = 0 … l−1
 
-`A` and `B` are discrete. This is what the faster kernels are checked against: those of a diagonal
-`A`, and of a diagonal matrix plus low rank. The vectors A^j B span the Krylov spaces of A and B.
+`A` and `B` are discrete. The tests compare the faster kernels with it: those of a diagonal `A`, and
+of a diagonal matrix plus low rank. The vectors A^j B span the Krylov spaces of A and B.
 """
 
 import numpy as np
@@ -21,8 +21,9 @@ def krylov_kernel(A, B, C, *, l):
     longdouble and their complex types; the result has ``np.result_type(A, B, C)``. `C` is not
     conjugated. Units: `A` has none, `K` those of `B` times `C`. O(l n²) operations.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in
-    `A` reaches every entry but the first, NaN in `B` or `C` all. Source: [gu2022s4, §2.4].
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types. NaN
+    in `A` reaches every entry except the first; NaN in `B` or `C` reaches all. Source: [gu2022s4,
+    §2.4].
 
     >>> import refssm
     >>> refssm.krylov_kernel([[0.5, 1.0], [0.0, 0.5]], [0.0, 1.0], [1.0, 0.0], l=4)
@@ -39,7 +40,7 @@ def krylov_kernel_vjp(dK, A, B, C, *, l):
     """x_j = A^j B,  g_j = dK_j C* + Aᴴ g_{j+1};  dB = g_0,  dC = Σ_j dK_j x_j*,
     dA = Σ_{j>0} g_j x_{j−1}ᴴ.
 
-    Returns `(dA, dB, dC)`, shaped like `A`, `B` and `C`. Keeps all x_j, which are l·n numbers.
+    Returns `(dA, dB, dC)`, shaped like `A`, `B` and `C`. Stores all x_j: l·n numbers.
     """
     x = [_at_start(A, B, C)]
     for _ in range(l - 1):
@@ -56,7 +57,7 @@ def krylov_kernel_vjp(dK, A, B, C, *, l):
 
 
 def _at_start(A, B, C):
-    """B along all leading axes, in a type that A keeps."""
+    """B broadcast to all leading axes, in the result type of A and B."""
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
     return np.broadcast_to(B, (*batch, B.shape[-1])).astype(np.result_type(A, B))
 

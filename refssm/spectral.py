@@ -2,12 +2,12 @@
 
     Z_ij = 2/((i+j)³ − (i+j)) = ∫₀¹ x^{i−1} x^{j−1} (1 − x)² dx,    i, j = 1 … l
 
-Its eigenvalues fall exponentially: at l = 64 the 20th is 4e-19 of the first, below what `eigh`
-can tell from zero. They are found from a factor: Z = L Lᵀ by Cholesky's method with complete
-pivoting, in integers, for Schur complements of Z cancel; then the columns of L, which differ
-in length by any factor and are far from parallel, are turned by one-sided Jacobi until they are
-orthogonal. Their squared lengths are eigenvalues, their directions eigenvectors, the small ones as
-accurate as the large [demmel1992].
+Its eigenvalues fall exponentially: at l = 64 the 20th is 4e-19 of the first; `eigh` cannot separate
+it from zero. They come from a factor: Z = L Lᵀ by Cholesky's method with complete pivoting, in
+integers, because Schur complements of Z cancel. The columns of L have very different lengths and
+are far from parallel; one-sided Jacobi rotates them until they are orthogonal. Their squared
+lengths are the eigenvalues, their directions the eigenvectors; small ones are as accurate as large
+ones [demmel1992].
 """
 
 import numpy as np
@@ -17,18 +17,18 @@ from refssm._operator import Operator
 from refssm._takagi import orthogonal_columns
 from refssm.domains import filter_counts, filter_lengths
 
-GUARD = 64  # bits beyond the last pivot: below the roundings of what is returned
+GUARD = 64  # bits beyond the last pivot: below the rounding errors of the result
 
 
 def spectral_filters(*, l, k):
-    """The k largest eigenvalues of Z, descending, and their eigenvectors, one a row.
+    """The k largest eigenvalues of Z, descending, and their eigenvectors, one per row.
 
     Signature ``->(k),(k,l)``: `sigma`, `phi`, float64, the first entry of every eigenvector
-    positive (it is never 0: the matrix is oscillatory). Every eigenvalue has nearly all of its
-    digits, also below u times the first. Time grows as l·r², r the number of pivots, some 2k;
-    memory as l·r.
+    positive (it is never 0: the matrix is oscillatory). Every eigenvalue is accurate to nearly all
+    digits, even below u times the first. Time grows like l·r², memory like l·r, with r pivots,
+    about 2k.
 
-    Raises ValueError where `l` or `k` is no integer of at least 1, or `k` is above `l`. Source:
+    Raises ValueError if `l` or `k` is not an integer ≥ 1, or `k` is above `l`. Source:
     [agarwal2023].
 
     >>> import refssm
@@ -46,7 +46,7 @@ def spectral_filters(*, l, k):
 
 
 def _signs(phi):
-    """Of the first entries, which may be lost in rounding: the last ones are theirs times (−1)^i.
+    """Signs of the first entries. If a first entry is tiny, the last one times (−1)^i has its sign.
 
     The i-th eigenvector of an oscillatory matrix changes its sign i times [gantmacher2002].
     """
@@ -55,12 +55,12 @@ def _signs(phi):
 
 
 def _factor(l, k, bits):
-    """L (l, r) with L Lᵀ = Z, in numbers of so many bits; None where they are too few.
+    """L (l, r) with L Lᵀ = Z, in integers with so many bits; None if the bits are too few.
 
-    Columns are added until what is left of Z has a trace of 2^−GUARD times the k-th pivot.
+    Adds columns until the trace of the remainder of Z is below 2^−GUARD times the k-th pivot.
     """
     s = np.arange(2, 2 * l + 1, dtype=object)
-    Z, i = (2 << bits) // (s**3 - s), np.arange(l)  # by i + j
+    Z, i = (2 << bits) // (s**3 - s), np.arange(l)  # indexed by i + j
     left, columns, pivots = Z[2 * i], [], []
     while len(columns) < l:
         p = int(np.argmax(left))
@@ -80,7 +80,7 @@ def _factor(l, k, bits):
 
 
 def filter_invariants(sigma, phi, **_):
-    """Each eigenvalue by itself, however small, and each eigenvector, whose sign is fixed."""
+    """Each eigenvalue by itself, however small, and each eigenvector; the sign is fixed."""
     values = (Invariant(f"eigenvalue {i}", s, abs(float(s))) for i, s in enumerate(sigma))
     vectors = (Invariant(f"eigenvector {i}", x, 1.0) for i, x in enumerate(phi))
     return (*values, *vectors, Invariant("basis", phi @ phi.T, 1.0))

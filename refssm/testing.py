@@ -1,7 +1,7 @@
-"""For people who bring an implementation: which operator a function is, what it supports.
+"""For people who bring an implementation: declare its operator and what it supports, and judge it.
 
-`implements` marks a function, `Budget` says how exact it means to be, `check` judges it inside
-anybody's test suite.
+`implements` marks a function, `Budget` declares its accuracy, `check` judges it inside any test
+suite.
 """
 
 from collections.abc import Callable
@@ -44,17 +44,18 @@ def check(
 ) -> None:
     """Judge `function` as an implementation of `name`; AssertionError with the report if it fails.
 
-    `vjp` is its gradient by hand, or True for that of the framework's autodiff; `checks` narrows to
-    some of `refssm show`'s checks. What `implements` takes may be said here too, and is added to
-    what the function declares. It runs in this process, so a debugger stops in it.
-    ValueError where nothing can be judged: no such operator, check or type, all cases declined.
+    `vjp` is its gradient as a function, or True for the framework's autodiff; `checks` limits the
+    run to some of the checks that `refssm show` lists. Keywords of `implements` are accepted here
+    too, and add to or replace what the function declares. It runs in this process, so a debugger
+    can stop in it. Raises ValueError if nothing can be judged: no such operator, check or type, or
+    all cases declined.
 
     >>> def test_my_scan():
     ...     check("linear_scan", my_scan, framework="torch", vjp=True)
     """
     from refssm.conformance.running.in_process import judged_in_process
 
-    __tracebackhide__ = True  # pytest shows the test, not us
+    __tracebackhide__ = True  # pytest shows the test, not this function
     if isinstance(vjp, bool):
         declared, vjp = {**declared, "vjp": vjp}, None
     own = getattr(function, "__refssm__", None)

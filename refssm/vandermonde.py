@@ -2,9 +2,9 @@
 
     k_j = Σ_n v_n e^{x_n j},   j = 0 … l−1
 
-`x` are the logarithms of the discrete poles (x_n = dt·w_n under ZOH) and v_n = C_n B̄_n. The name is
-that of the matrix E_nj = e^{x_n j}. First the sum, then its form for conjugate pairs, of which one
-of each is stored.
+`x` are the logarithms of the discrete poles (x_n = dt·w_n under ZOH) and v_n = C_n B̄_n. The name
+comes from the Vandermonde matrix E_nj = e^{x_n j}. First the sum, then its form for conjugate
+pairs, which stores one mode of each pair.
 """
 
 import numpy as np
@@ -22,8 +22,8 @@ def vandermonde_kernel(v, x, *, l):
     float64, longdouble and their complex types; the result has ``np.result_type(v, x)``.
     Units: `x` has none (per step), `k` has those of `v`.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in a
-    mode reaches every j. Source: [gu2022s4d, §3.3].
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types. NaN
+    in a mode reaches every j. Source: [gu2022s4d, §3.3].
 
     >>> import refssm
     >>> refssm.vandermonde_kernel([1.0, 3.0], [0.0, -np.log(2)], l=4)
@@ -44,12 +44,12 @@ def vandermonde_kernel_vjp(dk, v, x, *, l):
 
 
 def _vandermonde(x, l):
-    """E_nj = e^{x_n j}; time last, where NumPy's sums are pairwise."""
+    """E_nj = e^{x_n j}; time is the last axis, where NumPy sums pairwise."""
     return np.exp(x[..., :, None] * _steps(x, l))
 
 
 def _steps(x, l):
-    """0 … l−1 in the precision of x."""
+    """0 … l−1, in the precision of x."""
     return np.arange(l, dtype=np.finfo(x.dtype).dtype)
 
 
@@ -70,10 +70,10 @@ vandermonde_kernel_vjp = VANDERMONDE_KERNEL.checked_vjp(vandermonde_kernel_vjp)
 def vandermonde_kernel_real(v, x, *, l):
     """k_j = 2 Re Σ_n v_n e^{x_n j}, j = 0 … l−1: one mode of each conjugate pair is given.
 
-    Signature ``(n),(n)->(l)``: as `vandermonde_kernel`, of a real system whose complex modes come
-    in pairs; `n` counts the stored ones. The factor 2 is applied to every mode: for a mode on the
-    real axis pass half its coefficient. The result is real, in the precision of the arguments.
-    Errors as `vandermonde_kernel`. Source: [gu2022s4d, §3.3].
+    Signature ``(n),(n)->(l)``: as `vandermonde_kernel`, for a real system whose complex modes form
+    conjugate pairs; `n` counts the stored modes. The factor 2 is applied to every mode: for a mode
+    on the real axis pass half its coefficient. The result is real, in the precision of the
+    arguments. Raises the same errors as `vandermonde_kernel`. Source: [gu2022s4d, §3.3].
 
     >>> import refssm
     >>> refssm.vandermonde_kernel_real([0.5], [0.5j * np.pi], l=4).round(15) + 0.0

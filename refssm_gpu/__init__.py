@@ -1,1 +1,1 @@
-"""CuPy and CUDA mirrors of refssm, file by file; none stands yet, every operator lists its own."""
+"""CuPy and CUDA mirrors of refssm, file by file; none exists yet: every operator lacks "gpu"."""

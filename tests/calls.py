@@ -1,4 +1,4 @@
-"""Ordinary calls of every operator, for the tests that run over the catalog."""
+"""Ordinary calls of every operator, for tests that run over the catalog."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ each_role = pytest.mark.parametrize(("op", "role"), ROLES, ids=[f"{op}-{r}" for 
 
 
 def ordinary(op, dtype=float, batch=(), size=3, **sizes):
-    """Ones of every argument, one batch shape for all; flags false but at the last place."""
+    """Ones for every argument, with one batch shape; flags are False except the last one."""
     sizes = {d: size for dims in op.input_dims for d in dims if not d[0].isdigit()} | sizes
     return [
         filled(op, name, (*batch, *(length_of(d, sizes) for d in dims)), dtype)
@@ -24,7 +24,7 @@ def ordinary(op, dtype=float, batch=(), size=3, **sizes):
 
 
 def filled(op, name, shape, dtype=float, number=1):
-    """One number throughout, or the flags false but at the last place."""
+    """An array full of one number; flags are False except at the last place."""
     if name in op.flags:
         return np.arange(np.prod(shape)).reshape(shape) == np.prod(shape) - 1
     kind = np.dtype(dtype)
@@ -33,16 +33,16 @@ def filled(op, name, shape, dtype=float, number=1):
 
 
 def times(arrays, factors):
-    """Each array times a number of its own; flags as they are."""
+    """Multiply each array by its own factor; flags stay."""
     return [a if a.dtype == bool else f * a for a, f in zip(arrays, factors, strict=True)]
 
 
 def statics(op, size=3):
-    """Every keyword argument: a length, a number of steps, or its simplest number."""
+    """A value for every keyword argument: a size, or its simplest number."""
     numbers = {n: d.values[0] for n, d in op.parameters.items() if isinstance(d, Numbers)}
     return dict.fromkeys(op.static, size) | numbers
 
 
 def several(y):
-    """What an operator returned, always as a tuple."""
+    """The outputs of an operator, always as a tuple."""
     return y if isinstance(y, tuple) else (y,)

@@ -1,4 +1,4 @@
-"""Folders of cases as a program meets them: written once, answered by functions of this process."""
+"""Folders of cases from a program's view: written once, answered by functions of this process."""
 
 import json
 
@@ -14,23 +14,23 @@ from refssm.conformance.running.settings import Session, Settings
 
 
 def written(folder, *options):
-    """A folder of cases that the command wrote."""
+    """A folder of cases written by the command."""
     assert code(["cases", "write", str(folder), *map(str, options)]) == 0
     return folder
 
 
 def manifest(folder):
-    """What the manifest says."""
+    """The manifest as a dictionary."""
     return json.loads((folder / "manifest.json").read_text())
 
 
 def given(folder, record):
-    """The arguments of one case as they lie there."""
+    """The arguments of one case, read from its files."""
     return [np.load(folder / record["id"] / told["file"]) for told in record["inputs"]]
 
 
 def answer(folder, forward=None, vjp=None, check=""):
-    """Write the outputs of every case, or of a check: of a function, or of our reference."""
+    """Write the outputs of all cases, or of one check, from a function or our reference."""
     document = manifest(folder)
     needed = {c for line in document["judged"] if check in line["check"] for c in line["calls"]}
     for record in [case for case in document["cases"] if case["id"] in needed]:
@@ -50,7 +50,7 @@ def answer(folder, forward=None, vjp=None, check=""):
 
 
 def judged(folder, *checks, cases=None):
-    """The results of what lies in a folder, or in `cases` that were loaded, by check[dtype]."""
+    """The results for a folder, or for loaded `cases`, by check[dtype]."""
     cases = cases or load(folder)
     session = Session(judging.Answers(cases), str(folder), Settings(shrink=False, folder=None))
     lines = judging.chosen(cases, checks=checks)

@@ -1,4 +1,4 @@
-"""What the tests of several frameworks share: one check of one function, awkward numbers."""
+"""Helpers for tests of several frameworks: one check of one function, unusual numbers."""
 
 import numpy as np
 
@@ -16,12 +16,12 @@ SHAPES = ((), (0,), (2, 0, 3), (1,), (2, 3), (2, 1, 3))
 
 
 def found(name, function, hand=None, **declared):
-    """A function as an implementation of the operator `name`; `hand` is its gradient by hand."""
+    """A function as an implementation of the operator `name`; `hand` is its own VJP."""
     return Found(operator_named(name), function, hand, declared=Declaration(name, **declared))
 
 
 def judged(name, function, check, *, dtype="float32", hand=None, sizes=None, **declared):
-    """The result of one check in one type, in this process; `sizes` are bounds by letter."""
+    """The result of one check in one type, in this process; `sizes` bounds sizes by letter."""
     worker = InProcess([found(name, function, hand, **declared)])
     settings = {"profile": "quick", "types": (dtype,), "only_checks": (check,), "folder": None}
     *_, result = results_of(
@@ -31,12 +31,12 @@ def judged(name, function, check, *, dtype="float32", hand=None, sizes=None, **d
 
 
 def called(function, arrays, *, framework, **how):
-    """What one call of a linear scan comes to."""
+    """The result of one call of a linear scan."""
     return call(found("linear_scan", function, framework=framework), arrays, {}, **how)
 
 
 def ordinary(kind, shape):
-    """Distinct numbers of a type: signed zeros, a subnormal, infinities and NaN first."""
+    """Distinct numbers of a type; first a signed zero, NaN, infinities, a subnormal."""
     kind, size = number_type(kind), int(np.prod(shape))
     first = [-0.0, np.nan, np.inf, -np.inf, kind.tiny / 4, -kind.max, 1 + 2 * kind.u, 0.0]
     numbers = np.array([*first, *(2 + np.arange(size) / 8)])[:size]
@@ -48,7 +48,7 @@ def ordinary(kind, shape):
 
 
 def identical(x, y):
-    """Shape, type, every number and every sign, NaN equal to itself."""
+    """True if shape, type, all numbers and all signs are equal; NaN equals NaN."""
     if (x.shape, x.dtype) != (y.shape, y.dtype):
         return False
     parts = [(x.real, y.real), (x.imag, y.imag)]

@@ -1,4 +1,4 @@
-"""Judging one function as its author declares it, and the command as a user meets it."""
+"""Helpers: judge one function as its author declares it, and run the command as a user does."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from refssm.conformance.running.settings import Session, Settings
 from refssm.scan import LINEAR_SCAN
 from refssm.testing import Declaration
 
-scan = LINEAR_SCAN.reference  # takes and returns the type of its arguments
+scan = LINEAR_SCAN.reference  # accepts and returns the type of its arguments
 SCAN = """
 import numpy as np
 
@@ -24,12 +24,12 @@ def linear_scan(a, b):
         x[..., k, :] = state
     return x
 """
-# one too much in step 64, which only longer inputs have
+# wrong by one in step 64, which only longer inputs have
 LATE = SCAN.replace("    return x", "    x[..., 64:65, :] += 1\n    return x")
 
 
 def judged(name, function, *checks, vjp=None, types=(), where=(), **settings):
-    """The results of one implementation, all checks or some; `settings` of a run, or declared."""
+    """The results of one implementation; `settings` are those of a run or of its declaration."""
     how = {"profile": "quick", "seed": 0, "shrink": False}
     how = {key: settings.pop(key, usual) for key, usual in how.items()}
     found = Found(operator_named(name), function, vjp, declared=Declaration(name, **settings))
@@ -40,18 +40,18 @@ def judged(name, function, *checks, vjp=None, types=(), where=(), **settings):
 
 
 def verdicts(results):
-    """Verdict by check, for those that were not skipped."""
+    """Verdicts by check, without skipped checks."""
     return {r.check: r.verdict for r in results if r.verdict != "skipped"}
 
 
 def rounded_to(bits, x):
-    """Nearest number of so many bits, in any exponent; the type stays."""
+    """The nearest number with `bits` significant bits, any exponent; the type stays."""
     m, e = np.frexp(x)
     return np.ldexp(np.rint(np.ldexp(m, bits)), e - bits).astype(np.asarray(x).dtype)
 
 
 def run(capfd, *arguments):
-    """Exit code, what was printed, what was complained of."""
+    """Exit code, standard output, standard error."""
     result = code([*map(str, arguments)])
     out, err = capfd.readouterr()
     assert "Traceback" not in out + err
@@ -59,6 +59,6 @@ def run(capfd, *arguments):
 
 
 def plugin(folder, text, name="my_ops.py"):
-    """A plug-in file; its name."""
+    """Write a plug-in file; returns its name."""
     (folder / name).write_text(text)
     return name

@@ -1,4 +1,4 @@
-"""Lists of known failures, as tests write them."""
+"""Lists of known failures for tests."""
 
 from refssm.conformance.judging.result import Result
 
@@ -12,7 +12,7 @@ def entry(id=VALUE, reason="carries too much", expires=FAR, implementation=""):
 
 
 def listed(*entries, name="known.toml"):
-    """A list in the current folder; its name."""
+    """Write a list to the current folder; returns its name."""
     with open(name, "w") as file:
         file.write("\n".join(entries))
     return name

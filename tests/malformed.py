@@ -1,4 +1,4 @@
-"""Mutants of things that people bring, of a tree and of bytes, drawn by a seed."""
+"""Mutations of users' files, as a tree and as bytes, drawn by a seed."""
 
 import copy
 import json
@@ -25,7 +25,7 @@ RAW += [b'"', b",", b"null", b"\xef\xbb\xbf", b"1_0", b"\n", b"#", b"= "]
 
 
 def places(tree, path=()):
-    """Every place inside a tree of JSON."""
+    """Every path inside a tree of JSON."""
     inside = tree.items() if isinstance(tree, dict) else enumerate(tree)
     for key, value in inside:
         yield (*path, key)
@@ -34,7 +34,7 @@ def places(tree, path=()):
 
 
 def of_tree(tree, rng):
-    """A tree with one place in it deleted, replaced, doubled, nested or cut."""
+    """A copy of a tree with one place deleted, replaced, doubled, nested or cut."""
     tree = copy.deepcopy(tree)
     *path, key = rng.choice([*places(tree)])
     box = tree
@@ -58,7 +58,7 @@ def of_tree(tree, rng):
 
 
 def of_bytes(text, rng):
-    """Bytes that were cut off, flipped, doubled or written over somewhere."""
+    """Bytes cut off, flipped, doubled or overwritten at a random place."""
     text = bytearray(text)
     place, kind = rng.randrange(len(text)), rng.randrange(5)
     if kind == 0:
@@ -75,12 +75,12 @@ def of_bytes(text, rng):
 
 
 def as_json(tree):
-    """Bytes of JSON, of half pairs too."""
+    """Bytes of JSON; unpaired surrogates are allowed."""
     return json.dumps(tree).encode("utf-8", "surrogatepass")
 
 
 def in_one_sentence(capfd, *arguments, named, codes=(4,)):
-    """Run the command: one sentence that names the file with code 4, or one of the other codes."""
+    """Run the command: exit code 4 and one sentence that names the file, or another of `codes`."""
     result, out, err = run(capfd, *arguments)
     assert result in codes, (result, err)
     if result == 4:
@@ -94,5 +94,5 @@ def in_one_sentence(capfd, *arguments, named, codes=(4,)):
 
 
 def seeded(seed, count):
-    """Generators, each by its own seed."""
+    """Random generators, each with its own seed."""
     return [random.Random(f"{seed} {i}") for i in range(count)]

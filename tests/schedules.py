@@ -1,4 +1,4 @@
-"""What the tests of associative scans share: the schedules, and words that show an order."""
+"""Helpers of tests of associative scans: the schedules, and strings that show an order."""
 
 from itertools import accumulate
 
@@ -12,7 +12,7 @@ each_schedule = pytest.mark.parametrize("schedule", SCHEDULES, ids=repr)
 
 
 def letters(l):
-    """Distinct words of one letter: adding them joins them, and the order shows."""
+    """Distinct strings of one letter: adding joins them, so the order is visible."""
     return np.array([chr(0x4E00 + k) for k in range(l)], dtype=object)
 
 

@@ -1,4 +1,4 @@
-"""Arguments of selective scans and of state-space duality, for their facts."""
+"""Arguments of selective scans and of state-space duality, for tests."""
 
 from itertools import pairwise
 
@@ -10,11 +10,11 @@ ROLES = ("reference", "jit")
 each_role = pytest.mark.parametrize("role", ROLES)
 each_type = pytest.mark.parametrize("dtype", TYPES)
 REAL = ("dt", "z", "dt_bias", "resets")
-SATURATED = 50  # from here on softplus and SiLU, and their slopes, round to the identity and 1
+SATURATED = 50  # above this, softplus and SiLU round to the identity, and their slopes to 1
 
 
 def usual(op, seed, dtype="float64", batch=None, **sizes):
-    """Arguments as a model has them: steps above 0, decays below 1, ordinary sizes."""
+    """Arguments as in a model: step sizes above 0, decays below 1, ordinary magnitudes."""
     rng, arrays = np.random.default_rng(seed), []
     for name, shape in zip(op.inputs, shapes(op, batch, sizes), strict=True):
         a, b = rng.standard_normal((2, *shape))
@@ -25,7 +25,7 @@ def usual(op, seed, dtype="float64", batch=None, **sizes):
 
 
 def exact(op, seed, dtype="float64", batch=None, **sizes):
-    """Arguments without decay, of small integers: nothing rounds, in any form."""
+    """Arguments without decay, from small integers: nothing rounds, in any form."""
     rng, arrays = np.random.default_rng(seed), []
     for name, shape in zip(op.inputs, shapes(op, batch, sizes), strict=True):
         x = rng.integers(-2, 3, shape)
@@ -40,7 +40,7 @@ def exact(op, seed, dtype="float64", batch=None, **sizes):
 
 
 def shapes(op, batch=None, sizes=None):
-    """The shapes of the arguments; batch axes only where their sizes are given."""
+    """The shapes of the arguments; batch axes only if their sizes are given."""
     sizes = {"l": 7, "n": 3, "p": 2} | (sizes or {})
     for axes, dims in zip(op.batch_axes, op.input_dims, strict=True):
         leading = [1 if axis == "1" else batch.get(axis, 1) for axis in axes] if batch else []
@@ -62,13 +62,13 @@ def _kind(name, dtype):
 
 
 def sequences(resets):
-    """The windows of packed sequences."""
+    """The windows of the packed sequences."""
     starts = [0, *np.flatnonzero(resets[1:]) + 1, len(resets)]
     return [slice(int(start), int(end)) for start, end in pairwise(starts)]
 
 
 def alone(op, role, arrays, w, **statics):
-    """What `op` gives for a window of time, its arguments cut by the axis l."""
+    """The output of `op` for a window of time: arguments are cut along the axis l."""
     parts = []
     for a, dims in zip(arrays, op.input_dims, strict=True):
         behind = len(dims) - dims.index("l") - 1 if "l" in dims else None

@@ -41,7 +41,7 @@ NEVER_LOADED = (
 
 
 def imports(path):
-    """Dotted names that a file imports anywhere."""
+    """Dotted names of all imports of a file, at any place."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -51,7 +51,7 @@ def imports(path):
 
 
 def violations(path):
-    """Imports that the place of a file forbids."""
+    """Imports that are forbidden at the place of the file."""
     role = path.relative_to(ROOT / "refssm").parts[0] if "refssm_gpu" not in path.parts else "gpu"
     names = list(imports(path))
     ours = [n for n in names if n.split(".")[0] in ("refssm", "refssm_gpu")]
@@ -70,19 +70,19 @@ def violations(path):
         return foreign(names, "matplotlib") + [n for n in ours if part(n) in others]
     if role == "conformance":
         return [n for n in ours if part(n) == "command"]
-    if path.name == "testing.py":  # the one root file that may, and lazily
+    if path.name == "testing.py":  # the only root file that may import satellites, lazily
         return foreign(names) + [n for n in _at_import(path) if part(n) in SATELLITES]
     return foreign(names) + [n for n in ours if part(n) in SATELLITES]
 
 
 def foreign(names, *allowed):
-    """Libraries that the root does not know."""
+    """Libraries that the root must not import."""
     outside = {n.split(".")[0] for n in names} - set(sys.stdlib_module_names)
     return sorted(outside - {"numpy", "scipy", "refssm", *allowed})
 
 
 def _at_import(path):
-    """Names imported when the file is, not when a function of it is called."""
+    """Names imported at module import, not inside a function."""
     tree = ast.parse(path.read_text())
     return [n.module or "" for n in tree.body if isinstance(n, ast.ImportFrom)]
 
@@ -144,7 +144,7 @@ def test_the_reference_is_honest_and_the_mirror_is_where_there_is_one():
 def test_every_operator_has_its_files_its_section_and_its_names(op):
     for place in ("tests/test_{}.py", "docs/operators/{}.md"):
         assert (ROOT / place.format(op.family)).is_file()
-    pages = [place.format(op.family) for place in ("{}.md", "{}_*.md")]  # one, or several
+    pages = [place.format(op.family) for place in ("{}.md", "{}_*.md")]  # one page, or several
     found = [path for page in pages for path in sorted(ROOT.glob(f"docs/operators/{page}"))]
     page = "\n".join(path.read_text() for path in found)
     assert re.search(rf"^##? .*`?{op.name}`?$", page, re.MULTILINE)

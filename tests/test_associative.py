@@ -23,7 +23,7 @@ LENGTHS = [*range(41), 53, 64, 65, 97, 127]
 
 
 def random(seed, *shapes, dtype="float64"):
-    """Draws of modulus about 1, complex where the type is."""
+    """Random numbers of modulus about 1; complex for a complex dtype."""
     rng = np.random.default_rng(seed)
     parts = [rng.standard_normal((2, *shape)) for shape in shapes]
     is_complex = np.dtype(dtype).kind == "c"
@@ -165,7 +165,7 @@ def test_the_dense_affine_scan_is_the_recurrence_on_integers(schedule, axes):
 
 
 def packed(l, resets, bad):
-    """Elements that are `bad` before the last reset and small integers from there on."""
+    """Elements that are `bad` before the last reset, and small integers from there on."""
     new = np.zeros(l, bool)
     new[list(resets)] = True
     a, b = np.random.default_rng(l).integers(-2, 3, (2, l, 2)).astype(float)
@@ -174,14 +174,14 @@ def packed(l, resets, bad):
 
 
 def multiplying(earlier, later):
-    """Wrong: the past times 0 instead of left out."""
+    """Planted mistake: multiplies the past by 0 instead of leaving it out."""
     (r, a, b), (r_later, a_later, b_later) = earlier, later
     keep = 1 - r_later.astype(float)[:, None]
     return r | r_later, a_later * a * keep, a_later * b * keep + b_later
 
 
 def leaks(combine, schedule, l, resets, bad):
-    """Whether anything from before the last reset comes out after it."""
+    """True if anything from before the last reset appears after it."""
     new, a, b = packed(l, resets, bad)
     start = max(resets)
     flags, *y = associative_scan(combine, (new, a, b), schedule)
@@ -207,7 +207,7 @@ def test_the_check_for_leaks_sees_an_operator_that_multiplies_by_zero(schedule):
 @each_schedule
 def test_a_segmented_scan_scans_each_piece_alone(schedule):
     words, places = letters(17), [0, 3, 4, 9, 16]
-    resets = np.isin(np.arange(17), places[1:])  # with or without one at the first place
+    resets = np.isin(np.arange(17), places[1:])  # with or without a reset at the first place
     for first in (False, True):
         resets[0] = first
         y = associative_scan(segmented(np.add), (resets, words), schedule)[1]
@@ -224,10 +224,10 @@ def test_resets_may_differ_along_leading_axes():
 
 
 def refused(message, combine, elements, error=ValueError):
-    """The message, from the scan and from going through its levels."""
+    """Assert the message, from the scan and from its levels."""
     for name, scan in (("associative_scan", associative_scan), ("sequential", sequential)):
         with pytest.raises(error) as caught:
-            scan(combine, elements)  # the schedule too, before the first level is asked for
+            scan(combine, elements)  # the schedule also raises before it yields the first level
         assert str(caught.value) == message.format(name)
 
 

@@ -8,7 +8,7 @@ from refssm.associative import Schedule, Step, associative_scan, blelloch, chunk
 
 
 def counted(combine):
-    """`combine`, and the list of how many places each of its calls combined."""
+    """`combine`, and a list of the number of places in each call."""
     counts = []
 
     def counting(earlier, later):
@@ -21,11 +21,11 @@ def counted(combine):
 def test_the_schedule_is_sequential_unless_said():
     add, counts = counted(np.add)
     associative_scan(add, np.ones(6))
-    assert counts == [0, 1, 1, 1, 1, 1]  # none: the types are asked for
+    assert counts == [0, 1, 1, 1, 1, 1]  # 0: the call that finds the types
 
 
 def work_and_depth(name, l):
-    """Combines and steps, as the docstrings and the page say."""
+    """Combines and steps, as docstrings and the docs page state."""
     if l < 2:
         return 0, 0
     log2, ceiling = l.bit_length() - 1, (l - 1).bit_length()
@@ -116,7 +116,7 @@ def test_chunks_are_scanned_from_rest_then_their_ends_then_the_rest_carried(size
     l, word = 13, "".join(letters(13))
     starts = [i // size * size for i in range(l)]
     ends = [*range(size - 1, l - 1, size), l - 1]
-    since = list(range(l))  # where the word of each place begins
+    since = list(range(l))  # the first place of each place's string
     for level in chunked(size)(np.add, letters(l)):
         kind, _, number = level.name.partition(" ")
         if kind == "inside":
@@ -162,7 +162,7 @@ def test_ones_own_schedule_is_a_list_of_steps():
 
 
 def nested(earlier, later):
-    """Not associative, so that its result tells where the brackets stand."""
+    """Not associative, so the result shows the order of the brackets."""
     return 2 * earlier + later
 
 

@@ -1,4 +1,4 @@
-"""How far transfer functions move: the bounds hold, are reached, and refuse what has none."""
+"""How far transfer functions move: the bounds hold, are attained, and raise where undefined."""
 
 import numpy as np
 import pytest
@@ -15,12 +15,12 @@ u = 2.0**-53
 
 
 def largest(w, v, s):
-    """max |Σ_j v_j/(s − w_j)| over nodes."""
+    """max |Σ_j v_j/(s − w_j)| over the nodes."""
     return np.abs((v / (s[:, None] - w)).sum(-1)).max()
 
 
 def slack(terms, value):
-    """A sum of `terms` terms of modulus up to `value` together, each off by a few roundings."""
+    """Error of a sum of `terms` terms with total modulus up to `value`, a few roundings each."""
     return (terms + 8) * u * value
 
 

@@ -28,7 +28,7 @@ KINDS = list(itertools.product([float, complex], repeat=2))
 
 
 def by_definition(cotangent, primal):
-    """Every entry of the cotangent added to the entry of the primal it was broadcast from."""
+    """Add every entry of the cotangent to the primal entry from which it was broadcast."""
     source = np.broadcast_to(np.arange(primal.size).reshape(primal.shape), cotangent.shape)
     total = np.zeros(primal.size, cotangent.dtype)
     for i in np.ndindex(*cotangent.shape):

@@ -11,7 +11,7 @@ from refssm.conformance.judging.grading import compare, grade_outputs
 
 
 def views_of(a):
-    """The same values in other layouts."""
+    """The same values in other memory layouts."""
     swapped = a.astype(a.dtype.newbyteorder())
     fixed = a.copy()
     fixed.flags.writeable = False
@@ -22,18 +22,18 @@ def views_of(a):
 
 
 def lengths_of(op):
-    """Sizes to call with: no time where there is one, and all alike."""
+    """Sizes for calls: the default, and no time steps if there is time."""
     timed = any("l" in dims for dims in op.input_dims)
     return [{}, {"l": 0}] if timed else [{}]
 
 
 def present(gradients):
-    """Those of the arguments that have one."""
+    """The gradients of the arguments that have one."""
     return [g for g in gradients if g is not None]
 
 
 def alike(x, y):
-    """Whether all numbers are equal, NaN too: ones may meet a pole."""
+    """True if all numbers are equal; NaN equals NaN, because ones may be at a pole."""
     return x is y if x is None else np.array_equal(x, y, equal_nan=True)
 
 
@@ -52,7 +52,7 @@ def test_byte_order_strides_and_the_writeable_flag_do_not_matter(op, role, dtype
         assert (
             all(map(alike, outputs, expected))
             or grade_outputs(op, arrays, outputs, expect(op, arrays, lengths)).ok
-        )  # a sum may go along the memory
+        )  # the order of a sum may depend on the memory layout
         for backwards in zip(*map(views_of, cotangents), strict=True):
             pulled = op.vjp(role)(*backwards, *views, **lengths)
             assert all(map(alike, pulled, gradients)) or all(
@@ -113,7 +113,7 @@ def test_length_state_and_batch_of_size_zero_are_legal(op, role):
 
 
 def of_every_kind(op, **sizes):
-    """Arguments of which each is real or complex, in every way the operator takes."""
+    """Arguments in every combination of real and complex that the operator accepts."""
     kinds = [
         [bool] if name in op.flags else [np.float32] if domain.real else [np.float32, np.complex64]
         for name, domain in op.inputs.items()
@@ -153,7 +153,7 @@ def test_leading_axes_of_one_argument_alone_reach_every_output(op, role):
 @each_role
 def test_a_cotangent_of_a_narrower_type_is_as_good_as_the_same_one_widened(op, role, dtype):
     arrays = times(ordinary(op, dtype), [(i + 2) / 7 for i in range(len(op.inputs))])
-    arrays[0] = np.stack([arrays[0]] * 6)  # what the others share is summed
+    arrays[0] = np.stack([arrays[0]] * 6)  # gradients of shared arguments are summed
     outputs = several(op.implementation(role)(*arrays, **statics(op)))
     narrow = [np.linspace(0.1, 1, y.size, dtype="f4").reshape(y.shape) for y in outputs]
     wide = [c.astype(y.dtype) for c, y in zip(narrow, outputs, strict=True)]

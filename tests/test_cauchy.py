@@ -21,7 +21,7 @@ def drawn(domain, name, shape, dtype, seed=1):
 
 
 def case(dtype, shapes=((5,), (5,), (7,)), maps=("normal", "near", "near")):
-    """Residues, poles and nodes of their domains, real ones by the maps' real parts."""
+    """Residues, poles and nodes from their domains; real ones from the maps' real parts."""
     arguments = zip((residues, poles, nodes), maps, shapes, (1, 2, 3), strict=True)
     return [drawn(domain, name, shape, dtype, seed) for domain, name, shape, seed in arguments]
 

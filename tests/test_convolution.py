@@ -38,7 +38,7 @@ each_type = pytest.mark.parametrize("dtype", TYPES)
 
 
 def random(seed, *shapes, dtype="float64"):
-    """Draws of modulus about 1, complex where the type is."""
+    """Random numbers of modulus about 1; complex for a complex dtype."""
     rng = np.random.default_rng(seed)
     parts = [rng.standard_normal((2, *shape)) for shape in shapes]
     is_complex = np.dtype(dtype).kind == "c"
@@ -46,7 +46,7 @@ def random(seed, *shapes, dtype="float64"):
 
 
 def integers(seed, *shapes, dtype="float64"):
-    """Small integers, so that nothing rounds in the sum itself."""
+    """Small random integers, so that the direct sum does not round."""
     rng = np.random.default_rng(seed)
     parts = [rng.integers(-9, 10, (2, *shape)) for shape in shapes]
     is_complex = np.dtype(dtype).kind == "c"
@@ -54,7 +54,7 @@ def integers(seed, *shapes, dtype="float64"):
 
 
 def agree(op, value, wanted, u, k):
-    """Equality for the sum itself; the transform has `wanted` and `value` within its tolerance."""
+    """Equality for the direct sum; for the transform, `value` and `wanted` within its tolerance."""
     if op is CAUSAL_CONVOLUTION_DIRECT:
         return np.array_equal(value, wanted)
     wanted = np.asarray(wanted, judged_type((u, k)))
@@ -132,7 +132,7 @@ def test_the_running_sum_of_ones_counts(op, conv):
 @pytest.mark.parametrize("l", [5, 64, 300])
 @forms
 def test_a_late_impulse_under_a_flat_kernel_leaves_everything_before_at_zero(op, conv, l):
-    # a circular convolution of l points would answer 1 everywhere
+    # a circular convolution of l points would give 1 everywhere
     u, flat = impulse(l, l - 1), np.ones(l)
     assert agree(op, conv(u, flat), u, u, flat)
     assert not judge(op, lambda *_: flat, u, flat).ok

@@ -1,4 +1,4 @@
-"""Facts of circular and bidirectional convolutions: by hand, lags, special cases, SciPy's."""
+"""Facts of circular and bidirectional convolutions: by hand, lags, special cases, SciPy."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def run(op, *arrays):
 
 
 def right(op, value, *arrays):
-    """Whether `value` is what `op` should return."""
+    """True if the judge accepts `value` as the output of `op`."""
     value = np.asarray(value, np.result_type(*arrays))
     return judge(op, lambda *_: value, *map(np.asarray, arrays)).ok
 
@@ -59,7 +59,7 @@ def test_an_impulse_in_the_middle_shows_both_kernels_and_where_they_meet():
 @each_length
 def test_scipys_wrapped_filter_is_the_circular_convolution(l):
     u, k, _ = signals(l)
-    # the origin of an even filter is right of its middle, of an odd one in it
+    # the origin of an even filter is right of its centre, of an odd filter at its centre
     value = convolve1d(u, k, mode="wrap", origin=-(l // 2))
     assert right(CIRCULAR_CONVOLUTION, value, u, k)
 

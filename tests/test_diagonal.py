@@ -41,7 +41,7 @@ def kernel(role, op):
 
 
 def case(op, dtype, l=9, n=3, d=2, seed=1, **maps):
-    """Arguments of an operator, from its tame maps or those named."""
+    """Arguments of an operator, from its tame maps or the given ones."""
     dtype = np.dtype(dtype)
     knobs = {
         name: Knob(
@@ -53,13 +53,13 @@ def case(op, dtype, l=9, n=3, d=2, seed=1, **maps):
 
 
 def right(op, value, *arrays):
-    """Whether `value` is what `op` should return."""
+    """True if the judge accepts `value` as the output of `op`."""
     arrays = [np.asarray(a) for a in arrays]
     return judge(op, lambda *_, **__: value, *arrays, l=value.shape[-1]).ok
 
 
 def wide(arrays):
-    """In long double, its complex type where the array is complex."""
+    """In long double; complex if the array is complex."""
     return [a.astype(np.result_type(a, np.longdouble)) for a in arrays]
 
 
@@ -155,7 +155,7 @@ def test_an_integrator_sums(role, dtype):
 def test_the_two_rules_differ_by_a_twelfth_of_the_square_of_the_step(role, dt):
     w = -1 + 2j
     held, mapped = (kernel(role, op)([w], [1.0], [1.0], dt, l=1)[0] for op in OPERATORS[:2])
-    # φ₁(z) − 1/(1 − z/2) = −z²/12 + Σ_{j>2} c_j z^j, |c_j| ≤ 1/12: |z|/(1 − |z|) beside the first
+    # φ₁(z) − 1/(1 − z/2) = −z²/12 + Σ_{j>2} c_j z^j, |c_j| ≤ 1/12: relative rest |z|/(1 − |z|)
     z = abs(dt * w)
     assert abs((mapped - held) / dt * 12 / (dt * w) ** 2 - 1) <= 2 * z
 

@@ -1,4 +1,4 @@
-"""DSS, Mega's average and the shift: what they tend to, what they equal, and the epsilons."""
+"""DSS, Mega's average and the shift: limits, equalities, and the effect of epsilons."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ MODES = np.array([-0.5 + 3j, -0.3 - 20j, -2 + 0.1j, -1.0])
 
 
 def right(op, value, *arrays):
-    """Whether `value` is what `op` should return."""
+    """True if the judge accepts `value` as the output of `op`."""
     arrays = [np.asarray(a) for a in arrays]
     return judge(op, lambda *_, **__: value, *arrays, l=value.shape[-1]).ok
 
@@ -84,7 +84,7 @@ def test_no_mode_that_rises_overflows_and_its_gradient_is_finite(role):
         assert judge(DSS_SOFTMAX_KERNEL, role.dss_softmax_kernel, w, C, dt, l=1000).grade == "A"
         dk = np.ones_like(k)
         gradients = role.dss_softmax_kernel_vjp(dk, w, C, dt, l=1000)
-        # Σ_k K_k = Σ C/w whatever dt is
+        # Σ_k K_k = Σ C/w for every dt
         exact = (-C / w**2, 1 / w, np.zeros((), np.float32))
         gauges = expect(
             DSS_SOFTMAX_KERNEL, [dk, w, C, dt], {"l": 1000}, DSS_SOFTMAX_KERNEL.bare_vjp
@@ -105,7 +105,7 @@ def test_beside_a_zero_of_the_sum_the_kernel_grows_as_one_over_the_distance(role
 
 
 def off_by(kernel, w, dt, l):
-    """Relative error of a kernel of one mode."""
+    """Relative error of a kernel with one mode."""
     w, C, dt = np.array([w]), np.ones(1), np.asarray(dt)
     wanted = refssm.dss_softmax_kernel(w, C, dt, l=l)
     return float(np.abs(kernel(w, C, dt, l=l) / wanted - 1).max())
@@ -126,7 +126,7 @@ def test_the_published_reciprocal_of_dss_exp_halves_a_mode_of_modulus_2e_4():
     w = -2e-4
     biased = np.expm1(w) * w / max(w**2, 1e-7)
     assert 0.39 < biased / refssm.dss_exp_kernel([w], [1.0], 1.0, l=1)[0] < 0.41
-    assert np.expm1(0.0) * 0.0 / 1e-7 == 0  # w = 0: nothing, where an integrator sums
+    assert np.expm1(0.0) * 0.0 / 1e-7 == 0  # w = 0 gives 0, not an integrator
     assert refssm.dss_exp_kernel([0.0], [1.0], 1.0, l=1)[0] == 1
 
 

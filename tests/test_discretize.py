@@ -30,23 +30,23 @@ both_forms = pytest.mark.parametrize("forms", [MATRIX, DIAGONAL], ids=["matrix",
 
 
 def run(op, *arrays):
-    """The reference, behind its checks."""
+    """The reference, with its argument checks."""
     return op.implementation("reference")(*arrays)
 
 
 def right(op, value, *arrays):
-    """Whether `value` is what `op` should return."""
+    """True if the judge accepts `value` as the output of `op`."""
     return judge(op, lambda *_: value, *map(np.asarray, arrays)).ok
 
 
 def system(op, w, B, dt):
-    """The diagonal system in the form that `op` takes."""
+    """The diagonal system in the form that `op` expects."""
     w, B = np.asarray(w), np.asarray(B)
     return (w, B, np.full(w.shape, dt)) if op in DIAGONAL else (np.diag(w), B, np.asarray(dt))
 
 
 def random(op, dtype="float64", n=3, m=2):
-    """A stable system with a step of ½ in the form that `op` takes."""
+    """A stable system with step size ½, in the form that `op` expects."""
     rng = np.random.default_rng(1)
     draws = [rng.standard_normal((2, n, size)) for size in (n, m)]
     A, B = (d[0] + 1j * d[1] if np.dtype(dtype).kind == "c" else d[0] for d in draws)
@@ -118,7 +118,7 @@ def test_the_triangular_matrix_that_scipys_exponential_gets_wrong_is_right_here(
     A_bar, held = np.diag([np.exp(-30.0), 1.0]), -np.expm1(-30.0) / 30
     for value in ((A_bar, np.array([[held], [1.0]])), run(DISCRETIZE_ZOH, *arrays)):
         assert right(DISCRETIZE_ZOH, value, *arrays)
-    scipys = A_bar, np.array([[held], [0.0]])  # of [[−30, 0, 1], [0, −1e-17, 1], [0, 0, 0]]
+    scipys = A_bar, np.array([[held], [0.0]])  # for [[−30, 0, 1], [0, −1e-17, 1], [0, 0, 0]]
     assert not right(DISCRETIZE_ZOH, scipys, *arrays)
 
 
@@ -143,8 +143,8 @@ SINGULAR = [
     ([[-1.0, 7.0], [0.0, 8.0]], [0.5, 0.125, 0.25], "0.25"),
     ([[[-1.0]], [[4.0]]], [1.0, 0.5], "0.5"),
     ([[[2.0]], [[1.0]]], [[0.5], [2.0]], "2"),
-    ([[2.0, 0.0], [0.0, 0.0]], [np.nan, 1.0], "1"),  # NaN is no reason to call one singular
-    ([[2.0, 0.0], [0.0, -1e12]], [1.0001, 1.0], "1"),  # nor is a large condition number
+    ([[2.0, 0.0], [0.0, 0.0]], [np.nan, 1.0], "1"),  # NaN does not make a matrix singular
+    ([[2.0, 0.0], [0.0, -1e12]], [1.0001, 1.0], "1"),  # neither does a large condition number
 ]
 
 
@@ -165,7 +165,7 @@ def test_zero_order_hold_composes_and_the_bilinear_map_does_not(forms):
 
 @both_forms
 def test_the_bilinear_map_is_of_second_order(forms):
-    # R(−h) − e^−h is −h³/12 (1 − h + 13h²/20 − …), the series alternating and falling for h ≤ 1
+    # R(−h) − e^−h is −h³/12 (1 − h + 13h²/20 − …); the series alternates and decreases for h ≤ 1
     def error(h):
         held, trapezoidal = (run(op, *system(op, [-1.0], [[1.0]], h))[0] for op in forms)
         return np.abs(held - trapezoidal).item()
@@ -274,7 +274,7 @@ def test_a_system_held_and_convolved_with_its_kernel_is_its_recurrence():
     y = causal_convolution(u, kernel)
     a, b = np.broadcast_to(np.diag(A_bar), (l, 3)), B_bar[:, 0] * u[:, None]
     states = linear_scan(a, b)
-    # the tolerances of both routes: of Ā and the states; of the kernel and its convolution
+    # the tolerances of both routes: Ā and the states; the kernel and its convolution
     held = expect(DISCRETIZE_ZOH, (np.diag(w), B, dt))[0].k0.max()
     before = np.abs(np.concatenate([0 * states[:1], states[:-1]]))
     scanned = expect(LINEAR_SCAN, (a, b))[0].k1 + linear_scan(np.abs(a), held * before)

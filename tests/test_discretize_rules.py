@@ -1,4 +1,4 @@
-"""Facts of the eight rules: each other's special cases, SciPy's, by hand, orders, messages."""
+"""Facts of the eight rules: special cases, SciPy's results, values by hand, orders, messages."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def run(rule, *arrays, **statics):
 
 
 def right(rule, value, *arrays, **statics):
-    """Whether `value` is what the rule should return."""
+    """True if the judge accepts `value` as the output of the rule."""
     arrays = [np.asarray(a) for a in arrays]
     return judge(CATALOG[rule], lambda *_, **__: value, *arrays, **statics).ok
 
@@ -53,14 +53,14 @@ def test_scipys_matrices_are_these(rule):
 
 
 def test_scipys_impulse_invariance_is_this_one_times_the_step():
-    # its B is dt Ā B and its D is dt C B
+    # SciPy's B is dt Ā B and its D is dt C B
     A, B = system()
     A_d, _, _, D_d, _ = cont2discrete((A, B[:, :1], np.eye(4), 0 * B[:, :1]), 0.25, "impulse")
     assert right("impulse", (A_d, D_d / 0.25), A, B[:, :1], 0.25)
 
 
 def test_scipys_first_order_hold_keeps_another_state():
-    # x_k − B̄₀ u_k: its B is B̄₁ + Ā B̄₀ and its D is C B̄₀
+    # the state x_k − B̄₀ u_k: SciPy's B is B̄₁ + Ā B̄₀ and its D is C B̄₀
     A, B = system()
     A_d, B_d, _, D_d, _ = cont2discrete((A, B, np.eye(4), 0 * B), 0.3, "foh")
     assert right("foh", (A_d, D_d, B_d - A_d @ D_d), A, B, 0.3)

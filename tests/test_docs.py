@@ -1,4 +1,4 @@
-"""What the pages print is what the commands print."""
+"""The output on the docs pages equals the output of the commands."""
 
 import doctest
 import importlib
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted(
     path
     for path in ROOT.glob("docs/**/*.md")
-    if ">>> " in path.read_text() and path.name != "findings.md"  # facts of the versions it names
+    if ">>> " in path.read_text() and path.name != "findings.md"  # its facts need certain versions
 )
 PLAIN = ("refssm.associative", "refssm.bounds", "refssm.testing")  # without operators
 MODULES = (*(f"refssm.{family}" for family in families()), *PLAIN)
@@ -194,7 +194,7 @@ def test_the_example_of_a_new_operator_is_judged_right_and_all_else_follows(tmp_
     (tmp_path / "tests").mkdir()
     for name, text in blocks:
         path = tmp_path / name
-        if not path.exists() or name.endswith("i"):  # the list: at its end
+        if not path.exists() or name.endswith("i"):  # append to the list at its end
             path.write_text((path.read_text() if path.exists() else "") + text)
     with (tmp_path / "refssm/domains/systems.py").open("a") as domains:
         domains.write(dict(blocks)["refssm/domains/systems.py"])
@@ -208,7 +208,7 @@ def test_the_example_of_a_new_operator_is_judged_right_and_all_else_follows(tmp_
 
 
 def run(folder, *command):
-    """What a Python of its own prints, run in a folder; it must end well."""
+    """The output of a separate Python process in a folder; it must exit with 0."""
     ended = subprocess.run(
         [sys.executable, *command], cwd=folder, capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": str(folder)},

@@ -24,7 +24,7 @@ CORNER = np.zeros(1)
 
 
 def square(seed, shape=(2000,)):
-    """Random points of the unit square, and its corners and edges."""
+    """Random points of the unit square, plus its corners and edges."""
     edge = np.array([0.0, 0.5, 1.0])
     a, b = np.random.default_rng(seed).random((2, *shape))
     grid = np.meshgrid(edge, edge)
@@ -87,7 +87,7 @@ def test_every_texture_and_every_domain_in_use_is_known():
 
 
 def within(size, low, high):
-    """low ≤ size ≤ high, up to the rounding of the maps themselves: a few eps."""
+    """low ≤ size ≤ high, up to rounding errors of the maps (a few eps)."""
     slack = 1 + 8 * np.finfo(float).eps
     return ((size >= low / slack) & (size <= high * slack)).all()
 
@@ -95,7 +95,7 @@ def within(size, low, high):
 def test_decays_have_the_rates_they_promise():
     for name in ("slow", "turning", "moderate", "wide", "steep", "near 0", "near pi"):
         rate = -np.log(np.abs(drawn(decays, name)))
-        small = 1 / (1 - 2**-20)  # log of a number close to 1 loses digits
+        small = 1 / (1 - 2**-20)  # the log of a number close to 1 loses digits
         assert within(rate, 1e-5 / small, 1e2 * small), name
     for name in ("one", "unit"):
         assert within(np.abs(drawn(decays, name)), 1, 1)
@@ -140,7 +140,7 @@ def span_products(a):
 
 
 def bounded(a):
-    """Every span product at most 2^60, but for one rounding of log2, of 2^x and of a per factor."""
+    """True if every span product is at most 2^60, up to roundings of log2, 2^x and a per factor."""
     fitted = domains.products_bounded(a)
     assert np.isfinite(fitted).all()
     slack = (1 + Fraction(2) ** -44) ** a.shape[-2]

@@ -17,7 +17,7 @@ LENGTHS = [1, 2, 3, 16, 31, 64]
 
 
 def recurrence(A, B, C, dt, l):
-    """C Ā^k B̄ step by step under the bilinear map."""
+    """C Ā^k B̄ step by step, with the bilinear map."""
     I = np.eye(len(A))
     A_bar, x = np.linalg.solve(I - dt * A / 2, I + dt * A / 2), np.linalg.solve(I - dt * A / 2, B)
     K, x = [], dt * x
@@ -38,7 +38,7 @@ def legs(n):
 
 
 def legt(n):
-    """A and B of LegT with window 1, its diagonal made exactly imaginary, 0 where n is odd."""
+    """A and B of LegT with window 1; the diagonal is exactly imaginary, with 0 for odd n."""
     i, r = np.arange(n), np.sqrt(2 * np.arange(n) + 1.0)
     A = -np.outer(r, r) * np.where(i[:, None] >= i, 1, (-1.0) ** (i[:, None] - i))
     halves = np.stack([np.where(i % 2 == 1, r, 0), np.where(i % 2 == 0, r, 0)], axis=-1)
@@ -48,7 +48,7 @@ def legt(n):
 
 
 def fourier(n):
-    """The sliding Fourier window of length 1, midpoint form: A, B, w, P, V."""
+    """The sliding Fourier window of length 1, mean of the ends: A, B, w, P, V."""
     b = np.where(np.arange(n) % 2 == 0, np.sqrt(2), 0.0)
     b[0] = 1
     S = np.zeros((n, n))
@@ -59,7 +59,7 @@ def fourier(n):
 
 
 def of(system, n, dt, seed=1):
-    """The arguments of the kernel of a HiPPO system, and its dense recurrence at a length."""
+    """The kernel's arguments for a HiPPO system, and its dense recurrence as a function of l."""
     A, B, w, P, V = system(n)
     C = np.random.default_rng(seed).standard_normal(n)
     arguments = (w, P, P, V.conj().T @ B, C @ V, np.array(dt))
@@ -67,7 +67,7 @@ def of(system, n, dt, seed=1):
 
 
 def system(n=5, r=2, seed=3, kind=complex):
-    """A damped system whose Q is not its P."""
+    """A damped system with Q ≠ P."""
     rng = np.random.default_rng(seed)
 
     def normal(*shape):
@@ -81,7 +81,7 @@ def system(n=5, r=2, seed=3, kind=complex):
 
 
 def distance(K, wanted):
-    """The largest error over the largest entry."""
+    """The largest error relative to the largest entry."""
     return np.abs(K - wanted).max() / np.abs(wanted).max()
 
 
@@ -95,7 +95,7 @@ def single(arguments):
 
 
 def of_single(arguments):
-    """The kernel of what the numbers are after rounding, in double precision."""
+    """The arguments after rounding to single precision, as double precision."""
     return [x.astype(np.complex128 if np.iscomplexobj(x) else float) for x in single(arguments)]
 
 
@@ -116,7 +116,7 @@ def test_nodes_that_are_powers_of_a_rounded_root_lose_more_digits_the_longer_it_
         for l in (1024, 4096, 16384):
             exact = dplr_kernel(*of_single(arguments), l=l)
             errors.append(distance(planted(*single(arguments), l=l), exact))
-    assert errors[1] > 3e-4  # the cleared form at right nodes is held to 1e-5
+    assert errors[1] > 3e-4  # the multiplied-out form with exact nodes has errors below 1e-5
     assert errors == sorted(errors)
 
 
@@ -167,7 +167,7 @@ def test_a_mode_that_nobody_drives_or_hears_adds_nothing():
 
 
 def test_a_mode_exactly_at_the_node_a_quarter_around():
-    # Ā = −i at dt w = 2 (1 − i)/(1 + i) = −2i: the powers of a quarter turn, exactly
+    # Ā = −i at dt w = 2 (1 − i)/(1 + i) = −2i: the powers are exact quarter turns
     zeros = np.zeros((1, 1))
     K = dplr_kernel([-2j], zeros, zeros, [1.0], [1.0], 1.0, l=8)
     B_bar = 1 / (1 + 1j)
@@ -183,7 +183,7 @@ def test_the_spectrum_at_minus_one_is_the_alternating_sum():
     K = dplr_kernel(w, P, Q, B, C, dt, l=64)
     signs = (-1.0) ** np.arange(64)
     dense = recurrence(np.diag(w) - P @ Q.conj().T, B, C, float(dt), 64)
-    # 64 terms, each as far off as the kernel may be
+    # 64 terms, each with the error of the kernel
     assert abs((K * signs).sum() - (dense * signs).sum()) < 64 * 1e-12 * np.abs(dense).max()
 
 
@@ -241,7 +241,7 @@ def test_sizes_that_disagree_are_named():
 
 
 def nearly_cancelling():
-    """Two modes that differ in the last bit and leave with opposite signs."""
+    """Two modes that differ in the last bit, with opposite output signs."""
     w = np.array([-1, np.nextafter(np.float32(-1), -2)], np.complex64)
     empty, B, C = np.zeros((2, 0), np.complex64), [1, 1], [1, -1]
     return [w, empty, empty, *(np.array(x, np.complex64) for x in (B, C)), np.float32(0.5)]

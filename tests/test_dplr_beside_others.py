@@ -1,4 +1,4 @@
-"""One model in several forms: S4's kernel beside powers of the matrix, diagonal ones and scans."""
+"""One model in several forms: S4's kernel, matrix powers, diagonal kernels and scans."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ MEASURES = ("legs", "legt", "lagt", "fourier", "fourier_naive")
 
 
 def difference(k, wanted):
-    """‖k − wanted‖ / ‖wanted‖ over all of the length."""
+    """‖k − wanted‖ / ‖wanted‖ over the whole length."""
     return np.linalg.norm(k - wanted) / np.linalg.norm(wanted)
 
 
@@ -27,7 +27,7 @@ def dense(measure, n, dt):
 
 
 def split(measure, n, read):
-    """w, P, P, B and C of the same system among its modes."""
+    """w, P, P, B and C of the same system in its modes."""
     w, P, B, V = getattr(refssm, f"nplr_{measure}")(n=n)
     return w, P, P, B, read @ V
 
@@ -38,10 +38,10 @@ def test_the_kernel_among_the_modes_is_that_of_powers_of_the_dense_matrix(measur
     read = np.random.default_rng(5).standard_normal(n)
     wanted = refssm.krylov_kernel(*dense(measure, n, dt), read, l=l)
     k = refssm.dplr_kernel(*split(measure, n, read), dt, l=l)
-    assert difference(k, wanted) <= 1e-12  # what issue and specification ask for
+    assert difference(k, wanted) <= 1e-12  # the required accuracy
     assert np.abs(k.imag).max() <= 1e-12 * np.abs(wanted).max()
     other = refssm.dplr_kernel(*split("lagt", n, read), dt, l=l)
-    assert measure == "lagt" or difference(other, wanted) > 0.1  # it sees another measure
+    assert measure == "lagt" or difference(other, wanted) > 0.1  # LagT uses another measure
 
 
 @pytest.mark.parametrize("l", [1, 2, 7, 64, 255])

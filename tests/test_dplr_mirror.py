@@ -1,4 +1,4 @@
-"""What the Numba mirrors of the DPLR kernels do on their own: nodes near poles, elimination."""
+"""Details of the DPLR mirrors in Numba: nodes near poles, elimination."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ NORMAL = pytest.mark.parametrize(
 
 
 def gradients_are_right(op, vjp, dk, arguments, l):
-    """Each gradient within the judge's bound of the reference's."""
+    """True if each gradient is within the judge's bound of the reference's."""
     gauged = expect(op, [dk, *arguments], {"l": l}, op.bare_vjp)
     found = vjp(dk, *arguments, l=l)
     return all(compare(g, gauge, g.dtype).ok for g, gauge in zip(found, gauged, strict=True))
@@ -51,7 +51,7 @@ def test_a_pole_of_the_normal_part_at_a_node_is_no_obstacle(measure, n, l):
 
 def test_members_of_a_batch_have_their_own_nodes_near_poles():
     zeros = np.zeros((3, 2, 1))
-    # no node, one node and two nodes within a step of a pole: 1, and a quarter around
+    # no node, one node and two nodes are near a pole: 1, and a quarter turn
     w = np.array([[-9.0, -8.0], [0.0, -8.0], [0.0, -2j]])
     ones = np.ones((3, 2))
     arguments = w, zeros, zeros, ones, ones, np.ones(3)
@@ -76,7 +76,7 @@ def test_the_aliased_mirror_leaves_a_pole_at_a_node_to_the_reference():
 def test_single_precision_is_rounded_once_however_long(l):
     arguments, _ = of(legs, 64, 1e-3)
     exact = dplr_kernel(*of_single(arguments), l=l)
-    # a rounding of each part, and what the reference in double precision is off by
+    # one rounding of each part, plus the error of the reference in double precision
     assert distance(jit.dplr_kernel(*single(arguments), l=l), exact) < 2.0**-24 * 2**0.5 + 1e-12
     dk = np.exp(1j * np.arange(l)).astype(np.complex64)
     found = jit.dplr_kernel_vjp(dk, *single(arguments), l=l)

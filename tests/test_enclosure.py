@@ -13,7 +13,7 @@ from refssm.scan import LINEAR_SCAN
 
 SINGLE, DOUBLE = FORMATS["float32"], FORMATS["float64"]
 ENCLOSED = [op for op in OPERATORS if "enclosure" not in op.lacks]
-WITHOUT = {"nplr", "spectral", "hankel"}  # families of which some or all are one basis of many
+WITHOUT = {"nplr", "spectral", "hankel"}  # some of their results are one of many bases
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_the_ends_of_a_ball_enclose_the_exact_rational_number(flint):
     (entries,) = ends(LINEAR_SCAN, [a, b], {}, 64)
     for x, [(low, high)] in zip(exact, entries, strict=True):
         assert rational(low) <= x <= rational(high)
-    assert rational(entries[-1][0][0]) < rational(entries[-1][0][1])  # 64 bits are too few
+    assert rational(entries[-1][0][0]) < rational(entries[-1][0][1])  # 64 bits do not suffice
 
 
 def test_more_bits_make_smaller_balls(flint):
@@ -102,7 +102,7 @@ def test_what_no_precision_decides_is_said(rounded, monkeypatch):
     right = CAUCHY_KERNEL.implementation("enclosure")
     from flint import arb
 
-    wide = arb(0, 1)  # 0 ± 1, however many bits
+    wide = arb(0, 1)  # 0 ± 1 at any precision
     monkeypatch.setattr(
         "refssm.enclosure.cauchy.cauchy_kernel", lambda *args: [k + wide for k in right(*args)]
     )
@@ -134,7 +134,7 @@ def test_rounding_agrees_with_pythons_own_division_of_whole_numbers():
         exact = Fraction(sign * m) * Fraction(2) ** e
         assert nearest(sign * m, e, DOUBLE) == float(exact)
         if abs(exact) < 2**120:
-            # the 53 bits are exact in double precision, and rounded once by NumPy
+            # the 53 bits are exact in double precision; NumPy then rounds once
             short = Fraction(sign * (m >> 9)) * Fraction(2) ** e
             if Fraction(float(short)) == short:
                 assert nearest(sign * (m >> 9), e, SINGLE) == float(np.float32(float(short)))
@@ -145,7 +145,7 @@ def test_rounding_agrees_with_pythons_own_division_of_whole_numbers():
     [
         (0, 500, DOUBLE, 0.0),
         (1, -1074, DOUBLE, 5e-324),
-        (1, -1075, DOUBLE, 0.0),  # halfway to the smallest: to even
+        (1, -1075, DOUBLE, 0.0),  # halfway to the smallest number: rounds to even
         (3, -1076, DOUBLE, 5e-324),
         (-1, -1080, DOUBLE, -0.0),
         (2**53 + 1, 0, DOUBLE, 2.0**53),
@@ -168,7 +168,7 @@ def test_rounding_at_the_edges_of_a_format(m, e, fmt, wanted):
 def test_a_ball_is_decided_where_both_ends_round_to_one_number():
     assert certain((1, 0), (1, 0), DOUBLE) == 1.0
     assert certain((2**60 - 1, -60), (2**60 + 1, -60), DOUBLE) == 1.0
-    assert certain((2**53 + 1, -53), (2**54 + 3, -54), DOUBLE) is None  # a tie is among them
+    assert certain((2**53 + 1, -53), (2**54 + 3, -54), DOUBLE) is None  # contains a tie
     assert certain(None, None, DOUBLE) is None
 
 

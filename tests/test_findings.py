@@ -1,4 +1,4 @@
-"""The examples of docs/findings.md, where the versions that it names are installed."""
+"""The examples of docs/findings.md, if the stated versions are installed."""
 
 import doctest
 import re
@@ -12,8 +12,8 @@ PAGE = Path(__file__).parents[1] / "docs" / "findings.md"
 WORDS = {
     "python-control": "control",
     "PyTorch": "torch",
-}  # what a library is called where it is installed
-ALSO = {"control": "slycot", "mamba-ssm": "triton"}  # what its examples need
+}  # the package name of each library
+ALSO = {"control": "slycot", "mamba-ssm": "triton"}  # further packages that its examples need
 LIBRARIES = [
     (name, version, body)
     for name, version, body in re.findall(
@@ -24,7 +24,7 @@ LIBRARIES = [
 
 
 def installed(name: str) -> str:
-    """The version of a library, without what stands behind a plus sign, or ""."""
+    """The version of a library without the part after "+"; "" if it is not installed."""
     try:
         return metadata.version(WORDS.get(name, name)).split("+")[0]
     except metadata.PackageNotFoundError:
@@ -32,7 +32,7 @@ def installed(name: str) -> str:
 
 
 def examples(body: str) -> str:
-    """The blocks of Python of a section, one after another."""
+    """The Python blocks of a section, joined."""
     return "\n\n".join(re.findall(r"```python\n(.*?)```", body, re.S))
 
 
@@ -48,7 +48,7 @@ def test_what_a_finding_shows_is_what_happens(name, version, body):
     parsed = doctest.DocTestParser().get_doctest(examples(body), {}, name, str(PAGE), 0)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     told: list[str] = []
-    with warnings.catch_warnings():  # theirs
+    with warnings.catch_warnings():  # warnings of the library
         warnings.simplefilter("ignore")
         runner.run(parsed, out=told.append)
     assert runner.tries

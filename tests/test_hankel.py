@@ -27,7 +27,7 @@ def test_the_matrix_is_scipys_hankel(role):
 @each_role
 def test_it_applied_to_the_past_is_the_convolution_after_the_input_ends(role):
     h, past = np.array([3.0, -1.0, 4.0, 1.0]), np.array([2.0, 7.0, 1.0, 8.0])
-    whole = np.convolve(past[::-1], h)  # the latest input first in `past`
+    whole = np.convolve(past[::-1], h)  # `past` starts with the latest input
     assert np.array_equal(HANKEL_MATRIX.implementation(role)(h) @ past, whole[3:])
 
 
@@ -90,12 +90,12 @@ def test_scipys_frequency_response_is_ours():
 @each_role
 def test_the_discrete_one_at_roots_of_unity_is_the_transform_of_the_kernel(role):
     A, B, C, _ = system(3)
-    A = np.triu(A, 1)  # nilpotent: the kernel ends
+    A = np.triu(A, 1)  # nilpotent: the kernel is finite
     h = refssm.markov_parameters(A, B, C, l=8)
     z = np.exp(2j * np.pi * np.arange(8) / 8)
     exact = [np.asarray(x, complex) for x in (A, B, C, 0.0, z)]
     G = TRANSFER_DISCRETE.implementation(role)(*exact)
-    bound = 16 * 2.0**-53 * 8 * np.abs(h).sum()  # of the transform, and of z
+    bound = 16 * 2.0**-53 * 8 * np.abs(h).sum()  # errors of the transform and of z
     assert (np.abs(G - np.fft.fft(h)) <= bound).all()
 
 

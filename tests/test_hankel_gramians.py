@@ -1,4 +1,4 @@
-"""Facts of gramians, and of the equations that they solve."""
+"""Facts of gramians and of the equations that they solve."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from refssm.conformance.standard import Standard
 from refssm.hankel import GRAMIANS, GRAMIANS_DISCRETE
 
 U = 2.0**-24
-EXACT = 8 * 2.0**-53  # of eight operations in double precision
+EXACT = 8 * 2.0**-53  # eight operations in double precision
 
 
 def legs(n):
@@ -78,8 +78,9 @@ def test_the_discrete_ones_are_those_of_the_hankel_factors():
 
 
 def test_doubling_near_the_unit_circle_is_refused_and_in_a_wider_type_is_not():
-    # A^(2^j) carries 2^j roundings, which differ between the states: 1/(1 − ‖A‖²) terms' remain
-    A = np.roll(np.diag([0.99899, 0.998861, 0.99884, 0.998983]), 1, axis=0)  # on any processor
+    # A^(2^j) has 2^j rounding errors, which differ between the states; those of 1/(1 − ‖A‖²) terms
+    # remain
+    A = np.roll(np.diag([0.99899, 0.998861, 0.99884, 0.998983]), 1, axis=0)  # on every processor
     B, C = np.array([-2.0, 1, -2, -1]), np.array([3.0, 3, 3, 2])
     doubled = honest.both(honest.doubled)
     assert not judge(GRAMIANS_DISCRETE, doubled, A, B, C).ok
@@ -96,7 +97,7 @@ def test_real_arguments_beside_complex_ones_have_real_gramians_of_their_own():
 
 
 def test_scipy_is_wrong_for_a_real_matrix_beside_a_complex_side():
-    # scipy issue 26177: where this fails, the page docs/operators/hankel.md is out of date
+    # SciPy issue 26177: if this test fails, docs/operators/hankel.md is out of date
     A = np.array([[-1.0, 2.0], [-2.0, -1.0]])
     B = np.array([1.0, 1j])
     X = linalg.solve_continuous_lyapunov(A, -np.outer(B, B.conj()))
@@ -120,7 +121,7 @@ def test_nan_reaches_the_gramian_that_has_it():
 
 
 def test_the_charges_of_an_equation_of_one_state_are_its_derivatives():
-    # x = −f/(2a) and x = f/(1 − a²), in numbers of few bits: the first rounds nowhere
+    # x = −f/(2a) and x = f/(1 − a²), in numbers with few bits: the first is exact
     a, f = Tracked(np.array([[-0.0625]]), np.array([[[0.0, 1.0]]])), np.array([[3.0]])
     exact, off = np.array([[-0.0625]]), Tracked(f, np.array([[[0.0, 1.0]]]))
     with tracing(unit=U, floor=0.0):
@@ -129,7 +130,7 @@ def test_the_charges_of_an_equation_of_one_state_are_its_derivatives():
         assert x == 24
         for made, derivative in ((of_a, x / 0.0625), (of_f, 1 / 0.125)):
             rounding, charged = made.errors[0, 0]
-            assert rounding == 8 * (2 * 0.0625 * x + 3)  # the residual of a stable solver
+            assert rounding == 8 * (2 * 0.0625 * x + 3)  # residual of a stable solver
             assert charged - rounding == derivative
         a, exact = Tracked(np.array([[0.5]]), np.array([[[0.0, 1.0]]])), np.array([[0.5]])
         of_a, of_f = stein(a, f), stein(exact, off)
@@ -150,7 +151,7 @@ def test_an_equation_in_single_precision_stays_within_its_bounds(solve, seed):
     exact = A.astype(complex), F.astype(complex)
     with tracing(unit=U, floor=0.0):
         bound = solve(*map(Tracked, exact)).errors[..., 0]
-    room = Standard.of(np.complex64).room  # a program's constant is LAPACK's, of any processor
+    room = Standard.of(np.complex64).room  # a program's constant is LAPACK's, on every processor
     assert (np.abs(solve(A.astype("c8"), F) - solve(*exact)) <= room * U * bound).all()
 
 

@@ -1,4 +1,4 @@
-"""Model reduction, identification and norms: what the theorems say of them."""
+"""Model reduction, identification and norms: the statements of the theorems."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def system(n=6, seed=0):
 
 
 def on_the_axis(A, B, C, D=0.0):
-    """|G| on a grid that reaches beyond all resonances."""
+    """G on a grid of iω that extends beyond all resonances."""
     frequencies = np.concatenate([-np.logspace(-3, 3, 601), [0.0], np.logspace(-3, 3, 601)])
     return refssm.transfer(A, B, C, D, 1j * frequencies)
 
@@ -28,8 +28,8 @@ def test_a_truncated_system_is_within_its_bound(order):
     sigma = refssm.hankel_singular_values(A, B, C)
     bound = refssm.balanced_truncation_bound(A, B, C, order)
     assert bound == 2 * sigma[order:].sum()
-    assert sigma[order] <= away + np.sqrt(U) * sigma[0]  # nothing of that order is nearer
-    assert away <= bound + np.sqrt(U) * sigma[0]  # balancing errs by √u of the largest
+    assert sigma[order] <= away + np.sqrt(U) * sigma[0]  # no system of that order is nearer
+    assert away <= bound + np.sqrt(U) * sigma[0]  # error of balancing: √u σ_1
     assert (np.linalg.eigvals(reduced[0]).real < 0).all()
 
 
@@ -70,7 +70,7 @@ def test_the_largest_gain_of_a_slow_pole_is_at_zero_and_of_a_resonance_at_its_fr
     assert refssm.h_infinity_norm([[-0.5]], [2.0], [3.0], 1.0) == 13.0
     w = -1e-3 + 5j
     norm = refssm.h_infinity_norm([[w]], [1.0], [1.0], 0.0)
-    assert abs(norm - 1e3) <= 16 * U * abs(w) / 1e-3 * 1e3  # iω − w cancels to 1e-3 of 5
+    assert abs(norm - 1e3) <= 16 * U * abs(w) / 1e-3 * 1e3  # iω − w cancels: 1e-3 remains of 5
 
 
 def test_an_all_pass_has_the_norm_one():
@@ -82,7 +82,7 @@ def test_no_frequency_is_above_the_h_infinity_norm_and_some_reach_it(seed):
     A, B, C = system(seed=seed)
     norm, sigma = refssm.h_infinity_norm(A, B, C, 0.0), refssm.hankel_singular_values(A, B, C)
     on_grid = np.abs(on_the_axis(A, B, C)).max()
-    # the grid's steps are 2.3 %, |G| is smooth on the scale of the decay
+    # the grid steps are 2.3 %; |G| is smooth on the scale of the decay
     assert 0.99 * norm <= on_grid <= norm * (1 + np.sqrt(U))
     assert refssm.hankel_norm(A, B, C) == sigma[0]
     assert sigma[0] <= norm <= 2 * sigma.sum()
@@ -114,9 +114,9 @@ def test_python_control_reduces_to_the_same_system():
         ours = on_the_axis(*refssm.balanced_truncation(A, B, C, order))
         theirs = control.balred(whole, order, method="truncate")
         a, b, c = (np.asarray(x) for x in (theirs.A, theirs.B, theirs.C))
-        # each balances to √u of the largest value
+        # each of them balances to √u of the largest value
         assert np.abs(on_the_axis(a, b[:, 0], c[0]) - ours).max() <= 2 * np.sqrt(U) * sigma[0]
-        # "matchdc" keeps the gain at 0 in place of that at infinity: another system, the same bound
+        # "matchdc" preserves the gain at 0 instead of infinity: another system, the same bound
         other = control.balred(whole, order, method="matchdc")
         a, b, c, d = (np.asarray(x) for x in (other.A, other.B, other.C, other.D))
         G = on_the_axis(a, b[:, 0], c[0], d[0, 0])
@@ -135,7 +135,7 @@ def test_python_control_realizes_the_same_response():
     found, _ = control.eigensys_realization(np.concatenate([[0.5], h]), 6)  # theirs begins with D
     a, b, c = (np.asarray(x) for x in (found.A, found.B, found.C))
     sigma = np.linalg.svd(refssm.hankel_matrix(h)[:12, :12])[1]
-    room = 16 * 24 * U * sigma[0] ** 2 / sigma[5]  # as of ours, above
+    room = 16 * 24 * U * sigma[0] ** 2 / sigma[5]  # as for ours, above
     assert np.asarray(found.D).tolist() == [[0.5]]
     assert np.abs(refssm.markov_parameters(a, b[:, 0], c[0], l=24) - h).max() <= room
 

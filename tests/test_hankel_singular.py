@@ -1,4 +1,4 @@
-"""Hankel singular values of diagonal and of dense systems: digits, edges, other people's."""
+"""Hankel singular values of diagonal and dense systems: accuracy, edge cases, other libraries."""
 
 import numpy as np
 import pytest
@@ -10,12 +10,12 @@ from refssm.conformance.judging.grading import judge
 from refssm.hankel import HANKEL_SINGULAR_VALUES, HANKEL_SINGULAR_VALUES_DIAGONAL
 
 U = 2.0**-53
-DIGITS = 1e-8  # of every value, however small: what is promised
+DIGITS = 1e-8  # of every value, however small: the required accuracy
 values = refssm.hankel_singular_values_diagonal
 
 
 def exact(w, B, C):
-    """By the oracle, as numbers of mpmath."""
+    """The oracle's values, as mpmath numbers."""
     arguments = [[mp.mpmathify(x) for x in a.tolist()] for a in (w, B, C)]
     return HANKEL_SINGULAR_VALUES_DIAGONAL.implementation("oracle")(*arguments)
 
@@ -25,7 +25,7 @@ def ones(n):
 
 
 def systems():
-    """Poles that lie apart, in a ladder, crowded, and as models start from them."""
+    """Poles that are separate, in a ladder, crowded, and initial poles of models."""
     rng, k = np.random.default_rng(0), np.arange(16)
     phases = np.exp(2j * np.pi * rng.random((2, 16)))
     return {
@@ -76,7 +76,7 @@ def test_one_pole_has_the_value_of_its_residue_over_twice_its_decay():
 def test_a_mode_that_is_not_reached_has_the_value_zero():
     sigma = values([-1.0, -2.0, -5.0], [1.0, 0.0, 1.0], [1.0, 3.0, 1.0])
     assert sigma[2] == 0
-    # the mode left out: the same operations on the others but for sums with exact zeros
+    # without the mode: the same operations on the others, except sums with exact zeros
     assert sigma[:2].tolist() == values([-1.0, -5.0], [1.0, 1.0], [1.0, 1.0]).tolist()
 
 
@@ -85,7 +85,7 @@ def test_two_equal_poles_are_one():
     assert abs(first - 1.5) <= 16 * U * 1.5
     assert second == 0
     cancelled = values([-1.0, -1.0], [1.0, 1.0], [2.0, -2.0])
-    assert (cancelled <= 16 * U * 2).all()  # each of the two residues rounds
+    assert (cancelled <= 16 * U * 2).all()  # each of the two residues has a rounding error
 
 
 def test_values_below_the_smallest_number_are_zero_or_subnormal():
@@ -147,7 +147,7 @@ def test_the_oracle_agrees_with_a_value_known_in_closed_form():
         root = mp.sqrt(mp.mpf(1) / 64 + mp.mpf(1) / 9)
         for got, sign in zip(sigma, (1, -1), strict=True):
             want = mp.mpf(3) / 8 + sign * root
-            assert abs(mp.mpf(float(got)) - want) <= U * want  # one rounding to double
+            assert abs(mp.mpf(float(got)) - want) <= U * want  # one rounding to double precision
 
 
 def test_python_control_agrees_where_it_has_digits():
@@ -157,18 +157,18 @@ def test_python_control_agrees_where_it_has_digits():
     with np.errstate(invalid="ignore"):
         theirs = control.hsvd(control.ss(np.diag(w), B[:, None], C[None], 0))
     ours = values(w, B, C)
-    # they take the root of the spectrum of P Q: an error of some u σ_1² of the squares
+    # they use the square root of the spectrum of P Q: the squares have errors of some u σ_1²
     bound = 16 * 16**2 * 2.0**-53 * ours[0] ** 2
-    theirs = np.sort(np.nan_to_num(theirs))[::-1]  # NaN for some that are next to 0
+    theirs = np.sort(np.nan_to_num(theirs))[::-1]  # NaN for some values near 0
     assert (np.abs(theirs**2 - ours**2) <= bound).all()
-    assert theirs[-1] < 0.5 * ours[-1] or theirs[-1] > 2 * ours[-1]  # no digit of the smallest
+    assert theirs[-1] < 0.5 * ours[-1] or theirs[-1] > 2 * ours[-1]  # no digit is correct
 
 
 def test_python_control_has_nan_for_a_value_of_zero():
-    # docs/findings.md: where this fails, the page is out of date
+    # if this test fails, docs/findings.md is out of date
     control = pytest.importorskip("control")
     pytest.importorskip("slycot")
-    # which of the systems it is a matter of the processor
+    # which of the systems fails depends on the processor
     B, C = np.array([1.0, 0.0]), np.ones(2)  # C is a left eigenvector of A, to −(k + 1)/32
     answers = {}
     for k in range(2, 100):

@@ -15,17 +15,17 @@ WINDOWED = [op for op in CONSTRUCTORS if "window" in op.parameters]
 FOURIER = [op for op in CONSTRUCTORS if "fourier" in op.name]
 each = pytest.mark.parametrize("op", CONSTRUCTORS, ids=str)
 windowed = pytest.mark.parametrize("op", WINDOWED, ids=str)
-# roundings on the longest path to an entry; those of Γ, of a power and of π are counted as two
+# rounding errors on the longest path to an entry; Γ, a power and π count as two
 ROUNDINGS = {"hippo_legs": 1, "hippo_lmu": 1, "hippo_legt": 2, "hippo_lagt": 8}
 
 
 def made(op, **given):
-    """What the public function returns."""
+    """The result of the public function."""
     return getattr(refssm, op.name)(**given)
 
 
 def calls(op):
-    """Sizes up to 40, each with another value of the other keywords, all of which occur."""
+    """Sizes up to 40, combined with the other keywords' values, each of which occurs."""
     others = {name: d.values for name, d in op.parameters.items() if name != "n"}
     sizes = [n for n in dict.fromkeys(op.parameters["n"].values) if n <= 40]
     for j in range(max(len(sizes), *map(len, others.values()), 1) if others else len(sizes)):
@@ -86,7 +86,7 @@ def test_lmu_is_legt_in_another_scale(window):
     T = (-1.0) ** i * np.sqrt(2 * i + 1)
     (A, B), (A_lmu, B_lmu) = (f(n=30, window=window) for f in (refssm.hippo_legt, refssm.hippo_lmu))
     for y, z in ((T[:, None] * A / T, A_lmu), (T * B, B_lmu)):
-        assert (np.abs(y - z) <= 8 * U * np.abs(z)).all()  # T twice, two products, both sides
+        assert (np.abs(y - z) <= 8 * U * np.abs(z)).all()  # T twice, two products, on both sides
 
 
 @pytest.mark.parametrize("name", ["legt", "chebt"])
@@ -147,7 +147,7 @@ def test_the_naive_fourier_window_is_the_complex_one_in_real_numbers(window):
     n, h = 12, 6
     A, _ = refssm.hippo_fourier_naive(n=n, window=window)
     modes = np.arange(1 - h, h)  # ∫ u e^{2πiks/w} ds: cosine plus i times sine
-    Q = np.zeros((2 * h - 1, n), complex)  # unitary but for the dead state
+    Q = np.zeros((2 * h - 1, n), complex)  # unitary, except for the unused state
     for j, k in enumerate(modes):
         Q[j, 2 * abs(k)] = 1 if k == 0 else 0.5**0.5
         Q[j, 2 * abs(k) + 1] = 0 if k == 0 else np.sign(k) * 0.5**0.5 * 1j
@@ -159,7 +159,7 @@ def test_the_naive_fourier_window_is_the_complex_one_in_real_numbers(window):
 
 
 def _low_rank(name, n, window=1.0, beta=1.0):
-    """P of A + P Pᵀ, and the real part that is left."""
+    """P of A + P Pᵀ, and the remaining real part."""
     i, b = np.arange(n), np.tile([np.sqrt(2), 0], n // 2)
     b[0] = 1
     r = np.sqrt(2 * i + 1)
@@ -190,7 +190,7 @@ def test_a_low_rank_part_makes_it_normal(name, given, n):
     P, real = _low_rank(name, n, **given)
     N = A + P @ P.T
     skew = N - real * np.eye(n)
-    assert np.abs(skew + skew.T).max() <= 8 * U * np.abs(A).max()  # of sums of equal numbers
+    assert np.abs(skew + skew.T).max() <= 8 * U * np.abs(A).max()  # sums of equal numbers
     commutator = np.linalg.norm(N @ N.T - N.T @ N)
     assert commutator <= C * n * U * np.linalg.norm(N) ** 2
 
@@ -199,7 +199,7 @@ def test_chebyshev_is_nilpotent():
     A, B = refssm.hippo_chebt(n=12)
     assert not np.triu(A).any()
     assert not np.linalg.matrix_power(A, 12).any()
-    assert np.linalg.matrix_power(A, 11).any()  # each derivative is of the next lower degree
+    assert np.linalg.matrix_power(A, 11).any()  # each derivative has one degree less
     assert np.array_equal(B[1:], np.full(11, 4 / np.pi))
 
 

@@ -64,7 +64,7 @@ def test_the_poles_of_legs_are_eigenvalues_of_its_normal_part(n):
 
 
 def test_a_pair_of_legs_by_hand():
-    """[[−½, √3/2], [−√3/2, −½]]: a third of a turn."""
+    """[[−½, √3/2], [−√3/2, −½]]: rotation by a third of a turn."""
     (w,) = refssm.s4d_legs(n=1)
     assert abs(w - (-0.5 + 0.5j * np.sqrt(3))) <= C * 2 * U
 
@@ -90,7 +90,7 @@ def test_what_is_no_size_is_told(made, n):
 
 
 def draws(n, seed=5):
-    """Two rows of numbers from 0 to 1."""
+    """Two rows of random numbers from 0 to 1."""
     return np.random.default_rng(seed).random((2, n))
 
 
@@ -99,7 +99,7 @@ def test_the_ring_is_filled_uniformly():
     square = np.abs(a) ** 2
     assert ((square >= 0.25 - 4 * U) & (square <= 0.81 + 4 * U)).all()
     u1, u2 = draws(4000)
-    assert (np.abs((square - 0.25) / 0.56 - u1) <= 16 * U).all()  # u1 is the share of the area
+    assert (np.abs((square - 0.25) / 0.56 - u1) <= 16 * U).all()  # u1 is the fraction of the area
     assert (np.abs(np.exp(2j * np.pi * u2) * np.abs(a) - a) <= 8 * U).all()
     assert (np.abs(gamma**2 + square - 1) <= 8 * U).all()
 

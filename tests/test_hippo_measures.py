@@ -1,4 +1,4 @@
-"""(A, B) of a measure by quadrature, and the messages for what is none."""
+"""(A, B) of a measure by quadrature, and the messages for invalid measures."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def waves(w):
 
 
 def same(made, closed):
-    """Equal but for the roundings of the closed form, of the largest entry."""
+    """Equal up to the rounding errors of the closed form, relative to the largest entry."""
     told = zip(made, closed, strict=True)
     return all(np.abs(y - z).max() <= C * U * np.abs(z).max() for y, z in told)
 
@@ -121,7 +121,7 @@ def test_a_power_of_time_scales_legs(q):
 
 
 def test_the_square_of_the_memory_time_scales_legs_by_a_half():
-    """p = 2: the weight is infinite at the far end, which mpmath's quadrature bears."""
+    """p = 2: the weight is infinite at the far end; mpmath's quadrature can integrate it."""
     A, B = refssm.hippo_legs(n=4)
     with mp.workdps(20):
 

@@ -1,4 +1,4 @@
-"""Facts of memories: what they hold, what comes back of polynomials, and in which units."""
+"""Facts of memories: states, reconstruction of polynomials, and units."""
 
 from fractions import Fraction
 
@@ -18,12 +18,12 @@ U = 2.0**-53
 
 
 def right(op, value, *arrays, **statics):
-    """Whether `value` is what the operator should return."""
+    """True if the judge accepts `value` as the output of the operator."""
     return judge(op, lambda *_, **__: value, *map(np.asarray, arrays), **statics).ok
 
 
 def settled(A, B, times):
-    """The states that a constant signal of 1 leaves after so long, from rest."""
+    """The states after a constant signal of 1 for some time, from rest."""
     return (np.eye(len(B)) - expm(A * times)) @ np.linalg.solve(-A, B)
 
 
@@ -65,13 +65,13 @@ def test_a_stretched_staircase_has_the_same_coefficients():
 
 @pytest.mark.parametrize("l", [64, 256])
 def test_a_polynomial_comes_back_from_legs_as_the_step_goes_to_zero(l):
-    # |staircase − u| ≤ max|u'|/2l, a projection makes no norm larger, and Σ (2i+1) = n²
+    # |piecewise constant signal − u| ≤ max|u'|/2l, a projection increases no norm, Σ (2i+1) = n²
     n, p = 5, np.polynomial.Polynomial([0.3, -1.0, 2.0, 1.5, -2.5])  # on [0, 1], slope at most 4.5
     c = refssm.hippo_project_legs(p((np.arange(l) + 0.5) / l), n=n)[-1]
     s = np.linspace(0, 1, 101)
     error = np.abs(refssm.hippo_reconstruct_legs(c, s) - p(1 - s)).max()
     assert error <= n * np.abs(p.deriv()(s)).max() / (2 * l)
-    assert error > n * U  # a staircase is no polynomial
+    assert error > n * U  # a piecewise constant signal is not a polynomial
 
 
 def test_of_a_higher_polynomial_legs_keeps_the_first_legendre_coefficients():
@@ -97,8 +97,8 @@ def test_a_window_of_eight_forgets_the_start(family, name, windows, error):
 
 
 def test_legt_returns_what_theory_says_of_a_polynomial_of_degree_n():
-    # beyond the n coefficients stays τ = a P_n, constant in time for u = tⁿ; what LegT takes for
-    # u(t − w) is wrong by τ(w), and the states settle at those of u plus −A⁻¹ q τ(w)
+    # beyond the n coefficients remains τ = a P_n, constant in time for u = tⁿ; LegT's approximation
+    # of u(t − w) has the error τ(w), and the states converge to those of u plus −A⁻¹ q τ(w)
     n, l = 4, 4096
     A, B = legt(n)
     T, s = 6.0, np.linspace(0, 1, 101)
@@ -111,17 +111,18 @@ def test_legt_returns_what_theory_says_of_a_polynomial_of_degree_n():
     q = (-1.0) ** np.arange(n) * np.sqrt(2 * np.arange(n) + 1)
     tail = p.coef[n] * (-1) ** n
     theory = c + np.linalg.solve(-A, q) * tail
-    # the start is forgotten as e^{TA}; a staircase is off by max|u'| dt/2 where it is not forgotten
+    # the start decays like e^{TA}; a piecewise constant signal has an error of max|u'| dt/2 until
+    # then
     forgotten = np.linalg.norm(expm(T * A), 2) * (T**n * n + np.linalg.norm(theory))
     gains = sum(np.linalg.norm(expm(k * A / 64) @ B) for k in range(int(T * 64))) / 64
     slope = n * T ** (n - 1) * T / l / 2
     assert np.linalg.norm(x - theory) <= forgotten + slope * gains
     y = refssm.hippo_reconstruct_legt(x, s)
-    assert np.abs(y - s**n).max() > np.abs(tail) / 2  # it does not come back
+    assert np.abs(y - s**n).max() > np.abs(tail) / 2  # it is not reconstructed
 
 
 def scalings(n):
-    """By name: what the orthonormal states are multiplied by."""
+    """Factors of the orthonormal states, by name."""
     roots = np.sqrt(2 * np.arange(n) + 1.0)
     signs = (-1.0) ** np.arange(n)
     return {"orthonormal": np.ones(n), "root-free": 1 / roots, "large": roots, "lmu": signs * roots}
@@ -185,7 +186,7 @@ def test_oracles_agree_with_each_other_on_the_exact_projection():
                 E * c
                 + mp.inverse(mp.matrix(A.tolist())) * (E - mp.eye(4)) * mp.matrix(B.tolist()) * u[k]
             )
-    # A holds √ in double precision: C roundings of it, 4 steps
+    # √ in A has rounding errors in double precision: C of them, 4 steps
     bound = 4 * C * U * np.abs(A).sum() * np.abs(u).max()
     assert np.abs(np.array(c.T.tolist(), float)[0] - exact[-1].astype(float)).max() <= bound
 
@@ -200,7 +201,7 @@ def test_scales_that_are_powers_of_two_change_no_digit_of_the_recurrence():
 
 
 def test_two_steps_of_a_decay_that_is_lost_in_rounding_are_lost_too():
-    # e^A is 1e-106 and comes out as 0, which its bound allows; so must that of e^{2A}
+    # e^A is 1e-106 and the computed value is 0, within its bound; e^{2A} must be allowed the same
     A = [[-265.0, -1.0, -1.7], [-256.0, -258.0, 1.5], [-8.0, -1.0, -256.0]]
     B, u, dt = [-4.6, -0.05, -0.05], [0.023, 0.0, 0.0, 0.0, 0.0], 1.0
     x = refssm.hippo_project(A, B, u, dt)

@@ -1,7 +1,7 @@
-"""States that are projections of a known past move as A x + B u says.
+"""States that are projections of a known past change as A x + B u states.
 
-The projections are mpmath's integrals of what is projected on, their derivatives analytic, so
-nothing here shares a formula with the references [gu2020hippo].
+The projections are mpmath integrals with analytic derivatives, so nothing here shares a formula
+with the references [gu2020hippo].
 """
 
 import mpmath
@@ -33,7 +33,7 @@ def projected(u, p, density, ends):
 
 
 def moving(n, basis, density, ends, u, t):
-    """Coefficients at t and their rates, of `u` and its analytic derivative."""
+    """Coefficients at t and their rates, from `u` and its analytic derivative."""
     x = [projected(lambda s: u(t - s), lambda s, i=i: basis(i, s), density, ends) for i in range(n)]
     rate = [
         projected(lambda s: mp.diff(u, t - s), lambda s, i=i: basis(i, s), density, ends)
@@ -83,7 +83,7 @@ def test_any_past_moves_as_lagt_says(alpha, beta):
         total = mp.gamma(1 - a) * b ** (a - 1)
         L = [mp.sqrt(mp.gamma(i + a + 1) / mp.factorial(i)) for i in range(n)]
 
-        # p_i ω: the powers of s and half of the exponentials have met
+        # p_i ω: the powers of s and half of the exponentials are combined
         def weighted(i, s):
             tilt = mp.exp(-(1 + b) / 2 * s)
             return mp.laguerre(i, a, s) * tilt / (L[i] * mp.sqrt(total))
@@ -114,7 +114,7 @@ RAMP = (0.5, 2.0)
 @pytest.mark.parametrize("w", RAMP, ids=str)
 @pytest.mark.parametrize(("name", "share"), [("fourier", 1), ("fourier_naive", 0.5)])
 def test_a_ramp_rises_at_its_own_rate_with_the_factor_two_and_at_half_of_it_without(name, share, w):
-    """u = t: x_0 = t − w/2 and the sines −(t−s → w√2/(2πk)) stand still; x_0' should be 1."""
+    """u = t: x_0 = t − w/2; the sines −(t−s → w√2/(2πk)) are constant; x_0' should be 1."""
     n, t = 16, 3.0
     A, B = getattr(refssm, f"hippo_{name}")(n=n, window=w)
     k = np.arange(1, n // 2)
@@ -122,7 +122,7 @@ def test_a_ramp_rises_at_its_own_rate_with_the_factor_two_and_at_half_of_it_with
     x[0], x[3::2] = t - w / 2, w * np.sqrt(2) / (2 * np.pi * k)
     rate = A @ x + B * t
     allowed = C * U * (np.abs(A) @ np.abs(x) + np.abs(B) * t)
-    cosines = 0 if name == "fourier" else -np.sqrt(0.5)  # of what moves, where nothing should
+    cosines = 0 if name == "fourier" else -np.sqrt(0.5)  # rates where all should be 0
     wanted = np.array([share, 0] + [cosines, 0] * (n // 2 - 1))
     assert (np.abs(rate - wanted) <= allowed).all()
 

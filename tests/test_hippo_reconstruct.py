@@ -1,4 +1,4 @@
-"""Facts of what comes back from memories in waves and Laguerre functions, and of the bounds."""
+"""Facts of reconstruction from Fourier and Laguerre memories, and of the error bounds."""
 
 import numpy as np
 import pytest
@@ -34,24 +34,24 @@ RECONSTRUCTIONS = (
 
 
 def right(op, value, *arrays, **statics):
-    """Whether `value` is what the operator should return."""
+    """True if the judge accepts `value` as the output of the operator."""
     return judge(op, lambda *_, **__: value, *map(np.asarray, arrays), **statics).ok
 
 
 def test_a_constant_comes_back_from_lagt_only_at_its_simplest():
     A, B = lagt(6)
-    assert np.linalg.solve(-A, B).tolist() == [1, 0, 0, 0, 0, 0]  # where it settles
+    assert np.linalg.solve(-A, B).tolist() == [1, 0, 0, 0, 0, 0]  # the limit for a constant signal
     s = np.array([0.0, 0.5, 3.0])
     c = np.eye(6)[0]
     assert refssm.hippo_reconstruct_lagt(c, s).tolist() == [1, 1, 1]
     A, B = lagt(6, beta=2.0)
     y = refssm.hippo_reconstruct_lagt(np.linalg.solve(-A, B), s, beta=2.0)
-    assert np.abs(y - 1).max() > 1e3 * U  # only 6 terms of a series that does not end
+    assert np.abs(y - 1).max() > 1e3 * U  # only 6 terms of an infinite series
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(0.0, 1.0), (0.5, 1.0), (-0.5, 2.0), (0.25, 0.5)])
 def test_what_lagt_gives_back_it_takes_for_the_same_states(alpha, beta):
-    # the kernel of state i is its basis function p_i but for the weight: ∫ kernel_i p_k = δ_ik
+    # the kernel of state i is its basis function p_i times the weight: ∫ kernel_i p_k = δ_ik
     n, times = 4, np.array([0.25, 1.0, 4.0])
     with mp.workdps(30):
         A, B = (mp.matrix(x.tolist()) for x in lagt(n, alpha, beta))
@@ -73,7 +73,7 @@ def test_fourier_waves_come_back_at_every_time():
 
 @pytest.mark.parametrize("ends", [1, 2])
 def test_a_wave_of_the_window_solves_both_fourier_equations(ends):
-    # its coefficients turn, x' = S x, and it comes back at s = 0 and s = w: bᵀ x = u either way
+    # its coefficients rotate, x' = S x, and s = 0 and s = w have the same value: bᵀ x = u
     window, n = 2.0, 8
     c = np.random.default_rng(3).standard_normal(n)
     u = refssm.hippo_reconstruct_fourier(c, [0.0], window=window)
@@ -148,7 +148,7 @@ def test_the_bound_of_a_legendre_recurrence_holds_and_is_no_more_than_its_own_by
     )
     assert (np.abs(single - wide) <= 2.0**-24 * closed.k0).all()
     assert (solved.k0 <= 1.01 * closed.k0 + 1).all()  # the closed form bounds the solved one
-    assert n < 9 or (closed.k0 < (1 + np.sqrt(2)) ** n).all()  # what moduli alone would give
+    assert n < 9 or (closed.k0 < (1 + np.sqrt(2)) ** n).all()  # the bound from moduli alone
 
 
 def test_the_bound_of_a_laguerre_recurrence_holds():
@@ -167,7 +167,7 @@ def test_the_bound_of_the_states_of_an_exponential_holds_and_does_not_grow_with_
     single = exponential_states(F.astype("f4"), b.astype("f4"))
     (told,) = gauges(exponential_states, F, b, unit=2.0**-24)
     errors = np.linalg.norm(single - wide, axis=-1)
-    assert (errors <= 2.0**-24 * told.k1[:, 0]).all()  # the arguments are rounded too
+    assert (errors <= 2.0**-24 * told.k1[:, 0]).all()  # the arguments are also rounded
     assert told.k0[100:].max() < 2 * told.k0[:100].max()
 
 
@@ -178,12 +178,12 @@ def test_the_bound_of_the_states_of_a_held_signal_holds():
     single = held_states(*(x.astype("f4") for x in (F, H, u)))
     errors = np.linalg.norm(single - held_states(F, H, u), axis=-1)
     assert (errors <= 2.0**-24 * told.k1[:, 0]).all()
-    assert (told.k1 < 1e4 * np.abs(u).max()).all()  # some digits of single precision are promised
+    assert (told.k1 < 1e4 * np.abs(u).max()).all()  # some digits of single precision are required
 
 
 @pytest.mark.parametrize("turns", [0.0, 0.5, 1.0, 4.0])
 def test_the_bound_of_a_held_input_is_that_of_the_turns_it_went_through(turns):
-    # φ₁ of a whole turn is 0, made of halves that are not
+    # φ₁ of a whole turn is 0, but it is computed from halves that are not 0
     F = 2 * np.pi * turns * np.array([[0.0, -1.0], [1.0, 0.0]])
     (told,) = gauges(held_input, F, np.ones(2), unit=2.0**-24)
     single = held_input(F.astype("f4"), np.ones(2, "f4"))
@@ -198,4 +198,4 @@ def test_a_contract_in_norm_gives_every_entry_of_a_state_the_same_bound():
     (entries,) = gauges(HIPPO_PROJECT_LEGS.reference, np.array([1.0, -2.0, 0.5]), n=4, unit=U)
     assert np.array_equal(gauge.k0[:, 0], two_norm(entries.k0)[:, 0])
     tiny = two_norm(np.full((1, 3), 1e-300))
-    assert tiny[0, 0] > 1.7e-300  # squares of them are zero
+    assert tiny[0, 0] > 1.7e-300  # their squares are zero

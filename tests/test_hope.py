@@ -18,7 +18,7 @@ each_step = pytest.mark.parametrize("dt", STEPS)
 
 
 def normal(n, seed=0, kind: type = float):
-    """n normal numbers, complex ones with two of them each."""
+    """n normal numbers; complex ones with normal real and imaginary parts."""
     rng = np.random.default_rng(seed)
     h = rng.standard_normal(n)
     return h + 1j * rng.standard_normal(n) if kind is complex else h
@@ -59,15 +59,13 @@ def test_the_cosine_of_half_a_half_turn_is_zero(l):
 def test_a_vanishing_step_sends_all_nodes_but_the_first_to_minus_one(l):
     p = all_pass(np.ones(1), np.array(2.0**-900), l)
     assert p[0] == 1
-    assert (
-        abs(p[1:] + 1).max(initial=0) <= 4 * U
-    )  # a quotient of numbers that are equal but for 2⁻⁹⁰⁰
+    assert abs(p[1:] + 1).max(initial=0) <= 4 * U  # a quotient of numbers that differ by 2⁻⁹⁰⁰
 
 
 @each_role
 def test_a_real_h_has_conjugate_values_at_conjugate_nodes(role):
     G = HOPE_TRANSFER.implementation(role)(normal(9), 0.2, l=7)
-    # the same operations on conjugate numbers; powers by logarithms may round otherwise: n u Σ|h|
+    # the same operations on conjugate numbers; powers by logarithms may round differently: n u Σ|h|
     assert abs(G[1:] - G[:0:-1].conj()).max() <= 9 * U * abs(normal(9)).sum()
     assert G[0].imag == 0
 
@@ -89,12 +87,10 @@ def test_single_precision_keeps_six_digits_where_the_published_code_keeps_two(ro
 
 @pytest.mark.parametrize("dt", [0.01, 0.25, 1.0, 4.0, 100.0])
 def test_every_stage_is_an_all_pass(dt):
-    l = int(
-        50 / min(dt, 1 / dt)
-    )  # what is left of five stages is e^(−100) times a polynomial of 100
+    l = int(50 / min(dt, 1 / dt))  # the rest of five stages is e^(−100) times a polynomial of 100
     s = all_pass_responses(np.float64(dt), 5, l)
-    # √Σs² is off by no more than the 2-norm of the errors, a rounding a stage and entry: √l 5 u,
-    # as far as errors are those of the judge's rule
+    # the error of √Σs² is at most the 2-norm of the errors: one rounding per stage and entry, √l 5
+    # u, if errors behave as in the judge's rule
     assert abs(np.sqrt((s**2).sum(-1)) - 1).max() <= 16 * 5 * l**0.5 * U
 
 
@@ -142,7 +138,7 @@ def test_the_slope_of_the_angle_is_that_of_its_formula():
     c, s = half_angles(l, np.float64(1))
     ahead, behind = (2 * np.arctan2(s, (dt + d) * c) for d in (step, -step))
     difference = (ahead - behind) / (2 * step)
-    # the third derivative is at most 8/dt³, the values are rounded to π u
+    # the third derivative is at most 8/dt³; the values are rounded to π u
     bound = 8 / dt**3 * step**2 / 6 + 4 * np.pi * U / step
     assert abs(slope(np.float64(1), np.float64(dt), l) + difference).max() <= bound
 

@@ -1,4 +1,4 @@
-"""What the Numba mirrors of HOPE do on their own: blocks of nodes, a nonuniform FFT, halves."""
+"""Details of HOPE's Numba mirrors: blocks of nodes, a nonuniform FFT, half of the nodes."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ each_kind = pytest.mark.parametrize("kind", [float, complex])
 
 
 def right(op, h, dt, l):
-    """Grade A, and each gradient within the judge's bound of the reference's."""
+    """Assert grade A, and that each gradient is within the judge's bound of the reference's."""
     assert judge(op, op.implementation("jit"), h, dt, l=l).grade == "A"
     y = op.reference(h, dt, l=l)
     dk = normal(y.size, seed=1, kind=complex if y.dtype.kind == "c" else float).reshape(y.shape)

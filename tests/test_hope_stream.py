@@ -26,7 +26,7 @@ each_size = pytest.mark.parametrize(("n", "l"), SIZES)
 
 
 def right(op, result, *args):
-    """Whether the judge takes a result for that of `op`."""
+    """True if the judge accepts a result as that of `op`; else the test fails."""
     verdict = judge(op, lambda *_: result, *map(np.asarray, args))
     return verdict.ok or pytest.fail(verdict.message)
 
@@ -87,7 +87,7 @@ def test_what_went_in_is_in_the_states_or_has_come_out(dt, n, l):
     s, x = cascade(np.float64(dt), u, x0)
     before = (u**2).sum() + (x0**2).sum()
     after = (s[-1] ** 2).sum() + (x[..., -1] ** 2).sum()
-    # a rotation by ρ and c, both within 4u, changes a square by less than 12u of it
+    # a rotation by ρ and c, both within 4u, changes a square by less than 12u relative
     assert abs(after - before) <= 12 * (n + 1) * (l + 1) * U * before
 
 
@@ -95,7 +95,7 @@ def test_what_went_in_is_in_the_states_or_has_come_out(dt, n, l):
 def test_a_constant_is_passed_on_and_an_alternating_signal_turned_over(dt):
     h, (rho, c) = np.array([2.0, -1.0, 0.5]), rotation(np.float64(dt))
     constant, alternating = np.ones(9), (-1.0) ** np.arange(9)
-    settled = np.full(3, c / (1 - rho))  # the state that a 1 for ever leaves
+    settled = np.full(3, c / (1 - rho))  # the state after an infinite constant input of 1
     assert right(HOPE_STREAM_STATEFUL, (np.full(9, 1.5), settled), h, dt, constant, settled)
     turning = c / (1 + rho) * np.array([-1.0, 1.0, -1.0])
     wanted = (-2.0 - 1.0 - 0.5) * alternating
@@ -138,16 +138,16 @@ def test_the_gradient_of_the_states_is_the_hankel_matrix_of_the_parameters(role,
 
 @each_step
 def test_a_step_that_is_a_parameter_changes_nothing_where_all_states_are_settled(dt):
-    """A constant passes with gain 1 whatever dt is: ∂y/∂dt and the settled states' part cancel."""
+    """A constant has gain 1 for every dt: ∂y/∂dt and the part of the states cancel."""
     h, l = np.array([2.0, -1.0, 0.5]), 40
     rho, c = rotation(np.float64(dt))
     arguments = h, np.float64(dt), np.ones(l), np.full(3, c / (1 - rho))  # 1/√dt
     cotangents = [np.ones(l), np.zeros(3)]
     _, ddt, _, dx0 = hope_stream_stateful_vjp(*cotangents, *arguments)
     gauges = expect_vjp(HOPE_STREAM_STATEFUL, cotangents, [*map(np.asarray, arguments)], {})
-    slope = 0.5 * dt**-1.5  # of −1/√dt: the settled states change, too
+    slope = 0.5 * dt**-1.5  # derivative of −1/√dt: the constant states change, too
     assert abs(ddt - (dx0 * slope).sum()) <= C * U * (gauges[1].k0 + (gauges[3].k0 * slope).sum())
-    assert abs(ddt) > C * U * gauges[1].k0  # what cancels is not nothing
+    assert abs(ddt) > C * U * gauges[1].k0  # the two parts are not 0
 
 
 @pytest.mark.parametrize("dt", [1e-3, 1e-2, 1.0])
@@ -158,7 +158,7 @@ def test_in_single_precision_the_kernel_keeps_its_digits(dt):
     impulse = (np.arange(l) == 0).astype(np.float32)
     single = stream(h, np.float32(dt), impulse)
     double = stream(h.astype(float), np.float64(np.float32(dt)), impulse.astype(float))
-    # wanted: 1e-6 of the largest entry at dt = 1e-3; at 0.1 it is 5e-6
+    # required: 1e-6 of the largest entry at dt = 1e-3; at 0.1 it is 5e-6
     assert np.abs(single - double).max() <= 1e-6 * np.abs(double).max()
 
 
@@ -171,7 +171,7 @@ def test_a_power_weighs_by_the_index_from_one_and_an_exponential_from_zero(role)
     assert right(HOPE_RECENCY_POWER, 8 / np.arange(1.0, 5), h, -1.0)
     assert right(HOPE_RECENCY_POWER, power(h, -1.0), h, -1.0)
     halved = np.array([8.0, 4.0, 2.0, 1.0])
-    rate = np.log(2)  # rounded: so are its powers, by what the judge allows
+    rate = np.log(2)  # rounded, and so are its powers, within the judge's tolerance
     assert right(HOPE_RECENCY_EXPONENTIAL, halved, h, rate)
     assert right(HOPE_RECENCY_EXPONENTIAL, exponential(h, rate), h, rate)
 

@@ -1,4 +1,4 @@
-"""Facts about the systems that HOPE samples, and about how long they remember."""
+"""Facts about the systems that HOPE samples, and about the length of their memory."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ each_step = pytest.mark.parametrize("dt", STEPS)
 
 
 def response(A, B, C, D, u):
-    """What SciPy makes of x_{k+1} = A x_k + B u_k, y_k = C x_k + D u_k."""
+    """SciPy's output of x_{k+1} = A x_k + B u_k, y_k = C x_k + D u_k."""
     system = A, np.reshape(B, (-1, 1)), np.reshape(C, (1, -1)), np.reshape(D, (1, 1)), 1.0
     return dlsim(system, u)[1].ravel()
 
@@ -67,7 +67,7 @@ def test_the_inverse_map_undoes_the_map_whatever_the_system_is(dt):
     h = np.array([1.0, -2.0, 0.5])
     A, B, C, D = refssm.inverse_bilinear(*refssm.hope_system_discrete(h, dt), 2 * dt)
     wanted = refssm.hope_system(h)
-    # (A + I)⁻¹ is applied at most twice: its condition number, n roundings each
+    # (A + I)⁻¹ is used at most twice: its condition number times n roundings each
     discrete = refssm.hope_system_discrete(h, dt)[0]
     room = 64 * 3 * U * np.linalg.cond(discrete + np.eye(3)) * max(1, 1 / dt)
     for got, want in zip((A, B, C, D), wanted, strict=True):
@@ -76,18 +76,18 @@ def test_the_inverse_map_undoes_the_map_whatever_the_system_is(dt):
 
 @each_step
 def test_white_inputs_leave_uncorrelated_states_and_outputs_the_hankel_matrix(dt):
-    """The gramians are I and HᴴH: Hankel singular values are those of H, whatever dt is."""
+    """The gramians are I and HᴴH: Hankel singular values are those of H, for every dt."""
     n = 6
     (h,) = random(5, (n,))
     A, B, C, _ = refssm.hope_system_discrete(h, dt)
     H = [[h[i + j] if i + j < n else 0.0 for j in range(n)] for i in range(n)]
     Q = np.array(H).T @ np.array(H)
-    # entries of A, B, C are off by (n + 5) u at most, products of three by 2n u, Q by n u
+    # entries of A, B, C have errors of at most (n + 5) u, products of three 2n u, Q n u
     moduli = np.abs(A).T @ np.abs(Q) @ np.abs(A) + np.outer(np.abs(C), np.abs(C)) + np.abs(Q)
     sums = np.abs(np.array(H)).T @ np.abs(np.array(H))
     room = (4 * n + 10) * U * (moduli + np.abs(A).T @ sums @ np.abs(A) + sums)
     gap = A.T @ Q @ A + np.outer(C, C) - Q
-    lost = np.abs(C).max() * np.abs(h).sum() * (n + 5) * U  # what cancels within C
+    lost = np.abs(C).max() * np.abs(h).sum() * (n + 5) * U  # cancellation within C
     assert (np.abs(gap) <= room + 4 * n * lost).all()
     ones = (4 * n + 10) * U * (np.abs(A) @ np.abs(A).T + np.outer(np.abs(B), np.abs(B)) + np.eye(n))
     assert (np.abs(A @ A.T + np.outer(B, B) - np.eye(n)) <= ones).all()
@@ -100,7 +100,7 @@ def test_the_continuous_system_forgets_at_one_rate_whatever_the_parameters_are()
     t = np.linspace(0, 40, 401)
     columns = A, np.eye(5)[:, :1], np.eye(5), np.zeros((5, 1))
     _, x, _ = lsim(columns, np.zeros_like(t), t, np.array([1.0, 0, 0, 0, 0]))
-    # L_j(2t) e^{−t}: at most (2t)^4/4! and so on of e^{−t}
+    # L_j(2t) e^{−t}: at most (2t)^4/4! etc. times e^{−t}
     grown = sum(2.0**j * t**j * 5 for j in range(5)) * np.exp(-t)
     assert (np.abs(x).max(-1) <= grown).all()
 
@@ -113,7 +113,7 @@ def test_the_tail_is_the_norm_of_the_kernel_from_there_on(dt):
     kept = np.sqrt((K**2).sum())
     for l in (1, 2, 10, 30):
         tail = float(np.sqrt((K[l:] ** 2).sum()))
-        # K is off by 16u of what the states were at most; the states at l by as much
+        # K has errors of 16u relative to the largest states; so have the states at l
         assert abs(refssm.hope_tail(h, dt, l=l) - tail) <= 64 * 4 * U * np.abs(h).sum() * kept
     with pytest.raises(ValueError, match="hope_tail: `l` must be an integer >= 1, got 0"):
         refssm.hope_tail(h, dt, l=0)
@@ -126,7 +126,7 @@ def test_delays_are_those_of_the_phase_and_their_mean_is_one(dt):
     rho = (1 - dt) / (1 + dt)
     poisson = (1 - rho**2) / (1 - 2 * rho * np.cos(angles) + rho**2)
     assert (np.abs(delays - poisson) <= 64 * U * delays * max(dt, 1 / dt)).all()
-    # aliases of the trapezoidal rule: 2 Σ ρ^(4096 m), none that double precision sees
+    # aliasing of the trapezoidal rule: 2 Σ ρ^(4096 m), invisible in double precision
     assert abs(delays.mean() - 1) <= 64 * U * max(dt, 1 / dt)
     assert abs(refssm.hope_delay(dt, 0.0) * dt - 1) <= 4 * U  # two squares and quotients
 
@@ -140,7 +140,7 @@ def test_the_bounds_of_the_step_make_windows_of_n_and_of_l_steps():
 
 
 def test_a_slow_pulse_arrives_after_its_window():
-    """A pulse over many steps through n stages of step dt comes n/dt steps later."""
+    """A pulse over many steps leaves n stages with step size dt n/dt steps later."""
     n, dt, k = 8, 0.125, np.arange(400)
     pulse = np.exp(-(((k - 150) / 40.0) ** 2))
     out = refssm.hope_stream(np.eye(n)[-1], dt, pulse)

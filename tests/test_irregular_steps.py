@@ -1,4 +1,4 @@
-"""Irregular sampling: one signal, held between its knots, seen on several grids of time."""
+"""Irregular sampling: one signal, constant between its knots, on several time grids."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from refssm.conformance.judging.grading import compare
 from refssm.discretize import DISCRETIZE_DIAGONAL_ZOH, discretize_diagonal_zoh
 from refssm.scan import DIAGONAL_SSM, DIAGONAL_SSM_VARYING, LINEAR_SCAN
 
-KNOTS = np.array([0, 1, 4, 6, 7, 12, 13, 16])  # between them the signal is constant
+KNOTS = np.array([0, 1, 4, 6, 7, 12, 13, 16])  # the signal is constant between them
 GRIDS = {
     "knots": KNOTS,
     "every": np.arange(17),
@@ -21,13 +21,13 @@ each_grid = pytest.mark.parametrize("grid", GRIDS.values(), ids=GRIDS)
 
 
 def held(u, grid):
-    """The steps of a grid and the value that the signal has on each."""
+    """The step sizes of a grid, and the signal's value on each step."""
     steps, middle = np.diff(grid), (grid[1:] + grid[:-1]) / 2
     return steps, u[np.searchsorted(KNOTS, middle) - 1]
 
 
 def at_knots(x, grid):
-    """The states at the knots after the first, which are on every grid."""
+    """The states at the knots after the first; all grids contain the knots."""
     return x[np.searchsorted(grid[1:], KNOTS[1:])]
 
 
@@ -63,7 +63,7 @@ def test_a_decay_to_zero_forgets_and_an_integrator_counts_on_every_grid(role, gr
 
 
 def true_states(w, B, u):
-    """x(t) at the knots after the first, by the integral, rounded once."""
+    """x(t) at the knots after the first, from the integral, rounded once."""
     with mp.workdps(50):
         x, states = [mp.mpc(0)] * len(w), []
         for k, dt in enumerate(np.diff(KNOTS)):
@@ -83,7 +83,7 @@ def sampled(w, B, steps, inputs):
 
 
 def one_for_all(w, B, steps, inputs):
-    """The same with the B̄ of one usual step for all of them."""
+    """The same, but with the B̄ of the first step size for all steps."""
     a, B_bar = DISCRETIZE_DIAGONAL_ZOH.reference(w, B, steps)
     return LINEAR_SCAN.reference(a, np.einsum("nm,lm->ln", B_bar[0], inputs))
 
@@ -96,7 +96,7 @@ def test_states_agree_with_the_integral_on_every_grid(grid):
     steps, inputs = held(u, grid)
     steps = np.repeat(steps[:, None], 3, axis=1)
     x = at_knots(sampled(w, B, steps, inputs), grid)
-    # the tolerance of the whole route, discretization and scan
+    # the tolerance of discretization and scan together
     (traced,) = gauges(sampled, w, B, steps, inputs, unit=2.0**-53)
     k0, k1 = at_knots(traced.k0, grid), at_knots(traced.k1, grid)
     wanted = Gauge(true_states(w, B, u), k0, k1, traced.peak)

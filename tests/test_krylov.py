@@ -27,7 +27,7 @@ def kernel_of(role):
 
 
 def right(value, A, B, C):
-    """Whether `value` is the kernel of A, B and C."""
+    """True if the judge accepts `value` as the kernel of A, B and C."""
     return judge(KRYLOV_KERNEL, lambda *_, **__: value, A, B, C, l=value.shape[-1]).ok
 
 
@@ -83,7 +83,7 @@ def test_the_characteristic_polynomial_is_its_recurrence(role):
 def test_a_cycle_returns_after_n_steps_and_never_drifts(role, n):
     (taps,) = random(3, (n,))
     A = np.roll(np.eye(n), 1, axis=0)
-    A[0] *= -1  # the other sign after each round
+    A[0] *= -1  # the sign changes after each round
     K = kernel_of(role)(A, np.eye(n)[0], taps, l=4097)
     assert np.array_equal(K, np.resize([*taps, *-taps], 4097))
 
@@ -118,7 +118,7 @@ def test_a_diagonal_matrix_gives_a_vandermonde_kernel_of_the_logarithms(role, dt
     k = VANDERMONDE_KERNEL.implementation(role)(C * B, x, l=65)
     A = np.diag(np.exp(x.astype(np.result_type(x, np.float64)))).astype(dtype)
     K = kernel_of(role)(A, B, C, l=65)
-    # an a rounded once is off by u, which is j u in a^j: what K1 has for rounded inputs
+    # an a rounded once has the error u, so a^j has j u: K1 covers that for rounded inputs
     assert right(k, A, B, C)
     assert right(K, A, B, C)
 
@@ -170,7 +170,7 @@ def test_a_longer_kernel_begins_with_the_shorter_ones(role):
 
 @pytest.mark.parametrize("n", [2, 16])
 def test_hippos_matrix_is_judged_right_by_doubling_and_not_in_its_eigenbasis(n):
-    # the eigenvectors of HiPPO-LegS have a condition of 8e10 at n = 16
+    # the eigenvectors of HiPPO-LegS have a condition number of 8e10 at n = 16
     i = np.arange(n)
     A = -np.tril(np.sqrt(np.outer(2 * i + 1, 2 * i + 1)), -1) - np.diag(i + 1.0)
     A_bar, B_bar = refssm.discretize_bilinear(A, np.sqrt(2 * i + 1)[:, None], 0.01)
@@ -196,7 +196,7 @@ def test_nan_in_b_or_c_reaches_every_entry_past_all_zeros(role):
 
 
 def test_an_infinity_meets_the_zeros_of_the_matrix_in_one_order_only():
-    # so the judge does not ask for it: A B has 0·∞ where C A has not
+    # so the judge does not require it: A B contains 0·∞, C A does not
     A, B, C = np.eye(2), np.array([np.inf, 1.0]), np.ones(2)
     assert kind_of(KRYLOV_KERNEL.reference(A, B, C, l=3)).tolist() == [1, 2, 2]
     assert kind_of(KRYLOV_KERNEL.reference(A, C, B, l=3)).tolist() == [1, 1, 1]

@@ -1,4 +1,4 @@
-"""Gradients of the Krylov kernel, and what kinds, types and shapes go in and come out."""
+"""Gradients of the Krylov kernel: real and complex types, precisions and shapes."""
 
 from itertools import product
 
@@ -78,7 +78,7 @@ BATCHES = [((), (), ()), ((3,), (), ()), ((), (3,), (1,)), ((2, 1), (3,), ()), (
 def test_leading_axes_broadcast_and_gradients_have_the_shapes_of_their_arguments(role, batches):
     cores = ((3, 3), (3,), (3,))
     arrays = random(13, *(b + core for b, core in zip(batches, cores, strict=True)))
-    for l in (0, 1, 5):  # the first is C B, without a matrix to broadcast by
+    for l in (0, 1, 5):  # l = 1 gives C B, without a matrix to broadcast with
         K = kernel_of(role)(*arrays, l=l)
         assert K.shape == (*KRYLOV_KERNEL.batch_shape(*arrays), l)
         assert judge(KRYLOV_KERNEL, kernel_of(role), *arrays, l=l).ok

@@ -20,7 +20,7 @@ from refssm.selective_scan import (
 from refssm.selective_scan.mamba import sigmoid, silu, softplus
 
 BATCH = {"b": 2, "d": 3}
-MINIMUM = -1.2784645427610738  # of SiLU
+MINIMUM = -1.2784645427610738  # the place of SiLU's minimum
 SINGLE_OR_DOUBLE = pytest.mark.parametrize("dtype", ["float32", "float64"])
 EXACTLY = {
     softplus: lambda v: mp.log1p(mp.exp(v)),
@@ -30,7 +30,7 @@ EXACTLY = {
 
 
 def held(function, points, values):
-    """Whether `values` are those of a function of Mamba's, as accurate as its own gauge."""
+    """True if `values` are those of one of Mamba's functions, within its own gauge."""
     info = np.finfo(points.dtype)
     (gauge,) = gauges(function, points, unit=info.eps / 2, floor=float(info.tiny))
     allowed = ALLOWED * info.eps / 2 * gauge.k0
@@ -41,7 +41,7 @@ def held(function, points, values):
 
 
 def one_step(role, dtype, dt, z: np.ndarray | float = 0.0, D=0.0):
-    """y and x of one step from rest with u = B = C = 1 and A = −1: x is softplus(dt) itself."""
+    """y and x of one step from rest with u = B = C = 1 and A = −1: x is softplus(dt)."""
     dt, z, D = np.broadcast_arrays(*(np.asarray(a, dtype) for a in (dt, z, D)))
     one = np.ones((*dt.shape, 1), dtype)
     step = MAMBA_STEP.implementation(role)
@@ -55,7 +55,7 @@ def test_the_softplus_has_all_its_digits_in_both_tails(role, dtype):
     _, x = one_step(role, dtype, v)
     right, gauge = held(softplus, v, x[:, 0])
     assert right
-    # of e^−|v| 4, of the logarithm 4, of the sum 1: nine roundings of the softplus itself
+    # e^−|v| 4, the logarithm 4, the sum 1: nine roundings of softplus
     assert (gauge.k0 < 10 * gauge.value).all()
 
 
@@ -72,7 +72,7 @@ def test_a_softplus_by_its_formula_has_none_in_one_of_them(v):
     arrays[1][:], arrays[5][...], arrays[7][...] = v, 0, 0
     assert judge(MAMBA_SCAN, MAMBA_SCAN.implementation("reference"), *arrays).grade == "A"
     assert not judge(MAMBA_SCAN, naive, *arrays).ok
-    arrays[1][:] = 1  # where it does not show
+    arrays[1][:] = 1  # where the mistake is invisible
     assert judge(MAMBA_SCAN, naive, *arrays).ok
 
 
@@ -134,7 +134,7 @@ def test_a_bias_of_an_inverse_softplus_starts_the_steps_where_mamba_has_them(rol
     dt = np.geomspace(1e-3, 0.1, 50)
     inverse = dt + np.log(-np.expm1(-dt))
     _, x = one_step(role, "float64", inverse)
-    # softplus has slope below 1 here, so its argument's own rounding adds less than u of that
+    # softplus has slope below 1 here, so its argument's rounding adds less than u of it
     slack = unit_roundoff("float64") * (ALLOWED * 10 * dt + ALLOWED * abs(inverse))
     assert (abs(x[:, 0] - dt) <= slack).all()
 
@@ -164,7 +164,7 @@ def test_padding_is_minus_infinity_for_a_softplus_of_zero_is_not_zero(role, dtyp
     gradients = MAMBA_SCAN_STATEFUL.vjp(role)(y, x, *arrays)
     assert not gradients[1][6:].any()
     assert all(np.isfinite(g).all() for g in gradients)
-    arrays[1][6:] = 0  # the mistake: a step of log 2
+    arrays[1][6:] = 0  # the mistake: a step size of log 2
     assert not np.array_equal(MAMBA_SCAN_STATEFUL.implementation(role)(*arrays)[1], last)
 
 
@@ -208,7 +208,7 @@ def test_the_gradients_of_softplus_and_gate_are_those_of_their_formulas(role):
     for got, i, column in ((ddt, 1, 0), (dz, 6, 1), (dbias, 7, 0)):
         wanted = np.array([float(row[column]) for row in exactly]).reshape(got.shape)
         assert compare(got, replace(gauge[i], value=wanted), np.dtype(float)).grade == "A"
-    # down to e^−30: relative to the slope itself
+    # down to e^−30: relative to the slope
     assert (gauge[1].k0 <= 64 * abs(gauge[1].value)).all()
 
 

@@ -1,4 +1,4 @@
-"""The gradients keep √l states, not l: everything they allocate, against the states alone."""
+"""The gradients store √l states, not l: all their memory, compared with the states alone."""
 
 import tracemalloc
 
@@ -13,7 +13,7 @@ DOUBLE = 8  # bytes
 
 
 def peak(function, *args):
-    """Bytes at the worst moment of a call."""
+    """Peak memory of a call in bytes."""
     tracemalloc.start()
     try:
         function(*args)
@@ -29,7 +29,7 @@ def diagonal(l, n, decays):
 
 
 def channels(d, l, n):
-    """What d channels with shared B and C take."""
+    """Arguments for d channels with shared B and C."""
     u, B = np.ones((d, l)), np.ones((1, l, n))
     return u, u / 100, -np.ones((d, n)), B, B
 
@@ -73,5 +73,5 @@ def test_four_times_the_length_takes_nearer_twice_than_four_times_the_memory():
     lengths = (1024, 4096)
     inputs = [4 * l * DOUBLE for l in lengths]  # y, u and their cotangents grow with the length
     taken = [peak(DIAGONAL_SSM.bare_vjp, *diagonal(l, 64, 64)) for l in lengths]
-    # √l takes twice as much, l four times: what lies between tells them apart
+    # √l grows by a factor 2, l by 4: a limit between them separates the cases
     assert taken[1] - inputs[1] < 3 * (taken[0] - inputs[0])

@@ -1,4 +1,4 @@
-"""A name stands in one list, the stub: exports, families and the catalog follow from it."""
+"""The stub is the only list of names: exports, families and the catalog follow from it."""
 
 import ast
 import re
@@ -20,7 +20,7 @@ NO_FAMILIES = ("command", "conformance", "enclosure", "experiments", "gallery", 
 
 
 def declarations(root=ROOT):
-    """Names of the operators that the root declares, from its text: no file is left out."""
+    """Names of the declared operators, from the text of all files of the root."""
     files = [*root.glob("refssm/*.py"), *root.glob("refssm/*/*.py")]
     ours = [p for p in files if p.parent.name not in NO_FAMILIES]
     texts = "\n".join(path.read_text() for path in ours)
@@ -38,7 +38,7 @@ def test_a_declaration_that_the_list_lacks_is_an_error_that_says_so(tmp_path, mo
     monkeypatch.setattr(catalog, "FAMILY_OF", without)
     with pytest.raises(ImportError, match=r"refssm.scan declares 'linear_step', which .* not list"):
         catalog.declared("scan")
-    (tmp_path / "refssm/new_family").mkdir(parents=True)  # which the list lacks altogether
+    (tmp_path / "refssm/new_family").mkdir(parents=True)  # not in the list at all
     (tmp_path / "refssm/new_family/plain.py").write_text("NEW_STEP = Operator(\n")
     assert declarations(tmp_path) == ["NEW_STEP"]
 
@@ -122,5 +122,5 @@ def test_a_package_loses_what_its_files_only_use(monkeypatch):
 
 
 def ours(module):
-    """A function of a module."""
+    """A function with the given module name."""
     return FunctionType(ours.__code__, {"__name__": module})

@@ -1,4 +1,4 @@
-"""Normal plus low rank: what the decomposition is, and what the normal part is not."""
+"""Normal plus low rank: properties of the decomposition and of its normal part."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ from refssm.nplr import (
 )
 
 U = 2.0**-53
-# a keyword that is neither 1 nor a power of two
+# a keyword value that is neither 1 nor a power of two
 NUMBERS = {NPLR_LEGS: {}, NPLR_LAGT: {"beta": 0.75}}
 WINDOWED = {NPLR_LEGT, NPLR_FOURIER, NPLR_FOURIER_NAIVE}
 REAL_PART = {NPLR_LEGS: -0.5, NPLR_LAGT: -0.375}
@@ -43,7 +43,7 @@ def numbers_of(op):
 
 
 def decomposed(op, n):
-    """What the public function returns."""
+    """The result of the public function."""
     return getattr(refssm, op.name)(n=n, **numbers_of(op))
 
 
@@ -63,11 +63,11 @@ def not_normal(A):
 @cases
 def test_a_plus_p_pt_is_normal_and_a_is_not(op, n):
     A, p, _ = SYSTEMS[op](n=n, **numbers_of(op))
-    # its entries are off by 4u (|A| + |p||p|ᵀ), which both factors of both products meet; a
-    # product of matrices adds n u ‖N‖²
+    # its entries have errors of 4u (|A| + |p||p|ᵀ), in both factors of both products; a matrix
+    # product adds n u ‖N‖²
     bound = (16 + 2 * n) * U * (norm(A) + norm(p) ** 2) ** 2
     assert not_normal(A + p @ p.T) <= bound
-    # LagT without β is normal for n = 2, Fourier's one live state for n = 2
+    # for n = 2, LagT without β is normal, and so is Fourier's only active state
     assert n < 3 or not_normal(A) > bound
 
 
@@ -93,7 +93,7 @@ def test_real_parts_pairs_and_real_modes_are_exact(op, n):
     assert (V[:, alone].imag == 0).all()
     assert (P[alone].imag == 0).all()
     twins = np.arange(n)[::-1]
-    twins[alone] = alone  # of the two modes at 0 each is its own
+    twins[alone] = alone  # each of the two modes at 0 is its own partner
     for x in (w, P.T, B, V):
         assert np.array_equal(x[..., twins], x.conj())
 
@@ -118,10 +118,10 @@ def test_it_agrees_with_fifty_digits(op, n):
     sizes = {"n": n, **numbers_of(op)}
     exact_w, exact_P, exact_B, exact_V = oracle.evaluate(op, **sizes)
     backward = C * n * U * size_of(w, P)
-    assert norm(w - exact_w) <= backward  # Hoffman and Wielandt: the spectrum of a normal matrix
+    assert norm(w - exact_w) <= backward  # Hoffman and Wielandt: a normal matrix's spectrum
     distances = np.abs(exact_w[:, None] - exact_w)
     gap = float(distances[distances > 2.0**-80].min())
-    turned = backward / gap * np.sqrt(n)  # an eigenvector turns by the perturbation over the gap
+    turned = backward / gap * np.sqrt(n)  # its rotation is at most perturbation/gap
     assert norm(V - exact_V) <= turned
     assert norm(P - exact_P) <= turned * norm(P)
     assert norm(B - exact_B) <= turned * norm(B)
@@ -133,7 +133,7 @@ def test_the_normal_part_agrees_with_fifty_digits(op):
     exact = oracle.evaluate(op, **sizes)
     got = op.reference(**sizes)
     for y, x in zip(got if isinstance(got, tuple) else (got,), exact, strict=True):
-        assert norm(y - x) <= C * 8 * U * norm(x)  # gaps of LegS at n = 4 are above 1
+        assert norm(y - x) <= C * 8 * U * norm(x)  # the gaps of LegS at n = 4 are above 1
 
 
 def test_one_and_two_states_by_hand():
@@ -173,7 +173,7 @@ def test_the_poles_of_laguerre_are_cotangents_and_its_inputs_inverse_sines():
     with mp.workdps(30):
         frequencies = [mp.cot(mp.pi * (2 * j + 1) / (2 * n)) / 2 for j in range(n)[::-1]]
     assert norm(w.imag - np.array(frequencies, float)) <= C * n * U * norm(w)
-    # each is off by some roundings of its angle, times (θ/2) cot(θ/2) ≤ π n/2
+    # each has some rounding errors of its angle, times (θ/2) cot(θ/2) ≤ π n/2
     assert norm(B.real * np.sin(half_angles) * np.sqrt(n) - np.sqrt(beta)) <= C * n**2 * U
     assert norm(P[:, 0] * np.sqrt(2 * beta) - B) <= C * U * norm(B)
 
@@ -181,7 +181,7 @@ def test_the_poles_of_laguerre_are_cotangents_and_its_inputs_inverse_sines():
 @pytest.mark.parametrize("n", [3, 9, 33, 65])
 def test_the_real_mode_of_an_odd_number_of_states(n):
     i = np.arange(n)
-    legs = (-1.0) ** i / np.sqrt(2 * i + 1)  # S takes it to 0: its rows change sign only
+    legs = (-1.0) ** i / np.sqrt(2 * i + 1)  # S maps it to 0: its rows only change sign
     legt = np.zeros(n)
     legt[[0, -1]] = 1, 1 / np.sqrt(2 * n - 1)
     for op, wanted in ((NPLR_LEGS, legs), (NPLR_LEGT, legt), (NPLR_LAGT, (-1.0) ** i)):
@@ -208,7 +208,7 @@ def test_the_frequencies_of_legs_that_models_start_from():
         slowest.append(round(float(upper[0]), 4))
         fastest.append(round(float(upper[-1]), 3))
     assert slowest == [0.3520, 0.2639, 0.2352]
-    assert fastest == [80.966, 1303.274, 5214.666]  # n²/π − π/6, nearly
+    assert fastest == [80.966, 1303.274, 5214.666]  # about n²/π − π/6
 
 
 def test_conjugate_vectors_are_orthogonal_which_eigh_alone_does_not_give():

@@ -1,4 +1,4 @@
-"""Normal plus low rank as a system: responses, transfer functions, and what not to do with it."""
+"""Normal plus low rank as a system: responses, transfer functions, and a wrong use."""
 
 from math import comb
 
@@ -21,7 +21,7 @@ def norm(x):
 def test_clipping_the_imaginary_part_of_the_input_depends_on_the_phase_and_ours_has_none():
     n = 64
     _, _, B, V = nplr_legs(n=n)
-    other = -1j * B  # of iV, as right as V
+    other = -1j * B  # for iV, which is equally right
 
     def clipped(x):
         return x.real + 1j * np.clip(x.imag, -2, 2)
@@ -39,13 +39,13 @@ def test_one_of_each_pair_and_half_of_a_real_mode_are_enough(n):
     weights = np.where(w.imag == 0, 0.5, 1.0)
     half = refssm.vandermonde_kernel_real((v * weights)[stored], w[stored] / 64, l=50)
     whole = refssm.vandermonde_kernel(v, w / 64, l=50)
-    # real parts and sums of the same n terms of modulus |v| at most; phases up to 50 |w|/64
+    # real parts and sums of the same n terms with modulus at most |v|; phases up to 50 |w|/64
     assert norm(half - whole) <= np.sqrt(50) * U * float((np.abs(v) * (C * n + np.abs(w))).sum())
 
 
 def response(n):
     """States 0 … 3 at t = 1 for u = 1: of LegS, and of its normal part with B/2."""
-    A, _ = hippo_legs(n=4)  # lower triangular: the first states do not see the others
+    A, _ = hippo_legs(n=4)  # lower triangular: the first states do not depend on the others
     full = np.eye(4)[0] - refssm.discretize_zoh(A, np.zeros((4, 1)), 1.0)[0][:, 0]
     w, _, B, V = nplr_legs(n=n)
     return full, (V[:4] * (np.expm1(w) / w)) @ (B / 2)
@@ -59,7 +59,7 @@ def test_the_response_of_the_normal_part_tends_to_that_of_legs():
 def test_its_transfer_function_does_not():
     for n, wanted in ((16, "0.6386"), (64, "0.6367"), (128, "0.6367")):
         w, _, B, V = nplr_legs(n=n)
-        frequency = w[-1].imag  # where the two differ most
+        frequency = w[-1].imag  # the largest difference is here
         normal = (V[0] * B / 2 / (1j * frequency - w)).sum()
         legs = 1 / (1j * frequency + 1)
         assert f"{abs(normal - legs):.4f}" == wanted

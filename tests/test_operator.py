@@ -34,7 +34,7 @@ CHECKED = VANDERMONDE.checked(vandermonde)
 
 
 def types_of(op):
-    """The types that the reference takes."""
+    """The types that the reference accepts."""
     return COMPILED_TYPES if op.contract.solved_by_lapack else REFERENCE_TYPES
 
 
@@ -125,7 +125,7 @@ def test_too_few_axes_are_refused_with_the_core_shape_and_the_signature(op, role
 @pytest.mark.parametrize("size", [1, 4])
 def test_a_wrong_size_names_the_argument_and_a_core_axis_of_size_1_is_not_broadcast(op, role, size):
     arrays = ordinary(op)
-    shared = (  # core axes that an earlier argument has too
+    shared = (  # core axes shared with an earlier argument
         (i, axis, dim)
         for i, dims in enumerate(op.input_dims[1:], 1)
         for axis, dim in enumerate(dims)
@@ -134,7 +134,7 @@ def test_a_wrong_size_names_the_argument_and_a_core_axis_of_size_1_is_not_broadc
     position, axis, dim = next(shared, (-1, 0, ""))
     if not dim:
         apart = ("short_convolution", "hippo_project_legs", "hippo_reconstruct", "hope_")
-        # taps and signal, states and times are of any length
+        # taps and signal, states and times may have any length
         assert op.name.startswith(apart) or len(op.inputs) == 1
         return
     shape = list(arrays[position].shape)

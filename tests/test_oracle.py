@@ -24,7 +24,7 @@ long_double = pytest.mark.skipif(
 
 
 def numbers(*shapes, seed=1):
-    """Doubles of several magnitudes, all 53 digits in use."""
+    """Doubles of several magnitudes that use all 53 bits."""
     rng = np.random.default_rng(seed)
     return [rng.standard_normal(s) * 10.0 ** rng.integers(-3, 4, s) for s in shapes]
 
@@ -41,7 +41,7 @@ def rational(x):
 
 
 def nearest(actual, wanted):
-    """Every entry is the rational number, rounded once to long double."""
+    """True if every entry is the rational number, rounded once to long double."""
     entries = zip(actual.ravel(), np.ravel(np.array(wanted, dtype=object)), strict=True)
     return all(abs(rational(y) - exact) <= ROUNDOFF * abs(exact) for y, exact in entries)
 
@@ -122,7 +122,7 @@ def test_derivatives_of_cauchy_sums_are_the_exact_rational_numbers_rounded_once(
 def test_derivatives_do_not_depend_on_the_units_of_an_argument():
     a, b, x0 = numbers((3, 1), (3, 1), (1,))
     tangents = numbers((3, 1), (3, 1), (1,), seed=2)
-    for unit in (1.0, 2.0**-60, 2.0**60):  # 1e-30 of a unit below 1e-60 is lost in 100 digits
+    for unit in (1.0, 2.0**-60, 2.0**60):  # 1e-30 of a unit below 1e-60 would vanish in 100 digits
         exact = [exactly(x.tolist()) for x in (a, unit * b, x0, *tangents)]
         (dx,) = oracle.derivative(LINEAR_SCAN_FROM, (a, unit * b, x0), tangents)
         assert nearest(dx, scan_tangent(*exact))

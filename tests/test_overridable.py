@@ -8,7 +8,7 @@ from refssm._overridable import overridable
 
 
 class Other:
-    """An array of another library's, which answers with what it was asked."""
+    """An array of another library; it returns what it was called with."""
 
     def __array_function__(self, function, types, args, keywords):
         return function, types, args, keywords

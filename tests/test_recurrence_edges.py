@@ -1,4 +1,4 @@
-"""Where packed sequences meet, in every family: what is not a number stays on its side."""
+"""At the boundary of packed sequences, in every family: NaN and infinity stay on their side."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from refssm.ssd import SSD_CHUNKED_PACKED, SSD_RECURRENT_PACKED
 OF_STEPS = [SELECTIVE_SCAN_PACKED, MAMBA_SCAN_PACKED]  # their decays are e^{dt A}
 OF_DECAYS = [LINEAR_SCAN_PACKED, SSD_RECURRENT_PACKED, SSD_CHUNKED_PACKED]
 DECAYS = ("a", "log_a")
-OVER_TIME = ("D", "dt_bias")  # sums over all steps, decays or not
+OVER_TIME = ("D", "dt_bias")  # sums over all steps, also those without decay
 LENGTH = 7
 each_role = pytest.mark.parametrize("role", ROLES)
 each_special = pytest.mark.parametrize("special", [np.nan, np.inf], ids=str)

@@ -1,5 +1,5 @@
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false
-# (tracked arrays take part by protocol)
+# (tracked arrays work through `__array_function__`)
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_roots_of_unity_are_right_to_a_rounding_in_each_part(l, precision):
         for got, wanted in zip((z.real, z.imag), parts, strict=True):
             if abs(wanted) < 1e-30:
                 assert got == 0
-            else:  # rounded to the type, the longer number before it to its own
+            else:  # rounded to the type, after a rounding to the wider type
                 assert abs(float((mp.mpf(float(got)) - wanted) / wanted)) <= u * (1 + 2.0**-6)
 
 
@@ -119,7 +119,7 @@ def test_elimination_solves_batches_of_small_systems(r):
     M, N = normal(3, r, r), normal(1, r, 4, seed=2)
     X = eliminated(M, N)
     assert X.shape == (3, r, 4)
-    # backward stable: the residual is n u (‖M‖ ‖X‖ + ‖N‖), with room for growth in a small system
+    # backward stable: the residual is n u (‖M‖ ‖X‖ + ‖N‖), with room for growth in small systems
     size = np.linalg.norm(M) * np.linalg.norm(X) + np.linalg.norm(N)
     assert np.linalg.norm(M @ X - N) <= 16 * 2.0**-53 * max(r, 1) * size
 

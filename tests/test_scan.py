@@ -23,7 +23,7 @@ roles_from = pytest.mark.parametrize("scan", SCANS_FROM, ids=["reference", "jit"
 
 
 def random(seed, *shapes, dtype="float64"):
-    """Draws of modulus about 1, complex where the type is."""
+    """Random numbers of modulus about 1; complex for a complex dtype."""
     rng = np.random.default_rng(seed)
     parts = [rng.standard_normal((2, *shape)) for shape in shapes]
     is_complex = np.dtype(dtype).kind == "c"
@@ -31,7 +31,7 @@ def random(seed, *shapes, dtype="float64"):
 
 
 def integers(seed, *shapes):
-    """Small integers, so that nothing rounds."""
+    """Small random integers, so that nothing rounds."""
     rng = np.random.default_rng(seed)
     return [rng.integers(-2, 3, shape).astype(float) for shape in shapes]
 

@@ -14,7 +14,7 @@ def both_ways(role):
 
 
 def halves(C):
-    """What reads the past, and what reads the future."""
+    """The columns of C for the past, and those for the future."""
     return C[..., :N], C[..., N:]
 
 
@@ -103,7 +103,7 @@ def test_a_signal_that_is_its_own_reverse_gives_an_output_that_is(role):
 def test_one_step_sees_its_input_twice(role):
     a, B, C, D, u = drawn(DIAGONAL_SSM_BIDIRECTIONAL, 6, l=1)
     past, future = halves(C)
-    y = both_ways(role)(np.nan * a, B, C, D, u)  # no decay is met
+    y = both_ways(role)(np.nan * a, B, C, D, u)  # the decays are not used
     assert np.array_equal(y, u @ ((past + future) @ B + D).T)
 
 
@@ -155,5 +155,5 @@ def test_the_judge_takes_it_and_not_what_begins_one_step_later(role, l):
     op = DIAGONAL_SSM_BIDIRECTIONAL
     assert judge(op, both_ways(role), a, B, C, D, u).grade == "A"
     future = halves(C)[1]
-    later = both_ways(role)(a, B, C, D - future @ B, u)  # lag 0 of the future taken out
+    later = both_ways(role)(a, B, C, D - future @ B, u)  # without lag 0 of the future
     assert judge(op, lambda *_: later, a, B, C, D, u).grade == "F"

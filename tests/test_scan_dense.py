@@ -126,7 +126,7 @@ def test_a_circulant_matrix_loses_no_digits_in_its_eigenbasis():
     n, l = 4, 256
     c, b = random(5, (n,), (l, n))
     A = np.stack([np.roll(c, k) for k in range(n)], axis=1) / np.abs(c).sum()
-    F = 1j ** np.outer(np.arange(n), -np.arange(n))  # entries exact, F⁻¹ = F*/4 too
+    F = 1j ** np.outer(np.arange(n), -np.arange(n))  # exact entries; F⁻¹ = F*/4 is exact, too
     a = F @ (c / np.abs(c).sum())
     y = DIAGONAL_SSM.reference(a, F, F.conj() / n, np.zeros((n, n)), b)
     verdict = judge(DENSE_SCAN, lambda *_: y.real.copy(), A, b)
@@ -136,7 +136,7 @@ def test_a_circulant_matrix_loses_no_digits_in_its_eigenbasis():
 
 @pytest.mark.parametrize(("n", "lost"), [(2, 0), (8, 12), (16, 30), (24, 53)])
 def test_hippo_legs_loses_digits_in_its_eigenbasis(n, lost):
-    # the condition of the eigenvectors grows so fast that no digit is left at n = 24
+    # the condition number of the eigenvectors grows so fast that no digit is correct at n = 24
     i = np.arange(n)
     A = -np.tril(np.sqrt(np.outer(2 * i + 1, 2 * i + 1)), -1) - np.diag(i + 1.0)
     A_bar, B_bar = discretize_bilinear(A, np.sqrt(2 * i + 1)[:, None], np.array(0.01))
@@ -153,7 +153,7 @@ def test_hippo_legs_loses_digits_in_its_eigenbasis(n, lost):
 def test_nan_in_an_input_reaches_every_component_one_step_later(role):
     scan, resume = both(role)
     A, b = np.stack([np.eye(3)] * 2), np.ones((2, 4, 3))
-    b[0, 1, 0] = np.nan  # 0·NaN is NaN: the zeros of A do not keep it out
+    b[0, 1, 0] = np.nan  # 0·NaN is NaN: the zeros of A do not stop it
     for x in (scan(A, b), resume(A, b, np.ones(3))):
         assert kind_of(x[0]).tolist() == [[0, 0, 0], [2, 0, 0], [2, 2, 2], [2, 2, 2]]
         assert not kind_of(x[1]).any()

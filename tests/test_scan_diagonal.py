@@ -32,14 +32,14 @@ each_from_rest = pytest.mark.parametrize("op", FROM_REST, ids=str)
 
 
 def call(op, role, a, *others):
-    """The outputs; a constant decay repeated where the operator wants one for each step."""
+    """The outputs; a constant decay is repeated if the operator needs one per step."""
     if op in VARYING:
         a = np.broadcast_to(a, (*np.shape(others[3])[:-1], np.shape(a)[-1]))
     return op.implementation(role)(a, *others)
 
 
 def weight(op):
-    """How often each mode given counts."""
+    """How often each stored mode counts."""
     return 2 if op in PAIRED else 1
 
 
@@ -118,7 +118,7 @@ def test_one_channel_is_the_convolution_with_its_kernel(role):
     convolved = CAUSAL_CONVOLUTION_DIRECT.implementation(role)(u, kernel)
     arrays = (np.exp(x), np.ones((3, 1)), v[None], np.zeros((1, 1)), u[:, None])
     y = DIAGONAL_SSM.implementation(role)(*arrays)[:, 0]
-    # the tolerances of both routes: of the recurrence, and of the kernel as it enters the sum
+    # the tolerances of both routes: the recurrence, and the kernel in the sum
     scanned = expect(DIAGONAL_SSM, arrays)[0].k1[:, 0]
     entered = expect(VANDERMONDE_KERNEL, (v, x), {"l": 60})[0].k1
     k = scanned + CAUSAL_CONVOLUTION_DIRECT.reference(np.abs(u), entered)
@@ -153,7 +153,7 @@ def test_one_of_each_pair_is_both_as_the_judge_sees_it(role):
     pairs = (np.append(a, a.conj()), np.vstack([B, B.conj()]), np.hstack([C, C.conj()]), D, u)
     halves = DIAGONAL_SSM_REAL.implementation(role)(a, B, C, D, u)
     assert judge(DIAGONAL_SSM, lambda *_: halves.astype(complex), *pairs).grade == "A"
-    once = (halves + u @ D.T) / 2  # Re for 2 Re
+    once = (halves + u @ D.T) / 2  # Re instead of 2 Re
     assert judge(DIAGONAL_SSM, lambda *_: once.astype(complex), *pairs).grade == "F"
 
 
@@ -162,7 +162,7 @@ def test_a_mode_on_the_real_axis_is_given_with_half_its_coefficient(role):
     a, B, C, D, u = integers(11, (3,), (3, 2), (2, 3), (2, 2), (9, 2))
     y = DIAGONAL_SSM.implementation(role)(a, B, C, D, u)
     assert np.array_equal(DIAGONAL_SSM_REAL.implementation(role)(a, B, C / 2, D, u), y)
-    zero = 0j * C  # complex, and on the axis all the same
+    zero = 0j * C  # complex type, but real values
     y_complex = DIAGONAL_SSM_REAL.implementation(role)(a + 0j, B, (C + zero) / 2, D, u)
     assert (y_complex.dtype, np.array_equal(y_complex, y)) == (np.float64, True)
 

@@ -54,7 +54,7 @@ def test_sizes_of_zero_one_and_primes(op, role, sizes):
 
 
 def wanted_types(op, arrays):
-    """Those of outputs and last states: the outputs of the real form are real."""
+    """The types of outputs and last states: the outputs of the real form are real."""
     a, B, _, _, u, *x0 = arrays
     state, y = np.result_type(a, B, u, *x0), np.result_type(*arrays)
     y = np.finfo(y).dtype if op in PAIRED else y
@@ -66,7 +66,7 @@ def wanted_types(op, arrays):
 @each_form
 def test_result_and_gradients_have_the_types_and_kinds_of_the_arguments(op, role, types):
     a, B, C, D, u, *x0 = drawn(op, 16)
-    for which in range(3):  # complex: the decays, an input matrix, what is read
+    for which in range(3):  # complex: the decays, an input matrix, an output matrix
         arrays = [a, B, C, D, u, *x0]
         arrays[which] = arrays[which].astype(types[0])
         arrays[(which + 1) % 3] = arrays[(which + 1) % 3].astype(types[1])

@@ -18,12 +18,12 @@ def packed(role):
 
 
 def at(l, *places):
-    """True at some places."""
+    """True at the given places."""
     return np.isin(np.arange(l), places)
 
 
 def pieces(resets):
-    """Slices of the packed sequences, the first from the beginning."""
+    """Slices of the packed sequences; the first begins at 0."""
     cuts = [0, *(k for k in np.flatnonzero(resets) if k), resets.size]
     return [slice(start, end) for start, end in pairwise(cuts)]
 
@@ -35,7 +35,7 @@ def test_without_resets_it_is_the_linear_scan(role, dtype):
     x, whole = packed(role)(a, b, np.zeros(12, bool)), LINEAR_SCAN.implementation(role)(a, b)
     assert np.array_equal(x, whole)
     assert x.dtype == whole.dtype
-    assert np.array_equal(packed(role)(a, b, at(12, 0)), whole)  # nor does the first one count
+    assert np.array_equal(packed(role)(a, b, at(12, 0)), whole)  # the first reset has no effect
 
 
 @each_role
@@ -98,7 +98,7 @@ def test_nothing_passes_a_boundary_backwards(role, special):
         first = k if j >= k else 0
         assert np.flatnonzero(~np.isfinite(db)).tolist() == list(range(first, j + 1)), (k, j)
         assert da[k] == 0
-        b[:k], dx[j] = special, 1  # states before the boundary: no decay at or after it sees them
+        b[:k], dx[j] = special, 1  # earlier states: no decay from the boundary on uses them
         assert np.isfinite(vjp(dx, a, b, at(l, k))[0][k:]).all()
 
 
@@ -231,7 +231,7 @@ def test_no_time_no_state_and_one_of_each(role, sizes):
 @each_role
 def test_arguments_are_left_alone_and_results_are_new(role):
     arrays = drawn(LINEAR_SCAN_PACKED, 10)
-    arrays[2][:] = True  # then the result is equal to `b`
+    arrays[2][:] = True  # the result is then equal to `b`
     before = [x.copy() for x in arrays]
     x, cotangent = packed(role)(*arrays), np.ones((6, 3))
     gradients = LINEAR_SCAN_PACKED.vjp(role)(cotangent, *arrays)[:2]

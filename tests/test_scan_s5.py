@@ -1,4 +1,6 @@
-"""S5 beside S4: one state for all channels, several inputs and outputs [smith2023s5, Prop. 2]."""
+"""S5 compared with S4: one state for all channels, several inputs and outputs [smith2023s5, Prop.
+2].
+"""
 
 import numpy as np
 import pytest
@@ -50,7 +52,7 @@ def test_so_it_is_after_discretization_of_each_system_alone(role, discretize):
 @each_role
 @each_method
 def test_a_bank_with_its_own_outputs_is_a_block_diagonal_system(role, discretize):
-    # S4 mixes its channels after the scan; with disjoint states S5 holds the bank itself
+    # S4 mixes its channels after the scan; with disjoint states, S5 contains the whole bank
     n, m, l = 2, 2, 12
     a, _ = discretize(np.array([-2.0, 0.0]), np.ones((n, 1)), np.ones(n))
     a = np.round(a * 4) / 4

@@ -1,4 +1,4 @@
-"""Diagonal systems resumed from a state: pieces, last states, gradients, memory."""
+"""Diagonal systems from a given state: pieces, last states, gradients, memory."""
 
 import numpy as np
 import pytest
@@ -104,7 +104,7 @@ def test_the_state_is_the_one_that_the_scan_ends_in(op, role):
     a, B, C, D, u, x0 = drawn(op, 6, l=8, dtype="complex128")
     x = LINEAR_SCAN_FROM.implementation(role)(np.broadcast_to(a, (8, 3)), u @ B.T, x0)
     assert np.array_equal(op.implementation(role)(a, B, C, D, u, x0)[1], x[-1])
-    # a state that only the next piece sees: its output does not change the last state
+    # a state that only the next piece reads: the output does not change the last state
     assert np.array_equal(op.implementation(role)(a, B, 0 * C, D, u, x0)[1], x[-1])
 
 
@@ -157,7 +157,7 @@ def test_the_gradient_of_the_real_form_by_hand(role):
     gradients = DIAGONAL_SSM_REAL.vjp(role)(
         [[dy[0]], [dy[1]]], [a], [[B]], [[C]], [[D]], [[u[0]], [u[1]]]
     )
-    da, dB, dC, _, du = by_hand((10.0, -6.0), 0, a, B, C, 0, u)  # 2 dy through the state
+    da, dB, dC, _, du = by_hand((10.0, -6.0), 0, a, B, C, 0, u)  # 2 dy for the state
     dD, skipped = [[dy[0] * u[0] + dy[1] * u[1]]], [D * dy[0], D * dy[1]]
     du = [[row[0].real + skip] for row, skip in zip(du, skipped, strict=True)]
     assert [g.tolist() for g in gradients] == [da, dB, dC, dD, du]

@@ -12,7 +12,7 @@ from refssm.scan import linear_scan
 from refssm.selective_scan import SELECTIVE_SCAN, SELECTIVE_SCAN_STATEFUL, SELECTIVE_STEP
 from refssm.vandermonde import vandermonde_kernel
 
-BATCH = {"b": 2, "d": 3}  # B and C are those of all channels
+BATCH = {"b": 2, "d": 3}  # all channels share B and C
 
 
 @each_role
@@ -86,7 +86,7 @@ def test_without_states_the_output_is_zero(role):
 @each_role
 @each_type
 def test_a_step_of_zero_leaves_the_state_as_it_is(role, dtype):
-    # padding at the right: dt = 0 after the softplus, whatever stands in u and B
+    # padding at the right: dt = 0 after the softplus, for any u and B
     arrays = usual(SELECTIVE_SCAN_STATEFUL, 8, dtype, l=9)
     _, dt, _, _, C, _ = arrays
     dt[6:], C[5:] = 0, C[5]
@@ -134,7 +134,7 @@ def test_neighbouring_channels_share_the_b_and_c_of_their_group(role):
         assert np.array_equal(y[:, d], scan(u[:, d], dt[:, d], A[d], B[:, g], C[:, g]))
     tiled = scan(u, dt, A, np.tile(B, (1, 3, 1, 1)), np.tile(C, (1, 3, 1, 1)))
     equal = [bool((tiled[:, d] == y[:, d]).all()) for d in range(6)]
-    assert equal == [True, False, True, True, False, True]  # where d % 2 happens to be d // 3
+    assert equal == [True, False, True, True, False, True]  # where d % 2 equals d // 3
 
 
 @each_role
@@ -157,7 +157,7 @@ def test_long_double_keeps_its_digits_in_the_reference():
     assert (y.dtype, (y - 1).tolist()) == (np.longdouble, [0, eps])
 
 
-NAN_IN = {  # where; 2 where y is NaN
+NAN_IN = {  # (place of NaN, 2 where y is NaN)
     "u": ((0, 1, 3), [[0, 0, 0, 0, 0], [0, 0, 0, 2, 2]]),
     "dt": ((0, 1, 3), [[0, 0, 0, 0, 0], [0, 0, 0, 2, 2]]),
     "A": ((1, 0), [[0, 0, 0, 0, 0], [0, 2, 2, 2, 2]]),  # y_0 does not depend on it
@@ -187,7 +187,7 @@ def test_infinity_stays_infinite_and_nan_in_the_first_state_shows_at_once(role):
 
 
 def state_in_bfloat16(u, dt, A, B, C):
-    """A scan that keeps eight bits of its state."""
+    """A planted mistake: a scan that stores eight bits of its state."""
     x, y = np.zeros_like(A), []
     for u_k, dt_k, B_k, C_k in zip(u, dt, B, C, strict=True):
         x = rounded_to(8, np.exp(dt_k * A) * x + dt_k * u_k * B_k)
@@ -197,14 +197,14 @@ def state_in_bfloat16(u, dt, A, B, C):
 
 @each_role
 def test_a_slow_state_needs_its_digits(role):
-    # u = 1, dt = 1e-3, A = -1: 1 − e^−2 of the way to 1 after 2000 steps
+    # u = 1, dt = 1e-3, A = -1: x reaches 1 − e^−2 after 2000 steps
     ones = np.ones((2000, 1), np.float32)
     arrays = ones[:, 0], 1e-3 * ones[:, 0], -ones[0], ones, ones
     scan = SELECTIVE_SCAN.implementation(role)
     assert round(float(scan(*arrays)[-1]), 3) == 0.865
     assert judge(SELECTIVE_SCAN, scan, *arrays).grade == "A"
     frozen = state_in_bfloat16(*arrays)
-    assert set(frozen[-1000:].tolist()) == {0.25}  # what a step adds is below half its last place
+    assert set(frozen[-1000:].tolist()) == {0.25}  # one step adds less than half of its last bit
     assert not judge(SELECTIVE_SCAN, state_in_bfloat16, *arrays).ok
 
 
@@ -214,5 +214,5 @@ def test_a_projection_that_does_not_depend_on_time_is_refused_with_the_signature
     message = r"^selective_scan: `B` needs core shape \(l, n\), got shape \(3,\) "
     with pytest.raises(ValueError, match=message):
         scan(u, dt, A, B[0], C)
-    constant = np.broadcast_to(B[0], B.shape)  # what to write instead
+    constant = np.broadcast_to(B[0], B.shape)  # the right way to write it
     assert judge(SELECTIVE_SCAN, scan, u, dt, A, constant, C).ok

@@ -22,7 +22,7 @@ each_packed = pytest.mark.parametrize("op", PLAIN, ids=str)
 @each_type
 def test_every_sequence_is_what_it_is_alone(op, role, dtype):
     *arrays, resets = usual(op, 1, dtype, BATCH, l=20)
-    resets[...] = resets[:1]  # the same in all of the batch, to cut there
+    resets[...] = resets[:1]  # the same resets in the whole batch, so that all can be cut there
     assert resets.any()
     y = op.implementation(role)(*arrays, resets)
     for w in sequences(resets.ravel()[:20]):
@@ -69,7 +69,7 @@ def test_nothing_leaks_past_a_reset_wherever_it_stands(op, role, special):
     *arrays, _ = exact(op, 5)
     u, _, A = arrays[:3]
     for a in arrays:
-        a[...] = np.maximum(a, a is not A)  # infinity meets no zero
+        a[...] = np.maximum(a, a is not A)  # infinity does not multiply zero
     for k in range(1, 7):
         clean = op.implementation(role)(*arrays, np.arange(7) == k)
         u[k - 1] = special
@@ -77,7 +77,7 @@ def test_nothing_leaks_past_a_reset_wherever_it_stands(op, role, special):
         u[k - 1] = 1
         assert kind_of(y).tolist() == [0] * (k - 1) + [kind_of(special).item()] + [0] * (7 - k)
         assert np.array_equal(y[k:], clean[k:])
-    A[0] = np.nan  # at a reset not even the decay is looked at
+    A[0] = np.nan  # at a reset even the decay is not used
     assert np.isfinite(op.implementation(role)(*arrays, np.ones(7, bool))).all()
 
 
@@ -101,7 +101,7 @@ def test_gradients_are_those_of_the_sequences_alone(op, role, dtype):
 
 
 def _back_alone(op, role, dy, arrays, w):
-    """The gradients of one sequence."""
+    """The gradients of one sequence alone."""
     parts = [a[w] if "l" in dims else a for a, dims in zip(arrays, op.input_dims, strict=True)]
     return op.vjp(role)(dy[w], *parts)
 

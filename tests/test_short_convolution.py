@@ -52,7 +52,7 @@ def test_it_is_the_causal_convolution_with_taps_filled_up_with_zeros(role, l, t)
 @each_size
 def test_a_frameworks_layer_has_the_taps_reversed_and_pads_at_the_start(role, l, t):
     u, k = integers(2, (l,), (t,))
-    weight = k[::-1]  # Conv1d: out_i = Σ_j weight_j in_{i+j}, t − 1 zeros put before
+    weight = k[::-1]  # Conv1d: out_i = Σ_j weight_j in_{i+j}, with t − 1 zeros at the start
     padded = np.concatenate([np.zeros(t - 1), u])
     out = [sum(weight[j] * padded[i + j] for j in range(t)) for i in range(l)]
     assert plain(role)(u, k).tolist() == out
@@ -218,7 +218,7 @@ def test_result_and_gradients_have_the_types_and_kinds_of_the_arguments(op, role
         arrays = [a.astype(kinds[name]) for name, a in zip(op.inputs, drawn(op, 10), strict=True)]
         y, *s = several(op.implementation(role)(*arrays))
         assert y.dtype == np.result_type(*arrays)
-        kept = [kinds[name] for name in op.inputs if name != "k"]  # the taps are not in it
+        kept = [kinds[name] for name in op.inputs if name != "k"]  # the state has no taps
         precision = np.finfo(y.dtype).dtype
         assert [x.dtype for x in s] == [np.result_type(precision, *kept)] * len(s)
         gradients = op.vjp(role)(y, *s, *arrays)

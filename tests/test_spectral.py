@@ -1,4 +1,4 @@
-"""Spectral filters: digits of small eigenvalues, signs, what eigh cannot tell."""
+"""Spectral filters: accuracy of small eigenvalues, signs, values that `eigh` cannot resolve."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_every_eigenpair_is_that_of_the_matrix_however_small_the_eigenvalue(l, k
     with oracle.mp.workdps(oracle.VALUE_DIGITS):
         wanted, vectors = exact(l=l, k=k)
     wanted, vectors = np.array(wanted, float), np.array(vectors, float)
-    assert (np.abs(sigma - wanted) <= 16 * l * U * wanted).all()  # as it is judged
+    assert (np.abs(sigma - wanted) <= 16 * l * U * wanted).all()  # the judge's tolerance
     assert (np.sqrt(((phi - vectors) ** 2).sum(1)) <= 16 * l * U).all()
 
 

@@ -28,13 +28,13 @@ FAMILY = (*FORMS, *STATEFUL, SSD_RECURRENT_PACKED, SSD_CHUNKED_PACKED, SSD_STEP)
 
 
 def each_of(operators):
-    """Every operator in every role that it has."""
+    """Parametrize over operators and the roles that they have."""
     cases = [(op, role) for op in operators for role in ROLES if role not in op.lacks]
     return pytest.mark.parametrize(("op", "role"), cases, ids=[f"{op}-{r}" for op, r in cases])
 
 
 def chunk_of(op, chunk=3):
-    """The keyword argument of the forms that have one."""
+    """The keyword `chunk` for the forms that need it."""
     return {"chunk": chunk} if op.static else {}
 
 
@@ -95,7 +95,7 @@ def test_cut_at_any_step_with_the_state_carried_it_is_the_whole(op, role, dtype)
             both = np.concatenate([first, second], axis=-2), last
             verdict = judge(op, lambda *_, b=both, **__: b, *arrays, S0, **chunk_of(op))
             assert verdict.grade == "A", (k, verdict)
-    assert all(map(np.array_equal, both, (y, S)))  # of integers
+    assert all(map(np.array_equal, both, (y, S)))  # exact, because of integers
 
 
 @each_of(STATEFUL)
@@ -121,7 +121,7 @@ def test_steps_one_after_another_are_the_recurrence(op, role, dtype):
         verdict = judge(op, lambda *_, d=decoded, **__: d, *arrays, **chunk_of(op))
         assert verdict.grade == "A"
     whole = op.implementation(role)(*arrays, **chunk_of(op))
-    assert all(map(np.array_equal, decoded, whole))  # of integers
+    assert all(map(np.array_equal, decoded, whole))  # exact, because of integers
 
 
 @each_of(FORMS)
@@ -134,7 +134,7 @@ def test_neighbouring_heads_share_the_b_and_c_of_their_group(op, role):
         assert np.array_equal(own, y[h])
     tiled = form(x_h, log_h, *(np.tile(c[0, :, 0], (3, 1, 1)) for c in (B, C)), **chunk_of(op))
     equal = [bool((tiled[h] == y[h]).all()) for h in range(6)]
-    assert equal == [True, False, True, True, False, True]  # where h % 2 happens to be h // 3
+    assert equal == [True, False, True, True, False, True]  # where h % 2 equals h // 3
 
 
 @each_of(FORMS)
@@ -168,7 +168,7 @@ def test_inputs_stay_as_they_are_and_what_is_returned_is_new(op, role, l):
         assert x is None or x.flags.writeable
 
 
-NAN_IN = {  # where; 2 where y is NaN, with l = 4 and p = 2
+NAN_IN = {  # (place of NaN, 2 where y is NaN), with l = 4 and p = 2
     "x": ((1, 0), [[0, 0], [2, 0], [2, 0], [2, 0]]),
     "log_a": ((1,), [[0, 0], [2, 2], [2, 2], [2, 2]]),
     "B": ((1, 2), [[0, 0], [2, 2], [2, 2], [2, 2]]),
@@ -230,6 +230,6 @@ def test_the_gradient_keeps_the_states_between_blocks_only():
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    # all states would be 1; the gradients, in pieces and joined, 0.2; 32 states of l, and as many
+    # all states would be 1; the gradients, in pieces and joined, 0.2; 32 of l states, and as many
     # in each of the eight arrays of one block, 0.3
     assert peak < 0.5 * l * n * n * 8

@@ -61,7 +61,7 @@ def test_a_chunk_that_is_no_count_is_refused(chunk):
 
 
 def exponentiated_before_the_mask(x, log_a, B, C, *, chunk):
-    """e^T for all pairs, also the later ones, and a product with the mask."""
+    """A planted mistake: e^T for all pairs, also later ones, multiplied by the mask."""
     del chunk
     T = np.cumsum(log_a)[:, None] - np.cumsum(log_a)
     with np.errstate(all="ignore"):
@@ -84,7 +84,7 @@ def test_steep_decays_make_no_infinity_times_zero(role, rate, l):
 
 
 def by_differences(x, log_a, B, C, *, chunk):
-    """Segment sums as differences of one cumulative sum a chunk, masked before the exponential."""
+    """Segment sums as differences of a cumulative sum per chunk; masked before the exponential."""
     S, y = np.zeros((x.shape[-1], B.shape[-1]), x.dtype), []
     for start in range(0, len(x), chunk):
         w = slice(start, start + chunk)
@@ -98,19 +98,19 @@ def by_differences(x, log_a, B, C, *, chunk):
 @each_role
 @pytest.mark.parametrize(("l", "chunk"), [(64, 64), (300, 64), (300, 300), (2048, 2048)])
 def test_differences_of_a_cumulative_sum_lose_what_the_sum_has_grown_to(role, l, chunk):
-    # slow decays after steep ones, at sizes that the judge draws, and at one that it does not
+    # slow decays after steep ones, at sizes that the judge draws and at one that it does not
     arrays = usual(SSD_CHUNKED, 7, "float32", l=l)
     log_a = arrays[1]
     log_a[: l // 2], log_a[l // 2 :] = -100, -1e-3
     assert not judge(SSD_RECURRENT, lambda *a: by_differences(*a, chunk=chunk), *arrays).ok
     chunked = SSD_CHUNKED.implementation(role)
     assert judge(SSD_RECURRENT, lambda *a: chunked(*a, chunk=chunk), *arrays).grade == "A"
-    log_a[:] = -1  # integers, whose sums are exact: it does not show
+    log_a[:] = -1  # integers, whose sums are exact: the mistake is invisible
     assert judge(SSD_RECURRENT, lambda *a: by_differences(*a, chunk=chunk), *arrays).ok
 
 
 def exact_row(i, x, log_a, B, C):
-    """y_i of one head in 40 digits."""
+    """y_i of one head with 40 digits."""
     T, row = mp.mpf(0), [mp.mpf(0)] * x.shape[-1]
     for j in range(i, -1, -1):
         pairs = zip(C[i], B[j], strict=True)
@@ -195,7 +195,7 @@ def test_nothing_leaks_past_a_reset(op, role, special):
 def test_with_resets_everywhere_no_step_sees_another(op, role):
     x, log_a, B, C, _ = exact(op, 12)
     statics = {"chunk": 3} if op.static else {}
-    log_a[:] = np.nan  # no decay is looked at but the first, which meets the state of rest
+    log_a[:] = np.nan  # only the first decay is used, which multiplies the state of rest
     log_a[0] = 0
     y = op.implementation(role)(x, log_a, B, C, np.ones(7, bool), **statics)
     assert np.array_equal(y, (B * C).sum(-1)[:, None] * x)

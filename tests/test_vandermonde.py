@@ -39,13 +39,13 @@ forms = pytest.mark.parametrize(
 
 
 def right(op, value, v, x):
-    """Whether `value` is what `op` should return."""
+    """True if the judge accepts `value` as the output of `op`."""
     v, x = np.asarray(v), np.asarray(x)
     return judge(op, lambda *_, **__: value, v, x, l=value.shape[-1]).ok
 
 
 def case(dtype, shapes=((5,), (5,)), maps=("normal", "turning")):
-    """Coefficients and exponents of their domains."""
+    """Coefficients and exponents from their domains."""
     arrays, real = [], np.dtype(dtype).kind == "f"
     for seed, (domain, name, shape) in enumerate(
         zip((residues, exponents), maps, shapes, strict=True)

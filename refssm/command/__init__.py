@@ -1,7 +1,7 @@
-"""The command `refssm`: one file per subcommand, each imports its satellite when called.
+"""The command `refssm`: one file per subcommand; each imports its satellite packages when called.
 
-Exit codes: 0 pass; 1 a check failed, was inaccurate or came to an error; 2 interrupted; 3 our own
-error; 4 usage; 5 nothing left to check.
+Exit codes: 0 pass; 1 a check failed, was inaccurate or ended in an error; 2 interrupted; 3 internal
+error; 4 usage error; 5 nothing left to check.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from refssm.command import cases, catalog, experiment, new, plot, replay, vector
 from refssm.command.saying import say
 
 CTRL_C = 130  # newer versions of Typer return this for a KeyboardInterrupt
-INTERRUPTED, INTERNAL, USAGE = 2, 3, 4  # 1 and 5 are what `verify` found
+INTERRUPTED, INTERNAL, USAGE = 2, 3, 4  # 1 and 5 are results of `verify`
 
 app = typer.Typer(
     name="refssm",
@@ -56,9 +56,10 @@ def _common(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command and leave with its exit code; never with a traceback."""
+    """Run the command and exit with its code; never with a traceback."""
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        # as Ctrl-C, or what was called stays behind: `timeout 60 refssm verify`, or CI's own limit
+        # handle SIGTERM like Ctrl-C, so that child processes end: `timeout 60 refssm verify`, a CI
+        # limit
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(code(arguments))
 
@@ -66,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
 def code(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # ± and Σ on a terminal that has only ASCII
+        if isinstance(stream, io.TextIOWrapper):  # an ASCII terminal cannot show ± and Σ
             stream.reconfigure(errors="backslashreplace")
     try:
         result = app(args=arguments, prog_name="refssm", standalone_mode=False)
@@ -78,13 +79,13 @@ def code(arguments: list[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         say("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output left: `refssm list | head -1`
+    except BrokenPipeError:  # nobody reads our output any more: `refssm list | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
         from refssm.conformance.usage_error import UsageError
 
-        told = getattr(error, "format_message", None)  # Typer's usage errors, in every version
+        told = getattr(error, "format_message", None)  # Typer's usage errors
         if isinstance(error, UsageError) or told:
             say(told() if told else str(error))
             return USAGE

@@ -1,4 +1,4 @@
-"""What a run of `refssm verify` was asked for: the command line, and [tool.refssm] under it."""
+"""The options of one run of `refssm verify`: the command line, with [tool.refssm] as defaults."""
 
 from __future__ import annotations
 
@@ -16,37 +16,36 @@ UNTOLD = (
     "config",
     "no_config",
     "write_known",
-)  # told elsewhere, or no setting
-OF_CASES = ("dtype", "check", "known")  # not of one's own arrays
+)  # reported elsewhere, or not a setting
+OF_CASES = ("dtype", "check", "known")  # not for --inputs
 TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Options put together. What is told of a function comes before what its author declares,
-    what the file says comes after."""
+    """Options of a run: the command line overrides an author's declaration, that the file."""
 
     ctx: typer.Context
-    own_data: bool  # --inputs: the file's checks, types and known failures are of the usual cases
+    own_data: bool  # --inputs: the file's checks, types, known failures do not apply
 
     @property
     def config(self):
-        """The table [tool.refssm], empty where there is none."""
+        """The table [tool.refssm]; empty if there is none."""
         return self.ctx.obj
 
     def option(self, name: str):
-        """The value of an option, where the file's counts; else None."""
+        """The value of an option; None if it comes from the file but does not apply."""
         given = self.ctx.params[name]
         return given if self._counts(name) or not self._from_file(name) else None
 
     @property
     def targets(self) -> list[str]:
-        """Those that were named, else those of the file."""
+        """The targets of the command line, else those of the file."""
         return [*(self.ctx.params["targets"] or ())] or self._places("targets")
 
     @property
     def subjects(self) -> list[str]:
-        """The same of known libraries; whoever names a target means no others."""
+        """Known libraries to judge; those of the file are ignored once a target is given."""
         return [*(self.ctx.params["subject"] or ())] or self._places("subjects")
 
     def _places(self, key: str) -> list[str]:
@@ -55,29 +54,29 @@ class Asked:
 
     @property
     def every(self) -> bool:
-        """Whether all is judged that the file names."""
+        """True if everything that the file names is judged."""
         return bool(self._places("targets") or self._places("subjects"))
 
     @property
     def whole(self) -> bool:
-        """Whether no target is left out of those that are named anywhere."""
+        """True if no target is left out, of the command line or the file."""
         there = self.config.get("targets") or self.config.get("subjects")
         return (self.every or not there) and not any(map(self.part, self.targets))
 
     def part(self, target: str) -> bool:
-        """Whether one function of a target was asked for."""
+        """True if only one function of a target is judged."""
         return ":" in target or bool(self.ctx.params["as_"])
 
     @property
     def told(self) -> dict:
-        """How functions are to be called, whatever their authors declared; `usual`: if nothing."""
+        """Call options that override declarations; `usual`: values if nothing is declared."""
         names = ("framework", "device", "layout", "vjp", "ftz")
         told = {n: self.ctx.params[n] for n in names if self.ctx.params[n] not in (None, "")}
         usual = {n: value for n, value in self.config.declared.items() if n not in told}
         return told | ({"usual": usual} if usual else {})
 
     def ranges(self, names: Iterable[str]) -> list[str]:
-        """Ranges as texts: those of the command line, else those of the file that concern it."""
+        """Ranges as texts: from the command line, else those of the file for known names."""
         from refssm.conformance.cases.ranges import split
 
         if self.ctx.params["where"] or self.own_data:
@@ -86,7 +85,7 @@ class Asked:
         return [text for text in self.config.get("where", ()) if split(text)[0] in known]
 
     def settings(self) -> str:
-        """What differs from the usual, and where it was said."""
+        """All options that differ from the defaults, with their source, in one line."""
         given = {o.name: o for o in self.ctx.command.params if o.name not in UNTOLD}
         values = {
             n: self.ctx.params[n] for n, o in given.items() if self.ctx.params[n] != o.default
@@ -104,7 +103,7 @@ class Asked:
         return "; ".join(f"{whence}: {_shown(values)}" for whence, values in parts if values)
 
     def _counts(self, name: str) -> bool:
-        """Whether an option has the file's value, and takes it."""
+        """True if an option's value comes from the file and applies."""
         return self._from_file(name) and not (self.own_data and name in OF_CASES)
 
     def _from_file(self, name: str) -> bool:
@@ -116,7 +115,7 @@ class Asked:
 
 
 def _shown(values: dict) -> str:
-    """Settings in a line."""
+    """Settings in one line."""
     return ", ".join(f"{name.replace('_', '-')} {_words_of(v)}" for name, v in values.items())
 
 

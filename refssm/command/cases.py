@@ -1,4 +1,4 @@
-"""`refssm cases`: the judge for programs in any language, by folders of .npy files."""
+"""`refssm cases`: the judge for programs in any language, through folders of .npy files."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def judge_cases(
 
 @contextmanager
 def _whole(folder: Path, force: bool):
-    """A folder that takes its name when it is done, in place of an older one of ours."""
+    """A temporary folder, renamed to `folder` at the end in place of an older one of ours."""
     from refssm.conformance.exchange.manifest import NAME
     from refssm.conformance.usage_error import UsageError
 

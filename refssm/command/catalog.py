@@ -1,4 +1,4 @@
-"""`refssm list` and `refssm show`: the catalog, from the declarations."""
+"""`refssm list` and `refssm show`: print the catalog from the declarations."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def show_operator(
 
 
 def layout(op) -> str:
-    """The canonical layout: batch axes, then core dimensions, of each argument."""
+    """The canonical layout of each argument: batch axes, then core dimensions."""
     from refssm._layout import canonical
 
     return str(canonical(op))
 
 
 def skeleton(op) -> str:
-    """A plug-in file to start from."""
+    """A plug-in file as a starting point."""
     arguments = ", ".join([*op.inputs, *(["*"] if op.static else []), *op.static])
     cotangents = ", ".join(f"d{y}" for y in op.outputs)
     gradients = ", ".join(f"d{name}" for name in op.inputs)

@@ -1,4 +1,4 @@
-"""Options that were typed or read, checked: types, checks, ranges, targets."""
+"""Check options from the command line and the file: types, checks, ranges, targets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_framework(framework: str) -> None:
-    """A framework that is known, or none."""
+    """UsageError for an unknown framework."""
     from refssm._implements import FRAMEWORKS
     from refssm.conformance.usage_error import UsageError
 
@@ -21,7 +21,7 @@ def check_framework(framework: str) -> None:
 
 
 def where(asked: Asked, worker):
-    """Ranges as texts, and as a session takes them."""
+    """Ranges as texts, and parsed for a session."""
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.cases.ranges import parse
     from refssm.conformance.cases.sizes import core_dims
@@ -32,13 +32,13 @@ def where(asked: Asked, worker):
 
 
 def settings_of(asked: Asked, seed, profile) -> Settings:
-    """The options of `refssm verify` as the settings of a run."""
+    """The options of `refssm verify` as settings of a run."""
     check, dtype = asked.option("check"), asked.option("dtype")
     return settings(asked.ctx.params["as_"], dtype, check, seed, profile)
 
 
 def settings(as_, dtype, check, seed, profile) -> Settings:
-    """Checked options as the settings of a run."""
+    """Check options and return them as settings of a run."""
     from refssm._implements import TYPES
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.checks.checks import NAMES, PROFILES
@@ -61,7 +61,7 @@ def settings(as_, dtype, check, seed, profile) -> Settings:
 
 
 def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
-    """What to judge, and a sentence for each library that is not installed."""
+    """The targets to judge, and a sentence for each library that is not installed."""
     from refssm.conformance.calling import libraries
     from refssm.conformance.exchange import program
     from refssm.conformance.usage_error import UsageError
@@ -90,7 +90,7 @@ def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
 
 
 def spread(options: Mapping):
-    """How the work is spread; the processes for it, once it is entered."""
+    """Check the options for parallel runs; the result starts the processes when entered."""
     from refssm.conformance.running.settings import FOLDER
     from refssm.conformance.spreading.processes import Spread
     from refssm.conformance.usage_error import UsageError

@@ -1,4 +1,4 @@
-"""`refssm experiment`: what the theory of Hankel operators says, in a table and a picture."""
+"""`refssm experiment`: experiments on the theory of Hankel operators, as a table and a picture."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EXPERIMENTS = {
 
 
 def _command(name: str, told: str) -> None:
-    """One subcommand; the module of an experiment is its name with _ for -."""
+    """Register one subcommand; the experiment's module has its name with _ instead of -."""
 
     @app.command(name, help=told)
     def run(seed: Seed = 0, quick: Quick = False, output: Output = None) -> None:
@@ -48,7 +48,7 @@ for _name, _told_of in EXPERIMENTS.items():
 
 
 def _shown(name: str, seed: int, quick: bool, output: Path | None) -> None:
-    """Measure, print, draw, or say in one sentence why not before anything is measured."""
+    """Measure, print and draw; UsageError before the measurement if the picture is impossible."""
     from refssm.conformance.usage_error import UsageError
 
     output = output or Path(f"{name}.png")
@@ -70,7 +70,7 @@ def _shown(name: str, seed: int, quick: bool, output: Path | None) -> None:
 
 
 def _told(table) -> str:
-    """The table as text. Columns are as wide as they are: a pipe has no width."""
+    """The table as text. Columns are as wide as their contents, because a pipe has no width."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -91,7 +91,7 @@ def _told(table) -> str:
 
 
 def _track(name: str) -> Callable[[Iterable], Iterable]:
-    """A progress bar on a terminal, nothing elsewhere."""
+    """A progress bar on a terminal; otherwise no change."""
     if not sys.stderr.isatty():
         return iter
     from rich.console import Console

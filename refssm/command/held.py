@@ -1,4 +1,4 @@
-"""What holds the implementations that are judged."""
+"""Objects that run the implementations to judge."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
-    """What holds the implementations of a target: a child process, this one, a saved result."""
+    """Runs a target's implementations: in a child process or here, or from a saved result."""
     from refssm.conformance.calling.recorded import Recorded
     from refssm.conformance.calling.worker import InProcess, Worker
     from refssm.conformance.exchange import program
@@ -17,7 +17,7 @@ def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
         return Recorded(name, output, {**told.get("usual", {}), **told}.get("layout", ""))
     if target.startswith(program.PREFIX):
         (command,) = shlex.split(target.removeprefix(program.PREFIX))
-        usual = told.get("usual", {})  # the file's framework and device are of functions
+        usual = told.get("usual", {})  # the file's framework and device apply to functions only
         usual = {k: usual[k] for k in ("layout", "vjp", "ftz") if k in usual}
         own = {k: v for k, v in told.items() if k != "usual"}
         return program.Programs(command, name, timeout, usual | own)
@@ -27,7 +27,7 @@ def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
 
 
 def older_of(target, told, **how):
-    """The same of an older implementation, where there is one."""
+    """The same for an older implementation; a null context if there is none."""
     from contextlib import nullcontext
 
     if not target:

@@ -10,7 +10,7 @@ from refssm.command.asked import Asked
 
 
 def of(asked: Asked):
-    """The list of known failures, empty where there is none."""
+    """The list of known failures; empty if there is none."""
     from refssm.conformance.project.known_failures import Known, read
     from refssm.conformance.usage_error import UsageError
 
@@ -21,7 +21,7 @@ def of(asked: Asked):
 
 
 def check_new(path: Path | None) -> None:
-    """Refuse before anything is judged."""
+    """UsageError, before the run, if the new list cannot be written."""
     from refssm.conformance.usage_error import UsageError
 
     if path is not None and path.exists():
@@ -31,7 +31,7 @@ def check_new(path: Path | None) -> None:
 
 
 def write(path: Path, results) -> None:
-    """Write the failures down; whole or not at all."""
+    """Write the failures to a new list; the file is complete or absent."""
     from refssm.conformance.project.known_failures import skeleton
     from refssm.conformance.usage_error import UsageError
 
@@ -41,6 +41,6 @@ def write(path: Path, results) -> None:
         os.replace(partial, path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
-    finally:  # nothing half-written stays
+    finally:  # remove an incomplete file
         with suppress(OSError):
             partial.unlink()

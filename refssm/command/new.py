@@ -1,4 +1,4 @@
-"""`refssm new`: a plug-in file that runs, to put a kernel into."""
+"""`refssm new`: write a plug-in file that runs, as a place for a kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ IMPORTS = {
     "jax": "import jax.numpy as jnp\nimport numpy as np\n",
     "cupy": "import cupy\n",
 }
-# the reference on the host, until there is a kernel
+# calls the reference on the host until the author inserts a kernel
 OUT = {
     "numpy": "{}",
     "torch": "{}.numpy(force=True)",
@@ -55,7 +55,7 @@ def new_plugin(
 
 
 def plugin(op, framework: str, file: str) -> str:
-    """The text of the file."""
+    """The text of the plug-in file."""
     from refssm.command.catalog import layout
     from refssm.conformance.checks.checks import PROFILES, default_types
 

@@ -1,11 +1,11 @@
-"""The options of `refssm verify`, by name: what is judged, how it is called, how much is said."""
+"""The options of `refssm verify`, by name: what to judge, how to call it, how much to print."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-# what an option is called in [tool.refssm]; other keys are no default of one option
+# the name of each option in [tool.refssm]; other keys are not a default of one option
 KEYS = {
     "profile": "profile",
     "seed": "seed",
@@ -17,7 +17,7 @@ KEYS = {
 
 
 def _configured(ctx: typer.Context, path: Path | None) -> Path | None:
-    """Take defaults from the table [tool.refssm] of the file that was named, or of the nearest."""
+    """Read defaults from [tool.refssm] of the given file, or of the nearest pyproject.toml."""
     from refssm.conformance.project.pyproject import Config, named, nearest
 
     if path is not None:
@@ -34,7 +34,7 @@ ConfigFile = Annotated[
     Path | None,
     typer.Option(
         "--config",
-        is_eager=True,  # before what it has defaults for
+        is_eager=True,  # parsed before the options for which it has defaults
         callback=_configured,
         help="Take [tool.refssm] from this file; else from the nearest pyproject.toml.",
     ),

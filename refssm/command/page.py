@@ -1,4 +1,4 @@
-"""`refssm verify --html`: the page and its pictures put together, written whole or not at all."""
+"""`refssm verify --html`: the page with its pictures; the file is complete or absent."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-DRAWN = 40  # failures that have pictures: each takes half a second
+DRAWN = 40  # failures that get pictures: each needs half a second
 SMALLEST, FOUND = "The case told above.", "A case as it was drawn, not made smaller."
 
 
 def asked(path: Path | None) -> bool:
-    """Whether a page is wanted; UsageError, before anything is judged, where there can be none."""
+    """True if a page is requested; UsageError, before the run, if it cannot be written."""
     from refssm.conformance.usage_error import UsageError
 
     if path is None:
@@ -23,7 +23,7 @@ def asked(path: Path | None) -> bool:
     absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
     if absent:
         raise UsageError(f"--html needs {' and '.join(absent)}: pip install 'refssm[report]'")
-    with _beside(path):  # or say why there can be no other file there
+    with _beside(path):  # raises UsageError if the folder accepts no new file
         there = path.exists()
     if there and not path.is_file():
         raise UsageError(f"--html {path}: wanted a file to write, this is none")
@@ -35,7 +35,7 @@ def asked(path: Path | None) -> bool:
 def written(
     path: Path | None, results: list, headers: Iterable[str], started: float
 ) -> tuple[str, ...]:
-    """Write the page, if there is to be one, and say so in a line."""
+    """Write the page, if requested; returns one line that says so."""
     if path is None:
         return ()
     from refssm.conformance.report.page import page
@@ -50,7 +50,7 @@ def written(
 
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
-    """A file of another name in the same folder, gone afterwards."""
+    """A temporary file in the same folder, removed at the end."""
     from refssm.conformance.usage_error import UsageError
 
     partial = None
@@ -67,7 +67,7 @@ def _beside(path: Path) -> Iterator[Path]:
 
 
 def _shown(results: list) -> dict:
-    """The pictures of the failures, by position, or why there are none."""
+    """The pictures of the failures, by position, or the reason why there are none."""
     from refssm.conformance.report.page import Shown
 
     failed = [i for i, result in enumerate(results) if result.failed]
@@ -77,7 +77,7 @@ def _shown(results: list) -> dict:
 
 
 def _pictures(evidence, name: str):
-    """Those of one failure."""
+    """The pictures of one failure."""
     from refssm.conformance.report.page import Drawn, Shown
     from refssm.gallery import damage as gallery
 

@@ -48,7 +48,7 @@ def plot_spectrum(n: States = 64, output: Output = None) -> None:
 
 
 def _drawn(picture: str, output: Path, **settings) -> None:
-    """Draw it, or say in one sentence why not."""
+    """Draw a picture; UsageError with one sentence if that is impossible."""
     from refssm.conformance.usage_error import UsageError
 
     if find_spec("matplotlib") is None:
@@ -62,7 +62,7 @@ def _drawn(picture: str, output: Path, **settings) -> None:
             f"no measure {measure!r} is drawn; there are {', '.join(gallery.MEASURES)}"
         )
     if measure == "fourier" or picture == "spectrum":
-        settings["n"] += settings["n"] % 2  # waves come in pairs
+        settings["n"] += settings["n"] % 2  # waves form pairs
     try:
         gallery.draw(output, **settings)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Progress on a terminal, none in a pipe: what is running and how far it is."""
+"""Progress on a terminal, none in a pipe: the current work and how much is done."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import sys
 
 
 class Bar:
-    """One line at the foot of a terminal's standard error; nothing elsewhere.
+    """One line at the bottom of a terminal's standard error; nothing elsewhere.
 
-    Two consoles cannot share a line: `hide` before something is printed, the next `tick` shows it
-    again.
+    Two consoles cannot share a line: call `hide` before printing; the next `tick` shows it again.
     """
 
     def __init__(self):
@@ -20,7 +19,7 @@ class Bar:
         columns = (told, BarColumn(), TextColumn("{task.fields[of]}"))
         how: dict = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
         self._bar = Progress(*columns, console=console, **how)
-        # FORCE_COLOR makes rich take a pipe for a terminal
+        # with FORCE_COLOR, rich treats a pipe as a terminal
         self._shown = sys.stderr.isatty() and not console.is_dumb_terminal
         self._task = self._bar.add_task("", total=None, of="")
 
@@ -31,20 +30,20 @@ class Bar:
         self.hide()
 
     def tick(self, what: str, done: int = 0, count: int = 0) -> None:
-        """Say what is running, and how many of how many are done where that is known."""
+        """Show what is running, and how many of how many are done if known."""
         if not self._shown:
             return
         new = what != self._bar.tasks[0].description
         total, of = count or None, f"{done}/{count}" if count else ""
-        if total != self._bar.tasks[0].total:  # which no update makes unknown again
+        if total != self._bar.tasks[0].total:  # an update cannot make it unknown again
             self._bar.remove_task(self._task)
             self._task = self._bar.add_task(what, total=total, of=of)
         self._bar.update(self._task, description=what, completed=done, of=of)
         self._bar.start()
-        if new:  # what is over in a tenth of a second is shown too
+        if new:  # show also what ends within 0.1 s
             self._bar.refresh()
 
     def hide(self) -> None:
-        """Leave the terminal to somebody else."""
+        """Hide the line, so that other code can print."""
         if self._shown:
             self._bar.stop()

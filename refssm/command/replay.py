@@ -1,4 +1,4 @@
-"""`refssm replay`: judge one kept failure once more, by the same check, on the same inputs."""
+"""`refssm replay`: judge one stored failure again, by the same check, with the same inputs."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The one sentence of a run that comes to nothing."""
+"""Print the one sentence of a run without a result."""
 
 import typer
 
-LONGEST = 1000  # of it: names, and what stands in files, have any length
+LONGEST = 1000  # characters: names and contents of files can be very long
 
 
 def say(sentence: str) -> None:
-    """A sentence on the standard error, in one line without what a terminal would obey."""
+    """Print a sentence to standard error, in one line without control characters."""
     line = " ".join(sentence.split())
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[: LONGEST + 1])
     typer.echo(f"refssm: {line if len(line) <= LONGEST else line[:LONGEST] + '…'}", err=True)

@@ -1,7 +1,7 @@
-"""`python -m refssm.command.tables`: rows of the pages in `docs/operators`, from the declarations.
+"""`python -m refssm.command.tables`: write rows of the pages in `docs/operators` from declarations.
 
-Under the heading of an operator, the table that begins with `| | |` has three rows that are
-written here: call, layout, traits. All other rows are people's, and a remark after a semicolon.
+Under the heading of an operator, the table that begins with `| | |` has three rows written by this
+program: call, layout, traits. People write all other rows, and remarks after a semicolon.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WRITTEN = ("call", "layout", "traits")
 
 
 def page(text: str) -> str:
-    """The page with the rows of each operator's table as its declaration has them."""
+    """The page, with the rows of each operator's table replaced from its declaration."""
     named = {op.name: op for op in OPERATORS}
     sections = re.split(r"^(?=##? )", text, flags=re.MULTILINE)
     headings = (section.partition("\n")[0].rpartition(" ")[2].strip("`") for section in sections)
@@ -44,12 +44,12 @@ def _section(text: str, op: Operator) -> str:
 
 
 def _remark(cell: str) -> str:
-    """What people added to a row, with its semicolon."""
+    """A person's remark in a row, with its semicolon."""
     return "".join(cell.partition("; ")[1:])
 
 
 def rows(op: Operator) -> dict[str, str]:
-    """The rows that follow from a declaration; a layout or traits only where it has some."""
+    """The rows that follow from a declaration; layout and traits only if it has some."""
     given = [*op.inputs, *(f"{name}={op.defaults.get(name, '…')}" for name in op.static)]
     results = f"{', '.join(op.outputs)} = " if len(op.outputs) > 1 else ""
     found = {"call": f"`{results}{op}({', '.join(given)})`, signature `{op.signature}`"}
@@ -61,7 +61,7 @@ def rows(op: Operator) -> dict[str, str]:
 
 
 def traits(op: Operator) -> str:
-    """What holds of an operator, in words."""
+    """An operator's traits in words."""
     said = [
         name for name in ("causal", "time-invariant", "state", "transform") if name in op.traits
     ]

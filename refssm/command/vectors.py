@@ -1,4 +1,4 @@
-"""`refssm vectors`: correctly rounded results in files, to write, to judge by, to doubt."""
+"""`refssm vectors`: files of correctly rounded results: write them, judge by them, check them."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def verify(
     from refssm.conformance.judging.certificate import refuse_if_wrong
     from refssm.conformance.usage_error import UsageError
 
-    del targets, subject, exec_, where, device, layout  # `Asked` has them
+    del targets, subject, exec_, where, device, layout  # read through `Asked`
     del vjp, ftz, dtype, check, cases, known, workers, dask, resume
     if no_config and config is not None:
         raise UsageError("--config and --no-config exclude each other")
@@ -78,7 +78,7 @@ def verify(
 
 
 class _Run:
-    """A run: what was asked for, and what was found so far."""
+    """One run: its options, and the results so far."""
 
     def __init__(self, asked: Asked, seed: int, profile: str, json: bool, html: Path | None):
         from refssm.command.progress import Bar
@@ -95,21 +95,21 @@ class _Run:
         self.out, self.bar, self.results = lines.console(sys.stdout), Bar(), []
 
     def places(self, as_, inputs, output) -> list[str]:
-        """What to judge, once what is not there has been told."""
+        """The targets; prints a line for each library that is not installed."""
         places, absent = checked.targets(self.asked, as_, inputs, output)
         self.say(*absent)
         self.told += absent
         return places
 
     def say(self, *texts: str) -> None:
-        """Print lines, beside the progress bar."""
+        """Print lines; hides the progress bar first."""
         if texts and not self.json:
             self.bar.hide()
             for text in texts:
                 self.out.print(text)
 
     def judge(self, target, against, inputs, output, spread, **how) -> None:
-        """Judge what is in one target, and tell each result as it comes."""
+        """Judge one target; prints each result as soon as it is known."""
         from refssm.conformance.report import lines
         from refssm.conformance.running.session import trials_of
         from refssm.conformance.running.settings import Session
@@ -150,7 +150,7 @@ class _Run:
         )
 
     def end(self, interrupted: bool = False) -> int:
-        """Say what it came to; the exit code."""
+        """Print the summary; returns the exit code."""
         from refssm.conformance.report import lines, records
 
         asked = self.asked

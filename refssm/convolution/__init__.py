@@ -3,8 +3,8 @@
     y_i = Σ_{j≤i} k_{i−j} u_j
 
 `causal` is the output of a time-invariant system with impulse response k, by the sum and by the
-fast Fourier transform; `circular` and `bidirectional` wrap around and look ahead; `short` has a few
-taps, and a state for streaming.
+fast Fourier transform; `circular` wraps around; `bidirectional` also uses future inputs; `short`
+has a few taps, and a state for streaming.
 """
 
 from refssm._names import export

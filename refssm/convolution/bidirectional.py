@@ -1,9 +1,9 @@
-"""Convolution with the past and the future, each with a kernel of its own.
+"""Convolution with the past and with the future; each has its own kernel.
 
     y_i = Σ_{j≤i} k_{i−j} u_j + Σ_{j≥i} k'_{j−i} u_j
 
-Both kernels meet the present: that is Mega's, H3's and S5's convention. In S4's and DSS's the
-backward kernel starts one step later, which is the `_shifted` form.
+Both kernels include the present input, as in Mega, H3 and S5. In S4 and DSS the backward kernel
+starts one step later; that is the `_shifted` form.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ def bidirectional_convolution(u, k, kr):
     Errors are measured against (‖k‖₂ + ‖k'‖₂)‖u‖₂, and NaN or infinity anywhere spreads over the
     whole sequence.
 
-    Raises ValueError where sizes disagree, TypeError for other types. Source: [ma2023mega].
+    Raises ValueError if sizes disagree, TypeError for other types. Source: [ma2023mega].
 
     >>> import refssm
     >>> refssm.bidirectional_convolution([0.0, 1.0, 0.0], [1.0, 2.0, 3.0], [10.0, 20.0, 30.0])
@@ -36,7 +36,7 @@ def bidirectional_convolution(u, k, kr):
 
 
 def bidirectional_convolution_vjp(dy, u, k, kr):
-    """du_j = Σ_{i≥j} k_{i−j}* dy_i + Σ_{i≤j} k'_{j−i}* dy_i; dk and dk' as of two convolutions.
+    """du_j = Σ_{i≥j} k_{i−j}* dy_i + Σ_{i≤j} k'_{j−i}* dy_i; dk and dk' as in two convolutions.
 
     Returns `(du, dk, dkr)`, shaped like `u`, `k` and `kr`.
     """
@@ -44,7 +44,7 @@ def bidirectional_convolution_vjp(dy, u, k, kr):
 
 
 def bidirectional_sum(u, k, kr):
-    """The sums themselves."""
+    """The sums of the definition, without FFT."""
     past = CAUSAL_CONVOLUTION_DIRECT.reference
     return past(u, k) + _reversed(past(_reversed(u), kr))
 
@@ -58,16 +58,16 @@ BIDIRECTIONAL_CONVOLUTION = Operator(
     definition=bidirectional_sum,
     contract=FFT,
     citation="ma2023mega",
-    lacks=frozenset({"jit", "gpu"}),  # transforms: FFTW's and cuFFT's work already
+    lacks=frozenset({"jit", "gpu"}),  # transforms: FFTW and cuFFT do them already
 )
 
 
 def bidirectional_convolution_shifted(u, k, kr):
     """y_i = Σ_{j≤i} k_{i−j} u_j + Σ_{j>i} k'_{j−i−1} u_j, by FFT; k' is `kr`.
 
-    Signature ``(l),(l),(l)->(l)``: as `bidirectional_convolution`, with the backward kernel from
-    lag −1 on, so that the present counts once. The last tap of `kr` reaches nothing. S4 and DSS
-    store their kernels so. Source: [goel2022sashimi].
+    Signature ``(l),(l),(l)->(l)``: as `bidirectional_convolution`, but the backward kernel starts
+    at lag −1, so the present input counts once. The last tap of `kr` has no effect. S4 and DSS
+    store their kernels in this form. Source: [goel2022sashimi].
 
     >>> import refssm
     >>> k, kr = [1.0, 2.0, 3.0], [10.0, 20.0, 30.0]
@@ -78,7 +78,7 @@ def bidirectional_convolution_shifted(u, k, kr):
 
 
 def bidirectional_convolution_shifted_vjp(dy, u, k, kr):
-    """As of `bidirectional_convolution`; the backward kernel takes the cotangent one step later.
+    """As in `bidirectional_convolution`; the backward kernel's cotangent is one step later.
 
     Returns `(du, dk, dkr)`, shaped like `u`, `k` and `kr`.
     """
@@ -86,33 +86,33 @@ def bidirectional_convolution_shifted_vjp(dy, u, k, kr):
 
 
 def shifted_sum(u, k, kr):
-    """The sums themselves."""
+    """The sums of the definition, without FFT."""
     past = CAUSAL_CONVOLUTION_DIRECT.reference
     return past(u, k) + _earlier(_reversed(past(_reversed(u), kr)))
 
 
 def _past(u, k):
-    """Σ_{j≤i} k_{i−j} u_j, in the arguments' types."""
+    """Σ_{j≤i} k_{i−j} u_j by FFT, in the arguments' precision."""
     return CAUSAL_CONVOLUTION.reference(u, k)
 
 
 def _reversed(u):
-    """Backwards in time."""
+    """Reverse time."""
     return u[..., ::-1]
 
 
 def _earlier(y):
-    """y_{i+1}, nothing after the end."""
+    """y_{i+1}; 0 after the end."""
     return np.concatenate([y[..., 1:], np.zeros_like(y[..., :1])], axis=-1)
 
 
 def _later(y):
-    """y_{i−1}, nothing before the start."""
+    """y_{i−1}; 0 before the start."""
     return np.concatenate([np.zeros_like(y[..., :1]), y[..., :-1]], axis=-1)
 
 
 def _gradients(dy, dy_back, u, k, kr):
-    """The gradients of both convolutions, each by its cotangent."""
+    """The gradients of both convolutions, each from its own cotangent."""
     forward, backward = _reversed(dy), dy_back
     du = _reversed(_past(forward, k.conj())) + _past(backward, kr.conj())
     dk = _reversed(_past(forward, u.conj()))
@@ -129,7 +129,7 @@ BIDIRECTIONAL_CONVOLUTION_SHIFTED = Operator(
     definition=shifted_sum,
     contract=FFT,
     citation="goel2022sashimi",
-    lacks=frozenset({"jit", "gpu"}),  # transforms: FFTW's and cuFFT's work already
+    lacks=frozenset({"jit", "gpu"}),  # transforms: FFTW and cuFFT do them already
 )
 bidirectional_convolution = BIDIRECTIONAL_CONVOLUTION.checked(bidirectional_convolution)
 bidirectional_convolution_vjp = BIDIRECTIONAL_CONVOLUTION.checked_vjp(bidirectional_convolution_vjp)

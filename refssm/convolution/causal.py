@@ -2,9 +2,9 @@
 
     y_i = Σ_{j≤i} k_{i−j} u_j
 
-First the sum itself, then the same by the fast Fourier transform, which S4 trains with
-[gu2022s4, §2.3]. A product of transforms is a circular convolution; zeros up to twice the length
-keep its end from wrapping around onto its beginning.
+First the sum, then the same by the fast Fourier transform, which S4 uses for training [gu2022s4,
+§2.3]. A product of transforms is a circular convolution; zero padding to twice the length prevents
+the wrap-around.
 """
 
 import numpy as np
@@ -17,15 +17,15 @@ from refssm.domains import impulse_responses, signals, waveforms
 
 
 def causal_convolution_direct(u, k):
-    """y_i = Σ_{j≤i} k_{i−j} u_j, the sum itself.
+    """y_i = Σ_{j≤i} k_{i−j} u_j, by direct summation.
 
     Signature ``(l),(l)->(l)``: `u` the signal, `k` the kernel, `l` time; leading axes broadcast.
-    Any of float32, float64, longdouble and their complex types; the result has
-    ``np.result_type(u, k)``. Units: those of `u` times those of `k`. O(l²) operations; every
-    entry is accurate by itself, however small beside the others.
+    Any of float32, float64, longdouble and their complex types; the result has ``np.result_type(u,
+    k)``. Units: those of `u` times those of `k`. O(l²) operations; every entry is accurate by
+    itself, even if it is much smaller than the others.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN at time j reaches the
-    outputs from j on and no other. Source: [gu2022s4, §2.3].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN at time j reaches only the
+    outputs from j on. Source: [gu2022s4, §2.3].
 
     >>> import refssm
     >>> refssm.causal_convolution_direct([1.0, 0.0, 2.0], [1.0, 0.5, 0.25])
@@ -68,10 +68,10 @@ CAUSAL_CONVOLUTION_DIRECT = Operator(
 def causal_convolution(u, k):
     """y_i = Σ_{j≤i} k_{i−j} u_j, by FFT.
 
-    Signature ``(l),(l)->(l)``: as `causal_convolution_direct`, in O(l log l) operations. Its
-    errors are measured against ‖k‖₂‖u‖₂, not entry by entry: an entry much smaller than that
-    has no digits, and NaN or infinity anywhere spreads over the whole sequence.
-    Types and errors as `causal_convolution_direct`. Source: [gu2022s4, §2.3].
+    Signature ``(l),(l)->(l)``: as `causal_convolution_direct`, in O(l log l) operations. Rounding
+    errors are measured against ‖k‖₂‖u‖₂, not entry by entry: a much smaller entry has no correct
+    digits, and NaN or infinity anywhere spreads over the whole sequence. Types and exceptions are
+    those of `causal_convolution_direct`. Source: [gu2022s4, §2.3].
 
     >>> import refssm
     >>> refssm.causal_convolution([1.0, 0.0, 2.0], [1.0, 0.5, 0.25])
@@ -79,7 +79,7 @@ def causal_convolution(u, k):
     """
     l, common = u.shape[-1], np.result_type(u, k)
     u, k = u.astype(common, copy=False), k.astype(common, copy=False)
-    padded = max(2 * l, 1)  # 2l − 1 would do; a transform needs at least one point
+    padded = max(2 * l, 1)  # 2l − 1 would suffice; a transform needs at least one point
     if np.iscomplexobj(u):
         return ifft(fft(u, padded) * fft(k, padded))[..., :l]
     return irfft(rfft(u, padded) * rfft(k, padded), padded)[..., :l]

@@ -1,9 +1,9 @@
-"""Circular convolution: what a product of transforms without padding is.
+"""Circular convolution: the product of transforms without padding.
 
     y_i = Σ_j k_{(i−j) mod l} u_j
 
-The end of the kernel reaches around to the beginning of the signal. HOPE's published code convolves
-so; a causal convolution that forgets its padding does, too.
+The end of the signal wraps around to its beginning. HOPE's published code convolves this way; so
+does a causal convolution whose author forgot the padding.
 """
 
 import numpy as np
@@ -18,13 +18,13 @@ from refssm.domains import impulse_responses, waveforms
 def circular_convolution(u, k):
     """y_i = Σ_j k_{(i−j) mod l} u_j, by FFT.
 
-    Signature ``(l),(l)->(l)``: `u` the signal, `k` the kernel, both of the period `l`; leading axes
+    Signature ``(l),(l)->(l)``: `u` the signal, `k` the kernel, both with period `l`; leading axes
     broadcast. Any of float32, float64, longdouble and their complex types; the result has
     ``np.result_type(u, k)``. Units: those of `u` times those of `k`. Errors are measured against
     ‖k‖₂‖u‖₂, and NaN or infinity anywhere spreads over the whole sequence.
 
-    Raises ValueError where sizes disagree, TypeError for other types.
-    Source: [oppenheim2010discrete, §8.6.5].
+    Raises ValueError if sizes disagree, TypeError for other types. Source: [oppenheim2010discrete,
+    §8.6.5].
 
     >>> import refssm
     >>> refssm.circular_convolution([1.0, 0.0, 2.0], [1.0, 0.5, 0.25])
@@ -54,7 +54,7 @@ def _backwards(k):
 
 
 def circular_sum(u, k):
-    """The sum itself."""
+    """The sum of the definition, without FFT."""
     u, k = np.broadcast_arrays(u, k)
     y = np.empty_like(u, dtype=np.result_type(u, k))
     for i in range(y.shape[-1]):
@@ -71,7 +71,7 @@ CIRCULAR_CONVOLUTION = Operator(
     definition=circular_sum,
     contract=FFT,
     citation="oppenheim2010discrete, §8.6.5",
-    lacks=frozenset({"jit", "gpu"}),  # a transform: FFTW's and cuFFT's work already
+    lacks=frozenset({"jit", "gpu"}),  # a transform: FFTW and cuFFT do it already
 )
 circular_convolution = CIRCULAR_CONVOLUTION.checked(circular_convolution)
 circular_convolution_vjp = CIRCULAR_CONVOLUTION.checked_vjp(circular_convolution_vjp)

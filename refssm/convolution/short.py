@@ -2,8 +2,9 @@
 
     y_i = Σ_{j<t} k_j u_{i−j}
 
-`k_0` weighs the newest input. A framework's Conv1d is a correlation: its weights are k reversed
-[gu2023mamba, fu2023h3]. The streaming state is the last t inputs, the newest last.
+`k_0` multiplies the newest input. A framework's Conv1d computes a correlation: its weights are k in
+reverse order [gu2023mamba, fu2023h3]. The streaming state is the last t inputs, the newest at the
+end.
 """
 
 import numpy as np
@@ -17,11 +18,11 @@ def short_convolution(u, k):
     """y_i = Σ_{j<t} k_j u_{i−j}, with u = 0 before the first input.
 
     Signature ``(l),(t)->(l)``: `u` the signal of one channel, `k` its taps, the first for the
-    newest input; `l` time, `t` taps, either may be the larger; leading axes broadcast. Any of
-    float32, float64, longdouble and their complex types; the result has
-    ``np.result_type(u, k)``. Units: those of `u` times those of `k`.
+    newest input; `l` time, `t` taps, in any proportion; leading axes broadcast. Any of float32,
+    float64, longdouble and their complex types; the result has ``np.result_type(u, k)``. Units:
+    those of `u` times those of `k`.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN at time j reaches the
+    Raises ValueError if sizes disagree, TypeError for other types. NaN at time j reaches the
     outputs j to j + t − 1. Source: [gu2023mamba, §3.4].
 
     >>> import refssm
@@ -50,7 +51,7 @@ def short_convolution_vjp(dy, u, k):
 
 
 def _pulled_back(dy, ds, u, k, s):
-    """Gradients of the outputs and, unless it is None, of the last state."""
+    """Gradients from the cotangents of the outputs and (unless `ds` is None) of the last state."""
     l, t = u.shape[-1], k.shape[-1]
     batch = np.broadcast_shapes(dy.shape[:-1], s.shape[:-1])
     past = np.concatenate(_filled(batch, s, u), axis=-1)  # u_{-t} … u_{l-1}
@@ -67,7 +68,7 @@ def _pulled_back(dy, ds, u, k, s):
 
 
 def _filled(batch, *pieces):
-    """Pieces along the last axis, all with the same batch axes."""
+    """The pieces, broadcast to the same batch axes; the last axis stays."""
     return [np.broadcast_to(x, (*batch, x.shape[-1])) for x in pieces]
 
 
@@ -87,10 +88,10 @@ short_convolution_vjp = SHORT_CONVOLUTION.checked_vjp(short_convolution_vjp)
 def short_convolution_stateful(u, k, s0):
     """y_i = Σ_{j<t} k_j u_{i−j}, with u_{−1}, u_{−2}, … from the end of s0, and the last t inputs.
 
-    Signature ``(l),(t),(t)->(l),(t)``: as `short_convolution`; `s0` the last t inputs before, the
-    newest last (the first of them is not used; decoders keep t all the same), in the units of
-    `u`. The state that comes back is what the next piece or `short_convolution_step` starts from.
-    Source: [gu2023mamba, §3.4].
+    Signature ``(l),(t),(t)->(l),(t)``: as `short_convolution`; `s0` the t inputs before, the newest
+    at the end, in the units of `u`. The first of them is not used; decoders store t inputs anyway.
+    The next piece or `short_convolution_step` starts from the returned state. Source: [gu2023mamba,
+    §3.4].
 
     >>> import refssm
     >>> refssm.short_convolution_stateful([2.0], [3.0, 5.0], [7.0, 1.0])
@@ -106,7 +107,7 @@ def short_convolution_stateful(u, k, s0):
 
 
 def short_convolution_stateful_vjp(dy, ds, u, k, s0):
-    """As `short_convolution_vjp`, where the last inputs also have ds; those of s0 get the rest.
+    """As in `short_convolution_vjp`, with cotangent ds on the last inputs; ds0 gets the rest.
 
     Returns `(du, dk, ds0)`, shaped like `u`, `k` and `s0`.
     """
@@ -132,7 +133,7 @@ short_convolution_stateful_vjp = SHORT_CONVOLUTION_STATEFUL.checked_vjp(
 
 
 def short_convolution_step(u, k, s):
-    """s ← (s_1, …, s_{t−1}, u),  y = Σ_{j<t} k_j s_{t−1−j}: one input, and the state after it.
+    """s ← (s_1, …, s_{t−1}, u),  y = Σ_{j<t} k_j s_{t−1−j}: one input and the next state.
 
     Signature ``(),(t),(t)->(),(t)``: as one step of `short_convolution_stateful`. Source:
     [gu2023mamba, §3.4].
@@ -148,7 +149,7 @@ def short_convolution_step(u, k, s):
 
 
 def short_convolution_step_vjp(dy, ds_next, u, k, s):
-    """ds' has k_{t−1−i}* dy besides; its last entry is du, the others are ds of one later.
+    """Add k_{t−1−i}* dy to ds'; its last entry is du, the others are ds shifted by one place.
 
     Returns `(du, dk, ds)`, shaped like `u`, `k` and `s`.
     """

@@ -1,9 +1,10 @@
-"""Kernels of diagonal systems from their continuous parameters, and of two with none.
+"""Kernels of diagonal systems, computed from their continuous parameters, and two similar kernels.
 
     K_k = Σ_n C_n Ā_n^k B̄_n,   k = 0 … l−1
 
-`discretized` takes Ā and B̄ from zero-order hold or the bilinear map (S4D), `dss` has the two of
-diagonal state spaces, `ema` is Mega's moving average, `shift` the system that only remembers.
+`discretized` computes Ā and B̄ by zero-order hold or the bilinear map (S4D). `dss` has the two
+kernels of diagonal state spaces. `ema` is Mega's moving average; `shift` is the system that only
+stores inputs.
 """
 
 from refssm._names import export

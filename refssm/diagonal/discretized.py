@@ -2,8 +2,8 @@
 
     K_k = Σ_n C_n Ā_n^k B̄_n,   k = 0 … l−1
 
-with Ā and B̄ of `discretize_diagonal_zoh` or `discretize_diagonal_bilinear` and one step `dt` for
-all modes. All modes given are summed, complex as they are; no factor 2, no real part.
+with Ā and B̄ of `discretize_diagonal_zoh` or `discretize_diagonal_bilinear` and one step size `dt`
+for all modes. The sum is complex and covers the given modes only: no factor 2, no real part.
 """
 
 import numpy as np
@@ -26,13 +26,13 @@ def diagonal_kernel_zoh(w, B, C, dt, *, l):
     """K_k = Σ_n C_n dt φ₁(z_n) B_n e^{z_n k},  z = dt·w,  φ₁(z) = (e^z − 1)/z, φ₁(0) = 1.
 
     Signature ``(n),(n),(n),()->(l)``: `w` the continuous modes, `B` and `C` the input and output
-    coefficients, `dt` the real step, `n` modes, and the keyword `l`, the length; leading axes
-    broadcast. Any of float32, float64, longdouble and their complex types; the result has
-    ``np.result_type(w, B, C, dt)``. Units: `w` that of 1/`dt`, `K` that of `dt` times those of `B`
-    and `C`.
+    coefficients, `dt` the real step size size size, `n` modes, and the keyword `l`, the length;
+    leading axes broadcast. Any of float32, float64, longdouble and their complex types; the result
+    has ``np.result_type(w, B, C, dt)``. Units: `w` that of 1/`dt`, `K` that of `dt` times those of
+    `B` and `C`.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in a
-    mode or in `dt` reaches every k. Source: [gu2022s4d, §3.3].
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types. NaN
+    in a mode or in `dt` reaches every k. Source: [gu2022s4d, §3.3].
 
     >>> import refssm
     >>> from math import log
@@ -78,9 +78,9 @@ diagonal_kernel_zoh_vjp = DIAGONAL_KERNEL_ZOH.checked_vjp(diagonal_kernel_zoh_vj
 def diagonal_kernel_bilinear(w, B, C, dt, *, l):
     """K_k = Σ_n C_n dt R_n B_n Ā_n^k,  h = ½dt·w,  R = 1/(1 − h),  Ā = (1 + h)/(1 − h).
 
-    Signature ``(n),(n),(n),()->(l)``: arguments, types, units and errors as `diagonal_kernel_zoh`.
-    The powers go through log Ā = 2 artanh h. dt·w = −2 gives Ā = 0 and K_0 alone; dt·w = 2 is a
-    pole. Source: [gu2022s4d, §3.3].
+    Signature ``(n),(n),(n),()->(l)``: arguments, types, units and errors are those of
+    `diagonal_kernel_zoh`. The powers are computed from log Ā = 2 artanh h. At dt·w = −2, Ā = 0 and
+    only K_0 is not 0; dt·w = 2 is a pole. Source: [gu2022s4d, §3.3].
 
     >>> import refssm
     >>> refssm.diagonal_kernel_bilinear([-2.0, 0.0], [1.0, 1.0], [6.0, 2.0], 1.0, l=3)

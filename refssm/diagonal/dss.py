@@ -4,11 +4,11 @@
     softmax:  K_k = Σ_n (C_n/w_n) e^{z_n k} / Σ_{r<l} e^{z_n r},   z = dt·w
 
 DSS-exp is zero-order hold with B = 1. DSS-softmax divides every mode by its sum over the length, so
-that modes may grow. The sum is (e^{lz} − 1)/(e^z − 1); with x = z, or −z where Re z > 0,
+modes may grow. The sum is (e^{lz} − 1)/(e^z − 1); with x = z, or −z if Re z > 0,
 
     e^{zk} / Σ_r e^{zr} = e^{xj} (e^x − 1)/(e^{lx} − 1),   j = k, or l − 1 − k
 
-and nothing overflows.
+which does not overflow.
 """
 
 import numpy as np
@@ -24,9 +24,9 @@ def dss_exp_kernel(w, C, dt, *, l):
     """K_k = Σ_n C_n dt φ₁(z_n) e^{z_n k},  z = dt·w:  dt φ₁(dt·w) = (e^{dt·w} − 1)/w.
 
     Signature ``(n),(n),()->(l)``: `w` the continuous modes, `C` the output coefficients, `dt` the
-    real step, `n` modes, and the keyword `l`, the length; leading axes broadcast. Types, units and
-    errors as `diagonal_kernel_zoh`, which this is with B = 1; w = 0 is an integrator, dt·C_n at
-    every k. Source: [gupta2022dss].
+    real step size size size, `n` modes, and the keyword `l`, the length; leading axes broadcast.
+    Types, units and errors are those of `diagonal_kernel_zoh`, which equals this operator at B = 1;
+    w = 0 is an integrator: dt·C_n at every k. Source: [gupta2022dss].
 
     >>> import refssm
     >>> from math import log
@@ -69,7 +69,7 @@ dss_exp_kernel_vjp = DSS_EXP_KERNEL.checked_vjp(dss_exp_kernel_vjp)
 
 
 def _falling(z, l):
-    """x = ∓z with Re x ≤ 0, whether z rises, and e^{x_n j}, j = k or l − 1 − k."""
+    """x = ∓z with Re x ≤ 0; True where z grows; and e^{x_n j}, j = k or l − 1 − k."""
     rising = z.real > 0
     x, k = np.where(rising, -z, z), times(z, l)
     E = np.exp(x[..., :, None] * np.where(rising[..., None], l - 1 - k, k))
@@ -77,19 +77,19 @@ def _falling(z, l):
 
 
 def _terms(l):
-    """l, and 1 for no steps, whose sum of nothing would divide."""
+    """l, or 1 if l = 0, so that no division by an empty sum occurs."""
     return max(1, int(l))
 
 
 def dss_softmax_kernel(w, C, dt, *, l):
     """K_k = Σ_n (C_n/w_n) e^{z_n k} / Σ_{r<l} e^{z_n r},  z = dt·w.
 
-    Signature ``(n),(n),()->(l)``: arguments and types as `dss_exp_kernel`, modes of either sign of
-    Re w. Units: `K` has that of `C`/`w`. w_n = 0 has no value and gives NaN. Where l·dt·w is
-    another multiple of 2πi, and dt·w is none, the sum is 0 and K infinite.
+    Signature ``(n),(n),()->(l)``: arguments and types are those of `dss_exp_kernel`, modes of
+    either sign of Re w. Units: `K` has that of `C`/`w`. w_n = 0 gives NaN. If l·dt·w is another
+    multiple of 2πi, and dt·w is not one, the sum is 0 and K is infinite.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in a
-    mode or in `dt` reaches every k. Source: [gupta2022dss].
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types. NaN
+    in a mode or in `dt` reaches every k. Source: [gupta2022dss].
 
     >>> import refssm
     >>> from math import log

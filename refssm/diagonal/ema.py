@@ -2,7 +2,7 @@
 
     h_k = q h_{k−1} + p β u_k,   y_k = n^{−½} Σ_n γ_n h_k,n,   p = σ(δ),  q = 1 − σ(δ)σ(α)
 
-σ is the logistic function; p is what enters, σ(α) the damping, q the decay.
+σ is the logistic function; p weights the input, σ(α) is the damping, q the decay.
 """
 
 import numpy as np
@@ -15,28 +15,28 @@ from refssm.selective_scan.mamba import sigmoid
 
 
 def _powers(loss, l):
-    """q^k, q = 1 − loss: through log1p(−loss), as powers where q < ½, for 0 has no logarithm."""
+    """q^k with q = 1 − loss: from log1p(−loss) if q ≥ ½, else as powers (log 0 is infinite)."""
     fast, k = loss > 0.5, times(loss, l)
     slow = np.exp(np.log1p(-np.where(fast, 0, loss))[..., :, None] * k)
     return np.where(fast[..., :, None], np.where(fast, 1 - loss, 0)[..., :, None] ** k, slow)
 
 
 def _scale(x):
-    """n^{−½} in the precision of x; 1 for no modes."""
+    """n^{−½} in the precision of x; 1 if n = 0."""
     return 1 / np.sqrt(np.full((), max(1, x.shape[-1]), np.finfo(x.dtype).dtype))
 
 
 def ema_kernel(delta, alpha, beta, gamma, *, l):
     """K_k = n^{−½} Σ_n p_n β_n γ_n q_n^k,  p = σ(δ),  q = 1 − σ(δ)σ(α).
 
-    Signature ``(n),(n),(n),(n)->(l)``: `delta` and `alpha` before the logistic function, real,
-    `beta` and `gamma` what is multiplied in and out, `n` the dimensions of the average, and the
-    keyword `l`, the length; leading axes broadcast. Any of float32, float64, longdouble, `beta` and
-    `gamma` their complex types too; the result has the type of all together. Units: `K` has those
-    of `beta` times `gamma`.
+    Signature ``(n),(n),(n),(n)->(l)``: `delta` and `alpha` real, before the logistic function,
+    `beta` and `gamma` the input and output coefficients, `n` the dimensions of the average, and the
+    keyword `l`, the length; leading axes broadcast. Any of float32, float64, longdouble, for `beta`
+    and `gamma` their complex types too; the result has the common type of all arguments. Units: `K`
+    has those of `beta` times `gamma`.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in
-    any of them reaches every k. Source: [ma2023mega].
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types. NaN
+    in any of them reaches every k. Source: [ma2023mega].
 
     >>> import refssm
     >>> refssm.ema_kernel([0.0], [0.0], [8.0], [1.0], l=3)  # p = ½, q = ¾

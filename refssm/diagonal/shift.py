@@ -1,8 +1,8 @@
-"""The kernel of a shift: a state that holds the last n inputs, written and read by B and C.
+"""The kernel of a shift: the state stores the last n inputs; B writes to it and C reads from it.
 
     x_k = S x_{k−1} + B u_k,   y_k = C x_k,   (S x)_i = x_{i−1},  (S x)_0 = 0
 
-so that K_k = C Sᵏ B, a correlation of finite length [fu2023h3].
+so K_k = C Sᵏ B, a correlation of finite length [fu2023h3].
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from refssm.domains import projections
 
 
 def _read(x, places):
-    """x at `places`, 0 outside, and where that is inside."""
+    """x at the indices `places` (0 outside), and a mask of the indices inside."""
     inside = (places >= 0) & (places < x.shape[-1])
     padded = np.concatenate([x, np.zeros_like(x[..., :1]) if x.shape[-1] else x], axis=-1)
     return padded[..., np.where(inside, places, -1)], inside
@@ -27,8 +27,8 @@ def shift_kernel(B, C, *, l):
     complex types; the result has ``np.result_type(B, C)``. No complex conjugate. Units: `K` has
     those of `B` times `C`.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types. NaN in
-    `B_i` reaches k < n − i, in `C_i` k ≤ i. Source: [fu2023h3].
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types. NaN
+    in `B_i` reaches all k < n − i, NaN in `C_i` all k ≤ i. Source: [fu2023h3].
 
     >>> import refssm
     >>> refssm.shift_kernel([1.0, 10.0], [2.0, 3.0], l=4)

@@ -1,26 +1,26 @@
-"""What the kernels share: steps, powers along time, and sums over modes and over time."""
+"""Helpers of all kernels: steps, powers along time, and sums over modes and over time."""
 
 import numpy as np
 
 
 def times(x, l):
-    """0 … l−1 in the precision of x."""
+    """0 … l−1, in the precision of x."""
     return np.arange(l, dtype=np.finfo(x.dtype).dtype)
 
 
 def exponentials(x, l):
-    """E_nk = e^{x_n k}; time last, where NumPy's sums are pairwise."""
+    """E_nk = e^{x_n k}; time is the last axis, where NumPy sums pairwise."""
     return np.exp(x[..., :, None] * times(x, l))
 
 
 def bilinear_powers(h, l):
-    """E_nk = Ā_n^k, Ā = (1 + h)/(1 − h): through log Ā = 2 artanh h, where |Ā| < ½ as powers.
+    """E_nk = Ā_n^k, Ā = (1 + h)/(1 − h): from log Ā = 2 artanh h, or as powers if |Ā| < ½.
 
-    A slow mode needs the logarithm, for a rounded Ā loses k·u; Ā = 0 has none. Of real h < −1 the
-    logarithm of −Ā is 2 artanh(1/h).
+    A slow mode needs the logarithm, because a rounded Ā loses k·u; Ā = 0 has no logarithm. For real
+    h < −1 the logarithm of −Ā is 2 artanh(1/h).
     """
     A_bar, k = (1 + h) / (1 - h), times(h, l)
-    fast = ~(np.abs(A_bar) >= 0.5)  # NaN too
+    fast = ~(np.abs(A_bar) >= 0.5)  # True for NaN too
     h = np.where(fast, 0, h)
     beyond = (h < -1) if not np.iscomplexobj(h) else np.zeros(h.shape, bool)
     log = 2 * np.arctanh(np.where(beyond, 1 / np.where(beyond, h, 1), h))
@@ -30,25 +30,25 @@ def bilinear_powers(h, l):
 
 
 def total(v, E):
-    """Σ_n v_n E_nk; a copy with the modes last, where NumPy's sums are pairwise."""
+    """Σ_n v_n E_nk; copied so that modes are the last axis, where NumPy sums pairwise."""
     return np.swapaxes(v[..., :, None] * E, -1, -2).copy().sum(-1)
 
 
 def against(dk, E):
-    """Σ_k dk_k E_nk*, for each mode."""
+    """Σ_k dk_k E_nk* for each mode."""
     return (dk[..., None, :] * E.conj()).sum(-1)
 
 
 def moment_against(dk, v, E):
-    """Σ_k k dk_k (v_n E_nk)*: what v e^{xk} has for its derivative.
+    """Σ_k k dk_k (v_n E_nk)*: the cotangent of x for Σ v e^{xk}.
 
-    v stands inside, as autodiff has it: a product that underflows is then multiplied by k.
+    v is a factor inside the sum, as in autodiff: a product that underflows is then multiplied by k.
     """
     return (times(dk, dk.shape[-1]) * (dk[..., None, :] * (v[..., :, None] * E).conj())).sum(-1)
 
 
 def slope_against(dk, v, E):
-    """Σ_k k dk_k (v_n Ā_n^{k−1})*: what v Ā^k has, also where Ā is 0."""
+    """Σ_k k dk_k (v_n Ā_n^{k−1})*: the cotangent of Ā for Σ v Ā^k, also at Ā = 0."""
     later = dk[..., None, 1:]
     earlier = (v[..., :, None] * E[..., : later.shape[-1]]).conj()
     return ((times(dk, later.shape[-1]) + 1) * (later * earlier)).sum(-1)

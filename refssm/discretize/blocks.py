@@ -1,4 +1,4 @@
-"""What the matrix forms share: the step as a factor, blocks, and a solve that names its failure."""
+"""Helpers of the matrix forms: multiply by the step size, build block matrices, solve."""
 
 import numpy as np
 
@@ -16,12 +16,12 @@ def adjoint(M):
 
 
 def identity(A):
-    """I of A's size and precision."""
+    """The identity with A's size and precision."""
     return np.eye(A.shape[-1], dtype=np.finfo(A.dtype).dtype)
 
 
 def above(*blocks):
-    """[[F, H, …], [0, 0, …]]: rows of zeros below make it square, over the broadcast batch."""
+    """[[F, H, …], [0, 0, …]]: zero rows below make it square; leading axes broadcast."""
     batch = np.broadcast_shapes(*(x.shape[:-2] for x in blocks))
     wide = [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in blocks]
     rows = np.concatenate(wide, axis=-1)
@@ -30,7 +30,7 @@ def above(*blocks):
 
 
 def for_every(A_bar, *B_bars, rank=2):
-    """Ā, of `rank` core axes, and the B̄ with all leading axes that any of them has."""
+    """Ā (`rank` core axes) and the B̄, broadcast to all leading axes."""
     ranks = (rank, *(2 for _ in B_bars))
     both = list(zip((A_bar, *B_bars), ranks, strict=True))
     batch = np.broadcast_shapes(*(x.shape[: x.ndim - r] for x, r in both))
@@ -38,7 +38,7 @@ def for_every(A_bar, *B_bars, rank=2):
 
 
 def _along(x, shape):
-    """x in a shape it broadcasts to."""
+    """Broadcast x to `shape`; a copy unless it has that shape already."""
     return x if x.shape == shape else np.broadcast_to(x, shape).copy()
 
 
@@ -50,8 +50,8 @@ def through_steps(dF, dH, A, B, dt):
 
 
 def solve(name, share, M, N, dt):
-    """M⁻¹ N, all NaN where M has one; a singular M = I − share·dt·A is named with its step."""
-    # LAPACK may skip a NaN or call it a zero pivot, and NumPy then raises for the whole batch
+    """M⁻¹ N; all NaN if M is not finite. LinAlgError with dt if M = I − share·dt·A is singular."""
+    # for a NaN, LAPACK may skip it or report a zero pivot; NumPy then raises for the whole batch
     finite = np.isfinite(M).all((-2, -1))[..., None, None]
     M = np.where(finite, M, identity(M))
     try:
@@ -62,7 +62,7 @@ def solve(name, share, M, N, dt):
 
 
 def _first_singular(M, dt):
-    """The step of the first matrix of a batch that has no inverse."""
+    """The step size of the first matrix in a batch that has no inverse."""
     steps = np.broadcast_to(dt, M.shape[:-2])
     for i in np.ndindex(*M.shape[:-2]):
         try:

@@ -1,9 +1,9 @@
-"""The exponential rules of a diagonal system: input held, joined, as impulses, as in Mamba.
+"""The exponential rules of a diagonal system: input constant, linear, impulses, or as in Mamba.
 
     Ā_n = e^{z_n},   z_n = dt_n w_n
 
-What differs is B̄: dt φ₁(z) B where the input is held over a step; dt φ₂(z) B at its end and
-dt φ₁'(z) B at its start where it is a straight line between them; B for an impulse; dt B in Mamba.
+They differ in B̄. Constant input over a step: dt φ₁(z) B. Linear input: dt φ₂(z) B at the end of
+the step and dt φ₁'(z) B at its start. Impulse: B. Mamba: dt B.
 """
 
 import numpy as np
@@ -18,12 +18,12 @@ from refssm.domains import input_matrices, modes, steps
 def discretize_diagonal_zoh(w, B, dt):
     """Ā_n = e^{dt_n w_n},  B̄_nm = dt_n φ₁(dt_n w_n) B_nm,  φ₁(z) = (e^z − 1)/z,  φ₁(0) = 1.
 
-    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_zoh` of A = diag w with a step `dt` for each
-    state; leading axes broadcast. Types as `discretize_zoh`, every entry accurate by itself:
-    φ₁ through expm1, since e^z − 1 cancels for small dt·w.
+    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_zoh` of A = diag w, with one step size `dt`
+    per state; leading axes broadcast. Types are those of `discretize_zoh`; every entry is accurate
+    by itself: φ₁ uses expm1, since e^z − 1 cancels for small dt·w.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN in `w_n` or `dt_n`
-    reaches Ā_n and row n of B̄. Source: [smith2023s5, §3.2].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN in `w_n` or `dt_n` reaches
+    Ā_n and row n of B̄. Source: [smith2023s5, §3.2].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_diagonal_zoh([0.0, -1e-9], [[1.0], [1.0]], [0.5, 0.5])
@@ -55,7 +55,7 @@ DISCRETIZE_DIAGONAL_ZOH = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="smith2023s5, §3.2",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
+    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_zoh = DISCRETIZE_DIAGONAL_ZOH.checked(discretize_diagonal_zoh)
 discretize_diagonal_zoh_vjp = DISCRETIZE_DIAGONAL_ZOH.checked_vjp(discretize_diagonal_zoh_vjp)
@@ -64,9 +64,9 @@ discretize_diagonal_zoh_vjp = DISCRETIZE_DIAGONAL_ZOH.checked_vjp(discretize_dia
 def discretize_diagonal_foh(w, B, dt):
     """Ā_n = e^{z_n},  B̄₀ = dt_n φ₂(z_n) B_nm,  B̄₁ = dt_n φ₁'(z_n) B_nm,  z_n = dt_n w_n.
 
-    Signature ``(n),(n,m),(n)->(n),(n,m),(n,m)``: `discretize_foh` of A = diag w with a step `dt`
-    for each state: x_k = Ā x_{k−1} + B̄₀ u_k + B̄₁ u_{k−1}. φ₂(z) = (φ₁(z) − 1)/z, and φ₁ − φ₂ is
-    φ₁'; computed as that difference it cancels for large |z|. Types, errors, NaN and accuracy as
+    Signature ``(n),(n,m),(n)->(n),(n,m),(n,m)``: `discretize_foh` of A = diag w with one step size
+    `dt` per state: x_k = Ā x_{k−1} + B̄₀ u_k + B̄₁ u_{k−1}. φ₂(z) = (φ₁(z) − 1)/z, and φ₁ − φ₂ =
+    φ₁'; that difference would cancel for large |z|. Types, errors, NaN and accuracy are those of
     `discretize_diagonal_zoh`. Source: [franklin1998digital].
 
     >>> import refssm
@@ -103,19 +103,19 @@ DISCRETIZE_DIAGONAL_FOH = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B0_bar", "linear:B->B1_bar"}),
     citation="franklin1998digital",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
+    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_foh = DISCRETIZE_DIAGONAL_FOH.checked(discretize_diagonal_foh)
 discretize_diagonal_foh_vjp = DISCRETIZE_DIAGONAL_FOH.checked_vjp(discretize_diagonal_foh_vjp)
 
 
 def discretize_diagonal_impulse(w, B, dt):
-    """Ā_n = e^{dt_n w_n},  B̄ = B: the input comes as impulses u_k δ(t − k dt).
+    """Ā_n = e^{dt_n w_n},  B̄ = B: the input is a series of impulses u_k δ(t − k dt).
 
-    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_impulse` of A = diag w with a step `dt` for
-    each state. The kernel C Ā^k B is the continuous impulse response at the times k dt. Types,
-    errors and NaN as `discretize_diagonal_zoh`, but B̄ has the kind of `B` and its values.
-    Source: [franklin1998digital].
+    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_impulse` of A = diag w with one step size
+    `dt` per state. The kernel C Ā^k B is the continuous impulse response at the times k dt. Types,
+    errors and NaN are those of `discretize_diagonal_zoh`, but B̄ has the values of `B` and is real
+    or complex like it. Source: [franklin1998digital].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_diagonal_impulse([-1.0], [[3.0]], [0.5])
@@ -143,7 +143,7 @@ DISCRETIZE_DIAGONAL_IMPULSE = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="franklin1998digital",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
+    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_impulse = DISCRETIZE_DIAGONAL_IMPULSE.checked(discretize_diagonal_impulse)
 discretize_diagonal_impulse_vjp = DISCRETIZE_DIAGONAL_IMPULSE.checked_vjp(
@@ -152,12 +152,12 @@ discretize_diagonal_impulse_vjp = DISCRETIZE_DIAGONAL_IMPULSE.checked_vjp(
 
 
 def discretize_diagonal_mamba(w, B, dt):
-    """Ā_n = e^{dt_n w_n},  B̄_nm = dt_n B_nm: the exponential beside the B̄ of Euler's rule.
+    """Ā_n = e^{dt_n w_n},  B̄_nm = dt_n B_nm: the exponential with the B̄ of Euler's rule.
 
-    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_mamba` of A = diag w with a step `dt` for
-    each state. B̄ is that of `discretize_diagonal_zoh` over φ₁(dt·w): 0.95, 0.63, 0.20 of it would
-    be right at dt·w = −0.1, −1, −5. Types, errors and NaN as `discretize_diagonal_zoh`, but B̄ has
-    the kind of `B`. Source: [gu2023mamba, §3.2].
+    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_mamba` of A = diag w with one step size `dt`
+    per state. B̄ is that of `discretize_diagonal_zoh` divided by φ₁(dt·w), which is 0.95, 0.63,
+    0.20 at dt·w = −0.1, −1, −5. Types, errors and NaN are those of `discretize_diagonal_zoh`, but
+    B̄ is real or complex like `B`. Source: [gu2023mamba, §3.2].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_diagonal_mamba([-1.0], [[3.0]], [0.5])
@@ -185,7 +185,7 @@ DISCRETIZE_DIAGONAL_MAMBA = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="gu2023mamba, §3.2",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
+    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_mamba = DISCRETIZE_DIAGONAL_MAMBA.checked(discretize_diagonal_mamba)
 discretize_diagonal_mamba_vjp = DISCRETIZE_DIAGONAL_MAMBA.checked_vjp(discretize_diagonal_mamba_vjp)

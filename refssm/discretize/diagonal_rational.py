@@ -31,8 +31,9 @@ def discretize_diagonal_gbt(w, B, dt, *, alpha):
     """Ā_n = (1 + (1 − α)dt_n w_n) / (1 − α dt_n w_n),  B̄_nm = dt_n / (1 − α dt_n w_n) B_nm.
 
     Signature ``(n),(n,m),(n)->(n),(n,m)`` and the keyword `alpha`, a number from 0 to 1:
-    `discretize_gbt` of A = diag w with a step `dt` for each state; leading axes broadcast. Types,
-    errors and NaN as `discretize_diagonal_zoh`; α dt·w = 1 gives infinity. Source: [zhang2009gbt].
+    `discretize_gbt` of A = diag w with one step size `dt` per state; leading axes broadcast. Types,
+    errors and NaN are those of `discretize_diagonal_zoh`; α dt·w = 1 gives infinity. Source:
+    [zhang2009gbt].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_diagonal_gbt([-2.0], [[1.0]], [1.0], alpha=0.25)
@@ -59,7 +60,7 @@ DISCRETIZE_DIAGONAL_GBT = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="zhang2009gbt",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
+    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_gbt = DISCRETIZE_DIAGONAL_GBT.checked(discretize_diagonal_gbt)
 discretize_diagonal_gbt_vjp = DISCRETIZE_DIAGONAL_GBT.checked_vjp(discretize_diagonal_gbt_vjp)
@@ -68,9 +69,9 @@ discretize_diagonal_gbt_vjp = DISCRETIZE_DIAGONAL_GBT.checked_vjp(discretize_dia
 def discretize_diagonal_euler(w, B, dt):
     """Ā_n = 1 + dt_n w_n,  B̄_nm = dt_n B_nm.
 
-    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_euler` of A = diag w with a step `dt` for
-    each state. Types, errors and NaN as `discretize_diagonal_zoh`, but B̄ has the kind of `B`.
-    Source: [gu2020hippo, App. B.3].
+    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_euler` of A = diag w with one step size `dt`
+    per state. Types, errors and NaN are those of `discretize_diagonal_zoh`, but B̄ is real or
+    complex like `B`. Source: [gu2020hippo, App. B.3].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_diagonal_euler([-2.0], [[1.0]], [0.25])
@@ -97,7 +98,7 @@ DISCRETIZE_DIAGONAL_EULER = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="gu2020hippo, App. B.3",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
+    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_euler = DISCRETIZE_DIAGONAL_EULER.checked(discretize_diagonal_euler)
 discretize_diagonal_euler_vjp = DISCRETIZE_DIAGONAL_EULER.checked_vjp(discretize_diagonal_euler_vjp)
@@ -106,9 +107,10 @@ discretize_diagonal_euler_vjp = DISCRETIZE_DIAGONAL_EULER.checked_vjp(discretize
 def discretize_diagonal_bilinear(w, B, dt):
     """Ā_n = (1 + ½dt_n w_n) / (1 − ½dt_n w_n),  B̄_nm = dt_n / (1 − ½dt_n w_n) B_nm.
 
-    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_bilinear` of A = diag w with a step `dt` for
-    each state; leading axes broadcast. Types, errors and NaN as `discretize_diagonal_zoh`;
-    dt·w = −2 gives Ā = 0, dt·w = 2 infinity. Source: [smith2023s5, §3.2].
+    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_bilinear` of A = diag w with one step size
+    `dt` per state; leading axes broadcast. Types, errors and NaN are those of
+    `discretize_diagonal_zoh`; dt·w = −2 gives Ā = 0, dt·w = 2 gives infinity. Source: [smith2023s5,
+    §3.2].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_diagonal_bilinear([-2.0, 0.0], [[1.0], [1.0]], [1.0, 0.5])
@@ -134,7 +136,7 @@ DISCRETIZE_DIAGONAL_BILINEAR = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="smith2023s5, §3.2",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
+    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_bilinear = DISCRETIZE_DIAGONAL_BILINEAR.checked(discretize_diagonal_bilinear)
 discretize_diagonal_bilinear_vjp = DISCRETIZE_DIAGONAL_BILINEAR.checked_vjp(
@@ -145,9 +147,9 @@ discretize_diagonal_bilinear_vjp = DISCRETIZE_DIAGONAL_BILINEAR.checked_vjp(
 def discretize_diagonal_backward(w, B, dt):
     """Ā_n = 1 / (1 − dt_n w_n),  B̄_nm = dt_n / (1 − dt_n w_n) B_nm.
 
-    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_backward` of A = diag w with a step `dt` for
-    each state. Types, errors and NaN as `discretize_diagonal_zoh`; dt·w = 1 gives infinity.
-    Source: [gu2020hippo, App. B.3].
+    Signature ``(n),(n,m),(n)->(n),(n,m)``: `discretize_backward` of A = diag w with one step size
+    `dt` per state. Types, errors and NaN are those of `discretize_diagonal_zoh`; dt·w = 1 gives
+    infinity. Source: [gu2020hippo, App. B.3].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_diagonal_backward([-3.0], [[1.0]], [1.0])
@@ -174,7 +176,7 @@ DISCRETIZE_DIAGONAL_BACKWARD = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="gu2020hippo, App. B.3",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: nothing to win
+    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_backward = DISCRETIZE_DIAGONAL_BACKWARD.checked(discretize_diagonal_backward)
 discretize_diagonal_backward_vjp = DISCRETIZE_DIAGONAL_BACKWARD.checked_vjp(

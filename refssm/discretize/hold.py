@@ -1,4 +1,4 @@
-"""The exponential rules of a matrix: the input held, joined by lines, as impulses, as in Mamba.
+"""The exponential rules of a matrix: input constant, linear, impulses, or as in Mamba.
 
     x(t + dt) = e^{dt A} x(t) + ∫₀^dt e^{(dt − s) A} B u(t + s) ds
 
@@ -19,14 +19,14 @@ from refssm.domains import input_matrices, state_matrices, steps
 def discretize_zoh(A, B, dt):
     """Ā = e^{dt A},  B̄ = dt φ₁(dt A) B,  φ₁(z) = (e^z − 1)/z,  φ₁(0) = 1.
 
-    Signature ``(n,n),(n,m),()->(n,n),(n,m)``: `A` and `B` of the continuous system, `dt` the step,
-    `n` states, `m` inputs; leading axes broadcast. Any of float32, float64, longdouble and their
-    complex types; Ā has the kind of `A`, B̄ that of `A` and `B`. Units: `dt` in those of 1/A.
-    A may be singular. Errors are measured as those of an exponential: against the norm of
+    Signature ``(n,n),(n,m),()->(n,n),(n,m)``: `A` and `B` of the continuous system, `dt` the step
+    size, `n` states, `m` inputs; leading axes broadcast. Any of float32, float64, longdouble and
+    their complex types; Ā is complex if `A` is, B̄ if `A` or `B` is. Units: `dt` in those of 1/A. A
+    may be singular. Rounding errors are measured as those of an exponential: against the norm of
     [[Ā, B̄], [0, I]].
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN in `A` or `dt` reaches
-    everything, NaN in a column of `B` that column. Source: [vanloan1978].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN in `A` or `dt` reaches every
+    entry, NaN in a column of `B` that column of B̄. Source: [vanloan1978].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_zoh([[0.0, 1.0], [0.0, 0.0]], [[0.0], [1.0]], 0.5)
@@ -41,7 +41,7 @@ def discretize_zoh(A, B, dt):
 def discretize_zoh_vjp(dA_bar, dB_bar, A, B, dt):
     """With G = dt [[A, B], [0, 0]] and e^G = [[Ā, B̄], [0, I]]: dG = L(Gᴴ, [[dĀ, dB̄], [0, 0]]).
 
-    L(Gᴴ, ·) is the derivative of the exponential, its own adjoint but for the conjugate.
+    L(Gᴴ, ·) is the derivative of the exponential: the adjoint of L(G, ·).
     Returns `(dA, dB, ddt)`, shaped like `A`, `B` and `dt`.
     """
     n = A.shape[-1]
@@ -64,7 +64,7 @@ DISCRETIZE_ZOH = Operator(
     definition=zoh_exponent,
     contract=EXPM,
     citation="vanloan1978",
-    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS's work already
+    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS does them already
 )
 discretize_zoh = DISCRETIZE_ZOH.checked(discretize_zoh)
 discretize_zoh_vjp = DISCRETIZE_ZOH.checked_vjp(discretize_zoh_vjp)
@@ -73,10 +73,10 @@ discretize_zoh_vjp = DISCRETIZE_ZOH.checked_vjp(discretize_zoh_vjp)
 def discretize_foh(A, B, dt):
     """Ā = e^{dt A},  B̄₀ = dt φ₂(dt A) B,  B̄₁ = dt (φ₁ − φ₂)(dt A) B,  φ₂(z) = (φ₁(z) − 1)/z.
 
-    Signature ``(n,n),(n,m),()->(n,n),(n,m),(n,m)``: the input is a straight line between its
-    samples, so x_k = Ā x_{k−1} + B̄₀ u_k + B̄₁ u_{k−1}; for a held one B̄₀ + B̄₁ is the B̄ of
-    `discretize_zoh`. Types, units, errors and NaN as there; φ₂(0) = ½, and A may be singular.
-    Errors are measured as those of an exponential. Source: [franklin1998digital].
+    Signature ``(n,n),(n,m),()->(n,n),(n,m),(n,m)``: the input is linear between its samples, so x_k
+    = Ā x_{k−1} + B̄₀ u_k + B̄₁ u_{k−1}; B̄₀ + B̄₁ is the B̄ of `discretize_zoh`. Types, units,
+    errors and NaN are those of `discretize_zoh`; φ₂(0) = ½, and A may be singular. Errors are
+    measured as those of an exponential. Source: [franklin1998digital].
 
     >>> import refssm
     >>> A_bar, B0_bar, B1_bar = refssm.discretize_foh([[0.0]], [[1.0]], 0.5)
@@ -93,7 +93,7 @@ def discretize_foh(A, B, dt):
 def discretize_foh_vjp(dA_bar, dB0_bar, dB1_bar, A, B, dt):
     """With e^G = [[Ā, B̄₀ + B̄₁, B̄₀], …]: dG = L(Gᴴ, [[dĀ, dB̄₁, dB̄₀ − dB̄₁], …]).
 
-    G = [[dt A, dt B, 0], [0, 0, I], [0, 0, 0]]; what reaches its first block row counts. Returns
+    G = [[dt A, dt B, 0], [0, 0, I], [0, 0, 0]]; only its first block row matters. Returns
     `(dA, dB, ddt)`, shaped like `A`, `B` and `dt`.
     """
     n, m = B.shape[-2:]
@@ -103,12 +103,12 @@ def discretize_foh_vjp(dA_bar, dB0_bar, dB1_bar, A, B, dt):
 
 
 def foh_exponent(A, B, dt):
-    """[[dt A, dt B, 0], [0, 0, I], [0, 0, 0]]: x' = A x + B u, u' = v, v' = 0, in units of dt."""
+    """[[dt A, dt B, 0], [0, 0, I], [0, 0, 0]]: x' = A x + B u, u' = v, v' = 0; unit dt."""
     return _held_twice(scaled(A, dt), scaled(B, dt))
 
 
 def _held_twice(F, H):
-    """[[F, H, 0], [0, 0, I], [0, 0, 0]], over the broadcast batch."""
+    """[[F, H, 0], [0, 0, I], [0, 0, 0]]; leading axes broadcast."""
     n, m = H.shape[-2:]
     G = above(F, H, np.zeros_like(H))
     ahead = np.eye(n + 2 * m, k=m, dtype=np.finfo(G.dtype).dtype)
@@ -126,18 +126,18 @@ DISCRETIZE_FOH = Operator(
     definition=foh_exponent,
     contract=EXPM,
     citation="franklin1998digital",
-    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS's work already
+    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS does them already
 )
 discretize_foh = DISCRETIZE_FOH.checked(discretize_foh)
 discretize_foh_vjp = DISCRETIZE_FOH.checked_vjp(discretize_foh_vjp)
 
 
 def discretize_impulse(A, B, dt):
-    """Ā = e^{dt A},  B̄ = B: the input comes as impulses u_k δ(t − k dt).
+    """Ā = e^{dt A},  B̄ = B: the input is a series of impulses u_k δ(t − k dt).
 
     Signature ``(n,n),(n,m),()->(n,n),(n,m)``: as `discretize_zoh`. The kernel C Ā^k B is the
-    continuous impulse response at the times k dt. B̄ has the kind of `B` and its values; errors
-    of Ā are measured as those of an exponential. Source: [franklin1998digital].
+    continuous impulse response at the times k dt. B̄ has the values of `B` and is real or complex
+    like it; errors of Ā are measured as those of an exponential. Source: [franklin1998digital].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_impulse([[-1.0]], [[3.0]], 0.5)
@@ -158,7 +158,7 @@ def discretize_impulse_vjp(dA_bar, dB_bar, A, B, dt):
 
 
 def impulse_exponent(A, B, dt):
-    """dt A, and B̄, which is not an exponential's block."""
+    """dt A, and B̄, which is not part of the exponential."""
     return scaled(A, dt), np.copy(B)
 
 
@@ -172,18 +172,18 @@ DISCRETIZE_IMPULSE = Operator(
     definition=impulse_exponent,
     contract=EXPM,
     citation="franklin1998digital",
-    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS's work already
+    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS does them already
 )
 discretize_impulse = DISCRETIZE_IMPULSE.checked(discretize_impulse)
 discretize_impulse_vjp = DISCRETIZE_IMPULSE.checked_vjp(discretize_impulse_vjp)
 
 
 def discretize_mamba(A, B, dt):
-    """Ā = e^{dt A},  B̄ = dt B: the exponential beside the B̄ of Euler's rule.
+    """Ā = e^{dt A},  B̄ = dt B: the exponential with the B̄ of Euler's rule.
 
     Signature ``(n,n),(n,m),()->(n,n),(n,m)``: as `discretize_zoh`, whose B̄ is φ₁(dt A) times this
-    one. B̄ has the kind of `B`; errors of Ā are measured as those of an exponential, those of B̄
-    entry by entry. Source: [gu2023mamba, §3.2].
+    one. B̄ is real or complex like `B`; errors of Ā are measured as those of an exponential, those
+    of B̄ entry by entry. Source: [gu2023mamba, §3.2].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_mamba([[-1.0]], [[3.0]], 0.5)
@@ -202,7 +202,7 @@ def discretize_mamba_vjp(dA_bar, dB_bar, A, B, dt):
 
 
 def mamba_exponent(A, B, dt):
-    """dt A, and B̄ = dt B, which is not an exponential's block."""
+    """dt A, and B̄ = dt B, which is not part of the exponential."""
     return scaled(A, dt), scaled(B, dt)
 
 
@@ -216,7 +216,7 @@ DISCRETIZE_MAMBA = Operator(
     definition=mamba_exponent,
     contract=EXPM,
     citation="gu2023mamba, §3.2",
-    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS's work already
+    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS does them already
 )
 discretize_mamba = DISCRETIZE_MAMBA.checked(discretize_mamba)
 discretize_mamba_vjp = DISCRETIZE_MAMBA.checked_vjp(discretize_mamba_vjp)

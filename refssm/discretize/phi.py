@@ -1,13 +1,14 @@
-"""φ₁, φ₂ and their derivatives for scalars, where the textbook quotients cancel.
+"""φ₁, φ₂ and their derivatives for scalars, also where the textbook quotients cancel.
 
     φ₁(z) = ∫₀¹ e^{rz} dr = (e^z − 1)/z,    φ₂(z) = ∫₀¹ (1 − r) e^{rz} dr = (φ₁(z) − 1)/z
 
-The derivatives of φ₁ are the moments ∫ r^j e^{rz} dr. Within |z| < 1 Taylor's series, by Horner.
+The derivatives of φ₁ are the moments ∫ r^j e^{rz} dr. For |z| < 1: Taylor's series by Horner's
+rule.
 """
 
 import numpy as np
 
-TERMS = 25  # the rest, 1/25! of the sum, is below u of long double
+TERMS = 25  # the remainder, 1/25! of the sum, is below u of long double
 
 
 def phi1(z):
@@ -23,7 +24,7 @@ def moment(j, z):
     for k in range(TERMS - 1, -1, -1):
         series = one / (k + j + 1) + inner / (k + 1) * series
     quotient = phi1(outer)
-    for i in range(1, j + 1):  # by parts; at |z| ≥ 1 it loses little
+    for i in range(1, j + 1):  # integration by parts; for |z| ≥ 1 it loses few digits
         quotient = (np.exp(outer) - i * quotient) / outer
     return np.where(near, series, quotient)
 
@@ -47,6 +48,6 @@ def phi2_derivative(z):
 
 
 def _split(z):
-    """Where |z| < 1, and z there and elsewhere; what is not needed is replaced by 0 and by 1."""
+    """A mask of |z| < 1; z with 0 where the mask is False; z with 1 where it is True."""
     near = np.abs(z) < 1
     return near, np.where(near, z, 0), np.where(near, 1, z)

@@ -3,7 +3,7 @@
     x_k − x_{k−1} = dt A ((1 − α) x_{k−1} + α x_k) + dt B u_k
 
 solved for x_k: Ā = (I − α dt A)⁻¹ (I + (1 − α) dt A), B̄ = (I − α dt A)⁻¹ dt B [zhang2009gbt]. At
-each eigenvalue e^z becomes (1 + (1 − α)z) / (1 − αz).
+each eigenvalue of dt A, e^z becomes (1 + (1 − α)z) / (1 − αz).
 """
 
 import numpy as np
@@ -18,9 +18,9 @@ def discretize_gbt(A, B, dt, *, alpha):
     """Ā = (I − α dt A)⁻¹ (I + (1 − α) dt A),  B̄ = (I − α dt A)⁻¹ dt B.
 
     Signature ``(n,n),(n,m),()->(n,n),(n,m)`` and the keyword `alpha`, a number from 0 to 1: 0 is
-    `discretize_euler`, ½ `discretize_bilinear`, 1 `discretize_backward`. From ½ on Re λ(A) < 0 is
-    mapped into the unit disc whatever dt is. Types, errors and NaN as `discretize_bilinear`;
-    singular where 1/(α dt) is an eigenvalue of A. Source: [zhang2009gbt].
+    `discretize_euler`, ½ `discretize_bilinear`, 1 `discretize_backward`. For α ≥ ½ the map sends Re
+    λ(A) < 0 into the unit disc for every dt. Types, errors and NaN are those of
+    `discretize_bilinear`; singular if 1/(α dt) is an eigenvalue of A. Source: [zhang2009gbt].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_gbt([[-2.0]], [[1.0]], 1.0, alpha=0.25)
@@ -40,13 +40,13 @@ def discretize_gbt_vjp(dA_bar, dB_bar, A, B, dt, *, alpha):
 
 
 def gbt_systems(A, B, dt, *, alpha):
-    """M = I − α dt A, and what M Ā and M B̄ are: I + (1 − α) dt A and dt B."""
+    """M = I − α dt A, M Ā = I + (1 − α) dt A, and M B̄ = dt B."""
     F, I = scaled(A, dt), identity(A)
     return I - alpha * F, I + (1 - alpha) * F, scaled(B, dt)
 
 
 def _gradients(name, share, dA_bar, dB_bar, A, B, dt, alpha):
-    """The gradients of the map with weight `alpha`."""
+    """The gradients of the map for weight `alpha`."""
     M, N, H = gbt_systems(A, B, dt, alpha=alpha)
     A_bar, B_bar = solve(name, share, M, N, dt), solve(name, share, M, H, dt)
     S, T = (solve(name, share, adjoint(M), d, dt) for d in (dA_bar, dB_bar))
@@ -65,7 +65,7 @@ DISCRETIZE_GBT = Operator(
     definition=gbt_systems,
     contract=SOLVE,
     citation="zhang2009gbt",
-    lacks=frozenset({"jit", "gpu"}),  # LAPACK's work already
+    lacks=frozenset({"jit", "gpu"}),  # LAPACK does this already
 )
 discretize_gbt = DISCRETIZE_GBT.checked(discretize_gbt, COMPILED_TYPES)
 discretize_gbt_vjp = DISCRETIZE_GBT.checked_vjp(discretize_gbt_vjp, COMPILED_TYPES)
@@ -74,12 +74,12 @@ discretize_gbt_vjp = DISCRETIZE_GBT.checked_vjp(discretize_gbt_vjp, COMPILED_TYP
 def discretize_euler(A, B, dt):
     """Ā = I + dt A,  B̄ = dt B.
 
-    Signature ``(n,n),(n,m),()->(n,n),(n,m)``: as `discretize_zoh`, of which it is the first order.
-    Any of float32, float64, longdouble and their complex types. Stable where |1 + dt λ(A)| ≤ 1.
+    Signature ``(n,n),(n,m),()->(n,n),(n,m)``: the first-order approximation of `discretize_zoh`.
+    Any of float32, float64, longdouble and their complex types. Stable if |1 + dt λ(A)| ≤ 1.
     Errors are measured entry by entry.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN stays in its entry, one
-    in `dt` reaches everything. Source: [gu2020hippo, App. B.3].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN stays in its entry; NaN in
+    `dt` reaches every entry. Source: [gu2020hippo, App. B.3].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_euler([[-2.0]], [[1.0]], 0.25)
@@ -105,7 +105,7 @@ DISCRETIZE_EULER = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="gu2020hippo, App. B.3",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over the entries
+    lacks=frozenset({"jit", "gpu"}),  # one pass over the entries: a mirror would gain nothing
 )
 discretize_euler = DISCRETIZE_EULER.checked(discretize_euler)
 discretize_euler_vjp = DISCRETIZE_EULER.checked_vjp(discretize_euler_vjp)
@@ -115,12 +115,12 @@ def discretize_bilinear(A, B, dt):
     """Ā = (I − ½dt A)⁻¹ (I + ½dt A),  B̄ = (I − ½dt A)⁻¹ dt B.
 
     Signature ``(n,n),(n,m),()->(n,n),(n,m)``: as `discretize_zoh`. Any of float32, float64 and
-    their complex types. Re λ(A) < 0 is mapped into the unit disc. Errors are measured as those of
-    a solve: by the residual.
+    their complex types. The map sends Re λ(A) < 0 into the unit disc. Errors are measured as those
+    of a solve: by the residual.
 
-    Raises numpy.linalg.LinAlgError where 2/dt is an eigenvalue of A, other errors as
-    `discretize_zoh`. NaN and infinity in `A` or `dt` make everything NaN, NaN in a column of `B`
-    that column. Source: [gu2022s4, §2.2].
+    Raises numpy.linalg.LinAlgError if 2/dt is an eigenvalue of A; otherwise the errors of
+    `discretize_zoh`. NaN or infinity in `A` or `dt` makes every entry NaN, NaN in a column of `B`
+    that column of B̄. Source: [gu2022s4, §2.2].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_bilinear([[-2.0]], [[1.0]], 1.0)
@@ -140,7 +140,7 @@ def discretize_bilinear_vjp(dA_bar, dB_bar, A, B, dt):
 
 
 def bilinear_systems(A, B, dt):
-    """M = I − ½dt A, and what M Ā and M B̄ are: I + ½dt A and dt B."""
+    """M = I − ½dt A, M Ā = I + ½dt A, and M B̄ = dt B."""
     return gbt_systems(A, B, dt, alpha=0.5)
 
 
@@ -154,7 +154,7 @@ DISCRETIZE_BILINEAR = Operator(
     definition=bilinear_systems,
     contract=SOLVE,
     citation="gu2022s4, §2.2",
-    lacks=frozenset({"jit", "gpu"}),  # LAPACK's work already
+    lacks=frozenset({"jit", "gpu"}),  # LAPACK does this already
 )
 discretize_bilinear = DISCRETIZE_BILINEAR.checked(discretize_bilinear, COMPILED_TYPES)
 discretize_bilinear_vjp = DISCRETIZE_BILINEAR.checked_vjp(discretize_bilinear_vjp, COMPILED_TYPES)
@@ -163,9 +163,9 @@ discretize_bilinear_vjp = DISCRETIZE_BILINEAR.checked_vjp(discretize_bilinear_vj
 def discretize_backward(A, B, dt):
     """Ā = (I − dt A)⁻¹,  B̄ = (I − dt A)⁻¹ dt B.
 
-    Signature ``(n,n),(n,m),()->(n,n),(n,m)``: as `discretize_bilinear`, of first order, and e^z
-    decays to 0 for z → −∞ as 1/(1 − z) does. Types, errors and NaN as `discretize_bilinear`;
-    singular where 1/dt is an eigenvalue of A. Source: [gu2020hippo, App. B.3].
+    Signature ``(n,n),(n,m),()->(n,n),(n,m)``: as `discretize_bilinear`, but of first order, and Ā →
+    0 for dt λ(A) → −∞, like 1/(1 − z). Types, errors and NaN are those of `discretize_bilinear`;
+    singular if 1/dt is an eigenvalue of A. Source: [gu2020hippo, App. B.3].
 
     >>> import refssm
     >>> A_bar, B_bar = refssm.discretize_backward([[-3.0]], [[1.0]], 1.0)
@@ -185,7 +185,7 @@ def discretize_backward_vjp(dA_bar, dB_bar, A, B, dt):
 
 
 def backward_systems(A, B, dt):
-    """M = I − dt A, and what M Ā and M B̄ are: I and dt B."""
+    """M = I − dt A, M Ā = I, and M B̄ = dt B."""
     F, I = scaled(A, dt), identity(A)
     return I - F, I + np.zeros_like(F), scaled(B, dt)
 
@@ -200,7 +200,7 @@ DISCRETIZE_BACKWARD = Operator(
     definition=backward_systems,
     contract=SOLVE,
     citation="gu2020hippo, App. B.3",
-    lacks=frozenset({"jit", "gpu"}),  # LAPACK's work already
+    lacks=frozenset({"jit", "gpu"}),  # LAPACK does this already
 )
 discretize_backward = DISCRETIZE_BACKWARD.checked(discretize_backward, COMPILED_TYPES)
 discretize_backward_vjp = DISCRETIZE_BACKWARD.checked_vjp(discretize_backward_vjp, COMPILED_TYPES)

@@ -1,4 +1,4 @@
-"""Where inputs live: named maps from the unit square, one for cases, tests and docs."""
+"""Domains of the inputs: named maps from the unit square, shared by cases, tests and docs."""
 
 from refssm.domains.constructors import (
     even_orders,

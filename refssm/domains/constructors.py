@@ -1,4 +1,4 @@
-"""The numbers that constructors take: sizes, and what describes a measure."""
+"""Domains of constructor arguments: sizes, and the parameters of a measure."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sizes of what is decomposed: the judge's work is their cube, in long double."""
+"""Sizes of matrices to decompose: the judge's work is cubic in them, in long double."""
 
 from refssm.domains.domain import Counts
 

@@ -1,4 +1,4 @@
-"""What the maps of domains are made of, and how a whole array is made admissible."""
+"""Building blocks of the maps of domains, and functions that make a whole array valid."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def compass(a, b):
 
 
 def products_bounded(a):
-    """|Π a| over any span of time at most 2^60, so that float32 neither overflows nor saturates."""
+    """Scale a until |Π a| ≤ 2^60 over any span of time: float32 then does not overflow."""
     with np.errstate(divide="ignore"):
         bits = np.maximum(np.log2(np.abs(a)), -1e4)
     total = np.cumsum(bits, axis=-2)
@@ -34,10 +34,10 @@ def products_bounded(a):
 
 
 def stable(A):
-    """A shifted left until no eigenvalue is right of the imaginary axis, integers by integers.
+    """Shift A left by an integer until no eigenvalue is right of the imaginary axis.
 
-    Rows off the diagonal are first scaled, by powers of two, to 8 times the diagonal entry plus
-    one: a triangle far heavier than its diagonal has no inverse in double precision.
+    First, rows off the diagonal are scaled, by powers of two, to at most 8 times (|diagonal entry|
+    + 1): a triangle much larger than its diagonal has no inverse in double precision.
     """
     if A.size == 0:
         return A
@@ -51,9 +51,9 @@ def stable(A):
 
 
 def contracting(A):
-    """A halved until no row sums to more than 1 in modulus: its powers then stay bounded.
+    """Halve A until no row sums to more than 1 in modulus, so its powers stay bounded.
 
-    The moduli of e^{iφ} are 1 up to rounding, so a rounding beyond 1 is none.
+    The moduli of e^{iφ} are 1 up to rounding, so a rounding error above 1 does not count.
     """
     if A.size == 0:
         return A
@@ -62,7 +62,7 @@ def contracting(A):
 
 
 def shrunk(A):
-    """A contracting, and less by 2^-10 where that leaves a row too near 1: its powers fade."""
+    """`contracting`, then scaled to row sums of at most 1 − 2^-10: its powers decay."""
     if A.size == 0:
         return A
     A, most = contracting(A), 1 - 2.0**-10
@@ -71,9 +71,10 @@ def shrunk(A):
 
 
 def settling(A, rate=0.0):
-    """A shifted left, by integers, until e^{tA} increases the largest modulus of no state.
+    """Shift A left by an integer until e^{tA} does not increase the largest modulus of any state.
 
-    Each diagonal entry's real part is then at most minus `rate` and the moduli in its row.
+    The real part of each diagonal entry is then at most −`rate` − (the moduli in the rest of its
+    row).
     """
     if A.size == 0:
         return A
@@ -83,15 +84,15 @@ def settling(A, rate=0.0):
 
 
 def damped(A):
-    """A shifted left, by integers, until e^{tA} decreases them all at a rate of 1/16 at least."""
+    """Shift A left by an integer until e^{tA} damps every state at a rate of at least 1/16."""
     return settling(A, 1 / 16)
 
 
 def ringing(A):
-    """The skew-Hermitian part of A, less 1/8, and of the rest so much that 1/16 of decay is left.
+    """The skew-Hermitian part of A, minus 1/8, plus the rest scaled so that the decay is ≥ 1/16.
 
-    Modes that ring longer than their frequencies are apart are nearly orthogonal: all of them are
-    remembered, and Hankel singular values do not fall below what is known of them.
+    Modes that ring longer than the inverse of their frequency differences are nearly orthogonal:
+    all of them matter, and Hankel singular values do not fall below their own error.
     """
     if A.size == 0:
         return A

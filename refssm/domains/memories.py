@@ -1,4 +1,4 @@
-"""Domains of memories: matrices that settle, windows, how long ago, scalings."""
+"""Domains of memories: stable matrices, windows, delays, scalings."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Domains of recurrences: constant decays, steps and their pre-activations, gates, resets."""
+"""Domains of recurrences: constant decays, step sizes and their pre-activations, gates, resets."""
 
 from dataclasses import replace
 
@@ -52,7 +52,7 @@ transitions = replace(
     },
     tame=("one", "unit"),
     textures=(*contractions.textures, "cycle"),
-    tame_textures=("cycle",),  # the powers of another contraction fade below any normal number
+    tame_textures=("cycle",),  # the powers of other contractions underflow
 )
 
 projections = Domain(
@@ -145,12 +145,12 @@ gates = Domain(
     maps={
         "one": lambda a, b: np.ones_like(a) + 0j,
         "usual": lambda a, b: 8 * a - 4 + 0j,
-        # not beyond −85: z/(1 + e^{−z}) overflows there in single precision
+        # above −85: below it z/(1 + e^{−z}) overflows in single precision
         "wide": lambda a, b: 185 * a - 85 + 0j,
         "minimum": lambda a, b: -1.2785 + 0.01 * (a - 0.5) + 0j,
     },
     tame=("one", "usual"),
-    textures=("each", "constant", "gaps"),  # 0 throughout would hide the scan
+    textures=("each", "constant", "gaps"),  # 0 everywhere would hide the scan
     kind="real",
 )
 
@@ -178,11 +178,11 @@ resets = Domain(
         "rare": lambda a, b: (a < 0.02) + 0j,
         "some": lambda a, b: (a < 0.1) + 0j,
         "half": lambda a, b: (a < 0.5) + 0j,
-        "most": lambda a, b: (a < 0.9) + 0j,  # also where a block begins
+        "most": lambda a, b: (a < 0.9) + 0j,  # resets where a block begins, too
         "all": lambda a, b: np.ones_like(a) + 0j,
     },
     tame=("none", "some", "half", "most"),
-    textures=("each", "impulse", "each", "late"),  # one place alone in every other case
+    textures=("each", "impulse", "each", "late"),  # a single place in every second case
     kind="flag",
 )
 
@@ -190,5 +190,5 @@ chunk_sizes = Counts("1 to 256, and longer than the sequence", (16, 64, 1, 2, 5,
 
 
 def _seventh(a):
-    """Which of seven equal parts of [0, 1]."""
+    """Index of the part of [0, 1] that contains a; seven equal parts."""
     return np.minimum((7 * a).astype(int), 6)

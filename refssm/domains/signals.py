@@ -1,4 +1,4 @@
-"""Domains of signals, of decays given step by step, and of states."""
+"""Domains of signals, of time-varying decays, and of states."""
 
 import numpy as np
 

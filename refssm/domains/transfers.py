@@ -1,4 +1,4 @@
-"""Domains of gramians and transfer functions: stable matrices, points away from their poles."""
+"""Domains of gramians and transfer functions: stable matrices, points away from poles."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Convolution kernels of diagonal plus low-rank systems, A = diag w − P Qᴴ: S4's."""
+"""S4's convolution kernels of diagonal plus low-rank systems, A = diag w − P Qᴴ."""
 
 from refssm._names import export
 from refssm.dplr.aliased import *

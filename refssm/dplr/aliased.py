@@ -1,11 +1,10 @@
-"""The same kernel with time wrapped around, as S4 has it without the factor I − Ā^l.
+"""The same kernel with time wrapped around: S4's kernel without the factor I − Ā^l.
 
     K_k = Σ_{m≥0} C Ā^{k + ml} B̄ = C Ā^k (I − Ā^l)⁻¹ B̄,   k = 0 … l−1
-
     K̂(z) = C (I − z Ā)⁻¹ B̄ = 2 C (diag D(z) + (1 + z) P Qᴴ)⁻¹ B
 
-The transfer function itself at the l-th roots of unity: what a code computes that stores C and
-forgets the factor, or whose C is meant to be C̃ already.
+Its spectrum is the transfer function at the l-th roots of unity. A program computes it if it stores
+C and forgets the factor, or if its C already is C̃.
 """
 
 import numpy as np
@@ -30,12 +29,12 @@ from refssm.dplr.system import around_the_circle, corrected, denominators, empty
 def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
     """K_k = Σ_{m≥0} C Ā^{k + ml} B̄, k = 0 … l−1, for A = diag w − P Qᴴ under the bilinear map.
 
-    Signature ``(n),(n,r),(n,r),(n),(n),()->(l)``: arguments, types and units as `dplr_kernel`. The
-    inverse transform of the transfer function at the l-th roots of unity; infinite or NaN where an
-    eigenvalue of A is at a node. Errors are measured by the tracked error of the spectrum, the same
-    for every k. NaN anywhere makes the kernel NaN.
+    Signature ``(n),(n,r),(n,r),(n),(n),()->(l)``: arguments, types and units are those of
+    `dplr_kernel`. The inverse transform of the transfer function at the l-th roots of unity;
+    infinite or NaN if an eigenvalue of Ā is at a node. Errors are measured by the tracked error
+    of the spectrum, the same for every k. NaN anywhere makes the kernel NaN.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types.
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types.
     Source: [gu2022s4, §3.2].
 
     >>> import refssm
@@ -51,14 +50,14 @@ def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
 
 @overridable
 def dplr_aliased_spectrum(w, P, Q, B, C, dt, *, l):
-    """2 C (D + (1 + z) P Qᴴ)⁻¹ B. Tracked arrays bring error bounds of their own (NEP 18)."""
+    """2 C (D + (1 + z) P Qᴴ)⁻¹ B. The judge's tracked arrays bring their own error bounds."""
     below, above = around_the_circle(l, w, P, Q, B, C, dt)
     D = denominators(below, above, w, dt)
     return 2 * (C[..., None, :] * resolved(D, above, P, Q, B)).sum(-1)
 
 
 def resolved(D, s, P, Q, x):
-    """(diag D + s P Qᴴ)⁻¹ x; by elimination of the whole at nodes where a D_n is 0."""
+    """(diag D + s P Qᴴ)⁻¹ x; at nodes where some D_n is 0, by elimination of the whole matrix."""
     met = np.any(D == 0, axis=-1)
     y = corrected(np.where(met[..., None], 1, D), np.where(met, 0, s), P, Q, x[..., None, :])
     nodes = np.flatnonzero(np.any(met, axis=tuple(range(met.ndim - 1))))
@@ -71,7 +70,7 @@ def resolved(D, s, P, Q, x):
 
 
 def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """At every node, with S = D + (1 + z) P Qᴴ, X = S⁻¹ B, Yᵀ = Cᵀ S⁻¹ and dK̂ = fft(dk)/l:
+    """At every node: S = D + (1 + z) P Qᴴ, X = S⁻¹ B, Yᵀ = Cᵀ S⁻¹ and dK̂ = fft(dk)/l:
 
         ∂K̂/∂C = 2X,  ∂K̂/∂B = 2Y,  ∂K̂/∂w = 2 (1 + z) Y X,  ∂K̂/∂dt = 4 (1 − z)/dt² Yᵀ X
         ∂K̂/∂P = −2 (1 + z) Y (Qᴴ X)ᵀ,  ∂K̂/∂Q* = −2 (1 + z) X (Pᵀ Y)ᵀ
@@ -90,7 +89,7 @@ def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
     dw = (through * YX).sum(-2)
     QX = np.einsum("...nr,...ln->...lr", Q.conj(), X)
     PY = np.einsum("...nr,...ln->...lr", P, Y)
-    # not einsum: of long doubles and rank 0 this one writes beyond its arrays (NumPy 2.4.6)
+    # no einsum here: for long doubles and rank 0 it writes outside its arrays (NumPy 2.4.6)
     dP = -(through * Y.conj()).swapaxes(-1, -2) @ QX.conj()
     dQ = -(through.conj() * X).swapaxes(-1, -2) @ PY
     ddt = 2 * (ds[..., 0] * below.conj() * YX.sum(-1)).sum(-1) / (dt * dt)

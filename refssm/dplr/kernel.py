@@ -7,8 +7,8 @@ through its spectrum at the l-th roots of unity, z = e^(−2πij/l):
     K̂(z) = Σ_k K_k z^k = C (I − Ā^l) (I − z Ā)⁻¹ B̄ = 2 C̃ (diag D(z) + (1 + z) P Qᴴ)⁻¹ B
     C̃ = C (I − Ā^l),   D(z) = 2 (1 − z)/dt − (1 + z) w
 
-This is the published generating function with the factor 1 + z cleared: z = −1 is a node as any
-other, where the published form is 0/0.
+This is the published generating function multiplied out by 1 + z: at z = −1 the published form is
+0/0, this one is regular.
 """
 
 import math
@@ -36,14 +36,14 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
     """K_k = C Ā^k B̄, k = 0 … l−1, for A = diag w − P Qᴴ under the bilinear map.
 
     Signature ``(n),(n,r),(n,r),(n),(n),()->(l)``: `w` the diagonal, `P` and `Q` the factors of the
-    low-rank part, `B` and `C` what enters the state and leaves it, `dt` the step, real, and the
-    keyword `l`, the length; `n` modes, rank `r`, which may be 0; leading axes broadcast. Any of
-    float32, float64, longdouble and their complex types; the result has ``np.result_type`` of all,
-    no other half of a conjugate pair is added, and `C` enters as it is, not as C* or C(I − Ā^l).
-    Units: `w` and `P Qᴴ` those of 1/`dt`, the kernel those of C B dt. Errors are measured by the
-    tracked error of the spectrum, the same for every k. NaN anywhere makes the kernel NaN.
+    low-rank part, `B` and `C` the input and output vectors, `dt` the real step size size size, and
+    the keyword `l`, the length; `n` modes, rank `r`, which may be 0; leading axes broadcast. Any of
+    float32, float64, longdouble and their complex types; the result has ``np.result_type`` of all.
+    No conjugate partners are added, and `C` is used directly, not as C* or C(I − Ā^l). Units: `w`
+    and `P Qᴴ` those of 1/`dt`, the kernel those of C B dt. Errors are measured by the tracked error
+    of the spectrum, the same for every k. NaN anywhere makes the kernel NaN.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types.
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types.
     Source: [gu2022s4, §3.2].
 
     >>> import refssm
@@ -58,13 +58,13 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
 
 
 def near_poles(D, w, dt):
-    """|1 − z λ̄| ≤ |1 − e^(2πi/l)|, 2 where l = 1: for each node and mode."""
+    """True where a pole is near a node: |1 − z λ̄| ≤ |1 − e^(2πi/l)| (≤ 2 if l = 1); (…, l, n)."""
     spacing = 2 * math.sin(math.pi / max(D.shape[-2], 2)) * np.abs(2 - dt[..., None] * w)
     return np.abs(D) * dt[..., None, None] <= spacing[..., None, :]
 
 
 def _spectrum(w, P, Q, B, C, dt, below, above, at_poles):
-    """2 C̃ (D + (1 + z) P Qᴴ)⁻¹ B; where a mode has its pole at a node, the sum Σ_k C (z Ā)^k B̄."""
+    """2 C̃ (D + (1 + z) P Qᴴ)⁻¹ B; if a pole is near a node, the sum Σ_k C (z Ā)^k B̄."""
     l = below.shape[-1]
     summed = np.any(at_poles, axis=-1)
     nodes = np.flatnonzero(np.any(summed, axis=tuple(range(summed.ndim - 1))))
@@ -80,7 +80,7 @@ def _spectrum(w, P, Q, B, C, dt, below, above, at_poles):
 
 @overridable
 def dplr_spectrum(w, P, Q, B, C, dt, *, l):
-    """K̂ itself. The judge's tracked arrays bring error bounds of their own (NEP 18)."""
+    """K̂. The judge's tracked arrays bring their own error bounds."""
     below, above = around_the_circle(l, w, P, Q, B, C, dt)
     at_poles = near_poles(denominators(below, above, w, dt), w, dt)
     return _spectrum(w, P, Q, B, C, dt, below, above, at_poles)

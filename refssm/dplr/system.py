@@ -1,4 +1,4 @@
-"""What the DPLR kernels share: A, its bilinear map, nodes on the circle, Woodbury's identity.
+"""Helpers of the DPLR kernels: A, its bilinear map, nodes on the circle, Woodbury's identity.
 
 A = diag w − P Qᴴ,   Ā = (I − ½dt A)⁻¹ (I + ½dt A),   B̄ = (I − ½dt A)⁻¹ dt B
 I − z Ā = ½dt (I − ½dt A)⁻¹ (diag D(z) + (1 + z) P Qᴴ)
@@ -33,7 +33,7 @@ def corrected(D, s, P, Q, X):
 
 
 def bilinear(w, P, Q, B, dt):
-    """I − Ā and B̄, again of rank r off the diagonal: with R = (1 − ½dt w)⁻¹ and Woodbury's identity
+    """I − Ā and B̄. I − Ā is diagonal plus rank r, by Woodbury's identity with R = (1 − ½dt w)⁻¹:
 
     I − Ā = dt R P (I_r + ½dt Qᴴ R P)⁻¹ Qᴴ R − dt diag(R w)
     """
@@ -54,10 +54,10 @@ def inverse(w, P, Q, h):
 
 @overridable
 def around_the_circle(l, *arguments):
-    """1 − z and 1 + z at z = e^(−2πij/l), each to a rounding: by sine and cosine of half the angle.
+    """1 − z and 1 + z at z = e^(−2πij/l), each rounded once, by half-angle formulas.
 
-    In the precision of the arguments. Tracked ones take part by NumPy's protocol (NEP 18): their
-    nodes are in error by a rounding of z, as those of most programs are.
+    In the precision of the arguments. The judge's tracked arrays bring their own rule
+    (`__array_function__`): their error is one rounding of z, as in most programs.
     """
     c, s = turned(np.arange(l), 2 * l, np.finfo(np.result_type(*arguments)).dtype.type)
     return 2 * s * (s + 1j * c), 2 * c * (c - 1j * s)
@@ -69,13 +69,13 @@ def denominators(below, above, w, dt):
 
 
 def inverse_transform(spectrum, dtype):
-    """K from K̂, real where the arguments are."""
+    """K from K̂; real if the arguments are."""
     K = ifft(spectrum)
     return K.astype(dtype) if dtype.kind == "c" else K.real.astype(dtype)
 
 
 def empty(dtype, l, *arguments):
-    """Where there are no nodes."""
+    """The result for l = 0."""
     cores = (1, 2, 2, 1, 1, 0)
     leading = (a.shape[: a.ndim - c] for a, c in zip(arguments, cores, strict=True))
     return np.zeros((*np.broadcast_shapes(*leading), l), dtype)

@@ -1,8 +1,9 @@
 """Rigorous enclosures in ball arithmetic: nested lists of arb and acb balls, definitions only.
 
-The second oracle, beside mpmath's, and computed another way wherever a definition allows one: two
-that share a mistake certify nothing. Its modules import nothing of refssm but each other. `ends` is
-the door: core-shape enclosures are lifted over batch axes, each ball is told by its exact ends.
+This is the second oracle, next to mpmath's. It computes in another way if a definition allows one,
+because two oracles with the same mistake prove nothing. Its modules import from refssm only each
+other. `ends` is the entry point: it runs a core-shape enclosure over the batch axes and returns the
+exact ends of each ball.
 """
 
 import numpy as np
@@ -10,10 +11,10 @@ from flint import acb, arb, ctx
 
 
 def ends(op, arrays, statics, bits):
-    """The balls of every output of `op`, worked out with `bits` bits: a list for each output.
+    """The balls of every output of `op`, computed with `bits` bits: one list per output.
 
-    A list holds, entry by entry in the order of memory, the parts (real; or real and imaginary) of
-    which each is a pair of ends; an end is (m, e) for m·2^e, and None where there is no bound.
+    A list has, entry by entry in memory order, the parts (real; or real and imaginary). Each part
+    is a pair of ends. An end is (m, e) for m·2^e, or None if there is no bound.
     """
     before, ctx.prec = ctx.prec, bits
     try:
@@ -28,7 +29,7 @@ def ends(op, arrays, statics, bits):
 
 
 def _over_batch(op, arrays, statics):
-    """The entries of every output, at every index of the broadcast batch in turn."""
+    """The entries of every output, for each index of the broadcast batch."""
     ranks = [len(dims) for dims in op.input_dims]
     leading = [a.shape[: a.ndim - r] for a, r in zip(arrays, ranks, strict=True)]
     batch = np.broadcast_shapes(*leading)
@@ -45,7 +46,7 @@ def _over_batch(op, arrays, statics):
 
 
 def _exact(x):
-    """Nested lists of numbers as nested lists of exact balls; flags as they are."""
+    """Nested lists of numbers as nested lists of exact balls; booleans stay."""
     if isinstance(x, list):
         return [_exact(y) for y in x]
     return x if isinstance(x, bool) else acb(x) if isinstance(x, complex) else arb(x)
@@ -56,7 +57,7 @@ def _flat(x):
 
 
 def _parts(x, kind):
-    """The ends of one ball: of its real part, and in a complex output of its imaginary part."""
+    """The ends of one ball: real part, and for a complex output also the imaginary part."""
     ball = acb(x)
     return [_ends(ball.real)] + ([_ends(ball.imag)] if kind == "c" else [])
 

@@ -1,35 +1,35 @@
-"""What several enclosures share: conjugates, matrices of balls, the functions φ_k."""
+"""Helpers of several enclosures: conjugates, matrices of balls, the functions φ_k."""
 
 from flint import acb, acb_mat, acb_poly
 
 
 def conj(x):
-    """x*; a real ball is its own."""
+    """x*; a real ball stays."""
     return x.conjugate() if isinstance(x, acb) else x
 
 
 def dot(a, b):
-    """Σ a_i b_i, from the end."""
+    """Σ a_i b_i, summed from the end."""
     return sum((x * y for x, y in zip(reversed(a), reversed(b), strict=True)), acb(0))
 
 
 def matrix(rows):
-    """A matrix of balls."""
+    """A matrix of balls from rows."""
     return acb_mat([[acb(x) for x in row] for row in rows])
 
 
 def column(x):
-    """A matrix of one column."""
+    """A matrix with one column."""
     return matrix([[y] for y in x])
 
 
 def identity(n):
-    """I."""
+    """The identity matrix."""
     return matrix([[int(i == k) for k in range(n)] for i in range(n)])
 
 
 def transposed(rows, width):
-    """Aᵀ of a nested list with so many columns, of which there may be rows or none."""
+    """Aᵀ of a nested list with `width` columns; it may have no rows."""
     return [[row[k] for row in rows] for k in range(width)]
 
 

@@ -1,4 +1,4 @@
-"""Enclosures for refssm.convolution: coefficients of products of polynomials."""
+"""Enclosures for refssm.convolution, as coefficients of products of polynomials."""
 
 from refssm.enclosure.algebra import product
 
@@ -19,13 +19,13 @@ def circular_convolution(u, k):
 
 
 def bidirectional_convolution(u, k, kr):
-    """u(x) k(x), and with x^l u(1/x) the same of kr, read backwards."""
+    """u(x) k(x), plus the same for kr with u in reverse time."""
     after = product(u[::-1], kr, len(u))[::-1]
     return [s + t for s, t in zip(after, product(u, k, len(u)), strict=True)]
 
 
 def bidirectional_convolution_shifted(u, k, kr):
-    """The same with x kr(x)."""
+    """The same, with x kr(x) for kr(x)."""
     return bidirectional_convolution(u, k, [0, *kr][: len(u)])
 
 
@@ -35,12 +35,12 @@ def short_convolution(u, k):
 
 
 def short_convolution_stateful(u, k, s0):
-    """(s0(x) + x^t u(x)) k(x), from x^t on; and the last t of both."""
+    """(s0(x) + x^t u(x)) k(x), coefficients from x^t on; and the last t inputs."""
     t, both = len(k), [*s0, *u]
     return product(both, k, t + len(u))[t:], both[len(both) - t :]
 
 
 def short_convolution_step(u, k, s):
-    """k_0 u + Σ_{j>0} k_j s_{t−j}, and s without its first."""
+    """k_0 u + Σ_{j>0} k_j s_{t−j}; and s without its first entry, plus u."""
     past = list(reversed(s))
     return sum((k_j * x for k_j, x in zip(k[1:], past, strict=False)), k[0] * u), [*s[1:], u]

@@ -1,4 +1,4 @@
-"""Enclosures for refssm.diagonal: sums of powers, the first of them by φ_1."""
+"""Enclosures for refssm.diagonal: sums of powers, with φ_1 for the input."""
 
 from flint import acb, arb
 
@@ -49,7 +49,7 @@ def shift_kernel(B, C, *, l):
 
 
 def _sums(terms, l):
-    """Σ_n f_n q_n^k of pairs (q, f), each power from the one before."""
+    """Σ_n f_n q_n^k for pairs (q, f); each power from the one before."""
     K = []
     for _ in range(l):
         K.append(sum((f for _, f in terms), acb(0)))

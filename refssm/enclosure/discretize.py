@@ -51,7 +51,7 @@ def _times(M, B, dt=1):
 
 
 def discretize_gbt(A, B, dt, *, alpha):
-    """What solves (I − α dt A) X = [I + (1 − α) dt A, dt B]."""
+    """Solve (I − α dt A) X = [I + (1 − α) dt A, dt B]."""
     n, alpha = len(A), arb(alpha)
     if not n:
         return [], []
@@ -68,12 +68,12 @@ def discretize_euler(A, B, dt):
 
 
 def discretize_bilinear(A, B, dt):
-    """What solves (2I − dt A) X = [2I + dt A, 2 dt B]: α = ½."""
+    """Solve (2I − dt A) X = [2I + dt A, 2 dt B]: α = ½."""
     return discretize_gbt(A, B, dt, alpha=arb(1) / 2)
 
 
 def discretize_backward(A, B, dt):
-    """What solves (I − dt A) X = [I, dt B]: α = 1."""
+    """Solve (I − dt A) X = [I, dt B]: α = 1."""
     return discretize_gbt(A, B, dt, alpha=1)
 
 

@@ -1,4 +1,4 @@
-"""Enclosures for refssm.dplr: rows C Ā^k, each from a system solved from the left."""
+"""Enclosures for refssm.dplr: rows C Ā^k, each from the row before."""
 
 from refssm.enclosure.algebra import column, conj, dot, identity, matrix
 
@@ -21,7 +21,7 @@ def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
 
 
 def _bilinear(w, P, Q, B, dt):
-    """What solves (2I − dt A) X = [2I + dt A, 2 dt B]."""
+    """Solve (2I − dt A) X = [2I + dt A, 2 dt B]."""
     n = len(w)
     A = [
         [(w[i] if i == k else 0) - dot(P[i], [conj(q) for q in Q[k]]) for k in range(n)]
@@ -33,7 +33,7 @@ def _bilinear(w, P, Q, B, dt):
 
 
 def _seen(A_bar, B_bar, row, l):
-    """rᵀ B̄, rᵀ Ā B̄, …: the row is what is multiplied."""
+    """rᵀ B̄, rᵀ Ā B̄, …: Ā multiplies the row."""
     A_T, K = A_bar.transpose(), []
     for _ in range(l):
         K.append(dot(row.entries(), B_bar.entries()))

@@ -4,7 +4,7 @@ from refssm.enclosure.algebra import column, conj, dot, matrix
 
 
 def hankel_matrix(h):
-    """Row i is h from its i-th entry on, and zeros."""
+    """Row i is h from its i-th entry on, then zeros."""
     return [[*h[i:], *[0] * i] for i in range(len(h))]
 
 
@@ -30,7 +30,7 @@ def transfer_discrete(A, B, C, D, z):
 
 
 def _ratio(minus_A, s, B, C):
-    """C (sI − A)⁻¹ B, by the determinant of a change of rank one."""
+    """C (sI − A)⁻¹ B, from the determinant after a rank-one change."""
     n = len(minus_A)
     if not n:
         return 0
@@ -39,12 +39,12 @@ def _ratio(minus_A, s, B, C):
 
 
 def gramians(A, B, C):
-    """(A ⊗ I + I ⊗ A*) vec P = −vec B Bᴴ; of Aᴴ and Cᴴ for Q."""
+    """(A ⊗ I + I ⊗ A*) vec P = −vec B Bᴴ; the same with Aᴴ and Cᴴ for Q."""
     return _both(A, B, C, lambda a, b, same_i, same_j: a * same_j + conj(b) * same_i, -1)
 
 
 def gramians_discrete(A, B, C):
-    """(I − A ⊗ A*) vec P = vec B Bᴴ; of Aᴴ and Cᴴ for Q."""
+    """(I − A ⊗ A*) vec P = vec B Bᴴ; the same with Aᴴ and Cᴴ for Q."""
     return _both(A, B, C, lambda a, b, same_i, same_j: same_i * same_j - a * conj(b), 1)
 
 
@@ -57,7 +57,7 @@ def _both(A, B, C, entry, sign):
 
 
 def _solved(A, B, entry, sign):
-    """The matrix X of one equation, its entries row by row one vector."""
+    """The matrix X of one equation; its unknowns are the entries, row by row."""
     n = len(A)
     pairs = [(i, j) for i in range(n) for j in range(n)]
     rows = [[entry(A[i][k], A[j][m], int(i == k), int(j == m)) for k, m in pairs] for i, j in pairs]

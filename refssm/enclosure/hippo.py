@@ -13,13 +13,13 @@ def _grid(n, entry):
 
 
 def hippo_legs(*, n):
-    """−√(2i+1) √(2k+1) below the diagonal as one root of the product."""
+    """−√((2i+1)(2k+1)) below the diagonal, with one root of the product."""
     A = _grid(n, lambda i, k: -_root((2 * i + 1) * (2 * k + 1)) if k < i else -(i + 1) * (i == k))
     return A, [_root(2 * i + 1) for i in range(n)]
 
 
 def hippo_legt(*, n, window):
-    """−√((2i+1)(2k+1))/w, of the sign of (−1)^{i+k} above the diagonal."""
+    """−√((2i+1)(2k+1))/w, times (−1)^{i+k} above the diagonal."""
     w = arb(window)
     signs = _grid(n, lambda i, k: -1 if k <= i or not (i + k) % 2 else 1)
     A = _grid(n, lambda i, k: signs[i][k] * _root((2 * i + 1) * (2 * k + 1)) / w)
@@ -27,7 +27,7 @@ def hippo_legt(*, n, window):
 
 
 def hippo_lmu(*, n, window):
-    """(2i+1)/w with minus, but plus on odd diagonals below the main one; (±)(2i+1)/w."""
+    """−(2i+1)/w, but + on odd diagonals below the main one; B_i = (−1)^i (2i+1)/w."""
     w = arb(window)
     A = _grid(n, lambda i, k: arb((2 * i + 1) * (1 if k < i and (i - k) % 2 else -1)) / w)
     return A, [arb((2 * i + 1) * (1 - 2 * (i % 2))) / w for i in range(n)]
@@ -36,7 +36,7 @@ def hippo_lmu(*, n, window):
 def hippo_lagt(*, n, alpha, beta):
     """L_k/L_i = √(Π_{k<j≤i} j/(j + α)); B_i = binom(i+α, i) √(β^{1−α}/Γ(1−α))/L_i."""
     a, b = arb(alpha), arb(beta)
-    L = [((a + 1).gamma()).sqrt()]  # Γ(α+1)/0!, and (j + α)/j more for every j
+    L = [((a + 1).gamma()).sqrt()]  # starts at Γ(α+1)/0!; each j multiplies by (j + α)/j
     for j in range(1, n):
         L.append(L[-1] * ((a + j) / j).sqrt())
     A = _grid(n, lambda i, k: -(1 + b) / 2 if i == k else -L[k] / L[i] if k < i else 0)
@@ -48,7 +48,7 @@ def hippo_lagt(*, n, alpha, beta):
 
 
 def _fourier(n, window, ends):
-    """2π times the frequency beside the diagonal, and ends times −b_i b_k."""
+    """2πk/w in the 2 × 2 blocks, minus ends · b_i b_k."""
     squares = [0 if i % 2 else 2 if i else 1 for i in range(n)]
     A = _grid(n, lambda i, k: -ends * _root(squares[i] * squares[k]))
     for k in range(n // 2):
@@ -59,27 +59,27 @@ def _fourier(n, window, ends):
 
 
 def hippo_fourier(*, n, window):
-    """Twice b bᵀ/w and b/w."""
+    """The blocks minus 2 b bᵀ/w; B = 2 b/w."""
     w = arb(window)
     A, b = _fourier(n, w, 2 / w)
     return A, [2 * b_i / w for b_i in b]
 
 
 def hippo_fourier_naive(*, n, window):
-    """Once b bᵀ/w and b/w."""
+    """The blocks minus b bᵀ/w; B = b/w."""
     w = arb(window)
     A, b = _fourier(n, w, 1 / w)
     return A, [b_i / w for b_i in b]
 
 
 def hippo_fourier_diagonal(*, n):
-    """−½ on the diagonal, in place of b bᵀ; b."""
+    """The blocks minus ½ on the diagonal, instead of b bᵀ; B = b."""
     A, b = _fourier(n, arb(1), arb(0))
     return _grid(n, lambda i, k: A[i][k] - arb(i == k) / 2), b
 
 
 def hippo_chebt(*, n, window):
-    """−4i/w where i − k is odd and positive, over √2 in column 0; B = (√8, 4, 4, …)/(π w)."""
+    """−4i/w if i − k is odd and positive, divided by √2 in column 0; B = (√8, 4, 4, …)/(π w)."""
     w = arb(window)
 
     def entry(i, k):
@@ -117,7 +117,8 @@ def hippo_project(A, B, u, dt):
 def hippo_project_legs(u, *, n):
     """√(2i+1)/T Σ_k u_k ∫ P_i(2t/T − 1) dt, by ∫P_i = (P_{i+1} − P_{i−1})/(2i + 1).
 
-    In rational numbers but for the root: a mean may lie between two numbers, as near to each.
+    Rational numbers except for the root, because a mean may be a tie between two floating-point
+    numbers.
     """
     parts = [[_rational((u_k + 0).real) for u_k in u], [_rational((u_k + 0).imag) for u_k in u]]
     states = []
@@ -160,7 +161,7 @@ def hippo_reconstruct_legs(c, s):
 
 
 def hippo_reconstruct_legt(c, s, *, window=1):
-    """The same at s/w."""
+    """The same sum at s/w."""
     return hippo_reconstruct_legs(c, [s_l / arb(window) for s_l in s])
 
 
@@ -190,7 +191,7 @@ def _power(s, a):
 
 
 def hippo_reconstruct_fourier(c, s, *, window=1):
-    """c_0 + Re and Im of √2 Σ_{k>0} e^{2πik s/w}, powers of one turn."""
+    """c_0 + Re and Im of √2 Σ_{k>0} e^{2πik s/w}, as powers of e^{2πi s/w}."""
     found = []
     for s_l in s:
         sine, cosine = (2 * s_l / arb(window)).sin_cos_pi()

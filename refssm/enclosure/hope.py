@@ -12,7 +12,7 @@ def hope_transfer(h, dt, *, l):
 
 
 def _at(h, dt, x):
-    """Σ_i h_i p^{i+1}, p with 1 + dt multiplied out."""
+    """Σ_i h_i p^{i+1}, with numerator and denominator of p multiplied by 1 + dt."""
     p = ((1 + dt) * x - (1 - dt)) / ((1 + dt) - (1 - dt) * x)
     return sum((h_i * p ** (i + 1) for i, h_i in enumerate(h)), acb(0))
 
@@ -38,12 +38,12 @@ def hope_kernel_aliased(h, dt, *, l):
 
 
 def hope_stream(h, dt, u):
-    """u convolved with the kernel."""
+    """The product of u with the kernel, as power series."""
     return product(u, hope_kernel(h, dt, l=len(u)), len(u))
 
 
 def hope_stream_stateful(h, dt, u, x0):
-    """Step after step: y, and the last states."""
+    """Step by step: y, and the last states."""
     y, x = [], x0
     for u_k in u:
         y_k, x = hope_step(h, dt, u_k, x)
@@ -52,7 +52,7 @@ def hope_stream_stateful(h, dt, u, x0):
 
 
 def hope_step(h, dt, u, x):
-    """(x'_j, s_{j+1}) is (x_j, s_j) reflected: [[ρ, c], [c, −ρ]], c = √(1 − ρ²)."""
+    """(x'_j, s_{j+1}) is the reflection of (x_j, s_j): [[ρ, c], [c, −ρ]], c = √(1 − ρ²)."""
     rho = (1 - dt) / (1 + dt)
     c = (1 - rho**2).sqrt()
     s, turned = [u], []

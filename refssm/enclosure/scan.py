@@ -1,4 +1,4 @@
-"""Enclosures for refssm.scan: every state as the sum of what is left of each input."""
+"""Enclosures for refssm.scan: every state as the sum of the decayed inputs."""
 
 from refssm.enclosure.algebra import column, matrix
 
@@ -9,22 +9,22 @@ def linear_scan(a, b):
 
 
 def linear_scan_from(a, b, x0):
-    """The same, and (Π_{i≤k} a_i) x0."""
+    """The same plus (Π_{i≤k} a_i) x0."""
     return _sums(a, b, x0)
 
 
 def linear_step(a, b, x):
-    """The same of one step."""
+    """The same for one step."""
     return _sums([a], [b], x)[0]
 
 
 def linear_scan_packed(a, b, resets):
-    """The sum as far back as the last reset."""
+    """The sum back to the last reset."""
     return _sums(a, b, [0] * len(b[0]) if b else [], resets)
 
 
 def _sums(a, b, x0, resets=()):
-    """The sums from the last input to the first, and the start where no reset is between."""
+    """The sums, from the last input back to the first; plus x0 if no reset lies between."""
     starts = [*resets] or [False] * len(b)
     return [[_left(n, a, b, starts, k, start) for n, start in enumerate(x0)] for k in range(len(b))]
 
@@ -45,7 +45,7 @@ def dense_scan(A, b):
 
 
 def dense_scan_from(A, b, x0):
-    """The same, and A^{k+1} x0."""
+    """The same plus A^{k+1} x0."""
     if not A:
         return [[] for _ in b]
     powers = [matrix(A) ** 0]
@@ -64,28 +64,28 @@ def diagonal_ssm(a, B, C, D, u):
 
 
 def diagonal_ssm_stateful(a, B, C, D, u, x0):
-    """The same with what is left of x0, and the last state."""
+    """The same plus the decayed x0; and the last state."""
     return diagonal_ssm_varying_stateful([a for _ in u], B, C, D, u, x0)
 
 
 def diagonal_ssm_varying(a, B, C, D, u):
-    """The same with the product of the decays since j for their power."""
+    """The same with products of the decays since j instead of powers."""
     return diagonal_ssm_varying_stateful(a, B, C, D, u, [0] * len(B))[0]
 
 
 def diagonal_ssm_varying_stateful(a, B, C, D, u, x0):
-    """The same from a state, and the last one."""
+    """The same from a state; and the last state."""
     x = _sums(a, [_applied(B, u_k) for u_k in u], x0)
     return _seen(C, x, D, u), x[-1] if x else x0
 
 
 def diagonal_ssm_real(a, B, C, D, u):
-    """C x + (C x)*, and the real part of D u."""
+    """C x + (C x)*, plus the real part of D u."""
     return diagonal_ssm_real_stateful(a, B, C, D, u, [0] * len(a))[0]
 
 
 def diagonal_ssm_real_stateful(a, B, C, D, u, x0):
-    """The same from a state, and the last one."""
+    """The same from a state; and the last state."""
     x = _sums([a for _ in u], [_applied(B, u_k) for u_k in u], x0)
     twice = [[2 * c for c in row] for row in C]
     y = [[(y_p + 0).real for y_p in row] for row in _seen(twice, x, D, u)]
@@ -93,7 +93,7 @@ def diagonal_ssm_real_stateful(a, B, C, D, u, x0):
 
 
 def diagonal_ssm_bidirectional(a, B, C, D, u):
-    """C of the sums over the past, then of those over what comes."""
+    """C times the sums over the past, plus C times the sums over the future."""
     b, n = [_applied(B, u_k) for u_k in u], len(a)
     past, rest = _sums([a for _ in u], b, [0] * n), [0] * len(C)
     y = _seen([row[:n] for row in C], past, D, u)

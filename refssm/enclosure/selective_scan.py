@@ -1,4 +1,4 @@
-"""Enclosures for refssm.selective_scan: what is left of each input since its step."""
+"""Enclosures for refssm.selective_scan: the sum of the decayed inputs."""
 
 from refssm.enclosure.algebra import dot
 
@@ -9,13 +9,13 @@ def selective_scan(u, dt, A, B, C):
 
 
 def selective_scan_stateful(u, dt, A, B, C, x0):
-    """The same and what is left of x0; the last state."""
+    """The same plus the decayed x0; and the last state."""
     x = _states(u, dt, A, B, x0, [False] * len(u))
     return [dot(C_k, x_k) for C_k, x_k in zip(C, x, strict=True)], x[-1] if x else x0
 
 
 def selective_scan_packed(u, dt, A, B, C, resets):
-    """The sum as far back as the last reset."""
+    """The sum back to the last reset."""
     x = _states(u, dt, A, B, [0] * len(A), resets)
     return [dot(C_k, x_k) for C_k, x_k in zip(C, x, strict=True)]
 
@@ -44,18 +44,18 @@ def _left(n, pole, u, dt, B, x0, resets, k):
 
 
 def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
-    """(y_k + D u_k) z_k σ(z_k), y the selective scan with the steps softplus(dt_k + dt_bias)."""
+    """(y_k + D u_k) z_k σ(z_k), y the selective scan with step sizes softplus(dt_k + dt_bias)."""
     return mamba_scan_stateful(u, dt, A, B, C, D, z, dt_bias, [0] * len(A))[0]
 
 
 def mamba_scan_stateful(u, dt, A, B, C, D, z, dt_bias, x0):
-    """The same from a state, and the last one."""
+    """The same from a state; and the last state."""
     y, x = selective_scan_stateful(u, _steps(dt, dt_bias), A, B, C, x0)
     return _gated(y, u, D, z), x
 
 
 def mamba_scan_packed(u, dt, A, B, C, D, z, dt_bias, resets):
-    """The same as far back as the last reset."""
+    """The same, back to the last reset."""
     return _gated(selective_scan_packed(u, _steps(dt, dt_bias), A, B, C, resets), u, D, z)
 
 
@@ -72,6 +72,6 @@ def _steps(dt, dt_bias):
 
 
 def _gated(y, u, D, z):
-    """σ(z) = (1 + tanh z/2)/2."""
+    """Multiply by z σ(z), σ(z) = (1 + tanh z/2)/2."""
     gates = [z_k * (1 + (z_k / 2).tanh()) / 2 for z_k in z]
     return [g * y_k + g * (D * u_k) for g, y_k, u_k in zip(gates, y, u, strict=True)]

@@ -1,4 +1,4 @@
-"""Enclosures for refssm.ssd: one sum over the past, whatever the form."""
+"""Enclosures for refssm.ssd: one sum over the past, the same for every form."""
 
 from flint import arb
 
@@ -11,18 +11,18 @@ def ssd_recurrent(x, log_a, B, C):
 
 
 def ssd_recurrent_stateful(x, log_a, B, C, S0):
-    """The same and what is left of S0 C_i; the last state Σ_j … x_j B_jᵀ."""
+    """The same plus the decayed S0 C_i; and the last state Σ_j … x_j B_jᵀ."""
     y = _sums(x, log_a, B, C, S0, [False] * len(x))
     return y, _last(x, log_a, B, S0)
 
 
 def ssd_recurrent_packed(x, log_a, B, C, resets):
-    """The sum as far back as the last reset."""
+    """The sum back to the last reset."""
     return _sums(x, log_a, B, C, _rest(x, B), resets)
 
 
 def ssd_step(x, log_a, B, C, S):
-    """The same of one step."""
+    """The same for one step."""
     (y,), S_next = ssd_recurrent_stateful([x], [log_a], [B], [C], S)
     return y, S_next
 
@@ -31,19 +31,19 @@ ssd_quadratic = ssd_recurrent
 
 
 def ssd_chunked(x, log_a, B, C, *, chunk):
-    """Whatever the chunk."""
+    """The same for every chunk size."""
     del chunk
     return ssd_recurrent(x, log_a, B, C)
 
 
 def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
-    """Whatever the chunk."""
+    """The same for every chunk size."""
     del chunk
     return ssd_recurrent_stateful(x, log_a, B, C, S0)
 
 
 def ssd_chunked_packed(x, log_a, B, C, resets, *, chunk):
-    """Whatever the chunk."""
+    """The same for every chunk size."""
     del chunk
     return ssd_recurrent_packed(x, log_a, B, C, resets)
 
@@ -53,7 +53,7 @@ def _rest(x, B):
 
 
 def _sums(x, log_a, B, C, S0, resets):
-    """Row i of the matrix that the sequence is multiplied by, and the start."""
+    """Row i of the sequence matrix times x, plus the decayed start."""
     a, y = [s.exp() for s in log_a], []
     for i, C_i in enumerate(C):
         row, decay, seen = [0] * len(x[0]), 1, True
@@ -70,7 +70,7 @@ def _sums(x, log_a, B, C, S0, resets):
 
 
 def _last(x, log_a, B, S0):
-    """Σ_j (Π_{s>j} a_s) x_j B_jᵀ, and (Π_s a_s) S0."""
+    """Σ_j (Π_{s>j} a_s) x_j B_jᵀ + (Π_s a_s) S0."""
     left = [_decay(log_a[j + 1 :]) for j in range(len(log_a))]
     start = _decay(log_a)
     return [
@@ -83,5 +83,5 @@ def _last(x, log_a, B, S0):
 
 
 def _decay(logs):
-    """e^{Σ}."""
+    """e^{Σ logs}."""
     return sum(logs, arb(0)).exp()  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,6 +1,6 @@
-"""Experiments that show what the theory says, one file for each.
+"""Experiments that show results of the theory, one file each.
 
-`measured(seed=…, quick=…, track=…)` computes, `tables(result)` says it in numbers and
-`draw(output, result)` in a picture. `track` is given what a loop runs over, and gives it on: the
-command shows there how far it is. The same seed gives the same numbers.
+`measured(seed=…, quick=…, track=…)` computes, `tables(result)` returns the numbers and
+`draw(output, result)` draws a picture. `track` wraps the iterable of a loop; the command uses it to
+show progress. The same seed gives the same numbers.
 """

@@ -1,10 +1,10 @@
-"""Gradient descent to a target system, in HOPE's parameters and in those of diagonal systems.
+"""Gradient descent to a target system, with HOPE's parameters and with those of diagonal systems.
 
 The loss is ½‖K − K*‖₂², the kernels scaled to ‖K*‖₂ = 1. HOPE's kernel is linear in h: the loss is
 convex, and its Hessian Gᵢⱼ = ⟨sᵢ, sⱼ⟩ = ρ^|i−j|, ρ = (1 − dt)/(1 + dt), has a spectrum between dt
-and 1/dt: condition 1 at dt = 1, never above 1/dt². On the circle that the warp makes of the unit
-circle it is the identity for every dt. A diagonal system, w = −e^r + iy, K = 2 Re Σ C e^(w t), has
-a loss that is not convex; its Hessian is taken as where the residual is 0, JᵀJ.
+and 1/dt: its condition number is 1 at dt = 1, and at most 1/dt². On the warped circle it is the
+identity for every dt. The loss of a diagonal system, w = −e^r + iy, K = 2 Re Σ C e^(w t), is not
+convex; its Hessian is approximated by JᵀJ, which is exact where the residual is 0.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from refssm.experiments import systems
 from refssm.experiments.table import Table, told
 from refssm.gallery.drawing import figure, styled, written
 
-LENGTH, STEP = 512, 0.1  # steps of the kernels, and how long one is for the diagonal systems
+LENGTH, STEP = 512, 0.1  # steps of the kernels, and the step size of the diagonal systems
 UNIT = 2.0**-53
-MODES, MARKOV = 8, 32  # as many real numbers in both
+MODES, MARKOV = 8, 32  # the same count of real numbers in both
 STARTS = {"S4D-Inv": refssm.s4d_inv, "S4D-Legs": refssm.s4d_legs}
 
 
@@ -35,14 +35,14 @@ class Model(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """‖K − K*‖²/‖K*‖² after so many steps, and the condition at the start and at the end."""
+    """‖K − K*‖²/‖K*‖² after some numbers of steps; condition numbers at the start and the end."""
 
     errors: dict[int, float]
     condition: tuple[float, float]
 
 
 class Converged(NamedTuple):
-    """By (target, model), and what is the least error that HOPE can have; conditions by dt."""
+    """Descents by (target, model), HOPE's least possible errors, condition numbers by dt."""
 
     marks: tuple[int, ...]
     descents: dict[tuple[str, str], Descent]
@@ -51,7 +51,7 @@ class Converged(NamedTuple):
 
 
 def measured(*, seed, quick=False, track=iter) -> Converged:
-    """Every model to every target."""
+    """Run every model towards every target."""
     steps = [d * 10**k for k in range(4) for d in (1, 2, 5)]
     marks = tuple(s for s in steps if s <= (100 if quick else 5000))
     rng = np.random.default_rng(seed)
@@ -93,7 +93,7 @@ def diagonal() -> Model:
 
 
 def hope(dt) -> Model:
-    """Parameters h. The kernel is linear in them, so its columns are computed once."""
+    """Parameters h. The kernel is linear in h, so its columns are computed once."""
     columns = refssm.hope_kernel(np.eye(MARKOV), dt, l=LENGTH)
     return Model(lambda h: h @ columns, lambda dk, h: columns @ dk)
 
@@ -104,16 +104,16 @@ def jacobian(model, p) -> np.ndarray:
 
 
 def condition(model, p) -> float:
-    """Of JᵀJ; infinite where J has no full rank."""
+    """Condition number of JᵀJ; infinite if J does not have full rank."""
     sigma = np.linalg.svd(jacobian(model, p), compute_uv=False)
     return float(sigma[0] / sigma[-1]) ** 2 if sigma[-1] else np.inf
 
 
 def descend(model, p, target, marks) -> Descent:
-    """Steps −t g: t is halved until the loss falls by t/2 ‖g‖², and half as long again next time.
+    """Steps −t g: t is halved until the loss falls by t/2 ‖g‖²; the next step starts with 3/2 t.
 
-    A quadratic of condition 1 falls by just that: the losses' own roundings are allowed for.
-    Where no step that changes the parameters lowers the loss, the descent has come to its end.
+    The test allows for rounding errors of the losses. The descent ends if no step that changes the
+    parameters lowers the loss.
     """
     first, rate, errors, ended = condition(model, p), 1.0, {}, False
     k = model.kernel(p)
@@ -134,7 +134,7 @@ def descend(model, p, target, marks) -> Descent:
 
 
 def hope_condition(dt) -> float:
-    """Of Gᵢⱼ = ρ^|i−j|, that of kernels without end."""
+    """Condition number of Gᵢⱼ = ρ^|i−j|, the Gram matrix of infinite kernels."""
     i = np.arange(MARKOV)
     gram = ((1 - dt) / (1 + dt)) ** np.abs(i[:, None] - i)
     return float(np.linalg.cond(gram))
@@ -145,7 +145,7 @@ def _loss(k, target):
 
 
 def _least(model, target):
-    """What no h undercuts: least squares."""
+    """The least loss of any h: least squares."""
     columns = jacobian(model, np.zeros(MARKOV))
     return 2 * _loss(columns @ np.linalg.lstsq(columns, target)[0], target)
 
@@ -155,18 +155,18 @@ def _at(w, C) -> np.ndarray:
 
 
 def _random_modes(rng):
-    """Modes that decay within 0.5 to 8 units of time, frequencies up to 8."""
+    """Modes that decay within 0.5 to 8 units of time, with frequencies up to 8."""
     w = -np.exp(rng.uniform(np.log(0.125), np.log(2), MODES)) + 8j * rng.random(MODES)
     return _at(w, systems.normal(rng, MODES))
 
 
 def _random_hope(rng):
-    """Markov parameters drawn, at dt = 0.1."""
+    """Random Markov parameters, at dt = 0.1."""
     return refssm.hope_kernel(rng.standard_normal(MARKOV), 0.1, l=LENGTH)
 
 
 def tables(result: Converged) -> list[Table]:
-    """Errors by the number of steps; condition numbers."""
+    """Errors by number of steps; condition numbers."""
     rows, shown = [], [m for m in result.marks if m in (1, 10, 100, 1000, result.marks[-1])]
     for (target, name), d in result.descents.items():
         ends = (told(c) for c in d.condition)
@@ -183,7 +183,7 @@ def tables(result: Converged) -> list[Table]:
 
 
 def draw(output: Path, result: Converged) -> Path:
-    """Errors against steps, a panel for each target."""
+    """Errors against steps, one panel per target."""
     with styled():
         made, axes = figure(1, 2, (8.0, 4.0))
         for axis, target in zip(axes[0], ("diagonal", "HOPE"), strict=True):

@@ -1,10 +1,9 @@
-"""How many Hankel singular values count: #{σ_i > ε σ_1} against the number of parameters.
+"""How many Hankel singular values matter: #{σ_i > ε σ_1} against the number of parameters.
 
-Diagonal systems whose poles are drawn from one distribution, whatever n is, gain slower than n:
-two poles near each other see the past through almost the same exponential. Markov parameters
-that are drawn independently make a Hankel matrix whose rank grows like n, and the warp of HOPE
-leaves its singular values as they are, whatever `dt`. S4D-Lin is no random system: its poles move
-apart as fast as n grows.
+For diagonal systems with poles from one fixed distribution, this number grows slower than n: two
+poles near each other have almost the same exponential. Independent random Markov parameters give a
+Hankel matrix whose rank grows like n, and HOPE's warp does not change its singular values, for any
+`dt`. S4D-Lin is not random: its poles spread as fast as n grows.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ NAMES = (*DIAGONAL, "HOPE")
 
 
 class Ranks(NamedTuple):
-    """By name of the system: ranks (sizes, draws)."""
+    """Ranks (sizes, draws) by name of the system."""
 
     sizes: tuple[int, ...]
     ranks: dict[str, np.ndarray]
 
 
 def measured(*, seed, quick=False, track=iter) -> Ranks:
-    """The ranks of every kind of system, size and draw."""
+    """The ranks of every system, size and draw."""
     sizes, draws = ((8, 16, 32, 64), 3) if quick else ((16, 32, 64, 128, 256, 512), 9)
     ranks = {name: np.zeros((len(sizes), draws), int) for name in NAMES}
     for size, draw in track([*product(range(len(sizes)), range(draws))]):
@@ -55,7 +54,7 @@ def _spectrum(name, rng, n):
 
 
 def exponent(result: Ranks, name: str) -> float:
-    """γ of rank ≈ c n^γ, by least squares over the mean of its logarithms."""
+    """The exponent γ of rank ≈ c n^γ, by least squares on the mean logarithms."""
     logarithms = np.log(result.ranks[name]).mean(-1)
     return float(np.polyfit(np.log(result.sizes), logarithms, 1)[0])
 
@@ -72,7 +71,7 @@ def tables(result: Ranks) -> list[Table]:
 
 
 def draw(output: Path, result: Ranks) -> Path:
-    """Ranks against n, every draw a dot."""
+    """Ranks against n; each draw is a dot."""
     with styled():
         made, axes = figure(1, 1, (7.0, 4.5))
         for i, name in enumerate(NAMES):

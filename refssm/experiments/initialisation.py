@@ -1,8 +1,8 @@
 """Hankel singular values at the start of training: LegS, S4D-Lin, S4D-Inv, random poles, HOPE.
 
-Each has n states, or as many Markov parameters, B of ones (LegS: its own) and C drawn; the diagonal
-ones keep n/2 modes for n states. What counts is how many singular values are not small beside
-the first: a system with few of them is near one with few states.
+Each has n states, or as many Markov parameters, B of ones (LegS: its own B) and random C; diagonal
+systems store n/2 modes for n states. The result is how many singular values are not small relative
+to the first: a system with few of them is near a system with few states.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from refssm.gallery.drawing import figure, styled, written
 
 NAMES = ("LegS", "LegS, normal part", "S4D-Lin", "S4D-Inv", "random, in the disc", "HOPE")
 RANKS = (1e-1, 1e-2, 1e-4)
-NOISE = 1e-15  # of σ₁: below, double precision has no digits
+NOISE = 1e-15  # relative to σ₁: smaller values have no correct digits in double precision
 
 
 class Spectra(NamedTuple):
-    """By name: Hankel singular values (draws, n), descending."""
+    """Hankel singular values (draws, n) by name, descending."""
 
     n: int
     sigma: dict[str, np.ndarray]
 
 
 def measured(*, seed, quick=False, track=iter) -> Spectra:
-    """The spectra of every kind of system and draw."""
+    """The spectra of every system and draw."""
     n, draws = (16, 4) if quick else (64, 32)
     sigma = {name: np.zeros((draws, n)) for name in NAMES}
     for name, draw in track([*product(NAMES, range(draws))]):
@@ -42,7 +42,7 @@ def measured(*, seed, quick=False, track=iter) -> Spectra:
 
 
 def spectrum(name, rng, n) -> np.ndarray:
-    """Of one draw."""
+    """The spectrum of one draw."""
     if name == "HOPE":
         return systems.markov_singular_values(rng.standard_normal(n))
     if name == "LegS":
@@ -56,7 +56,7 @@ def spectrum(name, rng, n) -> np.ndarray:
 
 
 def tables(result: Spectra) -> list[Table]:
-    """The largest, and the others over it, in the median of the draws; how many count."""
+    """Medians over the draws of σ₁ and of two ratios to it; numbers of values above thresholds."""
     n, rows = result.n, []
     for name, sigma in result.sigma.items():
         first, middle, last = np.median(
@@ -79,7 +79,7 @@ def tables(result: Spectra) -> list[Table]:
 
 
 def draw(output: Path, result: Spectra) -> Path:
-    """One histogram of log σ/σ₁ for each kind, one below the other."""
+    """One histogram of log σ/σ₁ per system, one below the other."""
     bins = np.linspace(-16, 0, 65)
     with styled():
         made, axes = figure(len(NAMES), 1, (7.0, 8.0))
@@ -94,5 +94,5 @@ def draw(output: Path, result: Spectra) -> Path:
 
 
 def _each(sigma):
-    """Counts of one system, not of all draws."""
+    """Weights that make counts per system, not over all draws."""
     return np.full(sigma.size, 1 / len(sigma))

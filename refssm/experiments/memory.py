@@ -1,9 +1,9 @@
-"""How long impulse responses are: LegS, S4D, S5 and HOPE at several steps.
+"""How long impulse responses are: LegS, S4D, S5 and HOPE at several step sizes.
 
-A mode decays like e^(Re w t): what a diagonal system or LegS holds is gone after some units of
-time, 1/dt steps each, however many states there are. HOPE's n all-passes delay slow signals by
-1/dt steps each and forget none of them: it remembers n units. Its kernel does not depend on the
-length; that of the l-point inverse transform does.
+A mode decays like e^(Re w t): a diagonal system or LegS loses its memory after a few units of time
+(1/dt steps each), for any number of states. HOPE's n all-passes delay slow signals by 1/dt steps
+each without loss: its memory is n units long. HOPE's kernel does not depend on the length; the
+l-point inverse transform's kernel does.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from refssm.experiments.table import Table, told
 from refssm.gallery.drawing import figure, styled, written
 
 NAMES = ("LegS", "S4D-Lin", "S4D-Inv", "S5", "HOPE")
-LATE = (1, 2, 4, 8, 16, 32, 64)  # units of time, and half as long again is measured
-NOISE = 1e-14  # where aliasing is nothing but rounding; less energy is not told apart
+LATE = (1, 2, 4, 8, 16, 32, 64)  # units of time; the responses are half as long again
+NOISE = 1e-14  # below this, an aliasing error is only rounding error
 
 
 class Memories(NamedTuple):
-    """Kernels by (name, dt), of the first draw; shares of energy, a mean; errors of aliasing."""
+    """Kernels of the first draw by (name, dt); mean shares of energy; aliasing errors."""
 
     n: int
     steps: tuple[float, ...]
@@ -36,7 +36,7 @@ class Memories(NamedTuple):
 
 
 def measured(*, seed, quick=False, track=iter) -> Memories:
-    """The responses of every system at every step, and what aliasing does to HOPE's."""
+    """The responses of every system at every step size, and HOPE's aliasing errors."""
     n, draws = (16, 2) if quick else (64, 8)
     steps, lengths = (
         ((1.0, 0.1), (64, 256)) if quick else ((1.0, 0.1, 0.01), (64, 256, 1024, 4096, 16384))
@@ -53,7 +53,7 @@ def measured(*, seed, quick=False, track=iter) -> Memories:
 
 
 def kernel(name, rng, n, dt) -> np.ndarray:
-    """The response to an impulse over one and a half times the longest time, C or h random."""
+    """The impulse response over 1.5 times the longest time, with random C or h."""
     l = round(1.5 * LATE[-1] / dt)
     if name == "HOPE":
         return refssm.hope_kernel(rng.standard_normal(n), dt, l=l)
@@ -67,10 +67,10 @@ def kernel(name, rng, n, dt) -> np.ndarray:
 
 
 def shares(k, dt) -> np.ndarray:
-    """How much of the energy comes later than t, of the response to an input held for 1.
+    """The share of energy later than t, in the response to an input that is constant for 1 unit.
 
-    An impulse has all frequencies alike, and HOPE's all-passes delay the fast ones by next to
-    nothing: held, it is what a model is asked to remember.
+    An impulse has all frequencies equally, and HOPE's all-passes hardly delay the fast ones. A
+    constant input is what a model has to remember.
     """
     held = np.ones(max(1, round(1 / dt)))
     energy = refssm.causal_convolution(np.pad(held, (0, len(k) - len(held))), k) ** 2
@@ -78,14 +78,14 @@ def shares(k, dt) -> np.ndarray:
 
 
 def aliasing(h, dt, l) -> float:
-    """‖aliased − true‖₂ / ‖true‖₂ of HOPE's kernel over the l steps."""
+    """‖aliased − true‖₂ / ‖true‖₂ of HOPE's kernel over l steps."""
     true = refssm.hope_kernel(h, dt, l=l)
     error = refssm.hope_kernel_aliased(h, dt, l=l) - true
     return float(np.linalg.norm(error) / np.linalg.norm(true))
 
 
 def tables(result: Memories) -> list[Table]:
-    """Shares of the energy by the time, and the errors of aliased kernels by their length."""
+    """Shares of the energy by time, and aliasing errors by length."""
     rows = [
         (name, f"{dt:g}", *(told(x, NOISE) for x in result.late[name, dt]))
         for name, dt in product(NAMES, result.steps)

@@ -1,10 +1,10 @@
-"""How far transfer functions move when their parameters do, beside the bounds of the theory.
+"""How far transfer functions move if their parameters move, compared with the theory's bounds.
 
-Every parameter moves by Δ at most: a hundredth of the distance of the nearest pole from the
-imaginary axis for poles, a hundredth for residues and Markov parameters. The largest of some random
-changes, a change of one parameter, and the same change of all towards the axis, or the same sign
-for all; each over the bound. Changes of poles are the worse the nearer the axis a pole is; those of
-Markov parameters move every system alike.
+Every parameter moves by at most Δ: a hundredth of the distance of the nearest pole from the
+imaginary axis for poles, a hundredth for residues and Markov parameters. The results are divided by
+the bound: the largest of some random changes, a change of one parameter, and the same change of all
+parameters (poles: towards the axis). A change of a pole has the larger effect the nearer the pole
+is to the axis; changes of Markov parameters have the same effect in every system.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from refssm.experiments.table import Table, told
 from refssm.gallery.drawing import figure, styled, written
 
 FRACTION = 0.01
-AROUND = np.tan(np.linspace(-1.5, 1.5, 15))  # nodes about a pole, in its distance from the axis
-ZOOM = 16  # nodes on the unit circle for each Markov parameter
+AROUND = np.tan(np.linspace(-1.5, 1.5, 15))  # nodes by a pole, in its distance from the axis
+ZOOM = 16  # nodes on the unit circle per Markov parameter
 DIAGONAL = {
     "S4D-Lin": systems.s4d_lin,
     "S4D-Lin, slower": systems.slower,
@@ -39,7 +39,7 @@ NAMES = (*DIAGONAL, "HOPE")
 
 
 class Moved(NamedTuple):
-    """Of one system and one kind of change: Δ, the bound, and what changes reach."""
+    """Results for one system and one kind of change: Δ, the bound, and the effects of changes."""
 
     name: str
     what: str  # poles, residues, Markov parameters
@@ -67,11 +67,11 @@ def measured(*, seed, quick=False, track=iter) -> list[Moved]:
 
 
 def poles(name, system, rng, draws) -> Moved:
-    """Poles that move: at random, the most harmful one, and all of them towards the axis."""
+    """Move poles: at random, the most harmful one, all towards the axis."""
     w, v = system
     n, delta, s = len(w), FRACTION * np.abs(w.real).min(), _nodes(w)
 
-    def reached(moved):  # v/(s − w − δ) − v/(s − w), without a difference
+    def reached(moved):  # v/(s − w − δ) − v/(s − w), without cancellation
         apart = s[:, None] - w
         return _largest((v * moved / (apart * (apart - moved))).sum(-1))
 
@@ -84,7 +84,7 @@ def poles(name, system, rng, draws) -> Moved:
 
 
 def residues(name, system, rng, draws) -> Moved:
-    """Residues that move: at random, that of the pole nearest to the axis, all of them alike."""
+    """Move residues: at random, the one of the pole nearest to the axis, all equally."""
     w = system.w
     n, delta, s = len(w), FRACTION, _nodes(w)
 
@@ -99,9 +99,9 @@ def residues(name, system, rng, draws) -> Moved:
 
 
 def markov(rng, n, draws) -> Moved:
-    """Markov parameters that move: at random, the first, all alike. The bound is that of all alike.
+    """Move Markov parameters: at random, the first, all equally; the bound is for all equally.
 
-    What they are does not matter, and neither does dt: G̃ − G = Σ_j Δh_j z'^{−(j+1)}.
+    The parameters themselves do not matter, and neither does dt: G̃ − G = Σ_j Δh_j z'^{−(j+1)}.
     """
 
     def reached(h):
@@ -115,7 +115,7 @@ def markov(rng, n, draws) -> Moved:
 
 
 def _largest(values) -> float:
-    """Over nodes, and so never more than ‖·‖∞."""
+    """The largest modulus over the nodes, so never more than ‖·‖∞."""
     return float(np.abs(values).max())
 
 
@@ -124,17 +124,17 @@ def _transfer(system, s):
 
 
 def _nodes(w):
-    """On the imaginary axis: each Im w, and nodes about it."""
+    """Nodes on the imaginary axis: each Im w, and points near it."""
     return 1j * (w.imag[:, None] + np.abs(w.real[:, None]) * AROUND).ravel()
 
 
 def _phases(rng, n):
-    """n numbers of modulus 1."""
+    """n random numbers of modulus 1."""
     return np.exp(2j * np.pi * rng.random(n))
 
 
 def tables(result: list[Moved]) -> list[Table]:
-    """What changes reach, over the bound, for the largest size; and how the bounds grow."""
+    """Effects of changes over the bound, for the largest size; and the growth of the bounds."""
     sizes = sorted({m.n for m in result})
     rows = [
         (
@@ -171,7 +171,7 @@ def tables(result: list[Moved]) -> list[Table]:
 
 
 def draw(output: Path, result: list[Moved]) -> Path:
-    """Amplification of random changes against n, bounds dashed."""
+    """Effects of random changes against n; bounds are dashed."""
     with styled():
         made, axes = figure(1, 2, (8.0, 4.0))
         for axis, what in zip(axes[0], ("poles", "residues"), strict=True):

@@ -1,4 +1,4 @@
-"""The systems that the experiments look at, by name: residues at the start, and their poles."""
+"""The systems of the experiments, by name: their poles and initial residues."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import refssm
 
 
 class Diagonal(NamedTuple):
-    """G(s) = Σ_j v_j / (s − w_j), with B_j C_j = v_j."""
+    """A diagonal system G(s) = Σ_j v_j / (s − w_j), with B_j C_j = v_j."""
 
     w: np.ndarray
     v: np.ndarray
 
 
 def normal(rng, n):
-    """n complex numbers, |·|² = 1 in the mean."""
+    """n random complex numbers with mean |·|² = 1."""
     return (rng.standard_normal(n) + 1j * rng.standard_normal(n)) * np.sqrt(0.5)
 
 
@@ -32,7 +32,7 @@ def s4d_lin(rng, n):
 
 
 def slower(rng, n):
-    """S4D-Lin that forgets a hundred times as slowly: Re w = −0.005."""
+    """S4D-Lin with a memory a hundred times as long: Re w = −0.005."""
     w = refssm.s4d_lin(n=n)
     return Diagonal(w.real / 100 + 1j * w.imag, normal(rng, n))
 
@@ -43,17 +43,17 @@ def s4d_inv(rng, n):
 
 
 def s5(rng, n):
-    """One channel of an S5 with n states: four blocks of LegS's normal part, B and C random."""
+    """One channel of an S5 layer with n states: 4 blocks of LegS's normal part, random B, C."""
     w, V = refssm.block_diagonal(n=n, blocks=4)
     B, C = V.conj().T @ rng.standard_normal(n), rng.standard_normal(n) @ V
     return Diagonal(w, B * C)
 
 
 def disc(rng, n):
-    """Discrete poles a uniform in the unit disc, mapped by w = (a − 1)/(a + 1).
+    """Discrete poles a, uniform in the unit disc, mapped by w = (a − 1)/(a + 1).
 
-    With z = (1 + s)/(1 − s), r/(z − a) is a constant and 2r/(1 + a)²/(s − w): the Hankel singular
-    values are the same.
+    With z = (1 + s)/(1 − s), r/(z − a) is a constant plus 2r/(1 + a)²/(s − w), so the Hankel
+    singular values are the same.
     """
     a, _ = refssm.lru_ring(rng.random(n), rng.random(n))
     return Diagonal((a - 1) / (a + 1), 2 * normal(rng, n) / (1 + a) ** 2)
@@ -65,33 +65,33 @@ def line(rng, n):
 
 
 def equal(rng, n):
-    """Poles that coincide, −½, and residues 1: the worst system for the bounds."""
+    """Equal poles −½ with residues 1: the worst system for the bounds."""
     return Diagonal(np.full(n, -0.5 + 0j), np.ones(n, complex))
 
 
 def singular_values(system):
     """The Hankel singular values of a diagonal system, descending, in n² steps and one SVD.
 
-    P = L Lᴴ, P_ij = −v_i v_j*/(w_i + w_j*), and Q alike of w* and ones. Of Cauchy-like matrices the
-    Schur complements are, too, so the pivots come without a subtraction. The SVD keeps the digits
-    of what is above 1e-16 of the largest: enough to count by, hundreds of times, at n = 512.
+    P = L Lᴴ, P_ij = −v_i v_j*/(w_i + w_j*), and Q is the same for w* and ones. Schur complements of
+    Cauchy-like matrices are Cauchy-like, so the pivots need no subtraction. The SVD is accurate for
+    values above 1e-16 of the largest, which is enough for ranks, and fast enough at n = 512.
     """
     L, M = _factor(system.w, system.v), _factor(system.w.conj(), np.ones_like(system.v))
     return np.linalg.svd(M.conj().T @ L, compute_uv=False)
 
 
 def markov_singular_values(h):
-    """Those of h_(i+j), 0 beyond: of HOPE, whose warp leaves them as they are for every `dt`."""
+    """Singular values of h_(i+j) (0 beyond the end): those of HOPE, for every `dt`."""
     return np.linalg.svd(refssm.hankel_matrix(h), compute_uv=False)
 
 
 def _factor(w, g):
-    """L with L Lᴴ = −g_i g_j*/(w_i + w_j*), the largest pivots first."""
+    """L with L Lᴴ = −g_i g_j*/(w_i + w_j*), largest pivots first."""
     columns, least = [], 0.0
     for _ in range(len(w)):
         pivots = np.abs(g) ** 2 / (-2 * w.real)
         p = pivots.argmax()
-        if pivots[p] <= least:  # what is left of L is less than a rounding of its largest entry
+        if pivots[p] <= least:  # the rest of L is below a rounding error of its largest entry
             break
         least = least or np.finfo(float).eps ** 2 / len(w) * pivots[p]
         columns.append(-g * g[p].conj() / (w + w[p].conj()) / np.sqrt(pivots[p]))

@@ -1,4 +1,4 @@
-"""What an experiment says in numbers: columns, and one row for each thing that was measured."""
+"""The numbers of an experiment: columns, and one row per measured object."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Table(NamedTuple):
-    """Texts only: the first column says what a row is, the others hold its numbers."""
+    """A table of texts: the first column names a row, the others have its numbers."""
 
     title: str
     columns: tuple[str, ...]
@@ -14,5 +14,5 @@ class Table(NamedTuple):
 
 
 def told(value: float, least: float = 0.0) -> str:
-    """Three digits, or that it is less than `least`, below which rounding decides."""
+    """Three digits, or "< least" if smaller, where only rounding errors remain."""
     return f"< {least:.0e}" if value < least else f"{value:.3g}"

@@ -1,5 +1,5 @@
-"""Pictures, one file for each kind: what is drawn is computed by one function and drawn by another.
+"""Pictures, one file per kind: one function computes the data, another draws it.
 
-The only place that imports matplotlib. `draw(output, …)` writes a PNG or SVG file; the same
-arguments give the same bytes.
+Only this package imports matplotlib. `draw(output, …)` writes a PNG or SVG file; the same arguments
+give the same bytes.
 """

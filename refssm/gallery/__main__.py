@@ -1,4 +1,4 @@
-"""`python -m refssm.gallery`: the pictures of `docs/gallery`."""
+"""`python -m refssm.gallery`: draw the pictures of `docs/gallery`."""
 
 from pathlib import Path
 

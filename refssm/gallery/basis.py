@@ -1,4 +1,4 @@
-"""The functions that a memory takes the past by: x_i(t) = ∫ (e^{sA} B)_i u(t − s) ds."""
+"""The functions by which a memory weights the past: x_i(t) = ∫ (e^{sA} B)_i u(t − s) ds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import refssm
 from refssm.gallery.drawing import figure, styled, written
 
 MEASURES = ("legs", "legt", "lmu", "lagt", "fourier", "chebt")
-LONGEST = {"legs": 10.0, "lagt": 10.0, "chebt": 1.0}  # in windows; ChebT's grow beyond its own
+LONGEST = {"legs": 10.0, "lagt": 10.0, "chebt": 1.0}  # in windows; ChebT's grow beyond 1
 POINTS = 512
 SHOWN = 6
 
@@ -18,7 +18,7 @@ SHOWN = 6
 def functions(measure: str, n: int) -> tuple[np.ndarray, np.ndarray]:
     """s, and (e^{sA} B)_i for every i: (s, i).
 
-    Zero-order hold over a step h makes [e^{hA}, …]: powers of it, from B on.
+    Computed as powers of e^{hA}, h the spacing of s, applied to B.
     """
     A, B = getattr(refssm, f"hippo_{measure}")(n=n)
     s = np.linspace(0, LONGEST.get(measure, 2.0), POINTS)
@@ -29,7 +29,7 @@ def functions(measure: str, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def draw(output: Path, measure: str, n: int) -> Path:
-    """The first of them."""
+    """Draw the first functions."""
     s, functions_of_s = functions(measure, n)
     with styled():
         made, axes = figure(1, 1, (7.0, 3.5))

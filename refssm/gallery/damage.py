@@ -1,8 +1,8 @@
 """Where an output is wrong: the error ratio along the sequence, and over sequence × channels.
 
-The ratio comes entry by entry (NaN where nothing is judged, infinite where an entry has no
-distance), with the names of its axes. The sequence is the axis `l`; blocks of kernels end at powers
-of two, which are marked. Without such an axis the last one is drawn.
+The input is the ratio of each entry (NaN if not judged, infinite if an entry has no distance), with
+the names of the axes. The sequence is the axis `l`; powers of two are marked, because blocks of
+kernels end there. Without an axis `l`, the last axis is drawn.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from refssm.gallery.drawing import figure, inline, styled
 
 SEQUENCE, FIRST_BLOCK = "l", 16
 LEAST = 0.01
-ROWS, COLUMNS = 64, 512  # cells of a map; more entries than that share one, the worst of them
-POINTS = 1024  # of a line, alike
-MOST = 1e100  # a larger ratio is drawn as an infinite one
-INK, RULE, LINE, BAD = "#010203", "#040506", "#070809", "#0a0b0c"  # the page has colours for them
+ROWS, COLUMNS = 64, 512  # cells of a map; if there are more entries, a cell shows its worst one
+POINTS = 1024  # the same for points of a line
+MOST = 1e100  # larger ratios are drawn like infinite ones
+INK, RULE, LINE, BAD = "#010203", "#040506", "#070809", "#0a0b0c"  # the page sets the colours
 VARIABLES = {INK: "--ink", RULE: "--rule", LINE: "--line", BAD: "--bad"}
 WITHIN, BEYOND = ("#dfe8f1", "#7896b4"), ("#fdbb84", "#e34a33", "#7f0000")
-UNBOUNDED = "#7a0177"  # no ratio is as large
+UNBOUNDED = "#7a0177"  # the colour of infinite ratios
 
 
 class Seen(NamedTuple):
-    """What is drawn: a table of ratios, rows are channels, columns the sequence."""
+    """The data of a picture: a table of ratios; rows are channels, columns the sequence."""
 
     table: np.ndarray
-    rows: str  # the axes that rows run over
+    rows: str  # names of the axes of the rows
     columns: str
     worst: np.ndarray  # of each column
     boundaries: list[int]  # first places of blocks
-    allowed: float  # 0 where entries are wrong or not: then `worst` counts them
+    allowed: float  # 0 if entries are only right or wrong; then `worst` counts the wrong ones
 
 
 def seen(ratio: np.ndarray, axes: tuple[str, ...], allowed: float) -> Seen | None:
-    """The ratios by channel and place; None where there are no two of them."""
+    """The ratios by channel and place; None if there are fewer than two."""
     if ratio.size < 2:
         return None
     long = [i for i, n in enumerate(ratio.shape) if n > 1]
@@ -51,12 +51,12 @@ def seen(ratio: np.ndarray, axes: tuple[str, ...], allowed: float) -> Seen | Non
 
 
 def boundaries(length: int) -> list[int]:
-    """The powers of two, from 16 on, at which a block begins."""
+    """The powers of two, from 16 on, where a block begins."""
     return [2**k for k in range(int(math.log2(FIRST_BLOCK)), 64) if 2**k < length]
 
 
 def told(view: Seen) -> str:
-    """The picture in words, for those who do not see it."""
+    """The picture in words, for readers who cannot see it."""
     bad, n, name = np.flatnonzero(view.worst > view.allowed), view.worst.size, view.columns
     blank = " Blank: not judged." if np.isnan(view.table).any() else ""
     if not bad.size:
@@ -71,7 +71,7 @@ def told(view: Seen) -> str:
 
 
 def picture(view: Seen, name: str) -> str:
-    """Both as one inline SVG; a map only where there are channels. `name` makes its ids its own."""
+    """Both plots as one inline SVG (a map only if there are channels); ids begin with `name`."""
     several = view.table.shape[0] > 1
     heights = [1.7, min(2.2, 0.7 + 0.12 * min(view.table.shape[0], ROWS))][: 1 + several]
     colours = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), INK)
@@ -86,7 +86,7 @@ def picture(view: Seen, name: str) -> str:
 
 
 def _along(axis, view: Seen) -> None:
-    """The worst ratio of each place; boundaries between the places that they part."""
+    """Plot the worst ratio of each place, with block boundaries."""
     n = view.worst.size
     wide = math.ceil(n / POINTS)
     starts = np.arange(0, n, wide)
@@ -116,7 +116,7 @@ def _along(axis, view: Seen) -> None:
 
 
 def _boundaries(axis, view: Seen, labels: bool) -> None:
-    """A line before the first place of a block, and its number above where there is room."""
+    """A line before the first place of each block, with its number above if there is room."""
     for place in view.boundaries:
         style = {"color": INK, "linewidth": 0.6, "linestyle": ":"}
         axis.axvline(place - 0.5, gid=f"boundary-{place}" if labels else None, **style)
@@ -129,12 +129,12 @@ def _boundaries(axis, view: Seen, labels: bool) -> None:
 
 
 def _foot(allowed: float) -> float:
-    """The ratio that smaller ones are drawn as: far within what is allowed."""
+    """The smallest ratio on the axis, far below the allowed one; smaller ones are drawn there."""
     return min(LEAST, allowed / 100)
 
 
 def _clipped(worst: np.ndarray, allowed: float) -> tuple[np.ndarray, float]:
-    """What has a place on the axis: small ratios at its foot, infinite ones above all others."""
+    """Ratios clipped to the axis: small ones at the bottom, infinite ones above all others."""
     top = min(max([allowed, *worst[np.isfinite(worst)]]), MOST)
     if not allowed:
         return worst, max(top, 1.0)
@@ -143,12 +143,12 @@ def _clipped(worst: np.ndarray, allowed: float) -> tuple[np.ndarray, float]:
 
 
 def _map(made, axis, view: Seen) -> None:
-    """log10 of the ratio over channels and sequence, parted in colour at what is allowed."""
+    """Plot log10 of the ratio by channel and place; the colour changes at the allowed ratio."""
     n, m = view.table.shape
     high, wide = math.ceil(n / ROWS), math.ceil(m / COLUMNS)
     table = np.fmax.reduceat(view.table, np.arange(0, m, wide), axis=1)
     table = np.fmax.reduceat(table, np.arange(0, n, high), axis=0)
-    far = table.shape[1] * wide - 0.5, table.shape[0] * high - 0.5  # of cells, the last one whole
+    far = table.shape[1] * wide - 0.5, table.shape[0] * high - 0.5  # end of the last whole cell
     where = {"extent": (-0.5, far[0], far[1], -0.5), "aspect": "auto", "interpolation": "none"}
     axis.set_ylabel(view.rows if len(view.rows) < 20 else "channels")
     axis.yaxis.get_major_locator().set_params(integer=True, nbins=5)

@@ -1,4 +1,4 @@
-"""What the pictures share: figures without a window, files that are whole or not there at all."""
+"""Helpers of the pictures: figures without a window, files that are complete or absent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 STYLE: Any = {
-    "svg.hashsalt": "refssm",  # else the identifiers in the file are random
+    "svg.hashsalt": "refssm",  # otherwise ids in the file are random
     "svg.fonttype": "none",
     "font.size": 9.0,
     "axes.spines.top": False,
@@ -27,7 +27,7 @@ METADATA = {".svg": {"Date": None, "Creator": "refssm"}, ".png": {"Software": No
 
 
 def styled(more: Mapping = MappingProxyType({})):
-    """The style of all pictures, while they are made and while they are written."""
+    """A context with the style of all pictures, for drawing and writing."""
     return matplotlib.rc_context(STYLE | more)
 
 
@@ -39,7 +39,7 @@ def figure(rows: int, columns: int, size: tuple[float, float], **how):
 
 
 def written(made: Figure, output: Path) -> Path:
-    """Write the figure under another name and rename it: interrupted, it leaves nothing."""
+    """Write the figure to a temporary name, then rename: an interrupted run leaves no file."""
     handle, name = tempfile.mkstemp(suffix=output.suffix, prefix=".refssm-", dir=output.parent)
     os.close(handle)
     try:
@@ -52,10 +52,10 @@ def written(made: Figure, output: Path) -> Path:
 
 
 def inline(made: Figure, name: str, variables: Mapping[str, str]) -> str:
-    """The figure as an `<svg>` element inside a page, which scales it and gives it its colours.
+    """The figure as an `<svg>` element inside a page, which sets its size and colours.
 
-    Its ids begin with `name`, so that several stand in one page; each colour in `variables` becomes
-    that CSS variable. It names nothing outside of itself.
+    Its ids begin with `name`, so several fit in one page; each colour in `variables` becomes that
+    CSS variable. It refers to nothing outside of itself.
     """
     buffer = io.StringIO()
     made.savefig(buffer, format="svg", transparent=True, metadata=NO_METADATA)
@@ -66,7 +66,7 @@ def inline(made: Figure, name: str, variables: Mapping[str, str]) -> str:
     view = re.search(r'viewBox="[^"]*"', head)
     assert view is not None
     text = f"<svg {view.group()}{end}{body}".replace("xlink:href", "href")
-    text = re.sub(r" font-family: [^;]+;", "", text)  # that of the page
+    text = re.sub(r" font-family: [^;]+;", "", text)  # use the page's font
     text = re.sub(r' id="([^"]+)"', rf' id="{name}-\1"', text)
     text = re.sub(r'(url\(|href=")#', rf"\1#{name}-", text)
     for colour, variable in variables.items():

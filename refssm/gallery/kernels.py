@@ -1,4 +1,4 @@
-"""Kernels that models start from: LegS, its diagonal approximations, and DSS's normalised form."""
+"""Initial kernels of models: LegS, its diagonal approximations, and DSS's normalized form."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 import refssm
 from refssm.gallery.drawing import figure, styled, written
 
-LENGTH, SPAN = 1024, 4.0  # samples, and how long in the time unit of A
+LENGTH, SPAN = 1024, 4.0  # samples, and the length in the time unit of A
 NAMES = ("LegS", "S4D-Lin", "S4D-Inv", "DSS")
 
 
 def kernels(n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """t, and one kernel of each model for C of ones; n states, or n/2 pairs of them."""
+    """t, and one kernel per model for C of ones; n states, or n/2 pairs of them."""
     t, dt = np.arange(LENGTH) * SPAN / LENGTH, SPAN / LENGTH
     A, B = refssm.hippo_legs(n=n)
     A_bar, B_bar = refssm.discretize_zoh(A, B[:, None], dt)
@@ -30,7 +30,7 @@ def kernels(n: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
 
 
 def draw(output: Path, n: int) -> Path:
-    """One below the other: their sizes differ."""
+    """Draw the kernels one below the other, because their sizes differ."""
     t, held = kernels(n)
     with styled():
         made, axes = figure(len(held), 1, (7.0, 7.0))

@@ -1,4 +1,4 @@
-"""What a memory holds of a signal, and what comes back from it."""
+"""The states of a memory over a signal, and the signal reconstructed from them."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from refssm.gallery.drawing import figure, styled, written
 
 MEASURES = ("legs", "legt", "lmu", "lagt", "fourier")
 ELAPSED, STEPS = 3.0, 1536  # in windows, and samples
-OLDEST = {"lagt": ELAPSED}  # in windows; the past fades but does not end
+OLDEST = {"lagt": ELAPSED}  # in windows; this memory decays but has no end
 
 
 class Memory(NamedTuple):
-    """A signal, the states that remember it, and what they give back at the end."""
+    """A signal, the states over time, and the signal reconstructed from the last state."""
 
     t: np.ndarray
     u: np.ndarray
     x: np.ndarray  # (t, n)
-    past: np.ndarray  # the times that are remembered
+    past: np.ndarray  # the times of the reconstruction
     y: np.ndarray
 
 
 def signal(t):
-    """A slow and a fast wave, and a step."""
+    """A slow wave, a fast wave and a step."""
     return np.sin(1.4 * np.pi * t) + 0.3 * np.sin(7 * np.pi * t + 1) + 0.5 * (t > 2.2)
 
 
@@ -38,7 +38,7 @@ def remembered(measure: str, n: int) -> Memory:
         x = refssm.hippo_project_legs(u, n=n)
         return Memory(t, u, x, ELAPSED * (1 - s), refssm.hippo_reconstruct_legs(x[-1], s))
     A, B = getattr(refssm, f"hippo_{measure}")(n=n)
-    # time in units of a tenth of a window: the memory of LagT fades within one unit
+    # the time unit is a tenth of a window, because LagT's memory decays within one unit
     unit = 10.0 if measure == "lagt" else 1.0
     x = refssm.hippo_project(A, B, u, unit * ELAPSED / STEPS)
     y = getattr(refssm, f"hippo_reconstruct_{measure}")(x[-1], unit * s)
@@ -46,7 +46,7 @@ def remembered(measure: str, n: int) -> Memory:
 
 
 def draw(output: Path, measure: str, n: int) -> Path:
-    """The states over time above, the signal and its reconstruction below."""
+    """Draw the states over time, and below the signal and its reconstruction."""
     memory = remembered(measure, n)
     with styled():
         made, axes = figure(2, 1, (7.0, 5.0))
@@ -63,6 +63,6 @@ def draw(output: Path, measure: str, n: int) -> Path:
 
 
 def _room(u):
-    """The signal's range and a quarter of it on either side."""
+    """The range of the signal, with a margin of a quarter on both sides."""
     margin = (u.max() - u.min()) / 4
     return u.min() - margin, u.max() + margin

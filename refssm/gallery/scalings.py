@@ -1,7 +1,7 @@
-"""`python -m refssm.gallery.scalings`: the digits a memory keeps in single precision, by scaling.
+"""`python -m refssm.gallery.scalings`: a memory's correct digits in single precision, by scaling.
 
 The same memory runs in single and in double precision: zero-order hold, then the recurrence. Its
-states are scaled back, and the error is that of the last state's norm.
+states are scaled back; the error is relative to the norm of the last state.
 """
 
 import sys
@@ -12,7 +12,7 @@ import refssm
 
 STEPS, ELAPSED = 1024, 4.0
 SIZES = (16, 64, 256)
-SCALINGS = {  # of the orthonormal states, by √(2i+1); LMU's is the third, with signs
+SCALINGS = {  # factors of the orthonormal states, from √(2i+1); LMU's is the third, with signs
     "orthonormal": lambda roots: np.ones_like(roots),
     "1/√(2i+1)": lambda roots: 1 / roots,
     "√(2i+1)": lambda roots: roots,
@@ -21,7 +21,7 @@ SCALINGS = {  # of the orthonormal states, by √(2i+1); LMU's is the third, wit
 
 
 def digits(measure: str, n: int) -> list[float]:
-    """−log₁₀ ‖x̂ − x‖/‖x‖ of the last state for each scaling, x in double precision."""
+    """−log₁₀ ‖x̂ − x‖/‖x‖ of the last state for each scaling; x is in double precision."""
     A, B = getattr(refssm, f"hippo_{measure}")(n=n)
     u, dt = np.random.default_rng(1).standard_normal(STEPS // 8).repeat(8), ELAPSED / STEPS
     exact, found = refssm.hippo_project(A, B, u, dt)[-1], []

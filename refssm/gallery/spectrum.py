@@ -1,4 +1,4 @@
-"""The poles of the normal parts of HiPPO's matrices, and of the diagonal starts made after them."""
+"""The poles of the normal parts of HiPPO's matrices, and of the diagonal models based on them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MEASURES = ("legs", "legt", "lagt", "fourier")
 
 
 def spectra(n: int) -> dict[str, np.ndarray]:
-    """By name; of the diagonal starts one of each pair."""
+    """Poles by name; for diagonal models, one of each pair."""
     normal = {f"normal part of {m}": getattr(refssm, f"nplr_{m}")(n=n)[0] for m in MEASURES}
     pairs = max(1, n // 2)
     return normal | {"S4D-Lin": refssm.s4d_lin(n=pairs), "S4D-Inv": refssm.s4d_inv(n=pairs)}
 
 
 def draw(output: Path, n: int) -> Path:
-    """Imaginary parts in order: the real parts are constants."""
+    """Draw the imaginary parts in order; the real parts are constant."""
     with styled():
         made, axes = figure(1, 1, (7.0, 4.5))
         for name, w in spectra(n).items():

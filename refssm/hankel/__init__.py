@@ -1,9 +1,9 @@
-"""Hankel operators: what a linear system remembers of the past, as one matrix.
+"""Hankel operators: the map from past inputs to future outputs, as one matrix.
 
     H_ij = h_(i+j),   h_k = C A^k B,   H = O R,   O the rows C A^i, R the columns A^j B
 
-H maps past inputs to future outputs. The gramians RRᴴ and OᴴO measure what reaches the state and
-what is seen of it, and the transfer function is the system's answer at one frequency.
+The gramians RRᴴ and OᴴO measure how strongly inputs reach the state, and how strongly the state
+reaches the output. The transfer function is the system's gain at one frequency.
 """
 
 from refssm._names import export

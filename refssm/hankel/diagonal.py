@@ -4,12 +4,12 @@
 
     ψ_k(w) = √(−2 Re w_k)/(−(w + w_k*)) · Π_{m<k} (w − w_m)/(w + w_m*)
 
-The Hankel operator takes past inputs to future outputs: (Γu)(t) = ∫ K(t+s) u(−s) ds with the kernel
-K(t) = Σ_j v_j e^{w_j t}. In the orthonormal functions whose Laplace transforms at −w are the ψ_k, a
-cascade of all-passes, it is the matrix above. It is what a Cholesky factor of the gramian
-P_ij = −B_i B_j*/(w_i + w_j*) makes of it: that gramian is Cauchy-like, its Schur complements are
-again, and the ψ_k are their generators, products of which no digit is lost [demmel1999]. The poles
-are taken in the order of a complete pivoting, so that the matrix is graded.
+The Hankel operator maps past inputs to future outputs: (Γu)(t) = ∫ K(t+s) u(−s) ds with the kernel
+K(t) = Σ_j v_j e^{w_j t}. Its matrix in the orthonormal functions whose Laplace transforms at −w are
+the ψ_k (a cascade of all-passes) is the one above. A Cholesky factor of the gramian P_ij = −B_i
+B_j*/(w_i + w_j*) gives the same matrix: that gramian is Cauchy-like, so are its Schur complements,
+and the ψ_k are their generators, computed as products without cancellation [demmel1999]. Complete
+pivoting orders the poles, so the matrix is graded.
 """
 
 import numpy as np
@@ -22,16 +22,16 @@ from refssm.domains import distinct_modes, gains
 
 
 def hankel_singular_values_diagonal(w, B, C):
-    """σ_i = √λ_i(P Q), descending: what a diagonal system remembers of its past.
+    """σ_i = √λ_i(P Q), descending: the Hankel singular values of a diagonal system.
 
     Signature ``(n),(n),(n)->(n)``: `w` the poles, Re w < 0, `B` and `C` the input and output
-    vectors; leading axes broadcast. Only the products B_j C_j count. A real system with complex
-    poles is given by both members of each pair. Any of float32, float64, longdouble and their
-    complex types; the result is real, in the precision of ``np.result_type(w, B, C)``, and so are
-    its digits: every value has nearly all of them, however small. All are NaN where some
-    Re w ≥ 0. Units: those of B C / `w`.
+    vectors; leading axes broadcast. Only the products B_j C_j matter. For a real system with
+    complex poles, pass both members of each pair. Any of float32, float64, longdouble and their
+    complex types; the result is real, in the precision of ``np.result_type(w, B, C)``. Every value
+    is accurate to nearly all digits, however small. All are NaN if some Re w ≥ 0. Units: those of B
+    C / `w`.
 
-    Raises ValueError where sizes disagree, TypeError for other types. Source: [demmel1999].
+    Raises ValueError if sizes disagree, TypeError for other types. Source: [demmel1999].
     """
     w, v = np.broadcast_arrays(w, B * C)
     sigma, _, _ = takagi(_weighted(_orthonormal(w, v)[0], v))
@@ -42,8 +42,8 @@ def hankel_singular_values_diagonal_vjp(dsigma, w, B, C):
     """∂σ_i/∂v_j = s_i* (Ψx_i)_j²,  ∂σ_i/∂w_j = 2 v_j s_i* (Ψx_i)_j (Ψ'x_i)_j,  v = B C.
 
     x_i is the singular vector, s_i σ_i = x_iᵀ G x_i, Ψ_jk = ψ_k(w_j) and Ψ' its derivative by w. A
-    value that is not simple has no derivative: the gradients are then those of one basis of many.
-    Returns `(dw, dB, dC)`, shaped like `w`, `B` and `C`.
+    multiple value has no derivative: the gradients are then those of one possible basis. Returns
+    `(dw, dB, dC)`, shaped like `w`, `B` and `C`.
     """
     poles, v = np.broadcast_arrays(w, B * C)
     psi, slope = _orthonormal(poles, v)
@@ -61,10 +61,10 @@ def _weighted(psi, v):
 
 
 def _orthonormal(w, v):
-    """ψ_k(w_j) and ψ_k'(w_j), (…, n, n): pole by pole, the next the one of the largest remainder.
+    """ψ_k(w_j) and ψ_k'(w_j), (…, n, n): pole by pole; next is the pole with the largest remainder.
 
     The remainder of the gramian is −√(v_i v_j) g_i g_j*/(w_i + w_j*) in moduli, with g = Π_m (w −
-    w_m)/(w + w_m*) over the poles that were taken.
+    w_m)/(w + w_m*) over the poles used so far.
     """
     n, size = w.shape[-1], np.sqrt(np.abs(v)) / np.sqrt(-2 * np.real(w))
     g, dg = np.zeros_like(w) + 1, np.zeros_like(w)
@@ -76,7 +76,7 @@ def _orthonormal(w, v):
         columns.append(-norm * g / z)
         slopes.append(-norm * (dg - g / z) / z)
         taken = np.arange(n) == place
-        step = np.where(taken, 0 * w, (w - pole) / z)  # exactly 0, whatever is known of w
+        step = np.where(taken, 0 * w, (w - pole) / z)  # exactly 0, whatever the errors of w
         g, dg = g * step, dg * step + g * (2 * np.real(pole) / z**2)
     if not columns:
         return np.zeros((*w.shape, 0), w.dtype), np.zeros((*w.shape, 0), w.dtype)

@@ -1,12 +1,13 @@
-"""Gramians: how far inputs reach each state, and how much of each is seen [zhou1996].
+"""Gramians: how strongly inputs drive states, and states drive the output [zhou1996].
 
     continuous   P = ∫₀^∞ e^{tA} B Bᴴ e^{tAᴴ} dt,   Q = ∫₀^∞ e^{tAᴴ} Cᴴ C e^{tA} dt
                  A P + P Aᴴ + B Bᴴ = 0,             Aᴴ Q + Q A + Cᴴ C = 0
     discrete     P = Σ_k A^k B Bᴴ A^kᴴ,             Q = Σ_k A^kᴴ Cᴴ C A^k
                  P = A P Aᴴ + B Bᴴ,                 Q = Aᴴ Q A + Cᴴ C
 
-xᴴ P⁻¹ x is the least energy of an input that leads to the state x, xᴴ Q x that of the output from
-it, and the roots of the eigenvalues of P Q are the Hankel singular values.
+xᴴ P⁻¹ x is the least energy of an input that leads to the state x; xᴴ Q x is the energy of the
+output that follows from x. The square roots of the eigenvalues of P Q are the Hankel singular
+values.
 """
 
 import numpy as np
@@ -21,14 +22,14 @@ from refssm.domains import contraction_matrices, damped_matrices, projections
 def gramians(A, B, C):
     """P and Q with A P + P Aᴴ + B Bᴴ = 0 and Aᴴ Q + Q A + Cᴴ C = 0.
 
-    Signature ``(n,n),(n),(n)->(n,n),(n,n)``: `A`, `B` and `C` of a continuous system, all
-    Re λ(A) < 0; leading axes broadcast. Any of float32, float64 and their complex types. Both are
-    Hermitian exactly. Units: `P` those of B² and `Q` those of C², times that of 1/`A`. Errors are
-    measured by the residual.
+    Signature ``(n,n),(n),(n)->(n,n),(n,n)``: `A`, `B` and `C` of a continuous system, all Re λ(A) <
+    0; leading axes broadcast. Any of float32, float64 and their complex types. Both are exactly
+    Hermitian. Units: `P` those of B² and `Q` those of C², times that of 1/`A`. Errors are measured
+    by the residual.
 
-    An `A` that is not stable has no gramians: what comes is the solution of the equations, NaN
-    where they have none. NaN in `A` reaches both, in `B` all of `P`, in `C` all of `Q`.
-    Raises ValueError where sizes disagree, TypeError for other types. Source: [zhou1996].
+    An unstable `A` has no gramians: the result is then the solution of the equations, or NaN if
+    there is none. NaN in `A` reaches both, NaN in `B` all of `P`, NaN in `C` all of `Q`. Raises
+    ValueError if sizes disagree, TypeError for other types. Source: [zhou1996].
 
     >>> import refssm
     >>> P, Q = refssm.gramians([[-0.5]], [2.0], [3.0])
@@ -54,7 +55,7 @@ def gramians_vjp(dP, dQ, A, B, C):
 
 
 def gramian_equations(A, B, C):
-    """What P and Q solve."""
+    """The equations that P and Q solve."""
     row = C.conj()
     return (
         Equation(((A, None), (None, adjoint(A))), -outer(B, B)),
@@ -73,12 +74,12 @@ def adjoint(M):
 
 
 def hermitian(X):
-    """(X + Xᴴ)/2, which leaves the residual of a Hermitian equation no larger."""
+    """(X + Xᴴ)/2; this does not increase the residual of a Hermitian equation."""
     return (X + adjoint(X)) / 2
 
 
 def twice(dX, *arguments):
-    """dX + dXᴴ, in the type of the arguments where that is wider."""
+    """dX + dXᴴ, in the common type of dX and the arguments."""
     dX = dX.astype(np.result_type(dX, *arguments))
     return dX + adjoint(dX)
 
@@ -89,7 +90,7 @@ def applied(M, x):
 
 
 def _for_all(P, Q, A, B, C):
-    """Both with all leading axes of the arguments, in the types of A with B and with C."""
+    """P and Q, broadcast to all leading axes of the arguments."""
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
     return tuple(X if X.shape[:-2] == batch else with_batch(X, 2, batch) for X in (P, Q))
 
@@ -103,7 +104,7 @@ GRAMIANS = Operator(
     definition=gramian_equations,
     contract=SOLVE,
     citation="zhou1996",
-    lacks=frozenset({"jit", "gpu"}),  # a Schur form is LAPACK's work
+    lacks=frozenset({"jit", "gpu"}),  # LAPACK computes the Schur form already
 )
 gramians = GRAMIANS.checked(gramians, COMPILED_TYPES)
 gramians_vjp = GRAMIANS.checked_vjp(gramians_vjp, COMPILED_TYPES)
@@ -113,11 +114,9 @@ def gramians_discrete(A, B, C):
     """P = A P Aᴴ + B Bᴴ and Q = Aᴴ Q A + Cᴴ C.
 
     Signature ``(n,n),(n),(n)->(n,n),(n,n)``: `A`, `B` and `C` of a discrete system, all
-    |λ(A)| < 1; leading axes broadcast. P Q is that of the Hankel matrix of C A^k B: O R has O =
-    [C; C A; …],
-    R = [B, A B, …], Q = OᴴO and P = R Rᴴ. Types, errors and NaN as `gramians`. Units: `P` those of
-    B²,
-    `Q` those of C². Source: [zhou1996].
+    |λ(A)| < 1; leading axes broadcast. The Hankel matrix of C A^k B has the same P Q: O R has O =
+    [C; C A; …], R = [B, A B, …], Q = OᴴO and P = R Rᴴ. Types, errors and NaN are those of
+    `gramians`. Units: `P` those of B², `Q` those of C². Source: [zhou1996].
 
     >>> import refssm
     >>> P, Q = refssm.gramians_discrete([[0.5]], [3.0], [1.5])
@@ -143,7 +142,7 @@ def gramians_discrete_vjp(dP, dQ, A, B, C):
 
 
 def discrete_gramian_equations(A, B, C):
-    """What P and Q solve."""
+    """The equations that P and Q solve."""
     row = C.conj()
     return (
         Equation(((None, None), (-A, adjoint(A))), outer(B, B)),
@@ -160,14 +159,14 @@ GRAMIANS_DISCRETE = Operator(
     definition=discrete_gramian_equations,
     contract=SOLVE,
     citation="zhou1996",
-    lacks=frozenset({"jit", "gpu"}),  # a Schur form is LAPACK's work
+    lacks=frozenset({"jit", "gpu"}),  # LAPACK computes the Schur form already
 )
 gramians_discrete = GRAMIANS_DISCRETE.checked(gramians_discrete, COMPILED_TYPES)
 gramians_discrete_vjp = GRAMIANS_DISCRETE.checked_vjp(gramians_discrete_vjp, COMPILED_TYPES)
 
 
 def stable_system(name, A, B, C):
-    """The arrays of a continuous system for a function called `name`, all Re λ(A) < 0."""
+    """A, B and C of a continuous system as arrays; ValueError unless all Re λ(A) < 0."""
     try:
         A, B, C = GRAMIANS.arrays((A, B, C), COMPILED_TYPES)
         GRAMIANS.sizes(A, B, C)

@@ -1,9 +1,8 @@
-"""Hankel matrices, and the Markov parameters they are made of [zhou1996].
+"""Hankel matrices, and their entries, the Markov parameters [zhou1996].
 
     H_ij = h_(i+j),   h_k = C A^k B
 
-An infinite Hankel matrix has finite rank n exactly when its entries are those of a system with n
-states and no fewer (Kronecker).
+An infinite Hankel matrix has finite rank n exactly if its smallest system has n states (Kronecker).
 """
 
 import numpy as np
@@ -19,11 +18,11 @@ def hankel_matrix(h):
 
     Signature ``(n)->(n,n)``: `h` the first n values of an impulse response; leading axes are a
     batch. Any of float32, float64, longdouble and their complex types; the result has that of `h`.
-    Symmetric, also where `h` is complex: nothing is conjugated. Units: those of `h`.
+    Symmetric, also for complex `h`: nothing is conjugated. Units: those of `h`.
 
-    Entries beyond the last value are zeros, not the values from the start again: H maps a past of
-    n inputs to n outputs of a system whose response ends. Raises TypeError for other types. NaN in
-    `h_k` reaches the antidiagonal i + j = k. Source: [zhou1996].
+    Entries beyond the last value are zeros; the values do not repeat. H maps the past n inputs to n
+    outputs of a system whose response ends. Raises TypeError for other types. NaN in `h_k` reaches
+    the antidiagonal i + j = k. Source: [zhou1996].
 
     >>> import refssm
     >>> refssm.hankel_matrix([3.0, 2.0, 1.0])
@@ -43,7 +42,7 @@ def hankel_matrix_vjp(dH, h):
     Returns `(dh,)`, shaped like `h`.
     """
     i, k = np.arange(h.shape[-1])[:, None], np.arange(h.shape[-1])
-    dH = dH.astype(np.result_type(dH, h))  # a narrower cotangent is added up as widely
+    dH = dH.astype(np.result_type(dH, h))  # sum a narrower cotangent in this type
     along = dH[..., i, np.maximum(k - i, 0)]
     return (unbroadcast(np.where(i <= k, along, 0).sum(-2), h),)
 
@@ -66,9 +65,9 @@ def markov_parameters(A, B, C, *, l):
     """h_k = C A^k B, k = 0 … l−1.
 
     Signature ``(n,n),(n),(n)->(l)``: `A` and `B` of the discrete system, `C` its output row, `n`
-    states, and the keyword `l`, how many; leading axes broadcast. It is `krylov_kernel` by the name
-    that control theory has for it, and the same function: the values of a Hankel matrix, counted
-    from h_0 = C B. Types, units, errors and NaN as there. Source: [ho1966].
+    states, and the keyword `l`, their number; leading axes broadcast. This is `krylov_kernel` under
+    control theory's name: the entries of a Hankel matrix, from h_0 = C B on. Types, units, errors
+    and NaN are those of `krylov_kernel`. Source: [ho1966].
 
     >>> import refssm
     >>> h = refssm.markov_parameters([[0.5]], [2.0], [1.0], l=3)

@@ -5,7 +5,7 @@
 
     A_r = S_rᴴ A T_r,  B_r = S_rᴴ B,  C_r = C T_r,  SᴴT = I,  SᴴP S = TᴴQ T = Σ
 
-of each the columns of the `order` largest σ. The rank of a Hankel matrix is the number of states
+with the columns of the `order` largest σ. The rank of a Hankel matrix is the number of states
 of the smallest system with that response (Kronecker); σ_{r+1} is the distance, in the Hankel norm,
 to the nearest system of r states (Adamyan, Arov, Krein), and no system of r states is nearer in the
 H-infinity norm [glover1984].
@@ -19,10 +19,10 @@ from refssm.hankel.singular import HANKEL_SINGULAR_VALUES
 
 
 def numerical_rank(sigma, eps):
-    """#{σ_i > ε σ_1}: how many singular values count beside the largest.
+    """#{σ_i > ε σ_1}: how many singular values matter relative to the largest.
 
-    `sigma` (…, n) in any order, `eps` (…) at least 0; the result is an array of integers. 0 for no
-    values, or if all are 0. Raises ValueError for a negative `eps`.
+    `sigma` (…, n) in any order, `eps` (…) at least 0; the result is an array of integers. The
+    result is 0 if there are no values, or if all are 0. Raises ValueError for a negative `eps`.
 
     >>> from refssm import numerical_rank
     >>> int(numerical_rank([4.0, 2.0, 1.0], 0.25))
@@ -38,12 +38,12 @@ def numerical_rank(sigma, eps):
 def ho_kalman(h, order):
     """A, B and C with C A^k B ≈ h_k, `order` states: the eigensystem realization.
 
-    `h` (…, l) are Markov parameters from k = 0 on; the result has shapes (…, r, r), (…, r), (…,
-    r). H has ⌊l/2⌋ rows and ⌈l/2⌉ columns, so that H' ends with the last of them. For a
-    response of `order` states it is exact but for roundings, which grow as σ_1/σ_r; a response
-    of fewer states has no such realization of full rank.
+    `h` (…, l) are Markov parameters from k = 0 on; the result has shapes (…, r, r), (…, r), (…, r).
+    H has ⌊l/2⌋ rows and ⌈l/2⌉ columns, so H' ends with the last of them. For a response of `order`
+    states it is exact up to rounding errors, which grow like σ_1/σ_r; a response of fewer states
+    has no such realization of full rank.
 
-    Raises ValueError where `order` is no integer from 1 to ⌊l/2⌋, or H has a smaller rank.
+    Raises ValueError if `order` is not an integer from 1 to ⌊l/2⌋, or H has a smaller rank.
     Source: [ho1966], [kung1978].
 
     >>> from refssm import ho_kalman
@@ -69,14 +69,14 @@ def ho_kalman(h, order):
 
 
 def balanced_truncation(A, B, C, order):
-    """A_r, B_r and C_r: the `order` states that are reached and seen best.
+    """A_r, B_r and C_r: the `order` states with the largest Hankel singular values.
 
-    Signature ``(n,n),(n),(n)->(r,r),(r),(r)`` of a continuous system, all Re λ(A) < 0. The
-    smaller one is stable where σ_r > σ_{r+1}, and ‖G − G_r‖∞ is at most
-    `balanced_truncation_bound`. Types and errors as `hankel_singular_values`: states of a σ
-    below √(u ‖P‖ ‖Q‖) are noise.
+    Signature ``(n,n),(n),(n)->(r,r),(r),(r)`` of a continuous system, all Re λ(A) < 0. The smaller
+    system is stable if σ_r > σ_{r+1}, and ‖G − G_r‖∞ is at most `balanced_truncation_bound`. Types
+    and errors are those of `hankel_singular_values`: states whose σ is below √(u ‖P‖ ‖Q‖) are
+    rounding errors.
 
-    Raises ValueError where `order` is no integer from 1 to n, sizes disagree or an eigenvalue is
+    Raises ValueError if `order` is not an integer from 1 to n, sizes disagree, or an eigenvalue is
     not left of the imaginary axis. Source: [moore1981].
 
     >>> from refssm import balanced_truncation
@@ -94,8 +94,8 @@ def balanced_truncation(A, B, C, order):
 def balanced_truncation_bound(A, B, C, order):
     """2 Σ_{i>r} σ_i ≥ ‖G − G_r‖∞, r = `order` [enns1984, glover1984].
 
-    Values that are equal count once in the sharper form of the theorem; here all of them count.
-    Arguments, errors as `balanced_truncation`; the result has the leading axes, (…).
+    The sharper form of the theorem counts equal values once; this bound counts all of them.
+    Arguments and errors are those of `balanced_truncation`; the result has the leading axes, (…).
     """
     A, B, C = stable_system("balanced_truncation_bound", A, B, C)
     sigma = HANKEL_SINGULAR_VALUES.reference(A, B, C)
@@ -104,7 +104,7 @@ def balanced_truncation_bound(A, B, C, order):
 
 
 def _check(order, most, name, why=""):
-    """`order` is a whole number from 1 to `most`."""
+    """ValueError unless `order` is an integer from 1 to `most`."""
     whole = isinstance(order, int | np.integer) and not isinstance(order, bool)
     if not (whole and 1 <= order <= most):
         raise ValueError(f"{name}: `order` must be an integer from 1 to {most}{why}, got {order!r}")

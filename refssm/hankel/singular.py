@@ -2,11 +2,11 @@
 
     P = L Lᴴ,   Q = M Mᴴ,   σ = the singular values of Mᴴ L = √ of the eigenvalues of P Q
 
-They are the singular values of the Hankel operator, which takes the past of the input to the future
-of the output: as many of them are not 0 as the smallest system of that response has states. The
-gramians are known to u times their norms, so σ_i is known to about u ‖P‖ ‖Q‖/σ_i, and of those
-below √(u ‖P‖ ‖Q‖) it is known that they are. Where A is diagonal, `hankel_singular_values_diagonal`
-has digits in all of them.
+They are the singular values of the Hankel operator, which maps past inputs to future outputs. The
+number of nonzero values is the number of states of the smallest system with that response. The
+gramians have errors of u times their norms, so σ_i has an error of about u ‖P‖ ‖Q‖/σ_i; values
+below √(u ‖P‖ ‖Q‖) have no correct digits. For diagonal A, `hankel_singular_values_diagonal`
+computes all of them accurately.
 """
 
 import numpy as np
@@ -25,12 +25,10 @@ def hankel_singular_values(A, B, C):
 
     Signature ``(n,n),(n),(n)->(n)``: `A`, `B` and `C` of a continuous system, all Re λ(A) < 0;
     leading axes broadcast. Any of float32, float64 and their complex types; the result is real.
-    Units: those of B C / `A`. Of a discrete system give the bilinear map to a continuous one:
-    it has the same.
-
-    Errors are absolute: see the module. An `A` that is not stable has none; what comes then means
-    nothing. NaN in any argument reaches all of them. Raises ValueError where sizes disagree,
-    TypeError for other types. Source: [laub1987].
+    Units: those of B C / `A`. For a discrete system, pass the continuous system of its bilinear
+    map: the values are the same. Errors are absolute: see the module. An unstable `A` has no such
+    values; the result is then meaningless. NaN in any argument reaches all of them. Raises
+    ValueError if sizes disagree, TypeError for other types. Source: [laub1987].
 
     >>> import refssm
     >>> refssm.hankel_singular_values([[-0.5]], [2.0], [3.0]).tolist()
@@ -43,8 +41,7 @@ def hankel_singular_values_vjp(dsigma, A, B, C):
     """dσ_i = ½ s_iᴴ dP s_i + ½ t_iᴴ dQ t_i,  P s_i = σ_i t_i,  Q t_i = σ_i s_i,  s_iᴴ t_i = 1.
 
     Aᴴ W + W A + ½ Σ dσ_i s_i s_iᴴ = 0,  A V + V Aᴴ + ½ Σ dσ_i t_i t_iᴴ = 0;
-    dA = 2 (W P + Q V),  dB = 2 W B,  dC = 2 C V. A value that is not simple, or 0, has no
-    derivative.
+    dA = 2 (W P + Q V),  dB = 2 W B,  dC = 2 C V. A multiple value, or 0, has no derivative.
 
     Returns `(dA, dB, dC)`, shaped like `A`, `B` and `C`.
     """
@@ -58,7 +55,7 @@ def hankel_singular_values_vjp(dsigma, A, B, C):
 
 
 def _gramians(A, B, C):
-    """P and Q."""
+    """P and Q, exactly Hermitian."""
     row = C.conj()
     P, Q = lyapunov(A, outer(B, B)), lyapunov(adjoint(A), outer(row, row))
     return hermitian(P), hermitian(Q)
@@ -72,7 +69,7 @@ HANKEL_SINGULAR_VALUES = Operator(
     batch="d, d, d",
     contract=BY_GRAMIANS,
     citation="laub1987",
-    lacks=frozenset({"jit", "gpu", "enclosure"}),  # LAPACK's work
+    lacks=frozenset({"jit", "gpu", "enclosure"}),  # LAPACK does this already
 )
 hankel_singular_values = HANKEL_SINGULAR_VALUES.checked(hankel_singular_values, COMPILED_TYPES)
 hankel_singular_values_vjp = HANKEL_SINGULAR_VALUES.checked_vjp(
@@ -81,11 +78,11 @@ hankel_singular_values_vjp = HANKEL_SINGULAR_VALUES.checked_vjp(
 
 
 def hankel_norm(A, B, C):
-    """‖Γ‖ = σ_1: the most of an input's energy that a system can give back after it has ended.
+    """‖Γ‖ = σ_1: the largest ‖y‖₂/‖u‖₂, for the output y after the input u ends.
 
-    Types and errors as `hankel_singular_values`; the leading axes are those of the result. 0 for a
-    system without states. ‖Γ‖ ≤ ‖G‖∞ ≤ 2 Σ σ_i,
-    without D [glover1984]. Raises ValueError where an eigenvalue is not left of the imaginary axis.
+    Types and errors are those of `hankel_singular_values`; the leading axes are those of the
+    result. It is 0 for a system without states. ‖Γ‖ ≤ ‖G‖∞ ≤ 2 Σ σ_i, without D [glover1984].
+    Raises ValueError if an eigenvalue is not left of the imaginary axis.
     """
     sigma = HANKEL_SINGULAR_VALUES.reference(*stable_system("hankel_norm", A, B, C))
     return sigma[..., 0] if sigma.shape[-1] else np.zeros(sigma.shape[:-1], sigma.dtype)

@@ -1,13 +1,13 @@
-"""The H-infinity norm, by level sets: Hamiltonian matrices tell where |G| passes γ [bruinsma1990].
+"""H-infinity norm: Hamiltonian eigenvalues show where |G| crosses a level γ [bruinsma1990].
 
     ‖G‖∞ = sup_ω |G(iω)|,   G(s) = D + C (sI − A)⁻¹ B
 
-|G(iω)| = γ > |D| exactly where iω is an eigenvalue of
+|G(iω)| = γ > |D| exactly if iω is an eigenvalue of
 
     [[F, B Bᴴ/ρ], [−γ² CᴴC/ρ, −Fᴴ]],   F = A + B D* C/ρ,   ρ = γ² − |D|²
 
-Between two such frequencies |G| is above γ or below; its value midway is the next γ, and the errors
-of a step are squared by the next one.
+Between two such frequencies |G| is above or below γ throughout. The largest value midway is the
+next γ; convergence is quadratic.
 """
 
 import numpy as np
@@ -15,19 +15,18 @@ import numpy as np
 from refssm.hankel.gramians import stable_system
 
 STEPS = 60  # five or six are enough
-ABOVE = 2.0**-40  # by how much a level is set above the largest value found
+ABOVE = 2.0**-40  # a level lies above the largest value found by this fraction
 
 
 def h_infinity_norm(A, B, C, D):
-    """sup_ω |G(iω)|: the most by which a sine is amplified; squared, the largest gain in energy.
+    """sup_ω |G(iω)|: the largest amplification of a sine; its square is the largest energy gain.
 
     Signature ``(n,n),(n),(n),()->()`` of a continuous system, all Re λ(A) < 0; leading axes
-    broadcast. Computed in double precision; the value is one that |G| takes, and no frequency
-    is above it by more than 2⁻³⁹ of it but for the roundings of an eigenvalue that is nearly
-    double, √u ‖A‖. Of a discrete system give the bilinear map to a continuous one: it has the
-    same.
+    broadcast. Computed in double precision. The result is a value of |G|; the supremum exceeds it
+    by at most a fraction 2⁻³⁹, plus the rounding errors of nearly double eigenvalues, √u ‖A‖. For a
+    discrete system, pass the continuous system of its bilinear map: the norm is the same.
 
-    Raises ValueError where sizes disagree or an eigenvalue is not left of the imaginary axis,
+    Raises ValueError if sizes disagree or an eigenvalue is not left of the imaginary axis,
     TypeError for other types. Source: [bruinsma1990].
 
     >>> from refssm import h_infinity_norm
@@ -63,14 +62,14 @@ def _supremum(A, B, C, D):
 
 
 def _modulus(A, B, C, D, frequencies) -> float:
-    """The largest |G(iω)| at some frequencies."""
+    """The largest |G(iω)| at the given frequencies."""
     M = 1j * frequencies[:, None, None] * np.eye(len(A)) - A
     G = D + (C * np.linalg.solve(M, np.broadcast_to(B[:, None], (*M.shape[:2], 1)))[..., 0]).sum(-1)
     return float(np.abs(G).max(initial=0))
 
 
 def _crossings(A, B, C, D, level):
-    """Where |G(iω)| is `level`, ascending: eigenvalues near the imaginary axis, some too many."""
+    """Frequencies with |G(iω)| = `level`, ascending: eigenvalues near the axis, a few too many."""
     rho = level**2 - abs(D) ** 2
     if not rho > 0:
         return np.zeros(0)
@@ -79,7 +78,7 @@ def _crossings(A, B, C, D, level):
     lower = np.concatenate([-(level**2 / rho) * np.outer(C.conj(), C), -F.conj().T], axis=1)
     H = np.concatenate([upper, lower])
     roots = np.linalg.eigvals(H)
-    # a double eigenvalue is known to √u: too many frequencies cost an evaluation, too few the
-    # answer
+    # a double eigenvalue is accurate only to √u; a frequency too many costs an evaluation, a
+    # missing one makes the result wrong
     near = np.abs(roots.real) <= 4 * np.sqrt(np.finfo(float).eps) * np.linalg.norm(H)
     return np.sort(roots.imag[near])

@@ -1,12 +1,12 @@
-"""Transfer functions: what a system makes of one frequency [zhou1996].
+"""Transfer functions: the gain of a system at one frequency [zhou1996].
 
     continuous   G(s) = D + C (sI − A)⁻¹ B
     discrete     G(z) = D + C (I − A/z)⁻¹ B
 
-G(s) e^{st} is the answer to e^{st}, and G(z) z^k that to z^k. In our convention the state at a step
-has that step's input, x_k = A x_{k−1} + B u_k, so G(z) = D + Σ_k C A^k B z^{−k}: at the roots of
-unity it is D and the discrete Fourier transform of the kernel. With SciPy's recurrence it would be
-D + C (zI − A)⁻¹ B, which is one step later.
+The input e^{st} gives the output G(s) e^{st}, and z^k gives G(z) z^k. In our convention the state
+at a step includes that step's input, x_k = A x_{k−1} + B u_k, so G(z) = D + Σ_k C A^k B z^{−k}: at
+the roots of unity, D plus the discrete Fourier transform of the kernel. SciPy's recurrence gives D
++ C (zI − A)⁻¹ B, which is one step later.
 """
 
 import numpy as np
@@ -29,13 +29,12 @@ def transfer(A, B, C, D, s):
     Signature ``(n,n),(n),(n),(),(l)->(l)``: `A`, `B`, `C` and `D` of the continuous system, `s` the
     l complex frequencies, iω for a sine; leading axes broadcast. Any of float32, float64,
     longdouble and their complex types; the result has ``np.result_type`` of all. `C` is not
-    conjugated. Units:
-    `s` that of `A`, `G` that of `D`. By elimination at every point, O(l n³). Errors are measured
-    point by point, as those of a backward stable solve between B and C.
+    conjugated. Units: `s` that of `A`, `G` that of `D`. Computed by elimination at every point, O(l
+    n³). Errors are measured point by point, as those of a backward stable solve between B and C.
 
-    An eigenvalue of `A` hit exactly gives infinity or NaN. NaN in `s` stays at its point, elsewhere
-    it reaches all. Raises ValueError where sizes disagree, TypeError for other types.
-    Source: [zhou1996].
+    A point `s` exactly at an eigenvalue of `A` gives infinity or NaN. NaN in `s` stays at its
+    point; NaN in other arguments reaches all points. Raises ValueError if sizes disagree, TypeError
+    for other types. Source: [zhou1996].
 
     >>> import refssm
     >>> refssm.transfer([[-1.0]], [1.0], [2.0], 0.5, [0j, 1j])
@@ -100,12 +99,10 @@ transfer_vjp = TRANSFER.checked_vjp(transfer_vjp)
 def transfer_discrete(A, B, C, D, z):
     """G(z) = D + C (I − A/z)⁻¹ B = D + Σ_k C A^k B z^{−k}.
 
-    Signature ``(n,n),(n),(n),(),(l)->(l)``: `A`, `B`, `C` and `D` of the discrete system, `z` the
-    l complex points, e^{iω} for a sine; leading axes broadcast. Types, errors and NaN as
-    `transfer`, infinite or NaN where `z` is an eigenvalue of `A`; at z = 0 NaN. No units but those
-    of `G` and `D`.
-
-    K_0 = C B is there from the first step on: at z → ∞ it is D + C B. Source: [zhou1996].
+    Signature ``(n,n),(n),(n),(),(l)->(l)``: `A`, `B`, `C` and `D` of the discrete system, `z` the l
+    complex points, e^{iω} for a sine; leading axes broadcast. Types, errors and NaN are those of
+    `transfer`, infinite or NaN if `z` is an eigenvalue of `A`; NaN at z = 0. Only `G` and `D` have
+    units. K_0 = C B is part of the first output, so G → D + C B for z → ∞. Source: [zhou1996].
 
     >>> import refssm
     >>> refssm.transfer_discrete([[0.5]], [1.0], [2.0], 0.0, [1 + 0j, -1 + 0j])

@@ -1,7 +1,8 @@
-"""HiPPO: what a linear system must be for its state to be a projection of its input's past.
+"""HiPPO: linear systems whose state is a projection of the input's past.
 
-Eight measures in closed form, (A, B) of any other by quadrature, the initial poles of diagonal
-models that were derived from them; what a memory holds, and what comes back from it.
+Eight measures in closed form, (A, B) of any other measure by quadrature, initial poles of the
+diagonal models derived from them, the states after each input, and reconstruction of the past from
+the states.
 """
 
 from refssm._names import export

@@ -2,7 +2,7 @@
 
     x_i = 2√2/(πw) ∫_0^w u(t−s) T̃_i(1 − 2s/w) ds,   T̃_0 = 1, T̃_i = √2 T_i
 
-for signals that are 0 before the window, so t ≤ w [gu2020hippo, App. D.5]. No sliding form exists:
+for signals that start at t = 0, with t ≤ w [gu2020hippo, App. D.5]. No sliding form exists:
 the Chebyshev weight is infinite at both ends.
 """
 
@@ -17,11 +17,11 @@ def hippo_chebt(*, n, window=1.0):
     """A_ik = −4i/w for k < i and i−k odd, that by √½ for k = 0;  B = 2√2/(πw) (1, √2, √2, …).
 
     Signature ``->(n,n),(n)`` and the keywords `n`, the number of coefficients, and `window`, the
-    length w of the window. In double precision. A is nilpotent: x is the projection of u as long as
-    t ≤ w, and no memory later. Units: `A` and `B` that of 1/w.
+    length w of the window. In double precision. A is nilpotent: x is the projection of u for t ≤ w,
+    and meaningless later. Units: `A` and `B` that of 1/w.
 
-    Raises ValueError where `n` is no integer of at least 1 or `window` no number above 0.
-    Source: [gu2020hippo, App. D.5].
+    Raises ValueError if `n` is not an integer ≥ 1 or `window` is not a number above 0. Source:
+    [gu2020hippo, App. D.5].
 
     >>> import numpy as np
     >>> import refssm
@@ -43,6 +43,6 @@ HIPPO_CHEBT = Operator(
     parameters={"n": orders, "window": windows},
     outputs=("A", "B"),
     citation="gu2020hippo, App. D.5",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # made once
+    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
 )
 hippo_chebt = HIPPO_CHEBT.checked(hippo_chebt)

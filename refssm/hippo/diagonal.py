@@ -1,6 +1,6 @@
-"""Initial poles of diagonal models, in closed form but for those of HiPPO-LegS.
+"""Initial poles of diagonal models, in closed form except those of HiPPO-LegS.
 
-S4D keeps one mode of each conjugate pair: n modes stand for N = 2n states [gu2022s4d]. LRU draws
+S4D keeps one mode of each conjugate pair: n modes represent N = 2n states [gu2022s4d]. LRU draws
 discrete poles from a ring [orvieto2023lru].
 """
 
@@ -13,8 +13,8 @@ from refssm.hippo.entries import rows_and_columns, size
 def s4d_lin(*, n):
     """w_k = −½ + iπk, k = 0 … n−1.
 
-    `n` modes, complex; w_0 is real and has no partner. ValueError where `n` is no integer of at
-    least 1. Source: [gu2022s4d].
+    `n` modes, complex; w_0 is real and has no partner. ValueError if `n` is not an integer ≥ 1.
+    Source: [gu2022s4d].
 
     >>> import refssm
     >>> refssm.s4d_lin(n=3).round(4)
@@ -26,7 +26,7 @@ def s4d_lin(*, n):
 def s4d_inv(*, n):
     """w_k = −½ + i(N/π)(N/(2k+1) − 1), N = 2n, k = 0 … n−1.
 
-    `n` modes, complex, the fastest first. Errors and source as `s4d_lin`.
+    `n` modes, complex, the fastest first. Errors and source: as in `s4d_lin`.
 
     >>> import refssm
     >>> refssm.s4d_inv(n=2).round(4)
@@ -39,7 +39,7 @@ def s4d_inv(*, n):
 def s4d_quad(*, n):
     """w_k = −½ + i(2k+1)²/π, k = 0 … n−1.
 
-    `n` modes, complex. Errors and source as `s4d_lin`.
+    `n` modes, complex. Errors and source: as in `s4d_lin`.
 
     >>> import refssm
     >>> refssm.s4d_quad(n=2).round(4)
@@ -51,7 +51,7 @@ def s4d_quad(*, n):
 def s4d_real(*, n):
     """w_k = −(k+1), k = 0 … n−1.
 
-    `n` modes, real: the diagonal of HiPPO-LegS. Errors and source as `s4d_lin`.
+    `n` modes, real: the diagonal of HiPPO-LegS. Errors and source: as in `s4d_lin`.
 
     >>> import refssm
     >>> refssm.s4d_real(n=3)
@@ -61,11 +61,11 @@ def s4d_real(*, n):
 
 
 def s4d_legs(*, n):
-    """The eigenvalues with Im w > 0 of HiPPO-LegS with 2n states, its rank-one part left out.
+    """The eigenvalues with Im w > 0 of HiPPO-LegS with 2n states, without its rank-one part.
 
     A + p pᵀ with p_i = √(i+½) is −½I + S, S_ik = −½√((2i+1)(2k+1)) below the diagonal and Sᵀ = −S:
     w = −½ + iλ, λ the positive eigenvalues of −iS, ascending. `n` modes, complex; Re w is exact,
-    Im w is off by no more than a few u·‖S‖. Errors and source as `s4d_lin`.
+    Im w has an error of a few u·‖S‖. Errors and source: as in `s4d_lin`.
 
     >>> import refssm
     >>> refssm.s4d_legs(n=1).round(4)
@@ -79,13 +79,13 @@ def s4d_legs(*, n):
 def lru_ring(u1, u2, *, r_min=0.0, r_max=1.0, max_phase=2 * np.pi):
     """λ = r e^{iθ} with r² = r_min² + u1 (r_max² − r_min²), θ = max_phase·u2;  γ = √(1 − r²).
 
-    `u1` and `u2` are numbers from 0 to 1, of one shape: for a draw, two of
+    `u1` and `u2` are numbers from 0 to 1, of one shape: for random poles, two of
     ``np.random.default_rng(seed).random(n)``; the poles are then uniform over the ring. Returns λ,
-    complex, and γ, both in double precision. Near r = 1 a difference 1 − |λ|² has no digits left:
-    r² and 1 − r² are sums of positive numbers here. r = 0 gives γ = 1, and r = 1 gives γ = 0, a
-    mode that hears nothing and whose log γ is −∞.
+    complex, and γ, both in double precision. Near r = 1 the difference 1 − |λ|² would cancel; here
+    r² and 1 − r² are sums of positive numbers. r = 0 gives γ = 1. r = 1 gives γ = 0, a mode without
+    input, with log γ = −∞.
 
-    Raises ValueError unless all of `u1` and `u2` are from 0 to 1 and 0 ≤ r_min ≤ r_max ≤ 1.
+    Raises ValueError unless all `u1` and `u2` are from 0 to 1 and 0 ≤ r_min ≤ r_max ≤ 1.
     Source: [orvieto2023lru].
 
     >>> import refssm
@@ -105,7 +105,7 @@ def lru_ring(u1, u2, *, r_min=0.0, r_max=1.0, max_phase=2 * np.pi):
 
 
 def _fractions(name, u):
-    """`u` as an array of numbers from 0 to 1."""
+    """`u` as an array; ValueError unless all numbers are from 0 to 1."""
     u = np.asarray(u, dtype=np.float64)
     if not ((u >= 0) & (u <= 1)).all():
         raise ValueError(f"lru_ring: `{name}` must be from 0 to 1, got {u[~((u >= 0) & (u <= 1))]}")

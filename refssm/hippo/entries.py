@@ -1,4 +1,4 @@
-"""What the closed forms share: indices as floating-point numbers, signs, sizes."""
+"""Helpers of the closed forms: indices as floating-point numbers, signs, sizes."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from refssm.domains import orders
 
 
 def rows_and_columns(n):
-    """i as a column and k as a row, whole numbers in double precision."""
+    """i as a column and k as a row, as floating-point numbers in double precision."""
     k = np.arange(n, dtype=np.float64)
     return k[:, None], k
 
@@ -17,7 +17,7 @@ def alternating(power):
 
 
 def size(name, n) -> int:
-    """`n` for a function without declaration; ValueError that names it where it is no size."""
+    """`n` for a function without a declaration; ValueError with `name` for an invalid size."""
     if not orders.admits(n):
         raise ValueError(f"{name}: `n` must be {orders.wanted}, got {n!r}")
     return int(n)

@@ -2,9 +2,9 @@
 
     1, 0, √2 cos(2πs/w), √2 sin(2πs/w), √2 cos(4πs/w), …    s = time ago
 
-Entry 1 would be the sine of frequency 0: a state that stays 0, kept so that cosines stand at even
-and sines at odd places. `S` turns each pair by 2πk/w, `b` are the values at s = 0. The three differ
-in what they say of the far end of the window [gu2020hippo, gu2023train].
+Entry 1 is the sine of frequency 0: a state that stays 0, so that cosines have even indices and
+sines odd ones. `S` rotates each pair at 2πk/w, `b` are the values at s = 0. The three variants
+differ at the far end of the window [gu2020hippo, gu2023train].
 """
 
 import numpy as np
@@ -33,12 +33,12 @@ def hippo_fourier(*, n, window=1.0):
     """A = S − 2 b bᵀ/w,  B = 2 b/w.
 
     Signature ``->(n,n),(n)`` and the keywords `n`, the number of coefficients, an even one, and
-    `window`, the length w of the window. In double precision. The series at an end of the window is
-    the mean of both ends, so u(t−w) = 2 bᵀx − u(t): whence the factors 2. Units: `A` and `B` that
-    of 1/w.
+    `window`, the length w of the window. In double precision. At the ends of the window the series
+    gives the mean of both ends, so u(t−w) = 2 bᵀx − u(t): this gives the factors 2. Units: `A` and
+    `B` that of 1/w.
 
-    Raises ValueError where `n` is no even integer of at least 2 or `window` no number above 0.
-    Source: [gu2023train].
+    Raises ValueError if `n` is not an even integer ≥ 2 or `window` is not a number above 0. Source:
+    [gu2023train].
 
     >>> import numpy as np
     >>> import refssm
@@ -57,7 +57,7 @@ HIPPO_FOURIER = Operator(
     parameters={"n": even_orders, "window": windows},
     outputs=("A", "B"),
     citation="gu2023train",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # made once
+    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
 )
 hippo_fourier = HIPPO_FOURIER.checked(hippo_fourier)
 
@@ -65,10 +65,10 @@ hippo_fourier = HIPPO_FOURIER.checked(hippo_fourier)
 def hippo_fourier_naive(*, n, window=1.0):
     """A = S − b bᵀ/w,  B = b/w.
 
-    Signature ``->(n,n),(n)``: as `hippo_fourier`, but u(t−w) is taken to be bᵀx, the value of the
-    series, which is not u(t−w) but the mean of both ends: no memory of the window, however large
-    `n` is. The complex form is −1/w off the diagonal and (2πik − 1)/w on it. Keywords, units and
-    errors as there. Source: [gu2020hippo, App. D.4].
+    Signature ``->(n,n),(n)``: as `hippo_fourier`, but it approximates u(t−w) by bᵀx, the value of
+    the series. That is the mean of both ends, not u(t−w), so the state is no memory of the window,
+    however large `n` is. The complex form is −1/w off the diagonal and (2πik − 1)/w on it.
+    Keywords, units and errors are those of `hippo_fourier`. Source: [gu2020hippo, App. D.4].
 
     >>> import refssm
     >>> A, B = refssm.hippo_fourier_naive(n=2)
@@ -86,7 +86,7 @@ HIPPO_FOURIER_NAIVE = Operator(
     parameters={"n": even_orders, "window": windows},
     outputs=("A", "B"),
     citation="gu2020hippo, App. D.4",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # made once
+    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
 )
 hippo_fourier_naive = HIPPO_FOURIER_NAIVE.checked(hippo_fourier_naive)
 
@@ -95,8 +95,8 @@ def hippo_fourier_diagonal(*, n):
     """A = S − ½ I,  B = b, for w = 1.
 
     Signature ``->(n,n),(n)`` and the keyword `n`, the number of coefficients, an even one. In
-    double precision. Each pair of states is a damped rotation, −½ ± 2πik; no window ends anywhere.
-    Units: none. Errors as `hippo_fourier`. Source: [gu2022s4d].
+    double precision. Each pair of states is a damped rotation, −½ ± 2πik; there is no finite
+    window. Units: none. Errors are those of `hippo_fourier`. Source: [gu2022s4d].
 
     >>> import refssm
     >>> A, B = refssm.hippo_fourier_diagonal(n=4)
@@ -113,6 +113,6 @@ HIPPO_FOURIER_DIAGONAL = Operator(
     parameters={"n": even_orders},
     outputs=("A", "B"),
     citation="gu2022s4d",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # made once
+    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
 )
 hippo_fourier_diagonal = HIPPO_FOURIER_DIAGONAL.checked(hippo_fourier_diagonal)

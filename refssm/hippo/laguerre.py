@@ -2,7 +2,7 @@
 
     ω(s) ∝ s^{−α} e^{−βs},   s = time ago
 
-Coefficients of `L_i^{(α)}(s) s^α e^{−(1−β)s/2} / L_i`, orthonormal under ω but for its total
+Coefficients of `L_i^{(α)}(s) s^α e^{−(1−β)s/2} / L_i`, orthonormal under ω up to its total mass
 [gu2020hippo, App. D.2]; α shapes the weight at s = 0, β is the rate of forgetting.
 """
 
@@ -15,15 +15,15 @@ from refssm.hippo.entries import rows_and_columns
 
 
 def hippo_lagt(*, n, alpha=0.0, beta=1.0):
-    """A = L⁻¹ A₀ L, A₀ −(1+β)/2 on and −1 below the diagonal;  B_i = C(i+α, i) g / L_i.
+    """A = L⁻¹ A₀ L, A₀ is −(1+β)/2 on and −1 below the diagonal;  B_i = C(i+α, i) g / L_i.
 
     g = β^{(1−α)/2} / √Γ(1−α), L = diag √(Γ(i+α+1)/i!). Signature ``->(n,n),(n)`` and the keywords
     `n`, the number of coefficients, `alpha` between −1 and 1 and `beta` above 0. In double
     precision. For α = 0, B = √β; for α = 0 and β = 1 A is −1 on and below the diagonal and B = 1.
     Units: `A` and `B` that of β.
 
-    Raises ValueError where `n` is no integer of at least 1, or `alpha` or `beta` out of bounds.
-    Source: [gu2020hippo, App. D.2].
+    Raises ValueError if `n` is not an integer ≥ 1, or `alpha` or `beta` is out of bounds. Source:
+    [gu2020hippo, App. D.2].
 
     >>> import refssm
     >>> A, B = refssm.hippo_lagt(n=3)
@@ -38,9 +38,10 @@ def hippo_lagt(*, n, alpha=0.0, beta=1.0):
 
 
 def _binomials(n, alpha):
-    """C(i+α, i) = Π_{j≤i} (j + α)/j, each rounded once: the product is taken in integers.
+    """C(i+α, i) = Π_{j≤i} (j + α)/j, each rounded once, because the product uses integers.
 
-    Rounded factors would err by i·u, and exponentials of logarithms of Γ(i) by log Γ(i)·u.
+    Rounded factors would have an error of i·u, exponentials of logarithms of Γ(i) one of log
+    Γ(i)·u.
     """
     p, q = alpha.as_integer_ratio()
     over, under, r = 1, 1, [1.0]
@@ -57,6 +58,6 @@ HIPPO_LAGT = Operator(
     parameters={"n": orders, "alpha": laguerre_exponents, "beta": laguerre_decays},
     outputs=("A", "B"),
     citation="gu2020hippo, App. D.2",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # made once
+    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
 )
 hippo_lagt = HIPPO_LAGT.checked(hippo_lagt)

@@ -1,4 +1,4 @@
-"""HiPPO with Legendre polynomials: the whole past, a sliding window, and the latter unnormalised.
+"""HiPPO with Legendre polynomials: the whole past, and a sliding window in two scalings.
 
     legs   t x' = A x + B u    ω uniform on [0, t]
     legt     x' = A x + B u    ω uniform on [t − w, t]
@@ -18,10 +18,10 @@ def hippo_legs(*, n):
     """A_ik = −√((2i+1)(2k+1)) below the diagonal, −(i+1) on it, 0 above;  B_i = √(2i+1).
 
     Signature ``->(n,n),(n)`` and the keyword `n`, the number of coefficients. In double precision.
-    The memory of the whole past is `t x' = A x + B u`; S4 runs `x' = A x + B u`, whose measure
-    fades exponentially. The eigenvalues are −1 … −n. Units: none.
+    The memory of the whole past is `t x' = A x + B u`; S4 uses `x' = A x + B u`, whose measure
+    decays exponentially. The eigenvalues are −1 … −n. Units: none.
 
-    Raises ValueError where `n` is no integer of at least 1. Source: [gu2020hippo, App. D.3].
+    Raises ValueError if `n` is not an integer ≥ 1. Source: [gu2020hippo, App. D.3].
 
     >>> import refssm
     >>> A, B = refssm.hippo_legs(n=3)
@@ -41,7 +41,7 @@ HIPPO_LEGS = Operator(
     parameters={"n": orders},
     outputs=("A", "B"),
     citation="gu2020hippo, App. D.3",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # made once
+    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
 )
 hippo_legs = HIPPO_LEGS.checked(hippo_legs)
 
@@ -50,11 +50,11 @@ def hippo_legt(*, n, window=1.0):
     """A_ik = −√((2i+1)(2k+1))/w, times (−1)^{i−k} above the diagonal;  B_i = √(2i+1)/w.
 
     Signature ``->(n,n),(n)`` and the keywords `n`, the number of coefficients, and `window`, the
-    length w of the window. In double precision. The far end of the window is taken from the
-    coefficients. Units: `A` and `B` that of 1/w.
+    length w of the window. In double precision. The coefficients approximate the signal at the far
+    end of the window. Units: `A` and `B` that of 1/w.
 
-    Raises ValueError where `n` is no integer of at least 1 or `window` no number above 0.
-    Source: [gu2020hippo, App. D.1].
+    Raises ValueError if `n` is not an integer ≥ 1 or `window` is not a number above 0. Source:
+    [gu2020hippo, App. D.1].
 
     >>> import refssm
     >>> A, B = refssm.hippo_legt(n=2, window=0.5)
@@ -74,7 +74,7 @@ HIPPO_LEGT = Operator(
     parameters={"n": orders, "window": windows},
     outputs=("A", "B"),
     citation="gu2020hippo, App. D.1",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # made once
+    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
 )
 hippo_legt = HIPPO_LEGT.checked(hippo_legt)
 
@@ -82,9 +82,9 @@ hippo_legt = HIPPO_LEGT.checked(hippo_legt)
 def hippo_lmu(*, n, window=1.0):
     """A_ik = −(2i+1)/w above the diagonal, (2i+1)(−1)^{i−k+1}/w elsewhere;  B_i = (−1)^i (2i+1)/w.
 
-    Signature ``->(n,n),(n)`` and the keywords `n` and `window`, as `hippo_legt`, to which it is
+    Signature ``->(n,n),(n)`` and the keywords `n` and `window`, as `hippo_legt`. The two are
     similar: T A T⁻¹ and T B with T = diag((−1)^i √(2i+1)). In double precision. Units and errors
-    as there. Source: [voelker2019lmu].
+    are those of `hippo_legt`. Source: [voelker2019lmu].
 
     >>> import refssm
     >>> A, B = refssm.hippo_lmu(n=2, window=0.5)
@@ -103,6 +103,6 @@ HIPPO_LMU = Operator(
     parameters={"n": orders, "window": windows},
     outputs=("A", "B"),
     citation="voelker2019lmu",
-    lacks=frozenset({"vjp", "jit", "gpu"}),  # made once
+    lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
 )
 hippo_lmu = HIPPO_LMU.checked(hippo_lmu)

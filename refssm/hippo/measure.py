@@ -1,36 +1,35 @@
-"""(A, B) of any measure: integration by parts, the integrals by quadrature.
+"""(A, B) of any measure: by integration by parts and quadrature.
 
     sliding   x' = A x + B u,     x_i(t) = ∫ u(t − s) p_i(s) ω(s) ds
     scaled    t x' = A x + B u,   x_i(t) = ∫_0^1 u(t(1 − s)) p_i(s) ω(s) ds
 
     A = D − b eᵀ,   D_ik = −∫ g p_i p_k' ω ds,   b_i = p_i(0) ω(0),   e_k = p_k(0)
 
-with g = 1, and 1 − s for the scaled form. Elsewhere than at s = 0 the input is what the
-coefficients say it was.
+with g = 1, and 1 − s for the scaled form. Except at s = 0, the coefficients supply the values of
+the input.
 """
 
 import numpy as np
 
 from refssm.hippo.entries import size
 
-_STEP = 1e-40  # i times this is added to s: p_k' is an imaginary part, no difference of numbers
+_STEP = 1e-40  # added to s times i: p_k' is an imaginary part, without a difference of numbers
 
 
 def hippo_from_measure(*, n, basis, weight):
     """A = D − b eᵀ, D_ik = −∫ p_i p_k' ω ds, b_i = p_i(0) ω(0), e_k = p_k(0);  B = b.
 
-    Returns A (n,n) and B (n), in double precision. `n` is the number of coefficients.
-    `basis(k, s)` is p_k at an array `s` of times ago, orthonormal under ω (or 0 throughout), for
-    k = 0 … n−1; it is called with complex s and must be a formula that takes them, for p_k' is
-    Im p_k(s + iε)/ε [squire1998complex]. `weight` is a pair: ω, called with real arrays, and the
-    end of its support [0, end], which may be infinity; ω is to be smooth before it. The arrays are
-    of long double, and NumPy's functions keep that; SciPy's special functions do not. The integrals
-    are taken by the double exponential rule [takahasi1974de], so p_k and ω need not be polynomials.
+    Returns A (n,n) and B (n), in double precision. `n` is the number of coefficients. `basis(k, s)`
+    is p_k at an array `s` of delays, orthonormal under ω (or 0 everywhere), for k = 0 … n−1. It
+    must accept complex s, because p_k' is computed as Im p_k(s + iε)/ε [squire1998complex].
+    `weight` is a pair: ω, called with real arrays, and the end of its support [0, end], which may
+    be infinity; ω must be smooth inside. The arrays are long double; NumPy's functions keep that
+    type, SciPy's special functions do not. The double exponential rule [takahasi1974de] computes
+    the integrals, so p_k and ω need not be polynomials.
 
-    Raises ValueError where `n` is no integer of at least 1, unless 0 < ω(0) < ∞ and 0 ≤ ω(s) < ∞
-    before the end, and where the basis is not orthonormal to half the digits or loses the imaginary
-    part, or the integrals do not converge.
-    Source: [gu2020hippo, App. C].
+    Raises ValueError if `n` is not an integer ≥ 1, unless 0 < ω(0) < ∞ and 0 ≤ ω(s) < ∞ before the
+    end, if the basis is not orthonormal to half the digits or drops the imaginary part, or if the
+    integrals do not converge. Source: [gu2020hippo, App. C].
 
     >>> import numpy as np
     >>> import refssm
@@ -45,8 +44,8 @@ def hippo_from_measure(*, n, basis, weight):
 def hippo_from_measure_scaled(*, n, basis, weight):
     """A = D − b eᵀ, D_ik = −∫_0^1 (1 − s) p_i p_k' ω ds, b_i = p_i(0) ω(0), e_k = p_k(0);  B = b.
 
-    The measure covers the whole past and s is the fraction of it that has gone by: the memory is
-    t x' = A x + B u, and A_ik = ∫_0^1 p_k ((1 − s) p_i ω)' ds. Arguments, result and errors as
+    The measure covers the whole past, and s is a fraction of it: the memory is t x' = A x + B u,
+    and A_ik = ∫_0^1 p_k ((1 − s) p_i ω)' ds. Arguments, result and errors are those of
     `hippo_from_measure`; the support is [0, 1]. Source: [gu2020hippo, App. C].
 
     >>> import numpy as np
@@ -62,7 +61,7 @@ def hippo_from_measure_scaled(*, n, basis, weight):
 
 
 def _projected(name, n, basis, weight, factor):
-    """D − b eᵀ and b; the step of the quadrature is halved until D settles."""
+    """D − b eᵀ and b; halves the step of the quadrature until D converges."""
     n, (density, end) = size(name, n), weight
     if not end > 0:
         raise ValueError(f"{name}: `weight` must end above 0, got {end!r}")
@@ -75,7 +74,8 @@ def _projected(name, n, basis, weight, factor):
     for level in range(4, 10):
         gram, D = _integrals(name, n, basis, (density, end), factor, 2.0**-level)
         scale = np.abs(D).max() + start * (e @ e)
-        # a halved step squares the error: that of D is the square of the difference
+        # a halved step squares the error, so the error of the new D is about the square of the
+        # difference
         if np.abs(D - before).max() ** 2 <= np.finfo(np.longdouble).eps * scale**2:
             _refuse_unless_orthonormal(name, gram)
             return (D - start * np.outer(e, e)).astype(float), (start * e).astype(float)
@@ -89,7 +89,7 @@ def _integrals(name, n, basis, weight, factor, step):
     mass = weight[0](s) * ds
     if not ((mass >= 0) & (mass < np.inf)).all():
         raise ValueError(f"{name}: `weight` must be finite and not negative inside its support")
-    s, mass = s[mass > 0], mass[mass > 0]  # where ω has underflowed p may be infinite
+    s, mass = s[mass > 0], mass[mass > 0]  # where ω underflows, p may be infinite
     p, slope = _derived(name, basis, n, s)
     return (p * mass) @ p.T, -(p * (mass * factor(s))) @ slope.T
 
@@ -103,7 +103,7 @@ def _nodes(end, step):
     x = np.arange(-4.5, 4.5, step, dtype=np.longdouble)
     E = np.exp(-np.pi * np.sinh(x))
     s, ds = end / (1 + E), step * np.pi * end * np.cosh(x) * E / (1 + E) ** 2
-    return s[s < end], ds[s < end]  # ω may be singular there
+    return s[s < end], ds[s < end]  # ω may be singular at the end
 
 
 def _derived(name, basis, n, s):
@@ -119,7 +119,7 @@ def _derived(name, basis, n, s):
 
 
 def _refuse_unless_orthonormal(name, gram):
-    """A mistaken scale is far beyond half the digits, rounding far within."""
+    """ValueError unless the products are I to half the digits: scale mistakes are far larger."""
     off = np.abs(gram - np.diag(np.diag(gram) != 0))
     if not off.max() ** 2 <= np.finfo(float).eps:
         i, k = np.unravel_index(int(np.argmax(off)), off.shape)

@@ -1,7 +1,8 @@
-"""Memories of a signal: what the states of a HiPPO system hold after each sample.
+"""Memories of a signal: the states of a HiPPO system after each sample.
 
-The signal is held over a step. Any memory (A, B) by zero-order hold; that of scaled Legendre
-polynomials, whose A/t changes with time, exactly: its states are the coefficients of the staircase.
+The signal is constant over each step. Any memory (A, B) uses zero-order hold. The memory of scaled
+Legendre polynomials, whose A/t changes with time, is exact: its states are the coefficients of the
+piecewise constant signal.
 """
 
 import numpy as np
@@ -21,14 +22,14 @@ from refssm.scan import DENSE_SCAN
 def hippo_project(A, B, u, dt):
     """x_k = e^{dt A} x_{k−1} + dt φ₁(dt A) B u_k from rest: zero-order hold.
 
-    Signature ``(n,n),(n),(l),()->(l,n)``: `A` and `B` of the memory, `u` the signal, held for a
-    step before each sample's time, `dt` the step, `n` states, `l` time; leading axes broadcast. Any
-    of float32, float64, longdouble and their complex types; the result has
+    Signature ``(n,n),(n),(l),()->(l,n)``: `A` and `B` of the memory, `u` the signal, constant over
+    the step that ends at each sample's time, `dt` the step size, `n` states, `l` time; leading axes
+    broadcast. Any of float32, float64, longdouble and their complex types; the result has
     ``np.result_type(A, B, u, dt)``. Units: `dt` in those of 1/A, `x` in those of `u` for the (A, B)
-    of a measure. With s the scaling of `hippo_rescale`, the states are s times as large.
+    of a measure. After `hippo_rescale` by s, the states are s times as large.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN in `A`, `B` or `dt`
-    reaches everything, in `u` every later state. Source: [gu2020hippo].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN in `A`, `B` or `dt` reaches
+    every state, NaN in `u` its own and later states. Source: [gu2020hippo].
 
     >>> import refssm
     >>> refssm.hippo_project([[0.0]], [1.0], [1.0, 2.0, 3.0], 0.5).ravel()  # an integrator
@@ -37,7 +38,7 @@ def hippo_project(A, B, u, dt):
     return held_states(scaled(A, dt), dt[..., None] * B, u)
 
 
-# Tracked arrays bring bounds of their own to these three (NEP 18): normwise, by the powers of e^F.
+# The judge's tracked arrays bring their own rules to these three: norm bounds by the powers of e^F.
 
 
 @overridable
@@ -63,7 +64,7 @@ def exponential_states(F, b):
 def hippo_project_vjp(dx, A, B, u, dt):
     """g_k = dx_k + Āᴴ g_{k+1};  dĀ = Σ_{k>0} g_k x_{k−1}ᴴ,  dB̄ = Σ_k g_k u_k*,  du_k = B̄ᴴ g_k.
 
-    What reaches A, B and dt goes through zero-order hold. Returns `(dA, dB, du, ddt)`.
+    The VJP of zero-order hold then gives dA, dB and ddt. Returns `(dA, dB, du, ddt)`.
     """
     g = np.flip(exponential_states(adjoint(scaled(A, dt)), np.flip(dx, axis=-2)), axis=-2)
     x, B_bar = HIPPO_PROJECT.reference(A, B, u, dt), held_input(scaled(A, dt), dt[..., None] * B)
@@ -82,7 +83,7 @@ HIPPO_PROJECT = Operator(
     batch="d, d, b d, d",
     traits=frozenset({"causal", "time-invariant", "linear:u"}),
     citation="gu2020hippo",
-    lacks=frozenset({"jit", "gpu"}),  # an exponential and matrix products: BLAS's work already
+    lacks=frozenset({"jit", "gpu"}),  # an exponential and matrix products: BLAS does them already
 )
 hippo_project = HIPPO_PROJECT.checked(hippo_project)
 hippo_project_vjp = HIPPO_PROJECT.checked_vjp(hippo_project_vjp)
@@ -91,14 +92,14 @@ hippo_project_vjp = HIPPO_PROJECT.checked_vjp(hippo_project_vjp)
 def hippo_project_legs(u, *, n):
     """c_k,i = √(2i+1)/T ∫₀ᵀ u(t) P_i(2t/T − 1) dt,  T = k + 1,  u(t) = u_j for j ≤ t < j + 1.
 
-    Signature ``(l)->(l,n)``: `u` the signal, held over unit steps (the memory knows no step), `n`
-    coefficients, `l` time; leading axes broadcast. Any of float32, float64, longdouble and their
-    complex types; the result has the type of `u`, and its units. The states of x' = (A x + B u)/t
-    with LegS's A and B, exactly:
-    c_k = e^{A log((k+1)/k)} c_{k−1} + A⁻¹ (e^{A log((k+1)/k)} − I) B u_k,  c_0 = (u_0, 0, 0, …).
+    Signature ``(l)->(l,n)``: `u` the signal, constant over unit steps (the memory has no step
+    size), `n` coefficients, `l` time; leading axes broadcast. Any of float32, float64, longdouble
+    and their complex types; the result has the type of `u`, and its units. These are exactly the
+    states of x' = (A x + B u)/t with LegS's A and B: c_k = e^{A log((k+1)/k)} c_{k−1} + A⁻¹ (e^{A
+    log((k+1)/k)} − I) B u_k,  c_0 = (u_0, 0, 0, …).
 
-    Raises ValueError for another shape or `n`, TypeError for other types. NaN in `u` reaches every
-    later state. Errors are measured in the norm of each state. Source: [gu2020hippo].
+    Raises ValueError for another shape or `n`, TypeError for other types. NaN in `u` reaches its
+    own and later states. Errors are measured in the norm of each state. Source: [gu2020hippo].
 
     >>> import refssm
     >>> refssm.hippo_project_legs([1.0, 3.0], n=2).round(4)
@@ -123,7 +124,7 @@ def _over_pieces(u, k, n):
 
 
 def hippo_project_legs_vjp(dc, u, *, n):
-    """du_j = Σ_{k≥j} Σ_i W_kji dc_k,i, W the integrals over the pieces.
+    """du_j = Σ_{k≥j} Σ_i W_kji dc_k,i, W_kji the integrals over the pieces.
 
     Returns `(du,)`, shaped like `u`.
     """
@@ -142,7 +143,7 @@ HIPPO_PROJECT_LEGS = Operator(
     outputs=("c",),
     batch="b d",
     traits=frozenset({"causal", "linear:u"}),
-    contract=NORM,  # the recurrence spreads its errors over a state
+    contract=NORM,  # the recurrence spreads errors over a whole state
     citation="gu2020hippo",
     lacks=frozenset({"jit", "gpu"}),
 )

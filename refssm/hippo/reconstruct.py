@@ -1,9 +1,9 @@
-"""What a memory remembers: the signal as it was some time ago, from the states.
+"""Reconstruction: the past signal from the states of a memory.
 
     u(t − s) ≈ Σ_i c_i p_i(s)
 
-`s` is the time ago, in the unit of A; for LegS the fraction of the time that has elapsed. p is the
-basis of the measure, by the recurrence of its polynomials.
+`s` is the delay, in the time unit of A; for LegS, a fraction of the elapsed time. p is the basis of
+the measure, from the recurrence of its polynomials.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ def _gradients(dy, c, s, p, slopes):
 
 
 def _roots(c):
-    """√(2i + 1), what makes Legendre polynomials orthonormal."""
+    """√(2i + 1), the factor that makes Legendre polynomials orthonormal."""
     return np.sqrt(2 * np.arange(c.shape[-1], dtype=np.finfo(c.dtype).dtype) + 1)
 
 
@@ -44,10 +44,10 @@ def hippo_reconstruct_legs(c, s):
     Signature ``(n),(l)->(l)``: `c` the states of a LegS memory, `s` the fraction of the elapsed
     time, 0 now and 1 at the start, real; leading axes broadcast. Any of float32, float64,
     longdouble and their complex types; the result has ``np.result_type(c, s)``. Units: those of
-    `c`. `s` outside [0, 1] is extrapolated, as polynomials are.
+    `c`. `s` outside [0, 1] extrapolates the polynomials.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN in `c` reaches every
-    entry, NaN in `s` its own. Source: [gu2020hippo].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN in `c` reaches every entry,
+    NaN in `s` its own. Source: [gu2020hippo].
 
     >>> import refssm
     >>> c = refssm.hippo_project_legs([1.0, 3.0], n=1)
@@ -82,9 +82,9 @@ hippo_reconstruct_legs_vjp = HIPPO_RECONSTRUCT_LEGS.checked_vjp(hippo_reconstruc
 def hippo_reconstruct_legt(c, s, *, window=1.0):
     """y_l = Σ_i c_i √(2i+1) P_i(1 − 2s_l/w): the signal a time s ago, w the window.
 
-    Signature ``(n),(l)->(l)``: `c` the states of a LegT memory, `s` the time ago, real, from 0 to
-    `window`, which is a number above 0. The rest as `hippo_reconstruct_legs`; `s` and `window` in
-    one unit. Source: [gu2020hippo].
+    Signature ``(n),(l)->(l)``: `c` the states of a LegT memory, `s` the delay, real, from 0 to
+    `window`, which is a number above 0. `s` and `window` have the same unit. All else is as in
+    `hippo_reconstruct_legs`. Source: [gu2020hippo].
 
     >>> import refssm
     >>> refssm.hippo_reconstruct_legt([2.0, 0.0, 0.0], [0.0, 1.5], window=2.0)
@@ -94,7 +94,7 @@ def hippo_reconstruct_legt(c, s, *, window=1.0):
 
 
 def hippo_reconstruct_legt_vjp(dy, c, s, *, window=1.0):
-    """As of LegS, with s/w for s: dc_i = √(2i+1) Σ_l P_i dy_l,  ds_l = −2/w Re dy_l (…P_i')*.
+    """As for LegS, with s/w for s: dc_i = √(2i+1) Σ_l P_i dy_l,  ds_l = −2/w Re dy_l (…P_i')*.
 
     Returns `(dc, ds)`, shaped like `c` and `s`.
     """
@@ -118,10 +118,10 @@ hippo_reconstruct_legt_vjp = HIPPO_RECONSTRUCT_LEGT.checked_vjp(hippo_reconstruc
 
 
 def hippo_reconstruct_lmu(c, s, *, window=1.0):
-    """y_l = Σ_i c_i P_i(2s_l/w − 1): the signal a time s ago, in the Legendre memory unit's units.
+    """y_l = Σ_i c_i P_i(2s_l/w − 1): the signal a time s ago, from a Legendre memory unit.
 
     Signature ``(n),(l)->(l)``: `c` the states of an LMU memory, (−1)^i √(2i+1) times those of LegT.
-    The rest as `hippo_reconstruct_legt`. Source: [voelker2019lmu].
+    All else is as in `hippo_reconstruct_legt`. Source: [voelker2019lmu].
 
     >>> import refssm
     >>> refssm.hippo_reconstruct_lmu([0.0, 1.0], [0.0, 0.5, 1.0])
@@ -156,10 +156,10 @@ hippo_reconstruct_lmu_vjp = HIPPO_RECONSTRUCT_LMU.checked_vjp(hippo_reconstruct_
 def hippo_reconstruct_lagt(c, s, *, alpha=0.0, beta=1.0):
     """y_l = √(Γ(1−α) β^(α−1)) s_l^α e^{−(1−β) s_l/2} Σ_i c_i L_i^(α)(s_l) √(i!/Γ(i+α+1)).
 
-    Signature ``(n),(l)->(l)``: `c` the states of a LagT memory, `s` the time ago, real and not
-    negative; `alpha` between −1 and 1 and `beta` above 0 those of the memory. At s = 0 it is 0 for
-    α > 0 and infinite for α < 0. Only with α = 0 and β = 1 do polynomials come back. The rest as
-    `hippo_reconstruct_legs`. Source: [gu2020hippo].
+    Signature ``(n),(l)->(l)``: `c` the states of a LagT memory, `s` the delay, real and not
+    negative; `alpha` between −1 and 1 and `beta` above 0 are those of the memory. At s = 0 the
+    result is 0 for α > 0 and infinite for α < 0. Only for α = 0 and β = 1 can polynomials be
+    reconstructed. All else is as in `hippo_reconstruct_legs`. Source: [gu2020hippo].
 
     >>> import refssm
     >>> refssm.hippo_reconstruct_lagt([2.0, 1.0], [0.0, 1.0, 3.0])
@@ -181,7 +181,7 @@ def _laguerre_functions(c, s, alpha, beta):
     if alpha == 0 and beta == 1:
         return size * L, size * laguerre_slopes(L)
     weight = np.exp((beta - 1) / 2 * s)
-    rate = np.zeros_like(s) + (beta - 1) / 2  # of the weight, relative
+    rate = np.zeros_like(s) + (beta - 1) / 2  # derivative of log weight
     if alpha:
         weight, rate = weight * np.exp(alpha * np.log(s)), rate + alpha / s
     p = weight[..., None] * (size * L)
@@ -213,10 +213,9 @@ hippo_reconstruct_lagt_vjp = HIPPO_RECONSTRUCT_LAGT.checked_vjp(hippo_reconstruc
 def hippo_reconstruct_fourier(c, s, *, window=1.0):
     """y_l = c_0 + √2 Σ_{k>0} (c_2k cos(2πk s_l/w) + c_2k+1 sin(2πk s_l/w)).
 
-    Signature ``(n),(l)->(l)``: `c` the states of a Fourier memory, naive or of the midpoint form,
-    `s` the time ago, real, `window` its window w, above 0. c_1 stands with sin 0 and counts
-    nothing; with odd n the last sine is missing. The rest as `hippo_reconstruct_legs`.
-    Source: [gu2023train].
+    Signature ``(n),(l)->(l)``: `c` the states of a Fourier memory, either variant, `s` the delay,
+    real, `window` its window w, above 0. c_1 multiplies sin 0 = 0; for odd n the last sine is
+    missing. All else is as in `hippo_reconstruct_legs`. Source: [gu2023train].
 
     >>> import refssm
     >>> refssm.hippo_reconstruct_fourier([3.0, 7.0], [0.0, 0.25])

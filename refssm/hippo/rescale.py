@@ -1,4 +1,4 @@
-"""The same memory in other units: each state times a number."""
+"""The same memory with rescaled states: each state times a number."""
 
 import numpy as np
 
@@ -10,14 +10,14 @@ from refssm.domains import input_vectors, matrices, scales
 def hippo_rescale(A, B, s):
     """A_ik s_i/s_k and s_i B_i: the memory of the states s x.
 
-    Signature ``(n,n),(n),(n)->(n,n),(n)``: `A` and `B` of a system, `s` what each state is
-    multiplied by, none of them 0; leading axes broadcast. Any of float32, float64, longdouble and
-    their complex types; the results have the kinds of ``np.result_type(A, s)`` and
-    ``np.result_type(B, s)`` and the largest precision among all. Units: those of the states change.
-    What comes back from a memory takes its own scaling: divide the states by `s` first.
+    Signature ``(n,n),(n),(n)->(n,n),(n)``: `A` and `B` of a system, `s` the factor of each state,
+    never 0; leading axes broadcast. Any of float32, float64, longdouble and their complex types;
+    each result is complex if ``np.result_type(A, s)`` or ``np.result_type(B, s)`` is, in the
+    largest precision of all. Units: those of the states change. To reconstruct a signal, divide the
+    states by `s` first.
 
-    Raises ValueError where sizes disagree, TypeError for other types. A zero in `s` divides by zero
-    and warns nothing. NaN stays in the rows and columns it is in. Source: [gu2020hippo].
+    Raises ValueError if sizes disagree, TypeError for other types. A zero in `s` divides by zero
+    without a warning. NaN stays in its rows and columns. Source: [gu2020hippo].
 
     >>> import refssm
     >>> A, B = refssm.hippo_rescale([[-1.0, 0.0], [-3.0, -2.0]], [1.0, 1.0], [1.0, 2.0])
@@ -33,12 +33,12 @@ def hippo_rescale(A, B, s):
 
 
 def _type(y, *arrays):
-    """Its kind, in the precision of all of them."""
+    """The type of y (real or complex), in the precision of all arrays."""
     return np.result_type(y, *(np.finfo(a.dtype).dtype for a in arrays))
 
 
 def hippo_rescale_vjp(dA_scaled, dB_scaled, A, B, s):
-    """dA_ik = dA'_ik (s_i/s_k)*,  dB_i = dB'_i s_i*,  and through rows, columns and B:
+    """dA_ik = dA'_ik (s_i/s_k)*,  dB_i = dB'_i s_i*,  and from rows, columns and B:
 
     ds_i = Σ_k (dA'_ik (A_ik/s_k)* − dA'_ki (A'_ki/s_i)*) + dB'_i B_i*,  A'_ki = A_ki s_k/s_i.
     Returns `(dA, dB, ds)`, shaped like `A`, `B` and `s`.

@@ -1,4 +1,4 @@
-"""HOPE: kernels of n Markov parameters on a circle that the step warps [yu2024hope]."""
+"""HOPE: kernels from n Markov parameters, on a circle warped by the step size [yu2024hope]."""
 
 from refssm._names import export
 from refssm.hope.aliased import *

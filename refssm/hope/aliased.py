@@ -2,8 +2,8 @@
 
     K_k = Σ_{m≥0} K∞_{k + ml} = 1/l Σ_j G_j e^{+2πijk/l},   k = 0 … l−1
 
-K∞ is the response without end (refssm.hope.kernel): what is left of it after l steps comes in
-again at the beginning. What a code computes that multiplies spectra of length l.
+K∞ is the infinite response (refssm.hope.kernel): its part after l steps is added at the beginning.
+A program that multiplies spectra of length l computes this kernel.
 """
 
 import numpy as np
@@ -19,11 +19,11 @@ from refssm.hope.transfer import hope_spectrum, spectrum_vjp
 def hope_kernel_aliased(h, dt, *, l):
     """K_k = Σ_{m≥0} K∞_{k + ml}, the l-point inverse transform of `hope_transfer`, k = 0 … l−1.
 
-    Signature ``(n),()->(l)``: arguments, types and units as `hope_kernel`. It depends on `l` in
-    every entry: docs/operators/hope.md says how much. Errors are measured by those of the
+    Signature ``(n),()->(l)``: arguments, types and units are those of `hope_kernel`. Every entry
+    depends on `l`: docs/operators/hope.md says how much. Errors are measured by those of the
     transfer function, the same for every k. NaN anywhere makes the kernel NaN.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types and
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types and
     complex `dt`. Source: [yu2024hope].
 
     >>> import refssm

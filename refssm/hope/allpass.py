@@ -7,9 +7,9 @@
 
 with s the input of a stage, s' its output and x its state.
 
-Rotations keep lengths: what goes in is in the states or has come out. From rest the state of stage
-j is the input's coefficient of the discrete Laguerre function L_j = c/(1 − ρ z⁻¹) A^j, and those
-are orthonormal [heuberger2003hambo].
+Rotations keep lengths: the energy of the input is in the states or in the output. From rest, the
+state of stage j is the input's coefficient of the discrete Laguerre function L_j = c/(1 − ρ z⁻¹)
+A^j, and those are orthonormal [heuberger2003hambo].
 """
 
 import numpy as np
@@ -24,11 +24,11 @@ def rotation(dt):
 
 @overridable
 def cascade(dt, u, x0):
-    """Signals s_0 = u, …, s_n between the stages, and their states, first those before: x0.
+    """Signals s_0 = u, …, s_n between the stages, and their states, starting with x0.
 
-    Shapes (…), (…, l), (…, n) -> (…, n + 1, l), (…, n, l + 1). Other arrays take part by NumPy's
-    protocol (NEP 18): the judge's tracked arrays bring a bound of the errors, which the
-    operations one by one would overstate as (1 + 2|ρ|)^n.
+    Shapes (…), (…, l), (…, n) -> (…, n + 1, l), (…, n, l + 1). Array types with
+    `__array_function__` (the judge's) bring their own rule here: an error bound. Bounds of each
+    single operation would grow like (1 + 2|ρ|)^n.
     """
     rho, c = rotation(dt[..., None])
     n, l = x0.shape[-1], u.shape[-1]
@@ -36,7 +36,7 @@ def cascade(dt, u, x0):
     s = np.zeros((*batch, n + 1, l), np.result_type(dt, u, x0))
     x = np.zeros((*batch, n, l + 1), s.dtype)
     s[..., 0, :], x[..., 0] = u, x0
-    for m in range(n + l - 1):  # all stages at once, each a step behind the one before it
+    for m in range(n + l - 1):  # all stages at once; each is one step behind the stage before it
         j = np.arange(max(0, m - l + 1), min(n, m + 1))
         k = m - j
         before, into = x[..., j, k], s[..., j, k]
@@ -46,7 +46,7 @@ def cascade(dt, u, x0):
 
 
 def turning(x):
-    """(T x)_j = j x_{j−1} − (j + 1) x_{j+1}, 2dt times how states from rest change with dt.
+    """(T x)_j = j x_{j−1} − (j + 1) x_{j+1}, 2dt times the derivative of states from rest by dt.
 
     For the Laguerre functions ∂L_j/∂dt = (j L_{j−1} − (j + 1) L_{j+1})/(2dt).
     """

@@ -1,10 +1,10 @@
-"""The circle as a step warps it: where HOPE samples its transfer function.
+"""The circle, warped by the step size: where HOPE samples its transfer function.
 
     z' = ((1 + dt) ω + dt − 1) / ((dt − 1) ω + dt + 1),   ω = e^{iθ},   tan(θ'/2) = tan(θ/2) / dt
 
-A system in discrete time is taken to continuous time by s = (z' − 1)/(z' + 1), the bilinear map
-of step 2, and brought back with another step, dt s = (ω − 1)/(ω + 1). Both leave the circle what
-it is.
+The bilinear map with step size 2, s = (z' − 1)/(z' + 1), makes the discrete system continuous; the
+one with another step size, dt s = (ω − 1)/(ω + 1), makes it discrete again. Both map the unit
+circle to the imaginary axis, so z' stays on the unit circle.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from refssm._roots import turned
 
 
 def half_angles(l, *arguments):
-    """cos θ/2 and sin θ/2, θ_j = 2πj/l, in double precision at least; the cosine of l/2 is 0."""
+    """cos θ/2 and sin θ/2, θ_j = 2πj/l, at least in double precision; cos = 0 at j = l/2."""
     return turned(np.arange(l), 2 * l, np.finfo(np.result_type(*arguments, np.float64)).dtype.type)
 
 
@@ -22,8 +22,8 @@ def half_angles(l, *arguments):
 def all_pass(h, dt, l):
     """1/z'_j = (dt cos θ/2 − i sin θ/2) / (dt cos θ/2 + i sin θ/2): (…, l).
 
-    Tracked arrays take part by NumPy's protocol (NEP 18): a good program has it right to a
-    rounding, however near 1 the nodes are and however small the step.
+    The judge's tracked arrays bring their own rule (`__array_function__`): a good program computes
+    this to one rounding error, however near 1 the nodes are and however small the step size.
     """
     c, s = half_angles(l, h, dt)
     x = np.asarray(dt)[..., None] * c
@@ -39,8 +39,8 @@ def powers(p, n):
 def slope(h, dt, l):
     """sin θ'/dt = −∂θ'/∂dt = 2 sin θ/2 cos θ/2 / ((dt cos θ/2)² + (sin θ/2)²): (…, l).
 
-    Tracked arrays take part by NumPy's protocol (NEP 18): most programs have a sine of θ' here,
-    which is not 0 where it should be.
+    The judge's tracked arrays bring their own rule (`__array_function__`): most programs compute a
+    sine of θ', whose rounding error remains where it should be 0.
     """
     c, s = half_angles(l, h, dt)
     x = np.asarray(dt)[..., None] * c

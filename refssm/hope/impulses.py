@@ -1,9 +1,9 @@
-"""Impulse responses of a cascade of all-passes, all of them at once.
+"""The impulse responses of all stages of a cascade of all-passes.
 
-    s_{j+1,k} = ρ s_{j+1,k−1} + s_{j,k−1} − ρ s_{j,k},   s_{0,k} = 1 where k = 0, else 0
+    s_{j+1,k} = ρ s_{j+1,k−1} + s_{j,k−1} − ρ s_{j,k},   s_{0,k} = 1 for k = 0, else 0
 
-Stage j+1 passes on what stage j gives, by the filter (x − ρ)/(1 − ρ x) of the delay x, whose
-modulus is 1 all around the circle: s_j has the 2-norm 1 for every j.
+Stage j+1 filters the output of stage j by (x − ρ)/(1 − ρ x), x the delay. Its modulus is 1 on the
+whole circle, so s_j has the 2-norm 1 for every j.
 """
 
 import numpy as np
@@ -18,10 +18,11 @@ def pole(dt):
 
 @overridable
 def all_pass_responses(dt, count, l):
-    """s_{j,k}, j < count, k < l: (…, count, l), in double precision at least, wave by wave.
+    """s_{j,k}, j < count, k < l: (…, count, l), at least in double precision.
 
-    Wave t holds j + k = t: it follows from the two before it. Tracked arrays take part by
-    NumPy's protocol (NEP 18): moduli of the terms would grow without bound, the errors do not.
+    Wave t has the entries with j + k = t; it follows from the two waves before it. The judge's
+    tracked arrays bring their own rule (`__array_function__`): moduli of the terms would grow
+    without bound, the errors do not.
     """
     rho = pole(dt.astype(np.result_type(dt, np.float64)))[..., None]
     wave = np.broadcast_to((np.arange(count) == 0).astype(rho.dtype), (*dt.shape, count))

@@ -1,10 +1,10 @@
-"""HOPE's kernel: what a cascade of all-passes answers to an impulse [yu2024hope].
+"""HOPE's kernel: the impulse response of a cascade of all-passes [yu2024hope].
 
     K_k = Σ_j h_j s_{j+1,k},   ρ = (1 − dt)/(1 + dt)
     s_{j+1,k} = ρ s_{j+1,k−1} + s_{j,k−1} − ρ s_{j,k}
 
-with s_0 an impulse. Its transfer function is that of refssm.hope.transfer on the whole circle.
-At dt = 1 the stages are delays and K = 0, h_0, h_1, …, 0; else it has no end.
+with s_0 an impulse. Its transfer function is that of refssm.hope.transfer on the whole circle. At
+dt = 1 the stages are delays and K = 0, h_0, h_1, …, 0; otherwise it is infinitely long.
 """
 
 import numpy as np
@@ -16,20 +16,20 @@ from refssm.domains import coefficients, warping_steps
 from refssm.hope.impulses import all_pass_responses
 from refssm.hope.transfer import hope_spectrum
 
-NODES = 64  # at least: of a few the first, where the circle is not warped, would say too much
+NODES = 64  # at least: with few nodes, the first one (not warped) would dominate the mean
 
 
 def hope_kernel(h, dt, *, l):
-    """K_k = Σ_j h_j s_{j+1,k}, k = 0 … l−1: the first l steps of an impulse response without end.
+    """K_k = Σ_j h_j s_{j+1,k}, k = 0 … l−1: the first l steps of an infinite impulse response.
 
-    Signature ``(n),()->(l)``: `h` the Markov parameters, `dt` the step, real and > 0, `n`
-    parameters, and the keyword `l`, the length; leading axes broadcast. Any of float32,
-    float64, longdouble and their complex types; the result has ``np.result_type(h, dt)``, and
-    single precision is computed in double and rounded once. Units: K has those of `h`, `dt` is
-    the quotient of two steps and has none. Errors are measured by those of the transfer
-    function, the same for every k.
+    Signature ``(n),()->(l)``: `h` the Markov parameters, `dt` the step size, real and > 0, `n`
+    parameters, and the keyword `l`, the length; leading axes broadcast. Any of float32, float64,
+    longdouble and their complex types; the result has ``np.result_type(h, dt)``, and single
+    precision is computed in double and rounded once. Units: K has those of `h`; `dt` is a ratio of
+    two step sizes and has none. Errors are measured by those of the transfer function, the same for
+    every k.
 
-    Raises ValueError where sizes disagree or `l` is no length, TypeError for other types and
+    Raises ValueError if sizes disagree or `l` is not an integer ≥ 0, TypeError for other types and
     complex `dt`. Source: [yu2024hope].
 
     >>> import refssm
@@ -55,7 +55,7 @@ def hope_kernel_vjp(dk, h, dt, *, l):
 
 
 def kernel_spectrum(h, dt, *, l):
-    """The transfer function at nodes enough, whose mean error no entry of the kernel exceeds."""
+    """The transfer function at enough nodes; its mean error bounds every error of the kernel."""
     return hope_spectrum(h, dt, l=max(l, NODES))
 
 

@@ -1,4 +1,4 @@
-"""Recency biases: parameters of the more recent past weighted more when a HOPE layer starts.
+"""Recency biases: larger weights for parameters of the recent past, when a HOPE layer starts.
 
 power: h_j (j + 1)^γ    as published [yu2024hope]
 exponential: h_j e^{−βj}
@@ -14,12 +14,13 @@ from refssm.domains import recency_powers, recency_rates, taps
 def hope_recency_power(h, gamma):
     """y_j = h_j (j + 1)^γ.
 
-    Signature ``(n),()->(n)``: `h` the Markov parameters, `gamma` the power, real, negative to weigh
-    the recent past more; leading axes broadcast. Any of float32, float64, longdouble and their
-    complex types; the result has ``np.result_type(h, gamma)``. Units: those of `h`. h_0 stays.
+    Signature ``(n),()->(n)``: `h` the Markov parameters, `gamma` the power, real; a negative power
+    gives the recent past more weight; leading axes broadcast. Any of float32, float64, longdouble
+    and their complex types; the result has ``np.result_type(h, gamma)``. Units: those of `h`. h_0
+    stays.
 
-    Raises ValueError where sizes disagree, TypeError for other types and complex `gamma`.
-    Source: [yu2024hope].
+    Raises ValueError if sizes disagree, TypeError for other types and complex `gamma`. Source:
+    [yu2024hope].
 
     >>> import refssm
     >>> refssm.hope_recency_power([4.0, 4.0, 4.0, 4.0], -0.5)
@@ -42,7 +43,7 @@ def hope_recency_power_vjp(dy, h, gamma):
 
 
 def _weighted_back(dy, h, exponent, slope, parameter):
-    """Gradients of h e^exponent, whose exponent is `slope` times the parameter."""
+    """Gradients of h e^exponent, with exponent = slope · parameter."""
     weights = np.exp(exponent)
     dh = dy * weights
     d = (dy.conj() * (h * weights) * slope).sum(-1)
@@ -66,7 +67,8 @@ def hope_recency_exponential(h, beta):
     """y_j = h_j e^{−βj}.
 
     Signature ``(n),()->(n)``: as `hope_recency_power`, with `beta` the rate per parameter, positive
-    to weigh the recent past more: each weight is the one before times e^{−β}. Source: [yu2024hope].
+    to give the recent past more weight: each weight is e^{−β} times the one before. Source:
+    [yu2024hope].
 
     >>> import numpy as np
     >>> import refssm

@@ -1,11 +1,11 @@
-"""HOPE run as a recurrence: exact, n numbers of state, O(n) operations a step [yu2024hope].
+"""HOPE as a recurrence: exact, a state of n numbers, O(n) operations per step [yu2024hope].
 
     y = Σ_j h_j s_{j+1},    s_0 = u,    s_{j+1,k} = ρ s_{j+1,k−1} + s_{j,k−1} − ρ s_{j,k},
 
-ρ = (1 − dt)/(1 + dt): a delay line whose delays are all-passes, read by the Markov parameters h.
-The step warps the circle: Σ_j h_j z'^{−(j+1)} is the transfer function,
-z' = (1 − ρ z⁻¹)/(z⁻¹ − ρ). At dt = 1 the delays are delays, and it is a filter of n taps, one step
-late.
+ρ = (1 − dt)/(1 + dt): a delay line with all-passes as delays; the Markov parameters h weight its
+outputs. The step size warps the circle: Σ_j h_j z'^{−(j+1)} is the transfer function, z' = (1 − ρ
+z⁻¹)/(z⁻¹ − ρ). At dt = 1 the all-passes are plain delays, and the stream is a filter of n taps, one
+step late.
 """
 
 import numpy as np
@@ -19,13 +19,13 @@ from refssm.hope.allpass import cascade, turning
 def hope_stream(h, dt, u):
     """y_k = Σ_{j<n} h_j s_{j+1,k},  s_{j+1,k} = ρ s_{j+1,k−1} + s_{j,k−1} − ρ s_{j,k},  s_0 = u.
 
-    Signature ``(n),(),(l)->(l)``: `h` the Markov parameters, `dt` > 0 the step, ρ = (1−dt)/(1+dt),
-    `u` the signal; `n` parameters, `l` time; leading axes broadcast. Any of float32, float64,
-    longdouble and their complex types, `dt` real; the result has ``np.result_type(h, dt, u)``.
-    Units: `dt` has none, `y` those of `h` times those of `u`. NaN in `h` or `dt` reaches every
-    output, in `u` those from its time on.
+    Signature ``(n),(),(l)->(l)``: `h` the Markov parameters, `dt` > 0 the step size, ρ =
+    (1−dt)/(1+dt), `u` the signal; `n` parameters, `l` time; leading axes broadcast. Any of float32,
+    float64, longdouble and their complex types, `dt` real; the result has ``np.result_type(h, dt,
+    u)``. Units: `dt` has none, `y` those of `h` times those of `u`. NaN in `h` or `dt` reaches
+    every output, NaN in `u` the outputs from its time on.
 
-    Raises ValueError where sizes disagree, TypeError for other types. Source: [yu2024hope].
+    Raises ValueError if sizes disagree, TypeError for other types. Source: [yu2024hope].
 
     >>> import refssm
     >>> refssm.hope_stream([3.0, 5.0], 1.0, [1.0, 0.0, 2.0, 0.0])  # taps, a step late
@@ -42,7 +42,7 @@ def _read(h, s):
 
 
 def hope_stream_vjp(dy, h, dt, u):
-    """dh_j = Σ_k s_{j+1,k}* dy_k,  du = Σ_j h_j* S_{j+1},  S the cascade backwards in time on dy.
+    """dh_j = Σ_k s_{j+1,k}* dy_k,  du = Σ_j h_j* S_{j+1},  S the time-reversed cascade of dy.
 
     With A the all-pass, ∂A/∂dt = (1 − A²)/(2dt), so ∂y/∂dt = Σ_j (j + 1) h_j (s_j − s_{j+2})/(2dt).
     Returns `(dh, ddt, du)`, shaped like `h`, `dt` and `u`.
@@ -53,7 +53,7 @@ def hope_stream_vjp(dy, h, dt, u):
 
 
 def _pulled_back(dy, h, dt, u, x0):
-    """dh, 2dt ddt, du, what the reversed cascade ends in, and the states at the end, one more."""
+    """dh, 2dt·ddt, du, the last states of the reversed cascade, and the last n + 1 states."""
     n = h.shape[-1]
     beyond = np.zeros_like(x0, shape=(*x0.shape[:-1], 1))
     s, x = cascade(dt, u, np.concatenate([x0, beyond], axis=-1))
@@ -79,14 +79,14 @@ hope_stream_vjp = HOPE_STREAM.checked_vjp(hope_stream_vjp)
 
 
 def hope_stream_stateful(h, dt, u, x0):
-    """y_k = Σ_j h_j s_{j+1,k} from the states x_{j,−1} = x0_j, and the last states.
+    """y_k = Σ_j h_j s_{j+1,k} from the states x_{j,−1} = x0_j; and the last states.
 
     s_{j+1,k} = c x_{j,k−1} − ρ s_{j,k},  x_{j,k} = ρ x_{j,k−1} + c s_{j,k},  s_0 = u.
 
-    Signature ``(n),(),(l),(n)->(l),(n)``: as `hope_stream`, c = 2√dt/(1 + dt). From rest the
-    states are the coefficients of the past in orthonormal functions, so ‖x‖ ≤ ‖u‖; at dt = 1
-    they are the last n inputs, the newest first. Units: `x` those of `u`. The states do not
-    depend on `h`. Source: [yu2024hope].
+    Signature ``(n),(),(l),(n)->(l),(n)``: as `hope_stream`, c = 2√dt/(1 + dt). From rest, the
+    states are the coefficients of the past in orthonormal functions, so ‖x‖ ≤ ‖u‖; at dt = 1 they
+    are the last n inputs, the newest first. Units: `x` those of `u`. The states do not depend on
+    `h`. Source: [yu2024hope].
 
     >>> import refssm
     >>> refssm.hope_stream_stateful([3.0, 5.0], 1.0, [2.0], [7.0, 1.0])
@@ -98,12 +98,12 @@ def hope_stream_stateful(h, dt, u, x0):
 
 
 def hope_stream_stateful_vjp(dy, dx, h, dt, u, x0):
-    """As `hope_stream_vjp`, and dx0_i = Σ_j h_{i+j}* X_j + Z_{n−1−i}: the Hankel matrix of h.
+    """As in `hope_stream_vjp`, and dx0_i = Σ_j h_{i+j}* X_j + Z_{n−1−i}: the Hankel matrix of h.
 
-    X are the states in which the cascade backwards on dy ends, Z those in which it ends without an
-    input from dx, the last stage first; its output is added to du. Of the states, with T their
-    turning, ∂x/∂dt = T x/(2dt), less the response to T x0/(2dt).
-    Returns `(dh, ddt, du, dx0)`, shaped like `h`, `dt`, `u` and `x0`.
+    X are the last states of the reversed cascade with input dy; Z its last states without input,
+    started from dx in reverse order; its output is added to du. For the states, with T of
+    `turning`, ∂x/∂dt = T x/(2dt), minus the response to T x0/(2dt). Returns `(dh, ddt, du, dx0)`,
+    shaped like `h`, `dt`, `u` and `x0`.
     """
     n = h.shape[-1]
     dh, slope, du, X, x = _pulled_back(dy, h, dt, u, x0)
@@ -139,8 +139,8 @@ hope_stream_stateful_vjp = HOPE_STREAM_STATEFUL.checked_vjp(hope_stream_stateful
 def hope_step(h, dt, u, x):
     """s ← u, and for j = 0 … n−1 (x_j, s) ← (ρ x_j + c s, c x_j − ρ s), y += h_j s: one step.
 
-    Signature ``(n),(),(),(n)->(),(n)``: as one step of `hope_stream_stateful`, with which a layer
-    generates. Source: [yu2024hope].
+    Signature ``(n),(),(),(n)->(),(n)``: as one step of `hope_stream_stateful`, for generation.
+    Source: [yu2024hope].
 
     >>> import refssm
     >>> refssm.hope_step([3.0, 5.0], 1.0, 2.0, [7.0, 1.0])
@@ -151,7 +151,7 @@ def hope_step(h, dt, u, x):
 
 
 def hope_step_vjp(dy, dx_next, h, dt, u, x):
-    """As `hope_stream_stateful_vjp` of one step.
+    """As `hope_stream_stateful_vjp`, for one step.
 
     Returns `(dh, ddt, du, dx)`, shaped like `h`, `dt`, `u` and `x`.
     """

@@ -1,9 +1,9 @@
-"""The system that a HOPE layer samples, and how long it remembers.
+"""The system that a HOPE layer samples, and the length of its memory.
 
 The Markov parameters are those of a filter of n taps, x ← N x + e_1 u, y = h x, N the shift. The
-inverse bilinear map with step 2 makes it continuous, the bilinear map with step 2dt discrete again:
-what `hope_stream` runs. In between, G(s) = Σ_j h_j ((1 − s)/(1 + s))^{j+1} has all its poles at −1,
-whatever h and dt are: it forgets like t^{n−1} e^{−t} [yu2024hope].
+inverse bilinear map with step size 2 makes it continuous; the bilinear map with step size 2dt makes
+it discrete again: `hope_stream`. The continuous system G(s) = Σ_j h_j ((1 − s)/(1 + s))^{j+1} has
+all poles at −1, for every h and dt: its response decays like t^{n−1} e^{−t} [yu2024hope].
 
 Discrete systems here are those of SciPy and of control theory, x_{k+1} = A x_k + B u_k,
 y_k = C x_k + D u_k (docs/conventions.md): at dt = 1 the first output is one step late.
@@ -18,10 +18,9 @@ from refssm.hope.stream import HOPE_STREAM_STATEFUL, hankel_product
 def hope_system(h):
     """(A, B, C, D) of x' = A x + B u, y = C x + D u, whose transfer function is G(s).
 
-    A_jj = −1, A_ij = −2(−1)^{i−j} below, B_i = √2 (−1)^i, C_i = √2 Σ_{j≥i} h_j (−1)^{j−i},
-    D = −Σ_j h_j (−1)^j.
-    `h` (…, n) real or complex; shapes (n, n), (n), (…, n), (…). Time is in units in which a step of
-    the stream is 2dt.
+    A_jj = −1, A_ij = −2(−1)^{i−j} below the diagonal, B_i = √2 (−1)^i, C_i = √2 Σ_{j≥i} h_j
+    (−1)^{j−i}, D = −Σ_j h_j (−1)^j. `h` (…, n) real or complex; shapes (n, n), (n), (…, n), (…).
+    The time unit is such that one step of the stream is 2dt.
 
     >>> import refssm
     >>> A, B, C, D = refssm.hope_system([3.0, 5.0])
@@ -45,7 +44,7 @@ def _inexact(h):
 
 
 def _positive(name, dt):
-    """`dt` of a function called `name` is above 0."""
+    """ValueError from `name` unless `dt` is above 0."""
     if not np.all(np.asarray(dt) > 0):
         raise ValueError(f"{name}: `dt` must be above 0, got {dt}")
 
@@ -64,9 +63,9 @@ def _weighed(h, lower):
 def hope_system_discrete(h, dt):
     """(A, B, C, D) of x_{k+1} = A x_k + B u_k, y_k = C x_k + D u_k: `hope_stream` as one system.
 
-    A_jj = ρ, A_ij = c² (−ρ)^{i−j−1} below, B_i = c (−ρ)^i, C_i = c Σ_{j≥i} h_j (−ρ)^{j−i},
-    D = Σ_j h_j (−ρ)^{j+1}. The states are those of `hope_stream_stateful`; A Aᵀ + B Bᵀ = I, so the
-    states are uncorrelated for white inputs. `h` (…, n), `dt` a number.
+    A_jj = ρ, A_ij = c² (−ρ)^{i−j−1} below the diagonal, B_i = c (−ρ)^i, C_i = c Σ_{j≥i} h_j
+    (−ρ)^{j−i}, D = Σ_j h_j (−ρ)^{j+1}. The states are those of `hope_stream_stateful`; A Aᵀ + B Bᵀ
+    = I, so the states are uncorrelated for white inputs. `h` (…, n), `dt` is a number.
 
     >>> import refssm
     >>> A, B, C, D = refssm.hope_system_discrete([3.0, 5.0], 1.0)  # the shift
@@ -90,12 +89,11 @@ def hope_system_discrete(h, dt):
 
 
 def inverse_bilinear(A, B, C, D, dt):
-    """The continuous system of which the bilinear map of step dt makes x_{k+1} = A x_k + B u_k.
+    """The continuous system whose bilinear map with step size dt is x_{k+1} = A x_k + B u_k.
 
     (2/dt)(A − I)(A + I)⁻¹, (2/√dt)(A + I)⁻¹ B, (2/√dt) C (A + I)⁻¹, D − C (A + I)⁻¹ B, for A (n, n)
-    without an eigenvalue −1, B and C (n), D a number: the same transfer function at
-    z = (1 + s dt/2)/(1 − s dt/2), whatever identified the system. Raises LinAlgError where −1 is an
-    eigenvalue.
+    without an eigenvalue −1, B and C (n), D a number: the same transfer function at z = (1 + s
+    dt/2)/(1 − s dt/2), for a system from any source. Raises LinAlgError if −1 is an eigenvalue.
 
     >>> import numpy as np
     >>> import refssm
@@ -111,10 +109,10 @@ def inverse_bilinear(A, B, C, D, dt):
 
 
 def hope_delay(dt, angle):
-    """Steps by which one stage delays e^{ik·angle}: dt/(sin² ½angle + dt² cos² ½angle).
+    """The delay of e^{ik·angle} by one stage, in steps: dt/(sin² ½angle + dt² cos² ½angle).
 
-    1/dt for slow signals, dt for those that alternate, 1 on the mean over the circle: a small dt
-    buys delay of slow signals with that of fast ones. Arrays broadcast.
+    1/dt for slow signals, dt for signals that alternate, 1 as the mean over the circle: a small dt
+    gives slow signals more delay and fast signals less. Arrays broadcast.
 
     >>> import numpy as np
     >>> import refssm
@@ -126,7 +124,7 @@ def hope_delay(dt, angle):
 
 
 def hope_window(n, dt):
-    """Steps that n stages delay slow signals by: n/dt.
+    """The delay of slow signals by n stages, in steps: n/dt.
 
     >>> import refssm
     >>> refssm.hope_window(64, 0.125)
@@ -137,10 +135,10 @@ def hope_window(n, dt):
 
 
 def hope_step_bounds(n, l):
-    """The steps dt whose window is at least n steps and at most l: (n/l, 1).
+    """The range of dt whose window is at least n and at most l steps: (n/l, 1).
 
-    Below n/l parameters wait for a past that a sequence of length l does not have; above 1 slow
-    signals are delayed by less than a step a parameter. Both 1 where l ≤ n.
+    Below n/l, some parameters belong to a past before the start of a sequence of length l; above 1,
+    one stage delays slow signals by less than one step. Both are 1 if l ≤ n.
 
     >>> import refssm
     >>> refssm.hope_step_bounds(64, 1024)
@@ -150,10 +148,10 @@ def hope_step_bounds(n, l):
 
 
 def hope_tail(h, dt, *, l):
-    """‖K_l, K_{l+1}, …‖₂ of the impulse response: what is remembered of an input l ≥ 1 steps ago.
+    """‖K_l, K_{l+1}, …‖₂ of the impulse response: the part of the memory older than l ≥ 1 steps.
 
-    The states l steps after an impulse, in an orthonormal basis, times the Hankel matrix of h: no
-    kernel without end is summed. `h` (…, n), `dt` (…). Raises ValueError where l < 1.
+    Computed as the Hankel matrix of h times the states l steps after an impulse (an orthonormal
+    basis), without an infinite sum. `h` (…, n), `dt` (…). Raises ValueError if l < 1.
 
     >>> import refssm
     >>> refssm.hope_tail([3.0, 4.0], 1.0, l=1), refssm.hope_tail([3.0, 4.0], 1.0, l=3)

@@ -1,9 +1,9 @@
-"""HOPE's transfer function: of n Markov parameters, on a circle that the step warps [yu2024hope].
+"""HOPE's transfer function: n Markov parameters, on a circle warped by the step size [yu2024hope].
 
     G_j = Σ_i h_i z'_j^{−(i+1)},   z'_j = e^{iθ'_j},   θ_j = 2πj/l
     θ'_j = 2 atan2(sin θ_j/2, dt cos θ_j/2)
 
-dt = 1 leaves the circle alone: G is then the transform of 0, h_0, h_1, …
+dt = 1 does not warp the circle: G is then the transform of 0, h_0, h_1, …
 """
 
 import numpy as np
@@ -20,15 +20,15 @@ def hope_transfer(h, dt, *, l):
 
     z'_j = ((1 + dt) ω_j + dt − 1)/((dt − 1) ω_j + dt + 1), ω_j = e^{2πij/l}
 
-    Signature ``(n),()->(l)``: `h` the Markov parameters, `dt` the step, real, `n` parameters,
-    and the keyword `l`, the number of nodes; leading axes broadcast. Any of float32, float64,
-    longdouble and their complex types; the result is complex, of the precision of
-    ``np.result_type(h, dt)``, and single precision is computed in double and rounded once.
-    Units: G has those of `h`, `dt` is the quotient of two steps and has none. Errors are
-    measured in norm, as a nonuniform transform attains.
+    Signature ``(n),()->(l)``: `h` the Markov parameters, `dt` the real step size size size, `n`
+    parameters, and the keyword `l`, the number of nodes; leading axes broadcast. Any of float32,
+    float64, longdouble and their complex types; the result is complex, of the precision of
+    ``np.result_type(h, dt)``, and single precision is computed in double and rounded once. Units: G
+    has those of `h`, `dt` is a ratio of two step sizes and has none. Errors are measured in norm,
+    as for a nonuniform transform.
 
-    With a real `h`, G_{l−j} is the conjugate of G_j. Raises ValueError where sizes disagree or
-    `l` is no length, TypeError for other types and complex `dt`. Source: [yu2024hope].
+    With a real `h`, G_{l−j} is the conjugate of G_j. Raises ValueError if sizes disagree or `l` is
+    not an integer ≥ 0, TypeError for other types and complex `dt`. Source: [yu2024hope].
 
     >>> import refssm
     >>> refssm.hope_transfer([1.0, 0.5], 1.0, l=4).round(12)
@@ -38,7 +38,7 @@ def hope_transfer(h, dt, *, l):
 
 
 def hope_spectrum(h, dt, *, l):
-    """The same, not yet rounded to the type of the arguments."""
+    """The transfer function, not yet rounded to the type of the arguments."""
     return (h[..., None, :] * powers(all_pass(h, dt, l), h.shape[-1])).sum(-1)
 
 
@@ -53,7 +53,7 @@ def hope_transfer_vjp(dk, h, dt, *, l):
 
 
 def spectrum_vjp(dk, h, dt, *, l):
-    """The same, neither rounded nor summed over what was broadcast."""
+    """The gradients, without rounding and without the sum over broadcast axes."""
     E, i = powers(all_pass(h, dt, l), h.shape[-1]), np.arange(1, h.shape[-1] + 1)
     warped = 1j * slope(h, dt, l) * ((i * h)[..., None, :] * E).sum(-1)
     return (dk[..., :, None] * E.conj()).sum(-2), (dk * warped.conj()).sum(-1)

@@ -1,14 +1,14 @@
 """Numba mirrors of refssm.cauchy: poles outermost, nodes across SIMD lanes, sums in double.
 
-Numba's own complex division raises on zero and branches on every term. Here each term is
-v (d*/|d|²), d = z − w, which has no branch; a node where |d|² leaves the safe range is redone with
-Smith's division. Sums of single precision inputs are kept in double and rounded once.
+Numba's complex division raises on zero and branches for every term. Here each term is v (d*/|d|²),
+d = z − w, without a branch; a node where |d|² leaves the safe range is computed again with Smith's
+division. Sums of single precision inputs are in double precision and rounded once.
 
 A resolvent at roots of unity is a Cauchy kernel, v/(1 − aω) = z v/(z − a) with z = ω*.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 from numba import njit
@@ -19,12 +19,12 @@ from refssm.broadcasting import unbroadcast, unbroadcast_each
 from refssm.cauchy import CAUCHY_KERNEL, RESOLVENT_AT_ROOTS
 from refssm.jit._gufunc import compiled, gufunc
 
-SMALLEST, LARGEST = 1e-280, 1e280  # of |d|²: beyond, squaring loses digits to under- or overflow
+SMALLEST, LARGEST = 1e-280, 1e280  # of |d|²: outside, the square loses digits by under- or overflow
 
 
 @njit(error_model="numpy")
 def quotient(x, d):
-    """x / d by Smith's method; ∞ or NaN where d = 0, as NumPy has it."""
+    """x / d by Smith's method; ∞ or NaN if d = 0, as in NumPy."""
     if d.real == 0 and d.imag == 0:
         return complex(x.real / 0.0, x.imag / 0.0)
     if abs(d.real) >= abs(d.imag):
@@ -57,7 +57,7 @@ def _complex_sums(v, w, z, k):
             d_re, d_im = z_re[l] - w_re, z_im[l] - w_im
             size = d_re * d_re + d_im * d_im
             low[l], high[l] = min(low[l], size), max(high[l], size)
-            R_re, R_im = d_re / size, -d_im / size  # first: v d* underflows where v/d does not
+            R_re, R_im = d_re / size, -d_im / size  # first: v d* may underflow where v/d does not
             k_re[l] += v_re * R_re - v_im * R_im
             k_im[l] += v_im * R_re + v_re * R_im
     for l in range(z.size):
@@ -102,7 +102,7 @@ def _cauchy_back(dk, v, w, z, dv, dw, dz):
 
 @njit(error_model="numpy", fastmath={"reassoc", "contract"})
 def _moments(d_re, d_im, z_re, z_im, a):
-    """Σ_l d R, Σ_l d R², R = 1/(z − a), and whether some |z − a|² may lose digits."""
+    """Σ_l d R and Σ_l d R², R = 1/(z − a); and True if some |z − a|² may lose digits."""
     first_re, first_im, second_re, second_im, outside = 0.0, 0.0, 0.0, 0.0, 0
     for l in range(z_re.size):
         re, im = z_re[l] - a.real, z_im[l] - a.imag
@@ -144,7 +144,7 @@ def cauchy_kernel_vjp(dk, v, w, z):
 
 
 def resolvent_at_roots(v, a, *, l):
-    """Mirror of refssm.resolvent_at_roots, in double precision and rounded once."""
+    """Mirror of refssm.resolvent_at_roots; computed in double precision and rounded once."""
     z = roots_of_unity(l, np.float64).conj()
     k = z * _cauchy_complex(v.astype(np.complex128), a, z)
     return k.astype(np.result_type(v, a, np.complex64))

@@ -1,12 +1,12 @@
 """Numba mirrors of refssm.diagonal: coefficients and logarithms first, then two tables of powers.
 
-All but the shift are Vandermonde kernels of coefficients that are made in one pass over n numbers:
-see `refssm.jit.vandermonde` for the tables. Modes that do not fit one kernel go into a second one,
-of which the first has zeros: real modes whose Ā is negative, and modes that grow under a softmax.
+All but the shift are Vandermonde kernels with coefficients from one pass over n numbers;
+`refssm.jit.vandermonde` describes the tables. Two kinds of modes need a second kernel: real modes
+with negative Ā, and growing modes of the softmax.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 
@@ -25,11 +25,11 @@ from refssm.jit._gufunc import gufunc
 from refssm.jit.vandermonde import vandermonde_kernel, vandermonde_kernel_vjp
 from refssm.selective_scan.mamba import sigmoid
 
-NOTHING = -1e4  # e^{−1e4} is 0 in double precision: the logarithm of 0, without 0·∞ at the start
+NOTHING = -1e4  # stands for log 0: e^{−1e4} is 0 in double precision, and −1e4·0 = 0
 
 
 def _moments(dk, x):
-    """Σ_k dk_k e^{x_n k}* and Σ_k k dk_k e^{x_n k}*, of each member of the batch."""
+    """Σ_k dk_k e^{x_n k}* and Σ_k k dk_k e^{x_n k}*, for each batch member."""
     batch = np.broadcast_shapes(dk.shape[:-1], x.shape[:-1])
     kind = np.result_type(dk, x)
     modes = np.broadcast_to(x, (*batch, x.shape[-1])).astype(kind)
@@ -42,7 +42,7 @@ def _moments(dk, x):
 
 
 def _later(dk):
-    """(k + 1) dk_{k+1}, which Ā^k meets in the derivative by Ā."""
+    """(k + 1) dk_{k+1}, the factor of Ā^k in the derivative by Ā."""
     later = dk[..., 1:]
     return np.arange(1, later.shape[-1] + 1, dtype=np.finfo(dk.dtype).dtype) * later
 
@@ -66,7 +66,7 @@ def diagonal_kernel_zoh(w, B, C, dt, *, l):
 
 
 def _held_back(dk, w, B, C, dt):
-    """The gradients of zero-order hold, each over the whole batch."""
+    """The gradients of zero-order hold, over the whole batch."""
     h = dt[..., None]
     z, H = _held(w, dt)
     S, T = _moments(dk, z)
@@ -78,7 +78,7 @@ def _held_back(dk, w, B, C, dt):
 
 def diagonal_kernel_zoh_vjp(dk, w, B, C, dt, *, l):
     """Mirror of refssm.diagonal_kernel_zoh_vjp."""
-    del l  # that of dk
+    del l  # dk has it
     return unbroadcast_each(_held_back(dk, w, B, C, dt), (w, B, C, dt))
 
 
@@ -90,15 +90,15 @@ def dss_exp_kernel(w, C, dt, *, l):
 
 def dss_exp_kernel_vjp(dk, w, C, dt, *, l):
     """Mirror of refssm.dss_exp_kernel_vjp."""
-    del l  # that of dk
+    del l  # dk has it
     dw, _, dC, ddt = _held_back(dk, w, np.ones_like(C), C, dt)
     return unbroadcast_each((dw, dC, ddt), (w, C, dt))
 
 
 def _logarithm(h):
-    """log ±Ā, Ā = (1 + h)/(1 − h), and where the sign is −: real Ā < 0."""
+    """log ±Ā, Ā = (1 + h)/(1 − h); and True where the sign is − (real Ā < 0)."""
     A_bar = (1 + h) / (1 - h)
-    fast = np.abs(A_bar) < 0.5  # there 1 + h has digits that artanh h has not
+    fast = np.abs(A_bar) < 0.5  # there 1 + h is more accurate than artanh h
     negative = (A_bar < 0) if h.dtype.kind == "f" else np.zeros(h.shape, bool)
     root = np.where(negative, -A_bar, A_bar)
     g = np.where(np.abs(h) > 1, 1 / np.where(h == 0, 1, h), h) if h.dtype.kind == "f" else h
@@ -108,7 +108,7 @@ def _logarithm(h):
 
 
 def diagonal_kernel_bilinear(w, B, C, dt, *, l):
-    """Mirror of refssm.diagonal_kernel_bilinear: powers of a small Ā by its logarithm, too."""
+    """Mirror of refssm.diagonal_kernel_bilinear; powers of a small Ā also by its logarithm."""
     dt = dt[..., None]
     h = dt * w / 2
     log, negative = _logarithm(h)
@@ -137,14 +137,14 @@ def diagonal_kernel_bilinear_vjp(dk, w, B, C, dt, *, l):
 
 
 def _fallen(z, l):
-    """x = ∓z with Re x ≤ 0, whether z rises, (e^x − 1)/(e^{lx} − 1)."""
+    """x = ∓z with Re x ≤ 0; True where z grows; (e^x − 1)/(e^{lx} − 1)."""
     rising = z.real > 0
     x = np.where(rising, -z, z)
     return x, rising, np.expm1(x) / np.expm1(max(1, l) * x)
 
 
 def dss_softmax_kernel(w, C, dt, *, l):
-    """Mirror of refssm.dss_softmax_kernel: modes that rise are summed backwards in time."""
+    """Mirror of refssm.dss_softmax_kernel; growing modes are summed backwards in time."""
     l = int(l)
     x, rising, r = _fallen(dt[..., None] * w, l)
     v = C / w * r
@@ -176,14 +176,14 @@ def _averaged(delta, alpha, beta):
 
 
 def ema_kernel(delta, alpha, beta, gamma, *, l):
-    """Mirror of refssm.ema_kernel: every power by its logarithm."""
+    """Mirror of refssm.ema_kernel; every power by its logarithm."""
     p, _, log, scale = _averaged(delta, alpha, beta)
     return vandermonde_kernel(scale * (p * beta * gamma), log, l=l)
 
 
 def ema_kernel_vjp(dk, delta, alpha, beta, gamma, *, l):
     """Mirror of refssm.ema_kernel_vjp."""
-    del l  # that of dk
+    del l  # dk has it
     p, s, log, scale = _averaged(delta, alpha, beta)
     S, T = scale * _moments(dk, log)[0], scale * _moments(_later(dk), log)[0]
     both = (beta * gamma).conj()
@@ -193,7 +193,7 @@ def ema_kernel_vjp(dk, delta, alpha, beta, gamma, *, l):
     return unbroadcast_each(gradients, (delta, alpha, beta, gamma))
 
 
-WIDE = ("f8", "c16")  # sums of n terms are kept in double and rounded once
+WIDE = ("f8", "c16")  # sums of n terms are in double precision and rounded once
 
 
 @gufunc("(n),(n),(l)->(l)", kinds=WIDE)
@@ -222,7 +222,7 @@ def shift_kernel(B, C, *, l):
 
 def shift_kernel_vjp(dk, B, C, *, l):
     """Mirror of refssm.shift_kernel_vjp."""
-    del l  # that of dk
+    del l  # dk has it
     kind = np.result_type(dk, B, C)
     return unbroadcast_each((g.astype(kind) for g in _shift_back(dk, B, C)), (B, C))
 

@@ -1,10 +1,10 @@
-"""Numba mirrors of refssm.hankel: elimination point by point, in double precision throughout.
+"""Numba mirrors of refssm.hankel: elimination point by point, all in double precision.
 
-Single precision is computed in double and rounded once, real arguments as complex.
+Single precision is computed in double and rounded once; real arguments are computed as complex.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 from numba import njit
@@ -56,12 +56,12 @@ def markov_parameters_vjp(dh, A, B, C, *, l):
 
 @njit(error_model="numpy")
 def _eliminate(M, x):
-    """x becomes M⁻¹ x; M is used up."""
+    """x becomes M⁻¹ x; M is overwritten."""
     n = x.size
     for i in range(n):
         p = i
         for j in range(i + 1, n):
-            if not abs(M[p, i]) >= abs(M[j, i]):  # a NaN is a pivot, as numpy.argmax has it
+            if not abs(M[p, i]) >= abs(M[j, i]):  # a NaN is a pivot, as in numpy.argmax
                 p = j
         for j in range(i, n):
             M[i, j], M[p, j] = M[p, j], M[i, j]
@@ -148,7 +148,7 @@ def _transfer_discrete_back(dG, A, B, C, z, x, g):
 
 
 def _rounded(G, *arguments):
-    """In the type of the result; its real part where all arguments are real."""
+    """G in the type of the result; the real part if all arguments are real."""
     dtype = np.result_type(*arguments)
     return (G if dtype.kind == "c" else G.real).astype(dtype)
 
@@ -159,7 +159,7 @@ def transfer(A, B, C, D, s):
 
 
 def transfer_vjp(dG, A, B, C, D, s):
-    """Mirror of refssm.transfer_vjp; the sums over points are BLAS's."""
+    """Mirror of refssm.transfer_vjp; BLAS computes the sums over points."""
     x, g = _transfer_back(dG, A, B, C, s)
     ds = -(x.conj() * g).sum(-1)
     return _gradients(g.mT @ x.conj(), ds, x, g, dG, A, B, C, D, s)
@@ -171,7 +171,7 @@ def transfer_discrete(A, B, C, D, z):
 
 
 def transfer_discrete_vjp(dG, A, B, C, D, z):
-    """Mirror of refssm.transfer_discrete_vjp; the sums over points are BLAS's."""
+    """Mirror of refssm.transfer_discrete_vjp; BLAS computes the sums over points."""
     x, g = _transfer_discrete_back(dG, A, B, C, z)
     r = 1 / z.astype(np.complex128).conj()
     dz = -r * (r * ((x @ A.mT).conj() * g).sum(-1))
@@ -179,7 +179,7 @@ def transfer_discrete_vjp(dG, A, B, C, D, z):
 
 
 def _gradients(dA, ds, x, g, dG, *arguments):
-    """Those of all arguments, rounded to their precision."""
+    """The gradients of all arguments, rounded to their precision."""
     dtype = np.result_type(dG, *arguments)
     dtype = dtype if dtype.kind == "c" else np.result_type(dtype, np.complex64)
     dC = (dG[..., None, :] @ x.conj())[..., 0, :]

@@ -1,7 +1,7 @@
-"""Mirrors of refssm.krylov: the states by doubling, two matrix products for twice as many.
+"""Mirrors of refssm.krylov: the states by doubling; two matrix products double their number.
 
-[B, AB, …, A^{2q−1}B] = [X, A^q X] with X = [B, …, A^{q−1}B], and A^{2q} = A^q A^q: log₂ l products
-of matrices, which are BLAS's, in place of l products with a vector. Backwards a dense scan.
+[B, AB, …, A^{2q−1}B] = [X, A^q X] with X = [B, …, A^{q−1}B], and A^{2q} = A^q A^q: log₂ l matrix
+products by BLAS instead of l products with a vector. The backward pass is a dense scan.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ def krylov_kernel(A, B, C, *, l):
 
 
 def krylov_kernel_vjp(dK, A, B, C, *, l):
-    """Mirror of refssm.krylov_kernel_vjp; the products over time are BLAS's."""
+    """Mirror of refssm.krylov_kernel_vjp; BLAS computes the products over time."""
     X = _states(A, B, l).conj()
     driven = dK[..., :, None] * C.conj()[..., None, :]
     g = dense_scan(A.mT.conj(), driven[..., ::-1, :])[..., ::-1, :]

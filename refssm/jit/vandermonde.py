@@ -1,12 +1,12 @@
-"""Numba mirrors of refssm.vandermonde: two short tables of powers in place of l exponentials.
+"""Numba mirrors of refssm.vandermonde: two short tables of powers instead of l exponentials.
 
 j = aq + b with q ≈ √l, so e^{x j} = e^{x a q} e^{x b}: n·2√l exponentials, then products with time
-across SIMD lanes. Every table entry is an exponential of its own, for repeated products drift;
-sums of single precision inputs are kept in double and rounded once.
+across SIMD lanes. Every table entry is a separate exponential, because repeated products drift.
+Sums of single precision inputs are in double precision and rounded once.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 from numba import njit
@@ -38,7 +38,7 @@ def _blocks(l):
 
 @njit(error_model="numpy")
 def _decays(v, x, k):
-    """Σ v e^{x j} of real modes, in double precision; apart, for ∞ times an imaginary 0 is NaN."""
+    """Σ v e^{x j} of real modes, in double precision; separate, because ∞ · 0i would be NaN."""
     q, count = _blocks(k.size)
     b_re, _ = _powers(x, q, 1)
     a_re, _ = _powers(x, count, q)
@@ -135,7 +135,7 @@ def _back(dk, v, x, dv, dx):
     "(l),(n),(n)->(n),(n)",
 )
 def _back_real(dk, v, x, dv, dx):
-    """The same for real numbers."""
+    """The same for real arguments."""
     q, count = _blocks(dk.size)
     b_re, _ = _powers(x, q, 1)
     a_re, _ = _powers(x, count, q)
@@ -153,7 +153,7 @@ def _back_real(dk, v, x, dv, dx):
 
 
 def _length(v, x, l):
-    """The dummy argument that gives a gufunc its output's length, and the common kind of v, x."""
+    """v and x in their common type, and a dummy array that gives a gufunc its output length."""
     common = np.result_type(v, x)
     return v.astype(common), x.astype(common), np.empty(l, np.finfo(common).dtype)
 
@@ -166,14 +166,14 @@ def vandermonde_kernel(v, x, *, l):
 
 def vandermonde_kernel_vjp(dk, v, x, *, l):
     """Mirror of refssm.vandermonde_kernel_vjp."""
-    del l  # that of dk
+    del l  # dk has it
     real = np.result_type(dk, v, x).kind == "f"
     dv, dx = (_back_real if real else _back)(dk, v, x)
     return unbroadcast(dv, v), unbroadcast(dx, x)
 
 
 def vandermonde_kernel_real(v, x, *, l):
-    """Mirror of refssm.vandermonde_kernel_real; imaginary parts are never summed."""
+    """Mirror of refssm.vandermonde_kernel_real; does not sum imaginary parts."""
     arrays = _length(v, x, l)
     return 2 * (_real_part if arrays[0].dtype.kind == "c" else _real)(*arrays)
 

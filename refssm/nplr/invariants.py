@@ -1,7 +1,7 @@
-"""What no choice of basis changes: by these the outputs of a decomposition are judged.
+"""Invariants: quantities that no change of basis alters; the judge compares these.
 
-Eigenvectors have a free phase, modes a free order, a repeated eigenvalue a free basis, and the
-columns of P may be turned by any unitary matrix. None of that moves what is computed here.
+Eigenvectors have a free phase, modes a free order, a repeated eigenvalue a free basis, and any
+unitary matrix may rotate the columns of P. None of that changes the quantities here.
 """
 
 import numpy as np
@@ -12,16 +12,16 @@ MOMENTS = 4
 
 
 def system_invariants(w, P, B, V, **_):
-    """Of A = V (diag w − P Pᴴ) Vᴴ and b = V B, with the moments Bᴴ (diag w − P Pᴴ)^j B.
+    """Invariants of A = V (diag w − P Pᴴ) Vᴴ and b = V B, and the moments Bᴴ (diag w − P Pᴴ)^j B.
 
-    The moments have no V in them: they hold w, P and B to each other.
+    The moments do not contain V: they check w, P and B against each other.
     """
     VP, low_rank, b = V @ P, _norm(P) ** 2, _norm(B)
     N, L = V * w @ V.conj().T, VP @ VP.conj().T
-    A = _norm(w) + low_rank  # who forms A + p pᵀ knows the normal part to the roundings of A
+    A = _norm(w) + low_rank  # forming A + p pᵀ leaves A's rounding errors there
     x, moments = B, []
     for j in range(MOMENTS):
-        factors = j + 2  # each of them is off by its own error
+        factors = j + 2  # each factor has its own error
         moments.append(Invariant(f"moment {j}", np.vdot(B, x), factors * b**2 * A**j))
         x = w * x - P @ (P.conj().T @ x)
     return (
@@ -36,7 +36,7 @@ def system_invariants(w, P, B, V, **_):
 
 
 def normal_invariants(w, V, **_):
-    """Of the normal matrix V diag(w) Vᴴ."""
+    """Invariants of the normal matrix V diag(w) Vᴴ."""
     return (
         Invariant("basis VᴴV", V.conj().T @ V, 1.0),
         Invariant("normal part", V * w @ V.conj().T, _norm(w)),
@@ -45,7 +45,7 @@ def normal_invariants(w, V, **_):
 
 
 def matrix_invariants(A, **_):
-    """A itself: A + p pᵀ cancels on the diagonal, which is then known to the roundings of A."""
+    """The matrix A: A + p pᵀ cancels on the diagonal, so its error there is that of A."""
     return (Invariant("matrix", A, _norm(A)),)
 
 

@@ -1,14 +1,15 @@
 """Normal plus low rank of the Legendre measures, LegS and LegT, and the normal part of LegS.
 
-With q_i = √(2i+1), p pᵀ (LegT: P Pᵀ with two columns) is minus the symmetric part of A but for a
-multiple of I, so that A + P Pᵀ = ρ I + S with skew S:
+With q_i = √(2i+1), p pᵀ (LegT: P Pᵀ with two columns) is minus the symmetric part of A, up to a
+multiple of I, so A + P Pᵀ = ρ I + S with skew S:
 
     LegS  p = q/√2,                     ρ = −½,  S_ik = ½ q_i q_k sign(k − i)
     LegT  P = odd and even half of q/√w,  ρ = 0,  S_ik = q_i q_k sign(k − i)/w for i − k odd
 
-No eigenvector of S is orthogonal to p, for it would be one of A = ρ I + S − P Pᵀ too, with real
-part ρ, where A has no eigenvalue; nor is any to b, which in LegS is √2 p. In LegT it would be, but
-for a phase, real in even and imaginary in odd states: orthogonal to both halves of p if to b.
+No eigenvector of S is orthogonal to p: it would also be an eigenvector of A = ρ I + S − P Pᵀ with
+real part ρ, but A has no such eigenvalue. Nor is one orthogonal to b. In LegS b = √2 p. In LegT an
+eigenvector is, up to a phase, real in even and imaginary in odd states; if it were orthogonal to b,
+it would be orthogonal to both halves of p.
 """
 
 import numpy as np
@@ -29,10 +30,10 @@ def nplr_legs(*, n):
 
     Signature ``->(n),(n,1),(n),(n,n)``: w, P, B, V, complex128. `w` is sorted by its imaginary
     part, ascending; Re w is exactly −½; conjugate pairs are exact, w_{n−1−j} = w_j* and so on; for
-    odd n the one in the middle is real, as its vector is. V is unitary, and of such phases that B
-    is real and positive; so is P = B/√2. Units: `w` 1/time, in the logarithm of time.
+    odd n the middle eigenvalue and its vector are real. V is unitary, with phases that make B and P
+    = B/√2 real and positive. Units: `w` 1/time, in the logarithm of time.
 
-    Raises ValueError where `n` is no integer of at least 1. Source: [gu2022s4, Theorem 1].
+    Raises ValueError if `n` is not an integer ≥ 1. Source: [gu2022s4, Theorem 1].
 
     >>> import refssm
     >>> w, P, B, V = refssm.nplr_legs(n=3)
@@ -54,10 +55,10 @@ def nplr_legt(*, n, window=1.0):
 
     The columns of p are the odd and the even half of √(2i+1)/√w, b_i = √(2i+1)/w.
     Signature ``->(n),(n,2),(n),(n,n)``: as `nplr_legs`, with Re w exactly 0 and B real and
-    positive; P is complex. Units: `window` a time, `w` one over it.
+    positive; P is complex. Units: `window` time, `w` 1/time.
 
-    Raises ValueError where `n` is no integer of at least 1 or `window` no number above 0.
-    Source: [gu2022s4, Theorem 1].
+    Raises ValueError if `n` is not an integer ≥ 1 or `window` is not a number above 0. Source:
+    [gu2022s4, Theorem 1].
 
     >>> import refssm
     >>> w, P, B, V = refssm.nplr_legt(n=2)
@@ -65,7 +66,7 @@ def nplr_legt(*, n, window=1.0):
     (array([-1.7321,  1.7321]), array([1.4142, 1.4142]))
     """
     i, q = np.arange(n), np.sqrt(2 * np.arange(n) + 1.0)
-    modes = skew_modes(_skew_legt(n), q)  # of window 1: V is that of any
+    modes = skew_modes(_skew_legt(n), q)  # of window 1: V does not depend on the window
     halves = np.stack([np.where(i % 2 == parity, q, 0) for parity in (1, 0)])
     P, B = modes.rotated(halves).T / np.sqrt(window), np.abs(modes.rotated(q)) / window + 0j
     slower = modes._replace(frequencies=modes.frequencies / window)
@@ -73,11 +74,11 @@ def nplr_legt(*, n, window=1.0):
 
 
 def normal_legs(*, n):
-    """HiPPO-N, the normal part of LegS: −½ on the diagonal, ½√((2i+1)(2k+1)) sign(k − i) beside it.
+    """HiPPO-N, the normal part of LegS: −½ on the diagonal, ½√((2i+1)(2k+1)) sign(k − i) off it.
 
     Signature ``->(n,n)``, float64. It is A + p pᵀ with p_i = √(i+½). Units: 1/time.
 
-    Raises ValueError where `n` is no integer of at least 1. Source: [gu2022s4d].
+    Raises ValueError if `n` is not an integer ≥ 1. Source: [gu2022s4d].
 
     >>> import refssm
     >>> refssm.normal_legs(n=2).round(4)
@@ -88,13 +89,13 @@ def normal_legs(*, n):
 
 
 def block_diagonal(*, n, blocks):
-    """The modes of a block-diagonal matrix with `blocks` times HiPPO-N of size n/blocks: w, V.
+    """The modes of a block-diagonal matrix with `blocks` copies of HiPPO-N of size n/blocks: w, V.
 
     Signature ``->(n),(n,n)``, complex128: V diag(w) Vᴴ is the matrix, V⁻¹ = Vᴴ. Block after block,
-    each sorted in itself, with the phases of `nplr_legs`. Units: `w` 1/time.
+    each sorted separately, with the phases of `nplr_legs`. Units: `w` 1/time.
 
-    Raises ValueError where `n` or `blocks` is no integer of at least 1, or `blocks` does
-    not divide `n`. Source: [smith2023s5].
+    Raises ValueError if `n` or `blocks` is not an integer ≥ 1, or `blocks` does not divide `n`.
+    Source: [smith2023s5].
 
     >>> import refssm
     >>> refssm.block_diagonal(n=4, blocks=2)[0].round(4)
@@ -116,7 +117,7 @@ def _skew_legs(n):
 
 
 def _skew_legt(n):
-    """w S_ik = √((2i+1)(2k+1)) sign(k − i) where i − k is odd, else 0."""
+    """w S_ik = √((2i+1)(2k+1)) sign(k − i) for odd i − k, else 0."""
     i = np.arange(n)
     return np.where((i - i[:, None]) % 2, 2 * _skew_legs(n), 0)
 

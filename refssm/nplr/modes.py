@@ -1,10 +1,10 @@
 """Modes of a real normal matrix ρ I + S with skew S: conjugate pairs, exactly.
 
-S has the eigenvalues ±iσ, and 0 where n is odd. iS is Hermitian, so `eigh` finds them; only σ > 0
-is taken from it, and the other half is the conjugate. Eigenvectors v of iσ and v* of −iσ are as
-orthogonal as u ‖S‖/σ lets `eigh` make them, which for LegS is 22 n u at n = 64 and 500 n u at 512.
-Their real parts, their imaginary parts and the real mode, √2 times, are therefore made one
-orthogonal matrix by a step of Newton's iteration for the polar factor.
+S has the eigenvalues ±iσ, and 0 if n is odd. iS is Hermitian, so `eigh` finds them; only σ > 0 is
+used, the other half is the conjugate. `eigh` makes the eigenvectors v of iσ and v* of −iσ
+orthogonal up to u ‖S‖/σ, which for LegS is 22 n u at n = 64 and 500 n u at 512. Therefore one step
+of Newton's iteration for the polar factor orthogonalizes the matrix of √2 Re v, √2 Im v and the
+real mode.
 """
 
 from typing import NamedTuple
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 
 class Modes(NamedTuple):
-    """The modes with Im w > 0, ascending, and the real one, if there is one."""
+    """The modes with Im w > 0, ascending, and the real mode if there is one."""
 
     frequencies: np.ndarray  # Im w (n/2)
-    upper: np.ndarray  # their vectors (n, n/2)
-    middle: np.ndarray  # the real vector (n, n mod 2)
+    upper: np.ndarray  # their eigenvectors (n, n/2)
+    middle: np.ndarray  # the real eigenvector (n, n mod 2)
 
     def poles(self, real_part) -> NDArray[np.complex128]:
-        """w, ascending by its imaginary part; its real part exactly `real_part`."""
+        """w, ascending by imaginary part; the real part is exactly `real_part`."""
         none = np.zeros(self.middle.shape[-1])
         w = np.empty(len(self.upper), complex)
         w.real = real_part
@@ -29,11 +29,11 @@ class Modes(NamedTuple):
         return w
 
     def basis(self) -> np.ndarray:
-        """V: columns in the order of `poles`."""
+        """V, with columns in the order of `poles`."""
         return paired(self.upper, self.middle)
 
     def rotated(self, x) -> np.ndarray:
-        """Vᴴx of a real vector x, its pairs exactly conjugate."""
+        """Vᴴx of a real vector x; pairs are exactly conjugate."""
         return paired(x @ self.upper.conj(), x @ self.middle)
 
 
@@ -43,9 +43,9 @@ def paired(upper, middle) -> np.ndarray:
 
 
 def skew_modes(S, b) -> Modes:
-    """The modes of a real skew S; vᴴb is real and positive for every vector.
+    """The modes of a real skew S; vᴴb is real and positive for every eigenvector v.
 
-    S has at most one eigenvalue 0, and no vector is orthogonal to b.
+    S has at most one eigenvalue 0, and no eigenvector is orthogonal to b.
     """
     half = len(S) // 2
     frequencies, vectors = np.linalg.eigh(-1j * S)
@@ -65,7 +65,7 @@ def _real_basis(middle, upper):
 
 
 def _orthogonalized(X):
-    """X (3I − XᵀX)/2: a defect ε of orthogonality becomes ¾ε²."""
+    """X (3I − XᵀX)/2: an orthogonality error ε becomes ¾ε²."""
     return 1.5 * X - 0.5 * (X @ (X.T @ X))
 
 

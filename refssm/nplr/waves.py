@@ -1,12 +1,12 @@
 """Normal plus low rank of LagT and of the Fourier windows, whose modes are waves: closed forms.
 
 LagT (α = 0): A + p pᵀ = −β/2 + S with p = √½·1 and S_ik = ½ sign(k − i). A wave v_j = e^{iθj} with
-e^{iθn} = −1 changes its sign when it is carried once around, as the rows of S do, so it is an
-eigenvector, with the eigenvalue ½ Σ_{0<d<n} e^{iθd} = (i/2) cot(θ/2).
+e^{iθn} = −1 changes its sign after n places, as the rows of S do, so it is an eigenvector. Its
+eigenvalue is ½ Σ_{0<d<n} e^{iθd} = (i/2) cot(θ/2).
 
 Fourier: A + p pᵀ = S has the blocks [[0, −ω], [ω, 0]], ω = 2πk/w, for the cosine and the sine of
-frequency k; the vectors (1, ∓i)/√2 belong to ±iω. Frequency 0 has the constant, and the state of
-sin 0, which nothing moves: the eigenvalue 0 is double, its vectors e_0 and e_1.
+frequency k; the vectors (1, ∓i)/√2 belong to ±iω. Frequency 0 has the constant and the state of sin
+0, which never changes: the eigenvalue 0 is double, with eigenvectors e_0 and e_1.
 """
 
 import numpy as np
@@ -23,12 +23,12 @@ def nplr_lagt(*, n, beta=1.0):
 
     w = −β/2 + (i/2) cot(θ/2), B = √(β/n)/sin(θ/2), P = B/√(2β), for the θ with e^{iθn} = −1.
     Signature ``->(n),(n,1),(n),(n,n)``: w, P, B, V, complex128. `w` is sorted by its imaginary
-    part, ascending; Re w is exactly −β/2; conjugate pairs are exact, and for odd n the one in the
-    middle is real, as its vector is; V is unitary, B and P are real and positive. Units: `w` and
+    part, ascending; Re w is exactly −β/2; conjugate pairs are exact, and for odd n the middle
+    eigenvalue and its vector are real; V is unitary, B and P are real and positive. Units: `w` and
     `beta` 1/time, in the time of the Laguerre polynomials.
 
-    Raises ValueError where `n` is no integer of at least 1 or `beta` no number above 0.
-    Source: [gu2022s4, Theorem 1].
+    Raises ValueError if `n` is not an integer ≥ 1 or `beta` is not a number above 0. Source:
+    [gu2022s4, Theorem 1].
 
     >>> import refssm
     >>> w, P, B, V = refssm.nplr_lagt(n=3)
@@ -50,13 +50,13 @@ def nplr_lagt(*, n, beta=1.0):
 def nplr_fourier(*, n, window=1.0):
     """The sliding Fourier window w as A = V (diag w_n − P Pᴴ) Vᴴ: P = Vᴴp, p = √(2/w)b, B = 2Vᴴb/w.
 
-    b = (1, 0, √2, 0, √2, …). Signature ``->(n),(n,1),(n),(n,n)``: w, P, B, V, complex128.
-    w_n = 2πik/w for k = −n/2+1 … −1, 0, 0, 1 … n/2−1; Re w is exactly 0, conjugate pairs are exact.
-    Of the double eigenvalue 0 the first vector is e_0, the second e_1, the state of sin 0, whose
-    P and B are 0; all other P are √(2/w), all other B 2/w. Units: `window` a time, `w` one over it.
+    b = (1, 0, √2, 0, √2, …). Signature ``->(n),(n,1),(n),(n,n)``: w, P, B, V, complex128. w_n =
+    2πik/w for k = −n/2+1 … −1, 0, 0, 1 … n/2−1; Re w is exactly 0, conjugate pairs are exact. The
+    double eigenvalue 0 has the vectors e_0 and e_1; e_1, the state of sin 0, has P = B = 0; all
+    other P are √(2/w), all other B 2/w. Units: `window` time, `w` 1/time.
 
-    Raises ValueError where `n` is no even integer of at least 2 or `window` no number above 0.
-    Source: [gu2023train].
+    Raises ValueError if `n` is not an even integer ≥ 2 or `window` is not a number above 0. Source:
+    [gu2023train].
 
     >>> import refssm
     >>> w, P, B, V = refssm.nplr_fourier(n=4, window=2.0)
@@ -70,9 +70,9 @@ def nplr_fourier(*, n, window=1.0):
 def nplr_fourier_naive(*, n, window=1.0):
     """The textbook's Fourier window w as A = V (diag w_n − P Pᴴ) Vᴴ: p = √(1/w)b, B = Vᴴb/w.
 
-    Signature ``->(n),(n,1),(n),(n,n)``: as `nplr_fourier`, but P = √(1/w) and B = 1/w.
-    Raises ValueError where `n` is no even integer of at least 2 or `window` no number above 0.
-    Source: [gu2023train].
+    Signature ``->(n),(n,1),(n),(n,n)``: as `nplr_fourier`, but P = √(1/w) and B = 1/w. Raises
+    ValueError if `n` is not an even integer ≥ 2 or `window` is not a number above 0. Source:
+    [gu2023train].
 
     >>> import refssm
     >>> refssm.nplr_fourier_naive(n=4, window=2.0)[2].real
@@ -83,7 +83,7 @@ def nplr_fourier_naive(*, n, window=1.0):
 
 
 def _fourier(n, window):
-    """w, Vᴴb and V; the entries of Vᴴb are 1, but for the state of sin 0."""
+    """w, Vᴴb and V; the entries of Vᴴb are 1, except 0 for the state of sin 0."""
     k = np.arange(1, n // 2)
     upper = np.zeros((n, len(k)), complex)
     upper[2 * k, k - 1] = np.sqrt(0.5)

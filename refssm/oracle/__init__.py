@@ -1,8 +1,8 @@
 """Arbitrary-precision ground truth: nested lists of mpmath numbers in and out, definitions only.
 
-Oracle modules import nothing from refssm, so an oracle cannot share a bug with what it judges.
-`evaluate` and `derivative` are the two doors: core-shape oracles are lifted over batch axes and
-rounded once, here, to NumPy's widest type, so that the rounding is below what is judged by it.
+Oracle modules import nothing from refssm, so an oracle cannot share a bug with the code it judges.
+`evaluate` and `derivative` are the entry points. They run core-shape oracles over the batch axes
+and round once, to NumPy's widest type, so this rounding is below the errors to judge.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from mpmath import mp
 VALUE_DIGITS = 50
 DERIVATIVE_DIGITS = 100  # step 1e-30: truncation 1e-60, cancellation 1e-70, both relative
 STEP = "1e-30"
-RESOLUTION = 1e-60  # of an output: what a difference over that step can tell, with ten digits' room
+RESOLUTION = 1e-60  # relative error of such a difference, with ten digits to spare
 
 
 def evaluate(op, *arrays, **statics):
@@ -21,10 +21,10 @@ def evaluate(op, *arrays, **statics):
 
 
 def exact(op, arrays, statics, digits):
-    """The same with so many digits and not rounded: entries of each output, parts of each entry.
+    """The outputs with `digits` digits, unrounded: a list of entries per output, parts per entry.
 
-    A part, real or imaginary, is (m, e) for m·2^e, or None where it is no number; a real output
-    has the one.
+    A part (real or imaginary) is (m, e) for m·2^e, or None if it is not finite; an entry of a real
+    output has one part.
     """
     with mp.workdps(digits):
         kinds = [dtype.kind for dtype in op.output_types(*arrays)]
@@ -40,7 +40,7 @@ def _flat(x):
 
 
 def _parts(y, kind):
-    """The real part, and in a complex output the imaginary part, as integers."""
+    """The real part, and for a complex output the imaginary part, as integers."""
     y = mp.mpc(y)
     return [_integers(part) for part in ([y.real, y.imag] if kind == "c" else [y.real])]
 
@@ -52,9 +52,9 @@ def _integers(x):
 
 
 def derivative(op, arrays, tangents, **statics):
-    """`J t`, the derivative of the outputs of `op` at `arrays` along `tangents`, as `evaluate`.
+    """`J t`, the derivative of the outputs of `op` at `arrays` along `tangents`.
 
-    Central differences of the oracle itself, argument by argument; each step is 1e-30 of the
+    Central differences of the oracle, argument by argument; each step is 1e-30 of the
     argument's largest entry.
     """
     count = len(arrays)
@@ -69,7 +69,7 @@ def derivative(op, arrays, tangents, **statics):
 
 
 def _partial(op, x, i, t, statics):
-    """The derivative of every output along the tangent of one argument."""
+    """The derivative of every output along one argument's tangent."""
     if not _scale(t):
         return [_difference(y, y, 1) for y in _outputs(op, x, statics)]
     h = mp.mpf(STEP) * (_scale(x[i]) or 1)
@@ -86,7 +86,7 @@ def _outputs(op, core, statics):
 
 
 def _over_batch(op, function, arrays, statics):
-    """The outputs at every index of the broadcast batch; the one rounding."""
+    """The outputs at every index of the broadcast batch, rounded once."""
     slices = _slices(op, function, arrays)
     primals = arrays[: len(op.inputs)]
     described = zip(op.output_shapes(*primals, **statics), op.output_types(*primals), strict=True)
@@ -115,33 +115,33 @@ def _exact(x):
 
 
 def _rounded(x):
-    """Nested lists of mpmath numbers as an array: nearest double plus nearest to the rest."""
+    """Nested lists of mpmath numbers as an array: the nearest double plus the rounded remainder."""
     head = np.array(_each(float, x), dtype=np.longdouble)
     return head + np.array(_each(_rest, x), dtype=np.longdouble)
 
 
 def _rest(y):
-    """What the nearest double leaves over; nothing where that is infinite."""
+    """The difference to the nearest double; 0 if that is infinite."""
     return float(y - float(y)) if mp.isfinite(float(y)) else 0.0
 
 
 def _rounded_real(x):
-    """The same for numbers that are real, though complex ones may have led to them."""
+    """`_rounded` of the real parts; the imaginary parts are 0 for real outputs."""
     return _rounded(_each(lambda y: y.real, x))
 
 
 def _rounded_complex(x):
-    """The same for both parts."""
+    """`_rounded` of real and imaginary parts."""
     return _rounded_real(x) + 1j * _rounded(_each(lambda y: y.imag, x))
 
 
 def _each(function, x):
-    """Apply a function in nested lists."""
+    """Apply a function to each number in nested lists."""
     return [_each(function, y) for y in x] if isinstance(x, list) else function(x)
 
 
 def _scale(x):
-    """Largest modulus in a nested list."""
+    """The largest modulus in a nested list."""
     if isinstance(x, list):
         return max(map(_scale, x), default=mp.mpf(0))
     return abs(x)

@@ -1,7 +1,7 @@
 """Oracles for refssm.cauchy."""
 
 # pyright: reportAttributeAccessIssue=false
-# (mpmath attaches its functions to the context at import)
+# (mpmath adds its functions to the context on import)
 
 from mpmath import mp
 

@@ -34,7 +34,7 @@ def short_convolution(u, k):
 
 
 def short_convolution_stateful(u, k, s0):
-    """The same with s0 before u; and the last t of both."""
+    """The same with s0 before u; and the last t inputs."""
     t, past = len(k), [*s0, *u]
     y = [mp.fsum(k_j * past[t + i - j] for j, k_j in enumerate(k)) for i in range(len(u))]
     return y, past[len(u) :]

@@ -1,7 +1,7 @@
 """Oracles for refssm.diagonal."""
 
 # pyright: reportAttributeAccessIssue=false
-# (mpmath attaches its functions to the context at import)
+# (mpmath adds its functions to the context on import)
 
 from mpmath import mp
 
@@ -23,9 +23,9 @@ def dss_exp_kernel(w, C, dt, *, l):
 
 
 def dss_softmax_kernel(w, C, dt, *, l):
-    """Σ_n (C_n/w_n) times the k-th of the softmax of dt w_n (0, 1, …, l − 1)."""
+    """Σ_n (C_n/w_n) times entry k of the softmax of dt w_n (0, 1, …, l − 1)."""
     if not l:
-        return []  # a sum of nothing, by which nothing is divided
+        return []  # avoids the division by an empty sum
     rows = [[mp.exp(dt * x * k) for k in range(l)] for x in w]
     factors = [c / x / mp.fsum(row) for c, x, row in zip(C, w, rows, strict=True)]
     return [mp.fsum(f * row[k] for f, row in zip(factors, rows, strict=True)) for k in range(l)]
@@ -40,7 +40,7 @@ def ema_kernel(delta, alpha, beta, gamma, *, l):
 
 
 def shift_kernel(B, C, *, l):
-    """Σ_i B_i C_{i+k}, as far as C goes."""
+    """Σ_i B_i C_{i+k}, with C_j = 0 beyond the end."""
     n = len(C)
     return [mp.fsum(B[i] * C[i + k] for i in range(n - k)) for k in range(l)]
 

@@ -1,7 +1,7 @@
 """Oracles for refssm.discretize."""
 
 # pyright: reportAttributeAccessIssue=false
-# (mpmath attaches its functions to the context at import)
+# (mpmath adds its functions to the context on import)
 
 from mpmath import mp
 
@@ -29,9 +29,9 @@ def discretize_mamba(A, B, dt):
 
 
 def _exponential(A, columns, dt, ahead=False):
-    """The blocks of the first n rows of e^G; those of G are dt A and dt times columns.
+    """The blocks of the first n rows of e^G; the first n rows of G are dt A and dt · columns.
 
-    With `ahead` the first block of columns is the derivative of the second: I below, else zeros.
+    With `ahead`, an I block makes the first block of columns the derivative of the second; else 0.
     """
     n, widths = len(A), [len(block[0]) if block else 0 for block in columns]
     G, start = mp.zeros(n + sum(widths)), 0
@@ -133,7 +133,7 @@ def _held(w, dt):
 
 
 def _joined(w, dt):
-    """∫₀^dt e^{(dt − s) w} s/dt ds; the digits that cancel near w = 0 are added first."""
+    """∫₀^dt e^{(dt − s) w} s/dt ds; uses extra digits, because of cancellation near w = 0."""
     z = dt * w
     if not z:
         return dt / 2

@@ -1,13 +1,13 @@
 """Oracles for refssm.dplr."""
 
 # pyright: reportAttributeAccessIssue=false
-# (mpmath attaches its functions to the context at import)
+# (mpmath adds its functions to the context on import)
 
 from mpmath import mp
 
 
 def dplr_kernel(w, P, Q, B, C, dt, *, l):
-    """C Ā^k B̄ with A written out and the bilinear map."""
+    """C Ā^k B̄, with A as a full matrix and the bilinear map."""
     if not w:
         return [mp.zero] * l
     A_bar, x = _bilinear(w, P, Q, B, dt)

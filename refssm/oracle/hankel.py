@@ -1,7 +1,7 @@
 """Oracles for refssm.hankel."""
 
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
-# (mpmath attaches its functions to the context at import)
+# (mpmath adds its functions to the context on import)
 
 from mpmath import mp
 
@@ -13,7 +13,7 @@ def hankel_matrix(h):
 
 
 def markov_parameters(A, B, C, *, l):
-    """C A^k B, the states one after another."""
+    """C A^k B, with one state after another."""
     x, h = list(B), []
     for _ in range(l):
         h.append(mp.fdot(zip(C, x, strict=True)))
@@ -74,24 +74,24 @@ def _twice(gramian, A, B, C):
 
 
 def _continuous(A, F):
-    """That of the bilinear map at a step of 2/a, which has the same one: N = (aI − A)⁻¹."""
+    """The gramian, by a bilinear map with step size 2/a (same gramian): N = (aI − A)⁻¹."""
     a, I = mp.mnorm(A, "f"), mp.eye(A.rows)
     N = mp.inverse(a * I - A)
     return _sum(N * (a * I + A), 2 * a * N * F * N.H)
 
 
 def _sum(A, F):
-    """Σ_k A^k F A^kᴴ, twice as many terms each time, until A^k is nothing."""
+    """Σ_k A^k F A^kᴴ; doubles the number of terms until A^k is negligible."""
     while mp.mnorm(A, "f") > mp.eps:
         A, F = A * A, F + A * F * A.H
     return F
 
 
-FALLING = 20  # digits that one more pole may take: the smallest of n values is that much smaller
+FALLING = 20  # extra digits per pole: each pole makes the smallest value that much smaller
 
 
 def hankel_singular_values_diagonal(w, B, C):
-    """P_ij = −B_i B_j*/(w_i + w_j*), Q_ij = −C_i* C_j/(w_i* + w_j): σ² the spectrum of P Q."""
+    """P_ij = −B_i B_j*/(w_i + w_j*), Q_ij = −C_i* C_j/(w_i* + w_j): σ² is the spectrum of P Q."""
     if not w:
         return []
     with mp.workdps(2 * mp.dps + FALLING * len(w)):
@@ -103,7 +103,7 @@ def hankel_singular_values_diagonal(w, B, C):
 
 
 def _values(P, Q):
-    """√ of the eigenvalues of RᴴQR, P = R Rᴴ; descending."""
+    """Square roots of the eigenvalues of RᴴQR, P = R Rᴴ; descending."""
     spectrum, V = mp.eighe(P)
     R = V * mp.diag([mp.sqrt(max(x, mp.zero)) for x in spectrum])
     squares = mp.eighe(R.H * Q * R, eigvals_only=True)
@@ -111,7 +111,7 @@ def _values(P, Q):
 
 
 def hankel_singular_values(A, B, C):
-    """√ of the spectrum of P Q, the gramians of a continuous system."""
+    """Square roots of the spectrum of P Q, the gramians of a continuous system."""
     if not B:
         return []
     with mp.workdps(3 * mp.dps + FALLING * len(B)):

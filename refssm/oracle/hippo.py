@@ -1,7 +1,7 @@
-"""Oracles for refssm.hippo: (A, B) of measures, what a memory holds, and what comes back."""
+"""Oracles for refssm.hippo: (A, B) of measures, states of a memory, and reconstructed signals."""
 
 # pyright: reportAttributeAccessIssue=false
-# (mpmath attaches its functions to the context at import)
+# (mpmath adds its functions to the context on import)
 
 from mpmath import mp
 
@@ -17,14 +17,14 @@ def hippo_legs(*, n):
 
 
 def hippo_legt(*, n, window):
-    """A_ik = −√((2i+1)(2k+1))/w (−1)^{i−k where k > i}; B_i = √(2i+1)/w."""
+    """A_ik = −√((2i+1)(2k+1))/w and times (−1)^{i−k} if k > i; B_i = √(2i+1)/w."""
     w, r = mp.mpf(window), [mp.sqrt(2 * i + 1) for i in range(n)]
     A = _matrix(n, lambda i, k: -r[i] * r[k] * (-1) ** max(0, k - i) / w)
     return A, [r_i / w for r_i in r]
 
 
 def hippo_lmu(*, n, window):
-    """A_ik = (2i+1)/w {−1 where i < k, (−1)^{i−k+1} elsewhere}; B_i = (−1)^i (2i+1)/w."""
+    """A_ik = (2i+1)/w times −1 if i < k, else (−1)^{i−k+1}; B_i = (−1)^i (2i+1)/w."""
     w = mp.mpf(window)
     A = _matrix(n, lambda i, k: (2 * i + 1) * (-1 if i < k else (-1) ** (i - k + 1)) / w)
     return A, [(-1) ** i * (2 * i + 1) / w for i in range(n)]
@@ -71,7 +71,7 @@ def hippo_fourier_diagonal(*, n):
 
 
 def hippo_chebt(*, n, window):
-    """A_ik = −(4i/w) {1/√2 where k = 0} for k < i, i − k odd; B = (2√2/(πw)) (1, √2, √2, …)."""
+    """A_ik = −(4i/w) (times 1/√2 if k = 0) for k < i, i − k odd; B = (2√2/(πw)) (1, √2, √2, …)."""
     w, halved = mp.mpf(window), [mp.sqrt(mp.mpf(1) / 2)] + [mp.mpf(1)] * (n - 1)
     A = _matrix(n, lambda i, k: -4 * i * halved[k] / w if k < i and (i - k) % 2 else 0)
     return A, [2 * mp.sqrt(2) / (mp.pi * w) * (mp.sqrt(2) if i else 1) for i in range(n)]
@@ -102,7 +102,7 @@ def hippo_project(A, B, u, dt):
 
 def hippo_project_legs(u, *, n):
     """√(2i+1)/T Σ_m p_im ∫₀ᵀ u(t) (t/T)^m dt,  P_i(2x − 1) = Σ_m p_im x^m."""
-    with mp.extradps(2 * n + 10):  # the terms reach (3 + √8)^n and cancel
+    with mp.extradps(2 * n + 10):  # the terms grow to (3 + √8)^n and cancel
         moments, states = [mp.zero] * n, []
         polynomials = [[_shifted(i, m) for m in range(i + 1)] for i in range(n)]
         for k, u_k in enumerate(u):
@@ -179,6 +179,6 @@ def hippo_reconstruct_fourier(c, s, *, window=1):
 
 
 def _wave(i, turns):
-    """Entry i of the basis, s in windows."""
+    """Entry i of the basis; `turns` is s in units of the window."""
     function = mp.sin if i % 2 else mp.cos
     return (mp.sqrt(2) if i > 1 else 1) * function(2 * mp.pi * (i // 2) * turns)

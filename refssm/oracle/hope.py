@@ -1,7 +1,7 @@
 """Oracles for refssm.hope."""
 
 # pyright: reportAttributeAccessIssue=false
-# (mpmath attaches its functions to the context at import)
+# (mpmath adds its functions to the context on import)
 
 from mpmath import mp
 
@@ -27,11 +27,11 @@ def hope_kernel(h, dt, *, l):
 
 
 def hope_kernel_aliased(h, dt, *, l):
-    """The same modulo x^l − 1: what a stage takes and gives last is there before its first step."""
+    """The same modulo x^l − 1: each stage starts with its periodic input and output."""
 
     def last(x, rho):
         given = mp.zero
-        for k, x_k in enumerate(x):  # of one turn, and every turn before leaves ρ^l of it
+        for k, x_k in enumerate(x):  # sum of one period; each earlier period counts ρ^l times
             given = rho * given + x[k - 1] - rho * x_k
         return x[-1], given / (1 - rho**l)
 
@@ -39,7 +39,7 @@ def hope_kernel_aliased(h, dt, *, l):
 
 
 def _cascade(h, rho, l, before):
-    """Σ_j h_j s_{j+1}: each stage takes in s and gives ρ s'_{k−1} + s_{k−1} − ρ s_k."""
+    """Σ_j h_j s_{j+1}: a stage with input s has output s'_k = ρ s'_{k−1} + s_{k−1} − ρ s_k."""
     K, s = [mp.zero] * l, [mp.one, *[mp.zero] * (l - 1)][:l]
     for h_j in h if l else []:
         late, given = before(s, rho)
@@ -66,7 +66,7 @@ def hope_stream(h, dt, u):
 
 
 def hope_stream_stateful(h, dt, u, x0):
-    """Step after step, and the last states."""
+    """Step by step; and the last states."""
     y, x = [], x0
     for u_k in u:
         y_k, x = hope_step(h, dt, u_k, x)

@@ -4,7 +4,7 @@ from mpmath import mp
 
 
 def krylov_kernel(A, B, C, *, l):
-    """C A^k B, the powers of A applied to Cᵀ from the left."""
+    """C A^k B, with the powers of A applied to the row C."""
     row, K = list(C), []
     for _ in range(l):
         K.append(mp.fdot(zip(row, B, strict=True)))

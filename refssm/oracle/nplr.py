@@ -1,7 +1,7 @@
-"""Oracles for refssm.nplr: Hermitian eigenvectors of the normal part, phases by B."""
+"""Oracles for refssm.nplr: Hermitian eigenvectors of the normal part; B fixes the phases."""
 
 # pyright: reportAttributeAccessIssue=false
-# (mpmath attaches its functions to the context at import)
+# (mpmath adds its functions to the context on import)
 
 from mpmath import mp
 
@@ -14,7 +14,7 @@ def nplr_legs(*, n):
 
 
 def nplr_legt(*, n, window=1.0):
-    """A_ik = −√((2i+1)(2k+1))/w, times (−1)^{i−k} above the diagonal; two halves of √(2i+1)/√w."""
+    """A_ik = −√((2i+1)(2k+1))/w, times (−1)^{i−k} above the diagonal; p from √(2i+1)/√w."""
     window, q = mp.mpf(window), _legendre_norms(n)
     A = _matrix(n, lambda i, k: -q[i] * q[k] * (-1 if i < k and (k - i) % 2 else 1) / window)
     halves = [
@@ -48,7 +48,7 @@ def normal_legs(*, n):
 
 
 def block_diagonal(*, n, blocks):
-    """The modes of the normal part of LegS of size n/blocks, in every block."""
+    """The modes of the normal part of LegS of size n/blocks, once per block."""
     size = n // blocks
     w, _, _, V = nplr_legs(n=size)
     inside = [[i // size == k // size for k in range(n)] for i in range(n)]
@@ -78,7 +78,7 @@ def _decomposed(A, p, b):
     """w, Vᴴp, Vᴴb and V: the eigenvectors of the normal matrix A + p pᵀ."""
     n, p, b = len(b), mp.matrix(p), mp.matrix(b)
     N = A + p * p.T
-    real_part = N[0, 0]  # N is skew but for a multiple of I
+    real_part = N[0, 0]  # N is skew, up to a multiple of I
     frequencies, Q = mp.eighe((N - real_part * mp.eye(n)) * mp.mpc(0, -1))
     vectors = [Q[:, j] for j in range(n)]
     for j in range(n - 1):
@@ -92,14 +92,14 @@ def _decomposed(A, p, b):
 
 
 def _first_along(b, v, u):
-    """The vectors of a double eigenvalue: the one along b, and the one orthogonal to it."""
+    """The vectors of a double eigenvalue: one along b, and one orthogonal to it."""
     c, d = (v.H * b)[0], (u.H * b)[0]
     size = mp.sqrt(abs(c) ** 2 + abs(d) ** 2)
     return (v * c + u * d) / size, (v * mp.conj(d) - u * mp.conj(c)) / size
 
 
 def _phase(v, b):
-    """Makes vᴴb positive; where it is 0, the largest entry of v."""
+    """The phase that makes vᴴb positive; if vᴴb is 0, the largest entry of v."""
     c = (v.H * b)[0]
     if abs(c) < mp.mpf(10) ** (-mp.dps // 2):
         c = mp.conj(max(v, key=abs))

@@ -48,7 +48,7 @@ def diagonal_ssm(a, B, C, D, u):
 
 
 def diagonal_ssm_stateful(a, B, C, D, u, x0):
-    """The same from x_{-1} = x0, and the last state."""
+    """The same from x_{-1} = x0; and the last state."""
     return diagonal_ssm_varying_stateful([a] * len(u), B, C, D, u, x0)
 
 
@@ -58,7 +58,7 @@ def diagonal_ssm_varying(a, B, C, D, u):
 
 
 def diagonal_ssm_varying_stateful(a, B, C, D, u, x0):
-    """The same with a_k for a, and the last state."""
+    """The same with a_k for a; and the last state."""
     x = linear_scan_from(a, [_product(B, u_k) for u_k in u], x0)
     return _outputs(C, x, D, u), x[-1] if x else x0
 
@@ -69,7 +69,7 @@ def diagonal_ssm_real(a, B, C, D, u):
 
 
 def diagonal_ssm_real_stateful(a, B, C, D, u, x0):
-    """The same from x_{-1} = x0, and the last state."""
+    """The same from x_{-1} = x0; and the last state."""
     x = linear_scan_from([a] * len(u), [_product(B, u_k) for u_k in u], x0)
     y = [
         [2 * s.real + t.real for s, t in zip(_product(C, x_k), _product(D, u_k), strict=True)]
@@ -79,7 +79,7 @@ def diagonal_ssm_real_stateful(a, B, C, D, u, x0):
 
 
 def diagonal_ssm_bidirectional(a, B, C, D, u):
-    """y_k = C [x_k; z_k] + D u_k, z the same scan from the end."""
+    """y_k = C [x_k; z_k] + D u_k, with z the same scan from the end."""
     b = [_product(B, u_k) for u_k in u]
     x = linear_scan([a] * len(u), b)
     z = linear_scan([a] * len(u), b[::-1])[::-1]

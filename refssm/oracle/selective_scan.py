@@ -1,7 +1,7 @@
 """Oracles for refssm.selective_scan."""
 
 # pyright: reportAttributeAccessIssue=false
-# (mpmath 1.4 makes log1p when it is imported)
+# (mpmath 1.4 adds log1p on import)
 
 from mpmath import mp
 
@@ -12,12 +12,12 @@ def selective_scan(u, dt, A, B, C):
 
 
 def selective_scan_stateful(u, dt, A, B, C, x0):
-    """The same from x_{-1} = x0, and the last state."""
+    """The same from x_{-1} = x0; and the last state."""
     return _scan(u, dt, A, B, C, x0, [False] * len(u))
 
 
 def selective_scan_packed(u, dt, A, B, C, resets):
-    """The same from rest, and from rest again at every reset."""
+    """The same from rest, and from rest again at each reset."""
     return _scan(u, dt, A, B, C, [0] * len(A), resets)[0]
 
 
@@ -36,19 +36,19 @@ def selective_step(u, dt, A, B, C, x):
 
 
 def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
-    """y_k = (C_k · x_k + D u_k) silu(z_k), with the steps softplus(dt_k + dt_bias), from rest."""
+    """y_k = (C_k · x_k + D u_k) silu(z_k), with step sizes softplus(dt_k + dt_bias), from rest."""
     return mamba_scan_stateful(u, dt, A, B, C, D, z, dt_bias, [0] * len(A))[0]
 
 
 def mamba_scan_stateful(u, dt, A, B, C, D, z, dt_bias, x0):
-    """The same from x_{-1} = x0, and the last state."""
+    """The same from x_{-1} = x0; and the last state."""
     steps = [_softplus(v + dt_bias) for v in dt]
     y, x = selective_scan_stateful(u, steps, A, B, C, x0)
     return _gated(y, u, D, z), x
 
 
 def mamba_scan_packed(u, dt, A, B, C, D, z, dt_bias, resets):
-    """The same from rest, and from rest again at every reset."""
+    """The same from rest, and from rest again at each reset."""
     steps = [_softplus(v + dt_bias) for v in dt]
     return _gated(selective_scan_packed(u, steps, A, B, C, resets), u, D, z)
 

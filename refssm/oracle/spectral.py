@@ -1,11 +1,11 @@
-"""Oracle for refssm.spectral: eigenvectors of the matrix itself, in digits enough for the last."""
+"""Oracle for refssm.spectral: eigenvectors of the matrix, with enough digits for the last one."""
 
 # pyright: reportAttributeAccessIssue=false
-# (mpmath attaches its functions to the context at import)
+# (mpmath adds its functions to the context on import)
 
 from mpmath import mp
 
-FALLING = 4  # digits that one more eigenvalue takes
+FALLING = 4  # extra digits per eigenvalue
 
 
 def spectral_filters(*, l, k):

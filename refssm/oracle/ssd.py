@@ -1,4 +1,4 @@
-"""Oracles for refssm.ssd: one function, whatever the form."""
+"""Oracles for refssm.ssd: one function for every form."""
 
 from mpmath import mp
 
@@ -9,12 +9,12 @@ def ssd_recurrent(x, log_a, B, C):
 
 
 def ssd_recurrent_stateful(x, log_a, B, C, S0):
-    """The same from S_{-1} = S0, and the last state."""
+    """The same from S_{-1} = S0; and the last state."""
     return _scan(x, log_a, B, C, S0, [False] * len(x))
 
 
 def ssd_recurrent_packed(x, log_a, B, C, resets):
-    """The same from rest, and from rest again at every reset."""
+    """The same from rest, and from rest again at each reset."""
     return _scan(x, log_a, B, C, _at_rest(x, B), resets)[0]
 
 
@@ -42,19 +42,19 @@ def ssd_quadratic(x, log_a, B, C):
 
 
 def ssd_chunked(x, log_a, B, C, *, chunk):
-    """Whatever the chunk."""
+    """The same for every chunk size."""
     del chunk
     return ssd_recurrent(x, log_a, B, C)
 
 
 def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
-    """Whatever the chunk."""
+    """The same for every chunk size."""
     del chunk
     return ssd_recurrent_stateful(x, log_a, B, C, S0)
 
 
 def ssd_chunked_packed(x, log_a, B, C, resets, *, chunk):
-    """Whatever the chunk."""
+    """The same for every chunk size."""
     del chunk
     return ssd_recurrent_packed(x, log_a, B, C, resets)
 

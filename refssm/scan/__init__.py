@@ -1,10 +1,10 @@
-"""Recurrences of time-invariant and time-varying linear systems, the state update of every SSM.
+"""Recurrences of time-invariant and time-varying linear systems: the state update of every SSM.
 
     x_k = a_k x_{k-1} + b_k        elementwise in the state: `linear`, and with resets: `packed`
     x_k = A x_{k-1} + b_k          with a matrix: `dense`
-    y_k = C x_k + D u_k            between several inputs and outputs, S5's form: `diagonal`
+    y_k = C x_k + D u_k            with several inputs and outputs, as in S5: `diagonal`
 
-Read `linear` first. The others are made of it.
+Read `linear` first. The others build on it.
 """
 
 from refssm._names import export

@@ -1,8 +1,8 @@
-"""Diagonal systems that look both ways: one scan from the start, one from the end.
+"""Diagonal systems over past and future: one scan from the start, one from the end.
 
     x_k = a x_{k-1} + B u_k,    z_k = a z_{k+1} + B u_k,    y_k = C [x_k; z_k] + D u_k
 
-S5 has both sums begin at lag 0, so u_k itself counts twice; others let the second begin one step
+In S5 both sums begin at lag 0, so u_k counts twice; in other models the second begins one step
 later [smith2023s5].
 """
 
@@ -18,7 +18,7 @@ def diagonal_ssm_bidirectional(a, B, C, D, u):
 
     Signature ``(n),(n,m),(p,2n),(p,m),(l,m)->(l,p)``: as `diagonal_ssm`, with a second scan from
     the end; the first n columns of `C` read the state of the past, the others that of the future.
-    Types, units and errors as `diagonal_ssm`. Source: [smith2023s5].
+    Types, units and errors are those of `diagonal_ssm`. Source: [smith2023s5].
 
     >>> import refssm
     >>> u = [[1.0], [0.0], [2.0]]
@@ -31,7 +31,7 @@ def diagonal_ssm_bidirectional(a, B, C, D, u):
 
 
 def diagonal_ssm_bidirectional_vjp(dy, a, B, C, D, u):
-    """The gradients of `diagonal_ssm` for the past, and with time reversed for the future, added.
+    """The gradients of `diagonal_ssm` for the past, plus those with time reversed for the future.
 
     Returns `(da, dB, dC, dD, du)`, shaped like the arguments.
     """

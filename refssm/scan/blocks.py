@@ -1,9 +1,9 @@
-"""The adjoint of a scan in little memory: only the states between blocks are kept.
+"""The adjoint of a scan in little memory: stores only the states between blocks.
 
-A reverse pass needs the states x_{k-1}, which would be l·n numbers for each channel. Cut into
-blocks of √l steps, the forward pass keeps the √l states at their beginnings; the reverse pass
-takes the blocks from the last to the first and computes the √l states of one again. That is twice
-the work of a forward pass, and O(√l·n) numbers instead of O(l·n) [chen2016training].
+A reverse pass needs the states x_{k-1}, which would be l·n numbers per channel. With blocks of √l
+steps, the forward pass stores only the √l states at the block starts. The reverse pass goes through
+the blocks from the last to the first and computes the √l states of one block again. That doubles
+the work of a forward pass, but needs O(√l·n) numbers instead of O(l·n) [chen2016training].
 """
 
 from collections.abc import Callable, Iterator
@@ -14,24 +14,24 @@ import numpy as np
 
 
 class Block(NamedTuple):
-    """One block of a reverse pass, q steps long; arrays are (…, q, n) but for the last."""
+    """One block of a reverse pass, q steps long; arrays are (…, q, n), except `carried`."""
 
     window: slice
     a: np.ndarray  # a_k
     before: np.ndarray  # x_{k-1}
     x: np.ndarray  # x_k
-    g: np.ndarray  # the cotangent of x_k with everything that follows from it
+    g: np.ndarray  # the cotangent of x_k, including that of all later steps
     carried: np.ndarray  # (…, n): the cotangent of the state before the block
 
 
 def windows(l: int) -> list[slice]:
-    """Consecutive pieces of √l steps."""
+    """Consecutive windows of √l steps."""
     size = isqrt(l - 1) + 1 if l else 1
     return [slice(start, min(start + size, l)) for start in range(0, l, size)]
 
 
 def run(decay, drive, state, resets):
-    """x_k = a_k x_{k-1} + b_k from `state`; at a reset x_k = b_k, whatever was before."""
+    """x_k = a_k x_{k-1} + b_k from `state`; at a reset x_k = b_k, whatever came before."""
     x = []
     for k in range(drive.shape[-2]):
         state = _kept(decay[..., k, :] * state, resets[..., k]) + drive[..., k, :]
@@ -40,26 +40,26 @@ def run(decay, drive, state, resets):
 
 
 def _kept(state, reset):
-    """`state`, or exactly nothing of it after a reset: selected, so that no NaN comes through."""
+    """`state`, or exactly 0 after a reset; selected, so NaN does not pass."""
     return np.where(reset[..., None], 0, state) if reset.any() else state
 
 
 def starts_of(decay: Callable, drive: Callable, resets, x0, l: int):
-    """The states before each block: √l of l."""
+    """The states before each block: √l states for l steps."""
     starts, state = [], x0
     for window in windows(l):
         starts.append(state)
         x = run(decay(window), drive(window), state, resets[..., window])
-        state = x[..., -1, :].copy()  # a view would keep all of the block
+        state = x[..., -1, :].copy()  # a copy: a view would keep the whole block in memory
     return starts
 
 
 def backwards(
     decay: Callable, drive: Callable, cotangent: Callable, resets, x0, dx_last, l: int
 ) -> Iterator[Block]:
-    """Blocks of the reverse pass, last first: g_k = d_k + a_{k+1}* g_{k+1}.
+    """Blocks of the reverse pass, the last first: g_k = d_k + a_{k+1}* g_{k+1}.
 
-    `decay`, `drive` and `cotangent` give a_k, b_k and the d_k that the outputs send back, for a
+    `decay`, `drive` and `cotangent` return a_k, b_k and the cotangents d_k from the outputs, for a
     window; `dx_last` is the cotangent of the last state.
     """
     starts, carried = starts_of(decay, drive, resets, x0, l), dx_last
@@ -80,10 +80,10 @@ def _before(start, x):
 
 
 def no_resets(l: int) -> np.ndarray:
-    """One sequence throughout."""
+    """Resets for one sequence: all False."""
     return np.zeros(l, bool)
 
 
 def joined(pieces, shape, dtype):
-    """Windows of time, last first, as one array (…, l, n); zeros of `shape` where l is 0."""
+    """Join windows (the last first) along time, (…, l, n); zeros of `shape` if there are none."""
     return np.concatenate(pieces[::-1], axis=-2) if pieces else np.zeros(shape, dtype)

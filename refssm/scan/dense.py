@@ -2,7 +2,7 @@
 
     x_k = A x_{k-1} + b_k
 
-`A` is discrete and constant in time. n² multiplications a step, where a diagonal system needs n.
+`A` is discrete and constant in time. One step costs n² multiplications; a diagonal system needs n.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ def dense_scan(A, b):
     `n` state; leading axes broadcast. Any of float32, float64, longdouble and their complex
     types; the result has ``np.result_type(A, b)``. Units: `A` has none, `b` and `x` share theirs.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN and infinity
-    propagate and warn nothing. Source: [gu2022s4, §2.1].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
+    without warnings. Source: [gu2022s4, §2.1].
 
     >>> import refssm
     >>> refssm.dense_scan([[0.0, 1.0], [1.0, 0.0]], [[1.0, 2.0], [0.0, 0.0]])
@@ -41,7 +41,7 @@ def _applied(A, x):
 
 
 def _adjoint(dx, A):
-    """g_k = dx_k + Aᴴ g_{k+1}, from the end."""
+    """g_k = dx_k + Aᴴ g_{k+1}, computed from the end."""
     g = dx.astype(np.result_type(dx, A))
     for k in range(g.shape[-2] - 2, -1, -1):
         g[..., k, :] = np.einsum("...ji,...j->...i", A.conj(), g[..., k + 1, :]) + dx[..., k, :]
@@ -76,7 +76,8 @@ def dense_scan_from(A, b, x0):
     """x_k = A x_{k-1} + b_k along time, from the state x_{-1} = x0.
 
     Signature ``(n,n),(l,n),(n)->(l,n)``: as `dense_scan`, with the state `x0` before the first
-    input, in the units of `b`. Types and errors as `dense_scan`. Source: [gu2022s4, §2.1].
+    input, in the units of `b`. Types and errors are those of `dense_scan`. Source: [gu2022s4,
+    §2.1].
 
     >>> import refssm
     >>> refssm.dense_scan_from([[0.0, 1.0], [1.0, 0.0]], [[0.0, 0.0]], [1.0, 2.0])

@@ -2,11 +2,11 @@
 
     x_k = a x_{k-1} + B u_k,    y_k = C x_k + D u_k
 
-`a` holds the discrete decays e^(dt w), one for each mode, `B` is discrete too (B̄). All heads share
-one state, unlike S4's bank of single-input systems: an S5 layer whose `B` has the columns of m S4
-systems with a common `a` has the sum of their states [smith2023s5, Prop. 2].
+`a` are the discrete decays e^(dt w), one per mode; `B` is discrete too (B̄). All inputs share one
+state, unlike S4's bank of single-input systems: if `B` has the columns of m S4 systems with a
+common `a`, the state of the S5 layer is the sum of their states [smith2023s5, Prop. 2].
 
-A real system may be stored as one of each pair of conjugate modes: then `diagonal_ssm_real`.
+For a real system stored as one mode of each conjugate pair, use `diagonal_ssm_real`.
 """
 
 import numpy as np
@@ -35,15 +35,15 @@ def states(a, B, u):
 
 
 def common(a, b):
-    """(…, l, n): the batch of both, the time and the state of b."""
+    """(…, l, n): the batch axes of both, the time and state of b."""
     return (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:])
 
 
 def pulled_back(dy, dx_last, a, B, C, u, x0):
-    """Gradients of y_k = C x_k and of the last state: (da, dB, dC, du, dx0), da as long as `a` is.
+    """Gradients of y_k = C x_k and of the last state: (da, dB, dC, du, dx0); da is as long as `a`.
 
-    Nothing of l·n numbers is held, unless `a` varies and da is one: inputs, states and cotangents
-    are made block by block (`refssm.scan.blocks`).
+    No array of l·n numbers is stored, except da if `a` varies: inputs, states and cotangents are
+    computed block by block (`refssm.scan.blocks`).
     """
     l, n = u.shape[-2], a.shape[-1]
     leading = (a.shape[:-2], B.shape[:-2], C.shape[:-2], u.shape[:-2], x0.shape[:-1])
@@ -93,11 +93,11 @@ def diagonal_ssm(a, B, C, D, u):
     Signature ``(n),(n,m),(p,n),(p,m),(l,m)->(l,p)``: `a` the discrete decays, `B` the discrete
     input matrix, `C` and `D` the output matrices, `u` the inputs; `l` time, `n` state, `m` input
     and `p` output channels; leading axes broadcast. Any of float32, float64, longdouble and their
-    complex types; the result has their ``np.result_type``: nothing is made real. Units: `a` none,
+    complex types; the result has their ``np.result_type``; no real part is used. Units: `a` none,
     `y` those of C B u and D u.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN and infinity propagate
-    and warn nothing. Source: [smith2023s5, §3.1].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
+    without warnings. Source: [smith2023s5, §3.1].
 
     >>> import refssm
     >>> refssm.diagonal_ssm([0.5], [[1.0]], [[2.0]], [[0.0]], [[1.0], [0.0], [2.0]]).ravel()
@@ -134,10 +134,11 @@ DIAGONAL_SSM = Operator(
 
 
 def diagonal_ssm_varying(a, B, C, D, u):
-    """y_k = C x_k + D u_k,  x_k = a_k x_{k-1} + B u_k from rest, a decay for each step.
+    """y_k = C x_k + D u_k,  x_k = a_k x_{k-1} + B u_k from rest, one decay per step.
 
     Signature ``(l,n),(n,m),(p,n),(p,m),(l,m)->(l,p)``: as `diagonal_ssm`, for irregular sampling:
-    ``a_k = e^(dt_k w)``. Types, units and errors as `diagonal_ssm`. Source: [smith2023s5, §6.3].
+    ``a_k = e^(dt_k w)``. Types, units and errors are those of `diagonal_ssm`. Source: [smith2023s5,
+    §6.3].
 
     >>> import refssm
     >>> refssm.diagonal_ssm_varying([[0.5], [2.0]], [[1.0]], [[1.0]], [[0.0]], [[1.0], [3.0]])
@@ -148,7 +149,7 @@ def diagonal_ssm_varying(a, B, C, D, u):
 
 
 def diagonal_ssm_varying_vjp(dy, a, B, C, D, u):
-    """As `diagonal_ssm_vjp` with a_k for a:  da_k = x_{k-1}* g_k,  da_0 = 0.
+    """As in `diagonal_ssm_vjp` with a_k for a:  da_k = x_{k-1}* g_k,  da_0 = 0.
 
     Returns `(da, dB, dC, dD, du)`, shaped like the arguments.
     """

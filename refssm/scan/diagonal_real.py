@@ -1,6 +1,6 @@
-"""Diagonal systems with real outputs, one mode given of each conjugate pair: y = 2 Re(C x) + D u.
+"""Diagonal systems with real outputs and one mode per conjugate pair: y = 2 Re(C x) + D u.
 
-Every mode given counts twice. A mode on the real axis is no pair: pass half its row of `C`.
+Every mode counts twice. A mode on the real axis has no partner: pass half its column of `C`.
 """
 
 import numpy as np
@@ -17,8 +17,8 @@ def diagonal_ssm_real(a, B, C, D, u):
     """y_k = 2 Re(C x_k) + D u_k,  x_k = a x_{k-1} + B u_k from rest.
 
     Signature ``(n),(n,m),(p,n),(p,m),(l,m)->(l,p)``: as `diagonal_ssm`, with real `D`, `u` and `y`;
-    `a`, `B` and `C` hold one mode of each conjugate pair. Units and errors as `diagonal_ssm`.
-    Source: [smith2023s5, §3.2].
+    `a`, `B` and `C` have one mode of each conjugate pair. Units and errors are those of
+    `diagonal_ssm`. Source: [smith2023s5, §3.2].
 
     >>> import refssm
     >>> refssm.diagonal_ssm_real([0.5j], [[1.0]], [[1.0]], [[0.0]], [[1.0], [0.0], [0.0]]).ravel()
@@ -28,7 +28,7 @@ def diagonal_ssm_real(a, B, C, D, u):
 
 
 def diagonal_ssm_real_vjp(dy, a, B, C, D, u):
-    """As `diagonal_ssm_vjp`, with 2 dy for what goes through the state.
+    """As in `diagonal_ssm_vjp`, with cotangent 2 dy for the state.
 
     Returns `(da, dB, dC, dD, du)`, shaped like the arguments.
     """
@@ -37,7 +37,7 @@ def diagonal_ssm_real_vjp(dy, a, B, C, D, u):
 
 
 def _pulled_back(dy, dx, a, B, C, D, u, x0):
-    """Gradients of outputs and last state, unbroadcast."""
+    """Gradients from outputs and last state, summed to the shapes of the arguments."""
     da, dB, dC, du, dx0 = pulled_back(2 * dy, dx, a[..., None, :], B, C, u, x0)
     dD, skipped = skipped_back(dy, D, u)
     gradients = (np.sum(da, axis=-2), dB, dC, dD, np.real(du) + skipped, dx0)
@@ -60,8 +60,8 @@ diagonal_ssm_real_vjp = DIAGONAL_SSM_REAL.checked_vjp(diagonal_ssm_real_vjp)
 def diagonal_ssm_real_stateful(a, B, C, D, u, x0):
     """y_k = 2 Re(C x_k) + D u_k from the state x_{-1} = x0, and the last state.
 
-    Signature ``(n),(n,m),(p,n),(p,m),(l,m),(n)->(l,p),(n)``: as `diagonal_ssm_real`; the states
-    are those of the modes given. Source: [smith2023s5, §3.2].
+    Signature ``(n),(n,m),(p,n),(p,m),(l,m),(n)->(l,p),(n)``: as `diagonal_ssm_real`; the states are
+    those of the stored modes. Source: [smith2023s5, §3.2].
 
     >>> import refssm
     >>> y, x = refssm.diagonal_ssm_real_stateful(
@@ -75,7 +75,7 @@ def diagonal_ssm_real_stateful(a, B, C, D, u, x0):
 
 
 def diagonal_ssm_real_stateful_vjp(dy, dx, a, B, C, D, u, x0):
-    """As `diagonal_ssm_stateful_vjp`, with 2 dy for what goes through the state.
+    """As in `diagonal_ssm_stateful_vjp`, with cotangent 2 dy for the state.
 
     Returns `(da, dB, dC, dD, du, dx0)`, shaped like the arguments.
     """

@@ -1,4 +1,4 @@
-"""Diagonal systems resumed from a state, with the state they end in: cut a sequence anywhere.
+"""Diagonal systems from a given state, which also return their last state: sequences may be split.
 
 y, x = diagonal_ssm_stateful(a, B, C, D, u, x0)
 """
@@ -21,7 +21,7 @@ from refssm.scan.linear import LINEAR_SCAN_FROM
 
 
 def states_from(a, B, u, x0):
-    """x0 and then x_k = a_k x_{k-1} + B u_k; `a` (l, n), or (1, n) if constant in time."""
+    """x0, then x_k = a_k x_{k-1} + B u_k; `a` (l, n), or (1, n) if constant in time."""
     b = driven(B, u)
     x = LINEAR_SCAN_FROM.reference(np.broadcast_to(a, common(a, b)), b, x0)
     start = np.broadcast_to(x0[..., None, :], (*x.shape[:-2], 1, x.shape[-1]))
@@ -32,8 +32,8 @@ def diagonal_ssm_stateful(a, B, C, D, u, x0):
     """y_k = C x_k + D u_k,  x_k = a x_{k-1} + B u_k from x_{-1} = x0, and the last state.
 
     Signature ``(n),(n,m),(p,n),(p,m),(l,m),(n)->(l,p),(n)``: as `diagonal_ssm`, with the state
-    before the first input; the last state is what a next piece starts from, `x0` where l is 0.
-    Types, units and errors as `diagonal_ssm`. Source: [smith2023s5, §3.1].
+    before the first input; the next piece starts from the last state (`x0` if l is 0).
+    Types, units and errors are those of `diagonal_ssm`. Source: [smith2023s5, §3.1].
 
     >>> import refssm
     >>> y, x = refssm.diagonal_ssm_stateful([0.5], [[1.0]], [[2.0]], [[0.0]], [[1.0]], [4.0])
@@ -46,7 +46,7 @@ def diagonal_ssm_stateful(a, B, C, D, u, x0):
 
 
 def diagonal_ssm_stateful_vjp(dy, dx, a, B, C, D, u, x0):
-    """As `diagonal_ssm_vjp`, where g of the last step also has dx;  dx0 = a* g_0.
+    """As in `diagonal_ssm_vjp`, with dx added to the last g;  dx0 = a* g_0.
 
     Returns `(da, dB, dC, dD, du, dx0)`, shaped like the arguments.
     """
@@ -73,7 +73,7 @@ def diagonal_ssm_varying_stateful(a, B, C, D, u, x0):
 
 
 def diagonal_ssm_varying_stateful_vjp(dy, dx, a, B, C, D, u, x0):
-    """As `diagonal_ssm_stateful_vjp` with a_k for a:  da_k = x_{k-1}* g_k.
+    """As in `diagonal_ssm_stateful_vjp`, with a_k for a:  da_k = x_{k-1}* g_k.
 
     Returns `(da, dB, dC, dD, du, dx0)`, shaped like the arguments.
     """

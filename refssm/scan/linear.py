@@ -1,4 +1,4 @@
-"""Linear recurrences, the state update of every recurrent SSM [blelloch1990prefix, smith2023s5].
+"""Linear recurrences: the state update of every recurrent SSM [blelloch1990prefix, smith2023s5].
 
     x_k = a_k x_{k-1} + b_k
 
@@ -21,8 +21,8 @@ def linear_scan(a, b):
     result has ``np.result_type(a, b)``. `x_0` is `b_0` and does not depend on `a_0`.
     Units: `a` has none, `b` and `x` share theirs.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN and infinity
-    propagate and warn nothing. Source: [blelloch1990prefix, §1.4].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
+    without warnings. Source: [blelloch1990prefix, §1.4].
 
     >>> import refssm
     >>> refssm.linear_scan([[0.5], [0.5], [0.5]], [[1.0], [0.0], [2.0]]).ravel()
@@ -39,7 +39,7 @@ def linear_scan(a, b):
 def linear_scan_vjp(dx, a, b):
     """g_k = dx_k + a_{k+1}* g_{k+1};  db_k = g_k,  da_k = x_{k-1}* g_k,  da_0 = 0.
 
-    The adjoint of the scan is the scan backwards in time, with the conjugate decays.
+    The adjoint of the scan is the scan in reverse time, with conjugate decays.
     Returns `(da, db)`, shaped like `a` and `b`.
     """
     x, g = LINEAR_SCAN.reference(a, b), _adjoint_scan(dx, a, b)
@@ -49,7 +49,7 @@ def linear_scan_vjp(dx, a, b):
 
 
 def _adjoint_scan(dx, a, b):
-    """g_k = dx_k + a_{k+1}* g_{k+1}, from the end."""
+    """g_k = dx_k + a_{k+1}* g_{k+1}, computed from the end."""
     a, dx = np.broadcast_arrays(a, dx)
     g = np.empty_like(dx, dtype=np.result_type(dx, a, b))
     g[..., -1:, :] = dx[..., -1:, :]
@@ -76,8 +76,9 @@ def linear_scan_from(a, b, x0):
     """x_k = a_k x_{k-1} + b_k along time, from the state x_{-1} = x0.
 
     Signature ``(l,n),(l,n),(n)->(l,n)``: as `linear_scan`, with the state `x0` before the first
-    input, in the units of `b`. A long scan may be cut anywhere: the last state of one piece is
-    the `x0` of the next. Types and errors as `linear_scan`. Source: [blelloch1990prefix, §1.4].
+    input, in the units of `b`. A long scan may be split anywhere: the last state of one piece is
+    the `x0` of the next. Types and errors are those of `linear_scan`. Source: [blelloch1990prefix,
+    §1.4].
 
     >>> import refssm
     >>> refssm.linear_scan_from([[0.5], [0.5]], [[0.0], [2.0]], [1.0]).ravel()
@@ -124,7 +125,7 @@ def linear_step(a, b, x):
     """x ← a x + b, one step of the scan.
 
     Signature ``(n),(n),(n)->(n)``: the decay, the input and the state before; leading axes
-    broadcast. Returns the state after. Units, types and errors as `linear_scan`. Source:
+    broadcast. Returns the state after. Units, types and errors are those of `linear_scan`. Source:
     [blelloch1990prefix, §1.4].
 
     >>> import refssm
@@ -139,7 +140,7 @@ def linear_step_vjp(dx_next, a, b, x):
 
     Returns `(da, db, dx)`, shaped like `a`, `b` and `x`.
     """
-    db = dx_next.astype(np.result_type(dx_next, a, b, x))  # summed in their precision
+    db = dx_next.astype(np.result_type(dx_next, a, b, x))  # sum in the arguments' precision
     return unbroadcast(x.conj() * db, a), unbroadcast(db, b), unbroadcast(a.conj() * db, x)
 
 

@@ -1,9 +1,9 @@
-"""Sequences packed one after another: the scan forgets its state where a new one begins.
+"""Sequences packed one after another: the scan resets its state where a new one begins.
 
-    x_k = b_k where r_k,  else a_k x_{k-1} + b_k
+    x_k = b_k if r_k,  else a_k x_{k-1} + b_k
 
-A decay of zero would do the same for finite numbers. Here the state is selected, not multiplied,
-so that no NaN or infinity of one sequence reaches the next [blelloch1990prefix, lu2023structured].
+A decay of zero would do the same for finite numbers. Here the state is selected, not multiplied, so
+no NaN or infinity of one sequence reaches the next [blelloch1990prefix, lu2023structured].
 """
 
 import numpy as np
@@ -17,9 +17,9 @@ def linear_scan_packed(a, b, resets):
     """x_k = a_k x_{k-1} + b_k along time, x_k = b_k where a sequence begins.
 
     Signature ``(l,n),(l,n),(l)->(l,n)``: as `linear_scan`, with `resets` true (or an integer that
-    is not 0) at the first step of each packed sequence; the first step of all needs none. The
-    value of `a` there has no influence. Units, types and errors as `linear_scan`; TypeError where
-    `resets` is neither. Source: [blelloch1990prefix, §1.5], in S5's scan [lu2023structured].
+    is not 0) at the first step of each packed sequence; the very first step needs none. The value
+    of `a` at a reset has no effect. Units, types and errors are those of `linear_scan`; TypeError
+    if `resets` is neither. Source: [blelloch1990prefix, §1.5], in S5's scan [lu2023structured].
 
     >>> import refssm
     >>> a, b = [[0.5], [0.5], [0.5]], [[1.0], [1.0], [1.0]]

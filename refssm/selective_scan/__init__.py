@@ -1,9 +1,9 @@
-"""Selective scans: diagonal systems whose step, input and output depend on time [gu2023mamba].
+"""Selective scans: diagonal systems with time-dependent step size, input and output [gu2023mamba].
 
     x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k,    y_k = C_k · x_k
 
-`selective` is the recurrence and its gradient, `mamba` puts a softplus before it, a skip beside and
-a gate after it, `packed` and `mamba_packed` have resets and single steps.
+`selective` is the recurrence and its gradient, `mamba` adds a softplus before it, a skip connection
+and a gate; `packed` and `mamba_packed` have resets and single steps.
 """
 
 from refssm._names import export

@@ -1,9 +1,9 @@
-"""Mamba's scan: the selective scan behind a softplus, with a skip connection and a gate.
+"""Mamba's scan: a softplus, the selective scan, a skip connection and a gate.
 
     Δ_k = softplus(dt_k + dt_bias),    x_k = e^{Δ_k A} x_{k-1} + Δ_k u_k B_k,
     y_k = (C_k · x_k + D u_k) silu(z_k)
 
-`A` carries its sign: −e^{A_log} is taken outside [gu2023mamba].
+`A` has its sign: the caller computes −e^{A_log} [gu2023mamba].
 """
 
 import numpy as np
@@ -21,13 +21,14 @@ from refssm.selective_scan.selective import (
 
 
 def softplus(v):
-    """log(1 + e^v) = max(v, 0) + log1p(e^{−|v|}): all digits in both tails, no overflow."""
-    # log(1 + e^v) itself has none of them below −17 in single precision, and overflows above 88
+    """log(1 + e^v) = max(v, 0) + log1p(e^{−|v|}): accurate in both tails, no overflow."""
+    # log(1 + e^v) directly has no correct digits below −17 in single precision, and overflows above
+    # 88
     return np.maximum(v, 0) + np.log1p(np.exp(-np.abs(v)))
 
 
 def sigmoid(v):
-    """1/(1 + e^{−v}), with e^{−|v|} only."""
+    """1/(1 + e^{−v}), computed from e^{−|v|}."""
     e = np.exp(-np.abs(v))
     return np.where(v >= 0, 1, e) / (1 + e)
 
@@ -45,9 +46,9 @@ def steps(dt, dt_bias):
 def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
     """y_k = (C_k · x_k + D u_k) silu(z_k),  x_k = e^{Δ_k A} x_{k-1} + Δ_k u_k B_k from rest.
 
-    Signature ``(l),(l),(n),(l,n),(l,n),(),(l),()->(l)``: as `selective_scan` with the steps
-    Δ = softplus(dt + dt_bias), the skip `D` of the channel, and the gate `z`. `dt`, `z` and
-    `dt_bias` are real. Types, units and errors as `selective_scan`. Source: [gu2023mamba, Alg. 2].
+    Signature ``(l),(l),(n),(l,n),(l,n),(),(l),()->(l)``: as `selective_scan` with step sizes Δ =
+    softplus(dt + dt_bias), the channel's skip `D` and the gate `z`. `dt`, `z` and `dt_bias` are
+    real. Types, units and errors are those of `selective_scan`. Source: [gu2023mamba, Alg. 2].
 
     >>> import refssm
     >>> y = refssm.mamba_scan([2.0], [30.0], [-1.0], [[1.0]], [[1.0]], 3.0, [40.0], -10.0)
@@ -60,7 +61,7 @@ def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
 
 def mamba_scan_vjp(dy, u, dt, A, B, C, D, z, dt_bias):
     """With s_k = C_k · x_k + D u_k:  ds = silu(z) dy,  dz = Re s* dy σ(z) (1 + z σ(−z)),
-    dD = Σ u* ds,  du has D* ds besides, and ddt = σ(dt + dt_bias) dΔ sums to ddt_bias.
+    dD = Σ u* ds,  du also has D* ds; ddt = σ(dt + dt_bias) dΔ, and its sum is ddt_bias.
 
     The rest is `selective_scan_vjp` for ds. Returns `(du, ddt, dA, dB, dC, dD, dz, ddt_bias)`,
     shaped like the arguments.
@@ -72,7 +73,7 @@ def mamba_scan_vjp(dy, u, dt, A, B, C, D, z, dt_bias):
 
 
 def gated_back(dy, dx, arguments, x0, resets):
-    """Gradients of the gated outputs and the last state: those of the arguments, and of x0."""
+    """Gradients from the gated outputs and the last state, for the arguments and x0."""
     u, dt, A, B, C, D, z, dt_bias = arguments
     v = dt + dt_bias[..., None]
     step, slope, open_ = softplus(v), sigmoid(v), sigmoid(z)
@@ -87,7 +88,7 @@ def gated_back(dy, dx, arguments, x0, resets):
 
 
 def ungated(u, step, A, B, C, x0, resets):
-    """C_k · x_k, block by block, so that only the states of one block are there at a time."""
+    """C_k · x_k, block by block: only the states of one block exist at a time."""
     batch = np.broadcast_shapes(x0.shape[:-1], resets.shape[:-1])
     y, state = [(u * step)[..., :0]], np.broadcast_to(x0, (*batch, x0.shape[-1]))
     for w in windows(u.shape[-1]):
@@ -121,7 +122,7 @@ def mamba_scan_stateful(u, dt, A, B, C, D, z, dt_bias, x0):
     """y_k = (C_k · x_k + D u_k) silu(z_k) from x_{-1} = x0, and the last state.
 
     Signature ``(l),(l),(n),(l,n),(l,n),(),(l),(),(n)->(l),(n)``: as `mamba_scan` and
-    `selective_scan_stateful`; the state is the ungated one. Source: [gu2023mamba, Alg. 2].
+    `selective_scan_stateful`; the state is not gated. Source: [gu2023mamba, Alg. 2].
 
     >>> import refssm
     >>> y, x = refssm.mamba_scan_stateful(
@@ -135,7 +136,7 @@ def mamba_scan_stateful(u, dt, A, B, C, D, z, dt_bias, x0):
 
 
 def mamba_scan_stateful_vjp(dy, dx, u, dt, A, B, C, D, z, dt_bias, x0):
-    """As `mamba_scan_vjp`, where g of the last step also has dx;  dx0 = a_0* g_0.
+    """As in `mamba_scan_vjp`, with dx added to the last g;  dx0 = a_0* g_0.
 
     Returns `(du, ddt, dA, dB, dC, dD, dz, ddt_bias, dx0)`, shaped like the arguments.
     """

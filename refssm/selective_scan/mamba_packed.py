@@ -11,10 +11,10 @@ from refssm.selective_scan.selective import at_rest
 
 
 def mamba_scan_packed(u, dt, A, B, C, D, z, dt_bias, resets):
-    """y_k = (C_k · x_k + D u_k) silu(z_k), the state forgotten where a sequence begins.
+    """y_k = (C_k · x_k + D u_k) silu(z_k), from rest where a sequence begins.
 
     Signature ``(l),(l),(n),(l,n),(l,n),(),(l),(),(l)->(l)``: as `mamba_scan` and
-    `selective_scan_packed`. Source: [gu2023mamba, Alg. 2], with the boundaries of
+    `selective_scan_packed`. Source: [gu2023mamba, Alg. 2], sequence boundaries as in
     [lu2023structured].
 
     >>> import refssm
@@ -29,7 +29,7 @@ def mamba_scan_packed(u, dt, A, B, C, D, z, dt_bias, resets):
 
 
 def mamba_scan_packed_vjp(dy, u, dt, A, B, C, D, z, dt_bias, resets):
-    """As `mamba_scan_vjp` with `selective_scan_packed_vjp` in it.
+    """As in `mamba_scan_vjp`, with `selective_scan_packed_vjp` inside.
 
     Returns `(du, ddt, dA, dB, dC, dD, dz, ddt_bias, None)`, shaped like the arguments.
     """
@@ -55,8 +55,9 @@ mamba_scan_packed_vjp = MAMBA_SCAN_PACKED.checked_vjp(mamba_scan_packed_vjp)
 def mamba_step(u, dt, A, B, C, D, z, dt_bias, x):
     """x ← e^{Δ A} x + Δ u B,  y = (C · x + D u) silu(z),  Δ = softplus(dt + dt_bias).
 
-    Signature ``(),(),(n),(n),(n),(),(),(),(n)->(),(n)``: one step of `mamba_scan_stateful`, the
-    state after it last. Types, units and errors as there. Source: [gu2023mamba, Alg. 2].
+    Signature ``(),(),(n),(n),(n),(),(),(),(n)->(),(n)``: one step of `mamba_scan_stateful`; the
+    last output is the next state. Types, units and errors are those of `mamba_scan_stateful`.
+    Source: [gu2023mamba, Alg. 2].
 
     >>> import refssm
     >>> refssm.mamba_step(1.0, 0.0, [0.0], [0.0], [1.0], 0.0, 0.0, 0.0, [4.0])
@@ -68,7 +69,7 @@ def mamba_step(u, dt, A, B, C, D, z, dt_bias, x):
 
 
 def mamba_step_vjp(dy, dx_next, u, dt, A, B, C, D, z, dt_bias, x):
-    """As `mamba_scan_stateful_vjp` for one step.
+    """As in `mamba_scan_stateful_vjp`, for one step.
 
     Returns `(du, ddt, dA, dB, dC, dD, dz, ddt_bias, dx)`, shaped like the arguments.
     """
@@ -87,7 +88,7 @@ def mamba_step_vjp(dy, dx_next, u, dt, A, B, C, D, z, dt_bias, x):
 
 
 def _full(y, *xs):
-    """Each of `xs` with the batch axes of y: their gradients are summed once, at the end."""
+    """Each of `xs`, broadcast to the batch axes of y: gradients are summed only at the end."""
     return (np.broadcast_to(x, y.shape) for x in xs)
 
 

@@ -12,12 +12,12 @@ STEP_DOMAINS = {**SELECTIVE_SCAN.inputs, "x": states}
 
 
 def selective_scan_packed(u, dt, A, B, C, resets):
-    """y_k = C_k · x_k,  x_k = dt_k u_k B_k where a sequence begins, as `selective_scan` elsewhere.
+    """y_k = C_k · x_k,  x_k = dt_k u_k B_k where a sequence begins, else as `selective_scan`.
 
     Signature ``(l),(l),(n),(l,n),(l,n),(l)->(l)``: `resets` is true, or an integer that is not 0,
     at the first step of each packed sequence; the state before is dropped, not multiplied by 0, so
-    nothing leaks across, NaN neither. Types, units and errors as `selective_scan`. Source:
-    [gu2023mamba, §3.5.2], with the boundaries of [lu2023structured].
+    nothing leaks, not even NaN. Types, units and errors are those of `selective_scan`. Source:
+    [gu2023mamba, §3.5.2], sequence boundaries as in [lu2023structured].
 
     >>> import refssm
     >>> B = C = [[1.0], [1.0], [1.0]]
@@ -29,7 +29,7 @@ def selective_scan_packed(u, dt, A, B, C, resets):
 
 
 def selective_scan_packed_vjp(dy, u, dt, A, B, C, resets):
-    """As `selective_scan_vjp`; where a sequence begins g and e of the step before get nothing.
+    """As in `selective_scan_vjp`; nothing flows back from the first step of a sequence.
 
     Returns `(du, ddt, dA, dB, dC, None)`, shaped like the arguments.
     """
@@ -52,10 +52,10 @@ selective_scan_packed_vjp = SELECTIVE_SCAN_PACKED.checked_vjp(selective_scan_pac
 
 
 def selective_step(u, dt, A, B, C, x):
-    """x ← e^{dt A} x + dt u B,  y = C · x: one step of the scan, and the state after it.
+    """x ← e^{dt A} x + dt u B,  y = C · x: one step, and the next state.
 
     Signature ``(),(),(n),(n),(n),(n)->(),(n)``: as one step of `selective_scan_stateful`. Types,
-    units and errors as there. Source: [gu2023mamba, Alg. 2].
+    units and errors are also the same. Source: [gu2023mamba, Alg. 2].
 
     >>> import refssm
     >>> refssm.selective_step(1.0, 2.0, [0.0], [1.0], [3.0], [4.0])

@@ -1,9 +1,9 @@
-"""The selective scan: a diagonal system whose step, input and output depend on time.
+"""The selective scan: a diagonal system with time-dependent step size, input and output.
 
     x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k,    y_k = C_k · x_k
 
 Mamba's recurrence for one channel, without its gate and softplus [gu2023mamba, Alg. 2]. B̄ = dt·B
-is the Euler step, though Ā = e^{dt A} is that of zero-order hold.
+is Euler's rule, but Ā = e^{dt A} is zero-order hold.
 """
 
 import numpy as np
@@ -25,15 +25,15 @@ def discretized(u, dt, A, B):
 def selective_scan(u, dt, A, B, C):
     """y_k = C_k · x_k,  x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k from rest.
 
-    Signature ``(l),(l),(n),(l,n),(l,n)->(l)``: `u` the input of one channel, `dt` its steps, which
-    are real and positive (0 leaves the state as it is), `A` the rates, with their sign, `B` and
-    `C` by step; `l` time, `n` state; leading axes broadcast: channels are a leading axis of `u`,
-    `dt`, `A`, and of length 1 in `B` and `C` that they share; groups likewise. Any of float32,
-    float64, longdouble and their complex types, `dt` real; the result has their
-    ``np.result_type``: nothing is made real. Units: `dt` that of 1/`A`, `y` those of dt·u·B·C.
+    Signature ``(l),(l),(n),(l,n),(l,n)->(l)``: `u` the input of one channel, `dt` its step sizes,
+    real and positive (0 keeps the state), `A` the rates with their sign, `B` and `C` per step; `l`
+    time, `n` state; leading axes broadcast: channels are a leading axis of `u`, `dt`, `A`, which
+    has length 1 in shared `B` and `C`; the same holds for groups. Any of float32, float64,
+    longdouble and their complex types, `dt` real; the result has their ``np.result_type``; no real
+    part is used. Units: `dt` that of 1/`A`, `y` those of dt·u·B·C.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN and infinity propagate
-    and warn nothing. Source: [gu2023mamba, Alg. 2].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
+    without warnings. Source: [gu2023mamba, Alg. 2].
 
     >>> import refssm
     >>> B = C = [[1.0], [1.0]]
@@ -65,9 +65,9 @@ def at_rest(u, dt, A, B, C):
 
 
 def pulled_back(dy, dx, u, dt, A, B, C, x0, resets):
-    """Gradients of the outputs and the last state, states computed again block by block.
+    """Gradients from the outputs and the last state; computes states again block by block.
 
-    Those of `B` and `C` are summed over what shares them within each block.
+    Within each block, dB and dC are summed over the axes that share `B` and `C`.
     """
     l, n = u.shape[-1], A.shape[-1]
     leading = (*(a.shape[:-1] for a in (u, dt, A, x0, resets)), B.shape[:-2], C.shape[:-2])
@@ -99,7 +99,7 @@ def pulled_back(dy, dx, u, dt, A, B, C, x0, resets):
 
 
 def _channel_back(u, dt, A, B, w, g, e):
-    """(du_k, ddt_k) of a window."""
+    """(du_k, ddt_k) of one window."""
     du = np.sum((dt[..., w, None] * B[..., w, :]).conj() * g, axis=-1)
     by_input = (u[..., w, None] * B[..., w, :]).conj() * g
     ddt = np.sum(by_input + A[..., None, :].conj() * e, axis=-1)
@@ -120,11 +120,11 @@ selective_scan_vjp = SELECTIVE_SCAN.checked_vjp(selective_scan_vjp)
 
 
 def selective_scan_stateful(u, dt, A, B, C, x0):
-    """y_k = C_k · x_k,  x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k from x0, and the last state.
+    """y_k = C_k · x_k,  x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k from x0; and the last state.
 
     Signature ``(l),(l),(n),(l,n),(l,n),(n)->(l),(n)``: as `selective_scan`, with the state before
-    the first input; the last state, with the newest input in it, is what the next piece or
-    `selective_step` starts from, and `x0` where l is 0. Source: [gu2023mamba, Alg. 2].
+    the first input; the next piece or `selective_step` starts from the last state, which includes
+    the newest input (`x0` if l is 0). Source: [gu2023mamba, Alg. 2].
 
     >>> import refssm
     >>> refssm.selective_scan_stateful([1.0], [2.0], [0.0], [[1.0]], [[3.0]], [4.0])
@@ -137,7 +137,7 @@ def selective_scan_stateful(u, dt, A, B, C, x0):
 
 
 def selective_scan_stateful_vjp(dy, dx, u, dt, A, B, C, x0):
-    """As `selective_scan_vjp`, where g of the last step also has dx;  dx0 = a_0* g_0.
+    """As in `selective_scan_vjp`, with dx added to the last g;  dx0 = a_0* g_0.
 
     Returns `(du, ddt, dA, dB, dC, dx0)`, shaped like the arguments.
     """

@@ -2,8 +2,8 @@
 
     S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ,    y_t = S_t C_t
 
-Read `recurrent`, then `quadratic`, the same as masked attention, then `chunked`, which is both.
-Neighbours agree: that is what the tests hold.
+Read `recurrent`, then `quadratic` (the same as masked attention), then `chunked`, which combines
+both. The tests check that each form agrees with the one before.
 """
 
 from refssm._names import export

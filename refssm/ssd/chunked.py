@@ -1,7 +1,7 @@
 """State-space duality by chunks: attention inside them, the recurrence between them.
 
-Inside a chunk of q steps the quadratic form, which is matrix products on a machine that likes
-them; between chunks the state. O(l·q) operations, and any q gives the same [dao2024mamba2, §6].
+Inside a chunk of q steps it uses the quadratic form, which is made of matrix products; between
+chunks, the state. O(l·q) operations; every q gives the same result [dao2024mamba2, §6].
 """
 
 from refssm._operator import Operator
@@ -19,7 +19,7 @@ from refssm.ssd.recurrent import (
 
 
 def _by_chunks(x, log_a, B, C, S, resets, chunk):
-    """Every output, and the last state."""
+    """All outputs, and the last state."""
     y = []
     for start in range(0, x.shape[-2], chunk):
         w = slice(start, start + chunk)
@@ -30,7 +30,7 @@ def _by_chunks(x, log_a, B, C, S, resets, chunk):
 
 
 def _whatever_the_chunk(op: Operator):
-    """The recurrence with a keyword that it has no use for: its roundings are what counts."""
+    """The recurrence with an unused keyword `chunk`: its rounding errors define the bound."""
 
     def recurrence(*args, chunk):
         del chunk
@@ -42,9 +42,9 @@ def _whatever_the_chunk(op: Operator):
 def ssd_chunked(x, log_a, B, C, *, chunk):
     """y_t = S_t C_t,  S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ from rest, `chunk` steps at a time.
 
-    Signature ``(l,p),(l),(l,n),(l,n)->(l,p)``: the same function as `ssd_recurrent`, whatever the
-    chunk, which need not divide the length. Other arguments, types, units and errors as there;
-    ValueError where `chunk` is no integer from 1 on. Source: [dao2024mamba2, §6].
+    Signature ``(l,p),(l),(l,n),(l,n)->(l,p)``: the same function as `ssd_recurrent` for every chunk
+    size, which need not divide the length. Other arguments, types, units and errors are those of
+    `ssd_recurrent`; ValueError if `chunk` is not an integer ≥ 1. Source: [dao2024mamba2, §6].
 
     >>> import refssm
     >>> one = [[1.0], [1.0], [1.0]]
@@ -58,7 +58,7 @@ def ssd_chunked(x, log_a, B, C, *, chunk):
 
 
 def ssd_chunked_vjp(dy, x, log_a, B, C, *, chunk):
-    """The gradients of `ssd_recurrent`, for it is the same function.
+    """The gradients of `ssd_recurrent`, because it is the same function.
 
     Returns `(dx, dlog_a, dB, dC)`, shaped like the arguments.
     """
@@ -97,7 +97,7 @@ def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
 
 
 def ssd_chunked_stateful_vjp(dy, dS, x, log_a, B, C, S0, *, chunk):
-    """The gradients of `ssd_recurrent_stateful`, for it is the same function.
+    """The gradients of `ssd_recurrent_stateful`, because it is the same function.
 
     Returns `(dx, dlog_a, dB, dC, dS0)`, shaped like the arguments.
     """
@@ -126,7 +126,7 @@ def ssd_chunked_packed(x, log_a, B, C, resets, *, chunk):
     """y_t = S_t C_t,  S_t = x_t B_tᵀ where a sequence begins, `chunk` steps at a time.
 
     Signature ``(l,p),(l),(l,n),(l,n),(l)->(l,p)``: as `ssd_recurrent_packed`; a sequence may begin
-    anywhere on the grid of chunks. Source: [dao2024mamba2, §8.3].
+    anywhere in a chunk. Source: [dao2024mamba2, §8.3].
 
     >>> import refssm
     >>> one = [[1.0], [1.0], [1.0]]
@@ -140,7 +140,7 @@ def ssd_chunked_packed(x, log_a, B, C, resets, *, chunk):
 
 
 def ssd_chunked_packed_vjp(dy, x, log_a, B, C, resets, *, chunk):
-    """The gradients of `ssd_recurrent_packed`, for it is the same function.
+    """The gradients of `ssd_recurrent_packed`, because it is the same function.
 
     Returns `(dx, dlog_a, dB, dC, None)`, shaped like the arguments.
     """

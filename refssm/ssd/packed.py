@@ -9,10 +9,10 @@ from refssm.ssd.recurrent import SSD_RECURRENT, at_rest, outputs_of, pulled_back
 
 
 def ssd_recurrent_packed(x, log_a, B, C, resets):
-    """y_t = S_t C_t,  S_t = x_t B_tᵀ where a sequence begins, as `ssd_recurrent` elsewhere.
+    """y_t = S_t C_t,  S_t = x_t B_tᵀ where a sequence begins, else as `ssd_recurrent`.
 
     Signature ``(l,p),(l),(l,n),(l,n),(l)->(l,p)``: `resets` is true, or an integer that is not 0,
-    at the first step of each packed sequence; nothing leaks across, NaN neither. Source:
+    at the first step of each packed sequence; nothing leaks, not even NaN. Source:
     [dao2024mamba2, §8.3].
 
     >>> import refssm
@@ -27,7 +27,7 @@ def ssd_recurrent_packed(x, log_a, B, C, resets):
 
 
 def ssd_recurrent_packed_vjp(dy, x, log_a, B, C, resets):
-    """As `ssd_recurrent_vjp`; where a sequence begins G of the step before gets nothing.
+    """As in `ssd_recurrent_vjp`; nothing flows back from the first step of a sequence.
 
     Returns `(dx, dlog_a, dB, dC, None)`, shaped like the arguments.
     """
@@ -50,7 +50,7 @@ ssd_recurrent_packed_vjp = SSD_RECURRENT_PACKED.checked_vjp(ssd_recurrent_packed
 
 
 def ssd_step(x, log_a, B, C, S):
-    """S ← e^{log_a} S + x Bᵀ,  y = S C: one step of the recurrence, and the state after it.
+    """S ← e^{log_a} S + x Bᵀ,  y = S C: one step, and the next state.
 
     Signature ``(p),(),(n),(n),(p,n)->(p),(p,n)``: as one step of `ssd_recurrent_stateful`. Source:
     [dao2024mamba2, §3.2].

@@ -1,10 +1,10 @@
-"""State-space duality, the attention form: a masked matrix of weights, row by row.
+"""State-space duality in its attention form: a masked matrix of weights, row by row.
 
     y_i = Σ_{j≤i} e^{T_ij} (C_i · B_j) x_j,    T_ij = log_a_{j+1} + … + log_a_i
 
-The exponents are segment sums, each row that of the row above and one term more. As differences
-of one cumulative sum they would lose what the sum has grown to [dao2024mamba2, §5.2]; and they are
-summed before anything is exponentiated, so no ∞·0 can come of it.
+The exponents are segment sums; each row is the row above plus one more term. Differences of one
+cumulative sum would lose digits as the sum grows [dao2024mamba2, §5.2]. All sums come before the
+exponentials, so no ∞·0 can occur.
 """
 
 import numpy as np
@@ -15,18 +15,18 @@ from refssm.ssd.recurrent import SSD_RECURRENT, at_rest, outputs_of
 
 
 def attended(x, log_a, B, C, S, resets):
-    """Outputs of one chunk that begins with the state S, and the state it ends with."""
+    """Outputs of one chunk that begins with the state S, and its last state."""
     y, l = [], x.shape[-2]
     if not l:
         return y, S
-    T = np.zeros_like(log_a[..., :1])  # log_a_0 + … + log_a_i: how far S has decayed
-    kept = np.ones((*resets.shape[:-1], 1), bool)  # whether it is still the same sequence
+    T = np.zeros_like(log_a[..., :1])  # log_a_0 + … + log_a_i: the log of S's decay
+    kept = np.ones((*resets.shape[:-1], 1), bool)  # True while it is the same sequence
     for i in range(l):
         T = np.concatenate([T + log_a[..., i, None], np.zeros_like(log_a[..., :1])], axis=-1)
         kept = np.concatenate([kept & ~resets[..., i, None], np.ones_like(kept[..., :1])], axis=-1)
         weights = np.exp(np.where(kept, T, 0))  # (…, 1 + i + 1): of S, then of x_0 … x_i
         scores = np.einsum("...jn,...n->...j", B[..., : i + 1, :], C[..., i, :])
-        past = np.where(kept[..., 1:, None], x[..., : i + 1, :], 0)  # not 0·NaN
+        past = np.where(kept[..., 1:, None], x[..., : i + 1, :], 0)  # selected: avoids 0·NaN
         scores = np.where(kept[..., 1:], weights[..., 1:] * scores, 0)
         row = np.einsum("...j,...jp->...p", scores, past)
         start = np.where(kept[..., :1, None], S, 0)
@@ -46,7 +46,8 @@ def ssd_quadratic(x, log_a, B, C):
     """y_i = Σ_{j≤i} e^{log_a_{j+1} + … + log_a_i} (C_i · B_j) x_j.
 
     Signature ``(l,p),(l),(l,n),(l,n)->(l,p)``: the same function as `ssd_recurrent`, in O(l²)
-    operations. Arguments, types, units and errors as there. Source: [dao2024mamba2, §5.2].
+    operations. Arguments, types, units and errors are those of `ssd_recurrent`. Source:
+    [dao2024mamba2, §5.2].
 
     >>> import refssm
     >>> refssm.ssd_quadratic([[1.0], [2.0]], [0.0, 0.0], [[1.0], [1.0]], [[1.0], [1.0]]).ravel()
@@ -59,7 +60,7 @@ def ssd_quadratic(x, log_a, B, C):
 
 
 def ssd_quadratic_vjp(dy, x, log_a, B, C):
-    """The gradients of `ssd_recurrent`, for it is the same function.
+    """The gradients of `ssd_recurrent`, because it is the same function.
 
     Returns `(dx, dlog_a, dB, dC)`, shaped like the arguments.
     """
@@ -72,7 +73,7 @@ SSD_QUADRATIC = Operator(
     inputs=SSD_RECURRENT.inputs,
     batch=SSD_RECURRENT.batch,
     traits=frozenset({"causal", "linear:x", "linear:B", "linear:C"}),
-    definition=SSD_RECURRENT.reference,  # one function: a loop must pass for it too
+    definition=SSD_RECURRENT.reference,  # same function: a loop must pass too
     citation="dao2024mamba2, §5.2",
     lacks=frozenset({"gpu", "jit"}),
 )

@@ -1,4 +1,4 @@
-"""State-space duality, the recurrence: a state that is a matrix, decayed by one number a step.
+"""State-space duality as a recurrence: the state is a matrix with one decay per step.
 
     S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ,    y_t = S_t C_t
 
@@ -15,11 +15,11 @@ from refssm.scan.blocks import backwards, joined, no_resets
 
 
 def stepped(x, log_a, B, C, S, resets):
-    """Every output, and the last state."""
+    """All outputs, and the last state."""
     y, a = [], np.exp(log_a)
     for t in range(x.shape[-2]):
         before = a[..., t, None, None] * S
-        if resets[..., t].any():  # selected, so that no NaN comes through
+        if resets[..., t].any():  # selected, so NaN does not pass
             before = np.where(resets[..., t, None, None], 0, before)
         S = before + x[..., t, :, None] * B[..., t, None, :]
         y.append(np.einsum("...pn,...n->...p", S, C[..., t, :]))
@@ -50,14 +50,14 @@ def ssd_recurrent(x, log_a, B, C):
     """y_t = S_t C_t,  S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ from rest.
 
     Signature ``(l,p),(l),(l,n),(l,n)->(l,p)``: `x` the inputs of one head, `log_a` the logarithms
-    of its decays (Mamba-2's dt·A, with dt inside x too), `B` and `C` by step; `l` time, `p` head
-    size, `n` state; leading axes broadcast: heads of a group are a leading axis, of length 1 in `B`
-    and `C` that they share. Head h of H belongs to group h // (H/G): neighbours share. Any of
-    float32, float64, longdouble and their complex types; the result has their
-    ``np.result_type``. Units: `log_a` has none, `y` those of x·B·C.
+    of its decays (Mamba-2's dt·A, with dt inside x too), `B` and `C` per step; `l` time, `p` head
+    size, `n` state; leading axes broadcast: heads of a group are a leading axis, which has length 1
+    in shared `B` and `C`. Head h of H belongs to group h // (H/G): neighbours share. Any of
+    float32, float64, longdouble and their complex types; the result has their ``np.result_type``.
+    Units: `log_a` has none, `y` those of x·B·C.
 
-    Raises ValueError where sizes disagree, TypeError for other types. NaN and infinity propagate
-    and warn nothing. Source: [dao2024mamba2, §3.2].
+    Raises ValueError if sizes disagree, TypeError for other types. NaN and infinity propagate
+    without warnings. Source: [dao2024mamba2, §3.2].
 
     >>> import refssm
     >>> refssm.ssd_recurrent([[1.0], [2.0]], [0.0, 0.0], [[1.0], [1.0]], [[1.0], [1.0]]).ravel()
@@ -81,10 +81,10 @@ def ssd_recurrent_vjp(dy, x, log_a, B, C):
 
 
 def pulled_back(dy, dS, x, log_a, B, C, S0, resets):
-    """Gradients of outputs and last state; the state is computed again block by block, as a vector
-    of p·n numbers (`refssm.scan.blocks`).
+    """Gradients from outputs and last state; computes the state again block by block.
 
-    Those of `B` and `C` are summed over the heads that share them within each block.
+    The state is a vector of p·n numbers there (`refssm.scan.blocks`). Within each block, dB and dC
+    are summed over the heads that share `B` and `C`.
     """
     l, p, n = x.shape[-2], x.shape[-1], B.shape[-1]
     batch = np.broadcast_shapes(batch_of(x, log_a, B, C, S0), resets.shape[:-1])
@@ -143,7 +143,7 @@ def ssd_recurrent_stateful(x, log_a, B, C, S0):
     """y_t = S_t C_t,  S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ from S_{-1} = S0, and the last state.
 
     Signature ``(l,p),(l),(l,n),(l,n),(p,n)->(l,p),(p,n)``: as `ssd_recurrent`, with the state
-    before the first input; the last state is what the next piece or `ssd_step` starts from.
+    before the first input; the next piece or `ssd_step` starts from the last state.
     Source: [dao2024mamba2, §3.2].
 
     >>> import refssm
@@ -156,13 +156,13 @@ def ssd_recurrent_stateful(x, log_a, B, C, S0):
 
 
 def full_state(S, x, log_a, B, C):
-    """A copy of S with all batch axes, of the type that a step gives it."""
+    """A copy of S with all batch axes, in the type of a state after one step."""
     kind = np.result_type(x, log_a, B, S)
     return with_batch(S.astype(kind), 2, batch_of(x, log_a, B, C, S))
 
 
 def ssd_recurrent_stateful_vjp(dy, dS, x, log_a, B, C, S0):
-    """As `ssd_recurrent_vjp`, where G of the last step also has dS;  dS0 = a_0* G_0.
+    """As in `ssd_recurrent_vjp`, with dS added to the last G;  dS0 = a_0* G_0.
 
     Returns `(dx, dlog_a, dB, dC, dS0)`, shaped like the arguments.
     """

@@ -1,4 +1,4 @@
-"""The command as a user meets it: exit codes, sentences, lines, JSON."""
+"""The command from a user's view: exit codes, sentences, lines, JSON."""
 
 import json
 import os
@@ -260,7 +260,7 @@ def test_list_and_show_tell_the_catalog(capfd):
         out.split()
     )
     signatures = {line.split()[1]: line.index(line.split()[1]) for line in out.splitlines()}
-    assert len(set(signatures.values())) == 1  # columns
+    assert len(set(signatures.values())) == 1  # the columns are aligned
     result, out, _ = run(capfd, "show", "linear_scan")
     assert result == 0
     assert "layout    b l n, b l n -> b l n" in out

@@ -1,4 +1,4 @@
-"""The guide's examples: each run, each line it quotes found again by verdict, check and grade."""
+"""The guide's examples run; each line that it quotes appears again (verdict, check, grade)."""
 
 import re
 from importlib.util import find_spec
@@ -21,14 +21,14 @@ QUOTED = {
 
 
 def told(text):
-    """(verdict, check, grade) of each line that has one; of a skip its reason."""
+    """(verdict, check, grade) of each result line; of a skipped check the reason."""
     lines = (line.strip() for line in text.splitlines())
     found = (re.match(QUOTED[line[:4]], line) for line in lines if line[:4] in QUOTED)
     return {match.groups() for match in found if match}
 
 
 def needs(target):
-    """Skip loudly where the framework of an example is not installed."""
+    """Skip with a reason if the framework of an example is not installed."""
     text = (ROOT / target.partition("::")[0]).read_text()
     for name in re.findall(r'framework="(\w+)"', text):
         if find_spec(name) is None:

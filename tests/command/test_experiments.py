@@ -1,4 +1,4 @@
-"""`refssm experiment`: each table holds the fact that it shows; files are whole or not there."""
+"""`refssm experiment`: each table shows its fact; files are complete or absent."""
 
 import sys
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_an_experiment_prints_a_table_and_writes_its_picture(folder, capfd, name
     assert all(line == line.rstrip() for line in lines)
     assert [p.name for p in folder.iterdir()] == [f"one{suffix}"]
     tables = EXPERIMENTS[name].tables(EXPERIMENTS[name].measured(seed=3, quick=True))
-    for table in tables:  # no cell is cut or broken, and the same seed gives the same numbers
+    for table in tables:  # no cell is cut or broken; the same seed gives the same numbers
         assert table.title in lines
         for row in table.rows:
             assert any(line.split() == " ".join(row).split() for line in lines), row
@@ -141,7 +141,7 @@ def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(capfd, monkeypatch):
     assert [*command._track("memory")([1, 2, 3])] == [1, 2, 3]
 
 
-# what each table says
+# the fact that each table shows
 
 
 def test_random_systems_have_ranks_that_grow_slower_than_n_and_hope_like_n(found):
@@ -153,16 +153,16 @@ def test_random_systems_have_ranks_that_grow_slower_than_n_and_hope_like_n(found
 
 def test_no_change_exceeds_its_bound_and_the_worst_reach_it(found):
     for m in found(perturbation):
-        rounding = 1 + 4 * (m.n + 8) * u  # of n quotients, complex, and of their sum
+        rounding = 1 + 4 * (m.n + 8) * u  # errors of n complex quotients and of their sum
         assert max(m.random, m.one, m.all) <= m.bound * rounding
-        assert m.one >= m.bound / m.n / rounding  # some change always reaches 1/n
+        assert m.one >= m.bound / m.n / rounding  # some change always attains 1/n of the bound
         if m.name in ("equal poles", "HOPE"):
             assert m.all >= m.bound / rounding
 
 
 def test_poles_near_the_axis_move_their_system_by_the_square_of_what_they_are_nearer(found):
     moved = {m.name: m.bound / m.delta for m in found(perturbation) if m.what == "poles"}
-    # Re w = −½ and −½/100; residues are drawn: |v| of the largest differ, by less than 10
+    # Re w = −½ and −½/100; residues are random: the largest |v| differ by a factor below 10
     assert 1e3 < moved["S4D-Lin, slower"] / moved["S4D-Lin"] < 1e5
 
 
@@ -182,7 +182,7 @@ def test_the_true_kernel_does_not_depend_on_the_length_and_the_aliased_one_does(
     for l in (64, 256):
         assert refssm.hope_kernel(h, 0.1, l=l).tolist() == long[:l].tolist()
     errors = found(memory).aliased[0.1]
-    assert errors[0] > 100 * errors[1]  # 64 steps are fewer than n/dt = 160, and 256 are more
+    assert errors[0] > 100 * errors[1]  # 64 steps are less than n/dt = 160; 256 are more
     assert errors[0] > 0.01
 
 
@@ -210,7 +210,7 @@ def test_random_poles_start_with_fewer_singular_values_that_count(found):
 
 def test_the_real_mode_of_s4d_lin_is_doubled_and_one_singular_value_is_lost(found):
     result = found(initialisation)
-    # w_0 = −½ is its own partner: 2n modes, 2n − 1 poles, and the last σ is a rounding
+    # w_0 = −½ is its own partner: 2n modes but 2n − 1 poles, so the last σ is a rounding error
     last = result.sigma["S4D-Lin"][:, -1] / result.sigma["S4D-Lin"][:, 0]
     assert last.max() <= result.n**2 * u
 
@@ -221,7 +221,7 @@ def test_hope_descends_to_what_least_squares_can_and_at_dt_1_in_one_step(found):
     for target in ("diagonal", "HOPE"):
         descent = result.descents[target, "HOPE, dt = 1"]
         least = result.least[target, "HOPE, dt = 1"]
-        assert abs(descent.errors[1] - least) <= convergence.LENGTH * u  # of ‖K*‖² = 1
+        assert abs(descent.errors[1] - least) <= convergence.LENGTH * u  # for ‖K*‖² = 1
         assert abs(descent.condition[0] - 1) <= 4 * convergence.MARKOV**2 * u
     assert result.descents["HOPE", "HOPE, dt = 0.1"].errors[100] < 0.01
     for name in convergence.STARTS:
@@ -230,7 +230,7 @@ def test_hope_descends_to_what_least_squares_can_and_at_dt_1_in_one_step(found):
 
 
 def test_a_descent_that_meets_its_condition_with_equality_takes_the_step():
-    model = convergence.hope(1.0)  # its Hessian is the identity: one step, whatever the roundings
+    model = convergence.hope(1.0)  # its Hessian is the identity: one step suffices
     for k in np.random.default_rng(0).standard_normal((40, convergence.LENGTH)):
         k = k / np.linalg.norm(k)
         descent = convergence.descend(model, np.zeros(convergence.MARKOV), k, (1,))
@@ -243,11 +243,11 @@ def test_the_condition_in_hopes_parameters_stays_below_1_over_dt_squared(found):
         assert condition <= (1 + 4 * convergence.MARKOV**2 * u) / dt**2
 
 
-# what the experiments are made of
+# the building blocks of the experiments
 
 
 def test_the_singular_values_of_diagonal_systems_are_those_that_are_known():
-    # of mpmath, to the digits given: poles −(1 + 0.3k), k = 0…15, and S4D-Lin, B = C = 1
+    # reference values from mpmath: poles −(1 + 0.3k), k = 0…15, and S4D-Lin, B = C = 1
     w = -(1 + 0.3 * np.arange(16)) + 0j
     sigma = systems.singular_values(systems.Diagonal(w, np.ones(16, complex)))
     assert f"{sigma[-1]:.0e}" == "5e-26"
@@ -260,7 +260,7 @@ def test_diagonal_and_dense_singular_values_are_the_same_and_that_of_one_pole_is
     w, v = np.array([-0.5, -2.0, -3.0]), np.array([2.0, 1.0, -1.0])
     diagonal = systems.singular_values(systems.Diagonal(w + 0j, v + 0j))
     dense = refssm.hankel_singular_values(np.diag(w), v, np.ones(3))
-    # backward errors of P and Q: √ of the product of 9u‖P‖ and 9u‖Q‖, ‖Q‖ ≤ 3, ‖P‖ ≤ 12
+    # backward errors of P and Q: square root of the product of 9u‖P‖ and 9u‖Q‖, ‖Q‖ ≤ 3, ‖P‖ ≤ 12
     assert np.abs(diagonal - dense).max() <= 9 * 6 * np.sqrt(u)
     one = systems.singular_values(systems.Diagonal(np.array([-0.25 + 3j]), np.array([4.0 + 0j])))
     assert abs(one[0] - 8) <= 8 * 8 * u  # |v| / (2 |Re w|)
@@ -274,8 +274,8 @@ def test_the_poles_in_the_disc_are_mapped_with_their_transfer_function():
     z = np.exp(1j * np.array([0.3, 1.7]))[:, None]
     s = (z - 1) / (z + 1)
     discrete, continuous = (r / (z - a)).sum(-1), (v / (s - w)).sum(-1)
-    # they differ by a constant, which no Hankel singular value sees; every quotient in w, v and
-    # s − w = 2(z − a)/((z + 1)(1 + a)) loses as much as its denominator is small
+    # they differ by a constant, which does not change Hankel singular values; each quotient in w, v
+    # and s − w = 2(z − a)/((z + 1)(1 + a)) loses accuracy if its denominator is small
     lost = (np.abs(r) / (np.abs(z - a) ** 2 * np.abs(1 + a) ** 2)).sum()
     assert np.abs(np.diff(discrete - continuous)) <= 64 * u * lost
     assert (w.real < 0).all()
@@ -290,5 +290,5 @@ def test_the_gradient_of_the_diagonal_model_is_the_slope_of_its_kernel():
         ahead, behind = model.kernel(p + h * direction), model.kernel(p - h * direction)
         slopes.append(dk @ (ahead - behind) / (2 * h))
     extrapolated = (4 * slopes[1] - slopes[0]) / 3
-    # the central differences err by h²c and h²c/4: what is left is below their distance
+    # errors of the central differences are h²c and h²c/4, so the rest is below their difference
     assert abs(model.gradient(dk, p) @ direction - extrapolated) <= abs(slopes[0] - slopes[1])

@@ -1,4 +1,4 @@
-"""Mutants of files: judged where they still mean something, else one sentence and exit code 4."""
+"""Mutated files: judged if they still make sense, otherwise one sentence and exit code 4."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from malformed import as_json, in_one_sentence, of_bytes, of_tree, seeded
 from refssm.conformance.diagnosis.kept_failure import STORY
 from refssm.conformance.vectors.document import checksum
 
-MANY = 30  # of each kind; some thousand were run by hand
+MANY = 30  # of each kind; several thousand passed in a manual run
 ANY = (0, 1, 4, 5)  # a verdict, or a sentence
 ONE = ("--check", "alias", "--dtype", "float32", "--in-process")
 SCANS = Path(__file__).parents[1] / "vectors" / "linear_scan.json"
@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory):
-    """Two small cases with the right answers, and nothing else in the manifest."""
+    """Two small cases with right outputs, and a minimal manifest."""
     folder = written(
         tmp_path_factory.mktemp("mutants") / "cases", "--operator", "linear_scan",
         *("--profile", "quick", "--dtype", "float32", "--check", "value"),
@@ -104,7 +104,7 @@ def test_a_mutant_of_vectors_is_judged_or_refused_in_a_sentence(of, folder, capf
 
 
 def toml(value):
-    """A value as TOML has it."""
+    """A value in TOML syntax."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
@@ -115,7 +115,7 @@ def toml(value):
 
 
 def table(name, tree):
-    """A table, of half pairs too."""
+    """A table in TOML syntax; unpaired surrogates are allowed."""
     lines = [f"{json.dumps(key)} = {toml(value)}\n" for key, value in tree.items()]
     return f"{name}\n{''.join(lines)}".encode("utf-8", "surrogatepass")
 
@@ -154,7 +154,7 @@ def test_a_mutant_of_known_failures_is_taken_or_refused_in_a_sentence(of, folder
 
 @pytest.fixture
 def failures(folder, capfd):
-    """Two kept failures: one by its arrays, one by its case."""
+    """Two stored failures: one with its arrays, one with its case."""
     plugin(folder, LATE.replace("64:65", "3:4"), "late.py")
     checks = ("--check", "value", "--check", "additive")
     options = ("--dtype", "float32", "--profile", "quick", "--in-process", "--json")
@@ -186,7 +186,7 @@ def test_a_mutant_of_a_kept_failure_is_replayed_or_refused_in_a_sentence(
 
 
 def array_mutants(a):
-    """What may become of an array."""
+    """Possible wrong forms of an array."""
     other = [a.ravel(), a[None], np.array(7), np.array("word"), np.array([1], "M8[s]")]
     other += [np.zeros(2, [("x", "f4")]), np.zeros((0, 0)), np.array([None, ""], "U4")]
     if a.dtype.kind == "f":

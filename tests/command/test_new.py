@@ -1,4 +1,4 @@
-"""`refssm new`: a plug-in file that runs, for every operator and every framework."""
+"""`refssm new`: the plug-in file runs, for every operator and framework."""
 
 import ast
 

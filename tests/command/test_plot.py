@@ -1,4 +1,4 @@
-"""`refssm plot`: the data of the pictures, and files that are whole or not there."""
+"""`refssm plot`: the data of the pictures; files are complete or absent."""
 
 from pathlib import Path
 
@@ -114,7 +114,7 @@ def test_the_poles_of_the_normal_parts_lie_on_a_line_in_pairs():
 def test_the_kernel_of_legs_is_the_impulse_response_of_its_system():
     t, held = kernels.kernels(4)
     A, B = memories.legs(4)
-    # held over a step, the response is the mean of e^{tA} B over it: between its values at the ends
+    # for an input that is constant over a step, the response is the mean of e^{tA} B over it
     first = [np.sum(refssm.discretize_impulse(A, B[:, None], h)[0] @ B) for h in (0, t[1])]
     assert min(first) <= held["LegS"][0] <= max(first)
     assert list(held) == list(kernels.NAMES)
@@ -124,5 +124,5 @@ def test_the_kernel_of_legs_is_the_impulse_response_of_its_system():
 def test_no_scaling_of_the_states_is_worth_half_a_digit():
     for measure in ("legs", "legt"):
         found = scalings.digits(measure, 16)
-        assert max(found) - min(found) < 0.5  # as the page says
+        assert max(found) - min(found) < 0.5  # as the docs page says
         assert min(found) > 5

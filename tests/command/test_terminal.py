@@ -1,4 +1,4 @@
-"""On a terminal: progress, colours, Ctrl-C. A pseudo-terminal stands for it, signals are real."""
+"""On a terminal: progress, colours, Ctrl-C. Uses a pseudo-terminal and real signals."""
 
 import json
 import os
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 ONE = ("--check", "alias", "--dtype", "float32", "--no-config")
 WRONG = SCAN.replace("return x", "return x * (1 + (x.shape[-2] > 2))")
 HIDDEN, SHOWN, COLOUR, BAR = b"\x1b[?25l", b"\x1b[?25h", b"\x1b[3", "━".encode()
-PATIENCE = 60.0  # seconds until a run counts as hanging
+PATIENCE = 60.0  # after so many seconds a run counts as hanging
 PLAIN = {"TERM": "xterm", "COLUMNS": "100", "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
 UNSET = ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "CI")
 
@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def on_terminal(*arguments, interrupt=None, piped=False, **variables):
-    """Exit code, what the terminal showed and what went to a pipe; Ctrl-C once a file is there."""
+    """Exit code, text on the terminal and in the pipe; sends Ctrl-C as soon as a file exists."""
     terminal, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-c", CONTROLLING, "verify", *map(str, arguments)],
@@ -48,7 +48,7 @@ def on_terminal(*arguments, interrupt=None, piped=False, **variables):
         ready, _, _ = select.select([terminal], [], [], 0.1)
         try:
             more = os.read(terminal, 65536) if ready else b""
-        except OSError:  # the last one that had it open is gone
+        except OSError:  # the last process that had it open has ended
             break
         seen += more
         if interrupt and interrupt.exists():
@@ -62,7 +62,7 @@ def on_terminal(*arguments, interrupt=None, piped=False, **variables):
     return process.returncode, seen, out
 
 
-# the terminal becomes that of the session: then it sends SIGINT to all of it for a Ctrl-C
+# makes the terminal the controlling one of the session: Ctrl-C then sends SIGINT to all of it
 CONTROLLING = """
 import fcntl, signal, termios
 signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup has it ignored
@@ -73,7 +73,7 @@ main()
 
 
 def shown(seen):
-    """What is left to read: a line that was erased is gone."""
+    """The text that stays visible, without erased lines."""
     lines = seen.decode().replace("\r\n", "\n").split("\n")
     kept = [re.sub(r".*\r", "", re.sub(r".*\x1b\[1A\x1b\[2K", "", line)) for line in lines]
     return "\n".join(re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", line) for line in kept)
@@ -87,7 +87,7 @@ def test_a_terminal_shows_a_bar_that_is_gone_when_a_line_is_printed(folder):
     assert result == 1
     assert COLOUR in seen
     assert BAR in seen
-    assert seen.rindex(SHOWN) > seen.rindex(HIDDEN)  # the cursor is back
+    assert seen.rindex(SHOWN) > seen.rindex(HIDDEN)  # the cursor is visible again
     parts = ("importing my_ops.py", "the first calls", "beside its oracle", "float32] ", "/25")
     for part in (*parts, "float32]: making it smaller", "/80", "float32]: explaining the failure"):
         assert part.encode() in seen
@@ -140,7 +140,7 @@ def linear_scan(a, b):
 
 
 def ended(pid):
-    """Whether a process is gone, or will be in a moment."""
+    """True if a process has ended, or ends within a moment."""
     for _ in range(100):
         try:
             os.kill(pid, 0)
@@ -169,7 +169,7 @@ def test_ctrl_c_prints_what_was_found_and_leaves_no_child_and_no_half_file(folde
     saved = {name for name in names if name.endswith(".npz") or name.startswith("repro_")}
     left = {"first.py", "slow.py", "my_ops.py", "child", "long", ".refssm", ".gitignore"}
     assert names - {"__pycache__"} - saved == left
-    assert len(saved) == 2  # the arguments, and the script that calls with them
+    assert len(saved) == 2  # the arguments, and the script that uses them
     if form:
         document = json.loads(out)
         assert document["interrupted"]

@@ -1,4 +1,4 @@
-"""`--against`, `--inputs`, `--output`: the command as a user meets it."""
+"""`--against`, `--inputs`, `--output` from a user's view."""
 
 import json
 
@@ -8,7 +8,7 @@ from judging import LATE, SCAN, plugin, run
 
 import refssm
 
-WIDE = SCAN.replace("state = 0", "state = np.float64(0)")  # other roundings, as right
+WIDE = SCAN.replace("state = 0", "state = np.float64(0)")  # different rounding, equally right
 KERNEL = """
 import numpy as np
 

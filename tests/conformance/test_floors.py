@@ -1,4 +1,4 @@
-"""The judge stands in floors: no file imports a later one, and nothing runs in a circle."""
+"""The judge is layered in floors: no file imports from a later floor, and imports have no cycle."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-# the rooms of the judge, from the ground up; docs/architecture.md says what they hold
+# the packages of the judge, from the lowest floor up; docs/architecture.md describes them
 FLOORS = (
     ("usage_error", "number_types", "file_errors"),
     ("gauges",),
@@ -25,7 +25,7 @@ JUDGE = "refssm.conformance."
 
 
 def of_judge(root):
-    """The judge's modules by name, with the judge's modules that each imports: lazily, too."""
+    """The judge's modules by name, with the judge's modules that each imports (also lazily)."""
     paths = {_name(path, root): path for path in root.glob("refssm/conformance/**/*.py")}
 
     def known(name):
@@ -57,25 +57,25 @@ def _name(path, root):
 
 
 def floor_of(module):
-    """The floor of a module of the judge; an error where its room is on none."""
+    """The floor of a module of the judge; StopIteration if its package is on none."""
     room = module.removeprefix(JUDGE).partition(".")[0]
     return next(i for i, rooms in enumerate(FLOORS) if room in rooms)
 
 
 def through_testing(graph, root):
-    """The modules of the judge that import `refssm.testing`, which imports the judge."""
+    """Modules of the judge that import `refssm.testing`, which imports the judge."""
     paths = {_name(path, root): path for path in root.glob("refssm/conformance/**/*.py")}
     return [n for n in graph if any(m.startswith("refssm.testing") for m in _members(paths[n]))]
 
 
 def upwards(graph):
-    """The imports from a floor above one's own."""
+    """Imports from a higher floor."""
     edges = [(a, b) for a, seen in graph.items() if a.startswith(JUDGE) for b in seen]
     return [f"{a} -> {b}" for a, b in edges if floor_of(b) > floor_of(a)]
 
 
 def circle(graph):
-    """The modules of an import circle, or nothing."""
+    """The modules of an import cycle, or an empty list."""
     try:
         return [*TopologicalSorter(graph).static_order()] and []
     except CycleError as error:
@@ -92,7 +92,7 @@ def test_the_judge_has_no_import_circle():
 
 def test_only_plugins_for_libraries_import_what_authors_import():
     importers = through_testing(of_judge(ROOT), ROOT)
-    assert importers  # the search finds them
+    assert importers  # the search works
     assert [name for name in importers if not name.startswith(f"{JUDGE}subjects.")] == []
 
 
@@ -116,7 +116,7 @@ def test_no_folder_of_the_judge_has_more_than_12_files():
     files = {
         folder: [path for path in folder.glob("*.py") if path.name != "__init__.py"]
         for folder in folders
-        if folder.name != "subjects"  # flat on purpose: a plug-in for each library
+        if folder.name != "subjects"  # flat on purpose: one plug-in per library
     }
     assert [f"{folder}: {len(there)}" for folder, there in files.items() if len(there) > 12] == []
 

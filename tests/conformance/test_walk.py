@@ -1,4 +1,4 @@
-"""The walk of one array, as docs/architecture.md tells it, held against the calls that are made."""
+"""The path of one array, as docs/architecture.md describes it, compared with the actual calls."""
 
 import re
 import sys
@@ -34,7 +34,7 @@ def calls_of(*arguments):
 
 
 def missing(steps, seen):
-    """The first step that does not come after the one before it, or None."""
+    """The first step that is missing after the step before it, or None."""
     calls = iter(seen)
     return next((step for step in steps if step not in calls), None)
 
@@ -48,7 +48,7 @@ def test_the_walk_has_at_most_15_steps_numbered_in_order():
 def test_each_step_of_the_walk_is_a_call_that_is_made_in_this_order(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "my_ops", raising=False)
-    certified.cache_clear()  # another test may have certified the reference
+    certified.cache_clear()  # another test may already have certified the reference
     seen = calls_of("verify", plugin(tmp_path, SCAN), *ONE_CHECK)
     assert "pass" in capfd.readouterr().out
     assert missing(STEPS, seen) is None

@@ -1,4 +1,4 @@
-"""Fast forms of refssm.convolution; compiled when imported."""
+"""Fast forms of refssm.convolution; importing this module compiles them."""
 
 from refssm._names import export
 from refssm.jit.convolution.causal import *

@@ -1,12 +1,12 @@
 """Fast forms of refssm.convolution: the sum in Numba, the transform by scipy.fft on all cores.
 
-The transform is pocketfft's: a compiled library already, so what is ours is the length (the next
-one with small factors from 2l − 1 on) and the threads.
+pocketfft, a compiled library, computes the transform. This module only chooses the length (at least
+2l − 1, with small prime factors) and the number of threads.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
 # pyright: reportArgumentType=false, reportOperatorIssue=false
-# (a gufunc makes its outputs itself, and scipy.fft's are dispatched: pyright sees neither)
+# (a gufunc allocates its outputs and scipy.fft dispatches; pyright sees neither)
 
 import os
 
@@ -46,7 +46,7 @@ def _complex_sums(u, k, y):
 
 
 def causal_convolution_direct(u, k):
-    """Mirror of refssm.causal_convolution_direct; sums of single precision are kept in double."""
+    """Mirror of refssm.causal_convolution_direct; single precision is summed in double."""
     return (_complex_sums if np.result_type(u, k).kind == "c" else _real_sums)(u, k)
 
 

@@ -1,11 +1,11 @@
 """Numba mirrors of refssm.convolution.short: taps outermost, time across SIMD lanes.
 
-One kernel each way. The inputs before the first are an array of their own length, none at rest, so
-that a tap that meets none of them is left out. A single step is a convolution of length 1.
+One kernel for each direction. The inputs before the first one are an array of any length, empty at
+rest, so taps without an input are skipped. A single step is a convolution of length 1.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def _convolved(u, k, s0, y):
         past[s + i], sums[i] = u[i], 0
     for j in range(k.size):
         first = min(max(0, j - s), u.size)
-        delayed, later = past[max(0, s - j) :], sums[first:]  # an index i − j would cost the lanes
+        delayed, later = past[max(0, s - j) :], sums[first:]  # an index i − j would prevent SIMD
         for i in range(later.size):
             later[i] += k[j] * delayed[i]
     for i in range(u.size):
@@ -55,7 +55,7 @@ def _convolved_back(dy, u, k, s0, du, dk, ds0):
         for i in range(later.size):
             terms[i] = np.conj(delayed[i]) * later[i]
         left = later.size
-        while left > 1:  # halves on each other: a running sum has no lanes
+        while left > 1:  # add halves pairwise: a running sum cannot use SIMD
             second = terms[(left + 1) // 2 :]
             for i in range(left // 2):
                 terms[i] += second[i]
@@ -68,12 +68,12 @@ def _convolved_back(dy, u, k, s0, du, dk, ds0):
 
 
 def _rest(u):
-    """No inputs before the first."""
+    """The empty array of inputs before the first."""
     return u[..., :0]
 
 
 def _newest(u, k, s0):
-    """The last t inputs, a copy with all batch axes."""
+    """The last t inputs: a copy with all batch axes."""
     l, t = u.shape[-1], k.shape[-1]
     batch = np.broadcast_shapes(u.shape[:-1], k.shape[:-1], s0.shape[:-1])
     pieces = s0[..., min(l, t) :], u[..., max(0, l - t) :]
@@ -105,7 +105,7 @@ def _pulled_back(dy, ds, u, k, s0):
     """Gradients of the outputs and of the last inputs."""
     du, dk, ds0 = _convolved_back(dy, u, k, s0)
     l, t = u.shape[-1], k.shape[-1]
-    kept = min(l, t)  # so many of the last inputs are in u, the others in s0
+    kept = min(l, t)  # this many of the last inputs are in u, the others in s0
     du, ds0 = (c.astype(np.result_type(c, ds), copy=False) for c in (du, ds0))
     du[..., l - kept :] += ds[..., t - kept :]
     ds0[..., kept:] += ds[..., : t - kept]

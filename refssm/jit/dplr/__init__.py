@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.dplr: Cauchy sums at every node in one pass, gradients by steps."""
+"""Numba mirrors of refssm.dplr: one pass over the nodes, gradients step by step."""
 
 from refssm._names import export
 from refssm.jit.dplr.aliased import *

@@ -1,7 +1,7 @@
-"""Numba mirror of refssm.dplr.aliased: forward and back, one pass over the nodes."""
+"""Numba mirror of refssm.dplr.aliased: one pass over the nodes, forward and backward."""
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 from numpy.fft import fft
@@ -14,12 +14,12 @@ from refssm.jit.dplr.nodes import circle, narrow, near, rows, transfer, transfer
 
 
 def _met(g, s, w):
-    """Whether a mode has its pole exactly at a node."""
+    """True if a mode has its pole exactly at a node."""
     return near(g, s, w, np.zeros(w.shape)).any()
 
 
 def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_aliased; the reference itself where a D_n is exactly 0."""
+    """Mirror of refssm.dplr_kernel_aliased; calls the reference if a D_n is exactly 0."""
     dtype = np.result_type(w, P, Q, B, C, dt)
     if l == 0:
         return empty(dtype, l, w, P, Q, B, C, dt)
@@ -32,7 +32,7 @@ def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
 
 
 def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_aliased_vjp; the reference itself where a D_n is exactly 0."""
+    """Mirror of refssm.dplr_kernel_aliased_vjp; calls the reference if a D_n is exactly 0."""
     arguments = w, P, Q, B, C, dt
     below, above = circle(l)
     modes, rates, wide_dk = wide(w, dt, dk)
@@ -44,7 +44,7 @@ def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
     dleft, dright, dw, ddt = narrow(
         transfer_back(d, below, g, above, w, left, right), dk, *arguments
     )
-    dC, dQ = dleft[..., 0, :].conj(), dleft[..., 1:, :].swapaxes(-1, -2)  # by Q*, not by Q
+    dC, dQ = dleft[..., 0, :].conj(), dleft[..., 1:, :].swapaxes(-1, -2)  # by Q*, not Q
     dB, dP = dright[..., 0, :].conj(), dright[..., 1:, :].swapaxes(-1, -2).conj()
     ddt = 2 * ddt / (dt * dt)  # real
     return unbroadcast_each((dw.conj(), dP, dQ, dB, dC, ddt), arguments)

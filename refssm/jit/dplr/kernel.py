@@ -1,7 +1,7 @@
-"""Numba mirror of refssm.dplr.kernel: one pass over the nodes, back through the states."""
+"""Numba mirror of refssm.dplr.kernel: one pass over the nodes; gradients through the states."""
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import math
 
@@ -17,7 +17,7 @@ from refssm.jit.dplr.steps import steps_back
 
 
 def dplr_kernel(w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel; the nodes near poles are those of each member of a batch."""
+    """Mirror of refssm.dplr_kernel; each batch member has its own nodes near poles."""
     dtype = np.result_type(w, P, Q, B, C, dt)
     if l == 0:
         return empty(dtype, l, w, P, Q, B, C, dt)
@@ -38,17 +38,17 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
 
 
 def _summed(at_poles):
-    """Indices of nodes, as many for each member as any needs: a sum is right at every node."""
+    """Indices of nodes to sum directly: as many for each batch member (extra ones do no harm)."""
     count = at_poles.sum(-1).max(initial=0)
     return np.argsort(~at_poles, axis=-1, kind="stable")[..., :count]
 
 
 def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_vjp: steps of rank r, dA never whole.
+    """Mirror of refssm.dplr_kernel_vjp: steps of rank r, without the full matrix dA.
 
     dA Q = ½ dt Σ_k p_k ((x_k + x_{k+1})ᴴ Q) with p_k = M⁻ᴴ g_{k+1}, which has the recurrence of g.
     """
-    del l  # that of dk
+    del l  # dk has it
     arguments = w, P, Q, B, C, dt
     w, P, Q, B, C, dt = wide(*arguments)
     h = dt[..., None]

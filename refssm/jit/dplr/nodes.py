@@ -1,12 +1,12 @@
-"""DPLR systems at their nodes: all Cauchy sums of a node in one pass, modes innermost.
+"""DPLR systems at their nodes: all Cauchy sums of a node in one pass, modes in the inner loop.
 
     K̂(z) = 2 (S₀₀ − s S₀ᵣ (I_r + s Sᵣᵣ)⁻¹ Sᵣ₀),   S = Σ_n [C̃, Q*]_n [B, P]_nᵀ / D_n,   D = g − s w
 
-with s = 1 + z and g = 2 (1 − z)/dt. No array has nodes and modes both.
+with s = 1 + z and g = 2 (1 − z)/dt. No array has both nodes and modes.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 from functools import lru_cache
 
@@ -31,12 +31,12 @@ def circle(l):
 
 
 def wide(*arrays):
-    """In double precision."""
+    """The arrays in at least double precision."""
     return [x.astype(np.result_type(x, np.float64), copy=False) for x in arrays]
 
 
 def narrow(gradients, *arguments):
-    """Complex, in the precision of the arguments."""
+    """Complex gradients in the precision of the arguments."""
     kind = np.result_type(np.complex64, *arguments)
     return [g.astype(kind, copy=False) for g in gradients]
 
@@ -51,7 +51,7 @@ def rows(x, factors):
 
 @njit(error_model="numpy")
 def _reciprocals(g, s, w, R):
-    """1/D_n = d*/|d|², D_n = g − s w_n; by Smith's division where |d|² may lose digits."""
+    """1/D_n = d*/|d|², D_n = g − s w_n; by Smith's division if |d|² may lose digits."""
     outside = 0
     for n in range(w.shape[1]):
         re = g.real - (s.real * w[0, n] - s.imag * w[1, n])
@@ -67,7 +67,7 @@ def _reciprocals(g, s, w, R):
 
 @njit(error_model="numpy")
 def _weights(left, right):
-    """left_in right_jn as pairs: (i, n), (j, n) -> (i, j, 2, n)."""
+    """left_in right_jn, real and imaginary parts apart: (i, n), (j, n) -> (i, j, 2, n)."""
     W = np.empty((left.shape[0], right.shape[0], 2, left.shape[1]))
     for i in range(left.shape[0]):
         for j in range(right.shape[0]):
@@ -87,7 +87,7 @@ def _sums(R, W, S):
 
 @njit(error_model="numpy")
 def _eliminated(s, S, M, x):
-    """(I_r + s Sᵣᵣ)⁻¹ x in place of x, with partial pivoting; M is room for the matrix."""
+    """Solve (I_r + s Sᵣᵣ) x' = x in place, with partial pivoting; M is a work array."""
     r = x.size
     for i in range(r):
         for j in range(r):
@@ -112,7 +112,7 @@ def _eliminated(s, S, M, x):
 
 @njit(error_model="numpy")
 def _resolved(R, s, x, factors, X):
-    """R (factors₀ − s Σ_q x_q factors_q) in place of X: (diag D + s P Qᴴ)⁻¹ of factors₀."""
+    """Write (diag D + s P Qᴴ)⁻¹ factors₀ to X, as R (factors₀ − s Σ_q x_q factors_q)."""
     copied(X, factors[0])
     for q in range(x.size):
         add(X, -s * x[q], factors[q + 1])
@@ -124,7 +124,7 @@ def _resolved(R, s, x, factors, X):
 
 @compiled(["(c16[:], c16[:], c16[:], f8[:], b1[:])"], "(l),(l),(n),(n)->(l)")
 def near(g, s, w, reach, met):
-    """Whether some |D_n| ≤ reach_n."""
+    """For each node: True if some |D_n| ≤ reach_n."""
     modes = pair(w)
     for j in range(g.size):
         count = 0
@@ -156,7 +156,7 @@ def transfer(g, s, w, left, right, spectrum):
 
 @gufunc("(l),(l),(l),(l),(n),(i,n),(i,n)->(i,n),(i,n),(n),()", kinds=WIDE)
 def transfer_back(d, below, g, s, w, left, right, dleft, dright, dw, ddt):
-    """Σ_j d_j of ½K̂'s derivatives by left, by right and by w, and Σ_j d_j below_j YᵀX."""
+    """Σ_j d_j of ½K̂'s derivatives by left, right and w; and Σ_j d_j below_j YᵀX."""
     r = left.shape[0] - 1
     modes, W, lefts, rights = pair(w), _weights(left, right), pairs(left), pairs(right)
     S, ST = np.empty((r + 1, r + 1), np.complex128), np.empty((r + 1, r + 1), np.complex128)

@@ -1,13 +1,13 @@
-"""Complex vectors as pairs of rows, real and imaginary parts: what SIMD lanes load.
+"""Complex vectors as two rows, real and imaginary parts, for SIMD loads.
 
-Numba's arrays of complex numbers interleave the two, and its compiler then sums one by one. Loops
-are written out: an expression of arrays compiles for a second or more.
+Numba's complex arrays interleave the two, and its compiler then does not vectorize sums. Loops are
+explicit, because one array expression takes a second or more to compile.
 """
 
 import numpy as np
 from numba import njit
 
-REORDERED = {"reassoc", "contract"}  # sums in SIMD lanes; NaN and infinity keep their meaning
+REORDERED = {"reassoc", "contract"}  # allow sums in SIMD lanes; NaN and infinity keep their meaning
 
 
 @njit(error_model="numpy")
@@ -21,7 +21,7 @@ def pair(x):
 
 @njit(error_model="numpy")
 def pairs(X):
-    """The same of each row: (r, n) -> (r, 2, n)."""
+    """`pair` of each row: (r, n) -> (r, 2, n)."""
     found = np.empty((X.shape[0], 2, X.shape[1]))
     for q in range(X.shape[0]):
         for n in range(X.shape[1]):
@@ -31,14 +31,14 @@ def pairs(X):
 
 @njit(error_model="numpy")
 def put(x, X):
-    """What is in the pair X, as complex numbers in x."""
+    """Write the pair X to x as complex numbers."""
     for n in range(x.size):
         x[n] = complex(X[0, n], X[1, n])
 
 
 @njit(error_model="numpy")
 def copied(x, y):
-    """y in place of x."""
+    """Copy y to x."""
     for n in range(x.shape[1]):
         x[0, n], x[1, n] = y[0, n], y[1, n]
 
@@ -55,7 +55,7 @@ def dot(x, y):
 
 @njit(error_model="numpy")
 def add(x, c, y):
-    """x_n + c y_n in place of x_n."""
+    """x_n += c y_n."""
     for n in range(x.shape[1]):
         x[0, n] += c.real * y[0, n] - c.imag * y[1, n]
         x[1, n] += c.real * y[1, n] + c.imag * y[0, n]
@@ -63,7 +63,7 @@ def add(x, c, y):
 
 @njit(error_model="numpy", fastmath=REORDERED)
 def add_product(x, c, y, z):
-    """x_n + c y_n z_n in place of x_n; returns Σ_n y_n z_n."""
+    """x_n += c y_n z_n; returns Σ_n y_n z_n."""
     total_re, total_im = 0.0, 0.0
     for n in range(x.shape[1]):
         re = y[0, n] * z[0, n] - y[1, n] * z[1, n]

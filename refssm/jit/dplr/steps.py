@@ -1,10 +1,10 @@
-"""DPLR systems step by step: Ā x in O(n r), and a kernel's gradients by the states of all steps.
+"""DPLR systems step by step: Ā x in O(n r), and a kernel's gradients from the states of all steps.
 
 Ā x = x + e x − Σ_q U_q (V_qᵀ x),   e = dt w R,   U = dt R P,   V = (I_r + ½dt QᴴRP)⁻¹ QᴴR
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 from numba import njit
@@ -15,7 +15,7 @@ from refssm.jit.dplr.pairs import add, add_product, copied, dot, pair, pairs, pu
 
 @njit(error_model="numpy")
 def _step(e, U, V, x, met):
-    """Ā x in place of x; the increment apart, for 1 + e would lose digits of a slow mode."""
+    """Ā x in place; the increment is separate, because 1 + e would lose digits of a slow mode."""
     for q in range(met.size):
         met[q] = dot(V[q], x)
     for n in range(x.shape[1]):
@@ -31,13 +31,14 @@ def _step(e, U, V, x, met):
     kinds=("c16",),
 )
 def steps_back(d, e, U, V, b, c, P, Q, dC, T, dw, dP, dQ):
-    """Σ d_k x_k, p_{−1}, and of F = Σ_k p_k y_kᵀ the diagonal, F Q and Fᵀ P.
+    """Σ d_k x_k, p_{−1}, and for F = Σ_k p_k y_kᵀ its diagonal, F Q and Fᵀ P.
 
-    x_k = Ā^k b, y_k = x_k + x_{k+1}, p_{k−1} = Āᵀ p_k + c d_k: no conjugates but in what is given.
+    x_k = Ā^k b, y_k = x_k + x_{k+1}, p_{k−1} = Āᵀ p_k + c d_k: the caller has conjugated the
+    arguments where needed.
     """
     r, met = U.shape[0], np.empty(U.shape[0], np.complex128)
     forth, back, rates, drive, x = pairs(U), pairs(V), pair(e), pair(c), pair(b)
-    states = np.zeros((d.size + 1, 2, b.size))  # x_k at k + 1: before the first there is nothing
+    states = np.zeros((d.size + 1, 2, b.size))  # x_k at k + 1; the state before the first is 0
     p, y = np.zeros((2, b.size)), np.zeros((2, b.size))
     C_sums, w_sums = np.zeros((2, b.size)), np.zeros((2, b.size))
     P_sums, Q_sums = np.zeros((r, 2, b.size)), np.zeros((r, 2, b.size))

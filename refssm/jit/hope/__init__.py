@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.hope: Horner's rule across nodes, waves of a cascade across stages."""
+"""Numba mirrors of refssm.hope: SIMD lanes hold nodes (Horner's rule) or stages (cascade waves)."""
 
 from refssm._names import export
 from refssm.jit.hope.aliased import *

@@ -1,4 +1,4 @@
-"""Mirror of refssm.hope.aliased: the mirrored transfer function and a transform."""
+"""Mirror of refssm.hope.aliased: the mirrored transfer function, then an inverse transform."""
 
 import numpy as np
 from numpy.fft import fft, ifft, irfft
@@ -11,7 +11,7 @@ from refssm.jit.hope.transfer import half, through_nodes
 
 
 def hope_kernel_aliased(h, dt, *, l):
-    """Mirror of refssm.hope_kernel_aliased, in double precision and rounded once."""
+    """Mirror of refssm.hope_kernel_aliased; computed in double precision and rounded once."""
     dtype = np.result_type(h, dt)
     G = summed(h, dt, l, half(h, l), np.complex128)
     if l == 0:

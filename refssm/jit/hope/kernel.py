@@ -1,12 +1,13 @@
 """Numba mirror of refssm.hope.kernel: waves j + k = t, their stages j across SIMD lanes.
 
-A wave follows from the two before it, so none waits for itself; step by step, each stage would wait
-for the one before. What a wave adds to K lies backwards in it: K is kept reversed until the end.
+A wave depends only on the two waves before it, so its entries are independent; in time order each
+stage would wait for the stage before. A wave adds to K in reverse order, so K is reversed until the
+end.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
 # pyright: reportOptionalMemberAccess=false, reportOptionalSubscript=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 from numba import njit
@@ -20,9 +21,9 @@ from refssm.jit._gufunc import gufunc
 
 @njit(error_model="numpy", fastmath={"contract"})
 def _step(rho, h, place, earlier, wave, later, total):
-    """s_{j+1,k} = ρ (s_{j+1,k−1} − s_{j,k}) + s_{j,k−1} along a wave, and h_j s_{j+1,k} added to K.
+    """s_{j+1,k} = ρ (s_{j+1,k−1} − s_{j,k}) + s_{j,k−1} along a wave; adds h_j s_{j+1,k} to K.
 
-    Indices without a sign: none can count from the end, and the compiler vectorises.
+    Unsigned indices cannot be negative, so the compiler vectorizes the loop.
     """
     for j in range(h.size):
         total[place + np.uintp(j)] += h[j] * wave[j + 1]
@@ -32,9 +33,9 @@ def _step(rho, h, place, earlier, wave, later, total):
 
 @gufunc("(n),(),(l)->(l)", kinds=("f8",))
 def _kernel(h, rho, length, K):
-    """Σ_j h_j s_{j+1,k}; room on both sides for what a wave has before time 0 and after l."""
+    """Σ_j h_j s_{j+1,k}; the array has room for wave entries before time 0 and after l."""
     n, l = h.size, K.size
-    total, h = np.zeros(l + 2 * n), h.copy()  # contiguous
+    total, h = np.zeros(l + 2 * n), h.copy()  # a contiguous copy
     earlier, wave, later = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1)
     wave[0] = 1
     for t in range(n + l):
@@ -46,7 +47,7 @@ def _kernel(h, rho, length, K):
 
 @njit(error_model="numpy", fastmath={"contract"})
 def _step_back(rho, backwards, place, earlier, wave, later, total):
-    """The same wave, and s_{j,k} dk_k added to the sum of stage j."""
+    """The same wave; adds s_{j,k} dk_k to the sum of stage j."""
     for j in range(total.size):
         total[j] += wave[j] * backwards[place + np.uintp(j)]
     for j in range(total.size - 1):
@@ -69,7 +70,7 @@ def _correlations(dk, rho, count, met):
 
 
 def _each_part(function, x, *more):
-    """A real function of the real part, and of the imaginary part where there is one."""
+    """Apply a real function to the real part, and to the imaginary part if there is one."""
     if x.dtype.kind == "c":
         real, imaginary = (function(part, *more) for part in (x.real, x.imag))
         return real + 1j * imaginary
@@ -77,7 +78,7 @@ def _each_part(function, x, *more):
 
 
 def hope_kernel(h, dt, *, l):
-    """Mirror of refssm.hope_kernel, in double precision and rounded once."""
+    """Mirror of refssm.hope_kernel; computed in double precision and rounded once."""
     rho = pole(dt.astype(np.float64))
     return _each_part(_kernel, h, rho, np.empty(l)).astype(np.result_type(h, dt))
 

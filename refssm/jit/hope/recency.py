@@ -1,7 +1,7 @@
-"""Numba mirrors of refssm.hope.recency: one exponential for both."""
+"""Numba mirrors of refssm.hope.recency: one kernel for both weights."""
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 

@@ -1,11 +1,11 @@
-"""Numba mirrors of refssm.hope.stream: time outermost, the states in registers, nothing kept.
+"""Numba mirrors of refssm.hope.stream: time in the outer loop; only the current states are stored.
 
-One kernel runs the cascade, one gathers what its signals give to the gradients of h and dt. The way
-back is the cascade again, backwards in time. A single step is a stream of length 1.
+One kernel runs the cascade; one computes the gradients of h and dt from its signals. The backward
+pass is the cascade in reverse time. A single step is a stream of length 1.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from refssm.jit._gufunc import gufunc, in_kind_of
 
 @gufunc("(n),(),(),(l),(n)->(l),(n)")
 def _streamed(h, rho, c, u, x0, y, x):
-    """y_k = Σ_j h_j s_{j+1}, and the states at the end."""
+    """y_k = Σ_j h_j s_{j+1}; and the last states."""
     for j in range(h.size):
         x[j] = x0[j]
     for k in range(u.size):
@@ -33,7 +33,7 @@ def _streamed(h, rho, c, u, x0, y, x):
 
 @gufunc("(l),(n),(),(),(l),(m)->(n),(),(m)")
 def _gathered(dy, h, rho, c, u, x0, dh, slope, x):
-    """dh_j = Σ_k s_{j+1}* dy, Σ_k dy* Σ_j (j + 1) h_j (s_j − s_{j+2}), the states; m = n + 1."""
+    """dh_j = Σ_k s_{j+1}* dy, Σ_k dy* Σ_j (j + 1) h_j (s_j − s_{j+2}), last states; m = n + 1."""
     n = h.size
     s = np.zeros(n + 2, x.dtype)
     for j in range(n + 1):
@@ -55,12 +55,12 @@ def _gathered(dy, h, rho, c, u, x0, dh, slope, x):
 
 
 def _rest(h, u):
-    """States of zeros."""
+    """A state of zeros."""
     return np.zeros(h.shape[-1], np.finfo(u.dtype).dtype)
 
 
 def _pulled_back(dy, h, dt, u, x0):
-    """As refssm.hope.stream._pulled_back."""
+    """Like refssm.hope.stream._pulled_back."""
     rho, c = rotation(dt)
     more = np.zeros((*x0.shape[:-1], 1), x0.dtype)
     dh, slope, x = _gathered(dy, h, rho, c, u, np.concatenate([x0, more], axis=-1))

@@ -1,12 +1,12 @@
-"""Σ_i h_i p_j^{i+1} at nodes that the step warps, and its adjoint: the work of two of the mirrors.
+"""Σ_i h_i p_j^{i+1} at the warped nodes, and its adjoint; two of the mirrors use them.
 
-Nodes go in blocks that stay in the nearest cache, across SIMD lanes. Few parameters by Horner's
-rule, n fused multiplications a node; from `MANY` on a nonuniform FFT [barnett2019finufft],
-whose cost hardly depends on n. All in double precision.
+Blocks of nodes stay in the L1 cache, across SIMD lanes. Few parameters use Horner's rule, n fused
+multiply-adds per node; `MANY` or more use a nonuniform FFT [barnett2019finufft], whose cost hardly
+depends on n. All in double precision.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 from functools import lru_cache
 
@@ -19,13 +19,13 @@ from refssm.hope.circle import half_angles
 from refssm.jit._gufunc import compiled
 
 BLOCK = 256
-MANY = 1024  # parameters from which on a nonuniform FFT is faster: docs/operators/hope.md
+MANY = 1024  # from this many parameters on, a nonuniform FFT is faster: docs/operators/hope.md
 ACCURACY = 1e-14
 
 
 @lru_cache(8)
 def angles(l):
-    """cos θ/2 and sin θ/2, computed once for a length."""
+    """cos θ/2 and sin θ/2, computed once per length."""
     both = half_angles(l, np.float64(1))
     for x in both:
         x.flags.writeable = False
@@ -34,7 +34,7 @@ def angles(l):
 
 @njit(error_model="numpy")
 def _all_pass(dt, c, s, p_re, p_im):
-    """p = (x − is)/(x + is), x = dt c, divided as Smith does: no square under- or overflows."""
+    """p = (x − is)/(x + is), x = dt c, by Smith's division: no square under- or overflows."""
     for b in range(c.size):
         x = dt * c[b]
         if abs(x) >= abs(s[b]):
@@ -47,7 +47,7 @@ def _all_pass(dt, c, s, p_re, p_im):
 
 @njit(error_model="numpy", fastmath={"contract"})
 def _horner(h_re, h_im, p_re, p_im, re, im):
-    """p (h_0 + p (h_1 + …)) for a block of nodes, four parameters to a load and a store."""
+    """p (h_0 + p (h_1 + …)) for a block of nodes; each load and store serves four parameters."""
     re[:], im[:] = 0, 0
     fours = h_re.size // 4 * 4
     for i in range(h_re.size - 1, fours - 1, -1):
@@ -72,7 +72,7 @@ def _horner(h_re, h_im, p_re, p_im, re, im):
     "(n),(n),(),(m),(m),(l)->(l)",
 )
 def _transfer(h_re, h_im, dt, c, s, length, k):
-    """At the first m nodes; where those are half of them, their conjugates are the rest."""
+    """k at the first m nodes; if these are half of the nodes, the rest are their conjugates."""
     p_re, p_im, re, im = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     for start in range(0, c.size, BLOCK):
         stop = min(start + BLOCK, c.size)
@@ -87,7 +87,7 @@ def _transfer(h_re, h_im, dt, c, s, length, k):
 
 @njit(error_model="numpy", fastmath={"contract", "reassoc"})
 def _moments(t_re, t_im, p_re, p_im, rates, first, second):
-    """Adds Σ_j t_j p_j*^{i+1} and the same times the rates; t is multiplied by p* as it goes."""
+    """Add Σ_j t_j p_j*^{i+1}, and the same sum times the rates; multiplies t by p* each time."""
     for i in range(first.size):
         a, b, c, d = 0.0, 0.0, 0.0, 0.0
         for j in range(t_re.size):
@@ -107,7 +107,7 @@ def _moments(t_re, t_im, p_re, p_im, rates, first, second):
     "(l),(),(l),(l),(l),(n)->(n),(n)",
 )
 def _adjoint(dk, dt, c, s, slope, count, first, second):
-    """Σ_j dk_j p_j*^{i+1} and the same times sin θ'/dt."""
+    """Σ_j dk_j p_j*^{i+1}, and the same sum times sin θ'/dt."""
     p_re, p_im, re, im = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     rates = np.empty(BLOCK)
     first[:], second[:] = 0, 0
@@ -121,7 +121,7 @@ def _adjoint(dk, dt, c, s, slope, count, first, second):
 
 
 def summed(h, dt, l, nodes, kind):
-    """Σ_i h_i p_j^{i+1} at the first `nodes` of l nodes, the rest their conjugates, in `kind`."""
+    """Σ_i h_i p_j^{i+1} at the first `nodes` of l nodes; the rest are conjugates; dtype `kind`."""
     c, s = (x[:nodes] for x in angles(l))
     dt = dt.astype(np.float64)
     if h.shape[-1] >= MANY and nodes and np.isfinite(dt).all():
@@ -131,7 +131,7 @@ def summed(h, dt, l, nodes, kind):
 
 
 def adjoint(dk, dt, n, slope):
-    """Σ_j dk_j p_j*^{i+1}, i < n, and the same times `slope`."""
+    """Σ_j dk_j p_j*^{i+1}, i < n, and the same sum times `slope`."""
     c, s = angles(dk.shape[-1])
     dk, dt = dk.astype(np.complex128), dt.astype(np.float64)
     if n >= MANY and dk.size and np.isfinite(dt).all():
@@ -140,13 +140,13 @@ def adjoint(dk, dt, n, slope):
 
 
 def _warped(dt, c, s, n):
-    """θ' and the factor that moves the modes −⌊n/2⌋ … to 1 … n."""
+    """θ', and the factor that shifts the modes −⌊n/2⌋ … to 1 … n."""
     theta = 2 * np.arctan2(s, dt * c)
     return theta, np.exp(-1j * (1 + n // 2) * theta)
 
 
 def _nonuniform(h, dt, c, s):
-    """A row at a time, for each has nodes of its own; on one thread, so that it repeats itself."""
+    """Row by row, because each row has its own nodes; on one thread, for reproducible results."""
     n, batch = h.shape[-1], np.broadcast_shapes(h.shape[:-1], dt.shape)
     h, dt = with_batch(h.astype(np.complex128), 1, batch), np.broadcast_to(dt, batch)
     k = np.empty((*batch, c.size), np.complex128)
@@ -157,7 +157,7 @@ def _nonuniform(h, dt, c, s):
 
 
 def _nonuniform_adjoint(dk, dt, c, s, n):
-    """Its adjoint."""
+    """The adjoint of `_nonuniform`."""
     batch = np.broadcast_shapes(dk.shape[:-1], dt.shape)
     dk, dt = with_batch(dk, 1, batch), np.broadcast_to(dt, batch)
     sums = np.empty((*batch, n), np.complex128)
@@ -169,6 +169,6 @@ def _nonuniform_adjoint(dk, dt, c, s, n):
 
 
 def _mirrored(k, l):
-    """All l nodes of the first ones: the rest are conjugates."""
+    """All l nodes from the first ones; the rest are conjugates."""
     rest = k[..., 1 : l - k.shape[-1] + 1]
     return np.concatenate([k, rest[..., ::-1].conj()], axis=-1)

@@ -1,4 +1,4 @@
-"""Numba mirror of refssm.hope.transfer: half of the nodes where h is real."""
+"""Numba mirror of refssm.hope.transfer; computes half of the nodes if h is real."""
 
 import numpy as np
 
@@ -10,12 +10,12 @@ from refssm.jit.hope.sums import adjoint, summed
 
 
 def half(h, l):
-    """How many nodes are computed: those up to l/2 for a real h, whose others are conjugates."""
+    """The number of nodes to compute: up to l/2 for a real h, because the others are conjugates."""
     return l if np.iscomplexobj(h) else min(l, l // 2 + 1)
 
 
 def hope_transfer(h, dt, *, l):
-    """Mirror of refssm.hope_transfer, in double precision and rounded once."""
+    """Mirror of refssm.hope_transfer; computed in double precision and rounded once."""
     return summed(h, dt, l, half(h, l), np.result_type(h, dt, np.complex64))
 
 
@@ -27,7 +27,7 @@ def hope_transfer_vjp(dk, h, dt, *, l):
 
 
 def through_nodes(dk, h, dt, l):
-    """dh and ddt in double precision, not yet summed over what was broadcast."""
+    """dh and ddt in double precision, before the sum over broadcast axes."""
     n = h.shape[-1]
     dh, warped = adjoint(dk, dt, n, slope(np.float64(1), dt.astype(np.float64), l))
     return dh, -1j * (np.arange(1, n + 1) * h.conj() * warped).sum(-1)

@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.scan: one kernel for all but the dense scans; compiled when imported."""
+"""Numba mirrors of refssm.scan, compiled on import: one kernel for all but the dense scans."""
 
 from refssm._names import export
 from refssm.jit.scan.dense import *

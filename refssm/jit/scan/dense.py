@@ -1,10 +1,10 @@
 """Numba mirrors of refssm.scan.dense: the matrix column by column, its rows across SIMD lanes.
 
-The adjoint is the same kernel, backwards in time with Aᴴ.
+The adjoint is the same kernel in reverse time, with Aᴴ.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def _scan(A, b, x0, resets, x):
 
 
 def _adjoint(dx, A):
-    """g_k = dx_k + Aᴴ g_{k+1}, from the end, and Aᴴ."""
+    """g_k = dx_k + Aᴴ g_{k+1}, computed from the end; and Aᴴ."""
     AH = np.swapaxes(A, -1, -2).conj()
     return _scan(AH, dx[..., ::-1, :], at_rest(A), begun(dx.shape[-2]))[..., ::-1, :], AH
 
@@ -48,7 +48,7 @@ def dense_scan(A, b):
 
 
 def dense_scan_vjp(dx, A, b):
-    """Mirror of refssm.dense_scan_vjp; the products over time are BLAS's."""
+    """Mirror of refssm.dense_scan_vjp; BLAS computes the products over time."""
     g, _ = _adjoint(dx, A)
     x = _scan(A, b, at_rest(A), begun(b.shape[-2]))
     dA = np.swapaxes(g[..., 1:, :], -1, -2) @ x[..., :-1, :].conj()
@@ -61,7 +61,7 @@ def dense_scan_from(A, b, x0):
 
 
 def dense_scan_from_vjp(dx, A, b, x0):
-    """Mirror of refssm.dense_scan_from_vjp; the products over time are BLAS's."""
+    """Mirror of refssm.dense_scan_from_vjp; BLAS computes the products over time."""
     g, AH = _adjoint(dx, A)
     x = _scan(A, b, x0, no_resets(b.shape[-2]))
     start = np.broadcast_to(x0[..., None, :], (*x.shape[:-2], 1, x.shape[-1]))

@@ -1,11 +1,11 @@
 """Numba mirrors of refssm.scan.diagonal and _stateful: BLAS around the kernel of linear_scan.
 
-The states of all steps are kept: with them B u and C x are matrix products. The gradients have
-arrays of that size anyway.
+All states are stored, so B u and C x are matrix products. The gradients need arrays of that size
+anyway.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 
@@ -39,13 +39,13 @@ def states(a, B, u, x0, resets):
 
 
 def steady(a, b):
-    """`a` at every time of `b`, cast before it is stretched."""
+    """`a` at every time of `b`; converted before broadcasting."""
     a = a.astype(np.result_type(a, b), copy=False)
     return np.broadcast_to(a, (*a.shape[:-2], *b.shape[-2:]))
 
 
 def last_state(x, x0, y):
-    """A copy of the last of x, or of x0 where there is none, with the batch axes of y."""
+    """A copy of the last state of x (x0 if x is empty), with the batch axes of y."""
     last = x[..., -1, :] if x.shape[-2] else x0.astype(x.dtype)
     return with_batch(last, 1, y.shape[:-2])
 
@@ -60,7 +60,7 @@ def pulled_back(dy, dx_last, a, B, C, u, x0, resets):
 
 
 def _gradients(dy, dx_last, arguments, x0, resets):
-    """Of outputs and last state, by the arguments and x0."""
+    """Gradients from the outputs and the last state, for the arguments and x0."""
     a, B, C, D, u = arguments
     da, dB, dC, du, dx0 = pulled_back(dy, dx_last, a, B, C, u, x0, resets)
     dD, skipped = outer(dy, u), applied(np.swapaxes(D, -1, -2).conj(), dy)

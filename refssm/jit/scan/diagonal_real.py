@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.scan.diagonal_real and .bidirectional, as those of .diagonal."""
+"""Numba mirrors of refssm.scan.diagonal_real and .bidirectional, built like those of .diagonal."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def _skipped_back(dy, D, u):
 
 
 def _real_gradients(dy, dx_last, arguments, x0, resets):
-    """Of y_k = 2 Re(C x_k) + D u_k and of the last state."""
+    """Gradients of y_k = 2 Re(C x_k) + D u_k and of the last state."""
     a, B, C, D, u = arguments
     da, dB, dC, du, dx0 = pulled_back(2 * dy, dx_last, a[..., None, :], B, C, u, x0, resets)
     dD, skipped = _skipped_back(dy, D, u)

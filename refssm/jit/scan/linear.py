@@ -1,11 +1,11 @@
-"""Numba mirrors of refssm.scan.linear and .packed: time outermost, the state across SIMD lanes.
+"""Numba mirrors of refssm.scan.linear and .packed: loops over time, the state across SIMD lanes.
 
-One kernel each way. A scan from rest has a reset at its first step, a single step is a scan of
-length 1.
+One kernel for each direction. A scan from rest has a reset at its first step; a single step is a
+scan of length 1.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def scan(a, b, x0, resets, x):
 
 @gufunc("(l,n),(n),(l,n),(l,n),(n),(l)->(l,n),(l,n),(n)", flag=5)
 def scan_back(dx, dlast, a, x, x0, resets, da, g, dx0):
-    """g_k = dx_k + a_{k+1}* g_{k+1}, da_k = x_{k-1}* g_k, and what is left of g for x0."""
+    """g_k = dx_k + a_{k+1}* g_{k+1}, da_k = x_{k-1}* g_k, and dx0 = a_0* g_0."""
     for n in range(dx.shape[1]):
         dx0[n] = dlast[n]
     for k in range(dx.shape[0] - 1, -1, -1):
@@ -67,7 +67,7 @@ def linear_scan_vjp(dx, a, b):
 
 
 def _pulled_back(dx, a, b, x0, resets):
-    """Gradients of the states."""
+    """Gradients of the states, for a, b and x0."""
     gradients = scan_back(dx, at_rest(dx), a, scan(a, b, x0, resets), x0, resets)
     return unbroadcast_each(gradients, (a, b, x0))
 
@@ -98,7 +98,7 @@ def linear_step(a, b, x):
 
 
 def linear_step_vjp(dx_next, a, b, x):
-    """Mirror of refssm.linear_step_vjp: two products, which NumPy has compiled."""
+    """Mirror of refssm.linear_step_vjp: two products, in NumPy."""
     db = dx_next.astype(np.result_type(dx_next, a, b, x))
     return unbroadcast_each((x.conj() * db, db, a.conj() * db), (a, b, x))
 

@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.selective_scan: one kernel each way; compiled when imported."""
+"""Numba mirrors of refssm.selective_scan, compiled on import: one kernel for each direction."""
 
 from refssm._names import export
 from refssm.jit.selective_scan.mamba import *

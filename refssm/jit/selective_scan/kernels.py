@@ -1,12 +1,12 @@
 """The compiled recurrence of every selective scan, and its adjoint.
 
-The adjoint keeps the √l states between blocks of √l steps, and computes those of one block again:
-O(n √l) numbers [chen2016training]. Channels that share B and C are one call of it, and their
-gradients of B and C are summed as they come: no array of channels × l × n is ever there.
+The adjoint stores the √l states between blocks of √l steps, and computes those of one block again:
+O(n √l) numbers [chen2016training]. One call handles all channels that share B and C and sums their
+gradients of B and C, so no array of channels × l × n exists.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 from math import prod
 
@@ -17,7 +17,7 @@ from refssm.jit._gufunc import blocks, gufunc, joined
 
 @gufunc("(l),(l),(n),(l,n),(l,n),(n),(l)->(l),(n)", flag=6)
 def scan(u, dt, A, B, C, x0, resets, y, x):
-    """x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k, the latter alone at a reset; y_k = C_k · x_k."""
+    """x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k, first term 0 at a reset; y_k = C_k · x_k."""
     for n in range(A.size):
         x[n] = x0[n]
     for k in range(u.size):
@@ -37,8 +37,7 @@ def scan(u, dt, A, B, C, x0, resets, y, x):
     flag=8,
 )
 def _block_back(dy, dx, u, dt, A, B, C, x0, resets, y, du, ddt, dA, dB, dC, dx0):
-    """y and all gradients of one block: g_k = C_k* dy_k + a_{k+1}* g_{k+1}, which ends as that of
-    x0."""
+    """y and all gradients of one block: g_k = C_k* dy_k + a_{k+1}* g_{k+1}; at the end dx0."""
     (length, size), zero = B.shape, u.dtype.type(0)
     inputs, outputs = np.empty((length, size), A.dtype), np.empty((length, size), A.dtype)
     by_B, by_C = np.empty((length, size), A.dtype), np.empty((length, size), A.dtype)
@@ -89,8 +88,10 @@ def at_rest(A) -> np.ndarray:
 
 
 def pulled_back(dy, dx, u, dt, A, B, C, x0, resets):
-    """y, and its and the last state's gradients: (y, du, ddt, dA, dB, dC, dx0), with all batch axes
-    but for dB and dC, which have length 1 where B and C both have."""
+    """y, and the gradients from y and the last state: (y, du, ddt, dA, dB, dC, dx0).
+
+    All have all batch axes, except that dB and dC have length 1 where B and C both have.
+    """
     channels = (dy, dx, u, dt, A, x0, resets)
     batch = np.broadcast_shapes(*(c.shape[:-1] for c in channels), B.shape[:-2], C.shape[:-2])
     B, C = (c.reshape(*(1,) * (len(batch) + 2 - c.ndim), *c.shape) for c in (B, C))
@@ -117,7 +118,7 @@ def pulled_back(dy, dx, u, dt, A, B, C, x0, resets):
 
 
 def _gathered(c, batch, shared):
-    """(…, d, core): the shared batch axes as one."""
+    """(…, d, core): the shared batch axes merged into one."""
     c = np.broadcast_to(c, (*batch, c.shape[-1]))
     own = len(batch) - len(shared)
     c = np.moveaxis(c, shared, range(own, len(batch)))
@@ -125,7 +126,7 @@ def _gathered(c, batch, shared):
 
 
 def _scattered(c, batch, shared):
-    """The inverse: all batch axes at their places."""
+    """The inverse of `_gathered`: all batch axes in their places."""
     own = len(batch) - len(shared)
     c = c.reshape(*c.shape[:own], *(batch[i] for i in shared), c.shape[-1])
     return np.moveaxis(c, range(own, len(batch)), shared)

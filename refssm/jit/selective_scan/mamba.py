@@ -1,11 +1,11 @@
 """Numba mirrors of refssm.selective_scan.mamba and .mamba_packed: the kernels of selective_scan.
 
-Softplus, skip and gate are computed by NumPy, before the scan and after it. The gradients have the
-ungated outputs from the adjoint, which computes the states again anyway.
+NumPy computes softplus, skip and gate, before and after the scan. The gradients use the ungated
+outputs of the adjoint, which computes the states again anyway.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each, with_batch
@@ -17,7 +17,7 @@ from refssm.selective_scan.mamba import sigmoid, silu, softplus, steps
 
 
 def _gated(arguments, x0, resets):
-    """Every output, and the last state."""
+    """All outputs, and the last state."""
     u, dt, A, B, C, D, z, dt_bias = arguments
     s, x = scan(u, steps(dt, dt_bias), A, B, C, x0, resets)
     y = (s + D[..., None] * u) * silu(z)
@@ -26,7 +26,7 @@ def _gated(arguments, x0, resets):
 
 
 def _gated_back(dy, dx, arguments, x0, resets):
-    """Gradients of the gated outputs and the last state: those of the arguments, and of x0."""
+    """Gradients from the gated outputs and the last state, for the arguments and x0."""
     u, dt, A, B, C, D, z, dt_bias = arguments
     v, open_ = dt + dt_bias[..., None], sigmoid(z)
     ds = dy * (z * open_)

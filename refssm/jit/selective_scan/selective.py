@@ -1,7 +1,7 @@
-"""Numba mirrors of refssm.selective_scan.selective and .packed: one kernel each way."""
+"""Numba mirrors of refssm.selective_scan.selective and .packed: one kernel for each direction."""
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each

@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.ssd but the quadratic form; compiled when imported."""
+"""Numba mirrors of refssm.ssd except the quadratic form; compiled on import."""
 
 from refssm._names import export
 from refssm.jit.ssd.chunked import *

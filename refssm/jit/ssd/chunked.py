@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.ssd.chunked: the gradients are those of the recurrence, as there."""
+"""Numba mirrors of refssm.ssd.chunked; the gradients are those of the recurrence."""
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each

@@ -1,11 +1,10 @@
-"""The compiled attention of one chunk: as accurate as the reference's, which the recurrence is not.
-
-Where decays are slow, e^{log_a + log_a + …} has a few roundings and a product of the factors has
-one for each step.
+"""The compiled attention of one chunk, as accurate as the reference's; the recurrence would be less
+accurate. For slow decays, e^{log_a + log_a + …} has few rounding errors, a product of the factors
+has one per step.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 
@@ -16,9 +15,10 @@ DOUBLE = ("f8", "c16")  # single precision is computed in double and rounded onc
 
 @gufunc("(l,p),(l),(l,n),(l,n),(p,n),(l)->(l,p),(p,n)", flag=5, kinds=DOUBLE)
 def _attended(x, log_a, B, C, S0, resets, y, S):
-    """y_i = e^{T_i} S0 C_i + Σ_j e^{T_ij} (C_i · B_j) x_j, and the state after them.
+    """y_i = e^{T_i} S0 C_i + Σ_j e^{T_ij} (C_i · B_j) x_j, and the state after the chunk.
 
-    T[0] is how far S0 has decayed, T[1 + j] how far x_j; from `first` on they are of this sequence.
+    T[0] is the log of S0's decay, T[1 + j] that of x_j; entries from `first` on belong to the
+    current sequence.
     """
     (length, heads), size, first = x.shape, S0.shape[1], 0
     T, weights = np.empty(length + 1, x.dtype), np.empty(length + 1, x.dtype)
@@ -71,7 +71,7 @@ def _attended(x, log_a, B, C, S0, resets, y, S):
 
 
 def by_chunks(x, log_a, B, C, S, resets, chunk):
-    """Every output, and the last state."""
+    """All outputs, and the last state."""
     kind, y = np.result_type(x, log_a, B, C, S), []
     for start in range(0, max(x.shape[-2], 1), chunk):
         w = slice(start, start + chunk)

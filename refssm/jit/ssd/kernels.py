@@ -1,11 +1,11 @@
 """The compiled recurrence of state-space duality, and its adjoint: the state across SIMD lanes.
 
-The adjoint keeps the √l states between blocks of √l steps, and computes those of one block again:
-O(p n √l) numbers a head [chen2016training].
+The adjoint stores the √l states between blocks of √l steps, and computes those of one block again:
+O(p n √l) numbers per head [chen2016training].
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
-# (a gufunc makes its outputs itself, which pyright cannot see)
+# (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
 
@@ -16,7 +16,7 @@ KINDS = ("f4", "f8", "c16")  # complex64 is computed in complex128 and rounded o
 
 @gufunc("(l,p),(l),(l,n),(l,n),(p,n),(l)->(l,p),(p,n)", flag=5, kinds=KINDS)
 def _scan(x, log_a, B, C, S0, resets, y, S_last):
-    """S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ, at a reset the latter;  y_t = S_t C_t;  the last S."""
+    """S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ, x_t B_tᵀ at a reset;  y_t = S_t C_t;  last S."""
     heads, size = S0.shape
     S = np.empty((size, heads), x.dtype)  # transposed: sums over n in p lanes
     total, now = np.empty(heads, x.dtype), np.empty(heads, x.dtype)
@@ -25,9 +25,7 @@ def _scan(x, log_a, B, C, S0, resets, y, S_last):
             S[n, p] = S0[p, n]
     for t in range(x.shape[0]):
         a = np.exp(log_a[t])
-        if resets[
-            t
-        ]:  # the state is dropped before it decays: neither NaN nor infinity comes through
+        if resets[t]:  # reset before the decay: NaN and infinity do not pass
             a = x.dtype.type(0)
             for n in range(size):
                 for p in range(heads):
@@ -49,7 +47,7 @@ def _scan(x, log_a, B, C, S0, resets, y, S_last):
     "(l,p),(p,n),(l,p),(l),(l,n),(l,n),(p,n),(l)->(l,p),(l),(l,n),(l,n),(p,n)", flag=7, kinds=KINDS
 )
 def _block_back(dy, dS, x, log_a, B, C, S0, resets, dx, dlog_a, dB, dC, dS0):
-    """Gradients of one block: G_t = dy_t C_tᴴ + a_{t+1}* G_{t+1}, which ends as that of S0."""
+    """Gradients of one block: G_t = dy_t C_tᴴ + a_{t+1}* G_{t+1}; at the end dS0."""
     (length, heads), size, zero = x.shape, B.shape[1], x.dtype.type(0)
     S, G = np.empty((length + 1, heads, size), x.dtype), np.empty((heads, size), x.dtype)
     B_t, C_t, G_p = (np.empty(size, x.dtype), np.empty(size, x.dtype), np.empty(size, x.dtype))
@@ -73,7 +71,7 @@ def _block_back(dy, dS, x, log_a, B, C, S0, resets, dx, dlog_a, dB, dC, dS0):
         for n in range(size):
             by_a[n], by_B[n], by_C[n] = 0, 0, 0
             B_t[n], C_t[n] = np.conj(B[t, n]), np.conj(C[t, n])
-        for p in range(heads):  # several short loops, for those have lanes in complex types too
+        for p in range(heads):  # several short loops, because those vectorize for complex types too
             x_p, dy_p, total = np.conj(x[t, p]), dy[t, p], zero
             for n in range(size):
                 G_p[n] = G[p, n] + dy_p * C_t[n]
@@ -101,7 +99,7 @@ def _block_back(dy, dS, x, log_a, B, C, S0, resets, dx, dlog_a, dB, dC, dS0):
 
 
 def pulled_back(dy, dS, x, log_a, B, C, S0, resets):
-    """Gradients of outputs and last state, with all batch axes: (dx, dlog_a, dB, dC, dS0)."""
+    """Gradients from outputs and last state, with all batch axes: (dx, dlog_a, dB, dC, dS0)."""
     kind = np.result_type(dy, dS, x, log_a, B, C, S0)
 
     def piece(w):
@@ -117,7 +115,7 @@ def pulled_back(dy, dS, x, log_a, B, C, S0, resets):
 
 
 def scan(x, log_a, B, C, S0, resets):
-    """Every output, and the last state."""
+    """All outputs, and the last state."""
     kind = np.result_type(x, log_a, B, C, S0)
     return tuple(c.astype(kind, copy=False) for c in _scan(x, log_a, B, C, S0, resets))
 

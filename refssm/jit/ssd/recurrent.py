@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.ssd.recurrent and .packed: one kernel each way."""
+"""Numba mirrors of refssm.ssd.recurrent and .packed: one kernel for each direction."""
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
@@ -36,7 +36,7 @@ def ssd_recurrent_stateful(x, log_a, B, C, S0):
 
 
 def _resumed(x, log_a, B, C, S0):
-    """Every output, and the last state, which C does not make complex."""
+    """All outputs, and the last state; C alone does not make the state complex."""
     y, S = scan(x, log_a, B, C, S0, no_resets(x.shape[-2]))
     return y, in_kind_of(S, x, log_a, B, S0)
 

@@ -1,4 +1,4 @@
-"""Plug-ins that cannot be judged, by kind: what is in the file, and what the sentence says."""
+"""Plug-ins that cannot be judged, by kind: the file's text, and words of the error sentence."""
 
 import os
 
@@ -10,17 +10,17 @@ CALL = "def __call__(self, a, b): return b"
 
 
 def declared(arguments, head=""):
-    """A plug-in whose function is marked with these arguments."""
+    """A plug-in with a function marked with these arguments."""
     return f"from refssm.testing import Budget, implements\n{head}\n@implements({arguments})\n{DEF}"
 
 
 def of_scan(more):
-    """The same of linear_scan, with one more argument."""
+    """The same for linear_scan, with one more argument."""
     return declared(f"'linear_scan', {more}")
 
 
 def object_with(lines):
-    """A plug-in that is an object which is called."""
+    """A plug-in that is a callable object."""
     return f"class C:\n    {lines}\nlinear_scan = C()\n"
 
 
@@ -183,11 +183,11 @@ DECLARED = {
 
 
 def missing(folder):
-    """Nothing at all."""
+    """No file at all."""
 
 
 def made(name, text=SCAN):
-    """A way to write a file, or a folder where there is no text."""
+    """A function that writes a file, or a folder if there is no text."""
 
     def make(folder):
         (folder / name).parent.mkdir(exist_ok=True, parents=True)

@@ -1,4 +1,4 @@
-"""Gradients of PyTorch and of JAX in our convention: formulas by hand, and the judge's verdicts."""
+"""Gradients of PyTorch and JAX in our convention: formulas by hand, and the judge's verdicts."""
 
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ FUNCTIONS = {
 
 
 class Framework:
-    """An adapter, the namespace of its functions, and gradients taken through it."""
+    """An adapter, its array namespace, and gradients through it."""
 
     def __init__(self, name):
         module = pytest.importorskip(name)
@@ -36,7 +36,7 @@ class Framework:
         self.compiled = module.jit if name == "jax" else lambda function: function
 
     def pulled(self, function, cotangents, primals):
-        """The gradients of a function of this framework, in NumPy."""
+        """The gradients of a function of this framework, as NumPy arrays."""
         with self.made.inside(DOUBLE):
             given = [[self.made.give(a, DOUBLE) for a in some] for some in (cotangents, primals)]
             gradients = self.made.pullback(function, *given, {})
@@ -66,7 +66,7 @@ def test_autodiff_gives_what_the_formula_gives(framework, name):
     assert g.dtype == np.complex128
     assert np.allclose(g, by_hand(dy), rtol=1e-14)
     assert np.allclose(g, by_differences(function, dy), rtol=1e-8)
-    if name not in ("real", "abs"):  # another convention would be seen
+    if name not in ("real", "abs"):  # a test for another convention
         assert not np.allclose(g.conj(), by_hand(dy))
 
 
@@ -109,14 +109,14 @@ class Discrete(NamedTuple):
 
 
 def bilinear(w, B, dt):
-    """Two outputs of arguments of both kinds; 2R − 1 = (1 + z)/(1 − z), without a cancellation."""
+    """Outputs from real and complex arguments; 2R − 1 = (1 + z)/(1 − z) does not cancel."""
     R = 1 / (1 - dt * w / 2)
     return 2 * R - 1, (dt * R)[..., None] * B
 
 
 def bilinear_judged(framework, function, check, dtype="complex64"):
     settings = {"dtype": dtype, "framework": framework.name, "vjp": True, "ftz": True}
-    settings |= {"sizes": {"n": (1, 2), "m": (1, 1)}}  # JAX compiles for each shape
+    settings |= {"sizes": {"n": (1, 2), "m": (1, 1)}}  # JAX compiles once per shape
     return judged("discretize_diagonal_bilinear", framework.compiled(function), check, **settings)
 
 

@@ -1,8 +1,8 @@
-"""CuPy's adapter on a double of CuPy made from NumPy: its logic, and no test of a GPU.
+"""CuPy's adapter with a fake CuPy made from NumPy: tests its logic, not a GPU.
 
-The double is a module `cupy` whose arrays are a subclass of NumPy's that NumPy's own functions and
-the other adapters are not given. What differs on a device (streams, memory that the host cannot
-see, kernels) it cannot show; the last test runs where there is a device.
+The fake is a module `cupy` whose arrays are a subclass of NumPy's; NumPy's own functions and the
+other adapters never receive them. It cannot show what differs on a device (streams, memory
+invisible to the host, kernels); the last test runs if there is a device.
 """
 
 import importlib.machinery
@@ -25,7 +25,7 @@ SINGLE = number_type("float32")
 
 
 class Array(np.ndarray):
-    """Stands for cupy.ndarray: what is taken out of it stays one."""
+    """Stands for cupy.ndarray: slices have the same type."""
 
     def __getitem__(self, index):
         return np.asarray(super().__getitem__(index)).view(type(self))
@@ -36,7 +36,7 @@ class Array(np.ndarray):
 
 
 def on_device(function):
-    """A function of NumPy's that returns an array of the double."""
+    """A NumPy function that returns an array of the fake."""
     return lambda *args, **kwargs: np.asarray(function(*args, **kwargs)).view(Array)
 
 
@@ -51,7 +51,7 @@ class Device:
 
 
 def double(devices):
-    """The module, as far as the adapter needs it."""
+    """The fake module, with the parts that the adapter needs."""
     cupy = types.ModuleType("cupy")
     cupy.__spec__ = importlib.machinery.ModuleSpec("cupy", None)
     cupy.__version__ = "0.0 of the double"
@@ -64,7 +64,7 @@ def double(devices):
     as_strided = on_device(np.lib.stride_tricks.as_strided)
     tricks = types.SimpleNamespace(as_strided=as_strided)
     cupy.lib = types.SimpleNamespace(stride_tricks=tricks)
-    named = {"name": b"Double"}  # bytes, as CuPy has them
+    named = {"name": b"Double"}  # bytes, as in CuPy
     runtime = types.SimpleNamespace(
         getDeviceCount=lambda: devices, getDeviceProperties=lambda number: named
     )
@@ -74,7 +74,7 @@ def double(devices):
 
 @pytest.fixture
 def cupy(monkeypatch):
-    """The double with two devices; the adapter is imported with it, and gone with it."""
+    """The fake with two devices; the adapter is imported with it and removed after the test."""
     module = double(2)
     monkeypatch.setitem(sys.modules, "cupy", module)
     monkeypatch.setattr(Device, "used", ())
@@ -192,7 +192,7 @@ def test_a_device_that_is_not_there_is_told_in_one_line(cupy, device):
 
 def test_no_device_at_all_is_a_reason_to_skip(cupy, monkeypatch):
     def forbidden():
-        raise RuntimeError("cudaErrorInsufficientDriver")  # what CuPy raises without a driver
+        raise RuntimeError("cudaErrorInsufficientDriver")  # CuPy's error without a driver
 
     monkeypatch.setattr(cupy, "is_available", lambda: False)
     monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", forbidden)
@@ -212,7 +212,7 @@ def test_a_library_that_is_broken_is_a_reason_to_skip_in_one_line(tmp_path, monk
 
 
 def scan(a, b):
-    """A right one in any namespace of arrays."""
+    """A right scan in any array namespace."""
     x = b * (a * 0 + 1)
     for k in range(1, b.shape[-2]):
         x[..., k, :] += a[..., k, :] * x[..., k - 1, :]

@@ -1,4 +1,4 @@
-"""Libraries of JAX and PyTorch as subjects: right on an ordinary case, gradients too."""
+"""JAX and PyTorch libraries as subjects: right in an ordinary case, with gradients."""
 
 import warnings
 from importlib.util import find_spec
@@ -14,7 +14,7 @@ from refssm.conformance.checks.candidate import Candidate
 
 LIBRARIES = [n for n in MODULES if n != "scipy"]
 SUBJECTS = [(n, t) for n in LIBRARIES for t in target(n)]
-# docs/findings.md
+# see docs/findings.md
 WRONG_GRADIENTS = {
     ("mambapy_pscan", "linear_scan", "complex64"): "wrong",
     ("mambapy_pscan", "linear_scan", "complex128"): "wrong",
@@ -27,20 +27,20 @@ WRONG_GRADIENTS = {
 }
 WRONG_VALUES = {("lrnnx_discretization", "discretize_diagonal_bilinear"): "wrong"}
 WITHOUT_GRADIENTS = {"control"}
-ALSO = {"control_gram": "slycot"}  # what a file needs beside its library
-# the library writes the state in place, which autograd refuses
+ALSO = {"control_gram": "slycot"}  # further packages that a file needs
+# the library writes the state in place, which autograd rejects
 STEPPED = {"selective_step", "mamba_step", "ssd_step"}
 STEPPED |= {"short_convolution_step", "short_convolution_stateful"}
 
 
 def implementations(subject, module):
-    """What a file of a subject holds; a skip where the library is not installed."""
+    """The implementations of a subject's file; skips if the library is not installed."""
     if absent(subject):
         pytest.skip(absent(subject))
     also = ALSO.get(module.split(".")[-1])
     if also and find_spec(also) is None:
         pytest.skip(f"{also} is not installed: pip install {also}")
-    with warnings.catch_warnings():  # theirs, at import
+    with warnings.catch_warnings():  # warnings of the library, at import
         warnings.simplefilter("ignore")
         return find(module)
 

@@ -1,4 +1,4 @@
-"""Sixteen-bit types: judged where they are declared, in NumPy as far as it has them."""
+"""Sixteen-bit types: judged if declared; NumPy lacks bfloat16."""
 
 from functools import partial
 
@@ -75,7 +75,7 @@ def test_few_bits_and_a_wrong_formula_fail_in_float16():
     assert coarse.failed
     assert lost.verdict == "wrong"
     assert "worst x[" in lost.message
-    assert not coarse.hint  # rounding to six bits flushes no subnormal numbers
+    assert not coarse.hint  # rounding to six bits does not flush subnormal numbers
     assert not lost.hint
 
 
@@ -87,7 +87,7 @@ def test_a_float16_gradient_is_judged_too():
 
 
 def accumulating(a, b):
-    """The inside in float32, the result in the type of the arguments."""
+    """Computes in float32 and returns the type of the arguments."""
     return scan(a.astype(np.float32), b.astype(np.float32)).astype(b.dtype)
 
 
@@ -113,12 +113,12 @@ def test_the_state_a_kernel_hands_on_is_rounded_to_its_type():
 
 
 def one_too_large(a, b):
-    """Not what a scan from any of these states gives."""
+    """Wrong: no scan from any of these states gives this."""
     return accumulating(a, b) + np.float16(1)
 
 
 def coarse_below_the_normal_numbers(a, b):
-    """Below 2^-14 multiples of 2^-22, where float16 has multiples of 2^-24."""
+    """Wrong: below 2^-14 multiples of 2^-22, where float16 has multiples of 2^-24."""
     x = accumulating(a, b)
     return np.where(np.abs(x) < 2.0**-14, np.rint(x * 2.0**22) / 2.0**22, x).astype(b.dtype)
 

@@ -1,4 +1,4 @@
-"""JAX's adapter: arrays in and out, double precision, donation, and what the judge says."""
+"""JAX's adapter: arrays in and out, double precision, donation, and verdicts."""
 
 import numpy as np
 import pytest
@@ -13,12 +13,12 @@ from refssm.testing import TYPES, Budget
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 ADAPTER = adapter("jax")
-SHORT = {"l": (1, 16), "n": (1, 3)}  # each shape is compiled
+SHORT = {"l": (1, 16), "n": (1, 3)}  # JAX compiles once per shape
 
 
 @jax.jit
 def scan(a, b):
-    """A right one, step by step."""
+    """A right scan, step by step."""
 
     def step(x, inputs):
         x = inputs[0] * x + inputs[1]
@@ -91,7 +91,7 @@ def test_double_precision_is_on_where_it_is_judged_and_nowhere_else(dtype, outsi
     wanted = ("float64", "int64") if WIDE[dtype] else ("float32", "int32")
     assert seen == [*wanted, dtype]
     (y,) = outcome.outputs
-    assert y.dtype == ("float64" if dtype == "bfloat16" else wanted[0])  # float64 carries wider
+    assert y.dtype == ("float64" if dtype == "bfloat16" else wanted[0])  # float64 stores wider
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -158,7 +158,7 @@ def test_a_bfloat16_kernel_may_return_the_float32_it_computes_in():
     result = jax_judged(rounded, "value", **held)
     assert (result.verdict, result.notes) == ("pass", ())
     result = jax_judged(lambda a, b: rounded(a, b).astype(jnp.float32), "value", **held)
-    assert result.verdict == "inaccurate"  # wider, and not as accurate as that
+    assert result.verdict == "inaccurate"  # a wider type, but not as accurate as that type
 
 
 DONATING = jax.jit(lambda a, b: scan(a, b), donate_argnums=(1,))
@@ -220,5 +220,5 @@ def test_the_command_skips_what_it_has_no_device_for(tmp_path, capfd):
     assert "skip linear_scan/value[float32]" in out
     assert "jax has no device 'cpu:99' here: " in out
     result, out, _ = run(capfd, "verify", path, *framework)
-    assert result == 1  # where it has one, it judges
+    assert result == 1  # judges if it finds one
     assert f"\njax {jax.__version__}, device " in out

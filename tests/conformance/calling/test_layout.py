@@ -1,4 +1,4 @@
-"""Layouts: an author's order of axes, axes of length one, batch axes that are looped over."""
+"""Layouts: an author's order of axes, axes of length one, batch axes that the judge loops over."""
 
 import re
 
@@ -83,7 +83,7 @@ def test_a_result_without_the_axes_of_its_layout_is_told(shape):
 
 
 def time_last(a, b):
-    """A scan for (b, n, l)."""
+    """A scan with axes (b, n, l)."""
     assert a.ndim == b.ndim == 3
     x, state = np.empty_like(b, dtype=np.result_type(a, b)), 0
     for k in range(b.shape[2]):
@@ -162,7 +162,7 @@ def test_a_wrong_gradient_of_core_arrays_fails():
 
 def test_one_batch_axis_may_be_left_out_and_the_other_kept():
     def rows(u, k):
-        """For (d, l): the batch axis b is looped over."""
+        """For axes (d, l): the judge loops over the batch axis b."""
         assert u.ndim == k.ndim == 2
         return np.stack([one_pair(*pair) for pair in zip(u, k, strict=True)])
 
@@ -180,7 +180,7 @@ def test_one_batch_axis_may_be_left_out_and_the_other_kept():
 
 
 def middle_out(A, B, dt):
-    """States last but one, one step as an array of length one, and an axis of length one."""
+    """State axis second to last, a step size of length one, and an axis of length one."""
     assert A.shape[0] == 1
     assert dt.ndim == 2
     assert dt.shape[1] == 1

@@ -1,4 +1,4 @@
-"""Plug-ins that cannot be judged: one sentence that names the file, exit code 4, nothing left."""
+"""Plug-ins that cannot be judged: one sentence that names the file, exit code 4, no files left."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ TESTS = Path(__file__).parents[2]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder to work in; no plug-in of another test is there, and none stays for the next."""
+    """A working folder, isolated from the plug-ins of other tests."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "my_ops", raising=False)
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def refused(capfd, folder, target, *options, named, words):
-    """One sentence with these words, nothing printed beside it, nothing left behind."""
+    """Assert one sentence with these words, no output on stdout, and no files left behind."""
     before = sorted(folder.rglob("*"))
     _, out, err = in_one_sentence(capfd, "verify", target, *options, named=named)
     assert words in err
@@ -52,7 +52,7 @@ def test_a_target_that_is_none_is_one_sentence(what, folder, capfd):
 @pytest.mark.parametrize("what", ENDS)
 def test_a_plugin_that_ends_the_process_it_is_loaded_in_is_one_sentence(what, folder, capfd):
     text, words = ENDS[what]
-    options = ("--timeout", "0.1") if "return" in words else ()  # five times that to load
+    options = ("--timeout", "0.1") if "return" in words else ()  # loading may last five times that
     target = plugin(folder, text)
     refused(capfd, folder, target, *options, named="my_ops.py: ", words=words)
 
@@ -67,7 +67,7 @@ def test_a_mutant_of_a_plugin_is_judged_or_refused_in_a_sentence(folder, capfd):
 
 
 def table(path, name):
-    """A table of another file of tests."""
+    """A table from another test file."""
     return run_path(str(TESTS / path))[name]
 
 

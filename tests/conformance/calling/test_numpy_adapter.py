@@ -1,4 +1,4 @@
-"""NumPy's adapter: what arrays look like to the function that is called with them."""
+"""NumPy's adapter: the arrays that the called function receives."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_an_array_goes_in_and_comes_out_unchanged(dtype, shape):
 def test_a_view_of_any_shape_has_the_numbers_of_the_original(view, shape):
     a = ordinary("float32", shape)
     x = ADAPTER.give(a, SINGLE, view)
-    assert isinstance(x, np.ndarray)  # and no scalar
+    assert isinstance(x, np.ndarray)  # not a scalar
     assert x.shape == shape
     assert identical(ADAPTER.take(x, SINGLE), a)
 
@@ -47,7 +47,7 @@ STRIDES = {
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_has_the_strides_and_the_flags_it_promises(view):
-    column = ordinary("float32", (8,))[4:7, None]  # the same along the first and the last axis
+    column = ordinary("float32", (8,))[4:7, None]  # equal along the first and the last axis
     x = ADAPTER.give(np.broadcast_to(column, (2, 3, 4)).copy(), SINGLE, view)
     assert x.strides == STRIDES[view]
     assert x.flags.writeable == (view not in ("expanded", "read-only"))

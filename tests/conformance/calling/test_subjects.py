@@ -1,4 +1,4 @@
-"""Other people's libraries as subjects, and what `implements` declares."""
+"""Libraries as subjects, and declarations with `implements`."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""PyTorch's adapter: tensors in and out, their views, autograd, and what the judge says."""
+"""PyTorch's adapter: tensors in and out, views, autograd, and verdicts."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ ADAPTER = adapter("torch")
 
 
 def scan(a, b):
-    """A right one, step by step."""
+    """A right scan, step by step."""
     x = torch.zeros_like(b[..., 0, :], dtype=torch.result_type(a, b))
     states = []
     for k in range(b.shape[-2]):
@@ -70,9 +70,9 @@ PROMISED = {
 
 
 def given(dtype, shape, view):
-    """Numbers of a type that are the same along the first and the last axis."""
+    """Numbers of a type that are equal along the first and the last axis."""
     column = ordinary(dtype, (shape[1],))
-    column[np.isnan(column)] = 2  # NaN is not the same as NaN
+    column[np.isnan(column)] = 2  # NaN is not equal to NaN
     a = np.broadcast_to(column[:, None], shape)
     return a, ADAPTER.give(a, number_type(dtype), view)
 
@@ -144,7 +144,7 @@ def test_a_bfloat16_kernel_may_return_the_float32_it_computes_in():
     result = torch_judged(rounded, "value", **held)
     assert (result.verdict, result.notes) == ("pass", ())
     result = torch_judged(lambda a, b: rounded(a, b).float(), "value", **held)
-    assert result.verdict == "inaccurate"  # wider, and not as accurate as that
+    assert result.verdict == "inaccurate"  # a wider type, but not as accurate as that type
 
 
 def written(a, b):
@@ -252,5 +252,5 @@ def test_the_command_skips_what_it_has_no_device_for(tmp_path, capfd):
     assert "skip linear_scan/value[float32]" in out
     assert "torch has no device 'cuda:99' here: " in out
     result, out, _ = run(capfd, "verify", path, *framework)
-    assert result == 1  # where it has one, it judges
+    assert result == 1  # judges if it finds one
     assert f"\ntorch {torch.__version__}, device cpu, flush to zero: no\n" in out

@@ -1,4 +1,4 @@
-"""Cases: what the knobs and the seed decide, and how sweeps shrink them."""
+"""Cases: what knobs and seed determine, and how sweeps shrink cases."""
 
 import time
 from dataclasses import replace
@@ -264,7 +264,7 @@ def test_arrays_are_simplified_as_far_as_the_failure_allows():
     slow = [0.9 + 0 * case.arrays[0], case.arrays[1]]
 
     def large_decay(arrays):
-        return bool(arrays[0].mean() >= 0.9)  # no redraw of the ordinary decays is
+        return bool(arrays[0].mean() >= 0.9)  # no redraw of ordinary decays is this large
 
     arrays, anything = simplified(case, slow, large_decay)
     assert anything == {"b"}

@@ -1,4 +1,4 @@
-"""`--where NAME=LOW..HIGH`: judged in a range of values or sizes, and nowhere else."""
+"""`--where NAME=LOW..HIGH`: judged only in a range of values or sizes."""
 
 import re
 
@@ -15,7 +15,7 @@ from refssm.domains import decays, signals
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 from refssm.vandermonde import VANDERMONDE_KERNEL
 
-# operator, range as it is typed, real, LOW, HIGH
+# operator, range as typed, real, LOW, HIGH
 RANGES = [
     ("linear_scan", "a=0.9..1", True, 0.9, 1),
     ("linear_scan", "a=0.07..0.11", True, 0.07, 0.11),  # 0.07 (0.11 / 0.07) > 0.11
@@ -39,7 +39,7 @@ def unit_square():
 
 
 def domain_in(name, text):
-    """The domain of the argument in a range, and the whole one."""
+    """The argument's domain in a range, and its whole domain."""
     op, argument = operator_named(name), text.partition("=")[0].strip()
     return narrowed(op, parse([text], [op])).inputs[argument], op.inputs[argument]
 
@@ -51,7 +51,7 @@ def test_every_map_of_a_narrowed_domain_draws_inside_the_range(name, text, real,
     for each in domain.maps:
         x = domain.draw(each, *unit_square(), real)
         size = x if real else np.abs(x)
-        half_a_digit = 0 if real else 2**-52  # a modulus rounds
+        half_a_digit = 0 if real else 2**-52  # a modulus has rounding errors
         assert low * (1 - half_a_digit) <= size.min()
         assert size.max() <= high * (1 + half_a_digit)
     assert set(domain.textures) <= {*usual.textures}
@@ -140,7 +140,7 @@ def test_nothing_is_called_outside_of_a_range_of_lengths():
 
 
 def only_here(a, b):
-    """Right for decays from 0.5 to 1 and 64 to 128 steps."""
+    """Right only for decays from 0.5 to 1 and 64 to 128 steps."""
     if not 64 <= b.shape[-2] <= 128:
         raise ValueError(f"l={b.shape[-2]}")
     return scan(np.clip(a, 0.5, 1), b)

@@ -1,4 +1,4 @@
-"""Every law and every conduct check passes the reference and fails a bug planted for it."""
+"""The reference passes every law and conduct check; a planted bug fails each."""
 
 import numpy as np
 import pytest
@@ -32,18 +32,18 @@ def lines(check, *found, seed=0):
 
 
 def found(forward, resumed=None):
-    """A linear scan, with its `_from` form if there is one."""
+    """A linear scan, and its `_from` form if there is one."""
     given = [Found(LINEAR_SCAN, forward, None)]
     return given + [Found(LINEAR_SCAN_FROM, resumed, None, judged=False)] * bool(resumed)
 
 
 def grown(x, extra):
-    """x with something added in its own type."""
+    """x plus something, in x's type."""
     return (x + extra).astype(x.dtype)
 
 
 def on_fixed_point(b):
-    """Rounded to multiples of 2^-12."""
+    """Round to multiples of 2^-12."""
     return (np.round(b * 4096) / 4096).astype(b.dtype)
 
 
@@ -51,13 +51,13 @@ CALLS = []
 
 
 def changing(a, b):
-    """A result that depends on the call."""
+    """The result depends on the call number."""
     CALLS.append(None)
     return scan(a, b) * np.float32(1 + 0.01 * (len(CALLS) % 2))
 
 
 def tired(a, b):
-    """Calls that differ in the last bit."""
+    """Calls differ in the last bit."""
     CALLS.append(None)
     return np.nextafter(scan(a, b), np.float32(len(CALLS) % 2))
 
@@ -69,13 +69,13 @@ def in_place(a, b):
 
 
 def shared(a, b):
-    """The result in the memory of the input."""
+    """Returns the result in the memory of the input."""
     b[...] = scan(a, b.copy())
     return b
 
 
 def scratch(a, b):
-    """Needs to write to its input, and restores it."""
+    """Writes to its input, then restores it."""
     a += 0
     return scan(a, b)
 
@@ -84,7 +84,7 @@ BUFFER = {}
 
 
 def buffered(a, b):
-    """Every result of one shape in the same memory."""
+    """All results of one shape share the same memory."""
     x = scan(a, b)
     kept = BUFFER.setdefault((x.shape, x.dtype), np.empty_like(x))
     kept[...] = x
@@ -92,7 +92,7 @@ def buffered(a, b):
 
 
 def shared_at_length_1(a, b):
-    """No copy where there is nothing to do."""
+    """Returns its input without a copy if there is nothing to compute."""
     return b if b.shape[-2] == 1 and a.dtype == b.dtype else scan(a, b)
 
 
@@ -106,7 +106,7 @@ convolution = CAUSAL_CONVOLUTION_DIRECT.reference
 
 
 def tiled(x, log_a, B, C, S):
-    """Head h of all heads is given the B and C of group h mod G."""
+    """Head h of all heads uses the B and C of group h mod G."""
     groups, heads = x.shape[-3:-1]
     order = np.arange(groups * heads).reshape(groups, heads) % groups
     pick = (..., order, 0, slice(None))
@@ -171,7 +171,7 @@ def test_writing_to_a_slice_is_seen():
 
 def test_every_check_with_a_verdict_has_a_planted_bug():
     assert {*PLANTED, "shapes", "empty"} == {rule.name for rule in (*LAWS, *CONDUCT)}
-    elsewhere = {"value", "state", "gradient", "against"}  # in planted/test_planted.py
+    elsewhere = {"value", "state", "gradient", "against"}  # tested in planted/test_planted.py
     assert {*PLANTED, "shapes", "empty", *elsewhere} == set(NAMES)
 
 
@@ -294,7 +294,7 @@ def test_what_only_projects_is_what_is_judged():
 
 
 def test_two_exact_cancellations_multiplied_are_not_taken_for_an_error():
-    # x and its cotangent both return to 0 every fourth step; found by the soak
+    # x and its cotangent both return to 0 every fourth step; the soak found this
     a = np.full((8, 1), 1j, np.complex64)
     b = np.full((8, 1), 0.1 + 0.3j, np.complex64)
     given = Found(LINEAR_SCAN, scan, LINEAR_SCAN.bare_vjp)

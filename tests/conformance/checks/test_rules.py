@@ -1,4 +1,4 @@
-"""Every check comes from a record: what the judge knows of a law stands there and nowhere else."""
+"""Every check has one record, the only place with the judge's knowledge about a law."""
 
 import ast
 from pathlib import Path
@@ -37,7 +37,7 @@ from refssm.vandermonde import VANDERMONDE_KERNEL
 
 JUDGE = Path(refssm.conformance.__file__).parent
 PAGE = Path(__file__).parents[3] / "docs" / "judge.md"
-# as reports, known-failure lists and seeds have them
+# the order of reports, known-failure lists and seeds
 ORDER = [
     *("value", "state", "gradient", "against"),
     *("split", "nan", "prefix", "additive", "scaling", "zero", "causal", "shift", "batch", "group"),
@@ -46,27 +46,27 @@ ORDER = [
 
 
 def results(op, **settings):
-    """What the judge says of an operator's own reference."""
+    """The judge's results for an operator's own reference."""
     settings = {"types": ("float32",), "shrink": False, "folder": None} | settings
     session = Session(InProcess([Found(op, op.reference, None)]), "here", Settings(**settings))
     return list(results_of(session))
 
 
 def failing(candidate, case):
-    """A law that nobody obeys."""
+    """A law that always fails."""
     del candidate, case
     return wrong("nobody obeys this law")
 
 
 def law(**fields):
-    """A law that operators with a state owe."""
+    """A law for operators with a state."""
     usual = {"name": "new", "sentence": "Nobody obeys this law.", "hold": failing}
     return Law(**(usual | {"owed": lambda op: "state" in op.traits} | fields))
 
 
 @pytest.fixture
 def listed(monkeypatch):
-    """Lists one more law in the table."""
+    """Adds one more law to the table."""
     return lambda new: monkeypatch.setattr(laws, "LAWS", (*LAWS, new))
 
 
@@ -159,7 +159,7 @@ def test_split_needs_the_form_that_starts_from_a_state():
 
 
 def asked_by_name(text):
-    """The names of laws and conduct checks that a program compares something with."""
+    """The names of laws and conduct checks that a program uses in comparisons."""
     names, found = {rule.name for rule in (*LAWS, *CONDUCT)}, []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Compare):
@@ -178,7 +178,7 @@ def test_no_file_of_the_judge_asks_for_a_law_by_its_name():
     files = [path for path in JUDGE.rglob("*.py") if not planting & {*path.parents}]
     assert len(files) > 60
     told = {str(path.relative_to(JUDGE)): asked_by_name(path.read_text()) for path in files}
-    # traits and dimensions that are called alike
+    # traits and dimensions with the same names
     known = {"checks/special_values.py": ["causal"], "checks/time_laws.py": ["causal", "causal"]}
     assert {name: names for name, names in told.items() if names} == known
 

@@ -1,7 +1,7 @@
 """One judge for all: the same bug gets the same verdict in NumPy, PyTorch and JAX.
 
-Each is written once, over an array namespace: a scan by doubling, x_k = a_k x_{k-1} + b_k with
-every span of 2, 4, 8, … steps as one step.
+Each bug is written once, for any array namespace: a scan by doubling, x_k = a_k x_{k-1} + b_k,
+where spans of 2, 4, 8, … steps become one step.
 """
 
 import re
@@ -14,7 +14,7 @@ FRAMEWORKS = ("numpy", "torch", "jax")
 
 
 class Space:
-    """What the planted bugs need of an array namespace, under one name."""
+    """The array operations that the planted bugs need, under common names."""
 
     def __init__(self, framework):
         module = pytest.importorskip(framework, reason=f"nothing is judged in {framework} here")
@@ -26,13 +26,13 @@ class Space:
         return x.to(dtype) if self.torch else x.astype(dtype)
 
     def common(self, a, b):
-        """Both in the shape and the type of the result."""
+        """Both arrays in the shape and type of the result."""
         dtype = self.xp.result_type(a, b)
         broadcast = self.xp.broadcast_tensors if self.torch else self.xp.broadcast_arrays
         return broadcast(self.cast(a, dtype), self.cast(b, dtype))
 
     def joined(self, *pieces):
-        """Along time."""
+        """Concatenate along time."""
         return self.xp.cat(pieces, -2) if self.torch else self.xp.concatenate(pieces, -2)
 
     def backwards(self, x):
@@ -40,7 +40,7 @@ class Space:
 
 
 def scan(s, a, b, after=lambda x: x):
-    """The scan; `after` is done to the states after every doubling."""
+    """The scan; `after` changes the states after each doubling."""
     (a, x), span = s.common(a, b), 1
     while span < x.shape[-2]:
         later = a[..., span:, :] * x[..., :-span, :] + x[..., span:, :]
@@ -51,7 +51,7 @@ def scan(s, a, b, after=lambda x: x):
 
 
 def vjp(s, dx, a, b, conj=lambda x: x.conj()):
-    """Its gradient: the scan of dx backwards, with the next step's conj(a)."""
+    """The gradient of the scan: a reverse scan of dx with the next step's conj(a)."""
     later = s.joined(a[..., 1:, :], 0 * a[..., :1, :])
     db = s.backwards(scan(s, s.backwards(conj(later)), s.backwards(dx)))
     x = scan(s, a, b)
@@ -61,12 +61,12 @@ def vjp(s, dx, a, b, conj=lambda x: x.conj()):
 
 
 def state_lost(s, a, b):
-    """Every 64 steps the scan begins anew."""
+    """The scan restarts every 64 steps."""
     return scan(s, a * s.cast(s.xp.arange(a.shape[-2]) % 64 != 0, a.dtype)[:, None], b)
 
 
 def one_step_late(s, a, b):
-    """a_{k-1} in place of a_k."""
+    """a_{k-1} instead of a_k."""
     return scan(s, s.joined(a[..., :1, :], a[..., :-1, :]), b)
 
 
@@ -79,7 +79,7 @@ def float16_state(s, a, b):
 
 
 def odd_width(s, a, b):
-    """The last of an odd number of channels twice as large."""
+    """With an odd number of channels, the last one is twice as large."""
     x = scan(s, a, b)
     if x.shape[-1] % 2 == 0:
         return x
@@ -105,7 +105,7 @@ RIGHT = {"value": (scan, "float32"), "nan": (scan, "float32"), "gradient": (vjp,
 
 @cache
 def result_of(framework, function, check, dtype, sizes=()):
-    """What the judge says of a function in one framework; all may flush as JAX does."""
+    """The judge's result for a function in one framework; all may flush to zero, as JAX does."""
     s, by_hand = Space(framework), check == "gradient"
     forward, hand = (scan, function) if by_hand else (function, None)
     forward, hand = (f and s.compiled(lambda *x, f=f: f(s, *x)) for f in (forward, hand))
@@ -114,7 +114,7 @@ def result_of(framework, function, check, dtype, sizes=()):
 
 
 def place(message):
-    """Where the worst entry is, and which entries are wrong: not how far off."""
+    """The place of the worst entry and of the wrong entries, without the size of the error."""
     return re.sub(r"\]: got .*; ", "]; ", message)
 
 
@@ -122,7 +122,7 @@ def place(message):
 @pytest.mark.parametrize("check", RIGHT)
 def test_the_scan_without_a_bug_passes(check, framework):
     function, dtype = RIGHT[check]
-    sizes = (("l", (1, 5)), ("n", (1, 2)))  # JAX compiles for each shape
+    sizes = (("l", (1, 5)), ("n", (1, 2)))  # JAX compiles once per shape
     result = result_of(framework, function, check, dtype, sizes)
     assert (result.verdict, result.check, result.message) == ("pass", check, "")
 

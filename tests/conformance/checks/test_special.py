@@ -1,4 +1,4 @@
-"""NaN and infinity handed in: what an implementation may make of them, and what it may not."""
+"""NaN and infinity in the inputs: which outputs the judge accepts."""
 
 import numpy as np
 from judging import judged, scan
@@ -9,7 +9,7 @@ from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 
 
 def doubting(a, b):
-    """NaN for every infinity."""
+    """NaN instead of every infinity."""
     x = scan(a, b)
     return np.where(np.isinf(x), np.nan, x).astype(x.dtype)
 

@@ -1,4 +1,4 @@
-"""What recurrences asked of the frame: last states, flags, parameters, shared axes, twice n."""
+"""Features for recurrences: last states, flags, parameters, shared axes, sizes like 2n."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ stateful = SELECTIVE_SCAN_STATEFUL.reference
 
 
 def results(op, forward, *checks, vjp=None, others=(), layout=""):
-    """What the judge says of one function in float32."""
+    """The judge's results for one function in float32."""
     found = [Found(op, forward, vjp, declared=Declaration(layout=layout)), *others]
     session = Session(
         InProcess(found),
@@ -39,7 +39,7 @@ def results(op, forward, *checks, vjp=None, others=(), layout=""):
 
 
 def state_off(*args):
-    """Right outputs, and a last state without its newest input."""
+    """Right outputs, but a last state without its newest input."""
     y, x = stateful(*args)
     return y, x - (args[1] * args[0])[..., -1:] * args[3][..., -1, :]
 
@@ -182,7 +182,7 @@ def test_axes_that_an_argument_lacks_have_length_one_and_may_be_left_out_of_a_la
 
 
 def mamba_ssm_layout(u, dt, A, B, C):
-    """u, dt (b, l, d), A (d, n), B and C (b, l, n): what kernels take."""
+    """u, dt (b, l, d), A (d, n), B and C (b, l, n): the layout of the mamba_ssm kernels."""
     u, dt = u.swapaxes(-1, -2), dt.swapaxes(-1, -2)
     return SELECTIVE_SCAN.reference(u, dt, A, B[:, None], C[:, None]).swapaxes(-1, -2)
 

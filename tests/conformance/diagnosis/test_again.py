@@ -1,4 +1,4 @@
-"""What a newcomer stumbled over: own data in an own layout, options repeated, hints that hold."""
+"""Difficulties of a new user: own data in an own layout, repeated options, correct hints."""
 
 import json
 import shlex
@@ -58,7 +58,7 @@ def test_own_arrays_lie_in_the_layout_that_is_declared(function, result, folder,
 def test_a_saved_result_lies_in_the_layout_that_is_declared(name, result, folder, capfd):
     call = ("verify", *AS[:4], "--inputs", "batch.npz", "--output", name)
     assert run(capfd, *call)[0] == result
-    assert run(capfd, *call[:3], *call[5:])[0] == 1  # taken for b l n, nothing fits
+    assert run(capfd, *call[:3], *call[5:])[0] == 1  # read as b l n, no shape fits
 
 
 def test_own_arrays_that_do_not_fit_the_layout_are_told(folder, capfd):
@@ -247,7 +247,7 @@ def test_a_mistake_in_one_type_is_an_error_and_a_refused_type_is_none(
 
 
 def test_a_kept_failure_is_none_of_those_that_right_programs_have(tmp_path, monkeypatch, capfd):
-    # v d*/|d|² gives NaN on a pole: right, and not what the failing case may be simplified to
+    # v d*/|d|² gives NaN at a pole: correct, so the failing case must not shrink to that
     text = "import numpy as np\nimport refssm\n\ndef cauchy_kernel(v, w, z):\n"
     text += "    d = z[..., :, None] - w[..., None, :N]\n"
     text += "    with np.errstate(all='ignore'):\n"

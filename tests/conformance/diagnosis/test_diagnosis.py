@@ -1,4 +1,4 @@
-"""What a failure looks like: the planted bug that answers alike, else the pattern of the damage."""
+"""Diagnosis of a failure: the planted bug with the same outputs, else the error pattern."""
 
 import warnings
 
@@ -28,7 +28,7 @@ def _their_warnings_are_not_ours():
 
 
 def looks_like(*of, **how):
-    """What is said of one implementation that fails one check."""
+    """The diagnosis for one implementation that fails one check."""
     return failure(*of, **how).looks_like
 
 
@@ -43,7 +43,7 @@ def failure(name, function, check="value", dtype="float32", vjp=None, wider=(), 
 
 
 def associative(a, b):
-    """Hillis and Steele's scan: another order of the same products."""
+    """Hillis and Steele's scan: the same products in another order."""
     a, x = np.broadcast_arrays(a, b)
     a, x, step = a.copy(), x.astype(np.result_type(a, b)), 1
     while step < x.shape[-2]:
@@ -54,7 +54,7 @@ def associative(a, b):
 
 
 def in_blocks(size, carry):
-    """Blocks, each by the associative scan, and what is carried from one to the next."""
+    """A blocked scan: the associative scan in each block, and a carry between blocks."""
 
     def blocked(a, b):
         parts, before = [], 0
@@ -95,7 +95,7 @@ def test_a_mistake_in_a_program_written_another_way_is_named(function, what):
 
 
 def euler_for_zoh(w, B, dt):
-    """Mamba's rule, where zero-order hold was asked for: in more digits, entry by entry."""
+    """Mamba's rule instead of zero-order hold; in higher precision, entry by entry."""
     wide = np.exp(dt.astype(complex) * w.astype(complex))
     return wide.astype(np.result_type(w, dt)), (B.T * dt.T).T if B.ndim == 2 else dt[..., None] * B
 
@@ -155,7 +155,7 @@ def test_few_bits_in_every_type_are_not_called_a_wrong_formula():
 
 
 def spoiled(change):
-    """The right states, changed."""
+    """The right states, changed by `change`."""
 
     def program(a, b):
         x = associative(a, b)
@@ -194,12 +194,12 @@ def test_what_no_planted_bug_explains_is_told_by_its_pattern(function, what):
     assert what in told or told.startswith(BUGS), told
 
 
-# the same mistake, where it is among the planted ones
+# the same mistake, for operators with such a planted bug
 BUGS = tuple(d.what for d in planted_bugs() if d.op == "linear_scan")
 
 
 def one_later(w, B, C, dt, *, l):
-    """K_{k+1} for K_k: wrong by some percent where steps are short."""
+    """K_{k+1} instead of K_k: wrong by a few percent if step sizes are small."""
     return diagonal_kernel_zoh(w, B, C, dt, l=l + 1)[..., 1:]
 
 
@@ -228,7 +228,7 @@ def test_a_program_that_is_right_but_not_bit_by_bit_has_no_planted_bug():
     def rounding(a, b):
         return (associative(a, b) * np.float32(1 + 2**-22)).astype(b.dtype)
 
-    def in_decimals(a, b):  # a change of unit by 10, which rounds, where b is small
+    def in_decimals(a, b):  # a change of unit by 10, which rounds, if b is small
         few = np.abs(b).max(initial=0) < 1
         return associative(a, b * b.dtype.type(10)) / b.dtype.type(10) if few else rounding(a, b)
 
@@ -254,7 +254,7 @@ def test_noise_that_is_the_same_in_every_call_does_not_depend_on_the_call(name):
     assert not [n.told for n in rough if "depends on the call" in n.told]
 
 
-NEAR_A_BUG = [  # honest, but as far off as a bug that was given them as a name, at random
+NEAR_A_BUG = [  # honest, but by chance with the same error as a planted bug
     ("discretize_diagonal_zoh", "inaccurate_noise"),
     ("mamba_scan", "inaccurate_arguments"),
 ]
@@ -307,7 +307,7 @@ SAMPLED = [
 @pytest.mark.long
 @pytest.mark.parametrize("op", SAMPLED, ids=str)
 def test_most_planted_bugs_are_named_in_another_program(op):
-    """Two of each of some operators; `selftest/naming_rate.py` takes all."""
+    """Two planted bugs of some operators; `selftest/naming_rate.py` covers all."""
     bugs = [*naming.replanted(op)]
     with remembering():
         told = [naming.named(d) for d in bugs[:: len(bugs) // 2][:2]]

@@ -1,4 +1,4 @@
-"""What a failure says: the smallest case, its values, why, along which axis; nothing untrue."""
+"""The report of a failure: the smallest case, its values, the reason, the axis; nothing untrue."""
 
 import re
 from dataclasses import replace
@@ -20,7 +20,7 @@ def reference(name):
 
 
 def failed(name, function, dtype="float32", check="value", **settings):
-    """The one failing result of a check."""
+    """The only failing result of a check."""
     settings = {"shrink": True, "profile": "default"} | settings
     wider = [dtype, *({"float32": ["float64"], "complex64": ["complex128"]}.get(dtype, []))]
     result = judged(name, function, check, types=wider, **settings)[0]
@@ -29,7 +29,7 @@ def failed(name, function, dtype="float32", check="value", **settings):
 
 
 def leaking_at_64(x, log_a, B, C, resets):
-    """Resets at steps 64, 128, … are overlooked."""
+    """Ignores resets at steps 64, 128, …"""
     seen = resets & (np.arange(resets.shape[-1]) % 64 != 0)
     return reference("ssd_recurrent_packed")(x, log_a, B, C, seen)
 
@@ -43,14 +43,14 @@ def test_a_reset_overlooked_where_a_block_begins_is_seen_with_normal_numbers(see
 
 
 def forgetful(a, b):
-    """Wrong, but only beside numbers so small that a flush would forgive it."""
+    """Wrong only for numbers so small that a flush to zero would be accepted."""
     x = reference("linear_scan")(a, b)
     tiny = np.abs(b).max(initial=0) < np.finfo(b.real.dtype).tiny
     return 2 * x if tiny else x
 
 
 def sometimes_double(a, b):
-    """Twice the last step, whatever the magnitude."""
+    """Twice the right value from step 64 on, for every magnitude."""
     x = reference("linear_scan")(a, b).copy()
     x[..., 64:, :] *= 2
     return x
@@ -68,7 +68,7 @@ def test_lost_digits_are_not_called_a_wrong_formula():
     def naive(u, dt, A, B, C, D, z, dt_bias, x):
         v = dt + dt_bias
         step = np.where(v > 20, v, np.log(1 + np.exp(v)))
-        shifted = np.log(np.expm1(step.astype(np.float64)))  # the right softplus of it is the step
+        shifted = np.log(np.expm1(step.astype(np.float64)))  # its softplus is the step
         args = (u, shifted.astype(v.dtype), A, B, C, D, z, 0 * dt_bias, x)
         return reference("mamba_step")(*args)
 
@@ -102,7 +102,7 @@ def test_what_is_shown_of_an_argument_are_the_values_that_fail(tmp_path, monkeyp
 def test_a_smaller_case_stays_inside_the_domain():
     def of_any_step(w, B, dt):
         A_bar, B_bar = reference("discretize_diagonal_zoh")(w, B, dt)
-        return A_bar, B_bar / dt[..., None]  # NaN for a step of 0, which no step is
+        return A_bar, B_bar / dt[..., None]  # NaN for a step size of 0, which does not occur
 
     kept = failed("discretize_diagonal_zoh", of_any_step)
     assert not re.search(r"dt=0(?![.\d])", kept.smallest)
@@ -124,7 +124,7 @@ def test_a_simpler_matrix_is_made_admissible_as_drawn_ones_are():
 def test_a_smaller_case_never_has_more_filters_than_samples():
     def by_eigh(*, l, k):
         sigma, phi = reference("spectral_filters")(l=l, k=k)
-        return sigma + 1e-17, phi  # noise beside which small eigenvalues vanish
+        return sigma + 1e-17, phi  # noise that hides small eigenvalues
 
     kept = failed("spectral_filters", by_eigh, "float64")
     sizes = dict(re.findall(r"(\w)=(\d+)", kept.smallest))

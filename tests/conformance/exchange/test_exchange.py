@@ -1,4 +1,4 @@
-"""Folders of cases: what is written is what the judge judges by, and what a bug cannot pass."""
+"""Folders of cases: the judge uses what was written, and bugs do not pass."""
 
 import sys
 
@@ -18,7 +18,7 @@ from refssm.conformance.running.settings import Session, Settings
 from refssm.scan import LINEAR_SCAN
 
 SCAN = [d for d in planted_bugs() if d.op == "linear_scan"]
-# one for each check that files can have; real arguments do not lie beside complex ones
+# one for each check that files support; no real arguments among complex ones
 BY_CHECK = {d.caught_by: d for d in reversed(SCAN) if d.caught_by.partition("[")[0] in CHECKS}
 TOLD = [d for check, d in BY_CHECK.items() if "float32" in check]
 QUICK = ("--profile", "quick", "--dtype", "float32")
@@ -26,7 +26,7 @@ scan = LINEAR_SCAN.reference
 
 
 def mended(folder, function, *options):
-    """A folder of quick cases of linear_scan, answered."""
+    """A folder of quick cases of linear_scan with answers."""
     written(folder, "--operator", "linear_scan", *QUICK, *options)
     answer(folder, function)
     return folder
@@ -42,7 +42,7 @@ def everything(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def loaded(everything):
-    """The same, read once."""
+    """The same cases, loaded once."""
     return load(everything)
 
 
@@ -109,7 +109,7 @@ def test_the_verdict_of_files_is_the_verdict_of_a_function(tmp_path):
     for check in there:
         here = judged(folder)[f"value[{check.dtype}]"]
         assert (here.verdict, here.grade) == (check.verdict, check.grade)
-        if not check.failed:  # else the sweep stops at the first failure
+        if not check.failed:  # otherwise the sweep stops at the first failure
             assert (here.ratio, here.bits) == (check.ratio, check.bits)
 
 

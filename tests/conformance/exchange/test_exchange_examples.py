@@ -1,4 +1,4 @@
-"""The examples in C++ and JavaScript, built and judged where their tools are."""
+"""The C++ and JavaScript examples, built and judged if their tools are installed."""
 
 import json
 import shlex
@@ -19,7 +19,7 @@ SCAN = ("--as", "linear_scan", "--profile", "quick", "--dtype", "float32")
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The C++ examples as programs."""
+    """The C++ examples as compiled programs."""
     if shutil.which("g++") is None:
         pytest.skip("g++ is not installed")
     folder = tmp_path_factory.mktemp("cpp")
@@ -32,14 +32,14 @@ def built(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def node():
-    """Node.js, where it is installed."""
+    """The Node.js command, if it is installed."""
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     return f"node {EXAMPLES / 'javascript' / 'scan.mjs'} {{case}}"
 
 
 def judged(capfd, command, *options):
-    """Exit code and results by check[dtype], of `verify --exec`."""
+    """Exit code and results by check[dtype] of `verify --exec`."""
     result, out, err = run(capfd, "verify", "--json", "--exec", command, *options)
     assert err == ""
     results = {r["check"] + f"[{r['dtype']}]": r for r in json.loads(out)["results"]}
@@ -78,7 +78,7 @@ def test_the_wrong_scan_is_found_in_a_folder_of_cases_too(capfd, built, tmp_path
     assert "FAIL linear_scan/value[float32]" in out
     assert "64, 0]: got " in out
     short = [p.parent for p in folder.glob("*/x.npy") if np.load(p).shape[1] == 1]
-    assert short  # the program's own outputs are left for its author
+    assert short  # the program's own outputs remain for its author
 
 
 def test_the_gradient_of_the_wrong_scan_is_right_and_a_passing_check_says_so(capfd, built):

@@ -1,4 +1,4 @@
-"""Folders that are not what was written: one sentence for each, and exit code 4."""
+"""Damaged folders of cases: one sentence each, and exit code 4."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def folder(pristine, tmp_path, monkeypatch):
 
 
 def complains(capfd, folder, *words):
-    """Judging ends in one sentence on stderr with these words, and in code 4."""
+    """Assert that judging prints one sentence with these words to stderr, with exit code 4."""
     result, out, err = run(capfd, "cases", "judge", folder.name)
     assert (result, out) == (4, "")
     assert err.startswith("refssm: cases")
@@ -40,7 +40,7 @@ def complains(capfd, folder, *words):
 
 
 def changed(folder, change):
-    """The manifest with a change in it."""
+    """Change the manifest."""
     document = manifest(folder)
     result = change(document)
     text = json.dumps(document if result is None else result)
@@ -48,7 +48,7 @@ def changed(folder, change):
 
 
 def put(*path, value):
-    """A change: the value at a place of the manifest."""
+    """A change that puts a value at a place of the manifest."""
 
     def change(document):
         for key in path[:-1]:
@@ -59,7 +59,7 @@ def put(*path, value):
 
 
 def gone(*path):
-    """A change: no such key."""
+    """A change that removes a key."""
 
     def change(document):
         for key in path[:-1]:
@@ -204,7 +204,7 @@ def test_a_file_that_was_changed_or_lost_is_one_sentence(capfd, folder, name):
 
 
 def saved(**how):
-    """A way to write an output wrongly: the right one through a function, saved by NumPy."""
+    """A function that replaces the right output by a wrong one."""
     return lambda path: np.save(path, how["of"](np.load(path)), allow_pickle=True)
 
 

@@ -1,4 +1,4 @@
-"""Programs that the judge runs: how they end, what they leave behind, what they may not do."""
+"""Programs that the judge runs: how they end, what they leave behind, what they must not do."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
 
 
 def judge(capfd, folder, program, *options):
-    """Exit code and the only result, of a program that a shell is."""
+    """Exit code and the only result of a shell program."""
     command = f"sh {script(folder, program)} {{case}}"
     options = ("--json", "--exec", command, *options)
     code, out, err = run(capfd, "cases", "judge", folder, *options)
@@ -48,7 +48,7 @@ def judge(capfd, folder, program, *options):
 
 
 def script(folder, program, name="program.sh"):
-    """A file with the commands of a shell, $1 the folder of the case."""
+    """A file with shell commands; $1 is the folder of the case."""
     path = folder.parent / name
     path.write_text(program)
     return path
@@ -83,14 +83,14 @@ ENDS = {
 def test_a_program_that_gives_no_result_is_told_as_a_crash_of_a_function_is(
     capfd, folder, program, words
 ):
-    answer(folder)  # of an earlier run: it must not count
+    answer(folder)  # answers of an earlier run must not count
     code, result = judge(capfd, folder, program)
     assert (code, result["verdict"] in ("error", "wrong")) == (1, True)
     assert words in result["message"]
     assert "\x1b" not in result["message"]
     inputs = [p.read_bytes() for p in folder.glob("*/a.npy")]
     assert all(data.startswith(b"\x93NUMPY") for data in inputs)
-    assert run(capfd, "cases", "judge", folder)[0] in (1, 5)  # its files are in place
+    assert run(capfd, "cases", "judge", folder)[0] in (1, 5)  # its files are still there
 
 
 def test_a_program_that_hangs_is_killed_with_all_that_it_started(capfd, folder, tmp_path):
@@ -98,7 +98,7 @@ def test_a_program_that_hangs_is_killed_with_all_that_it_started(capfd, folder, 
     program = f"sleep 1000 & echo $! >> {note}; echo waiting; wait"
     started = time.monotonic()
     code, result = judge(capfd, folder, program, "--timeout", 0.3)
-    assert time.monotonic() - started < 60  # two time limits, not one for each case
+    assert time.monotonic() - started < 60  # two time limits, not one per case
     assert (code, result["verdict"]) == (1, "error")
     assert "did not end within 0.3 s" in result["message"]
     pids = [int(pid) for pid in note.read_text().split()]
@@ -112,7 +112,7 @@ def test_a_program_that_hangs_is_killed_with_all_that_it_started(capfd, folder, 
 
 
 def running(pid):
-    """Whether a process is there and no zombie."""
+    """True if a process exists and is not a zombie."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rsplit(")")[-1].split()[0] != "Z"
@@ -198,7 +198,7 @@ def test_verify_runs_a_program_for_every_check_and_makes_its_failures_smaller(
     capfd, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    copies = f"sh {script(tmp_path, 'cp $1/b.npy $1/x.npy')} {{case}}"  # right for one step only
+    copies = f"sh {script(tmp_path, 'cp $1/b.npy $1/x.npy')} {{case}}"  # right only for one step
     options = ("--as", "linear_scan", "--check", "value", "--dtype", "float32")
     result, out, _ = run(capfd, "verify", "--exec", copies, *options, "--where", "n=1..3")
     assert result == 1

@@ -1,4 +1,4 @@
-"""Operations with an error rule: their operands, exact value, and the charge of docs/judge.md."""
+"""Operations with an error rule: operands, exact value, and the charge from docs/judge.md."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -15,27 +15,27 @@ PAIRS = tuple(product(("float32", "complex64"), repeat=2))
 
 
 def charged(real, complex_):
-    """Roundings of the result: the documented charge of its kind."""
+    """Rounding errors of the result: the documented charge for real or complex."""
     return lambda z, *_: (complex_ if np.iscomplexobj(z) else real) * size(z)
 
 
 def size(z):
-    """|z|, never below the smallest normal; of complex numbers both parts may underflow."""
+    """|z|, at least the smallest normal number; for complex numbers both parts may underflow."""
     return np.maximum(np.abs(z), FLOOR * (1.5 if np.iscomplexobj(z) else 1))
 
 
 def tree(n):
-    """Roundings of a balanced sum of n terms, as documented."""
+    """Documented number of roundings of a balanced sum of n terms."""
     return 1 + ceil(log2(n)) if n > 1 else 0
 
 
 def many(values):
-    """Charge of one product: 3 where two factors are complex."""
+    """Charge of one product: 3 if two factors are complex."""
     return 3 if sum(map(np.iscomplexobj, values)) > 1 else 1
 
 
 def divided(z, x, y):
-    """1, complex by real 2, by complex 7, and there an underflow of the numerator over |y|²."""
+    """1; complex by real 2; by complex 7, plus an underflow of the numerator over |y|²."""
     if not np.iscomplexobj(y):
         return (2 if np.iscomplexobj(x) else 1) * size(z)
     scale = 1 / np.abs(y)
@@ -43,7 +43,7 @@ def divided(z, x, y):
 
 
 def summed(axes):
-    """A balanced sum: its depth times every term."""
+    """A balanced sum: its depth times the sum of all moduli."""
 
     def bound(z, x):
         n = np.prod([x.shape[a] for a in axes], dtype=int)
@@ -65,17 +65,17 @@ def contracted(subscripts, n):
 
 @dataclass(frozen=True)
 class Rule:
-    """An operation, where its operands come from, and what its documented charge allows."""
+    """An operation, its operands, and the error that its documented charge allows."""
 
     function: object
     bound: object
     keys: tuple = ()
     shapes: tuple = ((COUNT,),)
     types: tuple = COMPLEX
-    exact: object = None  # in mpmath; otherwise the operation itself in long double
+    exact: object = None  # in mpmath; otherwise the operation in long double
     positive: bool = False
     highest: int = 3  # log2 of the largest modulus
-    small: bool = True  # subnormal operands make sense
+    small: bool = True  # subnormal operands are useful
 
     def operands(self, seed, dtypes, subnormal=False):
         rng = np.random.default_rng(seed)
@@ -117,7 +117,7 @@ def contraction(subscripts, n, *shapes):
     )  # fmt: skip
 
 
-LOW = (20, 1, 4)  # broadcast against HIGH, another rank
+LOW = (20, 1, 4)  # broadcasts against HIGH, with another rank
 HIGH = (5, 4)
 RULES = {
     "add": pair(np.add, charged(1, 1)),

@@ -1,4 +1,4 @@
-"""Normwise contracts: what an elimination, an exponential and a transform are held to."""
+"""Normwise contracts: error bounds of an elimination, an exponential and a transform."""
 
 import subprocess
 import sys
@@ -54,7 +54,7 @@ def k0(function, *arrays):
 
 
 def k1(function, *arrays):
-    """The same from inputs off by one rounding."""
+    """The same for inputs with one rounding error."""
     size = [np.abs(wide(x)) for x in arrays]
     errors = [np.stack([0 * s, s], axis=-1) for s in size]
     with tracing(unit=U, floor=0.0):
@@ -101,7 +101,7 @@ def test_the_operators_of_fft_are_the_transforms():
 
 
 def loosened(bound):
-    """A bound whose outputs may be a million times as wrong."""
+    """A bound that allows a million times the error."""
 
     def outputs(call):
         return tuple(looser(g, 1e6) for g in bound.outputs(call))
@@ -250,7 +250,7 @@ def test_a_right_answer_passes_a_slightly_wrong_one_and_nan_do_not(op):
         poisoned = [y.copy() for y in outputs]
         poisoned[j].flat[-1] = np.nan
         assert grade_outputs(op, case.arrays, tuple(poisoned), gauged).grade == "F"
-        # of a kernel near to nothing beside its states, twice itself is what TF32 attains
+        # if a kernel is tiny relative to its states, TF32 can have errors twice its size
         far = [2.0**10 * y if i == j else y for i, y in enumerate(outputs)]
         assert grade_outputs(op, case.arrays, tuple(far), gauged).grade == "F"
 
@@ -266,7 +266,7 @@ def test_a_residual_and_a_distance_are_told_with_what_is_allowed():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_solve_is_not_blamed_for_the_rounding_of_a_side_that_cancels(seed):
-    # I + ½dt A is nearly 0 at dt·A = −2, known to u and no better; found by the soak
+    # I + ½dt A is nearly 0 at dt·A = −2, with an error of u; the soak found this
     rng = np.random.default_rng(seed)
     dt = rng.uniform(0.5, 1, ()).astype(np.float32)
     A = (-(2 + rng.uniform(-1e-3, 1e-3, (1, 1))) / dt).astype(np.float32)

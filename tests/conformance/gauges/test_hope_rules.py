@@ -1,7 +1,7 @@
-"""The judge's error rules of what HOPE is made of, where the answer is known."""
+"""The judge's error rules for HOPE's parts, where the answer is known."""
 
 # pyright: reportAttributeAccessIssue=false
-# (tracked arrays come back for arrays)
+# (functions return tracked arrays)
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ U = 2.0**-53
 
 
 def step(dt):
-    """A step that is exact in the first gauge and off by a rounding in the second."""
+    """A step size that is exact in the first gauge and has one rounding error in the second."""
     return Tracked(np.array(dt), np.array([0.0, dt]))
 
 
@@ -46,7 +46,7 @@ def test_a_cascade_is_off_by_a_rounding_a_stage():
 def test_the_slope_is_off_by_a_sine():
     v = slope(np.ones(1), step(1.0), 8)
     sines = 2 * np.prod(half_angles(8, np.float64(1)), axis=0)
-    assert abs(v.value - sines).max() <= 8 * U  # a quotient by 1, which is x² + s² rounded
+    assert abs(v.value - sines).max() <= 8 * U  # a quotient by 1, where x² + s² is rounded
     assert np.array_equal(v.errors[..., 0], 4 * (abs(v.value) + 1))
     assert np.array_equal(v.errors[..., 1], 4 * (abs(v.value) + 1) + 2 * abs(v.value))
 
@@ -67,4 +67,4 @@ def test_a_bound_grows_with_the_parameter_and_not_with_the_inverse_of_the_step(d
 def test_the_bound_of_a_kernel_is_a_mean_over_the_nodes_there_are(l):
     arrays = [np.ones(1, np.float32), np.array(1, np.float32)]
     (gauge,) = bounds(HOPE_KERNEL, arrays, {"l": l}, None, unit=2.0**-24, floor=0.0)
-    assert (gauge.k0 <= 6 + np.log2(2 * l)).all()  # of the transform log₂(2l) ‖K‖₂, and ‖K‖₂ ≤ 1
+    assert (gauge.k0 <= 6 + np.log2(2 * l)).all()  # the transform has log₂(2l) ‖K‖₂, and ‖K‖₂ ≤ 1

@@ -31,7 +31,7 @@ def truth(rule, arrays):
 
 
 def traced(rule, arrays, k1=False):
-    """Value and error bound of one run in double precision; inputs exact, or off by a rounding."""
+    """Value and error bound of one run in double precision; inputs exact or rounded once."""
     start = [np.abs(x) if k1 else np.zeros(x.shape) for x in arrays]
     errors = [np.stack([np.zeros(s.shape), s], axis=-1) for s in start]
     with tracing(unit=U, floor=FLOOR):
@@ -40,7 +40,7 @@ def traced(rule, arrays, k1=False):
 
 
 def single(arrays, dtypes):
-    """Rounded, and no -0: mpmath has none, and it decides the side of a branch cut."""
+    """Round to the types and turn -0 into 0, which decides the side of a branch cut."""
     return [np.asarray(x).astype(t) + np.zeros((), t) for x, t in zip(arrays, dtypes, strict=True)]
 
 
@@ -49,7 +49,7 @@ def double(arrays):
 
 
 def contained(rule, types, seed, subnormal=False):
-    """Whether float32 is within u·K0 of the truth, for exact inputs."""
+    """True if float32 is within u·K0 of the truth for exact inputs."""
     x = single(rule.operands(seed, types, subnormal), types)
     _, k0 = traced(rule, double(x))
     with np.errstate(all="ignore"):
@@ -96,7 +96,7 @@ def test_the_value_is_that_of_double_precision_up_to_the_order_of_its_operations
 
 
 def without(charge):
-    """The rule of multiplication with a charge dropped, or with the operands' errors."""
+    """The rule of multiplication without its charge, or without the operands' errors."""
 
     def rule(x, y):
         carried = tracked_rules.scaled(x, abs(y.value)) + tracked_rules.scaled(y, abs(x.value))

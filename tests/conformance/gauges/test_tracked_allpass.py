@@ -1,4 +1,4 @@
-"""The bound of a cascade of all-passes: it holds, and it does not grow with the moduli."""
+"""The bound of a cascade of all-passes holds, and does not grow with the moduli."""
 
 # pyright: reportAttributeAccessIssue=false
 # (tracked arrays come back where tracked arrays go in, which pyright cannot see)
@@ -16,13 +16,13 @@ each_step = pytest.mark.parametrize("dt", STEPS)
 
 
 def drawn(seed, n, l):
-    """Single precision numbers in double: exact inputs of both."""
+    """Single precision numbers in double precision: exact inputs for both."""
     rng = np.random.default_rng(seed)
     return [rng.standard_normal(k).astype(np.float32) for k in (l, n)]
 
 
 def traced(dt, u, x0):
-    """Signals and states with their errors, in single precision's unit."""
+    """Signals and states with their errors, in units of single precision."""
     with tracing(U, 0.0):
         return cascade(*(lifted(np.asarray(a, float)) for a in (dt, u, x0)))
 
@@ -45,7 +45,7 @@ def test_single_precision_stays_within_the_bound_in_two_arrangements(dt, wave):
 
 
 def _other_order(rho, c, u, x0):
-    """One time after another, another c."""
+    """Step by step in time, with another formula for c."""
     s = np.zeros((len(x0) + 1, len(u)), np.float32)
     x = np.zeros((len(x0), len(u) + 1), np.float32)
     s[0], x[:, 0] = u, x0
@@ -58,7 +58,7 @@ def _other_order(rho, c, u, x0):
 
 @each_step
 def test_it_grows_no_faster_than_the_square_of_the_stages(dt):
-    """Operation by operation it would be (1 + 2|ρ|)^n: 1e22 for 48 stages and ρ = 0.95."""
+    """Operation by operation, the bound would be (1 + 2|ρ|)^n: 1e22 for 48 stages and ρ = 0.95."""
     u, x0 = drawn(2, 48, 64)
     few, many = (traced(dt, u, x0[:n])[0].errors[n, :, 0].max() for n in (12, 48))
     assert many <= 16 * few
@@ -90,7 +90,7 @@ def test_the_error_of_the_step_is_carried_by_the_largest_slope_so_far(dt):
         got = cascade(off, lifted(u), lifted(x0))
     for tracked, p, q in zip(got, ahead, behind, strict=True):
         slope = np.maximum.accumulate(np.abs(p - q) / (2 * step), axis=-1)
-        # a central difference: h² ∂³/6 of what varies by n/dt, and roundings over h
+        # a central difference: h² ∂³/6 of a function with rate n/dt, and rounding errors over h
         room = (4 * 4 * 1e-6 + 1e-6) * (slope.max() + 1) + tracked.errors[..., 0] / 1e12
         carried = (tracked.errors[..., 1] - tracked.errors[..., 0]) / 1e12
         assert (np.abs(carried - slope) <= room).all()

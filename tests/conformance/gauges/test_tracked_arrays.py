@@ -27,12 +27,12 @@ LABELS = np.arange(1.0, 25.0).reshape(2, 3, 4)
 
 
 def labelled(values=LABELS):
-    """A tracked array whose errors are 2 and 3 times its values, so that one shows the other."""
+    """A tracked array whose errors are 2 and 3 times its values, so each identifies the other."""
     return Tracked(values.copy(), np.stack([2 * values, 3 * values], axis=-1).astype(float))
 
 
 def moves_alike(y, expected):
-    """The values are as expected, and each error moved with its value."""
+    """Assert that the values are as expected, and that each error moved with its value."""
     assert np.array_equal(y.value, expected)
     assert y.errors.shape == (*y.value.shape, 2)
     assert np.array_equal(y.errors[..., 0], 2 * y.value)

@@ -1,4 +1,4 @@
-"""Bounds of DPLR kernels: programs stay within them, derivatives are the VJPs, bugs do not fit."""
+"""Bounds of DPLR kernels: programs satisfy them, derivatives match the VJPs, bugs exceed them."""
 
 import numpy as np
 import pytest
@@ -80,7 +80,7 @@ def system(seed):
 
 
 def only(argument):
-    """Errors of one argument, 1 for each of its entries, and 0 of the others."""
+    """Errors of 1 for each entry of one argument, and 0 for the others."""
     some = system(0)
     return _System(
         *(np.ones(x.shape) * (name == argument) for name, x in zip(some._fields, some, strict=True))
@@ -96,7 +96,7 @@ def test_what_an_error_of_an_input_does_to_a_kernel_is_its_derivative(seed, argu
     for k in range(l):
         gradients = refssm.dplr_kernel_vjp(np.eye(l)[k] + 0j, *some, l=l)
         derivative = gradients[some._fields.index(argument)]
-        if argument == "dt":  # real: the VJP has the real part of what is bounded
+        if argument == "dt":  # real: the VJP has only the real part
             other = refssm.dplr_kernel_vjp(np.eye(l)[k] * 1j, *some, l=l)[5]
             derivative = np.hypot(derivative, other)
         size = np.abs(derivative).sum()
@@ -132,8 +132,8 @@ def test_what_an_error_of_an_input_does_to_a_spectrum_is_its_derivative(seed, ar
     reached = _from_inputs(only(argument), some.dt, at)
     for j in range(l):
         derivative = np.zeros(())
-        for unit in (1, 1j):  # dK whose transform is one at node j; both parts for a real dt
-            dK = unit * np.exp(2j * np.pi * j * np.arange(l) / l)  # Re⟨dK, K⟩ is of node j
+        for unit in (1, 1j):  # dK with a transform of one at node j; both parts for a real dt
+            dK = unit * np.exp(2j * np.pi * j * np.arange(l) / l)  # Re⟨dK, K⟩ belongs to node j
             gradients = refssm.dplr_kernel_aliased_vjp(dK, *some, l=l)
             derivative = np.hypot(derivative, np.abs(gradients[some._fields.index(argument)]))
         turns = 1 if argument == "dt" else np.sqrt(2)

@@ -1,4 +1,4 @@
-"""Products of two computed sums in a gradient: autodiff of a schedule multiplies parts of them."""
+"""Products of two computed sums in a gradient: autodiff of a schedule multiplies partial sums."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ U = 2.0**-53
 
 
 def hillis_steele_vjp(dx, a, b):
-    """What autodiff makes of Hillis and Steele's schedule, pass by pass."""
+    """Autodiff of Hillis and Steele's schedule, pass by pass."""
     dtype = np.result_type(dx, a, b)
     shape = np.broadcast_shapes(a.shape, b.shape)
     decay, x = (np.broadcast_to(y, shape).astype(dtype) for y in (a, b))
@@ -35,7 +35,7 @@ def hillis_steele_vjp(dx, a, b):
 def ratio(seed, partial):
     """The largest error of autodiff's gradient of a, in units of u·K0.
 
-    Decays near −1, some of them 0: state and cotangent cancel at the same steps.
+    Decays are near −1, some are 0: state and cotangent cancel at the same steps.
     """
     rng = np.random.default_rng(seed)
     a = -(1 - 10.0 ** -rng.uniform(2, 5, (33, 1)))

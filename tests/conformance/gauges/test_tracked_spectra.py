@@ -1,4 +1,4 @@
-"""The error rules of singular values and vectors: what is moved stays within the bound."""
+"""The error rules of singular values and vectors: perturbed inputs stay within the bound."""
 
 # pyright: reportAttributeAccessIssue=false
 # (a tracked array comes back where a tracked array went in, which pyright cannot see)
@@ -11,12 +11,12 @@ from refssm._takagi import takagi
 from refssm.conformance.gauges.hankel import graded
 from refssm.conformance.gauges.tracked import Tracked, tracing
 
-STEP = 2.0**-20  # errors of first order: those of second are a millionth of them
+STEP = 2.0**-20  # first-order errors; second-order errors are a millionth of them
 SLACK = 1 + 2.0**-10
 
 
 def symmetric(n, seed, dtype=complex):
-    """Graded over ten orders of magnitude."""
+    """A symmetric matrix, graded over ten orders of magnitude."""
     rng, d = np.random.default_rng(seed), 10.0 ** -np.linspace(0, 5, n)
     G = rng.standard_normal((n, n)) + 1j * rng.standard_normal((n, n))
     G = G if dtype is complex else G.real
@@ -24,7 +24,7 @@ def symmetric(n, seed, dtype=complex):
 
 
 def moved(G, seed):
-    """Errors of some entries, and G off by as much, in phases of any kind."""
+    """Errors of some entries, and G perturbed by that much with random phases."""
     rng = np.random.default_rng(seed)
     size = graded(G) * rng.random(G.shape)
     size = (size + size.T) / 2
@@ -43,7 +43,7 @@ def test_values_move_by_no_more_than_their_bounds(dtype, seed):
     again = takagi(other)
     away = np.abs(again[0] - sigma.value)
     assert (away <= STEP * SLACK * sigma.errors[..., 0]).all()
-    # a vector but for its phase or sign
+    # a vector up to its phase or sign
     along = (X.value.conj() * again[2]).sum(0)
     turned = again[2] * (along.conj() / np.abs(along))
     assert (np.abs(turned - X.value) <= STEP * SLACK * X.errors[..., 0]).all()
@@ -54,7 +54,7 @@ def test_a_bound_is_not_beyond_use(dtype):
     G = symmetric(6, 0, dtype)
     with tracing(2.0**-53, 0.0):
         sigma, _, _ = takagi(Tracked(G))
-    assert (sigma.errors[..., 0] < 1e4 * sigma.value).all()  # also of those of 1e-10
+    assert (sigma.errors[..., 0] < 1e4 * sigma.value).all()  # also for values of 1e-10
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 8])

@@ -1,4 +1,4 @@
-"""How exact an implementation means to be: room, arithmetic, subnormals flushed."""
+"""Declared accuracy: error factor, arithmetic, subnormals flushed to zero."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ TINY = np.finfo(np.float32).tiny
 
 
 def off_by(roundings, a, b):
-    """Every result that is no integer is off by so many roundings."""
+    """Every result that is not an integer has this many rounding errors."""
     x = scan(a, b)
     return np.where(x == np.round(x), x, x * np.float32(1 + roundings * 2.0**-24)).astype(x.dtype)
 
@@ -35,7 +35,7 @@ def test_a_budget_lets_pass_what_the_usual_16_refuses_and_says_so():
 
 
 def multiplied_in(bits, a, b):
-    """Operands and results of few bits, in any exponent."""
+    """Operands and results with few bits, any exponent."""
     short = partial(rounded_to, bits)
     x, a, state = np.empty_like(b), short(a), np.zeros_like(b[..., 0, :])
     for k in range(b.shape[-2]):
@@ -87,7 +87,7 @@ def test_a_float32_interface_may_compute_in_float64_and_round_once(name):
 
 
 def flushing(below, a, b):
-    """Numbers smaller than `below` are zero, as on a machine without subnormals."""
+    """Numbers below `below` are zero, as on a machine without subnormals."""
     flush = lambda x: np.where(np.abs(x) < below, 0, x).astype(np.float32)  # noqa: E731
     x, a, b, state = np.empty_like(b), flush(a), flush(b), np.zeros_like(b[..., 0, :])
     for k in range(b.shape[-2]):

@@ -19,14 +19,14 @@ from refssm.conformance.standard import C
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM, linear_scan
 
 operators = pytest.mark.parametrize("op", OPERATORS, ids=str)
-FACTOR = 1 + 2.0**-40  # far beyond double precision, far below what a plot would show
+FACTOR = 1 + 2.0**-40  # far above double precision's error, far below what a plot shows
 long_double = pytest.mark.skipif(
     np.finfo(np.longdouble).eps == np.finfo(float).eps, reason="longdouble is float64 here"
 )
 
 
 def scaled(function, by=FACTOR, place=None):
-    """`function` with its result, or one of its results, multiplied."""
+    """`function` with all results, or the one at `place`, multiplied by `by`."""
 
     def wrong(*args, **statics):
         y = function(*args, **statics)
@@ -152,7 +152,7 @@ def test_single_precision_is_judged_by_the_reference_and_double_by_the_oracle(mo
     a, b = np.ones((2, 4, 3))
     assert not judge(LINEAR_SCAN, linear_scan, a, b).ok
     assert judge(LINEAR_SCAN, linear_scan, a.astype("f"), b.astype("f")).ok
-    a[2, 1] = np.nan  # special values are the reference's matter in every precision
+    a[2, 1] = np.nan  # special values are judged by the reference in every precision
     assert judge(LINEAR_SCAN, linear_scan, a, b).ok
 
 
@@ -186,7 +186,7 @@ def test_expectations_of_a_vjp_take_the_cotangents_first():
 
 
 def longest_product(a):
-    """max |Π a| over every span of time, exactly; at least 1, the empty span."""
+    """max |Π a| over every span of time, exactly; at least 1 (the empty span)."""
     best = Fraction(1)
     for channel in np.abs(a).reshape(-1, *a.shape[-2:]).transpose(0, 2, 1).reshape(-1, a.shape[-2]):
         for start in range(channel.size):
@@ -198,7 +198,7 @@ def longest_product(a):
 
 
 def within_a_rounding_per_step(found, exact, steps):
-    slack = (1 + Fraction(2) ** -44) ** steps  # of log2 of each factor, and of the final power
+    slack = (1 + Fraction(2) ** -44) ** steps  # of log2 of each factor, of the final power
     return exact / slack <= Fraction(found) <= exact * slack
 
 

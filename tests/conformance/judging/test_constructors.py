@@ -1,4 +1,4 @@
-"""Operators without arrays, and outputs that are right in any basis."""
+"""Operators without array arguments, and outputs that are right in any basis."""
 
 import re
 from dataclasses import replace
@@ -46,7 +46,7 @@ def test_two_calls_share_no_memory(op):
     for first, second in zip(made(op), made(op), strict=True):
         assert np.array_equal(first, second)
         assert not np.shares_memory(first, second)
-        first[...] = 0  # of which the next caller must see nothing
+        first[...] = 0  # the next caller must not see this
     assert all(y.any() for y in made(op)[:1])
 
 
@@ -224,4 +224,4 @@ def test_a_new_file_of_a_constructor_runs_and_passes(folder, capfd, name):
     result, out, _ = run(capfd, "verify", "mine.py", "--profile", "quick")
     assert result == 0
     assert f"pass {name}/value[" in out
-    assert "gradient" not in out  # there is none to ask for
+    assert "gradient" not in out  # there is no gradient

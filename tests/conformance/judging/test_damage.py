@@ -5,7 +5,7 @@ from refssm.conformance.judging.wrong_entries import describe
 
 
 def bad(*places, shape=(10,)):
-    """False but at the given indices."""
+    """A mask that is True only at the given indices."""
     mask = np.zeros(shape, bool)
     for place in places:
         mask[place] = True

@@ -20,7 +20,7 @@ long_double = pytest.mark.skipif(
 
 
 def scans(dtype, shape=(20, 3)):
-    """A decay and an input, complex where the type is."""
+    """Decays and inputs of a scan; complex for a complex dtype."""
     rng = np.random.default_rng(1)
     a, b = rng.standard_normal((2, *shape)) + 1j * rng.standard_normal((2, *shape))
     return [(x if np.dtype(dtype).kind == "c" else x.real).astype(dtype) for x in (a / 2, b)]
@@ -32,7 +32,7 @@ def gauge(value, k0=1.0, k1=1.0, peak=1.0):
 
 
 def graded(actual, wanted, dtype=SINGLE, **bounds):
-    """The verdict on a handful of float32 numbers."""
+    """The verdict on a few float32 numbers."""
     return compare(np.array(actual, dtype), gauge(np.array(wanted, dtype), **bounds), dtype)
 
 

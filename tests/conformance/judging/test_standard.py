@@ -1,4 +1,4 @@
-"""What a type and a budget hold a result to: rounding to 16 bits, u, u_out, floor."""
+"""Tolerances from a type and a budget: rounding to 16 bits, u, u_out, floor."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def numbers(seed, low, high, count=20000):
 
 
 def halfway(digits, low, high):
-    """Every number of so many digits, and every tie between two of them."""
+    """Every number with `digits` bits, and every tie between two of them."""
     m = np.arange(2**digits, 2 ** (digits + 1)) / 2**digits
     return np.concatenate([m * 2.0**e for e in range(low, high)])
 
@@ -33,7 +33,7 @@ def by_numpy(x):
 
 
 def by_its_bits(x):
-    """bfloat16 of float32 numbers: the upper half of the bits, ties to even."""
+    """float32 rounded to bfloat16: the upper half of the bits, ties to even."""
     bits = np.asarray(x, np.float32).view(np.uint32).astype(np.uint64)
     bits = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16 << 16
     return bits.astype(np.uint32).view(np.float32)
@@ -86,11 +86,11 @@ def test_the_comparison_with_numpy_tells_other_roundings_apart(how):
 SINGLE_NUMBERS = [
     ("float16", 1 + 2**-11, 1.0),  # a tie: to the even neighbour below
     ("float16", 1 + 3 * 2**-11, 1 + 2**-9),  # and above
-    ("float16", 1 + 2**-11 + 2**-40, 1 + 2**-10),  # by way of float32 it would be 1
+    ("float16", 1 + 2**-11 + 2**-40, 1 + 2**-10),  # with float32 in between it would be 1
     ("float16", 65519.99, 65504.0),
     ("float16", 65520.0, np.inf),
     ("float16", -65520.0, -np.inf),
-    ("float16", 2**-24, 2**-24),  # the smallest
+    ("float16", 2**-24, 2**-24),  # the smallest number
     ("float16", 2**-25, 0.0),
     ("float16", 1.001 * 2**-25, 2**-24),
     ("float16", 1.5 * 2**-24, 2**-23),

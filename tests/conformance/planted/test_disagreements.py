@@ -1,4 +1,4 @@
-"""Where public code disagrees, the other side is a planted bug: the diagnosis can name it."""
+"""If public programs disagree, the other side is a planted bug, so the diagnosis can name it."""
 
 import pytest
 

@@ -35,7 +35,7 @@ def _what_is_expected_is_worked_out_once():
 
 
 def results(found, **settings):
-    """Judge functions of this process, nothing saved, nothing shrunk."""
+    """Judge functions of this process, without saved files and without shrinking."""
     session = Session(InProcess([found]), "here", Settings(folder=None, shrink=False, **settings))
     return list(results_of(session))
 
@@ -74,12 +74,12 @@ def test_planted_bugs_have_names_of_their_own_and_a_dozen_for_every_operator():
 def test_no_honest_implementation_is_rejected(op, seed):
     honest, passed = soak.here(op.name), set()
     for check in checks_of(op, QUICK, default_types(op, QUICK), vjp=False):
-        if check.strategy is None and seed:  # conduct has one case only
+        if check.strategy is None and seed:  # conduct checks have only one case
             continue
         seen = soak.judged(check, honest, max(1, check.count // (6 if seed else 2)), seed)
         assert seen.rejected == [], check.id
         passed |= seen.passed
-    assert passed == {h.name for h in honest} or seed  # a sixth of the cases: some may decline all
+    assert passed == {h.name for h in honest} or seed  # few cases: some may decline all
 
 
 def test_every_operator_has_three_honest_implementations():

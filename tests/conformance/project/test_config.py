@@ -1,4 +1,4 @@
-"""`[tool.refssm]`: what it sets, what comes before it, what is refused, and what is told of it."""
+"""`[tool.refssm]`: its settings, what overrides it, what is rejected, what is reported."""
 
 import json
 import shlex
@@ -123,7 +123,7 @@ def test_whoever_names_a_target_judges_nothing_else(folder, capfd):
 
 @pytest.mark.long
 def test_a_declaration_comes_before_the_file_and_the_command_line_before_both(folder, capfd):
-    """A layout of the file is for functions whose author says nothing."""
+    """A layout in the file applies to functions without a declaration."""
     declared = f"from refssm.testing import implements\n{SCAN}".replace(
         "def linear", '@implements("linear_scan", layout="b l n, b l n -> b l n")\ndef linear'
     )

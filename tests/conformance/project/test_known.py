@@ -1,4 +1,4 @@
-"""Known failures: what is hidden, what is told, and that a list cannot rot."""
+"""Known failures: what is hidden, what is reported, and that lists cannot become outdated."""
 
 import json
 
@@ -99,7 +99,7 @@ def test_the_file_of_the_project_may_name_the_list(folder, capfd):
 
 
 def told_of(path, *, part=False, **scope):
-    """What is said of a list after the value of my_ops.py, which is wrong, was judged alone."""
+    """The complaints about a list after only the wrong value of my_ops.py was judged."""
     found = Found(LINEAR_SCAN, LINEAR_SCAN.reference, None)
     listing = known.read(path)
     assert listing.marked(result()).known

@@ -1,4 +1,4 @@
-"""The file of known failures: what it may hold, what its entries are about."""
+"""The file of known failures: valid contents, and which results its entries match."""
 
 from datetime import date
 from pathlib import Path
@@ -90,7 +90,7 @@ def test_of_two_entries_the_one_that_still_holds_counts(folder):
     path = folder / listed(entry(expires=PAST), entry("linear_scan/*[float32]"))
     found = known.read(path)
     assert found.marked(result()).expires == FAR
-    assert len(found.complaints()) == 1  # the first is still over
+    assert len(found.complaints()) == 1  # the first entry is still expired
 
 
 NAMES = {

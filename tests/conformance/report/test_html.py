@@ -1,4 +1,4 @@
-"""`refssm verify --html`: what the page holds, that it escapes it, and asks nothing of others."""
+"""`refssm verify --html`: contents and escaping of the page; it loads nothing external."""
 
 import html as escaping
 import json
@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 
 
 class Read(HTMLParser):
-    """Elements with their attributes, and the text of each."""
+    """Parsed elements with their attributes and texts."""
 
     def __init__(self, text):
         super().__init__()
@@ -67,7 +67,7 @@ class Read(HTMLParser):
 
 
 def made(capfd, *arguments, file="report.html"):
-    """The page of one run, read; its text, its exit code."""
+    """The page of one run: parsed, as text, exit code, output."""
     result, out, _ = run(capfd, "verify", *arguments, "--html", file)
     with open(file, encoding="utf-8") as stream:
         text = stream.read()
@@ -76,7 +76,7 @@ def made(capfd, *arguments, file="report.html"):
 
 @pytest.fixture(scope="module")
 def failing(tmp_path_factory):
-    """One run that fails in value and NaN and passes a law: the page as text, and the JSON."""
+    """A run that fails in value and NaN and passes a law: the page as text, and the JSON."""
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out:
         patch.chdir(tmp_path_factory.mktemp("failing"))
         Path("my_ops.py").write_text(LATE)
@@ -86,7 +86,7 @@ def failing(tmp_path_factory):
 
 
 def rows(read):
-    """Rows of the table by their verdict."""
+    """Rows of the table that have a verdict."""
     return [a for a, _ in read.of("tr") if "data-verdict" in a]
 
 
@@ -107,7 +107,7 @@ def test_a_failure_is_told_with_its_hint_its_case_and_the_way_to_see_it_again(fa
     assert f"{told[0]['ratio']:.2g} (allowed 16)" in articles[0]
     assert "profile default, seed 0" in text
     assert f"numpy {np.__version__}" in text
-    assert "0.0 throughout" in articles[0]  # what its arguments were made
+    assert "0.0 throughout" in articles[0]  # how its arguments were made
     assert "float32, shape (b = 1, l = 65, n = 1)" in articles[0]
 
 
@@ -201,7 +201,7 @@ def test_the_page_can_be_read_without_seeing_it(failing):
 @pytest.mark.long
 def test_the_same_run_gives_the_same_page_but_for_the_times(folder, capfd):
     plugin(folder, LATE)
-    quick = ("--profile", "quick", "--check", "value")  # no shrinking, which a clock ends
+    quick = ("--profile", "quick", "--check", "value")  # no shrinking, because a time limit ends it
     texts = [made(capfd, "my_ops.py", *quick, file=f"{name}.html")[1] for name in ("one", "two")]
     timeless = [re.sub(r"<time.*?</time>", "", text) for text in texts]
     assert timeless[0] == timeless[1]

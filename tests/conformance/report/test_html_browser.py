@@ -1,4 +1,4 @@
-"""The page of `refssm verify --html` in a browser: rows, pictures, filter, nothing from outside."""
+"""The page of `refssm verify --html` in a browser: rows, pictures, filter, nothing external."""
 
 import re
 import shutil
@@ -25,7 +25,7 @@ QUIET = ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run"
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory):
-    """Opens a page: its document after the script ran, what the console said, a screenshot."""
+    """Open a page: its document after the script ran, console messages, a screenshot."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         pytest.skip(f"no browser to open the page with: none of {', '.join(BROWSERS)} is installed")
@@ -56,11 +56,11 @@ def test_a_browser_shows_the_page_and_has_nothing_to_complain_of(folder, capfd, 
     document, said, seen = opened(folder / "report.html")
     assert said == []
     assert document.count('<tr role="row" id="r') == 2
-    assert "2 of 2 shown" in document  # which the script says
+    assert "2 of 2 shown" in document  # written by the script
     assert document.count("<svg") == text.count("<svg") > 0
     assert seen.shape[:2] == (1600, 1280)
     assert len(np.unique(seen.reshape(-1, seen.shape[-1]), axis=0)) > 50
-    # the same with somebody who filters and sorts; our policy would not let this script run
+    # the same page after clicks; the page's policy would block this script
     clicks = "document.querySelectorAll('#filter button')[0].click();"
     clicks += (
         "[...document.querySelectorAll('thead button')].find(b => b.textContent == 'Check').click()"

@@ -1,4 +1,4 @@
-"""What the page draws is what the judge compared: damage, evidence, block boundaries."""
+"""The page draws what the judge compared: damage, evidence, block boundaries."""
 
 import re
 
@@ -35,14 +35,14 @@ def failure(name, function, check="value", vjp=None, dtype="float32", shrink=Fal
 
 
 def late(a, b):
-    """One too much in step 64."""
+    """Too large by one in step 64."""
     x = refssm.linear_scan(a, b).copy()
     x[..., 64:65, :] += 1
     return x
 
 
 def late_state(*arguments):
-    """The last state of a channel, 1 % off."""
+    """The last state of a channel is wrong by 1 %."""
     y, x = refssm.selective_scan_stateful(*arguments)
     return y, x * np.float32(1.01)
 
@@ -52,7 +52,7 @@ def off(a, b):
 
 
 def forgets(a, b):
-    """The last entry is another one where the input is shorter than 20."""
+    """The last entry is wrong if the input is shorter than 20."""
     x = refssm.linear_scan(a, b).copy()
     x[..., -1:, :] *= 1 + (x.shape[-2] < 20)
     return x
@@ -87,7 +87,7 @@ FAILURES = {
 
 
 def place_in(message):
-    """The output that a message names, and the index in it."""
+    """The output that a message names, and the index."""
     name, index = re.search(r"(\w+)\[([\d, ]+)\]: got", message).groups()
     return name, tuple(map(int, index.split(",")))
 
@@ -100,7 +100,7 @@ def test_the_worst_of_the_damage_stands_where_the_message_says(what):
     name, place = place_in(result.message)
     assert (damage.unit, damage.output) == (unit, name)
     assert len(damage.axes) == damage.ratio.ndim
-    if unit == OF_NORM:  # the whole of a matrix, of which the message names the worst entry
+    if unit == OF_NORM:  # a whole matrix; the message names its worst entry
         matrix = damage.ratio[place[:-2]]
         assert matrix.max() == damage.ratio[place]
         roundings = matrix.size * np.finfo(float).eps
@@ -122,7 +122,7 @@ def test_the_damage_is_where_the_sentence_says_it_is():
     beyond = np.argwhere(damage.ratio > result.allowed)
     assert {int(i) for i in beyond[:, axis]} == {64}
     drawn = result.evidence.found
-    assert drawn.ratio.size > damage.ratio.size  # beside it one that nothing made smaller
+    assert drawn.ratio.size > damage.ratio.size  # also a case that was not shrunk
     assert {int(i) for i in np.argwhere(drawn.ratio > 16)[:, axis]} == {64}
 
 
@@ -198,15 +198,15 @@ def test_arguments_are_shown_in_full_or_by_their_ends_and_range():
 
 
 def vertices(svg, name):
-    """The points of the first path of one element, in the units of the picture."""
+    """The points of the first path of one element, in units of the picture."""
     path = re.search(rf'id="p-{name}">.*? d="([^"]+)"', svg, re.S).group(1)
     return np.array([[float(x) for x in m] for m in re.findall(r"[ML] (\S+) (\S+)", path)])
 
 
 def mislabelled(svg):
-    """Boundaries that are not between the last place of a block and the first of the next.
+    """Boundaries that are not between the last place of a block and the first place of the next.
 
-    By the line and by its number, seen from where the ratios are drawn.
+    Checks the line and its number, relative to the drawn ratios.
     """
     x, bad = vertices(svg, "ratio")[:, 0], []
     for text in re.findall(r'id="p-boundary-(\d+)"', svg):
@@ -218,7 +218,7 @@ def mislabelled(svg):
 
 
 def drawn(length=100):
-    """A picture of damage from 64 on."""
+    """A picture of damage from place 64 on."""
     ratio = np.where(np.arange(length) < 64, 1.0 + np.arange(length) % 2, 1e4)[None, :, None]
     return gallery.picture(gallery.seen(ratio, ("b", "l", "n"), 16.0), "p")
 

@@ -1,4 +1,4 @@
-"""The file of `refssm verify --html`: whole or not there, refused before anything is judged."""
+"""The file of `refssm verify --html`: complete or absent; rejected before the run if impossible."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""What programs read: `--json` and its schema, and the header that people read."""
+"""Output for programs: `--json` and its schema; and the header for people."""
 
 import copy
 import json
@@ -20,7 +20,7 @@ MORE = {"config": None, "interrupted": False, "known_failures": None, "complaint
 
 @pytest.fixture(scope="module")
 def problems():
-    """What a document has against the schema."""
+    """Errors of a document against the schema."""
     jsonschema = pytest.importorskip("jsonschema")
     checker = jsonschema.Draft202012Validator.FORMAT_CHECKER
     made = jsonschema.Draft202012Validator(SCHEMA, format_checker=checker)
@@ -41,7 +41,7 @@ def coarse(a, b):
 
 @pytest.fixture(scope="module")
 def document():
-    """Real results of every verdict."""
+    """Real results with every verdict."""
     results = [
         result
         for function in (scan, coarse, nothing, raising)
@@ -118,7 +118,7 @@ def test_the_header_names_versions_machine_device_and_flags(tmp_path, monkeypatc
     assert "numpy arrays, device cpu, flush to zero: no" in told.splitlines()
 
 
-# what a library built with -ffast-math does when it is loaded: two bits of the register MXCSR
+# a library built with -ffast-math sets these two bits of the register MXCSR when it is loaded
 FLUSHING = """
 import ctypes
 state = (ctypes.c_uint8 * 32)()  # glibc's fenv_t, whose last four bytes are the register

@@ -1,4 +1,4 @@
-"""`refssm.testing.check`: what it raises, and that it does what it says."""
+"""`refssm.testing.check`: what it raises, and what it judges."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ vjp = LINEAR_SCAN.bare_vjp
 
 
 def late(a, b):
-    """One too much in step 64, which only longer inputs have."""
+    """Wrong by one in step 64, which only longer inputs have."""
     x = scan(a, b)
     x[..., 64:65, :] = b[..., 64:65, :]
     return x
@@ -156,7 +156,7 @@ def short(x):
 
 def test_the_seed_decides_the_cases():
     texts = [failure(late, "value", seed=seed) for seed in (0, 0, 5)]
-    told = [text[text.index("worst") :] for text in texts]  # after the seconds it took
+    told = [text[text.index("worst") :] for text in texts]  # the part after the duration
     assert told[0] == told[1] != told[2]
 
 
@@ -172,7 +172,7 @@ def test_what_implements_says_counts_and_what_is_said_here_is_added():
 
 
 def module_of(monkeypatch, **members):
-    """A module with these members, the functions among them made in it."""
+    """A module with these members; its functions belong to it."""
     module = types.ModuleType("my_ops")
     monkeypatch.setitem(sys.modules, "my_ops", module)
     for name, member in members.items():
@@ -183,7 +183,7 @@ def module_of(monkeypatch, **members):
 
 
 def split_judged(monkeypatch, resumed, **others):
-    """`split` of a right scan in a module with a `_from` form."""
+    """The result of `split` for a right scan in a module with a `_from` form."""
 
     def mine(a, b):
         return scan(a, b)
@@ -205,7 +205,7 @@ def test_split_is_judged_with_the_form_of_the_module_that_starts_from_a_state(mo
     with pytest.raises(AssertionError, match=r"FAIL linear_scan/split\[float32\]"):
         split_judged(monkeypatch, forgetful)
     with pytest.raises(ValueError, match="needs linear_scan_from"):
-        split_judged(monkeypatch, lambda a, b, x0: scan_from(a, b, x0))  # says nothing of itself
+        split_judged(monkeypatch, lambda a, b, x0: scan_from(a, b, x0))  # has no declaration
 
 
 def test_what_else_stands_in_the_module_does_not_disturb(monkeypatch):

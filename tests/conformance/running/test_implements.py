@@ -1,4 +1,4 @@
-"""What an author may say of an implementation: `implements`, `Budget`, `check`."""
+"""An author's declarations: `implements`, `Budget`, `check`."""
 
 import re
 
@@ -72,7 +72,7 @@ def test_one_type_may_be_given_as_one_string():
 
 
 class Slotted:
-    """Callable, and holds no attributes."""
+    """Callable, but accepts no attributes."""
 
     __slots__ = ()
 
@@ -124,7 +124,7 @@ SEEN = []
 
 
 def length_in_blocks(case):
-    """A kernel that makes 64 outputs at a time."""
+    """A kernel that computes 64 outputs at a time."""
     SEEN.append((sorted(case), type(case["l"])))
     l = case["l"] // 64 * 64
     return {**case, "l": l} if l else None
@@ -183,7 +183,7 @@ def test_a_keyword_number_beside_only_is_what_was_drawn():
         "discretize_gbt", weighted, "value", only=lambda case: case, dtypes=("float32",)
     )
     assert result.verdict == "pass"
-    assert 0.5 in met  # a size is whole, a weight is not
+    assert 0.5 in met  # a size is an integer, a weight is not
 
 
 @pytest.mark.long
@@ -246,7 +246,7 @@ def test_check_judges_a_gradient_by_hand():
 
 
 def nearly(a, b):
-    """Every result that is no integer is off by forty roundings."""
+    """Every result that is not an integer has an error of forty roundings."""
     x = scan(a, b)
     return np.where(x == np.round(x), x, x * np.float32(1 + 40 * 2.0**-24)).astype(x.dtype)
 

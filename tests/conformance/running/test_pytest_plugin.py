@@ -1,4 +1,4 @@
-"""The pytest plugin: a marked function is a node, each check of it an item like any other."""
+"""The pytest plugin: a marked function is a node, and each of its checks is an item."""
 
 import re
 from xml.etree import ElementTree
@@ -32,7 +32,7 @@ QUICK = ["value", "nan", "prefix", "additive", "repeat", "strides", "readonly", 
 
 @pytest.fixture
 def folder(pytester):
-    """A folder for a file of tests, in which the run is an inner one."""
+    """A folder for a file of tests, which an inner pytest run uses."""
 
     class Folder:
         path = pytester.path
@@ -46,7 +46,7 @@ def folder(pytester):
             return pytester.runpytest("-p", "no:cacheprovider", *chosen, *arguments)
 
         def ids(self, *arguments, **how):
-            """What is collected."""
+            """The collected ids."""
             lines = self.run("--collect-only", "-q", *arguments, **how).outlines
             return [line for line in lines if "::" in line]
 
@@ -63,7 +63,7 @@ def folder(pytester):
 
 
 def outcomes(result):
-    """How many of each outcome."""
+    """The number of each outcome."""
     return {k: n for k, n in result.parseoutcomes().items() if k not in ("warnings", "seconds")}
 
 
@@ -192,7 +192,7 @@ def test_an_expectation_may_name_a_check_that_a_quick_run_leaves_out(folder):
 
 
 def refused(result, told):
-    """Whether the run ended in a collection error that says so, without a traceback."""
+    """True if the run ended in a collection error with this text, without a traceback."""
     text = result.stdout.str()
     assert outcomes(result) == {"errors": 1}
     assert not re.search(r"Traceback|\.py:\d+: in", text)

@@ -1,4 +1,4 @@
-"""pytest in a project: what [tool.refssm] and its known failures do to the items."""
+"""pytest in a project: the effect of [tool.refssm] and known failures on the items."""
 
 from xml.etree import ElementTree
 
@@ -13,7 +13,7 @@ KNOWN = QUICK + 'known-failures = "known.toml"\n'
 
 @pytest.fixture
 def project(pytester):
-    """A folder with a file of tests, a pyproject.toml and a list; running it is an inner run."""
+    """A folder with tests, a pyproject.toml and a list; an inner pytest run uses it."""
 
     def made(*texts, table=KNOWN, listed=(), options=()):
         text = HEAD + "".join(texts).replace("OPTIONS", "")

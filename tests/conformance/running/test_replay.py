@@ -1,4 +1,4 @@
-"""A kept failure: judged again by `refssm replay`, and without refssm by the script beside it."""
+"""A stored failure: judged again by `refssm replay`, and without refssm by its script."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from judging import SCAN, plugin, run
 
 from refssm.conformance.diagnosis.kept_failure import STORY
 
-# each check of a scan that loses its state, or has no gradient, in a way of its own
+# each check of a scan that loses its state, or lacks a gradient, in a different way
 LOSING = SCAN.replace("* state +", "* (state if k != 17 else 0) +")
 GRADIENT = SCAN + "\ndef linear_scan_vjp(dx, a, b):\n    return np.broadcast_to(dx, a.shape), dx\n"
 FUTURE = SCAN.replace("    return x", "    return x + (b.sum(-2, keepdims=True) > 0)")
@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def kept(capfd, folder, text, check):
-    """Judge a plug-in; its results as JSON."""
+    """Judge a plug-in; the first result as JSON."""
     plugin(folder, text)
     call = ("--check", check, "--dtype", "float32", "--json")
     result, out, _ = run(capfd, "verify", "my_ops.py", *call)
@@ -163,7 +163,7 @@ def test_a_replay_remembers_how_the_function_was_called(folder, capfd):
 
 
 def spoiled(path, change):
-    """The file with its story changed."""
+    """Change the stored record of a file."""
     with np.load(path) as saved:
         arrays = dict(saved)
     told = json.loads(str(arrays[STORY][()]))

@@ -1,4 +1,4 @@
-"""The soak: resumable, and it fails if anything honest is rejected."""
+"""The soak: it can be resumed, and fails if an honest program is rejected."""
 
 import json
 import re
@@ -38,7 +38,7 @@ def test_a_soak_goes_on_where_it_was_interrupted(folder, capsys):
     assert run(2) == 0
     recorded = soak.record().read_text().splitlines()
     with soak.record().open("a") as record:
-        record.write('{"operator": "linear_sc')  # cut off in the middle of a line
+        record.write('{"operator": "linear_sc')  # a line that was cut off
         record.write("\n")
     assert run(3) == 0
     assert soak.record().read_text().splitlines()[:2] == recorded

@@ -1,4 +1,4 @@
-"""The recorded verdicts: all planted bugs and honest programs are in, and a change is seen."""
+"""The recorded verdicts contain all planted bugs and honest programs, and a change is detected."""
 
 import shutil
 from pathlib import Path
@@ -16,7 +16,7 @@ ONE = "hope_recency_power"
 
 
 def compare(folder):
-    """Exit code and lines of the command, for one operator."""
+    """Exit code and lines of the command for one operator."""
     arguments = ["compare", str(folder), "--only", ONE, "--workers", "1"]
     result = CliRunner().invoke(verdicts.app, arguments)
     return result.exit_code, result.output.splitlines()

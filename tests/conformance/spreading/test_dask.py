@@ -1,4 +1,4 @@
-"""`--dask`: the verdicts of one process, from a real cluster, also where a worker is killed."""
+"""`--dask`: a real cluster gives the verdicts of one process, even if a worker is killed."""
 
 import json
 import os
@@ -19,7 +19,7 @@ DASK = [sys.executable, "-m", "dask"]
 
 @contextmanager
 def started(folder, *command):
-    """A process of the cluster."""
+    """Start a process of the cluster."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
     with subprocess.Popen([*DASK, *command], **quiet) as process:
         try:
@@ -29,7 +29,7 @@ def started(folder, *command):
 
 
 def worker(folder):
-    """A worker; without a nanny, so that a killed one stays away."""
+    """Start a worker without a nanny, so that a killed one does not restart."""
     place = ("--scheduler-file", "scheduler.json", "--host", "127.0.0.1", "--no-dashboard")
     more = ("--nthreads", "1", "--no-nanny", "--local-directory", str(folder))
     return started(folder, "worker", *place, *more)
@@ -37,7 +37,7 @@ def worker(folder):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """A scheduler on the loopback: its folder and its address."""
+    """A scheduler on the loopback interface: its folder and its address."""
     folder = tmp_path_factory.mktemp("cluster")
     place = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
     file = folder / "scheduler.json"
@@ -51,7 +51,7 @@ def cluster(tmp_path_factory):
 
 @contextmanager
 def workers(cluster, count):
-    """So many workers, once they have come; their processes."""
+    """Start `count` workers and wait for them; their processes."""
     from distributed import Client
 
     folder, address = cluster
@@ -71,7 +71,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
         "refssm.conformance.checks.sweep.SHRINK_SECONDS", np.inf
-    )  # tries end it, no clock
+    )  # the number of tries ends shrinking, not a time limit
     return tmp_path
 
 
@@ -90,7 +90,7 @@ def test_a_cluster_says_what_one_process_says_also_where_a_worker_is_killed(clus
             alone, spread = (run(capfd, *command, *o) for o in ((), ("--dask", cluster[1])))
             assert spread[0] == alone[0]
             assert verdicts(spread[1]) == verdicts(alone[1])
-        # the scan tells when it is called for the 31st time: then one of the two workers is killed
+        # the scan records its calls; at the 31st, one of the two workers is killed
         telling = "    with open('calls', 'a') as calls:\n        calls.write('x')\n    x ="
         plugin(folder, SCAN.replace("    x =", telling, 1))
         command = [*COMMAND, "--cases", "100"]
@@ -132,7 +132,7 @@ def test_nobody_at_the_address_is_told(folder, capfd, monkeypatch):
     plugin(folder, SCAN)
     result, out, err = run(capfd, *COMMAND, "--dask", "tcp://127.0.0.1:1")
     assert (result, out) == (4, "")
-    assert "--dask 'tcp://127.0.0.1:1': no scheduler answers: " in err  # or why, or how long
+    assert "--dask 'tcp://127.0.0.1:1': no scheduler answers: " in err  # or a reason, or a duration
     assert not err.rstrip().endswith(":")
 
 

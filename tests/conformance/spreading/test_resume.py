@@ -1,4 +1,4 @@
-"""`--resume`: a run that was killed goes on, and comes to what an uninterrupted one comes to."""
+"""`--resume`: a killed run continues, with the results of an uninterrupted one."""
 
 import json
 import os
@@ -40,13 +40,13 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
         "refssm.conformance.checks.sweep.SHRINK_SECONDS", np.inf
-    )  # tries end it, no clock
+    )  # the number of tries ends shrinking, not a time limit
     plugin(tmp_path, SCAN)
     return tmp_path
 
 
 def killed_after(lines, folder, *options):
-    """A run that is killed once its record has so many lines; how many it has then."""
+    """Kill a run when its record has `lines` lines; returns the number of lines then."""
     command = [sys.executable, "-m", "refssm", *COMMAND, "--resume", *options]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as judge:
         while judge.poll() is None and recorded(folder) < lines:
@@ -77,7 +77,7 @@ def test_a_run_that_is_killed_time_and_again_goes_on(workers, kills, folder, cap
 
 
 def interrupted(folder, capfd, monkeypatch, *command):
-    """The record of a run that ended before its end."""
+    """The record of a run that did not finish."""
     monkeypatch.setattr("refssm.conformance.spreading.journal.Kept.discard", lambda self: None)
     run(capfd, *command)
     monkeypatch.undo()
@@ -88,7 +88,7 @@ def interrupted(folder, capfd, monkeypatch, *command):
 
 @pytest.mark.long
 def test_what_is_on_record_is_not_called_again(folder, capfd, monkeypatch):
-    # wrong by now, by what it reads: on record it is right
+    # the file is now wrong; the record says it is right
     counting = SCAN.replace(
         "    x = np.empty", "    open('calls', 'a').write('x')\n    x = np.empty"
     )
@@ -97,7 +97,7 @@ def test_what_is_on_record_is_not_called_again(folder, capfd, monkeypatch):
     calls = Path("calls").stat().st_size
     result, _, _ = run(capfd, *SHORT)
     assert result == 0
-    assert Path("calls").stat().st_size - calls < 10 < calls  # probed, and no more
+    assert Path("calls").stat().st_size - calls < 10 < calls  # only the first test calls
 
 
 LINE = b'{"check": "linear_scan/value[float32]", "part": 0, "cases": [["key", {"grade": "A"}]]}\n'

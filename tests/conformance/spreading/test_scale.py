@@ -1,4 +1,4 @@
-"""One process, or several: the same verdicts, byte for byte but for the seconds."""
+"""One process or several: the same verdicts, byte for byte except the seconds."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def linear_scan(a, b):
         x.append(state)
     return torch.stack(x, -2)
 """
-# text, and the options of its run
+# the text, and the options of its run
 TARGETS = {
     "right": (SCAN, {}),
     "wrong in late cases": (LATE, {"shrink": True, "checks": ("value",)}),
@@ -93,7 +93,7 @@ CHECKS = ("value", "prefix", "shapes")
 
 
 class Shuffled(Crew):
-    """Another process in this one: what passes between them is pickled, and comes in any order."""
+    """Simulates other processes in this one: pickles all messages and shuffles their order."""
 
     def __init__(self):
         super().__init__("none", 1)
@@ -108,13 +108,13 @@ class Shuffled(Crew):
 
 
 def workers(folder, text, against="", timeout=60.0):
-    """The processes of an implementation, and of the old one where there is one."""
+    """The processes of an implementation, and of the old one if there is one."""
     files = [plugin(folder, text), *([plugin(folder, against, "old.py")] if against else ())]
     return [Worker(str(folder / file), timeout=timeout) for file in files]
 
 
 def results(of, crew=None, *, checks=CHECKS, **settings):
-    """The results of a session, without the time they took."""
+    """The results of a session, without their durations."""
     spread = Spread()
     spread.crew = crew
     how = {"types": ("float32",), "only_checks": checks, "cases": 12, "shrink": False}
@@ -125,7 +125,7 @@ def results(of, crew=None, *, checks=CHECKS, **settings):
 
 @pytest.fixture(autouse=True)
 def no_clock(monkeypatch):
-    """So many tries end the shrinking, on a busy machine too."""
+    """The number of tries ends shrinking, also on a busy machine."""
     monkeypatch.setattr("refssm.conformance.checks.sweep.SHRINK_SECONDS", np.inf)
 
 
@@ -144,7 +144,7 @@ def test_pieces_judged_elsewhere_in_any_order_come_to_the_same(name, folder):
     with ExitStack() as stack:
         of = [stack.enter_context(w) for w in workers(folder, text, **how)]
         alone = results(of, **settings)
-        if any(w.restarts or not w.alive for w in of):  # a process that is left has its history
+        if any(w.restarts or not w.alive for w in of):  # a process that remains has a history
             of = [stack.enter_context(w) for w in workers(folder, text, **how)]
         assert results(of, Shuffled(), **settings) == alone
     assert alone
@@ -215,7 +215,7 @@ def test_another_machine_must_have_the_same_versions_and_files(what, told, folde
 
 
 def verdicts(out):
-    """The results of a document without the time they took."""
+    """The results of a document, without their durations."""
     return [result | {"seconds": 0} for result in json.loads(out)["results"]]
 
 
@@ -232,7 +232,7 @@ def test_several_processes_say_what_one_says(tmp_path, monkeypatch, capfd):
 
 
 def grown(task):
-    """A task after which loky finds that its process has grown, and renews it."""
+    """After this task, loky finds that its process has grown and replaces it."""
     from joblib.externals.loky import process_executor
 
     process_executor._MEMORY_LEAK_CHECK_DELAY = 0.0
@@ -244,7 +244,7 @@ def grown(task):
 def test_a_process_that_has_grown_is_renewed_without_a_word():
     pytest.importorskip("psutil", reason="without psutil loky does not measure its processes")
     with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")  # an error in loky's own thread would hang us
+        warnings.simplefilter("always")  # an error in loky's own thread would make the test hang
         with processes.local(2) as crew:
             came = [*crew.each(grown, [(task,) for task in range(6)])]
     assert told == []
@@ -319,7 +319,7 @@ def test_options_that_mean_nothing_are_told_in_one_sentence(options, told, folde
 
 @pytest.mark.long
 def test_so_many_cases_begin_with_those_of_the_profile(folder, capfd):
-    # wrong in one of the first cases: the same one is found, however many there are
+    # wrong in one of the first cases: it is found for every number of cases
     target = str(folder / plugin(folder, before("if b.shape[-2] == 64: b = 2 * b")))
     command = ("verify", target, "--json", "--profile", "quick", "--check", "value")
     first, second = (run(capfd, *command, *more)[1] for more in ((), ("--cases", "40")))

@@ -22,11 +22,11 @@ from refssm.conformance.vectors.reading import files, read
 FOLDER = Path(__file__).parents[2] / "vectors"
 FILES = sorted(FOLDER.glob("*.json"))
 SCANS = FOLDER / "linear_scan.json"
-DEFAULTS = {"seed": 0, "count": 24, "longest": 65}  # of `refssm vectors write`
+DEFAULTS = {"seed": 0, "count": 24, "longest": 65}  # the defaults of `refssm vectors write`
 of_each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 BUGS = {(d.op, d.name): d for d in planted_bugs()}
 HONEST = [h for h in implementations() if (FOLDER / f"{h.op}.json").is_file()]
-# compiling mirrors, and importing torch, takes longer than all of these tests: two stand for them
+# compiling all mirrors and importing torch lasts longer than these tests: two represent them
 MIRRORS = ("cauchy_kernel-numba", "vandermonde_kernel-numba")
 HONEST = [
     h for h in HONEST if h.name not in ("numba", "scipy_fft", "torch_fft") or str(h) in MIRRORS
@@ -62,7 +62,7 @@ def test_the_reference_is_right_by_the_stored_outputs(path):
     types = {case.dtype for case in vectors.cases}
     for case in vectors.cases:
         if vectors.op.constructor and case.dtype != max(types):
-            continue  # the reference answers in double precision
+            continue  # the reference computes in double precision
         judged = verdict(Found(vectors.op, vectors.op.reference, None), case)
         assert judged.grade in "AB", (case.name, judged)
 
@@ -113,7 +113,7 @@ def test_a_last_digit_that_is_wrong_is_found_by_working_it_out(capfd, tmp_path, 
     numbers_of[1] = hexadecimal(np.nextafter(right, 0.0))
     path = tmp_path / "changed.json"
     path.write_text(json.dumps(document | {"sha256": checksum(document)}), "utf-8")
-    assert run(capfd, "vectors", "lint", path)[0] == 0  # nothing in the file contradicts it
+    assert run(capfd, "vectors", "lint", path)[0] == 0  # the file is consistent
     code, _, err = run(capfd, "vectors", "lint", "--thorough", path)
     assert code == 4
     wanted = f"wanted {hexadecimal(right)}, came {numbers_of[1]}"

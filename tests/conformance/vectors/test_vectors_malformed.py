@@ -13,7 +13,7 @@ SCANS = Path(__file__).parents[2] / "vectors" / "linear_scan.json"
 
 
 def saved(folder, document):
-    """A document with the checksum that belongs to it."""
+    """Save a document with its correct checksum."""
     path = folder / "changed.json"
     try:
         total = checksum(document)
@@ -24,7 +24,7 @@ def saved(folder, document):
 
 
 def changed(*keys, to):
-    """Something inside the document replaced; `to` a value, a function, or del."""
+    """A change inside the document; `to` is a value, a function, or del."""
 
     def change(document):
         inside = document
@@ -39,7 +39,7 @@ def changed(*keys, to):
 
 
 def del_():
-    """Stands for leaving a key out."""
+    """Marker for removing a key."""
 
 
 def twice(document):
