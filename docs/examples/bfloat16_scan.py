@@ -1,4 +1,4 @@
-"""A bfloat16 scan that accumulates in float32, held to float32, and one that does not."""
+"""Two bfloat16 scans that declare float32 arithmetic: one accumulates in float32, one does not."""
 
 import torch
 

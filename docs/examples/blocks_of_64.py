@@ -1,7 +1,7 @@
-"""A kernel that takes whole blocks of 64 steps, and no decay below 0.9: `only` makes each case fit.
+"""A kernel for whole blocks of 64 steps and decays of at least 0.9: `only` makes each case fit.
 
-Inside a block x = P (cumsum(b / P) + state) with P = cumprod(a). The running sum rounds as often as
-it is long, so it asks for more room than the 16 that everybody has.
+Inside a block x = P (cumsum(b / P) + state) with P = cumprod(a). The running sum rounds once in
+each step, so the kernel declares a larger tolerance than the usual 16.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""A scan in JAX, float32; XLA flushes subnormal numbers to zero on the CPU: ftz=True."""
+"""A float32 scan in JAX. XLA flushes subnormal numbers to zero on the CPU, hence ftz=True."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""A right scan in PyTorch, time last, with autograd's gradient: refssm verify torch_scan.py"""
+"""A correct scan in PyTorch, time last, with autograd's gradient: refssm verify torch_scan.py"""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""A scan in PyTorch whose gradient by hand is right for real numbers and wrong for complex ones."""
+"""A PyTorch scan with a gradient by hand that is right for real numbers and wrong for complex."""
 
 import torch
 
@@ -25,9 +25,9 @@ class Scan(torch.autograd.Function):
         for k in reversed(range(dx.shape[-2])):
             g = dx[..., k, :] + g
             db[..., k, :] = g
-            g = a[..., k, :] * g  # the gradient goes back through conj(a)
+            g = a[..., k, :] * g  # the bug: conj(a) is right
         before = torch.cat([torch.zeros_like(x[..., :1, :]), x[..., :-1, :]], -2)
-        return db * before, db  # and da is db conj(before)
+        return db * before, db  # the same bug: da is db conj(before)
 
 
 @implements("linear_scan", framework="torch", vjp=True, dtypes=("float32", "complex64"))

@@ -66,7 +66,7 @@ template <class T> void write(const std::string& path, const Array<T>& array) {
     if (!file.flush()) throw std::runtime_error("cannot write " + path);
 }
 
-// case.txt: "call linear_scan", "dtype float32", "static l 64"; the last word under all before it.
+// case.txt: "call linear_scan", "dtype float32", "static l 64"; words, and last a value.
 inline std::map<std::string, std::string> about(const std::string& folder) {
     std::ifstream file(folder + "/case.txt");
     std::map<std::string, std::string> words;

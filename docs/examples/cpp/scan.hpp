@@ -65,7 +65,7 @@ inline int run(int count, char** arguments, bool carry) {
         const std::string folder = arguments[1];
         auto about = npy::about(folder);
         const bool gradient = about["call"] == "linear_scan_vjp";
-        if (!gradient && about["call"] != "linear_scan") return 77;  // 77: not my business
+        if (!gradient && about["call"] != "linear_scan") return 77;  // 77: declined
         if (about["dtype"] == "float32") answer<float>(folder, gradient, carry);
         else if (about["dtype"] == "float64") answer<double>(folder, gradient, carry);
         else if (about["dtype"] == "complex64") answer<std::complex<float>>(folder, gradient, carry);

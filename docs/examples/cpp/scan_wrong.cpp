@@ -1,4 +1,4 @@
-// As scan.cpp, but every block of 64 steps begins from rest: the carry is lost.
+// As scan.cpp, but every block of 64 steps starts from the zero state: the carry is missing.
 #include <cstdio>
 
 #include "scan.hpp"

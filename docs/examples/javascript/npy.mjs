@@ -10,7 +10,7 @@ export function read(path) {
   const descr = header.match(/'descr': '([^']+)'/)[1];
   if (!TYPES[descr]) throw new Error(`${path} is of type ${descr}`);
   const shape = header.match(/'shape': \(([^)]*)\)/)[1].split(",").filter((n) => n.trim()).map(Number);
-  const body = bytes.subarray(10 + length); // may lie anywhere in a buffer: a copy is aligned
+  const body = bytes.subarray(10 + length); // a copy is aligned
   return { shape, data: new TYPES[descr](Uint8Array.from(body).buffer) };
 }
 
@@ -25,7 +25,7 @@ export function write(path, { shape, data }) {
   writeFileSync(path, Buffer.concat([start, Buffer.from(header, "latin1"), body]));
 }
 
-// case.txt: "call linear_scan", "dtype float32", "static l 64"; the last word under all before it.
+// case.txt: "call linear_scan", "dtype float32", "static l 64"; words, and last a value.
 export function about(folder) {
   const lines = readFileSync(`${folder}/case.txt`, "utf8").trimEnd().split("\n");
   return Object.fromEntries(

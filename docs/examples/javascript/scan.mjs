@@ -17,5 +17,5 @@ function linearScan(a, b) {
 
 const folder = process.argv[2];
 const { call, dtype } = about(folder);
-if (call !== "linear_scan" || !["float32", "float64"].includes(dtype)) process.exit(77); // not mine
+if (call !== "linear_scan" || !["float32", "float64"].includes(dtype)) process.exit(77); // declined
 write(`${folder}/x.npy`, linearScan(read(`${folder}/a.npy`), read(`${folder}/b.npy`)));
