@@ -1,4 +1,7 @@
-"""`python -m refssm.command.tables`: rows of the pages in `docs/operators`, from the declarations.
+"""`python -m refssm.command.tables`: what pages in `docs` repeat of the program is written here.
+
+These are rows of the pages in `docs/operators`, from the declarations, the pages `docs/tables.md`
+and `docs/soak.md`, and the table of checks in `docs/judge_checks.md`.
 
 Under the heading of an operator, the table that begins with `| | |` has three rows that are
 written here: call, layout, traits. All other rows are people's, and a remark after a semicolon.
@@ -14,6 +17,8 @@ from refssm._contract import Linear
 from refssm._layout import canonical
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
+from refssm.command import overview
+from refssm.conformance.selftest import stored
 
 FOLDER = Path("docs/operators")
 HEAD = "| | |\n|---|---|\n"
@@ -84,6 +89,16 @@ def _in(groups: list[Linear]) -> str:
     return ", ".join(f"in {names}{' together' * (len(g.arguments) > 1)}" for g, names in pairs)
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Write all of them, in the current folder."""
     for path in sorted(FOLDER.glob("*.md")):
         path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
+    overview.PAGE.write_text(overview.overview(), encoding="utf-8")
+    checks = overview.with_checks(overview.CHECKS.read_text(encoding="utf-8"))
+    overview.CHECKS.write_text(checks, encoding="utf-8")
+    soaked = stored.read(stored.SOAK, stored.Soaked)
+    stored.SOAK_PAGE.write_text(stored.soak_page(soaked), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
