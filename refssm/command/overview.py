@@ -30,7 +30,9 @@ def with_checks(page: str) -> str:
     """A page with the sentence of each check between the two marks."""
     before, _, rest = page.partition(BEGIN)
     rows = ((f"`{rule.name}`", rule.sentence) for rule in rules())
-    return f"{before}{BEGIN}\n{table(('check', 'what it says'), rows)}\n{END}{rest.partition(END)[2]}"
+    return (
+        f"{before}{BEGIN}\n{table(('check', 'what it says'), rows)}\n{END}{rest.partition(END)[2]}"
+    )
 
 
 def anchor(heading: str) -> str:
@@ -86,17 +88,18 @@ This page is written by `make tables`. Do not edit it.
 
 ## Operators
 
-All {len(OPERATORS)} operators, by family. The formula is the first line of the reference's docstring, the layout
-the order of axes that `refssm show` prints. The [contract](judge_rules.md#contracts) says how errors
-are measured. Every operator has a reference and an mpmath oracle; the last column says which of these
-it has too: a gradient by hand, an oracle in ball arithmetic (enclosure), a compiled mirror in
-`refssm.jit`."""
+All {len(OPERATORS)} operators, by family. The formula is the first line of the docstring. The layout
+is the order of axes that `refssm show` prints. The [contract](judge_rules.md#contracts) says how
+errors are measured. Every operator has a reference and an mpmath oracle. The last column says which
+of these it has too: a gradient by hand, an oracle in ball arithmetic (enclosure), a compiled mirror
+in `refssm.jit`."""
 CONTRACTS = "## Contracts"
 NAMED = f"""\
 ## How often a planted bug is named
 
-Written from `{NAMING}`. `python -m refssm.conformance.selftest.naming_rate --record` adds a row: it
-plants each bug in an honest implementation in the place of the reference, judges it, and counts how
-often `looks like:` names this bug first. Such a run takes about 40 minutes on two cores.
-It also judges honest programs that are made inaccurate: they lose some bits of their arguments or
-results. None of those may be called by the name of a bug."""
+Written from `{NAMING}`.
+`python -m refssm.conformance.selftest.naming_rate --record` adds a row: it plants each bug in an
+honest implementation instead of the reference, judges it, and counts how often `looks like:` names
+this bug first. Such a run needs about 40 minutes on two cores. It also judges honest programs that
+were made inaccurate: they lose some bits of their arguments or results. None of those may be called
+by the name of a bug."""
