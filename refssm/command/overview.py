@@ -89,10 +89,10 @@ This page is written by `make tables`. Do not edit it.
 ## Operators
 
 All {len(OPERATORS)} operators, by family. The formula is the first line of the docstring. The
-layout is the order of axes that `refssm show` prints. The [contract](judge_rules.md#contracts) says how
-errors are measured. Every operator has a reference and an mpmath oracle. The last column says which
-of these it has too: a gradient by hand, an oracle in ball arithmetic (enclosure), a compiled mirror
-in `refssm.jit`."""
+layout is the order of axes that `refssm show` prints. The
+[contract](judge_rules.md#contracts) says how errors are measured. Every operator has a reference
+and an mpmath oracle. The last column says which of these it has too: a gradient by hand, an oracle
+in ball arithmetic (enclosure), a compiled mirror in `refssm.jit`."""
 CONTRACTS = "## Contracts"
 NAMED = f"""\
 ## How often a planted bug is named

@@ -162,9 +162,9 @@ def among(name: str, only: str) -> bool:
 
 def rows(done: list[dict]) -> list[Soaked]:
     """Cases of each implementation, its worst ratio and where, and how often it was rejected."""
-    worst: dict[tuple, tuple[float, str]] = {}
-    rejected: dict[tuple, int] = defaultdict(int)
-    cases: dict[tuple, int] = defaultdict(int)
+    worst: dict[tuple[str, str], tuple[float, str]] = {}
+    rejected: dict[tuple[str, str], int] = defaultdict(int)
+    cases: dict[tuple[str, str], int] = defaultdict(int)
     for piece in done:
         for name, ratio in piece["worst"].items():
             key, check = (piece["operator"], name), piece["check"].partition("/")[2]
@@ -172,9 +172,9 @@ def rows(done: list[dict]) -> list[Soaked]:
             cases[key] += piece["cases"]
         for text in piece["rejected"]:
             rejected[piece["operator"], text.partition(":")[0]] += 1
-    now = today()
+    date, commit = today()
     return [
-        Soaked(*key, str(cases[key]), f"{ratio:.2g}", check, str(rejected[key]), *now)
+        Soaked(*key, str(cases[key]), f"{ratio:.2g}", check, str(rejected[key]), date, commit)
         for key, (ratio, check) in worst.items()
     ]
 

@@ -124,5 +124,6 @@ A ratio above 16 without a declared budget is grade B: the error is within K1. T
 SSD reach such ratios, because they are measured by the roundings of the recurrence.
 
 The rows of November 2026 were made with Python 3.11.7, NumPy 2.4.6, SciPy 1.17.1, PyTorch 2.13.0
-and gmpy2 2.3.2 on two cores.
+and gmpy2 2.3.2 on two cores, from the sources of commit 5561cf3. Operators that were changed after
+that commit were soaked again.
 """
