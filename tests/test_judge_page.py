@@ -52,7 +52,7 @@ def test_the_example_by_hand_is_what_tracked_arithmetic_gives():
 
 
 def test_k0_of_the_scan_is_that_of_the_example_by_hand():
-    a, b = np.full((3, 1), 0.5, np.float32), np.float32([[1], [1], [-1]])
+    a, b = np.full((3, 1), 0.5, np.float32), np.array([[1], [1], [-1]], np.float32)
     (x,) = expect(LINEAR_SCAN, [a, b])
     states = [row for name, row in by_hand() if name.startswith("x")]
     assert x.value.ravel().tolist() == [value for value, _, _, _ in states]

@@ -64,6 +64,13 @@ def errors() -> Errors:
     return Errors(x.value.ravel(), x.k0.ravel(), found)
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Write the picture, without the spaces that matplotlib leaves at the end of lines."""
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    draw(PICTURE, errors())
+    lines = draw(PICTURE, errors()).read_text(encoding="utf-8").splitlines()
+    text = "".join(f"{line.rstrip()}\n" for line in lines)
+    PICTURE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

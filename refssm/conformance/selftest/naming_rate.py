@@ -236,17 +236,19 @@ def rate(lost: int, told: list[Named], rough: list[Named]) -> stored.NamingRate:
     """One run in numbers, as `docs/naming_rate.csv` keeps them."""
     caught = [n for n in told if n.caught]
     others = [n for n in caught if not n.first]
-    counts = (
-        lost,
-        len(caught),
-        sum(n.first for n in caught),
-        sum(not n.told for n in others),
-        sum(n.named for n in others),
-        sum(bool(n.told) and not n.named for n in others),
-        len(rough),
-        sum(n.named for n in rough),
+    date, commit = stored.today()
+    return stored.NamingRate(
+        lost_bits=str(lost),
+        bugs=str(len(caught)),
+        named_first=str(sum(n.first for n in caught)),
+        no_name=str(sum(not n.told for n in others)),
+        another_bug=str(sum(n.named for n in others)),
+        pattern=str(sum(bool(n.told) and not n.named for n in others)),
+        honest_refused=str(len(rough)),
+        honest_named=str(sum(n.named for n in rough)),
+        date=date,
+        commit=commit,
     )
-    return stored.NamingRate(*map(str, counts), *stored.today())
 
 
 if __name__ == "__main__":  # the worker processes find functions of the module, not of __main__
