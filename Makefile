@@ -7,7 +7,7 @@ OUT ?= vectors
 # where several processes share the cores, the threads of OpenBLAS wait for each other
 ONE_THREAD := OPENBLAS_NUM_THREADS=1
 
-.PHONY: help verify test test-turn test-all lint soak resume tables vectors clean
+.PHONY: help verify test test-turn test-all lint soak resume tables pictures vectors clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -59,8 +59,12 @@ vectors: .venv/developing  ## golden vectors of every operator that has them, in
 	$(ONE_THREAD) $(BIN)/refssm vectors write "$(OUT)"
 	$(ONE_THREAD) $(BIN)/refssm vectors lint "$(OUT)"
 
-tables: .venv/developing  ## call, layout and traits in docs/operators, from the declarations
+tables: .venv/developing  ## generated tables in docs: operators, checks, contracts, the soak
 	$(BIN)/python -m refssm.command.tables
+
+pictures: .venv/developing  ## the picture in docs/judge.md and those in docs/gallery
+	$(BIN)/python -m refssm.command.pictures
+	$(BIN)/python -m refssm.gallery
 
 resume: .venv/developing  ## kill a run of 10 000 cases time and again, and let it go on
 	$(ONE_THREAD) REFSSM_RESUMED_CASES=10000 $(BIN)/python -m pytest --quiet tests/conformance/spreading/test_resume.py -k killed

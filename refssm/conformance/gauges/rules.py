@@ -1,4 +1,4 @@
-"""Error rules of NumPy's functions for tracked arrays: charges c·|z| as in `docs/judge.md`.
+"""Error rules of NumPy's functions for tracked arrays: charges c·|z| as in `docs/judge_rules.md`.
 
 x±y 1; x·y 1, complex by complex 3; 1/x 1, complex 4; x/y 1, by a complex y 7; sqrt 1, complex 4;
 library functions 4, complex 6 (NumPy's float32 exp reaches 3.3 u, log 4.2 u); a sum of n terms

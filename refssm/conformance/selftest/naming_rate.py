@@ -1,6 +1,7 @@
 """How often a planted bug is named: each is planted once more, in a program written another way.
 
     python -m refssm.conformance.selftest.naming_rate --only scan,ssd --every 1
+    python -m refssm.conformance.selftest.naming_rate --record  # all; adds a row to the table
 
 Each bug is planted in an honest implementation in the place of the reference: what it changes is
 then changed in a program that adds in another order. A bug written out in full, for which that
@@ -34,7 +35,7 @@ from refssm.conformance.number_types import number_type
 from refssm.conformance.planted import PlantedBug
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
-from refssm.conformance.selftest import soak
+from refssm.conformance.selftest import soak, stored
 
 # arithmetic in few bits, planted elsewhere, gives other roundings: the precision is what is named
 PRECISIONS = {
@@ -202,8 +203,11 @@ def main(
     lost: Annotated[int, typer.Option(help="Bits that the honest programs lose.")] = LOST,
     workers: Annotated[int, typer.Option(help="Processes.")] = 2,
     show: Annotated[bool, typer.Option(help="Print those not named first.")] = False,
+    record: Annotated[bool, typer.Option(help="Add a row to docs/naming_rate.csv.")] = False,
 ) -> None:
     """Plant every bug in another implementation, and count how many are named first."""
+    if record and (only or every > 1):
+        raise typer.BadParameter("--record is for all bugs: without --only and --every")
     names = [op.name for op in OPERATORS if soak.among(op.name, only)]
     running = soak.as_they_come(of_operator, [(name, every, lost) for name in names], workers)
     came = dict(track(running, total=len(names), disable=not sys.stderr.isatty()))
@@ -223,6 +227,28 @@ def main(
     typer.echo(f"{len(told) - len(caught)} did no harm where they were planted")
     blamed = sum(n.named for n in rough)
     typer.echo(f"{blamed} of {len(rough)} honest programs of too few bits called by a bug's name")
+    if record:
+        before = stored.read(stored.NAMING, stored.NamingRate)
+        stored.write(stored.NAMING, [*before, rate(lost, told, rough)])
+
+
+def rate(lost: int, told: list[Named], rough: list[Named]) -> stored.NamingRate:
+    """One run in numbers, as `docs/naming_rate.csv` keeps them."""
+    caught = [n for n in told if n.caught]
+    others = [n for n in caught if not n.first]
+    date, commit = stored.today()
+    return stored.NamingRate(
+        lost_bits=str(lost),
+        bugs=str(len(caught)),
+        named_first=str(sum(n.first for n in caught)),
+        no_name=str(sum(not n.told for n in others)),
+        another_bug=str(sum(n.named for n in others)),
+        pattern=str(sum(bool(n.told) and not n.named for n in others)),
+        honest_refused=str(len(rough)),
+        honest_named=str(sum(n.named for n in rough)),
+        date=date,
+        commit=commit,
+    )
 
 
 if __name__ == "__main__":  # the worker processes find functions of the module, not of __main__

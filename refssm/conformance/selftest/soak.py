@@ -4,8 +4,8 @@
 
 A seed takes one check of each operator, the next seed the next one, round and round: every operator
 has all its seeds, and a run ends. Each finished piece is a line in `.refssm/soak-<sources>.jsonl`,
-so an interrupted run goes on where it was, and no run takes over what other sources did; the table
-in `docs/judge.md` is written from all of them.
+so an interrupted run goes on where it was, and no run takes over what other sources did. From all
+of them `docs/soak.csv` is written, and the page `docs/soak.md` from that.
 """
 
 from __future__ import annotations
@@ -37,12 +37,10 @@ from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.honest import Honest, implementations
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.verdict import Verdict
+from refssm.conformance.selftest.stored import Soaked, store, today
 
 SOURCES = ROOT
-PAGE = Path("docs/judge.md")
 LAW_CASES = 4
-NONE: list[str] = []
-BEGIN, END = "<!-- soak: begin -->", "<!-- soak: end -->"
 
 
 def pieces(seeds: int, cases: int) -> list[tuple[str, str, int, int]]:
@@ -162,17 +160,11 @@ def among(name: str, only: str) -> bool:
     return not only or not {name, operator_named(name).family}.isdisjoint(only.split(","))
 
 
-def _rows(written: str, soaked: set[str]) -> list[str]:
-    """The rows of a table that are of other operators."""
-    rows = [line for line in written.strip().splitlines()[2:] if line.startswith("| ")]
-    return [row for row in rows if row.split(" | ")[0].removeprefix("| ") not in soaked]
-
-
-def table(done: list[dict], others: list[str] = NONE) -> str:
+def rows(done: list[dict]) -> list[Soaked]:
     """Cases of each implementation, its worst ratio and where, and how often it was rejected."""
-    worst: dict[tuple, tuple[float, str]] = {}
-    rejected: dict[tuple, int] = defaultdict(int)
-    cases: dict[tuple, int] = defaultdict(int)
+    worst: dict[tuple[str, str], tuple[float, str]] = {}
+    rejected: dict[tuple[str, str], int] = defaultdict(int)
+    cases: dict[tuple[str, str], int] = defaultdict(int)
     for piece in done:
         for name, ratio in piece["worst"].items():
             key, check = (piece["operator"], name), piece["check"].partition("/")[2]
@@ -180,15 +172,11 @@ def table(done: list[dict], others: list[str] = NONE) -> str:
             cases[key] += piece["cases"]
         for text in piece["rejected"]:
             rejected[piece["operator"], text.partition(":")[0]] += 1
-    head = [
-        "| operator | implementation | cases | worst ratio | in | rejected |",
-        "|---" * 6 + "|",
-    ]
-    rows = [
-        f"| {' | '.join(key)} | {cases[key]} | {ratio:.2g} | {check} | {rejected[key]} |"
+    date, commit = today()
+    return [
+        Soaked(*key, str(cases[key]), f"{ratio:.2g}", check, str(rejected[key]), date, commit)
         for key, (ratio, check) in worst.items()
     ]
-    return "\n".join(head + sorted(rows + others, key=lambda row: row.split(" | ")[:2]))
 
 
 def as_they_come(function: Callable, tasks: list[tuple], workers: int) -> Iterator[tuple]:
@@ -216,7 +204,7 @@ def main(
 ) -> None:
     """Run what is not yet recorded, write the table, fail if anything honest was rejected.
 
-    `only` some of them: the rows of the others stay as they are.
+    With `only`, the rows of other operators stay as they are.
     """
     kept = record()
     kept.parent.mkdir(exist_ok=True)
@@ -232,10 +220,7 @@ def main(
             lines.flush()
     done = finished()
     mine = [done[piece] for piece in wanted]
-    page = PAGE.read_text()
-    head, tail = page.partition(BEGIN)[0], page.partition(END)[2]
-    others = _rows(page.partition(BEGIN)[2].partition(END)[0], {piece[0] for piece in wanted})
-    PAGE.write_text(f"{head}{BEGIN}\n{table(mine, others if only else [])}\n{END}{tail}")
+    store(rows(mine), (piece[0] for piece in wanted), others=bool(only))
     rejections = [text for piece in mine for text in piece["rejected"]]
     typer.echo(f"{len(mine)} pieces, {len(rejections)} rejections of honest implementations")
     for text in rejections[:10]:

@@ -1,4 +1,4 @@
-"""Operations with an error rule: operands, exact value, and the charge from docs/judge.md."""
+"""Operations with an error rule: operands, exact value, and the charge from docs/judge_rules.md."""
 
 from dataclasses import dataclass
 from itertools import product

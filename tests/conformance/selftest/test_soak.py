@@ -9,18 +9,19 @@ import pytest
 import typer
 
 from refssm.conformance.calling.fingerprint import LEFT_OUT
-from refssm.conformance.selftest import soak
+from refssm.conformance.selftest import soak, stored
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/judge.md").write_text(f"before\n{soak.BEGIN}\nold\n{soak.END}\nafter\n")
+    stored.write(stored.SOAK, [OLD])
     monkeypatch.setattr(soak, "pieces", lambda seeds, cases: [*PIECES[:seeds]])
     return tmp_path
 
 
+OLD = stored.Soaked("old", "loop", "7", "0.5", "split[float32]", "0", "2026-11-22", "b01ecc3")
 PIECES = [
     ("cauchy_kernel", "cauchy_kernel/value[complex64]", 0, 3),
     ("cauchy_kernel", "cauchy_kernel/zero[complex64]", 0, 3),
@@ -43,13 +44,13 @@ def test_a_soak_goes_on_where_it_was_interrupted(folder, capsys):
     assert run(3) == 0
     assert soak.record().read_text().splitlines()[:2] == recorded
     assert "3 pieces, 0 rejections" in capsys.readouterr().out
-    page = soak.PAGE.read_text()
-    assert page.startswith("before\n")
-    assert page.endswith("after\n")
+    page = stored.SOAK_PAGE.read_text(encoding="utf-8")
     assert re.search(
-        r"\| cauchy_kernel \| numba \| 6 \| [0-9.]+ \| value\[complex64\] \| 0 \|", page
+        r"\| cauchy_kernel \| numba \| 6 \| [0-9.]+ \| value\[complex64\] \| 0 \| 20", page
     )
-    assert "old" not in page
+    found = stored.read(stored.SOAK, stored.Soaked)
+    assert page == stored.soak_page(found)
+    assert {row.operator for row in found} == {"cauchy_kernel", "linear_scan"}
 
 
 def test_a_rejection_is_told_counted_and_fails(folder, capsys):
@@ -59,8 +60,8 @@ def test_a_rejection_is_told_counted_and_fails(folder, capsys):
     soak.record().write_text(json.dumps(piece) + "\n")
     assert run(1) == 1
     assert "1 rejections" in capsys.readouterr().out
-    row = next(line for line in soak.PAGE.read_text().splitlines() if "| numba |" in line)
-    assert row.endswith("| 1 |")
+    (row,) = (r for r in stored.read(stored.SOAK, stored.Soaked) if r.implementation == "numba")
+    assert row.rejected == "1"
 
 
 def test_a_wrong_implementation_among_the_honest_is_rejected(folder, monkeypatch):
@@ -117,19 +118,16 @@ def test_what_is_left_out_is_there_and_is_loaded_by_no_soak():
 
 
 def test_only_some_families_are_soaked_and_the_rows_of_others_stay(folder):
-    kept = "| linear_scan | loop | 7 | 0.5 | split[float32] | 0 |"
-    stale = "| cauchy_kernel | gone | 7 | 0.5 | value[complex64] | 0 |"
-    table = f"{soak.BEGIN}\n| operator | …\n|---|\n{stale}\n{kept}\n{soak.END}\n"
-    soak.PAGE.write_text(f"before\n{table}after\n")
+    stored.write(stored.SOAK, [OLD._replace(operator="cauchy_kernel", implementation="gone"), OLD])
     with pytest.raises(typer.Exit) as done:
         soak.main(seeds=3, cases=3, workers=1, only="cauchy,nothing")
     assert done.value.exit_code == 0
-    rows = soak.PAGE.read_text().splitlines()
-    assert kept in rows
-    assert stale not in rows
-    assert any(row.startswith("| cauchy_kernel | numba | 6 |") for row in rows)
-    operators = [row.split(" | ")[0] for row in rows if row.startswith("| ")]
-    assert operators[1:] == sorted(operators[1:])
+    rows = stored.read(stored.SOAK, stored.Soaked)
+    assert rows == sorted(rows)
+    assert rows[-1] == OLD
+    found = {row.implementation: row.cases for row in rows if row.operator == "cauchy_kernel"}
+    assert found["numba"] == "6"
+    assert "gone" not in found
     assert {json.loads(line)["operator"] for line in soak.record().read_text().splitlines()} == {
         "cauchy_kernel"
     }
@@ -150,4 +148,4 @@ def test_the_command_of_make_soak_runs_in_several_processes(folder):
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == "1 pieces, 0 rejections of honest implementations\n"
-    assert "| shift_kernel | numba | 1 |" in soak.PAGE.read_text()
+    assert "| shift_kernel | numba | 1 |" in stored.SOAK_PAGE.read_text(encoding="utf-8")
