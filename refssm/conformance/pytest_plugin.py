@@ -8,10 +8,9 @@
     pytest --refssm-profile quick
 
 The mark has the arguments of `refssm.testing.implements`; `vjp` may also be a function that
-computes
-the gradient; `xfail={"gradient[complex64]": "why"}` expects one check to fail. Of [tool.refssm] in
-pyproject.toml, profile, seed, dtypes, checks and known-failures apply here too; the mark and the
-command line override them.
+computes the gradient; `xfail={"gradient[complex64]": "why"}` expects one check to fail. Of
+[tool.refssm] in pyproject.toml, profile, seed, dtypes, checks and known-failures apply here too;
+the mark and the command line override them.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process once the parent is gone, even during a call: a killed judge cannot."""
+    """End this process when its parent is gone, even during a call: a killed parent cannot."""
     while os.getppid() == parent:
         time.sleep(WATCH_SECONDS)
     os.kill(os.getpid(), signal.SIGKILL)

@@ -18,7 +18,7 @@ def powers_of(op: Operator) -> dict[str, int]:
 
 
 def of_matrices(op: Operator, dim: str) -> bool:
-    """True if a dimension is at most `MATRIX_SIZE`, because the work is cubic in it or costly."""
+    """True if a dimension is drawn only up to `MATRIX_SIZE`, because the work is cubic in it."""
     powers = powers_of(op)
     cubic = max(powers.values()) > 1 and not op.contract.follows_each_operation
     return powers[dim] > 1 or cubic or op.contract.stays_short

@@ -20,7 +20,7 @@ class Beside:
     old: Candidate
     called: str  # the old one's name in reports
     seen: dict[str, dict[str, Compared]] = field(default_factory=dict)  # by type, then case
-    _closed: set[str] = field(default_factory=set)  # types that failed
+    _closed: set[str] = field(default_factory=set)  # types with a failure: no more counting
 
     def judge(self) -> Callable[[Candidate, Case], Verdict]:
         """The judge of one case."""

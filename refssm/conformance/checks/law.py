@@ -81,7 +81,8 @@ class Law(Rule):
     hold: Judge
     owed: Callable[[Operator], bool]  # True for operators to which the law applies
     tame: bool = False  # draws only cases without extreme values
-    touches: Callable[[Operator], Collection[str]] = no_arguments  # that it changes
+    # arguments whose values the law changes
+    touches: Callable[[Operator], Collection[str]] = no_arguments
     cuts: bool = False  # shortens the leading size
     halves: tuple[str, ...] = ()  # 16-bit types in which it is not checked
     needs: Callable[[Operator], str] = no_other  # the other operator that the law calls, or ""

@@ -100,7 +100,8 @@ def _distance(d: PlantedBug, candidate: Candidate, calls: list[Call]) -> float |
             raised.append(outcome.status == "raised")
     from_right, from_bug = map(max, zip(*apart, strict=True))
     nearer = from_right > NEARER * from_bug
-    return worst if nearer and not all(raised) else None  # all raised: no evidence
+    # if all calls raised, the mistake may be any other one
+    return worst if nearer and not all(raised) else None
 
 
 def _apart(

@@ -109,7 +109,7 @@ def described(
 
 
 def _sizes(placed, statics) -> dict[str, int]:
-    """The length of each axis; the largest, where one argument has it once and another in full."""
+    """The length of each axis: the largest of all arguments, since one may have length 1 there."""
     sizes = {name: int(n) for name, n in statics.items() if isinstance(n, int)}
     for _, axes, a in placed:
         for axis, n in zip(axes, a.shape, strict=True):

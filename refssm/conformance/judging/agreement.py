@@ -1,4 +1,4 @@
-"""Do two results agree: within their tolerances, or bit by bit?"""
+"""Compare two results: within their tolerances, or bit by bit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from refssm.conformance.standard import Standard
 
 
 def same(op: Operator, arrays, y, other, *bounds, output=0, held: Standard | None = None):
-    """The verdict on two results of one implementation: they may differ by both tolerances."""
+    """The verdict on two results of one implementation: they may differ by the sum of bounds."""
     of = held or Standard.of(judged_type(arrays))
     returned = of.u_out(y.dtype) / (of.room * of.u)  # the rounding of the output, in u·K
     tolerances = [b.k1 + returned * np.maximum(np.abs(b.value), of.type.tiny) for b in bounds]

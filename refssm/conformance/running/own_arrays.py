@@ -40,11 +40,13 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
         op = trial.op
         usual = _canonical(op, given, trial.offer.layout, path)
         arrays, statics, dtype = arguments(op, usual, path, session.settings.types)
-        if not isinstance(session.worker, Recorded):  # saved outputs keep its axes
+        # saved outputs have the batch axes that the inputs have in the file
+        if not isinstance(session.worker, Recorded):
             arrays = [_with_all_axes(op, i, a, path) for i, a in enumerate(arrays)]
         check = Check(VALUE, op, dtype, 1, lambda *_: wrong(""))
         started, doubt = time.perf_counter(), certify(op)
-        trial.candidate.probe({dtype: ordinary_case(op, dtype)})  # batched or sliced?
+        # find out whether calls are batched or slice by slice
+        trial.candidate.probe({dtype: ordinary_case(op, dtype)})
         candidate = trial.candidate.judged_in(dtype)
         try:
             verdict = _given(candidate, arrays, statics)

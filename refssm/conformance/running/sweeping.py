@@ -107,7 +107,7 @@ class Sweeping:
         if settings.diagnose and not process_died(swept.verdict):
             looks_like = diagnose(check, candidate, case, self._cases(), self.options["seed_"])
             fields["looks_like"] = looks_like.text
-            if looks_like.of_few_bits:  # a wider type does not change that
+            if looks_like.of_few_bits:  # it has few bits in a wider type too
                 fields["hint"] = fields["hint"].removesuffix(AS_WRONG)
         return fields
 

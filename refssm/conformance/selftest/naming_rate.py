@@ -5,8 +5,7 @@
 Each bug is planted in an honest implementation instead of the reference, which adds in another
 order. If the bug is written out in full, so that this changes nothing, it is run with twice the
 digits and rounded. The judge runs the check that catches the bug, and its diagnosis is compared
-with
-the bug's description.
+with the bug's description.
 """
 
 from __future__ import annotations

@@ -40,7 +40,8 @@ from refssm.conformance.usage_error import UsageError
 class Kit:
     """What another process needs in order to judge in the same way."""
 
-    loaded: tuple[tuple, ...]  # of both: target, name, time limit, declarations
+    # target, name, time limit and declarations: of the new implementation, then of the old one
+    loaded: tuple[tuple, ...]
     settings: Settings
     folder: str
     versions: dict[str, str]

@@ -33,7 +33,7 @@ def _states(A, b, x0):
 
 @implements("dense_scan", dtypes=DOUBLE)
 def dense_scan(A, b):
-    """forced_response from rest."""
+    """forced_response from a zero state."""
     return _states(A, b, np.zeros(len(A)))
 
 

@@ -31,7 +31,7 @@ LADDER = ((1, 2, 3, 5), (7, 8, 16), (33, 64, 65), (129,), (193, 257))
 OTHERS = (1, 2, 3)
 SIDE = 8  # largest side of a matrix
 ENTRIES = 700  # largest product of all sizes
-INPUT_BITS = 32  # of double precision inputs, so that library versions give the same file
+INPUT_BITS = 32  # bits of double precision inputs, so that library versions give the same file
 SHOWN_BY = (VALUE.name, STATE.name)
 
 
@@ -74,7 +74,7 @@ def cases_that_show_bugs(op: Operator, seed: int, count: int, longest: int) -> l
 
 
 def _cover(op, dtype, bugs, seed, count, longest) -> list[Drawn]:
-    """Cases of one type; without any of them a bug would not be shown."""
+    """Cases of one type: the first one, and those that are needed to show the type's bugs."""
     left, found = list(bugs), []
     for rung, lengths in enumerate(LADDER):
         lengths = [n for n in lengths if n <= longest]

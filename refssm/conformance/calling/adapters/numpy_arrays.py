@@ -38,7 +38,7 @@ class Numpy:
     def about(self) -> str:
         """The framework's version, device and flags; the header has NumPy's version already."""
         tiny = np.full(8, np.finfo(np.float32).tiny, np.float32)
-        half = tiny * np.float32(0.5)  # -ffast-math in any library may have set the flag
+        half = tiny * np.float32(0.5)  # -ffast-math in a library may switch it on
         flushed = "no" if (half + half == tiny).all() else "yes"
         return f"numpy arrays, device cpu, flush to zero: {flushed}"
 
