@@ -1,1 +1,1 @@
-"""The judge: whether an implementation is right, how accurate it is, and if wrong, where."""
+"""The judge: is an implementation right, how accurate is it, and if it is wrong, where?"""

@@ -1,4 +1,4 @@
-"""What NumPy and the library of archives raise on files that are no arrays."""
+"""The exceptions that NumPy and zipfile raise when they read files that are not arrays."""
 
 import struct
 import zlib
@@ -8,4 +8,4 @@ from zipfile import BadZipFile
 UNREADABLE = (
     *(OSError, ValueError, TypeError, EOFError, MemoryError, OverflowError, SyntaxError),
     *(KeyError, RuntimeError, TokenError, BadZipFile, zlib.error, struct.error),
-)  # RuntimeError: an archive that is encrypted, or packed in a way that is not known
+)  # RuntimeError: an encrypted archive, or an unknown compression

@@ -1,4 +1,4 @@
-"""Types of numbers and arithmetics: how many bits, which range, how values round to them."""
+"""Number types and arithmetics: their bits, their range, and rounding to their values."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy as np
 
 @dataclass(frozen=True)
 class NumberType:
-    """A type of numbers, as the frameworks call it, and the NumPy type that holds its values."""
+    """A number type by the frameworks' name, and the NumPy type that holds its values."""
 
     name: str
     carrier: np.dtype
-    digits: int  # bits of the significand, the hidden one among them
+    digits: int  # bits of the significand, including the hidden one
     tiny: float  # the smallest normal number
     max: float
 
     @property
     def u(self) -> float:
-        """Half the distance from 1 to the next number."""
+        """Unit roundoff: half the distance from 1 to the next number."""
         return 2.0**-self.digits
 
     @property
     def half(self) -> bool:
-        """Whether NumPy only carries its values: 16 bits, held in float32."""
+        """True for 16-bit types, whose values float32 arrays hold."""
         return self.name in ("float16", "bfloat16")
 
     def rounded(self, a: np.ndarray, real: bool) -> np.ndarray:
@@ -40,7 +40,7 @@ class NumberType:
 
 
 def _to_digits(x: np.ndarray, kind: NumberType) -> np.ndarray:
-    """Nearest number of few digits, ties to even; below the smallest normal fewer digits."""
+    """Round to `kind.digits` bits, ties to even; fewer bits below the smallest normal number."""
     smallest = np.frexp(kind.tiny)[1]
     exponent = np.maximum(np.frexp(np.where(np.isfinite(x), x, 0.0))[1], smallest)
     scale = kind.digits - exponent
@@ -59,7 +59,7 @@ NUMBER_TYPES = {
     "float16": NumberType("float16", SINGLE, 11, 2.0**-14, 65504.0),
     "bfloat16": NumberType("bfloat16", SINGLE, 8, 2.0**-126, (2 - 2.0**-7) * 2.0**127),
 }
-# an arithmetic that no array has
+# an arithmetic of products; no array has this type
 TF32 = NumberType("tf32", SINGLE, 11, 2.0**-126, float(np.finfo(np.float32).max))
 
 
@@ -67,6 +67,6 @@ ARITHMETICS = {**NUMBER_TYPES, "tf32": TF32}
 
 
 def number_type(name) -> NumberType:
-    """The type or arithmetic called `name`, or that of a NumPy dtype."""
+    """The type or arithmetic called `name`, or the type of a NumPy dtype."""
     name = name if isinstance(name, str) else np.dtype(name).name
     return ARITHMETICS[name] if name in ARITHMETICS else _of_numpy(name)

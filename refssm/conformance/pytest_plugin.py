@@ -7,10 +7,10 @@
     pytest -k "test_my_scan and value"      # test_scan.py::test_my_scan::value[float32]
     pytest --refssm-profile quick
 
-The mark takes what `refssm.testing.implements` takes; `vjp` may also be a function, the gradient by
-hand; `xfail={"gradient[complex64]": "why"}` expects one check to fail. Of [tool.refssm] in
-pyproject.toml profile, seed, dtypes, checks and known-failures hold here too; the mark and the
-command line come before.
+The mark has the arguments of `refssm.testing.implements`; `vjp` may also be a function that
+computes the gradient; `xfail={"gradient[complex64]": "why"}` expects one check to fail. Of
+[tool.refssm] in pyproject.toml, profile, seed, dtypes, checks and known-failures apply here too;
+the mark and the command line override them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OPTIONS = ("profile", "seed", "xfail")
 
 
 def pytest_addoption(parser):
-    """How thoroughly to judge, and with which seed."""
+    """Add the options for the profile and the seed."""
     group = parser.getgroup("refssm", "numerical truth for state-space models")
     group.addoption(
         "--refssm-profile",
@@ -40,13 +40,13 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Say what the mark is."""
+    """Register the mark."""
     line = "refssm(operator, **declared): this function is an implementation of the operator"
     config.addinivalue_line("markers", line)
 
 
 def pytest_pycollect_makeitem(collector, name, obj):
-    """A marked function becomes a node whose items are its checks."""
+    """Turn a marked function into a node whose items are its checks."""
     marks = marks_of(obj)
     if not marks or not callable(obj):
         return None
@@ -59,7 +59,7 @@ PROJECT = pytest.StashKey()
 
 
 def _project(config):
-    """The project's table [tool.refssm], and its list of known failures: read once."""
+    """The project's table [tool.refssm] and its list of known failures, read once."""
     from refssm.conformance.project.known_failures import Known, read
     from refssm.conformance.project.pyproject import nearest
 
@@ -71,18 +71,18 @@ def _project(config):
 
 
 class Implementation(pytest.Collector):
-    """One implementation: its checks, worked out from the catalog without calling it."""
+    """One implementation; its checks follow from the catalog, without a call."""
 
     def __init__(self, *, function, mark, **kwargs):
         super().__init__(**kwargs)
         self.function, self.mark = function, mark
-        self.obj = function  # conditions of xfail and skipif look here
+        self.obj = function  # pytest evaluates conditions of xfail and skipif with it
         self.own_markers.extend(getattr(function, "pytestmark", []))
         self.keywords.update((m.name, m) for m in self.own_markers)
 
     @cached_property
     def project(self):
-        """Settings and known failures of the project; what is wrong with them is one sentence."""
+        """Settings and known failures of the project; an error in them becomes a CollectError."""
         from refssm.conformance.usage_error import UsageError
 
         try:
@@ -91,7 +91,7 @@ class Implementation(pytest.Collector):
             raise self.CollectError(f"{self.name}: {error}") from None
 
     def setting(self, name: str, usual):
-        """From the mark, else from the command line, else from the project's file."""
+        """The value from the mark, else from the command line, else from the project's file."""
         told = self.config.getoption(f"refssm_{name}")
         return self.mark.kwargs.get(
             name, self.project[0].get(name, usual) if told is None else told
@@ -99,7 +99,7 @@ class Implementation(pytest.Collector):
 
     @cached_property
     def trial(self):
-        """The implementation as the judge holds it."""
+        """The implementation as a trial of the judge; a wrong mark becomes a CollectError."""
         from refssm._implements import declared_as
         from refssm.conformance.running.in_process import session_of
         from refssm.conformance.running.session import trials_of
@@ -120,7 +120,7 @@ class Implementation(pytest.Collector):
                 self.project[0].get("dtypes", ()),
             )
             return trials_of(session)[0]
-        except (UsageError, ValueError) as error:  # none of the project's types, for one
+        except (UsageError, ValueError) as error:  # such as: it has none of the project's types
             raise self.CollectError(f"{self.name}: {error}") from None
 
     def collect(self):
@@ -137,14 +137,14 @@ class Implementation(pytest.Collector):
             items.append(item)
         self._refuse_idle()
         expected = {name: why for name, why in expected.items() if name not in known}
-        if expected:  # an expectation that matches nothing hides the next failure
+        if expected:  # an expectation that matches nothing would hide a later failure
             told = ", ".join(known)
             raise self.CollectError(f"{self.name}: xfail names no check: {expected} ({told})")
         return items
 
     @property
     def called(self) -> tuple[str, ...]:
-        """What an entry of the known failures may call it."""
+        """Names that an entry of the known failures may use for it."""
         names = {self.path.name, *self.nodeid.split("::")[:1]}
         path = self.project[1].path
         if path is not None:
@@ -152,7 +152,7 @@ class Implementation(pytest.Collector):
         return self.name, *names, *(f"{name}::{self.name}" for name in names)
 
     def _refuse_idle(self) -> None:
-        """An entry that names this implementation and no check of it is an error."""
+        """CollectError for an entry with this implementation that matches none of its checks."""
         from refssm.conformance.project.known_failures import possible
 
         known, called = self.project[1], [n for n in self.called if n.endswith(self.name)]
@@ -167,10 +167,10 @@ class Check(pytest.Item):
     """One check of one implementation."""
 
     parent: Implementation
-    over = ""  # the day of a known failure's entry, where it is over
+    over = ""  # set if the entry of a known failure has expired
 
     def expect(self, entry) -> None:
-        """Take down that this check is known to fail: strictly, where the entry is of it alone."""
+        """Mark a known failure as xfail, strict if its entry names only this check."""
         if entry is None:
             return
         from refssm.conformance.project.known_failures import said_enough
@@ -190,7 +190,7 @@ class Check(pytest.Item):
         return self.parent.function
 
     def runtest(self):
-        """Judge; a skip says why."""
+        """Judge the check; a skip has a reason."""
         from refssm.conformance.checks.checks import GRADIENT, VALUE
 
         trial = self.parent.trial
@@ -199,7 +199,7 @@ class Check(pytest.Item):
         name, _, dtype = self.name.rstrip("]").partition("[")
         checks = {f"{c.name}[{c.dtype}]": c for c in trial.checks(trial.probe.accepted)}
         check = checks.get(self.name)
-        if check is None and name not in (VALUE.name, GRADIENT.name):  # laws run in one type
+        if check is None and name not in (VALUE.name, GRADIENT.name):  # laws run in only one type
             check = next((c for c in checks.values() if c.name == name), None)
         if check is None:
             _skip(f"{dtype} is not accepted: {trial.probe.refused.get(dtype, '')}")
@@ -214,25 +214,25 @@ class Check(pytest.Item):
             self.add_report_section("call", "refssm", note)
 
     def repr_failure(self, excinfo, style=None):
-        """The lines of the report in place of a traceback."""
+        """The lines of the report instead of a traceback."""
         if isinstance(excinfo.value, Failed):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self):
-        """Where the implementation stands."""
+        """File, line and name of the implementation."""
         code = getattr(self.obj, "__code__", None)
         line = code.co_firstlineno - 1 if code else None
         return self.path, line, f"{self.parent.name}::{self.name}"
 
 
 def _skip(reason: str) -> NoReturn:
-    """Skip, and point at the implementation in place of this file."""
+    """Skip, with the location of the implementation instead of this file."""
     raise pytest.skip.Exception(reason, _use_item_location=True)
 
 
 class Failed(AssertionError):
-    """A check failed, or is on the list of known failures for too long; carries the result."""
+    """A check failed, or the entry of its known failure has expired; carries the result."""
 
     def __init__(self, result, over: str = ""):
         from refssm.conformance.running.in_process import text

@@ -1,5 +1,5 @@
-"""What is raised where something cannot be judged as it is given."""
+"""The exception for a target or an option that cannot be judged."""
 
 
 class UsageError(Exception):
-    """The target cannot be judged as given: one sentence, exit code 4."""
+    """The target cannot be judged as given; the message is one sentence, the exit code 4."""

@@ -1,1 +1,1 @@
-"""One call of somebody's function."""
+"""Finding an implementation and calling it."""

@@ -1,13 +1,14 @@
-"""What stands on a function without asking it: a mock or a lazy object would run code to answer.
+"""Read an object's attributes without running its `__getattr__`.
 
-Imports nothing, for pytest loads it in every session.
+A mock or a lazy object would run code there. This module imports nothing, because pytest loads it
+in every session.
 """
 
 from __future__ import annotations
 
 
 def vars_of(thing) -> dict:
-    """The instance dictionary, empty where there is none or where asking for it raises."""
+    """The instance dictionary; empty if there is none or reading it raises."""
     try:
         return vars(thing)
     except Exception:
@@ -15,6 +16,6 @@ def vars_of(thing) -> dict:
 
 
 def marks_of(thing) -> list:
-    """Its pytest marks called `refssm`."""
+    """The pytest marks called `refssm` on an object."""
     marks = vars_of(thing).get("pytestmark")
     return [m for m in marks if m.name == "refssm"] if isinstance(marks, list) else []

@@ -1,7 +1,7 @@
-"""The child process that holds an implementation: answers requests over a pipe until it closes.
+"""The child process that runs an implementation: it answers requests over a pipe until that closes.
 
-`python -m refssm.conformance.calling.child READ WRITE LOG`: file descriptors for the requests and
-answers, and one of a file that takes whatever the implementation prints.
+`python -m refssm.conformance.calling.child READ WRITE LOG`: file descriptors of the requests, of
+the answers, and of a file for all that the implementation prints.
 """
 
 from __future__ import annotations
@@ -26,31 +26,35 @@ WATCH_SECONDS = 1.0
 
 
 class Server:
-    """The implementations of one target, and the three requests they answer."""
+    """The implementations of one target, and the requests that call them."""
 
     def __init__(self):
         self.found: dict[str, Found] = {}
 
     def load(self, target: str, name: str | None, told: dict | None) -> list[Offer]:
-        """Find the implementations in a target."""
+        """Find the implementations of a target; return an offer for each."""
         with looking(target):
             return self.take(find(target, name, told))
 
     def take(self, found: Iterable[Found]) -> list[Offer]:
-        """Hold implementations, and say what they offer."""
+        """Store implementations by operator name and return their offers."""
         self.found = {f.op.name: f for f in found}
         return [f.offer for f in self.found.values()]
 
     def sources(self) -> Sources:
-        """What is imported so far."""
+        """Fingerprints of all that this process has imported."""
         return imported()
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
-        """Call one implementation, or its VJP."""
+        """Call one implementation or its VJP."""
         return call(self.found[name], arrays, statics, **how)
 
     def narrow(self, name: str, arrays, statics):
-        """What the implementation's `only` makes of a case, arrays then statics, or None."""
+        """Project a case by the implementation's `only`.
+
+        Returns the arrays and the keyword arguments, None if the case is declined, or an Outcome if
+        `only` raised.
+        """
         found = self.found[name]
         only = found.declared.only
         assert only is not None
@@ -65,13 +69,13 @@ class Server:
 
 
 def _alike(number, given):
-    """A keyword number as a plain one: a size stays whole, a weight stays what it is."""
+    """`number` as an int if `given` is an int and the value is whole, else as a float."""
     whole = isinstance(given, int | np.integer) and number == int(number)
     return int(number) if whole else float(number)
 
 
 def serve(requests: Connection, answers: Connection) -> None:
-    """Answer requests until the other side closes."""
+    """Answer requests until the parent closes the pipe."""
     server = Server()
     while True:
         try:
@@ -88,9 +92,9 @@ def serve(requests: Connection, answers: Connection) -> None:
 
 
 def main() -> None:
-    """Take the descriptors, send everything printed to the log, serve."""
+    """Read the descriptors from the command line, redirect output to the log, and serve."""
     reading, writing, log = map(int, sys.argv[1:4])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
@@ -99,7 +103,7 @@ def main() -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End with the judge, also in the middle of a call: a killed one cannot end us."""
+    """End this process when its parent is gone, even during a call: a killed parent cannot."""
     while os.getppid() == parent:
         time.sleep(WATCH_SECONDS)
     os.kill(os.getpid(), signal.SIGKILL)

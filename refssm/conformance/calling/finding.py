@@ -1,4 +1,4 @@
-"""Finding implementations in somebody's file or module: runs in the child, next to their code."""
+"""Find implementations in an author's file or module; runs in the child, where their code runs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from refssm.conformance.calling.attributes import vars_of
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.usage_error import UsageError
 
-LONGEST = 300  # of an exception's text in a report
+LONGEST = 300  # characters of an exception's text in a report
 PACKAGE = Path(__file__).parents[2]
 
 
 @contextmanager
 def looking(target: str):
-    """Looking at somebody's objects runs their code: whatever it raises becomes one sentence."""
+    """Context: an exception raised by the author's objects becomes a one-line UsageError."""
     try:
         yield
     except (UsageError, KeyboardInterrupt):
@@ -39,9 +39,8 @@ def looking(target: str):
 def find(target: str, name: str | None = None, told: dict | None = None) -> list[Found]:
     """Implementations in `target`: file.py, file.py::function, module or module:function.
 
-    Without a function, every function of a catalog name that the file itself defines counts;
-    `name` says which operator a single function is, `told` what to take in place of what its
-    author declared.
+    Without a function name, all functions that the file itself defines under a catalog name count.
+    `name` is the operator of a single function; `told` overrides parts of the author's declaration.
     """
     path, _, function = _split(target)
     if not path.strip():
@@ -61,7 +60,7 @@ def find(target: str, name: str | None = None, told: dict | None = None) -> list
 
 
 def _offered(module, path, name) -> list[Found]:
-    """The implementations of one operator, and of its form from a state, that a module declares."""
+    """The module's own implementations of one operator and of its resumed form; [] if none."""
     try:
         found = _catalogued(module, path)
     except UsageError:
@@ -74,9 +73,10 @@ def _offered(module, path, name) -> list[Found]:
 
 
 def _told(found: Found, told: dict) -> Found:
-    """The implementation with some of its declaration replaced; `silent`: if it has none.
+    """The implementation with parts of its declaration replaced by `told`.
 
-    What `usual` holds is the project's, for functions whose author declares nothing.
+    `told["silent"]`: only if the author declares nothing. `told["usual"]` has the project's
+    settings for functions without a declaration.
     """
     own, usual = bool(found.declared.name), told.get("usual", {})
     if told.get("silent") and own:
@@ -92,7 +92,7 @@ def _told(found: Found, told: dict) -> Found:
 
 
 def operator_named(name: str) -> Operator:
-    """The operator called `name`, or a usage error with the nearest names."""
+    """The operator called `name`; UsageError with the nearest name if there is none."""
     for op in OPERATORS:
         if op.name == name:
             return op
@@ -116,7 +116,7 @@ def _is_file(path):
 
 
 def _load_file(path: Path):
-    """Import a file: by its dotted name inside a package, else with its folder on the path."""
+    """Import a file by its dotted name if it is in a package, else with its folder on sys.path."""
     if not os.path.isfile(path):
         raise UsageError(f"{path}: {'not a file' if os.path.lexists(path) else 'no such file'}")
     path = path.resolve()
@@ -131,7 +131,7 @@ def _load_file(path: Path):
     if spec is None or spec.loader is None:
         raise UsageError(f"{path}: not a Python file")
     module = importlib.util.module_from_spec(spec)
-    if path.stem not in sys.modules:  # a file may be called like a module that is already there
+    if path.stem not in sys.modules:  # the name may be that of another module
         sys.modules[path.stem] = module
     execute = spec.loader.exec_module
     return _imported(lambda: execute(module) or module, str(path))
@@ -146,7 +146,7 @@ def _load_module(name: str, where: str = ""):
         known = False
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a package whose own import raises
+    except BaseException as error:  # importing a parent package raised
         raise UsageError(f"{where or name}: importing it raised {sentence(error)}") from None
     if not known and not where:
         raise UsageError(f"{name}: no such file, and no module of that name")
@@ -154,7 +154,7 @@ def _load_module(name: str, where: str = ""):
 
 
 def _imported(load: Callable, where: str):
-    """Run an import; whatever it raises becomes one sentence with the author's own line."""
+    """Run an import; an exception becomes a one-line UsageError with the author's line number."""
     try:
         return load()
     except KeyboardInterrupt:
@@ -166,24 +166,24 @@ def _imported(load: Callable, where: str):
 
 
 def sentence(error: BaseException) -> str:
-    """An exception in one line, with the innermost place outside refssm."""
+    """An exception in one line, with the innermost code line outside refssm."""
     text = _worded(error)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not _ours(f.filename)]
     return f"{text} ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else text
 
 
 def _worded(error: BaseException) -> str:
-    """What an exception says, in one line that can be printed."""
-    name = vars(type)["__name__"].__get__(type(error))  # whatever its metaclass makes of it
+    """Type and message of an exception in one printable line."""
+    name = vars(type)["__name__"].__get__(type(error))  # a metaclass may replace __name__
     try:
         text = f"{name}: {error}".strip(": ")
-    except BaseException:  # its own __str__ raises
+    except BaseException:  # __str__ may raise
         text = name
     return short(text)
 
 
 def short(text: str) -> str:
-    """Somebody's text in one line, without what a terminal would obey."""
+    """Text in one line, cut to `LONGEST` characters, with unprintable characters escaped."""
     text = " ".join(text[: 10 * LONGEST].split())
     text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
@@ -215,14 +215,14 @@ def _named(module, path, function, name) -> list[Found]:
 
 
 def _resumed(name: str) -> str:
-    """The form of an operator that starts from a state, where that is another one; or ""."""
+    """The operator's form that starts from a state, if that is another operator; else ""."""
     op = next((op for op in OPERATORS if op.name == name), None)
     other = resumed(op) if op else None
     return other.name if other and other.name != name else ""
 
 
 def _catalogued(module, path) -> list[Found]:
-    """Functions of catalog names that the module defines itself; imported ones are not its own."""
+    """Functions with catalog names that the module itself defines, without imported ones."""
     own = {n: f for n, f in vars(module).items() if callable(f) and _defined_in(module, f)}
     by_name: dict[str, Callable] = {}
     for n, f in own.items():
@@ -252,18 +252,18 @@ def _found(op, forward, vjp) -> Found:
 
 
 def _operator_name(function):
-    """The operator a decorated function declares, if it does."""
+    """The operator that a function's `implements` decorator names, or ""."""
     return _declared(function).name
 
 
 def _declared(function) -> Declaration:
-    """What `refssm.testing.implements` wrote on a function; nothing on anything else."""
+    """The declaration by `refssm.testing.implements`, or an empty one."""
     declared = vars_of(function).get("__refssm__")
     return declared if isinstance(declared, Declaration) else Declaration()
 
 
 def _defined_in(module, function):
-    """Whether the module, or a package's own part, made it; an object without a module counts."""
+    """True if the module or a submodule defines the object, or the object has no module."""
     made_in = getattr(function, "__module__", None)
     part = hasattr(module, "__path__") and f"{made_in}".startswith(f"{module.__name__}.")
     return "__refssm__" in vars_of(function) or (
@@ -284,7 +284,7 @@ def _check_arity(path, implementation: Found):
     for function, cotangents, suffix in pairs:
         try:
             signature = inspect.signature(function)
-        except Exception:  # built in another language, or a proxy: the first call will tell
+        except Exception:  # no signature: a compiled function or a proxy; its first call will show
             continue
         arguments = [*cotangents, *op.inputs]
         try:

@@ -1,4 +1,4 @@
-"""What a verdict depends on beside the arrays: our sources, the author's, versions of libraries."""
+"""Fingerprints of what a verdict depends on besides the arrays: sources and library versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-# what only tells, shows, or is judged itself
+# files that cannot change a verdict: reports, pictures, code under test
 LEFT_OUT = (
     "command",
     "gallery",
@@ -26,14 +26,14 @@ LIBRARIES = ("numpy", "scipy", "mpmath", "hypothesis")
 
 
 class Sources(NamedTuple):
-    """What a process has imported, in a few bytes."""
+    """Two hashes of what a process has imported."""
 
-    own: str  # files of the author, by their bytes
-    installed: str  # files of libraries, by size and time
+    own: str  # the author's files, by content
+    installed: str  # files of libraries, by size and modification time
 
 
 def digest(root: Path = ROOT) -> str:
-    """Our sources that decide verdicts."""
+    """A hash of those refssm sources that can change a verdict."""
     told = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         if _counts(path, root):
@@ -48,13 +48,13 @@ def _counts(path: Path, root: Path) -> bool:
 
 @cache
 def versions_here() -> dict[str, str]:
-    """What two machines must have in common to come to the same verdict, digit by digit."""
+    """Versions that must be equal on two machines for identical verdicts, digit by digit."""
     versions = {"Python": platform.python_version()} | {n: version(n) for n in LIBRARIES}
     return versions | {"refssm": digest()}
 
 
 def imported() -> Sources:
-    """What this process has imported beside the standard library and what `digest` covers."""
+    """Hashes of this process's imports, without the standard library and the files of `digest`."""
     own, installed = hashlib.sha256(), hashlib.sha256()
     standard, *libraries = _folders()
     for name, module in sorted(sys.modules.items()):
@@ -73,6 +73,6 @@ def imported() -> Sources:
 
 
 def _folders() -> list[Path]:
-    """The standard library, then where libraries are installed."""
+    """The folder of the standard library, then those of installed libraries."""
     paths = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
     return [Path(path).resolve() for path in paths]

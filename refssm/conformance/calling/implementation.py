@@ -1,4 +1,4 @@
-"""An implementation as it was found, and what the other side of the pipe knows of it."""
+"""An implementation that was found, and its picklable description for the parent process."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from refssm.conformance.calling.adapters.numpy_arrays import NoDevice
 
 
 class Offer(NamedTuple):
-    """An implementation as the other side of the pipe knows it."""
+    """The picklable description of an implementation, for the parent process."""
 
     name: str
     has_vjp: bool = False
     narrows: bool = False
     judged: bool = True
-    dtypes: tuple[str, ...] = ()  # what it is for; empty: to be found out
+    dtypes: tuple[str, ...] = ()  # the declared types; empty: the judge finds out
     framework: str = "numpy"
     layout: str = ""
     accuracy: Budget = Budget()
     ftz: bool = False
-    views: tuple[str, ...] = ()  # of memory, as the framework can make them
+    views: tuple[str, ...] = ()  # memory layouts that the framework supports
     immutable: bool = False
-    lacks: tuple[str, ...] = ()  # types that the framework does not have
+    lacks: tuple[str, ...] = ()  # types that the framework lacks
     seems: str = ""  # another framework that its module has imported
-    loops: bool = False  # its layout leaves batch axes out: it is called slice by slice
+    loops: bool = False  # its layout has no batch axes: it is called slice by slice
     about: str = ""  # the framework's version, device and flags
-    absent: str = ""  # why it cannot be called at all
-    functions: tuple[str, str] = ("", "")  # the name it has in its module, and its VJP's
-    files: bool = False  # a program that reads files: there is no memory to look at
+    absent: str = ""  # why it cannot be called here
+    functions: tuple[str, str] = ("", "")  # names of the function and of its VJP in their modules
+    files: bool = False  # an external program that reads files: no memory to check
 
 
 @dataclass(frozen=True)
@@ -46,22 +46,22 @@ class Found:
     op: Operator
     forward: Callable
     vjp: Callable | None
-    judged: bool = True  # False: only there because a law of another one calls it
+    judged: bool = True  # False: only called by a law of another operator
     declared: Declaration = field(default_factory=Declaration)
 
     @cached_property
     def adapter(self) -> Any:
-        """What carries arrays to its framework and back."""
+        """The adapter of the declared framework and device."""
         return adapter(self.declared.framework, self.declared.device)
 
     @cached_property
     def layout(self) -> Layout | None:
-        """The layout it declares."""
+        """The declared layout, or None."""
         return parse(self.op, self.declared.layout) if self.declared.layout else None
 
     @property
     def offer(self) -> Offer:
-        """What the judge needs to know of it."""
+        """The description for the judge; `absent` says why if framework or device is missing."""
         declared = self.declared
         offer = Offer(
             self.op.name,
@@ -91,14 +91,14 @@ class Found:
 
 
 def _name(function) -> str:
-    """What a script may call it by: the name it has in its module, or ""."""
+    """The function's name if its module has it under that name, else ""."""
     name = getattr(function, "__name__", "")
     there = getattr(sys.modules.get(getattr(function, "__module__", "")), name, None)
     return name if there is function else ""
 
 
 def _seems(function) -> str:
-    """A framework among the names that a function of NumPy arrays, so it says, can see."""
+    """A framework whose modules are among the function's globals, or ""."""
     names = getattr(function, "__globals__", {})
     modules = [getattr(m, "__name__", "") for m in list(names.values()) if inspect.ismodule(m)]
     return next((f for f in FRAMEWORKS[1:] if any(m.split(".")[0] == f for m in modules)), "")

@@ -1,4 +1,4 @@
-"""Libraries that can be judged by name: the modules of plug-ins for each, and what they need."""
+"""Libraries that can be judged by name: their plug-in modules, and which package each needs."""
 
 from importlib.util import find_spec
 
@@ -17,13 +17,13 @@ MODULES = {
     "mamba-ssm": ("mamba_ssm_ref",),
     "control": ("control_c2d", "control_response", "control_gram"),
 }
-# where the module has another name
+# if the importable module has another name
 NEEDS = {"accelerated-scan": "accelerated_scan", "s5-pytorch": "s5", "mamba-ssm": "mamba_ssm"}
 NAMES = ("jit", *MODULES)
 
 
 def target(name: str) -> list[str]:
-    """The modules to judge for a subject; `jit` is our own mirrors."""
+    """The modules to judge for a library; `jit` stands for refssm's own Numba mirrors."""
     if name == "jit":
         mirrored = (op.family for op in OPERATORS if "jit" not in op.lacks)
         return [f"refssm.jit.{family}" for family in dict.fromkeys(mirrored)]
@@ -31,7 +31,7 @@ def target(name: str) -> list[str]:
 
 
 def absent(name: str) -> str:
-    """Why a subject cannot be judged here, or ""."""
+    """Why a library cannot be judged here, or ""."""
     module = NEEDS.get(name, name)
     if name == "jit" or find_spec(module) is not None:
         return ""

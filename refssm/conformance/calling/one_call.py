@@ -1,4 +1,4 @@
-"""Calling an implementation once and saying what happened: the same in the child and in process."""
+"""Call an implementation once and describe the outcome, in the child or in this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from refssm.conformance.calling.finding import sentence
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.number_types import NumberType, number_type
 
-EARLIER = -1  # among the aliased: the output of an earlier call
+EARLIER = -1  # in `aliased`: the output of an earlier call
 
 
 class Declined(Exception):
@@ -22,7 +22,7 @@ class Declined(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one call came to. status: ok, declined, malformed, raised, crashed or hung."""
+    """The outcome of one call. status: ok, declined, malformed, raised, crashed or hung."""
 
     status: str
     outputs: tuple = ()
@@ -33,15 +33,15 @@ class Outcome:
 
 
 class _WrongOutputs(TypeError):
-    """The number of outputs, or of their axes, is wrong."""
+    """Wrong number of outputs, or an output with wrong axes."""
 
 
 def call(
     found: Found, arrays, statics, *, dtype="", vjp=False, sliced=False, view="", again=False
 ) -> Outcome:
-    """Call an implementation on views of `arrays`; outputs become NumPy arrays, errors a sentence.
+    """Call an implementation on views of `arrays`: NumPy outputs, or an error as one sentence.
 
-    With `again` it is called once more: the second result must have memory of its own.
+    With `again` it is called a second time; the two results must not share memory.
     """
     made, kind = found.adapter, number_type(dtype or np.result_type(*(arrays or [float])))
     run = Run(found, kind, vjp, sliced)
@@ -70,12 +70,12 @@ def call(
 
 
 def _later(run, copies, statics) -> tuple:
-    """The outputs of one more call, on arguments in other memory."""
+    """The outputs of one more call, on copies of the arguments."""
     return run.raw([run.made.copied(x) for x in copies], statics)
 
 
 class Run:
-    """One way of calling: forward or back, batched or slice by slice, in which layout."""
+    """How a call is made: forward or VJP, batched or slice by slice, and in which layout."""
 
     def __init__(self, found: Found, kind: NumberType, vjp: bool, sliced: bool):
         op = found.op
@@ -99,10 +99,10 @@ class Run:
         self.answers = [(usual.inputs if vjp else usual.outputs)[i] for i in self.asked]
         self.answer_axes = [(of.inputs if vjp else of.outputs)[i] for i in self.asked]
         self.cotangents = len(op.outputs) if vjp else 0
-        self.touched: set[int] = set()  # arguments that slices share, written to by one of them
+        self.touched: set[int] = set()  # shared arguments that the call of a slice wrote to
 
     def entering(self, arrays) -> list[np.ndarray]:
-        """The arguments in the author's layout, looped axes first."""
+        """The arguments in the author's layout, preceded by the axes that are looped over."""
         if self.layout is None:
             return list(arrays)
         sizes = self._sizes(arrays)
@@ -117,7 +117,7 @@ class Run:
         return entering
 
     def looped(self, usual) -> tuple[str, ...]:
-        """The batch axes that the layout leaves out, of length one where an argument has none."""
+        """The batch axes that the layout omits; "1" if an argument lacks the axis."""
         assert self.layout is not None
         return tuple(axis if axis in usual else "1" for axis in self.layout.omitted)
 
@@ -132,7 +132,7 @@ class Run:
         return sizes
 
     def raw(self, given, statics) -> tuple:
-        """What one call returns, as a tuple."""
+        """The outputs of one call, as a tuple."""
         count = self.returned
         if self.vjp and self.found.vjp is None:
             cotangents, primals = given[: self.cotangents], given[self.cotangents :]
@@ -147,7 +147,7 @@ class Run:
         return tuple(returned[i] for i in self.asked)
 
     def outputs(self, given, statics) -> tuple[tuple, tuple]:
-        """The outputs as they came, and in NumPy; slice by slice none came, all are stacked."""
+        """The outputs as returned (() if called slice by slice), and as NumPy arrays."""
         if not self.slices:
             y = self.raw(given, statics)
             return y, tuple(self.made.take(v, self.kind) for v in y)
@@ -156,7 +156,7 @@ class Run:
         rows = []
         for i in np.ndindex(*batch):
             parts = [x[_place(lead, i)] for x, lead in zip(given, leads, strict=True)]
-            # a copy of what slices share, so that one that writes to it does not spoil the next
+            # copies of shared arguments: a slice that writes to them must not change the next
             own = [
                 x if lead == batch else self.made.copied(x)
                 for x, lead in zip(parts, leads, strict=True)
@@ -168,13 +168,13 @@ class Run:
             return (), tuple(rows[0])
         stacked = [np.stack(column) for column in zip(*rows, strict=True)]
         answers = tuple(y.reshape(batch + y.shape[1:]) for y in stacked)
-        if self.vjp:  # what the slices share is summed over them
+        if self.vjp:  # gradients of shared arguments are sums over the slices
             primals = [given[self.cotangents + i].shape for i in self.asked]
             answers = tuple(summed(g, s) for g, s in zip(answers, primals, strict=True))
         return (), answers
 
     def leaving(self, taken, arrays) -> tuple:
-        """The answers in the canonical layout."""
+        """The outputs in the canonical layout."""
         if self.layout is None or any(isinstance(y, Unusable) for y in taken):
             return taken
         back = []
@@ -191,7 +191,7 @@ class Run:
         return tuple(back)
 
     def _shape(self, y, arrays):
-        """An output's shape without batch axes that no argument has."""
+        """An output's shape, without leading batch axes that no argument has."""
         ranks = (
             a.ndim - sum(axis not in ("1", *self.found.op.batch_names) for axis in axes)
             for a, axes in zip(arrays, self.usual, strict=True)
@@ -202,22 +202,22 @@ class Run:
 
 
 def _arguments(layout: Layout, vjp: bool) -> tuple:
-    """Axes of everything that is handed in."""
+    """The axes of every argument, with those of the cotangents first for a VJP."""
     return (*layout.outputs, *layout.inputs) if vjp else layout.inputs
 
 
 def _place(lead, i):
-    """Where slice i of the broadcast batch lies in an argument with the leading axes `lead`."""
+    """The index of slice i of the broadcast batch in an argument with leading axes `lead`."""
     return tuple(0 if n == 1 else j for n, j in zip(lead, i[len(i) - len(lead) :], strict=True))
 
 
 def summed(gradient, shape):
-    """A gradient of every slice as one of the argument of `shape` that they share."""
+    """The gradient summed over axes along which the argument of `shape` was broadcast."""
     if not isinstance(gradient, np.ndarray) or gradient.shape == tuple(shape):
         return gradient
     extra = max(gradient.ndim - len(shape), 0)
     if any(n not in (1, gradient.shape[extra + i]) for i, n in enumerate(shape)):
-        return gradient  # of another shape altogether: the judge will say so
+        return gradient  # the shape does not fit: the judge will report it
     stretched = (i for i, n in enumerate(shape) if n == 1 < gradient.shape[extra + i])
     axes = (*range(extra), *(extra + i for i in stretched))
     return gradient.sum(axis=axes).reshape(shape) if axes else gradient

@@ -1,4 +1,4 @@
-"""Arrays that were saved: the author's own, and a result that stands for an implementation."""
+"""Saved arrays: an author's inputs, and outputs that replace calls of an implementation."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from refssm.conformance.usage_error import UsageError
 
 
 def stored(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an .npz file by name, or of an .npy file under the name ""."""
+    """The arrays of an .npz file by name, or of an .npy file as ""; UsageError if unreadable."""
     try:
-        if path.is_fifo():  # would be waited for
+        if path.is_fifo():  # opening a pipe would block
             raise OSError("a pipe")
-        with path.open("rb") as file:  # a file that NumPy opens it leaves open if it is none
+        with path.open("rb") as file:  # NumPy would leave an invalid file open
             loaded = np.load(file, allow_pickle=False)
             given = dict(loaded) if isinstance(loaded, NpzFile) else {"": np.asarray(loaded)}
     except UNREADABLE as error:
@@ -34,7 +34,7 @@ def stored(path: Path) -> dict[str, np.ndarray]:
 
 
 def in_order(a, axes, wanted, omitted, what) -> np.ndarray:
-    """One array with its axes in the catalog's order; batch axes left out have length one."""
+    """An array with its axes in the catalog's order; batch axes in `omitted` get length 1."""
     kept = tuple(axis for axis in wanted if axis not in omitted)
     try:
         a = restored(a, axes, kept)
@@ -44,7 +44,7 @@ def in_order(a, axes, wanted, omitted, what) -> np.ndarray:
 
 
 class Recorded:
-    """Stands for an implementation by a result it gave earlier: `--output out.npy`."""
+    """Stands in for an implementation by returning saved outputs: `--output out.npy`."""
 
     def __init__(self, name: str, path: Path, layout: str = ""):
         op, given = operator_named(name), stored(path)
@@ -66,13 +66,13 @@ class Recorded:
         self.found = [Offer(op.name, layout=layout)]
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
-        """The result as it was saved, whatever the arguments."""
+        """The saved outputs, for any arguments."""
         del name, statics
         kind = number_type(how.get("dtype") or judged_type(arrays))
         return Outcome("ok", tuple(carried(y, y.dtype.name, kind) for y in self.outputs))
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Nothing to close."""
 
     def __enter__(self):
         return self

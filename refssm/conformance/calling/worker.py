@@ -1,7 +1,7 @@
-"""The parent's side of the child process: requests with a time limit, crashes and hangs told.
+"""The parent's side of the child process: requests with a time limit; crashes become outcomes.
 
-One persistent child holds the implementation, so that a segmentation fault, an abort or an
-endless loop in it costs the judge nothing but a restart.
+One child process runs the implementation for all requests, so a segmentation fault, an abort or an
+endless loop in it only causes a restart.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from refssm.conformance.calling.implementation import Found, Offer
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.usage_error import UsageError
 
-FIRST_CALL = 5  # times the limit: frameworks import and compile in the first
+FIRST_CALL = 5  # times the limit: the first call imports and compiles
 
 
 class Gone(Exception):
-    """The child died or hung; one sentence says how."""
+    """The child process crashed or hung; the message says how."""
 
     def __init__(self, status: str, message: str):
         super().__init__(message)
@@ -39,7 +39,7 @@ class Gone(Exception):
 
 
 class Worker:
-    """An implementation in a child process that is restarted once."""
+    """An implementation in a child process, which is restarted at most once."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Worker:
             raise
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
-        """Call the implementation; a crash or a hang is an outcome like others."""
+        """Call the implementation; a crash or a hang is an outcome too."""
         try:
             if self._process is None:
                 self._restart()
@@ -70,7 +70,7 @@ class Worker:
             return Outcome(gone.status, message=str(gone))
 
     def narrow(self, name: str, arrays, statics):
-        """The implementation's own projection of a case."""
+        """Project a case by the implementation's `only`; a crash or a hang is an outcome too."""
         try:
             if self._process is None:
                 self._restart()
@@ -80,20 +80,20 @@ class Worker:
 
     @property
     def alive(self) -> bool:
-        """Whether there is a child, and no restart before the next call."""
+        """True if the child process runs, so that the next call needs no restart."""
         return self._process is not None
 
     def lose(self, death: str) -> None:
-        """Lose the child as another process lost its own by the same call."""
+        """Kill this process's child too, as the same call killed another process's child."""
         self._stop()
         self.death = death
 
     def sources(self) -> Sources:
-        """What the child has imported."""
+        """Fingerprints of what the child has imported."""
         return self._ask("sources")
 
     def close(self) -> None:
-        """End the child."""
+        """End the child process."""
         self._stop()
         self._log.close()
 
@@ -104,8 +104,8 @@ class Worker:
         self.close()
 
     def printed(self) -> str:
-        """What the implementation printed so far."""
-        descriptor = self._log.fileno()  # whose place in the file is the child's, too
+        """All that the implementation has printed so far."""
+        descriptor = self._log.fileno()  # the child shares the file position: pread leaves it
         size = os.fstat(descriptor).st_size
         return os.pread(descriptor, size, 0).decode(errors="replace")
 
@@ -139,10 +139,10 @@ class Worker:
             raise Gone("crashed", f"not called again: earlier it {self.death}")
         self.restarts += 1
         self._start()
-        self._first = True  # what it imports takes as long as before
+        self._first = True  # importing takes as long as at first
         try:
             self._load()
-        except UsageError as error:  # it imports once, and not again
+        except UsageError as error:  # the first import worked, this one failed
             raise Gone("crashed", f"{self.death}; then {error}") from None
         finally:
             self._first = False
@@ -156,14 +156,14 @@ class Worker:
             expired.set()
             process.kill()
 
-        # one watch over sending, waiting and receiving: a child may stop in the middle of each
+        # One timer for sending, waiting and receiving: the child may stop during each of them.
         watch = threading.Timer(limit, expire)
         watch.start()
         self._number += 1
         try:
             self._requests.send((self._number, method, args, kwargs))
             number = 0
-            while number != self._number:  # a forked copy of the child may answer as well
+            while number != self._number:  # a fork of the child may answer too
                 number, status, answer = self._answers.recv()
         except (OSError, EOFError, pickle.UnpicklingError, ValueError, TypeError):
             self.death = f"did not return within {limit:g} s"
@@ -185,7 +185,7 @@ class Worker:
         assert process is not None
         try:
             code = process.wait(timeout=1.0)
-        except subprocess.TimeoutExpired:  # it closed the pipe and lives on
+        except subprocess.TimeoutExpired:  # it closed the pipe and is still running
             return "closed the pipe to the judge"
         last = [line for line in self.printed().splitlines() if line.strip()][-1:]
         printed = f" (it printed: {last[0].strip()[:200]})" if last else ""
@@ -204,7 +204,7 @@ class Worker:
 
 
 class InProcess:
-    """The same without a child, for debuggers; inputs are saved before each call."""
+    """The interface of `Worker` without a child, for debuggers; saves inputs before each call."""
 
     def __init__(self, found: Iterable[Found], folder: Path | None = None):
         self._server, self._folder = Server(), folder
@@ -212,12 +212,12 @@ class InProcess:
 
     @classmethod
     def at(cls, target: str, name: str | None, told: dict | None, folder: Path | None = None):
-        """The implementations of a target, imported here."""
+        """The implementations of a target, imported in this process."""
         with looking(target):
             return cls(find(target, name, told), folder)
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
-        """Call the implementation here."""
+        """Save the inputs and call the implementation in this process."""
         if self._folder is not None:
             self._folder.mkdir(exist_ok=True)
             numbered = {f"arg{i}": a for i, a in enumerate(arrays)}
@@ -225,15 +225,15 @@ class InProcess:
         return self._server.call(name, [a.copy() for a in arrays], statics, **how)
 
     def narrow(self, name: str, arrays, statics):
-        """The implementation's own projection of a case."""
+        """Project a case by the implementation's `only`."""
         return self._server.narrow(name, [a.copy() for a in arrays], statics)
 
     def printed(self) -> str:
-        """Nothing is captured: the implementation prints where we do."""
+        """Always "": the implementation prints to this process's output."""
         return ""
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Nothing to close."""
 
     def __enter__(self):
         return self

@@ -1,1 +1,1 @@
-"""What is drawn: sizes, knobs and a seed, and the arrays they make."""
+"""Test cases: Hypothesis draws sizes, knobs and a seed, from which the arrays are made."""

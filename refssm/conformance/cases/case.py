@@ -1,7 +1,7 @@
 """A case: sizes, a few named knobs and one seed, from which its arrays are made.
 
-A case has one precision: values are drawn in double precision and rounded to it, and the rounded
-values are the exact inputs of everybody.
+Values are drawn in double precision and rounded to the type of the case. The rounded values are the
+exact inputs of the implementation and of the reference.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ EXACT_MAPS = frozenset({"one", "integer", "compass"})
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Sizes, knobs and a seed: everything that the arrays of one example are made from."""
+    """Sizes, knobs and a seed: all that determines the arrays of one example."""
 
     op: Operator
     dtype: np.dtype
-    sizes: Mapping[str, int]  # core dimensions
+    sizes: Mapping[str, int]  # core dimensions by name
     batch: Mapping[str, int]
     knobs: Mapping[str, Knob]
     seed: int
-    half: NumberType | None = None  # the type whose values the arrays hold, if NumPy has none
+    half: NumberType | None = None  # the judged type if NumPy lacks it; float32 arrays hold it
     parameters: Mapping[str, int | float] = field(default_factory=dict)
 
     def __str__(self):
@@ -46,7 +46,7 @@ class Case:
 
     @cached_property
     def arrays(self) -> list[np.ndarray]:
-        """The arguments, in order, in the case's precision."""
+        """The arguments in order, with values of the judged type."""
         arrays: dict[str, np.ndarray] = {}
         for i, (name, domain) in enumerate(self.op.inputs.items()):
             knob, rng = self.knobs[name], self.generator(i)
@@ -60,17 +60,17 @@ class Case:
 
     @property
     def type(self) -> NumberType:
-        """The type that is judged."""
+        """The judged number type."""
         return self.half or number_type(self.dtype)
 
     @property
     def statics(self) -> dict[str, int | float]:
-        """The keyword arguments: core dimensions that no input has, and parameters."""
+        """The keyword arguments: parameters, and core dimensions that no input has."""
         sizes = {name: self.sizes[name] for name in self.op.static if name in self.sizes}
         return sizes | dict(self.parameters)
 
     def generator(self, stream: int) -> np.random.Generator:
-        """A stream of random numbers that only this case's seed decides."""
+        """A random generator that depends only on the case's seed and on `stream`."""
         return np.random.default_rng([self.seed, stream])
 
     def _shape(self, i):
@@ -79,7 +79,7 @@ class Case:
 
     @property
     def exact(self) -> bool:
-        """Whether every input is a small exact integer, so that sums and products do not round."""
+        """True if every input is a small exact integer, so that sums and products do not round."""
         knobs = self.knobs.values()
         return all(k.map in EXACT_MAPS and k.texture != "subnormal" for k in knobs) and bool(knobs)
 
@@ -92,7 +92,7 @@ def simplest(op: Operator) -> dict[str, int | float]:
 def ordinary_case(
     op: Operator, dtype, sizes=(5, 3, 4, 2), seed=1, real=(), between: Mapping = NOWHERE
 ) -> Case:
-    """A case without extremes, two of every batch axis, core dimensions in the order given."""
+    """A case without extreme values; batch axes have size 2, core dimensions `sizes` in order."""
     knobs, kind = {}, number_type(dtype)
     for name, domain in op.inputs.items():
         of_real = domain.real or name in real or kind.carrier.kind == "f"
@@ -100,7 +100,7 @@ def ordinary_case(
     core = dict(zip(core_dims(op), sizes, strict=False))
     parameters = simplest(op)
     core |= {dim: int(parameters.pop(dim)) for dim in core if dim in parameters}
-    if "r" in core:  # judged in norm: of many states and times little would be seen
+    if "r" in core:  # a norm bounds all states at once and hides small errors if l and n are large
         core |= {"r": 1} | {d: min(core[d], 5) for d in ("l", "n") if d in core}
     for dim, (low, high) in between.items():
         core |= {dim: int(min(max(core[dim], low), high))} if dim in core else {}
@@ -109,7 +109,7 @@ def ordinary_case(
 
 
 def _plain(domain: Domain) -> str:
-    """The first map without extremes that has phases, or at least is not constant."""
+    """The first tame map that varies, with complex values if there is one."""
     points = np.array([0.2, 0.9])
     drawn = {m: domain.draw(m, points, points, real=False) for m in domain.tame}
     varying = [m for m, (x, y) in drawn.items() if np.real(x) != np.real(y)]

@@ -17,13 +17,13 @@ from refssm.conformance.number_types import number_type
 from refssm.domains import Domain
 
 SIZES = (1, 2, 3, 5, 16, 31, 32, 33, 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 300)
-LONG = (1025, 2048, 4097) * 5  # a length that no input has: errors that grow with it show there
-RANKS = (1, 2, 1, 3)  # of a low-rank part
-LARGE = (255, 256, 257, 300)  # drawn twice as often: they reach a fourth chunk of 64
+LONG = (1025, 2048, 4097) * 5  # lengths where no input has a length: some errors grow with it
+RANKS = (1, 2, 1, 3)  # ranks of a low-rank part
+LARGE = (255, 256, 257, 300)  # drawn twice as often: four chunks of 64 or more
 THOROUGH = (*SIZES, 511, 513, 1000, 1024, 1025, 2048, 4097, 8192)
 BATCH = (1, 2, 3)
 GROUPS = (2, 1, 3, 2)
-TAME_SIZE = 129  # decays of a tame case then keep their product above 2^-60
+TAME_SIZE = 129  # up to this size, products of tame decays stay above 2^-60
 ENTRIES = TRACED.case_entries
 
 
@@ -40,26 +40,26 @@ def cases(
     sizes=SIZES,
     between: Mapping = NOWHERE,
 ):
-    """Cases of `op` in `dtype`; `tame` ones neither underflow nor overflow on any route.
+    """Cases of `op` in `dtype`; `tame` cases do not underflow or overflow in any algorithm.
 
-    `between` bounds core dimensions by name.
+    `entries` bounds the size of the arrays, `between` bounds core dimensions by name.
     """
     kind = number_type(dtype)
-    dtype, tame = kind.carrier, tame or kind.name == "float16"  # most of a domain overflows it
+    dtype, tame = kind.carrier, tame or kind.name == "float16"  # most of a domain overflows in it
     core, batch, left = {}, {}, entries
-    # The lists are the same whatever was drawn before, and what is too large is cut down: a list
-    # that grows short would make a large case the simpler one for Hypothesis.
+    # The lists do not depend on earlier draws; a size that is too large is reduced afterwards.
+    # With a list that gets shorter, Hypothesis would shrink towards large cases.
     usual = [s for s in sizes if not tame or s <= TAME_SIZE]
     powers = powers_of(op)
-    batch_first = len(powers) > 2  # else several core sizes leave no room for it
+    batch_first = len(powers) > 2  # with three core sizes no room would be left for it
     if batch_first:
         batch, left = _batch(draw, op, left)
     for i, (dim, power) in enumerate(powers.items()):
-        # long signals, mostly narrow; one in four is as wide as it is long, for tiles of both
+        # mostly long and narrow signals; one in four is about as wide as long, to test tiles
         sizes_here = usual
         short = op.contract.stays_short
         if of_matrices(op, dim):
-            sizes_here = [s for s in usual if s <= MATRIX_SIZE]  # what is done to them: the cube
+            sizes_here = [s for s in usual if s <= MATRIX_SIZE]  # the work is cubic in the size
         first = i == 0 and op.leading == dim
         often = [s for s in LARGE if s in sizes_here] if first else [3, 5] * 18
         if dim == "r":
@@ -83,10 +83,10 @@ def cases(
 
 
 def _batch(draw, op: Operator, left: int) -> tuple[dict[str, int], int]:
-    """Sizes of the batch axes, and the room that is left."""
+    """Sizes of the batch axes, and the number of entries that remains for core dimensions."""
     batch = {}
     for axis in op.batch_names:
-        # at least two groups of two heads, mostly: one of them hides which belongs to which
+        # mostly two groups of two heads or more: with one, a wrong assignment does not show
         usual = GROUPS if axis in "gh" else BATCH
         batch[axis] = _at_most(left, draw(_one_of(tuple(usual))), BATCH)
         left //= batch[axis]
@@ -94,12 +94,12 @@ def _batch(draw, op: Operator, left: int) -> tuple[dict[str, int], int]:
 
 
 def _at_most(left, size, sizes):
-    """`size`, or the largest of `sizes` for which there is room, or the smallest there is."""
+    """`size` if it is at most `left`, else the largest of `sizes` that is, else the smallest."""
     return size if size <= left else max([s for s in sizes if s <= left], default=min(sizes))
 
 
 def _inside(sizes, ends) -> list[int]:
-    """Those of `sizes` in a range, and its ends."""
+    """The members of `sizes` in the range `ends`, and the two ends; all if there is no range."""
     if ends is None:
         return sizes
     low, high = map(int, ends)
@@ -108,13 +108,13 @@ def _inside(sizes, ends) -> list[int]:
 
 @cache
 def _one_of(choices: tuple):
-    """A strategy made once: making it costs as much as judging a small case."""
+    """A cached strategy: to make one costs as much as to judge a small case."""
     return st.sampled_from(choices)
 
 
 @cache
 def _knobs(domain: Domain, dtype, tame, mixed, subnormal):
-    """Knobs of one argument; the simplest first, so that failures shrink to it."""
+    """A strategy for one argument's knob; simple knobs first, so that failures shrink to them."""
     maps = [m for m in domain.maps if not tame or m in domain.tame]
     textures = [t for t in domain.textures if not tame or t in domain.tame_textures]
     if not tame:

@@ -1,6 +1,6 @@
-"""How NumPy fills an array: a map of the argument's domain, a texture, and its kind.
+"""NumPy fills an array by a knob: a map of the argument's domain, a texture, and real or complex.
 
-Never element by element: Hypothesis then repeats one fill value and keeps arrays short.
+Hypothesis does not draw single entries: it would repeat one fill value and keep arrays short.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 from refssm.conformance.number_types import NumberType, number_type
 from refssm.domains import Domain
 
-MEDLEY = "medley"  # another map, or another texture, for every channel: many cases in one
+MEDLEY = "medley"  # each channel has its own map or texture: many cases in one
 NORMAL_MEDLEY = "medley of normal numbers"
 
 
 @dataclass(frozen=True)
 class Knob:
-    """How one argument is filled: a map of its domain, a texture, and its kind."""
+    """How one argument is filled: by which map and texture, and whether it is real."""
 
     map: str
     texture: str
@@ -29,7 +29,7 @@ class Knob:
 
 
 def fill(domain: Domain, knob: Knob, shape, rank: int, rng, kind) -> np.ndarray:
-    """An array of `domain`, arranged along its first core axis (axis −rank) by the texture."""
+    """An array of `domain`; the texture acts along the first core axis (axis −rank)."""
     kind = kind if isinstance(kind, NumberType) else number_type(kind)
     maps = list(domain.maps) if knob.map == MEDLEY else [knob.map]
     skipped = ("beside", "subnormal") if knob.texture == NORMAL_MEDLEY else ("beside",)
@@ -49,8 +49,8 @@ def fill(domain: Domain, knob: Knob, shape, rank: int, rng, kind) -> np.ndarray:
 
 
 def _arranged(draws, texture, rank):
-    """Points of the unit square, repeated along the first core axis where so textured."""
-    along = (..., slice(0, 1), *(slice(None),) * (rank - 1))  # one place of the first core axis
+    """Points of the unit square; some textures repeat them along the first core axis."""
+    along = (..., slice(0, 1), *(slice(None),) * (rank - 1))  # the first position of that axis
     a, b = draws
     if rank == 0:
         return a, b
@@ -62,29 +62,29 @@ def _arranged(draws, texture, rank):
 
 
 def _kept(shape, texture, rank, rng, kind: NumberType):
-    """What the drawn values are multiplied by: 0 or 1, a decay, a 16th of the smallest normal."""
+    """The factor of the drawn values: a mask, a decay, or tiny/16 for subnormal numbers."""
     if texture == "gaps":
         return rng.random(shape) < 0.7
-    if rank == 0 and texture != "subnormal":  # one number is arranged in one way only
+    if rank == 0 and texture != "subnormal":  # other textures need an axis
         return 1.0
     if texture in ("impulse", "late"):
         length = shape[-rank]
         place = length - 1 - rng.integers(2) if texture == "late" else rng.integers(max(length, 1))
         return (np.arange(length) == max(place, 0)).reshape(length, *(1,) * (rank - 1))
-    if texture == "fading":  # over the whole length, by up to 1e-30
+    if texture == "fading":  # down to 1e-30 over the whole length
         length = shape[-rank]
         decay = np.exp(-69 * rng.random() * np.arange(length) / max(length, 1))
         return decay.reshape(length, *(1,) * (rank - 1))
     if texture in ("diagonal", "lower"):
         i, k = np.indices(shape[-2:])
         return (i == k) if texture == "diagonal" else (i >= k)
-    if texture == "cycle":  # a permutation for each member of the batch
+    if texture == "cycle":  # one permutation matrix per member of the batch
         return np.argsort(rng.random(shape[:-1]))[..., None] == np.arange(shape[-1])
     return kind.tiny / 16 if texture == "subnormal" else 1.0
 
 
 def beside(poles, nodes, rng) -> np.ndarray:
-    """Nodes next to poles, at distances 1e-6 to 0.1, none of them met exactly."""
+    """Nodes at distances 1e-6 to 0.1 from poles; none equals a pole."""
     near = poles.reshape(-1, poles.shape[-1])[0]
     if near.size == 0:
         return nodes

@@ -1,4 +1,4 @@
-"""Arguments made from another one: the right factors of a low-rank part from the left."""
+"""Arguments made from another argument: the right factors of a low-rank part from the left ones."""
 
 import numpy as np
 
@@ -6,9 +6,9 @@ from refssm.conformance.number_types import NumberType
 
 
 def following(leader, factors, kind: NumberType) -> np.ndarray:
-    """The columns of another argument, each times the first factor of its column, rounded.
+    """Each column of `leader` times the first entry of the same column of `factors`, rounded.
 
-    Where a batch axis of the other is missing here, those of its first member.
+    Where `factors` lacks a batch axis of `leader`, the first member of that axis is used.
     """
     missing = leader.ndim - factors.ndim
     own = leader[(0,) * missing] if missing > 0 else leader[(None,) * -missing]

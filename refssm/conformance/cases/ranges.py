@@ -1,4 +1,4 @@
-"""`--where dt=1e-3..1e-1`: judged where the author says, and nowhere else; the header says so."""
+"""The option `--where dt=1e-3..1e-1`: ranges to which arguments and sizes are restricted."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from refssm.conformance.usage_error import UsageError
 from refssm.domains import Domain, state_matrices
 
 Range = tuple[float, float]
-WITHIN = ("each", "constant", "channel")  # textures that multiply by nothing
+WITHIN = ("each", "constant", "channel")  # textures that do not scale the values
 SHIFTING = (state_matrices.fit,)
 WITH_ZERO = ("impulse", "late", "gaps", "fading", "diagonal", "lower")
 
 
 @dataclass(frozen=True)
 class Where:
-    """Ranges of arguments by name, and of sizes by letter."""
+    """Ranges of arguments, by name, and of core dimensions, by letter."""
 
     values: Mapping[str, Range] = field(default_factory=dict)
     sizes: Mapping[str, Range] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Where:
 
 
 def parse(texts: Iterable[str], ops: Iterable[Operator]) -> Where:
-    """Ranges as they were typed; UsageError where one is none, or is of nothing that is judged."""
+    """Parse ranges; UsageError for wrong syntax or a name that no operator of `ops` has."""
     ops, values, sizes = list(ops), {}, {}
     arguments = dict.fromkeys(name for op in ops for name in op.inputs)
     dims = dict.fromkeys(dim for op in ops for dim in core_dims(op))
@@ -60,7 +60,7 @@ def parse(texts: Iterable[str], ops: Iterable[Operator]) -> Where:
 
 
 def split(text: str) -> tuple[str, float, float]:
-    """The name and the two ends of a range, or a UsageError."""
+    """The name and the two ends of a range; UsageError if `text` is not NAME=LOW..HIGH."""
     match = re.fullmatch(r"\s*(\w+)\s*=\s*([^.]\S*?|\.\d\S*?)\.\.(\S+)\s*", text)
     try:
         name, low, high = match.groups() if match else ("", "", "")
@@ -73,7 +73,7 @@ def split(text: str) -> tuple[str, float, float]:
 
 
 def narrowed(op: Operator, where: Where) -> Operator:
-    """The operator with the domains of some arguments narrowed."""
+    """The operator with narrowed domains for the arguments in `where`."""
     inputs = {
         name: _narrowed(domain, where.values[name]) if name in where.values else domain
         for name, domain in op.inputs.items()
@@ -83,18 +83,18 @@ def narrowed(op: Operator, where: Where) -> Operator:
 
 @dataclass(frozen=True, eq=False)
 class Narrowed(Domain):
-    """A domain whose draws outside a range are drawn again inside it; of a complex one, moduli."""
+    """A domain that replaces draws outside [low, high]; for complex values, of the modulus."""
 
     low: float = 0.0
     high: float = 0.0
 
     def draw(self, name: str, a: np.ndarray, b: np.ndarray, real: bool) -> np.ndarray:
-        """Numbers of the domain that lie in the range."""
+        """Values of the domain that lie in the range."""
         x = super().draw(name, a, b, real)
         low, high = (self.low, self.high) if real else (max(self.low, 0.0), self.high)
         size = x if real else np.abs(x)
         again = low * (high / low) ** a if low > 0 else low + (high - low) * a
-        again = np.clip(again, low, high)  # a power rounds
+        again = np.clip(again, low, high)  # the power may round to a value outside
         if not real:
             again = again * np.where(size > 0, x / np.where(size > 0, size, 1.0), 1.0)
         return np.where((low <= size) & (size <= high), x, again)

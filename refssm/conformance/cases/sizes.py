@@ -6,19 +6,19 @@ MATRIX_SIZE = 65
 
 
 def core_dims(op: Operator) -> list[str]:
-    """The core dimensions by name, those of the outputs first: the length is drawn first."""
+    """Names of the core dimensions; those of outputs come first, so the length is drawn first."""
     named = dict.fromkeys(d for ds in (*op.output_dims, *op.input_dims) for d in ds)
     return [d for d in named if not d[0].isdigit()]
 
 
 def powers_of(op: Operator) -> dict[str, int]:
-    """How often each core dimension occurs in one array."""
+    """How often each core dimension occurs in the shape of one array, at most."""
     powers = {d: max(x.count(d) for x in (*op.input_dims, *op.output_dims)) for d in core_dims(op)}
-    return powers | ({"n": 2} if "r" in powers else {})  # a low-rank part stands for a matrix
+    return powers | ({"n": 2} if "r" in powers else {})  # a low-rank part represents an n×n matrix
 
 
 def of_matrices(op: Operator, dim: str) -> bool:
-    """Whether a dimension is drawn up to `MATRIX_SIZE` only: what is done is its cube."""
+    """True if a dimension is drawn only up to `MATRIX_SIZE`, because the work is cubic in it."""
     powers = powers_of(op)
     cubic = max(powers.values()) > 1 and not op.contract.follows_each_operation
     return powers[dim] > 1 or cubic or op.contract.stays_short

@@ -1,4 +1,4 @@
-"""Windows of time: the part of the arguments, the output and its bounds between two steps."""
+"""Arguments, outputs and their bounds, restricted to a window of time steps."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from refssm.conformance.gauges.gauge import Gauge
 
 
 def time_axes(op: Operator) -> list[int | None]:
-    """For each input, its axis of the first output's first core dimension, from the end."""
+    """For each input, the (negative) index of its time axis, `op.leading`, or None."""
     step = op.leading
     return [dims.index(step) - len(dims) if step in dims else None for dims in op.input_dims]
 
 
 def timed(op: Operator) -> list[str]:
-    """The arguments that have a time axis."""
+    """Names of the arguments that have a time axis."""
     return [name for name, axis in zip(op.inputs, time_axes(op), strict=True) if axis is not None]
 
 
 def cut(op: Operator, arrays, window: slice) -> list[np.ndarray]:
-    """The arguments restricted to a window of time; those without a time axis stay whole."""
+    """The arguments restricted to the steps in `window`; those without a time axis stay whole."""
     return [
         a if axis is None else a[(..., window, *(slice(None),) * (-axis - 1))]
         for a, axis in zip(arrays, time_axes(op), strict=True)
@@ -28,17 +28,17 @@ def cut(op: Operator, arrays, window: slice) -> list[np.ndarray]:
 
 
 def in_window(op: Operator, y: np.ndarray, window: slice) -> np.ndarray:
-    """The first output restricted to a window of time."""
+    """The first output restricted to the steps in `window`."""
     return y[(..., window, *(slice(None),) * (len(op.output_dims[0]) - 1))]
 
 
 def windowed(op: Operator, gauge: Gauge, window: slice) -> Gauge:
-    """A gauge restricted to a window of time."""
+    """The gauge restricted to the steps in `window`."""
     value, k0, k1 = (in_window(op, f, window) for f in (gauge.value, gauge.k0, gauge.k1))
     return Gauge(value, k0, k1, gauge.peak)
 
 
 def at_length(op: Operator, statics, k: int) -> dict:
-    """The keyword arguments for an output of length k."""
+    """The keyword arguments, changed so that the output has length k."""
     step = op.leading
     return {**statics, step: k} if step in op.static else dict(statics)

@@ -1,1 +1,1 @@
-"""What an implementation owes, case by case."""
+"""The checks of an implementation, and running one check over many cases."""

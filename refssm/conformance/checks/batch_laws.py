@@ -1,4 +1,4 @@
-"""Laws of batches: a member alone, and groups in another order."""
+"""Laws of batches: each member alone, and groups in another order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from refssm.conformance.judging.verdict import Verdict, worst_of
 
 
 def batch(candidate: Candidate, case: Case) -> Verdict:
-    """Each member of a batch is what it is alone."""
+    """Each member of a batch has the outputs that it has alone."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
     shape = op.batch_shape(*arrays)
     if candidate.sliced:
@@ -36,7 +36,7 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
 
 
 def _member(a, rank, batch_rank, axis, i):
-    """One member along a batch axis, kept as an axis of length 1; shared arrays stay."""
+    """One member along a batch axis, kept as an axis of length 1; arrays without that axis stay."""
     own = a.ndim - rank - (batch_rank - axis)
     if own < 0 or a.shape[own] == 1:
         return a
@@ -52,7 +52,7 @@ BATCH = Law(
 
 
 def group(candidate: Candidate, case: Case) -> Verdict:
-    """Groups taken in another order give their outputs in that order: neighbours share B and C."""
+    """Groups in reversed order give outputs in reversed order; each group has its own B and C."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
     if case.batch["g"] < 2:
         return NOTHING

@@ -1,4 +1,4 @@
-"""`--against old.py`: a new implementation beside an old one, on the same cases."""
+"""`--against old.py`: judge a new and an old implementation on the same cases."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Beside:
     """Judges both on each case; the new one fails where it is wrong and the old one is right."""
 
     old: Candidate
-    called: str
-    seen: dict[str, dict[str, Compared]] = field(default_factory=dict)  # by type and case
-    _closed: set[str] = field(default_factory=set)  # types that failed: what follows is shrinking
+    called: str  # the old one's name in reports
+    seen: dict[str, dict[str, Compared]] = field(default_factory=dict)  # by type, then case
+    _closed: set[str] = field(default_factory=set)  # types with a failure: no more counting
 
     def judge(self) -> Callable[[Candidate, Case], Verdict]:
         """The judge of one case."""
@@ -45,21 +45,21 @@ class Beside:
         return Verdict("-", notes=("both are wrong on some cases: see value",))
 
     def of_piece(self, dtype: str, cases) -> tuple[dict[str, Compared], bool]:
-        """What was seen of some cases, and whether they ended in a failure beside the old one."""
+        """The comparisons on some cases, and whether a failure of the new one ended them."""
         seen = self.seen.get(dtype, {})
         return {key: seen[key] for key, _ in cases if key in seen}, dtype in self._closed
 
     def take(self, dtype: str, compared: Mapping[str, Compared], closed: bool) -> None:
-        """Add what was seen elsewhere."""
+        """Add the comparisons of a piece that another process judged."""
         self.seen[dtype] = {**compared, **self.seen.get(dtype, {})}
         self._closed |= {dtype} if closed else set()
 
     def open(self, dtype: str) -> None:
-        """Begin another piece."""
+        """Start another piece: count its cases again."""
         self._closed.discard(dtype)
 
     def told(self, dtype: str) -> str:
-        """How the two compare, in one line."""
+        """One line that compares the two."""
         seen = [*self.seen.get(dtype, {}).values()]
         worst = max((c.ratio for c in seen if not c.failed), default=0.0)
         failed = sum(c.failed for c in seen)
@@ -75,7 +75,7 @@ def _compared(ours, theirs, before: Verdict) -> Compared:
 
 
 def _result(candidate: Candidate, arrays, statics, gauged) -> tuple[tuple, Verdict]:
-    """The outputs of one of them, and the verdict on them."""
+    """The outputs of one implementation and the verdict on them."""
     try:
         y = candidate.results(arrays, statics)
     except Broken as broken:

@@ -1,4 +1,4 @@
-"""The implementation under judgement: calls it with arrays and turns what happens into verdicts."""
+"""The judged implementation: calls it with arrays and turns the outcome into verdicts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOST = ("crashed", "hung")
 
 
 class Broken(Exception):
-    """A call gave no result; carries the verdict."""
+    """A call gave no usable result; `verdict` is the verdict on it."""
 
     def __init__(self, verdict: Verdict):
         super().__init__(verdict.message)
@@ -32,42 +32,45 @@ class Broken(Exception):
 
 
 class Candidate:
-    """One implementation of one operator behind a worker, and the standard it is held to."""
+    """One implementation of one operator, its worker, and the standard of its outputs."""
 
     def __init__(self, op: Operator, worker, offer: Offer):
         self.op, self.worker, self.offer = op, worker, offer
         self.has_vjp = offer.has_vjp
         self.sliced = False
-        self.held: Standard | None = None  # without one, that of the arrays it is given
-        self.between: Mapping = {}  # sizes it may be called with, by `--where`
+        self.held: Standard | None = None  # None: the standard of the arrays' type
+        self.between: Mapping = {}  # ranges of sizes, from `--where`
 
     def judged_in(self, dtype: str) -> Candidate:
-        """The same, held to the standard of one type and of its author's budget."""
+        """A copy with the standard of one type and of the author's declared accuracy."""
         other = copy(self)
         other.held = Standard.of(dtype, self.offer.accuracy, self.offer.ftz)
         return other
 
     def expect(self, arrays, statics, op: Operator | None = None) -> tuple[Gauge, ...]:
-        """What a forward call should return, by its standard."""
+        """The gauges of a forward call, by this implementation's standard."""
         return expect(op or self.op, arrays, statics, held=self.held)
 
     def graded(self, arrays, outputs, gauged, overflow=False, which=()) -> Verdict:
-        """The outputs of one call, or `which` of them, by its standard."""
+        """The verdict on the outputs of one call, or on those with indices in `which`."""
         return grade_outputs(self.op, arrays, outputs, gauged, overflow, self.held, which)
 
     def agree(self, arrays, y, other, *bounds, output=0, through=False) -> Verdict:
-        """Two results of its own, by its standard; `through` a state rounded to the type."""
+        """Compare two outputs of this implementation by its tolerance.
+
+        With `through`, one of them was computed from a state that was rounded to the type.
+        """
         held = self.held
         if through and held is not None and held.u < held.type.u:
             held = replace(held, computes=held.type)
         return same(self.op, arrays, y, other, *bounds, output=output, held=held)
 
     def given(self, case: Case) -> tuple[list[np.ndarray], dict]:
-        """The case's arguments, as the implementation's own `only` projects them."""
+        """The case's arguments, projected by the implementation's `only` if it has one."""
         return self.narrowed(case.arrays, case.statics)
 
     def narrowed(self, arrays, statics, op: Operator | None = None) -> tuple[list, dict]:
-        """Arguments as the implementation supports them; raises Declined where it does not."""
+        """Arguments projected by the implementation's `only`; raises Declined where it declines."""
         name = (op or self.op).name
         offers = {offer.name: offer for offer in self.worker.found}
         if not offers[name].narrows:
@@ -80,12 +83,12 @@ class Candidate:
         return kept
 
     def outcome(self, arrays, statics, *, name="", **how) -> Outcome:
-        """One call, whatever comes of it."""
+        """The outcome of one call; never raises for a failed call."""
         name, dtype = name or self.op.name, self.held.type.name if self.held else ""
         return self.worker.call(name, arrays, statics, sliced=self.sliced, dtype=dtype, **how)
 
     def outputs(self, arrays, statics, **how) -> tuple[np.ndarray, ...]:
-        """The outputs of one call; Declined or Broken where there are none."""
+        """The outputs of one call; Declined, or Broken if it failed or wrote to its inputs."""
         outcome = self.outcome(arrays, statics, **how)
         if outcome.status == "declined":
             raise Declined
@@ -100,7 +103,7 @@ class Candidate:
         return outcome.outputs
 
     def results(self, arrays, statics, *, op: Operator | None = None, view="") -> tuple:
-        """The outputs of one forward call, of the right shapes and types."""
+        """The outputs of one forward call; raises Broken for wrong shapes or types."""
         op = op or self.op
         outputs = self.outputs(arrays, statics, name=op.name, view=view)
         types, shapes = types_in(op, arrays, self.held), op.output_shapes(*arrays, **statics)
@@ -122,7 +125,7 @@ class Candidate:
         return self.graded(arrays, y, self.expect(arrays, statics))
 
     def gradient(self, cotangents, arrays, statics, view="") -> Verdict:
-        """Grade one call of the VJP, argument by argument."""
+        """Grade each gradient of one VJP call; the worst verdict."""
         op = self.op
         try:
             gradients = self.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
@@ -141,10 +144,10 @@ class Candidate:
         return worst_of(verdicts)
 
     def probe(self, cases_by_type, larger=None) -> dict[str, str]:
-        """Learn how it wants to be called: why a type is not accepted, or "" where it is.
+        """For each type, why it is refused or ""; also decides if calls must be slice by slice.
 
-        Given one small case with batch axes per type, decides between batched and slice by slice;
-        where it declines that, a `larger` one.
+        `cases_by_type` has one small case with batch axes per type. If that is declined, a `larger`
+        case is tried.
         """
         refused = {}
         for position, (name, case) in enumerate(cases_by_type.items()):
@@ -153,7 +156,7 @@ class Candidate:
             if outcome.status == "declined" and larger:
                 arrays, statics, outcome = held._tried(larger[name])
             refused[name] = outcome.message if _refuses(outcome) else ""
-            if outcome.status in LOST:  # do not spend the one restart on probing
+            if outcome.status in LOST:  # the only restart is kept for the checks
                 return refused | dict.fromkeys(list(cases_by_type)[position + 1 :], "not tried")
             if position == 0 and arrays and not self.offer.layout and outcome.status != "declined":
                 self.sliced = held._takes_core_arrays_only(arrays, statics, outcome)
@@ -162,7 +165,7 @@ class Candidate:
         return refused
 
     def _tried(self, case: Case) -> tuple[list[np.ndarray], dict, Outcome]:
-        """One call; where its own `only` refuses or fails, the checks will say it case by case."""
+        """One call; "declined" also if `only` fails, because the checks will report that."""
         try:
             arrays, statics = self.given(case)
         except (Declined, Broken):
@@ -170,7 +173,11 @@ class Candidate:
         return arrays, statics, self.outcome(arrays, statics)
 
     def _takes_core_arrays_only(self, arrays, statics, outcome: Outcome) -> bool:
-        """Whether slices are right where a batch fails or is read as the first core axis."""
+        """True if single slices give right results and the batched call does not.
+
+        A batched call with outputs of the right shapes counts as wrong only if it took the batch
+        axis for time.
+        """
         wanted = self.expect(arrays, statics)
         batched = outcome.outputs
         if [getattr(y, "shape", None) for y in batched] == [g.value.shape for g in wanted]:
@@ -184,7 +191,7 @@ class Candidate:
         return alone.status == "ok" and self.graded(arrays, alone.outputs, wanted).ok
 
     def _reads_batch_as_time(self, arrays, statics, batched) -> bool:
-        """Whether the leading axis was taken for the first core axis: a loop over `a[k]`."""
+        """True if the outputs are right with batch and time exchanged, as of a loop over `a[k]`."""
         op = self.op
         time = op.output_dims[0][:1]
         if any(dims[:1] != time for dims in op.input_dims) or any(a.ndim < 2 for a in arrays):
@@ -198,14 +205,14 @@ class Candidate:
         return self.graded(arrays, batched, gauges).ok
 
 
-# of a function that begins to work and stumbles, whatever the type
+# exceptions that show a mistake in the code, not a refused type
 MISTAKES = ("IndexError", "NameError", "RecursionError", "UnboundLocalError", "ZeroDivisionError")
 
 
 def _refuses(outcome: Outcome) -> bool:
-    """Whether a call says that a type is none of its business: it raises, as libraries do.
+    """True if the call raised as libraries do for a type that they do not support.
 
-    A name that is not there, or the exit code of a program, is an error: its checks will tell.
+    Exceptions of `MISTAKES` and an exit code of a program are errors; the checks will report them.
     """
     kind, _, _ = outcome.message.removeprefix("raised ").partition(":")
     stumbled = kind.split(" (")[0] in MISTAKES or outcome.message.startswith("ended with")
@@ -213,13 +220,13 @@ def _refuses(outcome: Outcome) -> bool:
 
 
 def _axes_exchanged(gauge):
-    """What was expected, with the batch axis and the first core axis exchanged."""
+    """The gauge with the first two axes exchanged: batch axis and first core axis."""
     fields = {f: np.swapaxes(getattr(gauge, f), 0, 1) for f in ("value", "k0", "k1")}
     return replace(gauge, **fields)
 
 
 def accepts_mixed_kinds(candidate: Candidate, types, refused) -> bool:
-    """Whether real arguments may stand beside complex ones; a kernel may take one kind only."""
+    """True if a call with real and complex arguments together does not raise."""
     op = candidate.op
     either = tuple(n for n, d in op.inputs.items() if d.kind == "either")
     dtype = next((t for t in types if number_type(t).carrier.kind == "c" and not refused[t]), "")

@@ -1,4 +1,4 @@
-"""Which checks an operator has, in which types, with how many cases: the profiles."""
+"""The checks of an operator, in which types, and with how many cases per profile."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from refssm.conformance.checks.linear_laws import integers
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.number_types import number_type
 
-# our VJP in double precision is judged by itself in long double, where there is one
+# refssm's VJP in double precision is compared with itself in long double, if there is one
 WIDER_THAN_DOUBLE = np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 1000
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Fixed counts, so that a seed means one thing."""
+    """Fixed numbers of cases, so that a seed always gives the same cases."""
 
     value: int
     double: int
     gradient: int
     law: int
-    laws: int  # how many of an operator's laws
+    laws: int  # the largest number of an operator's laws
     shrink: bool
     sizes: tuple[int, ...] = SIZES
 
     def of(self, cases: int) -> Profile:
-        """The same with so many cases of each check that draws any; 0 leaves it as it is."""
+        """The same with `cases` cases in each check that has any; 0 changes nothing."""
         counts = ("value", "double", "gradient", "law") if cases else ()
         return replace(self, **{n: cases for n in counts if getattr(self, n)})
 
@@ -53,7 +53,7 @@ PROFILES = {
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the report: a rule, a type, how many cases, and the judge of one."""
+    """One line of the report: a rule, a type, the number of cases, and the judge of one case."""
 
     rule: Rule
     op: Operator
@@ -70,7 +70,7 @@ class Check:
 
     @property
     def id(self) -> str:
-        """The check's name as an interface: operator/check[dtype]."""
+        """The identifier of the check, a public interface: operator/check[dtype]."""
         return f"{self.op}/{self.name}[{self.dtype}]"
 
     def cases(self, *, mixed: bool = True, between: Mapping = NOWHERE):
@@ -81,7 +81,7 @@ class Check:
         return cases(self.op, self.dtype, mixed=mixed, between=between, **self.strategy)
 
     def judging(self, candidate: Candidate) -> Callable[[Case], Verdict]:
-        """The judge of one case; a call without a result is its verdict."""
+        """A function that judges one case; a failed call becomes an error verdict."""
 
         def judge_case(case: Case) -> Verdict:
             try:
@@ -93,7 +93,7 @@ class Check:
 
 
 def types_of(op: Operator, half=False) -> tuple[str, ...]:
-    """The types an operator is judged in, single precision first; 16 bits only where asked for."""
+    """The types that an operator is judged in, single precision first; 16-bit types with `half`."""
     of_complex = any(domain.kind == "complex" for domain in op.inputs.values())
     if op.constructor:
         of_complex = any(t.kind == "c" for t in op.output_types())
@@ -105,7 +105,7 @@ def types_of(op: Operator, half=False) -> tuple[str, ...]:
 
 
 def checks_of(op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool) -> list[Check]:
-    """The checks of an operator in `types`; laws and conduct run in the first of them."""
+    """The checks of an operator in `types`; laws and conduct use only the first type."""
     types = list(types)
     if not types:
         return []
@@ -130,9 +130,9 @@ def checks_of(op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool
 
 
 def default_types(op: Operator, profile: Profile) -> list[str]:
-    """The types of a run nobody narrowed: all, or single precision of one kind if quick.
+    """The types if the user chose none: all, or single precision of one kind if quick.
 
-    What takes no arrays is not told a type, and answers in double precision.
+    An operator without array inputs has no type to follow and answers in double precision.
     """
     if op.constructor:
         return [types_of(op)[-1]]
@@ -140,7 +140,7 @@ def default_types(op: Operator, profile: Profile) -> list[str]:
 
 
 def _extended(op: Operator) -> bool:
-    """Whether our VJP can be run in more than double precision: LAPACK cannot."""
+    """True if refssm's VJP can run in more than double precision; LAPACK cannot."""
     return bool(WIDER_THAN_DOUBLE) and op.contract.judges_gradients_in_double
 
 
@@ -166,7 +166,7 @@ def _gradient(op, profile, dtype) -> Check:
 
 
 def value_of(candidate: Candidate, case: Case) -> Verdict:
-    """Grade one forward call; exact integers must come out exact."""
+    """Grade one forward call; exact integers must give exact results."""
     try:
         arrays, statics = candidate.given(case)
     except Broken as broken:
@@ -175,7 +175,7 @@ def value_of(candidate: Candidate, case: Case) -> Verdict:
 
 
 def state_of(candidate: Candidate, case: Case) -> Verdict:
-    """Grade the last state of one forward call."""
+    """Grade the last state that one forward call returns."""
     try:
         return _state_at(candidate, *candidate.given(case))
     except Broken as broken:
@@ -203,7 +203,7 @@ def _value_at(candidate, arrays, statics, exact=False) -> Verdict:
 
 
 def gradient_of(candidate: Candidate, case: Case) -> Verdict:
-    """Grade one call of the VJP; cotangents are random, one-hot or one expanded number."""
+    """Grade one VJP call; cotangents are random, one-hot or one broadcast number."""
     try:
         arrays, statics = candidate.given(case)
     except Broken as broken:
@@ -229,7 +229,7 @@ def gradient_of(candidate: Candidate, case: Case) -> Verdict:
 
 
 def beside(op: Operator, profile: Profile, types: Iterable[str], judge_case) -> list[Check]:
-    """The checks of a new implementation beside an old one, in every type."""
+    """The checks of a new implementation against an old one, in every type."""
     values = (_value(op, profile, dtype, VALUE) for dtype in types)
     return [replace(c, rule=AGAINST, judge_case=judge_case, judge_arrays=None) for c in values]
 
@@ -260,7 +260,7 @@ AGAINST = Rule(
 )
 
 
-VECTORS = Rule(  # of files that were judged when they were written: no run draws its cases
+VECTORS = Rule(  # of files written earlier: no run draws these cases
     name="vectors",
     sentence="The outputs are as near to the golden vectors of a file as a good program's.",
 )
@@ -272,7 +272,7 @@ def rules() -> tuple[Rule, ...]:
 
 
 def rule_named(name: str) -> Rule:
-    """The rule of this name, `vectors` among them."""
+    """The rule with this name, including `vectors`."""
     return {rule.name: rule for rule in (*rules(), VECTORS)}[name]
 
 

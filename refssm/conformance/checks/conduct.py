@@ -1,7 +1,7 @@
-"""Conduct: what an implementation must not do to its arguments, and must not depend on.
+"""Conduct: what a function must not do to its arguments, and must not depend on.
 
-Each check takes a candidate and one case and returns a verdict; what is a matter of taste for
-other people's code is a note.
+Each check takes a candidate and one case and returns a verdict; where conventions differ between
+libraries, the verdict passes with a note.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ REPEATS = 5
 
 
 def repeat(candidate: Candidate, case: Case) -> Verdict:
-    """Five calls with the same input; differences within tolerance are a note."""
+    """Five calls with the same input give the same outputs; small differences are a note."""
     arrays, statics = candidate.given(case)
     calls = [candidate.results(arrays, statics) for _ in range(REPEATS)]
     bounds = candidate.expect(arrays, statics)
-    if candidate.op.contract.basis_free:  # another basis is no other answer
+    if candidate.op.contract.basis_free:  # outputs in another basis are equal too
         firsts = tuple(replace(b, value=y) for b, y in zip(bounds, calls[0], strict=True))
         differ = [ys for ys in calls[1:] if not all(map(np.array_equal, ys, calls[0]))]
         verdicts = [candidate.graded(arrays, ys, firsts) for ys in differ]
@@ -40,7 +40,7 @@ def repeat(candidate: Candidate, case: Case) -> Verdict:
 
 
 def _repeated(verdicts) -> Verdict:
-    """The worst of what differed; within tolerance it is a note."""
+    """The worst verdict on calls that differ; differences within tolerance become a note."""
     if not verdicts:
         return PASS
     verdict = worst_of(verdicts)
@@ -49,7 +49,7 @@ def _repeated(verdicts) -> Verdict:
 
 
 def strides(candidate: Candidate, case: Case) -> Verdict:
-    """Views of any layout give the result of contiguous arrays."""
+    """Views with any strides give the outputs of contiguous arrays."""
     arrays, statics = candidate.given(case)
     views = [view for view in candidate.offer.views if view not in ("", "read-only")]
     if not views:
@@ -73,12 +73,12 @@ def strides(candidate: Candidate, case: Case) -> Verdict:
 
 
 def _constant(a):
-    """Every member of the batch as the first, so that a view of it may have a stride of 0."""
+    """Every member of the batch replaced by the first, so that a view can have stride 0."""
     return np.broadcast_to(a[:1], a.shape).copy()
 
 
 def readonly(candidate: Candidate, case: Case) -> Verdict:
-    """Arguments that may not be written to are accepted."""
+    """Read-only arguments are accepted."""
     if "read-only" not in candidate.offer.views:
         return Verdict("-", notes=(f"{candidate.offer.framework} has no read-only arrays",))
     arrays, statics = candidate.given(case)
@@ -87,7 +87,7 @@ def readonly(candidate: Candidate, case: Case) -> Verdict:
 
 
 def unchanged(candidate: Candidate, case: Case) -> Verdict:
-    """Arguments keep their values."""
+    """The call does not write to its arguments."""
     return worst_of(
         _blame(candidate, outcome.changed, f"{at}the call wrote to its input")
         for at, outcome in _outcomes(candidate, case)
@@ -95,7 +95,7 @@ def unchanged(candidate: Candidate, case: Case) -> Verdict:
 
 
 def alias(candidate: Candidate, case: Case) -> Verdict:
-    """Outputs do not share memory with arguments, nor with the outputs of the next call."""
+    """Outputs share no memory with arguments, nor with the outputs of another call."""
     if candidate.offer.immutable:
         return Verdict("-", notes=(f"{candidate.offer.framework} arrays cannot be written to",))
     return worst_of(
@@ -105,7 +105,7 @@ def alias(candidate: Candidate, case: Case) -> Verdict:
 
 
 def _outcomes(candidate, case, **how):
-    """An ordinary call, and one of length 1, where copies are easily forgotten."""
+    """An ordinary call, and one of length 1, where a copy is easily forgotten."""
     arrays, statics = candidate.given(case)
     pieces = [arrays]
     op = candidate.op
@@ -114,7 +114,7 @@ def _outcomes(candidate, case, **how):
     for i, given in enumerate(pieces):
         try:
             given, statics = candidate.narrowed(given, statics) if i else (given, statics)
-        except Declined:  # one step is too short for it
+        except Declined:  # it declines one step
             continue
         outcome = candidate.outcome([a.copy() for a in given], statics, **how)
         if outcome.status == "declined":
@@ -128,7 +128,7 @@ def _outcomes(candidate, case, **how):
 
 
 def _of_length_one(op, arrays):
-    """The first entry along the first core dimension of the outputs."""
+    """The arguments cut to length 1 along time."""
     first = op.leading
     return [
         a[(..., *(slice(0, 1) if dim == first else slice(None) for dim in dims))]
@@ -143,9 +143,9 @@ def _blame(candidate, positions, what) -> Verdict:
 
 
 def shapes(candidate: Candidate, case: Case) -> Verdict:
-    """Sizes that disagree raise; for other people's code a note."""
+    """Inconsistent sizes raise an error; if they do not, the verdict passes with a note."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
-    candidate.outputs(arrays, statics)  # what always raises refuses nothing
+    candidate.outputs(arrays, statics)  # raises Broken if even the valid call fails
     for i, (name, dims) in enumerate(zip(op.inputs, op.input_dims, strict=True)):
         for axis, dim in enumerate(dims):
             if sum(dim in other for other in op.input_dims) < 2:
@@ -161,10 +161,11 @@ def shapes(candidate: Candidate, case: Case) -> Verdict:
 
 
 def empty(candidate: Candidate, case: Case) -> Verdict:
-    """Length zero and state size zero are legal; for other people's code a note."""
+    """Sizes of zero are accepted; if they are not, the verdict passes with a note."""
     op = candidate.op
     candidate.outputs(*candidate.given(case))
-    for dim in [d for d in case.sizes if d not in op.parameters]:  # which say what is legal
+    # parameters have ranges of their own, which may exclude 0
+    for dim in [d for d in case.sizes if d not in op.parameters]:
         arrays = [
             a[(..., *(slice(0, 0) if d.lstrip("2") == dim else slice(None) for d in dims))]
             for a, dims in zip(case.arrays, op.input_dims, strict=True)

@@ -1,4 +1,4 @@
-"""What a check asks of an implementation, as records: everything the judge knows of one rule.
+"""Rules as records: all that the judge knows of one check, for any operator and type.
 
 To add a law, write its function and its record in one file, and list the record in `laws.py`.
 """
@@ -19,49 +19,49 @@ from refssm.conformance.judging.verdict import Verdict
 Judge = Callable[[Candidate, Case], Verdict]
 JudgeArrays = Callable[[Candidate, list[np.ndarray], dict], Verdict]
 Arguments = tuple[list[np.ndarray], dict]
-NOTHING = Verdict("-")  # where a law has nothing to look at
+NOTHING = Verdict("-")  # the verdict where a law does not apply
 
 
 def no_arguments(op: Operator) -> Collection[str]:
-    """None: the law calls with the arguments of the case, or with parts of them."""
+    """No arguments: the law uses those of the case or parts of them."""
     del op
     return ()
 
 
 def no_other(op: Operator) -> str:
-    """None: the law calls no other operator."""
+    """No other operator: the law calls none."""
     del op
     return ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """What a check asks of an implementation, whatever the operator and the type."""
+    """One requirement on implementations, for any operator and type."""
 
     name: str
-    sentence: str  # what it asks, as the documentation prints it
-    at: JudgeArrays | None = None  # judges one call on given arrays, where one call is enough
+    sentence: str  # the requirement, as the documentation prints it
+    at: JudgeArrays | None = None  # judges one call on given arrays, if one call is enough
     failing: Callable[[Candidate, Case], Arguments] = Candidate.given  # the arguments that fail
-    exact: bool = False  # also asks for exact integers
-    special: bool = False  # calls with NaN and infinity, where no entry has an allowed error
+    exact: bool = False  # also requires exact results for exact integers
+    special: bool = False  # calls with NaN and infinity: single entries have no tolerance
     of_gradient: bool = False  # judges the VJP
-    of_memory: bool = False  # asks where arrays lie in memory, which no file can tell
-    between_calls: bool = False  # looks for results that change from call to call
+    of_memory: bool = False  # about memory addresses, unknown for results from files
+    between_calls: bool = False  # finds results that change between calls
 
     def missing(self, op: Operator, found: Iterable[str]) -> str:
-        """Why it cannot run where only the operators `found` are implemented, or ""."""
+        """Why the rule cannot run if only the operators `found` are implemented, or ""."""
         del op, found
         return ""
 
     def left_by(self, op: Operator, where: Where) -> str:
-        """Why it would leave the ranges that the author narrowed, or ""."""
+        """Why the rule would leave the ranges of `--where`, or ""."""
         del op, where
         return ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Graded(Rule):
-    """The rule that outputs, or gradients, are near enough to the true ones."""
+    """A rule that compares outputs or gradients with the exact ones."""
 
     hold: Judge
 
@@ -71,32 +71,33 @@ class Conduct(Rule):
     """A rule about how a function treats its arguments; one ordinary case is enough."""
 
     hold: Judge
-    without_arguments: bool = False  # applies also to an operator that takes no arrays
+    without_arguments: bool = False  # also for operators without array inputs
 
 
 @dataclass(frozen=True, kw_only=True)
 class Law(Rule):
-    """A rule that follows from an operator's traits, without knowing the values."""
+    """A rule that follows from an operator's traits and needs no exact values."""
 
     hold: Judge
-    owed: Callable[[Operator], bool]  # whether an operator must obey it
-    tame: bool = False  # draws cases without extremes only
-    touches: Callable[[Operator], Collection[str]] = no_arguments  # gets other values from the law
+    owed: Callable[[Operator], bool]  # True for operators to which the law applies
+    tame: bool = False  # draws only cases without extreme values
+    # arguments whose values the law changes
+    touches: Callable[[Operator], Collection[str]] = no_arguments
     cuts: bool = False  # shortens the leading size
-    halves: tuple[str, ...] = ()  # the 16-bit types in which it is not asked
-    needs: Callable[[Operator], str] = no_other  # the other operator that it calls
+    halves: tuple[str, ...] = ()  # 16-bit types in which it is not checked
+    needs: Callable[[Operator], str] = no_other  # the other operator that the law calls, or ""
 
     def missing(self, op: Operator, found: Iterable[str]) -> str:
-        """Why it cannot run where only the operators `found` are implemented, or ""."""
+        """Why the law cannot run if only the operators `found` are implemented, or ""."""
         other = self.needs(op)
         return f"needs {other}" if other and other not in found else ""
 
     def left_by(self, op: Operator, where: Where) -> str:
-        """Why it would leave the ranges that the author narrowed, or ""."""
+        """Why the law would leave the ranges of `--where`, or ""."""
         touched = self.touches(op)
         inside = [argument for argument in op.inputs if argument in where.values]
         others = [argument for argument in where.values if argument not in op.inputs]
-        for argument in [*inside, *others]:  # the others belong to an operator that the law calls
+        for argument in [*inside, *others]:  # the others are arguments of `needs`
             if argument in touched:
                 return f"puts other values into `{argument}`, which is narrowed"
         if self.cuts and op.leading in where.sizes:
@@ -105,7 +106,7 @@ class Law(Rule):
 
 
 def hold(rule: Law | Conduct, candidate: Candidate, case: Case) -> Verdict:
-    """The verdict of a law or a conduct check; a call without a result is its verdict."""
+    """The verdict of a law or a conduct check; a failed call becomes its verdict."""
     try:
         return rule.hold(candidate, case)
     except Broken as broken:

@@ -1,4 +1,4 @@
-"""The laws, in the order in which they are checked: the most telling first."""
+"""All laws, in the order in which they are checked: those that find most come first."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ LAWS: tuple[Law, ...] = (
 
 
 def laws_of(op: Operator) -> list[Law]:
-    """The laws that an operator owes to its traits, in the order of the table."""
+    """The laws that apply to an operator, in the order of the table."""
     return [law for law in LAWS if law.owed(op)]

@@ -1,4 +1,4 @@
-"""Laws of linear operators: sums, powers of two, zero, and exact integers."""
+"""Laws of linear operators: sums, powers of two, zero; and exact integers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.verdict import Verdict, worst_of
 from refssm.conformance.standard import Standard
 
-SMALL_STEPS = 2.0**10  # a grid on which sums of two draws are exact in every type
+SMALL_STEPS = 2.0**10  # multiples of 2^-10: sums of two draws are exact in most types
 POWERS = (-20, -3, 1, 20)
 
 
 def linear(op: Operator) -> bool:
-    """Whether an output is linear in some of the arguments."""
+    """True if an output is linear in some of the arguments."""
     return bool(op.linear_in)
 
 
 def linear_arguments(op: Operator) -> set[str]:
-    """The arguments in which an output is linear."""
+    """Names of the arguments in which an output is linear."""
     return {name for group, _ in op.linear_in for name in group}
 
 
@@ -69,15 +69,16 @@ ADDITIVE = Law(
     owed=linear,
     tame=True,
     touches=linear_arguments,
-    halves=("float16", "bfloat16"),  # sums are rounded before the implementation sees them
+    halves=("float16", "bfloat16"),  # their sums of inputs would be rounded
 )
 
 
 def scaling(candidate: Candidate, case: Case) -> Verdict:
-    """f(2^k x) = 2^k f(x), bit by bit: only exponents change.
+    """f(2^k x) = 2^k f(x), bit by bit, because only exponents change.
 
-    Within tolerance for an exponential, whose number of squarings may follow the whole norm, and
-    for a kernel judged in norm, whose states may underflow once they have decayed far below it.
+    Only within tolerance where the contract's `scales_exactly` is false: the number of squarings of
+    an exponential may depend on the whole norm, and states may underflow where only a norm is
+    judged.
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     ys = candidate.results(arrays, statics)
@@ -114,12 +115,12 @@ SCALING = Law(
     owed=linear,
     tame=True,
     touches=linear_arguments,
-    halves=("float16",),  # which has few exponents
+    halves=("float16",),  # float16 has few exponents
 )
 
 
 def zero(candidate: Candidate, case: Case) -> Verdict:
-    """Zero in, zero out, exactly."""
+    """Zero input gives zero output, exactly."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
     for group, outputs in op.linear_in:
         nothing = [
@@ -143,7 +144,7 @@ ZERO = Law(
 
 
 def integers(candidate: Candidate, arrays, y: np.ndarray, gauge: Gauge) -> Verdict | None:
-    """Exact integers in, exact integers out; None where that does not apply or holds."""
+    """A failure if integers should give exact results and do not, else None."""
     op, held = candidate.op, candidate.held or Standard.of(judged_type(arrays))
     if not of_integers(op, held, arrays, gauge) or np.array_equal(y, gauge.value):
         return None
@@ -151,7 +152,7 @@ def integers(candidate: Candidate, arrays, y: np.ndarray, gauge: Gauge) -> Verdi
 
 
 def of_integers(op: Operator, held: Standard, arrays, gauge: Gauge) -> bool:
-    """Whether arguments, result and everything between are integers that the type holds."""
+    """True if arguments, results and all intermediates are integers exact in the type."""
     too_large = gauge.peak * 8 > 1 / max(held.u, held.type.u)
     if too_large or not op.contract.follows_each_operation:
         return False

@@ -1,4 +1,4 @@
-"""A piece of a check: some of its cases, judged anywhere and at any time."""
+"""Up to ten consecutive cases of a check; any process may judge them."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from refssm.conformance.judging.verdict import Verdict
 
 
 class Compared(NamedTuple):
-    """How an old implementation did on one case, beside a new one."""
+    """The comparison of a new with an old implementation on one case."""
 
-    equal: bool  # bit for bit
-    failed: bool  # the old one is wrong
-    ratio: float  # of the old one
+    equal: bool  # equal bit by bit
+    failed: bool  # the old implementation is wrong
+    ratio: float  # the old implementation's ratio
 
 
 class Piece(NamedTuple):
-    """Up to ten cases, in the order in which they are drawn, judged up to the first failure."""
+    """Up to ten cases in the order in which they are drawn, up to the first failure."""
 
-    cases: tuple[tuple[str, Verdict | None], ...]  # by key; None where it was declined
-    lost: tuple[str, str] = ("", "")  # how the process of the implementation, of the old one, died
-    compared: Mapping[str, Compared] = {}  # with the old one, by key
-    closed: bool = False  # the failure is one beside the old one
+    cases: tuple[tuple[str, Verdict | None], ...]  # key and verdict; None if declined
+    lost: tuple[str, str] = ("", "")  # how the child process died, and that of the old one
+    compared: Mapping[str, Compared] = {}  # the comparisons with the old one, by key
+    closed: bool = False  # the new one failed where the old one is right
 
     @property
     def failed(self) -> bool:
-        """Whether its last case fails."""
+        """True if the last case fails."""
         last = self.cases[-1][1] if self.cases else None
         return last is not None and not last.ok
 
     def record(self) -> dict:
-        """The same in terms of JSON; numbers come back with every bit."""
+        """The piece as JSON data; numbers keep every bit."""
         told: dict = {"cases": [[key, _fields(v) if v else None] for key, v in self.cases]}
         told |= {"lost": [*self.lost]} if any(self.lost) else {}
         if self.compared:
@@ -43,7 +43,7 @@ class Piece(NamedTuple):
 
 
 def from_record(told: dict) -> Piece:
-    """A piece from its record."""
+    """The piece of such a record."""
     cases = tuple((key, _verdict(v) if v else None) for key, v in told["cases"])
     compared = {key: Compared(*c) for key, c in told.get("compared", {}).items()}
     first, second = told.get("lost", ("", ""))
@@ -51,7 +51,7 @@ def from_record(told: dict) -> Piece:
 
 
 def key_of(case: Case) -> str:
-    """A case in a few bytes."""
+    """A short hash of a case."""
     return blake2b(str(case).encode(), digest_size=12).hexdigest()
 
 
@@ -59,7 +59,7 @@ USUAL = {f.name: f.default for f in fields(Verdict) if f.default is not MISSING}
 
 
 def _fields(verdict: Verdict) -> dict:
-    """What is not as usual; arrays for pictures are made again where one is drawn."""
+    """The fields that differ from their defaults, without the arrays for pictures."""
     told = {f.name: getattr(verdict, f.name) for f in fields(Verdict) if f.name != "damage"}
     return {name: x for name, x in told.items() if name not in USUAL or x != USUAL[name]}
 

@@ -1,4 +1,4 @@
-"""NaN, infinity, overflow and poles: they come out where the formula puts them, nowhere else."""
+"""NaN, infinity, overflow and poles: outputs have them where the formula does, and nowhere else."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.law import NOTHING, Arguments, Law
 from refssm.conformance.judging.verdict import Verdict, kind_of, worst_of
 
-GROWTH, LITTLE = 2.0**20, 2.0**3  # overflows float32, and float16, after six steps
+GROWTH, LITTLE = 2.0**20, 2.0**3  # float32, and float16, overflow after about six steps
 
 
 def nan(candidate: Candidate, case: Case) -> Verdict:
-    """Every special value the operator can meet, one at a time; the first failure decides."""
+    """Judge one special value at a time, of all that the operator allows; stop at a failure."""
     verdicts = [NOTHING]
     for arrays, what, start in poisons(candidate.op, case):
         verdict = at(candidate, *candidate.narrowed(arrays, case.statics), start)
         if not verdict.ok:
             return replace(verdict, message=f"with {what}: {verdict.message}")
-        # NaN and infinity everywhere leave no number to grade: their places are right
+        # every entry is NaN or infinite, and in the right place
         verdicts.append(replace(verdict, grade="A") if verdict.grade == "-" else verdict)
     return worst_of(verdicts)
 
 
 def failing(candidate: Candidate, case: Case) -> Arguments:
-    """The arguments with the first special value that fails; else those of the case."""
+    """The arguments with the first special value that fails, else those of the case."""
     for arrays, _, start in poisons(candidate.op, case):
         narrowed = candidate.narrowed(arrays, case.statics)
         if not at(candidate, *narrowed, start).ok:
@@ -41,11 +41,11 @@ def failing(candidate: Candidate, case: Case) -> Arguments:
 def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
     """Grade one call on arguments with special values.
 
-    Where finite arguments have an infinite result, by a pole or by overflow, NaN is taken too:
-    x d*/|d|² gives it for x/0, and another order of operations meets 0·∞ on the way to an
-    overflow. A finite number is never taken for an infinite one. A solve and an exponential may
-    spread NaN over the member of the batch that has it. With `start`, the first output in time is
-    either NaN or not: both readings of 0·NaN are in use.
+    If finite arguments have an infinite result, by a pole or by overflow, NaN is accepted too: x
+    d*/|d|² gives NaN for x/0, and another order of operations may compute 0·∞ before an overflow. A
+    finite number is never accepted for an infinite one. A solver or an exponential may spread NaN
+    over the whole member of the batch. With `start`, the first outputs in time may be NaN or not,
+    because programs differ in 0·NaN there.
     """
     op = candidate.op
     try:
@@ -56,7 +56,7 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
         return broken.verdict
     gauged, fixed, notes = candidate.expect(arrays, statics), [], ()
     poisoned = _poisoned(op, gauged)
-    made_here = all(np.isfinite(a).all() for a in arrays)  # by the operator, not handed in
+    made_here = all(np.isfinite(a).all() for a in arrays)  # all inputs are finite
     for y, gauge in zip(outputs, gauged, strict=True):
         beyond = np.abs(gauge.value) > np.finfo(y.dtype).max
         loose = made_here & beyond & (kind_of(y) == 2)
@@ -71,7 +71,10 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
 
 
 def _undecided(op: Operator, wanted, y, start: bool, poisoned) -> np.ndarray:
-    """Entries that may be NaN or not; where a whole matrix may, one of them must be at least."""
+    """Mask of entries that may be NaN or not.
+
+    Where NaN may spread over a matrix, at least one entry of it must show it.
+    """
     either = np.zeros(wanted.shape, bool)
     if start and op.leading:
         rank = len(op.output_dims[0])
@@ -86,7 +89,7 @@ def _undecided(op: Operator, wanted, y, start: bool, poisoned) -> np.ndarray:
 
 
 def _poisoned(op: Operator, gauged):
-    """Members of the batch with NaN or infinity in any output, where NaN may spread over them."""
+    """Members of the batch with NaN or infinity in any output, or None if NaN may not spread."""
     if not op.contract.nan_may_spread:
         return None
     members = [(kind_of(g.value) != 0).any((-2, -1), keepdims=True) for g in gauged]
@@ -94,11 +97,11 @@ def _poisoned(op: Operator, gauged):
 
 
 def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, bool]]:
-    """The case's arguments with one special value each time, what it is, and `at`'s `start`."""
+    """The case's arguments with one special value at a time, its description, and `start`."""
     rng = case.generator(500)
     names, domains = list(op.inputs), list(op.inputs.values())
     real = case.dtype.kind == "f"
-    # a solve and an exponential meet ∞ − ∞ in an order of their own
+    # solvers and exponentials compute ∞ − ∞ in different orders
     linear = [arguments for arguments, _ in op.linear_in if _one_infinite_term(op)]
     for i, (name, domain) in enumerate(op.inputs.items()):
         if domain.kind == "flag":
@@ -107,7 +110,7 @@ def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, b
         if domain.padded:
             place = (*place[:-1], 0)
         entry = f"{name}[{', '.join(map(str, place))}]"
-        # from rest, and at a reset, a decay multiplies zero: both readings of 0·NaN are in use
+        # From rest and at a reset a decay multiplies zero; programs differ in 0·NaN.
         idle = domain.decay and _first_in_time(op, i, place) and not from_state(op)
         if not (idle or (op.flags and (domain.decay or domain.exponent))):
             yield _with(case, i, place, np.nan), f"{entry} = NaN", domain.exponent
@@ -115,13 +118,13 @@ def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, b
             poles = case.arrays[names.index(domain.meets)]
             met = poles.flat[int(rng.integers(poles.size))]
             yield _with(case, i, place, met), f"{entry} at a pole", False
-        inside = _contracted(op) <= {*op.input_dims[i]}  # else several terms, of either sign
+        inside = _contracted(op) <= {*op.input_dims[i]}  # else a sum may contain ∞ − ∞
         told = inside and not domain.finite and any(name in group for group in linear)
         if real and told:
-            # complex infinities decay to NaN in an order that depends on the schedule
+            # only real: whether a complex infinity becomes NaN depends on the order of operations
             yield _with(case, i, place, np.inf), f"{entry} = infinity", False
     if real and any(d.span for d in domains):
-        # one sign throughout, so that no order of operations meets ∞ − ∞
+        # all entries have one sign, so that no order of operations computes ∞ − ∞
         growth = GROWTH if case.type.max > GROWTH else LITTLE
         grown = [
             np.full_like(a, growth if d.span else d.kind != "flag")
@@ -131,16 +134,16 @@ def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, b
 
 
 def _one_infinite_term(op: Operator) -> bool:
-    """Whether an infinity is not met by a decay that some order of operations underflows."""
+    """True if no order of operations multiplies an infinity by an underflowed decay."""
     recurrent = "state" in op.traits or bool(op.flags) or from_state(op) or _powers(op)
     decaying = any(domain.span for domain in op.inputs.values())
-    products = len(op.linear_in) > 2  # three factors, multiplied in any order
+    products = len(op.linear_in) > 2  # three factors may be multiplied in any order
     ordered = op.contract.follows_each_operation and (decaying or not recurrent)
     return ordered and not products
 
 
 def _powers(op: Operator) -> bool:
-    """Whether powers of a matrix are taken: their zeros meet an infinity in one order only."""
+    """True if the operator takes powers of a matrix: 0·∞ then depends on the order."""
     return any(
         domain.exponent and len(set(dims)) < len(dims)
         for domain, dims in zip(op.inputs.values(), op.input_dims, strict=True)
@@ -148,8 +151,10 @@ def _powers(op: Operator) -> bool:
 
 
 def _fills(op: Operator) -> bool:
-    """Whether the state that a matrix multiplies comes out: A · 0 is NaN in one entry of it, A
-    times that in all. An output that sums over the state has both.
+    """True if the state that a matrix multiplies is an output.
+
+    A · 0 with NaN in A has NaN in one entry of it, A times that in all. An output that sums over
+    the state has both.
     """
     repeated = {d for dims in op.input_dims for d in dims if dims.count(d) > 1}
     return not repeated.isdisjoint(op.output_dims[0])
@@ -162,7 +167,7 @@ def _contracted(op: Operator) -> set[str]:
 
 
 def _first_in_time(op: Operator, i: int, place) -> bool:
-    """Whether a place of argument i lies at the first time."""
+    """True if an entry of argument i is at the first time step."""
     dims = op.input_dims[i]
     return op.leading in dims and place[len(place) - len(dims) + dims.index(op.leading)] == 0
 

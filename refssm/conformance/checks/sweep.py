@@ -18,24 +18,24 @@ from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.piece import Piece, key_of
 from refssm.conformance.judging.verdict import Verdict, worst_of
 
-SHRINK_TRIES = 80  # the same on every machine; the clock ends what is slow
+SHRINK_TRIES = 80  # a fixed number, so that machines agree; the time limit ends slow runs
 SHRINK_SECONDS = 6.0
-ENOUGH = 64  # entries of an output, to see a pattern in it
-UNMUTATED = 10  # after ten examples Hypothesis goes on with near copies of them: half of the cases
+ENOUGH = 64  # entries of an output that are enough to show a pattern
+UNMUTATED = 10  # after ten examples, half of Hypothesis' next ones are near copies
 
 
 @dataclass
 class Swept:
-    """What a sweep saw: the worst passing verdict, or the smallest failure."""
+    """The result of a sweep: the worst passing verdict, or the smallest failure."""
 
     examples: int = 0
     declined: int = 0
     verdict: Verdict = field(default_factory=lambda: Verdict("-"))
-    case: Case | None = None  # the smallest failing one
-    first: Verdict | None = None  # on the first that failed, before any other was tried
+    case: Case | None = None  # the smallest failing case
+    first: Verdict | None = None  # the verdict on the first failing case, before shrinking
 
 
-Cases = tuple[tuple[str, Verdict | None], ...]  # drawn, by key; None where declined
+Cases = tuple[tuple[str, Verdict | None], ...]  # key and verdict of drawn cases; None if declined
 
 
 class _Failed(Exception):
@@ -45,22 +45,22 @@ class _Failed(Exception):
 
 
 class _Sweep:
-    """A sweep in progress: verdicts by case, what was seen, when shrinking began.
+    """A sweep in progress: verdicts by case, the result so far, and the limits of shrinking.
 
-    Verdicts are remembered, so an implementation that answers differently every time still gets
-    one story; after `SHRINK_TRIES` new cases, or `SHRINK_SECONDS`, no other one is tried.
+    Verdicts are cached, so a non-deterministic implementation gets one consistent report. After
+    `SHRINK_TRIES` new cases or `SHRINK_SECONDS`, shrinking tries no new case.
     """
 
     def __init__(self, judge_case: Callable[[Case], Verdict], tick: Callable[[int], None]):
         self.judge_case, self.tick = judge_case, tick
         self.swept = Swept()
         self.verdicts: dict[str, Verdict] = {}
-        self.drawn: list[tuple[str, Verdict | None]] = []  # in the piece that is being drawn
-        self.first: Verdict | None = None  # the first failure: others are shrunk to, if alike
-        self.tries, self.deadline = 0, 0.0  # of shrinking
+        self.drawn: list[tuple[str, Verdict | None]] = []  # cases of the current piece
+        self.first: Verdict | None = None  # the first failure; shrinking keeps its kind of verdict
+        self.tries, self.deadline = 0, 0.0  # both for shrinking
 
     def observe(self, case: Case) -> None:
-        """Judge one case; raises where it fails, or fails as the first failure did."""
+        """Judge one case; raises _Failed if it fails; in shrinking, if it fails like the first."""
         searching = self.first is None
         try:
             verdict = self._verdict(case)
@@ -78,9 +78,10 @@ class _Sweep:
             raise _Failed(case, verdict)
 
     def take(self, piece: Piece) -> bool:
-        """Count a piece that was judged elsewhere; one that fails is only remembered, to be drawn.
+        """Count a piece that another process judged; False if it failed and must be drawn here.
 
-        A case that was drawn before keeps its verdict, as in one process; but no failure is lost.
+        A case that this sweep has already judged keeps its verdict, as in a run with one process,
+        but failures always count.
         """
         for key, verdict in piece.cases:
             if verdict is not None and not (verdict.ok and key in self.verdicts):
@@ -92,7 +93,7 @@ class _Sweep:
         return True
 
     def _count(self, key: str, verdict: Verdict | None) -> None:
-        """One more example; None where it was declined."""
+        """Count one more example; None if it was declined."""
         swept = self.swept
         swept.examples += 1
         swept.declined += verdict is None
@@ -128,11 +129,11 @@ def sweep(
     ready: Callable[[int], Piece | None] = lambda part: None,
     keep: Callable[[int, Cases], None] = lambda part, cases: None,
 ) -> Swept:
-    """Judge `count` cases and shrink the first failure, to cases that fail in the same way.
+    """Judge `count` cases and shrink the first failure, to cases with the same kind of verdict.
 
-    `tick` is told of each case, and in shrinking how many were tried. `ready` gives the piece that
-    begins with case `part` where it was judged elsewhere; `keep` takes what came of one that was
-    judged here.
+    `tick` is called for each case, with the number of shrinking steps so far. `ready(part)` returns
+    the piece that starts with case `part` if another process judged it; `keep(part, cases)`
+    receives the verdicts of a piece judged here.
     """
     state = _Sweep(judge_case, tick)
     swept = state.swept
@@ -154,9 +155,9 @@ def sweep(
 
 
 def widest(strategy, judge_case: Callable[[Case], Verdict], first: Verdict, seed_: int) -> Verdict:
-    """Of `first` and as many more cases as one run draws, the failure with the largest output.
+    """Of `first` and a few more failures of the same check, the one with the largest output.
 
-    For pictures: the first case that fails is often the simplest one, of a single number.
+    For pictures: the first failing case is often the simplest one, a single number.
     """
     found = [first]
 
@@ -177,7 +178,7 @@ def _entries(verdict: Verdict) -> int:
 
 @contextmanager
 def _kept(state: _Sweep, part: int, keep: Callable[[int, Cases], None]) -> Iterator[None]:
-    """What was drawn is kept, also where it failed; not where it was interrupted."""
+    """Pass what was drawn to `keep`, also after a failure, but not after an interruption."""
     try:
         yield
     except _Failed:
@@ -189,7 +190,7 @@ def _kept(state: _Sweep, part: int, keep: Callable[[int, Cases], None]) -> Itera
 def sweep_piece(
     strategy, judge_case: Callable[[Case], Verdict], *, count: int, seed_: int, part: int
 ) -> Cases:
-    """The cases of one piece, up to the first that fails."""
+    """The verdicts of one piece, up to the first failure."""
     state = _Sweep(judge_case, lambda tries: None)
     with _no_hypothesis_folder(), _no_constants(), suppress(_Failed):
         _draw(strategy, state, min(UNMUTATED, count - part), seed_ + part, False)
@@ -213,15 +214,15 @@ def _draw(strategy, state: _Sweep, count: int, seed_: int, shrink: bool) -> None
 
 
 def process_died(verdict: Verdict) -> bool:
-    """Whether the call ended the process: each further try would cost another process."""
+    """True if the call ended the child process: another try would cost another process."""
     return verdict.error and not verdict.message.startswith("raised")
 
 
 @contextmanager
 def _no_constants() -> Iterator[None]:
-    """A seed means one thing: Hypothesis would draw numbers found in loaded modules, too."""
+    """Keep Hypothesis from drawing numbers found in loaded modules: they depend on imports."""
     provider: Any = getattr(providers, "HypothesisProvider", None)
-    drawn = getattr(provider, "_maybe_draw_constant", None)  # older versions have none
+    drawn = getattr(provider, "_maybe_draw_constant", None)  # missing in older versions
     if drawn is not None:
         provider._maybe_draw_constant = lambda *_, **__: None
     try:
@@ -233,7 +234,7 @@ def _no_constants() -> Iterator[None]:
 
 @contextmanager
 def _no_hypothesis_folder() -> Iterator[None]:
-    """Hypothesis writes its caches to a folder that is gone afterwards."""
+    """Let Hypothesis write its caches to a folder that is deleted afterwards."""
     here: Any = storage_directory(intent_to_write=False)
     before = getattr(here, "home_directory", here)  # older versions return the path itself
     with tempfile.TemporaryDirectory(prefix="refssm-hypothesis-") as folder:

@@ -1,4 +1,4 @@
-"""Laws of time: what a shorter, a changed, a divided and a delayed input tell of the whole."""
+"""Laws of time: outputs for a shorter, changed, divided or delayed input."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from refssm.conformance.judging.verdict import Verdict, worst_of
 
 
 def _run(candidate: Candidate, arrays, statics) -> tuple[np.ndarray, Gauge]:
-    """The first output of one call, and what it is judged by."""
+    """The first output of one call, and its gauge."""
     y, *_ = candidate.results(arrays, statics)
     return y, candidate.expect(arrays, statics)[0]
 
 
 def _points(case: Case, length: int) -> list[int]:
-    """Where to cut: one place anywhere, and a multiple of 64 if there is one."""
+    """Where to cut: one random step, and a random multiple of 64 if there is one."""
     rng = case.generator(101)
     points = {int(rng.integers(1, length))} if length > 1 else set()
     blocks = (length - 1) // 64
@@ -42,7 +42,7 @@ def prefix(candidate: Candidate, case: Case) -> Verdict:
             first, bound = _run(candidate, short, fewer)
         except Declined:
             continue
-        past = slice(0, first.shape[-len(op.output_dims[0])])  # a kernel may take blocks only
+        past = slice(0, first.shape[-len(op.output_dims[0])])  # `only` may cut to blocks
         whole, kept = windowed(op, gauge, past), in_window(op, y, past)
         verdicts.append(candidate.agree(arrays, first, kept, bound, whole))
     return worst_of(verdicts)
@@ -58,7 +58,7 @@ PREFIX = Law(
 
 
 def causal(candidate: Candidate, case: Case) -> Verdict:
-    """Another future leaves the past as it was."""
+    """Another future leaves the past outputs as they were."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
     y, gauge = _run(candidate, arrays, statics)
     verdicts = [NOTHING]
@@ -70,7 +70,7 @@ def causal(candidate: Candidate, case: Case) -> Verdict:
         ]
         changed, _ = candidate.narrowed(changed, statics)
         if not _same_past(op, arrays, changed, k):
-            return NOTHING  # the implementation's own projection reads the future
+            return NOTHING  # the implementation's `only` made the past depend on the future
         other, *_ = candidate.results(changed, statics)
         past = slice(0, k)
         bound = windowed(op, gauge, past)
@@ -83,7 +83,7 @@ def causal(candidate: Candidate, case: Case) -> Verdict:
 
 
 def _future_changed(a, axis, k, factor):
-    """From time k on: half the modulus, the order reversed; flags turned over."""
+    """From step k on, times `factor` and in reverse order; flags inverted."""
     a = np.moveaxis(a.copy(), axis, 0)
     a[k:] = ~a[k:] if a.dtype.kind == "b" else factor * a[k:][::-1]
     return np.ascontiguousarray(np.moveaxis(a, 0, axis))
@@ -104,9 +104,9 @@ CAUSAL = Law(
 
 
 def split(candidate: Candidate, case: Case) -> Verdict:
-    """A scan cut in two, the state carried over by its `_from` or `_stateful` form, is the whole.
+    """Cut a scan in two and pass the state to its `_from` or `_stateful` form: same outputs.
 
-    A `_from` form returns the states themselves; a `_stateful` one has the last state beside y.
+    A `_from` form returns the states themselves; a `_stateful` form returns y and the last state.
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     ys, gauges = candidate.results(arrays, statics), candidate.expect(arrays, statics)
@@ -133,25 +133,25 @@ def split(candidate: Candidate, case: Case) -> Verdict:
 
 
 def _carried(candidate: Candidate, other: Operator, head, statics, y, k) -> np.ndarray:
-    """The state after the first k steps, by the implementation itself."""
+    """The state after the first k steps, computed by the implementation."""
     op = candidate.op
     if not other.state_outputs:
         return np.ascontiguousarray(in_window(op, y, slice(k - 1, k)).squeeze(-2))
     start = head[-1] if from_state(op) else _at_rest(op, other, head)
     pieces, fewer = candidate.narrowed([*_driving(op, other, head), start], statics, other)
     if pieces[0].shape != head[0].shape:
-        raise Declined  # its own projection cuts the piece
+        raise Declined  # `only` shortened the piece
     return np.ascontiguousarray(candidate.results(pieces, fewer, op=other)[-1])
 
 
 def _driving(op: Operator, other: Operator, arrays) -> list[np.ndarray]:
-    """The arguments of `other` but its state, which is the last."""
+    """The arguments of `other` without its last one, the state."""
     named = dict(zip(op.inputs, arrays, strict=True))
     return [named[name] for name in [*other.inputs][:-1]]
 
 
 def _at_rest(op: Operator, other: Operator, arrays) -> np.ndarray:
-    """A state of zeros for `other`, of the type its last state has."""
+    """A zero state for `other`, with the type of its last output."""
     sizes: dict[str, int] = {}
     axes = zip(op.batch_axes, op.input_dims, arrays, strict=True)
     for batch, core, a in axes:
@@ -163,13 +163,13 @@ def _at_rest(op: Operator, other: Operator, arrays) -> np.ndarray:
 
 
 def _other(op: Operator) -> str:
-    """The form that starts from a state, or ""."""
+    """The name of the form that starts from a state, or ""."""
     other = resumed(op)
     return other.name if other else ""
 
 
 def _state(op: Operator) -> list[str]:
-    """The argument of that form which is its state."""
+    """The name of that form's state argument, in a list; [] if there is no such form."""
     other = resumed(op)
     return [*other.inputs][-1:] if other else []
 
@@ -187,7 +187,7 @@ SPLIT = Law(
 
 
 def shift(candidate: Candidate, case: Case) -> Verdict:
-    """An argument delayed by some steps gives the output delayed by as many."""
+    """An input delayed by some steps gives the output delayed by as many steps."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
     y, gauge = _run(candidate, arrays, statics)
     length, verdicts = y.shape[-len(op.output_dims[0])], [NOTHING]
@@ -210,7 +210,7 @@ def shift(candidate: Candidate, case: Case) -> Verdict:
 
 
 def _delayed(a, axis, k):
-    """Zeros for k steps, then `a`, as long as `a`."""
+    """k zeros, then `a`, cut to its length."""
     a = np.moveaxis(a, axis, 0)
     late = np.concatenate([np.zeros_like(a[:k]), a[: a.shape[0] - k]])
     return np.ascontiguousarray(np.moveaxis(late, 0, axis))

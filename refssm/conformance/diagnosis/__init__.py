@@ -1,1 +1,1 @@
-"""What a failure looks like, and how to see it again."""
+"""The diagnosis of a failure: its likely cause, and how to reproduce it."""

@@ -1,4 +1,4 @@
-"""A failure told: the smallest failing input, saved, and whether double precision fails too."""
+"""Explain a failure: the smallest failing input, saved to a file, and a hint on its cause."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from refssm.conformance.judging.verdict import Verdict
 TINY, TINY_SEEDS = (
     ((1, 1), (2, 1), (2, 2), (3, 2)),
     3,
-)  # lengths and widths, before others are tried
-CANONICAL = "canonical layout"  # among saved arrays: they are in the catalog's
+)  # lengths and widths to try first
+CANONICAL = "canonical layout"  # key in saved files: arrays are in the catalog's layout
 
 
 def explain(
@@ -50,7 +50,7 @@ def explain(
 ) -> dict:
     """The fields of a failed result: message, smallest input, hint, path of the saved inputs.
 
-    And evidence, where the verdict on the `first` case is given for it.
+    With `first`, the verdict on the case before shrinking, also the evidence for pictures.
     """
     if shrink and not process_died(verdict):
         case, verdict = smaller(check, candidate, case, verdict)
@@ -83,7 +83,10 @@ def explain(
 
 
 def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict):
-    """A tiny case that fails alike, or the case with sizes between those drawn; its verdict."""
+    """A smaller case that fails in the same way, and its verdict.
+
+    First tiny sizes are tried, then sizes between those that were drawn.
+    """
     for attempt in _tiny(case, candidate.between):
         again = _verdict(check, candidate, attempt)
         if again is not None and not again.ok and _kind(again) == _kind(verdict):
@@ -106,12 +109,12 @@ def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict):
 
 
 def _kind(verdict: Verdict) -> str:
-    """What an exception is called; "" of what was judged."""
+    """The name of the exception, or "" if outputs were judged."""
     return verdict.message.partition(":")[0] if verdict.error else ""
 
 
 def _tiny(case: Case, between) -> Iterator[Case]:
-    """Cases of one to three steps, alone and then in the batch, each with two seeds."""
+    """Cases of one to three steps, without and then with the batch, each with three seeds."""
     first, *others = case.sizes
     alone = dict.fromkeys(case.batch, 1)
     for batch, (length, width) in product((alone, case.batch), TINY):
@@ -124,12 +127,12 @@ def _tiny(case: Case, between) -> Iterator[Case]:
 
 
 def _admitted(op, sizes) -> bool:
-    """Whether the operator takes these sizes: some are declared."""
+    """True if the operator's parameters allow these sizes."""
     return all(op.parameters[d].admits(n, sizes) for d, n in sizes.items() if d in op.parameters)
 
 
 def _verdict(check: Check, candidate: Candidate, case: Case) -> Verdict | None:
-    """The verdict on one case, or None where it is not judged."""
+    """The verdict on one case; None if it is declined or ends the process."""
     try:
         return check.judge_case(candidate, case)
     except Broken as broken:
@@ -139,7 +142,7 @@ def _verdict(check: Check, candidate: Candidate, case: Case) -> Verdict | None:
 
 
 def _failing(check: Check, candidate: Candidate, case: Case) -> tuple[list[np.ndarray], dict]:
-    """The arguments with which the case fails: its own, or what its law makes of them."""
+    """The arguments with which the case fails: its own, or those that its law made."""
     try:
         return check.rule.failing(candidate, case)
     except (Broken, Declined):
@@ -147,7 +150,7 @@ def _failing(check: Check, candidate: Candidate, case: Case) -> tuple[list[np.nd
 
 
 def _simplest(check, candidate, case, arrays, statics, verdict):
-    """Arrays simplified one by one, those that may be anything, and the verdict on the result."""
+    """Simplified arguments, the names of those whose values do not matter, and the verdict."""
 
     def judged(attempt):
         return check.judge_arrays(candidate, attempt, statics)
@@ -164,9 +167,9 @@ def _simplest(check, candidate, case, arrays, statics, verdict):
             alike = judged(attempt).verdict == verdict.verdict
         except Declined:
             return False
-        return alike and (meant or not infinite(attempt))  # on a pole right ones may give NaN
+        return alike and (meant or not infinite(attempt))  # at a pole a right program may give NaN
 
-    if not fails(arrays):  # an exact integer law, or an answer that changes from call to call
+    if not fails(arrays):  # fails only by the exact integer rule, or not in every call
         return arrays, set(), verdict
     arrays, anything = simplified(case, arrays, fails)
     return arrays, anything, judged(arrays)
@@ -182,11 +185,11 @@ WIDER = {
 
 
 AS_WRONG = ": the formula, not rounding"
-MORE_BITS = 10  # of the 29 that double precision has more: what cancels keeps its share of them
+MORE_BITS = 10  # of 29 more bits in double precision: cancellation loses some of them
 
 
 def _in_wider(check, candidate, arrays, statics, accepted, verdict) -> str:
-    """Rounding goes away in more precision, a wrong formula does not."""
+    """A hint from a run in more precision, which removes rounding errors but no wrong formula."""
     known = check.dtype == "complex64" and not candidate.offer.dtypes
     choices = [t for t in WIDER.get(check.dtype, ()) if t in accepted or known]
     if not choices:
@@ -203,12 +206,13 @@ def _in_wider(check, candidate, arrays, statics, accepted, verdict) -> str:
 
 
 def _flushed(check, candidate, case: Case) -> str:
-    """Whether the case is right for a machine that flushes subnormal numbers to zero.
+    """A hint if the case is right on a machine that flushes subnormal numbers to zero.
 
-    And with normal numbers in their place: what forgives a flushed one forgives any error in it.
+    It must also be right with normal numbers in their place, because the tolerance for flushing
+    would hide any error of a subnormal number.
     """
     held = candidate.held
-    if held is None or held.ftz or held.type.name == "float16":  # whose ν/u is no small number
+    if held is None or held.ftz or held.type.name == "float16":  # ν/u is large in float16
         return ""
     forgiving = copy(candidate)
     forgiving.held = replace(held, ftz=True)
@@ -218,7 +222,7 @@ def _flushed(check, candidate, case: Case) -> str:
 
 
 def _normal(case: Case) -> Case:
-    """The case with numbers that are not subnormal."""
+    """The case without subnormal numbers."""
     instead = {"subnormal": "each", MEDLEY: NORMAL_MEDLEY}
     knobs = {
         n: replace(k, texture=instead.get(k.texture, k.texture)) for n, k in case.knobs.items()
@@ -227,7 +231,7 @@ def _normal(case: Case) -> Case:
 
 
 def _judged_again(candidate, arrays, statics) -> Verdict | None:
-    """The verdict on the same call by another standard, where there is one."""
+    """The verdict on the same call by another standard; None if the call fails."""
     try:
         y = candidate.results(arrays, statics)
     except (Broken, Declined):
@@ -236,7 +240,7 @@ def _judged_again(candidate, arrays, statics) -> Verdict | None:
 
 
 def _in_words(case: Case, arrays, statics, anything) -> str:
-    """Sizes, then every argument in a few words."""
+    """Sizes, then a few words on every argument."""
     core = case.op.sizes(*arrays, **statics)
     stacked = [(f"batch {axis}", n) for axis, n in case.batch.items() if n > 1]
     sizes = " ".join(f"{d}={core[d]}" for d in case.sizes)
@@ -253,7 +257,10 @@ def _in_words(case: Case, arrays, statics, anything) -> str:
 def save(
     folder: Path | None, check: Check, candidate: Candidate, case: Case, given, how, message: str
 ) -> tuple[str, str]:
-    """Save the inputs, by a name made of their bytes, and a script that calls with them alone."""
+    """Save the inputs, named by a hash of them, and a script that repeats the call.
+
+    Returns both paths; "" for what was not written.
+    """
     if folder is None:
         return "", ""
     arrays, statics = given
@@ -278,9 +285,9 @@ def save(
         if text:
             alone.with_suffix(".partial").write_text(text)
             os.replace(alone.with_suffix(".partial"), alone)
-    except OSError:  # no place to write: the report is worth more than the file
+    except OSError:  # cannot write here: the report is still printed
         return "", ""
-    finally:  # of Ctrl-C in the middle nothing stays
+    finally:  # also after Ctrl-C
         with suppress(OSError):
             partial.unlink()
     return str(path), str(alone) if text else ""

@@ -1,4 +1,4 @@
-"""What a failure was, kept beside its inputs: enough to judge it once more."""
+"""The record of a failure, saved with its inputs, from which it can be judged again."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from refssm.conformance.checks.checks import NAMES, Check
 from refssm.conformance.number_types import number_type
 from refssm.conformance.usage_error import UsageError
 
-STORY = "__refssm__"  # among saved arrays, which bear the names of arguments
+STORY = "__refssm__"  # the record's key in a file whose other keys are argument names
 FORMAT = 1
 KEYS = {"operator", "check", "dtype", "target", "as", "told", "where", "against", "case"}
 KEYS |= {"seed", "profile"}
 FRAMED = [("framework", name) for name in FRAMEWORKS]
-LARGEST = 2**27  # numbers in an argument that is drawn again
+LARGEST = 2**27  # the largest size of an argument to draw again
 
 
 def story(check: Check, case: Case, by_arrays: bool, call: Mapping) -> dict:
-    """What to keep: the check, how the function was called, the case where arrays are not all."""
+    """The record: the check, how the function was called, and the case if arrays are not enough."""
     kept = {"format": FORMAT, "operator": check.op.name, "check": check.name, "dtype": check.dtype}
     drawn = {
         "sizes": dict(case.sizes),
@@ -42,7 +42,7 @@ def story(check: Check, case: Case, by_arrays: bool, call: Mapping) -> dict:
 
 
 def told(path: Path, given: Mapping[str, np.ndarray]) -> dict:
-    """The story in a file; UsageError where there is none that can be read."""
+    """The record in a file; UsageError if there is none or it is invalid."""
     if STORY not in given:
         raise UsageError(f"{path}: no failure is kept in it: judge it with verify --inputs {path}")
     try:
@@ -60,7 +60,7 @@ def told(path: Path, given: Mapping[str, np.ndarray]) -> dict:
 
 
 def _doubted(kept: Mapping) -> None:
-    """ValueError where a part of the story is of another kind than it was written in."""
+    """Raise ValueError if a field of the record has a wrong type or value."""
     words = ("operator", "check", "dtype", "target", "as", "against", "profile")
     for key in words:
         if not isinstance(kept[key], str):
@@ -80,7 +80,7 @@ def _doubted(kept: Mapping) -> None:
 
 
 def where_of(kept: Mapping, path: Path) -> Where:
-    """Where the operator's domain was narrowed, as it was."""
+    """The ranges of `--where` in the record."""
     try:
         if kept["as"]:
             operator_named(kept["as"])
@@ -90,7 +90,7 @@ def where_of(kept: Mapping, path: Path) -> Where:
 
 
 def case_of(op: Operator, kept: Mapping, path: Path) -> Case:
-    """The case, drawn again."""
+    """The case of the record, drawn again; UsageError if that is impossible."""
     kind, drawn = number_type(str(kept["dtype"])), kept["case"] or {}
     try:
         sizes, batch = (

@@ -1,8 +1,9 @@
-"""What a failure looks like: a planted bug that answers alike, or the pattern of the damage.
+"""The likely cause of a failure: a planted bug with the same outputs, or a pattern of errors.
 
-Every planted bug is itself an implementation: the judge asks which of them gives what was given, in
-every call of the failing case and of further cases of the same check. Where none does, what the
-wrong entries have in common is told: where they begin, a constant factor, the precision.
+Every planted bug is itself an implementation. The judge looks for bugs that give the same outputs
+as the failed implementation, in every call of the failing case and of further cases of the check.
+If there is none, it describes what the wrong entries have in common: where they start, a constant
+factor, or the precision.
 """
 
 from __future__ import annotations
@@ -21,30 +22,30 @@ from refssm.conformance.diagnosis.suspects import answering_alike, misbehaving
 from refssm.conformance.diagnosis.transcript import CASES, Episode, episodes
 from refssm.conformance.judging.expected import remembering
 
-FEW_BITS = ("float16", "tf32", "single")  # in the names of planted bugs
-TOLD = 3  # that answer alike on everything heard
+FEW_BITS = ("float16", "tf32", "single")  # words in names of planted bugs
+TOLD = 3  # the largest number of bugs to name
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What a failure looks like, in words; `bugs` are the planted ones that answer alike."""
+    """The likely cause in words; `bugs` are the planted bugs with the same outputs."""
 
     text: str = ""
     bugs: tuple[str, ...] = ()
 
     @property
     def of_few_bits(self) -> bool:
-        """Whether it is arithmetic of fewer bits than the type has."""
+        """True if the cause is arithmetic with fewer bits than the type."""
         named = any(word in bug for bug in self.bugs for word in FEW_BITS)
         return named or (not self.bugs and " bits" in self.text)
 
 
 def diagnose(check: Check, candidate: Candidate, case: Case, strategy, seed: int) -> Diagnosis:
-    """Name the mistake, or say what the damage has in common, or nothing."""
+    """The planted bugs with the same outputs, else a pattern of the errors, else nothing."""
     with remembering(), _quiet():
         heard = episodes(check, candidate, case, strategy, seed)
         alike = answering_alike(check, candidate, heard)
-        if len(alike) > 1 and len(heard) > 1:  # more cases tell them apart
+        if len(alike) > 1 and len(heard) > 1:  # more cases, to tell them apart
             heard = episodes(check, candidate, case, strategy, seed, enough=CASES)
             alike = answering_alike(check, candidate, heard, among=alike)
         if not alike and check.strategy is None:
@@ -53,26 +54,26 @@ def diagnose(check: Check, candidate: Candidate, case: Case, strategy, seed: int
 
 
 def diagnose_heard(check: Check, candidate: Candidate, heard: list[Episode]) -> Diagnosis:
-    """The same of cases that have been answered already."""
+    """As `diagnose`, for calls that were already recorded."""
     with _quiet():
         return _told(check, candidate, heard, answering_alike(check, candidate, heard))
 
 
 @contextmanager
 def _quiet():
-    """Planted bugs overflow and cast as they please: that is no business of the reader's."""
+    """Silence warnings: planted bugs overflow and cast, which does not concern the user."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
 
 
 def _told(check: Check, candidate: Candidate, heard: list[Episode], alike) -> Diagnosis:
-    """The words, those of the nearest bug first."""
+    """The diagnosis in words; the nearest bug comes first."""
     if not alike:
         return Diagnosis(shared_pattern(check, candidate, heard))
     others = list(dict.fromkeys(d.what for d in alike))
     more = f" (or: {'; or: '.join(others[1:TOLD])})" if others[1:] else ""
-    judged = sum(e.verdict.grade != "-" for e in heard)  # of the others nothing is known
+    judged = sum(e.verdict.grade != "-" for e in heard)  # cases that were not judged show nothing
     cases = f"{judged} cases" if judged > 1 else "this case"
     told = f"{others[0]}{more}: planted in the reference, it answers alike in {cases}"
     return Diagnosis(told, tuple(d.name for d in alike))

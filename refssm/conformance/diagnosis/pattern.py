@@ -1,4 +1,4 @@
-"""The pattern of the damage, where no planted bug answers alike: what the wrong entries share."""
+"""What the wrong entries of a failure have in common, if no planted bug has the same outputs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
 from refssm.conformance.standard import Standard
 
-BLOCK = 8  # steps, or a multiple
-FEW = 4  # wrong entries, at least: fewer share anything
+BLOCK = 8  # block lengths must be multiples of this
+FEW = 4  # at least so many wrong entries are needed to see a pattern
 SIMPLE = {2: "twice", 0.5: "half", -1: "minus", 1j: "i times", -1j: "−i times", 0: "0 in place of"}
 
 
@@ -34,7 +34,7 @@ def shared_pattern(check: Check, candidate: Candidate, heard: list[Episode]) -> 
 
 
 class _Wrong:
-    """One output of one failing call: what came, what was wanted, where it is not within bounds."""
+    """One output of one failing call: its value, the expected one, and which entries are wrong."""
 
     def __init__(self, y, gauge: Gauge, held: Standard, name: str, dims):
         self.y, self.want, self.name, self.dims = y, gauge.value, name, dims
@@ -42,7 +42,7 @@ class _Wrong:
             self.error = np.abs(y - gauge.value).astype(float)
             size = np.maximum(np.abs(gauge.value).astype(float), held.type.tiny)
             self.k = np.maximum(gauge.k0, size)
-            # arguments rounded to fewer bits first: where that bound is undefined, the other is
+            # for arguments rounded to fewer bits; k where k1 is infinite
             self.k1 = np.where(np.isfinite(gauge.k1), np.maximum(gauge.k1, size), self.k)
             self.bad = ~(self.error <= held.room * held.u * self.k + held.u * size)
         self.judged = np.isfinite(gauge.value) & np.isfinite(gauge.k0)
@@ -50,7 +50,7 @@ class _Wrong:
         self.room = held.room * held.u
 
     def allowed(self, other) -> np.ndarray:
-        """How far a good program may be from `other`, a multiple of what was wanted."""
+        """The tolerance of an output whose expected value is `other`, a multiple of `want`."""
         usual, size = (
             np.max(np.abs(a), where=self.judged, initial=0.0) for a in (self.want, other)
         )
@@ -59,7 +59,7 @@ class _Wrong:
 
 
 def _wrong(check: Check, candidate: Candidate, e: Episode) -> list[_Wrong]:
-    """The outputs of a case that are not what they should be."""
+    """The outputs of a case that have wrong entries."""
     op, held = candidate.op, candidate.held or Standard.of(check.dtype)
     vjp, found = check.rule.of_gradient, []
     for call in e.calls:
@@ -83,7 +83,7 @@ def _named(op: Operator, vjp: bool):
 
 
 def _run_to_run(heard: list[Episode]) -> bool:
-    """Whether the same call came to two results."""
+    """True if the same call gave two results."""
     for e in heard:
         seen: dict = {}
         for call in e.calls:
@@ -101,21 +101,22 @@ def _bytes(call: Call):
 
 
 def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
-    """The arithmetic whose rounding errors these would be, where they are spread over most entries.
+    """Text on the arithmetic whose rounding errors these may be, or "".
 
-    One that is coarser than what was judged, with errors of its size: in no entry more than its
-    bound, a 16th of it at least, and of either sign, as rounding makes them.
+    The errors must be in most entries and of either sign, as rounding errors are. The arithmetic
+    must be coarser than the judged one: no error may exceed its bound, and one must be at least a
+    16th of it.
     """
     held = candidate.held
     if held is None or candidate.op.contract.needs_no_value:
         return ""
     large = [w for w in wrong if w.bad.size >= FEW]
     spread = [w for w in large if (w.error > 0).mean() > 0.5]
-    if 2 * len(spread) <= len(large):  # of small integers and subnormals nothing is seen
+    if 2 * len(spread) <= len(large):  # results of small integers and subnormals may be exact
         return ""
     if not _of_either_sign(wrong):
         return ""
-    # a formula that is wrong in a small case is wrong by more than any rounding
+    # a wrong formula shows in a small case, by more than rounding
     units = max(float(np.max(w.error / w.k1, where=_normal(w), initial=0.0)) for w in wrong)
     coarser = [NUMBER_TYPES["float32"], TF32, NUMBER_TYPES["bfloat16"]]
     finer = held.u
@@ -131,12 +132,12 @@ def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
 
 
 def _normal(w: _Wrong) -> np.ndarray:
-    """The wrong entries, but what is subnormal in single precision: it loses other digits too."""
+    """The wrong entries well above single precision's subnormals, which lose more digits."""
     return w.bad & (np.abs(w.want) > NUMBER_TYPES["float32"].tiny / TF32.u)
 
 
 def _of_either_sign(wrong: list[_Wrong]) -> bool:
-    """Whether errors are above and below, one in eight at least: a wrong factor's are not."""
+    """True if at least one error in eight has each sign; a wrong factor gives one sign."""
     with np.errstate(all="ignore"):
         along = [np.real(np.conj(w.want) * (w.y - w.want))[_normal(w)] for w in wrong]
     signs = np.sign(np.concatenate(along))
@@ -144,7 +145,7 @@ def _of_either_sign(wrong: list[_Wrong]) -> bool:
 
 
 def _constant(wrong: list[_Wrong]) -> str:
-    """All entries off by one factor, conjugated, or as they should be a step earlier or later."""
+    """Text if all entries have one wrong factor, are conjugated, or are one step off; else ""."""
     if sum(w.bad.sum() for w in wrong) < FEW:
         return ""
     for factor, word in SIMPLE.items():
@@ -164,13 +165,13 @@ def _constant(wrong: list[_Wrong]) -> str:
 
 
 def _is(w: _Wrong, other) -> bool:
-    """Whether what came is `other`, by the bounds of what was wanted."""
+    """True if the output is `other`, within the tolerance for `other`."""
     with np.errstate(all="ignore"):
         return bool(((np.abs(w.y - other) <= w.allowed(other)) | ~w.judged).all())
 
 
 def _shifted(w: _Wrong, step: int) -> bool:
-    """Whether it is right but for a step of the first core axis."""
+    """True if the output is right but for a shift by `step` along time."""
     axis = _leading(w)
     if axis is None or w.y.shape[axis] < FEW:
         return False
@@ -182,12 +183,12 @@ def _shifted(w: _Wrong, step: int) -> bool:
 
 
 def _leading(w: _Wrong) -> int | None:
-    """The axis of time, or of the kernel's entries."""
+    """The axis of time, counted from the end, or None."""
     return w.dims.index("l") - len(w.dims) if "l" in w.dims else None
 
 
 def _place(wrong: list[_Wrong], op: Operator) -> str:
-    """Where they are, along time and along channels, in every failing case alike."""
+    """Text on where errors are along time or another axis, if the same in all cases; else ""."""
     timed = [w for w in wrong if _leading(w) is not None and w.y.shape[_leading(w)] > 1]
     if timed and len(timed) == len(wrong):
         along = [_along(w, _leading(w)) for w in timed]
@@ -206,17 +207,18 @@ def _place(wrong: list[_Wrong], op: Operator) -> str:
 
 
 def _along(w: _Wrong, axis) -> np.ndarray:
-    """Which places of one axis have a wrong entry."""
+    """Which positions along one axis have a wrong entry."""
     others = tuple(i for i in range(w.bad.ndim) if i != w.bad.ndim + axis)
     return w.bad.any(others)
 
 
 def _block(along) -> str:
-    """Every first wrong step at a multiple of one length, none before."""
+    """Text if all first wrong steps are multiples of one block length, or are equal; else ""."""
     along = [a for a in along if a.any()]
     firsts = [int(a.argmax()) for a in along]
     size = gcd(*firsts)
-    shorter = all(k or a.size < size for a, k in zip(along, firsts, strict=True))  # than a block
+    # a case that is wrong from step 0 on must be shorter than a block
+    shorter = all(k or a.size < size for a, k in zip(along, firsts, strict=True))
     if size and size % BLOCK == 0 and shorter:
         started = f"first wrong step {min(k for k in firsts if k)}"
         if all(_tail(a, k, size) for a, k in zip(along, firsts, strict=True)):
@@ -229,17 +231,17 @@ def _block(along) -> str:
 
 
 def _tail(bad, first: int, size: int) -> bool:
-    """Whether all is wrong from the last multiple of a size on, and nothing before."""
+    """True if exactly the entries from the last multiple of `size` on are wrong."""
     return bool(first == bad.size // size * size < bad.size and bad[first:].all())
 
 
 def _channels(wrong: list[_Wrong]) -> list[str]:
-    """Axes but that of time that all of them have."""
+    """The axes, except time, that all outputs have."""
     return [d for d in wrong[0].dims if d != "l" and all(d in w.dims for w in wrong)]
 
 
 def _channel(wrong: list[_Wrong], name: str) -> str:
-    """The same places along one axis in every case."""
+    """Text if the wrong positions along one axis follow one pattern in every case; else ""."""
     along = [_along(w, w.dims.index(name) - len(w.dims)) for w in wrong]
     if len(along) < 2 or any(a.size < 2 or a.all() for a in along):
         return ""

@@ -1,4 +1,4 @@
-"""A failing call as a script of its own: NumPy, the author's module, and the file beside it."""
+"""A failing call as a script that needs only NumPy, the author's module and the data file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from refssm.conformance.judging.verdict import misfit, types_in
 from refssm.conformance.number_types import number_type
 from refssm.conformance.standard import Standard
 
-# how a framework's arrays are made of NumPy's, and back
+# per framework: import, conversion from NumPy, conversion to NumPy
 GIVE = {
     "numpy": ("", "a.copy()", "np.asarray(y)"),
     "torch": (
@@ -105,7 +105,10 @@ sys.exit(bad > 0)
 def failing_call(
     check: Check, candidate: Candidate, case: Case, arrays, statics
 ) -> tuple[Call | None, bool]:
-    """The first call that does not give what it should; whether its arrays alone make it fail."""
+    """The first failing call of a check, and whether its arrays alone make it fail.
+
+    The call is None if no call can be repeated by a script.
+    """
     heard, by_arrays = copy(candidate), False
     listening = heard.worker = Listening(candidate.worker, candidate.op.name)
     try:
@@ -119,21 +122,21 @@ def failing_call(
 
 
 def _wrong_one(candidate: Candidate, calls: list[Call]) -> Call | None:
-    """The first of the calls that a script can make again and that the judge refuses."""
+    """The first failing call that a script can repeat, or None."""
     return next((call for call in calls if _shown(call) and _refused(candidate, call)), None)
 
 
 def _shown(call: Call) -> bool:
-    """Whether it ends, and its arguments are arrays as a file has them."""
+    """True if a script can repeat the call: it ends, and its arguments need no views."""
     return not call.view and call.outcome.status not in ("declined", "hung")
 
 
 def _refused(candidate: Candidate, call: Call) -> bool:
-    """Whether it came to nothing, or to what is not right."""
+    """True if the call failed or its result is out of tolerance."""
     op, outcome = candidate.op, call.outcome
     try:
         op.output_shapes(*call.arguments[call.vjp * len(op.outputs) :], **call.statics)
-    except ValueError:  # `shapes` wants it to raise
+    except ValueError:  # inconsistent sizes, as of check `shapes`, should raise
         return False
     if outcome.status != "ok" or outcome.changed or _unfit(candidate, call):
         return True
@@ -141,7 +144,7 @@ def _refused(candidate: Candidate, call: Call) -> bool:
 
 
 def _unfit(candidate: Candidate, call: Call) -> bool:
-    """Whether an output is no array, or one of another shape or type."""
+    """True if an output is not an array, or has a wrong shape or type."""
     outputs = call.outcome.outputs
     right, types = expected(candidate, call), _types(candidate, call)
     if len(outputs) != len(right):
@@ -154,7 +157,7 @@ def _unfit(candidate: Candidate, call: Call) -> bool:
 
 
 def _types(candidate: Candidate, call: Call) -> tuple[np.dtype, ...]:
-    """Those of the outputs, of a gradient those of the arguments."""
+    """The types of the outputs, or of the gradients."""
     op = candidate.op
     if not call.vjp:
         return types_in(op, call.arguments, candidate.held)
@@ -167,13 +170,13 @@ def _types(candidate: Candidate, call: Call) -> tuple[np.dtype, ...]:
 def script(
     candidate: Candidate, call: Call, what: str, kept: Mapping, data: str, name: str
 ) -> tuple[str, dict[str, np.ndarray]] | None:
-    """The text of the script and the arrays it needs; None where it would not be the same call."""
+    """The text of the script and its arrays; None if a script could not make the same call."""
     op, offer = candidate.op, candidate.offer
     function = offer.functions[call.vjp]
     measured = op.contract.judges_whole_matrices and not call.vjp
     loops = candidate.sliced or offer.loops
     half = number_type(kept["dtype"]).half
-    unasked = offer.layout and call.outcome.status == "malformed"  # perhaps never called at all
+    unasked = offer.layout and call.outcome.status == "malformed"  # maybe never called
     if not function.isidentifier() or measured or half or (loops and call.vjp) or unasked:
         return None
     declared = Declaration(op.name, layout=offer.layout)
@@ -220,13 +223,13 @@ def script(
 
 
 def _within_quotes(what: str) -> str:
-    """A message as it may stand in a docstring, whoever wrote it."""
+    """The message with characters escaped, as part of a docstring."""
     plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in what)
     return plain.replace("\\", "\\\\").replace('"', "'")
 
 
 def _told(run, i, gauge: Gauge, held: Standard, dtype) -> tuple[np.ndarray, np.ndarray]:
-    """What is right, and how far a result may be from it, in the author's axes."""
+    """The expected output and its tolerance, with axes in the author's layout."""
     size = np.maximum(np.abs(gauge.value), held.type.tiny)
     k = np.fmax(gauge.k0, np.where(np.isfinite(gauge.k1), gauge.k1, gauge.k0))
     allowed = held.room * held.u * k + held.u_out(dtype) * size
@@ -239,7 +242,7 @@ def _told(run, i, gauge: Gauge, held: Standard, dtype) -> tuple[np.ndarray, np.n
 
 
 def _one_slice(run, given, wants, call: Call):
-    """The slice with the worst entry, of everything."""
+    """The arguments and outputs of the slice that has the worst entry."""
     layout = run.layout
     ranks = [len(axes) for axes in (run.answer_axes if layout else run.found.op.output_dims)]
     want, _ = wants[0]

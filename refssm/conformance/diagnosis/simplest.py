@@ -1,4 +1,4 @@
-"""After Hypothesis' shrinking: each array as simple as the failure allows, in few words."""
+"""After Hypothesis' shrinking: make each array as simple as the failure allows, and describe it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ VANISHING = frozenset({"gaps", "impulse", "late"})
 
 
 def simplified(case: Case, arrays, fails: Callable[[list[np.ndarray]], bool]):
-    """`arrays` with each tried as zeros, ones, one constant, one entry; and which hardly matter.
+    """Arrays replaced by zeros, ones, a constant or one entry, if the failure stays.
 
-    Those are the arrays that no redraw with another seed rescues.
+    Also the names of the arrays whose values do not matter: the failure stays for other draws of
+    them.
     """
     arrays, anything = list(arrays), set()
     for i, (name, domain) in enumerate(case.op.inputs.items()):
@@ -29,7 +30,7 @@ def simplified(case: Case, arrays, fails: Callable[[list[np.ndarray]], bool]):
                 simpler = case.type.rounded(fitted, real=not np.iscomplexobj(simpler))
             attempt = [*arrays[:i], simpler, *arrays[i + 1 :]]
             if not (simpler.all() or may_vanish(domain)):
-                continue  # a step of 0 proves nothing
+                continue  # 0 is outside the domain, such as a time step
             if not np.array_equal(simpler, arrays[i]) and fails(attempt):
                 arrays = attempt
                 break
@@ -37,7 +38,7 @@ def simplified(case: Case, arrays, fails: Callable[[list[np.ndarray]], bool]):
 
 
 def may_vanish(domain: Domain) -> bool:
-    """Whether 0 is among the numbers of a domain."""
+    """True if the domain contains 0."""
     corner = np.zeros(1)
     zeros = (domain.draw(name, corner, corner, domain.real) == 0 for name in domain.maps)
     return not VANISHING.isdisjoint(domain.textures) or any(z.all() for z in zeros)
@@ -70,19 +71,19 @@ def _simpler(a):
 
 
 def _few_digits(x, digits):
-    """x with few decimal digits in each part."""
+    """x rounded to few decimal digits, in each part."""
     if np.iscomplexobj(x):
         return complex(_few_digits(x.real, digits), _few_digits(x.imag, digits))
     return float(f"{float(x):.{digits - 1}e}")
 
 
 def show(name: str, a: np.ndarray, anything: bool) -> str:
-    """One argument in a few words; "or others" where other draws of it fail too."""
+    """A few words on one argument; "or others" if other draws of it fail too."""
     return _shown(name, a) + (" (or others)" if anything and a.size else "")
 
 
 def _shown(name: str, a: np.ndarray) -> str:
-    """Its values, or what they have in common."""
+    """The values of an array, or what they have in common, in a few words."""
     if a.size and (a == a.flat[0]).all():
         return f"{name}={_number(a.flat[0])}" + (" throughout" if a.size > 1 else "")
     usual = np.sort(np.real(a), axis=None)[a.size // 2] if a.size else a.dtype.type(0)
@@ -98,7 +99,7 @@ def _shown(name: str, a: np.ndarray) -> str:
 def _number(x) -> str:
     if isinstance(x, np.bool_):
         return str(bool(x)).lower()
-    x = x + 0.0  # no −0
+    x = x + 0.0  # turns −0 into 0
     if np.iscomplexobj(x):
         return _number(x.real) if x.imag == 0 else f"{x.real:.6g}{x.imag:+.6g}j"
     return f"{x:.6g}"

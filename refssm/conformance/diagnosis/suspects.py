@@ -1,8 +1,9 @@
-"""Which planted bug answers as an implementation did: each is itself an implementation.
+"""Find planted bugs, which are implementations themselves, with the outputs of a failed one.
 
-A bug is named only if it gives, within the tolerances of the judge, what was given in every call
-of every case that was heard, right and wrong ones, is itself refused on one of them, and is there
-twice as near as what is right: the noise of an honest program is as far from either.
+A bug is named only if, within the judge's tolerances, it gives the recorded outputs in every call
+of every recorded case, right and wrong ones; if the judge refuses it on one of them; and if those
+outputs are at least twice as near to the bug's as to the right ones. Rounding errors of an honest
+program are about as far from both.
 """
 
 from __future__ import annotations
@@ -29,38 +30,38 @@ from refssm.conformance.planted import PlantedBug, bugs_of
 from refssm.conformance.standard import Standard
 
 OTHER = wrong("another answer")
-NEARER = 2.0  # than what is right: the bug then makes up more than half of the error
+NEARER = 2.0  # the bug then explains more than half of the error
 
 
 @cache
 def bugs_of_operator(name: str, family: str) -> tuple[PlantedBug, ...]:
-    """The planted bugs of one operator; no other family is imported."""
+    """The planted bugs of one operator; imports only its family."""
     return tuple(d for d in bugs_of(family) if d.op == name)
 
 
 def answering_alike(
     check: Check, candidate: Candidate, heard: list[Episode], among=()
 ) -> list[PlantedBug]:
-    """The planted bugs that answer alike, the nearest first, then those of this very check."""
+    """The planted bugs with the same outputs: the nearest first, then those of this check."""
     op, vjp = candidate.op, check.rule.of_gradient
     known = list(among) or [d for d in bugs_of_operator(op.name, op.family) if d.vjp or not vjp]
-    if not check.rule.between_calls:  # such a bug answers like any noise of its size
+    if not check.rule.between_calls:  # a bug with random errors resembles any error of its size
         known = [d for d in known if not _between_calls(d)]
     wanted = f"{check.name}[{check.dtype}]"
     known.sort(key=lambda d: (d.caught_by != wanted, d.caught_by.split("[")[0] != check.name))
-    failing = sorted(heard, key=lambda e: e.verdict.ok)  # they tell most, and cost least so
+    failing = sorted(heard, key=lambda e: e.verdict.ok)  # they exclude most bugs
     calls = [call for e in failing for call in e.calls if call.vjp == vjp]
     told = [(d, _distance(d, candidate, calls)) for d in known]
     return [d for d, ratio in sorted(((d, r) for d, r in told if r is not None), key=_second)]
 
 
 def _between_calls(bug: PlantedBug) -> bool:
-    """Whether its results change from call to call."""
+    """True if the bug's results change between calls."""
     return rule_named(bug.caught_by.partition("[")[0]).between_calls
 
 
 def misbehaving(check: Check, candidate: Candidate, case, heard: list[Episode]) -> list[PlantedBug]:
-    """The planted bugs that this check finds, and tells in the same words."""
+    """The planted bugs that this check finds with the same message, numbers aside."""
     op, told = candidate.op, _words(heard[0].verdict)
     found = []
     for d in bugs_of_operator(op.name, op.family):
@@ -74,7 +75,7 @@ def misbehaving(check: Check, candidate: Candidate, case, heard: list[Episode]) 
 
 
 def _words(verdict: Verdict) -> str:
-    """A message without its numbers and names."""
+    """A message up to the first "got", without digits."""
     return "".join(c for c in verdict.message.split("got")[0] if not c.isdigit())
 
 
@@ -83,7 +84,7 @@ def _second(pair):
 
 
 def _distance(d: PlantedBug, candidate: Candidate, calls: list[Call]) -> float | None:
-    """How far from a bug that explains every call, and is refused on one of them at least."""
+    """The largest ratio between the bug's and the recorded outputs; None if it is excluded."""
     worst, raised, apart = 0.0, [], [(0.0, 0.0)]
     worker = InProcess([d.found()])
     for call in calls:
@@ -92,28 +93,29 @@ def _distance(d: PlantedBug, candidate: Candidate, calls: list[Call]) -> float |
         if not alike.ok:
             return None
         if alike.grade != "-":
-            both = (outcome, call.outcome)  # what the judge takes is no sign of a bug
+            both = (outcome, call.outcome)  # outputs that pass say nothing about a bug
             if all(_refused(candidate, call, came) for came in both):
                 apart.append(_apart(d, worker, candidate, call, outcome, alike))
             worst = max(worst, alike.ratio)
             raised.append(outcome.status == "raised")
     from_right, from_bug = map(max, zip(*apart, strict=True))
     nearer = from_right > NEARER * from_bug
-    return worst if nearer and not all(raised) else None  # any mistake may raise in every call
+    # if all calls raised, the mistake may be any other one
+    return worst if nearer and not all(raised) else None
 
 
 def _apart(
     d, worker, candidate, call: Call, outcome: Outcome, alike: Verdict
 ) -> tuple[float, float]:
-    """How far an answer is from what is right and from what the bug gives, in units of K0."""
+    """The distance of the outputs from the right ones and from the bug's, in units of K0."""
     theirs, right = call.outcome, expected(candidate, call)
     conduct = theirs.status != "ok" or theirs.changed or theirs.aliased
     if conduct or _between_calls(d):
-        return np.inf, 0.0  # what has no distance
-    if candidate.op.contract.basis_free and not call.vjp:  # none entry by entry
+        return np.inf, 0.0  # no distance is defined
+    if candidate.op.contract.basis_free and not call.vjp:  # single entries have no distance
         return graded(candidate, call, theirs.outputs, right).ratio, alike.ratio
     from_right = _far(theirs.outputs, [g.value for g in right], right)
-    if not np.isfinite(from_right):  # another shape, or NaN and infinity in other places
+    if not np.isfinite(from_right):  # shapes, or places of NaN and infinity, differ
         return np.inf, 0.0
     wider = _outcome(worker, d.op, call, wide(call.arguments, np.float64), candidate)
     bugs = [came.outputs for came in (outcome, wider) if came.status == "ok"]
@@ -121,7 +123,7 @@ def _apart(
 
 
 def _far(outputs, values, right: tuple[Gauge, ...]) -> float:
-    """The largest difference in units of K0."""
+    """The largest difference in units of K0; infinite if shapes or special values differ."""
     if not len(outputs) == len(values) == len(right):
         return np.inf
     far = 0.0
@@ -141,9 +143,9 @@ def _outcome(worker, name, call: Call, arguments, candidate) -> Outcome:
 
 
 def _alike(d: PlantedBug, worker, candidate: Candidate, call: Call, outcome: Outcome) -> Verdict:
-    """The verdict on one answer by the standard of another; "-" where nothing can be said."""
+    """The verdict on the recorded outputs with the bug's as the right ones; "-" if undecided."""
     theirs = call.outcome
-    if theirs.status == "declined":  # of a case that it is not for nothing is known
+    if theirs.status == "declined":  # a declined case shows nothing
         return Verdict("-")
     came = [(o.status, o.changed, o.aliased) for o in (theirs, outcome)]
     if came[0] != came[1]:
@@ -163,7 +165,7 @@ def _alike(d: PlantedBug, worker, candidate: Candidate, call: Call, outcome: Out
 
 
 def _misfit(y, s) -> bool:
-    """Whether two outputs are of other shapes or precision; a complex one may be real."""
+    """True if two outputs differ in shape or precision; one may be real and the other complex."""
     if not isinstance(y, np.ndarray) or not isinstance(s, np.ndarray):
         return True
     if {y.dtype.kind, s.dtype.kind} - {"f", "c"}:
@@ -172,7 +174,10 @@ def _misfit(y, s) -> bool:
 
 
 def _gauged(d, candidate, call: Call, outcome: Outcome, wider: Outcome) -> Iterator[tuple]:
-    """What the bug should give: run in more digits, then as it ran, with its own rounding too."""
+    """Gauges around the bug's outputs: from a run in double precision, then from its own run.
+
+    The second run has rounding errors itself, so its bounds are doubled.
+    """
     right = expected(candidate, call)
     if len(right) != len(outcome.outputs):
         return
@@ -189,7 +194,7 @@ def _gauged(d, candidate, call: Call, outcome: Outcome, wider: Outcome) -> Itera
 
 
 def _bounds(d: PlantedBug, candidate: Candidate, call: Call) -> list[np.ndarray] | None:
-    """The rounding errors of the bug's own program, entry by entry, where it can be traced."""
+    """The bug's own rounding error bounds, or None if its program cannot be traced."""
     program, held = d.vjp if call.vjp else d.forward, candidate.held
     followed = candidate.op.contract.follows_each_operation
     if not followed or held is None or program is None:
@@ -203,13 +208,13 @@ def _bounds(d: PlantedBug, candidate: Candidate, call: Call) -> list[np.ndarray]
             partial=call.vjp,
             **call.statics,
         )
-    except Exception:  # written in what tracked arrays do not know: the reference's bounds do
+    except Exception:  # uses functions without an error rule: the reference's bounds are used
         return None
     return [g.k0 for g in made] if len(made) == len(call.outcome.outputs) else None
 
 
 def _gauge(value, expected: Gauge, k, rounded: int, least: float) -> Gauge:
-    """As far from the bug's value as a good program may be, which rounds as often as this one."""
+    """The gauge of the bug's output: bounds scaled to its size, times `rounded`."""
     usual, size = _most(expected.value), _most(value)
     if k.shape != value.shape:
         k = np.full(value.shape, _most(expected.k0))
@@ -219,7 +224,7 @@ def _gauge(value, expected: Gauge, k, rounded: int, least: float) -> Gauge:
 
 
 def _over_time(op: Operator, expected: Gauge, output: int, vjp: bool) -> np.ndarray:
-    """The reference's bounds, the largest along time: a bug may move what they belong to."""
+    """The reference's bounds, the largest along time, because a bug may shift entries in time."""
     dims = (op.input_dims if vjp else op.output_dims)[output] if not (vjp and op.flags) else ()
     k = expected.k0
     if op.leading not in dims or not k.size:
@@ -229,20 +234,20 @@ def _over_time(op: Operator, expected: Gauge, output: int, vjp: bool) -> np.ndar
 
 
 def _most(a) -> float:
-    """The largest modulus that is finite."""
+    """The largest finite modulus."""
     size = np.abs(a).astype(float)
     return float(size.max(initial=0.0, where=np.isfinite(size)))
 
 
 def expected(candidate: Candidate, call: Call) -> tuple[Gauge, ...]:
-    """What is right."""
+    """The gauges of the right outputs or gradients."""
     op = candidate.op
     vjp = op.bare_vjp if call.vjp else None
     return expect(op, call.arguments, call.statics, vjp, candidate.held)
 
 
 def graded(candidate: Candidate, call: Call, outputs, gauged) -> Verdict:
-    """The worst verdict on the outputs by these gauges, in the types they have."""
+    """The worst verdict on the outputs by these gauges, in the types that they have."""
     op, held = candidate.op, candidate.held or Standard.of(judged_type(call.arguments))
     if op.contract.basis_free and not call.vjp:
         return grade_invariants(op, outputs, gauged, held)
@@ -258,7 +263,7 @@ def graded(candidate: Candidate, call: Call, outputs, gauged) -> Verdict:
 
 
 def _refused(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
-    """Whether the judge refuses what a bug gave."""
+    """True if the judge refuses this outcome."""
     if outcome.status != "ok" or outcome.changed or outcome.aliased:
         return True
     right = expected(candidate, call)
@@ -271,7 +276,7 @@ def _refused(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
 
 
 def _narrowed(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
-    """Whether an output has fewer digits than the type that is judged."""
+    """True if an output has less precision than the judged type."""
     held = candidate.held or Standard.of(judged_type(call.arguments))
     carrier = np.finfo(held.type.carrier).eps
     return any(y.dtype.kind not in "fc" or np.finfo(y.dtype).eps > carrier for y in outcome.outputs)

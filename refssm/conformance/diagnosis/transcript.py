@@ -1,4 +1,4 @@
-"""What an implementation answered, call by call, while a check ran: for others to be tried on."""
+"""Record the calls of an implementation during a check, and their outcomes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.judging.verdict import Verdict
 
-CASES = 25  # as many as the check of a result has
-ENOUGH = 6  # failing ones: further cases of the same check seldom tell more, but between two bugs
+CASES = 25  # as many as the check `value` has
+ENOUGH = 6  # failing cases: more of them only help to choose between two bugs
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call and what it came to; `arguments` are cotangents and arrays."""
+    """One call and its outcome; `arguments` are the cotangents, if any, and the arrays."""
 
     arguments: list[np.ndarray]
     statics: dict
@@ -33,21 +33,21 @@ class Call:
 
 @dataclass(frozen=True)
 class Episode:
-    """The calls of one case, and the verdict of the check on it."""
+    """The calls of one case, and the check's verdict on it."""
 
     verdict: Verdict
     calls: list[Call]
 
 
 class Listening:
-    """A worker that keeps what it was asked and what was answered."""
+    """A worker that records its calls and their outcomes."""
 
     def __init__(self, worker, name: str):
         self.worker, self.name, self.calls = worker, name, []
         self.found = worker.found
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
-        """The answer of the worker; calls of other operators are not kept."""
+        """Call the worker and record the outcome, unless it is of another operator."""
         outcome = self.worker.call(name, arrays, statics, **how)
         if name == self.name:
             kept = {key: how.get(key, usual) for key, usual in HOW.items()}
@@ -55,7 +55,7 @@ class Listening:
         return outcome
 
     def narrow(self, name: str, arrays, statics):
-        """What the implementation makes of a case."""
+        """The case as the implementation's `only` projects it."""
         return self.worker.narrow(name, arrays, statics)
 
 
@@ -63,7 +63,7 @@ HOW: dict[str, Any] = {"vjp": False, "view": "", "again": False}
 
 
 def episode(check: Check, candidate: Candidate, case: Case) -> Episode:
-    """Judge one case once more, listening."""
+    """Judge one case once more and record its calls."""
     heard = copy(candidate)
     listening = heard.worker = Listening(candidate.worker, candidate.op.name)
     try:
@@ -78,9 +78,9 @@ def episode(check: Check, candidate: Candidate, case: Case) -> Episode:
 def episodes(
     check: Check, candidate: Candidate, case: Case, strategy, seed: int, enough=ENOUGH
 ) -> list[Episode]:
-    """The failing case, and the check's own cases until enough of them have failed.
+    """The failing case, and further cases of the check until enough of them have failed.
 
-    In a process that was lost nothing more is called.
+    If the child process died in the failing case, that is the only one.
     """
     heard = [episode(check, candidate, case)]
     lost = any(call.outcome.status in LOST for call in heard[0].calls)

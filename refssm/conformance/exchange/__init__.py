@@ -1,1 +1,1 @@
-"""Programs in any language: arguments and answers are .npy files in a folder, one for each case."""
+"""Programs in any language: one folder per case, with arguments and outputs as .npy files."""

@@ -1,8 +1,8 @@
-"""One call as files: which arrays lie in the folder of a case, with which axes, types and sizes.
+"""One call as files in a folder: names, axes, types and sizes of its arrays.
 
-case.txt        what is asked, a word and its values on each line
-a.npy, b.npy    the arguments, C order, little-endian; of a gradient the cotangents dx.npy first
-x.npy           what the program writes
+case.txt        what to compute: a word and its values on each line
+a.npy, b.npy    the arguments, C order, little-endian; for a gradient the cotangents dx.npy first
+x.npy           the output that the program writes
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from refssm.conformance.number_types import NumberType
 from refssm.conformance.standard import Standard
 
 TEXT = "case.txt"
-DECLINED = "declined.txt"  # of a program that ended with exit code 77, or wrote it itself
+DECLINED = "declined.txt"  # written for exit code 77, or by the program itself
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class Call:
 
     @property
     def name(self) -> str:
-        """What is called."""
+        """The name of the called function."""
         return f"{self.op}_vjp" if self.vjp else self.op.name
 
     def text(self, check: str = "") -> str:
-        """The lines of case.txt."""
+        """The text of case.txt."""
         lines = [f"call {self.name}", f"dtype {self.kind.name}"]
         lines += [f"check {check}"] * bool(check)
         lines += [f"static {name} {value!r}" for name, value in self.statics.items()]
@@ -68,7 +68,7 @@ class Call:
         return "\n".join(lines) + "\n"
 
     def write(self, folder: Path, arrays, check: str = "") -> None:
-        """The case's text and the arguments, in a folder that is there."""
+        """Write case.txt and the arguments into an existing folder."""
         (folder / TEXT).write_text(self.text(check))
         for slot, a in zip(self.inputs, arrays, strict=True):
             files.write(folder / slot.file, a)
@@ -77,7 +77,7 @@ class Call:
 def described(
     op: Operator, vjp: bool, kind: NumberType, arrays, statics: Mapping, layout: Layout | None
 ) -> Call:
-    """The call of `op` with arrays as its author has them; without a layout the catalog's."""
+    """The call of `op` on arrays in `layout`, by default the catalog's."""
     told = layout or canonical(op)
     forward = list(zip(op.inputs, told.inputs, strict=True))
     answers = list(zip(op.outputs, told.outputs, strict=True))
@@ -101,7 +101,7 @@ def described(
     alike = Counter(n.lower() for n, *_ in (*placed, *returned))
     inputs = [Slot(n, f"{n}.npy", _named(a.dtype, kind), axes, a.shape) for n, axes, a in placed]
     outputs = [
-        # where file names know no capitals, H.npy would be h.npy
+        # H.npy and h.npy are one file if file names ignore case
         Slot(n, f"{n}_out.npy" if alike[n.lower()] > 1 else f"{n}.npy", _named(t, kind), axes, s)
         for n, axes, s, t in returned
     ]
@@ -109,7 +109,7 @@ def described(
 
 
 def _sizes(placed, statics) -> dict[str, int]:
-    """The length of every axis; one that an argument has once, and another often, is the longer."""
+    """The length of each axis: the largest of all arguments, since one may have length 1 there."""
     sizes = {name: int(n) for name, n in statics.items() if isinstance(n, int)}
     for _, axes, a in placed:
         for axis, n in zip(axes, a.shape, strict=True):
@@ -126,6 +126,6 @@ def _gradient_type(a, precision) -> np.dtype:
 
 
 def _named(dtype, kind: NumberType) -> str:
-    """The name of a type; of 16 bits that of the type judged, whatever carries its values."""
+    """The name of a type; for 16-bit types that of `kind`, not of the array with its values."""
     dtype = np.dtype(dtype)
     return kind.name if kind.half and dtype.kind == "f" else dtype.name

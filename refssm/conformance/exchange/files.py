@@ -1,4 +1,4 @@
-""".npy files of other programs: written plainly, read with a sentence for whatever is wrong."""
+""".npy files of other programs: plain writing, and reading with a one-sentence error."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 class Unreadable(Exception):
-    """A file that is not the array it should be; one sentence."""
+    """A file is not the expected array; the message says why."""
 
 
 class FileArrays(Numpy):
-    """Arrays that lie in files: of 16 bits NumPy's float16, and bfloat16 as float32."""
+    """The adapter of arrays in files: float16 as NumPy's float16, bfloat16 as float32."""
 
     name = "files"
     lacks = ()
@@ -30,11 +30,11 @@ class FileArrays(Numpy):
         self.views = {"": lambda a: a}
 
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> np.ndarray:
-        """What is written."""
+        """The array as it is written."""
         return as_written(a, kind)
 
     def take(self, y, kind: NumberType) -> np.ndarray | Unusable:
-        """What was read; float32 with bfloat16's values is bfloat16, any other is wider."""
+        """The array that was read; float32 counts as bfloat16 if it has only bfloat16 values."""
         y = super().take(y, kind) if kind.name != "bfloat16" else y
         if kind.name != "bfloat16" or not isinstance(y, np.ndarray):
             return y
@@ -43,19 +43,19 @@ class FileArrays(Numpy):
 
 
 def as_written(a: np.ndarray, kind: NumberType) -> np.ndarray:
-    """An array as its file holds it."""
+    """The array in the type of its file."""
     return a.astype(np.float16) if kind.name == "float16" and a.dtype.kind == "f" else a
 
 
 def write(path: Path, a: np.ndarray) -> None:
-    """One array, C order, little-endian, version 1.0."""
+    """Write one array: C order, little-endian, version 1.0."""
     with path.open("wb") as file:
         npy.write_array(file, np.array(a, a.dtype.newbyteorder("<"), order="C"), version=(1, 0))
 
 
 def read(path: Path) -> np.ndarray:
-    """One array of numbers in this machine's byte order; Unreadable says why there is none."""
-    if not path.is_file():  # a pipe of that name would be waited for
+    """Read one array of numbers, in this machine's byte order; Unreadable if that fails."""
+    if not path.is_file():  # opening a pipe would block
         raise Unreadable(f"{path.name} is no file")
     try:
         with path.open("rb") as file:

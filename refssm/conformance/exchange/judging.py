@@ -1,4 +1,4 @@
-"""`refssm cases judge`: the checks run again and find the answers in the folders of their calls."""
+"""`refssm cases judge`: run the checks again, with outputs from the folders of their calls."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from refssm.conformance.running.trial import Trial
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 
-LISTED = 3  # of the cases that are wrong
+LISTED = 3  # wrong cases to list
 
 
 class Gauges(dict):
-    """What is expected, by `key_of`: in the file of the folder, or worked out again."""
+    """Gauges by `key_of`: loaded from files where the folder has them, else computed gauges."""
 
     def __getitem__(self, key):
         known = super().__getitem__(key)
@@ -48,7 +48,7 @@ def _is_place(known: tuple) -> bool:
 
 
 class Answers:
-    """Stands for an implementation by the files it wrote."""
+    """Stands in for an implementation by returning the outputs in the files."""
 
     def __init__(self, folder: Folder, ran: dict[str, Ended] | None = None):
         self.folder, self.ran = folder, ran or {}
@@ -68,7 +68,7 @@ class Answers:
         ]
 
     def call(self, name: str, arrays, statics, *, vjp=False, dtype="", **how) -> Outcome:
-        """What lies in the folder of this call; declined where there is no such folder."""
+        """The outputs in the folder of this call; declined if there is no such folder."""
         del how
         op = operator_named(name)
         held = Standard.of(dtype, ftz=self.folder.head["ftz"])
@@ -92,7 +92,7 @@ class Answers:
 
 
 def chosen(folder: Folder, operators=(), checks=(), cases=()) -> list[dict]:
-    """The judged cases that were asked for; UsageError where there are none."""
+    """The requested cases of the manifest; UsageError if there are none."""
     names = {line["operator"] for line in folder.judged}
     for name in operators or ():
         if name not in names:
@@ -123,8 +123,8 @@ def run_all(
 ) -> dict[str, Ended]:
     """Run a program on each call that the cases in `lines` of the manifest need.
 
-    Returns how it ended, by call, where it did not end well. It runs on a copy of the arguments, so
-    that it can neither change them nor read what is expected.
+    Returns how it ended for those calls where it failed. It runs on a copy of the arguments, so
+    that it can neither change them nor read the expected outputs.
     """
     needed = list(dict.fromkeys(name for line in lines for name in line["calls"]))
     ended = {}
@@ -149,7 +149,7 @@ def run_all(
 
 
 def judge(session: Session, folder: Folder, lines: list[dict]) -> Iterator[Result]:
-    """The result of every check that is in the folder."""
+    """Yield the result of every check in the folder."""
     answers = session.worker
     assert isinstance(answers, Answers)
     by_check: dict[tuple, list[dict]] = {}
@@ -163,7 +163,7 @@ def judge(session: Session, folder: Folder, lines: list[dict]) -> Iterator[Resul
 
 
 def _check(name: str, check: str, dtype: str) -> Check:
-    """The check as every profile has it."""
+    """The check as it is in every profile."""
     op = operator_named(name)
     vjp = rule_named(check).of_gradient
     checks = checks_of(op, PROFILES["thorough"], [dtype], vjp=vjp)
@@ -205,7 +205,7 @@ def _judged(trial: Trial, check: Check, folder: Folder, lines, session: Session)
 
 
 def _verdict(check: Check, candidate: Candidate, case) -> Verdict | None:
-    """The verdict on one case, or None where the program declined it."""
+    """The verdict on one case, or None if the program declined it."""
     try:
         return check.judge_case(candidate, case)
     except Broken as broken:
@@ -215,7 +215,7 @@ def _verdict(check: Check, candidate: Candidate, case) -> Verdict | None:
 
 
 def _told(check, candidate, failed, folder: Folder, started, details):
-    """The smallest case that fails, explained, and which others do."""
+    """Verdict and details of the smallest failing case, with a list of the failing cases."""
     _, _, case, verdict, place = min(failed, key=lambda f: f[:2])
     told = explain(check, candidate, case, verdict, accepted=[], shrink=False, folder=None, call={})
     told["smallest"] = f"{folder.path / place}: {told['smallest']}"
@@ -226,13 +226,13 @@ def _told(check, candidate, failed, folder: Folder, started, details):
 
 
 def _size(case) -> int:
-    """Numbers in the arguments, and the length that a kernel is asked for."""
+    """The number of entries of all arguments, plus integer keyword arguments."""
     lengths = [n for n in case.statics.values() if isinstance(n, int)]
     return sum(int(np.size(a)) for a in case.arrays) + sum(lengths)
 
 
 def _written(stored: Stored, answers: Answers) -> bool:
-    """Whether anything was said to a case."""
+    """True if there is an output, a refusal or an error for a case."""
     names = [slot.file for slot in stored.call.outputs]
     there = any((stored.folder / name).exists() for name in (*names, DECLINED))
     return there or stored.id in answers.ran

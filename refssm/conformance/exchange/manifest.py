@@ -1,6 +1,6 @@
-"""The manifest of a folder of cases: read, held to its schema and to the files that it names.
+"""Read and validate the manifest of a folder of cases: by its schema and by the files it names.
 
-Whatever is wrong with it is one sentence: the file, the place in it, what was wanted, what came.
+An error is one sentence: the file, the place in it, the wanted and the actual value.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CHECKS = tuple(schema()["$defs"]["check"]["enum"])
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """One folder: the call it asks for, and the arguments as the judge has them."""
+    """One folder: its call, and the arguments with the catalog's axes."""
 
     id: str
     folder: Path
@@ -54,7 +54,7 @@ class Stored:
     layout: Layout | None
 
     def canonical_outputs(self, outputs) -> tuple:
-        """The outputs with the axes of the catalog, those of another rank as they came."""
+        """The outputs with the catalog's axes; those of a wrong rank stay as they are."""
         usual = _usual(self.call)
         kept = []
         for y, slot, axes in zip(outputs, self.call.outputs, usual, strict=True):
@@ -73,7 +73,7 @@ class Folder:
     judged: list[dict]
 
     def case(self, line: dict) -> Case:
-        """A judged case, with the arguments that lie in its folder."""
+        """A judged case, with the arguments in its folder."""
         op = operator_named(line["operator"])
         kind, drawn = number_type(line["dtype"]), self.cases[line["drawn"]]
         knobs = {name: Knob(**knob) for name, knob in line["knobs"].items()}
@@ -87,13 +87,13 @@ class Folder:
             kind if kind.half else None,
             line["parameters"],
         )
-        # what was written counts, not what this machine would draw
+        # use the stored arrays: this machine may draw others
         vars(case)["arrays"] = drawn.arrays[len(drawn.arrays) - len(op.inputs) :]
         return case
 
 
 def load(path: Path) -> Folder:
-    """A folder of cases whose files are those that were written; UsageError if not."""
+    """The folder of cases; UsageError if the manifest or a file is invalid or changed."""
     name = path / NAME
     document = _parsed(name)
     _validate(name, document)
@@ -135,7 +135,7 @@ def _once(pairs) -> dict:
 
 
 def _validate(name: Path, document) -> None:
-    """Raise on the first violation of the schema, the format and version before all others."""
+    """UsageError for the first violation of the schema; format and version are checked first."""
     if isinstance(document, dict) and document.get("format") != FORMAT:
         came = _short(document.get("format"))
         raise UsageError(f"{name}: format: wanted {FORMAT!r}, came {came}")
@@ -143,7 +143,7 @@ def _validate(name: Path, document) -> None:
         came = _short(document.get("version"))
         raise UsageError(f"{name}: version: this refssm reads {VERSION}, came {came}")
     for error in Draft202012Validator(schema()).iter_errors(document):
-        while error.context:  # of several schemas, one of which must hold
+        while error.context:  # none of several alternatives holds: report the first
             error = error.context[0]
         place = _place(error.absolute_path)
         raise UsageError(f"{name}: {place}{_wanted(error)}")
@@ -155,7 +155,7 @@ def _place(path) -> str:
 
 
 def _wanted(error) -> str:
-    """What the schema wanted and what came, without either of them at length."""
+    """The wanted and the actual value, shortened."""
     kind, wanted, came = str(error.validator), error.validator_value, _short(error.instance)
     if kind == "required":
         return f"has no key {next(k for k in wanted if k not in error.instance)!r}"
@@ -189,7 +189,7 @@ def _operator(where: str, name: str) -> Operator:
 
 
 def _stored(path: Path, where: str, record: dict, layout: Layout | None) -> Stored:
-    """One folder; its files are there, unchanged, and are what the manifest says."""
+    """One folder, if its files are unchanged and fit the manifest and the operator."""
     op, folder = _operator(where, record["operator"]), path / record["id"]
     vjp = record["call"] != op.name
     if vjp and (record["call"] != f"{op}_vjp" or not op.differentiable):
@@ -218,7 +218,7 @@ def _stored(path: Path, where: str, record: dict, layout: Layout | None) -> Stor
 
 
 def _files(record: dict) -> Iterator[dict]:
-    """Everything in a folder that has a checksum."""
+    """All entries of a record with a checksum."""
     yield from record["inputs"]
     for told in record["outputs"]:
         yield from (told[what] for what in ("want", "allowed") if told[what])
@@ -248,7 +248,7 @@ def _read(path: Path) -> np.ndarray:
 
 
 def _alike(where: str, record: dict, call: Call) -> None:
-    """The manifest says of each array what the files and the operator say."""
+    """UsageError if the manifest's description of an array differs from file or operator."""
     for side, slots in (("inputs", call.inputs), ("outputs", call.outputs)):
         told = record[side]
         if len(told) != len(slots):
@@ -262,7 +262,7 @@ def _alike(where: str, record: dict, call: Call) -> None:
 
 
 def _fits(where: str, line: dict, cases: dict[str, Stored]) -> None:
-    """A judged case names folders that are there and an operator's own sizes and knobs."""
+    """UsageError if a judged case has unknown folders, or sizes or knobs its operator lacks."""
     op = _operator(where, line["operator"])
     for name in (line["drawn"], *line["calls"]):
         if name not in cases:
@@ -294,7 +294,7 @@ def _fits(where: str, line: dict, cases: dict[str, Stored]) -> None:
 
 
 def _usual(call: Call):
-    """The canonical axes of what a call returns."""
+    """The canonical axes of the outputs or gradients of a call."""
     usual = canonical(call.op)
     if not call.vjp:
         return usual.outputs

@@ -1,7 +1,7 @@
-"""`refssm verify --exec "./prog {case}" --as OPERATOR`: a program stands for a function.
+"""`refssm verify --exec "./prog {case}" --as OPERATOR`: judge a program instead of a function.
 
-Every call writes a folder of its own, runs the program on it and reads what it wrote, so that all
-checks are those of a function: cases are made smaller, and the state of `split` is the program's.
+Every call writes a folder, runs the program on it and reads its outputs, so all checks of functions
+apply: failures are shrunk, and the law `split` uses the program's own state.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from refssm.conformance.exchange.running import Ended, Runner, answer
 from refssm.conformance.number_types import number_type
 from refssm.conformance.usage_error import UsageError
 
-PREFIX = "--exec "  # how such an implementation is called in reports
+PREFIX = "--exec "  # prefix of the target in reports
 
 
 def target(command: str) -> str:
-    """A command as an implementation is named."""
+    """The target that reports show for a command."""
     return PREFIX + shlex.quote(command)
 
 
@@ -39,17 +39,17 @@ class Program(Found):
 
     @property
     def adapter(self) -> FileArrays:
-        """What makes files of arrays."""
+        """The adapter of arrays in files."""
         return FileArrays()
 
     @property
     def offer(self) -> Offer:
-        """What the judge needs to know of it."""
+        """The description for the judge."""
         return super().offer._replace(files=True, seems="", framework="files")
 
 
 class Programs(InProcess):
-    """Stands for an implementation by running a program for every call."""
+    """The interface of `Worker`, by running a program for every call."""
 
     def __init__(self, command: str, name: str, timeout: float, told: dict):
         self.runner, self._kind = Runner(command, timeout), number_type("float64")

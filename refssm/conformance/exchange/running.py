@@ -1,4 +1,4 @@
-"""Running a program on one folder: no shell, a time limit, and how it ended in a sentence."""
+"""Run a program on one folder: without a shell, with a time limit; a failure is one sentence."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from refssm.conformance.exchange.call import DECLINED, Call
 from refssm.conformance.usage_error import UsageError
 
 PLACE = "{case}"
-DECLINES = 77  # the exit code by which test programs say "skipped"
-KEPT = 4096  # bytes of what it printed
+DECLINES = 77  # the exit code that means "skipped" in test suites
+KEPT = 4096  # bytes of output to keep
 LONGEST = 200
 HANGS = 2  # after so many it is not run again
 
 
 class Ended(BaseException):
-    """A program gave no result. No Exception: the judge tells those as Python's own."""
+    """A program gave no result.
+
+    It is no Exception, because the judge reports those as exceptions of Python code.
+    """
 
     def __init__(self, status: str, message: str):
         super().__init__(message)
@@ -32,7 +35,7 @@ class Ended(BaseException):
 
 
 class Runner:
-    """A command with `{case}` in it, and the seconds that one run may take."""
+    """A command with `{case}` in it, and the time limit of one run in seconds."""
 
     def __init__(self, command: str, timeout: float):
         self.timeout, self.hangs = timeout, 0
@@ -46,7 +49,7 @@ class Runner:
             raise UsageError(f"--exec {command!r}: the program {_absent(self.words[0])}")
 
     def run(self, folder: Path) -> None:
-        """Run it on a folder; Ended where it did not end well."""
+        """Run the command on a folder; raises Ended if it fails or declines."""
         if self.hangs >= HANGS:
             raise Ended("hung", f"not run again: earlier it did not end within {self.timeout:g} s")
         words = [word.replace(PLACE, str(folder.resolve())) for word in self.words]
@@ -57,7 +60,7 @@ class Runner:
             code = process.wait(self.timeout)
         except subprocess.TimeoutExpired:
             code = None
-        finally:  # whatever it started goes with it, also on Ctrl-C
+        finally:  # kill its child processes too, also on Ctrl-C
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -98,13 +101,13 @@ def answer(runner: Runner, call: Call, folder: Path) -> list:
 
 
 def remove_answers(call: Call, folder: Path) -> None:
-    """Away with the outputs of an earlier run: a program that writes nothing must not pass."""
+    """Delete the outputs of an earlier run: a program that writes nothing must not pass."""
     for name in (*(slot.file for slot in call.outputs), DECLINED):
         (folder / name).unlink(missing_ok=True)
 
 
 def outputs(call: Call, folder: Path) -> list:
-    """The outputs that lie in the folder of a call, or Ended."""
+    """The outputs in the folder of a call, or Ended."""
     if (folder / DECLINED).exists():
         raise Ended("declined", "")
     absent = [slot.file for slot in call.outputs if not os.path.lexists(folder / slot.file)]
@@ -117,7 +120,7 @@ def outputs(call: Call, folder: Path) -> list:
 
 
 def _absent(word: str) -> str:
-    """Why a program cannot be called."""
+    """Why a program cannot be run."""
     if not os.path.exists(word):
         return f"{word!r} is not there"
     local = "/" not in word and os.access(word, os.X_OK)
@@ -130,7 +133,7 @@ def _signal(number: int) -> str:
 
 
 class _Tail:
-    """Reads what a program prints, so that it never waits for us, and keeps the end of it."""
+    """Reads what a program prints, so that it never blocks, and keeps the end of it."""
 
     def __init__(self, stream: IO[bytes]):
         self.stream, self.kept = stream, b""
@@ -142,9 +145,9 @@ class _Tail:
             self.kept = (self.kept + part)[-KEPT:]
 
     def last_line(self) -> str:
-        """The last line in a few words, in brackets; "" if there is none."""
+        """The last line, shortened, in brackets; "" if there is none."""
         self.thread.join(1.0)
-        if not self.thread.is_alive():  # else something that left the group still holds the pipe
+        if not self.thread.is_alive():  # else a process that left the group still has the pipe open
             self.stream.close()
         lines = [x.strip() for x in self.kept.decode(errors="replace").splitlines() if x.strip()]
         text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in (lines or [""])[-1])

@@ -1,4 +1,4 @@
-"""What lies beside a case, for its author and for the judge: true values, allowed errors."""
+"""Files beside a case, for its author and for the judge: expected values and allowed errors."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from refssm.conformance.judging.grading import HEADROOM, bounds_of, says_nothing
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 
-GAUGE = "gauge.npz"  # what was worked out, for the judge
+GAUGE = "gauge.npz"  # the gauges, for the judge
 FIELDS = ("value", "rest", "k0", "k1", "peak", "normwise")
 
 
 def entrywise(op: Operator, gauged: tuple[Gauge, ...]) -> bool:
-    """Whether each entry has an error of its own that it may have."""
+    """True if each entry has its own tolerance."""
     return not op.contract.basis_free and all(g.measure is None for g in gauged)
 
 
 def largest_errors(call: Call, arrays, gauged, held: Standard, *, exact: bool) -> list[np.ndarray]:
-    """For each output the largest |ŷ − y| that passes, entry by entry: what grade A or B allows.
+    """For each output the largest |ŷ − y| of each entry that passes with grade A or B.
 
-    Infinity where nothing is judged, zero where the right answer is exact, NaN or infinite.
+    Infinity where nothing is judged; zero where the expected value is an exact integer, NaN or
+    infinite.
     """
     op, tolerances = call.op, []
     primals = arrays[len(op.outputs) * call.vjp :]
@@ -53,12 +54,12 @@ def largest_errors(call: Call, arrays, gauged, held: Standard, *, exact: bool) -
 
 
 def nearest(value: np.ndarray) -> np.ndarray:
-    """A value of NumPy's widest type rounded to double precision."""
+    """A value rounded to double precision."""
     return value.astype(np.result_type(np.float64, 1j if np.iscomplexobj(value) else 1.0))
 
 
 def save(folder: Path, gauged: tuple[Gauge, ...]) -> None:
-    """Everything the judge needs of an entrywise answer; the rest is what `nearest` cuts off."""
+    """Write the gauges; a long double value is stored as a double and a remainder."""
     named = {}
     for j, g in enumerate(gauged):
         value = nearest(g.value)
@@ -70,7 +71,7 @@ def save(folder: Path, gauged: tuple[Gauge, ...]) -> None:
 
 
 def load(path: Path, values) -> tuple[Gauge, ...]:
-    """What `save` wrote; a value that has no rest in the type that the values have."""
+    """The gauges that `save` wrote; `values` is the number of outputs."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return tuple(

@@ -1,7 +1,7 @@
-"""`refssm cases write`: the cases of the judge as folders of .npy files, and one manifest.
+"""`refssm cases write`: the judge's cases as folders of .npy files, and one manifest.
 
-The checks run as they always do, with our own reference in the place of the implementation;
-every call that they make becomes a folder. Judging, they run again, and find the answers there.
+The checks run as always, with refssm's own reference as the implementation; every call that they
+make becomes a folder. `refssm cases judge` runs the checks again and finds the outputs there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from refssm.conformance.usage_error import UsageError
 
 
 class Asked(NamedTuple):
-    """One call, with arrays as the judge has them."""
+    """One call, with arrays in the catalog's layout."""
 
     name: str
     vjp: bool
@@ -47,20 +47,20 @@ class Asked(NamedTuple):
 
 
 class Recorder:
-    """Stands for an implementation: answers by the reference and keeps what was asked."""
+    """Stands in for an implementation: calls the reference and records the calls."""
 
     def __init__(self, offers: list[Offer]):
         self.found, self.asked, self.unanswered = offers, [], False
 
     def call(self, name: str, arrays, statics, *, vjp=False, **how) -> Outcome:
-        """The reference's answer."""
+        """The reference's outputs."""
         del how
         op = operator_named(name)
         self.asked.append(Asked(name, vjp, [*arrays], dict(statics)))
         function = op.vjp() if vjp else op.implementation("reference")
         try:
             y = function(*arrays, **statics)
-        except np.linalg.LinAlgError as error:  # a singular matrix of NaN
+        except np.linalg.LinAlgError as error:  # NaN made a matrix singular
             self.unanswered = True
             return Outcome("raised", message=f"raised LinAlgError: {error}")
         return Outcome("ok", tuple(a for a in several(y) if a is not None))
@@ -77,7 +77,7 @@ class Wanted:
     layout: str = ""
 
     def offers(self) -> list[Offer]:
-        """The operators as implementations; UsageError where one of them cannot be written."""
+        """One offer per operator; UsageError if one of them cannot be written."""
         for check in self.settings.only_checks:
             if check not in CHECKS:
                 listed = ", ".join(CHECKS)
@@ -94,7 +94,7 @@ class Wanted:
 
 
 def layout_of(name: str, text: str) -> Layout | None:
-    """A layout for files: every axis has its place."""
+    """The layout of files, or None; UsageError if it omits an axis."""
     if not text:
         return None
     try:
@@ -111,17 +111,17 @@ def layout_of(name: str, text: str) -> Layout | None:
 
 
 class Writer:
-    """Writes cases into a folder; `close` writes the manifest."""
+    """Writes cases into a folder, then the manifest."""
 
     def __init__(self, folder: Path, wanted: Wanted):
         self.folder, self.wanted = folder, wanted
         self.recorder = Recorder(wanted.offers())
         self.cases: list[dict] = []
         self.judged: list[dict] = []
-        self.places: dict = {}  # folders by what they ask
+        self.places: dict = {}  # folder names by call
 
     def write(self, tick: Callable[[str, int, int], None]) -> None:
-        """Every check of every operator, then the manifest."""
+        """Write all checks of all operators, then the manifest."""
         recorder: Any = self.recorder
         for trial in trials_of(Session(recorder, "", self.wanted.settings)):
             doubt = certified(operator_named(trial.op.name))
@@ -135,7 +135,7 @@ class Writer:
         self._manifest()
 
     def _check(self, trial: Trial, check: Check, tick) -> None:
-        """The cases of one check: those that `refssm verify` draws with the same seed."""
+        """Write the cases of one check: those that `refssm verify` draws with the same seed."""
         candidate, drawn = trial.candidate.judged_in(check.dtype), []
 
         def keep(case: Case) -> Verdict:
@@ -143,7 +143,7 @@ class Writer:
             return Verdict("-")
 
         seed = first_seed(check, self.wanted.settings.seed)
-        # a program in another language rarely takes real arguments beside complex ones
+        # programs in other languages rarely accept real and complex arguments together
         cases = check.cases(mixed=False, between=self.wanted.settings.where.sizes)
         sweep(cases, keep, count=check.count, seed_=seed, shrink=False)
         for done, case in enumerate(drawn):
@@ -157,10 +157,10 @@ class Writer:
                     self._keep(check, candidate, case)
 
     def _keep(self, check: Check, candidate, case: Case) -> None:
-        """The folders of one case, and the line that the judge reads."""
+        """Write the folders of one case, and its line of the manifest."""
         asked, count = [*self.recorder.asked], len(case.op.inputs)
         drawn = [one for one in asked if _equal(one.arrays[len(one.arrays) - count :], case.arrays)]
-        if not drawn:  # the arguments themselves, for laws that change them
+        if not drawn:  # a law changed the arguments: store the original ones too
             drawn = [Asked(check.op.name, False, case.arrays, case.statics)]
         exact = case.exact and check.rule.exact
         calls = [self._place(check, candidate, one, exact) for one in asked]
@@ -180,7 +180,7 @@ class Writer:
         )
 
     def _place(self, check: Check, candidate, one: Asked, exact: bool) -> str:
-        """The folder of one call, written where it is new."""
+        """The folder of one call, written if it is new."""
         op, held = operator_named(one.name), candidate.held
         vjp = op.bare_vjp if one.vjp else None
         key = key_of(op, one.arrays, one.statics, vjp, held)
@@ -206,7 +206,7 @@ class Writer:
         return self.places[key]
 
     def _record(self, folder: Path, check, call: Call, layout, one, gauged, held, exact) -> dict:
-        """What the manifest says of a folder; writes the values and what is allowed."""
+        """The manifest's record of a folder; writes expected values and allowed errors."""
         entrywise, op = tolerances.entrywise(call.op, gauged), call.op
         most: list = [None] * len(gauged)
         if entrywise and not check.rule.special:
@@ -270,7 +270,7 @@ def _equal(arrays, others) -> bool:
 
 
 def _plain(numbers) -> dict[str, int | float]:
-    """Python's numbers, whatever they came as."""
+    """The numbers as Python numbers."""
     return {name: getattr(n, "tolist", lambda n=n: n)() for name, n in numbers.items()}
 
 

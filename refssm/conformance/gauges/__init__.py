@@ -1,1 +1,1 @@
-"""Tracked arithmetic: how large the rounding errors of the reference may be, entry by entry."""
+"""Tracked arithmetic: bounds on the rounding error of each entry of the reference's outputs."""

@@ -1,12 +1,19 @@
-"""The bound of each contract: how large rounding errors may be, and how they are seen.
+"""The error bounds of each contract, for the outputs of an operator and for its gradients.
 
-`BOUNDS`, at the end, has one for the outputs of an operator and one for its gradients. TRACED: the
-tracked reference, entry by entry; so are all gradients but those of a transform. NORM: the same in
-the norm of each state, over which a recurrence spreads its errors. FFT: the norms of the arguments,
-for an entry of a transform much smaller than they are has no digits. SPECTRUM: the tracked errors
-of a spectrum, in norm. SOLVE: the residual of the linear system or equation. EXPM: the condition
-number of the exponential. INVARIANTS: none, for entries say nothing; what no choice of basis
-changes is graded in `refssm/conformance/judging/invariants.py`.
+`BOUNDS`, at the end of this file, has one entry per contract:
+
+TRACED: one bound per entry, from a run of the reference on tracked arrays. Gradients have this
+    bound under all contracts but FFT and SPECTRUM.
+NORM: the 2-norm of the traced bounds of a state, for each of its entries, because a recurrence
+    mixes the errors of a state's entries.
+FFT: products of the arguments' norms, because the error of a small entry of a transform is
+    relative to those norms and not to the entry.
+SPECTRUM: the tracked errors of a spectrum, as one number for all of it.
+SOLVE: the residual of a linear system or matrix equation.
+EXPM: the condition number of the matrix exponential.
+SINGULAR, GRAMIANS: one bound per entry, from the rules in `hankel.py`.
+INVARIANTS: infinite bounds, because entries depend on the choice of basis;
+    `refssm/conformance/judging/invariants.py` compares quantities that do not.
 """
 
 from __future__ import annotations
@@ -45,7 +52,7 @@ from refssm.conformance.gauges.transforms import (
 def bounds(
     op: Operator, arrays, statics: Mapping, vjp: Callable | None, *, unit: float, floor: float
 ) -> Gauges:
-    """One gauge per output of `op`, or per gradient of its `vjp`: the reference's own values."""
+    """One gauge per output of `op`, or per gradient if its `vjp` is given."""
     call, bound = Call(op, arrays, statics, unit, floor), BOUNDS[op.contract]
     return bound.outputs(call) if vjp is None else bound.gradients(call, vjp)
 
@@ -55,7 +62,7 @@ def _traced(call: Call) -> Gauges:
 
 
 def _traced_by_definition(call: Call) -> Gauges:
-    """The errors of the form whose roundings count, where that is not the reference."""
+    """Tracked bounds of the operator's definition if it has one, else of its reference."""
     return call.tracked(call.op.definition or call.op.reference)
 
 
@@ -64,7 +71,7 @@ def _traced_gradients(call: Call, vjp: Callable) -> Gauges:
 
 
 def _without_bound(call: Call) -> Gauges:
-    """The values alone."""
+    """The values, with infinite bounds."""
     return tuple(replace(g, k0=g.k0 + np.inf, k1=g.k1 + np.inf) for g in _traced(call))
 
 
@@ -73,13 +80,13 @@ def _in_norm_of_states(call: Call) -> Gauges:
 
 
 def _of_states(gauge: Gauge) -> Gauge:
-    """The same bound for every entry of a state: the norm of all of them, along the last axis."""
+    """Replace each bound by the 2-norm of the bounds along the last axis, which is the state."""
     k0, k1 = (np.broadcast_to(two_norm(k), k.shape) for k in (gauge.k0, gauge.k1))
     return replace(gauge, k0=k0, k1=k1)
 
 
 def _residuals(call: Call) -> Gauges:
-    """‖M Y − N‖_F against n (‖M‖_F ‖Y‖_F + ‖N‖_F), and the roundings of M and N themselves."""
+    """Measure ‖M Y − N‖_F; the bound is n (‖M‖_F ‖Y‖_F + ‖N‖_F), plus the errors of M and N."""
     op, arrays, floor, gauged = call.op, call.arrays, call.floor, _traced(call)
     assert op.definition is not None
     precise = np.longdouble if np.result_type(*arrays).itemsize >= _double(arrays) else np.float64
@@ -96,13 +103,13 @@ def _residuals(call: Call) -> Gauges:
 
 
 def _double(arrays):
-    """Bytes of a number of double precision of the kind of `arrays`."""
+    """Bytes of one double precision number: 16 if any array is complex, else 8."""
     return 16 if any(map(np.iscomplexobj, arrays)) else 8
 
 
 def _residual(M, N, Y, M_errors, N_errors, floor) -> Measure:
     solved = M.shape[-1] * (frobenius(M) * frobenius(Y) + frobenius(N))
-    made = frobenius(M_errors) * frobenius(Y) + frobenius(N_errors)  # I + ½dt A cancels at −2
+    made = frobenius(M_errors) * frobenius(Y) + frobenius(N_errors)  # I + ½dt A: cancellation
     underflows = floor * np.sqrt(N.shape[-1] * N.shape[-2]) * (1 + frobenius(M))
     bound = solved + made + underflows
     return Measure(
@@ -113,7 +120,7 @@ def _residual(M, N, Y, M_errors, N_errors, floor) -> Measure:
 
 
 def _misfit(equation: Equation, Y, floor) -> Measure:
-    """‖Σ L Y R − N‖_F against n (Σ ‖L‖_F ‖Y‖_F ‖R‖_F + ‖N‖_F): N is made in one rounding."""
+    """Measure ‖Σ L Y R − N‖_F; the bound is n (Σ ‖L‖_F ‖Y‖_F ‖R‖_F + ‖N‖_F)."""
     size, N = sum(_norm(left) * _norm(right) for left, right in equation.terms), equation.side
     n = N.shape[-1]
     bound = n * (size * frobenius(Y) + frobenius(N)) + floor * n * (1 + size)
@@ -126,20 +133,22 @@ def _misfit(equation: Equation, Y, floor) -> Measure:
 
 
 def _norm(M):
-    """‖M‖_F; that of the identity counts as 1."""
+    """‖M‖_F, or 1 if M is None, which stands for the identity."""
     return 1.0 if M is None else frobenius(M)
 
 
 def _between(left, Y, right):
-    """left Y right; None is the identity."""
+    """The product left Y right, where None stands for the identity."""
     Y = Y if left is None else left @ Y
     return Y if right is None else Y @ right
 
 
 def _exponentials(call: Call) -> Gauges:
-    """‖Y − e^G‖_F against 2.5 max(1, κ) ‖e^G‖_F, G what the operator exponentiates.
+    """Measure ‖Y − e^G‖_F; the bound is 2.5 max(1, κ) max(1, ‖e^G‖_F), with G and κ as below.
 
-    What the definition returns beside G are the last outputs: no exponential, measured as TRACED.
+    G, the matrix to exponentiate, is the first value that the operator's definition returns; κ is
+    the condition number of e^G. Further values of the definition are the last outputs of the
+    operator; they are no exponentials and have the bounds of TRACED.
     """
     op, arrays, statics = call.op, call.arrays, call.statics
     assert op.definition is not None
@@ -152,7 +161,7 @@ def _exponentials(call: Call) -> Gauges:
     fitted = []
     for y in outputs[: len(outputs) - len(rest)]:
         k0 = np.broadcast_to(bound, y.shape)
-        # inputs off by one rounding, dt and the matrix: twice κ ‖e^G‖ more
+        # one rounding of dt and one of the matrix add κ ‖e^G‖ each
         k1 = k0 * (1 + 2 / CHARGE)
         fitted.append(Gauge(y, k0, k1, peak, Measure("error", distance(y), bound)))
     if rest:
@@ -162,18 +171,18 @@ def _exponentials(call: Call) -> Gauges:
 
 
 def _along(gauge: Gauge, shape) -> Gauge:
-    """A gauge over all of the batch, also where its output lacks an axis of it."""
+    """The gauge, broadcast to `shape`: its output may lack batch axes."""
     fields = {f: np.broadcast_to(getattr(gauge, f), shape) for f in ("value", "k0", "k1")}
     return replace(gauge, **fields)
 
 
 def distance(value):
-    """‖y − value‖_F of each member of the batch."""
+    """A function of y: ‖y − value‖_F for each member of the batch, shape (…, 1, 1)."""
     return lambda y: frobenius(y - value)[..., None, None].astype(float)
 
 
 class Bound(NamedTuple):
-    """What the outputs of an operator are held to, and what its gradients are."""
+    """The two functions of a contract: bounds of the outputs and bounds of the gradients."""
 
     outputs: Callable[[Call], Gauges]
     gradients: Callable[[Call, Callable], Gauges] = _traced_gradients

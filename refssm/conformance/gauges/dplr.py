@@ -1,12 +1,14 @@
-"""Error rules of the spectra of diagonal plus low-rank kernels: what an error does to the kernel.
+"""Error rules of the spectra of diagonal plus low-rank (DPLR) kernels.
 
-Followed operation by operation, moduli add up where C̃D⁻¹B and Woodbury's term cancel, and where
-the n² entries of a power do: for HiPPO-LegS with n = 64 a hundred thousand times what programs err
-by. Here an error is carried by the derivative of the kernel with respect to what is in error.
-Roundings of different entries are independent, those of one entry at different times are not.
+Operation by operation, the bounds would be far too large, because they add moduli where C̃D⁻¹B and
+Woodbury's term cancel, and in the n² entries of matrix powers: 10⁵ times the errors of programs for
+HiPPO-LegS with n = 64. These rules multiply each error by the derivative of the kernel instead.
+They add roundings of different entries in quadrature, and roundings of one entry at different times
+as moduli.
 
-A rounding of Ā_ij reaches K_k as conv(g_i, x_j)_{k−1}, g_a = C Ā^a, x_b = Ā^b B̄; one of D_n(z_j)
-reaches the spectrum as 2 Y_n X_n, X = S⁻¹B, Y = S⁻ᵀC̃. Importing this module registers the rules.
+A rounding of Ā_ij changes K_k by conv(g_i, x_j)_{k−1}, with g_a = C Ā^a and x_b = Ā^b B̄. One of
+D_n(z_j) changes the spectrum by 2 Y_n X_n, with X = S⁻¹B and Y = S⁻ᵀC̃. Importing this module
+registers the rules.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from refssm.dplr.system import around_the_circle, bilinear, denominators, invers
 
 
 class _System(NamedTuple):
-    """One member of a batch: its arguments, and what a program makes of them first."""
+    """The arguments of one member of the batch, or the errors of these arguments."""
 
     w: np.ndarray
     P: np.ndarray
@@ -36,16 +38,17 @@ class _System(NamedTuple):
 
     @property
     def charge(self):
-        """Roundings in an entry of a product with a matrix."""
+        """Roundings in one entry of a matrix-vector product."""
         return tree(len(self.w)) + product_charge(self.w, self.P)
 
 
 @rule(FUNCTIONS, dplr_spectrum)
 def _dplr_spectrum(*arguments, l):
-    """Both forms: of the recurrence, at every node alike, and of a resolvent where no pole is near.
+    """Errors of the recurrence at every node, plus those of the resolvent where no pole is near.
 
-    At a node nearer to a pole than nodes are to each other a program has to sum over time, and
-    what it errs by there is what the recurrence does. C̃, too, is made of the same powers.
+    If a pole is nearer to a node than nodes are to each other, a program must sum over time there.
+    Its error is that of the recurrence. C̃ is also computed from powers of Ā, so the errors of the
+    recurrence count at every node.
     """
 
     def errors(system, carried):
@@ -62,7 +65,7 @@ def _dplr_spectrum(*arguments, l):
 
 @rule(FUNCTIONS, dplr_aliased_spectrum)
 def _dplr_aliased_spectrum(*arguments, l):
-    """Those of the resolvent; of inputs, by the derivatives of its VJP."""
+    """Errors of the resolvent, and of the inputs times the derivatives of the spectrum."""
 
     def errors(system, carried):
         at = _solved(system, system.C, l)
@@ -78,7 +81,10 @@ NO_NODES = np.zeros(0, int)
 
 
 def _each(spectrum, arguments, l, errors) -> Tracked:
-    """Every member of the batch by itself; its errors in both gauges from those of its inputs."""
+    """The tracked spectrum; `errors(system, carried)` gives the errors of one member of the batch.
+
+    `carried` is a pair of `_System`: the errors of the arguments for k0 and for k1.
+    """
     values = [x.value for x in arguments]
     value = spectrum(*values, l=l)
     met(np.abs(value))
@@ -99,10 +105,11 @@ def _each(spectrum, arguments, l, errors) -> Tracked:
 
 
 def _through_time(system: _System, inputs: _System, l):
-    """The largest error of any K_k by the recurrence, from its roundings and those of its inputs.
+    """The largest error of any K_k, if the recurrence computes it.
 
-    Of step b: what is rounded in Ā x_b, entries in quadrature, steps one by one, for roundings of a
-    slow recurrence are alike: Σ_b √f_b ≤ √(k Σ_b f_b).
+    f_b is the squared error of step b: roundings of entries of Ā x_b add in quadrature. Errors of
+    different steps add as moduli, because a slow recurrence repeats the same rounding:
+    Σ_b √f_b ≤ √(k Σ_b f_b).
     """
     w, P, Q, B, _, dt = (Tracked(v) for v in system)
     E, B_bar = bilinear(w, P, Q, B, dt)
@@ -121,7 +128,7 @@ def _through_time(system: _System, inputs: _System, l):
 
 
 def _powers(A, b, l):
-    """b, A b, A² b … (n, l): doubled, for their errors do not matter here."""
+    """b, A b, A² b …, shape (n, l), by repeated squaring: its own errors do not matter here."""
     X = b[:, None].astype(complex)
     while X.shape[-1] < l:
         X, A = np.concatenate([X, A @ X], axis=-1), A @ A
@@ -129,14 +136,14 @@ def _powers(A, b, l):
 
 
 def _convolved(x, y):
-    """conv(x, y) along the last axis, as long as they are; nowhere negative where they are not."""
+    """conv(x, y) along the last axis, cut to the length of x; negative real results become 0."""
     l = x.shape[-1]
     both = np.fft.ifft(np.fft.fft(x, 2 * l) * np.fft.fft(y, 2 * l))[..., :l]
     return both if np.iscomplexobj(x) else np.maximum(both.real, 0)
 
 
 def _later(x):
-    """0, x_0, x_1 …: what a step makes shows in the next."""
+    """x delayed by one step: 0, x_0, x_1 …, because an error of a step reaches the next one."""
     return np.concatenate([np.zeros(1), x[:-1]])
 
 
@@ -156,7 +163,7 @@ def _of_entries(g, errors, x):
 
 
 def _from_inputs_in_time(system, inputs, x, g):
-    """What the errors of inputs do to each K_k: of A in norm, as an eigenproblem makes them.
+    """The error of each K_k from errors of the inputs; those of A count in Frobenius norm.
 
     dĀ = ½ M⁻¹ d(dt A) (I + Ā), so its part in K_k is Σ_ij conv(γ_i, y_j)_k d(dt A)_ij with
     γ = ½ M⁻ᵀ g, y_0 = x_0 and y_b = x_{b−1} + x_b.
@@ -173,9 +180,9 @@ def _from_inputs_in_time(system, inputs, x, g):
 
 
 class _Nodes(NamedTuple):
-    """D, and what solves with S = D + (1 + z) P Qᴴ: X = S⁻¹ B, Y = S⁻ᵀ C, Qᴴ X, Pᵀ Y, Yᵀ X."""
+    """Moduli at every node z, with S = D + (1 + z) P Qᴴ: X = S⁻¹ B, Y = S⁻ᵀ C, Qᴴ X, Pᵀ Y, Yᵀ X."""
 
-    below: np.ndarray
+    below: np.ndarray  # |1 − z|
     size: np.ndarray  # |1 + z|
     D: np.ndarray
     X: np.ndarray
@@ -186,7 +193,7 @@ class _Nodes(NamedTuple):
 
 
 def _solved(system: _System, C, l) -> _Nodes:
-    """At every node, all as moduli."""
+    """The moduli of D and of the solutions with S, at every node."""
     w, P, Q, B, _, dt = system
     below, above = around_the_circle(l, *system)
     D = denominators(below, above, w, dt)
@@ -197,10 +204,10 @@ def _solved(system: _System, C, l) -> _Nodes:
 
 
 def _at_nodes(system: _System, C, at: _Nodes):
-    """What 2 C S⁻¹ B errs by: roundings of z, of D and 1/D, and of Woodbury's sums.
+    """Errors of 2 C S⁻¹ B from roundings of z, of D and 1/D, and of Woodbury's sums.
 
-    An error of D_n or of 1/D_n is one of D_n: X_n and Y_n are what it meets, however large 1/D_n.
-    z is off by one rounding, but for 1, −1 and ±i.
+    A rounding of 1/D_n has the effect of a rounding of D_n: it is multiplied by X_n and Y_n, even
+    if 1/D_n is large. z is off by one rounding, except at 1, −1 and ±i.
     """
     exact = 4 * np.arange(len(at.D)) % len(at.D) == 0
     size, dt = np.abs(system.w), system.dt
@@ -212,10 +219,10 @@ def _at_nodes(system: _System, C, at: _Nodes):
 
 
 def _of_sums(system: _System, C, at: _Nodes):
-    """Roundings of C D⁻¹ B, and of the three sums of Woodbury's term.
+    """Roundings of C D⁻¹ B and of the three sums of Woodbury's term.
 
-    What meets them are C D⁻¹ P (I + s Qᴴ D⁻¹ P)⁻¹ = YᵀP and Qᴴ X. Where a D_n is 0 all of S is
-    eliminated, whose roundings are those of its entries.
+    They are multiplied by C D⁻¹ P (I + s Qᴴ D⁻¹ P)⁻¹ = YᵀP and by Qᴴ X. If some D_n is 0 the result
+    is 0: then a program eliminates all of S, and `_at_nodes` counts the roundings of its entries.
     """
     R = 1 / np.where(at.D == 0, 1, at.D)
     P, Q, CR, RB = np.abs(system.P), np.abs(system.Q), np.abs(C) * R, R * np.abs(system.B)
@@ -227,7 +234,7 @@ def _of_sums(system: _System, C, at: _Nodes):
 
 
 def _from_inputs(inputs: _System, dt, at: _Nodes):
-    """Σ |∂K̂/∂input| times the error of that input, at every node."""
+    """Σ |∂K̂/∂input| · (error of that input), at every node."""
     reached = at.X @ inputs.C + at.Y @ inputs.B + at.size * ((at.X * at.Y) @ inputs.w)
     low_rank = (at.Y @ inputs.P) * at.QX + (at.X @ inputs.Q) * at.PY
     reached += at.size * low_rank.sum(-1)

@@ -1,4 +1,4 @@
-"""What an output is judged by: the value, and how far a good program may be from it."""
+"""The gauge of an output: the reference's value and how far a good program may be from it."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from refssm.conformance.gauges.tracked import Tracked, lifted, met, tracing
 
 @dataclass(frozen=True)
 class Measure:
-    """How the error of a whole matrix is seen, where a contract is normwise."""
+    """One error and one bound per matrix of a batch, for contracts that bound a norm."""
 
-    name: str  # residual or error
-    of: Callable[[np.ndarray], np.ndarray]  # one number for each member of the batch
-    bound: np.ndarray  # the same, in units of u
+    name: str  # "residual" or "error"
+    of: Callable[[np.ndarray], np.ndarray]  # the error of an output, shape (…, 1, 1)
+    bound: np.ndarray  # the bound in units of u, same shape
 
 
 @dataclass(frozen=True)
 class Gauge:
-    """An output's value, both error bounds in units of u, the largest modulus of the run."""
+    """The value of an output, its bounds k0 and k1 in units of u, and the run's largest modulus."""
 
     value: np.ndarray
     k0: np.ndarray
     k1: np.ndarray
     peak: float
-    measure: Measure | None = None  # judged by it; k0 and k1 then hold for differences of entries
-    normwise: bool = False  # one bound for all of a slice: it may be beyond every value of it
+    measure: Measure | None = None  # if given, verdicts use it; k0, k1 bound single entries
+    normwise: bool = False  # one bound for a whole slice, maybe larger than all its values
 
 
 Gauges = tuple[Gauge, ...]
@@ -47,41 +47,44 @@ Gauges = tuple[Gauge, ...]
 
 @dataclass(frozen=True)
 class Call:
-    """One call of an operator or of its VJP, cotangents first, and what a rounding is in it."""
+    """A call of an operator or of its VJP (cotangents first); u and floor of the judged type."""
 
     op: Operator
     arrays: list[np.ndarray]
     statics: Mapping
     unit: float  # u of the judged type
-    floor: float  # no rounding is less
+    floor: float  # the least error of one rounding
 
     def tracked(self, program: Callable, arrays=None, partial=False) -> Gauges:
-        """The errors of `program`, operation by operation."""
+        """Run `program` on tracked arrays: one gauge per output."""
         arrays = self.arrays if arrays is None else arrays
         how = {"unit": self.unit, "floor": self.floor, "partial": partial}
         return gauges(program, *arrays, **how, **self.statics)
 
 
 def gauges(reference, *arrays, unit: float, floor: float = 0.0, partial=False, **statics) -> Gauges:
-    """One `Gauge` per output, from one run of `reference`; K0, K1 ≥ |y|: returning y rounds."""
+    """Run `reference` once on tracked arrays: one `Gauge` per output.
+
+    Both bounds are at least |y|, because storing y rounds it once.
+    """
     with tracing(unit, floor, partial) as trace:
         for a in arrays:
             met(np.abs(a * 1.0))
         y = reference(*map(_input, arrays), **statics)
-        # None: an argument without a gradient
+        # a VJP returns None for an argument without a gradient
         outputs = (lifted(t) for t in several(y) if t is not None)
         return tuple(_gauge(t, trace.peak, floor) for t in outputs)
 
 
 def _gauge(y: Tracked, peak: float, floor: float) -> Gauge:
-    """K ≥ |y|, never below the floor, and an undefined bound (0·∞) is no bound."""
+    """Bounds at least |y| and at least the floor; an undefined bound (0·∞) becomes infinite."""
     least = np.maximum(np.abs(y.value), floor)[..., None]
     bounds = np.maximum(np.where(np.isnan(y.errors), np.inf, y.errors), least)
     return Gauge(y.value, bounds[..., 0], bounds[..., 1], peak)
 
 
 def _input(array) -> Tracked | np.ndarray:
-    """An input in double precision: exact for K0, off by one rounding for K1; flags as they are."""
+    """An input in double precision: exact for K0, off by one rounding for K1; flags stay flags."""
     value = np.asarray(array)
     if value.dtype.kind == "b":
         return value
@@ -91,7 +94,7 @@ def _input(array) -> Tracked | np.ndarray:
 
 
 def wide(arrays, precision: Any = np.float64) -> list[np.ndarray]:
-    """`arrays` in at least `precision`; flags as they are."""
+    """`arrays` in at least `precision`; arrays of flags stay as they are."""
     return [
         a if a.dtype.kind == "b" else a.astype(np.result_type(a, precision), copy=False)
         for a in arrays

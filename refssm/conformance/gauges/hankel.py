@@ -1,12 +1,13 @@
-"""Error rules of singular values and vectors, of a response C M⁻¹ B, of two matrix equations.
+"""Error rules of Takagi factorizations, balanced gramians, C M⁻¹ B, and two matrix equations.
 
-The rotations of a Jacobi method one by one would give bounds beyond use. What is known of such a
-method is its backward error: a matrix whose entry k, l has moved by some log n u d_k d_l, d_k d_l
-the size to which rows and columns are graded [drmac2008].
+Bounds that follow the rotations of a Jacobi method one by one are too large to use. Such a method
+has a small backward error instead: its result is exact for a matrix whose entry k, l differs by
+about log n u d_k d_l, where d_k d_l are the sizes to which its rows and columns are graded
+[drmac2008].
 
-A backward stable solution of a system, or of Lyapunov's and Stein's equation, is that of an
-equation off by a residual; what the residual is worth in the result is the norm of the inverse,
-between B and C or of matrices. Importing this module registers the rules.
+A backward stable solver of a linear system, or of Lyapunov's or Stein's equation, leaves a small
+residual. The norm of the inverse operator, times that residual, bounds the error of the result.
+Importing this module registers the rules.
 """
 
 import numpy as np
@@ -30,7 +31,7 @@ from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, flushed, lifte
 
 @rule(FUNCTIONS, takagi)
 def _takagi(G):
-    """|δσ_i| ≤ (|X|ᵀ E |X|)_ii; of the vectors, the same against the gaps between σ."""
+    """|δσ_i| ≤ (|X|ᵀ E |X|)_ii; for the vectors, such terms divided by the gaps between σ."""
     G = lifted(G)
     met(np.abs(G.value))
     sigma, s, X = takagi(G.value)
@@ -41,14 +42,14 @@ def _takagi(G):
 
 
 def graded(G):
-    """d_k d_l for |G_kl| of at most that: r_k r_l / r_max, r_k the largest of row k."""
+    """d_k d_l with |G_kl| ≤ d_k d_l: r_k r_l / r_max, where r_k is the largest |G_kj| of row k."""
     rows = np.abs(G).max(-1, initial=0)
     most = rows.max(-1, keepdims=True, initial=0)
     return np.abs(quotient(rows, most)[..., :, None] * rows[..., None, :]).astype(float)
 
 
 def _first_order(sigma, X, E):
-    """Bounds of σ, s and X where G has moved by E, entry by entry; what is subnormal is lost."""
+    """Bounds of σ, s and X if the entries of G move by at most E and subnormals become 0."""
     size = np.abs(X)
     moved = size.swapaxes(-1, -2) @ E @ size + flushed()  # |x_kᵀ δG x_i|
     along = np.diagonal(moved, axis1=-2, axis2=-1)
@@ -61,11 +62,12 @@ def _first_order(sigma, X, E):
 
 @rule(FUNCTIONS, balanced)
 def _balanced(P, Q):
-    """|δσ_i²| ≤ ‖P‖₂ ‖δQ‖₂ + ‖δP‖₂ ‖Q‖₂ =: 2 e², so |δσ_i| ≤ e²/max(σ_i, √u e); S, T by the gaps.
+    """|δσ_i²| ≤ ‖P‖₂ ‖δQ‖₂ + ‖δP‖₂ ‖Q‖₂ =: 2 e², so |δσ_i| ≤ e²/max(σ_i, √u e).
 
-    What solves Lyapunov's equation bounds ‖δP‖₂, and has that for every entry. An eigensolver and
-    a product leave errors of n u ‖P‖₂ ‖Q‖₂ besides. Below √u e what a root of a gramian has lost is
-    of the size of σ itself: then it counts whether one takes roots, and vectors have no bound.
+    Errors of S and T are such terms divided by the gaps between σ. The rule of Lyapunov's equation
+    gives one bound of ‖δP‖₂ for all entries. An eigensolver and a product add n u ‖P‖₂ ‖Q‖₂. Where
+    σ ≤ √u e no digit of σ is right: the result depends on whether a program takes square roots of
+    the gramians, and the vectors have no bound.
     """
     P, Q = lifted(P), lifted(Q)
     values = sigma, S, T = balanced(P.value, Q.value)
@@ -80,7 +82,7 @@ def _balanced(P, Q):
         apart = np.abs(sigma[..., :, None] - sigma[..., None, :]) * known[..., None, :]
         turned = (square / known**2)[..., None]
         mixed = np.where(np.eye(P.shape[-1]) > 0, turned, square[..., None] / apart)
-        lost = one * square >= sigma**2 / 2  # no digit of such a value, nor of its vectors
+        lost = one * square >= sigma**2 / 2  # such a σ has no correct digit, nor have its vectors
         mixed = np.where(lost[..., None, :], np.inf, mixed)
         gauges.append((square / known, np.abs(S) @ mixed, np.abs(T) @ mixed))
     told = zip(values, zip(*gauges, strict=True), strict=True)
@@ -89,10 +91,10 @@ def _balanced(P, Q):
 
 @rule(FUNCTIONS, response)
 def _response(M, B, C):
-    """‖C M⁻¹‖ (n (‖M‖_F ‖x‖ + ‖B‖) + ‖errors of M‖_F ‖x‖ + ‖those of B‖) + ‖those of C‖ ‖x‖.
+    """‖C M⁻¹‖ (n (‖M‖_F ‖x‖ + ‖B‖) + ‖δM‖_F ‖x‖ + ‖δB‖) + ‖δC‖ ‖x‖, with δ the errors.
 
-    (M + E) x = B with ‖E‖ ≤ n u ‖M‖_F moves C x by C M⁻¹ E x, whether the elimination begins at B
-    or at C. The sum C x itself rounds by less: ‖C‖ ≤ ‖C M⁻¹‖ ‖M‖.
+    (M + E) x = B with ‖E‖ ≤ n u ‖M‖_F changes C x by C M⁻¹ E x, whether the elimination starts
+    with B or with C. The roundings of the sum C x are smaller: ‖C‖ ≤ ‖C M⁻¹‖ ‖M‖.
     """
     M, B, C = lifted(M), lifted(B), lifted(C)
     x = eliminated(M.value, B.value[..., None])[..., 0]
@@ -111,7 +113,7 @@ def _response(M, B, C):
 
 @rule(FUNCTIONS, solved)
 def _solved(M, N):
-    """As numpy.linalg.solve, but that a singular M has no bound and raises nothing."""
+    """The rule of numpy.linalg.solve; a singular M has an infinite bound and raises nothing."""
     M, N = lifted(M), lifted(N)
     X = eliminated(M.value, N.value)
     inverse = spectral_norm(eliminated(M.value, np.eye(M.shape[-1])))
@@ -126,9 +128,9 @@ def _solved(M, N):
 def _of_equation(solve, terms):
     """The rule of `solve`, whose residual is n (terms(‖A‖) ‖X‖ + ‖F‖) in Frobenius norms.
 
-    A residual E moves X by the solution for E. That map is positive, so its norm is that of the
-    solution for the identity, where A is stable (Russo and Dye): ‖X(E)‖₂ ≤ ‖X(I)‖₂ ‖E‖₂.
-    `terms` gives what multiplies ‖X‖, and its derivative by ‖A‖.
+    A residual E changes X by the solution for E. If A is stable this map is positive, so its norm
+    is that of the solution for the identity (Russo and Dye): ‖X(E)‖₂ ≤ ‖X(I)‖₂ ‖E‖₂. `terms`
+    returns the factor of ‖X‖ and the derivative of that factor by ‖A‖.
     """
 
     def apply(A, F):

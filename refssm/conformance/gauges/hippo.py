@@ -1,9 +1,9 @@
-"""Error rules of what memories are made of: polynomials by recurrence, states of an exponential.
+"""Error rules of polynomials from a recurrence and of states of a matrix exponential.
 
-Followed operation by operation, a recurrence of alternating signs has bounds that grow
-exponentially, though its errors do not: the moduli lose the signs that keep it bounded. An error
-made at step j is carried to step m by the recurrence's own solution from there, G_mj. Importing
-this module registers the rules.
+Operation by operation, the bounds of a recurrence with alternating signs grow exponentially, though
+its errors do not: moduli ignore the signs that keep it bounded. Here an error of step j reaches
+step m times G_mj, the solution of the recurrence that starts at step j with 1. Importing this
+module registers the rules.
 """
 
 import numpy as np
@@ -18,10 +18,10 @@ from refssm.hippo.memory import exponential_states, held_input, held_states
 
 @rule(FUNCTIONS, legendre)
 def _legendre(x, n):
-    """|G_mj| ≤ 1 + m/e, and ≤ √(2j)/(√(m + ½) sin θ) away from the ends, x = cos θ.
+    """|G_mj| ≤ 1 + m/e, and ≤ √(2j)/(√(m + ½) sin θ) inside the interval, with x = cos θ.
 
-    G_mj = j (P_m Q_{j−1} − P_{j−1} Q_m), at x = 1 it is 1 + Σ_{i=j+1..m} j/i; inside,
-    P_m² + 4/π² Q_m² ≤ 2/(π (m + ½) sin θ). Beyond [−1, 1] it is computed, as for any recurrence.
+    G_mj = j (P_m Q_{j−1} − P_{j−1} Q_m); at x = 1 it is 1 + Σ_{i=j+1..m} j/i. Inside,
+    P_m² + 4/π² Q_m² ≤ 2/(π (m + ½) sin θ). For x outside [−1, 1], G is computed by `_recurrence`.
     """
     x = lifted(x)
     if np.any(np.abs(x.value) > 1):
@@ -30,7 +30,7 @@ def _legendre(x, n):
     P = legendre(x.value, n)
     m = np.arange(n, dtype=float)
     i = m[:-1]
-    made = np.zeros(P.shape)  # what is rounded where P_m is made: 2i+1/i+1, times x, times P_i, …
+    made = np.zeros(P.shape)  # roundings of step m: (2i+1)/(i+1), times x, times P_i, …
     before = np.concatenate([0 * P[..., :1], P[..., :-2]], axis=-1)
     products = 3 * np.abs((2 * i + 1) / (i + 1) * x.value[..., None] * P[..., :-1])
     made[..., 1:] = products + 2 * np.abs(i / (i + 1) * before) + np.abs(P[..., 1:])
@@ -43,12 +43,12 @@ def _legendre(x, n):
 
 @rule(FUNCTIONS, recurrence)
 def _recurrence(x, a, b, c):
-    """Σ_j |G_mj| times what is rounded at step j, G from the recurrence started at each j."""
+    """Σ_j |G_mj| · (roundings of step j); G_mj comes from running the recurrence from each j."""
     x = lifted(x)
     p, n = recurrence(x.value, a, b, c), len(a)
     errors, slopes = np.zeros(p.shape), np.zeros(p.shape)
-    made, started = np.zeros(p.shape), np.zeros(p.shape)  # at step j; a_{j−1} p_{j−1}
-    now, before = np.zeros(p.shape), np.zeros(p.shape)  # G_mj and G_{m−1,j}, j last
+    made, started = np.zeros(p.shape), np.zeros(p.shape)  # roundings of step j; a_{j−1} p_{j−1}
+    now, before = np.zeros(p.shape), np.zeros(p.shape)  # G_mj and G_{m−1,j}; j is the last axis
     for i in range(n - 1):
         factor = (a[i] * x.value + b[i])[..., None]
         earlier = p[..., i - 1] if i else 0 * p[..., 0]
@@ -63,7 +63,7 @@ def _recurrence(x, a, b, c):
 
 
 def _carried(x: Tracked, p, errors, slopes) -> Tracked:
-    """The errors of a recurrence, and those of x by the slopes of what was made."""
+    """The tracked value p: `errors` of the recurrence, plus |slopes| times the errors of x."""
     met(np.abs(p))
     errors = np.where(errors > 0, np.maximum(errors, modulus(p)), 0)[..., None]
     return Tracked(p, errors + np.abs(slopes)[..., None] * x.errors[..., None, :])
@@ -78,12 +78,12 @@ def _exponential_states(F, b):
 
 @rule(FUNCTIONS, held_states)
 def _held_states(F, H, u):
-    """x_k = e^F x_{k−1} + B̄ u_k, B̄ = φ₁(F) H: the error of each B̄ u_k, carried along by e^F."""
+    """x_k = e^F x_{k−1} + B̄ u_k, B̄ = φ₁(F) H: e^F carries the error of each B̄ u_k onwards."""
     F, H, u = lifted(F), lifted(H), lifted(u)
     x, size = held_states(F.value, H.value, u.value), np.abs(u.value)
     B_bar_norm = two_norm(held_input(F.value, H.value))
     input_errors = []
-    for kind, B_bar_error in enumerate(_held_errors(F, H)):  # from exact arguments, from rounded
+    for kind, B_bar_error in enumerate(_held_errors(F, H)):  # k0, then k1
         u_error = product_charge(H.value, u.value) * size + u.errors[..., kind]
         input_errors.append(B_bar_error[..., None] * size + B_bar_norm * u_error)
     return _of_steps(F, x, input_errors)
@@ -99,9 +99,10 @@ def _held_input(F, H):
 
 
 def _of_steps(F: Tracked, x, driven) -> Tracked:
-    """Σ_j ‖e^{(k−j)F}‖₂ times the error of step j, in norm: of e^F, of the product, of b_j.
+    """Bound x_k in norm by Σ_j ‖e^{(k−j)F}‖₂ · (error of step j).
 
-    An exponential's own error is that of a few roundings of F, and of the identity it starts from.
+    The error of a step is that of e^F, of the product with it, and `driven`, that of the input.
+    e^F itself has the error of a few roundings of F and of the identity that it starts from.
     """
     E, size = expm(F.value), two_norm(x)[..., 0]
     met(size)
@@ -121,10 +122,10 @@ def _of_steps(F: Tracked, x, driven) -> Tracked:
 
 
 def _held_errors(F: Tracked, H: Tracked):
-    """‖error of φ₁(F) H‖₂ in both gauges.
+    """‖error of φ₁(F) H‖₂ for k0 and for k1.
 
-    φ₁(F) = ½ (e^{F/2} + I) φ₁(F/2), so a block of squarings is as wrong as the largest of
-    2^−j φ₁(F/2^j), and by the condition number of e^[[F, I], [0, 0]], whose block it is.
+    φ₁(F) = ½ (e^{F/2} + I) φ₁(F/2), so the error of repeated squaring is that of the largest of
+    2^−j φ₁(F/2^j), times the condition number of e^[[F, I], [0, 0]], whose upper right block is φ₁.
     """
     n, G = F.shape[-1], _beside_identity(F.value)
     kappa, largest, power = condition(G), 0.0, 1.0
@@ -149,17 +150,17 @@ def _beside_identity(F):
 
 
 def _relative_errors(F: Tracked):
-    """‖errors‖_F/‖F‖_F in both gauges."""
+    """‖errors‖_F/‖F‖_F for k0 and for k1."""
     size = frobenius(F.value)
     unit = np.where(size > 0, size, 1)
     return [frobenius(F.errors[..., gauge]) / unit for gauge in (0, 1)]
 
 
 def sum_over_past(norms, made, step, size):
-    """Σ_j norms_{k−j} (made_j + step size_{j−1}); a state without digits is as large as its error.
+    """Σ_j norms_{k−j} (made_j + step (size + u total)_{j−1}), where total_{j−1} is the sum so far.
 
-    Of first order only, two steps of a decay below u² would have no error: e^{2F} is not that of
-    a computed e^F = 0.
+    u total matters where the state is smaller than its error. To first order only, two steps of a
+    decay below u² would have no error, though a computed e^F = 0 differs from e^F.
     """
     total, u = np.zeros(made.shape), np.finfo(size.dtype).eps
     for j in range(made.shape[-1]):

@@ -1,10 +1,10 @@
-"""The error rules of all-passes: of one, of a cascade of them, and of how dt changes their phase.
+"""Error rules of all-pass filters: of one, of a cascade, and of their derivatives by dt.
 
-Followed operation by operation, n stages have bounds of (1 + 2|ρ|)^n, or grow by 1/dt a stage. But
-the stages are rotations: a stage passes on what it gets without making it larger, and a rounding in
-one of them reaches any later signal or state through functions of unit energy, so roundings that do
-not conspire arrive, together, no larger than the largest of them. What is the same at every time,
-the roundings of ρ and c, is followed exactly. Importing this module registers the rules.
+Operation by operation, n stages have bounds of (1 + 2|ρ|)^n, or bounds that grow by 1/dt a stage.
+But the stages are rotations: a stage does not amplify its input, and a rounding in it reaches every
+later signal or state through impulse responses of energy 1. So independent roundings of a stage
+together are no larger than the largest of them. The roundings of ρ and c are the same at every
+time; they are multiplied by exact derivatives. Importing this module registers the rules.
 """
 
 import numpy as np
@@ -16,13 +16,13 @@ from refssm.hope.allpass import cascade, rotation
 from refssm.hope.circle import all_pass, slope
 from refssm.hope.impulses import all_pass_responses
 
-LIBRARY = 4  # of a function of NumPy's
-RHO_ROUNDINGS, C_ROUNDINGS = 3, 4  # of (1 − dt)/(1 + dt) and of 2√dt/(1 + dt)
+LIBRARY = 4  # roundings of a library function
+RHO_ROUNDINGS, C_ROUNDINGS = 3, 4  # of ρ = (1 − dt)/(1 + dt), c = 2√dt/(1 + dt)
 
 
 @rule(FUNCTIONS, all_pass_responses)
 def _all_pass_responses(dt, count, l):
-    """A rounding a stage for all entries, at most 1; |∂s_j/∂dt| = j |s_{j−1} − s_{j+1}|/(2 dt)."""
+    """One rounding a stage for entries of at most 1; |∂s_j/∂dt| = j |s_{j−1} − s_{j+1}|/(2 dt)."""
     dt = lifted(dt)
     more = all_pass_responses(dt.value, count + 1, l)
     s, j = more[..., :-1, :], np.arange(count)[:, None]
@@ -35,7 +35,7 @@ def _all_pass_responses(dt, count, l):
 
 @rule(FUNCTIONS, all_pass)
 def _all_pass(h, dt, l):
-    """One rounding, but where it is 1 or −1; |∂p/∂dt| = |sin θ'/dt|."""
+    """One rounding where p is not 1 or −1; |∂p/∂dt| = |sin θ'/dt|."""
     h, dt = lifted(h).value, lifted(dt)
     p = all_pass(h, dt.value, l)
     made = np.where(p.imag == 0, 0.0, 1.0)[..., None]
@@ -44,7 +44,7 @@ def _all_pass(h, dt, l):
 
 @rule(FUNCTIONS, slope)
 def _slope(h, dt, l):
-    """4 for the slope, 4/dt for a sine of θ' or what powers leave; |∂slope/∂dt| ≤ 2 |slope|/dt."""
+    """Charge 4 for the slope and 4/dt for sin θ' or for powers; |∂slope/∂dt| ≤ 2 |slope|/dt."""
     dt = lifted(dt)
     value, step = slope(lifted(h).value, dt.value, l), dt.value[..., None]
     met(np.abs(value))
@@ -74,7 +74,7 @@ def _cascade(dt, u, x0):
 
 
 def _driving(u: Tracked, x0: Tracked, shape):
-    """‖errors‖₂ of the inputs so far and of the first states: rows of an isometry have norm 1."""
+    """‖errors‖₂ of the inputs so far and of the first states, as the cascade is an isometry."""
     both = []
     for gauge in (0, 1):
         size = two_norm(x0.errors[..., gauge]), _norm_so_far(u.errors[..., gauge])
@@ -83,14 +83,14 @@ def _driving(u: Tracked, x0: Tracked, shape):
 
 
 def _norm_so_far(x):
-    """√Σ_{i≤k} x_i², whose squares neither under- nor overflow."""
+    """√Σ_{i≤k} x_i², scaled so that squares neither underflow nor overflow."""
     largest = x.max(-1, keepdims=True, initial=0)
     unit = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)
     return unit * np.sqrt(np.cumsum((x / unit) ** 2, axis=-1))
 
 
 def _own_roundings(dt, s, x):
-    """Of signals and states: three in each row of a rotation, and those of ρ and c."""
+    """Errors of signals and states from three roundings per row of a rotation, and from ρ and c."""
     rho, c = (np.abs(r)[..., None, None] for r in rotation(dt))
     before, into = np.abs(x[..., :-1]), np.abs(s[..., :-1, :])
     signals = modulus(c * before) + modulus(rho * into) + modulus(s[..., 1:, :])
@@ -107,18 +107,18 @@ def _own_roundings(dt, s, x):
 
 
 def rotation_slope(dt):
-    """ρ/c: dc/dρ = −ρ/c where c² = 1 − ρ²."""
+    """ρ/c, where dc/dρ = −ρ/c because c² = 1 − ρ²."""
     rho, c = rotation(dt)
     return (rho / c)[..., None, None]
 
 
 def _by_rho(dt, s, x):
-    """∂s/∂ρ and ∂x/∂ρ with c as it is."""
+    """∂s/∂ρ and ∂x/∂ρ for constant c."""
     return _tangent(dt, x[..., :-1], -s[..., :-1, :])
 
 
 def _by_c(dt, s, x):
-    """∂s/∂c and ∂x/∂c with ρ as it is."""
+    """∂s/∂c and ∂x/∂c for constant ρ."""
     return _tangent(dt, s[..., :-1, :], x[..., :-1])
 
 
@@ -131,7 +131,7 @@ def _by_dt(dt, s, x):
 
 
 def _tangent(dt, into_states, into_signals):
-    """The cascade from rest, whose rotations are given something at every stage and time."""
+    """The cascade from zero states, with extra inputs to every state and signal at every time."""
     rho, c = rotation(np.asarray(dt)[..., None])
     n, l = into_states.shape[-2:]
     s = np.zeros((*into_states.shape[:-2], n + 1, l), into_states.dtype)
@@ -146,7 +146,7 @@ def _tangent(dt, into_states, into_signals):
 
 
 def _along_curve(dt_errors, tangent):
-    """The error of dt, carried to all times by the largest slope so far; 0 where dt is exact."""
+    """The error of dt times the largest slope up to each time; 0 where dt is exact."""
     error = dt_errors[..., None, None, :]
     return np.where(error == 0, 0.0, error * _largest_so_far(tangent)[..., None])
 

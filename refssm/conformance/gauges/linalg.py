@@ -1,8 +1,8 @@
-"""Error rules of linear systems and matrix exponentials: normwise, the same for every entry.
+"""Error rules of linear systems and matrix exponentials: one normwise bound for all entries.
 
-Following the operations of an elimination or of repeated squaring one by one gives bounds beyond
-use. What is known of them is normwise: a solve leaves a residual of n u (‖M‖ ‖X‖ + ‖N‖), an
-exponential an error of a few u κ ‖e^G‖ [higham2005expm]. Importing this module registers the rules.
+Bounds that follow an elimination or repeated squaring operation by operation are too large to use.
+Known bounds are normwise: a solver leaves a residual of n u (‖M‖ ‖X‖ + ‖N‖), and an exponential has
+an error of a few u κ ‖e^G‖ [higham2005expm]. Importing this module registers the rules.
 """
 
 from functools import lru_cache
@@ -16,8 +16,8 @@ from refssm.conformance.gauges.rules import rule, tree
 from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, lifted, met
 from refssm.dplr.system import around_the_circle
 
-CHARGE = 2.5  # of an exponential, 16 of which are allowed: docs/decisions.md says why not 10/16
-EXACT_CONDITION = 12  # largest size whose condition number is computed; beyond, it is estimated
+CHARGE = 2.5  # for one exponential; the judge allows 16 times as much, see docs/decisions.md
+EXACT_CONDITION = 12  # above this size the condition number is estimated
 POWER_STEPS = 4
 
 
@@ -35,14 +35,14 @@ def two_norm(x):
 
 
 def same_everywhere(value, k0, k1) -> Tracked:
-    """`value` with one bound of each gauge for all entries of a matrix."""
+    """`value`, with one k0 and one k1 for all entries of each matrix."""
     met(np.abs(value))
     bounds = np.stack(np.broadcast_arrays(k0, k1), axis=-1)[..., None, None, :]
     return Tracked(value, np.broadcast_to(bounds, (*value.shape, 2)).copy())
 
 
 def norms_of_errors(x: Tracked):
-    """‖errors‖_F of both gauges."""
+    """‖errors‖_F for k0 and for k1."""
     return (frobenius(x.errors[..., 0]), frobenius(x.errors[..., 1]))
 
 
@@ -65,16 +65,16 @@ def spectral_norm(x):
 
 @rule(FUNCTIONS, expm)
 def _expm(G):
-    """e^G: its own rounding errors, and those of G times the norm of the derivative."""
+    """e^G: its own rounding errors, plus the errors of G times the norm of the derivative."""
     E, bound = expm(G.value), exponential_bound(G.value)
-    derivative_norm = quotient(bound / CHARGE, frobenius(G.value))  # an upper bound of it
+    derivative_norm = quotient(bound / CHARGE, frobenius(G.value))  # an upper bound of ‖derivative‖
     return same_everywhere(E, *(bound + derivative_norm * e for e in norms_of_errors(G)))
 
 
 @rule(FUNCTIONS, expm_derivative)
 def _expm_derivative(G, E):
-    # the derivative is a block of the exponential of [[G, E], [0, G]]: E made as large as G, and
-    # its size put back after, for it is linear in E
+    # The derivative is a block of the exponential of [[G, E], [0, G]]. It is linear in E, so E is
+    # scaled to the norm of G first and the result is scaled back.
     G, E = lifted(G), lifted(E)
     size, direction = frobenius(G.value), frobenius(E.value)
     unit = np.where(size > 0, size, 1.0)
@@ -90,7 +90,7 @@ def _expm_derivative(G, E):
 
 @rule(FUNCTIONS, states)
 def _states(A, u):
-    """‖error of x_k‖ by the recurrence of norms: what is multiplied by A^i is by ‖A^i‖ at most."""
+    """‖error of x_k‖ ≤ Σ_i ‖A^i‖ · (error of step k − i)."""
     A, u = lifted(A), lifted(u)
     x = states(A.value, u.value)
     powers = _norms_of_powers(A.value, u.shape[-2])
@@ -112,7 +112,7 @@ def _states(A, u):
 
 @rule(FUNCTIONS, around_the_circle)
 def _around_the_circle(l, *arguments):
-    """1 ± z from z rounded once, unless it is exactly 1, −1 or ±i."""
+    """1 ± z, where z is rounded once unless it is exactly 1, −1 or ±i."""
     values = around_the_circle(l, *(lifted(x).value for x in arguments))
     rounding = np.where(4 * np.arange(l) % max(l, 1) == 0, 0.0, 1.0)
     return tuple(Tracked(v, np.stack([rounding, rounding], axis=-1)) for v in values)
@@ -120,7 +120,7 @@ def _around_the_circle(l, *arguments):
 
 @rule(FUNCTIONS, np.fft.fft)
 def _fft(x):
-    """log2(2l) ‖x‖₂ for every entry: its roundings, one a stage, do not conspire."""
+    """log2(2l) ‖x‖₂ for every entry: each stage rounds once, and roundings are independent."""
     X, length = np.fft.fft(x.value), max(1, x.shape[-1])
     made = np.log2(2 * length) * length_of(x.value)
     met(np.abs(X))
@@ -128,17 +128,17 @@ def _fft(x):
 
 
 def _random_norms(x: Tracked):
-    """‖errors‖₂ of independent entries, for both gauges: the largest row and the largest column.
+    """‖errors‖₂ of independent entries, for k0 and k1: largest row norm plus largest column norm.
 
-    That is their size for entries of random signs, up to a constant [bandeira2016]; in Frobenius'
-    norm they would all conspire.
+    This is the 2-norm of a matrix with entries of random signs, up to a constant [bandeira2016];
+    the Frobenius norm would assume that all errors add up.
     """
     squares = x.errors**2
     return np.sqrt(squares.sum(-2).max(-2, initial=0)) + np.sqrt(squares.sum(-3).max(-2, initial=0))
 
 
 def product_errors(n):
-    """‖error‖₂ over ‖A‖₂ ‖B‖₂ of a product of n×n matrices: its entries' errors do not conspire."""
+    """‖error‖₂ / (‖A‖₂ ‖B‖₂) of a product of n×n matrices whose entries have independent errors."""
     return 3 + tree(n)
 
 
@@ -148,17 +148,17 @@ def length_of(x):
 
 
 def _even(value, errors):
-    """`value` whose errors are `errors` in 2-norm along the last axis: the same for every entry."""
+    """`value` with one error for all entries along the last axis: `errors` is its 2-norm there."""
     return _alike(value, errors / np.sqrt(max(1, value.shape[-1])))
 
 
 def _alike(value, errors):
-    """`value` with errors that are the same along its last axis."""
+    """`value` with `errors` broadcast along its last axis."""
     return Tracked(value, np.broadcast_to(errors, (*value.shape, 2)).copy())
 
 
 def _norms_of_powers(A, l):
-    """‖A^i‖₂ for i = 0 … l, or a product of norms of powers of two that is no less."""
+    """Bounds ≥ ‖A^i‖₂ for i = 0 … l: products of the norms of A, A², A⁴ …."""
     norms, power = np.ones((*A.shape[:-2], 1)), A
     while norms.shape[-1] <= l:
         norms = np.concatenate([norms, norms * spectral_norm(power)[..., None]], axis=-1)
@@ -167,18 +167,18 @@ def _norms_of_powers(A, l):
 
 
 def _convolved(p, x):
-    """Σ_i p_i x_{k−i}, all of them at least 0."""
+    """Σ_i p_i x_{k−i} for nonnegative p and x."""
     return np.convolve(p, x)[: len(x)] if len(x) else x
 
 
 def exponential_bound(G):
     """2.5 max(1, κ) max(1, ‖e^G‖_F) for each matrix of a batch."""
-    size = np.maximum(1, frobenius(expm(G)))  # of [[Ā, B̄], [0, I]] never less; with no B at all: 1
+    size = np.maximum(1, frobenius(expm(G)))  # ‖[[Ā, B̄], [0, I]]‖ ≥ 1, if B is empty too
     return CHARGE * np.maximum(1, condition(G)) * size
 
 
 def condition(G):
-    """Relative condition number of e^G in the Frobenius norm, at least that of its norm, 1."""
+    """Relative condition number of e^G in the Frobenius norm, for each matrix of a batch."""
     kappa = np.ones(G.shape[:-2])
     for i in np.ndindex(*G.shape[:-2]):
         one = G[i].astype(np.result_type(G, np.float64))
@@ -191,7 +191,7 @@ def _condition(entries, dtype, n):
     G = np.frombuffer(entries, dtype).reshape(n, n)
     with np.errstate(all="ignore"):
         bounded = np.isfinite(G @ G).all() and np.isfinite(expm(G)).all()
-    if not bounded:  # expm_cond raises
+    if not bounded:  # scipy's expm_cond would raise
         return np.inf
     if not G.any():
         return 1.0
@@ -201,7 +201,10 @@ def _condition(entries, dtype, n):
 
 
 def _estimated_condition(G):
-    """Power iteration on L*L, L the derivative, from e^G: a lower bound, close in a few steps."""
+    """A lower bound of the condition number, by power iteration on L*L from e^G.
+
+    L is the derivative of the exponential; a few steps come close to its norm.
+    """
     direction, slope = expm(G), 0.0
     for _ in range(POWER_STEPS):
         there = expm_derivative(G, direction / frobenius(direction))
@@ -210,9 +213,9 @@ def _estimated_condition(G):
             break
         direction = expm_derivative(G.conj().T, there)
     size = float(frobenius(expm(G)))
-    return slope * float(frobenius(G)) / size if size else 1.0  # underflows: its bound is that of 1
+    return slope * float(frobenius(G)) / size if size else 1.0  # e^G underflows: as for κ = 1
 
 
 def quotient(x, y):
-    """x / y, 0 where y is 0."""
+    """x / y, or 0 where y is 0."""
     return np.where(y > 0, x / np.where(y > 0, y, 1), 0.0)

@@ -1,8 +1,8 @@
-"""Error rules of NumPy's functions for tracked arrays: charges c·|z| as in `docs/judge_rules.md`.
+"""Error rules of NumPy's functions on tracked arrays: each adds c·|z| (`docs/judge_rules.md`).
 
-x±y 1; x·y 1, complex by complex 3; 1/x 1, complex 4; x/y 1, by a complex y 7; sqrt 1, complex 4;
-library functions 4, complex 6 (NumPy's float32 exp reaches 3.3 u, log 4.2 u); a sum of n terms
-1 + ⌈log2 n⌉ on each. Importing this module registers the rules.
+c: x±y 1; x·y 1, complex by complex 3; 1/x 1, complex 4; x/y 1, by a complex y 7; sqrt 1, complex 4;
+library functions 4, complex 6 (NumPy's float32 exp errs by up to 3.3 u, log by 4.2 u); each term of
+a sum of n terms 1 + ⌈log2 n⌉. Importing this module registers the rules.
 """
 
 from math import ceil, log2, prod
@@ -28,7 +28,7 @@ from refssm.conformance.gauges.tracked import (
 
 
 def rule(table, *keys):
-    """Register one rule for several functions."""
+    """Decorator: register one rule for several functions in `table`."""
 
     def register(function):
         table.update(dict.fromkeys(keys, function))
@@ -38,17 +38,17 @@ def rule(table, *keys):
 
 
 def product_charge(*values):
-    """Roundings in one product: 1 unless complex times complex."""
+    """Roundings of one product: 3 for complex times complex, else 1."""
     return 3 if sum(map(np.iscomplexobj, values)) > 1 else 1
 
 
 def tree(n):
-    """Roundings on the longest path of a balanced sum of n terms."""
+    """Roundings on the longest path of a balanced sum of n terms: 1 + ⌈log2 n⌉, or 0 if n ≤ 1."""
     return 1 + ceil(log2(n)) if n > 1 else 0
 
 
 def _sum_of_two(function):
-    """x ± y."""
+    """The rule of x ± y."""
     return lambda x, y: summed(rounded(function(x.value, y.value), 1, x.errors + y.errors), x, y)
 
 
@@ -65,7 +65,7 @@ def _absolute(x):
 
 @rule(UFUNCS, np.multiply)
 def _multiply(x, y):
-    # u·kx·ky is kept: where both factors cancel to zero, the product's error is all of it
+    # The term u·kx·ky stays: if both factors cancel to zero, it is the whole error of the product.
     carried = x.errors * spread(y) + scaled(y, abs(x.value))
     charge = product_charge(x.value, y.value)
     return multiplied(rounded(x.value * y.value, charge, carried), x, y, charge)
@@ -75,10 +75,10 @@ def _multiply(x, y):
 def _divide(x, y):
     z, scale = x.value / y.value, 1 / abs(y.value)
     carried = scaled(x, scale) + scaled(y, abs(z) * scale)
-    if not np.iscomplexobj(y.value):  # complex by real is a product with 1/y in NumPy
+    if not np.iscomplexobj(y.value):  # NumPy multiplies a complex x by 1/y
         return without_digits(y, rounded(z, 2 if np.iscomplexobj(x.value) else 1, carried))
-    # x y*/|y|², and Smith's form within it: a numerator that underflows is divided by |y|² after.
-    # Where |y|² underflows itself, that form is no program at all, and Smith's divides by |y|.
+    # x y*/|y|² and Smith's form: a numerator that underflows is then divided by |y|².
+    # If |y|² underflows too, only Smith's form works; it divides by |y|.
     floor = modulus(np.zeros(()))
     square = np.where(floor * scale**2 <= 1, scale**2, scale)
     underflow = 7 * floor * np.maximum(scale, square)
@@ -98,12 +98,12 @@ def _power(x, y):
 
 
 def pointwise(function, derivative, charge=(4, 6), singular=False):
-    """The rule of a library function, charged what NumPy's may err: (real, complex)."""
+    """The rule of a library function; `charge` is its error in u for (real, complex) results."""
 
     def apply(x):
         z = function(x.value)
         slope = abs(derivative(x.value, z))[..., None]
-        carried = np.where(x.errors == 0, 0, slope * x.errors)  # exact: 0·∞ = 0
+        carried = np.where(x.errors == 0, 0, slope * x.errors)  # avoids 0·∞
         result = rounded(z, charge[np.iscomplexobj(z)], carried)
         return without_digits(x, result) if singular else result
 
@@ -121,7 +121,7 @@ SMOOTH = {
     np.sinh: lambda x, z: np.cosh(x),
     np.cosh: lambda x, z: np.sinh(x),
 }
-SINGULAR = {  # at zero, or at −1 for log1p, whose operand is 1 + x
+SINGULAR = {  # infinite or with infinite slope at 0
     np.log: (lambda x, z: 1 / x, (4, 6)),
     np.log2: (lambda x, z: 1 / x / np.log(2), (4, 6)),
     np.sqrt: (lambda x, z: 0.5 / z, (1, 4)),
@@ -143,13 +143,13 @@ def _log1p(x):
 
 @rule(UFUNCS, np.arctanh)
 def _arctanh(x):
-    # infinite at ±1; NumPy's complex one errs by 4.1 u at most (docs/operators/diagonal.md)
+    # Infinite at ±1. NumPy's complex arctanh errs by at most 4.1 u (docs/operators/diagonal.md).
     result = pointwise(np.arctanh, lambda v, z: 1 / (1 - v * v))(x)
     return without_digits(Tracked(1 - x.value * x.value, scaled(x, 2 * abs(x.value))), result)
 
 
 def extreme(function):
-    """The rule of maximum and minimum: the error of what was chosen, of both at a tie."""
+    """The rule of maximum and minimum: the error of the chosen operand, the larger at a tie."""
 
     def apply(x, y):
         z = function(x.value, y.value)
@@ -180,7 +180,7 @@ def _sum(x, axis=None, keepdims=False):
 
 @rule(FUNCTIONS, np.einsum)
 def _einsum(subscripts, *operands, optimize=False):
-    del optimize  # another order of the same sums
+    del optimize  # it only changes the order of the sums
     if "->" not in subscripts:
         raise TypeError("no error rule for numpy.einsum without '->'")
     operands = [lifted(x) for x in operands]
@@ -230,7 +230,7 @@ def _cumsum(x, axis=None):
 
 
 def structural(function):
-    """A NumPy function that only moves entries, of one array or of a sequence of arrays."""
+    """The rule of a function that only moves entries, of one array or a sequence of arrays."""
 
     def apply(first, *args, **kwargs):
         if isinstance(first, list | tuple):
@@ -256,11 +256,11 @@ for _f in (
 
 @rule(FUNCTIONS, np.argmax)
 def _argmax(x, axis=None):
-    return np.argmax(x.value, axis=axis)  # which one: a choice, of pivots
+    return np.argmax(x.value, axis=axis)  # an index has no error; used to choose pivots
 
 
 def _like(make):
-    """empty_like and zeros_like: exact zeros, so nothing unwritten is read as an error."""
+    """The rule of empty_like and zeros_like: exact zeros, because unwritten memory has no error."""
 
     def apply(x, dtype=None, shape=None):
         return Tracked(make(lifted(x).value, dtype=dtype, shape=shape))

@@ -1,14 +1,15 @@
-"""Arrays that know their own rounding error: a value, and two first-order bounds in units of u.
+"""Arrays that carry their rounding error: a value and two first-order bounds in units of u.
 
-The plainly written reference is run on these arrays. Each operation charges c roundings of its
-result and carries the errors of its operands by |derivative|; complex errors are moduli (discs
-do not wrap, rectangles do). K0 starts from exact inputs: what a straightforward program attains.
-K1 starts from inputs off by one rounding each: what a backward stable one attains. No rounding is
-charged less than `floor`, the judged type's smallest normal, so underflow is part of the gauge.
+The judge runs the reference on these arrays. Each operation adds c roundings of its result to the
+errors of its operands times |derivative|; the error of a complex number is one modulus (a disc
+does not grow under rotation as a rectangle does). K0 starts from exact inputs: it bounds a
+straightforward program. K1 starts from inputs that are off by one rounding each: it bounds a
+backward stable program. One rounding is at least `floor`, the judged type's smallest normal number,
+so the bounds include underflow.
 
-The two gauges are the last axis of `errors`, so both are carried by one NumPy call and broadcast
-as the values do. The rules for NumPy's functions stand in `rules.py` and in the families' files;
-a function that has none raises.
+K0 and K1 are the last axis of `errors`, so one NumPy call carries both. The rules for NumPy's
+functions are in `rules.py` and in the files of operator families; a function without a rule raises
+TypeError.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {}
 
 @dataclass
 class Trace:
-    """What one run of a reference needs to know and what it meets."""
+    """Settings of one run of a reference, and the largest modulus it meets."""
 
-    unit: float = 0.0  # u of the judged type: decides where an operand has no digits left
+    unit: float = 0.0  # u of the judged type; needed where products of errors count
     floor: float = 0.0
     peak: float = 0.0  # largest finite modulus of any intermediate
-    partial: bool = False  # whether sums remember their largest parts: for a VJP
+    partial: bool = False  # whether sums store the moduli of their partial sums, for a VJP
 
 
 _trace = Trace()
@@ -41,7 +42,8 @@ _trace = Trace()
 class Tracked(NDArrayOperatorsMixin):
     """`value`, and `errors` (…, 2) = (k0, k1) with |computed − exact| ≤ u·k to first order.
 
-    `parts`, in a VJP, are the largest of the partial sums that made the value; None for |value|.
+    `parts` has the largest modulus of the partial sums that led to the value, in a run of a VJP;
+    None means |value|.
     """
 
     __array_priority__ = 100
@@ -89,13 +91,13 @@ class Tracked(NDArrayOperatorsMixin):
         return FUNCTIONS[func](*args, **kwargs)
 
     def conj(self):
-        """Complex conjugate: moves nothing but a sign."""
+        """Complex conjugate: it has no rounding error."""
         return Tracked(self.value.conj(), self.errors, self.parts)
 
     conjugate = conj
 
     def copy(self):
-        """A copy that may be written to."""
+        """A writable copy."""
         parts = None if self.parts is None else self.parts.copy()
         return Tracked(self.value.copy(), self.errors.copy(), parts)
 
@@ -108,41 +110,41 @@ class Tracked(NDArrayOperatorsMixin):
         return moved(lambda a: a.swapaxes(first, second), self)
 
     def astype(self, dtype, copy=True):
-        """A cast between types of the value; the gauge knows its own precision."""
+        """Cast the value to `dtype`; the errors do not change, as they are of the judged type."""
         del copy
         return Tracked(self.value.astype(dtype), self.errors, self.parts)
 
     def sum(self, axis=None, keepdims=False):
-        """Balanced sum, as numpy.sum."""
+        """The sum as of numpy.sum, with the error of a balanced tree."""
         return FUNCTIONS[np.sum](self, axis=axis, keepdims=keepdims)
 
 
 def _with_gauges(index):
-    """An index of the values as an index of the errors, which have one axis more."""
+    """The index into `errors`, which has one more axis, for an index into the values."""
     if not isinstance(index, tuple):
         return (index, slice(None)) if index is Ellipsis else index
     return (*index, slice(None)) if any(i is Ellipsis for i in index) else index
 
 
 def lifted(x) -> Tracked:
-    """`x` as an exact tracked array."""
+    """`x` as a tracked array; it has no error if it was not tracked."""
     return x if isinstance(x, Tracked) else Tracked(x)
 
 
 def moved(function, x: Tracked) -> Tracked:
-    """A function that moves entries and rounds nothing."""
+    """Apply `function`, which only moves entries, to the value, the errors and the parts."""
     errors = [function(x.errors[..., k]) for k in (0, 1)]
     parts = None if x.parts is None else function(x.parts)
     return Tracked(function(x.value), np.stack(errors, axis=-1), parts)
 
 
 def largest_parts(x: Tracked) -> np.ndarray:
-    """The largest partial sums that made x."""
+    """The largest moduli of the partial sums of x."""
     return np.abs(x.value) if x.parts is None else x.parts
 
 
 def summed(z: Tracked, *terms: Tracked) -> Tracked:
-    """z, the sum of `terms`, remembering the largest part where that is asked for."""
+    """z, the sum of `terms`; stores the largest partial sums if the trace has `partial`."""
     if _trace.partial:
         z.parts = np.abs(z.value)
         for x in terms:
@@ -151,10 +153,11 @@ def summed(z: Tracked, *terms: Tracked) -> Tracked:
 
 
 def multiplied(z: Tracked, x: Tracked, y: Tracked, charge) -> Tracked:
-    """z = x y; where both were computed, parts of them may be multiplied before they are added.
+    """z = x y; if both factors have errors, parts of them may be multiplied before they are added.
 
-    Autodiff through a scan's tree does: x_{k−1}* g_k, each of them in parts that may cancel. Such a
-    part, a sum over a range, is the difference of two partial sums: at most twice the largest.
+    Automatic differentiation of a scan's tree does so with x_{k−1}* g_k, whose parts may cancel.
+    Such a part is a sum over a range, the difference of two partial sums: at most twice the
+    largest.
     """
     if not _trace.partial:
         return z
@@ -165,20 +168,20 @@ def multiplied(z: Tracked, x: Tracked, y: Tracked, charge) -> Tracked:
 
 
 def modulus(x):
-    """|x|, never below the floor: what one rounding of x is measured by."""
+    """|x|, at least the floor: the size of one rounding of x, in units of u."""
     size = np.abs(x)
     met(size)
-    both = 1.5 if np.iscomplexobj(x) else 1.0  # both parts may underflow: sqrt 2
+    both = 1.5 if np.iscomplexobj(x) else 1.0  # real and imaginary part may both underflow: ≥ √2
     return np.maximum(size, both * _trace.floor)
 
 
 def flushed() -> float:
-    """What a number is off by that is taken for zero below the smallest normal one."""
+    """The error, in units of u, of a number below the smallest normal that is replaced by 0."""
     return _trace.floor / _trace.unit if _trace.unit else 0.0
 
 
 def met(size) -> None:
-    """Remember the largest finite modulus of the run."""
+    """Update the largest finite modulus of the run."""
     largest = size.max(initial=0.0)
     if largest > _trace.peak or largest != largest:
         finite = largest if np.isfinite(largest) else size[np.isfinite(size)].max(initial=0.0)
@@ -186,29 +189,29 @@ def met(size) -> None:
 
 
 def scaled(x: Tracked, derivative):
-    """The errors of an operand carried by |derivative|."""
+    """The errors of operand x times the derivative, a modulus."""
     return derivative[..., None] * x.errors
 
 
 def spread(x: Tracked):
-    """|x| + u·k for both gauges: how large an operand may be when it meets another's error."""
+    """|x| + u·k for k0 and k1: the largest modulus that the computed operand may have."""
     return np.abs(x.value)[..., None] + _trace.unit * x.errors
 
 
 def rounded(value, charge, errors) -> Tracked:
-    """`value`, rounded `charge` times, on top of the `errors` carried from its operands."""
+    """`value` with `charge` roundings added to `errors`, the errors of its operands."""
     return Tracked(value, (charge * modulus(value))[..., None] + errors)
 
 
 def without_digits(x: Tracked, result: Tracked) -> Tracked:
-    """K = ∞ where u·error ≥ |x|/2: the operand may be zero, so 1/x, log and sqrt have no bound."""
+    """K = ∞ where u·error ≥ |x|/2: x may be zero, so 1/x, log and sqrt have no bound."""
     lost = (x.errors > 0) & (_trace.unit * x.errors >= (np.abs(x.value) / 2)[..., None])
     return Tracked(result.value, np.where(lost, np.inf, result.errors))
 
 
 @contextmanager
 def tracing(unit: float, floor: float, partial=False) -> Iterator[Trace]:
-    """One run of a reference: its unit and floor go in, its peak comes out."""
+    """Context of one run of a reference with `unit` and `floor`; the trace collects the peak."""
     global _trace
     outer, _trace = _trace, Trace(unit=unit, floor=floor, partial=partial)
     try:

@@ -1,4 +1,4 @@
-"""The bounds of what is transformed: convolutions by FFT, and kernels made from a spectrum."""
+"""The error bounds of the contracts FFT and SPECTRUM."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from refssm.broadcasting import unbroadcast
 from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, wide
 from refssm.conformance.gauges.rules import tree
 
-TRANSFORMS = 3  # two forward, one back
+TRANSFORMS = 3  # two forward, one inverse
 
 
 def of_transform(call: Call) -> Gauges:
-    """3 √log2(2l) Π‖argument‖₂.
+    """The bound 3 √log2(2l) Π‖argument‖₂ for every entry.
 
-    Arguments in which the operator is linear together add their norms: one term each.
+    Arguments in which the operator is jointly linear add their norms, as one factor.
     """
     op, norms, length = call.op, _norms_by_name(call), _length(call)
     assert op.definition is not None
@@ -29,7 +29,7 @@ def of_transform(call: Call) -> Gauges:
 
 
 def of_transform_gradients(call: Call, vjp: Callable) -> Gauges:
-    """The same with the cotangent's norm in place of that of the gradient's argument."""
+    """As `of_transform`, with the cotangent's norm in place of the norm of the argument itself."""
     op, norms, length = call.op, _norms_by_name(call), _length(call)
     charge, gauged = _transform_charge(length), []
     with np.errstate(all="ignore"):
@@ -46,13 +46,13 @@ def of_transform_gradients(call: Call, vjp: Callable) -> Gauges:
 
 
 def _norms_by_name(call: Call) -> dict[str, Any]:
-    """The 2-norm of each argument, along time; cotangents, which come first, have none here."""
+    """The 2-norm of each argument along time; cotangents, the first arrays, are left out."""
     primals = call.arrays[len(call.arrays) - len(call.op.inputs) :]
     return dict(zip(call.op.inputs, map(_norm_along, primals), strict=True))
 
 
 def _norm_along(array):
-    """‖array‖₂ of the last axis, which stays with length 1."""
+    """‖array‖₂ along the last axis, kept with length 1."""
     (array,) = wide([array])
     with np.errstate(all="ignore"):
         return np.sqrt((np.abs(array) ** 2).sum(-1, keepdims=True))
@@ -67,11 +67,11 @@ def _transform_charge(length):
 
 
 def of_spectrum(call: Call) -> Gauges:
-    """The tracked error of the spectrum, the same bound for all of a slice, and the transform's.
+    """One bound for all of a slice: the tracked error of the spectrum plus that of the transform.
 
-    Of a kernel, the inverse transform of `definition`: an entry is in error by no more than the
-    mean of the errors at the nodes, here their root mean square, and by log2(2l) ‖K‖₂.
-    Of a spectrum, the largest error of any node and log2(2l) root mean squares.
+    If the operator has a definition, it returns a kernel, the inverse transform of the definition's
+    spectrum: an entry errs by at most the mean of the errors at the nodes, plus log2(2l) ‖K‖₂.
+    Otherwise it returns a spectrum: the largest error of any node, plus log2(2l) root mean squares.
     """
     op, statics = call.op, call.statics
     length = max(1, statics[op.leading])
@@ -93,10 +93,10 @@ def of_spectrum(call: Call) -> Gauges:
 
 
 def of_spectrum_gradients(call: Call, vjp: Callable) -> Gauges:
-    """The tracked error of the VJP, the largest of each argument's slice.
+    """The tracked errors of the VJP; every entry of a gradient's slice has the largest of them.
 
-    A transform of the cotangent spreads its norm over all of its entries: none counts for less than
-    their root mean square.
+    A transform of the cotangent spreads its norm over all entries, so each cotangent entry counts
+    with at least the root mean square of all.
     """
     (dk,), primals = call.arrays[:1], call.arrays[1:]
     size = np.abs(dk).astype(float)
@@ -113,13 +113,13 @@ def of_spectrum_gradients(call: Call, vjp: Callable) -> Gauges:
 
 
 def _largest(k, rank):
-    """The largest over the last `rank` axes, everywhere."""
+    """The largest over the last `rank` axes, broadcast back to the shape of k."""
     axes = tuple(range(-rank, 0))
     return np.broadcast_to(k.max(axes, keepdims=True, initial=0.0), k.shape) if rank else k
 
 
 def _mean(k):
-    """Along the last axis: of as many nodes as the definition has, which may be more than l."""
+    """The mean along the last axis, over all nodes of the definition, which may be more than l."""
     return k.sum(-1, keepdims=True) / max(1, k.shape[-1])
 
 
@@ -131,12 +131,12 @@ def _mean_square(x):
 
 
 def _product(*factors):
-    """Of arrays that broadcast."""
+    """The product of arrays that broadcast."""
     return np.prod(np.broadcast_arrays(*factors), axis=0)
 
 
 def _normwise(value, k0, product, length) -> Gauge:
-    """The same bound for every entry; inputs off by one rounding each cost 2 Π‖argument‖₂."""
+    """One bound for every entry; k1 adds 2 Π‖argument‖₂ for inputs off by one rounding each."""
     k0, k1 = (np.broadcast_to(k, value.shape) for k in (k0, k0 + 2 * product))
     peak = length * float(np.max(product, initial=0.0, where=np.isfinite(product)))
     return Gauge(value, k0, k1, peak)

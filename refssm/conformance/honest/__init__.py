@@ -1,4 +1,4 @@
-"""Honest implementations: right, each computed in another way; the judge must never reject one."""
+"""Honest implementations: right, each computed in another way; the judge must reject none."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -28,13 +28,13 @@ class Honest:
     mirror: bool = False  # whether it is refssm's own, compiled
 
     def found(self) -> Found:
-        """As if it had been found in somebody's file."""
+        """The implementation as if it had been found in a file."""
         declared = Declaration(only=self.only, accuracy=self.accuracy or Budget())
         return Found(operator_named(self.op), self.forward, self.vjp, declared=declared)
 
     @property
     def absent(self) -> bool:
-        """Whether the library it needs is not installed."""
+        """True if the library that it needs is not installed."""
         return bool(self.needs) and find_spec(self.needs) is None
 
     def __str__(self):
@@ -49,7 +49,7 @@ def reference(op: Operator) -> Honest:
 
 @cache
 def mirror(op: Operator, name: str = "numba") -> Honest:
-    """The compiled mirror, called after its library or its method; imported when first called."""
+    """The compiled mirror, named after its library or method; imported at its first call."""
     return Honest(
         op.name,
         name,
@@ -60,9 +60,9 @@ def mirror(op: Operator, name: str = "numba") -> Honest:
 
 
 def implementations() -> list[Honest]:
-    """All of them, operator by operator: the reference, the mirror, what the family's file has.
+    """All of them by operator: the reference, the mirror, and those of the family's file.
 
-    A family lists a mirror only to name it otherwise than after Numba.
+    A family lists a mirror only to give it another name than Numba's.
     """
     listed = defaultdict(list)
     for family in families():

@@ -1,6 +1,6 @@
-"""Honest Cauchy kernels: the sum in every order, other forms of the quotient, compiled.
+"""Honest Cauchy kernels: sums in several orders, other forms of the quotient, compiled code.
 
-And resolvents at roots of unity: by the same sums, and by a transform.
+Also resolvents at roots of unity, by the same sums and by a transform.
 """
 
 import numpy as np
@@ -31,32 +31,32 @@ def pole_by_pole(v, w, z):
 
 
 def reversed_poles(v, w, z):
-    """The last pole first."""
+    """The sum from the last pole to the first."""
     return pole_by_pole(v[..., ::-1], w[..., ::-1], z)
 
 
 def smallest_first(v, w, z):
-    """Terms added in the order of their modulus."""
+    """Terms added in the order of increasing modulus."""
     terms = _terms(v, w, z)
     order = np.argsort(np.abs(terms), axis=-1)
     return np.add.accumulate(np.take_along_axis(terms, order, axis=-1), axis=-1)[..., -1]
 
 
 def largest_first(v, w, z):
-    """Terms added in the order of falling modulus."""
+    """Terms added in the order of decreasing modulus."""
     terms = _terms(v, w, z)
     order = np.argsort(-np.abs(terms), axis=-1)
     return np.add.accumulate(np.take_along_axis(terms, order, axis=-1), axis=-1)[..., -1]
 
 
 def conjugate_quotient(v, w, z):
-    """v d*/|d|², d = z − w, the product first."""
+    """v d*/|d|² with d = z − w; v d* is computed first."""
     d = z[..., :, None] - w[..., None, :]
     return (v[..., None, :] * d.conj() / (d.real**2 + d.imag**2)).sum(-1)
 
 
 def real_and_imaginary(v, w, z):
-    """Real arithmetic throughout, the reciprocal of d first."""
+    """Real arithmetic only; the reciprocal of d is computed first."""
     re = z.real[..., :, None] - w.real[..., None, :]
     im = z.imag[..., :, None] - w.imag[..., None, :]
     v_re, v_im, size = v.real[..., None, :], v.imag[..., None, :], re * re + im * im
@@ -111,7 +111,7 @@ def transform_vjp(dk, v, a, *, l):
 
 
 def resolvent_mode_by_mode(v, a, *, l):
-    """One mode after another, nodes from sines and cosines."""
+    """A loop over modes; the nodes come from sines and cosines."""
     omega = roots_of_unity(l, a.real.dtype.type)
     shape = (*np.broadcast_shapes(v.shape[:-1], a.shape[:-1]), l)
     k = np.zeros(shape, _complex(v, a))
@@ -127,7 +127,7 @@ def as_cauchy(v, a, *, l):
 
 
 def resolvent_in_double(v, a, *, l):
-    """Double precision throughout, rounded at the end."""
+    """The reference in double precision, rounded at the end."""
     wide = (x.astype(np.result_type(x, np.float64)) for x in (v, a))
     return RESOLVENT_AT_ROOTS.reference(*wide, l=l).astype(_complex(v, a))
 

@@ -1,4 +1,4 @@
-"""Honest Krylov kernels: powers from either side, from both, doubled, halved, each by itself."""
+"""Honest Krylov kernels: powers from the left, the right or both, doubling, halving, each alone."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from refssm.krylov import KRYLOV_KERNEL
 
 
 def started(A, B, C):
-    """B and C along all leading axes, in the type of the result."""
+    """B and C broadcast over all leading axes, in the type of the result."""
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
     common = np.result_type(A, B, C)
     return (np.broadcast_to(a, (*batch, a.shape[-1])).astype(common) for a in (B, C))
 
 
 def columns(A, B, count):
-    """B, A B, …, A^{count−1} B as rows."""
+    """B, A B, …, A^{count−1} B, as rows."""
     X = np.empty((*B.shape[:-1], count, B.shape[-1]), B.dtype)
     for j in range(count):
         X[..., j, :] = (A @ X[..., j - 1, :, None])[..., 0] if j else B
@@ -23,7 +23,7 @@ def columns(A, B, count):
 
 
 def as_a_scan(A, B, C, *, l):
-    """All states in one array, C applied to them at the end."""
+    """All states in one array; C is applied at the end."""
     B, C = started(A, B, C)
     return (columns(A, B, l) @ C[..., None])[..., 0]
 
@@ -44,7 +44,7 @@ def from_both_sides(A, B, C, *, l):
 
 
 def two_tables(A, B, C, *, l):
-    """j = aq + b: the rows C A^{aq} times the columns A^b B, the giant and the baby steps."""
+    """j = aq + b: the rows C A^{aq} times the columns A^b B (giant steps and baby steps)."""
     B, C = started(A, B, C)
     q = max(1, int(np.ceil(np.sqrt(l))))
     giant = columns(np.linalg.matrix_power(A, q).mT, C, -(-l // q))
@@ -53,7 +53,7 @@ def two_tables(A, B, C, *, l):
 
 
 def even_and_odd(A, B, C, *, l):
-    """The even entries are the kernel of A² and B, the odd ones that of A² and A B."""
+    """The even entries are the kernel of A² and B, the odd ones the kernel of A² and A B."""
     B, C = started(A, B, C)
     if l < 2:
         return (C * B).sum(-1, keepdims=True)[..., :l]
@@ -64,7 +64,7 @@ def even_and_odd(A, B, C, *, l):
 
 
 def doubled_rows(A, B, C, *, l):
-    """[C; C A; …], twice as many rows by one product with A^q, where q need not divide l."""
+    """[C; C A; …], twice as many rows per product with A^q; q need not divide l."""
     B, C = started(A, B, C)
     R, power = C[..., None, :], A
     while R.shape[-2] < l:
@@ -74,7 +74,7 @@ def doubled_rows(A, B, C, *, l):
 
 
 def all_powers(A, B, C, *, l):
-    """Every A^j by itself, by NumPy's binary powers."""
+    """Every A^j separately, by NumPy's matrix_power."""
     B, C = started(A, B, C)
     K = np.empty((*B.shape[:-1], l), B.dtype)
     for j in range(l):
@@ -83,7 +83,7 @@ def all_powers(A, B, C, *, l):
 
 
 def backwards_numbered(A, B, C, *, l):
-    """The states numbered from the last, so that every sum is taken in the other order."""
+    """The states in reverse order, so that every sum has the other order."""
     return KRYLOV_KERNEL.reference(A[..., ::-1, ::-1], B[..., ::-1], C[..., ::-1], l=l)
 
 
@@ -96,7 +96,7 @@ def wider(A, B, C, *, l):
 
 
 def through_hankel(dK, A, B, C, *, l):
-    """dA = Rᴴ H X*, H_ij = dK_{i+j+1}, R the rows C A^i and X the columns A^j B; no recurrence."""
+    """dA = Rᴴ H X*, H_ij = dK_{i+j+1}, with rows R of C A^i and columns X of A^j B."""
     start, row = started(A, B, C)
     X, R = columns(A, start, l).conj(), columns(A.mT, row, l).conj()
     lag = np.add.outer(np.arange(l), np.arange(l)) + 1
@@ -107,7 +107,7 @@ def through_hankel(dK, A, B, C, *, l):
 
 
 def from_the_left_vjp(dK, A, B, C, *, l):
-    """The gradient of the transposed system, turned back: the rows are kept."""
+    """The gradients of the transposed system, transposed back; it stores rows."""
     dA, dC, dB = KRYLOV_KERNEL.bare_vjp(dK, A.mT, C, B, l=l)
     return dA.mT, dB, dC
 

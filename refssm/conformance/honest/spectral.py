@@ -19,7 +19,7 @@ AHEAD = 24  # filters: the most that are drawn
 
 @lru_cache(16)
 def _factor(l):
-    """L with L Lᵀ = Z, row by row and column by column in mpmath; its columns a list."""
+    """L with L Lᵀ = Z in mpmath, by rows and columns; returns a list of columns."""
     with mp.workdps(DIGITS):
         s = [mp.mpf(i) for i in range(2, 2 * l + 1)]
         Z = [2 / (x * (x - 1) * (x + 1)) for x in s]
@@ -35,12 +35,12 @@ def _factor(l):
 
 
 def _in_double(l):
-    """The factor rounded, (l, r)."""
+    """The factor rounded to double precision, (l, r)."""
     return np.array([[float(x) for x in column] for column in _factor(l)]).T
 
 
 def _oriented(sigma, phi, k):
-    """The k largest, signs by the last entry: (−1)^i in the i-th."""
+    """The k largest pairs, with signs such that the last entry of the i-th has sign (−1)^i."""
     order = np.argsort(-sigma, kind="stable")[:k]
     phi = phi[:, order].T
     return sigma[order], phi * (np.sign(phi[:, -1:]) * (-1.0) ** np.arange(k)[:, None])
@@ -53,7 +53,7 @@ def lapack_jacobi(*, l, k):
 
 
 def other_side(*, l, k):
-    """Jacobi on the transposed triangle: the vectors by a product with the factor."""
+    """Jacobi on the transposed triangle; vectors by a product with the factor."""
     L = _in_double(l)
     R = np.linalg.qr(L, mode="r")
     length, X = orthogonal_columns(triangular(R).T.copy())
@@ -63,7 +63,7 @@ def other_side(*, l, k):
 
 @lru_cache(16)
 def _small(l):
-    """All of the eigenpairs of LᵀL in mpmath, and the vectors by L."""
+    """All eigenpairs of LᵀL in mpmath; vectors by products with L."""
     columns = _factor(l)
     with mp.workdps(DIGITS):
         r = len(columns)
@@ -80,12 +80,12 @@ def _small(l):
 
 
 def small_matrix(*, l, k):
-    """The eigenpairs of LᵀL."""
+    """The filters from the eigenpairs of LᵀL."""
     return _oriented(*_small(l), k)
 
 
 def without_guard(*, l, k):
-    """The reference with one filter more, which is dropped."""
+    """The reference with one more filter, which is then dropped."""
     sigma, phi = SPECTRAL_FILTERS.reference(l=l, k=min(l, k + 1))
     return sigma[:k], phi[:k]
 

@@ -1,4 +1,4 @@
-"""Honest Vandermonde kernels: one exponential an entry, tables of powers, sines and cosines."""
+"""Honest Vandermonde kernels: one exponential per entry, tables of powers, sines and cosines."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ def einsum(v, x, *, l):
 
 
 def mode_by_mode(v, x, *, l):
-    """One mode after another."""
+    """A loop over modes."""
     shape = (*np.broadcast_shapes(v.shape[:-1], x.shape[:-1]), l)
     k, j = np.zeros(shape, np.result_type(v, x)), np.arange(l, dtype=x.real.dtype)
     for n in range(x.shape[-1]):
@@ -21,12 +21,12 @@ def mode_by_mode(v, x, *, l):
 
 
 def reversed_modes(v, x, *, l):
-    """The last mode first."""
+    """The sum from the last mode to the first."""
     return mode_by_mode(v[..., ::-1], x[..., ::-1], l=l)
 
 
 def step_by_step(v, x, *, l):
-    """One time after another."""
+    """A loop over time."""
     shape = (*np.broadcast_shapes(v.shape[:-1], x.shape[:-1]), l)
     k = np.zeros(shape, np.result_type(v, x))
     for j in range(l):
@@ -67,7 +67,7 @@ def sines_and_cosines(v, x, *, l):
 
 
 def pairs(v, x, *, l):
-    """Both members of every pair."""
+    """The sum over both modes of every conjugate pair."""
     v, x = np.broadcast_arrays(v, x)
     both = (np.concatenate([a, a.conj()], axis=-1) for a in (v, x))
     return VANDERMONDE_KERNEL.reference(*both, l=l).real

@@ -1,1 +1,1 @@
-"""One result against the truth."""
+"""Comparing one result with the exact one."""

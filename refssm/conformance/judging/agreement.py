@@ -1,4 +1,4 @@
-"""How two results are told to agree: within their tolerances, or bit by bit."""
+"""Compare two results: within their tolerances, or bit by bit."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from refssm.conformance.standard import Standard
 
 
 def same(op: Operator, arrays, y, other, *bounds, output=0, held: Standard | None = None):
-    """Two results of one implementation agree within the sum of their tolerances."""
+    """The verdict on two results of one implementation: they may differ by the sum of bounds."""
     of = held or Standard.of(judged_type(arrays))
-    returned = of.u_out(y.dtype) / (of.room * of.u)  # the rounding of what is returned, in u·K
+    returned = of.u_out(y.dtype) / (of.room * of.u)  # the rounding of the output, in u·K
     tolerances = [b.k1 + returned * np.maximum(np.abs(b.value), of.type.tiny) for b in bounds]
     k = np.sum([np.broadcast_to(t, np.shape(other)) for t in tolerances], axis=0)
     gauge = Gauge(np.asarray(other), k, k, max(b.peak for b in bounds))
@@ -32,7 +32,7 @@ def same(op: Operator, arrays, y, other, *bounds, output=0, held: Standard | Non
 
 
 def inexact(op, y, wanted, what, output=0) -> Verdict:
-    """A bit-by-bit law is broken: say where first."""
+    """The verdict on two results that should be equal bit by bit; names the first difference."""
     if y.shape != wanted.shape:
         return wrong(f"{what}shape {y.shape}, want {wanted.shape}")
     bad = ~((y == wanted) | ((y != y) & (wanted != wanted)))

@@ -1,4 +1,4 @@
-"""Before judging others: the judge checks itself, and each reference is certified by its oracle."""
+"""The judge checks itself, and each reference against its oracle, before it judges others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CERTIFIED_SIZES = ({"l": 1, "n": 1}, {"l": 4, "n": 2}, {"l": 7, "n": 3})
 
 
 def refuse_if_wrong() -> None:
-    """Check the judge on exact integers by rational arithmetic; raises where it is wrong."""
+    """Judge an exact integer scan that is right, late, or NaN; RuntimeError if not A, F, F."""
     a = np.array([[1.0], [-2.0], [3.0], [0.0]], dtype=np.float32)
     b = np.array([[5.0], [7.0], [-11.0], [13.0]], dtype=np.float32)
     x, exact = Fraction(0), []
@@ -40,7 +40,7 @@ def refuse_if_wrong() -> None:
 
 
 def certify(op: Operator) -> str:
-    """Why the reference of `op` cannot be trusted, or "": value and VJP against the oracle."""
+    """Why the reference of `op` cannot be trusted (value or VJP differs from the oracle), or ""."""
     try:
         op.implementation("oracle")
     except (ModuleNotFoundError, AttributeError) as error:
@@ -63,7 +63,8 @@ def certify(op: Operator) -> str:
 def adjoint_slip(op: Operator, vjp, case: Case) -> float:
     """|Re⟨dy, J t⟩ − Re⟨vjp(dy), t⟩| in units of u·K of the VJP, with J t from the oracle.
 
-    The largest over the arguments, one tangent at a time: a gradient may be small beside another.
+    The largest over the arguments, with one tangent for each argument, so that a large gradient
+    does not hide the error of a small one.
     """
     arrays, rng = case.arrays, case.generator(600)
     shapes, types = op.output_shapes(*arrays, **case.statics), op.output_types(*arrays)
@@ -79,29 +80,29 @@ def adjoint_slip(op: Operator, vjp, case: Case) -> float:
         tangents[i] = _direction(rng, arrays[i].shape, np.iscomplexobj(arrays[i]))
         pushed = oracle.derivative(op, arrays, tangents, **case.statics)
         slips.append(_slip(cotangents, pushed, g, gauge, tangents[i], noise))
-    return max(slips, key=lambda slip: (slip != slip, slip))  # NaN is the largest
+    return max(slips, key=lambda slip: (slip != slip, slip))  # NaN counts as the largest
 
 
 def _slip(cotangents, pushed, g, gauge, t, noise) -> float:
-    """The two sides of the identity for one argument, as far as a difference can tell."""
+    """The difference of the identity's two sides for one argument; 0 below the oracle's noise."""
     left = sum(_inner(c, p) for c, p in zip(cotangents, pushed, strict=True))
     scale = float((gauge.k0 * abs(t)).sum())
     scale += sum(float(abs(c * p).sum()) for c, p in zip(cotangents, pushed, strict=True))
     difference = abs(left - _inner(g, t))
-    if difference <= noise:  # False for NaN
+    if difference <= noise:  # false for NaN
         return 0.0
     return difference / scale / unit_roundoff(np.float64) if scale else difference
 
 
 def expect_vjp(op: Operator, cotangents, arrays, statics) -> tuple[Gauge, ...]:
-    """The gauges of the reference's VJP; its values are its own."""
+    """The gauges of the reference's VJP in double precision, with its own values."""
     u = unit_roundoff(np.float64)
-    floor = float(np.finfo(np.float64).tiny)  # a decay may underflow
+    floor = float(np.finfo(np.float64).tiny)  # decays may underflow
     return bounds(op, [*cotangents, *arrays], statics, op.bare_vjp, unit=u, floor=floor)
 
 
 def _inner(a, b) -> float:
-    """Re⟨a, b⟩, summed in extended precision where there is any."""
+    """Re⟨a, b⟩, summed in long double."""
     return float(np.sum((np.conj(a) * b).real.astype(np.longdouble)))
 
 
@@ -111,7 +112,7 @@ def _direction(rng, shape, is_complex):
 
 
 def _small_cases(op: Operator):
-    """Three small cases in double precision: the first maps, then others, by the declaration."""
+    """Small cases in double precision: three sizes, each with other maps of the domains."""
     for step, sizes in enumerate(CERTIFIED_SIZES):
         kinds = ["f8", "c16"] if op.inputs else ["f8"]
         kinds = ["c16"] if any(d.kind == "complex" for d in op.inputs.values()) else kinds
@@ -129,17 +130,17 @@ def _small_cases(op: Operator):
 
 
 def _map(domain: Domain, step: int) -> str:
-    """The maps in turn; of flags those that set some and leave some."""
+    """Map number `step` of the domain, cyclically; for flags only maps with both values."""
     names = domain.tame[-2:] if domain.kind == "flag" else list(domain.maps)
     return names[step % len(names)]
 
 
 def _smallest(counts: Static, step: int) -> int:
-    """The smallest in turn."""
+    """The value at rank `step` among the parameter's values."""
     return int(sorted(set(counts.values))[step])
 
 
 def _count(counts: Static, step: int, l: int) -> int | float:
-    """The values in turn; where some divide the length into several pieces and a rest, of those."""
+    """Value number `step`, cyclically; preferably of those that divide l with a remainder."""
     values = [v for v in counts.values if 1 < v < l and l % v] or list(counts.values)
     return values[step % len(values)]

@@ -1,6 +1,6 @@
-"""What a report with pictures shows of a failure, beside its line: the damage and the inputs.
+"""The evidence that a report with pictures shows of a failure: wrong entries and inputs.
 
-Kept only where it is asked for (`Settings.evidence`), and never written to JSON.
+It is kept only if `Settings.evidence` is set, and never written to JSON.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from refssm._operator import Operator
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.judging.wrong_entries import Damage, axis_names
 
-IN_FULL = 64  # entries of an array that are all shown
-FEW = 6  # entries that are told one by one where all others are the same number
-EDGE = 3  # entries shown at either end of every axis of a larger one
+IN_FULL = 64  # arrays up to this size are shown in full
+FEW = 6  # exceptions listed one by one if all other entries are equal
+EDGE = 3  # entries shown at each end of every axis of a larger array
 
 
 @dataclass(frozen=True)
 class Given:
-    """One argument of the failing call, in words."""
+    """One argument of the failing call, as text."""
 
     name: str
     shape: str
     dtype: str
-    values: str  # all of them, or the first and the last
-    range: str = ""  # of those that are not all shown
+    values: str  # all, or the first and the last
+    range: str = ""  # of an array that is not shown in full
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The damage of the case that is told of, of one as it was drawn, and the arguments."""
+    """The error ratios of the reported case and of the case as drawn, and the arguments."""
 
     damage: Damage | None
     given: tuple[Given, ...]
-    found: Damage | None = None  # before anything was made smaller
-    without: str = ""  # why there is no damage to show
+    found: Damage | None = None  # of the case before shrinking
+    without: str = ""  # why there are no error ratios
 
 
 def gathered(
     op: Operator, verdict: Verdict, arrays, statics: Mapping, first: Verdict | None = None
 ) -> Evidence:
-    """The evidence of one failure; `first` is the verdict on a case that nothing made smaller."""
+    """The evidence of one failure; `first` is the verdict on the case before shrinking."""
     axes = [(*batch, *dims) for batch, dims in zip(op.batch_axes, op.input_dims, strict=True)]
     told = zip(op.inputs, arrays, axes, strict=True)
     given = [_array(name, a, dims) for name, a, dims in told]
@@ -55,7 +55,7 @@ def gathered(
 
 
 def _without(op: Operator, verdict: Verdict) -> str:
-    """Why a failure has no damage, in a few words."""
+    """Why a failure has no error ratios to show, or ""."""
     if verdict.damage is not None:
         return ""
     if verdict.error:
@@ -66,7 +66,7 @@ def _without(op: Operator, verdict: Verdict) -> str:
 
 
 def _array(name: str, a: np.ndarray, dims) -> Given:
-    """One array: small ones in full, of others the ends of each axis and the range."""
+    """One array as text: small ones in full, of others the ends of each axis and the range."""
     named = zip(axis_names(a.ndim, dims), a.shape, strict=True)
     axes = ", ".join(f"{axis} = {n}" if axis != "1" else f"{n}" for axis, n in named)
     shape, small = f"shape ({axes})" if axes else "one number", a.size <= IN_FULL
@@ -79,7 +79,7 @@ def _array(name: str, a: np.ndarray, dims) -> Given:
 
 
 def _usual(a: np.ndarray) -> str:
-    """The one number that nearly all entries are, and the few others; or ""."""
+    """If nearly all entries are one number: that number and the exceptions; else ""."""
     numbers, counts = np.unique(a, return_counts=True)
     usual = numbers[np.argmax(counts)]
     others = np.argwhere(~(a == usual))
@@ -90,7 +90,7 @@ def _usual(a: np.ndarray) -> str:
 
 
 def _range(a: np.ndarray) -> str:
-    """From where to where the entries go, and how many of them are no finite numbers."""
+    """The range of the entries, and how many are not finite."""
     if a.dtype.kind == "b":
         return f"{int(a.sum())} of {a.size} true"
     finite = a[np.isfinite(a)]

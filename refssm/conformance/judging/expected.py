@@ -1,4 +1,4 @@
-"""What an implementation should return: the values, and how far a good program may be from them."""
+"""What an implementation should return: the values, and how large its rounding errors may be."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from refssm.conformance.gauges.gauge import Gauge, Measure, wide
 from refssm.conformance.standard import Standard
 
 NO_STATICS: Mapping = MappingProxyType({})
-REMEMBERED = 160  # cases: those of a quick run
+REMEMBERED = 160  # cases: as many as a quick run has
 _memory: dict | None = None
 
 
@@ -28,7 +28,7 @@ def unit_roundoff(dtype) -> float:
 
 
 def judged_type(arrays) -> np.dtype:
-    """The type an implementation must compute and answer in; without arguments double precision."""
+    """The type in which to compute and answer; double precision if there are no arrays."""
     return np.result_type(*arrays) if arrays else np.dtype(np.float64)
 
 
@@ -39,11 +39,11 @@ def expect(
     vjp: Callable | None = None,
     held: Standard | None = None,
 ) -> tuple[Gauge, ...]:
-    """What `op` (or its `vjp`, cotangents first) should return, with its error bounds.
+    """What `op` (or its `vjp`, cotangents first) should return, with error bounds.
 
-    The bounds are those of the operator's contract, from one run in double precision; where
-    double precision is itself judged, the values come from the oracle. `held` is the standard of
-    the implementation, without it that of the arrays' type.
+    The bounds are those of the operator's contract, from one run in double precision. If double
+    precision itself is judged, the values come from the oracle. `held` is the implementation's
+    standard, by default that of the arrays' type.
     """
     held = held or Standard.of(judged_type(arrays))
     if _memory is None:
@@ -55,19 +55,19 @@ def expect(
 
 
 def key_of(op: Operator, arrays, statics: Mapping, vjp, held: Standard) -> Hashable:
-    """What decides the answer of `expect`."""
+    """A hashable key of all that determines the result of `expect`."""
     seen = b"".join(hash_of(a) for a in arrays)
     return op, vjp, tuple(sorted(statics.items())), seen, held
 
 
 def hash_of(a) -> bytes:
-    """What an array is, in a few bytes."""
+    """A 16-byte hash of an array's type, shape and entries."""
     text = f"{a.dtype.str}{a.shape}".encode()
     return blake2b(text + np.ascontiguousarray(a).tobytes(), digest_size=16).digest()
 
 
 class _Recent(dict):
-    """The last cases, as many as a quick run has."""
+    """A dictionary that keeps only its last `REMEMBERED` entries."""
 
     def __setitem__(self, key, value):
         while len(self) >= REMEMBERED:
@@ -77,10 +77,10 @@ class _Recent(dict):
 
 @contextmanager
 def remembering(memory: dict | None = None) -> Iterator[None]:
-    """What is expected of a case is worked out once, however many implementations are judged on it.
+    """Context in which `expect` computes each case only once, for all implementations.
 
-    For whoever judges several on the same cases: the soak, the tests of planted bugs. With a
-    `memory` by `key_of`, what is in it is not worked out at all: cases that were written to files.
+    For programs that judge several implementations on the same cases. A `memory` by `key_of` may
+    already contain results, such as those of cases read from files.
     """
     global _memory
     outer, _memory = _memory, _Recent() if memory is None else memory
@@ -94,10 +94,10 @@ def _expect(op, arrays, statics, vjp, held: Standard) -> tuple[Gauge, ...]:
     unit = held.u
     floor = held.floor * _largest(vjp or op.reference, arrays, statics)
     gauged = bounds(op, arrays, statics, vjp, unit=unit, floor=floor)
-    if held.ftz:  # what is only copied is flushed too
+    if held.ftz:  # copies of inputs are flushed too
         gauged = tuple(replace(g, k0=g.k0 + floor, k1=g.k1 + floor) for g in gauged)
     special = not all(np.isfinite(a).all() for a in (*arrays, *(g.value for g in gauged)))
-    if unit > 2.0**-50 or special:  # poles too: never by an oracle
+    if unit > 2.0**-50 or special:  # no oracle where a value is not finite, as at a pole
         return gauged
     exact = _exact_values(op, vjp, arrays, statics, gauged)
     return tuple(
@@ -106,7 +106,7 @@ def _expect(op, arrays, statics, vjp, held: Standard) -> tuple[Gauge, ...]:
 
 
 def _remeasured(gauge: Gauge, exact) -> Measure | None:
-    """A distance is taken from the exact value; a residual needs none."""
+    """The measure with distances from the exact value; residuals do not depend on it."""
     if gauge.measure is None or gauge.measure.name == "residual":
         return gauge.measure
     return replace(gauge.measure, of=distance(exact))
@@ -115,8 +115,8 @@ def _remeasured(gauge: Gauge, exact) -> Measure | None:
 def _largest(program, arrays, statics) -> float:
     """Largest modulus of inputs and outputs, at least 1: an underflow may be multiplied by it.
 
-    An associative scan multiplies decays first and the state after: a product that underflows by
-    u·ν is then worth u·ν times the state, in the sequential order u·ν alone.
+    An associative scan multiplies decays before the state: a product that underflows by u·ν then
+    has an error of u·ν times the state. A sequential scan only has u·ν.
     """
     with np.errstate(all="ignore"):
         y = program(*wide(arrays), **statics)
@@ -125,7 +125,7 @@ def _largest(program, arrays, statics) -> float:
 
 
 def _exact_values(op, vjp, arrays, statics, gauged):
-    """Values good enough to judge double precision: the oracle, or extended precision if large."""
+    """Values to judge double precision by: the oracle's, or long double's if large."""
     outputs = [g.value for g in gauged]
     largest = max(a.size for a in (*arrays, *outputs))
     closed = op.constructor and op.contract.follows_each_operation

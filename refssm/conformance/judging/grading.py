@@ -1,7 +1,7 @@
-"""Judge one result of one implementation: |difference| / (u·K), entry by entry, then a grade.
+"""Grade one result of an implementation: |difference| / (u·K) for each entry, then a grade.
 
-A within K0, what a straightforward program attains; B within K1, what a backward stable one
-attains; C what TF32 or float16 arithmetic would attain; F anything else. A and B pass.
+A: within K0, as of a straightforward program; B: within K1, as of a backward stable one; C: as of
+TF32 or float16 arithmetic; F: anything else. A and B pass.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from refssm.conformance.judging.wrong_entries import CLASSES as OF_CLASS
 from refssm.conformance.judging.wrong_entries import OF_NORM, Damage, axis_names, describe
 from refssm.conformance.standard import HALF_PRECISION, Standard
 
-HEADROOM = 2.0**10  # below the largest number: other orders of the same sum may be that much larger
+HEADROOM = 2.0**10  # other programs may have that much larger intermediate results
 
 
 def compare(
@@ -43,10 +43,10 @@ def compare(
     either=False,
     held: Standard | None = None,
 ) -> Verdict:
-    """Grade one output array against what was expected; `product` bounds |Π a| over any span.
+    """Grade one output against its gauge; `product` bounds |Π a| over any time span.
 
-    Where intermediates may overflow nothing is judged, or, with `overflow`, that what is beyond
-    the largest number is infinite. `held` is the standard, without it that of the type.
+    Where intermediates may overflow, nothing is judged; with `overflow`, values above the type's
+    maximum must be infinite. `held` is the standard, by default that of the type.
     """
     unfit = misfit(actual, gauge.value.shape, dtype, name, either)
     if unfit:
@@ -55,7 +55,7 @@ def compare(
     notes = _wider(actual, dtype, name, held)
     limit = held.type.max if actual.dtype == dtype else float(np.finfo(actual.dtype).max)
     limit = limit if overflow else held.type.max
-    reach = min(limit, held.computes.max)  # of an arithmetic with fewer exponents
+    reach = min(limit, held.computes.max)  # the arithmetic may have a smaller range than the type
     if max(gauge.peak, product) > reach / HEADROOM:
         if not overflow:
             return Verdict("-", notes=(*notes, "not judged: intermediates may overflow"))
@@ -69,15 +69,18 @@ def compare(
 
 
 def _wider(actual, dtype, name, held) -> tuple[str, ...]:
-    """A note where the output's type is wider than the one judged."""
+    """A note if the output's type is wider than the judged one."""
     if actual.dtype == dtype:
         return ()
-    came = "" if held.type.half else f"{actual.dtype}, "  # float64 carries all wider types
+    came = "" if held.type.half else f"{actual.dtype}, "  # float64 arrays hold all wider types
     return (f"`{name}` is {came}wider than {held.type.name if held.type.half else dtype}",)
 
 
 def _overflowing(gauge: Gauge, limit: float, reach: float) -> tuple[Gauge, np.ndarray]:
-    """Beyond the largest number infinite; undecided from 2^10 below what may overflow to there."""
+    """Expected values above the type's maximum become infinite; also a mask of entries not judged.
+
+    The mask covers entries within a factor 2^10 of overflow.
+    """
     with np.errstate(all="ignore"):
         size = np.abs(gauge.value)
         value = np.where(size > limit, np.copysign(np.inf, np.real(gauge.value)), gauge.value)
@@ -86,7 +89,7 @@ def _overflowing(gauge: Gauge, limit: float, reach: float) -> tuple[Gauge, np.nd
 
 
 def _compare_classes(actual, wanted, dims, name) -> Verdict | None:
-    """A wrong verdict where NaN and infinity stand in other places than wanted."""
+    """An F if NaN or infinity is at other entries than expected, else None."""
     got, want = kind_of(actual), kind_of(wanted)
     bad = got != want
     if not (np.iscomplexobj(wanted) or np.iscomplexobj(actual)):
@@ -103,7 +106,7 @@ def _compare_classes(actual, wanted, dims, name) -> Verdict | None:
 
 
 def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict:
-    """Grade of the finite entries; the classes agree."""
+    """Grade the finite entries, once NaN and infinity agree."""
     u, u_out, room = held.u, held.u_out(actual.dtype), held.room
     judged = np.isfinite(gauge.value) & np.isfinite(gauge.k0)
     if not judged.any():
@@ -114,7 +117,7 @@ def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict
         scale = u * gauge.k0 + u_out * size / room
         ratio = np.where(judged & (error > 0), error / scale, 0.0)
         bounds = bounds_of(gauge, held, actual.dtype)
-    within = {grade: error <= bound for grade, bound in bounds.items()}  # False for NaN
+    within = {grade: error <= bound for grade, bound in bounds.items()}  # false for NaN
     grade = next((g for g in "ABC" if (within[g] | ~judged).all()), "F")
     worst = float(ratio.max())
     bits = -np.log2(u) - (max(0.0, np.log2(worst)) if worst > 0 else 0.0)
@@ -134,9 +137,9 @@ def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict
 
 
 def bounds_of(gauge: Gauge, held: Standard, dtype) -> dict[str, np.ndarray]:
-    """By grade the largest |ŷ − y| of each entry of an output of type `dtype`."""
+    """For each grade, the largest |ŷ − y| of each entry of an output of type `dtype`."""
     u, room, rounding = held.u, held.room, held.u_out(dtype) * _size(gauge, held)
-    # where a rounding of the input may move an operand through zero, K0 alone judges
+    # K1 is infinite where one rounding of an input may make an operand 0: then K0 judges alone
     k1 = np.where(np.isfinite(gauge.k1), gauge.k1, gauge.k0)
     return {
         "A": room * u * gauge.k0 + rounding,
@@ -146,7 +149,7 @@ def bounds_of(gauge: Gauge, held: Standard, dtype) -> dict[str, np.ndarray]:
 
 
 def _size(gauge: Gauge, held: Standard) -> np.ndarray:
-    """Below the smallest normal number an output is rounded by as much as that one."""
+    """|y|, at least the smallest normal number: below it, rounding errors stay the same size."""
     return np.maximum(np.abs(gauge.value).astype(float), held.type.tiny)
 
 
@@ -154,13 +157,13 @@ BEYOND = "not judged where rounding errors may exceed every value: zeros would d
 
 
 def says_nothing(value, allowed, judged) -> bool:
-    """Whether zeros would pass, though the values are none."""
+    """True if an output of zeros would pass, although not all values are zero."""
     size = np.where(judged, np.abs(value), 0.0)
     return bool(size.any() and (size <= np.where(judged, allowed, np.inf)).all())
 
 
 def _compare_norms(actual, gauge: Gauge, held: Standard, dims, name, notes) -> Verdict:
-    """Grade of whole matrices by the measure of their contract; backward stable is all there is."""
+    """Grade whole matrices by the measure of their contract; there is no grade B."""
     assert gauge.measure is not None
     u, room, measure = held.u, held.room, gauge.measure
     with np.errstate(all="ignore"):
@@ -183,7 +186,7 @@ def _compare_norms(actual, gauge: Gauge, held: Standard, dims, name, notes) -> V
     where = describe(difference > difference[member].max() / 100, dims)
     message = f"worst {name}[{place}]: got {got}, want {want} ({size}); {where}"
     damage = None
-    if measure.name != "residual":  # which is of an equation, not of an entry
+    if measure.name != "residual":  # a residual does not belong to entries
         with np.errstate(all="ignore"):
             shown = np.where(judged, difference / (u * measure.bound), np.nan)
         damage = Damage(name, shown, axis_names(shown.ndim, dims), room, OF_NORM)
@@ -191,7 +194,7 @@ def _compare_norms(actual, gauge: Gauge, held: Standard, dims, name, notes) -> V
 
 
 def span_product(op: Operator, arrays) -> float:
-    """Largest |Π a| over a span of time, for arguments that are multiplied along it."""
+    """Largest |Π a| over a span of time, for arguments that are multiplied along time."""
     largest = 0.0
     for domain, array in zip(op.inputs.values(), arrays, strict=True):
         if domain.span and array.size:
@@ -204,7 +207,7 @@ def span_product(op: Operator, arrays) -> float:
 
 
 def judge(op: Operator, candidate: Callable, *arrays: np.ndarray, **statics) -> Verdict:
-    """Call `candidate` on `arrays` and grade what it returns: the one judge of everybody."""
+    """Call `candidate` on `arrays` and grade what it returns, by the standard of their type."""
     gauged = expect(op, arrays, statics)
     y = candidate(*arrays, **statics)
     return grade_outputs(op, arrays, y if len(op.outputs) > 1 else (y,), gauged)
@@ -213,7 +216,7 @@ def judge(op: Operator, candidate: Callable, *arrays: np.ndarray, **statics) -> 
 def grade_outputs(
     op: Operator, arrays, outputs, gauged, overflow=False, held: Standard | None = None, which=()
 ) -> Verdict:
-    """Grade a tuple of outputs, or `which` of them."""
+    """Grade a tuple of outputs, or those with indices in `which`: the worst verdict."""
     if not isinstance(outputs, tuple) or len(outputs) != len(gauged):
         got = f"{len(outputs)} outputs" if isinstance(outputs, tuple) else type(outputs).__name__
         return wrong(f"returned {got}, want {len(gauged)} outputs")

@@ -1,8 +1,9 @@
-"""What no choice of basis changes: eigenvectors are never compared entry by entry.
+"""Compare what no choice of basis changes; eigenvectors are never compared entry by entry.
 
-A decomposition is right in any phase, any order of the modes, any basis of a double eigenvalue. The
-operator's definition makes of its outputs what all of these leave alone, and two such things are
-compared in the Frobenius norm, spectra after the best matching.
+A decomposition is right for any phase, any order of the modes, and any basis of a double
+eigenvalue. The operator's definition computes invariants from its outputs: quantities that none of
+these choices changes. Two invariants are compared in the Frobenius norm, spectra after the best
+matching.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from refssm.conformance.standard import HALF_PRECISION, Standard
 
 
 def grade_invariants(op: Operator, outputs, gauged: tuple[Gauge, ...], held: Standard) -> Verdict:
-    """‖ŷ − y‖_F against n·scale of each invariant; the worst of them decides."""
+    """Grade ‖ŷ − y‖_F against n·scale for each invariant; return the worst verdict."""
     types = types_in(op, (), held)
     for y, gauge, dtype, name in zip(outputs, gauged, types, op.outputs, strict=True):
         unfit = misfit(y, gauge.value.shape, dtype, name, either=True) or _not_finite(y, name)
@@ -39,7 +40,7 @@ def grade_invariants(op: Operator, outputs, gauged: tuple[Gauge, ...], held: Sta
 
 
 def _invariants(op, outputs) -> list[Invariant]:
-    """In the precision of long double, where there is one: residuals are differences."""
+    """The invariants in long double if the machine has it, because residuals are differences."""
     assert op.definition is not None
     with np.errstate(all="ignore"):
         return list(op.definition(*wide(outputs, np.longdouble)))
@@ -54,7 +55,7 @@ def _not_finite(y, name) -> str:
 
 
 def _compared(got: Invariant, want: Invariant, size: int, held: Standard) -> Verdict:
-    """The grade of one invariant; backward stable is all there is."""
+    """The grade of one invariant: A, C or F."""
     error, allowed = distance(got, want), held.room * held.u * size * want.scale
     ratio = held.room * error / allowed if allowed else (0.0 if error == 0 else np.inf)
     grade = "A" if error <= allowed else "F"  # F for NaN
@@ -68,7 +69,7 @@ def _compared(got: Invariant, want: Invariant, size: int, held: Standard) -> Ver
 
 
 def distance(got: Invariant, want: Invariant) -> float:
-    """‖got − want‖_F; of spectra after the matching that makes it least."""
+    """‖got − want‖_F; for spectra, after the matching with the least distance."""
     a, b = got.value, want.value
     if want.matched:
         b = b[matching(a, b)]
@@ -76,13 +77,13 @@ def distance(got: Invariant, want: Invariant) -> float:
 
 
 def matching(a, b) -> np.ndarray:
-    """Which entry of `b` belongs to each of `a`: the least sum of squared distances."""
+    """For each entry of `a` the index of its partner in `b`: least sum of squared distances."""
     cost = np.abs(a[:, None] - b[None, :]).astype(float) ** 2
     return linear_sum_assignment(cost)[1]
 
 
 def _where(got: Invariant, want: Invariant) -> str:
-    """The entry that is furthest out."""
+    """Text on the entry with the largest difference."""
     a, b = got.value, want.value
     b = b[matching(a, b)] if want.matched else b
     if not a.size:

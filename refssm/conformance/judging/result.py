@@ -1,4 +1,4 @@
-"""What a check came to: one line of the report."""
+"""The result of a check: one line of the report."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class Result:
     smallest: str = ""
     hint: str = ""
     notes: tuple[str, ...] = ()
-    sliced: bool = False  # it takes core arrays only and was called slice by slice
+    sliced: bool = False  # it has no batch axes and was called slice by slice
     counterexample: str = ""  # path of the saved inputs
-    evidence: Evidence | None = field(default=None, compare=False, repr=False)  # if asked for
-    allowed: float = C  # what the ratio may be
-    digits: int = 0  # bits of the arithmetic
-    alone: str = ""  # path of a script that calls with them, without refssm
+    evidence: Evidence | None = field(default=None, compare=False, repr=False)  # optional
+    allowed: float = C  # the largest ratio that passes
+    digits: int = 0  # significand bits of the arithmetic
+    alone: str = ""  # path of a script that repeats the call without refssm
     seed: int = 0
     profile: str = "default"
-    shrunk: bool = True  # whether smaller cases were tried
-    known: str = ""  # the reason, where the failure is on the author's list
-    expires: str = ""  # the last day that it is known
-    looks_like: str = ""  # the mistake, or the pattern of the damage
+    shrunk: bool = True  # whether shrinking was tried
+    known: str = ""  # the reason, if the failure is in the list of known failures
+    expires: str = ""  # the last day of that list's entry
+    looks_like: str = ""  # the likely mistake, or the pattern of wrong entries
 
     @property
     def id(self) -> str:
@@ -49,5 +49,5 @@ class Result:
 
     @property
     def failed(self) -> bool:
-        """Whether this line makes the exit code 1."""
+        """True if this line makes the exit code 1."""
         return self.verdict in FAILURES and not self.known

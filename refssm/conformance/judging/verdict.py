@@ -1,4 +1,4 @@
-"""A verdict, and what several judges need to come to one: fit, classes, places, the worst."""
+"""A verdict, and functions to reach one: shape and type, NaN and infinity, the worst of several."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from refssm.conformance.standard import C, Standard
 
 @dataclass(frozen=True)
 class Verdict:
-    """How far a result is from the truth, and the worst place."""
+    """How far a result is from the exact one, and the worst entry."""
 
-    grade: str  # A, B, C, F, or "-" where nothing could be judged
-    ratio: float = 0.0  # worst |difference| / (u·K0); allowed C
+    grade: str  # A, B, C, F, or "-" if nothing could be judged
+    ratio: float = 0.0  # the largest |difference| / (u·K0)
     bits: float = np.inf
     message: str = ""
     notes: tuple[str, ...] = ()
-    error: bool = False  # no result came: exception, crash, hang
+    error: bool = False  # there is no result: exception, crash or hang
     allowed: float = C
-    damage: Damage | None = field(default=None, compare=False, repr=False)  # of a failure
+    damage: Damage | None = field(default=None, compare=False, repr=False)  # only of a failure
 
     @property
     def ok(self) -> bool:
-        """Grades A and B pass; nothing judged is no failure."""
+        """True for grades A and B, and if nothing was judged."""
         return self.grade in "AB-"
 
     @property
@@ -42,14 +42,15 @@ class Verdict:
 
 
 def wrong(message: str, damage: Damage | None = None) -> Verdict:
-    """A verdict on something that has no distance: shape, type, class, exception."""
+    """An F without a distance, as for a wrong shape or type, a misplaced NaN, or an exception."""
     return Verdict("F", np.inf, 0.0, message, damage=damage)
 
 
 def misfit(actual, shape, dtype, name, either=False) -> str:
-    """Why `actual` cannot be compared: no array, another shape, another or a narrower type.
+    """Why `actual` cannot be compared (not an array, wrong shape or type, too narrow), or "".
 
-    `either` takes a complex array for a real one: beside a complex output it is no mistake.
+    `either` accepts a complex array for a real output, which is no mistake if another output is
+    complex.
     """
     if not isinstance(actual, np.ndarray):
         came = getattr(actual, "type", type(actual).__name__)
@@ -75,7 +76,7 @@ CLASSES = ("finite", "infinite", "NaN")
 
 
 def told_apart(got, want) -> tuple[str, str]:
-    """Two numbers with as many digits as it takes to see that they differ."""
+    """Two numbers as text, with enough digits to show that they differ."""
     for digits in (6, 9, 12, 17):
         texts = f"{got:.{digits}g}", f"{want:.{digits}g}"
         if texts[0] != texts[1]:
@@ -84,7 +85,7 @@ def told_apart(got, want) -> tuple[str, str]:
 
 
 def worst_of(verdicts) -> Verdict:
-    """The verdict that decides: the lowest grade, then the largest ratio."""
+    """The verdict with the lowest grade, then the largest ratio, and the notes of all."""
     verdicts = list(verdicts)
     decisive = max(verdicts, key=lambda v: ("-ABCF".index(v.grade), v.ratio))
     notes = tuple(dict.fromkeys(note for v in verdicts for note in v.notes))
@@ -92,7 +93,7 @@ def worst_of(verdicts) -> Verdict:
 
 
 def types_in(op: Operator, arrays, held: Standard | None) -> tuple[np.dtype, ...]:
-    """The types of the outputs; what takes no arrays answers in the type it is judged in."""
+    """The output types; an operator without array inputs answers in the judged type."""
     types = op.output_types(*arrays)
     if not op.constructor or held is None:
         return types

@@ -1,4 +1,4 @@
-"""The shape of the damage: which entries of an output are wrong, in a few words."""
+"""Which entries of an output are wrong, in a few words."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ BITS = "entries that differ where every bit should be the same"
 
 @dataclass(frozen=True, eq=False)
 class Damage:
-    """How wrong one output is, entry by entry: what `describe` says in words, kept for pictures."""
+    """The error ratio of every entry of one output, for pictures; `describe` puts it in words."""
 
     output: str
-    ratio: np.ndarray  # NaN where nothing is judged, infinite where an entry has no distance
+    ratio: np.ndarray  # NaN: not judged; infinite: wrong without a distance
     axes: tuple[str, ...]
-    allowed: float  # what the ratio may be
+    allowed: float  # the largest ratio that passes
     unit: str = RATIO
 
     @classmethod
     def where(cls, output: str, bad: np.ndarray, dims, unit: str) -> Damage:
-        """Entries that are wrong or not, without a distance."""
+        """Wrong entries without a distance: the ratio is infinite there and 0 elsewhere."""
         ratio = np.where(bad, np.inf, 0.0)
         return cls(output, ratio, axis_names(bad.ndim, dims), 0.0, unit)
 
 
 def describe(bad: np.ndarray, dims=()) -> str:
-    """Say where `bad` is true, by the names of the last axes: "every entry with l ≥ 64"."""
+    """Text on where `bad` is true, by axis names: "every entry with l ≥ 64 wrong, none before"."""
     if bad.size == 1 or bad.all():
         return "every entry is wrong"
     names = axis_names(bad.ndim, dims)
@@ -44,13 +44,13 @@ def describe(bad: np.ndarray, dims=()) -> str:
 
 
 def axis_names(ndim, dims) -> tuple[str, ...]:
-    """The last axes by name, those before them by number."""
+    """Names of the last axes from `dims`, and "batch axis i" for those before them."""
     unnamed = max(0, ndim - len(dims))
     return (*(f"batch axis {i}" for i in range(unnamed)), *dims[len(dims) - ndim + unnamed :])
 
 
 def _along(along, name, bad, axis):
-    """What can be said of one axis, or nothing."""
+    """Text on the wrong entries along one axis, or "" if they have no simple pattern."""
     length = along.size
     where = np.flatnonzero(along)
     if length < 2 or where.size == length or where.size == 0:

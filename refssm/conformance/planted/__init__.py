@@ -1,6 +1,6 @@
-"""Planted bugs, one per class of mistake seen in public code; each names the check that sees it.
+"""Planted bugs, one per kind of mistake in public code; each names the check that catches it.
 
-They judge the judge: a bug that its check lets pass is a defect of the judge.
+They test the judge: if the check lets a bug pass, the judge has a defect.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class PlantedBug:
 
     @property
     def of_gradient(self) -> bool:
-        """Whether the gradient is wrong, and the forward program right."""
+        """True if the VJP is wrong and the forward program right."""
         return self.caught_by.startswith("gradient")
 
     def make(self, right: Callable, right_vjp: Callable) -> tuple[Callable, Callable | None]:
-        """The bug planted in an implementation: its forward program, and its VJP if that is it."""
+        """The bug planted in an implementation: its forward program, and the VJP if it is wrong."""
         wrong = self.wrong
 
         def planted(*args, **statics):
@@ -47,7 +47,7 @@ class PlantedBug:
 
     @property
     def forward(self) -> Callable:
-        """The forward program, with the bug unless it is of the gradient."""
+        """The forward program, with the bug unless the VJP is wrong."""
         return self.in_reference[0]
 
     @property
@@ -56,7 +56,7 @@ class PlantedBug:
         return self.in_reference[1]
 
     def found(self) -> Found:
-        """As if it had been found in somebody's file."""
+        """The bug in the reference, as if it had been found in a file."""
         return Found(operator_named(self.op), *self.in_reference)
 
     def __str__(self):
@@ -64,10 +64,10 @@ class PlantedBug:
 
 
 def bugs_of(family: str) -> list[PlantedBug]:
-    """The planted bugs of one family; no other one is imported."""
+    """The planted bugs of one family; imports no other family."""
     return import_module(f"{__name__}.{family}").BUGS
 
 
 def planted_bugs() -> list[PlantedBug]:
-    """All of them, family by family."""
+    """All planted bugs, by family."""
     return [bug for family in families() for bug in bugs_of(family)]

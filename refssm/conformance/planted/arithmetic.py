@@ -1,10 +1,10 @@
-"""Arithmetic in fewer bits, for planted bugs that compute in it."""
+"""Rounding to fewer bits, for planted bugs that compute in such an arithmetic."""
 
 import numpy as np
 
 
 def to_bits(x, bits):
-    """Round the significand to `bits` bits, ties to even; range unchanged."""
+    """Round the significand to `bits` bits, ties to even; the range stays."""
     if np.iscomplexobj(x):
         return (to_bits(x.real, bits) + 1j * to_bits(x.imag, bits)).astype(x.dtype)
     significand, exponent = np.frexp(x)
@@ -12,7 +12,7 @@ def to_bits(x, bits):
 
 
 def float16(x):
-    """Half precision, range included."""
+    """Round to half precision, with its range."""
     if np.iscomplexobj(x):
         return (float16(x.real) + 1j * float16(x.imag)).astype(x.dtype)
     with np.errstate(all="ignore"):
@@ -20,17 +20,17 @@ def float16(x):
 
 
 def bfloat16(x):
-    """8 bits, the range of float32."""
+    """Round to 8 bits, with the range of float32."""
     return to_bits(x, 8)
 
 
 def tf32(x):
-    """11 bits, the range of float32: what a tensor core multiplies."""
+    """Round to 11 bits, with the range of float32, as inputs of a tensor core."""
     return to_bits(x, 11)
 
 
 def single(x):
-    """float32 or complex64, whatever came; flags as they are."""
+    """float32 or complex64, for any input type; flags stay as they are."""
     if x.dtype.kind == "b":
         return x
     return x.astype(np.complex64 if np.iscomplexobj(x) else np.float32)

@@ -1,4 +1,4 @@
-"""Planted bugs in Cauchy kernels, in resolvents at roots of unity, and in their gradients."""
+"""Planted bugs in Cauchy kernels, in resolvents at roots of unity, and in their VJPs."""
 
 import numpy as np
 

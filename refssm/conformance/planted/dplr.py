@@ -1,4 +1,4 @@
-"""Planted bugs in DPLR kernels and their gradients, with and without the factor I − Ā^l."""
+"""Planted bugs in DPLR kernels and their VJPs, with and without the factor I − Ā^l."""
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def _published(z, w, P, Q, B, C, dt):
 
 
 def _powers_of_a_root(l, roots):
-    """e^(−2πi/l) rounded, then raised to powers: as S4's code has it."""
+    """Powers of a rounded e^(−2πi/l), as in S4's code."""
     root = roots(l)[1 % max(l, 1)]
     return (root ** np.arange(l)).astype(root.dtype)
 
@@ -55,7 +55,7 @@ def _without_nyquist(K):
 
 
 def _by(remembers, nodes=lambda l, roots: roots(l), form=_at):
-    """The kernel by a spectrum at other nodes, or in another form; of C (I − Ā^l), or of C."""
+    """The kernel by a spectrum at other nodes or in another form, from C (I − Ā^l) or from C."""
 
     def kernel(right, w, P, Q, B, C, dt, *, l):
         dtype = np.result_type(w, P, Q, B, C, dt)
@@ -146,7 +146,7 @@ for _p, _m in ((WHOLE, True), (ALIASED, False)):
 
 
 def _with_memory(remembered):
-    """The kernel of a C that should remember Ā^l, and does not as it should."""
+    """The kernel from a wrong `remembered` instead of C (I − Ā^l)."""
     return lambda right, w, P, Q, B, C, dt, *, l: aliased(
         w, P, Q, B, remembered(w, P, Q, B, C, dt, l), dt, l=l
     )

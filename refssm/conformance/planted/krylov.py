@@ -1,4 +1,4 @@
-"""Planted bugs in the Krylov kernel and its gradient: those of Markov parameters too."""
+"""Planted bugs in the Krylov kernel and its VJP, which also fit Markov parameters."""
 
 import numpy as np
 
@@ -16,14 +16,14 @@ def applied(A, x):
 
 
 def started(A, B, C):
-    """B and C along all leading axes, in the type of the result."""
+    """B and C broadcast over all leading axes, in the type of the result."""
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
     common = np.result_type(A, B, C)
     return [np.broadcast_to(a, (*batch, a.shape[-1])).astype(common) for a in (B, C)]
 
 
 def stepwise(step):
-    """A kernel whose states follow one another by x_{j+1} = step(A x_j)."""
+    """A kernel whose states are x_{j+1} = step(A x_j)."""
 
     def kernel(right, A, B, C, *, l):
         x, C = started(A, B, C)
@@ -37,7 +37,7 @@ def stepwise(step):
 
 
 def in_blocks(step):
-    """[B, A B, …] twice as long each time, the power that leads on from q columns by step(A, q)."""
+    """[B, A B, …] by doubling; `step(A, q)` is the power that continues after q columns."""
 
     def kernel(right, A, B, C, *, l):
         B, C = started(A, B, C)
@@ -50,7 +50,7 @@ def in_blocks(step):
 
 
 def without(a, place):
-    """Zero at this place of the last axis."""
+    """a with zero at one place of the last axis."""
     a = a.copy()
     a[..., place] = 0
     return a
@@ -65,7 +65,7 @@ def _in_eigenbasis(right, A, B, C, *, l):
 
 
 def _clamped(K):
-    """What blocks of 64 read that may not pass the end: the last one starts early."""
+    """Blocks of 64 that must not pass the end: the last block starts too early."""
     j = np.arange(K.shape[-1])
     start = j // 64 * 64
     return K[..., np.minimum(start, max(len(j) - 64, 0)) + j - start]
@@ -73,7 +73,7 @@ def _clamped(K):
 
 def back(*, through=lambda A: A.mT.conj(), before=1, late=0, forget=0,
          x_conj=np.conj, C_conj=np.conj, cast=same):  # fmt: skip
-    """The adjoint with its parts exchangeable."""
+    """The VJP by the adjoint recurrence; each keyword replaces a part by a wrong one."""
 
     def vjp(right, dK, A, B, C, *, l):
         start, row = started(A, B, C)

@@ -1,4 +1,4 @@
-"""Planted bugs in normal plus low rank: any measure's and each one's; in LegS's modes."""
+"""Planted bugs in normal plus low rank forms, for all measures and for single ones."""
 
 from functools import partial
 
@@ -34,19 +34,19 @@ def _with(**changes):
 
 
 def _one_of_each_pair(w, P, B, V):
-    """S4's storage: the second half only."""
+    """Only the second half of the modes, as S4 stores them."""
     half = len(w) // 2
     return w[half:], P[half:], B[half:], V[:, half:]
 
 
 def _rotated_without_conjugate(w, P, B, V):
-    """Vᵀp and Vᵀb, V of other phases."""
+    """Vᵀp and Vᵀb, with other phases in V."""
     turn = np.exp(1j * np.arange(len(w)))
     return w, turn[:, None] * P, turn * B, V * turn
 
 
 def _without_mode_zero(w, P, B, V):
-    """The mode before the last replaced by the last."""
+    """The last mode but one is replaced by the last one."""
     i = np.arange(len(w))
     i[-2:] = len(w) - 1
     return w[i], P[i], B[i], V[:, i]
@@ -82,18 +82,18 @@ ANY = (
 
 
 def _from(op, made):
-    """The right w, P, B, V made into others with A, p and b."""
+    """made(w, P, B, V, A, p, b): other results from the right ones and the system."""
     return lambda right, **sizes: made(*right(**sizes), *SYSTEMS[op](**sizes))
 
 
 def _eigenbasis(w, P, B, V, A, p, b):
-    """A diagonalized as it is: V is not unitary and nothing is left for P."""
+    """Eigenvectors of A itself: V is not unitary, and P is zero."""
     w, V = np.linalg.eig(A.astype(complex))
     return w, np.zeros(p.shape, complex), V.conj().T @ b, V
 
 
 def _symmetric_part_lost(w, P, B, V, A, p, b):
-    """The Hermitian part of −iA: p pᵀ is dropped, and P is then added on top."""
+    """The Hermitian part of −iA: p pᵀ is lost, and P is added in spite of that."""
     frequencies, V = np.linalg.eigh(-1j * np.tril(A))  # reads one triangle
     return 1j * frequencies, V.conj().T @ p, V.conj().T @ b, V
 
@@ -119,7 +119,7 @@ for _p in (LEGT, FOURIER, NAIVE):
 
 
 def _periodic(right, *, n, beta=1.0):
-    """e^{iθn} = 1 for −1: the waves of a circle."""
+    """e^{iθn} = 1 instead of −1: the waves of a circle."""
     j, theta = np.arange(n), 2 * np.pi * np.arange(n) / n
     w = -beta / 2 + 0.5j / np.tan(np.where(theta, theta, np.pi) / 2)
     _, P, B, _ = right(n=n, beta=beta)
@@ -127,12 +127,12 @@ def _periodic(right, *, n, beta=1.0):
 
 
 def _as_the_constant(x):
-    """B or P of every state as that of the constant."""
+    """B or P with the constant's value for every state."""
     return np.full_like(x, x[len(x) // 2 - 1])
 
 
 def _constant_as_a_wave(x):
-    """√2 for the constant too, in B or P."""
+    """B or P with the factor √2 for the constant too."""
     return (x.T * np.where(np.arange(len(x)) == len(x) // 2 - 1, ROOT, 1)).T
 
 
@@ -163,7 +163,7 @@ for _p, _other in ((FOURIER, NAIVE), (NAIVE, FOURIER)):
 
 
 def _norms(N, first=1):
-    """q qᵀ with q_i = √(2i + first); A is N − ½ q qᵀ, N is A + p pᵀ with p = q/√2."""
+    """q qᵀ with q_i = √(2i + first); N − ½ q qᵀ is LegS's A."""
     q = np.sqrt(2 * np.arange(len(N)) + first)
     return np.outer(q, q)
 
@@ -190,7 +190,7 @@ MATRIX.plant(
 
 
 def _interleaved(right, *, n, blocks):
-    """State by state for block after block."""
+    """State by state instead of block by block."""
     w, V = right(n=n, blocks=blocks)
     return w, V.reshape(blocks, n // blocks, n).swapaxes(0, 1).reshape(n, n)
 
@@ -201,7 +201,7 @@ def _sorted_throughout(right, *, n, blocks):
 
 
 def _first_block_only(right, *, n, blocks):
-    """The other blocks are left at rest."""
+    """The other blocks have zero frequencies."""
     w, V = right(n=n, blocks=blocks)
     return np.where(np.arange(n) < max(1, n // blocks // 2), w, 0), V
 

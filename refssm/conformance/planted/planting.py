@@ -1,9 +1,9 @@
-"""How bugs are planted: rows of a name, what is wrong in a few words, and the wrong program.
+"""How to plant bugs: rows of a name, a short description, and the wrong program.
 
-A wrong program takes the right one first, so that it can be planted in any implementation:
-`lambda right, v, w, z: -right(v, w, z)`, and a wrong gradient the right VJP:
-`lambda right, dk, v, w, z: …`. A mapping in its place changes single arguments before the right
-program, `{"v": np.conj}`, or single gradients after the right VJP, `{"w": np.negative}`, and
+The first argument of a wrong program is the right one, so that the bug can be planted in any
+implementation: `lambda right, v, w, z: -right(v, w, z)`; for a wrong gradient it is the right VJP:
+`lambda right, dk, v, w, z: …`. Instead of a program, a mapping changes single arguments before the
+right program, `{"v": np.conj}`, or single gradients after the right VJP, `{"w": np.negative}`, or
 cotangents before it, `{"dk": np.conj}`.
 
     SCAN = Planting(LINEAR_SCAN, "float32")
@@ -33,8 +33,9 @@ Row = tuple[str, str, Callable | Mapping[str, Callable]]
 class Planting:
     """The planted bugs of one operator; each names the check that catches it.
 
-    `dtype` is the type of a check that names none. Where a family writes its bugs for one common
-    form, `adapt` makes of such a program one of this operator, the right program still first.
+    `dtype` is the type for checks that name none. A family may write its bugs for one common form;
+    `adapt` turns such a program into one of this operator, whose first argument is still the right
+    program.
     """
 
     def __init__(self, op: Operator, dtype: str, adapt: Callable | None = None):
@@ -42,12 +43,12 @@ class Planting:
         self.bugs: list[PlantedBug] = []
 
     def plant(self, *rows: Row, by: str = "value") -> None:
-        """Plant rows that are caught by one check: `value`, `gradient`, `nan[complex64]`."""
+        """Plant rows that one check catches, such as `value`, `gradient` or `nan[complex64]`."""
         for name, what, wrong in rows:
             self._add(name, what, wrong, by)
 
     def bug(self, name: str, what: str, by: str = "value") -> Callable[[Callable], Callable]:
-        """The same for a program too long for a row, as a decorator."""
+        """A decorator that plants a program too long for a row."""
 
         def register(program: Callable) -> Callable:
             self._add(name, what, program, by)
@@ -56,7 +57,7 @@ class Planting:
         return register
 
     def usual(self) -> None:
-        """What goes wrong anywhere: arithmetic in fewer bits, memory, repetition, batches."""
+        """Plant mistakes that fit any operator: fewer bits, memory, repetition, batches."""
         double = "complex128" if "complex" in self.dtype else "float64"
         self.plant(
             *FEWER_BITS,
@@ -85,12 +86,12 @@ class Planting:
 
 
 def of_result(change: Callable) -> Callable:
-    """A program that changes what the right one returns: each output is an argument of `change`."""
+    """A program that changes the right result; each output is an argument of `change`."""
     return lambda right, *args, **statics: change(*several(right(*args, **statics)))
 
 
 def of_each_result(change: Callable) -> Callable:
-    """A program that changes every output, or every gradient, of the right one alike."""
+    """A program that changes every output, or every gradient, in the same way."""
 
     def changed(right, *args, **statics):
         return each(right(*args, **statics), change)
@@ -99,12 +100,12 @@ def of_each_result(change: Callable) -> Callable:
 
 
 def instead(program: Callable) -> Callable:
-    """A program that is written out in full, without the right one."""
+    """A program that does not use the right one."""
     return lambda right, *args, **statics: program(*args, **statics)
 
 
 def _arguments_changed(op: Operator, changes: Mapping[str, Callable]) -> Callable:
-    """The right program with some arguments, by name, made into others."""
+    """The right program with some of its arguments changed, by name."""
     places = _places([*op.inputs], changes)
 
     def program(right, *args, **statics):
@@ -115,7 +116,7 @@ def _arguments_changed(op: Operator, changes: Mapping[str, Callable]) -> Callabl
 
 
 def _gradients_changed(op: Operator, changes: Mapping[str, Callable]) -> Callable:
-    """The right VJP given other cotangents, by `dy`, or with gradients of arguments made others."""
+    """The right VJP with changed cotangents (by names such as `dy`) or gradients."""
     cotangents = [f"d{y}" for y in op.outputs]
     before = {n: change for n, change in changes.items() if n in cotangents}
     after = _places([*op.inputs], {n: c for n, c in changes.items() if n not in before})
@@ -130,19 +131,19 @@ def _gradients_changed(op: Operator, changes: Mapping[str, Callable]) -> Callabl
 
 
 def _places(names: list[str], changes: Mapping[str, Callable]) -> dict[int, Callable]:
-    """The changes by the places of what they change."""
+    """The changes by position instead of by name."""
     unknown = {*changes} - {*names}
     assert not unknown, f"{unknown} not among {names}"
     return {names.index(name): change for name, change in changes.items()}
 
 
 def in_arithmetic(cast: Callable) -> Callable:
-    """Arguments and results rounded by `cast`."""
+    """The right program with arguments and results rounded by `cast`."""
     return lambda right, *args, **statics: of_each_result(cast)(right, *map(cast, args), **statics)
 
 
 def every_third_call() -> Callable:
-    """Every third result is 1 % too large."""
+    """The right program, but every third result is 1 % too large."""
     calls = [0]
 
     def unrepeatable(right, *args, **statics):
@@ -155,7 +156,7 @@ def every_third_call() -> Callable:
 
 
 def of_first(op: Operator) -> Callable:
-    """Every argument but the first from the first member of the batch; the only one too."""
+    """All arguments but the first (or the only one) from the first member of the batch."""
 
     def program(right, *args, **statics):
         firsts = [_first(a, len(dims)) for a, dims in zip(args, op.input_dims, strict=True)]
@@ -165,12 +166,12 @@ def of_first(op: Operator) -> Callable:
 
 
 def _first(a, rank):
-    """The first member of the batch in place of all, where there is a batch axis to take."""
+    """The first member of the batch for all members, if there is a batch axis."""
     return np.broadcast_to(a[:1], a.shape) if a.ndim > min(rank, 1) else a
 
 
 def _single_inside(right, *args, **statics):
-    """In single precision, and the result in double precision where an argument is."""
+    """Computed in single precision, returned in the type of the arguments."""
     precision = np.finfo(np.result_type(*args)).dtype
     widened = of_each_result(lambda a: a.astype(np.result_type(a, precision)))
     return widened(right, *map(single, args), **statics)
@@ -192,12 +193,12 @@ def _writing(right, *args, **statics):
 
 
 def in_memory_order(a):
-    """Read as if it were contiguous."""
+    """The array read as if it were contiguous."""
     return a.ravel(order="K").reshape(a.shape)
 
 
 def _returning_input(right, *args, **statics):
-    """The first output copied into the memory of an argument that is large enough."""
+    """The first output, copied into the memory of an argument that is large enough."""
     first, *others = several(right(*args, **statics))
     for a in args:
         if a.dtype == first.dtype and a.size >= first.size:

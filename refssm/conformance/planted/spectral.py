@@ -10,7 +10,7 @@ FILTERS = Planting(SPECTRAL_FILTERS, "float64")
 
 
 def _positive(sigma, phi):
-    """First entries positive."""
+    """The filters with positive first entries."""
     return sigma, phi * np.where(phi[:, :1] < 0, -1, 1)
 
 
@@ -19,7 +19,7 @@ def _usual(s):
 
 
 def _lapack(entry, start=1, then=_positive):
-    """The k largest eigenpairs, by LAPACK, of a matrix with these entries at s = i + j."""
+    """The k largest eigenpairs, by LAPACK, of a matrix with entries entry(s), s = i + j."""
 
     def filters(right, *, l, k):
         i = np.arange(start, start + l)
@@ -30,7 +30,7 @@ def _lapack(entry, start=1, then=_positive):
 
 
 def _of_one_more(right, *, l, k):
-    """The filters of l + 1 samples, cut."""
+    """The filters of l + 1 samples, cut to l."""
     sigma, phi = right(l=l + 1, k=k)
     return sigma, np.ascontiguousarray(phi[:, :l])
 

@@ -1,4 +1,4 @@
-"""Planted bugs in Vandermonde kernels and their gradients, in both forms."""
+"""Planted bugs in Vandermonde kernels and their VJPs, in both forms."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ REAL = Planting(VANDERMONDE_KERNEL_REAL, "float32")
 
 
 def _sum_of(powers):
-    """Σ v_n E_nj, with other powers E of x and of the steps j."""
+    """Σ v_n E_nj with other powers E, as a function of x and the steps j."""
 
     def program(right, v, x, *, l):
         E = powers(x[..., None], np.arange(l, dtype=np.finfo(x.dtype).dtype))
@@ -21,7 +21,7 @@ def _sum_of(powers):
 
 
 def _written_up_to(length):
-    """Nothing written from `length` on, a function of the kernel's length."""
+    """Nothing is written from length(l) on."""
     return of_result(lambda k: np.where(np.arange(k.shape[-1]) < length(k.shape[-1]), k, 0))
 
 

@@ -1,1 +1,1 @@
-"""The adopter's own files: settings and known failures."""
+"""The author's project files: settings and known failures."""

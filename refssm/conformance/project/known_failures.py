@@ -1,13 +1,13 @@
-"""Known failures: a file of the adopter's, each entry with a reason and a day when it ends.
+"""Known failures: an author's file of entries, each with a reason and an expiry date.
 
     [[known]]
-    id = "linear_scan/nan[float32]"    # as the report prints it; * stands for anything
+    id = "linear_scan/nan[float32]"    # as the report prints it; * matches anything
     implementation = "my_ops.py"       # optional: a target, or the pytest function
     reason = "NaN is masked, see issue 12"
     expires = 2027-01-31
 
-A failure that is listed is told and does not count. An entry that hides nothing is an error: one
-that matches no check of what was judged, whose check passes, or whose day is over.
+A listed failure is reported and does not fail the run. An entry is an error if it hides nothing: if
+it matches no check of the judged implementations, if its check passes, or if it has expired.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from refssm.conformance.project.pyproject import document, near, shown
 from refssm.conformance.usage_error import UsageError
 
 KEYS = ("id", "implementation", "reason", "expires")
-DAYS = 90  # of an entry that was written for the author to fill in
+DAYS = 90  # days until a generated entry expires
 ID = re.compile(r"([\w*]+)/([\w*]+)\[([\w*]+)\]")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One failure that is known."""
+    """One known failure."""
 
     id: str
     reason: str
@@ -53,22 +53,22 @@ class Entry:
         return self.id + (f" of {self.implementation}" if self.implementation else "")
 
     def of(self, names: Iterable[str]) -> bool:
-        """Whether it is about an implementation with these names."""
+        """True if the entry applies to an implementation with one of these names."""
         return not self.implementation or any(_like(self.implementation, n) for n in names)
 
     def matches(self, id: str) -> bool:
-        """Whether it is about a check, by its id."""
+        """True if the entry applies to the check with this id."""
         return _like(self.id, id)
 
     @property
     def exact(self) -> bool:
-        """Whether it names one check."""
+        """True if the entry names a single check."""
         return "*" not in self.id
 
 
 @dataclass
 class Known:
-    """The list, and what a run has shown of each entry."""
+    """The list of entries, and the results that each entry matched in this run."""
 
     path: Path | None = None
     entries: tuple[Entry, ...] = ()
@@ -83,16 +83,16 @@ class Known:
         return f"{self.path}, {len(self.entries)} entr{'ies' if len(self.entries) > 1 else 'y'}"
 
     def entry(self, id: str, names: Iterable[str]) -> Entry | None:
-        """The first entry about a check of an implementation, those that ended last."""
+        """The first matching entry; expired entries come last."""
         found = [e for e in self.entries if e.matches(id) and e.of(names)]
         return min(found, key=self.expired, default=None)
 
     def expired(self, entry: Entry) -> bool:
-        """Whether its day is over."""
+        """True if the entry's last day is over."""
         return self.today > entry.expires
 
     def marked(self, result: Result) -> Result:
-        """The result as it counts: a listed failure is known."""
+        """The result, marked as known if an entry lists its failure."""
         names = self.names(result.implementation)
         self.met += [(e, result) for e in self.entries if e.matches(result.id) and e.of(names)]
         entry = self.entry(result.id, names)
@@ -101,12 +101,12 @@ class Known:
         return replace(result, known=entry.reason, expires=entry.expires.isoformat())
 
     def judged(self, target: str, trials: Iterable, part: bool = False) -> None:
-        """Take down what could have been checked of a target, or of a part of it."""
+        """Record which checks a target, or a part of it, may have."""
         ids = {id for trial in trials for id in possible(trial)}
         self.possible.append(Judged(self.names(target), ids, part))
 
     def names(self, target: str) -> tuple[str, ...]:
-        """What an entry may call a target: with or without its function, from here or the list."""
+        """Names of a target in entries: with or without function, relative to here or the file."""
         place, mark, function = target.partition("::" if "::" in target else ":")
         places = [place]
         if os.path.isfile(place) and self.path:
@@ -114,10 +114,10 @@ class Known:
         return tuple(p + end for p in places for end in dict.fromkeys(("", mark + function)))
 
     def complaints(self, *, whole=True, every=False, narrowed=False) -> list[str]:
-        """A sentence for each entry that hides nothing.
+        """One sentence for each entry that hides nothing.
 
-        `whole`: no target was left out of those there are, as far as anybody knows; `every`: nor
-        one that is known by its name only. `narrowed`: on some inputs only, so a pass says little.
+        `whole`: all targets that are known were judged; `every`: also those known by name only.
+        `narrowed`: the inputs were restricted, so a pass does not show that a failure is gone.
         """
         told = [(e, self._complaint(e, whole, every, narrowed)) for e in self.entries]
         return [f"{self.path}: {entry} {what}" for entry, what in told if what]
@@ -135,7 +135,7 @@ class Known:
         return "" if fits else "matches no check of what was judged: remove it"
 
     def _fits(self, entry: Entry, whole: bool, every: bool) -> bool:
-        """Whether it is about a check that was not asked for in this run."""
+        """True if the entry is about a check that this run left out."""
         mine = [judged for judged in self.possible if entry.of(judged.names)]
         ids = {id for judged in mine for id in judged.ids}
         if any(entry.matches(id) for id in ids):
@@ -149,7 +149,7 @@ class Known:
 
 
 class Judged(NamedTuple):
-    """A target, by all its names, and the ids of the checks that it may have."""
+    """A target: its names and the ids of the checks that it may have."""
 
     names: Sequence[str]
     ids: set[str]
@@ -157,23 +157,23 @@ class Judged(NamedTuple):
 
 
 def said_enough(profile: str, check: str) -> bool:
-    """Whether a pass says that a failure is gone: a quick run draws fewer cases of a law."""
+    """True if a pass shows that a failure is gone; a quick run has too few cases of a law."""
     law = isinstance(rule_named(check), Law)
     return not law or PROFILES[profile].law >= PROFILES["default"].law
 
 
 def possible(trial) -> set[str]:
-    """The ids of all checks that any run of an implementation may have."""
+    """The ids of all checks that any run may have of an implementation."""
     op, offer = trial.op, trial.offer
     found = set()
-    for dtype in offer.dtypes or types_of(op, half=True):  # laws run in the first type asked for
+    for dtype in offer.dtypes or types_of(op, half=True):  # laws run in one type
         checks = checks_of(op, PROFILES["thorough"], [dtype], vjp=trial.candidate.has_vjp)
         found |= {check.id for check in checks} | {f"{op}/{AGAINST.name}[{dtype}]"}
     return found
 
 
 def read(path: Path, today: date | None = None) -> Known:
-    """The list in a file, or one sentence about the first thing wrong in it."""
+    """The list in a file; UsageError for the first error in it."""
     table = document(path)
     tables = table.pop("known", [])
     if table:
@@ -188,7 +188,7 @@ def read(path: Path, today: date | None = None) -> Known:
 
 
 def skeleton(results: Iterable[Result], today: date | None = None) -> str:
-    """A list of the failures among results, whose reasons are to be filled in."""
+    """A TOML list of the failures among results, with empty reasons to fill in."""
     until = (today or date.today()) + timedelta(days=DAYS)
     tables = (
         f'[[known]]\nid = "{r.id}"\nimplementation = {_quoted(r.implementation)}\n'
@@ -208,7 +208,7 @@ def _quoted(text: str) -> str:
 
 
 def _entry(path: Path, number: int, table: dict) -> Entry:
-    """One table, checked."""
+    """One validated entry."""
     where = f"{path}: entry {number}"
     for key in table:
         if key not in KEYS:
@@ -232,7 +232,7 @@ def _entry(path: Path, number: int, table: dict) -> Entry:
 
 
 def _check_id(where: str, id: str) -> None:
-    """Refuse an id that no check can have."""
+    """UsageError for an id that no check can have."""
     match = ID.fullmatch(id)
     if match is None:
         raise UsageError(f"{where}: an id is operator/check[dtype], got {shown(id)}")
@@ -244,6 +244,6 @@ def _check_id(where: str, id: str) -> None:
 
 
 def _like(pattern: str, name: str) -> bool:
-    """Whether a name is as a pattern says, in which * stands for anything and [] for itself."""
+    """True if a name matches a pattern, in which only * has a special meaning."""
     parts = (re.escape(part) for part in pattern.split("*"))
     return re.fullmatch(".*".join(parts), name) is not None

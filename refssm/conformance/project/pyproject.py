@@ -1,7 +1,7 @@
-"""`[tool.refssm]` of somebody's pyproject.toml: what `refssm verify` and pytest take unless told.
+"""The table `[tool.refssm]` of an author's pyproject.toml: defaults for `refssm verify` and pytest.
 
-Values are checked before anything runs; what is wrong is one sentence with file, key, what was
-wanted and what came.
+Values are validated before anything runs; an error is one sentence with the file, the key, the
+wanted and the actual value.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from refssm.conformance.checks.checks import NAMES, PROFILES
 from refssm.conformance.usage_error import UsageError
 
 FILE = "pyproject.toml"
-DECLARED = ("framework", "device", "layout", "vjp", "ftz")  # an author's declaration comes before
+DECLARED = ("framework", "device", "layout", "vjp", "ftz")  # an author's declaration wins
 SHOWN = 80  # characters of a wrong value
 
 
 class Refused(ValueError):
-    """Says what was wanted in place of a value."""
+    """A value is invalid; the message is a hint, or ""."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """The table of one file, checked; without a file, empty."""
+    """The validated table of one file; empty without a file."""
 
     path: Path | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -51,12 +51,12 @@ class Config:
 
     @property
     def declared(self) -> dict:
-        """What to take of functions whose author declares nothing."""
+        """Declarations for functions whose author declares nothing."""
         return {key: self.values[key] for key in DECLARED if key in self.values}
 
 
 def nearest(start: Path) -> Config:
-    """The table of the first pyproject.toml with one, in `start` and the folders above it."""
+    """The first table [tool.refssm] in the pyproject.toml of `start` or a folder above it."""
     start = start.resolve()
     for folder in (start, *start.parents):
         if os.path.isfile(folder / FILE):
@@ -67,7 +67,7 @@ def nearest(start: Path) -> Config:
 
 
 def named(path: Path) -> Config:
-    """The table of a file that was named."""
+    """The table in the file `path`; UsageError if it has none."""
     table = _table(path)
     if table is None:
         raise UsageError(f"{_told(path)} has no table [tool.refssm]")
@@ -75,7 +75,7 @@ def named(path: Path) -> Config:
 
 
 def document(path: Path) -> dict:
-    """A TOML file, or one sentence why it is none."""
+    """A parsed TOML file; UsageError if it cannot be read."""
     name = _told(path)
     try:
         return tomllib.loads(path.read_bytes().decode())
@@ -94,7 +94,7 @@ def near(word: str, known: Iterable[str]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A wrong value in a sentence."""
+    """A wrong value as short text."""
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
@@ -134,7 +134,7 @@ def _told(path: Path) -> str:
 
 
 def _from_here(folder: Path, target: str) -> str:
-    """A target whose file is named from its own folder, as it is named from here; modules stay."""
+    """A target relative to the current folder, given one relative to `folder`; not for modules."""
     mark = "::" if "::" in target else ":"
     place, mark, function = target.partition(mark)
     if place.endswith(".py") or "/" in place:
@@ -149,7 +149,7 @@ def _text(value: Any) -> str:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """Strings; one of them needs no list."""
+    """One string or a list of strings, as a tuple."""
     value = [value] if isinstance(value, str) else value
     if not isinstance(value, list) or not value:
         raise Refused("")
@@ -183,7 +183,7 @@ def _seed(value: Any) -> int:
 
 def _seconds(value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0.1 <= value <= 1e6:  # False for NaN
+    if not number or not 0.1 <= value <= 1e6:  # false for NaN
         raise Refused("")
     return float(value)
 
@@ -201,7 +201,7 @@ def _ranges(value: Any) -> tuple[str, ...]:
 
 
 class Key(NamedTuple):
-    """What a key holds, in words and as a function that reads it."""
+    """A key's description and the function that validates its value."""
 
     wanted: str
     read: Callable[[Any], Any]

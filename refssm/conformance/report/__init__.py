@@ -1,1 +1,1 @@
-"""Forms of the answer: lines for people, JSON for programs."""
+"""Reports of the results: lines of text, JSON, and an HTML page."""

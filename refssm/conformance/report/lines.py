@@ -1,4 +1,4 @@
-"""Results as lines: verdict, check, grade, ratio, bits, cases; under a failure, what to do next."""
+"""Results as lines: verdict, check, grade, ratio, bits, cases; below a failure, what to do next."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WORDS = {"pass": "pass", "skipped": "skip"}
 
 
 def console(stream) -> Console:
-    """A console that breaks no line and obeys NO_COLOR."""
+    """A console that wraps no lines and obeys NO_COLOR."""
     return Console(file=stream, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
@@ -41,7 +41,7 @@ def header(
     narrowed: str = "",
     more: Iterable[str] = (),
 ) -> str:
-    """What ran, where, with which settings; layouts and budgets as their authors declared them."""
+    """Target, versions and settings of the run, and what authors declared."""
     machine = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     ran = f"refssm {__version__}, {libraries}, {machine}"
@@ -53,7 +53,7 @@ def header(
 
 
 def _declared(offer: Offer) -> str:
-    """What differs from the usual in how one implementation is called and held."""
+    """The declarations of one implementation that differ from the defaults."""
     budget, parts = offer.accuracy, []
     if offer.layout:
         parts.append(f"layout {offer.layout}, told here in {canonical(operator_named(offer.name))}")
@@ -67,7 +67,7 @@ def _declared(offer: Offer) -> str:
 
 
 def width(offers) -> int:
-    """Of the column of names."""
+    """Width of the column of names."""
     longest = "gradient[complex128]"
     return max((len(f"{offer.name}/{longest}") for offer in offers if offer.judged), default=0)
 
@@ -84,17 +84,17 @@ def show(result: Result, out: Console, wide: int = 0) -> None:
 
 
 def word(result: Result) -> str:
-    """The first word of its line."""
+    """The first word of a result's line."""
     return "known" if result.known else WORDS.get(result.verdict, "FAIL")
 
 
 def complain(sentence: str, out: Console) -> None:
-    """Print what makes a run fail beside its results."""
+    """Print another reason why the run fails."""
     out.print(Text("FAIL ", style="red").append(sentence, style="bold"))
 
 
 def facts(result: Result) -> str:
-    """Grade, ratio, bits, cases, time; or why there are none."""
+    """Grade, ratio, bits, cases and time, or why the check was skipped."""
     if result.verdict == "skipped":
         return result.message
     parts = [f"{result.verdict}" if result.grade == "-" else f"grade {result.grade}"]
@@ -113,7 +113,7 @@ def facts(result: Result) -> str:
 
 
 def below(result: Result) -> list[str]:
-    """The lines under a result: the failure told, or what the pass does not promise."""
+    """The lines below a result: the details of a failure, or the limits of a pass."""
     lines = [f"known until {result.expires}: {result.known}"] * bool(result.known)
     if result.verdict in FAILURES:
         lines += [result.message] * bool(result.message)
@@ -130,17 +130,17 @@ def below(result: Result) -> list[str]:
 
 
 def case_called(result: Result) -> str:
-    """What the failing case is: smaller ones were tried, or not."""
+    """The word for the failing case: "smallest" if shrinking was tried, else "failing"."""
     one_case = isinstance(rule_named(result.check), Conduct)
     return "smallest" if result.shrunk and not one_case else "failing"
 
 
 def again(result: Result) -> list[str]:
-    """How to see a failure again: by the judge, and without it."""
+    """The commands that reproduce a failure, with the judge and without."""
     if not result.counterexample:
         return []
     of = result.implementation
-    target = of if of.startswith("--exec ") else quote(of)  # whose command is quoted
+    target = of if of.startswith("--exec ") else quote(of)  # the command is already quoted
     told = [f"again: refssm replay {quote(result.counterexample)} {target}"]
     if result.alone:
         told.append(f"alone: python {quote(result.alone)} (NumPy and your module only)")
@@ -148,7 +148,7 @@ def again(result: Result) -> list[str]:
 
 
 def limits(result: Result) -> str:
-    """What a passing check did not look at."""
+    """What a passing check did not test."""
     op = next(op for op in OPERATORS if op.name == result.operator)
     rule = rule_named(result.check)
     if isinstance(rule, Conduct):
@@ -168,7 +168,7 @@ def limits(result: Result) -> str:
 
 
 def summary(results: list[Result], seconds: float) -> str:
-    """How many of each verdict."""
+    """The number of results of each verdict."""
     order = ("pass", *FAILURES, "known", "skipped")
     came = ["known" if r.known else r.verdict for r in results]
     counts = {verdict: came.count(verdict) for verdict in order}
@@ -178,5 +178,5 @@ def summary(results: list[Result], seconds: float) -> str:
 
 
 def graded(result: Result) -> bool:
-    """Whether it has a ratio and bits."""
+    """True if the result has a ratio and bits."""
     return math.isfinite(result.bits) and not (result.bits == 0 and result.ratio == 0)

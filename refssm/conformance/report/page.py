@@ -1,7 +1,7 @@
-"""Results as one HTML page that asks nothing of the outside: style, script and pictures are in it.
+"""Results as one HTML page that loads nothing else: it contains its style, script and pictures.
 
-Names, paths and messages are other people's text: the template escapes everything but the style,
-the script and the pictures, which are ours; a policy in the page forbids the browser all else.
+Names, paths and messages come from other people, so the template escapes everything except refssm's
+own style, script and pictures; a policy in the page makes the browser refuse all else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from refssm.conformance.judging.result import Result
 from refssm.conformance.report import lines
 
 ORDER = ("wrong", "error", "inaccurate", "skipped", "pass")
-GRADES = {  # what stands beside a verdict, for those who do not know the letters
+GRADES = {  # explanations for readers who do not know the letters
     "A": "within what a straightforward program attains",
     "B": "within what a backward stable program attains",
     "C": "as accurate as TF32 or float16 arithmetic would be",
@@ -31,7 +31,7 @@ GRADES = {  # what stands beside a verdict, for those who do not know the letter
 
 @dataclass(frozen=True)
 class Drawn:
-    """A finished picture: an `<svg>` element, a title, and the picture in words."""
+    """A finished picture: an `<svg>` element, a title, and a description in words."""
 
     title: str
     told: str
@@ -52,7 +52,7 @@ def page(
     seconds: float,
     shown: Mapping[int, Shown],
 ) -> str:
-    """The whole page; `shown` has the pictures by the position of a failed result."""
+    """The whole page; `shown` maps the position of a failed result to its pictures."""
     kept = files("refssm.conformance.report")
     told = {name: kept.joinpath(name).read_text("utf-8") for name in ("page.css", "page.js")}
     template = Environment(
@@ -78,7 +78,7 @@ def page(
 
 
 def _policy(script: str) -> str:
-    """What the browser may load and run: nothing but what the page holds."""
+    """The content security policy: the browser may use only what the page contains."""
     digest = b64encode(sha256(script.encode()).digest()).decode()
     return (
         f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
@@ -87,7 +87,7 @@ def _policy(script: str) -> str:
 
 
 def _run(headers: Iterable[str]) -> dict[str, Any]:
-    """What all targets have in common, and the lines of each."""
+    """The header lines that all targets share, and those of each target."""
     targets = [header.splitlines() for header in headers]
     first = targets[0][1:] if targets else []
     common = [line for line in first if all(line in target[1:] for target in targets)]
@@ -100,12 +100,12 @@ def _run(headers: Iterable[str]) -> dict[str, Any]:
 
 
 def _time(seconds: float) -> Markup:
-    """Seconds as an element of their own: all that differs from run to run."""
+    """Seconds as a `<time>` element, the only thing that differs between two runs."""
     return Markup('<time datetime="PT{0:.1f}S">{0:.1f} s</time>').format(seconds)
 
 
 def _row(n: int, result: Result) -> dict[str, Any]:
-    """One row of the table."""
+    """The data of one row of the table."""
     skipped, graded = result.verdict == "skipped", _graded(result)
     said = [result.message] if skipped else [] if result.failed else lines.below(result)
     return {
@@ -129,7 +129,7 @@ def _graded(result: Result) -> bool:
 
 
 def _failure(n: int, result: Result, shown: Shown) -> dict[str, Any]:
-    """One failure, told at length."""
+    """The data of one failure's section."""
     pictures = [(d, Markup(d.svg)) for d in shown.pictures]
     evidence = result.evidence
     return {

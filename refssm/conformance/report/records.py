@@ -1,4 +1,4 @@
-"""Results as JSON: one document per run, numbers finite or null; results.schema.json says more."""
+"""Results as JSON: one document per run; numbers are finite or null, see results.schema.json."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ OR_NULL = ("counterexample", "alone", "known", "expires", "looks_like")
 
 
 def document(results: list[Result], seed: int, profile: str, **more: Any) -> str:
-    """The whole run, with what else there is to say of it."""
+    """The JSON document of a run; `more` are further fields of its head."""
     head = {"refssm": __version__, "seed": seed, "profile": profile, **more}
     return json.dumps({**head, "results": [_record(r) for r in results]}, indent=1)
 
 
 def _record(result: Result) -> dict:
-    record = asdict(replace(result, evidence=None))  # arrays are for pictures
+    record = asdict(replace(result, evidence=None))  # without the arrays for pictures
     del record["evidence"]
     for name in NUMBERS:
         value = float(record[name])

@@ -1,1 +1,1 @@
-"""One run of the judge."""
+"""One run of the judge: which checks, in which order, with which settings."""

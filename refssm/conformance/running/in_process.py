@@ -1,4 +1,4 @@
-"""Judging inside somebody's own test suite: `refssm.testing.check` and the pytest items."""
+"""Judge inside an author's test suite: `refssm.testing.check` and the pytest items."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def judged_in_process(
     seed: int,
     checks: tuple[str, ...],
 ) -> None:
-    """Judge one function here; AssertionError where it fails, ValueError where nothing can be."""
+    """Judge one function in this process.
+
+    Raises AssertionError if it fails, ValueError if nothing could be judged.
+    """
     __tracebackhide__ = True
     try:
         session = session_of(name, function, vjp, declared, profile, seed, checks)
@@ -54,7 +57,7 @@ def session_of(
     checks: tuple[str, ...] = (),
     types: tuple[str, ...] = (),
 ) -> Session:
-    """A session over one function of this process."""
+    """A session for one function of this process; UsageError for an unknown profile or check."""
     if profile not in PROFILES:
         raise UsageError(f"no profile {profile!r}; there are {', '.join(PROFILES)}")
     for check in checks:
@@ -69,7 +72,7 @@ def session_of(
 
 
 def _resumed(name: str, function: Callable) -> list[Found]:
-    """The form from a state that stands in the same module, for the law `split`."""
+    """The implementation of the operator's resumed form in the same module, for the law `split`."""
     other = resumed(operator_named(name))
     wanted = {other.name} - {name} if other else set()
     module = sys.modules.get(getattr(function, "__module__", ""), None)
@@ -82,7 +85,7 @@ def _resumed(name: str, function: Callable) -> list[Found]:
 
 
 def _marked(function) -> Declaration | None:
-    """What a pytest mark says of a function."""
+    """The declaration in a function's pytest mark, or None."""
     ours = marks_of(function)
     if not ours or not ours[0].args:
         return None

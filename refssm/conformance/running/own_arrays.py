@@ -30,25 +30,27 @@ from refssm.conformance.usage_error import UsageError
 
 
 def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
-    """Judge the value on the author's own arrays, saved by argument name."""
+    """Judge the value on the author's arrays, saved under the names of arguments."""
     given = stored(path)
     found = [trial for trial in trials_of(session) if not trial.offer.absent]
     fitting = [t for t in found if {*t.op.inputs, *t.op.static} <= set(given)]
     if found and not fitting:
-        arguments(found[0].op, given, path, ())  # says which is absent
+        arguments(found[0].op, given, path, ())  # raises: an argument is missing
     for trial in fitting:
         op = trial.op
         usual = _canonical(op, given, trial.offer.layout, path)
         arrays, statics, dtype = arguments(op, usual, path, session.settings.types)
-        if not isinstance(session.worker, Recorded):  # whose results have the axes of the inputs
+        # saved outputs have the batch axes that the inputs have in the file
+        if not isinstance(session.worker, Recorded):
             arrays = [_with_all_axes(op, i, a, path) for i, a in enumerate(arrays)]
         check = Check(VALUE, op, dtype, 1, lambda *_: wrong(""))
         started, doubt = time.perf_counter(), certify(op)
-        trial.candidate.probe({dtype: ordinary_case(op, dtype)})  # batched or slice by slice
+        # find out whether calls are batched or slice by slice
+        trial.candidate.probe({dtype: ordinary_case(op, dtype)})
         candidate = trial.candidate.judged_in(dtype)
         try:
             verdict = _given(candidate, arrays, statics)
-        except np.linalg.LinAlgError as error:  # our reference has no answer to compare with
+        except np.linalg.LinAlgError as error:  # the reference fails
             raise UsageError(f"{path}: {error}") from None
         if doubt:
             verdict = Verdict("F", np.inf, 0.0, f"not judged: {doubt}", error=True)
@@ -62,7 +64,7 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
 
 
 def _canonical(op, given, layout: str, path) -> dict[str, np.ndarray]:
-    """The arrays in the catalog's layout: their author's are in the layout that was declared."""
+    """The arrays in the catalog's layout, from the declared layout."""
     if not layout or CANONICAL in given:
         return given
     told, usual, back = parse(op, layout), canonical(op), dict(given)
@@ -72,12 +74,12 @@ def _canonical(op, given, layout: str, path) -> dict[str, np.ndarray]:
 
 
 def _type_of(op, arrays) -> str:
-    """The type that arguments are judged in; where there are none, double precision."""
+    """The name of the type to judge in; double precision if there are no array inputs."""
     return types_of(op)[-1] if op.constructor else judged_type(arrays).name
 
 
 def arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int | float], str]:
-    """The arguments, and the type they are judged in."""
+    """The arrays, the keyword arguments, and the type to judge in; UsageError if they misfit."""
     if absent := [name for name in (*op.inputs, *op.static) if name not in given]:
         takes = ", ".join([*op.inputs, *op.static])
         raise UsageError(f"{path} has no array {absent[0]!r}; {op} takes {takes}")
@@ -102,7 +104,7 @@ def arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int |
 
 
 def _with_all_axes(op, i, a, path) -> np.ndarray:
-    """An argument with its batch axes; those that its author left out have length one."""
+    """An argument with all batch axes; those that the file lacks get length 1."""
     axes, core, name = canonical(op).inputs[i], len(op.input_dims[i]), list(op.inputs)[i]
     if not core <= a.ndim <= len(axes):
         wanted = f"the axes {' '.join(axes)}" if axes else "one number"
@@ -111,7 +113,7 @@ def _with_all_axes(op, i, a, path) -> np.ndarray:
 
 
 def _static(n: np.ndarray):
-    """A single number as Python's; the operator refuses everything else."""
+    """The value of a 0-d array; the operator refuses other shapes."""
     return n.tolist()
 
 

@@ -1,4 +1,4 @@
-"""The first calls of an implementation: which types it accepts, and how it wants to be called."""
+"""The first calls of an implementation: which types it accepts, and how it must be called."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from refssm.conformance.running.settings import Session
 from refssm.conformance.usage_error import UsageError
 
 SMALL_SIZES = (5, 3, 4, 2)
-BLOCK_SIZES = (128, 16, 4, 2)  # for what takes whole blocks only
+BLOCK_SIZES = (128, 16, 4, 2)  # for implementations that accept only whole blocks
 certified = cache(certify)
 
 
 class Probe:
-    """What is found out before the checks, each thing once; another process may have found it."""
+    """Facts found before the checks, each once; another process may already have found them."""
 
     def __init__(self, session: Session, scope: Scope, candidate: Candidate):
         self.session, self.scope, self.candidate = session, scope, candidate
@@ -28,7 +28,7 @@ class Probe:
 
     @cached_property
     def refused(self) -> dict[str, str]:
-        """Why a type is not accepted, or "" where it is: one call each."""
+        """For each type, why it is not accepted, or ""."""
         if self.learned:
             self.candidate.sliced = self.learned.sliced
             return self.learned.refused
@@ -40,26 +40,26 @@ class Probe:
 
     @cached_property
     def accepted(self) -> list[str]:
-        """The types it takes; where it takes none, the first, so that something is said."""
+        """The accepted types; if none is, the first type, so that the report shows its error."""
         there = [t for t in self.scope.types if t not in self.scope.offer.lacks]
         return [t for t in there if not self.refused[t]] or there[:1]
 
     @cached_property
     def mixed(self) -> bool:
-        """Whether real arguments may stand beside complex ones."""
+        """True if real and complex arguments may be passed together."""
         if self.learned:
             return self.learned.mixed
         return accepts_mixed_kinds(self.candidate, self.scope.types, self.refused)
 
     @cached_property
     def doubt(self) -> str:
-        """Why our reference cannot be trusted, or ""."""
+        """Why refssm's reference cannot be trusted, or ""."""
         name = self.scope.op.name
         return self.learned.doubt if self.learned else certified(operator_named(name))
 
     @cached_property
     def older(self) -> Beside | None:
-        """The older implementation of the same operator, ready to be compared with."""
+        """The older implementation of the same operator, for `--against`, or None."""
         worker, older = self.session.against, self.session.settings.older
         if worker is None:
             return None

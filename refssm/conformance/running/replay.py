@@ -1,4 +1,4 @@
-"""One kept failure, judged once more: by the same check, on the same arrays or the same case."""
+"""Judge a saved failure again: by the same check, on the same arrays or the same case."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from refssm.conformance.usage_error import UsageError
 
 
 def again(session: Session, path: Path, given: Mapping[str, np.ndarray], kept: Mapping) -> Result:
-    """The result of the one call, or of the calls that a law makes."""
+    """The result of the same check; UsageError if the target lacks the operator or the check."""
     name, dtype = kept["operator"], kept["dtype"]
     trial = next((t for t in trials_of(session) if t.op.name == name), None)
     if trial is None:
         raise UsageError(f"{session.target} has no {name} to replay {path} with")
     if trial.offer.absent:
         raise UsageError(trial.offer.absent)
-    assert trial.probe.accepted  # asks how it wants to be called
+    assert trial.probe.accepted  # the probe finds out how to call it
     check = next((c for c in trial.checks([dtype]) if c.name == kept["check"]), None)
     if check is None:
         raise UsageError(f"{session.target} has no {name}/{kept['check']}[{dtype}] to replay")
@@ -55,5 +55,5 @@ def _verdict(trial: Trial, check, path: Path, given, kept) -> Verdict:
         return Verdict("-", notes=("the implementation declined these inputs",))
     except Broken as broken:
         return broken.verdict
-    except np.linalg.LinAlgError as error:  # our reference has no answer to compare with
+    except np.linalg.LinAlgError as error:  # the reference fails
         raise UsageError(f"{path}: {error}") from None

@@ -1,4 +1,4 @@
-"""What of an implementation is judged: how many cases, in which types, by which checks."""
+"""Which checks of an implementation are run, in which types, with how many cases."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AUTODIFF = ("torch", "jax")
 
 @dataclass(frozen=True)
 class Scope:
-    """The part of an operator's checks that the settings and the author's declaration leave."""
+    """What is judged of one operator, by the settings and the author's declaration."""
 
     op: Operator
     offer: Offer
@@ -36,7 +36,7 @@ class Scope:
 
     @cached_property
     def profile(self) -> Profile:
-        """Counts; a law or a gradient asked for by name runs in every profile."""
+        """The numbers of cases; laws and gradients requested by name run in every profile."""
         profile = PROFILES[self.settings.profile].of(self.settings.cases)
         if not self.settings.only_checks:
             return profile
@@ -44,13 +44,13 @@ class Scope:
 
     @property
     def shrink(self) -> bool:
-        """Whether smaller cases are tried after a failure."""
+        """True if failures are shrunk."""
         asked = self.settings.shrink
         return self.profile.shrink if asked is None else asked
 
     @cached_property
     def types(self) -> list[str]:
-        """The types to judge in: those asked for, else those declared, else the profile's."""
+        """The types to judge in: the requested ones, else the declared ones, else the profile's."""
         asked, declared = self.settings.types, self.offer.dtypes
         half = any(number_type(t).half for t in (*asked, *declared))
         known = types_of(self.op, half)
@@ -63,7 +63,7 @@ class Scope:
 
     @cached_property
     def foreign(self) -> str:
-        """Why the operator has none of the types asked for, or ""."""
+        """Why the operator has none of the requested types, or ""."""
         known = types_of(self.op, half=True)
         if not self.settings.types or set(known) & set(self.settings.types):
             return ""
@@ -78,7 +78,7 @@ class Scope:
 
     @property
     def gradient_missing(self) -> str:
-        """Why no gradient is judged, where somebody would expect one; else ""."""
+        """Why no gradient is judged although a user may expect one, or ""."""
         asked, has_vjp = self.settings.only_checks, self.offer.has_vjp
         if not self.op.differentiable:
             return ""
@@ -93,7 +93,7 @@ class Scope:
         return f"needs {self.op}_vjp"
 
     def checks(self, types: Iterable[str], old: Beside | None = None) -> list[Check]:
-        """The checks in `types` that were asked for; those beside an `old` one come last."""
+        """The requested checks in `types`; comparisons with an `old` implementation come last."""
         checks = checks_of(self.op, self.profile, types, vjp=self.offer.has_vjp)
         if old is not None:
             checks += beside(self.op, self.profile, types, old.judge())

@@ -1,4 +1,4 @@
-"""A run of the judge over one target: every implementation found in it, check by check."""
+"""A run of the judge on one target: every implementation in it, check by check."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from refssm.conformance.usage_error import UsageError
 
 
 def trials_of(session: Session) -> list[Trial]:
-    """One for each implementation that is judged; UsageError where none has a type asked for."""
+    """One trial per judged implementation; UsageError if none has a requested type."""
     found = [Trial(session, offer) for offer in session.worker.found if offer.judged]
     if found and all(trial.scope.foreign for trial in found):
         raise UsageError(f"{found[0].op} is {found[0].scope.foreign}")
@@ -19,7 +19,7 @@ def trials_of(session: Session) -> list[Trial]:
 
 
 def results_of(session: Session) -> Iterator[Result]:
-    """Judge every implementation found in the target; results as they come."""
+    """Judge every implementation in the target; yield each result at once."""
     with session.spread(session) as session.source:
         for trial in trials_of(session):
             for result in trial.run():

@@ -1,4 +1,4 @@
-"""What a run was asked for, and one target of it: the data that every step of the judge reads."""
+"""The settings of a run, and the session on one target: the data for every step of the judge."""
 
 from __future__ import annotations
 
@@ -20,29 +20,30 @@ OF_REPORTS = (
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run was asked for: options of the command line, or of whoever calls the judge."""
+    """The settings of a run: options of the command line, or arguments of a program."""
 
     profile: str = "default"
     seed: int = 0
-    cases: int = 0  # of each check that draws any; 0: as many as the profile has
-    types: tuple[str, ...] = ()  # to judge in; empty: those of the profile
+    cases: int = 0  # cases per check; 0: as many as the profile has
+    types: tuple[str, ...] = ()  # types to judge in; empty: those of the profile
     only_checks: tuple[str, ...] = ()  # empty: all
     where: Where = field(default_factory=Where)
-    limits: tuple[str, ...] = ()  # `where`, as it was typed
+    limits: tuple[str, ...] = ()  # the texts of `where`
     older: str = ""  # the target of an older implementation, or ""
-    as_: str = ""  # the operator that the function implements, where its name does not say it
-    overrides: Mapping = field(default_factory=dict)  # options in place of what authors declared
-    shrink: bool | None = None  # None: as the profile says
+    as_: str = ""  # the operator of a function with another name
+    overrides: Mapping = field(default_factory=dict)  # options that override declarations
+    shrink: bool | None = None  # None: as in the profile
     stop_at_failure: bool = False
-    folder: Path | None = FOLDER  # for the inputs of failures; None: keep none
-    diagnose: bool = False  # say what a failure looks like
-    evidence: bool = False  # keep with failures what pictures are made of
+    folder: Path | None = FOLDER  # folder for inputs of failures; None: do not save
+    diagnose: bool = False  # look for the likely cause of failures
+    evidence: bool = False  # store data for pictures with failures
 
     @property
     def of_verdicts(self) -> Settings:
-        """The same without what decides no verdict of a case: what is reported, shrunk and kept.
+        """The same settings, with defaults for all that cannot change the verdict on a case.
 
-        How functions are called, by `as_` and `overrides`, is what their worker knows.
+        Those are the settings of reports, shrinking and saving. `as_` and `overrides` are among
+        them because the worker already has them.
         """
         usual = Settings(folder=None)
         return replace(self, **{name: getattr(usual, name) for name in OF_REPORTS})
@@ -50,20 +51,20 @@ class Settings:
 
 @dataclass
 class Session:
-    """One target on trial: who is called, by which settings, and who is told of the progress."""
+    """One run on a target: its worker, its settings, and a callback for progress."""
 
     worker: Worker | InProcess
     target: str
     settings: Settings = field(default_factory=Settings)
-    against: Worker | InProcess | None = None  # an older implementation of the same
+    against: Worker | InProcess | None = None  # the worker of an older implementation
     tick: Callable[[str, int, int], None] = lambda check, done, count: None
     spread: Callable[[Session], AbstractContextManager[Source]] = judged_here
-    source: Source = field(default_factory=Source)  # of pieces that other processes judge
-    learned: dict[str, Learned] = field(default_factory=dict)  # by operator, from them
+    source: Source = field(default_factory=Source)  # provides pieces judged by other processes
+    learned: dict[str, Learned] = field(default_factory=dict)  # by operator, from other processes
 
     @property
     def call(self) -> dict:
-        """How the target is called, in terms of JSON, for whoever replays a failure."""
+        """How the target is called, as JSON data, for replaying a failure."""
         asked = self.settings
         kept = {"target": self.target, "as": asked.as_, "told": dict(asked.overrides)}
         kept |= {"where": list(asked.limits), "against": asked.older}

@@ -1,4 +1,4 @@
-"""Where the pieces of checks come from that another process judged: here, from nowhere."""
+"""The source of pieces that other processes judged; the one here has none."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ Keep = Callable[[int, Cases], None]
 
 
 class Learned(NamedTuple):
-    """What is found out about an implementation before its checks."""
+    """Facts about an implementation from its first calls."""
 
-    refused: dict[str, str]  # by type, why it is not accepted; "" where it is
+    refused: dict[str, str]  # by type, why it is refused; "" if accepted
     sliced: bool
     mixed: bool
-    doubt: str  # why our reference cannot be trusted
+    doubt: str  # why refssm's reference cannot be trusted
 
 
 class Source:
-    """Gives pieces judged elsewhere, and takes those judged here: this one does neither."""
+    """Provides pieces from other processes and stores those judged here; this one does neither."""
 
     def of(self, check: Check, beside: Beside | None) -> AbstractContextManager[tuple[Ready, Keep]]:
-        """For one check: the function that gives a piece, and the one that takes it."""
+        """For one check: a function that returns a piece and one that stores it."""
         del check, beside
         return nullcontext((lambda part: None, lambda part, cases: None))
 
 
 def judged_here(session: object) -> AbstractContextManager[Source]:
-    """The source of a session that judges everything itself."""
+    """The source of a session that judges everything in this process."""
     del session
     return nullcontext(Source())

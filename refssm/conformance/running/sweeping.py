@@ -1,4 +1,4 @@
-"""One check of one implementation: draw its cases, judge them, explain the failure."""
+"""Run one check of one implementation: draw cases, judge them, explain a failure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from refssm.conformance.running.wording import Wording
 
 @dataclass
 class Sweeping:
-    """The sweep of one check, from the first case to its line of the report."""
+    """One check, from its first case to its line of the report."""
 
     session: Session
     probe: Probe
@@ -43,7 +43,7 @@ class Sweeping:
         }
 
     def result(self) -> Result:
-        """Judge the cases; the result."""
+        """Judge the cases and return the result."""
         check, started = self.check, time.perf_counter()
         self.session.tick(check.id, 0, check.count)
         swept = self._judged_cases()
@@ -61,10 +61,10 @@ class Sweeping:
         return self.wording.judged(check, swept.verdict, started, details)
 
     def _judged_cases(self) -> Swept:
-        """Judge all cases of the check; what came of them.
+        """Judge all cases of the check.
 
-        A check with one ordinary case, which the implementation declined, gets a case whose sizes
-        are multiples of usual blocks: some kernels take no others.
+        If the check has one ordinary case and that is declined, try a case with sizes that are
+        multiples of usual block sizes, because some implementations accept no others.
         """
         check = self.check
         with self.session.source.of(check, self.probe.older) as (judged_elsewhere, keep):
@@ -80,7 +80,7 @@ class Sweeping:
         return self.check.cases(mixed=self.probe.mixed, between=self.size_ranges)
 
     def _progress(self) -> Callable[[int], None]:
-        """What tells of each case, and in shrinking of each try."""
+        """The callback for each case, and for each try of shrinking."""
         done, check, session = [0], self.check, self.session
 
         def tick(tries: int) -> None:
@@ -107,12 +107,12 @@ class Sweeping:
         if settings.diagnose and not process_died(swept.verdict):
             looks_like = diagnose(check, candidate, case, self._cases(), self.options["seed_"])
             fields["looks_like"] = looks_like.text
-            if looks_like.of_few_bits:  # in a wider type they are as few
+            if looks_like.of_few_bits:  # it has few bits in a wider type too
                 fields["hint"] = fields["hint"].removesuffix(AS_WRONG)
         return fields
 
     def _where_flushed(self) -> str:
-        """The hint to declare ftz, or what fails also where it is declared."""
+        """The hint to declare ftz, or what still fails with that declaration."""
         assert self.candidate.held is not None
         forgiving = copy(self.candidate)
         forgiving.held = replace(self.candidate.held, ftz=True)
@@ -124,5 +124,5 @@ class Sweeping:
 
 
 def first_seed(check: Check, seed: int) -> int:
-    """The seed of a check's first cases, in a run with `seed`."""
+    """The seed of a check's first cases in a run with `seed`."""
     return zlib.crc32(check.id.encode()) ^ seed

@@ -1,6 +1,6 @@
-"""One implementation on trial: certify its reference, probe it, run its checks.
+"""One implementation in a run: certify its reference, probe it, run its checks.
 
-A trial is four things: the scope (what is judged), the probe (the first calls), a sweep for each
+A trial has four parts: the scope (what is judged), the probe (the first calls), a sweep for each
 check, and the wording of results.
 """
 
@@ -22,7 +22,7 @@ from refssm.conformance.running.wording import Wording
 
 
 class Trial:
-    """An implementation and the checks it owes; nothing is called before `run`."""
+    """An implementation and its checks; nothing is called before `run`."""
 
     def __init__(self, session: Session, offer: Offer):
         self.session, self.offer, settings = session, offer, session.settings
@@ -34,7 +34,7 @@ class Trial:
         self.wording = Wording(session.target, self.scope, self.candidate)
 
     def run(self) -> Iterator[Result]:
-        """Every result, as it comes."""
+        """Yield each result at once."""
         scope, probe, wording = self.scope, self.probe, self.wording
         reason = self.offer.absent or scope.undeclared
         if reason:
@@ -59,7 +59,7 @@ class Trial:
             yield self.judge(check)
 
     def checks(self, types: Iterable[str]) -> list[Check]:
-        """The checks in `types`, as far as they were asked for."""
+        """The requested checks in `types`."""
         return self.scope.checks(types, self.probe.older)
 
     def judge(self, check: Check) -> Result:

@@ -1,4 +1,4 @@
-"""A verdict as one line of the report."""
+"""Turn a verdict into a result, one line of the report."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Wording:
     candidate: Candidate
 
     def judged(self, check: Check, verdict: Verdict, started: float, details: dict) -> Result:
-        """The result of a check that has a verdict; `details` are further fields."""
+        """The result of a check with a verdict; `details` are further fields."""
         offer = self.scope.offer
         fields = {
             "grade": "-" if verdict.error else verdict.grade,
@@ -44,7 +44,7 @@ class Wording:
         return self.result(check, "skipped", message=message, seconds=seconds, **details)
 
     def result(self, check: Check, verdict: str, **details) -> Result:
-        """A result, with what is the same for all of them."""
+        """A result with the fields that all results share."""
         settings = self.scope.settings
         fields = {"seed": settings.seed, "profile": settings.profile, "shrunk": self.scope.shrink}
         return Result(
@@ -52,6 +52,6 @@ class Wording:
         )
 
     def skipped(self, check: str, dtype: str, reason: str) -> Result:
-        """The result of a check that never begins."""
+        """The result of a check that was not started."""
         op = self.scope.op.name
         return Result(op, self.target, check, dtype, "skipped", message=reason)

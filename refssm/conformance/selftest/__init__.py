@@ -1,1 +1,1 @@
-"""The judge judged: soak, naming, verdicts."""
+"""Tests of the judge itself: false rejections, named bugs, recorded verdicts."""

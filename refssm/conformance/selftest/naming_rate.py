@@ -1,12 +1,12 @@
-"""How often a planted bug is named: each is planted once more, in a program written another way.
+"""How often the judge names a planted bug that is planted again, in a different program.
 
     python -m refssm.conformance.selftest.naming_rate --only scan,ssd --every 1
     python -m refssm.conformance.selftest.naming_rate --record  # all; adds a row to the table
 
-Each bug is planted in an honest implementation in the place of the reference: what it changes is
-then changed in a program that adds in another order. A bug written out in full, for which that
-changes nothing, is run in twice the digits and rounded. The judge finds each by the check it
-names, and what it says the failure looks like is compared.
+Each bug is planted in an honest implementation instead of the reference, which adds in another
+order. If the bug is written out in full, so that this changes nothing, it is run with twice the
+digits and rounded. The judge runs the check that catches the bug, and its diagnosis is compared
+with the bug's description.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.selftest import soak, stored
 
-# arithmetic in few bits, planted elsewhere, gives other roundings: the precision is what is named
+# Arithmetic of few bits gives other roundings in another program: any of these names counts.
 PRECISIONS = {
     "float16": "TF32 or float16",
     "tf32": "TF32 or float16",
@@ -47,23 +47,23 @@ PRECISIONS = {
 
 
 SIZES = (70, 5, 4, 2)
-LOST = 6  # bits of an honest program that is too inaccurate: 64 roundings
+LOST = 6  # bits that inaccurate honest programs lose: 64 roundings
 
 
 class Named(NamedTuple):
-    """One planted bug, planted again, and what the judge said."""
+    """One planted bug, planted again, and the judge's diagnosis."""
 
     bug: str
     caught_by: str
     what: str
     caught: bool
-    first: bool  # whether the bug, or one that tells the same in the same words, was named first
+    first: bool  # True if this bug, or one with the same description, is named first
     told: str
-    named: bool  # whether some planted bug was named, other than for its precision
+    named: bool  # True if any planted bug is named, except for its precision
 
 
 class Planted(NamedTuple):
-    """A bug in one implementation: its forward program, and its VJP where that is wrong."""
+    """A bug in one implementation: its forward program, and its VJP if the bug is in the VJP."""
 
     op: str
     name: str
@@ -73,12 +73,12 @@ class Planted(NamedTuple):
     vjp: Callable | None = None
 
     def found(self) -> Found:
-        """As if it had been found in somebody's file."""
+        """The bug as an implementation that was found in a file."""
         return Found(operator_named(self.op), self.forward, self.vjp)
 
 
 def replanted(op: Operator) -> Iterator[Planted]:
-    """The planted bugs of an operator, each in an implementation written another way."""
+    """The planted bugs of an operator, each in a different implementation."""
     other = another_way(op) or op.reference
     for bug in bugs_of_operator(op.name, op.family):
         here = _planted(bug, *bug.make(other, op.bare_vjp if bug.of_gradient else other))
@@ -91,14 +91,14 @@ def _planted(bug: PlantedBug, forward: Callable, vjp: Callable | None) -> Plante
 
 
 def another_way(op: Operator) -> Callable | None:
-    """An honest implementation that is not the reference and takes every case."""
+    """An honest implementation other than the reference that accepts every case, or None."""
     honest = [h for h in soak.here(op.name) if h.name != "reference" and h.only is None]
     honest = [h for h in honest if h.accuracy is None and not h.needs and h.name != "numba"]
     return honest[0].forward if honest else None
 
 
 def _depends(d: Planted, before: Planted) -> bool:
-    """Whether a bug gives other bits since its reference is another one."""
+    """True if the bug's outputs differ between the two implementations."""
     dtype = d.caught_by.rstrip("]").partition("[")[2]
     case = ordinary_case(operator_named(d.op), dtype, SIZES)
     calls = [InProcess([bug.found()]).call(d.op, case.arrays, case.statics) for bug in (d, before)]
@@ -111,7 +111,7 @@ def _of_few_bits(name: str) -> bool:
 
 
 def _in_more_digits(d: Planted) -> Planted:
-    """The same bug run in double precision and rounded, where single precision is judged."""
+    """The same bug, run in double precision and rounded if single precision is judged."""
     return d._replace(forward=_rounded(d.forward), vjp=d.vjp and _rounded(d.vjp))
 
 
@@ -128,7 +128,7 @@ def _rounded(program: Callable) -> Callable:
 
 
 def named(d: Planted) -> Named:
-    """Judge a bug planted again by the check that catches it."""
+    """Judge a bug by the check that catches it."""
     name, _, dtype = d.caught_by.rstrip("]").partition("[")
     how: dict = {"only_checks": (name,), "types": (dtype,), "shrink": False, "diagnose": True}
     session = Session(InProcess([d.found()]), "here", Settings(folder=None, **how))
@@ -141,14 +141,14 @@ def named(d: Planted) -> Named:
 
 
 def _some_bug(name: str, told: str) -> bool:
-    """Whether a bug of an operator is named, other than for its precision."""
+    """True if the diagnosis names a bug of the operator, except for its precision."""
     op = operator_named(name)
     bugs = (d for d in bugs_of_operator(op.name, op.family) if not _of_few_bits(d.name))
     return any(told.startswith(d.what) for d in bugs)
 
 
 def of_operator(name: str, every: int = 1, lost: int = LOST) -> tuple[list[Named], list[Named]]:
-    """All planted bugs of an operator, or one in so many; and honest programs of too few bits."""
+    """Results of every n-th planted bug of an operator, and of inaccurate honest programs."""
     op = operator_named(name)
     with warnings.catch_warnings(), np.errstate(all="ignore"), remembering():
         warnings.simplefilter("ignore")
@@ -157,7 +157,7 @@ def of_operator(name: str, every: int = 1, lost: int = LOST) -> tuple[list[Named
 
 
 def inaccurate(op: Operator, lost: int = LOST) -> Iterator[Planted]:
-    """Honest programs that lose digits: of arguments, of results, at random, in each entry."""
+    """Honest programs with rounded arguments, rounded results, or random errors."""
     dtype = default_types(op, PROFILES["default"])[0]
     right = another_way(op) or op.reference
     digits = number_type(dtype).digits - lost
@@ -173,7 +173,7 @@ def inaccurate(op: Operator, lost: int = LOST) -> Iterator[Planted]:
 
 
 def _few(x, digits: int):
-    """Each number, or each part of it, to the nearest of so many bits."""
+    """Each number, or each of its parts, rounded to `digits` bits."""
     if x.dtype.kind == "c":
         return (_few(x.real, digits) + 1j * _few(x.imag, digits)).astype(x.dtype)
     if x.dtype.kind != "f":
@@ -183,12 +183,12 @@ def _few(x, digits: int):
 
 
 def _noisy(y, size: float):
-    """Each entry off by so much of itself, at random."""
+    """A random relative error in each entry."""
     return (y * (1 + size * _draws(y))).astype(y.dtype)
 
 
 def _noise(y, size: float):
-    """Each entry off by so much of the largest."""
+    """A random error in each entry, relative to the largest entry."""
     largest = np.max(np.abs(y), initial=0.0, where=np.isfinite(y))
     return (y + size * largest * _draws(y)).astype(y.dtype)
 
@@ -251,7 +251,7 @@ def rate(lost: int, told: list[Named], rough: list[Named]) -> stored.NamingRate:
     )
 
 
-if __name__ == "__main__":  # the worker processes find functions of the module, not of __main__
+if __name__ == "__main__":  # worker processes need the module's functions, not __main__'s
     from refssm.conformance.selftest import naming_rate
 
     typer.run(naming_rate.main)

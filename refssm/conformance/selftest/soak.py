@@ -1,11 +1,11 @@
-"""Many seeds over every honest implementation: the judge must never reject one.
+"""Judge every honest implementation with many seeds: the judge must never reject one.
 
     python -m refssm.conformance.selftest.soak --seeds 1000 --cases 5
 
-A seed takes one check of each operator, the next seed the next one, round and round: every operator
-has all its seeds, and a run ends. Each finished piece is a line in `.refssm/soak-<sources>.jsonl`,
-so an interrupted run goes on where it was, and no run takes over what other sources did. From all
-of them `docs/soak.csv` is written, and the page `docs/soak.md` from that.
+Each seed runs one check of each operator; the next seed runs the next check, cyclically. Each
+finished piece is a line in `.refssm/soak-<sources>.jsonl`, so an interrupted run can continue, and
+results of other sources are not reused. `docs/soak.csv`
+is written from all pieces, and the page `docs/soak.md` from it.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ LAW_CASES = 4
 
 
 def pieces(seeds: int, cases: int) -> list[tuple[str, str, int, int]]:
-    """(operator, check id, seed, cases); laws take fewer cases a seed."""
+    """(operator, check id, seed, cases) of every piece; laws have fewer cases per seed."""
     checks = {name: _checks(name) for name in dict.fromkeys(h.op for h in implementations())}
     return [
         (name, check.id, seed, min(LAW_CASES, cases) if isinstance(check.rule, Law) else cases)
-        for seed in range(seeds)  # outermost: an interrupted soak has whole seeds
+        for seed in range(seeds)  # outermost, so that an interrupted run has complete seeds
         for name, all_ in checks.items()
         for check in [all_[seed % len(all_)]]
     ]
 
 
 def _checks(name: str) -> list[Check]:
-    """Value in every type, gradients, and the laws; conduct has one fixed case."""
+    """Value in every type, gradients, and the laws; conduct has only one fixed case."""
     op = operator_named(name)
     profile = PROFILES["default"]
     checks = checks_of(op, profile, default_types(op, profile), vjp=op.differentiable)
@@ -65,17 +65,17 @@ def _checks(name: str) -> list[Check]:
 def run_piece(name: str, check_id: str, seed: int, count: int) -> dict:
     """Judge all honest implementations of one operator on the cases of one seed."""
     check = next(c for c in _checks(name) if c.id == check_id)
-    seen = judged(check, here(name), count, seed + 2**20)  # not the seeds of ordinary runs
+    seen = judged(check, here(name), count, seed + 2**20)  # other seeds than those of ordinary runs
     key = {"operator": name, "check": check_id, "seed": seed, "cases": count}
     return {**key, "worst": seen.worst, "rejected": seen.rejected}
 
 
 class Seen(NamedTuple):
-    """What came of one check of several implementations on the same cases."""
+    """The result of one check of several implementations on the same cases."""
 
-    worst: dict[str, float]  # ratio
+    worst: dict[str, float]  # the largest ratio
     rejected: list[str]
-    passed: set[str]  # those that were judged at all
+    passed: set[str]  # implementations with at least one judged case
 
 
 def here(name: str) -> list[Honest]:
@@ -84,7 +84,7 @@ def here(name: str) -> list[Honest]:
 
 
 def judged(check: Check, implementations_: list[Honest], count: int, seed: int) -> Seen:
-    """One check of all that can run it: each case is drawn, and its truth worked out, once."""
+    """One check of all implementations that can run it; cases and gauges are computed once."""
     honest = [h for h in implementations_ if _can_run(check, h)]
     seen = Seen({h.name: 0.0 for h in honest}, [], set())
 
@@ -107,25 +107,25 @@ def judged(check: Check, implementations_: list[Honest], count: int, seed: int) 
 
 @cache
 def _twins(name: str) -> list[Found]:
-    """The implementations of one name, of several operators: a law may call two."""
+    """The implementations of this name, for several operators: a law may call two of them."""
     return [h.found() for h in implementations() if h.name == name]
 
 
 @cache
 def _worker(name: str) -> InProcess:
-    """What calls them: to read the signatures anew for each case took a sixth of a soak."""
+    """A cached worker that calls them: reading signatures for each case is slow."""
     return InProcess(_twins(name))
 
 
 def _can_run(check: Check, honest: Honest) -> bool:
-    """Whether an implementation has what a check needs: a VJP, a `_from` form."""
+    """True if the implementation has what the check needs: a VJP, or the law's other operator."""
     if check.rule.of_gradient:
         return honest.vjp is not None
     return not check.rule.missing(check.op, [found.op.name for found in _twins(honest.name)])
 
 
 def _verdict(check: Check, honest: Honest, case: Case) -> Verdict:
-    """One implementation on one case."""
+    """The verdict on one implementation for one case."""
     worker = _worker(honest.name)
     offer = next(offer for offer in worker.found if offer.name == check.op.name)
     candidate = Candidate(check.op, worker, offer).judged_in(check.dtype)
@@ -136,15 +136,12 @@ def _verdict(check: Check, honest: Honest, case: Case) -> Verdict:
 
 
 def record() -> Path:
-    """Where the pieces of these sources are kept: a soak says nothing about other sources.
-
-    Sources that decide no verdict do not count.
-    """
+    """The file of finished pieces; its name has a hash of the sources that can change a verdict."""
     return Path(f".refssm/soak-{digest(SOURCES)}.jsonl")
 
 
 def finished() -> dict[tuple, dict]:
-    """The pieces recorded so far; a line cut off by an interruption does not count."""
+    """The recorded pieces; a line cut off by an interruption is skipped."""
     done, path = {}, record()
     for line in path.read_text().splitlines() if path.exists() else []:
         try:
@@ -156,7 +153,7 @@ def finished() -> dict[tuple, dict]:
 
 
 def among(name: str, only: str) -> bool:
-    """Whether an operator, or its family, is among the names; all are among none."""
+    """True if the operator or its family is in `only`, or `only` is empty."""
     return not only or not {name, operator_named(name).family}.isdisjoint(only.split(","))
 
 
@@ -180,10 +177,10 @@ def rows(done: list[dict]) -> list[Soaked]:
 
 
 def as_they_come(function: Callable, tasks: list[tuple], workers: int) -> Iterator[tuple]:
-    """Each task and what a function makes of it, by processes that keep what they have compiled.
+    """Each task with its result, from processes that keep their compiled code.
 
-    loky would not: one that has compiled every mirror is one that leaks, to it, and is renewed.
-    One is this one: no fork beside the threads of a framework that is imported.
+    joblib's loky would restart a process that has grown by compiling all mirrors. With one worker
+    this process does the work, so that nothing forks beside the threads of an imported framework.
     """
     if workers == 1:
         yield from ((task, function(*task)) for task in tasks)
@@ -202,9 +199,9 @@ def main(
     workers: Annotated[int, typer.Option(help="Processes.")] = 2,
     only: Annotated[str, typer.Option(help="Families or operators, with commas.")] = "",
 ) -> None:
-    """Run what is not yet recorded, write the table, fail if anything honest was rejected.
+    """Run the pieces that are not yet recorded and write the table; exit code 1 after a rejection.
 
-    With `only`, the rows of other operators stay as they are.
+    With `only`, the table's rows for other operators stay as they are.
     """
     kept = record()
     kept.parent.mkdir(exist_ok=True)
@@ -228,7 +225,7 @@ def main(
     raise typer.Exit(1 if rejections else 0)
 
 
-if __name__ == "__main__":  # the worker processes find functions of the module, not of __main__
+if __name__ == "__main__":  # worker processes need the module's functions, not __main__'s
     from refssm.conformance.selftest import soak
 
     typer.run(soak.main)

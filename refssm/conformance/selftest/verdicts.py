@@ -1,10 +1,10 @@
-"""Every verdict of the judge's own programs, in two files: what a change must leave as it is.
+"""Record the verdicts on planted bugs and honest implementations: changes must not alter them.
 
     python -m refssm.conformance.selftest.verdicts write tests/verdicts
     python -m refssm.conformance.selftest.verdicts compare tests/verdicts
 
-`planted.csv` has each planted bug with the check that it names and the verdict of that check,
-`honest.csv` each honest implementation with each check of its operator. Ratios and messages
+`planted.csv` has each planted bug, the check that catches it and the verdict of that check;
+`honest.csv` has each honest implementation with each check of its operator. Ratios and messages
 depend on the processor's kernels; `--figures` adds them, for a comparison on one machine.
 """
 
@@ -33,7 +33,7 @@ from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.selftest import soak
 
-CASES = 4  # of each check of the honest implementations
+CASES = 4  # cases per check of the honest implementations
 COLUMNS = {
     "planted": ("operator", "bug", "what", "check", "verdict", "grade"),
     "honest": ("operator", "implementation", "check", "verdict"),
@@ -45,7 +45,7 @@ app = typer.Typer(add_completion=False, help=__doc__)
 
 
 def planted_rows(name: str) -> list[Row]:
-    """The verdict on each planted bug of an operator, by the check that it names."""
+    """The verdict on each planted bug of an operator, by the check that catches it."""
     op = operator_named(name)
     return [_planted_row(bug) for bug in bugs_of_operator(op.name, op.family)]
 
@@ -61,9 +61,9 @@ def _planted_row(bug: PlantedBug) -> Row:
 
 
 def honest_rows(name: str) -> list[Row]:
-    """Of each check of an operator, what every honest implementation comes to."""
+    """The verdict of each check of an operator on each honest implementation."""
     op, profile = operator_named(name), PROFILES["default"]
-    honest = [h for h in soak.here(name) if not h.needs]  # not of a library that may be absent
+    honest = [h for h in soak.here(name) if not h.needs]  # without libraries that may be missing
     rows = []
     for check in checks_of(op, profile, default_types(op, profile), vjp=op.differentiable):
         seen = soak.judged(check, honest, min(CASES, check.count), seed=0)
@@ -81,14 +81,14 @@ ROWS = {"planted": planted_rows, "honest": honest_rows}
 
 
 def of_operator(name: str, kinds: tuple[str, ...]) -> dict[str, list[Row]]:
-    """The rows of each file."""
+    """The rows of one operator, by file."""
     with warnings.catch_warnings(), np.errstate(all="ignore"), remembering():
         warnings.simplefilter("ignore")
         return {kind: ROWS[kind](name) for kind in kinds}
 
 
 def all_rows(only: str, workers: int, kinds: tuple[str, ...]) -> dict[str, list[Row]]:
-    """The rows of all operators, sorted."""
+    """The rows of all operators, sorted, by file."""
     names = [op.name for op in OPERATORS if soak.among(op.name, only)]
     running = soak.as_they_come(of_operator, [(name, kinds) for name in names], workers)
     came = [rows for _, rows in track(running, total=len(names), disable=not sys.stderr.isatty())]
@@ -111,7 +111,7 @@ def read(path: Path) -> list[Row]:
 
 
 def differences(before: list[Row], now: list[Row], compared: list[str]) -> list[str]:
-    """The rows that only one of two lists has, `-` those of before and `+` those of now."""
+    """Rows in only one of two lists: `-` for those before, `+` for those now."""
     old, new = (Counter(tuple(row[c] for c in compared) for row in rows) for rows in (before, now))
     gone = [f"- {', '.join(row)}" for row in sorted((old - new).elements())]
     return gone + [f"+ {', '.join(row)}" for row in sorted((new - old).elements())]
@@ -150,7 +150,7 @@ def write(
 
 @app.command()
 def compare(folder: Path, only: Only = "", of: Of = "", workers: Workers = 2) -> None:
-    """Judge them again, and compare with what was written; exit code 1 where anything differs."""
+    """Judge again and compare with the written verdicts; exit code 1 if any verdict differs."""
     differ = False
     for kind, rows in all_rows(only, workers, chosen(of)).items():
         before = [r for r in read(folder / f"{kind}.csv") if soak.among(r["operator"], only)]
@@ -163,7 +163,7 @@ def compare(folder: Path, only: Only = "", of: Of = "", workers: Workers = 2) ->
     raise typer.Exit(int(differ))
 
 
-if __name__ == "__main__":  # the worker processes find functions of the module, not of __main__
+if __name__ == "__main__":  # worker processes need the module's functions, not __main__'s
     from refssm.conformance.selftest import verdicts
 
     verdicts.app()

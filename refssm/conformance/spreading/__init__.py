@@ -1,1 +1,1 @@
-"""One run on many processes."""
+"""One run on several processes."""

@@ -1,4 +1,4 @@
-"""A Dask cluster by the address of its scheduler; what is wrong with it in one sentence."""
+"""Connect to a Dask cluster by its scheduler's address; an error is one sentence."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 
 from refssm.conformance.usage_error import UsageError
 
-SECONDS = 10  # for a scheduler to answer
+SECONDS = 10  # time limit for the scheduler's answer
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """A client of the cluster, which has workers."""
+    """A client of the cluster; UsageError if there is no scheduler or no worker."""
     if find_spec("distributed") is None:
         raise UsageError("--dask needs dask[distributed]: pip install 'refssm[dask]'")
     from distributed import Client
 
     try:
-        asyncio.run(_reached(address))  # a client that cannot connect waits for itself when deleted
-        with warnings.catch_warnings():  # about versions: those that matter are compared by us
+        asyncio.run(_reached(address))  # a client that cannot connect hangs when it is deleted
+        with warnings.catch_warnings():  # on versions: refssm compares those that matter
             warnings.simplefilter("ignore")
             client = Client(address, timeout=SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError, ImportError) as error:
@@ -37,7 +37,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 async def _reached(address: str) -> None:
-    """Raise unless a scheduler answers."""
+    """Raise an exception unless a scheduler answers."""
     from distributed import Security, rpc
 
     secret = Security().get_connection_args("client")

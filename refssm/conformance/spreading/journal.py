@@ -1,6 +1,7 @@
-"""`--resume`: a record of the pieces that are done, so that a run that was killed goes on there.
+"""`--resume`: a record of finished pieces, from which a killed run can continue.
 
-One line for each piece, in `.refssm/run-<what decides it>.jsonl`. A run that ends takes it away.
+One line per piece, in `.refssm/run-<hash of all that decides it>.jsonl`. A run that ends deletes
+it.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class Journal:
             raise self._unusable(error) from None
 
     def close(self) -> None:
-        """Leave it as it is."""
-        with suppress(OSError):  # a full disk was told when it was written to
+        """Close the file and keep it."""
+        with suppress(OSError):  # `write` has already reported a full disk
             self._lines.close()
 
     def _unusable(self, error: OSError) -> UsageError:
@@ -51,7 +52,7 @@ class Journal:
 
 
 def _read(path: Path) -> dict[tuple[str, int], Piece]:
-    """The pieces of a record; a line that was cut off is cut away, one that is none left out."""
+    """The pieces of a record; an incomplete last line is cut off, invalid lines are skipped."""
     written = path.read_bytes() if path.exists() else b""
     whole = written.rfind(b"\n") + 1
     if whole < len(written):
@@ -65,7 +66,7 @@ def _read(path: Path) -> dict[tuple[str, int], Piece]:
 
 
 class Kept:
-    """The records of a command, one for each target; they stay until all of it is done."""
+    """The records of a command, one per target; they stay until the whole command is done."""
 
     def __init__(self, folder: Path):
         self.folder, self.journals = folder, []
@@ -77,13 +78,13 @@ class Kept:
         return journal
 
     def discard(self) -> None:
-        """The run is done: the next one judges anew."""
+        """Delete the records: the command is done."""
         for journal in self.journals:
             journal.path.unlink(missing_ok=True)
 
 
 def _digest(session: Session) -> str:
-    """Everything that decides what a piece comes to."""
+    """A hash of all that decides the result of a piece."""
     told: list = [versions_here(), session.settings.of_verdicts]
     for worker in children(session):
         told += [worker.target, worker.name, worker.timeout, worker.told, worker.sources()]

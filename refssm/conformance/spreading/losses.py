@@ -1,4 +1,4 @@
-"""What calls cost in child processes: a verdict must not depend on who restarted them."""
+"""Restarts of child processes: a verdict must not depend on which process restarted them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from refssm.conformance.running.settings import Session
 
 
 def children(session: Session) -> list[Worker]:
-    """The child processes of the implementation, and of the old one where there is one."""
+    """The child processes of the implementation, and of the old one if there is one."""
     return [w for w in (session.worker, session.against) if isinstance(w, Worker)]
 
 
 class Losses:
-    """The restarts of a session's child processes since a moment."""
+    """The restarts of a session's child processes since `begin`."""
 
     def __init__(self, session: Session):
         self.workers = children(session)
@@ -28,17 +28,17 @@ class Losses:
 
     @property
     def alive(self) -> bool:
-        """Whether no process waits for a restart."""
+        """True if every child process runs."""
         return all(w.alive for w in self.workers)
 
     @property
     def over(self) -> bool:
-        """Whether one is gone for good."""
+        """True if one child process died and cannot be restarted."""
         return any(w.restarts and not w.alive for w in self.workers)
 
     @property
     def intact(self) -> bool:
-        """Whether no process was lost since the moment that is remembered."""
+        """True if no child process died since `begin`."""
         return self.alive and self.restarts == [w.restarts for w in self.workers]
 
     def piece(self, cases: Cases, check: Check, beside: Beside | None) -> Piece | None:
@@ -50,7 +50,7 @@ class Losses:
         return piece if same and (self.alive or piece.failed) else None
 
     def repeat(self, piece: Piece) -> None:
-        """Kill this process's child too, so restart counts match those of whoever judged it."""
+        """Kill this process's child too, so restart counts match those of the piece's judge."""
         for worker, death in zip(self.workers, piece.lost, strict=False):
             if death and worker.alive:
                 worker.lose(death)

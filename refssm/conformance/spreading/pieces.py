@@ -1,7 +1,7 @@
-"""Pieces of checks put together in the order in which one process would have judged them.
+"""Pieces of checks, in the order in which one process would have judged them.
 
-The first piece that fails decides, and is shrunk here. Where the process of the implementation was
-lost in a way that the other process's budget of restarts decided, the piece is judged again here.
+The first piece that fails decides, and is shrunk here. A piece is judged again here if its result
+might depend on how often the other process had restarted its child.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from refssm.conformance.running.trial import Trial
 from refssm.conformance.spreading.journal import Journal
 from refssm.conformance.spreading.losses import Losses
 
-Key = tuple[str, int]  # a check's id, and the number of the piece's first case
+Key = tuple[str, int]  # a check's id and the index of the piece's first case
 
 
 def learn(trial: Trial) -> Learned | None:
-    """Probe and certify, for another process; None where it must do so itself: a child was lost."""
+    """Probe and certify, for another process; None if a child process died meanwhile."""
     losses, probe = Losses(trial.session), trial.probe
-    refused = probe.refused  # first: the probe learns whether it is called slice by slice
+    refused = probe.refused  # first, because it decides whether calls are slice by slice
     learned = Learned(refused, trial.candidate.sliced, probe.mixed, probe.doubt)
     return learned if losses.intact else None
 
 
 def piece_of(trial: Trial, check: Check, part: int) -> Piece | None:
-    """Some cases of a check, for another process; None where it must judge them itself."""
+    """A piece of a check, for another process; None if that must judge it itself."""
     settings, beside = trial.session.settings, beside_of(check, trial.probe.older)
     if beside:
         beside.open(check.dtype)
@@ -44,12 +44,12 @@ def piece_of(trial: Trial, check: Check, part: int) -> Piece | None:
 
 
 def beside_of(check: Check, old: Beside | None) -> Beside | None:
-    """The old implementation, for the check that compares with it."""
+    """The old implementation if the check compares with it, else None."""
     return old if check.rule is AGAINST else None
 
 
 class Pieces(Source):
-    """Pieces that other processes judge, and those that are on record; what comes is recorded."""
+    """Provides pieces from other processes and from the record; adds new ones to the record."""
 
     def __init__(
         self,
@@ -61,12 +61,12 @@ class Pieces(Source):
         self.session, self.journal, self.planned = session, journal, planned
         self.arriving = arriving or iter(())
         self.arrived: dict[Key, Piece | None] = {}
-        self.failed: set[str] = set()  # checks of which no further piece is needed
-        self.over = False  # none is needed at all: the implementation is not called again
+        self.failed: set[str] = set()  # checks with a failure: no further piece is needed
+        self.over = False  # the implementation is not called again: no piece is needed
 
     @contextmanager
     def of(self, check: Check, beside: Beside | None) -> Iterator[tuple[Ready, Keep]]:
-        """The pieces of one check in order; after a failure, restart counts as its judge had."""
+        """The pieces of one check in order; after a failure, restart counts match its judge's."""
         losses, beside, last = Losses(self.session), beside_of(check, beside), []
 
         def ready(part: int) -> Piece | None:

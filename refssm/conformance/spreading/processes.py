@@ -1,7 +1,7 @@
-"""`--workers` and `--dask`: pieces of checks are judged by several processes, put together here.
+"""`--workers` and `--dask`: several processes judge pieces of checks; this one combines them.
 
-Each process has an implementation's child of its own; nothing else is shared, so the verdicts are
-those of one process.
+Each process has its own child with the implementation, and nothing else is shared, so the verdicts
+are those of one process.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ from refssm.conformance.usage_error import UsageError
 
 @dataclass(frozen=True)
 class Kit:
-    """What another process needs in order to judge the same."""
+    """What another process needs in order to judge in the same way."""
 
-    loaded: tuple[tuple, ...]  # target, name, time limit, declarations: the new one, the old one
+    # target, name, time limit and declarations: of the new implementation, then of the old one
+    loaded: tuple[tuple, ...]
     settings: Settings
     folder: str
     versions: dict[str, str]
-    own: tuple[str, ...]  # the author's files, by their bytes
+    own: tuple[str, ...]  # hashes of the author's files
 
     @classmethod
     def of(cls, session: Session) -> Kit:
@@ -80,12 +81,12 @@ class Bench:
         self.losses = Losses(self.session)
 
     def trial(self, name: str, learned: Learned | None = None) -> Trial:
-        """One implementation on trial."""
+        """The trial of one operator's implementation."""
         self.session.learned = {name: learned} if learned else {}
         return next(trial for trial in trials_of(self.session) if trial.op.name == name)
 
     def check(self, name: str, learned: Learned, check_id: str) -> tuple[Trial, Check]:
-        """One of its checks."""
+        """One of its checks, with the trial."""
         if name not in self.checks:
             trial = self.trial(name, learned)
             self.checks[name] = trial, {c.id: c for c in trial.checks(trial.probe.accepted)}
@@ -93,13 +94,13 @@ class Bench:
         return trial, checks[check_id]
 
     def close(self) -> None:
-        """End the children."""
+        """End the child processes."""
         for worker in self.workers:
             worker.close()
 
 
 def _refuse_other_versions(at_start: dict[str, str]) -> None:
-    """UsageError where this process has other versions than the one in which the run began."""
+    """UsageError if versions here differ from those where the run began."""
     for name, version in versions_here().items():
         if version != at_start.get(name):
             raise UsageError(
@@ -108,12 +109,12 @@ def _refuse_other_versions(at_start: dict[str, str]) -> None:
             )
 
 
-_at_work = threading.Lock()  # one piece at a time in a process: mpmath's precision is global
-_benches: list[Bench] = []  # the last one
+_at_work = threading.Lock()  # one piece at a time, because mpmath's precision is global
+_benches: list[Bench] = []  # at most one: the last
 
 
 def _bench(kit: Kit) -> Bench:
-    """The bench of a kit: the same as before, unless something was lost in between."""
+    """The bench of a kit; a new one if a child process died since the last piece."""
     if not (_benches and _benches[0].kit == kit and _benches[0].losses.intact):
         clear()
         _benches.append(Bench(kit))
@@ -121,19 +122,19 @@ def _bench(kit: Kit) -> Bench:
 
 
 def clear() -> None:
-    """End the children of this process, whatever they do."""
+    """End the child processes of this process, even during a call."""
     while _benches:
         _benches.pop().close()
 
 
 def prepare(kit: Kit, name: str) -> tuple[str, Learned | None]:
-    """Find out what must be known of an implementation before its checks."""
+    """Probe one implementation before its checks."""
     with _at_work:
         return name, learn(_bench(kit).trial(name))
 
 
 def judge_piece(kit: Kit, learned: Learned, name: str, check_id: str, part: int):
-    """Judge one piece: its key, and what came of it."""
+    """Judge one piece; returns its key and the piece."""
     with _at_work:
         return check_id, part, piece_of(*_bench(kit).check(name, learned, check_id), part)
 
@@ -145,7 +146,7 @@ class Crew:
         self.backend, self.jobs, self.options = backend, jobs, options
 
     def each(self, function: Callable, tasks: Iterable[tuple]) -> Generator[Any, None, None]:
-        """What a function makes of each task, as it comes."""
+        """The result of `function` for each task, in order of completion."""
         with parallel_config(self.backend, n_jobs=self.jobs, **self.options):
             how: Any = {"return_as": "generator_unordered", "batch_size": 1, "max_nbytes": None}
             run = Parallel(**how)
@@ -159,7 +160,7 @@ class Crew:
                 "take fewer, and --resume goes on where a run ended"
             ) from None
         finally:
-            with warnings.catch_warnings():  # what came after a failure was in vain, as we know
+            with warnings.catch_warnings():  # tasks after a failure are cancelled
                 warnings.filterwarnings("ignore", ".*tasks? .* been", UserWarning)
                 results.close()
 
@@ -169,7 +170,7 @@ def local(workers: int) -> Iterator[Crew]:
     """Processes of this machine, each with one thread for linear algebra."""
     with (
         warnings.catch_warnings()
-    ):  # loky renews a process that has grown: no verdict depends on it
+    ):  # loky restarts processes that have grown: no verdict depends on it
         warnings.filterwarnings("ignore", "A worker stopped", UserWarning)
         try:
             yield Crew("loky", workers, inner_max_num_threads=1, initializer=_leave_ctrl_c)
@@ -178,7 +179,7 @@ def local(workers: int) -> Iterator[Crew]:
 
 
 def _leave_ctrl_c() -> None:
-    """Ctrl-C is the first process's: it ends us."""
+    """Ignore Ctrl-C: the first process handles it and ends this one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -193,7 +194,7 @@ def remote(address: str) -> Iterator[Crew]:
 
 
 class Spread(ExitStack):
-    """How sessions are judged: by a crew, on record, both or neither."""
+    """How sessions are judged: by other processes, with a record, both or neither."""
 
     def __init__(self, workers: int = 1, address: str | None = None, folder: Path | None = None):
         super().__init__()
@@ -209,13 +210,13 @@ class Spread(ExitStack):
         return super().__enter__()
 
     def discard(self) -> None:
-        """All is done: the next run judges anew."""
+        """Delete the records: the whole command is done."""
         if self.kept:
             self.kept.discard()
 
     @contextmanager
     def __call__(self, session: Session) -> Iterator[Source]:
-        """Where the session finds the pieces of its checks."""
+        """The source of pieces for the session."""
         with ExitStack() as stack:
             journal = stack.enter_context(closing(self.kept.open(session))) if self.kept else None
             if self.crew is not None:
@@ -226,7 +227,7 @@ class Spread(ExitStack):
 
 @contextmanager
 def _spread(session: Session, crew: Crew, journal: Journal | None) -> Iterator[Source]:
-    """Probe every implementation, then judge every piece that is not on record."""
+    """Probe every implementation, then judge every piece that is not in the record."""
     kit = Kit.of(session)
     names = [t.op.name for t in trials_of(session) if not (t.offer.absent or t.scope.undeclared)]
     with closing(crew.each(prepare, [(kit, name) for name in names])) as learned:
@@ -240,7 +241,7 @@ def _spread(session: Session, crew: Crew, journal: Journal | None) -> Iterator[S
 
 
 def _plan(kit: Kit, trial: Trial, pieces: Pieces) -> Iterator[tuple]:
-    """Every piece of an implementation that is neither on record nor to be judged here."""
+    """The pieces of an implementation that other processes must judge."""
     learned = trial.probe.learned
     if not learned or learned.doubt or (trial.offer.seems and all(learned.refused.values())):
         return

@@ -1,8 +1,8 @@
 # pyright: reportMissingImports=false
-"""control.c2d: the rules of discretization, of one real system in double precision.
+"""control.c2d: the discretization rules, for one real system in double precision.
 
-Under "foh" and "impulse" its state is not ours, and what enters at once stands in its D: from that
-our B̄ are read off.
+Under "foh" and "impulse" its state differs from refssm's, and the direct part of the input is in
+its D; B̄ is computed from these.
 """
 
 import control
@@ -11,7 +11,7 @@ import numpy as np
 from refssm.testing import implements
 
 DOUBLE = ("float64",)
-BY_EXPONENTIAL = ("zoh", "foh", "impulse")  # the others end in a ValueError where A or B has NaN
+BY_EXPONENTIAL = ("zoh", "foh", "impulse")  # the others raise ValueError for NaN in A or B
 
 
 def _discretized(A, B, dt, method, **how):

@@ -1,8 +1,8 @@
 # pyright: reportMissingImports=false
-"""control.gram, of continuous and of discrete systems, and control.hankel_singular_values.
+"""control.gram, of continuous and discrete systems, and control.hankel_singular_values.
 
-They are slycot's, of one real system in double precision. A discrete system's gramians do not
-depend on where its recurrence begins.
+They call slycot, for one real system in double precision. The gramians of a discrete system do not
+depend on whether its recurrence starts with x_0 or x_1.
 """
 
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ DOUBLE = ("float64",)
 
 
 def _system(A, B, C, *step):
-    """A system as it is given, continuous without a step."""
+    """A control system; continuous if no step is given."""
     if find_spec("slycot") is None:
         raise NotImplementedError("control has no gramians without slycot: pip install slycot")
     if A.shape[-1] == 0:
@@ -39,11 +39,11 @@ def gramians(A, B, C):
 
 @implements("gramians_discrete", dtypes=DOUBLE)
 def gramians_discrete(A, B, C):
-    """The same of a system with steps."""
+    """gram(…) of a discrete system."""
     return _gramians(_system(A, B, C, True))
 
 
 @implements("hankel_singular_values", dtypes=DOUBLE)
 def hankel_singular_values(A, B, C):
-    """hankel_singular_values, known as hsvd."""
+    """hankel_singular_values, also called hsvd."""
     return control.hankel_singular_values(_system(A, B, C))

@@ -1,8 +1,8 @@
 # pyright: reportMissingImports=false
 """control.forced_response and control.impulse_response of a discrete real system.
 
-Their recurrence is x_{k+1} = A x_k + B u_k, one step behind ours: one zero sample is appended and
-the first state, or output, dropped.
+Their recurrence is x_{k+1} = A x_k + B u_k, one step behind refssm's, so a zero sample is appended
+and the first state or output dropped.
 """
 
 import control
@@ -14,7 +14,7 @@ DOUBLE = ("float64",)
 
 
 def _system(A, B, C):
-    """A discrete system of steps of one, as it is given."""
+    """A discrete system with time step 1."""
     if A.shape[-1] == 0:
         raise NotImplementedError("control has no systems without states")
     D = np.zeros((len(C), B.shape[-1]))
@@ -33,7 +33,7 @@ def _states(A, b, x0):
 
 @implements("dense_scan", dtypes=DOUBLE)
 def dense_scan(A, b):
-    """forced_response from rest."""
+    """forced_response from a zero state."""
     return _states(A, b, np.zeros(len(A)))
 
 

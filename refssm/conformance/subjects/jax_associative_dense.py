@@ -11,7 +11,7 @@ from refssm.testing import implements
 
 
 def _after(first, second):
-    """Two steps x ↦ A x + b as one, the first of them first."""
+    """Two affine steps x ↦ A x + b composed to one; `first` is applied first."""
     A, b = second
     A_first, b_first = first
     exact = jax.lax.Precision.HIGHEST
@@ -22,7 +22,7 @@ def _after(first, second):
 @implements("dense_scan", framework="jax", ftz=True, vjp=True)
 @jax.jit
 def dense_scan(A, b):
-    """The affine maps of all steps composed by a tree."""
+    """The affine maps of all steps, composed by a tree."""
     dtype = jnp.result_type(A, b)
     batch = jnp.broadcast_shapes(A.shape[:-2], b.shape[:-2])
     l, n = b.shape[-2:]

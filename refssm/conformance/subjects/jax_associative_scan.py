@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false
-"""jax.lax.associative_scan: a linear scan by a tree, backwards for its gradient by hand.
+"""jax.lax.associative_scan: a linear scan by a tree, and a hand-written gradient by a reverse scan.
 
 XLA flushes subnormal numbers to zero on the CPU: `ftz=True`.
 """
@@ -11,7 +11,7 @@ from refssm.testing import implements
 
 
 def _after(first, second):
-    """Two steps x ↦ a x + b as one, the first of them first."""
+    """Two affine steps x ↦ a x + b composed to one; `first` is applied first."""
     return first[0] * second[0], first[1] * second[0] + second[1]
 
 
@@ -25,7 +25,7 @@ def linear_scan(a, b):
 
 @jax.jit
 def linear_scan_vjp(dx, a, b):
-    """db by associative_scan(…, reverse=True), da_k = db_k conj(x_{k-1}): in our convention."""
+    """db by associative_scan(…, reverse=True), da_k = db_k conj(x_{k-1}): refssm's convention."""
     x = linear_scan(a, b)
     later = jnp.concatenate([a[..., 1:, :], jnp.zeros_like(a[..., :1, :])], axis=-2)
     later = jnp.conj(later).astype(x.dtype)

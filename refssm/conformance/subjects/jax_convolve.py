@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false
-"""jnp.convolve, signal by signal: a causal convolution as the sum stands."""
+"""jnp.convolve for one signal: a causal convolution as a direct sum."""
 
 import jax
 import jax.numpy as jnp
@@ -10,5 +10,5 @@ from refssm.testing import implements
 @implements("causal_convolution_direct", framework="jax", ftz=True, vjp=True, layout="l, l -> l")
 @jax.jit
 def causal_convolution_direct(u, k):
-    """The first l entries of the full convolution, in all the digits there are."""
+    """The first l entries of the full convolution, at the highest precision."""
     return jnp.convolve(u, k, precision=jax.lax.Precision.HIGHEST)[: u.shape[0]]

@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false
-"""jax.lax.scan: a linear scan step by step, and its own gradient."""
+"""jax.lax.scan: a linear scan step by step, with JAX's gradient."""
 
 import jax
 import jax.numpy as jnp
@@ -22,12 +22,12 @@ def _scanned(a, b, x0):
 @implements("linear_scan", framework="jax", ftz=True, vjp=True)
 @jax.jit
 def linear_scan(a, b):
-    """lax.scan along time, from rest."""
+    """lax.scan along time, from a zero state."""
     return _scanned(a, b, jnp.zeros_like(b[..., 0, :]))
 
 
 @implements("linear_scan_from", framework="jax", ftz=True, vjp=True)
 @jax.jit
 def linear_scan_from(a, b, x0):
-    """The same from a state."""
+    """lax.scan along time, from x0."""
     return _scanned(a, b, x0)

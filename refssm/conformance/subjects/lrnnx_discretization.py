@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false
-"""lrnnx.core.discretization: what of lrnnx can be imported without its CUDA extensions."""
+"""lrnnx.core.discretization: the part of lrnnx that can be imported without CUDA extensions."""
 
 from lrnnx.core.discretization import bilinear, zoh
 
@@ -7,7 +7,7 @@ from refssm.testing import implements
 
 
 def _scaled(discretized, B):
-    """Ā and γ̄ as Ā and B̄ = γ̄ B."""
+    """Ā and B̄ = γ̄ B from Ā and γ̄."""
     A_bar, gamma_bar = discretized
     return A_bar, gamma_bar[:, None] * B
 

@@ -1,8 +1,8 @@
 # pyright: reportMissingImports=false
-"""mamba-ssm's references in PyTorch: what its kernels are tested against.
+"""mamba-ssm's references in PyTorch, with which its own tests compare its kernels.
 
-The scan and its chunked form by the paper's listing, and a step. The kernels are not judged here.
-Importing them wants Triton and the compiled extension, which the references do not call.
+The scan, its chunked form by the paper's listing, and a step. The kernels themselves are not judged
+here. Importing the references needs Triton and the compiled extension, though they call neither.
 """
 
 import torch
@@ -12,9 +12,9 @@ from mamba_ssm.ops.triton.selective_state_update import selective_state_update_r
 
 from refssm.testing import implements
 
-F4 = ("float32",)  # the scan casts to it
+F4 = ("float32",)  # the scan casts to float32
 REAL = ("float32", "float64")
-LONGEST = 256  # of a chunk, Mamba2's
+LONGEST = 256  # longest chunk, as in Mamba2's configuration
 
 
 @implements(
@@ -25,7 +25,7 @@ LONGEST = 256  # of a chunk, Mamba2's
     layout="b d l, b d l, d n, b n l, b n l -> b d l",
 )
 def selective_scan(u, dt, A, B, C):
-    """selective_scan_ref as it stands, its loop over time."""
+    """selective_scan_ref, a loop over time."""
     if u.shape[-1] == 0:
         raise NotImplementedError("it stacks the steps that there are: one at least")
     return selective_scan_ref(u, dt, A, B, C)
@@ -39,7 +39,7 @@ def selective_scan(u, dt, A, B, C):
     layout="b d l, b d l, d n, b n l, b n l, d, b d l, d -> b d l",
 )
 def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
-    """The same with the bias, softplus, skip connection and gate."""
+    """selective_scan_ref with bias, softplus, skip connection and gate."""
     if u.shape[-1] == 0:
         raise NotImplementedError("it stacks the steps that there are: one at least")
     return selective_scan_ref(u, dt, A, B, C, D, z, dt_bias, delta_softplus=True)
@@ -52,7 +52,7 @@ def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
     layout="b d, b d, d n, b n, b n, b d n -> b d, b d n",
 )
 def selective_step(u, dt, A, B, C, x):
-    """selective_state_update_ref, which writes the new state over the old one."""
+    """selective_state_update_ref, which overwrites the old state with the new one."""
     x = x.clone()
     return selective_state_update_ref(x, u, dt, A, B, C), x
 
@@ -64,7 +64,7 @@ def selective_step(u, dt, A, B, C, x):
     layout="b d, b d, d n, b n, b n, d, b d, d, b d n -> b d, b d n",
 )
 def mamba_step(u, dt, A, B, C, D, z, dt_bias, x):
-    """The same with all that mamba_scan has."""
+    """selective_state_update_ref with bias, softplus, skip connection and gate."""
     x = x.clone()
     return selective_state_update_ref(x, u, dt, A, B, C, D, z, dt_bias, dt_softplus=True), x
 
@@ -77,7 +77,7 @@ def mamba_step(u, dt, A, B, C, D, z, dt_bias, x):
     layout="b l g h p, b l g h, b l g n, b l g n -> b l g h p",
 )
 def ssd_chunked(x, log_a, B, C, *, chunk):
-    """ssd_minimal_discrete from rest."""
+    """ssd_minimal_discrete from a zero state."""
     return _by_heads(x, log_a, B, C, chunk)[0].reshape(x.shape)
 
 
@@ -89,13 +89,13 @@ def ssd_chunked(x, log_a, B, C, *, chunk):
     layout="b l g h p, b l g h, b l g n, b l g n, b g h p n -> b l g h p, b g h p n",
 )
 def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
-    """The same from a state, and the last one; its first state has an axis of chunks."""
+    """ssd_minimal_discrete from S0, with the last state; its first state has an axis of chunks."""
     y, S = _by_heads(x, log_a, B, C, chunk, S0.flatten(1, 2)[:, None])
     return y.reshape(x.shape), S.reshape(S0.shape)
 
 
 def _by_heads(x, log_a, B, C, chunk, *state):
-    """B and C of each head; the last chunk is filled with zeros, which keep the state."""
+    """Repeat B and C for each head; pad the last chunk with zeros, which keep the state."""
     if chunk > LONGEST:
         raise NotImplementedError("chunks of more than 256 steps, each the square of its length")
     l, h = x.shape[1], x.shape[3]

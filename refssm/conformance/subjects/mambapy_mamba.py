@@ -15,7 +15,7 @@ from refssm.testing import implements
     layout="b l d, b l d, d n, b l n, b l n, d, b l d, d -> b l d",
 )
 def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
-    """MambaBlock.selective_scan, between the softplus of its ssm and the gate of its forward."""
+    """MambaBlock.selective_scan, with the softplus before it and the gate after it."""
     steps, no_block = F.softplus(dt + dt_bias), None
     y = MambaBlock.selective_scan(no_block, u, steps, A, B, C, D)  # pyright: ignore[reportArgumentType]
     return y * F.silu(z)

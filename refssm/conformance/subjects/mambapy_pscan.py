@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false
-"""mambapy.pscan: Blelloch's scan with a gradient by hand."""
+"""mambapy.pscan: Blelloch's scan with a hand-written gradient."""
 
 from mambapy.pscan import pscan
 

@@ -1,8 +1,8 @@
 # pyright: reportMissingImports=false
-"""s5-pytorch: apply_ssm, forwards and both ways, and its discretizations.
+"""s5-pytorch: apply_ssm, forward and bidirectional, and its discretizations.
 
-It returns Re C x, for all modes of a system rather than one of each pair: 2C goes in. Its D holds
-one number a channel, so cases are cut to one channel.
+It returns Re C x for all modes of a system, where refssm has one mode of each conjugate pair, so 2C
+is passed. Its D has one number per channel, so cases are cut to one channel.
 """
 
 import torch
@@ -14,7 +14,7 @@ from refssm.testing import implements
 
 
 def one_channel(x):
-    """The first input and the first output."""
+    """The case cut to its first input and first output."""
     C, D = x["C"][..., :1, :], x["D"][..., :1, :1]
     return {**x, "B": x["B"][..., :1], "C": C, "D": D, "u": x["u"][..., :1]}
 
@@ -24,7 +24,7 @@ LAYOUT = "n, n m, p n, p m, l m"
 
 
 def _applied(a, B, C, D, u, **options):
-    """Outputs and last state: the system in one type, to which apply_ssm casts what enters."""
+    """Outputs and last state; all arguments get one type, because apply_ssm casts its input."""
     if u.shape[-2] == 0:
         raise NotImplementedError("apply_ssm returns the last state: one step at least")
     kind = (a.flatten()[:1] * B.flatten()[:1] * C.flatten()[:1] * u.flatten()[:1]).dtype
@@ -33,13 +33,13 @@ def _applied(a, B, C, D, u, **options):
 
 @implements("diagonal_ssm_real", layout=f"{LAYOUT} -> l p", **DECLARED)
 def diagonal_ssm_real(a, B, C, D, u):
-    """apply_ssm, its associative_scan a port of JAX's."""
+    """apply_ssm; its associative_scan is a port of JAX's."""
     return _applied(a, B, 2 * C, D, u)[0]
 
 
 @implements("diagonal_ssm_bidirectional", layout="n, n m, p 2n, p m, l m -> l p", **DECLARED)
 def diagonal_ssm_bidirectional(a, B, C, D, u):
-    """apply_ssm both ways: Re C x + D u, and Im C x as the real part of −iC x."""
+    """apply_ssm in both directions: Re C x + D u, and Im C x as the real part of −iC x."""
     y = _applied(a, B, C, D, u, bidir=True)[0]
     if not any(part.is_complex() for part in (a, B, C, u)):
         return y
@@ -48,7 +48,7 @@ def diagonal_ssm_bidirectional(a, B, C, D, u):
 
 @implements("discretize_diagonal_zoh", framework="torch", vjp=True, layout="n, n m, n -> n, n m")
 def discretize_diagonal_zoh(w, B, dt):
-    """(1/Λ)(e^{ΔΛ} − 1) B̃ as it stands."""
+    """(1/Λ)(e^{ΔΛ} − 1) B̃."""
     return zoh(w, B, dt)
 
 
@@ -56,5 +56,5 @@ def discretize_diagonal_zoh(w, B, dt):
     "discretize_diagonal_bilinear", framework="torch", vjp=True, layout="n, n m, n -> n, n m"
 )
 def discretize_diagonal_bilinear(w, B, dt):
-    """(1 − ½ΔΛ)⁻¹ as a factor."""
+    """Uses (1 − ½ΔΛ)⁻¹ as a factor."""
     return bilinear(w, B, dt)

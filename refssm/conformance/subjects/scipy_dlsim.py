@@ -1,7 +1,7 @@
 """scipy.signal.dlsim: a linear scan with A = diag a, B = C = I.
 
-Its recurrence is x_{k+1} = A x_k + B u_k, one step behind ours: one zero sample is appended and the
-first output dropped.
+Its recurrence is x_{k+1} = A x_k + B u_k, one step behind refssm's, so a zero sample is appended
+and the first output dropped.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from refssm.testing import implements
 
 @implements("linear_scan", only=constant_in_time, dtypes=("float64",))
 def linear_scan(a, b):
-    """dlsim of one system after another."""
+    """dlsim for each member of the batch."""
     if b.shape[-2] == 0:
         raise NotImplementedError("dlsim wants at least one sample")
     a, b = np.broadcast_arrays(a, b)

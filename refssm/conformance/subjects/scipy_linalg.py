@@ -8,7 +8,7 @@ from refssm.testing import implements
 
 @implements("discretize_zoh")
 def discretize_zoh(A, B, dt):
-    """The blocks of the augmented exponential, of one system."""
+    """The blocks of the augmented exponential, for one system."""
     n, m = B.shape
     G = dt * np.block([[A, B], [np.zeros((m, n + m), B.dtype)]])
     E = expm(G)

@@ -1,4 +1,4 @@
-"""scipy.signal.oaconvolve: a causal convolution by overlapping blocks."""
+"""scipy.signal.oaconvolve: a causal convolution by the overlap-add method."""
 
 import numpy as np
 from scipy.signal import oaconvolve

@@ -31,7 +31,7 @@ def linear_scan(a, b):
 
 @implements("linear_scan_from", only=constant_in_time)
 def linear_scan_from(a, b, x0):
-    """The same with the initial condition zi = a x0."""
+    """lfilter with the initial condition zi = a x0."""
     if b.shape[-2] == 0:
         raise NotImplementedError("lfilter has no filter for no samples here")
     return _filtered(a, b, x0)
@@ -57,7 +57,7 @@ def causal_convolution_direct(u, k):
 
 
 def _discretized(A, B, dt, method):
-    """Ā and B̄ of one system; C and D are there because cont2discrete wants them."""
+    """Ā and B̄ of one system; C and D are zeros, because cont2discrete needs them."""
     n, m = B.shape
     C, D = np.zeros((1, n)), np.zeros((1, m))
     return tuple(cont2discrete((A, B, C, D), float(dt), method)[:2])  # pyright: ignore

@@ -8,13 +8,13 @@ from refssm.testing import implements
 
 
 def _after(first, second):
-    """Two steps x ↦ A x + b as one, the first of them first."""
+    """Two affine steps x ↦ A x + b composed to one; `first` is applied first."""
     return second[0] @ first[0], (second[0] @ first[1][..., None])[..., 0] + second[1]
 
 
 @implements("dense_scan", framework="torch", vjp=True)
 def dense_scan(A, b):
-    """The affine maps of all steps composed by a tree."""
+    """The affine maps of all steps, composed by a tree."""
     dtype = torch.result_type(A, b)
     batch = torch.broadcast_shapes(A.shape[:-2], b.shape[:-2])
     l, n = b.shape[-2:]

@@ -8,7 +8,7 @@ from refssm.testing import implements
 
 @implements("causal_convolution", framework="torch", vjp=True)
 def causal_convolution(u, k):
-    """rfft where both are real, fft where one is complex."""
+    """rfft if both arguments are real, fft if one is complex."""
     l = u.shape[-1]
     if u.is_complex() or k.is_complex():
         return torch.fft.ifft(torch.fft.fft(u, 2 * l) * torch.fft.fft(k, 2 * l))[..., :l]

@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false
-"""PyTorch, a loop over time: the scan everybody writes first, and autograd's gradient of it."""
+"""A PyTorch loop over time, the most common way to write a scan, with autograd's gradient."""
 
 import torch
 
@@ -16,11 +16,11 @@ def _looped(a, b, x):
 
 @implements("linear_scan", framework="torch", vjp=True)
 def linear_scan(a, b):
-    """From rest."""
+    """The loop from a zero state."""
     return _looped(a, b, torch.zeros_like(b[..., 0, :], dtype=torch.result_type(a, b)))
 
 
 @implements("linear_scan_from", framework="torch", vjp=True)
 def linear_scan_from(a, b, x0):
-    """From a state."""
+    """The loop from x0."""
     return _looped(a, b, x0.to(torch.result_type(a, x0)))

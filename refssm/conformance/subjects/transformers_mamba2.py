@@ -1,11 +1,12 @@
 # pyright: reportMissingImports=false
 """transformers' Mamba-2 without its CUDA kernels: the scan by chunks and a step.
 
-The functions that Mamba2Mixer falls back to; Bamba, FalconH1, GraniteMoeHybrid, Nemotron-H and
-Zamba2 hold copies of them. They cast to float32. Decays are e^{A dt} with one A for each head and
-inputs are x dt: A = log_a of each step and dt = 1 pass through exactly. Heads are numbered group by
-group. The last chunk is filled up and a chunk holds its square for each head: 4096 steps are a
-minute's work however short the sequence, and nobody's configuration.
+These are the functions that Mamba2Mixer falls back to; Bamba, FalconH1, GraniteMoeHybrid,
+Nemotron-H and Zamba2 have copies of them. They cast to float32. Decays are e^{A dt} with one A per
+head, and inputs are x dt, so A = log_a of each step and dt = 1 give exactly refssm's operator.
+Heads are numbered group by group. The last chunk is padded, and a chunk needs the square of its
+length for each head: a chunk of 4096 steps takes a minute even for short sequences, and no
+configuration uses it.
 """
 
 import torch
@@ -17,7 +18,7 @@ from transformers.models.mamba2.modeling_mamba2 import (
 from refssm.testing import implements
 
 F4 = ("float32",)
-LONGEST = 256  # Mamba2Config's
+LONGEST = 256  # longest chunk, as in Mamba2Config
 
 
 @implements(
@@ -28,7 +29,7 @@ LONGEST = 256  # Mamba2Config's
     layout="b l g h p, b l g h, b l g n, b l g n -> b l g h p",
 )
 def ssd_chunked(x, log_a, B, C, *, chunk):
-    """mamba2_chunk_scan from rest."""
+    """mamba2_chunk_scan from a zero state."""
     _not_too_long(chunk)
     heads, decays = x.flatten(2, 3), log_a.flatten(2, 3)
     y = mamba2_chunk_scan(heads, torch.ones_like(decays), decays, B, C, chunk)
@@ -43,7 +44,7 @@ def ssd_chunked(x, log_a, B, C, *, chunk):
     layout="b l g h p, b l g h, b l g n, b l g n, b g h p n -> b l g h p, b g h p n",
 )
 def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
-    """mamba2_chunk_scan from a state, and the last one."""
+    """mamba2_chunk_scan from S0, with the last state."""
     _not_too_long(chunk)
     heads, decays, states = x.flatten(2, 3), log_a.flatten(2, 3), S0.flatten(1, 2)
     ones, carried = torch.ones_like(decays), {"return_final_states": True}
@@ -63,7 +64,7 @@ def _not_too_long(chunk):
     layout="b g h p, b g h, b g n, b g n, b g h p n -> b g h p, b g h p n",
 )
 def ssd_step(x, log_a, B, C, S):
-    """mamba2_selective_state_update, which writes the new state over the old one."""
+    """mamba2_selective_state_update, which overwrites the old state with the new one."""
     heads, states = x.flatten(1, 2), S.flatten(1, 2).clone()
     decays = log_a.flatten(1, 2)[..., None, None].expand(states.shape)
     y = mamba2_selective_state_update(states, heads, torch.ones_like(heads), decays, B, C)

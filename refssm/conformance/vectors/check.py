@@ -1,4 +1,4 @@
-"""An implementation against stored vectors: no oracle runs, the acceptance is the judge's own."""
+"""Judge an implementation by stored vectors: no oracle runs, the tolerances are the judge's."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from refssm.conformance.vectors.document import Vector, Vectors
 
 
 def judged(worker, target: str, given: list[Vectors]) -> Iterator[Result]:
-    """A line for each implementation and type, where there are vectors of its operator."""
+    """One result per implementation and type; skipped if there are no vectors of its operator."""
     by_name: dict[str, Vectors] = {}
-    for vectors in given:  # several files may be of one operator
+    for vectors in given:  # several files may have the same operator
         known = by_name.get(vectors.op.name)
         more = [*known.cases, *vectors.cases] if known else vectors.cases
         by_name[vectors.op.name] = replace(vectors, cases=more)
@@ -47,7 +47,7 @@ class _OneOperator:
         self.candidate = Candidate(self.op, worker, offer)
 
     def results(self) -> Iterator[Result]:
-        """Type by type, in the order of the file."""
+        """The results, in the order in which the file has the types."""
         types = list(dict.fromkeys(case.dtype for case in self.vectors.cases))
         declared = [t for t in types if not self.offer.dtypes or t in self.offer.dtypes]
         if not declared:
@@ -91,7 +91,7 @@ class _OneOperator:
         return self._result(dtype, worst.verdict, **details)
 
     def _said(self, told, worst: Verdict) -> dict:
-        """Of a pass what it does not promise; of a failure which cases, and what they are for."""
+        """Message and hint: the limits of a pass; the failing cases of a failure and their bugs."""
         bad = [(case, verdict) for case, verdict in told if not verdict.ok]
         if not bad:
             return {"hint": f"not promised: anything beyond these {len(told)} cases"}
@@ -106,12 +106,12 @@ class _OneOperator:
 
 
 def verdict_of(candidate: Candidate, case: Vector) -> Verdict:
-    """Grade one call by the stored outputs; a kernel that narrows cases declines what it would."""
+    """Grade one call by the stored outputs; Declined if `only` changes the case."""
     arrays, statics = case.arrays, dict(case.statics)
     try:
         kept, told = candidate.narrowed(arrays, statics)
         if told != statics or not all(map(np.array_equal, kept, arrays)):
-            raise Declined  # the stored outputs are of no other arguments
+            raise Declined  # the stored outputs do not fit other arguments
         y = candidate.outputs(arrays, statics)
     except Broken as broken:
         return broken.verdict
@@ -119,7 +119,7 @@ def verdict_of(candidate: Candidate, case: Vector) -> Verdict:
 
 
 def _held(candidate: Candidate, case: Vector) -> tuple[Gauge, ...]:
-    """The stored bounds; where subnormals may be flushed, what that may take from each."""
+    """The stored bounds; if subnormals may be flushed, plus the largest error from flushing."""
     held = candidate.held
     if held is None or not held.ftz:
         return case.gauges

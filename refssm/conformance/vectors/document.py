@@ -1,4 +1,4 @@
-"""The file: JSON with hexadecimal floats and one checksum; the same bytes every time."""
+"""The file format: JSON with hexadecimal floats and a checksum; equal vectors give equal bytes."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from refssm.conformance.standard import C
 from refssm.conformance.usage_error import UsageError
 
 FORMAT = "refssm-vectors/1"
-ROW = 8  # numbers in a line
-K_BITS = 8  # of K0 and K1, rounded up: what a library's last digit moves is not in them
+ROW = 8  # numbers per line
+K_BITS = 8  # bits of K0 and K1, rounded up, so that library versions give the same file
 
 
 @dataclass(frozen=True)
@@ -32,30 +32,30 @@ class Output:
 
     @property
     def gauge(self) -> Gauge:
-        """What it is judged by: the value in double precision, and K0 and K1 entry by entry."""
+        """The value in double precision with K0 and K1 for each entry."""
         return Gauge(self.values["float64"], self.k0, self.k1, peak=0.0)
 
 
 @dataclass(frozen=True)
 class Vector:
-    """One case: arguments, outputs, and the planted bugs that no case before it shows."""
+    """One case: arguments, outputs, and the planted bugs that it shows and no earlier case does."""
 
     name: str
     dtype: str
     arrays: list[np.ndarray]
     statics: Mapping[str, int | float]
     outputs: list[Output]
-    catches: Mapping[str, str] = field(default_factory=dict)  # what the bug is, by its name
+    catches: Mapping[str, str] = field(default_factory=dict)  # names of bugs and their descriptions
 
     @property
     def gauges(self) -> tuple[Gauge, ...]:
-        """Of every output."""
+        """The gauge of every output."""
         return tuple(y.gauge for y in self.outputs)
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """A file: the cases of one operator."""
+    """The contents of a file: cases of one operator."""
 
     op: Operator
     seed: int
@@ -69,13 +69,13 @@ def formats_of(dtype: str) -> list[str]:
 
 
 def text_of(vectors: Vectors) -> str:
-    """The file's text, its checksum last."""
+    """The text of the file; the checksum comes last."""
     document = tree(vectors)
     return _dumped(document | {"sha256": checksum(document)}) + "\n"
 
 
 def save(path: Path, text: str) -> None:
-    """All of it or nothing."""
+    """Write the whole file or nothing; UsageError if that fails."""
     partial = path.with_name(f".{path.name}.partial")
     try:
         try:
@@ -95,7 +95,7 @@ def checksum(document: Mapping) -> str:
 
 
 def tree(vectors: Vectors) -> dict:
-    """The document without its checksum, as JSON has it."""
+    """The document without its checksum, as JSON data."""
     op = vectors.op
     return {
         "format": FORMAT,
@@ -133,7 +133,7 @@ def _shaped(a: np.ndarray) -> dict:
 
 
 def numbers(a: np.ndarray) -> list:
-    """Entries in the order of memory; real and imaginary parts one after the other."""
+    """Entries in C order as JSON data; real and imaginary parts alternate."""
     flat = np.ascontiguousarray(a).ravel()
     if a.dtype.kind == "b":
         return [bool(x) for x in flat]
@@ -143,24 +143,24 @@ def numbers(a: np.ndarray) -> list:
 
 
 def hexadecimal(x: float) -> str:
-    """As C's %a prints it: `-0x1.8p+1` is −3; no zeros at the end."""
+    """x as C's %a prints it, without zeros at the end: `-0x1.8p+1` is −3."""
     mantissa, _, exponent = x.hex().partition("p")
     return f"{mantissa.rstrip('0').removesuffix('.') if '.' in mantissa else mantissa}p{exponent}"
 
 
 def static(value) -> int | str:
-    """A whole number as it is, another one hexadecimal."""
+    """An integer as it is, any other number hexadecimal."""
     return int(value) if isinstance(value, int | np.integer) else hexadecimal(float(value))
 
 
 def few_bits(k: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """The next number of few bits above k, and above `least` of which it is a bound."""
+    """max(k, least), rounded up to `K_BITS` bits."""
     m, e = np.frexp(np.maximum(k, least).astype(float))
     return np.ldexp(np.ceil(np.ldexp(m, K_BITS)), e - K_BITS)
 
 
 def renamed(cases: list[Vector]) -> list[Vector]:
-    """Cases with names: the type, and which of it."""
+    """Cases with names such as "float32-1"."""
     count: dict[str, int] = {}
     named = []
     for case in cases:
@@ -170,7 +170,7 @@ def renamed(cases: list[Vector]) -> list[Vector]:
 
 
 def _dumped(x, indent="") -> str:
-    """Indented JSON with rows of numbers."""
+    """Indented JSON with several numbers per line."""
     inner = indent + " "
     if isinstance(x, dict) and x:
         rows = [f"{inner}{_word(k)}: {_dumped(v, inner)}" for k, v in x.items()]

@@ -1,4 +1,4 @@
-"""Cases for a file: small ones first, until every planted bug that a value shows is shown."""
+"""Draw cases for a file, small ones first, until they show all planted bugs that values show."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from refssm.conformance.judging.grading import HEADROOM
 from refssm.conformance.planted import PlantedBug, planted_bugs
 from refssm.conformance.standard import Standard
 
-# lengths of the first dimension, the shortest first; the longer ones only for what is not yet shown
+# lengths of one dimension; the longer ones are used only for bugs not yet shown
 LADDER = ((1, 2, 3, 5), (7, 8, 16), (33, 64, 65), (129,), (193, 257))
 OTHERS = (1, 2, 3)
-SIDE = 8  # of a matrix
-ENTRIES = 700  # product of all sizes
-INPUT_BITS = 32  # in double precision: what a library's last digit moves is not in them
+SIDE = 8  # largest side of a matrix
+ENTRIES = 700  # largest product of all sizes
+INPUT_BITS = 32  # bits of double precision inputs, so that library versions give the same file
 SHOWN_BY = (VALUE.name, STATE.name)
 
 
@@ -47,12 +47,12 @@ class Drawn:
 
     @property
     def size(self) -> int:
-        """How many numbers it holds."""
+        """The number of entries of all arrays."""
         return sum(a.size for a in self.arrays) + sum(g.value.size for g in self.gauges)
 
 
 def planted(op: Operator) -> list[PlantedBug]:
-    """The bugs of an operator that its values or its last state show."""
+    """The operator's planted bugs that check `value` or `state` finds."""
     return [d for d in planted_bugs() if d.op == op.name and _check(d)[0] in SHOWN_BY]
 
 
@@ -62,9 +62,10 @@ def _check(bug: PlantedBug) -> tuple[str, str]:
 
 
 def cases_that_show_bugs(op: Operator, seed: int, count: int, longest: int) -> list[Drawn]:
-    """A few small cases in every type, which together show as many planted bugs as can be.
+    """A few small cases in every type that together show as many planted bugs as possible.
 
-    They are chosen from `count` cases of each type that the seed draws, no longer than `longest`.
+    They are chosen from `count` cases of each type and range of lengths, drawn from `seed`; no
+    length exceeds `longest`.
     """
     bugs, kept = planted(op), []
     for dtype in types_of(op):
@@ -73,7 +74,7 @@ def cases_that_show_bugs(op: Operator, seed: int, count: int, longest: int) -> l
 
 
 def _cover(op, dtype, bugs, seed, count, longest) -> list[Drawn]:
-    """Cases of one type, none of which could be left out."""
+    """Cases of one type: the first one, and those that are needed to show the type's bugs."""
     left, found = list(bugs), []
     for rung, lengths in enumerate(LADDER):
         lengths = [n for n in lengths if n <= longest]
@@ -92,7 +93,7 @@ def _cover(op, dtype, bugs, seed, count, longest) -> list[Drawn]:
 
 
 def _needed(found: list[Drawn], bugs: list[PlantedBug]) -> list[Drawn]:
-    """The first and those, the small ones before the large, that show what no other does."""
+    """The first case and the others that are needed to show all bugs; drops large ones first."""
     seen = {id(case): {b.name for b in bugs if shows(b, case)} for case in found}
     kept = list(found)
     for case in sorted(found[1:], key=lambda c: -c.size):
@@ -103,12 +104,12 @@ def _needed(found: list[Drawn], bugs: list[PlantedBug]) -> list[Drawn]:
 
 
 def shows(bug: PlantedBug, case, gauges=()) -> bool:
-    """Whether a planted bug fails on a case."""
+    """True if a planted bug fails on a case."""
     return not passes(bug.found(), case, gauges or case.gauges)
 
 
 def passes(found: Found, case, gauges) -> bool:
-    """Whether an implementation of this process does."""
+    """True if an implementation in this process passes on a case."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         worker = InProcess([found])
@@ -121,7 +122,7 @@ def passes(found: Found, case, gauges) -> bool:
 
 
 def _cases(op, dtype, lengths, rng, count, plain) -> Iterator[Drawn]:
-    """Cases that can be judged entry by entry, the first without extremes if `plain`."""
+    """Cases that can be judged entry by entry; with `plain`, first one without extreme values."""
     if plain:
         sizes = tuple(min(n, max(lengths)) for n in (5, 3, 4, 2))
         first = _judged(ordinary_case(op, dtype, sizes=sizes))
@@ -135,14 +136,14 @@ def _cases(op, dtype, lengths, rng, count, plain) -> Iterator[Drawn]:
 
 
 def _size(case: Case) -> int:
-    """How many numbers a case has, about."""
+    """Roughly the number of entries of a case."""
     powers = powers_of(case.op)
     sizes = [n ** powers.get(dim, 1) for dim, n in case.sizes.items()]
     return prod([*sizes, *case.batch.values()])
 
 
 def _drawn(op, dtype, lengths, rng) -> Case | None:
-    """A case of these lengths, every knob drawn; None where it would be large."""
+    """A random case with these lengths; None if it is too large or its parameters do not fit."""
 
     def one_of(choices):
         return choices[int(rng.integers(len(choices)))]
@@ -164,7 +165,7 @@ def _drawn(op, dtype, lengths, rng) -> Case | None:
 
 
 def _short(domain, lengths):
-    """The values of a keyword as far as they are sizes of this rung, and the first."""
+    """The parameter's values that are not larger than these lengths, else its first value."""
     values = domain.values
     return [v for v in values if not isinstance(v, int) or v <= max(lengths)] or values[:1]
 
@@ -177,17 +178,17 @@ def _knob(domain, dtype, one_of) -> Knob:
 
 
 def _judged(case: Case) -> Drawn | None:
-    """The case with what it is judged by; None where entries have no bound or may overflow."""
+    """The case with its gauges; None if it cannot be judged entry by entry."""
     arrays = [_few_bits(a) for a in case.arrays] if case.op.inputs else []
     return drawn_again(case.op, case.dtype.name, arrays, case.statics)
 
 
 def drawn_again(op: Operator, dtype: str, arrays, statics) -> Drawn | None:
-    """Arguments with what they are judged by; None where entries have no bound or may overflow."""
+    """Arguments with gauges; None if an entry has no bound, may overflow, or has no solution."""
     held = Standard.of(dtype)
     try:
         gauges = expect(op, arrays, statics, held=held)
-    except (np.linalg.LinAlgError, ZeroDivisionError, ValueError):  # a pole, no solution
+    except (np.linalg.LinAlgError, ZeroDivisionError, ValueError):  # a pole, or no solution
         return None
     gauges = tuple(replace(g, measure=None, normwise=False) for g in gauges)
     for g in gauges:
@@ -201,7 +202,7 @@ def drawn_again(op: Operator, dtype: str, arrays, statics) -> Drawn | None:
 
 
 def _in_type(op, dtype):
-    """The reference; what takes no arguments answers in the type that is judged."""
+    """The reference; an operator without array inputs answers in the judged type."""
     if not op.constructor:
         return op.reference
 
@@ -215,10 +216,10 @@ def _in_type(op, dtype):
 
 
 def _few_bits(a: np.ndarray) -> np.ndarray:
-    """Numbers of double precision with fewer digits."""
+    """Double precision numbers rounded to `INPUT_BITS` bits; others as they are."""
     if a.dtype.kind == "b" or np.finfo(a.dtype).dtype != np.float64:
         return a
-    if a.dtype.kind == "c":  # parts, one after the other
+    if a.dtype.kind == "c":  # real and imaginary parts separately
         flat = np.ascontiguousarray(a).reshape(-1).view(np.float64)
         return _few_bits(flat).view(a.dtype).reshape(a.shape)
     m, e = np.frexp(a)

@@ -1,7 +1,7 @@
-"""Correctly rounded outputs: ball arithmetic certifies each number, mpmath must round to the same.
+"""Correctly rounded outputs, certified by ball arithmetic and confirmed by mpmath.
 
-A number is certified where both ends of its ball round to it; else precision doubles, up to a
-limit. Then mpmath, another program with other formulas, has to come to the same numbers.
+A number is certified if both ends of its ball round to it; otherwise the precision doubles, up to a
+limit. Then mpmath, another program with other formulas, must give the same numbers.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from refssm import oracle
 from refssm._operator import Operator
 from refssm.conformance.vectors.rounding import FORMATS, Format, certain, nearest
 
-FIRST, LAST = 128, 8192  # bits; the smallest product of two subnormals has 2148 before it
-SPARE = 10  # decimal digits that mpmath has beside those of the balls
+FIRST, LAST = 128, 8192  # bits; products of two subnormals start 2148 bits after the point
+SPARE = 10  # decimal digits of mpmath beyond those of the balls
 
 
 class Disagreement(Exception):
@@ -23,13 +23,13 @@ class Disagreement(Exception):
 
 
 class Undecided(Exception):
-    """A number that no precision rounds: between two that are as near."""
+    """No precision up to the limit decides how to round a number: it is near a midpoint."""
 
 
 def correctly_rounded(
     op: Operator, arrays, statics: Mapping, formats: Iterable[str]
 ) -> list[dict[str, np.ndarray]]:
-    """Every output in every format: arrays of double precision that hold the format's numbers."""
+    """Every output in every format, as double precision arrays with that format's values."""
     wanted = [FORMATS[name] for name in formats]
     bits, numbers = _certified(op, arrays, statics, wanted)
     _confirm(op, arrays, statics, wanted, numbers, bits)
@@ -41,7 +41,7 @@ def correctly_rounded(
 
 
 def _certified(op, arrays, statics, wanted) -> tuple[int, list]:
-    """Bits that were enough, and of each output the parts of each entry in every format."""
+    """The precision that was enough, and for each output the parts of each entry per format."""
     from refssm.enclosure import ends
 
     bits, place = FIRST, None
@@ -59,7 +59,7 @@ def _certified(op, arrays, statics, wanted) -> tuple[int, list]:
 
 
 def _confirm(op, arrays, statics, wanted: list[Format], numbers, bits) -> None:
-    """mpmath at rising precision, until it rounds to the same or the precision ends."""
+    """Compare with mpmath at rising precision until it rounds to the same; else Disagreement."""
     place, apart = None, (None, None)
     while bits <= 2 * LAST:
         digits = int(bits * np.log10(2)) + SPARE
@@ -78,13 +78,13 @@ def _confirm(op, arrays, statics, wanted: list[Format], numbers, bits) -> None:
 
 
 def _apart(ours, theirs, wanted: list[Format]) -> tuple:
-    """The last pair of numbers that differ, or nothing."""
+    """The last pair of numbers that differ, or ()."""
     rounded = [nearest(theirs[0], theirs[1], f) if theirs else None for f in wanted]
     return next(((x, y) for x, y in zip(ours[::-1], rounded[::-1], strict=True) if x != y), ())
 
 
 def _first(op, arrays, statics, numbers, wrong) -> str | None:
-    """The name of the first entry of which something holds, as `y[0, 2]`."""
+    """The name of the first entry for which `wrong` is true, such as `y[0, 2]`, or None."""
     shapes = op.output_shapes(*arrays, **statics)
     for name, shape, entries in zip(op.outputs, shapes, numbers, strict=True):
         for i, parts in enumerate(entries):
@@ -94,7 +94,7 @@ def _first(op, arrays, statics, numbers, wrong) -> str | None:
 
 
 def _array(entries, i, shape) -> np.ndarray:
-    """The numbers of one format; parts apart, for 0·i would take the sign of a zero."""
+    """The numbers of one format; parts are set separately, since x + 0·i loses signs of zero."""
     parts = [np.array([parts[j][i] for parts in entries], float) for j in range(_width(entries))]
     if len(parts) == 1:
         return parts[0].reshape(shape)

@@ -1,4 +1,4 @@
-"""Doubting files: read them all, and where asked work out every number again by both oracles."""
+"""Validate files of vectors; if asked, compute every number again by both oracles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from refssm.conformance.vectors.reading import read
 
 
 def sound(path: Path, thorough: bool) -> Vectors:
-    """The vectors of a file in which nothing is wrong; else one sentence."""
+    """The vectors of a file; UsageError with one sentence if anything is wrong."""
     vectors = read(path)
     known = {bug.name: bug.what for bug in planted(vectors.op)}
     for i, case in enumerate(vectors.cases):
@@ -30,7 +30,7 @@ def sound(path: Path, thorough: bool) -> Vectors:
 
 
 def _recomputed(path: Path, vectors: Vectors, i: int, case: Vector) -> None:
-    """A sentence where a number is not what both oracles say, or a bound not what it comes to."""
+    """UsageError if an output differs from the oracles' or a bound from the computed one."""
     drawn = drawn_again(vectors.op, case.dtype, case.arrays, case.statics)
     if drawn is None:
         raise UsageError(f"{path}: cases[{i}]: wanted inputs that can be judged, came others")

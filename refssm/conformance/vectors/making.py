@@ -1,4 +1,4 @@
-"""A file from nothing: cases, correctly rounded outputs, bounds, and the bugs each case shows."""
+"""Make a file: cases, correctly rounded outputs, bounds, and the bugs that each case shows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def enclosed() -> list[Operator]:
 
 
 def refuse_without_flint() -> None:
-    """One sentence where the second oracle cannot run."""
+    """UsageError if python-flint, the library of ball arithmetic, is not installed."""
     if find_spec("flint") is None:
         raise UsageError(
             "two oracles certify vectors, and python-flint is absent: pip install 'refssm[flint]'"
@@ -37,13 +37,13 @@ def refuse_without_flint() -> None:
 
 
 def refuse_without_enclosure(op: Operator) -> None:
-    """One sentence where outputs cannot be enclosed, entry by entry."""
+    """UsageError if the operator has no enclosure of its outputs, entry by entry."""
     if LACKS in op.lacks:
         raise UsageError(f"{op} has no vectors: its outputs have no enclosure (docs/vectors.md)")
 
 
 def made(op: Operator, seed: int, count: int, longest: int) -> Vectors:
-    """The vectors of one operator: the same for the same arguments."""
+    """The vectors of one operator; the same arguments give the same vectors."""
     refuse_without_flint()
     refuse_without_enclosure(op)
     drawn = cases_that_show_bugs(op, seed, count, longest)
@@ -54,7 +54,7 @@ def made(op: Operator, seed: int, count: int, longest: int) -> Vectors:
 
 
 def certified(case: Drawn) -> Vector:
-    """A case with its outputs rounded by both oracles, and its bounds in few bits."""
+    """A case with outputs that both oracles certify, and bounds of few bits."""
     from refssm.conformance.vectors.exact import correctly_rounded
 
     wanted = formats_of(case.dtype)
@@ -67,7 +67,7 @@ def certified(case: Drawn) -> Vector:
 
 
 def _with_bugs(op: Operator, cases: list[Vector]) -> list[Vector]:
-    """Each with the planted bugs that no case before it shows."""
+    """Each case with the planted bugs that it shows and no earlier case does."""
     left, told = planted(op), []
     for case in cases:
         own = [b for b in left if b.caught_by.endswith(f"[{case.dtype}]")]

@@ -1,4 +1,4 @@
-"""Reading a file of vectors and doubting all of it: one sentence names what is wrong and where."""
+"""Read and validate a file of vectors; an error is one sentence with the place in the file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ AXES = 16
 
 
 def files(paths: Iterable[Path]) -> list[Path]:
-    """The .json files among and in the paths."""
+    """All files among the paths and the .json files of folders among them."""
     found = []
     for path in paths:
         if not path.exists():
@@ -54,7 +54,7 @@ def files(paths: Iterable[Path]) -> list[Path]:
 
 
 def read(path: Path) -> Vectors:
-    """The vectors in a file, or one sentence."""
+    """The vectors in a file; UsageError if it is invalid."""
     try:
         return _vectors(_document(path))
     except Malformed as wrong:
@@ -71,7 +71,7 @@ def _document(path: Path) -> dict:
         raise Malformed("wanted JSON in UTF-8, came other bytes") from None
     except RecursionError:
         raise Malformed("wanted the JSON of vectors, came brackets within brackets") from None
-    except ValueError as error:  # JSONDecodeError, or whole numbers of thousands of digits
+    except ValueError as error:  # JSONDecodeError, or an integer with thousands of digits
         raise Malformed(f"wanted JSON, came something else: {error}") from None
     return keyed(document, "the document", KEYS)
 
@@ -117,7 +117,7 @@ def _vectors(document: dict) -> Vectors:
 
 
 def _different(cases: list[Vector]) -> None:
-    """No two of one name, no two of the same arguments."""
+    """Names must differ between cases, and so must arguments."""
     names: set[str] = set()
     seen: dict[Any, int] = {}
     for i, case in enumerate(cases):
@@ -209,7 +209,7 @@ def _output(given, shape, kind: str, dtype: str, at: str) -> Output:
 
 
 def _same_number(values, at) -> None:
-    """The narrow numbers are the wide ones rounded; those between two may go either way."""
+    """float32 values must be the rounded float64 values; at a tie either neighbour is valid."""
     if "float32" not in values:
         return
     wide, narrow = (np.atleast_1d(values[f]).ravel().view(float) for f in ("float64", "float32"))
@@ -225,7 +225,7 @@ def _same_number(values, at) -> None:
 
 
 def _array(given: dict, key: str, kind: str, precision: np.dtype, at: str) -> np.ndarray:
-    """The array of one list of numbers."""
+    """An array from one list of numbers."""
     shape = listed(given["shape"], f"{at}.shape")
     sizes = [whole(n, f"{at}.shape") for n in shape]
     if len(sizes) > AXES:

@@ -1,16 +1,16 @@
-"""Round to nearest even by integers alone: m·2^e to the nearest number of a binary format."""
+"""Round m·2^e to the nearest number of a binary format, ties to even, with integers only."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-End = tuple[int, int] | None  # m·2^e, or no bound
+End = tuple[int, int] | None  # (m, e) for m·2^e, or None for no bound
 
 
 @dataclass(frozen=True)
 class Format:
-    """A binary format: digits, exponent of the smallest subnormal, 2^most is the first overflow."""
+    """A binary format: significand bits, exponent of the smallest subnormal, 2^most overflows."""
 
     name: str
     digits: int
@@ -25,9 +25,9 @@ FORMATS = {
 
 
 def nearest(m: int, e: int, fmt: Format) -> float:
-    """m·2^e rounded to nearest, ties to even; −0.0 where a negative number comes to nothing."""
+    """m·2^e rounded to nearest, ties to even; a negative number that rounds to zero gives −0.0."""
     size = abs(m)
-    unit = max(e + size.bit_length() - fmt.digits, fmt.least)  # of the last place
+    unit = max(e + size.bit_length() - fmt.digits, fmt.least)  # exponent of the last digit
     dropped = unit - e
     if dropped <= 0:
         kept = size << -dropped
@@ -38,14 +38,14 @@ def nearest(m: int, e: int, fmt: Format) -> float:
     if kept and kept.bit_length() + unit > fmt.most:
         rounded = math.inf
     else:
-        rounded = math.ldexp(kept, unit if kept else 0)  # exact: no more digits than the format has
+        rounded = math.ldexp(kept, unit if kept else 0)  # exact: kept fits into the format
     return -rounded if m < 0 else rounded
 
 
 def certain(low: End, high: End, fmt: Format) -> float | None:
-    """What every number between two ends rounds to, or None where they round apart.
+    """The value that all numbers between two ends round to, or None if they differ.
 
-    Where they round to zeros of both signs it is nothing, without one.
+    If the ends round to zeros of different sign, the value is +0.0.
     """
     if low is None or high is None:
         return None

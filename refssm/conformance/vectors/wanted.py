@@ -1,4 +1,4 @@
-"""What a document may hold at each place, or one sentence: the key, what was wanted, what came."""
+"""Validate JSON values; an error names the key, the wanted and the actual value."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import re
 from refssm.conformance.vectors.document import hexadecimal
 
 FLOAT = re.compile(r"-?0x[01](\.[0-9a-f]+)?p[+-][0-9]{1,4}")
-LONGEST = 60  # of what came, in a message
+LONGEST = 60  # characters of a value in a message
 
 
 class Malformed(Exception):
-    """What is wrong, and at which key."""
+    """A value in the file is wrong; the message names its place."""
 
 
 def number_of(value, at: str) -> float:
-    """A finite hexadecimal number, spelled as it is written."""
+    """A finite number from its canonical hexadecimal text."""
     if not isinstance(value, str) or not FLOAT.fullmatch(value):
         raise Malformed(f"{at}: wanted a hexadecimal number like '-0x1.8p+1', came {told(value)}")
     try:
@@ -29,7 +29,7 @@ def number_of(value, at: str) -> float:
 
 
 def keyed(given, at: str, keys) -> dict:
-    """An object of exactly these keys."""
+    """An object with exactly these keys."""
     if not isinstance(given, dict):
         raise Malformed(f"{at}: wanted an object, came {told(given)}")
     absent = next((key for key in keys if key not in given), None)
@@ -50,21 +50,21 @@ def listed(value, at: str) -> list:
 
 
 def text_of(value, at: str) -> str:
-    """A text with something in it."""
+    """A non-empty string."""
     if not isinstance(value, str) or not value:
         raise Malformed(f"{at}: wanted a word, came {told(value)}")
     return value
 
 
 def whole(value, at: str, most: int = 2**31) -> int:
-    """A whole number below `most`."""
+    """An integer from 0 to `most` − 1."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < most:
         raise Malformed(f"{at}: wanted a whole number from 0 to {most - 1}, came {told(value)}")
     return value
 
 
 def told(value) -> str:
-    """What came, in a few letters."""
+    """A value as short text."""
     try:
         text = json.dumps(value, ensure_ascii=True)
     except RecursionError:

@@ -1,8 +1,8 @@
-"""How arrays get into a framework and out again: one file each, imported where it is asked for.
+"""Adapters convert NumPy arrays to a framework's arrays and back; each imports its framework.
 
-Arrays enter as contiguous native copies, never by DLPack from the host (PyTorch ends the
-interpreter on negative strides). Sixteen-bit types are cast inside the framework; on this side
-float32 carries their values.
+Arrays are passed as contiguous copies in native byte order, never by DLPack from the host: PyTorch
+aborts the interpreter on negative strides. The framework casts to 16-bit types; in NumPy, float32
+arrays hold their values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MODULES = {
 
 
 def adapter(framework: str, device: str = ""):
-    """The adapter of a framework on a device; ImportError where the framework is not installed."""
+    """The adapter of a framework on a device; ImportError if the framework is not installed."""
     if find_spec(framework) is None:
         raise ImportError(f"{framework} is not installed")
     return import_module(f"{__name__}.{MODULES[framework]}").ADAPTER(device)

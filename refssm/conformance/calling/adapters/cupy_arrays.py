@@ -1,4 +1,4 @@
-"""CuPy: arrays on a CUDA device, with NumPy's interface and its views."""
+"""CuPy: arrays on a CUDA device, with most of NumPy's interface and memory layouts."""
 
 # pyright: reportMissingImports=false
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Cupy(Numpy):
         return f"{told}, flush to zero: {flushed}, TF32 in products: {tf32}"
 
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:
-        """The view is made on the host and made again on the device, stride by stride."""
+        """Make the view on the host, then copy it to a device array with the same strides."""
         return _with_strides_of(self.views[view](cast(a, kind)))
 
     def take(self, y: Any, kind: NumberType) -> np.ndarray | Unusable:
@@ -63,7 +63,7 @@ class Cupy(Numpy):
 
 
 def _with_strides_of(view: np.ndarray) -> Any:
-    """A device array whose strides are those of a host view, negative and zero ones too."""
+    """A device array with the values and strides of a host view, negative or zero ones included."""
     steps = [abs(s) // view.itemsize if n > 1 else 0 for s, n in zip(view.strides, view.shape,
                                                                      strict=True)]  # fmt: skip
     reach = 1 + sum(step * (n - 1) for step, n in zip(steps, view.shape, strict=True))

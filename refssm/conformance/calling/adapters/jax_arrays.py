@@ -1,7 +1,7 @@
-"""JAX: immutable arrays without strides, double precision only where it is switched on.
+"""JAX: immutable arrays without strides; double precision is switched on only where it is judged.
 
 `jax.vjp` multiplies by the transposed Jacobian without a conjugate, so `jax.grad` of a real loss is
-∂L/∂Re − i ∂L/∂Im. Ours is its conjugate: g = conj(vjp(conj(dy))).
+∂L/∂Re − i ∂L/∂Im. refssm uses the conjugate: g = conj(vjp(conj(dy))).
 """
 
 # pyright: reportMissingImports=false
@@ -17,7 +17,7 @@ import numpy as np
 from refssm.conformance.calling.adapters.numpy_arrays import NoDevice, Numpy, Unusable, carried
 from refssm.conformance.number_types import NumberType, number_type
 
-PROGRAMS = 100  # calls after which compiled programs are dropped: each new shape makes some
+PROGRAMS = 100  # calls between clearings of JAX's cache, which grows with each new shape
 
 
 class Jax(Numpy):
@@ -73,7 +73,7 @@ class Jax(Numpy):
         return False
 
     def same(self, x: Any, y: Any) -> bool:
-        """Arrays cannot be written to; a donated one is gone."""
+        """JAX arrays are immutable, so this is False only for an array whose buffer was donated."""
         del y
         return not x.is_deleted()
 
@@ -83,7 +83,7 @@ class Jax(Numpy):
         pairs = zip(cotangents, outputs, strict=True)
         pushed = [jnp.conj(c).astype(out.dtype) for c, out in pairs]
         gradients = pull(jax.tree.unflatten(form, pushed))
-        pairs = zip(gradients, primals, strict=True)  # of flags JAX returns its type float0
+        pairs = zip(gradients, primals, strict=True)  # for flags the type is float0
         return tuple(x if x.dtype == bool else jnp.conj(g) for g, x in pairs)
 
 

@@ -1,4 +1,4 @@
-"""NumPy: arrays as they are, and views of them; the other adapters change what differs."""
+"""NumPy: the arrays themselves and views of them; the base class of the other adapters."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from refssm.conformance.number_types import NumberType
 
 @dataclass(frozen=True)
 class Unusable:
-    """Stands for an output that is no numeric array, or one that NumPy cannot hold."""
+    """Marks an output that is not a numeric array or has a type that NumPy lacks."""
 
     type: str
 
 
 class NoDevice(Exception):
-    """The device asked for is not there."""
+    """The requested device does not exist here."""
 
 
 class Numpy:
-    """NumPy's arrays. `device` is refused: there is one memory."""
+    """The adapter of NumPy arrays; the only `device` is the CPU."""
 
     name = "numpy"
     immutable = False
@@ -36,23 +36,23 @@ class Numpy:
         self.views = dict(VIEWS)
 
     def about(self) -> str:
-        """Version, device and flags, for the header; numpy's version stands there anyway."""
+        """The framework's version, device and flags; the header has NumPy's version already."""
         tiny = np.full(8, np.finfo(np.float32).tiny, np.float32)
-        half = tiny * np.float32(0.5)  # a library built with -ffast-math may have set the flag
+        half = tiny * np.float32(0.5)  # -ffast-math in a library may switch it on
         flushed = "no" if (half + half == tiny).all() else "yes"
         return f"numpy arrays, device cpu, flush to zero: {flushed}"
 
     def inside(self, kind: NumberType) -> AbstractContextManager:
-        """What must be set while a call in this type runs."""
+        """A context for calls in this type: settings such as double precision."""
         del kind
         return nullcontext()
 
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:
-        """`a` as the framework's own array, of `kind`, seen through a view."""
+        """`a` as an array of the framework, with type `kind`, in the memory layout `view`."""
         return self.views[view](cast(a, kind))
 
     def take(self, y: Any, kind: NumberType) -> np.ndarray | Unusable:
-        """A result as a native contiguous NumPy array, or the name of its type."""
+        """An output as a contiguous NumPy array in native byte order, or `Unusable`."""
         if not isinstance(y, np.ndarray) and hasattr(y, "__array__"):
             y = np.asarray(y)
         if not isinstance(y, np.ndarray) or y.dtype.kind not in "biufc":
@@ -61,40 +61,41 @@ class Numpy:
         return carried(y, y.dtype.name, kind)
 
     def copied(self, x: Any) -> Any:
-        """A copy with memory of its own."""
+        """A copy in memory of its own."""
         return x.copy()
 
     def share(self, x: Any, y: Any) -> bool:
-        """Whether two arrays lie in the same memory."""
+        """True if two arrays may share memory."""
         if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
             return False
         return x.size > 0 and y.size > 0 and np.may_share_memory(x, y)
 
     def same(self, x: Any, y: Any) -> bool:
-        """Bitwise equality, NaN equal to itself."""
+        """True if all entries are equal; NaN equals NaN."""
         return np.array_equal(x, y, equal_nan=True)
 
     def pullback(self, function, cotangents, primals, statics) -> tuple:
-        """The gradients of the framework's own autodiff, in our convention."""
+        """Gradients by the framework's autodiff, g = ∂L/∂Re + i ∂L/∂Im for complex arguments."""
         raise NotImplementedError(f"{self.name} has no autodiff")
 
 
 def cast(a: np.ndarray, kind: NumberType) -> np.ndarray:
-    """`a` in float16 where that is judged, flags as they are; NumPy has no bfloat16."""
+    """`a` cast to float16 if `kind` is that; flags stay as they are; TypeError for bfloat16."""
     if kind.name == "bfloat16":
         raise TypeError("NumPy has no bfloat16")
     return a.astype(np.float16) if kind.name == "float16" and a.dtype.kind != "b" else a
 
 
 def named(y) -> str:
-    """The name of a type, for a sentence."""
+    """The name of y's type."""
     return type(y).__name__
 
 
 def carried(y: np.ndarray, name: str, kind: NumberType) -> np.ndarray | Unusable:
-    """A result of the type called `name`, where `kind` was judged.
+    """An output of the type called `name`, where `kind` is the judged type.
 
-    Where a 16-bit type is judged, float32 carries its values and float64 those of wider types.
+    If a 16-bit type is judged, its values become float32 and those of wider types float64, so that
+    the two can be told apart.
     """
     if not kind.half:
         return Unusable(f"{name} array") if name == "bfloat16" else y
@@ -106,7 +107,7 @@ def carried(y: np.ndarray, name: str, kind: NumberType) -> np.ndarray | Unusable
 
 
 def _strided(a):
-    """Every other entry of a wider array, along the last axis."""
+    """Every second entry of a wider array, along the last axis."""
     wide = np.empty((*a.shape[:-1], 2 * a.shape[-1]), a.dtype) if a.ndim else a.copy()
     if a.ndim:
         wide[..., ::2] = a
@@ -115,9 +116,9 @@ def _strided(a):
 
 
 def _reversed(a):
-    """Negative strides on every axis."""
+    """Negative strides along every axis."""
     flip = (slice(None, None, -1),) * a.ndim
-    # not ascontiguousarray, which gives scalars an axis
+    # not ascontiguousarray, which makes scalars one-dimensional
     return np.array(a[flip], order="C")[(*flip, ...)]
 
 
@@ -127,25 +128,25 @@ def _transposed(a):
 
 
 def _with_offset(a):
-    """Contiguous, one element into a larger buffer: aligned to the element and no more."""
+    """Contiguous, but one element into a larger buffer: aligned to the element size only."""
     buffer = np.full(a.size + 1, np.nan, a.dtype)
     buffer[1:] = a.ravel()
     return buffer[1:].reshape(a.shape)
 
 
 def repeated(a):
-    """For each axis whether it holds one value throughout."""
+    """For each axis, True if the array is constant along it (and longer than 1)."""
     return [n > 1 and bool((np.take(a, [0], axis=i) == a).all()) for i, n in enumerate(a.shape)]
 
 
 def _expanded(a):
-    """Stride 0 along every axis that holds one value throughout."""
+    """Stride 0 along every axis on which the array is constant."""
     index = tuple(slice(0, 1) if same else slice(None) for same in repeated(a))
     return np.broadcast_to(a[index], a.shape)
 
 
 def _readonly(a):
-    """The same values, not writeable."""
+    """A read-only copy."""
     frozen = a.copy()
     frozen.flags.writeable = False
     return frozen

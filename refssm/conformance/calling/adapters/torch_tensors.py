@@ -1,6 +1,7 @@
-"""PyTorch: tensors, their own views, and autograd.
+"""PyTorch: tensors, their memory layouts, and autograd.
 
-autograd's gradient of a complex tensor is ∂L/∂Re + i ∂L/∂Im, as ours: nothing is translated.
+autograd's gradient of a complex tensor is ∂L/∂Re + i ∂L/∂Im, as in refssm, so no conjugate is
+needed.
 """
 
 # pyright: reportMissingImports=false
@@ -61,7 +62,7 @@ class Torch(Numpy):
             y = y.float()
         try:
             y = np.array(y.numpy(), order="C")
-        except TypeError:  # sparse, or of a type that NumPy has not
+        except TypeError:  # sparse, or of a type that NumPy lacks
             return Unusable(f"tensor of {name}, {y.layout}")
         return carried(y, name, kind)
 
@@ -93,7 +94,7 @@ class Torch(Numpy):
 
 
 def _strided(x):
-    """Every other entry of a wider tensor, along the last axis."""
+    """Every second entry of a wider tensor, along the last axis."""
     if not x.ndim:
         return x
     wide = torch.full((*x.shape[:-1], 2 * x.shape[-1]), float("nan"), dtype=x.dtype)
@@ -109,14 +110,14 @@ def _transposed(x):
 
 
 def _with_offset(x):
-    """A contiguous copy that begins one element into a larger buffer; before it stands NaN."""
+    """A contiguous copy that starts one element into a larger buffer, after a NaN."""
     buffer = torch.full((x.numel() + 1,), float("nan"), dtype=x.dtype, device=x.device)
     buffer[1:] = x.reshape(-1)
     return buffer[1:].reshape(x.shape)
 
 
 def _expanded(x):
-    """Stride 0 along every axis that holds one value throughout."""
+    """Stride 0 along every axis on which the tensor is constant."""
     held = x.float() if x.dtype is torch.bfloat16 else x  # NumPy has no bfloat16
     same = repeated(held.numpy(force=True))
     index = tuple(slice(0, 1) if one else slice(None) for one in same)

@@ -1,4 +1,4 @@
-"""Honest circular and bidirectional convolutions: sums, one longer transform, what wraps folded."""
+"""Honest circular and bidirectional convolutions: sums, longer transforms, ends folded back."""
 
 import numpy as np
 
@@ -12,13 +12,13 @@ from refssm.convolution import (
 
 
 def _like(y, *arrays):
-    """In the type of the arguments: real of real ones."""
+    """y in the type of the arguments; real if they are real."""
     common = np.result_type(*arrays)
     return (y if common.kind == "c" else y.real).astype(common)
 
 
 def complex_transform(u, k):
-    """A complex transform for real signals, too."""
+    """A complex transform, for real signals too."""
     if u.shape[-1] == 0:
         return CIRCULAR_CONVOLUTION.reference(u, k)
     common = np.result_type(u, k, np.complex64)
@@ -27,7 +27,7 @@ def complex_transform(u, k):
 
 
 def folded(u, k):
-    """The whole convolution, 2l − 1 long, its end added to its beginning."""
+    """The full convolution of length 2l − 1, with its end added to its beginning."""
     l = u.shape[-1]
     pad = [(0, 0)] * (u.ndim - 1) + [(0, l)]
     wide = CAUSAL_CONVOLUTION_DIRECT.reference(np.pad(u, pad), _padded(k))
@@ -48,7 +48,7 @@ def _padded(k):
 
 
 def _around(k, kr, shift):
-    """Both kernels on one circle of 2l points: the past from 0 on, the future before it."""
+    """Both kernels on a circle of 2l points: past lags from 0 on, future lags before it."""
     k, kr = np.broadcast_arrays(k, kr)
     l = k.shape[-1]
     circle = _padded(k).astype(np.result_type(k, kr))

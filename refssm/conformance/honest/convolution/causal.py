@@ -15,7 +15,7 @@ from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
 
 
 def sliced(convolve):
-    """A convolution of single sequences, called for every member of the batch."""
+    """A convolution of single sequences, applied to every member of the batch."""
 
     def batched(u, k):
         u, k = np.broadcast_arrays(u, k)
@@ -53,7 +53,7 @@ def last_lag_first(u, k):
 
 
 def toeplitz(u, k):
-    """A matrix k_{i−j}, zero above its diagonal without a product there."""
+    """A product with the matrix k_{i−j}, without any products above its diagonal."""
     i = np.arange(u.shape[-1])
     lag = i[:, None] - i
     return np.where(lag >= 0, k[..., np.maximum(lag, 0)] * u[..., None, :], 0).sum(-1)
@@ -91,7 +91,7 @@ def overlap_add(u, k):
 
 
 def torch_fft(u, k):
-    """PyTorch's transform."""
+    """By PyTorch's transform."""
     import torch
 
     l, common = u.shape[-1], np.result_type(u, k)

@@ -1,4 +1,4 @@
-"""Honest short convolutions: NumPy's and SciPy's, windows, the longest lag first, step by step."""
+"""Honest short convolutions: by NumPy, by SciPy, by windows, in other orders, step by step."""
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -14,7 +14,7 @@ from refssm.convolution import (
 
 
 def joined(s, u):
-    """The inputs before and those now, along time."""
+    """The earlier inputs and the new ones, joined along time."""
     batch = np.broadcast_shapes(s.shape[:-1], u.shape[:-1])
     pieces = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in (s, u)]
     return np.concatenate(pieces, axis=-1)
@@ -26,7 +26,7 @@ def windows(past, k):
 
 
 def longest_lag_first(past, k):
-    """One shifted copy after another, the oldest inputs first."""
+    """One shifted copy of the signal after another, the longest lag first."""
     t, l = k.shape[-1], past.shape[-1] - k.shape[-1] + 1
     y = np.zeros((*np.broadcast_shapes(past.shape[:-1], k.shape[:-1]), l), np.result_type(past, k))
     for j in reversed(range(t)):
@@ -42,7 +42,7 @@ def numpy_convolve(past, k):
 
 
 def finite_filter(past, k):
-    """`scipy.signal.lfilter` of each row, its first t − 1 outputs left out."""
+    """`scipy.signal.lfilter` of each row, without its first t − 1 outputs."""
     return _each_row(
         lambda p, taps: signal.lfilter(taps, np.ones(1, taps.dtype), p)[taps.size - 1 :]
     )(past, k)
@@ -62,12 +62,12 @@ def _each_row(convolve):
 
 
 def _by_dots(past, k):
-    """Few outputs: `np.convolve` exchanges its arguments where the taps are more."""
+    """Outputs one by one, if there are few: with more taps `np.convolve` swaps its arguments."""
     return [past[i : i + k.size] @ k[::-1] for i in range(past.size - k.size + 1)]
 
 
 def by_steps(past, k):
-    """One output after another from the newest t inputs."""
+    """One output after another, each from the newest t inputs."""
     t, y = k.shape[-1], []
     for i in range(past.shape[-1] - t + 1):
         y.append((k[..., ::-1] * past[..., i : i + t]).sum(-1))
@@ -75,7 +75,7 @@ def by_steps(past, k):
 
 
 def from_rest(sums):
-    """Zeros before the first input; as NaN · 0 is NaN, taps that meet only them do not exist."""
+    """From a zero state: taps that would only meet zeros are cut off, because NaN · 0 is NaN."""
 
     def convolution(u, k):
         k = k[..., : u.shape[-1]]
@@ -85,7 +85,7 @@ def from_rest(sums):
 
 
 def from_inputs(sums):
-    """The last t − 1 inputs of the state before the first; the last t come back."""
+    """From a state of t inputs, of which the last t − 1 count; returns the last t inputs too."""
 
     def convolution(u, k, s0):
         past = joined(s0, u)
@@ -95,7 +95,7 @@ def from_inputs(sums):
 
 
 def windows_vjp(dy, u, k):
-    """The adjoint is a convolution of what is to come; each tap meets one window."""
+    """du by a convolution of later cotangents; each tap's gradient by a product with a window."""
     return _windows_back(dy, None, u, k, np.zeros_like(k))[:2]
 
 
@@ -114,7 +114,7 @@ def _windows_back(dy, ds, u, k, s0):
 
 
 def rolled(u, k, s):
-    """The state rolled, its oldest entry overwritten; a product with the taps reversed."""
+    """The state is rolled and its oldest entry replaced; then a product with reversed taps."""
     batch = np.broadcast_shapes(u.shape, s.shape[:-1], k.shape[:-1])
     s = np.roll(np.broadcast_to(s, (*batch, s.shape[-1])), -1, axis=-1)
     s = s.astype(np.result_type(s, u))
@@ -137,7 +137,7 @@ def of_length_one(u, k, s):
 
 
 def of_length_one_vjp(dy, ds, u, k, s):
-    """Its gradients."""
+    """The gradients of `of_length_one`."""
     du, dk, ds = _windows_back(dy[..., None], ds, u[..., None], k, s)
     return du[..., 0], dk, ds
 

@@ -12,7 +12,7 @@ def _wider(*args):
 
 
 def row_sums(w, C, dt, *, l):
-    """The softmax as it is written, in the next wider precision, shifted by the largest."""
+    """The softmax by its definition, in the next wider precision, shifted by its maximum."""
     kind = np.result_type(w, C, dt)
     w, C, dt = _wider(w, C, dt)
     exponents = (dt[..., None] * w)[..., None] * np.arange(l)
@@ -22,7 +22,7 @@ def row_sums(w, C, dt, *, l):
 
 
 def one_kernel(w, C, dt, *, l):
-    """Re z > 0 by e^{z(k−l+1)} with the steps as they are."""
+    """For Re z > 0, e^{z(k−l+1)} with the time steps in their own order."""
     z = dt[..., None] * w
     up, k = z.real > 0, np.arange(l, dtype=z.real.dtype)
     near = np.where(up, -z, z)
@@ -31,7 +31,7 @@ def one_kernel(w, C, dt, *, l):
 
 
 def divided_last(w, C, dt, *, l):
-    """The product over expm1(l x)·w, the quotient last."""
+    """The product divided by expm1(l x)·w as the last operation."""
     z = dt[..., None] * w
     up = z.real > 0
     x = np.where(up, -z, z)
@@ -51,7 +51,7 @@ def by_phi(w, C, dt, *, l):
 
 
 def step_by_step(w, C, dt, *, l):
-    """One time after another."""
+    """A loop over time."""
     z = dt[..., None] * w
     up = z.real > 0
     x = np.where(up, -z, z)

@@ -1,4 +1,4 @@
-"""Gradients of the diagonal kernels as PyTorch's autodiff makes them, from the formulas."""
+"""Gradients of the diagonal kernels by PyTorch's autodiff of the formulas."""
 
 # pyright: reportMissingImports=false
 # (torch may be absent)
@@ -9,7 +9,7 @@ from refssm.broadcasting import unbroadcast_each
 
 
 def _pulled(function):
-    """The VJP of a function of tensors, all arguments of one kind: (xp, *tensors, l) -> tensor."""
+    """The VJP of a function (torch, *tensors, l) -> tensor; all arguments get one type."""
 
     def vjp(dk, *args, l):
         import torch
@@ -33,8 +33,10 @@ def _powers(torch, x, l):
 
 
 def _expm1(torch, z):
-    """PyTorch takes the derivative of expm1 to be its result + 1, which has no digits of e^z where
-    that is small: exp itself away from 0."""
+    """expm1 near 0, exp − 1 elsewhere.
+
+    PyTorch's derivative of expm1 is its result + 1, which has no correct digit where e^z is small.
+    """
     near = z.abs() < 1
     return torch.where(near, torch.expm1(torch.where(near, z, 0)), torch.exp(z) - 1)
 
@@ -62,7 +64,7 @@ def exp(torch, w, C, dt, *, l):
 
 @_pulled
 def bilinear(torch, w, B, C, dt, *, l):
-    """The bilinear map through atanh; of real modes beyond −2 the sign apart."""
+    """The bilinear map through atanh; the sign for real modes beyond −2 is separate."""
     h = dt[..., None] * w / 2
     beyond = torch.zeros_like(h, dtype=torch.bool) if h.is_complex() else h < -1
     log = 2 * torch.atanh(torch.where(beyond, 1 / torch.where(beyond, h, 1), h))
@@ -83,7 +85,7 @@ def softmax(torch, w, C, dt, *, l):
 
 @_pulled
 def ema(torch, delta, alpha, beta, gamma, *, l):
-    """Mega's average; log1p and the logistic function of real numbers."""
+    """Mega's moving average by log1p and the logistic function of real numbers."""
     p, s = torch.sigmoid(delta.real), torch.sigmoid(alpha.real)
     v = p * beta * gamma / beta.shape[-1] ** 0.5
     return (v[..., None] * _powers(torch, torch.log1p(-p * s), l)).sum(-2)
@@ -99,12 +101,12 @@ def shift(torch, B, C, *, l):
 
 
 def not_two(x):
-    """Declines modes about dt·w = −2, where log Ā has no digits."""
+    """Declines modes near dt·w = −2, where log Ā has no correct digits."""
     z = x["dt"][..., None] * x["w"]
     return None if (np.abs(z + 2) < 1).any() else x
 
 
 def not_saturated(x):
-    """delta and alpha up to 2: beyond q is near 0, and its logarithm has no digits."""
+    """The case with delta and alpha at most 2: above, q is near 0 and log q has no digits."""
     lowered = {n: np.minimum(x[n], 2).astype(x[n].dtype) for n in ("delta", "alpha")}
     return {**x, **lowered}

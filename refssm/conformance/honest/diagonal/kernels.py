@@ -29,7 +29,7 @@ SUMS = (einsum, mode_by_mode, reversed_modes, step_by_step, polar, two_tables)
 
 
 def in_double(op):
-    """Double precision throughout, double's own in long double; rounded at the end."""
+    """The reference in double precision (double's own in long double), rounded at the end."""
 
     def whole(*args, l):
         wide = (a.astype(np.result_type(a, np.float64)) for a in args)
@@ -49,7 +49,7 @@ def _quotient(z):
 
 
 def held(form, phi=_quotient):
-    """Zero-order hold through a Vandermonde kernel of another form."""
+    """Zero-order hold by a Vandermonde kernel of another form."""
 
     def kernel(w, B, C, dt, *, l):
         h = dt[..., None]
@@ -59,7 +59,7 @@ def held(form, phi=_quotient):
 
 
 def without_B(kernel):
-    """The same for DSS-exp."""
+    """The kernel for DSS-exp, which has no B."""
     return lambda w, C, dt, *, l: kernel(w, np.ones_like(C), C, dt, l=l)
 
 
@@ -71,8 +71,10 @@ def over_w(w, B, C, dt, *, l):
 
 
 def quick(x):
-    """Modes slower than |dt·w| = ½ made quicker: there a rounded root loses k·u, and autodiff of
-    (e^z − 1)/z cancels."""
+    """The case with |dt·w| of at least ½.
+
+    For slower modes a rounded root loses k·u, and autodiff of (e^z − 1)/z cancels.
+    """
     h = x["dt"][..., None]
     slow = np.abs(h * x["w"]) < 0.5
     faster = x["w"] - x["w"].real - 0.5 / h
@@ -80,7 +82,10 @@ def quick(x):
 
 
 def moderate(x):
-    """Quick modes, none stiff: autodiff takes e^z for φ₁ + z φ₁', or for expm1 + 1."""
+    """The case with quick modes and Re dt·w of at least −4.
+
+    For stiffer modes autodiff gets φ₁ + z φ₁', or expm1 + 1, by a cancellation.
+    """
     x, h = quick(x), x["dt"][..., None]
     stiff = (h * x["w"]).real < -4
     return {**x, "w": np.where(stiff, x["w"] - x["w"].real - 4 / h, x["w"]).astype(x["w"].dtype)}
@@ -97,26 +102,26 @@ def _recurrence(a, b, C, l, kind):
 
 
 def recurrence(w, B, C, dt, *, l):
-    """The state step by step, from an impulse."""
+    """The state step by step, for an impulse as input."""
     h = dt[..., None]
     b = h * _quotient(h * w) * B
     return _recurrence(np.exp(h * w), b, C, l, np.result_type(w, B, C, dt))
 
 
 def _not_doubled(x):
-    """Near Ā = 0 and where Ā is far beyond 1 it is all the same; slow modes made quicker."""
+    """The case with quick modes; declined from |dt·w| = 8 on, where Ā is near −1."""
     return quick(x) if np.abs(quick(x)["w"] * x["dt"][..., None]).max(initial=0) < 8 else None
 
 
 def bilinear_recurrence(w, B, C, dt, *, l):
-    """The state step by step: Ā as a rounded root."""
+    """The state step by step, with Ā rounded."""
     h = dt[..., None] * w / 2
     b = dt[..., None] / (1 - h) * B
     return _recurrence((1 + h) / (1 - h), b, C, l, np.result_type(w, B, C, dt))
 
 
 def wide_roots(w, B, C, dt, *, l):
-    """Powers of Ā, rounded in the next wider precision."""
+    """Powers of Ā, with Ā rounded in the next wider precision."""
     kind = np.result_type(w, B, C, dt)
     more = np.float64 if np.finfo(kind).bits == 32 else np.longdouble
     w, B, C, dt = (a.astype(np.result_type(a, more)) for a in (w, B, C, dt))
@@ -128,7 +133,7 @@ def wide_roots(w, B, C, dt, *, l):
 
 
 def by_parts(w, B, C, dt, *, l):
-    """|Ā| by log1p(|Ā|² − 1), its phase by atan2; where |Ā|² < ½ the powers themselves."""
+    """|Ā| by log1p(|Ā|² − 1) and its phase by atan2; where |Ā|² < ½, powers of Ā itself."""
     step, k = dt[..., None], np.arange(l, dtype=dt.dtype)
     h = step * w / 2
     size = np.log1p(4 * h.real / ((1 - h.real) ** 2 + h.imag**2))
@@ -147,7 +152,7 @@ def by_parts(w, B, C, dt, *, l):
 
 
 def averaged(form):
-    """Mega's kernel through a Vandermonde kernel of another form, the logistic function SciPy's."""
+    """Mega's kernel by a Vandermonde kernel of another form, with SciPy's logistic function."""
 
     def kernel(delta, alpha, beta, gamma, *, l):
         p = expit(delta)
@@ -158,13 +163,13 @@ def averaged(form):
 
 
 def _leaking(x):
-    """delta from −2: a slower decay loses k·u as a rounded root."""
+    """The case with delta and alpha of at least −2: a slower decay, rounded, loses k·u."""
     raised = {n: np.maximum(x[n], -2).astype(x[n].dtype) for n in ("delta", "alpha")}
     return {**x, **raised}
 
 
 def average_recurrence(delta, alpha, beta, gamma, *, l):
-    """The average step by step, as Mega runs it when it decodes."""
+    """The moving average step by step, as in Mega's decoding."""
     p = expit(delta)
     C = gamma / p.dtype.type(np.sqrt(beta.shape[-1] or 1))
     kind = np.result_type(delta, alpha, beta, gamma)

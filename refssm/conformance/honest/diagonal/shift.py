@@ -1,11 +1,11 @@
-"""Honest shift kernels: lag by lag, the state itself, the matrix, NumPy's correlation."""
+"""Honest shift kernels: lag by lag, by the state, by the matrix, by NumPy's correlation."""
 
 import numpy as np
 from scipy import linalg, signal
 
 
 def _batched(B, C, l):
-    """Both over the whole batch, and zeros for the result."""
+    """B and C broadcast over the batch, and zeros for the result."""
     batch = np.broadcast_shapes(B.shape[:-1], C.shape[:-1])
     wide = (np.broadcast_to(a, (*batch, a.shape[-1])) for a in (B, C))
     return *wide, np.zeros((*batch, l), np.result_type(B, C))
@@ -21,7 +21,7 @@ def lag_by_lag(B, C, *, l):
 
 
 def place_by_place(B, C, *, l):
-    """What each place of the state sends out, added up from the last to the first."""
+    """The output of each place of the state, added from the last place to the first."""
     B, C, K = _batched(B, C, l)
     n = B.shape[-1]
     for i in range(n - 1, -1, -1):
@@ -31,7 +31,7 @@ def place_by_place(B, C, *, l):
 
 
 def state(B, C, *, l):
-    """The state moved by one place a step; what leaves it is gone, NaN too."""
+    """The state moves by one place per step; what leaves it is dropped, NaN included."""
     B, C, K = _batched(B, C, l)
     x, n = B.copy(), B.shape[-1]
     for k in range(min(n, l)):
@@ -53,7 +53,7 @@ def _slices(function):
 
 
 def _correlate(B, C):
-    """numpy.correlate conjugates its second argument."""
+    """By numpy.correlate, which conjugates its second argument."""
     return np.correlate(C, B.conj(), "full")[B.size - 1 :]
 
 
@@ -62,7 +62,7 @@ def _direct(B, C):
 
 
 def _hankel(B, C):
-    """The upper triangle of C_{i+k} times B; one pass, so zeros stay where nothing is."""
+    """The upper triangle C_{i+k} times B; zeros outside are left out, not multiplied."""
     H = linalg.hankel(C)
     i, k = np.indices(H.shape)
     return np.where(i + k < B.size, H * B, 0).sum(-1)

@@ -1,6 +1,6 @@
-"""Honest discretizations: dense by SciPy, Padé and eigenvectors, diagonal by other formulas.
+"""Honest discretizations: dense by SciPy, Padé and eigenvectors; diagonal by other formulas.
 
-Those of zero-order hold and the bilinear map; the other rules are in `rules.py`.
+They are of zero-order hold and the bilinear map; other rules are in `rules.py`.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def scipy_expm(A, B, dt):
 
 
 def pade(A, B, dt):
-    """The diagonal Padé approximant of degree 13, scaled to norm 5.4, squared; slice by slice."""
+    """The diagonal Padé approximant of degree 13: scaled to norm 5.4, then squared; one by one."""
     n, E = A.shape[-1], pade_of(zoh_exponent(A, B, dt))
     return E[..., :n, :n], E[..., :n, n:]
 
@@ -38,7 +38,7 @@ def in_double(A, B, dt):
 
 
 def _hermitian(x):
-    """A Hermitian, negative semidefinite in place of A: normal, so its eigenvectors are unitary."""
+    """The case with a Hermitian, negative semidefinite A, so that eigenvectors are unitary."""
     A = x["A"].astype(np.result_type(x["A"], np.float64))
     H = (A + A.conj().swapaxes(-1, -2)) / 2
     top = np.linalg.eigvalsh(np.where(np.isfinite(H), H, 0)).max(-1, initial=0)
@@ -58,7 +58,7 @@ def eigenvectors(A, B, dt):
 
 
 def one_solve(A, B, dt):
-    """Both right-hand sides at once."""
+    """Both right-hand sides in one solve."""
     n = A.shape[-1]
     M, N, H = bilinear_systems(A, B, dt)
     batch = np.broadcast_shapes(N.shape[:-2], H.shape[:-2])
@@ -75,7 +75,7 @@ def twice_the_resolvent(A, B, dt):
 
 
 def orthogonal(A, B, dt):
-    """M = Q R, then back substitution, slice by slice."""
+    """M = Q R and back substitution, for each matrix by itself."""
     M, N, H = bilinear_systems(A, B, dt)
     batch = np.broadcast_shapes(M.shape[:-2], H.shape[:-2])
     results = []
@@ -91,7 +91,7 @@ def orthogonal(A, B, dt):
 
 
 def _double(reference):
-    """The reference in double precision, rounded to what it was given."""
+    """The reference in double precision, rounded to the types of the arguments."""
 
     def rounded(w, B, dt):
         results = reference(*(x.astype(np.result_type(x, np.float64)) for x in (w, B, dt)))
@@ -102,7 +102,7 @@ def _double(reference):
 
 
 def series_near_zero(w, B, dt):
-    """(e^z − 1)/z, and within |z| < 1 its series."""
+    """(e^z − 1)/z, by its series for |z| < 1."""
     z = dt * w
     near, series = np.where(np.abs(z) < 1, z, 0), np.ones_like(z)
     for k in range(22, 1, -1):

@@ -1,4 +1,4 @@
-"""Honest discretizations by the rules beside zero-order hold and the bilinear map."""
+"""Honest discretizations by other rules than zero-order hold and the bilinear map."""
 
 import numpy as np
 from scipy import linalg
@@ -30,7 +30,7 @@ def not_triangular(x):
 
 
 def pade_of(G):
-    """e^G by the diagonal Padé approximant, each matrix by itself."""
+    """e^G by the diagonal Padé approximant, for each matrix by itself."""
     if not G.size:
         return G
     return np.stack([_pade(g) for g in G.reshape(-1, *G.shape[-2:])]).reshape(G.shape)
@@ -65,7 +65,7 @@ def _joined(exponential):
 
 
 def _beside(exponential, factor):
-    """e^{dt A} by some exponential, beside a multiple of B."""
+    """e^{dt A} by `exponential`, and B times a factor."""
     return lambda A, B, dt: for_every(exponential(scaled(A, dt)), factor(B, dt))
 
 
@@ -78,7 +78,7 @@ def by_increment(A, B, dt, alpha):
 
 
 def orthogonal(A, B, dt, alpha):
-    """M = Q R, then back substitution, slice by slice."""
+    """M = Q R and back substitution, for each matrix by itself."""
     M, N, H = gbt_systems(A, B, dt, alpha=alpha)
     return for_every(*(_by_rows(M, side) for side in (N, H)))
 
@@ -98,7 +98,7 @@ def _batch(*matrices):
 
 
 def entry_by_entry(A, B, dt):
-    """I + dt A with the diagonal apart, and dt B by einsum."""
+    """I + dt A with a separate diagonal, and dt B by einsum."""
     A_bar = np.array(np.einsum("...,...ij->...ij", dt, A))
     i = np.arange(A.shape[-1])
     A_bar[..., i, i] = A_bar[..., i, i] + 1
@@ -106,7 +106,7 @@ def entry_by_entry(A, B, dt):
 
 
 def later_series(w, B, dt):
-    """φ₂ and φ₁' by their series within |z| < 2, by the quotients of e^z beyond."""
+    """φ₂ and φ₁' by their series for |z| < 2, else by quotients of e^z."""
     z = dt * w
     near, outer = np.abs(z) < 2, np.where(np.abs(z) < 2, 2, z)
     inner, one = np.where(near, z, 0), np.ones((), np.finfo(z.dtype).dtype)
@@ -122,7 +122,7 @@ def later_series(w, B, dt):
 
 
 def conjugate_quotient(w, B, dt, alpha):
-    """Both over |1 − αz|²."""
+    """Both results as quotients over |1 − αz|²."""
     z = dt * w
     below = (1 - alpha * z).conj()
     size = np.square(below.real) + np.square(below.imag)
@@ -131,12 +131,12 @@ def conjugate_quotient(w, B, dt, alpha):
 
 
 def subtracted(w, B, dt):
-    """1 − (−dt) w."""
+    """Ā = 1 − (−dt) w."""
     return for_every(1 - np.negative(dt) * w, B * dt[..., None], rank=1)
 
 
 def reciprocal(w, B, dt, alpha):
-    """R = 1/(1 − αz) first, then products."""
+    """R = 1/(1 − αz), then products with it."""
     R = 1 / (1 - alpha * (dt * w))
     A_bar = (1 + (1 - alpha) * (dt * w)) * R
     return for_every(A_bar, (dt * R)[..., None] * B, rank=1)
@@ -164,7 +164,7 @@ def turned(factor):
 
 
 def _double(op):
-    """The reference in double precision, rounded to the types that are wanted."""
+    """The reference in double precision, rounded to the output types."""
 
     def rounded(*arrays, **statics):
         wide = [x.astype(np.result_type(x, np.float64)) for x in arrays]

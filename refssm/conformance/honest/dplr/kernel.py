@@ -1,6 +1,6 @@
 """Honest DPLR kernels: dense recurrences, doubling, S4's own steps, elimination at every node.
 
-Forms that divide by what vanishes at a mode that lasts are given modes that decay (`_damped`).
+Forms that divide by a factor near 0 for slow modes get only modes that decay (`_damped`).
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ ENOUGH = 2**22  # products of l n² beyond which a dense solve at every node is 
 
 
 def _solve(M, N):
-    """By LAPACK; NaN where M has NaN, which LAPACK may call singular."""
+    """LAPACK's solve; NaN where M has NaN, because LAPACK may raise for it."""
     unknown = np.isnan(M).any((-2, -1), keepdims=True)
     X = np.linalg.solve(np.where(unknown, np.eye(M.shape[-1], dtype=M.dtype), M), N)
     return np.where(unknown, np.nan, X)
@@ -38,7 +38,7 @@ def _type(*arguments):
 
 
 def _kept(K, dtype):
-    """The real part where the arguments are real."""
+    """K, or its real part if the arguments are real."""
     return (K if dtype.kind == "c" else K.real).astype(dtype)
 
 
@@ -53,7 +53,7 @@ def _responses(A_bar, x, C, l):
 
 
 def recurrent(w, P, Q, B, C, dt, *, l):
-    """C Ā^k B̄, a dense matrix times a vector a step."""
+    """C Ā^k B̄, by one product of a dense matrix and a vector per step."""
     return _responses(*_dense(w, P, Q, B, dt), C, l).astype(_type(w, P, Q, B, C, dt))
 
 
@@ -88,18 +88,18 @@ def steps_of_low_rank(w, P, Q, B, C, dt, *, l):
 
 
 def _damped(x):
-    """Modes with Re w ≤ −1: their powers do not last."""
+    """The case with Re w ≤ −1, so that powers decay."""
     w = x["w"]
     return {**x, "w": (w + np.minimum(0, -1 - w.real)).astype(w.dtype)}
 
 
 def _fast(x):
-    """The same with steps from 1 on: Ā^l is not near I."""
+    """As `_damped`, with dt ≥ 1, so that Ā^l is not near I."""
     return {**_damped(x), "dt": np.maximum(x["dt"], 1).astype(x["dt"].dtype)}
 
 
 def _gentle(x):
-    """−2 ≤ Re w ≤ −1, |Im w| ≤ 1 and steps of 1: I − Ā^l is far from singular."""
+    """The case with −2 ≤ Re w ≤ −1, |Im w| ≤ 1 and dt = 1: I − Ā^l is far from singular."""
     w, dt = x["w"], x["dt"]
     clipped = np.clip(w.real, -2, -1)
     clipped = clipped + 1j * np.clip(w.imag, -1, 1) if np.iscomplexobj(w) else clipped
@@ -107,14 +107,14 @@ def _gentle(x):
 
 
 def _remembered(w, P, Q, B, C, dt, l):
-    """C (I − Ā^l), the power by squaring."""
+    """C (I − Ā^l), with the power by squaring."""
     A_bar, _ = _dense(w, P, Q, B, dt)
     I = np.eye(w.shape[-1], dtype=w.real.dtype)
     return (C[..., None, :] @ (I - np.linalg.matrix_power(A_bar, l)))[..., 0, :]
 
 
 def _plain(C, w, P, Q, B, dt, l):
-    """2 C (D + (1 + z) P Qᴴ)⁻¹ B as it is written, from rounded roots."""
+    """2 C (D + (1 + z) P Qᴴ)⁻¹ B by its definition, with rounded roots of unity."""
     dtype = _type(w, P, Q, B, C, dt)
     z = roots_of_unity(l, np.finfo(dtype).dtype.type)[:, None]
     R = 1 / (2 * (1 - z) / dt[..., None, None] - (1 + z) * w[..., None, :])  # (…, l, n)
@@ -128,17 +128,17 @@ def _plain(C, w, P, Q, B, dt, l):
 
 
 def woodbury(w, P, Q, B, C, dt, *, l):
-    """The cleared form, plainly: what a careful port of S4 looks like."""
+    """The form without poles at the nodes, as in a careful port of S4."""
     return _plain(_remembered(w, P, Q, B, C, dt, l), w, P, Q, B, dt, l)
 
 
 def woodbury_aliased(w, P, Q, B, C, dt, *, l):
-    """The same with C itself."""
+    """As `woodbury`, with C instead of C̃."""
     return _plain(C, w, P, Q, B, dt, l)
 
 
 def _published(C, w, P, Q, B, dt, l):
-    """The generating function at g = 2/dt (1 − z)/(1 + z), times 2/(1 + z); odd l has no z = −1."""
+    """The generating function at g = 2/dt (1 − z)/(1 + z), times 2/(1 + z); no odd l has z = −1."""
     if l % 2 == 0:
         raise NotImplementedError("z = -1 is a node")
     dtype, wide = _type(w, P, Q, B, C, dt), np.complex128
@@ -153,7 +153,7 @@ def _published(C, w, P, Q, B, dt, l):
 
 
 def published(w, P, Q, B, C, dt, *, l):
-    """The published form in double precision, at odd lengths."""
+    """The published form in double precision, for odd lengths."""
     dtype = _type(w, P, Q, B, C, dt)
     w, P, Q, B, C, dt = (x.astype(np.result_type(x, np.float64)) for x in (w, P, Q, B, C, dt))
     K = _published(_remembered(w, P, Q, B, C, dt, l), w, P, Q, B, dt, l)
@@ -161,12 +161,12 @@ def published(w, P, Q, B, C, dt, *, l):
 
 
 def published_aliased(w, P, Q, B, C, dt, *, l):
-    """The same with C itself."""
+    """As `published`, with C instead of C̃."""
     return _kept(_published(C, w, P, Q, B, dt, l), _type(w, P, Q, B, C, dt))
 
 
 def _eliminated(C, w, P, Q, B, dt, l):
-    """The n × n system at every node by LAPACK."""
+    """LAPACK's elimination of the n × n system at every node."""
     if l * w.shape[-1] ** 2 > ENOUGH or not all(np.isfinite(x).all() for x in (w, P, Q, dt)):
         raise NotImplementedError("a dense solve at every node")
     dtype = _type(w, P, Q, B, C, dt)
@@ -184,7 +184,7 @@ def dense_at_nodes(w, P, Q, B, C, dt, *, l):
 
 
 def dense_at_nodes_aliased(w, P, Q, B, C, dt, *, l):
-    """The same with C itself."""
+    """As `dense_at_nodes`, with C instead of C̃."""
     return _eliminated(C, w, P, Q, B, dt, l)
 
 
@@ -199,7 +199,7 @@ def from_all_starts(w, P, Q, B, C, dt, *, l):
 
 
 def _hermitian(x):
-    """Real modes and Q = P: A is Hermitian, its eigenvectors are unitary."""
+    """The case with real w and Q = P: A is Hermitian and its eigenvectors are unitary."""
     real = np.finfo(x["w"].dtype).dtype
     w, P = (np.where(np.isnan(x[n]), 0, x[n]) for n in ("w", "P"))
     return {**x, "w": np.minimum(np.real(w), 0).astype(real), "P": P, "Q": P}

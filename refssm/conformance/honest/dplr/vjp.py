@@ -20,14 +20,14 @@ def _bilinear(w, P, Q, B, dt):
 
 
 def _back(M, A_bar, B_bar, dA_bar, dB_bar):
-    """The gradients of dt A and dt B."""
+    """The gradients of dt A and dt B, from those of Ā and B̄."""
     S, T = (np.linalg.solve(_adjoint(M), x) for x in (dA_bar, dB_bar))
     I = np.eye(M.shape[-1], dtype=M.real.dtype)
     return (S @ _adjoint(I + A_bar) + T @ _adjoint(B_bar)) / 2, T[..., 0]
 
 
 def _of_arguments(dF, T, dC, w, P, Q, B, C, dt):
-    """From the gradients of dt A, dt B and C to those of the arguments."""
+    """The gradients of the arguments, from those of dt A, dt B and C."""
     h = dt[..., None]
     dA = h[..., None] * dF
     ddt = (matrix(w, P, Q).conj() * dF).sum((-1, -2)) + (B.conj() * T).sum(-1)
@@ -37,7 +37,7 @@ def _of_arguments(dF, T, dC, w, P, Q, B, C, dt):
 
 
 def recurrent_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """One step after another, forwards and backwards, dense."""
+    """Dense recurrences, step by step forwards and backwards."""
     M, A_bar, B_bar = _bilinear(w, P, Q, B, dt)
     x, states = B_bar, []
     for _ in range(l):
@@ -76,7 +76,7 @@ def _spectral(dk, w, P, Q, B, C, dt, l):
 
 
 def dense_at_nodes_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """Through the n × n systems at the nodes, rounded."""
+    """Through the n × n systems at the nodes, with rounded nodes."""
     dA, dB, dC, ddt = _spectral(dk, w, P, Q, B, C, dt, l)
     dw = np.diagonal(dA, axis1=-2, axis2=-1)
     gradients = (dw, -dA @ Q, -_adjoint(dA) @ P, dB, dC, ddt)
@@ -84,7 +84,7 @@ def dense_at_nodes_vjp(dk, w, P, Q, B, C, dt, *, l):
 
 
 def through_the_spectrum_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """Through the systems at the nodes to C̃ = C (I − Ā^l), and through the power."""
+    """Through the systems at the nodes to C̃ = C (I − Ā^l), then through the matrix power."""
     M, A_bar, B_bar = _bilinear(w, P, Q, B, dt)
     I = np.eye(w.shape[-1], dtype=w.real.dtype)
     forgotten = I - np.linalg.matrix_power(A_bar, l)

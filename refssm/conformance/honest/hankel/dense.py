@@ -1,4 +1,4 @@
-"""Honest Hankel singular values of dense systems: other Lyapunov solvers, other roots, no roots."""
+"""Honest Hankel singular values of dense systems: other Lyapunov solvers, roots or no roots."""
 
 import numpy as np
 from scipy.linalg import solve_continuous_lyapunov, svd
@@ -9,13 +9,13 @@ from refssm.hankel import HANKEL_SINGULAR_VALUES
 
 
 def by_scipy(A, F):
-    """SciPy's Lyapunov equation."""
+    """SciPy's solver of Lyapunov's equation."""
     # of a real A and a complex F it takes a real Schur form for a triangle: docs/findings.md
     return solve_continuous_lyapunov(A.astype(np.result_type(A, F)), -F)
 
 
 def by_kronecker(A, F):
-    """(I ⊗ A + A* ⊗ I) vec X = −vec F, for small A; else SciPy's."""
+    """(I ⊗ A + A* ⊗ I) vec X = −vec F for small A, else SciPy's solver."""
     n = len(A)
     if n > 8:
         return by_scipy(A, F)
@@ -25,12 +25,12 @@ def by_kronecker(A, F):
 
 
 def no_roots(P, Q):
-    """√ of the eigenvalues of P Q, whatever their sign."""
+    """Square roots of |λ| for the eigenvalues λ of P Q."""
     return np.sort(np.sqrt(np.abs(np.linalg.eigvals(P @ Q))))[::-1]
 
 
 def one_root(P, Q):
-    """√ of the eigenvalues of LᴴQL."""
+    """Square roots of the eigenvalues of LᴴQL."""
     L = square_root((P + P.conj().T) / 2)
     M = L.conj().T @ Q @ L
     return np.sqrt(np.abs(np.linalg.eigvalsh((M + M.conj().T) / 2)))[::-1]
@@ -46,7 +46,7 @@ def two_roots(P, Q):
 
 
 def of_gramians(solve, values):
-    """Of each member of the batch; NaN where an argument is."""
+    """Each member of the batch by itself; NaN where an argument has NaN."""
 
     def form(A, B, C):
         shape = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])

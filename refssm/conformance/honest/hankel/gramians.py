@@ -22,7 +22,7 @@ def outer(x):
 
 
 def both(solve):
-    """P and Q by one solver of an equation of A and F, each member and its type kept."""
+    """P and Q by one solver of an equation of A and F, for each member, in its own type."""
 
     def gramians(A, B, C):
         batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
@@ -74,13 +74,13 @@ def by_scipy(A, F):
 
 
 def by_scipy_discrete(A, F):
-    """scipy.linalg.solve_discrete_lyapunov, by its Kronecker product."""
+    """scipy.linalg.solve_discrete_lyapunov, which uses a Kronecker product."""
     _small(A)
     return linalg.solve_discrete_lyapunov(A, F, method="direct")
 
 
 def backwards_numbered(solve):
-    """States numbered from the last."""
+    """The solver with the states in reverse order."""
     return lambda A, F: solve(A[::-1, ::-1], F[::-1, ::-1])[::-1, ::-1]
 
 
@@ -90,14 +90,14 @@ def real_schur(A, F):
 
 
 def bilinear(A, F):
-    """That of the discrete system under the bilinear map at a step of 2/‖A‖, by doubling."""
+    """The discrete system from the bilinear map with dt = 2/‖A‖, then doubling."""
     a, I = np.linalg.norm(A), np.eye(len(A), dtype=A.dtype)
     N = np.linalg.inv(a * I - A)
     return doubled(N @ (a * I + A), 2 * a * (N @ F @ adjoint(N)))
 
 
 def doubled(A, F):
-    """Σ_k A^k F A^kᴴ, twice as many terms each time; A^(2^j) is off by 2^j roundings."""
+    """Σ_k A^k F A^kᴴ with twice as many terms each time; A^(2^j) is off by 2^j roundings."""
     while np.linalg.norm(A) > np.finfo(A.dtype).eps:
         A, F = A @ A, F + A @ F @ adjoint(A)
     return F
@@ -121,7 +121,7 @@ def eigenvectors_discrete(A, F):
 
 
 def hermitian(x):
-    """(A + Aᴴ)/2 in place of A, shifted left by as much as its rows need."""
+    """The case with (A + Aᴴ)/2 for A, shifted left until its rows show that it is stable."""
     A = x["A"].astype(np.result_type(x["A"], np.float64))
     H = (A + adjoint(A)) / 2
     I = np.eye(A.shape[-1])
@@ -131,7 +131,7 @@ def hermitian(x):
 
 
 def hermitian_discrete(x):
-    """(A + Aᴴ)/2 in place of A, divided by what its rows may sum to."""
+    """The case with (A + Aᴴ)/2 for A, divided until its absolute row sums are below 1."""
     A = x["A"].astype(np.result_type(x["A"], np.float64))
     H = (A + adjoint(A)) / 2
     rows = np.abs(H).sum(-1).max(-1, initial=0)
@@ -140,7 +140,7 @@ def hermitian_discrete(x):
 
 
 def short(x):
-    """A halved where its rows sum to more than ¾: doubling has the residual of 1/(1 − ‖A‖²)."""
+    """The case with A halved if a row sum exceeds ¾: doubling has a residual of 1/(1 − ‖A‖²)."""
     rows = np.abs(x["A"]).sum(-1).max(-1, initial=0)
     factor = np.where(rows > 0.75, 0.5, 1)[..., None, None]
     return {**x, "A": (x["A"] * factor).astype(x["A"].dtype)}
@@ -158,7 +158,7 @@ def in_double(op):
 
 
 def halves(solve, product):
-    """The adjoint equation of dP as it is, not of dP + dPᴴ: each of both terms on its own."""
+    """A VJP that solves the adjoint equation for dP and adds its adjoint, not for dP + dPᴴ."""
 
     def vjp(dP, dQ, A, B, C):
         row = C.conj()
@@ -174,7 +174,7 @@ def halves(solve, product):
 
 
 def of_batch(solve):
-    """A solver of one equation as that of a batch."""
+    """A solver of one equation, applied to a batch."""
 
     def batched(A, F):
         batch = np.broadcast_shapes(A.shape[:-2], F.shape[:-2])

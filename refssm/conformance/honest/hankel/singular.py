@@ -1,4 +1,4 @@
-"""Honest Hankel singular values of diagonal systems: both gramians, other pivots, other solvers."""
+"""Honest Hankel singular values of diagonal systems: both gramians, other pivots and solvers."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from refssm.hankel import HANKEL_SINGULAR_VALUES_DIAGONAL
 
 
 def _remainders(w, b, order):
-    """The columns of a Cholesky factor of −b_i b_j*/(w_i + w_j*), poles taken in an order."""
+    """The columns of a Cholesky factor of −b_i b_j*/(w_i + w_j*), with poles in the given order."""
     columns = []
     for k in order:
         columns.append(b * np.sqrt(-2 * w[k].real) / -(w + w[k].conj()))
@@ -28,7 +28,7 @@ def _largest_first(w, b):
 
 
 def slice_by_slice(one):
-    """Of each member of the batch by itself; NaN where an argument is."""
+    """Each member of the batch by itself; NaN where an argument has NaN."""
 
     def values(w, B, C):
         shape = np.broadcast_shapes(w.shape, B.shape, C.shape)
@@ -44,7 +44,7 @@ def slice_by_slice(one):
 
 
 def _balanced(w, B, C):
-    """B and C of equal moduli: the state scaled by √|C/B|."""
+    """B and C scaled to equal moduli: the state is scaled by √|C/B|."""
     size = np.sqrt(np.abs(B)) * np.sqrt(np.abs(C))
     return size * (B / np.abs(B)), size * (C / np.abs(C))
 
@@ -55,7 +55,7 @@ def _jacobi(G):
 
 
 def _triangle(G):
-    """R by Householder's reflections, columns by their lengths, rows in their order."""
+    """R of a QR factorization by Householder reflections; the longest column comes first."""
     R, G = [], G.copy()
     for _ in range(len(G)):
         k = int(np.argmax(norms(G)))
@@ -75,7 +75,7 @@ def _triangle(G):
 
 
 def both_gramians(w, B, C):
-    """Cholesky factors of P and Q, each with its own pivots, and the values of MᴴL."""
+    """Cholesky factors L and M of P and Q, each with its own pivots; singular values of MᴴL."""
     B, C = _balanced(w, B, C)
     L = _remainders(w, B, _largest_first(w, B))
     M = _remainders(w.conj(), C.conj(), _largest_first(w, C))
@@ -83,7 +83,7 @@ def both_gramians(w, B, C):
 
 
 def transposed_product(w, B, C):
-    """The values of LᴴM."""
+    """The singular values of LᴴM, with one order of pivots for both."""
     B, C = _balanced(w, B, C)
     L = _remainders(w, B, _largest_first(w, B))
     M = _remainders(w.conj(), C.conj(), _largest_first(w, B))
@@ -91,7 +91,7 @@ def transposed_product(w, B, C):
 
 
 def phases_apart(w, B, C):
-    """LᵀΦL with Φ the phases of B C, L of the moduli."""
+    """Singular values of LᵀΦL: Φ has the phases of B C, L comes from their moduli."""
     v = B * C
     b = np.sqrt(np.abs(v)).astype(np.result_type(w, v))
     L = _remainders(w, b, _largest_first(w, b))
@@ -99,14 +99,14 @@ def phases_apart(w, B, C):
 
 
 def lyapunov(w, B, C):
-    """√ of the eigenvalues of P Q, as everybody does: good to u σ_1²/σ_n² of the smallest."""
+    """Square roots of the eigenvalues of P Q, as is usual: the smallest errs by u σ_1²/σ_n²."""
     P = -np.outer(B, B.conj()) / (w[:, None] + w.conj())
     Q = -np.outer(C.conj(), C) / (w.conj()[:, None] + w)
     return np.sort(np.sqrt(np.linalg.eigvals(P @ Q).real))[::-1]
 
 
 def nearly_flat(inputs):
-    """Systems whose values are within a factor of 4 of each other: those that it is for."""
+    """Only cases with singular values within a factor of 4, for which `lyapunov` is accurate."""
     values = HANKEL_SINGULAR_VALUES_DIAGONAL.reference(*inputs.values())
     return inputs if values.size and (values[..., 0] < 4 * values[..., -1]).all() else None
 

@@ -1,4 +1,4 @@
-"""Honest Hankel matrices, Markov parameters and transfer functions, and the gramians collected."""
+"""Honest Hankel matrices, Markov parameters and transfer functions; also collects the gramians."""
 
 import numpy as np
 from scipy import linalg
@@ -21,7 +21,7 @@ def by_scipy(h):
 
 
 def windows_of_padded(h):
-    """Row i is the window from i on of h and as many zeros."""
+    """Row i is the window from i on of h, padded with zeros."""
     padded = np.concatenate([h, np.zeros_like(h)], axis=-1)
     n = h.shape[-1]
     rows = [padded[..., i : i + n] for i in range(n)]
@@ -29,7 +29,7 @@ def windows_of_padded(h):
 
 
 def reversed_toeplitz(h):
-    """The rows of an upper triangular Toeplitz matrix in reverse, columns too."""
+    """An upper triangular Toeplitz matrix with rows and columns reversed."""
     n = h.shape[-1]
     H = np.zeros((*h.shape, n), h.dtype)
     for k in range(n):
@@ -46,7 +46,7 @@ def traces(dH, h):
 
 
 def summed_windows(dH, h):
-    """One row after another added where it belongs."""
+    """Rows added one after another at their lags."""
     n, total = h.shape[-1], np.zeros(dH.shape[:-1], dH.dtype)
     for i in range(n):
         total[..., i:] += dH[..., i, : n - i]
@@ -54,28 +54,28 @@ def summed_windows(dH, h):
 
 
 def shifted(A, s):
-    """sI − A at every point."""
+    """sI − A at every point s."""
     return s[..., :, None, None] * np.eye(A.shape[-1]) - A[..., None, :, :]
 
 
 def damped(A, z):
-    """I − A/z at every point."""
+    """I − A/z at every point z."""
     return np.eye(A.shape[-1]) - A[..., None, :, :] / z[..., :, None, None]
 
 
 def wide(*arrays):
-    """In double precision, complex."""
+    """The arrays in double precision, complex."""
     return [a.astype(np.complex128) for a in arrays]
 
 
 def rounded(G, *arrays):
-    """In the type of the result."""
+    """G in the type of the result."""
     dtype = np.result_type(*arrays)
     return (G if dtype.kind == "c" else G.real).astype(dtype)
 
 
 def solved(M, N):
-    """LAPACK's solve; NaN where M has one or is singular."""
+    """LAPACK's solve; NaN where M has NaN or is singular."""
     M, N = (np.broadcast_to(x, (*_batch(M, N), *x.shape[-2:])) for x in (M, N))
     finite = np.all(np.isfinite(M), axis=(-2, -1), keepdims=True)
     M = np.where(finite, M, np.eye(M.shape[-1]))
@@ -87,7 +87,7 @@ def _batch(M, N):
 
 
 def by_lapack(matrix):
-    """Gaussian elimination by LAPACK, from B."""
+    """LAPACK's elimination, starting with B."""
 
     def form(A, B, C, D, s):
         x = solved(matrix(A, s), B[..., None, :, None])[..., 0]
@@ -98,7 +98,7 @@ def by_lapack(matrix):
 
 
 def from_the_left(matrix):
-    """The row C (sI − A)⁻¹ first, then B."""
+    """The row C (sI − A)⁻¹ first, then times B."""
 
     def form(A, B, C, D, s):
         g = solved(matrix(A, s).mT, C[..., None, :, None])[..., 0]
@@ -108,7 +108,7 @@ def from_the_left(matrix):
 
 
 def orthogonal(matrix):
-    """M = Q R: the row C R⁻¹ times the column Qᴴ B, slice by slice."""
+    """M = Q R: the row C R⁻¹ times the column Qᴴ B, for each point by itself."""
 
     def form(A, B, C, D, s):
         M = matrix(A, s)
@@ -140,7 +140,7 @@ def cramer(matrix):
 
 
 def hessenberg(scale, shift):
-    """A = Q H Qᴴ once, then a solve with a Hessenberg matrix at every point [in double]."""
+    """A = Q H Qᴴ once, then a Hessenberg solve at every point, in double precision."""
 
     def form(A, B, C, D, s):
         if not np.isfinite(A).all():
@@ -162,12 +162,12 @@ def in_double(op):
 
 
 def backwards_numbered(op):
-    """States numbered from the last: other pivots, other sums."""
+    """The reference with the states in reverse order: other pivots, other sums."""
     return lambda A, B, C, D, s: op.reference(A[..., ::-1, ::-1], B[..., ::-1], C[..., ::-1], D, s)
 
 
 def turned(op):
-    """The gradient of the transposed system, turned back."""
+    """The VJP by the transposed system; its gradients are transposed back."""
 
     def vjp(dG, A, B, C, D, s):
         dA, dC, dB, dD, ds = op.bare_vjp(dG, A.mT, C, B, D, s)
@@ -193,7 +193,7 @@ FORMS = {
 
 
 def of_transfer(op):
-    """All ways to a transfer function."""
+    """All honest ways to compute a transfer function."""
     matrix, reduced = FORMS[op]
     forms = {f.__name__: f(matrix) for f in (by_lapack, from_the_left, orthogonal, cramer)}
     forms |= {f.__name__: f(op) for f in (in_double, backwards_numbered)}

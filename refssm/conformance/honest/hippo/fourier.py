@@ -1,4 +1,4 @@
-"""Honest (A, B) of a Fourier basis: loops, pairs, complex modes, cosines and sines apart."""
+"""Honest (A, B) of a Fourier basis: loops, pairs, complex modes, cosines and sines separately."""
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def off_diagonals(n, window):
 
 
 def cosines_then_sines(n, window):
-    """All cosines before all sines, interleaved last."""
+    """All cosines before all sines, interleaved at the end."""
     h = n // 2
     turn, zero = np.diag(2 * np.pi / window * np.arange(h)), np.zeros((h, h))
     order = np.arange(n).reshape(2, h).T.ravel()
@@ -35,7 +35,7 @@ def cosines_then_sines(n, window):
 
 
 def products(n, window):
-    """Kronecker products with a quarter turn."""
+    """Kronecker products with a rotation by 90°."""
     k = np.arange(n // 2)
     S = np.kron(np.diag(k * (2 * np.pi) / window), [[0, -1], [1, 0]])
     return S, np.kron(np.sqrt(np.minimum(2, k + 1)), [1, 0])

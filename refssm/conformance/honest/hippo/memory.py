@@ -1,4 +1,4 @@
-"""Honest projections: by powers, in trees, as a kernel; by quadrature, jumps, exponentials."""
+"""Honest projections: by powers, trees, kernels, quadrature, differences and exponentials."""
 
 import numpy as np
 from scipy import linalg, special
@@ -24,7 +24,7 @@ def augmented(exponential):
 
 
 def run(held, scan):
-    """The states by a scan of what `held` makes."""
+    """The states by `scan`, with Ā and B̄ from `held`."""
 
     def project(A, B, u, dt):
         A_bar, B_bar = held(A, B, dt)
@@ -64,7 +64,7 @@ def in_double(op):
 
 
 def adjoint_by_doubling(dx, A, B, u, dt):
-    """The adjoint by doubling, the states too; through the hold by the reference's own VJP."""
+    """States and adjoint by doubling; through the hold by the reference's VJP."""
     A_bar, B_bar = augmented(expm)(A, B, dt)
     back = np.broadcast_to(A_bar, (*dx.shape[:-2], *A_bar.shape[-2:])).mT.conj()
     g = doubling(back, dx[..., ::-1, :])[..., ::-1, :]
@@ -77,7 +77,7 @@ def adjoint_by_doubling(dx, A, B, u, dt):
 
 
 def by_quadrature(k, n, real):
-    """½√(2i+1) ∫ P_i over each of k + 1 equal parts, by Gauss's rule of enough points."""
+    """½√(2i+1) ∫ P_i over each of k + 1 equal parts, by Gauss quadrature that is exact here."""
     nodes, weights = np.polynomial.legendre.leggauss(n // 2 + 1)
     x = (2 * np.arange(k + 1)[:, None] + 1 + nodes) / (k + 1) - 1
     P = np.polynomial.legendre.legvander(x, max(n - 1, 0))[..., :n]
@@ -86,7 +86,7 @@ def by_quadrature(k, n, real):
 
 
 def by_differences(k, n, real):
-    """The same from SciPy's polynomials at the ends of the parts, in the type itself."""
+    """The same integrals, from SciPy's polynomials at the ends of the parts, in the given type."""
     x = (2 * np.arange(k + 2, dtype=real) / (k + 1) - 1)[:, None]
     i = np.arange(1, n, dtype=real)
     ends = special.eval_legendre(i + 1, x) - special.eval_legendre(i - 1, x)
@@ -95,7 +95,7 @@ def by_differences(k, n, real):
 
 
 def weighted(pieces):
-    """Weights times the pieces of the signal."""
+    """The integrals of `pieces` times the inputs."""
 
     def project(u, *, n):
         c = np.zeros((*u.shape, n), u.dtype)
@@ -120,7 +120,7 @@ def legs(n, real):
 
 
 def by_exponentials(exponential):
-    """c_k = e^{A log((k+1)/k)} c_{k−1} + … u_k, in the type itself."""
+    """c_k = e^{A log((k+1)/k)} c_{k−1} + … u_k, in the given type."""
 
     def project(u, *, n):
         real = np.finfo(u.dtype).dtype
@@ -139,7 +139,7 @@ def by_exponentials(exponential):
 
 
 def by_jumps(u, *, n):
-    """c = −Σ_j (u_{j+1} − u_j) ∫ P_i from the start to j + 1: sums by parts."""
+    """c = −Σ_j (u_{j+1} − u_j) ∫ P_i from the start to j + 1, by summation by parts."""
     real = np.finfo(u.dtype).dtype
     c = np.zeros((*u.shape, n), u.dtype)
     for k in range(u.shape[-1]):

@@ -30,13 +30,13 @@ def legs_loops(*, n):
 
 
 def legs_triangle(*, n):
-    """The triangle of an outer product, and a diagonal."""
+    """The lower triangle of an outer product, and a diagonal."""
     r = np.sqrt(2 * np.arange(n) + 1)
     return -np.tril(np.outer(r, r), -1) - np.diag(np.arange(n) + 1.0), r
 
 
 def legs_similar(*, n):
-    """T M T⁻¹ with M of whole numbers."""
+    """T M T⁻¹ with M of integers."""
     q = np.arange(n)
     M = np.diag(q) - np.tril(np.broadcast_to(2 * q + 1, (n, n)))
     T = np.diag(np.sqrt(2 * q + 1))
@@ -52,7 +52,7 @@ def legs_normal_plus_low_rank(*, n):
 
 
 def legs_powers(*, n):
-    """((2i+1)(2k+1)) to the power ½, rows of whole numbers."""
+    """((2i+1)(2k+1))^½ from integers."""
     r = 2 * np.arange(n) + 1
     A = -(np.tril(np.multiply.outer(r, r), -1) ** 0.5)
     A[np.diag_indices(n)] = -(r + 1) / 2
@@ -69,7 +69,7 @@ def legt_loops(*, n, window):
 
 
 def legt_triangles(*, n, window):
-    """A lower triangle plus a signed upper one."""
+    """A lower triangle plus an upper one with signs."""
     r = np.sqrt(2 * np.arange(n) + 1)
     signed = r * (-1.0) ** np.arange(n)
     A = -(np.tril(np.outer(r, r)) + np.triu(np.outer(signed, signed), 1))
@@ -77,13 +77,13 @@ def legt_triangles(*, n, window):
 
 
 def legt_halved(*, n, window):
-    """The halves for a window of 2, rescaled."""
+    """The result for a window of 2, rescaled."""
     A, B = legt_triangles(n=n, window=2)
     return A * (2 / window), B * (2 / window)
 
 
 def legt_derivatives(*, n, window):
-    """D − b eᵀ, with the derivatives of Legendre polynomials in Legendre polynomials."""
+    """D − b eᵀ, with the derivatives of Legendre polynomials as Legendre series."""
     r = np.sqrt(2 * np.arange(n) + 1)
     D = np.zeros((n, n))
     for k in range(1, n):
@@ -92,7 +92,7 @@ def legt_derivatives(*, n, window):
 
 
 def legt_from_lmu(*, n, window):
-    """T⁻¹ A T of the other scale."""
+    """T⁻¹ A T of LMU's scale."""
     T = (-1.0) ** np.arange(n) * np.sqrt(2 * np.arange(n) + 1)
     A, B = lmu_integers(n=n, window=window)
     return A * T / T[:, None], B / T
@@ -108,14 +108,14 @@ def lmu_loops(*, n, window):
 
 
 def lmu_integers(*, n, window):
-    """Whole numbers, divided last."""
+    """Integers, divided at the end."""
     i, k = np.mgrid[:n, :n]
     signs = np.where(i < k, -1, 1 - 2 * ((i - k + 1) % 2))
     return (2 * i + 1) * signs / window, ((2 * i + 1) * (1 - 2 * (i % 2)))[:, 0] / window
 
 
 def lmu_rows(*, n, window):
-    """Row i from powers of −1, scaled by rows."""
+    """Row i from powers of −1; the rows are scaled at the end."""
     A = np.full((n, n), -1.0)
     for i in range(n):
         A[i, : i + 1] = (-1.0) ** np.arange(i + 1, 0, -1)
@@ -152,7 +152,7 @@ def lagt_binomials(*, n, alpha, beta):
 
 
 def lagt_fractions(*, n, alpha, beta):
-    """L_i²/Γ(1 + α) in fractions, every quotient of two of them rounded once."""
+    """L_i²/Γ(1 + α) as fractions; each quotient of two of them is rounded once."""
     a, r = Fraction(alpha), [Fraction(1)]
     for i in range(1, n):
         r.append(r[-1] * (i + a) / i)
@@ -181,7 +181,7 @@ def chebt_loops(*, n, window):
 
 
 def chebt_derivatives(*, n, window):
-    """The derivatives of Chebyshev polynomials in Chebyshev polynomials, orthonormal."""
+    """The derivatives of Chebyshev polynomials as Chebyshev series, orthonormal."""
     scale = np.append(1, np.full(n - 1, np.sqrt(2)))
     A = np.zeros((n, n))
     for i in range(1, n):
@@ -190,7 +190,7 @@ def chebt_derivatives(*, n, window):
 
 
 def chebt_parity(*, n, window):
-    """Rows of a chequered triangle."""
+    """Rows of a triangle with zeros in a chequered pattern."""
     odd = np.tril(np.arange(n)[:, None] - np.arange(n)) % 2
     columns = np.append(2 * np.sqrt(2), np.full(n - 1, 4.0))
     A = -odd * np.arange(n)[:, None] * columns / window

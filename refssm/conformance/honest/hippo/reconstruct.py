@@ -16,7 +16,7 @@ from refssm.hippo import (
 
 
 def clenshaw(x, c, a, b):
-    """Σ c_i p_i with p_{i+1} = a(i) p_i − b(i) p_{i−1}, from the last coefficient down."""
+    """Σ c_i p_i with p_{i+1} = a(i) p_i − b(i) p_{i−1}, from the last coefficient to the first."""
     shape = np.broadcast_shapes((*c.shape[:-1], 1), x.shape)
     now = later = np.zeros(shape, np.result_type(c, x))
     for i in reversed(range(c.shape[-1])):
@@ -64,7 +64,7 @@ def turned(c):
 
 
 def laguerre_clenshaw(c, s, *, alpha, beta):
-    """Clenshaw's algorithm for Laguerre polynomials, sizes by SciPy's logarithms of Γ."""
+    """Clenshaw's algorithm for Laguerre polynomials; scales by SciPy's log Γ."""
     i, one = np.arange(c.shape[-1]), s.dtype.type
     size = special.gammaln(1 - alpha) + (alpha - 1) * np.log(beta)
     size = np.exp((size - special.gammaln(i + alpha + 1) + special.gammaln(i + 1)) / 2)
@@ -87,7 +87,7 @@ def laguerre_scipy(c, s, *, alpha, beta):
 
 
 def exponential_waves(c, s, *, window):
-    """Re and Im of e^{2πi k s/w}."""
+    """Real and imaginary part of e^{2πi k s/w}."""
     i, real = np.arange(c.shape[-1]), s.dtype.type
     E = np.exp(2j * np.pi * (i // 2) * (s / real(window))[..., None])
     p = np.where(i % 2, E.imag, E.real) * np.where(i > 1, np.sqrt(2), 1)
@@ -95,7 +95,7 @@ def exponential_waves(c, s, *, window):
 
 
 def reduced_waves(c, s, *, window):
-    """The same with k s/w reduced to less than a turn, in double precision."""
+    """As `exponential_waves`, with k s/w reduced to less than one turn, in double precision."""
     i = np.arange(c.shape[-1])
     turns = (s.astype(float)[..., None] / window * (i // 2)) % 1
     p = np.where(i % 2, np.sin(2 * np.pi * turns), np.cos(2 * np.pi * turns))
@@ -131,7 +131,7 @@ def row_by_row(A, B, s):
 
 
 def legendre_forms(argument, fraction, sign):
-    """By Clenshaw, by differences, by SciPy: from x(s), the fraction of the window, the scaling."""
+    """Clenshaw, differences and SciPy, given x(s), the window's fraction and the scaling."""
     return {
         "clenshaw": lambda c, s, **w: legendre_clenshaw(argument(s, **w), sign(c)),
         "differences": lambda c, s, **w: legendre_differences(*fraction(s, c, sign, **w)),
@@ -150,7 +150,7 @@ def within(s, window):
 
 
 def normal(x):
-    """Coefficients of full precision or 0: sums that round below them are multiplied by e^{s/2}."""
+    """The case with coefficients well above subnormals, or 0: e^{s/2} multiplies their sums."""
     c, kind = x["c"], np.finfo(x["c"].dtype)
     return {**x, "c": np.where(np.abs(c) < kind.tiny / kind.eps, 0, c).astype(c.dtype)}
 

@@ -18,7 +18,7 @@ def _pole(h, dt):
 
 
 def _kept(K, dtype):
-    """The real part where the arguments are real."""
+    """K, or its real part if the arguments are real."""
     return (K if dtype.kind == "c" else K.real).astype(dtype)
 
 
@@ -37,12 +37,12 @@ def _stages(h, dt, l):
 
 
 def stage_by_stage(h, dt, *, l):
-    """SciPy's recursive filter, n times."""
+    """SciPy's recursive filter for each of n stages."""
     return (h[..., None] * _stages(h, dt, l)).sum(-2).astype(np.result_type(h, dt))
 
 
 def stages_vjp(dk, h, dt, *, l):
-    """Correlations with the stages; dt by the stage before and the stage after."""
+    """Correlations with the stages; the gradient of dt from the previous and the next stage."""
     n, kind = h.shape[-1], np.result_type(dk, h, dt)
     s = _stages(np.zeros(n + 1), dt.astype(float), l)
     impulse = np.broadcast_to((np.arange(l) == 0).astype(float), (*s.shape[:-2], 1, l))
@@ -53,7 +53,7 @@ def stages_vjp(dk, h, dt, *, l):
 
 
 def step_by_step(h, dt, *, l):
-    """All stages of one time, then the next, each as 1 − ρ² of a leaky sum minus ρ of its input."""
+    """All stages of one time, then those of the next."""
     n, kind = h.shape[-1], np.result_type(h, dt)
     if n * l > 2**14:
         raise NotImplementedError("a Python loop over every stage and step")
@@ -91,7 +91,7 @@ def state_space(h, dt, *, l):
 
 
 def inside_the_circle(h, dt, *, l):
-    """r^{−k} times the inverse transform of 8l samples at |x| = r, r^{8l} a rounding: in double."""
+    """r^{−k} times the inverse transform of 8l samples at |x| = r, with r^{8l} ≈ u, in double."""
     m, kind = 8 * max(l, 8), np.result_type(h, dt)
     r = np.float64(2.0 ** (-53 / m))
     x = r * roots_of_unity(m, np.float64)
@@ -102,21 +102,21 @@ def inside_the_circle(h, dt, *, l):
 
 
 def many_samples(h, dt, *, l):
-    """The inverse transform of so many samples that nothing comes round again."""
+    """The inverse transform of so many samples that nothing wraps around."""
     m = 8 * (l + h.shape[-1]) + 512
     G = HOPE_TRANSFER.reference(h, dt, l=m)
     return _kept(np.fft.ifft(G)[..., :l], np.result_type(h, dt))
 
 
 def folded(h, dt, *, l):
-    """The true kernel far out, folded onto l steps."""
+    """The true kernel computed to a large length, then folded onto l steps."""
     turns = -(-(8 * h.shape[-1] + 512) // max(l, 1)) + 1
     K = HOPE_KERNEL.reference(h, dt, l=turns * l)
     return K.reshape(*K.shape[:-1], turns, l).sum(-2)
 
 
 def folded_vjp(dk, h, dt, *, l):
-    """The gradient of the true kernel for the cotangent repeated."""
+    """The gradient of the true kernel for a periodically repeated cotangent."""
     turns = -(-(8 * h.shape[-1] + 512) // max(l, 1)) + 1
     return HOPE_KERNEL.bare_vjp(np.concatenate([dk] * turns, axis=-1), h, dt, l=turns * l)
 
@@ -129,7 +129,7 @@ def by_horner(h, dt, *, l):
 
 
 def real_transform(h, dt, *, l):
-    """irfft of half of the nodes where h is real."""
+    """irfft of half of the nodes if h is real."""
     if np.iscomplexobj(h) or l == 0:
         return HOPE_KERNEL_ALIASED.reference(h, dt, l=l)
     G = HOPE_TRANSFER.reference(h, dt, l=l)[..., : l // 2 + 1]
@@ -148,7 +148,7 @@ def by_a_matrix(h, dt, *, l):
 
 
 def circular_stages(h, dt, *, l):
-    """One transform of a multiplied impulse for every stage, added up in time."""
+    """One transform of a multiplied impulse per stage; the results are added in time."""
     kind, p = np.result_type(h, dt), delays(h, dt, l)
     batch = np.broadcast_shapes(h.shape[:-1], dt.shape)
     K, power = np.zeros((*batch, l), kind), with_batch(np.ones_like(p), 1, dt.shape)

@@ -14,7 +14,7 @@ def _indices(h):
 
 
 def numpy_power(h, gamma):
-    """(j + 1)**γ, as published."""
+    """(j + 1)**γ, as in the published code."""
     return h * (_indices(h) + 1) ** gamma[..., None]
 
 

@@ -18,7 +18,7 @@ def _rotation(dt):
 
 
 def difference_equation(h, dt, u):
-    """s' = ρ s'₋ + s₋ − ρ s, stage after stage."""
+    """s' = ρ s'₋ + s₋ − ρ s, one stage after another."""
     rho = (1 - dt) / (1 + dt)
     batch = np.broadcast_shapes(h.shape[:-1], dt.shape, u.shape[:-1])
     s = np.broadcast_to(u, (*batch, u.shape[-1])).astype(np.result_type(u, dt))
@@ -34,7 +34,7 @@ def difference_equation(h, dt, u):
 
 
 def filters(h, dt, u):
-    """SciPy's lfilter, stage after stage."""
+    """SciPy's lfilter, one stage after another."""
     batch = np.broadcast_shapes(h.shape[:-1], dt.shape, u.shape[:-1])
     h, u = (np.broadcast_to(a, (*batch, a.shape[-1])) for a in (h, u))
     y = np.zeros(u.shape, np.result_type(h, dt, u))
@@ -49,7 +49,7 @@ def filters(h, dt, u):
 
 
 def one_state_more(h, dt, u):
-    """Signals of the last step kept, not states: n + 1 numbers, one step at a time."""
+    """Stores the signals of the last step instead of the states: n + 1 numbers."""
     rho = ((1 - dt) / (1 + dt))[..., None]
     batch = np.broadcast_shapes(h.shape[:-1], dt.shape, u.shape[:-1])
     y = np.zeros((*batch, u.shape[-1]), np.result_type(h, dt, u))
@@ -66,7 +66,7 @@ def one_state_more(h, dt, u):
 
 
 def matrices(rho, c, n):
-    """Ā, B̄ and what leaves the stages, from the states and from the input: lower triangles."""
+    """Lower triangular matrices: Ā, B̄, and the maps from states and input to the signals."""
     i = np.arange(n)
     lag = i[:, None] - i
     powers = np.where(lag > 0, (-rho[..., None]) ** np.maximum(lag - 1, 0), 0)
@@ -76,7 +76,7 @@ def matrices(rho, c, n):
 
 
 def _lower(M, x):
-    """M x without a product above the diagonal: no 0 · NaN there."""
+    """M x without products above the diagonal, where 0 · NaN would be NaN."""
     i = np.arange(x.shape[-1])
     return np.where(i[:, None] >= i, M * x[..., None, :], 0).sum(-1)
 
@@ -95,7 +95,7 @@ def dense(h, dt, u, x0):
 
 
 def step_by_step(h, dt, u, x0):
-    """Rotations in a loop over stages within one over time."""
+    """Rotations: a loop over stages inside a loop over time."""
     rho, c = _rotation(dt)
     batch = np.broadcast_shapes(h.shape[:-1], dt.shape, u.shape[:-1], x0.shape[:-1])
     x = np.broadcast_to(x0, (*batch, x0.shape[-1])).astype(np.result_type(u, dt, x0))
@@ -109,7 +109,7 @@ def step_by_step(h, dt, u, x0):
 
 
 def normalised_differently(h, dt, u, x0):
-    """States c times as large inside: s' = z − ρ s, z ← s + ρ s', without c but at both ends."""
+    """Internal states larger by a factor c: s' = z − ρ s, z ← s + ρ s'; c only at both ends."""
     rho, c = _rotation(dt)
     batch = np.broadcast_shapes(h.shape[:-1], dt.shape, u.shape[:-1], x0.shape[:-1])
     z = (c[..., None] * np.broadcast_to(x0, (*batch, x0.shape[-1]))).astype(
@@ -127,13 +127,13 @@ def normalised_differently(h, dt, u, x0):
 
 
 def by_kernel(h, dt, u):
-    """The impulse response by the reference, then its convolution."""
+    """The reference's impulse response, then a convolution."""
     impulse = (np.arange(u.shape[-1]) == 0).astype(dt.dtype)
     return CAUSAL_CONVOLUTION_DIRECT.reference(u, HOPE_STREAM.reference(h, dt, impulse))
 
 
 def around_a_circle(h, dt, u):
-    """The impulse response by 8l nodes on a circle inside which aliases fade, then convolved."""
+    """The impulse response from 8l nodes on a circle on which aliases decay, then a convolution."""
     l = u.shape[-1]
     m, wide = 8 * max(l, 1), np.longdouble
     radius = np.finfo(wide).eps ** (-1 / wide(m))
@@ -150,22 +150,22 @@ def around_a_circle(h, dt, u):
 
 
 def off_one(x):
-    """Steps that are not 1, where integers are expected exactly."""
+    """The case with dt ≠ 1, as dt = 1 gives integers, which must be exact."""
     return {**x, "dt": np.where(x["dt"] == 1, x["dt"] / 2, x["dt"])}
 
 
 def taps_only(x):
-    """Steps of 1."""
+    """The case with dt = 1."""
     return {**x, "dt": np.ones_like(x["dt"])}
 
 
 def moderate(x):
-    """Steps from 0.05 to 20: states c times as large are small differences where c is small."""
+    """The case with dt from 0.05 to 20: outside c is small and scaled states cancel."""
     return {**x, "dt": np.clip(x["dt"], x["dt"].dtype.type(0.05), x["dt"].dtype.type(20))}
 
 
 def filter_of_taps(h, dt, u):
-    """dt = 1: a filter of n taps, one step late; zeros to its end, for 0 · NaN stays."""
+    """For dt = 1: a filter of n taps, one step late; padded with zeros, as 0 · NaN must be NaN."""
     del dt
     around = np.zeros_like(h, shape=(*h.shape[:-1], u.shape[-1] + 1))
     taps = np.concatenate([0 * h[..., :1], h, around], axis=-1)[..., : u.shape[-1]]
@@ -173,12 +173,12 @@ def filter_of_taps(h, dt, u):
 
 
 def from_rest(stateful):
-    """The outputs of a stateful form from rest."""
+    """The outputs of a stateful form from a zero state."""
     return lambda h, dt, u: stateful(h, dt, u, np.zeros_like(h, dtype=u.dtype))[0]
 
 
 def one_step(stateful):
-    """A stateful form for one step."""
+    """A stateful form, applied to one step."""
 
     def step(h, dt, u, x):
         y, x = stateful(h, dt, u[..., None], x)

@@ -1,6 +1,7 @@
-"""Honest HOPE transfer functions: powers by products, by angles, by Horner's rule, by a transform.
+"""Honest HOPE transfer functions: powers by products, angles, Horner's rule, transforms.
 
-In the precision of the arguments but where it is said; the nodes are right to a rounding.
+They compute in the precision of the arguments unless the docstring names another; the nodes have
+errors of one rounding.
 """
 
 # pyright: reportMissingImports=false
@@ -34,7 +35,7 @@ def warped_angles(h, dt, l):
 
 
 def multiplied(h, dt, *, l):
-    """One parameter after another, the power multiplied once more each time."""
+    """One parameter after another; each power is the previous one times p."""
     p = delays(h, dt, l)
     power, G = np.ones_like(p), np.zeros((), complex_type(h, dt))
     for i in range(h.shape[-1]):
@@ -62,7 +63,7 @@ def by_angles(h, dt, *, l):
 
 
 def cumulated(h, dt, *, l):
-    """Powers by a cumulated product, summed by a matrix product."""
+    """Powers by a cumulative product, then a matrix product."""
     p = delays(h, dt, l)
     E = np.cumprod(np.broadcast_to(p[..., None], (*p.shape, h.shape[-1])), axis=-1)
     return (E @ h[..., None].astype(E.dtype))[..., 0]
@@ -80,7 +81,7 @@ def giant_steps(h, dt, *, l):
 
 
 def conjugates(h, dt, *, l):
-    """Half of the nodes, for a real h; the others are conjugates."""
+    """Half of the nodes for a real h; the others are their conjugates."""
     G = HOPE_TRANSFER.reference(h, dt, l=l)
     if np.iscomplexobj(h):
         return G
@@ -97,7 +98,7 @@ def by_the_map(h, dt, *, l):
 
 
 def near_one(x):
-    """Steps between ¼ and 4: less is lost than the judge allows."""
+    """The case with dt between ¼ and 4, where cancellation stays within tolerance."""
     return {**x, "dt": np.clip(x["dt"], 0.25, 4).astype(x["dt"].dtype)}
 
 
@@ -108,7 +109,7 @@ def finite(*arguments):
 
 
 def nonuniform(h, dt, *, l):
-    """A nonuniform FFT of type 2, a row at a time, to about the precision of the arguments."""
+    """A nonuniform FFT of type 2, row by row, to about the precision of the arguments."""
     finite(h, dt)
     n, theta = h.shape[-1], warped_angles(h, dt, l)
     batch = np.broadcast_shapes(h.shape[:-1], dt.shape)
@@ -121,7 +122,7 @@ def nonuniform(h, dt, *, l):
 
 
 def nonuniform_vjp(dk, h, dt, *, l):
-    """Its adjoint, of type 1; ∂G/∂dt as i sin θ'/dt times the transform of (i + 1) h."""
+    """The adjoint, of type 1; ∂G/∂dt is i sin θ'/dt times the transform of (i + 1) h."""
     finite(dk, h, dt)
     n, theta = h.shape[-1], warped_angles(h, dt, l)
     sent = np.broadcast_to(dk, (*np.broadcast_shapes(h.shape[:-1], dt.shape), l)).astype(complex)
@@ -141,9 +142,9 @@ def _eps(*arguments):
 
 
 def differences_vjp(dk, h, dt, *, l):
-    """∂p^j/∂dt = j (p^{j−1} − p^{j+1})/(2 dt): what the transforms of dk are already good for.
+    """∂p^j/∂dt = j (p^{j−1} − p^{j+1})/(2 dt), from the transforms of dk that dh needs anyway.
 
-    Far from dt = 1 p is ±1 at most nodes, and the difference cancels: a factor max(dt, 1/dt).
+    Far from dt = 1, p is near ±1 at most nodes, and the difference cancels: a factor max(dt, 1/dt).
     """
     kind, n = complex_type(dk, h, dt), h.shape[-1]
     p = delays(h.astype(complex), dt.astype(float), l)

@@ -1,4 +1,4 @@
-"""Honest normal plus low rank: other eigensolvers, phases, orders, and a turned low-rank factor."""
+"""Honest normal plus low rank forms: other eigensolvers, phases, orders and low-rank factors."""
 
 import numpy as np
 from scipy.linalg import block_diag, hessenberg, schur
@@ -9,31 +9,31 @@ from refssm.nplr import NORMAL_LEGS, NPLR_LEGS
 
 
 def hermitian(S):
-    """Eigenvectors of −iS as they come, with whatever phases."""
+    """Eigenvectors of −iS, with LAPACK's phases."""
     return np.linalg.eigh(-1j * S)
 
 
 def upper_half_first(S):
-    """The same, first those with Im w > 0."""
+    """As `hermitian`, with Im w > 0 first."""
     frequencies, V = hermitian(S)
     order = np.concatenate([np.arange(len(S))[len(S) // 2 :], np.arange(len(S) // 2)])
     return frequencies[order], V[:, order]
 
 
 def general(S):
-    """Eigenvectors of S by the method for any matrix, made orthonormal."""
+    """Eigenvectors of S by the solver for general matrices, made orthonormal."""
     values, V = np.linalg.eig(S.astype(complex))
     return np.imag(values), np.linalg.qr(V)[0]
 
 
 def complex_schur(S):
-    """The triangular factor of a normal matrix is diagonal."""
+    """Schur's form: the triangular factor of a normal matrix is diagonal."""
     T, V = schur(S, output="complex")[:2]
     return np.imag(np.diag(T)), V
 
 
 def real_schur(S):
-    """Pairs from the rotations by which S acts on planes."""
+    """Conjugate pairs from the 2 × 2 blocks of the real Schur form."""
     T, Z = schur(S, output="real")[:2]
     frequencies, vectors, i = [], [], 0
     while i < len(S):
@@ -61,7 +61,7 @@ SOLVERS = (hermitian, upper_half_first, general, complex_schur, real_schur, sing
 
 
 def solved(system, solver):
-    """A + p pᵀ, its eigenvectors, and p and b in them."""
+    """A + p pᵀ, its eigenvectors, and p and b in the basis of these."""
 
     def decomposition(*, n, **numbers):
         A, p, b = system(n=n, **numbers)
@@ -75,7 +75,7 @@ def solved(system, solver):
 
 
 def eigenvalues_with_rounded_real_parts(system):
-    """All of N by the method for any matrix: real parts are what rounding makes them."""
+    """All of N by the solver for general matrices: real parts have rounding errors."""
 
     def decomposition(*, n, **numbers):
         A, p, b = system(n=n, **numbers)
@@ -87,7 +87,7 @@ def eigenvalues_with_rounded_real_parts(system):
 
 
 def other_phases(op):
-    """Each vector turned by another angle."""
+    """Each eigenvector times a different phase."""
 
     def decomposition(**sizes):
         w, P, B, V = op.reference(**sizes)
@@ -98,7 +98,7 @@ def other_phases(op):
 
 
 def another_order(op):
-    """The modes in an order of no meaning."""
+    """The modes in a random order."""
 
     def decomposition(**sizes):
         w, P, B, V = op.reference(**sizes)
@@ -121,7 +121,7 @@ def turned_low_rank(op):
 
 
 def modes_of_blocks(solver):
-    """The modes of one block by `solver`, repeated."""
+    """The modes of one block by `solver`, repeated for each block."""
 
     def modes(*, n, blocks):
         frequencies, V = solver(NORMAL_LEGS.reference(n=n // blocks) + np.eye(n // blocks) / 2)

@@ -1,4 +1,4 @@
-"""What is decomposed: A, p with A + p pᵀ normal, and b, by operator; from refssm.hippo."""
+"""The systems to decompose, by operator: A, p with A + p pᵀ normal, and b; from refssm.hippo."""
 
 import numpy as np
 

@@ -1,10 +1,10 @@
-"""Linear scans computed in several ways, which honest systems with more around them use too."""
+"""Linear scans in several ways, used by honest implementations of other operators too."""
 
 import numpy as np
 
 
 def sequential(a, b):
-    """x ← x a + b: the operands the other way round."""
+    """x ← x a + b, with the operands in the other order."""
     x = np.empty_like(b, np.result_type(a, b))
     state = np.zeros_like(b[..., 0, :], x.dtype)
     for k in range(x.shape[-2]):
@@ -14,7 +14,7 @@ def sequential(a, b):
 
 
 def hillis_steele(a, b):
-    """Associative, log₂ l passes over everything."""
+    """The associative scan by log₂ l passes over all steps."""
     a, x = (y.astype(np.result_type(a, b)) for y in np.broadcast_arrays(a, b))
     step = 1
     while step < x.shape[-2]:
@@ -25,7 +25,7 @@ def hillis_steele(a, b):
 
 
 def tree(a, b):
-    """Associative, work-efficient: combine pairs, scan the half, fill in the rest."""
+    """The work-efficient associative scan: combine pairs, scan half, fill in the rest."""
     length = b.shape[-2]
     if length < 2:
         return b.astype(np.result_type(a, b))
@@ -39,7 +39,7 @@ def tree(a, b):
 
 
 def chunked(size):
-    """Chunks scanned from rest, then the carry times the products of decays."""
+    """Chunks scanned from zero states, then the carry times products of decays."""
 
     def scan(a, b):
         x = np.empty(b.shape, np.result_type(a, b))
@@ -55,7 +55,7 @@ def chunked(size):
 
 
 def matrix(a, b):
-    """x = L b with L_kj = a_{j+1} … a_k, row by row from the one above."""
+    """x = L b with L_kj = a_{j+1} … a_k; each row comes from the row above."""
     length = b.shape[-2]
     x = np.empty(b.shape, np.result_type(a, b))
     row = np.zeros((*b.shape[:-2], length, b.shape[-1]), a.dtype)
@@ -80,7 +80,7 @@ def entrywise(a, b):
 
 
 def started(scan):
-    """The scan from a state: a_0 x0 is part of the first input."""
+    """The scan from a state: a_0 x0 is added to the first input."""
 
     def scan_from(a, b, x0):
         first = a[..., :1, :] * x0[..., None, :] + b[..., :1, :]

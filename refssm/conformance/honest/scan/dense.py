@@ -14,7 +14,7 @@ def applied(A, x):
 
 
 def by_matmul(A, b):
-    """One product with a column after another."""
+    """One matrix-vector product per step."""
     x = b.astype(np.result_type(A, b))
     for k in range(1, b.shape[-2]):
         x[..., k, :] += (A @ x[..., k - 1, :, None])[..., 0]
@@ -31,7 +31,7 @@ def doubling(A, b):
 
 
 def tree(A, b):
-    """Pairs of steps are one step of A²: scan the half, fill in the rest."""
+    """Two steps are one step of A²: scan half of the steps, fill in the rest."""
     length = b.shape[-2]
     x = b.astype(np.result_type(A, b))
     if length < 2:
@@ -44,7 +44,7 @@ def tree(A, b):
 
 
 def in_blocks(size):
-    """Blocks from rest by a table of powers, then A, A², … times the state before each."""
+    """Blocks from zero states by a table of powers, then A, A², … times the state before each."""
 
     def scan(A, b):
         x, powers = b.astype(np.result_type(A, b)), [A]
@@ -63,7 +63,7 @@ def in_blocks(size):
 
 
 def started(scan):
-    """The scan from a state: A x0 is part of the first input."""
+    """The scan from a state: A x0 is added to the first input."""
 
     def scan_from(A, b, x0):
         first = applied(A, x0[..., None, :]) + b[..., :1, :]
@@ -73,7 +73,7 @@ def started(scan):
 
 
 def doubling_vjp(dx, A, b):
-    """The adjoint scan by doubling, time reversed."""
+    """The adjoint scan by doubling, in reversed time."""
     return _doubling_back(dx, A, b, np.zeros_like(b[..., 0, :]))[:2]
 
 

@@ -1,4 +1,4 @@
-"""Honest diagonal systems: any linear scan between products by BLAS, kernels, SciPy's filter."""
+"""Honest diagonal systems: any linear scan between matrix products, kernels, SciPy's filter."""
 
 import numpy as np
 from scipy import signal
@@ -43,7 +43,7 @@ def decays_and_inputs(a, B, u):
 
 
 def by(scan):
-    """States x_k by a linear scan."""
+    """A function that computes the states x_k by a linear scan."""
 
     def states(a, B, u, x0):
         return started(scan)(*decays_and_inputs(a, B, u), x0)
@@ -77,13 +77,13 @@ def by_filter(a, B, u, x0):
 
 
 def at_rest(a, B, u):
-    """A state of zeros."""
+    """A zero state."""
     batch = np.broadcast_shapes(a.shape[:-2], B.shape[:-2], u.shape[:-2])
     return np.zeros((*batch, B.shape[-2]), np.finfo(a.dtype).dtype)
 
 
 def called(op: Operator, states):
-    """The operator, its states by a function of a (l, n) or (1, n), B, u and x0."""
+    """The operator, with states from `states(a, B, u, x0)`, where a is (l, n) or (1, n)."""
     both, real = op is DIAGONAL_SSM_BIDIRECTIONAL, "real" in op.name
 
     def forward(a, B, C, D, u, x0=None):
@@ -101,7 +101,7 @@ def called(op: Operator, states):
 
 
 def pulled_back(scan, dy, dx, a, B, C, u, x0):
-    """(da_k, dB, dC, du, dx0), the adjoint scan by `scan`, with all states at hand."""
+    """(da_k, dB, dC, du, dx0): the adjoint scan by `scan`, with all states in memory."""
     decay, b = decays_and_inputs(a, B, u)
     x, back = started(scan)(decay, b, x0), times(dy, C.mT.conj())
     back = np.concatenate([back[..., :-1, :], back[..., -1:, :] + dx[..., None, :]], axis=-2)
@@ -113,7 +113,7 @@ def pulled_back(scan, dy, dx, a, B, C, u, x0):
 
 
 def gradients(op: Operator, scan):
-    """The VJP of the operator by a linear scan."""
+    """The operator's VJP by a linear scan."""
     stateful, factor = op.form == "stateful", 2 if "real" in op.name else 1
 
     def vjp(dy, *args):
@@ -132,7 +132,7 @@ def gradients(op: Operator, scan):
 
 
 def _through(op, scan, dy, dx, a, B, C, u, x0):
-    """What goes through the states: once, or once in each direction."""
+    """The gradients through the states, in one direction or in both."""
     if op is not DIAGONAL_SSM_BIDIRECTIONAL:
         return pulled_back(scan, dy, dx, a, B, C, u, x0)
     n, flip = a.shape[-1], (..., slice(None, None, -1), slice(None))

@@ -1,4 +1,4 @@
-"""Honest linear scans: sequential, associative, chunked, as a matrix, compiled, entry by entry."""
+"""Honest linear scans: sequential, associative, chunked, by a matrix, compiled, entry by entry."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from refssm.conformance.honest.scan.packed import IMPLEMENTATIONS as PACKED
 
 
 def associative_vjp(dx, a, b):
-    """The adjoint scan by the associative one, run backwards."""
+    """The adjoint by the associative scan in reversed time."""
     shifted = np.concatenate([a[..., 1:, :], np.zeros_like(a[..., :1, :])], axis=-2).conj()
     g = hillis_steele(shifted[..., ::-1, :], dx[..., ::-1, :])[..., ::-1, :]
     x = hillis_steele(a, b)
@@ -20,13 +20,13 @@ def associative_vjp(dx, a, b):
 
 
 def tree_vjp(dx, a, b):
-    """What autodiff makes of the tree: parts of state and cotangent are multiplied, then added."""
+    """Autodiff of the tree: parts of state and cotangent are multiplied, then added."""
     da, db = _tree_pullback(*(y.astype(np.result_type(dx, a, b)) for y in (dx, a, b)))
     return unbroadcast(da, a), unbroadcast(db, b)
 
 
 def _tree_pullback(dx, a, b):
-    """One level of `tree`, backwards."""
+    """The gradient of one level of `tree`."""
     length = b.shape[-2]
     if length < 2:
         return np.zeros_like(dx), dx

@@ -1,4 +1,4 @@
-"""Honest packed scans and single steps: a select in every order, and pieces scanned apart."""
+"""Honest packed scans and single steps: resets by selection, flags, or separate sequences."""
 
 from itertools import pairwise
 
@@ -11,7 +11,7 @@ from refssm.scan import LINEAR_SCAN_FROM, LINEAR_SCAN_PACKED, LINEAR_STEP
 
 
 def selecting(a, b, resets):
-    """The state before each step is selected, then decays."""
+    """The state before each step is selected or zero, then it decays."""
     x = np.empty(b.shape, np.result_type(a, b))
     state = np.zeros_like(x[..., 0, :])
     for k in range(b.shape[-2]):
@@ -22,7 +22,7 @@ def selecting(a, b, resets):
 
 
 def segmented(a, b, resets):
-    """Hillis and Steele's scan: what has a reset in it takes nothing from before."""
+    """Hillis and Steele's scan: a span with a reset in it ignores all before it."""
     a, x = (y.astype(np.result_type(a, b)) for y in np.broadcast_arrays(a, b))
     ended = np.broadcast_to(resets[..., None], x.shape).copy()
     step = 1
@@ -36,7 +36,7 @@ def segmented(a, b, resets):
 
 
 def segmented_tree(a, b, resets):
-    """Pairs are combined, the half is scanned, the rest filled in."""
+    """Combine pairs, scan half of the steps, fill in the rest."""
     ended = np.broadcast_to(resets[..., None], b.shape)
     return _tree(a.astype(np.result_type(a, b)), b.astype(np.result_type(a, b)), ended)
 
@@ -55,7 +55,7 @@ def _tree(a, b, ended):
 
 
 def in_pieces(a, b, resets):
-    """Every sequence cut out and scanned by itself, in a tree."""
+    """Every sequence scanned by itself, by a tree."""
     x = np.empty(b.shape, np.result_type(a, b))
     for i in np.ndindex(*b.shape[:-2]):
         cuts = [0, *(k for k in np.flatnonzero(resets[i]) if k), b.shape[-2]]
@@ -66,7 +66,7 @@ def in_pieces(a, b, resets):
 
 
 def segmented_vjp(dx, a, b, resets):
-    """The adjoint by the segmented scan, time reversed: a sequence begins where another ends."""
+    """The adjoint by the segmented scan in reversed time, with resets where sequences end."""
     ends = np.concatenate([resets[..., 1:], np.ones_like(resets[..., :1])], axis=-1)
     g = backwards(lambda c, d: segmented(c, d, ends[..., ::-1]), dx, a)
     x = segmented(a, b, resets)
@@ -75,7 +75,7 @@ def segmented_vjp(dx, a, b, resets):
 
 
 def sum_first(a, b, x):
-    """b + x a: the operands the other way round."""
+    """b + x a, with the operands in the other order."""
     return b + x * a
 
 
@@ -92,7 +92,7 @@ def scan_of_one_vjp(dx_next, a, b, x):
 
 
 def in_parts(a, b, x):
-    """Real and imaginary parts apart."""
+    """Real and imaginary parts separately."""
     real = a.real * x.real - a.imag * x.imag + b.real
     kind = np.result_type(a, b, x)
     if kind.kind != "c":

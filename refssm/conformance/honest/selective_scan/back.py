@@ -1,4 +1,4 @@
-"""Gradients of the eight selective scans, made from those of (u, dt, A, B, C, x0) -> (y, x)."""
+"""Gradients of the eight selective scans, from those of (u, dt, A, B, C, x0) -> (y, x)."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from refssm.conformance.honest.selective_scan.orders import discrete, one_state,
 
 
 def by_reverse_scan(scan):
-    """All states kept; the adjoint recurrence is the same linear scan from the end."""
+    """With all states in memory; the adjoint is the same linear scan in reversed time."""
 
     def back(dy, dx, u, dt, A, B, C, x0, resets):
         a, b = discrete(u, dt, A, B, C, x0)
@@ -29,7 +29,7 @@ def by_reverse_scan(scan):
 
 
 def step_back(dy, dx, u, dt, A, B, C, x0, resets):
-    """All states kept; the adjoint one step at a time."""
+    """With all states in memory; the adjoint is computed step by step."""
     a, b = discrete(u, dt, A, B, C, x0)
     kind = np.result_type(dy, dx, a, b, C, x0)
     x, before = np.empty(b.shape, kind), np.empty(b.shape, kind)
@@ -46,7 +46,7 @@ def step_back(dy, dx, u, dt, A, B, C, x0, resets):
 
 
 def _parts(u, dt, A, B, dy, before, x, kept, g):
-    """What each argument gets at every step; A e as one product with the state's gradient."""
+    """The gradients of all arguments, before batch axes are summed."""
     e = kept.conj() * (before.conj() * g)
     du = dt * np.einsum("...n,...n->...", B.conj(), g)
     ddt = np.einsum("...n,...n->...", B.conj(), u.conj()[..., None] * g)
@@ -57,7 +57,7 @@ def _parts(u, dt, A, B, dy, before, x, kept, g):
 
 
 def selective(back):
-    """Gradients of the selective scan, from a state, packed, and of one step."""
+    """VJPs of the selective scan, of its forms from a state and packed, and of one step."""
 
     def scan(dy, u, dt, A, B, C):
         start = rest(u, dt, A, B, C)
@@ -83,7 +83,7 @@ def selective(back):
 
 
 def sigmoid(z):
-    """σ(z) by the hyperbolic tangent where that has digits."""
+    """σ(z) by the hyperbolic tangent, where that is accurate."""
     e = np.exp(-np.abs(z))
     return np.where(z < 0, e / (1 + e), (np.tanh(z * z.dtype.type(0.5)) + 1) / 2)
 
@@ -103,7 +103,7 @@ def mamba_parts(back, dy, dx, arguments, x0, resets):
 
 
 def mamba(back):
-    """Gradients of Mamba's four."""
+    """VJPs of Mamba's four operators."""
 
     def scan(dy, *args):
         start = rest(*args[:5])
@@ -129,7 +129,7 @@ def mamba(back):
 
 
 def family(back):
-    """All eight, by name."""
+    """VJPs of all eight operators, by name."""
     return selective(back) | mamba(back)
 
 

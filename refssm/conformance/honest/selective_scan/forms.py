@@ -1,7 +1,7 @@
-"""The eight selective scans made from one function of (u, dt, A, B, C, x0, resets) -> (y, x).
+"""The eight selective scans, made from one function of (u, dt, A, B, C, x0, resets) -> (y, x).
 
-Whoever computes y_k = C_k · x_k and the last state in a way of their own, right or wrong, gets all
-operators of the family; what Mamba puts before and after the scan is exchangeable too.
+A function that computes y_k = C_k · x_k and the last state, right or wrong, gives all operators of
+the family. The parts of Mamba before and after the scan can be replaced too.
 """
 
 import numpy as np
@@ -11,12 +11,12 @@ MAMBA = ("mamba_scan", "mamba_scan_stateful", "mamba_scan_packed", "mamba_step")
 
 
 def softplus(v):
-    """log(1 + e^v) as NumPy has it: max(0, v) + log1p(e^{−|v|})."""
+    """log(1 + e^v) by NumPy's logaddexp: max(0, v) + log1p(e^{−|v|})."""
     return np.logaddexp(v.dtype.type(0), v)
 
 
 def silu(z):
-    """z σ(z), with e^{−|z|} only."""
+    """z σ(z), using only e^{−|z|}."""
     e = np.exp(-np.abs(z))
     return np.where(z < 0, z * e, z) / (1 + e)
 
@@ -38,12 +38,12 @@ def batch_of(u, dt, A, B, C, *others):
 
 
 def rest(u, dt, A, B, C):
-    """A state of zeros."""
+    """A zero state."""
     return np.zeros((*batch_of(u, dt, A, B, C), A.shape[-1]), np.result_type(u, dt, A, B))
 
 
 def selective(core):
-    """The selective scan, from a state, packed, and one step of it."""
+    """The selective scan, its forms from a state and packed, and one step."""
 
     def scan(u, dt, A, B, C):
         return core(u, dt, A, B, C, rest(u, dt, A, B, C), None)[0]
@@ -63,7 +63,7 @@ def selective(core):
 
 
 def mamba(core, before=biased, after=gated):
-    """The same behind before(dt, dt_bias) and under after(y, D, u, z)."""
+    """Mamba's four: `before(dt, dt_bias)`, the scan, then `after(y, D, u, z)`."""
 
     def run(u, dt, A, B, C, D, z, dt_bias, x0, resets):
         y, x = core(u, before(dt, dt_bias), A, B, C, x0, resets)
@@ -87,5 +87,5 @@ def mamba(core, before=biased, after=gated):
 
 
 def family(core, before=biased, after=gated):
-    """All eight, by name."""
+    """All eight operators, by name."""
     return selective(core) | mamba(core, before, after)

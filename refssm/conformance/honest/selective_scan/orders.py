@@ -17,7 +17,7 @@ def discrete(u, dt, A, B, C, x0):
 
 
 def one_state(u, dt, A, B, C, x0, resets):
-    """Step by step, nothing but the state in memory."""
+    """Step by step, with only one state in memory."""
     y, x = [], np.broadcast_to(x0, (*batch_of(u, dt, A, B, C, x0), A.shape[-1])).copy()
     for k in range(u.shape[-1]):
         x = x * np.exp(A * dt[..., k, None])
@@ -28,7 +28,7 @@ def one_state(u, dt, A, B, C, x0, resets):
 
 
 def by_scan(scan):
-    """All states by a linear scan, then C."""
+    """All states by a linear scan, then products with C."""
 
     def core(u, dt, A, B, C, x0, resets):
         a, b = discrete(u, dt, A, B, C, x0)
@@ -39,7 +39,7 @@ def by_scan(scan):
 
 
 def segmented(a, b, x0, resets):
-    """Associative, log₂ l passes: a reset on the right drops what is left of it."""
+    """The associative scan by log₂ l passes: a reset on the right drops all on its left."""
     a = a.astype(np.result_type(a, b, x0))
     first = np.where(resets[..., :1, None], 0, a[..., :1, :] * x0[..., None, :]) + b[..., :1, :]
     x = np.concatenate([first, b[..., 1:, :]], axis=-2).astype(a.dtype)
@@ -95,13 +95,13 @@ def masked_sums(dt):
 
 
 def differences(dt):
-    """s_kj = S_k − S_j of a chunk's cumulative sum: a step much smaller than S loses digits."""
+    """s_kj = S_k − S_j of a chunk's cumulative sum: steps much smaller than S lose digits."""
     S = np.cumsum(dt, axis=-1)
     return S[..., :, None] - np.concatenate([0 * S[..., :1], S], axis=-1)[..., None, :]
 
 
 def _chunk(s, v, A, B, C, x0):
-    """One chunk, row by row: exponentials of what is not masked, and what comes from the state."""
+    """One chunk, row by row: exponentials below the diagonal only, and the part from the state."""
     y, x = [], x0
     drive = v[..., None] * B
     for k in range(v.shape[-1]):
@@ -113,7 +113,7 @@ def _chunk(s, v, A, B, C, x0):
 
 
 def apart(core):
-    """A way that knows no resets: every packed sequence by itself; only from rest."""
+    """For a `core` without resets: each packed sequence by itself, from a zero state."""
 
     def packed(u, dt, A, B, C, x0, resets):
         if resets is None:
@@ -138,7 +138,7 @@ def apart(core):
 
 
 def half_and_half(u, dt, A, B, C, x0, resets):
-    """The exponential of half a step, squared, and the sum over the states from the last."""
+    """The squared exponential of half a step, and the sum over states in reverse order."""
     decay = np.exp(dt[..., None] * (A[..., None, :] * A.real.dtype.type(0.5)))
     _, b = discrete(u, dt, A, B, C, x0)
     a = np.broadcast_to(decay * decay, b.shape)

@@ -1,4 +1,4 @@
-"""Honest selective scans: by any linear scan, step by step, as attention, in chunks, compiled."""
+"""Honest selective scans: by linear scans, step by step, as attention, in chunks, compiled."""
 
 import numpy as np
 from scipy.special import expit
@@ -43,7 +43,7 @@ OPERATORS = (
 
 
 def switched_softplus(v):
-    """As PyTorch: v itself above 20, where e^{−20}/20 is below single precision's digits."""
+    """As in PyTorch: v itself above 20, where e^{−20}/20 is below single precision."""
     return np.where(v > 20, v, np.log1p(np.exp(np.minimum(v, 20))))
 
 
@@ -53,22 +53,22 @@ def divided_silu(z):
 
 
 def _single(case):
-    """The switch at 20 is not for double precision, and e^{−z} overflows single below −88."""
+    """Declines double precision, as the switch at 20 is too inaccurate; gates of at least −87."""
     return None if case["dt"].dtype == np.float64 else _not_below(case)
 
 
 def _not_below(case):
-    """Gates of at least −87."""
+    """The case with gates z of at least −87, because e^{−z} overflows single precision at −89."""
     return {**case, "z": np.maximum(case["z"], case["z"].dtype.type(-87))}
 
 
 def _finite_C(case):
-    """C · (a x + v B) taken apart meets ∞ − ∞ where C is infinite."""
+    """Declines an infinite C, because C · (a x + v B), multiplied out, has ∞ − ∞."""
     return case if np.isfinite(case["C"]).all() else None
 
 
 def _as_trained(case):
-    """Steps 1e-3 to 0.1 and real rates −16 to 0, where differences of sums have digits."""
+    """The case with dt from 1e-3 to 0.1 and real A from −16 to 0, where differences keep digits."""
     gated, A = "dt_bias" in case, case["A"]
     low, high = (-6.9, -2.3) if gated else (1e-3, 0.1)
     dt = np.clip(case["dt"], low, high).astype(case["dt"].dtype)
@@ -77,7 +77,7 @@ def _as_trained(case):
 
 
 def _honest(name, functions, of=OPERATORS, vjps=None, **more):
-    """One way of computing, for each of some operators."""
+    """One implementation of each of some operators, from functions by name."""
     pairs = [(op.name, functions[op.name]) for op in of]
     return [Honest(op, name, f, vjps and vjps[op], **more) for op, f in pairs]
 

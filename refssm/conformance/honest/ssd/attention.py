@@ -1,6 +1,6 @@
-"""Honest state-space duality as masked attention: row by row, by a matrix, and by chunks of it.
+"""Honest state-space duality as masked attention: by rows, by one matrix, and by chunks.
 
-What is masked is left out or selected, never multiplied by zero: 0·NaN is NaN.
+Masked entries are left out or selected, never multiplied by zero, because 0·NaN is NaN.
 """
 
 import numpy as np
@@ -13,13 +13,13 @@ def segment_sums(log_a):
 
 
 def differences(log_a):
-    """T_ij = c_i − c_j of one cumulative sum: loses what the sum has grown to."""
+    """T_ij = c_i − c_j of one cumulative sum; its error is relative to the size of c."""
     c, i = np.cumsum(log_a, axis=-1), np.arange(log_a.shape[-1])
     return np.where(i[:, None] >= i, c[..., :, None] - c[..., None, :], 0)
 
 
 def row_by_row(x, log_a, B, C, S0, resets, chunk):
-    """Each row's exponents summed from its own end, the state before as one more key."""
+    """Row by row, with exponents summed from each row's end; the first state is one more key."""
     del chunk
     y, l = [], x.shape[-2]
     for i in range(l):
@@ -41,20 +41,20 @@ def row_by_row(x, log_a, B, C, S0, resets, chunk):
 
 
 def _kept(kept, rows):
-    """Rows that are kept, zeros for the others."""
+    """The rows that are kept, and zeros for the others."""
     return np.where(kept[..., None], rows, 0)
 
 
 def by_matrix(x, log_a, B, C, S0, resets, chunk):
-    """One chunk: the whole matrix of weights at once."""
+    """One chunk: the whole matrix of weights."""
     del chunk
     return by_chunks()(x, log_a, B, C, S0, resets, x.shape[-2])
 
 
 def by_chunks(size=0, sums=segment_sums):
-    """Mamba-2's four steps: inside the chunks, their states, between them, from states to outputs.
+    """Mamba-2's four steps: inside chunks, their states, between chunks, from states to outputs.
 
-    `size` steps to a chunk, or as many as the call says. The length is filled up with zeros.
+    Chunks have `size` steps, or as many as the call's `chunk`. The length is padded with zeros.
     """
 
     def whole(x, log_a, B, C, S0, resets, chunk):
@@ -78,7 +78,7 @@ def by_chunks(size=0, sums=segment_sums):
 
 
 def _cut(a, q, rank):
-    """Time, which is axis −rank, as chunks of q steps: one axis more; zeros at the end."""
+    """Time (axis −rank) as chunks of q steps, one more axis; padded with zeros."""
     axis = a.ndim - rank
     l = a.shape[axis]
     widths = [(0, -l % q if k == axis else 0) for k in range(a.ndim)]
@@ -86,7 +86,7 @@ def _cut(a, q, rank):
 
 
 def _inside(L, same, x, B, C):
-    """y_i = Σ_{j≤i} L_ij (C_i·B_j) x_j, a row of all chunks at a time."""
+    """y_i = Σ_{j≤i} L_ij (C_i·B_j) x_j, one row of all chunks at a time."""
     y = []
     for i in range(x.shape[-2]):
         past = slice(0, i + 1)
@@ -98,14 +98,14 @@ def _inside(L, same, x, B, C):
 
 
 def _end_states(L, same, x, B):
-    """The state at the end of each chunk, had it begun at rest."""
+    """The state at the end of each chunk, from a zero state at its start."""
     kept = same[..., -1, :]
     weighted = L[..., -1, :, None] * _kept(kept, x)
     return np.einsum("...jp,...jn->...pn", weighted, _kept(kept, B))
 
 
 def _between(ends, decay, unbroken, S0):
-    """The states before the chunks, one axis more, and the last."""
+    """The state before each chunk, on one more axis, and the last state."""
     before, S = [], S0
     for c in range(ends.shape[-3]):
         before.append(S)

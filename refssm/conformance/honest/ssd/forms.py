@@ -1,4 +1,4 @@
-"""One function of everything, whole(x, log_a, B, C, S0, resets, chunk) -> y, S, as any operator."""
+"""Make any operator from one function, whole(x, log_a, B, C, S0, resets, chunk) -> y, S."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ DEFAULT_CHUNK = 64
 
 
 def form(op: Operator, whole):
-    """`whole` with the arguments and results of `op`: from rest, or one sequence, where it is."""
+    """`whole` with the arguments and results of `op`; without a state or resets these are zero."""
 
     def forward(x, log_a, B, C, *more, chunk=DEFAULT_CHUNK):
         S0, resets = _completed(op, x, log_a, B, C, more)
@@ -50,7 +50,7 @@ def gradient_form(op: Operator, whole):
 
 
 def _completed(op, x, log_a, B, C, more):
-    """The state before and the resets, with all batch axes that they could have."""
+    """The first state and the resets, zero if `op` has none, broadcast over batch axes."""
     leading = (log_a.shape[:-1], *(a.shape[:-2] for a in (x, B, C)))
     rest = np.zeros((*np.broadcast_shapes(*leading), x.shape[-1], B.shape[-1]), x.dtype)
     S0 = more[0] if _stateful(op) else rest

@@ -1,4 +1,4 @@
-"""Honest state-space duality: by states, by scans, as attention, by chunks, in other orders."""
+"""Honest state-space duality: by states, scans, attention and chunks, in other orders."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ ONE_SEQUENCE = [op for op in SEQUENCES if "resets" not in op.inputs]
 
 
 def moderate(case):
-    """log_a made smaller where it sums up to more than 64: e^T in float64 has |T| u of error."""
+    """The case with log_a scaled to |Σ log_a| ≤ 64, because e^T has a relative error of |T| u."""
     log_a = case["log_a"]
     total = np.abs(np.where(np.isfinite(log_a), log_a, 0)).sum(axis=-1, keepdims=True)
     return {**case, "log_a": (log_a * (64 / np.maximum(total, 64))).astype(log_a.dtype)}

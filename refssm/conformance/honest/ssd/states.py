@@ -1,10 +1,10 @@
-"""Honest state-space duality by its states: step by step, and as scans of states laid out flat."""
+"""Honest state-space duality by its states: step by step, and as scans of flattened states."""
 
 import numpy as np
 
 
 def transposed_state(x, log_a, B, C, S0, resets, chunk):
-    """The state kept as (n, p), input first, read by a matrix product."""
+    """The state as (n, p); y by a matrix product."""
     del chunk
     a, S, y = np.exp(log_a), np.swapaxes(S0, -1, -2), []
     for t in range(x.shape[-2]):
@@ -16,7 +16,7 @@ def transposed_state(x, log_a, B, C, S0, resets, chunk):
 
 
 def doubling(x, log_a, B, C, S0, resets, chunk):
-    """Hillis and Steele's scan of the states with a flag where a sequence begins in the span."""
+    """Hillis and Steele's scan of the states, with flags for spans in which a sequence starts."""
     del chunk
     a, S, flags = _elements(x, log_a, B, S0, resets)
     step = 1
@@ -32,7 +32,7 @@ def doubling(x, log_a, B, C, S0, resets, chunk):
 
 
 def _elements(x, log_a, B, S0, resets):
-    """Decays and driving terms (…, l, p, n) of which the states are the scan from rest."""
+    """Decays and inputs (…, l, p, n) whose scan from zero gives the states."""
     a = np.exp(log_a)[..., None, None]
     S = x[..., :, :, None] * B[..., :, None, :]
     start = np.where(resets[..., :1, None, None], 0, a[..., :1, :, :] * S0[..., None, :, :])
@@ -49,7 +49,7 @@ def _read(S, C):
 
 
 def as_linear_scan(scan):
-    """The states as a linear scan of p·n numbers; for one sequence, for 0·NaN is NaN there."""
+    """The states as a linear scan of p·n numbers; for one sequence, as 0·NaN is NaN there."""
 
     def whole(x, log_a, B, C, S0, resets, chunk):
         del chunk

@@ -1,4 +1,4 @@
-"""Honest gradients of state-space duality: with every state saved, and through the attention."""
+"""Honest gradients of state-space duality: with all states in memory, and through the attention."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from refssm.conformance.honest.ssd.attention import segment_sums
 
 
 def states_saved(dy, dS, x, log_a, B, C, S0, resets, chunk):
-    """All states forwards, all cotangents backwards, then the gradients at once."""
+    """All states forwards, all cotangents backwards, then all gradients at once."""
     del chunk
     a, S, before = np.exp(log_a), S0, []
     for t in range(x.shape[-2]):
@@ -71,7 +71,7 @@ def _turned(a):
 
 
 def _summed(dT, dsums):
-    """dlog_a_t = Σ_{i≥t>j} dT_ij + Σ_{i≥t} dsums_i: the cumulative sums turned round."""
+    """dlog_a_t = Σ_{i≥t>j} dT_ij + Σ_{i≥t} dsums_i, by reversed cumulative sums."""
     i = np.arange(dsums.shape[-1])
     below = np.cumsum(dT[..., ::-1, :], axis=-2)[..., ::-1, :]
     return np.where(i[:, None] > i, below, 0).sum(-1) + np.cumsum(dsums[..., ::-1], -1)[..., ::-1]

@@ -17,7 +17,7 @@ NOT_CONJUGATED = ("not_conjugated", "k for k*", signals.not_conjugated)
 
 
 def _turned(k):
-    """k_{−i}, round the circle."""
+    """k_{−i} on a circle."""
     return rolled(back(k))
 
 

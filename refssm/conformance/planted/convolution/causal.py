@@ -19,28 +19,28 @@ def by_transform(u, k, n, filtered=lambda U: U):
 
 
 def _of_points(points):
-    """By transforms of as many points, as a function of l."""
+    """A convolution by transforms of points(l) points."""
     return lambda right, u, k: by_transform(u, k, max(1, points(u.shape[-1])))
 
 
 def _spectrum(filtered):
-    """By transforms of 2l points, with something done to the spectrum."""
+    """A convolution by transforms of 2l points, with a change to the spectrum."""
     return lambda right, u, k: by_transform(u, k, 2 * u.shape[-1], filtered)
 
 
 def _without(line):
-    """By transforms whose spectrum lacks one of its n lines."""
+    """A convolution by transforms whose spectrum lacks one of its n lines."""
     return _spectrum(lambda U: np.where(np.arange(U.shape[-1]) == line(U.shape[-1]), 0, U))
 
 
 def _block_by_block(right, u, k):
-    """Blocks of 64 samples, each with the part of its response that lies in it."""
+    """Blocks of 64 samples, each with only the part of its response inside the block."""
     blocks = [u[..., i : i + 64] for i in range(0, u.shape[-1], 64)]
     return np.concatenate([right(block, k[..., : block.shape[-1]]) for block in blocks], axis=-1)
 
 
 def _blurred(k):
-    """Taps below 1e-6 of the largest set to zero: the tiny late ones of a decaying kernel."""
+    """The kernel without taps below 1e-6 of the largest, such as the late ones of a decay."""
     size = np.abs(k)
     return np.where(size < 1e-6 * size.max(-1, keepdims=True, initial=0), 0, k).astype(k.dtype)
 

@@ -16,13 +16,13 @@ LONG, STREAMS = EACH[:2], EACH[1:]
 
 
 def past_of(s, u):
-    """The t inputs before and those now, along time."""
+    """The t earlier inputs and the new ones, joined along time."""
     batch = np.broadcast_shapes(s.shape[:-1], u.shape[:-1])
     return np.concatenate([np.broadcast_to(x, (*batch, x.shape[-1])) for x in (s, u)], axis=-1)
 
 
 def filtered(past, k):
-    """y_i = Σ_j k_j past_{t+i−j}, for every i from 0."""
+    """y_i = Σ_j k_j past_{t+i−j}, for all i ≥ 0."""
     t = k.shape[-1]
     l = past.shape[-1] - t
     batch = np.broadcast_shapes(past.shape[:-1], k.shape[:-1])
@@ -33,19 +33,19 @@ def filtered(past, k):
 
 
 def streaming(k, s, u):
-    """The outputs without a bug."""
+    """The right outputs."""
     return filtered(past_of(s, u), k)
 
 
 def newest(k, s, u):
-    """The state without a bug: the last t inputs, the newest last."""
+    """The right state: the last t inputs, the newest one last."""
     return past_of(s, u)[..., u.shape[-1] :].copy()
 
 
 def in_form(op, place):
-    """Adapts wrong(right, k, s, u) to `op`, for its output of that place; the other is right.
+    """Turn wrong(right, k, s, u) into a program of `op` whose output number `place` is wrong.
 
-    `u` has an axis of time there, if of one step, and `s` is zero where `op` has no state.
+    `u` always has an axis of time, even of one step; `s` is zero if `op` has no state.
     """
 
     def adapt(wrong):
@@ -63,13 +63,13 @@ def in_form(op, place):
 
 
 def _circular(right, k, s, u):
-    """The end of the signal before its beginning."""
+    """The end of the signal is used as its past."""
     wrapped = np.concatenate([u] * (k.shape[-1] // u.shape[-1] + 1), axis=-1)
     return right(k, s + wrapped[..., -k.shape[-1] :], u)
 
 
 def _anticausal(right, k, s, u):
-    """Half of the padding behind, as `padding="same"` has it."""
+    """Half of the padding is at the end, as with `padding="same"`."""
     late = (k.shape[-1] - 1) // 2
     past = np.concatenate([past_of(s, u), np.zeros_like(u, shape=(*u.shape[:-1], late))], axis=-1)
     return filtered(past[..., late:], k)
@@ -82,13 +82,13 @@ def _short_refused(right, k, s, u):
 
 
 def _short_cut(right, k, s, u):
-    """Where the taps are more than the samples, as many of them as samples, from the wrong end."""
+    """With more taps than samples, only the last taps are used, as if they were the first."""
     cut = max(k.shape[-1] - u.shape[-1], 0)
     return right(np.roll(np.where(np.arange(k.shape[-1]) < cut, 0, k), -cut, axis=-1), s, u)
 
 
 def _in_blocks(right, k, s, u):
-    """Blocks of 64 samples apart: the taps do not reach over their edges."""
+    """Blocks of 64 samples, without the taps that reach into the previous block."""
     cuts = [u[..., i : i + 64] for i in range(0, u.shape[-1], 64)]
     return np.concatenate([right(k, 0 * s if i else s, c) for i, c in enumerate(cuts)], -1)
 
@@ -112,7 +112,7 @@ for _op in EACH:
 
 
 def plant(*rows, place=None, by="value"):
-    """Plant (operators, name, what, wrong), in the common form if of the output of a place."""
+    """Plant (operators, name, what, wrong), adapted by `in_form` if `place` is given."""
     for operators, *row in rows:
         for op in operators:
             planting = Planting(op, "float32", None if place is None else in_form(op, place))

@@ -1,4 +1,4 @@
-"""Planted bugs in S4D's kernels, by zero-order hold and the bilinear map, and in DSS-exp's."""
+"""Planted bugs in S4D's kernels (zero-order hold and the bilinear map) and in DSS-exp's."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def _with(gain=lambda w, dt: dt * held(dt * w), powers=exponentials):
 
 
 def _with_unit_input(wrong):
-    """A wrong kernel of S4D made one of DSS-exp, where B is 1."""
+    """A wrong kernel of S4D as one of DSS-exp, where B is 1."""
     return lambda right, w, C, dt, *, l: wrong(
         lambda w, B, C, dt, *, l: right(w, B * C, dt, l=l), w, np.ones_like(C), C, dt, l=l
     )
@@ -65,12 +65,12 @@ ZOH.plant(
 
 
 def _gain(gain):
-    """The bilinear map with another gain, of h = ½dt·w and dt."""
+    """The bilinear map with another gain, as a function of h = ½dt·w and dt."""
     return _with(lambda w, dt: gain(dt * w / 2, dt), lambda z, l: bilinear_powers(z / 2, l))
 
 
 def _powers(powers):
-    """The bilinear map with other powers, of h = ½dt·w and the times."""
+    """The bilinear map with other powers, as a function of h = ½dt·w and the times."""
     return _with(lambda w, dt: dt / (1 - dt * w / 2),
                  lambda z, l: powers(z[..., None] / 2, times(z, l)))  # fmt: skip
 
@@ -112,7 +112,7 @@ BILINEAR.plant(
 
 
 def _hold_constant(right, dk, *args, l):
-    """Only e^{zk} is differentiated."""
+    """The VJP differentiates only e^{zk}."""
     w, dt, C = args[0], args[-1], args[-2]
     v = C * held(dt[..., None] * w) * dt[..., None] * (args[1] if len(args) > 3 else 1)
     E = exponentials(dt[..., None] * w, l)

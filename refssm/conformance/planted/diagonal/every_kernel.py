@@ -1,4 +1,4 @@
-"""What goes wrong in any kernel given by modes, coefficients and a step."""
+"""Mistakes in any kernel that has modes, coefficients and a step."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def held(z):
 
 
 def late(k):
-    """K_{k−1} for K_k."""
+    """The kernel one step late, K_{k−1}."""
     return np.concatenate([0 * k[..., :1], k[..., :-1]], axis=-1)
 
 
@@ -26,7 +26,7 @@ def real_part(x):
 
 
 def first_gradient(change):
-    """The right gradients but the first, which is a function of it and of the arguments."""
+    """The right gradients, but for the first, changed by a function of it and the arguments."""
 
     def vjp(right, dk, *args, l):
         first, *others = right(dk, *args, l=l)
@@ -36,20 +36,20 @@ def first_gradient(change):
 
 
 def more(g, term):
-    """A gradient and another term, if it was not broadcast."""
+    """A gradient plus another term; twice the gradient if it was broadcast."""
     term = term if np.iscomplexobj(g) else term.real
     return (g + term).astype(g.dtype) if term.shape == g.shape else 2 * g
 
 
 def _without(k, start):
-    """Zero from `start` on."""
+    """The kernel with zeros from `start` on."""
     k = k.copy()
     k[..., start:] = 0
     return k
 
 
 def planted(op, beyond=64):
-    """The bugs of any kernel; nothing is written beyond so many steps in one of them."""
+    """The bugs of any kernel; in one of them nothing is written after `beyond` steps."""
     p = Planting(op, "float32")
     of_modes, (first, *_) = [name for name in op.inputs if name != "dt"], op.inputs
     p.usual()

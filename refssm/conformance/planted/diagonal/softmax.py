@@ -1,4 +1,4 @@
-"""Planted bugs in DSS-softmax, the published epsilons among them."""
+"""Planted bugs in DSS-softmax, including its published epsilons."""
 
 import numpy as np
 
@@ -11,12 +11,15 @@ SOFTMAX = planted(DSS_SOFTMAX_KERNEL)
 
 
 def _reciprocal(x):
-    """x*/(|x|² + 1e-7): DSS's own reciprocal."""
+    """x*/(|x|² + 1e-7), the reciprocal in DSS's code."""
     return x.conj() / (np.abs(x) ** 2 + 1e-7)
 
 
 def _falling(w, dt, l, shift=0):
-    """x = −|Re| of dt·w, and its powers; of modes that rise, backwards and `shift` steps late."""
+    """x = dt·w with the sign that decays, and its powers.
+
+    The powers of growing modes are in reverse order, with exponents larger by `shift`.
+    """
     z, k = dt[..., None] * w, times(dt, l)
     up = z.real > 0
     x = np.where(up, -z, z)
@@ -24,13 +27,13 @@ def _falling(w, dt, l, shift=0):
 
 
 def published(w, C, dt, *, l):
-    """1/(expm1(±l·z) w) by `_reciprocal`; published with exp − 1, and its real part is taken."""
+    """1/(expm1(±l·z) w) by `_reciprocal`; the published code uses exp − 1 and the real part."""
     x, E = _falling(w, dt, l)
     return summed(C * np.expm1(x) * _reciprocal(np.expm1(l * x) * w), E, w, C, dt)
 
 
 def row_epsilon(w, C, dt, *, l):
-    """The Annotated S4's: the epsilon on the sum of the row."""
+    """The Annotated S4's form: the epsilon is added to the sum of the row."""
     z = dt[..., None] * w
     s = z[..., None] * times(dt, l)
     E = np.exp(s - np.where(z.real > 0, z * (l - 1), 0)[..., None])
@@ -43,7 +46,7 @@ def _whole(x, l):
 
 
 def _with(weight=lambda x, l, E: _whole(x, l), shift=0):
-    """The kernel with something else for 1/Σ e^{xk}, or modes that rise `shift` steps late."""
+    """The kernel with another factor for 1/Σ e^{xk}, or with growing modes `shift` steps late."""
 
     def kernel(right, w, C, dt, *, l):
         x, E = _falling(w, dt, l, shift)
@@ -87,7 +90,7 @@ SOFTMAX.plant(
 
 
 def _lacking(slope):
-    """dw without what is `slope` times the gradient of C."""
+    """dw without the term slope* dC."""
 
     def vjp(right, dk, w, C, dt, *, l):
         dw, dC, ddt = right(dk, w, C, dt, l=l)
@@ -97,7 +100,7 @@ def _lacking(slope):
 
 
 def _of_sum(w, C, dt, l):
-    """C times the slope of the sum's logarithm: the mean place under the weights."""
+    """C times the derivative of the sum's logarithm, which is a weighted mean of k."""
     x, _ = _falling(w, dt, l)
     mean = l * (np.exp(l * x) / np.expm1(l * x)) - np.exp(x) / np.expm1(x)
     return np.where(w.real > 0, -1, 1) * dt[..., None] * mean * C

@@ -1,4 +1,4 @@
-"""Planted bugs in the kernels that have no step dt: Mega's moving average and the shift."""
+"""Planted bugs in the kernels without a step dt: Mega's moving average and the shift."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ SHIFT = every.planted(SHIFT_KERNEL, beyond=4)  # a shift is as long as n
 
 
 def _positive(x):
-    """At least the smallest normal number."""
+    """x, at least the smallest normal number."""
     return np.maximum(x, np.finfo(x.dtype).tiny)
 
 

@@ -1,4 +1,4 @@
-"""Planted bugs in the rules beside zero-order hold and the bilinear map, dense and diagonal."""
+"""Planted bugs in the rules other than zero-order hold and the bilinear map."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ GBT = (d.DISCRETIZE_GBT, d.DISCRETIZE_DIAGONAL_GBT)
 
 
 def _other_weights(op, gbt):
-    """GBT with another weight: of 0, ½ and 1 those that are not the rule's own."""
+    """GBT with another weight: those of 0, ½ and 1 that are not the rule's own."""
 
     def weighted(alpha):
         return lambda right, *args, **_: (right if op is gbt else gbt.reference)(*args, alpha=alpha)
@@ -43,7 +43,7 @@ DIAGONAL_RULES = [
 
 
 def _planting(op, dense):
-    """The bugs of any of these rules."""
+    """The bugs that fit any of these rules."""
     p = every.planted(op)
     first, rank = ("A", 2) if dense else ("w", 1)
     turned = (lambda A: A.swapaxes(-1, -2)) if dense else (lambda w: np.roll(w, 1, -1))

@@ -1,4 +1,4 @@
-"""Planted bugs in dense discretizations and their gradients."""
+"""Planted bugs in dense discretizations and their VJPs."""
 
 from math import factorial
 
@@ -15,7 +15,7 @@ ZOH, BILINEAR = every.planted(DISCRETIZE_ZOH), every.planted(DISCRETIZE_BILINEAR
 
 
 def _rule(A_bar=None, held=None):
-    """Another Ā, another B̄ = dt·held·B, or both, as functions of Z = dt A; the other one right."""
+    """Another Ā, another B̄ = dt·held·B, or both, as functions of Z = dt A; the other is right."""
 
     def program(right, A, B, dt):
         Z, (right_A, right_B) = scaled(A, dt), right(A, B, dt)
@@ -25,7 +25,7 @@ def _rule(A_bar=None, held=None):
 
 
 def _textbook(added):
-    """A⁻¹ (Ā − I) B, with something added to the diagonal of A: a singular A has no inverse."""
+    """A⁻¹ (Ā − I) B with `added` on the diagonal of A, because a singular A has no inverse."""
 
     def program(right, A, B, dt):
         A_bar, _ = right(A, B, dt)
@@ -51,7 +51,7 @@ def _resolvent(Z):
 
 
 def _taylor(degree):
-    """The exponential's polynomial, not scaled."""
+    """The Taylor polynomial of the exponential, without scaling."""
     return lambda Z: sum(np.linalg.matrix_power(Z, k) / factorial(k) for k in range(degree + 1))
 
 

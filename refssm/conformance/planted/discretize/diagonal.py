@@ -1,4 +1,4 @@
-"""Planted bugs in diagonal discretizations and their gradients."""
+"""Planted bugs in diagonal discretizations and their VJPs."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ BILINEAR = every.planted(DISCRETIZE_DIAGONAL_BILINEAR, state="w")
 
 
 def _rule(A_bar=None, held=None):
-    """Another Ā, another B̄ = dt·held·B, or both, as functions of z = dt w; the other one right."""
+    """Another Ā, another B̄ = dt·held·B, or both, as functions of z = dt w; the other is right."""
 
     def program(right, w, B, dt):
         z, (right_A, right_B) = dt * w, right(w, B, dt)

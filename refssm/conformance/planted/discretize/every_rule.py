@@ -1,4 +1,4 @@
-"""What goes wrong in any discretization, dense or diagonal: a function of A or w, B and dt."""
+"""Mistakes in any discretization, dense or diagonal: functions of A or w, B and dt."""
 
 import numpy as np
 
@@ -6,24 +6,24 @@ from refssm.conformance.planted.planting import Planting, of_each_result, of_res
 
 
 def of_inputs(change):
-    """Every B̄ changed, Ā right."""
+    """Every B̄ changed; Ā is right."""
     return of_result(lambda A_bar, *B_bars: (A_bar, *map(change, B_bars)))
 
 
 def with_step(change):
-    """All results, or all gradients, changed by a function of dt and of them."""
+    """All results, or all gradients, changed by a function of dt and them."""
     return lambda right, *args, **statics: change(args[-1], *right(*args, **statics))
 
 
 def without_last(y, rank=2):
-    """A result whose last state is not written."""
+    """The result without its last state."""
     y = y.copy()
     y[(..., -1, *(slice(None),) * (rank - 1))] = 0
     return y
 
 
 def through_input(change):
-    """The gradients of A and dt with the cotangents of B̄ changed, and the right one of B."""
+    """The gradients of A and dt for changed cotangents of B̄; the gradient of B is right."""
 
     def vjp(right, dA_bar, *others, **statics):
         *dB_bars, A, B, dt = others
@@ -44,7 +44,7 @@ MOST_RULES = [  # all but the diagonal forms of zero-order hold and of the bilin
 
 
 def planted(op, state="A"):
-    """The bugs of any discretization; `state` is what their words call A or w."""
+    """The bugs of any discretization; `state` is the name of A or w in their descriptions."""
     p, first = Planting(op, "float32"), next(iter(op.inputs))
     p.usual()
     p.plant(

@@ -1,4 +1,4 @@
-"""Planted bugs in the Hankel family; those of Markov parameters are a Krylov kernel's."""
+"""Planted bugs in the Hankel family; those of Markov parameters are those of a Krylov kernel."""
 
 from dataclasses import replace
 

@@ -24,12 +24,12 @@ def _solved(M, F):
 
 
 def _each(solve):
-    """A matrix of every A and x, along leading axes."""
+    """Apply `solve` to every A and x along leading axes; it returns a matrix."""
     return np.vectorize(solve, otypes=[complex], signature="(n,n),(n)->(n,n)")
 
 
 def _without_conjugates(product):
-    """A X + X Aᵀ + B Bᵀ = 0, or X = A X Aᵀ + B Bᵀ, by its Kronecker product."""
+    """A X + X Aᵀ + B Bᵀ = 0, or X = A X Aᵀ + B Bᵀ, by a Kronecker product."""
     solve = _each(lambda A, x: _solved(product(A, np.eye(len(A))), np.outer(x, x)))
 
     def gramians(right, A, B, C):
@@ -124,7 +124,7 @@ CONTINUOUS.plant(("mixed_types", "SciPy's solver for a real A beside a complex B
 
 
 def _terms(count):
-    """A sum of so many terms."""
+    """The sum of only `count` terms."""
     return instead(both(lambda A, F: reduce(lambda X, _: F + A @ X @ A.conj().T, range(count), F)))
 
 

@@ -14,7 +14,7 @@ HANKEL.bugs = [bug for bug in HANKEL.bugs if bug.name != "returns_input"]
 
 
 def _at(places):
-    """h at places(i, j, n), 0 outside."""
+    """h at index places(i, j, n), or 0 if that is outside."""
 
     def matrix(right, h):
         n = h.shape[-1]
@@ -56,7 +56,7 @@ HANKEL.plant(
 
 
 def _summed(where):
-    """The sum of dH over the places where(i, j, k, n) is true, for every k."""
+    """For every k, the sum of dH over the entries for which where(i, j, k, n) is true."""
 
     def vjp(right, dH, h):
         n = h.shape[-1]

@@ -21,7 +21,7 @@ def _times(factor):
 
 
 def _of_gramians(matrix=np.matmul, change=np.sqrt, of=lambda w, v: -(w + v), conj=np.conj):
-    """√ of the eigenvalues of matrix(P, Q), descending; the gramians divide by of(w_i, w_j*)."""
+    """√ of the eigenvalues of matrix(P, Q), descending; with divisors of(w_i, w_j*) in P, Q."""
 
     def values(right, w, B, C):
         w, B, C = np.broadcast_arrays(w, B, C)
@@ -36,7 +36,7 @@ def _of_gramians(matrix=np.matmul, change=np.sqrt, of=lambda w, v: -(w + v), con
 
 
 def _from(gramians):
-    """The values of other matrices than the gramians, made of A, B Bᴴ and CᴴC."""
+    """The values of other matrices than the gramians, computed from A, B Bᴴ and CᴴC."""
 
     def values(right, A, B, C):
         P, Q = gramians(A, outer(B, B), outer(C.conj(), C.conj()))

@@ -1,4 +1,4 @@
-"""Planted bugs in HiPPO's operators and their gradients, collected."""
+"""Planted bugs in HiPPO's operators and their VJPs, collected."""
 
 from refssm.conformance.planted.hippo import constructors, memory, reconstruct
 

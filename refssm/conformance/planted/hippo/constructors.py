@@ -1,4 +1,4 @@
-"""Planted bugs in HiPPO's A and B: Legendre, Chebyshev, Laguerre, and a Fourier basis."""
+"""Planted bugs in HiPPO's A and B: Legendre, Chebyshev, Laguerre and Fourier bases."""
 
 from functools import partial
 
@@ -23,12 +23,12 @@ def root(i):
 
 
 def lower(i, k, below, on):
-    """A triangle and its diagonal."""
+    """A lower triangular matrix, from its entries below and on the diagonal."""
     return np.where(i > k, below, np.where(i == k, on, 0.0))
 
 
 def _legs(below=lambda i, k: -root(i) * root(k), on=lambda i: -i - 1):
-    """LegS with something else below the diagonal or on it."""
+    """LegS with other entries below the diagonal or on it."""
     return entries(lambda i, k: lower(i, k, below(i, k), on(i)))
 
 
@@ -76,12 +76,12 @@ LMU.plant(
 
 
 def _odd(i, k):
-    """Where i − k is odd and positive: the right places."""
+    """True where i − k is odd and positive: the nonzero entries."""
     return (i > k) & ((i - k) % 2 == 1)
 
 
 def _first_column(factor):
-    """Another factor for 1/√2 in the first column."""
+    """Another factor instead of 1/√2 in the first column."""
     return entries(lambda i, k: -4 * i * _odd(i, k) * np.where(k == 0, factor, 1.0))
 
 
@@ -105,12 +105,12 @@ def scale(i, alpha):
 
 def _lagt(below=lambda i, k, alpha, beta: -scale(k, alpha) / scale(i, alpha),
           on=lambda beta: -(1 + beta) / 2):  # fmt: skip
-    """LagT with something else for −L_k/L_i below the diagonal or on it."""
+    """LagT with other entries instead of −L_k/L_i below the diagonal, or on it."""
     return entries(lambda i, k, alpha, beta: lower(i, k, below(i, k, alpha, beta), on(beta)))
 
 
 def _by_logarithms(right, *, n, alpha, beta):
-    """The ratios of Γ from exponentials of logarithms, as S4's glagt: off by log Γ(n)·u."""
+    """Ratios of Γ by exponentials of logarithms, as in S4's glagt: an error of log Γ(n)·u."""
     i = np.arange(n)
     L = np.exp(0.5 * (gammaln(i + alpha + 1) - gammaln(i + 1)))
     A = -np.tril(L / L[:, None], -1) - (1 + beta) / 2 * np.eye(n)
@@ -154,22 +154,22 @@ def rotation(n, window, step=2 * np.pi, first=0):
 
 
 def now(n, first=1.0, others=2**0.5):
-    """b."""
+    """b, the basis at the current time."""
     return without(np.tile([others, 0.0], n // 2), 0, instead=first)
 
 
 def _permuted(order):
-    """The states in another order: `order` of the rows, and of the columns."""
+    """The states in another order; `order` is applied to rows and to columns."""
     return of_result(lambda A, B: (order(order(A).T).T, order(B)))
 
 
 def _of(assembled, S=rotation, b=now):
-    """What `assembled` makes of S, b and the window."""
+    """A and B from assembled(S, b, window)."""
     return lambda right, *, n, window=1.0: assembled(S(n, window), b(n), window)
 
 
 def _any(assembled):
-    """Bugs of all three: another S, another b, another order."""
+    """Bugs of all three bases: another S, another b, another order."""
     of = partial(_of, assembled)
     return (
         ("turned_back", "−S for S", of(lambda n, w: -rotation(n, w))),
@@ -189,7 +189,7 @@ def _any(assembled):
 
 
 def _sliding(in_A, in_B):
-    """A and B with these factors of b bᵀ/w and of b/w."""
+    """A and B with other factors of b bᵀ/w and of b/w."""
     return lambda S, b, w: (S - in_A * np.outer(b, b) / w, in_B * b / w)
 
 
@@ -205,7 +205,7 @@ for _p, _ends, _other in ((FOURIER, 2, 1), (NAIVE, 1, 2)):
 
 
 def _damped(by, per=1):
-    """S/per − by·I; right is S − I/2."""
+    """S/per − by·I; S − I/2 is right."""
     return lambda S, b, w: (S / per - by * np.eye(len(b)), b)
 
 

@@ -1,4 +1,4 @@
-"""What goes wrong in any constructor of A and B, with a window or without, and how it is written.
+"""Mistakes in any constructor of A and B, with or without a window, and how to write them.
 
 A constructor has no arrays to change: its right program is called as right(**given).
 """
@@ -16,7 +16,7 @@ from refssm.conformance.planted.planting import (
 
 
 def of_keywords(**changes):
-    """The right program given other keywords."""
+    """The right program with changed keyword arguments."""
 
     def program(right, *args, **given):
         return right(*args, **given | {name: of(given[name]) for name, of in changes.items()})
@@ -25,9 +25,9 @@ def of_keywords(**changes):
 
 
 def entries(A=None, B=None):
-    """Other entries: A by `i`, `k` and the keywords, B by `i`; None is right.
+    """Other entries: of A by `i`, `k` and the keywords, of B by `i`; None keeps the right ones.
 
-    All of them are divided by the window where there is one.
+    All entries are divided by the window if there is one.
     """
 
     def program(right, *, n, **given):
@@ -40,7 +40,7 @@ def entries(A=None, B=None):
 
 
 def without(y, place, instead=0):
-    """Zero, or something else, at this place."""
+    """y with zero, or another value, at one place."""
     y = y.copy()
     y[place] = instead
     return y
@@ -76,7 +76,7 @@ WINDOW = (
 
 
 def making(op: Operator) -> Planting:
-    """The planting of a constructor, with what goes wrong in any."""
+    """The planting of a constructor, with the mistakes of any constructor."""
     made, p = {}, Planting(op, "float64")  # what is made once is kept, for each operator apart
     p.plant(*ANY)
     p.plant(("unrepeatable", "a result that depends on the call", every_third_call()), by="repeat")

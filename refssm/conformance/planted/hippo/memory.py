@@ -1,4 +1,4 @@
-"""Planted bugs in what a memory holds: projections of any system and of LegS."""
+"""Planted bugs in projections onto a memory, for any system and for LegS."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ LEGS.bugs = [bug for bug in LEGS.bugs if bug.name != "returns_input"]
 
 
 def counted(c):
-    """0 … n − 1 in the precision of c."""
+    """0 … n − 1, in the precision of c."""
     return np.arange(c.shape[-1], dtype=np.finfo(c.dtype).dtype)
 
 
@@ -35,12 +35,12 @@ def _run(A_bar, B_bar, u):
 
 
 def _by(rule):
-    """Discretized by another rule."""
+    """The projection with another rule of discretization."""
     return lambda right, A, B, u, dt: _run(*rule.reference(A, B[..., None], dt), u)
 
 
 def _with_input(B_bar):
-    """Zero-order hold with another B̄."""
+    """The projection by zero-order hold with another B̄."""
     return lambda right, A, B, u, dt: _run(
         ZOH.reference(A, B[..., None], dt)[0], B_bar(B, dt)[..., None], u
     )

@@ -1,4 +1,4 @@
-"""Planted bugs in what comes back from a memory, and in rescaling one."""
+"""Planted bugs in reconstructions from a memory, and in rescaling a memory."""
 
 import numpy as np
 
@@ -43,7 +43,7 @@ for _p in PLANTINGS:
 
 
 def _chebyshev(orthonormal):
-    """T_i(x) for P_i(x), x of the other sign in LMU, which is not orthonormal."""
+    """T_i(x) instead of P_i(x); in LMU, which is not orthonormal, x has the other sign."""
 
     def cosines(right, c, s, *, window=1.0):
         sign = 1 if orthonormal else -1
@@ -99,7 +99,7 @@ FOURIER.plant(
 
 
 def _of_rescaled(change):
-    """The right A' and B', changed with s."""
+    """The right A' and B', changed by a function of them and s."""
     return lambda right, A, B, s: change(*right(A, B, s), s)
 
 

@@ -1,4 +1,4 @@
-"""Planted bugs in HOPE operators: collected from the files of its forms."""
+"""Planted bugs in HOPE operators, collected from the files of its forms."""
 
 from refssm.conformance.planted.hope import stream
 from refssm.conformance.planted.hope.kernel import ALIASED, WHOLE

@@ -1,4 +1,4 @@
-"""Planted bugs in HOPE's kernels, the true and the aliased one, and their gradients."""
+"""Planted bugs in HOPE's kernels, the true and the aliased one, and in their VJPs."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ whole, transfer = HOPE_KERNEL.reference, HOPE_TRANSFER.reference
 
 
 def _transformed(spectrum, inverse=np.fft.ifft):
-    """The inverse transform of spectrum(h, dt, l); its real part where the arguments are real."""
+    """The inverse transform of spectrum(h, dt, l); its real part if the arguments are real."""
 
     def kernel(right, h, dt, *, l):
         K, dtype = inverse(spectrum(h, dt, l))[..., :l] if l else h[..., :0], np.result_type(h, dt)
@@ -38,7 +38,7 @@ for _p in (WHOLE, ALIASED):
 
 
 def _cascade(stage):
-    """A kernel of stages (a + b x)/(1 − c x), a, b, c = stage(ρ), in double precision."""
+    """The kernel of stages (a + b x)/(1 − c x) with a, b, c = stage(ρ), in double precision."""
 
     def kernel(right, h, dt, *, l):
         a, b, c = stage(pole(dt.astype(float)))

@@ -1,4 +1,4 @@
-"""Planted bugs in recency biases: the first index, signs, what is normalised, the other form."""
+"""Planted bugs in recency biases: the first index, signs, the normalization, the other form."""
 
 from math import log
 

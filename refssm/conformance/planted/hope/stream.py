@@ -1,6 +1,7 @@
-"""Planted bugs in HOPE streams: the map of the circle, the order of h, the kernel's end, states.
+"""Planted bugs in HOPE streams: the bilinear map, the order of h, the kernel's end, states.
 
-A program here is one of a right stream and (h, dt, u, x0), to (y, x), whatever the operator is.
+Here a wrong program has the arguments (right, h, dt, u, x0), where `right` is the right stream, and
+returns (y, x), for each of the operators.
 """
 
 import numpy as np
@@ -33,7 +34,7 @@ def of_stages(numbers):
 
 
 def of_cascade(signals):
-    """Σ_j h_j of others than s_{j+1}: signals(s, x), of s_0 … s_{n+1} and of the states."""
+    """Σ_j h_j times other signals than s_{j+1}: signals(s, x), from s_0 … s_{n+1} and states."""
 
     def stream(right, h, dt, u, x0):
         s, x = cascade(dt, u, np.concatenate([x0, 0 * x0[..., :1]], axis=-1))
@@ -43,7 +44,7 @@ def of_cascade(signals):
 
 
 def _pipelined(s, x):
-    """Each stage takes what the one before gave a step ago: j steps late."""
+    """Each stage gets the previous stage's signal of one step ago: stage j is j steps late."""
     late, l = np.zeros_like(s[..., 1:-1, :]), s.shape[-1]
     for j in range(min(late.shape[-2], l)):
         late[..., j, j:] = s[..., j + 1, : l - j]
@@ -51,17 +52,17 @@ def _pipelined(s, x):
 
 
 def to_output(change):
-    """The output another one, change(right, h, dt, u, x0); the states are right."""
+    """Replace the output by change(right, h, dt, u, x0); the states are right."""
     return lambda right, *args: (change(right, *args), right(*args)[1])
 
 
 def from_rest(right, h, dt, u):
-    """The output from states that are zero."""
+    """The output from zero states."""
     return right(h, dt, u, np.zeros_like(h, dtype=u.dtype))[0]
 
 
 def with_kernel(change, periods=1):
-    """Another impulse response in place of the true one, so many times the length of u."""
+    """Replace the impulse response; `change` gets it for `periods` times the length of u."""
 
     def output(right, h, dt, u, x0):
         l = u.shape[-1]
@@ -75,7 +76,7 @@ def with_kernel(change, periods=1):
 
 
 def _circular(right, h, dt, u, x0):
-    """A product of spectra of l points: the end of the output on its beginning."""
+    """A product of spectra of l points, which adds the end of the output to its beginning."""
     silent = np.concatenate([u, np.zeros_like(u)], axis=-1)
     return right(h, dt, u, x0)[0] + from_rest(right, h, dt, silent)[..., u.shape[-1] :]
 
@@ -149,7 +150,7 @@ OF_START = [
 
 
 def to_state(change):
-    """The states at the end others, change(x, dt, x0); the output is right."""
+    """Replace the last states by change(x, dt, x0); the output is right."""
     return lambda right, h, dt, u, x0: (
         right(h, dt, u, x0)[0], change(right(h, dt, u, x0)[1], dt, x0),
     )  # fmt: skip
@@ -169,7 +170,7 @@ STATES = [
 
 
 def as_called(op):
-    """A program of a right stream and (h, dt, u, x0) called as the operator is, in its types."""
+    """Turn a program of (right, h, dt, u, x0) into one with the operator's arguments and types."""
     one = op is HOPE_STEP
 
     def adapt(stream):

@@ -1,4 +1,4 @@
-"""Planted bugs in the gradients of HOPE streams."""
+"""Planted bugs in the VJPs of HOPE streams."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def pulled(
     conj=np.conj, weights=None, after=-1.0, factor=None, beyond=True, turned=(1.0, 1.0),
     toeplitz=False, flipped=slice(None, None, -1), forward=False,
 ):  # fmt: skip
-    """Gradients of (h, dt, u, x0), with parts exchangeable."""
+    """The gradients of (h, dt, u, x0); each keyword replaces a part by a wrong one."""
     n = h.shape[-1]
     more = np.zeros_like(x0, shape=(*x0.shape[:-1], 1))
     s, x = cascade(dt, u, np.concatenate([x0, more], axis=-1))
@@ -75,7 +75,7 @@ OF_STATES = [
 
 
 def _as_called(op):
-    """A function of (dy, dx, h, dt, u, x0) called as the operator's VJP is."""
+    """Turn a function of (dy, dx, h, dt, u, x0) into a VJP with the operator's arguments."""
 
     def adapt(pull):
         def gradients(dy, dx, h, dt, u, x0):
@@ -95,7 +95,7 @@ def _as_called(op):
 
 
 def wrong_gradients(op) -> list:
-    """Wrong gradients of a stream, of one from a state, or of a step."""
+    """The wrong VJPs of a stream, of its form from a state, or of a step."""
     p = Planting(op, "float32", adapt=_as_called(op))
     p.plant(*GRADIENTS, *(OF_STATES if op is not HOPE_STREAM else []), by="gradient")
     if op is not HOPE_STEP:

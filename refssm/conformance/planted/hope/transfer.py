@@ -1,4 +1,4 @@
-"""Planted bugs in HOPE's transfer function and its gradients, many of them its kernels' too."""
+"""Planted bugs in HOPE's transfer function and its VJP; many fit its kernels too."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from refssm.hope import HOPE_KERNEL, HOPE_TRANSFER
 
 
 def plant_parameters(p: Planting, constant, beyond=1024) -> None:
-    """What goes wrong in anything made of HOPE's parameters and a step.
+    """Plant the mistakes that fit anything with HOPE's parameters and a step.
 
-    `constant(x, l)` is that of a system that multiplies by x.
+    `constant(x, l)` is the result for a system that only multiplies by x.
     """
     p.plant(
         ("index_base", "z'^(−i) for z'^(−(i+1)): h_0 passes at once", lambda right, h, dt, *, l:
@@ -26,12 +26,12 @@ def plant_parameters(p: Planting, constant, beyond=1024) -> None:
 
 
 def weighted(weights):
-    """Parameters times numbers made of their indices."""
+    """The parameters times a function of their indices."""
     return lambda h: (h * weights(np.arange(h.shape[-1]))).astype(h.dtype)
 
 
 def _step(of=np.array, by=np.ones_like):
-    """The gradient of the step taken of other parameters, or multiplied by numbers of the step."""
+    """The gradient of dt, computed for other parameters or multiplied by a function of dt."""
     return lambda right, dk, h, dt, *, l: (
         right(dk, h, dt, l=l)[0], right(dk, of(h), dt, l=l)[1] * by(dt),
     )  # fmt: skip
@@ -79,7 +79,7 @@ plant_parameters(TRANSFER, lambda x, l: np.broadcast_to(x, (*x.shape[:-1], l)))
 
 
 def _at_angles(angles, halves=2):
-    """Σ_i h_i e^{−i(i+1)θ'}, θ' = angles(dt, cos θ/2, sin θ/2), or of θ where `halves` is 1."""
+    """Σ_i h_i e^{−i(i+1)θ'}, θ' = angles(dt, cos θ/2, sin θ/2), or with θ if `halves` is 1."""
 
     def transfer(right, h, dt, *, l):
         theta = angles(dt[..., None].astype(float), *turned(np.arange(l), halves * l, np.float64))
@@ -98,7 +98,7 @@ def _roots(l):
 
 
 def _by_the_quotient(nodes):
-    """Σ_i h_i e^{−i(i+1)θ'} in single precision, z' by the quotient of the bilinear map."""
+    """Σ_i h_i e^{−i(i+1)θ'} in single precision, with z' as a quotient by the bilinear map."""
 
     def transfer(right, h, dt, *, l):
         step, omega = single(dt)[..., None], nodes(l)
@@ -111,25 +111,25 @@ def _by_the_quotient(nodes):
 
 
 def published(h, dt, *, l):
-    """ω by a rounded angle, z' by the quotient, its angle and powers, all in single precision."""
+    """Single precision throughout: ω by a rounded angle, z' by the quotient, then its angle."""
     turns = np.arange(l, dtype=np.float32) / np.float32(max(l, 1))
     omega = np.exp(np.complex64(2j * np.pi) * turns)
     return _by_the_quotient(lambda l: omega)(None, h, dt, l=l)
 
 
 def without_nyquist(G):
-    """0 at ω = −1."""
+    """G with 0 at ω = −1."""
     return np.where(2 * np.arange(G.shape[-1]) == G.shape[-1], 0, G)
 
 
 def two_halves(right, h, dt, *, l):
-    """Half as many nodes, once more in reverse."""
+    """Half as many nodes, then the same values in reverse order."""
     first = right(h, dt, l=(l + 1) // 2)
     return np.concatenate([first, first[..., : l // 2][..., ::-1]], axis=-1)
 
 
 def _mirrored(G):
-    """The lower half the mirror image of the upper one."""
+    """The lower half is the mirror image of the upper half."""
     l = G.shape[-1]
     return np.concatenate([G[..., : l // 2 + 1], G[..., 1 : (l + 1) // 2][..., ::-1]], axis=-1)
 

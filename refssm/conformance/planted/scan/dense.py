@@ -1,4 +1,4 @@
-"""Planted bugs in recurrences with a matrix, each written for a scan from x0, in both operators."""
+"""Planted bugs in recurrences with a matrix, written for a scan from x0, for both operators."""
 
 import numpy as np
 
@@ -25,12 +25,12 @@ def stepwise(step, A, b, x0):
 
 
 def following(k, A, x, b_k):
-    """The step without a bug."""
+    """The right step."""
     return applied(A, x) + b_k
 
 
 def by_step(step):
-    """A whole scan from one step."""
+    """A scan program from one step."""
     return lambda right, A, b, x0: stepwise(step, A, b, x0)
 
 
@@ -39,7 +39,7 @@ def _carry_lost(size):
 
 
 def _in_tree(combined):
-    """Hillis and Steele's scan, whose matrices of unlike spans are combined by `combined`."""
+    """Hillis and Steele's scan; `combined` combines the matrices of two spans."""
 
     def scan(right, A, b, x0):
         x = b.astype(np.result_type(A, b, x0))
@@ -51,7 +51,7 @@ def _in_tree(combined):
 
 
 def _back(*, through=lambda A: A.mT.conj(), late=False, conj=np.conj, forget=0, cast=same, dA=same):
-    """The adjoint with its parts exchangeable."""
+    """The VJP by the adjoint recurrence; each keyword replaces a part by a wrong one."""
 
     def vjp(right, dx, A, b, x0):
         x, back = stepwise(following, A, b, x0), through(A)

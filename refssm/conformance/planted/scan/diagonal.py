@@ -1,4 +1,4 @@
-"""Planted bugs in diagonal systems: states, matrices, conjugate pairs, two directions."""
+"""Planted bugs in diagonal systems: states, matrices, conjugate pairs, both directions."""
 
 from functools import partial
 
@@ -29,7 +29,7 @@ def _later(x):
 
 
 def _dB_of_first(op):
-    """The VJP of the first sequence alone for dB."""
+    """The VJP with dB from the first sequence only."""
     batched = [*("b" for _ in op.outputs), *op.batch_axes]
 
     def program(right, *args):

@@ -1,4 +1,4 @@
-"""Diagonal systems and their adjoints, each with parts that a planted bug replaces."""
+"""Diagonal systems and their VJPs, with parts that a planted bug can replace."""
 
 from collections import namedtuple
 from functools import partial
@@ -12,22 +12,22 @@ Through = namedtuple("Through", "a B C u x0")  # gradients through the states; d
 
 
 def made_for(op):
-    """Makes what `with_parts` and `back` leave open a program of an operator."""
+    """A function that completes `with_parts` and `back` to programs of one operator."""
     return lambda wrong: wrong(op) if isinstance(wrong, partial) else wrong
 
 
 def with_parts(**parts):
-    """A system with other `states(right, a, b, x0)`, `read(C, x)` or `last(x, a, b, x0)`."""
+    """A system with another `states(right, a, b, x0)`, `read(C, x)` or `last(x, a, b, x0)`."""
     return partial(_system, **parts)
 
 
 def back(**parts):
-    """A VJP with other parts, by the names of `_vjp` and of `_through`."""
+    """A VJP with other parts, by the names of the keywords of `_vjp` and `_through`."""
     return partial(_vjp, **parts)
 
 
 def by_halves(read):
-    """What a bidirectional system reads, by the halves of C and of the states: read(C, E, x, z)."""
+    """The output of a bidirectional system, by halves of C and of the states: read(C, E, x, z)."""
     return with_parts(read=lambda C, x: read(*np.split(C, 2, axis=-1), *np.split(x, 2, axis=-1)))
 
 
@@ -57,7 +57,7 @@ def _through(
     conj_B=np.conj, conj_C=np.conj, shift=1, late=False, read_early=False, forget=0, cast=same,
     dx_at=-1, rest=False, start_decays=True,
 ):  # fmt: skip
-    """The adjoint with its parts exchangeable: what is conjugated, and from which step."""
+    """The gradients through the states; keywords replace conjugates and shift steps."""
     x = scan(a, u @ B.mT, 0 * x0 if rest else x0)
     early, decays = before(x, x0), np.broadcast_to(conj_a(a), x.shape)
     g = (dy @ conj_C(C)).astype(np.result_type(dy, C, dx, x))
@@ -69,7 +69,7 @@ def _through(
 
 
 def _both_ways(dy, dx, a, B, C, u, x0, *, joined=lambda past, future: (past, future), **how):
-    """From the past, and with time reversed from the future."""
+    """`_through` for the past, and in reversed time for the future."""
     n, flip = a.shape[-1], (..., slice(None, None, -1), slice(None))
     past = _through(dy, dx, a, B, C[..., :n], u, x0, **how)
     future = _through(dy[flip], dx, a, B, C[..., n:], u[flip], x0, **how)
@@ -79,7 +79,7 @@ def _both_ways(dy, dx, a, B, C, u, x0, *, joined=lambda past, future: (past, fut
 
 
 def _vjp(op, *, over_time=lambda da: da.sum(-2), factors=(2, 1, 1), skipped=True, **how):
-    """The whole; `factors` of dy through the states and past them, and of dx, if real."""
+    """The whole VJP; `factors` multiply dy through the states, dy past them, and dx, if real."""
     pull = _both_ways if "bidirectional" in op.name else _through
     factors = factors if "real" in op.name else (1, 1, 1)
 

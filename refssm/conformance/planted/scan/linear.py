@@ -1,4 +1,4 @@
-"""Planted bugs in linear scans, each written for a scan from x0 and planted in both operators."""
+"""Planted bugs in linear scans, written for a scan from x0 and planted in both operators."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def _combined_wrong_way(right, a, b, x0):
 
 
 def _in_arithmetic(cast):
-    """Products of few bits."""
+    """A scan whose products are rounded to few bits."""
     return by_step(lambda k, a_k, x, b_k: cast(cast(a_k) * cast(x)) + b_k)
 
 
@@ -71,7 +71,7 @@ def _returns_input(right, a, b, x0):
 
 
 def _back(*, decay=np.conj, state=np.conj, shift=1, late=False, forget=0, cast=same):
-    """The adjoint scan with its parts exchangeable: what multiplies what, and from where."""
+    """The VJP by the adjoint scan; each keyword replaces a part by a wrong one."""
 
     def vjp(right, dx, a, b, x0):
         x = programs.scan(a, b, x0)
@@ -89,7 +89,7 @@ def _recurrence_forgotten(right, dx, a, b, x0):
 
 
 def _read_as_contiguous(dx):
-    """Reads past the one number of an expanded cotangent."""
+    """Reads beyond the single number of an expanded cotangent."""
     memory = np.zeros(dx.size, dx.dtype)
     distinct = dx[tuple(slice(0, 1) if s == 0 else slice(None) for s in dx.strides)]
     memory[: distinct.size] = distinct.ravel()
@@ -202,7 +202,7 @@ FROM = {
 
 
 def _unrepeatable():
-    """With a counter of its own for each operator."""
+    """The bug `unrepeatable`, with a separate counter for each operator."""
     return {"repeat": [("unrepeatable", "a result that depends on the call", every_third_call())]}
 
 

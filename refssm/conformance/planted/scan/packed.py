@@ -1,4 +1,4 @@
-"""Planted bugs in packed scans, where a sequence must not see the one before, and in one step."""
+"""Planted bugs in packed scans, whose sequences must be independent, and in single steps."""
 
 import numpy as np
 
@@ -23,12 +23,12 @@ def _by_step(step):
 
 
 def _on_grid(size, on=True):
-    """The flags at multiples of `size` only, or only elsewhere."""
+    """Only the resets at multiples of `size`, or only the others."""
     return lambda resets: np.where((np.arange(resets.shape[-1]) % size == 0) == on, resets, False)
 
 
 def _with_chunks_that_have_one(resets):
-    """True also at the start of every chunk of 64 steps that has a reset in it."""
+    """The resets, and one more at the start of every chunk of 64 steps with a reset."""
     starts = np.zeros_like(resets)
     for k in range(0, resets.shape[-1], 64):
         starts[..., k] = resets[..., k : k + 64].any(-1)
@@ -36,7 +36,7 @@ def _with_chunks_that_have_one(resets):
 
 
 def _flags_not_combined(right, a, b, resets):
-    """An associative scan whose flags are not combined, only those of the last step seen."""
+    """An associative scan that uses only the flag of the last step of a span."""
     a, x = (y.astype(np.result_type(a, b)) for y in np.broadcast_arrays(a, b))
     ended = np.moveaxis(np.broadcast_to(resets[..., None] != 0, x.shape), -2, 0)
 
@@ -94,7 +94,7 @@ PACKED.plant(
 
 
 def _back(*, conj=np.conj, conj_x=np.conj, cut=True, cut_a=True, at=0, cast=same):
-    """The adjoint; `cut` and `cut_a` say whether it, and da, stop at a reset, `at` steps later."""
+    """The VJP; `cut` and `cut_a`: does the adjoint, or da, stop at a reset, `at` steps later?"""
 
     def vjp(right, dx, a, b, resets):
         first, rest = resets[..., None] != 0, np.zeros_like(b[..., 0, :])

@@ -1,4 +1,4 @@
-"""What the planted bugs of scans are made from; a scan is one from x0: right(a, b, x0)."""
+"""Building blocks of the planted bugs of scans; a right scan is right(a, b, x0)."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from refssm.conformance.planted.planting import Planting
 
 
 def planting(op, *tables, adapt=None, usual=True) -> Planting:
-    """The usual bugs, which fit any operator, and by check the rows that `adapt` makes fit."""
+    """The usual bugs, and for each check the rows of the tables, adapted by `adapt`."""
     p = Planting(op, "float32")
     if usual:
         p.usual()
@@ -20,7 +20,7 @@ def planting(op, *tables, adapt=None, usual=True) -> Planting:
 
 
 def from_rest(wrong):
-    """What is written for a scan from x0, for one from rest: a program or a VJP."""
+    """Turn a program or VJP for a scan from x0 into one for a scan from zero."""
 
     def rested(right, *args):
         b = args[-1]
@@ -42,17 +42,17 @@ def stepwise(step, a, b, x0):
 
 
 def scan(a, b, x0):
-    """The scan without a bug, to plant one around."""
+    """The right scan, for bugs around it."""
     return stepwise(lambda k, a_k, x, b_k: a_k * x + b_k, a, b, x0)
 
 
 def by_step(step):
-    """A whole scan from one step."""
+    """A scan program from one step."""
     return lambda right, a, b, x0: stepwise(step, a, b, x0)
 
 
 def decay_at(steps, decay=0):
-    """Another decay at the steps k of l where `steps(k, l)`; 0 begins there from rest."""
+    """Another decay at the steps k of l for which `steps(k, l)` is true; 0 restarts from zero."""
 
     def changed(right, a, b, x0):
         k = np.arange(b.shape[-2])
@@ -62,7 +62,7 @@ def decay_at(steps, decay=0):
 
 
 def carry_lost(size):
-    """Every chunk of `size` begins from rest, but for the first."""
+    """Every chunk of `size` steps except the first starts from zero."""
     return decay_at(lambda k, l: (k > 0) & (k % size == 0))
 
 
@@ -73,17 +73,17 @@ def before(x, x0):
 
 
 def exclusive(right, a, b, x0):
-    """x_{k-1} for x_k."""
+    """x_{k-1} instead of x_k."""
     return before(right(a, b, x0), x0)
 
 
 def same(x):
-    """Not conjugated, or not rounded."""
+    """No change, where a conjugate or a rounding belongs."""
     return x
 
 
 def adjoint(dx, carry, forget=0, cast=same):
-    """g_k = dx_k + carry(k, g_{k+1}) from the end, where no chunk of `forget` steps ends."""
+    """g_k = dx_k + carry(k, g_{k+1}) in reversed time, from zero where chunks of `forget` end."""
     last, g = dx.shape[-2] - 1, dx.copy()
     for k in range(last - 1, -1, -1):
         if not forget or (k + 1) % forget:
@@ -102,18 +102,18 @@ def in_tree(combined, maps, x):
 
 
 def start_undecayed(right, dx, a, b, x0):
-    """dx0 as if x0 were an input of the first step."""
+    """dx0 as if x0 were added to the first input without its decay."""
     da, db, _ = right(dx, a, b, x0)
     return da, db, unbroadcast(db[..., 0, :], x0)
 
 
 def start_ignored(right, dx, a, b, x0):
-    """da of a scan from rest."""
+    """da of a scan from zero."""
     return right(dx, a, b, 0 * x0)[0], *right(dx, a, b, x0)[1:]
 
 
 def zero(x):
-    """Zeros in place of finite numbers."""
+    """Zeros instead of finite numbers."""
     return 0 * x
 
 
@@ -123,24 +123,24 @@ def late(b):
 
 
 def masked_by_product(b):
-    """The future taken times 0, which NaN survives."""
+    """The future multiplied by 0, which keeps NaN."""
     return b + 0 * b.sum(axis=-2, keepdims=True)
 
 
 def of_first_member(a):
-    """The first member's matrix, or its decays, for the batch."""
+    """The first member's matrix or decays for the whole batch."""
     return np.broadcast_to(a[:1], a.shape) if a.ndim > 2 else a
 
 
 def clipped(a):
-    """|a| at most 1 − 1e-4."""
+    """a with |a| at most 1 − 1e-4."""
     size = np.abs(a)
     limit = np.where(size > 1 - 1e-4, (1 - 1e-4) / np.where(size == 0, 1, size), 1)
     return (a * limit).astype(a.dtype)
 
 
 def zero_if_alone(x0):
-    """Zero where the batch is 1."""
+    """Zero if the batch has one member."""
     return x0 * (x0.shape[0] != 1) if x0.ndim > 1 else x0
 
 

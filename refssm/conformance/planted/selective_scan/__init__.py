@@ -1,6 +1,6 @@
-"""Planted bugs of refssm.selective_scan: what goes wrong anywhere, and what this family has of it.
+"""Planted bugs of refssm.selective_scan: the usual ones, and those of this family.
 
-Steps, chunks, what Mamba puts before and after, states and resets, gradients: by file.
+Its files: steps, chunks, the parts of Mamba around the scan, states and resets, gradients.
 """
 
 from refssm.conformance.calling.finding import operator_named

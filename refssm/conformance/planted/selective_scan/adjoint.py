@@ -1,4 +1,4 @@
-"""Gradients of selective scans with exchangeable parts, to plant a bug in one of them."""
+"""VJPs of selective scans with parts that a planted bug can replace."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -13,7 +13,7 @@ from refssm.conformance.planted.planting import instead
 
 
 def star(p, name):
-    """The conjugate of an argument or a state, unless the bug is that it is not."""
+    """The conjugate of an argument or a state, unless `p.plain` has its name."""
     value = getattr(p, name)
     return value if name in p.plain else np.conj(value)
 
@@ -80,7 +80,7 @@ def mamba_back(how, dy, dx, u, dt, A, B, C, D, z, dt_bias, x0, resets):
 
 
 def vjp_as(name: str, wrong) -> Callable:
-    """What is `changed` as a VJP of one operator; any other program changes the right VJP."""
+    """`changed(…)` as a VJP of one operator; any other program changes the right VJP."""
     if callable(wrong):
         return wrong
     back, how = mamba_back if name.startswith("mamba") else selective_back, vars(wrong)

@@ -1,4 +1,4 @@
-"""Planted bugs of selective scans in chunks, by exponentials of sums, and by associative scans."""
+"""Planted bugs of selective scans in chunks, by exponentials of sums, and associative scans."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ plant = CHUNKS.plant
 
 
 def _carry(size, only=None, kept=0):
-    """Every chunk of `size`, or only one of them, starts from a part of the carry."""
+    """Chunks of `size`, or only one of them, start from a part `kept` of the carry."""
     return parts(update=lambda k, a, x, b:
         a * x * (kept if k and k % size == 0 and only in (None, k // size) else 1) + b)  # fmt: skip
 
@@ -44,7 +44,7 @@ plant((*on.SCAN, *on.STATEFUL, "selective_scan_packed"),
 
 
 def in_chunks(size, states):
-    """Chunks of `size`, or all as one, whose states are states(u, dt, A, B, C, x0)."""
+    """Chunks of `size` steps, or one chunk, with states(u, dt, A, B, C, x0)."""
 
     def wrong(right, u, dt, A, B, C, x0, resets):
         y, l = [], u.shape[-1]
@@ -64,7 +64,7 @@ def _grown(s, A):
 
 
 def carried_by(sums):
-    """Chunks of 64 by the exponentials of sums(dt) at their ends, carry included."""
+    """Chunks of 64 steps; the carry decays by the exponential of sums(dt) at the end."""
 
     def states(u, dt, A, B, C, x0):
         local = started(hillis_steele)(*discrete(u, dt, A, B, C, x0), 0 * x0)
@@ -74,7 +74,7 @@ def carried_by(sums):
 
 
 def scores(size, sums=masked_sums, diagonal=0, first=True):
-    """Chunks by e^{A s_kj} of sums s_kj of their steps, masked for k < j, `first` or afterwards."""
+    """Chunks by e^{A s_kj}, with sums s_kj of steps, masked `first` or after the exponential."""
 
     def states(u, dt, A, B, C, x0):
         below = np.tri(dt.shape[-1], dtype=bool)
@@ -113,18 +113,18 @@ def _divided(u, dt, A, B, C, x0):
 
 
 def _by_scan(scan):
-    """All states by some scan of (a, b)."""
+    """All states by a scan of (a, b)."""
     return in_chunks(None, lambda *args: started(scan)(*discrete(*args), args[-1]))
 
 
 def _exclusive(a, b):
-    """x_{k−1} for x_k."""
+    """x_{k−1} instead of x_k."""
     x = hillis_steele(a, b)
     return np.concatenate([0 * x[..., :1, :], x[..., :-1, :]], axis=-2)
 
 
 def _doublings(levels=64, joined=lambda before, x, after, later: after * x + later):
-    """The associative scan by doublings of the distance: what came before joined with the later."""
+    """The associative scan with doubled distances; `joined` combines a span with the later one."""
 
     def scan(a, b):
         a, x = a.astype(b.dtype), b.copy()
@@ -150,7 +150,7 @@ plant(on.SCAN,
 
 
 def _tuned(bad, limit=lambda n: n - 1):
-    """A choice that is wrong where bad(l, n): entries of the state from limit(n) on not read."""
+    """A code path for sizes with bad(l, n), wrong there: it skips states from limit(n) on."""
 
     def unread(C):
         l, n = C.shape[-2:]

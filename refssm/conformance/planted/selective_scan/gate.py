@@ -1,4 +1,4 @@
-"""Planted bugs in what Mamba puts before the scan and after it: softplus, bias, limits, D, gate."""
+"""Planted bugs in Mamba's parts around the scan: softplus, bias, limits, D, gate."""
 
 import numpy as np
 
@@ -13,12 +13,12 @@ SCANS = on.GATED[:3]  # one step meets few extremes
 
 
 def softened(soft):
-    """A wrong softplus."""
+    """Use a wrong softplus."""
     return Around(before=lambda dt, dt_bias: biased(dt, dt_bias, soft))
 
 
 def _naive(v):
-    """No digits below −17, and infinite above 88, in single precision."""
+    """log(1 + e^v): no digits below −17 and infinite above 88 in single precision."""
     return np.log(1 + np.exp(v))
 
 
@@ -27,7 +27,7 @@ def _log1p(v):
 
 
 def _switched(at, low):
-    """v itself above `at`."""
+    """v itself above `at`, else low(v)."""
     return lambda v: np.where(v > at, v, low(np.minimum(v, at)))
 
 
@@ -71,7 +71,7 @@ plant(on.OTHER,
 
 
 def opened(gate):
-    """A wrong gate."""
+    """Use a wrong gate."""
     return Around(after=lambda y, D, u, z: gated(y, D, u, z, gate))
 
 

@@ -1,4 +1,4 @@
-"""Planted bugs in the gradients of selective scans."""
+"""Planted bugs in the VJPs of selective scans."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def _rate_part(p):
 
 
 def _first_only(name):
-    """An argument gets the gradient of the first of those that share it, not the sum."""
+    """The gradient of a shared argument from its first user only, instead of the sum."""
 
     def formula(p):
         g, shape = RIGHT[name](p), p.shapes[name]
@@ -36,7 +36,7 @@ def _first_only(name):
 
 
 def _mean(name):
-    """The mean over those that share it, not the sum."""
+    """The gradient of a shared argument as a mean instead of a sum."""
 
     def formula(p):
         g = RIGHT[name](p)
@@ -106,7 +106,7 @@ plant(("selective_scan_stateful",),
 
 
 def _through_resets(p):
-    """The decay of a reset as if nothing were dropped there."""
+    """The decay's gradient at a reset as if the state were not dropped."""
     e = np.exp(p.dt * p.A).conj() * p.past * p.g
     return _input_part(p) + (star(p, "A") * e).sum(-1)
 

@@ -1,4 +1,4 @@
-"""The operators that selective scans' bugs are planted in, by what they have in common."""
+"""Groups of operators in which bugs of selective scans are planted."""
 
 SCAN, STATEFUL, PACKED, STEP = (
     (f"selective_{form}", f"mamba_{form}")

@@ -1,4 +1,4 @@
-"""What the planted bugs of selective scans are made from: a right scan with exchangeable parts."""
+"""Building blocks of the planted bugs of selective scans: a right scan with replaceable parts."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +19,7 @@ def unrolled(
     update=lambda k, a, x, b: a * x + b,
     read=lambda C, x, before: (C * x).sum(-1),
 ):  # fmt: skip
-    """Step by step: x = update(k, decay, x, drive), drive at a reset; y and the last state."""
+    """Step by step: x = update(k, decay, x, drive), or drive at a reset; y and the last x."""
     shape = (*batch_of(u, dt, A, B, C, x0), A.shape[-1])
     x, y = np.broadcast_to(x0, shape).astype(np.result_type(u, dt, A, B, x0)), []
     for k in range(u.shape[-1]):
@@ -32,28 +32,28 @@ def unrolled(
 
 
 def parts(**changed):
-    """The scan with some of its parts exchanged."""
+    """The scan with some of its parts replaced."""
     return lambda right, *args: right(*args, **changed)
 
 
 def given(**changes):
-    """The scan of changed arguments: what enters it, between Mamba's softplus and its gate."""
+    """The scan with changed arguments, after Mamba's softplus and before its gate."""
     names = ("u", "dt", "A", "B", "C", "x0", "resets")
     each = [changes.get(name, lambda arg: arg) for name in names]
     return lambda right, *args: right(*(f(arg) for f, arg in zip(each, args, strict=True)))
 
 
 class Around(NamedTuple):
-    """A right scan, and something wrong before it or after it in Mamba's operators."""
+    """A right scan, with something wrong before or after it in Mamba's operators."""
 
     before: Callable = biased
     after: Callable = gated
 
 
 def scan_as(name: str, wrong: Callable | Around) -> Callable:
-    """A wrong scan (right, u, dt, A, B, C, x0, resets) -> (y, x) as a program of one operator.
+    """Turn a wrong scan (right, u, dt, A, B, C, x0, resets) -> (y, x) into one operator's program.
 
-    The right one that it takes is `unrolled`, with its exchangeable parts.
+    Its `right` is `unrolled`, with its replaceable parts.
     """
     if isinstance(wrong, Around):
         return instead(family(unrolled, *wrong)[name])
@@ -61,7 +61,7 @@ def scan_as(name: str, wrong: Callable | Around) -> Callable:
 
 
 class Bugs:
-    """Planted bugs, each in several operators; a mapping changes an operator's own arguments."""
+    """Planted bugs, each in several operators; a mapping changes arguments of the operator."""
 
     def __init__(self, adapt: Callable = scan_as):
         self.by_op = {
@@ -75,10 +75,10 @@ class Bugs:
 
     @property
     def bugs(self):
-        """Those of all operators."""
+        """The bugs of all operators."""
         return [bug for planting in self.by_op.values() for bug in planting.bugs]
 
 
 def real(v):
-    """Without the imaginary part, in the same type."""
+    """v without its imaginary part, in the same type."""
     return v.real.astype(v.dtype)

@@ -1,4 +1,4 @@
-"""Planted bugs in the state that selective scans start from, return, step, and drop at resets."""
+"""Planted bugs in a selective scan's first state, last state, single step, and resets."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def _first_member(x):
 
 
 def _in_first_output(right, u, dt, A, B, C, x0, resets):
-    """Scanned from rest, x0 added to the first output only."""
+    """A scan from zero, with x0 only in the first output."""
     y, x = right(u, dt, A, B, C, 0 * x0, resets)
     first = (C * np.exp(dt[..., None] * A[..., None, :]) * x0[..., None, :]).sum(-1)
     return y + np.where(np.arange(u.shape[-1]) == 0, first, 0), x
@@ -43,7 +43,7 @@ plant(on.STATEFUL, ("start_real", "the imaginary part of x0 dropped", {"x0": rea
 
 
 def ends(last):
-    """A right y beside a wrong last state: last(x, u, dt, A, B, C, x0, resets)."""
+    """A right y with a wrong last state: last(x, u, dt, A, B, C, x0, resets)."""
 
     def wrong(right, *args):
         y, x = right(*args)
@@ -53,7 +53,7 @@ def ends(last):
 
 
 def _after(steps):
-    """The state after the first steps(l) of l steps."""
+    """The state after only steps(l) of l steps."""
     return ends(lambda x, u, *others: unrolled(u, *others, update=lambda k, a, x, b:
         a * x + b if k < steps(u.shape[-1]) else x)[1])  # fmt: skip
 
@@ -94,7 +94,7 @@ plant(on.STATEFUL,
 
 
 def _in_place(x, u, dt, A, B, C, x0, resets):
-    """The state updated where it lies, as decoding caches do."""
+    """The state is updated in place, as in decoding caches."""
     if x0.shape != x.shape or x0.dtype != x.dtype:
         return x
     x0[...] = x
@@ -118,27 +118,27 @@ def late(r):
 
 
 def _on_grid(r):
-    """At the beginning of the block of 16 that has one."""
+    """A reset moved to the start of its block of 16 steps."""
     k = np.arange(r.shape[-1])
     starts = np.add.reduceat(r, k[::16], axis=-1) > 0
     return np.where(k % 16 == 0, np.repeat(starts, 16, axis=-1)[..., : k.size], False)
 
 
 def _decay_times(factor):
-    """The decay times `factor` at a reset, and nothing else: NaN times 0 is NaN."""
+    """At a reset only the decay changes, times `factor`: NaN times 0 is NaN."""
     return lambda right, *args: right(*args[:-1], None, update=lambda k, a, x, b:
         np.where(args[-1][..., k, None], a * a.dtype.type(factor), a) * x + b)  # fmt: skip
 
 
 def _old_state_read(right, *args):
-    """The old state is still read at the first step of a sequence."""
+    """The first output of a sequence still reads the old state."""
     gone = iter(np.moveaxis(args[-1], -1, 0)[..., None])
     return right(*args, read=lambda C, x, before:
                  (C * (x + np.where(next(gone), before, 0))).sum(-1))  # fmt: skip
 
 
 def _nan_leaks(right, u, *others):
-    """The right scan, NaN of another sequence taken to zero by 0 · x, in the sum over all."""
+    """The right scan, with 0 · x added: NaN of another sequence remains."""
     y, x = right(u, *others)
     masked = np.cumsum(others[-1], axis=-1) > 0
     return y + (0 * (u * ~masked)).sum(-1, keepdims=True) * masked, x

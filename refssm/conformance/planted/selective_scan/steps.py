@@ -1,5 +1,7 @@
-"""Planted bugs in one step of a selective scan: what decays, what enters, what is read, in how
-many bits, from which member of the batch."""
+"""Planted bugs in one step of a selective scan.
+
+They change what decays, what enters, what is read, in how many bits, or from which batch member.
+"""
 
 import numpy as np
 
@@ -20,7 +22,7 @@ def _held(u, dt, A, B):
 
 
 def of_y(change):
-    """A change of y alone, which may look at u."""
+    """Change only y, by change(y, u)."""
 
     def wrong(right, u, *others):
         y, x = right(u, *others)
@@ -67,7 +69,7 @@ plant(on.SCAN,
 
 
 def _by_other_step(by):
-    """The decay of one step with dt of another, the last one at the end; dt u enters as it was."""
+    """The decay with another step's dt; dt u is right."""
 
     def wrong(right, u, dt, *others):
         drives = iter(np.moveaxis(dt * u, -1, 0)[..., None])
@@ -89,12 +91,12 @@ plant(on.PACKED, ("decay_of_first_step", "e^(dt_0 A) at every step", _by_other_s
 
 
 def state_in(cast):
-    """The state rounded after every step."""
+    """Round the state after every step."""
     return parts(update=lambda k, a, x, b: cast(a * x + b))
 
 
 def decays(change):
-    """Decays made from the exponent by something else than np.exp."""
+    """Compute decays from their exponent by another function than np.exp."""
     return parts(decay=lambda dt, A: change(dt * A))
 
 
@@ -133,12 +135,12 @@ plant(("selective_scan", "selective_scan_stateful"),
 
 
 def _of_first(axis):
-    """The first member along an axis of the batch for all of them."""
+    """The first member along a batch axis for all members."""
     return lambda v: v if v.ndim < -axis else np.broadcast_to(np.take(v, [0], axis), v.shape)
 
 
 def _B_by_channel(right, u, dt, A, B, *others):
-    """Shared by the channels, but read on by one row for each of them."""
+    """B is shared by the channels, but read one row further for each channel."""
     if B.ndim > 3 and B.shape[-3] == 1:
         count = np.atleast_2d(u).shape[-2]
         B = np.concatenate([np.roll(B, i, axis=-1) for i in range(count)], axis=-3)
@@ -146,7 +148,7 @@ def _B_by_channel(right, u, dt, A, B, *others):
 
 
 def _C_batch_by_channel(right, u, dt, A, B, C, *others):
-    """Shared by the channels, but taken from the member of the batch with the channel's number."""
+    """C is shared by the channels, but read from the batch member with the channel's number."""
     if C.ndim > 3 and C.shape[-3] == 1:
         picked = C[np.arange(np.atleast_2d(u).shape[-2]) % C.shape[0], 0]
         C = np.broadcast_to(picked, (C.shape[0], *picked.shape))

@@ -1,4 +1,4 @@
-"""Planted bugs of state-space duality, operator by operator and check by check."""
+"""Planted bugs of state-space duality, sorted by operator and check."""
 
 from refssm.conformance.honest.ssd.forms import SEQUENCES
 from refssm.conformance.planted.planting import Planting

@@ -1,7 +1,7 @@
-"""Planted bugs in chunks of state-space duality: the attention inside, ends, carries, sizes.
+"""Planted bugs in chunks of state-space duality: attention inside, ends, carries, sizes.
 
-Those of the attention stand in the quadratic form, which is one chunk, and, where the chunk is long
-enough to show them, in chunks.
+Bugs in the attention are planted in the quadratic form, which is one chunk, and also in chunks if
+the chunk is long enough to show them.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from refssm.conformance.planted.ssd.programs import by_chunks, chunkwise, earlie
 
 
 def _lower(T, above):
-    """What is above the diagonal made another."""
+    """T with `above` in place of the entries above the diagonal."""
     return np.where(np.tri(T.shape[-1], dtype=bool), T, above)
 
 
@@ -24,10 +24,10 @@ def _right_weights(log_a):
 
 
 def _weights(weights, scores=lambda C, B: C @ turned(B), masked=True):
-    """Chunks whose y = (L ∘ C Bᵀ) x, with `weights(log_a)` for L.
+    """Chunks with y = (L ∘ C Bᵀ) x and `weights(log_a)` for L.
 
-    Entries above the diagonal are left out, so that NaN stays in place, or, if not `masked`,
-    multiplied as the zeros they are.
+    With `masked`, entries above the diagonal are left out, so that NaN does not spread; otherwise
+    they are multiplied as zeros.
     """
 
     def inside(g):
@@ -47,19 +47,19 @@ def _scores(scores):
 
 
 def _sums(change):
-    """Weights from segment sums with something wrong in them: change(T, log_a)."""
+    """Weights from wrong segment sums: change(T, log_a)."""
     return _weights(lambda log_a: np.exp(_lower(change(segment_sums(log_a), log_a), -np.inf)))
 
 
 def _exponentiated_then_masked(log_a):
-    """The exponentials above the diagonal overflow: ∞·0."""
+    """Exponentials above the diagonal overflow before they are masked: ∞·0."""
     c = np.cumsum(log_a, axis=-1)
     T = _lower(segment_sums(log_a), c[..., :, None] - c[..., None, :])
     return np.exp(T) * np.tri(c.shape[-1], dtype=bool)
 
 
 def _ratio_of_products(log_a):
-    """e^{T_ij} as the ratio of two cumulative products: 0/0."""
+    """e^{T_ij} as a ratio of two cumulative products: 0/0."""
     c = np.cumprod(np.exp(log_a), axis=-1)
     return _lower(c[..., :, None] / c[..., None, :], 0)
 
@@ -127,7 +127,7 @@ def _short_refused(right, g):
 
 
 def _where(fails, wrong):
-    """Wrong for the lengths and chunks for which it fails, right for the others."""
+    """Wrong for sizes with fails(l, chunk), right for others."""
     return lambda right, g: wrong(right, g) if fails(g.x.shape[-2], g.chunk) else right(g)
 
 

@@ -1,4 +1,4 @@
-"""Planted bugs in the recurrence of state-space duality: formula, heads and groups, arithmetic."""
+"""Planted bugs in the recurrence of state-space duality: formula, heads and groups, rounding."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from refssm.conformance.planted.ssd.programs import but_for, earlier, output, re
 
 
 def _state_unread(fails):
-    """The last state of n is not read where the sizes p, n are such."""
+    """The last of n states is not read if fails(p, n)."""
 
     def program(right, g):
         n = g.B.shape[-1]
@@ -21,7 +21,7 @@ def _state_unread(fails):
 
 
 def _lost_at(steps):
-    """The states between blocks lost; these show where |a| is near 1."""
+    """The states are lost between blocks; this shows where |a| is near 1."""
     return but_for(carry=lambda S, t, before: S * (not steps(t)))
 
 
@@ -113,7 +113,7 @@ FIRST = "B and C of the first group for all"
 
 
 def _tiled(B, heads):
-    """B by heads (b, g, h, …), where head k of all belongs to group k mod G, not k // H."""
+    """B for heads (b, g, h, …), where head k belongs to group k mod G instead of k // H."""
     if heads.ndim < 5 or B.ndim != heads.ndim:
         return B
     g, h = heads.shape[-4], heads.shape[-3]

@@ -1,4 +1,4 @@
-"""Planted bugs in the gradients of state-space duality."""
+"""Planted bugs in the VJPs of state-space duality."""
 
 from types import SimpleNamespace
 
@@ -14,10 +14,10 @@ from refssm.conformance.planted.ssd.programs import but_for, earlier, unbroken, 
 
 
 def adjoint(dy, dS, g, *, plain="", carry=lambda back, t: back, change=lambda parts: {}):
-    """All states forwards, all cotangents backwards; its parts have places for bugs.
+    """All states forwards and all cotangents backwards; keywords replace parts.
 
-    `plain` names what is not conjugated, `carry(a* G, t)` the cotangent handed back from step t,
-    `change(parts)` returns gradients that differ from the right ones.
+    `plain` names arguments that are not conjugated, `carry(a* G, t)` changes the cotangent that
+    step t passes back, `change(parts)` returns gradients that differ from the right ones.
     """
 
     def conj(name, z):
@@ -48,7 +48,7 @@ def adjoint(dy, dS, g, *, plain="", carry=lambda back, t: back, change=lambda pa
 
 
 def _in_form(op):
-    """Makes of wrong(right, dy, dS, given) -> dx, dlog_a, dB, dC, dS0 a VJP of an operator."""
+    """Turn wrong(right, dy, dS, given) -> dx, dlog_a, dB, dC, dS0 into a VJP of an operator."""
 
     def adapt(wrong):
         def whole(dy, dS, *given):
@@ -61,12 +61,12 @@ def _in_form(op):
 
 
 def _told(name, of):
-    """One gradient of other parts."""
+    """One gradient computed from other parts."""
     return but_for(change=lambda parts: {name: of(parts)})
 
 
 def _only_first_head(name):
-    """A sum over the heads of a group taken for its first member alone."""
+    """The gradient from a group's first head instead of the sum over its heads."""
 
     def first(parts):
         gradient = getattr(parts, name)

@@ -1,4 +1,4 @@
-"""The operators that bugs of state-space duality are planted in, by what they have in common."""
+"""Groups of operators in which bugs of state-space duality are planted."""
 
 from refssm.conformance.honest.ssd.forms import CHUNKED, RECURRENT
 from refssm.ssd import SSD_QUADRATIC, SSD_STEP

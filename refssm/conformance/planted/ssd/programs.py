@@ -1,7 +1,7 @@
-"""What the planted bugs of state-space duality are made from: right programs with open places.
+"""Building blocks of the planted bugs of state-space duality: programs with replaceable parts.
 
-A bug is written once, wrong(right, given) -> y, S with `recurrence` as the right program, and
-planted in the operators that it is named for; a mapping changes arguments of each of those.
+A bug is written once, as wrong(right, given) -> y, S with `recurrence` as the right program, and
+planted in the named operators; a mapping changes arguments of each operator.
 """
 
 from collections import namedtuple
@@ -14,13 +14,13 @@ from refssm.conformance.planted.ssd.operators import QUAD, STEP
 
 
 class InEach:
-    """Planted bugs, each in several operators; `adapt(op)` is of that operator."""
+    """Planted bugs, each in several operators; `adapt(op)` adapts programs to one operator."""
 
     def __init__(self, adapt):
         self.adapt, self.bugs = adapt, []
 
     def plant(self, *rows, of=None, by="value"):
-        """Plant rows caught by one check: (operators, name, what, wrong), or all `of` the same."""
+        """Plant rows for one check: (operators, name, what, wrong), or all in operators `of`."""
         for operators, *row in rows if of is None else ((of, *row) for row in rows):
             for op in operators:
                 planting = Planting(op, "float32", self.adapt(op))
@@ -29,20 +29,20 @@ class InEach:
 
 
 class Given(namedtuple("Given", "x log_a B C S0 resets chunk")):
-    """The arguments of every operator at once."""
+    """The arguments of all operators together."""
 
     def but(self, **changes):
-        """The same but for some of them."""
+        """The same arguments with some changes."""
         return self._replace(**changes)
 
     def at(self, steps):
-        """The same at some steps only."""
+        """The same arguments at some steps only."""
         x, B, C = (a[..., steps, :] for a in (self.x, self.B, self.C))
         return self.but(x=x, log_a=self.log_a[..., steps], B=B, C=C, resets=self.resets[..., steps])
 
 
 def in_form(op):
-    """Makes of wrong(right, given) a program of an operator; the quadratic form is one chunk."""
+    """Turn wrong(right, given) into a program of an operator; the quadratic form is one chunk."""
 
     def adapt(wrong):
         def whole(x, *given):
@@ -56,7 +56,7 @@ def in_form(op):
 
 
 def _step(whole):
-    """A single step as a sequence of one."""
+    """A single step as a sequence of length 1."""
 
     def forward(x, log_a, B, C, S):
         x, B, C = (a[..., None, :] for a in (x, B, C))
@@ -71,9 +71,10 @@ def _same(x, *_):
 
 
 def recurrence(g, *, a=None, keep=_same, carry=_same, read=_same):
-    """The recurrence; its places for bugs are `a` and what changes states.
+    """The recurrence; each keyword replaces a part by a wrong one.
 
-    `keep(a_t S_{t-1})`, or `carry(a_t S_{t-1}, t, S_{t-1})`, and `read(S_t, S_{t-1})`.
+    `a` replaces the decays. `keep(a_t S_{t-1})`, `carry(a_t S_{t-1}, t, S_{t-1})` and `read(S_t,
+    S_{t-1})` change states.
     """
     S, y, a = g.S0, [], np.exp(g.log_a) if a is None else a
     for t in range(g.x.shape[-2]):
@@ -86,10 +87,10 @@ def recurrence(g, *, a=None, keep=_same, carry=_same, read=_same):
 
 
 def chunkwise(g, *, inside=recurrence, keep=_same, carry=_same, read=_same, end=_same, seen=_same):
-    """Chunks from rest and the carry with its decay: each of these is a place for a bug.
+    """Chunks from zero states plus the carry with its decay; each keyword replaces a part.
 
-    `keep(S)`, or `carry(S, k, before)`, changes the state handed to chunk k, `read` and `end` how
-    far it has decayed at each step and at the end (a log), `seen` whom it still reaches.
+    `keep(S)` and `carry(S, k, before)` change the state passed to chunk k, `read` and `end` the
+    logarithm of its decay at each step and at the end, `seen` the steps that it still reaches.
     """
     S, y, before = g.S0, [], g.S0
     for k, start in enumerate(range(0, g.x.shape[-2], g.chunk)):
@@ -107,17 +108,17 @@ def chunkwise(g, *, inside=recurrence, keep=_same, carry=_same, read=_same, end=
 
 
 def but_for(**places):
-    """The right program but for what is in these of its places."""
+    """The right program with some of its parts replaced."""
     return lambda right, *args: right(*args, **places)
 
 
 def by_chunks(**places):
-    """Chunks with something wrong in those places."""
+    """Chunks with some of their parts replaced."""
     return lambda right, g: chunkwise(g, **places)
 
 
 def output(change):
-    """Other outputs, change(y, given), and the right state."""
+    """Wrong outputs, change(y, given), with the right state."""
 
     def program(right, g):
         y, S = right(g)
@@ -127,17 +128,17 @@ def output(change):
 
 
 def state_as(change):
-    """The right outputs, and the last state as of what change(given) gives."""
+    """The right outputs, with the last state for changed arguments, change(given)."""
     return lambda right, g: (right(g)[0], right(change(g))[1])
 
 
 def ended_as(change):
-    """Chunks whose own contribution to their last state is as of what change(given) gives."""
+    """Chunks whose part of their last state is computed for changed arguments, change(given)."""
     return by_chunks(inside=lambda g: state_as(change)(recurrence, g))
 
 
 def earlier(a, axis=-1):
-    """What was there one step before along an axis, zeros first."""
+    """a one step earlier along an axis, with zeros first."""
     late = np.roll(a, 1, axis=axis)
     late[(*(slice(None),) * (a.ndim + axis), slice(0, 1))] = 0
     return late
@@ -149,15 +150,15 @@ def turned(a):
 
 
 def turned_if_square(S):
-    """Read as (n, p) where p = n."""
+    """The state transposed if p = n."""
     return turned(S) if S.shape[-1] == S.shape[-2] else S
 
 
 def zero(a):
-    """Zeros, but NaN where there is one."""
+    """Zeros, except where there is NaN."""
     return 0 * a
 
 
 def unbroken(g):
-    """Without its resets."""
+    """The arguments without resets."""
     return g.but(resets=np.zeros_like(g.resets))

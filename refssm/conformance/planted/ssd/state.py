@@ -1,6 +1,6 @@
-"""Planted bugs in what state-space duality is handed and hands on: first and last state, resets.
+"""Planted bugs in the first and last state of state-space duality, and in resets.
 
-The check `value` looks at the outputs only, `state` at the last state.
+The check `value` compares only the outputs, `state` the last state.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ def _ending(change):
 
 
 def _after(steps):
-    """The last state: the state after some of the steps, steps(l, chunk)."""
+    """The last state is that after only steps(l, chunk) steps."""
 
     def program(right, g):
         y, S = right(g)
@@ -30,7 +30,7 @@ def _after(steps):
 
 
 def _last(g):
-    """Whether a step is the last."""
+    """A mask that is true for the last step."""
     return np.arange(g.x.shape[-2]) == g.x.shape[-2] - 1
 
 
@@ -87,7 +87,7 @@ STATE.plant((STATEFUL, "start_real", "the imaginary part of S0 dropped",
 
 # packed sequences: what leaks across a reset, and where
 def _where_in_chunk(kept):
-    """Only those resets are taken whose place in the chunk is `kept(place, chunk)`."""
+    """Only resets at places in their chunk for which `kept(place, chunk)` is true."""
     return lambda right, g: right(
         g.but(resets=g.resets & kept(np.arange(g.x.shape[-2]) % g.chunk, g.chunk))
     )

@@ -1,6 +1,6 @@
-"""Planted bugs in the single step of state-space duality, and in its gradients.
+"""Planted bugs in the single step of state-space duality, and in its VJP.
 
-Those that it has in common with the sequences are planted with theirs.
+Bugs that it shares with sequences are planted together with theirs.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ PLACES = {n: i for names in (SSD_STEP.inputs, SSD_STEP.outputs) for i, n in enum
 
 
 def _as_of(name, **given):
-    """One result, or one argument's gradient, as of others given; the other results right."""
+    """One result, or one gradient, computed for other arguments; the other results are right."""
 
     def program(right, *args):
         names = ("dy", "dS_next", *SSD_STEP.inputs)[-len(args) :]
