@@ -4,8 +4,8 @@
 
 Each seed runs one check of each operator; the next seed runs the next check, cyclically. Each
 finished piece is a line in `.refssm/soak-<sources>.jsonl`, so an interrupted run can continue, and
-results of other sources are not reused. `docs/soak.csv`
-is written from all pieces, and the page `docs/soak.md` from it.
+results of other sources are not reused. `docs/soak.csv` is written from all pieces, and the page
+`docs/soak.md` from it.
 """
 
 from __future__ import annotations
