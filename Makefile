@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
 OUT ?= vectors
+# a machine that sets this would compile all of refssm again in each child process
+export PYTHONDONTWRITEBYTECODE :=
 # where several processes share the cores, the threads of OpenBLAS wait for each other
 ONE_THREAD := OPENBLAS_NUM_THREADS=1
 

@@ -9,6 +9,8 @@ import refssm.conformance.running.in_process  # noqa: F401 - stays loaded from o
 
 pytest_plugins = ["pytester"]
 
+# an inner run in this process finds refssm imported, and cannot rewrite its assertions
+ALONE = ("-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 HEAD = """
 import pytest
 from refssm import linear_scan, linear_scan_vjp
@@ -43,7 +45,7 @@ def folder(pytester):
 
         def run(self, *arguments, profile="quick"):
             chosen = [f"--refssm-profile={profile}"] if profile else []
-            return pytester.runpytest("-p", "no:cacheprovider", *chosen, *arguments)
+            return pytester.runpytest(*ALONE, *chosen, *arguments)
 
         def ids(self, *arguments, **how):
             """The collected ids."""

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 from listing import FAR, PAST, VALUE, entry
-from test_pytest_plugin import HEAD, LATE, RIGHT, outcomes, refused
+from test_pytest_plugin import ALONE, HEAD, LATE, RIGHT, outcomes, refused
 
 pytest_plugins = ["pytester"]
 QUICK = '[tool.refssm]\nprofile = "quick"\n'
@@ -20,7 +20,7 @@ def project(pytester):
         pytester.makepyfile(test_ops=text)
         (pytester.path / "pyproject.toml").write_text(table)
         (pytester.path / "known.toml").write_text("\n".join(listed))
-        return pytester.runpytest("-p", "no:cacheprovider", "-rxX", *options)
+        return pytester.runpytest(*ALONE, "-rxX", *options)
 
     return made
 
