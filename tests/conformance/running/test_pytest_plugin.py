@@ -1,6 +1,7 @@
 """The pytest plugin: a marked function is a node, and each of its checks is an item."""
 
 import re
+from importlib.metadata import entry_points
 from xml.etree import ElementTree
 
 import pytest
@@ -9,8 +10,10 @@ import refssm.conformance.running.in_process  # noqa: F401 - stays loaded from o
 
 pytest_plugins = ["pytester"]
 
-# an inner run in this process finds refssm imported, and cannot rewrite its assertions
-ALONE = ("-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+PLUGIN = "refssm.conformance.pytest_plugin"
+# an inner run is in this process: its plugins are imported, so it cannot rewrite their assertions
+ALONE = ("-p", "no:cacheprovider", "--disable-plugin-autoload", "-p", PLUGIN,
+         "-W", "ignore::pytest.PytestAssertRewriteWarning")  # fmt: skip
 HEAD = """
 import pytest
 from refssm import linear_scan, linear_scan_vjp
@@ -67,6 +70,11 @@ def folder(pytester):
 def outcomes(result):
     """The number of each outcome."""
     return {k: n for k, n in result.parseoutcomes().items() if k not in ("warnings", "seconds")}
+
+
+def test_pytest_finds_the_plugin_by_its_entry_point():
+    (found,) = entry_points(group="pytest11", name="refssm")
+    assert found.value == PLUGIN
 
 
 def test_each_check_is_an_item_named_by_its_check_and_type(folder):
