@@ -18,11 +18,11 @@ def native(op: str, names, args, types: str, flags, real) -> list[np.ndarray]:
         try:
             array = np.asarray(arg)
         except ValueError as error:  # ragged lists
-            raise ValueError(f"{op}: `{name}` is no array: {error}") from None
+            raise ValueError(f"{op}: `{name}` is not an array: {error}") from None
         if name in flags:
             array = flag(f"{op}: `{name}`", array)
         elif array.dtype.kind == "c" and name in real:
-            raise TypeError(f"{op}: `{name}` has dtype {array.dtype}, wanted a real one")
+            raise TypeError(f"{op}: `{name}` has dtype {array.dtype}, wanted a real dtype")
         elif array.dtype.kind in "biu":
             array = array.astype(np.float64)
         elif array.dtype.char not in types:
@@ -39,7 +39,7 @@ def native(op: str, names, args, types: str, flags, real) -> list[np.ndarray]:
 def flag(what: str, array: np.ndarray) -> np.ndarray:
     """True and false of an array of them, or of integers; TypeError that names `what` otherwise."""
     if array.dtype.kind not in "biu" and array.size:
-        wanted = "true or false, or integers, of which 0 is false"
+        wanted = "true or false, or integers (0 means false)"
         raise TypeError(f"{what} has dtype {array.dtype}, wanted {wanted}")
     return array != 0
 

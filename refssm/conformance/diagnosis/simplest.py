@@ -78,7 +78,7 @@ def _few_digits(x, digits):
 
 def show(name: str, a: np.ndarray, anything: bool) -> str:
     """One argument in a few words; "or others" where other draws of it fail too."""
-    return _shown(name, a) + (" (or others)" if anything and a.size else "")
+    return _shown(name, a) + (" (other values fail too)" if anything and a.size else "")
 
 
 def _shown(name: str, a: np.ndarray) -> str:

@@ -287,7 +287,7 @@ def test_a_layout_on_the_command_line_stands_in_for_a_declared_one(tmp_path, mon
     name, quick = plugin(tmp_path, text), ("--profile", "quick")
     result, out, _ = run(capfd, "verify", name, *quick, "--layout", LAST)
     assert result == 0
-    told = f"linear_scan: layout {LAST}, told here in b l n, b l n -> b l n"
+    told = f"linear_scan: layout {LAST}; indices below are in the order b l n, b l n -> b l n"
     assert told in out.splitlines()
     assert run(capfd, "verify", name, *quick, "--check", "value")[0] == 1
     assert run(capfd, "verify", name, *quick, "--layout", "b l n, b l n -> b l n")[0] == 1

@@ -159,14 +159,14 @@ def unlike(*, n):
 
 WITHOUT = {
     "a crash": (("linear_scan", raises), "the call gave no result"),
-    "a shape": (("linear_scan", short), "what failed is not a matter of single entries"),
+    "a shape": (("linear_scan", short), "this failure is not about single entries"),
     "a residual": (
         ("discretize_bilinear", unsolved),
-        "the residual of an equation is judged, not entries",
+        "the check judges the residual of an equation, not single entries",
     ),
     "invariants": (
         ("nplr_legs", unlike, "value", None, "complex128"),
-        "what no change of basis alters is judged, not entries",
+        "the check judges quantities that are the same in every basis, not single entries",
     ),
 }
 

@@ -61,9 +61,9 @@ MALFORMED = {
     "seed_true": (changed("seed", to=True), "seed: wanted a whole number"),
     "cases": (changed("cases", to={}), "cases: wanted a list"),
     "no_cases": (changed("cases", to=[]), "cases: wanted at least one"),
-    "case": (changed(*C0, to=7), "cases[0]: wanted an object, came 7"),
-    "no_name": (changed(*C0, "name", to=""), "cases[0].name: wanted a word"),
-    "same_name": (changed("cases", 1, "name", to="float32-1"), "stands there twice"),
+    "case": (changed(*C0, to=7), "cases[0]: wanted an object, got 7"),
+    "no_name": (changed(*C0, "name", to=""), "cases[0].name: wanted a text"),
+    "same_name": (changed("cases", 1, "name", to="float32-1"), "appears twice"),
     "same_arguments": (twice, "the same arguments as cases[0]"),
     "dtype": (changed(*C0, "dtype", to="float8"), "cases[0].dtype: wanted one of float32"),
     "u": (changed(*C0, "u", to="0x1p-23"), "cases[0].u: wanted '0x1p-24'"),
@@ -80,7 +80,7 @@ MALFORMED = {
     "shape_negative": (changed(*B, "shape", to=[-1]), "shape: wanted a whole number"),
     "shape_huge": (changed(*B, "shape", to=[10**9, 10**9]), "values: wanted 1000000000000000000"),
     "shape_other": (changed(*B, "shape", to=lambda s: s[::-1]), "cases[0].inputs: linear_step"),
-    "axes": (changed(*B, "shape", to=[1] * 99), "shape: wanted at most 16 axes, came 99"),
+    "axes": (changed(*B, "shape", to=[1] * 99), "shape: wanted at most 16 axes, got 99"),
     "half_a_pair": (changed(*C0, "name", to="\ud800"), "half of a pair"),
     "deep": (changed(*C0, "u", to=[[[[[[[[]]]]]]]]), "cases[0].u: wanted '0x1p-24'"),
     "infinite": (changed(*C0, "allowed", to=float("inf")), "cases[0].allowed: wanted 16"),
@@ -96,8 +96,8 @@ MALFORMED = {
     "output_shape": (changed(*X, "shape", to=[1]), "outputs.x_next.shape: wanted"),
     "output_kind": (changed(*X, "kind", to="complex"), "outputs.x_next.kind: wanted 'real'"),
     "no_k0": (changed(*X, "k0", to=del_), "outputs.x_next: wanted the key 'k0'"),
-    "k0_small": (changed(*X, "k0", 0, to="0x0p+0"), "k0[0]: wanted no less than |y|"),
-    "k1_negative": (changed(*X, "k1", 0, to="-0x1p+0"), "k1[0]: wanted no less than |y|"),
+    "k0_small": (changed(*X, "k0", 0, to="0x0p+0"), "k0[0]: wanted |y| or more"),
+    "k1_negative": (changed(*X, "k1", 0, to="-0x1p+0"), "k1[0]: wanted |y| or more"),
     "rounded": (changed(*X, "float32", 0, to="0x1p+100"), "float32[0]: wanted"),
     "float64_missing": (changed(*X, "float64", to=del_), "wanted the key 'float64'"),
 }
@@ -131,7 +131,7 @@ TEXTS = {
     "nan": (b'{"format": NaN}', "came NaN"),
     "deep": (b"[" * 200_000, "JSON"),
     "long_number": (b'{"format": ' + b"9" * 5000 + b"}", "JSON"),
-    "twice": (b'{"format": 1, "format": 2}', "the key 'format' stands twice"),
+    "twice": (b'{"format": 1, "format": 2}', "the key 'format' appears twice"),
 }
 
 
