@@ -127,7 +127,7 @@ def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
             return f"errors as large as those of {name} ({kind.digits} bits) in some step"
         if finer * held.room < units < kind.u and all(w.bad.mean() > 0.5 for w in spread):
             bits = int(-np.log2(units))
-            return f"only {bits} bits right in most entries: fewer than rounding leaves, more than {name}"
+            return f"only {bits} bits right in most entries: too few for rounding, more than {name}"
         finer = kind.u
     return ""
 

@@ -86,7 +86,7 @@ def _usual(a: np.ndarray) -> str:
     if len(others) > FEW:
         return ""
     named = [f"[{', '.join(map(str, i))}] = {a[tuple(i)]}" for i in others]
-    return f"{usual} everywhere" + (f", but {', '.join(named)}" if named else "")
+    return f"{usual} throughout" + (f", but {', '.join(named)}" if named else "")
 
 
 def _range(a: np.ndarray) -> str:

@@ -127,10 +127,10 @@ class Known:
         passed = [r for r in results if r.verdict == "pass" and said_enough(r.profile, r.check)]
         gone = passed and not narrowed and not any(r.failed for r in results)
         if results and self.expired(entry):
-            then = "and it passes now: remove it" if gone else "fix the failure or set a later date"
+            then = "and passes now: remove it" if gone else "fix the failure or set a later date"
             return f"expired on {entry.expires}, {then} (reason: {entry.reason})"
         if gone:
-            return f"it passes now: remove it (reason: {entry.reason})"
+            return f"passes now: remove it (reason: {entry.reason})"
         fits = bool(results) or self._fits(entry, whole, every)
         return "" if fits else "matches no check of this run: remove it"
 

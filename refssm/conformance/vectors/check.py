@@ -51,7 +51,8 @@ class _OneOperator:
         types = list(dict.fromkeys(case.dtype for case in self.vectors.cases))
         declared = [t for t in types if not self.offer.dtypes or t in self.offer.dtypes]
         if not declared:
-            listed = f"declared only for {', '.join(self.offer.dtypes)}, vectors are in {', '.join(types)}"
+            own, stored = ", ".join(self.offer.dtypes), ", ".join(types)
+            listed = f"declared only for {own}, vectors are in {stored}"
             yield self._result(types[0], "skipped", message=listed)
             return
         refused = self.candidate.probe({t: ordinary_case(self.op, t) for t in declared})

@@ -28,9 +28,9 @@ def test_the_layout_that_show_prints_is_the_canonical_one(op):
 
 
 NONE = {
-    "too few arguments": (SCAN_OP, "b l n -> b l n", "is not one of 2 arguments and 1 outputs"),
-    "no output": (SCAN_OP, "b l n, b l n", "as in 'b l n, b l n -> b l n'"),
-    "two arrows": (SCAN_OP, "b l n -> b l n -> b l n", "is not one of 2 arguments"),
+    "too few arguments": (SCAN_OP, "b l n -> b l n", "must have 2 arguments and 1 outputs"),
+    "no output": (SCAN_OP, "b l n, b l n", "as 'b l n, b l n -> b l n'"),
+    "two arrows": (SCAN_OP, "b l n -> b l n -> b l n", "must have 2 arguments"),
     "an axis lost": (
         SCAN_OP,
         "b l n, b l n -> b l",

@@ -186,11 +186,15 @@ def test_a_range_of_the_file_narrows_what_has_it(folder, capfd):
     assert "limited to l=7..9" in out
 
 
-KEY = "pyproject.toml: [tool.refssm] "
+TABLE = "pyproject.toml: [tool.refssm]"
+KEY = TABLE + " "
 MALFORMED = {
-    "unknown key": ("profle = 'quick'", KEY + "has no key 'profle'; did you mean profile? there"),
+    "unknown key": (
+        "profle = 'quick'",
+        TABLE + ": unknown key 'profle'; did you mean profile? wanted",
+    ),
     "underscore": ("known_failures = 'x'", "did you mean known-failures?"),
-    "nothing near": ("zzz = 1", KEY + "has no key 'zzz'; there are targets, subjects, profile"),
+    "nothing near": ("zzz = 1", TABLE + ": unknown key 'zzz'; wanted targets, subjects, profile"),
     "profile": (
         "profile = 'quik'",
         "one of quick, default, thorough, got 'quik'; did you mean quick?",
@@ -219,7 +223,7 @@ MALFORMED = {
     "a target of nothing": ('targets = "my\\u0000ops.py"', "targets: wanted"),
     "subject": ("subjects = ['numpy']", "wanted a list of jit, scipy"),
     "a list of failures": ("known-failures = ['a']", "wanted the path of a file, got ['a']"),
-    "a range of nothing": ("where = 'dtt=1..2'", "no operator has 'dtt'"),
+    "a range of nothing": ("where = 'dtt=1..2'", "no operator has an argument or a size 'dtt'"),
     "no range": ("where = 'dt'", "'dt' is not NAME=LOW..HIGH"),
     "an empty range": ("where = ['dt=2..1']", "LOW must not exceed HIGH"),
     "no TOML": ("profile = ", "pyproject.toml: not valid TOML: Invalid value (at line 2"),

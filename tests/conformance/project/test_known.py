@@ -82,7 +82,7 @@ def test_an_entry_whose_day_is_over_hides_nothing_and_is_an_error(folder, capfd)
     plugin(folder, SCAN)
     code, out, _ = verify(capfd)
     assert code == 1
-    assert f"expired on {PAST}, and it passes now: remove it" in out
+    assert f"expired on {PAST}, and passes now: remove it" in out
 
 
 def test_the_file_of_the_project_may_name_the_list(folder, capfd):
