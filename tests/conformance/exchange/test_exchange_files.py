@@ -78,7 +78,7 @@ BROKEN = {
     "a list": (lambda _: [], ["wanted object", "[]"]),
     "a number": (lambda _: 7, ["wanted object", "7"]),
     "another format": (put("format", value="npz"), ["format", "'refssm-cases'", "'npz'"]),
-    "a later version": (put("version", value=2), ["version", "reads 1", "came 2"]),
+    "a later version": (put("version", value=2), ["version", "reads 1", "got 2"]),
     "a version in words": (put("version", value="1"), ["version", "'1'"]),
     "no cases": (gone("cases"), ["no key 'cases'"]),
     "an empty list of cases": (put("cases", value=[]), ["cases", "empty"]),

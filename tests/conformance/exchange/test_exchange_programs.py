@@ -149,9 +149,9 @@ def test_a_program_sees_the_arguments_and_no_answer(capfd, folder):
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("./prog", "has no {case}"),
+        ("./prog", "wanted {case} in it"),
         ("no_such_program {case}", "'no_such_program' does not exist"),
-        ("docs {case}", "say ./docs"),
+        ("docs {case}", "write ./docs"),
         ("README.md {case}", "is not executable"),
         ("'./prog {case}", "no closing quotation"),
         ("", "nothing to judge"),

@@ -82,7 +82,7 @@ USAGE = {
     "option": ({"framwork": "jax"}, "implements: `framwork` is not one of framework"),
     "framework": ({"framework": "mxnet"}, "implements: unknown framework 'mxnet'"),
     "type": ({"dtypes": ("float8",)}, "implements: unknown type 'float8'"),
-    "layout": ({"layout": "b l -> b l"}, "linear_scan: layout 'b l -> b l' is not one of"),
+    "layout": ({"layout": "b l -> b l"}, "linear_scan: layout 'b l -> b l' must have"),
     "autodiff": ({"vjp": True}, "numpy has no autodiff"),
 }
 
