@@ -105,9 +105,9 @@ def test_an_operator_without_an_oracle_is_not_certified():
         return linear_scan(a, b)
 
     nameless.__module__ = "refssm.scan"
-    assert certify(replace(LINEAR_SCAN, reference=nameless)).startswith("no oracle: ")
+    assert certify(replace(LINEAR_SCAN, reference=nameless)).startswith("there is no oracle: ")
     nameless.__module__ = "refssm.nowhere"
-    assert certify(replace(LINEAR_SCAN, reference=nameless)).startswith("no oracle: ")
+    assert certify(replace(LINEAR_SCAN, reference=nameless)).startswith("there is no oracle: ")
 
 
 @pytest.mark.parametrize("op", WITH_ARGUMENTS, ids=str)

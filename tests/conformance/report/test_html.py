@@ -190,7 +190,7 @@ def test_the_page_can_be_read_without_seeing_it(failing):
     assert [text for a, text in read.of("th") if a["scope"] == "row"] == ["linear_scan"] * 3
     pictures = [a for a, _ in read.of("div", role="img")]
     assert len(pictures) == len(read.of("svg"))
-    assert "places along l are beyond what is allowed" in pictures[0]["aria-label"]
+    assert "places along l are above the allowed ratio" in pictures[0]["aria-label"]
     words = [text for a, text in read.of("span") if a.get("class", "").startswith("verdict ")]
     assert {*words} <= {"wrong", "inaccurate", "pass", "skipped", "error"}
 
@@ -235,7 +235,7 @@ def test_the_authors_own_arrays_are_shown_too(folder, capfd):
     ((_, article),) = read.of("article")
     assert result == 1
     assert "inputs: batch.npz" in article
-    assert "1 of 70 places along l are beyond what is allowed, the first at l = 64" in article
+    assert "1 of 70 places along l are above the allowed ratio, the first at l = 64" in article
     assert "0.5 throughout" in article
 
 

@@ -259,7 +259,7 @@ def test_the_sequence_is_drawn_from_left_to_right_wherever_its_axis_stands():
         view = gallery.seen(ratio.transpose(order), axes, 16.0)
         assert (view.columns, view.table.shape) == ("l", (6, 30))
         assert view.worst.tolist() == [100.0 if t == 20 else 0.0 for t in range(30)]
-        words = "1 of 30 places along l are beyond what is allowed, the first at l = 20"
+        words = "1 of 30 places along l are above the allowed ratio, the first at l = 20"
         assert words in gallery.told(view)
 
 

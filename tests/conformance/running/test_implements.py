@@ -28,7 +28,7 @@ REFUSED = {
     ),
     "type": (
         {"dtypes": ("float32", "int8")},
-        "unknown type 'int8'; wanted one of float32, float64, complex64, complex128, float16, bfloat16",
+        "unknown type 'int8'; wanted one of float32, float64, complex64, complex128, float16",
     ),
     "autodiff": (
         {"vjp": True},
