@@ -27,11 +27,11 @@ Output = Annotated[
 
 
 EXPERIMENTS = {
-    "hankel-rank": "Hankel ranks against n. How many singular values count: random, HOPE.",
-    "perturbation": "Perturbed parameters. How far transfer functions move, compared with bounds.",
-    "memory": "Impulse responses. How long LegS, S4D, S5, HOPE remember; effects of aliasing.",
-    "initialisation": "Singular values at the start. Histograms for LegS, S4D, random poles, HOPE.",
-    "convergence": "Gradient descent. To a target, with HOPE's parameters and diagonal ones.",
+    "hankel-rank": "Count Hankel singular values against n. Random systems and HOPE.",
+    "perturbation": "Move parameters, measure transfer functions. Compared with the bounds.",
+    "memory": "Compare impulse responses. How long LegS, S4D, S5, HOPE remember; effects of aliasing.",
+    "initialisation": "Draw Hankel singular values at the start. LegS, S4D, random poles, HOPE.",
+    "convergence": "Run gradient descent to a target. In HOPE's parameters and in diagonal ones.",
 }
 
 
