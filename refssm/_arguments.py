@@ -39,7 +39,7 @@ def native(op: str, names, args, types: str, flags, real) -> list[np.ndarray]:
 def flag(what: str, array: np.ndarray) -> np.ndarray:
     """True and false of an array of them, or of integers; TypeError that names `what` otherwise."""
     if array.dtype.kind not in "biu" and array.size:
-        wanted = "true or false, or integers (0 means false)"
+        wanted = "true or false, or integers, where 0 means false"
         raise TypeError(f"{what} has dtype {array.dtype}, wanted {wanted}")
     return array != 0
 

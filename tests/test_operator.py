@@ -162,7 +162,7 @@ def test_another_type_is_refused_by_name(op, dtype):
     arrays[-1] = np.zeros(arrays[-1].shape, dtype)
     wanted = "wanted one of " + ", ".join(np.dtype(t).name for t in types_of(op))
     if name in op.flags:
-        wanted = "wanted true or false, or integers (0 means false)"
+        wanted = "wanted true or false, or integers, where 0 means false"
     with refused(TypeError, f"{op}: `{name}` has dtype {np.dtype(dtype)}, {wanted}"):
         op.reference.__globals__[op.name](*arrays, **statics(op))
 

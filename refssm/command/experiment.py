@@ -29,7 +29,7 @@ Output = Annotated[
 EXPERIMENTS = {
     "hankel-rank": "Count Hankel singular values against n. Random systems and HOPE.",
     "perturbation": "Move parameters, measure transfer functions. Compared with the bounds.",
-    "memory": "Compare impulse responses. How long LegS, S4D, S5, HOPE remember; effects of aliasing.",
+    "memory": "Compare impulse responses. How long LegS, S4D, S5, HOPE remember, and aliasing.",
     "initialisation": "Draw Hankel singular values at the start. LegS, S4D, random poles, HOPE.",
     "convergence": "Run gradient descent to a target. In HOPE's parameters and in diagonal ones.",
 }

@@ -110,7 +110,7 @@ def test_without_being_asked_for_it_stands_beside_the_other_checks(folder, capfd
 
 def test_an_old_implementation_of_something_else_is_told(folder, capfd):
     _, out, err = run(capfd, "verify", "right.py", "--against", "kernel.py", "--check", "against")
-    assert "kernel.py has no linear_scan" in out + err
+    assert "--against kernel.py: it has no linear_scan to compare with" in out + err
     result, _, err = run(capfd, "verify", "right.py", "--against", "nowhere.py")
     assert result == 4
     assert "nowhere.py: no such file" in err
