@@ -196,8 +196,8 @@ def test_a_piece_keeps_every_bit_on_its_way_through_json():
 @pytest.mark.parametrize(
     ("what", "told"),
     [
-        ({"versions": versions_here() | {"numpy": "1.0"}}, "numpy .* but 1.0 where the run began"),
-        ({"versions": versions_here() | {"refssm": "0"}}, "refssm .* but 0 where the run began"),
+        ({"versions": versions_here() | {"numpy": "1.0"}}, "numpy .* but the run began with 1.0"),
+        ({"versions": versions_here() | {"refssm": "0"}}, "refssm .* but the run began with 0"),
         ({"own": ("0",)}, "my_ops.py: its code differs from that where the run began"),
         ({"loaded": (("gone.py", None, 60.0, {}),)}, "gone.py: no such file"),
     ],
