@@ -103,7 +103,11 @@ def test_the_command_line_comes_before_the_project(project):
 
 
 TABLES = {
-    "a slip": (QUICK.replace("profile", "profle"), (), "unknown key 'profle'; did you mean profile?"),
+    "a slip": (
+        QUICK.replace("profile", "profle"),
+        (),
+        "unknown key 'profle'; did you mean profile?",
+    ),
     "no list": (KNOWN.replace("known.toml", "no.toml"), (), "no.toml: No such file or directory"),
     "a malformed list": (KNOWN, [entry(reason="")], "`reason`: wanted a text"),
     "no type of it": (QUICK + 'dtypes = ["float16"]', (), "linear_scan is judged only in"),
