@@ -17,11 +17,11 @@ def native(op: str, names, args, types: str, flags, real) -> list[np.ndarray]:
         try:
             array = np.asarray(arg)
         except ValueError as error:  # ragged lists
-            raise ValueError(f"{op}: `{name}` is no array: {error}") from None
+            raise ValueError(f"{op}: `{name}` is not an array: {error}") from None
         if name in flags:
             array = flag(f"{op}: `{name}`", array)
         elif array.dtype.kind == "c" and name in real:
-            raise TypeError(f"{op}: `{name}` has dtype {array.dtype}, wanted a real one")
+            raise TypeError(f"{op}: `{name}` has dtype {array.dtype}, wanted a real dtype")
         elif array.dtype.kind in "biu":
             array = array.astype(np.float64)
         elif array.dtype.char not in types:
@@ -38,7 +38,7 @@ def native(op: str, names, args, types: str, flags, real) -> list[np.ndarray]:
 def flag(what: str, array: np.ndarray) -> np.ndarray:
     """`array` of booleans or integers as booleans; else a TypeError that begins with `what`."""
     if array.dtype.kind not in "biu" and array.size:
-        wanted = "true or false, or integers, of which 0 is false"
+        wanted = "true or false, or integers, where 0 means false"
         raise TypeError(f"{what} has dtype {array.dtype}, wanted {wanted}")
     return array != 0
 

@@ -81,7 +81,7 @@ NORM = Contract(
 )
 SINGULAR = Contract(
     name="SINGULAR",
-    words="the first-order bound of each singular value, the small ones as the large",
+    words="the first-order error bound of each singular value, small or large",
     case_entries=512,
     double_case_entries=256,
     gradient_case_entries=128,
@@ -100,7 +100,7 @@ GRAMIANS = Contract(
 )
 FFT = Contract(
     name="FFT",
-    words="3 √log2(2l) times the 2-norms of the arguments: normwise, as a transform attains",
+    words="3 √log2(2l) times the 2-norms of the arguments: in norm, as for an FFT",
     case_entries=65536,
     double_case_entries=512,
     gradient_case_entries=16384,
@@ -117,7 +117,7 @@ SPECTRUM = Contract(
 )
 SOLVE = Contract(
     name="SOLVE",
-    words="the residual ‖M Y − N‖ against n (‖M‖ ‖Y‖ + ‖N‖) and the roundings of M and N",
+    words="the residual ‖M Y − N‖ compared with n (‖M‖ ‖Y‖ + ‖N‖) and the roundings of M and N",
     instead_of_entries="the residual of an equation",
     case_entries=16384,
     double_case_entries=128,
@@ -143,8 +143,8 @@ EXPM = Contract(
 )
 INVARIANTS = Contract(
     name="INVARIANTS",
-    words="n times the norm of what no choice of basis changes: never entry by entry",
-    instead_of_entries="what no change of basis alters",
+    words="n times the norm of each quantity that is the same in every basis, not entry by entry",
+    instead_of_entries="quantities that are the same in every basis",
     case_entries=65536,
     double_case_entries=65536,  # no oracle: any basis is right
     gradient_case_entries=0,  # no gradient: any basis is right

@@ -31,7 +31,7 @@ class Budget:
             raise ValueError(f"Budget: `C` must be between 1 and 1024, got {self.C!r}")
         if self.computes != "" and self.computes not in ARITHMETICS:
             known = ", ".join(ARITHMETICS)
-            raise ValueError(f"Budget: no arithmetic {self.computes!r} is known ({known})")
+            raise ValueError(f"Budget: unknown arithmetic {self.computes!r}; wanted one of {known}")
 
 
 KINDS = {"device": str, "layout": str, "vjp": bool, "accuracy": Budget, "ftz": bool}
@@ -58,23 +58,27 @@ class Declaration:
         for name, kind in KINDS.items():
             if not isinstance(getattr(self, name), kind):
                 wanted, came = WANTED[kind], getattr(self, name)
-                raise ValueError(f"implements: `{name}` is {wanted}, got {came!r}")
+                raise ValueError(f"implements: `{name}` must be {wanted}, got {came!r}")
         if not (self.only is None or callable(self.only)):
-            raise ValueError(f"implements: `only` is a function of a case, got {self.only!r}")
+            raise ValueError(f"implements: `only` must be a function, got {self.only!r}")
         if self.framework not in FRAMEWORKS:
             known = ", ".join(FRAMEWORKS)
-            raise ValueError(f"implements: no framework {self.framework!r} is known ({known})")
+            raise ValueError(
+                f"implements: unknown framework {self.framework!r}; wanted one of {known}"
+            )
         for dtype in self.dtypes:
             if dtype not in TYPES:
                 known = ", ".join(TYPES)
-                raise ValueError(f"implements: no type {dtype!r} is judged ({known})")
+                raise ValueError(f"implements: unknown type {dtype!r}; wanted one of {known}")
         if self.vjp and self.framework in ("numpy", "cupy"):
-            wanted = f"write {self.name or '<name>'}_vjp beside it"
+            wanted = f"write a function {self.name or '<name>'}_vjp"
             raise ValueError(f"implements: {self.framework} has no autodiff for vjp=True; {wanted}")
         op = next((op for op in OPERATORS if op.name == self.name), None)
         if self.name and op is None:
             known = ", ".join(op.name for op in OPERATORS)
-            raise ValueError(f"implements: `{self.name}` is no operator of the catalog ({known})")
+            raise ValueError(
+                f"implements: `{self.name}` is not an operator of the catalog ({known})"
+            )
         if self.layout and op is not None:
             from refssm._layout import parse
 
@@ -108,7 +112,7 @@ def implements(name: str, **declared: Any):
 
     def mark(function: Any) -> Any:
         if not callable(function):
-            raise ValueError(f"implements: marks a function, got {function!r}")
+            raise ValueError(f"implements: wanted a function, got {function!r}")
         try:
             function.__refssm__ = declaration
         except (AttributeError, TypeError):  # compiled functions accept no attributes
@@ -123,7 +127,11 @@ def declared_as(name: str, declared: dict) -> Declaration:
     unknown = sorted(set(declared) - set(Declaration.__dataclass_fields__))
     if unknown or not name or not isinstance(name, str):
         known = ", ".join(list(Declaration.__dataclass_fields__)[1:])
-        what = f"`{unknown[0]}` is not one of" if unknown else "names an operator, then any of"
+        what = (
+            f"`{unknown[0]}` is not one of"
+            if unknown
+            else "wanted the name of an operator, then any of"
+        )
         raise ValueError(f"implements: {what} {known}")
     dtypes = declared.get("dtypes", ())
     one = isinstance(dtypes, str) or not isinstance(dtypes, Iterable)

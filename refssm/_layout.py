@@ -47,7 +47,7 @@ def parse(op: Operator, text: str) -> Layout:
         sides[0] = ()
     if len(sides) != 2 or [*map(len, sides)] != [len(usual.inputs), len(usual.outputs)]:
         counts = f"{len(usual.inputs)} arguments and {len(usual.outputs)} outputs"
-        raise ValueError(f"{op}: layout {text!r} is not one of {counts}, as in {str(usual)!r}")
+        raise ValueError(f"{op}: layout {text!r} must have {counts}, as {str(usual)!r}")
     named = {axis for side in sides for axes in side for axis in axes}
     omitted = tuple(axis for axis in op.batch_names if axis not in named)
     names = [*op.inputs, *op.outputs]

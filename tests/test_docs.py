@@ -56,7 +56,11 @@ def test_the_transcript_of_the_readme_is_what_the_command_prints(capfd, monkeypa
     assert code(["verify", *arguments]) == 1
     printed = capfd.readouterr().out
     shown = (ROOT / "README.md").read_text().split("$ refssm verify")[1].split("```")[0]
-    told = ("  worst x[0, 64, 0]: got 1, want 65", "  as wrong in", "  smallest: l=65 n=1; a=1")
+    told = (
+        "  worst x[0, 64, 0]: got 1, want 65",
+        "  equally wrong in",
+        "  smallest: l=65 n=1; a=1",
+    )
     lines = [x for x in shown.splitlines() if x.startswith(told) and "nan" not in x]
     assert len(lines) >= 6
     assert [line for line in lines if line not in printed] == []

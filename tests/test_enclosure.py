@@ -107,7 +107,7 @@ def test_what_no_precision_decides_is_said(rounded, monkeypatch):
         "refssm.enclosure.cauchy.cauchy_kernel", lambda *args: [k + wide for k in right(*args)]
     )
     arrays, statics = arguments(CAUCHY_KERNEL, "complex128")
-    with pytest.raises(Undecided, match=r"k\[0, 0\] is not decided by 8192 bits"):
+    with pytest.raises(Undecided, match=r"k\[0, 0\] cannot be rounded with 8192 bits"):
         rounded(CAUCHY_KERNEL, arrays, statics, ["float64"])
 
 

@@ -162,7 +162,7 @@ def test_another_type_is_refused_by_name(op, dtype):
     arrays[-1] = np.zeros(arrays[-1].shape, dtype)
     wanted = "wanted one of " + ", ".join(np.dtype(t).name for t in types_of(op))
     if name in op.flags:
-        wanted = "wanted true or false, or integers, of which 0 is false"
+        wanted = "wanted true or false, or integers, where 0 means false"
     with refused(TypeError, f"{op}: `{name}` has dtype {np.dtype(dtype)}, {wanted}"):
         op.reference.__globals__[op.name](*arrays, **statics(op))
 
@@ -177,7 +177,9 @@ def test_the_mirrors_refuse_longdouble_as_they_were_not_compiled_for_it(op):
 
 
 def test_a_ragged_list_is_no_array():
-    with pytest.raises(ValueError, match=r"^linear_scan: `b` is no array: setting an array elem"):
+    with pytest.raises(
+        ValueError, match=r"^linear_scan: `b` is not an array: setting an array elem"
+    ):
         linear_scan([[1.0]], [[1.0], [1.0, 2.0]])
 
 

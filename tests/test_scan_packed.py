@@ -155,7 +155,7 @@ def test_anything_else_is_no_reset(role):
                 TypeError, match=rf"^linear_scan_packed: `resets` has dtype {kind}, "
             ):
                 call(ones, ones, resets)
-    with pytest.raises(TypeError, match=r"wanted true or false, or integers, of which 0 is false$"):
+    with pytest.raises(TypeError, match=r"wanted true or false, or integers, where 0 means false$"):
         packed(role)(ones, ones, [0.0, 1.0, 0.0])
 
 

@@ -123,7 +123,7 @@ def test_no_gradient_passes_a_reset(op, role):
 
 def test_resets_that_are_no_flags_are_refused():
     *arrays, _ = usual(SELECTIVE_SCAN_PACKED, 9)
-    wanted = "wanted true or false, or integers, of which 0 is false"
+    wanted = "wanted true or false, or integers, where 0 means false"
     message = f"^selective_scan_packed: `resets` has dtype float64, {wanted}$"
     with pytest.raises(TypeError, match=message):
         SELECTIVE_SCAN_PACKED.implementation("reference")(*arrays, np.zeros(7))

@@ -21,7 +21,7 @@ INTERRUPTED, INTERNAL, USAGE = 2, 3, 4  # 1 and 5 are results of `verify`
 
 app = typer.Typer(
     name="refssm",
-    help="Numerical truth for state-space sequence models.",
+    help="Check implementations of state-space operators: right or wrong, and how accurate.",
     no_args_is_help=False,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -52,7 +52,7 @@ def _common(
         False, "--version", is_eager=True, callback=_print_version, help="Print the version."
     ),
 ) -> None:
-    """Numerical truth for state-space sequence models."""
+    """Check implementations of state-space operators: right or wrong, and how accurate."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -92,5 +92,7 @@ def code(arguments: list[str] | None = None) -> int:
         if os.environ.get("REFSSM_DEBUG"):
             raise
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        say(f"this is our own error: {text}; REFSSM_DEBUG=1 shows where, please report it")
+        say(
+            f"this is a bug of refssm: {text}; please report it; REFSSM_DEBUG=1 shows the traceback"
+        )
         return INTERNAL

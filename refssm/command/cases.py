@@ -19,15 +19,19 @@ from refssm.command.progress import Bar
 FAILED, NOTHING = 1, 5
 
 app = typer.Typer(
-    help="Judge programs in any language, by folders of .npy files.",
+    help="Judge programs in any language: a case is a folder of .npy files.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Operators = Annotated[list[str] | None, typer.Option("--operator", help="Of these; repeatable.")]
+Operators = Annotated[
+    list[str] | None, typer.Option("--operator", help="Only this operator; repeatable.")
+]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of cases.")]
-Force = Annotated[bool, typer.Option("--force", help="Write over an older folder of cases.")]
-Vjp = Annotated[bool, typer.Option("--vjp", help="Cases of the gradient too.")]
-Names = Annotated[list[str] | None, typer.Option("--case", help="This case only; repeatable.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing folder of cases.")]
+Vjp = Annotated[bool, typer.Option("--vjp", help="Also write cases of the gradient.")]
+Names = Annotated[
+    list[str] | None, typer.Option("--case", help="Judge only this case; repeatable.")
+]
 
 
 @app.command("write")
@@ -44,7 +48,7 @@ def write_cases(
     ftz: o.Ftz = False,
     force: Force = False,
 ) -> None:
-    """Write inputs, true values and allowed errors, for a program to answer beside them."""
+    """Write cases (inputs, true values, allowed errors); your program adds its outputs."""
     from refssm.command.checked import settings as checked_settings
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.cases.ranges import parse
@@ -53,9 +57,11 @@ def write_cases(
     from refssm.conformance.usage_error import UsageError
 
     if not operator:
-        raise UsageError("--operator says whose cases to write; `refssm list` names them all")
+        raise UsageError(
+            "no operator is given: use --operator NAME; `refssm list` prints the names"
+        )
     if layout and len(operator) > 1:
-        raise UsageError("--layout is of one operator: name one")
+        raise UsageError("--layout is about one operator: give only one")
     ops = [operator_named(name) for name in operator]
     settings = checked_settings("", dtype, check, seed, profile)
     settings = replace(settings, where=parse(where or (), ops), folder=None)
@@ -66,7 +72,7 @@ def write_cases(
         writer = Writer(partial, wanted)
         writer.write(bar.tick)
     run = f'refssm cases judge {folder} --exec "./prog {{case}}"'
-    typer.echo(f"{folder}: {len(writer.cases)} cases for {len(writer.judged)} judgements; {run}")
+    typer.echo(f"{folder}: {len(writer.cases)} cases for {len(writer.judged)} checks; next: {run}")
 
 
 @app.command("judge")
@@ -79,7 +85,7 @@ def judge_cases(
     case: Names = None,
     json: o.Json = False,
 ) -> int:
-    """Grade the outputs that lie in a folder of cases; with --exec run a program on each first."""
+    """Grade the outputs in a folder of cases; with --exec, first run a program on each case."""
     from refssm.conformance.exchange import judging
     from refssm.conformance.exchange.manifest import load
     from refssm.conformance.exchange.running import Runner
@@ -126,9 +132,9 @@ def _whole(folder: Path, force: bool):
 
     old = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     if old and not (folder / NAME).is_file():
-        raise UsageError(f"{folder} is there and is no folder of cases: name another")
+        raise UsageError(f"{folder} exists and is not a folder of cases: choose another name")
     if old and not force:
-        raise UsageError(f"{folder} has cases already; --force writes over them")
+        raise UsageError(f"{folder} already has cases; --force overwrites them")
     try:
         place = folder.absolute().parent
         place.mkdir(parents=True, exist_ok=True)

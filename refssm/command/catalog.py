@@ -39,7 +39,7 @@ def show_operator(
     profile = PROFILES["default"]
     checks = checks_of(op, profile, default_types(op, profile), vjp=op.differentiable)
     typer.echo(f"\nchecks    {', '.join(f'{c.name}[{c.dtype}]' for c in checks)}\n")
-    typer.echo(f"{skeleton(op)}\n\n# of tensors: refssm new {op} --framework torch (jax, cupy)")
+    typer.echo(f"{skeleton(op)}\n\n# for tensors: refssm new {op} --framework torch (jax, cupy)")
 
 
 def layout(op) -> str:
@@ -55,7 +55,7 @@ def skeleton(op) -> str:
     cotangents = ", ".join(f"d{y}" for y in op.outputs)
     gradients = ", ".join(f"d{name}" for name in op.inputs)
     forward = (
-        "# my_ops.py: then `refssm verify my_ops.py`\n"
+        "# save as my_ops.py, then run `refssm verify my_ops.py`\n"
         f"def {op}({arguments}):\n    ...  # return {', '.join(op.outputs)}"
     )
     if not op.differentiable:

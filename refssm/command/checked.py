@@ -17,7 +17,7 @@ def check_framework(framework: str) -> None:
     from refssm.conformance.usage_error import UsageError
 
     if framework and framework not in FRAMEWORKS:
-        raise UsageError(f"no framework {framework!r} is known; there are {', '.join(FRAMEWORKS)}")
+        raise UsageError(f"unknown framework {framework!r}; wanted one of {', '.join(FRAMEWORKS)}")
 
 
 def where(asked: Asked, worker):
@@ -49,13 +49,13 @@ def settings(as_, dtype, check, seed, profile) -> Settings:
     if as_:
         operator_named(as_)
     if profile not in PROFILES:
-        raise UsageError(f"no profile {profile!r}; there are {', '.join(PROFILES)}")
+        raise UsageError(f"unknown profile {profile!r}; wanted one of {', '.join(PROFILES)}")
     for name in check:
         if name not in NAMES:
-            raise UsageError(f"no check {name!r}; there are {', '.join(NAMES)}")
+            raise UsageError(f"unknown check {name!r}; wanted one of {', '.join(NAMES)}")
     for name in dtype:
         if name not in TYPES:
-            raise UsageError(f"no type {name!r} is judged; there are {', '.join(TYPES)}")
+            raise UsageError(f"unknown type {name!r}; wanted one of {', '.join(TYPES)}")
     how: dict = {"types": tuple(dtype), "only_checks": tuple(check), "as_": as_}
     return Settings(profile=profile, seed=seed, **how)
 
@@ -68,24 +68,26 @@ def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
 
     if command := asked.ctx.params["exec_"]:
         if asked.targets or asked.subjects or output or not as_:
-            raise UsageError("--exec judges one program: say --as OPERATOR, no target")
+            raise UsageError("--exec judges one program: give --as OPERATOR and no target")
         return [program.target(command)], []
     if output is not None:
         if asked.targets or asked.subjects or not as_ or inputs is None:
             raise UsageError(
-                "--output grades a saved result: say --as OPERATOR --inputs, no target"
+                "--output grades a saved result: give --as OPERATOR and --inputs, and no target"
             )
         return [str(output)], []
     for name in asked.subjects:
         if name not in libraries.NAMES:
-            raise UsageError(f"no subject {name!r}; there are {', '.join(libraries.NAMES)}")
+            raise UsageError(
+                f"unknown subject {name!r}; wanted one of {', '.join(libraries.NAMES)}"
+            )
     absent = {name: libraries.absent(name) for name in asked.subjects}
     there = [name for name in asked.subjects if not absent[name]]
     places = [*asked.targets, *(t for name in there for t in libraries.target(name))]
     if not places and not any(absent.values()):
-        raise UsageError("nothing to judge: name a file, a module or --subject")
+        raise UsageError("nothing to judge: give a file, a module or --subject")
     if as_ and len(places) > 1:
-        raise UsageError("--as says what one function is; name one target")
+        raise UsageError("--as is about one function: give only one target")
     return places, [f"skip {name}   {reason}" for name, reason in absent.items() if reason]
 
 
@@ -99,13 +101,15 @@ def spread(options: Mapping):
     asked = {"--workers": workers != 1, "--dask": dask is not None, "--resume": resume}
     for option in (name for name, given in asked.items() if given):
         if options["in_process"]:
-            raise UsageError(f"{option} and --in-process do not go together: one is for debuggers")
+            raise UsageError(f"{option} and --in-process cannot be combined: leave one out")
         if options["exec_"]:
-            raise UsageError(f"{option} is for functions: --exec runs one program at a time")
+            raise UsageError(f"{option} works with Python functions only: leave it out with --exec")
         if options["inputs"] is not None:
-            raise UsageError(f"{option} is for many cases, --inputs is one: leave {option} out")
+            raise UsageError(
+                f"{option} is for many cases, --inputs is one case: leave {option} out"
+            )
     if workers == 0:
-        raise UsageError("--workers 0: how many processes, or -1 for one on each core")
+        raise UsageError("--workers 0: wanted 1 or more processes, or -1 for one per core")
     if workers != 1 and dask is not None:
-        raise UsageError("--workers is for this machine, --dask for a cluster: leave one out")
+        raise UsageError("--workers uses this machine, --dask uses a cluster: leave one out")
     return Spread(workers, dask, FOLDER if resume else None)

@@ -15,23 +15,23 @@ import typer
 from refssm.command.plot import FORMATS
 
 app = typer.Typer(
-    help="Measure what Hankel operators and HOPE do: a table, and a picture as PNG or SVG.",
+    help="Run an experiment on Hankel operators and HOPE: print a table, draw a PNG or SVG.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Seed = Annotated[int, typer.Option(min=0, help="The seed of all draws.")]
-Quick = Annotated[bool, typer.Option("--quick", help="Small sizes: a few seconds.")]
+Seed = Annotated[int, typer.Option(min=0, help="The seed of the random numbers.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Use small sizes: a few seconds.")]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="The picture; the experiment's name .png.")
+    Path | None, typer.Option("--output", "-o", help="The picture's file; else EXPERIMENT.png.")
 ]
 
 
 EXPERIMENTS = {
-    "hankel-rank": "Ranks against n. Hankel singular values that count, at random and in HOPE.",
-    "perturbation": "Parameters that move. How far transfer functions follow, beside the bounds.",
-    "memory": "Impulse responses. How long LegS, S4D, S5 and HOPE remember; what aliasing does.",
-    "initialisation": "Singular values at the start. LegS, S4D, random poles, HOPE in histograms.",
-    "convergence": "Gradient descent. To a target in HOPE's parameters and in diagonal ones.",
+    "hankel-rank": "Count Hankel singular values against n. Random systems and HOPE.",
+    "perturbation": "Move parameters, measure transfer functions. Compared with the bounds.",
+    "memory": "Compare impulse responses. How long LegS, S4D, S5, HOPE remember, and aliasing.",
+    "initialisation": "Draw Hankel singular values at the start. LegS, S4D, random poles, HOPE.",
+    "convergence": "Run gradient descent to a target. In HOPE's parameters and in diagonal ones.",
 }
 
 
@@ -53,9 +53,9 @@ def _shown(name: str, seed: int, quick: bool, output: Path | None) -> None:
 
     output = output or Path(f"{name}.png")
     if find_spec("matplotlib") is None:
-        raise UsageError("experiments draw with matplotlib: pip install 'refssm[report]'")
+        raise UsageError("experiments need matplotlib: pip install matplotlib")
     if output.suffix not in FORMATS:
-        raise UsageError(f"{output}: a picture is written as {' or '.join(FORMATS)}")
+        raise UsageError(f"{output}: wanted a file name that ends in {' or '.join(FORMATS)}")
     if not output.parent.is_dir():
         raise UsageError(f"{output}: No such file or directory")
     experiment, started = import_module(f"refssm.experiments.{name}"), time.perf_counter()

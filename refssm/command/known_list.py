@@ -16,7 +16,9 @@ def of(asked: Asked):
 
     path = asked.option("known")
     if path is not None and asked.own_data:
-        raise UsageError("--known lists failures of the usual cases: leave it out with --inputs")
+        raise UsageError(
+            "--known is about generated cases, --inputs is your own: leave --known out"
+        )
     return Known() if path is None else read(Path(path))
 
 
@@ -25,7 +27,7 @@ def check_new(path: Path | None) -> None:
     from refssm.conformance.usage_error import UsageError
 
     if path is not None and path.exists():
-        raise UsageError(f"{path} is already there: --write-known writes a new file")
+        raise UsageError(f"{path} already exists: --write-known wants the name of a new file")
     if path is not None and not path.parent.is_dir():
         raise UsageError(f"{path}: No such file or directory")
 

@@ -32,26 +32,26 @@ def new_plugin(
     operator: Annotated[str, typer.Argument(help="A name from `refssm list`.")],
     framework: Annotated[str, typer.Option(help="numpy, torch, jax or cupy.")] = "numpy",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The file; OPERATOR_FRAMEWORK.py.")
+        Path | None, typer.Option("--output", "-o", help="The file; else OPERATOR_FRAMEWORK.py.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Write a plug-in file that runs: the reference stands where the kernel will."""
+    """Write a plug-in file that runs: it calls the reference; put your kernel there."""
     from refssm._implements import FRAMEWORKS
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.usage_error import UsageError
 
     op = operator_named(operator)
     if framework not in FRAMEWORKS:
-        raise UsageError(f"no framework {framework!r} is known; there are {', '.join(FRAMEWORKS)}")
+        raise UsageError(f"unknown framework {framework!r}; wanted one of {', '.join(FRAMEWORKS)}")
     path = output or Path(f"{op}_{framework}.py")
     if path.exists() and not force:
-        raise UsageError(f"{path} is already there; --force writes over it")
+        raise UsageError(f"{path} already exists; --force overwrites it")
     try:
         path.write_text(plugin(op, framework, path.name))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
-    typer.echo(f"{path}: next, refssm verify {path}")
+    typer.echo(f"{path} written; next: refssm verify {path}")
 
 
 def plugin(op, framework: str, file: str) -> str:
@@ -68,8 +68,8 @@ def plugin(op, framework: str, file: str) -> str:
         f"{IMPORTS[framework]}{chr(10) * bool(IMPORTS[framework])}"
         "import refssm\nfrom refssm.testing import implements\n\n\n"
         f'@implements(\n    "{op}",\n{own}'
-        f'    dtypes=("{single}",),  # the types it is for\n'
-        f'    layout="{layout(op)}",  # its own order of axes\n)\n'
+        f'    dtypes=("{single}",),  # the types that it supports\n'
+        f'    layout="{layout(op)}",  # the order of its axes\n)\n'
         f"def {op}({arguments}):\n"
         f'    """{formula}"""\n'
         f"{_body(op, framework)}"
@@ -88,4 +88,6 @@ def _body(op, framework: str) -> str:
         returned = (
             f"    {', '.join(op.outputs)} = refssm.{op}({hosts})\n    return {', '.join(back)}\n"
         )
-    return f"    # the reference, so that this file runs: put your kernel here\n{returned}"
+    return (
+        f"    # this calls the reference, so that the file runs: put your kernel here\n{returned}"
+    )

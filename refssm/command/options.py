@@ -36,72 +36,93 @@ ConfigFile = Annotated[
         "--config",
         is_eager=True,  # parsed before the options for which it has defaults
         callback=_configured,
-        help="Take [tool.refssm] from this file; else from the nearest pyproject.toml.",
+        help="Read [tool.refssm] from this file, not from the nearest pyproject.toml.",
     ),
 ]
 NoConfig = Annotated[
-    bool, typer.Option("--no-config", is_eager=True, help="Read no pyproject.toml.")
+    bool, typer.Option("--no-config", is_eager=True, help="Do not read any pyproject.toml.")
 ]
 Targets = Annotated[
     list[str] | None, typer.Argument(help="file.py, file.py::function, module or module:function.")
 ]
-As = Annotated[str, typer.Option("--as", help="The operator that the function is.")]
+As = Annotated[str, typer.Option("--as", help="The operator that the function implements.")]
 Subject = Annotated[
-    list[str] | None, typer.Option(help="Judge a known library: scipy, jax, torch, jit, …")
+    list[str] | None,
+    typer.Option(help="Judge a known library: scipy, jax, torch, jit, …; repeatable."),
 ]
-Against = Annotated[str, typer.Option(help="An older implementation: both on the same cases.")]
+Against = Annotated[
+    str, typer.Option(help="An older implementation: compare the two on the same cases.")
+]
 Inputs = Annotated[
-    Path | None, typer.Option(help="Judge on your own arrays: .npz, by argument name.")
+    Path | None,
+    typer.Option(help="Judge on your own arrays: an .npz file, one array per argument."),
 ]
 Output = Annotated[
-    Path | None, typer.Option(help="Grade this result (.npy, .npz) of --inputs: no code runs.")
+    Path | None,
+    typer.Option(help="Grade this saved result (.npy, .npz) of --inputs; no code runs."),
 ]
 WhereText = Annotated[
     list[str] | None,
-    typer.Option(help="Judge only where NAME=LOW..HIGH, an argument or a size; repeatable."),
+    typer.Option(help="NAME=LOW..HIGH: limit an argument or a size to this range; repeatable."),
 ]
 Exec = Annotated[
-    str, typer.Option("--exec", help='Judge a program: "./prog {case}" gets the folder of a case.')
+    str,
+    typer.Option(
+        "--exec", help='Judge a program, as "./prog {case}"; {case} becomes the folder of a case.'
+    ),
 ]
 
-Framework = Annotated[str, typer.Option(help="Whose arrays it takes: numpy, torch, jax, cupy.")]
-Device = Annotated[str, typer.Option(help='Where the arrays live: "cuda", "gpu:1".')]
-AxesText = Annotated[str, typer.Option(help='Where its axes stand: "b n l, b n l -> b n l".')]
+Framework = Annotated[
+    str, typer.Option(help="The arrays to call it with: numpy, torch, jax, cupy.")
+]
+Device = Annotated[str, typer.Option(help='The device of the arrays: "cuda", "gpu:1".')]
+AxesText = Annotated[str, typer.Option(help='The order of its axes: "b n l, b n l -> b n l".')]
 Vjp = Annotated[
-    bool | None, typer.Option("--vjp/--no-vjp", help="Judge the framework's own gradient too.")
+    bool | None, typer.Option("--vjp/--no-vjp", help="Also judge the framework's own gradient.")
 ]
 Ftz = Annotated[
-    bool | None, typer.Option("--ftz/--no-ftz", help="Subnormal numbers may be flushed to zero.")
+    bool | None, typer.Option("--ftz/--no-ftz", help="Allow it to flush subnormal numbers to zero.")
 ]
 Timeout = Annotated[
     float,
-    typer.Option(min=0.1, max=1e6, help="Seconds a call may take; the first five times that."),
+    typer.Option(
+        min=0.1, max=1e6, help="Time limit of a call in seconds; of the first call five times that."
+    ),
 ]
 InThisProcess = Annotated[
-    bool, typer.Option("--in-process", help="Without a child process, for debuggers.")
+    bool, typer.Option("--in-process", help="Use no child process, so that debuggers work.")
 ]
 
-Dtype = Annotated[list[str] | None, typer.Option(help="Judge in this type only; repeatable.")]
-CheckName = Annotated[list[str] | None, typer.Option(help="Run this check only; repeatable.")]
-Seed = Annotated[int, typer.Option(min=0, help="The seed of all cases.")]
+Dtype = Annotated[list[str] | None, typer.Option(help="Judge only this type; repeatable.")]
+CheckName = Annotated[list[str] | None, typer.Option(help="Run only this check; repeatable.")]
+Seed = Annotated[int, typer.Option(min=0, help="The seed of the random cases.")]
 ProfileName = Annotated[str, typer.Option(help="quick, default or thorough.")]
 KnownFile = Annotated[
     Path | None,
-    typer.Option("--known", help="A list of known failures, with reasons and days when they end."),
+    typer.Option("--known", help="A list of known failures; each has a reason and an expiry date."),
 ]
 WriteKnown = Annotated[
-    Path | None, typer.Option(help="Write the failures as such a list, to fill in reasons.")
+    Path | None, typer.Option(help="Write the failures to such a list; then fill in the reasons.")
 ]
 Cases = Annotated[
     int | None,
-    typer.Option(min=1, max=10**7, help="So many cases of each check, in place of the profile's."),
+    typer.Option(
+        min=1, max=10**7, help="The number of cases of each check, instead of the profile's."
+    ),
 ]
-Workers = Annotated[int, typer.Option(min=-1, max=1024, help="Processes; -1: one for each core.")]
-Dask = Annotated[str | None, typer.Option(help="Judge on the cluster with this scheduler.")]
+Workers = Annotated[
+    int, typer.Option(min=-1, max=1024, help="The number of processes; -1: one per core.")
+]
+Dask = Annotated[
+    str | None, typer.Option(help="Judge on the Dask cluster with this scheduler address.")
+]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Keep a record; go on where a run was killed.")
+    bool,
+    typer.Option(
+        "--resume", help="Continue a killed run: results are recorded, and a second run skips them."
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 Html = Annotated[
-    Path | None, typer.Option(help="Write a page with pictures of the failures to this file.")
+    Path | None, typer.Option(help="Write an HTML page with pictures of the failures to this file.")
 ]

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 DRAWN = 40  # failures that get pictures: each needs half a second
-SMALLEST, FOUND = "The case told above.", "A case as it was drawn, not made smaller."
+SMALLEST, FOUND = "The case above.", "A random case, before it was made smaller."
 
 
 def asked(path: Path | None) -> bool:
@@ -22,11 +22,11 @@ def asked(path: Path | None) -> bool:
         return False
     absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
     if absent:
-        raise UsageError(f"--html needs {' and '.join(absent)}: pip install 'refssm[report]'")
+        raise UsageError(f"--html needs {' and '.join(absent)}: pip install {' '.join(absent)}")
     with _beside(path):  # raises UsageError if the folder accepts no new file
         there = path.exists()
     if there and not path.is_file():
-        raise UsageError(f"--html {path}: wanted a file to write, this is none")
+        raise UsageError(f"--html {path}: wanted a file to write, got something else")
     if there and not os.access(path, os.W_OK):
         raise UsageError(f"--html {path}: Permission denied")
     return True
@@ -45,7 +45,7 @@ def written(
         partial.write_text(text, encoding="utf-8")
         os.chmod(partial, 0o644)
         os.replace(partial, path)
-    return (f"page: {path}",)
+    return (f"page written: {path}",)
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def _shown(results: list) -> dict:
 
     failed = [i for i, result in enumerate(results) if result.failed]
     shown = {i: _pictures(results[i].evidence, f"p{i + 1}") for i in failed[:DRAWN]}
-    why = f"the first {DRAWN} failures have them; --check and --dtype leave others out"
+    why = f"only the first {DRAWN} failures have one; select failures by --check and --dtype"
     return shown | {i: Shown(without=why) for i in failed[DRAWN:]}
 
 
@@ -82,7 +82,7 @@ def _pictures(evidence, name: str):
     from refssm.gallery import damage as gallery
 
     if evidence is None:
-        return Shown(without="nothing was called")
+        return Shown(without="the function was not called")
     drawn = []
     for i, (title, damage) in enumerate(((SMALLEST, evidence.damage), (FOUND, evidence.found))):
         view = damage and gallery.seen(damage.ratio, damage.axes, damage.allowed)

@@ -12,38 +12,38 @@ import typer
 FORMATS = (".png", ".svg")
 
 app = typer.Typer(
-    help="Draw what memories are and do, as PNG or SVG.",
+    help="Draw HiPPO memories, kernels and spectra, as PNG or SVG.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 Measure = Annotated[str, typer.Option(help="legs, legt, lmu, lagt, fourier; for basis also chebt.")]
-States = Annotated[int, typer.Option("--n", min=2, max=1024, help="How many states.")]
+States = Annotated[int, typer.Option("--n", min=2, max=1024, help="The number of states.")]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="The file; the picture's name with .png.")
+    Path | None, typer.Option("--output", "-o", help="The picture's file; else its name with .png.")
 ]
 
 
 @app.command("memory")
 def plot_memory(measure: Measure = "legs", n: States = 64, output: Output = None) -> None:
-    """Draw what the states hold of a signal, and what comes back from them."""
+    """Draw a signal, its states, and the signal reconstructed from them."""
     _drawn("memory", output or Path(f"memory_{measure}.png"), measure=measure, n=n)
 
 
 @app.command("basis")
 def plot_basis(measure: Measure = "legs", n: States = 64, output: Output = None) -> None:
-    """Draw the functions that the states take the past by."""
+    """Draw the basis functions on which the states project the past."""
     _drawn("basis", output or Path(f"basis_{measure}.png"), measure=measure, n=n)
 
 
 @app.command("kernels")
 def plot_kernels(n: States = 64, output: Output = None) -> None:
-    """Draw the kernels that LegS, S4D-Lin, S4D-Inv and DSS start from."""
+    """Draw the initial kernels of LegS, S4D-Lin, S4D-Inv and DSS."""
     _drawn("kernels", output or Path("kernels.png"), n=n)
 
 
 @app.command("spectrum")
 def plot_spectrum(n: States = 64, output: Output = None) -> None:
-    """Draw the poles of the normal parts of HiPPO's matrices."""
+    """Draw the eigenvalues of the normal parts of HiPPO matrices."""
     _drawn("spectrum", output or Path("spectrum.png"), n=n)
 
 
@@ -52,14 +52,14 @@ def _drawn(picture: str, output: Path, **settings) -> None:
     from refssm.conformance.usage_error import UsageError
 
     if find_spec("matplotlib") is None:
-        raise UsageError("pictures need matplotlib: pip install 'refssm[report]'")
+        raise UsageError("pictures need matplotlib: pip install matplotlib")
     if output.suffix not in FORMATS:
-        raise UsageError(f"{output}: a picture is written as {' or '.join(FORMATS)}")
+        raise UsageError(f"{output}: wanted a file name that ends in {' or '.join(FORMATS)}")
     gallery = import_module(f"refssm.gallery.{picture}")
     measure = settings.get("measure")
     if measure is not None and measure not in gallery.MEASURES:
         raise UsageError(
-            f"no measure {measure!r} is drawn; there are {', '.join(gallery.MEASURES)}"
+            f"unknown measure {measure!r}; wanted one of {', '.join(gallery.MEASURES)}"
         )
     if measure == "fourier" or picture == "spectrum":
         settings["n"] += settings["n"] % 2  # waves form pairs

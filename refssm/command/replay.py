@@ -14,16 +14,16 @@ FAILED, NOTHING = 1, 5
 
 
 def replay(
-    failure: Annotated[Path, typer.Argument(help="What `again:` names: .refssm/….npz")],
+    failure: Annotated[Path, typer.Argument(help="The file in the line `again:`, .refssm/….npz")],
     target: Annotated[
-        str, typer.Argument(help="file.py, module; without one, what it was found in.")
+        str, typer.Argument(help="file.py or module; else the target that failed.")
     ] = "",
     exec_: o.Exec = "",
     json: o.Json = False,
     timeout: o.Timeout = 60.0,
     in_process: o.InThisProcess = False,
 ) -> int:
-    """Judge one kept failure again: 1 while it fails, 0 once it passes."""
+    """Judge one saved failure again; the exit code is 1 while it fails, 0 once it passes."""
     from refssm.command.held import older_of, worker_of
     from refssm.conformance.calling.recorded import stored
     from refssm.conformance.diagnosis import kept_failure
@@ -37,7 +37,7 @@ def replay(
     given = stored(failure)
     kept = kept_failure.told(failure, given)
     if exec_ and target:
-        raise UsageError("--exec judges one program: name no target")
+        raise UsageError("--exec judges one program: give no target")
     target = program.target(exec_) if exec_ else target or kept["target"]
     how = {"name": kept["as"] or None, "timeout": timeout, "in_process": in_process}
     where = kept_failure.where_of(kept, failure)

@@ -16,22 +16,26 @@ from refssm.command.progress import Bar
 from refssm.command.saying import say
 
 app = typer.Typer(
-    help="Golden vectors: inputs with correctly rounded outputs, and what each case is there for.",
+    help="Golden vectors: inputs with correctly rounded outputs; each case shows some bugs.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 FAILED, USAGE, NOTHING = 1, 4, 5
 
-Folder = Annotated[Path, typer.Argument(help="The folder; a file OPERATOR.json for each.")]
-Operators = Annotated[
-    list[str] | None, typer.Option("--operator", help="A name of `refssm list`; repeatable.")
+Folder = Annotated[
+    Path, typer.Argument(help="The folder; it gets a file OPERATOR.json for each operator.")
 ]
-Count = Annotated[int, typer.Option(min=1, max=10000, help="Draws in each type and length.")]
+Operators = Annotated[
+    list[str] | None, typer.Option("--operator", help="A name from `refssm list`; repeatable.")
+]
+Count = Annotated[
+    int, typer.Option(min=1, max=10000, help="The number of random cases of each type and length.")
+]
 Longest = Annotated[int, typer.Option(min=1, max=257, help="The longest length of a case.")]
-Files = Annotated[list[Path], typer.Argument(help="Files, and folders of them.")]
-One = Annotated[Path, typer.Argument(help="A file, or a folder of them.")]
+Files = Annotated[list[Path], typer.Argument(help="Files, or folders of files.")]
+One = Annotated[Path, typer.Argument(help="A file, or a folder of files.")]
 Thorough = Annotated[
-    bool, typer.Option("--thorough", help="Work out every number again, by both oracles.")
+    bool, typer.Option("--thorough", help="Compute every number again, by both oracles.")
 ]
 
 
@@ -65,7 +69,9 @@ def write(
             document.save(path, document.text_of(vectors))
             shown, bugs = sum(len(c.catches) for c in vectors.cases), len(making.planted(op))
             bar.hide()
-            typer.echo(f"{path}   {len(vectors.cases)} cases   show {shown} of {bugs} planted bugs")
+            typer.echo(
+                f"{path}   {len(vectors.cases)} cases   they show {shown} of {bugs} planted bugs"
+            )
     return 0
 
 
@@ -82,7 +88,7 @@ def check(
     timeout: o.Timeout = 60.0,
     in_process: o.InThisProcess = False,
 ) -> int:
-    """Judge implementations by stored vectors: no oracle runs."""
+    """Judge implementations by stored vectors; no oracle runs."""
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.checks.checks import VECTORS
     from refssm.conformance.report import lines, records
@@ -93,7 +99,7 @@ def check(
     if as_:
         operator_named(as_)
         if len(targets) > 1:
-            raise UsageError("--as says what one function is; name one target")
+            raise UsageError("--as is about one function: give only one target")
     check_framework(framework)
     told = {"framework": framework, "device": device, "layout": layout, "ftz": ftz}
     told = {name: value for name, value in told.items() if value}
@@ -121,7 +127,7 @@ def check(
 
 @app.command("lint")
 def lint(paths: Files, thorough: Thorough = False) -> int:
-    """Doubt files: format, numbers, bounds, checksum; a sentence for each that is not as wanted."""
+    """Check files: format, numbers, bounds, checksum; print a line for each file that is wrong."""
     from refssm.conformance.usage_error import UsageError
     from refssm.conformance.vectors import lint as linting
     from refssm.conformance.vectors import making, reading
@@ -129,7 +135,7 @@ def lint(paths: Files, thorough: Thorough = False) -> int:
     if thorough:
         making.refuse_without_flint()
     wrong = 0
-    files, again = reading.files(paths), ", every number worked out again" if thorough else ""
+    files, again = reading.files(paths), ", every number computed again" if thorough else ""
     with Bar() as bar:
         for done, path in enumerate(files):
             bar.tick(f"reading {path}", done, len(files))

@@ -46,7 +46,7 @@ def verify(
     config: o.ConfigFile = None,
     no_config: o.NoConfig = False,
 ) -> int:
-    """Say whether an implementation is right, how accurate, and if wrong where and why."""
+    """Judge an implementation: is it right, how accurate is it, and if wrong, where and why."""
     from refssm.conformance.checks.checks import VALUE
     from refssm.conformance.judging.certificate import refuse_if_wrong
     from refssm.conformance.usage_error import UsageError
@@ -54,11 +54,11 @@ def verify(
     del targets, subject, exec_, where, device, layout  # read through `Asked`
     del vjp, ftz, dtype, check, cases, known, workers, dask, resume
     if no_config and config is not None:
-        raise UsageError("--config and --no-config exclude each other")
+        raise UsageError("--config and --no-config cannot be combined: leave one out")
     checked.check_framework(framework)
     run = _Run(Asked(ctx, own_data=inputs is not None), seed, profile, json, html)
     if inputs is not None and {*run.settings.only_checks} - {VALUE.name}:
-        raise UsageError("--inputs judges the value of one call: leave --check out")
+        raise UsageError("--inputs judges the values of one call: leave --check out")
     known_list.check_new(write_known)
     places = run.places(as_, inputs, output)
     spread = ctx.with_resource(checked.spread(ctx.params))
@@ -145,7 +145,7 @@ class _Run:
             self.settings.profile,
             self.settings.seed,
             worker.found,
-            ", ".join(f"narrowed to {r}" for r in narrowed),
+            ", ".join(f"limited to {r}" for r in narrowed),
             [line for line in settings if line],
         )
 

@@ -29,14 +29,14 @@ OPTIONS = ("profile", "seed", "xfail")
 
 def pytest_addoption(parser):
     """Add the options for the profile and the seed."""
-    group = parser.getgroup("refssm", "numerical truth for state-space models")
+    group = parser.getgroup("refssm", "checks of implementations of state-space operators")
     group.addoption(
         "--refssm-profile",
         choices=("quick", "default", "thorough"),
         default=None,
-        help="how many cases each check takes",
+        help="how many cases each check runs",
     )
-    group.addoption("--refssm-seed", type=int, default=None, help="the seed of all cases")
+    group.addoption("--refssm-seed", type=int, default=None, help="the seed of the random cases")
 
 
 def pytest_configure(config):
@@ -139,7 +139,9 @@ class Implementation(pytest.Collector):
         expected = {name: why for name, why in expected.items() if name not in known}
         if expected:  # an expectation that matches nothing would hide a later failure
             told = ", ".join(known)
-            raise self.CollectError(f"{self.name}: xfail names no check: {expected} ({told})")
+            raise self.CollectError(
+                f"{self.name}: xfail: no check matches {expected}; the checks are {told}"
+            )
         return items
 
     @property
@@ -159,7 +161,7 @@ class Implementation(pytest.Collector):
         for entry in known.entries:
             mine = entry.implementation and entry.of(called)
             if mine and not any(entry.matches(id) for id in possible(self.trial)):
-                told = f"{known.path}: {entry} matches no check of it: remove it"
+                told = f"{known.path}: {entry} matches none of its checks: remove it"
                 raise self.CollectError(f"{self.name}: {told}")
 
 

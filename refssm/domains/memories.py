@@ -37,7 +37,7 @@ scales = Domain(
 )
 
 fractions = Domain(
-    summary="how long ago, within a window of 1: 0 to 1, both ends, 1e-6 from them; real",
+    summary="times before now, in a window of length 1: 0 to 1, both ends, 1e-6 from them; real",
     maps={
         "half": lambda a, b: np.full_like(a, 0.5) + 0j,
         "inside": lambda a, b: a + 0j,
@@ -50,7 +50,7 @@ fractions = Domain(
 )
 
 delays = Domain(
-    summary="how long ago: 1e-4 to 30; real",
+    summary="times before now: 1e-4 to 30; real",
     maps={
         "one": lambda a, b: np.ones_like(a) + 0j,
         "near": lambda a, b: 0.25 + 2 * a + 0j,
@@ -71,5 +71,5 @@ exponents_of_laguerre = Numbers(
     1 - 2**-53,
 )
 fading_rates = Numbers(
-    "how fast the past fades: ½ to 2", (1.0, 0.5, 2.0), "a number above 0", SMALLEST, LARGEST
+    "decay rates of the past: ½ to 2", (1.0, 0.5, 2.0), "a number above 0", SMALLEST, LARGEST
 )

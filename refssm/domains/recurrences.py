@@ -43,8 +43,8 @@ contractions = Domain(
 
 transitions = replace(
     contractions,
-    summary="matrices whose rows sum to at most 1 in modulus: as contractions, and permutations "
-    "with weights whose powers never fade, or at rates from 1e-4 to 0.3 a step",
+    summary="matrices whose rows sum to at most 1 in modulus: any, triangular, diagonal, zero, and "
+    "permutations with weights, whose powers fade at rates from 0 to 0.3 a step",
     maps={
         **contractions.maps,
         "unit": fixed_decays.maps["unit"],
@@ -56,19 +56,25 @@ transitions = replace(
 )
 
 projections = Domain(
-    summary="what enters the state and leaves it: moduli 1e-6 to 1e3, any phase, exact integers",
+    summary="coefficients: moduli 1e-6 to 1e3, any phase, exact integers",
     maps=signals.maps,
     tame=signals.tame,
     textures=WAVE_TEXTURES,
 )
 
 real_matrices = replace(
-    input_matrices, summary="as input matrices, real beside complex ones", kind="real"
+    input_matrices,
+    summary="input matrices, always real: moduli 1e-2 to 1e2, exact integers",
+    kind="real",
 )
-real_signals = replace(signals, summary="as signals, real beside complex ones", kind="real")
+real_signals = replace(
+    signals,
+    summary="signals, always real: magnitudes 1e-6 to 1e3 per channel, exact integers, impulses",
+    kind="real",
+)
 
 step_sizes = Domain(
-    summary="steps after the softplus: 1e-6 to 10, powers of two, 0 as of padding, real",
+    summary="steps after the softplus: 1e-6 to 10, powers of two, 0 (padding), real",
     maps={
         "one": lambda a, b: np.ones_like(a) + 0j,
         "usual": lambda a, b: logarithmic(1e-3, 0.1, a) + 0j,
@@ -113,7 +119,7 @@ preactivations = Domain(
 )
 
 logits = Domain(
-    summary="before a logistic function: 0, −1 to 1 as Mega starts, −20 to 20; real",
+    summary="numbers before a logistic function: 0, −1 to 1 as Mega starts, −20 to 20; real",
     maps={
         "zero": lambda a, b: np.zeros_like(a) + 0j,
         "usual": lambda a, b: 2 * a - 1 + 0j,
@@ -172,7 +178,7 @@ log_decays = Domain(
 )
 
 resets = Domain(
-    summary="where a sequence begins: nowhere, at one place, at 2, 10, 50 or 90 in 100, everywhere",
+    summary="true where a sequence begins: at no step, one, 2, 10, 50 or 90 % of them, all",
     maps={
         "none": lambda a, b: np.zeros_like(a) + 0j,
         "rare": lambda a, b: (a < 0.02) + 0j,

@@ -41,14 +41,14 @@ signals = Domain(
 )
 
 waveforms = Domain(
-    summary="signals as above without subnormals, which a transform turns into rounding errors",
+    summary="any signal without subnormal numbers, which a transform turns into rounding errors",
     maps=signals.maps,
     tame=signals.tame,
     textures=WAVE_TEXTURES,
 )
 
 impulse_responses = Domain(
-    summary="kernels: flat ones, fading ones down to 1e-30 of their start, any signal",
+    summary="kernels: flat, decaying to 1e-30 of their first entry, any signal",
     maps=signals.maps,
     tame=signals.tame,
     textures=("each", "constant", "fading", "channel", "impulse", "late", "gaps"),

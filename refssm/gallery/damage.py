@@ -60,13 +60,13 @@ def told(view: Seen) -> str:
     bad, n, name = np.flatnonzero(view.worst > view.allowed), view.worst.size, view.columns
     blank = " Blank: not judged." if np.isnan(view.table).any() else ""
     if not bad.size:
-        return f"{name} from 0 to {n - 1}: no entry is beyond what is allowed.{blank}"
-    what = "beyond what is allowed" if view.allowed else "wrong"
+        return f"{name} from 0 to {n - 1}: every entry is within the allowed ratio.{blank}"
+    what = "above the allowed ratio" if view.allowed else "wrong"
     count = f"{bad.size} of {n} places along {name} are {what}, the first at {name} = {int(bad[0])}"
     if not view.allowed:
         return f"{count}."
     top = int(np.nanargmax(view.worst))
-    ratio = f"ratio {view.worst[top]:.2g}" if np.isfinite(view.worst[top]) else "beyond all numbers"
+    ratio = f"ratio {view.worst[top]:.2g}" if np.isfinite(view.worst[top]) else "infinite ratio"
     return f"{count}; the worst, {ratio} (allowed {view.allowed:g}), at {name} = {top}.{blank}"
 
 

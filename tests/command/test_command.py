@@ -30,7 +30,7 @@ def test_a_right_scan_passes_with_exit_code_0(folder, capfd):
     assert "pass linear_scan/value[float32]" in out
     assert "skip linear_scan/split[float32] " in out
     assert "needs linear_scan_from" in out
-    assert "not promised: " in out
+    assert "not tested: " in out
     assert not (folder / ".hypothesis").exists()
 
 
@@ -40,7 +40,7 @@ def test_the_wrong_example_fails_with_place_size_and_a_way_to_see_it_again(folde
     assert "FAIL linear_scan/value[float32]" in out
     assert "grade F" in out
     assert "entry with l = 64 wrong" in out
-    assert "as wrong in float64: the formula, not rounding" in out
+    assert "equally wrong in float64: the formula is wrong, this is not rounding" in out
     assert "smallest: l=65 n=1" in out
     again = next(line for line in out.splitlines() if "again: " in line).split("refssm ")[1]
     result, out, _ = run(capfd, *again.split())
@@ -78,10 +78,19 @@ USAGE = {
     "nothing named": ("verify", "nothing to judge"),
     "unknown option": ("verify --frob", "No such option"),
     "unknown command": ("verfy x.py", "No such command"),
-    "unknown check": ("verify my_ops.py --check vlaue", "no check 'vlaue'; there are value"),
-    "unknown type": ("verify my_ops.py --dtype float8", "no type 'float8' is judged"),
-    "unknown profile": ("verify my_ops.py --profile slow", "no profile 'slow'; there are quick"),
-    "unknown subject": ("verify --subject numpy", "no subject 'numpy'; there are jit, scipy"),
+    "unknown check": (
+        "verify my_ops.py --check vlaue",
+        "unknown check 'vlaue'; wanted one of value",
+    ),
+    "unknown type": ("verify my_ops.py --dtype float8", "unknown type 'float8'"),
+    "unknown profile": (
+        "verify my_ops.py --profile slow",
+        "unknown profile 'slow'; wanted one of quick",
+    ),
+    "unknown subject": (
+        "verify --subject numpy",
+        "unknown subject 'numpy'; wanted one of jit, scipy",
+    ),
     "unknown operator": (
         "verify my_ops.py::linear_scan --as liner_scan",
         "did you mean linear_scan?",
@@ -89,7 +98,7 @@ USAGE = {
     "unknown function": ("verify my_ops.py::linear_scam", "has no function `linear_scam`"),
     "type of no use": (
         "verify refssm.jit.cauchy::cauchy_kernel --dtype float32",
-        "judged in complex64, complex128",
+        "judged only in complex64, complex128",
     ),
     "no npz": ("verify my_ops.py --inputs my_ops.py", "not a readable .npz file"),
     "show nothing": ("show cauchy", "did you mean cauchy_kernel?"),
@@ -118,8 +127,8 @@ MALFORMED = {
     "exit at import": ("import sys; sys.exit(3)", "SystemExit"),
     "no catalog name": ("def scan(a, b): return a", "it defines scan"),
     "nothing at all": ("", "it defines no function"),
-    "not a function": ("linear_scan = 3", "no function bears a catalog name"),
-    "imported only": ("from refssm import linear_scan", "no function bears a catalog name"),
+    "not a function": ("linear_scan = 3", "no function has the name of an operator"),
+    "imported only": ("from refssm import linear_scan", "no function has the name of an operator"),
     "too few arguments": ("def linear_scan(a): ...", "cannot be called as linear_scan(a, b)"),
     "too many arguments": ("def linear_scan(a, b, c): ...", "missing a required argument: 'c'"),
     "wrong VJP arity": (
@@ -193,7 +202,7 @@ def test_own_inputs_are_judged_and_named_in_the_header(folder, capfd):
     np.savez(folder / "mine.npz", a=a, b=a)
     result, out, _ = run(capfd, "verify", name, "--inputs", "mine.npz")
     assert result == 0
-    assert "narrowed to mine.npz" in out
+    assert "limited to mine.npz" in out
     np.savez(folder / "short.npz", a=a)
     result, _, err = run(capfd, "verify", name, "--inputs", "short.npz")
     assert result == 4
@@ -230,7 +239,7 @@ def test_our_own_error_is_exit_code_3_and_one_sentence(capfd, monkeypatch):
     monkeypatch.setattr("refssm.conformance.judging.certificate.refuse_if_wrong", broken)
     result, _, err = run(capfd, "verify", WRONG)
     assert result == 3
-    assert "this is our own error: ValueError: planted" in err
+    assert "this is a bug of refssm: ValueError: planted" in err
 
 
 def test_an_interruption_is_exit_code_2(capfd, monkeypatch):

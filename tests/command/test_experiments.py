@@ -82,7 +82,7 @@ def test_the_usual_name_is_that_of_the_experiment(folder, capfd):
 
 
 REFUSED = {
-    "format": (("-o", "x.pdf"), "x.pdf: a picture is written as .png or .svg"),
+    "format": (("-o", "x.pdf"), "x.pdf: wanted a file name that ends in .png or .svg"),
     "folder": (("-o", "nowhere/x.png"), "nowhere/x.png: No such file or directory"),
     "seed": (("--seed", "-1"), "Invalid value for '--seed'"),
 }
@@ -105,7 +105,7 @@ def test_without_matplotlib_the_command_says_how_to_get_it(capfd, monkeypatch):
     monkeypatch.setattr(command, "find_spec", lambda name: None)
     result, _, err = run(capfd, "experiment", "memory")
     assert result == 4
-    assert err == "refssm: experiments draw with matplotlib: pip install 'refssm[report]'\n"
+    assert err == "refssm: experiments need matplotlib: pip install matplotlib\n"
 
 
 def test_an_interrupted_experiment_leaves_the_old_picture_and_prints_no_table(

@@ -19,7 +19,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["linear_scan", "vandermonde_kernel", "cauchy_kernel"])
 def test_a_new_file_passes_before_anything_is_put_into_it(folder, capfd, name):
     result, out, _ = run(capfd, "new", name)
-    assert (result, out) == (0, f"{name}_numpy.py: next, refssm verify {name}_numpy.py\n")
+    assert (result, out) == (0, f"{name}_numpy.py written; next: refssm verify {name}_numpy.py\n")
     result, out, _ = run(capfd, "verify", f"{name}_numpy.py", "--profile", "quick")
     assert result == 0
     single = "complex64" if name == "cauchy_kernel" else "float32"
@@ -35,7 +35,7 @@ def test_a_file_that_is_there_is_not_written_over(folder, capfd):
     (folder / "mine.py").write_text("mine")
     result, _, err = run(capfd, "new", "linear_scan", "-o", "mine.py")
     assert result == 4
-    assert err.strip() == "refssm: mine.py is already there; --force writes over it"
+    assert err.strip() == "refssm: mine.py already exists; --force overwrites it"
     assert (folder / "mine.py").read_text() == "mine"
     assert run(capfd, "new", "linear_scan", "-o", "mine.py", "--force")[0] == 0
     assert "def linear_scan(a, b):" in (folder / "mine.py").read_text()
@@ -45,7 +45,7 @@ NO_FILE = {
     "operator": (("liner_scan",), "did you mean linear_scan?"),
     "framework": (
         ("linear_scan", "--framework", "mlx"),
-        "no framework 'mlx' is known; there are numpy, torch, jax, cupy",
+        "unknown framework 'mlx'; wanted one of numpy, torch, jax, cupy",
     ),
     "folder": (("linear_scan", "-o", "nowhere/x.py"), "nowhere/x.py: No such file or directory"),
 }

@@ -41,8 +41,8 @@ def test_every_memory_is_drawn_under_its_name(folder, capfd, measure):
 
 
 REFUSED = {
-    "measure": (("--measure", "legx"), "no measure 'legx' is drawn; there are legs, legt, lmu,"),
-    "format": (("-o", "x.pdf"), "x.pdf: a picture is written as .png or .svg"),
+    "measure": (("--measure", "legx"), "unknown measure 'legx'; wanted one of legs, legt, lmu,"),
+    "format": (("-o", "x.pdf"), "x.pdf: wanted a file name that ends in .png or .svg"),
     "folder": (("-o", "nowhere/x.png"), "nowhere/x.png: No such file or directory"),
     "size": (("--n", "1"), "Invalid value for '--n'"),
 }
@@ -62,7 +62,7 @@ def test_without_matplotlib_the_command_says_how_to_get_it(capfd, monkeypatch):
     monkeypatch.setattr("refssm.command.plot.find_spec", lambda name: None)
     result, _, err = run(capfd, "plot", "kernels")
     assert result == 4
-    assert err == "refssm: pictures need matplotlib: pip install 'refssm[report]'\n"
+    assert err == "refssm: pictures need matplotlib: pip install matplotlib\n"
 
 
 def test_an_interrupted_picture_leaves_the_old_one_and_nothing_else(folder, capfd, monkeypatch):

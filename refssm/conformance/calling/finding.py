@@ -33,7 +33,7 @@ def looking(target: str):
     except (UsageError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise UsageError(f"{target}: looking at it raised {sentence(error)}") from None
+        raise UsageError(f"{target}: inspecting it raised {sentence(error)}") from None
 
 
 def find(target: str, name: str | None = None, told: dict | None = None) -> list[Found]:
@@ -44,7 +44,7 @@ def find(target: str, name: str | None = None, told: dict | None = None) -> list
     """
     path, _, function = _split(target)
     if not path.strip():
-        raise UsageError(f"no file and no module is named by {target!r}")
+        raise UsageError(f"wanted a file or a module, got {target!r}")
     module = _load_file(Path(path)) if _is_file(path) else _load_module(path)
     if name and not function:
         own = _offered(module, path, name)
@@ -98,7 +98,9 @@ def operator_named(name: str) -> Operator:
             return op
     near = difflib.get_close_matches(name, [op.name for op in OPERATORS], n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}? " if near else ""
-    raise UsageError(f"`{name}` is no operator of the catalog; {hint}`refssm list` names them all")
+    raise UsageError(
+        f"`{name}` is not an operator of the catalog; {hint}`refssm list` prints all names"
+    )
 
 
 def _split(target):
@@ -205,7 +207,7 @@ def _named(module, path, function, name) -> list[Found]:
     try:
         op = operator_named(_operator_name(forward) or name)
     except UsageError as error:
-        raise UsageError(f"{path}: {error}; --as says which one it is") from None
+        raise UsageError(f"{path}: {error}; name its operator by --as") from None
     vjp = getattr(module, f"{function}_vjp", None) or getattr(module, f"{op.name}_vjp", None)
     found = [_found(op, forward, vjp)]
     later = getattr(module, _resumed(op.name) or " ", None)
@@ -230,7 +232,7 @@ def _catalogued(module, path) -> list[Found]:
         if by_name.setdefault(name, f) is not f:
             both = getattr(by_name[name], "__name__", name)
             raise UsageError(
-                f"{path}: `{both}` and `{n}` both implement {name}; say which: {path}::{n}"
+                f"{path}: `{both}` and `{n}` both implement {name}; choose one: {path}::{n}"
             )
     found = [
         _found(op, by_name[op.name], own.get(f"{op.name}_vjp"))
@@ -241,8 +243,8 @@ def _catalogued(module, path) -> list[Found]:
         functions = sorted(n for n in own if not n.startswith("_"))[:8]
         has = f"it defines {', '.join(functions)}" if functions else "it defines no function"
         raise UsageError(
-            f"{path}: no function bears a catalog name ({has}); "
-            "say which is which with FILE::FUNCTION --as OPERATOR, see `refssm list`"
+            f"{path}: no function has the name of an operator ({has}); "
+            "use FILE::FUNCTION --as OPERATOR, see `refssm list`"
         )
     return found
 

@@ -109,7 +109,7 @@ class Run:
         entering = []
         for a, usual, axes in zip(arrays, self.usual, self.axes, strict=True):
             if a.ndim > len(usual):
-                raise _WrongOutputs(f"the layout {self.layout} has no place for shape {a.shape}")
+                raise _WrongOutputs(f"shape {a.shape} has more axes than the layout {self.layout}")
             a = a.reshape((1,) * (len(usual) - a.ndim) + a.shape)
             shape = [sizes.get(axis, int(n)) for axis, n in zip(usual, a.shape, strict=True)]
             wanted = (*self.looped(usual), *axes)

@@ -29,7 +29,7 @@ def stored(path: Path) -> dict[str, np.ndarray]:
     except UNREADABLE as error:
         raise UsageError(f"{path}: not a readable .npz file: {short(f'{error}')}") from None
     if not given or ("" in given and path.suffix != ".npy"):
-        raise UsageError(f"{path}: not an .npz file with arrays in it")
+        raise UsageError(f"{path}: not an .npz file with arrays")
     return given
 
 
@@ -53,7 +53,7 @@ class Recorded:
         if absent or len(wanted) != len(op.outputs):
             needs = f".npz with {', '.join(op.outputs)}"
             needs += ", or .npy" if len(op.outputs) == 1 else ""
-            raise UsageError(f"{path} has not the outputs of {op}: {needs}")
+            raise UsageError(f"{path} does not have the outputs of {op}: wanted {needs}")
         outputs = [given[y] for y in wanted]
         if layout:
             try:

@@ -131,12 +131,12 @@ class Worker:
         except Gone as gone:
             raise UsageError(f"{self.target}: importing it {gone}") from None
         if isinstance(answer, Outcome):
-            raise UsageError(f"{self.target}: looking at it {answer.message}")
+            raise UsageError(f"{self.target}: inspecting it {answer.message}")
         return answer
 
     def _restart(self):
         if self.restarts:
-            raise Gone("crashed", f"not called again: earlier it {self.death}")
+            raise Gone("crashed", f"not called again: an earlier call {self.death}")
         self.restarts += 1
         self._start()
         self._first = True  # importing takes as long as at first

@@ -44,18 +44,18 @@ def parse(texts: Iterable[str], ops: Iterable[Operator]) -> Where:
         name, low, high = split(text)
         if name in dims:
             if low < 1 or low != int(low) or high != int(high):
-                raise UsageError(f"--where {text}: a size is a whole number from 1 on")
+                raise UsageError(f"--where {text}: a size is a whole number of 1 or more")
             sizes[name] = (low, high)
         elif name in arguments:
             fitted = [op for op in ops if name in op.inputs and op.inputs[name].fit in SHIFTING]
             if any(name in op.flags for op in ops):
-                raise UsageError(f"--where {text}: `{name}` is true or false")
+                raise UsageError(f"--where {text}: `{name}` is true or false, it has no range")
             if fitted:
-                raise UsageError(f"--where {text}: `{name}` of {fitted[0]} is a matrix kept stable")
+                raise UsageError(f"--where {text}: `{name}` of {fitted[0]} cannot be limited")
             values[name] = (low, high)
         else:
             known = ", ".join([*arguments, *dims])
-            raise UsageError(f"--where {text}: nothing judged here is called {name!r} ({known})")
+            raise UsageError(f"--where {text}: unknown name {name!r}; wanted one of {known}")
     return Where(values, sizes)
 
 
@@ -68,7 +68,7 @@ def split(text: str) -> tuple[str, float, float]:
     except ValueError:
         raise UsageError(f"--where {text!r} is not NAME=LOW..HIGH") from None
     if not (math.isfinite(ends[0]) and math.isfinite(ends[1]) and ends[0] <= ends[1]):
-        raise UsageError(f"--where {text!r} is no range: LOW must not exceed HIGH")
+        raise UsageError(f"--where {text!r} is not a range: LOW must not exceed HIGH")
     return name, *ends
 
 
@@ -107,7 +107,7 @@ def _narrowed(domain: Domain, ends: Range) -> Domain:
     kept = (*WITHIN, *(WITH_ZERO if low <= 0 <= high else ()))
     textures = tuple(t for t in domain.textures if t in kept) or ("each",)
     return Narrowed(
-        f"{domain.summary}; narrowed to {low:g}..{high:g}",
+        f"{domain.summary}; limited to {low:g}..{high:g}",
         domain.maps,
         tuple(domain.maps),
         textures,

@@ -16,7 +16,7 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
     op, (arrays, statics) = candidate.op, candidate.given(case)
     shape = op.batch_shape(*arrays)
     if candidate.sliced:
-        return Verdict("-", notes=("takes core arrays only",))
+        return Verdict("-", notes=("the function takes arrays without batch axes only",))
     if not any(n > 1 for n in shape):
         return NOTHING
     ys, gauged = candidate.results(arrays, statics), candidate.expect(arrays, statics)
@@ -45,7 +45,7 @@ def _member(a, rank, batch_rank, axis, i):
 
 BATCH = Law(
     name="batch",
-    sentence="Each member of a batch has the outputs that it has alone.",
+    sentence="Each member of a batch has the same outputs as when it is called alone.",
     hold=batch,
     owed=lambda op: any(op.batch_axes),
 )
@@ -74,7 +74,7 @@ def group(candidate: Candidate, case: Case) -> Verdict:
 
 GROUP = Law(
     name="group",
-    sentence="Groups that share B and C, taken in another order, give their outputs in that order.",
+    sentence="If the groups that share B and C are reordered, so are the outputs.",
     hold=group,
     owed=lambda op: "g" in op.batch_names,
 )

@@ -40,9 +40,13 @@ class Beside:
             return verdict
         if before.ok:
             self._closed.add(case.type.name)
-            message = f"{self.called} is right here (ratio {before.ratio:.2g}), this one is not: "
+            message = (
+                f"{self.called} is right here (ratio {before.ratio:.2g}), the new one is not: "
+            )
             return replace(verdict, message=message + verdict.message)
-        return Verdict("-", notes=("both are wrong on some cases: see value",))
+        return Verdict(
+            "-", notes=("both implementations are wrong in some cases: see the check value",)
+        )
 
     def of_piece(self, dtype: str, cases) -> tuple[dict[str, Compared], bool]:
         """The comparisons on some cases, and whether a failure of the new one ended them."""
@@ -66,7 +70,7 @@ class Beside:
         line = f"{self.called}: worst ratio {worst:.2g}"
         if failed:
             line += f" where it is right, wrong in {failed} of {len(seen)} cases"
-        return f"{line}; bit for bit equal in {sum(c.equal for c in seen)} of {len(seen)}"
+        return f"{line}; all bits equal in {sum(c.equal for c in seen)} of {len(seen)}"
 
 
 def _compared(ours, theirs, before: Verdict) -> Compared:

@@ -156,8 +156,11 @@ class Candidate:
             if outcome.status == "declined" and larger:
                 arrays, statics, outcome = held._tried(larger[name])
             refused[name] = outcome.message if _refuses(outcome) else ""
-            if outcome.status in LOST:  # the only restart is kept for the checks
-                return refused | dict.fromkeys(list(cases_by_type)[position + 1 :], "not tried")
+            if outcome.status in LOST:  # do not spend the one restart on probing
+                return refused | dict.fromkeys(
+                    list(cases_by_type)[position + 1 :],
+                    "not tried, since another type ended the process",
+                )
             if position == 0 and arrays and not self.offer.layout and outcome.status != "declined":
                 self.sliced = held._takes_core_arrays_only(arrays, statics, outcome)
                 if self.sliced:

@@ -236,33 +236,33 @@ def beside(op: Operator, profile: Profile, types: Iterable[str], judge_case) -> 
 
 VALUE = Graded(
     name="value",
-    sentence="The outputs are right on cases of every kind; exact integers come out exact.",
+    sentence="The outputs are right on cases of every kind, and exact on exact integers.",
     hold=value_of,
     at=_value_at,
     exact=True,
 )
 STATE = Graded(
     name="state",
-    sentence="The last state is right, where there is one beside the outputs.",
+    sentence="The last state is right, if the operator returns one.",
     hold=state_of,
     at=_state_at,
 )
 GRADIENT = Graded(
     name="gradient",
-    sentence="The VJP is right for cotangents that are random, one-hot or one number throughout, "
-    "in several memory orders; no input is subnormal.",
+    sentence="The VJP is right for cotangents that are random, one-hot or constant, "
+    "in several memory layouts; no input is subnormal.",
     hold=gradient_of,
     of_gradient=True,
 )
 AGAINST = Rule(
     name="against",
-    sentence="A new implementation is right wherever the old one of `--against` is.",
+    sentence="The new implementation is right wherever the old one of `--against` is right.",
 )
 
 
 VECTORS = Rule(  # of files written earlier: no run draws these cases
     name="vectors",
-    sentence="The outputs are as near to the golden vectors of a file as a good program's.",
+    sentence="The outputs agree with the golden vectors of a file, within the allowed errors.",
 )
 
 

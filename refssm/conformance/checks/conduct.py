@@ -44,7 +44,7 @@ def _repeated(verdicts) -> Verdict:
     if not verdicts:
         return PASS
     verdict = worst_of(verdicts)
-    note = f"{REPEATS} calls with the same input differ within tolerance"
+    note = f"{REPEATS} calls with the same input give different outputs, within tolerance"
     return worst_of([verdict, Verdict("-", notes=(note,))]) if verdict.ok else verdict
 
 
@@ -58,7 +58,7 @@ def strides(candidate: Candidate, case: Case) -> Verdict:
         arrays, candidate.results(arrays, statics), candidate.expect(arrays, statics)
     )
     if not plain.ok:
-        return _about("contiguous arrays too: ", plain)
+        return _about("also with contiguous arrays: ", plain)
     for view in views:
         if view == "expanded":
             arrays, statics = candidate.narrowed([_constant(a) for a in arrays], statics)
@@ -154,8 +154,10 @@ def shapes(candidate: Candidate, case: Case) -> Verdict:
             position = arrays[i].ndim - len(dims) + axis
             longer[i] = np.concatenate([arrays[i]] * 2, axis=position)
             if candidate.outcome(longer, statics).status == "ok":
-                note = f"`{name}` with {dim}={longer[i].shape[position]} against "
-                note += f"{arrays[i].shape[position]} elsewhere is not refused"
+                note = (
+                    f"no error for `{name}` with {dim}={longer[i].shape[position]} where the other "
+                )
+                note += f"arguments have {dim}={arrays[i].shape[position]}"
                 return Verdict("A", notes=(note,))
     return PASS
 
@@ -175,8 +177,8 @@ def empty(candidate: Candidate, case: Case) -> Verdict:
         outcome = candidate.outcome(arrays, statics)
         got = [getattr(y, "shape", None) for y in outcome.outputs]
         if outcome.status != "ok" or got != wanted:
-            came = outcome.message or f"gives shape {got}, want {wanted}"
-            return Verdict("A", notes=(f"size {dim}=0 {came}",))
+            came = outcome.message or f"returned shape {got}, want {wanted}"
+            return Verdict("A", notes=(f"with {dim}=0 the call {came}",))
     return PASS
 
 
@@ -219,13 +221,12 @@ ALIAS = Conduct(
 )
 SHAPES = Conduct(
     name="shapes",
-    sentence="Sizes that disagree raise an error; other people's code that takes them gets a note.",
+    sentence="Sizes that disagree raise an error; code that accepts them gets a note.",
     hold=shapes,
 )
 EMPTY = Conduct(
     name="empty",
-    sentence="Length zero and state size zero are accepted; "
-    "other people's code that does not take them gets a note.",
+    sentence="Length zero and state size zero are accepted; code that refuses them gets a note.",
     hold=empty,
     without_arguments=True,
 )

@@ -99,9 +99,9 @@ class Law(Rule):
         others = [argument for argument in where.values if argument not in op.inputs]
         for argument in [*inside, *others]:  # the others are arguments of `needs`
             if argument in touched:
-                return f"puts other values into `{argument}`, which is narrowed"
+                return f"tries other values of `{argument}`, which `where` limits"
         if self.cuts and op.leading in where.sizes:
-            return f"cuts {op.leading}, which is narrowed"
+            return f"tries other sizes {op.leading}, which `where` limits"
         return ""
 
 

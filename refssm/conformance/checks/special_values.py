@@ -52,7 +52,9 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
         outputs = candidate.results(arrays, statics)
     except Broken as broken:
         if op.contract.may_raise_if_singular and "LinAlgError" in broken.verdict.message:
-            return Verdict("-", notes=("raises LinAlgError for NaN: LAPACK met a zero pivot",))
+            return Verdict(
+                "-", notes=("the call raises LinAlgError for NaN: LAPACK met a zero pivot",)
+            )
         return broken.verdict
     gauged, fixed, notes = candidate.expect(arrays, statics), [], ()
     poisoned = _poisoned(op, gauged)
@@ -65,7 +67,7 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
         either = _undecided(op, gauge.value, y, start, poisoned)
         fixed.append(np.where(either, gauge.value, y).astype(y.dtype))
         if loose.any():
-            notes = ("NaN where the result is infinite",)
+            notes = ("the outputs have NaN where the result is infinite; this is accepted",)
     verdict = candidate.graded(arrays, tuple(fixed), gauged, overflow=True)
     return replace(verdict, notes=(*verdict.notes, *notes))
 
@@ -117,7 +119,7 @@ def poisons(op: Operator, case: Case) -> Iterator[tuple[list[np.ndarray], str, b
         if domain.meets:
             poles = case.arrays[names.index(domain.meets)]
             met = poles.flat[int(rng.integers(poles.size))]
-            yield _with(case, i, place, met), f"{entry} at a pole", False
+            yield _with(case, i, place, met), f"{entry} equal to a pole", False
         inside = _contracted(op) <= {*op.input_dims[i]}  # else a sum may contain ∞ − ∞
         told = inside and not domain.finite and any(name in group for group in linear)
         if real and told:
@@ -181,8 +183,8 @@ def _with(case: Case, i: int, place, value) -> list[np.ndarray]:
 
 NAN = Law(
     name="nan",
-    sentence="NaN, infinity, overflow and poles come out where the formula puts them, "
-    "nowhere else.",
+    sentence="NaN and infinity appear exactly where the formula gives them: special inputs, "
+    "overflow, poles.",
     hold=nan,
     at=at,
     failing=failing,

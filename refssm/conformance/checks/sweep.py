@@ -146,7 +146,9 @@ def sweep(
                 with _kept(state, part, keep):
                     _draw(strategy, state, min(UNMUTATED, count - part), seed_ + part, shrink)
                 if piece is not None:
-                    raise RuntimeError(f"seed {seed_ + part} draws other cases here than elsewhere")
+                    raise RuntimeError(
+                        f"seed {seed_ + part} gives other cases here than in the worker process"
+                    )
         except _Failed as failed:
             notes = (*swept.verdict.notes, *failed.verdict.notes)
             swept.verdict = replace(failed.verdict, notes=tuple(dict.fromkeys(notes)))

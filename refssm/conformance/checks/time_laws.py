@@ -31,7 +31,7 @@ def _points(case: Case, length: int) -> list[int]:
 
 
 def prefix(candidate: Candidate, case: Case) -> Verdict:
-    """The outputs of a shorter input are the first outputs of the longer one."""
+    """The outputs of a shortened input are the first outputs of the whole input."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
     y, gauge = _run(candidate, arrays, statics)
     verdicts = [NOTHING]
@@ -50,7 +50,7 @@ def prefix(candidate: Candidate, case: Case) -> Verdict:
 
 PREFIX = Law(
     name="prefix",
-    sentence="The outputs of a shorter input are the first outputs of the longer one.",
+    sentence="The outputs of a shortened input are the first outputs of the whole input.",
     hold=prefix,
     owed=lambda op: "causal" in op.traits,
     cuts=True,
@@ -58,7 +58,7 @@ PREFIX = Law(
 
 
 def causal(candidate: Candidate, case: Case) -> Verdict:
-    """Another future leaves the past outputs as they were."""
+    """Changing later inputs does not change earlier outputs."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
     y, gauge = _run(candidate, arrays, statics)
     verdicts = [NOTHING]
@@ -96,7 +96,7 @@ def _same_past(op, arrays, changed, k):
 
 CAUSAL = Law(
     name="causal",
-    sentence="Another future leaves the past as it was.",
+    sentence="Changing later inputs does not change earlier outputs.",
     hold=causal,
     owed=lambda op: "causal" in op.traits and bool(timed(op)),
     touches=timed,
@@ -176,8 +176,8 @@ def _state(op: Operator) -> list[str]:
 
 SPLIT = Law(
     name="split",
-    sentence="A scan cut anywhere, the state carried over by the `_from` or `_stateful` form, "
-    "gives the outputs of the whole.",
+    sentence="A scan that is cut anywhere and continued from its state by the `_from` or "
+    "`_stateful` form gives the outputs of the whole scan.",
     hold=split,
     owed=lambda op: "state" in op.traits and resumed(op) is not None,
     touches=_state,
@@ -218,7 +218,7 @@ def _delayed(a, axis, k):
 
 SHIFT = Law(
     name="shift",
-    sentence="An input delayed by some steps gives the output delayed by as many.",
+    sentence="An input delayed by some steps gives the output delayed by the same number of steps.",
     hold=shift,
     owed=lambda op: "time-invariant" in op.traits,
     touches=linear_arguments,

@@ -175,7 +175,7 @@ def _simplest(check, candidate, case, arrays, statics, verdict):
     return arrays, anything, judged(arrays)
 
 
-FLUSHED = "right if subnormal numbers may be flushed to zero: declare ftz=True"
+FLUSHED = "passes if subnormal numbers may be flushed to zero: declare ftz=True"
 WIDER = {
     "float16": ("float32", "float64"),
     "bfloat16": ("float32", "float64"),
@@ -184,7 +184,7 @@ WIDER = {
 }
 
 
-AS_WRONG = ": the formula, not rounding"
+AS_WRONG = ": the formula is wrong, this is not rounding"
 MORE_BITS = 10  # of 29 more bits in double precision: cancellation loses some of them
 
 
@@ -199,10 +199,10 @@ def _in_wider(check, candidate, arrays, statics, accepted, verdict) -> str:
     if again is None:
         return ""
     if again.ok:
-        return f"right in {choices[0]}: rounding, not the formula"
+        return f"right in {choices[0]}: these are rounding errors, the formula is right"
     if np.isfinite(again.bits) and again.bits - verdict.bits >= MORE_BITS:
-        return f"{int(again.bits)} bits right in {choices[0]}: digits lost, not a wrong formula"
-    return f"as wrong in {choices[0]}{AS_WRONG}"
+        return f"{int(again.bits)} bits right in {choices[0]}: lost digits, not a wrong formula"
+    return f"equally wrong in {choices[0]}{AS_WRONG}"
 
 
 def _flushed(check, candidate, case: Case) -> str:

@@ -44,19 +44,19 @@ def story(check: Check, case: Case, by_arrays: bool, call: Mapping) -> dict:
 def told(path: Path, given: Mapping[str, np.ndarray]) -> dict:
     """The record in a file; UsageError if there is none or it is invalid."""
     if STORY not in given:
-        raise UsageError(f"{path}: no failure is kept in it: judge it with verify --inputs {path}")
+        raise UsageError(f"{path} has no saved failure: judge its arrays by verify --inputs {path}")
     try:
         kept = json.loads(str(given[STORY][()]))
         if not isinstance(kept, dict) or kept.get("format") != FORMAT:
-            raise ValueError("another format")
+            raise ValueError("unknown format")
         absent = KEYS - set(kept)
         if absent:
-            raise ValueError(f"no {min(absent)!r}")
+            raise ValueError(f"{min(absent)!r} is missing")
         _doubted(kept)
         return kept
     except (ValueError, TypeError, IndexError, RecursionError) as error:
         why = short(f"{error}")
-        raise UsageError(f"{path}: what is kept of the failure cannot be read: {why}") from None
+        raise UsageError(f"{path}: the saved failure cannot be read: {why}") from None
 
 
 def _doubted(kept: Mapping) -> None:
@@ -66,17 +66,17 @@ def _doubted(kept: Mapping) -> None:
         if not isinstance(kept[key], str):
             raise ValueError(f"`{key}` is {kept[key]!r}, wanted a string")
     if kept["dtype"] not in TYPES or kept["check"] not in NAMES:
-        raise ValueError(f"no check {kept['check']!r} in {kept['dtype']!r}")
+        raise ValueError(f"unknown check {kept['check']!r} in {kept['dtype']!r}")
     if not isinstance(kept["seed"], int):
         raise ValueError(f"`seed` is {kept['seed']!r}, wanted a whole number")
     where, told = kept["where"], kept["told"]
     if not (isinstance(where, list) and isinstance(told, dict)):
-        raise ValueError("`told` or `where` of another type")
+        raise ValueError("`told` or `where` has a wrong type")
     usual = told.get("usual", {})
     for key, value in [*told.items(), *(usual.items() if isinstance(usual, dict) else [("", "")])]:
         known = isinstance(value, KINDS.get(key, ())) or (key, value) in FRAMED
         if key != "usual" and not known:
-            raise ValueError(f"`told` has {key}={value!r}")
+            raise ValueError(f"`told` has an unknown {key}={value!r}")
 
 
 def where_of(kept: Mapping, path: Path) -> Where:
@@ -108,9 +108,9 @@ def case_of(op: Operator, kept: Mapping, path: Path) -> Case:
             dict(drawn["parameters"]),
         )
         if math.prod(max(n, 1) for n in (*sizes.values(), *batch.values())) > LARGEST:
-            raise ValueError("its sizes are beyond all cases that are drawn")
+            raise ValueError("its sizes are larger than those of any case")
         op.sizes(*case.arrays, **case.statics)
     except (TypeError, LookupError, ValueError, AttributeError, ArithmeticError) as error:
         told = short(f"{type(error).__name__}: {error}")
-        raise UsageError(f"{path}: the case kept in it cannot be drawn again: {told}") from None
+        raise UsageError(f"{path}: the saved case cannot be generated again: {told}") from None
     return case

@@ -73,7 +73,8 @@ def _told(check: Check, candidate: Candidate, heard: list[Episode], alike) -> Di
         return Diagnosis(shared_pattern(check, candidate, heard))
     others = list(dict.fromkeys(d.what for d in alike))
     more = f" (or: {'; or: '.join(others[1:TOLD])})" if others[1:] else ""
-    judged = sum(e.verdict.grade != "-" for e in heard)  # cases that were not judged show nothing
-    cases = f"{judged} cases" if judged > 1 else "this case"
-    told = f"{others[0]}{more}: planted in the reference, it answers alike in {cases}"
+    judged = sum(e.verdict.grade != "-" for e in heard)  # cases not judged show nothing
+    cases = f"{judged} of {judged} cases" if judged > 1 else "this case"
+    bug = "each of these known bugs" if others[1:] else "this known bug"
+    told = f"{others[0]}{more}: {bug}, put into the reference, gives the same outputs in {cases}"
     return Diagnosis(told, tuple(d.name for d in alike))

@@ -18,13 +18,15 @@ from refssm.conformance.standard import Standard
 
 BLOCK = 8  # block lengths must be multiples of this
 FEW = 4  # at least so many wrong entries are needed to see a pattern
-SIMPLE = {2: "twice", 0.5: "half", -1: "minus", 1j: "i times", -1j: "−i times", 0: "0 in place of"}
+SIMPLE = {2: "twice", 0.5: "half", -1: "minus", 1j: "i times", -1j: "−i times", 0: "0 instead of"}
 
 
 def shared_pattern(check: Check, candidate: Candidate, heard: list[Episode]) -> str:
     """What the wrong entries have in common over the failing cases, or ""."""
     if _run_to_run(heard):
-        return "another answer to the same call: what is left in memory, or an order of threads"
+        return (
+            "the same call gives different outputs: uninitialised memory, or the order of threads"
+        )
     wrong = [told for e in heard if not e.verdict.ok for told in _wrong(check, candidate, e)]
     if not wrong:
         return ""
@@ -123,10 +125,10 @@ def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
     for kind in (k for k in coarser if k.u > held.u):
         name = "TF32 or float16" if kind is TF32 else kind.name
         if kind.u / held.room <= units <= kind.u:
-            return f"as accurate as {name} ({kind.digits} bits), somewhere inside"
+            return f"errors as large as those of {name} ({kind.digits} bits) in some step"
         if finer * held.room < units < kind.u and all(w.bad.mean() > 0.5 for w in spread):
             bits = int(-np.log2(units))
-            return f"{bits} bits throughout: more errors than rounding makes, fewer than {name}"
+            return f"only {bits} bits right in most entries: too few for rounding, more than {name}"
         finer = kind.u
     return ""
 
@@ -150,17 +152,17 @@ def _constant(wrong: list[_Wrong]) -> str:
         return ""
     for factor, word in SIMPLE.items():
         if all(_is(w, factor * w.want) for w in wrong):
-            return f"{word} what it should be"
+            return f"every entry is {word} the right value"
     if all(np.iscomplexobj(w.want) and _is(w, w.want.conj()) for w in wrong):
-        return "the conjugate of what it should be"
+        return "every entry is the conjugate of the right value"
     for step, word in ((1, "later"), (-1, "earlier")):
         if all(_shifted(w, step) for w in wrong):
-            return f"every entry one step {word} than it should be"
+            return f"every entry is one step {word} than it should be"
     largest = np.unravel_index(int(np.argmax(np.abs(wrong[0].want))), wrong[0].want.shape)
     with np.errstate(all="ignore"):
         factor = wrong[0].y[largest] / wrong[0].want[largest]
     if np.isfinite(factor) and all(_is(w, factor * w.want) for w in wrong):
-        return f"{factor:.6g} times what it should be"
+        return f"every entry is {factor:.6g} times the right value"
     return ""
 
 
@@ -196,9 +198,9 @@ def _place(wrong: list[_Wrong], op: Operator) -> str:
         if block:
             return block
         if all(a[-1] and not a[:-1].any() for a in along):
-            return "the last step alone: an end that is one too early"
+            return "only the last step is wrong: a loop may end one step too early"
         if all(not a[: (a.size + 1) // 2].any() for a in along) and len(along) > 1:
-            return "the second half alone: half of a spectrum, or what wraps around"
+            return "only the second half is wrong: half of a spectrum, or a convolution that wraps"
     for name in _channels(wrong):
         text = _channel(wrong, name)
         if text:
@@ -222,11 +224,11 @@ def _block(along) -> str:
     if size and size % BLOCK == 0 and shorter:
         started = f"first wrong step {min(k for k in firsts if k)}"
         if all(_tail(a, k, size) for a, k in zip(along, firsts, strict=True)):
-            return f"the tail after the last whole block of {size} ({started})"
+            return f"only the steps after the last whole block of {size} are wrong ({started})"
         if all(firsts):
-            return f"what is carried from one block of {size} to the next ({started})"
+            return f"the state passed from one block of {size} to the next is wrong ({started})"
     if len(firsts) > 1 and len({*firsts}) == 1 and firsts[0]:
-        return f"step {firsts[0]} of any length is the first that is wrong"
+        return f"the first wrong step is step {firsts[0]}, whatever the length"
     return ""
 
 
@@ -246,10 +248,10 @@ def _channel(wrong: list[_Wrong], name: str) -> str:
     if len(along) < 2 or any(a.size < 2 or a.all() for a in along):
         return ""
     if all(a[-1] and not a[:-1].any() for a in along):
-        return f"the last of axis {name} alone"
+        return f"only the last entry of axis {name} is wrong"
     if all(not a[0] and a[1:].all() for a in along):
-        return f"all of axis {name} but the first: what the first has is taken for all"
+        return f"all entries of axis {name} but the first are wrong: the first is used for all"
     steps = {int(k) for a in along for k in np.diff(np.flatnonzero(a))}
     if len(steps) == 1 and min(steps) > 1 and max(a.sum() for a in along) > 2:
-        return f"every {min(steps)}th of axis {name}: the stride of a group"
+        return f"every {min(steps)}th entry of axis {name} is wrong: the stride of a group"
     return ""

@@ -42,7 +42,7 @@ GIVE = {
 }
 SCRIPT = Template('''"""$what
 
-python $name    NumPy and your module only; the exit code is 0 once the result is right.
+python $name    NumPy and your module only; the exit code is 0 when the result is right.
 """
 
 import importlib
@@ -80,7 +80,7 @@ for i, a in enumerate(arguments):
     if not np.array_equal(take(a), data[f"call/{i}"], equal_nan=True):
         sys.exit(f"the call wrote to its argument {i}")
 if $several and not (isinstance(returned, (tuple, list)) and len(returned) == $returned):
-    sys.exit("$returned outputs are wanted, in a tuple")
+    sys.exit("the call returned something else than a tuple of $returned outputs")
 outputs = [take(y) for y in (returned if $several else [returned])]
 bad = 0
 for name, i, kinds, dtype in $outputs:

@@ -78,8 +78,8 @@ def _few_digits(x, digits):
 
 
 def show(name: str, a: np.ndarray, anything: bool) -> str:
-    """A few words on one argument; "or others" if other draws of it fail too."""
-    return _shown(name, a) + (" (or others)" if anything and a.size else "")
+    """A few words on one argument; "other values fail too" if other draws of it fail too."""
+    return _shown(name, a) + (" (other values fail too)" if anything and a.size else "")
 
 
 def _shown(name: str, a: np.ndarray) -> str:

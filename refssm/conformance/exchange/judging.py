@@ -97,12 +97,14 @@ def chosen(folder: Folder, operators=(), checks=(), cases=()) -> list[dict]:
     for name in operators or ():
         if name not in names:
             raise UsageError(
-                f"{folder.path} has no case of {name!r}; of {', '.join(sorted(names))}"
+                f"{folder.path} has no case of {name!r}; it has {', '.join(sorted(names))}"
             )
     known = {line["check"] for line in folder.judged}
     for name in checks or ():
         if name not in known:
-            raise UsageError(f"{folder.path} has no check {name!r}; {', '.join(sorted(known))}")
+            raise UsageError(
+                f"{folder.path} has no check {name!r}; it has {', '.join(sorted(known))}"
+            )
     for name in cases or ():
         if name not in folder.cases:
             raise UsageError(f"{folder.path} has no case {name!r}")
@@ -114,7 +116,7 @@ def chosen(folder: Folder, operators=(), checks=(), cases=()) -> list[dict]:
         and (not cases or {*cases} & {*line["calls"]})
     ]
     if not lines:
-        raise UsageError(f"{folder.path}: nothing in it is left to judge")
+        raise UsageError(f"{folder.path}: no case matches these options")
     return lines
 
 
@@ -169,7 +171,9 @@ def _check(name: str, check: str, dtype: str) -> Check:
     checks = checks_of(op, PROFILES["thorough"], [dtype], vjp=vjp)
     found = next((c for c in checks if c.name == check), None)
     if found is None:
-        raise UsageError(f"{op} has no check {check} in {dtype}: another refssm wrote it")
+        raise UsageError(
+            f"{op} has no check {check} in {dtype}: another version of refssm wrote it"
+        )
     return found
 
 
@@ -179,7 +183,7 @@ def _judged(trial: Trial, check: Check, folder: Folder, lines, session: Session)
     answers = session.worker
     assert isinstance(answers, Answers)
     if not any(_written(folder.cases[name], answers) for line in lines for name in line["calls"]):
-        note = f"no output is there for any of {len(lines)} cases"
+        note = f"there is no output for any of {len(lines)} cases"
         return wording.not_judged(check, Verdict("-", notes=(note,)), started, {"examples": 0})
     declined, failed, verdicts = 0, [], [Verdict("-")]
     for done, line in enumerate(lines):

@@ -102,7 +102,7 @@ def load(path: Path) -> Folder:
     cases: dict[str, Stored] = {}
     for i, record in enumerate(document["cases"]):
         if record["id"] in cases:
-            raise UsageError(f"{where}[{i}].id: {record['id']!r} is there twice")
+            raise UsageError(f"{where}[{i}].id: {record['id']!r} appears twice")
         stored = _stored(path, f"{where}[{i}]", record, layouts.get(record["operator"]))
         cases[stored.id] = stored
     for i, line in enumerate(document["judged"]):
@@ -114,7 +114,9 @@ def _parsed(name: Path) -> Any:
     try:
         text = name.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise UsageError(f"{name}: no such file; `refssm cases write` makes a folder") from None
+        raise UsageError(
+            f"{name}: no such file; `refssm cases write` writes a folder of cases"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{name} cannot be read: {error}") from None
     try:
@@ -124,13 +126,13 @@ def _parsed(name: Path) -> Any:
 
 
 def _refused(constant: str):
-    raise ValueError(f"{constant} is no number in JSON")
+    raise ValueError(f"{constant} is not a number in JSON")
 
 
 def _once(pairs) -> dict:
     twice = [key for key, n in Counter(key for key, _ in pairs).items() if n > 1]
     if twice:
-        raise ValueError(f"the key {twice[0]!r} is there twice")
+        raise ValueError(f"the key {twice[0]!r} appears twice")
     return dict(pairs)
 
 
@@ -138,10 +140,10 @@ def _validate(name: Path, document) -> None:
     """UsageError for the first violation of the schema; format and version are checked first."""
     if isinstance(document, dict) and document.get("format") != FORMAT:
         came = _short(document.get("format"))
-        raise UsageError(f"{name}: format: wanted {FORMAT!r}, came {came}")
+        raise UsageError(f"{name}: format: wanted {FORMAT!r}, got {came}")
     if isinstance(document, dict) and document.get("version") != VERSION:
         came = _short(document.get("version"))
-        raise UsageError(f"{name}: version: this refssm reads {VERSION}, came {came}")
+        raise UsageError(f"{name}: version: this refssm reads {VERSION}, got {came}")
     for error in Draft202012Validator(schema()).iter_errors(document):
         while error.context:  # none of several alternatives holds: report the first
             error = error.context[0]
@@ -160,13 +162,13 @@ def _wanted(error) -> str:
     if kind == "required":
         return f"has no key {next(k for k in wanted if k not in error.instance)!r}"
     if kind in ("additionalProperties", "unevaluatedProperties"):
-        return f"has a key that is not known: {error.message}"
+        return f"has an unknown key: {error.message}"
     if kind == "minItems":
         return "is empty"
     if kind == "enum":
         wanted = f"one of {', '.join(map(str, wanted))}"
     words = {"pattern": "a name like {}", "minimum": "{} or more", "maximum": "{} or less"}
-    return f"wanted {words.get(kind, '{}').format(wanted)}, came {came}"
+    return f"wanted {words.get(kind, '{}').format(wanted)}, got {came}"
 
 
 def _short(value) -> str:
@@ -193,7 +195,7 @@ def _stored(path: Path, where: str, record: dict, layout: Layout | None) -> Stor
     op, folder = _operator(where, record["operator"]), path / record["id"]
     vjp = record["call"] != op.name
     if vjp and (record["call"] != f"{op}_vjp" or not op.differentiable):
-        raise UsageError(f"{where}.call: wanted {op} or {op}_vjp, came {record['call']!r}")
+        raise UsageError(f"{where}.call: wanted {op} or {op}_vjp, got {record['call']!r}")
     for holder in _files(record):
         _unchanged(folder / holder["file"], holder["sha256"])
     given = [_read(folder / told["file"]) for told in record["inputs"]]
@@ -207,7 +209,7 @@ def _stored(path: Path, where: str, record: dict, layout: Layout | None) -> Stor
             arrays = [restored(a, own, to) for a, to, own in zip(given, *axes, strict=True)]
         primals = arrays[len(op.outputs) * vjp :]
         if {*record["statics"]} != {*op.static}:
-            raise ValueError(f"its keywords are {', '.join(op.static) or 'none'}")
+            raise ValueError(f"wanted the keywords {', '.join(op.static) or 'none'}")
         op.output_shapes(*primals, **record["statics"])
         call = described(op, vjp, kind, given, record["statics"], layout)
     except (ValueError, TypeError, KeyError, IndexError) as error:
@@ -228,14 +230,14 @@ def _files(record: dict) -> Iterator[dict]:
 
 def _unchanged(path: Path, sha256: str) -> None:
     if not path.is_file():
-        raise UsageError(f"{path}: no such file, though the manifest names it")
+        raise UsageError(f"{path}: no such file, but the manifest lists it")
     try:
         came = files.digest(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
     if came != sha256:
         raise UsageError(
-            f"{path} is not what was written: its SHA-256 begins with {came[:8]}, wanted "
+            f"{path} was changed: its SHA-256 begins with {came[:8]}, wanted "
             f"{sha256[:8]}; write the cases again"
         )
 
@@ -252,13 +254,13 @@ def _alike(where: str, record: dict, call: Call) -> None:
     for side, slots in (("inputs", call.inputs), ("outputs", call.outputs)):
         told = record[side]
         if len(told) != len(slots):
-            raise UsageError(f"{where}.{side}: wanted {len(slots)} arrays, came {len(told)}")
+            raise UsageError(f"{where}.{side}: wanted {len(slots)} arrays, got {len(told)}")
         for i, slot in enumerate(slots):
             for key, wanted in asdict(slot).items():
                 wanted = [*wanted] if isinstance(wanted, tuple) else wanted
                 if told[i][key] != wanted:
                     came = _short(told[i][key])
-                    raise UsageError(f"{where}.{side}[{i}].{key}: wanted {wanted!r}, came {came}")
+                    raise UsageError(f"{where}.{side}[{i}].{key}: wanted {wanted!r}, got {came}")
 
 
 def _fits(where: str, line: dict, cases: dict[str, Stored]) -> None:
@@ -283,14 +285,12 @@ def _fits(where: str, line: dict, cases: dict[str, Stored]) -> None:
         raise UsageError(f"{where}.knobs: has no key {missing[0]!r}")
     given = drawn.record["dtype"]
     if given != line["dtype"]:
-        raise UsageError(
-            f"{where}.dtype: wanted {given!r} as in {drawn.id}, came {line['dtype']!r}"
-        )
+        raise UsageError(f"{where}.dtype: wanted {given!r} as in {drawn.id}, got {line['dtype']!r}")
     for name, knob in line["knobs"].items():
         domain = op.inputs[name]
         for key, kinds in (("map", domain.maps), ("texture", domain.textures)):
             if knob[key] not in (*kinds, MEDLEY, NORMAL_MEDLEY, "each"):
-                raise UsageError(f"{where}.knobs.{name}.{key}: no {knob[key]!r} is known")
+                raise UsageError(f"{where}.knobs.{name}.{key}: unknown {key} {knob[key]!r}")
 
 
 def _usual(call: Call):

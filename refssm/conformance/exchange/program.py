@@ -56,7 +56,9 @@ class Programs(InProcess):
         op, told = operator_named(name), dict(told)
         differentiable = told.pop("vjp", False)
         if unused := [f"--{word}" for word in told if word not in ("layout", "ftz")]:
-            raise UsageError(f"{unused[0]} is for functions; a program reads files")
+            raise UsageError(
+                f"{unused[0]} works with Python functions only: leave it out with --exec"
+            )
         try:
             declared = Declaration(name, **told)
         except ValueError as error:

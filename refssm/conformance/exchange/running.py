@@ -44,14 +44,18 @@ class Runner:
         except ValueError as error:
             raise UsageError(f"--exec {command!r}: {str(error).lower()}") from None
         if not any(PLACE in word for word in self.words):
-            raise UsageError(f"--exec {command!r} has no {PLACE}, the folder of one case")
+            raise UsageError(
+                f"--exec {command!r} wanted {PLACE} in it, which becomes the folder of a case"
+            )
         if shutil.which(self.words[0]) is None:
             raise UsageError(f"--exec {command!r}: the program {_absent(self.words[0])}")
 
     def run(self, folder: Path) -> None:
         """Run the command on a folder; raises Ended if it fails or declines."""
         if self.hangs >= HANGS:
-            raise Ended("hung", f"not run again: earlier it did not end within {self.timeout:g} s")
+            raise Ended(
+                "hung", f"not run again: an earlier run did not end within {self.timeout:g} s"
+            )
         words = [word.replace(PLACE, str(folder.resolve())) for word in self.words]
         process = self._started(words)
         assert process.stdout is not None
@@ -122,9 +126,11 @@ def outputs(call: Call, folder: Path) -> list:
 def _absent(word: str) -> str:
     """Why a program cannot be run."""
     if not os.path.exists(word):
-        return f"{word!r} is not there"
+        return f"{word!r} does not exist"
     local = "/" not in word and os.access(word, os.X_OK)
-    return f"{word!r} is not on the path: say ./{word}" if local else f"{word!r} is not executable"
+    return (
+        f"{word!r} is not on the PATH: write ./{word}" if local else f"{word!r} is not executable"
+    )
 
 
 def _signal(number: int) -> str:

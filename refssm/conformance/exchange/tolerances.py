@@ -85,7 +85,9 @@ def load(path: Path, values) -> tuple[Gauge, ...]:
                 for j in range(values)
             )
     except UNREADABLE as error:
-        raise UsageError(f"{path}: not what `cases write` wrote: {short(f'{error}')}") from None
+        raise UsageError(
+            f"{path}: not written by `refssm cases write`: {short(f'{error}')}"
+        ) from None
 
 
 def _whole(value, rest) -> np.ndarray:

@@ -81,7 +81,7 @@ class Wanted:
         for check in self.settings.only_checks:
             if check not in CHECKS:
                 listed = ", ".join(CHECKS)
-                raise UsageError(f"--check {check} is not judged by files; {listed} are")
+                raise UsageError(f"--check {check}: files can only be judged by {listed}")
         gradients = self.vjp or GRADIENT.name in self.settings.only_checks
         for name in self.operators:
             layout_of(name, self.layout)
@@ -104,7 +104,7 @@ def layout_of(name: str, text: str) -> Layout | None:
     if layout.omitted:
         left = ", ".join(layout.omitted)
         raise UsageError(
-            f"--layout {text!r} leaves out the axis {left}: a file holds the whole batch "
+            f"--layout {text!r} leaves out the axis {left}: a file has the whole batch "
             f"({canonical(operator_named(name))}); `refssm verify --exec` calls slice by slice"
         )
     return layout
@@ -126,12 +126,14 @@ class Writer:
         for trial in trials_of(Session(recorder, "", self.wanted.settings)):
             doubt = certified(operator_named(trial.op.name))
             if doubt or trial.scope.foreign:
-                raise UsageError(f"{trial.op} cannot be written: {doubt or trial.scope.foreign}")
+                raise UsageError(
+                    f"{trial.op}: no cases can be written: {doubt or trial.scope.foreign}"
+                )
             for check in trial.checks(trial.scope.types):
                 if check.name in CHECKS:
                     self._check(trial, check, tick)
         if not self.judged:
-            raise UsageError("nothing to write: no check asked for applies")
+            raise UsageError("nothing to write: these operators have none of these checks")
         self._manifest()
 
     def _check(self, trial: Trial, check: Check, tick) -> None:
@@ -152,7 +154,7 @@ class Writer:
             with remembering():
                 verdict = check.judge_case(candidate, case)
                 if not verdict.ok:
-                    raise RuntimeError(f"{check.id}: our reference came to: {verdict} ({case})")
+                    raise RuntimeError(f"{check.id}: refssm's reference fails: {verdict} ({case})")
                 if self.recorder.asked and not self.recorder.unanswered:
                     self._keep(check, candidate, case)
 

@@ -36,7 +36,9 @@ def refuse_if_wrong() -> None:
     poisoned = np.where(right == 13, np.float32(np.nan), right)
     grades = [judge(LINEAR_SCAN, lambda *_, y=y: y, a, b).grade for y in (right, late, poisoned)]
     if grades != ["A", "F", "F"]:
-        raise RuntimeError(f"the judge is wrong on exact integers: grades {grades}, want A F F")
+        raise RuntimeError(
+            f"refssm grades exact integers wrongly on this machine: {grades}, want A F F"
+        )
 
 
 def certify(op: Operator) -> str:
@@ -44,19 +46,19 @@ def certify(op: Operator) -> str:
     try:
         op.implementation("oracle")
     except (ModuleNotFoundError, AttributeError) as error:
-        return f"no oracle: {error}"
+        return f"there is no oracle: {error}"
     for case in _small_cases(op):
         with np.errstate(all="ignore"):
             y = op.reference(*case.arrays, **case.statics)
         outputs = several(y)
         if not all(np.isfinite(y).all() for y in outputs):
-            return "the reference is not finite on a case without special values"
+            return "refssm's reference is not finite on a case without special values"
         verdict = grade_outputs(op, case.arrays, outputs, expect(op, case.arrays, case.statics))
         if verdict.grade != "A":
-            return f"the reference disagrees with its oracle: {verdict.message}"
+            return f"refssm's reference disagrees with its oracle: {verdict.message}"
         slip = adjoint_slip(op, op.bare_vjp, case) if op.differentiable else 0.0
         if not slip <= C:
-            return f"the VJP disagrees with its oracle's derivative: ratio {slip:.2g}"
+            return f"refssm's VJP disagrees with the derivative of its oracle: ratio {slip:.2g}"
     return ""
 
 

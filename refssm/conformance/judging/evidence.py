@@ -61,8 +61,8 @@ def _without(op: Operator, verdict: Verdict) -> str:
     if verdict.error:
         return "the call gave no result"
     if np.isfinite(verdict.ratio) and op.contract.instead_of_entries:
-        return f"{op.contract.instead_of_entries} is judged, not entries"
-    return "what failed is not a matter of single entries"
+        return f"the check judges {op.contract.instead_of_entries}, not single entries"
+    return "this failure is not about single entries"
 
 
 def _array(name: str, a: np.ndarray, dims) -> Given:
@@ -92,7 +92,7 @@ def _usual(a: np.ndarray) -> str:
 def _range(a: np.ndarray) -> str:
     """The range of the entries, and how many are not finite."""
     if a.dtype.kind == "b":
-        return f"{int(a.sum())} of {a.size} true"
+        return f"{int(a.sum())} of {a.size} are true"
     finite = a[np.isfinite(a)]
     others = f", {a.size - finite.size} not finite" * (finite.size < a.size)
     if not finite.size:

@@ -134,7 +134,9 @@ def _exact_values(op, vjp, arrays, statics, gauged):
     if op.contract.needs_no_value or op.contract.solved_by_lapack:
         return outputs
     if np.finfo(np.longdouble).eps > np.finfo(np.float64).eps / 1000:
-        raise ValueError(f"{op}: too large for the oracle, and this machine has no long double")
+        raise ValueError(
+            f"{op}: the case is too large for the oracle, and this machine has no long double"
+        )
     direct = op.definition if "transform" in op.traits else op.reference
     program = vjp or direct
     assert program is not None

@@ -58,7 +58,7 @@ def compare(
     reach = min(limit, held.computes.max)  # the arithmetic may have a smaller range than the type
     if max(gauge.peak, product) > reach / HEADROOM:
         if not overflow:
-            return Verdict("-", notes=(*notes, "not judged: intermediates may overflow"))
+            return Verdict("-", notes=(*notes, "not judged: intermediate results may overflow"))
         gauge, undecided = _overflowing(gauge, limit, reach)
         with np.errstate(all="ignore"):
             actual = np.where(undecided, gauge.value, actual).astype(actual.dtype)
@@ -153,7 +153,7 @@ def _size(gauge: Gauge, held: Standard) -> np.ndarray:
     return np.maximum(np.abs(gauge.value).astype(float), held.type.tiny)
 
 
-BEYOND = "not judged where rounding errors may exceed every value: zeros would do as well"
+BEYOND = "not judged where rounding errors may be larger than every value: zeros would pass, too"
 
 
 def says_nothing(value, allowed, judged) -> bool:

@@ -64,7 +64,7 @@ def _compared(got: Invariant, want: Invariant, size: int, held: Standard) -> Ver
     bits = -np.log2(held.u) - (max(0.0, np.log2(ratio)) if ratio > 0 else 0.0)
     if grade == "A":
         return Verdict(grade, ratio, bits, allowed=held.room)
-    message = f"worst {want.name}: off by {error:.2e} in norm, allowed {allowed:.1e}"
+    message = f"worst {want.name}: the error is {error:.2e} in norm, allowed {allowed:.1e}"
     return Verdict(grade, ratio, max(0.0, bits), f"{message}{_where(got, want)}", allowed=held.room)
 
 
@@ -92,4 +92,4 @@ def _where(got: Invariant, want: Invariant) -> str:
     at = "" if want.matched or not i else f" at [{', '.join(map(str, i))}]"
     kind = complex if np.iscomplexobj(a) or np.iscomplexobj(b) else float
     got_there, wanted = told_apart(kind(a[i]), kind(b[i]))
-    return f"; most{at}: got {got_there}, want {wanted}"
+    return f"; largest error{at}: got {got_there}, want {wanted}"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 RATIO = "error ratio |ŷ − y| / (u·K0 + u_out·|y|/C)"
-BETWEEN = "difference of two results that should agree, over the sum of their bounds"
-OF_NORM = "|ŷ − y| of each entry over the bound of the norm of its matrix: the judge takes the norm"
-CLASSES = "entries whose class (finite, infinite, NaN) is not the one wanted"
-BITS = "entries that differ where every bit should be the same"
+BETWEEN = "difference of two results that should agree, divided by the sum of their bounds"
+OF_NORM = "|ŷ − y| of each entry, divided by the bound of its matrix (which is judged in norm)"
+CLASSES = "entries that are finite, infinite or NaN where they should not be"
+BITS = "entries that differ, though every bit should be the same"
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,12 +127,12 @@ class Known:
         passed = [r for r in results if r.verdict == "pass" and said_enough(r.profile, r.check)]
         gone = passed and not narrowed and not any(r.failed for r in results)
         if results and self.expired(entry):
-            then = "and passes now: remove it" if gone else "mend it, or say until when"
+            then = "and passes now: remove it" if gone else "fix the failure or set a later date"
             return f"expired on {entry.expires}, {then} (reason: {entry.reason})"
         if gone:
             return f"passes now: remove it (reason: {entry.reason})"
         fits = bool(results) or self._fits(entry, whole, every)
-        return "" if fits else "matches no check of what was judged: remove it"
+        return "" if fits else "matches no check of this run: remove it"
 
     def _fits(self, entry: Entry, whole: bool, every: bool) -> bool:
         """True if the entry is about a check that this run left out."""
@@ -177,9 +177,9 @@ def read(path: Path, today: date | None = None) -> Known:
     table = document(path)
     tables = table.pop("known", [])
     if table:
-        raise UsageError(f"{path}: entries are tables [[known]], got {shown(next(iter(table)))}")
+        raise UsageError(f"{path}: wanted tables [[known]], got {shown(next(iter(table)))}")
     if not isinstance(tables, list) or not all(isinstance(t, dict) for t in tables):
-        raise UsageError(f"{path}: entries are tables [[known]], with two brackets each")
+        raise UsageError(f"{path}: wanted tables [[known]], with two brackets on each side")
     entries = tuple(_entry(path, i, table) for i, table in enumerate(tables, 1))
     for i, entry in enumerate(entries):
         if any((e.id, e.implementation) == (entry.id, entry.implementation) for e in entries[:i]):
@@ -213,19 +213,19 @@ def _entry(path: Path, number: int, table: dict) -> Entry:
     for key in table:
         if key not in KEYS:
             hint = near(key, KEYS)
-            raise UsageError(f"{where} has no key {shown(key)}; {hint}there are {', '.join(KEYS)}")
+            raise UsageError(f"{where}: unknown key {shown(key)}; {hint}wanted {', '.join(KEYS)}")
     for key in KEYS:
         if key not in table and key != "implementation":
-            raise UsageError(f"{where} has no `{key}`; wanted are id, reason and expires")
+            raise UsageError(f"{where}: `{key}` is missing; wanted id, reason and expires")
     for key in ("id", "implementation", "reason"):
         value = table.get(key, "-")
         if not isinstance(value, str) or not value.strip() or not value.isprintable():
             told = f" ({table['id']})" if key != "id" else ""
-            raise UsageError(f"{where}{told}: `{key}` is in words, not empty, got {shown(value)}")
+            raise UsageError(f"{where}{told}: `{key}`: wanted a text, got {shown(value)}")
     day: Any = table["expires"]
     if not isinstance(day, date) or isinstance(day, datetime):
         raise UsageError(
-            f"{where}: `expires` is a day without quotes, as in 2027-01-31, got {shown(day)}"
+            f"{where}: `expires`: wanted a date without quotes, as 2027-01-31, got {shown(day)}"
         )
     _check_id(where, table["id"])
     return Entry(table["id"], table["reason"], day, table.get("implementation", ""))
@@ -235,12 +235,12 @@ def _check_id(where: str, id: str) -> None:
     """UsageError for an id that no check can have."""
     match = ID.fullmatch(id)
     if match is None:
-        raise UsageError(f"{where}: an id is operator/check[dtype], got {shown(id)}")
+        raise UsageError(f"{where}: wanted an id operator/check[dtype], got {shown(id)}")
     kinds = (("operator", [op.name for op in OPERATORS]), ("check", NAMES), ("type", TYPES))
     for word, (kind, known) in zip(match.groups(), kinds, strict=True):
         if not any(_like(word, name) for name in known):
-            hint = near(word, known) or "`refssm show` names them; "
-            raise UsageError(f"{where}: {shown(id)}: no {kind} {word!r}; {hint.rstrip('; ')}")
+            hint = near(word, known) or "`refssm show` prints the names; "
+            raise UsageError(f"{where}: {shown(id)}: unknown {kind} {word!r}; {hint.rstrip('; ')}")
 
 
 def _like(pattern: str, name: str) -> bool:

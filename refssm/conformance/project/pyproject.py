@@ -82,7 +82,7 @@ def document(path: Path) -> dict:
     except OSError as error:
         raise UsageError(f"{name}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"{name}: TOML is UTF-8, and byte {error.start} is not") from None
+        raise UsageError(f"{name}: not valid TOML: byte {error.start} is not UTF-8") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{name}: not valid TOML: {error}") from None
 
@@ -106,13 +106,13 @@ def _table(path: Path) -> Any:
 
 def _checked(path: Path, table: Any) -> Config:
     if not isinstance(table, dict):
-        raise UsageError(f"{_told(path)}: [tool.refssm] is a table, got {shown(table)}")
+        raise UsageError(f"{_told(path)}: [tool.refssm]: wanted a table, got {shown(table)}")
     values = {}
     for key, value in table.items():
         if key not in KEYS:
             hint, keys = near(key, KEYS), ", ".join(KEYS)
             raise UsageError(
-                f"{_told(path)}: [tool.refssm] has no key {shown(key)}; {hint}there are {keys}"
+                f"{_told(path)}: [tool.refssm]: unknown key {shown(key)}; {hint}wanted {keys}"
             )
         wanted, read = KEYS[key]
         try:
@@ -196,7 +196,7 @@ def _ranges(value: Any) -> tuple[str, ...]:
         except UsageError as error:
             raise Refused(f": {re.sub('^--where ', '', str(error))}") from None
         if name not in known:
-            raise Refused(f": no operator has {name!r}")
+            raise Refused(f": no operator has an argument or a size {name!r}")
     return _texts(value)
 
 
@@ -211,7 +211,7 @@ KEYS = {
     "targets": Key("a list of files and modules", _texts),
     "subjects": Key(f"a list of {', '.join(SUBJECTS)}", _some_of(SUBJECTS)),
     "profile": Key(f"one of {', '.join(PROFILES)}", _one_of(PROFILES)),
-    "seed": Key("a whole number from 0 on", _seed),
+    "seed": Key("a whole number of 0 or more", _seed),
     "dtypes": Key(f"a list of {', '.join(TYPES)}", _some_of(TYPES)),
     "checks": Key(f"a list of {', '.join(NAMES)}", _some_of(NAMES)),
     "where": Key('a list of "NAME=LOW..HIGH"', _ranges),

@@ -56,13 +56,16 @@ def _declared(offer: Offer) -> str:
     """The declarations of one implementation that differ from the defaults."""
     budget, parts = offer.accuracy, []
     if offer.layout:
-        parts.append(f"layout {offer.layout}, told here in {canonical(operator_named(offer.name))}")
+        parts.append(
+            f"layout {offer.layout}; indices below are in the order "
+            f"{canonical(operator_named(offer.name))}"
+        )
     if budget.computes:
         parts.append(f"computes in {budget.computes}")
     if budget != Budget(computes=budget.computes):
-        parts.append(f"allowed {budget.C:g}")
+        parts.append(f"allowed ratio {budget.C:g}")
     if offer.ftz:
-        parts.append("subnormal numbers flushed to zero")
+        parts.append("subnormal numbers may be flushed to zero")
     return ", ".join(parts)
 
 
@@ -125,7 +128,7 @@ def below(result: Result) -> list[str]:
     if result.verdict == "pass" and result.hint:
         lines.append(result.hint)
     elif result.verdict == "pass":
-        lines.append(f"not promised: {limits(result)}")
+        lines.append(f"not tested: {limits(result)}")
     return lines
 
 
@@ -143,7 +146,7 @@ def again(result: Result) -> list[str]:
     target = of if of.startswith("--exec ") else quote(of)  # the command is already quoted
     told = [f"again: refssm replay {quote(result.counterexample)} {target}"]
     if result.alone:
-        told.append(f"alone: python {quote(result.alone)} (NumPy and your module only)")
+        told.append(f"alone: python {quote(result.alone)} (needs only NumPy and your module)")
     return told
 
 
@@ -152,7 +155,7 @@ def limits(result: Result) -> str:
     op = next(op for op in OPERATORS if op.name == result.operator)
     rule = rule_named(result.check)
     if isinstance(rule, Conduct):
-        return "anything beyond this one ordinary case"
+        return "any other case than this ordinary one"
     first = op.leading or core_dims(op)[0]
     if isinstance(rule, Law):
         longest = TAME_SIZE if rule.tame else max(SIZES)
@@ -163,8 +166,8 @@ def limits(result: Result) -> str:
     if op.constructor:
         declared = op.parameters.get(first)
         reach = f"{first} above {max(declared.values)}" if declared else reach
-        return f"{reach}, numbers outside `refssm show {op}`"
-    return f"{reach}, batches above 3, inputs outside `refssm show {op}`"
+        return f"{reach}, parameters outside the domains in `refssm show {op}`"
+    return f"{reach}, batches above 3, inputs outside the domains in `refssm show {op}`"
 
 
 def summary(results: list[Result], seconds: float) -> str:
@@ -174,7 +177,7 @@ def summary(results: list[Result], seconds: float) -> str:
     counts = {verdict: came.count(verdict) for verdict in order}
     told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
     checks = "1 check" if len(results) == 1 else f"{len(results)} checks"
-    return f"{checks}: {told or 'nothing judged'}   {seconds:.1f} s"
+    return f"{checks}: {told or 'nothing was judged'}   {seconds:.1f} s"
 
 
 def graded(result: Result) -> bool:

@@ -14,7 +14,7 @@
   const search = document.createElement("input");
   search.type = "search";
   search.placeholder = "operator, check, type …";
-  search.setAttribute("aria-label", "Show rows with these words");
+  search.setAttribute("aria-label", "Show only rows with these words");
   const shown = document.createElement("output");
 
   function show() {

@@ -21,11 +21,11 @@ from refssm.conformance.judging.result import Result
 from refssm.conformance.report import lines
 
 ORDER = ("wrong", "error", "inaccurate", "skipped", "pass")
-GRADES = {  # explanations for readers who do not know the letters
-    "A": "within what a straightforward program attains",
-    "B": "within what a backward stable program attains",
-    "C": "as accurate as TF32 or float16 arithmetic would be",
-    "F": "further out than any rounding explains",
+GRADES = {  # what stands beside a verdict, for those who do not know the letters
+    "A": "as accurate as a straightforward program",
+    "B": "as accurate as a backward stable program",
+    "C": "only as accurate as TF32 or float16 arithmetic",
+    "F": "the error is larger than rounding can explain",
 }
 
 

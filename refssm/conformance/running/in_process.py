@@ -59,10 +59,10 @@ def session_of(
 ) -> Session:
     """A session for one function of this process; UsageError for an unknown profile or check."""
     if profile not in PROFILES:
-        raise UsageError(f"no profile {profile!r}; there are {', '.join(PROFILES)}")
+        raise UsageError(f"unknown profile {profile!r}; wanted one of {', '.join(PROFILES)}")
     for check in checks:
         if check not in NAMES:
-            raise UsageError(f"no check {check!r}; there are {', '.join(NAMES)}")
+            raise UsageError(f"unknown check {check!r}; wanted one of {', '.join(NAMES)}")
     refuse_if_wrong()
     found = [Found(operator_named(name), function, vjp, declared=declared)]
     found += _resumed(name, function)

@@ -82,7 +82,7 @@ def arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int |
     """The arrays, the keyword arguments, and the type to judge in; UsageError if they misfit."""
     if absent := [name for name in (*op.inputs, *op.static) if name not in given]:
         takes = ", ".join([*op.inputs, *op.static])
-        raise UsageError(f"{path} has no array {absent[0]!r}; {op} takes {takes}")
+        raise UsageError(f"{path} has no array {absent[0]!r}; {op} needs {takes}")
     statics = {name: _static(given[name]) for name in op.static}
     half = next((number_type(t) for t in types if number_type(t).half), None)
     try:
@@ -91,12 +91,12 @@ def arguments(op, given, path, types) -> tuple[list[np.ndarray], dict[str, int |
             arrays = op.arrays(arrays, COMPILED_TYPES)
         else:
             if any(a.dtype.kind == "c" for a in arrays):
-                raise ValueError(f"complex numbers in it are not {half.name}")
+                raise ValueError(f"its numbers are complex, wanted {half.name}")
             pairs = list(zip(op.inputs, arrays, strict=True))
             arrays = [a != 0 if n in op.flags else a.astype(np.float32) for n, a in pairs]
             numbers = [a for a in arrays if a.dtype.kind != "b"]
             if any(not np.array_equal(half.rounded(a, True), a, equal_nan=True) for a in numbers):
-                raise ValueError(f"numbers in it are not {half.name}")
+                raise ValueError(f"its numbers are not {half.name} numbers")
         op.sizes(*arrays, **statics)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{path}: {error}") from None
@@ -122,7 +122,9 @@ def _given(candidate: Candidate, arrays, statics) -> Verdict:
     for a, domain in zip(arrays, op.inputs.values(), strict=True):
         first = a[..., :1, :] if domain.span else a[..., :1]
         if domain.decay and not from_state(op) and not np.isfinite(first).all():
-            return Verdict("-", notes=("a_0 is not finite: both readings of 0·a_0 are in use",))
+            return Verdict(
+                "-", notes=("not judged: a_0 is not finite, and right programs differ in 0·a_0",)
+            )
     try:
         return special_values.at(candidate, *candidate.narrowed(arrays, statics))
     except Declined:

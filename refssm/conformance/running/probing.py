@@ -66,7 +66,7 @@ class Probe:
         op = self.scope.op
         offer = next((o for o in worker.found if o.name == op.name), None)
         if offer is None:
-            raise UsageError(f"{older} has no {op} to stand beside")
+            raise UsageError(f"--against {older}: it has no {op} to compare with")
         candidate = Candidate(op, worker, offer)
         candidate.probe(self._ordinary(self.accepted))
         return Beside(candidate, older)

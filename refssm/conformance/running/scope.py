@@ -67,14 +67,14 @@ class Scope:
         known = types_of(self.op, half=True)
         if not self.settings.types or set(known) & set(self.settings.types):
             return ""
-        return f"judged in {', '.join(known)}; none of them was asked for"
+        return f"judged only in {', '.join(known)}: choose one of these types"
 
     @cached_property
     def undeclared(self) -> str:
         """Why there is no type to judge in, or ""."""
         if self.types:
             return ""
-        return self.foreign or f"declared for {', '.join(self.offer.dtypes)}"
+        return self.foreign or f"declared only for {', '.join(self.offer.dtypes)}"
 
     @property
     def gradient_missing(self) -> str:
@@ -83,13 +83,13 @@ class Scope:
         if not self.op.differentiable:
             return ""
         if has_vjp and not (self.profile.gradient or asked):
-            return f"left out of the {self.settings.profile} profile: --check gradient runs it"
+            return f"not in the {self.settings.profile} profile: --check gradient runs it"
         if has_vjp or not (GRADIENT.name in asked or self.offer.framework in AUTODIFF):
             return ""
         if GRADIENT.name not in asked and (asked or not self.profile.gradient):
             return ""
         if self.offer.framework in AUTODIFF:
-            return f"needs vjp=True for {self.offer.framework}'s own, or {self.op}_vjp"
+            return f"needs vjp=True (the gradient of {self.offer.framework}) or {self.op}_vjp"
         return f"needs {self.op}_vjp"
 
     def checks(self, types: Iterable[str], old: Beside | None = None) -> list[Check]:

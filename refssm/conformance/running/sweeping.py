@@ -86,7 +86,7 @@ class Sweeping:
         def tick(tries: int) -> None:
             done[0] += not tries
             if tries:
-                session.tick(f"{check.id}: making it smaller", tries, SHRINK_TRIES)
+                session.tick(f"{check.id}: making the case smaller", tries, SHRINK_TRIES)
             else:
                 session.tick(check.id, done[0], check.count)
 
@@ -120,7 +120,7 @@ class Sweeping:
         again = sweep(self._cases(), self.check.judging(forgiving), **how)
         if again.case is None:
             return FLUSHED
-        return f"wrong also where subnormal numbers are flushed to zero: {again.verdict.message}"
+        return f"also wrong if subnormal numbers may be flushed to zero: {again.verdict.message}"
 
 
 def first_seed(check: Check, seed: int) -> int:

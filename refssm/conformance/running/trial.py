@@ -43,7 +43,7 @@ class Trial:
             return
         if self.offer.seems and all(probe.refused.values()):
             dtype, seems = scope.types[0], self.offer.seems
-            message = f"it seems to take arrays of {seems}, --framework {seems}: "
+            message = f"it seems to want {seems} arrays, try --framework {seems}: "
             message += probe.refused[dtype]
             yield wording.result(self.checks([dtype])[0], "error", message=message)
             return
@@ -64,7 +64,7 @@ class Trial:
 
     def judge(self, check: Check) -> Result:
         """Run one check."""
-        self.session.tick(f"{self.op} beside its oracle", 0, 0)
+        self.session.tick(f"{self.op}: checking the reference", 0, 0)
         if self.probe.doubt:
             return self.wording.result(check, "error", message=f"not judged: {self.probe.doubt}")
         reason = self.left_out(check)
@@ -75,7 +75,7 @@ class Trial:
     def left_out(self, check: Check) -> str:
         """Why a check is not run, or ""."""
         if self.offer.files and check.rule.of_memory:
-            return "a program reads files: there is no memory to look at"
+            return "a program reads files: its use of memory cannot be checked"
         found = [offer.name for offer in self.session.worker.found]
         rule, where = check.rule, self.session.settings.where
         return rule.missing(self.op, found) or rule.left_by(self.op, where)

@@ -198,11 +198,11 @@ def _draws(y):
 
 
 def main(
-    only: Annotated[str, typer.Option(help="Families or operators, with commas.")] = "",
-    every: Annotated[int, typer.Option(help="One bug in so many.")] = 1,
+    only: Annotated[str, typer.Option(help="Families or operators, separated by commas.")] = "",
+    every: Annotated[int, typer.Option(help="Plant only every n-th bug.")] = 1,
     lost: Annotated[int, typer.Option(help="Bits that the honest programs lose.")] = LOST,
     workers: Annotated[int, typer.Option(help="Processes.")] = 2,
-    show: Annotated[bool, typer.Option(help="Print those not named first.")] = False,
+    show: Annotated[bool, typer.Option(help="Print the bugs that were not named first.")] = False,
     record: Annotated[bool, typer.Option(help="Add a row to docs/naming_rate.csv.")] = False,
 ) -> None:
     """Plant every bug in another implementation, and count how many are named first."""
@@ -220,13 +220,15 @@ def main(
                 typer.echo(f"  {n.bug} [{n.caught_by}], {n.what}: {n.told or '-'}")
         for n in honest:
             if n.named:
-                typer.echo(f"  called a bug's name: {n.bug}: {n.told}")
+                typer.echo(f"  wrongly named as a bug: {n.bug}: {n.told}")
     caught = [n for n in told if n.caught]
     first = sum(n.first for n in caught)
     typer.echo(f"{first} of {len(caught)} planted bugs named first ({first / len(caught):.1%})")
-    typer.echo(f"{len(told) - len(caught)} did no harm where they were planted")
+    typer.echo(f"{len(told) - len(caught)} were not caught")
     blamed = sum(n.named for n in rough)
-    typer.echo(f"{blamed} of {len(rough)} honest programs of too few bits called by a bug's name")
+    typer.echo(
+        f"{blamed} of {len(rough)} honest programs of too few bits were wrongly named as a bug"
+    )
     if record:
         before = stored.read(stored.NAMING, stored.NamingRate)
         stored.write(stored.NAMING, [*before, rate(lost, told, rough)])

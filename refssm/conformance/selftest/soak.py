@@ -197,7 +197,7 @@ def main(
     seeds: Annotated[int, typer.Option(help="Seeds for each operator.")] = 1000,
     cases: Annotated[int, typer.Option(help="Cases for each seed.")] = 5,
     workers: Annotated[int, typer.Option(help="Processes.")] = 2,
-    only: Annotated[str, typer.Option(help="Families or operators, with commas.")] = "",
+    only: Annotated[str, typer.Option(help="Families or operators, separated by commas.")] = "",
 ) -> None:
     """Run the pieces that are not yet recorded and write the table; exit code 1 after a rejection.
 
@@ -207,7 +207,7 @@ def main(
     kept.parent.mkdir(exist_ok=True)
     for h in implementations():
         if h.absent:
-            typer.echo(f"left out: {h}, for {h.needs} is not installed", err=True)
+            typer.echo(f"left out: {h}, since {h.needs} is not installed", err=True)
     done, wanted = finished(), [p for p in pieces(seeds, cases) if among(p[0], only)]
     todo = [piece for piece in wanted if piece not in done]
     running = as_they_come(run_piece, todo, workers)

@@ -117,15 +117,15 @@ def differences(before: list[Row], now: list[Row], compared: list[str]) -> list[
     return gone + [f"+ {', '.join(row)}" for row in sorted((new - old).elements())]
 
 
-Only = Annotated[str, typer.Option(help="Families or operators, with commas.")]
+Only = Annotated[str, typer.Option(help="Families or operators, separated by commas.")]
 Workers = Annotated[int, typer.Option(help="Processes.")]
-Of = Annotated[str, typer.Option(help="planted or honest; both if not given.")]
+Of = Annotated[str, typer.Option(help="planted or honest; without it both.")]
 
 
 def chosen(of: str) -> tuple[str, ...]:
     """The files to write or to compare."""
     if of and of not in ROWS:
-        raise typer.BadParameter(f"no file {of!r}; there are {', '.join(ROWS)}")
+        raise typer.BadParameter(f"unknown file {of!r}; wanted one of {', '.join(ROWS)}")
     return (of,) if of else (*ROWS,)
 
 
@@ -135,7 +135,7 @@ def write(
     only: Only = "",
     of: Of = "",
     workers: Workers = 2,
-    figures: Annotated[bool, typer.Option(help="Ratios and messages too.")] = False,
+    figures: Annotated[bool, typer.Option(help="Also write ratios and messages.")] = False,
 ) -> None:
     """Judge all planted bugs and honest implementations, and write the verdicts."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ SECONDS = 10  # time limit for the scheduler's answer
 def connected(address: str) -> Iterator[Any]:
     """A client of the cluster; UsageError if there is no scheduler or no worker."""
     if find_spec("distributed") is None:
-        raise UsageError("--dask needs dask[distributed]: pip install 'refssm[dask]'")
+        raise UsageError("--dask needs Dask: pip install 'dask[distributed]'")
     from distributed import Client
 
     try:
@@ -27,7 +27,7 @@ def connected(address: str) -> Iterator[Any]:
             warnings.simplefilter("ignore")
             client = Client(address, timeout=SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError, ImportError) as error:
-        why = " ".join(str(error).split()) or f"nothing came within {SECONDS:g} s"
+        why = " ".join(str(error).split()) or f"no answer within {SECONDS:g} s"
         told = f"no scheduler answers: {why}"
         raise UsageError(f"--dask {address!r}: {told}") from None
     with client:

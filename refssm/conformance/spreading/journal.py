@@ -48,7 +48,7 @@ class Journal:
             self._lines.close()
 
     def _unusable(self, error: OSError) -> UsageError:
-        return UsageError(f"--resume keeps a record in {self.path}: {error.strerror or error}")
+        return UsageError(f"--resume cannot use its record {self.path}: {error.strerror or error}")
 
 
 def _read(path: Path) -> dict[tuple[str, int], Piece]:

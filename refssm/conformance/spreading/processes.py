@@ -71,7 +71,7 @@ class Bench:
             for loaded, own in zip(kit.loaded, kit.own, strict=True):
                 self.workers.append(Worker(*loaded, folder=folder))
                 if self.workers[-1].sources().own != own:
-                    raise UsageError(f"{loaded[0]}: it is another one than where the run began")
+                    raise UsageError(f"{loaded[0]}: its code differs from that where the run began")
         except UsageError as error:
             self.close()
             raise UsageError(f"a process on {socket.gethostname()}: {error}") from None
@@ -105,7 +105,7 @@ def _refuse_other_versions(at_start: dict[str, str]) -> None:
         if version != at_start.get(name):
             raise UsageError(
                 f"a process on {socket.gethostname()} has {name} {version}, "
-                f"but {at_start.get(name)} where the run began: the verdicts might differ"
+                f"but the run began with {at_start.get(name)}: the verdicts might differ"
             )
 
 
@@ -156,8 +156,8 @@ class Crew:
                 yield result
         except BrokenExecutor:
             raise UsageError(
-                "--workers: one of the processes was killed, for want of memory perhaps; "
-                "take fewer, and --resume goes on where a run ended"
+                "--workers: a process was killed, perhaps because memory was full; "
+                "use fewer processes; --resume continues the run"
             ) from None
         finally:
             with warnings.catch_warnings():  # tasks after a failure are cancelled

@@ -32,7 +32,7 @@ def judged(worker, target: str, given: list[Vectors]) -> Iterator[Result]:
         if not offer.judged:
             continue
         if vectors is None or offer.absent:
-            reason = offer.absent or "no vectors of it"
+            reason = offer.absent or "there are no vectors of this operator"
             yield Result(offer.name, target, VECTORS.name, "-", "skipped", message=reason)
             continue
         yield from _OneOperator(worker, offer, target, vectors).results()
@@ -51,7 +51,8 @@ class _OneOperator:
         types = list(dict.fromkeys(case.dtype for case in self.vectors.cases))
         declared = [t for t in types if not self.offer.dtypes or t in self.offer.dtypes]
         if not declared:
-            listed = f"declared for {', '.join(self.offer.dtypes)}, vectors in {', '.join(types)}"
+            own, stored = ", ".join(self.offer.dtypes), ", ".join(types)
+            listed = f"declared only for {own}, vectors are in {stored}"
             yield self._result(types[0], "skipped", message=listed)
             return
         refused = self.candidate.probe({t: ordinary_case(self.op, t) for t in declared})
@@ -94,11 +95,11 @@ class _OneOperator:
         """Message and hint: the limits of a pass; the failing cases of a failure and their bugs."""
         bad = [(case, verdict) for case, verdict in told if not verdict.ok]
         if not bad:
-            return {"hint": f"not promised: anything beyond these {len(told)} cases"}
+            return {"hint": f"not tested: any other cases than these {len(told)}"}
         first = bad[0][0]
         names = ", ".join(case.name for case, _ in bad)
         shown = "; ".join(f"{name} ({what})" for name, what in first.catches.items())
-        hint = f"failing: {names}" + (f"; {first.name} is there for {shown}" if shown else "")
+        hint = f"failing: {names}" + (f"; {first.name} shows the bug {shown}" if shown else "")
         return {"message": worst.message, "hint": hint}
 
     def _result(self, dtype: str, verdict: str, **details) -> Result:

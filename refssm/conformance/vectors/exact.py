@@ -55,7 +55,7 @@ def _certified(op, arrays, statics, wanted) -> tuple[int, list]:
         if place is None:
             return bits, numbers
         bits *= 2
-    raise Undecided(f"{op}: {place} is not decided by {LAST} bits")
+    raise Undecided(f"{op}: {place} cannot be rounded with {LAST} bits")
 
 
 def _confirm(op, arrays, statics, wanted: list[Format], numbers, bits) -> None:

@@ -22,7 +22,7 @@ def sound(path: Path, thorough: bool) -> Vectors:
             if known.get(name) != what:
                 wanted = f"{known[name]!r}" if name in known else f"a planted bug of {vectors.op}"
                 raise UsageError(
-                    f"{path}: cases[{i}].catches.{name}: wanted {wanted}, came {what!r}"
+                    f"{path}: cases[{i}].catches.{name}: wanted {wanted}, got {what!r}"
                 )
         if thorough:
             _recomputed(path, vectors, i, case)
@@ -33,7 +33,7 @@ def _recomputed(path: Path, vectors: Vectors, i: int, case: Vector) -> None:
     """UsageError if an output differs from the oracles' or a bound from the computed one."""
     drawn = drawn_again(vectors.op, case.dtype, case.arrays, case.statics)
     if drawn is None:
-        raise UsageError(f"{path}: cases[{i}]: wanted inputs that can be judged, came others")
+        raise UsageError(f"{path}: cases[{i}]: wanted inputs that can be judged, got others")
     again = certified(drawn)
     for name, stored, wanted in zip(vectors.op.outputs, case.outputs, again.outputs, strict=True):
         pairs = {f: (stored.values[f], wanted.values[f]) for f in wanted.values}
@@ -45,4 +45,4 @@ def _recomputed(path: Path, vectors: Vectors, i: int, case: Vector) -> None:
                 j = int(differ[0])
                 came, right = (hexadecimal(float(a[j])) for a in flat)
                 place = f"{path}: cases[{i}].outputs.{name}.{key}[{j}]"
-                raise UsageError(f"{place}: wanted {right}, came {came}")
+                raise UsageError(f"{place}: wanted {right}, got {came}")

@@ -31,9 +31,7 @@ def enclosed() -> list[Operator]:
 def refuse_without_flint() -> None:
     """UsageError if python-flint, the library of ball arithmetic, is not installed."""
     if find_spec("flint") is None:
-        raise UsageError(
-            "two oracles certify vectors, and python-flint is absent: pip install 'refssm[flint]'"
-        )
+        raise UsageError("vectors need python-flint, the second oracle: pip install python-flint")
 
 
 def refuse_without_enclosure(op: Operator) -> None:

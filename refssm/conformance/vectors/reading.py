@@ -68,11 +68,11 @@ def _document(path: Path) -> dict:
     except OSError as error:
         raise Malformed(error.strerror or "cannot be read") from None
     except UnicodeDecodeError:
-        raise Malformed("wanted JSON in UTF-8, came other bytes") from None
+        raise Malformed("wanted JSON in UTF-8, got other bytes") from None
     except RecursionError:
-        raise Malformed("wanted the JSON of vectors, came brackets within brackets") from None
-    except ValueError as error:  # JSONDecodeError, or an integer with thousands of digits
-        raise Malformed(f"wanted JSON, came something else: {error}") from None
+        raise Malformed("wanted the JSON of vectors, got brackets nested too deeply") from None
+    except ValueError as error:  # JSONDecodeError, or whole numbers of thousands of digits
+        raise Malformed(f"wanted JSON, got something else: {error}") from None
     return keyed(document, "the document", KEYS)
 
 
@@ -80,39 +80,37 @@ def _once(pairs):
     names = [name for name, _ in pairs]
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
-        raise Malformed(f"the key {twice!r} stands twice in one object")
+        raise Malformed(f"the key {twice!r} appears twice in one object")
     return dict(pairs)
 
 
 def _constant(name):
-    raise Malformed(f"wanted hexadecimal numbers, came {name}")
+    raise Malformed(f"wanted hexadecimal numbers, got {name}")
 
 
 def _vectors(document: dict) -> Vectors:
     if document["format"] != FORMAT:
-        raise Malformed(f"format: wanted {FORMAT!r}, came {told(document['format'])}")
+        raise Malformed(f"format: wanted {FORMAT!r}, got {told(document['format'])}")
     op = next((op for op in OPERATORS if op.name == document["operator"]), None)
     if op is None:
         raise Malformed(
-            f"operator: wanted a name of `refssm list`, came {told(document['operator'])}"
+            f"operator: wanted a name of `refssm list`, got {told(document['operator'])}"
         )
     if document["signature"] != op.signature:
         came = told(document["signature"])
-        raise Malformed(f"signature: wanted {op.signature!r} of {op}, came {came}")
+        raise Malformed(f"signature: wanted {op.signature!r} of {op}, got {came}")
     seed = whole(document["seed"], "seed", most=2**128)
     cases = listed(document["cases"], "cases")
     if not cases:
-        raise Malformed("cases: wanted at least one, came none")
+        raise Malformed("cases: wanted at least one, got none")
     read_cases = [_case(op, case, f"cases[{i}]") for i, case in enumerate(cases)]
     _different(read_cases)
     try:
         wanted = checksum(document)
     except UnicodeEncodeError:
-        raise Malformed("wanted text that UTF-8 can hold, came half of a pair of \\u") from None
+        raise Malformed("wanted text that UTF-8 can encode, got half of a pair of \\u") from None
     if document["sha256"] != wanted:
-        raise Malformed(
-            f"sha256: wanted {wanted} of what is in the file, came {told(document['sha256'])}"
-        )
+        raise Malformed(f"sha256: wanted {wanted} for this content, got {told(document['sha256'])}")
     return Vectors(op, seed, read_cases)
 
 
@@ -122,7 +120,7 @@ def _different(cases: list[Vector]) -> None:
     seen: dict[Any, int] = {}
     for i, case in enumerate(cases):
         if case.name in names:
-            raise Malformed(f"cases[{i}].name: {case.name!r} stands there twice")
+            raise Malformed(f"cases[{i}].name: {case.name!r} appears twice")
         names.add(case.name)
         key = (case.dtype, str(dict(case.statics)), *(a.dtype.str for a in case.arrays))
         key += tuple((a.shape, a.tobytes()) for a in case.arrays)
@@ -136,11 +134,11 @@ def _case(op: Operator, given, at: str) -> Vector:
     name, dtype = text_of(case["name"], f"{at}.name"), text_of(case["dtype"], f"{at}.dtype")
     if dtype not in types_of(op):
         listed = ", ".join(types_of(op))
-        raise Malformed(f"{at}.dtype: wanted one of {listed}, came {told(dtype)}")
+        raise Malformed(f"{at}.dtype: wanted one of {listed}, got {told(dtype)}")
     u = hexadecimal(number_type(dtype).u)
     for key, wanted in {"u": u, "allowed": C}.items():
         if case[key] != wanted or isinstance(case[key], bool):
-            raise Malformed(f"{at}.{key}: wanted {wanted!r}, came {told(case[key])}")
+            raise Malformed(f"{at}.{key}: wanted {wanted!r}, got {told(case[key])}")
     catches = _catches(case["catches"], f"{at}.catches")
     arrays = _inputs(op, case["inputs"], dtype, f"{at}.inputs")
     statics = _statics(op, case["parameters"], f"{at}.parameters")
@@ -159,7 +157,7 @@ def _case(op: Operator, given, at: str) -> Vector:
 
 def _catches(given, at) -> dict[str, str]:
     if not isinstance(given, dict) or not all(isinstance(v, str) and v for v in given.values()):
-        raise Malformed(f"{at}: wanted what each planted bug is, by its name, came {told(given)}")
+        raise Malformed(f"{at}: wanted a text for each planted bug, by its name, got {told(given)}")
     return given
 
 
@@ -173,7 +171,7 @@ def _inputs(op: Operator, given, dtype: str, at: str) -> list[np.ndarray]:
         kinds = {"flag": ("flag",), "real": ("real",), "complex": (usual,)}
         kind, known = argument["kind"], kinds.get(domain.kind, tuple({"real", usual}))
         if kind not in known:
-            raise Malformed(f"{here}.kind: wanted {' or '.join(known)}, came {told(kind)}")
+            raise Malformed(f"{here}.kind: wanted {' or '.join(known)}, got {told(kind)}")
         arrays.append(_array(argument, "values", kind, np.finfo(dtype).dtype, here))
     return arrays
 
@@ -191,10 +189,10 @@ def _output(given, shape, kind: str, dtype: str, at: str) -> Output:
     formats, name = formats_of(dtype), "complex" if kind == "c" else "real"
     output = keyed(given, at, ("kind", "shape", *formats, "k0", "k1"))
     if output["kind"] != name:
-        raise Malformed(f"{at}.kind: wanted {name!r}, came {told(output['kind'])}")
+        raise Malformed(f"{at}.kind: wanted {name!r}, got {told(output['kind'])}")
     if output["shape"] != list(shape):
         wanted, came = list(shape), told(output["shape"])
-        raise Malformed(f"{at}.shape: wanted {wanted} of these inputs, came {came}")
+        raise Malformed(f"{at}.shape: wanted {wanted} of these inputs, got {came}")
     values = {f: _array(output, f, name, np.dtype(f), at) for f in formats}
     values = {f: a.astype(np.result_type(a, np.float64)) for f, a in values.items()}
     k0, k1 = (_array(output, k, "real", np.dtype("float64"), at) for k in ("k0", "k1"))
@@ -203,8 +201,8 @@ def _output(given, shape, kind: str, dtype: str, at: str) -> Output:
     for key, k in (("k0", k0), ("k1", k1)):
         if not (k >= size).all():
             i = int(np.argmin(k >= size))
-            came = f"{k.ravel()[i]:.6g} beside {size.ravel()[i]:.6g}"
-            raise Malformed(f"{at}.{key}[{i}]: wanted no less than |y|, came {came}")
+            came = f"{k.ravel()[i]:.6g} for |y| = {size.ravel()[i]:.6g}"
+            raise Malformed(f"{at}.{key}[{i}]: wanted |y| or more, got {came}")
     return Output(values, k0, k1)
 
 
@@ -220,7 +218,7 @@ def _same_number(values, at) -> None:
         i = int(np.argmax(wrong))
         raise Malformed(
             f"{at}.float32[{i}]: wanted {hexadecimal(rounded[i])}, float64[{i}] rounded, "
-            f"came {hexadecimal(narrow[i])}"
+            f"got {hexadecimal(narrow[i])}"
         )
 
 
@@ -229,20 +227,18 @@ def _array(given: dict, key: str, kind: str, precision: np.dtype, at: str) -> np
     shape = listed(given["shape"], f"{at}.shape")
     sizes = [whole(n, f"{at}.shape") for n in shape]
     if len(sizes) > AXES:
-        raise Malformed(f"{at}.shape: wanted at most {AXES} axes, came {len(sizes)}")
+        raise Malformed(f"{at}.shape: wanted at most {AXES} axes, got {len(sizes)}")
     values, count = listed(given[key], f"{at}.{key}"), math.prod(sizes)
     wanted = count * (2 if kind == "complex" else 1)
     if len(values) != wanted:
         parts = " parts" if kind == "complex" else ""
         raise Malformed(
-            f"{at}.{key}: wanted {wanted}{parts} for the shape {sizes}, came {len(values)}"
+            f"{at}.{key}: wanted {wanted}{parts} for the shape {sizes}, got {len(values)}"
         )
     if kind == "flag":
         wrong = next((i for i, v in enumerate(values) if not isinstance(v, bool)), None)
         if wrong is not None:
-            raise Malformed(
-                f"{at}.{key}[{wrong}]: wanted true or false, came {told(values[wrong])}"
-            )
+            raise Malformed(f"{at}.{key}[{wrong}]: wanted true or false, got {told(values[wrong])}")
         return np.array(values, bool).reshape(sizes)
     numbers = [number_of(v, f"{at}.{key}[{i}]") for i, v in enumerate(values)]
     a = np.array(numbers, np.float64)
@@ -251,7 +247,7 @@ def _array(given: dict, key: str, kind: str, precision: np.dtype, at: str) -> np
     if not (held == a).all():
         i = int(np.argmin(held == a))
         raise Malformed(
-            f"{at}.{key}[{i}]: wanted a number of {precision.name}, came {told(values[i])}"
+            f"{at}.{key}[{i}]: wanted a number of {precision.name}, got {told(values[i])}"
         )
     if kind == "complex":
         held = held.view(np.result_type(precision, 1j))

@@ -184,4 +184,4 @@ def test_a_gradient_by_hand_is_judged_in_our_convention(framework, tmp_path, cap
 def test_a_gradient_that_nobody_gave_is_a_skip_that_says_how_to_give_one(framework):
     result = judged("linear_scan", lambda a, b: b, "gradient", framework=framework.name)
     assert result.verdict == "skipped"
-    assert result.message == f"needs vjp=True for {framework.name}'s own, or linear_scan_vjp"
+    assert result.message == f"needs vjp=True (the gradient of {framework.name}) or linear_scan_vjp"

@@ -185,7 +185,7 @@ def test_a_device_is_used_and_told_by_its_name(cupy, device, monkeypatch):
 
 @pytest.mark.parametrize("device", ["cuda:2", "cpu", "tpu", "cuda:x", "cuda:-1"])
 def test_a_device_that_is_not_there_is_told_in_one_line(cupy, device):
-    told = f"cupy has no device {device!r} here: it sees 2"
+    told = f"cupy has no device {device!r} here; devices found: 2"
     with pytest.raises(NoDevice, match=f"^{re.escape(told)}$"):
         adapter("cupy", device)
 
@@ -197,7 +197,7 @@ def test_no_device_at_all_is_a_reason_to_skip(cupy, monkeypatch):
     monkeypatch.setattr(cupy, "is_available", lambda: False)
     monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", forbidden)
     offer = found("linear_scan", scan, framework="cupy").offer
-    assert offer.absent == "cupy has no device 'cuda' here: it sees 0"
+    assert offer.absent == "cupy has no device 'cuda' here; devices found: 0"
     assert judged("linear_scan", scan, "value", framework="cupy").verdict == "skipped"
 
 

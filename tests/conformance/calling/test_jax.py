@@ -185,7 +185,7 @@ def test_subnormal_numbers_flushed_to_zero_are_told_apart_from_errors():
         pytest.skip(f"nothing is flushed here: {ADAPTER.about()}")
     result = jax_judged(scan, "value", ftz=False)
     assert result.verdict == "wrong"
-    assert result.hint == "right if subnormal numbers may be flushed to zero: declare ftz=True"
+    assert result.hint == "passes if subnormal numbers may be flushed to zero: declare ftz=True"
     result = jax_judged(lambda a, b: scan(a, b) + 1e-30, "value")
     assert result.verdict == "wrong"
 

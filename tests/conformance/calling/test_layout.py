@@ -28,9 +28,9 @@ def test_the_layout_that_show_prints_is_the_canonical_one(op):
 
 
 NONE = {
-    "too few arguments": (SCAN_OP, "b l n -> b l n", "is not one of 2 arguments and 1 outputs"),
-    "no output": (SCAN_OP, "b l n, b l n", "as in 'b l n, b l n -> b l n'"),
-    "two arrows": (SCAN_OP, "b l n -> b l n -> b l n", "is not one of 2 arguments"),
+    "too few arguments": (SCAN_OP, "b l n -> b l n", "must have 2 arguments and 1 outputs"),
+    "no output": (SCAN_OP, "b l n, b l n", "as 'b l n, b l n -> b l n'"),
+    "two arrows": (SCAN_OP, "b l n -> b l n -> b l n", "must have 2 arguments"),
     "an axis lost": (
         SCAN_OP,
         "b l n, b l n -> b l",
@@ -290,7 +290,7 @@ def test_a_layout_on_the_command_line_stands_in_for_a_declared_one(tmp_path, mon
     name, quick = plugin(tmp_path, text), ("--profile", "quick")
     result, out, _ = run(capfd, "verify", name, *quick, "--layout", LAST)
     assert result == 0
-    told = f"linear_scan: layout {LAST}, told here in b l n, b l n -> b l n"
+    told = f"linear_scan: layout {LAST}; indices below are in the order b l n, b l n -> b l n"
     assert told in out.splitlines()
     assert run(capfd, "verify", name, *quick, "--check", "value")[0] == 1
     assert run(capfd, "verify", name, *quick, "--layout", "b l n, b l n -> b l n")[0] == 1

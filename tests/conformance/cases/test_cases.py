@@ -270,7 +270,7 @@ def test_arrays_are_simplified_as_far_as_the_failure_allows():
     assert anything == {"b"}
     assert (arrays[0] == 1).all()
     shown = [show("a", arrays[0], False), show("b", arrays[1], True)]
-    assert shown == ["a=1 throughout", "b=0 throughout (or others)"]
+    assert shown == ["a=1 throughout", "b=0 throughout (other values fail too)"]
 
 
 def test_an_argument_whose_redraw_is_the_same_or_of_another_shape_is_not_told_to_hardly_matter():

@@ -84,12 +84,12 @@ NO_RANGE = {
     "a=..1": "is not NAME=LOW..HIGH",
     "a=0..": "is not NAME=LOW..HIGH",
     "a=x..1": "--where 'a=x..1' is not NAME=LOW..HIGH",
-    "a=1..0": "--where 'a=1..0' is no range: LOW must not exceed HIGH",
-    "a=0..inf": "is no range",
-    "a=nan..1": "is no range",
-    "q=0..1": "--where q=0..1: nothing judged here is called 'q' (a, b, l, n)",
-    "l=0..64": "--where l=0..64: a size is a whole number from 1 on",
-    "l=1.5..64": "a size is a whole number from 1 on",
+    "a=1..0": "--where 'a=1..0' is not a range: LOW must not exceed HIGH",
+    "a=0..inf": "is not a range",
+    "a=nan..1": "is not a range",
+    "q=0..1": "--where q=0..1: unknown name 'q'; wanted one of a, b, l, n",
+    "l=0..64": "--where l=0..64: a size is a whole number of 1 or more",
+    "l=1.5..64": "a size is a whole number of 1 or more",
 }
 
 
@@ -102,7 +102,7 @@ def test_what_is_no_range_is_told_in_one_sentence(text):
 
 def test_a_matrix_that_is_kept_stable_and_a_negative_modulus_are_refused():
     bilinear, cauchy = operator_named("discretize_bilinear"), operator_named("cauchy_kernel")
-    with pytest.raises(UsageError, match=r"`A` of discretize_bilinear is a matrix kept stable"):
+    with pytest.raises(UsageError, match=r"`A` of discretize_bilinear cannot be limited"):
         parse(["A=-1..0"], [bilinear])
     with pytest.raises(UsageError, match=r"bounds the modulus of a complex argument: HIGH is neg"):
         narrowed(cauchy, parse(["w=-2..-1"], [cauchy]))
@@ -200,7 +200,11 @@ def test_a_law_that_would_leave_the_range_is_skipped_and_says_why(op, text, left
     told = {law.name: law.left_by(op, where) for law in laws_of(op)}
     assert {law for law, reason in told.items() if reason} == left
     sized = name in ("l", "n")
-    reason = f"cuts {name}, which is narrowed" if sized else f"`{name}`, which is narrowed"
+    reason = (
+        f"tries other sizes {name}, which `where` limits"
+        if sized
+        else f"`{name}`, which `where` limits"
+    )
     assert all(told[law].endswith(reason) for law in left)
 
 
@@ -230,10 +234,10 @@ def test_the_command_says_where_it_judged(tmp_path, monkeypatch, capfd):
     here = ("--where", "a=0.9..1", "--where", "l=1..64", "--profile", "quick")
     result, out, _ = run(capfd, "verify", plugin(tmp_path, LATE), *here)
     assert result == 0
-    assert "profile quick, seed 0, narrowed to a=0.9..1, l=1..64" in out.splitlines()[0]
+    assert "profile quick, seed 0, limited to a=0.9..1, l=1..64" in out.splitlines()[0]
     assert "needs linear_scan_from" in out
-    assert "`a`, which is narrowed" in out
-    assert "cuts l, which is narrowed" in out
+    assert "`a`, which `where` limits" in out
+    assert "tries other sizes l, which `where` limits" in out
     assert run(capfd, "verify", plugin(tmp_path, LATE), *here[4:], "--check", "value")[0] == 1
     result, out, _ = run(
         capfd, "verify", plugin(tmp_path, SCAN), "--where", "a=1..2", "--check", "nan"
@@ -241,4 +245,4 @@ def test_the_command_says_where_it_judged(tmp_path, monkeypatch, capfd):
     assert result == 5
     result, _, err = run(capfd, "verify", plugin(tmp_path, SCAN), "--where", "a=1..0")
     assert result == 4
-    assert err.strip() == "refssm: --where 'a=1..0' is no range: LOW must not exceed HIGH"
+    assert err.strip() == "refssm: --where 'a=1..0' is not a range: LOW must not exceed HIGH"

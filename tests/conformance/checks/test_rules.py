@@ -122,11 +122,11 @@ def test_what_a_record_says_of_its_law_is_obeyed(listed):
 
     assert told(law(needs=lambda op: "linear_step")) == "needs linear_step"
     narrowed = {"where": Where({"a": (0.5, 1.0)})}
-    reason = "puts other values into `a`, which is narrowed"
+    reason = "tries other values of `a`, which `where` limits"
     assert told(law(touches=lambda op: ["a"]), **narrowed) == reason
     assert told(law(touches=lambda op: ["b"]), **narrowed) == "nobody obeys this law"
     shorter = {"where": Where({}, {"l": (1, 9)})}
-    assert told(law(cuts=True), **shorter) == "cuts l, which is narrowed"
+    assert told(law(cuts=True), **shorter) == "tries other sizes l, which `where` limits"
     assert told(law(cuts=False), **shorter) == "nobody obeys this law"
 
 
@@ -152,7 +152,7 @@ def test_the_report_says_of_a_law_how_long_its_cases_were(listed, tame):
     (result,) = results(LINEAR_SCAN, only_checks=("new",))
     assert result.verdict == "pass"
     longest = TAME_SIZE if tame else max(SIZES)
-    assert below(result) == [f"not promised: types other than float32, l above {longest}"]
+    assert below(result) == [f"not tested: types other than float32, l above {longest}"]
 
 
 def test_split_needs_the_form_that_starts_from_a_state():

@@ -80,7 +80,7 @@ WRITTEN_ANOTHER_WAY = {
         lambda a, b: associative(a[..., ::-1, :], b[..., ::-1, :])[..., ::-1, :],
         "scanned from the end",
     ),
-    "one too early": (
+    "one step too early": (
         lambda a, b: np.concatenate([0 * b[..., :1, :], associative(a, b)[..., :-1, :]], -2),
         "x_{k-1} returned for x_k",
     ),
@@ -91,7 +91,9 @@ WRITTEN_ANOTHER_WAY = {
     ("function", "what"), WRITTEN_ANOTHER_WAY.values(), ids=WRITTEN_ANOTHER_WAY
 )
 def test_a_mistake_in_a_program_written_another_way_is_named(function, what):
-    assert looks_like("linear_scan", function).startswith(f"{what}: planted in the reference")
+    assert looks_like("linear_scan", function).startswith(
+        f"{what}: this known bug, put into the reference"
+    )
 
 
 def euler_for_zoh(w, B, dt):
@@ -115,7 +117,7 @@ def test_a_wrong_gradient_is_named():
         return unbroadcast(before.conj() * g, a), unbroadcast(g, b)
 
     told = looks_like("linear_scan", scan, "gradient", "complex64", vjp=conjugate_forgotten)
-    assert told.startswith("a for a* in the adjoint: planted"), told
+    assert told.startswith("a for a* in the adjoint: this known bug"), told
 
 
 INACCURATE = {
@@ -132,7 +134,7 @@ def test_an_honest_program_of_too_few_bits_gets_no_bugs_name(function):
 
     told = looks_like("linear_scan", typed, accuracy=Budget(C=1))
     assert "planted" not in told
-    assert not told.startswith("what is carried")
+    assert not told.startswith("the state passed")
 
 
 def test_single_precision_inside_is_told_by_its_bits():
@@ -149,9 +151,9 @@ def test_few_bits_in_every_type_are_not_called_a_wrong_formula():
 
     told = failure("linear_scan", few, wider=("float64",))
     assert "bfloat16" in told.looks_like
-    assert told.hint == "as wrong in float64"
+    assert told.hint == "equally wrong in float64"
     twice = failure("linear_scan", lambda a, b: 2 * associative(a, b), wider=("float64",))
-    assert twice.hint == "as wrong in float64: the formula, not rounding"
+    assert twice.hint == "equally wrong in float64: the formula is wrong, this is not rounding"
 
 
 def spoiled(change):
@@ -171,19 +173,19 @@ def tail(x):
 
 
 PATTERNS = {
-    "a factor": (spoiled(lambda x: 3 * x), "3 times what it should be"),
-    "twice": (spoiled(lambda x: 2 * x), "twice what it should be"),
-    "minus": (spoiled(lambda x: -x), "minus what it should be"),
-    "one percent": (spoiled(lambda x: 1.01 * x), "1.01 times what it should be"),
-    "a tail": (spoiled(tail), "the tail after the last whole block of 32"),
+    "a factor": (spoiled(lambda x: 3 * x), "every entry is 3 times the right value"),
+    "twice": (spoiled(lambda x: 2 * x), "every entry is twice the right value"),
+    "minus": (spoiled(lambda x: -x), "every entry is minus the right value"),
+    "one percent": (spoiled(lambda x: 1.01 * x), "every entry is 1.01 times the right value"),
+    "a tail": (spoiled(tail), "only the steps after the last whole block of 32 are wrong"),
     "blocks of 48": (in_blocks(48, lambda x: 0 * x), "from one block of 48 to the next"),
     "one step": (
         spoiled(lambda x: x + (np.arange(x.shape[-2]) >= 17)[:, None]),
-        "step 17 of any length is the first that is wrong",
+        "the first wrong step is step 17, whatever the length",
     ),
     "the first channel": (
         spoiled(lambda x: np.where(np.arange(x.shape[-1]) == 0, x, x + 1)),
-        "all of axis n but the first",
+        "all entries of axis n but the first are wrong",
     ),
 }
 
@@ -243,7 +245,7 @@ def test_an_answer_that_changes_is_told_as_such():
         return associative(a, b) + np.float32(calls[0] % 2)
 
     told = looks_like("linear_scan", unsteady, "repeat")
-    assert "another answer to the same call" in told or "depends on the call" in told
+    assert "the same call gives different outputs" in told or "depends on the call" in told
 
 
 @pytest.mark.long
@@ -273,7 +275,7 @@ def test_outputs_in_another_order_are_named_though_they_have_no_distance():
     def swapped(A, B, dt):
         return discretize_euler(A, B, dt)[::-1]
 
-    assert looks_like("discretize_euler", swapped).startswith("Ā after B̄: planted")
+    assert looks_like("discretize_euler", swapped).startswith("Ā after B̄: this known bug")
 
 
 @pytest.mark.long

@@ -78,7 +78,7 @@ BROKEN = {
     "a list": (lambda _: [], ["wanted object", "[]"]),
     "a number": (lambda _: 7, ["wanted object", "7"]),
     "another format": (put("format", value="npz"), ["format", "'refssm-cases'", "'npz'"]),
-    "a later version": (put("version", value=2), ["version", "reads 1", "came 2"]),
+    "a later version": (put("version", value=2), ["version", "reads 1", "got 2"]),
     "a version in words": (put("version", value="1"), ["version", "'1'"]),
     "no cases": (gone("cases"), ["no key 'cases'"]),
     "an empty list of cases": (put("cases", value=[]), ["cases", "empty"]),
@@ -165,9 +165,9 @@ TEXTS = {
     "empty": ("", "not JSON"),
     "half": ('{"format": "refssm-cases", "cases": [', "not JSON"),
     "words": ("hello", "not JSON"),
-    "NaN": ('{"format": "refssm-cases", "version": 1, "seed": NaN}', "NaN is no number"),
-    "infinity": ('{"seed": -Infinity}', "-Infinity is no number"),
-    "a key twice": ('{"seed": 1, "seed": 2}', "'seed' is there twice"),
+    "NaN": ('{"format": "refssm-cases", "version": 1, "seed": NaN}', "NaN is not a number"),
+    "infinity": ('{"seed": -Infinity}', "-Infinity is not a number"),
+    "a key twice": ('{"seed": 1, "seed": 2}', "'seed' appears twice"),
     "a deep nest": ("[" * 100000, "not JSON"),
     "a long number": ('{"seed": ' + "9" * 5000 + "}", "not JSON"),
     "bytes": (b"\xff\xfe\x00", "cannot be read"),
@@ -196,7 +196,7 @@ def test_a_file_that_was_changed_or_lost_is_one_sentence(capfd, folder, name):
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
     path.write_bytes(data)
-    complains(capfd, folder, name, "not what was written", "SHA-256")
+    complains(capfd, folder, name, "was changed", "SHA-256")
     path.unlink()
     complains(capfd, folder, name, "no such file")
     path.mkdir()
@@ -292,7 +292,7 @@ def test_no_output_at_all_is_skipped_and_leaves_nothing_to_judge(capfd, folder):
     for path in folder.glob("*/x.npy"):
         path.unlink()
     result, out, _ = run(capfd, "cases", "judge", folder)
-    assert (result, out.count("no output is there for any of")) == (5, 2)
+    assert (result, out.count("there is no output for any of")) == (5, 2)
 
 
 def test_a_case_may_be_asked_for_and_what_is_not_there_is_told(capfd, folder):
@@ -302,4 +302,4 @@ def test_a_case_may_be_asked_for_and_what_is_not_there_is_told(capfd, folder):
         assert (result, value in err) == (4, True)
     alone = next(c["id"] for c in reversed(manifest(folder)["cases"]) if c["check"] == "additive")
     options = ("--case", alone, "--check", "value")
-    assert "nothing in it is left" in run(capfd, "cases", "judge", folder, *options)[2]
+    assert "no case matches" in run(capfd, "cases", "judge", folder, *options)[2]

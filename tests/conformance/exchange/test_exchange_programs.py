@@ -150,9 +150,9 @@ def test_a_program_sees_the_arguments_and_no_answer(capfd, folder):
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("./prog", "has no {case}"),
-        ("no_such_program {case}", "'no_such_program' is not there"),
-        ("docs {case}", "say ./docs"),
+        ("./prog", "wanted {case} in it"),
+        ("no_such_program {case}", "'no_such_program' does not exist"),
+        ("docs {case}", "write ./docs"),
         ("README.md {case}", "is not executable"),
         ("'./prog {case}", "no closing quotation"),
         ("", "nothing to judge"),
@@ -180,9 +180,9 @@ def test_a_file_that_is_no_program_is_one_sentence(capfd, folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("my_ops.py",), "--as OPERATOR, no target"),
+        (("my_ops.py",), "--as OPERATOR and no target"),
         (("--subject", "scipy"), "no target"),
-        (("--framework", "torch"), "--framework is for functions"),
+        (("--framework", "torch"), "--framework works with Python functions only"),
         (("--layout", "x y"), "layout"),
     ],
 )
@@ -227,7 +227,7 @@ def test_memory_is_not_judged_of_a_program(capfd, tmp_path):
     options = ("--as", "linear_scan", "--dtype", "float32", "--check", "strides", "--check",
                "unchanged", "--check", "alias")  # fmt: skip
     result, out, _ = run(capfd, "verify", "--exec", copies, *options)
-    assert (result, out.count("there is no memory to look at")) == (0, 2)
+    assert (result, out.count("its use of memory cannot be checked")) == (0, 2)
     assert "pass linear_scan/unchanged[float32]" in out
     writes = f"sh {script(tmp_path, 'cp $1/b.npy $1/x.npy; cp $1/case.txt $1/b.npy')} {{case}}"
     result, out, _ = run(capfd, "verify", "--exec", writes, *options)
@@ -273,18 +273,24 @@ def test_a_folder_of_something_else_is_never_written_over(capfd, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "--operator says"),
+        ((), "no operator is given"),
         (("--operator", "linear_skan"), "did you mean linear_scan"),
-        (("--operator", "linear_scan", "--check", "strides"), "strides is not judged by files"),
-        (("--operator", "linear_scan", "--check", "split"), "split is not judged by files"),
+        (
+            ("--operator", "linear_scan", "--check", "strides"),
+            "strides: files can only be judged by",
+        ),
+        (("--operator", "linear_scan", "--check", "split"), "split: files can only be judged by"),
         (("--operator", "linear_scan", "--check", "group"), "nothing to write"),
         (("--operator", "linear_scan", "--dtype", "int8"), "int8"),
         (("--operator", "linear_scan", "--layout", "l n, l n -> l n"), "leaves out the axis b"),
         (("--operator", "linear_scan", "--layout", "q"), "--layout"),
         (("--operator", "nplr_legs", "--vjp"), "has no gradient"),
         (("--operator", "linear_scan", "--where", "q=1..2"), "--where"),
-        (("--operator", "linear_scan", "--operator", "dense_scan", "--layout", "b"), "name one"),
-        (("--operator", "cauchy_kernel", "--dtype", "float32"), "none of them was asked for"),
+        (
+            ("--operator", "linear_scan", "--operator", "dense_scan", "--layout", "b"),
+            "give only one",
+        ),
+        (("--operator", "cauchy_kernel", "--dtype", "float32"), "choose one of these types"),
     ],
 )
 def test_what_cannot_be_written_is_one_sentence_and_no_folder(capfd, tmp_path, options, words):

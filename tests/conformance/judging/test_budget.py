@@ -100,7 +100,7 @@ def test_subnormals_may_be_flushed_to_zero_where_that_is_declared():
     (silent,) = judged("linear_scan", partial(flushing, TINY), "value")
     (too_much,) = judged("linear_scan", partial(flushing, 1e-20), "value", ftz=True)
     assert [r.failed for r in (declared, silent, too_much)] == [False, True, True]
-    assert silent.hint == "right if subnormal numbers may be flushed to zero: declare ftz=True"
+    assert silent.hint == "passes if subnormal numbers may be flushed to zero: declare ftz=True"
     assert too_much.hint == ""
 
 
@@ -135,7 +135,9 @@ def scan(a, b):
 """
     result, out, _ = run(capfd, "verify", plugin(tmp_path, text), "--check", "value")
     assert result == 0
-    told = "linear_scan: computes in tf32, allowed 64, subnormal numbers flushed to zero"
+    told = (
+        "linear_scan: computes in tf32, allowed ratio 64, subnormal numbers may be flushed to zero"
+    )
     assert told in out.splitlines()
     assert "(allowed 64)" in out
     assert "24 bits" not in out

@@ -47,13 +47,13 @@ def test_every_reference_is_certified_by_its_oracle(op):
 @operators
 def test_a_wrong_reference_is_found(op):
     reason = certify(replace(op, reference=scaled(op.reference)))
-    assert reason.startswith("the reference disagrees with its oracle: worst ")
+    assert reason.startswith("refssm's reference disagrees with its oracle: worst ")
 
 
 @operators
 def test_a_reference_that_gives_nan_is_found(op):
     reason = certify(replace(op, reference=scaled(op.reference, by=np.nan)))
-    assert reason == "the reference is not finite on a case without special values"
+    assert reason == "refssm's reference is not finite on a case without special values"
 
 
 def test_a_reference_that_gives_nan_at_one_place_and_is_wrong_elsewhere_is_found():
@@ -65,16 +65,16 @@ def test_a_reference_that_gives_nan_at_one_place_and_is_wrong_elsewhere_is_found
 
     linear_scan.__module__ = LINEAR_SCAN.reference.__module__
     reason = certify(replace(LINEAR_SCAN, reference=linear_scan))
-    assert reason == "the reference is not finite on a case without special values"
+    assert reason == "refssm's reference is not finite on a case without special values"
 
 
 def test_a_wrong_oracle_is_found(monkeypatch):
     monkeypatch.setattr(
         "refssm.oracle.cauchy.cauchy_kernel", scaled(CAUCHY_KERNEL.implementation("oracle"))
     )
-    assert certify(CAUCHY_KERNEL).startswith("the reference disagrees with its oracle: worst ")
+    assert certify(CAUCHY_KERNEL).startswith("refssm's reference disagrees with its oracle: worst ")
     monkeypatch.setattr("refssm.oracle.scan.linear_scan", lambda a, b: b)
-    assert certify(LINEAR_SCAN).startswith("the reference disagrees with its oracle: worst ")
+    assert certify(LINEAR_SCAN).startswith("refssm's reference disagrees with its oracle: worst ")
 
 
 @pytest.mark.parametrize("op", WITH_ARGUMENTS, ids=str)
@@ -86,7 +86,9 @@ def test_a_wrong_vjp_is_found_in_every_argument(op, by, monkeypatch):
             continue
         family = import_module(f"refssm.{op.family}")
         monkeypatch.setattr(family, right.__name__, scaled(right, by, place))
-        assert certify(op).startswith("the VJP disagrees with its oracle's derivative: ratio ")
+        assert certify(op).startswith(
+            "refssm's VJP disagrees with the derivative of its oracle: ratio "
+        )
 
 
 def test_a_vjp_without_the_conjugate_is_found(monkeypatch):
@@ -96,7 +98,7 @@ def test_a_vjp_without_the_conjugate_is_found(monkeypatch):
         return right(dx, a.conj(), b)
 
     monkeypatch.setattr("refssm.scan.linear_scan_vjp", linear_scan_vjp)
-    assert certify(LINEAR_SCAN).startswith("the VJP disagrees")
+    assert certify(LINEAR_SCAN).startswith("refssm's VJP disagrees")
 
 
 def test_an_operator_without_an_oracle_is_not_certified():
@@ -104,9 +106,9 @@ def test_an_operator_without_an_oracle_is_not_certified():
         return linear_scan(a, b)
 
     nameless.__module__ = "refssm.scan"
-    assert certify(replace(LINEAR_SCAN, reference=nameless)).startswith("no oracle: ")
+    assert certify(replace(LINEAR_SCAN, reference=nameless)).startswith("there is no oracle: ")
     nameless.__module__ = "refssm.nowhere"
-    assert certify(replace(LINEAR_SCAN, reference=nameless)).startswith("no oracle: ")
+    assert certify(replace(LINEAR_SCAN, reference=nameless)).startswith("there is no oracle: ")
 
 
 @pytest.mark.long
@@ -132,7 +134,7 @@ def test_the_judge_is_right_on_exact_integers():
 @pytest.mark.parametrize("grade", "ABCF-")
 def test_a_judge_that_gives_everybody_the_same_grade_is_refused(grade, monkeypatch):
     monkeypatch.setattr(judging, "compare", lambda *_, **__: Verdict(grade))
-    with pytest.raises(RuntimeError, match=f"the judge is wrong on exact integers.*'{grade}'"):
+    with pytest.raises(RuntimeError, match=f"refssm grades exact integers wrongly.*'{grade}'"):
         refuse_if_wrong()
 
 

@@ -187,7 +187,7 @@ def test_what_is_right_in_single_precision_is_inaccurate_in_double_and_names_the
     w, V = RIGHT
     rounded = (V * (1 + 2.0**-25)).astype(complex)
     assert graded(w, rounded).grade == "C"
-    assert graded(w, rounded).message.startswith("worst VVᴴ: off by ")
+    assert graded(w, rounded).message.startswith("worst VVᴴ: the error is ")
     precise = Standard.of("complex64")
     assert graded(w, rounded, held=precise).grade == "A"
 

@@ -218,7 +218,7 @@ def test_a_case_that_may_overflow_on_the_way_is_not_judged(large):
     product = large.pop("product", 0.0)
     verdict = compare(np.ones(1, SINGLE), gauge([7.0], **large), SINGLE, product=product)
     assert verdict.grade == "-"
-    assert verdict.notes == ("not judged: intermediates may overflow",)
+    assert verdict.notes == ("not judged: intermediate results may overflow",)
     inside = compare(np.ones(1, SINGLE), gauge([7.0]), SINGLE, product=MAX / HEADROOM)
     assert inside.grade == "F"
 

@@ -109,7 +109,7 @@ def test_another_file_may_be_named_and_none_may_be_wanted(folder, capfd):
     ):
         result, _, err = run(capfd, *call, *both)
         assert result == 4
-        assert "--config and --no-config exclude each other" in err
+        assert "--config and --no-config cannot be combined: leave one out" in err
 
 
 def test_whoever_names_a_target_judges_nothing_else(folder, capfd):
@@ -134,8 +134,8 @@ def test_a_declaration_comes_before_the_file_and_the_command_line_before_both(fo
     assert run(capfd, "verify", "declared.py", *call)[0] == 0
     result, out, _ = run(capfd, "verify", "turned.py", *call)
     assert result == 1
-    assert f"linear_scan: layout {LAST}, told here in b l n" in out
-    assert "subnormal numbers flushed to zero" in out
+    assert f"linear_scan: layout {LAST}; indices below are in the order b l n" in out
+    assert "subnormal numbers may be flushed to zero" in out
     _, out, _ = run(capfd, "verify", "turned.py", *call, "--no-ftz", "--layout", LAST)
     assert "flushed to zero" not in out
     assert run(capfd, "verify", "declared.py", *call, "--layout", LAST)[0] == 1
@@ -176,31 +176,35 @@ def test_own_arrays_are_judged_whatever_checks_the_file_names(folder, capfd):
         capfd, "verify", "my_ops.py", "--inputs", "mine.npz", "--known", "known.toml"
     )
     assert result == 4
-    assert "leave it out with --inputs" in err
+    assert "leave --known out" in err
 
 
 def test_a_range_of_the_file_narrows_what_has_it(folder, capfd):
     configure(folder, 'where = ["l=3..5", "dt=1e-3..1e-1"]')
     result, out, _ = run(capfd, "verify", "my_ops.py", "--check", "value", "--dtype", "float32")
     assert result == 0
-    assert "narrowed to l=3..5" in out
+    assert "limited to l=3..5" in out
     _, out, _ = run(capfd, "verify", "my_ops.py", *QUICK, "--where", "l=7..9")
-    assert "narrowed to l=7..9" in out
+    assert "limited to l=7..9" in out
 
 
-KEY = "pyproject.toml: [tool.refssm] "
+TABLE = "pyproject.toml: [tool.refssm]"
+KEY = TABLE + " "
 MALFORMED = {
-    "unknown key": ("profle = 'quick'", KEY + "has no key 'profle'; did you mean profile? there"),
+    "unknown key": (
+        "profle = 'quick'",
+        TABLE + ": unknown key 'profle'; did you mean profile? wanted",
+    ),
     "underscore": ("known_failures = 'x'", "did you mean known-failures?"),
-    "nothing near": ("zzz = 1", KEY + "has no key 'zzz'; there are targets, subjects, profile"),
+    "nothing near": ("zzz = 1", TABLE + ": unknown key 'zzz'; wanted targets, subjects, profile"),
     "profile": (
         "profile = 'quik'",
         "one of quick, default, thorough, got 'quik'; did you mean quick?",
     ),
     "a profile of another type": ("profile = 3", "wanted one of quick, default, thorough, got 3"),
-    "negative seed": ("seed = -1", KEY + "seed: wanted a whole number from 0 on, got -1"),
+    "negative seed": ("seed = -1", KEY + "seed: wanted a whole number of 0 or more, got -1"),
     "half a seed": ("seed = 1.5", "got 1.5"),
-    "a true seed": ("seed = true", "seed: wanted a whole number from 0 on, got True"),
+    "a true seed": ("seed = true", "seed: wanted a whole number of 0 or more, got True"),
     "a seed in words": ("seed = '3'", "got '3'"),
     "type": ("dtypes = ['float23']", "got ['float23']; did you mean float32?"),
     "types as a number": ("dtypes = 32", "dtypes: wanted a list of float32"),
@@ -221,14 +225,14 @@ MALFORMED = {
     "a target of nothing": ('targets = "my\\u0000ops.py"', "targets: wanted"),
     "subject": ("subjects = ['numpy']", "wanted a list of jit, scipy"),
     "a list of failures": ("known-failures = ['a']", "wanted the path of a file, got ['a']"),
-    "a range of nothing": ("where = 'dtt=1..2'", "no operator has 'dtt'"),
+    "a range of nothing": ("where = 'dtt=1..2'", "no operator has an argument or a size 'dtt'"),
     "no range": ("where = 'dt'", "'dt' is not NAME=LOW..HIGH"),
     "an empty range": ("where = ['dt=2..1']", "LOW must not exceed HIGH"),
     "no TOML": ("profile = ", "pyproject.toml: not valid TOML: Invalid value (at line 2"),
     "twice": ("seed = 1\nseed = 2", "not valid TOML: Cannot overwrite a value"),
     "a huge number": (f"seed = {'9' * 5000}", "not valid TOML"),
     "deep": (f"seed = {'[' * 5000}", "not valid TOML"),
-    "a table": ("[tool.refssm.seed]\nx = 1", "wanted a whole number from 0 on, got {'x': 1}"),
+    "a table": ("[tool.refssm.seed]\nx = 1", "wanted a whole number of 0 or more, got {'x': 1}"),
 }
 
 
@@ -245,9 +249,9 @@ def test_a_malformed_table_is_one_sentence_and_exit_code_4(folder, capfd, what):
 
 
 WHOLE = {
-    "no table": (b"[tool]\nrefssm = 3\n", "[tool.refssm] is a table, got 3"),
-    "an array of tables": (b"[[tool.refssm]]\nseed = 3\n", "[tool.refssm] is a table, got [{"),
-    "not UTF-8": (b"[tool.refssm]\nprofile = '\xff'\n", "TOML is UTF-8, and byte 25 is not"),
+    "no table": (b"[tool]\nrefssm = 3\n", "[tool.refssm]: wanted a table, got 3"),
+    "an array of tables": (b"[[tool.refssm]]\nseed = 3\n", "[tool.refssm]: wanted a table, got [{"),
+    "not UTF-8": (b"[tool.refssm]\nprofile = '\xff'\n", "byte 25 is not UTF-8"),
     "zeros": (b"\0" * 9, "pyproject.toml: not valid TOML"),
 }
 

@@ -60,7 +60,7 @@ def test_json_has_the_reason_the_day_and_the_complaints(folder, capfd):
     assert (line["verdict"], line["known"], line["expires"]) == ("wrong", "carries too much", FAR)
     assert document["known_failures"] == "known.toml"
     (sentence,) = document["complaints"]
-    told = "linear_scan/gradient[float32] matches no check of what was judged: remove it"
+    told = "linear_scan/gradient[float32] matches no check of this run: remove it"
     assert sentence == f"known.toml: {told}"
 
 
@@ -78,7 +78,7 @@ def test_an_entry_whose_day_is_over_hides_nothing_and_is_an_error(folder, capfd)
     code, out, _ = verify(capfd)
     assert code == 1
     assert f"FAIL {VALUE} " in out
-    assert f"FAIL known.toml: {VALUE} expired on {PAST}, mend it, or say until when" in out
+    assert f"FAIL known.toml: {VALUE} expired on {PAST}, fix the failure or set a later date" in out
     plugin(folder, SCAN)
     code, out, _ = verify(capfd)
     assert code == 1
@@ -95,7 +95,7 @@ def test_the_file_of_the_project_may_name_the_list(folder, capfd):
     listed(entry(), entry(implementation="their_ops.py"))
     code, out, _ = run(capfd, "verify", *ONE)
     assert code == 1
-    assert f"known.toml: {VALUE} of their_ops.py matches no check of what was judged" in out
+    assert f"known.toml: {VALUE} of their_ops.py matches no check of this run" in out
 
 
 def told_of(path, *, part=False, **scope):
@@ -145,7 +145,7 @@ IDLE = {
 def test_an_entry_that_matches_nothing_is_an_error(folder, what):
     own, scope = IDLE[what]
     (sentence,) = told_of(folder / listed(entry(), own), **scope)
-    assert sentence.endswith(" matches no check of what was judged: remove it")
+    assert sentence.endswith(" matches no check of this run: remove it")
 
 
 def test_one_function_of_a_file_is_not_the_whole_of_it(folder, capfd):
@@ -208,12 +208,12 @@ def test_failures_can_be_written_as_a_list_whose_reasons_are_missing(folder, cap
     assert [*folder.glob("*.partial")] == []
     code, _, err = verify(capfd)
     assert code == 4
-    assert f"known.toml: entry 1 ({VALUE}): `reason` is in words, not empty, got ''" in err
+    assert f"known.toml: entry 1 ({VALUE}): `reason`: wanted a text, got ''" in err
     text = (folder / "known.toml").read_text()
     assert "# worst x[" in text
     (folder / "known.toml").write_text(text.replace('reason = ""', 'reason = "known"'))
     assert verify(capfd)[0] == 0
-    for name, sentence in (("known.toml", "already there"), ("no/known.toml", "No such file")):
+    for name, sentence in (("known.toml", "already exists"), ("no/known.toml", "No such file")):
         code, _, err = run(capfd, "verify", "my_ops.py", *ONE, "--write-known", name)
         assert code == 4
         assert sentence in err

@@ -23,41 +23,50 @@ def folder(tmp_path, monkeypatch):
 
 MALFORMED = {
     "no TOML": ("[[known]\n", "known.toml: not valid TOML: Expected ']]'"),
-    "one bracket": ("[known]\nid = 'x'\n", "entries are tables [[known]], with two brackets each"),
-    "another table": ("[[knwon]]\nid = 'x'\n", "entries are tables [[known]], got 'knwon'"),
-    "words": ("known = 'linear_scan'\n", "with two brackets each"),
-    "a list of words": ("known = ['linear_scan']\n", "with two brackets each"),
-    "no id": (f"[[known]]\nreason = 'x'\nexpires = {FAR}\n", "entry 1 has no `id`; wanted are id"),
-    "no reason": (f"[[known]]\nid = '{VALUE}'\nexpires = {FAR}\n", "entry 1 has no `reason`"),
-    "no day": (f"[[known]]\nid = '{VALUE}'\nreason = 'x'\n", "entry 1 has no `expires`"),
-    "an empty reason": (entry(reason="  "), f"entry 1 ({VALUE}): `reason` is in words, not empty"),
-    "a reason of several lines": (entry(reason=r"a\nb"), "`reason` is in words"),
+    "one bracket": (
+        "[known]\nid = 'x'\n",
+        "wanted tables [[known]], with two brackets on each side",
+    ),
+    "another table": ("[[knwon]]\nid = 'x'\n", "wanted tables [[known]], got 'knwon'"),
+    "words": ("known = 'linear_scan'\n", "with two brackets on each side"),
+    "a list of words": ("known = ['linear_scan']\n", "with two brackets on each side"),
+    "no id": (f"[[known]]\nreason = 'x'\nexpires = {FAR}\n", "entry 1: `id` is missing; wanted id"),
+    "no reason": (f"[[known]]\nid = '{VALUE}'\nexpires = {FAR}\n", "entry 1: `reason` is missing"),
+    "no day": (f"[[known]]\nid = '{VALUE}'\nreason = 'x'\n", "entry 1: `expires` is missing"),
+    "an empty reason": (entry(reason="  "), f"entry 1 ({VALUE}): `reason`: wanted a text"),
+    "a reason of several lines": (entry(reason=r"a\nb"), "`reason`: wanted a text"),
     "a reason that is a number": (entry().replace('"carries too much"', "3"), "got 3"),
-    "an unknown key": (entry() + "until = 3\n", "entry 1 has no key 'until'; there are id"),
-    "a key with a slip": (entry() + "reasn = 'x'\n", "no key 'reasn'; did you mean reason?"),
-    "a day in quotes": (entry(expires=f"'{FAR}'"), "a day without quotes, as in 2027-01-31, got"),
-    "a time of the day": (entry(expires=f"{FAR}T00:00:00"), "`expires` is a day without quotes"),
+    "an unknown key": (entry() + "until = 3\n", "entry 1: unknown key 'until'; wanted id"),
+    "a key with a slip": (entry() + "reasn = 'x'\n", "unknown key 'reasn'; did you mean reason?"),
+    "a day in quotes": (entry(expires=f"'{FAR}'"), "a date without quotes, as 2027-01-31, got"),
+    "a time of the day": (
+        entry(expires=f"{FAR}T00:00:00"),
+        "`expires`: wanted a date without quotes",
+    ),
     "no such day": (entry(expires="2027-02-30"), "not valid TOML"),
     "a number as a day": (entry(expires="2027"), "got 2027"),
     "no check": (
         entry("linear_scan"),
-        "entry 1: an id is operator/check[dtype], got 'linear_scan'",
+        "entry 1: wanted an id operator/check[dtype], got 'linear_scan'",
     ),
-    "no type": (entry("linear_scan/value"), "an id is operator/check[dtype]"),
+    "no type": (entry("linear_scan/value"), "wanted an id operator/check[dtype]"),
     "a slip in the operator": (entry("liner_scan/value[float32]"), "did you mean linear_scan?"),
-    "a slip in the check": (entry("linear_scan/vlaue[float32]"), "no check 'vlaue'; did you mean"),
+    "a slip in the check": (
+        entry("linear_scan/vlaue[float32]"),
+        "unknown check 'vlaue'; did you mean",
+    ),
     "a slip in the type": (
         entry("linear_scan/value[float]"),
-        "no type 'float'; did you mean float",
+        "unknown type 'float'; did you mean float",
     ),
-    "a pattern of nothing": (entry("linear_*z/value[*]"), "no operator 'linear_*z'"),
-    "an id that is a number": (entry().replace(f'"{VALUE}"', "7"), "entry 1: `id` is in words"),
+    "a pattern of nothing": (entry("linear_*z/value[*]"), "unknown operator 'linear_*z'"),
+    "an id that is a number": (entry().replace(f'"{VALUE}"', "7"), "entry 1: `id`: wanted a text"),
     "an empty implementation": (
         entry().replace("reason", "implementation=''\nreason", 1),
         "got ''",
     ),
     "the same twice": (entry() + entry(), f"{VALUE} is listed twice"),
-    "the second": (entry() + entry("x"), "entry 2: an id is operator/check[dtype], got 'x'"),
+    "the second": (entry() + entry("x"), "entry 2: wanted an id operator/check[dtype], got 'x'"),
 }
 
 
@@ -142,7 +151,7 @@ def test_a_skeleton_is_valid_toml_whatever_a_message_holds(folder):
     path = folder / listed(known.skeleton([odd]).replace('reason = ""', 'reason = "x"'))
     (only,) = known.read(path).entries
     assert only.implementation == odd.implementation
-    with pytest.raises(UsageError, match="not empty"):
+    with pytest.raises(UsageError, match="wanted a text"):
         known.read(folder / listed(known.skeleton([odd])))
 
 

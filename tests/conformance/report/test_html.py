@@ -118,8 +118,8 @@ def test_what_a_pass_does_not_promise_stands_beside_it(folder, capfd):
     assert result == 0
     assert [text for _, text in read.of("article")] == []
     (said,) = [text for _, text in read.of("td", class_="said")]
-    assert said == next(x.strip() for x in out.splitlines() if "not promised" in x)
-    assert out.splitlines()[-1] == "page: report.html"
+    assert said == next(x.strip() for x in out.splitlines() if "not tested" in x)
+    assert out.splitlines()[-1] == "page written: report.html"
     assert "1 check: 1 pass" in text
 
 
@@ -193,7 +193,7 @@ def test_the_page_can_be_read_without_seeing_it(failing):
     assert [text for a, text in read.of("th") if a["scope"] == "row"] == ["linear_scan"] * 3
     pictures = [a for a, _ in read.of("div", role="img")]
     assert len(pictures) == len(read.of("svg"))
-    assert "places along l are beyond what is allowed" in pictures[0]["aria-label"]
+    assert "places along l are above the allowed ratio" in pictures[0]["aria-label"]
     words = [text for a, text in read.of("span") if a.get("class", "").startswith("verdict ")]
     assert {*words} <= {"wrong", "inaccurate", "pass", "skipped", "error"}
 
@@ -227,8 +227,8 @@ def test_a_run_of_a_thousand_rows_is_one_page(folder):
     assert "Looks like" in read.of("article")[0][1]
     assert "B̄ = dt·B <Euler>" in read.of("article")[0][1]
     without = [text for _, text in read.of("p", class_="without")]
-    assert without[0] == "No picture: nothing was called."
-    assert without[-1].startswith("No picture: the first 40 failures have them")
+    assert without[0] == "No picture: the function was not called."
+    assert without[-1].startswith("No picture: only the first 40 failures have one")
 
 
 def test_the_authors_own_arrays_are_shown_too(folder, capfd):
@@ -239,7 +239,7 @@ def test_the_authors_own_arrays_are_shown_too(folder, capfd):
     ((_, article),) = read.of("article")
     assert result == 1
     assert "inputs: batch.npz" in article
-    assert "1 of 70 places along l are beyond what is allowed, the first at l = 64" in article
+    assert "1 of 70 places along l are above the allowed ratio, the first at l = 64" in article
     assert "0.5 throughout" in article
 
 

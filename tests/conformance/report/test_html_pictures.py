@@ -159,14 +159,14 @@ def unlike(*, n):
 
 WITHOUT = {
     "a crash": (("linear_scan", raises), "the call gave no result"),
-    "a shape": (("linear_scan", short), "what failed is not a matter of single entries"),
+    "a shape": (("linear_scan", short), "this failure is not about single entries"),
     "a residual": (
         ("discretize_bilinear", unsolved),
-        "the residual of an equation is judged, not entries",
+        "the check judges the residual of an equation, not single entries",
     ),
     "invariants": (
         ("nplr_legs", unlike, "value", None, "complex128"),
-        "what no change of basis alters is judged, not entries",
+        "the check judges quantities that are the same in every basis, not single entries",
     ),
 }
 
@@ -259,7 +259,7 @@ def test_the_sequence_is_drawn_from_left_to_right_wherever_its_axis_stands():
         view = gallery.seen(ratio.transpose(order), axes, 16.0)
         assert (view.columns, view.table.shape) == ("l", (6, 30))
         assert view.worst.tolist() == [100.0 if t == 20 else 0.0 for t in range(30)]
-        words = "1 of 30 places along l are beyond what is allowed, the first at l = 20"
+        words = "1 of 30 places along l are above the allowed ratio, the first at l = 20"
         assert words in gallery.told(view)
 
 

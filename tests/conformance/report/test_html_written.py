@@ -22,8 +22,8 @@ def folder(tmp_path, monkeypatch):
 
 REFUSED = {
     "no folder": ("nowhere/x.html", "--html nowhere/x.html: No such file or directory"),
-    "a folder": (".", "--html .: wanted a file to write, this is none"),
-    "a device": ("/dev/null", "--html /dev/null: wanted a file to write, this is none"),
+    "a folder": (".", "--html .: wanted a file to write, got something else"),
+    "a device": ("/dev/null", "--html /dev/null: wanted a file to write, got something else"),
     "a file as a folder": ("my_ops.py/x.html", "--html my_ops.py/x.html: Not a directory"),
     "a name too long": (f"{'x' * 300}.html", "File name too long"),
 }
@@ -59,7 +59,7 @@ def test_a_missing_library_is_named_with_its_extra_before_judging(
     monkeypatch.setattr(command, "find_spec", lambda name: None if name in absent else object())
     result, out, err = run(capfd, "verify", "my_ops.py", "--html", "x.html")
     assert (result, out) == (4, "")
-    assert err == f"refssm: --html needs {' and '.join(absent)}: pip install 'refssm[report]'\n"
+    assert err == f"refssm: --html needs {' and '.join(absent)}: pip install {' '.join(absent)}\n"
     assert [p.name for p in folder.iterdir()] == ["my_ops.py"]
 
 

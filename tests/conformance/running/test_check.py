@@ -46,7 +46,7 @@ def test_a_wrong_function_is_an_assertion_error_with_the_lines_of_the_report():
     text = failure(late, "value", "alias", profile="default")
     assert text.startswith("\nFAIL linear_scan/value[float32]   grade F   ratio ")
     assert "\n  worst x[0, 64, 0]: got 1, want 65 ± " in text
-    assert "\n  as wrong in float64: the formula, not rounding\n" in text
+    assert "\n  equally wrong in float64: the formula is wrong, this is not rounding\n" in text
     assert "\n  smallest: l=65 n=1; a=1 throughout, b=1 throughout\n" in text
     assert "again: " not in text
     heads = [line.split("   ")[0] for line in text.splitlines() if not line.startswith("  ")]
@@ -72,14 +72,17 @@ def test_an_inaccurate_function_fails_unless_it_says_what_it_computes_in():
 
 
 USAGE = {
-    "profile": ({"profile": "slow"}, "check: no profile 'slow'; there are quick, default"),
-    "check": ({"checks": ("vlaue",)}, "check: no check 'vlaue'; there are value, state, gradient"),
-    "operator": ({"name": "liner_scan"}, "`liner_scan` is no operator of the catalog"),
-    "no operator": ({"name": ""}, "names an operator"),
+    "profile": ({"profile": "slow"}, "check: unknown profile 'slow'; wanted one of quick, default"),
+    "check": (
+        {"checks": ("vlaue",)},
+        "check: unknown check 'vlaue'; wanted one of value, state, gradient",
+    ),
+    "operator": ({"name": "liner_scan"}, "`liner_scan` is not an operator of the catalog"),
+    "no operator": ({"name": ""}, "wanted the name of an operator"),
     "option": ({"framwork": "jax"}, "implements: `framwork` is not one of framework"),
-    "framework": ({"framework": "mxnet"}, "implements: no framework 'mxnet' is known"),
-    "type": ({"dtypes": ("float8",)}, "implements: no type 'float8' is judged"),
-    "layout": ({"layout": "b l -> b l"}, "linear_scan: layout 'b l -> b l' is not one of"),
+    "framework": ({"framework": "mxnet"}, "implements: unknown framework 'mxnet'"),
+    "type": ({"dtypes": ("float8",)}, "implements: unknown type 'float8'"),
+    "layout": ({"layout": "b l -> b l"}, "linear_scan: layout 'b l -> b l' must have"),
     "autodiff": ({"vjp": True}, "numpy has no autodiff"),
 }
 

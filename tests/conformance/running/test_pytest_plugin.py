@@ -192,7 +192,7 @@ def test_one_check_may_be_expected_to_fail(folder):
 
 def test_an_expectation_that_matches_no_check_is_a_collection_error(folder):
     folder.write(RIGHT, options=', xfail={"valeu[float32]": "why"}')
-    told = "test_scan: xfail names no check: {'valeu[float32]': 'why'} (value[float32], "
+    told = "xfail: no check matches {'valeu[float32]': 'why'}; the checks are value[float32], "
     assert refused(folder.run(), told)
 
 
@@ -210,17 +210,20 @@ def refused(result, told):
 
 
 MARKS = {
-    "no such operator": ('"liner_scan"', "`liner_scan` is no operator of the catalog"),
-    "no operator": ("", "names an operator, then any of framework, device"),
+    "no such operator": ('"liner_scan"', "`liner_scan` is not an operator of the catalog"),
+    "no operator": ("", "wanted the name of an operator, then any of framework, device"),
     "no such option": ('"linear_scan", framwork="jax"', "`framwork` is not one of framework"),
-    "no such framework": ('"linear_scan", framework="mxnet"', "no framework 'mxnet' is known"),
-    "no such type": ('"linear_scan", dtypes="float8"', "no type 'float8' is judged"),
+    "no such framework": ('"linear_scan", framework="mxnet"', "unknown framework 'mxnet'"),
+    "no such type": ('"linear_scan", dtypes="float8"', "unknown type 'float8'"),
     "no such layout": (
         '"linear_scan", layout="b x, b x -> b x"',
         "gives `a` the axes b x, wanted b l n in some order",
     ),
     "no autodiff": ('"linear_scan", vjp=True', "numpy has no autodiff for vjp=True"),
-    "no such profile": ('"linear_scan", profile="slow"', "no profile 'slow'; there are quick"),
+    "no such profile": (
+        '"linear_scan", profile="slow"',
+        "unknown profile 'slow'; wanted one of quick",
+    ),
 }
 
 

@@ -70,7 +70,7 @@ def test_an_entry_that_matches_no_check_of_the_function_it_names_is_a_collection
     own = entry("linear_scan/gradient[float32]", implementation="test_scan")
     result = project(RIGHT, listed=[own])
     assert refused(
-        result, "known.toml: linear_scan/gradient[float32] of test_scan matches no check"
+        result, "known.toml: linear_scan/gradient[float32] of test_scan matches none of its checks"
     )
 
 
@@ -104,10 +104,14 @@ def test_the_command_line_comes_before_the_project(project):
 
 
 TABLES = {
-    "a slip": (QUICK.replace("profile", "profle"), (), "no key 'profle'; did you mean profile?"),
+    "a slip": (
+        QUICK.replace("profile", "profle"),
+        (),
+        "unknown key 'profle'; did you mean profile?",
+    ),
     "no list": (KNOWN.replace("known.toml", "no.toml"), (), "no.toml: No such file or directory"),
-    "a malformed list": (KNOWN, [entry(reason="")], "`reason` is in words, not empty"),
-    "no type of it": (QUICK + 'dtypes = ["float16"]', (), "linear_scan is judged in"),
+    "a malformed list": (KNOWN, [entry(reason="")], "`reason`: wanted a text"),
+    "no type of it": (QUICK + 'dtypes = ["float16"]', (), "linear_scan is judged only in"),
 }
 
 

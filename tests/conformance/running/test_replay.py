@@ -201,7 +201,7 @@ def test_what_is_no_failure_is_refused_in_a_sentence(folder, capfd):
     plugin(folder, SCAN)
     np.savez("own.npz", a=np.ones((1, 2, 3)), b=np.ones((1, 2, 3)))
     (folder / "text.npz").write_text("no archive")
-    for name, told in {"own.npz": "no failure is kept", "text.npz": "not a readable"}.items():
+    for name, told in {"own.npz": "has no saved failure", "text.npz": "not a readable"}.items():
         result, _, err = run(capfd, "replay", name, "my_ops.py")
         assert result == 4
         assert told in err

@@ -142,5 +142,5 @@ def test_without_dask_the_extra_is_named(folder, capfd, monkeypatch):
     result, _, err = run(capfd, *COMMAND, "--dask", "127.0.0.1:1")
     assert (result, err) == (
         4,
-        "refssm: --dask needs dask[distributed]: pip install 'refssm[dask]'\n",
+        "refssm: --dask needs Dask: pip install 'dask[distributed]'\n",
     )

@@ -164,7 +164,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(folder, capfd):
     Path(".refssm").write_text("a file")
     result, out, err = run(capfd, *SHORT)
     assert (result, out) == (4, "")
-    assert err.startswith("refssm: --resume keeps a record in .refssm/run-")
+    assert err.startswith("refssm: --resume cannot use its record .refssm/run-")
     assert len(err.splitlines()) == 1
 
 

@@ -185,7 +185,7 @@ def test_a_piece_of_other_cases_is_no_verdict(folder):
 
     with (
         workers(folder, SCAN)[0] as worker,
-        pytest.raises(RuntimeError, match="draws other cases here than elsewhere"),
+        pytest.raises(RuntimeError, match="gives other cases here than in"),
     ):
         results([worker], Liar(), checks=("value",))
 
@@ -200,9 +200,9 @@ def test_a_piece_keeps_every_bit_on_its_way_through_json():
 @pytest.mark.parametrize(
     ("what", "told"),
     [
-        ({"versions": versions_here() | {"numpy": "1.0"}}, "numpy .* but 1.0 where the run began"),
-        ({"versions": versions_here() | {"refssm": "0"}}, "refssm .* but 0 where the run began"),
-        ({"own": ("0",)}, "my_ops.py: it is another one than where the run began"),
+        ({"versions": versions_here() | {"numpy": "1.0"}}, "numpy .* but the run began with 1.0"),
+        ({"versions": versions_here() | {"refssm": "0"}}, "refssm .* but the run began with 0"),
+        ({"own": ("0",)}, "my_ops.py: its code differs from that where the run began"),
         ({"loaded": (("gone.py", None, 60.0, {}),)}, "gone.py: no such file"),
     ],
     ids=["numpy", "refssm", "target", "no target"],
@@ -296,7 +296,7 @@ def in_session(leader):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--workers", "0"], "--workers 0: how many"),
+        (["--workers", "0"], "--workers 0: wanted 1"),
         (["--workers", "-2"], "--workers"),
         (["--workers", "two"], "--workers"),
         (["--workers", "2", "--dask", "127.0.0.1:1"], "leave one out"),

@@ -72,7 +72,9 @@ def test_the_page_says_what_the_command_prints():
     for name in ("linear_scan", "mamba_scan"):
         vectors = read(FOLDER / f"{name}.json")
         shown, bugs = sum(len(c.catches) for c in vectors.cases), len(making.planted(vectors.op))
-        line = f"{name}.json   {len(vectors.cases)} cases   show {shown} of {bugs} planted bugs"
+        line = (
+            f"{name}.json   {len(vectors.cases)} cases   they show {shown} of {bugs} planted bugs"
+        )
         assert line in PAGE
     assert f"{len(making.enclosed())} of {len(OPERATORS)}" in PAGE
     lacking = [op.name for op in OPERATORS if "enclosure" in op.lacks]

@@ -30,7 +30,7 @@ class Cupy(Numpy):
         count = cupy.cuda.runtime.getDeviceCount() if cupy.is_available() else 0
         place = int(number or 0) if (number or "0").isdecimal() else count
         if kind not in ("", "cuda", "gpu") or place >= count:
-            raise NoDevice(f"cupy has no device {device or 'cuda'!r} here: it sees {count}")
+            raise NoDevice(f"cupy has no device {device or 'cuda'!r} here; devices found: {count}")
         self.device = cupy.cuda.Device(place)
         self.device.use()
         self.views = {name: view for name, view in VIEWS.items() if name in KEPT}
