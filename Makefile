@@ -5,9 +5,12 @@ BIN := .venv/bin
 WORKERS ?= auto
 OUT ?= vectors
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# imports, references, mirrors, and the command
+VERSION_TESTS ?= tests/test_names.py tests/test_operator.py tests/test_cauchy.py tests/command/test_command.py \
+  tests/command/test_help.py tests/command/test_plot.py tests/command/test_new.py
 # where several processes share the cores, the threads of OpenBLAS wait for each other
 
-.PHONY: help verify test lint soak resume tables vectors wheel clean
+.PHONY: help verify test test-versions lint soak resume tables vectors wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -46,6 +49,9 @@ verify: .venv/installed  ## judge real code: SciPy, our Numba mirrors, a wrong s
 
 test: .venv/testing  ## run all tests
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --quiet
+
+test-versions: .venv/testing  ## a few tests on Python 3.11, 3.12, 3.13, and with the oldest libraries
+	.ci/test-versions $(VERSION_TESTS)
 
 lint: .venv/developing  ## ruff and pyright, as CI runs them
 	$(BIN)/ruff format --check .
