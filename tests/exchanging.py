@@ -21,7 +21,7 @@ def written(folder, *options):
 
 def manifest(folder):
     """What the manifest says."""
-    return json.loads((folder / "manifest.json").read_text())
+    return json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
 
 
 def given(folder, record):

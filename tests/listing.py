@@ -13,7 +13,7 @@ def entry(id=VALUE, reason="carries too much", expires=FAR, implementation=""):
 
 def listed(*entries, name="known.toml"):
     """A list in the current folder; its name."""
-    with open(name, "w") as file:
+    with open(name, "w", encoding="utf-8") as file:
         file.write("\n".join(entries))
     return name
 

@@ -232,7 +232,7 @@ def test_an_oracle_that_cannot_answer_raises():
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
 def test_an_oracle_imports_nothing_from_refssm(path):
     imported = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             imported |= {alias.name.split(".")[0] for alias in node.names}
         if isinstance(node, ast.ImportFrom):

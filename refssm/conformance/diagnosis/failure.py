@@ -271,12 +271,12 @@ def save(
     try:
         if not folder.exists():
             folder.mkdir()
-            (folder / ".gitignore").write_text("*\n")
+            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
         partial = path.with_suffix(".partial.npz")
         np.savez(partial, **named, **more, **{STORY: json.dumps(kept)})  # pyright: ignore[reportArgumentType]
         os.replace(partial, path)
         if text:
-            alone.with_suffix(".partial").write_text(text)
+            alone.with_suffix(".partial").write_text(text, encoding="utf-8")
             os.replace(alone.with_suffix(".partial"), alone)
     except OSError:  # no place to write: the report is worth more than the file
         return "", ""

@@ -69,7 +69,7 @@ class Call:
 
     def write(self, folder: Path, arrays, check: str = "") -> None:
         """The case's text and the arguments, in a folder that is there."""
-        (folder / TEXT).write_text(self.text(check))
+        (folder / TEXT).write_text(self.text(check), encoding="utf-8")
         for slot, a in zip(self.inputs, arrays, strict=True):
             files.write(folder / slot.file, a)
 

@@ -148,7 +148,7 @@ def record() -> Path:
 def finished() -> dict[tuple, dict]:
     """The pieces recorded so far; a line cut off by an interruption does not count."""
     done, path = {}, record()
-    for line in path.read_text().splitlines() if path.exists() else []:
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         try:
             piece = json.loads(line)
         except json.JSONDecodeError:
@@ -226,16 +226,18 @@ def main(
     done, wanted = finished(), [p for p in pieces(seeds, cases) if among(p[0], only)]
     todo = [piece for piece in wanted if piece not in done]
     running = as_they_come(run_piece, todo, workers)
-    with kept.open("a") as lines:
+    with kept.open("a", encoding="utf-8") as lines:
         for _, piece in track(running, total=len(todo), disable=not sys.stderr.isatty()):
             lines.write(json.dumps(piece) + "\n")
             lines.flush()
     done = finished()
     mine = [done[piece] for piece in wanted]
-    page = PAGE.read_text()
+    page = PAGE.read_text(encoding="utf-8")
     head, tail = page.partition(BEGIN)[0], page.partition(END)[2]
     others = _rows(page.partition(BEGIN)[2].partition(END)[0], {piece[0] for piece in wanted})
-    PAGE.write_text(f"{head}{BEGIN}\n{table(mine, others if only else [])}\n{END}{tail}")
+    PAGE.write_text(
+        f"{head}{BEGIN}\n{table(mine, others if only else [])}\n{END}{tail}", encoding="utf-8"
+    )
     rejections = [text for piece in mine for text in piece["rejected"]]
     typer.echo(f"{len(mine)} pieces, {len(rejections)} rejections of honest implementations")
     for text in rejections[:10]:

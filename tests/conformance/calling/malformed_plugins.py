@@ -194,7 +194,7 @@ def made(name, text=SCAN):
         if text is None:
             (folder / name).mkdir()
         else:
-            (folder / name).write_text(text)
+            (folder / name).write_text(text, encoding="utf-8")
 
     return make
 

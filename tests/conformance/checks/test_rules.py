@@ -177,7 +177,10 @@ def test_no_file_of_the_judge_asks_for_a_law_by_its_name():
     planting = {JUDGE / "planted", JUDGE / "honest"}
     files = [path for path in JUDGE.rglob("*.py") if not planting & {*path.parents}]
     assert len(files) > 60
-    told = {str(path.relative_to(JUDGE)): asked_by_name(path.read_text()) for path in files}
+    told = {
+        str(path.relative_to(JUDGE)): asked_by_name(path.read_text(encoding="utf-8"))
+        for path in files
+    }
     # traits and dimensions that are called alike
     known = {"checks/special_values.py": ["causal"], "checks/time_laws.py": ["causal", "causal"]}
     assert {name: names for name, names in told.items() if names} == known

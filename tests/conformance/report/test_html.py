@@ -79,7 +79,7 @@ def failing(tmp_path_factory):
     """One run that fails in value and NaN and passes a law: the page as text, and the JSON."""
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out:
         patch.chdir(tmp_path_factory.mktemp("failing"))
-        Path("my_ops.py").write_text(LATE)
+        Path("my_ops.py").write_text(LATE, encoding="utf-8")
         checks = ("--check", "value", "--check", "nan", "--check", "causal", "--dtype", "float32")
         assert code(["verify", "my_ops.py", *checks, "--json", "--html", "report.html"]) == 1
         return Path("report.html").read_text("utf-8"), json.loads(out.getvalue())["results"]
@@ -136,7 +136,9 @@ def test_names_paths_and_messages_of_other_people_stay_text(folder, capfd):
     inner = folder / "<script>alert(1)<"
     inner.mkdir()
     name = "<script>alert(1)</script>.py"
-    (folder / name).write_text(f"def linear_scan(a, b):\n    raise ValueError({HOSTILE!r})\n")
+    (folder / name).write_text(
+        f"def linear_scan(a, b):\n    raise ValueError({HOSTILE!r})\n", encoding="utf-8"
+    )
     read, text, result, _ = made(capfd, name, "--profile", "quick", "--check", "value")
     assert result == 1
     tags = [tag for tag, _ in read.elements]

@@ -108,7 +108,9 @@ def test_a_wrapped_function_is_found_in_a_file_and_judged_by_its_own_declaration
         "kernel = implements('causal_convolution_direct', dtypes='float64')(Bare())",
     ])  # fmt: skip
     right = plugin(tmp_path, text.format("refssm.causal_convolution_direct(a, b)"), "right.py")
-    (tmp_path / right).write_text("import refssm\n" + (tmp_path / right).read_text())
+    (tmp_path / right).write_text(
+        "import refssm\n" + (tmp_path / right).read_text(encoding="utf-8"), encoding="utf-8"
+    )
     result, out, _ = run(capfd, "verify", right, "--check", "value")
     assert result == 0
     assert "pass causal_convolution_direct/value[float64]" in out

@@ -18,8 +18,8 @@ def project(pytester):
     def made(*texts, table=KNOWN, listed=(), options=()):
         text = HEAD + "".join(texts).replace("OPTIONS", "")
         pytester.makepyfile(test_ops=text)
-        (pytester.path / "pyproject.toml").write_text(table)
-        (pytester.path / "known.toml").write_text("\n".join(listed))
+        (pytester.path / "pyproject.toml").write_text(table, encoding="utf-8")
+        (pytester.path / "known.toml").write_text("\n".join(listed), encoding="utf-8")
         return pytester.runpytest("-p", "no:cacheprovider", "-rxX", *options)
 
     return made
