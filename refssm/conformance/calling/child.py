@@ -6,6 +6,7 @@ answers, and one of a file that takes whatever the implementation prints.
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -94,6 +95,9 @@ def main() -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
+    for stream in (sys.stdout, sys.stderr):  # what is printed, under LC_ALL=POSIX, too
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     serve(Connection(reading, writable=False), Connection(writing, readable=False))
 
