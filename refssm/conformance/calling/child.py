@@ -1,12 +1,12 @@
 """The child process that holds an implementation: answers requests over a pipe until it closes.
 
 `python -m refssm.conformance.calling.child READ WRITE LOG`: file descriptors for the requests and
-answers, and one of a file that takes whatever the implementation prints.
+answers, and one of a file that takes whatever the implementation prints. With one number it is the
+port of a socket: see `links`.
 """
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import sys
@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
+from refssm.conformance.calling import links
 from refssm.conformance.calling.finding import find, looking, sentence
 from refssm.conformance.calling.fingerprint import Sources, imported
 from refssm.conformance.calling.implementation import Found, Offer
@@ -89,24 +90,21 @@ def serve(requests: Connection, answers: Connection) -> None:
 
 
 def main() -> None:
-    """Take the descriptors, send everything printed to the log, serve."""
-    reading, writing, log = map(int, sys.argv[1:4])
+    """Join the judge, and serve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's: it ends us
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.close(log)
-    for stream in (sys.stdout, sys.stderr):  # what is printed, under LC_ALL=POSIX, too
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    requests, answers = links.join(sys.argv[1:])
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    serve(Connection(reading, writable=False), Connection(writing, readable=False))
+    serve(requests, answers)
 
 
 def _end_with(parent: int) -> None:
-    """End with the judge, also in the middle of a call: a killed one cannot end us."""
+    """End with the judge, also in the middle of a call: a killed one cannot end us.
+
+    On Windows a parent's number stays: a child in the middle of a call goes on to its end.
+    """
     while os.getppid() == parent:
         time.sleep(WATCH_SECONDS)
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 if __name__ == "__main__":
