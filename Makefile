@@ -6,8 +6,8 @@ WORKERS ?= auto
 OUT ?= vectors
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # imports, references, mirrors, and the command
-VERSION_TESTS ?= tests/test_names.py tests/test_operator.py tests/test_cauchy.py tests/command/test_command.py \
-  tests/command/test_help.py tests/command/test_plot.py tests/command/test_new.py
+VERSION_TESTS ?= tests/test_names.py tests/test_scan.py tests/test_cauchy.py tests/test_tour.py \
+  tests/command/test_help.py tests/command/test_locale.py tests/command/test_plot.py
 # where several processes share the cores, the threads of OpenBLAS wait for each other
 
 .PHONY: help verify test test-versions lint soak resume tables vectors wheel clean
