@@ -52,6 +52,6 @@ def answer(folder, forward=None, vjp=None, check=""):
 def judged(folder, *checks, cases=None):
     """The results of what lies in a folder, or in `cases` that were loaded, by check[dtype]."""
     cases = cases or load(folder)
-    session = Session(judging.Answers(cases), str(folder), Settings(shrink=False, folder=None))
+    session = Session(judging.Answers(cases), str(folder), Settings(shrink=False, folder=None))  # pyright: ignore[reportArgumentType]
     lines = judging.chosen(cases, checks=checks)
     return {r.id.split("/")[1]: r for r in judging.judge(session, cases, lines)}

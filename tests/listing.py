@@ -20,4 +20,5 @@ def listed(*entries, name="known.toml"):
 
 def result(verdict="wrong", implementation="my_ops.py", id=VALUE):
     operator, _, check = id.rstrip("]").partition("/")
-    return Result(operator, implementation, *check.split("["), verdict)
+    name, _, dtype = check.partition("[")
+    return Result(operator, implementation, name, dtype, verdict)

@@ -39,7 +39,7 @@ ELSEWHERE = {  # libraries under test that no registry installs in one line: doc
 
 def distributions(requirements):
     """Names without versions, extras, and markers; ours are left out."""
-    names = {re.match(r"[\w-]+", requirement)[0] for requirement in requirements}
+    names = {re.split(r"[^\w-]", requirement)[0] for requirement in requirements}
     return names - {PROJECT["name"]}
 
 

@@ -22,8 +22,8 @@ RIGHT = SCAN.replace(
     "from refssm.testing import implements\n\n"
     '@implements("linear_scan", dtypes=("float32", "complex64"))\ndef linear_scan',
 )
-PROGRAM = f"""#!{sys.executable}
-import sys
+SCRIPT = f"#!/bin/sh\nexec '{sys.executable}' prog.py \"$1\"\n"
+PROGRAM = """import sys
 import numpy as np
 case = sys.argv[1]
 a, b = np.load(case + "/a.npy"), np.load(case + "/b.npy")
@@ -51,9 +51,9 @@ def folder(tmp_path, monkeypatch, capfd):
         plugin(tmp_path, RIGHT, name)
     a = np.full((2, 5, 3), 0.5, np.float32)
     np.savez("batch.npz", a=a, b=a)
-    program = Path("prog")
-    program.write_text(PROGRAM, encoding="utf-8")
-    program.chmod(0o755)
+    plugin(tmp_path, PROGRAM, "prog.py")
+    plugin(tmp_path, SCRIPT, "prog")
+    Path("prog").chmod(0o755)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/vectors").symlink_to(ROOT / "tests/vectors")
     return tmp_path
@@ -102,4 +102,4 @@ def kept_failure(folder, capfd):
     plugin(folder, LATE, "late.py")
     code, out, _ = run(capfd, "verify", "late.py", "--check", "value", "--dtype", "float32")
     assert code == 1
-    return re.search(r"refssm replay (\S+\.npz)", out)[1]
+    return re.findall(r"refssm replay (\S+\.npz)", out)[0]

@@ -186,7 +186,7 @@ def missing(folder):
     """Nothing at all."""
 
 
-def made(name, text=SCAN):
+def made(name, text: str | None = SCAN):
     """A way to write a file, or a folder where there is no text."""
 
     def make(folder):

@@ -57,7 +57,7 @@ def double(devices):
     cupy.__version__ = "0.0 of the double"
     cupy.ndarray, cupy.nan = Array, np.nan
     cupy.asarray, cupy.full = on_device(np.array), on_device(np.full)
-    cupy.asnumpy = lambda x, order="C": np.array(x, order=order, subok=False)
+    cupy.asnumpy = lambda x, order="C": np.array(x, order=order, subok=False)  # pyright: ignore[reportCallIssue, reportArgumentType]
     cupy.broadcast_to = on_device(np.broadcast_to)
     cupy.may_share_memory = np.may_share_memory
     cupy.is_available = lambda: devices > 0

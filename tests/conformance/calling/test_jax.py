@@ -31,7 +31,7 @@ def scan(a, b):
 
 
 def jax_judged(function, check, name="linear_scan", **settings):
-    return judged(name, function, check, framework="jax", **({"ftz": True} | settings))
+    return judged(name, function, check, framework="jax", **{"ftz": True, **settings})
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -2,6 +2,7 @@
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,8 +61,8 @@ def failing(candidate, case):
 
 def law(**fields):
     """A law that operators with a state owe."""
-    usual = {"name": "new", "sentence": "Nobody obeys this law.", "hold": failing}
-    return Law(**(usual | {"owed": lambda op: "state" in op.traits} | fields))
+    usual: dict[str, Any] = {"name": "new", "sentence": "Nobody obeys this law.", "hold": failing}
+    return Law(**{**usual, "owed": lambda op: "state" in op.traits, **fields})
 
 
 @pytest.fixture

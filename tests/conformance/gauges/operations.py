@@ -1,5 +1,6 @@
 """Operations with an error rule: their operands, exact value, and the charge of docs/judge.md."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from math import ceil, log2
@@ -67,12 +68,12 @@ def contracted(subscripts, n):
 class Rule:
     """An operation, where its operands come from, and what its documented charge allows."""
 
-    function: object
-    bound: object
+    function: Callable
+    bound: Callable
     keys: tuple = ()
     shapes: tuple = ((COUNT,),)
     types: tuple = COMPLEX
-    exact: object = None  # in mpmath; otherwise the operation itself in long double
+    exact: Callable | None = None  # in mpmath; otherwise the operation itself in long double
     positive: bool = False
     highest: int = 3  # log2 of the largest modulus
     small: bool = True  # subnormal operands make sense

@@ -7,6 +7,7 @@ from contextlib import redirect_stdout
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ class Read(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
         self.texts.append("")
-        if tag not in VOID and not self.get_starttag_text().endswith("/>"):
+        if tag not in VOID and not (self.get_starttag_text() or "").endswith("/>"):
             self._open.append((tag, len(self.texts) - 1))
 
     def handle_startendtag(self, tag, attrs):
@@ -214,7 +215,11 @@ def test_a_run_of_a_thousand_rows_is_one_page(folder):
     from refssm.conformance.judging.result import Result
 
     passes = [Result("linear_scan", f"m{i}", "value", "float32", "pass", "A") for i in range(950)]
-    error = {"grade": "-", "message": "raised ValueError", "looks_like": "B̄ = dt·B <Euler>"}
+    error: dict[str, Any] = {
+        "grade": "-",
+        "message": "raised ValueError",
+        "looks_like": "B̄ = dt·B <Euler>",
+    }
     failures = [Result("linear_scan", "m", "value", "float32", "error", **error) for _ in range(50)]
     results = [*passes, *failures]
     shown = command._shown(results)

@@ -225,7 +225,7 @@ def test_an_only_that_keeps_nothing_is_told(only, verdict, told):
 def test_check_is_silent_where_all_is_right_and_tells_where_not():
     check("linear_scan", scan, profile="quick", checks=("value", "causal"))
     with pytest.raises(AssertionError) as failed:
-        check("linear_scan", reading_ahead_of_all, profile="quick", checks=["value", "causal"])
+        check("linear_scan", reading_ahead_of_all, profile="quick", checks=("value", "causal"))
     told = str(failed.value).splitlines()
     assert told[1].startswith("FAIL linear_scan/value[float32]   grade F   ratio ")
     assert told[2].startswith("  worst x[")
