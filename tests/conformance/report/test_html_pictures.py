@@ -95,7 +95,7 @@ def found(pattern, text):
 
 def seen(*arguments):
     """The view of damage that can be drawn."""
-    view = seen(*arguments)
+    view = gallery.seen(*arguments)
     assert view is not None
     return view
 
