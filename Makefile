@@ -6,10 +6,14 @@ WORKERS ?= auto
 OUT ?= vectors
 # a machine that sets this would compile all of refssm again in each child process
 export PYTHONDONTWRITEBYTECODE :=
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# imports, references, mirrors, and the command
+VERSION_TESTS ?= tests/test_names.py tests/test_scan.py tests/test_cauchy.py tests/test_tour.py \
+  tests/command/test_help.py tests/command/test_locale.py tests/command/test_plot.py
 # where several processes share the cores, the threads of OpenBLAS wait for each other
 ONE_THREAD := OPENBLAS_NUM_THREADS=1
 
-.PHONY: help verify test test-turn test-all lint soak resume tables pictures vectors clean
+.PHONY: help verify test test-versions test-turn test-all lint soak resume tables pictures vectors wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -19,13 +23,24 @@ help:  ## list the targets
 	  || { echo "refssm needs Python 3.11 or newer; say which with make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
 
-.venv/installed: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+# uv installs in a fraction of pip's time; where uv or its index cannot be had, pip installs
+define install
+	@{ $(PIP) uv && $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[$(1)]'; } \
+	  || { echo "uv cannot install here; pip does, and takes longer"; $(PIP) --editable '.[$(1)]'; }
 	@touch $@
+endef
 
-.venv/developing: pyproject.toml | .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $@
+.venv/installed: pyproject.toml | .venv/bin/python  # what the README's tour needs
+	$(call install,report)
+
+.venv/testing: pyproject.toml | .venv/bin/python
+	$(call install,test)
+
+.venv/developing: pyproject.toml | .venv/bin/python  # pyright reads the tests' imports, too
+	$(call install,dev)
+
+.venv/packaging: pyproject.toml | .venv/bin/python
+	$(call install,package)
 
 MIRRORS := scan::linear_scan cauchy::cauchy_kernel selective_scan::selective_scan
 SCIPY := refssm.conformance.subjects.scipy_signal::causal_convolution
@@ -38,38 +53,44 @@ verify: .venv/installed  ## judge real code: three mirrors of ours, SciPy, a wro
 
 PYTEST = $(ONE_THREAD) $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
 
-test: .venv/developing  ## the short run: every fact, of long lists one sixth (REFSSM_ROTATION=0 to 5)
+test: .venv/testing  ## the short run: every fact, of long lists one sixth (REFSSM_ROTATION=0 to 5)
 	$(BIN)/python -m refssm.jit
 	$(PYTEST) -m short
 
-test-turn: .venv/developing  ## one sixth of what `make test` leaves out
+test-turn: .venv/testing  ## one sixth of what `make test` leaves out
 	$(PYTEST) -m "turn and not short"
 
-test-all: .venv/developing  ## every test
+test-all: .venv/testing  ## every test
 	$(BIN)/python -m refssm.jit
 	$(PYTEST)
+
+test-versions: .venv/testing  ## a few tests on Python 3.11, 3.12, 3.13, and with the oldest libraries
+	.ci/test-versions $(VERSION_TESTS)
 
 lint: .venv/developing  ## ruff and pyright, as CI runs them
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 
-soak: .venv/developing  ## 1000 seeds x 5 cases of every honest implementation; resumable; ONLY=dplr,nplr
+soak: .venv/testing  ## 1000 seeds x 5 cases of every honest implementation; resumable; ONLY=dplr,nplr
 	$(ONE_THREAD) $(BIN)/python -m refssm.conformance.selftest.soak --seeds 1000 --cases 5 --only "$(ONLY)"
 
-vectors: .venv/developing  ## golden vectors of every operator that has them, in OUT=vectors
+vectors: .venv/testing  ## golden vectors of every operator that has them, in OUT=vectors
 	$(ONE_THREAD) $(BIN)/refssm vectors write "$(OUT)"
 	$(ONE_THREAD) $(BIN)/refssm vectors lint "$(OUT)"
 
-tables: .venv/developing  ## generated tables in docs: operators, checks, contracts, the soak
+tables: .venv/installed  ## generated tables in docs: operators, checks, contracts, the soak
 	$(BIN)/python -m refssm.command.tables
 
 pictures: .venv/developing  ## the picture in docs/judge.md and those in docs/gallery
 	$(BIN)/python -m refssm.command.pictures
 	$(BIN)/python -m refssm.gallery
 
-resume: .venv/developing  ## kill a run of 10 000 cases time and again, and let it go on
+resume: .venv/testing  ## kill a run of 10 000 cases time and again, and let it go on
 	$(ONE_THREAD) REFSSM_RESUMED_CASES=10000 $(BIN)/python -m pytest --quiet tests/conformance/spreading/test_resume.py -k killed
+
+wheel: .venv/packaging  ## build wheel and sdist into dist, check them, run the wheel outside the clone
+	.ci/wheel
 
 clean:  ## remove the environment and everything generated
 	rm -rf .venv .refssm .pytest_cache .ruff_cache dist build

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from refssm.conformance.judging.grading import judge
 
 TYPES = ("float32", "complex128")  # both precisions, real and complex
 GRID = 2.0**-8  # poles and nodes on it may be shifted by integers without rounding
-NORMAL = {"textures": ("each", "constant")}
+NORMAL: dict[str, Any] = {"textures": ("each", "constant")}
 each_type = pytest.mark.parametrize("dtype", TYPES)
 each_role = pytest.mark.parametrize("role", ["reference", "jit"])
 

@@ -103,7 +103,9 @@ def test_linear_arguments_may_be_added_before_or_after(op, dtype, role, data):
         bounds = [expect(op, arrays, statics) for arrays in (first, second, both)]
         for j in outputs:
             (x, y, total), gauges = ([p[j] for p in each] for each in (parts, bounds))
-            k = sum(g.k1 for g in gauges)  # K1: the sums of the arguments are also rounded
+            k = np.sum(
+                [g.k1 for g in gauges], axis=0
+            )  # K1: the sums of the arguments are also rounded
             wanted = Gauge(x + y, k, k, max(g.peak for g in gauges))
             verdict = compare(total, wanted, op.output_types(*first)[j])
             assert verdict.ok, verdict
@@ -118,8 +120,8 @@ def test_each_member_of_a_batch_is_what_it_is_alone(op, dtype, role, data):
     outputs = several(op.implementation(role)(*example.arrays, **example.statics))
     verdicts = []
     for index, arrays in example.slices():
-        member = tuple(np.asarray(y[index]) for y in outputs)
-        result = member if len(member) > 1 else member[0]
+        member = [np.asarray(y[index]) for y in outputs]
+        result = tuple(member) if len(member) > 1 else member[0]
         verdicts.append(judge(op, lambda *_, y=result, **__: y, *arrays, **example.statics))
     assert worst_of(verdicts).ok, worst_of(verdicts)
 

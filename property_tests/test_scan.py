@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,10 @@ from refssm.conformance.judging.grading import judge
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 
 TYPES = ("float32", "complex128")  # both precisions, real and complex
-EXACT = {"maps": ("one", "compass", "integer"), "textures": ("each", "constant", "gaps")}
+EXACT: dict[str, Any] = {
+    "maps": ("one", "compass", "integer"),
+    "textures": ("each", "constant", "gaps"),
+}
 each_type = pytest.mark.parametrize("dtype", TYPES)
 each_role = pytest.mark.parametrize("role", ["reference", "jit"])
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.typing import DTypeLike
 
 from refssm._signature import length_of
 from refssm.catalog import OPERATORS
@@ -14,7 +15,7 @@ MIRRORED = [op for op, role in ROLES if role == "jit"]
 each_role = pytest.mark.parametrize(("op", "role"), ROLES, ids=[f"{op}-{r}" for op, r in ROLES])
 
 
-def ordinary(op, dtype=float, batch=(), size=3, **sizes):
+def ordinary(op, dtype: DTypeLike = float, batch=(), size=3, **sizes):
     """Ones for every argument, with one batch shape; flags are False except the last one."""
     sizes = {d: size for dims in op.input_dims for d in dims if not d[0].isdigit()} | sizes
     return [
@@ -23,13 +24,13 @@ def ordinary(op, dtype=float, batch=(), size=3, **sizes):
     ]
 
 
-def filled(op, name, shape, dtype=float, number=1):
+def filled(op, name, shape, dtype: DTypeLike = float, number: float = 1):
     """An array full of one number; flags are False except at the last place."""
     if name in op.flags:
         return np.arange(np.prod(shape)).reshape(shape) == np.prod(shape) - 1
     kind = np.dtype(dtype)
     real = op.inputs[name].real and kind.kind == "c"
-    return np.full(shape, number, np.finfo(kind).dtype if real else kind)
+    return np.full(shape, number, kind.type(0).real.dtype if real else kind)
 
 
 def times(arrays, factors):

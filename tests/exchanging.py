@@ -21,7 +21,7 @@ def written(folder, *options):
 
 def manifest(folder):
     """The manifest as a dictionary."""
-    return json.loads((folder / "manifest.json").read_text())
+    return json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
 
 
 def given(folder, record):
@@ -52,6 +52,6 @@ def answer(folder, forward=None, vjp=None, check=""):
 def judged(folder, *checks, cases=None):
     """The results for a folder, or for loaded `cases`, by check[dtype]."""
     cases = cases or load(folder)
-    session = Session(judging.Answers(cases), str(folder), Settings(shrink=False, folder=None))
+    session = Session(judging.Answers(cases), str(folder), Settings(shrink=False, folder=None))  # pyright: ignore[reportArgumentType]
     lines = judging.chosen(cases, checks=checks)
     return {r.id.split("/")[1]: r for r in judging.judge(session, cases, lines)}

@@ -60,5 +60,5 @@ def run(capfd, *arguments):
 
 def plugin(folder, text, name="my_ops.py"):
     """Write a plug-in file; returns its name."""
-    (folder / name).write_text(text)
+    (folder / name).write_text(text, encoding="utf-8")
     return name

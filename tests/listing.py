@@ -13,11 +13,12 @@ def entry(id=VALUE, reason="carries too much", expires=FAR, implementation=""):
 
 def listed(*entries, name="known.toml"):
     """Write a list to the current folder; returns its name."""
-    with open(name, "w") as file:
+    with open(name, "w", encoding="utf-8") as file:
         file.write("\n".join(entries))
     return name
 
 
 def result(verdict="wrong", implementation="my_ops.py", id=VALUE):
     operator, _, check = id.rstrip("]").partition("/")
-    return Result(operator, implementation, *check.split("["), verdict)
+    name, _, dtype = check.partition("[")
+    return Result(operator, implementation, name, dtype, verdict)

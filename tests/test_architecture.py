@@ -42,7 +42,7 @@ NEVER_LOADED = (
 
 def imports(path):
     """Dotted names of all imports of a file, at any place."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -83,7 +83,7 @@ def foreign(names, *allowed):
 
 def _at_import(path):
     """Names imported at module import, not inside a function."""
-    tree = ast.parse(path.read_text())
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     return [n.module or "" for n in tree.body if isinstance(n, ast.ImportFrom)]
 
 
@@ -116,7 +116,7 @@ def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
     for name, text in planted.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         assert violations(path), name
 
 
@@ -146,7 +146,7 @@ def test_every_operator_has_its_files_its_section_and_its_names(op):
         assert (ROOT / place.format(op.family)).is_file()
     pages = [place.format(op.family) for place in ("{}.md", "{}_*.md")]  # one page, or several
     found = [path for page in pages for path in sorted(ROOT.glob(f"docs/operators/{page}"))]
-    page = "\n".join(path.read_text() for path in found)
+    page = "\n".join(path.read_text(encoding="utf-8") for path in found)
     assert re.search(rf"^##? .*`?{op.name}`?$", page, re.MULTILINE)
     names = {op.name} | ({f"{op.name}_vjp"} if "vjp" not in op.lacks else set())
     assert names <= set(refssm.__all__)
@@ -157,14 +157,14 @@ def test_importing_refssm_loads_no_heavy_library():
     for use in ("", "refssm.linear_scan; refssm.cauchy_kernel; "):
         loaded = subprocess.run(
             [sys.executable, "-c", code.replace("print", use + "print")],
-            capture_output=True, text=True, check=True,
+            capture_output=True, encoding="utf-8", check=True,
         )  # fmt: skip
         assert loaded.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("path", CODE, ids=lambda p: str(p.relative_to(ROOT)))
 def test_files_and_functions_stay_small(path):
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 320
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef):
@@ -173,7 +173,7 @@ def test_files_and_functions_stay_small(path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_no_optional_import_and_no_silent_except(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Try):
             statements = [*node.body]
             assert not any(isinstance(s, ast.Import | ast.ImportFrom) for s in statements)
@@ -181,11 +181,13 @@ def test_no_optional_import_and_no_silent_except(path):
 
 
 def test_every_citation_key_resolves():
-    bibliography = (ROOT / "docs/references.bib").read_text()
+    bibliography = (ROOT / "docs/references.bib").read_text(encoding="utf-8")
     known = set(re.findall(r"^@\w+\{([^,]+),", bibliography, re.MULTILINE))
     cited = set()
     for path in [*FILES, *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]:
-        cited |= set(re.findall(r"\b([a-z]+(?:19|20)\d\d[a-z0-9]*)\b", path.read_text()))
+        cited |= set(
+            re.findall(r"\b([a-z]+(?:19|20)\d\d[a-z0-9]*)\b", path.read_text(encoding="utf-8"))
+        )
     assert cited, "the citation pattern finds nothing"
     assert cited <= known
 
@@ -193,4 +195,4 @@ def test_every_citation_key_resolves():
 def test_nothing_refers_to_the_workplace_it_was_made_in():
     for path in [*CODE, *ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md"), ROOT / "pyproject.toml"]:
         if path != Path(__file__):
-            assert "../shared" not in path.read_text(), path
+            assert "../shared" not in path.read_text(encoding="utf-8"), path

@@ -277,7 +277,7 @@ def test_a_chunk_that_is_no_positive_integer_is_refused(size):
     with pytest.raises(ValueError, match="chunked: `size` must be an integer >= 1, got ") as caught:
         chunked(size)
     assert str(caught.value).endswith(repr(size))
-    assert repr(chunked(np.int64(4))) == "chunked(4)"
+    assert repr(chunked(np.int64(4))) == "chunked(4)"  # pyright: ignore[reportArgumentType]
 
 
 def test_a_schedule_without_its_chunk_is_refused():

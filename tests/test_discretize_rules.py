@@ -1,5 +1,7 @@
 """Facts of the eight rules: special cases, SciPy's results, values by hand, orders, messages."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.signal import cont2discrete
@@ -8,6 +10,7 @@ import refssm
 from refssm.catalog import OPERATORS
 from refssm.conformance.judging.grading import judge
 
+matrices: Any = cont2discrete  # SciPy does not say the type of its result
 CATALOG = {op.name.removeprefix("discretize_"): op for op in OPERATORS}
 RULES = ("zoh", "foh", "impulse", "mamba", "bilinear", "euler", "backward")
 ORDER = {"zoh": 0, "foh": 0, "impulse": 0, "mamba": 0, "bilinear": 2, "euler": 1, "backward": 1}
@@ -41,28 +44,28 @@ def test_the_generalized_map_has_the_others_bit_for_bit(form, alpha, rule):
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 0.5, 1.0])
 def test_scipys_generalized_map_is_this_one(alpha):
     A, B = system()
-    A_d, B_d, *_ = cont2discrete((A, B, A, 0 * B), 0.3, "gbt", alpha=alpha)
+    A_d, B_d, *_ = matrices((A, B, A, 0 * B), 0.3, "gbt", alpha=alpha)
     assert right("gbt", (A_d, B_d), A, B, 0.3, alpha=alpha)
 
 
 @pytest.mark.parametrize("rule", SCIPYS)
 def test_scipys_matrices_are_these(rule):
     A, B = system()
-    A_d, B_d, *_ = cont2discrete((A, B, A, 0 * B), 0.3, SCIPYS[rule])
+    A_d, B_d, *_ = matrices((A, B, A, 0 * B), 0.3, SCIPYS[rule])
     assert right(rule, (A_d, B_d), A, B, 0.3)
 
 
 def test_scipys_impulse_invariance_is_this_one_times_the_step():
     # SciPy's B is dt Ā B and its D is dt C B
     A, B = system()
-    A_d, _, _, D_d, _ = cont2discrete((A, B[:, :1], np.eye(4), 0 * B[:, :1]), 0.25, "impulse")
+    A_d, _, _, D_d, _ = matrices((A, B[:, :1], np.eye(4), 0 * B[:, :1]), 0.25, "impulse")
     assert right("impulse", (A_d, D_d / 0.25), A, B[:, :1], 0.25)
 
 
 def test_scipys_first_order_hold_keeps_another_state():
     # the state x_k − B̄₀ u_k: SciPy's B is B̄₁ + Ā B̄₀ and its D is C B̄₀
     A, B = system()
-    A_d, B_d, _, D_d, _ = cont2discrete((A, B, np.eye(4), 0 * B), 0.3, "foh")
+    A_d, B_d, _, D_d, _ = matrices((A, B, np.eye(4), 0 * B), 0.3, "foh")
     assert right("foh", (A_d, D_d, B_d - A_d @ D_d), A, B, 0.3)
 
 

@@ -21,7 +21,8 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted(
     path
     for path in ROOT.glob("docs/**/*.md")
-    if ">>> " in path.read_text() and path.name != "findings.md"  # its facts need certain versions
+    if ">>> " in path.read_text(encoding="utf-8")
+    and path.name != "findings.md"  # its facts need certain versions
 )
 PLAIN = ("refssm.associative", "refssm.bounds", "refssm.testing")  # without operators
 MODULES = (*(f"refssm.{family}" for family in families()), *PLAIN)
@@ -55,7 +56,9 @@ def test_the_transcript_of_the_readme_is_what_the_command_prints(capfd, monkeypa
     arguments = ["docs/examples/chunked_scan_wrong.py", "--check", "value"]
     assert code(["verify", *arguments]) == 1
     printed = capfd.readouterr().out
-    shown = (ROOT / "README.md").read_text().split("$ refssm verify")[1].split("```")[0]
+    shown = (
+        (ROOT / "README.md").read_text(encoding="utf-8").split("$ refssm verify")[1].split("```")[0]
+    )
     told = (
         "  worst x[0, 64, 0]: got 1, want 65",
         "  equally wrong in",
@@ -71,22 +74,22 @@ def test_the_example_about_relative_errors_prints_what_the_readme_says(capfd):
     cancelled, slightly_off = program["main"]()
     assert cancelled.ok
     assert not slightly_off.ok
-    assert capfd.readouterr().out.strip() in (ROOT / "README.md").read_text()
+    assert capfd.readouterr().out.strip() in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.long
 def test_the_page_about_settings_shows_what_is_read_and_names_every_key(
     capfd, monkeypatch, tmp_path
 ):
-    page = (ROOT / "docs/configuration.md").read_text()
+    page = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
     table, listed = (b.partition("```")[0] for b in page.split("```toml\n")[1:])
     shown = page.split("```\n$ refssm verify --check value\n")[1].partition("```")[0]
     monkeypatch.chdir(tmp_path)
-    Path("pyproject.toml").write_text(table)
-    Path("refssm-known.toml").write_text(listed)
+    Path("pyproject.toml").write_text(table, encoding="utf-8")
+    Path("refssm-known.toml").write_text(listed, encoding="utf-8")
     for name in ("kernels/scan.py", "my_package/ssd.py"):
         Path(name).parent.mkdir()
-        Path(name).write_text(DECLINING)
+        Path(name).write_text(DECLINING, encoding="utf-8")
     assert code(["verify", "--check", "value"]) == 5
     printed = capfd.readouterr().out.splitlines()
     assert [line for line in shown.splitlines() if line not in printed] == []
@@ -106,7 +109,9 @@ OPERATOR_PAGES = sorted((ROOT / "docs/operators").glob("*.md"))
 
 @pytest.mark.parametrize("path", OPERATOR_PAGES, ids=lambda p: p.name)
 def test_the_tables_of_a_page_are_what_the_declarations_say(path):
-    assert tables.page(path.read_text()) == path.read_text()  # python -m refssm.command.tables
+    assert tables.page(path.read_text(encoding="utf-8")) == path.read_text(
+        encoding="utf-8"
+    )  # python -m refssm.command.tables
 
 
 WRONG = """
@@ -167,7 +172,7 @@ def test_traits_are_said_in_words(name, said):
 
 
 def test_every_page_that_the_readme_links_exists():
-    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text())
+    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert len(links) > 5
     assert [link for link in links if not (ROOT / link).exists()] == []
 
@@ -192,17 +197,19 @@ for name, fact in runpy.run_path("tests/test_response.py").items():
 @pytest.mark.long
 def test_the_example_of_a_new_operator_is_judged_right_and_all_else_follows(tmp_path):
     pytest.importorskip("flint")
-    page = (ROOT / "docs/adding_an_operator.md").read_text()
+    page = (ROOT / "docs/adding_an_operator.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^`([\w/]+\.pyi?)`[^\n]*\n\n```python\n(.*?)```", page, re.M | re.S)
     shutil.copytree(ROOT / "refssm", tmp_path / "refssm", ignore=shutil.ignore_patterns("__pyc*"))
     (tmp_path / "tests").mkdir()
     for name, text in blocks:
         path = tmp_path / name
         if not path.exists() or name.endswith("i"):  # append to the list at its end
-            path.write_text((path.read_text() if path.exists() else "") + text)
-    with (tmp_path / "refssm/domains/systems.py").open("a") as domains:
+            path.write_text(
+                (path.read_text(encoding="utf-8") if path.exists() else "") + text, encoding="utf-8"
+            )
+    with (tmp_path / "refssm/domains/systems.py").open("a", encoding="utf-8") as domains:
         domains.write(dict(blocks)["refssm/domains/systems.py"])
-    with (tmp_path / "refssm/domains/__init__.py").open("a") as exports:
+    with (tmp_path / "refssm/domains/__init__.py").open("a", encoding="utf-8") as exports:
         exports.write("\nfrom refssm.domains.systems import times\n")
     assert run(tmp_path, "-c", WHAT_FOLLOWS.format(here=str(tmp_path))).split() == [
         "reference", "numba", "pole_by_pole", "polar", "4"
@@ -214,7 +221,7 @@ def test_the_example_of_a_new_operator_is_judged_right_and_all_else_follows(tmp_
 def run(folder, *command):
     """The output of a separate Python process in a folder; it must exit with 0."""
     ended = subprocess.run(
-        [sys.executable, *command], cwd=folder, capture_output=True, text=True, check=False,
+        [sys.executable, *command], cwd=folder, capture_output=True, encoding="utf-8", check=False,
         env={**os.environ, "PYTHONPATH": str(folder)},
     )  # fmt: skip
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -230,7 +237,7 @@ def test_the_tables_about_hankel_operators_are_what_the_experiments_print(
     monkeypatch.chdir(tmp_path)
     assert code(["experiment", name]) == 0
     printed = capfd.readouterr().out.splitlines()
-    page = (ROOT / "docs/hankel_and_hope.md").read_text()
+    page = (ROOT / "docs/hankel_and_hope.md").read_text(encoding="utf-8")
     blocks = page.split(f"$ refssm experiment {name}\n")[1:]
     shown = [line for block in blocks for line in block.split("```")[0].splitlines()]
     assert len(shown) > 5

@@ -55,7 +55,10 @@ def test_most_operators_have_an_enclosure_and_the_others_are_named():
 def test_the_ends_of_a_ball_enclose_the_exact_rational_number(flint):
     from refssm.enclosure import ends
 
-    a, b = np.float64([[0.1], [0.7], [-1.3]]), np.float64([[1 / 3], [0.2], [5.0]])
+    a, b = (
+        np.array([[0.1], [0.7], [-1.3]], np.float64),
+        np.array([[1 / 3], [0.2], [5.0]], np.float64),
+    )
     x, exact = Fraction(0), []
     for a_k, b_k in zip(a.ravel().tolist(), b.ravel().tolist(), strict=True):
         x = Fraction(a_k) * x + Fraction(b_k)
@@ -112,14 +115,14 @@ def test_what_no_precision_decides_is_said(rounded, monkeypatch):
 
 
 def test_a_sum_that_cancels_to_nothing_is_zero(rounded):
-    a, b = np.float64([[0.5], [-1.0]]), np.float64([[1.0], [1.0]])
+    a, b = np.array([[0.5], [-1.0]], np.float64), np.array([[1.0], [1.0]], np.float64)
     (x,) = rounded(LINEAR_SCAN, [a, b], {}, ["float32", "float64"])
     assert x["float64"].ravel().tolist() == [1.0, 0.0]
     assert not np.signbit(x["float32"][1, 0])
 
 
 def test_a_sum_halfway_between_two_numbers_goes_to_the_even_one(rounded):
-    a, b = np.float32([[1.0], [1.0]]), np.float32([[1.0], [2.0**-24]])
+    a, b = np.array([[1.0], [1.0]], np.float32), np.array([[1.0], [2.0**-24]], np.float32)
     (x,) = rounded(LINEAR_SCAN, [a, b], {}, ["float32", "float64"])
     assert x["float32"][1, 0] == 1.0
     assert x["float64"][1, 0] == 1.0 + 2.0**-24
@@ -177,5 +180,7 @@ def test_a_ball_about_zero_is_zero_without_a_sign():
         certain((-1, -1080), (1, -1080), DOUBLE),
         certain((-3, -1080), (-1, -1080), DOUBLE),
     )
+    assert both is not None
+    assert below is not None
     assert (both, np.signbit(both)) == (0.0, False)
     assert (below, np.signbit(below)) == (0.0, True)

@@ -17,7 +17,7 @@ ALSO = {"control": "slycot", "mamba-ssm": "triton"}  # further packages that its
 LIBRARIES = [
     (name, version, body)
     for name, version, body in re.findall(
-        r"^## (\S+) (\d\S+)\n(.*?)(?=^## |\Z)", PAGE.read_text(), re.M | re.S
+        r"^## (\S+) (\d\S+)\n(.*?)(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.M | re.S
     )
     if ">>> " in body
 ]

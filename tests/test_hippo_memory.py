@@ -150,7 +150,8 @@ def test_the_states_of_a_rescaled_memory_are_rescaled():
     A, B = legt(6)
     u = np.random.default_rng(4).standard_normal(40)
     for s in scalings(6).values():
-        x = refssm.hippo_project(*refssm.hippo_rescale(A, B, s), u, 0.05)
+        scaled = refssm.hippo_rescale(A, B, s)
+        x = refssm.hippo_project(scaled[0], scaled[1], u, 0.05)
         assert right(HIPPO_PROJECT, x / s, A, B, u, 0.05)
 
 

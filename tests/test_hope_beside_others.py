@@ -1,5 +1,7 @@
 """HOPE's operators compared with each other: kernel and stream, aliased kernel, identification."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from recurrences import random
@@ -10,6 +12,7 @@ import refssm
 from refssm.conformance.judging.grading import judge
 from refssm.hope import HOPE_KERNEL, HOPE_KERNEL_ALIASED, HOPE_STREAM
 
+matrices: Any = cont2discrete  # SciPy does not say the type of its result
 U = 2.0**-53
 STEPS = [np.float64(dt) for dt in (0.05, 0.5, 1.0, 4.0)]
 each_step = pytest.mark.parametrize("dt", STEPS)
@@ -117,7 +120,7 @@ def test_a_window_of_the_kernel_identifies_poles_at_minus_one(h, dt):
 def test_what_a_window_identifies_goes_on_as_the_kernel_does_beyond_it(h, dt):
     n, l, found = len(h), 16, Identified(h, dt, 16)
     A, B, C, D = found.continuous(dt)
-    discrete = cont2discrete((A, B[:, None], C[None], [[D]]), 2 * dt, "bilinear")[:4]
+    discrete = matrices((A, B[:, None], C[None], [[D]]), 2 * dt, "bilinear")[:4]
     y = driven((*discrete, 1.0), impulse(4 * l))
     wanted = refssm.hope_kernel(h, dt, l=4 * l)
     p = [np.linalg.norm(np.linalg.matrix_power(found.A, k), 2) for k in range(4 * l)]

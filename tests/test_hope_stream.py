@@ -143,7 +143,7 @@ def test_a_step_that_is_a_parameter_changes_nothing_where_all_states_are_settled
     rho, c = rotation(np.float64(dt))
     arguments = h, np.float64(dt), np.ones(l), np.full(3, c / (1 - rho))  # 1/√dt
     cotangents = [np.ones(l), np.zeros(3)]
-    _, ddt, _, dx0 = hope_stream_stateful_vjp(*cotangents, *arguments)
+    _, ddt, _, dx0 = hope_stream_stateful_vjp(cotangents[0], cotangents[1], *arguments)
     gauges = expect_vjp(HOPE_STREAM_STATEFUL, cotangents, [*map(np.asarray, arguments)], {})
     slope = 0.5 * dt**-1.5  # derivative of −1/√dt: the constant states change, too
     assert abs(ddt - (dx0 * slope).sum()) <= C * U * (gauges[1].k0 + (gauges[3].k0 * slope).sum())

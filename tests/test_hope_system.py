@@ -1,5 +1,7 @@
 """Facts about the systems that HOPE samples, and about the length of their memory."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from recurrences import random
@@ -9,6 +11,7 @@ import refssm
 from refssm.conformance.judging.grading import judge
 from refssm.hope import HOPE_STREAM, HOPE_STREAM_STATEFUL
 
+matrices: Any = cont2discrete  # SciPy does not say the type of its result
 U = 2.0**-53
 STEPS = [0.05, 0.5, 1.0, 4.0]
 each_step = pytest.mark.parametrize("dt", STEPS)
@@ -24,7 +27,7 @@ def response(A, B, C, D, u):
 def test_the_discrete_system_is_the_stream(dt):
     h, u = random(1, (6,), (60,))
     y = response(*refssm.hope_system_discrete(h, dt), u)
-    verdict = judge(HOPE_STREAM, lambda *_: y, h, np.float64(dt), u)
+    verdict = judge(HOPE_STREAM, lambda *_: y, h, np.array(dt), u)
     assert verdict.ok, verdict.message
 
 
@@ -33,7 +36,7 @@ def test_its_states_are_those_of_the_stream_before_a_step(dt):
     h, u, x0 = random(2, (4,), (1,), (4,))
     A, B, C, D = refssm.hope_system_discrete(h, dt)
     wanted = C @ x0 + D * u, A @ x0 + B * u[0]
-    verdict = judge(HOPE_STREAM_STATEFUL, lambda *_: wanted, h, np.float64(dt), u, x0)
+    verdict = judge(HOPE_STREAM_STATEFUL, lambda *_: wanted, h, np.array(dt), u, x0)
     assert verdict.ok, verdict.message
 
 
@@ -42,8 +45,9 @@ def test_the_bilinear_map_of_step_2dt_makes_the_stream_of_the_continuous_system(
     h, u = random(3, (6,), (60,))
     A, B, C, D = refssm.hope_system(h)
     columns = A, B[:, None], C[None], np.array([[D]])
-    y = response(*cont2discrete(columns, 2 * dt, "bilinear")[:4], u)
-    verdict = judge(HOPE_STREAM, lambda *_: y, h, np.float64(dt), u)
+    A_d, B_d, C_d, D_d, _ = matrices(columns, 2 * dt, "bilinear")
+    y = response(A_d, B_d, C_d, D_d, u)
+    verdict = judge(HOPE_STREAM, lambda *_: y, h, np.array(dt), u)
     assert verdict.ok, verdict.message
 
 

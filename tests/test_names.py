@@ -23,7 +23,7 @@ def declarations(root=ROOT):
     """Names of the declared operators, from the text of all files of the root."""
     files = [*root.glob("refssm/*.py"), *root.glob("refssm/*/*.py")]
     ours = [p for p in files if p.parent.name not in NO_FAMILIES]
-    texts = "\n".join(path.read_text() for path in ours)
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in ours)
     return re.findall(r"^([A-Z_0-9]+) = Operator\(", texts, re.MULTILINE)
 
 
@@ -39,7 +39,7 @@ def test_a_declaration_that_the_list_lacks_is_an_error_that_says_so(tmp_path, mo
     with pytest.raises(ImportError, match=r"refssm.scan declares 'linear_step', which .* not list"):
         catalog.declared("scan")
     (tmp_path / "refssm/new_family").mkdir(parents=True)  # not in the list at all
-    (tmp_path / "refssm/new_family/plain.py").write_text("NEW_STEP = Operator(\n")
+    (tmp_path / "refssm/new_family/plain.py").write_text("NEW_STEP = Operator(\n", encoding="utf-8")
     assert declarations(tmp_path) == ["NEW_STEP"]
 
 
@@ -59,7 +59,7 @@ def seen_by_type_checkers(text):
 
 
 def test_type_checkers_see_the_names_that_are_exported():
-    text = Path(STUB).read_text()
+    text = Path(STUB).read_text(encoding="utf-8")
     assert [*seen_by_type_checkers(text)] == [*listed(text).items()] == [*FAMILY_OF.items()]
     assert sorted(FAMILY_OF) == refssm.__all__
 

@@ -202,7 +202,7 @@ def test_the_arguments_and_cotangents_of_a_vjp_are_checked_by_name():
     with pytest.raises(TypeError, match=r"`dx` has dtype <U1"):
         linear_scan_vjp([["x"]], [[1.0]], [[1.0]])
     with pytest.raises(TypeError, match=r"^linear_scan_vjp: missing a required argument: 'b'"):
-        linear_scan_vjp([[1.0]], [[1.0]])
+        linear_scan_vjp([[1.0]], [[1.0]])  # pyright: ignore[reportCallIssue]
 
 
 @pytest.mark.parametrize("numbers", [[[1], [2]], [[True], [False]], np.array([[1], [2]], "u1")])
@@ -229,7 +229,7 @@ def test_a_bad_length_is_refused(l):
 
 def test_a_missing_length_is_named_with_the_call():
     with refused(TypeError, f"vandermonde: missing a required argument: 'l' ({VANDERMONDE.call})"):
-        CHECKED([1.0], [2.0])
+        CHECKED([1.0], [2.0])  # pyright: ignore[reportCallIssue]
     with refused(ValueError, "vandermonde: `l` must be an integer >= 0, got None"):
         VANDERMONDE.sizes(np.ones(1), np.ones(1))
 

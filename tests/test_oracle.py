@@ -1,6 +1,7 @@
 import ast
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -19,7 +20,7 @@ FILES = sorted(Path(oracle.__file__).parent.glob("*.py"))
 EPS = float(np.finfo(np.longdouble).eps)
 ROUNDOFF = Fraction(EPS) / 2
 long_double = pytest.mark.skipif(
-    np.finfo(float).eps <= EPS, reason="numpy.longdouble has no more digits than float64 here"
+    bool(np.finfo(float).eps <= EPS), reason="numpy.longdouble has no more digits than float64 here"
 )
 
 
@@ -29,7 +30,7 @@ def numbers(*shapes, seed=1):
     return [rng.standard_normal(s) * 10.0 ** rng.integers(-3, 4, s) for s in shapes]
 
 
-def exactly(x):
+def exactly(x) -> Any:
     """Nested lists of doubles as nested lists of rational numbers."""
     return [exactly(y) for y in x] if isinstance(x, list) else Fraction(x)
 
@@ -232,12 +233,12 @@ def test_an_oracle_that_cannot_answer_raises():
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
 def test_an_oracle_imports_nothing_from_refssm(path):
     imported = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             imported |= {alias.name.split(".")[0] for alias in node.names}
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0
-            imported.add(node.module.split(".")[0])
+            imported.add((node.module or "").split(".")[0])
     assert imported <= {"mpmath", "numpy"}
 
 

@@ -6,6 +6,7 @@ error; 4 usage error; 5 nothing left to check.
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import signal
@@ -64,11 +65,16 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(code(arguments))
 
 
+def _encoding(stream: io.TextIOWrapper) -> str:
+    """UTF-8 where the locale has only ASCII (LC_ALL=POSIX): Click decides the same."""
+    return "utf-8" if codecs.lookup(stream.encoding).name == "ascii" else stream.encoding
+
+
 def code(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # an ASCII terminal cannot show ± and Σ
-            stream.reconfigure(errors="backslashreplace")
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding=_encoding(stream), errors="backslashreplace")
     try:
         result = app(args=arguments, prog_name="refssm", standalone_mode=False)
         if result == CTRL_C:

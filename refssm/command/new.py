@@ -48,7 +48,7 @@ def new_plugin(
     if path.exists() and not force:
         raise UsageError(f"{path} already exists; --force overwrites it")
     try:
-        path.write_text(plugin(op, framework, path.name))
+        path.write_text(plugin(op, framework, path.name), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     typer.echo(f"{path} written; next: refssm verify {path}")

@@ -258,8 +258,10 @@ def test_the_version_is_that_of_the_package_and_of_its_papers(capfd):
     result, out, _ = run(capfd, "--version")
     assert result == 0
     assert out.strip() == __version__
-    assert f"version: {__version__}" in (ROOT / "CITATION.cff").read_text().replace('"', "")
-    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"version: {__version__}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8").replace(
+        '"', ""
+    )
+    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 def test_list_and_show_tell_the_catalog(capfd):
@@ -284,7 +286,9 @@ def test_a_missing_oracle_makes_every_check_an_error(tmp_path):
     (tmp_path / "refssm/oracle/cauchy.py").unlink()
     command = [sys.executable, "-m", "refssm", "verify", "refssm.jit.cauchy", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8"
+    )
     results = json.loads(ran.stdout)["results"]
     assert ran.returncode == 1
     assert {r["verdict"] for r in results} == {"error"}

@@ -9,7 +9,7 @@ import pytest
 from refssm.command import code
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/frameworks.md").read_text()
+PAGE = (ROOT / "docs/frameworks.md").read_text(encoding="utf-8")
 RUNS = re.findall(
     r"^\$ refssm verify (docs/examples/\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL
 )
@@ -29,14 +29,14 @@ def told(text):
 
 def needs(target):
     """Skip with a reason if the framework of an example is not installed."""
-    text = (ROOT / target.partition("::")[0]).read_text()
+    text = (ROOT / target.partition("::")[0]).read_text(encoding="utf-8")
     for name in re.findall(r'framework="(\w+)"', text):
         if find_spec(name) is None:
             pytest.skip(f"{name} is not installed")
 
 
 def test_every_example_is_in_the_guide_or_the_readme():
-    pages = PAGE + (ROOT / "README.md").read_text()
+    pages = PAGE + (ROOT / "README.md").read_text(encoding="utf-8")
     names = [path.name for path in (ROOT / "docs/examples").glob("*.py")]
     assert len(names) >= 7
     assert [name for name in names if f"examples/{name}" not in pages] == []

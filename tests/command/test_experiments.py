@@ -111,7 +111,7 @@ def test_without_matplotlib_the_command_says_how_to_get_it(capfd, monkeypatch):
 def test_an_interrupted_experiment_leaves_the_old_picture_and_prints_no_table(
     folder, capfd, monkeypatch
 ):
-    Path("memory.png").write_text("old")
+    Path("memory.png").write_text("old", encoding="utf-8")
 
     def interrupted(*arguments):
         raise KeyboardInterrupt
@@ -119,20 +119,20 @@ def test_an_interrupted_experiment_leaves_the_old_picture_and_prints_no_table(
     monkeypatch.setattr(memory, "aliasing", interrupted)
     result, out, _ = run(capfd, "experiment", "memory", "--quick")
     assert (result, out) == (2, "")
-    assert Path("memory.png").read_text() == "old"
+    assert Path("memory.png").read_text(encoding="utf-8") == "old"
 
 
 def test_an_interrupted_picture_leaves_the_old_one_and_nothing_else(folder, capfd, monkeypatch):
-    Path("hankel_rank.png").write_text("old")
+    Path("hankel_rank.png").write_text("old", encoding="utf-8")
 
     def interrupted(self, name, **how):
-        Path(name).write_text("half")
+        Path(name).write_text("half", encoding="utf-8")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(drawing.Figure, "savefig", interrupted)
     assert run(capfd, "experiment", "hankel-rank", "--quick")[0] == 2
     assert [p.name for p in folder.iterdir()] == ["hankel_rank.png"]
-    assert Path("hankel_rank.png").read_text() == "old"
+    assert Path("hankel_rank.png").read_text(encoding="utf-8") == "old"
 
 
 def test_progress_is_shown_on_a_terminal_and_not_in_a_pipe(capfd, monkeypatch):

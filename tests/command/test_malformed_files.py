@@ -63,13 +63,13 @@ def test_a_mutant_of_a_manifest_is_judged_or_refused_in_a_sentence(of, cases, ca
 @pytest.mark.parametrize("believed", [False, True], ids=["as it is", "with its checksum"])
 def test_a_mutant_of_a_file_of_a_case_is_judged_or_refused_in_a_sentence(believed, cases, capfd):
     listed = cases / "manifest.json"
-    text, files = listed.read_text(), sorted(cases.glob("*/*.np[yz]"))
+    text, files = listed.read_text(encoding="utf-8"), sorted(cases.glob("*/*.np[yz]"))
     for rng in seeded(f"file {believed}", MANY):
         path = rng.choice(files)
         whole = path.read_bytes()
         path.write_bytes(of_bytes(whole, rng))
         sums = [hashlib.sha256(data).hexdigest() for data in (whole, path.read_bytes())]
-        listed.write_text(text.replace(*sums) if believed else text)
+        listed.write_text(text.replace(*sums) if believed else text, encoding="utf-8")
         in_one_sentence(capfd, "cases", "judge", "cases", named="cases", codes=ANY)
         path.write_bytes(whole)
 
@@ -80,7 +80,7 @@ def test_a_gauge_that_is_no_archive_is_one_sentence_though_its_checksum_is_right
     for other in (b"", b"no archive", whole[:-9], whole.replace(b"peak0", b"peek0")):
         path.write_bytes(other)
         sums = [hashlib.sha256(data).hexdigest() for data in (whole, other)]
-        listed.write_text(listed.read_text().replace(*sums))
+        listed.write_text(listed.read_text(encoding="utf-8").replace(*sums), encoding="utf-8")
         in_one_sentence(capfd, "cases", "judge", "cases", named="gauge.npz")
         whole = other
 

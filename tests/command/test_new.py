@@ -26,19 +26,21 @@ def test_a_new_file_passes_before_anything_is_put_into_it(folder, capfd, name):
     assert f"pass {name}/value[{single}]" in out
     assert f"{name}: layout " in out
     path = folder / f"{name}_numpy.py"
-    path.write_text(path.read_text().replace("return ", "return 2 * "))
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("return ", "return 2 * "), encoding="utf-8"
+    )
     assert run(capfd, "verify", path.name, "--profile", "quick", "--check", "value")[0] == 1
 
 
 def test_a_file_that_is_there_is_not_written_over(folder, capfd):
     assert run(capfd, "new", "linear_scan", "-o", "mine.py")[0] == 0
-    (folder / "mine.py").write_text("mine")
+    (folder / "mine.py").write_text("mine", encoding="utf-8")
     result, _, err = run(capfd, "new", "linear_scan", "-o", "mine.py")
     assert result == 4
     assert err.strip() == "refssm: mine.py already exists; --force overwrites it"
-    assert (folder / "mine.py").read_text() == "mine"
+    assert (folder / "mine.py").read_text(encoding="utf-8") == "mine"
     assert run(capfd, "new", "linear_scan", "-o", "mine.py", "--force")[0] == 0
-    assert "def linear_scan(a, b):" in (folder / "mine.py").read_text()
+    assert "def linear_scan(a, b):" in (folder / "mine.py").read_text(encoding="utf-8")
 
 
 NO_FILE = {

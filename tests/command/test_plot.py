@@ -66,16 +66,16 @@ def test_without_matplotlib_the_command_says_how_to_get_it(capfd, monkeypatch):
 
 
 def test_an_interrupted_picture_leaves_the_old_one_and_nothing_else(folder, capfd, monkeypatch):
-    Path("kernels.png").write_text("old")
+    Path("kernels.png").write_text("old", encoding="utf-8")
 
     def interrupted(self, name, **how):
-        Path(name).write_text("half")
+        Path(name).write_text("half", encoding="utf-8")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(drawing.Figure, "savefig", interrupted)
     assert run(capfd, "plot", "kernels", "--n", 4)[0] == 2
     assert [p.name for p in folder.iterdir()] == ["kernels.png"]
-    assert Path("kernels.png").read_text() == "old"
+    assert Path("kernels.png").read_text(encoding="utf-8") == "old"
 
 
 @pytest.mark.parametrize("measure", ["legs", "legt", "lmu", "fourier"])

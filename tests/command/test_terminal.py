@@ -169,7 +169,7 @@ def test_ctrl_c_prints_what_was_found_and_leaves_no_child_and_no_half_file(folde
     assert result == 2
     assert "refssm: interrupted" in text
     assert "Traceback" not in text
-    assert ended(int((folder / "child").read_text()))
+    assert ended(int((folder / "child").read_text(encoding="utf-8")))
     names = {path.name for path in folder.rglob("*") if "__pycache__" not in path.parts}
     saved = {name for name in names if name.endswith(".npz") or name.startswith("repro_")}
     left = {"first.py", "slow.py", "my_ops.py", "child", "long", ".refssm", ".gitignore"}
@@ -199,7 +199,7 @@ def test_to_be_terminated_is_to_be_interrupted(folder):
         process.kill()
     assert (process.returncode, err.splitlines()[-1]) == (2, b"refssm: interrupted")
     assert b"Traceback" not in err
-    assert ended(int((folder / "child").read_text()))
+    assert ended(int((folder / "child").read_text(encoding="utf-8")))
 
 
 @pytest.mark.long

@@ -105,7 +105,7 @@ def test_an_import_upwards_and_a_circle_are_seen_lazy_and_typing_imports_too(tmp
     for name, text in planted.items():
         path = tmp_path / "refssm/conformance" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     graph = of_judge(tmp_path)
     assert upwards(graph) == [f"{JUDGE}cases.case -> {JUDGE}checks.laws"]
     assert {*circle(graph)} == {f"{JUDGE}checks.laws", f"{JUDGE}checks.sweep"}

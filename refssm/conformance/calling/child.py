@@ -1,7 +1,8 @@
 """The child process that runs an implementation: it answers requests over a pipe until that closes.
 
 `python -m refssm.conformance.calling.child READ WRITE LOG`: file descriptors of the requests, of
-the answers, and of a file for all that the implementation prints.
+the answers, and of a file for all that the implementation prints. With one number it is the
+port of a socket: see `links`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
+from refssm.conformance.calling import links
 from refssm.conformance.calling.finding import find, looking, sentence
 from refssm.conformance.calling.fingerprint import Sources, imported
 from refssm.conformance.calling.implementation import Found, Offer
@@ -92,21 +94,21 @@ def serve(requests: Connection, answers: Connection) -> None:
 
 
 def main() -> None:
-    """Read the descriptors from the command line, redirect output to the log, and serve."""
-    reading, writing, log = map(int, sys.argv[1:4])
+    """Join the judge, and serve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.close(log)
+    requests, answers = links.join(sys.argv[1:])
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    serve(Connection(reading, writable=False), Connection(writing, readable=False))
+    serve(requests, answers)
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent is gone, even during a call: a killed parent cannot."""
+    """End this process when its parent is gone, even during a call: a killed parent cannot.
+
+    On Windows a parent's number stays: a child in the middle of a call goes on to its end.
+    """
     while os.getppid() == parent:
         time.sleep(WATCH_SECONDS)
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 if __name__ == "__main__":

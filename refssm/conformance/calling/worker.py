@@ -6,20 +6,18 @@ endless loop in it only causes a restart.
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Iterable
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from refssm.conformance.calling import links
 from refssm.conformance.calling.child import Server
 from refssm.conformance.calling.finding import find, looking
 from refssm.conformance.calling.fingerprint import Sources
@@ -105,25 +103,10 @@ class Worker:
 
     def printed(self) -> str:
         """All that the implementation has printed so far."""
-        descriptor = self._log.fileno()  # the child shares the file position: pread leaves it
-        size = os.fstat(descriptor).st_size
-        return os.pread(descriptor, size, 0).decode(errors="replace")
+        return links.printed(self._log)
 
     def _start(self):
-        down_read, down_write = os.pipe()
-        up_read, up_write = os.pipe()
-        command = [sys.executable, "-P", "-m", "refssm.conformance.calling.child"]
-        passed = down_read, up_write, self._log.fileno()
-        self._process = subprocess.Popen(
-            [*command, *map(str, passed)],
-            pass_fds=passed,
-            stdin=subprocess.DEVNULL,
-            cwd=self._folder,
-        )
-        os.close(down_read)
-        os.close(up_write)
-        self._requests = Connection(down_write, readable=False)
-        self._answers = Connection(up_read, writable=False)
+        self._process, self._requests, self._answers = links.start(self._log, self._folder)
 
     def _load(self) -> Any:
         try:

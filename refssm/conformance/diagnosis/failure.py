@@ -278,12 +278,12 @@ def save(
     try:
         if not folder.exists():
             folder.mkdir()
-            (folder / ".gitignore").write_text("*\n")
+            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
         partial = path.with_suffix(".partial.npz")
         np.savez(partial, **named, **more, **{STORY: json.dumps(kept)})  # pyright: ignore[reportArgumentType]
         os.replace(partial, path)
         if text:
-            alone.with_suffix(".partial").write_text(text)
+            alone.with_suffix(".partial").write_text(text, encoding="utf-8")
             os.replace(alone.with_suffix(".partial"), alone)
     except OSError:  # cannot write here: the report is still printed
         return "", ""

@@ -69,7 +69,7 @@ class Call:
 
     def write(self, folder: Path, arrays, check: str = "") -> None:
         """Write case.txt and the arguments into an existing folder."""
-        (folder / TEXT).write_text(self.text(check))
+        (folder / TEXT).write_text(self.text(check), encoding="utf-8")
         for slot, a in zip(self.inputs, arrays, strict=True):
             files.write(folder / slot.file, a)
 

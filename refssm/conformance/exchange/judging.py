@@ -146,7 +146,7 @@ def run_all(
                 if (Path(copy) / slot.file).is_file():
                     shutil.copyfile(Path(copy) / slot.file, stored.folder / slot.file)
         if name in ended and ended[name].status == "declined":
-            (stored.folder / DECLINED).write_text(f"{ended[name]}\n")
+            (stored.folder / DECLINED).write_text(f"{ended[name]}\n", encoding="utf-8")
     return ended
 
 

@@ -65,8 +65,7 @@ class Runner:
         except subprocess.TimeoutExpired:
             code = None
         finally:  # kill its child processes too, also on Ctrl-C
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _end_group(process)
             process.wait()
             printed = tail.last_line()
         if code is None:
@@ -90,6 +89,18 @@ class Runner:
             )
         except OSError as error:
             raise UsageError(f"--exec: {words[0]!r} cannot be run: {error.strerror}") from None
+
+
+def _end_group(process: subprocess.Popen) -> None:
+    """Kill a program and what it started; on Windows what it started is found by its parent."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    elif process.poll() is None:
+        tree = ["taskkill", "/F", "/T", "/PID", str(process.pid)]
+        with contextlib.suppress(OSError):
+            subprocess.run(tree, capture_output=True, check=False)
+        process.kill()
 
 
 def answer(runner: Runner, call: Call, folder: Path) -> list:

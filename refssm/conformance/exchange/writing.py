@@ -259,7 +259,9 @@ class Writer:
             "cases": self.cases,
             "judged": self.judged,
         }
-        (self.folder / NAME).write_text(json.dumps(document, indent=1, allow_nan=False) + "\n")
+        (self.folder / NAME).write_text(
+            json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8"
+        )
 
 
 def _of_gradients(op, axes):

@@ -16,6 +16,7 @@ from refssm._operator import Operator
 from refssm.conformance.gauges.contracts import bounds, distance
 from refssm.conformance.gauges.gauge import Gauge, Measure, wide
 from refssm.conformance.standard import Standard
+from refssm.conformance.usage_error import UsageError
 
 NO_STATICS: Mapping = MappingProxyType({})
 REMEMBERED = 160  # cases: as many as a quick run has
@@ -134,8 +135,9 @@ def _exact_values(op, vjp, arrays, statics, gauged):
     if op.contract.needs_no_value or op.contract.solved_by_lapack:
         return outputs
     if np.finfo(np.longdouble).eps > np.finfo(np.float64).eps / 1000:
-        raise ValueError(
-            f"{op}: the case is too large for the oracle, and this machine has no long double"
+        raise UsageError(
+            f"{op}: the case is {largest} numbers are too many for the oracle, and long double is no wider "
+            "than double here: choose --dtype float32 or complex64, or smaller arrays"
         )
     direct = op.definition if "transform" in op.traits else op.reference
     program = vjp or direct

@@ -143,7 +143,7 @@ def record() -> Path:
 def finished() -> dict[tuple, dict]:
     """The recorded pieces; a line cut off by an interruption is skipped."""
     done, path = {}, record()
-    for line in path.read_text().splitlines() if path.exists() else []:
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         try:
             piece = json.loads(line)
         except json.JSONDecodeError:
@@ -211,7 +211,7 @@ def main(
     done, wanted = finished(), [p for p in pieces(seeds, cases) if among(p[0], only)]
     todo = [piece for piece in wanted if piece not in done]
     running = as_they_come(run_piece, todo, workers)
-    with kept.open("a") as lines:
+    with kept.open("a", encoding="utf-8") as lines:
         for _, piece in track(running, total=len(todo), disable=not sys.stderr.isatty()):
             lines.write(json.dumps(piece) + "\n")
             lines.flush()

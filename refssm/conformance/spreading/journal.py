@@ -27,9 +27,9 @@ class Journal:
         try:
             if not path.parent.exists():
                 path.parent.mkdir()
-                (path.parent / ".gitignore").write_text("*\n")
+                (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
             self.pieces = _read(path)
-            self._lines = path.open("a")
+            self._lines = path.open("a", encoding="utf-8")
         except OSError as error:
             raise self._unusable(error) from None
 

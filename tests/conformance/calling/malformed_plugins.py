@@ -47,8 +47,7 @@ SYNTAX = {
     "an unknown letter": "x = '\\N{nosuch}'\n",
     "many brackets": "x = " + "(" * 3000 + ")" * 3000,
     "Python 2": "print 'x'\n",
-    "a merge": "<<<<<<< HEAD\n" + DEF,
-    "a long number": f"x = {'9' * 10000}\n",
+    "a merge": "    "a long number": f"x = {'9' * 10000}\n",
     "a dash": "x = 1 \u2013 2\n",
     "curly quotes": "x = \u201ca\u201d\n",
     "a space of no width": "x = \u200b1\n",
@@ -186,7 +185,8 @@ def missing(folder):
     """No file at all."""
 
 
-def made(name, text=SCAN):
+<<<<<<< HEAD
+def made(name, text: str | None = SCAN):
     """A function that writes a file, or a folder if there is no text."""
 
     def make(folder):
@@ -194,7 +194,7 @@ def made(name, text=SCAN):
         if text is None:
             (folder / name).mkdir()
         else:
-            (folder / name).write_text(text)
+            (folder / name).write_text(text, encoding="utf-8")
 
     return make
 

@@ -173,7 +173,7 @@ def linear_scan_vjp(dx, a, b):
 def test_a_gradient_by_hand_is_judged_in_our_convention(framework, tmp_path, capfd, conjugated):
     path = tmp_path / "my_ops.py"
     text = BY_HAND.replace("XP", framework.xp.__name__)
-    path.write_text(text if conjugated else text.replace("k, :].conj()", "k, :]"))
+    path.write_text(text if conjugated else text.replace("k, :].conj()", "k, :]"), encoding="utf-8")
     asked = f"--framework {framework.name} --check gradient --dtype complex64 --ftz".split()
     asked += ["--where", "l=2..3", "--where", "n=1..1"]
     assert code(["verify", str(path), *asked]) == (not conjugated)

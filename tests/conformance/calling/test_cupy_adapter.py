@@ -57,7 +57,7 @@ def double(devices):
     cupy.__version__ = "0.0 of the double"
     cupy.ndarray, cupy.nan = Array, np.nan
     cupy.asarray, cupy.full = on_device(np.array), on_device(np.full)
-    cupy.asnumpy = lambda x, order="C": np.array(x, order=order, subok=False)
+    cupy.asnumpy = lambda x, order="C": np.array(x, order=order, subok=False)  # pyright: ignore[reportCallIssue, reportArgumentType]
     cupy.broadcast_to = on_device(np.broadcast_to)
     cupy.may_share_memory = np.may_share_memory
     cupy.is_available = lambda: devices > 0
@@ -203,7 +203,7 @@ def test_no_device_at_all_is_a_reason_to_skip(cupy, monkeypatch):
 
 def test_a_library_that_is_broken_is_a_reason_to_skip_in_one_line(tmp_path, monkeypatch):
     told = "=====\\nFailed to import CuPy.\\n\\nOriginal error:\\n  libcuda.so.1: not there\\n====="
-    (tmp_path / "cupy.py").write_text(f'raise ImportError("{told}")')
+    (tmp_path / "cupy.py").write_text(f'raise ImportError("{told}")', encoding="utf-8")
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     absent = found("linear_scan", scan, framework="cupy").offer.absent

@@ -31,7 +31,7 @@ def scan(a, b):
 
 
 def jax_judged(function, check, name="linear_scan", **settings):
-    return judged(name, function, check, framework="jax", **({"ftz": True} | settings))
+    return judged(name, function, check, framework="jax", **{"ftz": True, **settings})
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -213,7 +213,7 @@ def test_a_device_that_is_not_there_is_told_in_one_line(device):
 
 def test_the_command_skips_what_it_has_no_device_for(tmp_path, capfd):
     path = tmp_path / "my_ops.py"
-    path.write_text("def linear_scan(a, b):\n    return b + 1")
+    path.write_text("def linear_scan(a, b):\n    return b + 1", encoding="utf-8")
     framework = ["--framework", "jax", "--check", "value", "--profile", "quick"]
     result, out, _ = run(capfd, "verify", path, *framework, "--device", "cpu:99")
     assert result == 5

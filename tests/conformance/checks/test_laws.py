@@ -34,7 +34,7 @@ def lines(check, *found, seed=0):
 def found(forward, resumed=None):
     """A linear scan, and its `_from` form if there is one."""
     given = [Found(LINEAR_SCAN, forward, None)]
-    return given + [Found(LINEAR_SCAN_FROM, resumed, None, judged=False)] * bool(resumed)
+    return [*given, Found(LINEAR_SCAN_FROM, resumed, None, judged=False)] if resumed else given
 
 
 def grown(x, extra):
@@ -289,7 +289,7 @@ def test_what_only_projects_is_what_is_judged():
     assert [line.verdict for line in lines("value", given)] == ["pass"] * 4
     declining = Found(LINEAR_SCAN, scan, None, declared=Declaration(only=lambda x: None))
     assert {line.verdict for line in lines("value", declining)} == {"skipped"}
-    failing = Found(LINEAR_SCAN, scan, None, declared=Declaration(only=lambda x: x["c"]))
+    failing = Found(LINEAR_SCAN, scan, None, declared=Declaration(only=lambda x: x["c"]))  # pyright: ignore[reportArgumentType]
     assert {line.verdict for line in lines("value", failing)} == {"error"}
 
 

@@ -2,6 +2,7 @@
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,8 +62,8 @@ def failing(candidate, case):
 
 def law(**fields):
     """A law for operators with a state."""
-    usual = {"name": "new", "sentence": "Nobody obeys this law.", "hold": failing}
-    return Law(**(usual | {"owed": lambda op: "state" in op.traits} | fields))
+    usual: dict[str, Any] = {"name": "new", "sentence": "Nobody obeys this law.", "hold": failing}
+    return Law(**{**usual, "owed": lambda op: "state" in op.traits, **fields})
 
 
 @pytest.fixture
@@ -181,7 +182,10 @@ def test_no_file_of_the_judge_asks_for_a_law_by_its_name():
     planting = {JUDGE / "planted", JUDGE / "honest"}
     files = [path for path in JUDGE.rglob("*.py") if not planting & {*path.parents}]
     assert len(files) > 60
-    told = {str(path.relative_to(JUDGE)): asked_by_name(path.read_text()) for path in files}
+    told = {
+        str(path.relative_to(JUDGE)): asked_by_name(path.read_text(encoding="utf-8"))
+        for path in files
+    }
     # traits and dimensions with the same names
     known = {"checks/special_values.py": ["causal"], "checks/time_laws.py": ["causal", "causal"]}
     assert {name: names for name, names in told.items() if names} == known

@@ -217,7 +217,7 @@ def test_an_operator_is_not_hidden_by_the_family_of_its_name():
         "print(refssm.selective_scan([1.0], [2.0], [0.0], [[1.0]], [[1.0]]))"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True
     )
     assert ran.stdout.strip() == "[2.]"
 

@@ -220,7 +220,7 @@ def test_nobody_is_shown_the_warnings_of_planted_bugs():
 @pytest.mark.parametrize("length", [0, 40], ids=["always", "from 40 steps on"])
 def test_a_mistake_that_raises_is_no_planted_bug_that_does(length):
     def mistaken(a, b):
-        return associative(a, b) if b.shape[-2] < length else nowhere(a, b)  # noqa: F821
+        return associative(a, b) if b.shape[-2] < length else nowhere(a, b)  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
 
     assert looks_like("linear_scan", mistaken) == ""
 

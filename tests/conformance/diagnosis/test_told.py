@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,7 +59,7 @@ def sometimes_double(a, b):
 
 @pytest.mark.long
 def test_a_flush_is_offered_only_where_normal_numbers_come_out_right():
-    small = {"only": lambda x: {**x, "b": x["b"] * np.float32(1e-39)}}
+    small: dict[str, Any] = {"only": lambda x: {**x, "b": x["b"] * np.float32(1e-39)}}
     kept = failed("linear_scan", sometimes_double, **small)
     assert "ftz" not in kept.hint
     assert "ftz" in failed("linear_scan", forgetful).hint

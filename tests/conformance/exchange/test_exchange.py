@@ -64,7 +64,9 @@ def test_what_is_written_keeps_to_the_schema_that_is_packaged(everything):
 
 
 def test_the_text_of_a_case_says_what_is_called_and_which_files_there_are(everything):
-    text = (everything / "linear_scan-gradient-float32-001" / "case.txt").read_text()
+    text = (everything / "linear_scan-gradient-float32-001" / "case.txt").read_text(
+        encoding="utf-8"
+    )
     assert text.splitlines() == [
         "call linear_scan_vjp",
         "dtype float32",

@@ -58,7 +58,7 @@ def test_the_scan_in_cpp_passes_with_its_gradient(capfd, built):
 
 def test_the_lost_carry_of_the_wrong_scan_is_told_as_the_page_shows(capfd, built, monkeypatch):
     monkeypatch.chdir(built)
-    page = (EXAMPLES.parent / "other_languages.md").read_text()
+    page = (EXAMPLES.parent / "other_languages.md").read_text(encoding="utf-8")
     command, _, shown = page.partition("$ refssm verify ")[2].partition("\n")
     result, out, _ = run(capfd, "verify", *shlex.split(command))
     assert result == 1
@@ -97,9 +97,9 @@ def test_the_header_of_the_cpp_examples_refuses_files_of_another_type(capfd, bui
     options = ("--profile", "quick", "--dtype", "float32", "--check", "value")
     folder = written(tmp_path / "cases", "--operator", "linear_scan", *options)
     case = next(folder.glob("*-001"))
-    text = (case / "case.txt").read_text()
-    (case / "case.txt").write_text(text.replace("float32", "float64"))
-    ended = subprocess.run([built / "scan", case], capture_output=True, text=True)
+    text = (case / "case.txt").read_text(encoding="utf-8")
+    (case / "case.txt").write_text(text.replace("float32", "float64"), encoding="utf-8")
+    ended = subprocess.run([built / "scan", case], capture_output=True, encoding="utf-8")
     assert (ended.returncode, "a.npy is not of type <f8" in ended.stderr) == (1, True)
     assert subprocess.run([built / "scan"], check=False).returncode == 2
 

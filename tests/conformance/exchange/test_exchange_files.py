@@ -44,7 +44,7 @@ def changed(folder, change):
     document = manifest(folder)
     result = change(document)
     text = json.dumps(document if result is None else result)
-    (folder / "manifest.json").write_text(text)
+    (folder / "manifest.json").write_text(text, encoding="utf-8")
 
 
 def put(*path, value):
@@ -186,7 +186,7 @@ def test_a_folder_without_a_manifest_and_a_file_are_one_sentence(capfd, folder):
     complains(capfd, folder, "manifest.json", "no such file", "refssm cases write")
     shutil.rmtree(folder)
     complains(capfd, folder, "no such file")
-    folder.write_text("")
+    folder.write_text("", encoding="utf-8")
     complains(capfd, folder, "cannot be read")
 
 
@@ -239,7 +239,11 @@ OUTPUTS = {
     "truncated": (truncated, "wrong", "x.npy is truncated"),
     "too long": (longer, "wrong", "x.npy is too long"),
     "empty": (lambda path: path.write_bytes(b""), "wrong", "not a readable .npy file"),
-    "text": (lambda path: path.write_text("1.0 2.0\n"), "wrong", "not a readable .npy file"),
+    "text": (
+        lambda path: path.write_text("1.0 2.0\n", encoding="utf-8"),
+        "wrong",
+        "not a readable .npy file",
+    ),
     "a header of code": (promising, "wrong", "not a readable .npy file"),
     "a header beyond the file": (enormous, "wrong", "x.npy is truncated"),
     "a pipe": (pipe, "wrong", "x.npy is no file"),

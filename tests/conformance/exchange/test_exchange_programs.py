@@ -50,13 +50,13 @@ def judge(capfd, folder, program, *options):
 def script(folder, program, name="program.sh"):
     """A file with shell commands; $1 is the folder of the case."""
     path = folder.parent / name
-    path.write_text(program)
+    path.write_text(program, encoding="utf-8")
     return path
 
 
 @pytest.mark.long
 def test_a_right_program_passes_and_its_outputs_stay_in_the_folder(capfd, folder, tmp_path):
-    (tmp_path / "scan.py").write_text(NUMPY + 'np.save(folder + "/x.npy", x)\n')
+    (tmp_path / "scan.py").write_text(NUMPY + 'np.save(folder + "/x.npy", x)\n', encoding="utf-8")
     command = f"{sys.executable} {tmp_path / 'scan.py'} {{case}}"
     result, out, err = run(capfd, "cases", "judge", folder, "--exec", command)
     assert (result, err, "grade A" in out) == (0, "", True)
@@ -101,7 +101,7 @@ def test_a_program_that_hangs_is_killed_with_all_that_it_started(capfd, folder, 
     assert time.monotonic() - started < 60  # two time limits, not one per case
     assert (code, result["verdict"]) == (1, "error")
     assert "did not end within 0.3 s" in result["message"]
-    pids = [int(pid) for pid in note.read_text().split()]
+    pids = [int(pid) for pid in note.read_text(encoding="utf-8").split()]
     assert len(pids) == 2
     for pid in pids:
         for _ in range(100):
@@ -114,7 +114,7 @@ def test_a_program_that_hangs_is_killed_with_all_that_it_started(capfd, folder, 
 def running(pid):
     """True if a process exists and is not a zombie."""
     try:
-        with open(f"/proc/{pid}/stat") as file:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             return file.read().rsplit(")")[-1].split()[0] != "Z"
     except FileNotFoundError:
         return False
@@ -132,7 +132,9 @@ def test_a_program_that_declines_is_skipped_and_that_is_remembered(capfd, folder
     answer(folder)
     code, result = judge(capfd, folder, "echo n = 16 only; exit 77")
     assert (code, result["verdict"], result["message"][:12]) == (5, "skipped", "declined all")
-    assert (next(folder.glob("*/declined.txt"))).read_text().endswith("n = 16 only)\n")
+    assert (
+        (next(folder.glob("*/declined.txt"))).read_text(encoding="utf-8").endswith("n = 16 only)\n")
+    )
     assert run(capfd, "cases", "judge", folder)[0] == 5
     answer(folder)
     some = "grep -q ' l=1 ' $1/case.txt && cp $1/b.npy $1/x.npy && exit 0; exit 77"
@@ -144,7 +146,7 @@ def test_a_program_that_declines_is_skipped_and_that_is_remembered(capfd, folder
 def test_a_program_sees_the_arguments_and_no_answer(capfd, folder):
     listed = folder.parent / "listed"
     judge(capfd, folder, f"ls $1 > {listed}; pwd >> {listed}")
-    assert listed.read_text().split() == ["a.npy", "b.npy", "case.txt", os.getcwd()]
+    assert listed.read_text(encoding="utf-8").split() == ["a.npy", "b.npy", "case.txt", os.getcwd()]
 
 
 @pytest.mark.parametrize(
@@ -238,7 +240,7 @@ def test_writing_leaves_everything_or_nothing(capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = ("--operator", "linear_scan", *SMALL, "--check", "value")
     assert run(capfd, "cases", "write", "cases", *options)[0] == 0
-    before = (tmp_path / "cases" / "manifest.json").read_text()
+    before = (tmp_path / "cases" / "manifest.json").read_text(encoding="utf-8")
     result, _, err = run(capfd, "cases", "write", "cases", *options)
     assert (result, "--force" in err) == (4, True)
     with monkeypatch.context() as patched:
@@ -246,7 +248,7 @@ def test_writing_leaves_everything_or_nothing(capfd, tmp_path, monkeypatch):
         assert run(capfd, "cases", "write", "cases", *options, "--force", "--seed", 1)[0] == 2
         assert run(capfd, "cases", "write", "other", *options)[0] == 2
     assert [p.name for p in tmp_path.iterdir()] == ["cases"]
-    assert (tmp_path / "cases" / "manifest.json").read_text() == before
+    assert (tmp_path / "cases" / "manifest.json").read_text(encoding="utf-8") == before
     assert run(capfd, "cases", "write", "cases", *options, "--force", "--seed", 1)[0] == 0
     assert manifest(tmp_path / "cases")["seed"] == 1
     assert [p.name for p in tmp_path.iterdir()] == ["cases"]
@@ -258,13 +260,13 @@ def _interrupted(self):
 
 def test_a_folder_of_something_else_is_never_written_over(capfd, tmp_path):
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("years")
-    (tmp_path / "file").write_text("")
+    (tmp_path / "mine" / "thesis.txt").write_text("years", encoding="utf-8")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     options = ("--operator", "linear_scan", *SMALL, "--check", "value", "--force")
     for name in ("mine", "file", "file/in"):
         result, _, err = run(capfd, "cases", "write", tmp_path / name, *options)
         assert (result, err.count("\n")) == (4, 1)
-    assert (tmp_path / "mine" / "thesis.txt").read_text() == "years"
+    assert (tmp_path / "mine" / "thesis.txt").read_text(encoding="utf-8") == "years"
     (tmp_path / "empty").mkdir()
     assert run(capfd, "cases", "write", tmp_path / "empty", *options)[0] == 0
     assert run(capfd, "cases", "write", tmp_path / "new" / "er", *options)[0] == 0
@@ -309,7 +311,7 @@ def test_control_c_ends_the_program_too(tmp_path):
             runner.run(tmp_path)
     finally:
         signal.signal(signal.SIGALRM, before)
-    assert not running(int(pid.read_text()))
+    assert not running(int(pid.read_text(encoding="utf-8")))
 
 
 def _interrupt(number, frame):

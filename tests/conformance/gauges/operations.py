@@ -1,5 +1,6 @@
 """Operations with an error rule: operands, exact value, and the charge from docs/judge_rules.md."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from math import ceil, log2
@@ -67,12 +68,12 @@ def contracted(subscripts, n):
 class Rule:
     """An operation, its operands, and the error that its documented charge allows."""
 
-    function: object
-    bound: object
+    function: Callable
+    bound: Callable
     keys: tuple = ()
     shapes: tuple = ((COUNT,),)
     types: tuple = COMPLEX
-    exact: object = None  # in mpmath; otherwise the operation in long double
+    exact: Callable | None = None  # in mpmath; otherwise the operation in long double
     positive: bool = False
     highest: int = 3  # log2 of the largest modulus
     small: bool = True  # subnormal operands are useful

@@ -121,8 +121,8 @@ def test_a_bound_a_million_times_too_large_lets_a_wrong_program_pass(contract, m
     case = ordinary_case(op, "float64")
 
     def wrong(*arrays, **statics):
-        outputs = tuple(y * (1 + 2.0**-38) for y in several(op.reference(*arrays, **statics)))
-        return outputs if len(outputs) > 1 else outputs[0]
+        outputs = [y * (1 + 2.0**-38) for y in several(op.reference(*arrays, **statics))]
+        return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
     assert judge(op, wrong, *case.arrays, **case.statics).grade == "C"
     monkeypatch.setitem(contracts.BOUNDS, contract, loosened(BOUNDS[contract]))
@@ -132,8 +132,12 @@ def test_a_bound_a_million_times_too_large_lets_a_wrong_program_pass(contract, m
 def test_every_file_of_error_rules_is_imported_with_the_judge():
     here = Path(gauge.__file__).parent
     code = f"import sys, {gauge.__name__}; print(*sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    rules = {path.stem for path in here.glob("*.py") if "FUNCTIONS" in path.read_text()}
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True
+    )
+    rules = {
+        path.stem for path in here.glob("*.py") if "FUNCTIONS" in path.read_text(encoding="utf-8")
+    }
     assert {f"{gauge.__package__}.{name}" for name in rules} <= {*ran.stdout.split()}
 
 

@@ -31,7 +31,7 @@ def gauge(value, k0=1.0, k1=1.0, peak=1.0):
     return Gauge(value, np.full(value.shape, k0), np.full(value.shape, k1), peak)
 
 
-def graded(actual, wanted, dtype=SINGLE, **bounds):
+def graded(actual, wanted, dtype: np.dtype = SINGLE, **bounds):
     """The verdict on a few float32 numbers."""
     return compare(np.array(actual, dtype), gauge(np.array(wanted, dtype), **bounds), dtype)
 

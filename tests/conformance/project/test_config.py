@@ -31,7 +31,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def configure(folder, text, name="pyproject.toml"):
-    (folder / name).write_text(f"[tool.refssm]\n{text}\n")
+    (folder / name).write_text(f"[tool.refssm]\n{text}\n", encoding="utf-8")
 
 
 def words_again(out):
@@ -81,7 +81,7 @@ def test_the_nearest_file_with_the_table_counts_and_names_paths_from_its_own_fol
 ):
     inner = folder / "inner"
     inner.mkdir()
-    (inner / "pyproject.toml").write_text("[project]\nname = 'other'\n")
+    (inner / "pyproject.toml").write_text("[project]\nname = 'other'\n", encoding="utf-8")
     configure(folder, 'targets = ["my_ops.py"]\nchecks = "alias"\ndtypes = "float32"')
     monkeypatch.chdir(inner)
     result, out, _ = run(capfd, "verify")
@@ -146,7 +146,7 @@ def test_a_declaration_comes_before_the_file_and_the_command_line_before_both(fo
 def test_a_failure_under_a_file_is_seen_again_without_it(folder, capfd, check):
     text = {"value": "x[..., 16:] = 0", "causal": "x[..., 0] += b.sum(-1)"}[check]
     plugin(folder, TURNED.replace("x[..., 16:] = 0", text))
-    (folder / "known.toml").write_text("")
+    (folder / "known.toml").write_text("", encoding="utf-8")
     configure(
         folder,
         f'layout = "{LAST}"\nseed = 5\nprofile = "quick"\ntimeout = 30\nwhere = "l=1..80"\n'
@@ -166,7 +166,7 @@ def test_a_failure_under_a_file_is_seen_again_without_it(folder, capfd, check):
 def test_own_arrays_are_judged_whatever_checks_the_file_names(folder, capfd):
     a = np.full((3, 4, 1), 0.5, np.float32)
     np.savez("mine.npz", a=a, b=a)
-    (folder / "known.toml").write_text("nonsense")
+    (folder / "known.toml").write_text("nonsense", encoding="utf-8")
     configure(folder, 'checks = ["alias"]\ndtypes = ["float64"]\nknown-failures = "known.toml"')
     result, out, _ = run(capfd, "verify", "my_ops.py", "--inputs", "mine.npz")
     assert result == 0
@@ -276,7 +276,7 @@ NAMED = {
 @pytest.mark.parametrize("what", NAMED)
 def test_a_named_file_without_the_table_is_one_sentence(folder, capfd, what):
     name, sentence = NAMED[what]
-    (folder / "plain.toml").write_text("[project]\nname = 'x'\n")
+    (folder / "plain.toml").write_text("[project]\nname = 'x'\n", encoding="utf-8")
     result, _, err = run(capfd, "verify", "my_ops.py", "--config", name)
     assert result == 4
     assert err == f"refssm: {sentence}\n"
@@ -284,7 +284,7 @@ def test_a_named_file_without_the_table_is_one_sentence(folder, capfd, what):
 
 @pytest.mark.parametrize("text", ["tool = 3", "", "[tool.other]\nseed = 'x'", "[project]"])
 def test_a_file_that_is_not_about_us_is_passed_by(folder, text):
-    (folder / "pyproject.toml").write_text(text)
+    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
     assert not config.nearest(folder)
 
 
@@ -297,6 +297,8 @@ def test_a_layout_of_the_file_that_does_not_fit_says_whence_it_is(folder, capfd)
 
 def test_every_key_has_a_reader_that_refuses(folder):
     for key in config.KEYS:
-        (folder / "pyproject.toml").write_text(f"[tool.refssm]\n{key} = 1979-05-27\n")
+        (folder / "pyproject.toml").write_text(
+            f"[tool.refssm]\n{key} = 1979-05-27\n", encoding="utf-8"
+        )
         with pytest.raises(UsageError, match=key):
             config.nearest(folder)

@@ -88,7 +88,7 @@ def test_an_entry_whose_day_is_over_hides_nothing_and_is_an_error(folder, capfd)
 def test_the_file_of_the_project_may_name_the_list(folder, capfd):
     listed(entry(implementation="my_ops.py"))
     text = '[tool.refssm]\nknown-failures = "known.toml"\ntargets = "my_ops.py"\n'
-    (folder / "pyproject.toml").write_text(text)
+    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
     code, out, _ = run(capfd, "verify", *ONE)
     assert code == 0
     assert "pyproject.toml: known-failures known.toml" in out
@@ -157,7 +157,7 @@ def test_one_function_of_a_file_is_not_the_whole_of_it(folder, capfd):
 def test_a_target_left_out_by_name_is_no_error_but_in_the_whole_run(folder, capfd):
     plugin(folder, BESIDE, "kernel.py")
     text = '[tool.refssm]\nknown-failures = "known.toml"\ntargets = ["my_ops.py", "kernel.py"]\n'
-    (folder / "pyproject.toml").write_text(text)
+    (folder / "pyproject.toml").write_text(text, encoding="utf-8")
     listed(entry(), entry("cauchy_kernel/gradient[complex64]"))
     call = ("verify", "--check", "value")
     code, out, _ = run(capfd, *call, "my_ops.py", "--profile", "quick")
@@ -209,12 +209,14 @@ def test_failures_can_be_written_as_a_list_whose_reasons_are_missing(folder, cap
     code, _, err = verify(capfd)
     assert code == 4
     assert f"known.toml: entry 1 ({VALUE}): `reason`: wanted a text, got ''" in err
-    text = (folder / "known.toml").read_text()
+    text = (folder / "known.toml").read_text(encoding="utf-8")
     assert "# worst x[" in text
-    (folder / "known.toml").write_text(text.replace('reason = ""', 'reason = "known"'))
+    (folder / "known.toml").write_text(
+        text.replace('reason = ""', 'reason = "known"'), encoding="utf-8"
+    )
     assert verify(capfd)[0] == 0
     for name, sentence in (("known.toml", "already exists"), ("no/known.toml", "No such file")):
         code, _, err = run(capfd, "verify", "my_ops.py", *ONE, "--write-known", name)
         assert code == 4
         assert sentence in err
-    assert "known" in (folder / "known.toml").read_text()
+    assert "known" in (folder / "known.toml").read_text(encoding="utf-8")

@@ -157,7 +157,7 @@ def test_a_skeleton_is_valid_toml_whatever_a_message_holds(folder):
 
 @pytest.mark.parametrize("what", ["settings", "list"])
 def test_whatever_becomes_of_a_file_it_is_read_or_refused_in_a_sentence(folder, what):
-    page = (Path(__file__).parents[3] / "docs/configuration.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/configuration.md").read_text(encoding="utf-8")
     table, listing = (b.partition("```")[0].encode() for b in page.split("```toml\n")[1:])
     whole = {"settings": table, "list": listing}[what]
     read = {"settings": config.named, "list": known.read}[what]

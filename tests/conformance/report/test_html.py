@@ -7,6 +7,7 @@ from contextlib import redirect_stdout
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ class Read(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, dict(attrs)))
         self.texts.append("")
-        if tag not in VOID and not self.get_starttag_text().endswith("/>"):
+        if tag not in VOID and not (self.get_starttag_text() or "").endswith("/>"):
             self._open.append((tag, len(self.texts) - 1))
 
     def handle_startendtag(self, tag, attrs):
@@ -79,7 +80,7 @@ def failing(tmp_path_factory):
     """A run that fails in value and NaN and passes a law: the page as text, and the JSON."""
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as out:
         patch.chdir(tmp_path_factory.mktemp("failing"))
-        Path("my_ops.py").write_text(LATE)
+        Path("my_ops.py").write_text(LATE, encoding="utf-8")
         checks = ("--check", "value", "--check", "nan", "--check", "causal", "--dtype", "float32")
         assert code(["verify", "my_ops.py", *checks, "--json", "--html", "report.html"]) == 1
         return Path("report.html").read_text("utf-8"), json.loads(out.getvalue())["results"]
@@ -139,7 +140,9 @@ def test_names_paths_and_messages_of_other_people_stay_text(folder, capfd):
     inner = folder / "<script>alert(1)<"
     inner.mkdir()
     name = "<script>alert(1)</script>.py"
-    (folder / name).write_text(f"def linear_scan(a, b):\n    raise ValueError({HOSTILE!r})\n")
+    (folder / name).write_text(
+        f"def linear_scan(a, b):\n    raise ValueError({HOSTILE!r})\n", encoding="utf-8"
+    )
     read, text, result, _ = made(capfd, name, "--profile", "quick", "--check", "value")
     assert result == 1
     tags = [tag for tag, _ in read.elements]
@@ -216,7 +219,11 @@ def test_a_run_of_a_thousand_rows_is_one_page(folder):
     from refssm.conformance.judging.result import Result
 
     passes = [Result("linear_scan", f"m{i}", "value", "float32", "pass", "A") for i in range(950)]
-    error = {"grade": "-", "message": "raised ValueError", "looks_like": "B̄ = dt·B <Euler>"}
+    error: dict[str, Any] = {
+        "grade": "-",
+        "message": "raised ValueError",
+        "looks_like": "B̄ = dt·B <Euler>",
+    }
     failures = [Result("linear_scan", "m", "value", "float32", "error", **error) for _ in range(50)]
     results = [*passes, *failures]
     shown = command._shown(results)

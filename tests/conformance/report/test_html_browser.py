@@ -34,7 +34,7 @@ def opened(tmp_path_factory):
     def read(path):
         flags = [f"--{flag}" for flag in (*QUIET, f"user-data-dir={place / 'profile'}")]
         flags += [f"--screenshot={place / 'seen.png'}", "--dump-dom", path.resolve().as_uri()]
-        done = subprocess.run([browser, *flags], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([browser, *flags], capture_output=True, encoding="utf-8", timeout=120)
         assert done.returncode == 0, done.stderr
         said = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
         return done.stdout, said, imread(place / "seen.png")

@@ -86,9 +86,23 @@ FAILURES = {
 }
 
 
+def found(pattern, text):
+    """The first match, which must be there."""
+    match = re.search(pattern, text, re.S)
+    assert match is not None
+    return match
+
+
+def seen(*arguments):
+    """The view of damage that can be drawn."""
+    view = gallery.seen(*arguments)
+    assert view is not None
+    return view
+
+
 def place_in(message):
     """The output that a message names, and the index."""
-    name, index = re.search(r"(\w+)\[([\d, ]+)\]: got", message).groups()
+    name, index = found(r"(\w+)\[([\d, ]+)\]: got", message).groups()
     return name, tuple(map(int, index.split(",")))
 
 
@@ -117,19 +131,25 @@ def test_the_worst_of_the_damage_stands_where_the_message_says(what):
 def test_the_damage_is_where_the_sentence_says_it_is():
     result = failure("linear_scan", late, shrink=True)
     assert "entry with l = 64 wrong, the last of 65" in result.message
-    damage = result.evidence.damage
+    assert result.evidence
+    damage, drawn = result.evidence.damage, result.evidence.found
+    assert damage
+    assert drawn
     axis = damage.axes.index("l")
     beyond = np.argwhere(damage.ratio > result.allowed)
     assert {int(i) for i in beyond[:, axis]} == {64}
-    drawn = result.evidence.found
     assert drawn.ratio.size > damage.ratio.size  # also a case that was not shrunk
     assert {int(i) for i in np.argwhere(drawn.ratio > 16)[:, axis]} == {64}
 
 
 def test_where_the_smallest_case_is_a_single_number_a_larger_one_is_drawn():
     result = failure("linear_scan", off, shrink=True)
-    assert result.evidence.damage.ratio.size == 1
-    assert result.evidence.found.ratio.size >= 64
+    assert result.evidence
+    damage, drawn = result.evidence.damage, result.evidence.found
+    assert damage
+    assert drawn
+    assert damage.ratio.size == 1
+    assert drawn.ratio.size >= 64
     (shown,) = command._pictures(result.evidence, "p").pictures
     assert shown.title == command.FOUND
 
@@ -199,7 +219,7 @@ def test_arguments_are_shown_in_full_or_by_their_ends_and_range():
 
 def vertices(svg, name):
     """The points of the first path of one element, in units of the picture."""
-    path = re.search(rf'id="p-{name}">.*? d="([^"]+)"', svg, re.S).group(1)
+    path = found(rf'id="p-{name}">.*? d="([^"]+)"', svg).group(1)
     return np.array([[float(x) for x in m] for m in re.findall(r"[ML] (\S+) (\S+)", path)])
 
 
@@ -210,7 +230,7 @@ def mislabelled(svg):
     """
     x, bad = vertices(svg, "ratio")[:, 0], []
     for text in re.findall(r'id="p-boundary-(\d+)"', svg):
-        label = re.search(rf'id="p-label-{text}">.*?x="(\S+)".*?>(\d+)</text>', svg, re.S)
+        label = found(rf'id="p-label-{text}">.*?x="(\S+)".*?>(\d+)</text>', svg)
         places = [*vertices(svg, f"boundary-{text}")[:, 0], float(label.group(1))]
         between = all(x[int(text) - 1] < place < x[int(text)] for place in places)
         bad += [] if between and label.group(2) == text else [text]
@@ -220,7 +240,7 @@ def mislabelled(svg):
 def drawn(length=100):
     """A picture of damage from place 64 on."""
     ratio = np.where(np.arange(length) < 64, 1.0 + np.arange(length) % 2, 1e4)[None, :, None]
-    return gallery.picture(gallery.seen(ratio, ("b", "l", "n"), 16.0), "p")
+    return gallery.picture(seen(ratio, ("b", "l", "n"), 16.0), "p")
 
 
 def test_block_boundaries_are_marked_where_they_are():
@@ -248,7 +268,7 @@ def test_boundaries_end_within_the_length_and_stand_on_the_sequence_only():
     assert gallery.boundaries(16) == []
     assert gallery.boundaries(17) == [16]
     assert gallery.boundaries(300) == [16, 32, 64, 128, 256]
-    square = gallery.seen(np.ones((40, 40)), ("n", "n"), 16.0)
+    square = seen(np.ones((40, 40)), ("n", "n"), 16.0)
     assert (square.columns, square.rows, square.boundaries) == ("n", "n", [])
 
 
@@ -256,7 +276,7 @@ def test_the_sequence_is_drawn_from_left_to_right_wherever_its_axis_stands():
     ratio = np.zeros((2, 30, 3))
     ratio[1, 20, 2] = 100.0
     for order, axes in (((0, 1, 2), ("b", "l", "n")), ((1, 2, 0), ("l", "n", "b"))):
-        view = gallery.seen(ratio.transpose(order), axes, 16.0)
+        view = seen(ratio.transpose(order), axes, 16.0)
         assert (view.columns, view.table.shape) == ("l", (6, 30))
         assert view.worst.tolist() == [100.0 if t == 20 else 0.0 for t in range(30)]
         words = "1 of 30 places along l are above the allowed ratio, the first at l = 20"
@@ -274,7 +294,7 @@ EXTREMES = {
 @pytest.mark.parametrize("what", EXTREMES)
 @pytest.mark.parametrize("allowed", [0.0, 1e-3, 16.0])
 def test_every_ratio_can_be_drawn(what, allowed):
-    view = gallery.seen(EXTREMES[what], ("b", "l"), allowed)
+    view = seen(EXTREMES[what], ("b", "l"), allowed)
     svg = gallery.picture(view, "p")
     assert svg.startswith("<svg viewBox=")
     assert len(svg) < 300_000

@@ -70,7 +70,7 @@ def test_without_the_option_neither_library_is_loaded(folder):
     verify = "refssm.command.code(['verify', 'my_ops.py', '--check', 'zero', '--json'])"
     done = subprocess.run(
         [sys.executable, "-c", f"import sys, refssm.command; {verify}; {told}"],
-        capture_output=True, text=True, check=True,
+        capture_output=True, encoding="utf-8", check=True,
     )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "[]"
 
@@ -82,7 +82,7 @@ def interrupted(*_, **__):
 @pytest.mark.parametrize("where", ["while judging", "while writing"])
 def test_ctrl_c_leaves_no_page_and_nothing_in_its_place(folder, capfd, monkeypatch, where):
     plugin(folder, SCAN)
-    (folder / "report.html").write_text("the old one")
+    (folder / "report.html").write_text("the old one", encoding="utf-8")
     if where == "while judging":
         monkeypatch.setattr(session, "results_of", interrupted)
     else:
@@ -90,7 +90,7 @@ def test_ctrl_c_leaves_no_page_and_nothing_in_its_place(folder, capfd, monkeypat
     arguments = ("verify", "my_ops.py", "--check", "zero", "--html", "report.html")
     assert run(capfd, *arguments)[0] == 2
     assert sorted(p.name for p in folder.iterdir()) == ["my_ops.py", "report.html"]
-    assert (folder / "report.html").read_text() == "the old one"
+    assert (folder / "report.html").read_text(encoding="utf-8") == "the old one"
 
 
 def test_a_disk_that_is_full_costs_the_page_and_not_the_results(folder, capfd, monkeypatch):

@@ -14,7 +14,9 @@ from judging import LATE, SCAN, judged, plugin, rounded_to, run, scan
 from refssm.conformance.judging.result import Result
 from refssm.conformance.report import records
 
-SCHEMA = json.loads(files("refssm.conformance.report").joinpath("results.schema.json").read_text())
+SCHEMA = json.loads(
+    files("refssm.conformance.report").joinpath("results.schema.json").read_text(encoding="utf-8")
+)
 MORE = {"config": None, "interrupted": False, "known_failures": None, "complaints": []}
 
 

@@ -24,7 +24,7 @@ def late(a, b):
 def failure(function, *checks, **settings):
     """The text of the AssertionError."""
     with pytest.raises(AssertionError) as caught:
-        check("linear_scan", function, **({"profile": "quick"} | settings), checks=checks)
+        check("linear_scan", function, **{"profile": "quick", **settings}, checks=checks)
     return str(caught.value)
 
 

@@ -117,7 +117,9 @@ def test_a_wrapped_function_is_found_in_a_file_and_judged_by_its_own_declaration
         "kernel = implements('causal_convolution_direct', dtypes='float64')(Bare())",
     ])  # fmt: skip
     right = plugin(tmp_path, text.format("refssm.causal_convolution_direct(a, b)"), "right.py")
-    (tmp_path / right).write_text("import refssm\n" + (tmp_path / right).read_text())
+    (tmp_path / right).write_text(
+        "import refssm\n" + (tmp_path / right).read_text(encoding="utf-8"), encoding="utf-8"
+    )
     result, out, _ = run(capfd, "verify", right, "--check", "value")
     assert result == 0
     assert "pass causal_convolution_direct/value[float64]" in out
@@ -233,7 +235,7 @@ def test_an_only_that_keeps_nothing_is_told(only, verdict, told):
 def test_check_is_silent_where_all_is_right_and_tells_where_not():
     check("linear_scan", scan, profile="quick", checks=("value", "causal"))
     with pytest.raises(AssertionError) as failed:
-        check("linear_scan", reading_ahead_of_all, profile="quick", checks=["value", "causal"])
+        check("linear_scan", reading_ahead_of_all, profile="quick", checks=("value", "causal"))
     told = str(failed.value).splitlines()
     assert told[1].startswith("FAIL linear_scan/value[float32]   grade F   ratio ")
     assert told[2].startswith("  worst x[")

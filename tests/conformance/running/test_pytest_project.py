@@ -18,8 +18,8 @@ def project(pytester):
     def made(*texts, table=KNOWN, listed=(), options=()):
         text = HEAD + "".join(texts).replace("OPTIONS", "")
         pytester.makepyfile(test_ops=text)
-        (pytester.path / "pyproject.toml").write_text(table)
-        (pytester.path / "known.toml").write_text("\n".join(listed))
+        (pytester.path / "pyproject.toml").write_text(table, encoding="utf-8")
+        (pytester.path / "known.toml").write_text("\n".join(listed), encoding="utf-8")
         return pytester.runpytest(*ALONE, "-rxX", *options)
 
     return made
@@ -149,7 +149,7 @@ def test_junit_has_the_verdict_in_the_message(project):
     told = {}
     for case in root.iter("testcase"):
         outcome = [child for child in case if child.tag in ("failure", "skipped")]
-        name = f"{case.get('classname').rpartition('.')[2]}::{case.get('name')}"
+        name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
         told[name] = (outcome[0].tag, outcome[0].get("message")) if outcome else ("passed", "")
     assert len(told) == 8
     tag, message = told["test_late::value[float32]"]

@@ -86,13 +86,13 @@ def test_the_script_needs_numpy_and_the_module_only(name, folder, capfd):
     line = kept(capfd, folder, text, check)
     blocked = "import sys; sys.modules['refssm'] = None; import runpy, sys; "
     code = f"{blocked}sys.argv = [{line['alone']!r}]; runpy.run_path({line['alone']!r})"
-    alone = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    alone = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert alone.returncode == 1, alone.stderr
     assert "entries are wrong" in alone.stdout
     assert "Traceback" not in alone.stderr
     right = SCAN if check != "gradient" else RIGHT
     plugin(folder, right)
-    alone = subprocess.run([sys.executable, line["alone"]], capture_output=True, text=True)
+    alone = subprocess.run([sys.executable, line["alone"]], capture_output=True, encoding="utf-8")
     assert alone.returncode == 0, alone.stdout + alone.stderr
 
 
@@ -111,11 +111,11 @@ SAID = {
 def test_the_script_shows_a_call_that_came_to_nothing(name, folder, capfd):
     text, check, _ = FAILING[name]
     line = kept(capfd, folder, text, check)
-    alone = subprocess.run([sys.executable, line["alone"]], capture_output=True, text=True)
+    alone = subprocess.run([sys.executable, line["alone"]], capture_output=True, encoding="utf-8")
     assert alone.returncode != 0
     assert alone.stderr.splitlines()[-1:] == [SAID[name]] or not SAID[name]
     plugin(folder, SCAN)
-    alone = subprocess.run([sys.executable, line["alone"]], capture_output=True, text=True)
+    alone = subprocess.run([sys.executable, line["alone"]], capture_output=True, encoding="utf-8")
     assert alone.returncode == 0, alone.stdout + alone.stderr
 
 
@@ -157,7 +157,7 @@ def test_a_replay_remembers_how_the_function_was_called(folder, capfd):
     assert result == 1
     line = json.loads(out)["results"][0]
     assert run(capfd, "replay", line["counterexample"])[0] == 1
-    alone = subprocess.run([sys.executable, line["alone"]], capture_output=True, text=True)
+    alone = subprocess.run([sys.executable, line["alone"]], capture_output=True, encoding="utf-8")
     assert alone.returncode == 1
     assert "x[0, 0, 17]" in alone.stdout  # in the author's axes
 
@@ -200,7 +200,7 @@ def test_a_file_that_was_changed_is_refused_in_a_sentence(change, folder, capfd)
 def test_what_is_no_failure_is_refused_in_a_sentence(folder, capfd):
     plugin(folder, SCAN)
     np.savez("own.npz", a=np.ones((1, 2, 3)), b=np.ones((1, 2, 3)))
-    (folder / "text.npz").write_text("no archive")
+    (folder / "text.npz").write_text("no archive", encoding="utf-8")
     for name, told in {"own.npz": "has no saved failure", "text.npz": "not a readable"}.items():
         result, _, err = run(capfd, "replay", name, "my_ops.py")
         assert result == 4

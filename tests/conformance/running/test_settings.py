@@ -1,11 +1,12 @@
 from dataclasses import fields
+from typing import Any
 
 from refssm.conformance.calling.finding import PACKAGE, _ours
 from refssm.conformance.running.settings import OF_REPORTS, Settings
 
 
 def test_other_processes_get_every_setting_but_those_of_reports():
-    told = {field.name: f"another {field.name}" for field in fields(Settings)}
+    told: dict[str, Any] = {field.name: f"another {field.name}" for field in fields(Settings)}
     sent, usual = Settings(**told).of_verdicts, Settings(folder=None)
     for name in told:
         wanted = getattr(usual, name) if name in OF_REPORTS else told[name]

@@ -37,12 +37,12 @@ def run(seeds):
 
 def test_a_soak_goes_on_where_it_was_interrupted(folder, capsys):
     assert run(2) == 0
-    recorded = soak.record().read_text().splitlines()
+    recorded = soak.record().read_text(encoding="utf-8").splitlines()
     with soak.record().open("a") as record:
         record.write('{"operator": "linear_sc')  # a line that was cut off
         record.write("\n")
     assert run(3) == 0
-    assert soak.record().read_text().splitlines()[:2] == recorded
+    assert soak.record().read_text(encoding="utf-8").splitlines()[:2] == recorded
     assert "3 pieces, 0 rejections" in capsys.readouterr().out
     page = stored.SOAK_PAGE.read_text(encoding="utf-8")
     assert re.search(
@@ -55,9 +55,9 @@ def test_a_soak_goes_on_where_it_was_interrupted(folder, capsys):
 
 def test_a_rejection_is_told_counted_and_fails(folder, capsys):
     assert run(1) == 0
-    piece = json.loads(soak.record().read_text())
+    piece = json.loads(soak.record().read_text(encoding="utf-8"))
     piece["rejected"] = ["numba: l=1: planted"]
-    soak.record().write_text(json.dumps(piece) + "\n")
+    soak.record().write_text(json.dumps(piece) + "\n", encoding="utf-8")
     assert run(1) == 1
     assert "1 rejections" in capsys.readouterr().out
     (row,) = (r for r in stored.read(stored.SOAK, stored.Soaked) if r.implementation == "numba")
@@ -82,10 +82,10 @@ def test_the_seeds_of_an_operator_go_round_all_its_checks_that_draw_cases():
 
 
 def test_what_other_sources_did_does_not_count(folder, tmp_path, monkeypatch):
-    (tmp_path / "one.py").write_text("a = 1")
+    (tmp_path / "one.py").write_text("a = 1", encoding="utf-8")
     monkeypatch.setattr(soak, "SOURCES", tmp_path)
     before = soak.record()
-    (tmp_path / "one.py").write_text("a = 2")
+    (tmp_path / "one.py").write_text("a = 2", encoding="utf-8")
     assert soak.record() != before
 
 
@@ -96,21 +96,23 @@ def test_sources_that_decide_no_verdict_may_change_while_a_soak_goes_on(folder, 
     left_out = [f"{place}/one.py" for place in LEFT_OUT]
     for name in (*names, *left_out):
         (sources / name).parent.mkdir(parents=True, exist_ok=True)
-        (sources / name).write_text("a = 1")
+        (sources / name).write_text("a = 1", encoding="utf-8")
     before = soak.record()
     for name in left_out:
-        (sources / name).write_text("a = 2")
+        (sources / name).write_text("a = 2", encoding="utf-8")
         assert soak.record() == before, name
     for name in names:
-        (sources / name).write_text("a = 2")
+        (sources / name).write_text("a = 2", encoding="utf-8")
         assert soak.record() != before, name
-        (sources / name).write_text("a = 1")
+        (sources / name).write_text("a = 1", encoding="utf-8")
 
 
 @pytest.mark.long
 def test_what_is_left_out_is_there_and_is_loaded_by_no_soak():
     code = "import sys, refssm.conformance.selftest.soak; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8"
+    ).stdout
     for place in LEFT_OUT:
         assert (soak.SOURCES / place).is_dir()
         name = f"refssm.{place.replace('/', '.')}"
@@ -128,9 +130,10 @@ def test_only_some_families_are_soaked_and_the_rows_of_others_stay(folder):
     found = {row.implementation: row.cases for row in rows if row.operator == "cauchy_kernel"}
     assert found["numba"] == "6"
     assert "gone" not in found
-    assert {json.loads(line)["operator"] for line in soak.record().read_text().splitlines()} == {
-        "cauchy_kernel"
-    }
+    assert {
+        json.loads(line)["operator"]
+        for line in soak.record().read_text(encoding="utf-8").splitlines()
+    } == {"cauchy_kernel"}
 
 
 @pytest.mark.long
@@ -145,7 +148,7 @@ def test_the_command_of_make_soak_runs_in_several_processes(folder):
         "1",
     ]
     command += ["--workers", "2", "--only", "shift_kernel"]
-    ran = subprocess.run(command, capture_output=True, text=True)
+    ran = subprocess.run(command, capture_output=True, encoding="utf-8")
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == "1 pieces, 0 rejections of honest implementations\n"
     assert "| shift_kernel | numba | 1 |" in stored.SOAK_PAGE.read_text(encoding="utf-8")

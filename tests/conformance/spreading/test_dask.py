@@ -43,10 +43,10 @@ def cluster(tmp_path_factory):
     file = folder / "scheduler.json"
     with started(folder, "scheduler", *place, "--scheduler-file", str(file)):
         for _ in range(600):
-            if file.exists() and file.read_text().endswith("}"):
+            if file.exists() and file.read_text(encoding="utf-8").endswith("}"):
                 break
             time.sleep(0.1)
-        yield folder, json.loads(file.read_text())["address"]
+        yield folder, json.loads(file.read_text(encoding="utf-8"))["address"]
 
 
 @contextmanager
@@ -95,7 +95,9 @@ def test_a_cluster_says_what_one_process_says_also_where_a_worker_is_killed(clus
         plugin(folder, SCAN.replace("    x =", telling, 1))
         command = [*COMMAND, "--cases", "100"]
         spread = [sys.executable, "-m", "refssm", *command, "--dask", cluster[1]]
-        with subprocess.Popen(spread, stdout=subprocess.PIPE, text=True, cwd=folder) as judge:
+        with subprocess.Popen(
+            spread, stdout=subprocess.PIPE, encoding="utf-8", cwd=folder
+        ) as judge:
             while judge.poll() is None and size("calls") < 31:
                 time.sleep(0.01)
             second.kill()

@@ -161,7 +161,7 @@ def test_a_failure_on_record_is_told_in_the_same_words(folder, capfd, monkeypatc
 
 
 def test_a_folder_that_cannot_be_written_to_is_told(folder, capfd):
-    Path(".refssm").write_text("a file")
+    Path(".refssm").write_text("a file", encoding="utf-8")
     result, out, err = run(capfd, *SHORT)
     assert (result, out) == (4, "")
     assert err.startswith("refssm: --resume cannot use its record .refssm/run-")
@@ -174,7 +174,7 @@ def test_a_disk_that_is_full_is_told(tmp_path):
         pytest.skip("no /dev/full here")
     journal = Journal(tmp_path / "run.jsonl")
     journal.close()
-    journal._lines = full.open("a")
+    journal._lines = full.open("a", encoding="utf-8")
     with pytest.raises(UsageError, match=r"run\.jsonl: No space left on device"):
         journal.write(("check", 0), Piece(()))
     journal.close()

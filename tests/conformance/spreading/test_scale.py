@@ -222,7 +222,7 @@ def verdicts(out):
 @pytest.mark.long
 def test_several_processes_say_what_one_says(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "part.py").write_text(LATE)
+    (tmp_path / "part.py").write_text(LATE, encoding="utf-8")
     plugin(tmp_path, "from part import linear_scan as scan\n\ndef linear_scan(a, b):\n"
                      "    return scan(a, b)\n")  # fmt: skip
     command = ("verify", "my_ops.py", "--json", "--dtype", "float32", "--check", "value")
@@ -287,7 +287,7 @@ def in_session(leader):
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            state, _, _, of = path.read_text().rpartition(")")[2].split()[:4]
+            state, _, _, of = path.read_text(encoding="utf-8").rpartition(")")[2].split()[:4]
             if int(of) == leader and state != "Z":
                 found.append(int(path.parent.name))
     return found

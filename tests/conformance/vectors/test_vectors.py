@@ -244,7 +244,7 @@ def test_hexadecimal_numbers_are_short_and_exact():
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path, capfd, flint):
-    (tmp_path / "file").write_text("")
+    (tmp_path / "file").write_text("", encoding="utf-8")
     code, _, err = run(
         capfd, "vectors", "write", tmp_path / "file" / "in", "--operator", "linear_step"
     )

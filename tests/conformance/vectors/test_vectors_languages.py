@@ -44,14 +44,16 @@ def test_the_page_reads_numbers_in_other_languages(language, tmp_path):
         pytest.skip(f"{command[0]} is absent")
     shown = PAGE.split(f"```{language}\n")[1].split("```")[0]
     file = tmp_path / f"read.{language}"
-    file.write_text(program.format(read=shown))
+    file.write_text(program.format(read=shown), encoding="utf-8")
     run_it = [command[0], str(file)]
     if len(command) > 1:
         run_it = [str(tmp_path / "read")]
         built = [part.format(file=file, program=run_it[0]) for part in command]
         subprocess.run(built, check=True, capture_output=True)
     texts = [hexadecimal(x) for x in EXACT]
-    printed = subprocess.run([*run_it, *texts], check=True, capture_output=True, text=True).stdout
+    printed = subprocess.run(
+        [*run_it, *texts], check=True, capture_output=True, encoding="utf-8"
+    ).stdout
     assert [bytes.fromhex(line) for line in printed.split()] == [
         struct.pack(">d", x) for x in EXACT
     ]
@@ -62,9 +64,13 @@ def test_the_example_in_javascript_judges_a_scan(tmp_path):
         pytest.skip("node is absent")
     example = Path(__file__).parents[3] / "docs/examples/read_vectors.js"
     wrong = tmp_path / "wrong.js"
-    wrong.write_text(example.read_text().replace("+ b[i]", "- b[i]"))
+    wrong.write_text(
+        example.read_text(encoding="utf-8").replace("+ b[i]", "- b[i]"), encoding="utf-8"
+    )
     for script, word in ((example, "right"), (wrong, "wrong")):
-        done = subprocess.run(["node", script, SCANS], check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            ["node", script, SCANS], check=True, capture_output=True, encoding="utf-8"
+        )
         assert f"{word} float32-1" in done.stdout
 
 

@@ -158,7 +158,7 @@ def test_a_changed_number_shows_by_the_checksum(document, tmp_path, capfd):
 
 
 def test_one_bad_file_does_not_hide_the_others(tmp_path, capfd):
-    (tmp_path / "bad.json").write_text("{}")
+    (tmp_path / "bad.json").write_text("{}", encoding="utf-8")
     code, out, err = run(capfd, "vectors", "lint", tmp_path, SCANS)
     assert (code, out.count("ok "), err.count("bad.json")) == (4, 1, 1)
 

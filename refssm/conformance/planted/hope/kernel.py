@@ -28,9 +28,9 @@ for _p in (WHOLE, ALIASED):
     _p.plant(
         ("reversed", "time backwards", of_result(lambda K: K[..., ::-1].copy())),
         ("one_late", "K_{k−1} for K_k", of_result(lambda K: np.roll(K, 1, -1))),
-        ("last_step", "the last step unwritten", 
+        ("last_step", "the last step unwritten",
          of_result(lambda K: K * (np.arange(K.shape[-1]) < K.shape[-1] - 1))),
-        ("first_lost", "K_0 = 0, as for dt = 1", 
+        ("first_lost", "K_0 = 0, as for dt = 1",
          of_result(lambda K: K * (np.arange(K.shape[-1]) > 0))),
     )  # fmt: skip
     _p.plant(("real_part", "only the real part kept", of_result(lambda K: K.real.astype(K.dtype))),

@@ -1,0 +1,134 @@
+"""What pyproject.toml asks for is what the code uses."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from judging import SCAN, plugin
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+MODULES = {  # where a module has another name than its distribution
+    "cupy-cuda12x": "cupy",
+    "dask": "distributed",
+    "python-flint": "flint",
+    "s5-pytorch": "s5",
+}
+WITHOUT_IMPORT = {  # a file, and what in it says that the library is used
+    "build": (".ci/wheel", "-m build"),
+    "gmpy2": ("docs/judge.md", "with gmpy2"),  # mpmath imports it
+    "pre-commit": ("CONTRIBUTING.md", "pre-commit install"),
+    "pyright": ("Makefile", "$(BIN)/pyright"),
+    "pytest-xdist": ("Makefile", "--numprocesses"),
+    "ruff": ("Makefile", "$(BIN)/ruff"),
+    "twine": (".ci/wheel", "-m twine"),
+}
+ELSEWHERE = {  # libraries under test that no registry installs in one line: docs/findings.md
+    "lrnnx",
+    "mamba_ssm",
+}
+
+
+def distributions(requirements):
+    """Names without versions, extras, and markers; ours are left out."""
+    names = {re.split(r"[^\w-]", requirement)[0] for requirement in requirements}
+    return names - {PROJECT["name"]}
+
+
+def imported(folder):
+    """Libraries that the files of a folder import."""
+    names = set()
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names.add((node.module or "").split(".")[0])
+    own = {path.stem for path in (ROOT / folder).rglob("*.py")} | {
+        path.name for path in ROOT.iterdir()
+    }
+    return names - set(sys.stdlib_module_names) - own - {PROJECT["name"]}
+
+
+USED = {name for folder in ("refssm", "refssm_gpu", "docs/examples") for name in imported(folder)}
+TESTED = USED | imported("tests") | imported("property_tests")
+
+
+def module(distribution):
+    """The module of a distribution."""
+    return MODULES.get(distribution, distribution.replace("-", "_"))
+
+
+@pytest.mark.parametrize("extra", [*EXTRAS, "default"])
+def test_an_extra_lists_only_what_is_used(extra):
+    wanted = PROJECT["dependencies"] if extra == "default" else EXTRAS[extra]
+    used = TESTED if extra in ("test", "dev") else USED
+    unused = {name for name in distributions(wanted) if module(name) not in used}
+    for name in unused & {*WITHOUT_IMPORT}:
+        page, words = WITHOUT_IMPORT[name]
+        assert words in (ROOT / page).read_text(encoding="utf-8"), name
+    assert unused - {*WITHOUT_IMPORT} == set()
+
+
+def test_every_library_that_is_imported_is_listed():
+    every = [PROJECT["dependencies"], *EXTRAS.values()]
+    listed = {module(name) for wanted in every for name in distributions(wanted)}
+    assert USED - listed - ELSEWHERE == {"pytest"} - listed
+    assert TESTED - listed - ELSEWHERE == set()
+
+
+def test_an_extra_that_is_part_of_another_exists():
+    parts = re.findall(r"refssm\[([\w,]+)\]", str(EXTRAS))
+    assert {name for part in parts for name in part.split(",")} <= {*EXTRAS}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, unpacked outside the clone; `make wheel` also installs it."""
+    uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
+    if uv is None:
+        pytest.skip("no uv here: no wheel is built; `make wheel` builds and checks one")
+    place = tmp_path_factory.mktemp("wheel")
+    built = subprocess.run(
+        [uv, "build", "--wheel", "--out-dir", place, ROOT], capture_output=True, encoding="utf-8"
+    )
+    if built.returncode and "hatchling" in built.stderr:
+        pytest.skip(f"hatchling cannot be had, so no wheel is built: {built.stderr[-300:]}")
+    assert built.returncode == 0, built.stderr
+    with zipfile.ZipFile(next(place.glob("*.whl"))) as archive:
+        archive.extractall(place / "unpacked")
+    return place / "unpacked"
+
+
+def test_the_wheel_has_types_citations_and_every_file_of_the_package(wheel):
+    assert (wheel / "refssm/py.typed").is_file()
+    citations = (ROOT / "docs/references.bib").read_text(encoding="utf-8")
+    assert (wheel / "refssm/references.bib").read_text(encoding="utf-8") == citations
+    listed = subprocess.run(
+        ["git", "ls-files", "refssm", "refssm_gpu"], cwd=ROOT, capture_output=True, encoding="utf-8"
+    )
+    if listed.returncode:
+        pytest.skip("no git here: which files belong to the package is unknown")
+    assert [name for name in listed.stdout.split() if not (wheel / name).is_file()] == []
+
+
+def test_the_wheel_judges_a_plug_in_outside_the_clone(wheel, tmp_path):
+    program = "import refssm, sys; from refssm.command import main; print(refssm.__file__); main()"
+    options = ["--check", "value", "--dtype", "float32", "--profile", "quick"]
+    ran = subprocess.run(
+        [sys.executable, "-c", program, "verify", plugin(tmp_path, SCAN), *options],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(wheel)},
+        capture_output=True, encoding="utf-8",
+    )  # fmt: skip
+    where, *report = ran.stdout.splitlines()
+    assert Path(where).is_relative_to(wheel)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert any(line.startswith("pass linear_scan/value[float32]") for line in report)
