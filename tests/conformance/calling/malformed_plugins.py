@@ -47,7 +47,8 @@ SYNTAX = {
     "an unknown letter": "x = '\\N{nosuch}'\n",
     "many brackets": "x = " + "(" * 3000 + ")" * 3000,
     "Python 2": "print 'x'\n",
-    "a merge": "    "a long number": f"x = {'9' * 10000}\n",
+    "a merge": "<<<<<<< HEAD\n" + DEF,
+    "a long number": f"x = {'9' * 10000}\n",
     "a dash": "x = 1 \u2013 2\n",
     "curly quotes": "x = \u201ca\u201d\n",
     "a space of no width": "x = \u200b1\n",
@@ -185,7 +186,6 @@ def missing(folder):
     """No file at all."""
 
 
-<<<<<<< HEAD
 def made(name, text: str | None = SCAN):
     """A function that writes a file, or a folder if there is no text."""
 
