@@ -136,8 +136,8 @@ def _exact_values(op, vjp, arrays, statics, gauged):
         return outputs
     if np.finfo(np.longdouble).eps > np.finfo(np.float64).eps / 1000:
         raise UsageError(
-            f"{op}: {largest} numbers are too many for the oracle, and long double is no wider than "
-            "double here: choose --dtype float32 or complex64, or smaller arrays"
+            f"{op}: {largest} numbers are too many for the oracle, and long double is no wider than"
+            " double here: choose --dtype float32 or complex64, or smaller arrays"
         )
     direct = op.definition if "transform" in op.traits else op.reference
     program = vjp or direct
