@@ -98,6 +98,7 @@ def test_conjugate_arguments_have_the_conjugate_kernel(op, role, data):
     assert verdict.ok, verdict
 
 
+@pytest.mark.long
 @each_role
 @each_type
 @given(data=st.data())
@@ -139,6 +140,7 @@ def test_a_shift_kernel_read_backwards_is_that_of_both_exchanged(dtype, role, da
     assert verdict.ok, verdict
 
 
+@pytest.mark.long
 @each_role
 @each_type
 @given(data=st.data())

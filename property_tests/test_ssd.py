@@ -101,6 +101,7 @@ def test_the_layer_may_be_cut_anywhere_and_resumed_from_its_state(op, role, dtyp
         assert verdict.ok, (k, verdict)
 
 
+@pytest.mark.long
 @each_of(SSD_STEP)
 @each_type
 @given(data=st.data())

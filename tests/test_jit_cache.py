@@ -110,6 +110,7 @@ def test_a_damaged_file_is_compiled_again_and_replaced(tmp_path, program):
     assert {path: path.stat().st_size for path in whole} == whole
 
 
+@pytest.mark.long
 def test_where_nothing_can_be_written_mirrors_are_compiled_in_memory(tmp_path, program):
     file = tmp_path / "a_file"
     file.write_text("", encoding="utf-8")

@@ -52,9 +52,9 @@ def imported(folder):
                 names |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 names.add((node.module or "").split(".")[0])
-    own = {path.stem for path in (ROOT / folder).rglob("*.py")} | {
-        path.name for path in ROOT.iterdir()
-    }
+    places = {folder, "tests"}  # property_tests imports helpers of tests
+    own = {path.stem for place in places for path in (ROOT / place).rglob("*.py")}
+    own |= {path.name for path in ROOT.iterdir()}
     return names - set(sys.stdlib_module_names) - own - {PROJECT["name"]}
 
 
@@ -108,6 +108,7 @@ def wheel(tmp_path_factory):
     return place / "unpacked"
 
 
+@pytest.mark.long
 def test_the_wheel_has_types_citations_and_every_file_of_the_package(wheel):
     assert (wheel / "refssm/py.typed").is_file()
     citations = (ROOT / "docs/references.bib").read_text(encoding="utf-8")
@@ -120,6 +121,7 @@ def test_the_wheel_has_types_citations_and_every_file_of_the_package(wheel):
     assert [name for name in listed.stdout.split() if not (wheel / name).is_file()] == []
 
 
+@pytest.mark.long
 def test_the_wheel_judges_a_plug_in_outside_the_clone(wheel, tmp_path):
     program = "import refssm, sys; from refssm.command import main; print(refssm.__file__); main()"
     options = ["--check", "value", "--dtype", "float32", "--profile", "quick"]

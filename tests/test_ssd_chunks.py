@@ -120,6 +120,7 @@ def exact_row(i, x, log_a, B, C):
     return row
 
 
+@pytest.mark.long
 @each_role
 @pytest.mark.parametrize("l", [2048, 4096])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

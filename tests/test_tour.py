@@ -72,6 +72,7 @@ def test_the_tour_has_every_subcommand_that_a_user_starts_with():
     assert len(LINES) == len({*LINES}) > 15
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("line", LINES[1:])
 def test_a_line_of_the_tour_runs(folder, capfd, line):
     program, *words = shlex.split(line)

@@ -26,10 +26,10 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
-import llvmlite.binding
 import numba
 import numpy as np
 from filelock import FileLock
+from numba.core.registry import cpu_target
 from platformdirs import user_cache_path
 
 PACKAGE = Path(__file__).parents[1]
@@ -96,12 +96,11 @@ def of_these_sources() -> Path:
 
 def _state() -> str:
     """A hash of what decides the machine code: sources, versions, processor, Numba's settings."""
-    system = llvmlite.binding
     decides = [
         sys.version,
-        *(module.__version__ for module in (np, numba, llvmlite)),
-        system.get_host_cpu_name(),
-        system.get_host_cpu_features().flatten(),
+        np.__version__,
+        numba.__version__,
+        *cpu_target.target_context.codegen().magic_tuple(),  # as Numba's own index has it
         *(f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("NUMBA_")),
     ]
     state = hashlib.sha256("\n".join(decides).encode())

@@ -24,6 +24,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_right_scan_passes_with_exit_code_0(folder, capfd):
     result, out, _ = run(capfd, "verify", plugin(folder, RIGHT))
     assert result == 0
@@ -178,6 +179,7 @@ def test_a_broken_implementation_is_told_and_its_inputs_are_saved(folder, capfd,
         assert {"a", "b"} <= set(saved)
 
 
+@pytest.mark.long
 def test_what_an_implementation_prints_does_not_disturb(folder, capfd):
     noisy = RIGHT.replace(
         "    state = 0", "    print('noise'); os.write(1, b'more')\n    state = 0"
@@ -196,6 +198,7 @@ def test_a_function_of_any_name_is_judged_with_as(folder, capfd):
     assert run(capfd, "verify", "my_ops:my_scan", *options)[0] == 0
 
 
+@pytest.mark.long
 def test_own_inputs_are_judged_and_named_in_the_header(folder, capfd):
     name = plugin(folder, RIGHT)
     a = np.full((3, 4, 1), 0.5, np.float32)

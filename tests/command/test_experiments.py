@@ -69,6 +69,7 @@ def test_an_experiment_prints_a_table_and_writes_its_picture(folder, capfd, name
             assert any(line.split() == " ".join(row).split() for line in lines), row
 
 
+@pytest.mark.long
 def test_another_seed_gives_other_numbers_and_the_same_seed_the_same_picture(folder):
     for seed, name in ((1, "a.png"), (1, "b.png"), (2, "c.png")):
         hankel_rank.draw(folder / name, hankel_rank.measured(seed=seed, quick=True))
@@ -238,6 +239,7 @@ def test_a_descent_that_meets_its_condition_with_equality_takes_the_step():
         assert abs(descent.errors[1] - least) <= convergence.LENGTH * u
 
 
+@pytest.mark.long
 def test_the_condition_in_hopes_parameters_stays_below_1_over_dt_squared(found):
     for dt, condition in found(convergence).conditions.items():
         assert condition <= (1 + 4 * convergence.MARKOV**2 * u) / dt**2

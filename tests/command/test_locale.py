@@ -27,6 +27,7 @@ def ran(folder, environment, *arguments):
     return done.returncode, re.sub(rb" +\d+\.\d s", b"", done.stdout), done.stderr
 
 
+@pytest.mark.long
 def test_a_failure_is_reported_with_the_same_bytes_in_a_posix_locale(tmp_path):
     name = plugin(tmp_path, LATER)
     usual = ran(tmp_path, UTF_8, "verify", name, *FEW)
@@ -35,6 +36,7 @@ def test_a_failure_is_reported_with_the_same_bytes_in_a_posix_locale(tmp_path):
     assert ran(tmp_path, ASCII, "verify", name, *FEW) == usual
 
 
+@pytest.mark.long
 def test_what_refssm_new_writes_are_utf_8_in_a_posix_locale(tmp_path):
     options = ("new", "hippo_legs", "--output")
     for name, environment in (("usual.py", UTF_8), ("posix.py", ASCII)):
@@ -44,6 +46,7 @@ def test_what_refssm_new_writes_are_utf_8_in_a_posix_locale(tmp_path):
     assert posix == usual.replace("usual.py", "posix.py")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
 def test_what_an_encoding_lacks_is_escaped(tmp_path, encoding):
     environment = {"PYTHONIOENCODING": encoding}

@@ -49,6 +49,7 @@ def cases(pristine, folder):
     return shutil.copytree(pristine, folder / "cases")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("of", ["keys", "bytes"])
 def test_a_mutant_of_a_manifest_is_judged_or_refused_in_a_sentence(of, cases, capfd):
     path, told = cases / "manifest.json", 0
@@ -60,6 +61,7 @@ def test_a_mutant_of_a_manifest_is_judged_or_refused_in_a_sentence(of, cases, ca
     assert told > MANY // 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("believed", [False, True], ids=["as it is", "with its checksum"])
 def test_a_mutant_of_a_file_of_a_case_is_judged_or_refused_in_a_sentence(believed, cases, capfd):
     listed = cases / "manifest.json"
@@ -164,6 +166,7 @@ def failures(folder, capfd):
     return kept
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("of", ["keys", "bytes", "arrays"])
 def test_a_mutant_of_a_kept_failure_is_replayed_or_refused_in_a_sentence(
     of, folder, failures, capfd
@@ -195,6 +198,7 @@ def array_mutants(a):
     return other
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["mine.npz", "x.npy"])
 def test_a_mutant_of_own_arrays_is_judged_or_refused_in_a_sentence(name, folder, capfd):
     a = np.full((1, 4, 2), 0.5, np.float32)

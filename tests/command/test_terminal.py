@@ -112,6 +112,7 @@ def test_json_goes_into_a_pipe_and_the_bar_to_the_terminal_without_colours_if_so
     assert json.loads(out)["results"][0]["verdict"] == "pass"
 
 
+@pytest.mark.long
 def test_a_dumb_terminal_has_no_bar_and_no_colours(folder):
     result, seen, _ = on_terminal("my_ops.py", *ONE, TERM="dumb")
     assert result == 0
@@ -119,6 +120,7 @@ def test_a_dumb_terminal_has_no_bar_and_no_colours(folder):
     assert BAR not in seen
 
 
+@pytest.mark.long
 def test_colours_may_be_forced_into_a_pipe_and_the_bar_may_not(folder):
     environment = {**os.environ, **PLAIN, "FORCE_COLOR": "1"}
     command = [sys.executable, "-m", "refssm", "verify", "my_ops.py", *ONE]

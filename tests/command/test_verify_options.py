@@ -55,6 +55,7 @@ def test_a_run_that_judges_nothing_says_so(folder, capfd):
     assert (result, "0 checks: nothing was judged" in out) == (5, True)
 
 
+@pytest.mark.long
 def test_a_new_implementation_beside_itself_is_equal_bit_for_bit(folder, capfd):
     result, (line,) = against(capfd, "right.py", "right.py")
     assert (result, line["verdict"]) == (0, "pass")
@@ -69,6 +70,7 @@ def test_another_right_implementation_is_told_by_how_much_it_differs(folder, cap
     assert 0 < equal < 25
 
 
+@pytest.mark.long
 def test_a_new_one_that_is_wrong_where_the_old_is_right_fails(folder, capfd):
     result, (line,) = against(capfd, "late.py", "right.py")
     assert result == 1
@@ -110,6 +112,7 @@ def test_without_being_asked_for_it_stands_beside_the_other_checks(folder, capfd
     assert "  late.py: worst ratio" in out
 
 
+@pytest.mark.long
 def test_an_old_implementation_of_something_else_is_told(folder, capfd):
     _, out, err = run(capfd, "verify", "right.py", "--against", "kernel.py", "--check", "against")
     assert "--against kernel.py: it has no linear_scan to compare with" in out + err

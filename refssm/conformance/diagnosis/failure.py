@@ -45,6 +45,7 @@ def explain(
     accepted,
     shrink,
     folder: Path | None,
+    hints: bool,
     call: Mapping,
     first: Verdict | None = None,
 ) -> dict:
@@ -62,11 +63,12 @@ def explain(
             with remembering():
                 found = _simplest(check, candidate, case, arrays, statics, verdict)
             arrays, anything, verdict = found
-        hint = _flushed(check, candidate, case) or _in_wider(
-            check, candidate, arrays, statics, accepted, verdict
+        hint = hints and (
+            _flushed(check, candidate, case)
+            or _in_wider(check, candidate, arrays, statics, accepted, verdict)
         )
     else:
-        hint = _flushed(check, candidate, case) or f"case: {case}"
+        hint = hints and (_flushed(check, candidate, case) or f"case: {case}")
     saved, alone = save(folder, check, candidate, case, (arrays, statics), call, verdict.message)
     return {
         "verdict": verdict.verdict,
@@ -74,7 +76,7 @@ def explain(
         "message": verdict.message,
         "ratio": verdict.ratio,
         "bits": verdict.bits,
-        "hint": hint,
+        "hint": hint or "",
         "smallest": _in_words(case, arrays, statics, anything),
         "counterexample": saved,
         "alone": alone,

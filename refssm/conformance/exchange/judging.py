@@ -221,7 +221,9 @@ def _verdict(check: Check, candidate: Candidate, case) -> Verdict | None:
 def _told(check, candidate, failed, folder: Folder, started, details):
     """Verdict and details of the smallest failing case, with a list of the failing cases."""
     _, _, case, verdict, place = min(failed, key=lambda f: f[:2])
-    told = explain(check, candidate, case, verdict, accepted=[], shrink=False, folder=None, call={})
+    told = explain(
+        check, candidate, case, verdict, accepted=[], shrink=False, folder=None, hints=True, call={}
+    )
     told["smallest"] = f"{folder.path / place}: {told['smallest']}"
     names = [f[4] for f in sorted(failed, key=lambda f: f[:2])]
     more = ", …" * (len(names) > LISTED)

@@ -14,7 +14,7 @@ from refssm.conformance.running.source import Learned, Source, judged_here
 FOLDER = Path(".refssm")
 OF_REPORTS = (
     *("limits", "as_", "overrides", "shrink", "stop_at_failure"),
-    *("folder", "diagnose", "evidence"),
+    *("folder", "hints", "diagnose", "evidence"),
 )
 
 
@@ -35,6 +35,7 @@ class Settings:
     shrink: bool | None = None  # None: as in the profile
     stop_at_failure: bool = False
     folder: Path | None = FOLDER  # folder for inputs of failures; None: do not save
+    hints: bool = True  # judge failures in other ways, too: in a wider type, without subnormals
     diagnose: bool = False  # look for the likely cause of failures
     evidence: bool = False  # store data for pictures with failures
 

@@ -96,7 +96,7 @@ class Sweeping:
         """The fields of a failed result."""
         check, candidate, settings = self.check, self.candidate, self.session.settings
         more = {"accepted": self.probe.accepted, "shrink": self.scope.shrink}
-        more |= {"folder": settings.folder, "call": self.session.call}
+        more |= {"folder": settings.folder, "hints": settings.hints, "call": self.session.call}
         if settings.evidence and swept.first is not None:
             more["first"] = widest(
                 self._cases(), self.judge_case, swept.first, self.options["seed_"]

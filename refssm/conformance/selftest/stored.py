@@ -52,7 +52,7 @@ def today() -> tuple[str, str]:
     """The date (UTC) and the last commit, "" outside of a git clone."""
     command = ["git", "rev-parse", "--short=7", "HEAD"]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        found = subprocess.run(command, capture_output=True, encoding="utf-8", check=False).stdout
     except FileNotFoundError:
         found = ""
     return datetime.now(UTC).date().isoformat(), found.strip()

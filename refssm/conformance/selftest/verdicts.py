@@ -52,7 +52,7 @@ def planted_rows(name: str) -> list[Row]:
 
 def _planted_row(bug: PlantedBug) -> Row:
     check, _, dtype = bug.caught_by.rstrip("]").partition("[")
-    how = Settings(only_checks=(check,), types=(dtype,), shrink=False, folder=None)
+    how = Settings(only_checks=(check,), types=(dtype,), shrink=False, hints=False, folder=None)
     results = list(results_of(Session(InProcess([bug.found()]), "here", how)))
     told = next((r for r in results if r.failed), results[0])
     row = {"operator": bug.op, "bug": bug.name, "what": bug.what, "check": bug.caught_by}

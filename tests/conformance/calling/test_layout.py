@@ -160,6 +160,7 @@ def test_a_wrong_gradient_of_core_arrays_fails():
         assert "dk[" in result.message
 
 
+@pytest.mark.long
 def test_one_batch_axis_may_be_left_out_and_the_other_kept():
     def rows(u, k):
         """For axes (d, l): the judge loops over the batch axis b."""
@@ -207,6 +208,7 @@ def test_axes_of_length_one_and_two_axes_of_one_name():
     assert wrong.failed
 
 
+@pytest.mark.long
 def test_a_number_beside_core_matrices_has_no_axes():
     def one_step(A, B, dt):
         assert (A.ndim, B.ndim, dt.ndim) == (2, 2, 0)

@@ -57,6 +57,7 @@ def test_a_plugin_that_ends_the_process_it_is_loaded_in_is_one_sentence(what, fo
     refused(capfd, folder, target, *options, named="my_ops.py: ", words=words)
 
 
+@pytest.mark.long
 def test_a_mutant_of_a_plugin_is_judged_or_refused_in_a_sentence(folder, capfd):
     one = ("--check", "alias", "--dtype", "float32", "--in-process")
     for rng in seeded("plugin", 60):

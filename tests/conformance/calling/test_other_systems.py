@@ -37,12 +37,14 @@ def without_descriptors(monkeypatch, tmp_path):
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "code"), [(SCAN, 0), (LATE, 1)], ids=["right", "wrong"])
 def test_a_child_without_descriptors_is_judged_as_any_other(capfd, without_descriptors, text, code):
     noisy = text.replace("    state = 0", "    print('Σ')\n    state = 0")
     assert run(capfd, "verify", plugin(without_descriptors, noisy), *FEW)[0] == code
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
@@ -118,6 +120,7 @@ def without_long_double(folder, *arguments):
     return ran.returncode, ran.stdout + ran.stderr
 
 
+@pytest.mark.long
 def test_the_judge_works_where_long_double_is_double(tmp_path):
     quick = ("--profile", "quick", "--dtype", "float64")
     assert without_long_double(tmp_path, "verify", plugin(tmp_path, SCAN), *quick)[0] == 0
@@ -125,6 +128,7 @@ def test_the_judge_works_where_long_double_is_double(tmp_path):
     assert without_long_double(tmp_path, "verify", late, "--check", "value")[0] == 1
 
 
+@pytest.mark.long
 def test_what_needs_long_double_says_so_in_a_sentence(tmp_path):
     a = np.full((30000, 2), 0.5)
     np.savez(tmp_path / "large.npz", a=a, b=a)

@@ -252,6 +252,7 @@ def test_laws_follow_from_the_traits(op):
     assert {law.name for law in laws_of(op)} == expected
 
 
+@pytest.mark.long
 def test_core_arrays_only_is_found_out_and_said():
     def one_sequence(a, b):
         x, state = np.empty_like(b, dtype=np.result_type(a, b)), 0

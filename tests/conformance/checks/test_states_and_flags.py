@@ -127,6 +127,7 @@ def test_flags_take_no_part_in_the_precision():
     assert [g.dtype for g in gradients[:2]] == [np.float32] * 2
 
 
+@pytest.mark.long
 def test_a_vjp_may_answer_anything_for_a_flag_but_must_answer():
     right = LINEAR_SCAN_PACKED.bare_vjp
     for last in (None, np.zeros(3)):

@@ -68,6 +68,7 @@ def test_own_arrays_that_do_not_fit_the_layout_are_told(folder, capfd):
     assert err == "refssm: flat.npz: `a` has shape (3,), want axes b n l\n"
 
 
+@pytest.mark.long
 def test_a_failure_in_another_layout_is_seen_again_by_the_line_it_prints(folder, capfd):
     result, out, _ = run(capfd, "verify", "my_ops.py::tail_lost", *AS, "--check", "value")
     assert result == 1
@@ -90,6 +91,7 @@ def test_a_failed_law_is_seen_again_on_its_case(folder, capfd):
     assert worst(out) in repeated
 
 
+@pytest.mark.long
 def test_a_range_and_an_old_function_are_named_again(folder, capfd):
     plugin(folder, SCAN.replace("return x", "return 2 * x"), "double.py")
     call = ("verify", "double.py", "--check", "against", "--dtype", "float32")
@@ -141,6 +143,7 @@ FLUSHING = SCAN.replace(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("more", "hint"), [("", True), (" * np.float32(1.001)", False)])
 def test_flushing_is_named_only_where_it_is_all_that_is_wrong(more, hint, folder, capfd):
     plugin(folder, FLUSHING.replace("return x", f"return x{more}"), "flushing.py")
@@ -246,6 +249,7 @@ def test_a_mistake_in_one_type_is_an_error_and_a_refused_type_is_none(
     assert (result > 0, told) == (code > 0, wanted)
 
 
+@pytest.mark.long
 def test_a_kept_failure_is_none_of_those_that_right_programs_have(tmp_path, monkeypatch, capfd):
     # v d*/|d|² gives NaN at a pole: correct, so the failing case must not shrink to that
     text = "import numpy as np\nimport refssm\n\ndef cauchy_kernel(v, w, z):\n"

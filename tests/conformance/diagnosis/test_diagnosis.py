@@ -87,6 +87,7 @@ WRITTEN_ANOTHER_WAY = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("function", "what"), WRITTEN_ANOTHER_WAY.values(), ids=WRITTEN_ANOTHER_WAY
 )
@@ -190,6 +191,7 @@ PATTERNS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("function", "what"), PATTERNS.values(), ids=PATTERNS)
 def test_what_no_planted_bug_explains_is_told_by_its_pattern(function, what):
     told = looks_like("linear_scan", function)

@@ -65,6 +65,7 @@ def test_a_flush_is_offered_only_where_normal_numbers_come_out_right():
     assert "ftz" in failed("linear_scan", forgetful).hint
 
 
+@pytest.mark.long
 def test_lost_digits_are_not_called_a_wrong_formula():
     def naive(u, dt, A, B, C, D, z, dt_bias, x):
         v = dt + dt_bias
@@ -136,6 +137,7 @@ def test_a_smaller_case_never_has_more_filters_than_samples():
     assert re.search(r"worst eigenvalue \d+: .*; largest error: got -?[\d.e-]+, want", kept.message)
 
 
+@pytest.mark.long
 def test_sizes_that_were_never_drawn_are_not_promised():
     for name, told in (
         ("gramians", "n above 65,"),

@@ -63,6 +63,7 @@ def test_what_is_written_keeps_to_the_schema_that_is_packaged(everything):
             assert a.flags.c_contiguous
 
 
+@pytest.mark.long
 def test_the_text_of_a_case_says_what_is_called_and_which_files_there_are(everything):
     text = (everything / "linear_scan-gradient-float32-001" / "case.txt").read_text(
         encoding="utf-8"
@@ -88,6 +89,7 @@ def test_right_answers_pass_every_check_that_is_written(everything):
     assert {r.grade for r in results.values()} == {"A"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bug", TOLD, ids=str)
 def test_planted_bugs_are_caught_in_files_by_the_checks_that_they_name(everything, loaded, bug):
     name = bug.caught_by.partition("[")[0]
@@ -127,6 +129,7 @@ def test_of_kernels_that_are_wrong_a_short_one_is_named(tmp_path):
     assert min(numbers, key=lambda id: cases[id]["statics"]["l"] + numbers[id]) in named
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["linear_scan", "causal_convolution", "dplr_kernel"])
 @pytest.mark.parametrize("size", [0.99, 1.01])
 def test_what_the_files_allow_is_what_the_judge_accepts(tmp_path, name, size):
@@ -189,6 +192,7 @@ def test_types_of_16_bits_lie_there_as_float16_and_as_float32_with_few_digits(tm
     assert result.verdict in ("wrong", "inaccurate")
 
 
+@pytest.mark.long
 def test_a_layout_puts_the_axes_of_all_files_where_the_author_wants_them(tmp_path):
     layout = "n b l, b l n -> l n b"
     small = ("--where", "l=1..65", "--check", "value", "--check", "gradient")

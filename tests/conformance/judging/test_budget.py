@@ -77,6 +77,7 @@ def in_float64(a, b):
     return scan(a.astype(float), b.astype(float)).astype(np.float32)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["value", "additive", "prefix", "batch"])
 def test_a_float32_interface_may_compute_in_float64_and_round_once(name):
     given = {"dtypes": ("float32",), "accuracy": Budget(computes="float64")}

@@ -77,6 +77,7 @@ def test_a_wrong_oracle_is_found(monkeypatch):
     assert certify(LINEAR_SCAN).startswith("refssm's reference disagrees with its oracle: worst ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("op", WITH_ARGUMENTS, ids=str)
 @pytest.mark.parametrize("by", [FACTOR, -1, 0, np.nan], ids=["off", "sign", "zero", "nan"])
 def test_a_wrong_vjp_is_found_in_every_argument(op, by, monkeypatch):

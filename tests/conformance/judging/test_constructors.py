@@ -109,6 +109,7 @@ def test_single_precision_is_judged_where_it_is_declared_and_refused_elsewhere(f
     assert "smallest: n=1\n" in out
 
 
+@pytest.mark.long
 def test_the_smallest_case_of_a_constructor_is_one_that_it_admits(folder, capfd):
     text = "import refssm\ndef hippo_fourier(*, n, window):\n"
     text += "    A, B = refssm.hippo_fourier(n=n, window=window)\n    return A, 2 * B\n"

@@ -36,7 +36,9 @@ def _what_is_expected_is_worked_out_once():
 
 def results(found, **settings):
     """Judge functions of this process, without saved files and without shrinking."""
-    session = Session(InProcess([found]), "here", Settings(folder=None, shrink=False, **settings))
+    session = Session(
+        InProcess([found]), "here", Settings(folder=None, shrink=False, hints=False, **settings)
+    )
     return list(results_of(session))
 
 

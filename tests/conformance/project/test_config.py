@@ -92,6 +92,7 @@ def test_the_nearest_file_with_the_table_counts_and_names_paths_from_its_own_fol
     assert config.nearest(inner).values == {"profile": "quick"}
 
 
+@pytest.mark.long
 def test_another_file_may_be_named_and_none_may_be_wanted(folder, capfd):
     configure(folder, 'profile = "nonsense"')
     configure(folder, 'profile = "quick"', "other.toml")
@@ -179,6 +180,7 @@ def test_own_arrays_are_judged_whatever_checks_the_file_names(folder, capfd):
     assert "leave --known out" in err
 
 
+@pytest.mark.long
 def test_a_range_of_the_file_narrows_what_has_it(folder, capfd):
     configure(folder, 'where = ["l=3..5", "dt=1e-3..1e-1"]')
     result, out, _ = run(capfd, "verify", "my_ops.py", "--check", "value", "--dtype", "float32")

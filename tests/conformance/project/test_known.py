@@ -32,6 +32,7 @@ def verify(capfd, *options, file="my_ops.py"):
     return run(capfd, "verify", file, "--known", "known.toml", *(options or ONE))
 
 
+@pytest.mark.long
 def test_a_listed_failure_is_told_with_its_reason_and_does_not_count(folder, capfd):
     listed(entry())
     code, out, _ = verify(capfd)
@@ -44,6 +45,7 @@ def test_a_listed_failure_is_told_with_its_reason_and_does_not_count(folder, cap
     assert "1 check: 1 known" in out
 
 
+@pytest.mark.long
 def test_another_failure_beside_it_counts(folder, capfd):
     listed(entry("linear_scan/value[float64]"))
     code, out, _ = verify(capfd)
@@ -51,6 +53,7 @@ def test_another_failure_beside_it_counts(folder, capfd):
     assert f"FAIL {VALUE}" in out
 
 
+@pytest.mark.long
 def test_json_has_the_reason_the_day_and_the_complaints(folder, capfd):
     listed(entry(), entry("linear_scan/gradient[float32]"))
     code, out, _ = verify(capfd, *ONE, "--json")
@@ -64,6 +67,7 @@ def test_json_has_the_reason_the_day_and_the_complaints(folder, capfd):
     assert sentence == f"known.toml: {told}"
 
 
+@pytest.mark.long
 def test_an_entry_whose_check_passes_is_an_error(folder, capfd):
     plugin(folder, SCAN)
     listed(entry())
@@ -73,6 +77,7 @@ def test_an_entry_whose_check_passes_is_an_error(folder, capfd):
     assert f"FAIL known.toml: {VALUE} passes now: remove it (reason: carries too much)" in out
 
 
+@pytest.mark.long
 def test_an_entry_whose_day_is_over_hides_nothing_and_is_an_error(folder, capfd):
     listed(entry(expires=PAST))
     code, out, _ = verify(capfd)
@@ -85,6 +90,7 @@ def test_an_entry_whose_day_is_over_hides_nothing_and_is_an_error(folder, capfd)
     assert f"expired on {PAST}, and passes now: remove it" in out
 
 
+@pytest.mark.long
 def test_the_file_of_the_project_may_name_the_list(folder, capfd):
     listed(entry(implementation="my_ops.py"))
     text = '[tool.refssm]\nknown-failures = "known.toml"\ntargets = "my_ops.py"\n'
@@ -148,12 +154,14 @@ def test_an_entry_that_matches_nothing_is_an_error(folder, what):
     assert sentence.endswith(" matches no check of this run: remove it")
 
 
+@pytest.mark.long
 def test_one_function_of_a_file_is_not_the_whole_of_it(folder, capfd):
     listed(entry(), entry("mamba_scan/value[float32]"))
     assert verify(capfd)[0] == 1
     assert verify(capfd, *ONE, file="my_ops.py::linear_scan")[0] == 0
 
 
+@pytest.mark.long
 def test_a_target_left_out_by_name_is_no_error_but_in_the_whole_run(folder, capfd):
     plugin(folder, BESIDE, "kernel.py")
     text = '[tool.refssm]\nknown-failures = "known.toml"\ntargets = ["my_ops.py", "kernel.py"]\n'
@@ -168,6 +176,7 @@ def test_a_target_left_out_by_name_is_no_error_but_in_the_whole_run(folder, capf
     assert VALUE + " matches" not in out
 
 
+@pytest.mark.long
 def test_a_pattern_hides_all_and_is_idle_only_if_all_pass(folder, capfd):
     listed(entry("linear_scan/*[*]", implementation="my_*.py"))
     code, out, _ = verify(capfd, *ONE, "--check", "alias")
@@ -202,6 +211,7 @@ def test_a_quick_run_does_not_say_of_a_law_that_its_failure_is_gone(folder, capf
     assert verify(capfd, *only)[0] == 1
 
 
+@pytest.mark.long
 def test_failures_can_be_written_as_a_list_whose_reasons_are_missing(folder, capfd):
     code, _, _ = run(capfd, "verify", "my_ops.py", *ONE, "--write-known", "known.toml")
     assert code == 1

@@ -161,6 +161,7 @@ def test_the_parser_of_these_tests_sees_an_injection():
     assert "onerror" in read.elements[2][1]
 
 
+@pytest.mark.long
 def test_the_page_asks_nothing_of_the_outside(failing):
     text, _ = failing
     read = Read(text)
@@ -177,6 +178,7 @@ def test_the_page_asks_nothing_of_the_outside(failing):
     assert "unsafe-inline" not in policy.split("script-src")[1]
 
 
+@pytest.mark.long
 def test_links_and_references_lead_to_ids_that_stand_once(failing):
     text, _ = failing
     read = Read(text)
@@ -215,6 +217,7 @@ def test_json_holds_no_pictures(failing):
     assert all("evidence" not in record for record in failing[1])
 
 
+@pytest.mark.long
 def test_a_run_of_a_thousand_rows_is_one_page(folder):
     from refssm.conformance.judging.result import Result
 

@@ -128,6 +128,7 @@ def test_the_worst_of_the_damage_stands_where_the_message_says(what):
         assert damage.allowed == 0
 
 
+@pytest.mark.long
 def test_the_damage_is_where_the_sentence_says_it_is():
     result = failure("linear_scan", late, shrink=True)
     assert "entry with l = 64 wrong, the last of 65" in result.message

@@ -14,6 +14,11 @@ pytest.importorskip("jinja2", reason="the page is made by jinja2")
 pytest.importorskip("matplotlib", reason="its pictures are drawn by matplotlib")
 
 
+def files(folder):
+    """The names in a folder, except the bytecode of the plug-in."""
+    return sorted(path.name for path in folder.iterdir() if path.name != "__pycache__")
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -37,7 +42,7 @@ def test_a_place_that_cannot_be_written_to_is_one_sentence_before_judging(folder
     assert (result, out) == (4, "")
     assert sentence in err
     assert len(err.strip().splitlines()) == 1
-    assert [p.name for p in folder.iterdir()] == ["my_ops.py"]
+    assert files(folder) == ["my_ops.py"]
 
 
 def test_an_unwritable_place_is_one_sentence(folder, capfd, monkeypatch):
@@ -60,7 +65,7 @@ def test_a_missing_library_is_named_with_its_extra_before_judging(
     result, out, err = run(capfd, "verify", "my_ops.py", "--html", "x.html")
     assert (result, out) == (4, "")
     assert err == f"refssm: --html needs {' and '.join(absent)}: pip install {' '.join(absent)}\n"
-    assert [p.name for p in folder.iterdir()] == ["my_ops.py"]
+    assert files(folder) == ["my_ops.py"]
 
 
 @pytest.mark.long
@@ -89,7 +94,7 @@ def test_ctrl_c_leaves_no_page_and_nothing_in_its_place(folder, capfd, monkeypat
         monkeypatch.setattr(command.os, "replace", interrupted)
     arguments = ("verify", "my_ops.py", "--check", "zero", "--html", "report.html")
     assert run(capfd, *arguments)[0] == 2
-    assert sorted(p.name for p in folder.iterdir()) == ["my_ops.py", "report.html"]
+    assert files(folder) == ["my_ops.py", "report.html"]
     assert (folder / "report.html").read_text(encoding="utf-8") == "the old one"
 
 
@@ -104,4 +109,4 @@ def test_a_disk_that_is_full_costs_the_page_and_not_the_results(folder, capfd, m
     assert result == 4
     assert json.loads(out)["results"][0]["verdict"] == "pass"
     assert err == "refssm: --html report.html: No space left on device\n"
-    assert [p.name for p in folder.iterdir()] == ["my_ops.py"]
+    assert files(folder) == ["my_ops.py"]

@@ -42,6 +42,7 @@ def test_a_right_function_passes_in_silence_and_leaves_nothing(tmp_path, monkeyp
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.long
 def test_a_wrong_function_is_an_assertion_error_with_the_lines_of_the_report():
     text = failure(late, "value", "alias", profile="default")
     assert text.startswith("\nFAIL linear_scan/value[float32]   grade F   ratio ")

@@ -196,6 +196,7 @@ def test_an_expectation_that_matches_no_check_is_a_collection_error(folder):
     assert refused(folder.run(), told)
 
 
+@pytest.mark.long
 def test_an_expectation_may_name_a_check_that_a_quick_run_leaves_out(folder):
     folder.write(RIGHT, options=', xfail={"value[complex64]": "why"}')
     assert outcomes(folder.run("-k", "float32")) == {"passed": 11, "skipped": 1}
@@ -227,6 +228,7 @@ MARKS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", MARKS)
 def test_a_mark_that_cannot_be_is_a_collection_error(folder, what):
     mark, told = MARKS[what]
@@ -254,6 +256,7 @@ def test_junit_has_one_testcase_for_each_check_with_its_verdict(folder):
     assert float(told["ratio"]) > 16
 
 
+@pytest.mark.long
 def test_properties_can_be_sent_between_processes(pytester, folder):
     folder.write(RIGHT, LATE)
     reports = pytester.inline_run("--refssm-profile=quick").getreports("pytest_runtest_logreport")
@@ -272,6 +275,7 @@ def test_the_profile_is_chosen_on_the_command_line_or_in_the_mark(folder):
     assert "argument --refssm-profile: invalid choice: 'slow'" in result.stderr.str()
 
 
+@pytest.mark.long
 def test_the_seed_is_chosen_on_the_command_line_or_in_the_mark(folder):
     def ratio(*arguments, options=""):
         folder.write(RIGHT, options=options)
@@ -307,6 +311,7 @@ def test_the_scan_from_a_state_in_the_same_file_is_what_split_resumes_with(folde
     assert outcomes(result) == {"failed": 1, "deselected": 11}
 
 
+@pytest.mark.long
 def test_a_gradient_by_hand_is_an_attribute_of_the_function(folder):
     right = RIGHT + "test_scan.vjp = linear_scan_vjp\n"
     result = folder.write(right).run("-k", "gradient and 64", profile="default")

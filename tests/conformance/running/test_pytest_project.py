@@ -66,6 +66,7 @@ def test_an_entry_of_another_function_hides_nothing(project):
     assert outcomes(result) == {"failed": 1, "deselected": 11}
 
 
+@pytest.mark.long
 def test_an_entry_that_matches_no_check_of_the_function_it_names_is_a_collection_error(project):
     own = entry("linear_scan/gradient[float32]", implementation="test_scan")
     result = project(RIGHT, listed=[own])

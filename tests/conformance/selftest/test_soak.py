@@ -38,7 +38,7 @@ def run(seeds):
 def test_a_soak_goes_on_where_it_was_interrupted(folder, capsys):
     assert run(2) == 0
     recorded = soak.record().read_text(encoding="utf-8").splitlines()
-    with soak.record().open("a") as record:
+    with soak.record().open("a", encoding="utf-8") as record:
         record.write('{"operator": "linear_sc')  # a line that was cut off
         record.write("\n")
     assert run(3) == 0

@@ -37,12 +37,12 @@ def before(statement):
 
 
 CORE = SCAN.replace("b.shape[-2]", "b.shape[0]").replace("..., k, :", "k")
-LAYOUT = CORE.replace(
-    "def linear_scan",
-    "from refssm.testing import implements\n\n\n"
-    '@implements("linear_scan", layout="l b n, l b n -> l b n", '
-    'only=lambda x: x if len(x["a"]) % 3 else None)\ndef linear_scan',
-)
+DECLARED = """from refssm.testing import implements
+
+@implements("linear_scan", layout="l b n, l b n -> l b n",
+            only=lambda x: x if len(x["a"]) % 3 else None)
+"""
+LAYOUT = CORE.replace("def linear_scan", f"{DECLARED}def linear_scan")
 VJP = """
 def linear_scan_vjp(dx, a, b):
     x = linear_scan(a, b)
@@ -67,10 +67,8 @@ def linear_scan(a, b):
 TARGETS = {
     "right": (SCAN, {}),
     "wrong in late cases": (LATE, {"shrink": True, "checks": ("value",)}),
-    "wrong in the last of many pieces": (
-        before("if b.shape[-2:] == (5, 2): b = 2 * b"),
-        {"cases": 40, "shrink": True, "checks": ("value",)},
-    ),
+    "wrong in the last of many pieces": (before("if b.shape[-2:] == (5, 2): b = 2 * b"),
+                                         {"cases": 40, "shrink": True, "checks": ("value",)}),
     "declines": (before("if b.shape[-2] % 3 == 2: raise NotImplementedError('no')"), {}),
     "inaccurate": (SCAN.replace("return x", "return x.astype('f2').astype(x.dtype)"), {}),
     "raises": (before("if b.shape[-2] == 64: raise ValueError('64')"), {}),
@@ -84,11 +82,9 @@ TARGETS = {
     "wrong gradient": (SCAN + VJP, {"checks": ("gradient",), "types": ("complex64",)}),
     "beside an old one": (LATE, {"against": SCAN, "checks": ("against",)}),
     "beside one that is wrong": (SCAN, {"against": LATE, "checks": ("against",)}),
-    "beside one that crashes": (
-        SCAN,
-        {"against": before("if b.shape[-2] == 64: import os; os.abort()"), "checks": ("against",)},
-    ),
-}
+    "beside one that crashes": (SCAN, {
+        "against": before("if b.shape[-2] == 64: import os; os.abort()"), "checks": ("against",)}),
+}  # fmt: skip
 CHECKS = ("value", "prefix", "shapes")
 
 
@@ -297,18 +293,16 @@ def in_session(leader):
     ("options", "told"),
     [
         (["--workers", "0"], "--workers 0: wanted 1"),
-        (["--workers", "-2"], "--workers"),
-        (["--workers", "two"], "--workers"),
+        (["--workers", "-2"], "--workers"), (["--workers", "two"], "--workers"),
         (["--workers", "2", "--dask", "127.0.0.1:1"], "leave one out"),
         (["--workers", "2", "--in-process"], "--in-process"),
         (["--resume", "--in-process"], "--in-process"),
         (["--workers", "2", "--inputs", "x.npz"], "leave --workers out"),
         (["--resume", "--inputs", "x.npz"], "leave --resume out"),
-        (["--cases", "0"], "--cases"),
-        (["--cases", "many"], "--cases"),
+        (["--cases", "0"], "--cases"), (["--cases", "many"], "--cases"),
     ],
     ids=" ".join,
-)
+)  # fmt: skip
 def test_options_that_mean_nothing_are_told_in_one_sentence(options, told, folder, capfd):
     result, out, err = run(capfd, "verify", str(folder / plugin(folder, SCAN)), *options)
     assert (result, out) == (4, "")
