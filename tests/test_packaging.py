@@ -24,7 +24,7 @@ MODULES = {  # where a module has another name than its distribution
 }
 WITHOUT_IMPORT = {  # a file, and what in it says that the library is used
     "build": (".ci/wheel", "-m build"),
-    "gmpy2": ("docs/judge.md", "with gmpy2"),  # mpmath imports it
+    "gmpy2": ("docs/large_runs.md", "With gmpy2"),  # mpmath imports it
     "pre-commit": ("CONTRIBUTING.md", "pre-commit install"),
     "pyright": ("Makefile", "$(BIN)/pyright"),
     "pytest-xdist": ("Makefile", "--numprocesses"),

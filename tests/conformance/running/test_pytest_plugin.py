@@ -1,7 +1,6 @@
 """The pytest plugin: a marked function is a node, and each of its checks is an item."""
 
 import re
-from importlib.metadata import entry_points
 from xml.etree import ElementTree
 
 import pytest
@@ -70,11 +69,6 @@ def folder(pytester):
 def outcomes(result):
     """The number of each outcome."""
     return {k: n for k, n in result.parseoutcomes().items() if k not in ("warnings", "seconds")}
-
-
-def test_pytest_finds_the_plugin_by_its_entry_point():
-    (found,) = entry_points(group="pytest11", name="refssm")
-    assert found.value == PLUGIN
 
 
 def test_each_check_is_an_item_named_by_its_check_and_type(folder):

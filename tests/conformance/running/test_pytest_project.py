@@ -1,10 +1,11 @@
 """pytest in a project: the effect of [tool.refssm] and known failures on the items."""
 
+from importlib.metadata import entry_points
 from xml.etree import ElementTree
 
 import pytest
 from listing import FAR, PAST, VALUE, entry
-from test_pytest_plugin import ALONE, HEAD, LATE, RIGHT, outcomes, refused
+from test_pytest_plugin import ALONE, HEAD, LATE, PLUGIN, RIGHT, outcomes, refused
 
 pytest_plugins = ["pytester"]
 QUICK = '[tool.refssm]\nprofile = "quick"\n'
@@ -28,6 +29,11 @@ def project(pytester):
 def cases(path):
     """JUnit's testcases by name."""
     return {c.get("name"): c for c in ElementTree.parse(path).getroot().iter("testcase")}
+
+
+def test_pytest_finds_the_plugin_by_its_entry_point():
+    (found,) = entry_points(group="pytest11", name="refssm")
+    assert found.value == PLUGIN
 
 
 def test_a_listed_failure_is_expected_with_its_reason(project):

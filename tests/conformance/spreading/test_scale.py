@@ -31,8 +31,7 @@ from refssm.conformance.usage_error import UsageError
 BODY = "    x = np.empty_like"
 
 
-def before(statement):
-    """The scan with a statement at its beginning."""
+def before(statement):  # at the beginning of the scan
     return SCAN.replace(BODY, f"    {statement}\n{BODY}")
 
 
@@ -210,8 +209,7 @@ def test_another_machine_must_have_the_same_versions_and_files(what, told, folde
         processes.Bench(replace(kit, **what))
 
 
-def verdicts(out):
-    """The results of a document, without their durations."""
+def verdicts(out):  # without their durations
     return [result | {"seconds": 0} for result in json.loads(out)["results"]]
 
 
