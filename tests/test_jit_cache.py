@@ -2,10 +2,13 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import refssm.jit
+from refssm.jit import __main__ as compiling
 from refssm.jit import _cache
 
 # a mirror as ours are made, small enough to compile in a second
@@ -120,6 +123,8 @@ def test_where_nothing_can_be_written_mirrors_are_compiled_in_memory(tmp_path, p
 def test_other_settings_of_numba_have_a_folder_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setenv("REFSSM_CACHE_DIR", str(tmp_path))
     plain = _cache.of_these_sources.__wrapped__()
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")  # as joblib does in its processes
+    assert _cache.of_these_sources.__wrapped__() == plain
     monkeypatch.setenv("NUMBA_OPT", "1")
     assert _cache.of_these_sources.__wrapped__() != plain
 
@@ -154,6 +159,13 @@ def test_a_folder_that_is_not_finished_gets_no_name(tmp_path):
     assert filling.__enter__() != folder
     assert filling.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None) is False
     assert [path.name for path in tmp_path.iterdir()] == ["scan.lock"]
+
+
+def test_the_families_that_take_longest_exist_and_no_family_is_left_out():
+    families = compiling.families()
+    folders = {p.stem for p in Path(refssm.jit.__path__[0]).iterdir() if p.stem[0] != "_"}
+    assert {*families} == folders
+    assert len(families) == len(folders)
 
 
 def test_a_function_with_a_closure_is_refused():

@@ -4,6 +4,7 @@ import pkgutil
 import sys
 import time
 import warnings
+from importlib import import_module
 
 from joblib import Parallel, delayed
 from rich.console import Console
@@ -12,34 +13,32 @@ from rich.progress import track
 import refssm.jit
 from refssm.jit._cache import of_these_sources
 
-# the longest first, so that the cores end together
-LONGEST = ("convolution.short", "vandermonde", "hankel", "ssd.kernels", "selective_scan.kernels")
+# these take longest to compile; they come first, so that the cores end together
+LONGEST = ("hankel", "hope", "ssd", "vandermonde", "dplr", "convolution", "selective_scan")
 
 
-def files() -> list[str]:
-    """Every file of mirrors, those that take longest to compile first."""
-    home = refssm.jit.__name__ + "."
-    found = [f.name for f in pkgutil.walk_packages(refssm.jit.__path__, home) if not f.ispkg]
-    names = [name for name in found if not name.endswith("__main__")]
-    return sorted(names, key=lambda name: name.removeprefix(home) not in LONGEST)
+def families() -> list[str]:
+    """Every family of mirrors, those that take longest to compile first."""
+    names = [family.name for family in pkgutil.iter_modules(refssm.jit.__path__)]
+    return [*LONGEST, *(name for name in names if name[0] != "_" and name not in LONGEST)]
 
 
-def compile_file(name: str) -> str:
-    """Import a file of mirrors in this process: what is not on disk yet is compiled and kept."""
+def compile_family(name: str) -> None:
+    """Import a family's mirrors in this process: what is not on disk yet is compiled and kept."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        __import__(name)
-    return name
+        import_module(f"refssm.jit.{name}")
 
 
 def main() -> None:
-    """Compile all files, with progress on a terminal, and say where they are kept."""
-    begun, names, console = time.perf_counter(), files(), Console(stderr=True)
-    done = Parallel(n_jobs=-1, return_as="generator_unordered")(map(delayed(compile_file), names))
+    """Compile all families, with progress on a terminal, and say where they are kept."""
+    begun, names, console = time.perf_counter(), families(), Console(stderr=True)
+    parallel = Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")
+    done = parallel(delayed(compile_family)(name) for name in names)
     shown = console.is_terminal
     list(track(done, "compiling mirrors", len(names), console=console, disable=not shown))
     took = time.perf_counter() - begun
-    sys.stdout.write(f"{len(names)} files of mirrors in {took:.0f} s, in {of_these_sources()}\n")
+    sys.stdout.write(f"{len(names)} families of mirrors in {took:.0f} s, in {of_these_sources()}\n")
 
 
 if __name__ == "__main__":

@@ -94,6 +94,11 @@ def of_these_sources() -> Path:
     return folder
 
 
+def _of_code(name: str) -> bool:
+    """True for Numba's settings, except those of threads and folders, which joblib sets."""
+    return name.startswith("NUMBA_") and "THREAD" not in name and "CACHE" not in name
+
+
 def _state() -> str:
     """A hash of what decides the machine code: sources, versions, processor, Numba's settings."""
     decides = [
@@ -101,7 +106,7 @@ def _state() -> str:
         np.__version__,
         numba.__version__,
         *cpu_target.target_context.codegen().magic_tuple(),  # as Numba's own index has it
-        *(f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("NUMBA_")),
+        *(f"{k}={v}" for k, v in sorted(os.environ.items()) if _of_code(k)),
     ]
     state = hashlib.sha256("\n".join(decides).encode())
     for path in sorted(PACKAGE.rglob("*.py")):
