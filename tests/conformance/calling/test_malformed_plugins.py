@@ -12,6 +12,11 @@ from malformed_plugins import ENDS, PLACES, TEXTS
 TESTS = Path(__file__).parents[2]
 
 
+def files(folder):
+    """The files in a folder, except bytecode."""
+    return sorted(path for path in folder.rglob("*") if "__pycache__" not in path.parts)
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A working folder, isolated from the plug-ins of other tests."""
@@ -28,11 +33,11 @@ def folder(tmp_path, monkeypatch):
 
 def refused(capfd, folder, target, *options, named, words):
     """Assert one sentence with these words, no output on stdout, and no files left behind."""
-    before = sorted(folder.rglob("*"))
+    before = files(folder)
     _, out, err = in_one_sentence(capfd, "verify", target, *options, named=named)
     assert words in err
     assert out == ""
-    assert sorted(folder.rglob("*")) == before
+    assert files(folder) == before
 
 
 @pytest.mark.parametrize("what", TEXTS)
