@@ -105,7 +105,7 @@ def test_the_number_is_what_is_asked_for_and_a_wrong_one_is_refused(tmp_path):
 def test_outside_git_the_number_is_0(tmp_path):
     (tmp_path / "tests").mkdir()
     copy = shutil.copy(FILE, tmp_path / "tests")
-    assert printed("", tmp_path, copy).stdout == "0\n"
+    assert printed("", tmp_path, Path(copy)).stdout == "0\n"
 
 
 def test_the_default_is_the_hash_of_the_commit_modulo_6():

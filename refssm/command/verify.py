@@ -122,8 +122,9 @@ class _Run:
         ):
             texts, where = checked.where(self.asked, worker)
             self.narrowed |= bool(texts)
-            self.told.append(self._header(target, worker, [r for r in (where, inputs) if r]))
-            self.say(self.told[-1])
+            header = self._header(target, worker, [r for r in (where, inputs) if r])
+            self.say(_unlike(header, self.told))
+            self.told.append(header)
             asked = replace(self.settings, where=where, limits=tuple(texts), older=against)
             session = Session(worker, target, asked, older, self.bar.tick, spread)
             for result in _results(session, inputs):
@@ -178,3 +179,9 @@ def _results(session, inputs):
     from refssm.conformance.running.session import results_of
 
     return results_of(session) if inputs is None else judge_inputs(session, inputs)
+
+
+def _unlike(header: str, before: list[str]) -> str:
+    """The lines of a header that differ from the header before it."""
+    known = before[-1].splitlines() if before else []
+    return "\n".join(line for line in header.splitlines() if line not in known)

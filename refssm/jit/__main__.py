@@ -33,7 +33,7 @@ def compile_family(name: str) -> None:
 def main() -> None:
     """Compile all families, with progress on a terminal, and say where they are kept."""
     begun, names, console = time.perf_counter(), families(), Console(stderr=True)
-    parallel = Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")
+    parallel = Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")  # pyright: ignore[reportArgumentType]
     done = parallel(delayed(compile_family)(name) for name in names)
     shown = console.is_terminal
     list(track(done, "compiling mirrors", len(names), console=console, disable=not shown))
