@@ -120,6 +120,15 @@ def test_where_nothing_can_be_written_mirrors_are_compiled_in_memory(tmp_path, p
     assert output(program(cache=file)) == RIGHT
 
 
+def test_a_user_without_a_home_gets_no_folder_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.delenv("REFSSM_CACHE_DIR", raising=False)
+    monkeypatch.setattr(_cache, "user_cache_path", lambda *_, **__: Path("~/.cache/refssm"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_cache, "of_these_sources", _cache.of_these_sources.__wrapped__)
+    assert _cache.kept(lambda cache: cache, "scan") is False  # compiled in memory
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_other_settings_of_numba_have_a_folder_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setenv("REFSSM_CACHE_DIR", str(tmp_path))
     plain = _cache.of_these_sources.__wrapped__()

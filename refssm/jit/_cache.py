@@ -82,8 +82,10 @@ def _numba_writes_to(place: Path) -> Iterator[None]:
 @cache
 def of_these_sources() -> Path:
     """The folder for these sources, versions and this processor; old ones of others are removed."""
-    where = os.environ.get("REFSSM_CACHE_DIR") or user_cache_path("refssm", appauthor=False)
-    mirrors = Path(where) / "mirrors"
+    given, usual = os.environ.get("REFSSM_CACHE_DIR"), user_cache_path("refssm", appauthor=False)
+    if not given and not usual.is_absolute():  # "~/.cache": this user has no home
+        raise FileNotFoundError(usual)
+    mirrors = Path(given or usual).absolute() / "mirrors"
     folder = mirrors / _state()
     if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
