@@ -40,7 +40,7 @@ class Asked:
 
     @property
     def targets(self) -> list[str]:
-        """The targets of the command line, else those of the file."""
+        """The targets of the command line; if it names none, those of [tool.refssm]."""
         return [*(self.ctx.params["targets"] or ())] or self._places("targets")
 
     @property

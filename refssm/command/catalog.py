@@ -23,7 +23,7 @@ def list_operators() -> None:
 def show_operator(
     operator: Annotated[str, typer.Argument(help="A name from `refssm list`.")],
 ) -> None:
-    """Print an operator's formula, call, layout, domains, checks and a plug-in to start from."""
+    """Print an operator's formula, layout, domains and checks, and a plug-in."""
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
 

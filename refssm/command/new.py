@@ -36,7 +36,7 @@ def new_plugin(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Write a plug-in file that runs: it calls the reference; put your kernel there."""
+    """Write a plug-in file that runs, with a place for your kernel."""
     from refssm._implements import FRAMEWORKS
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.usage_error import UsageError

@@ -12,7 +12,7 @@ import typer
 FORMATS = (".png", ".svg")
 
 app = typer.Typer(
-    help="Draw HiPPO memories, kernels and spectra, as PNG or SVG.",
+    help="Draw HiPPO memories, bases, kernels and spectra, as PNG or SVG.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

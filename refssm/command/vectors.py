@@ -16,7 +16,7 @@ from refssm.command.progress import Bar
 from refssm.command.saying import say
 
 app = typer.Typer(
-    help="Golden vectors: inputs with correctly rounded outputs; each case shows some bugs.",
+    help="Golden vectors: inputs with correctly rounded outputs, chosen to show bugs.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

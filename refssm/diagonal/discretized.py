@@ -26,7 +26,7 @@ def diagonal_kernel_zoh(w, B, C, dt, *, l):
     """K_k = Σ_n C_n dt φ₁(z_n) B_n e^{z_n k},  z = dt·w,  φ₁(z) = (e^z − 1)/z, φ₁(0) = 1.
 
     Signature ``(n),(n),(n),()->(l)``: `w` the continuous modes, `B` and `C` the input and output
-    coefficients, `dt` the real step size size size, `n` modes, and the keyword `l`, the length;
+    coefficients, `dt` the real step size, `n` modes, and the keyword `l`, the length;
     leading axes broadcast. Any of float32, float64, longdouble and their complex types; the result
     has ``np.result_type(w, B, C, dt)``. Units: `w` that of 1/`dt`, `K` that of `dt` times those of
     `B` and `C`.

@@ -24,7 +24,7 @@ def dss_exp_kernel(w, C, dt, *, l):
     """K_k = Σ_n C_n dt φ₁(z_n) e^{z_n k},  z = dt·w:  dt φ₁(dt·w) = (e^{dt·w} − 1)/w.
 
     Signature ``(n),(n),()->(l)``: `w` the continuous modes, `C` the output coefficients, `dt` the
-    real step size size size, `n` modes, and the keyword `l`, the length; leading axes broadcast.
+    real step size, `n` modes, and the keyword `l`, the length; leading axes broadcast.
     Types, units and errors are those of `diagonal_kernel_zoh`, which equals this operator at B = 1;
     w = 0 is an integrator: dt·C_n at every k. Source: [gupta2022dss].
 

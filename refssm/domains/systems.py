@@ -245,7 +245,7 @@ low_rank = Domain(
 )
 
 low_rank_partners = Domain(
-    summary="Q whose columns are those of P times numbers of Re ≥ 0: −P Qᴴ − Q Pᴴ ≤ 0 damps",
+    summary="each column of P times a number of Re ≥ 0, so that −P Qᴴ − Q Pᴴ ≤ 0 damps",
     maps={
         "one": lambda a, b: np.ones_like(a) + 0j,
         "near": lambda a, b: 0.5 + a + 1j * (b - 0.5),

@@ -36,7 +36,7 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
     """K_k = C Ā^k B̄, k = 0 … l−1, for A = diag w − P Qᴴ under the bilinear map.
 
     Signature ``(n),(n,r),(n,r),(n),(n),()->(l)``: `w` the diagonal, `P` and `Q` the factors of the
-    low-rank part, `B` and `C` the input and output vectors, `dt` the real step size size size, and
+    low-rank part, `B` and `C` the input and output vectors, `dt` the real step size, and
     the keyword `l`, the length; `n` modes, rank `r`, which may be 0; leading axes broadcast. Any of
     float32, float64, longdouble and their complex types; the result has ``np.result_type`` of all.
     No conjugate partners are added, and `C` is used directly, not as C* or C(I − Ā^l). Units: `w`

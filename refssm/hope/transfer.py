@@ -20,7 +20,7 @@ def hope_transfer(h, dt, *, l):
 
     z'_j = ((1 + dt) ω_j + dt − 1)/((dt − 1) ω_j + dt + 1), ω_j = e^{2πij/l}
 
-    Signature ``(n),()->(l)``: `h` the Markov parameters, `dt` the real step size size size, `n`
+    Signature ``(n),()->(l)``: `h` the Markov parameters, `dt` the real step size, `n`
     parameters, and the keyword `l`, the number of nodes; leading axes broadcast. Any of float32,
     float64, longdouble and their complex types; the result is complex, of the precision of
     ``np.result_type(h, dt)``, and single precision is computed in double and rounded once. Units: G

@@ -73,7 +73,7 @@ def mamba_scan_vjp(dy, u, dt, A, B, C, D, z, dt_bias):
 
 
 def gated_back(dy, dx, arguments, x0, resets):
-    """Gradients from the gated outputs and the last state, for the arguments and x0."""
+    """Gradients for the arguments and x0, from the cotangents of gated outputs and last state."""
     u, dt, A, B, C, D, z, dt_bias = arguments
     v = dt + dt_bias[..., None]
     step, slope, open_ = softplus(v), sigmoid(v), sigmoid(z)

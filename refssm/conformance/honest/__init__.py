@@ -49,7 +49,7 @@ def reference(op: Operator) -> Honest:
 
 @cache
 def mirror(op: Operator, name: str = "numba") -> Honest:
-    """The compiled mirror, named after its library or method; imported at its first call."""
+    """The mirror of `refssm.jit` as an `Honest`, its library as name; imported at first use."""
     return Honest(
         op.name,
         name,

@@ -93,7 +93,7 @@ class Scope:
         return f"needs {self.op}_vjp"
 
     def checks(self, types: Iterable[str], old: Beside | None = None) -> list[Check]:
-        """The requested checks in `types`; comparisons with an `old` implementation come last."""
+        """The requested checks in these number types; comparisons with an `old` one last."""
         checks = checks_of(self.op, self.profile, types, vjp=self.offer.has_vjp)
         if old is not None:
             checks += beside(self.op, self.profile, types, old.judge())

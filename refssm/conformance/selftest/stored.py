@@ -87,7 +87,7 @@ def store(new: list[Soaked], soaked: Iterable[str], *, others: bool) -> None:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table of a page; a `|` inside a cell is escaped."""
+    """A Markdown table; each `|` inside a cell is escaped."""
     head = [*head]
     cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
     lines = [head, ["---"] * len(head), *cells]

@@ -16,7 +16,7 @@ def children(session: Session) -> list[Worker]:
 
 
 class Losses:
-    """The restarts of a session's child processes since `begin`."""
+    """How often a session's child processes were restarted since `begin`."""
 
     def __init__(self, session: Session):
         self.workers = children(session)

@@ -152,7 +152,7 @@ def lagt_binomials(*, n, alpha, beta):
 
 
 def lagt_fractions(*, n, alpha, beta):
-    """L_i²/Γ(1 + α) as fractions; each quotient of two of them is rounded once."""
+    """L_i²/Γ(1 + α) as exact fractions, each rounded once."""
     a, r = Fraction(alpha), [Fraction(1)]
     for i in range(1, n):
         r.append(r[-1] * (i + a) / i)

@@ -19,7 +19,7 @@ GBT = (d.DISCRETIZE_GBT, d.DISCRETIZE_DIAGONAL_GBT)
 
 
 def _other_weights(op, gbt):
-    """GBT with another weight: those of 0, ½ and 1 that are not the rule's own."""
+    """The generalized bilinear transform with each α of 0, ½, 1 that is not the rule's own."""
 
     def weighted(alpha):
         return lambda right, *args, **_: (right if op is gbt else gbt.reference)(*args, alpha=alpha)

@@ -62,7 +62,7 @@ def from_rest(right, h, dt, u):
 
 
 def with_kernel(change, periods=1):
-    """Replace the impulse response; `change` gets it for `periods` times the length of u."""
+    """A bug whose impulse response is change(K, h, l): u has l steps, K periods·l."""
 
     def output(right, h, dt, u, x0):
         l = u.shape[-1]

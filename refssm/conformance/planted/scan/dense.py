@@ -30,7 +30,7 @@ def following(k, A, x, b_k):
 
 
 def by_step(step):
-    """A scan program from one step."""
+    """A wrong scan of (right, A, b, x0) that repeats x_k = step(k, A, x_{k-1}, b_k)."""
     return lambda right, A, b, x0: stepwise(step, A, b, x0)
 
 

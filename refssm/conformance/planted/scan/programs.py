@@ -47,7 +47,7 @@ def scan(a, b, x0):
 
 
 def by_step(step):
-    """A scan program from one step."""
+    """A wrong scan of (right, a, b, x0) that repeats x_k = step(k, a_k, x_{k-1}, b_k)."""
     return lambda right, a, b, x0: stepwise(step, a, b, x0)
 
 
