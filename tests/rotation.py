@@ -95,7 +95,8 @@ def mark(items) -> None:
             item.add_marker("turn")
         apart = outside or item.get_closest_marker("long")
         listed = count[item.nodeid.partition("[")[0]] > LISTED
-        if not apart and (not listed or item.get_closest_marker("turn")):
+        # another checksum than that of the turns: these have a sixth of what is left, too
+        if not apart and (not listed or of_turn(f"listed {name}")):
             item.add_marker("short")
 
 
