@@ -6,6 +6,7 @@ import numpy as np
 from numba import guvectorize
 
 from refssm.jit._cache import kept
+from refssm.jit._threads import Threaded
 from refssm.scan.blocks import windows
 
 KINDS = ("f4", "f8", "c8", "c16")
@@ -18,7 +19,8 @@ def gufunc(signature, flag=None, kinds=KINDS):
 
 
 def compiled(types, signature):
-    """`guvectorize` of these types, loaded from disk where this machine has compiled it before."""
+    """`guvectorize` of these types, loaded from disk where this machine has compiled it before;
+    a large batch is shared by threads."""
 
     def decorate(function):
         assert function.__closure__ is None, "Numba finds no compiled function with a closure again"
@@ -26,7 +28,7 @@ def compiled(types, signature):
         def build(cache):
             return guvectorize(types, signature, nopython=True, cache=cache)(function)
 
-        return kept(build, f"{function.__module__}.{function.__name__}")
+        return Threaded(kept(build, f"{function.__module__}.{function.__name__}"), signature)
 
     return decorate
 
