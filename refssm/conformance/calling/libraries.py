@@ -7,7 +7,21 @@ from refssm.catalog import OPERATORS
 SUBJECTS = "refssm.conformance.subjects"
 MODULES = {
     "scipy": ("scipy_signal", "scipy_dlsim", "scipy_oaconvolve", "scipy_linalg"),
-    "jax": ("jax_associative_scan", "jax_scan", "jax_convolve", "jax_associative_dense"),
+    "jax": (
+        "jax_associative_scan",
+        "jax_scan",
+        "jax_convolve",
+        "jax_associative_dense",
+        "jax_kernels",
+        "jax_vandermonde_blocks",
+        "jax_dplr",
+        "jax_dplr_powers",
+        "jax_hope",
+        "jax_selective_scan",
+        "jax_ssd",
+        "jax_convolutions",
+        "jax_depthwise",
+    ),
     "torch": ("torch_loop", "torch_fft", "torch_associative_scan", "torch_associative_dense"),
     "accelerated-scan": ("accelerated_scan_ref",),
     "mambapy": ("mambapy_pscan", "mambapy_mamba"),
