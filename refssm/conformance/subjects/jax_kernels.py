@@ -58,7 +58,8 @@ _cauchy.defvjp(
 @jax.jit
 def cauchy_kernel(v, w, z):
     """One fused loop; its gradient row by row."""
-    return _cauchy(*jnp.broadcast_arrays(v, w), z)
+    k = _cauchy(*jnp.broadcast_arrays(v, w), z)
+    return k if any(map(jnp.iscomplexobj, (v, w, z))) else k.real
 
 
 @jax.custom_vjp

@@ -21,6 +21,7 @@ WRONG_GRADIENTS = {
     ("s5_pytorch_ssm", "discretize_diagonal_zoh", "float32"): "inaccurate",
     ("s5_pytorch_ssm", "discretize_diagonal_zoh", "float64"): "inaccurate",
     ("s5_pytorch_ssm", "discretize_diagonal_zoh", "complex128"): "inaccurate",
+    ("jax_dplr", "dplr_kernel", "float32"): "inaccurate",
     ("lrnnx_discretization", "discretize_diagonal_zoh", "float32"): "inaccurate",
     ("lrnnx_discretization", "discretize_diagonal_zoh", "float64"): "inaccurate",
     ("lrnnx_discretization", "discretize_diagonal_zoh", "complex128"): "inaccurate",
