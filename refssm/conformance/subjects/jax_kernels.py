@@ -40,7 +40,8 @@ def _cauchy(v, w, z):
         x, y = reciprocals(*(part(z) - part(column[1]) for part in (jnp.real, jnp.imag)))
         real += column[0].real * x - column[0].imag * y
         imaginary += column[0].real * y + column[0].imag * x
-    return jax.lax.complex(real, imaginary)
+    any_complex = any(map(jnp.iscomplexobj, (v, w, z)))
+    return jax.lax.complex(real, imaginary) if any_complex else real
 
 
 def _cauchy_by_rows(v, w, z):
@@ -58,8 +59,7 @@ _cauchy.defvjp(
 @jax.jit
 def cauchy_kernel(v, w, z):
     """One fused loop; its gradient row by row."""
-    k = _cauchy(*jnp.broadcast_arrays(v, w), z)
-    return k if any(map(jnp.iscomplexobj, (v, w, z))) else k.real
+    return _cauchy(*jnp.broadcast_arrays(v, w), z)
 
 
 @jax.custom_vjp
