@@ -12,6 +12,7 @@ MODULES = {
         "jax_scan",
         "jax_convolve",
         "jax_associative_dense",
+        "jax_formulas",
         "jax_kernels",
         "jax_vandermonde_blocks",
         "jax_dplr",
