@@ -27,6 +27,7 @@ from refssm.conformance.calling.finding import sentence
 
 BUDGET = {"small": 0.1, "paper": 2.0, "large": 4.0}  # seconds of one implementation and size
 COPIES = 64
+PAUSE = 0.03  # seconds before a timing: OpenBLAS's threads spin for so long after their work
 Tick = Callable[[str, int, int], None]
 
 
@@ -78,8 +79,9 @@ class Bench:
         tick: Tick = lambda *what: None,
         clock: Clock = time.perf_counter,
         judge: Judge | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ):
-        self.settings, self.tick, self.clock = settings, tick, clock
+        self.settings, self.tick, self.clock, self.sleep = settings, tick, clock, sleep
         self.judge = judge or Judge(tick)
         self.partial: Group | None = None
 
@@ -125,6 +127,7 @@ class Bench:
                 self.clock,
                 lambda done, count: self.tick(f"{job.work.call}: timing", done, count),
                 seconds,
+                partial(self.sleep, min(PAUSE, self.settings.budget / 100)),
             )
             for r in ready:
                 r.call.drop()
@@ -164,15 +167,28 @@ class Bench:
             refuse_slow(*part, lambda *given: partial(prepared(*given), 0), self.clock)
         call = prepared(job.arrays, job.statics)
         call(0)  # compiles, fills caches
-        begun = self.clock()
-        call(0)
-        took = self.clock() - begun
-        peak = peak_of(lambda: call(0))
+        took, peak = self._first(call)
         least = 1 if program.kind == REFERENCE else timing.LEAST
         plan = Plan.of(took, self.settings.budget, least)
         notes = ("called slice by slice",) if call.run.slices else ()
         row = replace(row, peak=peak, repeats=plan.repeats, notes=notes)
         return _Ready(program, call, plan, row, judged)
+
+    def _first(self, call: Call) -> tuple[float, int | None]:
+        """Seconds and peak memory of one call."""
+        took = 0.0
+
+        def timed():
+            nonlocal took
+            begun = self.clock()
+            y = call(0)
+            took = self.clock() - begun
+            return y
+
+        peak = peak_of(timed)
+        if peak is None:
+            timed()
+        return took, peak
 
     def _add_accuracy(self, job: _Job, ready: list[_Ready]) -> None:
         """Put accuracies into the rows."""

@@ -68,22 +68,25 @@ def interleaved(
     clock: Clock = time.perf_counter,
     tick: Callable[[int, int], None] = lambda done, count: None,
     seconds: list[list[float] | Failed] | None = None,
+    pause: Callable[[], None] = lambda: None,
 ) -> list[list[float] | Failed]:
-    """Seconds of each call in each round; the order of the calls turns from round to round.
+    """Seconds of each call in each round, in another order in each round.
 
     A call with fewer rounds takes part in the first ones. A call that raises takes part no more.
-    The list `seconds` is filled, so an interrupted caller has what was measured.
+    The list `seconds` is filled, so an interrupted caller has what was measured. `pause` is called
+    before each timing: threads of the library before it spin for a while, waiting for work.
     """
     seconds = [] if seconds is None else seconds
     seconds[:] = [[] for _ in calls]
+    rng = np.random.default_rng(0)
     count = max((plan.rounds for plan in plans), default=0)
     for r in range(count):
         tick(r, count)
-        for position in range(len(calls)):
-            k = (position + r) % len(calls)
+        for k in rng.permutation(len(calls)):  # each has another one before it each time
             times = seconds[k]
             if isinstance(times, Failed) or r >= plans[k].rounds:
                 continue
+            pause()
             try:
                 times.append(one(calls[k], plans[k].repeats, r * plans[k].repeats, clock))
             except Exception as error:
