@@ -47,7 +47,7 @@ class Judge:
         return Judged(gradient.accepted, gradient.line, value.sliced)
 
     def _of(self, program: Program, dtype: str, vjp: bool) -> Judged:
-        key = program.target, program.op.name, dtype, vjp
+        key = program.target, program.found.forward, dtype, vjp
         if key not in self.known:
             if self.op != program.op.name:
                 self.op, self.expected = program.op.name, {}
