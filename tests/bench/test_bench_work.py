@@ -80,9 +80,9 @@ def test_a_part_of_the_work_has_fewer_members_and_a_shorter_beginning():
     assert members(size, 1) == {"d": 1, "b": 1}
     assert members(size, 16) == {"d": 8, "b": 2}
     part = of_batch(SELECTIVE_SCAN, arrays, members(size, 4))
-    assert [a.shape for a in part] == [(1, 4, 256)] * 2 + [(4, 16)] + [(1, 256, 16)] * 2
+    assert [a.shape for a in part] == [(1, 4, 256)] * 2 + [(4, 16)] + [(1, 1, 256, 16)] * 2
     short, _ = beginning(SELECTIVE_SCAN, part, {}, 32)
-    assert [a.shape for a in short] == [(1, 4, 32)] * 2 + [(4, 16)] + [(1, 32, 16)] * 2
+    assert [a.shape for a in short] == [(1, 4, 32)] * 2 + [(4, 16)] + [(1, 1, 32, 16)] * 2
     (heads,) = cotangents(SELECTIVE_SCAN, size, short, {})
     assert heads.shape == (1, 4, 32)
 
@@ -115,7 +115,8 @@ def test_the_peak_of_a_call_has_its_outputs_and_what_it_frees():
         return gone[: 2**20].copy()
 
     call()
-    assert 40 * 2**20 <= peak_of(call) < 60 * 2**20
+    # 32 MiB and 8 MiB; the system counts pages of each thread in steps
+    assert 39 * 2**20 <= peak_of(call) < 60 * 2**20
     assert peak_of(lambda: None) < 4 * 2**20
 
 
