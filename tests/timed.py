@@ -1,6 +1,6 @@
 """Helpers of the tests of `refssm bench`: a clock that stands still, and programs that turn it."""
 
-from refssm.bench.programs.judged import Judged
+from refssm.bench.programs.judged import Judge, Judged
 from refssm.bench.programs.program import YOURS, Program
 from refssm.bench.results.rows import Group, Row, Work
 from refssm.conformance.calling.implementation import Found
@@ -19,7 +19,7 @@ class Clock:
         return self.now
 
 
-class AcceptsAll:
+class AcceptsAll(Judge):
     """A judge that accepts everything."""
 
     def verdict(self, program, dtype, vjp):

@@ -4,7 +4,7 @@ import pytest
 from timed import Clock, taking
 
 from refssm.bench.measuring import timing
-from refssm.bench.measuring.timing import Failed, Plan, interleaved, median, one, ratio
+from refssm.bench.measuring.timing import Plan, Times, interleaved, median, one, ratio
 
 
 def called(clock, seconds):
@@ -13,9 +13,8 @@ def called(clock, seconds):
 
 def test_a_call_that_takes_longer_has_longer_times_whatever_the_order():
     clock = Clock()
-    fast, slow = interleaved(
-        [called(clock, 1.0), called(clock, 3.0)], [Plan(9, 1), Plan(9, 2)], clock
-    )
+    calls = [called(clock, 1.0), called(clock, 3.0)]
+    fast, slow = interleaved(calls, [Plan(9, 1), Plan(9, 2)], clock).seconds
     assert fast == pytest.approx([1.0] * 9, abs=1e-5)
     assert slow == pytest.approx([3.0] * 9, abs=1e-5)
     assert ratio(slow, fast).value == pytest.approx(3, abs=1e-4)
@@ -41,7 +40,7 @@ def test_repeats_use_the_copies_in_turn():
 
 def test_a_call_with_few_rounds_takes_part_in_the_first():
     clock = Clock()
-    few, many = interleaved([called(clock, 1)] * 2, [Plan(1, 1), Plan(8, 1)], clock)
+    few, many = interleaved([called(clock, 1)] * 2, [Plan(1, 1), Plan(8, 1)], clock).seconds
     assert (len(few), len(many)) == (1, 8)
 
 
@@ -52,11 +51,10 @@ def test_a_call_that_raises_takes_part_no_more_and_stops_no_other():
             raise MemoryError("no room")
 
     seen = []
-    failed, other = interleaved([raising, lambda i: i], [Plan(7, 1)] * 2)
-    assert isinstance(failed, Failed)
-    assert isinstance(failed.__cause__, MemoryError)
+    times = interleaved([raising, lambda i: i], [Plan(7, 1)] * 2)
+    assert {k: str(error) for k, error in times.failed.items()} == {0: "no room"}
     assert seen == [0, 1, 2]
-    assert len(other) == 7
+    assert len(times.seconds[1]) == 7
 
 
 def test_an_interrupted_run_leaves_the_times_so_far():
@@ -65,10 +63,10 @@ def test_an_interrupted_run_leaves_the_times_so_far():
             raise KeyboardInterrupt
         return i
 
-    seconds = []
+    times = Times()
     with pytest.raises(KeyboardInterrupt):
-        interleaved([interrupted], [Plan(7, 1)], Clock(), seconds=seconds)
-    assert [len(s) for s in seconds] == [3]
+        interleaved([interrupted], [Plan(7, 1)], Clock(), times=times)
+    assert [len(s) for s in times.seconds] == [3]
 
 
 def test_collection_is_off_during_a_timing_and_on_again_after_it():

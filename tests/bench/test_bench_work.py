@@ -62,7 +62,7 @@ def test_every_operator_has_a_size_of_each_kind(op):
 
 def test_a_vjp_counts_as_three_forward_calls():
     size = size_of(SELECTIVE_SCAN, "paper")
-    once = flops("selective_scan", size, False)
+    once = flops("selective_scan", size, False) or 0
     assert once == 2 * 512 * 2048 * (7 * 16 + 1)
     assert flops("selective_scan", size, True) == 3 * once
 
@@ -105,7 +105,7 @@ def test_the_truth_is_of_a_shorter_beginning_if_all_of_it_takes_too_long():
     y = SELECTIVE_SCAN.reference(*truth.arrays)
     found = truth.accuracy((y,))
     assert 0 <= found.ratio < 1
-    assert truth.accuracy((y * np.float32(1.001),)).relative > 5e-4
+    assert (truth.accuracy((y * np.float32(1.001),)).relative or 0) > 5e-4
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of a process")
@@ -116,8 +116,8 @@ def test_the_peak_of_a_call_has_its_outputs_and_what_it_frees():
 
     call()
     # 32 MiB and 8 MiB; the system counts pages of each thread in steps
-    assert 39 * 2**20 <= peak_of(call) < 60 * 2**20
-    assert peak_of(lambda: None) < 4 * 2**20
+    assert 39 * 2**20 <= (peak_of(call) or 0) < 60 * 2**20
+    assert (peak_of(lambda: None) or 0) < 4 * 2**20
 
 
 def test_where_nothing_counts_memory_there_is_no_peak(monkeypatch, tmp_path):

@@ -43,7 +43,7 @@ def cells(group: Group, row: Row, rates: Rates | None) -> tuple[str, ...]:
         seconds(row.median.value),
         spread(row),
         str(len(row.seconds)),
-        times(came) if came else "1",
+        ("1" if came is None else times(came) if len(row.seconds) >= FEW else once(came)),
         _rate(group.work.bytes, row, rates.copy if rates else None),
         _rate(group.work.flops, row, rates.matrix(group.work.dtype) if rates else None),
         "" if row.peak is None else f"{row.peak / 1e6:.1f}",
@@ -53,6 +53,7 @@ def cells(group: Group, row: Row, rates: Rates | None) -> tuple[str, ...]:
     )
 
 
+FEW = 6  # rounds: the interval of fewer is not one of 95 %
 UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
 
 
@@ -76,6 +77,11 @@ def _unit(value: float) -> tuple[str, float]:
 def times(interval: Interval) -> str:
     """A ratio with its interval."""
     return f"{_digits(interval.value)}× [{_digits(interval.low)}, {_digits(interval.high)}]"
+
+
+def once(interval: Interval) -> str:
+    """A ratio from too few rounds for an interval."""
+    return f"{_digits(interval.value)}×"
 
 
 def _digits(value: float) -> str:
