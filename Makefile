@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
+comma := ,
 OUT ?= vectors
 # a machine that sets this would compile all of refssm again in each child process
 export PYTHONDONTWRITEBYTECODE :=
@@ -13,7 +14,8 @@ VERSION_TESTS ?= tests/test_names.py tests/test_scan.py tests/test_cauchy.py tes
 # where several processes share the cores, the threads of OpenBLAS wait for each other
 ONE_THREAD := OPENBLAS_NUM_THREADS=1
 
-.PHONY: help verify test test-versions test-turn test-all lint soak resume tables pictures vectors wheel clean
+.PHONY: help verify test test-versions test-turn test-all lint soak resume tables pictures benchmarks \
+  vectors wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -38,6 +40,9 @@ endef
 
 .venv/developing: pyproject.toml | .venv/bin/python  # pyright reads the tests' imports, too
 	$(call install,dev)
+
+.venv/benchmarking: pyproject.toml | .venv/bin/python
+	$(call install,report$(comma)subjects)
 
 .venv/packaging: pyproject.toml | .venv/bin/python
 	$(call install,package)
@@ -85,6 +90,10 @@ tables: .venv/installed  ## generated tables in docs: operators, checks, contrac
 pictures: .venv/developing  ## the picture in docs/judge.md and those in docs/gallery
 	$(BIN)/python -m refssm.command.pictures
 	$(BIN)/python -m refssm.gallery
+
+benchmarks: .venv/benchmarking  ## time all operators of docs/benchmarks.md on an idle machine, with JAX and PyTorch
+	$(BIN)/refssm bench --sizes paper --peers --vjp --growth --json docs/benchmarks.json --plot docs/pictures/benchmarks.svg
+	$(BIN)/python -m refssm.command.benchmarks
 
 resume: .venv/testing  ## kill a run of 10 000 cases time and again, and let it go on
 	$(ONE_THREAD) REFSSM_RESUMED_CASES=10000 $(BIN)/python -m pytest --quiet tests/conformance/spreading/test_resume.py -k killed

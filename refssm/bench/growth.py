@@ -55,7 +55,7 @@ def growth_of(
     judge: Judge,
     tick: Callable[[str, int, int], None] = lambda *what: None,
     clock: Clock = time.perf_counter,
-    lengths: Iterable[int] = LENGTHS,
+    lengths: Iterable[int] = (),
 ) -> Iterator[Growth]:
     """The growth of the forward mirror of each operator that has a length."""
     for op in operators:
@@ -68,7 +68,7 @@ def growth_of(
         if not judged.accepted:
             yield Growth(op.name, dtype, (), (), f"refused: {judged.line}")
             continue
-        yield _grown(op, program, dtype, [*lengths], tick, clock)
+        yield _grown(op, program, dtype, [*(lengths or LENGTHS)], tick, clock)
 
 
 def _grown(op, program, dtype, lengths, tick, clock) -> Growth:

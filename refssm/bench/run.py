@@ -11,10 +11,11 @@ from math import prod
 import numpy as np
 
 from refssm._operator import Operator
+from refssm._signature import length_of
 from refssm.bench.measuring import timing
-from refssm.bench.measuring.accuracy import Truth
+from refssm.bench.measuring.accuracy import Accuracy, Truth
 from refssm.bench.measuring.memory import available, last_cache, peak_of
-from refssm.bench.measuring.timing import Clock, Failed, Plan
+from refssm.bench.measuring.timing import Clock, Plan, Times
 from refssm.bench.programs.affordable import refuse_slow
 from refssm.bench.programs.calls import Call, NotTimed
 from refssm.bench.programs.judged import Judge, Judged
@@ -27,6 +28,9 @@ from refssm.conformance.calling.finding import sentence
 
 BUDGET = {"small": 0.1, "paper": 2.0, "large": 4.0}  # seconds of one implementation and size
 COPIES = 64
+AGAIN = 1.0  # seconds: what takes longer is called once before it is timed
+DRAWING = 100  # bytes for each entry that is drawn: double precision, and what makes it valid
+PAUSE = 0.03  # seconds before a timing: OpenBLAS's threads spin for so long after their work
 Tick = Callable[[str, int, int], None]
 
 
@@ -78,8 +82,9 @@ class Bench:
         tick: Tick = lambda *what: None,
         clock: Clock = time.perf_counter,
         judge: Judge | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ):
-        self.settings, self.tick, self.clock = settings, tick, clock
+        self.settings, self.tick, self.clock, self.sleep = settings, tick, clock, sleep
         self.judge = judge or Judge(tick)
         self.partial: Group | None = None
 
@@ -87,6 +92,11 @@ class Bench:
         """The rows of each operator, forward and then, if so wanted, VJP."""
         for op, own in asked:
             size = size_of(op, self.settings.sizes, self.settings.dtype)
+            if reason := _too_large(op, size):
+                letters = {**size.batch, **size.core, **size.given}
+                row = Row("every implementation", REFERENCE, "", SKIPPED, reason)
+                yield Group(Work(op.name, letters, size.dtype, False), [row])
+                continue
             self.tick(f"{op}: drawing inputs", 0, 0)
             primals, statics = drawn(op, size), case_of(op, size).statics
             for vjp in (False, True) if self.settings.vjp else (False,):
@@ -110,11 +120,13 @@ class Bench:
         made = [self._made(job, program) for program in programs]
         ready = [m for m in made if isinstance(m, _Ready)]
         copies = _copies(job, len(ready))
-        seconds: list[list[float] | Failed] = [[] for _ in ready]
+        times = Times([[] for _ in ready])
 
         def rows() -> list[Row]:
-            timed = {id(r): s for r, s in zip(ready, seconds, strict=True)}
-            return [_timed(m, timed[id(m)], copies) if isinstance(m, _Ready) else m for m in made]
+            place = {id(r): k for k, r in enumerate(ready)}
+            return [
+                _timed(m, times, place[id(m)], copies) if isinstance(m, _Ready) else m for m in made
+            ]
 
         try:
             for r in ready:
@@ -124,7 +136,8 @@ class Bench:
                 [r.plan for r in ready],
                 self.clock,
                 lambda done, count: self.tick(f"{job.work.call}: timing", done, count),
-                seconds,
+                times,
+                partial(self.sleep, min(PAUSE, self.settings.budget / 100)),
             )
             for r in ready:
                 r.call.drop()
@@ -163,16 +176,30 @@ class Bench:
             part = job.op, job.size, job.primals, job.statics, job.work.vjp
             refuse_slow(*part, lambda *given: partial(prepared(*given), 0), self.clock)
         call = prepared(job.arrays, job.statics)
-        call(0)  # compiles, fills caches
-        begun = self.clock()
-        call(0)
-        took = self.clock() - begun
-        peak = peak_of(lambda: call(0))
+        took, peak = self._first(call)
+        if took < AGAIN:  # the first call fills caches
+            took, peak = self._first(call)
         least = 1 if program.kind == REFERENCE else timing.LEAST
         plan = Plan.of(took, self.settings.budget, least)
         notes = ("called slice by slice",) if call.run.slices else ()
         row = replace(row, peak=peak, repeats=plan.repeats, notes=notes)
         return _Ready(program, call, plan, row, judged)
+
+    def _first(self, call: Call) -> tuple[float, int | None]:
+        """Seconds and peak memory of one call."""
+        took = 0.0
+
+        def timed():
+            nonlocal took
+            begun = self.clock()
+            y = call(0)
+            took = self.clock() - begun
+            return y
+
+        peak = peak_of(timed)
+        if peak is None:
+            timed()
+        return took, peak
 
     def _add_accuracy(self, job: _Job, ready: list[_Ready]) -> None:
         """Put accuracies into the rows."""
@@ -180,21 +207,37 @@ class Bench:
             return
         self.tick(f"{job.work.call}: the truth", 0, 0)
         truth = Truth(job.op, job.primals, job.statics, job.size, job.work.vjp)
-        if not truth.compute(self.clock):
-            return
+        there = truth.compute(self.clock)
         for r in ready:
             self.tick(f"{job.work.call}: accuracy of {r.program.label}", 0, 0)
+            found = Accuracy(r.judged.ratio, r.judged.bits, None, "the judge's cases")
             try:
-                dtype, vjp = job.size.dtype, job.work.vjp
-                how = truth.arrays, truth.statics, dtype, vjp, r.judged.sliced
-                found = truth.accuracy(Call(r.program, *how).outputs())
+                if there:
+                    how = job.size.dtype, job.work.vjp, r.judged.sliced
+                    part = Call(r.program, truth.arrays, truth.statics, *how)
+                    found = truth.accuracy(part.outputs())
             except Exception as error:
                 r.row = replace(r.row, notes=(*r.row.notes, f"accuracy: {sentence(error)}"))
-                continue
             r.row = replace(
-                r.row, ratio=found.ratio, bits=found.bits,
-                relative=found.relative, accuracy_at=found.at,
-            )  # fmt: skip
+                r.row,
+                ratio=found.ratio,
+                bits=found.bits,
+                relative=found.relative,
+                accuracy_at=found.at,
+            )
+
+
+def _too_large(op: Operator, size: Size) -> str:
+    """Why the inputs cannot be drawn here, or ""."""
+    letters = {**size.batch, **size.core, "1": 1}
+    entries = sum(
+        prod(length_of(axis, letters) for axis in (*batch, *dims))
+        for batch, dims in zip(op.batch_axes, op.input_dims, strict=True)
+    )
+    needs = DRAWING * entries
+    if needs <= available():
+        return ""
+    return f"to draw the inputs needs about {needs / 2**30:.0f} GiB, more than is free"
 
 
 def _job(op, size: Size, statics, arrays, primals, vjp: bool) -> _Job:
@@ -215,10 +258,9 @@ def _copies(job: _Job, programs: int) -> int:
     return max(1, min(wanted, room, COPIES))
 
 
-def _timed(ready: _Ready, seconds: list[float] | Failed, copies: int) -> Row:
+def _timed(ready: _Ready, times: Times, k: int, copies: int) -> Row:
     """The row with its times, or with what it raised."""
-    if isinstance(seconds, Failed):
-        cause = seconds.__cause__
-        message = f"raised {sentence(cause)}" if cause else "raised"
+    if k in times.failed:
+        message = f"raised {sentence(times.failed[k])}"
         return replace(ready.row, status=FAILED, message=message)
-    return replace(ready.row, seconds=tuple(seconds), copies=copies)
+    return replace(ready.row, seconds=tuple(times.seconds[k]), copies=copies)

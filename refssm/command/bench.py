@@ -32,7 +32,7 @@ AgainstFile = Annotated[
     Path | None, typer.Option("--against", help="Compare with an older run, written by --json.")
 ]
 Growth = Annotated[
-    bool, typer.Option("--growth", help="Time the mirrors at lengths from 2^10 to 2^20 instead.")
+    bool, typer.Option("--growth", help="Also time the mirrors at lengths from 2^10 to 2^20.")
 ]
 
 
@@ -64,10 +64,9 @@ def bench(
     wanted = asked(targets or (), sizes)
     run = _Run(Settings(sizes, peers, vjp, dtype, seconds))
     with run.bar:
+        run.time(wanted)
         if growth:
             run.grow(wanted)
-        else:
-            run.time(wanted)
     found = run.document()
     if old is not None:
         _compare(old, found)

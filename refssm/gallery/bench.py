@@ -76,4 +76,4 @@ def _panel(axis, panel: Panel) -> None:
     axis.set_ylim(min(lowest, panel.digits - 6) - 1, panel.digits + 1.5)
     axis.set_title(panel.title, fontsize=8.5)
     axis.set_xlabel("seconds")
-    axis.set_ylabel("correct bits")
+    axis.set_ylabel("correct bits of the largest entry")

@@ -21,6 +21,7 @@ from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.expected import expect, judged_type
 from refssm.conformance.judging.grading import compare, grade_outputs
 from refssm.conformance.judging.verdict import worst_of
+from refssm.conformance.usage_error import UsageError
 
 SECONDS = 8.0  # for the truth of one operator at one size
 FIRST = 256  # the first length that is tried
@@ -34,7 +35,7 @@ class Accuracy:
 
     ratio: float
     bits: float
-    relative: float
+    relative: float | None
     at: str  # which part of the inputs
 
 
@@ -56,20 +57,26 @@ class Truth:
         for l in [*lengths, full]:
             part = whole if l == full else beginning(self.op, *whole, l)
             begun = clock()
-            used = peak_of(lambda part=part: self._gauge(*part)) or 0
-            took, left = clock() - begun, left - (clock() - begun)
-            self.at = self._where(l, full)
+            try:
+                used = peak_of(lambda part=part: self._gauge(*part))
+                if used is None:
+                    self._gauge(*part)
+            except (UsageError, MemoryError):  # double precision has no wider type at this size
+                break
+            took = clock() - begun
+            left, used, self.at = left - took, used or 0, self._where(l, full)
             # four times: the truth of a transform is a direct sum
             if 4 * took > left or 4 * used > available() / MEMORY:
                 break
         return bool(self.gauged)
 
-    def _gauge(self, arrays, statics) -> None:
+    def _gauge(self, primals, statics) -> None:
         op = self.op
-        given = cotangents(op, self.size, arrays, statics) if self.vjp else []
-        self.arrays, self.statics = [*given, *arrays], statics
+        heads = cotangents(op, self.size, primals, statics) if self.vjp else []
+        arrays = [*heads, *primals]
         with np.errstate(all="ignore"):
-            self.gauged = expect(op, self.arrays, statics, op.bare_vjp if self.vjp else None)
+            self.gauged = expect(op, arrays, statics, op.bare_vjp if self.vjp else None)
+        self.arrays, self.statics = arrays, statics
 
     def _where(self, l: int, full: int) -> str:
         whole = "one member of each batch axis" if self.size.batch else "all of it"

@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import ceil, comb
 
 import numpy as np
@@ -19,8 +19,12 @@ Clock = Callable[[], float]
 Timed = Callable[[int], object]
 
 
-class Failed(Exception):
-    """A call raised while it was timed."""
+@dataclass
+class Times:
+    """Seconds of each call in each round, and what a call raised."""
+
+    seconds: list[list[float]] = field(default_factory=list)
+    failed: dict[int, Exception] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -67,30 +71,30 @@ def interleaved(
     plans: Sequence[Plan],
     clock: Clock = time.perf_counter,
     tick: Callable[[int, int], None] = lambda done, count: None,
-    seconds: list[list[float] | Failed] | None = None,
-) -> list[list[float] | Failed]:
-    """Seconds of each call in each round; the order of the calls turns from round to round.
+    times: Times | None = None,
+    pause: Callable[[], None] = lambda: None,
+) -> Times:
+    """Seconds of each call in each round, in another order in each round.
 
     A call with fewer rounds takes part in the first ones. A call that raises takes part no more.
-    The list `seconds` is filled, so an interrupted caller has what was measured.
+    `times` is filled, so an interrupted caller has what was measured. `pause` is called before each
+    timing: threads of the library before it spin for a while, waiting for work.
     """
-    seconds = [] if seconds is None else seconds
-    seconds[:] = [[] for _ in calls]
-    count = max((plan.rounds for plan in plans), default=0)
+    times = times or Times()
+    times.seconds[:] = [[] for _ in calls]
+    rng, count = np.random.default_rng(0), max((plan.rounds for plan in plans), default=0)
     for r in range(count):
         tick(r, count)
-        for position in range(len(calls)):
-            k = (position + r) % len(calls)
-            times = seconds[k]
-            if isinstance(times, Failed) or r >= plans[k].rounds:
+        for k in rng.permutation(len(calls)):  # each has another one before it each time
+            if k in times.failed or r >= plans[k].rounds:
                 continue
+            pause()
             try:
-                times.append(one(calls[k], plans[k].repeats, r * plans[k].repeats, clock))
+                repeats = plans[k].repeats
+                times.seconds[k].append(one(calls[k], repeats, r * repeats, clock))
             except Exception as error:
-                failed = Failed()
-                failed.__cause__ = error
-                seconds[k] = failed
-    return seconds
+                times.failed[int(k)] = error
+    return times
 
 
 @dataclass(frozen=True)

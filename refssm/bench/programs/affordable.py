@@ -52,7 +52,7 @@ def refuse_slow(
         grown = max(1.0, took / before) if before > 0 else 1.0
         if took * max(grown, min(share, MORE)) > SLOW:
             raise NotTimed(f"a part of the work, 1/{share:g}, takes {took:.1f} s")
-        if before > 0 and took * share < SLOW / 2 and grown < 2 * MORE:
+        if before > 0 and took * share < SLOW and grown < 2 * MORE:
             return
         before = took
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from refssm.bench.programs.program import MIRROR, REFERENCE, Program
 from refssm.conformance.calling.worker import InProcess, Worker
@@ -27,6 +27,8 @@ class Judged:
     accepted: bool
     line: str
     sliced: bool = False  # it has no batch axes and is called slice by slice
+    ratio: float = 0.0  # the largest error of the judge's cases, in units of u·K0
+    bits: float = 0.0
 
 
 class Judge:
@@ -44,10 +46,10 @@ class Judge:
         if not value.accepted or not vjp:
             return value
         gradient = self._of(program, dtype, True)
-        return Judged(gradient.accepted, gradient.line, value.sliced)
+        return replace(gradient, sliced=value.sliced)
 
     def _of(self, program: Program, dtype: str, vjp: bool) -> Judged:
-        key = program.target, program.op.name, dtype, vjp
+        key = program.target, program.found.forward, dtype, vjp
         if key not in self.known:
             if self.op != program.op.name:
                 self.op, self.expected = program.op.name, {}
@@ -64,7 +66,8 @@ class Judge:
         bad = [r for r in results if r.verdict != "pass"]
         if bad or not results:
             return Judged(False, line(bad[0]) if bad else "the judge has no check for it")
-        return Judged(True, line(results[0]), results[0].sliced)
+        (first, *_) = results
+        return Judged(True, line(first), first.sliced, first.ratio, first.bits)
 
 
 def line(result: Result) -> str:

@@ -10,7 +10,7 @@ from refssm.bench.measuring.timing import Interval
 from refssm.bench.results.document import Document
 from refssm.bench.results.rows import Group, Row
 
-SAME = 1.05  # times within a factor of 1.05 are the same
+SAME = 1.05  # times within this factor are the same: runs differ by more than their intervals say
 FASTER, SLOWER, ALIKE, UNDECIDED = "faster", "slower", "same", "undecided"
 HEAD = ("processor", "cores", "system", "threads", "versions")
 
@@ -32,9 +32,9 @@ def word(old: Interval, new: Interval) -> tuple[str, Interval]:
     speed = Interval(old.value / new.value, old.low / new.high, old.high / new.low)
     if speed.low >= 1 / SAME and speed.high <= SAME:
         return ALIKE, speed
-    if speed.low > 1:
+    if speed.low > SAME:
         return FASTER, speed
-    if speed.high < 1:
+    if speed.high < 1 / SAME:
         return SLOWER, speed
     return UNDECIDED, speed
 

@@ -10,8 +10,8 @@ from refssm.bench.results.bars import standing
 from refssm.bench.results.rows import Group, Row
 
 HEADS = (
-    *("implementation", "median", "quartiles", "× mirror", "GB/s", "Gflop/s"),
-    *("peak MB", "err/(u K0)", "bits"),
+    *("implementation", "median", "quartiles", "rounds", "× mirror", "GB/s", "Gflop/s"),
+    *("peak MB", "err/(u K0)", "bits", "rel. error"),
 )
 
 
@@ -37,32 +37,51 @@ def _heads(base: Row) -> tuple[str, ...]:
 
 def cells(group: Group, row: Row, rates: Rates | None) -> tuple[str, ...]:
     """The cells of a row that has times."""
-    low, high = row.quartiles
     came = group.times_base(row)
     return (
         row.label,
         seconds(row.median.value),
-        f"{seconds(low)} to {seconds(high)}",
-        times(came) if came else "1",
+        spread(row),
+        str(len(row.seconds)),
+        ("1" if came is None else times(came) if len(row.seconds) >= FEW else once(came)),
         _rate(group.work.bytes, row, rates.copy if rates else None),
         _rate(group.work.flops, row, rates.matrix(group.work.dtype) if rates else None),
         "" if row.peak is None else f"{row.peak / 1e6:.1f}",
         "" if row.ratio is None else f"{row.ratio:.2g}",
         "" if row.bits is None else f"{row.bits:.1f}",
+        "" if row.relative is None else f"{row.relative:.1e}",
     )
+
+
+FEW = 6  # rounds: the interval of fewer is not one of 95 %
+UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
 
 
 def seconds(value: float) -> str:
     """A time with three digits."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if value >= size:
-            return f"{value / size:.3g} {unit}"
-    return f"{value / 1e-6:.3g} µs"
+    unit, size = _unit(value)
+    return f"{value / size:.3g} {unit}"
+
+
+def spread(row: Row) -> str:
+    """The quartiles of a row's times, in one unit."""
+    low, high = row.quartiles
+    unit, size = _unit(low)
+    return f"{low / size:.3g} to {high / size:.3g} {unit}"
+
+
+def _unit(value: float) -> tuple[str, float]:
+    return next(((unit, size) for unit, size in UNITS if value >= size), UNITS[-1])
 
 
 def times(interval: Interval) -> str:
     """A ratio with its interval."""
     return f"{_digits(interval.value)}× [{_digits(interval.low)}, {_digits(interval.high)}]"
+
+
+def once(interval: Interval) -> str:
+    """A ratio from too few rounds for an interval."""
+    return f"{_digits(interval.value)}×"
 
 
 def _digits(value: float) -> str:

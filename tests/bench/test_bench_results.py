@@ -1,0 +1,186 @@
+import json
+from dataclasses import replace
+
+import pytest
+from timed import group, row, work
+
+from refssm.bench.measuring.machine import Rates
+from refssm.bench.measuring.timing import Interval
+from refssm.bench.results import against, document, lines
+from refssm.bench.results.bars import standing
+from refssm.bench.results.document import Document
+from refssm.bench.results.points import panels
+from refssm.bench.results.rows import Group
+from refssm.bench.work.sizes import BARS, size_of
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.usage_error import UsageError
+
+MACHINE = {
+    "processor": "one", "cores": 2, "system": "Linux", "threads": {"numba": 2}, "load": 0.5,
+    "versions": {"numpy": "2.4"},
+}  # fmt: skip
+RATES = Rates(1e10, 1e11, 5e10)
+
+
+def run(*groups, **more):
+    return Document("2026-11-23T06:00:00Z", "refssm bench", {**MACHINE, **more}, RATES, [*groups])
+
+
+def refused():
+    failed = replace(row("torch: two"), status="failed", message="raised RuntimeError: no")
+    return Group(work(vjp=True), [*group().rows, failed])
+
+
+def test_a_run_is_the_same_after_it_was_written_and_read(tmp_path):
+    made = run(group(), refused())
+    document.write(tmp_path / "run.json", made)
+    assert document.read(tmp_path / "run.json") == made
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_numbers_that_are_not_finite_are_null(tmp_path):
+    made = group()
+    infinite = Group(made.work, [replace(made.rows[0], ratio=float("inf"))])
+    found = json.loads(document.text(run(infinite)), parse_constant=lambda name: 1 / 0)
+    assert found["works"][0]["rows"][0]["ratio"] is None
+
+
+BAD = {
+    "nothing": (None, "No such file"),
+    "no JSON": ("{", "not a readable run"),
+    "another document": ('{"results": []}', "not a run of refssm bench"),
+    "a list": ("[]", "not a run of refssm bench"),
+    "a later schema": ('{"schema": 2}', "schema 2; this version reads schema 1"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_file_that_is_no_run_is_one_sentence(tmp_path, what):
+    text, sentence = BAD[what]
+    path = tmp_path / "run.json"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=sentence) as found:
+        document.read(path)
+    assert "\n" not in str(found.value)
+
+
+def words(old, new):
+    return {c.label: c.word for c in against.compared(run(old), [new])}
+
+
+def test_doctored_times_are_faster_slower_same_or_undecided():
+    steady = (1.0, 1.001, 1.002, 1.0, 0.999, 0.998, 1.0)
+    old = group(mirror=steady, jax=steady)
+    assert words(old, old) == {"mirror": "same", "jax: one": "same"}
+    halved = group(mirror=[t / 2 for t in steady], jax=[t * 2 for t in steady])
+    assert words(old, halved) == {"mirror": "faster", "jax: one": "slower"}
+    spread = group(mirror=(0.5, 2, 1, 1, 1, 1, 1), jax=[t * 1.04 for t in steady])
+    assert words(old, spread) == {"mirror": "undecided", "jax: one": "same"}
+    slightly = group(mirror=[t * 1.05 for t in steady], jax=steady)
+    assert words(old, slightly)["mirror"] == "undecided"
+
+
+def test_rows_that_only_one_run_has_are_undecided_and_say_so():
+    old, new = group(), refused()
+    (first, *_), *_ = [list(against.compared(run(old), [new]))]
+    assert (first.word, first.message) == ("undecided", "not in the old run")
+    timed = Group(new.work, [*group().rows, row("torch: two", *[1.0] * 7)])
+    last = list(against.compared(run(new), [timed]))[-1]
+    assert (last.word, last.message) == ("undecided", "failed in the old run")
+    assert against.counts(list(against.compared(run(old), [old]))) == "2 same"
+
+
+def test_another_machine_and_other_versions_are_said():
+    new = {**MACHINE, "processor": "two", "versions": {"numpy": "2.5", "jax": "0.10"}}
+    assert against.differences(MACHINE, MACHINE) == []
+    assert against.differences(MACHINE, {**MACHINE, "load": 9}) == []
+    assert against.differences(MACHINE, new) == [
+        "processor: one before, two now",
+        "versions: jax none before, 0.10 now",
+        "versions: numpy 2.4 before, 2.5 now",
+    ]
+
+
+def at_bar(name, vjp=False, **times):
+    size = size_of(operator_named(name), "paper")
+    letters = {**size.batch, **size.core, **size.given}
+    made = group(**times)
+    mirror, *others = made.rows
+    of = replace(made.work, name=name, size=letters, dtype=size.dtype, vjp=vjp)
+    return Group(of, [replace(mirror, relative=1e-6), *others])
+
+
+def stands(group, rates=None):
+    """Where the mirror stands; there is a bar."""
+    found = standing(group, rates)
+    assert found is not None
+    return found
+
+
+def test_a_bar_is_met_or_missed_against_the_fastest_peer():
+    slow = at_bar("selective_scan", jax=(3.5,) * 7)
+    assert stands(slow).word == "met"
+    faster = Group(slow.work, [*slow.rows, row("torch: x", *[2.5] * 7, library="torch")])
+    found = stands(faster)
+    assert (found.against, found.word, found.came.value) == ("torch: x", "missed", 2.5)
+    gradient = stands(at_bar("selective_scan", vjp=True, jax=(3.5,) * 7))
+    assert (gradient.least, gradient.word) == (6, "missed")
+
+
+def test_there_is_no_bar_at_another_size_or_without_a_peer():
+    assert standing(group()) is None
+    made = at_bar("selective_scan")
+    assert standing(Group(made.work, made.rows[:1])) is None
+    assert standing(Group(replace(made.work, dtype="float64"), made.rows)) is None
+
+
+def test_not_significantly_slower_is_decided_by_the_interval():
+    times = (1.0, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9)
+    assert stands(at_bar("causal_convolution", jax=times)).word == "met"
+    assert stands(at_bar("causal_convolution", jax=(0.9,) * 7)).word == "missed"
+
+
+def test_a_bar_may_ask_for_an_error_and_a_time_in_copies():
+    (error,) = stands(at_bar("vandermonde_kernel_real")).others
+    assert error == "error ≤ 3e-07: 1.0e-06, missed"
+    made = at_bar("linear_scan", mirror=(3e-7,) * 7)
+    (copies,) = stands(made, RATES).others  # 2 · 500 bytes at 1e10 a second: 1e-7
+    assert copies == "≤ 2 copies: 3.0, missed"
+
+
+def test_every_bar_asks_for_a_ratio_of_one_or_more():
+    assert BARS
+    assert all(bar.least(False) >= 1 <= bar.least(True) for bar in BARS.values())
+
+
+def test_the_table_has_every_row_its_shares_and_the_bar():
+    made = at_bar("selective_scan", jax=(3.5,) * 7)
+    failed = replace(row("torch: two"), status="failed", message="raised RuntimeError: no")
+    text = "\n".join(lines.table(Group(made.work, [*made.rows, failed]), RATES))
+    assert "selective_scan float32   b=2 d=512 l=2048 n=16" in text
+    assert "3.50× [3.50, 3.50]" in text
+    assert "bar: 3 × jax: one: 3.50× [3.50, 3.50], met" in text
+    assert "torch: two   failed: raised RuntimeError: no" in text
+
+
+def test_shares_are_of_the_rates_of_the_same_run():
+    of = replace(work(), bytes=5_000_000_000, flops=2e10)
+    cells = lines.cells(Group(of, group().rows), group().rows[0], RATES)
+    assert cells[5:7] == ("5 (50%)", "20 (20%)")
+    assert (
+        lines.cells(Group(replace(of, flops=None), group().rows), group().rows[0], RATES)[6] == ""
+    )
+
+
+def test_times_have_a_unit():
+    assert [lines.seconds(t) for t in (2.0, 0.0123, 4.5e-6)] == ["2 s", "12.3 ms", "4.5 µs"]
+    assert lines.times(Interval(12.34, 1.234, 123.4)) == "12.3× [1.23, 123]"
+
+
+def test_the_picture_has_bits_of_the_largest_entry():
+    made = at_bar("selective_scan")
+    (panel,) = panels([made, refused()])
+    (point,) = panel.points  # JAX's row has no accuracy
+    assert point.bits == pytest.approx(19.93, abs=0.01)  # −log₂(1e-6)
+    assert panel.digits == 24
