@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 
 import refssm
-from refssm.jit import scan
+from refssm.jit import convolution, scan
 from refssm.jit._rows import by_rows, row
 from refssm.jit.scan.linear import scan as states
 from refssm.jit.scan.linear import scan_back, scan_vjp
@@ -64,6 +64,26 @@ def test_scans_and_gradients_are_the_same_in_every_layout(n, dtype):
         mine = scan.linear_scan_packed_vjp(dx_, a_, b_, resets)[:2]
         for x, y in zip((scan.linear_scan_packed(a_, b_, resets), *mine), expected, strict=True):
             np.testing.assert_array_equal(x, y, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c8"])
+@pytest.mark.parametrize(
+    ("l", "t"), [(1, 1), (2, 2), (3, 4), (4, 4), (9, 3), (40, 4), (40, 11), (5, 9)]
+)
+def test_short_convolutions_are_the_same_in_every_layout(l, t, dtype):
+    """A copy of a strided signal must live as long as the loops that read it."""
+    draw = np.random.default_rng(0).standard_normal
+    u, dy, k, s0 = (draw((3, 50, size)).astype(dtype) for size in (l, l, t, t))
+    ds = np.zeros_like(s0)
+    y, _ = convolution.short_convolution_stateful(u, k, s0)
+    gradients = convolution.short_convolution_stateful_vjp(dy, ds, u, k, s0)
+    for name in layouts(u):
+        u_, dy_, k_, s0_ = (layouts(x)[name] for x in (u, dy, k, s0))
+        mine, _ = convolution.short_convolution_stateful(u_, k_, s0_)
+        np.testing.assert_array_equal(mine, y, err_msg=name)
+        again = convolution.short_convolution_stateful_vjp(dy_, ds, u_, k_, s0_)
+        for x, expected in zip(again, gradients, strict=True):
+            np.testing.assert_array_equal(x, expected, err_msg=name)
 
 
 @pytest.mark.parametrize("n", [3, 40])

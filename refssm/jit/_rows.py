@@ -35,6 +35,27 @@ def row(typing, matrix, k):
     return vector(matrix, k), generate
 
 
+@intrinsic
+def adjacent(typing, vector):
+    """The same vector for SIMD; it does not keep the memory alive; for adjacent entries only."""
+    same = types.Array(vector.dtype, 1, "C")
+
+    def generate(context, builder, signature, arguments):
+        given = context.make_array(vector)(context, builder, arguments[0])
+        result = context.make_array(same)(context, builder)
+        context.populate_array(
+            result,
+            data=given.data,
+            shape=given.shape,
+            strides=given.strides,
+            itemsize=given.itemsize,
+            meminfo=None,
+        )
+        return result._getvalue()
+
+    return same(vector), generate
+
+
 SHORT = 128  # bytes; for shorter rows the loop over one entry after another is faster
 
 
