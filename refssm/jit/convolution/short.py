@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.convolution.short: taps outermost, time across SIMD lanes.
+"""Numba mirrors of refssm.convolution.short: four taps in one pass, time across SIMD lanes.
 
 One kernel for each direction. The inputs before the first one are an array of any length, empty at
 rest, so taps without an input are skipped. A single step is a convolution of length 1.
@@ -8,6 +8,7 @@ rest, so taps without an input are skipped. A single step is a convolution of le
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
+from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
@@ -17,54 +18,125 @@ from refssm.convolution import (
     SHORT_CONVOLUTION_STEP,
 )
 from refssm.jit._gufunc import gufunc
+from refssm.jit._rows import adjacent
+
+TILE = 1024  # products that are added up lane by lane; such sums are added pairwise
+
+
+@njit
+def _vector(x):
+    """x for SIMD; a copy, which owns its memory, if its entries are not adjacent."""
+    if x.size > 1 and x.strides[0] != x.itemsize:
+        return x.copy()
+    return adjacent(x)
+
+
+@njit
+def _added(c, x, y):
+    """y += c x."""
+    for i in range(y.size):
+        y[i] += c * x[i]
+
+
+@njit
+def _four(c0, c1, c2, c3, x0, x1, x2, x3, y):
+    """y = c0 x0 + c1 x1 + c2 x2 + c3 x3."""
+    for i in range(y.size):
+        y[i] = c0 * x0[i] + c1 * x1[i] + c2 * x2[i] + c3 * x3[i]
+
+
+@njit
+def _past_added(k, s0, y):
+    """Add the taps on the inputs before the first: k_j u_{i−j} for i < j."""
+    s = s0.size
+    for j in range(1, k.size):
+        first, last = max(0, j - s), min(j, y.size)
+        if first < last:
+            for i in range(first, last):
+                y[i] += k[j] * s0[s + i - j]
 
 
 @gufunc("(l),(t),(s)->(l)")
 def _convolved(u, k, s0, y):
     """y_i = Σ_j k_j u_{i−j}, with u_{−1}, … u_{−s} from s0, the newest last."""
-    s = s0.size
-    past, sums = np.empty(s + u.size, u.dtype), np.empty(u.size, u.dtype)
-    for i in range(s):
-        past[i] = s0[i]
-    for i in range(u.size):
-        past[s + i], sums[i] = u[i], 0
-    for j in range(k.size):
-        first = min(max(0, j - s), u.size)
-        delayed, later = past[max(0, s - j) :], sums[first:]  # an index i − j would prevent SIMD
-        for i in range(later.size):
-            later[i] += k[j] * delayed[i]
-    for i in range(u.size):
-        y[i] = sums[i]
+    l, t, x, out = u.size, k.size, _vector(u), adjacent(y)
+    done = 4 if t >= 4 and l >= 4 else 0
+    if done:
+        _four(k[0], k[1], k[2], k[3], x[3:], x[2 : l - 1], x[1 : l - 2], x[: l - 3], out[3:])
+    for i in range(3 if done else l):
+        out[i] = 0
+    for j in range(done):
+        _added(k[j], x[: 3 - j], out[j:3])
+    for j in range(done, min(t, l)):
+        _added(k[j], x[: l - j], out[j:])
+    _past_added(k, s0, out)
+
+
+@njit(fastmath={"reassoc", "nsz"})
+def _product(x, y):
+    """Σ_i x_i* y_i, lane by lane."""
+    total = x.dtype.type(0)
+    for i in range(y.size):
+        total += np.conj(x[i]) * y[i]
+    return total
+
+
+@njit
+def _pairwise(terms, left):
+    """The sum of the first `left` terms, by halves."""
+    while left > 1:
+        half = (left + 1) // 2
+        for i in range(left // 2):
+            terms[i] += terms[half + i]
+        left = half
+    return terms[0]
+
+
+@njit
+def _taps_back(dy, x, s0, dk):
+    """dk_j = Σ_i u_{i−j}* dy_i, eight taps at a time while their inputs are in the cache."""
+    l, s = dy.size, s0.size
+    count = (l + TILE - 1) // TILE
+    terms = np.empty((8, count + 1), dy.dtype)
+    for group in range(0, dk.size, 8):
+        taps = range(group, min(group + 8, dk.size))
+        for tile in range(count):
+            for j in taps:
+                first, last = max(tile * TILE, min(j, l)), min((tile + 1) * TILE, l)
+                terms[j - group, tile] = _product(x[first - j : last - j], dy[first:last])
+        for j in taps:
+            first, last = max(0, j - s), min(j, l)
+            terms[j - group, count] = 0
+            if first < last:  # the inputs before the first
+                terms[j - group, count] = _product(s0[s + first - j :], dy[first:last])
+            dk[j] = _pairwise(terms[j - group], count + 1)
+
+
+@njit
+def _past_back(dy, k, ds0):
+    """The gradient of the inputs before the first: Σ k_j* dy_i over i − j = −1, … −s."""
+    s = ds0.size
+    ds0[:] = 0
+    for j in range(1, k.size):
+        for i in range(max(0, j - s), min(j, dy.size)):
+            ds0[s + i - j] += np.conj(k[j]) * dy[i]
 
 
 @gufunc("(l),(l),(t),(s)->(l),(t),(s)")
 def _convolved_back(dy, u, k, s0, du, dk, ds0):
     """du_i = Σ_j k_j* dy_{i+j}, dk_j = Σ_i u_{i−j}* dy_i, and du_{−1}, … du_{−s} as ds0."""
-    s = s0.size
-    past, sums = np.empty(s + u.size, u.dtype), np.empty(s + u.size, u.dtype)
-    terms = np.empty(u.size, u.dtype)
-    for i in range(s):
-        past[i], sums[i] = s0[i], 0
-    for i in range(u.size):
-        past[s + i], sums[s + i] = u[i], 0
-    for j in range(k.size):
-        k_j, first = np.conj(k[j]), min(max(0, j - s), u.size)
-        delayed, earlier, later = past[max(0, s - j) :], sums[max(0, s - j) :], dy[first:]
-        for i in range(later.size):
-            earlier[i] += k_j * later[i]
-        for i in range(later.size):
-            terms[i] = np.conj(delayed[i]) * later[i]
-        left = later.size
-        while left > 1:  # add halves pairwise: a running sum cannot use SIMD
-            second = terms[(left + 1) // 2 :]
-            for i in range(left // 2):
-                terms[i] += second[i]
-            left = (left + 1) // 2
-        dk[j] = terms[0] if left else 0
-    for i in range(s):
-        ds0[i] = sums[i]
-    for i in range(u.size):
-        du[i] = sums[s + i]
+    l, t, x, later = u.size, k.size, _vector(u), _vector(dy)
+    out, c = adjacent(du), np.conj(k)
+    done, end = (4, l - 3) if t >= 4 and l >= 4 else (0, 0)
+    if done:
+        _four(c[0], c[1], c[2], c[3], later, later[1:], later[2:], later[3:], out[:end])
+    out[end:] = 0
+    for j in range(done - 1):
+        _added(c[j], later[end + j :], out[end : l - j])
+    for j in range(done, min(t, l)):
+        _added(c[j], later[j:], out[: l - j])
+    _taps_back(later, x, s0, dk)
+    _past_back(later, k, ds0)
 
 
 def _rest(u):
