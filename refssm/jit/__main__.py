@@ -12,6 +12,7 @@ from rich.progress import track
 
 import refssm.jit
 from refssm.jit._cache import of_these_sources
+from refssm.jit._gufunc import ON_DEMAND
 
 # these take longest to compile; they come first, so that the cores end together
 LONGEST = ("hankel", "hope", "ssd", "vandermonde", "dplr", "convolution", "selective_scan")
@@ -24,10 +25,12 @@ def families() -> list[str]:
 
 
 def compile_family(name: str) -> None:
-    """Import a family's mirrors in this process: what is not on disk yet is compiled and kept."""
+    """Import a family's mirrors in this process; all that is not on disk yet is compiled and kept."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         import_module(f"refssm.jit.{name}")
+        for kernel in ON_DEMAND:
+            kernel.compile()
 
 
 def main() -> None:

@@ -1,6 +1,8 @@
 """What the mirrors share: gufuncs that are compiled once per machine, and where a scan begins."""
 
 import re
+import threading
+from collections.abc import Callable
 
 import numpy as np
 from numba import guvectorize
@@ -31,6 +33,49 @@ def compiled(types, signature):
         return Threaded(kept(build, f"{function.__module__}.{function.__name__}"), signature)
 
     return decorate
+
+
+ON_DEMAND: list["OnDemand"] = []  # of the modules imported so far
+_compiling = threading.Lock()  # Numba's cache folder is one for the whole process
+
+
+class OnDemand:
+    """A gufunc for each kind, compiled when it is first asked for: a kernel in four kinds would
+    make every first call wait for those that it does not need."""
+
+    def __init__(self, function: Callable, signature: str, flag: int | None, kinds):
+        self.function, self.signature, self.flag, self.kinds = function, signature, flag, kinds
+        self._ready = {}
+        ON_DEMAND.append(self)
+
+    def __call__(self, *arrays):
+        """The outputs in the common kind of the arrays."""
+        numbers = (a for i, a in enumerate(arrays) if i != self.flag)
+        return self.of(np.result_type(*numbers).str[1:])(*arrays)
+
+    def of(self, kind: str) -> Threaded:
+        """The gufunc of this kind; all arrays have it, except the one at `flag`."""
+        if kind not in self._ready:
+            with _compiling:
+                types, name = [_types(self.signature, kind, self.flag)], self.function.__name__
+
+                def build(cache):
+                    decorate = guvectorize(types, self.signature, nopython=True, cache=cache)
+                    return decorate(self.function)
+
+                gufunc = kept(build, f"{self.function.__module__}.{name}.{kind}")
+                self._ready[kind] = Threaded(gufunc, self.signature)
+        return self._ready[kind]
+
+    def compile(self) -> None:
+        """All kinds now."""
+        for kind in self.kinds:
+            self.of(kind)
+
+
+def on_demand(signature, flag=None, kinds=KINDS):
+    """`OnDemand` for the decorated function."""
+    return lambda function: OnDemand(function, signature, flag, kinds)
 
 
 def _types(signature, kind, flag) -> str:

@@ -12,11 +12,36 @@ from math import prod
 
 import numpy as np
 
-from refssm.jit._gufunc import blocks, gufunc, joined
+from refssm.jit._gufunc import blocks, joined, on_demand
+from refssm.jit.selective_scan import forward
+from refssm.selective_scan.mamba import silu, steps
 
 
-@gufunc("(l),(l),(n),(l,n),(l,n),(n),(l)->(l),(n)", flag=6)
-def scan(u, dt, A, B, C, x0, resets, y, x):
+COMPLEX = ("c8", "c16")
+
+
+def scan(u, dt, A, B, C, x0, resets):
+    """The outputs, and the last state; real arrays have a kernel of their own."""
+    arrays = u, dt, A, B, C, x0, resets
+    return _complex_scan(*arrays) if _complex(arrays) else forward.scan(*arrays)
+
+
+def gated_scan(u, dt, A, B, C, D, z, dt_bias, x0, resets):
+    """The outputs of Mamba's scan, and the last state."""
+    arrays = u, dt, A, B, C, D[..., None], z, dt_bias[..., None], x0, resets
+    if not _complex(arrays):
+        return forward.gated_scan(*arrays)
+    s, x = scan(u, steps(dt, dt_bias), A, B, C, x0, resets)
+    return (s + D[..., None] * u) * silu(z), x
+
+
+def _complex(arrays) -> bool:
+    """True if some of them are complex."""
+    return any(map(np.iscomplexobj, arrays))
+
+
+@on_demand("(l),(l),(n),(l,n),(l,n),(n),(l)->(l),(n)", 6, COMPLEX)
+def _complex_scan(u, dt, A, B, C, x0, resets, y, x):
     """x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k, first term 0 at a reset; y_k = C_k · x_k."""
     for n in range(A.size):
         x[n] = x0[n]
@@ -31,10 +56,10 @@ def scan(u, dt, A, B, C, x0, resets, y, x):
         y[k] = total
 
 
-@gufunc(
+@on_demand(
     "(d,l),(d,n),(d,l),(d,l),(d,n),(l,n),(l,n),(d,n),(d,l)"
     "->(d,l),(d,l),(d,l),(d,n),(l,n),(l,n),(d,n)",
-    flag=8,
+    8,
 )
 def _block_back(dy, dx, u, dt, A, B, C, x0, resets, y, du, ddt, dA, dB, dC, dx0):
     """y and all gradients of one block: g_k = C_k* dy_k + a_{k+1}* g_{k+1}; at the end dx0."""

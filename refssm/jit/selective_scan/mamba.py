@@ -10,17 +10,16 @@ outputs of the adjoint, which computes the states again anyway.
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each, with_batch
 from refssm.jit._gufunc import begun, in_kind_of
-from refssm.jit.selective_scan.kernels import at_rest, pulled_back, scan
+from refssm.jit.selective_scan.kernels import at_rest, gated_scan, pulled_back
 from refssm.scan.blocks import no_resets
 from refssm.selective_scan import MAMBA_SCAN, MAMBA_SCAN_PACKED, MAMBA_SCAN_STATEFUL, MAMBA_STEP
-from refssm.selective_scan.mamba import sigmoid, silu, softplus, steps
+from refssm.selective_scan.mamba import sigmoid, softplus
 
 
 def _gated(arguments, x0, resets):
     """All outputs, and the last state."""
-    u, dt, A, B, C, D, z, dt_bias = arguments
-    s, x = scan(u, steps(dt, dt_bias), A, B, C, x0, resets)
-    y = (s + D[..., None] * u) * silu(z)
+    u, dt, A, B, _, _, _, dt_bias = arguments
+    y, x = gated_scan(*arguments, x0, resets)
     x = with_batch(x, 1, y.shape[:-1])  # D and z may have more axes
     return y, in_kind_of(x, u, dt, A, B, dt_bias, x0)
 
