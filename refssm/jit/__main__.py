@@ -25,7 +25,7 @@ def families() -> list[str]:
 
 
 def compile_family(name: str) -> None:
-    """Import a family's mirrors in this process; all that is not on disk yet is compiled and kept."""
+    """Import a family's mirrors in this process and compile all that is not on disk yet."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         import_module(f"refssm.jit.{name}")

@@ -1,7 +1,7 @@
 """Registers of numbers in compiled functions, one number for each channel.
 
-Numba's loops vectorize only where LLVM finds that they may. `Lanes` are values of LLVM's vector type
-(`_formula.py`), so a recurrence written for one channel computes 16 of them (8 in float64):
+Numba's loops vectorize only where LLVM finds that they may. `Lanes` are values of LLVM's vector
+type (`_formula.py`), so a recurrence written for one channel computes 16 of them (8 in float64):
 
     x = times_plus(a, load(states, n), drive * B[k, n])
     store(states, n, x)

@@ -1,11 +1,13 @@
 """Tiles of channels, one in each lane: between arrays (channels, time) and rows (time, lanes)."""
 
+# pyright: reportCallIssue=false
+# (pyright sees the compiler's argument of intrinsics)
+
 from math import inf
 
-import numpy as np
 from numba import njit
 
-from refssm.jit._exponential import LOG2_E, bounded_decay, decay, exponent_bound
+from refssm.jit._exponential import LOG2_E, bounded_decay, decay, exponent_bound, softplus
 from refssm.jit._lanes import (
     beyond,
     load,
@@ -16,8 +18,6 @@ from refssm.jit._lanes import (
     transpose,
     where_flagged,
 )
-
-STEPS = 64  # a tile's rows of u, dt and y stay in the first cache
 
 
 @njit
@@ -66,9 +66,19 @@ def rates_of(A, d, rates):
 
 
 @njit
+def steps_of(dt, dt_bias, d, t, width, steps, row):
+    """dt of a tile, or softplus(dt + dt_bias); `row` is one row for the bias."""
+    gathered(dt, d, t, width, steps)
+    if dt_bias is not None:
+        gathered(dt_bias, d, 0, 1, row)
+        for k in range(width):
+            store(steps, k, softplus(load(steps, k) + load(row, 0)))
+
+
+@njit
 def careful_steps(steps, width, bound, resets, d, t, careful):
-    """careful[k]: a channel of the tile begins at step k, or a decay of the block may be beyond the
-    bound."""
+    """careful[k]: a channel of the tile begins at step k, or a decay of the block may be out of
+    bounds."""
     lanes, zero = steps.shape[1], steps.dtype.type(0)
     outside = splat(zero)
     for k in range(width):
@@ -112,3 +122,72 @@ def run(u, steps, rates, B, C, resets, d, t, width, careful, flags, x, y):
                 store(x, n, x_n)
                 y_k = times_plus(x_n, C[t + k, n], y_k)
         store(y, k, y_k)
+
+
+@njit
+def replay(u, steps, rates, B, C, resets, d, t, width, careful, flags, x, a, y):
+    """`run` that keeps everything: row k·n of x has x_{k-1}, row k·n of a the decays of step k."""
+    zero, n = splat(u.dtype.type(0)), rates.shape[0]
+    for k in range(width):
+        step = load(steps, k)
+        drive, y_k = step * load(u, k), zero
+        if careful[k]:
+            flags_of(resets, d, t + k, flags)
+            begins = load(flags, 0)
+            for m in range(n):
+                added, a_m = drive * B[t + k, m], decay(step, load(rates, m))
+                x_m = times_plus(a_m, load(x, k * n + m), added)
+                x_m = where_flagged(begins, added, x_m)
+                store(a, k * n + m, a_m)
+                store(x, (k + 1) * n + m, x_m)
+                y_k = times_plus(x_m, C[t + k, m], y_k)
+        else:
+            for m in range(n):
+                a_m = bounded_decay(step, load(rates, m))
+                x_m = times_plus(a_m, load(x, k * n + m), drive * B[t + k, m])
+                store(a, k * n + m, a_m)
+                store(x, (k + 1) * n + m, x_m)
+                y_k = times_plus(x_m, C[t + k, m], y_k)
+        store(y, k, y_k)
+
+
+@njit
+def pull_back(
+    dy, u, steps, A, B, C, resets, d, t, width, careful, flags, x, a, g, by_A, by_B, by_C
+):
+    """g_k = C_k dy_k + a_{k+1} g_{k+1} from the last step of a block to the first; du replaces dy
+    and ddt replaces u. Gradients of A, B and C are added, one for each lane."""
+    zero, n = splat(u.dtype.type(0)), A.shape[0]
+    for k in range(width - 1, -1, -1):
+        step, u_k, dy_k = load(steps, k), load(u, k), load(dy, k)
+        drive, by_u, by_dt = step * u_k, zero, zero
+        if careful[k]:
+            flags_of(resets, d, t + k, flags)
+            begins, used = load(flags, 0), load(flags, 1)
+            for m in range(n):
+                row = k * n + m
+                g_m = times_plus(dy_k, C[t + k, m], load(g, m))
+                carried = where_flagged(begins, zero, load(a, row) * g_m)
+                e = where_flagged(begins, zero, carried * load(x, row))  # 0·NaN is NaN
+                by_u = times_plus(g_m, B[t + k, m], by_u)
+                by_dt = times_plus(e, load(A, m), by_dt)
+                store(by_A, m, times_plus(e, step, load(by_A, m)))
+                B_m, C_m = load(by_B, row), load(by_C, row)
+                store(by_B, row, where_flagged(used, times_plus(g_m, drive, B_m), B_m))
+                C_added = times_plus(dy_k, load(x, row + n), C_m)
+                store(by_C, row, where_flagged(used, C_added, C_m))
+                store(g, m, carried)
+        else:
+            for m in range(n):
+                row = k * n + m
+                g_m = times_plus(dy_k, C[t + k, m], load(g, m))
+                carried = load(a, row) * g_m
+                e = carried * load(x, row)
+                by_u = times_plus(g_m, B[t + k, m], by_u)
+                by_dt = times_plus(e, load(A, m), by_dt)
+                store(by_A, m, times_plus(e, step, load(by_A, m)))
+                store(by_B, row, times_plus(g_m, drive, load(by_B, row)))
+                store(by_C, row, times_plus(dy_k, load(x, row + n), load(by_C, row)))
+                store(g, m, carried)
+        store(dy, k, step * by_u)
+        store(u, k, times_plus(u_k, by_u, by_dt))
