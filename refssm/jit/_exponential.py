@@ -120,7 +120,7 @@ def bounded_decay(step, rate):
     return (power.bits() + (rounded.bits() << step.number.fraction)).floating()
 
 
-@njit
+@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
 def exponent_bound(itemsize):
     """How large |step · rate| may be in `bounded_decay`: no subnormal number, and none infinite."""
     return 125.0 if itemsize == 4 else 1021.0

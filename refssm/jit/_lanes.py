@@ -21,6 +21,10 @@ from numba.core.typing.templates import AbstractTemplate, infer_global
 
 from refssm.jit._formula import REGISTER, Lanes, code_of, elementwise, signature_of, splatted
 
+# a part of a kernel: without the functions by which Python and C would call it, whose compilation
+# takes longer than its own
+inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
 
 def _operators():
     """+ − · / of lanes, and of lanes and numbers."""
@@ -66,6 +70,17 @@ def _pointer(context, builder, kind, array, row, column, rank):
     base = builder.bitcast(array.data, ir.IntType(8).as_pointer())
     lanes = context.get_value_type(Lanes(kind.dtype)).as_pointer()
     return builder.bitcast(builder.gep(base, [offset]), lanes)
+
+
+@intrinsic
+def apart(typingctx):
+    """The compiled function stays one of its own: LLVM copies it into no other."""
+
+    def write(context, builder, signature, values):
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), write
 
 
 @intrinsic
@@ -159,7 +174,7 @@ def _transposed(builder, rows):
     return rows
 
 
-@njit
+@inner
 def scratch(rows, like):
     """An array (rows, lanes) of zeros, aligned as registers are."""
     size = like.itemsize

@@ -11,12 +11,13 @@ tiles of a piece; lanes are summed once a block.
 from math import ceil, sqrt
 
 import numpy as np
-from numba import njit
 
 from refssm.jit._exponential import sigmoid, silu, silu_slope
-from refssm.jit._lanes import load, scratch, splat, store, times_plus, total
+from refssm.jit._lanes import apart, inner, load, scratch, splat, store, times_plus, total
 from refssm.jit.selective_scan.channels import over_channels
 from refssm.jit.selective_scan.tiles import (
+    ONE,
+    START,
     careful_steps,
     gathered,
     pull_back,
@@ -54,12 +55,13 @@ def gated_back(
     )  # fmt: skip
 
 
-@njit
+@inner
 def _back(
     dy, dx, u, dt, A, B, C, D, z, dt_bias, x0, resets,
     du, ddt, dA, dB, dC, dD, dz, ddt_bias, dx0,
 ):  # fmt: skip
     """All gradients of one piece, block by block from the last; Numba drops what is None."""
+    apart()
     n, l = A.shape[1], u.shape[1]
     lanes = 64 // du.itemsize
     q = max(1, min(l, lanes * ceil(sqrt(l) / lanes)))
@@ -71,7 +73,7 @@ def _back(
     x, a = scratch((q + 1) * n, du), scratch(q * n, du)
     rows, careful = scratch(6 * q + 3 * n + 2, du), np.empty(q, np.bool_)
     for i in range(tiles):
-        gathered(dx, i * lanes, 0, n, ends[i * n : (i + 1) * n])
+        gathered(dx, i * lanes, START, n, ends[i * n : (i + 1) * n])
     for block in range(ceil(l / q) - 1, -1, -1):
         for i in range(tiles):
             first = (block * tiles + i) * n
@@ -85,16 +87,17 @@ def _back(
         _sum_lanes(by_B, block * q, dB)
         _sum_lanes(by_C, block * q, dC)
     for i in range(tiles):
-        scattered(by_A[i * n : (i + 1) * n], i * lanes, 0, n, dA)
-        scattered(ends[i * n : (i + 1) * n], i * lanes, 0, n, dx0)
+        scattered(by_A[i * n : (i + 1) * n], i * lanes, START, n, dA)
+        scattered(ends[i * n : (i + 1) * n], i * lanes, START, n, dx0)
         if z is not None:
-            scattered(sums[2 * i : 2 * i + 1], i * lanes, 0, 1, dD)
-            scattered(sums[2 * i + 1 : 2 * i + 2], i * lanes, 0, 1, ddt_bias)
+            scattered(sums[2 * i : 2 * i + 1], i * lanes, START, ONE, dD)
+            scattered(sums[2 * i + 1 : 2 * i + 2], i * lanes, START, ONE, ddt_bias)
 
 
-@njit
+@inner
 def _run_to_blocks(u, dt, A, B, C, dt_bias, x0, resets, q, starts):
     """The states before each block of q steps: row (block · tiles + tile) · n + m of `starts`."""
+    apart()
     n, l, lanes = A.shape[1], u.shape[1], starts.shape[1]
     tiles = ceil(u.shape[0] / lanes)
     rows, careful = scratch(3 * q + 2 * n + 1, starts), np.empty(q, np.bool_)
@@ -103,7 +106,7 @@ def _run_to_blocks(u, dt, A, B, C, dt_bias, x0, resets, q, starts):
     for i in range(tiles):
         d = i * lanes
         bound = rates_of(A, d, rates)
-        gathered(x0, d, 0, n, state)
+        gathered(x0, d, START, n, state)
         for t in range(0, l, q):
             for m in range(n):
                 store(starts, (t // q * tiles + i) * n + m, load(state, m))
@@ -114,12 +117,13 @@ def _run_to_blocks(u, dt, A, B, C, dt_bias, x0, resets, q, starts):
                 run(inputs, steps, rates, B, C, resets, d, t, q, careful, flags, state, outputs)
 
 
-@njit
+@inner
 def _tile_back(
     dy, u, dt, A, B, C, D, z, dt_bias, resets, i, t, q, rows, careful, x, a,
     g, by_A, by_B, by_C, sums, du, ddt, dz,
 ):  # fmt: skip
     """One block of one tile; `g` becomes the cotangent of the state before it."""
+    apart()
     n, lanes = A.shape[1], rows.shape[1]
     d, width = i * lanes, min(q, u.shape[1] - t)
     inputs, steps, cotangents = rows[:q], rows[q : 2 * q], rows[2 * q : 3 * q]
@@ -127,7 +131,7 @@ def _tile_back(
     rates, own_A = rows[6 * q : 6 * q + n], rows[6 * q + n : 6 * q + 2 * n]
     own, flags = rows[6 * q + 2 * n : 6 * q + 3 * n], rows[6 * q + 3 * n :]
     bound = rates_of(A, d, rates)
-    gathered(A, d, 0, n, own_A)
+    gathered(A, d, START, n, own_A)
     gathered(u, d, t, width, inputs)
     gathered(dy, d, t, width, cotangents)
     steps_of(dt, dt_bias, d, t, width, steps, flags)
@@ -135,11 +139,11 @@ def _tile_back(
     replay(inputs, steps, rates, B, C, resets, d, t, width, careful, flags, x, a, outputs)
     if z is not None:
         gathered(z, d, t, width, gates)
-        gathered(D, d, 0, 1, flags)
+        gathered(D, d, START, ONE, flags)
         _gate_back(cotangents, inputs, outputs, gates, load(flags, 0), width, sums)
         scattered(gates, d, t, width, dz)
         steps_of(dt, None, d, t, width, slopes, flags)
-        gathered(dt_bias, d, 0, 1, flags)
+        gathered(dt_bias, d, START, ONE, flags)
         for k in range(width):
             store(slopes, k, sigmoid(load(slopes, k) + load(flags, 0)))
     channels = min(lanes, u.shape[0] - d)
@@ -161,9 +165,10 @@ def _tile_back(
     scattered(inputs, d, t, width, ddt)
 
 
-@njit
+@inner
 def _gate_back(cotangents, inputs, outputs, gates, D, width, sums):
     """ds = dy silu(z) in place of dy, D ds in place of y, dz in place of z; dD is added up."""
+    apart()
     by_D = splat(gates.dtype.type(0))
     for k in range(width):
         u_k, dy_k, z_k = load(inputs, k), load(cotangents, k), load(gates, k)
@@ -175,9 +180,10 @@ def _gate_back(cotangents, inputs, outputs, gates, D, width, sums):
     store(sums, 0, load(sums, 0) + by_D)
 
 
-@njit
+@inner
 def _skip_and_slopes(by_u, by_dt, skips, slopes, width, sums):
     """du with D ds, ddt = σ(v) dΔ; ddt_bias is added up."""
+    apart()
     by_bias = splat(skips.dtype.type(0))
     for k in range(width):
         by_v = load(by_dt, k) * load(slopes, k)
@@ -187,9 +193,10 @@ def _skip_and_slopes(by_u, by_dt, skips, slopes, width, sums):
     store(sums, 1, load(sums, 1) + by_bias)
 
 
-@njit
+@inner
 def _sum_lanes(rows, t, target):
     """target[t + k, m] is the sum of row k·n + m, for the steps that there are; rows become 0."""
+    apart()
     n, zero = target.shape[1], splat(rows.dtype.type(0))
     width = min(rows.shape[0] // max(n, 1), target.shape[0] - t)
     for k in range(width):

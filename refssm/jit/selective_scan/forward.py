@@ -8,12 +8,13 @@ number for all of them. The states of a tile of channels stay in the first cache
 # (pyright sees the compiler's argument of intrinsics)
 
 import numpy as np
-from numba import njit
 
 from refssm.jit._exponential import silu
-from refssm.jit._lanes import load, scratch, store, times_plus
+from refssm.jit._lanes import apart, inner, load, scratch, store, times_plus
 from refssm.jit.selective_scan.channels import over_channels
 from refssm.jit.selective_scan.tiles import (
+    ONE,
+    START,
     careful_steps,
     gathered,
     rates_of,
@@ -37,16 +38,17 @@ def gated_scan(u, dt, A, B, C, D, z, dt_bias, x0, resets, y, x):
     _scan(u, dt, A, B, C, D, z, dt_bias, x0, resets, y, x)
 
 
-@njit
+@inner
 def _scan(u, dt, A, B, C, D, z, dt_bias, x0, resets, y, x):
     """The outputs and last states of one piece; Numba drops what is None."""
+    apart()
     n, T = A.shape[1], max(1, min(BLOCK, u.shape[1]))
     rows, careful = scratch(3 * T + 2 * n + 1, y), np.empty(T, np.bool_)
     inputs, steps, outputs = rows[:T], rows[T : 2 * T], rows[2 * T : 3 * T]
     rates, state, flags = rows[3 * T : 3 * T + n], rows[3 * T + n : 3 * T + 2 * n], rows[-1:]
     for d in range(0, u.shape[0], rows.shape[1]):
         bound = rates_of(A, d, rates)
-        gathered(x0, d, 0, n, state)
+        gathered(x0, d, START, n, state)
         for t in range(0, u.shape[1], T):
             width = min(T, u.shape[1] - t)
             gathered(u, d, t, width, inputs)
@@ -55,9 +57,9 @@ def _scan(u, dt, A, B, C, D, z, dt_bias, x0, resets, y, x):
             run(inputs, steps, rates, B, C, resets, d, t, width, careful, flags, state, outputs)
             if z is not None:
                 gathered(z, d, t, width, steps)
-                gathered(D, d, 0, 1, flags)
+                gathered(D, d, START, ONE, flags)
                 for k in range(width):
                     s = times_plus(load(flags, 0), load(inputs, k), load(outputs, k))
                     store(outputs, k, s * silu(load(steps, k)))
             scattered(outputs, d, t, width, y)
-        scattered(state, d, 0, n, x)
+        scattered(state, d, START, n, x)

@@ -5,11 +5,13 @@
 
 from math import inf
 
-from numba import njit
+import numpy as np
 
 from refssm.jit._exponential import LOG2_E, bounded_decay, decay, exponent_bound, softplus
 from refssm.jit._lanes import (
+    apart,
     beyond,
+    inner,
     load,
     splat,
     store,
@@ -19,11 +21,14 @@ from refssm.jit._lanes import (
     where_flagged,
 )
 
+START, ONE = np.intp(0), np.intp(1)  # no literals: Numba compiles functions of those apart
 
-@njit
+
+@inner
 def gathered(source, d, t, width, rows):
     """Channels d … of source (d, l), from time t: rows[k, j] = source[d + j, t + k], 0 beyond the
     last channel. States (d, n) likewise."""
+    apart()
     lanes, whole = rows.shape[1], 0
     channels = min(lanes, source.shape[0] - d)
     if channels == lanes and source.strides[1] == source.itemsize:
@@ -38,9 +43,10 @@ def gathered(source, d, t, width, rows):
             rows[k, j] = 0
 
 
-@njit
+@inner
 def scattered(rows, d, t, width, target):
     """The inverse of `gathered`; lanes beyond the last channel are dropped."""
+    apart()
     lanes, whole = rows.shape[1], 0
     channels = min(lanes, target.shape[0] - d)
     if channels == lanes and target.strides[1] == target.itemsize:
@@ -52,10 +58,11 @@ def scattered(rows, d, t, width, target):
             target[d + j, t + k] = rows[k, j]
 
 
-@njit
+@inner
 def rates_of(A, d, rates):
     """Rates of powers of two; returns a bound of |dt| below which `bounded_decay` may be used."""
-    gathered(A, d, 0, A.shape[1], rates)
+    apart()
+    gathered(A, d, START, A.shape[1], rates)
     largest, log2_e = rates.dtype.type(1e-30), rates.dtype.type(LOG2_E)
     for n in range(rates.shape[0]):
         for j in range(rates.shape[1]):
@@ -65,20 +72,22 @@ def rates_of(A, d, rates):
     return exponent_bound(rates.itemsize) / largest if largest < inf else -1.0
 
 
-@njit
+@inner
 def steps_of(dt, dt_bias, d, t, width, steps, row):
     """dt of a tile, or softplus(dt + dt_bias); `row` is one row for the bias."""
+    apart()
     gathered(dt, d, t, width, steps)
     if dt_bias is not None:
-        gathered(dt_bias, d, 0, 1, row)
+        gathered(dt_bias, d, START, ONE, row)
         for k in range(width):
             store(steps, k, softplus(load(steps, k) + load(row, 0)))
 
 
-@njit
+@inner
 def careful_steps(steps, width, bound, resets, d, t, careful):
     """careful[k]: a channel of the tile begins at step k, or a decay of the block may be out of
     bounds."""
+    apart()
     lanes, zero = steps.shape[1], steps.dtype.type(0)
     outside = splat(zero)
     for k in range(width):
@@ -92,16 +101,18 @@ def careful_steps(steps, width, bound, resets, d, t, careful):
             careful[k] |= resets[j, t + k]
 
 
-@njit
+@inner
 def flags_of(resets, d, k, flags):
     """flags[0, j] is 1 where channel d + j begins again at step k."""
+    apart()
     for j in range(flags.shape[1]):
         flags[0, j] = resets[min(d + j, resets.shape[0] - 1), k]
 
 
-@njit
+@inner
 def run(u, steps, rates, B, C, resets, d, t, width, careful, flags, x, y):
     """`width` steps from time t of the tile from channel d: y_k = C_k · x_k, and x goes on."""
+    apart()
     zero = splat(u.dtype.type(0))
     for k in range(width):
         step = load(steps, k)
@@ -124,9 +135,10 @@ def run(u, steps, rates, B, C, resets, d, t, width, careful, flags, x, y):
         store(y, k, y_k)
 
 
-@njit
+@inner
 def replay(u, steps, rates, B, C, resets, d, t, width, careful, flags, x, a, y):
     """`run` that keeps everything: row k·n of x has x_{k-1}, row k·n of a the decays of step k."""
+    apart()
     zero, n = splat(u.dtype.type(0)), rates.shape[0]
     for k in range(width):
         step = load(steps, k)
@@ -151,12 +163,13 @@ def replay(u, steps, rates, B, C, resets, d, t, width, careful, flags, x, a, y):
         store(y, k, y_k)
 
 
-@njit
+@inner
 def pull_back(
     dy, u, steps, A, B, C, resets, d, t, width, careful, flags, x, a, g, by_A, by_B, by_C
 ):
     """g_k = C_k dy_k + a_{k+1} g_{k+1} from the last step of a block to the first; du replaces dy
     and ddt replaces u. Gradients of A, B and C are added, one for each lane."""
+    apart()
     zero, n = splat(u.dtype.type(0)), A.shape[0]
     for k in range(width - 1, -1, -1):
         step, u_k, dy_k = load(steps, k), load(u, k), load(dy, k)
