@@ -15,7 +15,6 @@ from rich.progress import track
 import refssm.jit
 from refssm.jit._cache import of_these_sources
 from refssm.jit._gufunc import Kernel
-from refssm.jit._threads import Threaded
 
 
 class Part(NamedTuple):
@@ -31,8 +30,9 @@ def kernels() -> Iterator[tuple[str, str, Kernel]]:
     for family in pkgutil.walk_packages(refssm.jit.__path__, "refssm.jit."):
         if not family.name.rpartition(".")[-1].startswith("_"):
             for name, value in vars(import_module(family.name)).items():
-                if isinstance(value, Threaded) and value.kernel.function.__module__ == family.name:
-                    yield family.name, name, value.kernel
+                kernel = getattr(value, "kernel", None)
+                if isinstance(kernel, Kernel) and kernel.function.__module__ == family.name:
+                    yield family.name, name, kernel
 
 
 def parts() -> list[Part]:

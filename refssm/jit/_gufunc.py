@@ -17,7 +17,7 @@ KINDS = ("f4", "f8", "c8", "c16")
 def gufunc(signature, flag=None, kinds=KINDS):
     """`compiled` with this signature: every array of the same kind, except that the one at `flag`
     is boolean. NumPy casts others: real arrays among complex ones, kinds not compiled."""
-    return compiled([_types(signature, kind, flag) for kind in kinds], signature)
+    return compiled(types_of(signature, flag, kinds), signature)
 
 
 def compiled(types, signature):
@@ -74,8 +74,12 @@ def _loaded(function, types: str, signature: str):
     return kept(build, f"{function.__module__}.{function.__name__}.{kinds}")
 
 
+def types_of(signature, flag, kinds) -> list[str]:
+    """"(l,n),(l)->(n)" in f4 with flag 1: "(f4[:,:], b1[:], f4[:])"; and so on for each kind."""
+    return [_types(signature, kind, flag) for kind in kinds]
+
+
 def _types(signature, kind, flag) -> str:
-    """ "(l,n),(l)->(n)" in f4 with flag 1: "(f4[:,:], b1[:], f4[:])"."""
     ranks = [core.count(",") + 1 for core in re.findall(r"\(([^)]*)\)", signature)]
     colons = [",".join(":" * rank) for rank in ranks]
     kinds = ["b1" if i == flag else kind for i in range(len(ranks))]

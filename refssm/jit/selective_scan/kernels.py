@@ -1,4 +1,4 @@
-"""The compiled recurrence of every selective scan, and its adjoint.
+"""Selective scans and their adjoints: real ones in lanes, and the compiled recurrence of others.
 
 The adjoint stores the √l states between blocks of √l steps, and computes those of one block again:
 O(n √l) numbers [chen2016training]. One call handles all channels that share B and C and sums their
@@ -13,10 +13,34 @@ from math import prod
 import numpy as np
 
 from refssm.jit._gufunc import blocks, gufunc, joined
+from refssm.jit.selective_scan import adjoint, forward
+from refssm.selective_scan.mamba import sigmoid, silu, softplus, steps
+
+COMPLEX = ("c8", "c16")
 
 
-@gufunc("(l),(l),(n),(l,n),(l,n),(n),(l)->(l),(n)", flag=6)
-def scan(u, dt, A, B, C, x0, resets, y, x):
+def scan(u, dt, A, B, C, x0, resets):
+    """The outputs, and the last state; real arrays have a kernel of their own."""
+    arrays = u, dt, A, B, C, x0, resets
+    return _complex_scan(*arrays) if _complex(arrays) else forward.scan(*arrays)
+
+
+def gated_scan(u, dt, A, B, C, D, z, dt_bias, x0, resets):
+    """The outputs of Mamba's scan, and the last state."""
+    arrays = u, dt, A, B, C, D[..., None], z, dt_bias[..., None], x0, resets
+    if not _complex(arrays):
+        return forward.gated_scan(*arrays)
+    s, x = _complex_scan(u, steps(dt, dt_bias), A, B, C, x0, resets)
+    return (s + D[..., None] * u) * silu(z), x
+
+
+def _complex(arrays) -> bool:
+    """True if some of them are complex."""
+    return any(map(np.iscomplexobj, arrays))
+
+
+@gufunc("(l),(l),(n),(l,n),(l,n),(n),(l)->(l),(n)", flag=6, kinds=COMPLEX)
+def _complex_scan(u, dt, A, B, C, x0, resets, y, x):
     """x_k = e^{dt_k A} x_{k-1} + dt_k u_k B_k, first term 0 at a reset; y_k = C_k · x_k."""
     for n in range(A.size):
         x[n] = x0[n]
@@ -35,6 +59,7 @@ def scan(u, dt, A, B, C, x0, resets, y, x):
     "(d,l),(d,n),(d,l),(d,l),(d,n),(l,n),(l,n),(d,n),(d,l)"
     "->(d,l),(d,l),(d,l),(d,n),(l,n),(l,n),(d,n)",
     flag=8,
+    kinds=COMPLEX,
 )
 def _block_back(dy, dx, u, dt, A, B, C, x0, resets, y, du, ddt, dA, dB, dC, dx0):
     """y and all gradients of one block: g_k = C_k* dy_k + a_{k+1}* g_{k+1}; at the end dx0."""
@@ -88,6 +113,31 @@ def at_rest(A) -> np.ndarray:
 
 
 def pulled_back(dy, dx, u, dt, A, B, C, x0, resets):
+    """The gradients from y and the last state: (du, ddt, dA, dB, dC, dx0).
+
+    All have all batch axes, except that dB and dC may have length 1 where B and C both have.
+    """
+    arrays = dy, dx, u, dt, A, B, C, x0, resets
+    return _complex_back(*arrays)[1:] if _complex(arrays) else adjoint.scan_back(*arrays)
+
+
+def gated_back(dy, dx, u, dt, A, B, C, D, z, dt_bias, x0, resets):
+    """The gradients for all arguments of Mamba's scan and x0, likewise."""
+    arrays = dy, dx, u, dt, A, B, C, D[..., None], z, dt_bias[..., None], x0, resets
+    if not _complex(arrays):
+        gradients = adjoint.gated_back(*arrays)
+        du, ddt, dA, dB, dC, dD, dz, ddt_bias, dx0 = gradients
+        return du, ddt, dA, dB, dC, dD[..., 0], dz, ddt_bias[..., 0], dx0
+    v, open_ = dt + dt_bias[..., None], sigmoid(z)
+    ds = dy * (z * open_)
+    y, du, dstep, dA, dB, dC, dx0 = _complex_back(ds, dx, u, softplus(v), A, B, C, x0, resets)
+    s = y + D[..., None] * u
+    dz = s.conj() * dy * (open_ * (1 + z * sigmoid(-z)))
+    ddt, dD = dstep * sigmoid(v), (u.conj() * ds).sum(-1)
+    return du + D[..., None].conj() * ds, ddt, dA, dB, dC, dD, dz, ddt.sum(-1), dx0
+
+
+def _complex_back(dy, dx, u, dt, A, B, C, x0, resets):
     """y, and the gradients from y and the last state: (y, du, ddt, dA, dB, dC, dx0).
 
     All have all batch axes, except that dB and dC have length 1 where B and C both have.
@@ -104,7 +154,7 @@ def pulled_back(dy, dx, u, dt, A, B, C, x0, resets):
 
     def run(w, x):
         u, dt, A, B, C = piece(w)
-        return scan(u, dt, A, B[..., None, :, :], C[..., None, :, :], x, resets[..., w])[1]
+        return _complex_scan(u, dt, A, B[..., None, :, :], C[..., None, :, :], x, resets[..., w])[1]
 
     by_channel, by_time, dA, dx0 = [], [], 0, dx
     for w, x in blocks(run, x0, u.shape[-1]):

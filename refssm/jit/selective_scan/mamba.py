@@ -1,7 +1,7 @@
 """Numba mirrors of refssm.selective_scan.mamba and .mamba_packed: the kernels of selective_scan.
 
-NumPy computes softplus, skip and gate, before and after the scan. The gradients use the ungated
-outputs of the adjoint, which computes the states again anyway.
+Real scans compute softplus, skip and gate in the kernel; around complex ones NumPy does. The
+gradients use the ungated outputs of the adjoint, which computes the states again anyway.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
@@ -10,31 +10,22 @@ outputs of the adjoint, which computes the states again anyway.
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each, with_batch
 from refssm.jit._gufunc import begun, in_kind_of
-from refssm.jit.selective_scan.kernels import at_rest, pulled_back, scan
+from refssm.jit.selective_scan.kernels import at_rest, gated_back, gated_scan
 from refssm.scan.blocks import no_resets
 from refssm.selective_scan import MAMBA_SCAN, MAMBA_SCAN_PACKED, MAMBA_SCAN_STATEFUL, MAMBA_STEP
-from refssm.selective_scan.mamba import sigmoid, silu, softplus, steps
 
 
 def _gated(arguments, x0, resets):
     """All outputs, and the last state."""
-    u, dt, A, B, C, D, z, dt_bias = arguments
-    s, x = scan(u, steps(dt, dt_bias), A, B, C, x0, resets)
-    y = (s + D[..., None] * u) * silu(z)
+    u, dt, A, B, _, _, _, dt_bias = arguments
+    y, x = gated_scan(*arguments, x0, resets)
     x = with_batch(x, 1, y.shape[:-1])  # D and z may have more axes
     return y, in_kind_of(x, u, dt, A, B, dt_bias, x0)
 
 
 def _gated_back(dy, dx, arguments, x0, resets):
     """Gradients from the gated outputs and the last state, for the arguments and x0."""
-    u, dt, A, B, C, D, z, dt_bias = arguments
-    v, open_ = dt + dt_bias[..., None], sigmoid(z)
-    ds = dy * (z * open_)
-    y, du, dstep, dA, dB, dC, dx0 = pulled_back(ds, dx, u, softplus(v), A, B, C, x0, resets)
-    s = y + D[..., None] * u
-    dz = s.conj() * dy * (open_ * (1 + z * sigmoid(-z)))
-    ddt, dD = dstep * sigmoid(v), (u.conj() * ds).sum(-1)
-    gradients = du + D[..., None].conj() * ds, ddt, dA, dB, dC, dD, dz, ddt.sum(-1), dx0
+    gradients = gated_back(dy, dx, *arguments, x0, resets)
     return unbroadcast_each(gradients, (*arguments, x0))
 
 

@@ -28,7 +28,7 @@ def selective_scan_vjp(dy, u, dt, A, B, C):
 
 def selective_back(dy, u, dt, A, B, C, resets):
     """Gradients of a scan from rest."""
-    _, *gradients, _ = pulled_back(dy, at_rest(A), u, dt, A, B, C, at_rest(A), resets)
+    *gradients, _ = pulled_back(dy, at_rest(A), u, dt, A, B, C, at_rest(A), resets)
     return unbroadcast_each(gradients, (u, dt, A, B, C))
 
 
@@ -40,7 +40,7 @@ def selective_scan_stateful(u, dt, A, B, C, x0):
 
 def selective_scan_stateful_vjp(dy, dx, u, dt, A, B, C, x0):
     """Mirror of refssm.selective_scan_stateful_vjp."""
-    _, *gradients = pulled_back(dy, dx, u, dt, A, B, C, x0, no_resets(u.shape[-1]))
+    gradients = pulled_back(dy, dx, u, dt, A, B, C, x0, no_resets(u.shape[-1]))
     return unbroadcast_each(gradients, (u, dt, A, B, C, x0))
 
 
@@ -64,7 +64,7 @@ def selective_step(u, dt, A, B, C, x):
 def selective_step_vjp(dy, dx_next, u, dt, A, B, C, x):
     """Mirror of refssm.selective_step_vjp."""
     arguments = u[..., None], dt[..., None], A, B[..., None, :], C[..., None, :]
-    _, *gradients = pulled_back(dy[..., None], dx_next, *arguments, x, no_resets(1))
+    gradients = pulled_back(dy[..., None], dx_next, *arguments, x, no_resets(1))
     du, ddt, dA, dB, dC, dx = unbroadcast_each(gradients, (*arguments, x))
     return du[..., 0], ddt[..., 0], dA, dB[..., 0, :], dC[..., 0, :], dx
 
