@@ -1,0 +1,169 @@
+"""Matrix products inside a compiled kernel, a tile of registers at a time.
+
+A tile is a few rows of Y, each some vectors long. Its numbers stay in registers while the sum goes
+over k, and one step is one fused multiplication and addition for each vector. LLVM's vectorizer
+makes no such code from loops, so the tile is written in LLVM's vectors, as wide as this processor's
+registers.
+"""
+
+import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.core.imputils import impl_ret_borrowed
+from numba.extending import intrinsic
+
+WIDE = "avx512f" in (found := llvm.get_host_cpu_features()) and found["avx512f"]
+BYTES = 64 if WIDE else 32  # of a vector
+ROWS, VECTORS = 4, 4 if WIDE else 2  # of a tile: half of the 32 or 16 registers
+BYTE, INTP = ir.IntType(8), ir.IntType(64)
+
+
+class _Matrix:
+    """An array of a kernel: the places of its numbers."""
+
+    def __init__(self, context, builder, kind, value):
+        made = context.make_array(kind)(context, builder, value)
+        self.builder = builder
+        self.start = builder.bitcast(made.data, BYTE.as_pointer())
+        self.strides = cgutils.unpack_tuple(builder, made.strides)
+        self.shape = cgutils.unpack_tuple(builder, made.shape)
+        self.number = context.get_data_type(kind.dtype)
+        self.size = 4 if self.number == ir.FloatType() else 8
+        self.vector = ir.VectorType(self.number, BYTES // self.size)
+
+    def at(self, row, column=None, vector=0):
+        """The place of a number, or of a vector further on."""
+        b = self.builder
+        offset = b.add(b.mul(row, self.strides[0]), INTP(BYTES * vector))
+        if column is not None:
+            offset = b.add(offset, b.mul(column, self.strides[1]))
+        return b.gep(self.start, [offset])
+
+    def load(self, place, kind):
+        """A number or a vector."""
+        place = self.builder.bitcast(place, kind.as_pointer())
+        return self.builder.load(place, align=self.size)
+
+    def splat(self, place):
+        """A vector of copies of one number."""
+        b, lanes = self.builder, self.vector.count
+        one = ir.Constant(self.vector, ir.Undefined)
+        one = b.insert_element(one, self.load(place, self.number), INTP(0))
+        return b.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), lanes), None))
+
+
+@intrinsic(prefer_literal=True)
+def _tile(typing, rows, vectors, Y, scale, A, B, r, c):
+    """Y[i, c:] = scale[i] Y[i, c:] + A[i] @ B[:, c:] for `rows` rows from r and some vectors."""
+
+    def generate(context, builder, signature, arguments):
+        y, by, a, b = (
+            _Matrix(context, builder, signature.args[i], arguments[i]) for i in (2, 3, 4, 5)
+        )
+        r, c = arguments[6:]
+        tile = [(i, v) for i in range(rows.literal_value) for v in range(vectors.literal_value)]
+        at = {i: builder.add(r, INTP(i)) for i, _ in tile}
+        scales = {i: by.splat(by.at(at[i])) for i in at}
+        places = [y.at(at[i], c, v) for i, v in tile]
+        begun = [
+            builder.fmul(scales[i], y.load(place, y.vector))
+            for (i, _), place in zip(tile, places, strict=True)
+        ]
+
+        def step(k, sums):
+            right = [b.load(b.at(k, c, v), b.vector) for v in range(vectors.literal_value)]
+            left = {i: a.splat(a.at(at[i], k)) for i in at}
+            parts = [builder.fmul(left[i], right[v], flags=("contract",)) for i, v in tile]
+            return [
+                builder.fadd(total, part, flags=("contract",))
+                for total, part in zip(sums, parts, strict=True)
+            ]
+
+        for place, total in zip(places, _repeated(builder, a.shape[1], begun, step), strict=True):
+            place = builder.bitcast(place, y.vector.as_pointer())
+            builder.store(total, place, align=y.size)
+        return context.get_dummy_value()
+
+    return types.none(rows, vectors, Y, scale, A, B, r, c), generate
+
+
+def _repeated(builder, count, begun, step):
+    """The values after `values = step(k, values)` for k = 0 … count − 1."""
+    before = builder.block
+    loop, after = builder.append_basic_block("loop"), builder.append_basic_block("after")
+    builder.cbranch(builder.icmp_signed(">", count, INTP(0)), loop, after)
+    builder.position_at_end(loop)
+    k, values = builder.phi(INTP), [builder.phi(value.type) for value in begun]
+    changed = [builder.add(k, INTP(1)), *step(k, values)]
+    for value, first, next_ in zip([k, *values], [INTP(0), *begun], changed, strict=True):
+        value.add_incoming(first, before)
+        value.add_incoming(next_, builder.block)
+    builder.cbranch(builder.icmp_signed("<", changed[0], count), loop, after)
+    builder.position_at_end(after)
+    results = [builder.phi(value.type) for value in begun]
+    for result, first, last in zip(results, begun, changed[1:], strict=True):
+        result.add_incoming(first, before)
+        result.add_incoming(last, loop)
+    return results
+
+
+@njit
+def multiplied(Y, scale, A, B):
+    """Y[i] = scale[i] Y[i] + (A B)[i]; the rows of Y and B are contiguous, whole vectors long."""
+    (rows, columns), lanes, c = Y.shape, BYTES // Y.itemsize, 0
+    while c < columns:
+        wide, r = c + VECTORS * lanes <= columns, 0
+        while r < rows:
+            if r + ROWS <= rows:
+                if wide:
+                    _tile(ROWS, VECTORS, Y, scale, A, B, r, c)
+                else:
+                    _tile(ROWS, 1, Y, scale, A, B, r, c)
+                r += ROWS
+            else:
+                if wide:
+                    _tile(1, VECTORS, Y, scale, A, B, r, c)
+                else:
+                    _tile(1, 1, Y, scale, A, B, r, c)
+                r += 1
+        c += VECTORS * lanes if wide else lanes
+
+
+@intrinsic
+def _dense(typing, row):
+    """The same row, of a type that says that its numbers are neighbours."""
+
+    def generate(context, builder, signature, arguments):
+        return impl_ret_borrowed(context, builder, signature.return_type, arguments[0])
+
+    return row.copy(layout="C")(row), generate
+
+
+@njit
+def moved(Y, X, scale):
+    """Y[i] = scale[i] X[i] for the rows of X, as far as they go."""
+    neighbours = X.strides[1] == X.itemsize and Y.strides[1] == Y.itemsize
+    for i in range(X.shape[0]):
+        if neighbours:
+            _row_moved(_dense(Y[i]), _dense(X[i]), scale[i])
+        else:
+            _row_moved(Y[i], X[i], scale[i])
+
+
+@njit
+def _row_moved(y, x, factor):
+    """y = factor x, as far as x goes."""
+    for p in range(x.size):
+        y[p] = factor * x[p]
+
+
+@njit
+def buffer(rows, columns, x):
+    """Zeros of the type of x; rows of whole vectors that begin at multiples of BYTES."""
+    lanes = BYTES // x.itemsize
+    width = -(-columns // lanes) * lanes
+    memory = np.zeros(rows * width + lanes, x.dtype)
+    skipped = (-memory.ctypes.data % BYTES) // x.itemsize
+    return memory[skipped : skipped + rows * width].reshape(rows, width)
