@@ -10,6 +10,7 @@ O(p n √l) numbers per head [chen2016training].
 import numpy as np
 
 from refssm.jit._gufunc import blocks, gufunc, joined
+from refssm.jit.ssd.backward import pieces_back
 from refssm.jit.ssd.forward import products, scan_pieces
 from refssm.jit.ssd.heads import grouped
 
@@ -102,7 +103,37 @@ def _block_back(dy, dS, x, log_a, B, C, S0, resets, dx, dlog_a, dB, dC, dS0):
 
 
 def pulled_back(dy, dS, x, log_a, B, C, S0, resets):
-    """Gradients from outputs and last state, with all batch axes: (dx, dlog_a, dB, dC, dS0)."""
+    """Gradients from outputs and last state: (dx, dlog_a, dB, dC, dS0). They have all batch axes,
+    except that dB and dC may be summed over some of the heads that share B and C."""
+    arguments = dy, dS, x, log_a, B, C, S0
+    kind = np.result_type(*arguments)
+    if kind.kind == "f" and _long(x, B):
+        *gradients, finite = _back_in_pieces(
+            *(a.astype(kind, copy=False) for a in arguments), resets
+        )
+        if finite:
+            return gradients
+    return _back_in_steps(*arguments, resets)
+
+
+def _back_in_pieces(dy, dS, x, log_a, B, C, S0, resets):
+    """The same, and whether all are finite."""
+    shared = ((B, 2), (C, 2), (resets, 1))
+    own, batch = grouped(((dy, 2), (dS, 2), (x, 2), (log_a, 1), (S0, 2)), shared)
+    dy, dS, x, log_a, S0 = own
+    *gradients, finite = pieces_back(dy, dS, x, log_a, B, C, products(B, C), S0, resets)
+    dx, dlog_a, dB, dC, dS0 = gradients
+    dx, dS0 = (c.reshape(*batch, *c.shape[-2:]) for c in (dx, dS0))
+    return dx, dlog_a.reshape(*batch, dlog_a.shape[-1]), dB, dC, dS0, finite.all()
+
+
+def _long(x, B) -> bool:
+    """True where matrix products are faster than single steps."""
+    return x.shape[-2] >= MANY and x.shape[-1] > 0 and B.shape[-1] > 0
+
+
+def _back_in_steps(dy, dS, x, log_a, B, C, S0, resets):
+    """The gradients step by step."""
     kind = np.result_type(dy, dS, x, log_a, B, C, S0)
 
     def piece(w):
@@ -121,7 +152,7 @@ def scan(x, log_a, B, C, S0, resets):
     """All outputs, and the last state."""
     arguments = x, log_a, B, C, S0
     kind = np.result_type(*arguments)
-    if kind.kind == "f" and x.shape[-2] >= MANY and x.shape[-1] and B.shape[-1]:
+    if kind.kind == "f" and _long(x, B):
         y, S, finite = _scan_in_pieces(*(a.astype(kind, copy=False) for a in arguments), resets)
         if finite:
             return y, S

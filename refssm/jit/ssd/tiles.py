@@ -51,7 +51,7 @@ class _Matrix:
         b, lanes = self.builder, self.vector.count
         one = ir.Constant(self.vector, ir.Undefined)
         one = b.insert_element(one, self.load(place, self.number), INTP(0))
-        return b.shuffle_vector(one, one, ir.Constant(ir.VectorType(ir.IntType(32), lanes), None))
+        return b.shuffle_vector(one, one, ir.Constant(_masks(lanes), None))
 
 
 @intrinsic(prefer_literal=True)
@@ -159,11 +159,61 @@ def _row_moved(y, x, factor):
         y[p] = factor * x[p]
 
 
+@intrinsic
+def _transposed_block(typing, Y, X, i, j):
+    """Y[j : j + lanes, i:] = X[i : i + lanes, j:]ᵀ, one vector of each row."""
+
+    def generate(context, builder, signature, arguments):
+        y, x = (_Matrix(context, builder, signature.args[k], arguments[k]) for k in (0, 1))
+        (i, j), lanes = arguments[2:], x.vector.count
+        rows = [x.load(x.at(builder.add(i, INTP(k)), j), x.vector) for k in range(lanes)]
+        step = lanes // 2
+        while step:  # exchange the off-diagonal blocks of this size
+            lower = [k + step if not k & step else k + lanes for k in range(lanes)]
+            upper = [k if not k & step else k - step + lanes for k in range(lanes)]
+            for k in range(lanes):
+                if not k & step:
+                    pair = rows[k], rows[k + step]
+                    rows[k], rows[k + step] = (
+                        builder.shuffle_vector(*pair, ir.Constant(_masks(lanes), mask))
+                        for mask in (upper, lower)
+                    )
+            step //= 2
+        for k, row in enumerate(rows):
+            place = y.at(builder.add(j, INTP(k)), i)
+            builder.store(row, builder.bitcast(place, y.vector.as_pointer()), align=y.size)
+        return context.get_dummy_value()
+
+    return types.none(Y, X, i, j), generate
+
+
+def _masks(lanes):
+    """The type of a mask of `shuffle_vector`."""
+    return ir.VectorType(ir.IntType(32), lanes)
+
+
 @njit
-def buffer(rows, columns, x):
-    """Zeros of the type of x; rows of whole vectors that begin at multiples of BYTES."""
+def transposed(Y, X):
+    """Y = Xᵀ; rows are contiguous, both sizes whole vectors."""
+    lanes = BYTES // X.itemsize
+    for i in range(0, X.shape[0], lanes):
+        for j in range(0, X.shape[1], lanes):
+            _transposed_block(Y, X, i, j)
+
+
+@njit
+def unset(rows, columns, x):
+    """Memory for rows of whole vectors, of the type of x, that begin at multiples of BYTES."""
     lanes = BYTES // x.itemsize
     width = -(-columns // lanes) * lanes
-    memory = np.zeros(rows * width + lanes, x.dtype)
+    memory = np.empty(rows * width + lanes, x.dtype)
     skipped = (-memory.ctypes.data % BYTES) // x.itemsize
     return memory[skipped : skipped + rows * width].reshape(rows, width)
+
+
+@njit
+def buffer(rows, columns, x):
+    """Zeros in such memory."""
+    memory = unset(rows, columns, x)
+    memory[:] = 0
+    return memory
