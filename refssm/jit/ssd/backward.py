@@ -31,68 +31,73 @@ from numba import njit
 
 from refssm.jit._gufunc import gufunc
 from refssm.jit.ssd.forward import CHUNK, REAL, decays, nothing, piece_end
-from refssm.jit.ssd.tiles import ROWS, buffer, moved, multiplied, transposed, unset
+from refssm.jit.ssd.tiles import ROWS, buffer, filled, moved, multiplied, padded, transposed, unset
 
 SPAN = 128  # blocks, or √(all blocks) where that is more
 
 
 Work = namedtuple(
     "Work",
-    "product, weights, kept, zeros, ones, alpha, beta, later, X, Y, weighted_X, weighted_Y, dX, "
-    "B, C, dB, dC, more, XT, GT, E, M, D, crossing",
+    "kept, zeros, ones, alpha, beta, later, X, Y, weighted_X, weighted_Y, dX, "
+    "B, C, dB, dC, more, E, M, D, crossing, XT, GT, weights, product",
 )
 
 
-@njit
+@njit(inline="always")
 def _work(p, n, x):
-    """The arrays that every piece needs."""
-    one, wide = np.ones(CHUNK, x.dtype), buffer(1, p, x).size
+    """The arrays that every piece needs, in one piece of memory: rows p, n or CHUNK numbers long,
+    each as whole vectors."""
+    P, N = padded(p, x), padded(n, x)
+    memory = buffer(6 + 14 * CHUNK + P + N, max(P, N, CHUNK), x)
+    memory[2] = 1
+    blocks = memory[6:]
     return Work(
+        memory[0],
+        memory[1],
+        memory[2],
+        memory[3],
+        memory[4],
+        memory[5],
+        blocks[:CHUNK, :P],
+        blocks[CHUNK : 2 * CHUNK, :P],
+        blocks[2 * CHUNK : 3 * CHUNK, :P],
+        blocks[3 * CHUNK : 4 * CHUNK, :P],
+        blocks[4 * CHUNK : 5 * CHUNK, :P],
+        blocks[5 * CHUNK : 6 * CHUNK, :N],
+        blocks[6 * CHUNK : 7 * CHUNK, :N],
+        blocks[7 * CHUNK : 8 * CHUNK, :N],
+        blocks[8 * CHUNK : 9 * CHUNK, :N],
+        blocks[9 * CHUNK : 10 * CHUNK, :N],
+        blocks[10 * CHUNK : 11 * CHUNK, :CHUNK],
+        blocks[11 * CHUNK : 12 * CHUNK, :CHUNK],
+        blocks[12 * CHUNK : 13 * CHUNK, :CHUNK],
+        blocks[13 * CHUNK : 14 * CHUNK, :CHUNK],
+        blocks[14 * CHUNK : 14 * CHUNK + P, :CHUNK],
+        blocks[14 * CHUNK + P :, :P],
+        np.empty((CHUNK, CHUNK + 1), x.dtype),
         np.empty(CHUNK + 1),
-        np.empty((CHUNK + 1, CHUNK + 1), x.dtype),
-        np.empty(wide, x.dtype),
-        np.zeros(CHUNK, x.dtype),
-        one,
-        one.copy(),
-        one.copy(),
-        one.copy(),
-        buffer(CHUNK, p, x),
-        buffer(CHUNK, p, x),
-        buffer(CHUNK, p, x),
-        buffer(CHUNK, p, x),
-        buffer(CHUNK, p, x),
-        buffer(CHUNK, n, x),
-        buffer(CHUNK, n, x),
-        buffer(CHUNK, n, x),
-        buffer(CHUNK, n, x),
-        buffer(CHUNK, n, x),
-        buffer(wide, CHUNK, x),
-        buffer(buffer(1, n, x).size, p, x),
-        buffer(CHUNK, CHUNK, x),
-        buffer(CHUNK, CHUNK, x),
-        buffer(CHUNK, CHUNK, x),
-        buffer(CHUNK, CHUNK, x),
     )
 
 
-@njit
-def _states(x, log_a, B, resets, S, states, work):
-    """states[k] is the state before block k of these steps; S becomes the last state."""
+@njit(inline="always")
+def _states(x, log_a, B, resets, states, rest, work):
+    """states[k] = the states before block k, and after the last one, from states[0]."""
     start, length = 0, x.shape[1]
     while start < length:
-        if start % CHUNK == 0:
-            states[start // CHUNK] = S
         stop = piece_end(start, length, resets)
+        if stop < length and stop % CHUNK:  # a reset follows, so nobody needs the state
+            start = stop
+            continue
         w, count = slice(start, stop), stop - start
         moved(work.B, B[w], work.ones)
         for h in range(len(x)):
-            if resets[start]:
-                S[h] = 0
             decays(log_a[h, w], resets[start], work.product, work.weights)
             last = work.weights[count - 1]
             moved(work.weighted_X, x[h, w], last[1:])
             work.kept[:] = last[0]
-            multiplied(S[h], work.kept, work.weighted_X[:count].T, work.B)
+            before = rest if resets[start] else states[start // CHUNK, h]
+            after = states[-(-stop // CHUNK), h]
+            multiplied(after, work.kept, before, work.weighted_X[:count].T, work.B)
         start = stop
 
 
@@ -129,10 +134,12 @@ def _of_decays(dlog_a, both, of_S, of_G, crossing, later):
             later[j] += crossing[t, j]
             across += later[j]
         dlog_a[t] = total + across
-    total = both * 0
+    total, checked = both * 0, 0 * dlog_a[0]
     for t in range(1, dlog_a.size):
         total += of_G[t - 1]
         dlog_a[t] += total
+        checked += 0 * dlog_a[t]
+    return checked
 
 
 @njit
@@ -146,9 +153,10 @@ def _inside(weights, scores, E, h, M, D, crossing):
             D[i, j] = one if h == 0 else D[i, j] + one
 
 
-@njit
-def _head_back(h, dy, x, log_a, begins, scores, S, G, dx, dlog_a, work):
+@njit(inline="always")
+def _head_back(h, given, begins, scores, S, G, results, work):
     """One head in one piece: dx, dlog_a, its part of dB, dC and D, and G before the piece."""
+    (dy, x, log_a), (dx, dlog_a) = given, results
     count = len(x)
     decays(log_a, begins, work.product, work.weights)
     last = work.weights[count - 1]
@@ -157,56 +165,56 @@ def _head_back(h, dy, x, log_a, begins, scores, S, G, dx, dlog_a, work):
     moved(work.weighted_X, x, last[1:])
     moved(work.weighted_Y, dy, work.weights[:, 0])
     transposed(work.XT, work.X)
-    multiplied(work.E[:count], work.zeros, work.Y[:count], work.XT)
+    multiplied(work.E[:count], work.zeros, work.E[:count], work.Y[:count], work.XT)
     _inside(work.weights, scores, work.E, h, work.M, work.D, work.crossing)
-    multiplied(work.more[:count], work.zeros, work.weighted_Y[:count], S)
+    multiplied(work.more[:count], work.zeros, work.more[:count], work.weighted_Y[:count], S)
     _added(work.dC, work.more[:count], work.C, work.alpha)
-    multiplied(work.more[:count], work.zeros, work.weighted_X[:count], G)
+    multiplied(work.more[:count], work.zeros, work.more[:count], work.weighted_X[:count], G)
     _added(work.dB, work.more[:count], work.B, work.beta)
     both = last[0] * _dot(S, G)
-    _of_decays(dlog_a, both, work.alpha, work.beta, work.crossing, work.later)
+    checked = _of_decays(dlog_a, both, work.alpha, work.beta, work.crossing, work.later)
     transposed(work.GT, G)
-    multiplied(work.dX[:count], work.zeros, work.B[:count], work.GT)
+    multiplied(work.dX[:count], work.zeros, work.dX[:count], work.B[:count], work.GT)
     for j in range(0, count, ROWS):
         rows = slice(j, min(j + ROWS, count))
-        multiplied(work.dX[rows], last[1 + j :], work.M[j:count, rows].T, work.Y[j:])
+        multiplied(work.dX[rows], last[1 + j :], work.dX[rows], work.M[j:count, rows].T, work.Y[j:])
     moved(dx, work.dX[:count, : dx.shape[1]], work.ones)
     work.kept[:] = last[0]
-    multiplied(G, work.kept, work.weighted_Y[:count].T, work.C)
-    return nothing(work.dX[:count]) + 0 * dlog_a.sum()
+    multiplied(G, work.kept, G, work.weighted_Y[:count].T, work.C)
+    return nothing(work.dX[:count]) + checked
 
 
-@njit
+@njit(inline="always")
 def _shared_back(count, dB, dC, work):
     """dB and dC of one piece, where its heads have added theirs."""
     for i in range(0, count, ROWS):
         rows = slice(i, min(i + ROWS, count))
-        multiplied(work.dC[rows], work.ones, work.D[rows, : rows.stop], work.B)
-        multiplied(work.dB[rows], work.ones, work.D[i:count, rows].T, work.C[i:])
+        multiplied(work.dC[rows], work.ones, work.dC[rows], work.D[rows, : rows.stop], work.B)
+        multiplied(work.dB[rows], work.ones, work.dB[rows], work.D[i:count, rows].T, work.C[i:])
     moved(dB, work.dB[:count, : dB.shape[1]], work.ones)
     moved(dC, work.dC[:count, : dC.shape[1]], work.ones)
     return nothing(work.dB[:count]) + nothing(work.dC[:count])
 
 
-@njit
-def _span_back(dy, x, log_a, B, C, products, resets, states, G, gradients, work):
+@njit(inline="always")
+def _span_back(given, states, rest, G, gradients, work):
     """All pieces of one span, the last first."""
-    (dx, dlog_a, dB, dC), stop, checked = gradients, x.shape[1], x.dtype.type(0)
-    rest = np.zeros_like(G[0])
+    (dy, x, log_a, B, C, products, resets), (dx, dlog_a, dB, dC) = given, gradients
+    stop, checked = x.shape[1], x.dtype.type(0)
     while stop > 0:
         start = stop - 1
         while start % CHUNK and not resets[start]:
             start -= 1
         w, count, shift = slice(start, stop), stop - start, start % CHUNK
-        work.dB[:] = 0
-        work.dC[:] = 0
+        moved(work.dB, work.dB, work.zeros)
+        moved(work.dC, work.dC, work.zeros)
         moved(work.B, B[w], work.ones)
         moved(work.C, C[w], work.ones)
         begins, scores = resets[start], products[w, shift:]
         for h in range(len(x)):
             S = rest if shift or begins else states[start // CHUNK, h]
-            arrays = dy[h, w], x[h, w], log_a[h, w], begins, scores
-            checked += _head_back(h, *arrays, S, G[h], dx[h, w], dlog_a[h, w], work)
+            given, results = (dy[h, w], x[h, w], log_a[h, w]), (dx[h, w], dlog_a[h, w])
+            checked += _head_back(h, given, begins, scores, S, G[h], results, work)
         checked += _shared_back(count, dB[w], dC[w], work)
         stop = start
     return checked
@@ -223,39 +231,30 @@ def pieces_back(dy, dS, x, log_a, B, C, products, S0, resets, dx, dlog_a, dB, dC
     (many, length, p), n = x.shape, B.shape[1]
     span = CHUNK * max(SPAN, int(np.sqrt(length / CHUNK)))
     spans, blocks = -(-length // span), -(-min(length, span) // CHUNK)
-    work, checked = _work(p, n, x), x.dtype.type(0)
-    high = work.XT.shape[0]
-    S = buffer(many * high, n, x).reshape(many, high, -1)
-    G = np.zeros_like(S)
-    states = unset(blocks * many * high, n, x).reshape(blocks, many, high, -1)
+    work, checked, high = _work(p, n, x), x.dtype.type(0), padded(p, x)
+    states = unset((blocks + 1) * many * high, n, x).reshape(blocks + 1, many, high, -1)
     starts = unset(spans * many * high, n, x).reshape(spans, many, high, -1)
+    G = buffer(many * high + high, n, x).reshape(many + 1, high, -1)
+    rest = G[many]
     for h in range(many):
-        S[h, :p, :n] = S0[h]
-        G[h, :p, :n] = dS[h]
-    for k in range(spans):
-        starts[k] = S
-        w = slice(k * span, min(length, k * span + span))
-        if k < spans - 1:
-            _states(x[:, w], log_a[:, w], B[w], resets[w], S, states, work)
+        filled(states[0, h], S0[h])
+        filled(G[h], dS[h])
+    for k in range(spans - 1):
+        w = slice(k * span, k * span + span)
+        for h in range(many):
+            filled(starts[k, h], states[0, h])
+        _states(x[:, w], log_a[:, w], B[w], resets[w], states, rest, work)
+        for h in range(many):
+            filled(states[0, h], states[blocks, h])
     for k in range(spans - 1, -1, -1):
-        S[:] = starts[k]
         w = slice(k * span, min(length, k * span + span))
-        _states(x[:, w], log_a[:, w], B[w], resets[w], S, states, work)
+        for h in range(many if k < spans - 1 else 0):
+            filled(states[0, h], starts[k, h])
+        _states(x[:, w], log_a[:, w], B[w], resets[w], states, rest, work)
         gradients = dx[:, w], dlog_a[:, w], dB[w], dC[w]
-        checked += _span_back(
-            dy[:, w],
-            x[:, w],
-            log_a[:, w],
-            B[w],
-            C[w],
-            products[w],
-            resets[w],
-            states,
-            G,
-            gradients,
-            work,
-        )
+        given = dy[:, w], x[:, w], log_a[:, w], B[w], C[w], products[w], resets[w]
+        checked += _span_back(given, states, rest, G, gradients, work)
     for h in range(many):
-        dS0[h] = G[h, :p, :n]
+        filled(dS0[h], G[h])
         checked += nothing(G[h])
     finite[0] = checked == 0

@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from refssm.jit._gufunc import gufunc
-from refssm.jit.ssd.tiles import ROWS, buffer, moved, multiplied
+from refssm.jit.ssd.tiles import ROWS, buffer, filled, moved, multiplied
 
 CHUNK = 32
 REAL = ("f4", "f8")
@@ -55,23 +55,23 @@ def nothing(Y):
     return total
 
 
-@njit
+@njit(inline="always")
 def advanced(S, weights, x, B, kept, weighted):
     """S ← w_q S + Σ_j W_qj B_j x_jᵀ, as n rows of p numbers."""
     last, count = weights[len(x) - 1], len(x)
     moved(weighted, x, last[1:])
     kept[:] = last[0]
-    multiplied(S, kept, B.T, weighted[:count])
+    multiplied(S, kept, S, B.T, weighted[:count])
 
 
-@njit
+@njit(inline="always")
 def _outputs(Y, C, S, M, X, weights, zeros):
     """Y_i = w_i S C_i + Σ_{j≤i} M_ij x_j."""
     count = len(C)
-    multiplied(Y[:count], zeros, C, S)
+    multiplied(Y[:count], zeros, Y[:count], C, S)
     for i in range(0, count, ROWS):
         rows = slice(i, min(i + ROWS, count))
-        multiplied(Y[rows], weights[rows, 0], M[rows, : rows.stop], X)
+        multiplied(Y[rows], weights[rows, 0], Y[rows], M[rows, : rows.stop], X)
 
 
 @gufunc("(h,l,p),(h,l),(l,n),(l,n),(l,q),(h,p,n),(l)->(h,l,p),(h,p,n),()", flag=6, kinds=REAL)
@@ -79,19 +79,22 @@ def scan_pieces(x, log_a, B, C, products, S0, resets, y, S_last, finite):
     """All outputs of h heads, the last states, and whether all are finite; products[i, j] is
     C_i · B_j for the j-th step since the last multiple of CHUNK."""
     (many, length, heads), size = x.shape, B.shape[1]
-    S, Y = buffer(many * size, heads, x).reshape(many, size, -1), buffer(CHUNK, heads, x)
-    X, weighted, M = buffer(CHUNK, heads, x), buffer(CHUNK, heads, x), buffer(CHUNK, CHUNK, x)
-    product, weights = np.empty(CHUNK + 1), np.empty((CHUNK + 1, CHUNK + 1), x.dtype)
-    kept, checked, start = np.empty(size, x.dtype), x.dtype.type(0), 0
-    zeros, ones = np.zeros(CHUNK, x.dtype), np.ones(CHUNK, x.dtype)
+    S = buffer(many * size, heads, x).reshape(many, size, -1)
+    memory = buffer(3 * CHUNK, heads, x)
+    Y, X, weighted = memory[:CHUNK], memory[CHUNK : 2 * CHUNK], memory[2 * CHUNK :]
+    square = buffer(CHUNK + 3, max(size, 2 * CHUNK), x)
+    M, weights = square[:CHUNK, :CHUNK], np.empty((CHUNK, CHUNK + 1), x.dtype)
+    zeros, ones, kept = square[CHUNK], square[CHUNK + 1], square[CHUNK + 2]
+    product, checked, start = np.empty(CHUNK + 1), x.dtype.type(0), 0
+    ones[:] = 1
     for h in range(many):
-        S[h, :, :heads] = S0[h].T
+        filled(S[h], S0[h].T)
     while start < length:
         stop = piece_end(start, length, resets)
         w, count, shift = slice(start, stop), stop - start, start % CHUNK
         for h in range(many):
             if resets[start]:
-                S[h] = 0
+                filled(S[h], S0[h, :0].T)
             decays(log_a[h, w], resets[start], product, weights)
             for i in range(count):
                 for j in range(i + 1):
@@ -103,7 +106,7 @@ def scan_pieces(x, log_a, B, C, products, S0, resets, y, S_last, finite):
             advanced(S[h], weights, x[h, w], B[w], kept, weighted)
         start = stop
     for h in range(many):
-        S_last[h] = S[h, :, :heads].T
+        filled(S_last[h], S[h].T)
         checked += nothing(S[h])
     finite[0] = checked == 0
 
@@ -111,10 +114,10 @@ def scan_pieces(x, log_a, B, C, products, S0, resets, y, S_last, finite):
 @gufunc("(i,n),(j,n)->(i,j)", kinds=REAL)
 def _products(C, B, Y):
     """Y_ij = C_i · B_j."""
-    columns, Z = buffer(B.shape[1], B.shape[0], B), buffer(C.shape[0], B.shape[0], B)
-    columns[:, : len(B)] = B.T
-    multiplied(Z, np.zeros(len(C), C.dtype), C, columns)
-    Y[:] = Z[:, : len(B)]
+    columns, Z = buffer(B.shape[1], B.shape[0], B), buffer(C.shape[0] + 1, B.shape[0], B)
+    filled(columns, B.T)
+    multiplied(Z[:-1], buffer(1, len(C), C)[0], Z[:-1], C, columns)
+    filled(Y, Z)
 
 
 def products(B, C):

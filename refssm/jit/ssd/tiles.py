@@ -55,22 +55,19 @@ class _Matrix:
 
 
 @intrinsic(prefer_literal=True)
-def _tile(typing, rows, vectors, Y, scale, A, B, r, c):
-    """Y[i, c:] = scale[i] Y[i, c:] + A[i] @ B[:, c:] for `rows` rows from r and some vectors."""
+def _tile(typing, rows, vectors, Y, scale, Z, A, B, r, c):
+    """Y[i, c:] = scale[i] Z[i, c:] + A[i] @ B[:, c:] for `rows` rows from r and some vectors."""
 
     def generate(context, builder, signature, arguments):
-        y, by, a, b = (
-            _Matrix(context, builder, signature.args[i], arguments[i]) for i in (2, 3, 4, 5)
+        y, by, z, a, b = (
+            _Matrix(context, builder, signature.args[i], arguments[i]) for i in range(2, 7)
         )
-        r, c = arguments[6:]
+        r, c = arguments[7:]
         tile = [(i, v) for i in range(rows.literal_value) for v in range(vectors.literal_value)]
         at = {i: builder.add(r, INTP(i)) for i, _ in tile}
         scales = {i: by.splat(by.at(at[i])) for i in at}
         places = [y.at(at[i], c, v) for i, v in tile]
-        begun = [
-            builder.fmul(scales[i], y.load(place, y.vector))
-            for (i, _), place in zip(tile, places, strict=True)
-        ]
+        begun = [builder.fmul(scales[i], z.load(z.at(at[i], c, v), z.vector)) for i, v in tile]
 
         def step(k, sums):
             right = [b.load(b.at(k, c, v), b.vector) for v in range(vectors.literal_value)]
@@ -86,7 +83,7 @@ def _tile(typing, rows, vectors, Y, scale, A, B, r, c):
             builder.store(total, place, align=y.size)
         return context.get_dummy_value()
 
-    return types.none(rows, vectors, Y, scale, A, B, r, c), generate
+    return types.none(rows, vectors, Y, scale, Z, A, B, r, c), generate
 
 
 def _repeated(builder, count, begun, step):
@@ -109,41 +106,71 @@ def _repeated(builder, count, begun, step):
     return results
 
 
+@njit(inline="always")
+def multiplied(Y, scale, Z, A, B):
+    """Y[i] = scale[i] Z[i] + (A B)[i]; rows of Y, Z and B are contiguous, whole vectors long."""
+    _multiplied(_loose(Y), _loose(scale), _loose(Z), _loose(A), _loose(B))
+
+
 @njit
-def multiplied(Y, scale, A, B):
-    """Y[i] = scale[i] Y[i] + (A B)[i]; the rows of Y and B are contiguous, whole vectors long."""
+def _multiplied(Y, scale, Z, A, B):
+    apart()
     (rows, columns), lanes, c = Y.shape, BYTES // Y.itemsize, 0
     while c < columns:
         wide, r = c + VECTORS * lanes <= columns, 0
         while r < rows:
             if r + ROWS <= rows:
                 if wide:
-                    _tile(ROWS, VECTORS, Y, scale, A, B, r, c)
+                    _tile(ROWS, VECTORS, Y, scale, Z, A, B, r, c)
                 else:
-                    _tile(ROWS, 1, Y, scale, A, B, r, c)
+                    _tile(ROWS, 1, Y, scale, Z, A, B, r, c)
                 r += ROWS
             else:
                 if wide:
-                    _tile(1, VECTORS, Y, scale, A, B, r, c)
+                    _tile(1, VECTORS, Y, scale, Z, A, B, r, c)
                 else:
-                    _tile(1, 1, Y, scale, A, B, r, c)
+                    _tile(1, 1, Y, scale, Z, A, B, r, c)
                 r += 1
         c += VECTORS * lanes if wide else lanes
+
+
+def _same(context, builder, signature, arguments):
+    """The argument itself; only its type is another one."""
+    return impl_ret_borrowed(context, builder, signature.return_type, arguments[0])
 
 
 @intrinsic
 def _dense(typing, row):
     """The same row, of a type that says that its numbers are neighbours."""
+    return row.copy(layout="C")(row), _same
+
+
+@intrinsic
+def _loose(typing, array):
+    """The same array, of the type with any strides: functions of one type are compiled once."""
+    return array.copy(layout="A")(array), _same
+
+
+@intrinsic
+def apart(typing):
+    """Forbid to inline the function that calls this: copies of it would be compiled one by one."""
 
     def generate(context, builder, signature, arguments):
-        return impl_ret_borrowed(context, builder, signature.return_type, arguments[0])
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
 
-    return row.copy(layout="C")(row), generate
+    return types.none(), generate
+
+
+@njit(inline="always")
+def moved(Y, X, scale):
+    """Y[i] = scale[i] X[i] for the rows of X, as far as they go."""
+    _moved(_loose(Y), _loose(X), _loose(scale))
 
 
 @njit
-def moved(Y, X, scale):
-    """Y[i] = scale[i] X[i] for the rows of X, as far as they go."""
+def _moved(Y, X, scale):
+    apart()
     neighbours = X.strides[1] == X.itemsize and Y.strides[1] == Y.itemsize
     for i in range(X.shape[0]):
         if neighbours:
@@ -202,11 +229,17 @@ def transposed(Y, X):
 
 
 @njit
+def padded(length, x):
+    """The length of whole vectors that have room for this many numbers."""
+    lanes = BYTES // x.itemsize
+    return -(-length // lanes) * lanes
+
+
+@njit
 def unset(rows, columns, x):
     """Memory for rows of whole vectors, of the type of x, that begin at multiples of BYTES."""
-    lanes = BYTES // x.itemsize
-    width = -(-columns // lanes) * lanes
-    memory = np.empty(rows * width + lanes, x.dtype)
+    width = padded(columns, x)
+    memory = np.empty(rows * width + BYTES // x.itemsize, x.dtype)
     skipped = (-memory.ctypes.data % BYTES) // x.itemsize
     return memory[skipped : skipped + rows * width].reshape(rows, width)
 
@@ -215,5 +248,15 @@ def unset(rows, columns, x):
 def buffer(rows, columns, x):
     """Zeros in such memory."""
     memory = unset(rows, columns, x)
-    memory[:] = 0
+    for i in range(rows):
+        for j in range(memory.shape[1]):
+            memory[i, j] = 0
     return memory
+
+
+@njit
+def filled(Y, X):
+    """Y = X as far as both go, and 0 beyond."""
+    for i in range(Y.shape[0]):
+        for j in range(Y.shape[1]):
+            Y[i, j] = X[i, j] if i < X.shape[0] and j < X.shape[1] else 0
