@@ -3,8 +3,7 @@
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.jit._gufunc import begun, in_kind_of
-from refssm.jit.ssd.chunks import by_chunks
-from refssm.jit.ssd.kernels import at_rest, pulled_back
+from refssm.jit.ssd.kernels import at_rest, pulled_back, scan
 from refssm.jit.ssd.recurrent import back_from_rest
 from refssm.scan.blocks import no_resets
 from refssm.ssd import SSD_CHUNKED, SSD_CHUNKED_PACKED, SSD_CHUNKED_STATEFUL
@@ -12,7 +11,8 @@ from refssm.ssd import SSD_CHUNKED, SSD_CHUNKED_PACKED, SSD_CHUNKED_STATEFUL
 
 def ssd_chunked(x, log_a, B, C, *, chunk):
     """Mirror of refssm.ssd_chunked."""
-    return by_chunks(x, log_a, B, C, at_rest(x, B), begun(x.shape[-2]), chunk)[0]
+    del chunk
+    return scan(x, log_a, B, C, at_rest(x, B), begun(x.shape[-2]))[0]
 
 
 def ssd_chunked_vjp(dy, x, log_a, B, C, *, chunk):
@@ -23,7 +23,8 @@ def ssd_chunked_vjp(dy, x, log_a, B, C, *, chunk):
 
 def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
     """Mirror of refssm.ssd_chunked_stateful."""
-    y, S = by_chunks(x, log_a, B, C, S0, no_resets(x.shape[-2]), chunk)
+    del chunk
+    y, S = scan(x, log_a, B, C, S0, no_resets(x.shape[-2]))
     return y, in_kind_of(S, x, log_a, B, S0)
 
 
@@ -36,8 +37,8 @@ def ssd_chunked_stateful_vjp(dy, dS, x, log_a, B, C, S0, *, chunk):
 
 def ssd_chunked_packed(x, log_a, B, C, resets, *, chunk):
     """Mirror of refssm.ssd_chunked_packed."""
-    resets = resets | begun(x.shape[-2])
-    return by_chunks(x, log_a, B, C, at_rest(x, B), resets, chunk)[0]
+    del chunk
+    return scan(x, log_a, B, C, at_rest(x, B), resets | begun(x.shape[-2]))[0]
 
 
 def ssd_chunked_packed_vjp(dy, x, log_a, B, C, resets, *, chunk):

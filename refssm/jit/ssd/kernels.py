@@ -10,12 +10,16 @@ O(p n √l) numbers per head [chen2016training].
 import numpy as np
 
 from refssm.jit._gufunc import blocks, gufunc, joined
+from refssm.jit.ssd.backward import pieces_back
+from refssm.jit.ssd.forward import products, scan_pieces
+from refssm.jit.ssd.heads import grouped
 
+MANY = 8  # from this many steps on matrix products are faster than single steps
 KINDS = ("f4", "f8", "c16")  # complex64 is computed in complex128 and rounded once
 
 
 @gufunc("(l,p),(l),(l,n),(l,n),(p,n),(l)->(l,p),(p,n)", flag=5, kinds=KINDS)
-def _scan(x, log_a, B, C, S0, resets, y, S_last):
+def _scan_steps(x, log_a, B, C, S0, resets, y, S_last):
     """S_t = e^{log_a_t} S_{t-1} + x_t B_tᵀ, x_t B_tᵀ at a reset;  y_t = S_t C_t;  last S."""
     heads, size = S0.shape
     S = np.empty((size, heads), x.dtype)  # transposed: sums over n in p lanes
@@ -99,14 +103,44 @@ def _block_back(dy, dS, x, log_a, B, C, S0, resets, dx, dlog_a, dB, dC, dS0):
 
 
 def pulled_back(dy, dS, x, log_a, B, C, S0, resets):
-    """Gradients from outputs and last state, with all batch axes: (dx, dlog_a, dB, dC, dS0)."""
+    """Gradients from outputs and last state: (dx, dlog_a, dB, dC, dS0). They have all batch axes,
+    except that dB and dC may be summed over some of the heads that share B and C."""
+    arguments = dy, dS, x, log_a, B, C, S0
+    kind = np.result_type(*arguments)
+    if kind.kind == "f" and _long(x, B):
+        *gradients, finite = _back_in_pieces(
+            *(a.astype(kind, copy=False) for a in arguments), resets
+        )
+        if finite:
+            return gradients
+    return _back_in_steps(*arguments, resets)
+
+
+def _back_in_pieces(dy, dS, x, log_a, B, C, S0, resets):
+    """The same, and whether all are finite."""
+    shared = ((B, 2), (C, 2), (resets, 1))
+    own, batch = grouped(((dy, 2), (dS, 2), (x, 2), (log_a, 1), (S0, 2)), shared)
+    dy, dS, x, log_a, S0 = own
+    *gradients, finite = pieces_back(dy, dS, x, log_a, B, C, products(B, C), S0, resets)
+    dx, dlog_a, dB, dC, dS0 = gradients
+    dx, dS0 = (c.reshape(*batch, *c.shape[-2:]) for c in (dx, dS0))
+    return dx, dlog_a.reshape(*batch, dlog_a.shape[-1]), dB, dC, dS0, finite.all()
+
+
+def _long(x, B) -> bool:
+    """True where matrix products are faster than single steps."""
+    return x.shape[-2] >= MANY and x.shape[-1] > 0 and B.shape[-1] > 0
+
+
+def _back_in_steps(dy, dS, x, log_a, B, C, S0, resets):
+    """The gradients step by step."""
     kind = np.result_type(dy, dS, x, log_a, B, C, S0)
 
     def piece(w):
         return x[..., w, :], log_a[..., w], B[..., w, :], C[..., w, :]
 
     pieces = []
-    for w, S in blocks(lambda w, S: _scan(*piece(w), S, resets[..., w])[1], S0, x.shape[-2]):
+    for w, S in blocks(lambda w, S: _scan_steps(*piece(w), S, resets[..., w])[1], S0, x.shape[-2]):
         *parts, dS = _block_back(dy[..., w, :], dS, *piece(w), S, resets[..., w])
         dx, dlog_a, dB, dC = parts
         pieces.append((dx, dlog_a[..., None], dB, dC))
@@ -116,8 +150,21 @@ def pulled_back(dy, dS, x, log_a, B, C, S0, resets):
 
 def scan(x, log_a, B, C, S0, resets):
     """All outputs, and the last state."""
-    kind = np.result_type(x, log_a, B, C, S0)
-    return tuple(c.astype(kind, copy=False) for c in _scan(x, log_a, B, C, S0, resets))
+    arguments = x, log_a, B, C, S0
+    kind = np.result_type(*arguments)
+    if kind.kind == "f" and _long(x, B):
+        y, S, finite = _scan_in_pieces(*(a.astype(kind, copy=False) for a in arguments), resets)
+        if finite:
+            return y, S
+    return tuple(c.astype(kind, copy=False) for c in _scan_steps(*arguments, resets))
+
+
+def _scan_in_pieces(x, log_a, B, C, S0, resets):
+    """All outputs, the last state, and whether they are finite."""
+    shared = ((B, 2), (C, 2), (resets, 1))
+    (x, log_a, S0), batch = grouped(((x, 2), (log_a, 1), (S0, 2)), shared)
+    y, S, finite = scan_pieces(x, log_a, B, C, products(B, C), S0, resets)
+    return y.reshape(*batch, *y.shape[-2:]), S.reshape(*batch, *S.shape[-2:]), finite.all()
 
 
 def at_rest(x, B) -> np.ndarray:
