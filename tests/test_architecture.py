@@ -69,7 +69,11 @@ def violations(path):
         others = {*SATELLITES, "oracle", "command"} - {"gallery", role}
         return foreign(names, "matplotlib") + [n for n in ours if part(n) in others]
     if role == "conformance":
-        return [n for n in ours if part(n) == "command"]
+        return [n for n in ours if part(n) in ("bench", "command")]
+    if role == "bench":
+        others = {*SATELLITES, "oracle", "command"} - {"bench", "conformance", "jit"}
+        drawn = [n for n in names if n.split(".")[0] == "matplotlib"]
+        return drawn + [n for n in ours if part(n) in others]
     if path.name == "testing.py":  # the only root file that may import satellites, lazily
         return foreign(names) + [n for n in _at_import(path) if part(n) in SATELLITES]
     return foreign(names) + [n for n in ours if part(n) in SATELLITES]
@@ -110,6 +114,10 @@ def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
         "refssm/experiments/worse.py": "from refssm.command import plot",
         "refssm/jit/bad.py": "from refssm.conformance.judging.grading import judge",
         "refssm/conformance/bad.py": "import refssm.command",
+        "refssm/conformance/worse.py": "def f():\n    from refssm.bench.run import Bench",
+        "refssm/bench/bad.py": "from refssm.command import plot",
+        "refssm/bench/worse.py": "from refssm.gallery import bench",
+        "refssm/bench/worst.py": "import matplotlib",
         "refssm/testing.py": "from refssm.conformance.running.in_process import judged_in_process",
     }
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)

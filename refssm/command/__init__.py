@@ -14,7 +14,7 @@ import sys
 
 import typer
 
-from refssm.command import cases, catalog, experiment, new, plot, replay, vectors, verify
+from refssm.command import bench, cases, catalog, experiment, new, plot, replay, vectors, verify
 from refssm.command.saying import say
 
 CTRL_C = 130  # newer versions of Typer return this for a KeyboardInterrupt
@@ -29,6 +29,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("verify")(verify.verify)
+app.command("bench")(bench.bench)
 app.command("list")(catalog.list_operators)
 app.command("show")(catalog.show_operator)
 app.command("replay")(replay.replay)

@@ -47,14 +47,21 @@ def plot_spectrum(n: States = 64, output: Output = None) -> None:
     _drawn("spectrum", output or Path("spectrum.png"), n=n)
 
 
-def _drawn(picture: str, output: Path, **settings) -> None:
-    """Draw a picture; UsageError with one sentence if that is impossible."""
+def check_picture(output: Path) -> None:
+    """UsageError if there is no matplotlib, or if the file is of another format."""
     from refssm.conformance.usage_error import UsageError
 
     if find_spec("matplotlib") is None:
         raise UsageError("pictures need matplotlib: pip install matplotlib")
     if output.suffix not in FORMATS:
         raise UsageError(f"{output}: wanted a file name that ends in {' or '.join(FORMATS)}")
+
+
+def _drawn(picture: str, output: Path, **settings) -> None:
+    """Draw a picture; UsageError with one sentence if that is impossible."""
+    from refssm.conformance.usage_error import UsageError
+
+    check_picture(output)
     gallery = import_module(f"refssm.gallery.{picture}")
     measure = settings.get("measure")
     if measure is not None and measure not in gallery.MEASURES:

@@ -34,7 +34,7 @@ from platformdirs import user_cache_path
 
 PACKAGE = Path(__file__).parents[1]
 # nothing compiled reads these: they may change and the compiled functions stay
-APART = ("command", "conformance", "enclosure", "experiments", "gallery", "oracle")
+APART = ("bench", "command", "conformance", "enclosure", "experiments", "gallery", "oracle")
 UNUSED = 30 * 24 * 3600  # seconds after which the functions of other sources are removed
 
 

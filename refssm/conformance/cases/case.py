@@ -96,7 +96,7 @@ def ordinary_case(
     knobs, kind = {}, number_type(dtype)
     for name, domain in op.inputs.items():
         of_real = domain.real or name in real or kind.carrier.kind == "f"
-        knobs[name] = Knob(_plain(domain), domain.tame_textures[0], of_real)
+        knobs[name] = Knob(plain_map(domain), domain.tame_textures[0], of_real)
     core = dict(zip(core_dims(op), sizes, strict=False))
     parameters = simplest(op)
     core |= {dim: int(parameters.pop(dim)) for dim in core if dim in parameters}
@@ -108,7 +108,7 @@ def ordinary_case(
     return Case(op, kind.carrier, core, batch, knobs, seed, half, parameters)
 
 
-def _plain(domain: Domain) -> str:
+def plain_map(domain: Domain) -> str:
     """The first tame map that varies, with complex values if there is one."""
     points = np.array([0.2, 0.9])
     drawn = {m: domain.draw(m, points, points, real=False) for m in domain.tame}

@@ -1,0 +1,1 @@
+"""Times, memory, accuracy, and the rates of the machine."""

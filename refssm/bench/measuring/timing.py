@@ -1,0 +1,134 @@
+"""Times of several calls, interleaved in rounds, and what a median of few times is worth."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import ceil, comb
+
+import numpy as np
+
+LEAST, MOST = 7, 41  # rounds
+SHORT = 1e-3  # shorter calls are repeated in one timing, up to REPEATS times
+REPEATS = 1000
+CONFIDENCE = 0.95
+Clock = Callable[[], float]
+Timed = Callable[[int], object]
+
+
+class Failed(Exception):
+    """A call raised while it was timed."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How often an implementation is called: rounds, and calls in each timing of a round."""
+
+    rounds: int
+    repeats: int
+
+    @classmethod
+    def of(cls, seconds: float, budget: float, least: int = LEAST) -> Plan:
+        """The plan for a call that takes so many seconds."""
+        repeats = int(min(REPEATS, max(1, ceil(SHORT / max(seconds, 1e-9)))))
+        rounds = int(budget / max(seconds * repeats, 1e-9))
+        return cls(min(MOST, max(least, rounds)), repeats)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Context without garbage collection."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def one(call: Timed, repeats: int, first: int, clock: Clock = time.perf_counter) -> float:
+    """Seconds of one call; the outputs of the last one are freed after the clock is read."""
+    y = None
+    with no_collection():
+        begun = clock()
+        for i in range(first, first + repeats):
+            y = call(i)
+        ended = clock()
+    del y
+    return (ended - begun) / repeats
+
+
+def interleaved(
+    calls: Sequence[Timed],
+    plans: Sequence[Plan],
+    clock: Clock = time.perf_counter,
+    tick: Callable[[int, int], None] = lambda done, count: None,
+    seconds: list[list[float] | Failed] | None = None,
+) -> list[list[float] | Failed]:
+    """Seconds of each call in each round; the order of the calls turns from round to round.
+
+    A call with fewer rounds takes part in the first ones. A call that raises takes part no more.
+    The list `seconds` is filled, so an interrupted caller has what was measured.
+    """
+    seconds = [] if seconds is None else seconds
+    seconds[:] = [[] for _ in calls]
+    count = max((plan.rounds for plan in plans), default=0)
+    for r in range(count):
+        tick(r, count)
+        for position in range(len(calls)):
+            k = (position + r) % len(calls)
+            times = seconds[k]
+            if isinstance(times, Failed) or r >= plans[k].rounds:
+                continue
+            try:
+                times.append(one(calls[k], plans[k].repeats, r * plans[k].repeats, clock))
+            except Exception as error:
+                failed = Failed()
+                failed.__cause__ = error
+                seconds[k] = failed
+    return seconds
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A median and where it may lie, at 95 % if there are times enough."""
+
+    value: float
+    low: float
+    high: float
+
+
+def median(times: Sequence[float]) -> Interval:
+    """The median with the order statistics that enclose it."""
+    x = np.sort(np.asarray(times, float))
+    k = _rank(x.size)
+    return Interval(float(np.median(x)), float(x[k]), float(x[x.size - 1 - k]))
+
+
+def quartiles(times: Sequence[float]) -> tuple[float, float]:
+    """The first and the third quartile."""
+    low, high = np.percentile(np.asarray(times, float), (25, 75))
+    return float(low), float(high)
+
+
+def ratio(other: Sequence[float], mirror: Sequence[float]) -> Interval:
+    """How many times as long the other takes: medians; the interval is that of paired rounds."""
+    count = min(len(other), len(mirror))
+    paired = median([a / b for a, b in zip(other[:count], mirror[:count], strict=True)])
+    value = float(np.median(other) / np.median(mirror))
+    return Interval(value, min(value, paired.low), max(value, paired.high))
+
+
+def _rank(n: int) -> int:
+    """The largest k so that x[k] to x[n-1-k] encloses the median with CONFIDENCE; else 0."""
+    tail, k = 0.0, 0
+    for i in range((n - 1) // 2):
+        tail += comb(n, i) / 2.0**n
+        if 1 - 2 * tail < CONFIDENCE:
+            break
+        k = i
+    return k

@@ -1,0 +1,1 @@
+"""The implementations of an operator: found, judged, and called in their frameworks."""

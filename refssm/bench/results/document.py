@@ -1,0 +1,155 @@
+"""A run as one JSON file; `bench.schema.json` describes it. A file is whole or absent."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
+from refssm.bench.measuring.machine import Rates
+from refssm.bench.results.bars import standing
+from refssm.bench.results.rows import Group, Row, Work
+from refssm.conformance.calling.finding import short
+from refssm.conformance.file_errors import UNREADABLE
+from refssm.conformance.usage_error import UsageError
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Document:
+    """A whole run."""
+
+    started: str  # UTC
+    command: str
+    machine: Mapping
+    rates: Rates
+    groups: list[Group]
+    growth: list[Mapping] = field(default_factory=list)  # see `growth.py`
+
+
+def text(run: Document) -> str:
+    """The run as JSON: what was measured, and what follows from it for other readers."""
+    document = {
+        "schema": SCHEMA,
+        "started": run.started,
+        "command": run.command,
+        "machine": dict(run.machine),
+        "rates": asdict(run.rates),
+        "works": [_work(group, run.rates) for group in run.groups],
+        "growth": list(run.growth),
+    }
+    return json.dumps(_finite(document), indent=1, ensure_ascii=False) + "\n"
+
+
+def _work(group: Group, rates: Rates) -> dict:
+    rows = [asdict(row) | _derived(group, row) for row in group.rows]
+    found = standing(group, rates)
+    bar = None
+    if found is not None:
+        bar = {"least": found.least, "against": found.against, "met": found.met}
+        bar |= {"came": asdict(found.came), "others": list(found.others)}
+    return {**asdict(group.work), "size": dict(group.work.size), "rows": rows, "bar": bar}
+
+
+def _derived(group: Group, row: Row) -> dict:
+    if not row.timed:
+        return {"median": None, "quartiles": None, "times_mirror": None}
+    came = group.times_base(row)
+    return {
+        "median": asdict(row.median),
+        "quartiles": list(row.quartiles),
+        "times_mirror": asdict(came) if came else None,
+    }
+
+
+def _finite(value):
+    """The same with None for what JSON has no number for."""
+    if isinstance(value, Mapping):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def read(path: Path) -> Document:
+    """The run in a file; UsageError if it has none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except UNREADABLE as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path}: not a readable run of refssm bench: {reason}") from None
+    given = found.get("schema") if isinstance(found, dict) else None
+    if isinstance(given, int) and given != SCHEMA:
+        raise UsageError(f"{path}: schema {given}; this version reads schema {SCHEMA}")
+    wrong = best_match(Draft202012Validator(schema()).iter_errors(found))
+    if wrong is not None:
+        place = "/".join(map(str, wrong.absolute_path)) or "the file"
+        raise UsageError(f"{path}: not a run of refssm bench: {place}: {short(wrong.message)}")
+    groups = [Group(_made(Work, w), [_row(r) for r in w["rows"]]) for w in found["works"]]
+    rates = Rates(**found["rates"])
+    return Document(
+        found["started"], found["command"], found["machine"], rates, groups, found["growth"]
+    )
+
+
+@cache
+def schema() -> dict:
+    """The schema of the file."""
+    place = files("refssm.bench.results").joinpath("bench.schema.json")
+    return json.loads(place.read_text(encoding="utf-8"))
+
+
+def _made(kind, record: dict):
+    return kind(**{name: record[name] for name in kind.__dataclass_fields__})
+
+
+def _row(record: dict) -> Row:
+    row = {**record, "seconds": tuple(record["seconds"]), "notes": tuple(record["notes"])}
+    return _made(Row, row)
+
+
+@contextmanager
+def beside(path: Path, option: str) -> Iterator[Path]:
+    """A temporary file in the same folder, removed at the end; UsageError if there can be none."""
+    partial = None
+    try:
+        handle, name = tempfile.mkstemp(suffix=path.suffix, prefix=".refssm-", dir=path.parent)
+        os.close(handle)
+        partial = Path(name)
+        yield partial
+    except OSError as error:
+        raise UsageError(f"{option} {path}: {error.strerror}") from None
+    finally:
+        if partial is not None:
+            partial.unlink(missing_ok=True)
+
+
+def check_writable(path: Path | None, option: str) -> None:
+    """UsageError, before the run, if a file cannot be written."""
+    if path is None:
+        return
+    with beside(path, option):
+        there = path.exists()
+    if there and not path.is_file():
+        raise UsageError(f"{option} {path}: wanted a file to write, got something else")
+
+
+def write(path: Path, run: Document) -> None:
+    """Write the file."""
+    with beside(path, "--json") as partial:
+        partial.write_text(text(run), encoding="utf-8")
+        os.chmod(partial, 0o644)
+        os.replace(partial, path)

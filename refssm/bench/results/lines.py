@@ -1,0 +1,108 @@
+"""The rows of a work as a table of text: a line for each implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from refssm.bench.measuring.machine import Rates
+from refssm.bench.measuring.timing import Interval
+from refssm.bench.results.bars import standing
+from refssm.bench.results.rows import Group, Row
+
+HEADS = (
+    *("implementation", "median", "quartiles", "× mirror", "GB/s", "Gflop/s"),
+    *("peak MB", "err/(u K0)", "bits"),
+)
+
+
+def table(group: Group, rates: Rates | None) -> list[str]:
+    """A work's title, its rows, its bar."""
+    rows = [(HEADS if group.base is None else _heads(group.base))]
+    rows += [cells(group, row, rates) for row in group.rows if row.timed]
+    lines = [group.work.title, *(f"  {line}" for line in aligned(rows))]
+    lines += [f"  {row.label}   {row.status}: {row.message}" for row in group.rows if not row.timed]
+    parts = {row.accuracy_at for row in group.rows if row.accuracy_at}
+    lines += [f"  accuracy on {part}" for part in sorted(parts)]
+    lines += [f"  {row.label}: {note}" for row in group.rows for note in row.notes]
+    found = standing(group, rates)
+    if found is not None:
+        lines.append(f"  bar: {found.least:g} × {found.against}: {times(found.came)}, {found.word}")
+        lines += [f"  bar: {other}" for other in found.others]
+    return lines
+
+
+def _heads(base: Row) -> tuple[str, ...]:
+    return tuple(h.replace("mirror", base.label) for h in HEADS)
+
+
+def cells(group: Group, row: Row, rates: Rates | None) -> tuple[str, ...]:
+    """The cells of a row that has times."""
+    low, high = row.quartiles
+    came = group.times_base(row)
+    return (
+        row.label,
+        seconds(row.median.value),
+        f"{seconds(low)} to {seconds(high)}",
+        times(came) if came else "1",
+        _rate(group.work.bytes, row, rates.copy if rates else None),
+        _rate(group.work.flops, row, rates.matrix(group.work.dtype) if rates else None),
+        "" if row.peak is None else f"{row.peak / 1e6:.1f}",
+        "" if row.ratio is None else f"{row.ratio:.2g}",
+        "" if row.bits is None else f"{row.bits:.1f}",
+    )
+
+
+def seconds(value: float) -> str:
+    """A time with three digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-6:.3g} µs"
+
+
+def times(interval: Interval) -> str:
+    """A ratio with its interval."""
+    return f"{_digits(interval.value)}× [{_digits(interval.low)}, {_digits(interval.high)}]"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _rate(amount: float | None, row: Row, whole: float | None) -> str:
+    """Amount a second in units of 10⁹, and its share of what the machine does."""
+    if not amount:
+        return ""
+    rate = amount / row.median.value
+    return f"{rate / 1e9:.3g}" + (f" ({rate / whole:.0%})" if whole else "")
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of cells as lines with columns; the first column is to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "   ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def head(machine: dict, rates: Rates | None) -> list[str]:
+    """Machine, versions, threads and rates, above the tables."""
+    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    threads = ", ".join(f"{name} {number}" for name, number in machine["threads"].items())
+    load = machine.get("load")
+    lines = [
+        versions,
+        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}"
+        + (f", load {load:.2f}" if load is not None else ""),
+        f"threads: {threads}",
+    ]
+    if rates is not None:
+        lines.append(
+            f"copy {rates.copy / 1e9:.1f} GB/s (read and written), matrix product float32 "
+            f"{rates.float32 / 1e9:.0f}, float64 {rates.float64 / 1e9:.0f} Gflop/s"
+        )
+    return lines

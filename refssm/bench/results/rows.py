@@ -1,0 +1,96 @@
+"""One row of a run: an implementation at one size, with its times and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from refssm.bench.measuring import timing
+from refssm.bench.measuring.timing import Interval
+
+TIMED, REFUSED, FAILED, SKIPPED = "timed", "refused", "failed", "skipped"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is timed: an operator, or later a layer, at a size; the forward call or the VJP."""
+
+    name: str
+    size: Mapping[str, int | float]
+    dtype: str
+    vjp: bool
+    bytes: int = 0  # of inputs and outputs
+    copied: int = 0  # bytes of the largest output
+    flops: float | None = None
+
+    @property
+    def title(self) -> str:
+        """Name, type and size in one line."""
+        letters = " ".join(f"{k}={v}" for k, v in self.size.items())
+        return f"{self.call} {self.dtype}   {letters}"
+
+    @property
+    def call(self) -> str:
+        """The name of the function."""
+        return f"{self.name}_vjp" if self.vjp else self.name
+
+
+@dataclass(frozen=True)
+class Row:
+    """An implementation in one work."""
+
+    label: str
+    kind: str  # reference, mirror, peer, yours
+    library: str
+    status: str = TIMED
+    message: str = ""  # why it is not timed; else the judge's line
+    seconds: tuple[float, ...] = ()  # of one call, by round
+    repeats: int = 1  # calls in each timing
+    copies: int = 1  # of the inputs, used in turn
+    peak: int | None = None  # bytes of one call, outputs included
+    ratio: float | None = None  # the largest error in units of u·K0
+    bits: float | None = None
+    relative: float | None = None  # the largest error, relative to the largest entry
+    accuracy_at: str = ""  # on which part of the inputs it was measured
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def timed(self) -> bool:
+        """True if it has times."""
+        return self.status == TIMED and bool(self.seconds)
+
+    @property
+    def median(self) -> Interval:
+        """The median of its times."""
+        return timing.median(self.seconds)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        """The first and third quartile of its times."""
+        return timing.quartiles(self.seconds)
+
+
+@dataclass(frozen=True)
+class Group:
+    """All rows of one work."""
+
+    work: Work
+    rows: Sequence[Row]
+
+    @property
+    def base(self) -> Row | None:
+        """The row to which the others are compared: the mirror, else the first that is timed."""
+        timed = [row for row in self.rows if row.timed]
+        return next((r for r in timed if r.kind == "mirror"), timed[0] if timed else None)
+
+    def times_base(self, row: Row) -> Interval | None:
+        """How many times as long as the mirror a row takes."""
+        base = self.base
+        if base is None or not row.timed or row is base:
+            return None
+        return timing.ratio(row.seconds, base.seconds)
+
+    def fastest(self, libraries: Sequence[str]) -> Row | None:
+        """The fastest peer of some libraries."""
+        timed = [r for r in self.rows if r.timed and r.kind == "peer" and r.library in libraries]
+        return min(timed, key=lambda row: row.median.value, default=None)

@@ -1,0 +1,155 @@
+"""The sizes at which operators are timed, and the ratios that the mirrors must reach.
+
+A size gives every batch axis and every core dimension by its letter, and the other parameters by
+name. An operator that is not in a table gets the usual size of each of its letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from refssm._contract import TRACED
+from refssm._operator import Operator
+from refssm.catalog import OPERATORS
+from refssm.conformance.cases.case import simplest
+from refssm.conformance.cases.sizes import core_dims, of_matrices
+from refssm.conformance.checks.checks import types_of
+
+SIZES = ("small", "paper", "large")
+LARGER = 8  # `large` is `paper` with so many times the batch
+
+
+@dataclass(frozen=True)
+class Size:
+    """The batch axes, core dimensions and parameters of one call, and its type."""
+
+    batch: Mapping[str, int]
+    core: Mapping[str, int]
+    parameters: Mapping[str, int | float]
+    dtype: str
+
+    def __str__(self):
+        return " ".join(f"{k}={v}" for k, v in {**self.batch, **self.core, **self.given}.items())
+
+    @property
+    def given(self) -> dict[str, int | float]:
+        """The parameters that are not the size of a dimension."""
+        return {k: v for k, v in self.parameters.items() if k not in self.core}
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What the mirror must reach: how many times as fast as the fastest of some libraries."""
+
+    forward: float
+    vjp: float
+    error: float = 0.0  # the largest error of the value, relative to its largest entry; 0: any
+    copies: float = 0.0  # the largest time, in copies of the output; 0: any
+    libraries: tuple[str, ...] = ("jax", "torch")
+    significant: bool = False  # True: missed only if the whole interval is below
+
+    def least(self, vjp: bool) -> float:
+        """The ratio to reach, of the forward call or of the VJP."""
+        return self.vjp if vjp else self.forward
+
+
+NONE: Mapping = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One row of the table: letters, type, and the bar if there is one."""
+
+    letters: Mapping[str, int]
+    dtype: str = ""
+    bar: Bar | None = None
+    parameters: Mapping[str, int | float] = field(default_factory=dict)
+
+
+_SCAN = {"b": 2, "d": 512, "l": 2048, "n": 16}
+_ROOTS = {"d": 64, "n": 64, "l": 16384}
+_HEADS = {"b": 1, "g": 1, "h": 24, "l": 4096, "p": 64, "n": 128}
+_PAPER = {
+    "vandermonde_kernel_real": _Row(
+        {"d": 256, "n": 32, "l": 16384}, "complex64", Bar(20, 8, error=3e-7)
+    ),
+    "vandermonde_kernel": _Row({"d": 256, "n": 32, "l": 16384}, "complex64"),
+    "resolvent_at_roots": _Row(_ROOTS, "complex64", Bar(8, 8)),
+    "cauchy_kernel": _Row(_ROOTS, "complex64", Bar(8, 8)),
+    "dplr_kernel": _Row({**_ROOTS, "r": 1}, "complex64", Bar(6, 4, error=1e-5)),
+    "dplr_kernel_aliased": _Row({**_ROOTS, "r": 1}, "complex64"),
+    "linear_scan": _Row({"b": 8, "l": 4096, "n": 256}, "complex64", Bar(6, 6, copies=2)),
+    "selective_scan": _Row(_SCAN, bar=Bar(3, 6)),
+    "mamba_scan": _Row(_SCAN, bar=Bar(3, 6)),
+    "ssd_chunked": _Row(_HEADS, bar=Bar(2.5, 2.5), parameters={"chunk": 64}),
+    "ssd_recurrent": _Row(_HEADS),
+    "short_convolution": _Row({"b": 4, "d": 1024, "l": 4096, "t": 4}, bar=Bar(4, 4)),
+    "causal_convolution": _Row(
+        {"b": 1, "d": 256, "l": 16384},
+        bar=Bar(1, 1, libraries=("jax", "torch", "scipy"), significant=True),
+    ),
+    "hope_transfer": _Row({"d": 256, "n": 64, "l": 16384}, "", Bar(40, 20, error=1e-6)),
+}
+BARS = {name: row.bar for name, row in _PAPER.items() if row.bar is not None}
+
+# every letter of the catalog; `matrix` for dimensions in which the work is cubic
+_USUAL = {
+    "paper": {"b": 2, "d": 64, "g": 1, "h": 8, "l": 4096, "n": 64, "m": 64, "p": 64, "t": 4}
+    | {"r": 1, "k": 24, "matrix": 64},
+    "small": {"b": 2, "d": 8, "g": 1, "h": 2, "l": 256, "n": 16, "m": 8, "p": 16, "t": 4}
+    | {"r": 1, "k": 8, "matrix": 16},
+}
+_FEW = {"paper": 1024, "small": 128}  # lengths where the work is quadratic in the length
+_CHUNK = {"paper": 64, "small": 16}
+QUADRATIC = ("causal_convolution_direct", "ssd_quadratic", "hankel_matrix")
+
+
+def size_of(op: Operator, which: str, dtype: str = "") -> Size:
+    """The size of an operator: "small", "paper" or "large"; `dtype` replaces the usual type."""
+    if which == "large":
+        return _larger(size_of(op, "paper", dtype))
+    row = _PAPER.get(op.name, _Row({})) if which == "paper" else _Row({})
+    usual = _usual(op, which) | dict(row.letters)
+    parameters = simplest(op) | {n: usual[n] for n in op.parameters if n in usual}
+    parameters |= {"chunk": _CHUNK[which]} if "chunk" in op.parameters else {}
+    parameters |= dict(row.parameters)
+    dtype = dtype or _PAPER.get(op.name, row).dtype or types_of(op)[0]
+    batch = {axis: usual[axis] for axis in op.batch_names}
+    return Size(batch, {dim: usual[dim] for dim in core_dims(op)}, parameters, dtype)
+
+
+def _usual(op: Operator, which: str) -> dict[str, int]:
+    """The usual size of each letter of an operator."""
+    usual = dict(_USUAL[which])
+    cubic = op.contract is not TRACED and max(len(d) for d in (*op.input_dims, ())) > 1
+    for dim in core_dims(op):
+        if dim == "n" and (of_matrices(op, dim) or cubic):
+            usual[dim] = usual["matrix"]
+    if op.name in QUADRATIC:
+        usual |= {d: _FEW[which] for d in ("l", "n") if d == op.leading}
+    return usual
+
+
+def _larger(size: Size) -> Size:
+    """The same with eight times the outermost batch axis, or the length if there is none."""
+    if size.batch:
+        first = next(iter(size.batch))
+        return replace(size, batch={**size.batch, first: LARGER * size.batch[first]})
+    grown = {"l": LARGER * size.core["l"]} if "l" in size.core else {}
+    return replace(size, core={**size.core, **grown})
+
+
+def of_length(op: Operator, l: int) -> Size:
+    """A size with one member of each batch axis, few states, and this length."""
+    size = size_of(op, "small")
+    batch = dict.fromkeys(size.batch, 1)
+    return replace(size, batch=batch, core={**size.core, "l": l})
+
+
+def default_operators(which: str) -> list[Operator]:
+    """The operators of a run that names none."""
+    if which == "small":
+        return [op for op in OPERATORS if "jit" not in op.lacks]
+    return [op for op in OPERATORS if op.name in BARS]

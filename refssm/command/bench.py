@@ -1,0 +1,188 @@
+"""`refssm bench`: time, memory and accuracy of implementations, side by side."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+NOTHING, REFUSED = 5, 1
+
+Targets = Annotated[
+    list[str] | None,
+    typer.Argument(help="Operators, or your own file.py, file.py::function or module."),
+]
+Sizes = Annotated[str, typer.Option(help="small, paper or large.")]
+Peers = Annotated[bool, typer.Option("--peers", help="Time JAX, PyTorch and SciPy, too.")]
+Vjp = Annotated[bool, typer.Option("--vjp", help="Time the gradients, too.")]
+Dtype = Annotated[str, typer.Option(help="The type of the inputs, if not the usual one.")]
+Seconds = Annotated[
+    float,
+    typer.Option(min=0, max=3600, help="Time for each implementation and size; at least 7 rounds."),
+]
+JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the run to this file.")]
+PlotFile = Annotated[
+    Path | None, typer.Option("--plot", help="Draw accuracy against time: a PNG or SVG file.")
+]
+AgainstFile = Annotated[
+    Path | None, typer.Option("--against", help="Compare with an older run, written by --json.")
+]
+Growth = Annotated[
+    bool, typer.Option("--growth", help="Time the mirrors at lengths from 2^10 to 2^20 instead.")
+]
+
+
+def bench(
+    targets: Targets = None,
+    sizes: Sizes = "small",
+    peers: Peers = False,
+    vjp: Vjp = False,
+    dtype: Dtype = "",
+    seconds: Seconds = 0.0,
+    json: JsonFile = None,
+    plot: PlotFile = None,
+    against: AgainstFile = None,
+    growth: Growth = False,
+) -> int:
+    """Time implementations side by side: time, memory, accuracy; what is wrong is not timed."""
+    from refssm.bench.results import document
+    from refssm.bench.run import Settings
+    from refssm.bench.work.targets import asked
+
+    _check(sizes, dtype)
+    for path, option in ((json, "--json"), (plot, "--plot")):
+        document.check_writable(path, option)
+    if plot is not None:
+        from refssm.command.plot import check_picture
+
+        check_picture(plot)
+    old = document.read(against) if against is not None else None
+    wanted = asked(targets or (), sizes)
+    run = _Run(Settings(sizes, peers, vjp, dtype, seconds))
+    with run.bar:
+        if growth:
+            run.grow(wanted)
+        else:
+            run.time(wanted)
+    found = run.document()
+    if old is not None:
+        _compare(old, found)
+    if json is not None:
+        document.write(json, found)
+    if plot is not None:
+        _draw(plot, found)
+    return run.code
+
+
+def _check(sizes: str, dtype: str) -> None:
+    """UsageError for an unknown size or type."""
+    from refssm.bench.work.sizes import SIZES
+    from refssm.conformance.number_types import NUMBER_TYPES
+    from refssm.conformance.usage_error import UsageError
+
+    if sizes not in SIZES:
+        raise UsageError(f"unknown sizes {sizes!r}; wanted one of {', '.join(SIZES)}")
+    types = [name for name, kind in NUMBER_TYPES.items() if not kind.half]
+    if dtype and dtype not in types:
+        raise UsageError(f"unknown type {dtype!r}; wanted one of {', '.join(types)}")
+
+
+class _Run:
+    """One run: what it printed and found so far."""
+
+    def __init__(self, settings):
+        from refssm.bench.measuring.machine import described, rates
+        from refssm.bench.programs.judged import Judge
+        from refssm.bench.programs.program import missing
+        from refssm.bench.results import lines
+        from refssm.bench.run import Bench
+        from refssm.command.progress import Bar
+
+        self.bar, self.groups, self.grown = Bar(), [], []
+        self.started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.bench = Bench(settings, self.bar.tick, time.perf_counter, Judge(self.bar.tick))
+        self.bar.tick("measuring the machine")
+        self.machine, self.rates = described(settings.peers), rates()
+        self.say(*lines.head(self.machine, self.rates))
+        self.say(*(missing() if settings.peers else ()))
+
+    def say(self, *texts: str) -> None:
+        """Print lines; hides the progress bar first."""
+        if texts:
+            self.bar.hide()
+            typer.echo("\n".join(texts))
+
+    def time(self, wanted) -> None:
+        """Time the operators; prints the rows of each as soon as they are there."""
+        try:
+            for group in self.bench.groups(wanted):
+                self.groups.append(group)
+                self._show(group)
+        except KeyboardInterrupt:
+            if self.bench.partial is not None:
+                self._show(self.bench.partial)
+            raise
+
+    def _show(self, group) -> None:
+        from refssm.bench.results.lines import table
+
+        self.say("", *table(group, self.rates))
+
+    def grow(self, wanted) -> None:
+        """Time the mirrors at many lengths."""
+        from refssm.bench.growth import growth_of, lines
+
+        operators = [op for op, _ in wanted]
+        for found in growth_of(operators, self.bench.judge, self.bar.tick):
+            self.grown.append(found)
+            self.say(*lines([found]))
+
+    def document(self):
+        """The run as one value."""
+        from refssm.bench.results.document import Document
+
+        command = " ".join(["refssm", *sys.argv[1:]])
+        grown = [g.record for g in self.grown]
+        return Document(self.started, command, self.machine, self.rates, self.groups, grown)
+
+    @property
+    def code(self) -> int:
+        """1 if one of the user's own functions was not timed, 5 if nothing was."""
+        rows = [row for group in self.groups for row in group.rows]
+        if any(row.kind == "yours" and not row.timed for row in rows):
+            return REFUSED
+        return 0 if self.grown or any(row.timed for row in rows) else NOTHING
+
+
+def _compare(old, new) -> None:
+    """Print each row of two runs: faster, slower, same or undecided."""
+    from refssm.bench.results import against
+    from refssm.bench.results.lines import aligned, times
+
+    said = [f"against the run of {old.started}"]
+    said += [f"  {line}" for line in against.differences(dict(old.machine), new.machine)]
+    rows = list(against.compared(old, new.groups))
+    cells = [(r.call, r.size, r.label, r.word, times(r.speed) if r.speed else r.message)
+             for r in rows]  # fmt: skip
+    said += [f"  {line}" for line in aligned(cells)] if cells else []
+    typer.echo("\n".join(["", *said, against.counts(rows) or "no row to compare"]))
+
+
+def _draw(output: Path, run) -> None:
+    """Draw accuracy against time."""
+    from refssm.bench.results.points import panels
+    from refssm.conformance.usage_error import UsageError
+    from refssm.gallery import bench as gallery
+
+    found = panels(run.groups)
+    if not found:
+        raise UsageError(f"--plot {output}: nothing was timed, so nothing is drawn")
+    try:
+        gallery.draw(output, found)
+    except OSError as error:
+        raise UsageError(f"{output}: {error.strerror}") from None
+    typer.echo(str(output))
