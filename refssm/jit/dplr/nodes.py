@@ -15,10 +15,11 @@ from numba import njit
 
 from refssm.dplr.system import around_the_circle
 from refssm.jit._gufunc import compiled, gufunc
-from refssm.jit.cauchy import LARGEST, SMALLEST, quotient
+from refssm.jit.cauchy import quotient
 from refssm.jit.dplr.pairs import add, add_product, copied, dot, pair, pairs, put
 
 WIDE = ("c16",)
+SMALLEST, LARGEST = 1e-280, 1e280  # of |d|²: outside, the square loses digits
 
 
 @lru_cache(maxsize=8)
