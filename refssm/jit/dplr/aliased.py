@@ -27,10 +27,9 @@ def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
     l, (modes, rates) = int(l), wide(w, dt)
     if not ordinary(modes, rates) or _met(modes, rates, l):
         return DPLR_KERNEL_ALIASED.reference(w, P, Q, B, C, dt, l=l)
-    _, above = circle(l)
     left, right = rows(*wide(C, Q.conj())), rows(*wide(B, P))
     modes = modes.astype(np.complex128)
-    return transformed(transfer(tangents(l), above, rates, modes, left, right), dtype)
+    return transformed(transfer(*tangents(l), rates, modes, left, right), dtype)
 
 
 def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):

@@ -32,9 +32,8 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
         C_tilde, sums = through_powers(E, B_bar, C, nodes, l)
     else:
         C_tilde, sums = truncated(E.astype(np.complex128), C, np.float64(l)), B
-    _, above = circle(l)
     left, right = rows(C_tilde, Q.conj()), rows(B, P)
-    spectrum = transfer(tangents(l), above, dt, w.astype(np.complex128), left, right)
+    spectrum = transfer(*tangents(l), dt, w.astype(np.complex128), left, right)
     if nodes.size:
         values = (C[..., None, :] * sums).sum(-1)
         nodes, values = (

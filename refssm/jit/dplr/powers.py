@@ -1,6 +1,6 @@
 """C (I − Ā^l) for the mirror of the DPLR kernel, from E = I − Ā; single precision is rounded later.
 
-E_2m = 2 E_m − E_m² up to m = ⌊l/16⌋, then 16 steps of m and the rest of l one by one:
+E_2m = 2 E_m − E_m² up to m = ⌊l/32⌋, then 32 steps of m and the rest of l one by one:
 I − Ā^{jm} = (I + Ā^m + … + Ā^{(j−1)m}) E_m. Nothing cancels where Ā is near I.
 """
 
@@ -13,7 +13,7 @@ from numba import njit
 from refssm.jit._gufunc import compiled
 from refssm.jit._tiles import COLUMNS, ROWS, product
 
-STEPS = 16  # each is a product with a vector; a doubling is one with a matrix
+STEPS = 32  # each is a product with a vector; a doubling is one with a matrix
 
 
 @njit(error_model="numpy")
@@ -66,7 +66,7 @@ def _power(one, m):
     return powers
 
 
-@compiled(["(c16[:,:], c16[:], f8[:], c16[:])"], "(n,n),(n),()->(n)")
+@compiled(["(c16[:,:], c16[:], f8[:], c16[:])"], "(n,k),(n),()->(n)")
 def truncated(E, C, l, found):
     """C (I − (I − E)^l)."""
     n, m = C.size, int(l[0]) // STEPS

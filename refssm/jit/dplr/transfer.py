@@ -2,10 +2,10 @@
 
     K̂(z) = 2/s (σ₀₀ − σ₀ᵣ (I_r + σᵣᵣ)⁻¹ σᵣ₀),   σ = Σ_n [C̃, Q*]_n [B, P]_nᵀ / (iτ − w_n)
 
-with s = 1 + z and iτ = 2/dt (1 − z)/(1 + z), which is imaginary on the circle: τ = 2/dt tan θ/2.
-So the real part of iτ − w is the same at all nodes, a reciprocal costs three products and a
-division, two poles share the division, and all sums are one real matrix product. At z = −1, where τ
-is infinite, K̂ = dt/2 Σ_n C̃_n B_n. No array has both nodes and modes.
+with s = 1 + z and iτ = 2/dt (1 − z)/(1 + z). On the circle z = e^(−iθ), τ = 2/dt tan θ/2 is real and
+2/s = 1 + i tan θ/2. So the real part of iτ − w is the same at all nodes, a reciprocal costs three
+products and a division, two poles share the division, and all sums are one real matrix product. At
+z = −1, where τ is infinite, K̂ = dt/2 Σ_n C̃_n B_n. No array has both nodes and modes.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
@@ -21,7 +21,6 @@ from refssm._roots import turned
 from refssm.jit._gufunc import compiled
 from refssm.jit._threads import threads
 from refssm.jit._tiles import ROWS, product
-from refssm.jit.cauchy import quotient
 from refssm.jit.dplr.nodes import circle, eliminated
 
 BLOCK = 64  # nodes
@@ -31,11 +30,13 @@ ORDINARY = 1e-70, 1e70  # within, no product of two squares under- or overflows
 
 @lru_cache(maxsize=8)
 def tangents(l):
-    """tan θ/2 at the nodes z = e^(−iθ); 0 in place of ∞."""
+    """tan θ/2 and 2/(1 + z) = 1 + i tan θ/2 at the nodes z = e^(−iθ); 0 in place of ∞."""
     c, s = turned(np.arange(l), 2 * l, np.float64)
-    table = np.divide(s, c, out=np.zeros(l), where=c != 0)
-    table.flags.writeable = False
-    return table
+    tangent = np.divide(s, c, out=np.zeros(l), where=c != 0)
+    tables = tangent, np.where(c != 0, 1 + 1j * tangent, 0)
+    for table in tables:
+        table.flags.writeable = False
+    return tables
 
 
 def closest(w, dt, l):
@@ -47,7 +48,7 @@ def closest(w, dt, l):
     nodes = (middle[..., None] + np.arange(-8, 9)) % l
     below, above = circle(l)
     D = 2 * below[nodes] / h[..., None] - above[nodes] * w[..., None]
-    exact = 2 / h[..., None] * tangents(l)[nodes] == w.imag[..., None]
+    exact = 2 / h[..., None] * tangents(l)[0][nodes] == w.imag[..., None]
     met = exact & (w.real == 0)[..., None] & (above[nodes] != 0)
     return nodes, np.where(met, 0, D)
 
@@ -93,30 +94,46 @@ def reciprocals(w, tau, R):
         _two_rows(w[n], w[min(n + 1, w.size - 1)], tau, R[2 * n : 2 * n + 4])
 
 
+@njit(error_model="numpy", fastmath={"contract"})
+def _rank_one(rows, count):
+    """σ₀₀ − σ₀₁ σ₁₀/(1 + σ₁₁) in place of σ₀₀, across SIMD lanes; the number of nodes for which
+    the division may lose digits: nothing is changed if there are any."""
+    outside = 0
+    for b in range(count):
+        size = (1 + rows[6, b]) ** 2 + rows[7, b] ** 2
+        outside += not (size > ORDINARY[0] and size < ORDINARY[1])
+    if not outside:
+        for b in range(count):
+            re, im = 1 + rows[6, b], -rows[7, b]
+            size = re * re + im * im
+            re, im = re / size, im / size
+            x, y = rows[4, b] * re - rows[5, b] * im, rows[4, b] * im + rows[5, b] * re
+            rows[0, b] = rows[0, b] - rows[2, b] * x + rows[3, b] * y
+            rows[1, b] = rows[1, b] - rows[2, b] * y - rows[3, b] * x
+    return outside
+
+
 @njit(error_model="numpy")
-def _solved(rows, b, S, M, x):
-    """σ₀₀ − σ₀ᵣ (I_r + σᵣᵣ)⁻¹ σᵣ₀ of node b."""
+def _any_rank(rows, b, S, M, x):
+    """σ₀₀ − σ₀ᵣ (I_r + σᵣᵣ)⁻¹ σᵣ₀ of node b in place of σ₀₀."""
     size = S.shape[0]
     for pair in range(size * size):
-        row = 2 * pair
-        S[pair // size, pair % size] = complex(rows[row, b], rows[row + 1, b])
-    total = S[0, 0]
-    if size == 2:
-        return total - S[0, 1] * quotient(S[1, 0], 1 + S[1, 1])
+        S[pair // size, pair % size] = complex(rows[2 * pair, b], rows[2 * pair + 1, b])
     for q in range(size - 1):
         x[q] = S[q + 1, 0]
     eliminated(1 + 0j, S, M, x)
+    total = S[0, 0]
     for q in range(size - 1):
         total -= S[0, q + 1] * x[q]
-    return total
+    rows[0, b], rows[1, b] = total.real, total.imag
 
 
 @compiled(
     ["(f8[:], c16[:], f8[:], c16[:], c16[:,:], c16[:,:], c16[:])"],
     "(l),(l),(),(n),(i,n),(i,n)->(l)",
 )
-def transfer(tangent, s, dt, w, left, right, spectrum):
-    """K̂ with left = [C̃, Q*], right = [B, P]."""
+def transfer(tangent, turn, dt, w, left, right, spectrum):
+    """K̂ with left = [C̃, Q*], right = [B, P], turn = 2/s."""
     size, n = left.shape[0], w.size
     factors, R = weights(w, left, right), np.zeros((2 * (n + n % 2), BLOCK))
     tau, rows = np.zeros(BLOCK), np.empty((factors.shape[0] * ROWS, BLOCK))
@@ -124,18 +141,20 @@ def transfer(tangent, s, dt, w, left, right, spectrum):
     x, at_infinity = np.empty(size - 1, np.complex128), 0j
     for k in range(n):
         at_infinity += left[0, k] * right[0, k]
-    for start in range(0, s.size, BLOCK):
-        count = min(BLOCK, s.size - start)
+    for start in range(0, tangent.size, BLOCK):
+        count = min(BLOCK, tangent.size - start)
         for b in range(count):
             tau[b] = 2 / dt[0] * tangent[start + b]
         reciprocals(w, tau, R)
         for group in range(factors.shape[0]):
             product(factors[group], R[: 2 * n], rows[ROWS * group : ROWS * group + ROWS])
+        if size > 2 or (size == 2 and _rank_one(rows, count)):
+            for b in range(count):
+                _any_rank(rows, b, S, M, x)
         for b in range(count):
-            if s[start + b] == 0:
+            spectrum[start + b] = turn[start + b] * complex(rows[0, b], rows[1, b])
+            if turn[start + b] == 0:
                 spectrum[start + b] = dt[0] / 2 * at_infinity
-            else:
-                spectrum[start + b] = quotient(2 * _solved(rows, b, S, M, x), s[start + b])
 
 
 def transformed(spectrum, dtype):
