@@ -12,7 +12,7 @@ from refssm._powers import through_powers
 from refssm.broadcasting import unbroadcast_each
 from refssm.dplr import DPLR_KERNEL
 from refssm.dplr.system import bilinear, corrected, empty, inverse
-from refssm.jit.dplr.nodes import circle, narrow, rows, wide
+from refssm.jit.dplr.nodes import narrow, rows, wide
 from refssm.jit.dplr.powers import truncated
 from refssm.jit.dplr.steps import steps_back
 from refssm.jit.dplr.transfer import closest, ordinary, tangents, transfer, transformed

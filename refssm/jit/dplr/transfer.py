@@ -2,10 +2,10 @@
 
     K̂(z) = 2/s (σ₀₀ − σ₀ᵣ (I_r + σᵣᵣ)⁻¹ σᵣ₀),   σ = Σ_n [C̃, Q*]_n [B, P]_nᵀ / (iτ − w_n)
 
-with s = 1 + z and iτ = 2/dt (1 − z)/(1 + z). On the circle z = e^(−iθ), τ = 2/dt tan θ/2 is real and
-2/s = 1 + i tan θ/2. So the real part of iτ − w is the same at all nodes, a reciprocal costs three
-products and a division, two poles share the division, and all sums are one real matrix product. At
-z = −1, where τ is infinite, K̂ = dt/2 Σ_n C̃_n B_n. No array has both nodes and modes.
+with s = 1 + z and iτ = 2/dt (1 − z)/(1 + z). On the circle z = e^(−iθ), τ = 2/dt tan θ/2 is real
+and 2/s = 1 + i tan θ/2. So the real part of iτ − w is the same at all nodes, a reciprocal costs
+three products and a division, two poles share the division, and all sums are one real matrix
+product. At z = −1, where τ is infinite, K̂ = dt/2 Σ_n C̃_n B_n. No array has all nodes and modes.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
