@@ -1,25 +1,31 @@
-"""Numba mirrors of refssm.cauchy: poles outermost, nodes across SIMD lanes, sums in double.
+"""Numba mirrors of refssm.cauchy: blocks of nodes in the L1 cache and across SIMD lanes, in double.
 
 Numba's complex division raises on zero and branches for every term. Here each term is v (d*/|d|²),
-d = z − w, without a branch; a node where |d|² leaves the safe range is computed again with Smith's
-division. Sums of single precision inputs are in double precision and rounded once.
+d = z − w, without a branch, and two poles share one division: 1/p = q/(pq). A node where some |d|²
+leaves the safe range is computed again with Smith's division, in a gradient the whole channel. Sums
+of single precision inputs are in double precision and rounded once.
 
 A resolvent at roots of unity is a Cauchy kernel, v/(1 − aω) = z v/(z − a) with z = ω*.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
 # (a gufunc allocates its outputs; pyright does not know that)
+
+from functools import lru_cache
 
 import numpy as np
 from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm._roots import roots_of_unity
-from refssm.broadcasting import unbroadcast, unbroadcast_each
+from refssm.broadcasting import unbroadcast_each
 from refssm.cauchy import CAUCHY_KERNEL, RESOLVENT_AT_ROOTS
-from refssm.jit._gufunc import compiled, gufunc
+from refssm.jit._gufunc import compiled
+from refssm.jit.vandermonde import rounded
 
-SMALLEST, LARGEST = 1e-280, 1e280  # of |d|²: outside, the square loses digits by under- or overflow
+BLOCK = 512  # nodes
+SMALLEST, LARGEST = 1e-140, 1e140  # of |d|²: outside, the product of two loses digits
+FUSED, REORDERED = {"contract"}, {"contract", "reassoc"}
 
 
 @njit(error_model="numpy")
@@ -36,99 +42,188 @@ def quotient(x, d):
     return complex((x.real * ratio + x.imag) / scale, (x.imag * ratio - x.real) / scale)
 
 
-@njit(error_model="numpy")
-def _real_sums(v, w, z, k):
-    for l in range(z.size):
-        total = 0.0
-        for n in range(v.size):
-            total += v[n] / (np.float64(z[l]) - w[n])
-        k[l] = total
+@njit(error_model="numpy", fastmath=FUSED)
+def _two_poles(v, w, x, y, z, size, sums, sizes):
+    """Add v/(z − w) + x/(z − y) at a block of nodes; sizes become the extreme |z − w|²."""
+    z_re, z_im, re, im, low, high = z[0], z[1], sums[0], sums[1], sizes[0], sizes[1]
+    for l in range(size):
+        a, b, c, d = z_re[l] - w.real, z_im[l] - w.imag, z_re[l] - y.real, z_im[l] - y.imag
+        p, q = a * a + b * b, c * c + d * d
+        low[l], high[l] = min(low[l], min(p, q)), max(high[l], max(p, q))
+        both = 1 / (p * q)
+        p, q = q * both, p * both
+        a, b, c, d = a * p, b * p, c * q, d * q  # first: v d* may underflow where v/d does not
+        re[l] = re[l] + v.real * a + v.imag * b + x.real * c + x.imag * d
+        im[l] = im[l] + v.imag * a - v.real * b + x.imag * c - x.real * d
 
 
 @njit(error_model="numpy")
-def _complex_sums(v, w, z, k):
-    z_re, z_im = z.real.astype(np.float64), z.imag.astype(np.float64)
-    k_re, k_im = np.zeros(z.size), np.zeros(z.size)
-    low, high = np.full(z.size, np.inf), np.zeros(z.size)
+def _carefully(v, w, z):
+    """The sum at one node by Smith's division."""
+    total = 0j
     for n in range(v.size):
-        v_re, v_im = np.float64(v[n].real), np.float64(v[n].imag)
-        w_re, w_im = np.float64(w[n].real), np.float64(w[n].imag)
-        for l in range(z.size):
-            d_re, d_im = z_re[l] - w_re, z_im[l] - w_im
-            size = d_re * d_re + d_im * d_im
-            low[l], high[l] = min(low[l], size), max(high[l], size)
-            R_re, R_im = d_re / size, -d_im / size  # first: v d* may underflow where v/d does not
-            k_re[l] += v_re * R_re - v_im * R_im
-            k_im[l] += v_im * R_re + v_re * R_im
-    for l in range(z.size):
-        if low[l] > SMALLEST and high[l] < LARGEST:
-            k[l] = complex(k_re[l], k_im[l])
-        else:
-            total = 0j
-            for n in range(v.size):
-                total += quotient(np.complex128(v[n]), np.complex128(z[l]) - np.complex128(w[n]))
-            k[l] = total
+        total += quotient(np.complex128(v[n]), z - np.complex128(w[n]))
+    return total
 
 
-@compiled(["(f4[:], f4[:], f4[:], f4[:])", "(f8[:], f8[:], f8[:], f8[:])"], "(n),(n),(l)->(l)")
-def _cauchy_real(v, w, z, k):
-    _real_sums(v, w, z, k)
+@njit(error_model="numpy")
+def _split(z, start, parts):
+    """Real and imaginary parts of a block of z; the number of its nodes."""
+    size = min(BLOCK, z.size - start)
+    for b in range(size):
+        parts[0, b], parts[1, b] = z[start + b].real, z[start + b].imag
+    return size
 
 
-@compiled(["(c8[:], c8[:], c8[:], c8[:])", "(c16[:], c16[:], c16[:], c16[:])"], "(n),(n),(l)->(l)")
+@njit(error_model="numpy")
+def _complex_sums(v, w, z, k, turned):
+    """Σ_n v_n / (z_l − w_n), times z_l if turned."""
+    parts, sums, sizes = np.empty((2, BLOCK)), np.empty((2, BLOCK)), np.empty((2, BLOCK))
+    for start in range(0, z.size, BLOCK):
+        size = _split(z, start, parts)
+        sums[:] = 0
+        sizes[0], sizes[1] = np.inf, 0
+        for n in range(0, v.size, 2):
+            other = min(n + 1, v.size - 1)
+            x = np.complex128(v[other]) if other > n else 0j
+            v_n, w_n, y = np.complex128(v[n]), np.complex128(w[n]), np.complex128(w[other])
+            _two_poles(v_n, w_n, x, y, parts, size, sums, sizes)
+        for b in range(size):
+            total, z_l = complex(sums[0, b], sums[1, b]), np.complex128(z[start + b])
+            if not (sizes[0, b] > SMALLEST and sizes[1, b] < LARGEST):
+                total = _carefully(v, w, z_l)
+            k[start + b] = z_l * total if turned else total
+
+
+@compiled([f"({t}[:], {t}[:], {t}[:], {t}[:])" for t in ("c8", "c16")], "(n),(n),(l)->(l)")
 def _cauchy_complex(v, w, z, k):
-    _complex_sums(v, w, z, k)
+    _complex_sums(v, w, z, k, False)
 
 
 @compiled(
-    [f"({t}[:], {t}[:], {t}[:], {t}[:], {t}[:], {t}[:], {t}[:])" for t in ("c8", "c16")],
+    [f"(c16[:], c16[:], c16[:], {t}[:], {t}[:])" for t in ("c8", "c16")], "(n),(n),(l),(l)->(l)"
+)
+def _resolvent(v, a, z, length, k):
+    _complex_sums(v, a, z, k, True)
+
+
+@compiled([f"({t}[:], {t}[:], {t}[:], {t}[:])" for t in ("f4", "f8")], "(n),(n),(l)->(l)")
+def _cauchy_real(v, w, z, k):
+    """Σ_n v_n / (z_l − w_n) of real arguments."""
+    nodes, sums = np.empty(BLOCK), np.empty(BLOCK)
+    for start in range(0, z.size, BLOCK):
+        size = min(BLOCK, z.size - start)
+        for b in range(size):
+            nodes[b] = z[start + b]
+        sums[:] = 0
+        for n in range(v.size):
+            v_n, w_n = np.float64(v[n]), np.float64(w[n])
+            for b in range(size):
+                sums[b] += v_n / (nodes[b] - w_n)
+        for b in range(size):
+            k[start + b] = sums[b]
+
+
+@njit(error_model="numpy", fastmath=REORDERED)
+def _moments(d, z, size, v, w, sums):
+    """Σ_l d R and Σ_l d R², R = 1/(z − w), and True if some |z − w|² may lose digits; adds v R² to
+    the sums of each node unless these are None."""
+    d_re, d_im, z_re, z_im = d[0], d[1], z[0], z[1]
+    first_re, first_im, second_re, second_im, outside = 0.0, 0.0, 0.0, 0.0, 0
+    for l in range(size):
+        a, b = z_re[l] - w.real, z_im[l] - w.imag
+        square = a * a + b * b
+        outside += (square < SMALLEST) | (square > LARGEST)
+        a, b = a / square, -b / square
+        t_re, t_im = d_re[l] * a - d_im[l] * b, d_re[l] * b + d_im[l] * a
+        first_re += t_re
+        first_im += t_im
+        second_re += t_re * a - t_im * b
+        second_im += t_re * b + t_im * a
+        if sums is not None:
+            a, b = a * a - b * b, 2 * a * b
+            sums[0, l] += v.real * a - v.imag * b
+            sums[1, l] += v.real * b + v.imag * a
+    return complex(first_re, first_im), complex(second_re, second_im), outside > 0
+
+
+@compiled(
+    [f"({t}[:], {t}[:], {t}[:], {t}[:], c16[:], c16[:], {t}[:])" for t in ("c8", "c16")],
     "(l),(n),(n),(l)->(n),(n),(l)",
 )
 def _cauchy_back(dk, v, w, z, dv, dw, dz):
     """Σ_l dk R*, Σ_l dk (v R²)*, −dk Σ_n (v R²)*, with R = 1/(z − w)."""
+    nodes, d, sums = np.empty((2, BLOCK)), np.empty((2, BLOCK)), np.empty((2, BLOCK))
+    dv[:], dw[:], far = 0, 0, False
+    for start in range(0, z.size, BLOCK):
+        size = _split(z, start, nodes)
+        _split(dk, start, d)
+        d[1] *= -1
+        sums[:] = 0
+        for n in range(v.size):
+            v_n, w_n = np.complex128(v[n]), np.complex128(w[n])
+            first, second, outside = _moments(d, nodes, size, v_n, w_n, sums)
+            dv[n] += first
+            dw[n] += second
+            far |= outside
+        for b in range(size):
+            dz[start + b] = complex(-d[0, b], d[1, b]) * complex(sums[0, b], -sums[1, b])
+    for n in range(v.size):
+        dv[n], dw[n] = np.conj(dv[n]), np.conj(np.complex128(v[n]) * dw[n])
+    if far:
+        _back_carefully(dk, v, w, z, dv, dw, dz)
+
+
+@njit(error_model="numpy")
+def _back_carefully(dk, v, w, z, dv, dw, dz):
+    """The same by Smith's division."""
     sums = np.zeros(z.size, np.complex128)
     for n in range(v.size):
-        v_sum, w_sum = 0j, 0j
+        dv[n], dw[n] = 0, 0
         for l in range(z.size):
             R = quotient(1.0 + 0.0j, np.complex128(z[l]) - np.complex128(w[n]))
             vR2 = np.complex128(v[n]) * R * R
-            v_sum += np.complex128(dk[l]) * np.conj(R)
-            w_sum += np.complex128(dk[l]) * np.conj(vR2)
+            dv[n] += np.complex128(dk[l]) * np.conj(R)
+            dw[n] += np.complex128(dk[l]) * np.conj(vR2)
             sums[l] += vR2
-        dv[n], dw[n] = v_sum, w_sum
     for l in range(z.size):
         dz[l] = -np.complex128(dk[l]) * np.conj(sums[l])
 
 
-@njit(error_model="numpy", fastmath={"reassoc", "contract"})
-def _moments(d_re, d_im, z_re, z_im, a):
-    """Σ_l d R and Σ_l d R², R = 1/(z − a); and True if some |z − a|² may lose digits."""
-    first_re, first_im, second_re, second_im, outside = 0.0, 0.0, 0.0, 0.0, 0
-    for l in range(z_re.size):
-        re, im = z_re[l] - a.real, z_im[l] - a.imag
-        size = re * re + im * im
-        outside += (size < SMALLEST) | (size > LARGEST)
-        R_re, R_im = re / size, -im / size
-        t_re, t_im = d_re[l] * R_re - d_im[l] * R_im, d_re[l] * R_im + d_im[l] * R_re
-        first_re += t_re
-        first_im += t_im
-        second_re += t_re * R_re - t_im * R_im
-        second_im += t_re * R_im + t_im * R_re
-    return complex(first_re, first_im), complex(second_re, second_im), outside > 0
-
-
-@gufunc("(l),(l),(n)->(n),(n)", kinds=("c16",))
-def _resolvent_back(d, z, a, first, second):
-    """Σ_l d/(z − a) and Σ_l d/(z − a)², nodes across SIMD lanes."""
-    d_re, d_im, z_re, z_im = d.real.copy(), d.imag.copy(), z.real.copy(), z.imag.copy()
-    for n in range(a.size):
-        first[n], second[n], outside = _moments(d_re, d_im, z_re, z_im, a[n])
-        if outside:
-            first[n], second[n] = 0, 0
+@compiled(
+    [f"({t}[:], c16[:], c16[:], c16[:], c16[:])" for t in ("c8", "c16")],
+    "(l),(l),(n)->(n),(n)",
+)
+def _resolvent_back(dk, z, a, first, second):
+    """Σ_l dk (z R)* and Σ_l dk (z R²)* with R = 1/(z − a)."""
+    nodes, d = np.empty((2, BLOCK)), np.empty((2, BLOCK))
+    first[:], second[:], far = 0, 0, False
+    for start in range(0, z.size, BLOCK):
+        size = _split(z, start, nodes)
+        for b in range(size):
+            turned = np.conj(np.complex128(dk[start + b])) * z[start + b]
+            d[0, b], d[1, b] = turned.real, turned.imag
+        for n in range(a.size):
+            one, two, outside = _moments(d, nodes, size, 0j, a[n], None)
+            first[n] += one
+            second[n] += two
+            far |= outside
+    first[:], second[:] = np.conj(first), np.conj(second)
+    if far:
+        first[:], second[:] = 0, 0
+        for n in range(a.size):
             for l in range(z.size):
                 R = quotient(1.0 + 0.0j, z[l] - a[n])
-                first[n] += d[l] * R
-                second[n] += d[l] * R * R
+                first[n] += np.complex128(dk[l]) * np.conj(z[l] * R)
+                second[n] += np.complex128(dk[l]) * np.conj(z[l] * R * R)
+
+
+@lru_cache(maxsize=8)
+def _circle(l):
+    """The conjugates of the roots of unity, in double precision."""
+    z = roots_of_unity(l, np.float64).conj()
+    z.flags.writeable = False
+    return z
 
 
 def cauchy_kernel(v, w, z):
@@ -139,24 +234,23 @@ def cauchy_kernel(v, w, z):
 
 def cauchy_kernel_vjp(dk, v, w, z):
     """Mirror of refssm.cauchy_kernel_vjp; real arguments are computed as complex."""
-    dv, dw, dz = _cauchy_back(dk, v, w, z)
-    return unbroadcast(dv, v), unbroadcast(dw, w), unbroadcast(dz, z)
+    gradients = unbroadcast_each(_cauchy_back(dk, v, w, z), (v, w, z))
+    return rounded(gradients, np.result_type(dk, v, w, z))
 
 
 def resolvent_at_roots(v, a, *, l):
     """Mirror of refssm.resolvent_at_roots; computed in double precision and rounded once."""
-    z = roots_of_unity(l, np.float64).conj()
-    k = z * _cauchy_complex(v.astype(np.complex128), a, z)
-    return k.astype(np.result_type(v, a, np.complex64))
+    kind = np.result_type(v, a, np.complex64)
+    v, a = v.astype(np.complex128), a.astype(np.complex128)
+    return _resolvent(v, a, _circle(int(l)), np.empty(l, kind))
 
 
 def resolvent_at_roots_vjp(dk, v, a, *, l):
     """Mirror of refssm.resolvent_at_roots_vjp; real arguments are computed as complex."""
-    z = roots_of_unity(l, np.float64).conj()
-    first, second = _resolvent_back(dk.conj() * z, z, a)
-    kind = np.result_type(dk, v, a, np.complex64)
-    gradients = (g.conj().astype(kind) for g in (first, v * second))
-    return unbroadcast_each(gradients, (v, a))
+    complex_dk = dk.astype(np.result_type(dk, np.complex64), copy=False)
+    first, second = _resolvent_back(complex_dk, _circle(int(l)), a.astype(np.complex128))
+    gradients = unbroadcast_each((first, v.conj() * second), (v, a))
+    return rounded(gradients, np.result_type(dk, v, a))
 
 
 cauchy_kernel = CAUCHY_KERNEL.checked(cauchy_kernel, COMPILED_TYPES)

@@ -22,23 +22,15 @@ from refssm.diagonal import (
 )
 from refssm.discretize.phi import moment, phi1
 from refssm.jit._gufunc import gufunc
-from refssm.jit.vandermonde import vandermonde_kernel, vandermonde_kernel_vjp
+from refssm.jit.vandermonde import moments, rounded, vandermonde_kernel
 from refssm.selective_scan.mamba import sigmoid
 
 NOTHING = -1e4  # stands for log 0: e^{−1e4} is 0 in double precision, and −1e4·0 = 0
 
 
 def _moments(dk, x):
-    """Σ_k dk_k e^{x_n k}* and Σ_k k dk_k e^{x_n k}*, for each batch member."""
-    batch = np.broadcast_shapes(dk.shape[:-1], x.shape[:-1])
-    kind = np.result_type(dk, x)
-    modes = np.broadcast_to(x, (*batch, x.shape[-1])).astype(kind)
-    return vandermonde_kernel_vjp(
-        np.broadcast_to(dk, (*batch, dk.shape[-1])).astype(kind),
-        np.ones_like(modes),
-        modes,
-        l=dk.shape[-1],
-    )
+    """Σ_k dk_k e^{x_n k}* and Σ_k k dk_k e^{x_n k}*, in the precision of dk and x."""
+    return rounded(moments(dk, x), np.result_type(dk, x))
 
 
 def _later(dk):

@@ -9,13 +9,14 @@ from numpy.fft import fft
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.dplr import DPLR_KERNEL_ALIASED
-from refssm.dplr.system import empty, inverse_transform
-from refssm.jit.dplr.nodes import circle, narrow, near, rows, transfer, transfer_back, wide
+from refssm.dplr.system import empty
+from refssm.jit.dplr.nodes import circle, narrow, rows, transfer_back, wide
+from refssm.jit.dplr.transfer import closest, ordinary, tangents, transfer, transformed
 
 
-def _met(g, s, w):
+def _met(w, dt, l):
     """True if a mode has its pole exactly at a node."""
-    return near(g, s, w, np.zeros(w.shape)).any()
+    return (closest(w, dt, l)[1] == 0).any()
 
 
 def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
@@ -23,12 +24,12 @@ def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
     dtype = np.result_type(w, P, Q, B, C, dt)
     if l == 0:
         return empty(dtype, l, w, P, Q, B, C, dt)
-    modes, rates = wide(w, dt)
-    below, above = circle(l)
-    g = 2 * below / rates[..., None]
-    if _met(g, above, modes):
+    l, (modes, rates) = int(l), wide(w, dt)
+    if not ordinary(modes, rates) or _met(modes, rates, l):
         return DPLR_KERNEL_ALIASED.reference(w, P, Q, B, C, dt, l=l)
-    return inverse_transform(transfer(g, above, w, rows(C, Q.conj()), rows(B, P)), dtype)
+    left, right = rows(*wide(C, Q.conj())), rows(*wide(B, P))
+    modes = modes.astype(np.complex128)
+    return transformed(transfer(*tangents(l), rates, modes, left, right), dtype)
 
 
 def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
@@ -37,7 +38,7 @@ def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
     below, above = circle(l)
     modes, rates, wide_dk = wide(w, dt, dk)
     g = 2 * below / rates[..., None]
-    if _met(g, above, modes):
+    if l and _met(modes, rates, int(l)):
         return DPLR_KERNEL_ALIASED.bare_vjp(dk, *arguments, l=l)
     d = 2 * fft(wide_dk).conj() / l if l else wide_dk
     left, right = rows(C, Q.conj()), rows(B, P)

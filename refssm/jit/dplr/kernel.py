@@ -11,9 +11,11 @@ from refssm._operator import COMPILED_TYPES
 from refssm._powers import through_powers
 from refssm.broadcasting import unbroadcast_each
 from refssm.dplr import DPLR_KERNEL
-from refssm.dplr.system import bilinear, corrected, empty, inverse, inverse_transform
-from refssm.jit.dplr.nodes import circle, narrow, near, rows, transfer, wide
+from refssm.dplr.system import bilinear, corrected, empty, inverse
+from refssm.jit.dplr.nodes import narrow, rows, wide
+from refssm.jit.dplr.powers import truncated
 from refssm.jit.dplr.steps import steps_back
+from refssm.jit.dplr.transfer import closest, ordinary, tangents, transfer, transformed
 
 
 def dplr_kernel(w, P, Q, B, C, dt, *, l):
@@ -21,26 +23,37 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
     dtype = np.result_type(w, P, Q, B, C, dt)
     if l == 0:
         return empty(dtype, l, w, P, Q, B, C, dt)
-    w, P, Q, B, C, dt = wide(w, P, Q, B, C, dt)
-    below, above = circle(l)
-    g = 2 * below / dt[..., None]
-    reach = 2 * math.sin(math.pi / max(l, 2)) * np.abs(2 / dt[..., None] - w)
-    nodes = _summed(near(g, above, w, reach))
-    C_tilde, sums = through_powers(*bilinear(w, P, Q, B, dt), C, nodes, l)
-    spectrum = transfer(g, above, w, rows(C_tilde, Q.conj()), rows(B, P))
+    l, arguments = int(l), (w, P, Q, B, C, dt)
+    w, P, Q, B, C, dt = wide(*arguments)
+    if not ordinary(w, dt):
+        return DPLR_KERNEL.reference(*wide(*arguments), l=l).astype(dtype)
+    nodes, (E, B_bar) = _near(w, dt, l), bilinear(w, P, Q, B, dt)
+    if nodes.size:
+        C_tilde, sums = through_powers(E, B_bar, C, nodes, l)
+    else:
+        C_tilde, sums = truncated(E.astype(np.complex128), C, np.float64(l)), B
+    left, right = rows(C_tilde, Q.conj()), rows(B, P)
+    spectrum = transfer(*tangents(l), dt, w.astype(np.complex128), left, right)
     if nodes.size:
         values = (C[..., None, :] * sums).sum(-1)
         nodes, values = (
             np.broadcast_to(x, (*spectrum.shape[:-1], x.shape[-1])) for x in (nodes, values)
         )
         np.put_along_axis(spectrum, nodes, values, axis=-1)
-    return inverse_transform(spectrum, dtype)
+    return transformed(spectrum, dtype)
 
 
-def _summed(at_poles):
-    """Indices of nodes to sum directly: as many for each batch member (extra ones do no harm)."""
-    count = at_poles.sum(-1).max(initial=0)
-    return np.argsort(~at_poles, axis=-1, kind="stable")[..., :count]
+def _near(w, dt, l):
+    """Nodes to sum directly, |1 − z λ̄| ≤ |1 − e^(2πi/l)| (≤ 2 if l = 1) for some mode: as many for
+    each batch member; 0 fills up, because an extra node does no harm."""
+    nodes, D = closest(w, dt, l)
+    reach = 2 * math.sin(math.pi / max(l, 2)) * np.abs(2 / dt[..., None] - w)
+    found = np.where(np.abs(D) <= reach[..., None], nodes, l)
+    found = np.sort(found.reshape(*found.shape[:-2], -1), axis=-1)
+    found[..., 1:][found[..., 1:] == found[..., :-1]] = l
+    found = np.sort(found, axis=-1)
+    count = (found < l).sum(-1).max(initial=0)
+    return found[..., :count] % l
 
 
 def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):

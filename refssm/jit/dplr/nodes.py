@@ -14,11 +14,12 @@ import numpy as np
 from numba import njit
 
 from refssm.dplr.system import around_the_circle
-from refssm.jit._gufunc import compiled, gufunc
-from refssm.jit.cauchy import LARGEST, SMALLEST, quotient
+from refssm.jit._gufunc import gufunc
+from refssm.jit.cauchy import quotient
 from refssm.jit.dplr.pairs import add, add_product, copied, dot, pair, pairs, put
 
 WIDE = ("c16",)
+SMALLEST, LARGEST = 1e-280, 1e280  # of |d|²: outside, the square loses digits
 
 
 @lru_cache(maxsize=8)
@@ -86,7 +87,7 @@ def _sums(R, W, S):
 
 
 @njit(error_model="numpy")
-def _eliminated(s, S, M, x):
+def eliminated(s, S, M, x):
     """Solve (I_r + s Sᵣᵣ) x' = x in place, with partial pivoting; M is a work array."""
     r = x.size
     for i in range(r):
@@ -122,38 +123,6 @@ def _resolved(R, s, x, factors, X):
         X[0, n] = re
 
 
-@compiled(["(c16[:], c16[:], c16[:], f8[:], b1[:])"], "(l),(l),(n),(n)->(l)")
-def near(g, s, w, reach, met):
-    """For each node: True if some |D_n| ≤ reach_n."""
-    modes = pair(w)
-    for j in range(g.size):
-        count = 0
-        for n in range(w.size):
-            re = g[j].real - (s[j].real * modes[0, n] - s[j].imag * modes[1, n])
-            im = g[j].imag - (s[j].real * modes[1, n] + s[j].imag * modes[0, n])
-            count += re * re + im * im <= reach[n] * reach[n]
-        met[j] = count > 0
-
-
-@gufunc("(l),(l),(n),(i,n),(i,n)->(l)", kinds=WIDE)
-def transfer(g, s, w, left, right, spectrum):
-    """2 C̃ (diag(g − s w) + s P Qᴴ)⁻¹ B, left = [C̃, Q*], right = [B, P]."""
-    r = left.shape[0] - 1
-    modes, W, R = pair(w), _weights(left, right), np.empty((2, w.size))
-    S, M = np.empty((r + 1, r + 1), np.complex128), np.empty((r, r), np.complex128)
-    x = np.empty(r, np.complex128)
-    for j in range(g.size):
-        _reciprocals(g[j], s[j], modes, R)
-        _sums(R, W, S)
-        for q in range(r):
-            x[q] = S[q + 1, 0]
-        _eliminated(s[j], S, M, x)
-        total = S[0, 0]
-        for q in range(r):
-            total -= s[j] * S[0, q + 1] * x[q]
-        spectrum[j] = 2 * total
-
-
 @gufunc("(l),(l),(l),(l),(n),(i,n),(i,n)->(i,n),(i,n),(n),()", kinds=WIDE)
 def transfer_back(d, below, g, s, w, left, right, dleft, dright, dw, ddt):
     """Σ_j d_j of ½K̂'s derivatives by left, right and w; and Σ_j d_j below_j YᵀX."""
@@ -173,8 +142,8 @@ def transfer_back(d, below, g, s, w, left, right, dleft, dright, dw, ddt):
             x[q], y[q] = S[q + 1, 0], S[0, q + 1]
             for k in range(r):
                 ST[q + 1, k + 1] = S[k + 1, q + 1]
-        _eliminated(s[j], S, M, x)
-        _eliminated(s[j], ST, M, y)
+        eliminated(s[j], S, M, x)
+        eliminated(s[j], ST, M, y)
         _resolved(R, s[j], x, rights, X)
         _resolved(R, s[j], y, lefts, Y)
         through = d[j] * s[j]

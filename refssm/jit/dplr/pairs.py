@@ -7,6 +7,7 @@ explicit, because one array expression takes a second or more to compile.
 import numpy as np
 from numba import njit
 
+FUSED = {"contract"}
 REORDERED = {"reassoc", "contract"}  # allow sums in SIMD lanes; NaN and infinity keep their meaning
 
 
@@ -53,7 +54,7 @@ def dot(x, y):
     return complex(re, im)
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", fastmath=FUSED)
 def add(x, c, y):
     """x_n += c y_n."""
     for n in range(x.shape[1]):

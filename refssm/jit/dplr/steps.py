@@ -10,10 +10,10 @@ import numpy as np
 from numba import njit
 
 from refssm.jit._gufunc import gufunc
-from refssm.jit.dplr.pairs import add, add_product, copied, dot, pair, pairs, put
+from refssm.jit.dplr.pairs import FUSED, add, add_product, copied, dot, pair, pairs, put
 
 
-@njit(error_model="numpy")
+@njit(error_model="numpy", fastmath=FUSED)
 def _step(e, U, V, x, met):
     """Ā x in place; the increment is separate, because 1 + e would lose digits of a slow mode."""
     for q in range(met.size):
@@ -24,6 +24,16 @@ def _step(e, U, V, x, met):
         x[0, n] += re
     for q in range(met.size):
         add(x, -met[q], U[q])
+
+
+@njit(error_model="numpy")
+def _block(e, U, V, kept, count, states, met):
+    """The states of a block of so many steps, after the one before it."""
+    copied(states[0], kept[0])
+    copied(states[1], kept[1])
+    for k in range(1, count):
+        copied(states[k + 1], states[k])
+        _step(e, U, V, states[k + 1], met)
 
 
 @gufunc(
@@ -38,20 +48,27 @@ def steps_back(d, e, U, V, b, c, P, Q, dC, T, dw, dP, dQ):
     """
     r, met = U.shape[0], np.empty(U.shape[0], np.complex128)
     forth, back, rates, drive, x = pairs(U), pairs(V), pair(e), pair(c), pair(b)
-    states = np.zeros((d.size + 1, 2, b.size))  # x_k at k + 1; the state before the first is 0
+    span = max(1, int(np.sqrt(d.size)))  # states are kept every so many steps, and computed again
+    kept = np.zeros(((d.size + span - 1) // span, 2, 2, b.size))  # before a block, and its first
+    states = np.empty((span + 1, 2, b.size))  # of one block, after the one before it
     p, y = np.zeros((2, b.size)), np.zeros((2, b.size))
     C_sums, w_sums = np.zeros((2, b.size)), np.zeros((2, b.size))
     P_sums, Q_sums = np.zeros((r, 2, b.size)), np.zeros((r, 2, b.size))
     for k in range(d.size):
-        copied(states[k + 1], x)
+        if k % span == 0:
+            copied(kept[k // span, 1], x)
         add(C_sums, d[k], x)
+        if (k + 1) % span == 0 and k + 1 < d.size:
+            copied(kept[(k + 1) // span, 0], x)
         _step(rates, forth, back, x, met)
     P_rows, Q_rows = pairs(P), pairs(Q)
     for k in range(d.size - 1, -1, -1):
+        if k == d.size - 1 or (k + 1) % span == 0:
+            _block(rates, forth, back, kept[k // span], k % span + 1, states, met)
         _step(rates, back, forth, p, met)
         add(p, d[k], drive)
-        copied(y, states[k])
-        add(y, 1 + 0j, states[k + 1])
+        copied(y, states[k % span])
+        add(y, 1 + 0j, states[k % span + 1])
         add_product(w_sums, 1 + 0j, p, y)
         for q in range(r):
             add(P_sums[q], dot(Q_rows[q], y), p)

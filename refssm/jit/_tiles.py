@@ -1,0 +1,78 @@
+"""A small matrix product whose sums stay in registers: four rows by two vectors of doubles.
+
+As loops, the sums would go through the L1 cache at every step, and the multipliers would wait for
+it half of the time. On processors with shorter vectors the compiler splits the lanes.
+"""
+
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+# (an intrinsic's arguments are Numba's types when it is compiled, arrays when it is called)
+
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+LANES, ROWS, COLUMNS = 8, 4, 16  # doubles in a vector; rows and columns of a tile
+VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+WORD = ir.IntType(64)
+FUSED = ("contract",)  # one rounding for a product and its sum where the processor can
+
+
+@njit(error_model="numpy")
+def product(left, right, sums):
+    """sums_rb = Σ_k left_kr right_kb: (k, ROWS), (k, q) -> (ROWS, q), contiguous doubles, and q is
+    a multiple of COLUMNS."""
+    for b in range(0, right.shape[1], COLUMNS):
+        _tile(left, right, b, sums)
+
+
+@intrinsic
+def _tile(typingctx, left, right, start, sums):
+    """`product` for the columns from `start` on, one tile wide."""
+
+    def generate(context, builder, signature, arguments):
+        tables = [
+            context.make_array(kind)(context, builder, value)
+            for kind, value in zip(signature.args, arguments, strict=True)
+            if isinstance(kind, types.Array)
+        ]
+        _add_up(builder, *tables, arguments[2])
+        return context.get_dummy_value()
+
+    return types.void(left, right, start, sums), generate
+
+
+def _add_up(builder, left, right, sums, start):
+    """Write a tile of the product."""
+    zero = ir.Constant(VECTOR, [0.0] * LANES)
+    parts = range(0, COLUMNS, LANES)
+    totals = [[cgutils.alloca_once_value(builder, zero) for _ in parts] for _ in range(ROWS)]
+    width = cgutils.unpack_tuple(builder, right.shape, 2)[1]
+    with cgutils.for_range(builder, cgutils.unpack_tuple(builder, left.shape, 2)[0]) as loop:
+        row = builder.add(builder.mul(loop.index, width), start)
+        vectors = [builder.load(_lanes(builder, right, row, c), align=8) for c in parts]
+        factors = builder.mul(loop.index, WORD(ROWS))
+        for r in range(ROWS):
+            factor = builder.load(builder.gep(left.data, [builder.add(factors, WORD(r))]))
+            factor = _repeated(builder, factor)
+            for total, vector in zip(totals[r], vectors, strict=True):
+                term = builder.fmul(factor, vector, flags=FUSED)
+                builder.store(builder.fadd(builder.load(total), term, flags=FUSED), total)
+    for r in range(ROWS):
+        row = builder.add(builder.mul(width, WORD(r)), start)
+        for c, total in zip(parts, totals[r], strict=True):
+            builder.store(builder.load(total), _lanes(builder, sums, row, c), align=8)
+
+
+def _lanes(builder, table, row, column):
+    """Where a vector of this table lies."""
+    place = builder.gep(table.data, [builder.add(row, WORD(column))])
+    return builder.bitcast(place, VECTOR.as_pointer())
+
+
+def _repeated(builder, x):
+    """x in every lane."""
+    nothing = ir.Constant(VECTOR, ir.Undefined)
+    first = builder.insert_element(nothing, x, ir.IntType(32)(0))
+    everywhere = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(first, nothing, everywhere)
