@@ -5,6 +5,7 @@ it half of the time. On processors with shorter vectors the compiler splits the 
 """
 
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+# pyright: reportCallIssue=false
 # (an intrinsic's arguments are Numba's types when it is compiled, arrays when it is called)
 
 from llvmlite import ir

@@ -5,7 +5,7 @@ All but the shift are Vandermonde kernels with coefficients from one pass over n
 with negative Ā, and growing modes of the softmax.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportArgumentType=false, reportIndexIssue=false
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Numba mirror of refssm.dplr.kernel: one pass over the nodes; gradients through the states."""
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportArgumentType=false
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import math
