@@ -45,10 +45,10 @@ Work = namedtuple(
 
 @njit(inline="always")
 def _work(p, n, x):
-    """The arrays that every piece needs, in one piece of memory: rows p, n or CHUNK numbers long,
-    each as whole vectors."""
+    """The arrays that every piece needs; most in one piece of memory, which compiles faster."""
     P, N = padded(p, x), padded(n, x)
-    memory = buffer(6 + 14 * CHUNK + P + N, max(P, N, CHUNK), x)
+    # one vector more: rows a power of two apart would share few lines of the first cache
+    memory = buffer(6 + 14 * CHUNK, max(P, N, CHUNK) + 1, x)
     memory[2] = 1
     blocks = memory[6:]
     return Work(
@@ -72,8 +72,8 @@ def _work(p, n, x):
         blocks[11 * CHUNK : 12 * CHUNK, :CHUNK],
         blocks[12 * CHUNK : 13 * CHUNK, :CHUNK],
         blocks[13 * CHUNK : 14 * CHUNK, :CHUNK],
-        blocks[14 * CHUNK : 14 * CHUNK + P, :CHUNK],
-        blocks[14 * CHUNK + P :, :P],
+        buffer(P, CHUNK, x),
+        buffer(N, P, x),
         np.empty((CHUNK, CHUNK + 1), x.dtype),
         np.empty(CHUNK + 1),
     )
