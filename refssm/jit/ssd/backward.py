@@ -31,7 +31,17 @@ from numba import njit
 
 from refssm.jit._gufunc import gufunc
 from refssm.jit.ssd.forward import CHUNK, REAL, decays, nothing, piece_end
-from refssm.jit.ssd.tiles import ROWS, buffer, filled, moved, multiplied, padded, transposed, unset
+from refssm.jit.ssd.tiles import (
+    ROWS,
+    buffer,
+    dense,
+    filled,
+    moved,
+    multiplied,
+    padded,
+    transposed,
+    unset,
+)
 
 SPAN = 128  # blocks, or √(all blocks) where that is more
 
@@ -45,10 +55,10 @@ Work = namedtuple(
 
 @njit(inline="always")
 def _work(p, n, x):
-    """The arrays that every piece needs, in one piece of memory: rows p, n or CHUNK numbers long,
-    each as whole vectors."""
+    """The arrays that every piece needs; most in one piece of memory, which compiles faster."""
     P, N = padded(p, x), padded(n, x)
-    memory = buffer(6 + 14 * CHUNK + P + N, max(P, N, CHUNK), x)
+    # one vector more: rows a power of two apart would share few lines of the first cache
+    memory = buffer(6 + 14 * CHUNK, max(P, N, CHUNK) + 1, x)
     memory[2] = 1
     blocks = memory[6:]
     return Work(
@@ -72,8 +82,8 @@ def _work(p, n, x):
         blocks[11 * CHUNK : 12 * CHUNK, :CHUNK],
         blocks[12 * CHUNK : 13 * CHUNK, :CHUNK],
         blocks[13 * CHUNK : 14 * CHUNK, :CHUNK],
-        blocks[14 * CHUNK : 14 * CHUNK + P, :CHUNK],
-        blocks[14 * CHUNK + P :, :P],
+        buffer(P, CHUNK, x),
+        buffer(N, P, x),
         np.empty((CHUNK, CHUNK + 1), x.dtype),
         np.empty(CHUNK + 1),
     )
@@ -106,8 +116,9 @@ def _dot(S, G):
     """Σ S G."""
     total = S.dtype.type(0)
     for p in range(S.shape[0]):
-        for n in range(S.shape[1]):
-            total += S[p, n] * G[p, n]
+        s, g = dense(S[p]), dense(G[p])
+        for n in range(s.size):
+            total += s[n] * g[n]
     return total
 
 
@@ -115,10 +126,10 @@ def _dot(S, G):
 def _added(total, more, B, dots):
     """total += more, and dots[i] = B_i · more_i."""
     for i in range(more.shape[0]):
-        dot = more.dtype.type(0)
-        for n in range(more.shape[1]):
-            total[i, n] += more[i, n]
-            dot += B[i, n] * more[i, n]
+        dot, sums, row, b = more.dtype.type(0), dense(total[i]), dense(more[i]), dense(B[i])
+        for n in range(row.size):
+            sums[n] += row[n]
+            dot += b[n] * row[n]
         dots[i] = dot
 
 
@@ -130,8 +141,9 @@ def _of_decays(dlog_a, both, of_S, of_G, crossing, later):
     for t in range(dlog_a.size - 1, -1, -1):
         total += of_S[t]
         across = both * 0
+        row = dense(crossing[t])
         for j in range(t):
-            later[j] += crossing[t, j]
+            later[j] += row[j]
             across += later[j]
         dlog_a[t] = total + across
     total, checked = both * 0, 0 * dlog_a[0]
@@ -146,11 +158,18 @@ def _of_decays(dlog_a, both, of_S, of_G, crossing, later):
 def _inside(weights, scores, E, h, M, D, crossing):
     """M_ij = W_ij (C_i · B_j); D_ij summed over heads; D_ij (C_i · B_j) of this one."""
     for i in range(len(scores)):
+        weight, e, m, d, both = (
+            weights[i],
+            dense(E[i]),
+            dense(M[i]),
+            dense(D[i]),
+            dense(crossing[i]),
+        )
         for j in range(i + 1):
-            M[i, j] = weights[i, 1 + j] * scores[i, j]
-            one = weights[i, 1 + j] * E[i, j]
-            crossing[i, j] = one * scores[i, j]
-            D[i, j] = one if h == 0 else D[i, j] + one
+            m[j] = weight[1 + j] * scores[i, j]
+            one = weight[1 + j] * e[j]
+            both[j] = one * scores[i, j]
+            d[j] = one if h == 0 else d[j] + one
 
 
 @njit(inline="always")

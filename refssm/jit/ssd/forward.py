@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from refssm.jit._gufunc import gufunc
-from refssm.jit.ssd.tiles import ROWS, buffer, filled, moved, multiplied
+from refssm.jit.ssd.tiles import ROWS, buffer, dense, filled, moved, multiplied
 
 CHUNK = 32
 REAL = ("f4", "f8")
@@ -47,11 +47,12 @@ def decays(log_a, begins, product, weights):
 
 @njit(fastmath={"reassoc"})
 def nothing(Y):
-    """0 if all numbers are finite, else NaN."""
+    """0 if all numbers are finite, else NaN; rows are contiguous."""
     total = Y.dtype.type(0)
     for i in range(Y.shape[0]):
-        for j in range(Y.shape[1]):
-            total += 0 * Y[i, j]
+        row = dense(Y[i])
+        for j in range(row.size):
+            total += 0 * row[j]
     return total
 
 

@@ -140,7 +140,7 @@ def _same(context, builder, signature, arguments):
 
 
 @intrinsic
-def _dense(typing, row):
+def dense(typing, row):
     """The same row, of a type that says that its numbers are neighbours."""
     return row.copy(layout="C")(row), _same
 
@@ -174,7 +174,7 @@ def _moved(Y, X, scale):
     neighbours = X.strides[1] == X.itemsize and Y.strides[1] == Y.itemsize
     for i in range(X.shape[0]):
         if neighbours:
-            _row_moved(_dense(Y[i]), _dense(X[i]), scale[i])
+            _row_moved(dense(Y[i]), dense(X[i]), scale[i])
         else:
             _row_moved(Y[i], X[i], scale[i])
 
