@@ -1,4 +1,6 @@
+import gc
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -10,6 +12,7 @@ import pytest
 import refssm.jit
 from refssm.jit import __main__ as compiling
 from refssm.jit import _cache
+from refssm.jit._threads import Threaded
 
 # a mirror as ours are made, small enough to compile in a second
 MIRROR = """
@@ -31,6 +34,7 @@ u = np.arange(1, 4, dtype=sys.argv[1])
 print(doubled(u).tolist(), squared(u).tolist())
 """
 RIGHT = "[2.0, 4.0, 6.0] [1.0, 4.0, 9.0]"
+BOTH = [f"__main__.{name}.{kind}{kind}" for name in ("doubled", "squared") for kind in ("f4", "f8")]
 
 
 @pytest.fixture
@@ -82,7 +86,7 @@ def test_eight_processes_fill_an_empty_cache_three_are_killed_and_the_others_are
         victim.kill()
         victim.communicate()
     assert {output(process) for process in started[3:]} == {RIGHT}
-    assert folders(tmp_path) == ["__main__.doubled", "__main__.squared"]
+    assert folders(tmp_path) == BOTH
     written = files(tmp_path)
     assert {output(program(dtype)) for dtype in ("f4", "f8")} == {RIGHT}
     assert files(tmp_path) == written  # later processes only read
@@ -98,7 +102,7 @@ def test_a_process_killed_while_it_compiles_leaves_nothing_that_a_later_one_read
     killed.communicate()
     assert all(name.endswith(".part") for name in folders(tmp_path))
     assert output(program()) == RIGHT
-    assert folders(tmp_path) == ["__main__.doubled", "__main__.squared"]
+    assert folders(tmp_path) == ["__main__.doubled.f8f8", "__main__.squared.f8f8"]
 
 
 @pytest.mark.long
@@ -118,6 +122,31 @@ def test_where_nothing_can_be_written_mirrors_are_compiled_in_memory(tmp_path, p
     file = tmp_path / "a_file"
     file.write_text("", encoding="utf-8")
     assert output(program(cache=file)) == RIGHT
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("writable", [True, False], ids=["a cache", "no cache"])
+def test_a_package_installed_read_only_works(tmp_path, writable):
+    """With a cache elsewhere, and without any; a file in place of the folder stops root, too."""
+    package = tmp_path / "site" / "refssm"
+    shutil.copytree(Path(refssm.__path__[0]), package, ignore=shutil.ignore_patterns("*.pyc"))
+    cache = tmp_path / "cache"
+    if not writable:
+        cache.write_text("", encoding="utf-8")
+    before = {*package.rglob("*")}
+    for path in (package, *before):
+        path.chmod(path.stat().st_mode & ~0o222)
+    environment = {**os.environ, "REFSSM_CACHE_DIR": str(cache), "PYTHONPATH": str(package.parent)}
+    call = "import refssm; from refssm.jit.scan import linear_scan as f"
+    call = f"{call}; print(refssm.__file__, f([[2.0]], [[3.0]]))"
+    told = subprocess.run(
+        [sys.executable, "-B", "-c", call], env=environment, cwd=tmp_path,
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert told.stdout.split() == [str(package / "__init__.py"), "[[3.]]"]
+    assert told.stderr == ""
+    assert {*package.rglob("*")} == before
+    assert cache.is_dir() == writable
 
 
 def test_a_user_without_a_home_gets_no_folder_of_that_name(tmp_path, monkeypatch):
@@ -170,11 +199,21 @@ def test_a_folder_that_is_not_finished_gets_no_name(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["scan.lock"]
 
 
-def test_the_families_that_take_longest_exist_and_no_family_is_left_out():
-    families = compiling.families()
-    folders = {p.stem for p in Path(refssm.jit.__path__[0]).iterdir() if p.stem[0] != "_"}
-    assert {*families} == folders
-    assert len(families) == len(folders)
+def test_every_kernel_is_compiled_once_by_the_command_and_no_family_is_left_out():
+    parts = compiling.parts()
+    assert len({*parts}) == len(parts)
+    families = {p.stem for p in Path(refssm.jit.__path__[0]).iterdir() if p.stem[0] != "_"}
+    assert families - {part.module.split(".")[2] for part in parts} == {"krylov"}  # it has none
+    functions = {kernel.function for _, _, kernel in compiling.kernels()}
+    assert functions == {gufunc.kernel.function for gufunc in _all_gufuncs()}
+
+
+def _all_gufuncs():
+    """Whatever the modules of the mirrors hold, imported names included."""
+    held = [
+        x for x in gc.get_objects() if isinstance(x, Threaded) and hasattr(x.kernel, "function")
+    ]
+    return [x for x in held if x.kernel.function.__module__.startswith("refssm.jit.")]
 
 
 def test_a_function_with_a_closure_is_refused():

@@ -4,7 +4,9 @@ import pkgutil
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from importlib import import_module
+from typing import NamedTuple
 
 from joblib import Parallel, delayed
 from rich.console import Console
@@ -12,33 +14,55 @@ from rich.progress import track
 
 import refssm.jit
 from refssm.jit._cache import of_these_sources
-
-# these take longest to compile; they come first, so that the cores end together
-LONGEST = ("hankel", "hope", "ssd", "vandermonde", "dplr", "convolution", "selective_scan")
-
-
-def families() -> list[str]:
-    """Every family of mirrors, those that take longest to compile first."""
-    names = [family.name for family in pkgutil.iter_modules(refssm.jit.__path__)]
-    return [*LONGEST, *(name for name in names if name[0] != "_" and name not in LONGEST)]
+from refssm.jit._gufunc import Kernel
+from refssm.jit._threads import Threaded
 
 
-def compile_family(name: str) -> None:
-    """Import a family's mirrors in this process: what is not on disk yet is compiled and kept."""
+class Part(NamedTuple):
+    """One kernel in one combination of types, as another process finds it."""
+
+    module: str
+    name: str
+    place: int
+
+
+def kernels() -> Iterator[tuple[str, str, Kernel]]:
+    """Every kernel with its module and its name there."""
+    for family in pkgutil.walk_packages(refssm.jit.__path__, "refssm.jit."):
+        if not family.name.rpartition(".")[-1].startswith("_"):
+            for name, value in vars(import_module(family.name)).items():
+                if isinstance(value, Threaded) and value.kernel.function.__module__ == family.name:
+                    yield family.name, name, value.kernel
+
+
+def parts() -> list[Part]:
+    """All that is to be compiled; long functions take longest and come first, so that the cores
+    end together."""
+    sized = [
+        (len(kernel.function.__code__.co_code), Part(module, name, place))
+        for module, name, kernel in kernels()
+        for place in range(len(kernel.types))
+    ]
+    return [part for _, part in sorted(sized, reverse=True)]
+
+
+def compile_part(part: Part) -> None:
+    """Load a part in this process: what is not on disk yet is compiled and kept."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        import_module(f"refssm.jit.{name}")
+        kernel = getattr(import_module(part.module), part.name).kernel
+        kernel.compiled([*kernel.types][part.place])
 
 
 def main() -> None:
-    """Compile all families, with progress on a terminal, and say where they are kept."""
-    begun, names, console = time.perf_counter(), families(), Console(stderr=True)
+    """Compile all kernels, with progress on a terminal, and say where they are kept."""
+    begun, todo, console = time.perf_counter(), parts(), Console(stderr=True)
     parallel = Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")  # pyright: ignore[reportArgumentType]
-    done = parallel(delayed(compile_family)(name) for name in names)
+    done = parallel(delayed(compile_part)(part) for part in todo)
     shown = console.is_terminal
-    list(track(done, "compiling mirrors", len(names), console=console, disable=not shown))
+    list(track(done, "compiling mirrors", len(todo), console=console, disable=not shown))
     took = time.perf_counter() - begun
-    sys.stdout.write(f"{len(names)} families of mirrors in {took:.0f} s, in {of_these_sources()}\n")
+    sys.stdout.write(f"{len(todo)} kernels of mirrors in {took:.0f} s, in {of_these_sources()}\n")
 
 
 if __name__ == "__main__":

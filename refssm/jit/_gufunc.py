@@ -1,6 +1,8 @@
 """What the mirrors share: gufuncs that are compiled once per machine, and where a scan begins."""
 
 import re
+from functools import cache
+from threading import Lock
 
 import numpy as np
 from numba import guvectorize
@@ -19,18 +21,57 @@ def gufunc(signature, flag=None, kinds=KINDS):
 
 
 def compiled(types, signature):
-    """`guvectorize` of these types, loaded from disk where this machine has compiled it before;
-    a large batch is shared by threads."""
+    """A gufunc of these types; each is compiled when a call first needs it, or loaded from disk
+    where this machine has compiled it before. A large batch is shared by threads."""
 
     def decorate(function):
         assert function.__closure__ is None, "Numba finds no compiled function with a closure again"
-
-        def build(cache):
-            return guvectorize(types, signature, nopython=True, cache=cache)(function)
-
-        return Threaded(kept(build, f"{function.__module__}.{function.__name__}"), signature)
+        return Threaded(Kernel(function, types, signature), signature)
 
     return decorate
+
+
+class Kernel:
+    """A function as a gufunc of several types, each compiled when it is first needed: a program
+    that uses one function in single precision waits for that one only."""
+
+    def __init__(self, function, types, signature: str):
+        self.function, self.signature = function, signature
+        self.types = {
+            tuple(np.dtype(t) for t in re.findall(r"\w+\d", text)): text for text in types
+        }
+        self.of = cache(self._of)
+
+    def __call__(self, *arrays, **out):
+        """The outputs, computed by one thread."""
+        return self.of(tuple(array.dtype for array in arrays))(*arrays, **out)
+
+    def _of(self, given):
+        """The gufunc for arguments of these types: the first that converts no precision away."""
+        count = len(given)
+        fits = (t for t in self.types if all(map(np.can_cast, given, t[:count])))
+        chosen = next(fits, None)
+        assert chosen, f"{self.function.__name__} has no form for {[str(t) for t in given]}"
+        return self.compiled(chosen)
+
+    def compiled(self, chosen):
+        """The gufunc of one entry of `types`."""
+        with ONE_AT_A_TIME:  # where Numba keeps files is a setting of the whole process
+            return _loaded(self.function, self.types[chosen], self.signature)
+
+
+ONE_AT_A_TIME = Lock()
+
+
+@cache
+def _loaded(function, types: str, signature: str):
+    """The gufunc of one combination of types, from disk if it is there."""
+
+    def build(cache):
+        return guvectorize([types], signature, nopython=True, cache=cache)(function)
+
+    kinds = "".join(re.findall(r"\w+\d", types))
+    return kept(build, f"{function.__module__}.{function.__name__}.{kinds}")
 
 
 def _types(signature, kind, flag) -> str:

@@ -97,14 +97,15 @@ class Threaded:
         pieces = min(work // SMALL, PIECES * threads(), longest)
         if pieces < 2 or threads() < 2:
             return self.kernel(*arrays)
+        kernel = self.kernel.of(tuple(a.dtype for a in arrays))
         axis = batch.index(longest) - len(batch)
         given = [_split(a, axis, len(d), pieces) for a, d in zip(arrays, self.inputs, strict=True)]
-        results = self._empty(arrays, batch, sizes)
+        results = self._empty(kernel, arrays, batch, sizes)
         parts = [
             _split(y, axis, len(d), pieces) for y, d in zip(results, self.outputs, strict=True)
         ]
         over_threads(
-            lambda i: self.kernel(*(g[i] for g in given), out=tuple(p[i] for p in parts)),
+            lambda i: kernel(*(g[i] for g in given), out=tuple(p[i] for p in parts)),
             range(pieces),
         )
         return results[0] if len(results) == 1 else tuple(results)
@@ -116,9 +117,9 @@ class Threaded:
             sizes.update(zip(dims, array.shape[array.ndim - len(dims) :], strict=True))
         return sizes
 
-    def _empty(self, arrays, batch, sizes) -> list[np.ndarray]:
+    def _empty(self, kernel, arrays, batch, sizes) -> list[np.ndarray]:
         """New outputs, of the types that the kernel has for these arguments."""
-        kinds = _types(self.kernel, tuple(a.dtype for a in arrays), len(self.outputs))
+        kinds = _types(kernel, tuple(a.dtype for a in arrays), len(self.outputs))
         shapes = ((*batch, *(sizes[d] for d in dims)) for dims in self.outputs)
         return [np.empty(shape, kind) for shape, kind in zip(shapes, kinds, strict=True)]
 

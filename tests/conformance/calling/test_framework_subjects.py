@@ -21,6 +21,7 @@ WRONG_GRADIENTS = {
     ("s5_pytorch_ssm", "discretize_diagonal_zoh", "float32"): "inaccurate",
     ("s5_pytorch_ssm", "discretize_diagonal_zoh", "float64"): "inaccurate",
     ("s5_pytorch_ssm", "discretize_diagonal_zoh", "complex128"): "inaccurate",
+    ("jax_dplr", "dplr_kernel", "float32"): "inaccurate",
     ("lrnnx_discretization", "discretize_diagonal_zoh", "float32"): "inaccurate",
     ("lrnnx_discretization", "discretize_diagonal_zoh", "float64"): "inaccurate",
     ("lrnnx_discretization", "discretize_diagonal_zoh", "complex128"): "inaccurate",
@@ -84,3 +85,32 @@ def test_one_step_is_declined_where_the_library_cannot():
     assert candidate.outcome(ones, {}).status == "declined"
     ones = [np.ones((2, 2, 3), np.float32)] * 2
     assert candidate.outcome(ones, {}).status == "ok"
+
+
+@pytest.mark.parametrize("subject", ["jax", "torch"])
+def test_every_operator_of_the_benchmark_has_a_peer(subject):
+    names = {
+        found.op.name for module in target(subject) for found in implementations(subject, module)
+    }
+    assert names >= {
+        "vandermonde_kernel_real",
+        "resolvent_at_roots",
+        "cauchy_kernel",
+        "dplr_kernel",
+        "dplr_kernel_aliased",
+        "linear_scan",
+        "selective_scan",
+        "mamba_scan",
+        "ssd_chunked",
+        "short_convolution",
+        "causal_convolution",
+        "hope_transfer",
+    }
+
+
+def test_resolvents_decline_a_mode_that_does_not_decay():
+    (module,) = (m for m in target("jax") if m.endswith("jax_dplr"))
+    found = next(f for f in implementations("jax", module) if f.op.name == "dplr_kernel")
+    case = {"w": np.array([[-0.5 + 3j, -1.0]])}
+    assert found.declared.only(case) is case
+    assert found.declared.only({"w": np.array([[-0.5, 0.0]])}) is None
