@@ -38,16 +38,25 @@ class Growth:
     @property
     def slope(self) -> float | None:
         """The least-squares slope of log time against log length; None for fewer than three."""
-        if len(self.lengths) < 3:
-            return None
-        x, y = np.log(self.lengths), np.log(self.seconds)
-        return float(np.polyfit(x, y, 1)[0])
+        return _slope(self.lengths, self.seconds)
+
+    @property
+    def late(self) -> float | None:
+        """The slope of the longer half: short calls take as long as their start."""
+        half = len(self.lengths) // 2
+        return _slope(self.lengths[half:], self.seconds[half:])
 
     @property
     def record(self) -> dict:
         """The record in the JSON file."""
-        found = asdict(self) | {"slope": self.slope}
+        found = asdict(self) | {"slope": self.slope, "late": self.late}
         return {**found, "lengths": list(self.lengths), "seconds": list(self.seconds)}
+
+
+def _slope(lengths, seconds) -> float | None:
+    if len(lengths) < 3:
+        return None
+    return float(np.polyfit(np.log(lengths), np.log(seconds), 1)[0])
 
 
 def growth_of(
@@ -108,6 +117,7 @@ def lines(found: Iterable[Growth]) -> list[str]:
     said = []
     for g in found:
         slope = "" if g.slope is None else f"slope {g.slope:.2f}"
+        slope += "" if g.late is None else f" ({g.late:.2f} in the longer half)"
         ends = ""
         if g.lengths:
             first, last = g.seconds[0], g.seconds[-1]

@@ -95,13 +95,17 @@ def _growth(run: Document) -> str:
     """Times by length, and the slope of each operator."""
     rows = []
     for g in run.growth:
-        slope = "" if g["slope"] is None else f"{g['slope']:.2f}"
+        slopes = ["" if g.get(n) is None else f"{g[n]:.2f}" for n in ("slope", "late")]
         ends = ["", ""]
         if g["lengths"]:
             ends = [f"{lines.seconds(g['seconds'][i])} at l = {g['lengths'][i]}" for i in (0, -1)]
-        rows.append((f"`{g['name']}`", g["dtype"], *ends, slope, g.get("message", "")))
+        rows.append((f"`{g['name']}`", g["dtype"], *ends, *slopes, g.get("message", "")))
     told = f"Slopes of log time against log l; wanted: {STEEPEST}, {OF_TRANSFORMS} with transforms."
-    return told + "\n\n" + table(("operator", "type", "first", "last", "slope", ""), rows)
+    return (
+        told
+        + "\n\n"
+        + table(("operator", "type", "first", "last", "slope", "of the longer half", ""), rows)
+    )
 
 
 def write() -> None:

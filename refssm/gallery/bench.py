@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+from matplotlib.ticker import NullFormatter
+
 from refssm.gallery.drawing import figure, styled, written
 
 COLUMNS = 3
@@ -71,7 +73,10 @@ def _panel(axis, panel: Panel) -> None:
         axis.annotate(point.label, (point.seconds, point.bits), color=colour, **place)
     axis.axhline(panel.digits, color="#999999", linewidth=0.8, linestyle="--")
     axis.set_xscale("log")
-    axis.margins(x=0.25)
+    fastest = min(point.low for point in panel.points)
+    slowest = max(point.high for point in panel.points)
+    axis.set_xlim(fastest / 2, max(8 * slowest, 12 * fastest))  # room for labels, and a decade
+    axis.xaxis.set_minor_formatter(NullFormatter())
     lowest = min(point.bits for point in panel.points)
     axis.set_ylim(min(lowest, panel.digits - 6) - 1, panel.digits + 1.5)
     axis.set_title(panel.title, fontsize=8.5)

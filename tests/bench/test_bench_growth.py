@@ -30,6 +30,14 @@ def test_the_slope_is_the_power_of_the_length(monkeypatch, power):
     assert found.message == ""
 
 
+def test_the_slope_of_the_longer_half_leaves_out_the_start(monkeypatch):
+    lengths = tuple(2**k for k in range(4, 12))
+    found = Growth("x", "float32", lengths, tuple(max(l, 256) * 1e-6 for l in lengths))
+    assert found.late == pytest.approx(1)
+    assert found.slope is not None
+    assert found.slope < 0.6
+
+
 def test_what_would_take_too_long_is_not_tried(monkeypatch):
     found = grown(monkeypatch, 2, seconds=1e-3)
     assert found.lengths == (16, 32, 64)  # four times 4 s is above 5 s

@@ -175,6 +175,7 @@ def test_shares_are_of_the_rates_of_the_same_run():
 
 def test_times_have_a_unit():
     assert [lines.seconds(t) for t in (2.0, 0.0123, 4.5e-6)] == ["2 s", "12.3 ms", "4.5 µs"]
+    assert lines.spread(row("x", 0.95, 0.95, 1.01, 1.01)) == "950 to 1010 ms"
     assert lines.times(Interval(12.34, 1.234, 123.4)) == "12.3× [1.23, 123]"
 
 

@@ -206,5 +206,5 @@ def test_the_page_has_every_bar_and_every_row_of_a_run():
     assert "| 3× | met |" in text
     assert "no peer was timed" in text
     assert "- torch: two: failed, raised RuntimeError: no" in text
-    assert "| `linear_scan` | float32 | 1 ms at l = 1024 | 2 ms at l = 2048 | 1.00 |" in text
+    assert "| `linear_scan` | float32 | 1 ms at l = 1024 | 2 ms at l = 2048 | 1.00 |  |" in text
     assert "copy 10.0 GB/s" in text

@@ -60,14 +60,19 @@ UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
 def seconds(value: float) -> str:
     """A time with three digits."""
     unit, size = _unit(value)
-    return f"{value / size:.3g} {unit}"
+    return f"{three(value / size)} {unit}"
 
 
 def spread(row: Row) -> str:
     """The quartiles of a row's times, in one unit."""
     low, high = row.quartiles
     unit, size = _unit(low)
-    return f"{low / size:.3g} to {high / size:.3g} {unit}"
+    return f"{three(low / size)} to {three(high / size)} {unit}"
+
+
+def three(value: float) -> str:
+    """A number with three digits and no exponent above 1000."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _unit(value: float) -> tuple[str, float]:
