@@ -19,7 +19,7 @@ from refssm.bench.measuring.timing import Clock, Plan, Times
 from refssm.bench.programs.affordable import refuse_slow
 from refssm.bench.programs.calls import Call, NotTimed
 from refssm.bench.programs.judged import Judge, Judged
-from refssm.bench.programs.program import MIRROR, REFERENCE, Absent, Program, ours, peers
+from refssm.bench.programs.program import MIRROR, REFERENCE, YOURS, Absent, Program, ours, peers
 from refssm.bench.results.rows import FAILED, REFUSED, SKIPPED, Group, Row, Work
 from refssm.bench.work.flops import flops
 from refssm.bench.work.inputs import case_of, cotangents, drawn
@@ -176,6 +176,8 @@ class Bench:
             part = job.op, job.size, job.primals, job.statics, job.work.vjp
             refuse_slow(*part, lambda *given: partial(prepared(*given), 0), self.clock)
         call = prepared(job.arrays, job.statics)
+        if program.kind in (MIRROR, YOURS):
+            call(0)  # compiles: its time and memory are not those of a call
         took, peak = self._first(call)
         if took < AGAIN:  # the first call fills caches
             took, peak = self._first(call)
