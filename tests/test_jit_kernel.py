@@ -1,9 +1,6 @@
 """Kernels are compiled when they are first called, each for the types of the call."""
 
 import itertools
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -62,29 +59,3 @@ def test_a_wrong_choice_is_seen(in_memory, monkeypatch):
 def test_types_that_no_form_accepts_are_named(in_memory):
     with pytest.raises(AssertionError, match=r"added has no form for .*complex128"):
         Kernel(added, TYPES[:2], SIGNATURE)(np.ones(2, "c16"), np.ones(2))
-
-
-FIRST_RESULT = """
-import time
-begun = time.perf_counter()
-import numpy as np
-from refssm.jit.scan import linear_scan
-a = np.full((8, 4), 0.5, "f4")
-x = linear_scan(a, a)
-print(time.perf_counter() - begun, x[-1, 0])
-"""
-
-
-@pytest.mark.long
-def test_the_first_result_takes_seconds_without_a_cache_and_less_than_one_with_it(tmp_path):
-    def seconds():
-        command = [sys.executable, "-c", FIRST_RESULT]
-        environment = {**os.environ, "REFSSM_CACHE_DIR": str(tmp_path)}
-        told = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
-        took, x = map(float, told.stdout.split())
-        assert x == 1 - 2**-8
-        return took
-
-    cold, warm = seconds(), min(seconds() for _ in range(3))
-    assert cold < 5
-    assert warm < 1

@@ -1,5 +1,8 @@
 """Rows of matrices in compiled loops: the same numbers whatever the strides and the length."""
 
+# pyright: reportCallIssue=false
+# (an intrinsic is called without its first parameter)
+
 import numpy as np
 import pytest
 from numba import njit

@@ -1,3 +1,6 @@
+# pyright: reportPrivateImportUsage=false
+# (Numba makes the attributes of its config when it is imported)
+
 import multiprocessing
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Selective scans in tiles of channels and blocks of time: lengths and channels around their sizes."""
+"""Selective scans in tiles of channels and blocks of time: sizes around theirs."""
 
 import numpy as np
 import pytest

@@ -5,10 +5,12 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
+from multiprocessing import get_context
 from typing import NamedTuple
 
-from joblib import Parallel, delayed
+from joblib import cpu_count
 from rich.console import Console
 from rich.progress import track
 
@@ -57,10 +59,12 @@ def compile_part(part: Part) -> None:
 def main() -> None:
     """Compile all kernels, with progress on a terminal, and say where they are kept."""
     begun, todo, console = time.perf_counter(), parts(), Console(stderr=True)
-    parallel = Parallel(n_jobs=-1, batch_size=1, return_as="generator_unordered")  # pyright: ignore[reportArgumentType]
-    done = parallel(delayed(compile_part)(part) for part in todo)
     shown = console.is_terminal
-    list(track(done, "compiling mirrors", len(todo), console=console, disable=not shown))
+    # not joblib's processes, which are replaced when their memory grows, as compilers' does
+    with ProcessPoolExecutor(cpu_count(), get_context("spawn")) as pool:
+        done = as_completed([pool.submit(compile_part, part) for part in todo])
+        for part in track(done, "compiling mirrors", len(todo), console=console, disable=not shown):
+            part.result()
     took = time.perf_counter() - begun
     sys.stdout.write(f"{len(todo)} kernels of mirrors in {took:.0f} s, in {of_these_sources()}\n")
 

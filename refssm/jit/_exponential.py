@@ -10,6 +10,9 @@ no flag of `fastmath` may be set here. k is read from the bits, since converting
 Each function takes and returns numbers or lanes of float32 or float64, in compiled code.
 """
 
+# pyright: reportCallIssue=false
+# (Numba's own signatures lack the option)
+
 from numba import njit
 
 from refssm.jit._formula import elementwise

@@ -10,6 +10,11 @@ Numba then puts its instructions where it is called, without branches, so loops 
 Bits and fused products are available that Python's floats do not have.
 """
 
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportOptionalCall=false
+# pyright: reportArgumentType=false
+# (Numba and llvmlite make attributes when they are imported; an intrinsic is called without its
+# first parameter)
+
 import inspect
 from dataclasses import dataclass
 

@@ -75,7 +75,7 @@ def _loaded(function, types: str, signature: str):
 
 
 def types_of(signature, flag, kinds) -> list[str]:
-    """"(l,n),(l)->(n)" in f4 with flag 1: "(f4[:,:], b1[:], f4[:])"; and so on for each kind."""
+    """ "(l,n),(l)->(n)" in f4 with flag 1: "(f4[:,:], b1[:], f4[:])"; and so on for each kind."""
     return [_types(signature, kind, flag) for kind in kinds]
 
 

@@ -10,6 +10,11 @@ type (`_formula.py`), so a recurrence written for one channel computes 16 of the
 number for all lanes.
 """
 
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportOptionalCall=false
+# pyright: reportArgumentType=false
+# (Numba and llvmlite make attributes when they are imported; an intrinsic is called without its
+# first parameter)
+
 import operator
 
 import numpy as np

@@ -17,6 +17,7 @@ from contextvars import copy_context
 from functools import cache
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 import numba
 import numpy as np
@@ -88,7 +89,7 @@ class Threaded:
         count = signature.partition("->")[0].count("(")
         self.inputs, self.outputs = dims[:count], dims[count:]
 
-    def __call__(self, *arrays):
+    def __call__(self, *arrays) -> Any:
         """The outputs, with all batch axes."""
         leading = [a.shape[: a.ndim - len(d)] for a, d in zip(arrays, self.inputs, strict=True)]
         batch, sizes = np.broadcast_shapes(*leading), self._sizes(arrays)

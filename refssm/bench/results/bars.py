@@ -34,7 +34,7 @@ def standing(group: Group, rates: Rates | None = None) -> Standing | None:
     bar = BARS.get(work.name)
     if bar is None or base is None or base.kind != "mirror" or not _at_its_size(group):
         return None
-    peer = group.fastest(bar.libraries)
+    peer = group.fastest(bar.libraries, bar.formulas)
     came = group.times_base(peer) if peer else None
     if peer is None or came is None:
         return None
@@ -53,6 +53,10 @@ def _at_its_size(group: Group) -> bool:
 def _others(group: Group, bar: Bar, rates: Rates | None):
     """The parts of a bar that are no ratio; they are for the forward call."""
     base = group.base
+    fastest = group.fastest(bar.libraries)
+    came = group.times_base(fastest) if fastest else None
+    if came is not None and fastest and bar.formulas:
+        yield f"the fastest peer, whatever its method: {fastest.label}, {came.value:.2f}×"
     if base is None or group.work.vjp:
         return
     if bar.error and base.relative is not None:

@@ -49,6 +49,7 @@ class Bar:
     copies: float = 0.0  # the largest time, in copies of the output; 0: any
     libraries: tuple[str, ...] = ("jax", "torch")
     significant: bool = False  # True: missed only if the whole interval is below
+    formulas: tuple[str, ...] = ()  # peers that compute the formula as it stands; (): all do
 
     def least(self, vjp: bool) -> float:
         """The ratio to reach, of the forward call or of the VJP."""
@@ -71,14 +72,20 @@ class _Row:
 _SCAN = {"b": 2, "d": 512, "l": 2048, "n": 16}
 _ROOTS = {"d": 64, "n": 64, "l": 16384}
 _HEADS = {"b": 1, "g": 1, "h": 24, "l": 4096, "p": 64, "n": 128}
+# bars are about the formula, left to the compiler; peers with a faster method have rows, too
+_FORMULAS = ("jax_formulas", "torch_kernels")
 _PAPER = {
     "vandermonde_kernel_real": _Row(
-        {"d": 256, "n": 32, "l": 16384}, "complex64", Bar(20, 8, error=3e-7)
+        {"d": 256, "n": 32, "l": 16384},
+        "complex64",
+        Bar(20, 8, error=3e-7, formulas=("jax_kernels",)),
     ),
     "vandermonde_kernel": _Row({"d": 256, "n": 32, "l": 16384}, "complex64"),
-    "resolvent_at_roots": _Row(_ROOTS, "complex64", Bar(8, 8)),
-    "cauchy_kernel": _Row(_ROOTS, "complex64", Bar(8, 8)),
-    "dplr_kernel": _Row({**_ROOTS, "r": 1}, "complex64", Bar(6, 4, error=1e-5)),
+    "resolvent_at_roots": _Row(_ROOTS, "complex64", Bar(8, 8, formulas=_FORMULAS)),
+    "cauchy_kernel": _Row(_ROOTS, "complex64", Bar(8, 8, formulas=_FORMULAS)),
+    "dplr_kernel": _Row(
+        {**_ROOTS, "r": 1}, "complex64", Bar(6, 4, error=1e-5, formulas=("jax_dplr",))
+    ),
     "dplr_kernel_aliased": _Row({**_ROOTS, "r": 1}, "complex64"),
     "linear_scan": _Row({"b": 8, "l": 4096, "n": 256}, "complex64", Bar(6, 6, copies=2)),
     "selective_scan": _Row(_SCAN, bar=Bar(3, 6)),
@@ -90,7 +97,9 @@ _PAPER = {
         {"b": 1, "d": 256, "l": 16384},
         bar=Bar(1, 1, libraries=("jax", "torch", "scipy"), significant=True),
     ),
-    "hope_transfer": _Row({"d": 256, "n": 64, "l": 16384}, "", Bar(40, 20, error=1e-6)),
+    "hope_transfer": _Row(
+        {"d": 256, "n": 64, "l": 16384}, "", Bar(40, 20, error=1e-6, formulas=_FORMULAS)
+    ),
 }
 BARS = {name: row.bar for name, row in _PAPER.items() if row.bar is not None}
 

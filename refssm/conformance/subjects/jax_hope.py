@@ -1,4 +1,4 @@
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportCallIssue=false, reportAttributeAccessIssue=false
 """HOPE's transfer function in JAX: Horner's rule, unrolled to one fused loop over the nodes.
 
 Its gradient would store every step, so it goes through powers by blocks, row by row.

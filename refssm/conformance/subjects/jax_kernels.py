@@ -1,4 +1,4 @@
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportCallIssue=false, reportAttributeAccessIssue=false
 """Sums over modes in JAX: kernels of S4 and S4D, as the formula and as it runs fastest on a CPU.
 
 A loop over the modes in Python becomes one fused loop over the nodes, without an array of nodes

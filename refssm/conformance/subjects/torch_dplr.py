@@ -1,4 +1,4 @@
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportCallIssue=false, reportAttributeAccessIssue=false
 """The DPLR kernel in PyTorch from powers of Ā: C Ā^{ab} times Ā^c B̄, heads times places in blocks.
 
 It needs about 2 log₂ l products of matrices per system, no transform, and no poles.

@@ -1,4 +1,4 @@
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportCallIssue=false, reportAttributeAccessIssue=false
 """S4's aliased kernel in PyTorch: resolvents that share poles, and Woodbury's identity."""
 
 import torch

@@ -15,7 +15,7 @@ from refssm.jit.ssd.forward import products, scan_pieces
 from refssm.jit.ssd.heads import grouped
 
 MANY = 8  # from this many steps on matrix products are faster than single steps
-KINDS = ("f4", "f8", "c16")  # complex64 is computed in complex128 and rounded once
+KINDS = ("f8", "c16")  # single precision is computed in double and rounded once
 
 
 @gufunc("(l,p),(l),(l,n),(l,n),(p,n),(l)->(l,p),(p,n)", flag=5, kinds=KINDS)

@@ -6,6 +6,9 @@ makes no such code from loops, so the tile is written in LLVM's vectors, as wide
 registers.
 """
 
+# pyright: reportCallIssue=false
+# (an intrinsic is called without its first parameter)
+
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
