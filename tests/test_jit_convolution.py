@@ -113,5 +113,7 @@ def test_workers_of_joblib_start_no_more_threads_than_joblib_allows(tmp_path):
     program.write_text(THREADS_OF_A_WORKER, encoding="utf-8")
     environment = {name: x for name, x in os.environ.items() if name != "NUMBA_NUM_THREADS"}
     command = [sys.executable, str(program)]
-    told = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
+    told = subprocess.run(
+        command, env=environment, capture_output=True, check=True, text=True, encoding="utf-8"
+    )
     assert json.loads(told.stdout) == [[1, 0, ["1"]]] * 2

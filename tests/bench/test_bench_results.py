@@ -108,6 +108,8 @@ def at_bar(name, vjp=False, **times):
     made = group(**times)
     mirror, *others = made.rows
     of = replace(made.work, name=name, size=letters, dtype=size.dtype, vjp=vjp)
+    if formulas := BARS[name].formulas:
+        others = [replace(r, label=f"{r.library}: {formulas[0]}") for r in others]
     return Group(of, [replace(mirror, relative=1e-6), *others])
 
 
@@ -142,11 +144,19 @@ def test_not_significantly_slower_is_decided_by_the_interval():
 
 
 def test_a_bar_may_ask_for_an_error_and_a_time_in_copies():
-    (error,) = stands(at_bar("vandermonde_kernel_real")).others
+    _, error = stands(at_bar("vandermonde_kernel_real")).others
     assert error == "error ≤ 3e-07: 1.0e-06, missed"
     made = at_bar("linear_scan", mirror=(3e-7,) * 7)
     (copies,) = stands(made, RATES).others  # 2 · 500 bytes at 1e10 a second: 1e-7
     assert copies == "≤ 2 copies: 3.0, missed"
+
+
+def test_a_bar_of_the_formula_is_not_about_a_faster_method_which_is_said_beside():
+    made = at_bar("cauchy_kernel", jax=(20.0,) * 7)
+    faster = Group(made.work, [*made.rows, row("jax: jax_kernels", *[0.5] * 7, library="jax")])
+    found = stands(faster)
+    assert (found.against, found.came.value, found.word) == ("jax: jax_formulas", 20.0, "met")
+    assert found.others == ("the fastest peer, whatever its method: jax: jax_kernels, 0.50×",)
 
 
 def test_every_bar_asks_for_a_ratio_of_one_or_more():

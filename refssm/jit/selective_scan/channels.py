@@ -33,6 +33,9 @@ class OverChannels:
         """The outputs with all batch axes; sums have length 1 along the channels."""
         kind = np.result_type(*(a for i, a in enumerate(arrays) if i != self.flag))
         layout, sizes = _Layout(self.inputs, arrays), self._sizes(arrays)
+        if 0 in layout.shape_given:
+            cores = [[sizes[i] for i in core if i != "d"] for core in self.outputs]
+            return [np.zeros((*layout.shape_given, *core), kind) for core in cores]
         views = [layout.view(a, core[0]) for a, core in zip(arrays, self.inputs, strict=True)]
         made = [
             np.empty((*layout.shape(core[0]), *(sizes[i] for i in core if i != "d")), kind)
