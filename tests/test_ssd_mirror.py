@@ -44,6 +44,7 @@ def test_rows_need_not_be_whole_vectors(dtype, p, n, h):
     assert accepted(SSD_RECURRENT_STATEFUL, drawn(p, dtype, 40, p, n, h))
 
 
+@pytest.mark.long
 def test_more_steps_than_one_span():
     assert accepted(SSD_RECURRENT_STATEFUL, drawn(0, "float32", 2 * 4096 + 37, 2, 3, 2))
 

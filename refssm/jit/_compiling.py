@@ -70,4 +70,3 @@ def main() -> None:
             part.result()
     took = time.perf_counter() - begun
     sys.stdout.write(f"{len(todo)} kernels of mirrors in {took:.0f} s, in {of_these_sources()}\n")
-

@@ -34,6 +34,7 @@ def rows(clock, monkeypatch, own, judge=None, peers=(), **settings):
     }
 
 
+@pytest.mark.long
 def test_a_planted_slow_implementation_is_reported_slower(clock, monkeypatch):
     slow = program(taking(clock, 2.5), "slow")
     group, row = rows(clock, monkeypatch, [slow])[False, "slow"]
@@ -44,6 +45,7 @@ def test_a_planted_slow_implementation_is_reported_slower(clock, monkeypatch):
     assert len(row.seconds) >= LEAST
 
 
+@pytest.mark.long
 def test_a_wrong_implementation_is_refused_with_the_line_of_the_judge(clock, monkeypatch):
     wrong = program(lambda a, b: scan(a, b) * 1.001, "wrong", REFERENCE)
     _, row = rows(clock, monkeypatch, [wrong], judge=Judge())[False, "wrong"]
@@ -53,6 +55,7 @@ def test_a_wrong_implementation_is_refused_with_the_line_of_the_judge(clock, mon
     assert not row.timed
 
 
+@pytest.mark.long
 def test_a_right_value_with_a_wrong_gradient_is_timed_forward_only(clock, monkeypatch):
     def flipped(dx, a, b):
         da, db = LINEAR_SCAN.bare_vjp(dx, a, b)
@@ -66,6 +69,7 @@ def test_a_right_value_with_a_wrong_gradient_is_timed_forward_only(clock, monkey
     assert row.message.startswith("FAIL linear_scan/gradient[complex64]: ")
 
 
+@pytest.mark.long
 def test_a_peer_that_raises_is_a_row_that_says_so_and_the_others_are_timed(clock, monkeypatch):
     def raises(a, b):
         raise RuntimeError("no kernel\nfor this type")
@@ -81,6 +85,7 @@ def test_a_peer_that_raises_is_a_row_that_says_so_and_the_others_are_timed(clock
     assert found[False, "mirror"][1].timed
 
 
+@pytest.mark.long
 def test_a_peer_that_raises_while_it_is_timed_is_a_row_too(clock, monkeypatch):
     calls = []
 
@@ -95,12 +100,14 @@ def test_a_peer_that_raises_while_it_is_timed_is_a_row_too(clock, monkeypatch):
     assert (row.status, row.message.startswith("raised MemoryError: no room")) == ("failed", True)
 
 
+@pytest.mark.long
 def test_an_implementation_without_a_gradient_says_so(clock, monkeypatch):
     found = rows(clock, monkeypatch, [program(scan, "no vjp")], vjp=True)
     assert found[True, "no vjp"][1].message == "it has no gradient"
     assert found[True, "mirror"][1].timed
 
 
+@pytest.mark.long
 def test_what_takes_too_long_is_not_called_at_its_full_size(clock, monkeypatch):
     sizes = []
 
@@ -126,6 +133,7 @@ def test_what_needs_more_memory_than_there_is_is_not_called(clock, monkeypatch):
     assert row.message.startswith("it needs about")
 
 
+@pytest.mark.long
 def test_a_declaration_that_declines_the_inputs_is_a_row(clock, monkeypatch):
     from refssm.conformance.subjects import constant_in_time
 
@@ -135,6 +143,7 @@ def test_a_declaration_that_declines_the_inputs_is_a_row(clock, monkeypatch):
         assert row.message == "it does not do this work: its declaration declines these inputs"
 
 
+@pytest.mark.long
 def test_the_copies_of_the_inputs_are_used_in_turn(clock, monkeypatch):
     places = []
 
@@ -147,6 +156,7 @@ def test_the_copies_of_the_inputs_are_used_in_turn(clock, monkeypatch):
     assert len({*places}) >= min(row.copies, len(row.seconds) * row.repeats)
 
 
+@pytest.mark.long
 def test_inaccuracy_is_seen_beside_the_time(clock, monkeypatch):
     rough = program(lambda a, b: scan(a, b) * np.float32(1.001), "rough")
     found = rows(clock, monkeypatch, [rough])
@@ -160,6 +170,7 @@ def test_inaccuracy_is_seen_beside_the_time(clock, monkeypatch):
     assert row.accuracy_at == "one member of each batch axis"
 
 
+@pytest.mark.long
 def test_a_mirror_given_as_a_file_is_timed_once(clock, monkeypatch):
     own = program(scan, "refssm.jit.scan::linear_scan")
     twin = program(scan, "mirror", MIRROR)
@@ -168,6 +179,7 @@ def test_a_mirror_given_as_a_file_is_timed_once(clock, monkeypatch):
     assert [row.label for row in group.rows] == [own.label]
 
 
+@pytest.mark.long
 def test_an_interruption_leaves_the_rows_of_the_work_that_was_running(clock, monkeypatch):
     calls = []
 
@@ -185,6 +197,7 @@ def test_an_interruption_leaves_the_rows_of_the_work_that_was_running(clock, mon
     assert made.partial.rows[0].seconds
 
 
+@pytest.mark.long
 def test_where_the_truth_costs_too_much_the_accuracy_is_that_of_the_judge(clock, monkeypatch):
     monkeypatch.setattr(running.Truth, "compute", lambda self, clock: False)
     own = program(taking(clock, 1.0), "own", REFERENCE)

@@ -108,6 +108,7 @@ def test_the_truth_is_of_a_shorter_beginning_if_all_of_it_takes_too_long():
     assert (truth.accuracy((y * np.float32(1.001),)).relative or 0) > 5e-4
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux resets the peak of a process")
 def test_the_peak_of_a_call_has_its_outputs_and_what_it_frees():
     def call():

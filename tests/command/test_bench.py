@@ -26,6 +26,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_run_prints_a_table_and_writes_a_file_that_the_next_one_compares(folder, capfd):
     call = ("bench", "linear_step", "--seconds", "0.01")
     result, out, err = run(capfd, *call, "--vjp", "--json", "run.json")
@@ -81,6 +82,7 @@ def test_a_file_that_ends_the_process_is_refused_and_ends_no_run(folder, capfd):
     assert re.search(r"^  mirror .* 1 ", out, re.MULTILINE)
 
 
+@pytest.mark.long
 def test_missing_libraries_are_one_line_each(capfd, monkeypatch):
     from refssm.bench.programs import program
 
@@ -113,6 +115,7 @@ def test_a_mistake_is_one_sentence_before_anything_runs(folder, capfd, arguments
     assert [*folder.iterdir()] == []
 
 
+@pytest.mark.long
 def test_ctrl_c_prints_the_rows_so_far_and_leaves_no_file(folder, capfd, monkeypatch):
     whole = timing.interleaved
     works = []
