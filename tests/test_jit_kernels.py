@@ -59,9 +59,7 @@ def test_a_truncated_output_keeps_the_digits_of_slow_modes(l):
     found = truncated(E, C, np.float64(l))
     assert np.max(np.abs(found / wanted - 1)) < 16 * l * ROUNDING  # one mode after the other
     naive = C - C @ np.linalg.matrix_power(np.eye(5) - E, l)
-    assert (
-        np.abs(naive / wanted - 1)[0] > 1e3 * l * ROUNDING or l > 100
-    )  # the planted bug: I − Ā^l cancels
+    assert np.abs(naive / wanted - 1)[0] > 16 * l * ROUNDING  # the planted bug: I − Ā^l cancels
     dense = truncated(turn @ E @ turn.T, C @ turn.T, np.float64(l)) @ turn
     assert np.max(np.abs(dense - wanted)) < 16 * l * ROUNDING
 

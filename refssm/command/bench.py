@@ -52,10 +52,12 @@ def bench(
     from refssm.bench.results import document
     from refssm.bench.run import Settings
     from refssm.bench.work.targets import asked
+    from refssm.conformance.file_errors import check_writable
 
     _check(sizes, dtype)
     for path, option in ((json, "--json"), (plot, "--plot")):
-        document.check_writable(path, option)
+        if path is not None:
+            check_writable(path, option)
     if plot is not None:
         from refssm.command.plot import check_picture
 

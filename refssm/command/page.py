@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,6 +13,7 @@ SMALLEST, FOUND = "The case above.", "A random case, before it was made smaller.
 
 def asked(path: Path | None) -> bool:
     """True if a page is requested; UsageError, before the run, if it cannot be written."""
+    from refssm.conformance.file_errors import check_writable
     from refssm.conformance.usage_error import UsageError
 
     if path is None:
@@ -23,12 +21,7 @@ def asked(path: Path | None) -> bool:
     absent = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
     if absent:
         raise UsageError(f"--html needs {' and '.join(absent)}: pip install {' '.join(absent)}")
-    with _beside(path):  # raises UsageError if the folder accepts no new file
-        there = path.exists()
-    if there and not path.is_file():
-        raise UsageError(f"--html {path}: wanted a file to write, got something else")
-    if there and not os.access(path, os.W_OK):
-        raise UsageError(f"--html {path}: Permission denied")
+    check_writable(path, "--html")
     return True
 
 
@@ -38,32 +31,12 @@ def written(
     """Write the page, if requested; returns one line that says so."""
     if path is None:
         return ()
+    from refssm.conformance.file_errors import write_whole
     from refssm.conformance.report.page import page
 
     text = page(results, headers, time.perf_counter() - started, _shown(results))
-    with _beside(path) as partial:
-        partial.write_text(text, encoding="utf-8")
-        os.chmod(partial, 0o644)
-        os.replace(partial, path)
+    write_whole(path, "--html", text)
     return (f"page written: {path}",)
-
-
-@contextmanager
-def _beside(path: Path) -> Iterator[Path]:
-    """A temporary file in the same folder, removed at the end."""
-    from refssm.conformance.usage_error import UsageError
-
-    partial = None
-    try:
-        handle, name = tempfile.mkstemp(suffix=".html", prefix=".refssm-", dir=path.parent)
-        os.close(handle)
-        partial = Path(name)
-        yield partial
-    except OSError as error:
-        raise UsageError(f"--html {path}: {error.strerror}") from None
-    finally:
-        if partial is not None:
-            partial.unlink(missing_ok=True)
 
 
 def _shown(results: list) -> dict:

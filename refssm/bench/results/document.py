@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -20,7 +17,7 @@ from refssm.bench.measuring.machine import Rates
 from refssm.bench.results.bars import standing
 from refssm.bench.results.rows import Group, Row, Work
 from refssm.conformance.calling.finding import short
-from refssm.conformance.file_errors import UNREADABLE
+from refssm.conformance.file_errors import UNREADABLE, write_whole
 from refssm.conformance.usage_error import UsageError
 
 SCHEMA = 1
@@ -121,35 +118,6 @@ def _row(record: dict) -> Row:
     return _made(Row, row)
 
 
-@contextmanager
-def beside(path: Path, option: str) -> Iterator[Path]:
-    """A temporary file in the same folder, removed at the end; UsageError if there can be none."""
-    partial = None
-    try:
-        handle, name = tempfile.mkstemp(suffix=path.suffix, prefix=".refssm-", dir=path.parent)
-        os.close(handle)
-        partial = Path(name)
-        yield partial
-    except OSError as error:
-        raise UsageError(f"{option} {path}: {error.strerror}") from None
-    finally:
-        if partial is not None:
-            partial.unlink(missing_ok=True)
-
-
-def check_writable(path: Path | None, option: str) -> None:
-    """UsageError, before the run, if a file cannot be written."""
-    if path is None:
-        return
-    with beside(path, option):
-        there = path.exists()
-    if there and not path.is_file():
-        raise UsageError(f"{option} {path}: wanted a file to write, got something else")
-
-
 def write(path: Path, run: Document) -> None:
     """Write the file."""
-    with beside(path, "--json") as partial:
-        partial.write_text(text(run), encoding="utf-8")
-        os.chmod(partial, 0o644)
-        os.replace(partial, path)
+    write_whole(path, "--json", text(run))
