@@ -8,6 +8,7 @@ import pytest
 from judging import SCAN, plugin, run
 
 from refssm.command import page as command
+from refssm.conformance import file_errors as writing
 from refssm.conformance.running import session
 
 pytest.importorskip("jinja2", reason="the page is made by jinja2")
@@ -50,7 +51,7 @@ def test_an_unwritable_place_is_one_sentence(folder, capfd, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     plugin(folder, SCAN)
-    monkeypatch.setattr(command.tempfile, "mkstemp", refuse)  # root may write everywhere
+    monkeypatch.setattr(writing.tempfile, "mkstemp", refuse)  # root may write everywhere
     result, out, err = run(capfd, "verify", "my_ops.py", "--html", "x.html")
     assert (result, out) == (4, "")
     assert err == "refssm: --html x.html: Permission denied\n"
@@ -91,7 +92,7 @@ def test_ctrl_c_leaves_no_page_and_nothing_in_its_place(folder, capfd, monkeypat
     if where == "while judging":
         monkeypatch.setattr(session, "results_of", interrupted)
     else:
-        monkeypatch.setattr(command.os, "replace", interrupted)
+        monkeypatch.setattr(writing.os, "replace", interrupted)
     arguments = ("verify", "my_ops.py", "--check", "zero", "--html", "report.html")
     assert run(capfd, *arguments)[0] == 2
     assert files(folder) == ["my_ops.py", "report.html"]
@@ -103,7 +104,7 @@ def test_a_disk_that_is_full_costs_the_page_and_not_the_results(folder, capfd, m
         raise OSError(28, "No space left on device")
 
     plugin(folder, SCAN)
-    monkeypatch.setattr(command.os, "chmod", full)
+    monkeypatch.setattr(writing.os, "chmod", full)
     arguments = ("verify", "my_ops.py", "--check", "zero", "--html", "report.html", "--json")
     result, out, err = run(capfd, *arguments)
     assert result == 4
