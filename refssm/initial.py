@@ -1,0 +1,95 @@
+"""What models start from: named systems and steps, with a source for each number.
+
+Each function draws from a NumPy generator in double precision and returns arrays under the names
+that the operators use: `w` poles, `P` the low-rank part, `B` and `C` input and output, `dt` steps.
+Poles come from the constructors of `refssm.hippo` and `refssm.nplr`. Layers start from them.
+"""
+
+import numpy as np
+
+from refssm.hippo import lru_ring, s4d_inv, s4d_legs, s4d_lin, s4d_quad, s4d_real
+from refssm.nplr import block_diagonal, nplr_fourier, nplr_lagt, nplr_legs, nplr_legt
+
+DT_MIN, DT_MAX = 1e-3, 1e-1  # [gu2022s4d, App. B], [gu2023mamba, §3.6]
+DT_FLOOR = 1e-4  # of Mamba's published code
+NPLR = {"legs": nplr_legs, "legt": nplr_legt, "lagt": nplr_lagt, "fourier": nplr_fourier}
+DIAGONAL = {
+    "lin": s4d_lin, "inv": s4d_inv, "quad": s4d_quad, "real": s4d_real, "legs": s4d_legs,
+}  # fmt: skip
+
+
+def steps(rng, shape, *, dt_min=DT_MIN, dt_max=DT_MAX):
+    """dt = dt_min (dt_max/dt_min)^u with u uniform: log dt is uniform [gu2022s4d, App. B]."""
+    return np.exp(rng.uniform(np.log(dt_min), np.log(dt_max), shape))
+
+
+def step_biases(rng, shape, *, dt_min=DT_MIN, dt_max=DT_MAX):
+    """log(e^dt − 1), the inverse softplus of `steps` [gu2023mamba, §3.6].
+
+    Written dt + log(1 − e^{−dt}), which does not cancel for small steps. Steps are at least 1e-4.
+    """
+    dt = np.maximum(steps(rng, shape, dt_min=dt_min, dt_max=dt_max), DT_FLOOR)
+    return dt + np.log(-np.expm1(-dt))
+
+
+def complex_normal(rng, shape):
+    """z = (x + iy)/√2 with standard normal x, y: E|z|² = 1."""
+    x, y = rng.standard_normal((2, *shape))
+    return (x + 1j * y) * np.sqrt(0.5)
+
+
+def dplr(measure, *, n):
+    """Poles `w`, low rank `P` and input `B` of a HiPPO measure [gu2022s4, App. C.1].
+
+    `measure` is one of legs, legt, lagt, fourier. Every mode is there, none of them only as one of
+    a conjugate pair.
+    """
+    w, P, B, _ = NPLR[measure](n=n)
+    return {"w": w, "P": P, "B": B}
+
+
+def diagonal(name, *, n):
+    """Poles `w` of S4D, n modes, one of each conjugate pair; and B = 1 [gu2022s4d, §4]."""
+    w = DIAGONAL[name](n=n)
+    return {"w": w, "B": np.ones(n, w.dtype)}
+
+
+def s5(rng, *, n, m, p, blocks=1):
+    """Poles `w`, input `B` and output `C` of S5: `n` pairs of HiPPO-N modes in blocks.
+
+    B = Vᴴ B₀ and C = C₀ V, where V has the eigenvectors of the matrix of 2n states, B₀ is real with
+    variance 1/m and C₀ with variance 1/(2n). Of each pair the mode with Im w > 0 is kept. The paper
+    says Lecun's normal distribution, whose variance is one over the number of inputs; the published
+    code gives B₀ the variance 1/(2n) [smith2023s5, App. B.1].
+    """
+    w, V = block_diagonal(n=2 * n, blocks=blocks)
+    upper = np.flatnonzero(w.imag > 0)
+    B = rng.standard_normal((2 * n, m)) / np.sqrt(m)
+    C = rng.standard_normal((p, 2 * n)) / np.sqrt(2 * n)
+    return {"w": w[upper], "B": V[:, upper].conj().T @ B, "C": C @ V[:, upper]}
+
+
+def lru(rng, *, n, m, p, r_min=0.0, r_max=1.0, max_phase=2 * np.pi):
+    """Decays `a` on a ring, their factor `gamma`, `B` and `C` of the linear recurrent unit.
+
+    E|B_ij|² = 1/m, E|C_ij|² = 1/n [orvieto2023lru, App. A].
+    """
+    a, gamma = lru_ring(*rng.random((2, n)), r_min=r_min, r_max=r_max, max_phase=max_phase)
+    B, C = complex_normal(rng, (n, m)) / np.sqrt(m), complex_normal(rng, (p, n)) / np.sqrt(n)
+    return {"a": a, "gamma": gamma, "B": B, "C": C}
+
+
+def rates(*, n):
+    """A = −(1, 2, …, n), the rates of every channel of Mamba [gu2023mamba, §3.6]."""
+    return s4d_real(n=n)
+
+
+def markov(rng, shape):
+    """Markov parameters h of HOPE: independent complex normal numbers [yu2024hope, §4]."""
+    return complex_normal(rng, shape)
+
+
+def linear(rng, m, p):
+    """W (m, p) and b (p), uniform between ±1/√m: the usual start of a linear map with m inputs."""
+    bound = 1 / np.sqrt(m)
+    return rng.uniform(-bound, bound, (m, p)), rng.uniform(-bound, bound, p)

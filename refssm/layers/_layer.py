@@ -1,0 +1,79 @@
+"""What a layer is: named parameters in order, with shapes and sources, and four pure functions.
+
+A layer's file has, in this order, the class of its parameters, `init`, `forward` over a sequence,
+its `vjp`, the state at rest, and `stateful`, forward over a piece from a given state. A step is a
+piece of length 1. `ops` is where operators come from: `refssm`, or `operators("jit")`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from refssm.catalog import OPERATORS
+
+T = TypeVar("T", bound="Parameters")
+State = tuple[np.ndarray, ...]
+Ops = Any  # a module or a namespace with the operators' names
+
+
+def parameter(shape: str, start: str, group: str = "weights"):
+    """A parameter: its shape in letters, how it starts and who says so, and its group in AdamW."""
+    return field(metadata={"shape": tuple(shape.split()), "start": start, "group": group})
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Parameters of a layer, or their gradients: arrays under names, in a fixed order."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def map(self: T, function: Callable) -> T:
+        """The same with `function` of each array."""
+        return type(self)(**{name: function(x) for name, x in self.arrays().items()})
+
+    @classmethod
+    def groups(cls) -> dict[str, str]:
+        """The group of each parameter."""
+        return {f.name: f.metadata["group"] for f in fields(cls)}
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A map of signals (…, l, h) with parameters."""
+
+    name: str
+    kind: type[Parameters]
+    init: Callable[..., Any]  # init(rng, *, h, …)
+    forward: Callable[..., np.ndarray]  # forward(ops, p, u)
+    vjp: Callable[..., tuple]  # vjp(ops, dy, p, u): gradients of p, and of u
+    rest: Callable[..., State]  # rest(p, batch): the state before the first step
+    stateful: Callable[..., tuple]  # stateful(ops, p, u, state): y, and the next state
+    sizes: Mapping[str, int]  # usual sizes besides h
+    source: str = ""
+
+    def __str__(self):
+        return self.name
+
+    def step(self, ops: Ops, p, u: np.ndarray, state: State) -> tuple[np.ndarray, State]:
+        """One input (…, h): the output and the next state."""
+        y, state = self.stateful(ops, p, u[..., None, :], state)
+        return y[..., 0, :], state
+
+
+def operators(role: str) -> SimpleNamespace:
+    """Every operator of the catalog in this role, with its VJP; the reference where the operator's
+    declaration says that the role lacks it."""
+    space = {}
+    for op in OPERATORS:
+        place = "reference" if role in op.lacks else role
+        space[op.name] = op.implementation(place)
+        if op.differentiable:
+            space[f"{op.name}_vjp"] = op.implementation(place, vjp=True)
+    return SimpleNamespace(**space)

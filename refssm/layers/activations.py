@@ -1,0 +1,90 @@
+"""Functions of single numbers, and gates, with their gradients.
+
+Each VJP takes the cotangent first. Gradients are recomputed from the inputs; nothing is saved.
+"""
+
+import numpy as np
+from scipy.special import erf, expit
+
+_HALF = np.float32(0.5)  # exact; float32 numbers stay float32
+_ROOT_HALF, _ROOT_2_PI = np.sqrt(0.5), np.sqrt(2 * np.pi)
+
+
+def _as(x, number):
+    """A constant in the precision of x."""
+    return np.asarray(number, np.finfo(x.dtype).dtype)
+
+
+def gelu(x):
+    """x Φ(x), with Φ the distribution function of the normal distribution: exact, not by tanh."""
+    return x * (_HALF * (1 + erf(x * _as(x, _ROOT_HALF))))
+
+
+def gelu_vjp(dy, x):
+    """dy (Φ(x) + x φ(x)), φ(x) = e^{−x²/2}/√(2π)."""
+    density = np.exp(-_HALF * x * x) / _as(x, _ROOT_2_PI)
+    return dy * (_HALF * (1 + erf(x * _as(x, _ROOT_HALF))) + x * density)
+
+
+def gelu_tanh(x):
+    """½ x (1 + tanh(√(2/π) (x + 0.044715 x³))): an approximation that some models use."""
+    return _HALF * x * (1 + np.tanh(_inner(x)))
+
+
+def gelu_tanh_vjp(dy, x):
+    """With t = tanh(s): ½ (1 + t) + ½ x (1 − t²) s'."""
+    t = np.tanh(_inner(x))
+    slope = _as(x, np.sqrt(2 / np.pi)) * (1 + _as(x, 3 * 0.044715) * x * x)
+    return dy * (_HALF * (1 + t) + _HALF * x * (1 - t) * (1 + t) * slope)
+
+
+def _inner(x):
+    return _as(x, np.sqrt(2 / np.pi)) * (x + _as(x, 0.044715) * x * x * x)
+
+
+def sigmoid(x):
+    """1/(1 + e^{−x})."""
+    return expit(x)
+
+
+def sigmoid_vjp(dy, x):
+    """dy σ(x) σ(−x): no difference from 1, so small slopes keep their digits."""
+    return dy * expit(x) * expit(-x)
+
+
+def silu(x):
+    """x σ(x)."""
+    return x * expit(x)
+
+
+def silu_vjp(dy, x):
+    """dy σ(x) (1 + x σ(−x))."""
+    return dy * expit(x) * (1 + x * expit(-x))
+
+
+def tanh_vjp(dy, x):
+    """dy / cosh² x = dy (1 − t)(1 + t)."""
+    t = np.tanh(x)
+    return dy * (1 - t) * (1 + t)
+
+
+def softplus(x):
+    """log(1 + e^x), without overflow."""
+    return np.logaddexp(x, _as(x, 0))
+
+
+def softplus_vjp(dy, x):
+    """dy σ(x)."""
+    return dy * expit(x)
+
+
+def glu(x):
+    """a σ(b), where a and b are the halves of the last axis."""
+    a, b = np.split(x, 2, axis=-1)
+    return a * expit(b)
+
+
+def glu_vjp(dy, x):
+    """The gradients of both halves, joined."""
+    a, b = np.split(x, 2, axis=-1)
+    return np.concatenate([dy * expit(b), sigmoid_vjp(dy * a, b)], axis=-1)

@@ -1,0 +1,90 @@
+"""The linear recurrent unit: poles on a ring, inputs scaled by γ [orvieto2023lru].
+
+    x_k = a x_{k−1} + γ B u_k,   y_k = Re(C x_k) + D u_k,   a = exp(−e^{log_rate} + i e^{log_phase})
+    out = GLU(GELU(y) W + b),   γ = e^{log_gamma}
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from refssm import initial
+from refssm.layers._layer import Layer, Parameters, parameter
+from refssm.layers.activations import gelu, gelu_vjp, glu, glu_vjp
+from refssm.layers.mixing import linear, linear_vjp
+
+
+@dataclass(frozen=True)
+class LRU(Parameters):
+    """Parameters of `lru`."""
+
+    log_rate: np.ndarray = parameter("n", "log(−log |a|), |a|² uniform", "system")
+    log_phase: np.ndarray = parameter("n", "log of a uniform phase", "system")
+    log_gamma: np.ndarray = parameter("n", "log √(1 − |a|²)", "system")
+    B: np.ndarray = parameter("n h", "complex normal, E|B|² = 1/h")
+    C: np.ndarray = parameter("h n", "complex normal, E|C|² = 1/n")
+    D: np.ndarray = parameter("h", "normal")
+    W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
+    b: np.ndarray = parameter("2h", "uniform between ±1/√h")
+
+
+def init(rng, *, h, n=64, r_min=0.0, r_max=1.0, max_phase=2 * np.pi) -> LRU:
+    """New parameters in double precision."""
+    system = initial.lru(rng, n=n, m=h, p=h, r_min=r_min, r_max=r_max, max_phase=max_phase)
+    phase = np.angle(system["a"]) % (2 * np.pi)
+    logs = np.log(-np.log(np.abs(system["a"]))), np.log(phase), np.log(system["gamma"])
+    W, b = initial.linear(rng, h, 2 * h)
+    return LRU(*logs, system["B"], system["C"], rng.standard_normal(h), W, b)
+
+
+def _system(p):
+    """a, γ B, and Re(C x) as 2 Re(½ C x)."""
+    a = np.exp(-np.exp(p.log_rate) + 1j * np.exp(p.log_phase))
+    return a, np.exp(p.log_gamma)[:, None] * p.B, p.C / 2, np.diag(p.D)
+
+
+def forward(ops, p, u):
+    """The output for a signal (…, l, h) from rest."""
+    return _mixed(p, ops.diagonal_ssm_real(*_system(p), u))
+
+
+def _mixed(p, y):
+    return glu(linear(gelu(y), p.W, p.b))
+
+
+def vjp(ops, dy, p, u):
+    """Gradients of the parameters, and of u."""
+    system = _system(p)
+    y = ops.diagonal_ssm_real(*system, u)
+    hidden = gelu(y)
+    dhidden, dW, db = linear_vjp(glu_vjp(dy, linear(hidden, p.W, p.b)), hidden, p.W)
+    dy = gelu_vjp(dhidden, y)
+    da, dB, dC, dD, du = ops.diagonal_ssm_real_vjp(dy, *system, u)
+    turned, gamma = da * system[0].conj(), np.exp(p.log_gamma)  # a' = a z', z = log a
+    return LRU(
+        -np.exp(p.log_rate) * turned.real,
+        np.exp(p.log_phase) * turned.imag,
+        (dB * system[1].conj()).sum(-1).real,
+        gamma[:, None] * dB,
+        dC / 2,
+        np.diagonal(dD).copy(),
+        dW,
+        db,
+    ), du
+
+
+def rest(p, batch=()):
+    """The state before the first step."""
+    return (np.zeros((*batch, p.C.shape[-1]), p.C.dtype),)
+
+
+def stateful(ops, p, u, state):
+    """The output for a piece from a state, and the next state."""
+    y, x = ops.diagonal_ssm_real_stateful(*_system(p), u, state[0])
+    return _mixed(p, y), (x,)
+
+
+LRU_LAYER = Layer(
+    name="lru", kind=LRU, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
+    sizes={"n": 64}, source="orvieto2023lru",
+)  # fmt: skip

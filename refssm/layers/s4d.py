@@ -1,0 +1,103 @@
+"""S4D: a bank of h diagonal systems, each with one input and one output [gu2022s4d].
+
+    K_k = 2 Re Σ_n C_n dt φ₁(dt w_n) e^{dt w_n k},   w = −e^{log_rate} + i frequency,   dt = e^{log_dt}
+    y = GLU(GELU(K ∗ u + D u) W + b)
+
+It has n modes of each channel, one of each conjugate pair. K is the kernel under zero-order hold;
+stepping runs the same system as a recurrence.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from refssm import initial
+from refssm.layers._layer import Layer, Parameters, parameter
+from refssm.layers.activations import gelu, gelu_vjp, glu, glu_vjp
+from refssm.layers.mixing import linear, linear_vjp
+
+
+@dataclass(frozen=True)
+class S4D(Parameters):
+    """Parameters of `s4d`."""
+
+    log_dt: np.ndarray = parameter("h", "log of a step from 1e-3 to 1e-1, uniform", "system")
+    log_rate: np.ndarray = parameter("h n", "log(−Re w) of the poles", "system")
+    frequency: np.ndarray = parameter("h n", "Im w of the poles", "system")
+    C: np.ndarray = parameter("h n", "complex normal, E|C|² = 1")
+    D: np.ndarray = parameter("h", "normal")
+    W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
+    b: np.ndarray = parameter("2h", "uniform between ±1/√h")
+
+
+def init(rng, *, h, n=32, poles="lin") -> S4D:
+    """New parameters in double precision; `poles` is lin, inv, quad, real or legs."""
+    w = np.broadcast_to(initial.diagonal(poles, n=n)["w"], (h, n))
+    W, b = initial.linear(rng, h, 2 * h)
+    log_dt = np.log(initial.steps(rng, h))
+    C, D = initial.complex_normal(rng, (h, n)), rng.standard_normal(h)
+    return S4D(log_dt, np.log(-w.real), w.imag + np.zeros((h, n)), C, D, W, b)
+
+
+def poles(p):
+    """w and dt."""
+    return -np.exp(p.log_rate) + 1j * p.frequency, np.exp(p.log_dt)
+
+
+def _convolved(ops, p, u):
+    """K and K ∗ u + D u, with time last: (…, h, l)."""
+    w, dt = poles(p)
+    K = 2 * ops.diagonal_kernel_zoh(w, np.ones_like(w), p.C, dt, l=u.shape[-1]).real
+    return K, ops.causal_convolution(u, K) + p.D[:, None] * u
+
+
+def forward(ops, p, u):
+    """The output for a signal (…, l, h) from rest."""
+    _, y = _convolved(ops, p, np.swapaxes(u, -1, -2))
+    return _mixed(p, np.swapaxes(y, -1, -2))
+
+
+def _mixed(p, y):
+    return glu(linear(gelu(y), p.W, p.b))
+
+
+def vjp(ops, dy, p, u):
+    """Gradients of the parameters, and of u."""
+    ut = np.swapaxes(u, -1, -2)
+    K, y = _convolved(ops, p, ut)
+    y = np.swapaxes(y, -1, -2)
+    hidden = gelu(y)
+    dz = glu_vjp(dy, linear(hidden, p.W, p.b))
+    dhidden, dW, db = linear_vjp(dz, hidden, p.W)
+    g = np.swapaxes(gelu_vjp(dhidden, y), -1, -2)
+    du, dK = ops.causal_convolution_vjp(g, ut, K)
+    dD = (g * ut).sum(-1)
+    dD = dD.reshape(-1, dD.shape[-1]).sum(0)
+    w, dt = poles(p)
+    dw, _, dC, ddt = ops.diagonal_kernel_zoh_vjp(
+        (2 * dK).astype(w.dtype), w, np.ones_like(w), p.C, dt, l=u.shape[-2]
+    )
+    system = ddt * dt, dw.real * w.real, dw.imag, dC, dD
+    return S4D(*system, dW, db), np.swapaxes(du + p.D[:, None] * g, -1, -2)
+
+
+def rest(p, batch=()):
+    """The state before the first step."""
+    return (np.zeros((*batch, *p.C.shape), p.C.dtype),)
+
+
+def stateful(ops, p, u, state):
+    """The output for a piece from a state, and the next state."""
+    w, dt = poles(p)
+    a, B = ops.discretize_diagonal_zoh(w, np.ones_like(w)[..., None], dt[:, None] + 0 * w.real)
+    ut = np.swapaxes(u, -1, -2)[..., None]
+    y, x = ops.diagonal_ssm_real_stateful(
+        a, B, p.C[:, None, :], p.D[:, None, None], ut, state[0]
+    )
+    return _mixed(p, np.swapaxes(y[..., 0], -1, -2)), (x,)
+
+
+S4D_LAYER = Layer(
+    name="s4d", kind=S4D, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
+    sizes={"n": 32}, source="gu2022s4d",
+)  # fmt: skip

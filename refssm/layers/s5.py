@@ -1,0 +1,89 @@
+"""S5: one diagonal system with h inputs and h outputs, and a step for each state [smith2023s5].
+
+    x_k = e^{dt w} x_{k−1} + dt φ₁(dt w) B u_k,   y_k = 2 Re(C x_k) + D u_k
+    out = g σ(g W + b),   g = GELU(y)
+
+It has one mode of each conjugate pair, so n modes are 2n states.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from refssm import initial
+from refssm.layers._layer import Layer, Parameters, parameter
+from refssm.layers.activations import gelu, gelu_vjp, sigmoid, sigmoid_vjp
+from refssm.layers.mixing import linear, linear_vjp
+
+
+@dataclass(frozen=True)
+class S5(Parameters):
+    """Parameters of `s5`."""
+
+    w: np.ndarray = parameter("n", "eigenvalues of HiPPO-N in blocks, Im w > 0", "system")
+    log_dt: np.ndarray = parameter("n", "log of a step from 1e-3 to 1e-1, uniform", "system")
+    B: np.ndarray = parameter("n h", "Vᴴ B₀, B₀ normal, variance 1/h", "system")
+    C: np.ndarray = parameter("h n", "C₀ V, C₀ normal, variance 1/(2n)")
+    D: np.ndarray = parameter("h", "normal")
+    W: np.ndarray = parameter("h h", "uniform between ±1/√h")
+    b: np.ndarray = parameter("h", "uniform between ±1/√h")
+
+
+def init(rng, *, h, n=32, blocks=1) -> S5:
+    """New parameters in double precision."""
+    system = initial.s5(rng, n=n, m=h, p=h, blocks=blocks)
+    log_dt, D = np.log(initial.steps(rng, n)), rng.standard_normal(h)
+    return S5(system["w"], log_dt, system["B"], system["C"], D, *initial.linear(rng, h, h))
+
+
+def _discrete(ops, p):
+    """e^{dt w} and B̄."""
+    return ops.discretize_diagonal_zoh(p.w, p.B, np.exp(p.log_dt))
+
+
+def forward(ops, p, u):
+    """The output for a signal (…, l, h) from rest."""
+    return _gated(p, ops.diagonal_ssm_real(*_discrete(ops, p), p.C, np.diag(p.D), u))
+
+
+def _gated(p, y):
+    """g σ(g W + b) with g = GELU(y)."""
+    g = gelu(y)
+    return g * sigmoid(linear(g, p.W, p.b))
+
+
+def _gated_vjp(dy, p, y):
+    """Gradients of y, W and b."""
+    g = gelu(y)
+    gate = linear(g, p.W, p.b)
+    dg, dW, db = linear_vjp(sigmoid_vjp(dy * g, gate), g, p.W)
+    return gelu_vjp(dg + dy * sigmoid(gate), y), dW, db
+
+
+def vjp(ops, dy, p, u):
+    """Gradients of the parameters, and of u."""
+    a, B_bar = _discrete(ops, p)
+    system = a, B_bar, p.C, np.diag(p.D), u
+    dy, dW, db = _gated_vjp(dy, p, ops.diagonal_ssm_real(*system))
+    da, dB_bar, dC, dD, du = ops.diagonal_ssm_real_vjp(dy, *system)
+    dt = np.exp(p.log_dt)
+    dw, dB, ddt = ops.discretize_diagonal_zoh_vjp(da, dB_bar, p.w, p.B, dt)
+    return S5(dw, ddt * dt, dB, dC, np.diagonal(dD).copy(), dW, db), du
+
+
+def rest(p, batch=()):
+    """The state before the first step."""
+    return (np.zeros((*batch, *p.w.shape), p.w.dtype),)
+
+
+def stateful(ops, p, u, state):
+    """The output for a piece from a state, and the next state."""
+    system = *_discrete(ops, p), p.C, np.diag(p.D)
+    y, x = ops.diagonal_ssm_real_stateful(*system, u, state[0])
+    return _gated(p, y), (x,)
+
+
+S5_LAYER = Layer(
+    name="s5", kind=S5, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
+    sizes={"n": 32, "blocks": 1}, source="smith2023s5",
+)  # fmt: skip
