@@ -85,8 +85,12 @@ def rates(*, n):
 
 
 def markov(rng, shape):
-    """Markov parameters h of HOPE: independent complex normal numbers [yu2024hope, §4]."""
-    return complex_normal(rng, shape)
+    """Markov parameters h of HOPE: independent normal numbers [yu2024hope, §4].
+
+    Their variance is 1/n, so that the kernel has a norm of about 1. The paper takes complex numbers;
+    of a causal kernel for real signals only the real part counts.
+    """
+    return rng.standard_normal(shape) / np.sqrt(shape[-1])
 
 
 def linear(rng, m, p):

@@ -1,0 +1,75 @@
+"""A recurrent network with tanh: the baseline without a linear system.
+
+    x_k = tanh(u_k W_u + x_{k−1} W_x + b_x),   y_k = x_k W + b
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from refssm import initial
+from refssm.layers._layer import Layer, Parameters, parameter
+from refssm.layers.mixing import linear, linear_vjp
+
+
+@dataclass(frozen=True)
+class RNN(Parameters):
+    """Parameters of `rnn`."""
+
+    W_u: np.ndarray = parameter("h n", "uniform between ±1/√n")
+    W_x: np.ndarray = parameter("n n", "uniform between ±1/√n")
+    b_x: np.ndarray = parameter("n", "uniform between ±1/√n")
+    W: np.ndarray = parameter("n h", "uniform between ±1/√n")
+    b: np.ndarray = parameter("h", "uniform between ±1/√n")
+
+
+def init(rng, *, h, n=64) -> RNN:
+    """New parameters in double precision."""
+    W_u = rng.uniform(-1, 1, (h, n)) / np.sqrt(n)
+    return RNN(W_u, *initial.linear(rng, n, n), *initial.linear(rng, n, h))
+
+
+def _states(p, u, before):
+    """x_k for every k, with `before` first: (…, l + 1, n)."""
+    given = linear(u, p.W_u, p.b_x)
+    x = np.empty((*given.shape[:-2], given.shape[-2] + 1, given.shape[-1]), given.dtype)
+    x[..., 0, :] = before
+    for k in range(given.shape[-2]):
+        x[..., k + 1, :] = np.tanh(given[..., k, :] + x[..., k, :] @ p.W_x)
+    return x
+
+
+def forward(ops, p, u):
+    """The output for a signal (…, l, h) from rest; no operator is used."""
+    return stateful(ops, p, u, rest(p, u.shape[:-2]))[0]
+
+
+def vjp(ops, dy, p, u):
+    """Gradients of the parameters, and of u: back through time."""
+    x = _states(p, u, 0)
+    dx, dW, db = linear_vjp(dy, x[..., 1:, :], p.W)
+    carried = np.zeros_like(dx[..., 0, :])
+    for k in range(u.shape[-2] - 1, -1, -1):
+        t = x[..., k + 1, :]
+        dx[..., k, :] = (dx[..., k, :] + carried) * ((1 - t) * (1 + t))
+        carried = dx[..., k, :] @ p.W_x.T
+    du, dW_u, db_x = linear_vjp(dx, u, p.W_u)
+    _, dW_x, _ = linear_vjp(dx, x[..., :-1, :], p.W_x)
+    return RNN(dW_u, dW_x, db_x, dW, db), du
+
+
+def rest(p, batch=()):
+    """The state before the first step."""
+    return (np.zeros((*batch, len(p.W_x)), p.W_x.dtype),)
+
+
+def stateful(ops, p, u, state):
+    """The output for a piece from a state, and the next state."""
+    x = _states(p, u, state[0])
+    return linear(x[..., 1:, :], p.W, p.b), (x[..., -1, :],)
+
+
+RNN_LAYER = Layer(
+    name="rnn", kind=RNN, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
+    sizes={"n": 64}, source="elman1990",
+)  # fmt: skip

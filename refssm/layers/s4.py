@@ -1,0 +1,108 @@
+"""S4: a bank of h systems, diagonal plus low rank, each with one input and one output [gu2022s4].
+
+    K_k = Re(C Ā^k B̄),   A = diag w − P Pᴴ,   w = −e^{log_rate} + i frequency,   dt = e^{log_dt}
+    y = GLU(GELU(K ∗ u + D u) W + b)
+
+Ā and B̄ come from the bilinear map. All modes of the measure are there, both of each conjugate pair,
+and the kernel is the real part. Stepping uses the dense matrices Ā and B̄, never the eigenvectors of
+A, whose condition number is 1e23 for LegS at n = 32.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from refssm import initial
+from refssm.layers._layer import Layer, Parameters, parameter
+from refssm.layers.activations import gelu, gelu_vjp, glu, glu_vjp
+from refssm.layers.mixing import linear, linear_vjp
+
+
+@dataclass(frozen=True)
+class S4(Parameters):
+    """Parameters of `s4`."""
+
+    log_dt: np.ndarray = parameter("h", "log of a step from 1e-3 to 1e-1, uniform", "system")
+    log_rate: np.ndarray = parameter("h n", "log(−Re w) of the measure", "system")
+    frequency: np.ndarray = parameter("h n", "Im w of the measure", "system")
+    P: np.ndarray = parameter("h n r", "low rank of the measure", "system")
+    B: np.ndarray = parameter("h n", "input of the measure", "system")
+    C: np.ndarray = parameter("h n", "complex normal, E|C|² = 1")
+    D: np.ndarray = parameter("h", "normal")
+    W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
+    b: np.ndarray = parameter("2h", "uniform between ±1/√h")
+
+
+def init(rng, *, h, n=64, measure="legs") -> S4:
+    """New parameters in double precision; `measure` is legs or lagt, whose poles decay."""
+    system = initial.dplr(measure, n=n)
+    w, P, B = (np.tile(system[name], (h, *(1,) * system[name].ndim)) for name in ("w", "P", "B"))
+    if not (w.real < 0).all():
+        raise ValueError(f"s4: `measure` needs poles with Re w < 0, wanted legs or lagt, got {measure!r}")
+    W, b = initial.linear(rng, h, 2 * h)
+    log_dt = np.log(initial.steps(rng, h))
+    C, D = initial.complex_normal(rng, (h, n)), rng.standard_normal(h)
+    return S4(log_dt, np.log(-w.real), w.imag, P, B, C, D, W, b)
+
+
+def _system(p):
+    """w, P, Q, B, C and dt, as the operators take them."""
+    w = -np.exp(p.log_rate) + 1j * p.frequency
+    return w, p.P, p.P, p.B, p.C, np.exp(p.log_dt)
+
+
+def _convolved(ops, p, u):
+    """K and K ∗ u + D u, with time last: (…, h, l)."""
+    K = np.ascontiguousarray(ops.dplr_kernel(*_system(p), l=u.shape[-1]).real)
+    return K, ops.causal_convolution(u, K) + p.D[:, None] * u
+
+
+def forward(ops, p, u):
+    """The output for a signal (…, l, h) from rest."""
+    _, y = _convolved(ops, p, np.swapaxes(u, -1, -2))
+    return _mixed(p, np.swapaxes(y, -1, -2))
+
+
+def _mixed(p, y):
+    return glu(linear(gelu(y), p.W, p.b))
+
+
+def vjp(ops, dy, p, u):
+    """Gradients of the parameters, and of u."""
+    ut = np.swapaxes(u, -1, -2)
+    K, y = _convolved(ops, p, ut)
+    y = np.swapaxes(y, -1, -2)
+    hidden = gelu(y)
+    dhidden, dW, db = linear_vjp(glu_vjp(dy, linear(hidden, p.W, p.b)), hidden, p.W)
+    g = np.swapaxes(gelu_vjp(dhidden, y), -1, -2)
+    du, dK = ops.causal_convolution_vjp(g, ut, K)
+    dD = (g * ut).sum(-1)
+    system = _system(p)
+    dw, dP, dQ, dB, dC, ddt = ops.dplr_kernel_vjp(dK.astype(p.C.dtype), *system, l=u.shape[-2])
+    return S4(
+        ddt * system[-1], dw.real * system[0].real, dw.imag, dP + dQ, dB, dC,
+        dD.reshape(-1, dD.shape[-1]).sum(0), dW, db,
+    ), np.swapaxes(du + p.D[:, None] * g, -1, -2)  # fmt: skip
+
+
+def rest(p, batch=()):
+    """The state before the first step."""
+    return (np.zeros((*batch, *p.C.shape), p.C.dtype),)
+
+
+def stateful(ops, p, u, state):
+    """The output for a piece from a state, and the next state."""
+    w, P, Q, B, C, dt = _system(p)
+    A = w[..., None] * np.eye(w.shape[-1], dtype=w.real.dtype) - P @ Q.conj().swapaxes(-1, -2)
+    A_bar, B_bar = ops.discretize_bilinear(A, B[..., None], dt)
+    ut = np.swapaxes(u, -1, -2)
+    x = ops.dense_scan_from(A_bar, ut[..., None] * B_bar[..., None, :, 0], state[0])
+    y = (x @ C[..., None])[..., 0].real + p.D[:, None] * ut
+    last = x[..., -1, :] if u.shape[-2] else state[0]
+    return _mixed(p, np.swapaxes(y, -1, -2)), (last,)
+
+
+S4_LAYER = Layer(
+    name="s4", kind=S4, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
+    sizes={"n": 64}, source="gu2022s4",
+)  # fmt: skip
