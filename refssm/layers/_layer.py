@@ -75,5 +75,5 @@ def operators(role: str) -> SimpleNamespace:
         place = "reference" if role in op.lacks else role
         space[op.name] = op.implementation(place)
         if op.differentiable:
-            space[f"{op.name}_vjp"] = op.implementation(place, vjp=True)
+            space[f"{op.name}_vjp"] = op.vjp(place)
     return SimpleNamespace(**space)

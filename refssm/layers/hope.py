@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.layers import _bank as bank
 from refssm.layers._layer import Layer, Parameters, parameter
-from refssm.layers.activations import gelu, gelu_vjp, glu, glu_vjp
-from refssm.layers.mixing import linear, linear_vjp
 
 
 @dataclass(frozen=True)
@@ -34,36 +33,21 @@ def init(rng, *, h, n=64) -> HOPE:
     return HOPE(log_dt, markov, D, *initial.linear(rng, h, 2 * h))
 
 
-def _convolved(ops, p, u):
-    """K and K ∗ u + D u, with time last: (…, h, l)."""
-    K = ops.hope_kernel(p.markov, np.exp(p.log_dt), l=u.shape[-1])
-    return K, ops.causal_convolution(u, K) + p.D[:, None] * u
+def _kernel(ops, p, l):
+    return ops.hope_kernel(p.markov, np.exp(p.log_dt), l=l)
 
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    _, y = _convolved(ops, p, np.swapaxes(u, -1, -2))
-    return _mixed(p, np.swapaxes(y, -1, -2))
-
-
-def _mixed(p, y):
-    return glu(linear(gelu(y), p.W, p.b))
+    return bank.mixed(p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
 
 
 def vjp(ops, dy, p, u):
     """Gradients of the parameters, and of u."""
-    ut = np.swapaxes(u, -1, -2)
-    K, y = _convolved(ops, p, ut)
-    y = np.swapaxes(y, -1, -2)
-    hidden = gelu(y)
-    dhidden, dW, db = linear_vjp(glu_vjp(dy, linear(hidden, p.W, p.b)), hidden, p.W)
-    g = np.swapaxes(gelu_vjp(dhidden, y), -1, -2)
-    du, dK = ops.causal_convolution_vjp(g, ut, K)
-    dD = (g * ut).sum(-1)
+    dK, others, du = bank.vjp(ops, dy, _kernel(ops, p, u.shape[-2]), p, u)
     dt = np.exp(p.log_dt)
     dmarkov, ddt = ops.hope_kernel_vjp(dK, p.markov, dt, l=u.shape[-2])
-    dD = dD.reshape(-1, dD.shape[-1]).sum(0)
-    return HOPE(ddt * dt, dmarkov, dD, dW, db), np.swapaxes(du + p.D[:, None] * g, -1, -2)
+    return HOPE(ddt * dt, dmarkov, *others), du
 
 
 def rest(p, batch=()):
@@ -73,9 +57,9 @@ def rest(p, batch=()):
 
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
-    ut = np.swapaxes(u, -1, -2)
+    ut = bank.turned(u)
     y, x = ops.hope_stream_stateful(p.markov, np.exp(p.log_dt), ut, state[0])
-    return _mixed(p, np.swapaxes(y + p.D[:, None] * ut, -1, -2)), (x,)
+    return bank.mixed(p, bank.turned(y + p.D[:, None] * ut)), (x,)
 
 
 HOPE_LAYER = Layer(

@@ -1,7 +1,7 @@
 """The linear recurrent unit: poles on a ring, inputs scaled by γ [orvieto2023lru].
 
-    x_k = a x_{k−1} + γ B u_k,   y_k = Re(C x_k) + D u_k,   a = exp(−e^{log_rate} + i e^{log_phase})
-    out = GLU(GELU(y) W + b),   γ = e^{log_gamma}
+x_k = a x_{k−1} + γ B u_k,   y_k = Re(C x_k) + D u_k,   a = exp(−e^{log_rate} + i e^{log_phase})
+out = GLU(GELU(y) W + b),   γ = e^{log_gamma}
 """
 
 from dataclasses import dataclass
@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.layers import _bank as bank
 from refssm.layers._layer import Layer, Parameters, parameter
-from refssm.layers.activations import gelu, gelu_vjp, glu, glu_vjp
-from refssm.layers.mixing import linear, linear_vjp
 
 
 @dataclass(frozen=True)
@@ -45,20 +44,13 @@ def _system(p):
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return _mixed(p, ops.diagonal_ssm_real(*_system(p), u))
-
-
-def _mixed(p, y):
-    return glu(linear(gelu(y), p.W, p.b))
+    return bank.mixed(p, ops.diagonal_ssm_real(*_system(p), u))
 
 
 def vjp(ops, dy, p, u):
     """Gradients of the parameters, and of u."""
     system = _system(p)
-    y = ops.diagonal_ssm_real(*system, u)
-    hidden = gelu(y)
-    dhidden, dW, db = linear_vjp(glu_vjp(dy, linear(hidden, p.W, p.b)), hidden, p.W)
-    dy = gelu_vjp(dhidden, y)
+    dy, dW, db = bank.mixed_vjp(dy, p, ops.diagonal_ssm_real(*system, u))
     da, dB, dC, dD, du = ops.diagonal_ssm_real_vjp(dy, *system, u)
     turned, gamma = da * system[0].conj(), np.exp(p.log_gamma)  # a' = a z', z = log a
     return LRU(
@@ -81,7 +73,7 @@ def rest(p, batch=()):
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     y, x = ops.diagonal_ssm_real_stateful(*_system(p), u, state[0])
-    return _mixed(p, y), (x,)
+    return bank.mixed(p, y), (x,)
 
 
 LRU_LAYER = Layer(

@@ -99,7 +99,9 @@ def vjp(ops, dy, p, u):
     mixed = np.concatenate([ddt @ p.W_dt.T, dB[..., 0, :, :], dC[..., 0, :, :]], axis=-1)
     dx = silu_vjp(dx + np.swapaxes(mixed @ p.W_x.T, -1, -2), raw)
     inner = np.split(np.swapaxes(u @ p.W_in, -1, -2), 2, axis=-2)[0]
-    dinner, dk, _ = ops.short_convolution_stateful_vjp(dx, np.zeros_like(before), inner, p.k, before)
+    dinner, dk, _ = ops.short_convolution_stateful_vjp(
+        dx, np.zeros_like(before), inner, p.k, before
+    )
     dsplit = np.swapaxes(np.concatenate([dinner, dz], axis=-2), -1, -2)
     return Mamba(
         _outer(u, dsplit), dk, _sum(np.swapaxes(dx, -1, -2)), _outer(x, mixed), _outer(low, ddt),
@@ -109,7 +111,9 @@ def vjp(ops, dy, p, u):
 
 def rest(p, batch=()):
     """The last t inputs of the filter, and the state of the scan."""
-    return np.zeros((*batch, *p.k.shape), p.k.dtype), np.zeros((*batch, *p.log_rate.shape), p.k.dtype)
+    return np.zeros((*batch, *p.k.shape), p.k.dtype), np.zeros(
+        (*batch, *p.log_rate.shape), p.k.dtype
+    )
 
 
 def stateful(ops, p, u, state):

@@ -1,6 +1,6 @@
 """A recurrent network with tanh: the baseline without a linear system.
 
-    x_k = tanh(u_k W_u + x_{k−1} W_x + b_x),   y_k = x_k W + b
+x_k = tanh(u_k W_u + x_{k−1} W_x + b_x),   y_k = x_k W + b
 """
 
 from dataclasses import dataclass

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.layers import _bank as bank
 from refssm.layers._layer import Layer, Parameters, parameter
-from refssm.layers.activations import gelu, gelu_vjp, glu, glu_vjp
-from refssm.layers.mixing import linear, linear_vjp
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,9 @@ def init(rng, *, h, n=64, measure="legs") -> S4:
     system = initial.dplr(measure, n=n)
     w, P, B = (np.tile(system[name], (h, *(1,) * system[name].ndim)) for name in ("w", "P", "B"))
     if not (w.real < 0).all():
-        raise ValueError(f"s4: `measure` needs poles with Re w < 0, wanted legs or lagt, got {measure!r}")
+        raise ValueError(
+            f"s4: `measure` needs poles with Re w < 0, wanted legs or lagt, got {measure!r}"
+        )
     W, b = initial.linear(rng, h, 2 * h)
     log_dt = np.log(initial.steps(rng, h))
     C, D = initial.complex_normal(rng, (h, n)), rng.standard_normal(h)
@@ -51,38 +52,22 @@ def _system(p):
     return w, p.P, p.P, p.B, p.C, np.exp(p.log_dt)
 
 
-def _convolved(ops, p, u):
-    """K and K ∗ u + D u, with time last: (…, h, l)."""
-    K = np.ascontiguousarray(ops.dplr_kernel(*_system(p), l=u.shape[-1]).real)
-    return K, ops.causal_convolution(u, K) + p.D[:, None] * u
+def _kernel(ops, p, l):
+    return np.ascontiguousarray(ops.dplr_kernel(*_system(p), l=l).real)
 
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    _, y = _convolved(ops, p, np.swapaxes(u, -1, -2))
-    return _mixed(p, np.swapaxes(y, -1, -2))
-
-
-def _mixed(p, y):
-    return glu(linear(gelu(y), p.W, p.b))
+    return bank.mixed(p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
 
 
 def vjp(ops, dy, p, u):
     """Gradients of the parameters, and of u."""
-    ut = np.swapaxes(u, -1, -2)
-    K, y = _convolved(ops, p, ut)
-    y = np.swapaxes(y, -1, -2)
-    hidden = gelu(y)
-    dhidden, dW, db = linear_vjp(glu_vjp(dy, linear(hidden, p.W, p.b)), hidden, p.W)
-    g = np.swapaxes(gelu_vjp(dhidden, y), -1, -2)
-    du, dK = ops.causal_convolution_vjp(g, ut, K)
-    dD = (g * ut).sum(-1)
-    system = _system(p)
-    dw, dP, dQ, dB, dC, ddt = ops.dplr_kernel_vjp(dK.astype(p.C.dtype), *system, l=u.shape[-2])
-    return S4(
-        ddt * system[-1], dw.real * system[0].real, dw.imag, dP + dQ, dB, dC,
-        dD.reshape(-1, dD.shape[-1]).sum(0), dW, db,
-    ), np.swapaxes(du + p.D[:, None] * g, -1, -2)  # fmt: skip
+    dK, others, du = bank.vjp(ops, dy, _kernel(ops, p, u.shape[-2]), p, u)
+    system, dk = _system(p), dK.astype(p.C.dtype)
+    dw, dP, dQ, dB, dC, ddt = ops.dplr_kernel_vjp(dk, *system, l=u.shape[-2])
+    w, dt = system[0], system[-1]
+    return S4(ddt * dt, dw.real * w.real, dw.imag, dP + dQ, dB, dC, *others), du
 
 
 def rest(p, batch=()):
@@ -95,11 +80,11 @@ def stateful(ops, p, u, state):
     w, P, Q, B, C, dt = _system(p)
     A = w[..., None] * np.eye(w.shape[-1], dtype=w.real.dtype) - P @ Q.conj().swapaxes(-1, -2)
     A_bar, B_bar = ops.discretize_bilinear(A, B[..., None], dt)
-    ut = np.swapaxes(u, -1, -2)
+    ut = bank.turned(u)
     x = ops.dense_scan_from(A_bar, ut[..., None] * B_bar[..., None, :, 0], state[0])
     y = (x @ C[..., None])[..., 0].real + p.D[:, None] * ut
     last = x[..., -1, :] if u.shape[-2] else state[0]
-    return _mixed(p, np.swapaxes(y, -1, -2)), (last,)
+    return bank.mixed(p, bank.turned(y)), (last,)
 
 
 S4_LAYER = Layer(

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.layers import _bank as bank
 from refssm.layers._layer import Layer, Parameters, parameter
-from refssm.layers.activations import gelu, gelu_vjp, glu, glu_vjp
-from refssm.layers.mixing import linear, linear_vjp
 
 
 @dataclass(frozen=True)
@@ -44,41 +43,23 @@ def poles(p):
     return -np.exp(p.log_rate) + 1j * p.frequency, np.exp(p.log_dt)
 
 
-def _convolved(ops, p, u):
-    """K and K ∗ u + D u, with time last: (…, h, l)."""
+def _kernel(ops, p, l):
     w, dt = poles(p)
-    K = 2 * ops.diagonal_kernel_zoh(w, np.ones_like(w), p.C, dt, l=u.shape[-1]).real
-    return K, ops.causal_convolution(u, K) + p.D[:, None] * u
+    return 2 * ops.diagonal_kernel_zoh(w, np.ones_like(w), p.C, dt, l=l).real
 
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    _, y = _convolved(ops, p, np.swapaxes(u, -1, -2))
-    return _mixed(p, np.swapaxes(y, -1, -2))
-
-
-def _mixed(p, y):
-    return glu(linear(gelu(y), p.W, p.b))
+    return bank.mixed(p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
 
 
 def vjp(ops, dy, p, u):
     """Gradients of the parameters, and of u."""
-    ut = np.swapaxes(u, -1, -2)
-    K, y = _convolved(ops, p, ut)
-    y = np.swapaxes(y, -1, -2)
-    hidden = gelu(y)
-    dz = glu_vjp(dy, linear(hidden, p.W, p.b))
-    dhidden, dW, db = linear_vjp(dz, hidden, p.W)
-    g = np.swapaxes(gelu_vjp(dhidden, y), -1, -2)
-    du, dK = ops.causal_convolution_vjp(g, ut, K)
-    dD = (g * ut).sum(-1)
-    dD = dD.reshape(-1, dD.shape[-1]).sum(0)
+    dK, others, du = bank.vjp(ops, dy, _kernel(ops, p, u.shape[-2]), p, u)
     w, dt = poles(p)
-    dw, _, dC, ddt = ops.diagonal_kernel_zoh_vjp(
-        (2 * dK).astype(w.dtype), w, np.ones_like(w), p.C, dt, l=u.shape[-2]
-    )
-    system = ddt * dt, dw.real * w.real, dw.imag, dC, dD
-    return S4D(*system, dW, db), np.swapaxes(du + p.D[:, None] * g, -1, -2)
+    dk = (2 * dK).astype(w.dtype)
+    dw, _, dC, ddt = ops.diagonal_kernel_zoh_vjp(dk, w, np.ones_like(w), p.C, dt, l=u.shape[-2])
+    return S4D(ddt * dt, dw.real * w.real, dw.imag, dC, *others), du
 
 
 def rest(p, batch=()):
@@ -90,11 +71,9 @@ def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     w, dt = poles(p)
     a, B = ops.discretize_diagonal_zoh(w, np.ones_like(w)[..., None], dt[:, None] + 0 * w.real)
-    ut = np.swapaxes(u, -1, -2)[..., None]
-    y, x = ops.diagonal_ssm_real_stateful(
-        a, B, p.C[:, None, :], p.D[:, None, None], ut, state[0]
-    )
-    return _mixed(p, np.swapaxes(y[..., 0], -1, -2)), (x,)
+    ut = bank.turned(u)[..., None]
+    y, x = ops.diagonal_ssm_real_stateful(a, B, p.C[:, None, :], p.D[:, None, None], ut, state[0])
+    return bank.mixed(p, bank.turned(y[..., 0])), (x,)
 
 
 S4D_LAYER = Layer(
