@@ -57,6 +57,15 @@ class Model:
         kinds = {"f": np.dtype(dtype), "c": np.result_type(dtype, np.complex64)}
         return {name: a.astype(kinds[a.dtype.kind]) for name, a in arrays.items()}
 
+    def groups(self) -> dict[str, str]:
+        """The group of every parameter in AdamW: weights, system, or plain (norms and biases)."""
+        names = dict.fromkeys(self.init(np.random.default_rng(0)), "weights")
+        names |= {n: "plain" for n in names if n.endswith((".b", ".scale", ".shift"))}
+        for i in range(self.depth):
+            kinds = self.layer.kind.groups()
+            names |= {f"blocks.{i}.layer.{name}": kind for name, kind in kinds.items()}
+        return names
+
     def forward(self, ops: Ops, p: Arrays, u: np.ndarray) -> np.ndarray:
         """The outputs (…, outputs) for signals (…, l, inputs), without dropout."""
         return self._decoded(p, self._blocks(ops, p, u, None)[-1])

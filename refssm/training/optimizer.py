@@ -22,7 +22,8 @@ class Group:
     decay: bool = True  # whether weight decay applies
 
 
-WEIGHTS, SYSTEM, PLAIN = Group(), Group(rate=0.25, decay=False), Group(decay=False)
+WEIGHTS = Group()
+GROUPS = {"weights": WEIGHTS, "system": Group(rate=0.25, decay=False), "plain": Group(decay=False)}
 
 
 @dataclass(frozen=True)
