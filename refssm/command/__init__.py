@@ -14,7 +14,18 @@ import sys
 
 import typer
 
-from refssm.command import bench, cases, catalog, experiment, new, plot, replay, vectors, verify
+from refssm.command import (
+    bench,
+    cases,
+    catalog,
+    experiment,
+    new,
+    plot,
+    replay,
+    train,
+    vectors,
+    verify,
+)
 from refssm.command.saying import say
 
 CTRL_C = 130  # newer versions of Typer return this for a KeyboardInterrupt
@@ -30,6 +41,7 @@ app = typer.Typer(
 )
 app.command("verify")(verify.verify)
 app.command("bench")(bench.bench)
+app.command("train")(train.train)
 app.command("list")(catalog.list_operators)
 app.command("show")(catalog.show_operator)
 app.command("replay")(replay.replay)

@@ -44,9 +44,7 @@ def _digits(name: str, order: np.ndarray) -> Task:
     signals = (found.data[:, order] / 8 - 1).astype(np.float32)[..., None]
     mixed = np.random.default_rng(0).permutation(len(signals))
     signals, labels = signals[mixed], found.target[mixed]
-    return Task(
-        name, 10, signals[:-TEST], labels[:-TEST], signals[-TEST:], labels[-TEST:]
-    )
+    return Task(name, 10, signals[:-TEST], labels[:-TEST], signals[-TEST:], labels[-TEST:])
 
 
 TASKS: dict[str, Callable[[], Task]] = {"digits": digits, "permuted_digits": permuted_digits}

@@ -1,0 +1,12 @@
+"""All layers by name."""
+
+from refssm.layers.hope import HOPE_LAYER
+from refssm.layers.lru import LRU_LAYER
+from refssm.layers.mamba import MAMBA_LAYER
+from refssm.layers.rnn import RNN_LAYER
+from refssm.layers.s4 import S4_LAYER
+from refssm.layers.s4d import S4D_LAYER
+from refssm.layers.s5 import S5_LAYER
+
+LAYERS = (S4_LAYER, S4D_LAYER, S5_LAYER, MAMBA_LAYER, HOPE_LAYER, LRU_LAYER, RNN_LAYER)
+NAMED = {layer.name: layer for layer in LAYERS}
