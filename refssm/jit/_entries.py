@@ -119,6 +119,10 @@ class Entries:
         """The row so many bytes further on."""
         return Row(self.builder.gep(row.start, [offset]), row.step)
 
+    def further(self, place, count):
+        """This place and so many entries."""
+        return self.builder.add(place, place.type(count))
+
     def _address(self, row, place, count):
         start = self.builder.gep(row.start, [self.builder.mul(place, row.step)])
         return self.builder.bitcast(start, self._kind(count).as_pointer())

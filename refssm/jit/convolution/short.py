@@ -8,7 +8,6 @@ rest, so taps without an input are skipped. A single step is a convolution of le
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
-from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
@@ -18,13 +17,14 @@ from refssm.convolution import (
     SHORT_CONVOLUTION_STEP,
 )
 from refssm.jit._gufunc import gufunc
-from refssm.jit.convolution.taps import pull_back_four, pull_back_one
+from refssm.jit._lanes import inner
 from refssm.jit._rows import adjacent
+from refssm.jit.convolution.taps import pull_back_four, pull_back_one, push_four, push_one
 
 TILE = 1024  # products that are added up lane by lane; such sums are added pairwise
 
 
-@njit
+@inner
 def _vector(x):
     """x for SIMD; a copy, which owns its memory, if its entries are not adjacent."""
     if x.size > 1 and x.strides[0] != x.itemsize:
@@ -32,21 +32,13 @@ def _vector(x):
     return adjacent(x)
 
 
-@njit
-def _added(c, x, y):
-    """y += c x."""
-    for i in range(y.size):
-        y[i] += c * x[i]
+@inner
+def _cleared(x):
+    for i in range(x.size):
+        x[i] = 0
 
 
-@njit
-def _four(c0, c1, c2, c3, x0, x1, x2, x3, y):
-    """y = c0 x0 + c1 x1 + c2 x2 + c3 x3."""
-    for i in range(y.size):
-        y[i] = c0 * x0[i] + c1 * x1[i] + c2 * x2[i] + c3 * x3[i]
-
-
-@njit
+@inner
 def _past_added(k, s0, y):
     """Add the taps on the inputs before the first: k_j u_{i−j} for i < j."""
     s = s0.size
@@ -60,20 +52,25 @@ def _past_added(k, s0, y):
 @gufunc("(l),(t),(s)->(l)")
 def _convolved(u, k, s0, y):
     """y_i = Σ_j k_j u_{i−j}, with u_{−1}, … u_{−s} from s0, the newest last."""
-    l, t, x, out = u.size, k.size, _vector(u), adjacent(y)
-    done = 4 if t >= 4 and l >= 4 else 0
-    if done:
-        _four(k[0], k[1], k[2], k[3], x[3:], x[2 : l - 1], x[1 : l - 2], x[: l - 3], out[3:])
-    for i in range(3 if done else l):
-        out[i] = 0
-    for j in range(done):
-        _added(k[j], x[: 3 - j], out[j:3])
-    for j in range(done, min(t, l)):
-        _added(k[j], x[: l - j], out[j:])
-    _past_added(k, s0, out)
+    l, t, x, j = u.size, k.size, _vector(u), 0
+    if t == 0:
+        _cleared(y)
+    while j < min(t, l):
+        taps = 4 if t - j >= 4 and l - j >= 4 else 1
+        for i in range(j, j + taps - 1):  # before here, some of these taps have no earlier input
+            total = y[i] if j else y.dtype.type(0)
+            for p in range(i - j + 1):
+                total += k[j + p] * x[i - j - p]
+            y[i] = total
+        if taps == 4:
+            push_four(y, x, j + 3, l, k, j, j == 0)
+        else:
+            push_one(y, x, j, l, k, j, j == 0)
+        j += taps
+    _past_added(k, s0, y)
 
 
-@njit
+@inner
 def _pairwise(terms, left):
     """The sum of the first `left` terms, by halves."""
     while left > 1:
@@ -90,11 +87,9 @@ def _convolved_back(dy, u, k, s0, du, dk, ds0):
     l, t, s, x, later, past = u.size, k.size, s0.size, _vector(u), _vector(dy), _vector(s0)
     tiles = (l + TILE - 1) // TILE
     terms = np.empty((4, tiles + 2), dy.dtype)
-    for i in range(s):
-        ds0[i] = 0
+    _cleared(ds0)
     if t == 0:
-        for i in range(l):
-            du[i] = 0
+        _cleared(du)
     j = 0
     while j < t:
         taps = 4 if t - j >= 4 and l >= j + 4 else 1
