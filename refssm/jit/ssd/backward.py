@@ -24,217 +24,216 @@ for each span: O(p n √l) numbers per head [chen2016training].
 # pyright: reportCallIssue=false
 # (a gufunc allocates its outputs; pyright does not know that)
 
-from collections import namedtuple
-
 import numpy as np
-from numba import njit
 
 from refssm.jit._gufunc import gufunc
-from refssm.jit.ssd.forward import CHUNK, REAL, decays, nothing, piece_end
+from refssm.jit._lanes import inner, times_plus, total
+from refssm.jit._matrix import (
+    held,
+    lanes_at,
+    lanes_of,
+    matrix,
+    memory_of,
+    number,
+    part,
+    plain,
+    put,
+    put_lanes,
+    repeated,
+    slab,
+    turned,
+    zeros,
+)
+from refssm.jit.ssd.forward import CHUNK, OWN, REAL, decays, piece_end, whole
 from refssm.jit.ssd.tiles import (
     ROWS,
-    buffer,
-    dense,
-    filled,
+    added,
+    cleared,
     moved,
     multiplied,
+    nothing,
     padded,
+    row_dots,
     transposed,
-    unset,
+    weighted,
 )
 
 SPAN = 128  # blocks, or √(all blocks) where that is more
-
-
-Work = namedtuple(
-    "Work",
-    "kept, zeros, ones, alpha, beta, later, X, Y, weighted_X, weighted_Y, dX, "
-    "B, C, dB, dC, more, E, M, D, crossing, XT, GT, weights, product",
+# the first rows of the matrices in `work`
+X_OF, Y_OF, OWN_Y, MORE, B_OF, C_OF, DB, DC, E_OF, M_OF, D_OF, SCORES, BELOW, WEIGHTS, ZERO = range(
+    0, 15 * CHUNK, CHUNK
 )
+ONE, ALPHA, BETA, LATER, FREE = range(ZERO + 1, ZERO + 6)
 
 
-@njit(inline="always")
-def _work(p, n, x):
-    """The arrays that every piece needs; most in one piece of memory, which compiles faster."""
-    P, N = padded(p, x), padded(n, x)
-    # one vector more: rows a power of two apart would share few lines of the first cache
-    memory = buffer(6 + 14 * CHUNK, max(P, N, CHUNK) + 1, x)
-    memory[2] = 1
-    blocks = memory[6:]
-    return Work(
-        memory[0],
-        memory[1],
-        memory[2],
-        memory[3],
-        memory[4],
-        memory[5],
-        blocks[:CHUNK, :P],
-        blocks[CHUNK : 2 * CHUNK, :P],
-        blocks[2 * CHUNK : 3 * CHUNK, :P],
-        blocks[3 * CHUNK : 4 * CHUNK, :P],
-        blocks[4 * CHUNK : 5 * CHUNK, :P],
-        blocks[5 * CHUNK : 6 * CHUNK, :N],
-        blocks[6 * CHUNK : 7 * CHUNK, :N],
-        blocks[7 * CHUNK : 8 * CHUNK, :N],
-        blocks[8 * CHUNK : 9 * CHUNK, :N],
-        blocks[9 * CHUNK : 10 * CHUNK, :N],
-        blocks[10 * CHUNK : 11 * CHUNK, :CHUNK],
-        blocks[11 * CHUNK : 12 * CHUNK, :CHUNK],
-        blocks[12 * CHUNK : 13 * CHUNK, :CHUNK],
-        blocks[13 * CHUNK : 14 * CHUNK, :CHUNK],
-        buffer(P, CHUNK, x),
-        buffer(N, P, x),
-        np.empty((CHUNK, CHUNK + 1), x.dtype),
-        np.empty(CHUNK + 1),
-    )
-
-
-@njit(inline="always")
-def _states(x, log_a, B, resets, states, rest, work):
+@inner
+def _states(x, log_a, B, resets, span, states, rest, work, product):
     """states[k] = the states before block k, and after the last one, from states[0]."""
-    start, length = 0, x.shape[1]
-    while start < length:
-        stop = piece_end(start, length, resets)
-        if stop < length and stop % CHUNK:  # a reset follows, so nobody needs the state
+    plain()
+    (first, last), many, (p, n) = span, x.shape[0], (rest.rows, rest.columns)
+    weights, ones, start = part(work, WEIGHTS, 0, CHUNK, OWN + 1), repeated(work, ONE, 0), first
+    while start < last:
+        stop = piece_end(start, last, resets)
+        if stop < last and stop % CHUNK:  # a reset follows, so nobody needs the state
             start = stop
             continue
-        w, count = slice(start, stop), stop - start
-        moved(work.B, B[w], work.ones)
-        for h in range(len(x)):
-            decays(log_a[h, w], resets[start], work.product, work.weights)
-            last = work.weights[count - 1]
-            moved(work.weighted_X, x[h, w], last[1:])
-            work.kept[:] = last[0]
-            before = rest if resets[start] else states[start // CHUNK, h]
-            after = states[-(-stop // CHUNK), h]
-            multiplied(after, work.kept, before, work.weighted_X[:count].T, work.B)
+        count, q = stop - start, stop - start - 1
+        B_w = part(work, B_OF, 0, whole(count), n)
+        moved(B_w, ones, part(matrix(B), start, 0, count, B.shape[1]))
+        for h in range(many):
+            decays(part(matrix(log_a), h, start, 1, count), resets[start], product, weights)
+            X = part(work, X_OF, 0, count, p)
+            by_X = turned(part(weights, q, 0, 1, CHUNK))
+            moved(X, by_X, part(slab(x, h), start, 0, count, x.shape[2]))
+            before = ((start - first) // CHUNK * many + h) * p
+            S = rest if resets[start] else part(states, before, 0, p, n)
+            after = part(states, (-((first - stop) // CHUNK) * many + h) * p, 0, p, n)
+            multiplied(after, repeated(weights, q, OWN), S, turned(X), B_w)
         start = stop
 
 
-@njit(fastmath={"reassoc", "contract"})
-def _dot(S, G):
-    """Σ S G."""
-    total = S.dtype.type(0)
-    for p in range(S.shape[0]):
-        s, g = dense(S[p]), dense(G[p])
-        for n in range(s.size):
-            total += s[n] * g[n]
-    return total
-
-
-@njit(fastmath={"reassoc", "contract"})
-def _added(total, more, B, dots):
-    """total += more, and dots[i] = B_i · more_i."""
-    for i in range(more.shape[0]):
-        dot, sums, row, b = more.dtype.type(0), dense(total[i]), dense(more[i]), dense(B[i])
-        for n in range(row.size):
-            sums[n] += row[n]
-            dot += b[n] * row[n]
-        dots[i] = dot
-
-
-@njit(fastmath={"reassoc"})
-def _of_decays(dlog_a, both, of_S, of_G, crossing, later):
-    """dlog_a_t = both + Σ_{i≥t} of_S_i + Σ_{j<t} of_G_j + Σ_{j<t≤i} crossing_ij."""
-    total = both
-    later[:] = 0
-    for t in range(dlog_a.size - 1, -1, -1):
-        total += of_S[t]
-        across = both * 0
-        row = dense(crossing[t])
-        for j in range(t):
-            later[j] += row[j]
-            across += later[j]
-        dlog_a[t] = total + across
-    total, checked = both * 0, 0 * dlog_a[0]
-    for t in range(1, dlog_a.size):
-        total += of_G[t - 1]
-        dlog_a[t] += total
-        checked += 0 * dlog_a[t]
+@inner
+def _of_decays(dlog_a, both, crossing, work):
+    """dlog_a_t = both + Σ_{i≥t} alpha_i + Σ_{j<t} beta_j + Σ_{j<t≤i} crossing_ij; returns 0 if they
+    are finite, else NaN."""
+    plain()
+    cleared(part(work, LATER, 0, 1, CHUNK))
+    of_S, of_G, checked = both, 0 * both, 0 * both
+    for t in range(dlog_a.columns - 1, -1, -1):
+        of_S += number(work, ALPHA, t)
+        across = zeros(work)
+        for j in range(0, CHUNK, lanes_of(work)):
+            later = lanes_at(work, LATER, j) + lanes_at(crossing, t, j)
+            put_lanes(work, LATER, j, later)
+            across = times_plus(later, lanes_at(work, BELOW + t, j), across)
+        put(dlog_a, 0, t, of_S + total(across))
+    for t in range(dlog_a.columns):
+        value = number(dlog_a, 0, t) + of_G
+        put(dlog_a, 0, t, value)
+        of_G += number(work, BETA, t)
+        checked += 0 * value
     return checked
 
 
-@njit
-def _inside(weights, scores, E, h, M, D, crossing):
-    """M_ij = W_ij (C_i · B_j); D_ij summed over heads; D_ij (C_i · B_j) of this one."""
-    for i in range(len(scores)):
-        weight, e, m, d, both = (
-            weights[i],
-            dense(E[i]),
-            dense(M[i]),
-            dense(D[i]),
-            dense(crossing[i]),
-        )
-        for j in range(i + 1):
-            m[j] = weight[1 + j] * scores[i, j]
-            one = weight[1 + j] * e[j]
-            both[j] = one * scores[i, j]
-            d[j] = one if h == 0 else d[j] + one
-
-
-@njit(inline="always")
-def _head_back(h, given, begins, scores, S, G, results, work):
+@inner
+def _head_back(given, begins, S, G, results, work, product):
     """One head in one piece: dx, dlog_a, its part of dB, dC and D, and G before the piece."""
+    plain()
     (dy, x, log_a), (dx, dlog_a) = given, results
-    count = len(x)
-    decays(log_a, begins, work.product, work.weights)
-    last = work.weights[count - 1]
-    moved(work.X, x, work.ones)
-    moved(work.Y, dy, work.ones)
-    moved(work.weighted_X, x, last[1:])
-    moved(work.weighted_Y, dy, work.weights[:, 0])
-    transposed(work.XT, work.X)
-    multiplied(work.E[:count], work.zeros, work.E[:count], work.Y[:count], work.XT)
-    _inside(work.weights, scores, work.E, h, work.M, work.D, work.crossing)
-    multiplied(work.more[:count], work.zeros, work.more[:count], work.weighted_Y[:count], S)
-    _added(work.dC, work.more[:count], work.C, work.alpha)
-    multiplied(work.more[:count], work.zeros, work.more[:count], work.weighted_X[:count], G)
-    _added(work.dB, work.more[:count], work.B, work.beta)
-    both = last[0] * _dot(S, G)
-    checked = _of_decays(dlog_a, both, work.alpha, work.beta, work.crossing, work.later)
-    transposed(work.GT, G)
-    multiplied(work.dX[:count], work.zeros, work.dX[:count], work.B[:count], work.GT)
-    for j in range(0, count, ROWS):
-        rows = slice(j, min(j + ROWS, count))
-        multiplied(work.dX[rows], last[1 + j :], work.dX[rows], work.M[j:count, rows].T, work.Y[j:])
-    moved(dx, work.dX[:count, : dx.shape[1]], work.ones)
-    work.kept[:] = last[0]
-    multiplied(G, work.kept, G, work.weighted_Y[:count].T, work.C)
-    return nothing(work.dX[:count]) + checked
+    count, p, n, q = x.rows, G.rows, G.columns, x.rows - 1
+    rows, ones, zero = whole(count), repeated(work, ONE, 0), repeated(work, ZERO, 0)
+    X, Y, by_S = (
+        part(work, X_OF, 0, CHUNK, p),
+        part(work, Y_OF, 0, rows, p),
+        part(work, MORE, 0, rows, n),
+    )
+    E, M, D = (
+        part(work, E_OF, 0, rows, CHUNK),
+        part(work, M_OF, 0, rows, CHUNK),
+        part(work, D_OF, 0, rows, CHUNK),
+    )
+    B, C, scores = (
+        part(work, B_OF, 0, rows, n),
+        part(work, C_OF, 0, rows, n),
+        part(work, SCORES, 0, rows, CHUNK),
+    )
+    own_Y, dX = part(work, OWN_Y, 0, rows, p), part(work, MORE, 0, rows, p)
+    weights, XT, GT = (
+        part(work, WEIGHTS, 0, rows, CHUNK),
+        part(work, FREE, 0, p, CHUNK),
+        part(work, FREE, 0, n, p),
+    )
+    decays(log_a, begins, product, weights)
+    moved(X, ones, x)
+    moved(Y, ones, dy)
+    transposed(XT, X)
+    multiplied(E, ones, zero, Y, XT)
+    weighted(M, weights, scores)
+    weighted(E, weights, E)
+    added(D, E)
+    weighted(E, E, scores)
+    moved(own_Y, part(weights, 0, OWN, rows, 1), dy)
+    multiplied(by_S, ones, zero, own_Y, S)
+    added(part(work, DC, 0, rows, n), by_S)
+    row_dots(part(work, ALPHA, 0, 1, CHUNK), by_S, C)
+    moved(X, turned(part(weights, q, 0, 1, CHUNK)), x)
+    multiplied(by_S, ones, zero, part(X, 0, 0, rows, p), G)
+    added(part(work, DB, 0, rows, n), by_S)
+    row_dots(part(work, BETA, 0, 1, CHUNK), by_S, B)
+    row_dots(part(work, LATER, 0, 1, p), S, G)
+    row_dots(part(work, LATER, 0, 1, 1), part(work, LATER, 0, 1, p), ones)
+    checked = _of_decays(dlog_a, number(weights, q, OWN) * number(work, LATER, 0), E, work)
+    transposed(GT, G)
+    multiplied(dX, ones, zero, B, GT)
+    for j in range(0, rows, ROWS):
+        some = part(dX, j, 0, ROWS, p)
+        by = turned(part(weights, q, j, 1, ROWS))
+        multiplied(
+            some, by, some, turned(part(M, j, j, count - j, ROWS)), part(Y, j, 0, count - j, p)
+        )
+    moved(dx, ones, dX)
+    multiplied(G, repeated(weights, q, OWN), G, turned(part(own_Y, 0, 0, count, p)), C)
+    return checked + nothing(part(dX, 0, 0, count, p))
 
 
-@njit(inline="always")
-def _shared_back(count, dB, dC, work):
+@inner
+def _shared_back(dB, dC, n, work):
     """dB and dC of one piece, where its heads have added theirs."""
-    for i in range(0, count, ROWS):
-        rows = slice(i, min(i + ROWS, count))
-        multiplied(work.dC[rows], work.ones, work.dC[rows], work.D[rows, : rows.stop], work.B)
-        multiplied(work.dB[rows], work.ones, work.dB[rows], work.D[i:count, rows].T, work.C[i:])
-    moved(dB, work.dB[:count, : dB.shape[1]], work.ones)
-    moved(dC, work.dC[:count, : dC.shape[1]], work.ones)
-    return nothing(work.dB[:count]) + nothing(work.dC[:count])
+    plain()
+    count, rows, ones = dB.rows, whole(dB.rows), repeated(work, ONE, 0)
+    of_B, of_C, D = (
+        part(work, DB, 0, rows, n),
+        part(work, DC, 0, rows, n),
+        part(work, D_OF, 0, rows, CHUNK),
+    )
+    B, C = part(work, B_OF, 0, rows, n), part(work, C_OF, 0, rows, n)
+    for i in range(0, rows, ROWS):
+        some, more = part(of_C, i, 0, ROWS, n), part(of_B, i, 0, ROWS, n)
+        multiplied(some, ones, some, part(D, i, 0, ROWS, i + ROWS), B)
+        multiplied(
+            more, ones, more, turned(part(D, i, i, count - i, ROWS)), part(C, i, 0, count - i, n)
+        )
+    moved(dB, ones, of_B)
+    moved(dC, ones, of_C)
+    return nothing(part(of_B, 0, 0, count, n)) + nothing(part(of_C, 0, 0, count, n))
 
 
-@njit(inline="always")
-def _span_back(given, states, rest, G, gradients, work):
+@inner
+def _span_back(given, span, states, rest, G, gradients, work, product):
     """All pieces of one span, the last first."""
+    plain()
     (dy, x, log_a, B, C, products, resets), (dx, dlog_a, dB, dC) = given, gradients
-    stop, checked = x.shape[1], x.dtype.type(0)
-    while stop > 0:
+    (first, stop), (many, _, size), (p, n) = span, x.shape, (rest.rows, rest.columns)
+    ones, checked = repeated(work, ONE, 0), x.dtype.type(0)
+    while stop > first:
         start = stop - 1
         while start % CHUNK and not resets[start]:
             start -= 1
-        w, count, shift = slice(start, stop), stop - start, start % CHUNK
-        moved(work.dB, work.dB, work.zeros)
-        moved(work.dC, work.dC, work.zeros)
-        moved(work.B, B[w], work.ones)
-        moved(work.C, C[w], work.ones)
-        begins, scores = resets[start], products[w, shift:]
-        for h in range(len(x)):
-            S = rest if shift or begins else states[start // CHUNK, h]
-            given, results = (dy[h, w], x[h, w], log_a[h, w]), (dx[h, w], dlog_a[h, w])
-            checked += _head_back(h, given, begins, scores, S, G[h], results, work)
-        checked += _shared_back(count, dB[w], dC[w], work)
+        count, shift, begins = stop - start, start % CHUNK, resets[start]
+        rows = whole(count)
+        cleared(part(work, DB, 0, 2 * CHUNK, n))
+        cleared(part(work, D_OF, 0, CHUNK, CHUNK))
+        moved(part(work, B_OF, 0, rows, n), ones, part(matrix(B), start, 0, count, B.shape[1]))
+        moved(part(work, C_OF, 0, rows, n), ones, part(matrix(C), start, 0, count, B.shape[1]))
+        scores = part(matrix(products), start, shift, count, count)
+        moved(part(work, SCORES, 0, rows, CHUNK), ones, scores)
+        for h in range(many):
+            before = part(states, ((start - first) // CHUNK * many + h) * p, 0, p, n)
+            S = rest if shift or begins else before
+            head = (
+                part(slab(dy, h), start, 0, count, size),
+                part(slab(x, h), start, 0, count, size),
+                part(matrix(log_a), h, start, 1, count),
+            )
+            results = (
+                part(slab(dx, h), start, 0, count, size),
+                part(matrix(dlog_a), h, start, 1, count),
+            )
+            G_h = part(G, h * p, 0, p, n)
+            checked += _head_back(head, begins, S, G_h, results, work, product)
+        of_B = part(matrix(dB), start, 0, count, B.shape[1])
+        of_C = part(matrix(dC), start, 0, count, B.shape[1])
+        checked += _shared_back(of_B, of_C, n, work)
         stop = start
     return checked
 
@@ -247,33 +246,47 @@ def _span_back(given, states, rest, G, gradients, work):
 )
 def pieces_back(dy, dS, x, log_a, B, C, products, S0, resets, dx, dlog_a, dB, dC, dS0, finite):
     """Gradients of h heads with the same B and C, and whether all are finite."""
-    (many, length, p), n = x.shape, B.shape[1]
+    (many, length, p), n, like = x.shape, B.shape[1], matrix(B)
+    p, n, lanes = padded(p, like), padded(n, like), lanes_of(like)
     span = CHUNK * max(SPAN, int(np.sqrt(length / CHUNK)))
     spans, blocks = -(-length // span), -(-min(length, span) // CHUNK)
-    work, checked, high = _work(p, n, x), x.dtype.type(0), padded(p, x)
-    states = unset((blocks + 1) * many * high, n, x).reshape(blocks + 1, many, high, -1)
-    starts = unset(spans * many * high, n, x).reshape(spans, many, high, -1)
-    G = buffer(many * high + high, n, x).reshape(many + 1, high, -1)
-    rest = G[many]
+    # one vector more: rows a power of two apart would share few lines of the first cache
+    width, height, all_p = max(p, n, CHUNK) + lanes, FREE + max(p, n), many * p
+    room = np.empty(((blocks + spans + 2) * all_p + p) * n + height * width + lanes, x.dtype)
+    G, rest = memory_of(room, 0, all_p, n), memory_of(room, all_p * n, p, n)
+    states = memory_of(room, (all_p + p) * n, (blocks + 1) * all_p, n)
+    starts = memory_of(room, ((blocks + 2) * all_p + p) * n, spans * all_p, n)
+    work = memory_of(room, ((blocks + spans + 2) * all_p + p) * n, height, width)
+    doubles = np.empty(CHUNK + 16, np.float64)
+    product, ones, checked = (
+        memory_of(doubles, 0, 1, CHUNK + 8),
+        repeated(work, ONE, 0),
+        x.dtype.type(0),
+    )
+    cleared(rest)
+    cleared(work)
+    for j in range(width):
+        put(work, ONE, j, 1.0)
+    for t in range(CHUNK):
+        for j in range(t):
+            put(work, BELOW + t, j, 1.0)
     for h in range(many):
-        filled(states[0, h], S0[h])
-        filled(G[h], dS[h])
+        moved(part(states, h * p, 0, p, n), ones, slab(S0, h))
+        moved(part(G, h * p, 0, p, n), ones, slab(dS, h))
+    begun = part(states, 0, 0, all_p, n)
     for k in range(spans - 1):
-        w = slice(k * span, k * span + span)
-        for h in range(many):
-            filled(starts[k, h], states[0, h])
-        _states(x[:, w], log_a[:, w], B[w], resets[w], states, rest, work)
-        for h in range(many):
-            filled(states[0, h], states[blocks, h])
+        moved(part(starts, k * all_p, 0, all_p, n), ones, begun)
+        _states(x, log_a, B, resets, (k * span, k * span + span), states, rest, work, product)
+        moved(begun, ones, part(states, blocks * all_p, 0, all_p, n))
     for k in range(spans - 1, -1, -1):
-        w = slice(k * span, min(length, k * span + span))
-        for h in range(many if k < spans - 1 else 0):
-            filled(states[0, h], starts[k, h])
-        _states(x[:, w], log_a[:, w], B[w], resets[w], states, rest, work)
-        gradients = dx[:, w], dlog_a[:, w], dB[w], dC[w]
-        given = dy[:, w], x[:, w], log_a[:, w], B[w], C[w], products[w], resets[w]
-        checked += _span_back(given, states, rest, G, gradients, work)
+        if k < spans - 1:
+            moved(begun, ones, part(starts, k * all_p, 0, all_p, n))
+        w = k * span, min(length, k * span + span)
+        _states(x, log_a, B, resets, w, states, rest, work, product)
+        given, gradients = (dy, x, log_a, B, C, products, resets), (dx, dlog_a, dB, dC)
+        checked += _span_back(given, w, states, rest, G, gradients, work, product)
     for h in range(many):
-        filled(dS0[h], G[h])
-        checked += nothing(G[h])
-    finite[0] = checked == 0
+        moved(slab(dS0, h), ones, part(G, h * p, 0, p, n))
+    finite[0] = checked + nothing(G) == 0
+    held(room)
+    held(doubles)
