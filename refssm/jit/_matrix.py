@@ -113,20 +113,20 @@ def _of_array(context, builder, kind, value, leading, result):
 
 
 @intrinsic
-def memory_of(typing, array, start, rows, columns):
-    """A matrix in an array of one axis, `start` numbers and at most BYTES − 1 bytes after its first
-    one: it begins at a multiple of BYTES."""
+def memory_of(typing, array, start, rows, columns, like):
+    """A matrix of numbers like `like` in an array of bytes: it begins at a multiple of BYTES,
+    `start` bytes and at most BYTES − 1 more behind the first one, and its rows follow at once."""
 
     def write(context, builder, signature, arguments, result):
         given = context.make_array(array)(context, builder, arguments[0])
-        _, start, result.rows, result.columns = arguments
-        size = INTP(array.dtype.bitwidth // 8)
-        place = builder.add(builder.ptrtoint(given.data, INTP), builder.mul(start, size))
+        _, start, result.rows, result.columns, _ = arguments
+        place = builder.add(builder.ptrtoint(given.data, INTP), start)
         place = builder.and_(builder.add(place, INTP(BYTES - 1)), INTP(-BYTES))
         result.place = builder.inttoptr(place, result.place.type)
-        result.across, result.down = size, builder.mul(result.columns, size)
+        result.across = INTP(signature.return_type.dtype.bitwidth // 8)
+        result.down = builder.mul(result.columns, result.across)
 
-    return Matrix(array.dtype)(array, types.intp, types.intp, types.intp), _written(write)
+    return Matrix(like)(array, *(types.intp,) * 3, like), _written(write)
 
 
 @intrinsic

@@ -25,10 +25,12 @@ for each span: O(p n √l) numbers per head [chen2016training].
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
+from numba import njit
 
 from refssm.jit._gufunc import gufunc
 from refssm.jit._lanes import inner, times_plus, total
 from refssm.jit._matrix import (
+    BYTES,
     held,
     lanes_at,
     lanes_of,
@@ -44,7 +46,7 @@ from refssm.jit._matrix import (
     turned,
     zeros,
 )
-from refssm.jit.ssd.forward import CHUNK, OWN, REAL, decays, piece_end, whole
+from refssm.jit.ssd.forward import CHUNK, OWN, REAL, WEIGHT, decays, piece_end, whole
 from refssm.jit.ssd.tiles import (
     ROWS,
     added,
@@ -59,11 +61,25 @@ from refssm.jit.ssd.tiles import (
 )
 
 SPAN = 128  # blocks, or √(all blocks) where that is more
-# the first rows of the matrices in `work`
-X_OF, Y_OF, OWN_Y, MORE, B_OF, C_OF, DB, DC, E_OF, M_OF, D_OF, SCORES, BELOW, WEIGHTS, ZERO = range(
-    0, 15 * CHUNK, CHUNK
-)
+# the first rows of what a piece needs, in `work`: matrices of CHUNK rows, then single rows
+IN_X, IN_Y, OWN_Y, IN_B, IN_C, IN_DB, IN_DC, MORE = range(0, 8 * CHUNK, CHUNK)
+IN_M, IN_D, CROSSING, SCORES, BELOW, IN_W, ZERO = range(8 * CHUNK, 15 * CHUNK, CHUNK)
 ONE, ALPHA, BETA, LATER, FREE = range(ZERO + 1, ZERO + 6)
+
+inlined = njit(inline="always")
+
+
+@inner
+def _begun(work, rest):
+    """Zeros everywhere, but ones in a row, and below the diagonal of a square."""
+    plain()
+    cleared(work)
+    cleared(rest)
+    for j in range(work.columns):
+        put(work, ONE, j, 1.0)
+    for t in range(CHUNK):
+        for j in range(t):
+            put(work, BELOW + t, j, 1.0)
 
 
 @inner
@@ -71,29 +87,28 @@ def _states(x, log_a, B, resets, span, states, rest, work, product):
     """states[k] = the states before block k, and after the last one, from states[0]."""
     plain()
     (first, last), many, (p, n) = span, x.shape[0], (rest.rows, rest.columns)
-    weights, ones, start = part(work, WEIGHTS, 0, CHUNK, OWN + 1), repeated(work, ONE, 0), first
+    W, ones, start = part(work, IN_W, 0, CHUNK, WEIGHT), repeated(work, ONE, 0), first
     while start < last:
         stop = piece_end(start, last, resets)
         if stop < last and stop % CHUNK:  # a reset follows, so nobody needs the state
             start = stop
             continue
         count, q = stop - start, stop - start - 1
-        B_w = part(work, B_OF, 0, whole(count), n)
+        X, B_w = part(work, IN_X, 0, count, p), part(work, IN_B, 0, count, n)
+        to_last, begins = turned(part(W, q, 0, 1, CHUNK)), resets[start]
+        before, after = (start - first) // CHUNK * many, (stop - first + CHUNK - 1) // CHUNK * many
         moved(B_w, ones, part(matrix(B), start, 0, count, B.shape[1]))
         for h in range(many):
-            decays(part(matrix(log_a), h, start, 1, count), resets[start], product, weights)
-            X = part(work, X_OF, 0, count, p)
-            by_X = turned(part(weights, q, 0, 1, CHUNK))
-            moved(X, by_X, part(slab(x, h), start, 0, count, x.shape[2]))
-            before = ((start - first) // CHUNK * many + h) * p
-            S = rest if resets[start] else part(states, before, 0, p, n)
-            after = part(states, (-((first - stop) // CHUNK) * many + h) * p, 0, p, n)
-            multiplied(after, repeated(weights, q, OWN), S, turned(X), B_w)
+            decays(part(matrix(log_a), h, start, 1, count), begins, product, W)
+            moved(X, to_last, part(slab(x, h), start, 0, count, x.shape[2]))
+            S = rest if begins else part(states, (before + h) * p, 0, p, n)
+            S_next = part(states, (after + h) * p, 0, p, n)
+            multiplied(S_next, repeated(W, q, OWN), S, turned(X), B_w)
         start = stop
 
 
 @inner
-def _of_decays(dlog_a, both, crossing, work):
+def _of_decays(dlog_a, both, work):
     """dlog_a_t = both + Σ_{i≥t} alpha_i + Σ_{j<t} beta_j + Σ_{j<t≤i} crossing_ij; returns 0 if they
     are finite, else NaN."""
     plain()
@@ -103,7 +118,7 @@ def _of_decays(dlog_a, both, crossing, work):
         of_S += number(work, ALPHA, t)
         across = zeros(work)
         for j in range(0, CHUNK, lanes_of(work)):
-            later = lanes_at(work, LATER, j) + lanes_at(crossing, t, j)
+            later = lanes_at(work, LATER, j) + lanes_at(work, CROSSING + t, j)
             put_lanes(work, LATER, j, later)
             across = times_plus(later, lanes_at(work, BELOW + t, j), across)
         put(dlog_a, 0, t, of_S + total(across))
@@ -115,64 +130,60 @@ def _of_decays(dlog_a, both, crossing, work):
     return checked
 
 
+@inlined
+def _within(x, dy, W, rows, p, work):
+    """Steps of a piece with each other: M, the head's D, and crossing = D_ij (C_i · B_j)."""
+    X, Y, ones = part(work, IN_X, 0, CHUNK, p), part(work, IN_Y, 0, rows, p), repeated(work, ONE, 0)
+    XT, crossing = part(work, FREE, 0, p, CHUNK), part(work, CROSSING, 0, rows, CHUNK)
+    scores = part(work, SCORES, 0, rows, CHUNK)
+    moved(X, ones, x)
+    moved(Y, ones, dy)
+    transposed(XT, X)
+    multiplied(crossing, ones, repeated(work, ZERO, 0), Y, XT)
+    weighted(crossing, W, crossing)
+    added(part(work, IN_D, 0, rows, CHUNK), crossing)
+    weighted(crossing, crossing, scores)
+    weighted(part(work, IN_M, 0, rows, CHUNK), W, scores)
+
+
+@inlined
+def _through_states(x, dy, W, S, G, rows, work):
+    """This head's part of dB and dC through S and G; alpha and beta; returns w_q Σ S G."""
+    p, n, ones, zero = G.rows, G.columns, repeated(work, ONE, 0), repeated(work, ZERO, 0)
+    X, Y = part(work, IN_X, 0, rows, p), part(work, OWN_Y, 0, rows, p)
+    more, q = part(work, MORE, 0, rows, n), x.rows - 1
+    moved(Y, part(W, 0, OWN, rows, 1), dy)
+    multiplied(more, ones, zero, Y, S)
+    added(part(work, IN_DC, 0, rows, n), more)
+    row_dots(part(work, ALPHA, 0, 1, CHUNK), more, part(work, IN_C, 0, rows, n))
+    moved(X, turned(part(W, q, 0, 1, CHUNK)), x)
+    multiplied(more, ones, zero, X, G)
+    added(part(work, IN_DB, 0, rows, n), more)
+    row_dots(part(work, BETA, 0, 1, CHUNK), more, part(work, IN_B, 0, rows, n))
+    row_dots(part(work, LATER, 0, 1, p), S, G)
+    row_dots(part(work, LATER, 0, 1, 1), part(work, LATER, 0, 1, p), ones)
+    return number(W, q, OWN) * number(work, LATER, 0)
+
+
 @inner
 def _head_back(given, begins, S, G, results, work, product):
     """One head in one piece: dx, dlog_a, its part of dB, dC and D, and G before the piece."""
     plain()
-    (dy, x, log_a), (dx, dlog_a) = given, results
-    count, p, n, q = x.rows, G.rows, G.columns, x.rows - 1
-    rows, ones, zero = whole(count), repeated(work, ONE, 0), repeated(work, ZERO, 0)
-    X, Y, by_S = (
-        part(work, X_OF, 0, CHUNK, p),
-        part(work, Y_OF, 0, rows, p),
-        part(work, MORE, 0, rows, n),
-    )
-    E, M, D = (
-        part(work, E_OF, 0, rows, CHUNK),
-        part(work, M_OF, 0, rows, CHUNK),
-        part(work, D_OF, 0, rows, CHUNK),
-    )
-    B, C, scores = (
-        part(work, B_OF, 0, rows, n),
-        part(work, C_OF, 0, rows, n),
-        part(work, SCORES, 0, rows, CHUNK),
-    )
-    own_Y, dX = part(work, OWN_Y, 0, rows, p), part(work, MORE, 0, rows, p)
-    weights, XT, GT = (
-        part(work, WEIGHTS, 0, rows, CHUNK),
-        part(work, FREE, 0, p, CHUNK),
-        part(work, FREE, 0, n, p),
-    )
-    decays(log_a, begins, product, weights)
-    moved(X, ones, x)
-    moved(Y, ones, dy)
-    transposed(XT, X)
-    multiplied(E, ones, zero, Y, XT)
-    weighted(M, weights, scores)
-    weighted(E, weights, E)
-    added(D, E)
-    weighted(E, E, scores)
-    moved(own_Y, part(weights, 0, OWN, rows, 1), dy)
-    multiplied(by_S, ones, zero, own_Y, S)
-    added(part(work, DC, 0, rows, n), by_S)
-    row_dots(part(work, ALPHA, 0, 1, CHUNK), by_S, C)
-    moved(X, turned(part(weights, q, 0, 1, CHUNK)), x)
-    multiplied(by_S, ones, zero, part(X, 0, 0, rows, p), G)
-    added(part(work, DB, 0, rows, n), by_S)
-    row_dots(part(work, BETA, 0, 1, CHUNK), by_S, B)
-    row_dots(part(work, LATER, 0, 1, p), S, G)
-    row_dots(part(work, LATER, 0, 1, 1), part(work, LATER, 0, 1, p), ones)
-    checked = _of_decays(dlog_a, number(weights, q, OWN) * number(work, LATER, 0), E, work)
+    (dy, x, log_a), (dx, dlog_a), (p, n) = given, results, (G.rows, G.columns)
+    count, q, rows, W = x.rows, x.rows - 1, whole(x.rows), part(work, IN_W, 0, CHUNK, WEIGHT)
+    decays(log_a, begins, product, W)
+    _within(x, dy, W, rows, p, work)
+    checked = _of_decays(dlog_a, _through_states(x, dy, W, S, G, rows, work), work)
+    ones, GT, dX = repeated(work, ONE, 0), part(work, FREE, 0, n, p), part(work, MORE, 0, rows, p)
     transposed(GT, G)
-    multiplied(dX, ones, zero, B, GT)
+    multiplied(dX, ones, repeated(work, ZERO, 0), part(work, IN_B, 0, rows, n), GT)
     for j in range(0, rows, ROWS):
-        some = part(dX, j, 0, ROWS, p)
-        by = turned(part(weights, q, j, 1, ROWS))
-        multiplied(
-            some, by, some, turned(part(M, j, j, count - j, ROWS)), part(Y, j, 0, count - j, p)
-        )
+        some, left = part(dX, j, 0, ROWS, p), count - j
+        M, Y = part(work, IN_M + j, j, left, ROWS), part(work, IN_Y + j, 0, left, p)
+        multiplied(some, turned(part(W, q, j, 1, ROWS)), some, turned(M), Y)
     moved(dx, ones, dX)
-    multiplied(G, repeated(weights, q, OWN), G, turned(part(own_Y, 0, 0, count, p)), C)
+    Y, C = part(work, OWN_Y, 0, count, p), part(work, IN_C, 0, rows, n)
+    multiplied(G, repeated(W, q, OWN), G, turned(Y), C)
     return checked + nothing(part(dX, 0, 0, count, p))
 
 
@@ -180,60 +191,46 @@ def _head_back(given, begins, S, G, results, work, product):
 def _shared_back(dB, dC, n, work):
     """dB and dC of one piece, where its heads have added theirs."""
     plain()
-    count, rows, ones = dB.rows, whole(dB.rows), repeated(work, ONE, 0)
-    of_B, of_C, D = (
-        part(work, DB, 0, rows, n),
-        part(work, DC, 0, rows, n),
-        part(work, D_OF, 0, rows, CHUNK),
-    )
-    B, C = part(work, B_OF, 0, rows, n), part(work, C_OF, 0, rows, n)
-    for i in range(0, rows, ROWS):
-        some, more = part(of_C, i, 0, ROWS, n), part(of_B, i, 0, ROWS, n)
-        multiplied(some, ones, some, part(D, i, 0, ROWS, i + ROWS), B)
-        multiplied(
-            more, ones, more, turned(part(D, i, i, count - i, ROWS)), part(C, i, 0, count - i, n)
-        )
-    moved(dB, ones, of_B)
-    moved(dC, ones, of_C)
-    return nothing(part(of_B, 0, 0, count, n)) + nothing(part(of_C, 0, 0, count, n))
+    count, ones = dB.rows, repeated(work, ONE, 0)
+    for i in range(0, count, ROWS):
+        some, D = part(work, IN_DC + i, 0, ROWS, n), part(work, IN_D + i, 0, ROWS, i + ROWS)
+        multiplied(some, ones, some, D, part(work, IN_B, 0, i + ROWS, n))
+        some, D = part(work, IN_DB + i, 0, ROWS, n), part(work, IN_D + i, i, count - i, ROWS)
+        multiplied(some, ones, some, turned(D), part(work, IN_C + i, 0, count - i, n))
+    more_B, more_C = part(work, IN_DB, 0, count, n), part(work, IN_DC, 0, count, n)
+    moved(dB, ones, more_B)
+    moved(dC, ones, more_C)
+    return nothing(more_B) + nothing(more_C)
 
 
-@inner
+@inlined
 def _span_back(given, span, states, rest, G, gradients, work, product):
     """All pieces of one span, the last first."""
-    plain()
     (dy, x, log_a, B, C, products, resets), (dx, dlog_a, dB, dC) = given, gradients
     (first, stop), (many, _, size), (p, n) = span, x.shape, (rest.rows, rest.columns)
-    ones, checked = repeated(work, ONE, 0), x.dtype.type(0)
+    log, dlog, for_B, for_C = matrix(log_a), matrix(dlog_a), matrix(dB), matrix(dC)
+    ones, checked, width = repeated(work, ONE, 0), x.dtype.type(0), B.shape[1]
     while stop > first:
         start = stop - 1
         while start % CHUNK and not resets[start]:
             start -= 1
         count, shift, begins = stop - start, start % CHUNK, resets[start]
-        rows = whole(count)
-        cleared(part(work, DB, 0, 2 * CHUNK, n))
-        cleared(part(work, D_OF, 0, CHUNK, CHUNK))
-        moved(part(work, B_OF, 0, rows, n), ones, part(matrix(B), start, 0, count, B.shape[1]))
-        moved(part(work, C_OF, 0, rows, n), ones, part(matrix(C), start, 0, count, B.shape[1]))
+        rows, before = whole(count), (start - first) // CHUNK * many
+        for zeroed in (IN_DB, IN_DC, IN_D):
+            cleared(part(work, zeroed, 0, CHUNK, work.columns))
+        moved(part(work, IN_B, 0, rows, n), ones, part(matrix(B), start, 0, count, width))
+        moved(part(work, IN_C, 0, rows, n), ones, part(matrix(C), start, 0, count, width))
         scores = part(matrix(products), start, shift, count, count)
         moved(part(work, SCORES, 0, rows, CHUNK), ones, scores)
         for h in range(many):
-            before = part(states, ((start - first) // CHUNK * many + h) * p, 0, p, n)
-            S = rest if shift or begins else before
-            head = (
-                part(slab(dy, h), start, 0, count, size),
-                part(slab(x, h), start, 0, count, size),
-                part(matrix(log_a), h, start, 1, count),
-            )
-            results = (
-                part(slab(dx, h), start, 0, count, size),
-                part(matrix(dlog_a), h, start, 1, count),
-            )
-            G_h = part(G, h * p, 0, p, n)
-            checked += _head_back(head, begins, S, G_h, results, work, product)
-        of_B = part(matrix(dB), start, 0, count, B.shape[1])
-        of_C = part(matrix(dC), start, 0, count, B.shape[1])
-        checked += _shared_back(of_B, of_C, n, work)
+            S = rest if shift or begins else part(states, (before + h) * p, 0, p, n)
+            G_h, x_h = part(G, h * p, 0, p, n), part(slab(x, h), start, 0, count, size)
+            dy_h, log_h = part(slab(dy, h), start, 0, count, size), part(log, h, start, 1, count)
+            dx_h, dlog_h = part(slab(dx, h), start, 0, count, size), part(dlog, h, start, 1, count)
+            given_h = dy_h, x_h, log_h
+            checked += _head_back(given_h, begins, S, G_h, (dx_h, dlog_h), work, product)
+        dB_w, dC_w = part(for_B, start, 0, count, width), part(for_C, start, 0, count, width)
+        checked += _shared_back(dB_w, dC_w, n, work)
         stop = start
     return checked
 
@@ -246,47 +243,35 @@ def _span_back(given, span, states, rest, G, gradients, work, product):
 )
 def pieces_back(dy, dS, x, log_a, B, C, products, S0, resets, dx, dlog_a, dB, dC, dS0, finite):
     """Gradients of h heads with the same B and C, and whether all are finite."""
-    (many, length, p), n, like = x.shape, B.shape[1], matrix(B)
-    p, n, lanes = padded(p, like), padded(n, like), lanes_of(like)
-    span = CHUNK * max(SPAN, int(np.sqrt(length / CHUNK)))
+    (many, length, p), n, lanes, zero = x.shape, B.shape[1], lanes_of(matrix(B)), x.dtype.type(0)
+    p, n, span = padded(p, lanes), padded(n, lanes), CHUNK * max(SPAN, int(np.sqrt(length / CHUNK)))
     spans, blocks = -(-length // span), -(-min(length, span) // CHUNK)
-    # one vector more: rows a power of two apart would share few lines of the first cache
+    # one vector more has w_i, and rows a power of two apart would share few lines of a cache
     width, height, all_p = max(p, n, CHUNK) + lanes, FREE + max(p, n), many * p
-    room = np.empty(((blocks + spans + 2) * all_p + p) * n + height * width + lanes, x.dtype)
-    G, rest = memory_of(room, 0, all_p, n), memory_of(room, all_p * n, p, n)
-    states = memory_of(room, (all_p + p) * n, (blocks + 1) * all_p, n)
-    starts = memory_of(room, ((blocks + 2) * all_p + p) * n, spans * all_p, n)
-    work = memory_of(room, ((blocks + spans + 2) * all_p + p) * n, height, width)
-    doubles = np.empty(CHUNK + 16, np.float64)
-    product, ones, checked = (
-        memory_of(doubles, 0, 1, CHUNK + 8),
-        repeated(work, ONE, 0),
-        x.dtype.type(0),
-    )
-    cleared(rest)
-    cleared(work)
-    for j in range(width):
-        put(work, ONE, j, 1.0)
-    for t in range(CHUNK):
-        for j in range(t):
-            put(work, BELOW + t, j, 1.0)
+    rows, size = (blocks + spans + 2) * all_p + p, x.itemsize
+    memory = np.empty(8 * WEIGHT + (rows * n + height * width) * size + BYTES, np.uint8)
+    product = memory_of(memory, 0, 1, WEIGHT, 0.0)
+    kept = memory_of(memory, 8 * WEIGHT, rows, n, zero)
+    work = memory_of(memory, 8 * WEIGHT + rows * n * size, height, width, zero)
+    G, rest = part(kept, 0, 0, all_p, n), part(kept, all_p, 0, p, n)
+    states = part(kept, all_p + p, 0, (blocks + 1) * all_p, n)
+    starts = part(kept, (blocks + 2) * all_p + p, 0, spans * all_p, n)
+    ones, first, checked = repeated(work, ONE, 0), part(states, 0, 0, all_p, n), zero
+    _begun(work, rest)
     for h in range(many):
         moved(part(states, h * p, 0, p, n), ones, slab(S0, h))
         moved(part(G, h * p, 0, p, n), ones, slab(dS, h))
-    begun = part(states, 0, 0, all_p, n)
     for k in range(spans - 1):
-        moved(part(starts, k * all_p, 0, all_p, n), ones, begun)
+        moved(part(starts, k * all_p, 0, all_p, n), ones, first)
         _states(x, log_a, B, resets, (k * span, k * span + span), states, rest, work, product)
-        moved(begun, ones, part(states, blocks * all_p, 0, all_p, n))
+        moved(first, ones, part(states, blocks * all_p, 0, all_p, n))
     for k in range(spans - 1, -1, -1):
         if k < spans - 1:
-            moved(begun, ones, part(starts, k * all_p, 0, all_p, n))
-        w = k * span, min(length, k * span + span)
+            moved(first, ones, part(starts, k * all_p, 0, all_p, n))
+        w, given = (k * span, min(length, k * span + span)), (dy, x, log_a, B, C, products, resets)
         _states(x, log_a, B, resets, w, states, rest, work, product)
-        given, gradients = (dy, x, log_a, B, C, products, resets), (dx, dlog_a, dB, dC)
-        checked += _span_back(given, w, states, rest, G, gradients, work, product)
+        checked += _span_back(given, w, states, rest, G, (dx, dlog_a, dB, dC), work, product)
     for h in range(many):
         moved(slab(dS0, h), ones, part(G, h * p, 0, p, n))
     finite[0] = checked + nothing(G) == 0
-    held(room)
-    held(doubles)
+    held(memory)

@@ -17,6 +17,7 @@ import numpy as np
 from refssm.jit._gufunc import gufunc
 from refssm.jit._lanes import inner
 from refssm.jit._matrix import (
+    BYTES,
     held,
     lanes_at,
     lanes_of,
@@ -35,10 +36,11 @@ from refssm.jit.ssd.tiles import ROWS, cleared, moved, multiplied, nothing, padd
 
 CHUNK = 32
 OWN = CHUNK  # the column of `weights` that has w_i, behind those of W_ij
+WEIGHT = CHUNK + 8  # columns of `weights`: whole vectors in double precision
 REAL = ("f4", "f8")
 # the first rows of the matrices in `work`
-X_OF, Y_OF, B_OF, C_OF, M_OF, WEIGHTS, SCORES, ZERO = range(0, 8 * CHUNK, CHUNK)
-ONE, ROWS_OF_WORK = ZERO + 1, ZERO + ROWS
+IN_X, IN_Y, IN_B, IN_C, IN_M, IN_W, SCORES, ZERO = range(0, 8 * CHUNK, CHUNK)
+ONE, HEIGHT = ZERO + 1, ZERO + ROWS
 
 
 @inner
@@ -78,21 +80,21 @@ def _head(x, y, S, log_a, begins, B, C, scores, work, product):
     0 if they are finite, else NaN."""
     plain()
     count, rows, p = x.rows, C.rows, S.columns
-    M, weights = part(work, M_OF, 0, rows, CHUNK), part(work, WEIGHTS, 0, rows, CHUNK)
-    X, Y = part(work, X_OF, 0, rows, p), part(work, Y_OF, 0, rows, p)
+    M, W = part(work, IN_M, 0, rows, CHUNK), part(work, IN_W, 0, rows, CHUNK)
+    X, Y = part(work, IN_X, 0, rows, p), part(work, IN_Y, 0, rows, p)
     ones, zeros = repeated(work, ONE, 0), repeated(work, ZERO, 0)
-    decays(log_a, begins, product, weights)
-    weighted(M, weights, scores)
+    decays(log_a, begins, product, W)
+    weighted(M, W, scores)
     moved(X, ones, x)
     multiplied(Y, ones, zeros, C, S)
     for i in range(0, rows, ROWS):
         some = part(Y, i, 0, ROWS, p)
-        own = part(weights, i, OWN, ROWS, 1)
+        own = part(W, i, OWN, ROWS, 1)
         multiplied(some, own, some, part(M, i, 0, ROWS, i + ROWS), X)
     moved(y, ones, Y)
     q = count - 1
-    moved(X, turned(part(weights, q, 0, 1, CHUNK)), x)
-    multiplied(S, repeated(weights, q, OWN), S, turned(B), X)
+    moved(X, turned(part(W, q, 0, 1, CHUNK)), x)
+    multiplied(S, repeated(W, q, OWN), S, turned(part(B, 0, 0, count, B.columns)), X)
     return nothing(part(Y, 0, 0, count, p))
 
 
@@ -100,15 +102,14 @@ def _head(x, y, S, log_a, begins, B, C, scores, work, product):
 def scan_pieces(x, log_a, B, C, products, S0, resets, y, S_last, finite):
     """All outputs of h heads, the last states, and whether all are finite; products[i, j] is
     C_i · B_j for the j-th step since the last multiple of CHUNK."""
-    (many, length, p), n, like = x.shape, B.shape[1], matrix(B)
-    p, n, lanes = padded(p, like), padded(n, like), lanes_of(like)
-    width, states = max(p, n, CHUNK) + lanes, many * n * p
-    memory = np.empty(states + (ROWS_OF_WORK) * width + lanes, x.dtype)
-    room = np.empty(CHUNK + 2 * lanes, np.float64)
-    S = memory_of(memory, 0, many * n, p)
-    work = memory_of(memory, states, ROWS_OF_WORK, width)
-    product = memory_of(room, 0, 1, CHUNK + 8)
-    ones, checked, start = repeated(work, ONE, 0), x.dtype.type(0), 0
+    (many, length, p), n, lanes = x.shape, B.shape[1], lanes_of(matrix(B))
+    p, n, zero = padded(p, lanes), padded(n, lanes), x.dtype.type(0)
+    width, states = max(p, n, CHUNK) + lanes, 8 * WEIGHT + many * n * p * x.itemsize
+    memory = np.empty(states + HEIGHT * width * x.itemsize + BYTES, np.uint8)
+    product = memory_of(memory, 0, 1, WEIGHT, 0.0)
+    S = memory_of(memory, 8 * WEIGHT, many * n, p, zero)
+    work = memory_of(memory, states, HEIGHT, width, zero)
+    ones, checked, start = repeated(work, ONE, 0), zero, 0
     cleared(work)
     for j in range(width):
         put(work, ONE, j, 1.0)
@@ -118,7 +119,7 @@ def scan_pieces(x, log_a, B, C, products, S0, resets, y, S_last, finite):
         stop = piece_end(start, length, resets)
         count, shift, begins = stop - start, start % CHUNK, resets[start]
         rows = whole(count)
-        B_w, C_w = part(work, B_OF, 0, rows, n), part(work, C_OF, 0, rows, n)
+        B_w, C_w = part(work, IN_B, 0, rows, n), part(work, IN_C, 0, rows, n)
         scores = part(work, SCORES, 0, rows, CHUNK)
         moved(B_w, ones, part(matrix(B), start, 0, count, B.shape[1]))
         moved(C_w, ones, part(matrix(C), start, 0, count, C.shape[1]))
@@ -129,34 +130,12 @@ def scan_pieces(x, log_a, B, C, products, S0, resets, y, S_last, finite):
                 cleared(S_h)
             x_h = part(slab(x, h), start, 0, count, x.shape[2])
             y_h = part(slab(y, h), start, 0, count, x.shape[2])
-            decay = part(matrix(log_a), h, start, 1, count)
-            checked += _head(
-                x_h, y_h, S_h, decay, begins, part(B_w, 0, 0, count, n), C_w, scores, work, product
-            )
+            log_h = part(matrix(log_a), h, start, 1, count)
+            checked += _head(x_h, y_h, S_h, log_h, begins, B_w, C_w, scores, work, product)
         start = stop
     for h in range(many):
         moved(slab(S_last, h), ones, turned(part(S, h * n, 0, n, p)))
     finite[0] = checked + nothing(S) == 0
-    held(memory)
-    held(room)
-
-
-@gufunc("(i,n),(j,n)->(i,j)", kinds=REAL)
-def _products(C, B, Y):
-    """Y_ij = C_i · B_j."""
-    like, n = matrix(B), B.shape[1]
-    rows, columns, lanes = whole(C.shape[0]), padded(B.shape[0], like), lanes_of(like)
-    width = max(n, columns)
-    memory = np.empty((2 * rows + n + 1) * padded(width, like) + lanes, B.dtype)
-    work = memory_of(memory, 0, 2 * rows + n + 1, padded(width, like))
-    left, right = part(work, 0, 0, rows, n), part(work, rows, 0, n, columns)
-    Z, one = part(work, rows + n, 0, rows, columns), repeated(work, 2 * rows + n, 0)
-    cleared(work)
-    put(work, 2 * rows + n, 0, 1.0)
-    moved(left, one, matrix(C))
-    moved(right, one, turned(like))
-    multiplied(Z, one, Z, left, right)
-    moved(matrix(Y), one, Z)
     held(memory)
 
 
@@ -166,9 +145,9 @@ def products(B, C):
     whole, batch = l - l % CHUNK, np.broadcast_shapes(B.shape[:-2], C.shape[:-2])
     Y = np.zeros((*batch, l, CHUNK), np.result_type(B, C))
     if whole:
-        pieces = (
+        left, right = (
             c[..., :whole, :].reshape(*c.shape[:-2], whole // CHUNK, CHUNK, n) for c in (C, B)
         )
-        Y[..., :whole, :] = _products(*pieces).reshape(*batch, whole, CHUNK)
-    Y[..., whole:, : l - whole] = _products(C[..., whole:, :], B[..., whole:, :])
+        Y[..., :whole, :] = (left @ right.mT).reshape(*batch, whole, CHUNK)
+    Y[..., whole:, : l - whole] = C[..., whole:, :] @ B[..., whole:, :].mT
     return Y

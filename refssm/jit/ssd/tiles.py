@@ -215,7 +215,6 @@ def nothing(X):
 
 
 @inner
-def padded(length, like):
+def padded(length, lanes):
     """The length of whole vectors that have room for this many numbers."""
-    lanes = lanes_of(like)
-    return -(-length // lanes) * lanes
+    return (length + lanes - 1) // lanes * lanes
