@@ -17,8 +17,7 @@ from numba import njit
 
 from refssm.jit._gufunc import compiled
 from refssm.jit._lanes import apart
-from refssm.jit._tiles import COLUMNS
-from refssm.jit.dplr.tables import (
+from refssm.jit._tables import (
     FUSED,
     INNER,
     add,
@@ -30,6 +29,7 @@ from refssm.jit.dplr.tables import (
     turned,
     zeros,
 )
+from refssm.jit._tiles import COLUMNS
 
 RATES, PLACES, HEADS, FACTORS = 0, 1, 2, 3  # rows of a system
 

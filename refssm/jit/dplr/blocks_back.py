@@ -13,6 +13,17 @@ from numba import njit
 
 from refssm.jit._gufunc import compiled
 from refssm.jit._lanes import apart
+from refssm.jit._tables import (
+    INNER,
+    add,
+    add_product,
+    add_without,
+    crossed,
+    dot,
+    table,
+    turned,
+    zeros,
+)
 from refssm.jit.dplr.blocks import (
     FACTORS,
     HEADS,
@@ -25,17 +36,6 @@ from refssm.jit.dplr.blocks import (
     stayed,
     walked,
     whole,
-)
-from refssm.jit.dplr.tables import (
-    INNER,
-    add,
-    add_product,
-    add_without,
-    crossed,
-    dot,
-    table,
-    turned,
-    zeros,
 )
 
 

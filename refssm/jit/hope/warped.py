@@ -30,8 +30,8 @@ FUSED = {"contract"}
 
 @njit(fastmath=FUSED, **INNER)
 def _all_pass(dt, c, s, start, p, slope, below):
-    """p = (x − is)/(x + is), x = dt c, and slope/below = sin θ'/dt = 2 s c/(x² + s²), by the smaller
-    of s/x and x/s, so no square under- or overflows. Returns the number of nodes."""
+    """p = (x − is)/(x + is), x = dt c, and slope/below = sin θ'/dt = 2 s c/(x² + s²), by the
+    smaller of s/x and x/s, so no square under- or overflows. Returns the number of nodes."""
     apart()
     size = min(BLOCK, c.size - start)
     for j in range(size):
