@@ -1,7 +1,8 @@
 """Complex matrices as tables of real rows, for SIMD lanes: rows 2k and 2k + 1 are the real and the
 imaginary parts of row k, and columns from n on, up to a multiple of COLUMNS, are 0.
 
-Loops are explicit, because assigning slices takes seconds to compile.
+Loops are explicit, because assigning slices takes seconds to compile. Row numbers are variables: a
+function is compiled again for each constant that is passed to it.
 """
 
 # pyright: reportCallIssue=false, reportIndexIssue=false
@@ -81,12 +82,23 @@ def add(X, k, c, Y, i):
 
 
 @njit(fastmath=FUSED, **INNER)
-def add_product(X, k, Y, i, Z, j):
-    """X_kn += Y_in Z_jn."""
+def add_product(x, Y, i, Z, j):
+    """x_n += Y_in Z_jn, x the first row of a table."""
+    apart()
+    for n in range(x.shape[1]):
+        x[0, n] += Y[2 * i, n] * Z[2 * j, n] - Y[2 * i + 1, n] * Z[2 * j + 1, n]
+        x[1, n] += Y[2 * i, n] * Z[2 * j + 1, n] + Y[2 * i + 1, n] * Z[2 * j, n]
+
+
+@njit(fastmath=FUSED, **INNER)
+def add_grown(X, k, e, Y, i):
+    """X_kn += Y_in + e_n Y_in, e the first row of a table: 1 + e would lose digits of small e."""
     apart()
     for n in range(X.shape[1]):
-        X[2 * k, n] += Y[2 * i, n] * Z[2 * j, n] - Y[2 * i + 1, n] * Z[2 * j + 1, n]
-        X[2 * k + 1, n] += Y[2 * i, n] * Z[2 * j + 1, n] + Y[2 * i + 1, n] * Z[2 * j, n]
+        re = e[0, n] * Y[2 * i, n] - e[1, n] * Y[2 * i + 1, n]
+        im = e[0, n] * Y[2 * i + 1, n] + e[1, n] * Y[2 * i, n]
+        X[2 * k, n] += Y[2 * i, n] + re
+        X[2 * k + 1, n] += Y[2 * i + 1, n] + im
 
 
 @njit(fastmath=FUSED, **INNER)

@@ -6,7 +6,7 @@
 Places are steps of rank r, each head is the one before it times Ā^q, and Ā^q is one product of
 matrices instead of log₂ q. Nothing is divided, so poles at nodes are no special case.
 
-A system is one table (tables.py): the rows e, B̄, C, then U and V.
+A system is one table (tables.py): the rows e, C, B̄, then U and V.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
@@ -21,7 +21,7 @@ from refssm.jit._tables import (
     FUSED,
     INNER,
     add,
-    add_product,
+    add_grown,
     add_without,
     crossed,
     dot,
@@ -31,7 +31,7 @@ from refssm.jit._tables import (
 )
 from refssm.jit._tiles import COLUMNS
 
-RATES, PLACES, HEADS, FACTORS = 0, 1, 2, 3  # rows of a system
+HEADS, PLACES, FACTORS = 1, 2, 3  # rows of a system; row 0 is e
 
 
 @njit(**INNER)
@@ -42,21 +42,15 @@ def divided(l):
 
 
 @njit(**INNER)
-def stayed(X, k, S, Y, i):
-    """X_k += Y_i + e Y_i: 1 + e would lose digits of a slow mode."""
-    add_product(X, k, S, RATES, Y, i)
-    add(X, k, 1 + 0j, Y, i)
-
-
-@njit(**INNER)
-def walked(S, r, first, count, q):
-    """Ā^k X in group k, for `count` rows X of the system."""
+def walked(S, r, first, last, q):
+    """Ā^k X in group k, for some rows X of the system."""
     apart()
+    count = last - first
     X = zeros(count * q, S.shape[1])
     for k in range(count):
         add(X, k, 1 + 0j, S, first + k)
     for k in range(count, count * q):
-        stayed(X, k, S, X, k - count)
+        add_grown(X, k, S, X, k - count)
         for i in range(r):
             add(X, k, -dot(S, FACTORS + r + i, X, k - count), S, FACTORS + i)
     return X
@@ -70,7 +64,7 @@ def decayed(S, r, q):
     for k in range(r):
         add(Y, r * (q - 1) + k, 1 + 0j, S, FACTORS + r + k)
     for k in range(r * (q - 1) - 1, -1, -1):
-        stayed(Y, k, S, Y, k + r)
+        add_grown(Y, k, S, Y, k + r)
     return Y
 
 
@@ -103,9 +97,11 @@ def headed(S, E, n, count):
     """C Ā^{aq}."""
     apart()
     H = zeros(count, S.shape[1])
-    add(H, 0, 1 + 0j, S, HEADS)
-    for a in range(1, count):
-        add_without(H, a, H, a - 1, E, n)
+    for a in range(count):
+        if a:
+            add_without(H, a, H, a - 1, E, n)
+        else:
+            add(H, a, 1 + 0j, S, a + HEADS)
     return H
 
 
@@ -117,10 +113,11 @@ def multiplied(system, length, K):
     """K_k = C Ā^k B̄."""
     q, count = divided(K.size)
     n, r, S = system.shape[1], (system.shape[0] - FACTORS) // 2, table(system)
-    X = walked(S, r, PLACES, 1, q)
+    b, u = np.intp(PLACES), np.intp(FACTORS)
+    X = walked(S, r, b, u, q)
     E = X
     if count > 1:
-        E = whole(S, walked(S, r, FACTORS, r, q), decayed(S, r, q), n, q)
+        E = whole(S, walked(S, r, u, u + r, q), decayed(S, r, q), n, q)
     found = crossed(turned(headed(S, E, n, count), n), count, turned(X, n))
     for a in range(count):
         for c in range(min(q, K.size - a * q)):

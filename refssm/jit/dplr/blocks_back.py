@@ -9,6 +9,7 @@ With D_ac = d_{aq+c}, the derivatives of Σ_k d_k K_k are, X̄ that by X:
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
 # (a gufunc allocates its outputs; pyright does not know that)
 
+import numpy as np
 from numba import njit
 
 from refssm.jit._gufunc import compiled
@@ -16,6 +17,7 @@ from refssm.jit._lanes import apart
 from refssm.jit._tables import (
     INNER,
     add,
+    add_grown,
     add_product,
     add_without,
     crossed,
@@ -28,12 +30,10 @@ from refssm.jit.dplr.blocks import (
     FACTORS,
     HEADS,
     PLACES,
-    RATES,
     decayed,
     divided,
     headed,
     lost,
-    stayed,
     walked,
     whole,
 )
@@ -50,13 +50,14 @@ def _cut(d, q, count):
 
 
 @njit(**INNER)
-def _unwalked(S, r, first, count, X, G, found):
+def _unwalked(S, r, first, last, X, G, found):
     """Back through `walked`: G is X̄ and is overwritten."""
     apart()
+    count = last - first
     for k in range(G.shape[0] // 2 - 1, count - 1, -1):
         before = k - count
-        add_product(found, RATES, G, k, X, before)
-        stayed(G, before, S, G, k)
+        add_product(found, G, k, X, before)
+        add_grown(G, before, S, G, k)
         for i in range(FACTORS, FACTORS + r):
             add(found, i, -dot(S, i + r, X, before), G, k)
             through = -dot(S, i, G, k)
@@ -72,8 +73,8 @@ def _undecayed(S, r, Y, G, found):
     apart()
     last = Y.shape[0] // 2 - r
     for k in range(r, last + r):
-        add_product(found, RATES, G, k - r, Y, k)
-        stayed(G, k, S, G, k - r)
+        add_product(found, G, k - r, Y, k)
+        add_grown(G, k, S, G, k - r)
     for k in range(r):
         add(found, FACTORS + r + k, 1 + 0j, G, last + k)
 
@@ -102,7 +103,8 @@ def _unpowered(S, r, E_bar, X, Y, n, q, found):
         found[0, i] -= q * (re * a - im * b)
         found[1, i] -= q * (re * b + im * a)
     _undecayed(S, r, Y, crossed(turned(X, n), r * q, E_bar), found)
-    _unwalked(S, r, FACTORS, r, X, crossed(turned(Y, n), r * q, turned(E_bar, n)), found)
+    u, G = np.intp(FACTORS), crossed(turned(Y, n), r * q, turned(E_bar, n))
+    _unwalked(S, r, u, u + r, X, G, found)
 
 
 @compiled(["(c16[:], c16[:,:], c16[:,:])"], "(l),(i,n)->(i,n)")
@@ -110,17 +112,18 @@ def multiplied_back(d, system, gradient):
     """The derivatives of Σ_k d_k K_k by the rows of a system."""
     q, count = divided(d.size)
     n, r, S, D = system.shape[1], (system.shape[0] - FACTORS) // 2, table(system), _cut(d, q, count)
-    found, X = zeros(system.shape[0], n), walked(S, r, PLACES, 1, q)
+    c, b, u = np.intp(HEADS), np.intp(PLACES), np.intp(FACTORS)
+    found, X = zeros(system.shape[0], n), walked(S, r, b, u, q)
+    W, Y, E = X, X, X
     if count > 1:
-        W, Y = walked(S, r, FACTORS, r, q), decayed(S, r, q)
+        W, Y = walked(S, r, u, u + r, q), decayed(S, r, q)
         E = whole(S, W, Y, n, q)
-        H, eta = headed(S, E, n, count), crossed(turned(D, q), count, X)
+    H, eta = headed(S, E, n, count), crossed(turned(D, q), count, X)
+    if count > 1:
         _unpowered(S, r, _unheaded(E, H, eta, n, count), W, Y, n, q, found)
-    else:
-        H, eta = headed(S, X, n, count), crossed(turned(D, q), count, X)
-    if count:
-        add(found, HEADS, 1 + 0j, eta, 0)
-        _unwalked(S, r, PLACES, 1, X, crossed(D, q, H), found)
+    for a in range(min(1, count)):
+        add(found, c, 1 + 0j, eta, a)
+        _unwalked(S, r, b, u, X, crossed(D, q, H), found)
     for i in range(gradient.shape[0]):
         for k in range(n):
             gradient[i, k] = complex(found[2 * i, k], found[2 * i + 1, k])

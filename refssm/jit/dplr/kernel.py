@@ -10,7 +10,7 @@ from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.dplr import DPLR_KERNEL
 from refssm.dplr.system import inverse
-from refssm.jit.dplr.blocks import FACTORS, HEADS, PLACES, RATES, multiplied
+from refssm.jit.dplr.blocks import FACTORS, HEADS, PLACES, multiplied
 from refssm.jit.dplr.blocks_back import multiplied_back
 from refssm.jit.dplr.nodes import narrow, wide
 
@@ -20,9 +20,9 @@ def _transposed(X):
 
 
 def _system(R, RP, V, w, B, C, h):
-    """The rows e, B̄, C, U and V."""
+    """The rows e, C, B̄, U and V."""
     e, B_bar = h * w * R, h * (R * B - h / 2 * (RP @ (V @ B[..., None]))[..., 0])
-    parts = [x[..., None, :] for x in (e, B_bar, C)] + [_transposed(h[..., None] * RP), V]
+    parts = [x[..., None, :] for x in (e, C, B_bar)] + [_transposed(h[..., None] * RP), V]
     batch = np.broadcast_shapes(*(x.shape[:-2] for x in parts))
     parts = [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in parts]
     return np.concatenate(parts, axis=-2, dtype=np.complex128)
@@ -56,7 +56,7 @@ def _through_map(given, R, RP, V, w, P, Q, B, h):
     With G = I_r + ½dt QᴴRP and V = G⁻¹QᴴR. `of_X` is the derivative by X, without conjugates.
     """
     r, h_ = P.shape[-1], h[..., None]
-    of_e, of_B_bar, of_C = (given[..., i, :] for i in (RATES, PLACES, HEADS))
+    of_e, of_C, of_B_bar = (given[..., i, :] for i in (0, HEADS, PLACES))
     of_U, of_V = _transposed(given[..., FACTORS : FACTORS + r, :]), given[..., FACTORS + r :, :]
     VB, QR = V @ B[..., None], _transposed(Q.conj()) * R[..., None, :]
     of_VB = -h * h / 2 * (_transposed(RP) @ of_B_bar[..., None])[..., 0]
