@@ -161,6 +161,12 @@ def test_a_node_outside_of_the_safe_range_leaves_the_others_as_they_are(modulus)
         assert np.array_equal(np.isfinite(g), np.isfinite(e))
 
 
+@pytest.mark.parametrize("far", [-1.0, -1e69, -1e75])
+def test_two_poles_that_share_a_division_may_be_far_from_each_other(far):
+    v, w, z = np.ones(2) + 0j, np.array([far + 0j, 0.0]), np.array([3e-158j, 1j, 2 - far])
+    assert judge(CAUCHY_KERNEL, cauchy.cauchy_kernel, v, w, z).grade == "A"
+
+
 @pytest.mark.parametrize("l", [1, 15, 16, 17, 255, 256, 257, 1000])
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_blocks_of_time_meet_without_a_gap(n, l):

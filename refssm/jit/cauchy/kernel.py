@@ -19,7 +19,8 @@ from refssm.jit._gufunc import compiled
 from refssm.jit.vandermonde import rounded
 
 BLOCK = 512  # nodes
-SMALLEST, LARGEST = 1e-140, 1e140  # of |d|²: outside, the product of two loses digits
+SMALLEST, LARGEST = 1e-140, 1e140  # of |d|²: outside, its square loses digits
+HUGE = 1e70  # from there on, the product of two |d|² may overflow
 FUSED, REORDERED = {"contract"}, {"contract", "reassoc"}
 
 
@@ -38,18 +39,31 @@ def quotient(x, d):
 
 
 @njit(error_model="numpy", fastmath=FUSED)
-def _two_poles(v, w, x, y, z, size, sums, sizes):
-    """Add v/(z − w) + x/(z − y) at a block of nodes; sizes become the extreme |z − w|²."""
-    z_re, z_im, re, im, low, high = z[0], z[1], sums[0], sums[1], sizes[0], sizes[1]
+def _two_poles(v, w, x, y, z, size, sums, worst):
+    """Add v/(z − w) + x/(z − y) at a block of nodes; `worst` becomes the largest 1/|d|⁴."""
+    z_re, z_im, re, im = z[0], z[1], sums[0], sums[1]
     for l in range(size):
         a, b, c, d = z_re[l] - w.real, z_im[l] - w.imag, z_re[l] - y.real, z_im[l] - y.imag
         p, q = a * a + b * b, c * c + d * d
-        low[l], high[l] = min(low[l], min(p, q)), max(high[l], max(p, q))
         both = 1 / (p * q)
+        worst[l] = max(worst[l], both)
         p, q = q * both, p * both
         a, b, c, d = a * p, b * p, c * q, d * q  # first: v d* may underflow where v/d does not
         re[l] = re[l] + v.real * a + v.imag * b + x.real * c + x.imag * d
         im[l] = im[l] + v.imag * a - v.real * b + x.imag * c - x.real * d
+
+
+@njit(error_model="numpy")
+def _safe(w, parts, size):
+    """The largest 1/(pq) of a block for which neither p nor q, of the form |z − w|², has lost
+    digits: both are at most 8 M², M the largest part of a number, so the other is above 1e-290. 0,
+    if they may overflow."""
+    largest = 1.0
+    for n in range(w.size):
+        largest = max(largest, max(abs(np.float64(w[n].real)), abs(np.float64(w[n].imag))))
+    for b in range(size):
+        largest = max(largest, max(abs(parts[0, b]), abs(parts[1, b])))
+    return 1e290 / (8 * largest * largest) if largest < HUGE else 0.0
 
 
 @njit(error_model="numpy")
@@ -73,19 +87,19 @@ def split(z, start, parts):
 @njit(error_model="numpy")
 def complex_sums(v, w, z, k, turned):
     """Σ_n v_n / (z_l − w_n), times z_l if turned."""
-    parts, sums, sizes = np.empty((2, BLOCK)), np.empty((2, BLOCK)), np.empty((2, BLOCK))
+    parts, sums, worst = np.empty((2, BLOCK)), np.empty((2, BLOCK)), np.empty(BLOCK)
     for start in range(0, z.size, BLOCK):
         size = split(z, start, parts)
-        sums[:] = 0
-        sizes[0], sizes[1] = np.inf, 0
+        safe = _safe(w, parts, size)
+        sums[:], worst[:] = 0, 0
         for n in range(0, v.size, 2):
             other = min(n + 1, v.size - 1)
             x = np.complex128(v[other]) if other > n else 0j
             v_n, w_n, y = np.complex128(v[n]), np.complex128(w[n]), np.complex128(w[other])
-            _two_poles(v_n, w_n, x, y, parts, size, sums, sizes)
+            _two_poles(v_n, w_n, x, y, parts, size, sums, worst)
         for b in range(size):
             total, z_l = complex(sums[0, b], sums[1, b]), np.complex128(z[start + b])
-            if not (sizes[0, b] > SMALLEST and sizes[1, b] < LARGEST):
+            if not worst[b] < safe:
                 total = _carefully(v, w, z_l)
             k[start + b] = z_l * total if turned else total
 
