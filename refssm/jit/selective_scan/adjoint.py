@@ -13,7 +13,8 @@ from math import ceil, sqrt
 import numpy as np
 
 from refssm.jit._exponential import sigmoid, silu, silu_slope
-from refssm.jit._lanes import apart, inner, load, scratch, splat, store, times_plus, total
+from refssm.jit._lanes import apart, load, scratch, splat, store, times_plus, total
+from refssm.jit._parts import part
 from refssm.jit.selective_scan.channels import over_channels
 from refssm.jit.selective_scan.tiles import (
     ONE,
@@ -55,7 +56,7 @@ def gated_back(
     )  # fmt: skip
 
 
-@inner
+@part
 def _back(
     dy, dx, u, dt, A, B, C, D, z, dt_bias, x0, resets,
     du, ddt, dA, dB, dC, dD, dz, ddt_bias, dx0,
@@ -94,7 +95,7 @@ def _back(
             scattered(sums[2 * i + 1 : 2 * i + 2], i * lanes, START, ONE, ddt_bias)
 
 
-@inner
+@part
 def _run_to_blocks(u, dt, A, B, C, dt_bias, x0, resets, q, starts):
     """The states before each block of q steps: row (block · tiles + tile) · n + m of `starts`."""
     apart()
@@ -117,7 +118,7 @@ def _run_to_blocks(u, dt, A, B, C, dt_bias, x0, resets, q, starts):
                 run(inputs, steps, rates, B, C, resets, d, t, q, careful, flags, state, outputs)
 
 
-@inner
+@part
 def _tile_back(
     dy, u, dt, A, B, C, D, z, dt_bias, resets, i, t, q, rows, careful, x, a,
     g, by_A, by_B, by_C, sums, du, ddt, dz,
@@ -165,7 +166,7 @@ def _tile_back(
     scattered(inputs, d, t, width, ddt)
 
 
-@inner
+@part
 def _gate_back(cotangents, inputs, outputs, gates, D, width, sums):
     """ds = dy silu(z) in place of dy, D ds in place of y, dz in place of z; dD is added up."""
     apart()
@@ -180,7 +181,7 @@ def _gate_back(cotangents, inputs, outputs, gates, D, width, sums):
     store(sums, 0, load(sums, 0) + by_D)
 
 
-@inner
+@part
 def _skip_and_slopes(by_u, by_dt, skips, slopes, width, sums):
     """du with D ds, ddt = σ(v) dΔ; ddt_bias is added up."""
     apart()
@@ -193,7 +194,7 @@ def _skip_and_slopes(by_u, by_dt, skips, slopes, width, sums):
     store(sums, 1, load(sums, 1) + by_bias)
 
 
-@inner
+@part
 def _sum_lanes(rows, t, target):
     """target[t + k, m] is the sum of row k·n + m, for the steps that there are; rows become 0."""
     apart()

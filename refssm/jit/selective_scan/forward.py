@@ -10,7 +10,8 @@ number for all of them. The states of a tile of channels stay in the first cache
 import numpy as np
 
 from refssm.jit._exponential import silu
-from refssm.jit._lanes import apart, inner, load, scratch, store, times_plus
+from refssm.jit._lanes import apart, load, scratch, store, times_plus
+from refssm.jit._parts import part
 from refssm.jit.selective_scan.channels import over_channels
 from refssm.jit.selective_scan.tiles import (
     ONE,
@@ -38,7 +39,7 @@ def gated_scan(u, dt, A, B, C, D, z, dt_bias, x0, resets, y, x):
     _scan(u, dt, A, B, C, D, z, dt_bias, x0, resets, y, x)
 
 
-@inner
+@part
 def _scan(u, dt, A, B, C, D, z, dt_bias, x0, resets, y, x):
     """The outputs and last states of one piece; Numba drops what is None."""
     apart()

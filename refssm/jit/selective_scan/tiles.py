@@ -6,6 +6,7 @@
 from math import inf
 
 import numpy as np
+from numba import float64
 
 from refssm.jit._exponential import LOG2_E, bounded_decay, decay, exponent_bound, softplus
 from refssm.jit._lanes import (
@@ -20,11 +21,12 @@ from refssm.jit._lanes import (
     transpose,
     where_flagged,
 )
+from refssm.jit._parts import part
 
 START, ONE = np.intp(0), np.intp(1)  # no literals: Numba compiles functions of those apart
 
 
-@inner
+@part
 def gathered(source, d, t, width, rows):
     """Channels d … of source (d, l), from time t: rows[k, j] = source[d + j, t + k], 0 beyond the
     last channel. States (d, n) likewise."""
@@ -43,7 +45,7 @@ def gathered(source, d, t, width, rows):
             rows[k, j] = 0
 
 
-@inner
+@part
 def scattered(rows, d, t, width, target):
     """The inverse of `gathered`; lanes beyond the last channel are dropped."""
     apart()
@@ -58,7 +60,7 @@ def scattered(rows, d, t, width, target):
             target[d + j, t + k] = rows[k, j]
 
 
-@inner
+@part(returns=float64)
 def rates_of(A, d, rates):
     """Rates of powers of two; returns a bound of |dt| below which `bounded_decay` may be used."""
     apart()
@@ -72,7 +74,7 @@ def rates_of(A, d, rates):
     return exponent_bound(rates.itemsize) / largest if largest < inf else -1.0
 
 
-@inner
+@part
 def steps_of(dt, dt_bias, d, t, width, steps, row):
     """dt of a tile, or softplus(dt + dt_bias); `row` is one row for the bias."""
     apart()
@@ -83,7 +85,7 @@ def steps_of(dt, dt_bias, d, t, width, steps, row):
             store(steps, k, softplus(load(steps, k) + load(row, 0)))
 
 
-@inner
+@part
 def careful_steps(steps, width, bound, resets, d, t, careful):
     """careful[k]: a channel of the tile begins at step k, or a decay of the block may be out of
     bounds."""
@@ -101,7 +103,7 @@ def careful_steps(steps, width, bound, resets, d, t, careful):
             careful[k] |= resets[j, t + k]
 
 
-@inner
+@part
 def flags_of(resets, d, k, flags):
     """flags[0, j] is 1 where channel d + j begins again at step k."""
     apart()
@@ -109,7 +111,7 @@ def flags_of(resets, d, k, flags):
         flags[0, j] = resets[min(d + j, resets.shape[0] - 1), k]
 
 
-@inner
+@part
 def run(u, steps, rates, B, C, resets, d, t, width, careful, flags, x, y):
     """`width` steps from time t of the tile from channel d: y_k = C_k · x_k, and x goes on."""
     apart()
@@ -135,7 +137,7 @@ def run(u, steps, rates, B, C, resets, d, t, width, careful, flags, x, y):
         store(y, k, y_k)
 
 
-@inner
+@part
 def replay(u, steps, rates, B, C, resets, d, t, width, careful, flags, x, a, y):
     """`run` that keeps everything: row k·n of x has x_{k-1}, row k·n of a the decays of step k."""
     apart()
@@ -163,7 +165,7 @@ def replay(u, steps, rates, B, C, resets, d, t, width, careful, flags, x, a, y):
         store(y, k, y_k)
 
 
-@inner
+@part
 def pull_back(
     dy, u, steps, A, B, C, resets, d, t, width, careful, flags, x, a, g, by_A, by_B, by_C
 ):
