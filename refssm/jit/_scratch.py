@@ -95,6 +95,12 @@ def width_of(typingctx, rows):
 
 
 @intrinsic
+def zero_of(typingctx, rows):
+    """0 as a number of these rows."""
+    return rows.dtype(rows), lambda context, *_: context.get_constant(rows.dtype, 0)
+
+
+@intrinsic
 def load(typingctx, rows, k):
     """Row k."""
 
