@@ -62,7 +62,11 @@ def _typed(typingctx, function, arguments, flags):
     state = CompilerBase(
         typingctx, cpu_target.target_context, None, arguments, None, flags, {}
     ).state
-    state.func_id, state.lifted, state.lifted_from = FunctionIdentity.from_function(function), (), None
+    state.func_id, state.lifted, state.lifted_from = (
+        FunctionIdentity.from_function(function),
+        (),
+        None,
+    )
     with ConfigStack().enter(flags.copy()):
         ExtractByteCode().run_pass(state)
         DefaultPassBuilder.define_untyped_pipeline(state).run(state)

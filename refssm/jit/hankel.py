@@ -7,12 +7,12 @@ Single precision is computed in double and rounded once; real arguments are comp
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
-from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS, TRANSFER, TRANSFER_DISCRETE
 from refssm.jit._gufunc import gufunc
+from refssm.jit._parts import part
 from refssm.jit.cauchy import quotient
 from refssm.jit.krylov import krylov_kernel, krylov_kernel_vjp
 
@@ -54,7 +54,7 @@ def markov_parameters_vjp(dh, A, B, C, *, l):
     return krylov_kernel_vjp(dh, A, B, C, l=l)
 
 
-@njit(error_model="numpy")
+@part
 def _eliminate(M, x):
     """x becomes M⁻¹ x; M is overwritten."""
     n = x.size
@@ -77,21 +77,21 @@ def _eliminate(M, x):
         x[i] = quotient(x[i], M[i, i])
 
 
-@njit(error_model="numpy")
+@part
 def _shifted(A, s, M):
     for i in range(A.shape[0]):
         for j in range(A.shape[0]):
             M[i, j] = (s if i == j else 0) - A[i, j]
 
 
-@njit(error_model="numpy")
+@part
 def _damped(A, z, M):
     for i in range(A.shape[0]):
         for j in range(A.shape[0]):
             M[i, j] = (1 if i == j else 0) - quotient(A[i, j], z)
 
 
-@njit(error_model="numpy")
+@part
 def _response(M, x, B, C, D):
     """D + C x with x = M⁻¹ B; M is used up."""
     x[:] = B
@@ -102,7 +102,7 @@ def _response(M, x, B, C, D):
     return G
 
 
-@njit(error_model="numpy")
+@part
 def _both_ways(M, x, g, dG, B, C):
     """x = M⁻¹ B and g = M⁻ᴴ C* dG; M is used up."""
     adjoint = np.conj(M.T)

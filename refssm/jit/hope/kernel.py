@@ -10,16 +10,16 @@ end.
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
-from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_KERNEL
 from refssm.hope.impulses import pole
 from refssm.jit._gufunc import gufunc
+from refssm.jit._parts import part
 
 
-@njit(error_model="numpy", fastmath={"contract"})
+@part(fastmath={"contract"})
 def _step(rho, h, place, earlier, wave, later, total):
     """s_{j+1,k} = ρ (s_{j+1,k−1} − s_{j,k}) + s_{j,k−1} along a wave; adds h_j s_{j+1,k} to K.
 
@@ -45,7 +45,7 @@ def _kernel(h, rho, length, K):
         K[k] = total[l + n - 1 - k]
 
 
-@njit(error_model="numpy", fastmath={"contract"})
+@part(fastmath={"contract"})
 def _step_back(rho, backwards, place, earlier, wave, later, total):
     """The same wave; adds s_{j,k} dk_k to the sum of stage j."""
     for j in range(total.size):

@@ -5,7 +5,6 @@
 
 from math import inf
 
-
 from refssm.jit._exponential import LOG2_E, bounded_decay, decay, exponent_bound, softplus
 from refssm.jit._lanes import apart, beyond, splat, times_plus, total, where_flagged
 from refssm.jit._parts import part
