@@ -14,13 +14,13 @@ A resolvent at roots of unity is a Cauchy kernel, v/(1 − aω) = z v/(z − a) 
 from functools import lru_cache
 
 import numpy as np
+from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm._roots import roots_of_unity
 from refssm.broadcasting import unbroadcast_each
 from refssm.cauchy import CAUCHY_KERNEL, RESOLVENT_AT_ROOTS
 from refssm.jit._gufunc import compiled
-from refssm.jit._parts import part
 from refssm.jit.vandermonde import rounded
 
 BLOCK = 512  # nodes
@@ -28,7 +28,7 @@ SMALLEST, LARGEST = 1e-140, 1e140  # of |d|²: outside, the product of two loses
 FUSED, REORDERED = {"contract"}, {"contract", "reassoc"}
 
 
-@part
+@njit(error_model="numpy")
 def quotient(x, d):
     """x / d by Smith's method; ∞ or NaN if d = 0, as in NumPy."""
     if d.real == 0 and d.imag == 0:
@@ -42,7 +42,7 @@ def quotient(x, d):
     return complex((x.real * ratio + x.imag) / scale, (x.imag * ratio - x.real) / scale)
 
 
-@part(fastmath=FUSED)
+@njit(error_model="numpy", fastmath=FUSED)
 def _two_poles(v, w, x, y, z, size, sums, sizes):
     """Add v/(z − w) + x/(z − y) at a block of nodes; sizes become the extreme |z − w|²."""
     z_re, z_im, re, im, low, high = z[0], z[1], sums[0], sums[1], sizes[0], sizes[1]
@@ -57,7 +57,7 @@ def _two_poles(v, w, x, y, z, size, sums, sizes):
         im[l] = im[l] + v.imag * a - v.real * b + x.imag * c - x.real * d
 
 
-@part
+@njit(error_model="numpy")
 def _carefully(v, w, z):
     """The sum at one node by Smith's division."""
     total = 0j
@@ -66,7 +66,7 @@ def _carefully(v, w, z):
     return total
 
 
-@part
+@njit(error_model="numpy")
 def _split(z, start, parts):
     """Real and imaginary parts of a block of z; the number of its nodes."""
     size = min(BLOCK, z.size - start)
@@ -75,7 +75,7 @@ def _split(z, start, parts):
     return size
 
 
-@part
+@njit(error_model="numpy")
 def _complex_sums(v, w, z, k, turned):
     """Σ_n v_n / (z_l − w_n), times z_l if turned."""
     parts, sums, sizes = np.empty((2, BLOCK)), np.empty((2, BLOCK)), np.empty((2, BLOCK))
@@ -124,7 +124,7 @@ def _cauchy_real(v, w, z, k):
             k[start + b] = sums[b]
 
 
-@part(fastmath=REORDERED)
+@njit(error_model="numpy", fastmath=REORDERED)
 def _moments(d, z, size, v, w, sums):
     """Σ_l d R and Σ_l d R², R = 1/(z − w), and True if some |z − w|² may lose digits; adds v R² to
     the sums of each node unless these are None."""
@@ -174,7 +174,7 @@ def _cauchy_back(dk, v, w, z, dv, dw, dz):
         _back_carefully(dk, v, w, z, dv, dw, dz)
 
 
-@part
+@njit(error_model="numpy")
 def _back_carefully(dk, v, w, z, dv, dw, dz):
     """The same by Smith's division."""
     sums = np.zeros(z.size, np.complex128)

@@ -7,13 +7,13 @@
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
+from numba import njit
 
 from refssm.jit._gufunc import gufunc
-from refssm.jit._parts import part
 from refssm.jit.dplr.pairs import FUSED, add, add_product, copied, dot, pair, pairs, put
 
 
-@part(fastmath=FUSED)
+@njit(error_model="numpy", fastmath=FUSED)
 def _step(e, U, V, x, met):
     """Ā x in place; the increment is separate, because 1 + e would lose digits of a slow mode."""
     for q in range(met.size):
@@ -26,7 +26,7 @@ def _step(e, U, V, x, met):
         add(x, -met[q], U[q])
 
 
-@part
+@njit(error_model="numpy")
 def _block(e, U, V, kept, count, states, met):
     """The states of a block of so many steps, after the one before it."""
     copied(states[0], kept[0])

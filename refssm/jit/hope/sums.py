@@ -12,11 +12,11 @@ from functools import lru_cache
 
 import finufft
 import numpy as np
+from numba import njit
 
 from refssm.broadcasting import with_batch
 from refssm.hope.circle import half_angles
 from refssm.jit._gufunc import compiled
-from refssm.jit._parts import part
 
 BLOCK = 256
 MANY = 1024  # from this many parameters on, a nonuniform FFT is faster: docs/operators/hope.md
@@ -32,7 +32,7 @@ def angles(l):
     return both
 
 
-@part
+@njit(error_model="numpy")
 def _all_pass(dt, c, s, p_re, p_im):
     """p = (x − is)/(x + is), x = dt c, by Smith's division: no square under- or overflows."""
     for b in range(c.size):
@@ -45,7 +45,7 @@ def _all_pass(dt, c, s, p_re, p_im):
             p_re[b], p_im[b] = (r * r - 1) / (1 + r * r), -2 * r / (1 + r * r)
 
 
-@part(fastmath={"contract"})
+@njit(error_model="numpy", fastmath={"contract"})
 def _horner(h_re, h_im, p_re, p_im, re, im):
     """p (h_0 + p (h_1 + …)) for a block of nodes; each load and store serves four parameters."""
     re[:], im[:] = 0, 0
@@ -85,7 +85,7 @@ def _transfer(h_re, h_im, dt, c, s, length, k):
         k[j] = np.conj(k[k.size - j])
 
 
-@part(fastmath={"contract", "reassoc"})
+@njit(error_model="numpy", fastmath={"contract", "reassoc"})
 def _moments(t_re, t_im, p_re, p_im, rates, first, second):
     """Add Σ_j t_j p_j*^{i+1}, and the same sum times the rates; multiplies t by p* each time."""
     for i in range(first.size):
