@@ -9,6 +9,7 @@ from selective import usual
 import refssm.jit._threads as sharing
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare
+from refssm.jit._scratch import after, number, release, scratch
 from refssm.jit.selective_scan import channels, forward, tiles
 from refssm.jit.selective_scan.channels import PIECE
 from refssm.selective_scan import (
@@ -72,26 +73,30 @@ def test_extreme_decays_take_the_careful_steps_and_are_right(op):
 
 @pytest.mark.parametrize("planted", [0, 1])
 def test_a_step_is_careful_where_a_channel_begins_or_a_decay_is_small(planted):
-    steps, careful = np.full((4, 16), 0.5, np.float32), np.zeros(4, bool)
-    resets = np.zeros((1, 4), bool)
+    steps, resets = np.full((16, 4), 0.5, np.float32), np.zeros((1, 4), bool)
     resets[0, 2] = planted
-    marked = _compiled_careful_steps()
-    marked(steps, 1.0, resets, careful)
-    assert careful.tolist() == [False, False, bool(planted), False]
+    assert marked(steps, 1.0, resets).tolist() == [0, 0, planted, 0]
     for odd in (2, np.nan, -np.inf):
-        steps[1, 15] = odd
-        marked(steps, 1.0, resets, careful)
-        assert careful.all()
+        steps[15, 1] = odd
+        assert marked(steps, 1.0, resets).tolist() == [1, 1, 1, 1]
 
 
-def _compiled_careful_steps():
-    part = tiles.careful_steps  # a part of kernels, which Python cannot call
+def marked(steps, bound, resets):
+    """Which steps are careful."""
+    gathered, careful_steps = tiles.gathered, tiles.careful_steps  # parts of kernels
 
     @njit
     def call(steps, bound, resets, careful):
-        part(steps, 4, bound, resets, 0, 0, careful)
+        work = scratch(8, steps)
+        gathered(steps, 0, 0, 4, work)
+        careful_steps(work, 4, bound, resets, 0, 0, after(work, 4))
+        for k in range(4):
+            careful[k] = number(after(work, 4), k)
+        release(work)
 
-    return call
+    careful = np.empty(4)
+    call(steps, bound, resets, careful)
+    return careful
 
 
 @pytest.mark.parametrize("shape", [(3, 1, 5), (1, 4, 5), (3, 4, 5)])

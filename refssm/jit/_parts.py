@@ -39,6 +39,7 @@ def part(function=None, *, fastmath=()):
     """This function for kernels and other parts."""
     if function is None:
         return lambda f: part(f, fastmath=fastmath)
+    assert function.__closure__ is None, "kernels on disk are found by their names alone"
 
     def define(typingctx, *arguments):
         given = tuple(types.unliteral(a) for a in arguments)
@@ -62,11 +63,8 @@ def _typed(typingctx, function, arguments, flags):
     state = CompilerBase(
         typingctx, cpu_target.target_context, None, arguments, None, flags, {}
     ).state
-    state.func_id, state.lifted, state.lifted_from = (
-        FunctionIdentity.from_function(function),
-        (),
-        None,
-    )
+    state.func_id = FunctionIdentity.from_function(function)
+    state.lifted, state.lifted_from = (), None
     with ConfigStack().enter(flags.copy()):
         ExtractByteCode().run_pass(state)
         DefaultPassBuilder.define_untyped_pipeline(state).run(state)
