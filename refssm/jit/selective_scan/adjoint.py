@@ -75,7 +75,7 @@ def _back(
     tiles, q = (u.shape[0] + lanes - 1) // lanes, ceil(sqrt(l) / lanes) * lanes
     q = 1 if l == 0 else (l if l < q else q)
     blocks = (l + q - 1) // q
-    work = scratch((blocks + 2) * tiles * n + 2 * tiles + (4 * q + 4) * n + 7 * q + 2, du)
+    work = scratch((blocks + 2) * tiles * n + 2 * tiles + (4 * q + 3) * n + 7 * q + 2, du)
     starts, ends = work, after(work, blocks * tiles * n)
     by_A, by_B = after(ends, tiles * n), after(ends, 2 * tiles * n)
     by_C, sums = after(by_B, q * n), after(by_B, 2 * q * n)
