@@ -94,7 +94,8 @@ def _damped(A, z, M):
 @part
 def _response(M, x, B, C, D):
     """D + C x with x = M⁻¹ B; M is used up."""
-    x[:] = B
+    for n in range(B.size):
+        x[n] = B[n]
     _eliminate(M, x)
     G = D[0]
     for n in range(B.size):
@@ -103,11 +104,12 @@ def _response(M, x, B, C, D):
 
 
 @part
-def _both_ways(M, x, g, dG, B, C):
-    """x = M⁻¹ B and g = M⁻ᴴ C* dG; M is used up."""
-    adjoint = np.conj(M.T)
-    x[:] = B
-    g[:] = np.conj(C) * dG
+def _both_ways(M, adjoint, x, g, dG, B, C):
+    """x = M⁻¹ B and g = M⁻ᴴ C* dG; M and `adjoint`, of the same size, are used up."""
+    for i in range(B.size):
+        x[i], g[i] = B[i], np.conj(C[i]) * dG
+        for j in range(B.size):
+            adjoint[i, j] = np.conj(M[j, i])
     _eliminate(M, x)
     _eliminate(adjoint, g)
 
@@ -133,18 +135,18 @@ def _transfer_discrete(A, B, C, D, z, G):
 
 @gufunc(BOTH_WAYS, kinds=(DOUBLE,))
 def _transfer_back(dG, A, B, C, s, x, g):
-    M = np.empty_like(A)
+    M, adjoint = np.empty_like(A), np.empty_like(A)
     for l in range(s.size):
         _shifted(A, s[l], M)
-        _both_ways(M, x[l], g[l], dG[l], B, C)
+        _both_ways(M, adjoint, x[l], g[l], dG[l], B, C)
 
 
 @gufunc(BOTH_WAYS, kinds=(DOUBLE,))
 def _transfer_discrete_back(dG, A, B, C, z, x, g):
-    M = np.empty_like(A)
+    M, adjoint = np.empty_like(A), np.empty_like(A)
     for l in range(z.size):
         _damped(A, z[l], M)
-        _both_ways(M, x[l], g[l], dG[l], B, C)
+        _both_ways(M, adjoint, x[l], g[l], dG[l], B, C)
 
 
 def _rounded(G, *arguments):

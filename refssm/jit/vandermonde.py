@@ -144,7 +144,11 @@ def _closed(sums, table, n, size):
 
 @part
 def _moments(d, x, first, second):
-    """Add Σ_j d_j e^{x_n j} and Σ_j j d_j e^{x_n j} for real d: U_b = Σ_a e^{x a q} d_{aq+b}."""
+    """Σ_j d_j e^{x_n j} and Σ_j j d_j e^{x_n j} for real d: U_b = Σ_a e^{x a q} d_{aq+b}."""
+    for n in range(x.size):
+        first[n], second[n] = 0, 0
+    if d.size == 0:
+        return
     q, count = _blocks(d.size)
     heads, table = _powers(x, count, q, count), _powers(x, min(q, d.size), 1, q)
     right, left, sums = np.zeros((count, q)), np.empty((count, ROWS)), np.empty((ROWS, q))
@@ -162,29 +166,27 @@ def _moments(d, x, first, second):
 @compiled([f"({t}[:], c16[:], c16[:], c16[:])" for t in ("f4", "f8")], "(l),(n)->(n),(n)")
 def _back_of_real(dk, x, first, second):
     """Σ_j dk_j E_nj* and Σ_j j dk_j E_nj* of a real cotangent."""
-    first[:], second[:] = 0, 0
-    if dk.size:
-        _moments(dk, x, first, second)
-        first[:], second[:] = np.conj(first), np.conj(second)
+    _moments(dk, x, first, second)
+    for n in range(x.size):
+        first[n], second[n] = np.conj(first[n]), np.conj(second[n])
 
 
 @compiled([f"({t}[:], c16[:], c16[:], c16[:])" for t in ("c8", "c16")], "(l),(n)->(n),(n)")
 def _back(dk, x, first, second):
     """The same of a complex cotangent, real and imaginary part one after the other."""
-    first[:], second[:] = 0, 0
-    if dk.size:
-        more, most = np.empty_like(x), np.empty_like(x)
-        _moments(dk.real, x, first, second)
-        _moments(dk.imag, x, more, most)
-        for n in range(x.size):
-            first[n] = np.conj(first[n]) + 1j * np.conj(more[n])
-            second[n] = np.conj(second[n]) + 1j * np.conj(most[n])
+    sums, moments = np.empty((2, x.size), x.dtype), np.empty((2, x.size), x.dtype)
+    _moments(dk.real, x, sums[0], moments[0])
+    _moments(dk.imag, x, sums[1], moments[1])
+    for n in range(x.size):
+        first[n] = np.conj(sums[0, n]) + 1j * np.conj(sums[1, n])
+        second[n] = np.conj(moments[0, n]) + 1j * np.conj(moments[1, n])
 
 
 @compiled([f"({t}[:], f8[:], f8[:], f8[:])" for t in ("f4", "f8")], "(l),(n)->(n),(n)")
 def _back_real(dk, x, first, second):
     """The same for real modes."""
-    first[:], second[:] = 0, 0
+    for n in range(x.size):
+        first[n], second[n] = 0, 0
     q, count = _blocks(dk.size)
     if dk.size:
         heads, table = _decays(x, count, q, count), _decays(x, min(q, dk.size), 1, q)
