@@ -125,8 +125,13 @@ def test_the_quick_decay_is_the_careful_one_bit_for_bit(dtype):
             y[0, i] = _exponential.bounded_decay(steps[i], rate)
             y[1, i] = _exponential.decay(steps[i], rate)
 
-    bound = _exponential.exponent_bound.py_func(np.dtype(dtype).itemsize)  # has no form for Python
+    @njit
+    def bound_for(x):
+        return _exponential.exponent_bound(x)
+
     rate = np.dtype(dtype).type(-_exponential.LOG2_E)
+    bound = bound_for(rate)
+    assert bound == (125 if dtype == "float32" else 1021)
     steps = np.linspace(-bound, bound, 40001).astype(dtype) / abs(rate)
     y = np.empty((2, steps.size), dtype)
     both(steps, rate, y)

@@ -67,8 +67,8 @@ def folders(tmp_path):
 
 def files(tmp_path):
     """The files of compiled code, with the times when they were written."""
-    found = (tmp_path / "cache").rglob("*.nb?")
-    return {path.name: path.stat().st_mtime_ns for path in found}
+    found = (tmp_path / "cache").rglob("compiled")
+    return {path.parent.name: path.stat().st_mtime_ns for path in found}
 
 
 def wait_for(condition):
@@ -109,7 +109,7 @@ def test_a_process_killed_while_it_compiles_leaves_nothing_that_a_later_one_read
 def test_a_damaged_file_is_compiled_again_and_replaced(tmp_path, program):
     assert output(program()) == RIGHT
     whole = {}
-    for path in (tmp_path / "cache").rglob("*.nbc"):
+    for path in (tmp_path / "cache").rglob("compiled"):
         whole[path] = path.stat().st_size
         path.write_bytes(path.read_bytes()[:100])
     assert output(program()) == RIGHT  # the damaged folder is removed
@@ -154,7 +154,7 @@ def test_a_user_without_a_home_gets_no_folder_of_that_name(tmp_path, monkeypatch
     monkeypatch.setattr(_cache, "user_cache_path", lambda *_, **__: Path("~/.cache/refssm"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(_cache, "of_these_sources", _cache.of_these_sources.__wrapped__)
-    assert _cache.kept(lambda cache: cache, "scan") is False  # compiled in memory
+    assert _cache.kept(lambda: ("in memory", b""), bytes, "scan") == "in memory"
     assert [*tmp_path.iterdir()] == []
 
 

@@ -23,9 +23,9 @@ def in_memory(monkeypatch):
     """What was built, in order; nothing is kept on disk."""
     names = []
 
-    def kept(build, name):
+    def kept(compile, load, name):
         names.append(name.removeprefix(f"{__name__}."))
-        return build(False)
+        return compile()[0]
 
     monkeypatch.setattr(_gufunc, "kept", kept)
     _gufunc._loaded.cache_clear()

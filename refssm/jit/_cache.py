@@ -38,16 +38,22 @@ APART = ("bench", "command", "conformance", "enclosure", "experiments", "gallery
 UNUSED = 30 * 24 * 3600  # seconds after which the functions of other sources are removed
 
 
-def kept(compile: Callable[[bool], Any], name: str) -> Any:
-    """`compile(True)` in the folder of this name, `compile(False)` where nothing can be written."""
+def kept(compile: Callable[[], tuple[Any, bytes]], load: Callable[[bytes], Any], name: str) -> Any:
+    """`load` of what is kept under this name; else what `compile` returns, and its bytes are kept
+    where something can be written."""
     try:
-        with whole(of_these_sources() / name) as place, _numba_writes_to(place):
-            return compile(True)
+        with whole(of_these_sources() / name) as place:
+            file = place / "compiled"
+            if file.exists():
+                return load(file.read_bytes())
+            made, state = compile()
+            file.write_bytes(state)
+            return made
     except OSError:  # no room, no right to write, or removed at this moment
-        return compile(False)
+        return compile()[0]
     except (EOFError, UnpicklingError):  # a damaged disk or a copy that was cut off
         shutil.rmtree(of_these_sources() / name, ignore_errors=True)
-        return compile(False)
+        return compile()[0]
 
 
 @contextmanager
@@ -66,17 +72,6 @@ def whole(folder: Path) -> Iterator[Path]:
                     shutil.rmtree(part, ignore_errors=True)
                 return
     yield folder
-
-
-@contextmanager
-def _numba_writes_to(place: Path) -> Iterator[None]:
-    """Numba's `CACHE_DIR`, which a function with `cache=True` reads when it is compiled."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(place)
-    try:
-        yield
-    finally:
-        numba.config.CACHE_DIR = before
 
 
 @cache

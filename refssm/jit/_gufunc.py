@@ -5,8 +5,8 @@ from functools import cache
 from threading import Lock
 
 import numpy as np
-from numba import guvectorize
 
+from refssm.jit import _build
 from refssm.jit._cache import kept
 from refssm.jit._threads import Threaded
 from refssm.scan.blocks import windows
@@ -67,11 +67,13 @@ ONE_AT_A_TIME = Lock()
 def _loaded(function, types: str, signature: str):
     """The gufunc of one combination of types, from disk if it is there."""
 
-    def build(cache):
-        return guvectorize([types], signature, nopython=True, cache=cache)(function)
-
+    asked = function, types, signature
     kinds = "".join(re.findall(r"\w+\d", types))
-    return kept(build, f"{function.__module__}.{function.__name__}.{kinds}")
+    return kept(
+        lambda: _build.compiled(*asked),
+        lambda state: _build.loaded(state, *asked),
+        f"{function.__module__}.{function.__name__}.{kinds}",
+    )
 
 
 def types_of(signature, flag, kinds) -> list[str]:

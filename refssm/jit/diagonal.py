@@ -198,8 +198,8 @@ def _shift(B, C, length, k):
 
 @gufunc("(l),(n),(n)->(n),(n)", kinds=WIDE)
 def _shift_back(dk, B, C, dB, dC):
-    dB[:] = 0
-    dC[:] = 0
+    for i in range(B.size):
+        dB[i], dC[i] = 0, 0
     for j in range(dk.size):
         for i in range(B.size - j):
             dB[i] += dk[j] * np.conj(C[i + j])
