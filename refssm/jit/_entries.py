@@ -79,14 +79,13 @@ class ComplexEntry(Entry):
     def __mul__(self, other):
         """(Re x Re y − Im x Im y) + i(Re x Im y + Im x Re y), each part rounded as written."""
         count = self.value.type.count
-        real = self._moved([i - i % 2 for i in range(count)]).value
-        imaginary = self._moved([i + 1 - i % 2 for i in range(count)]).value
-        turned = other._moved([i + 1 - 2 * (i % 2) for i in range(count)]).value
-        first = self.builder.fmul(real, other.value)
-        second = self.builder.fmul(imaginary, turned)
-        difference = self._like(self.builder.fsub(first, second))
-        total = self.builder.fadd(first, second)
-        return difference._moved([i + count * (i % 2) for i in range(count)], total)
+        negative = self.builder.fneg(self.value)  # a − b is a + (−b), bit by bit
+        real = self._moved([i - i % 2 for i in range(count)])
+        signed = self._moved([i if i % 2 else count + i + 1 for i in range(count)], negative)
+        turned = other._moved([i + 1 - 2 * (i % 2) for i in range(count)])
+        first = self.builder.fmul(real.value, other.value)
+        second = self.builder.fmul(signed.value, turned.value)
+        return self._like(self.builder.fadd(first, second))
 
 
 @dataclass(frozen=True)

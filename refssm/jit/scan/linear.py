@@ -69,7 +69,7 @@ def scan_vjp(dx, dlast, a, b, x0, resets, da, g, dx0):
     """The same from b. The states of a block of steps are computed again from its first one, so
     that they stay in the cache, and each array is read or written once on the way back."""
     l, n = b.shape
-    steps = max(1, CACHED // (b.itemsize * max(1, n)), int(np.sqrt(l)))
+    steps = max(1, min(l, max(CACHED // (b.itemsize * max(1, n)), int(np.sqrt(l)))))
     blocks = (l + steps - 1) // steps
     state, carried = _copied(x0), _copied(dlast)
     starts, x = np.empty((blocks, n), b.dtype), np.empty((steps, n), b.dtype)
