@@ -21,6 +21,10 @@ def wide() -> bool:
 
     The compiler is asked, not the processor: NUMBA_CPU_NAME and NUMBA_CPU_FEATURES may name others.
     """
-    triple, name, features = cpu_target.target_context.codegen().magic_tuple()
+    return wide_for(*cpu_target.target_context.codegen().magic_tuple())
+
+
+def wide_for(triple: str, name: str, features: str) -> bool:
+    """The same for a processor by its name and features."""
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=name, features=features)
     return "zmm" in machine.emit_assembly(llvm.parse_assembly(PROBE))
