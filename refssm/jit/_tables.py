@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from refssm.jit._lanes import apart
-from refssm.jit._tiles import COLUMNS, ROWS, product
+from refssm.jit._tiles import COLUMNS, ROWS, product_into
 
 INNER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 FUSED, REORDERED = {"contract"}, {"contract", "reassoc"}
@@ -21,6 +21,7 @@ FUSED, REORDERED = {"contract"}, {"contract", "reassoc"}
 @njit(**INNER)
 def zeros(count, n):
     """A table of so many rows and columns."""
+    apart()
     return np.zeros((2 * count, COLUMNS * ((n + COLUMNS - 1) // COLUMNS)))
 
 
@@ -48,16 +49,17 @@ def turned(X, n):
 
 @njit(**INNER)
 def crossed(X, n, Y):
-    """Σ_k X_ki Y_k, a row for each of the n columns of X; and a row of zeros if n is odd."""
+    """Σ_k X_ki Y_k, a row for each of the n columns of X; and a row of zeros if n is odd. Y may
+    have more rows than X."""
     apart()
-    left, found = np.zeros((X.shape[0], ROWS)), np.empty((2 * (n + n % 2), Y.shape[1]))
+    left, found = np.zeros((X.shape[0], ROWS)), zeros(n + n % 2, Y.shape[1])
     for i in range(0, n, 2):
         for k in range(0, X.shape[0], 2):
             for j in range(2):
                 re, im = X[k, i + j], X[k + 1, i + j]
                 left[k, 2 * j], left[k + 1, 2 * j] = re, -im
                 left[k, 2 * j + 1], left[k + 1, 2 * j + 1] = im, re
-        product(left, Y[: X.shape[0]], found[2 * i : 2 * i + ROWS])
+        product_into(left, Y, found, 2 * i)
     return found
 
 

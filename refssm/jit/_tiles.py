@@ -24,13 +24,20 @@ FUSED = ("contract",)  # one rounding for a product and its sum where the proces
 def product(left, right, sums):
     """sums_rb = Σ_k left_kr right_kb: (k, ROWS), (k, q) -> (ROWS, q), contiguous doubles, and q is
     a multiple of COLUMNS."""
+    product_into(left, right, sums, 0)
+
+
+@njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+def product_into(left, right, sums, row):
+    """`product`, in the rows of `sums` from `row` on; rows of `right` beyond those of `left` do not
+    count."""
     for b in range(0, right.shape[1], COLUMNS):
-        _tile(left, right, b, sums)
+        _tile(left, right, b, sums, row)
 
 
 @intrinsic
-def _tile(typingctx, left, right, start, sums):
-    """`product` for the columns from `start` on, one tile wide."""
+def _tile(typingctx, left, right, start, sums, row):
+    """`product_into` for the columns from `start` on, one tile wide."""
 
     def generate(context, builder, signature, arguments):
         tables = [
@@ -38,10 +45,10 @@ def _tile(typingctx, left, right, start, sums):
             for kind, value in zip(signature.args, arguments, strict=True)
             if isinstance(kind, types.Array)
         ]
-        _add_up(builder, *tables, arguments[2])
+        _add_up(builder, *tables, arguments[2], arguments[4])
         return context.get_dummy_value()
 
-    return types.void(left, right, start, sums), generate
+    return types.void(left, right, types.intp, sums, types.intp), generate
 
 
 @njit(error_model="numpy")
@@ -101,7 +108,7 @@ def _add_corner(builder, left, right, sums, r, c):
             builder.store(builder.load(total), place, align=8)
 
 
-def _add_up(builder, left, right, sums, start):
+def _add_up(builder, left, right, sums, start, into):
     """Write a tile of the product."""
     zero = ir.Constant(VECTOR, [0.0] * LANES)
     parts = range(0, COLUMNS, LANES)
@@ -118,7 +125,7 @@ def _add_up(builder, left, right, sums, start):
                 term = builder.fmul(factor, vector, flags=FUSED)
                 builder.store(builder.fadd(builder.load(total), term, flags=FUSED), total)
     for r in range(ROWS):
-        row = builder.add(builder.mul(width, WORD(r)), start)
+        row = builder.add(builder.mul(width, builder.add(into, WORD(r))), start)
         for c, total in zip(parts, totals[r], strict=True):
             builder.store(builder.load(total), _lanes(builder, sums, row, c), align=8)
 

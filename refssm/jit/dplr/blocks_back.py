@@ -80,17 +80,18 @@ def _undecayed(S, r, Y, G, found):
 
 
 @njit(**INNER)
-def _unheaded(E, H, eta, n, count):
-    """Back through `headed`: H̄ becomes η; returns Ē."""
+def _unheaded(E, H, eta, n, count, found):
+    """Back through `headed`: H̄ becomes η, and then row a of it η_{a+1}; returns Ē."""
     apart()
     back = turned(E, n)
     for a in range(count - 2, -1, -1):
         add_without(eta, a, eta, a + 1, back, n)
-    E_bar = crossed(H[: 2 * count - 2], n, eta[2 : 2 * count])
-    for k in range(E_bar.shape[0]):
+    for a in range(min(1, count)):
+        add(found, a + HEADS, 1 + 0j, eta, a)
+    for k in range(2 * count):
         for i in range(n):
-            E_bar[k, i] = -E_bar[k, i]
-    return E_bar
+            eta[k, i] = -eta[k + 2, i] if k < 2 * count - 2 else 0.0
+    return crossed(H, n, eta)
 
 
 @njit(**INNER)
@@ -112,18 +113,17 @@ def multiplied_back(d, system, gradient):
     """The derivatives of Σ_k d_k K_k by the rows of a system."""
     q, count = divided(d.size)
     n, r, S, D = system.shape[1], (system.shape[0] - FACTORS) // 2, table(system), _cut(d, q, count)
-    c, b, u = np.intp(HEADS), np.intp(PLACES), np.intp(FACTORS)
+    b, u = np.intp(PLACES), np.intp(FACTORS)
     found, X = zeros(system.shape[0], n), walked(S, r, b, u, q)
     W, Y, E = X, X, X
     if count > 1:
         W, Y = walked(S, r, u, u + r, q), decayed(S, r, q)
         E = whole(S, W, Y, n, q)
-    H, eta = headed(S, E, n, count), crossed(turned(D, q), count, X)
+    H = headed(S, E, n, count)
+    E_bar = _unheaded(E, H, crossed(turned(D, q), count, X), n, count, found)
     if count > 1:
-        _unpowered(S, r, _unheaded(E, H, eta, n, count), W, Y, n, q, found)
-    for a in range(min(1, count)):
-        add(found, c, 1 + 0j, eta, a)
-        _unwalked(S, r, b, u, X, crossed(D, q, H), found)
+        _unpowered(S, r, E_bar, W, Y, n, q, found)
+    _unwalked(S, r, b, u, X, crossed(D, q, H), found)
     for i in range(gradient.shape[0]):
         for k in range(n):
             gradient[i, k] = complex(found[2 * i, k], found[2 * i + 1, k])
