@@ -11,7 +11,7 @@ the sum over n is computed at every node: v/(1 − aω) = z v/(z − a) with z =
 in double precision, rounded once.
 """
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false, reportGeneralTypeIssues=false
 # (a gufunc allocates its outputs; pyright does not know that)
 
 from functools import lru_cache
