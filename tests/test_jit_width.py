@@ -50,7 +50,7 @@ def test_mirrors_are_right_where_registers_have_32_bytes(program, tmp_path):
             "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
         },
         capture_output=True,
-        text=True,
+        encoding="utf-8",
     )
     assert done.returncode == 0, done.stderr
 
