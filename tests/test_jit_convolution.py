@@ -1,4 +1,4 @@
-"""The mirror of causal_convolution: a few rows at a time, on the threads that Numba may use."""
+"""Mirrors of convolutions: a few rows at a time, on the threads that Numba may use."""
 
 import json
 import os
@@ -117,3 +117,26 @@ def test_workers_of_joblib_start_no_more_threads_than_joblib_allows(tmp_path):
         command, env=environment, capture_output=True, check=True, text=True, encoding="utf-8"
     )
     assert json.loads(told.stdout) == [[1, 0, ["1"]]] * 2
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c16"])
+@pytest.mark.parametrize("t", [0, 1, 3, 4, 5, 8, 11])
+@pytest.mark.parametrize("l", [1, 6, 40, 1024, 1027, 1031, 3100])
+def test_gradients_of_short_convolutions_are_exact_for_whole_numbers(l, t, dtype):
+    """Sums of products that are exact in any order; a tile has 1024 steps, a group four taps."""
+    rng = np.random.default_rng(l + t)
+
+    def whole(size):
+        x = rng.integers(-9, 9, size)
+        return (x + 1j * rng.integers(-9, 9, size) if dtype.startswith("c") else x).astype(dtype)
+
+    dy, u, k = whole(l), whole(l), whole(t)
+    du, dk = convolution.short_convolution_vjp(dy, u, k)
+    expected, taps = np.zeros(l, dtype), np.zeros(t, dtype)
+    for j in range(min(l, t)):
+        expected[: l - j] += k[j].conj() * dy[j:]
+        taps[j] = u[: l - j].conj() @ dy[j:]
+    np.testing.assert_array_equal(du, expected)
+    np.testing.assert_array_equal(dk, taps)
+    y = np.convolve(u, k)[:l] if t else np.zeros(l, dtype)
+    np.testing.assert_array_equal(convolution.short_convolution(u, k), y)

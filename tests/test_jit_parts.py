@@ -1,5 +1,8 @@
 """Parts of kernels, and kernels as one library: the same functions as Numba's own."""
 
+# pyright: reportCallIssue=false
+# (a part is called without its first parameter)
+
 import numpy as np
 import pytest
 from numba import guvectorize, njit

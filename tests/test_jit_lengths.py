@@ -1,0 +1,60 @@
+"""Every mirror is right at the length of the longest sequences that are usual in benchmarks."""
+
+import numpy as np
+import pytest
+
+from refssm.bench.work.sizes import QUADRATIC
+from refssm.catalog import OPERATORS
+from refssm.conformance.calling.finding import find
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.cases.ranges import parse
+from refssm.conformance.cases.sizes import core_dims
+from refssm.conformance.checks.checks import types_of
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
+from refssm.jit.scan import linear_scan
+from refssm.scan import LINEAR_SCAN
+
+LENGTH = 16384
+CASES = 2  # the first one is simple, the second one random
+LONG = [
+    op
+    for op in OPERATORS
+    if "l" in core_dims(op) and "jit" not in op.lacks and op.name not in QUADRATIC
+]
+
+
+def judged(op, implementation, types):
+    """The judge's results on values and gradients at this length only."""
+    limits = (f"l={LENGTH}..{LENGTH}",)
+    settings = Settings(
+        cases=CASES, types=types, only_checks=("value", "gradient"), where=parse(limits, (op,)),
+        limits=limits, folder=None, shrink=False, hints=False,
+    )  # fmt: skip
+    return list(results_of(Session(InProcess([implementation]), "here", settings)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("op", LONG, ids=str)
+def test_values_and_gradients_have_grade_a(op):
+    (mirror,) = find(f"{op.implementation('jit').__module__}::{op.name}")
+    types = types_of(op)[-2:]  # one of each precision, complex where the operator takes it
+    assert {np.finfo(t).bits for t in types} == {32, 64}
+    results = judged(op, mirror, types)
+    assert {r.check for r in results} == {"value", "gradient"}
+    assert [(r.check, r.dtype, r.grade) for r in results if r.grade != "A"] == []
+
+
+def forgetful(a, b):
+    """A scan that loses its state in the middle of a sequence of this length."""
+    halves = [slice(0, LENGTH // 2), slice(LENGTH // 2, None)]
+    return np.concatenate([linear_scan(a[..., h, :], b[..., h, :]) for h in halves], axis=-2)
+
+
+@pytest.mark.long
+def test_a_state_that_is_lost_in_the_middle_fails():
+    results = judged(LINEAR_SCAN, Found(LINEAR_SCAN, forgetful, None), ("float32",))
+    (value,) = (r for r in results if r.check == "value")
+    assert value.failed
+    assert "l ≥ 8192" in value.message
