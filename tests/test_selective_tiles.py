@@ -1,5 +1,8 @@
 """Selective scans in tiles of channels and blocks of time: sizes around theirs."""
 
+# pyright: reportCallIssue=false
+# (an intrinsic is called without its first parameter)
+
 import numpy as np
 import pytest
 from calls import several

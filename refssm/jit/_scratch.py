@@ -22,6 +22,7 @@ from numba.core import cgutils
 from numba.core.extending import intrinsic, models, register_model
 
 from refssm.jit._formula import REGISTER, Lanes
+from refssm.jit._lanes import _transposed
 
 SIZE = REGISTER // 8  # bytes
 WORD = ir.IntType(64)
@@ -228,19 +229,3 @@ def _places(builder, kind, address, step):
         yield builder.bitcast(address, kind.as_pointer())
         if r + 1 < kind.count:
             address = builder.gep(address, [step])
-
-
-def _transposed(builder, rows):
-    """The columns of a square matrix of rows: blocks of 1, 2, 4 … change places."""
-    count, step = len(rows), 1
-    kind = ir.VectorType(ir.IntType(32), count)
-    while step < count:
-        upper = [c if not c & step else count + c - step for c in range(count)]
-        lower = [c + step if not c & step else count + c for c in range(count)]
-        for r in (r for r in range(count) if not r & step):
-            pair = rows[r], rows[r + step]
-            rows[r], rows[r + step] = (
-                builder.shuffle_vector(*pair, ir.Constant(kind, mask)) for mask in (upper, lower)
-            )
-        step *= 2
-    return rows

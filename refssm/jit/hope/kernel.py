@@ -16,6 +16,7 @@ from refssm.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_KERNEL
 from refssm.hope.impulses import pole
 from refssm.jit._gufunc import gufunc
+from refssm.jit._lanes import apart
 from refssm.jit._parts import part
 
 
@@ -25,6 +26,7 @@ def _step(rho, h, place, earlier, wave, later, total):
 
     Unsigned indices cannot be negative, so the compiler vectorizes the loop.
     """
+    apart()
     for j in range(h.size):
         total[place + np.uintp(j)] += h[j] * wave[j + 1]
         later[j + 1] = rho * (wave[j + 1] - wave[j]) + earlier[j]
@@ -50,6 +52,7 @@ def _kernel(h, rho, length, K):
 @part(fastmath={"contract"})
 def _step_back(rho, backwards, place, earlier, wave, later, total):
     """The same wave; adds s_{j,k} dk_k to the sum of stage j."""
+    apart()
     for j in range(total.size):
         total[j] += wave[j] * backwards[place + np.uintp(j)]
     for j in range(total.size - 1):
