@@ -1,5 +1,8 @@
 """How wide the registers are of the processor for which Numba compiles."""
 
+# pyright: reportAttributeAccessIssue=false
+# (Numba makes the target context when it is first asked for; pyright does not see that)
+
 from functools import cache
 
 import llvmlite.binding as llvm
