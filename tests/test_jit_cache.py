@@ -181,6 +181,18 @@ def test_other_sources_have_a_folder_of_their_own_but_pages_and_the_judge_do_not
     assert len({*states}) == 3
 
 
+def test_clones_of_the_same_sources_share_what_they_compile(tmp_path, monkeypatch):
+    states = []
+    for name, text in (("one", "x = 1\n"), ("two", "x = 1\n"), ("other", "x = 2\n")):
+        folder = tmp_path / name / "refssm"
+        (folder / "jit").mkdir(parents=True)
+        (folder / "jit" / "scan.py").write_text(text, encoding="utf-8")
+        os.utime(folder / "jit" / "scan.py", (0, len(states)))
+        monkeypatch.setattr(_cache, "PACKAGE", folder)
+        states.append(_cache._state())
+    assert states[0] == states[1] != states[2]
+
+
 def test_folders_of_other_sources_are_removed_after_a_month(tmp_path, monkeypatch):
     monkeypatch.setenv("REFSSM_CACHE_DIR", str(tmp_path))
     old, recent = tmp_path / "mirrors" / "old", tmp_path / "mirrors" / "recent"

@@ -56,7 +56,7 @@ class Kernel:
 
     def compiled(self, chosen):
         """The gufunc of one entry of `types`."""
-        with ONE_AT_A_TIME:  # where Numba keeps files is a setting of the whole process
+        with ONE_AT_A_TIME:  # what two threads need is compiled once
             return _loaded(self.function, self.types[chosen], self.signature)
 
 
