@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import refssm
-from refssm.jit import _threads, convolution
+from refssm.jit import convolution
+from refssm.jit._compiling import threads
 from refssm.jit.convolution import causal
 
 BATCHES = {
@@ -60,7 +61,7 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
     dy, u, k = drawn((3, 19), (19,))
     results = []
     for count in (1, 4):
-        monkeypatch.setattr(_threads, "threads", lambda count=count: count)
+        monkeypatch.setattr(threads, "threads", lambda count=count: count)
         y = convolution.causal_convolution(u, k)
         results.append([y, *convolution.causal_convolution_vjp(dy, u, k)])
     for one, four in zip(*results, strict=True):

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from numba import guvectorize, njit
 
-from refssm.jit import _build, _cache, _gufunc
-from refssm.jit._gufunc import Kernel
-from refssm.jit._parts import part
+from refssm.jit._compiling import build, gufunc
+from refssm.jit._compiling import cache as disk
+from refssm.jit._compiling.gufunc import Kernel
+from refssm.jit._compiling.parts import part
 
 SIGNATURE = "(l),()->(l)"
 TYPES = [f"({t}[:], {t}[:], {t}[:])" for t in ("f4", "f8")]
@@ -58,9 +59,9 @@ def sums(u, bound, y):
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     """A cache of its own; call it to forget what this process has compiled."""
-    monkeypatch.setattr(_cache, "of_these_sources", lambda: tmp_path)
-    _gufunc._loaded.cache_clear()
-    return _gufunc._loaded.cache_clear
+    monkeypatch.setattr(disk, "of_these_sources", lambda: tmp_path)
+    gufunc._loaded.cache_clear()
+    return gufunc._loaded.cache_clear
 
 
 def test_parts_return_numbers_tuples_and_arrays_and_serve_several_kernels_and_types(cache):
@@ -76,7 +77,7 @@ def test_what_is_loaded_from_disk_is_what_was_compiled(cache, monkeypatch):
     u = np.arange(12.0).reshape(3, 4)[:, ::2]
     wanted = Kernel(doubled, TYPES, SIGNATURE)(u, np.float64(5))
     cache()
-    monkeypatch.delattr(_build, "compiled")
+    monkeypatch.delattr(build, "compiled")
     assert np.array_equal(Kernel(doubled, TYPES, SIGNATURE)(u, np.float64(5)), wanted)
 
 

@@ -9,7 +9,7 @@ from numba import njit
 
 import refssm
 from refssm.jit import convolution, scan
-from refssm.jit._rows import over_rows
+from refssm.jit._vectors.rows import over_rows
 from refssm.jit.scan.linear import scan as states
 from refssm.jit.scan.linear import scan_back, scan_vjp
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import pytest
 
-from refssm.jit import _width
+from refssm.jit._compiling import width
 
 AVX2 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma"}
 TILES = """
@@ -39,7 +39,7 @@ assert judge(op, op.implementation("jit"), v, x, l=150).grade == "A"
 def test_mirrors_are_right_where_registers_have_32_bytes(program, tmp_path):
     if platform.machine() != "x86_64" or not llvm.get_host_cpu_features().get("avx2"):
         pytest.skip("not for this processor")
-    first = "from refssm.jit._width import wide\nassert not wide()\n"
+    first = "from refssm.jit._compiling.width import wide\nassert not wide()\n"
     done = subprocess.run(
         [sys.executable, "-c", first + program],
         cwd=Path(__file__).parent,
@@ -61,5 +61,5 @@ def test_mirrors_are_right_where_registers_have_32_bytes(program, tmp_path):
 def test_the_compiler_says_how_wide_registers_are(name, wide):
     if platform.machine() != "x86_64":
         pytest.skip("not for this processor")
-    _width.wide()  # Numba starts LLVM
-    assert _width.wide_for(llvm.get_process_triple(), name, "") is wide
+    width.wide()  # Numba starts LLVM
+    assert width.wide_for(llvm.get_process_triple(), name, "") is wide

@@ -9,10 +9,10 @@ from calls import several
 from numba import njit
 from selective import usual
 
-import refssm.jit._threads as sharing
+import refssm.jit._compiling.threads as sharing
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare
-from refssm.jit._scratch import after, number, release, scratch
+from refssm.jit._vectors.scratch import after, number, release, scratch
 from refssm.jit.selective_scan import channels, forward, tiles
 from refssm.jit.selective_scan.channels import PIECE
 from refssm.selective_scan import (

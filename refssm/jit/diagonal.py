@@ -21,7 +21,7 @@ from refssm.diagonal import (
     SHIFT_KERNEL,
 )
 from refssm.discretize.phi import moment, phi1
-from refssm.jit._gufunc import gufunc
+from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit.vandermonde import moments, rounded, vandermonde_kernel
 from refssm.selective_scan.mamba import sigmoid
 

@@ -11,8 +11,8 @@ import numpy as np
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS, TRANSFER, TRANSFER_DISCRETE
-from refssm.jit._gufunc import gufunc
-from refssm.jit._parts import part
+from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.parts import part
 from refssm.jit.cauchy.kernel import quotient
 from refssm.jit.krylov import krylov_kernel, krylov_kernel_vjp
 

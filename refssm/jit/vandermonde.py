@@ -13,9 +13,9 @@ import numpy as np
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
-from refssm.jit._gufunc import compiled
-from refssm.jit._parts import part
-from refssm.jit._tiles import COLUMNS, ROWS, product
+from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.tiles import COLUMNS, ROWS, product
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 
 FUSED, REORDERED = {"contract"}, {"contract", "reassoc"}

@@ -10,12 +10,13 @@ of single precision inputs are in double precision and rounded once.
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
-from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.cauchy import CAUCHY_KERNEL
-from refssm.jit._gufunc import compiled
+from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import apart
 from refssm.jit.vandermonde import rounded
 
 BLOCK = 512  # nodes
@@ -24,7 +25,7 @@ HUGE = 1e70  # from there on, the product of two |d|² may overflow
 FUSED, REORDERED = {"contract"}, {"contract", "reassoc"}
 
 
-@njit(error_model="numpy")
+@part
 def quotient(x, d):
     """x / d by Smith's method; ∞ or NaN if d = 0, as in NumPy."""
     if d.real == 0 and d.imag == 0:
@@ -38,9 +39,10 @@ def quotient(x, d):
     return complex((x.real * ratio + x.imag) / scale, (x.imag * ratio - x.real) / scale)
 
 
-@njit(error_model="numpy", fastmath=FUSED)
+@part(fastmath=FUSED)
 def _two_poles(v, w, x, y, z, size, sums, worst):
     """Add v/(z − w) + x/(z − y) at a block of nodes; `worst` becomes the largest 1/|d|⁴."""
+    apart()
     z_re, z_im, re, im = z[0], z[1], sums[0], sums[1]
     for l in range(size):
         a, b, c, d = z_re[l] - w.real, z_im[l] - w.imag, z_re[l] - y.real, z_im[l] - y.imag
@@ -53,7 +55,7 @@ def _two_poles(v, w, x, y, z, size, sums, worst):
         im[l] = im[l] + v.imag * a - v.real * b + x.imag * c - x.real * d
 
 
-@njit(error_model="numpy")
+@part
 def _safe(w, parts, size):
     """The largest 1/(pq) of a block for which neither p nor q, of the form |z − w|², has lost
     digits: both are at most 8 M², M the largest part of a number, so the other is above 1e-290. 0,
@@ -66,7 +68,7 @@ def _safe(w, parts, size):
     return 1e290 / (8 * largest * largest) if largest < HUGE else 0.0
 
 
-@njit(error_model="numpy")
+@part
 def _carefully(v, w, z):
     """The sum at one node by Smith's division."""
     total = 0j
@@ -75,7 +77,7 @@ def _carefully(v, w, z):
     return total
 
 
-@njit(error_model="numpy")
+@part
 def split(z, start, parts):
     """Real and imaginary parts of a block of z; the number of its nodes."""
     size = min(BLOCK, z.size - start)
@@ -84,7 +86,7 @@ def split(z, start, parts):
     return size
 
 
-@njit(error_model="numpy")
+@part
 def complex_sums(v, w, z, k, turned):
     """Σ_n v_n / (z_l − w_n), times z_l if turned."""
     parts, sums, worst = np.empty((2, BLOCK)), np.empty((2, BLOCK)), np.empty(BLOCK)
@@ -126,10 +128,11 @@ def _cauchy_real(v, w, z, k):
             k[start + b] = sums[b]
 
 
-@njit(error_model="numpy", fastmath=REORDERED)
+@part(fastmath=REORDERED)
 def moments(d, z, size, v, w, sums):
     """Σ_l d R and Σ_l d R², R = 1/(z − w), and True if some |z − w|² may lose digits; adds v R² to
     the sums of each node unless these are None."""
+    apart()
     d_re, d_im, z_re, z_im = d[0], d[1], z[0], z[1]
     first_re, first_im, second_re, second_im, outside = 0.0, 0.0, 0.0, 0.0, 0
     for l in range(size):
@@ -156,12 +159,15 @@ def moments(d, z, size, v, w, sums):
 def _cauchy_back(dk, v, w, z, dv, dw, dz):
     """Σ_l dk R*, Σ_l dk (v R²)*, −dk Σ_n (v R²)*, with R = 1/(z − w)."""
     nodes, d, sums = np.empty((2, BLOCK)), np.empty((2, BLOCK)), np.empty((2, BLOCK))
-    dv[:], dw[:], far = 0, 0, False
+    far = False
+    for n in range(v.size):  # assigning slices takes a second to compile
+        dv[n], dw[n] = 0, 0
     for start in range(0, z.size, BLOCK):
         size = split(z, start, nodes)
         split(dk, start, d)
-        d[1] *= -1
-        sums[:] = 0
+        for b in range(size):
+            d[1, b] *= -1
+            sums[0, b], sums[1, b] = 0, 0
         for n in range(v.size):
             v_n, w_n = np.complex128(v[n]), np.complex128(w[n])
             first, second, outside = moments(d, nodes, size, v_n, w_n, sums)
@@ -176,7 +182,7 @@ def _cauchy_back(dk, v, w, z, dv, dw, dz):
         _back_carefully(dk, v, w, z, dv, dw, dz)
 
 
-@njit(error_model="numpy")
+@part
 def _back_carefully(dk, v, w, z, dv, dw, dz):
     """The same by Smith's division."""
     sums = np.zeros(z.size, np.complex128)

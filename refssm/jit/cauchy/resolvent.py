@@ -17,15 +17,15 @@ in double precision, rounded once.
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm._roots import roots_of_unity
 from refssm.broadcasting import unbroadcast_each
 from refssm.cauchy import RESOLVENT_AT_ROOTS
-from refssm.jit._gufunc import compiled
-from refssm.jit._lanes import apart
-from refssm.jit._tables import FUSED, INNER, crossed, zeros
+from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import apart
+from refssm.jit._vectors.tables import FUSED, crossed, zeros
 from refssm.jit.cauchy.kernel import (
     BLOCK,
     LARGEST,
@@ -48,7 +48,7 @@ def _direct(v, a, z, length, k):
     complex_sums(v, a, z, k, True)
 
 
-@njit(**INNER)
+@part
 def _powers(a, q):
     """A table of a_n^b, b < q, and a^q as a table of one row."""
     apart()
@@ -62,7 +62,7 @@ def _powers(a, q):
     return found, last
 
 
-@njit(fastmath=FUSED, **INNER)
+@part(fastmath=FUSED)
 def _quotients(v, power, turn, R):
     """v_n/(1 − a^q ω^q) at WIDTH residues; the number of those for which |d|² is not safe."""
     apart()
@@ -79,7 +79,7 @@ def _quotients(v, power, turn, R):
     return far
 
 
-@njit(fastmath=FUSED, **INNER)
+@part(fastmath=FUSED)
 def _transformed(S, q, roots, start):
     """The short transform over the q rows of a table, each times ω_r^b; row i of the result is the
     one at the number whose binary digits are those of i backwards."""
@@ -138,7 +138,9 @@ def _blocked(v, a, roots, length, k, far):
 def _resolvent_back(dk, z, a, first, second):
     """Σ_l dk (z R)* and Σ_l dk (z R²)* with R = 1/(z − a)."""
     nodes, d = np.empty((2, BLOCK)), np.empty((2, BLOCK))
-    first[:], second[:], far = 0, 0, False
+    far = False
+    for n in range(a.size):  # assigning slices takes a second to compile
+        first[n], second[n] = 0, 0
     for start in range(0, z.size, BLOCK):
         size = split(z, start, nodes)
         for b in range(size):
@@ -149,10 +151,11 @@ def _resolvent_back(dk, z, a, first, second):
             first[n] += one
             second[n] += two
             far |= outside
-    first[:], second[:] = np.conj(first), np.conj(second)
+    for n in range(a.size):
+        first[n], second[n] = np.conj(first[n]), np.conj(second[n])
     if far:
-        first[:], second[:] = 0, 0
         for n in range(a.size):
+            first[n], second[n] = 0, 0
             for l in range(z.size):
                 R = quotient(1.0 + 0.0j, z[l] - a[n])
                 first[n] += np.complex128(dk[l]) * np.conj(z[l] * R)

@@ -16,15 +16,15 @@ from refssm.convolution import (
     SHORT_CONVOLUTION_STATEFUL,
     SHORT_CONVOLUTION_STEP,
 )
-from refssm.jit._gufunc import gufunc
-from refssm.jit._lanes import inner
-from refssm.jit._rows import adjacent
+from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.rows import adjacent
 from refssm.jit.convolution.taps import pull_back_four, pull_back_one, push_four, push_one
 
 TILE = 1024  # products that are added up lane by lane; such sums are added pairwise
 
 
-@inner
+@part
 def _vector(x):
     """x for SIMD; a copy, which owns its memory, if its entries are not adjacent."""
     if x.size > 1 and x.strides[0] != x.itemsize:
@@ -32,13 +32,13 @@ def _vector(x):
     return adjacent(x)
 
 
-@inner
+@part
 def _cleared(x):
     for i in range(x.size):
         x[i] = 0
 
 
-@inner
+@part
 def _past_added(k, s0, y):
     """Add the taps on the inputs before the first: k_j u_{i−j} for i < j."""
     s = s0.size
@@ -70,7 +70,7 @@ def _convolved(u, k, s0, y):
     _past_added(k, s0, y)
 
 
-@inner
+@part
 def _pairwise(terms, left):
     """The sum of the first `left` terms, by halves."""
     while left > 1:

@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.core.extending import intrinsic
 
-from refssm.jit._entries import Entries, bit
+from refssm.jit._vectors.entries import Entries, bit
 
 
 def _array(context, builder, signature, values, i):

@@ -13,13 +13,12 @@ A system is one table (tables.py): the rows e, C, B̄, then U and V.
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
-from numba import njit
 
-from refssm.jit._gufunc import compiled
-from refssm.jit._lanes import apart
-from refssm.jit._tables import (
+from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import apart
+from refssm.jit._vectors.tables import (
     FUSED,
-    INNER,
     add,
     add_grown,
     add_without,
@@ -29,19 +28,19 @@ from refssm.jit._tables import (
     turned,
     zeros,
 )
-from refssm.jit._tiles import COLUMNS
+from refssm.jit._vectors.tiles import COLUMNS
 
 HEADS, PLACES, FACTORS = 1, 2, 3  # rows of a system; row 0 is e
 
 
-@njit(**INNER)
+@part
 def divided(l):
     """The length of blocks, a multiple of COLUMNS, and their number."""
     q = COLUMNS * max(1, round(np.sqrt(l) / COLUMNS))
     return q, (l + q - 1) // q
 
 
-@njit(**INNER)
+@part
 def walked(S, r, first, last, q):
     """Ā^k X in group k, for some rows X of the system."""
     apart()
@@ -56,7 +55,7 @@ def walked(S, r, first, last, q):
     return X
 
 
-@njit(**INNER)
+@part
 def decayed(S, r, q):
     """V (I + diag e)^{q−1−k} in group k."""
     apart()
@@ -68,7 +67,7 @@ def decayed(S, r, q):
     return Y
 
 
-@njit(fastmath=FUSED, **INNER)
+@part(fastmath=FUSED)
 def lost(S, q):
     """1 − (1 + e)^q, without cancellation."""
     apart()
@@ -81,7 +80,7 @@ def lost(S, q):
     return found
 
 
-@njit(**INNER)
+@part
 def whole(S, X, Y, n, q):
     """E from U and V after all steps."""
     apart()
@@ -92,7 +91,7 @@ def whole(S, X, Y, n, q):
     return E
 
 
-@njit(**INNER)
+@part
 def headed(S, E, n, count):
     """C Ā^{aq}."""
     apart()

@@ -10,12 +10,11 @@ With D_ac = d_{aq+c}, the derivatives of Σ_k d_k K_k are, X̄ that by X:
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
-from numba import njit
 
-from refssm.jit._gufunc import compiled
-from refssm.jit._lanes import apart
-from refssm.jit._tables import (
-    INNER,
+from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import apart
+from refssm.jit._vectors.tables import (
     add,
     add_grown,
     add_product,
@@ -39,7 +38,7 @@ from refssm.jit.dplr.blocks import (
 )
 
 
-@njit(**INNER)
+@part
 def _cut(d, q, count):
     """D."""
     apart()
@@ -49,7 +48,7 @@ def _cut(d, q, count):
     return found
 
 
-@njit(**INNER)
+@part
 def _unwalked(S, r, first, last, X, G, found):
     """Back through `walked`: G is X̄ and is overwritten."""
     apart()
@@ -67,7 +66,7 @@ def _unwalked(S, r, first, last, X, G, found):
         add(found, first + k, 1 + 0j, G, k)
 
 
-@njit(**INNER)
+@part
 def _undecayed(S, r, Y, G, found):
     """Back through `decayed`: G is Ȳ and is overwritten."""
     apart()
@@ -79,7 +78,7 @@ def _undecayed(S, r, Y, G, found):
         add(found, FACTORS + r + k, 1 + 0j, G, last + k)
 
 
-@njit(**INNER)
+@part
 def _unheaded(E, H, eta, n, count, found):
     """Back through `headed`: H̄ becomes η, and then row a of it η_{a+1}; returns Ē."""
     apart()
@@ -94,7 +93,7 @@ def _unheaded(E, H, eta, n, count, found):
     return crossed(H, n, eta)
 
 
-@njit(**INNER)
+@part
 def _unpowered(S, r, E_bar, X, Y, n, q, found):
     """Back through `whole`."""
     apart()

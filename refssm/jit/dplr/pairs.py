@@ -6,7 +6,7 @@ explicit, because one array expression takes a second or more to compile.
 
 import numpy as np
 
-from refssm.jit._parts import part
+from refssm.jit._compiling.parts import part
 
 FUSED = {"contract"}
 REORDERED = {"reassoc", "contract"}  # allow sums in SIMD lanes; NaN and infinity keep their meaning

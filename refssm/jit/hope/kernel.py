@@ -15,9 +15,9 @@ from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_KERNEL
 from refssm.hope.impulses import pole
-from refssm.jit._gufunc import gufunc
-from refssm.jit._lanes import apart
-from refssm.jit._parts import part
+from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import apart
 
 
 @part(fastmath={"contract"})

@@ -6,7 +6,7 @@ For real h, with sixteen parameters in a group and the middle power of the group
     Σ_b h_b p^b = Σ_{b≥0} (h_b + h_{−b}) cos bφ + i Σ_{b>0} (h_b − h_{−b}) sin bφ,   p = e^{iφ}
 
 So one parameter costs two real products at a node instead of Horner's four, and they are products
-of matrices in registers (`_tiles.py`); of a complex h, real and imaginary part are summed apart.
+of matrices in registers (`tiles.py`); of a complex h, real and imaginary part are summed apart.
 The adjoint is the same backwards, for Re and Im of Σ_j t_j p_j*^{i+1}.
 """
 
@@ -14,21 +14,20 @@ The adjoint is the same backwards, for Re and Im of Σ_j t_j p_j*^{i+1}.
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
-from numba import njit
 
-from refssm.jit._gufunc import compiled
-from refssm.jit._lanes import apart
-from refssm.jit._rows import adjacent
-from refssm.jit._tiles import LANES, ROWS, correlate, product
+from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import apart
+from refssm.jit._vectors.rows import adjacent
+from refssm.jit._vectors.tiles import LANES, ROWS, correlate, product
 
 BLOCK = 128  # nodes
 GROUP, HALF = 16, 8
 WAVES = HALF + 1  # cosines of a group; as many sines, the first is 0
-INNER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 FUSED = {"contract"}
 
 
-@njit(fastmath=FUSED, **INNER)
+@part(fastmath=FUSED)
 def _all_pass(dt, c, s, start, p, slope, below):
     """p = (x − is)/(x + is), x = dt c, and slope/below = sin θ'/dt = 2 s c/(x² + s²), by the
     smaller of s/x and x/s, so no square under- or overflows. Returns the number of nodes."""
@@ -51,7 +50,7 @@ def _all_pass(dt, c, s, start, p, slope, below):
     return size
 
 
-@njit(fastmath=FUSED, **INNER)
+@part(fastmath=FUSED)
 def _waves(p, cosines, sines):
     """Re p^b and Im p^b, b = 0 … HALF."""
     apart()
@@ -65,7 +64,7 @@ def _waves(p, cosines, sines):
             cosines[b, j] = re
 
 
-@njit(**INNER)
+@part
 def _factors(h, sets):
     """h_b + h_{−b}, and h_b − h_{−b}, of each group a, for `product`: ROWS groups side by side."""
     apart()
@@ -78,7 +77,7 @@ def _factors(h, sets):
     return found
 
 
-@njit(fastmath=FUSED, **INNER)
+@part(fastmath=FUSED)
 def _gathered(even, odd, groups, eighth, re, im):
     """p⁸ Σ_a p^{16a} (even_a + i odd_a) by Horner's rule."""
     apart()
@@ -94,7 +93,7 @@ def _gathered(even, odd, groups, eighth, re, im):
         re[j], im[j] = re[j] * x - im[j] * y, re[j] * y + im[j] * x
 
 
-@njit(**INNER)
+@part
 def _put(parts, size, start, k):
     """Write complex numbers."""
     apart()
@@ -129,7 +128,7 @@ def summed_real(h, dt, c, s, length, k):
         k[j] = np.conj(k[k.size - j])
 
 
-@njit(**INNER)
+@part
 def _folded(dk, start, size, nodes, parts):
     """t_j = dk_j + dk_{l−j}* where node l − j is not among the first ones."""
     apart()
@@ -143,7 +142,7 @@ def _folded(dk, start, size, nodes, parts):
         parts[0, j], parts[1, j] = t.real, t.imag
 
 
-@njit(fastmath=FUSED, **INNER)
+@part(fastmath=FUSED)
 def _turned_back(t, slope, eighth, groups, even, odd):
     """For each group a the parts of u = t p*^{16a+8} and of slope · u; each once in the rows that
     meet cosines, once in those that meet sines."""
@@ -160,7 +159,7 @@ def _turned_back(t, slope, eighth, groups, even, odd):
             t[0, j], t[1, j] = re * c + im * s, im * c - re * s
 
 
-@njit(**INNER)
+@part
 def _closed(even, odd, first, second):
     """The sums of all lanes, for ±b: Re u p*^b = Re u cos bφ + Im u sin bφ, and for the slope
     Im u p*^b = Im u cos bφ − Re u sin bφ."""
@@ -168,11 +167,11 @@ def _closed(even, odd, first, second):
     for i in range(first.size):
         a, b = i // GROUP, i % GROUP - (HALF - 1)
         sums = np.zeros(4)
-        for part in range(2):
-            row = (2 * a + part) * WAVES + abs(b)
+        for imaginary in range(2):
+            row = (2 * a + imaginary) * WAVES + abs(b)
             for lane in range(LANES):
-                sums[2 * part] += even[row, lane]
-                sums[2 * part + 1] += odd[row, lane]
+                sums[2 * imaginary] += even[row, lane]
+                sums[2 * imaginary + 1] += odd[row, lane]
         sign = 1.0 if b > 0 else -1.0
         first[i], second[i] = sums[0] + sign * sums[1], sums[2] - sign * sums[3]
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
-from refssm.jit._gufunc import begun, gufunc
-from refssm.jit._lanes import inner
-from refssm.jit._rows import over_rows
+from refssm.jit._compiling.gufunc import begun, gufunc
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.rows import over_rows
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM, LINEAR_SCAN_PACKED, LINEAR_STEP
 from refssm.scan.blocks import no_resets
 
@@ -35,7 +35,7 @@ def _turn_back(dx, a, before, carried, flag):
     return g, (before.conj() * g).unless(flag), (a.conj() * g).unless(flag)
 
 
-@inner
+@part
 def _copied(x):
     """The vector as a matrix of one row."""
     row = np.empty((1, x.size), x.dtype)

@@ -10,10 +10,10 @@ tiles of a piece; lanes are summed once a block.
 
 from math import ceil, sqrt
 
-from refssm.jit._exponential import sigmoid, silu, silu_slope
-from refssm.jit._lanes import apart, splat, times_plus, total
-from refssm.jit._parts import part
-from refssm.jit._scratch import (
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.exponential import sigmoid, silu, silu_slope
+from refssm.jit._vectors.lanes import apart, splat, times_plus, total
+from refssm.jit._vectors.scratch import (
     SIZE,
     after,
     assign,

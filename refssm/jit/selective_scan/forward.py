@@ -7,10 +7,10 @@ number for all of them. The states of a tile of channels stay in the first cache
 # pyright: reportCallIssue=false
 # (pyright sees the compiler's argument of intrinsics)
 
-from refssm.jit._exponential import silu
-from refssm.jit._lanes import apart, times_plus
-from refssm.jit._parts import part
-from refssm.jit._scratch import after, load, release, scratch, store, width_of
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.exponential import silu
+from refssm.jit._vectors.lanes import apart, times_plus
+from refssm.jit._vectors.scratch import after, load, release, scratch, store, width_of
 from refssm.jit.selective_scan.channels import over_channels
 from refssm.jit.selective_scan.tiles import (
     careful_steps,

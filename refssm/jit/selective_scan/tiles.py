@@ -5,10 +5,10 @@
 
 from math import inf
 
-from refssm.jit._exponential import LOG2_E, bounded_decay, decay, exponent_bound, softplus
-from refssm.jit._lanes import apart, beyond, splat, times_plus, total, where_flagged
-from refssm.jit._parts import part
-from refssm.jit._scratch import (
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.exponential import LOG2_E, bounded_decay, decay, exponent_bound, softplus
+from refssm.jit._vectors.lanes import apart, beyond, splat, times_plus, total, where_flagged
+from refssm.jit._vectors.scratch import (
     after,
     assign,
     at,

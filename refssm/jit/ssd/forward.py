@@ -14,18 +14,18 @@ not all finite says so, and the caller computes it step by step.
 
 import numpy as np
 
-from refssm.jit._gufunc import gufunc
-from refssm.jit._lanes import inner
-from refssm.jit._matrix import (
+from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import plain
+from refssm.jit._vectors.matrix import (
     BYTES,
+    block,
     held,
     lanes_at,
     lanes_of,
     matrix,
     memory_of,
     number,
-    part,
-    plain,
     put,
     put_lanes,
     repeated,
@@ -43,7 +43,7 @@ IN_X, IN_Y, IN_B, IN_C, IN_M, IN_W, SCORES, ZERO = range(0, 8 * CHUNK, CHUNK)
 ONE, HEIGHT = ZERO + 1, ZERO + ROWS
 
 
-@inner
+@part
 def piece_end(start, length, resets):
     """The end of the piece that begins at `start`: the next multiple of CHUNK, reset or end."""
     stop, end = min(length, start - start % CHUNK + CHUNK), start + 1
@@ -52,7 +52,7 @@ def piece_end(start, length, resets):
     return end
 
 
-@inner
+@part
 def decays(log_a, begins, product, weights):
     """weights[i, j] = W_ij, 0 for j > i; weights[i, OWN] = w_i, which is 0 where a sequence begins;
     for the steps of the row log_a. `product` has room for one row in double precision."""
@@ -68,34 +68,34 @@ def decays(log_a, begins, product, weights):
             put_lanes(weights, i, j, lanes_at(product, 0, j))
 
 
-@inner
+@part
 def whole(count):
     """This many rows, and those that make whole tiles of them."""
     return (count + ROWS - 1) // ROWS * ROWS
 
 
-@inner
+@part
 def _head(x, y, S, log_a, begins, B, C, scores, work, product):
     """One head in one piece: its outputs, and the state after it, as n rows of p numbers. Returns
     0 if they are finite, else NaN."""
     plain()
     count, rows, p = x.rows, C.rows, S.columns
-    M, W = part(work, IN_M, 0, rows, CHUNK), part(work, IN_W, 0, rows, CHUNK)
-    X, Y = part(work, IN_X, 0, rows, p), part(work, IN_Y, 0, rows, p)
+    M, W = block(work, IN_M, 0, rows, CHUNK), block(work, IN_W, 0, rows, CHUNK)
+    X, Y = block(work, IN_X, 0, rows, p), block(work, IN_Y, 0, rows, p)
     ones, zeros = repeated(work, ONE, 0), repeated(work, ZERO, 0)
     decays(log_a, begins, product, W)
     weighted(M, W, scores)
     moved(X, ones, x)
     multiplied(Y, ones, zeros, C, S)
     for i in range(0, rows, ROWS):
-        some = part(Y, i, 0, ROWS, p)
-        own = part(W, i, OWN, ROWS, 1)
-        multiplied(some, own, some, part(M, i, 0, ROWS, i + ROWS), X)
+        some = block(Y, i, 0, ROWS, p)
+        own = block(W, i, OWN, ROWS, 1)
+        multiplied(some, own, some, block(M, i, 0, ROWS, i + ROWS), X)
     moved(y, ones, Y)
     q = count - 1
-    moved(X, turned(part(W, q, 0, 1, CHUNK)), x)
-    multiplied(S, repeated(W, q, OWN), S, turned(part(B, 0, 0, count, B.columns)), X)
-    return nothing(part(Y, 0, 0, count, p))
+    moved(X, turned(block(W, q, 0, 1, CHUNK)), x)
+    multiplied(S, repeated(W, q, OWN), S, turned(block(B, 0, 0, count, B.columns)), X)
+    return nothing(block(Y, 0, 0, count, p))
 
 
 @gufunc("(h,l,p),(h,l),(l,n),(l,n),(l,q),(h,p,n),(l)->(h,l,p),(h,p,n),()", flag=6, kinds=REAL)
@@ -114,27 +114,27 @@ def scan_pieces(x, log_a, B, C, products, S0, resets, y, S_last, finite):
     for j in range(width):
         put(work, ONE, j, 1.0)
     for h in range(many):
-        moved(part(S, h * n, 0, n, p), ones, turned(slab(S0, h)))
+        moved(block(S, h * n, 0, n, p), ones, turned(slab(S0, h)))
     while start < length:
         stop = piece_end(start, length, resets)
         count, shift, begins = stop - start, start % CHUNK, resets[start]
         rows = whole(count)
-        B_w, C_w = part(work, IN_B, 0, rows, n), part(work, IN_C, 0, rows, n)
-        scores = part(work, SCORES, 0, rows, CHUNK)
-        moved(B_w, ones, part(matrix(B), start, 0, count, B.shape[1]))
-        moved(C_w, ones, part(matrix(C), start, 0, count, C.shape[1]))
-        moved(scores, ones, part(matrix(products), start, shift, count, count))
+        B_w, C_w = block(work, IN_B, 0, rows, n), block(work, IN_C, 0, rows, n)
+        scores = block(work, SCORES, 0, rows, CHUNK)
+        moved(B_w, ones, block(matrix(B), start, 0, count, B.shape[1]))
+        moved(C_w, ones, block(matrix(C), start, 0, count, C.shape[1]))
+        moved(scores, ones, block(matrix(products), start, shift, count, count))
         for h in range(many):
-            S_h = part(S, h * n, 0, n, p)
+            S_h = block(S, h * n, 0, n, p)
             if begins:
                 cleared(S_h)
-            x_h = part(slab(x, h), start, 0, count, x.shape[2])
-            y_h = part(slab(y, h), start, 0, count, x.shape[2])
-            log_h = part(matrix(log_a), h, start, 1, count)
+            x_h = block(slab(x, h), start, 0, count, x.shape[2])
+            y_h = block(slab(y, h), start, 0, count, x.shape[2])
+            log_h = block(matrix(log_a), h, start, 1, count)
             checked += _head(x_h, y_h, S_h, log_h, begins, B_w, C_w, scores, work, product)
         start = stop
     for h in range(many):
-        moved(slab(S_last, h), ones, turned(part(S, h * n, 0, n, p)))
+        moved(slab(S_last, h), ones, turned(block(S, h * n, 0, n, p)))
     finite[0] = checked + nothing(S) == 0
     held(memory)
 

@@ -14,22 +14,21 @@ beyond the true sizes is zero.
 from numba import types
 from numba.core.extending import intrinsic
 
-from refssm.jit._formula import splatted
-from refssm.jit._lanes import _transposed as columns_of
-from refssm.jit._lanes import inner, times_plus, total
-from refssm.jit._matrix import (
+from refssm.jit._compiling.parts import part
+from refssm.jit._compiling.width import wide
+from refssm.jit._vectors.formula import splatted
+from refssm.jit._vectors.lanes import columns_of, plain, times_plus, total
+from refssm.jit._vectors.matrix import (
     INTP,
-    Entries,
+    Addresses,
     lanes_at,
     lanes_of,
     neighbours,
     number,
-    plain,
     put,
     put_lanes,
     zeros,
 )
-from refssm.jit._width import wide
 
 ROWS = 4  # of a tile
 FUSED = ("contract",)  # one rounding for a product and its sum
@@ -46,7 +45,7 @@ def _tile_columns(typing, Y):
     """How many columns a wide tile has."""
 
     def generate(context, builder, signature, arguments):
-        lanes = Entries(context, builder, Y, arguments[0]).vector.count
+        lanes = Addresses(context, builder, Y, arguments[0]).vector.count
         return context.get_constant(types.intp, lanes * vectors_of_tile())
 
     return types.intp(Y), generate
@@ -58,7 +57,7 @@ def _tile(typing, whole, Y, scale, Z, A, B, r, c):
 
     def generate(context, builder, signature, arguments):
         y, by, z, a, b = (
-            Entries(context, builder, signature.args[i], arguments[i]) for i in range(1, 6)
+            Addresses(context, builder, signature.args[i], arguments[i]) for i in range(1, 6)
         )
         r, c = arguments[6:]
         vectors = range(vectors_of_tile() if whole.literal_value else 1)
@@ -107,7 +106,7 @@ def _repeated(builder, count, begun, step):
     return results
 
 
-@inner
+@part
 def multiplied(Y, scale, Z, A, B):
     """Y[i] = scale[i] Z[i] + (A B)[i]; rows of Y, Z and B are contiguous."""
     plain()
@@ -123,7 +122,7 @@ def multiplied(Y, scale, Z, A, B):
             c += lanes_of(Y)
 
 
-@inner
+@part
 def moved(Y, scale, X):
     """Y[i] = scale[i] X[i] as far as X goes, and 0 beyond, as far as Y goes."""
     plain()
@@ -141,7 +140,7 @@ def moved(Y, scale, X):
             j += 1
 
 
-@inner
+@part
 def cleared(Y):
     """Y = 0."""
     plain()
@@ -155,7 +154,7 @@ def _transposed_block(typing, Y, X, i, j):
     """Y[j : j + lanes, i:] = X[i : i + lanes, j:]ᵀ, one vector of each row."""
 
     def generate(context, builder, signature, arguments):
-        y, x = (Entries(context, builder, signature.args[k], arguments[k]) for k in (0, 1))
+        y, x = (Addresses(context, builder, signature.args[k], arguments[k]) for k in (0, 1))
         (i, j), lanes = arguments[2:], range(x.vector.count)
         rows = [x.load(x.at(builder.add(i, INTP(k)), j), x.vector) for k in lanes]
         for k, column in enumerate(columns_of(builder, rows)):
@@ -165,7 +164,7 @@ def _transposed_block(typing, Y, X, i, j):
     return types.void(Y, X, types.intp, types.intp), generate
 
 
-@inner
+@part
 def transposed(Y, X):
     """Y = Xᵀ; rows are contiguous, both sizes whole vectors."""
     plain()
@@ -174,7 +173,7 @@ def transposed(Y, X):
             _transposed_block(Y, X, i, j)
 
 
-@inner
+@part
 def row_dots(dots, X, Y):
     """dots[i] = X[i] · Y[i]."""
     plain()
@@ -185,7 +184,7 @@ def row_dots(dots, X, Y):
         put(dots, 0, i, total(dot))
 
 
-@inner
+@part
 def added(Y, X):
     """Y += X."""
     plain()
@@ -194,7 +193,7 @@ def added(Y, X):
             put_lanes(Y, i, j, lanes_at(Y, i, j) + lanes_at(X, i, j))
 
 
-@inner
+@part
 def weighted(Y, W, X):
     """Y_ij = W_ij X_ij."""
     plain()
@@ -203,7 +202,7 @@ def weighted(Y, W, X):
             put_lanes(Y, i, j, lanes_at(W, i, j) * lanes_at(X, i, j))
 
 
-@inner
+@part
 def nothing(X):
     """0 if all numbers are finite, else NaN."""
     plain()
@@ -214,7 +213,7 @@ def nothing(X):
     return total(checked)
 
 
-@inner
+@part
 def padded(length, lanes):
     """The length of whole vectors that have room for this many numbers."""
     return (length + lanes - 1) // lanes * lanes

@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.core.extending import intrinsic, make_attribute_wrapper, models, register_model
 
-from refssm.jit._formula import REGISTER, Lanes
+from refssm.jit._vectors.formula import REGISTER, Lanes
 
 BYTES = REGISTER // 8
 INTP = ir.IntType(64)
@@ -43,7 +43,7 @@ make_attribute_wrapper(Matrix, "down", "down")
 make_attribute_wrapper(Matrix, "across", "across")
 
 
-class Entries:
+class Addresses:
     """A matrix while instructions are written."""
 
     def __init__(self, context, builder, kind, value):
@@ -136,12 +136,12 @@ def held(typing, array):
 
 
 @intrinsic
-def part(typing, X, i, j, rows, columns):
+def block(typing, X, i, j, rows, columns):
     """X[i : i + rows, j : j + columns]."""
 
     def write(context, builder, signature, arguments, result):
         X_, i, j, result.rows, result.columns = arguments
-        entries = Entries(context, builder, X, X_)
+        entries = Addresses(context, builder, X, X_)
         result.place = entries.at(i, j)
         result.down, result.across = entries.given.down, entries.given.across
 
@@ -153,7 +153,7 @@ def turned(typing, X):
     """Xᵀ."""
 
     def write(context, builder, signature, arguments, result):
-        given = Entries(context, builder, X, arguments[0]).given
+        given = Addresses(context, builder, X, arguments[0]).given
         result.place = given.place
         result.rows, result.columns = given.columns, given.rows
         result.down, result.across = given.across, given.down
@@ -166,7 +166,7 @@ def repeated(typing, X, i, j):
     """The row from X[i, j] on, again and again."""
 
     def write(context, builder, signature, arguments, result):
-        entries = Entries(context, builder, X, arguments[0])
+        entries = Addresses(context, builder, X, arguments[0])
         result.place = entries.at(*arguments[1:])
         result.rows, result.columns = entries.given.rows, entries.given.columns
         result.down, result.across = INTP(0), entries.given.across
@@ -179,7 +179,7 @@ def number(typing, X, i, j):
     """X[i, j]."""
 
     def generate(context, builder, signature, arguments):
-        entries = Entries(context, builder, X, arguments[0])
+        entries = Addresses(context, builder, X, arguments[0])
         return entries.load(entries.at(*arguments[1:]), entries.number)
 
     return X.dtype(X, types.intp, types.intp), generate
@@ -190,7 +190,7 @@ def put(typing, X, i, j, value):
     """X[i, j] = value."""
 
     def generate(context, builder, signature, arguments):
-        entries = Entries(context, builder, X, arguments[0])
+        entries = Addresses(context, builder, X, arguments[0])
         entries.store(arguments[3], entries.at(*arguments[1:3]))
         return context.get_dummy_value()
 
@@ -202,7 +202,7 @@ def lanes_at(typing, X, i, j):
     """X[i, j] and the numbers beside it, one for each lane."""
 
     def generate(context, builder, signature, arguments):
-        entries = Entries(context, builder, X, arguments[0])
+        entries = Addresses(context, builder, X, arguments[0])
         return entries.load(entries.at(*arguments[1:]), entries.vector)
 
     return Lanes(X.dtype)(X, types.intp, types.intp), generate
@@ -213,7 +213,7 @@ def put_lanes(typing, X, i, j, lanes):
     """X[i, j] and the numbers beside it become these, each rounded to the type of X."""
 
     def generate(context, builder, signature, arguments):
-        entries = Entries(context, builder, X, arguments[0])
+        entries = Addresses(context, builder, X, arguments[0])
         value = arguments[3]
         kind = ir.VectorType(entries.number, value.type.count)
         value = builder.fptrunc(value, kind) if kind != value.type else value
@@ -245,20 +245,7 @@ def neighbours(typing, X):
     """True if the numbers of a row are beside each other."""
 
     def generate(context, builder, signature, arguments):
-        entries = Entries(context, builder, X, arguments[0])
+        entries = Addresses(context, builder, X, arguments[0])
         return builder.icmp_signed("==", entries.given.across, INTP(entries.size))
 
     return types.boolean(X), generate
-
-
-@intrinsic
-def plain(typing):
-    """The compiled function is not copied into others, and its loops not unrolled: they are written
-    in vectors already, and Numba optimizes a function anew in each that calls it."""
-
-    def generate(context, builder, signature, arguments):
-        for attribute in ("noinline", "optsize"):
-            builder.function.attributes.add(attribute)
-        return context.get_dummy_value()
-
-    return types.void(), generate

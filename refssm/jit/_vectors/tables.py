@@ -9,23 +9,22 @@ function is compiled again for each constant that is passed to it.
 # (Numba's own signatures lack options)
 
 import numpy as np
-from numba import njit
 
-from refssm.jit._lanes import apart
-from refssm.jit._tiles import COLUMNS, ROWS, product_into
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import apart
+from refssm.jit._vectors.tiles import COLUMNS, ROWS, product_into
 
-INNER = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 FUSED, REORDERED = {"contract"}, {"contract", "reassoc"}
 
 
-@njit(**INNER)
+@part
 def zeros(count, n):
     """A table of so many rows and columns."""
     apart()
     return np.zeros((2 * count, COLUMNS * ((n + COLUMNS - 1) // COLUMNS)))
 
 
-@njit(**INNER)
+@part
 def table(X):
     """A matrix as a table."""
     apart()
@@ -36,7 +35,7 @@ def table(X):
     return found
 
 
-@njit(**INNER)
+@part
 def turned(X, n):
     """The transpose of a table with n columns."""
     apart()
@@ -47,7 +46,7 @@ def turned(X, n):
     return found
 
 
-@njit(**INNER)
+@part
 def crossed(X, n, Y):
     """Σ_k X_ki Y_k, a row for each of the n columns of X; and a row of zeros if n is odd. Y may
     have more rows than X."""
@@ -63,7 +62,7 @@ def crossed(X, n, Y):
     return found
 
 
-@njit(fastmath=REORDERED, **INNER)
+@part(fastmath=REORDERED)
 def dot(X, k, Y, i):
     """Σ_n X_kn Y_in."""
     apart()
@@ -74,7 +73,7 @@ def dot(X, k, Y, i):
     return complex(re, im)
 
 
-@njit(fastmath=FUSED, **INNER)
+@part(fastmath=FUSED)
 def add(X, k, c, Y, i):
     """X_k += c Y_i."""
     apart()
@@ -83,7 +82,7 @@ def add(X, k, c, Y, i):
         X[2 * k + 1, n] += c.real * Y[2 * i + 1, n] + c.imag * Y[2 * i, n]
 
 
-@njit(fastmath=FUSED, **INNER)
+@part(fastmath=FUSED)
 def add_product(x, Y, i, Z, j):
     """x_n += Y_in Z_jn, x the first row of a table."""
     apart()
@@ -92,7 +91,7 @@ def add_product(x, Y, i, Z, j):
         x[1, n] += Y[2 * i, n] * Z[2 * j + 1, n] + Y[2 * i + 1, n] * Z[2 * j, n]
 
 
-@njit(fastmath=FUSED, **INNER)
+@part(fastmath=FUSED)
 def add_grown(X, k, e, Y, i):
     """X_kn += Y_in + e_n Y_in, e the first row of a table: 1 + e would lose digits of small e."""
     apart()
@@ -103,7 +102,7 @@ def add_grown(X, k, e, Y, i):
         X[2 * k + 1, n] += Y[2 * i + 1, n] + im
 
 
-@njit(fastmath=FUSED, **INNER)
+@part(fastmath=FUSED)
 def add_without(X, k, Y, i, E, n):
     """X_k += Y_i (I − E), E with n rows."""
     apart()

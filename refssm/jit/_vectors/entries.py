@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 from numba import types
 
-from refssm.jit._formula import REGISTER
+from refssm.jit._vectors.formula import REGISTER
 
 BYTE, WORD = ir.IntType(8), ir.IntType(32)
 

@@ -1,7 +1,7 @@
 """Memory of a kernel in registers, and entries of its arrays, as plain addresses.
 
 An array that Numba passes to a function is nine values, and a slice of one a hundred instructions,
-so kernels of many slices compile for seconds. `Rows` are one address, of lanes (`_lanes.py`):
+so kernels of many slices compile for seconds. `Rows` are one address, of lanes (`lanes.py`):
 
     work = scratch(2 * n, y)  # memory for so many registers of numbers like y's, all zero
     rates, state = work, after(work, n)
@@ -21,8 +21,8 @@ from numba import types
 from numba.core import cgutils
 from numba.core.extending import intrinsic, models, register_model
 
-from refssm.jit._formula import REGISTER, Lanes
-from refssm.jit._lanes import _transposed
+from refssm.jit._vectors.formula import REGISTER, Lanes
+from refssm.jit._vectors.lanes import columns_of
 
 SIZE = REGISTER // 8  # bytes
 WORD = ir.IntType(64)
@@ -218,7 +218,7 @@ def _transpose(builder, kind, source, step, target, target_step):
     for place in _places(builder, kind, source, step):
         rows.append(builder.load(place, align=size))
     places = _places(builder, kind, target, target_step)
-    for row, place in zip(_transposed(builder, rows), places, strict=True):
+    for row, place in zip(columns_of(builder, rows), places, strict=True):
         builder.store(row, place, align=size)
 
 

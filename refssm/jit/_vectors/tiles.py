@@ -9,9 +9,11 @@ it half of the time. On processors with shorter vectors the compiler splits the 
 # (an intrinsic's arguments are Numba's types when it is compiled, arrays when it is called)
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from refssm.jit._compiling.parts import part
 
 LANES, ROWS, COLUMNS = 8, 4, 16  # doubles in a vector; rows and columns of a tile
 VECTOR = ir.VectorType(ir.DoubleType(), LANES)
@@ -20,14 +22,14 @@ THREE = 3  # columns of a corner
 FUSED = ("contract",)  # one rounding for a product and its sum where the processor can
 
 
-@njit(error_model="numpy")
+@part
 def product(left, right, sums):
     """sums_rb = Σ_k left_kr right_kb: (k, ROWS), (k, q) -> (ROWS, q), contiguous doubles, and q is
     a multiple of COLUMNS."""
     product_into(left, right, sums, 0)
 
 
-@njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@part
 def product_into(left, right, sums, row):
     """`product`, in the rows of `sums` from `row` on; rows of `right` beyond those of `left` do not
     count."""
@@ -51,7 +53,7 @@ def _tile(typingctx, left, right, start, sums, row):
     return types.void(left, right, types.intp, sums, types.intp), generate
 
 
-@njit(error_model="numpy")
+@part
 def correlate(left, right, sums):
     """Adds Σ_b left_rb right_cb to row r · columns + c of sums, apart for each of LANES places b:
     (r, q), (c, q) -> (r c, LANES), contiguous doubles; r is a multiple of 4, c of 3, q of LANES."""

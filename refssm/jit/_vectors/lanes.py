@@ -1,12 +1,12 @@
 """Registers of numbers in compiled functions, one number for each channel.
 
 Numba's loops vectorize only where LLVM finds that they may. `Lanes` are values of LLVM's vector
-type (`_formula.py`), so a recurrence written for one channel computes 16 of them (8 in float64):
+type (`formula.py`), so a recurrence written for one channel computes 16 of them (8 in float64):
 
     x = times_plus(a, load(states, n), drive * B[k, n])
     store(states, n, x)
 
-`load` and `store` are in `_scratch.py`. + − · / also take one number for all lanes.
+`load` and `store` are in `scratch.py`. + − · / also take one number for all lanes.
 """
 
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportOptionalCall=false
@@ -17,16 +17,12 @@ type (`_formula.py`), so a recurrence written for one channel computes 16 of the
 import operator
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core.extending import intrinsic
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
-from refssm.jit._formula import Lanes, code_of, elementwise, signature_of, splatted
-
-# a part of a kernel: without the functions by which Python and C would call it, whose compilation
-# takes longer than its own
-inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+from refssm.jit._vectors.formula import Lanes, code_of, elementwise, signature_of, splatted
 
 
 def _operators():
@@ -75,6 +71,19 @@ def apart(typingctx):
 
 
 @intrinsic
+def plain(typingctx):
+    """The compiled function is not copied into others, and its loops not unrolled: they are written
+    in vectors already, and Numba optimizes a function anew in each that calls it."""
+
+    def generate(context, builder, signature, arguments):
+        for attribute in ("noinline", "optsize"):
+            builder.function.attributes.add(attribute)
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
 def splat(typingctx, number):
     """This number in all lanes."""
     kind = Lanes(number)
@@ -103,7 +112,7 @@ def total(typingctx, lanes):
     return lanes.dtype(lanes), write
 
 
-def _transposed(builder, rows):
+def columns_of(builder, rows):
     """The columns of a square matrix of rows: blocks of 1, 2, 4 … change places."""
     count, step = len(rows), 1
     kind = ir.VectorType(ir.IntType(32), count)

@@ -10,7 +10,7 @@ no flag of `fastmath` may be set here. k is read from the bits, since converting
 Each function takes and returns numbers or lanes of float32 or float64, in compiled code.
 """
 
-from refssm.jit._formula import elementwise
+from refssm.jit._vectors.formula import elementwise
 
 LOG2_E = 1.4426950408889634
 

@@ -24,7 +24,7 @@ from numba import types
 from numba.core import cgutils
 from numba.core.extending import intrinsic
 
-from refssm.jit._entries import Entries, bit
+from refssm.jit._vectors.entries import Entries, bit
 
 LONG = 8  # registers: in rows as long, it pays that no access crosses a line of the cache
 

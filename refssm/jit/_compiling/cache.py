@@ -32,7 +32,7 @@ from filelock import FileLock
 from numba.core.registry import cpu_target
 from platformdirs import user_cache_path
 
-PACKAGE = Path(__file__).parents[1]
+PACKAGE = Path(__file__).parents[2]
 # nothing compiled reads these: they may change and the compiled functions stay
 APART = ("bench", "command", "conformance", "enclosure", "experiments", "gallery", "oracle")
 UNUSED = 30 * 24 * 3600  # seconds after which the functions of other sources are removed

@@ -6,9 +6,9 @@ from threading import Lock
 
 import numpy as np
 
-from refssm.jit import _build
-from refssm.jit._cache import kept
-from refssm.jit._threads import Threaded
+from refssm.jit._compiling import build
+from refssm.jit._compiling.cache import kept
+from refssm.jit._compiling.threads import Threaded
 from refssm.scan.blocks import windows
 
 KINDS = ("f4", "f8", "c8", "c16")
@@ -70,8 +70,8 @@ def _loaded(function, types: str, signature: str):
     asked = function, types, signature
     kinds = "".join(re.findall(r"\w+\d", types))
     return kept(
-        lambda: _build.compiled(*asked),
-        lambda state: _build.loaded(state, *asked),
+        lambda: build.compiled(*asked),
+        lambda state: build.loaded(state, *asked),
         f"{function.__module__}.{function.__name__}.{kinds}",
     )
 

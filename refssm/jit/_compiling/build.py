@@ -2,7 +2,7 @@
 
 Numba compiles a function for NumPy in layers, each of which contains the ones below: every helper
 function, the function, and the loop over the batch. Each layer is optimized and translated anew, so
-what lies three layers deep is compiled four times. Here the function, its parts (`_parts.py`) and
+what lies three layers deep is compiled four times. Here the function, its parts (`parts.py`) and
 the loop are put into one library, which is compiled once.
 """
 
@@ -24,7 +24,7 @@ from numba.np.ufunc import _internal
 from numba.np.ufunc.sigparse import parse_signature
 from numba.np.ufunc.wrappers import _GufuncWrapper
 
-from refssm.jit._parts import flags_of, seal
+from refssm.jit._compiling.parts import flags_of, seal
 
 
 @global_compiler_lock
