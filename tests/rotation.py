@@ -18,6 +18,7 @@ from pathlib import Path
 TURNS = 6
 OUTSIDE_TURNS = 3  # for what takes a compiler, a browser or another program
 LISTED = 6  # a test function with more items is a list: the short run takes a sixth of them
+HALVES = 2  # the short run takes honest programs of one half of the operators
 SEEDS = 5  # of honest programs; `make soak` takes 1000
 ROOT = Path(__file__).parents[1]
 
@@ -105,7 +106,7 @@ def shares(bugs: int, distinct: int) -> str:
     """What the short run and a turn see of planted bugs and honest programs."""
     return (
         f"short: each of {distinct} distinct planted bugs in one operator (of {bugs} in all),"
-        f" honest programs with seed {seed_of_turn()} of {SEEDS} seeds;"
+        f" honest programs of half of the operators with seed {seed_of_turn()} of {SEEDS} seeds;"
         f" turn: 1/{TURNS} of the other {bugs - distinct} and of the other {SEEDS - 1} seeds"
     )
 

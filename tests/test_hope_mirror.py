@@ -32,6 +32,14 @@ def test_any_number_of_parameters_and_of_blocks(op, kind, n, l):
     assert right(op, normal(n, kind=kind), np.float64(0.02), l)
 
 
+@pytest.mark.parametrize("l", [127, 128, 129, 253, 254, 510])
+@pytest.mark.parametrize("n", [15, 16, 17, 64, 65, 80])
+@each_kind
+@pytest.mark.parametrize("op", [HOPE_TRANSFER, HOPE_KERNEL_ALIASED], ids=str)
+def test_groups_of_parameters_and_blocks_of_nodes_meet_without_a_gap(op, kind, n, l):
+    assert right(op, normal(n, kind=kind), np.float64(0.02), l)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("l", [1, 2, 7, 64])
 @each_kind

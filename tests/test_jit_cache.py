@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 import refssm.jit
-from refssm.jit import _cache
-from refssm.jit import _compiling as compiling
-from refssm.jit._gufunc import Kernel, gufunc
+from refssm.jit._compiling import cache, everything
+from refssm.jit._compiling.gufunc import Kernel, gufunc
 
 # a mirror as ours are made, small enough to compile in a second
 MIRROR = """
 import sys
 import numpy as np
-from refssm.jit._gufunc import Kernel, gufunc
+from refssm.jit._compiling.gufunc import Kernel, gufunc
 
 @gufunc("(l)->(l)")
 def doubled(u, y):
@@ -67,8 +66,8 @@ def folders(tmp_path):
 
 def files(tmp_path):
     """The files of compiled code, with the times when they were written."""
-    found = (tmp_path / "cache").rglob("*.nb?")
-    return {path.name: path.stat().st_mtime_ns for path in found}
+    found = (tmp_path / "cache").rglob("compiled")
+    return {path.parent.name: path.stat().st_mtime_ns for path in found}
 
 
 def wait_for(condition):
@@ -109,7 +108,7 @@ def test_a_process_killed_while_it_compiles_leaves_nothing_that_a_later_one_read
 def test_a_damaged_file_is_compiled_again_and_replaced(tmp_path, program):
     assert output(program()) == RIGHT
     whole = {}
-    for path in (tmp_path / "cache").rglob("*.nbc"):
+    for path in (tmp_path / "cache").rglob("compiled"):
         whole[path] = path.stat().st_size
         path.write_bytes(path.read_bytes()[:100])
     assert output(program()) == RIGHT  # the damaged folder is removed
@@ -151,34 +150,46 @@ def test_a_package_installed_read_only_works(tmp_path, writable):
 
 def test_a_user_without_a_home_gets_no_folder_of_that_name(tmp_path, monkeypatch):
     monkeypatch.delenv("REFSSM_CACHE_DIR", raising=False)
-    monkeypatch.setattr(_cache, "user_cache_path", lambda *_, **__: Path("~/.cache/refssm"))
+    monkeypatch.setattr(cache, "user_cache_path", lambda *_, **__: Path("~/.cache/refssm"))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(_cache, "of_these_sources", _cache.of_these_sources.__wrapped__)
-    assert _cache.kept(lambda cache: cache, "scan") is False  # compiled in memory
+    monkeypatch.setattr(cache, "of_these_sources", cache.of_these_sources.__wrapped__)
+    assert cache.kept(lambda: ("in memory", b""), bytes, "scan") == "in memory"
     assert [*tmp_path.iterdir()] == []
 
 
 def test_other_settings_of_numba_have_a_folder_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setenv("REFSSM_CACHE_DIR", str(tmp_path))
-    plain = _cache.of_these_sources.__wrapped__()
+    plain = cache.of_these_sources.__wrapped__()
     monkeypatch.setenv("NUMBA_NUM_THREADS", "1")  # as joblib does in its processes
-    assert _cache.of_these_sources.__wrapped__() == plain
+    assert cache.of_these_sources.__wrapped__() == plain
     monkeypatch.setenv("NUMBA_OPT", "1")
-    assert _cache.of_these_sources.__wrapped__() != plain
+    assert cache.of_these_sources.__wrapped__() != plain
 
 
 def test_other_sources_have_a_folder_of_their_own_but_pages_and_the_judge_do_not_count(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(_cache, "PACKAGE", tmp_path)
+    monkeypatch.setattr(cache, "PACKAGE", tmp_path)
     states = []
     for name in ("jit/scan.py", "scan.py", "conformance/judge.py", "jit/scan.py"):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"x = {len(states)}", encoding="utf-8")
-        states.append(_cache._state())
+        states.append(cache._state())
     assert states[2] == states[1]
     assert len({*states}) == 3
+
+
+def test_clones_of_the_same_sources_share_what_they_compile(tmp_path, monkeypatch):
+    states = []
+    for name, text in (("one", "x = 1\n"), ("two", "x = 1\n"), ("other", "x = 2\n")):
+        folder = tmp_path / name / "refssm"
+        (folder / "jit").mkdir(parents=True)
+        (folder / "jit" / "scan.py").write_text(text, encoding="utf-8")
+        os.utime(folder / "jit" / "scan.py", (0, len(states)))
+        monkeypatch.setattr(cache, "PACKAGE", folder)
+        states.append(cache._state())
+    assert states[0] == states[1] != states[2]
 
 
 def test_folders_of_other_sources_are_removed_after_a_month(tmp_path, monkeypatch):
@@ -186,25 +197,25 @@ def test_folders_of_other_sources_are_removed_after_a_month(tmp_path, monkeypatc
     old, recent = tmp_path / "mirrors" / "old", tmp_path / "mirrors" / "recent"
     old.mkdir(parents=True)
     recent.mkdir()
-    os.utime(old, (0, time.time() - _cache.UNUSED - 60))
-    kept = _cache.of_these_sources.__wrapped__()
+    os.utime(old, (0, time.time() - cache.UNUSED - 60))
+    kept = cache.of_these_sources.__wrapped__()
     assert {*(tmp_path / "mirrors").iterdir()} == {recent, kept}
 
 
 def test_a_folder_that_is_not_finished_gets_no_name(tmp_path):
     folder = tmp_path / "scan"
-    filling = _cache.whole(folder)
+    filling = cache.whole(folder)
     assert filling.__enter__() != folder
     assert filling.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None) is False
     assert [path.name for path in tmp_path.iterdir()] == ["scan.lock"]
 
 
 def test_every_kernel_is_compiled_once_by_the_command_and_no_family_is_left_out():
-    parts = compiling.parts()
+    parts = everything.parts()
     assert len({*parts}) == len(parts)
     families = {p.stem for p in Path(refssm.jit.__path__[0]).iterdir() if p.stem[0] != "_"}
     assert families - {part.module.split(".")[2] for part in parts} == {"krylov"}  # it has none
-    functions = {kernel.function for _, _, kernel in compiling.kernels()}
+    functions = {kernel.function for _, _, kernel in everything.kernels()}
     # in whatever wrapper; `type`, for weak references of other tests may be dead
     held = [x.function for x in gc.get_objects() if type(x) is Kernel]
     assert functions == {f for f in held if f.__module__.startswith("refssm.jit.")}

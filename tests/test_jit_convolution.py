@@ -1,4 +1,4 @@
-"""The mirror of causal_convolution: a few rows at a time, on the threads that Numba may use."""
+"""Mirrors of convolutions: a few rows at a time, on the threads that Numba may use."""
 
 import json
 import os
@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import refssm
-from refssm.jit import _threads, convolution
+from refssm.jit import convolution
+from refssm.jit._compiling import threads
 from refssm.jit.convolution import causal
 
 BATCHES = {
@@ -60,7 +61,7 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch):
     dy, u, k = drawn((3, 19), (19,))
     results = []
     for count in (1, 4):
-        monkeypatch.setattr(_threads, "threads", lambda count=count: count)
+        monkeypatch.setattr(threads, "threads", lambda count=count: count)
         y = convolution.causal_convolution(u, k)
         results.append([y, *convolution.causal_convolution_vjp(dy, u, k)])
     for one, four in zip(*results, strict=True):
@@ -117,3 +118,26 @@ def test_workers_of_joblib_start_no_more_threads_than_joblib_allows(tmp_path):
         command, env=environment, capture_output=True, check=True, text=True, encoding="utf-8"
     )
     assert json.loads(told.stdout) == [[1, 0, ["1"]]] * 2
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c16"])
+@pytest.mark.parametrize("t", [0, 1, 3, 4, 5, 8, 11])
+@pytest.mark.parametrize("l", [1, 6, 40, 1024, 1027, 1031, 3100])
+def test_gradients_of_short_convolutions_are_exact_for_whole_numbers(l, t, dtype):
+    """Sums of products that are exact in any order; a tile has 1024 steps, a group four taps."""
+    rng = np.random.default_rng(l + t)
+
+    def whole(size):
+        x = rng.integers(-9, 9, size)
+        return (x + 1j * rng.integers(-9, 9, size) if dtype.startswith("c") else x).astype(dtype)
+
+    dy, u, k = whole(l), whole(l), whole(t)
+    du, dk = convolution.short_convolution_vjp(dy, u, k)
+    expected, taps = np.zeros(l, dtype), np.zeros(t, dtype)
+    for j in range(min(l, t)):
+        expected[: l - j] += k[j].conj() * dy[j:]
+        taps[j] = u[: l - j].conj() @ dy[j:]
+    np.testing.assert_array_equal(du, expected)
+    np.testing.assert_array_equal(dk, taps)
+    y = np.convolve(u, k)[:l] if t else np.zeros(l, dtype)
+    np.testing.assert_array_equal(convolution.short_convolution(u, k), y)

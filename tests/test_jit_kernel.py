@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numba import guvectorize
 
-from refssm.jit import _gufunc
-from refssm.jit._gufunc import Kernel
+from refssm.jit._compiling import gufunc
+from refssm.jit._compiling.gufunc import Kernel
 
 SIGNATURE = "(l),(l)->(l)"
 TYPES = [f"({t}[:], {t}[:], {t}[:])" for t in ("f4", "f8", "c8", "c16")]
@@ -23,12 +23,12 @@ def in_memory(monkeypatch):
     """What was built, in order; nothing is kept on disk."""
     names = []
 
-    def kept(build, name):
+    def kept(compile, load, name):
         names.append(name.removeprefix(f"{__name__}."))
-        return build(False)
+        return compile()[0]
 
-    monkeypatch.setattr(_gufunc, "kept", kept)
-    _gufunc._loaded.cache_clear()
+    monkeypatch.setattr(gufunc, "kept", kept)
+    gufunc._loaded.cache_clear()
     return names
 
 

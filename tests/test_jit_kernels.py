@@ -1,21 +1,26 @@
-"""Parts of the kernels' mirrors: products in registers, powers, nodes near poles, blocks."""
+"""Parts of the kernels' mirrors: products in registers, short transforms, blocks, nodes."""
 
 import numpy as np
 import pytest
 from numba import njit
 
 import refssm.jit.cauchy as cauchy
+import refssm.jit.dplr as dplr
 import refssm.jit.vandermonde as vandermonde
-from refssm.cauchy import CAUCHY_KERNEL, cauchy_kernel, cauchy_kernel_vjp
+from refssm.cauchy import (
+    CAUCHY_KERNEL,
+    RESOLVENT_AT_ROOTS,
+    cauchy_kernel,
+    cauchy_kernel_vjp,
+    resolvent_at_roots,
+)
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, judge
-from refssm.jit._tiles import COLUMNS, ROWS, product
+from refssm.dplr import DPLR_KERNEL
+from refssm.jit._vectors.tiles import COLUMNS, LANES, ROWS, correlate, product
 from refssm.jit.dplr.nodes import circle
-from refssm.jit.dplr.powers import STEPS, truncated
 from refssm.jit.dplr.transfer import closest
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
-
-ROUNDING = 2.0**-53
 
 
 def right(op, found, cotangent, arguments, **parameters):
@@ -50,18 +55,70 @@ def test_the_product_in_registers_keeps_nan_and_infinity_in_their_rows_and_colum
     assert (np.delete(others, 5, axis=1) == 3).all()
 
 
-@pytest.mark.parametrize("l", [1, 2, STEPS - 1, STEPS, STEPS + 1, 5 * STEPS + 3, 1000, 4096])
-def test_a_truncated_output_keeps_the_digits_of_slow_modes(l):
-    rates = np.array([1e-14, 1e-9, 1e-3, 0.5, 1.0])
-    C, turn = np.ones(5) + 0j, np.linalg.qr(np.random.default_rng(0).normal(size=(5, 5)))[0]
-    wanted = -np.expm1(l * np.log1p(-np.minimum(rates, 0.999)))
-    E = np.diag(np.minimum(rates, 0.999)) + 0j
-    found = truncated(E, C, np.float64(l))
-    assert np.max(np.abs(found / wanted - 1)) < 16 * l * ROUNDING  # one mode after the other
-    naive = C - C @ np.linalg.matrix_power(np.eye(5) - E, l)
-    assert np.abs(naive / wanted - 1)[0] > 16 * l * ROUNDING  # the planted bug: I − Ā^l cancels
-    dense = truncated(turn @ E @ turn.T, C @ turn.T, np.float64(l)) @ turn
-    assert np.max(np.abs(dense - wanted)) < 16 * l * ROUNDING
+@njit
+def correlated(left, right, sums):
+    correlate(left, right, sums)
+
+
+@pytest.mark.parametrize(("r", "c", "q"), [(4, 3, 8), (4, 9, 32), (8, 3, 16), (12, 6, 64)])
+def test_correlations_in_registers_are_added_to_the_sums(r, c, q):
+    draw = np.random.default_rng(r).integers
+    left, right = (draw(-9, 9, (m, q)).astype(float) for m in (r, c))
+    sums = np.zeros((r * c, LANES))
+    for _ in range(2):
+        correlated(left, right, sums)
+    assert np.array_equal(sums.sum(-1).reshape(r, c), 2 * left @ right.T)
+
+
+def slow_and_fast(r):
+    """Modes from 1e-9 to 1e2, undamped ones, and one with 1 + e = 0 (dt w = −2)."""
+    rng = np.random.default_rng(r)
+    w = np.array([-1e-9, -1e-3 + 2j, -4.0, 3j, 0.0, -30 + 90j, -1e-3 + 2.0000001j])
+    P, B, C = (rng.normal(size=(7, k)) + 1j * rng.normal(size=(7, k)) for k in (r, 1, 1))
+    return w, P, P * (1 + 0.5j), B[:, 0], C[:, 0], np.array(0.5)
+
+
+@pytest.mark.parametrize("l", [0, 1, 2, 15, 16, 17, 32, 33, 255, 256, 257, 559, 560, 577, 1000])
+@pytest.mark.parametrize("r", [0, 1, 2])
+def test_blocks_of_a_low_rank_system_meet_without_a_gap(r, l):
+    arguments, dk = slow_and_fast(r), np.exp(2j * np.arange(l))
+    assert judge(DPLR_KERNEL, dplr.dplr_kernel, *arguments, l=l).grade == "A"
+    assert right(DPLR_KERNEL, dplr.dplr_kernel_vjp(dk, *arguments, l=l), dk, arguments, l=l)
+
+
+def test_members_of_a_batch_of_systems_broadcast():
+    w, P, Q, B, C, _ = slow_and_fast(1)
+    arguments = w * np.ones((2, 1, 1)), P, Q, B * np.ones((3, 1)), C, np.array([0.5, 0.1, 1.0])
+    K, dk = dplr.dplr_kernel(*arguments, l=40), np.ones((2, 3, 40)) * 1j
+    gradients = dplr.dplr_kernel_vjp(dk, *arguments, l=40)
+    assert judge(DPLR_KERNEL, dplr.dplr_kernel, *arguments, l=40).grade == "A"
+    assert K.shape == (2, 3, 40)
+    assert right(DPLR_KERNEL, gradients, dk, arguments, l=40)
+
+
+@pytest.mark.parametrize("l", [1, 2, 3, 4, 6, 8, 12, 16, 24, 48, 992, 1008, 1024, 1040, 2064])
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_any_length_has_its_short_transform(n, l):
+    a = np.exp((-0.1 + 2j) * np.arange(1, n + 1)) * np.linspace(0, 1, n)
+    v, dk = np.arange(1, n + 1) * (1 - 1j), np.exp(1j * np.arange(l))
+    assert judge(RESOLVENT_AT_ROOTS, cauchy.resolvent_at_roots, v, a, l=l).grade == "A"
+    found = cauchy.resolvent_at_roots_vjp(dk, v, a, l=l)
+    assert right(RESOLVENT_AT_ROOTS, found, dk, (v, a), l=l)
+
+
+@pytest.mark.parametrize("l", [32, 2080])
+@pytest.mark.parametrize("strange", [1.0, -1.0, 1j, 1e30, np.nan])
+def test_a_pole_at_a_node_or_far_away_leaves_the_other_nodes_as_they_are(strange, l):
+    a = np.array([[0.5, 0.25], [strange, 0.5j], [0.9j, 0.0]])
+    v = np.ones(2) + 0j
+    with np.errstate(all="ignore"):
+        found = cauchy.resolvent_at_roots(v, a, l=l)
+        wanted = resolvent_at_roots(v, a, l=l)
+    assert np.array_equal(np.isfinite(found), np.isfinite(wanted))
+    whole = np.isfinite(wanted)
+    assert np.allclose(found[whole], wanted[whole])
+    alone = cauchy.resolvent_at_roots(v, a[0], l=l)
+    assert np.array_equal(found[0], alone)
 
 
 @pytest.mark.parametrize("l", [1, 2, 3, 8, 17, 64, 1000])
@@ -103,6 +160,14 @@ def test_a_node_outside_of_the_safe_range_leaves_the_others_as_they_are(modulus)
     assert np.array_equal(np.isfinite(found), np.isfinite(wanted))
     for g, e in zip(gradients, exact, strict=True):
         assert np.array_equal(np.isfinite(g), np.isfinite(e))
+
+
+@pytest.mark.parametrize("other", [0, 2])
+@pytest.mark.parametrize("far", [-1.0, -1e69, -1e75, -1e79])
+def test_two_poles_that_share_a_division_may_be_far_away(far, other):
+    w, z = np.array([far + 0j, other * far]), np.array([3e-158j, 1j, 2 - far])
+    v = np.ones(2) + 0j
+    assert judge(CAUCHY_KERNEL, cauchy.cauchy_kernel, v, w, z).grade == "A"
 
 
 @pytest.mark.parametrize("l", [1, 15, 16, 17, 255, 256, 257, 1000])

@@ -1,4 +1,4 @@
-"""Rows of matrices in compiled loops: the same numbers whatever the strides and the length."""
+"""Rows in compiled loops: the same numbers whatever the strides, the length and the address."""
 
 # pyright: reportCallIssue=false
 # (an intrinsic is called without its first parameter)
@@ -9,30 +9,50 @@ from numba import njit
 
 import refssm
 from refssm.jit import convolution, scan
-from refssm.jit._rows import by_rows, row
+from refssm.jit._vectors.rows import over_rows
 from refssm.jit.scan.linear import scan as states
 from refssm.jit.scan.linear import scan_back, scan_vjp
 
 
+@over_rows(2)
+def products(a, b, flag):
+    return a * b.conj() + b, (a * a).unless(flag)
+
+
+@over_rows(2, backwards=True)
+def products_backwards(a, b, flag):
+    return a * b.conj() + b, (a * a).unless(flag)
+
+
 @njit
-def first_of_rows(matrix):
-    return [row(matrix, k)[0] for k in range(matrix.shape[0])] if by_rows(matrix) else [-1.0]
+def all_products(a, b, flag, y, z, yb, zb):
+    for k in range(a.shape[0]):
+        products(y, k, z, k, a, k, b, k, flag)
+        products_backwards(yb, k, zb, k, a, k, b, k, flag)
 
 
-def test_only_rows_of_adjacent_entries_are_seen_as_vectors():
-    matrix = np.arange(6 * 64, dtype="f8").reshape(6, 64)
-    assert first_of_rows(matrix) == [64 * k for k in range(6)]
-    assert first_of_rows(matrix[::-2, 3:]) == [64 * k + 3 for k in (5, 3, 1)]
-    assert first_of_rows(np.broadcast_to(matrix[1], (3, 64))) == [64] * 3  # a decay for every step
-    for other in (
-        matrix[:, ::2],
-        matrix[:, ::-1],
-        matrix.T.copy().T,
-        np.broadcast_to(1.0, (6, 64)),
-    ):
-        assert first_of_rows(other) == [-1.0]
-    assert first_of_rows(matrix[:, :15]) == [-1.0]  # too short
-    assert first_of_rows(matrix[:0]) == []
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("n", [0, 1, 3, 8, 16, 23, 64, 130, 300])
+def test_a_formula_covers_each_entry_of_a_row_once_wherever_it_begins(n, dtype):
+    """Whole numbers, whose products are exact, in rows that begin at each address in a line."""
+    rng, step = np.random.default_rng(n), np.dtype(dtype).itemsize
+    for offset in range(0, 64, step):
+        a, b = (rng.integers(-9, 9, (3, n)).astype(dtype) for _ in range(2))
+        if dtype.startswith("c"):
+            a, b = a + 1j * rng.integers(-9, 9, (3, n)), b - 1j * rng.integers(-9, 9, (3, n))
+            a, b = a.astype(dtype), b.astype(dtype)
+        outputs = [np.full(5 * n + 64, np.nan, dtype) for _ in range(4)]
+        start = (offset - outputs[0].ctypes.data) % 64 // step
+        views = [y[start : start + 3 * n].reshape(3, n) for y in outputs]
+        for flag in (False, True):
+            all_products(a, b, flag, *views)
+            for y in views[::2]:
+                np.testing.assert_array_equal(y, a * b.conj() + b)
+            for z in views[1::2]:
+                np.testing.assert_array_equal(z, 0 if flag else a * a)
+        for y in outputs:  # nothing beside the rows was written
+            assert np.isnan(y[:start]).all()
+            assert np.isnan(y[start + 3 * n :]).all()
 
 
 def layouts(x):
@@ -89,12 +109,16 @@ def test_short_convolutions_are_the_same_in_every_layout(l, t, dtype):
             np.testing.assert_array_equal(x, expected, err_msg=name)
 
 
-@pytest.mark.parametrize("n", [3, 40])
-def test_a_gradient_is_the_same_through_states_and_through_inputs(n):
-    """`scan_vjp` keeps the states in the memory of da; `scan_back` gets them."""
+@pytest.mark.parametrize(
+    ("l", "n"),
+    [(0, 3), (1, 3), (7, 3), (7, 40), (408, 40), (409, 40), (410, 40), (818, 40), (1000, 40),
+     (9, 20000), (10, 20000)],
+)  # fmt: skip
+def test_a_gradient_is_the_same_through_states_and_through_inputs(l, n):
+    """`scan_vjp` computes the states again, block by block; `scan_back` gets them."""
     draw = np.random.default_rng(1).standard_normal
-    a, b, dx = (draw((2, 7, n)) for _ in range(3))
-    dlast, x0, resets = draw((2, n)), draw((2, n)), np.arange(7) == 4
+    a, b, dx = (draw((2, l, n)) for _ in range(3))
+    dlast, x0, resets = draw((2, n)), draw((2, n)), np.isin(np.arange(l), (4, 409, 900))
     x = states(a, b, x0, resets)
     pairs = zip(
         scan_vjp(dx, dlast, a, b, x0, resets), scan_back(dx, dlast, a, x, x0, resets), strict=True

@@ -10,9 +10,9 @@ import numba
 import numpy as np
 import pytest
 
-from refssm.jit import _threads
-from refssm.jit._gufunc import gufunc
-from refssm.jit._threads import Threaded, over_threads
+from refssm.jit._compiling import threads
+from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.threads import Threaded, over_threads
 
 
 @gufunc("(l),(l,n),(n)->(l),(n)", kinds=("f4", "f8"))
@@ -29,8 +29,8 @@ def weighted(u, B, C, y, last):
 @pytest.fixture
 def four(monkeypatch):
     """Four threads, whatever the machine has; and pieces of any size."""
-    monkeypatch.setattr(_threads, "threads", lambda: 4)
-    monkeypatch.setattr(_threads, "SMALL", 1)
+    monkeypatch.setattr(threads, "threads", lambda: 4)
+    monkeypatch.setattr(threads, "SMALL", 1)
 
 
 def arrays(*batches, l=17, n=5, dtype="f4"):
@@ -76,13 +76,13 @@ def test_types_are_those_that_numpy_chooses():
 @pytest.mark.usefixtures("four")
 def test_a_wrong_split_is_seen(monkeypatch):
     """The check itself: the last piece is forgotten."""
-    true = _threads._split
+    true = threads._split
 
     def planted(*what):
         return [*true(*what)[:-1], true(*what)[-1][:0]]
 
     given = arrays((12,), (12,), (12,))
-    monkeypatch.setattr(_threads, "_split", planted)
+    monkeypatch.setattr(threads, "_split", planted)
     with pytest.raises(AssertionError):
         np.testing.assert_array_equal(weighted(*given)[0], weighted.kernel(*given)[0])
 
@@ -101,10 +101,10 @@ def test_no_more_threads_work_than_numba_allows(monkeypatch):
 def test_the_number_of_threads_is_numbas_own(monkeypatch):
     monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 3)
     monkeypatch.setattr(numba, "threading_layer", _not_started)
-    assert _threads.threads() == 3
+    assert threads.threads() == 3
     monkeypatch.setattr(numba, "threading_layer", lambda: "omp")
     monkeypatch.setattr(numba, "get_num_threads", lambda: 2)
-    assert _threads.threads() == 2
+    assert threads.threads() == 2
 
 
 def _not_started():

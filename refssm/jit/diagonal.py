@@ -21,7 +21,7 @@ from refssm.diagonal import (
     SHIFT_KERNEL,
 )
 from refssm.discretize.phi import moment, phi1
-from refssm.jit._gufunc import gufunc
+from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit.vandermonde import moments, rounded, vandermonde_kernel
 from refssm.selective_scan.mamba import sigmoid
 
@@ -198,8 +198,8 @@ def _shift(B, C, length, k):
 
 @gufunc("(l),(n),(n)->(n),(n)", kinds=WIDE)
 def _shift_back(dk, B, C, dB, dC):
-    dB[:] = 0
-    dC[:] = 0
+    for i in range(B.size):
+        dB[i], dC[i] = 0, 0
     for j in range(dk.size):
         for i in range(B.size - j):
             dB[i] += dk[j] * np.conj(C[i + j])

@@ -7,13 +7,13 @@ Single precision is computed in double and rounded once; real arguments are comp
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
-from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.hankel import HANKEL_MATRIX, MARKOV_PARAMETERS, TRANSFER, TRANSFER_DISCRETE
-from refssm.jit._gufunc import gufunc
-from refssm.jit.cauchy import quotient
+from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.parts import part
+from refssm.jit.cauchy.kernel import quotient
 from refssm.jit.krylov import krylov_kernel, krylov_kernel_vjp
 
 DOUBLE = "c16"
@@ -54,7 +54,7 @@ def markov_parameters_vjp(dh, A, B, C, *, l):
     return krylov_kernel_vjp(dh, A, B, C, l=l)
 
 
-@njit(error_model="numpy")
+@part
 def _eliminate(M, x):
     """x becomes M⁻¹ x; M is overwritten."""
     n = x.size
@@ -77,24 +77,25 @@ def _eliminate(M, x):
         x[i] = quotient(x[i], M[i, i])
 
 
-@njit(error_model="numpy")
+@part
 def _shifted(A, s, M):
     for i in range(A.shape[0]):
         for j in range(A.shape[0]):
             M[i, j] = (s if i == j else 0) - A[i, j]
 
 
-@njit(error_model="numpy")
+@part
 def _damped(A, z, M):
     for i in range(A.shape[0]):
         for j in range(A.shape[0]):
             M[i, j] = (1 if i == j else 0) - quotient(A[i, j], z)
 
 
-@njit(error_model="numpy")
+@part
 def _response(M, x, B, C, D):
     """D + C x with x = M⁻¹ B; M is used up."""
-    x[:] = B
+    for n in range(B.size):
+        x[n] = B[n]
     _eliminate(M, x)
     G = D[0]
     for n in range(B.size):
@@ -102,12 +103,13 @@ def _response(M, x, B, C, D):
     return G
 
 
-@njit(error_model="numpy")
-def _both_ways(M, x, g, dG, B, C):
-    """x = M⁻¹ B and g = M⁻ᴴ C* dG; M is used up."""
-    adjoint = np.conj(M.T)
-    x[:] = B
-    g[:] = np.conj(C) * dG
+@part
+def _both_ways(M, adjoint, x, g, dG, B, C):
+    """x = M⁻¹ B and g = M⁻ᴴ C* dG; M and `adjoint`, of the same size, are used up."""
+    for i in range(B.size):
+        x[i], g[i] = B[i], np.conj(C[i]) * dG
+        for j in range(B.size):
+            adjoint[i, j] = np.conj(M[j, i])
     _eliminate(M, x)
     _eliminate(adjoint, g)
 
@@ -133,18 +135,18 @@ def _transfer_discrete(A, B, C, D, z, G):
 
 @gufunc(BOTH_WAYS, kinds=(DOUBLE,))
 def _transfer_back(dG, A, B, C, s, x, g):
-    M = np.empty_like(A)
+    M, adjoint = np.empty_like(A), np.empty_like(A)
     for l in range(s.size):
         _shifted(A, s[l], M)
-        _both_ways(M, x[l], g[l], dG[l], B, C)
+        _both_ways(M, adjoint, x[l], g[l], dG[l], B, C)
 
 
 @gufunc(BOTH_WAYS, kinds=(DOUBLE,))
 def _transfer_discrete_back(dG, A, B, C, z, x, g):
-    M = np.empty_like(A)
+    M, adjoint = np.empty_like(A), np.empty_like(A)
     for l in range(z.size):
         _damped(A, z[l], M)
-        _both_ways(M, x[l], g[l], dG[l], B, C)
+        _both_ways(M, adjoint, x[l], g[l], dG[l], B, C)
 
 
 def _rounded(G, *arguments):

@@ -10,25 +10,25 @@ index in base 4. All in double precision; single precision is rounded once.
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
-from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
-from refssm.jit._gufunc import compiled
-from refssm.jit._tiles import COLUMNS, ROWS, product
+from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.tiles import COLUMNS, ROWS, product
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 
 FUSED, REORDERED = {"contract"}, {"contract", "reassoc"}
 
 
-@njit
+@part
 def _blocks(l):
     """q ≈ √l, a multiple of COLUMNS, and the number of blocks of that length."""
     q = COLUMNS * max(1, round(np.sqrt(l) / COLUMNS))
     return q, (l + q - 1) // q
 
 
-@njit(error_model="numpy", fastmath=FUSED)
+@part(fastmath=FUSED)
 def _powers(x, count, step, width):
     """e^{x step i}, i < count; for each n a row of real parts and one of imaginary parts."""
     table = np.zeros((2 * x.size, width))
@@ -46,7 +46,7 @@ def _powers(x, count, step, width):
     return table
 
 
-@njit(error_model="numpy")
+@part
 def _decays(x, count, step, width):
     """The same of real x, a row for each n; separate, because ∞ · 0i would be NaN."""
     table = np.zeros((x.size, width))
@@ -80,7 +80,7 @@ def _real(v, x, length, k):
                     k[start + b] = sums[r, b]
 
 
-@njit(error_model="numpy", fastmath=FUSED)
+@part(fastmath=FUSED)
 def _head(v, heads, n, a):
     """v_n e^{x_n a q}."""
     re, im = heads[2 * n, a], heads[2 * n + 1, a]
@@ -126,7 +126,7 @@ def _complex(v, x, length, k):
                     k[start + b] = complex(sums[2 * r, b], sums[2 * r + 1, b])
 
 
-@njit(error_model="numpy", fastmath=REORDERED)
+@part(fastmath=REORDERED)
 def _closed(sums, table, n, size):
     """Σ_b E_b U_b and Σ_b E_b (V_b + b U_b), E_b = e^{x_n b}; sums are the parts of U and V."""
     total_re, total_im, moment_re, moment_im = 0.0, 0.0, 0.0, 0.0
@@ -142,9 +142,13 @@ def _closed(sums, table, n, size):
     return complex(total_re, total_im), complex(moment_re, moment_im)
 
 
-@njit(error_model="numpy")
+@part
 def _moments(d, x, first, second):
-    """Add Σ_j d_j e^{x_n j} and Σ_j j d_j e^{x_n j} for real d: U_b = Σ_a e^{x a q} d_{aq+b}."""
+    """Σ_j d_j e^{x_n j} and Σ_j j d_j e^{x_n j} for real d: U_b = Σ_a e^{x a q} d_{aq+b}."""
+    for n in range(x.size):
+        first[n], second[n] = 0, 0
+    if d.size == 0:
+        return
     q, count = _blocks(d.size)
     heads, table = _powers(x, count, q, count), _powers(x, min(q, d.size), 1, q)
     right, left, sums = np.zeros((count, q)), np.empty((count, ROWS)), np.empty((ROWS, q))
@@ -162,29 +166,27 @@ def _moments(d, x, first, second):
 @compiled([f"({t}[:], c16[:], c16[:], c16[:])" for t in ("f4", "f8")], "(l),(n)->(n),(n)")
 def _back_of_real(dk, x, first, second):
     """Σ_j dk_j E_nj* and Σ_j j dk_j E_nj* of a real cotangent."""
-    first[:], second[:] = 0, 0
-    if dk.size:
-        _moments(dk, x, first, second)
-        first[:], second[:] = np.conj(first), np.conj(second)
+    _moments(dk, x, first, second)
+    for n in range(x.size):
+        first[n], second[n] = np.conj(first[n]), np.conj(second[n])
 
 
 @compiled([f"({t}[:], c16[:], c16[:], c16[:])" for t in ("c8", "c16")], "(l),(n)->(n),(n)")
 def _back(dk, x, first, second):
     """The same of a complex cotangent, real and imaginary part one after the other."""
-    first[:], second[:] = 0, 0
-    if dk.size:
-        more, most = np.empty_like(x), np.empty_like(x)
-        _moments(dk.real, x, first, second)
-        _moments(dk.imag, x, more, most)
-        for n in range(x.size):
-            first[n] = np.conj(first[n]) + 1j * np.conj(more[n])
-            second[n] = np.conj(second[n]) + 1j * np.conj(most[n])
+    sums, moments = np.empty((2, x.size), x.dtype), np.empty((2, x.size), x.dtype)
+    _moments(dk.real, x, sums[0], moments[0])
+    _moments(dk.imag, x, sums[1], moments[1])
+    for n in range(x.size):
+        first[n] = np.conj(sums[0, n]) + 1j * np.conj(sums[1, n])
+        second[n] = np.conj(moments[0, n]) + 1j * np.conj(moments[1, n])
 
 
 @compiled([f"({t}[:], f8[:], f8[:], f8[:])" for t in ("f4", "f8")], "(l),(n)->(n),(n)")
 def _back_real(dk, x, first, second):
     """The same for real modes."""
-    first[:], second[:] = 0, 0
+    for n in range(x.size):
+        first[n], second[n] = 0, 0
     q, count = _blocks(dk.size)
     if dk.size:
         heads, table = _decays(x, count, q, count), _decays(x, min(q, dk.size), 1, q)

@@ -89,7 +89,7 @@ def processor() -> str:
 def described(peers: bool) -> dict:
     """Processor, cores, threads, versions, and the load before the run."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    threads: dict = {"numba": import_module("refssm.jit._threads").threads()}
+    threads: dict = {"numba": import_module("refssm.jit._compiling.threads").threads()}
     found = versions()
     if peers and "torch" in found:
         threads["torch"] = import_module("torch").get_num_threads()

@@ -17,8 +17,8 @@ from scipy import fft
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
-from refssm.jit._gufunc import compiled
-from refssm.jit._threads import over_threads
+from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.threads import over_threads
 
 ROWS = 8  # that pocketfft transforms together, one in each SIMD lane
 

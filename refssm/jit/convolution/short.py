@@ -8,7 +8,6 @@ rest, so taps without an input are skipped. A single step is a convolution of le
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
-from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
@@ -17,13 +16,15 @@ from refssm.convolution import (
     SHORT_CONVOLUTION_STATEFUL,
     SHORT_CONVOLUTION_STEP,
 )
-from refssm.jit._gufunc import gufunc
-from refssm.jit._rows import adjacent
+from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.rows import adjacent
+from refssm.jit.convolution.taps import pull_back_four, pull_back_one, push_four, push_one
 
 TILE = 1024  # products that are added up lane by lane; such sums are added pairwise
 
 
-@njit
+@part
 def _vector(x):
     """x for SIMD; a copy, which owns its memory, if its entries are not adjacent."""
     if x.size > 1 and x.strides[0] != x.itemsize:
@@ -31,21 +32,13 @@ def _vector(x):
     return adjacent(x)
 
 
-@njit
-def _added(c, x, y):
-    """y += c x."""
-    for i in range(y.size):
-        y[i] += c * x[i]
+@part
+def _cleared(x):
+    for i in range(x.size):
+        x[i] = 0
 
 
-@njit
-def _four(c0, c1, c2, c3, x0, x1, x2, x3, y):
-    """y = c0 x0 + c1 x1 + c2 x2 + c3 x3."""
-    for i in range(y.size):
-        y[i] = c0 * x0[i] + c1 * x1[i] + c2 * x2[i] + c3 * x3[i]
-
-
-@njit
+@part
 def _past_added(k, s0, y):
     """Add the taps on the inputs before the first: k_j u_{i−j} for i < j."""
     s = s0.size
@@ -59,29 +52,25 @@ def _past_added(k, s0, y):
 @gufunc("(l),(t),(s)->(l)")
 def _convolved(u, k, s0, y):
     """y_i = Σ_j k_j u_{i−j}, with u_{−1}, … u_{−s} from s0, the newest last."""
-    l, t, x, out = u.size, k.size, _vector(u), adjacent(y)
-    done = 4 if t >= 4 and l >= 4 else 0
-    if done:
-        _four(k[0], k[1], k[2], k[3], x[3:], x[2 : l - 1], x[1 : l - 2], x[: l - 3], out[3:])
-    for i in range(3 if done else l):
-        out[i] = 0
-    for j in range(done):
-        _added(k[j], x[: 3 - j], out[j:3])
-    for j in range(done, min(t, l)):
-        _added(k[j], x[: l - j], out[j:])
-    _past_added(k, s0, out)
+    l, t, x, j = u.size, k.size, _vector(u), 0
+    if t == 0:
+        _cleared(y)
+    while j < min(t, l):
+        taps = 4 if t - j >= 4 and l - j >= 4 else 1
+        for i in range(j, j + taps - 1):  # before here, some of these taps have no earlier input
+            total = y[i] if j else y.dtype.type(0)
+            for p in range(i - j + 1):
+                total += k[j + p] * x[i - j - p]
+            y[i] = total
+        if taps == 4:
+            push_four(y, x, j + 3, l, k, j, j == 0)
+        else:
+            push_one(y, x, j, l, k, j, j == 0)
+        j += taps
+    _past_added(k, s0, y)
 
 
-@njit(fastmath={"reassoc", "nsz"})
-def _product(x, y):
-    """Σ_i x_i* y_i, lane by lane."""
-    total = x.dtype.type(0)
-    for i in range(y.size):
-        total += np.conj(x[i]) * y[i]
-    return total
-
-
-@njit
+@part
 def _pairwise(terms, left):
     """The sum of the first `left` terms, by halves."""
     while left > 1:
@@ -92,51 +81,38 @@ def _pairwise(terms, left):
     return terms[0]
 
 
-@njit
-def _taps_back(dy, x, s0, dk):
-    """dk_j = Σ_i u_{i−j}* dy_i, eight taps at a time while their inputs are in the cache."""
-    l, s = dy.size, s0.size
-    count = (l + TILE - 1) // TILE
-    terms = np.empty((8, count + 1), dy.dtype)
-    for group in range(0, dk.size, 8):
-        taps = range(group, min(group + 8, dk.size))
-        for tile in range(count):
-            for j in taps:
-                first, last = max(tile * TILE, min(j, l)), min((tile + 1) * TILE, l)
-                terms[j - group, tile] = _product(x[first - j : last - j], dy[first:last])
-        for j in taps:
-            first, last = max(0, j - s), min(j, l)
-            terms[j - group, count] = 0
-            if first < last:  # the inputs before the first
-                terms[j - group, count] = _product(s0[s + first - j :], dy[first:last])
-            dk[j] = _pairwise(terms[j - group], count + 1)
-
-
-@njit
-def _past_back(dy, k, ds0):
-    """The gradient of the inputs before the first: Σ k_j* dy_i over i − j = −1, … −s."""
-    s = ds0.size
-    ds0[:] = 0
-    for j in range(1, k.size):
-        for i in range(max(0, j - s), min(j, dy.size)):
-            ds0[s + i - j] += np.conj(k[j]) * dy[i]
-
-
 @gufunc("(l),(l),(t),(s)->(l),(t),(s)")
 def _convolved_back(dy, u, k, s0, du, dk, ds0):
-    """du_i = Σ_j k_j* dy_{i+j}, dk_j = Σ_i u_{i−j}* dy_i, and du_{−1}, … du_{−s} as ds0."""
-    l, t, x, later = u.size, k.size, _vector(u), _vector(dy)
-    out, c = adjacent(du), np.conj(k)
-    done, end = (4, l - 3) if t >= 4 and l >= 4 else (0, 0)
-    if done:
-        _four(c[0], c[1], c[2], c[3], later, later[1:], later[2:], later[3:], out[:end])
-    out[end:] = 0
-    for j in range(done - 1):
-        _added(c[j], later[end + j :], out[end : l - j])
-    for j in range(done, min(t, l)):
-        _added(c[j], later[j:], out[: l - j])
-    _taps_back(later, x, s0, dk)
-    _past_back(later, k, ds0)
+    """du_i = Σ_j k_j* dy_{i+j}, dk_j = Σ_i u_i* dy_{i+j}, and du_{−1}, … du_{−s} as ds0."""
+    l, t, s, x, later, past = u.size, k.size, s0.size, _vector(u), _vector(dy), _vector(s0)
+    tiles = (l + TILE - 1) // TILE
+    terms = np.empty((4, tiles + 2), dy.dtype)
+    _cleared(ds0)
+    if t == 0:
+        _cleared(du)
+    j = 0
+    while j < t:
+        taps = 4 if t - j >= 4 and l >= j + 4 else 1
+        end = max(0, l - j - taps + 1)  # from here on, some of these taps have no later output
+        for tile in range(tiles):
+            first, stop = min(end, tile * TILE), min(end, (tile + 1) * TILE)
+            if taps == 4:
+                pull_back_four(du, x, later, first, stop, j, k, j, terms, 0, tile, j == 0)
+            else:
+                pull_back_one(du, x, later, first, stop, j, k, j, terms, 0, tile, j == 0)
+        for p in range(taps):
+            terms[p, tiles] = 0
+        for i in range(end, max(end, l - j)):
+            du[i] = 0 if j == 0 else du[i]
+            for p in range(min(taps, l - j - i)):
+                du[i] += np.conj(k[j + p]) * later[i + j + p]
+                terms[p, tiles] += np.conj(x[i]) * later[i + j + p]
+        for p in range(taps):
+            q = j + p  # the inputs before the first
+            first, stop = min(s, max(0, s - q)), max(0, min(s, s - q + l))
+            pull_back_one(ds0, past, later, first, stop, q - s, k, q, terms, p, tiles + 1, False)
+            dk[q] = _pairwise(terms[p], tiles + 2)
+        j += taps
 
 
 def _rest(u):

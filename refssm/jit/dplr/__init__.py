@@ -1,4 +1,4 @@
-"""Numba mirrors of refssm.dplr: one pass over the nodes, gradients step by step."""
+"""Numba mirrors of refssm.dplr: blocks of time; of the aliased kernel one pass over the nodes."""
 
 from refssm._names import export
 from refssm.jit.dplr.aliased import *

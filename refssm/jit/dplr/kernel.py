@@ -1,81 +1,79 @@
-"""Numba mirror of refssm.dplr.kernel: one pass over the nodes; gradients through the states."""
+"""Numba mirror of refssm.dplr.kernel: blocks of √l steps, heads times places, and back."""
 
-# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportArgumentType=false
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false
 # (a gufunc allocates its outputs; pyright does not know that)
-
-import math
 
 import numpy as np
 
+from refssm._elimination import eliminated
 from refssm._operator import COMPILED_TYPES
-from refssm._powers import through_powers
 from refssm.broadcasting import unbroadcast_each
 from refssm.dplr import DPLR_KERNEL
-from refssm.dplr.system import bilinear, corrected, empty, inverse
-from refssm.jit.dplr.nodes import narrow, rows, wide
-from refssm.jit.dplr.powers import truncated
-from refssm.jit.dplr.steps import steps_back
-from refssm.jit.dplr.transfer import closest, ordinary, tangents, transfer, transformed
+from refssm.dplr.system import inverse
+from refssm.jit.dplr.blocks import FACTORS, HEADS, PLACES, multiplied
+from refssm.jit.dplr.blocks_back import multiplied_back
+from refssm.jit.dplr.nodes import narrow, wide
+
+
+def _transposed(X):
+    return X.swapaxes(-1, -2)
+
+
+def _system(R, RP, V, w, B, C, h):
+    """The rows e, C, B̄, U and V."""
+    e, B_bar = h * w * R, h * (R * B - h / 2 * (RP @ (V @ B[..., None]))[..., 0])
+    parts = [x[..., None, :] for x in (e, C, B_bar)] + [_transposed(h[..., None] * RP), V]
+    batch = np.broadcast_shapes(*(x.shape[:-2] for x in parts))
+    parts = [np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in parts]
+    return np.concatenate(parts, axis=-2, dtype=np.complex128)
 
 
 def dplr_kernel(w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel; each batch member has its own nodes near poles."""
+    """Mirror of refssm.dplr_kernel, without the transform; in double precision, rounded once."""
     dtype = np.result_type(w, P, Q, B, C, dt)
-    if l == 0:
-        return empty(dtype, l, w, P, Q, B, C, dt)
-    l, arguments = int(l), (w, P, Q, B, C, dt)
-    w, P, Q, B, C, dt = wide(*arguments)
-    if not ordinary(w, dt):
-        return DPLR_KERNEL.reference(*wide(*arguments), l=l).astype(dtype)
-    nodes, (E, B_bar) = _near(w, dt, l), bilinear(w, P, Q, B, dt)
-    if nodes.size:
-        C_tilde, sums = through_powers(E, B_bar, C, nodes, l)
-    else:
-        C_tilde, sums = truncated(E.astype(np.complex128), C, np.float64(l)), B
-    left, right = rows(C_tilde, Q.conj()), rows(B, P)
-    spectrum = transfer(*tangents(l), dt, w.astype(np.complex128), left, right)
-    if nodes.size:
-        values = (C[..., None, :] * sums).sum(-1)
-        nodes, values = (
-            np.broadcast_to(x, (*spectrum.shape[:-1], x.shape[-1])) for x in (nodes, values)
-        )
-        np.put_along_axis(spectrum, nodes, values, axis=-1)
-    return transformed(spectrum, dtype)
-
-
-def _near(w, dt, l):
-    """Nodes to sum directly, |1 − z λ̄| ≤ |1 − e^(2πi/l)| (≤ 2 if l = 1) for some mode: as many for
-    each batch member; 0 fills up, because an extra node does no harm."""
-    nodes, D = closest(w, dt, l)
-    reach = 2 * math.sin(math.pi / max(l, 2)) * np.abs(2 / dt[..., None] - w)
-    found = np.where(np.abs(D) <= reach[..., None], nodes, l)
-    found = np.sort(found.reshape(*found.shape[:-2], -1), axis=-1)
-    found[..., 1:][found[..., 1:] == found[..., :-1]] = l
-    found = np.sort(found, axis=-1)
-    count = (found < l).sum(-1).max(initial=0)
-    return found[..., :count] % l
+    w, P, Q, B, C, dt = wide(w, P, Q, B, C, dt)
+    h = dt[..., None]
+    system = _system(*inverse(w, P, Q, h), w, B, C, h)
+    K = multiplied(system, np.empty(int(l), np.result_type(dtype, np.complex64)))
+    return K if dtype.kind == "c" else K.real.copy()
 
 
 def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):
-    """Mirror of refssm.dplr_kernel_vjp: steps of rank r, without the full matrix dA.
-
-    dA Q = ½ dt Σ_k p_k ((x_k + x_{k+1})ᴴ Q) with p_k = M⁻ᴴ g_{k+1}, which has the recurrence of g.
-    """
+    """Mirror of refssm.dplr_kernel_vjp: back through the blocks, then through the bilinear map."""
     del l  # dk has it
     arguments = w, P, Q, B, C, dt
     w, P, Q, B, C, dt = wide(*arguments)
     h = dt[..., None]
-    R, RP, V = inverse(w, P, Q, h)
-    B_bar = h * (R * B - h / 2 * (RP @ (V @ B[..., None]))[..., 0])
-    c = corrected((1 / R)[..., None, :], h / 2, Q.conj(), P.conj(), C[..., None, :])[..., 0, :]
-    U, P_rows, Q_rows = (x.swapaxes(-1, -2) for x in (h[..., None] * RP, P, Q.conj()))
-    back = steps_back(dk.conj(), h * w * R, U, V, B_bar, c, P_rows, Q_rows)
-    dC, T, Fw, FQ, FP = (x.conj() for x in back)
-    FQ, FP = FQ.swapaxes(-1, -2) / 2, FP.swapaxes(-1, -2).conj() / 2
-    ddt = (w.conj() * Fw).sum(-1) / 2 - (P.conj() * FQ).sum((-1, -2)) + (B.conj() * T).sum(-1)
-    h_ = h[..., None]
-    gradients = h / 2 * Fw, -h_ * FQ, -h_ * FP, h * T, dC, ddt
+    factors = inverse(w, P, Q, h)
+    given = multiplied_back(dk.conj().astype(np.complex128), _system(*factors, w, B, C, h))
+    gradients = _through_map(given, *factors, w, P, Q, B, h)
     return unbroadcast_each(narrow(gradients, dk, *arguments), arguments)
+
+
+def _through_map(given, R, RP, V, w, P, Q, B, h):
+    """dw, dP, dQ, dB, dC and ddt from the derivatives by the rows of a system.
+
+    With G = I_r + ½dt QᴴRP and V = G⁻¹QᴴR. `of_X` is the derivative by X, without conjugates.
+    """
+    r, h_ = P.shape[-1], h[..., None]
+    of_e, of_C, of_B_bar = (given[..., i, :] for i in (0, HEADS, PLACES))
+    of_U, of_V = _transposed(given[..., FACTORS : FACTORS + r, :]), given[..., FACTORS + r :, :]
+    VB, QR = V @ B[..., None], _transposed(Q.conj()) * R[..., None, :]
+    of_VB = -h * h / 2 * (_transposed(RP) @ of_B_bar[..., None])[..., 0]
+    G = np.eye(r) + h_ / 2 * (QR @ P)
+    of_QR = eliminated(_transposed(G), of_V + of_VB[..., None] * B[..., None, :])
+    of_G = -of_QR @ _transposed(V)
+    of_QR = of_QR + h_ / 2 * of_G @ _transposed(P)
+    of_RP = h_ * (of_U - h_ / 2 * of_B_bar[..., None] * _transposed(VB))
+    of_B = h * R * of_B_bar + (_transposed(V) @ of_VB[..., None])[..., 0]
+    of_P = h_ / 2 * _transposed(QR) @ of_G + R[..., None] * of_RP
+    of_R = h * B * of_B_bar + (P * of_RP).sum(-1) + (_transposed(Q.conj()) * of_QR).sum(-2)
+    of_rates = R * R * (of_e + of_R / 2)  # by dt w
+    of_dt = (w * of_rates + of_B_bar * (R * B - h * (RP @ VB)[..., 0])).sum(-1)
+    of_dt = of_dt + (RP * of_U).sum((-1, -2)) + (QR @ P * of_G).sum((-1, -2)) / 2
+    of_Q = _transposed(R[..., None, :] * of_QR)  # by Q*
+    conjugated = (x.conj() for x in (h * of_rates, of_P, of_Q.conj(), of_B, of_C, of_dt))
+    return tuple(conjugated)
 
 
 dplr_kernel_vjp = DPLR_KERNEL.checked_vjp(dplr_kernel_vjp, COMPILED_TYPES)

@@ -11,11 +11,11 @@ with s = 1 + z and g = 2 (1 − z)/dt. No array has both nodes and modes.
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 
 from refssm.dplr.system import around_the_circle
-from refssm.jit._gufunc import gufunc
-from refssm.jit.cauchy import quotient
+from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.parts import part
+from refssm.jit.cauchy.kernel import quotient
 from refssm.jit.dplr.pairs import add, add_product, copied, dot, pair, pairs, put
 
 WIDE = ("c16",)
@@ -50,7 +50,7 @@ def rows(x, factors):
     return np.concatenate([x[..., None, :], factors.swapaxes(-1, -2)], axis=-2)
 
 
-@njit(error_model="numpy")
+@part
 def _reciprocals(g, s, w, R):
     """1/D_n = d*/|d|², D_n = g − s w_n; by Smith's division if |d|² may lose digits."""
     outside = 0
@@ -66,7 +66,7 @@ def _reciprocals(g, s, w, R):
             R[0, n], R[1, n] = x.real, x.imag
 
 
-@njit(error_model="numpy")
+@part
 def _weights(left, right):
     """left_in right_jn, real and imaginary parts apart: (i, n), (j, n) -> (i, j, 2, n)."""
     W = np.empty((left.shape[0], right.shape[0], 2, left.shape[1]))
@@ -78,7 +78,7 @@ def _weights(left, right):
     return W
 
 
-@njit(error_model="numpy")
+@part
 def _sums(R, W, S):
     """S_ij = Σ_n R_n W_ijn."""
     for i in range(S.shape[0]):
@@ -86,7 +86,7 @@ def _sums(R, W, S):
             S[i, j] = dot(R, W[i, j])
 
 
-@njit(error_model="numpy")
+@part
 def eliminated(s, S, M, x):
     """Solve (I_r + s Sᵣᵣ) x' = x in place, with partial pivoting; M is a work array."""
     r = x.size
@@ -111,7 +111,7 @@ def eliminated(s, S, M, x):
         x[i] = quotient(x[i], M[i, i])
 
 
-@njit(error_model="numpy")
+@part
 def _resolved(R, s, x, factors, X):
     """Write (diag D + s P Qᴴ)⁻¹ factors₀ to X, as R (factors₀ − s Σ_q x_q factors_q)."""
     copied(X, factors[0])

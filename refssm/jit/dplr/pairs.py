@@ -5,13 +5,14 @@ explicit, because one array expression takes a second or more to compile.
 """
 
 import numpy as np
-from numba import njit
+
+from refssm.jit._compiling.parts import part
 
 FUSED = {"contract"}
 REORDERED = {"reassoc", "contract"}  # allow sums in SIMD lanes; NaN and infinity keep their meaning
 
 
-@njit(error_model="numpy")
+@part
 def pair(x):
     """(n) -> (2, n), contiguous."""
     found = np.empty((2, x.size))
@@ -20,7 +21,7 @@ def pair(x):
     return found
 
 
-@njit(error_model="numpy")
+@part
 def pairs(X):
     """`pair` of each row: (r, n) -> (r, 2, n)."""
     found = np.empty((X.shape[0], 2, X.shape[1]))
@@ -30,21 +31,21 @@ def pairs(X):
     return found
 
 
-@njit(error_model="numpy")
+@part
 def put(x, X):
     """Write the pair X to x as complex numbers."""
     for n in range(x.size):
         x[n] = complex(X[0, n], X[1, n])
 
 
-@njit(error_model="numpy")
+@part
 def copied(x, y):
     """Copy y to x."""
     for n in range(x.shape[1]):
         x[0, n], x[1, n] = y[0, n], y[1, n]
 
 
-@njit(error_model="numpy", fastmath=REORDERED)
+@part(fastmath=REORDERED)
 def dot(x, y):
     """Σ_n x_n y_n."""
     re, im = 0.0, 0.0
@@ -54,7 +55,7 @@ def dot(x, y):
     return complex(re, im)
 
 
-@njit(error_model="numpy", fastmath=FUSED)
+@part(fastmath=FUSED)
 def add(x, c, y):
     """x_n += c y_n."""
     for n in range(x.shape[1]):
@@ -62,7 +63,7 @@ def add(x, c, y):
         x[1, n] += c.real * y[1, n] + c.imag * y[0, n]
 
 
-@njit(error_model="numpy", fastmath=REORDERED)
+@part(fastmath=REORDERED)
 def add_product(x, c, y, z):
     """x_n += c y_n z_n; returns Σ_n y_n z_n."""
     total_re, total_im = 0.0, 0.0

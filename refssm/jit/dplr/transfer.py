@@ -14,13 +14,13 @@ product. At z = −1, where τ is infinite, K̂ = dt/2 Σ_n C̃_n B_n. No array 
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 from scipy.fft import ifft
 
 from refssm._roots import turned
-from refssm.jit._gufunc import compiled
-from refssm.jit._threads import threads
-from refssm.jit._tiles import ROWS, product
+from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.parts import part
+from refssm.jit._compiling.threads import threads
+from refssm.jit._vectors.tiles import ROWS, product
 from refssm.jit.dplr.nodes import circle, eliminated
 
 BLOCK = 64  # nodes
@@ -60,7 +60,7 @@ def ordinary(w, dt):
     return not (strange.any() or ((dt < low) | (dt > high)).any())
 
 
-@njit(error_model="numpy")
+@part
 def weights(w, left, right):
     """For each product of ROWS rows the factors of 1/|d|² and of (τ − Im w)/|d|², d = iτ − w:
     W/d = W (−Re w − i (τ − Im w))/|d|², W = left_in right_jn."""
@@ -75,7 +75,7 @@ def weights(w, left, right):
     return factors
 
 
-@njit(error_model="numpy", fastmath={"contract"})
+@part(fastmath={"contract"})
 def _two_rows(v, w, tau, R):
     """1/|d|² and (τ − Im w)/|d|² of two modes at a block of nodes; they share one division."""
     x, y = v.real * v.real, w.real * w.real
@@ -87,14 +87,14 @@ def _two_rows(v, w, tau, R):
         R[0, b], R[1, b], R[2, b], R[3, b] = c, p * c, d, q * d
 
 
-@njit(error_model="numpy")
+@part
 def reciprocals(w, tau, R):
     """`_two_rows` of all modes; R has rows for an even number of modes."""
     for n in range(0, w.size, 2):
         _two_rows(w[n], w[min(n + 1, w.size - 1)], tau, R[2 * n : 2 * n + 4])
 
 
-@njit(error_model="numpy", fastmath={"contract"})
+@part(fastmath={"contract"})
 def _rank_one(rows, count):
     """σ₀₀ − σ₀₁ σ₁₀/(1 + σ₁₁) in place of σ₀₀, across SIMD lanes; the number of nodes for which
     the division may lose digits: nothing is changed if there are any."""
@@ -113,7 +113,7 @@ def _rank_one(rows, count):
     return outside
 
 
-@njit(error_model="numpy")
+@part
 def _any_rank(rows, b, S, M, x):
     """σ₀₀ − σ₀ᵣ (I_r + σᵣᵣ)⁻¹ σᵣ₀ of node b in place of σ₀₀."""
     size = S.shape[0]

@@ -6,14 +6,13 @@ from numpy.fft import fft, ifft, irfft
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_KERNEL_ALIASED
-from refssm.jit.hope.sums import summed
-from refssm.jit.hope.transfer import half, through_nodes
+from refssm.jit.hope.sums import adjoint, summed
 
 
 def hope_kernel_aliased(h, dt, *, l):
     """Mirror of refssm.hope_kernel_aliased; computed in double precision and rounded once."""
     dtype = np.result_type(h, dt)
-    G = summed(h, dt, l, half(h, l), np.complex128)
+    G = summed(h, dt, l, np.complex128)
     if l == 0:
         return np.zeros(G.shape, dtype)
     if dtype.kind == "c":
@@ -22,10 +21,10 @@ def hope_kernel_aliased(h, dt, *, l):
 
 
 def hope_kernel_aliased_vjp(dk, h, dt, *, l):
-    """Mirror of refssm.hope_kernel_aliased_vjp; a real h is computed as complex."""
+    """Mirror of refssm.hope_kernel_aliased_vjp."""
     kind = np.result_type(dk, h, dt, np.complex64)
     wide = dk.astype(np.complex128)
-    gradients = through_nodes(fft(wide) / l if l else wide, h, dt, l)
+    gradients = adjoint(fft(wide) / l if l else wide, h, dt)
     return unbroadcast_each((g.astype(kind) for g in gradients), (h, dt))
 
 

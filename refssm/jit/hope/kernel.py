@@ -10,21 +10,23 @@ end.
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
-from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_KERNEL
 from refssm.hope.impulses import pole
-from refssm.jit._gufunc import gufunc
+from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import apart
 
 
-@njit(error_model="numpy", fastmath={"contract"})
+@part(fastmath={"contract"})
 def _step(rho, h, place, earlier, wave, later, total):
     """s_{j+1,k} = ρ (s_{j+1,k−1} − s_{j,k}) + s_{j,k−1} along a wave; adds h_j s_{j+1,k} to K.
 
     Unsigned indices cannot be negative, so the compiler vectorizes the loop.
     """
+    apart()
     for j in range(h.size):
         total[place + np.uintp(j)] += h[j] * wave[j + 1]
         later[j + 1] = rho * (wave[j + 1] - wave[j]) + earlier[j]
@@ -35,19 +37,22 @@ def _step(rho, h, place, earlier, wave, later, total):
 def _kernel(h, rho, length, K):
     """Σ_j h_j s_{j+1,k}; the array has room for wave entries before time 0 and after l."""
     n, l = h.size, K.size
-    total, h = np.zeros(l + 2 * n), h.copy()  # a contiguous copy
+    total, own = np.zeros(l + 2 * n), np.empty(n)  # a contiguous copy
+    for j in range(n):
+        own[j] = h[j]
     earlier, wave, later = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1)
     wave[0] = 1
     for t in range(n + l):
-        _step(rho[0], h, np.uintp(l + n - t), earlier, wave, later, total)
+        _step(rho[0], own, np.uintp(l + n - t), earlier, wave, later, total)
         earlier, wave, later = wave, later, earlier
     for k in range(l):
         K[k] = total[l + n - 1 - k]
 
 
-@njit(error_model="numpy", fastmath={"contract"})
+@part(fastmath={"contract"})
 def _step_back(rho, backwards, place, earlier, wave, later, total):
     """The same wave; adds s_{j,k} dk_k to the sum of stage j."""
+    apart()
     for j in range(total.size):
         total[j] += wave[j] * backwards[place + np.uintp(j)]
     for j in range(total.size - 1):
@@ -60,13 +65,15 @@ def _correlations(dk, rho, count, met):
     """Σ_k dk_k s_{j,k}."""
     n, l = met.size, dk.size
     backwards, total = np.zeros(l + 2 * n), np.zeros(n)
-    backwards[n : n + l] = dk[::-1]
+    for k in range(l):
+        backwards[n + k] = dk[l - 1 - k]
     earlier, wave, later = np.zeros(n), np.zeros(n), np.zeros(n)
     wave[0] = 1
     for t in range(n + l - 1):
         _step_back(rho[0], backwards, np.uintp(l + n - 1 - t), earlier, wave, later, total)
         earlier, wave, later = wave, later, earlier
-    met[:] = total
+    for j in range(n):
+        met[j] = total[j]
 
 
 def _each_part(function, x, *more):

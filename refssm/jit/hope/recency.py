@@ -8,7 +8,7 @@ import numpy as np
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_RECENCY_EXPONENTIAL, HOPE_RECENCY_POWER
-from refssm.jit._gufunc import gufunc
+from refssm.jit._compiling.gufunc import gufunc
 
 
 @gufunc("(n),(),(n)->(n)")

@@ -13,7 +13,7 @@ from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.hope import HOPE_STEP, HOPE_STREAM, HOPE_STREAM_STATEFUL
 from refssm.hope.allpass import rotation, turning
-from refssm.jit._gufunc import gufunc, in_kind_of
+from refssm.jit._compiling.gufunc import gufunc, in_kind_of
 
 
 @gufunc("(n),(),(),(l),(n)->(l),(n)")

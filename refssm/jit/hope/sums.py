@@ -1,8 +1,7 @@
 """Σ_i h_i p_j^{i+1} at the warped nodes, and its adjoint; two of the mirrors use them.
 
-Blocks of nodes stay in the L1 cache, across SIMD lanes. Few parameters use Horner's rule, n fused
-multiply-adds per node; `MANY` or more use a nonuniform FFT [barnett2019finufft], whose cost hardly
-depends on n. All in double precision.
+Few parameters use sums in registers (warped.py); `MANY` or more use a nonuniform FFT
+[barnett2019finufft], whose cost hardly depends on n. All in double precision.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
@@ -12,13 +11,11 @@ from functools import lru_cache
 
 import finufft
 import numpy as np
-from numba import njit
 
 from refssm.broadcasting import with_batch
-from refssm.hope.circle import half_angles
-from refssm.jit._gufunc import compiled
+from refssm.hope.circle import half_angles, slope
+from refssm.jit.hope.warped import adjoint_real, summed_real
 
-BLOCK = 256
 MANY = 1024  # from this many parameters on, a nonuniform FFT is faster: docs/operators/hope.md
 ACCURACY = 1e-14
 
@@ -32,111 +29,46 @@ def angles(l):
     return both
 
 
-@njit(error_model="numpy")
-def _all_pass(dt, c, s, p_re, p_im):
-    """p = (x − is)/(x + is), x = dt c, by Smith's division: no square under- or overflows."""
-    for b in range(c.size):
-        x = dt * c[b]
-        if abs(x) >= abs(s[b]):
-            r = s[b] / x
-            p_re[b], p_im[b] = (1 - r * r) / (1 + r * r), -2 * r / (1 + r * r)
-        else:
-            r = x / s[b]
-            p_re[b], p_im[b] = (r * r - 1) / (1 + r * r), -2 * r / (1 + r * r)
-
-
-@njit(error_model="numpy", fastmath={"contract"})
-def _horner(h_re, h_im, p_re, p_im, re, im):
-    """p (h_0 + p (h_1 + …)) for a block of nodes; each load and store serves four parameters."""
-    re[:], im[:] = 0, 0
-    fours = h_re.size // 4 * 4
-    for i in range(h_re.size - 1, fours - 1, -1):
-        a, a_ = h_re[i], h_im[i]
-        for j in range(re.size):
-            x, y = re[j] + a, im[j] + a_
-            re[j], im[j] = x * p_re[j] - y * p_im[j], x * p_im[j] + y * p_re[j]
-    for i in range(fours - 4, -1, -4):
-        a, b, c, d = h_re[i], h_re[i + 1], h_re[i + 2], h_re[i + 3]
-        a_, b_, c_, d_ = h_im[i], h_im[i + 1], h_im[i + 2], h_im[i + 3]
-        for j in range(re.size):
-            p, q = p_re[j], p_im[j]
-            x, y = re[j] + d, im[j] + d_
-            x, y = x * p - y * q + c, x * q + y * p + c_
-            x, y = x * p - y * q + b, x * q + y * p + b_
-            x, y = x * p - y * q + a, x * q + y * p + a_
-            re[j], im[j] = x * p - y * q, x * q + y * p
-
-
-@compiled(
-    [f"(f8[:], f8[:], f8[:], f8[:], f8[:], {t}[:], {t}[:])" for t in ("c8", "c16")],
-    "(n),(n),(),(m),(m),(l)->(l)",
-)
-def _transfer(h_re, h_im, dt, c, s, length, k):
-    """k at the first m nodes; if these are half of the nodes, the rest are their conjugates."""
-    p_re, p_im, re, im = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    for start in range(0, c.size, BLOCK):
-        stop = min(start + BLOCK, c.size)
-        size = stop - start
-        _all_pass(dt[0], c[start:stop], s[start:stop], p_re[:size], p_im[:size])
-        _horner(h_re, h_im, p_re[:size], p_im[:size], re[:size], im[:size])
-        for b in range(size):
-            k[start + b] = complex(re[b], im[b])
-    for j in range(c.size, k.size):
-        k[j] = np.conj(k[k.size - j])
-
-
-@njit(error_model="numpy", fastmath={"contract", "reassoc"})
-def _moments(t_re, t_im, p_re, p_im, rates, first, second):
-    """Add Σ_j t_j p_j*^{i+1}, and the same sum times the rates; multiplies t by p* each time."""
-    for i in range(first.size):
-        a, b, c, d = 0.0, 0.0, 0.0, 0.0
-        for j in range(t_re.size):
-            x = t_re[j] * p_re[j] + t_im[j] * p_im[j]
-            y = t_im[j] * p_re[j] - t_re[j] * p_im[j]
-            t_re[j], t_im[j] = x, y
-            a += x
-            b += y
-            c += x * rates[j]
-            d += y * rates[j]
-        first[i] += complex(a, b)
-        second[i] += complex(c, d)
-
-
-@compiled(
-    ["(c16[:], f8[:], f8[:], f8[:], f8[:], f8[:], c16[:], c16[:])"],
-    "(l),(),(l),(l),(l),(n)->(n),(n)",
-)
-def _adjoint(dk, dt, c, s, slope, count, first, second):
-    """Σ_j dk_j p_j*^{i+1}, and the same sum times sin θ'/dt."""
-    p_re, p_im, re, im = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    rates = np.empty(BLOCK)
-    first[:], second[:] = 0, 0
-    for start in range(0, c.size, BLOCK):
-        stop = min(start + BLOCK, c.size)
-        size = stop - start
-        _all_pass(dt[0], c[start:stop], s[start:stop], p_re[:size], p_im[:size])
-        for b in range(size):
-            re[b], im[b], rates[b] = dk[start + b].real, dk[start + b].imag, slope[start + b]
-        _moments(re[:size], im[:size], p_re[:size], p_im[:size], rates[:size], first, second)
-
-
-def summed(h, dt, l, nodes, kind):
-    """Σ_i h_i p_j^{i+1} at the first `nodes` of l nodes; the rest are conjugates; dtype `kind`."""
+def summed(h, dt, l, kind):
+    """Σ_i h_i p_j^{i+1} at l nodes; dtype `kind`."""
+    nodes = _half(l)
     c, s = (x[:nodes] for x in angles(l))
     dt = dt.astype(np.float64)
-    if h.shape[-1] >= MANY and nodes and np.isfinite(dt).all():
+    if h.shape[-1] >= MANY and l and np.isfinite(dt).all():
+        if h.dtype.kind == "c":
+            return _nonuniform(h, dt, *angles(l)).astype(kind)
         return _mirrored(_nonuniform(h, dt, c, s), l).astype(kind)
-    h_re, h_im = (x.astype(np.float64) for x in (h.real, h.imag))
-    return _transfer(h_re, h_im, dt, c, s, np.empty(l, kind))
+    if h.dtype.kind != "c":
+        return summed_real(h.astype(np.float64), dt, c, s, np.empty(l, kind))
+    wide = np.empty(l, np.complex128)
+    re, im = (summed_real(x.astype(np.float64), dt, c, s, wide) for x in (h.real, h.imag))
+    return (re + 1j * im).astype(kind)
 
 
-def adjoint(dk, dt, n, slope):
-    """Σ_j dk_j p_j*^{i+1}, i < n, and the same sum times `slope`."""
+def adjoint(dk, h, dt):
+    """dh_i = Σ_j dk_j p_j*^{i+1}, real for real h, and ddt."""
+    n, i = h.shape[-1], np.arange(1, h.shape[-1] + 1)
+    dt = dt.astype(np.float64)
     c, s = angles(dk.shape[-1])
-    dk, dt = dk.astype(np.complex128), dt.astype(np.float64)
     if n >= MANY and dk.size and np.isfinite(dt).all():
-        return tuple(_nonuniform_adjoint(x, dt, c, s, n) for x in (dk, dk * slope))
-    return _adjoint(dk, dt, c, s, slope, np.empty(n))
+        wide = dk.astype(np.complex128)
+        dh, warped = (
+            _nonuniform_adjoint(x, dt, c, s, n)
+            for x in (wide, wide * slope(np.float64(1), dt, dk.shape[-1]))
+        )
+        return dh, -1j * (i * h.conj() * warped).sum(-1)
+    c, s = (x[: _half(dk.shape[-1])] for x in (c, s))
+    dh, warped = adjoint_real(dk, dt, c, s, np.empty(n))
+    if h.dtype.kind != "c":
+        return dh, (i * h * warped).sum(-1)
+    # Re of −i dk is Im of dk; Im of −i dk is −Re of dk
+    imaginary, minus_real = adjoint_real(-1j * dk, dt, c, s, np.empty(n))
+    return dh + 1j * imaginary, (i * (h.real * warped + h.imag * minus_real)).sum(-1)
+
+
+def _half(l):
+    """The number of nodes up to l/2; the others are conjugates."""
+    return min(l, l // 2 + 1)
 
 
 def _warped(dt, c, s, n):

@@ -10,7 +10,7 @@ import numpy as np
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
-from refssm.jit._gufunc import begun, gufunc
+from refssm.jit._compiling.gufunc import begun, gufunc
 from refssm.jit.scan.linear import at_rest
 from refssm.scan import DENSE_SCAN, DENSE_SCAN_FROM
 from refssm.scan.blocks import no_resets

@@ -8,143 +8,87 @@ scan of length 1.
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
-from numba import njit
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
-from refssm.jit._gufunc import begun, gufunc
-from refssm.jit._rows import by_rows, row
+from refssm.jit._compiling.gufunc import begun, gufunc
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.rows import over_rows
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM, LINEAR_SCAN_PACKED, LINEAR_STEP
 from refssm.scan.blocks import no_resets
 
-
-@njit
-def _copied(x, y):
-    for n in range(y.size):
-        y[n] = x[n]
+CACHED = 2**17  # bytes of states that the way back finds in the cache of the core
 
 
-@njit
-def _advanced(a, before, b, x):
-    """x = a before + b."""
+@over_rows(2)
+def _advance(a, b, before, flag):
+    """x = a before + b, twice; b if the flag is set."""
+    x = (a * before + b).instead(flag, b)
+    return x, x
+
+
+@over_rows(3, backwards=True)
+def _turn_back(dx, a, before, carried, flag):
+    """g = dx + a_{k+1}* g_{k+1}, da = x_{k-1}* g, and a* g for the step before; the last two are
+    zero if the flag is set."""
+    g = dx + carried
+    return g, (before.conj() * g).unless(flag), (a.conj() * g).unless(flag)
+
+
+@part
+def _copied(x):
+    """The vector as a matrix of one row."""
+    row = np.empty((1, x.size), x.dtype)
     for n in range(x.size):
-        x[n] = a[n] * before[n] + b[n]
-
-
-@njit
-def _turned_back(dx, a, da, g, carried):
-    """g = dx + a_{k+1}* g_{k+1}, da = x_{k-1}* g where da held x_{k-1}, and a* g for the next step.
-    Three loops: with more pairs of arrays to tell apart, LLVM uses no SIMD."""
-    for n in range(g.size):
-        g[n] = dx[n] + carried[n]
-    for n in range(g.size):
-        da[n] = np.conj(da[n]) * g[n]
-    for n in range(g.size):
-        carried[n] = np.conj(a[n]) * g[n]
-
-
-@njit
-def _added(dx, carried, g):
-    for n in range(g.size):
-        g[n] = dx[n] + carried[n]
-
-
-@njit
-def _cleared(x):
-    for n in range(x.size):
-        x[n] = 0
-
-
-@njit
-def _scan_rows(a, b, before, resets, x):
-    """x_k = b_k at a reset, else a_k x_{k-1} + b_k."""
-    for k in range(b.shape[0]):
-        if resets[k]:
-            _copied(row(b, k), row(x, k))
-        else:
-            _advanced(row(a, k), before, row(b, k), row(x, k))
-        before = row(x, k)
-
-
-@njit
-def _scan_entries(a, b, x0, resets, x):
-    """The same, entry by entry: short rows, and rows whose entries are apart."""
-    for k in range(b.shape[0]):
-        if resets[k]:
-            for n in range(b.shape[1]):
-                x[k, n] = b[k, n]
-        elif k == 0:
-            for n in range(b.shape[1]):
-                x[k, n] = a[k, n] * x0[n] + b[k, n]
-        else:
-            for n in range(b.shape[1]):
-                x[k, n] = a[k, n] * x[k - 1, n] + b[k, n]
+        row[0, n] = x[n]
+    return row
 
 
 @gufunc("(l,n),(l,n),(n),(l)->(l,n)", flag=3)
 def scan(a, b, x0, resets, x):
     """x_k = b_k at a reset, else a_k x_{k-1} + b_k."""
-    if by_rows(a) and by_rows(b) and by_rows(x):
-        _scan_rows(a, b, x0.copy(), resets, x)
-    else:
-        _scan_entries(a, b, x0, resets, x)
-
-
-@njit
-def _back_rows(dx, a, resets, da, g, carried):
-    """g_k = dx_k + a_{k+1}* g_{k+1} and da_k = x_{k-1}* g_k, where da_k held x_{k-1}."""
-    for k in range(dx.shape[0] - 1, -1, -1):
-        if resets[k]:
-            _added(row(dx, k), carried, row(g, k))
-            _cleared(row(da, k))
-            _cleared(carried)
-        else:
-            _turned_back(row(dx, k), row(a, k), row(da, k), row(g, k), carried)
-
-
-@njit
-def _back_entries(dx, a, resets, da, g, carried):
-    """The same, entry by entry."""
-    for k in range(dx.shape[0] - 1, -1, -1):
-        for n in range(dx.shape[1]):
-            g[k, n] = dx[k, n] + carried[n]
-            if resets[k]:
-                da[k, n], carried[n] = 0, 0
-            else:
-                da[k, n] = np.conj(da[k, n]) * g[k, n]
-                carried[n] = np.conj(a[k, n]) * g[k, n]
-
-
-@njit
-def _turned_back_in_time(dx, dlast, a, resets, da, g, dx0):
-    """All of the way back, from da_k = x_{k-1}; dx0 = a_0* g_0."""
-    carried = dlast.copy()
-    if by_rows(dx) and by_rows(a) and by_rows(da) and by_rows(g):
-        _back_rows(dx, a, resets, da, g, carried)
-    else:
-        _back_entries(dx, a, resets, da, g, carried)
-    for n in range(dx0.size):
-        dx0[n] = carried[n]
+    state = _copied(x0)
+    for k in range(b.shape[0]):
+        _advance(x, k, state, 0, a, k, b, k, state, 0, resets[k])
 
 
 @gufunc("(l,n),(n),(l,n),(l,n),(n),(l)->(l,n),(l,n),(n)", flag=5)
 def scan_back(dx, dlast, a, x, x0, resets, da, g, dx0):
     """g_k = dx_k + a_{k+1}* g_{k+1}, da_k = x_{k-1}* g_k, and dx0 = a_0* g_0."""
+    carried, first = _copied(dlast), _copied(x0)
+    for k in range(dx.shape[0] - 1, 0, -1):
+        _turn_back(g, k, da, k, carried, 0, dx, k, a, k, x, k - 1, carried, 0, resets[k])
     if dx.shape[0]:
-        da[0], da[1:] = x0, x[:-1]
-    _turned_back_in_time(dx, dlast, a, resets, da, g, dx0)
+        _turn_back(g, 0, da, 0, carried, 0, dx, 0, a, 0, first, 0, carried, 0, resets[0])
+    for n in range(dx0.size):
+        dx0[n] = carried[0, n]
 
 
 @gufunc("(l,n),(n),(l,n),(l,n),(n),(l)->(l,n),(l,n),(n)", flag=5)
 def scan_vjp(dx, dlast, a, b, x0, resets, da, g, dx0):
-    """The same from b. da holds the states until the way back needs them; no other array does."""
-    if dx.shape[0]:
-        da[0] = x0
-        if by_rows(a) and by_rows(b) and by_rows(da):
-            _scan_rows(a[:-1], b[:-1], x0.copy(), resets, da[1:])
-        else:
-            _scan_entries(a[:-1], b[:-1], x0, resets, da[1:])
-    _turned_back_in_time(dx, dlast, a, resets, da, g, dx0)
+    """The same from b. The states of a block of steps are computed again from its first one, so
+    that they stay in the cache, and each array is read or written once on the way back."""
+    l, n = b.shape
+    steps = max(1, min(l, max(CACHED // (b.itemsize * max(1, n)), int(np.sqrt(l)))))
+    blocks = (l + steps - 1) // steps
+    state, carried = _copied(x0), _copied(dlast)
+    starts, x = np.empty((blocks, n), b.dtype), np.empty((steps, n), b.dtype)
+    for block in range(blocks):
+        for i in range(n):
+            starts[block, i] = state[0, i]
+        if block < blocks - 1:
+            for k in range(block * steps, (block + 1) * steps):
+                _advance(x, 0, state, 0, a, k, b, k, state, 0, resets[k])
+    for block in range(blocks - 1, -1, -1):
+        first, end = block * steps, min(l, (block + 1) * steps)
+        for i in range(n):
+            state[0, i] = x[0, i] = starts[block, i]
+        for k in range(first, end - 1):
+            _advance(x, k - first + 1, state, 0, a, k, b, k, state, 0, resets[k])
+        for k in range(end - 1, first - 1, -1):
+            _turn_back(g, k, da, k, carried, 0, dx, k, a, k, x, k - first, carried, 0, resets[k])
+    for i in range(n):
+        dx0[i] = carried[0, i]
 
 
 def at_rest(a) -> np.ndarray:

@@ -10,14 +10,23 @@ tiles of a piece; lanes are summed once a block.
 
 from math import ceil, sqrt
 
-import numpy as np
-
-from refssm.jit._exponential import sigmoid, silu, silu_slope
-from refssm.jit._lanes import apart, inner, load, scratch, splat, store, times_plus, total
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.exponential import sigmoid, silu, silu_slope
+from refssm.jit._vectors.lanes import apart, splat, times_plus, total
+from refssm.jit._vectors.scratch import (
+    SIZE,
+    after,
+    assign,
+    load,
+    put,
+    release,
+    scratch,
+    store,
+    width_of,
+    zero_of,
+)
 from refssm.jit.selective_scan.channels import over_channels
 from refssm.jit.selective_scan.tiles import (
-    ONE,
-    START,
     careful_steps,
     gathered,
     pull_back,
@@ -55,61 +64,61 @@ def gated_back(
     )  # fmt: skip
 
 
-@inner
+@part
 def _back(
     dy, dx, u, dt, A, B, C, D, z, dt_bias, x0, resets,
     du, ddt, dA, dB, dC, dD, dz, ddt_bias, dx0,
 ):  # fmt: skip
     """All gradients of one piece, block by block from the last; Numba drops what is None."""
     apart()
-    n, l = A.shape[1], u.shape[1]
-    lanes = 64 // du.itemsize
-    q = max(1, min(l, lanes * ceil(sqrt(l) / lanes)))
-    tiles = ceil(u.shape[0] / lanes)
-    starts = scratch(ceil(l / q) * tiles * n, du)
-    _run_to_blocks(u, dt, A, B, C, dt_bias, x0, resets, q, starts)
-    ends, by_A = scratch(tiles * n, du), scratch(tiles * n, du)
-    sums, by_B, by_C = scratch(2 * tiles, du), scratch(q * n, du), scratch(q * n, du)
-    x, a = scratch((q + 1) * n, du), scratch(q * n, du)
-    rows, careful = scratch(6 * q + 3 * n + 2, du), np.empty(q, np.bool_)
+    n, l, lanes = A.shape[1], u.shape[1], SIZE // u.itemsize
+    tiles, q = (u.shape[0] + lanes - 1) // lanes, ceil(sqrt(l) / lanes) * lanes
+    q = 1 if l == 0 else (l if l < q else q)
+    blocks = (l + q - 1) // q
+    work = scratch((blocks + 2) * tiles * n + 2 * tiles + (4 * q + 3) * n + 7 * q + 2, du)
+    starts, ends = work, after(work, blocks * tiles * n)
+    by_A, by_B = after(ends, tiles * n), after(ends, 2 * tiles * n)
+    by_C, sums = after(by_B, q * n), after(by_B, 2 * q * n)
+    x = after(sums, 2 * tiles)
+    a = after(x, (q + 1) * n)
+    rows = after(a, q * n)
+    _run_to_blocks(u, dt, A, B, C, dt_bias, x0, resets, q, starts, rows)
     for i in range(tiles):
-        gathered(dx, i * lanes, START, n, ends[i * n : (i + 1) * n])
-    for block in range(ceil(l / q) - 1, -1, -1):
+        gathered(dx, i * lanes, 0, n, after(ends, i * n))
+    for block in range(blocks - 1, -1, -1):
         for i in range(tiles):
-            first = (block * tiles + i) * n
             for m in range(n):
-                store(x, m, load(starts, first + m))
+                store(x, m, load(starts, (i * blocks + block) * n + m))
             _tile_back(
-                dy, u, dt, A, B, C, D, z, dt_bias, resets, i, block * q, q, rows, careful, x, a,
-                ends[i * n : (i + 1) * n], by_A[i * n : (i + 1) * n], by_B, by_C,
-                sums[2 * i : 2 * i + 2], du, ddt, dz,
+                dy, u, dt, A, B, C, D, z, dt_bias, resets, i * lanes, block * q, q, rows, x, a,
+                after(ends, i * n), after(by_A, i * n), by_B, by_C, after(sums, 2 * i), du, ddt, dz,
             )  # fmt: skip
-        _sum_lanes(by_B, block * q, dB)
-        _sum_lanes(by_C, block * q, dC)
+        _sum_lanes(by_B, q, block * q, dB)
+        _sum_lanes(by_C, q, block * q, dC)
     for i in range(tiles):
-        scattered(by_A[i * n : (i + 1) * n], i * lanes, START, n, dA)
-        scattered(ends[i * n : (i + 1) * n], i * lanes, START, n, dx0)
+        scattered(after(by_A, i * n), i * lanes, 0, n, dA)
+        scattered(after(ends, i * n), i * lanes, 0, n, dx0)
         if z is not None:
-            scattered(sums[2 * i : 2 * i + 1], i * lanes, START, ONE, dD)
-            scattered(sums[2 * i + 1 : 2 * i + 2], i * lanes, START, ONE, ddt_bias)
+            scattered(after(sums, 2 * i), i * lanes, 0, 1, dD)
+            scattered(after(sums, 2 * i + 1), i * lanes, 0, 1, ddt_bias)
+    release(work)
 
 
-@inner
-def _run_to_blocks(u, dt, A, B, C, dt_bias, x0, resets, q, starts):
-    """The states before each block of q steps: row (block · tiles + tile) · n + m of `starts`."""
+@part
+def _run_to_blocks(u, dt, A, B, C, dt_bias, x0, resets, q, starts, rows):
+    """The states before each block of q steps: row (tile · blocks + block) · n + m of `starts`."""
     apart()
-    n, l, lanes = A.shape[1], u.shape[1], starts.shape[1]
-    tiles = ceil(u.shape[0] / lanes)
-    rows, careful = scratch(3 * q + 2 * n + 1, starts), np.empty(q, np.bool_)
-    inputs, steps, outputs = rows[:q], rows[q : 2 * q], rows[2 * q : 3 * q]
-    rates, state, flags = rows[3 * q : 3 * q + n], rows[3 * q + n : 3 * q + 2 * n], rows[-1:]
-    for i in range(tiles):
-        d = i * lanes
+    n, l, lanes = A.shape[1], u.shape[1], width_of(rows)
+    inputs, steps, outputs = rows, after(rows, q), after(rows, 2 * q)
+    careful, rates, state = after(rows, 3 * q), after(rows, 4 * q), after(rows, 4 * q + n)
+    flags = after(rows, 4 * q + 2 * n)
+    for d in range(0, u.shape[0], lanes):
         bound = rates_of(A, d, rates)
-        gathered(x0, d, START, n, state)
+        gathered(x0, d, 0, n, state)
         for t in range(0, l, q):
             for m in range(n):
-                store(starts, (t // q * tiles + i) * n + m, load(state, m))
+                store(starts, m, load(state, m))
+            starts = after(starts, n)
             if t + q < l:
                 gathered(u, d, t, q, inputs)
                 steps_of(dt, dt_bias, d, t, q, steps, flags)
@@ -117,21 +126,21 @@ def _run_to_blocks(u, dt, A, B, C, dt_bias, x0, resets, q, starts):
                 run(inputs, steps, rates, B, C, resets, d, t, q, careful, flags, state, outputs)
 
 
-@inner
+@part
 def _tile_back(
-    dy, u, dt, A, B, C, D, z, dt_bias, resets, i, t, q, rows, careful, x, a,
+    dy, u, dt, A, B, C, D, z, dt_bias, resets, d, t, q, rows, x, a,
     g, by_A, by_B, by_C, sums, du, ddt, dz,
 ):  # fmt: skip
-    """One block of one tile; `g` becomes the cotangent of the state before it."""
+    """One block of the tile from channel d; `g` becomes the cotangent of the state before it."""
     apart()
-    n, lanes = A.shape[1], rows.shape[1]
-    d, width = i * lanes, min(q, u.shape[1] - t)
-    inputs, steps, cotangents = rows[:q], rows[q : 2 * q], rows[2 * q : 3 * q]
-    outputs, gates, slopes = rows[3 * q : 4 * q], rows[4 * q : 5 * q], rows[5 * q : 6 * q]
-    rates, own_A = rows[6 * q : 6 * q + n], rows[6 * q + n : 6 * q + 2 * n]
-    own, flags = rows[6 * q + 2 * n : 6 * q + 3 * n], rows[6 * q + 3 * n :]
+    n, width = A.shape[1], u.shape[1] - t
+    width = q if q < width else width
+    inputs, steps, cotangents = rows, after(rows, q), after(rows, 2 * q)
+    outputs, gates, slopes = after(rows, 3 * q), after(rows, 4 * q), after(rows, 5 * q)
+    careful, rates = after(rows, 6 * q), after(rows, 7 * q)
+    own_A, flags = after(rates, n), after(rates, 2 * n)
     bound = rates_of(A, d, rates)
-    gathered(A, d, START, n, own_A)
+    gathered(A, d, 0, n, own_A)
     gathered(u, d, t, width, inputs)
     gathered(dy, d, t, width, cotangents)
     steps_of(dt, dt_bias, d, t, width, steps, flags)
@@ -139,37 +148,31 @@ def _tile_back(
     replay(inputs, steps, rates, B, C, resets, d, t, width, careful, flags, x, a, outputs)
     if z is not None:
         gathered(z, d, t, width, gates)
-        gathered(D, d, START, ONE, flags)
+        gathered(D, d, 0, 1, flags)
         _gate_back(cotangents, inputs, outputs, gates, load(flags, 0), width, sums)
         scattered(gates, d, t, width, dz)
         steps_of(dt, None, d, t, width, slopes, flags)
-        gathered(dt_bias, d, START, ONE, flags)
+        gathered(dt_bias, d, 0, 1, flags)
         for k in range(width):
             store(slopes, k, sigmoid(load(slopes, k) + load(flags, 0)))
-    channels = min(lanes, u.shape[0] - d)
-    for j in range(lanes):
-        flags[1, j] = j < channels
-    if channels < lanes:
-        careful[:] = True
-    for m in range(n):
-        store(own, m, splat(du.dtype.type(0)))
+    _mark_used(u.shape[0] - d, width, careful, after(flags, 1))
     pull_back(
         cotangents, inputs, steps, own_A, B, C, resets, d, t, width, careful, flags, x, a, g,
-        own, by_B, by_C,
+        rates, by_B, by_C,
     )  # fmt: skip
     for m in range(n):
-        store(by_A, m, load(by_A, m) + load(own, m))
+        store(by_A, m, load(by_A, m) + load(rates, m))
     if z is not None:
         _skip_and_slopes(cotangents, inputs, outputs, slopes, width, sums)
     scattered(cotangents, d, t, width, du)
     scattered(inputs, d, t, width, ddt)
 
 
-@inner
+@part
 def _gate_back(cotangents, inputs, outputs, gates, D, width, sums):
     """ds = dy silu(z) in place of dy, D ds in place of y, dz in place of z; dD is added up."""
     apart()
-    by_D = splat(gates.dtype.type(0))
+    by_D = splat(zero_of(gates))
     for k in range(width):
         u_k, dy_k, z_k = load(inputs, k), load(cotangents, k), load(gates, k)
         s, ds = times_plus(D, u_k, load(outputs, k)), dy_k * silu(z_k)
@@ -180,11 +183,11 @@ def _gate_back(cotangents, inputs, outputs, gates, D, width, sums):
     store(sums, 0, load(sums, 0) + by_D)
 
 
-@inner
+@part
 def _skip_and_slopes(by_u, by_dt, skips, slopes, width, sums):
     """du with D ds, ddt = σ(v) dΔ; ddt_bias is added up."""
     apart()
-    by_bias = splat(skips.dtype.type(0))
+    by_bias = splat(zero_of(skips))
     for k in range(width):
         by_v = load(by_dt, k) * load(slopes, k)
         store(by_u, k, load(by_u, k) + load(skips, k))
@@ -193,13 +196,24 @@ def _skip_and_slopes(by_u, by_dt, skips, slopes, width, sums):
     store(sums, 1, load(sums, 1) + by_bias)
 
 
-@inner
-def _sum_lanes(rows, t, target):
+@part
+def _mark_used(channels, width, careful, used):
+    """Lanes that have a channel are 1; where one has none, every step is careful."""
+    apart()
+    for j in range(width_of(used)):
+        put(used, j, 1 if j < channels else 0)
+    if channels < width_of(used):
+        for k in range(width):
+            put(careful, k, 1)
+
+
+@part
+def _sum_lanes(rows, q, t, target):
     """target[t + k, m] is the sum of row k·n + m, for the steps that there are; rows become 0."""
     apart()
-    n, zero = target.shape[1], splat(rows.dtype.type(0))
-    width = min(rows.shape[0] // max(n, 1), target.shape[0] - t)
+    n, zero = target.shape[1], splat(zero_of(rows))
+    width = q if q < target.shape[0] - t else target.shape[0] - t
     for k in range(width):
         for m in range(n):
-            target[t + k, m] = total(load(rows, k * n + m))
+            assign(target, t + k, m, total(load(rows, k * n + m)))
             store(rows, k * n + m, zero)

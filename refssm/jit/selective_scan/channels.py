@@ -11,8 +11,8 @@ from math import prod
 
 import numpy as np
 
-from refssm.jit._gufunc import Kernel, types_of
-from refssm.jit._threads import SMALL, over_threads, threads
+from refssm.jit._compiling.gufunc import Kernel, types_of
+from refssm.jit._compiling.threads import SMALL, over_threads, threads
 
 PIECE = 128  # channels: a multiple of the number of lanes
 PARTS = 4  # for each thread: one that the system holds up leaves its parts to the others

@@ -7,14 +7,12 @@ number for all of them. The states of a tile of channels stay in the first cache
 # pyright: reportCallIssue=false
 # (pyright sees the compiler's argument of intrinsics)
 
-import numpy as np
-
-from refssm.jit._exponential import silu
-from refssm.jit._lanes import apart, inner, load, scratch, store, times_plus
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.exponential import silu
+from refssm.jit._vectors.lanes import apart, times_plus
+from refssm.jit._vectors.scratch import after, load, release, scratch, store, width_of
 from refssm.jit.selective_scan.channels import over_channels
 from refssm.jit.selective_scan.tiles import (
-    ONE,
-    START,
     careful_steps,
     gathered,
     rates_of,
@@ -38,28 +36,31 @@ def gated_scan(u, dt, A, B, C, D, z, dt_bias, x0, resets, y, x):
     _scan(u, dt, A, B, C, D, z, dt_bias, x0, resets, y, x)
 
 
-@inner
+@part
 def _scan(u, dt, A, B, C, D, z, dt_bias, x0, resets, y, x):
     """The outputs and last states of one piece; Numba drops what is None."""
     apart()
-    n, T = A.shape[1], max(1, min(BLOCK, u.shape[1]))
-    rows, careful = scratch(3 * T + 2 * n + 1, y), np.empty(T, np.bool_)
-    inputs, steps, outputs = rows[:T], rows[T : 2 * T], rows[2 * T : 3 * T]
-    rates, state, flags = rows[3 * T : 3 * T + n], rows[3 * T + n : 3 * T + 2 * n], rows[-1:]
-    for d in range(0, u.shape[0], rows.shape[1]):
+    n, l = A.shape[1], u.shape[1]
+    T = l if l < BLOCK else BLOCK
+    work = scratch(4 * T + 2 * n + 1, y)
+    inputs, steps, outputs = work, after(work, T), after(work, 2 * T)
+    careful, rates, state = after(work, 3 * T), after(work, 4 * T), after(work, 4 * T + n)
+    flags = after(work, 4 * T + 2 * n)
+    for d in range(0, u.shape[0], width_of(work)):
         bound = rates_of(A, d, rates)
-        gathered(x0, d, START, n, state)
-        for t in range(0, u.shape[1], T):
-            width = min(T, u.shape[1] - t)
+        gathered(x0, d, 0, n, state)
+        for t in range(0, l, BLOCK):
+            width = T if l - t > T else l - t
             gathered(u, d, t, width, inputs)
             steps_of(dt, dt_bias, d, t, width, steps, flags)
             careful_steps(steps, width, bound, resets, d, t, careful)
             run(inputs, steps, rates, B, C, resets, d, t, width, careful, flags, state, outputs)
             if z is not None:
                 gathered(z, d, t, width, steps)
-                gathered(D, d, START, ONE, flags)
+                gathered(D, d, 0, 1, flags)
                 for k in range(width):
                     s = times_plus(load(flags, 0), load(inputs, k), load(outputs, k))
                     store(outputs, k, s * silu(load(steps, k)))
             scattered(outputs, d, t, width, y)
-        scattered(state, d, START, n, x)
+        scattered(state, d, 0, n, x)
+    release(work)

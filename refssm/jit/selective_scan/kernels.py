@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from refssm.jit._gufunc import blocks, gufunc, joined
+from refssm.jit._compiling.gufunc import blocks, gufunc, joined
 from refssm.jit.selective_scan import adjoint, forward
 from refssm.selective_scan.mamba import sigmoid, silu, softplus, steps
 

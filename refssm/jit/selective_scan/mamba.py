@@ -9,7 +9,7 @@ gradients use the ungated outputs of the adjoint, which computes the states agai
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each, with_batch
-from refssm.jit._gufunc import begun, in_kind_of
+from refssm.jit._compiling.gufunc import begun, in_kind_of
 from refssm.jit.selective_scan.kernels import at_rest, gated_back, gated_scan
 from refssm.scan.blocks import no_resets
 from refssm.selective_scan import MAMBA_SCAN, MAMBA_SCAN_PACKED, MAMBA_SCAN_STATEFUL, MAMBA_STEP

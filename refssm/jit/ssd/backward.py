@@ -24,217 +24,220 @@ for each span: O(p n √l) numbers per head [chen2016training].
 # pyright: reportCallIssue=false
 # (a gufunc allocates its outputs; pyright does not know that)
 
-from collections import namedtuple
-
 import numpy as np
 from numba import njit
 
-from refssm.jit._gufunc import gufunc
-from refssm.jit.ssd.forward import CHUNK, REAL, decays, nothing, piece_end
+from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import plain, times_plus, total
+from refssm.jit._vectors.matrix import (
+    BYTES,
+    block,
+    held,
+    lanes_at,
+    lanes_of,
+    matrix,
+    memory_of,
+    number,
+    put,
+    put_lanes,
+    repeated,
+    slab,
+    turned,
+    zeros,
+)
+from refssm.jit.ssd.forward import CHUNK, OWN, REAL, WEIGHT, decays, piece_end, whole
 from refssm.jit.ssd.tiles import (
     ROWS,
-    buffer,
-    dense,
-    filled,
+    added,
+    cleared,
     moved,
     multiplied,
+    nothing,
     padded,
+    row_dots,
     transposed,
-    unset,
+    weighted,
 )
 
 SPAN = 128  # blocks, or √(all blocks) where that is more
+# the first rows of what a piece needs, in `work`: matrices of CHUNK rows, then single rows
+IN_X, IN_Y, OWN_Y, IN_B, IN_C, IN_DB, IN_DC, MORE = range(0, 8 * CHUNK, CHUNK)
+IN_M, IN_D, CROSSING, SCORES, BELOW, IN_W, ZERO = range(8 * CHUNK, 15 * CHUNK, CHUNK)
+ONE, ALPHA, BETA, LATER, FREE = range(ZERO + 1, ZERO + 6)
+
+inlined = njit(inline="always")
 
 
-Work = namedtuple(
-    "Work",
-    "kept, zeros, ones, alpha, beta, later, X, Y, weighted_X, weighted_Y, dX, "
-    "B, C, dB, dC, more, E, M, D, crossing, XT, GT, weights, product",
-)
+@part
+def _begun(work, rest):
+    """Zeros everywhere, but ones in a row, and below the diagonal of a square."""
+    plain()
+    cleared(work)
+    cleared(rest)
+    for j in range(work.columns):
+        put(work, ONE, j, 1.0)
+    for t in range(CHUNK):
+        for j in range(t):
+            put(work, BELOW + t, j, 1.0)
 
 
-@njit(inline="always")
-def _work(p, n, x):
-    """The arrays that every piece needs; most in one piece of memory, which compiles faster."""
-    P, N = padded(p, x), padded(n, x)
-    # one vector more: rows a power of two apart would share few lines of the first cache
-    memory = buffer(6 + 14 * CHUNK, max(P, N, CHUNK) + 1, x)
-    memory[2] = 1
-    blocks = memory[6:]
-    return Work(
-        memory[0],
-        memory[1],
-        memory[2],
-        memory[3],
-        memory[4],
-        memory[5],
-        blocks[:CHUNK, :P],
-        blocks[CHUNK : 2 * CHUNK, :P],
-        blocks[2 * CHUNK : 3 * CHUNK, :P],
-        blocks[3 * CHUNK : 4 * CHUNK, :P],
-        blocks[4 * CHUNK : 5 * CHUNK, :P],
-        blocks[5 * CHUNK : 6 * CHUNK, :N],
-        blocks[6 * CHUNK : 7 * CHUNK, :N],
-        blocks[7 * CHUNK : 8 * CHUNK, :N],
-        blocks[8 * CHUNK : 9 * CHUNK, :N],
-        blocks[9 * CHUNK : 10 * CHUNK, :N],
-        blocks[10 * CHUNK : 11 * CHUNK, :CHUNK],
-        blocks[11 * CHUNK : 12 * CHUNK, :CHUNK],
-        blocks[12 * CHUNK : 13 * CHUNK, :CHUNK],
-        blocks[13 * CHUNK : 14 * CHUNK, :CHUNK],
-        buffer(P, CHUNK, x),
-        buffer(N, P, x),
-        np.empty((CHUNK, CHUNK + 1), x.dtype),
-        np.empty(CHUNK + 1),
-    )
-
-
-@njit(inline="always")
-def _states(x, log_a, B, resets, states, rest, work):
+@part
+def _states(x, log_a, B, resets, span, states, rest, work, product):
     """states[k] = the states before block k, and after the last one, from states[0]."""
-    start, length = 0, x.shape[1]
-    while start < length:
-        stop = piece_end(start, length, resets)
-        if stop < length and stop % CHUNK:  # a reset follows, so nobody needs the state
+    plain()
+    (first, last), many, (p, n) = span, x.shape[0], (rest.rows, rest.columns)
+    W, ones, start = block(work, IN_W, 0, CHUNK, WEIGHT), repeated(work, ONE, 0), first
+    while start < last:
+        stop = piece_end(start, last, resets)
+        if stop < last and stop % CHUNK:  # a reset follows, so nobody needs the state
             start = stop
             continue
-        w, count = slice(start, stop), stop - start
-        moved(work.B, B[w], work.ones)
-        for h in range(len(x)):
-            decays(log_a[h, w], resets[start], work.product, work.weights)
-            last = work.weights[count - 1]
-            moved(work.weighted_X, x[h, w], last[1:])
-            work.kept[:] = last[0]
-            before = rest if resets[start] else states[start // CHUNK, h]
-            after = states[-(-stop // CHUNK), h]
-            multiplied(after, work.kept, before, work.weighted_X[:count].T, work.B)
+        count, q = stop - start, stop - start - 1
+        X, B_w = block(work, IN_X, 0, count, p), block(work, IN_B, 0, count, n)
+        to_last, begins = turned(block(W, q, 0, 1, CHUNK)), resets[start]
+        before, after = (start - first) // CHUNK * many, (stop - first + CHUNK - 1) // CHUNK * many
+        moved(B_w, ones, block(matrix(B), start, 0, count, B.shape[1]))
+        for h in range(many):
+            decays(block(matrix(log_a), h, start, 1, count), begins, product, W)
+            moved(X, to_last, block(slab(x, h), start, 0, count, x.shape[2]))
+            S = rest if begins else block(states, (before + h) * p, 0, p, n)
+            S_next = block(states, (after + h) * p, 0, p, n)
+            multiplied(S_next, repeated(W, q, OWN), S, turned(X), B_w)
         start = stop
 
 
-@njit(fastmath={"reassoc", "contract"})
-def _dot(S, G):
-    """Σ S G."""
-    total = S.dtype.type(0)
-    for p in range(S.shape[0]):
-        s, g = dense(S[p]), dense(G[p])
-        for n in range(s.size):
-            total += s[n] * g[n]
-    return total
-
-
-@njit(fastmath={"reassoc", "contract"})
-def _added(total, more, B, dots):
-    """total += more, and dots[i] = B_i · more_i."""
-    for i in range(more.shape[0]):
-        dot, sums, row, b = more.dtype.type(0), dense(total[i]), dense(more[i]), dense(B[i])
-        for n in range(row.size):
-            sums[n] += row[n]
-            dot += b[n] * row[n]
-        dots[i] = dot
-
-
-@njit(fastmath={"reassoc"})
-def _of_decays(dlog_a, both, of_S, of_G, crossing, later):
-    """dlog_a_t = both + Σ_{i≥t} of_S_i + Σ_{j<t} of_G_j + Σ_{j<t≤i} crossing_ij."""
-    total = both
-    later[:] = 0
-    for t in range(dlog_a.size - 1, -1, -1):
-        total += of_S[t]
-        across = both * 0
-        row = dense(crossing[t])
-        for j in range(t):
-            later[j] += row[j]
-            across += later[j]
-        dlog_a[t] = total + across
-    total, checked = both * 0, 0 * dlog_a[0]
-    for t in range(1, dlog_a.size):
-        total += of_G[t - 1]
-        dlog_a[t] += total
-        checked += 0 * dlog_a[t]
+@part
+def _of_decays(dlog_a, both, work):
+    """dlog_a_t = both + Σ_{i≥t} alpha_i + Σ_{j<t} beta_j + Σ_{j<t≤i} crossing_ij; returns 0 if they
+    are finite, else NaN."""
+    plain()
+    cleared(block(work, LATER, 0, 1, CHUNK))
+    of_S, of_G, checked = both, 0 * both, 0 * both
+    for t in range(dlog_a.columns - 1, -1, -1):
+        of_S += number(work, ALPHA, t)
+        across = zeros(work)
+        for j in range(0, CHUNK, lanes_of(work)):
+            later = lanes_at(work, LATER, j) + lanes_at(work, CROSSING + t, j)
+            put_lanes(work, LATER, j, later)
+            across = times_plus(later, lanes_at(work, BELOW + t, j), across)
+        put(dlog_a, 0, t, of_S + total(across))
+    for t in range(dlog_a.columns):
+        value = number(dlog_a, 0, t) + of_G
+        put(dlog_a, 0, t, value)
+        of_G += number(work, BETA, t)
+        checked += 0 * value
     return checked
 
 
-@njit
-def _inside(weights, scores, E, h, M, D, crossing):
-    """M_ij = W_ij (C_i · B_j); D_ij summed over heads; D_ij (C_i · B_j) of this one."""
-    for i in range(len(scores)):
-        weight, e, m, d, both = (
-            weights[i],
-            dense(E[i]),
-            dense(M[i]),
-            dense(D[i]),
-            dense(crossing[i]),
-        )
-        for j in range(i + 1):
-            m[j] = weight[1 + j] * scores[i, j]
-            one = weight[1 + j] * e[j]
-            both[j] = one * scores[i, j]
-            d[j] = one if h == 0 else d[j] + one
+@inlined
+def _within(x, dy, W, rows, p, work):
+    """Steps of a piece with each other: M, the head's D, and crossing = D_ij (C_i · B_j)."""
+    X, Y, ones = (
+        block(work, IN_X, 0, CHUNK, p),
+        block(work, IN_Y, 0, rows, p),
+        repeated(work, ONE, 0),
+    )
+    XT, crossing = block(work, FREE, 0, p, CHUNK), block(work, CROSSING, 0, rows, CHUNK)
+    scores = block(work, SCORES, 0, rows, CHUNK)
+    moved(X, ones, x)
+    moved(Y, ones, dy)
+    transposed(XT, X)
+    multiplied(crossing, ones, repeated(work, ZERO, 0), Y, XT)
+    weighted(crossing, W, crossing)
+    added(block(work, IN_D, 0, rows, CHUNK), crossing)
+    weighted(crossing, crossing, scores)
+    weighted(block(work, IN_M, 0, rows, CHUNK), W, scores)
 
 
-@njit(inline="always")
-def _head_back(h, given, begins, scores, S, G, results, work):
+@inlined
+def _through_states(x, dy, W, S, G, rows, work):
+    """This head's part of dB and dC through S and G; alpha and beta; returns w_q Σ S G."""
+    p, n, ones, zero = G.rows, G.columns, repeated(work, ONE, 0), repeated(work, ZERO, 0)
+    X, Y = block(work, IN_X, 0, rows, p), block(work, OWN_Y, 0, rows, p)
+    more, q = block(work, MORE, 0, rows, n), x.rows - 1
+    moved(Y, block(W, 0, OWN, rows, 1), dy)
+    multiplied(more, ones, zero, Y, S)
+    added(block(work, IN_DC, 0, rows, n), more)
+    row_dots(block(work, ALPHA, 0, 1, CHUNK), more, block(work, IN_C, 0, rows, n))
+    moved(X, turned(block(W, q, 0, 1, CHUNK)), x)
+    multiplied(more, ones, zero, X, G)
+    added(block(work, IN_DB, 0, rows, n), more)
+    row_dots(block(work, BETA, 0, 1, CHUNK), more, block(work, IN_B, 0, rows, n))
+    row_dots(block(work, LATER, 0, 1, p), S, G)
+    row_dots(block(work, LATER, 0, 1, 1), block(work, LATER, 0, 1, p), ones)
+    return number(W, q, OWN) * number(work, LATER, 0)
+
+
+@part
+def _head_back(given, begins, S, G, results, work, product):
     """One head in one piece: dx, dlog_a, its part of dB, dC and D, and G before the piece."""
-    (dy, x, log_a), (dx, dlog_a) = given, results
-    count = len(x)
-    decays(log_a, begins, work.product, work.weights)
-    last = work.weights[count - 1]
-    moved(work.X, x, work.ones)
-    moved(work.Y, dy, work.ones)
-    moved(work.weighted_X, x, last[1:])
-    moved(work.weighted_Y, dy, work.weights[:, 0])
-    transposed(work.XT, work.X)
-    multiplied(work.E[:count], work.zeros, work.E[:count], work.Y[:count], work.XT)
-    _inside(work.weights, scores, work.E, h, work.M, work.D, work.crossing)
-    multiplied(work.more[:count], work.zeros, work.more[:count], work.weighted_Y[:count], S)
-    _added(work.dC, work.more[:count], work.C, work.alpha)
-    multiplied(work.more[:count], work.zeros, work.more[:count], work.weighted_X[:count], G)
-    _added(work.dB, work.more[:count], work.B, work.beta)
-    both = last[0] * _dot(S, G)
-    checked = _of_decays(dlog_a, both, work.alpha, work.beta, work.crossing, work.later)
-    transposed(work.GT, G)
-    multiplied(work.dX[:count], work.zeros, work.dX[:count], work.B[:count], work.GT)
-    for j in range(0, count, ROWS):
-        rows = slice(j, min(j + ROWS, count))
-        multiplied(work.dX[rows], last[1 + j :], work.dX[rows], work.M[j:count, rows].T, work.Y[j:])
-    moved(dx, work.dX[:count, : dx.shape[1]], work.ones)
-    work.kept[:] = last[0]
-    multiplied(G, work.kept, G, work.weighted_Y[:count].T, work.C)
-    return nothing(work.dX[:count]) + checked
+    plain()
+    (dy, x, log_a), (dx, dlog_a), (p, n) = given, results, (G.rows, G.columns)
+    count, q, rows, W = x.rows, x.rows - 1, whole(x.rows), block(work, IN_W, 0, CHUNK, WEIGHT)
+    decays(log_a, begins, product, W)
+    _within(x, dy, W, rows, p, work)
+    checked = _of_decays(dlog_a, _through_states(x, dy, W, S, G, rows, work), work)
+    ones, GT, dX = repeated(work, ONE, 0), block(work, FREE, 0, n, p), block(work, MORE, 0, rows, p)
+    transposed(GT, G)
+    multiplied(dX, ones, repeated(work, ZERO, 0), block(work, IN_B, 0, rows, n), GT)
+    for j in range(0, rows, ROWS):
+        some, left = block(dX, j, 0, ROWS, p), count - j
+        M, Y = block(work, IN_M + j, j, left, ROWS), block(work, IN_Y + j, 0, left, p)
+        multiplied(some, turned(block(W, q, j, 1, ROWS)), some, turned(M), Y)
+    moved(dx, ones, dX)
+    Y, C = block(work, OWN_Y, 0, count, p), block(work, IN_C, 0, rows, n)
+    multiplied(G, repeated(W, q, OWN), G, turned(Y), C)
+    return checked + nothing(block(dX, 0, 0, count, p))
 
 
-@njit(inline="always")
-def _shared_back(count, dB, dC, work):
+@part
+def _shared_back(dB, dC, n, work):
     """dB and dC of one piece, where its heads have added theirs."""
+    plain()
+    count, ones = dB.rows, repeated(work, ONE, 0)
     for i in range(0, count, ROWS):
-        rows = slice(i, min(i + ROWS, count))
-        multiplied(work.dC[rows], work.ones, work.dC[rows], work.D[rows, : rows.stop], work.B)
-        multiplied(work.dB[rows], work.ones, work.dB[rows], work.D[i:count, rows].T, work.C[i:])
-    moved(dB, work.dB[:count, : dB.shape[1]], work.ones)
-    moved(dC, work.dC[:count, : dC.shape[1]], work.ones)
-    return nothing(work.dB[:count]) + nothing(work.dC[:count])
+        some, D = block(work, IN_DC + i, 0, ROWS, n), block(work, IN_D + i, 0, ROWS, i + ROWS)
+        multiplied(some, ones, some, D, block(work, IN_B, 0, i + ROWS, n))
+        some, D = block(work, IN_DB + i, 0, ROWS, n), block(work, IN_D + i, i, count - i, ROWS)
+        multiplied(some, ones, some, turned(D), block(work, IN_C + i, 0, count - i, n))
+    more_B, more_C = block(work, IN_DB, 0, count, n), block(work, IN_DC, 0, count, n)
+    moved(dB, ones, more_B)
+    moved(dC, ones, more_C)
+    return nothing(more_B) + nothing(more_C)
 
 
-@njit(inline="always")
-def _span_back(given, states, rest, G, gradients, work):
+@inlined
+def _span_back(given, span, states, rest, G, gradients, work, product):
     """All pieces of one span, the last first."""
     (dy, x, log_a, B, C, products, resets), (dx, dlog_a, dB, dC) = given, gradients
-    stop, checked = x.shape[1], x.dtype.type(0)
-    while stop > 0:
+    (first, stop), (many, _, size), (p, n) = span, x.shape, (rest.rows, rest.columns)
+    log, dlog, for_B, for_C = matrix(log_a), matrix(dlog_a), matrix(dB), matrix(dC)
+    ones, checked, width = repeated(work, ONE, 0), x.dtype.type(0), B.shape[1]
+    while stop > first:
         start = stop - 1
         while start % CHUNK and not resets[start]:
             start -= 1
-        w, count, shift = slice(start, stop), stop - start, start % CHUNK
-        moved(work.dB, work.dB, work.zeros)
-        moved(work.dC, work.dC, work.zeros)
-        moved(work.B, B[w], work.ones)
-        moved(work.C, C[w], work.ones)
-        begins, scores = resets[start], products[w, shift:]
-        for h in range(len(x)):
-            S = rest if shift or begins else states[start // CHUNK, h]
-            given, results = (dy[h, w], x[h, w], log_a[h, w]), (dx[h, w], dlog_a[h, w])
-            checked += _head_back(h, given, begins, scores, S, G[h], results, work)
-        checked += _shared_back(count, dB[w], dC[w], work)
+        count, shift, begins = stop - start, start % CHUNK, resets[start]
+        rows, before = whole(count), (start - first) // CHUNK * many
+        for zeroed in (IN_DB, IN_DC, IN_D):
+            cleared(block(work, zeroed, 0, CHUNK, work.columns))
+        moved(block(work, IN_B, 0, rows, n), ones, block(matrix(B), start, 0, count, width))
+        moved(block(work, IN_C, 0, rows, n), ones, block(matrix(C), start, 0, count, width))
+        scores = block(matrix(products), start, shift, count, count)
+        moved(block(work, SCORES, 0, rows, CHUNK), ones, scores)
+        for h in range(many):
+            S = rest if shift or begins else block(states, (before + h) * p, 0, p, n)
+            G_h, x_h = block(G, h * p, 0, p, n), block(slab(x, h), start, 0, count, size)
+            dy_h, log_h = block(slab(dy, h), start, 0, count, size), block(log, h, start, 1, count)
+            dx_h, dlog_h = (
+                block(slab(dx, h), start, 0, count, size),
+                block(dlog, h, start, 1, count),
+            )
+            given_h = dy_h, x_h, log_h
+            checked += _head_back(given_h, begins, S, G_h, (dx_h, dlog_h), work, product)
+        dB_w, dC_w = block(for_B, start, 0, count, width), block(for_C, start, 0, count, width)
+        checked += _shared_back(dB_w, dC_w, n, work)
         stop = start
     return checked
 
@@ -247,33 +250,35 @@ def _span_back(given, states, rest, G, gradients, work):
 )
 def pieces_back(dy, dS, x, log_a, B, C, products, S0, resets, dx, dlog_a, dB, dC, dS0, finite):
     """Gradients of h heads with the same B and C, and whether all are finite."""
-    (many, length, p), n = x.shape, B.shape[1]
-    span = CHUNK * max(SPAN, int(np.sqrt(length / CHUNK)))
+    (many, length, p), n, lanes, zero = x.shape, B.shape[1], lanes_of(matrix(B)), x.dtype.type(0)
+    p, n, span = padded(p, lanes), padded(n, lanes), CHUNK * max(SPAN, int(np.sqrt(length / CHUNK)))
     spans, blocks = -(-length // span), -(-min(length, span) // CHUNK)
-    work, checked, high = _work(p, n, x), x.dtype.type(0), padded(p, x)
-    states = unset((blocks + 1) * many * high, n, x).reshape(blocks + 1, many, high, -1)
-    starts = unset(spans * many * high, n, x).reshape(spans, many, high, -1)
-    G = buffer(many * high + high, n, x).reshape(many + 1, high, -1)
-    rest = G[many]
+    # one vector more has w_i, and rows a power of two apart would share few lines of a cache
+    width, height, all_p = max(p, n, CHUNK) + lanes, FREE + max(p, n), many * p
+    rows, size = (blocks + spans + 2) * all_p + p, x.itemsize
+    memory = np.empty(8 * WEIGHT + (rows * n + height * width) * size + BYTES, np.uint8)
+    product = memory_of(memory, 0, 1, WEIGHT, 0.0)
+    kept = memory_of(memory, 8 * WEIGHT, rows, n, zero)
+    work = memory_of(memory, 8 * WEIGHT + rows * n * size, height, width, zero)
+    G, rest = block(kept, 0, 0, all_p, n), block(kept, all_p, 0, p, n)
+    states = block(kept, all_p + p, 0, (blocks + 1) * all_p, n)
+    starts = block(kept, (blocks + 2) * all_p + p, 0, spans * all_p, n)
+    ones, first, checked = repeated(work, ONE, 0), block(states, 0, 0, all_p, n), zero
+    _begun(work, rest)
     for h in range(many):
-        filled(states[0, h], S0[h])
-        filled(G[h], dS[h])
+        moved(block(states, h * p, 0, p, n), ones, slab(S0, h))
+        moved(block(G, h * p, 0, p, n), ones, slab(dS, h))
     for k in range(spans - 1):
-        w = slice(k * span, k * span + span)
-        for h in range(many):
-            filled(starts[k, h], states[0, h])
-        _states(x[:, w], log_a[:, w], B[w], resets[w], states, rest, work)
-        for h in range(many):
-            filled(states[0, h], states[blocks, h])
+        moved(block(starts, k * all_p, 0, all_p, n), ones, first)
+        _states(x, log_a, B, resets, (k * span, k * span + span), states, rest, work, product)
+        moved(first, ones, block(states, blocks * all_p, 0, all_p, n))
     for k in range(spans - 1, -1, -1):
-        w = slice(k * span, min(length, k * span + span))
-        for h in range(many if k < spans - 1 else 0):
-            filled(states[0, h], starts[k, h])
-        _states(x[:, w], log_a[:, w], B[w], resets[w], states, rest, work)
-        gradients = dx[:, w], dlog_a[:, w], dB[w], dC[w]
-        given = dy[:, w], x[:, w], log_a[:, w], B[w], C[w], products[w], resets[w]
-        checked += _span_back(given, states, rest, G, gradients, work)
+        if k < spans - 1:
+            moved(first, ones, block(starts, k * all_p, 0, all_p, n))
+        w, given = (k * span, min(length, k * span + span)), (dy, x, log_a, B, C, products, resets)
+        _states(x, log_a, B, resets, w, states, rest, work, product)
+        checked += _span_back(given, w, states, rest, G, (dx, dlog_a, dB, dC), work, product)
     for h in range(many):
-        filled(dS0[h], G[h])
-        checked += nothing(G[h])
-    finite[0] = checked == 0
+        moved(slab(dS0, h), ones, block(G, h * p, 0, p, n))
+    finite[0] = checked + nothing(G) == 0
+    held(memory)

@@ -13,16 +13,37 @@ not all finite says so, and the caller computes it step by step.
 # (a gufunc allocates its outputs; pyright does not know that)
 
 import numpy as np
-from numba import njit
 
-from refssm.jit._gufunc import gufunc
-from refssm.jit.ssd.tiles import ROWS, buffer, dense, filled, moved, multiplied
+from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import plain
+from refssm.jit._vectors.matrix import (
+    BYTES,
+    block,
+    held,
+    lanes_at,
+    lanes_of,
+    matrix,
+    memory_of,
+    number,
+    put,
+    put_lanes,
+    repeated,
+    slab,
+    turned,
+)
+from refssm.jit.ssd.tiles import ROWS, cleared, moved, multiplied, nothing, padded, weighted
 
 CHUNK = 32
+OWN = CHUNK  # the column of `weights` that has w_i, behind those of W_ij
+WEIGHT = CHUNK + 8  # columns of `weights`: whole vectors in double precision
 REAL = ("f4", "f8")
+# the first rows of the matrices in `work`
+IN_X, IN_Y, IN_B, IN_C, IN_M, IN_W, SCORES, ZERO = range(0, 8 * CHUNK, CHUNK)
+ONE, HEIGHT = ZERO + 1, ZERO + ROWS
 
 
-@njit
+@part
 def piece_end(start, length, resets):
     """The end of the piece that begins at `start`: the next multiple of CHUNK, reset or end."""
     stop, end = min(length, start - start % CHUNK + CHUNK), start + 1
@@ -31,94 +52,91 @@ def piece_end(start, length, resets):
     return end
 
 
-@njit
+@part
 def decays(log_a, begins, product, weights):
-    """weights[i, 1 + j] = W_ij and weights[i, 0] = w_i, which is 0 where a sequence begins."""
-    for i in range(log_a.size):
-        a = np.exp(np.float64(log_a[i]))
-        for j in range(i + 1):
-            product[j] *= a
-        product[i + 1] = 1
-        if i == 0:
-            product[0] = 0 if begins else a
-        for j in range(i + 2):
-            weights[i, j] = product[j]
+    """weights[i, j] = W_ij, 0 for j > i; weights[i, OWN] = w_i, which is 0 where a sequence begins;
+    for the steps of the row log_a. `product` has room for one row in double precision."""
+    plain()
+    cleared(product)
+    put(product, 0, OWN, 1.0)
+    for i in range(log_a.columns):
+        a = 0.0 if begins and i == 0 else np.exp(np.float64(number(log_a, 0, i)))
+        for j in range(0, product.columns, lanes_of(product)):
+            put_lanes(product, 0, j, a * lanes_at(product, 0, j))
+        put(product, 0, i, 1.0)
+        for j in range(0, product.columns, lanes_of(product)):
+            put_lanes(weights, i, j, lanes_at(product, 0, j))
 
 
-@njit(fastmath={"reassoc"})
-def nothing(Y):
-    """0 if all numbers are finite, else NaN; rows are contiguous."""
-    total = Y.dtype.type(0)
-    for i in range(Y.shape[0]):
-        row = dense(Y[i])
-        for j in range(row.size):
-            total += 0 * row[j]
-    return total
+@part
+def whole(count):
+    """This many rows, and those that make whole tiles of them."""
+    return (count + ROWS - 1) // ROWS * ROWS
 
 
-@njit(inline="always")
-def advanced(S, weights, x, B, kept, weighted):
-    """S ← w_q S + Σ_j W_qj B_j x_jᵀ, as n rows of p numbers."""
-    last, count = weights[len(x) - 1], len(x)
-    moved(weighted, x, last[1:])
-    kept[:] = last[0]
-    multiplied(S, kept, S, B.T, weighted[:count])
-
-
-@njit(inline="always")
-def _outputs(Y, C, S, M, X, weights, zeros):
-    """Y_i = w_i S C_i + Σ_{j≤i} M_ij x_j."""
-    count = len(C)
-    multiplied(Y[:count], zeros, Y[:count], C, S)
-    for i in range(0, count, ROWS):
-        rows = slice(i, min(i + ROWS, count))
-        multiplied(Y[rows], weights[rows, 0], Y[rows], M[rows, : rows.stop], X)
+@part
+def _head(x, y, S, log_a, begins, B, C, scores, work, product):
+    """One head in one piece: its outputs, and the state after it, as n rows of p numbers. Returns
+    0 if they are finite, else NaN."""
+    plain()
+    count, rows, p = x.rows, C.rows, S.columns
+    M, W = block(work, IN_M, 0, rows, CHUNK), block(work, IN_W, 0, rows, CHUNK)
+    X, Y = block(work, IN_X, 0, rows, p), block(work, IN_Y, 0, rows, p)
+    ones, zeros = repeated(work, ONE, 0), repeated(work, ZERO, 0)
+    decays(log_a, begins, product, W)
+    weighted(M, W, scores)
+    moved(X, ones, x)
+    multiplied(Y, ones, zeros, C, S)
+    for i in range(0, rows, ROWS):
+        some = block(Y, i, 0, ROWS, p)
+        own = block(W, i, OWN, ROWS, 1)
+        multiplied(some, own, some, block(M, i, 0, ROWS, i + ROWS), X)
+    moved(y, ones, Y)
+    q = count - 1
+    moved(X, turned(block(W, q, 0, 1, CHUNK)), x)
+    multiplied(S, repeated(W, q, OWN), S, turned(block(B, 0, 0, count, B.columns)), X)
+    return nothing(block(Y, 0, 0, count, p))
 
 
 @gufunc("(h,l,p),(h,l),(l,n),(l,n),(l,q),(h,p,n),(l)->(h,l,p),(h,p,n),()", flag=6, kinds=REAL)
 def scan_pieces(x, log_a, B, C, products, S0, resets, y, S_last, finite):
     """All outputs of h heads, the last states, and whether all are finite; products[i, j] is
     C_i · B_j for the j-th step since the last multiple of CHUNK."""
-    (many, length, heads), size = x.shape, B.shape[1]
-    S = buffer(many * size, heads, x).reshape(many, size, -1)
-    memory = buffer(3 * CHUNK, heads, x)
-    Y, X, weighted = memory[:CHUNK], memory[CHUNK : 2 * CHUNK], memory[2 * CHUNK :]
-    square = buffer(CHUNK + 3, max(size, 2 * CHUNK), x)
-    M, weights = square[:CHUNK, :CHUNK], np.empty((CHUNK, CHUNK + 1), x.dtype)
-    zeros, ones, kept = square[CHUNK], square[CHUNK + 1], square[CHUNK + 2]
-    product, checked, start = np.empty(CHUNK + 1), x.dtype.type(0), 0
-    ones[:] = 1
+    (many, length, p), n, lanes = x.shape, B.shape[1], lanes_of(matrix(B))
+    p, n, zero = padded(p, lanes), padded(n, lanes), x.dtype.type(0)
+    width, states = max(p, n, CHUNK) + lanes, 8 * WEIGHT + many * n * p * x.itemsize
+    memory = np.empty(states + HEIGHT * width * x.itemsize + BYTES, np.uint8)
+    product = memory_of(memory, 0, 1, WEIGHT, 0.0)
+    S = memory_of(memory, 8 * WEIGHT, many * n, p, zero)
+    work = memory_of(memory, states, HEIGHT, width, zero)
+    ones, checked, start = repeated(work, ONE, 0), zero, 0
+    cleared(work)
+    for j in range(width):
+        put(work, ONE, j, 1.0)
     for h in range(many):
-        filled(S[h], S0[h].T)
+        moved(block(S, h * n, 0, n, p), ones, turned(slab(S0, h)))
     while start < length:
         stop = piece_end(start, length, resets)
-        w, count, shift = slice(start, stop), stop - start, start % CHUNK
+        count, shift, begins = stop - start, start % CHUNK, resets[start]
+        rows = whole(count)
+        B_w, C_w = block(work, IN_B, 0, rows, n), block(work, IN_C, 0, rows, n)
+        scores = block(work, SCORES, 0, rows, CHUNK)
+        moved(B_w, ones, block(matrix(B), start, 0, count, B.shape[1]))
+        moved(C_w, ones, block(matrix(C), start, 0, count, C.shape[1]))
+        moved(scores, ones, block(matrix(products), start, shift, count, count))
         for h in range(many):
-            if resets[start]:
-                filled(S[h], S0[h, :0].T)
-            decays(log_a[h, w], resets[start], product, weights)
-            for i in range(count):
-                for j in range(i + 1):
-                    M[i, j] = weights[i, 1 + j] * products[start + i, shift + j]
-            moved(X, x[h, w], ones)
-            _outputs(Y, C[w], S[h], M, X, weights, zeros)
-            moved(y[h, w], Y[:count, :heads], ones)
-            checked += nothing(Y[:count])
-            advanced(S[h], weights, x[h, w], B[w], kept, weighted)
+            S_h = block(S, h * n, 0, n, p)
+            if begins:
+                cleared(S_h)
+            x_h = block(slab(x, h), start, 0, count, x.shape[2])
+            y_h = block(slab(y, h), start, 0, count, x.shape[2])
+            log_h = block(matrix(log_a), h, start, 1, count)
+            checked += _head(x_h, y_h, S_h, log_h, begins, B_w, C_w, scores, work, product)
         start = stop
     for h in range(many):
-        filled(S_last[h], S[h].T)
-        checked += nothing(S[h])
-    finite[0] = checked == 0
-
-
-@gufunc("(i,n),(j,n)->(i,j)", kinds=REAL)
-def _products(C, B, Y):
-    """Y_ij = C_i · B_j."""
-    columns, Z = buffer(B.shape[1], B.shape[0], B), buffer(C.shape[0] + 1, B.shape[0], B)
-    filled(columns, B.T)
-    multiplied(Z[:-1], buffer(1, len(C), C)[0], Z[:-1], C, columns)
-    filled(Y, Z)
+        moved(slab(S_last, h), ones, turned(block(S, h * n, 0, n, p)))
+    finite[0] = checked + nothing(S) == 0
+    held(memory)
 
 
 def products(B, C):
@@ -127,9 +145,9 @@ def products(B, C):
     whole, batch = l - l % CHUNK, np.broadcast_shapes(B.shape[:-2], C.shape[:-2])
     Y = np.zeros((*batch, l, CHUNK), np.result_type(B, C))
     if whole:
-        pieces = (
+        left, right = (
             c[..., :whole, :].reshape(*c.shape[:-2], whole // CHUNK, CHUNK, n) for c in (C, B)
         )
-        Y[..., :whole, :] = _products(*pieces).reshape(*batch, whole, CHUNK)
-    Y[..., whole:, : l - whole] = _products(C[..., whole:, :], B[..., whole:, :])
+        Y[..., :whole, :] = (left @ right.mT).reshape(*batch, whole, CHUNK)
+    Y[..., whole:, : l - whole] = C[..., whole:, :] @ B[..., whole:, :].mT
     return Y

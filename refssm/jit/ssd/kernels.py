@@ -9,7 +9,7 @@ O(p n √l) numbers per head [chen2016training].
 
 import numpy as np
 
-from refssm.jit._gufunc import blocks, gufunc, joined
+from refssm.jit._compiling.gufunc import blocks, gufunc, joined
 from refssm.jit.ssd.backward import pieces_back
 from refssm.jit.ssd.forward import products, scan_pieces
 from refssm.jit.ssd.heads import grouped

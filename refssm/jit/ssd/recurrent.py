@@ -2,7 +2,7 @@
 
 from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
-from refssm.jit._gufunc import begun, in_kind_of
+from refssm.jit._compiling.gufunc import begun, in_kind_of
 from refssm.jit.ssd.kernels import at_rest, pulled_back, scan
 from refssm.scan.blocks import no_resets
 from refssm.ssd import (

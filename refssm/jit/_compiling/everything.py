@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.progress import track
 
 import refssm.jit
-from refssm.jit._cache import of_these_sources
-from refssm.jit._gufunc import Kernel
+from refssm.jit._compiling.cache import of_these_sources
+from refssm.jit._compiling.gufunc import Kernel
 
 
 class Part(NamedTuple):

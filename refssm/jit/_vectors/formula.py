@@ -23,7 +23,7 @@ from numba import types
 from numba.core import cgutils
 from numba.core.extending import intrinsic, models, register_model
 
-from refssm.jit._number import NUMBERS
+from refssm.jit._vectors.number import NUMBERS
 
 REGISTER = 512  # bits; where registers are shorter, the compiler uses several
 

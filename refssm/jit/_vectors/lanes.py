@@ -1,13 +1,12 @@
 """Registers of numbers in compiled functions, one number for each channel.
 
 Numba's loops vectorize only where LLVM finds that they may. `Lanes` are values of LLVM's vector
-type (`_formula.py`), so a recurrence written for one channel computes 16 of them (8 in float64):
+type (`formula.py`), so a recurrence written for one channel computes 16 of them (8 in float64):
 
     x = times_plus(a, load(states, n), drive * B[k, n])
     store(states, n, x)
 
-`load` and `store` use row n of an array (rows, lanes) made by `scratch`. + − · / also take one
-number for all lanes.
+`load` and `store` are in `scratch.py`. + − · / also take one number for all lanes.
 """
 
 # pyright: reportAttributeAccessIssue=false, reportCallIssue=false, reportOptionalCall=false
@@ -17,18 +16,13 @@ number for all lanes.
 
 import operator
 
-import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core.extending import intrinsic
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
-from refssm.jit._formula import REGISTER, Lanes, code_of, elementwise, signature_of, splatted
-
-# a part of a kernel: without the functions by which Python and C would call it, whose compilation
-# takes longer than its own
-inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+from refssm.jit._vectors.formula import Lanes, code_of, elementwise, signature_of, splatted
 
 
 def _operators():
@@ -65,18 +59,6 @@ def beyond(x, bound, before):
     return x.where("<=", bound, x.where(">=", -bound, before, 1), 1)
 
 
-def _pointer(context, builder, kind, array, row, column, rank):
-    """The address of array[row, column], as one of lanes."""
-    array = context.make_array(kind)(context, builder, array)
-    strides = [builder.extract_value(array.strides, i) for i in range(rank)]
-    offset = builder.mul(row, strides[0])
-    if column is not None:
-        offset = builder.add(offset, builder.mul(column, strides[1]))
-    base = builder.bitcast(array.data, ir.IntType(8).as_pointer())
-    lanes = context.get_value_type(Lanes(kind.dtype)).as_pointer()
-    return builder.bitcast(builder.gep(base, [offset]), lanes)
-
-
 @intrinsic
 def apart(typingctx):
     """The compiled function stays one of its own: LLVM copies it into no other."""
@@ -89,27 +71,16 @@ def apart(typingctx):
 
 
 @intrinsic
-def load(typingctx, array, row):
-    """Row `row` of a scratch array."""
-    kind = Lanes(array.dtype)
+def plain(typingctx):
+    """The compiled function is not copied into others, and its loops not unrolled: they are written
+    in vectors already, and Numba optimizes a function anew in each that calls it."""
 
-    def write(context, builder, signature, values):
-        place = _pointer(context, builder, signature.args[0], *values, None, 1)
-        return builder.load(place, align=array.dtype.bitwidth // 8)
-
-    return kind(array, types.intp), write
-
-
-@intrinsic
-def store(typingctx, array, row, lanes):
-    """Row `row` of a scratch array becomes these lanes."""
-
-    def write(context, builder, signature, values):
-        place = _pointer(context, builder, signature.args[0], *values[:2], None, 1)
-        builder.store(values[2], place, align=array.dtype.bitwidth // 8)
+    def generate(context, builder, signature, arguments):
+        for attribute in ("noinline", "optsize"):
+            builder.function.attributes.add(attribute)
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, Lanes(array.dtype)), write
+    return types.void(), generate
 
 
 @intrinsic
@@ -141,29 +112,7 @@ def total(typingctx, lanes):
     return lanes.dtype(lanes), write
 
 
-@intrinsic
-def transpose(typingctx, source, i, j, target, p, q):
-    """target[p + a, q + b] = source[i + b, j + a], for all lanes a and b; their last axes are
-    contiguous."""
-
-    def write(context, builder, signature, values):
-        source, i, j, target, p, q = values
-        count, one = Lanes(signature.args[0].dtype).count, ir.Constant(i.type, 1)
-        size = signature.args[0].dtype.bitwidth // 8
-        rows, places = [], []
-        for _ in range(count):
-            place = _pointer(context, builder, signature.args[0], source, i, j, 2)
-            rows.append(builder.load(place, align=size))
-            places.append(_pointer(context, builder, signature.args[3], target, p, q, 2))
-            i, p = builder.add(i, one), builder.add(p, one)
-        for row, place in zip(_transposed(builder, rows), places, strict=True):
-            builder.store(row, place, align=size)
-        return context.get_dummy_value()
-
-    return types.void(source, types.intp, types.intp, target, types.intp, types.intp), write
-
-
-def _transposed(builder, rows):
+def columns_of(builder, rows):
     """The columns of a square matrix of rows: blocks of 1, 2, 4 … change places."""
     count, step = len(rows), 1
     kind = ir.VectorType(ir.IntType(32), count)
@@ -177,13 +126,3 @@ def _transposed(builder, rows):
             )
         step *= 2
     return rows
-
-
-@inner
-def scratch(rows, like):
-    """An array (rows, lanes) of zeros, aligned as registers are."""
-    size = like.itemsize
-    lanes = REGISTER // 8 // size
-    flat = np.zeros((rows + 1) * lanes, like.dtype)
-    start = (-flat.ctypes.data // size) % lanes
-    return flat[start : start + rows * lanes].reshape(rows, lanes)

@@ -1,34 +1,31 @@
-"""Numba mirrors of refssm.cauchy: blocks of nodes in the L1 cache and across SIMD lanes, in double.
+"""Numba mirror of refssm.cauchy_kernel: blocks of nodes in the L1 cache and SIMD lanes, in double.
 
 Numba's complex division raises on zero and branches for every term. Here each term is v (d*/|d|²),
 d = z − w, without a branch, and two poles share one division: 1/p = q/(pq). A node where some |d|²
 leaves the safe range is computed again with Smith's division, in a gradient the whole channel. Sums
 of single precision inputs are in double precision and rounded once.
-
-A resolvent at roots of unity is a Cauchy kernel, v/(1 − aω) = z v/(z − a) with z = ω*.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
 # (a gufunc allocates its outputs; pyright does not know that)
 
-from functools import lru_cache
-
 import numpy as np
-from numba import njit
 
 from refssm._operator import COMPILED_TYPES
-from refssm._roots import roots_of_unity
 from refssm.broadcasting import unbroadcast_each
-from refssm.cauchy import CAUCHY_KERNEL, RESOLVENT_AT_ROOTS
-from refssm.jit._gufunc import compiled
+from refssm.cauchy import CAUCHY_KERNEL
+from refssm.jit._compiling.gufunc import compiled
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.lanes import apart
 from refssm.jit.vandermonde import rounded
 
 BLOCK = 512  # nodes
-SMALLEST, LARGEST = 1e-140, 1e140  # of |d|²: outside, the product of two loses digits
+SMALLEST, LARGEST = 1e-140, 1e140  # of |d|²: outside, its square loses digits
+HUGE = 1e70  # from there on, the product of two |d|² may overflow
 FUSED, REORDERED = {"contract"}, {"contract", "reassoc"}
 
 
-@njit(error_model="numpy")
+@part
 def quotient(x, d):
     """x / d by Smith's method; ∞ or NaN if d = 0, as in NumPy."""
     if d.real == 0 and d.imag == 0:
@@ -42,22 +39,36 @@ def quotient(x, d):
     return complex((x.real * ratio + x.imag) / scale, (x.imag * ratio - x.real) / scale)
 
 
-@njit(error_model="numpy", fastmath=FUSED)
-def _two_poles(v, w, x, y, z, size, sums, sizes):
-    """Add v/(z − w) + x/(z − y) at a block of nodes; sizes become the extreme |z − w|²."""
-    z_re, z_im, re, im, low, high = z[0], z[1], sums[0], sums[1], sizes[0], sizes[1]
+@part(fastmath=FUSED)
+def _two_poles(v, w, x, y, z, size, sums, worst):
+    """Add v/(z − w) + x/(z − y) at a block of nodes; `worst` becomes the largest 1/|d|⁴."""
+    apart()
+    z_re, z_im, re, im = z[0], z[1], sums[0], sums[1]
     for l in range(size):
         a, b, c, d = z_re[l] - w.real, z_im[l] - w.imag, z_re[l] - y.real, z_im[l] - y.imag
         p, q = a * a + b * b, c * c + d * d
-        low[l], high[l] = min(low[l], min(p, q)), max(high[l], max(p, q))
         both = 1 / (p * q)
+        worst[l] = max(worst[l], both)
         p, q = q * both, p * both
         a, b, c, d = a * p, b * p, c * q, d * q  # first: v d* may underflow where v/d does not
         re[l] = re[l] + v.real * a + v.imag * b + x.real * c + x.imag * d
         im[l] = im[l] + v.imag * a - v.real * b + x.imag * c - x.real * d
 
 
-@njit(error_model="numpy")
+@part
+def _safe(w, parts, size):
+    """The largest 1/(pq) of a block for which neither p nor q, of the form |z − w|², has lost
+    digits: both are at most 8 M², M the largest part of a number, so the other is above 1e-290. 0,
+    if they may overflow."""
+    largest = 1.0
+    for n in range(w.size):
+        largest = max(largest, max(abs(np.float64(w[n].real)), abs(np.float64(w[n].imag))))
+    for b in range(size):
+        largest = max(largest, max(abs(parts[0, b]), abs(parts[1, b])))
+    return 1e290 / (8 * largest * largest) if largest < HUGE else 0.0
+
+
+@part
 def _carefully(v, w, z):
     """The sum at one node by Smith's division."""
     total = 0j
@@ -66,8 +77,8 @@ def _carefully(v, w, z):
     return total
 
 
-@njit(error_model="numpy")
-def _split(z, start, parts):
+@part
+def split(z, start, parts):
     """Real and imaginary parts of a block of z; the number of its nodes."""
     size = min(BLOCK, z.size - start)
     for b in range(size):
@@ -75,36 +86,29 @@ def _split(z, start, parts):
     return size
 
 
-@njit(error_model="numpy")
-def _complex_sums(v, w, z, k, turned):
+@part
+def complex_sums(v, w, z, k, turned):
     """Σ_n v_n / (z_l − w_n), times z_l if turned."""
-    parts, sums, sizes = np.empty((2, BLOCK)), np.empty((2, BLOCK)), np.empty((2, BLOCK))
+    parts, sums, worst = np.empty((2, BLOCK)), np.empty((2, BLOCK)), np.empty(BLOCK)
     for start in range(0, z.size, BLOCK):
-        size = _split(z, start, parts)
-        sums[:] = 0
-        sizes[0], sizes[1] = np.inf, 0
+        size = split(z, start, parts)
+        safe = _safe(w, parts, size)
+        sums[:], worst[:] = 0, 0
         for n in range(0, v.size, 2):
             other = min(n + 1, v.size - 1)
             x = np.complex128(v[other]) if other > n else 0j
             v_n, w_n, y = np.complex128(v[n]), np.complex128(w[n]), np.complex128(w[other])
-            _two_poles(v_n, w_n, x, y, parts, size, sums, sizes)
+            _two_poles(v_n, w_n, x, y, parts, size, sums, worst)
         for b in range(size):
             total, z_l = complex(sums[0, b], sums[1, b]), np.complex128(z[start + b])
-            if not (sizes[0, b] > SMALLEST and sizes[1, b] < LARGEST):
+            if not worst[b] < safe:
                 total = _carefully(v, w, z_l)
             k[start + b] = z_l * total if turned else total
 
 
 @compiled([f"({t}[:], {t}[:], {t}[:], {t}[:])" for t in ("c8", "c16")], "(n),(n),(l)->(l)")
 def _cauchy_complex(v, w, z, k):
-    _complex_sums(v, w, z, k, False)
-
-
-@compiled(
-    [f"(c16[:], c16[:], c16[:], {t}[:], {t}[:])" for t in ("c8", "c16")], "(n),(n),(l),(l)->(l)"
-)
-def _resolvent(v, a, z, length, k):
-    _complex_sums(v, a, z, k, True)
+    complex_sums(v, w, z, k, False)
 
 
 @compiled([f"({t}[:], {t}[:], {t}[:], {t}[:])" for t in ("f4", "f8")], "(n),(n),(l)->(l)")
@@ -124,10 +128,11 @@ def _cauchy_real(v, w, z, k):
             k[start + b] = sums[b]
 
 
-@njit(error_model="numpy", fastmath=REORDERED)
-def _moments(d, z, size, v, w, sums):
+@part(fastmath=REORDERED)
+def moments(d, z, size, v, w, sums):
     """Σ_l d R and Σ_l d R², R = 1/(z − w), and True if some |z − w|² may lose digits; adds v R² to
     the sums of each node unless these are None."""
+    apart()
     d_re, d_im, z_re, z_im = d[0], d[1], z[0], z[1]
     first_re, first_im, second_re, second_im, outside = 0.0, 0.0, 0.0, 0.0, 0
     for l in range(size):
@@ -154,15 +159,18 @@ def _moments(d, z, size, v, w, sums):
 def _cauchy_back(dk, v, w, z, dv, dw, dz):
     """Σ_l dk R*, Σ_l dk (v R²)*, −dk Σ_n (v R²)*, with R = 1/(z − w)."""
     nodes, d, sums = np.empty((2, BLOCK)), np.empty((2, BLOCK)), np.empty((2, BLOCK))
-    dv[:], dw[:], far = 0, 0, False
+    far = False
+    for n in range(v.size):  # assigning slices takes a second to compile
+        dv[n], dw[n] = 0, 0
     for start in range(0, z.size, BLOCK):
-        size = _split(z, start, nodes)
-        _split(dk, start, d)
-        d[1] *= -1
-        sums[:] = 0
+        size = split(z, start, nodes)
+        split(dk, start, d)
+        for b in range(size):
+            d[1, b] *= -1
+            sums[0, b], sums[1, b] = 0, 0
         for n in range(v.size):
             v_n, w_n = np.complex128(v[n]), np.complex128(w[n])
-            first, second, outside = _moments(d, nodes, size, v_n, w_n, sums)
+            first, second, outside = moments(d, nodes, size, v_n, w_n, sums)
             dv[n] += first
             dw[n] += second
             far |= outside
@@ -174,7 +182,7 @@ def _cauchy_back(dk, v, w, z, dv, dw, dz):
         _back_carefully(dk, v, w, z, dv, dw, dz)
 
 
-@njit(error_model="numpy")
+@part
 def _back_carefully(dk, v, w, z, dv, dw, dz):
     """The same by Smith's division."""
     sums = np.zeros(z.size, np.complex128)
@@ -190,42 +198,6 @@ def _back_carefully(dk, v, w, z, dv, dw, dz):
         dz[l] = -np.complex128(dk[l]) * np.conj(sums[l])
 
 
-@compiled(
-    [f"({t}[:], c16[:], c16[:], c16[:], c16[:])" for t in ("c8", "c16")],
-    "(l),(l),(n)->(n),(n)",
-)
-def _resolvent_back(dk, z, a, first, second):
-    """Σ_l dk (z R)* and Σ_l dk (z R²)* with R = 1/(z − a)."""
-    nodes, d = np.empty((2, BLOCK)), np.empty((2, BLOCK))
-    first[:], second[:], far = 0, 0, False
-    for start in range(0, z.size, BLOCK):
-        size = _split(z, start, nodes)
-        for b in range(size):
-            turned = np.conj(np.complex128(dk[start + b])) * z[start + b]
-            d[0, b], d[1, b] = turned.real, turned.imag
-        for n in range(a.size):
-            one, two, outside = _moments(d, nodes, size, 0j, a[n], None)
-            first[n] += one
-            second[n] += two
-            far |= outside
-    first[:], second[:] = np.conj(first), np.conj(second)
-    if far:
-        first[:], second[:] = 0, 0
-        for n in range(a.size):
-            for l in range(z.size):
-                R = quotient(1.0 + 0.0j, z[l] - a[n])
-                first[n] += np.complex128(dk[l]) * np.conj(z[l] * R)
-                second[n] += np.complex128(dk[l]) * np.conj(z[l] * R * R)
-
-
-@lru_cache(maxsize=8)
-def _circle(l):
-    """The conjugates of the roots of unity, in double precision."""
-    z = roots_of_unity(l, np.float64).conj()
-    z.flags.writeable = False
-    return z
-
-
 def cauchy_kernel(v, w, z):
     """Mirror of refssm.cauchy_kernel."""
     kernel = _cauchy_complex if np.result_type(v, w, z).kind == "c" else _cauchy_real
@@ -238,22 +210,5 @@ def cauchy_kernel_vjp(dk, v, w, z):
     return rounded(gradients, np.result_type(dk, v, w, z))
 
 
-def resolvent_at_roots(v, a, *, l):
-    """Mirror of refssm.resolvent_at_roots; computed in double precision and rounded once."""
-    kind = np.result_type(v, a, np.complex64)
-    v, a = v.astype(np.complex128), a.astype(np.complex128)
-    return _resolvent(v, a, _circle(int(l)), np.empty(l, kind))
-
-
-def resolvent_at_roots_vjp(dk, v, a, *, l):
-    """Mirror of refssm.resolvent_at_roots_vjp; real arguments are computed as complex."""
-    complex_dk = dk.astype(np.result_type(dk, np.complex64), copy=False)
-    first, second = _resolvent_back(complex_dk, _circle(int(l)), a.astype(np.complex128))
-    gradients = unbroadcast_each((first, v.conj() * second), (v, a))
-    return rounded(gradients, np.result_type(dk, v, a))
-
-
 cauchy_kernel = CAUCHY_KERNEL.checked(cauchy_kernel, COMPILED_TYPES)
 cauchy_kernel_vjp = CAUCHY_KERNEL.checked_vjp(cauchy_kernel_vjp, COMPILED_TYPES)
-resolvent_at_roots = RESOLVENT_AT_ROOTS.checked(resolvent_at_roots, COMPILED_TYPES)
-resolvent_at_roots_vjp = RESOLVENT_AT_ROOTS.checked_vjp(resolvent_at_roots_vjp, COMPILED_TYPES)

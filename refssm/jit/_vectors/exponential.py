@@ -10,12 +10,7 @@ no flag of `fastmath` may be set here. k is read from the bits, since converting
 Each function takes and returns numbers or lanes of float32 or float64, in compiled code.
 """
 
-# pyright: reportCallIssue=false
-# (Numba's own signatures lack the option)
-
-from numba import njit
-
-from refssm.jit._formula import elementwise
+from refssm.jit._vectors.formula import elementwise
 
 LOG2_E = 1.4426950408889634
 
@@ -123,7 +118,8 @@ def bounded_decay(step, rate):
     return (power.bits() + (rounded.bits() << step.number.fraction)).floating()
 
 
-@njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
-def exponent_bound(itemsize):
-    """How large |step · rate| may be in `bounded_decay`: no subnormal number, and none infinite."""
-    return 125.0 if itemsize == 4 else 1021.0
+@elementwise
+def exponent_bound(x):
+    """How large |step · rate| may be in `bounded_decay`, for numbers of x's type: no subnormal
+    number, and none infinite."""
+    return 0 * x + (x.number.bias - 2)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Number(NamedTuple):
-    """A floating type, and the polynomials that are accurate enough for it (`_exponential.py`)."""
+    """A floating type, and the polynomials that are accurate enough for it (`exponential.py`)."""
 
     bits: int
     fraction: int  # bits of the fraction

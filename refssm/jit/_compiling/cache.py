@@ -32,22 +32,28 @@ from filelock import FileLock
 from numba.core.registry import cpu_target
 from platformdirs import user_cache_path
 
-PACKAGE = Path(__file__).parents[1]
+PACKAGE = Path(__file__).parents[2]
 # nothing compiled reads these: they may change and the compiled functions stay
 APART = ("bench", "command", "conformance", "enclosure", "experiments", "gallery", "oracle")
 UNUSED = 30 * 24 * 3600  # seconds after which the functions of other sources are removed
 
 
-def kept(compile: Callable[[bool], Any], name: str) -> Any:
-    """`compile(True)` in the folder of this name, `compile(False)` where nothing can be written."""
+def kept(compile: Callable[[], tuple[Any, bytes]], load: Callable[[bytes], Any], name: str) -> Any:
+    """`load` of what is kept under this name; else what `compile` returns, and its bytes are kept
+    where something can be written."""
     try:
-        with whole(of_these_sources() / name) as place, _numba_writes_to(place):
-            return compile(True)
+        with whole(of_these_sources() / name) as place:
+            file = place / "compiled"
+            if file.exists():
+                return load(file.read_bytes())
+            made, state = compile()
+            file.write_bytes(state)
+            return made
     except OSError:  # no room, no right to write, or removed at this moment
-        return compile(False)
+        return compile()[0]
     except (EOFError, UnpicklingError):  # a damaged disk or a copy that was cut off
         shutil.rmtree(of_these_sources() / name, ignore_errors=True)
-        return compile(False)
+        return compile()[0]
 
 
 @contextmanager
@@ -66,17 +72,6 @@ def whole(folder: Path) -> Iterator[Path]:
                     shutil.rmtree(part, ignore_errors=True)
                 return
     yield folder
-
-
-@contextmanager
-def _numba_writes_to(place: Path) -> Iterator[None]:
-    """Numba's `CACHE_DIR`, which a function with `cache=True` reads when it is compiled."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(place)
-    try:
-        yield
-    finally:
-        numba.config.CACHE_DIR = before
 
 
 @cache
@@ -113,6 +108,7 @@ def _state() -> str:
     state = hashlib.sha256("\n".join(decides).encode())
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.relative_to(PACKAGE).parts[0] not in APART:
-            # older Numba versions compare the time, too, and all of them the path
-            state.update(f"{path} {path.stat().st_mtime_ns}\n".encode() + path.read_bytes())
+            # not where a file is, nor how old: clones of the same sources share what they compile
+            place = path.relative_to(PACKAGE).as_posix()
+            state.update(f"{place} {path.stat().st_size}\n".encode() + path.read_bytes())
     return state.hexdigest()[:24]

@@ -5,10 +5,10 @@ from functools import cache
 from threading import Lock
 
 import numpy as np
-from numba import guvectorize
 
-from refssm.jit._cache import kept
-from refssm.jit._threads import Threaded
+from refssm.jit._compiling import build
+from refssm.jit._compiling.cache import kept
+from refssm.jit._compiling.threads import Threaded
 from refssm.scan.blocks import windows
 
 KINDS = ("f4", "f8", "c8", "c16")
@@ -56,7 +56,7 @@ class Kernel:
 
     def compiled(self, chosen):
         """The gufunc of one entry of `types`."""
-        with ONE_AT_A_TIME:  # where Numba keeps files is a setting of the whole process
+        with ONE_AT_A_TIME:  # what two threads need is compiled once
             return _loaded(self.function, self.types[chosen], self.signature)
 
 
@@ -67,11 +67,13 @@ ONE_AT_A_TIME = Lock()
 def _loaded(function, types: str, signature: str):
     """The gufunc of one combination of types, from disk if it is there."""
 
-    def build(cache):
-        return guvectorize([types], signature, nopython=True, cache=cache)(function)
-
+    asked = function, types, signature
     kinds = "".join(re.findall(r"\w+\d", types))
-    return kept(build, f"{function.__module__}.{function.__name__}.{kinds}")
+    return kept(
+        lambda: build.compiled(*asked),
+        lambda state: build.loaded(state, *asked),
+        f"{function.__module__}.{function.__name__}.{kinds}",
+    )
 
 
 def types_of(signature, flag, kinds) -> list[str]:

@@ -128,7 +128,7 @@ class Threaded:
 @cache
 def _types(kernel, given, count) -> tuple[np.dtype, ...]:
     """The types of the outputs."""
-    return kernel.ufunc.resolve_dtypes((*given, *(None,) * count))[-count:]
+    return kernel.resolve_dtypes((*given, *(None,) * count))[-count:]
 
 
 def _split(array: np.ndarray, axis: int, core: int, pieces: int) -> list[np.ndarray]:

@@ -1,0 +1,1 @@
+"""How mirrors are compiled: kernels as pieces of machine code, on disk and on all cores."""

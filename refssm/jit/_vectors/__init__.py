@@ -1,0 +1,1 @@
+"""What Numba has no words for: vectors in registers, and matrices and formulas over them."""
