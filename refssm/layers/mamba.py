@@ -1,7 +1,7 @@
 """Mamba: a gated selective scan with a short convolution [gu2023mamba, §3.4].
 
     x, z = halves of u W_in,   x ← silu(k ∗ x + k_b)
-    dt, B, C = x W_x,          dt ← dt W_dt,   A = −e^{log_rate}
+    dt = (x W_low) W_dt,   B = x W_B,   C = x W_C,   A = −e^{log_rate}
     out = (mamba_scan(x, dt, A, B, C, D, z, dt_bias)) W_out
 
 Inside there are e channels, twice those of u. The scan applies softplus(dt + dt_bias) and the gate.
@@ -23,7 +23,9 @@ class Mamba(Parameters):
     W_in: np.ndarray = parameter("h 2e", "uniform between ±1/√h")
     k: np.ndarray = parameter("e t", "uniform between ±1/√t")
     k_bias: np.ndarray = parameter("e", "uniform between ±1/√t")
-    W_x: np.ndarray = parameter("e r+2n", "uniform between ±1/√e")
+    W_low: np.ndarray = parameter("e r", "uniform between ±1/√e")
+    W_B: np.ndarray = parameter("e n", "uniform between ±1/√e")
+    W_C: np.ndarray = parameter("e n", "uniform between ±1/√e")
     W_dt: np.ndarray = parameter("r e", "uniform between ±1/√r")
     dt_bias: np.ndarray = parameter("e", "inverse softplus of a step, log-uniform", "plain")
     log_rate: np.ndarray = parameter("e n", "log 1, log 2, …, log n", "system")
@@ -36,11 +38,12 @@ def init(rng, *, h, n=16, t=4, expand=2) -> Mamba:
     e, r = expand * h, -(-h // 16)
     log_rate = np.tile(np.log(-initial.rates(n=n)), (e, 1))
     k, k_bias = initial.linear(rng, t, e)
+    W_in, W_x = initial.linear(rng, h, 2 * e)[0], initial.linear(rng, e, r + 2 * n)[0]
     return Mamba(
-        initial.linear(rng, h, 2 * e)[0],
+        W_in,
         np.ascontiguousarray(k.T),
         k_bias,
-        initial.linear(rng, e, r + 2 * n)[0],
+        *np.split(W_x, [r, r + n], axis=1),
         initial.linear(rng, r, e)[0],
         initial.step_biases(rng, e),
         log_rate,
@@ -49,11 +52,21 @@ def init(rng, *, h, n=16, t=4, expand=2) -> Mamba:
     )
 
 
+def _from_x(p):
+    """W_low, W_B and W_C side by side: one product of matrices is faster than three."""
+    return np.concatenate([p.W_low, p.W_B, p.W_C], axis=-1)
+
+
+def _borders(p):
+    """Where W_B and W_C begin."""
+    r, n = len(p.W_dt), p.log_rate.shape[-1]
+    return [r, r + n]
+
+
 def _scanned(p, x):
     """The arguments of the scan that come from x (…, l, e): dt (…, e, l), A, B, C with an axis for
     the channels."""
-    r, n = len(p.W_dt), p.log_rate.shape[-1]
-    low, B, C = np.split(x @ p.W_x, [r, r + n], axis=-1)
+    low, B, C = np.split(x @ _from_x(p), _borders(p), axis=-1)
     dt = np.swapaxes(low @ p.W_dt, -1, -2)
     return low, (dt, -np.exp(p.log_rate), B[..., None, :, :], C[..., None, :, :])
 
@@ -97,14 +110,14 @@ def vjp(ops, dy, p, u):
     dx, ddt, dA, dB, dC, dD, dz, dbias = ops.mamba_scan_vjp(dy, *arguments)
     ddt = np.swapaxes(ddt, -1, -2)
     mixed = np.concatenate([ddt @ p.W_dt.T, dB[..., 0, :, :], dC[..., 0, :, :]], axis=-1)
-    dx = silu_vjp(dx + np.swapaxes(mixed @ p.W_x.T, -1, -2), raw)
+    dx = silu_vjp(dx + np.swapaxes(mixed @ _from_x(p).T, -1, -2), raw)
     inner = np.split(np.swapaxes(u @ p.W_in, -1, -2), 2, axis=-2)[0]
     dinner, dk, _ = ops.short_convolution_stateful_vjp(
         dx, np.zeros_like(before), inner, p.k, before
     )
     dsplit = np.swapaxes(np.concatenate([dinner, dz], axis=-2), -1, -2)
     return Mamba(
-        _outer(u, dsplit), dk, _sum(np.swapaxes(dx, -1, -2)), _outer(x, mixed), _outer(low, ddt),
+        _outer(u, dsplit), dk, _sum(np.swapaxes(dx, -1, -2)), *np.split(_outer(x, mixed), _borders(p), axis=-1), _outer(low, ddt),
         dbias, dA * A, dD, dW_out,
     ), dsplit @ p.W_in.T  # fmt: skip
 
