@@ -148,6 +148,25 @@ def test_blocks_of_nodes_meet_without_a_gap(n, l):
     assert right(CAUCHY_KERNEL, cauchy.cauchy_kernel_vjp(dk, v, w, z), dk, (v, w, z))
 
 
+@pytest.mark.parametrize("l", [1, 63, 64, 65, 129])
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 129])
+def test_registers_of_nodes_and_groups_of_poles_meet_without_a_gap(n, l):
+    w, v = -1 - np.arange(n) + 3j, np.arange(1, n + 1) * (1 - 1j)
+    given = (x.astype(np.complex64) for x in (v, w, 1j * np.linspace(-9, 9, l)))
+    assert judge(CAUCHY_KERNEL, cauchy.cauchy_kernel, *given).grade == "A"
+
+
+@pytest.mark.parametrize("modulus", [0.0, 1e-14, 1e-16, 1e-25, 1e17, 1e19, 1e30])
+def test_a_node_outside_of_the_safe_range_of_single_precision_is_right(modulus):
+    w, v, z = np.array([-1.0 + 0j, -2.0, -3.0]), np.ones(3) + 0j, 1j * np.arange(1.0, 200.0)
+    z[70], w[1] = modulus, 0
+    v, w, z = (x.astype(np.complex64) for x in (v, w, z))
+    with np.errstate(all="ignore"):
+        assert judge(CAUCHY_KERNEL, cauchy.cauchy_kernel, v, w, z).grade == "A"
+        found, wanted = cauchy.cauchy_kernel(v, w, z), cauchy_kernel(v, w, z)
+    assert np.array_equal(np.isfinite(found), np.isfinite(wanted))
+
+
 @pytest.mark.parametrize("modulus", [0.0, 1e-160, 1e160])
 def test_a_node_outside_of_the_safe_range_leaves_the_others_as_they_are(modulus):
     w, v, z = np.array([-1.0 + 0j, -2.0, -3.0]), np.ones(3) + 0j, 1j * np.arange(1.0, 1200.0)

@@ -16,10 +16,19 @@ from refssm.bench.measuring import timing
 from refssm.bench.measuring.accuracy import Accuracy, Truth
 from refssm.bench.measuring.memory import available, last_cache, peak_of
 from refssm.bench.measuring.timing import Clock, Plan, Times
-from refssm.bench.programs.affordable import refuse_slow
+from refssm.bench.programs.affordable import SLOW, refuse_slow
 from refssm.bench.programs.calls import Call, NotTimed
 from refssm.bench.programs.judged import Judge, Judged
-from refssm.bench.programs.program import MIRROR, REFERENCE, YOURS, Absent, Program, ours, peers
+from refssm.bench.programs.program import (
+    MIRROR,
+    PEER,
+    REFERENCE,
+    YOURS,
+    Absent,
+    Program,
+    ours,
+    peers,
+)
 from refssm.bench.results.rows import FAILED, REFUSED, SKIPPED, Group, Row, Work
 from refssm.bench.work.flops import flops
 from refssm.bench.work.inputs import case_of, cotangents, drawn
@@ -179,6 +188,8 @@ class Bench:
         if program.kind in (MIRROR, YOURS):
             call(0)  # compiles: its time and memory are not those of a call
         took, peak = self._first(call)
+        if program.kind == PEER and took > SLOW:  # grown faster than its parts told
+            raise NotTimed(f"a call takes {took:.0f} s")
         if took < AGAIN:  # the first call fills caches
             took, peak = self._first(call)
         least = 1 if program.kind == REFERENCE else timing.LEAST

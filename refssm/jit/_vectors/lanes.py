@@ -54,6 +54,12 @@ def where_flagged(flag, chosen, rejected):
 
 
 @elementwise
+def larger(x, y):
+    """The larger one; y if x is NaN."""
+    return x.where(">", y, x, y)
+
+
+@elementwise
 def beyond(x, bound, before):
     """1 where |x| ≤ bound does not hold, NaN included; `before` elsewhere."""
     return x.where("<=", bound, x.where(">=", -bound, before, 1), 1)

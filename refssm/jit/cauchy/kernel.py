@@ -1,9 +1,10 @@
-"""Numba mirror of refssm.cauchy_kernel: blocks of nodes in the L1 cache and SIMD lanes, in double.
+"""Numba mirror of refssm.cauchy_kernel: blocks of nodes in the L1 cache and SIMD lanes.
 
 Numba's complex division raises on zero and branches for every term. Here each term is v (d*/|d|²),
-d = z − w, without a branch, and two poles share one division: 1/p = q/(pq). A node where some |d|²
-leaves the safe range is computed again with Smith's division, in a gradient the whole channel. Sums
-of single precision inputs are in double precision and rounded once.
+d = z − w, without a branch. In double precision two poles share one division: 1/p = q/(pq). A node
+where some |d|² leaves the safe range is computed again with Smith's division, in a gradient the
+whole channel. `single.py` has the sums in single precision; real sums and gradients are in double
+precision, rounded once.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
@@ -17,26 +18,14 @@ from refssm.cauchy import CAUCHY_KERNEL
 from refssm.jit._compiling.gufunc import compiled
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.lanes import apart
+from refssm.jit.cauchy.division import carefully, quotient
+from refssm.jit.cauchy.single import cauchy_single
 from refssm.jit.vandermonde import rounded
 
 BLOCK = 512  # nodes
 SMALLEST, LARGEST = 1e-140, 1e140  # of |d|²: outside, its square loses digits
 HUGE = 1e70  # from there on, the product of two |d|² may overflow
 FUSED, REORDERED = {"contract"}, {"contract", "reassoc"}
-
-
-@part
-def quotient(x, d):
-    """x / d by Smith's method; ∞ or NaN if d = 0, as in NumPy."""
-    if d.real == 0 and d.imag == 0:
-        return complex(x.real / 0.0, x.imag / 0.0)
-    if abs(d.real) >= abs(d.imag):
-        ratio = d.imag / d.real
-        scale = d.real + d.imag * ratio
-        return complex((x.real + x.imag * ratio) / scale, (x.imag - x.real * ratio) / scale)
-    ratio = d.real / d.imag
-    scale = d.real * ratio + d.imag
-    return complex((x.real * ratio + x.imag) / scale, (x.imag * ratio - x.real) / scale)
 
 
 @part(fastmath=FUSED)
@@ -69,15 +58,6 @@ def _safe(w, parts, size):
 
 
 @part
-def _carefully(v, w, z):
-    """The sum at one node by Smith's division."""
-    total = 0j
-    for n in range(v.size):
-        total += quotient(np.complex128(v[n]), z - np.complex128(w[n]))
-    return total
-
-
-@part
 def split(z, start, parts):
     """Real and imaginary parts of a block of z; the number of its nodes."""
     size = min(BLOCK, z.size - start)
@@ -102,11 +82,11 @@ def complex_sums(v, w, z, k, turned):
         for b in range(size):
             total, z_l = complex(sums[0, b], sums[1, b]), np.complex128(z[start + b])
             if not worst[b] < safe:
-                total = _carefully(v, w, z_l)
+                total = carefully(v, w, z_l)
             k[start + b] = z_l * total if turned else total
 
 
-@compiled([f"({t}[:], {t}[:], {t}[:], {t}[:])" for t in ("c8", "c16")], "(n),(n),(l)->(l)")
+@compiled(["(c16[:], c16[:], c16[:], c16[:])"], "(n),(n),(l)->(l)")
 def _cauchy_complex(v, w, z, k):
     complex_sums(v, w, z, k, False)
 
@@ -200,8 +180,10 @@ def _back_carefully(dk, v, w, z, dv, dw, dz):
 
 def cauchy_kernel(v, w, z):
     """Mirror of refssm.cauchy_kernel."""
-    kernel = _cauchy_complex if np.result_type(v, w, z).kind == "c" else _cauchy_real
-    return kernel(v, w, z)
+    kind = np.result_type(v, w, z)
+    if kind == np.complex64:
+        return cauchy_single(v, w, z)
+    return (_cauchy_complex if kind.kind == "c" else _cauchy_real)(v, w, z)
 
 
 def cauchy_kernel_vjp(dk, v, w, z):

@@ -26,13 +26,13 @@ from refssm.jit._compiling.gufunc import compiled
 from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.lanes import apart
 from refssm.jit._vectors.tables import FUSED, crossed, zeros
+from refssm.jit.cauchy.division import quotient
 from refssm.jit.cauchy.kernel import (
     BLOCK,
     LARGEST,
     SMALLEST,
     complex_sums,
     moments,
-    quotient,
     split,
 )
 from refssm.jit.vandermonde import rounded

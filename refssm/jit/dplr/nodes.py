@@ -15,7 +15,7 @@ import numpy as np
 from refssm.dplr.system import around_the_circle
 from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit._compiling.parts import part
-from refssm.jit.cauchy.kernel import quotient
+from refssm.jit.cauchy.division import quotient
 from refssm.jit.dplr.pairs import add, add_product, copied, dot, pair, pairs, put
 
 WIDE = ("c16",)
