@@ -1,4 +1,4 @@
-"""What layers of h kernels share: y = K ∗ u + D u in every channel, then GLU(GELU(y) W + b)."""
+"""What layers of h kernels share: y = K * u + D u in every channel, then GLU(GELU(y) W + b)."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ def turned(x):
 
 
 def filtered(ops, K, D, u):
-    """K ∗ u + D u for a signal (…, l, h)."""
+    """K * u + D u for a signal (…, l, h)."""
     ut = turned(u)
     return turned(ops.causal_convolution(ut, K) + D[:, None] * ut)
 

@@ -1,7 +1,7 @@
 """HOPE: a bank of h systems given by Markov parameters, and a step that warps them [yu2024hope].
 
     K_k = Σ_j h_j s_{j+1,k}  (`hope_kernel`),   dt = e^{log_dt}
-    y = GLU(GELU(K ∗ u + D u) W + b)
+    y = GLU(GELU(K * u + D u) W + b)
 
 The parameters are real, so the kernel is real. Stepping runs the cascade of all-pass filters.
 """

@@ -21,7 +21,7 @@ class LRU(Parameters):
     log_phase: np.ndarray = parameter("n", "log of a uniform phase", "system")
     log_gamma: np.ndarray = parameter("n", "log √(1 − |a|²)", "system")
     B: np.ndarray = parameter("n h", "complex normal, E|B|² = 1/h")
-    C: np.ndarray = parameter("h n", "complex normal, E|C|² = 1/n")
+    C: np.ndarray = parameter("h n", "complex normal, E|C|² = 2/n")
     D: np.ndarray = parameter("h", "normal")
     W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
     b: np.ndarray = parameter("2h", "uniform between ±1/√h")

@@ -1,7 +1,7 @@
 """S4: a bank of h systems, diagonal plus low rank, each with one input and one output [gu2022s4].
 
     K_k = Re(C Ā^k B̄),   A = diag w − P Pᴴ,   w = −e^{log_rate} + i frequency,   dt = e^{log_dt}
-    y = GLU(GELU(K ∗ u + D u) W + b)
+    y = GLU(GELU(K * u + D u) W + b)
 
 Ā and B̄ come from the bilinear map. All modes of the measure are there, both of each conjugate pair,
 and the kernel is the real part. Stepping uses the dense matrices Ā and B̄, never the eigenvectors of
@@ -26,24 +26,20 @@ class S4(Parameters):
     frequency: np.ndarray = parameter("h n", "Im w of the measure", "system")
     P: np.ndarray = parameter("h n r", "low rank of the measure", "system")
     B: np.ndarray = parameter("h n", "input of the measure", "system")
-    C: np.ndarray = parameter("h n", "complex normal, E|C|² = 1")
+    C: np.ndarray = parameter("h n", "C₀ V, C₀ normal, V the basis of the measure")
     D: np.ndarray = parameter("h", "normal")
     W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
     b: np.ndarray = parameter("2h", "uniform between ±1/√h")
 
 
 def init(rng, *, h, n=64, measure="legs") -> S4:
-    """New parameters in double precision; `measure` is legs or lagt, whose poles decay."""
+    """New parameters in double precision; `measure` is legs, legt, lagt or fourier."""
     system = initial.dplr(measure, n=n)
     w, P, B = (np.tile(system[name], (h, *(1,) * system[name].ndim)) for name in ("w", "P", "B"))
-    if not (w.real < 0).all():
-        raise ValueError(
-            f"s4: `measure` needs poles with Re w < 0, wanted legs or lagt, got {measure!r}"
-        )
     W, b = initial.linear(rng, h, 2 * h)
     log_dt = np.log(initial.steps(rng, h))
-    C, D = initial.complex_normal(rng, (h, n)), rng.standard_normal(h)
-    return S4(log_dt, np.log(-w.real), w.imag, P, B, C, D, W, b)
+    C, D = initial.real_outputs(rng, system["V"], h), rng.standard_normal(h)
+    return S4(log_dt, np.log(initial.rates_of(w)), w.imag, P, B, C, D, W, b)
 
 
 def _system(p):

@@ -1,7 +1,7 @@
 """S4D: a bank of h diagonal systems, each with one input and one output [gu2022s4d].
 
     K_k = 2 Re Σ_n C_n dt φ₁(dt w_n) e^{dt w_n k},   w = −e^{log_rate} + i frequency,   dt = e^{log_dt}
-    y = GLU(GELU(K ∗ u + D u) W + b)
+    y = GLU(GELU(K * u + D u) W + b)
 
 It has n modes of each channel, one of each conjugate pair. K is the kernel under zero-order hold;
 stepping runs the same system as a recurrence.
