@@ -74,6 +74,10 @@ def violations(path):
         others = {*SATELLITES, "oracle", "command"} - {"bench", "conformance", "jit"}
         drawn = [n for n in names if n.split(".")[0] == "matplotlib"]
         return drawn + [n for n in ours if part(n) in others]
+    if role in ("layers", "training"):
+        others = {*SATELLITES, "oracle", "command"} - {"layers", role}
+        libraries = ("safetensors", "sklearn") if role == "training" else ("safetensors",)
+        return foreign(names, *libraries) + [n for n in ours if part(n) in others]
     if path.name == "testing.py":  # the only root file that may import satellites, lazily
         return foreign(names) + [n for n in _at_import(path) if part(n) in SATELLITES]
     return foreign(names) + [n for n in ours if part(n) in SATELLITES]
@@ -118,6 +122,10 @@ def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
         "refssm/bench/bad.py": "from refssm.command import plot",
         "refssm/bench/worse.py": "from refssm.gallery import bench",
         "refssm/bench/worst.py": "import matplotlib",
+        "refssm/layers/bad.py": "from refssm.training.loop import Trainer",
+        "refssm/layers/worse.py": "import sklearn",
+        "refssm/training/bad.py": "from refssm.conformance.judging.grading import judge",
+        "refssm/training/worse.py": "import torch",
         "refssm/testing.py": "from refssm.conformance.running.in_process import judged_in_process",
     }
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)

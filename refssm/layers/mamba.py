@@ -1,6 +1,6 @@
 """Mamba: a gated selective scan with a short convolution [gu2023mamba, §3.4].
 
-    x, z = halves of u W_in,   x ← silu(k ∗ x + k_b)
+    x, z = halves of u W_in,   x ← silu(k * x + k_b)
     dt = (x W_low) W_dt,   B = x W_B,   C = x W_C,   A = −e^{log_rate}
     out = (mamba_scan(x, dt, A, B, C, D, z, dt_bias)) W_out
 
@@ -135,6 +135,17 @@ def stateful(ops, p, u, state):
     _, (dt, A, B, C) = _scanned(p, np.swapaxes(x, -1, -2))
     y, last = ops.mamba_scan_stateful(x, dt, A, B, C, p.D, z, p.dt_bias, state[1])
     return np.swapaxes(y, -1, -2) @ p.W_out, (newest, last)
+
+
+def from_safetensors(path):
+    """The language model in a local file with the names of `transformers`; nothing is executed.
+
+    Embedding, blocks of RMSNorm, this layer and a residual, a last RMSNorm and a head. See
+    `refssm.layers.reading.MambaModel`. ValueError says what the file lacks or has besides.
+    """
+    from refssm.layers.reading import mamba_model  # reads files, which the layer does not need
+
+    return mamba_model(path)
 
 
 MAMBA_LAYER = Layer(
