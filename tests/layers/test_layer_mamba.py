@@ -14,7 +14,7 @@ def counted(h, **sizes):
 
 
 def test_its_parameters_are_those_of_the_published_models():
-    """mamba-130m: 24 blocks with h = 768, a norm each, one more norm, and 50280 tied embeddings."""
+    """Of mamba-130m: 24 blocks with h = 768, a norm each, one more norm, and 50280 tied embeddings."""
     block = counted(768) + 768
     assert block == 3_771_648
     assert 24 * block + 768 + 50280 * 768 == 129_135_360
@@ -59,6 +59,10 @@ def test_the_published_block_has_as_many_parameters_and_starts_alike():
     config = transformers.MambaConfig(hidden_size=40, num_hidden_layers=1, vocab_size=8)
     theirs = modeling.MambaMixer(config, 0)
     assert sum(p.numel() for p in theirs.parameters()) == counted(40)
+    with torch.device("meta"):  # without memory
+        config = transformers.MambaConfig(hidden_size=768, num_hidden_layers=24, vocab_size=50280)
+        whole = transformers.MambaForCausalLM(config)
+    assert sum(p.numel() for p in whole.parameters()) == 129_135_360
     ours = MAMBA_LAYER.init(np.random.default_rng(0), h=40)
     assert np.abs(theirs.A_log.detach().numpy() - ours.log_rate).max() <= 8 * 2.0**-24
     for theirs_, mine in ((theirs.in_proj, ours.W_in), (theirs.out_proj, ours.W_out)):
