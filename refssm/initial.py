@@ -86,7 +86,7 @@ def s5(rng, *, n, m, p, blocks=1):
     if n % blocks:
         raise ValueError(f"s5: `blocks` must divide n={n}, got {blocks}")
     w, V = block_diagonal(n=2 * n, blocks=blocks)
-    upper = np.flatnonzero(w.imag > 0)
+    upper = np.flatnonzero(np.imag(w) > 0)
     B = rng.standard_normal((2 * n, m)) / np.sqrt(m)
     C = rng.standard_normal((p, 2 * n)) / np.sqrt(2 * n)
     return {"w": w[upper], "B": V[:, upper].conj().T @ B, "C": C @ V[:, upper]}

@@ -1,4 +1,4 @@
-"""What models start from: distributions by a Kolmogorov–Smirnov test, systems by their parts."""
+"""What models start from: distributions by a Kolmogorov-Smirnov test, systems by their parts."""
 
 import numpy as np
 import pytest

@@ -39,11 +39,14 @@ def init(rng, *, h, n=16, t=4, expand=2) -> Mamba:
     log_rate = np.tile(np.log(-initial.rates(n=n)), (e, 1))
     k, k_bias = initial.linear(rng, t, e)
     W_in, W_x = initial.linear(rng, h, 2 * e)[0], initial.linear(rng, e, r + 2 * n)[0]
+    W_low, W_B, W_C = np.split(W_x, [r, r + n], axis=1)
     return Mamba(
         W_in,
         np.ascontiguousarray(k.T),
         k_bias,
-        *np.split(W_x, [r, r + n], axis=1),
+        W_low,
+        W_B,
+        W_C,
         initial.linear(rng, r, e)[0],
         initial.step_biases(rng, e),
         log_rate,
@@ -116,8 +119,9 @@ def vjp(ops, dy, p, u):
         dx, np.zeros_like(before), inner, p.k, before
     )
     dsplit = np.swapaxes(np.concatenate([dinner, dz], axis=-2), -1, -2)
+    dW_low, dW_B, dW_C = np.split(_outer(x, mixed), _borders(p), axis=-1)
     return Mamba(
-        _outer(u, dsplit), dk, _sum(np.swapaxes(dx, -1, -2)), *np.split(_outer(x, mixed), _borders(p), axis=-1), _outer(low, ddt),
+        _outer(u, dsplit), dk, _sum(np.swapaxes(dx, -1, -2)), dW_low, dW_B, dW_C, _outer(low, ddt),
         dbias, dA * A, dD, dW_out,
     ), dsplit @ p.W_in.T  # fmt: skip
 

@@ -2,8 +2,8 @@
 
     x = E[tokens],   x ← x + mamba(rms_norm(x)) in every block,   logits = rms_norm(x) H
 
-E is the embedding and H the head; a file without a head ties it to the embedding: H = Eᵀ. Nothing in
-such a file is executed. Its linear maps are stored as (outputs, inputs), here they are (inputs,
+E is the embedding and H the head; a file without a head ties it to the embedding: H = Eᵀ. Nothing
+in such a file is executed. Its linear maps are stored as (outputs, inputs), here they are (inputs,
 outputs); its convolution weights begin with the oldest input, ours with the newest.
 """
 
@@ -83,7 +83,7 @@ def mamba_model(path: str | Path) -> MambaModel:
 def _arrays(path: str | Path) -> dict[str, np.ndarray]:
     try:
         with safe_open(path, framework="numpy") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError, TypeError) as error:  # NumPy has no bfloat16: TypeError
         raise ValueError(f"{path}: cannot be read: {error}") from None
 

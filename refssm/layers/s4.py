@@ -39,7 +39,7 @@ def init(rng, *, h, n=64, measure="legs") -> S4:
     W, b = initial.linear(rng, h, 2 * h)
     log_dt = np.log(initial.steps(rng, h))
     C, D = initial.real_outputs(rng, system["V"], h), rng.standard_normal(h)
-    return S4(log_dt, np.log(initial.rates_of(w)), w.imag, P, B, C, D, W, b)
+    return S4(log_dt, np.log(initial.rates_of(w)), np.imag(w), P, B, C, D, W, b)
 
 
 def _system(p):

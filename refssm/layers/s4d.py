@@ -1,6 +1,7 @@
 """S4D: a bank of h diagonal systems, each with one input and one output [gu2022s4d].
 
-    K_k = 2 Re Σ_n C_n dt φ₁(dt w_n) e^{dt w_n k},   w = −e^{log_rate} + i frequency,   dt = e^{log_dt}
+    w = −e^{log_rate} + i frequency,   dt = e^{log_dt}
+    K_k = 2 Re Σ_n C_n dt φ₁(dt w_n) e^{dt w_n k}
     y = GLU(GELU(K * u + D u) W + b)
 
 It has n modes of each channel, one of each conjugate pair. K is the kernel under zero-order hold;
@@ -35,7 +36,7 @@ def init(rng, *, h, n=32, poles="lin") -> S4D:
     W, b = initial.linear(rng, h, 2 * h)
     log_dt = np.log(initial.steps(rng, h))
     C, D = initial.complex_normal(rng, (h, n)), rng.standard_normal(h)
-    return S4D(log_dt, np.log(-w.real), w.imag + np.zeros((h, n)), C, D, W, b)
+    return S4D(log_dt, np.log(-np.real(w)), np.imag(w) + np.zeros((h, n)), C, D, W, b)
 
 
 def poles(p):

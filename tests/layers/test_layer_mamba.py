@@ -14,7 +14,7 @@ def counted(h, **sizes):
 
 
 def test_its_parameters_are_those_of_the_published_models():
-    """Of mamba-130m: 24 blocks with h = 768, a norm each, one more norm, and 50280 tied embeddings."""
+    """Of mamba-130m: 24 blocks with h = 768, a norm each, one more norm, 50280 tied embeddings."""
     block = counted(768) + 768
     assert block == 3_771_648
     assert 24 * block + 768 + 50280 * 768 == 129_135_360

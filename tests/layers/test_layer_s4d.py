@@ -29,7 +29,7 @@ def test_it_starts_with_the_poles_of_each_name(poles):
 
 
 def test_the_filter_is_the_sum_of_exponentials_of_the_paper():
-    """y = K ∗ u + D u with K_k = 2 Re Σ C (e^{dt w} − 1)/w e^{dt w k}, in 40 digits."""
+    """y = K * u + D u with K_k = 2 Re Σ C (e^{dt w} − 1)/w e^{dt w k}, in 40 digits."""
     p = S4D_LAYER.init(np.random.default_rng(0), h=1, n=3)
     u = np.random.default_rng(1).standard_normal((6, 1))
     with mpmath.workdps(40):

@@ -37,8 +37,8 @@ def test_it_starts_as_the_real_system_of_hippo_n():
     for u_k in u:
         x = A_bar @ x + B_bar @ u_k
         y.append(C @ x + p.D * u_k)
-    system = refssm.discretize_diagonal_zoh(p.w, p.B, np.exp(p.log_dt))
-    ours = refssm.diagonal_ssm_real(*system, p.C, np.diag(p.D), u)
+    a, B_bar = refssm.discretize_diagonal_zoh(p.w, p.B, np.exp(p.log_dt))
+    ours = refssm.diagonal_ssm_real(a, B_bar, p.C, np.diag(p.D), u)
     # l steps of products of 2n terms, whose norms are below those of C, B and u
     size = np.linalg.norm(C) * np.linalg.norm(B) * np.abs(u).sum() + np.abs(p.D * u).max()
     assert np.abs(ours - y).max() <= l * 2 * n * 16 * U * size
@@ -71,10 +71,10 @@ def test_the_published_torch_code_gives_the_same_output_in_single_precision():
         theirs.log_step.copy_(torch.tensor(np.tile(p.log_dt, 2)).reshape(theirs.log_step.shape))
         found = theirs(torch.tensor(u)).numpy()
     exact = p.map(lambda x: x.astype(np.complex128 if np.iscomplexobj(x) else float))
-    system = refssm.discretize_diagonal_zoh(exact.w, exact.B, np.exp(exact.log_dt))
-    wanted = refssm.diagonal_ssm_real(*system, exact.C, np.diag(exact.D), u.astype(float))
+    a, B_bar = refssm.discretize_diagonal_zoh(exact.w, exact.B, np.exp(exact.log_dt))
+    wanted = refssm.diagonal_ssm_real(a, B_bar, exact.C, np.diag(exact.D), u.astype(float))
     # their (e^{dt w} − 1)/w has an error of u/|dt w|, dt |w| ≥ 5e-4; each state sums l inputs
     loss = 1 / np.abs(np.exp(exact.log_dt) * exact.w).min()
-    x = np.abs(system[1]) @ np.abs(u).T.sum(-1)
+    x = np.abs(B_bar) @ np.abs(u).T.sum(-1)
     size = 2 * (np.abs(exact.C) @ x).max() + np.abs(exact.D * u).max()
     assert np.abs(found - wanted).max() <= 2.0**-24 * (loss + 4 * (l + n + h)) * size
