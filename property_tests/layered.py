@@ -2,12 +2,12 @@
 
 What is compared is φ = Re⟨dy, y⟩ for a random dy. A stable program of N roundings one after another
 returns the exact result for inputs that are off by N u, rounded N times [higham2002accuracy, §1.5].
-So it is off by at most N u S, S = Σ|dy y| + Σ|x ∂φ/∂x| over all inputs x. Each of l steps multiplies
-matrices no longer than the longest axis and adds ten roundings of elementary functions; four such
-products lie outside of the steps.
+So it is off by at most N u S, S = Σ|dy y| + Σ|x ∂φ/∂x| over all inputs x. Each of l steps
+multiplies matrices no longer than the longest axis and adds ten roundings of elementary functions;
+four such products lie outside of the steps.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -18,11 +18,29 @@ from strategies import laws
 import refssm
 from refssm.layers import Layer, operators
 from refssm.layers.catalog import LAYERS
+from refssm.layers.s4 import S4_LAYER
+from refssm.layers.s4d import S4D_LAYER
 
+
+def started(layer, **options):
+    """The layer with other options of its `init`; n is even, as Fourier's measure needs."""
+
+    def init(rng, *, h, n):
+        return layer.init(rng, h=h, n=2 * n, **options)
+
+    return replace(layer, name="-".join([layer.name, *options.values()]), init=init)
+
+
+# what the laws are about: every layer, and the options of `init` that change shapes or kinds
+DRAWN = (
+    *LAYERS,
+    *(started(S4_LAYER, measure=name) for name in ("legt", "lagt", "fourier")),
+    *(started(S4D_LAYER, poles=name) for name in ("inv", "quad", "real", "legs")),
+)
 OPS = {"reference": refssm, "jit": operators("jit")}
 U = 2.0**-53
 few = settings(laws, max_examples=4)
-each_layer = pytest.mark.parametrize("layer", LAYERS, ids=str)
+each_layer = pytest.mark.parametrize("layer", DRAWN, ids=str)
 each_role = pytest.mark.parametrize("role", OPS)
 
 
@@ -94,7 +112,7 @@ def gradients(layer, ops, dy, p, u):
     return inputs(of_p, of_u)
 
 
-FIXED = {layer.name: {name: min(3, most) for name, most in layer.sizes.items()} for layer in LAYERS}
+FIXED = {layer.name: {name: min(3, most) for name, most in layer.sizes.items()} for layer in DRAWN}
 
 
 def fixed(layer):

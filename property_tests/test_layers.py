@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from layered import (
+    DRAWN,
     OPS,
     U,
     each_layer,
@@ -22,7 +23,6 @@ from layered import (
 )
 
 import refssm
-from refssm.layers.catalog import LAYERS
 
 
 def in_pieces(layer, ops, p, u, cuts):
@@ -96,7 +96,7 @@ def states_of(layer):
     return len(layer.rest(fixed(layer).parameters))
 
 
-EACH_STATE = [pytest.param(x, i, id=f"{x}-{i}") for x in LAYERS for i in range(states_of(x))]
+EACH_STATE = [pytest.param(x, i, id=f"{x}-{i}") for x in DRAWN for i in range(states_of(x))]
 
 
 @pytest.mark.parametrize(("layer", "i"), EACH_STATE)

@@ -28,9 +28,9 @@ def test_at_a_step_of_one_it_is_a_filter_of_n_taps_one_step_late():
 
 def test_its_first_kernels_have_a_norm_of_one_on_average():
     """All-pass filters keep the norm of an impulse, so E Σ_k K_k² = Σ_j E h_j² = 1."""
-    h, n = 512, 16
+    h, n = 256, 8
     markov = initial.markov(np.random.default_rng(0), (h, n))
-    K = refssm.hope_kernel(markov, np.full(h, 0.2), l=1024)  # ρ = 2/3: nothing is left at l
+    K = refssm.hope_kernel(markov, np.full(h, 0.2), l=256)  # ρ = 2/3: nothing is left at l
     norms = (K**2).sum(-1)
     # one kernel's norm is a quadratic form of n normal numbers: it varies by at most √2
     assert abs(norms.mean() - 1) <= 5 * np.sqrt(2 / h)

@@ -64,11 +64,9 @@ def test_pieces_of_tokens_give_the_logits_of_the_whole(tmp_path):
     whole = model.forward(refssm, tokens)
     first, states = model.stateful(refssm, tokens[:, :2], model.rest((2,)))
     rest, _ = model.stateful(refssm, tokens[:, 2:], states)
-    assert (
-        np.array_equal(np.concatenate([first, rest], axis=1), whole)
-        or np.abs(np.concatenate([first, rest], axis=1) - whole).max()
-        <= 64 * 2.0**-24 * np.abs(whole).max()
-    )
+    # the two differ in the order in which BLAS adds E numbers; two blocks and a head do so
+    error = np.abs(np.concatenate([first, rest], axis=1) - whole)
+    assert error.max() <= 3 * E * 2.0**-24 * np.abs(whole).max()
 
 
 @pytest.mark.parametrize(
