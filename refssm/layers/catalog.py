@@ -1,5 +1,6 @@
 """All layers by name."""
 
+from refssm.layers.hippo_rnn import HIPPO_RNN_LAYER
 from refssm.layers.hope import HOPE_LAYER
 from refssm.layers.lru import LRU_LAYER
 from refssm.layers.mamba import MAMBA_LAYER
@@ -8,5 +9,7 @@ from refssm.layers.s4 import S4_LAYER
 from refssm.layers.s4d import S4D_LAYER
 from refssm.layers.s5 import S5_LAYER
 
-LAYERS = (S4_LAYER, S4D_LAYER, S5_LAYER, MAMBA_LAYER, HOPE_LAYER, LRU_LAYER, RNN_LAYER)
+LAYERS = (
+    S4_LAYER, S4D_LAYER, S5_LAYER, MAMBA_LAYER, HOPE_LAYER, LRU_LAYER, RNN_LAYER, HIPPO_RNN_LAYER,
+)  # fmt: skip
 NAMED = {layer.name: layer for layer in LAYERS}
