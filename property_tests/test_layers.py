@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from layered import (
     DRAWN,
     OPS,
+    Example,
     U,
     each_layer,
     each_role,
@@ -90,6 +91,12 @@ def single(x):
 
 def double(x):
     return x.astype(np.complex128 if np.iscomplexobj(x) else np.float64)
+
+
+@each_layer
+def test_at_the_usual_sizes_pieces_give_the_output_of_the_whole(layer):
+    example = Example(layer, dict(layer.sizes), 4, (2,), 128, 0)
+    assert slip(example, lambda layer, p, u: in_pieces(layer, OPS["jit"], p, u, [1, 64, 127])) <= 1
 
 
 def states_of(layer):
