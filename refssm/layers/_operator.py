@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import cache
 
+from refssm._contract import CHAIN
 from refssm._operator import Operator
 from refssm.domains import Domain, layer_signals
 from refssm.layers._layer import Layer
@@ -52,6 +53,7 @@ def _whole(layer: Layer) -> Operator:
         inputs=inputs,
         batch=", ".join(["b"] + [""] * len(shapes)),
         traits=frozenset({"causal"} | recurrent) | layer.traits,
+        contract=CHAIN,
         citation=layer.source,
         lacks=ABSENT,
     )
@@ -79,6 +81,7 @@ def _stateful(layer: Layer) -> Operator:
         outputs=("y", *states),
         batch=", ".join(batch),
         traits=frozenset({"causal", "state"}),
+        contract=CHAIN,
         citation=layer.source,
         lacks=ABSENT | {"vjp"},
     )

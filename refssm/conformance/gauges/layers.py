@@ -17,6 +17,7 @@ from refssm.conformance.gauges.tracked import (
     FUNCTIONS,
     UFUNCS,
     Tracked,
+    flushed,
     lifted,
     met,
     modulus,
@@ -45,7 +46,15 @@ def sigmoid(function, slope):
 
 
 UFUNCS[erf] = sigmoid(erf, lambda x: 2 / np.sqrt(np.pi) * np.exp(-x * x))
-UFUNCS[expit] = sigmoid(expit, lambda x: expit(x) * expit(-x))
+_logistic = sigmoid(expit, lambda x: expit(x) * expit(-x))
+
+
+@rule(UFUNCS, expit)
+def _expit(x):
+    """1/(1 + e^{−x}) is 0 where e^{−x} overflows, which is where the result is subnormal."""
+    z = _logistic(x)
+    lost = np.where(z.value < modulus(np.zeros(())), flushed(), 0.0)
+    return Tracked(z.value, z.errors + lost[..., None])
 
 
 @rule(UFUNCS, np.logaddexp)
