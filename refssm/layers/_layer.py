@@ -15,15 +15,20 @@ from typing import Any, TypeVar
 import numpy as np
 
 from refssm.catalog import OPERATORS
+from refssm.domains import Domain, weights_of_rows
 
 T = TypeVar("T", bound="Parameters")
 State = tuple[np.ndarray, ...]
 Ops = Any  # a module or a namespace with the operators' names
 
 
-def parameter(shape: str, start: str, group: str = "weights"):
-    """A parameter: its shape in letters, how it starts and who says so, and its group in AdamW."""
-    return field(metadata={"shape": tuple(shape.split()), "start": start, "group": group})
+def parameter(
+    shape: str, start: str, group: str = "weights", domain: Domain = weights_of_rows
+) -> Any:
+    """A parameter: its shape in letters, how it starts and who says so, its group in AdamW, and
+    the numbers with which the judge tries it."""
+    told = {"shape": tuple(shape.split()), "start": start, "group": group, "domain": domain}
+    return field(metadata=told)
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,8 @@ class Layer:
     stateful: Callable[..., tuple]  # stateful(ops, p, u, state): y, and the next state
     sizes: Mapping[str, int]  # usual sizes besides h
     source: str = ""
+    states: Mapping[str, tuple[str, Domain]] = field(default_factory=dict)  # shape in letters
+    traits: frozenset[str] = frozenset()  # besides causal and state, as of an `Operator`
 
     def __str__(self):
         return self.name

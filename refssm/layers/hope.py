@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.domains import layer_states, log_steps, markov_parameters, shifts, skips
 from refssm.layers import _bank as bank
 from refssm.layers._layer import Layer, Parameters, parameter
 
@@ -19,11 +20,15 @@ from refssm.layers._layer import Layer, Parameters, parameter
 class HOPE(Parameters):
     """Parameters of `hope`."""
 
-    log_dt: np.ndarray = parameter("h", "log of a step from 1e-3 to 1e-1, uniform", "system")
-    markov: np.ndarray = parameter("h n", "normal, divided by √n", "system")
-    D: np.ndarray = parameter("h", "normal")
+    log_dt: np.ndarray = parameter(
+        "h", "log of a step from 1e-3 to 1e-1, uniform", "system", domain=log_steps
+    )
+    markov: np.ndarray = parameter(
+        "h n", "normal, divided by √n", "system", domain=markov_parameters
+    )
+    D: np.ndarray = parameter("h", "normal", domain=skips)
     W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
-    b: np.ndarray = parameter("2h", "uniform between ±1/√h")
+    b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
 
 def init(rng, *, h, n=64) -> HOPE:
@@ -65,4 +70,5 @@ def stateful(ops, p, u, state):
 HOPE_LAYER = Layer(
     name="hope", kind=HOPE, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 64}, source="yu2024hope",
+    states={"x": ("h n", layer_states)}, traits=frozenset({"time-invariant", "transform"}),
 )  # fmt: skip

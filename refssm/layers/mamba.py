@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.domains import biases, layer_states, log_rates, shifts, skips, weights_of_taps
 from refssm.layers._layer import Layer, Parameters, parameter
 from refssm.layers.activations import silu, silu_vjp
 
@@ -21,15 +22,17 @@ class Mamba(Parameters):
     """Parameters of `mamba`; `e` is the inner width, `r` the rank of dt, `t` the taps."""
 
     W_in: np.ndarray = parameter("h 2e", "uniform between ±1/√h")
-    k: np.ndarray = parameter("e t", "uniform between ±1/√t")
-    k_bias: np.ndarray = parameter("e", "uniform between ±1/√t")
+    k: np.ndarray = parameter("e t", "uniform between ±1/√t", domain=weights_of_taps)
+    k_bias: np.ndarray = parameter("e", "uniform between ±1/√t", domain=shifts)
     W_low: np.ndarray = parameter("e r", "uniform between ±1/√e")
     W_B: np.ndarray = parameter("e n", "uniform between ±1/√e")
     W_C: np.ndarray = parameter("e n", "uniform between ±1/√e")
     W_dt: np.ndarray = parameter("r e", "uniform between ±1/√r")
-    dt_bias: np.ndarray = parameter("e", "inverse softplus of a step, log-uniform", "plain")
-    log_rate: np.ndarray = parameter("e n", "log 1, log 2, …, log n", "system")
-    D: np.ndarray = parameter("e", "1", "plain")
+    dt_bias: np.ndarray = parameter(
+        "e", "inverse softplus of a step, log-uniform", "plain", domain=biases
+    )
+    log_rate: np.ndarray = parameter("e n", "log 1, log 2, …, log n", "system", domain=log_rates)
+    D: np.ndarray = parameter("e", "1", "plain", domain=skips)
     W_out: np.ndarray = parameter("e h", "uniform between ±1/√e")
 
 
@@ -155,4 +158,5 @@ def from_safetensors(path):
 MAMBA_LAYER = Layer(
     name="mamba", kind=Mamba, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 16, "t": 4, "expand": 2}, source="gu2023mamba",
+    states={"s": ("e t", layer_states), "x": ("e n", layer_states)},
 )  # fmt: skip

@@ -13,6 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.domains import (
+    complex_entries,
+    complex_states,
+    layer_frequencies,
+    log_rates,
+    log_steps,
+    shifts,
+    skips,
+)
 from refssm.layers import _bank as bank
 from refssm.layers._layer import Layer, Parameters, parameter
 
@@ -21,13 +30,17 @@ from refssm.layers._layer import Layer, Parameters, parameter
 class S4D(Parameters):
     """Parameters of `s4d`."""
 
-    log_dt: np.ndarray = parameter("h", "log of a step from 1e-3 to 1e-1, uniform", "system")
-    log_rate: np.ndarray = parameter("h n", "log(−Re w) of the poles", "system")
-    frequency: np.ndarray = parameter("h n", "Im w of the poles", "system")
-    C: np.ndarray = parameter("h n", "complex normal, E|C|² = 1")
-    D: np.ndarray = parameter("h", "normal")
+    log_dt: np.ndarray = parameter(
+        "h", "log of a step from 1e-3 to 1e-1, uniform", "system", domain=log_steps
+    )
+    log_rate: np.ndarray = parameter("h n", "log(−Re w) of the poles", "system", domain=log_rates)
+    frequency: np.ndarray = parameter(
+        "h n", "Im w of the poles", "system", domain=layer_frequencies
+    )
+    C: np.ndarray = parameter("h n", "complex normal, E|C|² = 1", domain=complex_entries)
+    D: np.ndarray = parameter("h", "normal", domain=skips)
     W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
-    b: np.ndarray = parameter("2h", "uniform between ±1/√h")
+    b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
 
 def init(rng, *, h, n=32, poles="lin") -> S4D:
@@ -80,4 +93,5 @@ def stateful(ops, p, u, state):
 S4D_LAYER = Layer(
     name="s4d", kind=S4D, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 32}, source="gu2022s4d",
+    states={"x": ("h n", complex_states)}, traits=frozenset({"time-invariant", "transform"}),
 )  # fmt: skip

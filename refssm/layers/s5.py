@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.domains import complex_states, complex_weights, layer_modes, log_steps, shifts, skips
 from refssm.layers._layer import Layer, Parameters, parameter
 from refssm.layers.activations import gelu, gelu_vjp, sigmoid, sigmoid_vjp
 from refssm.layers.mixing import linear, linear_vjp
@@ -20,13 +21,19 @@ from refssm.layers.mixing import linear, linear_vjp
 class S5(Parameters):
     """Parameters of `s5`."""
 
-    w: np.ndarray = parameter("n", "eigenvalues of HiPPO-N in blocks, Im w > 0", "system")
-    log_dt: np.ndarray = parameter("n", "log of a step from 1e-3 to 1e-1, uniform", "system")
-    B: np.ndarray = parameter("n h", "Vᴴ B₀, B₀ normal, variance 1/h", "system")
-    C: np.ndarray = parameter("h n", "C₀ V, C₀ normal, variance 1/(2n)")
-    D: np.ndarray = parameter("h", "normal")
+    w: np.ndarray = parameter(
+        "n", "eigenvalues of HiPPO-N in blocks, Im w > 0", "system", domain=layer_modes
+    )
+    log_dt: np.ndarray = parameter(
+        "n", "log of a step from 1e-3 to 1e-1, uniform", "system", domain=log_steps
+    )
+    B: np.ndarray = parameter(
+        "n h", "Vᴴ B₀, B₀ normal, variance 1/h", "system", domain=complex_weights
+    )
+    C: np.ndarray = parameter("h n", "C₀ V, C₀ normal, variance 1/(2n)", domain=complex_weights)
+    D: np.ndarray = parameter("h", "normal", domain=skips)
     W: np.ndarray = parameter("h h", "uniform between ±1/√h")
-    b: np.ndarray = parameter("h", "uniform between ±1/√h")
+    b: np.ndarray = parameter("h", "uniform between ±1/√h", domain=shifts)
 
 
 def init(rng, *, h, n=32, blocks=1) -> S5:
@@ -86,4 +93,5 @@ def stateful(ops, p, u, state):
 S5_LAYER = Layer(
     name="s5", kind=S5, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 32, "blocks": 1}, source="smith2023s5",
+    states={"x": ("n", complex_states)}, traits=frozenset({"time-invariant"}),
 )  # fmt: skip
