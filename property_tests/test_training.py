@@ -210,7 +210,11 @@ def states(seed):
     def any_size(kind):
         x = rng.standard_normal((2, 5)) * 10.0 ** rng.uniform(-8, 3)
         y = rng.standard_normal((2, 5)) * 10.0 ** rng.uniform(-8, 3)
-        return (x + 1j * y * (np.dtype(kind).kind == "c")).astype(kind) if np.dtype(kind).kind == "c" else x.astype(kind)
+        return (
+            (x + 1j * y * (np.dtype(kind).kind == "c")).astype(kind)
+            if np.dtype(kind).kind == "c"
+            else x.astype(kind)
+        )
 
     p, g = ({n: any_size(k) for n, k in kinds.items()} for _ in range(2))
     moments = {f"m.{n}": any_size(k) for n, k in kinds.items()}
@@ -241,7 +245,9 @@ def test_an_update_from_any_state_is_exact_to_its_roundings(seed):
         u = float(np.finfo(a.dtype).eps) / 2
         for part in ("real", "imag"):
             got, want, was = (getattr(x[name], part) for x in (new, exact, p))
-            m_size = 0.9 * abs(getattr(moments[f"m.{name}"], part)) + 0.1 * abs(getattr(g[name], part))
+            m_size = 0.9 * abs(getattr(moments[f"m.{name}"], part)) + 0.1 * abs(
+                getattr(g[name], part)
+            )
             root = np.sqrt(abs(getattr(later[f"v.{name}"], part)).astype(float) / (1 - 0.999**step))
             # m̂: constants, products, sum, quotient: 6 roundings of |β₁m| + |(1−β₁)g|; v̂: 6, half
             # of them in the root; then root, + ε, quotient, decay (2), sum, rate (2), difference
@@ -259,7 +265,8 @@ def test_equal_gradients_give_equal_updates_whatever_the_operators(seed):
     rng = np.random.default_rng(seed)
     g = {n: rng.standard_normal(a.shape).astype(a.dtype) for n, a in state.parameters.items()}
     one, two = (
-        t.optimizer.update(state.parameters, g, state.moments, state.step + 1, 0.01) for t in (made, other)
+        t.optimizer.update(state.parameters, g, state.moments, state.step + 1, 0.01)
+        for t in (made, other)
     )
     for a, b in zip(one, two, strict=True):
         assert all(a[n].tobytes() == b[n].tobytes() for n in a)

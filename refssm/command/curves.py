@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 
-from refssm.bench.measuring.machine import cores, described
+from refssm.bench.measuring.machine import cores, processor
 from refssm.conformance.selftest.stored import table
 from refssm.conformance.spreading.processes import local
 from refssm.experiments import digits
@@ -35,7 +36,11 @@ def written(stored: dict) -> str:
     """The tables of stored runs as Markdown, with the machine and the settings."""
     result = [digits.Found(**run) for run in stored["runs"]]
     model = ", ".join(f"{n} = {v}" for n, v in (stored["model"] | stored["plan"]).items())
-    parts = [f"Machine: {stored['machine']}.", f"Every model: {model}."]
+    by_name = {name: [r.seconds for r in runs] for name, runs in digits.by_layer(result).items()}
+    times = ", ".join(f"{name} {sum(s) / len(s):.0f}" for name, s in by_name.items())
+    minutes = f"{stored['minutes']:.1f} minutes with {stored['workers']} processes"
+    parts = [f"Machine: {stored['machine']}. All runs took {minutes}.", f"Every model: {model}."]
+    parts.append(f"Seconds of a run: {times}.")
     for found in digits.tables(result):
         parts += [f"{found.title}:", table(found.columns, found.rows)]
     return "\n\n".join([*parts, f"![curves of all layers]({PICTURE.relative_to(PAGE.parent)})\n"])
@@ -43,12 +48,13 @@ def written(stored: dict) -> str:
 
 def run(workers: int) -> dict:
     """Train every layer with every seed, in so many processes."""
+    began = time.perf_counter()
     with local(workers) as crew:
         found = digits.measured(seed=0, each=crew.each, track=_told)
+    minutes = (time.perf_counter() - began) / 60
     plan = {n: getattr(digits.PLAN, n) for n in ("steps", "batch", "rate", "warm_up", "decay")}
-    machine = ", ".join(f"{n} {v}" for n, v in described(False).items() if isinstance(v, str))
-    runs = [dict(r._asdict()) for r in found]
-    return {"machine": machine, "model": digits.MODEL, "plan": plan, "runs": runs}
+    told = {"machine": f"{processor()}, {cores()} cores", "workers": workers, "minutes": minutes}
+    return {**told, "model": digits.MODEL, "plan": plan, "runs": [r._asdict() for r in found]}
 
 
 def _told(results):

@@ -75,7 +75,9 @@ class _Shown:
             finish(run, self.command)
         except KeyboardInterrupt:
             run.save()
-            say(f"interrupted at step {run.state.step}: {run.checkpoint} is saved; --resume goes on")
+            say(
+                f"interrupted at step {run.state.step}: {run.checkpoint} is saved; --resume goes on"
+            )
             return INTERRUPTED
         except Diverged as error:
             say(f"{run.setup.name}: {error}; {_stays(run)}")

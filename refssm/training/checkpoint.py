@@ -62,7 +62,7 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     try:
         with safe_open(path, framework="numpy") as file:
             facts = json.loads((file.metadata() or {}).get("refssm", "{}"))
-            arrays = dict(_given(name, file.get_tensor(name)) for name in file.keys())
+            arrays = dict(_given(name, file.get_tensor(name)) for name in file.keys())  # noqa: SIM118 (it is no dict)
     except FileNotFoundError:
         raise CheckpointError(f"{path}: there is no checkpoint") from None
     except (OSError, SafetensorError, ValueError, RecursionError) as error:

@@ -96,7 +96,7 @@ class Trainer:
         return new, {"step": step, "loss": loss, "accuracy": right, "gradient": size, "rate": rate}
 
     def gradients(self, state: State, u, labels, masks) -> tuple[float, float, Arrays, Arrays]:
-        """Loss, accuracy and gradients of a batch, piece by piece; the running averages after it."""
+        """Loss, accuracy and gradients of a batch, piece by piece; averages after it."""
         total, averages, loss, right = {}, state.averages, 0.0, 0
         for piece in np.array_split(np.arange(len(u)), self.plan.pieces):
             share, its = len(piece) / len(u), labels[piece]

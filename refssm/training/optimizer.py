@@ -45,7 +45,7 @@ class AdamW:
         return {f"{k}.{name}": np.zeros_like(p) for name, p in parameters.items() for k in "mv"}
 
     def update(self, parameters: Arrays, gradients: Arrays, state: Arrays, step: int, rate: float):
-        """Parameters and state after step number `step`, counted from 1, with this learning rate."""
+        """Parameters and state after step number `step`, counted from 1, with this rate."""
         new, moments = {}, {}
         for name, p in parameters.items():
             group = self.groups.get(name, WEIGHTS)

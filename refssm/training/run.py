@@ -17,7 +17,7 @@ from typing import Any
 
 from refssm.training import checkpoint
 from refssm.training.checkpoint import CheckpointError
-from refssm.training.loop import State, arrays_of, state_of
+from refssm.training.loop import arrays_of, state_of
 from refssm.training.setup import Setup
 
 

@@ -54,7 +54,9 @@ class Setup:
             most = f"{self.task} has {len(task.signals)} examples"
             raise TrainingError(f"--batch {self.plan.batch}: {most}")
         if self.plan.pieces > self.plan.batch:
-            raise TrainingError(f"--pieces {self.plan.pieces}: a batch has {self.plan.batch} examples")
+            raise TrainingError(
+                f"--pieces {self.plan.pieces}: a batch has {self.plan.batch} examples"
+            )
         model = Model(
             layer, task.inputs, task.classes, h=self.h, depth=self.depth, norm=self.norm,
             prenorm=self.prenorm, dropout=self.dropout, sizes=self.sizes,

@@ -109,7 +109,10 @@ REFUSED = {
     "norm": (("train", "waves", "--norm", "group"), "'group'; wanted one of layer, rms, batch"),
     "ops": (("train", "waves", "--ops", "tpu"), "'tpu'; wanted one of reference, jit"),
     "gpu": (("train", "waves", "--ops", "gpu"), "refssm_gpu has none of the operators"),
-    "size": (("train", "waves", "--size", "m=3"), "unknown size of s5 'm'; wanted one of n, blocks"),
+    "size": (
+        ("train", "waves", "--size", "m=3"),
+        "unknown size of s5 'm'; wanted one of n, blocks",
+    ),
     "number": (("train", "waves", "--size", "n=x"), "--size n=x: wanted a name and a positive"),
     "zero": (("train", "waves", "--size", "n=0"), "--size n=0: wanted a name and a positive"),
     "batch": (("train", "waves", "--batch", 31), "--batch 31: waves has 30 examples"),
@@ -180,7 +183,11 @@ def test_a_loss_that_is_not_finite_stops_and_the_last_checkpoint_stays(folder, c
 
     def wrong(self, p, gradients, state, step, rate):
         new, moments = update(self, p, gradients, state, step, rate)
-        return (new | {"decoder.b": np.full(3, np.nan, np.float32)}, moments) if step == 4 else (new, moments)
+        return (
+            (new | {"decoder.b": np.full(3, np.nan, np.float32)}, moments)
+            if step == 4
+            else (new, moments)
+        )
 
     monkeypatch.setattr(AdamW, "update", wrong)
     result, _, err = run(capfd, *WAVES)
@@ -214,7 +221,10 @@ def test_without_matplotlib_there_is_no_picture_and_all_else(folder, capfd, monk
 def test_without_safetensors_the_command_says_how_to_get_it(capfd, monkeypatch):
     monkeypatch.setattr(command, "find_spec", lambda name: None)
     result, _, err = run(capfd, *WAVES)
-    assert (result, err) == (4, "refssm: train needs safetensors: pip install safetensors scikit-learn\n")
+    assert (result, err) == (
+        4,
+        "refssm: train needs safetensors: pip install safetensors scikit-learn\n",
+    )
 
 
 def test_several_seeds_have_a_folder_each_and_a_summary(folder, capfd):
@@ -235,7 +245,9 @@ def test_processes_give_the_runs_of_one_process(folder, capfd):
     assert run(capfd, *DIGITS, "--seeds", 3, "--folder", "alone")[0] == 0
     for i in range(3):
         files = [folder / name / f"digits-s5-{i}/metrics.jsonl" for name in ("shared", "alone")]
-        one, other = ([json.loads(x) | {"seconds": 0} for x in f.open(encoding="utf-8")] for f in files)
+        one, other = (
+            [json.loads(x) | {"seconds": 0} for x in f.open(encoding="utf-8")] for f in files
+        )
         assert one == other
     again = run(capfd, *DIGITS, "--seeds", 4, "--workers", 2, "--folder", "shared", "--resume")
     assert again[0] == 0
@@ -244,7 +256,9 @@ def test_processes_give_the_runs_of_one_process(folder, capfd):
 
 @pytest.mark.long
 def test_a_cluster_gives_the_runs_of_one_process(folder, capfd):
-    distributed = pytest.importorskip("distributed", reason="no Dask here: nothing is trained on it")
+    distributed = pytest.importorskip(
+        "distributed", reason="no Dask here: nothing is trained on it"
+    )
     how = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "processes": True}
     with distributed.LocalCluster(**how) as cluster:
         arguments = (*DIGITS, "--seeds", 2, "--dask", cluster.scheduler_address)
@@ -295,7 +309,9 @@ def test_a_terminal_shows_the_bar_and_a_pipe_does_not(folder):
     terminal, theirs = pty.openpty()
     drawn = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
     arguments = (*arguments, "--seed", 1)
-    with started(folder, *arguments, stdout=subprocess.DEVNULL, stderr=theirs, env=drawn) as process:
+    with started(
+        folder, *arguments, stdout=subprocess.DEVNULL, stderr=theirs, env=drawn
+    ) as process:
         os.close(theirs)
         seen = b""
         while True:
@@ -315,4 +331,4 @@ def test_a_terminal_shows_the_bar_and_a_pipe_does_not(folder):
 
 def test_the_state_that_a_step_needs_is_all_in_the_checkpoint():
     kinds = {"step", "parameters", "moments", "averages", "generator"}
-    assert {f for f in loop.State.__dataclass_fields__} == kinds
+    assert set(loop.State.__dataclass_fields__) == kinds

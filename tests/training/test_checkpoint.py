@@ -67,7 +67,13 @@ def test_after_a_failure_the_old_checkpoint_is_there_and_nothing_else(path, monk
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
 def test_a_device_without_room_stops_with_an_oserror_and_leaves_the_old_one(path, monkeypatch):
     checkpoint.write(path, {"a": np.ones(3)}, {"step": 1})
-    monkeypatch.setattr(os, "fdopen", lambda handle, mode: (os.close(handle), open("/dev/full", mode))[1])
+
+    def full(handle, mode):
+        os.dup2(os.open("/dev/full", os.O_WRONLY), handle)
+        return fdopen(handle, mode)
+
+    fdopen = os.fdopen
+    monkeypatch.setattr(os, "fdopen", full)
     with pytest.raises(OSError, match="No space left"):
         checkpoint.write(path, {"a": np.zeros(10**6)}, {"step": 2})
     assert checkpoint.read(path)[1]["step"] == 1
@@ -127,7 +133,9 @@ def test_every_setting_that_differs_is_named(path):
 
 WRONG = {
     "`b` is missing": {"a": np.zeros(2)},
-    r"`b` is of another model: wanted float64 \(3,\), got float64 \(4,\)": {"a": np.zeros(2), "b": np.zeros(4)},
+    r"`b` is of another model: wanted float64 \(3,\), got float64 \(4,\)": {
+        "a": np.zeros(2), "b": np.zeros(4),
+    },
     r"got float32 \(2,\)": {"a": np.zeros(2, np.float32), "b": np.zeros(3)},
     "`c` is unknown": {"a": np.zeros(2), "b": np.zeros(3), "c": np.zeros(1)},
 }  # fmt: skip

@@ -61,7 +61,9 @@ def ends_alike(tmp_path, kills, steps, seed):
     with process(tmp_path / "killed", steps) as last:
         last.wait()
     assert last.returncode == 0
-    whole, resumed = (Run(setup(steps, dropout=0.2), tmp_path / name, 10**9) for name in ("whole", "killed"))
+    whole, resumed = (
+        Run(setup(steps, dropout=0.2), tmp_path / name, 10**9) for name in ("whole", "killed")
+    )
     whole.begin()
     for _ in whole.steps():
         pass

@@ -17,8 +17,10 @@ from refssm.layers.catalog import NAMED
 from refssm.layers.model import Model
 from refssm.training.losses import cross_entropy_grad
 
+UNIT = 1 if sys.platform == "darwin" else 1024
+
 def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT
 
 before, l, batch = peak(), int(sys.argv[1]), 4
 model = Model(NAMED["s5"], 1, 10, h=128, depth=4, sizes={"n": 32})

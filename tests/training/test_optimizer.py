@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -145,7 +146,7 @@ def test_the_rate_ends_at_the_least_one_and_needs_no_warm_up():
 
 def test_the_rate_never_rises_after_the_warm_up():
     rates = [cosine(s, rate=1.0, warm_up=10, steps=200) for s in range(10, 210)]
-    assert all(a >= b for a, b in zip(rates, rates[1:], strict=False))
+    assert all(a >= b for a, b in pairwise(rates))
     assert math.isclose(sum(rates[:191]), 190 / 2 + 0.5, rel_tol=191 * 8 * u)  # a symmetric sum
 
 

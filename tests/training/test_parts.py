@@ -14,7 +14,8 @@ FORMS = {
     "layer_norm": (mixing.layer_norm, mixing.layer_norm_vjp, 2, ((3, 5, H), (H,), (H,))),
     "rms_norm": (mixing.rms_norm, mixing.rms_norm_vjp, 2, ((3, 5, H), (H,))),
     "batch_norm": (
-        lambda *args: mixing.batch_norm(*args)[0], mixing.batch_norm_vjp, 2, ((3, 5, H), (H,), (H,)),
+        lambda *args: mixing.batch_norm(*args)[0], mixing.batch_norm_vjp, 2,
+        ((3, 5, H), (H,), (H,)),
     ),
     "mean_pool": (mixing.mean_pool, lambda dy, x: (mixing.mean_pool_vjp(dy, x),), 1, ((3, 5, H),)),
 }  # fmt: skip

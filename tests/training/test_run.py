@@ -1,4 +1,4 @@
-"""A run: an interrupted one goes on as if nothing had been; the loop learns, and says what fails."""
+"""A run: an interrupted one goes on as if nothing had been; the loop learns; what fails is told."""
 
 import json
 import re
@@ -121,7 +121,10 @@ def test_what_a_killed_process_was_writing_is_removed(tmp_path):
     run = begun(tmp_path)
     (run.folder / ".refssm-abc.part").write_bytes(b"half")
     run.resume()
-    assert sorted(p.name for p in run.folder.iterdir()) == ["checkpoint.safetensors", "metrics.jsonl"]
+    assert sorted(p.name for p in run.folder.iterdir()) == [
+        "checkpoint.safetensors",
+        "metrics.jsonl",
+    ]
 
 
 def test_a_second_run_in_the_same_folder_is_refused_and_changes_nothing(tmp_path):
@@ -143,7 +146,11 @@ def test_a_checkpoint_of_other_settings_names_them(tmp_path):
 def test_a_checkpoint_without_its_facts_is_refused(tmp_path, fact):
     run = begun(tmp_path)
     arrays, facts = checkpoint.read(run.checkpoint)
-    for wrong in ({k: v for k, v in facts.items() if k != fact}, facts | {fact: "x"}, facts | {fact: -1}):
+    for wrong in (
+        {k: v for k, v in facts.items() if k != fact},
+        facts | {fact: "x"},
+        facts | {fact: -1},
+    ):
         checkpoint.write(run.checkpoint, arrays, {k: v for k, v in wrong.items() if k != "version"})
         with pytest.raises(CheckpointError, match="not a checkpoint"):
             run.resume()
