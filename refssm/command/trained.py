@@ -177,7 +177,8 @@ def attempted(
 
 def _summary(runs: Sequence[Sequence[dict[str, Any]]]) -> None:
     """Mean and spread of several seeds."""
-    found = [lines[-1]["test_accuracy"] for lines in runs if lines]
+    ends = [lines[-1] for lines in runs if lines]
+    found = [end["test_accuracy"] for end in ends if "test_accuracy" in end]
     if len(found) > 1:
         least = f"least {min(found):.4f}, largest {max(found):.4f}"
         typer.echo(

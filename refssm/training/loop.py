@@ -29,7 +29,7 @@ class Diverged(ArithmeticError):
 class Plan:
     """How long and how fast a model is trained."""
 
-    steps: int = 2000
+    steps: int = 1000
     batch: int = 50
     pieces: int = 1  # a batch is computed in so many pieces, whose gradients are added
     rate: float = 4e-3
@@ -84,8 +84,9 @@ class Trainer:
         chosen = rng.choice(len(self.task.signals), self.plan.batch, replace=False)
         u, labels = self.task.signals[chosen], self.task.labels[chosen]
         masks = self.model.masks(rng, (*u.shape[:-1], self.model.h), u.dtype)
-        loss, right, gradients, averages = self.gradients(state, u, labels, masks)
-        size = norm(gradients)
+        with np.errstate(all="ignore"):  # what is not finite ends the run, with a sentence
+            loss, right, gradients, averages = self.gradients(state, u, labels, masks)
+            size = norm(gradients)
         if not (math.isfinite(loss) and math.isfinite(size)):
             raise Diverged(_not_finite(step, loss, gradients))
         rate = cosine(step, rate=self.plan.rate, warm_up=self.plan.warm_up, steps=self.plan.steps)

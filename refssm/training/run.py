@@ -62,6 +62,8 @@ class Run:
         try:
             state = state_of(arrays, facts["step"], facts["generator"])
             state.rng  # noqa: B018 (NumPy refuses what is not the state of a generator)
+            if state.step not in range(self.setup.plan.steps + 1):
+                raise ValueError(f"step {state.step!r} of {self.setup.plan.steps}")
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             told = f"{type(error).__name__}: {error}"
             raise CheckpointError(f"{self.checkpoint}: not a checkpoint: {told}") from None

@@ -26,10 +26,10 @@ class Setup:
     layer: str
     ops: str = "jit"
     h: int = 64
-    depth: int = 4
-    norm: str = "layer"
+    depth: int = 2
+    norm: str = "batch"
     prenorm: bool = True
-    dropout: float = 0.1
+    dropout: float = 0.2
     sizes: Mapping[str, int] = field(default_factory=dict)  # those of the layer that are not usual
     plan: Plan = field(default_factory=Plan)
 
@@ -48,6 +48,7 @@ class Setup:
         task = known(self.task, TASKS, "task")()
         layer = known(self.layer, NAMED, "layer")
         known(self.norm, NORMS, "norm")
+        known(self.ops, dict.fromkeys(ROLES), "role of operators")
         for size in self.sizes:
             known(size, layer.sizes, f"size of {layer}")
         if self.plan.batch > len(task.signals):
@@ -61,7 +62,6 @@ class Setup:
             layer, task.inputs, task.classes, h=self.h, depth=self.depth, norm=self.norm,
             prenorm=self.prenorm, dropout=self.dropout, sizes=self.sizes,
         )  # fmt: skip
-        known(self.ops, dict.fromkeys(ROLES), "role of operators")
         try:
             return Trainer(model, task, self.plan, operators(self.ops))
         except ValueError as error:  # sizes of the layer that do not fit together

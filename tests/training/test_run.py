@@ -157,8 +157,8 @@ def test_a_checkpoint_without_its_facts_is_refused(tmp_path, fact):
 
 
 def test_the_loss_falls_and_the_waves_are_told_apart(tmp_path):
-    last = trained(setup(150, norm="layer", dropout=0.1), tmp_path / "run", every=50)
-    assert last["step"] == 150
+    last = trained(setup(400, norm="layer", dropout=0.1), tmp_path / "run", every=200)
+    assert last["step"] == 400
     assert last["loss"] < np.log(CLASSES) / 2  # half of what a guess costs
     assert last["test_accuracy"] > 2 / CLASSES
     assert sorted(last) == sorted(
