@@ -1,6 +1,7 @@
 """`refssm train`: files, lines, exit codes, sentences; Ctrl-C, terminals, processes, clusters."""
 
 import errno
+import inspect
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from refssm.command import trained
 from refssm.training import loop
 from refssm.training.optimizer import AdamW
 from refssm.training.run import Run
+from refssm.training.setup import Setup
 
 SMALL = ("--h", 4, "--depth", 1, "--size", "n=2", "--batch", 8, "--ops", "reference")
 WAVES = ("train", "waves", *SMALL, "--steps", 6, "--every", 3, "--warm-up", 2)
@@ -45,7 +47,7 @@ def held(folder, name="waves-s5-0", steps=6):
 
 
 def command_default(name):
-    return command.train.__defaults__[list(command.train.__annotations__).index(name) - 1]
+    return inspect.signature(command.train).parameters[name].default
 
 
 def test_a_run_prints_its_tests_and_leaves_its_files(folder, capfd):
@@ -100,6 +102,14 @@ def test_a_finished_run_may_be_resumed_and_stays_as_it_is(folder, capfd):
     before = held(folder).state
     assert run(capfd, *WAVES, "--resume")[0] == 0
     assert same(held(folder).state, before)
+
+
+def test_the_usual_options_are_the_usual_settings():
+    usual = Setup("digits", "s5").facts()
+    renamed = {"prenorm": "post_norm", "sizes": "size"}
+    for name, value in usual.items():
+        option = command_default(renamed.get(name, name)) if name != "task" else "digits"
+        assert {"post_norm": not option, "size": option or {}}.get(renamed.get(name), option) == value
 
 
 REFUSED = {
