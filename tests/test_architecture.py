@@ -65,8 +65,13 @@ def violations(path):
         return [n for n in ours if part(n) in others]
     if role == "command":
         return []
+    if role in ("layers", "training"):
+        others = {*SATELLITES, "oracle", "command"} - {"layers", role}
+        files = ("safetensors", "sklearn") if role == "training" else ()
+        return foreign(names, *files) + [n for n in ours if part(n) in others]
     if role in ("gallery", "experiments"):
-        others = {*SATELLITES, "oracle", "command"} - {"gallery", role}
+        below = {"gallery"} if role == "gallery" else {"gallery", "layers", "training", role}
+        others = {*SATELLITES, "oracle", "command"} - below
         return foreign(names, "matplotlib") + [n for n in ours if part(n) in others]
     if role == "conformance":
         return [n for n in ours if part(n) in ("bench", "command")]
@@ -116,6 +121,11 @@ def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
         "refssm/gallery/worse.py": "import rich",
         "refssm/experiments/bad.py": "from refssm.conformance.judging.grading import judge",
         "refssm/experiments/worse.py": "from refssm.command import plot",
+        "refssm/layers/bad.py": "from refssm.training.loop import Plan",
+        "refssm/layers/worse.py": "from refssm.jit.scan import linear_scan",
+        "refssm/training/bad.py": "from refssm.command import train",
+        "refssm/training/worse.py": "import torch",
+        "refssm/gallery/worst.py": "from refssm.training.loop import Plan",
         "refssm/jit/bad.py": "from refssm.conformance.judging.grading import judge",
         "refssm/conformance/bad.py": "import refssm.command",
         "refssm/conformance/worse.py": "def f():\n    from refssm.bench.run import Bench",

@@ -72,7 +72,8 @@ def mean_pool_vjp(dy, x):
 
 def dropout_mask(rng, shape, rate, dtype):
     """0 with probability `rate`, else 1/(1 − rate): the product with it keeps the mean."""
-    return (rng.random(shape) >= rate).astype(dtype) / np.asarray(1 - rate, dtype)
+    kept = rng.random(shape, np.float32) >= rate
+    return kept.astype(dtype) / np.asarray(1 - rate, dtype)
 
 
 def batch_norm(x, scale, shift):
