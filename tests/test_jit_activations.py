@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from mpmath import mp
 
+from refssm import activations as plain
+from refssm import norms as norms_
 from refssm.jit import activations, norms
 from refssm.jit._vectors.normal import CENTRE
 from refssm.jit._vectors.number import NUMBERS
-from refssm.layers import activations as plain
-from refssm.layers import mixing
 
 TYPES = pytest.mark.parametrize("dtype", ["float32", "float64"])
 ROUNDINGS = 16  # of an exponential, a division, a polynomial and some products
@@ -87,7 +87,9 @@ def test_mills_ratio_is_a_polynomial_but_for_one_rounding_of_each_coefficient(nu
             if mp.ncdf(-z) > 2.0 ** (1 - number.bias - number.fraction):  # beyond, it is 0
                 wanted = mp.ncdf(-z) / phi(z)
                 found = (1 - x) * mp.fsum(c * x**j for j, c in enumerate(number.mills))
-                rounded = (1 - x) * mp.fsum(abs(c) * abs(x) ** j for j, c in enumerate(number.mills))
+                rounded = (1 - x) * mp.fsum(
+                    abs(c) * abs(x) ** j for j, c in enumerate(number.mills)
+                )
                 assert abs(found - wanted) <= u * (wanted + rounded)
 
 
@@ -128,12 +130,12 @@ def test_the_norm_of_a_row_and_its_gradient(shape, dtype):
     wide = [a.astype(np.longdouble) for a in (x, dy, scale, shift)]
     found = norms.layer_norm(x, scale, shift), *norms.layer_norm_vjp(dy, x, scale)
     exact_ = (
-        mixing.layer_norm(wide[0], *wide[2:]),
-        *mixing.layer_norm_vjp(wide[1], wide[0], wide[2]),
+        norms_.layer_norm(wide[0], *wide[2:]),
+        *norms_.layer_norm_vjp(wide[1], wide[0], wide[2]),
     )
     n, rows = shape[-1], max(1, x.size // shape[-1])
     # sums of n (or of rows, in double precision) terms; centring and the rate have few roundings
-    rate = 1 / np.sqrt(np.var(wide[0], axis=-1).min() + mixing.EPSILON)
+    rate = 1 / np.sqrt(np.var(wide[0], axis=-1).min() + norms_.EPSILON)
     size = (1 + float(rate)) * float(abs(scale).max() + abs(dy).max() * (1 + abs(scale).max()))
     for ours, theirs in zip(found, exact_, strict=True):
         assert ours.dtype == dtype

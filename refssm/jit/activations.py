@@ -1,10 +1,12 @@
-"""Numba mirrors of refssm.layers.activations: whole rows at once, across SIMD lanes, on all cores.
+"""Numba mirrors of refssm.activations: whole rows at once, across SIMD lanes, on all cores.
 
 Real arrays of single and double precision; the last axis is the row.
 """
 
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false
 # (a gufunc allocates its outputs; pyright does not know that)
+
+import numpy as np
 
 from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit._compiling.parts import part
@@ -110,3 +112,22 @@ def gate_vjp(dy, a, b, da, db):
         _gate_back_row(adjacent(dy), adjacent(a), adjacent(b), adjacent(da), adjacent(db))
     else:
         _gate_back_row(dy, a, b, da, db)
+
+
+def glu(x):
+    """a σ(b), where a and b are the halves of the last axis."""
+    return gate(*np.split(x, 2, axis=-1))
+
+
+@gufunc("(n),(t,n)->(t,n)", kinds=KINDS)
+def _glu_back(dy, x, dx):
+    if beside(dy) and beside(x[0]) and beside(dx[0]):
+        a, b, da, db = adjacent(x[0]), adjacent(x[1]), adjacent(dx[0]), adjacent(dx[1])
+        _gate_back_row(adjacent(dy), a, b, da, db)
+    else:
+        _gate_back_row(dy, x[0], x[1], dx[0], dx[1])
+
+
+def glu_vjp(dy, x):
+    """The gradients of both halves, joined."""
+    return _glu_back(dy, x.reshape(*x.shape[:-1], 2, -1)).reshape(x.shape)

@@ -1,4 +1,4 @@
-"""Numba mirrors of the norms over the last axis in refssm.layers.mixing, with their gradients.
+"""Numba mirrors of refssm.norms over the last axis, with their gradients.
 
 Sums within a row are over SIMD lanes; gradients of scale and shift are sums over the rows of each
 matrix, in order, and then over matrices.
@@ -14,7 +14,7 @@ from refssm.jit._compiling.parts import part
 from refssm.jit._vectors.rows import adjacent
 
 KINDS = ("f4", "f8")
-EPSILON = 1e-5  # under the root, as in refssm.layers.mixing
+EPSILON = 1e-5  # under the root, as in refssm.norms
 FAST = {"contract", "reassoc"}
 
 

@@ -9,14 +9,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
 
+import refssm
+from refssm._operator import PACKAGES
 from refssm.catalog import OPERATORS
 from refssm.domains import Domain, weights_of_rows
 
+# what layers use between operators, by family; and which of it a role has
+FUNCTIONS = {
+    "activations": ("gelu", "silu", "gate", "glu"),
+    "norms": ("layer_norm", "rms_norm", "batch_norm"),
+}
+MIRRORED = {"jit": {"activations": ("gelu", "silu", "gate", "glu"), "norms": ("layer_norm",)}}
+
+
+def _with_vjp(names) -> list[str]:
+    return [f"{name}{suffix}" for name in names for suffix in ("", "_vjp")]
+
+
+BETWEEN = [name for names in FUNCTIONS.values() for name in _with_vjp(names)] + ["batch_norm_fixed"]
 T = TypeVar("T", bound="Parameters")
 State = tuple[np.ndarray, ...]
 Ops = Any  # a module or a namespace with the operators' names
@@ -75,12 +91,15 @@ class Layer:
 
 
 def operators(role: str) -> SimpleNamespace:
-    """Every operator of the catalog in this role, with its VJP; the reference where the operator's
-    declaration says that the role lacks it."""
-    space = {}
+    """Every operator of the catalog in this role, with its VJP, and activations and norms; the
+    reference where the operator's declaration, or MIRRORED, says that the role lacks it."""
+    space = {name: getattr(refssm, name) for name in BETWEEN}
     for op in OPERATORS:
         place = "reference" if role in op.lacks else role
         space[op.name] = op.implementation(place)
         if op.differentiable:
             space[f"{op.name}_vjp"] = op.vjp(place)
+    for family, names in MIRRORED.get(role, {}).items():
+        mirrors = import_module(f"{PACKAGES[role]}.{family}")
+        space |= {name: getattr(mirrors, name) for name in _with_vjp(names)}
     return SimpleNamespace(**space)

@@ -9,12 +9,14 @@ from types import SimpleNamespace
 
 import numpy as np
 
+import refssm
 from refssm._overridable import overridable
 from refssm._powers import states
 from refssm.broadcasting import unbroadcast_each
 from refssm.catalog import OPERATORS
 from refssm.convolution import CAUSAL_CONVOLUTION
 from refssm.hope import HOPE_KERNEL
+from refssm.layers._layer import BETWEEN
 
 
 @overridable
@@ -44,7 +46,7 @@ def dense_states(A, b, x0):
 
 def bare() -> SimpleNamespace:
     """Every operator of the catalog without checks of arguments, and its VJP."""
-    space = {}
+    space = {name: getattr(refssm, name) for name in BETWEEN}
     for op in OPERATORS:
         space[op.name] = op.reference
         if op.differentiable:

@@ -44,7 +44,7 @@ def _kernel(ops, p, l):
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return bank.mixed(p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
+    return bank.mixed(ops, p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
 
 
 def vjp(ops, dy, p, u):
@@ -64,7 +64,7 @@ def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     ut = bank.turned(u)
     y, x = ops.hope_stream_stateful(p.markov, np.exp(p.log_dt), ut, state[0])
-    return bank.mixed(p, bank.turned(y + p.D[:, None] * ut)), (x,)
+    return bank.mixed(ops, p, bank.turned(y + p.D[:, None] * ut)), (x,)
 
 
 HOPE_LAYER = Layer(

@@ -55,13 +55,13 @@ def _system(p):
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return bank.mixed(p, ops.diagonal_ssm_real(*_system(p), u))
+    return bank.mixed(ops, p, ops.diagonal_ssm_real(*_system(p), u))
 
 
 def vjp(ops, dy, p, u):
     """Gradients of the parameters, and of u."""
     system = _system(p)
-    dy, dW, db = bank.mixed_vjp(dy, p, ops.diagonal_ssm_real(*system, u))
+    dy, dW, db = bank.mixed_vjp(ops, dy, p, ops.diagonal_ssm_real(*system, u))
     da, dB, dC, dD, du = ops.diagonal_ssm_real_vjp(dy, *system, u)
     turned, gamma = da * system[0].conj(), np.exp(p.log_gamma)  # a' = a z', z = log a
     return LRU(
@@ -84,7 +84,7 @@ def rest(p, batch=()):
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     y, x = ops.diagonal_ssm_real_stateful(*_system(p), u, state[0])
-    return bank.mixed(p, y), (x,)
+    return bank.mixed(ops, p, y), (x,)
 
 
 LRU_LAYER = Layer(

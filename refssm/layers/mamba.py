@@ -14,7 +14,6 @@ import numpy as np
 from refssm import initial
 from refssm.domains import biases, layer_states, log_rates, shifts, skips, weights_of_taps
 from refssm.layers._layer import Layer, Parameters, parameter
-from refssm.layers.activations import silu, silu_vjp
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def _inside(ops, p, u, before):
     x, z = np.split(np.swapaxes(u @ p.W_in, -1, -2), 2, axis=-2)
     x, newest = ops.short_convolution_stateful(x, p.k, before)
     x = x + p.k_bias[:, None]
-    return x, silu(x), z, newest
+    return x, ops.silu(x), z, newest
 
 
 def forward(ops, p, u):
@@ -116,7 +115,7 @@ def vjp(ops, dy, p, u):
     dx, ddt, dA, dB, dC, dD, dz, dbias = ops.mamba_scan_vjp(dy, *arguments)
     ddt = np.swapaxes(ddt, -1, -2)
     mixed = np.concatenate([ddt @ p.W_dt.T, dB[..., 0, :, :], dC[..., 0, :, :]], axis=-1)
-    dx = silu_vjp(dx + np.swapaxes(mixed @ _from_x(p).T, -1, -2), raw)
+    dx = ops.silu_vjp(dx + np.swapaxes(mixed @ _from_x(p).T, -1, -2), raw)
     inner = np.split(np.swapaxes(u @ p.W_in, -1, -2), 2, axis=-2)[0]
     dinner, dk, _ = ops.short_convolution_stateful_vjp(
         dx, np.zeros_like(before), inner, p.k, before

@@ -39,7 +39,9 @@ class S4(Parameters):
     )
     P: np.ndarray = parameter("h n r", "low rank of the measure", "system", domain=complex_entries)
     B: np.ndarray = parameter("h n", "input of the measure", "system", domain=complex_entries)
-    C: np.ndarray = parameter("h n", "C₀ V, C₀ normal, V the basis of the measure", domain=complex_entries)
+    C: np.ndarray = parameter(
+        "h n", "C₀ V, C₀ normal, V the basis of the measure", domain=complex_entries
+    )
     D: np.ndarray = parameter("h", "normal", domain=skips)
     W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
     b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
@@ -67,7 +69,7 @@ def _kernel(ops, p, l):
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return bank.mixed(p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
+    return bank.mixed(ops, p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
 
 
 def vjp(ops, dy, p, u):
@@ -93,7 +95,7 @@ def stateful(ops, p, u, state):
     x = ops.dense_scan_from(A_bar, ut[..., None] * B_bar[..., None, :, 0], state[0])
     y = (x @ C[..., None])[..., 0].real + p.D[:, None] * ut
     last = x[..., -1, :] if u.shape[-2] else state[0]
-    return bank.mixed(p, bank.turned(y)), (last,)
+    return bank.mixed(ops, p, bank.turned(y)), (last,)
 
 
 S4_LAYER = Layer(

@@ -64,7 +64,7 @@ def _kernel(ops, p, l):
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return bank.mixed(p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
+    return bank.mixed(ops, p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
 
 
 def vjp(ops, dy, p, u):
@@ -87,7 +87,7 @@ def stateful(ops, p, u, state):
     a, B = ops.discretize_diagonal_zoh(w, np.ones_like(w)[..., None], dt[:, None] + 0 * w.real)
     ut = bank.turned(u)[..., None]
     y, x = ops.diagonal_ssm_real_stateful(a, B, p.C[:, None, :], p.D[:, None, None], ut, state[0])
-    return bank.mixed(p, bank.turned(y[..., 0])), (x,)
+    return bank.mixed(ops, p, bank.turned(y[..., 0])), (x,)
 
 
 S4D_LAYER = Layer(

@@ -109,7 +109,9 @@ def test_the_usual_options_are_the_usual_settings():
     renamed = {"prenorm": "post_norm", "sizes": "size"}
     for name, value in usual.items():
         option = command_default(renamed.get(name, name)) if name != "task" else "digits"
-        assert {"post_norm": not option, "size": option or {}}.get(renamed.get(name), option) == value
+        assert {"post_norm": not option, "size": option or {}}.get(
+            renamed.get(name), option
+        ) == value
 
 
 REFUSED = {

@@ -2,8 +2,8 @@
 
     Φ(−z) = φ(z) m(z),   φ(z) = e^(−z²/2)/√(2π),   m(z) = Φ(−z)/φ(z): Mills' ratio, z ≥ 0
 
-m is 2c/(z + c) times a polynomial in s = (z − c)/(z + c), which is between −1 and 1. One exponential
-gives Φ and φ. z²/2 is rounded before the exponential, so Φ(−z) has z² roundings.
+m is 2c/(z + c) times a polynomial in s = (z − c)/(z + c), which is between −1 and 1. One
+exponential gives Φ and φ. z²/2 is rounded before the exponential, so Φ(−z) has z² roundings.
 """
 
 from refssm.jit._vectors.exponential import _polynomial, exponential

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from refssm.activations import gelu, gelu_tanh, glu, sigmoid, silu
 from refssm.conformance.planted.layers.every_layer import planting
 from refssm.conformance.planted.planting import instead
 from refssm.layers import Layer, hope, lru, mamba, rnn, s4, s4d, s5
 from refssm.layers import _bank as bank
 from refssm.layers._transforms import bare
-from refssm.layers.activations import gelu, gelu_tanh, glu, sigmoid, silu
 from refssm.layers.mixing import linear
 
 

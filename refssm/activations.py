@@ -96,13 +96,21 @@ def softplus_vjp(dy, x):
     return dy * expit(x)
 
 
+def gate(a, b):
+    """a σ(b)."""
+    return a * expit(b)
+
+
+def gate_vjp(dy, a, b):
+    """dy σ(b) and dy a σ(b) σ(−b)."""
+    return dy * expit(b), sigmoid_vjp(dy * a, b)
+
+
 def glu(x):
     """a σ(b), where a and b are the halves of the last axis."""
-    a, b = np.split(x, 2, axis=-1)
-    return a * expit(b)
+    return gate(*np.split(x, 2, axis=-1))
 
 
 def glu_vjp(dy, x):
     """The gradients of both halves, joined."""
-    a, b = np.split(x, 2, axis=-1)
-    return np.concatenate([dy * expit(b), sigmoid_vjp(dy * a, b)], axis=-1)
+    return np.concatenate(gate_vjp(dy, *np.split(x, 2, axis=-1)), axis=-1)
