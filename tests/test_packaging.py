@@ -58,7 +58,7 @@ def imported(folder):
     # property_tests imports helpers of tests; files of the package are imported by their whole name
     places = {folder, "tests"} - {"refssm", "refssm_gpu"}
     own = {path.stem for place in places for path in (ROOT / place).rglob("*.py")}
-    own |= {path.name for path in ROOT.iterdir()}
+    own |= {path.name for path in (*ROOT.iterdir(), *(ROOT / "tests").iterdir())}
     return names - set(sys.stdlib_module_names) - own - {PROJECT["name"]}
 
 
