@@ -12,7 +12,8 @@ from refssm.layers.s5 import S5_LAYER
 LAYERS = (S4_LAYER, S4D_LAYER, S5_LAYER, MAMBA_LAYER, HOPE_LAYER, LRU_LAYER, RNN_LAYER)
 NAMED = {layer.name: layer for layer in LAYERS}
 
-_PAIRS = [(op, layer) for layer in LAYERS for op in operators_of(layer)]
+JUDGED = tuple(layer for layer in LAYERS if layer.states)
+_PAIRS = [(op, layer) for layer in JUDGED for op in operators_of(layer)]
 OPERATORS = tuple(op for op, _ in _PAIRS)
 FUNCTIONS = {
     name: function for op, layer in _PAIRS for name, function in public_functions(op, layer).items()
