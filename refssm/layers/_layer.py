@@ -78,7 +78,8 @@ class Layer:
     stateful: Callable[..., tuple]  # stateful(ops, p, u, state): y, and the next state
     sizes: Mapping[str, int]  # usual sizes besides h
     source: str = ""
-    states: Mapping[str, tuple[str, Domain]] = field(default_factory=dict)  # shape in letters
+    # by name, shape in letters and domain, for the judge; it does not judge a layer without
+    states: Mapping[str, tuple[str, Domain]] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()  # besides causal and state, as of an `Operator`
 
     def __str__(self):

@@ -23,9 +23,9 @@ ops = cache(bare)
 
 
 def operators_of(layer: Layer) -> Iterator[Operator]:
-    """The operators of a layer; no stateful form if it declares no states."""
-    yield _whole(layer)
+    """The operators of a layer; none if it declares no states, because it is not judged then."""
     if layer.states:
+        yield _whole(layer)
         yield _stateful(layer)
 
 
@@ -46,13 +46,12 @@ def _whole(layer: Layer) -> Operator:
 
     inputs = {"u": layer_signals} | {name: domain for name, (_, domain) in shapes.items()}
     name = f"{layer.name}_layer"
-    recurrent = {"state"} if layer.states else set()
     return Operator(
         reference=_presented(forward, name, [*inputs], _doc(layer, SEQUENCE)),
         signature=f"(l,h),{_cores(shapes)}->(l,h)",
         inputs=inputs,
         batch=", ".join(["b"] + [""] * len(shapes)),
-        traits=frozenset({"causal"} | recurrent) | layer.traits,
+        traits=frozenset({"causal", "state"}) | layer.traits,
         contract=CHAIN,
         citation=layer.source,
         lacks=ABSENT,

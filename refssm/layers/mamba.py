@@ -14,6 +14,7 @@ import numpy as np
 from refssm import initial
 from refssm.domains import biases, layer_states, log_rates, shifts, skips, weights_of_taps
 from refssm.layers._layer import Layer, Parameters, parameter
+from refssm.layers.mixing import summed
 
 
 @dataclass(frozen=True)
@@ -93,11 +94,6 @@ def forward(ops, p, u):
     return np.swapaxes(y, -1, -2) @ p.W_out
 
 
-def _sum(x, axes=1):
-    """The sum over all but the last axes."""
-    return x.reshape(-1, *x.shape[x.ndim - axes :]).sum(0)
-
-
 def _outer(x, dy):
     """Σ x ⊗ dy over all leading axes."""
     return x.reshape(-1, x.shape[-1]).T @ dy.reshape(-1, dy.shape[-1])
@@ -123,7 +119,7 @@ def vjp(ops, dy, p, u):
     dsplit = np.swapaxes(np.concatenate([dinner, dz], axis=-2), -1, -2)
     dW_low, dW_B, dW_C = np.split(_outer(x, mixed), _borders(p), axis=-1)
     return Mamba(
-        _outer(u, dsplit), dk, _sum(np.swapaxes(dx, -1, -2)), dW_low, dW_B, dW_C, _outer(low, ddt),
+        _outer(u, dsplit), dk, summed(np.swapaxes(dx, -1, -2)), dW_low, dW_B, dW_C, _outer(low, ddt),
         dbias, dA * A, dD, dW_out,
     ), dsplit @ p.W_in.T  # fmt: skip
 

@@ -11,7 +11,12 @@ def linear(x, W, b):
 def linear_vjp(dy, x, W):
     """dx = dy Wᵀ, dW = Σ x ⊗ dy, db = Σ dy; the sums go over all leading axes."""
     flat_x, flat_dy = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
-    return dy @ W.T, flat_x.T @ flat_dy, flat_dy.sum(0)
+    return dy @ W.T, flat_x.T @ flat_dy, summed(dy)
+
+
+def summed(dy):
+    """The sum over all leading axes, pairwise: NumPy adds so only where memory is contiguous."""
+    return dy.reshape(-1, dy.shape[-1]).T.copy().sum(-1)
 
 
 def mean_pool(x):

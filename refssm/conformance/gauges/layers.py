@@ -91,13 +91,14 @@ def _ifft(x):
 
 @rule(FUNCTIONS, convolution)
 def _convolution(u, k):
-    """3 √log2(2l) ‖u‖₂ ‖k‖₂, and the errors of both arguments."""
+    """3 √log2(2l) ‖u‖₂ ‖k‖₂ of the computed arguments, and the errors of both arguments."""
     u, k = lifted(u), lifted(k)
     z, length = convolution(u.value, k.value), max(1, u.shape[-1])
-    made = TRANSFORMS * np.sqrt(np.log2(2 * length)) * length_of(u.value) * length_of(k.value)
+    wide, others = spread(u), spread(k)  # of a value far below its error, the error is transformed
+    sizes = np.sqrt((wide**2).sum(-2)) * np.sqrt((others**2).sum(-2))
+    made = TRANSFORMS * np.sqrt(np.log2(2 * length)) * sizes
     met(made)
-    own = _everywhere(z, made[..., None])
-    direct, wide = CAUSAL_CONVOLUTION_DIRECT.reference, spread(u)
+    own, direct = _everywhere(z, made), CAUSAL_CONVOLUTION_DIRECT.reference
     carried = [
         direct(u.errors[..., g], np.abs(k.value)) + direct(wide[..., g], k.errors[..., g])
         for g in (0, 1)

@@ -11,7 +11,7 @@ from refssm._operator import Operator
 from refssm.catalog import named, resumed
 from refssm.conformance.honest import Honest, reference
 from refssm.layers import Layer, operators
-from refssm.layers.catalog import LAYERS
+from refssm.layers.catalog import JUDGED
 
 CHUNK = 16
 jit = cache(lambda: operators("jit"))
@@ -80,4 +80,4 @@ def _operator(name: str) -> Operator:
     return op
 
 
-IMPLEMENTATIONS = [honest for layer in LAYERS for honest in programs(layer)]
+IMPLEMENTATIONS = [honest for layer in JUDGED for honest in programs(layer)]
