@@ -22,8 +22,8 @@ from refssm.training.loop import Plan
 from refssm.training.setup import Setup
 
 SEEDS, EVERY = 3, 25
-PLAN = Plan(steps=300, batch=50, rate=4e-3, warm_up=30)
-MODEL = {"h": 32, "depth": 2, "norm": "layer", "dropout": 0.1}
+PLAN = Plan(steps=300, batch=50, rate=8e-3, warm_up=30)
+MODEL = {"h": 32, "depth": 2, "norm": "batch", "dropout": 0.1}
 
 
 class Found(NamedTuple):

@@ -113,11 +113,14 @@ class Trainer:
         return loss, right / len(u), total, averages
 
     def test(self, state: State) -> dict[str, float]:
-        """Loss and accuracy on the test set."""
+        """Loss and accuracy on the test set; Diverged if they are not finite."""
         signals, labels = self.task.test_signals, self.task.test_labels
-        y = self.model.forward(self.ops, state.parameters, signals, state.averages)
-        right = float((y.argmax(-1) == labels).mean())
-        return {"test_loss": cross_entropy(y, labels), "test_accuracy": right}
+        with np.errstate(all="ignore"):
+            y = self.model.forward(self.ops, state.parameters, signals, state.averages)
+            loss = cross_entropy(y, labels)
+        if not math.isfinite(loss):
+            raise Diverged(f"step {state.step}: the loss on the test set is {loss}")
+        return {"test_loss": loss, "test_accuracy": float((y.argmax(-1) == labels).mean())}
 
 
 def _not_finite(step: int, loss: float, gradients: Arrays) -> str:

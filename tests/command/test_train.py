@@ -5,10 +5,7 @@ import inspect
 import json
 import os
 import re
-import signal
-import subprocess
 import sys
-import time
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -28,7 +25,6 @@ from refssm.training.setup import Setup
 SMALL = ("--h", 4, "--depth", 1, "--size", "n=2", "--batch", 8, "--ops", "reference")
 WAVES = ("train", "waves", *SMALL, "--steps", 6, "--every", 3, "--warm-up", 2)
 FILES = {"checkpoint.safetensors", "metrics.jsonl", "card.md"}
-PATIENCE = 60.0
 
 
 @pytest.fixture(autouse=True)
@@ -243,101 +239,6 @@ def test_several_seeds_have_a_folder_each_and_a_summary(folder, capfd):
     assert result == 0
     assert {p.name for p in folder.iterdir()} == {"waves-s5-5", "waves-s5-6"}
     assert re.search(r"^test accuracy of 2 seeds: \d\.\d{4} ± \d\.\d{4}, least", out, re.MULTILINE)
-
-
-DIGITS = ("train", "digits", *SMALL, "--steps", 4, "--every", 2)
-
-
-@pytest.mark.long
-def test_processes_give_the_runs_of_one_process(folder, capfd):
-    result, out, err = run(capfd, *DIGITS, "--seeds", 3, "--workers", 2, "--folder", "shared")
-    assert (result, err) == (0, "")
-    assert "test accuracy of 3 seeds: " in out
-    assert run(capfd, *DIGITS, "--seeds", 3, "--folder", "alone")[0] == 0
-    for i in range(3):
-        files = [folder / name / f"digits-s5-{i}/metrics.jsonl" for name in ("shared", "alone")]
-        one, other = (
-            [json.loads(x) | {"seconds": 0} for x in f.open(encoding="utf-8")] for f in files
-        )
-        assert one == other
-    again = run(capfd, *DIGITS, "--seeds", 4, "--workers", 2, "--folder", "shared", "--resume")
-    assert again[0] == 0
-    assert (folder / "shared/digits-s5-3/card.md").exists()
-
-
-@pytest.mark.long
-def test_a_cluster_gives_the_runs_of_one_process(folder, capfd):
-    distributed = pytest.importorskip(
-        "distributed", reason="no Dask here: nothing is trained on it"
-    )
-    how = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "processes": True}
-    with distributed.LocalCluster(**how) as cluster:
-        arguments = (*DIGITS, "--seeds", 2, "--dask", cluster.scheduler_address)
-        result, out, err = run(capfd, *arguments)
-    assert (result, err) == (0, "")
-    assert "test accuracy of 2 seeds: " in out
-
-
-@pytest.mark.long
-def test_a_scheduler_that_does_not_answer_is_one_sentence(folder, capfd):
-    pytest.importorskip("distributed", reason="no Dask here: nothing is trained on it")
-    result, _, err = run(capfd, *DIGITS, "--dask", "tcp://127.0.0.1:1")
-    assert result == 4
-    assert "no scheduler answers" in err
-    assert [*folder.iterdir()] == []
-
-
-def started(folder, *arguments, **how):
-    words = [sys.executable, "-m", "refssm", *map(str, arguments)]
-    return subprocess.Popen(words, cwd=folder, **how)
-
-
-LONG = ("train", "digits", *SMALL, "--steps", 100000, "--every", 5)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_a_signal_saves_and_ends_with_code_2(folder, number):
-    metrics = folder / "digits-s5-0/metrics.jsonl"
-    with started(folder, *LONG, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + PATIENCE
-        while not (metrics.exists() and metrics.stat().st_size) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        process.send_signal(number)
-        _, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 2
-    step = int(re.fullmatch(rb"refssm: interrupted at step (\d+): .*goes on\n", err)[1])
-    assert json.loads(metrics.read_bytes().splitlines()[-1])["step"] == step
-
-
-@pytest.mark.long
-def test_a_terminal_shows_the_bar_and_a_pipe_does_not(folder):
-    pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
-    arguments = (*DIGITS[:-4], "--steps", 60, "--every", 30)
-    with started(folder, *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        _, piped = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, piped) == (0, b"")
-    terminal, theirs = pty.openpty()
-    drawn = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
-    arguments = (*arguments, "--seed", 1)
-    with started(
-        folder, *arguments, stdout=subprocess.DEVNULL, stderr=theirs, env=drawn
-    ) as process:
-        os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                more = os.read(terminal, 65536)
-            except OSError:  # the process has ended
-                break
-            if not more:
-                break
-            seen += more
-    os.close(terminal)
-    assert process.returncode == 0
-    for shown in (b"digits-s5-1", b"loss ", b"accuracy ", b"steps/s", b"/60"):
-        assert shown in seen, shown
-    assert re.search(rb"\d:\d\d:\d\d", seen)  # the time left
 
 
 def test_the_state_that_a_step_needs_is_all_in_the_checkpoint():

@@ -177,6 +177,8 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_parameter(tmp_pat
         ended(run)
     run.resume()
     assert same(run.state, good)
+    with pytest.raises(Diverged, match="^step 4: the loss on the test set is nan$"):
+        run.trainer.test(replace(good, parameters=p))
 
 
 REFUSED = {
