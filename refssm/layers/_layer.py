@@ -78,12 +78,21 @@ class Layer:
     stateful: Callable[..., tuple]  # stateful(ops, p, u, state): y, and the next state
     sizes: Mapping[str, int]  # usual sizes besides h
     source: str = ""
+    # linearized(ops, p, u): forward, and the function from dy to (gradients of p, of u)
+    linearized: Callable[..., tuple] | None = None
     # by name, shape in letters and domain, for the judge; it does not judge a layer without
     states: Mapping[str, tuple[str, Domain]] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()  # besides causal and state, as of an `Operator`
 
     def __str__(self):
         return self.name
+
+    def pulled(self, ops: Ops, p, u: np.ndarray) -> tuple[np.ndarray, Callable[..., tuple]]:
+        """The output, and the function from its cotangent to the gradients of `p` and of `u`: what
+        it needs is kept, or computed again if the layer has no `linearized`."""
+        if self.linearized is not None:
+            return self.linearized(ops, p, u)
+        return self.forward(ops, p, u), lambda dy: self.vjp(ops, dy, p, u)
 
     def step(self, ops: Ops, p, u: np.ndarray, state: State) -> tuple[np.ndarray, State]:
         """One input (…, h): the output and the next state."""

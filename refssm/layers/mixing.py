@@ -5,18 +5,23 @@ import numpy as np
 
 def linear(x, W, b):
     """x W + b, with W (m, p)."""
-    return x @ W + b
+    return (x.reshape(-1, x.shape[-1]) @ W + b).reshape(*x.shape[:-1], -1)
 
 
 def linear_vjp(dy, x, W):
     """dx = dy Wᵀ, dW = Σ x ⊗ dy, db = Σ dy; the sums go over all leading axes."""
     flat_x, flat_dy = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])
-    return dy @ W.T, flat_x.T @ flat_dy, summed(dy)
+    return (flat_dy @ W.T).reshape(x.shape), flat_x.T @ flat_dy, summed(dy)
 
 
 def summed(dy):
-    """The sum over all leading axes, pairwise: NumPy adds so only where memory is contiguous."""
-    return dy.reshape(-1, dy.shape[-1]).T.copy().sum(-1)
+    """The sum over all leading axes, by halves: NumPy adds pairwise only along the last axis."""
+    rows = dy.reshape(-1, dy.shape[-1])
+    while len(rows) > 1:
+        half = len(rows) // 2
+        added = rows[:half] + rows[half : 2 * half]
+        rows = np.concatenate([added, rows[-1:]]) if len(rows) % 2 else added
+    return rows.sum(0)
 
 
 def mean_pool(x):

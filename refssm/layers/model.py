@@ -95,26 +95,33 @@ class Model:
         return norm, part(p, "norm."), self.layer.kind(**part(p, "layer."))
 
     def _block(self, ops, p, x, mask):
-        """x + mask · layer(norm(x)), or norm(x + mask · layer(x)); and what the norm saw."""
+        """x + mask · layer(norm(x)), or norm(x + mask · layer(x)); what the norm saw; and the
+        function from the cotangent of the output to the gradients of the block, and of x."""
         norm, np_, lp = self._parts(p)
-        if self.prenorm:
-            given, seen = norm.forward(ops, np_, x)
-            return x + _masked(mask, self.layer.forward(ops, lp, given)), seen
-        return norm.forward(ops, np_, x + _masked(mask, self.layer.forward(ops, lp, x)))
+        if not self.prenorm:
+            return self._post_norm(ops, p, x, mask)
+        given, seen = norm.forward(ops, np_, x)
+        y, layer_back = self.layer.pulled(ops, lp, given)
 
-    def _block_vjp(self, ops, dy, p, x, mask):
-        """Gradients of the block's parameters, and of x."""
-        norm, np_, lp = self._parts(p)
-        if self.prenorm:
-            dlayer, dgiven = self.layer.vjp(
-                ops, _masked(mask, dy), lp, norm.forward(ops, np_, x)[0]
-            )
+        def back(dy):
+            dlayer, dgiven = layer_back(_masked(mask, dy))
             dnorm, dx = norm.vjp(ops, dgiven, np_, x)
-        else:
-            y = x + _masked(mask, self.layer.forward(ops, lp, x))
-            dnorm, dy = norm.vjp(ops, dy, np_, y)
-            dlayer, dx = self.layer.vjp(ops, _masked(mask, dy), lp, x)
-        return {**under("norm.", dnorm), **under("layer.", dlayer.arrays())}, dy + dx
+            return _block_gradients(dnorm, dlayer), dy + dx
+
+        return x + _masked(mask, y), seen, back
+
+    def _post_norm(self, ops, p, x, mask):
+        norm, np_, lp = self._parts(p)
+        y, layer_back = self.layer.pulled(ops, lp, x)
+        before = x + _masked(mask, y)
+        out, seen = norm.forward(ops, np_, before)
+
+        def back(dy):
+            dnorm, dy = norm.vjp(ops, dy, np_, before)
+            dlayer, dx = layer_back(_masked(mask, dy))
+            return _block_gradients(dnorm, dlayer), dy + dx
+
+        return out, seen, back
 
     def masks(self, rng, shape, dtype) -> list | None:
         """Dropout masks of every block, or None without dropout."""
@@ -125,23 +132,27 @@ class Model:
     def gradients(self, ops: Ops, p: Arrays, u: np.ndarray, cotangent, masks=None):
         """The outputs in training, the gradients of every parameter, and what the norms saw.
 
-        `cotangent(outputs)` is the gradient of the loss. Of each block its input is kept.
+        `cotangent(outputs)` is the gradient of the loss. Each block keeps what its layer keeps, and
+        its input.
         """
-        x, seen = [mixing.linear(u, p["encoder.W"], p["encoder.b"])], {}
+        x, seen, backs = mixing.linear(u, p["encoder.W"], p["encoder.b"]), {}, []
         for i in range(self.depth):
-            y, its = self._block(ops, part(p, f"blocks.{i}."), x[-1], masks and masks[i])
-            x.append(y)
+            x, its, back = self._block(ops, part(p, f"blocks.{i}."), x, masks and masks[i])
+            backs.append(back)
             seen |= under(f"blocks.{i}.norm.", its)
-        y = self._decoded(p, x[-1])
-        dpooled, dW, db = mixing.linear_vjp(cotangent(y), mixing.mean_pool(x[-1]), p["decoder.W"])
-        dx, grads = mixing.mean_pool_vjp(dpooled, x[-1]), {"decoder.W": dW, "decoder.b": db}
+        y = self._decoded(p, x)
+        dpooled, dW, db = mixing.linear_vjp(cotangent(y), mixing.mean_pool(x), p["decoder.W"])
+        dx, grads = mixing.mean_pool_vjp(dpooled, x), {"decoder.W": dW, "decoder.b": db}
+        del x
         for i in range(self.depth - 1, -1, -1):
-            x.pop()
-            block = part(p, f"blocks.{i}.")
-            dblock, dx = self._block_vjp(ops, dx, block, x[-1], masks and masks[i])
+            dblock, dx = backs.pop()(dx)
             grads |= under(f"blocks.{i}.", dblock)
         _, dW, db = mixing.linear_vjp(dx, u, p["encoder.W"])
         return y, {"encoder.W": dW, "encoder.b": db, **grads}, seen
+
+
+def _block_gradients(dnorm, dlayer):
+    return {**under("norm.", dnorm), **under("layer.", dlayer.arrays())}
 
 
 def _masked(mask, y):

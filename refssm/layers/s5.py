@@ -12,8 +12,9 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import complex_states, complex_weights, layer_modes, log_steps, shifts, skips
+from refssm.layers import _ssm as ssm
 from refssm.layers._layer import Layer, Parameters, parameter
-from refssm.layers.mixing import linear, linear_vjp
+from refssm.layers.mixing import linear, linear_vjp, summed
 
 
 @dataclass(frozen=True)
@@ -49,32 +50,41 @@ def _discrete(ops, p):
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return _gated(ops, p, ops.diagonal_ssm_real(*_discrete(ops, p), p.C, np.diag(p.D), u))
+    return linearized(ops, p, u)[0]
 
 
 def _gated(ops, p, y):
-    """g σ(g W + b) with g = GELU(y)."""
+    """g σ(g W + b) with g = GELU(y), and the function from its cotangent to those of y, W, b."""
     g = ops.gelu(y)
-    return ops.gate(g, linear(g, p.W, p.b))
+    gate = linear(g, p.W, p.b)
+
+    def back(dout):
+        dg, dgate = ops.gate_vjp(dout, g, gate)
+        dlinear, dW, db = linear_vjp(dgate, g, p.W)
+        return ops.gelu_vjp(dg + dlinear, y), dW, db
+
+    return ops.gate(g, gate), back
 
 
-def _gated_vjp(ops, dy, p, y):
-    """Gradients of y, W and b."""
-    g = ops.gelu(y)
-    dg, dgate = ops.gate_vjp(dy, g, linear(g, p.W, p.b))
-    dlinear, dW, db = linear_vjp(dgate, g, p.W)
-    return ops.gelu_vjp(dg + dlinear, y), dW, db
+def linearized(ops, p, u):
+    """The output, and the function from its cotangent to the gradients; it keeps what they need."""
+    a, B_bar = _discrete(ops, p)
+    y, system_back = ssm.linearized(ops, a, B_bar, 2 * p.C, u)
+    out, gate_back = _gated(ops, p, y + p.D * u)
+
+    def back(dout):
+        dy, dW, db = gate_back(dout)
+        da, dB_bar, dC, du = system_back(dy)
+        dt = np.exp(p.log_dt)
+        dw, dB, ddt = ops.discretize_diagonal_zoh_vjp(da, dB_bar, p.w, p.B, dt)
+        return S5(dw, ddt * dt, dB, 2 * dC, summed(dy * u), dW, db), du + p.D * dy
+
+    return out, back
 
 
 def vjp(ops, dy, p, u):
     """Gradients of the parameters, and of u."""
-    a, B_bar = _discrete(ops, p)
-    system = a, B_bar, p.C, np.diag(p.D), u
-    dy, dW, db = _gated_vjp(ops, dy, p, ops.diagonal_ssm_real(*system))
-    da, dB_bar, dC, dD, du = ops.diagonal_ssm_real_vjp(dy, *system)
-    dt = np.exp(p.log_dt)
-    dw, dB, ddt = ops.discretize_diagonal_zoh_vjp(da, dB_bar, p.w, p.B, dt)
-    return S5(dw, ddt * dt, dB, dC, np.diagonal(dD).copy(), dW, db), du
+    return linearized(ops, p, u)[1](dy)
 
 
 def rest(p, batch=()):
@@ -86,11 +96,11 @@ def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     system = *_discrete(ops, p), p.C, np.diag(p.D)
     y, x = ops.diagonal_ssm_real_stateful(*system, u, state[0])
-    return _gated(ops, p, y), (x,)
+    return _gated(ops, p, y)[0], (x,)
 
 
 S5_LAYER = Layer(
     name="s5", kind=S5, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
-    sizes={"n": 32, "blocks": 1}, source="smith2023s5",
+    linearized=linearized, sizes={"n": 32, "blocks": 1}, source="smith2023s5",
     states={"x": ("n", complex_states)}, traits=frozenset({"time-invariant"}),
 )  # fmt: skip

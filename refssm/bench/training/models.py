@@ -50,7 +50,7 @@ def step_of(given: Given, role: str) -> Callable[[], float]:
 
     def step() -> float:
         nonlocal parameters, moments, count
-        y, gradients = model.gradients(
+        y, gradients, _ = model.gradients(
             ops, parameters, given.signals, lambda y: cross_entropy_grad(y, given.labels)
         )
         count += 1
