@@ -136,7 +136,7 @@ def _block(path, i: int, found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, M
 
 
 def _check_shapes(path, i: int, found: Mapping[str, np.ndarray]) -> None:
-    """ValueError if the shapes of block i do not fit each other; it names the first that differs."""
+    """ValueError if the shapes of a block do not fit each other; names the first that differs."""
     e, n = (*found["mixer.A_log"].shape, 0, 0)[:2]
     h, t = len(found["norm.weight"]), found["mixer.conv1d.weight"].shape[-1]
     r = found["mixer.dt_proj.weight"].shape[-1]
