@@ -15,7 +15,7 @@ VERSION_TESTS ?= tests/test_names.py tests/test_scan.py tests/test_cauchy.py tes
 ONE_THREAD := OPENBLAS_NUM_THREADS=1
 
 .PHONY: help verify test test-versions test-turn test-all lint soak resume tables pictures benchmarks \
-  vectors wheel clean
+  experiments-quick vectors wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -94,6 +94,9 @@ pictures: .venv/developing  ## the picture in docs/judge.md and those in docs/ga
 benchmarks: .venv/benchmarking  ## time all operators of docs/benchmarks.md on an idle machine, with JAX and PyTorch
 	$(BIN)/refssm bench --sizes paper --peers --vjp --growth --json docs/benchmarks.json --plot docs/pictures/benchmarks.svg
 	$(BIN)/python -m refssm.command.benchmarks
+
+experiments-quick: .venv/testing  ## train every layer on digits with three seeds, into docs/training.md: 5 minutes
+	$(ONE_THREAD) $(BIN)/python -m refssm.command.curves
 
 resume: .venv/testing  ## kill a run of 10 000 cases time and again, and let it go on
 	$(ONE_THREAD) REFSSM_RESUMED_CASES=10000 $(BIN)/python -m pytest --quiet tests/conformance/spreading/test_resume.py -k killed

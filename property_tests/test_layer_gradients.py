@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from layered import DRAWN, OPS, U, each_layer, examples, few, fixed, inner, inputs, like, size
 
 import refssm
-from refssm.layers import activations
+from refssm import activations
 
 needs_long_double = pytest.mark.skipif(
     bool(np.finfo(np.longdouble).eps > U / 1000), reason="long double is no wider than double here"

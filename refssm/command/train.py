@@ -2,107 +2,108 @@
 
 from __future__ import annotations
 
-import json
-import time
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-EVERY = 100  # steps between two tests, each followed by a checkpoint
-ROLES = ("reference", "jit", "gpu")
-FAILED, INTERRUPTED = 1, 2
-
 TaskName = Annotated[str, typer.Argument(help="The task: digits or permuted_digits.")]
-LayerName = Annotated[str, typer.Option("--layer", help="The layer: s4, s4d, s5, mamba, …")]
+LayerName = Annotated[str, typer.Option("--layer", help="The kind of layer, such as s5 or s4d.")]
 Steps = Annotated[int, typer.Option(min=1, help="Steps of the optimizer.")]
 Role = Annotated[str, typer.Option("--ops", help="Operators: reference, jit or gpu.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of parameters, batches and dropout.")]
-Folder = Annotated[
-    Path | None, typer.Option("--folder", help="Where checkpoint and metrics are written.")
+Seeds = Annotated[int, typer.Option(min=1, help="Train with so many seeds, from --seed on.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes that share the seeds.")]
+Dask = Annotated[str | None, typer.Option("--dask", help="Train on the Dask cluster here.")]
+Folder = Annotated[Path, typer.Option(help="Each run has a folder TASK-LAYER-SEED in it.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint.")]
+Every = Annotated[int, typer.Option(min=1, help="Steps from one test and checkpoint to the next.")]
+Width = Annotated[int, typer.Option("--h", min=1, help="Channels of the model.")]
+Depth = Annotated[int, typer.Option(min=1, help="Layers of the model.")]
+Size = Annotated[
+    list[str] | None, typer.Option("--size", help="A size of the layer, such as n=16; repeatable.")
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")]
+NormName = Annotated[str, typer.Option("--norm", help="layer, rms or batch.")]
+PostNorm = Annotated[bool, typer.Option("--post-norm", help="Normalise after each layer.")]
+Dropout = Annotated[float, typer.Option(min=0, max=0.95, help="Share of outputs set to zero.")]
+Batch = Annotated[int, typer.Option(min=1, help="Examples in a step.")]
+Pieces = Annotated[int, typer.Option(min=1, help="Compute a batch in so many pieces.")]
+Rate = Annotated[float, typer.Option(min=0, help="The largest learning rate.")]
+WarmUp = Annotated[int, typer.Option(min=0, help="Steps in which the rate grows to the largest.")]
+Decay = Annotated[float, typer.Option(min=0, help="Weight decay of AdamW.")]
+Clip = Annotated[float, typer.Option(min=0, help="The largest norm of a gradient.")]
 
 
 def train(
     task: TaskName,
     layer: LayerName = "s5",
-    steps: Steps = 2000,
+    steps: Steps = 1000,
     ops: Role = "jit",
     seed: Seed = 0,
-    folder: Folder = None,
+    seeds: Seeds = 1,
+    workers: Workers = 1,
+    dask: Dask = None,
+    folder: Folder = Path(),
     resume: Resume = False,
+    every: Every = 100,
+    h: Width = 64,
+    depth: Depth = 2,
+    size: Size = None,
+    norm: NormName = "batch",
+    post_norm: PostNorm = False,
+    dropout: Dropout = 0.2,
+    batch: Batch = 50,
+    pieces: Pieces = 1,
+    rate: Rate = 4e-3,
+    warm_up: WarmUp = 100,
+    decay: Decay = 0.05,
+    clip: Clip = 1.0,
 ) -> int:
     """Train a model on a task; Ctrl-C saves, and --resume goes on."""
-    from refssm.layers import operators
-    from refssm.layers.catalog import NAMED
-    from refssm.layers.model import Model
-    from refssm.training.loop import Plan, Trainer
-    from refssm.training.tasks import TASKS
-
-    found = _known(task, TASKS, "task")()
-    kind = _known(layer, NAMED, "layer")
-    _known(ops, dict.fromkeys(ROLES), "--ops")
-    folder = folder or Path(f"{task}-{layer}-{seed}")
-    folder.mkdir(parents=True, exist_ok=True)
-    model = Model(kind, found.inputs, found.classes, dropout=0.1)
-    trainer = Trainer(model, found, Plan(steps=steps, seed=seed), operators(ops))
-    return _Run(trainer, folder).go(resume)
-
-
-def _known(name: str, there: dict, what: str):
-    """The entry of this name; UsageError lists the known names."""
     from refssm.conformance.usage_error import UsageError
 
-    if name not in there:
-        raise UsageError(f"unknown {what} {name!r}; wanted one of {', '.join(there)}")
-    return there[name]
+    if find_spec("safetensors") is None:
+        raise UsageError("train needs safetensors: pip install safetensors scikit-learn")
+    from refssm.command.trained import in_turn, spread
+    from refssm.training.errors import TrainingError
+    from refssm.training.loop import Plan
+    from refssm.training.setup import Setup
+
+    if workers > 1 and dask is not None:
+        raise UsageError("--workers and --dask: both say where to train; leave one out")
+    if ops == "gpu":
+        missing = "refssm_gpu has none of the operators that layers need yet"
+        raise UsageError(f"--ops gpu: {missing}; wanted reference or jit")
+    plan = Plan(steps, batch, pieces, rate, warm_up, decay, clip, seed)
+    try:
+        setup = Setup(
+            task, layer, ops, h, depth, norm, not post_norm, dropout, sizes(size or ()), plan
+        )
+        setups = [replace(setup, plan=replace(plan, seed=seed + i)) for i in range(seeds)]
+        how = (setups, folder.resolve(), resume, every, _command())
+        return in_turn(*how) if workers == 1 and dask is None else spread(*how, workers, dask)
+    except TrainingError as error:
+        raise UsageError(str(error)) from None
 
 
-class _Run:
-    """A training run: its files, its bar, and the steps."""
+def sizes(asked) -> dict[str, int]:
+    """`["n=16"]` as `{"n": 16}`; UsageError for anything that is not a name and a number."""
+    from refssm.conformance.usage_error import UsageError
 
-    def __init__(self, trainer, folder: Path):
-        from refssm.command.progress import Bar
+    found = {}
+    for text in asked:
+        name, _, number = text.partition("=")
+        if not (name and number.isascii() and number.isdigit() and int(number)):
+            raise UsageError(f"--size {text}: wanted a name and a positive number, such as n=16")
+        found[name] = int(number)
+    return found
 
-        self.trainer, self.folder, self.bar = trainer, folder, Bar()
-        self.checkpoint, self.metrics = folder / "checkpoint.safetensors", folder / "metrics.jsonl"
 
-    def go(self, resume: bool) -> int:
-        """Train to the end; 2 after Ctrl-C, 1 if the loss is not finite."""
-        from refssm.training.loop import Diverged, resumed
+def _command() -> str:
+    """What the user typed."""
+    import shlex
 
-        state = resumed(self.checkpoint, self.trainer) if resume else self.trainer.start()
-        try:
-            with self.bar:
-                self._steps(state)
-        except KeyboardInterrupt:
-            self._save(state)
-            typer.echo(f"step {state.step}: saved to {self.checkpoint}; --resume goes on", err=True)
-            return INTERRUPTED
-        except Diverged as error:
-            typer.echo(f"refssm: {error}; the last good checkpoint stays", err=True)
-            return FAILED
-        return 0
-
-    def _steps(self, state) -> None:
-        total, began, first = self.trainer.plan.steps, time.perf_counter(), state.step
-        while state.step < total:
-            facts = self.trainer.step(state)
-            speed = (state.step - first) / (time.perf_counter() - began)
-            self.bar.tick(f"loss {facts['loss']:.3f}  {speed:.1f} steps/s", state.step, total)
-            if state.step % EVERY == 0 or state.step == total:
-                self._tell(facts | self.trainer.test(state.parameters))
-                self._save(state)
-
-    def _tell(self, facts: dict) -> None:
-        with self.metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(facts) + "\n")
-        self.bar.hide()
-        shares = f"loss {facts['loss']:.4f}, test accuracy {facts['test_accuracy']:.3f}"
-        typer.echo(f"step {facts['step']}: {shares}")
-
-    def _save(self, state) -> None:
-        from refssm.training.loop import save
-
-        save(self.checkpoint, self.trainer, state)
+    return shlex.join(["refssm", *sys.argv[1:]])

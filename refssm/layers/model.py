@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from refssm.layers._layer import Layer, Ops
 from refssm.layers.norms import NORMS
 
 Arrays = Mapping[str, np.ndarray]
+NONE: Arrays = MappingProxyType({})
 
 
 def part(arrays: Arrays, prefix: str) -> dict[str, np.ndarray]:
@@ -57,6 +59,12 @@ class Model:
         kinds = {"f": np.dtype(dtype), "c": np.result_type(dtype, np.complex64)}
         return {name: a.astype(kinds[a.dtype.kind]) for name, a in arrays.items()}
 
+    def averages(self, dtype=np.float32) -> dict[str, np.ndarray]:
+        """The running averages of all norms before the first step; most norms have none."""
+        start = NORMS[self.norm].averages(self.h)
+        names = [f"blocks.{i}.norm." for i in range(self.depth)]
+        return {n + name: a.astype(dtype) for n in names for name, a in start.items()}
+
     def groups(self) -> dict[str, str]:
         """The group of every parameter in AdamW: weights, system, or plain (norms and biases)."""
         names = dict.fromkeys(self.init(np.random.default_rng(0)), "weights")
@@ -66,16 +74,18 @@ class Model:
             names |= {f"blocks.{i}.layer.{name}": kind for name, kind in kinds.items()}
         return names
 
-    def forward(self, ops: Ops, p: Arrays, u: np.ndarray) -> np.ndarray:
-        """The outputs (…, outputs) for signals (…, l, inputs), without dropout."""
-        return self._decoded(p, self._blocks(ops, p, u, None)[-1])
-
-    def _blocks(self, ops, p, u, masks) -> list[np.ndarray]:
-        """The signal before every block, and after the last one."""
-        x = [mixing.linear(u, p["encoder.W"], p["encoder.b"])]
+    def forward(self, ops: Ops, p: Arrays, u: np.ndarray, averages: Arrays = NONE) -> np.ndarray:
+        """The outputs (…, outputs) for signals (…, l, inputs) after training: without dropout, and
+        with running averages instead of those of the batch."""
+        x = mixing.linear(u, p["encoder.W"], p["encoder.b"])
         for i in range(self.depth):
-            x.append(self._block(ops, part(p, f"blocks.{i}."), x[-1], masks and masks[i]))
-        return x
+            norm, np_, lp = self._parts(part(p, f"blocks.{i}."))
+            own = part(averages, f"blocks.{i}.norm.")
+            if self.prenorm:
+                x = x + self.layer.forward(ops, lp, norm.fixed(ops, np_, own, x))
+            else:
+                x = norm.fixed(ops, np_, own, x + self.layer.forward(ops, lp, x))
+        return self._decoded(p, x)
 
     def _decoded(self, p, x):
         return mixing.linear(mixing.mean_pool(x), p["decoder.W"], p["decoder.b"])
@@ -85,23 +95,26 @@ class Model:
         return norm, part(p, "norm."), self.layer.kind(**part(p, "layer."))
 
     def _block(self, ops, p, x, mask):
-        """x + mask · layer(norm(x)), or norm(x + mask · layer(x))."""
+        """x + mask · layer(norm(x)), or norm(x + mask · layer(x)); and what the norm saw."""
         norm, np_, lp = self._parts(p)
-        y = self.layer.forward(ops, lp, norm.forward(np_, x) if self.prenorm else x)
-        y = x + (y if mask is None else mask * y)
-        return y if self.prenorm else norm.forward(np_, y)
+        if self.prenorm:
+            given, seen = norm.forward(ops, np_, x)
+            return x + _masked(mask, self.layer.forward(ops, lp, given)), seen
+        return norm.forward(ops, np_, x + _masked(mask, self.layer.forward(ops, lp, x)))
 
     def _block_vjp(self, ops, dy, p, x, mask):
         """Gradients of the block's parameters, and of x."""
         norm, np_, lp = self._parts(p)
-        given = norm.forward(np_, x) if self.prenorm else x
-        if not self.prenorm:
-            y = self.layer.forward(ops, lp, x)
-            dnorm, dy = norm.vjp(dy, np_, x + (y if mask is None else mask * y))
-        dlayer, dgiven = self.layer.vjp(ops, dy if mask is None else mask * dy, lp, given)
         if self.prenorm:
-            dnorm, dgiven = norm.vjp(dgiven, np_, x)
-        return {**under("norm.", dnorm), **under("layer.", dlayer.arrays())}, dy + dgiven
+            dlayer, dgiven = self.layer.vjp(
+                ops, _masked(mask, dy), lp, norm.forward(ops, np_, x)[0]
+            )
+            dnorm, dx = norm.vjp(ops, dgiven, np_, x)
+        else:
+            y = x + _masked(mask, self.layer.forward(ops, lp, x))
+            dnorm, dy = norm.vjp(ops, dy, np_, y)
+            dlayer, dx = self.layer.vjp(ops, _masked(mask, dy), lp, x)
+        return {**under("norm.", dnorm), **under("layer.", dlayer.arrays())}, dy + dx
 
     def masks(self, rng, shape, dtype) -> list | None:
         """Dropout masks of every block, or None without dropout."""
@@ -110,8 +123,15 @@ class Model:
         return [mixing.dropout_mask(rng, shape, self.dropout, dtype) for _ in range(self.depth)]
 
     def gradients(self, ops: Ops, p: Arrays, u: np.ndarray, cotangent, masks=None):
-        """The outputs, and the gradients of `cotangent(outputs)` for every parameter."""
-        x = self._blocks(ops, p, u, masks)
+        """The outputs in training, the gradients of every parameter, and what the norms saw.
+
+        `cotangent(outputs)` is the gradient of the loss. Of each block its input is kept.
+        """
+        x, seen = [mixing.linear(u, p["encoder.W"], p["encoder.b"])], {}
+        for i in range(self.depth):
+            y, its = self._block(ops, part(p, f"blocks.{i}."), x[-1], masks and masks[i])
+            x.append(y)
+            seen |= under(f"blocks.{i}.norm.", its)
         y = self._decoded(p, x[-1])
         dpooled, dW, db = mixing.linear_vjp(cotangent(y), mixing.mean_pool(x[-1]), p["decoder.W"])
         dx, grads = mixing.mean_pool_vjp(dpooled, x[-1]), {"decoder.W": dW, "decoder.b": db}
@@ -121,4 +141,8 @@ class Model:
             dblock, dx = self._block_vjp(ops, dx, block, x[-1], masks and masks[i])
             grads |= under(f"blocks.{i}.", dblock)
         _, dW, db = mixing.linear_vjp(dx, u, p["encoder.W"])
-        return y, {**grads, "encoder.W": dW, "encoder.b": db}
+        return y, {"encoder.W": dW, "encoder.b": db, **grads}, seen
+
+
+def _masked(mask, y):
+    return y if mask is None else mask * y

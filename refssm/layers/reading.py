@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from refssm.layers import mamba
 from refssm.layers._layer import Ops, State
 from refssm.layers.mamba import Mamba
-from refssm.layers.mixing import rms_norm
+from refssm.norms import rms_norm
 
 BLOCK = re.compile(r"(?:backbone\.)?layers\.(\d+)\.(.+)")
 OUTSIDE = {  # names of published files, with and without the prefix of the inner model

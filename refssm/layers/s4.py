@@ -13,6 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.domains import (
+    complex_entries,
+    complex_states,
+    layer_frequencies,
+    log_rates,
+    log_steps,
+    shifts,
+    skips,
+)
 from refssm.layers import _bank as bank
 from refssm.layers._layer import Layer, Parameters, parameter
 
@@ -21,15 +30,21 @@ from refssm.layers._layer import Layer, Parameters, parameter
 class S4(Parameters):
     """Parameters of `s4`."""
 
-    log_dt: np.ndarray = parameter("h", "log of a step from 1e-3 to 1e-1, uniform", "system")
-    log_rate: np.ndarray = parameter("h n", "log(−Re w) of the measure", "system")
-    frequency: np.ndarray = parameter("h n", "Im w of the measure", "system")
-    P: np.ndarray = parameter("h n r", "low rank of the measure", "system")
-    B: np.ndarray = parameter("h n", "input of the measure", "system")
-    C: np.ndarray = parameter("h n", "C₀ V, C₀ normal, V the basis of the measure")
-    D: np.ndarray = parameter("h", "normal")
+    log_dt: np.ndarray = parameter(
+        "h", "log of a step from 1e-3 to 1e-1, uniform", "system", domain=log_steps
+    )
+    log_rate: np.ndarray = parameter("h n", "log(−Re w) of the measure", "system", domain=log_rates)
+    frequency: np.ndarray = parameter(
+        "h n", "Im w of the measure", "system", domain=layer_frequencies
+    )
+    P: np.ndarray = parameter("h n r", "low rank of the measure", "system", domain=complex_entries)
+    B: np.ndarray = parameter("h n", "input of the measure", "system", domain=complex_entries)
+    C: np.ndarray = parameter(
+        "h n", "C₀ V, C₀ normal, V the basis of the measure", domain=complex_entries
+    )
+    D: np.ndarray = parameter("h", "normal", domain=skips)
     W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
-    b: np.ndarray = parameter("2h", "uniform between ±1/√h")
+    b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
 
 def init(rng, *, h, n=64, measure="legs") -> S4:
@@ -49,12 +64,12 @@ def _system(p):
 
 
 def _kernel(ops, p, l):
-    return np.ascontiguousarray(ops.dplr_kernel(*_system(p), l=l).real)
+    return ops.dplr_kernel(*_system(p), l=l).real.copy()
 
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return bank.mixed(p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
+    return bank.mixed(ops, p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
 
 
 def vjp(ops, dy, p, u):
@@ -80,10 +95,11 @@ def stateful(ops, p, u, state):
     x = ops.dense_scan_from(A_bar, ut[..., None] * B_bar[..., None, :, 0], state[0])
     y = (x @ C[..., None])[..., 0].real + p.D[:, None] * ut
     last = x[..., -1, :] if u.shape[-2] else state[0]
-    return bank.mixed(p, bank.turned(y)), (last,)
+    return bank.mixed(ops, p, bank.turned(y)), (last,)
 
 
 S4_LAYER = Layer(
     name="s4", kind=S4, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 64}, source="gu2022s4",
+    states={"x": ("h n", complex_states)}, traits=frozenset({"time-invariant", "transform"}),
 )  # fmt: skip

@@ -17,11 +17,14 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from refssm.training.errors import TrainingError
+
 VERSION = 1
+PARTS = ".refssm-*.part"  # files that are being written
 COMPLEX = "complex."  # complex arrays are stored as pairs of real numbers, under this prefix
 
 
-class CheckpointError(ValueError):
+class CheckpointError(TrainingError):
     """A checkpoint cannot be read, or is not one of this run."""
 
 
@@ -29,12 +32,18 @@ def write(path: Path, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]
     """Write a checkpoint in place of the old one; the old one stays if anything goes wrong."""
     stored = dict(_stored(name, a) for name, a in arrays.items())
     data = save(stored, metadata={"refssm": json.dumps({"version": VERSION, **facts})})
+    write_whole(path, data)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file so that it has the new content or, after any failure, the old one."""
     handle, name = tempfile.mkstemp(suffix=".part", prefix=".refssm-", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        os.chmod(name, 0o644)
         os.replace(name, path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -53,14 +62,15 @@ def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     try:
         with safe_open(path, framework="numpy") as file:
             facts = json.loads((file.metadata() or {}).get("refssm", "{}"))
-            arrays = dict(_given(name, file.get_tensor(name)) for name in file.keys())
+            arrays = dict(_given(name, file.get_tensor(name)) for name in file.keys())  # noqa: SIM118 (it is no dict)
     except FileNotFoundError:
         raise CheckpointError(f"{path}: there is no checkpoint") from None
-    except (OSError, SafetensorError, json.JSONDecodeError) as error:
+    except (OSError, SafetensorError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: not a checkpoint: {error}") from None
-    if facts.get("version") != VERSION:
-        wanted = f"version {VERSION}, got {facts.get('version')!r}"
-        raise CheckpointError(f"{path}: not a checkpoint of this refssm: wanted {wanted}")
+    if not isinstance(facts, dict) or facts.get("version") != VERSION:
+        got = facts.get("version") if isinstance(facts, dict) else facts
+        wanted = f"wanted version {VERSION}, got {got!r}"
+        raise CheckpointError(f"{path}: not a checkpoint of this refssm: {wanted}")
     return arrays, facts
 
 
@@ -71,14 +81,28 @@ def _given(name: str, array: np.ndarray) -> tuple[str, np.ndarray]:
     return name.removeprefix(COMPLEX), np.ascontiguousarray(array).view(kind)[..., 0]
 
 
-def check_shapes(path: Path, got: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray]):
+def check_settings(path: Path, got: Any, wanted: Mapping[str, Any]) -> None:
+    """CheckpointError if the settings of the run differ: every difference is named."""
+    got = got if isinstance(got, dict) else {}
+    told = [
+        f"{name} was {got.get(name)!r}, now {value!r}"
+        for name, value in wanted.items()
+        if got.get(name) != value
+    ]
+    if told:
+        raise CheckpointError(f"{path}: a checkpoint of another run: {'; '.join(told)}")
+
+
+def check_shapes(
+    path: Path, got: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray]
+) -> None:
     """CheckpointError if names, shapes or types differ: the first difference is named."""
     for name in wanted:
         if name not in got:
             raise CheckpointError(f"{path}: `{name}` is missing: a checkpoint of another model")
         a, b = got[name], wanted[name]
         if (a.shape, a.dtype) != (b.shape, b.dtype):
-            have = f"wanted {b.dtype}{b.shape}, got {a.dtype}{a.shape}"
+            have = f"wanted {b.dtype} {b.shape}, got {a.dtype} {a.shape}"
             raise CheckpointError(f"{path}: `{name}` is of another model: {have}")
     for name in got:
         if name not in wanted:

@@ -1,19 +1,24 @@
-"""The training loop: batch, loss, gradients, update; a state that a checkpoint holds whole."""
+"""The training loop: batch, loss, gradients, update.
+
+A step is a function of a state to a new state, so an interrupted step changes nothing. The state
+has all that the next step depends on; a checkpoint holds it whole.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from refssm.layers.model import Model, part, under
-from refssm.training import checkpoint
+from refssm.layers.model import Model, part
+from refssm.layers.norms import averaged
 from refssm.training.losses import cross_entropy, cross_entropy_grad
 from refssm.training.optimizer import GROUPS, AdamW, clipped, cosine, norm
 from refssm.training.tasks import Task
+
+Arrays = dict[str, np.ndarray]
 
 
 class Diverged(ArithmeticError):
@@ -24,7 +29,7 @@ class Diverged(ArithmeticError):
 class Plan:
     """How long and how fast a model is trained."""
 
-    steps: int = 2000
+    steps: int = 1000
     batch: int = 50
     pieces: int = 1  # a batch is computed in so many pieces, whose gradients are added
     rate: float = 4e-3
@@ -34,14 +39,22 @@ class Plan:
     seed: int = 0
 
 
-@dataclass
+@dataclass(frozen=True)
 class State:
     """All that changes from step to step."""
 
     step: int
-    parameters: dict[str, np.ndarray]
-    moments: dict[str, np.ndarray]
-    rng: np.random.Generator
+    parameters: Arrays
+    moments: Arrays
+    averages: Arrays  # of norms over the batch
+    generator: dict[str, Any]  # the state of NumPy's generator
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """A new generator in this state."""
+        rng = np.random.default_rng(0)
+        rng.bit_generator.state = self.generator
+        return rng
 
 
 @dataclass(frozen=True)
@@ -62,75 +75,71 @@ class Trainer:
         """The state before the first step."""
         rng = np.random.default_rng(self.plan.seed)
         parameters = self.model.init(rng)
-        return State(0, parameters, self.optimizer.start(parameters), rng)
+        moments = self.optimizer.start(parameters)
+        return State(0, parameters, moments, self.model.averages(), rng.bit_generator.state)
 
-    def step(self, state: State) -> dict[str, float]:
-        """One step, in place; returns loss, accuracy and the norm of the gradient."""
-        chosen = state.rng.choice(len(self.task.signals), self.plan.batch, replace=False)
+    def step(self, state: State) -> tuple[State, dict[str, float]]:
+        """The state after one step; its loss, accuracy, norm of the gradient, and rate."""
+        rng, step = state.rng, state.step + 1
+        chosen = rng.choice(len(self.task.signals), self.plan.batch, replace=False)
         u, labels = self.task.signals[chosen], self.task.labels[chosen]
-        shape = (*u.shape[:-1], self.model.h)
-        masks = self.model.masks(state.rng, shape, u.dtype)
-        loss, right, gradients = self._gradients(state.parameters, u, labels, masks)
-        step = state.step + 1
-        size = norm(gradients)
+        masks = self.model.masks(rng, (*u.shape[:-1], self.model.h), u.dtype)
+        with np.errstate(all="ignore"):  # what is not finite ends the run, with a sentence
+            loss, right, gradients, averages = self.gradients(state, u, labels, masks)
+            size = norm(gradients)
         if not (math.isfinite(loss) and math.isfinite(size)):
             raise Diverged(_not_finite(step, loss, gradients))
         rate = cosine(step, rate=self.plan.rate, warm_up=self.plan.warm_up, steps=self.plan.steps)
         parameters, moments = self.optimizer.update(
             state.parameters, clipped(gradients, self.plan.clip), state.moments, step, rate
         )
-        state.step, state.parameters, state.moments = step, parameters, moments
-        return {"step": step, "loss": loss, "accuracy": right, "gradient": size, "rate": rate}
+        new = State(step, parameters, moments, averages, rng.bit_generator.state)
+        return new, {"step": step, "loss": loss, "accuracy": right, "gradient": size, "rate": rate}
 
-    def _gradients(self, p, u, labels, masks):
-        """Loss, accuracy and gradients of a batch, piece by piece."""
-        total, loss, right = {}, 0.0, 0
+    def gradients(self, state: State, u, labels, masks) -> tuple[float, float, Arrays, Arrays]:
+        """Loss, accuracy and gradients of a batch, piece by piece; averages after it."""
+        total, averages, loss, right = {}, state.averages, 0.0, 0
         for piece in np.array_split(np.arange(len(u)), self.plan.pieces):
-            share = len(piece) / len(u)
-            its = labels[piece]
-            y, grads = self.model.gradients(
-                self.ops, p, u[piece],
+            share, its = len(piece) / len(u), labels[piece]
+            y, grads, seen = self.model.gradients(
+                self.ops, state.parameters, u[piece],
                 lambda y, its=its, share=share: cross_entropy_grad(y, its) * y.dtype.type(share),
                 masks and [mask[piece] for mask in masks],
             )  # fmt: skip
             loss += share * cross_entropy(y, its)
             right += int((y.argmax(-1) == its).sum())
+            averages = averaged(averages, seen)
             total = {n: total[n] + g if total else g for n, g in grads.items()}
-        return loss, right / len(u), total
+        return loss, right / len(u), total, averages
 
-    def test(self, parameters) -> dict[str, float]:
-        """Loss and accuracy on the test set."""
-        y = self.model.forward(self.ops, parameters, self.task.test_signals)
-        labels = self.task.test_labels
-        right = float((y.argmax(-1) == labels).mean())
-        return {"test_loss": cross_entropy(y, labels), "test_accuracy": right}
+    def test(self, state: State) -> dict[str, float]:
+        """Loss and accuracy on the test set; Diverged if they are not finite."""
+        signals, labels = self.task.test_signals, self.task.test_labels
+        with np.errstate(all="ignore"):
+            y = self.model.forward(self.ops, state.parameters, signals, state.averages)
+            loss = cross_entropy(y, labels)
+        if not math.isfinite(loss):
+            raise Diverged(f"step {state.step}: the loss on the test set is {loss}")
+        return {"test_loss": loss, "test_accuracy": float((y.argmax(-1) == labels).mean())}
 
 
-def _not_finite(step: int, loss: float, gradients) -> str:
+def _not_finite(step: int, loss: float, gradients: Arrays) -> str:
     """One sentence: the step, and the first parameter whose gradient is not finite."""
     bad = next((n for n, g in gradients.items() if not np.isfinite(g).all()), None)
     what = f"the gradient of `{bad}` is not finite" if bad else f"the loss is {loss}"
     return f"step {step}: {what}"
 
 
-def save(path: Path, trainer: Trainer, state: State) -> None:
-    """A checkpoint of this state."""
-    arrays = {**under("parameters.", state.parameters), **under("moments.", state.moments)}
-    facts = {
-        "step": state.step,
-        "generator": state.rng.bit_generator.state,
-        "plan": asdict(trainer.plan),
-        "layer": trainer.model.layer.name,
-        "task": trainer.task.name,
+def arrays_of(state: State) -> Arrays:
+    """All arrays of a state under one name each, as a checkpoint stores them."""
+    return {
+        f"{kind}.{name}": a
+        for kind in ("parameters", "moments", "averages")
+        for name, a in getattr(state, kind).items()
     }
-    checkpoint.write(path, arrays, facts)
 
 
-def resumed(path: Path, trainer: Trainer) -> State:
-    """The state of a checkpoint; CheckpointError if it is of another run."""
-    arrays, facts = checkpoint.read(path)
-    new = trainer.start()
-    wanted = {**under("parameters.", new.parameters), **under("moments.", new.moments)}
-    checkpoint.check_shapes(path, arrays, wanted)
-    new.rng.bit_generator.state = facts["generator"]
-    return State(facts["step"], part(arrays, "parameters."), part(arrays, "moments."), new.rng)
+def state_of(arrays: Arrays, step: int, generator: dict[str, Any]) -> State:
+    """The state that has these arrays."""
+    kinds = (part(arrays, f"{kind}.") for kind in ("parameters", "moments", "averages"))
+    return State(step, *kinds, generator)

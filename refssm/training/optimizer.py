@@ -34,7 +34,6 @@ class AdamW:
     p ← p − η (m̂/(√v̂ + ε) + λ p),  m̂ = m/(1 − β₁ᵗ),  v̂ = v/(1 − β₂ᵗ).
     """
 
-    rate: float = 1e-3
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
@@ -46,7 +45,7 @@ class AdamW:
         return {f"{k}.{name}": np.zeros_like(p) for name, p in parameters.items() for k in "mv"}
 
     def update(self, parameters: Arrays, gradients: Arrays, state: Arrays, step: int, rate: float):
-        """Parameters and state after step number `step`, counted from 1, with this learning rate."""
+        """Parameters and state after step number `step`, counted from 1, with this rate."""
         new, moments = {}, {}
         for name, p in parameters.items():
             group = self.groups.get(name, WEIGHTS)
@@ -93,7 +92,10 @@ def clipped(gradients: Arrays, largest: float) -> dict[str, np.ndarray]:
 
 
 def cosine(step: int, *, rate: float, warm_up: int, steps: int, least: float = 0.0) -> float:
-    """Linear from 0 to `rate` in `warm_up` steps, then half a cosine down to `least` [loshchilov2017sgdr]."""
+    """Linear from 0 to `rate` in `warm_up` steps, then half a cosine down to `least` at `steps`.
+
+    Steps count from 1. Source: [loshchilov2017sgdr].
+    """
     if step < warm_up:
         return rate * step / warm_up
     done = min(1.0, (step - warm_up) / max(1, steps - warm_up))

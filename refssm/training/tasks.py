@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
+
+from refssm.training.errors import TrainingError
 
 TEST = 360  # of 1797 digits
 
@@ -38,6 +41,8 @@ def permuted_digits() -> Task:
 
 
 def _digits(name: str, order: np.ndarray) -> Task:
+    if find_spec("sklearn") is None:
+        raise TrainingError(f"{name}: the digits are in scikit-learn: pip install scikit-learn")
     from sklearn.datasets import load_digits
 
     found = load_digits()

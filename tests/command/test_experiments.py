@@ -10,10 +10,12 @@ from judging import run
 import refssm
 
 pytest.importorskip("matplotlib")
+pytest.importorskip("sklearn", reason="no scikit-learn: layers are not trained on its digits")
 
 from refssm.command import experiment as command
 from refssm.experiments import (
     convergence,
+    digits,
     hankel_rank,
     initialisation,
     memory,
@@ -28,6 +30,7 @@ EXPERIMENTS = {
     "memory": memory,
     "initialisation": initialisation,
     "convergence": convergence,
+    "digits": digits,
 }
 u = 2.0**-53
 

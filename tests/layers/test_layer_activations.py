@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from refssm.layers import activations as a
+from refssm import activations as a
 
 U = 2.0**-53
 X = np.array([-30.0, -6.0, -1.5, -0.75, -1e-3, 0.0, 1e-9, 0.25, 1.0, 3.5, 40.0])

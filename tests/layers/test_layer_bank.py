@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 import refssm
-from refssm.layers.activations import gelu
+from refssm.activations import gelu
 from refssm.layers.catalog import NAMED
 
 H = 3

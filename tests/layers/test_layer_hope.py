@@ -20,7 +20,7 @@ def test_at_a_step_of_one_it_is_a_filter_of_n_taps_one_step_late():
     p = HOPE(**(p.arrays() | {"log_dt": np.zeros(1)}))
     u = np.random.default_rng(1).standard_normal((7, 1))
     late = np.convolve(np.concatenate([[0.0], p.markov[0]]), u[:, 0])[:7]
-    wanted = bank.mixed(p, (late + p.D * u[:, 0])[:, None])
+    wanted = bank.mixed(refssm, p, (late + p.D * u[:, 0])[:, None])
     got = HOPE_LAYER.forward(refssm, p, u)
     size = np.abs(p.markov).sum() * np.abs(u).sum() + np.abs(p.D * u).max()
     assert np.abs(got - wanted).max() <= 64 * U * size * (1 + np.abs(p.W).sum())

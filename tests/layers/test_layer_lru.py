@@ -44,7 +44,7 @@ def test_one_state_is_a_recurrence_written_out():
     for v in u[:, 0].tolist():
         x = a * x + b * v
         y.append((c * x).real + d * v)
-    wanted = bank.mixed(p, np.array(y)[:, None])
+    wanted = bank.mixed(refssm, p, np.array(y)[:, None])
     got = LRU_LAYER.forward(refssm, p, u)
     size = (abs(b * c) + abs(d)) * np.abs(u).sum()
     assert np.abs(got - wanted).max() <= 64 * U * size * (1 + np.abs(p.W).sum())

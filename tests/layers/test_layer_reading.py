@@ -6,7 +6,7 @@ from safetensors.numpy import save_file
 
 import refssm
 from refssm.layers import mamba
-from refssm.layers.mixing import rms_norm, rms_norm_vjp
+from refssm.norms import rms_norm, rms_norm_vjp
 
 H, V, N, T, R, E = 4, 7, 3, 4, 1, 8
 SUBJECTS = "published code: pip install -e '.[subjects]'"

@@ -5,7 +5,7 @@ from scipy.special import expit
 
 import refssm
 from refssm import initial
-from refssm.layers.activations import gelu
+from refssm.activations import gelu
 from refssm.layers.s4d import S4D_LAYER
 
 U = 2.0**-53

@@ -1,0 +1,122 @@
+"""Laws of updates and of accumulation, from any state."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from small_models import BY_LAYER, ROOM, conditioned, drawn, seeds, within
+from strategies import laws
+from training.small import setup
+
+from refssm.training.optimizer import AdamW
+
+u64 = 2.0**-53
+
+
+def states(seed):
+    """Named parameters, moments and gradients of any size, real and complex, and a step."""
+    rng = np.random.default_rng(seed)
+    kinds = {"a": np.float32, "b": np.complex64, "c": np.float64, "d": np.complex128}
+
+    def any_size(kind):
+        x = rng.standard_normal((2, 5)) * 10.0 ** rng.uniform(-8, 3)
+        y = rng.standard_normal((2, 5)) * 10.0 ** rng.uniform(-8, 3)
+        return (
+            (x + 1j * y * (np.dtype(kind).kind == "c")).astype(kind)
+            if np.dtype(kind).kind == "c"
+            else x.astype(kind)
+        )
+
+    p, g = ({n: any_size(k) for n, k in kinds.items()} for _ in range(2))
+    moments = {f"m.{n}": any_size(k) for n, k in kinds.items()}
+    squares = {f"v.{n}": squared(any_size(k)) for n, k in kinds.items()}
+    return p, g, {**moments, **squares}, int(rng.integers(1, 5000)), 10.0 ** rng.uniform(-5, -1)
+
+
+def squared(x):
+    """Second moments: of both parts of a complex number."""
+    if x.dtype.kind == "c":
+        return (x.real**2 + 1j * x.imag**2).astype(x.dtype)
+    return x**2
+
+
+def extended(arrays):
+    kinds = {"f": np.longdouble, "c": np.clongdouble}
+    return {n: a.astype(kinds[a.dtype.kind]) for n, a in arrays.items()}
+
+
+@given(seed=seeds)
+@laws
+def test_an_update_from_any_state_is_exact_to_its_roundings(seed):
+    p, g, moments, step, rate = states(seed)
+    optimizer = AdamW(decay=0.1)
+    new, later = optimizer.update(p, g, moments, step, rate)
+    exact, _ = optimizer.update(extended(p), extended(g), extended(moments), step, rate)
+    for name, a in p.items():
+        u = float(np.finfo(a.dtype).eps) / 2
+        for part in ("real", "imag"):
+            got, want, was = (getattr(x[name], part) for x in (new, exact, p))
+            m_size = 0.9 * abs(getattr(moments[f"m.{name}"], part)) + 0.1 * abs(
+                getattr(g[name], part)
+            )
+            root = np.sqrt(abs(getattr(later[f"v.{name}"], part)).astype(float) / (1 - 0.999**step))
+            # m̂: constants, products, sum, quotient: 6 roundings of |β₁m| + |(1−β₁)g|; v̂: 6, half
+            # of them in the root; then root, + ε, quotient, decay (2), sum, rate (2), difference
+            size = rate * (16 * m_size / (1 - 0.9**step) / (root + 1e-8) + 6 * 0.1 * abs(was))
+            tiny = float(np.finfo(a.dtype).tiny)
+            assert (abs(got - want) <= u * (size + abs(want) + abs(was)) + tiny).all()
+
+
+@given(seed=seeds)
+@laws
+def test_equal_gradients_give_equal_updates_whatever_the_operators(seed):
+    made = setup(layer="s5", norm="layer", ops="reference").trainer()
+    other = setup(layer="s5", norm="layer", ops="jit").trainer()
+    state = replace(made.start(), step=seed % 1000)
+    rng = np.random.default_rng(seed)
+    g = {n: rng.standard_normal(a.shape).astype(a.dtype) for n, a in state.parameters.items()}
+    one, two = (
+        t.optimizer.update(state.parameters, g, state.moments, state.step + 1, 0.01)
+        for t in (made, other)
+    )
+    for a, b in zip(one, two, strict=True):
+        assert all(a[n].tobytes() == b[n].tobytes() for n in a)
+
+
+@pytest.mark.long
+@BY_LAYER
+@given(seed=seeds)
+@settings(laws, max_examples=4)
+def test_gradients_added_over_pieces_are_those_of_the_whole_batch(layer, seed):
+    sizes = {"n": 2} if "n" in layer.sizes else {}
+    one, two = (
+        setup(layer=str(layer), norm="layer", sizes=sizes, depth=1, pieces=pieces).trainer()
+        for pieces in (1, 3)
+    )
+    _, p, u, labels, _ = drawn(seed, one.model, l=5, batch=4)
+
+    def gradients(trainer):
+        def found(p):
+            rest = {name: a for name, a in p.items() if name != "u"}
+            state = replace(trainer.start(), parameters=rest)
+            return trainer.gradients(state, p["u"], labels, None)[2]
+
+        return found
+
+    G, conditions = conditioned(gradients(one), {**p, "u": u})
+    ratios = within(gradients(two)({**p, "u": u}), G, conditions, u64)
+    assert max(ratios.values()) <= ROOM, ratios
+
+
+def test_the_law_of_pieces_sees_one_that_is_left_out():
+    trainer = setup(layer="s5", norm="layer", depth=1, pieces=3).trainer()
+    _, p, u, labels, _ = drawn(0, trainer.model, l=5, batch=4)
+
+    def gradients(p, kept=slice(None)):
+        rest = {name: a for name, a in p.items() if name != "u"}
+        state = replace(trainer.start(), parameters=rest)
+        return trainer.gradients(state, p["u"][kept], labels[kept], None)[2]
+
+    G, conditions = conditioned(gradients, {**p, "u": u})
+    assert max(within(gradients({**p, "u": u}, slice(3)), G, conditions, u64).values()) > ROOM

@@ -1,0 +1,78 @@
+"""`python -m refssm.command.curves`: curves of all layers on digits, written to `docs/training.md`.
+
+The runs are stored in `docs/training.json`. What stands between the two marks of the page is
+written by this program; people write the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from refssm.bench.measuring.machine import cores, processor
+from refssm.conformance.selftest.stored import table
+from refssm.conformance.spreading.processes import local
+from refssm.experiments import digits
+from refssm.training.checkpoint import write_whole
+
+PAGE, RUNS = Path("docs/training.md"), Path("docs/training.json")
+PICTURE = Path("docs/pictures/training.svg")
+BEGIN = "<!-- written by make experiments-quick: begin -->\n"
+END = "<!-- written by make experiments-quick: end -->\n"
+
+
+def page(text: str, written: str) -> str:
+    """The page with another text between its marks."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{PAGE}: no marks {BEGIN.strip()} and {END.strip()}")
+    return f"{before}{BEGIN}\n{written}\n{END}{after}"
+
+
+def written(stored: dict) -> str:
+    """The tables of stored runs as Markdown, with the machine and the settings."""
+    result = [digits.Found(**run) for run in stored["runs"]]
+    model = ", ".join(f"{n} = {v}" for n, v in (stored["model"] | stored["plan"]).items())
+    by_name = {name: [r.seconds for r in runs] for name, runs in digits.by_layer(result).items()}
+    times = ", ".join(f"{name} {sum(s) / len(s):.0f}" for name, s in by_name.items())
+    minutes = f"{stored['minutes']:.1f} minutes with {stored['workers']} processes"
+    parts = [f"Machine: {stored['machine']}. All runs took {minutes}.", f"Every model: {model}."]
+    parts.append(f"Seconds of a run: {times}.")
+    for found in digits.tables(result):
+        parts += [f"{found.title}:", table(found.columns, found.rows)]
+    return "\n\n".join([*parts, f"![curves of all layers]({PICTURE.relative_to(PAGE.parent)})\n"])
+
+
+def run(workers: int) -> dict:
+    """Train every layer with every seed, in so many processes."""
+    began = time.perf_counter()
+    with local(workers) as crew:
+        found = digits.measured(seed=0, each=crew.each, track=_told)
+    minutes = (time.perf_counter() - began) / 60
+    plan = {n: getattr(digits.PLAN, n) for n in ("steps", "batch", "rate", "warm_up", "decay")}
+    told = {"machine": f"{processor()}, {cores()} cores", "workers": workers, "minutes": minutes}
+    return {**told, "model": digits.MODEL, "plan": plan, "runs": [r._asdict() for r in found]}
+
+
+def _told(results):
+    """Print each run when it is done."""
+    for found in results:
+        accuracy = f"test accuracy {found.tests[-1]['test_accuracy']:.4f}"
+        sys.stdout.write(f"{found.layer} {found.seed}: {accuracy}, {found.seconds:.1f} s\n")
+        sys.stdout.flush()
+        yield found
+
+
+def write() -> None:
+    """Run the experiment and write runs, picture and page, in the current folder."""
+    stored = run(cores())
+    write_whole(RUNS, (json.dumps(stored, indent=1) + "\n").encode())
+    digits.draw(PICTURE, [digits.Found(**r) for r in stored["runs"]])
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), written(stored)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

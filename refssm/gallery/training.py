@@ -1,0 +1,59 @@
+"""Curves of training: a panel for each figure, a line for each model, a band over its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from refssm.gallery.drawing import figure, styled, written
+
+
+class Curve(NamedTuple):
+    """Values of one or several runs at the same steps."""
+
+    steps: Sequence[int]
+    runs: Sequence[Sequence[float]]
+
+
+class Panel(NamedTuple):
+    """Curves with one axis; `logarithmic` for losses."""
+
+    title: str
+    curves: Mapping[str, Curve]
+    logarithmic: bool = False
+
+
+def draw(output: Path, panels: Sequence[Panel]) -> Path:
+    """Write the picture: the median of the runs, and a band from the least to the largest."""
+    with styled():
+        made, axes = figure(1, len(panels), (4.4 * len(panels), 3.6))
+        for axis, panel in zip(axes[0], panels, strict=True):
+            for i, (label, curve) in enumerate(panel.curves.items()):
+                values = list(zip(*curve.runs, strict=True))
+                axis.plot(curve.steps, [median(v) for v in values], label=label, linewidth=1.1)
+                if len(curve.runs) > 1:
+                    low, high = [min(v) for v in values], [max(v) for v in values]
+                    axis.fill_between(curve.steps, low, high, color=f"C{i}", alpha=0.15, lw=0)
+            axis.set_title(panel.title)
+            axis.set_xlabel("step")
+            if panel.logarithmic:
+                axis.set_yscale("log")
+            if len(panel.curves) > 1:
+                axis.legend(frameon=False, fontsize=7.5)
+        return written(made, output)
+
+
+def of_run(lines: Sequence[Mapping]) -> list[Panel]:
+    """The panels of one run, from the lines of its metrics."""
+    tests = [line for line in lines if "test_loss" in line]
+
+    def curves(name: str) -> dict[str, Curve]:
+        return {
+            "each batch": Curve([s["step"] for s in lines], [[s[name] for s in lines]]),
+            "test": Curve([s["step"] for s in tests], [[s[f"test_{name}"] for s in tests]]),
+        }
+
+    loss = {n: c for n, c in curves("loss").items() if all(v > 0 for v in c.runs[0])}
+    return [Panel("loss", loss, logarithmic=True), Panel("accuracy", curves("accuracy"))]

@@ -1,0 +1,75 @@
+"""What decides a run: a task, a model, a plan, and where operators come from, as plain values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from refssm.layers import operators
+from refssm.layers.catalog import NAMED
+from refssm.layers.model import Model
+from refssm.layers.norms import NORMS
+from refssm.training.errors import TrainingError
+from refssm.training.loop import Plan, Trainer
+from refssm.training.tasks import TASKS
+
+ROLES = ("reference", "jit")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The settings of a run. Equal settings give equal parameters, bit for bit."""
+
+    task: str
+    layer: str
+    ops: str = "jit"
+    h: int = 64
+    depth: int = 2
+    norm: str = "batch"
+    prenorm: bool = True
+    dropout: float = 0.2
+    sizes: Mapping[str, int] = field(default_factory=dict)  # those of the layer that are not usual
+    plan: Plan = field(default_factory=Plan)
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return f"{self.task}-{self.layer}-{self.plan.seed}"
+
+    def facts(self) -> dict[str, Any]:
+        """The settings as JSON has them."""
+        told = asdict(self)
+        return json.loads(json.dumps({**told.pop("plan"), **told}))
+
+    def trainer(self) -> Trainer:
+        """The model on the task; TrainingError names an unknown name and the known ones."""
+        task = known(self.task, TASKS, "task")()
+        layer = known(self.layer, NAMED, "layer")
+        known(self.norm, NORMS, "norm")
+        known(self.ops, dict.fromkeys(ROLES), "role of operators")
+        for size in self.sizes:
+            known(size, layer.sizes, f"size of {layer}")
+        if self.plan.batch > len(task.signals):
+            most = f"{self.task} has {len(task.signals)} examples"
+            raise TrainingError(f"--batch {self.plan.batch}: {most}")
+        if self.plan.pieces > self.plan.batch:
+            raise TrainingError(
+                f"--pieces {self.plan.pieces}: a batch has {self.plan.batch} examples"
+            )
+        model = Model(
+            layer, task.inputs, task.classes, h=self.h, depth=self.depth, norm=self.norm,
+            prenorm=self.prenorm, dropout=self.dropout, sizes=self.sizes,
+        )  # fmt: skip
+        try:
+            return Trainer(model, task, self.plan, operators(self.ops))
+        except ValueError as error:  # sizes of the layer that do not fit together
+            raise TrainingError(str(error)) from None
+
+
+def known(name: str, there: Mapping[str, Any], what: str) -> Any:
+    """The entry of this name; TrainingError lists the known names."""
+    if name not in there:
+        raise TrainingError(f"unknown {what} {name!r}; wanted one of {', '.join(there)}")
+    return there[name]

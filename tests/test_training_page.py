@@ -1,0 +1,57 @@
+"""The page about training: what is generated is that of the stored runs, what is said is so."""
+
+import inspect
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from refssm.command import train
+from refssm.layers.catalog import LAYERS
+from refssm.training.optimizer import GROUPS
+from refssm.training.tasks import TASKS
+
+pytest.importorskip("matplotlib")
+
+from refssm.command import curves
+from refssm.experiments import digits
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def text(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    return curves.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_tables_are_those_of_the_stored_runs(text):
+    stored = json.loads(curves.RUNS.read_text(encoding="utf-8"))
+    assert text == curves.page(text, curves.written(stored))  # make experiments-quick
+    runs = [(run["layer"], run["seed"]) for run in stored["runs"]]
+    assert runs == [(str(layer), seed) for layer in LAYERS for seed in range(digits.SEEDS)]
+
+
+def test_the_picture_shows_every_layer(text):
+    drawn = curves.PICTURE.read_text(encoding="utf-8")
+    assert all(f">{layer}</text>" in drawn for layer in LAYERS)
+
+
+def test_every_option_is_on_the_page_and_explained_in_one_line(text):
+    named = {"layer": "--layer", "dask": "--dask", "h": "--h", "ops": "--ops"}
+    for name in inspect.signature(train.train).parameters:
+        if name != "task":
+            assert f"`{named.get(name, '--' + name.replace('_', '-'))}" in text, name
+
+
+def test_every_task_and_every_group_is_on_the_page(text):
+    for name in TASKS:
+        if name.endswith("digits"):
+            assert f"| `{name}` |" in text
+    rows = dict(
+        re.findall(r"^\| (weights|plain|system) \|.*\| (1|1/4) \| (?:yes|no) \|$", text, re.M)
+    )
+    assert rows == {name: "1/4" if g.rate == 0.25 else "1" for name, g in GROUPS.items()}
+    decays = dict(re.findall(r"^\| (weights|plain|system) \|.*\| (yes|no) \|$", text, re.M))
+    assert decays == {name: "yes" if g.decay else "no" for name, g in GROUPS.items()}
