@@ -83,9 +83,14 @@ def mamba_model(path: str | Path) -> MambaModel:
 def _arrays(path: str | Path) -> dict[str, np.ndarray]:
     try:
         with safe_open(path, framework="numpy") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return {name: _wide(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError, TypeError) as error:  # NumPy has no bfloat16: TypeError
         raise ValueError(f"{path}: cannot be read: {error}") from None
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    """Half precision as single precision, which has all its numbers: operators need that."""
+    return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
 def _sorted(path, arrays: Mapping[str, np.ndarray]):
@@ -109,6 +114,7 @@ def _block(path, i: int, found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, M
     for name in INSIDE:
         if name not in found:
             raise ValueError(f"{path}: block {i} has no `{name}`")
+    _check_shapes(path, i, found)
     t = {name.removeprefix("mixer."): np.ascontiguousarray(a.T) for name, a in found.items()}
     r, n = len(t["dt_proj.weight"]), len(t["A_log"])
     W_low, W_B, W_C = np.split(t["x_proj.weight"], [r, r + n], axis=-1)
@@ -127,3 +133,20 @@ def _block(path, i: int, found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, M
         D=t["D"],
         W_out=t["out_proj.weight"],
     )
+
+
+def _check_shapes(path, i: int, found: Mapping[str, np.ndarray]) -> None:
+    """ValueError if the shapes of a block do not fit each other; names the first that differs."""
+    e, n = (*found["mixer.A_log"].shape, 0, 0)[:2]
+    h, t = len(found["norm.weight"]), found["mixer.conv1d.weight"].shape[-1]
+    r = found["mixer.dt_proj.weight"].shape[-1]
+    wanted = {
+        "norm.weight": (h,), "mixer.in_proj.weight": (2 * e, h), "mixer.conv1d.weight": (e, 1, t),
+        "mixer.conv1d.bias": (e,), "mixer.x_proj.weight": (r + 2 * n, e),
+        "mixer.dt_proj.weight": (e, r), "mixer.dt_proj.bias": (e,), "mixer.A_log": (e, n),
+        "mixer.D": (e,), "mixer.out_proj.weight": (h, e),
+    }  # fmt: skip
+    for name, array in found.items():
+        if array.shape != wanted[name]:
+            sizes = f"wanted {wanted[name]}, got {array.shape}"
+            raise ValueError(f"{path}: block {i}: `{name}` does not fit the others: {sizes}")

@@ -37,6 +37,23 @@ def test_without_its_memory_it_is_the_plain_network():
     assert np.array_equal(HIPPO_RNN_LAYER.forward(refssm, p, u), wanted)
 
 
+def test_its_memory_is_the_held_system_of_legt():
+    """c_k = e^{dt A} c_{k−1} + A^{-1}(e^{dt A} − I) B f_k, with the exponential by its series."""
+    p = HIPPO_RNN_LAYER.init(np.random.default_rng(0), h=2, d=3, n=4)
+    A, B = refssm.hippo_legt(n=4)
+    held = np.eye(4)
+    for j in range(30, 1, -1):  # φ₁ by Horner's rule
+        held = np.eye(4) + np.exp(p.log_dt) / j * (A @ held)
+    held = np.exp(p.log_dt) * held
+    power = np.eye(4) + A @ held
+    c, state = np.zeros(4), HIPPO_RNN_LAYER.rest(p)
+    for u in np.random.default_rng(1).standard_normal((5, 2)):
+        _, state = HIPPO_RNN_LAYER.step(refssm, p, u, state)
+        c = power @ c + held @ B * (state[0] @ p.w_f)
+        # terms of at most ‖A‖ dt, thirty of them, and five steps
+        assert np.abs(state[1] - c).max() <= 30 * 5 * U * np.linalg.norm(A) * np.linalg.norm(B)
+
+
 def test_its_memory_projects_a_constant_onto_the_first_polynomial():
     """With f = 1 for more than a window, c = (1, 0, …, 0): the constant is the Legendre P₀.
 

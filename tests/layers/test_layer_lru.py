@@ -1,6 +1,7 @@
 import numpy as np
 
 import refssm
+from refssm import initial
 from refssm.layers import _bank as bank
 from refssm.layers.lru import LRU_LAYER
 
@@ -22,6 +23,15 @@ def test_its_poles_lie_on_the_ring_that_is_asked_for():
     assert phase.max() <= 0.5 * (1 + 8 * U)
     # γ² = 1 − |a|²: at |a| = 0.99 the difference has 1/0.0199 times the error of |a|²
     assert np.abs(np.exp(2 * p.log_gamma) / (1 - modulus**2) - 1).max() <= 16 * 51 * U
+
+
+def test_its_logs_give_the_poles_that_are_drawn_over_the_whole_circle():
+    p = LRU_LAYER.init(np.random.default_rng(0), h=1, n=64)
+    drawn = initial.lru(np.random.default_rng(0), n=64, m=1, p=1)["a"]
+    assert (drawn.imag < 0).any()  # a phase above π
+    a = np.exp(-np.exp(p.log_rate) + 1j * np.exp(p.log_phase))
+    # log and exp of a phase below 2π: four roundings each, times 2π
+    assert np.abs(a - drawn).max() <= 2 * np.pi * 16 * U
 
 
 def test_one_state_is_a_recurrence_written_out():

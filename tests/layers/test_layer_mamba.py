@@ -50,6 +50,30 @@ def test_without_its_scan_it_is_a_gated_short_convolution():
     assert np.abs(got - wanted).max() <= 64 * 2.0**-53 * size
 
 
+def test_it_is_its_recurrence_written_out():
+    """One member at a time, step by step, with its own softplus and loops over the states."""
+    rng = np.random.default_rng(0)
+    p = MAMBA_LAYER.init(rng, h=3, n=2, t=2)
+    p = Mamba(**(p.arrays() | {"dt_bias": rng.standard_normal(6), "D": rng.standard_normal(6)}))
+    u, e = rng.standard_normal((7, 3)), 6
+    state, before, y = np.zeros((e, 2)), np.zeros(e), []
+    for u_k in u:
+        given, z = np.split(u_k @ p.W_in, 2)
+        x = p.k[:, 0] * given + p.k[:, 1] * before + p.k_bias
+        x, before = x / (1 + np.exp(-x)), given
+        dt = np.log(1 + np.exp((x @ p.W_low) @ p.W_dt + p.dt_bias))
+        for i in range(2):
+            decay = np.exp(-np.exp(p.log_rate[:, i]) * dt)
+            state[:, i] = decay * state[:, i] + dt * (x @ p.W_B[:, i]) * x
+        s = sum(state[:, i] * (x @ p.W_C[:, i]) for i in range(2)) + p.D * x
+        y.append((s * z / (1 + np.exp(-z))) @ p.W_out)
+    got = MAMBA_LAYER.forward(refssm, p, u)
+    allowed = 7 * 30 * 2.0**-53 * np.abs(y).max()  # seven steps of some thirty roundings
+    assert np.abs(got - y).max() <= allowed
+    other = Mamba(**(p.arrays() | {"W_B": p.W_C, "W_C": p.W_B}))
+    assert np.abs(MAMBA_LAYER.forward(refssm, other, u) - y).max() > 1e9 * allowed
+
+
 @pytest.mark.long
 def test_the_published_block_has_as_many_parameters_and_starts_alike():
     transformers = pytest.importorskip("transformers", reason=SUBJECTS)

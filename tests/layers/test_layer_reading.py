@@ -58,6 +58,13 @@ def test_a_model_without_convolution_bias_has_zeros(tmp_path):
     assert not mamba.from_safetensors(written(tmp_path, made)).blocks[0][1].k_bias.any()
 
 
+def test_half_precision_is_read_as_the_same_numbers_in_single_precision(tmp_path):
+    made = {k: v.astype(np.float16) for k, v in tensors(1).items()}
+    model = mamba.from_safetensors(written(tmp_path, made))
+    assert model.embedding.dtype == np.float32
+    assert np.array_equal(model.embedding, made["backbone.embeddings.weight"])
+
+
 def test_pieces_of_tokens_give_the_logits_of_the_whole(tmp_path):
     model = mamba.from_safetensors(written(tmp_path, tensors()))
     tokens = np.array([[3, 1, 4, 1, 5], [2, 6, 5, 3, 5]])
@@ -77,6 +84,11 @@ def test_pieces_of_tokens_give_the_logits_of_the_whole(tmp_path):
         ({"backbone.layers.0.mixer.in_proj.bias": (2 * E,)}, "in_proj.bias` has no place"),
         ({"backbone.layers.5.norm.weight": (H,)}, r"numbered from 0, got \[0, 1, 5\]"),
         ({"classifier.weight": (2, H)}, "`classifier.weight` has no place"),
+        (
+            {"backbone.layers.1.mixer.D": (E + 1,)},
+            r"block 1: `mixer.D` .* wanted \(8,\), got \(9,\)",
+        ),
+        ({"backbone.layers.0.mixer.x_proj.weight": (N, E)}, r"wanted \(7, 8\), got \(3, 8\)"),
     ],
 )
 def test_another_model_is_refused_by_the_name_of_what_differs(tmp_path, change, said):
