@@ -87,7 +87,10 @@ complex_weights = Domain(
 )
 
 complex_entries = replace(
-    complex_weights, summary="entries of B, C and P of one input: moduli up to 4", fit=None
+    complex_weights,
+    summary="entries of B, C and P of one input: moduli up to 4, and up to 32",
+    maps={**ENTRIES, "large": lambda a, b: turn(logarithmic(0.1, 32, a), b)},  # as HiPPO's P
+    fit=None,
 )
 
 skips = Domain(
@@ -133,11 +136,12 @@ log_rates = Domain(
 )
 
 layer_frequencies = Domain(
-    summary="imaginary parts of poles: 0, multiples of π up to 32π, 0 to 10; real",
+    summary="imaginary parts of poles: 0, multiples of π up to 32π, 0 to 10, 0.1 to 2e3; real",
     maps={
         "zero": lambda a, b: np.zeros_like(a) + 0j,
         "ladder": lambda a, b: np.pi * np.round(32 * a) + 0j,
         "near": lambda a, b: 10 * a + 0j,
+        "steep": lambda a, b: logarithmic(0.1, 2e3, a) + 0j,  # as those of HiPPO
     },
     tame=("zero", "ladder", "near"),
     textures=("each", "constant"),
@@ -145,12 +149,13 @@ layer_frequencies = Domain(
 )
 
 layer_modes = Domain(
-    summary="continuous modes of a layer: Re −16 to −1e-2, |Im| up to 32π",
+    summary="continuous modes of a layer: Re −16 to −1e-2, |Im| up to 2e3",
     maps={
         "minus one": lambda a, b: -np.ones_like(a) + 0j,
         "near": lambda a, b: -0.5 - a + 10j * (b - 0.5),
         "ladder": lambda a, b: -0.5 + 1j * np.pi * np.round(32 * b),
         "wide": lambda a, b: -logarithmic(1e-2, 16, a) + 1e2j * (b - 0.5),
+        "steep": lambda a, b: -0.5 + 1j * logarithmic(0.1, 2e3, b),  # as those of HiPPO
     },
     tame=("minus one", "near", "ladder"),
     textures=("each", "constant"),

@@ -10,11 +10,13 @@ from types import SimpleNamespace
 import numpy as np
 
 import refssm
+from refssm._elimination import solved
 from refssm._overridable import overridable
 from refssm._powers import states
 from refssm.broadcasting import unbroadcast_each
 from refssm.catalog import OPERATORS
 from refssm.convolution import CAUSAL_CONVOLUTION
+from refssm.discretize import DISCRETIZE_BILINEAR
 from refssm.hope import HOPE_KERNEL
 from refssm.layers._layer import BETWEEN
 
@@ -44,6 +46,13 @@ def dense_states(A, b, x0):
     return states(A, np.concatenate([start, b], axis=-2))[..., 1:, :]
 
 
+def bilinear_pair(A, B, dt):
+    """`discretize_bilinear`, by elimination: LAPACK has no long double."""
+    assert DISCRETIZE_BILINEAR.definition is not None
+    M, N, H = DISCRETIZE_BILINEAR.definition(A, B, dt)
+    return solved(M, N), solved(M, H)
+
+
 def bare() -> SimpleNamespace:
     """Every operator of the catalog without checks of arguments, and its VJP."""
     space = {name: getattr(refssm, name) for name in BETWEEN}
@@ -56,5 +65,6 @@ def bare() -> SimpleNamespace:
         "causal_convolution_vjp": convolution_vjp,
         "hope_kernel": cascade_response,
         "dense_scan_from": dense_states,
+        "discretize_bilinear": bilinear_pair,
     }
     return SimpleNamespace(**space)

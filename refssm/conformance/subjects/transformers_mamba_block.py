@@ -17,6 +17,12 @@ from refssm.testing import implements
 
 PARAMETERS = "h 2e, e t, e, e r, e n, e n, r e, e, e n, e, e h"
 DECLARED = {"framework": "torch", "dtypes": ("float32",)}
+STEPS = 16  # a step is a call of the whole module
+
+
+def few_steps(x):
+    """The case cut to its first steps."""
+    return {**x, "u": x["u"][..., :STEPS, :]}
 
 
 @cache
@@ -54,6 +60,7 @@ def mamba_layer(u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D,
 @implements(
     "mamba_layer_stateful",
     layout=f"b l h, {PARAMETERS}, b e t, b e n -> b l h, b e t, b e n",
+    only=few_steps,
     **DECLARED,
 )
 def mamba_layer_stateful(

@@ -40,7 +40,7 @@ READ = {
     "b_x": [("bias_inside", "the bias inside tanh is forgotten", np.zeros_like)],
     "W_u": [("input_sign", "the input with the other sign", np.negative)],
     "W_x": [
-        ("transposed", "the recurrent matrix is transposed", turned),
+        ("recurrence_transposed", "the recurrent matrix is transposed", turned),
         ("memoryless", "the recurrent matrix is forgotten", np.zeros_like),
     ],
     "w": [("poles_conjugate", "w* for w", np.conj)],
