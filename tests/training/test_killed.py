@@ -44,7 +44,7 @@ def killed(folder, steps, rng):
 
 
 def test_a_run_killed_three_times_ends_as_the_uninterrupted_one(tmp_path):
-    ends_alike(tmp_path, kills=3, steps=600, seed=0)
+    ends_alike(tmp_path, kills=3, steps=400, seed=0)
 
 
 @pytest.mark.long
