@@ -54,7 +54,7 @@ def _stored(name: str, array: np.ndarray) -> tuple[str, np.ndarray]:
     array = np.ascontiguousarray(array)
     if array.dtype.kind != "c":
         return name, array
-    return COMPLEX + name, array[..., None].view(array.real.dtype)
+    return COMPLEX + name, array[..., None].view(np.finfo(array.dtype).dtype)
 
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
