@@ -260,5 +260,30 @@ from refssm.bounds import (
     pole_perturbation_bound as pole_perturbation_bound,
     residue_perturbation_bound as residue_perturbation_bound,
 )
+from refssm.activations import (
+    gelu as gelu,
+    gelu_vjp as gelu_vjp,
+    gelu_tanh as gelu_tanh,
+    gelu_tanh_vjp as gelu_tanh_vjp,
+    sigmoid as sigmoid,
+    sigmoid_vjp as sigmoid_vjp,
+    silu as silu,
+    silu_vjp as silu_vjp,
+    softplus as softplus,
+    softplus_vjp as softplus_vjp,
+    gate as gate,
+    gate_vjp as gate_vjp,
+    glu as glu,
+    glu_vjp as glu_vjp,
+)
+from refssm.norms import (
+    layer_norm as layer_norm,
+    layer_norm_vjp as layer_norm_vjp,
+    rms_norm as rms_norm,
+    rms_norm_vjp as rms_norm_vjp,
+    batch_norm as batch_norm,
+    batch_norm_fixed as batch_norm_fixed,
+    batch_norm_vjp as batch_norm_vjp,
+)
 
 __version__: str

@@ -70,6 +70,15 @@ TRACED = Contract(
     oracle_entries=4096,
     follows_each_operation=True,
 )
+CHAIN = Contract(
+    name="CHAIN",
+    words="the tracked rounding error of the whole chain of operators, of transforms in norm",
+    case_entries=8192,  # a rule may run for each channel
+    double_case_entries=1024,
+    gradient_case_entries=4096,
+    oracle_entries=1024,
+    follows_each_operation=True,
+)
 NORM = Contract(
     name="NORM",
     words="the tracked rounding error of the reference, in the 2-norm of each state",

@@ -53,7 +53,7 @@ class Declaration:
     ftz: bool = False
 
     def __post_init__(self):
-        from refssm.catalog import OPERATORS  # the catalog loads every family
+        from refssm.catalog import judged, named  # the catalog loads every family
 
         for name, kind in KINDS.items():
             if not isinstance(getattr(self, name), kind):
@@ -73,9 +73,9 @@ class Declaration:
         if self.vjp and self.framework in ("numpy", "cupy"):
             wanted = f"write a function {self.name or '<name>'}_vjp"
             raise ValueError(f"implements: {self.framework} has no autodiff for vjp=True; {wanted}")
-        op = next((op for op in OPERATORS if op.name == self.name), None)
+        op = named(self.name) if self.name else None
         if self.name and op is None:
-            known = ", ".join(op.name for op in OPERATORS)
+            known = ", ".join(op.name for op in judged())
             raise ValueError(
                 f"implements: `{self.name}` is not an operator of the catalog ({known})"
             )

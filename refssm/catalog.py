@@ -1,5 +1,10 @@
-"""Every operator, in reading order: the list of public names, matched with the declarations."""
+"""Every operator, in reading order: the list of public names, matched with the declarations.
 
+The operators of layers are not among them: they are derived from the layers, in `refssm.layers`,
+and have no mirrors. The judge knows both.
+"""
+
+from functools import cache
 from importlib import import_module
 
 from refssm._names import FAMILY_OF
@@ -23,6 +28,23 @@ def _in_order() -> tuple[Operator, ...]:
 
 
 OPERATORS = _in_order()
+LAYERS = "layers"  # the family of operators that are layers
+
+
+@cache
+def judged() -> tuple[Operator, ...]:
+    """All operators that the judge knows: the catalog's, then those of layers."""
+    return OPERATORS + import_module(f"refssm.{LAYERS}.catalog").OPERATORS
+
+
+@cache
+def _by_name() -> dict[str, Operator]:
+    return {op.name: op for op in judged()}
+
+
+def named(name: str) -> Operator | None:
+    """The operator of this name, of the catalog or of a layer, or None."""
+    return _by_name().get(name)
 
 
 def families() -> list[str]:
@@ -37,8 +59,14 @@ def from_state(op: Operator) -> bool:
 
 def resumed(op: Operator) -> Operator | None:
     """The operator that starts this one from a state: itself, or its `_from`/`_stateful` form."""
-    others = (other for other in OPERATORS if other.form in ("from", "stateful"))
+    known = judged() if op.family == LAYERS else OPERATORS
+    others = (other for other in known if other.form in ("from", "stateful"))
     return next((other for other in others if _plain(other) == _plain(op)), None)
+
+
+def states_in(op: Operator) -> int:
+    """How many of its last arguments are the previous state: one, or as many as it returns."""
+    return max(1, len(op.state_outputs)) if op.form else 0
 
 
 def _plain(op: Operator) -> str:

@@ -10,8 +10,9 @@ import numpy as np
 from refssm.hippo import lru_ring, s4d_inv, s4d_legs, s4d_lin, s4d_quad, s4d_real
 from refssm.nplr import block_diagonal, nplr_fourier, nplr_lagt, nplr_legs, nplr_legt
 
-DT_MIN, DT_MAX = 1e-3, 1e-1  # [gu2022s4d, App. B], [gu2023mamba, §3.6]
-DT_FLOOR = 1e-4  # of Mamba's published code
+DT_MIN, DT_MAX = 1e-3, 1e-1  # published code of S4D, S5 and Mamba: dt_min, dt_max
+DT_FLOOR = 1e-4  # published code of Mamba: dt_init_floor
+RATE_FLOOR = 1e-4  # published code of S4: the clamp of −Re w, which is 0 for LegT and Fourier
 NPLR = {"legs": nplr_legs, "legt": nplr_legt, "lagt": nplr_lagt, "fourier": nplr_fourier}
 DIAGONAL = {
     "lin": s4d_lin, "inv": s4d_inv, "quad": s4d_quad, "real": s4d_real, "legs": s4d_legs,
@@ -19,12 +20,12 @@ DIAGONAL = {
 
 
 def steps(rng, shape, *, dt_min=DT_MIN, dt_max=DT_MAX):
-    """dt = dt_min (dt_max/dt_min)^u with u uniform: log dt is uniform [gu2022s4d, App. B]."""
+    """dt = dt_min (dt_max/dt_min)^u with u uniform, so log dt is uniform [gu2022s4d]."""
     return np.exp(rng.uniform(np.log(dt_min), np.log(dt_max), shape))
 
 
 def step_biases(rng, shape, *, dt_min=DT_MIN, dt_max=DT_MAX):
-    """log(e^dt − 1), the inverse softplus of `steps` [gu2023mamba, §3.6].
+    """log(e^dt − 1), the inverse softplus of `steps` [gu2023mamba].
 
     Written dt + log(1 − e^{−dt}), which does not cancel for small steps. Steps are at least 1e-4.
     """
@@ -39,18 +40,37 @@ def complex_normal(rng, shape):
 
 
 def dplr(measure, *, n):
-    """Poles `w`, low rank `P` and input `B` of a HiPPO measure [gu2022s4, App. C.1].
+    """Poles `w`, low rank `P`, input `B` and basis `V` of a HiPPO measure [gu2022s4, Theorem 1].
 
-    `measure` is one of legs, legt, lagt, fourier. Every mode is there, none of them only as one of
-    a conjugate pair.
+    A = V (diag w − P Pᴴ) Vᴴ and b = V B. `measure` is legs, legt, lagt or fourier. All n modes are
+    there, both of each conjugate pair.
     """
-    w, P, B, _ = NPLR[measure](n=n)
-    return {"w": w, "P": P, "B": B}
+    w, P, B, V = NPLR[_known("measure", measure, NPLR)](n=n)
+    return {"w": w, "P": P, "B": B, "V": V}
+
+
+def real_outputs(rng, V, p):
+    """C = C₀ V, with normal C₀ (p, n): the output of the real system C₀, in the basis `V`.
+
+    C x is real where x is the state of a real system in this basis. E|C|² = 1, as V is unitary.
+    """
+    return rng.standard_normal((p, len(V))) @ V
+
+
+def rates_of(w):
+    """−Re w, at least 1e-4: a rate e^ρ cannot be 0, so poles on the imaginary axis move left.
+
+    The published code of S4 does the same. The kernel of A − εI is that of A times e^{−εt}.
+    """
+    return np.maximum(-w.real, RATE_FLOOR)
 
 
 def diagonal(name, *, n):
-    """Poles `w` of S4D, n modes, one of each conjugate pair; and B = 1 [gu2022s4d, §4]."""
-    w = DIAGONAL[name](n=n)
+    """Poles `w` of S4D, n modes, one of each conjugate pair; and B = 1 [gu2022s4d].
+
+    `name` is lin, inv, quad, real or legs.
+    """
+    w = DIAGONAL[_known("poles", name, DIAGONAL)](n=n)
     return {"w": w, "B": np.ones(n, w.dtype)}
 
 
@@ -60,10 +80,13 @@ def s5(rng, *, n, m, p, blocks=1):
     B = Vᴴ B₀ and C = C₀ V, where V has the eigenvectors of the matrix of 2n states, B₀ is real with
     variance 1/m and C₀ with variance 1/(2n). Of each pair the mode with Im w > 0 is kept. The paper
     says Lecun's normal distribution, whose variance is one over the number of inputs; the published
-    code gives B₀ the variance 1/(2n) [smith2023s5, App. B.1].
+    code gives B₀ the variance 1/(2n) [smith2023s5]. So that every mode has a partner, `blocks` must
+    divide n.
     """
+    if n % blocks:
+        raise ValueError(f"s5: `blocks` must divide n={n}, got {blocks}")
     w, V = block_diagonal(n=2 * n, blocks=blocks)
-    upper = np.flatnonzero(w.imag > 0)
+    upper = np.flatnonzero(np.imag(w) > 0)
     B = rng.standard_normal((2 * n, m)) / np.sqrt(m)
     C = rng.standard_normal((p, 2 * n)) / np.sqrt(2 * n)
     return {"w": w[upper], "B": V[:, upper].conj().T @ B, "C": C @ V[:, upper]}
@@ -72,28 +95,36 @@ def s5(rng, *, n, m, p, blocks=1):
 def lru(rng, *, n, m, p, r_min=0.0, r_max=1.0, max_phase=2 * np.pi):
     """Decays `a` on a ring, their factor `gamma`, `B` and `C` of the linear recurrent unit.
 
-    E|B_ij|² = 1/m, E|C_ij|² = 1/n [orvieto2023lru, App. A].
+    E|B_ij|² = 1/m. E|C_ij|² = 2/n, so that Re(C x) of n states with E|x_i|² = 1 has the variance 1
+    [orvieto2023lru, App. A].
     """
     a, gamma = lru_ring(*rng.random((2, n)), r_min=r_min, r_max=r_max, max_phase=max_phase)
-    B, C = complex_normal(rng, (n, m)) / np.sqrt(m), complex_normal(rng, (p, n)) / np.sqrt(n)
+    B, C = complex_normal(rng, (n, m)) / np.sqrt(m), complex_normal(rng, (p, n)) * np.sqrt(2 / n)
     return {"a": a, "gamma": gamma, "B": B, "C": C}
 
 
 def rates(*, n):
-    """A = −(1, 2, …, n), the rates of every channel of Mamba [gu2023mamba, §3.6]."""
+    """A = −(1, 2, …, n), the rates of every channel of Mamba [gu2023mamba]."""
     return s4d_real(n=n)
 
 
 def markov(rng, shape):
-    """Markov parameters h of HOPE: independent normal numbers [yu2024hope, §4].
+    """Markov parameters h of HOPE: independent normal numbers [yu2024hope].
 
-    Their variance is 1/n, so that the kernel has a norm of about 1. The paper takes complex numbers;
-    of a causal kernel for real signals only the real part counts.
+    Their variance is 1/n, so that E Σ h_j² = 1: the filter has the norm 1. The paper says random
+    numbers and gives no variance. They are real, as a kernel of real signals needs.
     """
     return rng.standard_normal(shape) / np.sqrt(shape[-1])
 
 
 def linear(rng, m, p):
-    """W (m, p) and b (p), uniform between ±1/√m: the usual start of a linear map with m inputs."""
+    """W (m, p) and b (p), uniform between ±1/√m: what PyTorch's `Linear` starts from."""
     bound = 1 / np.sqrt(m)
     return rng.uniform(-bound, bound, (m, p)), rng.uniform(-bound, bound, p)
+
+
+def _known(argument, name, known):
+    """`name`, if it is one of the known ones."""
+    if name not in known:
+        raise ValueError(f"initial: `{argument}` must be one of {', '.join(known)}, got {name!r}")
+    return name

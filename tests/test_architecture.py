@@ -27,6 +27,7 @@ SATELLITES = (
     "gallery",
     "experiments",
 )
+BELOW_BENCH = ("conformance", "jit", "layers", "training")
 NEVER_LOADED = (
     "numba",
     "matplotlib",
@@ -65,10 +66,6 @@ def violations(path):
         return [n for n in ours if part(n) in others]
     if role == "command":
         return []
-    if role in ("layers", "training"):
-        others = {*SATELLITES, "oracle", "command"} - {"layers", role}
-        files = ("safetensors", "sklearn") if role == "training" else ()
-        return foreign(names, *files) + [n for n in ours if part(n) in others]
     if role in ("gallery", "experiments"):
         below = {"gallery"} if role == "gallery" else {"gallery", "layers", "training", role}
         others = {*SATELLITES, "oracle", "command"} - below
@@ -76,9 +73,13 @@ def violations(path):
     if role == "conformance":
         return [n for n in ours if part(n) in ("bench", "command")]
     if role == "bench":
-        others = {*SATELLITES, "oracle", "command"} - {"bench", "conformance", "jit"}
+        others = {*SATELLITES, "oracle", "command"} - {"bench", *BELOW_BENCH}
         drawn = [n for n in names if n.split(".")[0] == "matplotlib"]
         return drawn + [n for n in ours if part(n) in others]
+    if role in ("layers", "training"):
+        others = {*SATELLITES, "oracle", "command"} - {"layers", role}
+        libraries = ("safetensors", "sklearn") if role == "training" else ("safetensors",)
+        return foreign(names, *libraries) + [n for n in ours if part(n) in others]
     if path.name == "testing.py":  # the only root file that may import satellites, lazily
         return foreign(names) + [n for n in _at_import(path) if part(n) in SATELLITES]
     return foreign(names) + [n for n in ours if part(n) in SATELLITES]
@@ -128,6 +129,7 @@ def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
         "refssm/bench/bad.py": "from refssm.command import plot",
         "refssm/bench/worse.py": "from refssm.gallery import bench",
         "refssm/bench/worst.py": "import matplotlib",
+        "refssm/layers/worst.py": "import sklearn",
         "refssm/testing.py": "from refssm.conformance.running.in_process import judged_in_process",
     }
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)

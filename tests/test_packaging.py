@@ -17,7 +17,8 @@ from judging import SCAN, plugin
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-MODULES = {  # where a module has another name than its distribution
+MODULES = {
+    "scikit-learn": "sklearn",  # where a module has another name than its distribution
     "cupy-cuda12x": "cupy",
     "dask": "distributed",
     "python-flint": "flint",
@@ -54,9 +55,10 @@ def imported(folder):
                 names |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 names.add((node.module or "").split(".")[0])
-    places = {folder, "tests"}  # property_tests imports helpers of tests
+    # property_tests imports helpers of tests; files of the package are imported by their whole name
+    places = {folder, "tests"} - {"refssm", "refssm_gpu"}
     own = {path.stem for place in places for path in (ROOT / place).rglob("*.py")}
-    own |= {path.name for path in ROOT.iterdir()}
+    own |= {path.name for path in (*ROOT.iterdir(), *(ROOT / "tests").iterdir())}
     return names - set(sys.stdlib_module_names) - own - {PROJECT["name"]}
 
 

@@ -31,6 +31,9 @@ PlotFile = Annotated[
 AgainstFile = Annotated[
     Path | None, typer.Option("--against", help="Compare with an older run, written by --json.")
 ]
+Layers = Annotated[
+    bool, typer.Option("--layers", help="Time training steps: targets are layers, s5 or mamba.")
+]
 Growth = Annotated[
     bool, typer.Option("--growth", help="Also time the mirrors at lengths from 2^10 to 2^20.")
 ]
@@ -47,10 +50,12 @@ def bench(
     plot: PlotFile = None,
     against: AgainstFile = None,
     growth: Growth = False,
+    layers: Layers = False,
 ) -> int:
     """Time implementations side by side: time, memory, accuracy; what is wrong is not timed."""
     from refssm.bench.results import document
     from refssm.bench.run import Settings
+    from refssm.bench.work import steps
     from refssm.bench.work.targets import asked
     from refssm.conformance.file_errors import check_writable
 
@@ -63,10 +68,12 @@ def bench(
 
         check_picture(plot)
     old = document.read(against) if against is not None else None
-    wanted = asked(targets or (), sizes)
+    settings = steps.asked(targets or ()) if layers else []
+    wanted = [] if layers else asked(targets or (), sizes)
     run = _Run(Settings(sizes, peers, vjp, dtype, seconds))
     with run.bar:
         run.time(wanted)
+        run.train(settings)
         if growth:
             run.grow(wanted)
     found = run.document()
@@ -127,6 +134,15 @@ class _Run:
             if self.bench.partial is not None:
                 self._show(self.bench.partial)
             raise
+
+    def train(self, settings) -> None:
+        """Time training steps."""
+        from refssm.bench.training.steps import groups
+
+        options = self.bench.settings
+        for group in groups(settings, options.peers, options.budget, self.bar.tick):
+            self.groups.append(group)
+            self._show(group)
 
     def _show(self, group) -> None:
         from refssm.bench.results.lines import table

@@ -9,13 +9,13 @@ import typer
 
 def list_operators() -> None:
     """Print every operator with its signature and formula."""
-    from refssm.catalog import OPERATORS
+    from refssm.catalog import judged
 
     name, signature = (
         max(len(t) for t in texts)
-        for texts in zip(*((op.name, op.signature) for op in OPERATORS), strict=True)
+        for texts in zip(*((op.name, op.signature) for op in judged()), strict=True)
     )
-    for op in OPERATORS:
+    for op in judged():
         formula = (op.reference.__doc__ or "").strip().splitlines()[0]
         typer.echo(f"{op.name:<{name}} {op.signature:<{signature}} {formula}")
 

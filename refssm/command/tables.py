@@ -1,7 +1,7 @@
 """`python -m refssm.command.tables`: write those parts of pages in `docs` that repeat the program.
 
-These are rows of the pages in `docs/operators`, from the declarations, the pages `docs/tables.md`
-and `docs/soak.md`, and the table of checks in `docs/judge_checks.md`.
+These are rows of the pages in `docs/operators` and `docs/layers`, from the declarations, the pages
+`docs/tables.md` and `docs/soak.md`, and the table of checks in `docs/judge_checks.md`.
 
 Under the heading of an operator, the table that begins with `| | |` has three rows written by this
 program: call, layout, traits. People write all other rows, and remarks after a semicolon.
@@ -17,7 +17,7 @@ from refssm._contract import Linear
 from refssm._layout import canonical
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
-from refssm.command import overview
+from refssm.command import layer_tables, overview
 from refssm.conformance.selftest import stored
 
 FOLDER = Path("docs/operators")
@@ -93,6 +93,7 @@ def write() -> None:
     """Write all of them, in the current folder."""
     for path in sorted(FOLDER.glob("*.md")):
         path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
+    layer_tables.write()
     overview.PAGE.write_text(overview.overview(), encoding="utf-8")
     checks = overview.with_checks(overview.CHECKS.read_text(encoding="utf-8"))
     overview.CHECKS.write_text(checks, encoding="utf-8")

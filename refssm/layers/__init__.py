@@ -1,5 +1,12 @@
-"""Layers: operators put together, with parameters, states, and gradients by hand."""
+"""Layers: operators put together, with parameters, states, and gradients by hand.
+
+`refssm.layers.<name>_layer` and its VJP are the functions of a layer's operator, by which the judge
+judges somebody's block; so is `<name>_layer_stateful`.
+"""
 
 from refssm.layers._layer import Layer, Parameters, operators
+from refssm.layers.catalog import FUNCTIONS
 
 __all__ = ["Layer", "Parameters", "operators"]
+
+globals().update(FUNCTIONS)

@@ -1,8 +1,7 @@
-"""What layers of h kernels share: y = K ∗ u + D u in every channel, then GLU(GELU(y) W + b)."""
+"""What layers of h kernels share: y = K * u + D u in every channel, then GLU(GELU(y) W + b)."""
 
 import numpy as np
 
-from refssm.layers.activations import gelu, gelu_vjp, glu, glu_vjp
 from refssm.layers.mixing import linear, linear_vjp
 
 
@@ -12,26 +11,26 @@ def turned(x):
 
 
 def filtered(ops, K, D, u):
-    """K ∗ u + D u for a signal (…, l, h)."""
+    """K * u + D u for a signal (…, l, h)."""
     ut = turned(u)
     return turned(ops.causal_convolution(ut, K) + D[:, None] * ut)
 
 
-def mixed(p, y):
+def mixed(ops, p, y):
     """GLU(GELU(y) W + b)."""
-    return glu(linear(gelu(y), p.W, p.b))
+    return ops.glu(linear(ops.gelu(y), p.W, p.b))
 
 
-def mixed_vjp(dy, p, y):
+def mixed_vjp(ops, dy, p, y):
     """Gradients of y, W and b."""
-    hidden = gelu(y)
-    dhidden, dW, db = linear_vjp(glu_vjp(dy, linear(hidden, p.W, p.b)), hidden, p.W)
-    return gelu_vjp(dhidden, y), dW, db
+    hidden = ops.gelu(y)
+    dhidden, dW, db = linear_vjp(ops.glu_vjp(dy, linear(hidden, p.W, p.b)), hidden, p.W)
+    return ops.gelu_vjp(dhidden, y), dW, db
 
 
 def vjp(ops, dy, K, p, u):
     """Gradients of K, and of D, W and b, and of u."""
-    dy, dW, db = mixed_vjp(dy, p, filtered(ops, K, p.D, u))
+    dy, dW, db = mixed_vjp(ops, dy, p, filtered(ops, K, p.D, u))
     g, ut = turned(dy), turned(u)
     du, dK = ops.causal_convolution_vjp(g, ut, K)
     dD = (g * ut).sum(-1)

@@ -9,21 +9,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
 
+import refssm
+from refssm._operator import PACKAGES
 from refssm.catalog import OPERATORS
+from refssm.domains import Domain, weights_of_rows
 
+# what layers use between operators, by family; and which of it a role has
+FUNCTIONS = {
+    "activations": ("gelu", "silu", "gate", "glu"),
+    "norms": ("layer_norm", "rms_norm", "batch_norm"),
+}
+MIRRORED = {"jit": {"activations": ("gelu", "silu", "gate", "glu"), "norms": ("layer_norm",)}}
+
+
+def _with_vjp(names) -> list[str]:
+    return [f"{name}{suffix}" for name in names for suffix in ("", "_vjp")]
+
+
+BETWEEN = [name for names in FUNCTIONS.values() for name in _with_vjp(names)] + ["batch_norm_fixed"]
 T = TypeVar("T", bound="Parameters")
 State = tuple[np.ndarray, ...]
 Ops = Any  # a module or a namespace with the operators' names
 
 
-def parameter(shape: str, start: str, group: str = "weights"):
-    """A parameter: its shape in letters, how it starts and who says so, and its group in AdamW."""
-    return field(metadata={"shape": tuple(shape.split()), "start": start, "group": group})
+def parameter(
+    shape: str, start: str, group: str = "weights", domain: Domain = weights_of_rows
+) -> Any:
+    """A parameter: its shape in letters, how it starts and who says so, its group in AdamW, and
+    the numbers with which the judge tries it."""
+    told = {"shape": tuple(shape.split()), "start": start, "group": group, "domain": domain}
+    return field(metadata=told)
 
 
 @dataclass(frozen=True)
@@ -57,6 +78,9 @@ class Layer:
     stateful: Callable[..., tuple]  # stateful(ops, p, u, state): y, and the next state
     sizes: Mapping[str, int]  # usual sizes besides h
     source: str = ""
+    # by name, shape in letters and domain, for the judge; it does not judge a layer without
+    states: Mapping[str, tuple[str, Domain]] = field(default_factory=dict)
+    traits: frozenset[str] = frozenset()  # besides causal and state, as of an `Operator`
 
     def __str__(self):
         return self.name
@@ -68,12 +92,15 @@ class Layer:
 
 
 def operators(role: str) -> SimpleNamespace:
-    """Every operator of the catalog in this role, with its VJP; the reference where the operator's
-    declaration says that the role lacks it."""
-    space = {}
+    """Every operator of the catalog in this role, with its VJP, and activations and norms; the
+    reference where the operator's declaration, or MIRRORED, says that the role lacks it."""
+    space = {name: getattr(refssm, name) for name in BETWEEN}
     for op in OPERATORS:
         place = "reference" if role in op.lacks else role
         space[op.name] = op.implementation(place)
         if op.differentiable:
             space[f"{op.name}_vjp"] = op.vjp(place)
+    for family, names in MIRRORED.get(role, {}).items():
+        mirrors = import_module(f"{PACKAGES[role]}.{family}")
+        space |= {name: getattr(mirrors, name) for name in _with_vjp(names)}
     return SimpleNamespace(**space)

@@ -1,5 +1,7 @@
-"""All layers by name."""
+"""All layers by name, and the operators by which the judge judges blocks."""
 
+from refssm.layers._operator import operators_of, public_functions
+from refssm.layers.hippo_rnn import HIPPO_RNN_LAYER
 from refssm.layers.hope import HOPE_LAYER
 from refssm.layers.lru import LRU_LAYER
 from refssm.layers.mamba import MAMBA_LAYER
@@ -8,5 +10,14 @@ from refssm.layers.s4 import S4_LAYER
 from refssm.layers.s4d import S4D_LAYER
 from refssm.layers.s5 import S5_LAYER
 
-LAYERS = (S4_LAYER, S4D_LAYER, S5_LAYER, MAMBA_LAYER, HOPE_LAYER, LRU_LAYER, RNN_LAYER)
+LAYERS = (
+    S4_LAYER, S4D_LAYER, S5_LAYER, MAMBA_LAYER, HOPE_LAYER, LRU_LAYER, RNN_LAYER, HIPPO_RNN_LAYER,
+)  # fmt: skip
 NAMED = {layer.name: layer for layer in LAYERS}
+
+JUDGED = tuple(layer for layer in LAYERS if layer.states)
+_PAIRS = [(op, layer) for layer in JUDGED for op in operators_of(layer)]
+OPERATORS = tuple(op for op, _ in _PAIRS)
+FUNCTIONS = {
+    name: function for op, layer in _PAIRS for name, function in public_functions(op, layer).items()
+}

@@ -1,7 +1,7 @@
 """HOPE: a bank of h systems given by Markov parameters, and a step that warps them [yu2024hope].
 
     K_k = Σ_j h_j s_{j+1,k}  (`hope_kernel`),   dt = e^{log_dt}
-    y = GLU(GELU(K ∗ u + D u) W + b)
+    y = GLU(GELU(K * u + D u) W + b)
 
 The parameters are real, so the kernel is real. Stepping runs the cascade of all-pass filters.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.domains import layer_states, log_steps, markov_parameters, shifts, skips
 from refssm.layers import _bank as bank
 from refssm.layers._layer import Layer, Parameters, parameter
 
@@ -19,11 +20,15 @@ from refssm.layers._layer import Layer, Parameters, parameter
 class HOPE(Parameters):
     """Parameters of `hope`."""
 
-    log_dt: np.ndarray = parameter("h", "log of a step from 1e-3 to 1e-1, uniform", "system")
-    markov: np.ndarray = parameter("h n", "normal, divided by √n", "system")
-    D: np.ndarray = parameter("h", "normal")
+    log_dt: np.ndarray = parameter(
+        "h", "log of a step from 1e-3 to 1e-1, uniform", "system", domain=log_steps
+    )
+    markov: np.ndarray = parameter(
+        "h n", "normal, divided by √n", "system", domain=markov_parameters
+    )
+    D: np.ndarray = parameter("h", "normal", domain=skips)
     W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
-    b: np.ndarray = parameter("2h", "uniform between ±1/√h")
+    b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
 
 def init(rng, *, h, n=64) -> HOPE:
@@ -39,7 +44,7 @@ def _kernel(ops, p, l):
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return bank.mixed(p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
+    return bank.mixed(ops, p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
 
 
 def vjp(ops, dy, p, u):
@@ -59,10 +64,11 @@ def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     ut = bank.turned(u)
     y, x = ops.hope_stream_stateful(p.markov, np.exp(p.log_dt), ut, state[0])
-    return bank.mixed(p, bank.turned(y + p.D[:, None] * ut)), (x,)
+    return bank.mixed(ops, p, bank.turned(y + p.D[:, None] * ut)), (x,)
 
 
 HOPE_LAYER = Layer(
     name="hope", kind=HOPE, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 64}, source="yu2024hope",
+    states={"x": ("h n", layer_states)}, traits=frozenset({"time-invariant", "transform"}),
 )  # fmt: skip

@@ -9,6 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.domains import (
+    complex_states,
+    complex_weights,
+    ring_phases,
+    ring_rates,
+    ring_scales,
+    shifts,
+    skips,
+)
 from refssm.layers import _bank as bank
 from refssm.layers._layer import Layer, Parameters, parameter
 
@@ -17,14 +26,16 @@ from refssm.layers._layer import Layer, Parameters, parameter
 class LRU(Parameters):
     """Parameters of `lru`."""
 
-    log_rate: np.ndarray = parameter("n", "log(−log |a|), |a|² uniform", "system")
-    log_phase: np.ndarray = parameter("n", "log of a uniform phase", "system")
-    log_gamma: np.ndarray = parameter("n", "log √(1 − |a|²)", "system")
-    B: np.ndarray = parameter("n h", "complex normal, E|B|² = 1/h")
-    C: np.ndarray = parameter("h n", "complex normal, E|C|² = 1/n")
-    D: np.ndarray = parameter("h", "normal")
+    log_rate: np.ndarray = parameter(
+        "n", "log(−log |a|), |a|² uniform", "system", domain=ring_rates
+    )
+    log_phase: np.ndarray = parameter("n", "log of a uniform phase", "system", domain=ring_phases)
+    log_gamma: np.ndarray = parameter("n", "log √(1 − |a|²)", "system", domain=ring_scales)
+    B: np.ndarray = parameter("n h", "complex normal, E|B|² = 1/h", domain=complex_weights)
+    C: np.ndarray = parameter("h n", "complex normal, E|C|² = 2/n", domain=complex_weights)
+    D: np.ndarray = parameter("h", "normal", domain=skips)
     W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
-    b: np.ndarray = parameter("2h", "uniform between ±1/√h")
+    b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
 
 def init(rng, *, h, n=64, r_min=0.0, r_max=1.0, max_phase=2 * np.pi) -> LRU:
@@ -44,13 +55,13 @@ def _system(p):
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return bank.mixed(p, ops.diagonal_ssm_real(*_system(p), u))
+    return bank.mixed(ops, p, ops.diagonal_ssm_real(*_system(p), u))
 
 
 def vjp(ops, dy, p, u):
     """Gradients of the parameters, and of u."""
     system = _system(p)
-    dy, dW, db = bank.mixed_vjp(dy, p, ops.diagonal_ssm_real(*system, u))
+    dy, dW, db = bank.mixed_vjp(ops, dy, p, ops.diagonal_ssm_real(*system, u))
     da, dB, dC, dD, du = ops.diagonal_ssm_real_vjp(dy, *system, u)
     turned, gamma = da * system[0].conj(), np.exp(p.log_gamma)  # a' = a z', z = log a
     return LRU(
@@ -73,10 +84,11 @@ def rest(p, batch=()):
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     y, x = ops.diagonal_ssm_real_stateful(*_system(p), u, state[0])
-    return bank.mixed(p, y), (x,)
+    return bank.mixed(ops, p, y), (x,)
 
 
 LRU_LAYER = Layer(
     name="lru", kind=LRU, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 64}, source="orvieto2023lru",
+    states={"x": ("n", complex_states)}, traits=frozenset({"time-invariant"}),
 )  # fmt: skip

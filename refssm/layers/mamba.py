@@ -1,6 +1,6 @@
 """Mamba: a gated selective scan with a short convolution [gu2023mamba, §3.4].
 
-    x, z = halves of u W_in,   x ← silu(k ∗ x + k_b)
+    x, z = halves of u W_in,   x ← silu(k * x + k_b)
     dt = (x W_low) W_dt,   B = x W_B,   C = x W_C,   A = −e^{log_rate}
     out = (mamba_scan(x, dt, A, B, C, D, z, dt_bias)) W_out
 
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.domains import biases, layer_states, log_rates, shifts, skips, weights_of_taps
 from refssm.layers._layer import Layer, Parameters, parameter
-from refssm.layers.activations import silu, silu_vjp
+from refssm.layers.mixing import summed
 
 
 @dataclass(frozen=True)
@@ -21,15 +22,17 @@ class Mamba(Parameters):
     """Parameters of `mamba`; `e` is the inner width, `r` the rank of dt, `t` the taps."""
 
     W_in: np.ndarray = parameter("h 2e", "uniform between ±1/√h")
-    k: np.ndarray = parameter("e t", "uniform between ±1/√t")
-    k_bias: np.ndarray = parameter("e", "uniform between ±1/√t")
+    k: np.ndarray = parameter("e t", "uniform between ±1/√t", domain=weights_of_taps)
+    k_bias: np.ndarray = parameter("e", "uniform between ±1/√t", domain=shifts)
     W_low: np.ndarray = parameter("e r", "uniform between ±1/√e")
     W_B: np.ndarray = parameter("e n", "uniform between ±1/√e")
     W_C: np.ndarray = parameter("e n", "uniform between ±1/√e")
     W_dt: np.ndarray = parameter("r e", "uniform between ±1/√r")
-    dt_bias: np.ndarray = parameter("e", "inverse softplus of a step, log-uniform", "plain")
-    log_rate: np.ndarray = parameter("e n", "log 1, log 2, …, log n", "system")
-    D: np.ndarray = parameter("e", "1", "plain")
+    dt_bias: np.ndarray = parameter(
+        "e", "inverse softplus of a step, log-uniform", "plain", domain=biases
+    )
+    log_rate: np.ndarray = parameter("e n", "log 1, log 2, …, log n", "system", domain=log_rates)
+    D: np.ndarray = parameter("e", "1", "plain", domain=skips)
     W_out: np.ndarray = parameter("e h", "uniform between ±1/√e")
 
 
@@ -39,11 +42,14 @@ def init(rng, *, h, n=16, t=4, expand=2) -> Mamba:
     log_rate = np.tile(np.log(-initial.rates(n=n)), (e, 1))
     k, k_bias = initial.linear(rng, t, e)
     W_in, W_x = initial.linear(rng, h, 2 * e)[0], initial.linear(rng, e, r + 2 * n)[0]
+    W_low, W_B, W_C = np.split(W_x, [r, r + n], axis=1)
     return Mamba(
         W_in,
         np.ascontiguousarray(k.T),
         k_bias,
-        *np.split(W_x, [r, r + n], axis=1),
+        W_low,
+        W_B,
+        W_C,
         initial.linear(rng, r, e)[0],
         initial.step_biases(rng, e),
         log_rate,
@@ -76,7 +82,7 @@ def _inside(ops, p, u, before):
     x, z = np.split(np.swapaxes(u @ p.W_in, -1, -2), 2, axis=-2)
     x, newest = ops.short_convolution_stateful(x, p.k, before)
     x = x + p.k_bias[:, None]
-    return x, silu(x), z, newest
+    return x, ops.silu(x), z, newest
 
 
 def forward(ops, p, u):
@@ -86,11 +92,6 @@ def forward(ops, p, u):
     _, (dt, A, B, C) = _scanned(p, np.swapaxes(x, -1, -2))
     y = ops.mamba_scan(x, dt, A, B, C, p.D, z, p.dt_bias)
     return np.swapaxes(y, -1, -2) @ p.W_out
-
-
-def _sum(x, axes=1):
-    """The sum over all but the last axes."""
-    return x.reshape(-1, *x.shape[x.ndim - axes :]).sum(0)
 
 
 def _outer(x, dy):
@@ -110,14 +111,15 @@ def vjp(ops, dy, p, u):
     dx, ddt, dA, dB, dC, dD, dz, dbias = ops.mamba_scan_vjp(dy, *arguments)
     ddt = np.swapaxes(ddt, -1, -2)
     mixed = np.concatenate([ddt @ p.W_dt.T, dB[..., 0, :, :], dC[..., 0, :, :]], axis=-1)
-    dx = silu_vjp(dx + np.swapaxes(mixed @ _from_x(p).T, -1, -2), raw)
+    dx = ops.silu_vjp(dx + np.swapaxes(mixed @ _from_x(p).T, -1, -2), raw)
     inner = np.split(np.swapaxes(u @ p.W_in, -1, -2), 2, axis=-2)[0]
     dinner, dk, _ = ops.short_convolution_stateful_vjp(
         dx, np.zeros_like(before), inner, p.k, before
     )
     dsplit = np.swapaxes(np.concatenate([dinner, dz], axis=-2), -1, -2)
+    dW_low, dW_B, dW_C = np.split(_outer(x, mixed), _borders(p), axis=-1)
     return Mamba(
-        _outer(u, dsplit), dk, _sum(np.swapaxes(dx, -1, -2)), *np.split(_outer(x, mixed), _borders(p), axis=-1), _outer(low, ddt),
+        _outer(u, dsplit), dk, summed(np.swapaxes(dx, -1, -2)), dW_low, dW_B, dW_C, _outer(low, ddt),
         dbias, dA * A, dD, dW_out,
     ), dsplit @ p.W_in.T  # fmt: skip
 
@@ -137,7 +139,19 @@ def stateful(ops, p, u, state):
     return np.swapaxes(y, -1, -2) @ p.W_out, (newest, last)
 
 
+def from_safetensors(path):
+    """The language model in a local file with the names of `transformers`; nothing is executed.
+
+    Embedding, blocks of RMSNorm, this layer and a residual, a last RMSNorm and a head. See
+    `refssm.layers.reading.MambaModel`. ValueError says what the file lacks or has besides.
+    """
+    from refssm.layers.reading import mamba_model  # reads files, which the layer does not need
+
+    return mamba_model(path)
+
+
 MAMBA_LAYER = Layer(
     name="mamba", kind=Mamba, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 16, "t": 4, "expand": 2}, source="gu2023mamba",
+    states={"s": ("e t", layer_states), "x": ("e n", layer_states)},
 )  # fmt: skip

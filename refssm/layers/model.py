@@ -82,9 +82,9 @@ class Model:
             norm, np_, lp = self._parts(part(p, f"blocks.{i}."))
             own = part(averages, f"blocks.{i}.norm.")
             if self.prenorm:
-                x = x + self.layer.forward(ops, lp, norm.fixed(np_, own, x))
+                x = x + self.layer.forward(ops, lp, norm.fixed(ops, np_, own, x))
             else:
-                x = norm.fixed(np_, own, x + self.layer.forward(ops, lp, x))
+                x = norm.fixed(ops, np_, own, x + self.layer.forward(ops, lp, x))
         return self._decoded(p, x)
 
     def _decoded(self, p, x):
@@ -98,19 +98,21 @@ class Model:
         """x + mask · layer(norm(x)), or norm(x + mask · layer(x)); and what the norm saw."""
         norm, np_, lp = self._parts(p)
         if self.prenorm:
-            given, seen = norm.forward(np_, x)
+            given, seen = norm.forward(ops, np_, x)
             return x + _masked(mask, self.layer.forward(ops, lp, given)), seen
-        return norm.forward(np_, x + _masked(mask, self.layer.forward(ops, lp, x)))
+        return norm.forward(ops, np_, x + _masked(mask, self.layer.forward(ops, lp, x)))
 
     def _block_vjp(self, ops, dy, p, x, mask):
         """Gradients of the block's parameters, and of x."""
         norm, np_, lp = self._parts(p)
         if self.prenorm:
-            dlayer, dgiven = self.layer.vjp(ops, _masked(mask, dy), lp, norm.forward(np_, x)[0])
-            dnorm, dx = norm.vjp(dgiven, np_, x)
+            dlayer, dgiven = self.layer.vjp(
+                ops, _masked(mask, dy), lp, norm.forward(ops, np_, x)[0]
+            )
+            dnorm, dx = norm.vjp(ops, dgiven, np_, x)
         else:
             y = x + _masked(mask, self.layer.forward(ops, lp, x))
-            dnorm, dy = norm.vjp(dy, np_, y)
+            dnorm, dy = norm.vjp(ops, dy, np_, y)
             dlayer, dx = self.layer.vjp(ops, _masked(mask, dy), lp, x)
         return {**under("norm.", dnorm), **under("layer.", dlayer.arrays())}, dy + dx
 

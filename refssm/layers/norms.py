@@ -1,7 +1,8 @@
 """Norms as parts of a model: parameters, forward and VJP under one form each.
 
-`forward(p, x)` returns the output and what the batch showed: nothing, or mean and variance of the
-batch. Their running averages take the batch's place after training, in `fixed(p, averages, x)`.
+`forward(ops, p, x)` returns the output and what the batch showed: nothing, or mean and variance of
+the batch. Their running averages take the batch's place after training, in
+`fixed(ops, p, averages, x)`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refssm.layers import mixing
+from refssm.layers._layer import Ops
 
 MOMENTUM = 0.1  # share of a new batch in the averages: PyTorch's usual number
 Arrays = Mapping[str, np.ndarray]
@@ -24,9 +25,9 @@ class Norm:
     name: str
     init: Callable[[int], dict[str, np.ndarray]]
     averages: Callable[[int], dict[str, np.ndarray]]
-    forward: Callable[[Arrays, np.ndarray], tuple[np.ndarray, dict[str, np.ndarray]]]
-    fixed: Callable[[Arrays, Arrays, np.ndarray], np.ndarray]
-    vjp: Callable[[np.ndarray, Arrays, np.ndarray], tuple[dict[str, np.ndarray], np.ndarray]]
+    forward: Callable[[Ops, Arrays, np.ndarray], tuple[np.ndarray, dict[str, np.ndarray]]]
+    fixed: Callable[[Ops, Arrays, Arrays, np.ndarray], np.ndarray]
+    vjp: Callable[[Ops, np.ndarray, Arrays, np.ndarray], tuple[dict[str, np.ndarray], np.ndarray]]
 
 
 def averaged(averages: Arrays, seen: Arrays) -> dict[str, np.ndarray]:
@@ -42,45 +43,43 @@ def _no_averages(h):
     return {}
 
 
-def _layer(p, x):
-    return mixing.layer_norm(x, p["scale"], p["shift"]), {}
+def _layer(ops, p, x):
+    return ops.layer_norm(x, p["scale"], p["shift"]), {}
 
 
-def _layer_vjp(dy, p, x):
-    dx, dscale, dshift = mixing.layer_norm_vjp(dy, x, p["scale"])
+def _layer_vjp(ops, dy, p, x):
+    dx, dscale, dshift = ops.layer_norm_vjp(dy, x, p["scale"])
     return {"scale": dscale, "shift": dshift}, dx
 
 
-def _rms(p, x):
-    return mixing.rms_norm(x, p["scale"]), {}
+def _rms(ops, p, x):
+    return ops.rms_norm(x, p["scale"]), {}
 
 
-def _rms_vjp(dy, p, x):
-    dx, dscale = mixing.rms_norm_vjp(dy, x, p["scale"])
+def _rms_vjp(ops, dy, p, x):
+    dx, dscale = ops.rms_norm_vjp(dy, x, p["scale"])
     return {"scale": dscale}, dx
 
 
-def _batch(p, x):
+def _batch(ops, p, x):
     """The variance for the averages is the unbiased one, as in PyTorch."""
-    y, mean, variance = mixing.batch_norm(x, p["scale"], p["shift"])
+    y, mean, variance = ops.batch_norm(x, p["scale"], p["shift"])
     count = x.size // x.shape[-1]
     return y, {"mean": mean, "variance": variance * x.dtype.type(count / max(1, count - 1))}
 
 
-def _batch_fixed(p, averages, x):
-    return mixing.batch_norm_fixed(
-        x, p["scale"], p["shift"], averages["mean"], averages["variance"]
-    )
+def _batch_fixed(ops, p, averages, x):
+    return ops.batch_norm_fixed(x, p["scale"], p["shift"], averages["mean"], averages["variance"])
 
 
-def _batch_vjp(dy, p, x):
-    dx, dscale, dshift = mixing.batch_norm_vjp(dy, x, p["scale"])
+def _batch_vjp(ops, dy, p, x):
+    dx, dscale, dshift = ops.batch_norm_vjp(dy, x, p["scale"])
     return {"scale": dscale, "shift": dshift}, dx
 
 
 def _same(forward):
     """After training as in training."""
-    return lambda p, averages, x: forward(p, x)[0]
+    return lambda ops, p, averages, x: forward(ops, p, x)[0]
 
 
 NORMS = {

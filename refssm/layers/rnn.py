@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.domains import layer_states, recurrent_weights, shifts
 from refssm.layers._layer import Layer, Parameters, parameter
 from refssm.layers.mixing import linear, linear_vjp
 
@@ -17,10 +18,10 @@ class RNN(Parameters):
     """Parameters of `rnn`."""
 
     W_u: np.ndarray = parameter("h n", "uniform between ±1/√n")
-    W_x: np.ndarray = parameter("n n", "uniform between ±1/√n")
-    b_x: np.ndarray = parameter("n", "uniform between ±1/√n")
+    W_x: np.ndarray = parameter("n n", "uniform between ±1/√n", domain=recurrent_weights)
+    b_x: np.ndarray = parameter("n", "uniform between ±1/√n", domain=shifts)
     W: np.ndarray = parameter("n h", "uniform between ±1/√n")
-    b: np.ndarray = parameter("h", "uniform between ±1/√n")
+    b: np.ndarray = parameter("h", "uniform between ±1/√n", domain=shifts)
 
 
 def init(rng, *, h, n=64) -> RNN:
@@ -32,7 +33,8 @@ def init(rng, *, h, n=64) -> RNN:
 def _states(p, u, before):
     """x_k for every k, with `before` first: (…, l + 1, n)."""
     given = linear(u, p.W_u, p.b_x)
-    x = np.empty((*given.shape[:-2], given.shape[-2] + 1, given.shape[-1]), given.dtype)
+    shape = (*given.shape[:-2], given.shape[-2] + 1, given.shape[-1])
+    x = np.empty_like(given, shape=shape)
     x[..., 0, :] = before
     for k in range(given.shape[-2]):
         x[..., k + 1, :] = np.tanh(given[..., k, :] + x[..., k, :] @ p.W_x)
@@ -72,4 +74,5 @@ def stateful(ops, p, u, state):
 RNN_LAYER = Layer(
     name="rnn", kind=RNN, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 64}, source="elman1990",
+    states={"x": ("n", layer_states)},
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """S4: a bank of h systems, diagonal plus low rank, each with one input and one output [gu2022s4].
 
     K_k = Re(C Ā^k B̄),   A = diag w − P Pᴴ,   w = −e^{log_rate} + i frequency,   dt = e^{log_dt}
-    y = GLU(GELU(K ∗ u + D u) W + b)
+    y = GLU(GELU(K * u + D u) W + b)
 
 Ā and B̄ come from the bilinear map. All modes of the measure are there, both of each conjugate pair,
 and the kernel is the real part. Stepping uses the dense matrices Ā and B̄, never the eigenvectors of
@@ -13,6 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.domains import (
+    complex_entries,
+    complex_states,
+    layer_frequencies,
+    log_rates,
+    log_steps,
+    shifts,
+    skips,
+)
 from refssm.layers import _bank as bank
 from refssm.layers._layer import Layer, Parameters, parameter
 
@@ -21,29 +30,31 @@ from refssm.layers._layer import Layer, Parameters, parameter
 class S4(Parameters):
     """Parameters of `s4`."""
 
-    log_dt: np.ndarray = parameter("h", "log of a step from 1e-3 to 1e-1, uniform", "system")
-    log_rate: np.ndarray = parameter("h n", "log(−Re w) of the measure", "system")
-    frequency: np.ndarray = parameter("h n", "Im w of the measure", "system")
-    P: np.ndarray = parameter("h n r", "low rank of the measure", "system")
-    B: np.ndarray = parameter("h n", "input of the measure", "system")
-    C: np.ndarray = parameter("h n", "complex normal, E|C|² = 1")
-    D: np.ndarray = parameter("h", "normal")
+    log_dt: np.ndarray = parameter(
+        "h", "log of a step from 1e-3 to 1e-1, uniform", "system", domain=log_steps
+    )
+    log_rate: np.ndarray = parameter("h n", "log(−Re w) of the measure", "system", domain=log_rates)
+    frequency: np.ndarray = parameter(
+        "h n", "Im w of the measure", "system", domain=layer_frequencies
+    )
+    P: np.ndarray = parameter("h n r", "low rank of the measure", "system", domain=complex_entries)
+    B: np.ndarray = parameter("h n", "input of the measure", "system", domain=complex_entries)
+    C: np.ndarray = parameter(
+        "h n", "C₀ V, C₀ normal, V the basis of the measure", domain=complex_entries
+    )
+    D: np.ndarray = parameter("h", "normal", domain=skips)
     W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
-    b: np.ndarray = parameter("2h", "uniform between ±1/√h")
+    b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
 
 def init(rng, *, h, n=64, measure="legs") -> S4:
-    """New parameters in double precision; `measure` is legs or lagt, whose poles decay."""
+    """New parameters in double precision; `measure` is legs, legt, lagt or fourier."""
     system = initial.dplr(measure, n=n)
     w, P, B = (np.tile(system[name], (h, *(1,) * system[name].ndim)) for name in ("w", "P", "B"))
-    if not (w.real < 0).all():
-        raise ValueError(
-            f"s4: `measure` needs poles with Re w < 0, wanted legs or lagt, got {measure!r}"
-        )
     W, b = initial.linear(rng, h, 2 * h)
     log_dt = np.log(initial.steps(rng, h))
-    C, D = initial.complex_normal(rng, (h, n)), rng.standard_normal(h)
-    return S4(log_dt, np.log(-w.real), w.imag, P, B, C, D, W, b)
+    C, D = initial.real_outputs(rng, system["V"], h), rng.standard_normal(h)
+    return S4(log_dt, np.log(initial.rates_of(w)), np.imag(w), P, B, C, D, W, b)
 
 
 def _system(p):
@@ -53,12 +64,12 @@ def _system(p):
 
 
 def _kernel(ops, p, l):
-    return np.ascontiguousarray(ops.dplr_kernel(*_system(p), l=l).real)
+    return ops.dplr_kernel(*_system(p), l=l).real.copy()
 
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return bank.mixed(p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
+    return bank.mixed(ops, p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
 
 
 def vjp(ops, dy, p, u):
@@ -84,10 +95,11 @@ def stateful(ops, p, u, state):
     x = ops.dense_scan_from(A_bar, ut[..., None] * B_bar[..., None, :, 0], state[0])
     y = (x @ C[..., None])[..., 0].real + p.D[:, None] * ut
     last = x[..., -1, :] if u.shape[-2] else state[0]
-    return bank.mixed(p, bank.turned(y)), (last,)
+    return bank.mixed(ops, p, bank.turned(y)), (last,)
 
 
 S4_LAYER = Layer(
     name="s4", kind=S4, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 64}, source="gu2022s4",
+    states={"x": ("h n", complex_states)}, traits=frozenset({"time-invariant", "transform"}),
 )  # fmt: skip

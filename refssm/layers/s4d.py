@@ -1,7 +1,8 @@
 """S4D: a bank of h diagonal systems, each with one input and one output [gu2022s4d].
 
-    K_k = 2 Re Σ_n C_n dt φ₁(dt w_n) e^{dt w_n k},   w = −e^{log_rate} + i frequency,   dt = e^{log_dt}
-    y = GLU(GELU(K ∗ u + D u) W + b)
+    w = −e^{log_rate} + i frequency,   dt = e^{log_dt}
+    K_k = 2 Re Σ_n C_n dt φ₁(dt w_n) e^{dt w_n k}
+    y = GLU(GELU(K * u + D u) W + b)
 
 It has n modes of each channel, one of each conjugate pair. K is the kernel under zero-order hold;
 stepping runs the same system as a recurrence.
@@ -12,6 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.domains import (
+    complex_entries,
+    complex_states,
+    layer_frequencies,
+    log_rates,
+    log_steps,
+    shifts,
+    skips,
+)
 from refssm.layers import _bank as bank
 from refssm.layers._layer import Layer, Parameters, parameter
 
@@ -20,13 +30,17 @@ from refssm.layers._layer import Layer, Parameters, parameter
 class S4D(Parameters):
     """Parameters of `s4d`."""
 
-    log_dt: np.ndarray = parameter("h", "log of a step from 1e-3 to 1e-1, uniform", "system")
-    log_rate: np.ndarray = parameter("h n", "log(−Re w) of the poles", "system")
-    frequency: np.ndarray = parameter("h n", "Im w of the poles", "system")
-    C: np.ndarray = parameter("h n", "complex normal, E|C|² = 1")
-    D: np.ndarray = parameter("h", "normal")
+    log_dt: np.ndarray = parameter(
+        "h", "log of a step from 1e-3 to 1e-1, uniform", "system", domain=log_steps
+    )
+    log_rate: np.ndarray = parameter("h n", "log(−Re w) of the poles", "system", domain=log_rates)
+    frequency: np.ndarray = parameter(
+        "h n", "Im w of the poles", "system", domain=layer_frequencies
+    )
+    C: np.ndarray = parameter("h n", "complex normal, E|C|² = 1", domain=complex_entries)
+    D: np.ndarray = parameter("h", "normal", domain=skips)
     W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
-    b: np.ndarray = parameter("2h", "uniform between ±1/√h")
+    b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
 
 def init(rng, *, h, n=32, poles="lin") -> S4D:
@@ -35,7 +49,7 @@ def init(rng, *, h, n=32, poles="lin") -> S4D:
     W, b = initial.linear(rng, h, 2 * h)
     log_dt = np.log(initial.steps(rng, h))
     C, D = initial.complex_normal(rng, (h, n)), rng.standard_normal(h)
-    return S4D(log_dt, np.log(-w.real), w.imag + np.zeros((h, n)), C, D, W, b)
+    return S4D(log_dt, np.log(-np.real(w)), np.imag(w) + np.zeros((h, n)), C, D, W, b)
 
 
 def poles(p):
@@ -50,7 +64,7 @@ def _kernel(ops, p, l):
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return bank.mixed(p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
+    return bank.mixed(ops, p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
 
 
 def vjp(ops, dy, p, u):
@@ -73,10 +87,11 @@ def stateful(ops, p, u, state):
     a, B = ops.discretize_diagonal_zoh(w, np.ones_like(w)[..., None], dt[:, None] + 0 * w.real)
     ut = bank.turned(u)[..., None]
     y, x = ops.diagonal_ssm_real_stateful(a, B, p.C[:, None, :], p.D[:, None, None], ut, state[0])
-    return bank.mixed(p, bank.turned(y[..., 0])), (x,)
+    return bank.mixed(ops, p, bank.turned(y[..., 0])), (x,)
 
 
 S4D_LAYER = Layer(
     name="s4d", kind=S4D, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 32}, source="gu2022s4d",
+    states={"x": ("h n", complex_states)}, traits=frozenset({"time-invariant", "transform"}),
 )  # fmt: skip

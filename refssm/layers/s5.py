@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.domains import complex_states, complex_weights, layer_modes, log_steps, shifts, skips
 from refssm.layers._layer import Layer, Parameters, parameter
-from refssm.layers.activations import gelu, gelu_vjp, sigmoid, sigmoid_vjp
 from refssm.layers.mixing import linear, linear_vjp
 
 
@@ -20,13 +20,19 @@ from refssm.layers.mixing import linear, linear_vjp
 class S5(Parameters):
     """Parameters of `s5`."""
 
-    w: np.ndarray = parameter("n", "eigenvalues of HiPPO-N in blocks, Im w > 0", "system")
-    log_dt: np.ndarray = parameter("n", "log of a step from 1e-3 to 1e-1, uniform", "system")
-    B: np.ndarray = parameter("n h", "Vᴴ B₀, B₀ normal, variance 1/h", "system")
-    C: np.ndarray = parameter("h n", "C₀ V, C₀ normal, variance 1/(2n)")
-    D: np.ndarray = parameter("h", "normal")
+    w: np.ndarray = parameter(
+        "n", "eigenvalues of HiPPO-N in blocks, Im w > 0", "system", domain=layer_modes
+    )
+    log_dt: np.ndarray = parameter(
+        "n", "log of a step from 1e-3 to 1e-1, uniform", "system", domain=log_steps
+    )
+    B: np.ndarray = parameter(
+        "n h", "Vᴴ B₀, B₀ normal, variance 1/h", "system", domain=complex_weights
+    )
+    C: np.ndarray = parameter("h n", "C₀ V, C₀ normal, variance 1/(2n)", domain=complex_weights)
+    D: np.ndarray = parameter("h", "normal", domain=skips)
     W: np.ndarray = parameter("h h", "uniform between ±1/√h")
-    b: np.ndarray = parameter("h", "uniform between ±1/√h")
+    b: np.ndarray = parameter("h", "uniform between ±1/√h", domain=shifts)
 
 
 def init(rng, *, h, n=32, blocks=1) -> S5:
@@ -43,28 +49,28 @@ def _discrete(ops, p):
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return _gated(p, ops.diagonal_ssm_real(*_discrete(ops, p), p.C, np.diag(p.D), u))
+    return _gated(ops, p, ops.diagonal_ssm_real(*_discrete(ops, p), p.C, np.diag(p.D), u))
 
 
-def _gated(p, y):
+def _gated(ops, p, y):
     """g σ(g W + b) with g = GELU(y)."""
-    g = gelu(y)
-    return g * sigmoid(linear(g, p.W, p.b))
+    g = ops.gelu(y)
+    return ops.gate(g, linear(g, p.W, p.b))
 
 
-def _gated_vjp(dy, p, y):
+def _gated_vjp(ops, dy, p, y):
     """Gradients of y, W and b."""
-    g = gelu(y)
-    gate = linear(g, p.W, p.b)
-    dg, dW, db = linear_vjp(sigmoid_vjp(dy * g, gate), g, p.W)
-    return gelu_vjp(dg + dy * sigmoid(gate), y), dW, db
+    g = ops.gelu(y)
+    dg, dgate = ops.gate_vjp(dy, g, linear(g, p.W, p.b))
+    dlinear, dW, db = linear_vjp(dgate, g, p.W)
+    return ops.gelu_vjp(dg + dlinear, y), dW, db
 
 
 def vjp(ops, dy, p, u):
     """Gradients of the parameters, and of u."""
     a, B_bar = _discrete(ops, p)
     system = a, B_bar, p.C, np.diag(p.D), u
-    dy, dW, db = _gated_vjp(dy, p, ops.diagonal_ssm_real(*system))
+    dy, dW, db = _gated_vjp(ops, dy, p, ops.diagonal_ssm_real(*system))
     da, dB_bar, dC, dD, du = ops.diagonal_ssm_real_vjp(dy, *system)
     dt = np.exp(p.log_dt)
     dw, dB, ddt = ops.discretize_diagonal_zoh_vjp(da, dB_bar, p.w, p.B, dt)
@@ -80,10 +86,11 @@ def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
     system = *_discrete(ops, p), p.C, np.diag(p.D)
     y, x = ops.diagonal_ssm_real_stateful(*system, u, state[0])
-    return _gated(p, y), (x,)
+    return _gated(ops, p, y), (x,)
 
 
 S5_LAYER = Layer(
     name="s5", kind=S5, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 32, "blocks": 1}, source="smith2023s5",
+    states={"x": ("n", complex_states)}, traits=frozenset({"time-invariant"}),
 )  # fmt: skip

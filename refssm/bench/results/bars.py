@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from refssm.bench.measuring.machine import Rates
 from refssm.bench.measuring.timing import Interval
 from refssm.bench.results.rows import Group
+from refssm.bench.work import steps
 from refssm.bench.work.sizes import BARS, Bar, size_of
 from refssm.conformance.calling.finding import operator_named
 
@@ -31,8 +32,8 @@ class Standing:
 def standing(group: Group, rates: Rates | None = None) -> Standing | None:
     """Where the mirror stands; None without a bar at this size, a mirror, or a peer."""
     work, base = group.work, group.base
-    bar = BARS.get(work.name)
-    if bar is None or base is None or base.kind != "mirror" or not _at_its_size(group):
+    bar = _bar_of(group)
+    if bar is None or base is None or base.kind != "mirror":
         return None
     peer = group.fastest(bar.libraries, bar.formulas)
     came = group.times_base(peer) if peer else None
@@ -44,10 +45,15 @@ def standing(group: Group, rates: Rates | None = None) -> Standing | None:
     return Standing(bar, least, peer.label, came, met, tuple(_others(group, bar, rates)))
 
 
-def _at_its_size(group: Group) -> bool:
-    size = size_of(operator_named(group.work.name), "paper")
+def _bar_of(group: Group) -> Bar | None:
+    """The bar of an operator or a training step, at the size and type for which it has one."""
+    work = group.work
+    if work.name not in BARS:
+        return steps.bar_of(work.name, work.size)
+    size = size_of(operator_named(work.name), "paper")
     wanted = {**size.batch, **size.core, **size.given}
-    return dict(group.work.size) == wanted and group.work.dtype == size.dtype
+    fits = dict(work.size) == wanted and work.dtype == size.dtype
+    return BARS[work.name] if fits else None
 
 
 def _others(group: Group, bar: Bar, rates: Rates | None):

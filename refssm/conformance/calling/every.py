@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from refssm.catalog import OPERATORS
+from refssm.catalog import judged
 from refssm.conformance.calling.finding import (
     _check_arity,
     _defined_in,
@@ -29,7 +29,7 @@ def every(target: str) -> list[tuple[str, Found]]:
     if function or not path.strip():
         return [(target, found) for found in find(target) if found.judged]
     module = _load_file(Path(path)) if _is_file(path) else _load_module(path)
-    named = {op.name: op for op in OPERATORS}
+    named = {op.name: op for op in judged()}
     pairs = []
     for name, forward in vars(module).items():
         op = named.get(_operator_name(forward) or name) if callable(forward) else None

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from refssm._implements import Declaration
 from refssm._operator import Operator
-from refssm.catalog import OPERATORS, resumed
+from refssm.catalog import judged, named, resumed
 from refssm.conformance.calling.attributes import vars_of
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.usage_error import UsageError
@@ -93,10 +93,10 @@ def _told(found: Found, told: dict) -> Found:
 
 def operator_named(name: str) -> Operator:
     """The operator called `name`; UsageError with the nearest name if there is none."""
-    for op in OPERATORS:
-        if op.name == name:
-            return op
-    near = difflib.get_close_matches(name, [op.name for op in OPERATORS], n=1, cutoff=0.5)
+    op = named(name)
+    if op is not None:
+        return op
+    near = difflib.get_close_matches(name, [op.name for op in judged()], n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}? " if near else ""
     raise UsageError(
         f"`{name}` is not an operator of the catalog; {hint}`refssm list` prints all names"
@@ -218,7 +218,7 @@ def _named(module, path, function, name) -> list[Found]:
 
 def _resumed(name: str) -> str:
     """The operator's form that starts from a state, if that is another operator; else ""."""
-    op = next((op for op in OPERATORS if op.name == name), None)
+    op = named(name)
     other = resumed(op) if op else None
     return other.name if other and other.name != name else ""
 
@@ -236,7 +236,7 @@ def _catalogued(module, path) -> list[Found]:
             )
     found = [
         _found(op, by_name[op.name], own.get(f"{op.name}_vjp"))
-        for op in OPERATORS
+        for op in judged()
         if op.name in by_name
     ]
     if not found:

@@ -96,12 +96,16 @@ def simplest(op: Operator) -> dict[str, int | float]:
 def ordinary_case(
     op: Operator, dtype, sizes=(5, 3, 4, 2), seed=1, real=(), between: Mapping = NOWHERE
 ) -> Case:
-    """A case without extreme values; batch axes have size 2, core dimensions `sizes` in order."""
+    """A case without extreme values; batch axes have size 2, core dimensions `sizes` in order.
+
+    Further core dimensions have the last of these sizes.
+    """
     knobs, kind = {}, number_type(dtype)
     for name, domain in op.inputs.items():
         of_real = domain.real or name in real or kind.carrier.kind == "f"
         knobs[name] = Knob(plain_map(domain), domain.tame_textures[0], of_real)
-    core = dict(zip(core_dims(op), sizes, strict=False))
+    dims = core_dims(op)
+    core = dict(zip(dims, [*sizes, *[sizes[-1]] * len(dims)], strict=False))
     parameters = simplest(op)
     core |= {dim: int(parameters.pop(dim)) for dim in core if dim in parameters}
     if "r" in core:  # a norm bounds all states at once and hides small errors if l and n are large

@@ -100,6 +100,8 @@ def types_of(op: Operator, half=False) -> tuple[str, ...]:
         return ("complex64", "complex128") if of_complex else ("float32", "float64")
     if of_complex:
         return ("complex64", "complex128")
+    if all(domain.real for domain in op.inputs.values()):
+        return ("float32", "float64", "float16", "bfloat16")[: 4 if half else 2]
     usual = ("float32", "float64", "complex64", "complex128")
     return (*usual, "float16", "bfloat16") if half else usual
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from refssm._operator import Operator
-from refssm.catalog import from_state, resumed
+from refssm.catalog import from_state, resumed, states_in
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.windows import at_length, cut, in_window, time_axes, timed, windowed
@@ -115,9 +115,9 @@ def split(candidate: Candidate, case: Case) -> Verdict:
     for k in _points(case, ys[0].shape[-len(op.output_dims[0])]):
         head = cut(op, arrays, slice(0, k))
         try:
-            state = _carried(candidate, other, head, statics, ys[0], k)
+            carried = _carried(candidate, other, head, statics, ys[0], k)
             later = _driving(op, other, cut(op, arrays, slice(k, None)))
-            pieces, fewer = candidate.narrowed([*later, state], statics, other)
+            pieces, fewer = candidate.narrowed([*later, *carried], statics, other)
             tail = candidate.results(pieces, fewer, op=other)
         except Declined:
             continue
@@ -132,34 +132,38 @@ def split(candidate: Candidate, case: Case) -> Verdict:
     return worst_of(verdicts)
 
 
-def _carried(candidate: Candidate, other: Operator, head, statics, y, k) -> np.ndarray:
-    """The state after the first k steps, computed by the implementation."""
+def _carried(candidate: Candidate, other: Operator, head, statics, y, k) -> list[np.ndarray]:
+    """The states after the first k steps, computed by the implementation."""
     op = candidate.op
     if not other.state_outputs:
-        return np.ascontiguousarray(in_window(op, y, slice(k - 1, k)).squeeze(-2))
-    start = head[-1] if from_state(op) else _at_rest(op, other, head)
-    pieces, fewer = candidate.narrowed([*_driving(op, other, head), start], statics, other)
+        return [np.ascontiguousarray(in_window(op, y, slice(k - 1, k)).squeeze(-2))]
+    start = head[-states_in(other) :] if from_state(op) else _at_rest(op, other, head)
+    pieces, fewer = candidate.narrowed([*_driving(op, other, head), *start], statics, other)
     if pieces[0].shape != head[0].shape:
         raise Declined  # `only` shortened the piece
-    return np.ascontiguousarray(candidate.results(pieces, fewer, op=other)[-1])
+    outputs = candidate.results(pieces, fewer, op=other)
+    return [np.ascontiguousarray(outputs[j]) for j in other.state_outputs]
 
 
 def _driving(op: Operator, other: Operator, arrays) -> list[np.ndarray]:
-    """The arguments of `other` without its last one, the state."""
+    """The arguments of `other` without its last ones, the states."""
     named = dict(zip(op.inputs, arrays, strict=True))
-    return [named[name] for name in [*other.inputs][:-1]]
+    return [named[name] for name in [*other.inputs][: -states_in(other)]]
 
 
-def _at_rest(op: Operator, other: Operator, arrays) -> np.ndarray:
-    """A zero state for `other`, with the type of its last output."""
+def _at_rest(op: Operator, other: Operator, arrays) -> list[np.ndarray]:
+    """Zero states for `other`, with the types of those that it returns."""
     sizes: dict[str, int] = {}
     axes = zip(op.batch_axes, op.input_dims, arrays, strict=True)
     for batch, core, a in axes:
         sizes |= {d: n for d, n in zip((*batch, *core), a.shape, strict=True) if d != "1"}
-    shape = [sizes.get(d, 1) for d in (*other.batch_axes[-1], *other.input_dims[-1])]
-    driving = _driving(op, other, arrays)
+    driving, count = _driving(op, other, arrays), states_in(other)
     single = np.zeros((), np.finfo(np.result_type(*driving)).dtype)
-    return np.zeros(shape, other.output_types(*driving, single)[-1])
+    types = other.output_types(*driving, *[single] * count)
+    axes = zip(other.batch_axes[-count:], other.input_dims[-count:], strict=True)
+    shapes = [[sizes.get(d, 1) for d in (*batch, *core)] for batch, core in axes]
+    pairs = zip(shapes, other.state_outputs, strict=True)
+    return [np.zeros(shape, types[j]) for shape, j in pairs]
 
 
 def _other(op: Operator) -> str:
@@ -169,9 +173,9 @@ def _other(op: Operator) -> str:
 
 
 def _state(op: Operator) -> list[str]:
-    """The name of that form's state argument, in a list; [] if there is no such form."""
+    """The names of that form's state arguments; [] if there is no such form."""
     other = resumed(op)
-    return [*other.inputs][-1:] if other else []
+    return [*other.inputs][-states_in(other) :] if other else []
 
 
 SPLIT = Law(
@@ -187,12 +191,17 @@ SPLIT = Law(
 
 
 def shift(candidate: Candidate, case: Case) -> Verdict:
-    """An input delayed by some steps gives the output delayed by as many steps."""
+    """An input delayed by some steps gives the output delayed by as many steps.
+
+    If the operator is linear in the input, the output is 0 until then; otherwise only the output
+    from then on is compared.
+    """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     y, gauge = _run(candidate, arrays, statics)
     length, verdicts = y.shape[-len(op.output_dims[0])], [NOTHING]
     axes = dict(zip(op.inputs, time_axes(op), strict=True))
-    for group, _ in op.linear_in:
+    groups = [group for group, _ in op.linear_in] or [timed(op)]
+    for group in groups:
         if any(axes[name] is None for name in group):
             continue
         for k in _points(case, length):
@@ -204,8 +213,12 @@ def shift(candidate: Candidate, case: Case) -> Verdict:
             other, bound = _run(candidate, late, statics)
             axis = -len(op.output_dims[0])
             value, k0, k1 = (_delayed(f, axis, k) for f in (gauge.value, gauge.k0, gauge.k1))
-            delayed = Gauge(value, k0, k1, gauge.peak)
-            verdicts.append(candidate.agree(late, other, _delayed(y, axis, k), bound, delayed))
+            delayed, wanted = Gauge(value, k0, k1, gauge.peak), _delayed(y, axis, k)
+            if not op.linear_in:
+                after = slice(k, None)
+                other, wanted = (in_window(op, x, after) for x in (other, wanted))
+                bound, delayed = (windowed(op, g, after) for g in (bound, delayed))
+            verdicts.append(candidate.agree(late, other, wanted, bound, delayed))
     return worst_of(verdicts)
 
 
@@ -221,5 +234,5 @@ SHIFT = Law(
     sentence="An input delayed by some steps gives the output delayed by the same number of steps.",
     hold=shift,
     owed=lambda op: "time-invariant" in op.traits,
-    touches=linear_arguments,
+    touches=lambda op: linear_arguments(op) or timed(op),
 )

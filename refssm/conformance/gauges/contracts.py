@@ -4,6 +4,7 @@
 
 TRACED: one bound per entry, from a run of the reference on tracked arrays. Gradients have this
     bound under all contracts but FFT and SPECTRUM.
+CHAIN: as TRACED, through all operators of a layer; those that transform have rules in a norm.
 NORM: the 2-norm of the traced bounds of a state, for each of its entries, because a recurrence
     mixes the errors of a state's entries.
 FFT: products of the arguments' norms, because the error of a small entry of a transform is
@@ -26,6 +27,7 @@ import numpy as np
 
 from refssm._arguments import several
 from refssm._contract import (
+    CHAIN,
     EXPM,
     FFT,
     GRAMIANS,
@@ -190,6 +192,7 @@ class Bound(NamedTuple):
 
 BOUNDS: dict[Contract, Bound] = {
     TRACED: Bound(_traced_by_definition),
+    CHAIN: Bound(_traced),
     NORM: Bound(_in_norm_of_states),
     SINGULAR: Bound(_traced),
     GRAMIANS: Bound(_traced),

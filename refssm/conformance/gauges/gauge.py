@@ -15,6 +15,7 @@ from refssm.conformance.gauges import (  # noqa: F401  # importing them register
     hankel,
     hippo,
     hope,
+    layers,
     linalg,
     rules,
 )

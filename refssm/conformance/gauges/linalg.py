@@ -17,6 +17,7 @@ from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, lifted, met
 from refssm.dplr.system import around_the_circle
 
 CHARGE = 2.5  # for one exponential; the judge allows 16 times as much, see docs/decisions.md
+TRANSFORMS = 3  # of a convolution: two forward, one inverse
 EXACT_CONDITION = 12  # above this size the condition number is estimated
 POWER_STEPS = 4
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, wide
+from refssm.conformance.gauges.linalg import TRANSFORMS
 from refssm.conformance.gauges.rules import tree
-
-TRANSFORMS = 3  # two forward, one inverse
 
 
 def of_transform(call: Call) -> Gauges:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from refssm._implements import TYPES
-from refssm.catalog import OPERATORS
+from refssm.catalog import judged
 from refssm.conformance.checks.checks import (
     AGAINST,
     NAMES,
@@ -236,7 +236,7 @@ def _check_id(where: str, id: str) -> None:
     match = ID.fullmatch(id)
     if match is None:
         raise UsageError(f"{where}: wanted an id operator/check[dtype], got {shown(id)}")
-    kinds = (("operator", [op.name for op in OPERATORS]), ("check", NAMES), ("type", TYPES))
+    kinds = (("operator", [op.name for op in judged()]), ("check", NAMES), ("type", TYPES))
     for word, (kind, known) in zip(match.groups(), kinds, strict=True):
         if not any(_like(word, name) for name in known):
             hint = near(word, known) or "`refssm show` prints the names; "

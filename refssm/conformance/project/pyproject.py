@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from refssm._implements import FRAMEWORKS, TYPES
-from refssm.catalog import OPERATORS
+from refssm.catalog import judged
 from refssm.conformance.calling.libraries import NAMES as SUBJECTS
 from refssm.conformance.cases.ranges import split
 from refssm.conformance.cases.sizes import core_dims
@@ -189,7 +189,7 @@ def _seconds(value: Any) -> float:
 
 
 def _ranges(value: Any) -> tuple[str, ...]:
-    known = {name for op in OPERATORS for name in (*op.inputs, *core_dims(op))}
+    known = {name for op in judged() for name in (*op.inputs, *core_dims(op))}
     for text in _texts(value):
         try:
             name, *_ = split(text)

@@ -14,7 +14,6 @@ from rich.text import Text
 from refssm import __version__
 from refssm._implements import Budget
 from refssm._layout import canonical
-from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.cases.drawing import SIZES, TAME_SIZE
@@ -152,7 +151,7 @@ def again(result: Result) -> list[str]:
 
 def limits(result: Result) -> str:
     """What a passing check did not test."""
-    op = next(op for op in OPERATORS if op.name == result.operator)
+    op = operator_named(result.operator)
     rule = rule_named(result.check)
     if isinstance(rule, Conduct):
         return "any other case than this ordinary one"

@@ -35,8 +35,8 @@ from platformdirs import user_cache_path
 PACKAGE = Path(__file__).parents[2]
 # nothing compiled reads these: they may change and the compiled functions stay
 APART = (
-    "bench", "command", "conformance", "enclosure", "experiments", "gallery", "initial.py", "layers",
-    "oracle", "training",
+    "bench", "command", "conformance", "enclosure", "experiments", "gallery", "initial.py",
+    "layers", "oracle", "training",
 )  # fmt: skip
 UNUSED = 30 * 24 * 3600  # seconds after which the functions of other sources are removed
 

@@ -81,6 +81,9 @@ class Term:
     def __rsub__(self, other):
         return self._apply("sub", other, swapped=True)
 
+    def __rtruediv__(self, other):
+        return self._apply("div", other, swapped=True)
+
     def __neg__(self):
         return Term(self.builder, self.builder.fneg(self.value))
 

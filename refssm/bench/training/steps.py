@@ -1,0 +1,88 @@
+"""Training steps timed side by side: for each setting, our operators and JAX, in one run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+
+from refssm.bench.measuring import timing
+from refssm.bench.measuring.memory import peak_of
+from refssm.bench.measuring.timing import Clock, Plan, Times
+from refssm.bench.programs.program import MIRROR, PEER, REFERENCE
+from refssm.bench.results.rows import FAILED, SKIPPED, Group, Row, Work
+from refssm.bench.training.models import RATE, Given, step_of
+from refssm.bench.work.steps import DEPTH, Setting
+from refssm.conformance.calling.finding import sentence
+from refssm.conformance.calling.libraries import absent
+
+SLOW = 5.0  # seconds: what takes longer has one round
+PAUSE = 0.03  # seconds: threads of the library before spin for a while
+Tick = Callable[[str, int, int], None]
+
+
+def groups(
+    settings: Sequence[Setting],
+    peers: bool,
+    budget: float,
+    tick: Tick = lambda *what: None,
+    clock: Clock = time.perf_counter,
+) -> Iterator[Group]:
+    """The rows of each setting: reference, mirror, and JAX if `peers`."""
+    for setting in settings:
+        given = Given(setting)
+        work = Work(setting.name, setting.letters, "float32", vjp=False)
+        made = [_made(work, *one, tick, clock) for one in _programs(given, peers)]
+        calls = [(row, call, plan) for row, call, plan in made if call is not None]
+        times = Times()
+        timing.interleaved(
+            [call for _, call, _ in calls],
+            [Plan(max(plan, int(budget / 4)), 1) for *_, plan in calls],
+            clock,
+            lambda done, count, work=work: tick(f"{work.name}: timing", done, count),
+            times,
+            partial(time.sleep, PAUSE),
+        )
+        timed = {id(row): _timed(row, times, k) for k, (row, *_) in enumerate(calls)}
+        yield Group(work, [timed.get(id(row), row) for row, *_ in made])
+
+
+def _programs(given: Given, peers: bool):
+    """Row and function that makes a step, for each implementation."""
+    for role, kind, library in (("reference", REFERENCE, "numpy"), ("jit", MIRROR, "numba")):
+        yield Row(kind, kind, library), partial(step_of, given, role)
+    if not peers:
+        return
+    reason = absent("jax")
+    if reason:
+        yield Row("jax", PEER, "jax", SKIPPED, reason), None
+        return
+    theirs = import_module("refssm.bench.training.jax_models")
+    for name, layer in theirs.LAYERS[given.setting.layer].items():
+        arrays = given.parameters, given.signals, given.labels
+        made = partial(theirs.step_of, layer, DEPTH, *arrays, RATE)
+        yield Row(f"jax: {name}", PEER, "jax"), made
+
+
+def _made(work: Work, row: Row, make, tick: Tick, clock: Clock):
+    """The row with its peak memory, its call, and its rounds; no call if it cannot be timed."""
+    if make is None:
+        return row, None, 0
+    tick(f"{work.name}: first step of {row.label}", 0, 0)
+    try:
+        step = make()
+        step()  # compiles
+        begun = clock()
+        peak = peak_of(step)
+        slow = clock() - begun > SLOW
+    except Exception as error:
+        return replace(row, status=FAILED, message=f"raised {sentence(error)}"), None, 0
+    return replace(row, peak=peak), lambda i: step(), 1 if slow else timing.LEAST
+
+
+def _timed(row: Row, times: Times, k: int) -> Row:
+    if k in times.failed:
+        return replace(row, status=FAILED, message=f"raised {sentence(times.failed[k])}")
+    return replace(row, seconds=tuple(times.seconds[k]))

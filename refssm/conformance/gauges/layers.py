@@ -1,0 +1,122 @@
+"""Error rules of layers: sigmoid functions, and transforms inside a chain of operators.
+
+A sigmoid function is bounded by its largest slope within the error of its argument: at the argument
+itself the slope may be far smaller. A transform of an argument with errors is linear, so these pass
+through the exact sum as moduli; its own roundings are measured in norm, as by the contracts FFT and
+SPECTRUM (`transforms.py`). Importing this module registers the rules.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import erf, expit
+
+from refssm.conformance.gauges.linalg import TRANSFORMS, length_of
+from refssm.conformance.gauges.rules import rule, structural
+from refssm.conformance.gauges.tracked import (
+    FUNCTIONS,
+    UFUNCS,
+    Tracked,
+    flushed,
+    lifted,
+    met,
+    modulus,
+    moved,
+    rounded,
+    scaled,
+    spread,
+)
+from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
+from refssm.hope.kernel import kernel_spectrum
+from refssm.layers._transforms import cascade_response, convolution
+
+LIBRARY = 4  # roundings of a library function
+
+
+def sigmoid(function, slope):
+    """The rule of a function whose slope falls with |x|: the largest slope within the error."""
+
+    def apply(x):
+        z = function(x.value)
+        nearest = np.maximum(2 * np.abs(x.value)[..., None] - spread(x), 0)
+        carried = np.where(x.errors == 0, 0, slope(nearest) * x.errors)  # avoids 0·∞
+        return rounded(z, LIBRARY, carried)
+
+    return apply
+
+
+UFUNCS[erf] = sigmoid(erf, lambda x: 2 / np.sqrt(np.pi) * np.exp(-x * x))
+_logistic = sigmoid(expit, lambda x: expit(x) * expit(-x))
+
+
+@rule(UFUNCS, expit)
+def _expit(x):
+    """1/(1 + e^{−x}) is 0 where e^{−x} overflows, which is where the result is subnormal."""
+    z = _logistic(x)
+    lost = np.where(z.value < modulus(np.zeros(())), flushed(), 0.0)
+    return Tracked(z.value, z.errors + lost[..., None])
+
+
+@rule(UFUNCS, np.logaddexp)
+def _logaddexp(x, y):
+    """max + log(1 + e^{−|x−y|}): both parts round, and they may cancel."""
+    z, larger = np.logaddexp(x.value, y.value), np.maximum(x.value, y.value)
+    share = expit(x.value - y.value)
+    carried = scaled(x, share) + scaled(y, 1 - share)
+    return rounded(z, LIBRARY, carried + LIBRARY * modulus(larger)[..., None])
+
+
+FUNCTIONS[np.diag] = structural(np.diag)
+
+
+@rule(FUNCTIONS, np.split)
+def _split(x, places, axis=0):
+    parts = np.split(np.arange(x.shape[axis]), places)
+    return [moved(lambda a, p=p: np.take(a, p, axis=axis), x) for p in parts]
+
+
+@rule(FUNCTIONS, np.ones_like)
+def _ones_like(x):
+    return Tracked(np.ones_like(x.value))
+
+
+@rule(FUNCTIONS, np.fft.ifft)
+def _ifft(x):
+    """The mean of the errors of all nodes, and log2(2l) ‖z‖₂ of the transform itself."""
+    z, count = np.fft.ifft(x.value), max(1, x.shape[-1])
+    made = np.log2(2 * count) * length_of(z)[..., None]
+    met(np.abs(z))
+    return _everywhere(z, x.errors.sum(-2) / count + made)
+
+
+@rule(FUNCTIONS, convolution)
+def _convolution(u, k):
+    """3 √log2(2l) ‖u‖₂ ‖k‖₂ of the computed arguments, and the errors of both arguments."""
+    u, k = lifted(u), lifted(k)
+    z, length = convolution(u.value, k.value), max(1, u.shape[-1])
+    wide, others = spread(u), spread(k)  # of a value far below its error, the error is transformed
+    sizes = np.sqrt((wide**2).sum(-2)) * np.sqrt((others**2).sum(-2))
+    made = TRANSFORMS * np.sqrt(np.log2(2 * length)) * sizes
+    met(made)
+    own, direct = _everywhere(z, made), CAUSAL_CONVOLUTION_DIRECT.reference
+    carried = [
+        direct(u.errors[..., g], np.abs(k.value)) + direct(wide[..., g], k.errors[..., g])
+        for g in (0, 1)
+    ]
+    return Tracked(z, own.errors + np.stack(carried, axis=-1))
+
+
+@rule(FUNCTIONS, cascade_response)
+def _cascade_response(h, dt, *, l):
+    """As for a kernel alone: the mean error of its spectrum, and log2(2l) ‖K‖₂."""
+    h, dt = lifted(h), lifted(dt)
+    K, made = cascade_response(h.value, dt.value, l=l), kernel_spectrum(h, dt, l=l)
+    mean = made.errors.sum(-2) / max(1, made.shape[-1])
+    transform = np.log2(2 * max(1, l)) * length_of(K)
+    met(np.abs(K))
+    return _everywhere(K, mean + transform[..., None])
+
+
+def _everywhere(value, errors) -> Tracked:
+    """`value` with the same errors (…, 2) at each place of its last axis."""
+    return Tracked(value, np.broadcast_to(errors[..., None, :], (*value.shape, 2)).copy())

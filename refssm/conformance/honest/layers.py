@@ -1,0 +1,83 @@
+"""Honest layers: refssm's own on its compiled operators, one step at a time, and in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm.catalog import named, resumed
+from refssm.conformance.honest import Honest, reference
+from refssm.layers import Layer, operators
+from refssm.layers.catalog import JUDGED
+
+CHUNK = 16
+jit = cache(lambda: operators("jit"))
+
+
+def _compiled(layer: Layer) -> tuple[Callable, Callable]:
+    """Forward and VJP on `refssm.jit`."""
+
+    def forward(u, *parameters):
+        return layer.forward(jit(), layer.kind(*parameters), u)
+
+    def vjp(dy, u, *parameters):
+        gradients, du = layer.vjp(jit(), dy, layer.kind(*parameters), u)
+        return du, *gradients.arrays().values()
+
+    return forward, vjp
+
+
+def _in_pieces(layer: Layer, length: int) -> Callable:
+    """From rest, `length` steps a call, each from the state that the last one returned."""
+
+    def forward(u, *parameters):
+        p = layer.kind(*parameters)
+        return _run(layer, p, u, layer.rest(p, u.shape[:-2]), length)[0]
+
+    return forward
+
+
+def _resumed_in_pieces(layer: Layer, length: int) -> Callable:
+    """The same from given states, which it returns too."""
+
+    def stateful(u, *rest):
+        count = len(rest) - len(layer.states)
+        y, after = _run(layer, layer.kind(*rest[:count]), u, rest[count:], length)
+        return y, *(np.array(s) for s in after)
+
+    return stateful
+
+
+def _run(layer, p, u, state, length):
+    """The outputs of all pieces, and the last state."""
+    outputs = [u[..., :0, :]]
+    for first in range(0, u.shape[-2], length):
+        y, state = layer.stateful(jit(), p, u[..., first : first + length, :], tuple(state))
+        outputs.append(y)
+    return np.concatenate(outputs, axis=-2), state
+
+
+def programs(layer: Layer) -> Iterator[Honest]:
+    """All honest implementations of a layer's operators."""
+    whole = _operator(f"{layer}_layer")
+    yield reference(whole)
+    yield Honest(whole.name, "compiled", *_compiled(layer))
+    stateful = resumed(whole)
+    if stateful is None:
+        return
+    yield reference(stateful)
+    for name, length in (("steps", 1), ("chunks", CHUNK)):
+        yield Honest(whole.name, name, _in_pieces(layer, length))
+        yield Honest(stateful.name, name, _resumed_in_pieces(layer, length))
+
+
+def _operator(name: str) -> Operator:
+    op = named(name)
+    assert op is not None
+    return op
+
+
+IMPLEMENTATIONS = [honest for layer in JUDGED for honest in programs(layer)]

@@ -1,0 +1,229 @@
+"""Planted bugs between the operators of a layer: activations, gates, discretizations.
+
+Each is the layer's own forward function with another part: another operator, or another function of
+single numbers after the system.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+
+from refssm.activations import gelu, gelu_tanh, glu, sigmoid, silu
+from refssm.conformance.planted.layers.every_layer import planting
+from refssm.conformance.planted.planting import instead
+from refssm.layers import Layer, hope, lru, mamba, rnn, s4, s4d, s5
+from refssm.layers import _bank as bank
+from refssm.layers._transforms import bare
+from refssm.layers.mixing import linear
+
+
+def with_operators(layer: Layer, **others):
+    """The layer's forward function with other operators, each of which gets the right one first."""
+
+    def program(u, *parameters):
+        right = vars(bare())
+        wrong = {name: partial(f, right[name]) for name, f in others.items()}
+        ops = SimpleNamespace(**right | wrong)
+        return layer.forward(ops, layer.kind(*parameters), u)
+
+    return instead(program)
+
+
+def after_system(layer: Layer, system, mix):
+    """`mix(p, y, u)` of the output y of the system."""
+
+    def program(u, *parameters):
+        p = layer.kind(*parameters)
+        return mix(p, system(bare(), p, u), u)
+
+    return instead(program)
+
+
+def _of_kernel(layer_file):
+    return lambda ops, p, u: bank.filtered(ops, layer_file._kernel(ops, p, u.shape[-2]), p.D, u)
+
+
+SYSTEMS = [
+    (s4.S4_LAYER, _of_kernel(s4)),
+    (s4d.S4D_LAYER, _of_kernel(s4d)),
+    (hope.HOPE_LAYER, _of_kernel(hope)),
+    (lru.LRU_LAYER, lambda ops, p, u: ops.diagonal_ssm_real(*lru._system(p), u)),
+]
+
+
+def _halves(p, y):
+    return np.split(linear(gelu(y), p.W, p.b), 2, axis=-1)
+
+
+def _first_gated(p, y, u):
+    first, second = _halves(p, y)
+    return sigmoid(first) * second
+
+
+def _product_of_halves(p, y, u):
+    first, second = _halves(p, y)
+    return first * second
+
+
+MIXES = [
+    ("gelu_tanh", "GELU by tanh", lambda p, y, u: glu(linear(gelu_tanh(y), p.W, p.b))),
+    ("gelu_none", "GELU is forgotten", lambda p, y, u: glu(linear(y, p.W, p.b))),
+    ("silu", "SiLU for GELU", lambda p, y, u: glu(linear(silu(y), p.W, p.b))),
+    ("gate_linear", "the gate without its logistic function", _product_of_halves),
+    ("gate_first", "the gate on the other half", _first_gated),
+    ("residual", "the residual connection inside the layer", lambda p, y, u: bank.mixed(bare(), p, y) + u),
+]
+
+
+def _s5(mix):
+    def system(ops, p, u):
+        return ops.diagonal_ssm_real(*s5._discrete(ops, p), p.C, np.diag(p.D), u)
+
+    return after_system(s5.S5_LAYER, system, mix)
+
+
+def _gate_of(activation, outside):
+    """activation(y) σ(…), with the gate from `outside(p, y)`."""
+    return lambda p, y, u: activation(y) * sigmoid(outside(p, y))
+
+
+S5 = planting("s5_layer")
+S5.plant(
+    (
+        "gelu_tanh",
+        "GELU by tanh",
+        _s5(_gate_of(gelu_tanh, lambda p, y: linear(gelu_tanh(y), p.W, p.b))),
+    ),
+    (
+        "gate_input",
+        "the gate before GELU",
+        _s5(_gate_of(gelu, lambda p, y: linear(y, p.W, p.b))),
+    ),
+    (
+        "gate_none",
+        "the gate is forgotten",
+        _s5(lambda p, y, u: gelu(y)),
+    ),
+    (
+        "bilinear",
+        "the bilinear map for zero-order hold",
+        with_operators(
+            s5.S5_LAYER,
+            discretize_diagonal_zoh=lambda right, *a: bare().discretize_diagonal_bilinear(*a),
+        ),
+    ),
+    (
+        "unscaled",
+        "B without its step",
+        with_operators(
+            s5.S5_LAYER, discretize_diagonal_zoh=lambda right, w, B, dt: (right(w, B, dt)[0], B)
+        ),
+    ),
+    (
+        "half",
+        "the factor 2 of conjugate pairs is forgotten",
+        with_operators(
+            s5.S5_LAYER, diagonal_ssm_real=lambda right, a, B, C, D, u: right(a, B, C / 2, D, u)
+        ),
+    ),
+)
+
+
+def _scan(change):
+    """Mamba with other arguments of its scan."""
+    names = ("x", "dt", "A", "B", "C", "D", "z", "dt_bias")
+
+    def scan(right, *args):
+        return change(right, SimpleNamespace(**dict(zip(names, args, strict=True))))
+
+    return with_operators(mamba.MAMBA_LAYER, mamba_scan=scan)
+
+
+def _softplus_none(right, a):
+    """dt + bias itself as the step."""
+    steps = np.maximum(a.dt + a.dt_bias[..., None], 0)
+    y = bare().selective_scan(a.x, steps, a.A, a.B, a.C)
+    return (y + a.D[..., None] * a.x) * silu(a.z)
+
+
+def _gate_sigmoid(right, a):
+    """σ(z) for z σ(z)."""
+    ones = np.ones_like(a.z)
+    return right(a.x, a.dt, a.A, a.B, a.C, a.D, ones, a.dt_bias) / silu(ones) * sigmoid(a.z)
+
+
+def _gate_before(right, a):
+    """The gate on the input of the scan."""
+    ones = np.ones_like(a.z)
+    given = a.x * silu(a.z)
+    return right(given, a.dt, a.A, a.B, a.C, a.D, ones, a.dt_bias) / silu(ones)
+
+
+def _unactivated(u, *parameters):
+    """The filter without SiLU."""
+    p, ops = mamba.MAMBA_LAYER.kind(*parameters), bare()
+    before = mamba.rest(p, u.shape[:-2])[0]
+    x, _, z, _ = mamba._inside(ops, p, u, before)
+    _, (dt, A, B, C) = mamba._scanned(p, np.swapaxes(x, -1, -2))
+    y = ops.mamba_scan(x, dt, A, B, C, p.D, z, p.dt_bias)
+    return np.swapaxes(y, -1, -2) @ p.W_out
+
+
+MAMBA = planting("mamba_layer")
+MAMBA.plant(
+    ("softplus", "softplus is forgotten", _scan(_softplus_none)),
+    ("gate_sigmoid", "σ(z) for z σ(z)", _scan(_gate_sigmoid)),
+    ("gate_before", "the gate on the input of the scan", _scan(_gate_before)),
+    ("filter_linear", "SiLU after the filter is forgotten", instead(_unactivated)),
+)
+
+S4D = planting("s4d_layer")
+S4D.plant(
+    (
+        "bilinear",
+        "the bilinear map for zero-order hold",
+        with_operators(
+            s4d.S4D_LAYER,
+            diagonal_kernel_zoh=lambda right, *a, l: bare().diagonal_kernel_bilinear(*a, l=l),
+        ),
+    ),
+    (
+        "circular",
+        "the convolution wraps around",
+        with_operators(
+            s4d.S4D_LAYER,
+            causal_convolution=lambda right, u, k: bare().circular_convolution(u, k),
+        ),
+    ),
+)
+
+
+def _of_tanh(change):
+    """The RNN with another function of its input and state."""
+
+    def program(u, *parameters):
+        p = rnn.RNN_LAYER.kind(*parameters)
+        x, rows = np.zeros((*u.shape[:-2], len(p.W_x)), u.dtype), []
+        for k in range(u.shape[-2]):
+            x = change(u[..., k, :] @ p.W_u, x @ p.W_x, p.b_x)
+            rows.append(linear(x, p.W, p.b))
+        return np.stack(rows, axis=-2) if rows else np.zeros_like(u)
+
+    return instead(program)
+
+
+RNN = planting("rnn_layer")
+RNN.plant(
+    ("sigmoid", "σ for tanh", _of_tanh(lambda u, x, b: sigmoid(u + x + b))),
+    ("tanh_late", "tanh of the state alone", _of_tanh(lambda u, x, b: u + np.tanh(x) + b)),
+    ("linear", "tanh is forgotten", _of_tanh(lambda u, x, b: u + x + b)),
+)
+
+BUGS = [*S5.bugs, *MAMBA.bugs, *S4D.bugs, *RNN.bugs]
+for _layer, _system in SYSTEMS:
+    _bugs = planting(f"{_layer}_layer")
+    _bugs.plant(*((n, what, after_system(_layer, _system, mix)) for n, what, mix in MIXES))
+    BUGS += _bugs.bugs

@@ -1,0 +1,107 @@
+"""Numba mirrors of refssm.norms over the last axis, with their gradients.
+
+Sums within a row are over SIMD lanes; gradients of scale and shift are sums over the rows of each
+matrix, in order, and then over matrices.
+"""
+
+# pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+# (a gufunc allocates its outputs; pyright does not know that)
+
+import numpy as np
+
+from refssm.jit._compiling.gufunc import gufunc
+from refssm.jit._compiling.parts import part
+from refssm.jit._vectors.rows import adjacent
+
+KINDS = ("f4", "f8")
+EPSILON = 1e-5  # under the root, as in refssm.norms
+FAST = {"contract", "reassoc"}
+
+
+@part
+def row_of(x):
+    """x for SIMD; a copy, which owns its memory, if its entries are not adjacent."""
+    if x.size > 1 and x.strides[0] != x.itemsize:
+        return x.copy()
+    return adjacent(x)
+
+
+@part(fastmath=FAST)
+def _total(x):
+    total = x.dtype.type(0)
+    for i in range(x.size):
+        total += x[i]
+    return total
+
+
+@part(fastmath=FAST)
+def _squares(x, mean):
+    """Σ (x − mean)²."""
+    total = x.dtype.type(0)
+    for i in range(x.size):
+        total += (x[i] - mean) * (x[i] - mean)
+    return total
+
+
+@part
+def _moments(x):
+    """The mean of a row, and 1/√(variance + ε)."""
+    count = x.dtype.type(x.size)
+    mean = _total(x) / count
+    return mean, 1 / np.sqrt(_squares(x, mean) / count + x.dtype.type(EPSILON))
+
+
+@part(fastmath={"contract"})
+def _normal_row(x, mean, rate, scale, shift, y):
+    for i in range(x.size):
+        y[i] = scale[i] * ((x[i] - mean) * rate) + shift[i]
+
+
+@gufunc("(n),(n),(n)->(n)", kinds=KINDS)
+def layer_norm(x, scale, shift, y):
+    """scale (x − mean)/√(variance + ε) + shift."""
+    row = row_of(x)
+    mean, rate = _moments(row)
+    _normal_row(row, mean, rate, row_of(scale), row_of(shift), y)
+
+
+@part(fastmath=FAST)
+def _products(dy, scale, x, mean, rate):
+    """Σ g and Σ g (x − mean) rate, with g = dy scale."""
+    first, second = x.dtype.type(0), x.dtype.type(0)
+    for i in range(x.size):
+        g = dy[i] * scale[i]
+        first += g
+        second += g * ((x[i] - mean) * rate)
+    return first, second
+
+
+@part(fastmath={"contract"})
+def _back_row(dy, x, scale, mean, rate, along, across, dx, sums):
+    """dx = rate (g − mean of g − y · mean of g y); adds dy y and dy to the sums of all rows."""
+    for i in range(x.size):
+        y = (x[i] - mean) * rate
+        dx[i] = rate * (dy[i] * scale[i] - along - y * across)
+        sums[0, i] += dy[i] * y
+        sums[1, i] += dy[i]
+
+
+@gufunc("(m,n),(m,n),(n)->(m,n),(n),(n)", kinds=KINDS)
+def _layer_norm_back(dy, x, scale, dx, dscale, dshift):
+    count = x.dtype.type(x.shape[1])
+    sums = np.zeros((2, x.shape[1]))
+    weights = row_of(scale)
+    for k in range(x.shape[0]):
+        u, g = row_of(x[k]), row_of(dy[k])
+        mean, rate = _moments(u)
+        first, second = _products(g, weights, u, mean, rate)
+        _back_row(g, u, weights, mean, rate, first / count, second / count, dx[k], sums)
+    for i in range(x.shape[1]):
+        dscale[i], dshift[i] = sums[0, i], sums[1, i]
+
+
+def layer_norm_vjp(dy, x, scale):
+    """Gradients of x, scale and shift."""
+    shape = (-1, *x.shape[-2:]) if x.ndim > 1 else (1, 1, -1)
+    dx, dscale, dshift = _layer_norm_back(dy.reshape(shape), x.reshape(shape), scale)
+    return dx.reshape(x.shape), dscale.sum(0), dshift.sum(0)

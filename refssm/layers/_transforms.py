@@ -1,0 +1,60 @@
+"""Operators in the forms that layers call, when the judge runs a layer to bound its errors.
+
+They are the references without their checks of arguments, so that tracked arrays pass. Those that
+transform have a rule for their errors in a norm (`refssm/conformance/gauges/layers.py`): a sum of
+the errors of single operations would be wrong for them.
+"""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+import refssm
+from refssm._overridable import overridable
+from refssm._powers import states
+from refssm.broadcasting import unbroadcast_each
+from refssm.catalog import OPERATORS
+from refssm.convolution import CAUSAL_CONVOLUTION
+from refssm.hope import HOPE_KERNEL
+from refssm.layers._layer import BETWEEN
+
+
+@overridable
+def convolution(u, k):
+    """`causal_convolution`."""
+    return CAUSAL_CONVOLUTION.reference(u, k)
+
+
+def convolution_vjp(dy, u, k):
+    """Its VJP: convolutions in reversed time."""
+    backwards = dy[..., ::-1]
+    gradients = (convolution(backwards, x.conj())[..., ::-1] for x in (k, u))
+    return unbroadcast_each(gradients, (u, k))
+
+
+@overridable
+def cascade_response(h, dt, *, l):
+    """`hope_kernel`."""
+    return HOPE_KERNEL.reference(h, dt, l=l)
+
+
+def dense_states(A, b, x0):
+    """`dense_scan_from`: its states are bounded in norm, with x0 as the first input."""
+    start = np.broadcast_to(x0[..., None, :], (*b.shape[:-2], 1, b.shape[-1]))
+    return states(A, np.concatenate([start, b], axis=-2))[..., 1:, :]
+
+
+def bare() -> SimpleNamespace:
+    """Every operator of the catalog without checks of arguments, and its VJP."""
+    space = {name: getattr(refssm, name) for name in BETWEEN}
+    for op in OPERATORS:
+        space[op.name] = op.reference
+        if op.differentiable:
+            space[f"{op.name}_vjp"] = op.bare_vjp
+    space |= {
+        "causal_convolution": convolution,
+        "causal_convolution_vjp": convolution_vjp,
+        "hope_kernel": cascade_response,
+        "dense_scan_from": dense_states,
+    }
+    return SimpleNamespace(**space)

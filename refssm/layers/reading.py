@@ -1,0 +1,129 @@
+"""Language models of Mamba blocks, read from a local safetensors file with transformers' names.
+
+    x = E[tokens],   x ← x + mamba(rms_norm(x)) in every block,   logits = rms_norm(x) H
+
+E is the embedding and H the head; a file without a head ties it to the embedding: H = Eᵀ. Nothing
+in such a file is executed. Its linear maps are stored as (outputs, inputs), here they are (inputs,
+outputs); its convolution weights begin with the oldest input, ours with the newest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from refssm.layers import mamba
+from refssm.layers._layer import Ops, State
+from refssm.layers.mamba import Mamba
+from refssm.norms import rms_norm
+
+BLOCK = re.compile(r"(?:backbone\.)?layers\.(\d+)\.(.+)")
+OUTSIDE = {  # names of published files, with and without the prefix of the inner model
+    "embeddings.weight": "embedding",
+    "embedding.weight": "embedding",
+    "norm_f.weight": "scale",
+    "lm_head.weight": "head",
+}
+INSIDE = (
+    "norm.weight", "mixer.in_proj.weight", "mixer.conv1d.weight", "mixer.x_proj.weight",
+    "mixer.dt_proj.weight", "mixer.dt_proj.bias", "mixer.A_log", "mixer.D", "mixer.out_proj.weight",
+)  # fmt: skip
+MAYBE = ("mixer.conv1d.bias",)  # absent if the model was made without it: then zeros
+
+
+@dataclass(frozen=True)
+class MambaModel:
+    """Embedding (v, h), blocks of a scale and a layer, the last scale, and the head (h, v)."""
+
+    embedding: np.ndarray
+    blocks: tuple[tuple[np.ndarray, Mamba], ...]
+    scale: np.ndarray
+    head: np.ndarray
+
+    def forward(self, ops: Ops, tokens: np.ndarray) -> np.ndarray:
+        """The logits (…, l, v) of tokens (…, l)."""
+        x = self.embedding[tokens]
+        for scale, p in self.blocks:
+            x = x + mamba.forward(ops, p, rms_norm(x, scale))
+        return rms_norm(x, self.scale) @ self.head
+
+    def rest(self, batch=()) -> tuple[State, ...]:
+        """The states of the blocks before the first token."""
+        return tuple(mamba.rest(p, batch) for _, p in self.blocks)
+
+    def stateful(self, ops: Ops, tokens: np.ndarray, states: tuple[State, ...]):
+        """The logits of a piece from these states, and the next states."""
+        x, after = self.embedding[tokens], []
+        for (scale, p), state in zip(self.blocks, states, strict=True):
+            y, state = mamba.stateful(ops, p, rms_norm(x, scale), state)
+            x = x + y
+            after.append(state)
+        return rms_norm(x, self.scale) @ self.head, tuple(after)
+
+
+def mamba_model(path: str | Path) -> MambaModel:
+    """The model in a file; ValueError says in one sentence what is missing or unknown."""
+    outside, inside = _sorted(path, _arrays(path))
+    for name in ("embedding", "scale"):
+        if name not in outside:
+            raise ValueError(f"{path}: not a Mamba model: no tensor for the {name}")
+    if sorted(inside) != [*range(len(inside))] or not inside:
+        raise ValueError(f"{path}: blocks must be numbered from 0, got {sorted(inside)}")
+    blocks = tuple(_block(path, i, inside[i]) for i in range(len(inside)))
+    embedding = outside["embedding"]
+    head = np.ascontiguousarray(outside.get("head", embedding).T)
+    return MambaModel(embedding, blocks, outside["scale"], head)
+
+
+def _arrays(path: str | Path) -> dict[str, np.ndarray]:
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, SafetensorError, TypeError) as error:  # NumPy has no bfloat16: TypeError
+        raise ValueError(f"{path}: cannot be read: {error}") from None
+
+
+def _sorted(path, arrays: Mapping[str, np.ndarray]):
+    """The tensors outside blocks by their role, and those inside by block and name."""
+    outside: dict[str, np.ndarray] = {}
+    inside: dict[int, dict[str, np.ndarray]] = {}
+    for name, array in arrays.items():
+        block = BLOCK.fullmatch(name)
+        role = OUTSIDE.get(name.removeprefix("backbone."))
+        if block and block[2] in (*INSIDE, *MAYBE):
+            inside.setdefault(int(block[1]), {})[block[2]] = array
+        elif role and not block:
+            outside[role] = array
+        else:
+            raise ValueError(f"{path}: `{name}` has no place in the blocks of refssm.layers.mamba")
+    return outside, inside
+
+
+def _block(path, i: int, found: Mapping[str, np.ndarray]) -> tuple[np.ndarray, Mamba]:
+    """The scale and the layer of block i."""
+    for name in INSIDE:
+        if name not in found:
+            raise ValueError(f"{path}: block {i} has no `{name}`")
+    t = {name.removeprefix("mixer."): np.ascontiguousarray(a.T) for name, a in found.items()}
+    r, n = len(t["dt_proj.weight"]), len(t["A_log"])
+    W_low, W_B, W_C = np.split(t["x_proj.weight"], [r, r + n], axis=-1)
+    taps = found["mixer.conv1d.weight"][:, 0, ::-1]
+    bias = t.get("conv1d.bias", np.zeros(len(taps), taps.dtype))
+    return found["norm.weight"], Mamba(
+        W_in=t["in_proj.weight"],
+        k=np.ascontiguousarray(taps),
+        k_bias=bias,
+        W_low=np.ascontiguousarray(W_low),
+        W_B=np.ascontiguousarray(W_B),
+        W_C=np.ascontiguousarray(W_C),
+        W_dt=t["dt_proj.weight"],
+        dt_bias=t["dt_proj.bias"],
+        log_rate=found["mixer.A_log"],
+        D=t["D"],
+        W_out=t["out_proj.weight"],
+    )

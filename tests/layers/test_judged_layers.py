@@ -1,0 +1,149 @@
+"""The judge on layers: oracles certify ours, honest programs pass, planted bugs are caught."""
+
+import warnings
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rotation import of_turn
+
+from refssm.catalog import OPERATORS, judged, named, resumed
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.honest.layers import IMPLEMENTATIONS
+from refssm.conformance.judging.certificate import certify
+from refssm.conformance.planted.layers import BUGS
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
+from refssm.layers.catalog import JUDGED
+from refssm.layers.catalog import OPERATORS as OF_LAYERS
+
+EACH = pytest.mark.parametrize("op", OF_LAYERS, ids=str)
+
+
+@pytest.fixture(autouse=True)
+def _their_warnings_are_not_ours():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def results(*found, **settings):
+    """Judge functions of this process; only the first counts, the others are what a law calls."""
+    first, *others = found
+    worker = InProcess([first, *(replace(other, judged=False) for other in others)])
+    asked = Settings(folder=None, shrink=False, hints=False, **settings)
+    return list(results_of(Session(worker, "here", asked)))
+
+
+def programs(honest):
+    """The honest program, and its twin that starts from a state."""
+    other = resumed(named(honest.op))
+    twins = [h for h in IMPLEMENTATIONS if other and h.op == other.name != honest.op]
+    same = [h for h in twins if h.name == honest.name] or twins[:1]
+    return [h.found() for h in (honest, *same)]
+
+
+def test_every_layer_is_an_operator_and_one_that_starts_from_its_states():
+    names = [op.name for op in OF_LAYERS]
+    for layer in JUDGED:
+        assert f"{layer}_layer" in names
+        whole, piece = named(f"{layer}_layer"), named(f"{layer}_layer_stateful")
+        assert resumed(whole) is piece
+        assert [*piece.inputs][: len(whole.inputs)] == [*whole.inputs]
+        assert piece.outputs == ("y", *layer.states)
+        assert all(f.metadata["domain"] for f in layer.kind.__dataclass_fields__.values())
+
+
+def test_layers_are_judged_but_not_in_the_catalog():
+    assert judged() == (*OPERATORS, *OF_LAYERS)
+    assert not {op.name for op in OF_LAYERS} & {op.name for op in OPERATORS}
+
+
+@EACH
+def test_the_oracle_of_every_layer_certifies_its_output_and_its_gradient(op):
+    assert certify(op) == ""
+
+
+@pytest.mark.parametrize(
+    "honest",
+    [
+        pytest.param(
+            h,
+            id=str(h),
+            marks=pytest.mark.short if of_turn(str(h), 12) else pytest.mark.long,
+        )
+        for h in IMPLEMENTATIONS
+    ],
+)
+def test_an_honest_layer_passes_every_check(honest):
+    lines = results(*programs(honest), profile="default")
+    assert [(line.id, line.message) for line in lines if line.failed] == []
+    assert sum(line.verdict == "pass" for line in lines) >= 9
+
+
+def one_of_each_kind():
+    """One planted bug for each check and layer family, for the short run."""
+    kinds = {}
+    for bug in BUGS:
+        kinds.setdefault((bug.caught_by.partition("[")[0]), bug)
+    return {str(bug) for bug in kinds.values()}
+
+
+SHORT = one_of_each_kind()
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        pytest.param(b, id=str(b), marks=pytest.mark.short if str(b) in SHORT else pytest.mark.long)
+        for b in BUGS
+    ],
+)
+def test_every_planted_bug_in_a_layer_is_caught_by_the_check_it_names(bug):
+    name, _, dtype = bug.caught_by.rstrip("]").partition("[")
+    lines = results(bug.found(), only_checks=(name,), types=(dtype,))
+    assert [line.dtype for line in lines if line.failed] == [dtype]
+
+
+def test_every_layer_has_a_dozen_planted_bugs_with_names_of_their_own():
+    count = Counter(bug.op.removesuffix("_stateful") for bug in BUGS)
+    assert all(count[f"{layer}_layer"] >= 12 for layer in JUDGED)
+    assert len({str(bug) for bug in BUGS}) == len(BUGS)
+
+
+@pytest.mark.parametrize("layer", JUDGED, ids=str)
+def test_a_state_that_is_not_carried_fails_the_law_split(layer):
+    whole = next(h for h in IMPLEMENTATIONS if h.op == f"{layer}_layer")
+    for place in range(len(layer.states)):
+        piece = next(h for h in IMPLEMENTATIONS if h.op == f"{layer}_layer_stateful")
+
+        def lost(*args, piece=piece, place=place):
+            y, *states = piece.forward(*args)
+            states[place] = 0 * states[place]
+            return y, *states
+
+        found = [whole.found(), replace(piece.found(), forward=lost)]
+        assert [r.verdict for r in results(*found, only_checks=("split",))] == ["wrong"]
+
+
+def test_a_parameter_with_a_batch_axis_is_refused():
+    import refssm.layers
+
+    p = JUDGED[-1].init(np.random.default_rng(0), h=2, n=3)
+    arrays = list(p.arrays().values())
+    arrays[0] = np.stack([arrays[0]] * 2)
+    with pytest.raises(ValueError, match="without batch axes"):
+        refssm.layers.rnn_layer(np.ones((2, 5, 2)), *arrays)
+
+
+@pytest.mark.parametrize("layer", JUDGED, ids=str)
+def test_domains_are_about_as_large_as_what_init_draws(layer):
+    p = layer.init(np.random.default_rng(0), h=16)
+    for name, array in p.arrays().items():
+        domain = layer.kind.__dataclass_fields__[name].metadata["domain"]
+        a, b = np.random.default_rng(1).random((2, *array.shape))
+        drawn = [domain.draw(m, a, b, not np.iscomplexobj(array)) for m in domain.maps]
+        fitted = [x if domain.fit is None else domain.fit(x) for x in drawn]
+        largest = max(np.abs(x).max() for x in fitted)
+        assert np.abs(array).max() <= 4 * max(1, largest), name

@@ -1,0 +1,82 @@
+"""What every layer's declaration says is true of what it makes."""
+
+import numpy as np
+import pytest
+
+import refssm
+from refssm.catalog import OPERATORS
+from refssm.layers import operators
+from refssm.layers.catalog import LAYERS, NAMED
+
+each_layer = pytest.mark.parametrize("layer", LAYERS, ids=str)
+
+
+def small(layer):
+    """A layer with two channels and small sizes."""
+    sizes = {name: min(4, most) for name, most in layer.sizes.items()}
+    return layer.init(np.random.default_rng(0), h=2, **sizes)
+
+
+def length(dim, letters):
+    """`2h` is twice h."""
+    number = dim.rstrip("abcdefghijklmnopqrstuvwxyz")
+    return int(number or 1) * letters[dim.removeprefix(number)]
+
+
+@each_layer
+def test_parameters_have_the_shapes_that_are_declared(layer):
+    p, letters = small(layer), {}
+    for name, array in p.arrays().items():
+        dims = layer.kind.__dataclass_fields__[name].metadata["shape"]
+        assert len(dims) == array.ndim, name
+        letters |= {d: s for d, s in zip(dims, array.shape, strict=True) if d.isalpha()}
+    for name, array in p.arrays().items():
+        dims = layer.kind.__dataclass_fields__[name].metadata["shape"]
+        assert array.shape == tuple(length(d, letters) for d in dims), name
+    assert letters["h"] == 2
+
+
+@each_layer
+def test_parameters_are_double_and_every_one_has_a_start_and_a_group(layer):
+    for name, array in small(layer).arrays().items():
+        told = layer.kind.__dataclass_fields__[name].metadata
+        assert array.dtype in (np.float64, np.complex128), name
+        assert np.isfinite(array).all(), name
+        assert told["start"], name
+        assert told["group"] in ("weights", "system", "plain"), name
+
+
+@each_layer
+def test_the_same_seed_gives_the_same_layer(layer):
+    for a, b in zip(*(small(layer).arrays().values() for _ in range(2)), strict=True):
+        assert np.array_equal(a, b)
+
+
+@each_layer
+def test_a_step_is_a_piece_of_length_one(layer):
+    p, u = small(layer), np.random.default_rng(1).standard_normal((3, 2))
+    y, state = layer.step(refssm, p, u, layer.rest(p, (3,)))
+    whole, after = layer.stateful(refssm, p, u[:, None, :], layer.rest(p, (3,)))
+    assert np.array_equal(y, whole[:, 0, :])
+    assert all(np.array_equal(a, b) for a, b in zip(state, after, strict=True))
+
+
+@each_layer
+def test_an_empty_piece_leaves_the_state(layer):
+    p, u = small(layer), np.random.default_rng(1).standard_normal((4, 2))
+    _, state = layer.stateful(refssm, p, u, layer.rest(p))
+    y, after = layer.stateful(refssm, p, u[:0], state)
+    assert y.shape == (0, 2)
+    assert all(np.array_equal(a, b) for a, b in zip(state, after, strict=True))
+
+
+def test_layers_are_known_by_their_names():
+    assert list(NAMED) == [str(layer) for layer in LAYERS]
+
+
+def test_what_a_mirror_lacks_comes_from_the_reference():
+    ops = operators("jit")
+    assert ops.diagonal_ssm_real is not refssm.diagonal_ssm_real
+    lacking = [op for op in OPERATORS if "jit" in op.lacks]
+    assert lacking
+    assert all(getattr(ops, op.name) is getattr(refssm, op.name) for op in lacking)

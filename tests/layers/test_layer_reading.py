@@ -1,0 +1,150 @@
+"""Files with transformers' names: what is read, and what is refused in one sentence."""
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+import refssm
+from refssm.layers import mamba
+from refssm.norms import rms_norm, rms_norm_vjp
+
+H, V, N, T, R, E = 4, 7, 3, 4, 1, 8
+SUBJECTS = "published code: pip install -e '.[subjects]'"
+
+
+def tensors(blocks=2):
+    """A model's tensors, in the shapes that PyTorch stores."""
+    rng = np.random.default_rng(0)
+    inside = {
+        "norm.weight": (H,), "mixer.in_proj.weight": (2 * E, H), "mixer.conv1d.weight": (E, 1, T),
+        "mixer.conv1d.bias": (E,), "mixer.x_proj.weight": (R + 2 * N, E),
+        "mixer.dt_proj.weight": (E, R), "mixer.dt_proj.bias": (E,), "mixer.A_log": (E, N),
+        "mixer.D": (E,), "mixer.out_proj.weight": (H, E),
+    }  # fmt: skip
+    shapes = {f"backbone.layers.{i}.{k}": s for i in range(blocks) for k, s in inside.items()}
+    shapes |= {"backbone.embeddings.weight": (V, H), "backbone.norm_f.weight": (H,)}
+    return {k: rng.standard_normal(s).astype(np.float32) for k, s in shapes.items()}
+
+
+def written(tmp_path, made):
+    path = tmp_path / "model.safetensors"
+    save_file(made, path)
+    return path
+
+
+def test_a_model_is_read_with_its_maps_turned_and_its_taps_reversed(tmp_path):
+    made = tensors()
+    model = mamba.from_safetensors(written(tmp_path, made))
+    scale, p = model.blocks[1]
+    under = {k.removeprefix("backbone.layers.1."): v for k, v in made.items()}
+    assert np.array_equal(scale, under["norm.weight"])
+    assert np.array_equal(p.W_in, under["mixer.in_proj.weight"].T)
+    assert np.array_equal(p.k, under["mixer.conv1d.weight"][:, 0, ::-1])
+    low_B_C = np.concatenate([p.W_low, p.W_B, p.W_C], axis=-1)
+    assert np.array_equal(low_B_C, under["mixer.x_proj.weight"].T)
+    assert np.array_equal(model.head, model.embedding.T)  # tied: the file has no head
+
+
+def test_a_head_of_its_own_and_names_without_prefix_are_read_too(tmp_path):
+    made = {k.removeprefix("backbone."): v for k, v in tensors().items()}
+    made["embedding.weight"] = made.pop("embeddings.weight")
+    made["lm_head.weight"] = np.ones((V, H), np.float32)
+    model = mamba.from_safetensors(written(tmp_path, made))
+    assert np.array_equal(model.head, np.ones((H, V)))
+
+
+def test_a_model_without_convolution_bias_has_zeros(tmp_path):
+    made = {k: v for k, v in tensors(1).items() if not k.endswith("conv1d.bias")}
+    assert not mamba.from_safetensors(written(tmp_path, made)).blocks[0][1].k_bias.any()
+
+
+def test_pieces_of_tokens_give_the_logits_of_the_whole(tmp_path):
+    model = mamba.from_safetensors(written(tmp_path, tensors()))
+    tokens = np.array([[3, 1, 4, 1, 5], [2, 6, 5, 3, 5]])
+    whole = model.forward(refssm, tokens)
+    first, states = model.stateful(refssm, tokens[:, :2], model.rest((2,)))
+    rest, _ = model.stateful(refssm, tokens[:, 2:], states)
+    # the two differ in the order in which BLAS adds E numbers; two blocks and a head do so
+    error = np.abs(np.concatenate([first, rest], axis=1) - whole)
+    assert error.max() <= 3 * E * 2.0**-24 * np.abs(whole).max()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"backbone.layers.0.mixer.D": None}, "block 0 has no `mixer.D`"),
+        ({"backbone.norm_f.weight": None}, "no tensor for the scale"),
+        ({"backbone.layers.0.mixer.in_proj.bias": (2 * E,)}, "in_proj.bias` has no place"),
+        ({"backbone.layers.5.norm.weight": (H,)}, r"numbered from 0, got \[0, 1, 5\]"),
+        ({"classifier.weight": (2, H)}, "`classifier.weight` has no place"),
+    ],
+)
+def test_another_model_is_refused_by_the_name_of_what_differs(tmp_path, change, said):
+    made = tensors()
+    for name, shape in change.items():
+        made.pop(name, None)
+        if shape:
+            made[name] = np.zeros(shape, np.float32)
+    with pytest.raises(ValueError, match=said):
+        mamba.from_safetensors(written(tmp_path, made))
+
+
+def test_a_file_that_is_none_is_refused_in_one_sentence(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"\x80\x04not tensors")
+    with pytest.raises(ValueError, match="cannot be read"):
+        mamba.from_safetensors(path)
+    with pytest.raises(ValueError, match="cannot be read"):
+        mamba.from_safetensors(tmp_path / "absent.safetensors")
+
+
+def gradients(model, dy, tokens):
+    """Σ|x ∂φ/∂x| over all parameters, φ = ⟨dy, logits⟩: back through the blocks."""
+    x, before = model.embedding[tokens], []
+    for scale, p in model.blocks:
+        before.append(x)
+        x = x + mamba.forward(refssm, p, rms_norm(x, scale))
+    last = rms_norm(x, model.scale)
+    size = np.abs((last.reshape(-1, H).T @ dy.reshape(-1, V)) * model.head).sum()
+    dx, dscale = rms_norm_vjp(dy @ model.head.T, x, model.scale)
+    size += np.abs(dscale * model.scale).sum()
+    for x, (scale, p) in zip(reversed(before), reversed(model.blocks), strict=True):
+        of_p, inner = mamba.vjp(refssm, dx, p, rms_norm(x, scale))
+        pairs = zip(of_p.arrays().values(), p.arrays().values(), strict=True)
+        size += sum(np.abs(g * a).sum() for g, a in pairs)
+        through, dscale = rms_norm_vjp(inner, x, scale)
+        dx, size = dx + through, size + np.abs(dscale * scale).sum()
+    return size + np.abs(dx * model.embedding[tokens]).sum()
+
+
+@pytest.mark.long
+def test_the_logits_of_a_random_model_of_transformers_agree(tmp_path):
+    """Theirs in single precision against ours in double, for a random functional of the logits.
+
+    A program of N roundings one after another is off by N u S, S = Σ|dy y| + Σ|x ∂φ/∂x|.
+    """
+    torch = pytest.importorskip("torch", reason=SUBJECTS)
+    transformers = pytest.importorskip("transformers", reason=SUBJECTS)
+    torch.manual_seed(0)
+    config = transformers.MambaConfig(
+        vocab_size=V, hidden_size=H, state_size=N, num_hidden_layers=2, expand=2, conv_kernel=T
+    )
+    theirs = transformers.MambaForCausalLM(config).eval()
+    theirs.save_pretrained(tmp_path)
+    tokens = np.random.default_rng(0).integers(0, V, (2, 9))
+    with torch.no_grad():
+        found = theirs(torch.tensor(tokens)).logits.numpy()
+    model = mamba.from_safetensors(tmp_path / "model.safetensors")
+    wide = type(model)(
+        model.embedding.astype(float),
+        tuple((s.astype(float), p.map(lambda a: a.astype(float))) for s, p in model.blocks),
+        model.scale.astype(float),
+        model.head.astype(float),
+    )
+    wanted = wide.forward(refssm, tokens)
+    dy = np.random.default_rng(1).standard_normal(wanted.shape)
+    size = np.abs(dy * wanted).sum() + gradients(wide, dy, tokens)
+    roundings = 2 * (9 + 4) * (2 * E + 10)  # as in property_tests/test_layers.py, of two blocks
+    assert abs((dy * (found - wanted)).sum()) <= roundings * 2.0**-24 * size
+    other = wide.forward(refssm, tokens[:, ::-1])[:, ::-1]  # another program: refused
+    assert abs((dy * (other - wanted)).sum()) > roundings * 2.0**-24 * size
