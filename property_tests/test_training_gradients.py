@@ -81,6 +81,8 @@ class Beside:
 
     def __getattr__(self, name):
         mine, other = getattr(ops("reference"), name), getattr(self.mirror, name)
+        if name.removesuffix("_vjp") not in NAMED:  # activations and norms have tests of their own
+            return mine
 
         def both(*arrays, **statics):
             wanted = mine(*arrays, **statics)

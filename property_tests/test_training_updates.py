@@ -11,7 +11,7 @@ from training.small import setup
 
 from refssm.training.optimizer import AdamW
 
-u64 = 2.0**-53
+u64, DECAY = 2.0**-53, 0.1
 
 
 def states(seed):
@@ -46,26 +46,54 @@ def extended(arrays):
     return {n: a.astype(kinds[a.dtype.kind]) for n, a in arrays.items()}
 
 
+def excess(optimizer, other, seed):
+    """The largest error of an update, in units of what its roundings may come to; `other` updates
+    in extended precision."""
+    p, g, moments, step, rate = states(seed)
+    new, later = optimizer.update(p, g, moments, step, rate)
+    exact, _ = other.update(extended(p), extended(g), extended(moments), step, rate)
+    worst = 0.0
+    for name, a in p.items():
+        kind = np.finfo(a.dtype)
+        for part in ("real", "imag"):
+            got, want, was, m, v, its = (
+                getattr(x, part).astype(float)
+                for x in (
+                    new[name],
+                    exact[name],
+                    a,
+                    moments[f"m.{name}"],
+                    later[f"v.{name}"],
+                    g[name],
+                )
+            )
+            root = np.sqrt(np.abs(v) / (1 - 0.999**step))
+            direction = (0.9 * abs(m) + 0.1 * abs(its)) / (1 - 0.9**step) / (root + 1e-8)
+            # m̂: constants, products, sum, quotient: 6 roundings of |β₁m| + |(1−β₁)g|; v̂: 6, half
+            # of them in the root; then root, + ε, quotient, decay (2), sum, rate (2), difference
+            size = rate * (16 * direction + 6 * DECAY * abs(was)) + abs(want) + abs(was)
+            bound = float(kind.eps) / 2 * size + float(kind.tiny)
+            worst = max(worst, float((abs(got - want) / bound).max()))
+    return worst
+
+
 @given(seed=seeds)
 @laws
 def test_an_update_from_any_state_is_exact_to_its_roundings(seed):
-    p, g, moments, step, rate = states(seed)
-    optimizer = AdamW(decay=0.1)
-    new, later = optimizer.update(p, g, moments, step, rate)
-    exact, _ = optimizer.update(extended(p), extended(g), extended(moments), step, rate)
-    for name, a in p.items():
-        u = float(np.finfo(a.dtype).eps) / 2
-        for part in ("real", "imag"):
-            got, want, was = (getattr(x[name], part) for x in (new, exact, p))
-            m_size = 0.9 * abs(getattr(moments[f"m.{name}"], part)) + 0.1 * abs(
-                getattr(g[name], part)
-            )
-            root = np.sqrt(abs(getattr(later[f"v.{name}"], part)).astype(float) / (1 - 0.999**step))
-            # m̂: constants, products, sum, quotient: 6 roundings of |β₁m| + |(1−β₁)g|; v̂: 6, half
-            # of them in the root; then root, + ε, quotient, decay (2), sum, rate (2), difference
-            size = rate * (16 * m_size / (1 - 0.9**step) / (root + 1e-8) + 6 * 0.1 * abs(was))
-            tiny = float(np.finfo(a.dtype).tiny)
-            assert (abs(got - want) <= u * (size + abs(want) + abs(was)) + tiny).all()
+    assert excess(AdamW(decay=DECAY), AdamW(decay=DECAY), seed) <= 1
+
+
+WRONG = {
+    "beta1": AdamW(decay=DECAY, beta1=0.9 + 2.0**-16),
+    "beta2": AdamW(decay=DECAY, beta2=0.999 + 2.0**-16),
+    "epsilon": AdamW(decay=DECAY, epsilon=2e-8),
+    "decay": AdamW(decay=DECAY * 1.01),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_the_law_of_updates_sees_a_wrong_constant(what):
+    assert max(excess(AdamW(decay=DECAY), WRONG[what], seed) for seed in range(5)) > 1
 
 
 @given(seed=seeds)

@@ -33,7 +33,7 @@ class Found(NamedTuple):
     seed: int
     parameters: int
     seconds: float
-    tests: list[dict[str, float]]  # step, loss of the batch, loss and accuracy on the test set
+    tests: list[dict[str, Any]]  # step, loss of the batch, loss and accuracy on the test set
 
 
 Result = list[Found]

@@ -51,10 +51,10 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def _stored(name: str, array: np.ndarray) -> tuple[str, np.ndarray]:
-    array = np.ascontiguousarray(array)
+    array = np.asarray(array, order="C")  # `ascontiguousarray` gives a single number an axis
     if array.dtype.kind != "c":
         return name, array
-    return COMPLEX + name, array[..., None].view(array.real.dtype)
+    return COMPLEX + name, array[..., None].view(np.finfo(array.dtype).dtype)
 
 
 def read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

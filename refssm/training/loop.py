@@ -7,6 +7,7 @@ has all that the next step depends on; a checkpoint holds it whole.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,7 +48,7 @@ class State:
     parameters: Arrays
     moments: Arrays
     averages: Arrays  # of norms over the batch
-    generator: dict[str, Any]  # the state of NumPy's generator
+    generator: Mapping[str, Any]  # the state of NumPy's generator
 
     @property
     def rng(self) -> np.random.Generator:
@@ -139,7 +140,9 @@ def arrays_of(state: State) -> Arrays:
     }
 
 
-def state_of(arrays: Arrays, step: int, generator: dict[str, Any]) -> State:
+def state_of(arrays: Arrays, step: int, generator: Mapping[str, Any]) -> State:
     """The state that has these arrays."""
-    kinds = (part(arrays, f"{kind}.") for kind in ("parameters", "moments", "averages"))
-    return State(step, *kinds, generator)
+    parameters, moments, averages = (
+        part(arrays, f"{kind}.") for kind in ("parameters", "moments", "averages")
+    )
+    return State(step, parameters, moments, averages, generator)

@@ -71,7 +71,7 @@ class AdamW:
 def _reals(x: np.ndarray) -> np.ndarray:
     """Real and imaginary parts as a vector of real numbers."""
     flat = np.ascontiguousarray(x).reshape(-1)
-    return flat.view(flat.real.dtype)
+    return flat.view(np.finfo(flat.dtype).dtype)
 
 
 def norm(gradients: Arrays) -> float:
@@ -88,7 +88,7 @@ def clipped(gradients: Arrays, largest: float) -> dict[str, np.ndarray]:
     """All gradients times min(1, largest/norm)."""
     size = norm(gradients)
     factor = min(1.0, largest / size) if size else 1.0
-    return {name: g * g.real.dtype.type(factor) for name, g in gradients.items()}
+    return {name: g * np.finfo(g.dtype).dtype.type(factor) for name, g in gradients.items()}
 
 
 def cosine(step: int, *, rate: float, warm_up: int, steps: int, least: float = 0.0) -> float:

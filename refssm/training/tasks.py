@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def _digits(name: str, order: np.ndarray) -> Task:
         raise TrainingError(f"{name}: the digits are in scikit-learn: pip install scikit-learn")
     from sklearn.datasets import load_digits
 
-    found = load_digits()
+    found: Any = load_digits()
     signals = (found.data[:, order] / 8 - 1).astype(np.float32)[..., None]
     mixed = np.random.default_rng(0).permutation(len(signals))
     signals, labels = signals[mixed], found.target[mixed]

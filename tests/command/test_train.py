@@ -51,7 +51,8 @@ def test_a_run_prints_its_tests_and_leaves_its_files(folder, capfd):
     assert (result, err) == (0, "")
     *tests, last = out.splitlines()
     pattern = r"waves-s5-0: step (\d): loss \d\.\d{4}, test accuracy [01]\.\d{4}"
-    assert [re.fullmatch(pattern, line)[1] for line in tests] == ["3", "6"]
+    found = [re.fullmatch(pattern, line) for line in tests]
+    assert [line and line[1] for line in found] == ["3", "6"]
     wanted = FILES | ({"curves.svg"} if find_spec("matplotlib") else set())
     assert {p.name for p in (folder / "waves-s5-0").iterdir()} == wanted
     assert all(name in last for name in wanted)
@@ -102,12 +103,10 @@ def test_a_finished_run_may_be_resumed_and_stays_as_it_is(folder, capfd):
 
 def test_the_usual_options_are_the_usual_settings():
     usual = Setup("digits", "s5").facts()
-    renamed = {"prenorm": "post_norm", "sizes": "size"}
-    for name, value in usual.items():
-        option = command_default(renamed.get(name, name)) if name != "task" else "digits"
-        assert {"post_norm": not option, "size": option or {}}.get(
-            renamed.get(name), option
-        ) == value
+    assert command_default("post_norm") is not usual.pop("prenorm")
+    assert (command_default("size") or {}) == usual.pop("sizes")
+    assert usual.pop("task") == "digits"
+    assert {name: command_default(name) for name in usual} == usual
 
 
 REFUSED = {

@@ -87,8 +87,10 @@ def test_a_signal_saves_and_ends_with_code_2(folder, number):
         process.send_signal(number)
         _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
-    step = int(re.fullmatch(rb"refssm: interrupted at step (\d+): .*goes on\n", err)[1])
-    assert json.loads(metrics.read_bytes().splitlines()[-1])["step"] == step
+    assert isinstance(err, bytes)
+    found = re.fullmatch(rb"refssm: interrupted at step (\d+): .*goes on\n", err)
+    assert found
+    assert json.loads(metrics.read_bytes().splitlines()[-1])["step"] == int(found[1])
 
 
 @pytest.mark.long

@@ -17,6 +17,9 @@ ARRAYS = {
     "z": np.array([[1 + 2j, -0.0 - 1j]], np.complex64),
     "w": np.array([1e300 + 1j]),
     "none": np.zeros((0, 2)),
+    "one": np.array(0.5, np.float32),
+    "pair": np.array(0.5 - 2j),
+    "turned": np.arange(6.0).reshape(2, 3).T,
 }
 FACTS = {"step": 3, "generator": np.random.default_rng(1).bit_generator.state}
 

@@ -43,8 +43,8 @@ def killed(folder, steps, rng):
     return bool(half), facts["step"]
 
 
-def test_a_run_killed_three_times_ends_as_the_uninterrupted_one(tmp_path):
-    ends_alike(tmp_path, kills=3, steps=600, seed=0)
+def test_a_run_killed_twice_ends_as_the_uninterrupted_one(tmp_path):
+    ends_alike(tmp_path, kills=2, steps=250, seed=0)
 
 
 @pytest.mark.long

@@ -65,6 +65,17 @@ def test_a_run_resumed_from_any_checkpoint_equals_the_uninterrupted_one(tmp_path
         assert without_times(again) == without_times(whole)
 
 
+@pytest.mark.parametrize("part", ["moments", "averages", "generator", "parameters"])
+def test_the_comparison_sees_a_part_of_the_state_that_is_forgotten(tmp_path, part):
+    whole = ended(begun(tmp_path, "whole", dropout=0.3))
+    run = begun(tmp_path, dropout=0.3)
+    for facts in run.steps():
+        if facts["step"] == 4:
+            break
+    run.state = replace(run.state, **{part: getattr(run.trainer.start(), part)})
+    assert not same(ended(run).state, whole.state)
+
+
 @pytest.mark.parametrize("layer", NAMED)
 def test_every_layer_trains_and_resumes(tmp_path, layer):
     sizes = {"n": 2} if "n" in NAMED[layer].sizes else {}
@@ -177,7 +188,7 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_parameter(tmp_pat
         ended(run)
     run.resume()
     assert same(run.state, good)
-    with pytest.raises(Diverged, match="^step 4: the loss on the test set is nan$"):
+    with pytest.raises(Diverged, match=r"^step 4: the loss on the test set is nan$"):
         run.trainer.test(replace(good, parameters=p))
 
 
