@@ -74,7 +74,11 @@ MIXES = [
     ("silu", "SiLU for GELU", lambda p, y, u: glu(linear(silu(y), p.W, p.b))),
     ("gate_linear", "the gate without its logistic function", _product_of_halves),
     ("gate_first", "the gate on the other half", _first_gated),
-    ("residual", "the residual connection inside the layer", lambda p, y, u: bank.mixed(bare(), p, y) + u),
+    (
+        "residual",
+        "the residual connection inside the layer",
+        lambda p, y, u: bank.mixed(bare(), p, y) + u,
+    ),
 ]
 
 
