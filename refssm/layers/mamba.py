@@ -119,8 +119,8 @@ def vjp(ops, dy, p, u):
     dsplit = np.swapaxes(np.concatenate([dinner, dz], axis=-2), -1, -2)
     dW_low, dW_B, dW_C = np.split(_outer(x, mixed), _borders(p), axis=-1)
     return Mamba(
-        _outer(u, dsplit), dk, summed(np.swapaxes(dx, -1, -2)), dW_low, dW_B, dW_C, _outer(low, ddt),
-        dbias, dA * A, dD, dW_out,
+        _outer(u, dsplit), dk, summed(np.swapaxes(dx, -1, -2)),
+        dW_low, dW_B, dW_C, _outer(low, ddt), dbias, dA * A, dD, dW_out,
     ), dsplit @ p.W_in.T  # fmt: skip
 
 

@@ -5,7 +5,7 @@ import numpy as np
 
 def linear(x, W, b):
     """x W + b, with W (m, p)."""
-    return (x.reshape(-1, x.shape[-1]) @ W + b).reshape(*x.shape[:-1], -1)
+    return (x.reshape(-1, x.shape[-1]) @ W + b).reshape(*x.shape[:-1], W.shape[-1])
 
 
 def linear_vjp(dy, x, W):

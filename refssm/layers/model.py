@@ -1,8 +1,8 @@
 """A model: linear encoder, blocks of norm, layer, dropout and residual, mean over time, decoder.
 
 Parameters are arrays under names such as `encoder.W` or `blocks.0.layer.C`, in a fixed order: what
-AdamW updates and a checkpoint holds. The backward pass keeps the input of each block and computes
-the rest of the block again.
+AdamW updates and a checkpoint holds. For the backward pass each block keeps its input, and what its
+layer keeps; layers without `linearized` compute the rest again.
 """
 
 from __future__ import annotations
