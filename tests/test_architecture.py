@@ -27,6 +27,7 @@ SATELLITES = (
     "gallery",
     "experiments",
 )
+BELOW_BENCH = ("conformance", "jit", "layers", "training")
 NEVER_LOADED = (
     "numba",
     "matplotlib",
@@ -66,14 +67,19 @@ def violations(path):
     if role == "command":
         return []
     if role in ("gallery", "experiments"):
-        others = {*SATELLITES, "oracle", "command"} - {"gallery", role}
+        below = {"gallery"} if role == "gallery" else {"gallery", "layers", "training", role}
+        others = {*SATELLITES, "oracle", "command"} - below
         return foreign(names, "matplotlib") + [n for n in ours if part(n) in others]
     if role == "conformance":
         return [n for n in ours if part(n) in ("bench", "command")]
     if role == "bench":
-        others = {*SATELLITES, "oracle", "command"} - {"bench", "conformance", "jit"}
+        others = {*SATELLITES, "oracle", "command"} - {"bench", *BELOW_BENCH}
         drawn = [n for n in names if n.split(".")[0] == "matplotlib"]
         return drawn + [n for n in ours if part(n) in others]
+    if role in ("layers", "training"):
+        others = {*SATELLITES, "oracle", "command"} - {"layers", role}
+        libraries = ("safetensors", "sklearn") if role == "training" else ("safetensors",)
+        return foreign(names, *libraries) + [n for n in ours if part(n) in others]
     if path.name == "testing.py":  # the only root file that may import satellites, lazily
         return foreign(names) + [n for n in _at_import(path) if part(n) in SATELLITES]
     return foreign(names) + [n for n in ours if part(n) in SATELLITES]
@@ -112,12 +118,18 @@ def test_the_import_walk_sees_a_forbidden_import(tmp_path, monkeypatch):
         "refssm/gallery/worse.py": "import rich",
         "refssm/experiments/bad.py": "from refssm.conformance.judging.grading import judge",
         "refssm/experiments/worse.py": "from refssm.command import plot",
+        "refssm/layers/bad.py": "from refssm.training.loop import Plan",
+        "refssm/layers/worse.py": "from refssm.jit.scan import linear_scan",
+        "refssm/training/bad.py": "from refssm.command import train",
+        "refssm/training/worse.py": "import torch",
+        "refssm/gallery/worst.py": "from refssm.training.loop import Plan",
         "refssm/jit/bad.py": "from refssm.conformance.judging.grading import judge",
         "refssm/conformance/bad.py": "import refssm.command",
         "refssm/conformance/worse.py": "def f():\n    from refssm.bench.run import Bench",
         "refssm/bench/bad.py": "from refssm.command import plot",
         "refssm/bench/worse.py": "from refssm.gallery import bench",
         "refssm/bench/worst.py": "import matplotlib",
+        "refssm/layers/worst.py": "import sklearn",
         "refssm/testing.py": "from refssm.conformance.running.in_process import judged_in_process",
     }
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
