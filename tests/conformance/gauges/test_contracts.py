@@ -85,7 +85,8 @@ def test_each_contract_has_words_and_sizes(contract):
         "needs_no_value": "SOLVE INVARIANTS",
         "basis_free": "INVARIANTS",
         "solved_by_lapack": "GRAMIANS SOLVE",
-        "judges_gradients_in_double": "TRACED CHAIN NORM SINGULAR GRAMIANS FFT SPECTRUM EXPM INVARIANTS",
+        "judges_gradients_in_double": "TRACED CHAIN NORM SINGULAR GRAMIANS FFT SPECTRUM EXPM "
+        "INVARIANTS",
         "scales_exactly": "TRACED CHAIN NORM SINGULAR GRAMIANS FFT SOLVE INVARIANTS",
         "nan_may_spread": "SOLVE EXPM",
         "may_raise_if_singular": "SOLVE",
