@@ -141,14 +141,19 @@ def to_half(x):
     return (real + 1j * x.imag.astype(np.float16) if x.dtype.kind == "c" else real).astype(x.dtype)
 
 
-@pytest.mark.parametrize(
-    "name", ["diagonal_ssm_real", "diagonal_ssm_real_vjp", "discretize_diagonal_zoh_vjp"]
-)
-def test_the_law_sees_one_operator_in_half_precision(name):
-    made, beside = model(NAMED_LAYERS["s5"], depth=1), Beside(Coarse(name))
+def test_the_law_sees_one_operator_in_half_precision():
+    made = model(NAMED_LAYERS["s5"], depth=1)
     _, p, u, labels, _ = drawn(0, made, dtype=np.float32)
-    made.gradients(beside, p, u, lambda y: cross_entropy_grad(y, labels))
-    assert {found for found, verdict in beside.verdicts if not verdict.ok} == {name}
+
+    def judged(beside):
+        made.gradients(beside, p, u, lambda y: cross_entropy_grad(y, labels))
+        return beside.verdicts
+
+    called = {name for name, _ in judged(Beside())}
+    assert len(called) > 2
+    for name in called:
+        verdicts = judged(Beside(Coarse(name)))
+        assert {found for found, verdict in verdicts if not verdict.ok} == {name}
 
 
 def graded(made, role, labels):
