@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
+from refssm.domains import layer_states, log_steps, recurrent_weights, shifts
 from refssm.hippo import hippo_legt
 from refssm.layers._layer import Layer, Parameters, parameter
 from refssm.layers.mixing import linear, linear_vjp
@@ -22,13 +23,15 @@ class HippoRNN(Parameters):
     """Parameters of `hippo_rnn`; `d` units, a memory of `n` coefficients."""
 
     W_u: np.ndarray = parameter("h d", "uniform between ±1/√(h + d + n)")
-    W_x: np.ndarray = parameter("d d", "uniform between ±1/√(h + d + n)")
+    W_x: np.ndarray = parameter("d d", "uniform between ±1/√(h + d + n)", domain=recurrent_weights)
     W_c: np.ndarray = parameter("n d", "uniform between ±1/√(h + d + n)")
-    b_x: np.ndarray = parameter("d", "uniform between ±1/√(h + d + n)")
-    w_f: np.ndarray = parameter("d", "uniform between ±1/√d")
-    log_dt: np.ndarray = parameter("", "log of a step from 1e-3 to 1e-1, uniform", "system")
+    b_x: np.ndarray = parameter("d", "uniform between ±1/√(h + d + n)", domain=shifts)
+    w_f: np.ndarray = parameter("d", "uniform between ±1/√d", domain=shifts)
+    log_dt: np.ndarray = parameter(
+        "", "log of a step from 1e-3 to 1e-1, uniform", "system", domain=log_steps
+    )
     W: np.ndarray = parameter("d h", "uniform between ±1/√d")
-    b: np.ndarray = parameter("h", "uniform between ±1/√d")
+    b: np.ndarray = parameter("h", "uniform between ±1/√d", domain=shifts)
 
 
 def init(rng, *, h, d=64, n=32) -> HippoRNN:
@@ -49,11 +52,12 @@ def _states(p, u, before, A_bar, B_bar):
     """x_k and c_k for every k, with the states before first: (…, l + 1, d) and (…, l + 1, n)."""
     given = linear(u, p.W_u, p.b_x)
     l = given.shape[-2]
-    x, c = (np.empty((*given.shape[:-2], l + 1, s.shape[-1]), given.dtype) for s in before)
+    shapes = ((*given.shape[:-2], l + 1, s.shape[-1]) for s in before)
+    x, c = (np.empty_like(given, shape=shape) for shape in shapes)
     x[..., 0, :], c[..., 0, :] = before
     for k in range(l):
         x[..., k + 1, :] = np.tanh(given[..., k, :] + x[..., k, :] @ p.W_x + c[..., k, :] @ p.W_c)
-        f = x[..., k + 1, :] @ p.w_f
+        f = (x[..., k + 1, :] * p.w_f).sum(-1)
         c[..., k + 1, :] = c[..., k, :] @ A_bar.T + f[..., None] * B_bar[:, 0]
     return x, c
 
@@ -71,21 +75,22 @@ def vjp(ops, dy, p, u):
     dc, df = np.zeros_like(c[..., 1:, :]), np.zeros_like(dx[..., 0])
     later_x, later_c = np.zeros_like(dx[..., 0, :]), np.zeros_like(dc[..., 0, :])
     for k in range(u.shape[-2] - 1, -1, -1):  # dx becomes the gradient before tanh
-        dc[..., k, :], df[..., k] = later_c, later_c @ B_bar[:, 0]
-        dx[..., k, :] += later_x + df[..., k, None] * p.w_f
-        dx[..., k, :] *= (1 - x[..., k + 1, :]) * (1 + x[..., k + 1, :])
+        t = x[..., k + 1, :]
+        dc[..., k, :], df[..., k] = later_c, (later_c * B_bar[:, 0]).sum(-1)
+        dtanh = dx[..., k, :] + later_x + df[..., k, None] * p.w_f
+        dx[..., k, :] = dtanh * ((1 - t) * (1 + t))
         later_x = dx[..., k, :] @ p.W_x.T
         later_c = dx[..., k, :] @ p.W_c.T + later_c @ A_bar
     du, dW_u, db_x = linear_vjp(dx, u, p.W_u)
     _, dW_x, _ = linear_vjp(dx, x[..., :-1, :], p.W_x)
     _, dW_c, _ = linear_vjp(dx, c[..., :-1, :], p.W_c)
     _, dA_bar_t, _ = linear_vjp(dc, c[..., :-1, :], A_bar.T)
-    f = x[..., 1:, :] @ p.w_f
+    f = (x[..., 1:, :] * p.w_f).sum(-1)
     dB_bar = (f[..., None] * dc).reshape(-1, len(A_bar)).sum(0)[:, None]
     dw_f = (df[..., None] * x[..., 1:, :]).reshape(-1, len(p.w_f)).sum(0)
     A, B, dt = _memory(p)
-    _, _, ddt = ops.discretize_zoh_vjp(np.ascontiguousarray(dA_bar_t.T), dB_bar, A, B, dt)
-    return HippoRNN(dW_u, dW_x, dW_c, db_x, dw_f, np.asarray(ddt * dt), dW, db), du
+    _, _, ddt = ops.discretize_zoh_vjp(dA_bar_t.T.copy(), dB_bar, A, B, dt)
+    return HippoRNN(dW_u, dW_x, dW_c, db_x, dw_f, ddt * dt, dW, db), du
 
 
 def rest(p, batch=()):
@@ -103,4 +108,5 @@ def stateful(ops, p, u, state):
 HIPPO_RNN_LAYER = Layer(
     name="hippo_rnn", kind=HippoRNN, init=init, forward=forward, vjp=vjp, rest=rest,
     stateful=stateful, sizes={"d": 64, "n": 32}, source="gu2020hippo",
+    states={"x": ("d", layer_states), "c": ("n", layer_states)},
 )  # fmt: skip

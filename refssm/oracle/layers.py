@@ -160,6 +160,27 @@ def rnn_layer_stateful(u, W_u, W_x, b_x, W, b, x0):
     return y, x
 
 
+def hippo_rnn_layer(u, W_u, W_x, W_c, b_x, w_f, log_dt, W, b):
+    """From rest."""
+    states = _zeros(len(W_x)), _zeros(len(W_c))
+    return hippo_rnn_layer_stateful(u, W_u, W_x, W_c, b_x, w_f, log_dt, W, b, *states)[0]
+
+
+def hippo_rnn_layer_stateful(u, W_u, W_x, W_c, b_x, w_f, log_dt, W, b, x0, c0):
+    """x_k = tanh(u_k W_u + x_{k−1} W_x + c_{k−1} W_c + b_x); c' = A c + B x_k · w_f of LegT."""
+    n, x, c, y = len(W_c), x0, c0, []
+    root = [mp.sqrt(2 * i + 1) for i in range(n)]
+    rows = [[-root[i] * root[k] * (-1) ** max(0, k - i) for k in range(n)] for i in range(n)]
+    G = mp.matrix([*([*row, root[i]] for i, row in enumerate(rows)), [0] * (n + 1)])
+    held = mp.expm(mp.exp(log_dt) * G).tolist()[:n]  # [Ā, B̄]
+    for row in u:
+        given = (_linear(row, W_u, b_x), _product(x, W_x), _product(c, W_c))
+        x = [mp.tanh(sum(terms)) for terms in zip(*given, strict=True)]
+        c = _applied(held, [*c, mp.fdot(x, w_f)])
+        y.append(_linear(x, W, b))
+    return y, x, c
+
+
 def _zeros(n):
     return [mp.mpf(0)] * n
 

@@ -46,7 +46,7 @@ def test_a_misspelt_layer_is_told_with_the_nearest_name(capfd, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     Path("block.py").write_text("def forward(u): ...\n", encoding="utf-8")
     code, _, err = run(capfd, "verify", "block.py::forward", "--as", "mamba_layr")
-    assert (code, "did you mean mamba_layer?" in err) == (2, True)
+    assert (code, "did you mean mamba_layer?" in err) == (4, True)
 
 
 def test_layers_are_listed_and_shown(capfd):

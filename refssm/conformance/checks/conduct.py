@@ -74,7 +74,7 @@ def strides(candidate: Candidate, case: Case) -> Verdict:
 
 def _constant(a):
     """Every member of the batch replaced by the first, so that a view can have stride 0."""
-    return np.broadcast_to(a[:1], a.shape).copy()
+    return np.broadcast_to(a[:1] if a.ndim else a, a.shape).copy()
 
 
 def readonly(candidate: Candidate, case: Case) -> Verdict:

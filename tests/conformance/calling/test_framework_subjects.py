@@ -21,6 +21,7 @@ WRONG_GRADIENTS = {
     ("s5_pytorch_ssm", "discretize_diagonal_zoh", "float32"): "inaccurate",
     ("s5_pytorch_ssm", "discretize_diagonal_zoh", "float64"): "inaccurate",
     ("s5_pytorch_ssm", "discretize_diagonal_zoh", "complex128"): "inaccurate",
+    ("s5_pytorch_block", "s5_layer", "complex64"): "inaccurate",  # through the same rule
     ("jax_dplr", "dplr_kernel", "float32"): "inaccurate",
     ("lrnnx_discretization", "discretize_diagonal_zoh", "float32"): "inaccurate",
     ("lrnnx_discretization", "discretize_diagonal_zoh", "float64"): "inaccurate",
@@ -31,7 +32,7 @@ WITHOUT_GRADIENTS = {"control"}
 ALSO = {"control_gram": "slycot"}  # further packages that a file needs
 # the library writes the state in place, which autograd rejects
 STEPPED = {"selective_step", "mamba_step", "ssd_step"}
-STEPPED |= {"short_convolution_step", "short_convolution_stateful"}
+STEPPED |= {"short_convolution_step", "short_convolution_stateful", "mamba_layer_stateful"}
 
 
 def implementations(subject, module):

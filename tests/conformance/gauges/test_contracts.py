@@ -14,7 +14,7 @@ from refssm import _contract
 from refssm._arguments import several
 from refssm._contract import Contract
 from refssm._expm import expm, expm_derivative
-from refssm.catalog import OPERATORS
+from refssm.catalog import OPERATORS, judged
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges import contracts, gauge
 from refssm.conformance.gauges import linalg as tracked_linalg
@@ -62,7 +62,7 @@ def k1(function, *arrays):
 
 
 def test_each_contract_has_one_bound_and_an_operator_that_declares_it():
-    assert {*CONTRACTS} == {*BOUNDS} == {op.contract for op in OPERATORS}
+    assert {*CONTRACTS} == {*BOUNDS} == {op.contract for op in judged()}
     assert all(vars(_contract)[contract.name] is contract for contract in CONTRACTS)
 
 
@@ -71,22 +71,23 @@ def test_each_contract_has_words_and_sizes(contract):
     assert len(contract.words) > 20
     sizes = contract.case_entries, contract.double_case_entries, contract.oracle_entries
     assert min(sizes) > 0
-    gradients = any(op.differentiable for op in OPERATORS if op.contract is contract)
+    gradients = any(op.differentiable for op in judged() if op.contract is contract)
     assert (contract.gradient_case_entries > 0) == gradients
 
 
 @pytest.mark.parametrize(
     ("fact", "names"),
     {
-        "follows_each_operation": "TRACED",
+        "follows_each_operation": "TRACED CHAIN",
         "stays_short": "NORM SINGULAR INVARIANTS",
         "instead_of_entries": "GRAMIANS SOLVE INVARIANTS",
         "judges_whole_matrices": "SOLVE EXPM INVARIANTS",
         "needs_no_value": "SOLVE INVARIANTS",
         "basis_free": "INVARIANTS",
         "solved_by_lapack": "GRAMIANS SOLVE",
-        "judges_gradients_in_double": "TRACED NORM SINGULAR GRAMIANS FFT SPECTRUM EXPM INVARIANTS",
-        "scales_exactly": "TRACED NORM SINGULAR GRAMIANS FFT SOLVE INVARIANTS",
+        "judges_gradients_in_double": "TRACED CHAIN NORM SINGULAR GRAMIANS FFT SPECTRUM EXPM "
+        "INVARIANTS",
+        "scales_exactly": "TRACED CHAIN NORM SINGULAR GRAMIANS FFT SOLVE INVARIANTS",
         "nan_may_spread": "SOLVE EXPM",
         "may_raise_if_singular": "SOLVE",
     }.items(),
@@ -117,7 +118,7 @@ def looser(held, factor):
 
 @pytest.mark.parametrize("contract", [c for c in CONTRACTS if not c.basis_free], ids=str)
 def test_a_bound_a_million_times_too_large_lets_a_wrong_program_pass(contract, monkeypatch):
-    op = next(op for op in OPERATORS if op.contract is contract)
+    op = next(op for op in judged() if op.contract is contract)
     case = ordinary_case(op, "float64")
 
     def wrong(*arrays, **statics):

@@ -43,6 +43,8 @@ READ = {
         ("recurrence_transposed", "the recurrent matrix is transposed", turned),
         ("memoryless", "the recurrent matrix is forgotten", np.zeros_like),
     ],
+    "W_c": [("memory_unread", "the memory is not read", np.zeros_like)],
+    "w_f": [("memory_empty", "nothing is written into the memory", np.zeros_like)],
     "w": [("poles_conjugate", "w* for w", np.conj)],
     "log_dt": [
         ("dt_plain", "dt is not exponentiated", plain),

@@ -1,0 +1,89 @@
+"""Training steps side by side: rows, bars, messages, and the same gradients in JAX."""
+
+from dataclasses import replace
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from refssm.bench.results.bars import standing
+from refssm.bench.results.rows import SKIPPED, Group, Row, Work
+from refssm.bench.training import models, steps
+from refssm.bench.training.models import Given, model_of, step_of
+from refssm.bench.work.steps import DEPTH, SETTINGS, asked, bar_of
+from refssm.conformance.usage_error import UsageError
+from refssm.layers import operators
+from refssm.training.losses import cross_entropy_grad
+
+SMALL = {name: replace(s, batch=2, l=9) for name, s in SETTINGS.items()}
+each = pytest.mark.parametrize("setting", SMALL.values(), ids=SMALL)
+
+
+@each
+@pytest.mark.long
+def test_reference_and_mirror_have_a_row_each_and_jax_says_if_it_is_absent(setting):
+    (group,) = steps.groups([setting], peers=True, budget=0.01)
+    labels = [row.label for row in group.rows]
+    assert labels[:2] == ["reference", "mirror"]
+    assert all(row.timed and row.peak is not None for row in group.rows[:2])
+    if find_spec("jax") is None:
+        (row,) = group.rows[2:]
+        assert row.status == SKIPPED
+        assert "jax is not installed" in row.message
+    else:
+        assert all(row.timed for row in group.rows[2:])
+
+
+@each
+def test_steps_on_the_same_batch_make_the_loss_smaller(setting):
+    step = step_of(Given(setting), "reference")
+    losses = [step() for _ in range(8)]
+    assert losses[-1] < losses[0]
+
+
+def test_a_step_that_raises_is_a_row_that_says_so(monkeypatch):
+    def broken(given, role):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(steps, "step_of", broken)
+    (group,) = steps.groups([SMALL["s5"]], peers=False, budget=0.01)
+    assert [row.status for row in group.rows] == ["failed", "failed"]
+    assert "no room" in group.rows[0].message
+
+
+def test_an_unknown_layer_names_the_known_ones():
+    with pytest.raises(UsageError, match=r"'s6' is timed; wanted one of s5, mamba"):
+        asked(["s6"])
+    assert [s.layer for s in asked([])] == ["s5", "mamba"]
+
+
+def test_a_bar_is_for_the_size_that_it_names():
+    s5 = SETTINGS["s5"]
+    assert bar_of("s5_training_step", s5.letters) is s5.bar
+    assert bar_of("s5_training_step", s5.letters | {"l": 9}) is None
+    rows = [
+        Row("mirror", "mirror", "numba", seconds=(1.0,) * 7),
+        Row("jax: jax_tree", "peer", "jax", seconds=(2.0,) * 7),
+    ]
+    found = standing(Group(Work(s5.name, s5.letters, "float32", vjp=False), rows))
+    assert found is not None
+    assert (found.least, found.came.value, found.met) == (3, 2.0, False)
+
+
+@each
+def test_the_same_model_in_jax_has_the_same_loss_and_gradients(setting):
+    pytest.importorskip("jax", reason="pip install -e '.[subjects]'")
+    from refssm.bench.training import jax_models
+
+    given = Given(setting)
+    model, u, labels = model_of(setting), given.signals, given.labels
+    y, ours, _ = model.gradients(
+        operators("reference"), given.parameters, u, lambda y: cross_entropy_grad(y, labels)
+    )
+    for layer in jax_models.LAYERS[setting.layer].values():
+        loss, theirs = jax_models.value_and_gradients(layer, DEPTH, given.parameters, u, labels)
+        assert abs(loss - models.cross_entropy(y, labels)) <= 64 * 2**-24 * abs(loss)
+        for name, g in ours.items():
+            # float32 sums over all entries of the batch, in two orders, through every block
+            bound = 2**-24 * 64 * DEPTH * u.size * np.abs(g).max()
+            assert np.abs(theirs[name] - g).max() <= bound, name
