@@ -31,7 +31,7 @@ def model(layer, norm="layer", prenorm=True, depth=2):
     return Model(layer, 1, 3, h=4, depth=depth, norm=norm, prenorm=prenorm, sizes=sizes)
 
 
-def drawn(seed, made, l=7, batch=3, dtype=np.float64):
+def drawn(seed, made, l=7, batch=3, dtype: type = np.float64):
     """Parameters, signals, labels and dropout masks."""
     rng = np.random.default_rng(seed)
     p = made.init(rng, dtype)
