@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from refssm.catalog import OPERATORS, judged, named, resumed
+from refssm.catalog import OPERATORS, judged, resumed
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
@@ -50,7 +51,7 @@ def certified():
 
 def programs(honest):
     """The honest program, and its twin that starts from a state."""
-    other = resumed(named(honest.op))
+    other = resumed(operator_named(honest.op))
     twins = [h for h in IMPLEMENTATIONS if other and h.op == other.name != honest.op]
     same = [h for h in twins if h.name == honest.name] or twins[:1]
     return [h.found() for h in (honest, *same)]
@@ -60,7 +61,7 @@ def test_every_layer_is_an_operator_and_one_that_starts_from_its_states():
     names = [op.name for op in OF_LAYERS]
     for layer in JUDGED:
         assert f"{layer}_layer" in names
-        whole, piece = named(f"{layer}_layer"), named(f"{layer}_layer_stateful")
+        whole, piece = map(operator_named, (f"{layer}_layer", f"{layer}_layer_stateful"))
         assert resumed(whole) is piece
         assert [*piece.inputs][: len(whole.inputs)] == [*whole.inputs]
         assert piece.outputs == ("y", *layer.states)

@@ -38,7 +38,7 @@ def test_the_filter_is_the_sum_of_exponentials_of_the_paper():
         for k in range(6):
             sum_, size = mpmath.mpc(0), mpmath.mpf(0)
             for rate, frequency, C in zip(p.log_rate[0], p.frequency[0], p.C[0], strict=True):
-                w = mpmath.mpc(-mpmath.exp(mpmath.mpf(rate)), mpmath.mpf(frequency))
+                w = mpmath.mpf(frequency) * mpmath.mpc(0, 1) - mpmath.exp(mpmath.mpf(rate))
                 term = mpmath.mpc(C) * mpmath.expm1(dt * w) / w * mpmath.exp(dt * w * k)
                 sum_, size = sum_ + term, size + abs(term)
             K, terms = [*K, 2 * sum_.real], max(terms, size)
