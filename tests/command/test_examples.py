@@ -35,8 +35,9 @@ def needs(target):
             pytest.skip(f"{name} is not installed")
 
 
-def test_every_example_is_in_the_guide_or_the_readme():
-    pages = PAGE + (ROOT / "README.md").read_text(encoding="utf-8")
+def test_every_example_is_in_the_guide_the_readme_or_the_page_on_layers():
+    others = (ROOT / "README.md", ROOT / "docs/layers.md")
+    pages = PAGE + "".join(page.read_text(encoding="utf-8") for page in others)
     names = [path.name for path in (ROOT / "docs/examples").glob("*.py")]
     assert len(names) >= 7
     assert [name for name in names if f"examples/{name}" not in pages] == []
