@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 from judging import run
@@ -68,9 +69,23 @@ def test_a_scheduler_that_does_not_answer_is_one_sentence(folder, capfd):
     assert [*folder.iterdir()] == []
 
 
+STARTED = """import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup has it ignored
+from refssm.command import main
+sys.argv[0] = "refssm"
+sys.exit(main())
+"""
+
+
+@contextmanager
 def started(folder, *arguments, **how):
-    words = [sys.executable, "-m", "refssm", *map(str, arguments)]
-    return subprocess.Popen(words, cwd=folder, **how)
+    """The command in a process of its own, which does not outlive the test."""
+    words = [sys.executable, "-c", STARTED, *map(str, arguments)]
+    with subprocess.Popen(words, cwd=folder, **how) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 LONG = ("train", "digits", *SMALL, "--steps", 100000, "--every", 5)
