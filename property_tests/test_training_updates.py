@@ -1,6 +1,7 @@
 """Laws of updates and of accumulation, from any state."""
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from small_models import BY_LAYER, ROOM, conditioned, drawn, seeds, within
 from strategies import laws
 from training.small import setup
 
+from refssm.training import shares
 from refssm.training.optimizer import AdamW
 
 u64, DECAY = 2.0**-53, 0.1
@@ -116,11 +118,14 @@ def test_equal_gradients_give_equal_updates_whatever_the_operators(seed):
 @BY_LAYER
 @given(seed=seeds)
 @settings(laws, max_examples=4)
-def test_gradients_added_over_pieces_are_those_of_the_whole_batch(layer, seed):
+@pytest.mark.parametrize(
+    ("pieces", "steps"), [(3, shares.STEPS), (1, 10)], ids=["pieces", "shares"]
+)
+def test_gradients_added_over_parts_are_those_of_the_whole_batch(layer, pieces, steps, seed):
     sizes = {"n": 2} if "n" in layer.sizes else {}
     one, two = (
-        setup(layer=str(layer), norm="layer", sizes=sizes, depth=1, pieces=pieces).trainer()
-        for pieces in (1, 3)
+        setup(layer=str(layer), norm="layer", sizes=sizes, depth=1, pieces=count).trainer()
+        for count in (1, pieces)
     )
     _, p, u, labels, _ = drawn(seed, one.model, l=5, batch=4)
 
@@ -133,11 +138,13 @@ def test_gradients_added_over_pieces_are_those_of_the_whole_batch(layer, seed):
         return found
 
     G, conditions = conditioned(gradients(one), {**p, "u": u})
-    ratios = within(gradients(two)({**p, "u": u}), G, conditions, u64)
+    with patch.object(shares, "STEPS", steps):
+        found = gradients(two)({**p, "u": u})
+    ratios = within(found, G, conditions, u64)
     assert max(ratios.values()) <= ROOM, ratios
 
 
-def test_the_law_of_pieces_sees_one_that_is_left_out():
+def test_the_law_of_parts_sees_one_that_is_left_out():
     trainer = setup(layer="s5", norm="layer", depth=1, pieces=3).trainer()
     _, p, u, labels, _ = drawn(0, trainer.model, l=5, batch=4)
 

@@ -149,3 +149,14 @@ def test_the_wrapper_reads_signatures_with_empty_and_repeated_cores():
     kernel = Threaded(None, "(n,n),(),(l)->(l,n),()")
     assert kernel.inputs == [("n", "n"), (), ("l",)]
     assert kernel.outputs == [("l", "n"), ()]
+
+
+@pytest.mark.usefixtures("four")
+def test_a_kernel_called_alone_uses_one_thread(monkeypatch):
+    calls, given = [], arrays((8,), (8,), (8,))
+    monkeypatch.setattr(threads, "over_threads", lambda *what: calls.append(over_threads(*what)))
+    with threads.alone():
+        weighted(*given)
+    assert not calls
+    weighted(*given)
+    assert len(calls) == 1

@@ -18,14 +18,6 @@ EPSILON = 1e-5  # under the root, as in refssm.norms
 FAST = {"contract", "reassoc"}
 
 
-@part
-def row_of(x):
-    """x for SIMD; a copy, which owns its memory, if its entries are not adjacent."""
-    if x.size > 1 and x.strides[0] != x.itemsize:
-        return x.copy()
-    return adjacent(x)
-
-
 @part(fastmath=FAST)
 def _total(x):
     total = x.dtype.type(0)
@@ -48,7 +40,8 @@ def _moments(x):
     """The mean of a row, and 1/√(variance + ε)."""
     count = x.dtype.type(x.size)
     mean = _total(x) / count
-    return mean, 1 / np.sqrt(_squares(x, mean) / count + x.dtype.type(EPSILON))
+    # an integer divided by a number of single precision would be one of double precision
+    return mean, x.dtype.type(1) / np.sqrt(_squares(x, mean) / count + x.dtype.type(EPSILON))
 
 
 @part(fastmath={"contract"})
@@ -58,11 +51,21 @@ def _normal_row(x, mean, rate, scale, shift, y):
 
 
 @gufunc("(n),(n),(n)->(n)", kinds=KINDS)
-def layer_norm(x, scale, shift, y):
+def _layer_norm(x, scale, shift, y):
+    mean, rate = _moments(adjacent(x))
+    _normal_row(adjacent(x), mean, rate, adjacent(scale), adjacent(shift), adjacent(y))
+
+
+def layer_norm(x, scale, shift):
     """scale (x − mean)/√(variance + ε) + shift."""
-    row = row_of(x)
-    mean, rate = _moments(row)
-    _normal_row(row, mean, rate, row_of(scale), row_of(shift), y)
+    return _layer_norm(*_adjacent_rows(x, scale, shift))
+
+
+def _adjacent_rows(*arrays):
+    """The arrays in one type, those without adjacent entries copied: a kernel with a second branch
+    for these would take twice the time."""
+    kind = np.result_type(*arrays)
+    return [np.ascontiguousarray(a, kind) for a in arrays]
 
 
 @part(fastmath=FAST)
@@ -77,31 +80,39 @@ def _products(dy, scale, x, mean, rate):
 
 
 @part(fastmath={"contract"})
-def _back_row(dy, x, scale, mean, rate, along, across, dx, sums):
-    """dx = rate (g − mean of g − y · mean of g y); adds dy y and dy to the sums of all rows."""
+def _back_row(dy, x, scale, mean, rate, along, across, dx):
+    """dx = rate (g − mean of g − y · mean of g y)."""
     for i in range(x.size):
         y = (x[i] - mean) * rate
         dx[i] = rate * (dy[i] * scale[i] - along - y * across)
-        sums[0, i] += dy[i] * y
-        sums[1, i] += dy[i]
+
+
+@part(fastmath={"contract"})
+def _add_row(dy, x, mean, rate, dscale, dshift):
+    """Adds dy y and dy to the sums of all rows."""
+    for i in range(x.size):
+        dscale[i] += dy[i] * ((x[i] - mean) * rate)
+        dshift[i] += dy[i]
 
 
 @gufunc("(m,n),(m,n),(n)->(m,n),(n),(n)", kinds=KINDS)
 def _layer_norm_back(dy, x, scale, dx, dscale, dshift):
     count = x.dtype.type(x.shape[1])
-    sums = np.zeros((2, x.shape[1]))
-    weights = row_of(scale)
+    sums, more = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    weights = adjacent(scale)
     for k in range(x.shape[0]):
-        u, g = row_of(x[k]), row_of(dy[k])
+        u, g = adjacent(x[k]), adjacent(dy[k])
         mean, rate = _moments(u)
         first, second = _products(g, weights, u, mean, rate)
-        _back_row(g, u, weights, mean, rate, first / count, second / count, dx[k], sums)
+        _back_row(g, u, weights, mean, rate, first / count, second / count, adjacent(dx[k]))
+        _add_row(g, u, mean, rate, adjacent(sums), adjacent(more))
     for i in range(x.shape[1]):
-        dscale[i], dshift[i] = sums[0, i], sums[1, i]
+        dscale[i], dshift[i] = sums[i], more[i]
 
 
 def layer_norm_vjp(dy, x, scale):
     """Gradients of x, scale and shift."""
+    dy, x, scale = _adjacent_rows(dy, x, scale)
     shape = (-1, *x.shape[-2:]) if x.ndim > 1 else (1, 1, -1)
     dx, dscale, dshift = _layer_norm_back(dy.reshape(shape), x.reshape(shape), scale)
     return dx.reshape(x.shape), dscale.sum(0), dshift.sum(0)

@@ -1,46 +1,59 @@
 """A diagonal system with real signals inside a layer: products of real matrices around one scan.
 
-    x_k = a x_{k−1} + B u_k,   y_k = Re(C x_k)
+    x_k = a x_{k−1} + B u_k,   y_k = Re(C x_k) + D u_k
 
 A product of complex and real matrices would be computed as one of complex ones, with twice to four
-times the work.
+times the work. Here a complex row is a real one of twice the length, and nothing is copied.
 """
 
 import numpy as np
 
+from refssm._overridable import overridable
+from refssm.layers.mixing import flat, summed
 
-def flat(x):
-    """All leading axes as one: one product of matrices is faster than many small ones."""
-    return x.reshape(-1, x.shape[-1])
+
+def _woven(A):
+    """Real and imaginary parts of the rows, in turn: what real parts of complex rows multiply."""
+    return np.stack([A.real, A.imag], 1).reshape(-1, A.shape[-1])
+
+
+@overridable
+def reals(x):
+    """Complex rows as real ones: real and imaginary parts in turn."""
+    return x.view(x.real.dtype)
+
+
+@overridable
+def complexes(x):
+    """Back from `reals`."""
+    return x.view(np.result_type(x.dtype, np.complex64))
 
 
 def driven(B, u):
     """B u_k, complex."""
-    both = flat(u) @ np.concatenate([B.real, B.imag]).T
-    return (both[:, : len(B)] + 1j * both[:, len(B) :]).reshape(*u.shape[:-1], len(B))
-
-
-def _parts(x):
-    """Real and imaginary parts side by side."""
-    return np.concatenate([flat(x.real), flat(x.imag)], axis=-1)
+    return complexes(flat(u) @ _woven(B).T).reshape(*u.shape[:-1], len(B))
 
 
 def read(C, x):
     """Re(C x_k)."""
-    y = _parts(x) @ np.concatenate([C.real, -C.imag], axis=-1).T
-    return y.reshape(*x.shape[:-1], len(C))
+    return (reals(flat(x)) @ _woven(C.conj().T)).reshape(*x.shape[:-1], len(C))
 
 
-def linearized(ops, a, B, C, u):
-    """y, and the function from dy to the gradients of a, B, C and u."""
+def linearized(ops, a, B, C, D, u):
+    """y, and the function from dy to the gradients of a, B, C, D and u."""
     b = driven(B, u)
     steps = np.broadcast_to(a, b.shape[-2:])
     x = ops.linear_scan(steps, b)
+    y = read(C, x)
+    y += D * u
 
     def back(dy):
         da, db = ops.linear_scan_vjp(driven(C.conj().T, dy), steps, b)
-        n, of_C, of_B = len(a), flat(dy).T @ _parts(x), _parts(db).T @ flat(u)
-        du = (_parts(db) @ np.concatenate([B.real, B.imag])).reshape(u.shape)
-        return da.sum(0), of_B[:n] + 1j * of_B[n:], of_C[:, :n] - 1j * of_C[:, n:], du
+        rows = reals(flat(db))
+        dB = (rows.T @ flat(u)).reshape(len(a), 2, -1)
+        dC = complexes(flat(dy).T @ reals(flat(x))).conj()
+        du = (rows @ _woven(B)).reshape(u.shape)
+        du += D * dy
+        return da.sum(0), dB[:, 0] + 1j * dB[:, 1], dC, summed(dy * u), du
 
-    return read(C, x), back
+    return y, back

@@ -19,6 +19,7 @@ from refssm.domains import (
     skips,
 )
 from refssm.layers import _bank as bank
+from refssm.layers import _ssm as ssm
 from refssm.layers._layer import Layer, Parameters, parameter
 
 
@@ -48,32 +49,42 @@ def init(rng, *, h, n=64, r_min=0.0, r_max=1.0, max_phase=2 * np.pi) -> LRU:
 
 
 def _system(p):
-    """a, γ B, and Re(C x) as 2 Re(½ C x)."""
+    """a and γ B."""
     a = np.exp(-np.exp(p.log_rate) + 1j * np.exp(p.log_phase))
-    return a, np.exp(p.log_gamma)[:, None] * p.B, p.C / 2, np.diag(p.D)
+    return a, np.exp(p.log_gamma)[:, None] * p.B
 
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return bank.mixed(ops, p, ops.diagonal_ssm_real(*_system(p), u))
+    return linearized(ops, p, u)[0]
+
+
+def linearized(ops, p, u):
+    """The output, and the function from its cotangent to the gradients; it keeps what they need."""
+    a, scaled = _system(p)
+    y, system_back = ssm.linearized(ops, a, scaled, p.C, p.D, u)
+
+    def back(dout):
+        dy, dW, db = bank.mixed_vjp(ops, dout, p, y)
+        da, dB, dC, dD, du = system_back(dy)
+        turned = da * a.conj()  # a' = a z', z = log a
+        return LRU(
+            -np.exp(p.log_rate) * turned.real,
+            np.exp(p.log_phase) * turned.imag,
+            (dB * scaled.conj()).sum(-1).real,
+            np.exp(p.log_gamma)[:, None] * dB,
+            dC,
+            dD,
+            dW,
+            db,
+        ), du
+
+    return bank.mixed(ops, p, y), back
 
 
 def vjp(ops, dy, p, u):
     """Gradients of the parameters, and of u."""
-    system = _system(p)
-    dy, dW, db = bank.mixed_vjp(ops, dy, p, ops.diagonal_ssm_real(*system, u))
-    da, dB, dC, dD, du = ops.diagonal_ssm_real_vjp(dy, *system, u)
-    turned, gamma = da * system[0].conj(), np.exp(p.log_gamma)  # a' = a z', z = log a
-    return LRU(
-        -np.exp(p.log_rate) * turned.real,
-        np.exp(p.log_phase) * turned.imag,
-        (dB * system[1].conj()).sum(-1).real,
-        gamma[:, None] * dB,
-        dC / 2,
-        np.diagonal(dD).copy(),
-        dW,
-        db,
-    ), du
+    return linearized(ops, p, u)[1](dy)
 
 
 def rest(p, batch=()):
@@ -83,12 +94,13 @@ def rest(p, batch=()):
 
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
-    y, x = ops.diagonal_ssm_real_stateful(*_system(p), u, state[0])
+    system = *_system(p), p.C / 2, np.diag(p.D)  # Re(C x) is 2 Re(½ C x)
+    y, x = ops.diagonal_ssm_real_stateful(*system, u, state[0])
     return bank.mixed(ops, p, y), (x,)
 
 
 LRU_LAYER = Layer(
     name="lru", kind=LRU, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
-    sizes={"n": 64}, source="orvieto2023lru",
+    linearized=linearized, sizes={"n": 64}, source="orvieto2023lru",
     states={"x": ("n", complex_states)}, traits=frozenset({"time-invariant"}),
 )  # fmt: skip

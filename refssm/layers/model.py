@@ -106,7 +106,8 @@ class Model:
         def back(dy):
             dlayer, dgiven = layer_back(_masked(mask, dy))
             dnorm, dx = norm.vjp(ops, dgiven, np_, x)
-            return _block_gradients(dnorm, dlayer), dy + dx
+            dx += dy
+            return _block_gradients(dnorm, dlayer), dx
 
         return x + _masked(mask, y), seen, back
 
@@ -119,7 +120,8 @@ class Model:
         def back(dy):
             dnorm, dy = norm.vjp(ops, dy, np_, before)
             dlayer, dx = layer_back(_masked(mask, dy))
-            return _block_gradients(dnorm, dlayer), dy + dx
+            dx += dy
+            return _block_gradients(dnorm, dlayer), dx
 
         return out, seen, back
 

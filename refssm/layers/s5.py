@@ -14,7 +14,7 @@ from refssm import initial
 from refssm.domains import complex_states, complex_weights, layer_modes, log_steps, shifts, skips
 from refssm.layers import _ssm as ssm
 from refssm.layers._layer import Layer, Parameters, parameter
-from refssm.layers.mixing import linear, linear_vjp, summed
+from refssm.layers.mixing import linear, linear_vjp
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,15 @@ def init(rng, *, h, n=32, blocks=1) -> S5:
 
 
 def _discrete(ops, p):
-    """e^{dt w} and B̄."""
-    return ops.discretize_diagonal_zoh(p.w, p.B, np.exp(p.log_dt))
+    """e^{dt w}, and dt φ₁(dt w) as a column."""
+    return ops.discretize_diagonal_zoh(p.w, np.ones_like(p.w)[:, None], np.exp(p.log_dt))
+
+
+def _discrete_vjp(ops, da, df, p):
+    """The gradients of w and log_dt."""
+    dt = np.exp(p.log_dt)
+    dw, _, ddt = ops.discretize_diagonal_zoh_vjp(da, df, p.w, np.ones_like(p.w)[:, None], dt)
+    return dw, ddt * dt
 
 
 def forward(ops, p, u):
@@ -60,24 +67,25 @@ def _gated(ops, p, y):
 
     def back(dout):
         dg, dgate = ops.gate_vjp(dout, g, gate)
-        dlinear, dW, db = linear_vjp(dgate, g, p.W)
-        return ops.gelu_vjp(dg + dlinear, y), dW, db
+        through, dW, db = linear_vjp(dgate, g, p.W)
+        dg += through
+        return ops.gelu_vjp(dg, y), dW, db
 
     return ops.gate(g, gate), back
 
 
 def linearized(ops, p, u):
     """The output, and the function from its cotangent to the gradients; it keeps what they need."""
-    a, B_bar = _discrete(ops, p)
-    y, system_back = ssm.linearized(ops, a, B_bar, 2 * p.C, u)
-    out, gate_back = _gated(ops, p, y + p.D * u)
+    a, f = _discrete(ops, p)
+    y, system_back = ssm.linearized(ops, a, f * p.B, 2 * p.C, p.D, u)
+    out, gate_back = _gated(ops, p, y)
 
     def back(dout):
         dy, dW, db = gate_back(dout)
-        da, dB_bar, dC, du = system_back(dy)
-        dt = np.exp(p.log_dt)
-        dw, dB, ddt = ops.discretize_diagonal_zoh_vjp(da, dB_bar, p.w, p.B, dt)
-        return S5(dw, ddt * dt, dB, 2 * dC, summed(dy * u), dW, db), du + p.D * dy
+        da, dB_bar, dC, dD, du = system_back(dy)
+        df = (p.B.conj() * dB_bar).sum(-1, keepdims=True)
+        dw, dlog_dt = _discrete_vjp(ops, da, df, p)
+        return S5(dw, dlog_dt, f.conj() * dB_bar, 2 * dC, dD, dW, db), du
 
     return out, back
 
@@ -94,7 +102,8 @@ def rest(p, batch=()):
 
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
-    system = *_discrete(ops, p), p.C, np.diag(p.D)
+    a, f = _discrete(ops, p)
+    system = a, f * p.B, p.C, np.diag(p.D)
     y, x = ops.diagonal_ssm_real_stateful(*system, u, state[0])
     return _gated(ops, p, y)[0], (x,)
 

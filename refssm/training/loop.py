@@ -15,6 +15,7 @@ import numpy as np
 
 from refssm.layers.model import Model, part
 from refssm.layers.norms import averaged
+from refssm.training import shares
 from refssm.training.losses import cross_entropy, cross_entropy_grad
 from refssm.training.optimizer import GROUPS, AdamW, clipped, cosine, norm
 from refssm.training.tasks import Task
@@ -101,13 +102,13 @@ class Trainer:
         """Loss, accuracy and gradients of a batch, piece by piece; averages after it."""
         total, averages, loss, right = {}, state.averages, 0.0, 0
         for piece in np.array_split(np.arange(len(u)), self.plan.pieces):
-            share, its = len(piece) / len(u), labels[piece]
-            y, grads, seen = self.model.gradients(
-                self.ops, state.parameters, u[piece],
-                lambda y, its=its, share=share: cross_entropy_grad(y, its) * y.dtype.type(share),
+            its = labels[piece]
+            y, grads, seen = shares.gradients(
+                self.model, self.ops, state.parameters, u[piece],
+                lambda y, rows, its=its: cross_entropy_grad(y, its[rows], len(u)),
                 masks and [mask[piece] for mask in masks],
             )  # fmt: skip
-            loss += share * cross_entropy(y, its)
+            loss += cross_entropy(y, its) * len(piece) / len(u)
             right += int((y.argmax(-1) == its).sum())
             averages = averaged(averages, seen)
             total = {n: total[n] + g if total else g for n, g in grads.items()}

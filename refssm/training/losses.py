@@ -8,11 +8,12 @@ def cross_entropy(logits, labels):
     return float(-_log_softmax(logits)[*np.indices(labels.shape), labels].mean())
 
 
-def cross_entropy_grad(logits, labels):
-    """(softmax − one at the label) divided by the number of labels."""
+def cross_entropy_grad(logits, labels, count=None):
+    """(softmax − one at the label) divided by the number of labels, or of those of the batch of
+    which these are a part."""
     p = np.exp(_log_softmax(logits))
     p[*np.indices(labels.shape), labels] -= 1
-    return p / p.dtype.type(labels.size)
+    return p / p.dtype.type(labels.size if count is None else count)
 
 
 def _log_softmax(z):

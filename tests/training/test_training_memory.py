@@ -15,6 +15,7 @@ import numpy as np
 from refssm.layers import operators
 from refssm.layers.catalog import NAMED
 from refssm.layers.model import Model
+from refssm.training import shares
 from refssm.training.losses import cross_entropy_grad
 
 UNIT = 1 if sys.platform == "darwin" else 1024
@@ -27,7 +28,11 @@ model = Model(NAMED["s5"], 1, 10, h=128, depth=4, sizes={"n": 32})
 rng = np.random.default_rng(0)
 p, u = model.init(rng), rng.standard_normal((batch, l, 1)).astype(np.float32)
 labels = np.arange(batch)
-y, gradients, _ = model.gradients(operators("jit"), p, u, lambda y: cross_entropy_grad(y, labels))
+
+def cotangent(y, rows):
+    return cross_entropy_grad(y, labels[rows], batch)
+
+y, gradients, _ = shares.gradients(model, operators("jit"), p, u, cotangent)
 finite = all(bool(np.isfinite(g).all()) for g in gradients.values())
 print(json.dumps({"before": before, "peak": peak(), "finite": finite}))
 """

@@ -14,6 +14,7 @@ from refssm.bench.work.steps import CHANNELS, CLASSES, DEPTH, Setting
 from refssm.layers import operators
 from refssm.layers.catalog import NAMED
 from refssm.layers.model import Model
+from refssm.training import shares
 from refssm.training.losses import cross_entropy, cross_entropy_grad
 from refssm.training.optimizer import AdamW
 
@@ -48,11 +49,12 @@ def step_of(given: Given, role: str) -> Callable[[], float]:
     model, ops, optimizer = model_of(given.setting), operators(role), AdamW()
     parameters, moments, count = given.parameters, optimizer.start(given.parameters), 0
 
+    def cotangent(y, rows):
+        return cross_entropy_grad(y, given.labels[rows], len(given.labels))
+
     def step() -> float:
         nonlocal parameters, moments, count
-        y, gradients, _ = model.gradients(
-            ops, parameters, given.signals, lambda y: cross_entropy_grad(y, given.labels)
-        )
+        y, gradients, _ = shares.gradients(model, ops, parameters, given.signals, cotangent)
         count += 1
         parameters, moments = optimizer.update(parameters, gradients, moments, count, RATE)
         return cross_entropy(y, given.labels)

@@ -28,6 +28,7 @@ from refssm.conformance.gauges.tracked import (
 )
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.hope.kernel import kernel_spectrum
+from refssm.layers._ssm import complexes, reals
 from refssm.layers._transforms import cascade_response, convolution
 
 LIBRARY = 4  # roundings of a library function
@@ -67,6 +68,21 @@ def _logaddexp(x, y):
 
 
 FUNCTIONS[np.diag] = structural(np.diag)
+
+
+@rule(FUNCTIONS, reals)
+def _reals(x):
+    """The error of a complex number bounds those of both parts."""
+    parts = None if x.parts is None else np.repeat(x.parts, 2, axis=-1)
+    return Tracked(reals(x.value), np.repeat(x.errors, 2, axis=-2), parts)
+
+
+@rule(FUNCTIONS, complexes)
+def _complexes(x):
+    """The error of a complex number is the modulus of those of both parts."""
+    errors = np.hypot(x.errors[..., ::2, :], x.errors[..., 1::2, :])
+    parts = None if x.parts is None else np.hypot(x.parts[..., ::2], x.parts[..., 1::2])
+    return Tracked(complexes(x.value), errors, parts)
 
 
 @rule(FUNCTIONS, np.split)

@@ -65,6 +65,9 @@ class Tracked(NDArrayOperatorsMixin):
     def __len__(self):
         return len(self.value)
 
+    def __iadd__(self, other):
+        return self + other
+
     def __getitem__(self, index):
         parts = None if self.parts is None else self.parts[index]
         return Tracked(self.value[index], self.errors[_with_gauges(index)], parts)

@@ -11,9 +11,10 @@ layer has worked is ended, and so is one in which two threads call its workqueue
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextvars import copy_context
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from functools import cache
 from itertools import pairwise
 from math import prod
@@ -44,6 +45,19 @@ def _pool() -> ThreadPoolExecutor:
 if hasattr(os, "register_at_fork"):
     # a forked child has the pool but not its threads, and would wait for them for ever
     os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+_alone = ContextVar("alone", default=False)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Gufuncs called inside use one thread: the other threads have work of their own."""
+    token = _alone.set(True)
+    try:
+        yield
+    finally:
+        _alone.reset(token)
 
 
 def over_threads(function: Callable, items: Iterable) -> list:
@@ -96,7 +110,7 @@ class Threaded:
         work = prod(batch) * prod(max(1, size) for size in sizes.values())
         longest = max(batch, default=1)
         pieces = min(work // SMALL, PIECES * threads(), longest)
-        if pieces < 2 or threads() < 2:
+        if pieces < 2 or threads() < 2 or _alone.get():
             return self.kernel(*arrays)
         kernel = self.kernel.of(tuple(a.dtype for a in arrays))
         axis = batch.index(longest) - len(batch)

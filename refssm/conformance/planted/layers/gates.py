@@ -16,6 +16,7 @@ from refssm.conformance.planted.layers.every_layer import planting
 from refssm.conformance.planted.planting import instead
 from refssm.layers import Layer, hope, lru, mamba, rnn, s4, s4d, s5
 from refssm.layers import _bank as bank
+from refssm.layers import _ssm as ssm
 from refssm.layers._transforms import bare
 from refssm.layers.mixing import linear
 
@@ -50,7 +51,7 @@ SYSTEMS = [
     (s4.S4_LAYER, _of_kernel(s4)),
     (s4d.S4D_LAYER, _of_kernel(s4d)),
     (hope.HOPE_LAYER, _of_kernel(hope)),
-    (lru.LRU_LAYER, lambda ops, p, u: ops.diagonal_ssm_real(*lru._system(p), u)),
+    (lru.LRU_LAYER, lambda ops, p, u: ssm.linearized(ops, *lru._system(p), p.C, p.D, u)[0]),
 ]
 
 
@@ -84,7 +85,8 @@ MIXES = [
 
 def _s5(mix):
     def system(ops, p, u):
-        return ops.diagonal_ssm_real(*s5._discrete(ops, p), p.C, np.diag(p.D), u)
+        a, f = s5._discrete(ops, p)
+        return ssm.linearized(ops, a, f * p.B, 2 * p.C, p.D, u)[0]
 
     return after_system(s5.S5_LAYER, system, mix)
 
@@ -129,9 +131,7 @@ S5.plant(
     (
         "half",
         "the factor 2 of conjugate pairs is forgotten",
-        with_operators(
-            s5.S5_LAYER, diagonal_ssm_real=lambda right, a, B, C, D, u: right(a, B, C / 2, D, u)
-        ),
+        with_operators(s5.S5_LAYER, linear_scan=lambda right, a, b: right(a, b / 2)),
     ),
 )
 
