@@ -40,7 +40,9 @@ DRAWN = (
 OPS = {"reference": refssm, "jit": operators("jit")}
 U = 2.0**-53
 few = settings(laws, max_examples=4)
+CAUSAL = [layer for layer in DRAWN if layer.causal]  # laws of states are about these
 each_layer = pytest.mark.parametrize("layer", DRAWN, ids=str)
+each_causal_layer = pytest.mark.parametrize("layer", CAUSAL, ids=str)
 each_role = pytest.mark.parametrize("role", OPS)
 
 

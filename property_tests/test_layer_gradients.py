@@ -4,50 +4,21 @@ The product of the Jacobian with a direction comes from central differences of t
 here knows how a gradient is computed.
 """
 
-from contextlib import contextmanager
 from dataclasses import replace
 
-import mpmath
 import numpy as np
 import pytest
+from differences import (
+    derivative,
+    error_function_of_long_double,
+    extended,
+    needs_long_double,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from layered import DRAWN, OPS, U, each_layer, examples, few, fixed, inner, inputs, like, size
 
 import refssm
-from refssm import activations
-
-needs_long_double = pytest.mark.skipif(
-    bool(np.finfo(np.longdouble).eps > U / 1000), reason="long double is no wider than double here"
-)
-LEVELS = 6  # steps 2^-3 … 2^-8 of the difference quotients
-
-
-@contextmanager
-def error_function_of_long_double():
-    """SciPy's erf has no long double; mpmath's has."""
-    erf = np.frompyfunc(
-        lambda x: np.longdouble(mpmath.nstr(mpmath.erf(mpmath.mp.convert(x)), 25)), 1, 1
-    )
-    with pytest.MonkeyPatch.context() as patch, mpmath.workdps(30):
-        patch.setattr(activations, "erf", lambda x: erf(x).astype(np.longdouble))
-        yield
-
-
-def extended(x):
-    return x.astype(np.result_type(x, np.longdouble))
-
-
-def derivative(f):
-    """f'(0) by Romberg's extrapolation of central differences, and how far the last two differ."""
-    row: list = []
-    for level in range(LEVELS):
-        e = np.longdouble(2.0) ** -(3 + level)
-        new = [(f(e) - f(-e)) / (2 * e)]
-        for j, old in enumerate(row):
-            new.append(new[j] + (new[j] - old) / (4 ** (j + 1) - 1))
-        previous, row = row, new
-    return row[-1], abs(row[-1] - previous[-1])
 
 
 def slope(example, dy, name, t):

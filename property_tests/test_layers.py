@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from layered import (
+    CAUSAL,
     DRAWN,
     OPS,
     Example,
     U,
+    each_causal_layer,
     each_layer,
     each_role,
     examples,
@@ -55,14 +57,22 @@ def slip(example, program):
 
 
 @pytest.mark.long
-@each_role
 @each_layer
+@given(data=st.data())
+@few
+def test_the_reference_and_the_mirrors_give_one_output(layer, data):
+    example = data.draw(examples(layer))
+    assert slip(example, lambda layer, p, u: layer.forward(OPS["jit"], p, u)) <= 1
+
+
+@pytest.mark.long
+@each_role
+@each_causal_layer
 @given(data=st.data())
 @few
 def test_the_whole_pieces_and_steps_give_one_output(layer, role, data):
     example, ops = data.draw(examples(layer)), OPS[role]
     cuts = sorted(data.draw(st.lists(st.integers(0, example.l), max_size=2)))
-    assert slip(example, lambda layer, p, u: layer.forward(ops, p, u)) <= 1
     assert slip(example, lambda layer, p, u: in_pieces(layer, ops, p, u, cuts)) <= 1
     assert slip(example, lambda layer, p, u: in_steps(layer, ops, p, u)) <= 1
 
@@ -93,7 +103,7 @@ def double(x):
     return x.astype(np.complex128 if np.iscomplexobj(x) else np.float64)
 
 
-@each_layer
+@each_causal_layer
 def test_at_the_usual_sizes_pieces_give_the_output_of_the_whole(layer):
     example = Example(layer, dict(layer.sizes), 4, (2,), 128, 0)
     assert slip(example, lambda layer, p, u: in_pieces(layer, OPS["jit"], p, u, [1, 64, 127])) <= 1
@@ -103,7 +113,7 @@ def states_of(layer):
     return len(layer.rest(fixed(layer).parameters))
 
 
-EACH_STATE = [pytest.param(x, i, id=f"{x}-{i}") for x in DRAWN for i in range(states_of(x))]
+EACH_STATE = [pytest.param(x, i, id=f"{x}-{i}") for x in CAUSAL for i in range(states_of(x))]
 
 
 @pytest.mark.parametrize(("layer", "i"), EACH_STATE)
@@ -116,6 +126,17 @@ def test_a_layer_that_forgets_one_of_its_states_is_found(layer, i):
     wrong = replace(layer, stateful=forgetful)
     assert slip(fixed(layer), lambda _, p, u: in_steps(layer, refssm, p, u)) <= 1
     assert slip(fixed(layer), lambda _, p, u: in_steps(wrong, refssm, p, u)) > 1
+
+
+@pytest.mark.parametrize("layer", [x for x in DRAWN if not x.causal], ids=str)
+def test_a_layer_that_is_not_causal_reads_the_future(layer):
+    """Else it should have states: every other input of the last time changes all outputs."""
+    example = fixed(layer)
+    p, u = example.parameters, example.signal
+    other = u.copy()
+    other[:, -1] += 1
+    changed = layer.forward(refssm, p, other) != layer.forward(refssm, p, u)
+    assert changed.any(axis=-1).all()
 
 
 @each_layer

@@ -21,6 +21,9 @@ DIAGONAL = {
 
 def steps(rng, shape, *, dt_min=DT_MIN, dt_max=DT_MAX):
     """dt = dt_min (dt_max/dt_min)^u with u uniform, so log dt is uniform [gu2022s4d]."""
+    if not 0 < dt_min <= dt_max < np.inf:
+        bounds = f"got dt_min={dt_min}, dt_max={dt_max}"
+        raise ValueError(f"steps: wanted 0 < dt_min ≤ dt_max, {bounds}")
     return np.exp(rng.uniform(np.log(dt_min), np.log(dt_max), shape))
 
 

@@ -2,13 +2,14 @@
 
 A layer's file has, in this order, the class of its parameters, `init`, `forward` over a sequence,
 its `vjp`, the state at rest, and `stateful`, forward over a piece from a given state. A step is a
-piece of length 1. `ops` is where operators come from: `refssm`, or `operators("jit")`.
+piece of length 1. A layer that reads the future has no states: its declaration leaves out `rest`,
+`stateful` and `states`. `ops` is where operators come from: `refssm`, or `operators("jit")`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -59,10 +60,28 @@ class Parameters:
         """The same with `function` of each array."""
         return type(self)(**{name: function(x) for name, x in self.arrays().items()})
 
+    def resampled(self: T, factor: float) -> T:
+        """The same system for signals whose samples are `factor` times as far apart: dt times
+        `factor`. ValueError for a layer whose steps are not times."""
+        log_dt = self.arrays().get("log_dt")
+        if log_dt is None:
+            raise ValueError(f"{type(self).__name__} has no `log_dt`, so it knows no sampling rate")
+        if not 0 < factor < np.inf:
+            raise ValueError(f"`factor` must be a positive number, got {factor}")
+        return replace(self, log_dt=log_dt + log_dt.dtype.type(np.log(factor)))
+
     @classmethod
     def groups(cls) -> dict[str, str]:
         """The group of each parameter."""
         return {f.name: f.metadata["group"] for f in fields(cls)}
+
+
+def without_states(*given: Any) -> Any:
+    """What stands for `rest` and `stateful` of a layer that is not causal."""
+    raise TypeError(
+        "a layer that reads the future has no states and no steps; "
+        "call `forward` with the whole signal"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,18 +93,24 @@ class Layer:
     init: Callable[..., Any]  # init(rng, *, h, …)
     forward: Callable[..., np.ndarray]  # forward(ops, p, u)
     vjp: Callable[..., tuple]  # vjp(ops, dy, p, u): gradients of p, and of u
-    rest: Callable[..., State]  # rest(p, batch): the state before the first step
-    stateful: Callable[..., tuple]  # stateful(ops, p, u, state): y, and the next state
     sizes: Mapping[str, int]  # usual sizes besides h
+    rest: Callable[..., State] = without_states  # rest(p, batch): the state before the first step
+    # stateful(ops, p, u, state): y, and the next state
+    stateful: Callable[..., tuple] = without_states
     source: str = ""
     # linearized(ops, p, u): forward, and the function from dy to (gradients of p, of u)
     linearized: Callable[..., tuple] | None = None
-    # by name, shape in letters and domain, for the judge; it does not judge a layer without
+    # by name, shape in letters and domain, for the judge
     states: Mapping[str, tuple[str, Domain]] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()  # besides causal and state, as of an `Operator`
 
     def __str__(self):
         return self.name
+
+    @property
+    def causal(self) -> bool:
+        """Whether it can be computed step by step; if not, nothing else about it differs."""
+        return self.stateful is not without_states
 
     def pulled(self, ops: Ops, p, u: np.ndarray) -> tuple[np.ndarray, Callable[..., tuple]]:
         """The output, and the function from its cotangent to the gradients of `p` and of `u`: what

@@ -2,6 +2,7 @@
 
 `<layer>_layer` has the arguments u (l, h), then the parameters in order, and the output y (l, h).
 `<layer>_layer_stateful` has the states before the first step too, and returns those after the last.
+A layer that is not causal has only the first, without the traits `causal` and `state`.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from refssm.layers._layer import Layer
 from refssm.layers._transforms import bare
 
 ABSENT = frozenset({"jit", "gpu", "enclosure"})  # a layer takes the mirrors' operators as they are
+STEPPED = frozenset({"causal", "state"})  # traits of a layer with states
 PACKAGE = "refssm.layers"
 ops = cache(bare)
 
 
 def operators_of(layer: Layer) -> Iterator[Operator]:
-    """The operators of a layer; none if it declares no states, because it is not judged then."""
-    if layer.states:
-        yield _whole(layer)
+    """The operators of a layer: over a sequence, and from its states if it is causal."""
+    yield _whole(layer)
+    if layer.causal:
         yield _stateful(layer)
 
 
@@ -47,11 +49,11 @@ def _whole(layer: Layer) -> Operator:
     inputs = {"u": layer_signals} | {name: domain for name, (_, domain) in shapes.items()}
     name = f"{layer.name}_layer"
     return Operator(
-        reference=_presented(forward, name, [*inputs], _doc(layer, SEQUENCE)),
+        reference=_presented(forward, name, [*inputs], _doc(layer, _sequence(layer))),
         signature=f"(l,h),{_cores(shapes)}->(l,h)",
         inputs=inputs,
         batch=", ".join(["b"] + [""] * len(shapes)),
-        traits=frozenset({"causal", "state"}) | layer.traits,
+        traits=layer.traits | (STEPPED if layer.causal else set()),
         contract=CHAIN,
         citation=layer.source,
         lacks=ABSENT,
@@ -79,7 +81,7 @@ def _stateful(layer: Layer) -> Operator:
         inputs=inputs,
         outputs=("y", *states),
         batch=", ".join(batch),
-        traits=frozenset({"causal", "state"}),
+        traits=STEPPED,
         contract=CHAIN,
         citation=layer.source,
         lacks=ABSENT | {"vjp"},
@@ -124,7 +126,11 @@ def _presented(function: Callable, name: str, arguments: list[str], doc: str) ->
     return function
 
 
-SEQUENCE = "Forward over a sequence `u` of l steps and h channels, from rest."
+def _sequence(layer: Layer) -> str:
+    """What the operator of the whole does."""
+    return f"Forward over a sequence `u` of l steps and h channels{', from rest' * layer.causal}."
+
+
 PIECE = "Forward over a piece from given states; also the states after it. A step has l = 1."
 
 

@@ -39,21 +39,68 @@ def read(C, x):
     return (reals(flat(x)) @ _woven(C.conj().T)).reshape(*x.shape[:-1], len(C))
 
 
-def linearized(ops, a, B, C, D, u):
-    """y, and the function from dy to the gradients of a, B, C, D and u."""
-    b = driven(B, u)
-    steps = np.broadcast_to(a, b.shape[-2:])
+def read_vjp(dy, x):
+    """The gradient of C."""
+    return complexes(flat(dy).T @ reals(flat(x))).conj()
+
+
+def _read_states(ops, steps, b, C):
+    """Re(C x_k) of x_k = a_k x_{k−1} + b_k, and the function from its cotangent to the gradients of
+    a at every step, b and C."""
     x = ops.linear_scan(steps, b)
-    y = read(C, x)
-    y += D * u
 
     def back(dy):
         da, db = ops.linear_scan_vjp(driven(C.conj().T, dy), steps, b)
-        rows = reals(flat(db))
-        dB = (rows.T @ flat(u)).reshape(len(a), 2, -1)
-        dC = complexes(flat(dy).T @ reals(flat(x))).conj()
-        du = (rows @ _woven(B)).reshape(u.shape)
+        return da, db, read_vjp(dy, x)
+
+    return read(C, x), back
+
+
+def driven_vjp(db, B, u):
+    """Gradients of B, and of u."""
+    rows = reals(flat(db))
+    dB = (rows.T @ flat(u)).reshape(len(B), 2, -1)
+    return dB[:, 0] + 1j * dB[:, 1], (rows @ _woven(B)).reshape(u.shape)
+
+
+def linearized(ops, a, B, C, D, u):
+    """y, and the function from dy to the gradients of a, B, C, D and u."""
+    b = driven(B, u)
+    y, states_back = _read_states(ops, np.broadcast_to(a, b.shape[-2:]), b, C)
+    y += D * u
+
+    def back(dy):
+        da, db, dC = states_back(dy)
+        dB, du = driven_vjp(db, B, u)
         du += D * dy
-        return da.sum(0), dB[:, 0] + 1j * dB[:, 1], dC, summed(dy * u), du
+        return da.sum(0), dB, dC, summed(dy * u), du
 
     return y, back
+
+
+def linearized_bidirectional(ops, a, B, C, D, u):
+    """The same with a second scan of the same system, from the end: z_k = a z_{k+1} + B u_k.
+
+    C (h, 2n) reads [x_k; z_k]. Both sums begin at lag 0, so u_k counts twice.
+    """
+    n, b = len(a), driven(B, u)
+    steps = np.broadcast_to(a, b.shape[-2:])
+    y, past_back = _read_states(ops, steps, b, C[:, :n])
+    future, future_back = _read_states(ops, steps, _reversed(b), C[:, n:])
+    y += _reversed(future)
+    y += D * u
+
+    def back(dy):
+        da, db, dC = past_back(dy)
+        da_later, db_later, dC_later = future_back(_reversed(dy))
+        dB, du = driven_vjp(db + _reversed(db_later), B, u)
+        du += D * dy
+        dC = np.concatenate([dC, dC_later], axis=-1)
+        return (da + da_later).sum(0), dB, dC, summed(dy * u), du
+
+    return y, back
+
+
+def _reversed(x):
+    """Time reversed, in new memory: products of matrices and scans want rows one after another."""
+    return x[..., ::-1, :].copy()

@@ -9,14 +9,15 @@ from refssm.layers.rnn import RNN_LAYER
 from refssm.layers.s4 import S4_LAYER
 from refssm.layers.s4d import S4D_LAYER
 from refssm.layers.s5 import S5_LAYER
+from refssm.layers.s5_bidirectional import S5_BIDIRECTIONAL_LAYER
 
 LAYERS = (
-    S4_LAYER, S4D_LAYER, S5_LAYER, MAMBA_LAYER, HOPE_LAYER, LRU_LAYER, RNN_LAYER, HIPPO_RNN_LAYER,
+    S4_LAYER, S4D_LAYER, S5_LAYER, S5_BIDIRECTIONAL_LAYER, MAMBA_LAYER, HOPE_LAYER, LRU_LAYER,
+    RNN_LAYER, HIPPO_RNN_LAYER,
 )  # fmt: skip
 NAMED = {layer.name: layer for layer in LAYERS}
 
-JUDGED = tuple(layer for layer in LAYERS if layer.states)
-_PAIRS = [(op, layer) for layer in JUDGED for op in operators_of(layer)]
+_PAIRS = [(op, layer) for layer in LAYERS for op in operators_of(layer)]
 OPERATORS = tuple(op for op, _ in _PAIRS)
 FUNCTIONS = {
     name: function for op, layer in _PAIRS for name, function in public_functions(op, layer).items()

@@ -33,6 +33,10 @@ class HippoRNN(Parameters):
     W: np.ndarray = parameter("d h", "uniform between ±1/√d")
     b: np.ndarray = parameter("h", "uniform between ±1/√d", domain=shifts)
 
+    def resampled(self, factor):
+        """ValueError: only the memory has a step in time."""
+        raise ValueError("HippoRNN goes from sample to sample, so it knows no sampling rate")
+
 
 def init(rng, *, h, d=64, n=32) -> HippoRNN:
     """New parameters in double precision."""

@@ -31,9 +31,9 @@ class HOPE(Parameters):
     b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
 
-def init(rng, *, h, n=64) -> HOPE:
+def init(rng, *, h, n=64, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> HOPE:
     """New parameters in double precision."""
-    log_dt = np.log(initial.steps(rng, h))
+    log_dt = np.log(initial.steps(rng, h, dt_min=dt_min, dt_max=dt_max))
     markov, D = initial.markov(rng, (h, n)), rng.standard_normal(h)
     return HOPE(log_dt, markov, D, *initial.linear(rng, h, 2 * h))
 

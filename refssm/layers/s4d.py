@@ -43,11 +43,11 @@ class S4D(Parameters):
     b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
 
-def init(rng, *, h, n=32, poles="lin") -> S4D:
+def init(rng, *, h, n=32, poles="lin", dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> S4D:
     """New parameters in double precision; `poles` is lin, inv, quad, real or legs."""
     w = np.broadcast_to(initial.diagonal(poles, n=n)["w"], (h, n))
     W, b = initial.linear(rng, h, 2 * h)
-    log_dt = np.log(initial.steps(rng, h))
+    log_dt = np.log(initial.steps(rng, h, dt_min=dt_min, dt_max=dt_max))
     C, D = initial.complex_normal(rng, (h, n)), rng.standard_normal(h)
     return S4D(log_dt, np.log(-np.real(w)), np.imag(w) + np.zeros((h, n)), C, D, W, b)
 

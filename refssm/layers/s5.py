@@ -36,10 +36,11 @@ class S5(Parameters):
     b: np.ndarray = parameter("h", "uniform between ±1/√h", domain=shifts)
 
 
-def init(rng, *, h, n=32, blocks=1) -> S5:
+def init(rng, *, h, n=32, blocks=1, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> S5:
     """New parameters in double precision."""
     system = initial.s5(rng, n=n, m=h, p=h, blocks=blocks)
-    log_dt, D = np.log(initial.steps(rng, n)), rng.standard_normal(h)
+    log_dt = np.log(initial.steps(rng, n, dt_min=dt_min, dt_max=dt_max))
+    D = rng.standard_normal(h)
     return S5(system["w"], log_dt, system["B"], system["C"], D, *initial.linear(rng, h, h))
 
 
@@ -60,7 +61,7 @@ def forward(ops, p, u):
     return linearized(ops, p, u)[0]
 
 
-def _gated(ops, p, y):
+def gated(ops, p, y):
     """g σ(g W + b) with g = GELU(y), and the function from its cotangent to those of y, W, b."""
     g = ops.gelu(y)
     gate = linear(g, p.W, p.b)
@@ -76,16 +77,21 @@ def _gated(ops, p, y):
 
 def linearized(ops, p, u):
     """The output, and the function from its cotangent to the gradients; it keeps what they need."""
+    return around(ssm.linearized, ops, p, u)
+
+
+def around(system, ops, p, u):
+    """The same around any `system` of `_ssm`."""
     a, f = _discrete(ops, p)
-    y, system_back = ssm.linearized(ops, a, f * p.B, 2 * p.C, p.D, u)
-    out, gate_back = _gated(ops, p, y)
+    y, system_back = system(ops, a, f * p.B, 2 * p.C, p.D, u)
+    out, gate_back = gated(ops, p, y)
 
     def back(dout):
         dy, dW, db = gate_back(dout)
         da, dB_bar, dC, dD, du = system_back(dy)
         df = (p.B.conj() * dB_bar).sum(-1, keepdims=True)
         dw, dlog_dt = _discrete_vjp(ops, da, df, p)
-        return S5(dw, dlog_dt, f.conj() * dB_bar, 2 * dC, dD, dW, db), du
+        return type(p)(dw, dlog_dt, f.conj() * dB_bar, 2 * dC, dD, dW, db), du
 
     return out, back
 
@@ -105,7 +111,7 @@ def stateful(ops, p, u, state):
     a, f = _discrete(ops, p)
     system = a, f * p.B, p.C, np.diag(p.D)
     y, x = ops.diagonal_ssm_real_stateful(*system, u, state[0])
-    return _gated(ops, p, y)[0], (x,)
+    return gated(ops, p, y)[0], (x,)
 
 
 S5_LAYER = Layer(

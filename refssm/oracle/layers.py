@@ -33,13 +33,25 @@ def s5_layer(u, w, log_dt, B, C, D, W, b):
 def s5_layer_stateful(u, w, log_dt, B, C, D, W, b, x0):
     """x_k = e^{dt w} x_{k−1} + ((e^{dt w} − 1)/w) B u_k, y_k = 2 Re(C x_k) + D u_k, and the gate
     g σ(g W + b), g = GELU(y)."""
-    a, held = _held(w, [mp.exp(x) for x in log_dt])
-    driven = [[s * b_nm for b_nm in row] for s, row in zip(held, B, strict=True)]
+    a, driven = _s5_discrete(w, log_dt, B)
     y, x = _diagonal(u, a, driven, C, D, x0, 2)
-    g = [[_gelu(y_m) for y_m in row] for row in y]
-    gates = [_linear(row, W, b) for row in g]
-    pairs = zip(g, gates, strict=True)
-    return [[p * _sigmoid(q) for p, q in zip(*rows, strict=True)] for rows in pairs], x
+    return _gated(y, W, b), x
+
+
+def s5_bidirectional_layer(u, w, log_dt, B, C, D, W, b):
+    """y_k = 2 Re(C [x_k; z_k]) + D u_k, z the state from the end; the gate of `s5_layer`."""
+    (a, driven), n = _s5_discrete(w, log_dt, B), len(w)
+    past, _ = _diagonal(u, a, driven, [row[:n] for row in C], D, _zeros(n), 2)
+    none = [mp.mpf(0)] * len(D)
+    future, _ = _diagonal(u[::-1], a, driven, [row[n:] for row in C], none, _zeros(n), 2)
+    pairs = zip(past, future[::-1], strict=True)
+    return _gated([[p + q for p, q in zip(*rows, strict=True)] for rows in pairs], W, b)
+
+
+def _s5_discrete(w, log_dt, B):
+    """e^{dt w}, and ((e^{dt w} − 1)/w) B."""
+    a, scales = _held(w, [mp.exp(x) for x in log_dt])
+    return a, [[s * b_nm for b_nm in row] for s, row in zip(scales, B, strict=True)]
 
 
 def s4d_layer(u, log_dt, log_rate, frequency, C, D, W, b):
@@ -231,6 +243,14 @@ def _mixed(y, W, b):
         pairs = zip(both[:half], both[half:], strict=True)
         out.append([p * _sigmoid(q) for p, q in pairs])
     return out
+
+
+def _gated(y, W, b):
+    """g σ(g W + b), where g = GELU(y)."""
+    g = [[_gelu(x) for x in row] for row in y]
+    gates = [_linear(row, W, b) for row in g]
+    pairs = zip(g, gates, strict=True)
+    return [[p * _sigmoid(q) for p, q in zip(*both, strict=True)] for both in pairs]
 
 
 def _rows(columns, u):

@@ -20,7 +20,7 @@ from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.planted.layers import BUGS
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
-from refssm.layers.catalog import JUDGED
+from refssm.layers.catalog import LAYERS
 from refssm.layers.catalog import OPERATORS as OF_LAYERS
 
 SLOW = ("mamba_layer", "s4_layer")  # their certificates take more than a second
@@ -57,11 +57,17 @@ def programs(honest):
     return [h.found() for h in (honest, *same)]
 
 
-def test_every_layer_is_an_operator_and_one_that_starts_from_its_states():
+def test_every_layer_is_an_operator_and_if_causal_one_that_starts_from_its_states():
     names = [op.name for op in OF_LAYERS]
-    for layer in JUDGED:
+    for layer in LAYERS:
         assert f"{layer}_layer" in names
-        whole, piece = map(operator_named, (f"{layer}_layer", f"{layer}_layer_stateful"))
+        whole = operator_named(f"{layer}_layer")
+        if not layer.causal:
+            assert resumed(whole) is None
+            assert not {"causal", "state"} & whole.traits
+            continue
+        piece = operator_named(f"{layer}_layer_stateful")
+        assert {"causal", "state"} <= whole.traits
         assert resumed(whole) is piece
         assert [*piece.inputs][: len(whole.inputs)] == [*whole.inputs]
         assert piece.outputs == ("y", *layer.states)
@@ -113,9 +119,10 @@ def test_no_honest_layer_is_rejected(op):
     assert rejected(op, PROFILES["default"]) == []
 
 
-def test_every_layer_has_four_honest_programs_and_three_from_its_states():
+def test_a_causal_layer_has_four_honest_programs_and_all_others_have_three():
     count = Counter(h.op for h in IMPLEMENTATIONS)
-    assert all(count[op.name] == (3 if op.form else 4) for op in OF_LAYERS)
+    causal = {op.name for op in OF_LAYERS if "causal" in op.traits and not op.form}
+    assert all(count[op.name] == (4 if op.name in causal else 3) for op in OF_LAYERS)
 
 
 def one_of_each_kind():
@@ -144,11 +151,11 @@ def test_every_planted_bug_in_a_layer_is_caught_by_the_check_it_names(bug):
 
 def test_every_layer_has_a_dozen_planted_bugs_with_names_of_their_own():
     count = Counter(bug.op.removesuffix("_stateful") for bug in BUGS)
-    assert all(count[f"{layer}_layer"] >= 12 for layer in JUDGED)
+    assert all(count[f"{layer}_layer"] >= 12 for layer in LAYERS)
     assert len({str(bug) for bug in BUGS}) == len(BUGS)
 
 
-@pytest.mark.parametrize("layer", JUDGED, ids=str)
+@pytest.mark.parametrize("layer", [x for x in LAYERS if x.causal], ids=str)
 def test_a_state_that_is_not_carried_fails_the_law_split(layer):
     whole = next(h for h in IMPLEMENTATIONS if h.op == f"{layer}_layer")
     for place in range(len(layer.states)):
@@ -166,7 +173,7 @@ def test_a_state_that_is_not_carried_fails_the_law_split(layer):
 def test_a_parameter_with_a_batch_axis_is_refused():
     import refssm.layers
 
-    (rnn,) = (layer for layer in JUDGED if layer.name == "rnn")
+    (rnn,) = (layer for layer in LAYERS if layer.name == "rnn")
     p = rnn.init(np.random.default_rng(0), h=2, n=3)
     arrays = list(p.arrays().values())
     arrays[0] = np.stack([arrays[0]] * 2)
@@ -174,7 +181,7 @@ def test_a_parameter_with_a_batch_axis_is_refused():
         refssm.layers.rnn_layer(np.ones((2, 5, 2)), *arrays)
 
 
-@pytest.mark.parametrize("layer", JUDGED, ids=str)
+@pytest.mark.parametrize("layer", LAYERS, ids=str)
 def test_domains_are_about_as_large_as_what_init_draws(layer):
     p = layer.init(np.random.default_rng(0), h=16)
     for name, array in p.arrays().items():

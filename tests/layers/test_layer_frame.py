@@ -6,9 +6,13 @@ import pytest
 import refssm
 from refssm.catalog import OPERATORS
 from refssm.layers import operators
+from refssm.layers._layer import without_states
 from refssm.layers.catalog import LAYERS, NAMED
 
+CAUSAL = [layer for layer in LAYERS if layer.causal]
+OTHERS = [layer for layer in LAYERS if not layer.causal]
 each_layer = pytest.mark.parametrize("layer", LAYERS, ids=str)
+each_causal_layer = pytest.mark.parametrize("layer", CAUSAL, ids=str)
 
 
 def small(layer):
@@ -52,7 +56,7 @@ def test_the_same_seed_gives_the_same_layer(layer):
         assert np.array_equal(a, b)
 
 
-@each_layer
+@each_causal_layer
 def test_a_step_is_a_piece_of_length_one(layer):
     p, u = small(layer), np.random.default_rng(1).standard_normal((3, 2))
     y, state = layer.step(refssm, p, u, layer.rest(p, (3,)))
@@ -61,13 +65,35 @@ def test_a_step_is_a_piece_of_length_one(layer):
     assert all(np.array_equal(a, b) for a, b in zip(state, after, strict=True))
 
 
-@each_layer
+@each_causal_layer
 def test_an_empty_piece_leaves_the_state(layer):
     p, u = small(layer), np.random.default_rng(1).standard_normal((4, 2))
     _, state = layer.stateful(refssm, p, u, layer.rest(p))
     y, after = layer.stateful(refssm, p, u[:0], state)
     assert y.shape == (0, 2)
     assert all(np.array_equal(a, b) for a, b in zip(state, after, strict=True))
+
+
+@each_layer
+def test_a_layer_has_states_and_all_that_steps_need_or_nothing_of_it(layer):
+    assert bool(layer.states) == layer.causal == (layer.rest is not without_states)
+
+
+@pytest.mark.parametrize("layer", OTHERS, ids=str)
+def test_a_layer_that_reads_the_future_says_so_when_it_is_asked_to_step(layer):
+    p, u = small(layer), np.ones((4, 2))
+    for call in (
+        lambda: layer.rest(p),
+        lambda: layer.step(refssm, p, u[0], ()),
+        lambda: layer.stateful(refssm, p, u, ()),
+    ):
+        with pytest.raises(TypeError, match="reads the future has no states and no steps; call"):
+            call()
+
+
+@pytest.mark.parametrize("layer", OTHERS, ids=str)
+def test_an_empty_signal_has_an_empty_output(layer):
+    assert layer.forward(refssm, small(layer), np.zeros((3, 0, 2))).shape == (3, 0, 2)
 
 
 def test_layers_are_known_by_their_names():

@@ -1,4 +1,7 @@
-"""Honest layers: refssm's own on its compiled operators, one step at a time, and in chunks."""
+"""Honest layers: refssm's own on its compiled operators, one step at a time, and in chunks.
+
+A layer that is not causal has no steps; another program of its system is there instead.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ from functools import cache
 
 import numpy as np
 
+import refssm
 from refssm._operator import Operator
+from refssm.activations import gelu, sigmoid
 from refssm.catalog import named, resumed
 from refssm.conformance.honest import Honest, reference
 from refssm.layers import Layer, operators
-from refssm.layers.catalog import JUDGED
+from refssm.layers.catalog import LAYERS
 
 CHUNK = 16
 jit = cache(lambda: operators("jit"))
@@ -65,13 +70,26 @@ def programs(layer: Layer) -> Iterator[Honest]:
     whole = _operator(f"{layer}_layer")
     yield reference(whole)
     yield Honest(whole.name, "compiled", *_compiled(layer))
-    stateful = resumed(whole)
-    if stateful is None:
+    if not layer.causal:
+        yield Honest(whole.name, "direct", DIRECT[layer.name])
         return
+    stateful = resumed(whole)
+    assert stateful is not None
     yield reference(stateful)
     for name, length in (("steps", 1), ("chunks", CHUNK)):
         yield Honest(whole.name, name, _in_pieces(layer, length))
         yield Honest(stateful.name, name, _resumed_in_pieces(layer, length))
+
+
+def _s5_by_the_operator(u, w, log_dt, B, C, D, W, b):
+    """Both scans and the output by one operator on complex numbers."""
+    a, B_bar = refssm.discretize_diagonal_zoh(w, B, np.exp(log_dt))
+    system = a, B_bar, 2 * C, np.diag(D).astype(C.dtype), u.astype(C.dtype)
+    g = gelu(refssm.diagonal_ssm_bidirectional(*system).real)
+    return g * sigmoid(g @ W + b)
+
+
+DIRECT = {"s5_bidirectional": _s5_by_the_operator}
 
 
 def _operator(name: str) -> Operator:
@@ -80,4 +98,4 @@ def _operator(name: str) -> Operator:
     return op
 
 
-IMPLEMENTATIONS = [honest for layer in JUDGED for honest in programs(layer)]
+IMPLEMENTATIONS = [honest for layer in LAYERS for honest in programs(layer)]

@@ -6,7 +6,7 @@ from refssm._operator import Operator
 from refssm.catalog import named
 from refssm.conformance.planted.planting import Planting
 from refssm.layers import Layer
-from refssm.layers.catalog import JUDGED
+from refssm.layers.catalog import LAYERS
 
 
 def planting(name: str) -> Planting:
@@ -25,4 +25,4 @@ def operator(name: str) -> Operator:
 
 def layers() -> tuple[Layer, ...]:
     """All layers."""
-    return JUDGED
+    return LAYERS

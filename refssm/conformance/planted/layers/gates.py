@@ -14,7 +14,7 @@ import numpy as np
 from refssm.activations import gelu, gelu_tanh, glu, sigmoid, silu
 from refssm.conformance.planted.layers.every_layer import planting
 from refssm.conformance.planted.planting import instead
-from refssm.layers import Layer, hope, lru, mamba, rnn, s4, s4d, s5
+from refssm.layers import Layer, hope, lru, mamba, rnn, s4, s4d, s5, s5_bidirectional
 from refssm.layers import _bank as bank
 from refssm.layers import _ssm as ssm
 from refssm.layers._transforms import bare
@@ -83,55 +83,91 @@ MIXES = [
 ]
 
 
-def _s5(mix):
-    def system(ops, p, u):
-        a, f = s5._discrete(ops, p)
-        return ssm.linearized(ops, a, f * p.B, 2 * p.C, p.D, u)[0]
-
-    return after_system(s5.S5_LAYER, system, mix)
-
-
 def _gate_of(activation, outside):
     """activation(y) σ(…), with the gate from `outside(p, y)`."""
     return lambda p, y, u: activation(y) * sigmoid(outside(p, y))
 
 
-S5 = planting("s5_layer")
-S5.plant(
-    (
-        "gelu_tanh",
-        "GELU by tanh",
-        _s5(_gate_of(gelu_tanh, lambda p, y: linear(gelu_tanh(y), p.W, p.b))),
-    ),
-    (
-        "gate_input",
-        "the gate before GELU",
-        _s5(_gate_of(gelu, lambda p, y: linear(y, p.W, p.b))),
-    ),
-    (
-        "gate_none",
-        "the gate is forgotten",
-        _s5(lambda p, y, u: gelu(y)),
-    ),
-    (
-        "bilinear",
-        "the bilinear map for zero-order hold",
-        with_operators(
-            s5.S5_LAYER,
-            discretize_diagonal_zoh=lambda right, *a: bare().discretize_diagonal_bilinear(*a),
+def _of_s5(layer: Layer, system):
+    """Bugs of S5 around a `system` of `_ssm`."""
+
+    def found(ops, p, u):
+        a, f = s5._discrete(ops, p)
+        return system(ops, a, f * p.B, 2 * p.C, p.D, u)[0]
+
+    def mixed(mix):
+        return after_system(layer, found, mix)
+
+    def on(**others):
+        return with_operators(layer, **others)
+
+    def early(p, y):
+        return linear(y, p.W, p.b)
+
+    def tanh_form(p, y):
+        return linear(gelu_tanh(y), p.W, p.b)
+
+    bugs = planting(f"{layer}_layer")
+    bugs.plant(
+        ("gelu_tanh", "GELU by tanh", mixed(_gate_of(gelu_tanh, tanh_form))),
+        ("gate_input", "the gate before GELU", mixed(_gate_of(gelu, early))),
+        ("gate_none", "the gate is forgotten", mixed(lambda p, y, u: gelu(y))),
+        (
+            "bilinear",
+            "the bilinear map for zero-order hold",
+            on(discretize_diagonal_zoh=lambda right, *a: bare().discretize_diagonal_bilinear(*a)),
         ),
-    ),
-    (
-        "unscaled",
-        "B without its step",
-        with_operators(
-            s5.S5_LAYER, discretize_diagonal_zoh=lambda right, w, B, dt: (right(w, B, dt)[0], B)
+        (
+            "unscaled",
+            "B without its step",
+            on(discretize_diagonal_zoh=lambda right, w, B, dt: (right(w, B, dt)[0], B)),
         ),
+        (
+            "half",
+            "the factor 2 of conjugate pairs is forgotten",
+            on(linear_scan=lambda right, a, b: right(a, b / 2)),
+        ),
+    )
+    return bugs
+
+
+S5 = _of_s5(s5.S5_LAYER, ssm.linearized)
+S5_BIDIRECTIONAL = _of_s5(s5_bidirectional.S5_BIDIRECTIONAL_LAYER, ssm.linearized_bidirectional)
+
+
+def _of_directions(change):
+    """The bidirectional S5 from changed states of the past and of the future."""
+
+    def system(ops, p, u):
+        a, f = s5._discrete(ops, p)
+        b, n = ssm.driven(f * p.B, u), len(a)
+        steps = np.broadcast_to(a, b.shape[-2:])
+        past = ops.linear_scan(steps, b)
+        past, future = change(past, ops.linear_scan(steps, b[..., ::-1, :])[..., ::-1, :])
+        C = 2 * p.C
+        return ssm.read(C[:, :n], past.copy()) + ssm.read(C[:, n:], future.copy()) + p.D * u
+
+    gate = _gate_of(gelu, lambda p, y: linear(gelu(y), p.W, p.b))
+    return after_system(s5_bidirectional.S5_BIDIRECTIONAL_LAYER, system, gate)
+
+
+def _earlier(z):
+    """z_{k+1}, and 0 after the end."""
+    return np.concatenate([z[..., 1:, :], np.zeros_like(z[..., :1, :])], axis=-2)
+
+
+S5_BIDIRECTIONAL.plant(
+    ("future", "the scan from the end is forgotten", _of_directions(lambda x, z: (x, 0 * z))),
+    ("exchanged", "the two directions are exchanged", _of_directions(lambda x, z: (z, x))),
+    (
+        "lag_one",
+        "the future begins one step later",
+        _of_directions(lambda x, z: (x, _earlier(z))),
     ),
     (
-        "half",
-        "the factor 2 of conjugate pairs is forgotten",
-        with_operators(s5.S5_LAYER, linear_scan=lambda right, a, b: right(a, b / 2)),
+        "unturned",
+        "the second scan stays in reversed time",
+        _of_directions(lambda x, z: (x, z[..., ::-1, :])),
     ),
 )
 
@@ -226,7 +262,7 @@ RNN.plant(
     ("linear", "tanh is forgotten", _of_tanh(lambda u, x, b: u + x + b)),
 )
 
-BUGS = [*S5.bugs, *MAMBA.bugs, *S4D.bugs, *RNN.bugs]
+BUGS = [*S5.bugs, *S5_BIDIRECTIONAL.bugs, *MAMBA.bugs, *S4D.bugs, *RNN.bugs]
 for _layer, _system in SYSTEMS:
     _bugs = planting(f"{_layer}_layer")
     _bugs.plant(*((n, what, after_system(_layer, _system, mix)) for n, what, mix in MIXES))
