@@ -63,12 +63,12 @@ class Parameters:
     def resampled(self: T, factor: float) -> T:
         """The same system for signals whose samples are `factor` times as far apart: dt times
         `factor`. ValueError for a layer whose steps are not times."""
-        log_dt = self.arrays().get("log_dt")
-        if log_dt is None:
+        steps = {n: a for n, a in self.arrays().items() if n.startswith("log_dt")}
+        if not steps:
             raise ValueError(f"{type(self).__name__} has no `log_dt`, so it knows no sampling rate")
         if not 0 < factor < np.inf:
             raise ValueError(f"`factor` must be a positive number, got {factor}")
-        return replace(self, log_dt=log_dt + log_dt.dtype.type(np.log(factor)))
+        return replace(self, **{n: a + a.dtype.type(np.log(factor)) for n, a in steps.items()})
 
     @classmethod
     def groups(cls) -> dict[str, str]:

@@ -29,9 +29,26 @@ def convolution(u, k):
 
 def convolution_vjp(dy, u, k):
     """Its VJP: convolutions in reversed time."""
-    backwards = dy[..., ::-1]
-    gradients = (convolution(backwards, x.conj())[..., ::-1] for x in (k, u))
+    gradients = (_backwards(convolution(_backwards(dy), x.conj())) for x in (k, u))
     return unbroadcast_each(gradients, (u, k))
+
+
+def _backwards(u):
+    return u[..., ::-1]
+
+
+def shifted(u, k, kr):
+    """`bidirectional_convolution_shifted`."""
+    later = convolution(_backwards(u), kr)[..., :-1]
+    return convolution(u, k) + np.concatenate([_backwards(later), 0 * u[..., :1]], axis=-1)
+
+
+def shifted_vjp(dy, u, k, kr):
+    """Its VJP: that of both convolutions, the second in reversed time."""
+    dback = np.concatenate([0 * dy[..., :1], dy[..., :-1]], axis=-1)
+    du, dk = convolution_vjp(dy, u, k)
+    later, dkr = convolution_vjp(_backwards(dback), _backwards(u), kr)
+    return du + _backwards(later), dk, dkr
 
 
 @overridable
@@ -63,6 +80,8 @@ def bare() -> SimpleNamespace:
     space |= {
         "causal_convolution": convolution,
         "causal_convolution_vjp": convolution_vjp,
+        "bidirectional_convolution_shifted": shifted,
+        "bidirectional_convolution_shifted_vjp": shifted_vjp,
         "hope_kernel": cascade_response,
         "dense_scan_from": dense_states,
         "discretize_bilinear": bilinear_pair,

@@ -3,6 +3,7 @@
 from refssm.layers._operator import operators_of, public_functions
 from refssm.layers.hippo_rnn import HIPPO_RNN_LAYER
 from refssm.layers.hope import HOPE_LAYER
+from refssm.layers.hope_bidirectional import HOPE_BIDIRECTIONAL_LAYER
 from refssm.layers.lru import LRU_LAYER
 from refssm.layers.mamba import MAMBA_LAYER
 from refssm.layers.rnn import RNN_LAYER
@@ -12,8 +13,8 @@ from refssm.layers.s5 import S5_LAYER
 from refssm.layers.s5_bidirectional import S5_BIDIRECTIONAL_LAYER
 
 LAYERS = (
-    S4_LAYER, S4D_LAYER, S5_LAYER, S5_BIDIRECTIONAL_LAYER, MAMBA_LAYER, HOPE_LAYER, LRU_LAYER,
-    RNN_LAYER, HIPPO_RNN_LAYER,
+    S4_LAYER, S4D_LAYER, S5_LAYER, S5_BIDIRECTIONAL_LAYER, MAMBA_LAYER, HOPE_LAYER,
+    HOPE_BIDIRECTIONAL_LAYER, LRU_LAYER, RNN_LAYER, HIPPO_RNN_LAYER,
 )  # fmt: skip
 NAMED = {layer.name: layer for layer in LAYERS}
 

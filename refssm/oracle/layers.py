@@ -102,23 +102,40 @@ def hope_layer(u, log_dt, markov, D, W, b):
 
 
 def hope_layer_stateful(u, log_dt, markov, D, W, b, x0):
-    """In each channel y_k = Σ_j h_j s_{j+1,k} + D u_k, with rotations s_{j+1} = c x_j − ρ s_j,
+    """In each channel the cascade of its parameters, and D u_k."""
+    channels = zip(log_dt, markov, D, x0, strict=True)
+    runs = [_cascade([row[i] for row in u], *of_i) for i, of_i in enumerate(channels)]
+    return _mixed(_rows([y for y, _ in runs], u), W, b), [x for _, x in runs]
+
+
+def _cascade(u, log_dt, markov, d, x):
+    """y_k = Σ_j h_j s_{j+1,k} + d u_k, with rotations s_{j+1} = c x_j − ρ s_j,
     x_j ← ρ x_j + c s_j from s_0 = u, where ρ = (1 − dt)/(1 + dt) and ρ² + c² = 1."""
-    columns, states = [], []
-    for i, x in enumerate(x0):
-        dt, y = mp.exp(log_dt[i]), []
-        rho, c = (1 - dt) / (1 + dt), 2 * mp.sqrt(dt) / (1 + dt)
-        for row in u:
-            s, total, turned = row[i], D[i] * row[i], []
-            for h_j, x_j in zip(markov[i], x, strict=True):
-                turned.append(rho * x_j + c * s)
-                s = c * x_j - rho * s
-                total += h_j * s
-            y.append(total)
-            x = turned
+    dt, y = mp.exp(log_dt), []
+    rho, c = (1 - dt) / (1 + dt), 2 * mp.sqrt(dt) / (1 + dt)
+    for s in u:
+        total, turned = d * s, []
+        for h_j, x_j in zip(markov, x, strict=True):
+            turned.append(rho * x_j + c * s)
+            s = c * x_j - rho * s
+            total += h_j * s
+        y.append(total)
+        x = turned
+    return y, x
+
+
+def hope_bidirectional_layer(u, log_dt, markov, log_dt_future, markov_future, D, W, b):
+    """In each channel the impulse responses K and K' of both cascades, and the sums
+    Σ_{j≤i} K_{i−j} u_j + Σ_{j>i} K'_{j−i−1} u_j + D u_i."""
+    columns, l = [], len(u)
+    impulse, none = [mp.mpf(k == 0) for k in range(l)], mp.mpf(0)
+    for i, d in enumerate(D):
+        K = _cascade(impulse, log_dt[i], markov[i], none, _zeros(len(markov[i])))[0]
+        later = _cascade(impulse, log_dt_future[i], markov_future[i], none, _zeros(len(markov[i])))
+        K = [*reversed(later[0][: l - 1]), d + K[0], *K[1:]] if l else []  # from lag 1 − l to l − 1
+        y = [mp.fsum(K[k - j + l - 1] * u[j][i] for j in range(l)) for k in range(l)]
         columns.append(y)
-        states.append(x)
-    return _mixed(_rows(columns, u), W, b), states
+    return _mixed(_rows(columns, u), W, b)
 
 
 def mamba_layer(u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out):

@@ -12,9 +12,10 @@ import numpy as np
 
 import refssm
 from refssm._operator import Operator
-from refssm.activations import gelu, sigmoid
+from refssm.activations import gelu, glu, sigmoid
 from refssm.catalog import named, resumed
 from refssm.conformance.honest import Honest, reference
+from refssm.convolution.bidirectional import shifted_sum
 from refssm.layers import Layer, operators
 from refssm.layers.catalog import LAYERS
 
@@ -89,7 +90,16 @@ def _s5_by_the_operator(u, w, log_dt, B, C, D, W, b):
     return g * sigmoid(g @ W + b)
 
 
-DIRECT = {"s5_bidirectional": _s5_by_the_operator}
+def _hope_by_sums(u, log_dt, markov, log_dt_future, markov_future, D, W, b):
+    """Both kernels by the compiled operator, and the sums over past and future without FFT."""
+    ut, l = np.swapaxes(u, -1, -2), u.shape[-2]
+    K = jit().hope_kernel(markov, np.exp(log_dt), l=l)
+    back = jit().hope_kernel(markov_future, np.exp(log_dt_future), l=l)
+    y = shifted_sum(ut, K, back) + D[:, None] * ut
+    return glu(gelu(np.swapaxes(y, -1, -2)) @ W + b)
+
+
+DIRECT = {"s5_bidirectional": _s5_by_the_operator, "hope_bidirectional": _hope_by_sums}
 
 
 def _operator(name: str) -> Operator:

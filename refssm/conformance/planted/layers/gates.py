@@ -14,7 +14,17 @@ import numpy as np
 from refssm.activations import gelu, gelu_tanh, glu, sigmoid, silu
 from refssm.conformance.planted.layers.every_layer import planting
 from refssm.conformance.planted.planting import instead
-from refssm.layers import Layer, hope, lru, mamba, rnn, s4, s4d, s5, s5_bidirectional
+from refssm.layers import (
+    Layer,
+    hope,
+    hope_bidirectional,
+    lru,
+    mamba,
+    rnn,
+    s4,
+    s4d,
+    s5,
+)
 from refssm.layers import _bank as bank
 from refssm.layers import _ssm as ssm
 from refssm.layers._transforms import bare
@@ -51,6 +61,12 @@ SYSTEMS = [
     (s4.S4_LAYER, _of_kernel(s4)),
     (s4d.S4D_LAYER, _of_kernel(s4d)),
     (hope.HOPE_LAYER, _of_kernel(hope)),
+    (
+        hope_bidirectional.HOPE_BIDIRECTIONAL_LAYER,
+        lambda ops, p, u: bank.filtered_both_ways(
+            ops, *hope_bidirectional._kernels(ops, p, u.shape[-2]), p.D, u
+        ),
+    ),
     (lru.LRU_LAYER, lambda ops, p, u: ssm.linearized(ops, *lru._system(p), p.C, p.D, u)[0]),
 ]
 
@@ -83,12 +99,12 @@ MIXES = [
 ]
 
 
-def _gate_of(activation, outside):
+def gate_of(activation, outside):
     """activation(y) σ(…), with the gate from `outside(p, y)`."""
     return lambda p, y, u: activation(y) * sigmoid(outside(p, y))
 
 
-def _of_s5(layer: Layer, system):
+def of_s5(layer: Layer, system):
     """Bugs of S5 around a `system` of `_ssm`."""
 
     def found(ops, p, u):
@@ -101,16 +117,17 @@ def _of_s5(layer: Layer, system):
     def on(**others):
         return with_operators(layer, **others)
 
-    def early(p, y):
-        return linear(y, p.W, p.b)
-
     def tanh_form(p, y):
         return linear(gelu_tanh(y), p.W, p.b)
 
     bugs = planting(f"{layer}_layer")
     bugs.plant(
-        ("gelu_tanh", "GELU by tanh", mixed(_gate_of(gelu_tanh, tanh_form))),
-        ("gate_input", "the gate before GELU", mixed(_gate_of(gelu, early))),
+        ("gelu_tanh", "GELU by tanh", mixed(gate_of(gelu_tanh, tanh_form))),
+        (
+            "gate_input",
+            "the gate before GELU",
+            mixed(gate_of(gelu, lambda p, y: linear(y, p.W, p.b))),
+        ),
         ("gate_none", "the gate is forgotten", mixed(lambda p, y, u: gelu(y))),
         (
             "bilinear",
@@ -131,45 +148,7 @@ def _of_s5(layer: Layer, system):
     return bugs
 
 
-S5 = _of_s5(s5.S5_LAYER, ssm.linearized)
-S5_BIDIRECTIONAL = _of_s5(s5_bidirectional.S5_BIDIRECTIONAL_LAYER, ssm.linearized_bidirectional)
-
-
-def _of_directions(change):
-    """The bidirectional S5 from changed states of the past and of the future."""
-
-    def system(ops, p, u):
-        a, f = s5._discrete(ops, p)
-        b, n = ssm.driven(f * p.B, u), len(a)
-        steps = np.broadcast_to(a, b.shape[-2:])
-        past = ops.linear_scan(steps, b)
-        past, future = change(past, ops.linear_scan(steps, b[..., ::-1, :])[..., ::-1, :])
-        C = 2 * p.C
-        return ssm.read(C[:, :n], past.copy()) + ssm.read(C[:, n:], future.copy()) + p.D * u
-
-    gate = _gate_of(gelu, lambda p, y: linear(gelu(y), p.W, p.b))
-    return after_system(s5_bidirectional.S5_BIDIRECTIONAL_LAYER, system, gate)
-
-
-def _earlier(z):
-    """z_{k+1}, and 0 after the end."""
-    return np.concatenate([z[..., 1:, :], np.zeros_like(z[..., :1, :])], axis=-2)
-
-
-S5_BIDIRECTIONAL.plant(
-    ("future", "the scan from the end is forgotten", _of_directions(lambda x, z: (x, 0 * z))),
-    ("exchanged", "the two directions are exchanged", _of_directions(lambda x, z: (z, x))),
-    (
-        "lag_one",
-        "the future begins one step later",
-        _of_directions(lambda x, z: (x, _earlier(z))),
-    ),
-    (
-        "unturned",
-        "the second scan stays in reversed time",
-        _of_directions(lambda x, z: (x, z[..., ::-1, :])),
-    ),
-)
+S5 = of_s5(s5.S5_LAYER, ssm.linearized)
 
 
 def _scan(change):
@@ -262,7 +241,7 @@ RNN.plant(
     ("linear", "tanh is forgotten", _of_tanh(lambda u, x, b: u + x + b)),
 )
 
-BUGS = [*S5.bugs, *S5_BIDIRECTIONAL.bugs, *MAMBA.bugs, *S4D.bugs, *RNN.bugs]
+BUGS = [*S5.bugs, *MAMBA.bugs, *S4D.bugs, *RNN.bugs]
 for _layer, _system in SYSTEMS:
     _bugs = planting(f"{_layer}_layer")
     _bugs.plant(*((n, what, after_system(_layer, _system, mix)) for n, what, mix in MIXES))

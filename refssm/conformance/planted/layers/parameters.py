@@ -88,6 +88,9 @@ SIGNAL = [
     ("channels", "the channels in the other order", {"u": lambda u: u[..., ::-1].copy()}),
 ]
 
+for _name in ("log_dt", "markov"):
+    READ[f"{_name}_future"] = [(f"{n}_future", w, change) for n, w, change in READ[_name]]
+
 BUGS = []
 for _layer in layers():
     _bugs = planting(f"{_layer}_layer")
