@@ -60,7 +60,11 @@ def _programs(given: Given, peers: bool):
         yield Row("jax", PEER, "jax", SKIPPED, reason), None
         return
     theirs = import_module("refssm.bench.training.jax_models")
-    for name, layer in theirs.LAYERS[given.setting.layer].items():
+    models = theirs.LAYERS.get(given.setting.layer, {})
+    if not models:
+        told = f"refssm.bench has no model of {given.setting.layer} in JAX"
+        yield Row("jax", PEER, "jax", SKIPPED, told), None
+    for name, layer in models.items():
         arrays = given.parameters, given.signals, given.labels
         made = partial(theirs.step_of, layer, DEPTH, *arrays, RATE)
         yield Row(f"jax: {name}", PEER, "jax"), made
