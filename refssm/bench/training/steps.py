@@ -20,7 +20,7 @@ from refssm.conformance.calling.libraries import absent
 
 SLOW = 5.0  # seconds: what takes longer has one round
 PAUSE = 0.03  # seconds: threads of the library before spin for a while
-IN_TURN = 3  # steps in a timing: in training, a step finds caches and memory as the last one left them
+IN_TURN = 3  # steps in a timing: in training, a step finds caches as the last one left them
 Tick = Callable[[str, int, int], None]
 
 
