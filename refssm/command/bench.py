@@ -32,7 +32,10 @@ AgainstFile = Annotated[
     Path | None, typer.Option("--against", help="Compare with an older run, written by --json.")
 ]
 Layers = Annotated[
-    bool, typer.Option("--layers", help="Time training steps: targets are layers, s5 or mamba.")
+    bool,
+    typer.Option(
+        "--layers", help="Time training steps: targets are layers; without one, s5 and mamba."
+    ),
 ]
 Growth = Annotated[
     bool, typer.Option("--growth", help="Also time the mirrors at lengths from 2^10 to 2^20.")

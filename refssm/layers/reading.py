@@ -13,9 +13,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError, deserialize
 
 from refssm.layers import mamba
 from refssm.layers._layer import Ops, State
@@ -33,6 +34,7 @@ INSIDE = (
     "norm.weight", "mixer.in_proj.weight", "mixer.conv1d.weight", "mixer.x_proj.weight",
     "mixer.dt_proj.weight", "mixer.dt_proj.bias", "mixer.A_log", "mixer.D", "mixer.out_proj.weight",
 )  # fmt: skip
+KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}  # bytes in a file, by its name
 MAYBE = ("mixer.conv1d.bias",)  # absent if the model was made without it: then zeros
 
 
@@ -82,15 +84,25 @@ def mamba_model(path: str | Path) -> MambaModel:
 
 def _arrays(path: str | Path) -> dict[str, np.ndarray]:
     try:
-        with safe_open(path, framework="numpy") as file:
-            return {name: _wide(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError, TypeError) as error:  # NumPy has no bfloat16: TypeError
+        stored = dict(deserialize(Path(path).read_bytes()))
+    except (OSError, SafetensorError) as error:
         raise ValueError(f"{path}: cannot be read: {error}") from None
+    return {name: _array(path, name, told) for name, told in stored.items()}
 
 
-def _wide(array: np.ndarray) -> np.ndarray:
-    """Half precision as single precision, which has all its numbers: operators need that."""
-    return array.astype(np.float32) if array.dtype == np.float16 else array
+def _array(path, name: str, told: Mapping[str, Any]) -> np.ndarray:
+    """A tensor; half precision and bfloat16 as single precision, which has all their numbers:
+    operators need that."""
+    kind = told["dtype"]
+    if kind not in KINDS:
+        wanted = f"wanted one of {', '.join(KINDS)}, got {kind}"
+        raise ValueError(f"{path}: `{name}` has a type that is not read: {wanted}")
+    array = np.frombuffer(told["data"], KINDS[kind]).reshape(told["shape"])
+    if kind == "BF16":  # the upper half of a number of single precision
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return (
+        array.astype(np.float32) if kind == "F16" else array.astype(array.dtype.newbyteorder("="))
+    )
 
 
 def _sorted(path, arrays: Mapping[str, np.ndarray]):

@@ -10,12 +10,13 @@ from refssm.bench.results.bars import standing
 from refssm.bench.results.rows import SKIPPED, Group, Row, Work
 from refssm.bench.training import models, steps
 from refssm.bench.training.models import Given, model_of, step_of
-from refssm.bench.work.steps import DEPTH, SETTINGS, asked, bar_of
+from refssm.bench.work.steps import BARRED, DEPTH, SETTINGS, asked, bar_of
 from refssm.conformance.usage_error import UsageError
 from refssm.layers import operators
+from refssm.layers.catalog import NAMED
 from refssm.training.losses import cross_entropy_grad
 
-SMALL = {name: replace(s, batch=2, l=9) for name, s in SETTINGS.items()}
+SMALL = {name: replace(s, batch=2, l=9) for name, s in BARRED.items()}
 each = pytest.mark.parametrize("setting", SMALL.values(), ids=SMALL)
 
 
@@ -52,9 +53,27 @@ def test_a_step_that_raises_is_a_row_that_says_so(monkeypatch):
 
 
 def test_an_unknown_layer_names_the_known_ones():
-    with pytest.raises(UsageError, match=r"'s6' is timed; wanted one of s5, mamba"):
+    with pytest.raises(UsageError, match=r"'s6' is timed; wanted one of s4, s4d, s5"):
         asked(["s6"])
+
+
+def test_without_a_name_those_with_a_bar_are_timed():
     assert [s.layer for s in asked([])] == ["s5", "mamba"]
+    assert all(s.bar is not None for s in asked([]))
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_step_of_every_layer_can_be_timed(name):
+    (setting,) = asked([name])
+    sizes = {letter: min(2, size) for letter, size in setting.sizes.items()}
+    assert np.isfinite(step_of(Given(replace(setting, batch=2, l=3, sizes=sizes)), "jit")())
+
+
+@pytest.mark.long
+def test_a_layer_without_a_model_in_jax_has_a_row_that_says_so():
+    pytest.importorskip("jax", reason="pip install -e '.[subjects]'")
+    (group,) = steps.groups([replace(SETTINGS["rnn"], batch=2, l=3)], peers=True, budget=0.01)
+    assert group.rows[2].message == "refssm.bench has no model of rnn in JAX"
 
 
 def test_a_bar_is_for_the_size_that_it_names():

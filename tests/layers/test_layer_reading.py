@@ -1,5 +1,7 @@
 """Files with transformers' names: what is read, and what is refused in one sentence."""
 
+import json
+
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
@@ -63,6 +65,33 @@ def test_half_precision_is_read_as_the_same_numbers_in_single_precision(tmp_path
     model = mamba.from_safetensors(written(tmp_path, made))
     assert model.embedding.dtype == np.float32
     assert np.array_equal(model.embedding, made["backbone.embeddings.weight"])
+
+
+def raw(path, kind, made):
+    """A file of uint16 under another name of their type, as the format says: length, head, data."""
+    head, data = {}, b""
+    for name, array in made.items():
+        ends = [len(data), len(data) + array.nbytes]
+        head[name] = {"dtype": kind, "shape": array.shape, "data_offsets": ends}
+        data += array.astype("<u2").tobytes()
+    text = json.dumps(head).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    return path
+
+
+def test_bfloat16_is_read_as_the_same_numbers_in_single_precision(tmp_path):
+    made = {k: v.view(np.uint32) >> 16 for k, v in tensors(1).items()}
+    path = raw(tmp_path / "b.safetensors", "BF16", {k: v.astype("<u2") for k, v in made.items()})
+    found = mamba.from_safetensors(path).blocks[0][0]
+    wanted = made["backbone.layers.0.norm.weight"] << 16
+    assert np.array_equal(found.view(np.uint32), wanted)
+    assert found.dtype == np.float32
+
+
+def test_integers_are_refused_by_the_name_of_the_tensor(tmp_path):
+    made = {k: v.astype("<u2") for k, v in tensors(1).items()}
+    with pytest.raises(ValueError, match=r"` has a type .*F64, F32, F16, BF16, got U16"):
+        mamba.from_safetensors(raw(tmp_path / "u.safetensors", "U16", made))
 
 
 def test_pieces_of_tokens_give_the_logits_of_the_whole(tmp_path):

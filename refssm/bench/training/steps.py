@@ -20,6 +20,7 @@ from refssm.conformance.calling.libraries import absent
 
 SLOW = 5.0  # seconds: what takes longer has one round
 PAUSE = 0.03  # seconds: threads of the library before spin for a while
+IN_TURN = 3  # steps in a timing: in training, a step finds caches as the last one left them
 Tick = Callable[[str, int, int], None]
 
 
@@ -39,7 +40,7 @@ def groups(
         times = Times()
         timing.interleaved(
             [call for _, call, _ in calls],
-            [Plan(max(plan, int(budget / 4)), 1) for *_, plan in calls],
+            [replace(plan, rounds=max(plan.rounds, int(budget / 4))) for *_, plan in calls],
             clock,
             lambda done, count, work=work: tick(f"{work.name}: timing", done, count),
             times,
@@ -60,16 +61,20 @@ def _programs(given: Given, peers: bool):
         yield Row("jax", PEER, "jax", SKIPPED, reason), None
         return
     theirs = import_module("refssm.bench.training.jax_models")
-    for name, layer in theirs.LAYERS[given.setting.layer].items():
+    models = theirs.LAYERS.get(given.setting.layer, {})
+    if not models:
+        told = f"refssm.bench has no model of {given.setting.layer} in JAX"
+        yield Row("jax", PEER, "jax", SKIPPED, told), None
+    for name, layer in models.items():
         arrays = given.parameters, given.signals, given.labels
         made = partial(theirs.step_of, layer, DEPTH, *arrays, RATE)
         yield Row(f"jax: {name}", PEER, "jax"), made
 
 
 def _made(work: Work, row: Row, make, tick: Tick, clock: Clock):
-    """The row with its peak memory, its call, and its rounds; no call if it cannot be timed."""
+    """The row with its peak memory, its call, and its plan; no call if it cannot be timed."""
     if make is None:
-        return row, None, 0
+        return row, None, Plan(0, 0)
     tick(f"{work.name}: first step of {row.label}", 0, 0)
     try:
         step = make()
@@ -78,8 +83,9 @@ def _made(work: Work, row: Row, make, tick: Tick, clock: Clock):
         peak = peak_of(step)
         slow = clock() - begun > SLOW
     except Exception as error:
-        return replace(row, status=FAILED, message=f"raised {sentence(error)}"), None, 0
-    return replace(row, peak=peak), lambda i: step(), 1 if slow else timing.LEAST
+        return replace(row, status=FAILED, message=f"raised {sentence(error)}"), None, Plan(0, 0)
+    plan = Plan(1, 1) if slow else Plan(timing.LEAST, IN_TURN)
+    return replace(row, peak=peak), lambda i: step(), plan
 
 
 def _timed(row: Row, times: Times, k: int) -> Row:
