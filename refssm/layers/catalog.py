@@ -9,12 +9,13 @@ from refssm.layers.mamba import MAMBA_LAYER
 from refssm.layers.rnn import RNN_LAYER
 from refssm.layers.s4 import S4_LAYER
 from refssm.layers.s4d import S4D_LAYER
+from refssm.layers.s4d_bilinear import S4D_BILINEAR_LAYER
 from refssm.layers.s5 import S5_LAYER
 from refssm.layers.s5_bidirectional import S5_BIDIRECTIONAL_LAYER
 
 LAYERS = (
-    S4_LAYER, S4D_LAYER, S5_LAYER, S5_BIDIRECTIONAL_LAYER, MAMBA_LAYER, HOPE_LAYER,
-    HOPE_BIDIRECTIONAL_LAYER, LRU_LAYER, RNN_LAYER, HIPPO_RNN_LAYER,
+    S4_LAYER, S4D_LAYER, S4D_BILINEAR_LAYER, S5_LAYER, S5_BIDIRECTIONAL_LAYER, MAMBA_LAYER,
+    HOPE_LAYER, HOPE_BIDIRECTIONAL_LAYER, LRU_LAYER, RNN_LAYER, HIPPO_RNN_LAYER,
 )  # fmt: skip
 NAMED = {layer.name: layer for layer in LAYERS}
 

@@ -22,7 +22,7 @@ from refssm.domains import (
     shifts,
     skips,
 )
-from refssm.layers import _bank as bank
+from refssm.layers import _diagonal_bank as diagonal
 from refssm.layers._layer import Layer, Parameters, parameter
 
 
@@ -52,28 +52,14 @@ def init(rng, *, h, n=32, poles="lin", dt_min=initial.DT_MIN, dt_max=initial.DT_
     return S4D(log_dt, np.log(-np.real(w)), np.imag(w) + np.zeros((h, n)), C, D, W, b)
 
 
-def poles(p):
-    """w and dt."""
-    return -np.exp(p.log_rate) + 1j * p.frequency, np.exp(p.log_dt)
-
-
-def _kernel(ops, p, l):
-    w, dt = poles(p)
-    return 2 * ops.diagonal_kernel_zoh(w, np.ones_like(w), p.C, dt, l=l).real
-
-
 def forward(ops, p, u):
     """The output for a signal (…, l, h) from rest."""
-    return bank.mixed(ops, p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
+    return diagonal.forward(ops, "zoh", p, u)
 
 
 def vjp(ops, dy, p, u):
     """Gradients of the parameters, and of u."""
-    dK, others, du = bank.vjp(ops, dy, _kernel(ops, p, u.shape[-2]), p, u)
-    w, dt = poles(p)
-    dk = (2 * dK).astype(w.dtype)
-    dw, _, dC, ddt = ops.diagonal_kernel_zoh_vjp(dk, w, np.ones_like(w), p.C, dt, l=u.shape[-2])
-    return S4D(ddt * dt, dw.real * w.real, dw.imag, dC, *others), du
+    return diagonal.vjp(ops, "zoh", dy, p, u)
 
 
 def rest(p, batch=()):
@@ -83,11 +69,7 @@ def rest(p, batch=()):
 
 def stateful(ops, p, u, state):
     """The output for a piece from a state, and the next state."""
-    w, dt = poles(p)
-    a, B = ops.discretize_diagonal_zoh(w, np.ones_like(w)[..., None], dt[:, None] + 0 * w.real)
-    ut = bank.turned(u)[..., None]
-    y, x = ops.diagonal_ssm_real_stateful(a, B, p.C[:, None, :], p.D[:, None, None], ut, state[0])
-    return bank.mixed(ops, p, bank.turned(y[..., 0])), (x,)
+    return diagonal.stateful(ops, "zoh", p, u, state)
 
 
 S4D_LAYER = Layer(

@@ -12,8 +12,7 @@ from mpmath import mp
 
 def lru_layer(u, log_rate, log_phase, log_gamma, B, C, D, W, b):
     """From rest."""
-    rest = _zeros(len(log_rate))
-    return lru_layer_stateful(u, log_rate, log_phase, log_gamma, B, C, D, W, b, rest)[0]
+    return lru_layer_stateful(u, log_rate, log_phase, log_gamma, B, C, D, W, b, _zeros(len(B)))[0]
 
 
 def lru_layer_stateful(u, log_rate, log_phase, log_gamma, B, C, D, W, b, x0):
@@ -42,8 +41,7 @@ def s5_bidirectional_layer(u, w, log_dt, B, C, D, W, b):
     """y_k = 2 Re(C [x_k; z_k]) + D u_k, z the state from the end; the gate of `s5_layer`."""
     (a, driven), n = _s5_discrete(w, log_dt, B), len(w)
     past, _ = _diagonal(u, a, driven, [row[:n] for row in C], D, _zeros(n), 2)
-    none = [mp.mpf(0)] * len(D)
-    future, _ = _diagonal(u[::-1], a, driven, [row[n:] for row in C], none, _zeros(n), 2)
+    future, _ = _diagonal(u[::-1], a, driven, [row[n:] for row in C], _zeros(len(D)), _zeros(n), 2)
     pairs = zip(past, future[::-1], strict=True)
     return _gated([[p + q for p, q in zip(*rows, strict=True)] for rows in pairs], W, b)
 
@@ -95,10 +93,22 @@ def s4_layer_stateful(u, log_dt, log_rate, frequency, P, B, C, D, W, b, x0):
     return _mixed(_rows(columns, u), W, b), states
 
 
+def s4d_bilinear_layer(u, log_dt, log_rate, frequency, C, D, W, b):
+    """From rest."""
+    rest = [_zeros(len(row)) for row in C]
+    return s4d_bilinear_layer_stateful(u, log_dt, log_rate, frequency, C, D, W, b, rest)[0]
+
+
+def s4d_bilinear_layer_stateful(u, log_dt, log_rate, frequency, C, D, W, b, x0):
+    """The recurrence of S4 without its low-rank part, with B = 1 and 2C."""
+    P, B = [[[0]] * len(row) for row in C], [[mp.mpf(1)] * len(row) for row in C]
+    twice = [[2 * c for c in row] for row in C]
+    return s4_layer_stateful(u, log_dt, log_rate, frequency, P, B, twice, D, W, b, x0)
+
+
 def hope_layer(u, log_dt, markov, D, W, b):
     """From rest."""
-    rest = [_zeros(len(row)) for row in markov]
-    return hope_layer_stateful(u, log_dt, markov, D, W, b, rest)[0]
+    return hope_layer_stateful(u, log_dt, markov, D, W, b, [_zeros(len(h)) for h in markov])[0]
 
 
 def hope_layer_stateful(u, log_dt, markov, D, W, b, x0):
@@ -125,16 +135,14 @@ def _cascade(u, log_dt, markov, d, x):
 
 
 def hope_bidirectional_layer(u, log_dt, markov, log_dt_future, markov_future, D, W, b):
-    """In each channel the impulse responses K and K' of both cascades, and the sums
-    Σ_{j≤i} K_{i−j} u_j + Σ_{j>i} K'_{j−i−1} u_j + D u_i."""
-    columns, l = [], len(u)
-    impulse, none = [mp.mpf(k == 0) for k in range(l)], mp.mpf(0)
-    for i, d in enumerate(D):
-        K = _cascade(impulse, log_dt[i], markov[i], none, _zeros(len(markov[i])))[0]
-        later = _cascade(impulse, log_dt_future[i], markov_future[i], none, _zeros(len(markov[i])))
-        K = [*reversed(later[0][: l - 1]), d + K[0], *K[1:]] if l else []  # from lag 1 − l to l − 1
-        y = [mp.fsum(K[k - j + l - 1] * u[j][i] for j in range(l)) for k in range(l)]
-        columns.append(y)
+    """The cascade of the past and D u_k; that of the future in reversed time, one step later."""
+    columns, none = [], mp.mpf(0)
+    channels = zip(log_dt, markov, D, strict=True), zip(log_dt_future, markov_future, strict=True)
+    for i, (past, future) in enumerate(zip(*channels, strict=True)):
+        signal, rest = [row[i] for row in u], _zeros(len(past[1]))
+        later, _ = _cascade(signal[::-1], *future, none, rest)
+        pairs = zip(_cascade(signal, *past, rest)[0], [*later[:-1][::-1], none], strict=False)
+        columns.append([p + q for p, q in pairs])
     return _mixed(_rows(columns, u), W, b)
 
 

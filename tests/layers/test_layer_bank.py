@@ -12,14 +12,13 @@ H = 3
 
 
 def silent(name):
-    """The layer with C = 0 (HOPE: markov = 0)."""
+    """The layer with C = 0 (HOPE: all Markov parameters 0)."""
     p = NAMED[name].init(np.random.default_rng(0), h=H, n=4)
-    output = "markov" if name == "hope" else "C"
-    zero = p.arrays() | {output: 0 * getattr(p, output)}
-    return NAMED[name], type(p)(**zero)
+    outputs = [n for n in p.arrays() if n == "C" or n.startswith("markov")]
+    return NAMED[name], type(p)(**p.arrays() | {n: 0 * getattr(p, n) for n in outputs})
 
 
-@pytest.mark.parametrize("name", ["s4", "s4d", "lru", "hope"])
+@pytest.mark.parametrize("name", ["s4", "s4d", "s4d_bilinear", "lru", "hope", "hope_bidirectional"])
 def test_without_its_system_a_bank_is_a_gated_gelu(name):
     layer, p = silent(name)
     u = np.random.default_rng(1).standard_normal((5, H))
@@ -30,8 +29,9 @@ def test_without_its_system_a_bank_is_a_gated_gelu(name):
     assert np.abs(layer.forward(refssm, p, u) - wanted).max() <= 4 * 8 * 2.0**-53
 
 
-def test_without_its_system_s5_gates_its_gelu_by_itself():
-    layer, p = silent("s5")
+@pytest.mark.parametrize("name", ["s5", "s5_bidirectional"])
+def test_without_its_system_s5_gates_its_gelu_by_itself(name):
+    layer, p = silent(name)
     u = np.random.default_rng(1).standard_normal((5, H))
     g = gelu(p.D * u)
     assert np.abs(layer.forward(refssm, p, u) - g * expit(g @ p.W + p.b)).max() <= 2.0**-50

@@ -17,7 +17,7 @@ def drawn(h=2, n=3, **other):
 
 
 def bound(p, u):
-    """Two transforms of about 20 roundings of their norm each; the gate's slope is below |W| + 1."""
+    """Transforms of about 20 roundings of their norm; the slope of the gate is below |W| + 1."""
     taps = np.abs(p.markov).sum() + np.abs(p.markov_future).sum()
     size = taps * np.abs(u).sum() + np.abs(p.D * u).max()
     return 64 * U * size * (1 + np.abs(p.W).sum())

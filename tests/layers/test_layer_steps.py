@@ -10,7 +10,10 @@ U = 2.0**-53
 # how the error falls when dt does. u_k stands for the step before t_k, which makes the signal early
 # by dt/2: order 1. HOPE's cascade is the bilinear map of its whole transfer function: order 2; but
 # its kernel of the future begins one step late, which is order 1 again.
-ORDERS = {"s4": 1, "s4d": 1, "s5": 1, "s5_bidirectional": 1, "hope": 2, "hope_bidirectional": 1}
+ORDERS = {
+    "s4": 1, "s4d": 1, "s4d_bilinear": 1, "s5": 1, "s5_bidirectional": 1, "hope": 2,
+    "hope_bidirectional": 1,
+}  # fmt: skip
 SAMPLED = [pytest.param(NAMED[name], id=name) for name in ORDERS]
 OTHERS = [layer for layer in LAYERS if layer.name not in ORDERS]
 

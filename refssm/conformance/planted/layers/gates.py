@@ -23,9 +23,11 @@ from refssm.layers import (
     rnn,
     s4,
     s4d,
+    s4d_bilinear,
     s5,
 )
 from refssm.layers import _bank as bank
+from refssm.layers import _diagonal_bank as diagonal
 from refssm.layers import _ssm as ssm
 from refssm.layers._transforms import bare
 from refssm.layers.mixing import linear
@@ -53,14 +55,19 @@ def after_system(layer: Layer, system, mix):
     return instead(program)
 
 
-def _of_kernel(layer_file):
-    return lambda ops, p, u: bank.filtered(ops, layer_file._kernel(ops, p, u.shape[-2]), p.D, u)
+def _of_kernel(kernel):
+    return lambda ops, p, u: bank.filtered(ops, kernel(ops, p, u.shape[-2]), p.D, u)
+
+
+def _ruled(rule):
+    return lambda ops, p, l: diagonal.kernel(ops, rule, p, l)
 
 
 SYSTEMS = [
-    (s4.S4_LAYER, _of_kernel(s4)),
-    (s4d.S4D_LAYER, _of_kernel(s4d)),
-    (hope.HOPE_LAYER, _of_kernel(hope)),
+    (s4.S4_LAYER, _of_kernel(s4._kernel)),
+    (s4d.S4D_LAYER, _of_kernel(_ruled("zoh"))),
+    (s4d_bilinear.S4D_BILINEAR_LAYER, _of_kernel(_ruled("bilinear"))),
+    (hope.HOPE_LAYER, _of_kernel(hope._kernel)),
     (
         hope_bidirectional.HOPE_BIDIRECTIONAL_LAYER,
         lambda ops, p, u: bank.filtered_both_ways(
@@ -199,25 +206,31 @@ MAMBA.plant(
     ("filter_linear", "SiLU after the filter is forgotten", instead(_unactivated)),
 )
 
-S4D = planting("s4d_layer")
-S4D.plant(
-    (
-        "bilinear",
-        "the bilinear map for zero-order hold",
-        with_operators(
-            s4d.S4D_LAYER,
-            diagonal_kernel_zoh=lambda right, *a, l: bare().diagonal_kernel_bilinear(*a, l=l),
+
+def _of_s4d(layer: Layer, name: str, other: str):
+    """Bugs of S4D under a map: the `other` one, and a circular convolution."""
+    kernels = f"diagonal_kernel_{name}", f"diagonal_kernel_{other}"
+
+    def exchanged(right, *args, l):
+        return getattr(bare(), kernels[1])(*args, l=l)
+
+    def circular(right, u, k):
+        return bare().circular_convolution(u, k)
+
+    bugs = planting(f"{layer}_layer")
+    bugs.plant(
+        (other, f"the rule {other} for {name}", with_operators(layer, **{kernels[0]: exchanged})),
+        (
+            "circular",
+            "the convolution wraps around",
+            with_operators(layer, causal_convolution=circular),
         ),
-    ),
-    (
-        "circular",
-        "the convolution wraps around",
-        with_operators(
-            s4d.S4D_LAYER,
-            causal_convolution=lambda right, u, k: bare().circular_convolution(u, k),
-        ),
-    ),
-)
+    )
+    return bugs
+
+
+S4D = _of_s4d(s4d.S4D_LAYER, "zoh", "bilinear")
+S4D_BILINEAR = _of_s4d(s4d_bilinear.S4D_BILINEAR_LAYER, "bilinear", "zoh")
 
 
 def _of_tanh(change):
@@ -241,7 +254,7 @@ RNN.plant(
     ("linear", "tanh is forgotten", _of_tanh(lambda u, x, b: u + x + b)),
 )
 
-BUGS = [*S5.bugs, *MAMBA.bugs, *S4D.bugs, *RNN.bugs]
+BUGS = [*S5.bugs, *MAMBA.bugs, *S4D.bugs, *S4D_BILINEAR.bugs, *RNN.bugs]
 for _layer, _system in SYSTEMS:
     _bugs = planting(f"{_layer}_layer")
     _bugs.plant(*((n, what, after_system(_layer, _system, mix)) for n, what, mix in MIXES))
