@@ -13,65 +13,57 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm import initial
-from refssm.domains import log_steps, markov_parameters, shifts, skips
+from refssm.domains import log_steps, markov_parameters
 from refssm.layers import _bank as bank
 from refssm.layers import hope
-from refssm.layers._layer import Layer, Parameters, parameter
+from refssm.layers._layer import Layer, parameter
 
 
 @dataclass(frozen=True)
-class HOPEBidirectional(Parameters):
-    """Parameters of `hope_bidirectional`; those of the future have names with `_future`."""
+class HOPEBidirectional(hope.HOPE):
+    """Parameters of `hope_bidirectional`: those of `hope`, and a kernel of the future."""
 
-    log_dt: np.ndarray = parameter(
-        "h", "log of a step from 1e-3 to 1e-1, uniform", "system", domain=log_steps
-    )
-    markov: np.ndarray = parameter(
-        "h n", "normal, divided by √n", "system", domain=markov_parameters
-    )
     log_dt_future: np.ndarray = parameter(
         "h", "log of a step from 1e-3 to 1e-1, uniform", "system", domain=log_steps
     )
     markov_future: np.ndarray = parameter(
         "h n", "normal, divided by √n", "system", domain=markov_parameters
     )
-    D: np.ndarray = parameter("h", "normal", domain=skips)
-    W: np.ndarray = parameter("h 2h", "uniform between ±1/√h")
-    b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
 
 def init(rng, *, h, n=64, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> HOPEBidirectional:
     """New parameters in double precision."""
-    one = hope.init(rng, h=h, n=n, dt_min=dt_min, dt_max=dt_max)
+    p = hope.init(rng, h=h, n=n, dt_min=dt_min, dt_max=dt_max).arrays()
     log_dt = np.log(initial.steps(rng, h, dt_min=dt_min, dt_max=dt_max))
     markov = initial.markov(rng, (h, n))
-    return HOPEBidirectional(one.log_dt, one.markov, log_dt, markov, one.D, one.W, one.b)
+    return HOPEBidirectional(**p, log_dt_future=log_dt, markov_future=markov)
 
 
-def _halves(p):
-    """The Markov parameters and the steps of each direction."""
-    return (p.markov, np.exp(p.log_dt)), (p.markov_future, np.exp(p.log_dt_future))
+def _steps(p):
+    """dt of each direction."""
+    return np.exp(p.log_dt), np.exp(p.log_dt_future)
 
 
 def _kernels(ops, p, l):
-    return [ops.hope_kernel(*half, l=l) for half in _halves(p)]
+    """K and K'."""
+    past, future = _steps(p)
+    return ops.hope_kernel(p.markov, past, l=l), ops.hope_kernel(p.markov_future, future, l=l)
 
 
 def forward(ops, p, u):
     """The output for a signal (…, l, h)."""
-    y = bank.filtered_both_ways(ops, *_kernels(ops, p, u.shape[-2]), p.D, u)
-    return bank.mixed(ops, p, y)
+    K, back = _kernels(ops, p, u.shape[-2])
+    return bank.mixed(ops, p, bank.filtered_both_ways(ops, K, back, p.D, u))
 
 
 def vjp(ops, dy, p, u):
     """Gradients of the parameters, and of u."""
-    l = u.shape[-2]
-    dkernels, others, du = bank.vjp_both_ways(ops, dy, _kernels(ops, p, l), p, u)
-    found = []
-    for dK, (markov, dt) in zip(dkernels, _halves(p), strict=True):
-        dmarkov, ddt = ops.hope_kernel_vjp(dK, markov, dt, l=l)
-        found += [ddt * dt, dmarkov]
-    return HOPEBidirectional(*found, *others), du
+    l, (past, future) = u.shape[-2], _steps(p)
+    (dK, dback), (dD, dW, db), du = bank.vjp_both_ways(ops, dy, _kernels(ops, p, l), p, u)
+    dmarkov, dpast = ops.hope_kernel_vjp(dK, p.markov, past, l=l)
+    dlater, dfuture = ops.hope_kernel_vjp(dback, p.markov_future, future, l=l)
+    gradients = dpast * past, dmarkov, dD, dW, db, dfuture * future, dlater
+    return HOPEBidirectional(*gradients), du
 
 
 HOPE_BIDIRECTIONAL_LAYER = Layer(

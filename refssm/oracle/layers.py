@@ -134,7 +134,7 @@ def _cascade(u, log_dt, markov, d, x):
     return y, x
 
 
-def hope_bidirectional_layer(u, log_dt, markov, log_dt_future, markov_future, D, W, b):
+def hope_bidirectional_layer(u, log_dt, markov, D, W, b, log_dt_future, markov_future):
     """The cascade of the past and D u_k; that of the future in reversed time, one step later."""
     columns, none = [], mp.mpf(0)
     channels = zip(log_dt, markov, D, strict=True), zip(log_dt_future, markov_future, strict=True)

@@ -1,5 +1,7 @@
 """S5 with gaps between its samples, against S5, mpmath, and published code."""
 
+from typing import Any
+
 import mpmath
 import numpy as np
 import pytest
@@ -91,12 +93,13 @@ def oracle(p, u, gaps):
         x, rows = [mpmath.mpf(0)] * N, []
         for row, gap in zip(exactly(u), exactly(gaps), strict=True):
             steps = [v + mpmath.log(gap) for v in log_dt]
-            y, x = layers.s5_layer_stateful([row], w, steps, *others, x)
+            B, C, D, W, b = others
+            y, x = layers.s5_layer_stateful([row], w, steps, B, C, D, W, b, x)
             rows += y
         return np.array(rows, dtype=float)
 
 
-def exactly(a):
+def exactly(a) -> Any:
     """Nested lists of mpmath's numbers."""
     return [exactly(x) for x in a] if a.ndim else mpmath.mpmathify(a.item())
 

@@ -194,7 +194,7 @@ def test_a_loss_that_is_not_finite_stops_with_the_step_and_the_parameter(tmp_pat
 
 REFUSED = {
     "task": ({"task": "mnist"}, "unknown task 'mnist'; wanted one of digits, permuted_digits"),
-    "layer": ({"layer": "s6"}, "unknown layer 's6'; wanted one of s4, s4d, s5, mamba"),
+    "layer": ({"layer": "s6"}, f"unknown layer 's6'; wanted one of {', '.join(NAMED)}"),
     "norm": ({"norm": "group"}, "unknown norm 'group'; wanted one of layer, rms, batch"),
     "ops": ({"ops": "tpu"}, "unknown role of operators 'tpu'; wanted one of reference, jit"),
     "size": ({"sizes": {"m": 3}}, "unknown size of s5 'm'; wanted one of n, blocks"),

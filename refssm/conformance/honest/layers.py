@@ -90,7 +90,7 @@ def _s5_by_the_operator(u, w, log_dt, B, C, D, W, b):
     return g * sigmoid(g @ W + b)
 
 
-def _hope_by_sums(u, log_dt, markov, log_dt_future, markov_future, D, W, b):
+def _hope_by_sums(u, log_dt, markov, D, W, b, log_dt_future, markov_future):
     """Both kernels by the compiled operator, and the sums over past and future without FFT."""
     ut, l = np.swapaxes(u, -1, -2), u.shape[-2]
     K = jit().hope_kernel(markov, np.exp(log_dt), l=l)
