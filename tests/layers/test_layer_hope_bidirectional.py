@@ -62,6 +62,19 @@ def test_the_present_input_meets_the_kernel_of_the_past_only():
     assert np.abs(LAYER.forward(refssm, p, u) - wanted).max() <= bound(p, u)
 
 
+def test_the_published_padding_of_s4_gives_the_same_convolution():
+    """K padded at the end, K' reversed and padded at the beginning, each by l zeros, and transforms
+    of 2l points: `FFTConv.forward` of state-spaces/s4 with bidirectional=True."""
+    p, u = drawn()
+    K = refssm.hope_kernel(p.markov, np.exp(p.log_dt), l=L)
+    back = refssm.hope_kernel(p.markov_future, np.exp(p.log_dt_future), l=L)
+    both = np.pad(K, [(0, 0), (0, L)]) + np.pad(back[:, ::-1], [(0, 0), (L, 0)])
+    spectrum = np.fft.rfft(u.T, 2 * L) * np.fft.rfft(both)
+    y = np.fft.irfft(spectrum, 2 * L)[:, :L] + p.D[:, None] * u.T
+    wanted = bank.mixed(refssm, p, y.T)
+    assert np.abs(LAYER.forward(refssm, p, u) - wanted).max() <= bound(p, u)
+
+
 def test_both_directions_are_drawn_independently():
     p, _ = drawn(h=4)
     assert not np.any(p.markov == p.markov_future)
