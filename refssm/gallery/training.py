@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from refssm.gallery.drawing import figure, styled, written
 
+COLOURS = 10  # of Matplotlib's cycle: curves after these are dashed
+
 
 class Curve(NamedTuple):
     """Values of one or several runs at the same steps."""
@@ -32,7 +34,8 @@ def draw(output: Path, panels: Sequence[Panel]) -> Path:
         for axis, panel in zip(axes[0], panels, strict=True):
             for i, (label, curve) in enumerate(panel.curves.items()):
                 values = list(zip(*curve.runs, strict=True))
-                axis.plot(curve.steps, [median(v) for v in values], label=label, linewidth=1.1)
+                style = {"linewidth": 1.1, "linestyle": "--" if i >= COLOURS else "-"}
+                axis.plot(curve.steps, [median(v) for v in values], label=label, **style)
                 if len(curve.runs) > 1:
                     low, high = [min(v) for v in values], [max(v) for v in values]
                     axis.fill_between(curve.steps, low, high, color=f"C{i}", alpha=0.15, lw=0)
