@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 from scipy.special import erf, expit
 
+import refssm
 from refssm.conformance.gauges import gauge, layers
 from refssm.conformance.gauges.tracked import FUNCTIONS, UFUNCS, Tracked, tracing
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.hope import HOPE_KERNEL
-from refssm.layers._transforms import cascade_response, convolution, convolution_vjp
+from refssm.layers._transforms import (
+    cascade_response,
+    convolution,
+    convolution_vjp,
+    shifted,
+    shifted_vjp,
+)
 
 U = 2.0**-24
 
@@ -68,6 +75,22 @@ def test_gradients_of_a_convolution_are_convolutions_in_reversed_time():
     du, dk = convolution_vjp(dy, u, k)
     assert np.allclose((du * u).sum(), (dk * k).sum())
     assert (du.shape, dk.shape) == (u.shape, k.shape)
+
+
+def test_the_convolution_of_both_ways_is_the_operator_with_tracked_errors_too():
+    dy, u, k, kr = random(2, 9), random(2, 9, seed=1), random(2, 9, seed=2), random(2, 9, seed=3)
+    assert np.array_equal(shifted(u, k, kr), refssm.bidirectional_convolution_shifted(u, k, kr))
+    wanted = refssm.bidirectional_convolution_shifted_vjp(dy, u, k, kr)
+    for found, exact in zip(shifted_vjp(dy, u, k, kr), wanted, strict=True):
+        assert np.abs(found - exact).max() <= 64 * 2.0**-53 * 9 * 9  # numbers below 3
+    with tracing(unit=U, floor=0.0):
+        y = shifted(Tracked(u), Tracked(k), off_by(kr, 1.0))
+        none = shifted(Tracked(u), Tracked(k), Tracked(kr))
+    # an error of 1 in each tap of the future is one in each later input
+    later = np.cumsum(np.abs(u[:, :0:-1]), axis=-1)[:, ::-1]
+    carried = (y.errors - none.errors)[..., 0]
+    assert (carried[:, :-1] >= later).all()
+    assert (carried[:, -1] <= 64 * U).all()
 
 
 def test_the_kernel_of_a_cascade_has_one_bound_for_all_its_entries():
