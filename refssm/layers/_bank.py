@@ -1,7 +1,10 @@
 """What layers of h kernels share: y = K * u + D u in every channel, then GLU(GELU(y) W + b)."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from refssm.layers._layer import Parameters
 from refssm.layers.mixing import linear, linear_vjp
 
 
@@ -28,11 +31,26 @@ def mixed_vjp(ops, dy, p, y):
     return ops.gelu_vjp(dhidden, y), dW, db
 
 
-def vjp(ops, dy, K, p, u):
-    """Gradients of K, and of D, W and b, and of u."""
-    dy, dW, db = mixed_vjp(ops, dy, p, filtered(ops, K, p.D, u))
-    g, ut = turned(dy), turned(u)
-    du, dK = ops.causal_convolution_vjp(g, ut, K)
-    dD = (g * ut).sum(-1)
-    du = turned(du + p.D[:, None] * g)
-    return dK, (dD.reshape(-1, dD.shape[-1]).sum(0), dW, db), du
+@dataclass(frozen=True)
+class Filters(Parameters):
+    """The kernels (h, l) of a bank, and what follows them."""
+
+    K: np.ndarray
+    D: np.ndarray
+    W: np.ndarray
+    b: np.ndarray
+
+
+def run(ops, q: Filters, u):
+    """The output, and the function from its cotangent to the gradients of `q` and of u."""
+    y = filtered(ops, q.K, q.D, u)
+
+    def back(dout):
+        dy, dW, db = mixed_vjp(ops, dout, q, y)
+        g, ut = turned(dy), turned(u)
+        du, dK = ops.causal_convolution_vjp(g, ut, q.K)
+        dD = (g * ut).sum(-1)
+        du = turned(du + q.D[:, None] * g)
+        return Filters(dK, dD.reshape(-1, dD.shape[-1]).sum(0), dW, db), du
+
+    return mixed(ops, q, y), back

@@ -6,9 +6,12 @@ A product of complex and real matrices would be computed as one of complex ones,
 times the work. Here a complex row is a real one of twice the length, and nothing is copied.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from refssm._overridable import overridable
+from refssm.layers._layer import Parameters
 from refssm.layers.mixing import flat, summed
 
 
@@ -39,8 +42,21 @@ def read(C, x):
     return (reals(flat(x)) @ _woven(C.conj().T)).reshape(*x.shape[:-1], len(C))
 
 
-def linearized(ops, a, B, C, D, u):
+@dataclass(frozen=True)
+class System(Parameters):
+    """A system, and the linear map that follows it in its layer."""
+
+    a: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    W: np.ndarray
+    b: np.ndarray
+
+
+def linearized(ops, q: System, u):
     """y, and the function from dy to the gradients of a, B, C, D and u."""
+    a, B, C, D = q.a, q.B, q.C, q.D
     b = driven(B, u)
     steps = np.broadcast_to(a, b.shape[-2:])
     x = ops.linear_scan(steps, b)

@@ -57,23 +57,18 @@ def poles(p):
     return -np.exp(p.log_rate) + 1j * p.frequency, np.exp(p.log_dt)
 
 
-def _kernel(ops, p, l):
+def prepared(ops, p, l):
+    """The kernels for l steps, and the function from their gradient to that of the parameters."""
     w, dt = poles(p)
-    return 2 * ops.diagonal_kernel_zoh(w, np.ones_like(w), p.C, dt, l=l).real
+    one = np.ones_like(w)
 
+    def back(dq):
+        dk = (2 * dq.K).astype(w.dtype)
+        dw, _, dC, ddt = ops.diagonal_kernel_zoh_vjp(dk, w, one, p.C, dt, l=l)
+        return S4D(ddt * dt, dw.real * w.real, dw.imag, dC, dq.D, dq.W, dq.b)
 
-def forward(ops, p, u):
-    """The output for a signal (…, l, h) from rest."""
-    return bank.mixed(ops, p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
-
-
-def vjp(ops, dy, p, u):
-    """Gradients of the parameters, and of u."""
-    dK, others, du = bank.vjp(ops, dy, _kernel(ops, p, u.shape[-2]), p, u)
-    w, dt = poles(p)
-    dk = (2 * dK).astype(w.dtype)
-    dw, _, dC, ddt = ops.diagonal_kernel_zoh_vjp(dk, w, np.ones_like(w), p.C, dt, l=u.shape[-2])
-    return S4D(ddt * dt, dw.real * w.real, dw.imag, dC, *others), du
+    K = 2 * ops.diagonal_kernel_zoh(w, one, p.C, dt, l=l).real
+    return bank.Filters(K, p.D, p.W, p.b), back
 
 
 def rest(p, batch=()):
@@ -91,7 +86,7 @@ def stateful(ops, p, u, state):
 
 
 S4D_LAYER = Layer(
-    name="s4d", kind=S4D, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
-    sizes={"n": 32}, source="gu2022s4d",
+    name="s4d", kind=S4D, init=init, prepared=prepared, run=bank.run, rest=rest,
+    stateful=stateful, sizes={"n": 32}, source="gu2022s4d",
     states={"x": ("h n", complex_states)}, traits=frozenset({"time-invariant", "transform"}),
 )  # fmt: skip

@@ -44,14 +44,16 @@ def after_system(layer: Layer, system, mix):
 
 
 def _of_kernel(layer_file):
-    return lambda ops, p, u: bank.filtered(ops, layer_file._kernel(ops, p, u.shape[-2]), p.D, u)
+    return lambda ops, p, u: bank.filtered(
+        ops, layer_file.prepared(ops, p, u.shape[-2])[0].K, p.D, u
+    )
 
 
 SYSTEMS = [
     (s4.S4_LAYER, _of_kernel(s4)),
     (s4d.S4D_LAYER, _of_kernel(s4d)),
     (hope.HOPE_LAYER, _of_kernel(hope)),
-    (lru.LRU_LAYER, lambda ops, p, u: ssm.linearized(ops, *lru._system(p), p.C, p.D, u)[0]),
+    (lru.LRU_LAYER, lambda ops, p, u: ssm.linearized(ops, lru.prepared(ops, p, 0)[0], u)[0]),
 ]
 
 
@@ -85,8 +87,7 @@ MIXES = [
 
 def _s5(mix):
     def system(ops, p, u):
-        a, f = s5._discrete(ops, p)
-        return ssm.linearized(ops, a, f * p.B, 2 * p.C, p.D, u)[0]
+        return ssm.linearized(ops, s5.prepared(ops, p, 0)[0], u)[0]
 
     return after_system(s5.S5_LAYER, system, mix)
 
