@@ -93,6 +93,7 @@ pictures: .venv/developing  ## the picture in docs/judge.md and those in docs/ga
 
 benchmarks: .venv/benchmarking  ## time all operators of docs/benchmarks.md on an idle machine, with JAX and PyTorch
 	$(BIN)/refssm bench --sizes paper --peers --vjp --growth --json docs/benchmarks.json --plot docs/pictures/benchmarks.svg
+	$(BIN)/refssm bench --layers --peers --json docs/training_steps.json
 	$(BIN)/python -m refssm.command.benchmarks
 
 experiments-quick: .venv/testing  ## train every layer on digits with three seeds, into docs/training.md: 5 minutes

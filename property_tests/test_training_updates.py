@@ -119,14 +119,14 @@ def test_equal_gradients_give_equal_updates_whatever_the_operators(seed):
 @given(seed=seeds)
 @settings(laws, max_examples=4)
 @pytest.mark.parametrize(
-    ("pieces", "steps"), [(3, shares.STEPS), (1, 10)], ids=["pieces", "shares"]
+    ("pieces", "steps", "ops"),
+    [(3, shares.STEPS, "reference"), (1, 10, "jit")],
+    ids=["pieces", "shares"],
 )
-def test_gradients_added_over_parts_are_those_of_the_whole_batch(layer, pieces, steps, seed):
-    sizes = {"n": 2} if "n" in layer.sizes else {}
-    one, two = (
-        setup(layer=str(layer), norm="layer", sizes=sizes, depth=1, pieces=count).trainer()
-        for count in (1, pieces)
-    )
+def test_gradients_added_over_parts_are_those_of_the_whole_batch(layer, pieces, steps, ops, seed):
+    usual = {"layer": str(layer), "norm": "layer", "depth": 1}
+    usual["sizes"] = {"n": 2} if "n" in layer.sizes else {}
+    one, two = setup(**usual).trainer(), setup(**usual, pieces=pieces, ops=ops).trainer()
     _, p, u, labels, _ = drawn(seed, one.model, l=5, batch=4)
 
     def gradients(trainer):

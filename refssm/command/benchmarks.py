@@ -1,7 +1,7 @@
-"""`python -m refssm.command.benchmarks`: the tables of `docs/benchmarks.md`, from its JSON file.
+"""`python -m refssm.command.benchmarks`: the tables of `docs/benchmarks.md`, from two JSON files.
 
-The run is made by `make benchmarks`. What stands between the two marks of the page is written by
-this program; people write the rest.
+The runs, of operators and of training steps, are made by `make benchmarks`. What stands between the
+marks of the page is written by this program; people write the rest.
 """
 
 from __future__ import annotations
@@ -11,28 +11,31 @@ from pathlib import Path
 
 from refssm.bench.growth import OF_TRANSFORMS, STEEPEST
 from refssm.bench.results import lines
-from refssm.bench.results.bars import standing
+from refssm.bench.results.bars import bar_of, standing
 from refssm.bench.results.document import Document, read
 from refssm.bench.results.rows import Group
-from refssm.bench.work.sizes import BARS
 from refssm.conformance.selftest.stored import table
 
 PAGE, RUN = Path("docs/benchmarks.md"), Path("docs/benchmarks.json")
+STEPS = Path("docs/training_steps.json")
 PICTURE = Path("docs/pictures/benchmarks.svg")
-BEGIN, END = (
-    "<!-- written by make benchmarks: begin -->\n",
-    "<!-- written by make benchmarks: end -->\n",
-)
+OPERATORS, TRAINING = "make benchmarks", "make benchmarks, training steps"  # who wrote a part
 BARS_HEAD = ("function", "size", "median", "fastest peer", "its median", "ratio", "bar", "")
 
 
-def page(text: str, written: str) -> str:
+def marks(writer: str) -> tuple[str, str]:
+    """The marks around what was written."""
+    return f"<!-- written by {writer}: begin -->\n", f"<!-- written by {writer}: end -->\n"
+
+
+def page(text: str, written: str, writer: str = OPERATORS) -> str:
     """The page with another text between its marks."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{PAGE}: no marks {BEGIN.strip()} and {END.strip()}")
-    return f"{before}{BEGIN}\n{written}\n{END}{after}"
+    begin, end = marks(writer)
+    before, begun, rest = text.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not begun or not ended:
+        raise ValueError(f"{PAGE}: no marks {begin.strip()} and {end.strip()}")
+    return f"{before}{begin}\n{written}\n{end}{after}"
 
 
 def tables(run: Document, pictured: bool = False) -> str:
@@ -51,7 +54,7 @@ def _bars(run: Document) -> str:
     """One row for each bar, met, missed, or without a peer."""
     rows = []
     for group in run.groups:
-        if group.work.name not in BARS:
+        if bar_of(group) is None:
             continue
         found, base = standing(group, run.rates), group.base
         named = f"`{group.work.call}`", _size(group), _median(group, base)
@@ -112,6 +115,7 @@ def write() -> None:
     """Write the tables into the page, in the current folder."""
     run = read(RUN)
     text = page(PAGE.read_text(encoding="utf-8"), tables(run, PICTURE.is_file()))
+    text = page(text, tables(read(STEPS)), TRAINING)
     PAGE.write_text(text, encoding="utf-8")
 
 

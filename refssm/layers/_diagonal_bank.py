@@ -14,25 +14,19 @@ def poles(p):
     return -np.exp(p.log_rate) + 1j * p.frequency, np.exp(p.log_dt)
 
 
-def kernel(ops, rule, p, l):
-    """K_k = 2 Re Σ_n C_n Ā_n^k B̄_n."""
-    w, dt = poles(p)
-    return 2 * getattr(ops, f"diagonal_kernel_{rule}")(w, np.ones_like(w), p.C, dt, l=l).real
+def prepared(ops, rule, p, l):
+    """The kernels K_k = 2 Re Σ_n C_n Ā_n^k B̄_n for l steps, and the function from their gradient to
+    that of the parameters."""
+    (w, dt), name = poles(p), f"diagonal_kernel_{rule}"
+    one = np.ones_like(w)
 
+    def back(dq):
+        dk = (2 * dq.K).astype(w.dtype)
+        dw, _, dC, ddt = getattr(ops, f"{name}_vjp")(dk, w, one, p.C, dt, l=l)
+        return type(p)(ddt * dt, dw.real * w.real, dw.imag, dC, dq.D, dq.W, dq.b)
 
-def forward(ops, rule, p, u):
-    """The output for a signal (…, l, h) from rest."""
-    K = kernel(ops, rule, p, u.shape[-2])
-    return bank.mixed(ops, p, bank.filtered(ops, K, p.D, u))
-
-
-def vjp(ops, rule, dy, p, u):
-    """Gradients of the parameters, and of u."""
-    l, (w, dt) = u.shape[-2], poles(p)
-    dK, others, du = bank.vjp(ops, dy, kernel(ops, rule, p, l), p, u)
-    dk, pulled = (2 * dK).astype(w.dtype), getattr(ops, f"diagonal_kernel_{rule}_vjp")
-    dw, _, dC, ddt = pulled(dk, w, np.ones_like(w), p.C, dt, l=l)
-    return type(p)(ddt * dt, dw.real * w.real, dw.imag, dC, *others), du
+    K = 2 * getattr(ops, name)(w, one, p.C, dt, l=l).real
+    return bank.Filters(K, p.D, p.W, p.b), back
 
 
 def stateful(ops, rule, p, u, state):

@@ -1,8 +1,8 @@
 """What a layer is: named parameters in order, with shapes and sources, and four pure functions.
 
-A layer's file has, in this order, the class of its parameters, `init`, `forward` over a sequence,
-its `vjp`, the state at rest, and `stateful`, forward over a piece from a given state. A step is a
-piece of length 1. A layer that reads the future has no states: its declaration leaves out `rest`,
+A layer's file has, in this order, the class of its parameters, `init`, forward over a sequence and
+its gradient, the state at rest, and `stateful`, forward over a piece from a given state. A step is
+a piece of length 1. A layer that reads the future has no states: its declaration leaves out `rest`,
 `stateful` and `states`. `ops` is where operators come from: `refssm`, or `operators("jit")`.
 """
 
@@ -27,6 +27,7 @@ FUNCTIONS = {
     "norms": ("layer_norm", "rms_norm", "batch_norm"),
 }
 MIRRORED = {"jit": {"activations": ("gelu", "silu", "gate", "glu"), "norms": ("layer_norm",)}}
+CORES = {"jit": "_compiling.cores"}  # roles that work on cores: what each core does apart
 
 
 def _with_vjp(names) -> list[str]:
@@ -76,12 +77,29 @@ class Parameters:
         return {f.name: f.metadata["group"] for f in fields(cls)}
 
 
+def absent(*given: Any) -> Any:
+    """What stands for a function that a layer does not give."""
+    raise NotImplementedError
+
+
 def without_states(*given: Any) -> Any:
     """What stands for `rest` and `stateful` of a layer that is not causal."""
     raise TypeError(
         "a layer that reads the future has no states and no steps; "
         "call `forward` with the whole signal"
     )
+
+
+def as_it_is(ops: Ops, p, l: int):
+    """The parameters as they are, and the identity."""
+    return p, lambda dp: dp
+
+
+def fill(layer: Layer, **functions: Callable) -> None:
+    """Set those that the layer leaves out."""
+    for name, function in functions.items():
+        if getattr(layer, name) is absent:
+            object.__setattr__(layer, name, function)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,15 +109,19 @@ class Layer:
     name: str
     kind: type[Parameters]
     init: Callable[..., Any]  # init(rng, *, h, …)
-    forward: Callable[..., np.ndarray]  # forward(ops, p, u)
-    vjp: Callable[..., tuple]  # vjp(ops, dy, p, u): gradients of p, and of u
     sizes: Mapping[str, int]  # usual sizes besides h
     rest: Callable[..., State] = without_states  # rest(p, batch): the state before the first step
     # stateful(ops, p, u, state): y, and the next state
     stateful: Callable[..., tuple] = without_states
     source: str = ""
-    # linearized(ops, p, u): forward, and the function from dy to (gradients of p, of u)
-    linearized: Callable[..., tuple] | None = None
+    # Either `forward` and `vjp`, which computes again what it needs of the forward pass:
+    forward: Callable[..., np.ndarray] = absent  # forward(ops, p, u)
+    vjp: Callable[..., tuple] = absent  # vjp(ops, dy, p, u): gradients of p, and of u
+    # or `run(ops, q, u)`: the output, and the function from dy to the gradients of q and of u. Here
+    # q comes from `prepared(ops, p, l)`: what the parameters alone decide, once for a whole batch,
+    # and the function from the gradient of q to that of p. Without it q is p.
+    run: Callable[..., tuple] = absent
+    prepared: Callable[..., tuple] = as_it_is
     # by name, shape in letters and domain, for the judge
     states: Mapping[str, tuple[str, Domain]] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()  # besides causal and state, as of an `Operator`
@@ -107,17 +129,27 @@ class Layer:
     def __str__(self):
         return self.name
 
+    def __post_init__(self):
+        if self.run is absent:
+            fill(self, run=self._again)
+        else:
+            fill(self, forward=self._forward, vjp=self._vjp)
+
     @property
     def causal(self) -> bool:
         """Whether it can be computed step by step; if not, nothing else about it differs."""
         return self.stateful is not without_states
 
-    def pulled(self, ops: Ops, p, u: np.ndarray) -> tuple[np.ndarray, Callable[..., tuple]]:
-        """The output, and the function from its cotangent to the gradients of `p` and of `u`: what
-        it needs is kept, or computed again if the layer has no `linearized`."""
-        if self.linearized is not None:
-            return self.linearized(ops, p, u)
+    def _again(self, ops: Ops, p, u: np.ndarray):
         return self.forward(ops, p, u), lambda dy: self.vjp(ops, dy, p, u)
+
+    def _forward(self, ops: Ops, p, u: np.ndarray) -> np.ndarray:
+        return self.run(ops, self.prepared(ops, p, u.shape[-2])[0], u)[0]
+
+    def _vjp(self, ops: Ops, dy: np.ndarray, p, u: np.ndarray):
+        q, back = self.prepared(ops, p, u.shape[-2])
+        dq, du = self.run(ops, q, u)[1](dy)
+        return back(dq), du
 
     def step(self, ops: Ops, p, u: np.ndarray, state: State) -> tuple[np.ndarray, State]:
         """One input (…, h): the output and the next state."""
@@ -127,7 +159,8 @@ class Layer:
 
 def operators(role: str) -> SimpleNamespace:
     """Every operator of the catalog in this role, with its VJP, and activations and norms; the
-    reference where the operator's declaration, or MIRRORED, says that the role lacks it."""
+    reference where the operator's declaration, or MIRRORED, says that the role lacks it. If the
+    role works on cores, also `each_on_one_core(function, items)`."""
     space = {name: getattr(refssm, name) for name in BETWEEN}
     for op in OPERATORS:
         place = "reference" if role in op.lacks else role
@@ -137,4 +170,7 @@ def operators(role: str) -> SimpleNamespace:
     for family, names in MIRRORED.get(role, {}).items():
         mirrors = import_module(f"{PACKAGES[role]}.{family}")
         space |= {name: getattr(mirrors, name) for name in _with_vjp(names)}
+    if role in CORES:
+        cores = import_module(f"{PACKAGES[role]}.{CORES[role]}")
+        space["each_on_one_core"] = cores.each_on_one_core
     return SimpleNamespace(**space)

@@ -136,5 +136,5 @@ PIECE = "Forward over a piece from given states; also the states after it. A ste
 
 def _doc(layer: Layer, what: str) -> str:
     """The page of the layer's file, and what this function does."""
-    told = inspect.getdoc(inspect.getmodule(layer.forward)) or str(layer)
+    told = inspect.getdoc(inspect.getmodule(layer.kind)) or str(layer)
     return f"{told}\n\n{what}"

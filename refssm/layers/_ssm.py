@@ -6,9 +6,12 @@ A product of complex and real matrices would be computed as one of complex ones,
 times the work. Here a complex row is a real one of twice the length, and nothing is copied.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from refssm._overridable import overridable
+from refssm.layers._layer import Parameters
 from refssm.layers.mixing import flat, summed
 
 
@@ -39,6 +42,18 @@ def read(C, x):
     return (reals(flat(x)) @ _woven(C.conj().T)).reshape(*x.shape[:-1], len(C))
 
 
+@dataclass(frozen=True)
+class System(Parameters):
+    """A system, and the linear map that follows it in its layer."""
+
+    a: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+    W: np.ndarray
+    b: np.ndarray
+
+
 def read_vjp(dy, x):
     """The gradient of C."""
     return complexes(flat(dy).T @ reals(flat(x))).conj()
@@ -63,38 +78,38 @@ def driven_vjp(db, B, u):
     return dB[:, 0] + 1j * dB[:, 1], (rows @ _woven(B)).reshape(u.shape)
 
 
-def linearized(ops, a, B, C, D, u):
+def linearized(ops, q: System, u):
     """y, and the function from dy to the gradients of a, B, C, D and u."""
-    b = driven(B, u)
-    y, states_back = _read_states(ops, np.broadcast_to(a, b.shape[-2:]), b, C)
-    y += D * u
+    b = driven(q.B, u)
+    y, states_back = _read_states(ops, np.broadcast_to(q.a, b.shape[-2:]), b, q.C)
+    y += q.D * u
 
     def back(dy):
         da, db, dC = states_back(dy)
-        dB, du = driven_vjp(db, B, u)
-        du += D * dy
+        dB, du = driven_vjp(db, q.B, u)
+        du += q.D * dy
         return da.sum(0), dB, dC, summed(dy * u), du
 
     return y, back
 
 
-def linearized_bidirectional(ops, a, B, C, D, u):
+def linearized_bidirectional(ops, q: System, u):
     """The same with a second scan of the same system, from the end: z_k = a z_{k+1} + B u_k.
 
     C (h, 2n) reads [x_k; z_k]. Both sums begin at lag 0, so u_k counts twice.
     """
-    n, b = len(a), driven(B, u)
-    steps = np.broadcast_to(a, b.shape[-2:])
-    y, past_back = _read_states(ops, steps, b, C[:, :n])
-    future, future_back = _read_states(ops, steps, _reversed(b), C[:, n:])
+    n, b = len(q.a), driven(q.B, u)
+    steps = np.broadcast_to(q.a, b.shape[-2:])
+    y, past_back = _read_states(ops, steps, b, q.C[:, :n])
+    future, future_back = _read_states(ops, steps, _reversed(b), q.C[:, n:])
     y += _reversed(future)
-    y += D * u
+    y += q.D * u
 
     def back(dy):
         da, db, dC = past_back(dy)
         da_later, db_later, dC_later = future_back(_reversed(dy))
-        dB, du = driven_vjp(db + _reversed(db_later), B, u)
-        du += D * dy
+        dB, du = driven_vjp(db + _reversed(db_later), q.B, u)
+        du += q.D * dy
         dC = np.concatenate([dC, dC_later], axis=-1)
         return (da + da_later).sum(0), dB, dC, summed(dy * u), du
 

@@ -38,21 +38,15 @@ def init(rng, *, h, n=64, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> HOPE:
     return HOPE(log_dt, markov, D, *initial.linear(rng, h, 2 * h))
 
 
-def _kernel(ops, p, l):
-    return ops.hope_kernel(p.markov, np.exp(p.log_dt), l=l)
-
-
-def forward(ops, p, u):
-    """The output for a signal (…, l, h) from rest."""
-    return bank.mixed(ops, p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
-
-
-def vjp(ops, dy, p, u):
-    """Gradients of the parameters, and of u."""
-    dK, others, du = bank.vjp(ops, dy, _kernel(ops, p, u.shape[-2]), p, u)
+def prepared(ops, p, l):
+    """The kernels for l steps, and the function from their gradient to that of the parameters."""
     dt = np.exp(p.log_dt)
-    dmarkov, ddt = ops.hope_kernel_vjp(dK, p.markov, dt, l=u.shape[-2])
-    return HOPE(ddt * dt, dmarkov, *others), du
+
+    def back(dq):
+        dmarkov, ddt = ops.hope_kernel_vjp(dq.K, p.markov, dt, l=l)
+        return HOPE(ddt * dt, dmarkov, dq.D, dq.W, dq.b)
+
+    return bank.Filters(ops.hope_kernel(p.markov, dt, l=l), p.D, p.W, p.b), back
 
 
 def rest(p, batch=()):
@@ -68,7 +62,7 @@ def stateful(ops, p, u, state):
 
 
 HOPE_LAYER = Layer(
-    name="hope", kind=HOPE, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
-    sizes={"n": 64}, source="yu2024hope",
+    name="hope", kind=HOPE, init=init, prepared=prepared, run=bank.run, rest=rest,
+    stateful=stateful, sizes={"n": 64}, source="yu2024hope",
     states={"x": ("h n", layer_states)}, traits=frozenset({"time-invariant", "transform"}),
 )  # fmt: skip

@@ -39,34 +39,23 @@ def init(rng, *, h, n=64, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> HOPEB
     return HOPEBidirectional(**p, log_dt_future=log_dt, markov_future=markov)
 
 
-def _steps(p):
-    """dt of each direction."""
-    return np.exp(p.log_dt), np.exp(p.log_dt_future)
+def prepared(ops, p, l):
+    """The kernels for l steps, and the function from their gradient to that of the parameters."""
+    past, future = np.exp(p.log_dt), np.exp(p.log_dt_future)
 
+    def back(dq):
+        dmarkov, dpast = ops.hope_kernel_vjp(dq.K, p.markov, past, l=l)
+        dlater, dfuture = ops.hope_kernel_vjp(dq.back, p.markov_future, future, l=l)
+        own = dpast * past, dmarkov, dq.D, dq.W, dq.b
+        return HOPEBidirectional(*own, dfuture * future, dlater)
 
-def _kernels(ops, p, l):
-    """K and K'."""
-    past, future = _steps(p)
-    return ops.hope_kernel(p.markov, past, l=l), ops.hope_kernel(p.markov_future, future, l=l)
-
-
-def forward(ops, p, u):
-    """The output for a signal (…, l, h)."""
-    K, back = _kernels(ops, p, u.shape[-2])
-    return bank.mixed(ops, p, bank.filtered_both_ways(ops, K, back, p.D, u))
-
-
-def vjp(ops, dy, p, u):
-    """Gradients of the parameters, and of u."""
-    l, (past, future) = u.shape[-2], _steps(p)
-    (dK, dback), (dD, dW, db), du = bank.vjp_both_ways(ops, dy, _kernels(ops, p, l), p, u)
-    dmarkov, dpast = ops.hope_kernel_vjp(dK, p.markov, past, l=l)
-    dlater, dfuture = ops.hope_kernel_vjp(dback, p.markov_future, future, l=l)
-    gradients = dpast * past, dmarkov, dD, dW, db, dfuture * future, dlater
-    return HOPEBidirectional(*gradients), du
+    K = ops.hope_kernel(p.markov, past, l=l)
+    later = ops.hope_kernel(p.markov_future, future, l=l)
+    return bank.FiltersBothWays(K, p.D, p.W, p.b, later), back
 
 
 HOPE_BIDIRECTIONAL_LAYER = Layer(
-    name="hope_bidirectional", kind=HOPEBidirectional, init=init, forward=forward, vjp=vjp,
-    sizes={"n": 64}, source="yu2024hope", traits=frozenset({"transform"}),
+    name="hope_bidirectional", kind=HOPEBidirectional, init=init, prepared=prepared,
+    run=bank.run_both_ways, sizes={"n": 64}, source="yu2024hope",
+    traits=frozenset({"transform"}),
 )  # fmt: skip

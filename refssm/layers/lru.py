@@ -54,37 +54,36 @@ def _system(p):
     return a, np.exp(p.log_gamma)[:, None] * p.B
 
 
-def forward(ops, p, u):
-    """The output for a signal (…, l, h) from rest."""
-    return linearized(ops, p, u)[0]
-
-
-def linearized(ops, p, u):
-    """The output, and the function from its cotangent to the gradients; it keeps what they need."""
+def prepared(ops, p, l):
+    """The system, and the function from its gradient to that of the parameters."""
     a, scaled = _system(p)
-    y, system_back = ssm.linearized(ops, a, scaled, p.C, p.D, u)
 
-    def back(dout):
-        dy, dW, db = bank.mixed_vjp(ops, dout, p, y)
-        da, dB, dC, dD, du = system_back(dy)
-        turned = da * a.conj()  # a' = a z', z = log a
+    def back(dq):
+        turned = dq.a * a.conj()  # a' = a z', z = log a
         return LRU(
             -np.exp(p.log_rate) * turned.real,
             np.exp(p.log_phase) * turned.imag,
-            (dB * scaled.conj()).sum(-1).real,
-            np.exp(p.log_gamma)[:, None] * dB,
-            dC,
-            dD,
-            dW,
-            db,
-        ), du
+            (dq.B * scaled.conj()).sum(-1).real,
+            np.exp(p.log_gamma)[:, None] * dq.B,
+            dq.C,
+            dq.D,
+            dq.W,
+            dq.b,
+        )
 
-    return bank.mixed(ops, p, y), back
+    return ssm.System(a, scaled, p.C, p.D, p.W, p.b), back
 
 
-def vjp(ops, dy, p, u):
-    """Gradients of the parameters, and of u."""
-    return linearized(ops, p, u)[1](dy)
+def run(ops, q, u):
+    """The output, and the function from its cotangent to the gradients of `q` and of u."""
+    y, system_back = ssm.linearized(ops, q, u)
+
+    def back(dout):
+        dy, dW, db = bank.mixed_vjp(ops, dout, q, y)
+        da, dB, dC, dD, du = system_back(dy)
+        return ssm.System(da, dB, dC, dD, dW, db), du
+
+    return bank.mixed(ops, q, y), back
 
 
 def rest(p, batch=()):
@@ -100,7 +99,7 @@ def stateful(ops, p, u, state):
 
 
 LRU_LAYER = Layer(
-    name="lru", kind=LRU, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
-    linearized=linearized, sizes={"n": 64}, source="orvieto2023lru",
+    name="lru", kind=LRU, init=init, prepared=prepared, run=run, rest=rest,
+    stateful=stateful, sizes={"n": 64}, source="orvieto2023lru",
     states={"x": ("n", complex_states)}, traits=frozenset({"time-invariant"}),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 Parameters are arrays under names such as `encoder.W` or `blocks.0.layer.C`, in a fixed order: what
 AdamW updates and a checkpoint holds. For the backward pass each block keeps its input, and what its
-layer keeps; layers without `linearized` compute the rest again.
+layer keeps.
 """
 
 from __future__ import annotations
@@ -94,14 +94,14 @@ class Model:
         norm = NORMS[self.norm]
         return norm, part(p, "norm."), self.layer.kind(**part(p, "layer."))
 
-    def _block(self, ops, p, x, mask):
+    def _block(self, ops, p, q, x, mask):
         """x + mask · layer(norm(x)), or norm(x + mask · layer(x)); what the norm saw; and the
         function from the cotangent of the output to the gradients of the block, and of x."""
-        norm, np_, lp = self._parts(p)
+        norm, np_ = NORMS[self.norm], part(p, "norm.")
         if not self.prenorm:
-            return self._post_norm(ops, p, x, mask)
+            return self._post_norm(ops, p, q, x, mask)
         given, seen = norm.forward(ops, np_, x)
-        y, layer_back = self.layer.pulled(ops, lp, given)
+        y, layer_back = self.layer.run(ops, q, given)
 
         def back(dy):
             dlayer, dgiven = layer_back(_masked(mask, dy))
@@ -111,9 +111,9 @@ class Model:
 
         return x + _masked(mask, y), seen, back
 
-    def _post_norm(self, ops, p, x, mask):
-        norm, np_, lp = self._parts(p)
-        y, layer_back = self.layer.pulled(ops, lp, x)
+    def _post_norm(self, ops, p, q, x, mask):
+        norm, np_ = NORMS[self.norm], part(p, "norm.")
+        y, layer_back = self.layer.run(ops, q, x)
         before = x + _masked(mask, y)
         out, seen = norm.forward(ops, np_, before)
 
@@ -137,9 +137,31 @@ class Model:
         `cotangent(outputs)` is the gradient of the loss. Each block keeps what its layer keeps, and
         its input.
         """
+        layers, back = self.prepared(ops, p, u.shape[-2])
+        y, grads, seen = self.run(ops, p, layers, u, cotangent, masks)
+        return y, back(grads), seen
+
+    def prepared(self, ops: Ops, p: Arrays, l: int):
+        """What the parameters of each layer decide for l steps; and the function from the gradients
+        of `run`, which may be sums over parts of a batch, to those of all parameters."""
+        places = [f"blocks.{i}.layer." for i in range(self.depth)]
+        made = [self.layer.prepared(ops, self.layer.kind(**part(p, at)), l) for at in places]
+
+        def back(grads: Arrays) -> dict[str, np.ndarray]:
+            found = dict(grads)
+            for at, (q, layer_back) in zip(places, made, strict=True):
+                dq = type(q)(**part(grads, at))
+                found |= under(at, layer_back(dq).arrays())
+            return {name: found[name] for name in p}
+
+        return [q for q, _ in made], back
+
+    def run(self, ops: Ops, p: Arrays, layers, u: np.ndarray, cotangent, masks=None):
+        """The same of layers that are prepared: their gradients are of what `prepared` gives."""
         x, seen, backs = mixing.linear(u, p["encoder.W"], p["encoder.b"]), {}, []
-        for i in range(self.depth):
-            x, its, back = self._block(ops, part(p, f"blocks.{i}."), x, masks and masks[i])
+        for i, q in enumerate(layers):
+            own = part(p, f"blocks.{i}.")
+            x, its, back = self._block(ops, own, q, x, masks and masks[i])
             backs.append(back)
             seen |= under(f"blocks.{i}.norm.", its)
         y = self._decoded(p, x)

@@ -63,22 +63,18 @@ def _system(p):
     return w, p.P, p.P, p.B, p.C, np.exp(p.log_dt)
 
 
-def _kernel(ops, p, l):
-    return ops.dplr_kernel(*_system(p), l=l).real.copy()
+def prepared(ops, p, l):
+    """The kernels for l steps, and the function from their gradient to that of the parameters."""
+    system = _system(p)
 
+    def back(dq):
+        dk = dq.K.astype(p.C.dtype)
+        dw, dP, dQ, dB, dC, ddt = ops.dplr_kernel_vjp(dk, *system, l=l)
+        w, dt = system[0], system[-1]
+        own = ddt * dt, dw.real * w.real, dw.imag, dP + dQ, dB, dC
+        return S4(*own, dq.D, dq.W, dq.b)
 
-def forward(ops, p, u):
-    """The output for a signal (…, l, h) from rest."""
-    return bank.mixed(ops, p, bank.filtered(ops, _kernel(ops, p, u.shape[-2]), p.D, u))
-
-
-def vjp(ops, dy, p, u):
-    """Gradients of the parameters, and of u."""
-    dK, others, du = bank.vjp(ops, dy, _kernel(ops, p, u.shape[-2]), p, u)
-    system, dk = _system(p), dK.astype(p.C.dtype)
-    dw, dP, dQ, dB, dC, ddt = ops.dplr_kernel_vjp(dk, *system, l=u.shape[-2])
-    w, dt = system[0], system[-1]
-    return S4(ddt * dt, dw.real * w.real, dw.imag, dP + dQ, dB, dC, *others), du
+    return bank.Filters(ops.dplr_kernel(*system, l=l).real.copy(), p.D, p.W, p.b), back
 
 
 def rest(p, batch=()):
@@ -99,7 +95,7 @@ def stateful(ops, p, u, state):
 
 
 S4_LAYER = Layer(
-    name="s4", kind=S4, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
-    sizes={"n": 64}, source="gu2022s4",
+    name="s4", kind=S4, init=init, prepared=prepared, run=bank.run, rest=rest,
+    stateful=stateful, sizes={"n": 64}, source="gu2022s4",
     states={"x": ("h n", complex_states)}, traits=frozenset({"time-invariant", "transform"}),
 )  # fmt: skip

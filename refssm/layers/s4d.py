@@ -22,6 +22,7 @@ from refssm.domains import (
     shifts,
     skips,
 )
+from refssm.layers import _bank as bank
 from refssm.layers import _diagonal_bank as diagonal
 from refssm.layers._layer import Layer, Parameters, parameter
 
@@ -52,14 +53,9 @@ def init(rng, *, h, n=32, poles="lin", dt_min=initial.DT_MIN, dt_max=initial.DT_
     return S4D(log_dt, np.log(-np.real(w)), np.imag(w) + np.zeros((h, n)), C, D, W, b)
 
 
-def forward(ops, p, u):
-    """The output for a signal (…, l, h) from rest."""
-    return diagonal.forward(ops, "zoh", p, u)
-
-
-def vjp(ops, dy, p, u):
-    """Gradients of the parameters, and of u."""
-    return diagonal.vjp(ops, "zoh", dy, p, u)
+def prepared(ops, p, l):
+    """The kernels for l steps, and the function from their gradient to that of the parameters."""
+    return diagonal.prepared(ops, "zoh", p, l)
 
 
 def rest(p, batch=()):
@@ -73,7 +69,7 @@ def stateful(ops, p, u, state):
 
 
 S4D_LAYER = Layer(
-    name="s4d", kind=S4D, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
-    sizes={"n": 32}, source="gu2022s4d",
+    name="s4d", kind=S4D, init=init, prepared=prepared, run=bank.run, rest=rest,
+    stateful=stateful, sizes={"n": 32}, source="gu2022s4d",
     states={"x": ("h n", complex_states)}, traits=frozenset({"time-invariant", "transform"}),
 )  # fmt: skip

@@ -7,19 +7,29 @@
 Parameters and initial values are those of `s4d`; stepping runs the same system as a recurrence.
 """
 
+from dataclasses import dataclass
+
+from refssm import initial
+from refssm.layers import _bank as bank
 from refssm.layers import _diagonal_bank as diagonal
+from refssm.layers import s4d
 from refssm.layers._layer import Layer
-from refssm.layers.s4d import S4D, S4D_LAYER, init, rest
 
 
-def forward(ops, p, u):
-    """The output for a signal (…, l, h) from rest."""
-    return diagonal.forward(ops, "bilinear", p, u)
+@dataclass(frozen=True)
+class S4DBilinear(s4d.S4D):
+    """Parameters of `s4d_bilinear`: those of `s4d`."""
 
 
-def vjp(ops, dy, p, u):
-    """Gradients of the parameters, and of u."""
-    return diagonal.vjp(ops, "bilinear", dy, p, u)
+def init(rng, *, h, n=32, poles="lin", dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> S4DBilinear:
+    """New parameters in double precision; `poles` is lin, inv, quad, real or legs."""
+    p = s4d.init(rng, h=h, n=n, poles=poles, dt_min=dt_min, dt_max=dt_max)
+    return S4DBilinear(**p.arrays())
+
+
+def prepared(ops, p, l):
+    """The kernels for l steps, and the function from their gradient to that of the parameters."""
+    return diagonal.prepared(ops, "bilinear", p, l)
 
 
 def stateful(ops, p, u, state):
@@ -28,7 +38,7 @@ def stateful(ops, p, u, state):
 
 
 S4D_BILINEAR_LAYER = Layer(
-    name="s4d_bilinear", kind=S4D, init=init, forward=forward, vjp=vjp, rest=rest,
-    stateful=stateful, sizes=S4D_LAYER.sizes, source="gu2022s4d", states=S4D_LAYER.states,
-    traits=S4D_LAYER.traits,
+    name="s4d_bilinear", kind=S4DBilinear, init=init, prepared=prepared, run=bank.run,
+    rest=s4d.rest, stateful=stateful, sizes=s4d.S4D_LAYER.sizes, source="gu2022s4d",
+    states=s4d.S4D_LAYER.states, traits=s4d.S4D_LAYER.traits,
 )  # fmt: skip

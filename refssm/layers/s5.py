@@ -56,49 +56,48 @@ def _discrete_vjp(ops, da, df, p):
     return dw, ddt * dt
 
 
-def forward(ops, p, u):
-    """The output for a signal (…, l, h) from rest."""
-    return linearized(ops, p, u)[0]
+def prepared(ops, p, l):
+    """The discrete system, and the function from its gradient to that of the parameters."""
+    a, f = _discrete(ops, p)
+
+    def back(dq):
+        df = (p.B.conj() * dq.B).sum(-1, keepdims=True)
+        dw, dlog_dt = _discrete_vjp(ops, dq.a, df, p)
+        return type(p)(dw, dlog_dt, f.conj() * dq.B, 2 * dq.C, dq.D, dq.W, dq.b)
+
+    return ssm.System(a, f * p.B, 2 * p.C, p.D, p.W, p.b), back
 
 
-def gated(ops, p, y):
+def gated(ops, q, y):
     """g σ(g W + b) with g = GELU(y), and the function from its cotangent to those of y, W, b."""
     g = ops.gelu(y)
-    gate = linear(g, p.W, p.b)
+    gate = linear(g, q.W, q.b)
 
     def back(dout):
         dg, dgate = ops.gate_vjp(dout, g, gate)
-        through, dW, db = linear_vjp(dgate, g, p.W)
+        through, dW, db = linear_vjp(dgate, g, q.W)
         dg += through
         return ops.gelu_vjp(dg, y), dW, db
 
     return ops.gate(g, gate), back
 
 
-def linearized(ops, p, u):
-    """The output, and the function from its cotangent to the gradients; it keeps what they need."""
-    return around(ssm.linearized, ops, p, u)
+def run(ops, q, u):
+    """The output, and the function from its cotangent to the gradients of `q` and of u."""
+    return around(ssm.linearized, ops, q, u)
 
 
-def around(system, ops, p, u):
+def around(system, ops, q, u):
     """The same around any `system` of `_ssm`."""
-    a, f = _discrete(ops, p)
-    y, system_back = system(ops, a, f * p.B, 2 * p.C, p.D, u)
-    out, gate_back = gated(ops, p, y)
+    y, system_back = system(ops, q, u)
+    out, gate_back = gated(ops, q, y)
 
     def back(dout):
         dy, dW, db = gate_back(dout)
-        da, dB_bar, dC, dD, du = system_back(dy)
-        df = (p.B.conj() * dB_bar).sum(-1, keepdims=True)
-        dw, dlog_dt = _discrete_vjp(ops, da, df, p)
-        return type(p)(dw, dlog_dt, f.conj() * dB_bar, 2 * dC, dD, dW, db), du
+        da, dB, dC, dD, du = system_back(dy)
+        return ssm.System(da, dB, dC, dD, dW, db), du
 
     return out, back
-
-
-def vjp(ops, dy, p, u):
-    """Gradients of the parameters, and of u."""
-    return linearized(ops, p, u)[1](dy)
 
 
 def rest(p, batch=()):
@@ -115,7 +114,7 @@ def stateful(ops, p, u, state):
 
 
 S5_LAYER = Layer(
-    name="s5", kind=S5, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
-    linearized=linearized, sizes={"n": 32, "blocks": 1}, source="smith2023s5",
+    name="s5", kind=S5, init=init, prepared=prepared, run=run, rest=rest,
+    stateful=stateful, sizes={"n": 32, "blocks": 1}, source="smith2023s5",
     states={"x": ("n", complex_states)}, traits=frozenset({"time-invariant"}),
 )  # fmt: skip

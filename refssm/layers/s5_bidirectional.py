@@ -35,22 +35,12 @@ def init(
     return S5Bidirectional(**p | {"C": np.concatenate([p["C"], later], axis=-1)})
 
 
-def forward(ops, p, u):
-    """The output for a signal (…, l, h)."""
-    return linearized(ops, p, u)[0]
-
-
-def linearized(ops, p, u):
-    """The output, and the function from its cotangent to the gradients; it keeps what they need."""
-    return s5.around(ssm.linearized_bidirectional, ops, p, u)
-
-
-def vjp(ops, dy, p, u):
-    """Gradients of the parameters, and of u."""
-    return linearized(ops, p, u)[1](dy)
+def run(ops, q, u):
+    """The output, and the function from its cotangent to the gradients of `q` and of u."""
+    return s5.around(ssm.linearized_bidirectional, ops, q, u)
 
 
 S5_BIDIRECTIONAL_LAYER = Layer(
-    name="s5_bidirectional", kind=S5Bidirectional, init=init, forward=forward, vjp=vjp,
-    linearized=linearized, sizes={"n": 32, "blocks": 1}, source="smith2023s5",
+    name="s5_bidirectional", kind=S5Bidirectional, init=init, prepared=s5.prepared, run=run,
+    sizes={"n": 32, "blocks": 1}, source="smith2023s5",
 )  # fmt: skip

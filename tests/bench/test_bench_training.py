@@ -1,5 +1,6 @@
 """Training steps side by side: rows, bars, messages, and the same gradients in JAX."""
 
+from collections import Counter
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -8,7 +9,7 @@ import pytest
 
 from refssm.bench.results.bars import standing
 from refssm.bench.results.rows import SKIPPED, Group, Row, Work
-from refssm.bench.training import models, steps
+from refssm.bench.training import models, profile, steps
 from refssm.bench.training.models import Given, model_of, step_of
 from refssm.bench.work.steps import BARRED, DEPTH, SETTINGS, asked, bar_of
 from refssm.conformance.usage_error import UsageError
@@ -87,6 +88,32 @@ def test_a_bar_is_for_the_size_that_it_names():
     found = standing(Group(Work(s5.name, s5.letters, "float32", vjp=False), rows))
     assert found is not None
     assert (found.least, found.came.value, found.met) == (3, 2.0, False)
+
+
+@each
+def test_a_profile_has_the_whole_first_and_no_part_is_longer(setting):
+    (name, whole), *parts = profile.profile(setting)
+    assert name == "all"
+    assert {"gelu" if setting.layer == "s5" else "silu", "layer_norm"} <= {n for n, _ in parts}
+    assert sum(seconds for _, seconds in parts) <= whole
+    assert [s for _, s in parts] == sorted((s for _, s in parts), reverse=True)
+
+
+def test_what_is_watched_adds_the_time_of_each_call():
+    spent, ticks = Counter(), iter([1.0, 3.0, 10.0, 14.0])
+    ops = profile.timed(spent, lambda: next(ticks))
+    x = np.ones(3, np.float32)
+    assert np.array_equal(ops.gelu(x), operators("jit").gelu(x))
+    ops.gelu(x)
+    assert spent == {"gelu": 6.0}
+
+
+def test_products_of_a_share_are_counted_for_forward_and_both_gradients():
+    setting = BARRED["s5"]
+    count, rate = profile.products(setting, size=16)
+    l, h, n, depth = 4096, 128, 64, 4  # 2 l h n for B and for C, 2 l h h for W; three times
+    assert count == 3 * depth * 2 * l * (h * n + n * h + h * h)
+    assert rate > 0
 
 
 @each

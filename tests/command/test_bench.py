@@ -165,13 +165,17 @@ def test_growth_adds_a_slope(folder, capfd, monkeypatch):
     assert found["lengths"] == [1024, 2048, 4096]
 
 
-def test_the_page_of_benchmarks_is_written_between_its_marks():
-    text = (ROOT / benchmarks.PAGE).read_text(encoding="utf-8")
-    written = benchmarks.page(text, "new")
-    before, begin, rest = text.partition(benchmarks.BEGIN)
-    assert written.startswith(before + begin + "\nnew\n" + benchmarks.END)
-    assert benchmarks.page(written, "new") == written
-    assert written.endswith(rest.partition(benchmarks.END)[2])
+@pytest.mark.parametrize("writer", [benchmarks.OPERATORS, benchmarks.TRAINING])
+def test_the_page_of_benchmarks_is_written_between_its_marks(writer):
+    text, (begin, end) = (
+        (ROOT / benchmarks.PAGE).read_text(encoding="utf-8"),
+        benchmarks.marks(writer),
+    )
+    written = benchmarks.page(text, "new", writer)
+    before, _, rest = text.partition(begin)
+    assert written.startswith(before + begin + "\nnew\n" + end)
+    assert benchmarks.page(written, "new", writer) == written
+    assert written.endswith(rest.partition(end)[2])
     with pytest.raises(ValueError, match="no marks"):
         benchmarks.page("no page", "new")
 
@@ -183,6 +187,8 @@ def test_the_page_of_benchmarks_is_what_its_run_says(monkeypatch):
     text = benchmarks.PAGE.read_text(encoding="utf-8")
     tables = benchmarks.tables(document.read(benchmarks.RUN), benchmarks.PICTURE.is_file())
     assert text == benchmarks.page(text, tables)
+    steps = benchmarks.tables(document.read(benchmarks.STEPS))
+    assert text == benchmarks.page(text, steps, benchmarks.TRAINING)
 
 
 def test_the_page_has_every_bar_and_every_row_of_a_run():

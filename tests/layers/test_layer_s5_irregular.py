@@ -37,7 +37,7 @@ ROUNDINGS = (L + 4) * (2 * N + H + 10)  # of the longest chain, as in property_t
 def test_gaps_of_one_give_s5(role):
     p, u, gaps = drawn()
     ones = np.ones_like(gaps)
-    difference = s5_irregular.forward(OPS[role], p, u, ones) - s5.forward(refssm, p, u)
+    difference = s5_irregular.forward(OPS[role], p, u, ones) - s5.S5_LAYER.forward(refssm, p, u)
     assert np.abs(difference).max() <= ROUNDINGS * U * scale(p, u, ones)
 
 
@@ -45,10 +45,10 @@ def test_gaps_of_one_give_s5(role):
 def test_equal_gaps_are_another_step_size(role):
     p, u, _ = drawn()
     gaps = np.full(L, 0.25)  # without the batch's axis
-    wanted = s5.forward(refssm, p.resampled(0.25), u)
+    wanted = s5.S5_LAYER.forward(refssm, p.resampled(0.25), u)
     difference = s5_irregular.forward(OPS[role], p, u, gaps) - wanted
     assert np.abs(difference).max() <= ROUNDINGS * U * scale(p, u, gaps)
-    assert np.abs(wanted - s5.forward(refssm, p, u)).max() > 1e-3
+    assert np.abs(wanted - s5.S5_LAYER.forward(refssm, p, u)).max() > 1e-3
 
 
 def test_a_gap_of_zero_leaves_the_state():

@@ -32,7 +32,7 @@ class Standing:
 def standing(group: Group, rates: Rates | None = None) -> Standing | None:
     """Where the mirror stands; None without a bar at this size, a mirror, or a peer."""
     work, base = group.work, group.base
-    bar = _bar_of(group)
+    bar = bar_of(group)
     if bar is None or base is None or base.kind != "mirror":
         return None
     peer = group.fastest(bar.libraries, bar.formulas)
@@ -45,7 +45,7 @@ def standing(group: Group, rates: Rates | None = None) -> Standing | None:
     return Standing(bar, least, peer.label, came, met, tuple(_others(group, bar, rates)))
 
 
-def _bar_of(group: Group) -> Bar | None:
+def bar_of(group: Group) -> Bar | None:
     """The bar of an operator or a training step, at the size and type for which it has one."""
     work = group.work
     if work.name not in BARS:

@@ -27,7 +27,6 @@ from refssm.layers import (
     s5,
 )
 from refssm.layers import _bank as bank
-from refssm.layers import _diagonal_bank as diagonal
 from refssm.layers import _ssm as ssm
 from refssm.layers._transforms import bare
 from refssm.layers.mixing import linear
@@ -55,26 +54,28 @@ def after_system(layer: Layer, system, mix):
     return instead(program)
 
 
-def _of_kernel(kernel):
-    return lambda ops, p, u: bank.filtered(ops, kernel(ops, p, u.shape[-2]), p.D, u)
+def _of_kernel(layer: Layer):
+    def system(ops, p, u):
+        return bank.filtered(ops, layer.prepared(ops, p, u.shape[-2])[0].K, p.D, u)
+
+    return layer, system
 
 
-def _ruled(rule):
-    return lambda ops, p, l: diagonal.kernel(ops, rule, p, l)
+def _of_both_kernels(layer: Layer):
+    def system(ops, p, u):
+        q = layer.prepared(ops, p, u.shape[-2])[0]
+        return bank.filtered_both_ways(ops, q.K, q.back, p.D, u)
+
+    return layer, system
 
 
 SYSTEMS = [
-    (s4.S4_LAYER, _of_kernel(s4._kernel)),
-    (s4d.S4D_LAYER, _of_kernel(_ruled("zoh"))),
-    (s4d_bilinear.S4D_BILINEAR_LAYER, _of_kernel(_ruled("bilinear"))),
-    (hope.HOPE_LAYER, _of_kernel(hope._kernel)),
-    (
-        hope_bidirectional.HOPE_BIDIRECTIONAL_LAYER,
-        lambda ops, p, u: bank.filtered_both_ways(
-            ops, *hope_bidirectional._kernels(ops, p, u.shape[-2]), p.D, u
-        ),
-    ),
-    (lru.LRU_LAYER, lambda ops, p, u: ssm.linearized(ops, *lru._system(p), p.C, p.D, u)[0]),
+    _of_kernel(s4.S4_LAYER),
+    _of_kernel(s4d.S4D_LAYER),
+    _of_kernel(s4d_bilinear.S4D_BILINEAR_LAYER),
+    _of_kernel(hope.HOPE_LAYER),
+    _of_both_kernels(hope_bidirectional.HOPE_BIDIRECTIONAL_LAYER),
+    (lru.LRU_LAYER, lambda ops, p, u: ssm.linearized(ops, lru.prepared(ops, p, 0)[0], u)[0]),
 ]
 
 
@@ -115,8 +116,7 @@ def of_s5(layer: Layer, system):
     """Bugs of S5 around a `system` of `_ssm`."""
 
     def found(ops, p, u):
-        a, f = s5._discrete(ops, p)
-        return system(ops, a, f * p.B, 2 * p.C, p.D, u)[0]
+        return system(ops, s5.prepared(ops, p, 0)[0], u)[0]
 
     def mixed(mix):
         return after_system(layer, found, mix)
