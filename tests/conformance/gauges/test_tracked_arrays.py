@@ -21,6 +21,7 @@ from refssm.hippo.memory import exponential_states, held_input, held_states
 from refssm.hope.allpass import cascade
 from refssm.hope.circle import all_pass, slope
 from refssm.hope.impulses import all_pass_responses
+from refssm.layers._ssm import complexes, reals
 from refssm.layers._transforms import cascade_response, convolution
 
 U, U_DOUBLE = 2.0**-24, 2.0**-53
@@ -200,7 +201,7 @@ def test_every_structural_function_is_tested_here():
         eliminated,
     }  # tests/test_{hankel_gramians,tracked_systems}.py
     chained = {np.split, np.diag, np.ones_like, np.fft.ifft}  # test_tracked_layers.py
-    chained |= {convolution, cascade_response}
+    chained |= {convolution, cascade_response, reals, complexes}
     known = {*MOVES, *chained, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
     known |= {*spectra, *circle, *stages, *values, *systems}
     assert set(FUNCTIONS) == known

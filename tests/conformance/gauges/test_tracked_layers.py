@@ -9,6 +9,7 @@ from refssm.conformance.gauges import gauge, layers
 from refssm.conformance.gauges.tracked import FUNCTIONS, UFUNCS, Tracked, tracing
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.hope import HOPE_KERNEL
+from refssm.layers._ssm import complexes, reals
 from refssm.layers._transforms import (
     cascade_response,
     convolution,
@@ -128,9 +129,19 @@ def test_a_diagonal_matrix_has_the_errors_of_its_entries_and_exact_zeros():
     assert y.errors[..., 0].tolist() == [[5.0, 0.0], [0.0, 5.0]]
 
 
+def test_both_parts_of_a_complex_number_have_its_error_and_it_has_the_modulus_of_theirs():
+    z = Tracked(np.array([[1 + 2j, 3 - 4j]]), np.array([[[3.0, 6.0], [5.0, 10.0]]]))
+    parts = reals(z)
+    assert parts.value.tolist() == [[1.0, 2.0, 3.0, -4.0]]
+    assert parts.errors[..., 0].tolist() == [[3.0, 3.0, 5.0, 5.0]]
+    back = complexes(Tracked(parts.value, np.array([[[3.0, 0.0], [4.0, 0.0]] * 2])))
+    assert np.array_equal(back.value, z.value)
+    assert back.errors[..., 0].tolist() == [[5.0, 5.0]]
+
+
 def test_every_rule_of_this_file_is_registered():
     assert gauge.layers is layers  # imported with the judge
     assert {erf, expit, np.logaddexp} <= set(UFUNCS)
     assert {np.split, np.diag, np.ones_like, np.fft.ifft} <= set(FUNCTIONS)
-    assert {convolution, cascade_response} <= set(FUNCTIONS)
+    assert {convolution, cascade_response, reals, complexes} <= set(FUNCTIONS)
     assert layers.LIBRARY == 4

@@ -112,6 +112,9 @@ def gate_of(activation, outside):
     return lambda p, y, u: activation(y) * sigmoid(outside(p, y))
 
 
+TANH_FORM = gate_of(gelu_tanh, lambda p, y: linear(gelu_tanh(y), p.W, p.b))
+
+
 def of_s5(layer: Layer, system):
     """Bugs of S5 around a `system` of `_ssm`."""
 
@@ -124,12 +127,9 @@ def of_s5(layer: Layer, system):
     def on(**others):
         return with_operators(layer, **others)
 
-    def tanh_form(p, y):
-        return linear(gelu_tanh(y), p.W, p.b)
-
     bugs = planting(f"{layer}_layer")
     bugs.plant(
-        ("gelu_tanh", "GELU by tanh", mixed(gate_of(gelu_tanh, tanh_form))),
+        ("gelu_tanh", "GELU by tanh", mixed(TANH_FORM)),
         (
             "gate_input",
             "the gate before GELU",
