@@ -12,6 +12,7 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import layer_states, log_steps, markov_parameters, shifts, skips
+from refssm.hope import hope_recency_power
 from refssm.layers import _bank as bank
 from refssm.layers._layer import Layer, Parameters, parameter
 
@@ -31,10 +32,11 @@ class HOPE(Parameters):
     b: np.ndarray = parameter("2h", "uniform between ±1/√h", domain=shifts)
 
 
-def init(rng, *, h, n=64, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> HOPE:
-    """New parameters in double precision."""
+def init(rng, *, h, n=64, gamma=0.0, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> HOPE:
+    """New parameters in double precision; `gamma` is the power of the recency bias (j + 1)^γ."""
     log_dt = np.log(initial.steps(rng, h, dt_min=dt_min, dt_max=dt_max))
-    markov, D = initial.markov(rng, (h, n)), rng.standard_normal(h)
+    markov = hope_recency_power(initial.markov(rng, (h, n)), gamma)
+    D = rng.standard_normal(h)
     return HOPE(log_dt, markov, D, *initial.linear(rng, h, 2 * h))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import log_steps, markov_parameters
+from refssm.hope import hope_recency_power
 from refssm.layers import _bank as bank
 from refssm.layers import hope
 from refssm.layers._layer import Layer, parameter
@@ -31,11 +32,13 @@ class HOPEBidirectional(hope.HOPE):
     )
 
 
-def init(rng, *, h, n=64, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX) -> HOPEBidirectional:
-    """New parameters in double precision."""
-    p = hope.init(rng, h=h, n=n, dt_min=dt_min, dt_max=dt_max).arrays()
+def init(
+    rng, *, h, n=64, gamma=0.0, dt_min=initial.DT_MIN, dt_max=initial.DT_MAX
+) -> HOPEBidirectional:
+    """New parameters in double precision; `gamma` is the power of the recency bias (j + 1)^γ."""
+    p = hope.init(rng, h=h, n=n, gamma=gamma, dt_min=dt_min, dt_max=dt_max).arrays()
     log_dt = np.log(initial.steps(rng, h, dt_min=dt_min, dt_max=dt_max))
-    markov = initial.markov(rng, (h, n))
+    markov = hope_recency_power(initial.markov(rng, (h, n)), gamma)
     return HOPEBidirectional(**p, log_dt_future=log_dt, markov_future=markov)
 
 

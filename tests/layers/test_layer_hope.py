@@ -4,6 +4,7 @@ import refssm
 from refssm import initial
 from refssm.layers import _bank as bank
 from refssm.layers.hope import HOPE, HOPE_LAYER
+from refssm.layers.hope_bidirectional import HOPE_BIDIRECTIONAL_LAYER
 
 U = 2.0**-53
 
@@ -34,3 +35,13 @@ def test_its_first_kernels_have_a_norm_of_one_on_average():
     norms = (K**2).sum(-1)
     # one kernel's norm is a quadratic form of n normal numbers: it varies by at most √2
     assert abs(norms.mean() - 1) <= 5 * np.sqrt(2 / h)
+
+
+def test_a_recency_bias_gives_the_first_numbers_a_power_of_their_place():
+    for layer in (HOPE_LAYER, HOPE_BIDIRECTIONAL_LAYER):
+        plain, biased = (
+            layer.init(np.random.default_rng(0), h=2, n=4, gamma=g).arrays() for g in (0.0, -0.5)
+        )
+        for name, x in plain.items():
+            power = np.arange(1, 5) ** -0.5 if name.startswith("markov") else 1.0
+            assert np.abs(biased[name] - x * power).max() <= 4 * U * np.abs(x).max()

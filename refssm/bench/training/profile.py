@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
+from operator import itemgetter
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,7 +26,9 @@ from refssm.training.losses import cross_entropy_grad
 TURNS = 9  # the median of so many steps
 
 
-def timed(spent: Counter[str], clock: Callable[[], float] = time.perf_counter) -> SimpleNamespace:
+def timed(
+    spent: dict[str, float], clock: Callable[[], float] = time.perf_counter
+) -> SimpleNamespace:
     """The mirrors, which add the seconds of each call to `spent`."""
 
     def watched(name: str, function: Callable) -> Callable:
@@ -44,7 +47,7 @@ def profile(setting: Setting) -> list[tuple[str, float]]:
     """Names and seconds in one share of a step, most first; "all" is the whole of it."""
     given, model = Given(setting), model_of(setting)
     rows = slice(0, max(1, shares.STEPS // setting.l))
-    u, labels, spent = given.signals[rows], given.labels[rows], Counter[str]()
+    u, labels, spent = given.signals[rows], given.labels[rows], defaultdict(float)
     ops, steps = timed(spent), []
 
     def step(_):
@@ -55,8 +58,8 @@ def profile(setting: Setting) -> list[tuple[str, float]]:
 
     for _ in range(TURNS):
         steps += each_on_one_core(step, [0])
-    whole, of = sorted(steps[1:], key=lambda found: found[0])[len(steps) // 2]
-    return [("all", whole), *Counter(of).most_common()]
+    whole, of = sorted(steps[1:], key=itemgetter(0))[len(steps) // 2]
+    return [("all", whole), *sorted(of.items(), key=itemgetter(1), reverse=True)]
 
 
 def products(setting: Setting, size: int = 1024) -> tuple[float, float]:
@@ -70,7 +73,7 @@ def products(setting: Setting, size: int = 1024) -> tuple[float, float]:
 
     def product(_):
         begun = time.perf_counter()
-        x @ y
+        np.matmul(x, y)
         return time.perf_counter() - begun
 
     for _ in range(50):
