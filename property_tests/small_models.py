@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from refssm.conformance.standard import Standard
 from refssm.layers import operators
+from refssm.layers._parts.norms import NORMS
 from refssm.layers.catalog import LAYERS
 from refssm.layers.model import Model
-from refssm.layers.norms import NORMS
 
 ROOM = Standard.of(np.float32).room  # 16
 NAMED_LAYERS = {layer.name: layer for layer in LAYERS}

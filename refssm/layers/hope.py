@@ -13,8 +13,8 @@ import numpy as np
 from refssm import initial
 from refssm.domains import layer_states, log_steps, markov_parameters, shifts, skips
 from refssm.hope import hope_recency_power
-from refssm.layers import _bank as bank
-from refssm.layers._layer import Layer, Parameters, parameter
+from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._parts import bank
 
 
 @dataclass(frozen=True)

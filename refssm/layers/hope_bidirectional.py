@@ -15,9 +15,9 @@ import numpy as np
 from refssm import initial
 from refssm.domains import log_steps, markov_parameters
 from refssm.hope import hope_recency_power
-from refssm.layers import _bank as bank
 from refssm.layers import hope
-from refssm.layers._layer import Layer, parameter
+from refssm.layers._frame.layer import Layer, parameter
+from refssm.layers._parts import bank
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,8 @@ from refssm.domains import (
     shifts,
     skips,
 )
-from refssm.layers import _bank as bank
-from refssm.layers import _ssm as ssm
-from refssm.layers._layer import Layer, Parameters, parameter
+from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._parts import bank, ssm
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import biases, layer_states, log_rates, shifts, skips, weights_of_taps
-from refssm.layers._layer import Layer, Parameters, parameter
-from refssm.layers.mixing import summed
+from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._parts.mixing import summed
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from types import MappingProxyType
 import numpy as np
 
 from refssm import initial
-from refssm.layers import mixing
-from refssm.layers._layer import Layer, Ops
-from refssm.layers.norms import NORMS
+from refssm.layers._frame.layer import Layer, Ops
+from refssm.layers._parts import mixing
+from refssm.layers._parts.norms import NORMS
 
 Arrays = Mapping[str, np.ndarray]
 NONE: Arrays = MappingProxyType({})

@@ -22,9 +22,9 @@ from refssm.domains import (
     shifts,
     skips,
 )
-from refssm.layers import _bank as bank
-from refssm.layers import _diagonal_bank as diagonal
-from refssm.layers._layer import Layer, Parameters, parameter
+from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._parts import bank
+from refssm.layers._parts import diagonal_bank as diagonal
 
 
 @dataclass(frozen=True)

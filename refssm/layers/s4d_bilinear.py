@@ -10,10 +10,10 @@ Parameters and initial values are those of `s4d`; stepping runs the same system 
 from dataclasses import dataclass
 
 from refssm import initial
-from refssm.layers import _bank as bank
-from refssm.layers import _diagonal_bank as diagonal
 from refssm.layers import s4d
-from refssm.layers._layer import Layer
+from refssm.layers._frame.layer import Layer
+from refssm.layers._parts import bank
+from refssm.layers._parts import diagonal_bank as diagonal
 
 
 @dataclass(frozen=True)

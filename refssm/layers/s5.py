@@ -12,9 +12,9 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import complex_states, complex_weights, layer_modes, log_steps, shifts, skips
-from refssm.layers import _ssm as ssm
-from refssm.layers._layer import Layer, Parameters, parameter
-from refssm.layers.mixing import linear, linear_vjp
+from refssm.layers._frame.layer import Layer, Parameters, parameter
+from refssm.layers._parts import ssm
+from refssm.layers._parts.mixing import linear, linear_vjp
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def run(ops, q, u):
 
 
 def around(system, ops, q, u):
-    """The same around any `system` of `_ssm`."""
+    """The same around any `system` of `_parts.ssm`."""
     y, system_back = system(ops, q, u)
     out, gate_back = gated(ops, q, y)
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from refssm import initial
 from refssm.domains import complex_weights
-from refssm.layers import _ssm as ssm
 from refssm.layers import s5
-from refssm.layers._layer import Layer, parameter
+from refssm.layers._frame.layer import Layer, parameter
+from refssm.layers._parts import ssm
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from refssm.layers._parts.norms import averaged
 from refssm.layers.model import Model, part
-from refssm.layers.norms import averaged
 from refssm.training import shares
 from refssm.training.losses import cross_entropy, cross_entropy_grad
 from refssm.training.optimizer import GROUPS, AdamW, clipped, cosine, norm

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from refssm.layers import operators
+from refssm.layers._parts.norms import NORMS
 from refssm.layers.catalog import NAMED
 from refssm.layers.model import Model
-from refssm.layers.norms import NORMS
 from refssm.training.errors import TrainingError
 from refssm.training.loop import Plan, Trainer
 from refssm.training.tasks import TASKS

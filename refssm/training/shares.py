@@ -12,8 +12,8 @@ from functools import reduce
 
 import numpy as np
 
+from refssm.layers._parts.norms import NORMS
 from refssm.layers.model import Arrays, Model
-from refssm.layers.norms import NORMS
 
 STEPS = 2**12  # of time in a share: 2 MB in each array of 128 channels
 

@@ -6,7 +6,7 @@ import pytest
 import refssm
 from refssm.catalog import OPERATORS
 from refssm.layers import operators
-from refssm.layers._layer import without_states
+from refssm.layers._frame.layer import without_states
 from refssm.layers.catalog import LAYERS, NAMED
 
 CAUSAL = [layer for layer in LAYERS if layer.causal]

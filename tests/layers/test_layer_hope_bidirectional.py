@@ -1,7 +1,7 @@
 import numpy as np
 
 import refssm
-from refssm.layers import _bank as bank
+from refssm.layers._parts import bank
 from refssm.layers.hope import HOPE, HOPE_LAYER
 from refssm.layers.hope_bidirectional import HOPE_BIDIRECTIONAL_LAYER as LAYER
 from refssm.layers.hope_bidirectional import HOPEBidirectional

@@ -2,7 +2,7 @@ import numpy as np
 
 import refssm
 from refssm import initial
-from refssm.layers import _bank as bank
+from refssm.layers._parts import bank
 from refssm.layers.lru import LRU_LAYER
 
 U = 2.0**-53

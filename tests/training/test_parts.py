@@ -6,8 +6,8 @@ from training.derivatives import UNIT, adjoint
 
 import refssm
 from refssm import norms as norms_
-from refssm.layers import mixing
-from refssm.layers.norms import NORMS, averaged
+from refssm.layers._parts import mixing
+from refssm.layers._parts.norms import NORMS, averaged
 
 H = 6
 u = UNIT

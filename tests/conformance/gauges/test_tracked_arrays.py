@@ -21,8 +21,8 @@ from refssm.hippo.memory import exponential_states, held_input, held_states
 from refssm.hope.allpass import cascade
 from refssm.hope.circle import all_pass, slope
 from refssm.hope.impulses import all_pass_responses
-from refssm.layers._ssm import complexes, reals
-from refssm.layers._transforms import cascade_response, convolution
+from refssm.layers._frame.transforms import cascade_response, convolution
+from refssm.layers._parts.ssm import complexes, reals
 
 U, U_DOUBLE = 2.0**-24, 2.0**-53
 LABELS = np.arange(1.0, 25.0).reshape(2, 3, 4)

@@ -9,14 +9,14 @@ from refssm.conformance.gauges import gauge, layers
 from refssm.conformance.gauges.tracked import FUNCTIONS, UFUNCS, Tracked, tracing
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.hope import HOPE_KERNEL
-from refssm.layers._ssm import complexes, reals
-from refssm.layers._transforms import (
+from refssm.layers._frame.transforms import (
     cascade_response,
     convolution,
     convolution_vjp,
     shifted,
     shifted_vjp,
 )
+from refssm.layers._parts.ssm import complexes, reals
 
 U = 2.0**-24
 

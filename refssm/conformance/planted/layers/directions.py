@@ -7,10 +7,10 @@ import numpy as np
 from refssm.activations import gelu
 from refssm.conformance.planted.layers.every_layer import planting
 from refssm.conformance.planted.layers.gates import after_system, gate_of, of_s5, with_operators
-from refssm.layers import _ssm as ssm
 from refssm.layers import hope_bidirectional, s5, s5_bidirectional
-from refssm.layers._transforms import bare
-from refssm.layers.mixing import linear
+from refssm.layers._frame.transforms import bare
+from refssm.layers._parts import ssm
+from refssm.layers._parts.mixing import linear
 
 S5_BIDIRECTIONAL = of_s5(s5_bidirectional.S5_BIDIRECTIONAL_LAYER, ssm.linearized_bidirectional)
 

@@ -26,10 +26,9 @@ from refssm.layers import (
     s4d_bilinear,
     s5,
 )
-from refssm.layers import _bank as bank
-from refssm.layers import _ssm as ssm
-from refssm.layers._transforms import bare
-from refssm.layers.mixing import linear
+from refssm.layers._frame.transforms import bare
+from refssm.layers._parts import bank, ssm
+from refssm.layers._parts.mixing import linear
 
 
 def with_operators(layer: Layer, **others):
@@ -116,7 +115,7 @@ TANH_FORM = gate_of(gelu_tanh, lambda p, y: linear(gelu_tanh(y), p.W, p.b))
 
 
 def of_s5(layer: Layer, system):
-    """Bugs of S5 around a `system` of `_ssm`."""
+    """Bugs of S5 around a `system` of `_parts.ssm`."""
 
     def found(ops, p, u):
         return system(ops, s5.prepared(ops, p, 0)[0], u)[0]

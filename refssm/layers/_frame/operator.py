@@ -15,8 +15,8 @@ from functools import cache
 from refssm._contract import CHAIN
 from refssm._operator import Operator
 from refssm.domains import Domain, layer_signals
-from refssm.layers._layer import Layer
-from refssm.layers._transforms import bare
+from refssm.layers._frame.layer import Layer
+from refssm.layers._frame.transforms import bare
 
 ABSENT = frozenset({"jit", "gpu", "enclosure"})  # a layer takes the mirrors' operators as they are
 STEPPED = frozenset({"causal", "state"})  # traits of a layer with states

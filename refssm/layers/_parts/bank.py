@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from refssm.layers._layer import Parameters
-from refssm.layers.mixing import linear, linear_vjp
+from refssm.layers._frame.layer import Parameters
+from refssm.layers._parts.mixing import linear, linear_vjp
 
 
 def turned(x):

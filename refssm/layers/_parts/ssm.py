@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from refssm._overridable import overridable
-from refssm.layers._layer import Parameters
-from refssm.layers.mixing import flat, summed
+from refssm.layers._frame.layer import Parameters
+from refssm.layers._parts.mixing import flat, summed
 
 
 def _woven(A):

@@ -18,7 +18,7 @@ from refssm.catalog import OPERATORS
 from refssm.convolution import CAUSAL_CONVOLUTION
 from refssm.discretize import DISCRETIZE_BILINEAR
 from refssm.hope import HOPE_KERNEL
-from refssm.layers._layer import BETWEEN
+from refssm.layers._frame.layer import BETWEEN
 
 
 @overridable

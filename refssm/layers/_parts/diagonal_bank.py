@@ -6,7 +6,7 @@ system and its discretization.
 
 import numpy as np
 
-from refssm.layers import _bank as bank
+from refssm.layers._parts import bank
 
 
 def poles(p):

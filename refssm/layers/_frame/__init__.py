@@ -1,0 +1,1 @@
+"""What a layer is, and a layer as operators for the judge."""

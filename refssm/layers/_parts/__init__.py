@@ -1,0 +1,1 @@
+"""What several layers are made of: systems, banks, linear maps, norms."""
