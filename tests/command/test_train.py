@@ -111,7 +111,10 @@ def test_the_usual_options_are_the_usual_settings():
 
 REFUSED = {
     "task": (("train", "mnist"), "unknown task 'mnist'; wanted one of digits, permuted_digits"),
-    "layer": (("train", "waves", "--layer", "s6"), "unknown layer 's6'; wanted one of s4, s4d, s4d_bilinear"),
+    "layer": (
+        ("train", "waves", "--layer", "s6"),
+        "unknown layer 's6'; wanted one of s4, s4d, s4d_bilinear",
+    ),
     "norm": (("train", "waves", "--norm", "group"), "'group'; wanted one of layer, rms, batch"),
     "ops": (("train", "waves", "--ops", "tpu"), "'tpu'; wanted one of reference, jit"),
     "gpu": (("train", "waves", "--ops", "gpu"), "refssm_gpu has none of the operators"),
