@@ -140,3 +140,12 @@ def test_the_norm_of_a_row_and_its_gradient(shape, dtype):
     for ours, theirs in zip(found, exact_, strict=True):
         assert ours.dtype == dtype
         assert abs(ours - theirs).max() <= (n + 16) * rows * unit(x) * size * (1 + abs(x).max())
+
+
+def test_the_norm_of_an_empty_signal_has_gradients_of_zero():
+    x, scale = np.empty((3, 0, 4), np.float32), np.ones(4, np.float32)
+    assert norms.layer_norm(x, scale, scale).shape == x.shape
+    dx, dscale, dshift = norms.layer_norm_vjp(x, x, scale)
+    assert dx.shape == x.shape
+    assert not dscale.any()
+    assert not dshift.any()

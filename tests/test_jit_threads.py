@@ -158,5 +158,19 @@ def test_a_kernel_called_alone_uses_one_thread(monkeypatch):
     with threads.alone():
         weighted(*given)
     assert not calls
+
+
+@pytest.mark.usefixtures("four")
+def test_a_list_worked_off_alone_uses_one_thread():
+    with threads.alone():
+        assert len(set(over_threads(lambda i: threading.get_ident(), range(20)))) == 1
+
+
+@pytest.mark.usefixtures("four")
+def test_a_kernel_called_again_uses_several_threads(monkeypatch):
+    calls, given = [], arrays((8,), (8,), (8,))
+    monkeypatch.setattr(threads, "over_threads", lambda *what: calls.append(over_threads(*what)))
+    with threads.alone():
+        pass
     weighted(*given)
     assert len(calls) == 1

@@ -7,6 +7,8 @@ matrix, in order, and then over matrices.
 # pyright: reportCallIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
 # (a gufunc allocates its outputs; pyright does not know that)
 
+from math import prod
+
 import numpy as np
 
 from refssm.jit._compiling.gufunc import gufunc
@@ -98,21 +100,21 @@ def _add_row(dy, x, mean, rate, dscale, dshift):
 @gufunc("(m,n),(m,n),(n)->(m,n),(n),(n)", kinds=KINDS)
 def _layer_norm_back(dy, x, scale, dx, dscale, dshift):
     count = x.dtype.type(x.shape[1])
-    sums, more = np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    of_scale, of_shift = np.zeros(x.shape[1]), np.zeros(x.shape[1])
     weights = adjacent(scale)
     for k in range(x.shape[0]):
         u, g = adjacent(x[k]), adjacent(dy[k])
         mean, rate = _moments(u)
         first, second = _products(g, weights, u, mean, rate)
         _back_row(g, u, weights, mean, rate, first / count, second / count, adjacent(dx[k]))
-        _add_row(g, u, mean, rate, adjacent(sums), adjacent(more))
+        _add_row(g, u, mean, rate, adjacent(of_scale), adjacent(of_shift))
     for i in range(x.shape[1]):
-        dscale[i], dshift[i] = sums[i], more[i]
+        dscale[i], dshift[i] = of_scale[i], of_shift[i]
 
 
 def layer_norm_vjp(dy, x, scale):
     """Gradients of x, scale and shift."""
     dy, x, scale = _adjacent_rows(dy, x, scale)
-    shape = (-1, *x.shape[-2:]) if x.ndim > 1 else (1, 1, -1)
+    shape = (prod(x.shape[:-2]), *x.shape[-2:]) if x.ndim > 1 else (1, 1, len(x))
     dx, dscale, dshift = _layer_norm_back(dy.reshape(shape), x.reshape(shape), scale)
     return dx.reshape(x.shape), dscale.sum(0), dshift.sum(0)

@@ -19,7 +19,7 @@ LAYERS = (
 )  # fmt: skip
 NAMED = {layer.name: layer for layer in LAYERS}
 
-_PAIRS = [(op, layer) for layer in LAYERS for op in operators_of(layer)]
+_PAIRS = [(op, layer) for layer in LAYERS if layer.judged for op in operators_of(layer)]
 OPERATORS = tuple(op for op, _ in _PAIRS)
 FUNCTIONS = {
     name: function for op, layer in _PAIRS for name, function in public_functions(op, layer).items()

@@ -106,8 +106,7 @@ class Model:
         def back(dy):
             dlayer, dgiven = layer_back(_masked(mask, dy))
             dnorm, dx = norm.vjp(ops, dgiven, np_, x)
-            dx += dy
-            return _block_gradients(dnorm, dlayer), dx
+            return _block_gradients(dnorm, dlayer), mixing.plus(dx, dy)
 
         return x + _masked(mask, y), seen, back
 
@@ -120,8 +119,7 @@ class Model:
         def back(dy):
             dnorm, dy = norm.vjp(ops, dy, np_, before)
             dlayer, dx = layer_back(_masked(mask, dy))
-            dx += dy
-            return _block_gradients(dnorm, dlayer), dx
+            return _block_gradients(dnorm, dlayer), mixing.plus(dx, dy)
 
         return out, seen, back
 
@@ -157,7 +155,7 @@ class Model:
         return [q for q, _ in made], back
 
     def run(self, ops: Ops, p: Arrays, layers, u: np.ndarray, cotangent, masks=None):
-        """The same of layers that are prepared: their gradients are of what `prepared` gives."""
+        """As `gradients`, for prepared layers; gradients are of what `prepared` gives."""
         x, seen, backs = mixing.linear(u, p["encoder.W"], p["encoder.b"]), {}, []
         for i, q in enumerate(layers):
             own = part(p, f"blocks.{i}.")

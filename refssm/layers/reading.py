@@ -87,17 +87,17 @@ def _arrays(path: str | Path) -> dict[str, np.ndarray]:
         stored = dict(deserialize(Path(path).read_bytes()))
     except (OSError, SafetensorError) as error:
         raise ValueError(f"{path}: cannot be read: {error}") from None
-    return {name: _array(path, name, told) for name, told in stored.items()}
+    return {name: _array(path, name, tensor) for name, tensor in stored.items()}
 
 
-def _array(path, name: str, told: Mapping[str, Any]) -> np.ndarray:
+def _array(path, name: str, stored: Mapping[str, Any]) -> np.ndarray:
     """A tensor; half precision and bfloat16 as single precision, which has all their numbers:
     operators need that."""
-    kind = told["dtype"]
+    kind = stored["dtype"]
     if kind not in KINDS:
         wanted = f"wanted one of {', '.join(KINDS)}, got {kind}"
         raise ValueError(f"{path}: `{name}` has a type that is not read: {wanted}")
-    array = np.frombuffer(told["data"], KINDS[kind]).reshape(told["shape"])
+    array = np.frombuffer(stored["data"], KINDS[kind]).reshape(stored["shape"])
     if kind == "BF16":  # the upper half of a number of single precision
         return (array.astype(np.uint32) << 16).view(np.float32)
     return (

@@ -14,7 +14,7 @@ from refssm import initial
 from refssm.domains import complex_states, complex_weights, layer_modes, log_steps, shifts, skips
 from refssm.layers._frame.layer import Layer, Parameters, parameter
 from refssm.layers._parts import ssm
-from refssm.layers._parts.mixing import linear, linear_vjp
+from refssm.layers._parts.mixing import linear, linear_vjp, plus
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,7 @@ def gated(ops, q, y):
     def back(dout):
         dg, dgate = ops.gate_vjp(dout, g, gate)
         through, dW, db = linear_vjp(dgate, g, q.W)
-        dg += through
-        return ops.gelu_vjp(dg, y), dW, db
+        return ops.gelu_vjp(plus(dg, through), y), dW, db
 
     return ops.gate(g, gate), back
 

@@ -44,6 +44,8 @@ def forward(ops, p, u, gaps):
 def linearized(ops, p, u, gaps):
     """The output, and the function from its cotangent to the gradients of p, u and the gaps."""
     a, f = _discrete(ops, p, gaps)
+    alike = u  # of the caller's shape; below, u has the batch of the gaps too
+    u = np.broadcast_to(u, (*np.broadcast_shapes(u.shape[:-2], gaps.shape[:-1]), *u.shape[-2:]))
     given = ssm.driven(p.B, u)
     b, C = f * given, 2 * p.C
     x = ops.linear_scan(a, b)
@@ -56,7 +58,11 @@ def linearized(ops, p, u, gaps):
         dw, dlog_dt, dgaps = _discrete_vjp(ops, da, df, p, gaps)
         dB, du = ssm.driven_vjp(dinput * f.conj(), p.B, u)
         dC = 2 * ssm.read_vjp(dy, x)
-        return S5(dw, dlog_dt, dB, dC, summed(dy * u), dW, db), du + p.D * dy, dgaps
+        return (
+            S5(dw, dlog_dt, dB, dC, summed(dy * u), dW, db),
+            unbroadcast(du + p.D * dy, alike),
+            dgaps,
+        )
 
     return out, back
 

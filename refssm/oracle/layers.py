@@ -141,7 +141,9 @@ def hope_bidirectional_layer(u, log_dt, markov, D, W, b, log_dt_future, markov_f
     for i, (past, future) in enumerate(zip(*channels, strict=True)):
         signal, rest = [row[i] for row in u], _zeros(len(past[1]))
         later, _ = _cascade(signal[::-1], *future, none, rest)
-        pairs = zip(_cascade(signal, *past, rest)[0], [*later[:-1][::-1], none], strict=False)
+        pairs = zip(
+            _cascade(signal, *past, rest)[0], [*later[:-1][::-1], none], strict=False
+        )  # l may be 0
         columns.append([p + q for p, q in pairs])
     return _mixed(_rows(columns, u), W, b)
 

@@ -1,8 +1,8 @@
-"""Gradients of a batch in shares, one on each core: a share of few sequences stays in its caches.
+"""Gradients of a batch in shares, each on one core: a share of few sequences stays in its caches.
 
-The shares do not depend on the number of cores, and each is computed on one, so neither does the
-result. Operators that do not work on cores, or that have no function `each_on_one_core`, get the
-whole batch.
+A batch is computed whole if a norm averages over it, if it is no larger than a share, or if the
+operators have no `each_on_one_core`. Otherwise gradients of shares do not depend on the number of
+cores: neither do the shares, and each is computed on one.
 """
 
 from __future__ import annotations
@@ -20,23 +20,28 @@ STEPS = 2**12  # of time in a share: 2 MB in each array of 128 channels
 
 def gradients(model: Model, ops, p: Arrays, u: np.ndarray, cotangent: Callable, masks=None):
     """As `model.gradients`; `cotangent(outputs, rows)` is for these rows of the batch."""
-    each, count = getattr(ops, "each_on_one_core", None), _count(model, u)
-    if each is None or count < 2:
+    on_cores, count = getattr(ops, "each_on_one_core", None), _count(model, u)
+    if on_cores is None or count < 2:
         return model.gradients(ops, p, u, lambda y: cotangent(y, slice(None)), masks)
     borders = [len(u) * i // count for i in range(count + 1)]
     layers, back = model.prepared(ops, p, u.shape[-2])
 
-    def of(rows):
+    def of_rows(rows):
         own = masks and [mask[rows] for mask in masks]
         return model.run(ops, p, layers, u[rows], lambda y: cotangent(y, rows), own)
 
-    outputs, grads, _ = zip(*each(of, map(slice, borders, borders[1:])), strict=True)
+    outputs, grads, _ = zip(*on_cores(of_rows, map(slice, borders, borders[1:])), strict=True)
     total = {name: reduce(np.add, (g[name] for g in grads)) for name in grads[0]}
     return np.concatenate(outputs), back(total), {}
 
 
+def sequences(l: int) -> int:
+    """How many sequences a share has."""
+    return max(1, STEPS // max(1, l))
+
+
 def _count(model: Model, u: np.ndarray) -> int:
-    """In how many shares: one if a norm averages over the batch."""
-    if NORMS[model.norm].averages(1):
+    """In how many shares: one if a norm averages over the batch, or if there is no batch."""
+    if NORMS[model.norm].averages(1) or u.ndim < 3:
         return 1
-    return min(len(u), -(-u.shape[0] * u.shape[1] // STEPS))
+    return -(-len(u) // sequences(u.shape[-2]))

@@ -1,13 +1,16 @@
 """What every layer's declaration says is true of what it makes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import refssm
 from refssm.catalog import OPERATORS
-from refssm.layers import operators
+from refssm.layers import Layer, operators
 from refssm.layers._frame.layer import without_states
 from refssm.layers.catalog import LAYERS, NAMED
+from refssm.layers.s5 import S5_LAYER
 
 CAUSAL = [layer for layer in LAYERS if layer.causal]
 OTHERS = [layer for layer in LAYERS if not layer.causal]
@@ -106,3 +109,39 @@ def test_what_a_mirror_lacks_comes_from_the_reference():
     lacking = [op for op in OPERATORS if "jit" in op.lacks]
     assert lacking
     assert all(getattr(ops, op.name) is getattr(refssm, op.name) for op in lacking)
+
+
+def test_a_layer_gives_one_function_or_forward_and_gradient():
+    derived = {"vjp": S5_LAYER.vjp, "forward": S5_LAYER.forward}
+    with pytest.raises(
+        TypeError, match=r"layer s5: wanted `run`, or `forward` and `vjp`; got none"
+    ):
+        Layer("s5", S5_LAYER.kind, S5_LAYER.init, S5_LAYER.sizes, **derived)
+    with pytest.raises(TypeError, match="got run, vjp"):
+        replace(S5_LAYER, vjp=lambda *given: None)
+
+
+def test_a_layer_with_another_function_has_another_forward_and_gradient():
+    def twice(ops, q, u):
+        y, back = S5_LAYER.run(ops, q, u)
+        return 2 * y, lambda dy: back(2 * dy)
+
+    p, u = S5_LAYER.init(np.random.default_rng(0), h=2, n=2), np.ones((3, 2))
+    other = replace(S5_LAYER, run=twice)
+    assert np.array_equal(other.forward(refssm, p, u), 2 * S5_LAYER.forward(refssm, p, u))
+    given = refssm, u, p, u
+    for one, two in zip(
+        S5_LAYER.vjp(*given)[0].arrays().values(),
+        other.vjp(*given)[0].arrays().values(),
+        strict=True,
+    ):
+        assert np.array_equal(two, 2 * one)
+
+
+@pytest.mark.parametrize("name", ["D", "b"])
+def test_a_parameter_of_more_precision_is_not_rounded(name):
+    p = S5_LAYER.init(np.random.default_rng(0), h=2, n=2)
+    single = p.map(lambda x: x.astype(np.complex64 if x.dtype.kind == "c" else np.float32))
+    mixed = replace(single, **{name: getattr(p, name)})
+    y = S5_LAYER.forward(refssm, mixed, np.ones((3, 2), np.float32))
+    assert y.dtype == np.float64

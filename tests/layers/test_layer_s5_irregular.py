@@ -163,3 +163,19 @@ def test_the_published_torch_code_gives_the_same_system_in_single_precision():
     states = 4 * (L + N + H) * (dt * inputs).sum(0)
     size = 2 * (np.abs(exact.C) @ (loss + states)).max() + 4 * np.abs(exact.D * u).max()
     assert np.abs(found - wanted).max() <= 2.0**-24 * size
+
+
+@each_role
+def test_gaps_of_a_batch_and_one_signal_have_gradients_of_their_shapes(role):
+    p, u, gaps = drawn()
+    one = u.reshape(-1, *u.shape[-2:])[0]
+    many = np.broadcast_to(gaps.reshape(-1, gaps.shape[-1])[0], (3, gaps.shape[-1])).copy()
+    y, back = s5_irregular.linearized(OPS[role], p, one, many)
+    assert y.shape == (3, *one.shape)
+    dp, du, dgaps = back(np.ones_like(y))
+    whole, alone = s5_irregular.linearized(OPS[role], p, one, many[0])
+    dq, dv, _ = alone(np.ones_like(whole))
+    assert (du.shape, dgaps.shape) == (one.shape, many.shape)
+    limit = 3 * ROUNDINGS * U * scale(p, one[None], many[:1])
+    assert np.abs(du - 3 * dv).max() <= limit * np.abs(dv).max()
+    assert np.abs(dp.D - 3 * dq.D).max() <= limit * np.abs(dq.D).max()

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from refssm.bench.training.models import Given, model_of
-from refssm.bench.work.steps import Setting, asked
+from refssm.bench.work.steps import SETTINGS, Setting
 from refssm.jit._compiling.cores import each_on_one_core
 from refssm.layers import operators
 from refssm.training import shares
@@ -46,7 +46,7 @@ def timed(
 def profile(setting: Setting) -> list[tuple[str, float]]:
     """Names and seconds in one share of a step, most first; "all" is the whole of it."""
     given, model = Given(setting), model_of(setting)
-    rows = slice(0, max(1, shares.STEPS // setting.l))
+    rows = slice(0, shares.sequences(setting.l))
     u, labels, spent = given.signals[rows], given.labels[rows], defaultdict(float)
     ops, steps = timed(spent), []
 
@@ -81,15 +81,17 @@ def products(setting: Setting, size: int = 1024) -> tuple[float, float]:
     return float(count), 2 * size * h * h / float(np.median(spent))
 
 
-def main(layer: str) -> None:
-    """Print the table."""
-    (setting,) = asked([layer])
+def main(*layers: str) -> None:
+    """Print the table of one layer."""
+    if len(layers) != 1 or layers[0] not in SETTINGS:
+        sys.exit(f"wanted one layer of {', '.join(SETTINGS)}; got {' '.join(layers) or 'none'}")
+    setting = SETTINGS[layers[0]]
     for name, seconds in profile(setting):
         sys.stdout.write(f"{name:32}{1e3 * seconds:8.2f} ms\n")
-    if layer == "s5":
+    if setting.layer == "s5":
         count, rate = products(setting)
-        told = f"{count / 1e9:.1f} Gflop at {rate / 1e9:.0f} Gflop/s"
-        sys.stdout.write(f"{'products of matrices':32}{1e3 * count / rate:8.2f} ms ({told})\n")
+        text = f"{count / 1e9:.1f} Gflop at {rate / 1e9:.0f} Gflop/s"
+        sys.stdout.write(f"{'products of matrices':32}{1e3 * count / rate:8.2f} ms ({text})\n")
 
 
 if __name__ == "__main__":

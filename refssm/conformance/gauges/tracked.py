@@ -66,6 +66,7 @@ class Tracked(NDArrayOperatorsMixin):
         return len(self.value)
 
     def __iadd__(self, other):
+        """A new array: rules have no `out`. Whoever holds the old one keeps its value."""
         return self + other
 
     def __getitem__(self, index):

@@ -1,32 +1,44 @@
-"""Items of a list, each on one core: what a core works on stays in its caches."""
+"""Items of a list, each computed on one core, so that its arrays stay in the core's caches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cache
+from threading import Lock
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from refssm.jit._compiling.threads import alone, over_threads
+from refssm.jit._compiling.threads import alone, is_alone, over_threads
+
+ONE_AT_A_TIME = Lock()  # of several threads that call: each uses all cores, and sets BLAS's threads
 
 
 def each_on_one_core(function: Callable, items: Iterable) -> list:
     """`[function(item) for item in items]`, where a call uses one thread, in BLAS too: two calls of
     a threaded BLAS wait for each other."""
+    if is_alone():
+        return [function(item) for item in items]
 
     def apart(item):
         with alone():
             return function(item)
 
-    with _libraries().limit(limits=1):
+    with ONE_AT_A_TIME, _libraries().limit(limits=1):
         return over_threads(apart, items)
 
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """The thread pools of the libraries in this process."""
-    # glibc gives freed memory back to the system beyond twice the size of the largest array freed
-    # so far, of at most 32 MB; to get it again and again takes a quarter of a step of S5
-    np.empty(2**25 - 2**16, np.uint8)
+    """The thread pools of the libraries in this process; called once, before the first items."""
+    _keep_freed_memory()
     return ThreadpoolController()
+
+
+def _keep_freed_memory() -> None:
+    """Let glibc keep the memory of freed arrays.
+
+    It gives memory back to the system beyond twice the size of the largest array freed so far, of
+    at most 32 MB. A step of S5 had 25 000 page faults, and took a third more time.
+    """
+    np.empty(2**25 - 2**16, np.uint8)

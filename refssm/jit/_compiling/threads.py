@@ -52,12 +52,17 @@ _alone = ContextVar("alone", default=False)
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Gufuncs called inside use one thread: the other threads have work of their own."""
+    """Calls inside use one thread: the other threads have work of their own."""
     token = _alone.set(True)
     try:
         yield
     finally:
         _alone.reset(token)
+
+
+def is_alone() -> bool:
+    """Whether this is inside `alone`."""
+    return _alone.get()
 
 
 def over_threads(function: Callable, items: Iterable) -> list:
@@ -77,13 +82,14 @@ def over_threads(function: Callable, items: Iterable) -> list:
                 waiting.clear()  # the others do not go on
                 raise
 
-    # a copy of the context each: NumPy keeps in it what to do about overflow and NaN
-    helpers = [
-        _pool().submit(copy_context().run, work) for _ in range(min(threads(), len(waiting)) - 1)
-    ]
+    helpers, count = [], 0 if is_alone() else min(threads(), len(waiting)) - 1
     try:
+        for _ in range(count):
+            # a copy of the context each: NumPy keeps in it what to do about overflow and NaN
+            helpers.append(_pool().submit(copy_context().run, work))
         work()
     finally:
+        waiting.clear()
         begun = [helper for helper in helpers if not helper.cancel()]
         wait(begun)
     for helper in begun:
@@ -110,7 +116,7 @@ class Threaded:
         work = prod(batch) * prod(max(1, size) for size in sizes.values())
         longest = max(batch, default=1)
         pieces = min(work // SMALL, PIECES * threads(), longest)
-        if pieces < 2 or threads() < 2 or _alone.get():
+        if pieces < 2 or threads() < 2 or is_alone():
             return self.kernel(*arrays)
         kernel = self.kernel.of(tuple(a.dtype for a in arrays))
         axis = batch.index(longest) - len(batch)

@@ -27,7 +27,7 @@ FUNCTIONS = {
     "norms": ("layer_norm", "rms_norm", "batch_norm"),
 }
 MIRRORED = {"jit": {"activations": ("gelu", "silu", "gate", "glu"), "norms": ("layer_norm",)}}
-CORES = {"jit": "_compiling.cores"}  # roles that work on cores: what each core does apart
+CORES = {"jit": "_compiling.cores"}  # roles on cores, and the module with `each_on_one_core`
 
 
 def _with_vjp(names) -> list[str]:
@@ -95,11 +95,12 @@ def as_it_is(ops: Ops, p, l: int):
     return p, lambda dp: dp
 
 
-def fill(layer: Layer, **functions: Callable) -> None:
-    """Set those that the layer leaves out."""
-    for name, function in functions.items():
-        if getattr(layer, name) is absent:
-            object.__setattr__(layer, name, function)
+DERIVED = ("forward", "vjp", "run")  # a layer gives the first two or the last
+
+
+def is_given(function: Callable) -> bool:
+    """Whether a layer's declaration has it: it is not absent, nor derived from the others."""
+    return function is not absent and not isinstance(getattr(function, "__self__", None), Layer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,19 +126,26 @@ class Layer:
     # by name, shape in letters and domain, for the judge
     states: Mapping[str, tuple[str, Domain]] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()  # besides causal and state, as of an `Operator`
+    judged: bool = True  # False: its definition is not in refssm/oracle/layers.py yet
 
     def __str__(self):
         return self.name
 
     def __post_init__(self):
-        if self.run is absent:
-            fill(self, run=self._again)
+        # `replace` gives what the old layer derived: it is derived again, from the new functions
+        given = {name for name in DERIVED if is_given(getattr(self, name))}
+        if given == {"forward", "vjp"}:
+            object.__setattr__(self, "run", self._again)
+        elif given == {"run"}:
+            object.__setattr__(self, "forward", self._forward)
+            object.__setattr__(self, "vjp", self._vjp)
         else:
-            fill(self, forward=self._forward, vjp=self._vjp)
+            found = ", ".join(sorted(given)) or "none"
+            raise TypeError(f"layer {self.name}: wanted `run`, or `forward` and `vjp`; got {found}")
 
     @property
     def causal(self) -> bool:
-        """Whether it can be computed step by step; if not, nothing else about it differs."""
+        """Whether it can be computed step by step."""
         return self.stateful is not without_states
 
     def _again(self, ops: Ops, p, u: np.ndarray):

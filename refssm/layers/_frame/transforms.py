@@ -40,7 +40,9 @@ def _backwards(u):
 def shifted(u, k, kr):
     """`bidirectional_convolution_shifted`."""
     later = convolution(_backwards(u), kr)[..., :-1]
-    return convolution(u, k) + np.concatenate([_backwards(later), 0 * u[..., :1]], axis=-1)
+    return convolution(u, k) + np.concatenate(
+        [_backwards(later), np.zeros_like(u[..., :1])], axis=-1
+    )
 
 
 def shifted_vjp(dy, u, k, kr):

@@ -12,7 +12,7 @@ import numpy as np
 
 from refssm._overridable import overridable
 from refssm.layers._frame.layer import Parameters
-from refssm.layers._parts.mixing import flat, summed
+from refssm.layers._parts.mixing import flat, plus, summed
 
 
 def _woven(A):
@@ -82,12 +82,12 @@ def linearized(ops, q: System, u):
     """y, and the function from dy to the gradients of a, B, C, D and u."""
     b = driven(q.B, u)
     y, states_back = _read_states(ops, np.broadcast_to(q.a, b.shape[-2:]), b, q.C)
-    y += q.D * u
+    y = plus(y, q.D * u)
 
     def back(dy):
         da, db, dC = states_back(dy)
         dB, du = driven_vjp(db, q.B, u)
-        du += q.D * dy
+        du = plus(du, q.D * dy)
         return da.sum(0), dB, dC, summed(dy * u), du
 
     return y, back
@@ -102,14 +102,14 @@ def linearized_bidirectional(ops, q: System, u):
     steps = np.broadcast_to(q.a, b.shape[-2:])
     y, past_back = _read_states(ops, steps, b, q.C[:, :n])
     future, future_back = _read_states(ops, steps, _reversed(b), q.C[:, n:])
-    y += _reversed(future)
-    y += q.D * u
+    y = plus(y, _reversed(future))
+    y = plus(y, q.D * u)
 
     def back(dy):
         da, db, dC = past_back(dy)
         da_later, db_later, dC_later = future_back(_reversed(dy))
         dB, du = driven_vjp(db + _reversed(db_later), q.B, u)
-        du += q.D * dy
+        du = plus(du, q.D * dy)
         dC = np.concatenate([dC, dC_later], axis=-1)
         return (da + da_later).sum(0), dB, dC, summed(dy * u), du
 
