@@ -47,7 +47,7 @@ def shifted(u, k, kr):
 
 def shifted_vjp(dy, u, k, kr):
     """Its VJP: that of both convolutions, the second in reversed time."""
-    dback = np.concatenate([0 * dy[..., :1], dy[..., :-1]], axis=-1)
+    dback = np.concatenate([np.zeros_like(dy[..., :1]), dy[..., :-1]], axis=-1)
     du, dk = convolution_vjp(dy, u, k)
     later, dkr = convolution_vjp(_backwards(dback), _backwards(u), kr)
     return du + _backwards(later), dk, dkr
