@@ -161,9 +161,14 @@ def test_a_kernel_called_alone_uses_one_thread(monkeypatch):
 
 
 @pytest.mark.usefixtures("four")
-def test_a_list_worked_off_alone_uses_one_thread():
+def test_a_list_worked_off_alone_asks_for_no_other_thread(monkeypatch):
+    asked, pool = [], threads._pool
+    monkeypatch.setattr(threads, "_pool", lambda: asked.append(1) or pool())
     with threads.alone():
-        assert len(set(over_threads(lambda i: threading.get_ident(), range(20)))) == 1
+        assert over_threads(str, range(3)) == ["0", "1", "2"]
+    assert not asked
+    over_threads(str, range(3))
+    assert asked
 
 
 @pytest.mark.usefixtures("four")
