@@ -41,7 +41,7 @@ def checked(
         op.sizes(*arrays, **statics)
         return _run(op, function, arrays, statics)
 
-    return _declared(op, public, types)
+    return _declared(public, types)
 
 
 def checked_vjp(
@@ -91,9 +91,9 @@ def _output_types(op: Operator, types: tuple[np.dtype, ...]) -> tuple[np.dtype, 
     return op.output_types(*(np.empty(0, t) for t in wide))
 
 
-def _declared(op: Operator, public: Any, types: Sequence[str]) -> Any:
+def _declared(public: Any, types: Sequence[str]) -> Any:
     """Tell the judge what the function takes: CuPy's arrays, halves too if its types have them."""
     framework = "numpy" if on_host() else "cupy"
     dtypes = tuple(types) if set(types) & set(HALVES) else ()
-    public.__refssm__ = Declaration(op.name, framework, dtypes=dtypes, ftz=True)
+    public.__refssm__ = Declaration(framework=framework, dtypes=dtypes, ftz=True)
     return public
