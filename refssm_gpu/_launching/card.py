@@ -19,6 +19,11 @@ class Card:
 
     array = cupy.ndarray
 
+    @property
+    def multiprocessors(self) -> int:
+        """Of the current device."""
+        return cupy.cuda.Device().attributes["MultiProcessorCount"]
+
     def launch(
         self,
         kernel: Kernel,
