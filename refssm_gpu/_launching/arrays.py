@@ -48,6 +48,11 @@ def common(*arrays: Array) -> np.dtype:
     return np.result_type(*(x.dtype for x in arrays))
 
 
+def transposed(M: Array) -> Array:
+    """The last two axes exchanged, without a copy."""
+    return namespace(M).matrix_transpose(M)
+
+
 def unbroadcast(cotangent: Array, primal: Array) -> Array:
     """Sum `cotangent` over the broadcast axes of `primal`; real for a real `primal`."""
     xp = namespace(cotangent)
