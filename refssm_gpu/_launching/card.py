@@ -43,9 +43,7 @@ class Card:
 def _compiled(kernel: Kernel, instance: Instance) -> Any:
     """The instance as a function of CuPy; its module is loaded into each device's context."""
     name = kernel.expression(instance)
-    module = cupy.RawModule(
-        code=inlined(kernel.source), options=OPTIONS, name_expressions=(name,)
-    )
+    module = cupy.RawModule(code=inlined(kernel.source), options=OPTIONS, name_expressions=(name,))
     return module.get_function(name)
 
 

@@ -47,13 +47,21 @@ def one_device(op: str, names: Sequence[str], args: Sequence[Any]) -> Array | No
         elif first is None:
             first, where = arg, name
         elif arg.device.id != first.device.id:
-            told = f"`{name}` is on cuda:{arg.device.id}, but `{where}` is on cuda:{first.device.id}"
+            told = (
+                f"`{name}` is on cuda:{arg.device.id}, but `{where}` is on cuda:{first.device.id}"
+            )
             raise ValueError(f"{op}: {told}")
     return first
 
 
 def converted(
-    op: str, names: Sequence[str], args: Sequence[Any], types: Sequence[str], flags, real, like: Array
+    op: str,
+    names: Sequence[str],
+    args: Sequence[Any],
+    types: Sequence[str],
+    flags,
+    real,
+    like: Array,
 ) -> list[Array]:
     """All as arrays beside `like`, in the precision of the widest; each stays real or complex.
 
@@ -75,7 +83,9 @@ def converted(
         compound = _is_complex(arg)
         dtype = single if compound else _real(wide)
         arrays.append(
-            xp.asarray(arg, dtype=dtype) if isinstance(arg, Number) else arg.astype(dtype, copy=False)
+            xp.asarray(arg, dtype=dtype)
+            if isinstance(arg, Number)
+            else arg.astype(dtype, copy=False)
         )
     return arrays
 

@@ -4,7 +4,7 @@
 
 // The map of `count` steps; every thread of a column returns it.
 template <int LANES, class E, int VECTOR, int ITEMS, class Steps>
-__device__ inline affine<E, VECTOR> composed_piece(const Steps& steps, long long count) {
+DEVICE affine<E, VECTOR> composed_piece(const Steps& steps, long long count) {
     using map = affine<E, VECTOR>;
     SHARED(map, totals, 2 * WARPS * LANES);
     map whole = identity<E, VECTOR>();
@@ -21,7 +21,7 @@ __device__ inline affine<E, VECTOR> composed_piece(const Steps& steps, long long
 
 // One thread of each column writes (rows, pieces, n) and whether a sequence begins: (rows, pieces).
 template <class E, int VECTOR, int LANES>
-__device__ inline void put(const affine<E, VECTOR>& f, const place<VECTOR, LANES>& at, long long n,
+DEVICE void put(const affine<E, VECTOR>& f, const place<VECTOR, LANES>& at, long long n,
                            E* a, E* b, unsigned char* begins) {
     if (threadIdx.x >= LANES || !at.inside) return;
     const long long piece = at.row * gridDim.y + blockIdx.y;

@@ -8,7 +8,7 @@ About log₂ T + 2 passes over the states, all of them products that cuBLAS does
 import numpy as np
 
 from refssm.scan import DENSE_SCAN, DENSE_SCAN_FROM
-from refssm_gpu._launching.arrays import common, namespace, transposed, unbroadcast_each
+from refssm_gpu._launching.arrays import blocks, common, namespace, transposed, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
 
 STEPS = 16  # of a block: a power of two
@@ -38,14 +38,14 @@ def _scan(A, b):
     *batch, l, n = b.shape
     if l <= STEPS:
         return _doubled(powers, b[..., None, :, :])[..., 0, :, :]
-    rest = xp.zeros((*batch, -l % STEPS, n), dtype=b.dtype)
-    x = xp.reshape(xp.concat([b, rest], axis=-2), (*batch, -1, STEPS, n))
+    count, rest = blocks(l, STEPS), xp.zeros((*batch, -l % STEPS, n), dtype=b.dtype)
+    x = xp.reshape(xp.concat([b, rest], axis=-2), (*batch, count, STEPS, n))
     x = _doubled(powers, x)
     after = _scan(powers[..., -1, :, :], x[..., -1, :])[..., :-1, :]
     stacked = xp.reshape(powers, (*A.shape[:-2], STEPS * n, n))
-    carried = xp.reshape(after @ transposed(stacked), (*batch, -1, STEPS, n))
+    carried = xp.reshape(after @ transposed(stacked), (*batch, count - 1, STEPS, n))
     x = xp.concat([x[..., :1, :, :], x[..., 1:, :, :] + carried], axis=-3)
-    return xp.reshape(x, (*batch, -1, n))[..., :l, :]
+    return xp.reshape(x, (*batch, count * STEPS, n))[..., :l, :]
 
 
 def _states(A, b, x0=None):
