@@ -53,8 +53,6 @@ class Declaration:
     ftz: bool = False
 
     def __post_init__(self):
-        from refssm.catalog import judged, named  # the catalog loads every family
-
         for name, kind in KINDS.items():
             if not isinstance(getattr(self, name), kind):
                 wanted, came = WANTED[kind], getattr(self, name)
@@ -73,13 +71,19 @@ class Declaration:
         if self.vjp and self.framework in ("numpy", "cupy"):
             wanted = f"write a function {self.name or '<name>'}_vjp"
             raise ValueError(f"implements: {self.framework} has no autodiff for vjp=True; {wanted}")
-        op = named(self.name) if self.name else None
-        if self.name and op is None:
+        if self.name:
+            self._check_operator()
+
+    def _check_operator(self):
+        from refssm.catalog import judged, named  # the catalog loads every family
+
+        op = named(self.name)
+        if op is None:
             known = ", ".join(op.name for op in judged())
             raise ValueError(
                 f"implements: `{self.name}` is not an operator of the catalog ({known})"
             )
-        if self.layout and op is not None:
+        if self.layout:
             from refssm._layout import parse
 
             parse(op, self.layout)

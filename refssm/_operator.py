@@ -162,7 +162,7 @@ class Operator:
 
         @wraps(function)
         def public(*args: P.args, **parameters: P.kwargs) -> R:
-            values, statics = self._bind(function.__name__, bound, args, parameters)
+            values, statics = self.bound(function.__name__, bound, args, parameters)
             arrays = self.arrays(values, types)
             self.sizes(*arrays, **statics)
             with np.errstate(all="ignore"):
@@ -177,25 +177,31 @@ class Operator:
 
         @wraps(function)
         def public(*args: P.args, **parameters: P.kwargs) -> R:
-            values, statics = self._bind(function.__name__, bound, args, parameters)
+            values, statics = self.bound(function.__name__, bound, args, parameters)
             arrays = self.arrays(values[count:], types)
-            shapes, kinds = self.output_shapes(*arrays, **statics), self.output_types(*arrays)
+            kinds = self.output_types(*arrays)
             cotangents = self.arrays(values[:count], types, [f"d{y}" for y in self.outputs])
-            told = zip(self.outputs, cotangents, shapes, kinds, strict=True)
-            for output, cotangent, shape, kind in told:
-                name = f"{function.__name__}: `d{output}`"
-                if cotangent.shape != shape:
-                    msg = f"{name} has shape {cotangent.shape}, but `{output}` has {shape}"
-                    raise ValueError(f"{msg} ({self.signature})")
-                if cotangent.dtype.kind == "c" and kind.kind != "c":
-                    raise TypeError(f"{name} is complex, but `{output}` is real ({kind})")
+            self.cotangents_fit(function.__name__, cotangents, arrays, statics, kinds)
             with np.errstate(all="ignore"):
                 gradients = function(*cotangents, *arrays, **statics)  # pyright: ignore[reportCallIssue]
                 return as_arrays(gradients)
 
         return public
 
-    def _bind(self, name, signature, args, parameters):
+    def cotangents_fit(self, function: str, cotangents, arrays, statics, kinds) -> None:
+        """ValueError or TypeError unless each cotangent has its output's shape, and is as real."""
+        shapes = self.output_shapes(*arrays, **statics)
+        told = zip(self.outputs, cotangents, shapes, kinds, strict=True)
+        for output, cotangent, shape, kind in told:
+            name = f"{function}: `d{output}`"
+            if cotangent.shape != shape:
+                msg = f"{name} has shape {cotangent.shape}, but `{output}` has {shape}"
+                raise ValueError(f"{msg} ({self.signature})")
+            if cotangent.dtype.kind == "c" and kind.kind != "c":
+                raise TypeError(f"{name} is complex, but `{output}` is real ({kind})")
+
+    def bound(self, name, signature, args, parameters):
+        """Arrays in order and keyword arguments of a call; TypeError names the call wanted."""
         try:
             call = signature.bind(*args, **parameters)
         except TypeError as error:

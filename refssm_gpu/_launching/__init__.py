@@ -1,0 +1,1 @@
+"""How kernels are declared, compiled and launched, and how arguments are checked before."""

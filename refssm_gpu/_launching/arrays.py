@@ -1,0 +1,81 @@
+"""Small helpers on arrays of the card, of NumPy in the host build, and of any array namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from refssm_gpu._launching.target import target
+
+ALIGNED = 16  # bytes of one load of a thread
+Array = Any  # cupy.ndarray or numpy.ndarray
+
+
+def namespace(*arrays: Array) -> Any:
+    """The functions of the arrays' library, by the names of the array API standard."""
+    return array_namespace(*arrays)
+
+
+def empty(shape: Sequence[int], dtype, like: Array) -> Array:
+    """New memory, contiguous, beside `like`; the kernel writes every entry."""
+    return namespace(like).empty(tuple(shape), dtype=dtype)
+
+
+def made_here() -> Array:
+    """An empty array of the current device, or of NumPy in the host build."""
+    return target().array(0)
+
+
+def contiguous(x: Array, dtype=None) -> Array:
+    """`x` of this type in one piece of memory, last axis fastest, at an address of 16 bytes."""
+    dtype = x.dtype if dtype is None else np.dtype(dtype)
+    if x.dtype == dtype and x.flags.c_contiguous and address(x) % ALIGNED == 0:
+        return x
+    return x.astype(dtype, order="C", copy=True)
+
+
+def address(x: Array) -> int:
+    """The address of the first entry, on the card or in NumPy's memory."""
+    return x.ctypes.data if isinstance(x, np.ndarray) else x.data.ptr
+
+
+def common(*arrays: Array) -> np.dtype:
+    """The type to which these arrays promote."""
+    return np.result_type(*(x.dtype for x in arrays))
+
+
+def transposed(M: Array) -> Array:
+    """The last two axes exchanged, without a copy."""
+    return namespace(M).matrix_transpose(M)
+
+
+def unbroadcast(cotangent: Array, primal: Array) -> Array:
+    """Sum `cotangent` over the broadcast axes of `primal`; real for a real `primal`."""
+    xp = namespace(cotangent)
+    extra = cotangent.ndim - primal.ndim
+    stretched = (i for i, n in enumerate(primal.shape) if n == 1 != cotangent.shape[extra + i])
+    axes = (*range(extra), *(extra + i for i in stretched))
+    summed = xp.sum(cotangent, axis=axes, keepdims=True) if axes else cotangent
+    folded = xp.reshape(summed, primal.shape)
+    if xp.isdtype(primal.dtype, "complex floating"):
+        return folded if xp.isdtype(folded.dtype, "complex floating") else folded + 0j
+    return xp.real(folded) if xp.isdtype(folded.dtype, "complex floating") else folded
+
+
+def unbroadcast_each(cotangents: Sequence[Array], primals: Sequence[Array]) -> tuple[Array, ...]:
+    """`unbroadcast` each cotangent to the shape of its argument."""
+    return tuple(unbroadcast(g, x) for g, x in zip(cotangents, primals, strict=True))
+
+
+def blocks(count: int, block: int) -> int:
+    """How many blocks of this size hold `count` things."""
+    return -(-count // block)
+
+
+def rows(shape: Sequence[int], core: int) -> int:
+    """How many members a batch has: the product of all axes but the last `core`."""
+    return prod(shape[: len(shape) - core])

@@ -1,0 +1,75 @@
+"""Leading axes for kernels: any broadcast batch as two axes, outer and inner, without copies.
+
+A field names leading axes such as "b d" for the signal and "b" for B: B lacks the inner axis. A
+kernel counts rows over (outer, inner) and finds each argument's row by two bits of one mask: does
+it have the outer axis, does it have the inner one. Batches that need more than two axes, and
+arguments that lack a part of an axis, are expanded in memory first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from refssm_gpu._launching.arrays import Array, contiguous, namespace
+
+OUTER, INNER = 1, 2
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The batch `shape` as outer × inner rows, and each argument in one piece of memory."""
+
+    shape: tuple[int, ...]
+    outer: int
+    inner: int
+    arrays: tuple[Any, ...]  # None where the argument is absent
+    bits: tuple[int, ...]  # of each argument: OUTER, INNER, both or none
+
+    @property
+    def rows(self) -> int:
+        """Members of the batch."""
+        return self.outer * self.inner
+
+    @property
+    def mask(self) -> np.uint32:
+        """Two bits for each argument, the first argument's lowest."""
+        return np.uint32(sum(b << 2 * i for i, b in enumerate(self.bits)))
+
+    def unfolded(self, x: Array, core: Sequence[int]) -> Array:
+        """An array (outer, inner, *core) with the batch axes of the caller."""
+        return namespace(x).reshape(x, (*self.shape, *core))
+
+
+def batch(arrays: Sequence[Array | None], cores: Sequence[int], split: int | None = None) -> Batch:
+    """Merge the leading axes; `cores` counts the last axes of each array that are not batch.
+
+    `split` is the number of batch axes that the inner axis takes, 1 by default. If the arguments
+    do not fit the split they are expanded. An absent argument is None and has neither axis.
+    """
+    leads = [
+        () if x is None else x.shape[: x.ndim - core] for x, core in zip(arrays, cores, strict=True)
+    ]
+    shape = np.broadcast_shapes(*leads)
+    split = min(len(shape), 1 if split is None else split)
+    outer, inner = shape[: len(shape) - split], shape[len(shape) - split :]
+    made, bits = [], []
+    for x, core, lead in zip(arrays, cores, leads, strict=True):
+        if x is None:
+            made.append(None)
+            bits.append(0)
+            continue
+        lead = (1,) * (len(shape) - len(lead)) + lead
+        parts = lead[: len(outer)], lead[len(outer) :]
+        own = [part == whole for part, whole in zip(parts, (outer, inner), strict=True)]
+        if not all(o or prod(p) == 1 for o, p in zip(own, parts, strict=True)):
+            own = [True, True]
+            x = namespace(x).broadcast_to(x, (*shape, *x.shape[x.ndim - core :]))
+        made.append(contiguous(x))
+        has = [o and prod(w) != 1 for o, w in zip(own, (outer, inner), strict=True)]
+        bits.append(OUTER * has[0] + INNER * has[1])
+    return Batch(shape, prod(outer), prod(inner), tuple(made), tuple(bits))

@@ -1,0 +1,59 @@
+"""A kernel's declaration: the launchers, the compilers' gate and the model of traffic read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from refssm_gpu._launching.target import target
+
+Instance = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A template `__global__` function of a file in `refssm_gpu/kernels`, and its instances.
+
+    `instances` are the template arguments it is compiled for; a call with others is refused, for
+    nothing would have checked them.
+    """
+
+    source: str  # "linear_scan.cuh"
+    name: str  # of the function
+    instances: tuple[Instance, ...]
+    block: int  # threads of a block
+    registers: int  # most registers a thread may have; the compilers' gate holds it
+    double_inside: bool = False  # computes in double precision also for single precision: tables
+    in_flight: int = 16  # bytes that a thread has loaded before it uses the first of them
+
+    def __call__(
+        self, instance: Instance, grid: Sequence[int], *arguments: Any, shared: int = 0
+    ) -> None:
+        """Launch it on a grid of blocks; nothing happens if the grid is empty.
+
+        Arguments are arrays, NumPy scalars of the kernel's own type (never Python numbers), or an
+        array of one record, which is passed by value. `shared` is dynamic shared memory in bytes.
+        """
+        instance = tuple(instance)
+        assert instance in self.instances, f"{self.expression(instance)} is not declared"
+        if all(grid):  # CuPy would raise a zero to one
+            target().launch(self, instance, tuple(map(int, grid)), arguments, shared)
+
+    def expression(self, instance: Instance) -> str:
+        """The instance's name in C++: "linear_scan<float32, 8>"."""
+        return f"{self.name}<{', '.join(map(str, instance))}>"
+
+
+def instances(*choices: Sequence[str | int]) -> tuple[Instance, ...]:
+    """All combinations of the template arguments."""
+    made: tuple[Instance, ...] = ((),)
+    for values in choices:
+        made = tuple((*instance, value) for instance in made for value in values)
+    return made
+
+
+REALS = ("float32", "float64")
+COMPLEX = ("complex64", "complex128")
+HALVES = ("float16", "bfloat16")
+FIELDS = (*REALS, *COMPLEX)
