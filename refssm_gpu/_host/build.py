@@ -18,7 +18,9 @@ KERNELS = HOST.parent / "kernels"
 INCLUDE = re.compile(r'^\s*#include ["<]([\w./]+)[">]', re.MULTILINE)
 # A product and a sum are rounded each, as in NumPy. CUDA code reads bytes through any pointer.
 FLAGS = ("-std=c++20", "-g", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing")
-OF_KERNELS = ("-O1", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas")
+WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-Wno-maybe-uninitialized")
+# variables without a value start with one that no right kernel computes
+OF_KERNELS = ("-O1", "-fvisibility=hidden", "-ftrivial-auto-var-init=pattern", *WARNINGS)
 INSTALL = "install one (Debian, Ubuntu: apt install g++; macOS: xcode-select --install)"
 
 
