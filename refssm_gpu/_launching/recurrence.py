@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import Array, blocks, common, contiguous, empty, namespace
+from refssm_gpu._launching.arrays import HALVES, Array, blocks, common, contiguous, empty, namespace
 from refssm_gpu._launching.batch import INNER, OUTER, Batch, batch
-from refssm_gpu._launching.kernel import FIELDS, HALVES, Instance, Kernel
+from refssm_gpu._launching.kernel import FIELDS, Instance, Kernel
 from refssm_gpu._launching.target import target
 
 BLOCK = 128
@@ -108,7 +108,8 @@ def arguments(
     x0 = None if x0 is None else contiguous(x0, accumulated(kind))
     resets = None if resets is None else contiguous(resets, np.uint8)
     rows = batch((a, b, x0, resets), (2, 2, 1, 1))
-    return Scan(*rows.arrays, rows, at_rest)
+    a, b, x0, resets = rows.arrays
+    return Scan(a, b, x0, resets, rows, at_rest)
 
 
 def scan(
