@@ -131,7 +131,7 @@ BUGS = {
     ),
     "reset_multiplies": ("affine.cuh", "x[v] = f.begins ? f.b[v] : f", "x[v] = f"),
     "row_of_another_member": ("affine.cuh", "r / inner", "r % inner"),
-    "tail_walks_on": ("linear_scan.cuh", "k < at.end)", "k <= at.end)"),
+    "last_step_left_out": ("linear_scan.cuh", "k < at.end)", "k + 1 < at.end)"),
     "not_conjugate": ("linear_scan.cuh", "s.a[i][v] = conj(s.a[i][v]);", ";"),
 }  # fmt: skip
 
