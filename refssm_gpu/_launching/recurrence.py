@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import HALVES, Array, blocks, common, contiguous, empty, namespace
+from refssm_gpu._launching.arrays import (
+    HALVES,
+    Array,
+    accumulated,
+    blocks,
+    common,
+    contiguous,
+    empty,
+    namespace,
+)
 from refssm_gpu._launching.batch import INNER, OUTER, Batch, batch
 from refssm_gpu._launching.kernel import FIELDS, Instance, Kernel
 from refssm_gpu._launching.target import target
@@ -89,11 +98,6 @@ class Scan:
     def accumulated(self) -> np.dtype:
         """The type of the states inside: halves are computed in single precision."""
         return accumulated(self.b.dtype)
-
-
-def accumulated(kind: np.dtype) -> np.dtype:
-    """The type in which a kernel computes."""
-    return np.dtype(np.float32) if kind.name in HALVES else kind
 
 
 def arguments(
