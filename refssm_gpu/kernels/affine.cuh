@@ -10,7 +10,7 @@
 #include "number.cuh"
 #include "rows.cuh"
 
-constexpr int BLOCK = 128, WARP = 32, WARPS = BLOCK / WARP;
+inline constexpr int BLOCK = 128, WARP = 32, WARPS = BLOCK / WARP;
 
 // The map x -> a x + b; if a sequence begins in it, x -> b, whatever x is (NaN and infinity too).
 template <class E, int VECTOR> struct affine {

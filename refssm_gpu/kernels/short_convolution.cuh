@@ -8,7 +8,7 @@
 #include "number.cuh"
 #include "rows.cuh"
 
-constexpr int BLOCK = 128, WARPS = BLOCK / 32, ITEMS = 8, TILE = BLOCK * ITEMS, GROUP = 64;
+inline constexpr int BLOCK = 128, WARPS = BLOCK / 32, ITEMS = 8, TILE = BLOCK * ITEMS, GROUP = 64;
 
 struct convolution_sizes {
     long long l, taps, past, inner;  // past: how many inputs before the first are given
