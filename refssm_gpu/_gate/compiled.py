@@ -8,6 +8,7 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import pairwise
@@ -81,10 +82,8 @@ def of_source(source: str, expressions: Sequence[str], architecture: str) -> Pro
         return _read(text)
     except (OSError, ValueError):  # not there, or a damaged disk
         program = _compile(source, expressions, architecture)
-    try:
+    with suppress(OSError):  # no room, no right to write
         _write(place, json.dumps(asdict(program)))
-    except OSError:  # no room, no right to write
-        pass
     return program
 
 

@@ -1,9 +1,9 @@
 """How many bytes a thread has asked of memory before it waits for the first of them, from PTX.
 
-The text is walked once from top to bottom, through both arms of a branch and once through a loop: a
-load is under way until an instruction that is no copy uses its result, and it ends with all
-loads before it. The assembler may move loads further up than the text has them, so this is the least
-that a thread keeps under way, not the most.
+The text is walked once from top to bottom, through both arms of a branch and once through a loop. A
+load is under way until an instruction that is no copy uses its result; then all loads before it
+have ended, too. The assembler may move loads further up than the text has them, so a thread has
+at least as many bytes under way.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 _INSTRUCTION = re.compile(r"^\s*(?:@!?%\w+\s+)?([a-z][\w.:]*)\s+([^;]*);", re.MULTILINE)
+_COPIES = ("mov.", "neg.f")  # machine instructions negate what they read
 _REGISTER = re.compile(r"%\w+")
 _LOAD = re.compile(r"ld\.global(?:\.(?!v\d)[a-zA-Z]\w*(?:::\w+)*)*?(?:\.v(\d))?\.[a-z](\d+)")
 _ASYNC = re.compile(r"\[[^]]*\],\s*\[[^]]*\],\s*(\d+)")
@@ -25,7 +26,7 @@ def under_way(body: str) -> int:
     for code, operands in _INSTRUCTION.findall(body):
         written, read = _operands(operands)
         filling = [pending[r] for r in read if r in pending]
-        if filling and not code.startswith("mov."):
+        if filling and not code.startswith(_COPIES):
             arrived, filling = max(arrived, *(load + 1 for load in filling)), []
         for register in written:
             pending.pop(register, None)

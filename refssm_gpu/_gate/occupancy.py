@@ -1,9 +1,9 @@
 """Cards as their makers describe them, and how many blocks of a kernel one multiprocessor holds.
 
-Sources, all public: NVIDIA A100 datasheet (80 GB SXM: 2039 GB/s, 19.5 TFLOPS); NVIDIA H100 datasheet
-(SXM: 3.35 TB/s, 67 TFLOPS); NVIDIA H200 datasheet (SXM: 4.8 TB/s, 67 TFLOPS); multiprocessors: the
-architecture whitepapers of A100 (108) and H100 (132; H200 has the same chip); limits of a
-multiprocessor: the table "Technical Specifications per Compute Capability" of the CUDA C++
+Sources, all public. NVIDIA's data sheets: A100 (80 GB SXM: 2039 GB/s, 19.5 TFLOPS), H100 (SXM:
+3.35 TB/s, 67 TFLOPS), H200 (SXM: 4.8 TB/s, 67 TFLOPS). Multiprocessors: the architecture
+whitepapers of A100 (108) and H100 (132; H200 has the same chip). Limits of a multiprocessor and
+of a block: the table "Technical Specifications per Compute Capability" of the CUDA C++
 Programming Guide (8.0 and 9.0). Nothing here was measured by us.
 """
 
