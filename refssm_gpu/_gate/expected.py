@@ -71,11 +71,9 @@ def time_of(launch: Launch, card: Card) -> float:
         raise ValueError(f"{made.expression}: no block fits into a multiprocessor of {card.name}")
     waves, rest = divmod(launch.blocks, held)
     each = launch.moved / launch.blocks
-    return sum(
-        blocks * each / rate(blocks, launch, made, card)
-        for blocks in (*[held] * waves, rest)
-        if blocks
-    )
+    full = held * each / rate(held, launch, made, card)
+    last = rest * each / rate(rest, launch, made, card) if rest else 0.0
+    return waves * full + last
 
 
 def rate(blocks: int, launch: Launch, made: Compiled, card: Card) -> float:
