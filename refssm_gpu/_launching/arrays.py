@@ -48,17 +48,21 @@ def common(*arrays: Array) -> np.dtype:
     return np.result_type(*(x.dtype for x in arrays))
 
 
-def unbroadcast(cotangent: Array, primal: Array) -> Array:
-    """Sum `cotangent` over the broadcast axes of `primal`; real for a real `primal`."""
-    xp = namespace(cotangent)
-    extra = cotangent.ndim - primal.ndim
-    stretched = (i for i, n in enumerate(primal.shape) if n == 1 != cotangent.shape[extra + i])
+def folded(cotangent: Array, shape: Sequence[int]) -> Array:
+    """Sum `cotangent` over the axes along which an array of this shape was broadcast."""
+    xp, extra = namespace(cotangent), cotangent.ndim - len(shape)
+    stretched = (i for i, n in enumerate(shape) if n == 1 != cotangent.shape[extra + i])
     axes = (*range(extra), *(extra + i for i in stretched))
     summed = xp.sum(cotangent, axis=axes, keepdims=True) if axes else cotangent
-    folded = xp.reshape(summed, primal.shape)
+    return xp.reshape(summed, tuple(shape))
+
+
+def unbroadcast(cotangent: Array, primal: Array) -> Array:
+    """Sum `cotangent` over the broadcast axes of `primal`; real for a real `primal`."""
+    xp, own = namespace(cotangent), folded(cotangent, primal.shape)
     if xp.isdtype(primal.dtype, "complex floating"):
-        return folded if xp.isdtype(folded.dtype, "complex floating") else folded + 0j
-    return xp.real(folded) if xp.isdtype(folded.dtype, "complex floating") else folded
+        return own if xp.isdtype(own.dtype, "complex floating") else own + 0j
+    return xp.real(own) if xp.isdtype(own.dtype, "complex floating") else own
 
 
 def unbroadcast_each(cotangents: Sequence[Array], primals: Sequence[Array]) -> tuple[Array, ...]:
