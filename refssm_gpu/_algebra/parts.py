@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import Array, namespace
+from refssm_gpu._launching.arrays import Array, is_complex, namespace
 
 
 def conj(x: Array) -> Array:
     """x*; a real array stays as it is, without a pass over memory."""
-    xp = namespace(x)
-    return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else x
+    return namespace(x).conj(x) if is_complex(x) else x
 
 
 def real_type(x: Array):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class Batch:
     shape: tuple[int, ...]
     outer: int
     inner: int
-    arrays: tuple[Array, ...]
+    arrays: tuple[Any, ...]  # None where the argument is absent
     bits: tuple[int, ...]  # of each argument: OUTER, INNER, both or none
 
     @property
@@ -44,18 +45,24 @@ class Batch:
         return namespace(x).reshape(x, (*self.shape, *core))
 
 
-def batch(arrays: Sequence[Array], cores: Sequence[int], split: int | None = None) -> Batch:
+def batch(arrays: Sequence[Array | None], cores: Sequence[int], split: int | None = None) -> Batch:
     """Merge the leading axes; `cores` counts the last axes of each array that are not batch.
 
     `split` is the number of batch axes that the inner axis takes, 1 by default. If the arguments
-    do not fit the split they are expanded.
+    do not fit the split they are expanded. An absent argument is None and has neither axis.
     """
-    leads = [x.shape[: x.ndim - core] for x, core in zip(arrays, cores, strict=True)]
+    leads = [
+        () if x is None else x.shape[: x.ndim - core] for x, core in zip(arrays, cores, strict=True)
+    ]
     shape = np.broadcast_shapes(*leads)
     split = min(len(shape), 1 if split is None else split)
     outer, inner = shape[: len(shape) - split], shape[len(shape) - split :]
     made, bits = [], []
     for x, core, lead in zip(arrays, cores, leads, strict=True):
+        if x is None:
+            made.append(None)
+            bits.append(0)
+            continue
         lead = (1,) * (len(shape) - len(lead)) + lead
         parts = lead[: len(outer)], lead[len(outer) :]
         own = [part == whole for part, whole in zip(parts, (outer, inner), strict=True)]

@@ -16,9 +16,10 @@ PLACES = {"": "refssm_gpu._launching.card", "host": "refssm_gpu._host.launch"}
 
 
 class Target(Protocol):
-    """What takes launches; `array` is the type of its arrays."""
+    """What takes launches."""
 
-    array: Any
+    array: Any  # the type of its arrays
+    multiprocessors: int  # that run blocks at the same time
 
     def launch(
         self,

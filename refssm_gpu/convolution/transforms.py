@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from refssm_gpu._algebra.parts import conj
-from refssm_gpu._launching.arrays import Array, folded, namespace, unbroadcast
+from refssm_gpu._launching.arrays import Array, folded, is_complex, namespace, unbroadcast
 
 
 def convolved(u: Array, k: Array, p: int) -> Array:
@@ -45,7 +45,7 @@ def gradients(cotangents: Sequence[Array], primals: Sequence[Array]) -> tuple[Ar
 
 def _spectrum(u: Array, p: int) -> Array:
     """The transform; a real array's second half is conjugate to the first and left out."""
-    xp, compound = namespace(u), _is_complex(u)
+    xp, compound = namespace(u), is_complex(u)
     if 0 in u.shape:  # cuFFT has no plan for nothing
         kind = xp.result_type(u, xp.complex64)
         return xp.zeros((*u.shape[:-1], p if compound else p // 2 + 1), dtype=kind)
@@ -57,9 +57,6 @@ def _signal(spectrum: Array, like: Array, p: int) -> Array:
     xp = namespace(spectrum)
     if 0 in spectrum.shape:
         return xp.zeros((*spectrum.shape[:-1], p), dtype=like.dtype)
-    inverse = xp.fft.ifft if _is_complex(like) else xp.fft.irfft
+    inverse = xp.fft.ifft if is_complex(like) else xp.fft.irfft
     return inverse(spectrum, n=p)
 
-
-def _is_complex(u: Array) -> bool:
-    return namespace(u).isdtype(u.dtype, "complex floating")

@@ -1,0 +1,221 @@
+"""x_k = a_k x_{k-1} + b_k and its adjoint on the card: for the scans, and for all that contain one.
+
+The kernels are those of `linear_scan.cuh`. Where rows are too few for the card, time is cut into
+pieces: the first launch composes each piece to one map, the second scans these maps, and the third
+scans all pieces at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from refssm_gpu._launching.arrays import (
+    HALVES,
+    Array,
+    accumulated,
+    blocks,
+    common,
+    contiguous,
+    empty,
+    namespace,
+)
+from refssm_gpu._launching.batch import INNER, OUTER, Batch, batch
+from refssm_gpu._launching.kernel import FIELDS, Instance, Kernel
+from refssm_gpu._launching.target import target
+
+BLOCK = 128
+LANES = (1, 4, 16)  # threads side by side in a block; the others split time
+RESIDENT = 4  # blocks for each multiprocessor, below which time is cut into pieces
+SHORTEST = 4  # chunks of a piece, below which cutting costs more than it gains
+HELD = 32  # registers of a thread for the decays and inputs of its steps
+X0 = 2  # the place of x0 among the arguments in the mask
+BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "complex64": 8, "complex128": 16}
+SIZES = np.dtype(
+    [(name, np.int64) for name in ("l", "n", "inner", "span", "step_a")]
+    + [("mask", np.uint32), ("at_rest", np.int32)]
+)  # scan_sizes in linear_scan.cuh
+
+
+def _widths(kind: str) -> tuple[int, ...]:
+    """Columns of a thread: what 16 bytes hold, or one."""
+    return tuple(dict.fromkeys((1, 16 // BYTES[kind])))
+
+
+def _items(kind: str, vector: int) -> int:
+    """Steps of a thread in a chunk, as many as fit in its registers; 8 at most."""
+    words = max(BYTES[kind], 4) // 4
+    return min(8, HELD // (2 * vector * words))
+
+
+INSTANCES: tuple[Instance, ...] = tuple(
+    (kind, vector, lanes, _items(kind, vector))
+    for kind in (*FIELDS, *HALVES)
+    for vector in _widths(kind)
+    for lanes in LANES
+)
+_FORWARD = Kernel("linear_scan.cuh", "linear_scan", INSTANCES, BLOCK, registers=144)
+_BACK = Kernel("linear_scan.cuh", "linear_scan_back", INSTANCES, BLOCK, registers=168)
+_TOTALS = Kernel("linear_scan_pieces.cuh", "linear_scan_totals", INSTANCES, BLOCK, registers=128)
+_BACK_TOTALS = Kernel(
+    "linear_scan_pieces.cuh", "linear_scan_back_totals", INSTANCES, BLOCK, registers=128
+)
+
+
+class Plan(NamedTuple):
+    """How one scan is split: the kernels' instance, their grid, and the sizes they get."""
+
+    instance: Instance
+    grid: tuple[int, int]
+    size: Any
+
+    @property
+    def pieces(self) -> int:
+        """Pieces of time."""
+        return self.grid[1]
+
+    def from_own_states(self) -> Plan:
+        """The same with a state before each piece of each row."""
+        size = self.size.copy()
+        size["mask"] |= (OUTER | INNER) << 2 * X0
+        return self._replace(size=size)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A scan's arguments, as the kernels take them; `x0` and `resets` may be None."""
+
+    a: Array  # (…, l, n), or (…, 1, n) if constant in time
+    b: Array  # (…, l, n): the inputs, or the cotangents of the states
+    x0: Array | None
+    resets: Array | None
+    rows: Batch
+    at_rest: bool
+
+    @property
+    def accumulated(self) -> np.dtype:
+        """The type of the states inside: halves are computed in single precision."""
+        return accumulated(self.b.dtype)
+
+
+def arguments(
+    a: Array, b: Array, x0: Array | None, resets: Array | None, at_rest: bool, *beside: Array | None
+) -> Scan:
+    """Bring the arguments to one type and one batch; without `x0` a scan starts from zeros.
+
+    The type is that of all of them and of the arrays `beside` them.
+    """
+    kind = common(*(x for x in (a, b, x0, *beside) if x is not None))
+    a, b = contiguous(a, kind), contiguous(b, kind)
+    x0 = None if x0 is None else contiguous(x0, accumulated(kind))
+    resets = None if resets is None else contiguous(resets, np.uint8)
+    rows = batch((a, b, x0, resets), (2, 2, 1, 1))
+    a, b, x0, resets = rows.arrays
+    return Scan(a, b, x0, resets, rows, at_rest)
+
+
+def scan(
+    a: Array,
+    b: Array,
+    x0: Array | None = None,
+    resets: Array | None = None,
+    *,
+    at_rest: bool = True,
+) -> Array:
+    """x_k = a_k x_{k-1} + b_k from x0 or from zeros; `at_rest`: a sequence begins at time 0."""
+    s = arguments(a, b, x0, resets, at_rest)
+    x = empty((s.rows.rows, *s.b.shape[-2:]), s.b.dtype, s.b)
+    plan = _plan(s)
+    starts = s.x0
+    if plan.pieces > 1:
+        starts, plan = _starts(s, plan), plan.from_own_states()
+    _FORWARD(plan.instance, plan.grid, s.a, s.b, starts, s.resets, x, plan.size)
+    return s.rows.unfolded(x, s.b.shape[-2:])
+
+
+def scan_back(
+    dx: Array,
+    a: Array,
+    x: Array,
+    x0: Array | None = None,
+    resets: Array | None = None,
+    *,
+    dlast: Array | None = None,
+    at_rest: bool = True,
+) -> tuple[Array, Array, Array]:
+    """g_k = dx_k + a_{k+1}* g_{k+1}, da_k = x_{k-1}* g_k and dx0 = a_0* g_0, from the states x.
+
+    Returns (da, g, dx0) for every member of the batch; `dlast` is added to the last cotangent.
+    """
+    s = arguments(a, dx, x0, resets, at_rest, x, dlast)
+    core = s.b.shape[-2:]
+    n = core[-1]
+    states = contiguous(x, s.b.dtype)
+    da, g = (empty((s.rows.rows, *core), s.b.dtype, s.b) for _ in range(2))
+    dx0 = namespace(s.b).zeros((s.rows.rows, n), dtype=s.accumulated)
+    ends = None if dlast is None else _every_row(s, dlast)
+    plan = _plan(s)
+    if plan.pieces > 1:
+        ends = _ends(s, plan, ends)
+    _BACK(
+        plan.instance, plan.grid, s.b, ends, s.a, states, s.x0, s.resets, da, g, dx0, plan.size
+    )  # fmt: skip
+    return s.rows.unfolded(da, core), s.rows.unfolded(g, core), s.rows.unfolded(dx0, (n,))
+
+
+def _plan(s: Scan) -> Plan:
+    """Split the columns among threads and blocks, and time among pieces if blocks are few."""
+    l, n = s.b.shape[-2:]
+    kind = s.b.dtype.name
+    vector = next(v for v in reversed(_widths(kind)) if n % v == 0)
+    groups = n // vector
+    lanes = next((lanes for lanes in LANES if lanes >= groups), LANES[-1])
+    items = _items(kind, vector)
+    tiles = s.rows.rows * blocks(groups, lanes)
+    chunk = BLOCK // lanes * items
+    wanted = blocks(RESIDENT * target().multiprocessors, max(tiles, 1))
+    pieces = max(1, min(wanted, l // (SHORTEST * chunk)))
+    span = max(1, blocks(blocks(l, pieces), chunk) * chunk)
+    pieces = max(1, blocks(l, span))
+    steps = 0 if s.a.shape[-2] == 1 else n
+    size = np.array(
+        [(l, n, s.rows.inner, span, steps, s.rows.mask, s.at_rest)], SIZES
+    )  # one record, passed by value
+    return Plan((kind, vector, lanes, items), (tiles * bool(l), pieces), size)
+
+
+def _every_row(s: Scan, states: Array) -> Array:
+    """States of each member of the batch, (rows, n), in the type of the computation."""
+    full = namespace(states).broadcast_to(states, (*s.rows.shape, states.shape[-1]))
+    return contiguous(full, s.accumulated).reshape(s.rows.rows, -1)
+
+
+def _totals(s: Scan, plan: Plan) -> tuple[Array, Array, Array]:
+    """Arrays for the maps of the pieces: decays, inputs (rows, pieces, n), and resets."""
+    shape = (s.rows.rows, plan.pieces, s.b.shape[-1])
+    made = (empty(shape, s.accumulated, s.b) for _ in range(2))
+    return *made, empty(shape[:2], np.uint8, s.b)
+
+
+def _starts(s: Scan, plan: Plan) -> Array:
+    """The state before each piece, (rows, pieces, n)."""
+    totals = _totals(s, plan)
+    _TOTALS(plan.instance, plan.grid, s.a, s.b, s.resets, *totals, plan.size)
+    xp = namespace(s.b)
+    x0 = None if s.x0 is None else _every_row(s, s.x0)
+    after = scan(*totals[:2], x0, totals[2], at_rest=s.at_rest)
+    first = xp.zeros_like(after[:, 0]) if x0 is None else x0
+    return xp.concat([first[:, None], after[:, :-1]], axis=1)
+
+
+def _ends(s: Scan, plan: Plan, dlast: Array | None) -> Array:
+    """The cotangent that comes in after each piece, (rows, pieces, n)."""
+    totals = _totals(s, plan)
+    _BACK_TOTALS(plan.instance, plan.grid, s.b, s.a, s.resets, *totals, plan.size)
+    xp = namespace(s.b)
+    a, b, begins = (xp.flip(t, axis=1) for t in totals)
+    last = xp.zeros_like(b[:, 0]) if dlast is None else dlast
+    after = scan(a, b, last, begins, at_rest=False)
+    return contiguous(xp.flip(xp.concat([last[:, None], after[:, :-1]], axis=1), axis=1))

@@ -1,0 +1,250 @@
+// x_k = a_k x_{k-1} + b_k for rows × columns, and its adjoint: each number is read once and written
+// once, 16 bytes a load where the columns allow it (affine.cuh says how time is split).
+// Where there are too few rows to fill the card, time is cut into pieces, one block each: the
+// launcher first asks for each piece's map (`*_totals`), scans those, and gives each piece its state.
+#ifndef REFSSM_LINEAR_SCAN_CUH
+#define REFSSM_LINEAR_SCAN_CUH
+#include "affine.cuh"
+
+// What a block of a scan over (rows, l, n) works on; passed by value.
+struct scan_sizes {
+    long long l, n, inner;  // inner: see row_of
+    long long span;         // steps of a piece of time; blockIdx.y counts the pieces
+    long long step_a;       // from one time of `a` to the next: n, or 0 if it is constant in time
+    unsigned mask;          // two bits for each of a, b, x0, resets: see row_of
+    int at_rest;            // a sequence begins at time 0
+};
+
+template <int VECTOR, int LANES> struct place {
+    long long row, column, first, end;
+    bool inside;
+    DEVICE explicit place(const scan_sizes& size) {
+        const long long tiles = (size.n + LANES * VECTOR - 1) / (LANES * VECTOR);
+        row = blockIdx.x / tiles;
+        column = (blockIdx.x % tiles * LANES + threadIdx.x % LANES) * VECTOR;
+        inside = column < size.n;
+        first = blockIdx.y * size.span;
+        end = first + size.span < size.l ? first + size.span : size.l;
+    }
+    DEVICE long long count() const { return end - first; }
+};
+
+DEVICE bool begins_at(const unsigned char* resets, const scan_sizes& size, long long row,
+                                 long long k) {
+    return (size.at_rest && k == 0) || (resets && resets[row * size.l + k]);
+}
+
+// A step outside: it changes nothing.
+template <class E, int VECTOR, int ITEMS>
+DEVICE void idle(steps_of<E, VECTOR, ITEMS>& s, int i) {
+#pragma unroll
+    for (int v = 0; v < VECTOR; ++v) s.a[i][v] = one<E>(), s.b[i][v] = zero<E>();
+}
+
+// Steps q, q + 1, … of a piece, forwards: x_k = a_k x_{k-1} + b_k with k = first + q.
+template <class S, class E, int VECTOR, int LANES, int ITEMS> struct forwards {
+    const S *a, *b;
+    const unsigned char* resets;
+    long long reset_row;
+    scan_sizes size;
+    place<VECTOR, LANES> at;
+
+    DEVICE void load(long long q, steps_of<E, VECTOR, ITEMS>& s) const {
+        s.begins = 0;
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const long long k = at.first + q + i;
+            if (!at.inside || k >= at.end) {
+                idle(s, i);
+                continue;
+            }
+            fetch(a + k * size.step_a + at.column, s.a[i]);
+            fetch(b + k * size.n + at.column, s.b[i]);
+            s.begins |= unsigned(begins_at(resets, size, reset_row, k)) << i;
+        }
+    }
+};
+
+// The same in reverse time: g_k = conj(a_{k+1}) g_{k+1} + dx_k with k = end - 1 - q. The state that
+// comes in at the last step of all is the cotangent of the last state, with the coefficient 1.
+template <class S, class E, int VECTOR, int LANES, int ITEMS> struct backwards {
+    const S *a, *dx;
+    const unsigned char* resets;
+    long long reset_row;
+    scan_sizes size;
+    place<VECTOR, LANES> at;
+
+    DEVICE void load(long long q, steps_of<E, VECTOR, ITEMS>& s) const {
+        s.begins = 0;
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const long long k = at.end - 1 - q - i;
+            if (!at.inside || k < at.first) {
+                idle(s, i);
+                continue;
+            }
+            fetch(dx + k * size.n + at.column, s.b[i]);
+            if (k + 1 == size.l) {
+#pragma unroll
+                for (int v = 0; v < VECTOR; ++v) s.a[i][v] = one<E>();
+                continue;
+            }
+            fetch(a + (k + 1) * size.step_a + at.column, s.a[i]);
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v) s.a[i][v] = conj(s.a[i][v]);
+            s.begins |= unsigned(begins_at(resets, size, reset_row, k + 1)) << i;
+        }
+    }
+};
+
+template <class E, int VECTOR, int ITEMS>
+DEVICE affine<E, VECTOR> composed(const steps_of<E, VECTOR, ITEMS>& s) {
+    affine<E, VECTOR> own = s.step(0);
+#pragma unroll
+    for (int i = 1; i < ITEMS; ++i) own = then(own, s.step(i));
+    return own;
+}
+
+// Walk through `count` steps from `state`; `sink` gets the state after each step, ITEMS at a time.
+template <int LANES, int ITEMS, class E, int VECTOR, class Steps, class Sink>
+DEVICE void walk(const Steps& steps, Sink& sink, E (&state)[VECTOR], long long count) {
+    using map = affine<E, VECTOR>;
+    SHARED(map, totals, 2 * WARPS * LANES);
+    constexpr int SEGMENTS = BLOCK / LANES;
+    int parity = 0;
+    for (long long start = 0; start < count; start += SEGMENTS * ITEMS, parity ^= 1) {
+        const long long q = start + (threadIdx.x / LANES) * ITEMS;
+        steps_of<E, VECTOR, ITEMS> s;
+        steps.load(q, s);
+        sink.prefetch(q);
+        const chunk_scan<E, VECTOR, LANES> scan(composed(s), totals, parity);
+        E mine[VECTOR];
+        scan.advance(state, mine);
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            apply(s.step(i), mine);
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v) s.b[i][v] = mine[v];
+        }
+        sink.take(q, s.b);
+    }
+}
+
+// States before the pieces (rows, pieces, n), in the type of the computation; null: zeros.
+template <class E, int VECTOR, int LANES>
+DEVICE void start(const E* states, long long row, const place<VECTOR, LANES>& at,
+                             long long n, E (&state)[VECTOR]) {
+#pragma unroll
+    for (int v = 0; v < VECTOR; ++v) state[v] = zero<E>();
+    if (states && at.inside)
+        fetch(states + (row * gridDim.y + blockIdx.y) * n + at.column, state);
+}
+
+template <class S, class E, int VECTOR, int LANES, int ITEMS> struct states_out {
+    S* x;
+    scan_sizes size;
+    place<VECTOR, LANES> at;
+    DEVICE void prefetch(long long) const {}
+    DEVICE void take(long long q, const E (&states)[ITEMS][VECTOR]) const {
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const long long k = at.first + q + i;
+            if (at.inside && k < at.end)
+                store(x + (at.row * size.l + k) * size.n + at.column, states[i]);
+        }
+    }
+};
+
+// g, and da_k = conj(x_{k-1}) g_k, which is zero where a sequence begins; dx0 = conj(a_0) g_0.
+template <class S, class E, int VECTOR, int LANES, int ITEMS> struct gradients_out {
+    const S *a, *x;
+    const E* x0;
+    S *da, *g;
+    E* dx0;
+    const unsigned char* resets;
+    long long reset_row, x0_row;
+    scan_sizes size;
+    place<VECTOR, LANES> at;
+    E before[ITEMS][VECTOR];  // x_{k-1}
+
+    DEVICE void prefetch(long long q) {
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const long long k = at.end - 1 - q - i;
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v) before[i][v] = zero<E>();
+            if (!at.inside || k < at.first) continue;
+            if (k > 0)
+                fetch(x + (at.row * size.l + k - 1) * size.n + at.column, before[i]);
+            else if (x0)
+                fetch(x0 + x0_row * size.n + at.column, before[i]);
+        }
+    }
+    DEVICE void take(long long q, const E (&states)[ITEMS][VECTOR]) const {
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            const long long k = at.end - 1 - q - i;
+            if (!at.inside || k < at.first) continue;
+            const long long here = (at.row * size.l + k) * size.n + at.column;
+            const bool begins = begins_at(resets, size, reset_row, k);
+            E product[VECTOR];
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v)
+                product[v] = begins ? zero<E>() : conj(before[i][v]) * states[i][v];
+            store(da + here, product);
+            store(g + here, states[i]);
+            if (k == 0 && dx0) first_state(states[i], begins);
+        }
+    }
+    DEVICE void first_state(const E (&state)[VECTOR], bool begins) const {
+        E a_0[VECTOR], product[VECTOR];
+        fetch(a + at.column, a_0);
+#pragma unroll
+        for (int v = 0; v < VECTOR; ++v)
+            product[v] = begins ? zero<E>() : conj(a_0[v]) * state[v];
+        store(dx0 + at.row * size.n + at.column, product);
+    }
+};
+
+enum { A_BITS, B_BITS, X0_BITS, RESET_BITS };  // order of the arguments in scan_sizes::mask
+
+template <class S, int VECTOR, int LANES, int ITEMS>
+__global__ void __launch_bounds__(BLOCK)
+    linear_scan(const S* __restrict__ a, const S* __restrict__ b,
+                const accumulate_of<S>* __restrict__ starts,
+                const unsigned char* __restrict__ resets, S* __restrict__ x, scan_sizes size) {
+    using E = accumulate_of<S>;
+    const place<VECTOR, LANES> at(size);
+    const auto row = [&](int argument) { return row_of(size.mask, argument, at.row, size.inner); };
+    const long long times = size.step_a ? size.l : 1;
+    const forwards<S, E, VECTOR, LANES, ITEMS> steps{
+        a + row(A_BITS) * times * size.n, b + row(B_BITS) * size.l * size.n, resets,
+        row(RESET_BITS), size, at};
+    states_out<S, E, VECTOR, LANES, ITEMS> sink{x, size, at};
+    E state[VECTOR];
+    start(starts, row(X0_BITS), at, size.n, state);
+    walk<LANES, ITEMS>(steps, sink, state, at.count());
+}
+
+// `ends`: the cotangent that comes in after each piece, (rows, pieces, n); null: zeros.
+template <class S, int VECTOR, int LANES, int ITEMS>
+__global__ void __launch_bounds__(BLOCK)
+    linear_scan_back(const S* __restrict__ dx, const accumulate_of<S>* __restrict__ ends,
+                     const S* __restrict__ a, const S* __restrict__ x,
+                     const accumulate_of<S>* __restrict__ x0,
+                     const unsigned char* __restrict__ resets, S* __restrict__ da,
+                     S* __restrict__ g, accumulate_of<S>* __restrict__ dx0, scan_sizes size) {
+    using E = accumulate_of<S>;
+    const place<VECTOR, LANES> at(size);
+    const auto row = [&](int argument) { return row_of(size.mask, argument, at.row, size.inner); };
+    const S* own = a + row(A_BITS) * (size.step_a ? size.l : 1) * size.n;
+    const backwards<S, E, VECTOR, LANES, ITEMS> steps{
+        own, dx + at.row * size.l * size.n, resets, row(RESET_BITS), size, at};
+    gradients_out<S, E, VECTOR, LANES, ITEMS> sink{
+        own, x, x0, da, g, dx0, resets, row(RESET_BITS), row(X0_BITS), size, at, {}};
+    E state[VECTOR];
+    start(ends, at.row, at, size.n, state);
+    walk<LANES, ITEMS>(steps, sink, state, at.count());
+}
+
+#endif
