@@ -1,4 +1,4 @@
-"""Complex division by Smith's method, for one number: the mirrors on the CPU and the GPU compile it.
+"""Complex division of one number by Smith's method, which mirrors on the CPU and the GPU compile.
 
 Every operation keeps the precision of its operands, so there is no number literal in it.
 """

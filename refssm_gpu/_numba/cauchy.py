@@ -6,13 +6,11 @@ The gradients of `z` are sums over poles in the same form; those of `v` and `w` 
 with one pole a thread. Each sum has one order, whatever the grid.
 """
 
-from numba import cuda, int64
-
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm_gpu._launching.arrays import blocks, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
 from refssm_gpu._numba.batch import Batch, power_of_two
-from refssm_gpu._numba.field import field_of
+from refssm_gpu._numba.field import cuda, field_of, int64, smaller
 from refssm_gpu._numba.launch import THREADS, NumbaKernel
 
 
@@ -33,7 +31,7 @@ def cauchy_sums(field):
                 residues[t], poles[t] = v[v_of[row], tile + t], w[w_of[row], tile + t]
             cuda.syncthreads()
             if l < k.shape[1]:
-                for j in range(min(width, n - tile)):
+                for j in range(smaller(width, n - tile)):
                     total += quotient(residues[j], node - poles[j])
             cuda.syncthreads()
         if l < k.shape[1]:
@@ -59,7 +57,7 @@ def cauchy_node_gradients(field):
                 residues[t], poles[t] = v[v_of[row], tile + t], w[w_of[row], tile + t]
             cuda.syncthreads()
             if l < dk.shape[1]:
-                for j in range(min(width, n - tile)):
+                for j in range(smaller(width, n - tile)):
                     R = quotient(E(1), node - poles[j])
                     total += residues[j] * R * R
             cuda.syncthreads()
@@ -86,7 +84,7 @@ def cauchy_pole_gradients(field):
                 cotangents[t], nodes[t] = dk[row, tile + t], z[z_of[row], tile + t]
             cuda.syncthreads()
             if n < dv.shape[1]:
-                for j in range(min(width, l - tile)):
+                for j in range(smaller(width, l - tile)):
                     R = quotient(E(1), nodes[j] - pole)
                     first += cotangents[j] * R.conjugate()
                     second += cotangents[j] * (residue * R * R).conjugate()

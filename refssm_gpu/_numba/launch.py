@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from numba import cuda, int64
-
 from refssm_gpu._launching.target import on_host
-from refssm_gpu._numba.field import Field
+from refssm_gpu._numba.field import Field, cuda, int64
 
 THREADS = 128  # of a block
 

@@ -8,13 +8,11 @@ piece again from the true state, which it writes. The carry stays in registers i
 The adjoint counts time from the end, and computes da from the states.
 """
 
-from numba import cuda, int64
-
 from refssm.scan import LINEAR_SCAN
 from refssm_gpu._launching.arrays import blocks, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
 from refssm_gpu._numba.batch import Batch, power_of_two
-from refssm_gpu._numba.field import field_of
+from refssm_gpu._numba.field import cuda, field_of, int64, smaller
 from refssm_gpu._numba.launch import THREADS, NumbaKernel
 
 STEPS = 8  # of a piece
@@ -52,7 +50,7 @@ def linear_scan_forward(field):
             a_row, b_row, size = int64(0), int64(0), int64(0)
         for tile in range(0, l, cuda.blockDim.y * STEPS):
             start = tile + piece * STEPS
-            end = min(start + STEPS, size)
+            end = smaller(start + STEPS, size)
             decay, state = E(1), E(0)
             for k in range(start, end):
                 decay = a[a_row, k, i] * decay
@@ -85,12 +83,14 @@ def linear_scan_adjoint(field):
             a_row, size = int64(0), int64(0)
         for tile in range(0, l, cuda.blockDim.y * STEPS):
             start = tile + piece * STEPS
-            end = min(start + STEPS, size)
+            end = smaller(start + STEPS, size)
             decay, state = E(1), E(0)
             for t in range(start, end):  # t = l - k: a_{k+1} is at l - t + 1
                 after = a[a_row, l - t, i].conjugate() if t > 0 else E(1)
                 decay = after * decay
-                state = after * state + dx[row, l - 1 - t, i] if t > start else dx[row, l - 1 - t, i]
+                state = (
+                    after * state + dx[row, l - 1 - t, i] if t > start else dx[row, l - 1 - t, i]
+                )
             decays[slot], ends[slot] = decay, state
             cuda.syncthreads()
             state, carry = _composed(decays, ends, carry, tile == 0, c, piece)
@@ -134,12 +134,18 @@ def linear_scan(a, b):
 
 def linear_scan_vjp(dx, a, b):
     """Mirror of refssm.linear_scan_vjp."""
+    _, da, g = states_and_adjoint(dx, a, b)
+    return unbroadcast_each((da, g), (a, b))
+
+
+def states_and_adjoint(dx, a, b):
+    """x, and da and g of the adjoint, with all batch axes."""
     batch, field = Batch((dx, a, b), (2, 2, 2)), field_of(dx, a, b)
     x = _scanned(batch, field, a, b)
     da, g = (batch.new(x.shape[1:], field.name) for _ in range(2))
     cotangent, _ = batch.given(dx, 2, field.name)
     ADJOINT(field, *_shape(*x.shape), cotangent, *batch.given(a, 2, field.name), x, da, g)
-    return unbroadcast_each(tuple(map(batch.unfolded, (da, g))), (a, b))
+    return tuple(map(batch.unfolded, (x, da, g)))
 
 
 linear_scan_vjp = checked_vjp(LINEAR_SCAN, linear_scan_vjp)

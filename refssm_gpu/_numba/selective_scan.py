@@ -4,17 +4,17 @@
 
 The states stay in registers. For a tile of steps each thread puts C_kn x_kn into shared memory;
 after a barrier the threads of a channel add them, one step each. More states than threads are
-computed in groups, whose sums are added to y.
+computed in groups, whose sums are added to y. The gradients need more memory: they are array code
+around the kernels of linear scans, with arrays of rows × l × n.
 """
 
-from numba import cuda, int64
-
 from refssm.selective_scan import SELECTIVE_SCAN
-from refssm_gpu._launching.arrays import blocks
-from refssm_gpu._launching.checked import checked
+from refssm_gpu._launching.arrays import blocks, namespace, unbroadcast_each
+from refssm_gpu._launching.checked import checked, checked_vjp
 from refssm_gpu._numba.batch import Batch, power_of_two
-from refssm_gpu._numba.field import field_of
+from refssm_gpu._numba.field import cuda, field_of, int64, smaller
 from refssm_gpu._numba.launch import THREADS, NumbaKernel
+from refssm_gpu._numba.scan import states_and_adjoint
 
 STEPS = 16  # of a tile; 32 KiB of shared memory for complex128
 TERMS = STEPS * THREADS
@@ -34,7 +34,7 @@ def selective_scan_forward(field):
         for group in range(0, A.shape[1], width):
             i, state = group + s, E(0)
             for tile in range(0, l, STEPS):
-                end = min(STEPS, l - tile)
+                end = smaller(STEPS, l - tile)
                 if i < n:
                     rate = A[A_of[row], i]
                     for k in range(end):
@@ -47,7 +47,7 @@ def selective_scan_forward(field):
                 cuda.syncthreads()
                 for k in range(s, end if row < rows else 0, width):
                     total = y[row, tile + k] if group > 0 else E(0)
-                    for j in range(min(width, n - group)):
+                    for j in range(smaller(width, n - group)):
                         total += terms[base + k * width + j]
                     y[row, tile + k] = total
                 cuda.syncthreads()
@@ -78,4 +78,18 @@ def selective_scan(u, dt, A, B, C):
     return batch.unfolded(y)
 
 
+def selective_scan_vjp(dy, u, dt, A, B, C):
+    """Mirror of refssm.selective_scan_vjp: kernels of linear scans, and sums of whole arrays."""
+    xp, step, drive = namespace(u), dt[..., None], (dt * u)[..., None]
+    a = xp.exp(step * A[..., None, :])
+    x, da, g = states_and_adjoint(C.conj() * dy[..., None], a, drive * B)
+    e = a.conj() * da
+    du = xp.sum((step * B).conj() * g, axis=-1)
+    ddt = xp.sum((u[..., None] * B).conj() * g + A[..., None, :].conj() * e, axis=-1)
+    dA = xp.sum(step * e, axis=-2)
+    gradients = du, ddt, dA, drive.conj() * g, x.conj() * dy[..., None]
+    return unbroadcast_each(gradients, (u, dt, A, B, C))
+
+
+selective_scan_vjp = checked_vjp(SELECTIVE_SCAN, selective_scan_vjp)
 selective_scan = checked(SELECTIVE_SCAN, selective_scan)

@@ -111,12 +111,8 @@ class Watched:
 
     def _fits(self, value: Any) -> None:
         """Numba would convert without a word, and compute in the wider type until here."""
-        if self._whole:
-            fits = type(value) is int
-        else:
-            fits = getattr(value, "dtype", None) == self.dtype
-        if not fits:
-            kind = getattr(value, "dtype", type(value).__name__)
+        kind = getattr(value, "dtype", type(value).__name__)
+        if kind != ("int" if self._whole else self.dtype):
             raise KernelBug(f"stores a {kind} in an array of {self.dtype}")
 
     def updated(self, index: Any, change: Any) -> Any:

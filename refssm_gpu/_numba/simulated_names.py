@@ -48,7 +48,7 @@ def element(kind: Any) -> Any:
     """NumPy's type for one of Numba's; other things stay. Whole numbers are Python's."""
     if isinstance(kind, types.Integer):
         return int
-    return getattr(np, str(kind)) if isinstance(kind, types.Float | types.Complex) else kind
+    return getattr(np, str(kind)) if isinstance(kind, (types.Float, types.Complex)) else kind
 
 
 def agree(what: str, *values: Any) -> None:
@@ -77,7 +77,7 @@ def _elementary(name: str) -> Callable[[Any], Any]:
     function = getattr(np, name)
 
     def apply(x: Any) -> Any:
-        if not isinstance(x, np.float32 | np.float64):
+        if not isinstance(x, np.floating):
             raise KernelBug(f"math.{name} of a {type(x).__name__}, wanted float32 or float64")
         return function(x)
 
@@ -87,18 +87,23 @@ def _elementary(name: str) -> Callable[[Any], Any]:
 def _complex(re: Any, im: Any) -> Any:
     agree("complex", re, im)
     made = complex(re, im)
-    return np.complex64(made) if isinstance(re, np.float32) else np.complex128(made)
+    return np.complex64(made) if getattr(re, "dtype", None) == np.float32 else np.complex128(made)
 
 
-def _extreme(choose: Callable) -> Callable[..., Any]:
-    def apply(*values: Any) -> Any:
-        agree(choose.__name__, *values)
-        return choose(*values)
+def _half_turns(wave: Callable, kind: Any) -> Callable[[Any], Any]:
+    """cos πx or sin πx: the whole turns are removed exactly."""
+
+    def apply(x: Any) -> Any:
+        if not isinstance(x, kind):
+            raise KernelBug(f"{wave.__name__}(πx) of a {type(x).__name__}, wanted {kind.__name__}")
+        return kind(wave(np.pi * np.fmod(np.float64(x), 2)))
 
     return apply
 
 
-MATH = SimpleNamespace(**{name: _elementary(name) for name in ("exp", "cos", "sin", "sqrt")})
-BUILTINS = {
-    "abs": abs, "range": range, "complex": _complex, "min": _extreme(min), "max": _extreme(max),
+LIBDEVICE = {
+    "cospif": _half_turns(np.cos, np.float32), "sinpif": _half_turns(np.sin, np.float32),
+    "cospi": _half_turns(np.cos, np.float64), "sinpi": _half_turns(np.sin, np.float64),
 }  # fmt: skip
+MATH = SimpleNamespace(**{name: _elementary(name) for name in ("exp", "cos", "sin", "sqrt")})
+BUILTINS = {"abs": abs, "range": range, "complex": _complex}

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import cuda
 
+from refssm_gpu._numba.field import cuda
 from refssm_gpu._numba.simulated_memory import KernelBug
-from refssm_gpu._numba.simulated_names import BUILTINS, MATH, Device, arithmetic, element
+from refssm_gpu._numba.simulated_names import BUILTINS, LIBDEVICE, MATH, Device, arithmetic, element
 
 OPERATORS = {
     "Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv",
@@ -28,8 +28,8 @@ WIDE = {"_f8": np.float64, "_c16": np.complex128}  # what a literal is in Numba
 ALLOWED = (
     ast.FunctionDef, ast.arguments, ast.arg, ast.Expr, ast.Constant, ast.Assign, ast.Name, ast.Load,
     ast.Store, ast.Tuple, ast.Call, ast.Attribute, ast.Subscript, ast.If, ast.IfExp, ast.For,
-    ast.While, ast.Return, ast.UnaryOp, ast.Not, ast.USub, ast.BoolOp, ast.And, ast.Or, ast.Yield,
-    ast.Module,
+    ast.While, ast.Return, ast.UnaryOp, ast.Not, ast.USub, ast.Pass, ast.BoolOp, ast.And,
+    ast.Or, ast.Yield, ast.Module,
 )  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def translated(function: Callable, device: Device, edit: Callable[[str], str] = 
     return _translated(function, device, {}, edit, barriers=True), filename
 
 
-def _translated(function, device, known, edit=str, barriers=False):
+def _translated(function, device, known, edit, barriers=False):
     if function in known:
         return known[function]
     lines, first = inspect.getsourcelines(function)
@@ -49,28 +49,30 @@ def _translated(function, device, known, edit=str, barriers=False):
     definition.decorator_list = []
     for node in ast.walk(tree):
         if not isinstance(node, ALLOWED):
-            raise KernelBug(f"line {getattr(node, 'lineno', first)}: {type(node).__name__}")
+            raise KernelBug(f"the simulator does not know {type(node).__name__}")
     names: dict[str, Any] = {"__builtins__": BUILTINS, **WIDE, **CHECKED, "_device": device}
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     outer = inspect.getclosurevars(function)
     for name, value in {**function.__globals__, **outer.nonlocals}.items():
         if name in used:
-            names[name] = _meaning(value, device, known)
+            names[name] = _meaning(value, device, known, edit)
     source = inspect.getsourcefile(function) or "kernel"
     exec(compile(ast.fix_missing_locations(tree), source, "exec"), names)
     known[function] = names[definition.name]
     return known[function]
 
 
-def _meaning(value: Any, device: Device, known: dict) -> Any:
+def _meaning(value: Any, device: Device, known: dict, edit: Callable[[str], str]) -> Any:
     """What a name outside of the kernel is inside of the simulator."""
     if value is cuda:
         return device
     if value is math:
         return MATH
+    if getattr(value, "__module__", "").endswith("cuda.libdevice"):
+        return LIBDEVICE[value.__name__]
     function = getattr(value, "py_func", value)
     if inspect.isfunction(function):
-        return _translated(function, device, known)
+        return _translated(function, device, known, edit)
     return element(value)
 
 
@@ -120,13 +122,13 @@ class _Translator(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> Any:
         if ast.unparse(node.func) == "cuda.shared.array":
-            place = ast.Constant((node.lineno, node.col_offset))
+            place = ast.Constant(f"line {node.lineno}, {node.col_offset}")
             node.func = ast.Attribute(ast.Name("_device", ast.Load()), "shared_at", ast.Load())
             node.args = [place, *node.args]
         return self.generic_visit(node)
 
 
-def _applied(node: ast.AST, op: ast.AST, left: ast.AST, right: ast.AST) -> ast.Call:
+def _applied(node: ast.expr | ast.stmt, op: ast.AST, left: ast.expr, right: ast.expr) -> ast.Call:
     """The checked function for an operator."""
     kind = type(op).__name__
     if kind not in OPERATORS:

@@ -56,7 +56,8 @@ def simulate(
     name: str = "kernel",
     edit: Callable[[str], str] = str,
 ) -> None:
-    """Run a kernel on NumPy arrays. `edit` changes its source: tests plant bugs with it."""
+    """Run a kernel on NumPy arrays. `edit` changes the source of it and of the functions that
+    it calls: tests plant bugs with it."""
     launch = _Launch(name, _sizes(grid), _sizes(block))
     kernel, filename = translated(function, launch.device, edit)
     launch.run(kernel, arguments, filename)

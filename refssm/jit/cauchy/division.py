@@ -1,13 +1,14 @@
 """Complex division by Smith's method, and a Cauchy sum with it: for nodes where |z − w|² over- or
 underflows."""
 
+from typing import Any
+
 import numpy as np
 
 from refssm import _division
 from refssm.jit._compiling.parts import part
 
-
-quotient = part(_division.quotient)
+quotient: Any = part(_division.quotient)
 
 
 @part
