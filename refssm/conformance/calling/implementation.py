@@ -28,6 +28,7 @@ class Offer(NamedTuple):
     layout: str = ""
     accuracy: Budget = Budget()
     ftz: bool = False
+    deterministic: bool = True  # False: equal calls may differ within tolerance
     views: tuple[str, ...] = ()  # memory layouts that the framework supports
     immutable: bool = False
     lacks: tuple[str, ...] = ()  # types that the framework lacks
@@ -73,6 +74,7 @@ class Found:
             declared.layout,
             declared.accuracy,
             declared.ftz,
+            declared.deterministic,
         )
         try:
             made = self.adapter
