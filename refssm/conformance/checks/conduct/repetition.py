@@ -22,6 +22,7 @@ from refssm.conformance.number_types import NumberType
 
 CALLS = 20
 LONGER = (257, 256)  # several blocks or threads take part; the second for whole blocks only
+SIDE = 16  # of the matrices of a longer input: the work is cubic in it
 DECLARE = "if that is meant, as with atomic additions, declare deterministic=False"
 
 
@@ -44,9 +45,11 @@ def _longer(candidate: Candidate, case: Case) -> Iterator[tuple[Case, str]]:
     first = op.leading or core_dims(op)[0]
     sizes = (MATRIX_SIZE, MATRIX_SIZE - 1) if of_matrices(op, first) else LONGER
     _, high = candidate.between.get(first, (1, max(sizes)))
+    free = [d for d in case.sizes if d not in op.parameters and d not in candidate.between]
+    sides = {d: min(case.sizes[d], SIDE) for d in free if of_matrices(op, d)}
     for size in (min(size, int(high)) for size in sizes):
         if size > case.sizes[first] and first not in op.parameters:
-            yield replace(case, sizes={**case.sizes, first: size}), f"at {first}={size} "
+            yield replace(case, sizes={**case.sizes, **sides, first: size}), f"at {first}={size} "
 
 
 def _repeated(candidate: Candidate, case: Case, at: str) -> Verdict:
@@ -112,9 +115,9 @@ def _units(y: np.ndarray, other: np.ndarray, kind: NumberType) -> np.ndarray:
 
 REPEAT = Conduct(
     name="repeat",
-    sentence=f"{CALLS} calls with the same input give the same outputs, bit for bit; so do "
-    f"{CALLS} with a longer input. With `deterministic=False`, differences within tolerance are "
-    "a note.",
+    sentence="Twenty calls with the same input give the same outputs, bit for bit; so do twenty "
+    "with a longer input. If `deterministic=False` is declared, differences within tolerance are a "
+    "note.",
     hold=repeat,
     without_arguments=True,
     between_calls=True,

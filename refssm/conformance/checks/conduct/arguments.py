@@ -1,4 +1,4 @@
-"""Conduct: what a function must not do to its arguments, and must not depend on.
+"""What a function must not do to its arguments, and must not depend on.
 
 Each check takes a candidate and one case and returns a verdict; where conventions differ between
 libraries, the verdict passes with a note.
@@ -12,7 +12,6 @@ from refssm.conformance.calling.one_call import EARLIER, Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.law import Conduct
-from refssm.conformance.checks.repetition import REPEAT
 from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
 
 PASS = Verdict("A")
@@ -192,4 +191,4 @@ EMPTY = Conduct(
     hold=empty,
     without_arguments=True,
 )
-CONDUCT: tuple[Conduct, ...] = (REPEAT, STRIDES, READONLY, UNCHANGED, ALIAS, SHAPES, EMPTY)
+ARGUMENTS: tuple[Conduct, ...] = (STRIDES, READONLY, UNCHANGED, ALIAS, SHAPES, EMPTY)
