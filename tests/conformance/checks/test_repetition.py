@@ -1,4 +1,4 @@
-"""Twenty equal calls give equal bits; a planted bug that gives others fails, and says by how much."""
+"""Twenty equal calls give equal bits; a planted bug fails the check, which says by how much."""
 
 from concurrent.futures import ThreadPoolExecutor
 

@@ -89,10 +89,10 @@ class Cupy(Numpy):
 
     def take(self, y: Any, kind: NumberType) -> np.ndarray | Unusable:
         place = f"cuda:{self.device.id}"
-        if isinstance(y, np.ndarray):
-            return Unusable("ndarray", cuda.elsewhere("a NumPy array", "the host", place))
         if not isinstance(y, cupy.ndarray):
-            return Unusable(type(y).__name__)
+            on_host = isinstance(y, np.ndarray)
+            told = cuda.elsewhere("a NumPy array", "the host", place) if on_host else ""
+            return Unusable(type(y).__name__, told)
         if y.device.id != self.device.id:
             return Unusable("ndarray", cuda.elsewhere("an array", f"cuda:{y.device.id}", place))
         return carried(cupy.asnumpy(y, order="C"), y.dtype.name, kind)

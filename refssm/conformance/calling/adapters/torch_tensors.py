@@ -100,12 +100,10 @@ class Torch(Numpy):
         return self.views[view](x.to(self.device))
 
     def take(self, y: Any, kind: NumberType) -> np.ndarray | Unusable:
-        if isinstance(y, np.ndarray) and self.streams:
-            return Unusable(
-                "ndarray", cuda.elsewhere("a NumPy array", "the host", str(self.device))
-            )
         if not isinstance(y, torch.Tensor):
-            return Unusable(type(y).__name__)
+            on_host = isinstance(y, np.ndarray) and self.streams
+            told = cuda.elsewhere("a NumPy array", "the host", str(self.device)) if on_host else ""
+            return Unusable(type(y).__name__, told)
         if y.device != self.device:
             told = cuda.elsewhere("a tensor", str(y.device), str(self.device))
             return Unusable("Tensor", told)
