@@ -1,9 +1,11 @@
 """What goes wrong on a CUDA device besides numbers: streams, devices, failed kernels, memory.
 
-The fake CuPy of `fake_cupy` stands for the device. The tests at the end run on a real one.
+The fake CuPy of `fake_cupy` stands for the device; `test_cuda_device.py` has a real one.
 """
 
+import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,17 +25,15 @@ from fake_cupy import (
 from frameworks import called, judged
 
 from refssm.conformance.calling.adapters import cuda
+from refssm.conformance.calling.worker import Worker
 
 MODULE = "refssm.conformance.calling.adapters.cupy_arrays"
 ARRAYS = [np.full((2, 3, 2), 0.5, np.float32), np.ones((2, 3, 2), np.float32)]
 
 
 @pytest.fixture(autouse=True)
-def cupy(request, monkeypatch):
-    """The fake with two devices, unless a test wants a real one."""
-    if "real" in request.fixturenames:
-        yield None
-        return
+def cupy(monkeypatch):
+    """The fake with two devices."""
     module = double(2)
     monkeypatch.setitem(sys.modules, "cupy", module)
     monkeypatch.setattr(cuda, "BUSY", 4)
@@ -221,3 +221,40 @@ def test_the_setting_of_tf32_is_a_hint_only_where_it_is_on(monkeypatch):
     )
     assert verdict(in_tf32).hint == told
     assert "TF32" not in verdict(lambda a, b: in_tf32(a, b) * 2).hint  # wrong, not inaccurate
+
+
+FRAGILE = """
+from fake_cupy import ILLEGAL, CUDARuntimeError, Device, current, scan
+
+from refssm.testing import implements
+
+
+@implements("linear_scan", framework="cupy")
+def fragile(a, b):
+    if b.shape[-2] == 3:
+        Device.broken = ILLEGAL
+        raise CUDARuntimeError(ILLEGAL)
+    return scan(a, b)
+"""
+STUB = """
+import sys
+
+from fake_cupy import double
+
+sys.modules["cupy"] = double(1)
+"""
+
+
+def test_a_process_that_lost_its_device_is_replaced_once(tmp_path, monkeypatch):
+    tests = Path(__file__).parents[2]
+    for name, text in (("cupy.py", STUB), ("fragile.py", FRAGILE)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    paths = [str(tmp_path), str(tests), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    whole, short = ARRAYS, [a[:, :2] for a in ARRAYS]
+    with Worker(str(tmp_path / "fragile.py"), timeout=60) as worker:
+        seen = [worker.call("linear_scan", a, {}) for a in (short, whole, short, whole, short)]
+    assert [outcome.status for outcome in seen] == ["ok", "crashed", "ok", "crashed", "crashed"]
+    told = f"raised CUDARuntimeError: {ILLEGAL} (fragile.py:11); "
+    assert seen[1].message == f"{told}this process can no longer use the device"
+    assert seen[4].message == f"not called again: an earlier call {seen[1].message}"
