@@ -6,6 +6,7 @@ cannot show what needs a card: real timing, memory invisible to the host, kernel
 """
 
 import importlib.machinery
+import threading
 import types
 from typing import ClassVar
 
@@ -114,6 +115,9 @@ class Array(np.ndarray):
         assert isinstance(value, Array | int | float), "a host array does not convert silently"
         plain = self.view(np.ndarray)
         given = value.view(np.ndarray) if isinstance(value, Array) else value
+        if threading.current_thread() is not threading.main_thread():
+            plain[index] = given  # in a kernel of Numba's simulator
+            return
         current().launch(lambda: plain.__setitem__(index, given))
         if current() is Stream.null:
             Stream.null.synchronize()
