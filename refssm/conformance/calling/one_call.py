@@ -190,8 +190,10 @@ class Run:
         made = self.made
         try:
             taken = tuple(made.take(y, self.kind) for y in outputs)
+            if not made.streams:
+                return taken
             made.finish()
-            later = [made.take(y, self.kind) for y in outputs] if made.streams else taken
+            later = tuple(made.take(y, self.kind) for y in outputs)
         except made.faults as error:
             raise _KernelFailed from error
         for name, y, other in zip(self.names, taken, later, strict=True):

@@ -52,6 +52,11 @@ def told(folder, text):
     return ran.stdout.splitlines()
 
 
+def test_the_guide_shows_the_kernel_of_the_example():
+    page = (ROOT / "docs/frameworks.md").read_text(encoding="utf-8")
+    assert EXAMPLE.partition("THREADS = 128\n\n\n")[2] in page
+
+
 @pytest.mark.long
 def test_the_kernel_of_the_guide_is_right_on_any_stream(tmp_path):
     assert [line.split()[:2] for line in told(tmp_path, EXAMPLE)] == [
