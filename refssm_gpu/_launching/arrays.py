@@ -85,6 +85,11 @@ def unbroadcast_each(cotangents: Sequence[Array], primals: Sequence[Array]) -> t
     return tuple(unbroadcast(g, x) for g, x in zip(cotangents, primals, strict=True))
 
 
+def accumulated(kind: np.dtype) -> np.dtype:
+    """The type in which a kernel computes."""
+    return np.dtype(np.float32) if kind.name in HALVES else kind
+
+
 def blocks(count: int, block: int) -> int:
     """How many blocks of this size hold `count` things."""
     return -(-count // block)
