@@ -102,7 +102,7 @@ def _readers() -> tuple[str, ...]:
 
 
 def _read(text: str) -> Program:
-    held = json.loads(text)
+    held: dict[str, Any] = json.loads(text)
     made = (
         {k: tuple(v) if type(v) is list else v for k, v in i.items()} for i in held["instances"]
     )

@@ -146,12 +146,15 @@ def test_a_record_is_read_again_and_a_damaged_one_is_made_again(tmp_path, monkey
 
 def test_without_the_compiler_one_sentence_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(nvrtc, "PACKAGE", "nvidia-cuda-nvrtc-absent")
-    with pytest.raises(nvrtc.NoCompiler, match=r"is not installed: pip install nvidia-cuda-nvrtc=="):
+    with pytest.raises(
+        nvrtc.NoCompiler, match=r"is not installed: pip install nvidia-cuda-nvrtc=="
+    ):
         nvrtc.version()
 
 
 @pytest.mark.parametrize(
-    "log", ["a line of a kind that nobody has seen", "nvrtc: warning: something", "x.cu(1): error: y"]
+    "log",
+    ["a line of a kind that nobody has seen", "nvrtc: warning: something", "x.cu(1): error: y"],
 )
 def test_what_the_log_says_beside_sizes_is_a_complaint(log):
     assert compiled.complaints(f"ptxas info    : 0 bytes gmem\n{log}\n") == [log]

@@ -113,9 +113,9 @@ def test_a_launch_is_written_down_with_the_bytes_of_each_array_once():
     ids=["a narrower integer", "one too few"],
 )
 def test_arguments_of_other_sizes_than_the_parameters_are_refused(arguments):
-    with pytest.raises(ValueError, match=r"copied<float32> wants 3 parameters of \(8, 8, 8\) bytes"):
-        with recorded(H100):
-            COPIED(("float32",), (1,), *arguments)
+    wanted = r"copied<float32> wants 3 parameters of \(8, 8, 8\) bytes"
+    with recorded(H100), pytest.raises(ValueError, match=wanted):
+        COPIED(("float32",), (1,), *arguments)
 
 
 @needs_compiler
@@ -123,8 +123,7 @@ def test_more_shared_memory_than_a_card_has_is_refused():
     arguments = (np.zeros(4, np.float32), np.zeros(4, np.float32), np.int64(1))
     with recorded(H100):
         COPIED(("float32",), (1,), *arguments, shared=227 * 1024)
-    with pytest.raises(ValueError, match=r"wants 232449 bytes of shared memory a block, sm_90 has"):
-        with recorded(H100):
+        with pytest.raises(ValueError, match=r"wants 232449 bytes of shared memory a block, sm_90"):
             COPIED(("float32",), (1,), *arguments, shared=227 * 1024 + 1)
 
 
@@ -143,4 +142,7 @@ def test_a_scan_with_rows_enough_moves_its_bytes_once_and_its_vjp_scans_again():
     assert forward.moved == forward.needed == 3 * a.nbytes
     backward = expected(linear_scan_vjp, (a, a.copy(), a.copy()), {}, A100)
     assert backward.needed == 5 * a.nbytes
-    assert [launch.kernel.name for launch in backward.launches] == ["linear_scan", "linear_scan_back"]
+    assert [launch.kernel.name for launch in backward.launches] == [
+        "linear_scan",
+        "linear_scan_back",
+    ]
