@@ -44,7 +44,7 @@ def main() -> int:
         print(lack, file=sys.stderr)  # noqa: T201
         return 2
     pairs = [(kernel, arch) for arch in ARCHITECTURES for kernel in kernels()]
-    found = Parallel(cpu_count())(delayed(refusals)(*pair) for pair in pairs)
+    found = Parallel(cpu_count())(delayed(refusals)(*pair) for pair in pairs) or []
     for arch in ARCHITECTURES:
         print(f"{arch}, NVRTC {which}", *_lines(arch), "", sep="\n")  # noqa: T201
     told = [f"refused: {why}" for each in found for why in each]
