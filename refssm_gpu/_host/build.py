@@ -14,6 +14,7 @@ from refssm_gpu._host.cache import kept
 from refssm_gpu._launching.kernel import Instance, Kernel
 
 HOST = Path(__file__).parent
+RUNTIME = HOST / "runtime"
 KERNELS = HOST.parent / "kernels"
 INCLUDE = re.compile(r'^\s*#include ["<]([\w./]+)[">]', re.MULTILINE)
 # Debug information of version 4: binutils 2.40 reads file names wrongly from version 5.
@@ -37,38 +38,40 @@ def library(kernel: Kernel, instance: Instance, flags: Sequence[str] = ()) -> Pa
     """The shared library of one instance, with more flags for the compiler if given."""
     expression, source = kernel.expression(instance), KERNELS / kernel.source
     runtime = runtime_library()
-    decides = [*_decides(source, flags), runtime.parent.name, expression]
+    decides = [*decisive(source, flags), runtime.parent.name, expression]
 
     def make(folder: Path) -> None:
-        (folder / "instance.cpp").write_text(instance_text(source, expression), encoding="utf-8")
-        compile_ = [*FLAGS, *_own(), *OF_KERNELS, *flags, "-I", str(HOST), "-I", str(KERNELS)]
+        compile_ = instance_flags(folder, source, expression, flags)
         link = ["-shared", "-Wl,--no-as-needed", f"-L{runtime.parent}", f"-l:{runtime.name}"]
         where = f"-Wl,-rpath,$ORIGIN/../{runtime.parent.name}"  # a cache may be moved
-        run_compiler(
-            [*compile_, "instance.cpp", "-o", "instance.so", *link, where], folder, expression
-        )
+        run_compiler([*compile_, "-o", "instance.so", *link, where], folder, expression)
 
     return kept(decides, make) / "instance.so"
 
 
 def runtime_library() -> Path:
     """The engine, which all instances share."""
-    source = HOST / "runtime.cpp"
-    decides = _decides(source, ["-O2"])
+    source = RUNTIME / "runtime.cpp"
+    decides = decisive(source, ["-O2"])
 
     def make(folder: Path) -> None:
         # the loader knows libraries by this name: another engine must have another
         soname = f"libcuda_on_host-{folder.name.partition('.')[0]}.so"
         made = ["-shared", f"-Wl,-soname,{soname}", "-o", soname]
-        run_compiler([*FLAGS, *_own(), "-O2", str(source), *made], folder, "the engine")
+        run_compiler([*FLAGS, "-O2", str(source), *made], folder, "the engine")
 
     folder = kept(decides, make)
     return folder / f"libcuda_on_host-{folder.name}.so"
 
 
-def instance_text(source: Path, expression: str) -> str:
-    """The C++ file that makes one instance of a template visible to Python."""
-    return f'#include "{source}"\nCUDA_ON_HOST_EXPORT({expression})\n'
+def instance_flags(
+    folder: Path, source: Path, expression: str, flags: Sequence[str]
+) -> list[str]:
+    """What compiles one instance: its file, written to this folder, makes it visible to Python."""
+    text = f'#include "{source}"\nCUDA_ON_HOST_EXPORT({expression})\n'
+    (folder / "instance.cpp").write_text(text, encoding="utf-8")
+    paths = ["-I", str(HOST), "-I", str(KERNELS)]
+    return [*FLAGS, *_own(), *OF_KERNELS, *flags, *paths, "instance.cpp"]
 
 
 def run_compiler(arguments: Sequence[str], folder: Path, what: str) -> None:
@@ -103,7 +106,7 @@ def _version() -> str:
     ).stdout
 
 
-def _decides(source: Path, flags: Sequence[str]) -> list[str]:
+def decisive(source: Path, flags: Sequence[str]) -> list[str]:
     """What decides the machine code: the file with all that it includes, compiler, flags."""
     files = sorted(_files(source, {}).items())
     texts = [f"{path.name}\n{text}" for path, text in files]

@@ -63,7 +63,7 @@ class Host:
     ) -> None:
         """Run one kernel, as the settings say."""
         name = kernel.expression(instance)
-        grid = _grid(name, grid, kernel.block, shared)
+        grid = _checked(name, grid, kernel.block, shared)
         function = _loaded(library(kernel, instance, current().flags))
         pointers, kept = args.pointers(name, function.parameters, arguments)
         only = current().only
@@ -88,6 +88,11 @@ _one_at_a_time = threading.Lock()  # the engine has one state
 TARGET = Host()
 
 
+def parameters(kernel: Kernel, instance: Instance) -> tuple[args.Parameter, ...]:
+    """What the kernel takes, as the compiler sees it."""
+    return _loaded(library(kernel, instance, current().flags)).parameters
+
+
 def flushes(kernel: Kernel, instance: Instance) -> bool:
     """Whether subnormal numbers become zero, as CuPy's -ftz=true has it for single precision.
 
@@ -96,16 +101,21 @@ def flushes(kernel: Kernel, instance: Instance) -> bool:
     return not (kernel.double_inside or DOUBLE & set(map(str, instance)))
 
 
-def _grid(name: str, grid: tuple[int, ...], block: int, shared: int) -> tuple[int, ...]:
+def full_grid(grid: tuple[int, ...]) -> tuple[int, ...]:
+    """The grid with three axes."""
+    return (*grid, 1, 1)[:3]
+
+
+def _checked(name: str, grid: tuple[int, ...], block: int, shared: int) -> tuple[int, ...]:
     """The grid with three axes, if a card would take it."""
-    full = (*grid, 1, 1)[:3]
-    if len(grid) > 3 or any(not 0 < n <= most for n, most in zip(full, GRID, strict=True)):
+    most = zip(full_grid(grid), GRID, strict=True)
+    if len(grid) > 3 or any(not 0 < n <= largest for n, largest in most):
         raise ValueError(f"{name}: a grid of {grid} blocks; wanted three axes of at most {GRID}")
     if not 0 < block <= THREADS:
         raise ValueError(f"{name}: {block} threads a block; wanted 1 to {THREADS}")
     if not 0 <= shared <= SHARED:
         raise ValueError(f"{name}: {shared} bytes of shared memory; wanted at most {SHARED}")
-    return full
+    return full_grid(grid)
 
 
 class _Function:
@@ -117,10 +127,10 @@ class _Function:
         self.launch = loaded.cuda_on_host_launch
         self.launch.argtypes = (POINTER(_Launch), POINTER(_Outcome))
         loaded.kernel_parameters.restype = POINTER(_Described)
-        self.parameters = tuple(_parameters(loaded.kernel_parameters()))
+        self.parameters = tuple(_described(loaded.kernel_parameters()))
 
 
-def _parameters(described: Any) -> Any:
+def _described(described: Any) -> Any:
     """The kernel's parameters; the row after the last one has no size."""
     i = 0
     while described[i].bytes:

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "edges.h"
-#include "engine.h"
+#include "../engine.h"
 #include "fibers.h"
 #include "order.h"
 #include "shared.h"

@@ -1,6 +1,6 @@
 // The engine of the host build: runs the blocks of a launch one after another, each CUDA thread as
 // a fiber, and says what a kernel did that no GPU would forgive.
-#include "engine.h"
+#include "../engine.h"
 #include "faults.h"
 #include "workers.h"
 
