@@ -8,6 +8,7 @@ import inspect
 from importlib import import_module
 
 import numpy as np
+from on_target import given, taken
 
 from refssm.catalog import OPERATORS
 from refssm.conformance.cases.case import ordinary_case
@@ -55,3 +56,10 @@ def cotangents(op, arrays, statics):
         (re + 1j * im if x.dtype.kind == "c" else re).astype(x.dtype)
         for (re, im), x in zip(drawn, y, strict=True)
     ]
+
+
+def called(function, *args, **statics):
+    """A mirror's outputs as NumPy arrays, with the arguments where the mirrors take them."""
+    arrays = [given(x)[0] if isinstance(x, np.ndarray) else x for x in args]
+    with np.errstate(all="ignore"):
+        return taken(function(*arrays, **statics))

@@ -83,7 +83,6 @@ def _forbid_reading(patch, x):
             patch.setattr(type(x), name, refused)
 
 
-
 WRONG = {
     "a function of NumPy": lambda A, B, C, *, l: np.exp(C) * B,
     "a function that the standard lacks": lambda A, B, C, *, l: namespace(A).einsum("n,n", B, C),
