@@ -14,7 +14,7 @@ VERSION_TESTS ?= tests/test_names.py tests/test_scan.py tests/test_cauchy.py tes
 # where several processes share the cores, the threads of OpenBLAS wait for each other
 ONE_THREAD := OPENBLAS_NUM_THREADS=1
 
-.PHONY: help verify test test-versions test-turn test-all lint soak resume tables pictures benchmarks \
+.PHONY: help verify test test-kernels test-kernels-all test-gpu test-versions test-turn test-all lint soak resume tables pictures benchmarks \
   experiments-quick vectors wheel clean
 
 help:  ## list the targets
@@ -44,6 +44,12 @@ endef
 .venv/benchmarking: pyproject.toml | .venv/bin/python
 	$(call install,report$(comma)subjects)
 
+.venv/kernels: pyproject.toml | .venv/bin/python
+	$(call install,test$(comma)kernels)
+
+.venv/gpu: pyproject.toml | .venv/bin/python
+	$(call install,test$(comma)gpu)
+
 .venv/packaging: pyproject.toml | .venv/bin/python
 	$(call install,package)
 
@@ -68,6 +74,15 @@ test-turn: .venv/testing  ## one sixth of what `make test` leaves out
 test-all: .venv/testing  ## every test
 	$(BIN)/python -m refssm.jit
 	$(PYTEST)
+
+test-kernels: .venv/kernels  ## CUDA kernels without a GPU: the host build, sanitizers, NVRTC; 6 minutes
+	$(PYTEST) tests/gpu -m "not long"
+
+test-kernels-all: .venv/kernels  ## the same in every type, thread order and profile
+	$(PYTEST) tests/gpu
+
+test-gpu: .venv/gpu  ## the tests of the kernels with CuPy arrays on the card
+	REFSSM_GPU= $(PYTEST) tests/gpu
 
 test-versions: .venv/testing  ## a few tests on Python 3.11, 3.12, 3.13, and with the oldest libraries
 	.ci/test-versions $(VERSION_TESTS)

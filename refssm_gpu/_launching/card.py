@@ -1,5 +1,6 @@
 """Launches on the card: NVRTC compiles an instance at its first call, CuPy keeps the result."""
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 from functools import cache
@@ -43,9 +44,7 @@ class Card:
 def _compiled(kernel: Kernel, instance: Instance) -> Any:
     """The instance as a function of CuPy; its module is loaded into each device's context."""
     name = kernel.expression(instance)
-    module = cupy.RawModule(
-        code=inlined(kernel.source), options=OPTIONS, name_expressions=(name,)
-    )
+    module = cupy.RawModule(code=inlined(kernel.source), options=OPTIONS, name_expressions=(name,))
     return module.get_function(name)
 
 

@@ -1,5 +1,6 @@
-"""The caller's arguments as arrays on one device: types are checked and brought to one precision."""
+"""The caller's arguments as arrays on one device, their types checked, in one precision."""
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import Array, namespace
+from refssm_gpu._launching.arrays import HALVES, Array, namespace
 from refssm_gpu._launching.target import on_host
-
-HALVES = ("float16", "bfloat16")
 
 
 def typed(what: str, arg: Any) -> Array | Number:
@@ -39,7 +38,7 @@ def _kind(arg: Any) -> str:
 
 
 def one_device(op: str, names: Sequence[str], args: Sequence[Any]) -> Array | None:
-    """The first array; ValueError if two arrays are on different devices. None if all are numbers."""
+    """The first array, None if all are numbers; ValueError if two are on different devices."""
     first, where = None, ""
     for name, arg in zip(names, args, strict=True):
         if isinstance(arg, Number) or on_host():
@@ -47,13 +46,21 @@ def one_device(op: str, names: Sequence[str], args: Sequence[Any]) -> Array | No
         elif first is None:
             first, where = arg, name
         elif arg.device.id != first.device.id:
-            told = f"`{name}` is on cuda:{arg.device.id}, but `{where}` is on cuda:{first.device.id}"
+            told = (
+                f"`{name}` is on cuda:{arg.device.id}, but `{where}` is on cuda:{first.device.id}"
+            )
             raise ValueError(f"{op}: {told}")
     return first
 
 
 def converted(
-    op: str, names: Sequence[str], args: Sequence[Any], types: Sequence[str], flags, real, like: Array
+    op: str,
+    names: Sequence[str],
+    args: Sequence[Any],
+    types: Sequence[str],
+    flags,
+    real,
+    like: Array,
 ) -> list[Array]:
     """All as arrays beside `like`, in the precision of the widest; each stays real or complex.
 
@@ -75,14 +82,16 @@ def converted(
         compound = _is_complex(arg)
         dtype = single if compound else _real(wide)
         arrays.append(
-            xp.asarray(arg, dtype=dtype) if isinstance(arg, Number) else arg.astype(dtype, copy=False)
+            xp.asarray(arg, dtype=dtype)
+            if isinstance(arg, Number)
+            else arg.astype(dtype, copy=False)
         )
     return arrays
 
 
 def _real(kind: np.dtype) -> np.dtype:
     """The real type of this precision."""
-    return np.empty(0, kind).real.dtype if kind.kind == "c" else kind
+    return np.finfo(kind).dtype if kind.kind == "c" else kind
 
 
 def _is_complex(arg: Any) -> bool:

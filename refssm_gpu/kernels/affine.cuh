@@ -5,10 +5,12 @@
 // columns in registers and composes them to one map; shuffles compose the maps of a warp, four maps
 // in shared memory those of the block; then each thread knows the state before its steps and walks
 // through them. The state after a chunk stays in registers, in every thread of the column.
-#pragma once
+#ifndef REFSSM_AFFINE_CUH
+#define REFSSM_AFFINE_CUH
 #include "number.cuh"
+#include "rows.cuh"
 
-constexpr int BLOCK = 128, WARP = 32, WARPS = BLOCK / WARP;
+inline constexpr int BLOCK = 128, WARP = 32, WARPS = BLOCK / WARP;
 
 // The map x -> a x + b; if a sequence begins in it, x -> b, whatever x is (NaN and infinity too).
 template <class E, int VECTOR> struct affine {
@@ -16,7 +18,7 @@ template <class E, int VECTOR> struct affine {
     int begins;
 };
 
-template <class E, int VECTOR> __device__ inline affine<E, VECTOR> identity() {
+template <class E, int VECTOR> DEVICE affine<E, VECTOR> identity() {
     affine<E, VECTOR> f;
 #pragma unroll
     for (int v = 0; v < VECTOR; ++v) f.a[v] = one<E>(), f.b[v] = zero<E>();
@@ -26,7 +28,7 @@ template <class E, int VECTOR> __device__ inline affine<E, VECTOR> identity() {
 
 // First f, then g.
 template <class E, int VECTOR>
-__device__ inline affine<E, VECTOR> then(const affine<E, VECTOR>& f, const affine<E, VECTOR>& g) {
+DEVICE affine<E, VECTOR> then(const affine<E, VECTOR>& f, const affine<E, VECTOR>& g) {
     affine<E, VECTOR> h;
 #pragma unroll
     for (int v = 0; v < VECTOR; ++v) {
@@ -38,20 +40,20 @@ __device__ inline affine<E, VECTOR> then(const affine<E, VECTOR>& f, const affin
 }
 
 template <class E, int VECTOR>
-__device__ inline void apply(const affine<E, VECTOR>& f, E (&x)[VECTOR]) {
+DEVICE void apply(const affine<E, VECTOR>& f, E (&x)[VECTOR]) {
 #pragma unroll
     for (int v = 0; v < VECTOR; ++v) x[v] = f.begins ? f.b[v] : f.a[v] * x[v] + f.b[v];
 }
 
 template <class E, int VECTOR>
-__device__ inline affine<E, VECTOR> shuffled_up(const affine<E, VECTOR>& f, int distance) {
+DEVICE affine<E, VECTOR> shuffled_up(const affine<E, VECTOR>& f, int distance) {
     affine<E, VECTOR> g;
 #pragma unroll
     for (int v = 0; v < VECTOR; ++v) {
-        g.a[v] = shuffle_up(f.a[v], distance);
-        g.b[v] = shuffle_up(f.b[v], distance);
+        g.a[v] = shuffle_up(WHOLE_WARP, f.a[v], distance);
+        g.b[v] = shuffle_up(WHOLE_WARP, f.b[v], distance);
     }
-    g.begins = shuffle_up(f.begins, distance);
+    g.begins = shuffle_up(WHOLE_WARP, f.begins, distance);
     return g;
 }
 
@@ -59,7 +61,7 @@ __device__ inline affine<E, VECTOR> shuffled_up(const affine<E, VECTOR>& f, int 
 template <class E, int VECTOR, int ITEMS> struct steps_of {
     E a[ITEMS][VECTOR], b[ITEMS][VECTOR];
     unsigned begins;  // bit i: a sequence begins at step i
-    __device__ inline affine<E, VECTOR> step(int i) const {
+    DEVICE affine<E, VECTOR> step(int i) const {
         affine<E, VECTOR> f;
 #pragma unroll
         for (int v = 0; v < VECTOR; ++v) f.a[v] = a[i][v], f.b[v] = b[i][v];
@@ -76,7 +78,7 @@ template <class E, int VECTOR, int LANES> struct chunk_scan {
 
     // `shared` holds two sets of totals, used in turn: a block is never more than one chunk apart
     // between two barriers, so one barrier a chunk suffices.
-    __device__ inline chunk_scan(affine<E, VECTOR> own, affine<E, VECTOR>* shared, int parity) {
+    DEVICE chunk_scan(affine<E, VECTOR> own, affine<E, VECTOR>* shared, int parity) {
         const int lane = threadIdx.x % WARP;
         warp = threadIdx.x / WARP;
 #pragma unroll
@@ -93,16 +95,15 @@ template <class E, int VECTOR, int LANES> struct chunk_scan {
     }
 
     // `mine` becomes the state before this thread's steps, `state` the one after the chunk.
-    __device__ inline void advance(E (&state)[VECTOR], E (&mine)[VECTOR]) const {
+    DEVICE void advance(E (&state)[VECTOR], E (&mine)[VECTOR]) const {
+#pragma unroll
+        for (int v = 0; v < VECTOR; ++v) mine[v] = state[v];
 #pragma unroll
         for (int w = 0; w < WARPS; ++w) {
-            if (w == warp) {
-#pragma unroll
-                for (int v = 0; v < VECTOR; ++v) mine[v] = state[v];
-                apply(before, mine);
-            }
+            if (w < warp) apply(totals[w * LANES], mine);
             apply(totals[w * LANES], state);
         }
+        apply(before, mine);
     }
 };
 
@@ -111,23 +112,17 @@ template <class S, int VECTOR> struct alignas(sizeof(S) * VECTOR) vector_of {
     S v[VECTOR];
 };
 
-template <class S, class E, int VECTOR> __device__ inline void fetch(const S* p, E (&x)[VECTOR]) {
+template <class S, class E, int VECTOR> DEVICE void fetch(const S* p, E (&x)[VECTOR]) {
     const vector_of<S, VECTOR> packed = *reinterpret_cast<const vector_of<S, VECTOR>*>(p);
 #pragma unroll
-    for (int v = 0; v < VECTOR; ++v) x[v] = widened(packed.v[v]);
+    for (int v = 0; v < VECTOR; ++v) x[v] = widen(packed.v[v]);
 }
 
-template <class S, class E, int VECTOR> __device__ inline void store(S* p, const E (&x)[VECTOR]) {
+template <class S, class E, int VECTOR> DEVICE void store(S* p, const E (&x)[VECTOR]) {
     vector_of<S, VECTOR> packed;
 #pragma unroll
-    for (int v = 0; v < VECTOR; ++v) packed.v[v] = rounded<S>(x[v]);
+    for (int v = 0; v < VECTOR; ++v) packed.v[v] = narrow<S>(x[v]);
     *reinterpret_cast<vector_of<S, VECTOR>*>(p) = packed;
 }
 
-// The row of an argument for member r of the batch outer × inner: bit 0 of its two bits says that
-// it has the outer axis, bit 1 the inner one.
-__device__ inline long long row_of(unsigned mask, int argument, long long r, long long inner) {
-    const unsigned bits = mask >> 2 * argument & 3u;
-    if (bits == 3u) return r;
-    return bits == 1u ? r / inner : bits == 2u ? r % inner : 0;
-}
+#endif

@@ -2,6 +2,8 @@
 // once, 16 bytes a load where the columns allow it (affine.cuh says how time is split).
 // Where there are too few rows to fill the card, time is cut into pieces, one block each: the
 // launcher first asks for each piece's map (`*_totals`), scans those, and gives each piece its state.
+#ifndef REFSSM_LINEAR_SCAN_CUH
+#define REFSSM_LINEAR_SCAN_CUH
 #include "affine.cuh"
 
 // What a block of a scan over (rows, l, n) works on; passed by value.
@@ -16,7 +18,7 @@ struct scan_sizes {
 template <int VECTOR, int LANES> struct place {
     long long row, column, first, end;
     bool inside;
-    __device__ inline explicit place(const scan_sizes& size) {
+    DEVICE explicit place(const scan_sizes& size) {
         const long long tiles = (size.n + LANES * VECTOR - 1) / (LANES * VECTOR);
         row = blockIdx.x / tiles;
         column = (blockIdx.x % tiles * LANES + threadIdx.x % LANES) * VECTOR;
@@ -24,17 +26,17 @@ template <int VECTOR, int LANES> struct place {
         first = blockIdx.y * size.span;
         end = first + size.span < size.l ? first + size.span : size.l;
     }
-    __device__ inline long long count() const { return end - first; }
+    DEVICE long long count() const { return end - first; }
 };
 
-__device__ inline bool begins_at(const unsigned char* resets, const scan_sizes& size, long long row,
+DEVICE bool begins_at(const unsigned char* resets, const scan_sizes& size, long long row,
                                  long long k) {
     return (size.at_rest && k == 0) || (resets && resets[row * size.l + k]);
 }
 
 // A step outside: it changes nothing.
 template <class E, int VECTOR, int ITEMS>
-__device__ inline void idle(steps_of<E, VECTOR, ITEMS>& s, int i) {
+DEVICE void idle(steps_of<E, VECTOR, ITEMS>& s, int i) {
 #pragma unroll
     for (int v = 0; v < VECTOR; ++v) s.a[i][v] = one<E>(), s.b[i][v] = zero<E>();
 }
@@ -47,7 +49,7 @@ template <class S, class E, int VECTOR, int LANES, int ITEMS> struct forwards {
     scan_sizes size;
     place<VECTOR, LANES> at;
 
-    __device__ inline void load(long long q, steps_of<E, VECTOR, ITEMS>& s) const {
+    DEVICE void load(long long q, steps_of<E, VECTOR, ITEMS>& s) const {
         s.begins = 0;
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
@@ -72,7 +74,7 @@ template <class S, class E, int VECTOR, int LANES, int ITEMS> struct backwards {
     scan_sizes size;
     place<VECTOR, LANES> at;
 
-    __device__ inline void load(long long q, steps_of<E, VECTOR, ITEMS>& s) const {
+    DEVICE void load(long long q, steps_of<E, VECTOR, ITEMS>& s) const {
         s.begins = 0;
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
@@ -96,7 +98,7 @@ template <class S, class E, int VECTOR, int LANES, int ITEMS> struct backwards {
 };
 
 template <class E, int VECTOR, int ITEMS>
-__device__ inline affine<E, VECTOR> composed(const steps_of<E, VECTOR, ITEMS>& s) {
+DEVICE affine<E, VECTOR> composed(const steps_of<E, VECTOR, ITEMS>& s) {
     affine<E, VECTOR> own = s.step(0);
 #pragma unroll
     for (int i = 1; i < ITEMS; ++i) own = then(own, s.step(i));
@@ -104,8 +106,8 @@ __device__ inline affine<E, VECTOR> composed(const steps_of<E, VECTOR, ITEMS>& s
 }
 
 // Walk through `count` steps from `state`; `sink` gets the state after each step, ITEMS at a time.
-template <int LANES, class E, int VECTOR, int ITEMS, class Steps, class Sink>
-__device__ inline void walk(const Steps& steps, Sink& sink, E (&state)[VECTOR], long long count) {
+template <int LANES, int ITEMS, class E, int VECTOR, class Steps, class Sink>
+DEVICE void walk(const Steps& steps, Sink& sink, E (&state)[VECTOR], long long count) {
     using map = affine<E, VECTOR>;
     SHARED(map, totals, 2 * WARPS * LANES);
     constexpr int SEGMENTS = BLOCK / LANES;
@@ -130,7 +132,7 @@ __device__ inline void walk(const Steps& steps, Sink& sink, E (&state)[VECTOR], 
 
 // States before the pieces (rows, pieces, n), in the type of the computation; null: zeros.
 template <class E, int VECTOR, int LANES>
-__device__ inline void start(const E* states, long long row, const place<VECTOR, LANES>& at,
+DEVICE void start(const E* states, long long row, const place<VECTOR, LANES>& at,
                              long long n, E (&state)[VECTOR]) {
 #pragma unroll
     for (int v = 0; v < VECTOR; ++v) state[v] = zero<E>();
@@ -142,8 +144,8 @@ template <class S, class E, int VECTOR, int LANES, int ITEMS> struct states_out 
     S* x;
     scan_sizes size;
     place<VECTOR, LANES> at;
-    __device__ inline void prefetch(long long) const {}
-    __device__ inline void take(long long q, const E (&states)[ITEMS][VECTOR]) const {
+    DEVICE void prefetch(long long) const {}
+    DEVICE void take(long long q, const E (&states)[ITEMS][VECTOR]) const {
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const long long k = at.first + q + i;
@@ -165,7 +167,7 @@ template <class S, class E, int VECTOR, int LANES, int ITEMS> struct gradients_o
     place<VECTOR, LANES> at;
     E before[ITEMS][VECTOR];  // x_{k-1}
 
-    __device__ inline void prefetch(long long q) {
+    DEVICE void prefetch(long long q) {
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const long long k = at.end - 1 - q - i;
@@ -178,7 +180,7 @@ template <class S, class E, int VECTOR, int LANES, int ITEMS> struct gradients_o
                 fetch(x0 + x0_row * size.n + at.column, before[i]);
         }
     }
-    __device__ inline void take(long long q, const E (&states)[ITEMS][VECTOR]) const {
+    DEVICE void take(long long q, const E (&states)[ITEMS][VECTOR]) const {
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const long long k = at.end - 1 - q - i;
@@ -194,7 +196,7 @@ template <class S, class E, int VECTOR, int LANES, int ITEMS> struct gradients_o
             if (k == 0 && dx0) first_state(states[i], begins);
         }
     }
-    __device__ inline void first_state(const E (&state)[VECTOR], bool begins) const {
+    DEVICE void first_state(const E (&state)[VECTOR], bool begins) const {
         E a_0[VECTOR], product[VECTOR];
         fetch(a + at.column, a_0);
 #pragma unroll
@@ -221,7 +223,7 @@ __global__ void __launch_bounds__(BLOCK)
     states_out<S, E, VECTOR, LANES, ITEMS> sink{x, size, at};
     E state[VECTOR];
     start(starts, row(X0_BITS), at, size.n, state);
-    walk<LANES>(steps, sink, state, at.count());
+    walk<LANES, ITEMS>(steps, sink, state, at.count());
 }
 
 // `ends`: the cotangent that comes in after each piece, (rows, pieces, n); null: zeros.
@@ -242,5 +244,7 @@ __global__ void __launch_bounds__(BLOCK)
         own, x, x0, da, g, dx0, resets, row(RESET_BITS), row(X0_BITS), size, at, {}};
     E state[VECTOR];
     start(ends, at.row, at, size.n, state);
-    walk<LANES>(steps, sink, state, at.count());
+    walk<LANES, ITEMS>(steps, sink, state, at.count());
 }
+
+#endif

@@ -4,7 +4,7 @@
 
 // The map of `count` steps; every thread of a column returns it.
 template <int LANES, class E, int VECTOR, int ITEMS, class Steps>
-__device__ inline affine<E, VECTOR> composed_piece(const Steps& steps, long long count) {
+DEVICE affine<E, VECTOR> composed_piece(const Steps& steps, long long count) {
     using map = affine<E, VECTOR>;
     SHARED(map, totals, 2 * WARPS * LANES);
     map whole = identity<E, VECTOR>();
@@ -21,7 +21,7 @@ __device__ inline affine<E, VECTOR> composed_piece(const Steps& steps, long long
 
 // One thread of each column writes (rows, pieces, n) and whether a sequence begins: (rows, pieces).
 template <class E, int VECTOR, int LANES>
-__device__ inline void put(const affine<E, VECTOR>& f, const place<VECTOR, LANES>& at, long long n,
+DEVICE void put(const affine<E, VECTOR>& f, const place<VECTOR, LANES>& at, long long n,
                            E* a, E* b, unsigned char* begins) {
     if (threadIdx.x >= LANES || !at.inside) return;
     const long long piece = at.row * gridDim.y + blockIdx.y;
@@ -31,7 +31,7 @@ __device__ inline void put(const affine<E, VECTOR>& f, const place<VECTOR, LANES
 }
 
 template <class S, int VECTOR, int LANES, int ITEMS>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 4)
     linear_scan_totals(const S* __restrict__ a, const S* __restrict__ b,
                        const unsigned char* __restrict__ resets, accumulate_of<S>* total_a,
                        accumulate_of<S>* total_b, unsigned char* begins, scan_sizes size) {
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 template <class S, int VECTOR, int LANES, int ITEMS>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 4)
     linear_scan_back_totals(const S* __restrict__ dx, const S* __restrict__ a,
                             const unsigned char* __restrict__ resets, accumulate_of<S>* total_a,
                             accumulate_of<S>* total_b, unsigned char* begins, scan_sizes size) {

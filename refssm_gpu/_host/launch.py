@@ -1,0 +1,145 @@
+"""Launches of the host build: the kernel's arguments checked, its blocks run on NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_int, c_size_t, c_void_p
+from ctypes import c_uint as uint
+from ctypes import c_ulonglong as size
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from refssm_gpu._host import arguments as args
+from refssm_gpu._host.build import library
+from refssm_gpu._host.lines import line_of
+from refssm_gpu._host.settings import Count, current
+from refssm_gpu._launching.kernel import Instance, Kernel
+
+GRID = (2**31 - 1, 65535, 65535)  # most blocks along each axis
+THREADS, SHARED = 1024, 227 * 1024  # of a block
+DOUBLE = {"float64", "complex128"}
+
+
+class HostError(RuntimeError):
+    """A kernel did what it must not do; the message says kernel, block, thread and line."""
+
+
+class _Launch(Structure):
+    _fields_ = (
+        ("kernel", c_char_p), ("body", c_void_p), ("arguments", POINTER(c_void_p)),
+        ("only", c_void_p), ("only_count", size), ("shared", size), ("grid", uint * 3),
+        ("block", uint), ("order", uint), ("flush", c_int),
+    )  # fmt: skip
+
+
+class _Outcome(Structure):
+    _fields_ = (
+        ("blocks", size), ("threads", size), ("barriers", size), ("warp_calls", size),
+        ("switches", size), ("shared", size), ("fault", c_void_p), ("message", c_char * 1000),
+    )  # fmt: skip
+
+
+class _Described(Structure):
+    _fields_ = (("type", c_char_p), ("bytes", c_size_t), ("pointer", c_int), ("constant", c_int))
+
+
+class Host:
+    """Runs kernels on NumPy arrays; a launch returns when its kernel has run."""
+
+    array = np.ndarray
+    multiprocessors = 1
+
+    def launch(
+        self,
+        kernel: Kernel,
+        instance: Instance,
+        grid: tuple[int, ...],
+        arguments: tuple[Any, ...],
+        shared: int,
+    ) -> None:
+        """Run one kernel, as the settings say."""
+        name = kernel.expression(instance)
+        grid = _checked(name, grid, kernel.block, shared)
+        function = _loaded(library(kernel, instance, current().flags))
+        pointers, kept = args.pointers(name, function.parameters, arguments)
+        only = current().only
+        blocks = None if only is None else np.array(only, np.uint32).reshape(-1, 3)
+        asked = _Launch(
+            kernel=name.encode(), body=function.body, arguments=pointers,
+            only=None if blocks is None else blocks.ctypes.data,
+            only_count=0 if blocks is None else len(blocks), shared=shared, grid=(uint * 3)(*grid),
+            block=kernel.block, order=current().order, flush=flushes(kernel, instance),
+        )  # fmt: skip
+        outcome = _Outcome()
+        with _one_at_a_time:
+            failed = function.launch(byref(asked), byref(outcome))
+        del kept
+        if failed:
+            raise HostError(outcome.message.decode(errors="replace") + line_of(outcome.fault))
+        counted = (getattr(outcome, field) for field, _ in _Outcome._fields_[:6])
+        current().counts.append(Count(name, *counted))
+
+
+_one_at_a_time = threading.Lock()  # the engine has one state
+TARGET = Host()
+
+
+def parameters(kernel: Kernel, instance: Instance) -> tuple[args.Parameter, ...]:
+    """What the kernel takes, as the compiler sees it."""
+    return _loaded(library(kernel, instance, current().flags)).parameters
+
+
+def flushes(kernel: Kernel, instance: Instance) -> bool:
+    """Whether subnormal numbers become zero, as CuPy's -ftz=true has it for single precision.
+
+    The processor's switch holds for double precision, too, where a card keeps them.
+    """
+    return not (kernel.double_inside or DOUBLE & set(map(str, instance)))
+
+
+def full_grid(grid: tuple[int, ...]) -> tuple[int, ...]:
+    """The grid with three axes."""
+    return (*grid, 1, 1)[:3]
+
+
+def _checked(name: str, grid: tuple[int, ...], block: int, shared: int) -> tuple[int, ...]:
+    """The grid with three axes, if a card would take it."""
+    most = zip(full_grid(grid), GRID, strict=True)
+    if len(grid) > 3 or any(not 0 < n <= largest for n, largest in most):
+        raise ValueError(f"{name}: a grid of {grid} blocks; wanted three axes of at most {GRID}")
+    if not 0 < block <= THREADS:
+        raise ValueError(f"{name}: {block} threads a block; wanted 1 to {THREADS}")
+    if not 0 <= shared <= SHARED:
+        raise ValueError(f"{name}: {shared} bytes of shared memory; wanted at most {SHARED}")
+    return full_grid(grid)
+
+
+class _Function:
+    """One instance, loaded."""
+
+    def __init__(self, path: Path):
+        loaded = ctypes.CDLL(str(path))
+        self.body = ctypes.cast(loaded.kernel_body, c_void_p)
+        self.launch = loaded.cuda_on_host_launch
+        self.launch.argtypes = (POINTER(_Launch), POINTER(_Outcome))
+        loaded.kernel_parameters.restype = POINTER(_Described)
+        self.parameters = tuple(_described(loaded.kernel_parameters()))
+
+
+def _described(described: Any) -> Any:
+    """The kernel's parameters; the row after the last one has no size."""
+    i = 0
+    while described[i].bytes:
+        d = described[i]
+        text = None if d.type is None else d.type.decode()
+        yield args.Parameter(text, d.bytes, bool(d.pointer), bool(d.constant))
+        i += 1
+
+
+@cache
+def _loaded(path: Path) -> _Function:
+    return _Function(path)

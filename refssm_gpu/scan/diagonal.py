@@ -1,0 +1,115 @@
+"""CuPy mirrors of refssm.scan.diagonal and _stateful: cuBLAS around the kernel of linear_scan.
+
+All states are stored, so B u and C x are matrix products. The gradients need arrays of that size
+anyway.
+"""
+
+from refssm.scan import (
+    DIAGONAL_SSM,
+    DIAGONAL_SSM_STATEFUL,
+    DIAGONAL_SSM_VARYING,
+    DIAGONAL_SSM_VARYING_STATEFUL,
+)
+from refssm_gpu._launching.arrays import namespace, transposed, unbroadcast_each
+from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.recurrence import scan, scan_back
+
+
+def applied(M, x):
+    """M x_k for every k."""
+    return x @ transposed(M)
+
+
+def outer(y, x):
+    """Σ_k y_k x_kᴴ."""
+    return transposed(y) @ x.conj()
+
+
+def states(a, B, u, x0=None):
+    """x_k = a_k x_{k-1} + B u_k from x0 or from zeros; `a` (l, n), or (1, n) if constant."""
+    return scan(a, applied(B, u), x0, at_rest=x0 is None)
+
+
+def last_state(x, x0, y):
+    """A copy of the last state of x (x0 if x is empty), with the batch axes of y."""
+    last = x[..., -1, :] if x.shape[-2] else x0.astype(x.dtype)
+    batch = y.shape[:-2]
+    return namespace(x).broadcast_to(last, (*batch, x.shape[-1])).copy()
+
+
+def pulled_back(dy, dlast, a, B, C, u, x0=None):
+    """Gradients of y_k = C x_k and of the last state: (da, dB, dC, du, dx0), a and da (…, l, n)."""
+    x = states(a, B, u, x0)
+    dx = applied(transposed(C).conj(), dy)
+    da, g, dx0 = scan_back(dx, a, x, x0, dlast=dlast, at_rest=x0 is None)
+    du = applied(transposed(B).conj(), g)
+    return da, outer(g, u), outer(dy, x), du, dx0
+
+
+def _gradients(dy, dlast, arguments, x0=None):
+    """Gradients from the outputs and the last state, for the arguments and x0."""
+    a, B, C, D, u = arguments
+    *gradients, du, dx0 = pulled_back(dy, dlast, a, B, C, u, x0)
+    du = du + applied(transposed(D).conj(), dy)
+    gradients = unbroadcast_each((*gradients, outer(dy, u), du), (a, B, C, D, u))
+    return gradients if x0 is None else (*gradients, *unbroadcast_each((dx0,), (x0,)))
+
+
+def diagonal_ssm(a, B, C, D, u):
+    """Mirror of refssm.diagonal_ssm."""
+    return applied(C, states(a[..., None, :], B, u)) + applied(D, u)
+
+
+def diagonal_ssm_vjp(dy, a, B, C, D, u):
+    """Mirror of refssm.diagonal_ssm_vjp."""
+    da, *others = _gradients(dy, None, (a[..., None, :], B, C, D, u))
+    return da[..., 0, :], *others
+
+
+def diagonal_ssm_varying(a, B, C, D, u):
+    """Mirror of refssm.diagonal_ssm_varying."""
+    return applied(C, states(a, B, u)) + applied(D, u)
+
+
+def diagonal_ssm_varying_vjp(dy, a, B, C, D, u):
+    """Mirror of refssm.diagonal_ssm_varying_vjp."""
+    return _gradients(dy, None, (a, B, C, D, u))
+
+
+def diagonal_ssm_stateful(a, B, C, D, u, x0):
+    """Mirror of refssm.diagonal_ssm_stateful."""
+    x = states(a[..., None, :], B, u, x0)
+    y = applied(C, x) + applied(D, u)
+    return y, last_state(x, x0, y)
+
+
+def diagonal_ssm_stateful_vjp(dy, dx, a, B, C, D, u, x0):
+    """Mirror of refssm.diagonal_ssm_stateful_vjp."""
+    da, *others = _gradients(dy, dx, (a[..., None, :], B, C, D, u), x0)
+    return da[..., 0, :], *others
+
+
+def diagonal_ssm_varying_stateful(a, B, C, D, u, x0):
+    """Mirror of refssm.diagonal_ssm_varying_stateful."""
+    x = states(a, B, u, x0)
+    y = applied(C, x) + applied(D, u)
+    return y, last_state(x, x0, y)
+
+
+def diagonal_ssm_varying_stateful_vjp(dy, dx, a, B, C, D, u, x0):
+    """Mirror of refssm.diagonal_ssm_varying_stateful_vjp."""
+    return _gradients(dy, dx, (a, B, C, D, u), x0)
+
+
+diagonal_ssm_vjp = checked_vjp(DIAGONAL_SSM, diagonal_ssm_vjp)
+diagonal_ssm = checked(DIAGONAL_SSM, diagonal_ssm)
+diagonal_ssm_varying_vjp = checked_vjp(DIAGONAL_SSM_VARYING, diagonal_ssm_varying_vjp)
+diagonal_ssm_varying = checked(DIAGONAL_SSM_VARYING, diagonal_ssm_varying)
+diagonal_ssm_stateful_vjp = checked_vjp(DIAGONAL_SSM_STATEFUL, diagonal_ssm_stateful_vjp)
+diagonal_ssm_stateful = checked(DIAGONAL_SSM_STATEFUL, diagonal_ssm_stateful)
+diagonal_ssm_varying_stateful_vjp = checked_vjp(
+    DIAGONAL_SSM_VARYING_STATEFUL, diagonal_ssm_varying_stateful_vjp
+)
+diagonal_ssm_varying_stateful = checked(
+    DIAGONAL_SSM_VARYING_STATEFUL, diagonal_ssm_varying_stateful
+)
