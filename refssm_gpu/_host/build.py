@@ -64,9 +64,7 @@ def runtime_library() -> Path:
     return folder / f"libcuda_on_host-{folder.name}.so"
 
 
-def instance_flags(
-    folder: Path, source: Path, expression: str, flags: Sequence[str]
-) -> list[str]:
+def instance_flags(folder: Path, source: Path, expression: str, flags: Sequence[str]) -> list[str]:
     """What compiles one instance: its file, written to this folder, makes it visible to Python."""
     text = f'#include "{source}"\nCUDA_ON_HOST_EXPORT({expression})\n'
     (folder / "instance.cpp").write_text(text, encoding="utf-8")

@@ -7,6 +7,7 @@ import threading
 from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_int, c_size_t, c_void_p
 from ctypes import c_uint as uint
 from ctypes import c_ulonglong as size
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ class Host:
         del kept
         if failed:
             raise HostError(outcome.message.decode(errors="replace") + line_of(outcome.fault))
-        counted = (getattr(outcome, field) for field, _ in _Outcome._fields_[:6])
+        counted = (getattr(outcome, field.name) for field in fields(Count)[1:])
         current().counts.append(Count(name, *counted))
 
 
