@@ -95,7 +95,7 @@ size_t blocks_of_batch = 0;
 // Blocks are not ordered among themselves: each block of a batch has fibers of its own. A fiber
 // takes ThreadSanitizer milliseconds to make, so the next batch, ordered after this one, has the
 // same ones.
-constexpr size_t FIBERS = 2048;
+constexpr size_t FIBERS = 1024;  // or two blocks
 std::vector<void*> fibers;
 
 void* fiber_of(size_t i) {
@@ -113,7 +113,7 @@ bool begin_block() {
     bool own_memory = false;
     size_t first = 0;
 #ifdef CUDA_ON_HOST_TSAN
-    if ((blocks_of_batch + 1) * workers.size() > FIBERS) end_batch();
+    if (blocks_of_batch >= 2 && (blocks_of_batch + 1) * workers.size() > FIBERS) end_batch();
     own_memory = true;
     first = blocks_of_batch * workers.size();
 #endif
