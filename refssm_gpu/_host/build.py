@@ -72,6 +72,19 @@ def instance_flags(folder: Path, source: Path, expression: str, flags: Sequence[
     return [*FLAGS, *_own(), *OF_KERNELS, *flags, *paths, "instance.cpp"]
 
 
+@cache
+def launch_bound(source: str, name: str) -> int | None:
+    """Most threads of a block by the kernel's `__launch_bounds__`: a number or a constant."""
+    texts = list(_files(KERNELS / source, {}).values())
+    for text in texts:
+        if found := re.search(rf"__launch_bounds__\((\w+)[^{{;]*?\b{name}\(", text):
+            if found[1].isdigit():
+                return int(found[1])
+            constant = re.compile(rf"constexpr int[^;]*\b{found[1]} = (\d+)")
+            return next((int(value[1]) for t in texts if (value := constant.search(t))), None)
+    return None
+
+
 def run_compiler(arguments: Sequence[str], folder: Path, what: str) -> None:
     """Run the C++ compiler in a folder; `CompileError` with its words if it fails."""
     done = subprocess.run(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from refssm_gpu._host import arguments as args
-from refssm_gpu._host.build import library
+from refssm_gpu._host.build import launch_bound, library
 from refssm_gpu._host.lines import line_of
 from refssm_gpu._host.settings import Count, current
 from refssm_gpu._launching.kernel import Instance, Kernel
@@ -65,6 +65,9 @@ class Host:
         """Run one kernel, as the settings say."""
         name = kernel.expression(instance)
         grid = _checked(name, grid, kernel.block, shared)
+        bound = launch_bound(kernel.source, kernel.name) or kernel.block
+        if kernel.block > bound:
+            raise ValueError(f"{name}: {kernel.block} threads; its __launch_bounds__ say {bound}")
         function = _loaded(library(kernel, instance, current().flags))
         pointers, kept = args.pointers(name, function.parameters, arguments)
         only = current().only

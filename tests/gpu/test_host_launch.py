@@ -161,6 +161,23 @@ def test_a_grid_or_block_that_no_card_takes_is_refused():
         kernel("twice", "float32")(1, X, OUT.copy(), N, shared=2**18)
 
 
+def test_more_threads_than_the_launch_bounds_are_refused(tmp_path):
+    bounds = "#pragma once\nconstexpr int OTHER = 7, BOUND = 32;\n"
+    (tmp_path / "bounds.cuh").write_text(bounds, encoding="utf-8")
+    for text in ("BOUND", "32, 4"):
+        head = '#include "bounds.cuh"\n#include "number.cuh"\ntemplate <class E> __global__ '
+        body = f"void __launch_bounds__({text})\n bound(E* out) {{ out[threadIdx.x] = E(1); }}\n"
+        path = tmp_path / f"of_{text[:2]}.cuh"
+        path.write_text(head + body, encoding="utf-8")
+        out = np.zeros(64, np.float32)
+        Kernel(str(path), "bound", (("float",),), 32, 32)(("float",), (1,), out)
+        assert out.sum() == 32
+        with pytest.raises(
+            ValueError, match=r"bound<float>: 64 threads; its __launch_bounds__ say 32"
+        ):
+            Kernel(str(path), "bound", (("float",),), 64, 32)(("float",), (1,), out)
+
+
 @pytest.fixture
 def wide():
     """An array of 2³³ + 128 numbers: 34 GB of addresses, a page or two of memory."""
@@ -257,10 +274,3 @@ def test_a_missing_compiler_is_one_sentence_that_says_what_to_install(monkeypatc
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(build.NoCompiler, match=r"needs g\+\+ or clang\+\+: install one \(Debian"):
         build.compiler.__wrapped__()
-
-
-@pytest.mark.parametrize("value", ["card", "HOST"])
-def test_another_place_than_the_host_is_refused(monkeypatch, value):
-    monkeypatch.setenv("REFSSM_GPU", value)
-    with pytest.raises(ValueError, match="REFSSM_GPU: wanted nothing or 'host'"):
-        kernel("twice", "float32")(1, X, OUT.copy(), N)
