@@ -65,6 +65,13 @@ def test_the_order_of_threads_and_blocks_is_the_settings_and_repeats():
     assert len({tuple(s) for s in [*seeds, started(0), started(1)]}) == 5
 
 
+def test_an_atomic_sum_of_floats_loses_no_term():
+    counter, out = np.zeros(1, np.float32), np.zeros(192, np.float32)
+    kernel("started", "float")(3, counter, out)
+    assert counter[0] == 192
+    assert sorted(out) == list(range(192))
+
+
 @pytest.mark.parametrize("block", [1, 31, 33, 1000, 1024])
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_a_block_may_have_any_size(block, order):
