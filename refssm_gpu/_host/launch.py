@@ -7,6 +7,7 @@ import threading
 from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_int, c_size_t, c_void_p
 from ctypes import c_uint as uint
 from ctypes import c_ulonglong as size
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from refssm_gpu._host import arguments as args
-from refssm_gpu._host.build import library
+from refssm_gpu._host.build import launch_bound, library
 from refssm_gpu._host.lines import line_of
 from refssm_gpu._host.settings import Count, current
 from refssm_gpu._launching.kernel import Instance, Kernel
@@ -64,6 +65,9 @@ class Host:
         """Run one kernel, as the settings say."""
         name = kernel.expression(instance)
         grid = _checked(name, grid, kernel.block, shared)
+        bound = launch_bound(kernel.source, kernel.name) or kernel.block
+        if kernel.block > bound:
+            raise ValueError(f"{name}: {kernel.block} threads; its __launch_bounds__ say {bound}")
         function = _loaded(library(kernel, instance, current().flags))
         pointers, kept = args.pointers(name, function.parameters, arguments)
         only = current().only
@@ -80,7 +84,7 @@ class Host:
         del kept
         if failed:
             raise HostError(outcome.message.decode(errors="replace") + line_of(outcome.fault))
-        counted = (getattr(outcome, field) for field, _ in _Outcome._fields_[:6])
+        counted = (getattr(outcome, field.name) for field in fields(Count)[1:])
         current().counts.append(Count(name, *counted))
 
 

@@ -51,12 +51,13 @@ class Recorded:
 
 
 class Recorder:
-    """Takes launches, keeps a record of each, and runs them as the host build does."""
+    """Takes launches, keeps a record of each, and may run them as the host build does."""
 
     array = TARGET.array
     multiprocessors = TARGET.multiprocessors
 
-    def __init__(self):
+    def __init__(self, *, run: bool):
+        self.run = run
         self.records: list[Recorded] = []
 
     def launch(
@@ -67,21 +68,23 @@ class Recorder:
         arguments: tuple[Any, ...],
         shared: int,
     ) -> None:
-        """Record one kernel with the memory that it sees, then run it."""
+        """Record one kernel with the memory that it sees."""
         pairs = list(zip(parameters(kernel, instance), arguments, strict=True))
         arrays = [a for parameter, a in pairs if parameter.pointer and a is not None]
         memory, places = _memory(kernel.name, arrays)
         described = tuple(_described(*pair, places) for pair in pairs)
-        self.records.append(
-            Recorded(kernel, instance, grid, shared, memory, described, current())
-        )
-        TARGET.launch(kernel, instance, grid, arguments, shared)
+        self.records.append(Recorded(kernel, instance, grid, shared, memory, described, current()))
+        if self.run:
+            TARGET.launch(kernel, instance, grid, arguments, shared)
 
 
 @contextmanager
-def recorded() -> Iterator[list[Recorded]]:
-    """Record all launches of a block of code; one that ends with an error is recorded, too."""
-    recorder = Recorder()
+def recorded(*, run: bool = True) -> Iterator[list[Recorded]]:
+    """Record all launches of a block of code; one that ends with an error is recorded, too.
+
+    Without `run` the launches do nothing else: arrays stay as they are.
+    """
+    recorder = Recorder(run=run)
     with replaced(recorder):
         yield recorder.records
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from refssm_gpu._host.build import FLAGS, KERNELS, RUNTIME, decisive, instance_flags, run_compiler
 from refssm_gpu._host.cache import kept
+from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.record import Recorded, recorded
 
 UNDEFINED = "alignment,signed-integer-overflow,shift,bounds,integer-divide-by-zero,null"
@@ -37,7 +38,7 @@ OPTIONS = {
 SECONDS = 300  # after which a run is an error
 KIND = {
     "AddressSanitizer": re.compile(r"AddressSanitizer: ([\w-]+)"),
-    "ThreadSanitizer": re.compile(r"ThreadSanitizer: ([\w -]+?) \(pid"),
+    "ThreadSanitizer": re.compile(r"ThreadSanitizer: ([\w -]+?) (?:\(pid|on )"),
     "UndefinedBehaviorSanitizer": re.compile(r"runtime error: (.*)"),
 }
 LINE = re.compile(r"([\w.-]+\.cuh:\d+)")
@@ -47,12 +48,25 @@ class SanitizerError(RuntimeError):
     """A program of a sanitizer ended in another way than with a report or well."""
 
 
-def reports(call: Callable[[], object], sanitizers: Iterable[str] = tuple(SANITIZERS)) -> list[str]:
-    """What the sanitizers say about all launches of a call; an empty list if nothing."""
-    with recorded() as launches:
-        call()
+def reports(
+    call: Callable[[], object], sanitizers: Iterable[str] = tuple(SANITIZERS), *, run: bool = True
+) -> list[str]:
+    """What the sanitizers say about all launches of a call; an empty list if nothing.
+
+    Without `run` the launches are only recorded: for kernels that may write where they must not.
+    If the engine stops a launch, its error is raised where no sanitizer has a word for it.
+    """
+    stopped = None
+    with recorded(run=run) as launches:
+        try:
+            call()
+        except HostError as error:
+            stopped = error
     found = (report(launch, sanitizer) for launch in launches for sanitizer in sanitizers)
-    return [sentence for sentence in found if sentence]
+    sentences = [sentence for sentence in found if sentence]
+    if stopped and not sentences:
+        raise stopped
+    return sentences
 
 
 def report(launch: Recorded, sanitizer: str) -> str | None:
