@@ -96,7 +96,7 @@ def test_missing_libraries_are_one_line_each(capfd, monkeypatch):
 MISTAKES = {
     ("linear_scam",): "`linear_scam` is neither an operator nor a file or module; did you mean",
     ("absent.py",): "absent.py: no such file",
-    ("--sizes", "huge"): "unknown sizes 'huge'; wanted one of small, paper, large",
+    ("--sizes", "huge"): "unknown sizes 'huge'; wanted one of small, paper, large, one",
     ("--dtype", "int8"): "unknown type 'int8'; wanted one of float32, float64, complex64",
     ("--json", "nowhere/run.json"): "--json nowhere/run.json: No such file or directory",
     ("--json", "."): "--json .: ",
