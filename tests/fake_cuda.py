@@ -7,6 +7,7 @@ kernels it cannot show.
 import importlib.machinery
 import types
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Clocks:
 class Array:
     """A buffer, of which only the size is there."""
 
-    def __init__(self, clocks, shape, dtype=np.float32):
+    def __init__(self, clocks, shape, dtype: Any = np.float32):
         self.clocks, self.shape, self.dtype = clocks, shape, np.dtype(dtype)
 
     @property

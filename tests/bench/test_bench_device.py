@@ -20,6 +20,7 @@ from refssm.bench.run import Bench, Settings
 from refssm.bench.work.inputs import case_of, drawn
 from refssm.bench.work.sizes import BARS, default_operators, size_of
 from refssm.catalog import OPERATORS
+from refssm.command.benchmarks import card_tables
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.one_call import Run
 from refssm.conformance.number_types import number_type
@@ -240,6 +241,17 @@ def test_the_head_and_the_rows_say_what_was_measured_on_the_card():
     assert "with Python" in text
     assert "1e+03 (83%)" in text  # GB/s, and its share of the card's copy
     assert "bar: ≥ 80% of the card's copy bandwidth: 83%, met" in text
+
+
+def test_the_page_says_what_was_measured_on_a_card_or_that_nothing_was():
+    none = card_tables(None)
+    assert none.startswith("Not measured yet: ")
+    assert none.count("not measured yet |") == len(BARS)
+    assert "| `linear_scan` | ≥ 100 × NumPy; ≥ 80% of the card's copy bandwidth |" in none
+    some = card_tables(written([large("linear_scan"), large("selective_scan")]))
+    assert "Double 9000" in some
+    assert "| ≥ 1 × mamba-ssm |  | not measured |" in some
+    assert "× GPU mirror" in some
 
 
 SENTENCES = {
