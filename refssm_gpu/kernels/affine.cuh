@@ -96,14 +96,13 @@ template <class E, int VECTOR, int LANES> struct chunk_scan {
     // `mine` becomes the state before this thread's steps, `state` the one after the chunk.
     DEVICE void advance(E (&state)[VECTOR], E (&mine)[VECTOR]) const {
 #pragma unroll
-        for (int w = 0; w < WARPS; ++w) {
-            if (w == warp) {
+        for (int v = 0; v < VECTOR; ++v) mine[v] = state[v];
 #pragma unroll
-                for (int v = 0; v < VECTOR; ++v) mine[v] = state[v];
-                apply(before, mine);
-            }
+        for (int w = 0; w < WARPS; ++w) {
+            if (w < warp) apply(totals[w * LANES], mine);
             apply(totals[w * LANES], state);
         }
+        apply(before, mine);
     }
 };
 

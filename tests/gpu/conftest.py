@@ -1,5 +1,5 @@
-"""Tests of the GPU mirror: here on the host build, with NumPy arrays."""
+"""Tests of the GPU mirror: on the host build with NumPy arrays; `make test-gpu`: on a card."""
 
 import os
 
-os.environ["REFSSM_GPU"] = "host"  # read when refssm_gpu is imported, which no other test does
+os.environ.setdefault("REFSSM_GPU", "host")  # set to nothing: CuPy arrays
