@@ -1,0 +1,118 @@
+"""Σ_n v_n e^{x_n k} and its transpose on the card: for all kernels that are sums of powers.
+
+Coefficients and exponents are brought to double precision, which costs little, for there are only n
+of them in a row; the kernels round each table once to the precision of the result.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from refssm_gpu._launching.arrays import Array, blocks, contiguous, empty, namespace
+from refssm_gpu._launching.kernel import FIELDS, Kernel
+from refssm_gpu._launching.target import target
+
+COLUMNS = 64  # of both tables' kernels, see vandermonde.cuh
+ROWS = {"float32": 4, "complex64": 4, "float64": 2, "complex128": 2}  # of a thread; or 1
+HEADS = 32  # times ROWS: rows of a block
+RESIDENT = 2  # blocks for each multiprocessor, below which blocks are made smaller
+PIECE = {"float32": 4096, "complex64": 4096, "float64": 2048, "complex128": 2048}  # times of a block
+_PART = {"complex64": "float32", "complex128": "float64"}
+
+_SUMS = Kernel(
+    "vandermonde.cuh",
+    "vandermonde",
+    tuple(
+        (kind, part, rows)
+        for kind in FIELDS
+        for part in ((0, 1) if kind in _PART else (0,))
+        for rows in (1, ROWS[kind])
+    ),
+    block=256,
+    registers=168,
+    double_inside=True,
+)
+_MOMENTS = Kernel(
+    "vandermonde_moments.cuh",
+    "vandermonde_moments",
+    tuple((kind, d) for kind in FIELDS for d in dict.fromkeys((kind, _PART.get(kind, kind)))),
+    block=128,
+    registers=168,
+    double_inside=True,
+)
+_SIZES = np.dtype([(name, np.int64) for name in ("l", "n", "tiles", "backwards")])
+_MOMENT_SIZES = np.dtype([(name, np.int64) for name in ("l", "n", "pieces")])
+
+
+def sums(
+    v: Array,
+    x: Array,
+    *,
+    l: int,
+    kind: np.dtype,
+    turned: Array | None = None,
+    rising: Array | None = None,
+) -> Array:
+    """Σ_n v_n e^{x_n k}, k = 0 … l−1, of this type; of a real type: the real part.
+
+    `v` and `x` may be in double precision for any `kind`. Where `turned` is true a mode is
+    v_n (−e^{x_n})^k, and where `rising` is true v_n e^{x_n (l−1−k)}; both need the shape of `x`.
+    """
+    kind, xp = np.dtype(kind), namespace(x)
+    shape = np.broadcast_shapes(v.shape[:-1], x.shape[:-1])
+    n, rows = x.shape[-1], prod(shape)
+    single = kind.char in "fF"
+    compound = kind.kind == "c" or xp.isdtype(np.result_type(v.dtype, x.dtype), "complex floating")
+    wide = np.dtype(np.complex128 if compound else np.float64)
+    element = {(0, 0): "float64", (0, 1): "float32", (1, 0): "complex128", (1, 1): "complex64"}[
+        int(compound), int(single)
+    ]
+    v, x = (xp.broadcast_to(a, (*shape, n)) for a in (v, x))
+    turned = None if turned is None else contiguous(xp.broadcast_to(turned, x.shape), np.uint8)
+    k, x = empty((*shape, l), kind, x), contiguous(x, wide)
+    for backwards in (0,) if rising is None else (0, 1):
+        own = v if rising is None else xp.where(rising ^ (not backwards), v, xp.zeros_like(v))
+        height = _height(element, rows, l)
+        tiles = blocks(l, height * HEADS * COLUMNS)
+        size = np.array([(l, n, max(1, tiles), backwards)], _SIZES)
+        instance = (element, int(compound and kind.kind != "c"), height)
+        _SUMS(instance, (rows * tiles,), contiguous(own, wide), x, turned, k, size)
+    return k
+
+
+def _height(element: str, rows: int, l: int) -> int:
+    """Rows of a thread: many if that still gives the card enough blocks."""
+    tall = ROWS[element]
+    plenty = rows * (l // (tall * HEADS * COLUMNS)) >= RESIDENT * target().multiprocessors
+    return tall if plenty else 1
+
+
+def moments(dk: Array, x: Array, turned: Array | None = None) -> tuple[Array, Array]:
+    """Σ_k dk_k E_nk* and Σ_k k dk_k E_nk*, E_nk = e^{x_n k}, in double precision.
+
+    `dk` has all batch axes; where `turned` is true E_nk is (−e^{x_n})^k. The precision of `dk`
+    is that of the sums inside.
+    """
+    xp = namespace(x)
+    shape, l, n = dk.shape[:-1], dk.shape[-1], x.shape[-1]
+    compound = dk.dtype.kind == "c" or x.dtype.kind == "c"
+    single = dk.dtype.char in "fF"
+    wide = np.dtype(np.complex128 if compound else np.float64)
+    element = ("complex64" if single else "complex128") if compound else dk.dtype.name
+    x = contiguous(xp.broadcast_to(x, (*shape, n)), wide)
+    turned = None if turned is None else contiguous(xp.broadcast_to(turned, x.shape), np.uint8)
+    rows, pieces = prod(shape), blocks(l, PIECE[element])
+    found = empty((rows, pieces, 2, n), wide, x)
+    size = np.array([(l, n, max(1, pieces))], _MOMENT_SIZES)
+    _MOMENTS((element, dk.dtype.name), (rows * pieces * bool(n),), contiguous(dk), x, turned, found, size)
+    total = xp.sum(found, axis=1)
+    return tuple(xp.reshape(total[:, i], (*shape, n)) for i in range(2))
+
+
+def rounded(gradients, kind: np.dtype) -> tuple[Array, ...]:
+    """The gradients in the precision of `kind`, each real or complex as it is."""
+    single = np.dtype(kind).char in "fF"
+    types = {"f": np.float32, "c": np.complex64} if single else {"f": np.float64, "c": np.complex128}
+    return tuple(g.astype(types[g.dtype.kind], copy=False) for g in gradients)
