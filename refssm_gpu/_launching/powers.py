@@ -31,7 +31,7 @@ _SUMS = Kernel(
         for rows in (1, ROWS[kind])
     ),
     block=256,
-    registers=168,
+    registers=128,
     double_inside=True,
 )
 _MOMENTS = Kernel(

@@ -73,7 +73,7 @@ template <class E, class D> struct moments_tile {
 };
 
 template <class E, class D>
-__global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(128, 3)
     vandermonde_moments(const D* __restrict__ d, const wide_of<E>* __restrict__ x,
                         const unsigned char* __restrict__ turned,
                         wide_of<E>* __restrict__ sums,  // (rows, pieces, 2, n)
