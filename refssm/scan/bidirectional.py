@@ -54,7 +54,6 @@ DIAGONAL_SSM_BIDIRECTIONAL = Operator(
     batch=", , , , b",
     traits=frozenset({"linear:u", "linear:B,D", "linear:C,D"}),
     citation="smith2023s5",
-    lacks=frozenset({"gpu"}),
 )
 diagonal_ssm_bidirectional = DIAGONAL_SSM_BIDIRECTIONAL.checked(diagonal_ssm_bidirectional)
 diagonal_ssm_bidirectional_vjp = DIAGONAL_SSM_BIDIRECTIONAL.checked_vjp(

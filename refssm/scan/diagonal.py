@@ -129,7 +129,6 @@ DIAGONAL_SSM = Operator(
     batch=", , , , b",
     traits=frozenset({"causal", "time-invariant", "state", "linear:u", "linear:B,D", "linear:C,D"}),
     citation="smith2023s5, §3.1",
-    lacks=frozenset({"gpu"}),
 )
 
 
@@ -167,7 +166,6 @@ DIAGONAL_SSM_VARYING = Operator(
     batch="b, , , , b",
     traits=frozenset({"causal", "state", "linear:u", "linear:B,D", "linear:C,D"}),
     citation="smith2023s5, §6.3",
-    lacks=frozenset({"gpu"}),
 )
 diagonal_ssm = DIAGONAL_SSM.checked(diagonal_ssm)
 diagonal_ssm_vjp = DIAGONAL_SSM.checked_vjp(diagonal_ssm_vjp)

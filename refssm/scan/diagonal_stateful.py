@@ -92,7 +92,6 @@ DIAGONAL_SSM_VARYING_STATEFUL = Operator(
     batch="b, , , , b, b",
     traits=frozenset({"causal", "state", "linear:u,x0", "linear:C,D->y"}),
     citation="smith2023s5, §6.3",
-    lacks=frozenset({"gpu"}),
 )
 DIAGONAL_SSM_STATEFUL = Operator(
     reference=diagonal_ssm_stateful,
@@ -103,7 +102,6 @@ DIAGONAL_SSM_STATEFUL = Operator(
     batch=", , , , b, b",
     traits=frozenset({"causal", "state", "linear:u,x0", "linear:C,D->y"}),
     citation="smith2023s5, §3.1",
-    lacks=frozenset({"gpu"}),
 )
 diagonal_ssm_stateful = DIAGONAL_SSM_STATEFUL.checked(diagonal_ssm_stateful)
 diagonal_ssm_stateful_vjp = DIAGONAL_SSM_STATEFUL.checked_vjp(diagonal_ssm_stateful_vjp)

@@ -66,7 +66,6 @@ LINEAR_SCAN = Operator(
     batch="b, b",
     traits=frozenset({"causal", "state", "linear:b"}),
     citation="blelloch1990prefix, §1.4",
-    lacks=frozenset({"gpu"}),
 )
 linear_scan = LINEAR_SCAN.checked(linear_scan)
 linear_scan_vjp = LINEAR_SCAN.checked_vjp(linear_scan_vjp)
@@ -115,7 +114,6 @@ LINEAR_SCAN_FROM = Operator(
     batch="b, b, b",
     traits=frozenset({"causal", "state", "linear:b,x0"}),
     citation="blelloch1990prefix, §1.4",
-    lacks=frozenset({"gpu"}),
 )
 linear_scan_from = LINEAR_SCAN_FROM.checked(linear_scan_from)
 linear_scan_from_vjp = LINEAR_SCAN_FROM.checked_vjp(linear_scan_from_vjp)
@@ -153,7 +151,6 @@ LINEAR_STEP = Operator(
     batch="b, b, b",
     traits=frozenset({"linear:b,x"}),
     citation="blelloch1990prefix, §1.4",
-    lacks=frozenset({"gpu"}),
 )
 linear_step = LINEAR_STEP.checked(linear_step)
 linear_step_vjp = LINEAR_STEP.checked_vjp(linear_step_vjp)

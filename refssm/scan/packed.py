@@ -61,7 +61,6 @@ LINEAR_SCAN_PACKED = Operator(
     batch="b, b, b",
     traits=frozenset({"causal", "linear:b"}),
     citation="blelloch1990prefix, §1.5",
-    lacks=frozenset({"gpu"}),
 )
 linear_scan_packed = LINEAR_SCAN_PACKED.checked(linear_scan_packed)
 linear_scan_packed_vjp = LINEAR_SCAN_PACKED.checked_vjp(linear_scan_packed_vjp)

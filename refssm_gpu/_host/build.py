@@ -16,8 +16,9 @@ from refssm_gpu._launching.kernel import Instance, Kernel
 HOST = Path(__file__).parent
 KERNELS = HOST.parent / "kernels"
 INCLUDE = re.compile(r'^\s*#include ["<]([\w./]+)[">]', re.MULTILINE)
+# Debug information of version 4: binutils 2.40 reads file names wrongly from version 5.
 # A product and a sum are rounded each, as in NumPy. CUDA code reads bytes through any pointer.
-FLAGS = ("-std=c++20", "-g", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing")
+FLAGS = ("-std=c++20", "-gdwarf-4", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing")
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-Wno-maybe-uninitialized")
 # variables without a value start with one that no right kernel computes
 OF_KERNELS = ("-O1", "-fvisibility=hidden", "-ftrivial-auto-var-init=pattern", *WARNINGS)
@@ -41,7 +42,7 @@ def library(kernel: Kernel, instance: Instance, flags: Sequence[str] = ()) -> Pa
     def make(folder: Path) -> None:
         (folder / "instance.cpp").write_text(instance_text(source, expression), encoding="utf-8")
         compile_ = [*FLAGS, *_own(), *OF_KERNELS, *flags, "-I", str(HOST), "-I", str(KERNELS)]
-        link = ["-shared", f"-L{runtime.parent}", f"-l:{runtime.name}"]
+        link = ["-shared", "-Wl,--no-as-needed", f"-L{runtime.parent}", f"-l:{runtime.name}"]
         where = f"-Wl,-rpath,$ORIGIN/../{runtime.parent.name}"  # a cache may be moved
         run_compiler(
             [*compile_, "instance.cpp", "-o", "instance.so", *link, where], folder, expression

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import Array, blocks, common, contiguous, empty, namespace
+from refssm_gpu._launching.arrays import HALVES, Array, blocks, common, contiguous, empty, namespace
 from refssm_gpu._launching.batch import INNER, OUTER, Batch, batch
-from refssm_gpu._launching.kernel import FIELDS, HALVES, Instance, Kernel
+from refssm_gpu._launching.kernel import FIELDS, Instance, Kernel
 from refssm_gpu._launching.target import target
 
 BLOCK = 128
@@ -96,14 +96,20 @@ def accumulated(kind: np.dtype) -> np.dtype:
     return np.dtype(np.float32) if kind.name in HALVES else kind
 
 
-def arguments(a: Array, b: Array, x0: Array | None, resets: Array | None, at_rest: bool) -> Scan:
-    """Bring the arguments to one type and one batch; without `x0` a scan starts from zeros."""
-    kind = common(*(x for x in (a, b, x0) if x is not None))
+def arguments(
+    a: Array, b: Array, x0: Array | None, resets: Array | None, at_rest: bool, *beside: Array | None
+) -> Scan:
+    """Bring the arguments to one type and one batch; without `x0` a scan starts from zeros.
+
+    The type is that of all of them and of the arrays `beside` them.
+    """
+    kind = common(*(x for x in (a, b, x0, *beside) if x is not None))
     a, b = contiguous(a, kind), contiguous(b, kind)
     x0 = None if x0 is None else contiguous(x0, accumulated(kind))
     resets = None if resets is None else contiguous(resets, np.uint8)
     rows = batch((a, b, x0, resets), (2, 2, 1, 1))
-    return Scan(*rows.arrays, rows, at_rest)
+    a, b, x0, resets = rows.arrays
+    return Scan(a, b, x0, resets, rows, at_rest)
 
 
 def scan(
@@ -139,7 +145,7 @@ def scan_back(
 
     Returns (da, g, dx0) for every member of the batch; `dlast` is added to the last cotangent.
     """
-    s = arguments(a, dx, x0, resets, at_rest)
+    s = arguments(a, dx, x0, resets, at_rest, x, dlast)
     core = s.b.shape[-2:]
     n = core[-1]
     states = contiguous(x, s.b.dtype)
@@ -208,4 +214,4 @@ def _ends(s: Scan, plan: Plan, dlast: Array | None) -> Array:
     a, b, begins = (xp.flip(t, axis=1) for t in totals)
     last = xp.zeros_like(b[:, 0]) if dlast is None else dlast
     after = scan(a, b, last, begins, at_rest=False)
-    return xp.flip(xp.concat([last[:, None], after[:, :-1]], axis=1), axis=1)
+    return contiguous(xp.flip(xp.concat([last[:, None], after[:, :-1]], axis=1), axis=1))
