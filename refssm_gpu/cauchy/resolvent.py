@@ -10,9 +10,10 @@ cancel. Logarithms and coefficients are in double precision; there are only n in
 import numpy as np
 
 from refssm.cauchy import RESOLVENT_AT_ROOTS
-from refssm_gpu._launching.arrays import common, namespace
-from refssm_gpu._launching.checked import checked
-from refssm_gpu._launching.powers import sums
+from refssm_gpu._launching.arrays import common, namespace, unbroadcast_each
+from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.powers import rounded, sums
+from refssm_gpu.cauchy.kernel import moments
 from refssm_gpu.discretize.phi import phi1
 
 NOTHING = -1e4  # stands for log 0: e^{−1e4} is 0 in double precision, and −1e4·0 = 0
@@ -33,4 +34,13 @@ def resolvent_at_roots(v, a, *, l):
     return xp.fft.fft(response)
 
 
+def resolvent_at_roots_vjp(dk, v, a, *, l):
+    """Mirror of refssm.resolvent_at_roots_vjp: sums over the nodes, as for a Cauchy kernel."""
+    del l  # dk has it
+    kind = np.result_type(common(dk, v, a), np.complex64)
+    first, second = moments(dk.astype(kind, copy=False), a.astype(kind, copy=False), None, roots=True)
+    return rounded(unbroadcast_each((first, v.conj() * second), (v, a)), kind)
+
+
+resolvent_at_roots_vjp = checked_vjp(RESOLVENT_AT_ROOTS, resolvent_at_roots_vjp)
 resolvent_at_roots = checked(RESOLVENT_AT_ROOTS, resolvent_at_roots)

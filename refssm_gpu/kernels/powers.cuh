@@ -22,6 +22,18 @@ template <class E> DEVICE E rounded_to(complex128 x) {
     return {static_cast<real_of<E>>(x.re), static_cast<real_of<E>>(x.im)};
 }
 
+template <class T> DEVICE void add_product(T& sum, T a, T b) { sum = a * b + sum; }
+template <class T> DEVICE void add_product(complex_of<T>& sum, complex_of<T> a, complex_of<T> b) {
+    sum.re = a.re * b.re + sum.re;
+    sum.im = a.re * b.im + sum.im;
+    sum.re = sum.re - a.im * b.im;
+    sum.im = a.im * b.re + sum.im;
+}
+template <class T> DEVICE void add_product(complex_of<T>& sum, T a, complex_of<T> b) {
+    sum.re = a * b.re + sum.re;
+    sum.im = a * b.im + sum.im;
+}
+
 DEVICE double power(double x, long long k) { return exp(x * static_cast<double>(k)); }
 
 // The angle in half turns: sincospi reduces it exactly, sincos needs a stack for that.

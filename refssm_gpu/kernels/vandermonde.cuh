@@ -12,6 +12,7 @@
 #ifndef REFSSM_VANDERMONDE_CUH
 #define REFSSM_VANDERMONDE_CUH
 #include "powers.cuh"
+#include "votes.cuh"
 
 struct vandermonde_sizes {
     long long l, n, tiles;  // tiles: blocks along time
@@ -22,13 +23,7 @@ template <class E, int REAL_PART> struct entry_of_ { using type = E; };
 template <class E> struct entry_of_<E, 1> { using type = real_of<E>; };
 template <class E, int REAL_PART> using entry_of = typename entry_of_<E, REAL_PART>::type;
 
-template <class T> DEVICE void add_product(T& sum, T a, T b) { sum = a * b + sum; }
-template <class T> DEVICE void add_product(complex_of<T>& sum, complex_of<T> a, complex_of<T> b) {
-    sum.re = a.re * b.re + sum.re;
-    sum.im = a.re * b.im + sum.im;
-    sum.re = sum.re - a.im * b.im;
-    sum.im = a.im * b.re + sum.im;
-}
+// Only the real part.
 template <class T> DEVICE void add_product(T& sum, complex_of<T> a, complex_of<T> b) {
     sum = a.re * b.re + sum;
     sum = sum - a.im * b.im;
@@ -37,18 +32,14 @@ template <class T> DEVICE void add_product(T& sum, complex_of<T> a, complex_of<T
 DEVICE bool is_zero(double x) { return x == 0; }
 DEVICE bool is_zero(complex128 x) { return x.re == 0 && x.im == 0; }
 
-// Whether the whole block has coefficients that are all zero.
+// Whether all coefficients of a row are zero; for the whole block.
 template <class W, int THREADS> DEVICE bool all_zero(const W* v, long long n) {
     SHARED(unsigned, votes, THREADS / 32);
     bool some = false;
     for (long long i = threadIdx.x; i < n; i += THREADS) some |= !is_zero(v[i]);
-    const unsigned vote = __ballot_sync(WHOLE_WARP, some);
-    if (threadIdx.x % 32 == 0) votes[threadIdx.x / 32] = vote;
+    note(some, votes);
     __syncthreads();
-    unsigned found = 0;
-#pragma unroll
-    for (int i = 0; i < THREADS / 32; ++i) found |= votes[i];
-    return found == 0;
+    return !any<THREADS>(votes);
 }
 
 template <class E, int REAL_PART, int ROWS> struct vandermonde_tile {

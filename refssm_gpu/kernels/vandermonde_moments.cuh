@@ -12,16 +12,10 @@
 #ifndef REFSSM_VANDERMONDE_MOMENTS_CUH
 #define REFSSM_VANDERMONDE_MOMENTS_CUH
 #include "powers.cuh"
-#include "vandermonde.cuh"
 
 struct moments_sizes {
     long long l, n, pieces;  // pieces: blocks along time
 };
-
-template <class T> DEVICE void add_product(complex_of<T>& sum, T a, complex_of<T> b) {
-    sum.re = a * b.re + sum.re;
-    sum.im = a * b.im + sum.im;
-}
 
 template <class E, class D> struct moments_tile {
     static constexpr int THREADS = 128, DOWN = 16, ROWS = 4, HEADS = DOWN * ROWS;
