@@ -20,6 +20,7 @@ HEADS = 32  # times ROWS: rows of a block
 RESIDENT = 2  # blocks for each multiprocessor, below which blocks are made smaller
 PIECE = {"float32": 4096, "complex64": 4096, "float64": 2048, "complex128": 2048}  # times of a block
 _PART = {"complex64": "float32", "complex128": "float64"}
+_COMPLEX = {"float32": "complex64", "float64": "complex128"}
 
 _SUMS = Kernel(
     "vandermonde.cuh",
@@ -43,7 +44,7 @@ _MOMENTS = Kernel(
     double_inside=True,
 )
 _SIZES = np.dtype([(name, np.int64) for name in ("l", "n", "tiles", "backwards")])
-_MOMENT_SIZES = np.dtype([(name, np.int64) for name in ("l", "n", "pieces")])
+_MOMENT_SIZES = np.dtype([(name, np.int64) for name in ("l", "n", "pieces", "stride", "skip", "backwards")])
 
 
 def sums(
@@ -63,14 +64,11 @@ def sums(
     kind, xp = np.dtype(kind), namespace(x)
     shape = np.broadcast_shapes(v.shape[:-1], x.shape[:-1])
     n, rows = x.shape[-1], prod(shape)
-    single = kind.char in "fF"
-    compound = kind.kind == "c" or xp.isdtype(np.result_type(v.dtype, x.dtype), "complex floating")
+    compound = "c" in (kind.kind, v.dtype.kind, x.dtype.kind)
+    element = _COMPLEX.get(kind.name, kind.name) if compound else kind.name
     wide = np.dtype(np.complex128 if compound else np.float64)
-    element = {(0, 0): "float64", (0, 1): "float32", (1, 0): "complex128", (1, 1): "complex64"}[
-        int(compound), int(single)
-    ]
     v, x = (xp.broadcast_to(a, (*shape, n)) for a in (v, x))
-    turned = None if turned is None else contiguous(xp.broadcast_to(turned, x.shape), np.uint8)
+    turned = _flags(turned, x)
     k, x = empty((*shape, l), kind, x), contiguous(x, wide)
     for backwards in (0,) if rising is None else (0, 1):
         own = v if rising is None else xp.where(rising ^ (not backwards), v, xp.zeros_like(v))
@@ -89,26 +87,44 @@ def _height(element: str, rows: int, l: int) -> int:
     return tall if plenty else 1
 
 
-def moments(dk: Array, x: Array, turned: Array | None = None) -> tuple[Array, Array]:
+def moments(
+    dk: Array,
+    x: Array,
+    *,
+    turned: Array | None = None,
+    rising: Array | None = None,
+    skip: int = 0,
+) -> tuple[Array, Array]:
     """Σ_k dk_k E_nk* and Σ_k k dk_k E_nk*, E_nk = e^{x_n k}, in double precision.
 
-    `dk` has all batch axes; where `turned` is true E_nk is (−e^{x_n})^k. The precision of `dk`
-    is that of the sums inside.
+    `dk` has all batch axes, and its precision is that of the sums inside. Where `turned` is true
+    E_nk is (−e^{x_n})^k. Where `rising` is true k counts from the last time to the first. The first
+    `skip` times are left out: k = 0 is the one after them.
     """
     xp = namespace(x)
     shape, l, n = dk.shape[:-1], dk.shape[-1], x.shape[-1]
-    compound = dk.dtype.kind == "c" or x.dtype.kind == "c"
-    single = dk.dtype.char in "fF"
+    kind, compound = dk.dtype.name, dk.dtype.kind == "c" or x.dtype.kind == "c"
+    element = _COMPLEX.get(kind, kind) if compound else kind
     wide = np.dtype(np.complex128 if compound else np.float64)
-    element = ("complex64" if single else "complex128") if compound else dk.dtype.name
     x = contiguous(xp.broadcast_to(x, (*shape, n)), wide)
-    turned = None if turned is None else contiguous(xp.broadcast_to(turned, x.shape), np.uint8)
-    rows, pieces = prod(shape), blocks(l, PIECE[element])
-    found = empty((rows, pieces, 2, n), wide, x)
-    size = np.array([(l, n, max(1, pieces))], _MOMENT_SIZES)
-    _MOMENTS((element, dk.dtype.name), (rows * pieces * bool(n),), contiguous(dk), x, turned, found, size)
-    total = xp.sum(found, axis=1)
-    return tuple(xp.reshape(total[:, i], (*shape, n)) for i in range(2))
+    turned, rising = (_flags(f, x) for f in (turned, rising))
+    times, rows = max(0, l - skip), prod(shape)
+    pieces = blocks(times, PIECE[element])
+    dk, found = contiguous(dk), []
+    for backwards in (0,) if rising is None else (0, 1):
+        made = empty((rows, pieces, 2, n), wide, x)
+        size = np.array([(times, n, max(1, pieces), l, skip, backwards)], _MOMENT_SIZES)
+        grid = (rows * pieces * bool(n),)
+        wanted = rising if backwards else None
+        _MOMENTS((element, kind), grid, dk, x, turned, wanted, made, size)
+        found.append(xp.reshape(xp.sum(made, axis=1), (*shape, 2, n)))
+    both = found[0] if rising is None else xp.where(rising[..., None, :] != 0, found[1], found[0])
+    return both[..., 0, :], both[..., 1, :]
+
+
+def _flags(given: Array | None, x: Array) -> Array | None:
+    """Flags of each mode, as the kernels take them."""
+    return None if given is None else contiguous(namespace(x).broadcast_to(given, x.shape), np.uint8)
 
 
 def rounded(gradients, kind: np.dtype) -> tuple[Array, ...]:

@@ -29,19 +29,6 @@ template <class T> DEVICE void add_product(T& sum, complex_of<T> a, complex_of<T
     sum = sum - a.im * b.im;
 }
 
-DEVICE bool is_zero(double x) { return x == 0; }
-DEVICE bool is_zero(complex128 x) { return x.re == 0 && x.im == 0; }
-
-// Whether all coefficients of a row are zero; for the whole block.
-template <class W, int THREADS> DEVICE bool all_zero(const W* v, long long n) {
-    SHARED(unsigned, votes, THREADS / 32);
-    bool some = false;
-    for (long long i = threadIdx.x; i < n; i += THREADS) some |= !is_zero(v[i]);
-    note(some, votes);
-    __syncthreads();
-    return !any<THREADS>(votes);
-}
-
 template <class E, int REAL_PART, int ROWS> struct vandermonde_tile {
     static constexpr int THREADS = 256, ACROSS = 8, EACH = 8, COLUMNS = ACROSS * EACH;
     static constexpr int HEADS = THREADS / ACROSS * ROWS, TIMES = HEADS * COLUMNS;
@@ -92,7 +79,7 @@ __global__ void __launch_bounds__(256)
     v += row * size.n;
     x += row * size.n;
     if (turned) turned += row * size.n;
-    if (size.backwards && all_zero<wide_of<E>, tile::THREADS>(v, size.n)) return;
+    if (size.backwards && none<tile::THREADS>(v, size.n)) return;
     O sums[ROWS][tile::EACH];
 #pragma unroll
     for (int i = 0; i < ROWS; ++i)

@@ -12,9 +12,12 @@
 #ifndef REFSSM_VANDERMONDE_MOMENTS_CUH
 #define REFSSM_VANDERMONDE_MOMENTS_CUH
 #include "powers.cuh"
+#include "votes.cuh"
 
 struct moments_sizes {
-    long long l, n, pieces;  // pieces: blocks along time
+    long long l, n, pieces;  // l: times that are summed; pieces: blocks along time
+    long long stride, skip;  // from a row of d to the next; time 0 of the sums in a row
+    long long backwards;     // from the last time to the first, for rows that want it
 };
 
 template <class E, class D> struct moments_tile {
@@ -29,10 +32,13 @@ template <class E, class D> struct moments_tile {
     // that reading (along r) and writing (along q) meet few conflicts of banks.
     static DEVICE int place(int r, int q) { return q * HEADS + (r ^ q % DOWN * ROWS); }
 
-    static DEVICE void fetch(const D* d, long long start, long long l, Pack16<D>* times) {
-        for (int i = threadIdx.x; i < TIMES; i += THREADS)
-            put(times, place(i / COLUMNS, i % COLUMNS),
-                start + i < l ? conj(d[start + i]) : from_real<D>(0));
+    static DEVICE void fetch(const D* d, long long start, const moments_sizes& size,
+                             Pack16<D>* times) {
+        for (int i = threadIdx.x; i < TIMES; i += THREADS) {
+            const long long j = start + i;
+            const D own = j < size.l ? d[size.backwards ? size.l - 1 - j : j] : from_real<D>(0);
+            put(times, place(i / COLUMNS, i % COLUMNS), conj(own));
+        }
     }
 
     static DEVICE void fill(const digits& powers, const unsigned char* turned, int modes,
@@ -70,6 +76,7 @@ template <class E, class D>
 __global__ void __launch_bounds__(128, 3)
     vandermonde_moments(const D* __restrict__ d, const wide_of<E>* __restrict__ x,
                         const unsigned char* __restrict__ turned,
+                        const unsigned char* __restrict__ wanted,
                         wide_of<E>* __restrict__ sums,  // (rows, pieces, 2, n)
                         moments_sizes size) {
     using tile = moments_tile<E, D>;
@@ -83,7 +90,12 @@ __global__ void __launch_bounds__(128, 3)
     x += row * size.n;
     if (turned) turned += row * size.n;
     sums += blockIdx.x * 2 * size.n;
-    tile::fetch(d + row * size.l, start, size.l, times);
+    if (wanted && none<tile::THREADS>(wanted + row * size.n, size.n)) {
+        for (long long i = threadIdx.x; i < 2 * size.n; i += tile::THREADS)
+            sums[i] = from_real<W>(0);
+        return;
+    }
+    tile::fetch(d + row * size.stride + size.skip, start, size, times);
     for (long long first = 0; first < size.n; first += tile::SLICE) {
         const int modes = static_cast<int>(min(size.n - first, (long long)tile::SLICE));
         __syncthreads();  // nobody reads the exponentials of the last slice any more

@@ -2,7 +2,7 @@
 // read the votes of all warps.
 #ifndef REFSSM_VOTES_CUH
 #define REFSSM_VOTES_CUH
-#include "prelude.cuh"
+#include "number.cuh"
 
 DEVICE void note(bool yes, unsigned* votes) {
     const unsigned vote = __ballot_sync(WHOLE_WARP, yes);
@@ -13,6 +13,20 @@ template <int THREADS> DEVICE bool any(const unsigned* votes) {
 #pragma unroll
     for (int i = 0; i < THREADS / 32; ++i) found |= votes[i];
     return found != 0;
+}
+
+DEVICE bool is_zero(unsigned char x) { return x == 0; }
+DEVICE bool is_zero(double x) { return x == 0; }
+DEVICE bool is_zero(complex128 x) { return x.re == 0 && x.im == 0; }
+
+// Whether all numbers of a row are zero.
+template <int THREADS, class E> DEVICE bool none(const E* x, long long n) {
+    SHARED(unsigned, votes, THREADS / 32);
+    bool some = false;
+    for (long long i = threadIdx.x; i < n; i += THREADS) some |= !is_zero(x[i]);
+    note(some, votes);
+    __syncthreads();
+    return !any<THREADS>(votes);
 }
 
 #endif
