@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import Array, namespace
+from refssm_gpu._launching.arrays import Array, is_complex, namespace
 
 
 def conj(x: Array) -> Array:
     """x*; a real array stays as it is, without a pass over memory."""
-    xp = namespace(x)
-    return xp.conj(x) if xp.isdtype(x.dtype, "complex floating") else x
+    return namespace(x).conj(x) if is_complex(x) else x
 
 
 def real_type(x: Array):
@@ -71,3 +70,11 @@ def above(*blocks: Array) -> Array:
     n, size = rows.shape[-2:]
     below = namespace(rows).zeros((*rows.shape[:-2], size - n, size), dtype=rows.dtype)
     return joined(rows, below, axis=-2)
+
+
+def at_places(x: Array, places: Array) -> Array:
+    """`x` at an array of indices of its last axis; 0 at indices from its length on."""
+    xp = namespace(x)
+    padded = xp.concat([x, xp.zeros((*x.shape[:-1], 1), dtype=x.dtype)], axis=-1)
+    flat = xp.reshape(xp.where(places < x.shape[-1], places, x.shape[-1]), (-1,))
+    return xp.reshape(xp.take(padded, flat, axis=-1), (*x.shape[:-1], *places.shape))

@@ -60,16 +60,20 @@ def is_complex(x: Array) -> bool:
     return kind == "c" if kind else namespace(x).isdtype(x.dtype, "complex floating")
 
 
+def folded(cotangent: Array, shape: Sequence[int]) -> Array:
+    """Sum `cotangent` over the axes along which an array of this shape was broadcast."""
+    extra = cotangent.ndim - len(shape)
+    stretched = (i for i, n in enumerate(shape) if n == 1 != cotangent.shape[extra + i])
+    axes = (*range(extra), *(extra + i for i in stretched))
+    return namespace(cotangent).reshape(summed(cotangent, axes) if axes else cotangent, tuple(shape))
+
+
 def unbroadcast(cotangent: Array, primal: Array) -> Array:
     """Sum `cotangent` over the broadcast axes of `primal`; real for a real `primal`."""
-    xp = namespace(cotangent)
-    extra = cotangent.ndim - primal.ndim
-    stretched = (i for i, n in enumerate(primal.shape) if n == 1 != cotangent.shape[extra + i])
-    axes = (*range(extra), *(extra + i for i in stretched))
-    folded = xp.reshape(summed(cotangent, axes) if axes else cotangent, primal.shape)
+    own = folded(cotangent, primal.shape)
     if is_complex(primal):
-        return folded if is_complex(folded) else folded + 0j
-    return xp.real(folded) if is_complex(folded) else folded
+        return own if is_complex(own) else own + 0j
+    return namespace(own).real(own) if is_complex(own) else own
 
 
 def summed(x: Array, axes: tuple[int, ...]) -> Array:
@@ -83,6 +87,11 @@ def summed(x: Array, axes: tuple[int, ...]) -> Array:
 def unbroadcast_each(cotangents: Sequence[Array], primals: Sequence[Array]) -> tuple[Array, ...]:
     """`unbroadcast` each cotangent to the shape of its argument."""
     return tuple(unbroadcast(g, x) for g, x in zip(cotangents, primals, strict=True))
+
+
+def accumulated(kind: np.dtype) -> np.dtype:
+    """The type in which a kernel computes."""
+    return np.dtype(np.float32) if kind.name in HALVES else kind
 
 
 def blocks(count: int, block: int) -> int:

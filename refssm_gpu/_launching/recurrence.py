@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import HALVES, Array, blocks, common, contiguous, empty, namespace
+from refssm_gpu._launching.arrays import (
+    HALVES,
+    Array,
+    accumulated,
+    blocks,
+    common,
+    contiguous,
+    empty,
+    namespace,
+)
 from refssm_gpu._launching.batch import INNER, OUTER, Batch, batch
 from refssm_gpu._launching.kernel import FIELDS, Instance, Kernel
 from refssm_gpu._launching.target import target
@@ -47,7 +56,7 @@ INSTANCES: tuple[Instance, ...] = tuple(
     for vector in _widths(kind)
     for lanes in LANES
 )
-_FORWARD = Kernel("linear_scan.cuh", "linear_scan", INSTANCES, BLOCK, registers=128)
+_FORWARD = Kernel("linear_scan.cuh", "linear_scan", INSTANCES, BLOCK, registers=144)
 _BACK = Kernel("linear_scan.cuh", "linear_scan_back", INSTANCES, BLOCK, registers=168)
 _TOTALS = Kernel("linear_scan_pieces.cuh", "linear_scan_totals", INSTANCES, BLOCK, registers=128)
 _BACK_TOTALS = Kernel(
@@ -89,11 +98,6 @@ class Scan:
     def accumulated(self) -> np.dtype:
         """The type of the states inside: halves are computed in single precision."""
         return accumulated(self.b.dtype)
-
-
-def accumulated(kind: np.dtype) -> np.dtype:
-    """The type in which a kernel computes."""
-    return np.dtype(np.float32) if kind.name in HALVES else kind
 
 
 def arguments(

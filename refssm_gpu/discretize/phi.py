@@ -6,7 +6,7 @@ CuPy's `expm1` is relied on for real numbers only.
 
 from __future__ import annotations
 
-from refssm_gpu._launching.arrays import Array, namespace
+from refssm_gpu._launching.arrays import Array, is_complex, namespace
 
 TERMS = 18  # for |z| < 1 the remainder, 1/18!/19 of the sum, is below u of double precision
 
@@ -20,7 +20,7 @@ def phi1(z: Array) -> Array:
 def _expm1(z: Array) -> Array:
     """e^{x+iy} − 1 = (e^x − 1) cos y − 2 sin² y/2 + i e^x sin y."""
     xp = namespace(z)
-    if not xp.isdtype(z.dtype, "complex floating"):
+    if not is_complex(z):
         return xp.expm1(z)
     x, y = xp.real(z), xp.imag(z)
     half = xp.sin(y / 2)
