@@ -122,6 +122,26 @@ def moments(
     return both[..., 0, :], both[..., 1, :]
 
 
+def later_moments(
+    dk: Array, log: Array, turned: Array | None = None
+) -> tuple[Array, Array]:
+    """Σ_k dk_k (Ā^k)* and Σ_k k dk_k (Ā^{k−1})*, Ā = ±e^log, also for Ā = 0."""
+    xp = namespace(log)
+    one, two = moments(dk, log, turned=turned, skip=1)
+    A_bar = xp.exp(log)
+    A_bar = A_bar if turned is None else xp.where(turned, -A_bar, A_bar)
+    start = xp.sum(dk[..., :1].astype(one.dtype), axis=-1, keepdims=True)  # 0 if there is no time
+    A_bar = xp.conj(A_bar) if xp.isdtype(A_bar.dtype, "complex floating") else A_bar
+    return start + A_bar * one, one + two
+
+
+def each_wide(*arrays: Array) -> tuple[Array, ...]:
+    """The arrays in double precision, each real or complex as it is."""
+    return tuple(
+        x.astype(np.complex128 if x.dtype.kind == "c" else np.float64, copy=False) for x in arrays
+    )
+
+
 def _flags(given: Array | None, x: Array) -> Array | None:
     """Flags of each mode, as the kernels take them."""
     return None if given is None else contiguous(namespace(x).broadcast_to(given, x.shape), np.uint8)

@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(256)
     v += row * size.n;
     x += row * size.n;
     if (turned) turned += row * size.n;
-    if (size.backwards && none<tile::THREADS>(v, size.n)) return;
+    if (size.backwards && none<tile::THREADS>(v, size.n, heads)) return;
     O sums[ROWS][tile::EACH];
 #pragma unroll
     for (int i = 0; i < ROWS; ++i)

@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(128, 3)
     x += row * size.n;
     if (turned) turned += row * size.n;
     sums += blockIdx.x * 2 * size.n;
-    if (wanted && none<tile::THREADS>(wanted + row * size.n, size.n)) {
+    if (wanted && none<tile::THREADS>(wanted + row * size.n, size.n, powers)) {
         for (long long i = threadIdx.x; i < 2 * size.n; i += tile::THREADS)
             sums[i] = from_real<W>(0);
         return;

@@ -19,9 +19,10 @@ DEVICE bool is_zero(unsigned char x) { return x == 0; }
 DEVICE bool is_zero(double x) { return x == 0; }
 DEVICE bool is_zero(complex128 x) { return x.re == 0 && x.im == 0; }
 
-// Whether all numbers of a row are zero.
-template <int THREADS, class E> DEVICE bool none(const E* x, long long n) {
-    SHARED(unsigned, votes, THREADS / 32);
+// Whether all numbers of a row are zero. `scratch` is shared memory for a word of each warp; a barrier
+// must come before it is used for something else.
+template <int THREADS, class E> DEVICE bool none(const E* x, long long n, void* scratch) {
+    unsigned* votes = static_cast<unsigned*>(scratch);
     bool some = false;
     for (long long i = threadIdx.x; i < n; i += THREADS) some |= !is_zero(x[i]);
     note(some, votes);
