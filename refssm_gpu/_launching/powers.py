@@ -18,7 +18,12 @@ COLUMNS = 64  # of both tables' kernels, see vandermonde.cuh
 ROWS = {"float32": 4, "complex64": 4, "float64": 2, "complex128": 2}  # of a thread; or 1
 HEADS = 32  # times ROWS: rows of a block
 RESIDENT = 2  # blocks for each multiprocessor, below which blocks are made smaller
-PIECE = {"float32": 4096, "complex64": 4096, "float64": 2048, "complex128": 2048}  # times of a block
+PIECE = {
+    "float32": 4096,
+    "complex64": 4096,
+    "float64": 2048,
+    "complex128": 2048,
+}  # times of a block
 _PART = {"complex64": "float32", "complex128": "float64"}
 _COMPLEX = {"float32": "complex64", "float64": "complex128"}
 
@@ -44,7 +49,9 @@ _MOMENTS = Kernel(
     double_inside=True,
 )
 _SIZES = np.dtype([(name, np.int64) for name in ("l", "n", "tiles", "backwards")])
-_MOMENT_SIZES = np.dtype([(name, np.int64) for name in ("l", "n", "pieces", "stride", "skip", "backwards")])
+_MOMENT_SIZES = np.dtype(
+    [(name, np.int64) for name in ("l", "n", "pieces", "stride", "skip", "backwards")]
+)
 
 
 def sums(
@@ -122,9 +129,7 @@ def moments(
     return both[..., 0, :], both[..., 1, :]
 
 
-def later_moments(
-    dk: Array, log: Array, turned: Array | None = None
-) -> tuple[Array, Array]:
+def later_moments(dk: Array, log: Array, turned: Array | None = None) -> tuple[Array, Array]:
     """Σ_k dk_k (Ā^k)* and Σ_k k dk_k (Ā^{k−1})*, Ā = ±e^log, also for Ā = 0."""
     xp = namespace(log)
     one, two = moments(dk, log, turned=turned, skip=1)
@@ -144,11 +149,15 @@ def each_wide(*arrays: Array) -> tuple[Array, ...]:
 
 def _flags(given: Array | None, x: Array) -> Array | None:
     """Flags of each mode, as the kernels take them."""
-    return None if given is None else contiguous(namespace(x).broadcast_to(given, x.shape), np.uint8)
+    return (
+        None if given is None else contiguous(namespace(x).broadcast_to(given, x.shape), np.uint8)
+    )
 
 
 def rounded(gradients, kind: np.dtype) -> tuple[Array, ...]:
     """The gradients in the precision of `kind`, each real or complex as it is."""
     single = np.dtype(kind).char in "fF"
-    types = {"f": np.float32, "c": np.complex64} if single else {"f": np.float64, "c": np.complex128}
+    types = (
+        {"f": np.float32, "c": np.complex64} if single else {"f": np.float64, "c": np.complex128}
+    )
     return tuple(g.astype(types[g.dtype.kind], copy=False) for g in gradients)

@@ -30,7 +30,9 @@ def resolvent_at_roots(v, a, *, l):
     log = xp.where(a == 0, NOTHING, xp.log(xp.where(a == 0, 1.0, a)))
     x = xp.where(rising, -log, log)
     whole = l * x * phi1(l * x)  # e^{lx} − 1
-    response = sums(v * (xp.where(rising, xp.exp(x), -1.0) / whole), x, l=l, kind=kind, rising=rising)
+    response = sums(
+        v * (xp.where(rising, xp.exp(x), -1.0) / whole), x, l=l, kind=kind, rising=rising
+    )
     return xp.fft.fft(response)
 
 
@@ -38,7 +40,9 @@ def resolvent_at_roots_vjp(dk, v, a, *, l):
     """Mirror of refssm.resolvent_at_roots_vjp: sums over the nodes, as for a Cauchy kernel."""
     del l  # dk has it
     kind = np.result_type(common(dk, v, a), np.complex64)
-    first, second = moments(dk.astype(kind, copy=False), a.astype(kind, copy=False), None, roots=True)
+    first, second = moments(
+        dk.astype(kind, copy=False), a.astype(kind, copy=False), None, roots=True
+    )
     return rounded(unbroadcast_each((first, v.conj() * second), (v, a)), kind)
 
 

@@ -1,0 +1,36 @@
+"""Whether outputs and gradients of a mirror are within the judge's bounds, at sizes of a test."""
+
+import numpy as np
+from on_target import given, taken
+
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import compare, judge
+
+
+def assert_right(op, mirror, *arrays, **statics):
+    """The mirror's outputs are within the judge's bound of the reference's."""
+    verdict = judge(op, lambda *args, **kw: taken(mirror(*given(*args), **kw)), *arrays, **statics)
+    assert verdict.ok, verdict
+
+
+def assert_gradients_right(op, mirror_vjp, *arrays, **statics):
+    """So are the gradients for a random cotangent, each entry by its own bound."""
+    y = op.reference(*arrays, **statics)
+    r = np.random.default_rng(y.size)
+    dy = r.standard_normal(y.shape) + (
+        1j * r.standard_normal(y.shape) if y.dtype.kind == "c" else 0
+    )
+    dy = dy.astype(y.dtype)
+    found = taken(mirror_vjp(*given(dy, *arrays), **statics))
+    gauged = expect(op, [dy, *arrays], statics, op.bare_vjp)
+    for g, gauge, x in zip(found, gauged, arrays, strict=True):
+        assert g.shape == x.shape
+        verdict = compare(g, gauge, g.dtype)
+        assert verdict.ok, verdict
+
+
+def normal(kind, *shape, seed=0):
+    """Standard normal numbers of this type."""
+    r = np.random.default_rng(seed)
+    x = r.standard_normal(shape)
+    return (x + 1j * r.standard_normal(shape) if np.dtype(kind).kind == "c" else x).astype(kind)
