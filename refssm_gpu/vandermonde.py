@@ -28,8 +28,7 @@ def _gradients(dk, v, x, factor):
 
 def vandermonde_kernel_real(v, x, *, l):
     """Mirror of refssm.vandermonde_kernel_real; sums no imaginary parts."""
-    kind = np.empty(0, common(v, x)).real.dtype
-    return sums(2 * v, x, l=l, kind=kind)
+    return sums(2 * v, x, l=l, kind=np.finfo(common(v, x)).dtype)
 
 
 def vandermonde_kernel_real_vjp(dk, v, x, *, l):

@@ -110,7 +110,8 @@ def moments(
     """
     xp = namespace(x)
     shape, l, n = dk.shape[:-1], dk.shape[-1], x.shape[-1]
-    kind, compound = dk.dtype.name, dk.dtype.kind == "c" or x.dtype.kind == "c"
+    kind: str = dk.dtype.name
+    compound = "c" in (dk.dtype.kind, x.dtype.kind)
     element = _COMPLEX.get(kind, kind) if compound else kind
     wide = np.dtype(np.complex128 if compound else np.float64)
     x = contiguous(xp.broadcast_to(x, (*shape, n)), wide)

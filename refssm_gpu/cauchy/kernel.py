@@ -1,4 +1,4 @@
-"""CuPy mirror of refssm.cauchy_kernel: one launch forwards; residues and poles, and nodes backwards."""
+"""CuPy mirror of refssm.cauchy_kernel: one launch forwards, two backwards."""
 
 from math import prod
 

@@ -1,4 +1,4 @@
-"""CuPy mirrors of refssm.diagonal.discretized: n coefficients and logarithms, then a Vandermonde kernel.
+"""CuPy mirrors of refssm.diagonal.discretized: coefficients and logarithms, and their sums of powers.
 
 All that is of size n is in double precision and rounded once, in the tables.
 """

@@ -1,7 +1,9 @@
 """Whether outputs and gradients of a mirror are within the judge's bounds, at sizes of a test."""
 
 import numpy as np
+import pytest
 from on_target import given, taken
+from rotation import of_turn
 
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, judge
@@ -27,6 +29,11 @@ def assert_gradients_right(op, mirror_vjp, *arrays, **statics):
         assert g.shape == x.shape
         verdict = compare(g, gauge, g.dtype)
         assert verdict.ok, verdict
+
+
+def a_third(bugs):
+    """Planted bugs as parameters: a third in each default run, all in the long one."""
+    return [pytest.param(bug, marks=() if of_turn(bug, 3) else pytest.mark.long) for bug in bugs]
 
 
 def normal(kind, *shape, seed=0):
