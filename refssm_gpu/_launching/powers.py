@@ -75,15 +75,14 @@ def sums(
     element = _COMPLEX.get(kind.name, kind.name) if compound else kind.name
     wide = np.dtype(np.complex128 if compound else np.float64)
     v, x = (xp.broadcast_to(a, (*shape, n)) for a in (v, x))
-    turned = _flags(turned, x)
-    k, x = empty((*shape, l), kind, x), contiguous(x, wide)
+    turned, rising = (_flags(f, x) for f in (turned, rising))
+    k, v, x = empty((*shape, l), kind, x), contiguous(v, wide), contiguous(x, wide)
     for backwards in (0,) if rising is None else (0, 1):
-        own = v if rising is None else xp.where(rising ^ (not backwards), v, xp.zeros_like(v))
         height = _height(element, rows, l)
         tiles = blocks(l, height * HEADS * COLUMNS)
         size = np.array([(l, n, max(1, tiles), backwards)], _SIZES)
         instance = (element, int(compound and kind.kind != "c"), height)
-        _SUMS(instance, (rows * tiles,), contiguous(own, wide), x, turned, k, size)
+        _SUMS(instance, (rows * tiles,), v, x, turned, rising, k, size)
     return k
 
 
@@ -108,6 +107,19 @@ def moments(
     E_nk is (−e^{x_n})^k. Where `rising` is true k counts from the last time to the first. The first
     `skip` times are left out: k = 0 is the one after them.
     """
+    found = moment_sums(dk, x, turned=turned, rising=rising, skip=skip)
+    return found[..., 0, :], found[..., 1, :]
+
+
+def moment_sums(
+    dk: Array,
+    x: Array,
+    *,
+    turned: Array | None = None,
+    rising: Array | None = None,
+    skip: int = 0,
+) -> Array:
+    """Both sums of `moments` in one array (…, 2, n)."""
     xp = namespace(x)
     shape, l, n = dk.shape[:-1], dk.shape[-1], x.shape[-1]
     kind: str = dk.dtype.name
@@ -126,26 +138,17 @@ def moments(
         wanted = rising if backwards else None
         _MOMENTS((element, kind), grid, dk, x, turned, wanted, made, size)
         found.append(xp.reshape(xp.sum(made, axis=1), (*shape, 2, n)))
-    both = found[0] if rising is None else xp.where(rising[..., None, :] != 0, found[1], found[0])
-    return both[..., 0, :], both[..., 1, :]
+    return found[0] if rising is None else xp.where(rising[..., None, :] != 0, found[1], found[0])
 
 
-def later_moments(dk: Array, log: Array, turned: Array | None = None) -> tuple[Array, Array]:
-    """Σ_k dk_k (Ā^k)* and Σ_k k dk_k (Ā^{k−1})*, Ā = ±e^log, also for Ā = 0."""
-    xp = namespace(log)
-    one, two = moments(dk, log, turned=turned, skip=1)
-    A_bar = xp.exp(log)
-    A_bar = A_bar if turned is None else xp.where(turned, -A_bar, A_bar)
-    start = xp.sum(dk[..., :1].astype(one.dtype), axis=-1, keepdims=True)  # 0 if there is no time
-    A_bar = xp.conj(A_bar) if xp.isdtype(A_bar.dtype, "complex floating") else A_bar
-    return start + A_bar * one, one + two
+def later_sums(dk: Array, x: Array, turned: Array | None = None) -> tuple[Array, Array]:
+    """`moment_sums` from time 1 on, and the cotangent of time 0, which is 0 if there is none.
 
-
-def each_wide(*arrays: Array) -> tuple[Array, ...]:
-    """The arrays in double precision, each real or complex as it is."""
-    return tuple(
-        x.astype(np.complex128 if x.dtype.kind == "c" else np.float64, copy=False) for x in arrays
-    )
+    With Ā = ±e^x: Σ_k k dk_k (Ā^{k−1})* is the sum of both, also for Ā = 0, and Σ_k dk_k (Ā^k)* the
+    cotangent of time 0 plus Ā* times the first.
+    """
+    found = moment_sums(dk, x, turned=turned, skip=1)
+    return found, contiguous(namespace(dk).sum(dk[..., :1], axis=-1), found.dtype)
 
 
 def _flags(given: Array | None, x: Array) -> Array | None:

@@ -36,9 +36,10 @@ template <class T> DEVICE void add_product(complex_of<T>& sum, T a, complex_of<T
 
 DEVICE double power(double x, long long k) { return exp(x * static_cast<double>(k)); }
 
+inline constexpr double ONE_OVER_PI = 0.31830988618379067154;
+
 // The angle in half turns: sincospi reduces it exactly, sincos needs a stack for that.
 DEVICE complex128 power(complex128 x, long long k) {
-    constexpr double ONE_OVER_PI = 0.31830988618379067154;
     const double size = exp(x.re * static_cast<double>(k));
     double s, c;
     sincospi(x.im * static_cast<double>(k) * ONE_OVER_PI, &s, &c);

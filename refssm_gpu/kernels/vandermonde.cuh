@@ -36,16 +36,24 @@ template <class E, int REAL_PART, int ROWS> struct vandermonde_tile {
     using W = wide_of<E>;
     using digits = digits_of<W, COLUMNS, HEADS>;
 
-    // Both tables of a slice; `turned`: modes with a power of −1 as a factor.
-    static DEVICE void fill(const digits& powers, const W* v, const unsigned char* turned,
-                            int modes, E* columns, Pack16<E>* heads) {
+    // `turned`: modes with a power of −1 as a factor.
+    static DEVICE void fill_columns(const digits& powers, const unsigned char* turned, int modes,
+                                    E* columns) {
         for (int i = threadIdx.x; i < modes * COLUMNS; i += THREADS) {
             const int n = i / COLUMNS, q = i % COLUMNS;
             const W e = powers.column(n, q);
             columns[i] = rounded_to<E>(turned && turned[n] && q % 2 ? -e : e);
         }
-        for (int i = threadIdx.x; i < modes * HEADS; i += THREADS)
-            put(heads, i, rounded_to<E>(v[i / HEADS] * powers.head(i / HEADS, i % HEADS)));
+    }
+    // `rising`: modes that are summed from the last time to the first, the others are not.
+    static DEVICE void fill_heads(const digits& powers, const W* v, const unsigned char* rising,
+                                  bool backwards, int modes, Pack16<E>* heads) {
+        for (int i = threadIdx.x; i < modes * HEADS; i += THREADS) {
+            const int n = i / HEADS;
+            const bool out = rising && (rising[n] != 0) != backwards;
+            const W own = out ? from_real<W>(0) : v[n] * powers.head(n, i % HEADS);
+            put(heads, i, rounded_to<E>(own));
+        }
     }
 
     static DEVICE void multiply(const E* columns, const Pack16<E>* heads, int modes,
@@ -65,9 +73,10 @@ template <class E, int REAL_PART, int ROWS> struct vandermonde_tile {
 };
 
 template <class E, int REAL_PART, int ROWS>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 2)
     vandermonde(const wide_of<E>* __restrict__ v, const wide_of<E>* __restrict__ x,
-                const unsigned char* __restrict__ turned, entry_of<E, REAL_PART>* __restrict__ k,
+                const unsigned char* __restrict__ turned,
+                const unsigned char* __restrict__ rising, entry_of<E, REAL_PART>* __restrict__ k,
                 vandermonde_sizes size) {
     using tile = vandermonde_tile<E, REAL_PART, ROWS>;
     using O = entry_of<E, REAL_PART>;
@@ -79,7 +88,8 @@ __global__ void __launch_bounds__(256)
     v += row * size.n;
     x += row * size.n;
     if (turned) turned += row * size.n;
-    if (size.backwards && none<tile::THREADS>(v, size.n, heads)) return;
+    if (rising) rising += row * size.n;
+    if (size.backwards && none<tile::THREADS>(rising, size.n, heads)) return;
     O sums[ROWS][tile::EACH];
 #pragma unroll
     for (int i = 0; i < ROWS; ++i)
@@ -89,7 +99,9 @@ __global__ void __launch_bounds__(256)
         const int modes = static_cast<int>(min(size.n - first, (long long)tile::SLICE));
         tile::digits::fill(powers, x + first, modes, start);
         __syncthreads();  // and nobody reads the tables of the last slice any more
-        tile::fill({powers}, v + first, turned ? turned + first : nullptr, modes, columns, heads);
+        tile::fill_columns({powers}, turned ? turned + first : nullptr, modes, columns);
+        tile::fill_heads({powers}, v + first, rising ? rising + first : nullptr, size.backwards != 0,
+                         modes, heads);
         __syncthreads();
         tile::multiply(columns, heads, modes, sums);
     }

@@ -11,7 +11,7 @@ from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
 from refssm_gpu._launching import powers
-from refssm_gpu._launching.powers import later_moments, moments, sums
+from refssm_gpu._launching.powers import later_sums, moments, sums
 from refssm_gpu._launching.target import target
 from refssm_gpu.vandermonde import (
     vandermonde_kernel,
@@ -153,9 +153,9 @@ def test_moments_from_a_later_time_on_are_those_of_the_rest():
 
 def test_the_slope_at_a_root_of_zero_is_the_second_cotangent():
     dk = np.array([[3.0, 5.0, 7.0]])
-    S, T = later_moments(*given(dk, np.array([[-1e4]])))
-    assert taken(S) == 3
-    assert taken(T) == 5
+    found, start = later_sums(*given(dk, np.array([[-1e4]])))
+    assert taken(start) == 3
+    assert np.array_equal(taken(found), [[[5], [0]]])
 
 
 SUMS, MOMENTS = "vandermonde.cuh", "vandermonde_moments.cuh"
