@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
-from kernel_bounds import assert_gradients_right, assert_right, normal
+from kernel_bounds import a_third, assert_gradients_right, assert_right, normal
 from on_target import given, taken
+from planting_kernels import plant
 from rotation import ROTATION
 
 import refssm_gpu.diagonal as gpu
 from refssm.catalog import OPERATORS
+from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
+from refssm_gpu._launching import modes
 from refssm_gpu._launching.target import target
+from refssm_gpu.diagonal import ema
 
 TYPES = ("float32", "float64", "complex64", "complex128")
 TURN = TYPES[ROTATION % 4]
@@ -112,3 +116,39 @@ def test_a_kernel_is_two_launches(monkeypatch):
     with settings() as now:
         gpu.diagonal_kernel_zoh(*given(*system(EVERY[0], "complex64", (2,))), l=64)
     assert len(now.counts) == 2
+
+
+BUGS = {
+    "steps_of_another_row": ("modes.cuh", "dt_[of(3)]", "dt_[0 * of(3)]"),
+    "threads_behind_the_last_mode": ("modes.cuh", "i >= size.count", "i > size.count - 2"),
+    "rising_modes_not_turned": ("modes.cuh", "W fallen = flag ? -z : z;", "W fallen = z;"),
+    "no_negative_roots": ("modes_functions.cuh", "negative = root < 0;", "negative = root < -9;"),
+    "series_too_short": ("modes_functions.cuh", "TERMS = 18", "TERMS = 5"),
+    "logistic_overflows": ("averages.cuh", "(x >= 0 ? 1 : e) / (1 + e)", "e / (1 + e)"),
+    "damping_forgotten": ("averages.cuh", "(S - m.p * m.s * T)", "(S - m.p * T)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", a_third(BUGS))
+def test_a_planted_bug_in_a_kernel_is_seen(monkeypatch, tmp_path, bug):
+    for module in (modes, ema):
+        plant(monkeypatch, tmp_path, module, ["_MODES", "_MODES_BACK"], *BUGS[bug])
+    with pytest.raises((AssertionError, HostError)):
+        _all_facts()
+
+
+def test_without_a_planted_bug_the_facts_hold():
+    _all_facts()
+
+
+def _all_facts():
+    """Facts that together see each of the bugs above."""
+    for op in EVERY:
+        arrays = system(op, "float64", (2,))
+        check(op, arrays, 20)
+        if op.name == "dss_softmax_kernel":
+            check(op, [-arrays[0], *arrays[1:]], 20)
+        if op.name == "diagonal_kernel_zoh":  # |z| from 1e-3 to 1
+            check(op, [arrays[0] / 8, *arrays[1:]], 20)
+        if op.name == "diagonal_kernel_bilinear":  # dt·w below −2
+            check(op, [arrays[0] * 16, *arrays[1:]], 20)
