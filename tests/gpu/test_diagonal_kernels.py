@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from kernel_bounds import a_third, assert_gradients_right, assert_right, normal
+from kernel_bounds import assert_gradients_right, assert_right, normal
 from on_target import given, taken
 from planting_kernels import plant
 from rotation import ROTATION
@@ -129,7 +129,8 @@ BUGS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("bug", a_third(BUGS))
+@pytest.mark.long
+@pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_in_a_kernel_is_seen(monkeypatch, tmp_path, bug):
     for module in (modes, ema):
         plant(monkeypatch, tmp_path, module, ["_MODES", "_MODES_BACK"], *BUGS[bug])
