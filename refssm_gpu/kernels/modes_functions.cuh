@@ -39,7 +39,7 @@ inline constexpr double NOTHING = -1e4;  // stands for log 0: e^{−1e4} is 0, a
 
 DEVICE complex128 logarithm(complex128 a) {
     const double x = fmax(fabs(a.re), fabs(a.im)), y = fmin(fabs(a.re), fabs(a.im));
-    if (x == 0) return {NOTHING, 0};
+    if (is_zero(a)) return {NOTHING, 0};
     const bool near_circle = x > 0.5 && x < 2;  // there log |a| cancels
     const double size =
         near_circle ? 0.5 * log1p((x - 1) * (x + 1) + y * y) : log(hypot(a.re, a.im));

@@ -113,6 +113,15 @@ def test_a_pole_met_exactly_is_infinite_and_nan_where_the_residue_is_zero(kind):
     assert np.isnan(taken(cauchy_kernel(*given(np.array([0, 1], kind), w, z)))[0])
 
 
+@pytest.mark.parametrize("nan", [np.nan, complex(np.nan, 0.5), complex(0.5, np.nan)])
+def test_nan_in_a_pole_reaches_every_root_of_its_row_only(nan):
+    v, a = normal("complex64", 2, 3), np.full((2, 3), 0.5, np.complex64)
+    a[1, 2] = nan
+    k = taken(resolvent_at_roots(*given(v, a), l=6))
+    assert np.isfinite(k[0]).all()
+    assert np.isnan(k[1]).all()
+
+
 @pytest.mark.parametrize("kind", ["complex64", "complex128"])
 @pytest.mark.parametrize("share", [-0.6, -0.45, 0.45, 0.6])
 def test_distances_whose_square_leaves_the_range_keep_their_digits(kind, share):

@@ -200,3 +200,24 @@ def _all_facts():
         with settings(order=order):
             assert_right(VANDERMONDE_KERNEL_REAL, vandermonde_kernel_real, v, x, l=2100)
             assert_gradients_right(VANDERMONDE_KERNEL, vandermonde_kernel_vjp, v, x, l=4200)
+
+
+@pytest.mark.long
+def test_places_beyond_two_to_the_31_are_right():
+    """The last row of 66000: 8.7 GB of addresses, of which one block touches its own."""
+    rows, l = 66000, 32769
+    v, x = normal("float32", rows, 1), modes("float32", rows, 1)
+    assert_last = np.testing.assert_array_equal
+    tiles = -(-l // 8192)
+    with settings(only=((rows * tiles - 1, 0, 0),)):
+        k = taken(vandermonde_kernel(*given(v, x), l=l))
+    with settings(only=((tiles - 1, 0, 0),)):
+        alone = taken(sums(*given(v[-1:], x[-1:]), l=l, kind=np.float32))
+    assert_last(k[-1, 32768:], alone[0, 32768:])
+    dk = np.zeros((rows, l), np.float32)  # no memory but for the page that is written
+    dk[-1, -1] = 1
+    pieces = -(-l // 4096)
+    with settings(only=((rows * pieces - 1, 0, 0),)):
+        found = powers.moment_sums(*given(dk, x))
+    alone = powers.moment_sums(*given(dk[-1:], x[-1:]))
+    assert_last(taken(found)[-1], taken(alone)[0])
