@@ -79,7 +79,8 @@ def test_a_folder_that_could_not_be_filled_does_not_exist(place):
 
 def test_folders_that_nobody_used_for_a_month_are_removed(place):
     old, young = (cache.kept([name], nothing) for name in "ab")
-    os.utime(old, (time.time() - 2 * cache.UNUSED,) * 2)
+    long_ago = time.time() - 2 * cache.UNUSED
+    os.utime(old, (long_ago, long_ago))
     cache._tidied.__wrapped__(place)
     assert folders(place) == {young.name}
     cache.kept(["a"], nothing)  # and it is made again
