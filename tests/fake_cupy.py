@@ -130,7 +130,7 @@ def on_device(function):
 
 def _asnumpy(x, order="C"):
     current().synchronize()
-    return np.array(x, order=order, subok=False)
+    return np.array(x, order=order, subok=False)  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 class Pool:

@@ -31,7 +31,9 @@ def zeros(op: Operator, size: Size) -> list[np.ndarray]:
     for i, (name, domain) in enumerate(op.inputs.items()):
         leading = [size.batch.get(axis, 1) for axis in op.batch_axes[i]]
         shape = (*leading, *(length_of(dim, size.core) for dim in op.input_dims[i]))
-        kind = np.zeros(0, carrier).real.dtype if domain.real else carrier
+        kind = (
+            np.dtype(carrier.char.lower()) if domain.real else carrier
+        )  # "F" is complex, "f" real
         arrays.append(np.zeros(shape, bool if name in op.flags else kind))
     return arrays
 

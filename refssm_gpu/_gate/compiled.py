@@ -14,6 +14,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any
 
 from platformdirs import user_cache_path
 
@@ -103,10 +104,11 @@ def _readers() -> tuple[str, ...]:
 
 def _read(text: str) -> Program:
     held: dict[str, Any] = json.loads(text)
-    made = (
-        {k: tuple(v) if type(v) is list else v for k, v in i.items()} for i in held["instances"]
-    )
-    return Program(tuple(held["complaints"]), tuple(Compiled(**fields) for fields in made))
+    made = []
+    for fields in held["instances"]:
+        record: dict[str, Any] = {k: tuple(v) if type(v) is list else v for k, v in fields.items()}
+        made.append(Compiled(**record))
+    return Program(tuple(held["complaints"]), tuple(made))
 
 
 def _write(place: Path, text: str) -> None:

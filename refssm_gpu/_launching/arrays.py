@@ -66,7 +66,8 @@ def folded(cotangent: Array, shape: Sequence[int]) -> Array:
     extra = cotangent.ndim - len(shape)
     stretched = (i for i, n in enumerate(shape) if n == 1 != cotangent.shape[extra + i])
     axes = (*range(extra), *(extra + i for i in stretched))
-    return namespace(cotangent).reshape(summed(cotangent, axes) if axes else cotangent, tuple(shape))
+    whole = summed(cotangent, axes) if axes else cotangent
+    return namespace(whole).reshape(whole, tuple(shape))
 
 
 def unbroadcast(cotangent: Array, primal: Array) -> Array:

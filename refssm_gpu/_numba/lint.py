@@ -46,7 +46,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:
             os.environ["CUDA_HOME"] = str(toolkit(Path(folder)))
-            assert get_cudalib("nvvm").startswith(folder), "Numba took NVVM from elsewhere"
+            found = Path(get_cudalib("nvvm")).resolve()
+            assert found == compiler()[0], f"Numba took NVVM from elsewhere: {found}"
         except NoNVVM as error:
             sys.exit(f"refssm_gpu._numba.lint: {error}")
         for name in wanted:
@@ -54,8 +55,8 @@ def main() -> None:
                 sys.stdout.write(json.dumps(line) + "\n")
 
 
-def toolkit(folder: Path) -> Path:
-    """This folder, laid out as a CUDA toolkit with NVVM and libdevice from pip's package."""
+def compiler() -> tuple[Path, Path]:
+    """NVVM and libdevice of pip's package."""
     try:
         installed = {path.name: path.locate() for path in files("nvidia-nvvm") or ()}
     except PackageNotFoundError:
@@ -63,11 +64,16 @@ def toolkit(folder: Path) -> Path:
     library = next((p for n, p in installed.items() if n.startswith("libnvvm.so")), None)
     device = installed.get("libdevice.10.bc")
     if library is None or device is None:
-        raise NoNVVM(f"the package nvidia-nvvm lacks libnvvm.so or libdevice.10.bc: {MISSING}")
-    for place, file in (("lib64", library), ("libdevice", device)):
-        link = folder / "nvvm" / place / Path(file).name
+        raise NoNVVM("the package nvidia-nvvm lacks libnvvm.so or libdevice.10.bc")
+    return Path(library).resolve(), Path(device).resolve()
+
+
+def toolkit(folder: Path) -> Path:
+    """This folder, laid out as a CUDA toolkit with that compiler: where Numba looks for it."""
+    for place, file in zip(("lib64", "libdevice"), compiler(), strict=True):
+        link = folder / "nvvm" / place / file.name
         link.parent.mkdir(parents=True)
-        link.symlink_to(Path(file).resolve())
+        link.symlink_to(file)
     return folder
 
 

@@ -47,6 +47,8 @@ def _added(array: Watched, index: Any, value: Any) -> Any:
 def element(kind: Any) -> Any:
     """NumPy's type for one of Numba's; other things stay. Whole numbers are Python's."""
     if isinstance(kind, types.Integer):
+        if kind != types.int64:
+            raise KernelBug(f"{kind} in a kernel: offsets need 64 bits")
         return int
     return getattr(np, str(kind)) if isinstance(kind, (types.Float, types.Complex)) else kind
 

@@ -11,8 +11,8 @@ threads is free. What a GPU would let pass is a `KernelBug`:
 - values stored in an array of another type, and atomics on complex numbers, which do not compile.
 
 Shared memory starts as NaN. Warps only matter for the order "shuffled": no kernel here relies on
-threads of a warp being together, and functions of warps are refused. It cannot see 32-bit offsets:
-its whole numbers are Python's.
+threads of a warp being together, and functions of warps are refused. Whole numbers are Python's, so
+an offset that overflows is not seen; whole types other than int64 are refused.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ DEVICE E window(const E* signal, long long row, long long l, long long time) {
 }
 
 template <class E, int STAGES>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 2)
     hope_stream(const E* __restrict__ h, const real_of<E>* __restrict__ rho,
                 const real_of<E>* __restrict__ c, const E* __restrict__ u,
                 const E* __restrict__ x0, const E* __restrict__ sums, E* __restrict__ y,
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(BLOCK)
 // Over the same cascade of n = size.n stages, with cotangents dy: dh_j = Σ_k conj(s_{j+1}) dy, and
 // each launch's part of Σ_k conj(dy) Σ_j (j + 1) h_j (s_j - s_{j+2}); h has n - 1 entries.
 template <class E, int STAGES>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 2)
     hope_stream_back(const E* __restrict__ dy, const E* __restrict__ h,
                      const real_of<E>* __restrict__ rho, const real_of<E>* __restrict__ c,
                      const E* __restrict__ u, const E* __restrict__ earlier,

@@ -2,8 +2,10 @@ import inspect
 
 import numpy as np
 import pytest
+from numba import int32
 from numba_tier import KERNELS, calls, edited, missing, replaced
 
+from refssm_gpu._numba import cauchy
 from refssm_gpu._numba.field import FIELDS, complex64, cuda, float32, float64, int64
 from refssm_gpu._numba.simulated_memory import KernelBug
 from refssm_gpu._numba.simulator import ORDERS, simulate, threads_in
@@ -188,6 +190,13 @@ def test_what_the_simulator_does_not_know_is_refused():
         run(warps, EIGHT)
     with pytest.raises(NameError, match="min"):
         run(smallest, EIGHT, threads=1)
+
+
+def test_offsets_of_32_bits_are_refused(monkeypatch):
+    call = calls("float32")["cauchy_sums"]
+    monkeypatch.setattr(cauchy, "int64", int32)
+    with pytest.raises(KernelBug, match="int32 in a kernel: offsets need 64 bits"):
+        call()
 
 
 def test_a_barrier_in_a_function_that_a_kernel_calls_is_refused():

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from refssm.cauchy import CAUCHY_KERNEL
 from refssm.scan import LINEAR_SCAN
 from refssm.testing import check
 from refssm_gpu._launching import missing
+from refssm_gpu._numba import launch
 from refssm_gpu._numba.cauchy import cauchy_kernel
+from refssm_gpu._numba.field import FIELDS
 from refssm_gpu._numba.scan import linear_scan
 from refssm_gpu._numba.selective_scan import selective_scan
 from refssm_gpu._numba.simulator import ORDERS, threads_in
@@ -120,6 +123,31 @@ def test_without_a_gpu_a_call_says_in_one_sentence_what_is_missing(monkeypatch):
     with pytest.raises(missing.NoCard) as caught:
         linear_scan(np.ones((2, 1)), np.ones((2, 1)))
     assert str(caught.value) == "linear_scan runs on a CUDA GPU, and CuPy is not installed"
+
+
+def test_on_a_card_a_launch_takes_cupys_stream_and_waits_for_none(monkeypatch):
+    seen = []
+
+    class Compiled:
+        def __getitem__(self, place):
+            return lambda *arguments: seen.append((place, arguments))
+
+    class OnCard:
+        __cuda_array_interface__ = {}  # noqa: RUF012
+
+    stream = SimpleNamespace(ptr=7)
+    cupy = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=lambda: stream))
+    numba = SimpleNamespace(
+        external_stream=lambda ptr: f"stream {ptr}", as_cuda_array=lambda x, sync: (x, sync)
+    )
+    monkeypatch.delenv("REFSSM_GPU")
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(launch, "cuda", numba)
+    monkeypatch.setattr(launch, "_compiled", lambda kernel, field: Compiled())
+    kernel, field, x = KERNELS["cauchy_sums"], FIELDS["float32"], OnCard()
+    kernel(field, (3, 2), (128,), x, 5)
+    kernel(field, (3, 0), (128,), x, 5)  # nothing to do
+    assert seen == [(((3, 2), (128,), "stream 7"), ((x, False), 5))]
 
 
 def test_sizes_and_types_are_checked():
