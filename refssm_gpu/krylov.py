@@ -35,7 +35,7 @@ class _Doubled:
         xp = namespace(P, x)
         while (have := self.columns.shape[-1]) < count:
             self.powers.append(self.powers[-1] @ self.powers[-1] if self.powers else P)
-            later = self.powers[-1] @ self.columns[..., : count - have]
+            later = self.powers[-1] @ self.columns[..., : min(have, count - have)]
             batch = later.shape[:-2]
             own = xp.broadcast_to(self.columns, (*batch, *self.columns.shape[-2:]))
             self.columns = xp.concat([own, later], axis=-1)

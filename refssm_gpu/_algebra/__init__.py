@@ -1,1 +1,1 @@
-"""What several array-level mirrors share: matrices, exponentials, polynomials, transform lengths."""
+"""What several array-level mirrors share: matrices, exponentials, polynomials, lengths."""

@@ -33,6 +33,7 @@ def made_here() -> Array:
 
 def contiguous(x: Array, dtype=None) -> Array:
     """`x` of this type in one piece of memory, last axis fastest, at an address of 16 bytes."""
+    x = np.asarray(x) if isinstance(x, np.generic) else x  # NumPy's results without axes
     dtype = x.dtype if dtype is None else np.dtype(dtype)
     if x.dtype == dtype and x.flags.c_contiguous and address(x) % ALIGNED == 0:
         return x
@@ -65,7 +66,8 @@ def folded(cotangent: Array, shape: Sequence[int]) -> Array:
     extra = cotangent.ndim - len(shape)
     stretched = (i for i, n in enumerate(shape) if n == 1 != cotangent.shape[extra + i])
     axes = (*range(extra), *(extra + i for i in stretched))
-    return namespace(cotangent).reshape(summed(cotangent, axes) if axes else cotangent, tuple(shape))
+    whole = summed(cotangent, axes) if axes else cotangent
+    return namespace(whole).reshape(whole, tuple(shape))
 
 
 def unbroadcast(cotangent: Array, primal: Array) -> Array:

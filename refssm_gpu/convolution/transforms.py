@@ -59,4 +59,3 @@ def _signal(spectrum: Array, like: Array, p: int) -> Array:
         return xp.zeros((*spectrum.shape[:-1], p), dtype=like.dtype)
     inverse = xp.fft.ifft if is_complex(like) else xp.fft.irfft
     return inverse(spectrum, n=p)
-

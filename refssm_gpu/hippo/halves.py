@@ -30,7 +30,7 @@ class Halves:
         self.latest = xp.astype(_joining(before, one, n), u.dtype)
 
     def states(self, b: Array) -> Array:
-        """Coefficients of all prefixes from those of blocks, of which the first `rank` are given."""
+        """Coefficients of all prefixes, from the first `rank` of each block; the others are 0."""
         xp, (l, rank, members) = namespace(b), b.shape
         rest = xp.broadcast_to(0 * b[:1, :1, :], (1, self.n - rank, members))  # NaN reaches all
         first = xp.concat([b[:1, ...], rest], axis=1)
