@@ -61,7 +61,6 @@ CAUSAL_CONVOLUTION_DIRECT = Operator(
     batch="b d, d",
     traits=frozenset({"causal", "time-invariant", "linear:u", "linear:k"}),
     citation="gu2022s4, §2.3",
-    lacks=frozenset({"gpu"}),
 )
 
 

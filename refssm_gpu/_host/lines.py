@@ -16,7 +16,7 @@ class _Found(ctypes.Structure):
 
 
 def line_of(instruction: int | None) -> str:
-    """" (scan.cuh:57)", or an empty text where it cannot be found."""
+    """ " (scan.cuh:57)", or an empty text where it cannot be found."""
     tool = shutil.which("addr2line")
     found = _Found()
     if not (instruction and tool):

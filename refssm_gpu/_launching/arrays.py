@@ -11,6 +11,7 @@ from array_api_compat import array_namespace
 
 from refssm_gpu._launching.target import target
 
+HALVES = ("float16", "bfloat16")
 ALIGNED = 16  # bytes of one load of a thread
 Array = Any  # cupy.ndarray or numpy.ndarray
 
@@ -53,22 +54,40 @@ def transposed(M: Array) -> Array:
     return namespace(M).matrix_transpose(M)
 
 
+def is_complex(x: Array) -> bool:
+    """Whether the numbers are complex; some libraries' types have no `kind`, bfloat16 only that."""
+    kind = getattr(x.dtype, "kind", "")
+    return kind == "c" if kind else namespace(x).isdtype(x.dtype, "complex floating")
+
+
 def unbroadcast(cotangent: Array, primal: Array) -> Array:
     """Sum `cotangent` over the broadcast axes of `primal`; real for a real `primal`."""
     xp = namespace(cotangent)
     extra = cotangent.ndim - primal.ndim
     stretched = (i for i, n in enumerate(primal.shape) if n == 1 != cotangent.shape[extra + i])
     axes = (*range(extra), *(extra + i for i in stretched))
-    summed = xp.sum(cotangent, axis=axes, keepdims=True) if axes else cotangent
-    folded = xp.reshape(summed, primal.shape)
-    if xp.isdtype(primal.dtype, "complex floating"):
-        return folded if xp.isdtype(folded.dtype, "complex floating") else folded + 0j
-    return xp.real(folded) if xp.isdtype(folded.dtype, "complex floating") else folded
+    folded = xp.reshape(summed(cotangent, axes) if axes else cotangent, primal.shape)
+    if is_complex(primal):
+        return folded if is_complex(folded) else folded + 0j
+    return xp.real(folded) if is_complex(folded) else folded
+
+
+def summed(x: Array, axes: tuple[int, ...]) -> Array:
+    """The sum over these axes, which stay with length 1; halves are added in single precision."""
+    xp = namespace(x)
+    if str(x.dtype) not in HALVES:
+        return xp.sum(x, axis=axes, keepdims=True)
+    return xp.sum(x.astype(np.float32), axis=axes, keepdims=True).astype(x.dtype)
 
 
 def unbroadcast_each(cotangents: Sequence[Array], primals: Sequence[Array]) -> tuple[Array, ...]:
     """`unbroadcast` each cotangent to the shape of its argument."""
     return tuple(unbroadcast(g, x) for g, x in zip(cotangents, primals, strict=True))
+
+
+def accumulated(kind: np.dtype) -> np.dtype:
+    """The type in which a kernel computes."""
+    return np.dtype(np.float32) if kind.name in HALVES else kind
 
 
 def blocks(count: int, block: int) -> int:

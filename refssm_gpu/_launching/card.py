@@ -1,5 +1,6 @@
 """Launches on the card: NVRTC compiles an instance at its first call, CuPy keeps the result."""
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 from functools import cache

@@ -12,9 +12,9 @@ import numpy as np
 from refssm._arguments import each
 from refssm._implements import Declaration
 from refssm._operator import Operator
-from refssm_gpu._launching.arrays import Array, made_here, namespace
+from refssm_gpu._launching.arrays import HALVES, Array, made_here, namespace
 from refssm_gpu._launching.conduct import on_device_of, within_memory
-from refssm_gpu._launching.inputs import HALVES, converted, one_device, typed
+from refssm_gpu._launching.inputs import converted, one_device, typed
 from refssm_gpu._launching.kernel import FIELDS
 from refssm_gpu._launching.missing import require_card
 from refssm_gpu._launching.target import on_host

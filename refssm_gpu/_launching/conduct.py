@@ -1,5 +1,6 @@
 """Where a call runs, and what it says when the card's memory is too small."""
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,5 +1,6 @@
-"""The caller's arguments as arrays on one device: types are checked and brought to one precision."""
+"""The caller's arguments as arrays on one device, their types checked, in one precision."""
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -8,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import Array, namespace
+from refssm_gpu._launching.arrays import HALVES, Array, namespace
 from refssm_gpu._launching.target import on_host
-
-HALVES = ("float16", "bfloat16")
 
 
 def typed(what: str, arg: Any) -> Array | Number:
@@ -39,7 +38,7 @@ def _kind(arg: Any) -> str:
 
 
 def one_device(op: str, names: Sequence[str], args: Sequence[Any]) -> Array | None:
-    """The first array; ValueError if two arrays are on different devices. None if all are numbers."""
+    """The first array, None if all are numbers; ValueError if two are on different devices."""
     first, where = None, ""
     for name, arg in zip(names, args, strict=True):
         if isinstance(arg, Number) or on_host():
@@ -92,7 +91,7 @@ def converted(
 
 def _real(kind: np.dtype) -> np.dtype:
     """The real type of this precision."""
-    return np.empty(0, kind).real.dtype if kind.kind == "c" else kind
+    return np.finfo(kind).dtype if kind.kind == "c" else kind
 
 
 def _is_complex(arg: Any) -> bool:

@@ -55,5 +55,4 @@ def instances(*choices: Sequence[str | int]) -> tuple[Instance, ...]:
 
 REALS = ("float32", "float64")
 COMPLEX = ("complex64", "complex128")
-HALVES = ("float16", "bfloat16")
 FIELDS = (*REALS, *COMPLEX)

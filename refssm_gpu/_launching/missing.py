@@ -1,5 +1,6 @@
 """What a call on the GPU needs, and the sentence that says what is missing."""
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 from functools import cache

@@ -12,9 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import Array, blocks, common, contiguous, empty, namespace
+from refssm_gpu._launching.arrays import (
+    HALVES,
+    Array,
+    accumulated,
+    blocks,
+    common,
+    contiguous,
+    empty,
+    namespace,
+)
 from refssm_gpu._launching.batch import INNER, OUTER, Batch, batch
-from refssm_gpu._launching.kernel import FIELDS, HALVES, Instance, Kernel
+from refssm_gpu._launching.kernel import FIELDS, Instance, Kernel
 from refssm_gpu._launching.target import target
 
 BLOCK = 128
@@ -47,7 +56,7 @@ INSTANCES: tuple[Instance, ...] = tuple(
     for vector in _widths(kind)
     for lanes in LANES
 )
-_FORWARD = Kernel("linear_scan.cuh", "linear_scan", INSTANCES, BLOCK, registers=128)
+_FORWARD = Kernel("linear_scan.cuh", "linear_scan", INSTANCES, BLOCK, registers=144)
 _BACK = Kernel("linear_scan.cuh", "linear_scan_back", INSTANCES, BLOCK, registers=168)
 _TOTALS = Kernel("linear_scan_pieces.cuh", "linear_scan_totals", INSTANCES, BLOCK, registers=128)
 _BACK_TOTALS = Kernel(
@@ -91,11 +100,6 @@ class Scan:
         return accumulated(self.b.dtype)
 
 
-def accumulated(kind: np.dtype) -> np.dtype:
-    """The type in which a kernel computes."""
-    return np.dtype(np.float32) if kind.name in HALVES else kind
-
-
 def arguments(
     a: Array, b: Array, x0: Array | None, resets: Array | None, at_rest: bool, *beside: Array | None
 ) -> Scan:
@@ -108,7 +112,8 @@ def arguments(
     x0 = None if x0 is None else contiguous(x0, accumulated(kind))
     resets = None if resets is None else contiguous(resets, np.uint8)
     rows = batch((a, b, x0, resets), (2, 2, 1, 1))
-    return Scan(*rows.arrays, rows, at_rest)
+    a, b, x0, resets = rows.arrays
+    return Scan(a, b, x0, resets, rows, at_rest)
 
 
 def scan(

@@ -8,8 +8,9 @@
 #ifndef REFSSM_AFFINE_CUH
 #define REFSSM_AFFINE_CUH
 #include "number.cuh"
+#include "rows.cuh"
 
-constexpr int BLOCK = 128, WARP = 32, WARPS = BLOCK / WARP;
+inline constexpr int BLOCK = 128, WARP = 32, WARPS = BLOCK / WARP;
 
 // The map x -> a x + b; if a sequence begins in it, x -> b, whatever x is (NaN and infinity too).
 template <class E, int VECTOR> struct affine {
@@ -122,14 +123,6 @@ template <class S, class E, int VECTOR> DEVICE void store(S* p, const E (&x)[VEC
 #pragma unroll
     for (int v = 0; v < VECTOR; ++v) packed.v[v] = narrow<S>(x[v]);
     *reinterpret_cast<vector_of<S, VECTOR>*>(p) = packed;
-}
-
-// The row of an argument for member r of the batch outer × inner: bit 0 of its two bits says that
-// it has the outer axis, bit 1 the inner one.
-DEVICE long long row_of(unsigned mask, int argument, long long r, long long inner) {
-    const unsigned bits = mask >> 2 * argument & 3u;
-    if (bits == 3u) return r;
-    return bits == 1u ? r / inner : bits == 2u ? r % inner : 0;
 }
 
 #endif

@@ -31,7 +31,7 @@ DEVICE void put(const affine<E, VECTOR>& f, const place<VECTOR, LANES>& at, long
 }
 
 template <class S, int VECTOR, int LANES, int ITEMS>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 4)
     linear_scan_totals(const S* __restrict__ a, const S* __restrict__ b,
                        const unsigned char* __restrict__ resets, accumulate_of<S>* total_a,
                        accumulate_of<S>* total_b, unsigned char* begins, scan_sizes size) {
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 template <class S, int VECTOR, int LANES, int ITEMS>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 4)
     linear_scan_back_totals(const S* __restrict__ dx, const S* __restrict__ a,
                             const unsigned char* __restrict__ resets, accumulate_of<S>* total_a,
                             accumulate_of<S>* total_b, unsigned char* begins, scan_sizes size) {

@@ -19,6 +19,6 @@
 
 #define DEVICE __device__ __forceinline__
 
-constexpr unsigned WHOLE_WARP = 0xffffffffu;
+inline constexpr unsigned WHOLE_WARP = 0xffffffffu;
 
 #endif

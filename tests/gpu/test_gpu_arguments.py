@@ -4,10 +4,10 @@ import subprocess
 import sys
 import weakref
 
-import fake_cupy
+import fake_card
 import numpy as np
 import pytest
-from fake_cupy import array
+from fake_card import array
 
 from refssm.scan import LINEAR_STEP
 from refssm_gpu import NoCard
@@ -28,7 +28,7 @@ MACHINES = {
 
 @pytest.mark.parametrize("sentence", MACHINES)
 def test_a_call_says_what_the_machine_lacks(monkeypatch, sentence):
-    with fake_cupy.installed(monkeypatch, **MACHINES[sentence]), pytest.raises(NoCard) as error:
+    with fake_card.installed(monkeypatch, **MACHINES[sentence]), pytest.raises(NoCard) as error:
         dense_scan(A, B)
     assert sentence in str(error.value)
     assert str(error.value).startswith("dense_scan runs on a CUDA GPU, and ")
@@ -53,7 +53,7 @@ def test_without_cupy_the_package_imports_and_a_call_says_how_to_install_it():
 
 
 def test_a_numpy_array_on_the_card_is_refused_with_advice(monkeypatch):
-    with fake_cupy.installed(monkeypatch), pytest.raises(TypeError) as error:
+    with fake_card.installed(monkeypatch), pytest.raises(TypeError) as error:
         linear_step(array([0.5]), np.ones(1), array([1.0]))
     assert str(error.value) == (
         "linear_step: `b` is a numpy.ndarray, wanted a CuPy array; "
@@ -62,7 +62,7 @@ def test_a_numpy_array_on_the_card_is_refused_with_advice(monkeypatch):
 
 
 def test_arrays_on_two_devices_are_refused_by_name(monkeypatch):
-    with fake_cupy.installed(monkeypatch), pytest.raises(ValueError, match="`x` is on") as error:
+    with fake_card.installed(monkeypatch), pytest.raises(ValueError, match="`x` is on") as error:
         linear_step(array([0.5]), array([1.0]), array([1.0], place=1))
     assert str(error.value) == "linear_step: `x` is on cuda:1, but `a` is on cuda:0"
 
@@ -73,9 +73,9 @@ def test_too_little_memory_is_one_sentence_and_leaves_nothing_allocated(monkeypa
     def greedy():
         made = array(np.ones(1000))
         kept.append(weakref.ref(made))
-        raise fake_cupy.OutOfMemoryError("Out of memory allocating 17,179,869,184 bytes (allocated")
+        raise fake_card.OutOfMemoryError("Out of memory allocating 17,179,869,184 bytes (allocated")
 
-    with fake_cupy.installed(monkeypatch), pytest.raises(MemoryError) as error:
+    with fake_card.installed(monkeypatch), pytest.raises(MemoryError) as error:
         within_memory("linear_scan", array([1.0]), greedy)
     assert str(error.value) == (
         "linear_scan: Out of memory allocating 17,179,869,184 bytes; "
