@@ -190,8 +190,7 @@ __global__ void __launch_bounds__(THREADS)
     if (of.before && of.after)
         both = decay.own[Q - 1] * meeting(of.before, of.after, p * n, warps);
     __syncthreads();  // alpha and beta are complete
-    if (threadIdx.x < count) {
-        const int t = threadIdx.x;
+    if (const int t = threadIdx.x; t < count) {
         E total = both + crossing[t];
         for (int s = 0; s < SIDES; ++s) {
             for (int i = t; i < count; ++i) total += alpha[s * Q + i];
