@@ -16,6 +16,10 @@
 #define REFSSM_SSD_CUH
 #include "tiles.cuh"
 
+// Blocks that a multiprocessor shall hold, which bounds registers: with fewer of them ptxas spills
+// around calls of exp and sincos.
+template <class S> constexpr int RESIDENT = sizeof(accumulate_of<S>) == 16 ? 2 : 3;
+
 struct ssd_sizes {
     long long l, p, n, inner, chunks;  // inner: the members of the batch's second axis (heads)
     long long heads;                   // rows of a block of ssd_outputs, with the same B and C
@@ -47,6 +51,11 @@ DEVICE bool finite(float x) { return isfinite(x); }
 DEVICE bool finite(double x) { return isfinite(x); }
 template <class T> DEVICE bool finite(complex_of<T> x) { return is_finite(x); }
 
+// How much of a tile's width lies inside, from `first` on.
+DEVICE int inside(long long size, long long first, int width) {
+    return size - first < width ? static_cast<int>(size - first) : width;
+}
+
 // Mark a row if any lane of the warp asks for it.
 DEVICE void mark(unsigned* marks, long long row, bool bad) {
     if (__any_sync(WHOLE_WARP, bad) && threadIdx.x % 32 == 0) atomicAdd(marks + row, 1u);
@@ -59,7 +68,7 @@ template <class S> struct chunk_of {
     int count;             // steps, Q but in the last chunk
     DEVICE chunk_of(const ssd_sizes& size, long long row_, long long chunk) {
         row = row_, first = chunk * Q;
-        count = size.l - first < Q ? static_cast<int>(size.l - first) : Q;
+        count = inside(size.l, first, Q);
     }
 };
 

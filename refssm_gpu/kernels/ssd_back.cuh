@@ -1,5 +1,5 @@
 // Gradients of all chunks at once, from the states S before and the cotangents G after each chunk.
-// With W and w of ssd.cuh, s_ij = C_i · B_j, M = W ∘ s, D_ij = W_ij (dy_i · x_j), all conjugated:
+// With W and w of ssd.cuh, s_ij = C_i · B_j, M = W ∘ s, D_ij = W_ij (dy_i · x_j), primals conjugated:
 //
 //     dx_j = W_qj G B_j + Σ_{i≥j} M_ij dy_i,
 //     dB_j = W_qj Gᵀ x_j + Σ_{i≥j} D_ij C_i,      dC_i = w_i Sᵀ dy_i + Σ_{j≤i} D_ij B_j,
@@ -8,7 +8,7 @@
 //
 // No difference of two sums occurs in dlog_a. A block has one chunk of one row: nine products, M and
 // D in shared memory. dB and dC are those of the row; the launcher adds up the heads that share them.
-#include "ssd_forward.cuh"
+#include "ssd.cuh"
 
 // crossing[t] = Σ_{j<t≤i} X_ij: first sums over i in place, a thread a column, then over j.
 template <class E, int Q> DEVICE void add_crossing(E* X, E* crossing) {
@@ -42,36 +42,14 @@ DEVICE E meeting(const E* S, const E* G, long long entries, E* warps) {
     return total;
 }
 
-// One chunk's pointers, at its first step; S and G may be null: zeros.
+// One chunk's pointers, at its first step; the states may be null: zeros.
 template <class S, class E> struct chunk_back {
     const S *dy, *x, *B, *C;
     const E *before, *after;
-    long long p, n;
-    int count;
-    // Operands with conjugated numbers, along the summed index or across it.
-    DEVICE auto rows_of(const S* from, long long width) const {
-        const int end = count;
-        return along_depth([=](int i, int k) {
-            return i < end ? conj(widen(from[i * width + k])) : zero<E>();
-        });
-    }
-    DEVICE auto columns_of(const S* from, long long width, long long first) const {
-        return along_rows([=](int j, int k) {
-            return first + j < width ? conj(widen(from[k * width + first + j])) : zero<E>();
-        });
-    }
-    DEVICE auto dy_rows() const {
-        const int end = count;
-        const S* from = dy;
-        const long long width = p;
-        return along_depth([=](int i, int k) {
-            return i < end ? widen(from[i * width + k]) : zero<E>();
-        });
-    }
 };
 
 template <class S>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 2)
     ssd_gradients(const S* __restrict__ dy, const S* __restrict__ x, const S* __restrict__ log_a,
                   const S* __restrict__ B, const S* __restrict__ C,
                   const unsigned char* __restrict__ resets,
@@ -92,12 +70,13 @@ __global__ void __launch_bounds__(THREADS)
     const decays<S> decay{memory, memory + Q, memory + 2 * Q};
     E* crossing = memory + 3 * Q;
     const chunk_of<S> at(size, blockIdx.x / size.chunks, blockIdx.x % size.chunks);
-    const auto row = [&](int argument) { return row_in(size, argument, at.row) * size.l + at.first; };
-    const long long p = size.p, n = size.n, state = blockIdx.x * p * n, own = at.row * size.l + at.first;
+    const auto row = [&](int argument) {
+        return row_in(size, argument, at.row) * size.l + at.first;
+    };
+    const int p = static_cast<int>(size.p), n = static_cast<int>(size.n), count = at.count;
+    const long long state = blockIdx.x * size.p * n, own = at.row * size.l + at.first;
     const chunk_back<S, E> of{dy + own * p, x + row(OF_X) * p, B + row(OF_B) * n, C + row(OF_C) * n,
-                              before ? before + state : nullptr, after ? after + state : nullptr,
-                              p, n, at.count};
-    const int count = at.count;
+                              before ? before + state : nullptr, after ? after + state : nullptr};
     decay.template load<true>(log_a, resets, size, at);
     decay.between(M);
     if (threadIdx.x < SIDES * Q) alpha[threadIdx.x] = beta[threadIdx.x] = zero<E>();
@@ -106,8 +85,9 @@ __global__ void __launch_bounds__(THREADS)
         T scores, products;
         scores.clear();
         products.clear();
-        add_scores<true>(scores, of.B, of.C, count, n, slices);
-        add_product(products, p, of.dy_rows(), of.rows_of(of.x, p), slices);
+        add_product(scores, n, along<conjugated>(of.C, n, count),
+                    along<conjugated>(of.B, n, count), slices);
+        add_product(products, p, along(of.dy, p, count), along<conjugated>(of.x, p, count), slices);
         products.each([&](int i, int j, E& sum) { sum = M[i * LINE + j] * sum; });
         scores.each([&](int i, int j, E score) { M[i * LINE + j] = M[i * LINE + j] * score; });
 #pragma unroll
@@ -121,74 +101,65 @@ __global__ void __launch_bounds__(THREADS)
     __syncthreads();
     bool bad = false;
 
-    for (long long p0 = 0; p0 < p; p0 += Q) {  // dx
+    for (int p0 = 0; p0 < p; p0 += Q) {  // dx
+        const int width = inside(p, p0, Q);
         T sums;
         sums.clear();
         if (of.after) {
-            const E* G = of.after + p0 * n;
-            add_product(sums, n, of.rows_of(of.B, n), along_depth([&](int j, int k) {
-                            return p0 + j < p ? G[j * n + k] : zero<E>();
-                        }),
-                        slices);
+            add_product(sums, n, along<conjugated>(of.B, n, count),
+                        along(of.after + static_cast<long long>(p0) * n, n, width), slices);
             sums.each([&](int j, int, E& sum) { sum = decay.rest[j] * sum; });
         }
-        add_product(sums, count, along_rows([&](int j, int k) { return M[k * LINE + j]; }),
-                    along_rows([&](int j, int k) {
-                        return p0 + j < p ? widen(of.dy[k * p + p0 + j]) : zero<E>();
-                    }),
-                    slices);
+        add_product(sums, count, across(M, LINE, Q), across(of.dy + p0, p, width), slices);
         S* dxs = dx + own * p + p0;
         sums.each([&](int i, int j, E sum) {
-            if (i >= count || p0 + j >= p) return;
-            dxs[i * p + j] = narrow<S>(sum);
+            if (i >= count || j >= width) return;
+            dxs[static_cast<long long>(i) * p + j] = narrow<S>(sum);
             bad = bad || !finite(sum);
         });
     }
 
-    for (long long n0 = 0; n0 < n; n0 += Q) {  // dB and dC
+    for (int n0 = 0; n0 < n; n0 += Q) {  // dB and dC
+        const int width = inside(n, n0, Q);
         T sums;
         const auto put = [&](E* to) {
             sums.each([&](int i, int j, E sum) {
-                if (i >= count || n0 + j >= n) return;
-                to[i * n + n0 + j] = sum;
+                if (i >= count || j >= width) return;
+                to[static_cast<long long>(i) * n + j] = sum;
                 bad = bad || !finite(sum);
             });
         };
         const auto met = [&](const S* with) {
-            return [&, with](int i, int j, E sum) {
-                return i < count && n0 + j < n ? conj(widen(with[i * n + n0 + j])) * sum
-                                               : zero<E>();
+            return [=](int i, int j, E sum) {
+                if (i >= count || j >= width) return zero<E>();
+                return conj(widen(with[static_cast<long long>(i) * n + n0 + j])) * sum;
             };
         };
         sums.clear();
         if (of.after) {
-            add_product(sums, p, of.rows_of(of.x, p), along_rows([&](int j, int k) {
-                            return n0 + j < n ? of.after[k * n + n0 + j] : zero<E>();
-                        }),
-                        slices);
+            add_product(sums, p, along<conjugated>(of.x, p, count),
+                        across(of.after + n0, n, width), slices);
             sums.each([&](int j, int, E& sum) { sum = decay.rest[j] * sum; });
             sums.add_rows(beta, met(of.B));
         }
-        add_product(sums, count, along_rows([&](int j, int k) { return D[k * LINE + j]; }),
-                    of.columns_of(of.C, n, n0), slices);
-        put(dB + own * n);
+        add_product(sums, count, across(D, LINE, Q), across<conjugated>(of.C + n0, n, width),
+                    slices);
+        put(dB + own * n + n0);
         sums.clear();
         if (of.before) {
-            add_product(sums, p, of.dy_rows(), along_rows([&](int j, int k) {
-                            return n0 + j < n ? conj(of.before[k * n + n0 + j]) : zero<E>();
-                        }),
-                        slices);
+            add_product(sums, p, along(of.dy, p, count),
+                        across<conjugated>(of.before + n0, n, width), slices);
             sums.each([&](int i, int, E& sum) { sum = decay.own[i] * sum; });
             sums.add_rows(alpha, met(of.C));
         }
-        add_product(sums, count, along_depth([&](int i, int k) { return D[i * LINE + k]; }),
-                    of.columns_of(of.B, n, n0), slices);
-        put(dC + own * n);
+        add_product(sums, count, along(D, LINE, Q), across<conjugated>(of.B + n0, n, width),
+                    slices);
+        put(dC + own * n + n0);
     }
 
     E both = zero<E>();
     if (of.before && of.after)
-        both = decay.own[Q - 1] * meeting(of.before, of.after, p * n, warps);
+        both = decay.own[Q - 1] * meeting(of.before, of.after, size.p * n, warps);
     __syncthreads();  // alpha and beta are complete
     if (const int t = threadIdx.x; t < count) {
         E total = both + crossing[t];

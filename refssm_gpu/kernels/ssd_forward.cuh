@@ -3,21 +3,8 @@
 // The masked matrix exists in shared memory only.
 #include "ssd.cuh"
 
-// C_i · B_j of a chunk; the operands may be conjugated.
-template <bool CONJ, class S>
-DEVICE void add_scores(tile<S>& scores, const S* Bs, const S* Cs, int count, long long n,
-                       Pack16<accumulate_of<S>>* slices) {
-    using E = accumulate_of<S>;
-    const auto of = [&](const S* from) {
-        return along_depth([=](int i, int k) {
-            return i < count ? conj_if<CONJ>(widen(from[i * n + k])) : zero<E>();
-        });
-    };
-    add_product(scores, n, of(Cs), of(Bs), slices);
-}
-
 template <class S>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, RESIDENT<S>)
     ssd_outputs(const S* __restrict__ x, const S* __restrict__ log_a, const S* __restrict__ B,
                 const S* __restrict__ C, const unsigned char* __restrict__ resets,
                 const accumulate_of<S>* __restrict__ states, S* __restrict__ y, unsigned* marks,
@@ -37,7 +24,8 @@ __global__ void __launch_bounds__(THREADS)
     const S* Cs = C + (row_in(size, OF_C, first_row) * size.l + of_group.first) * size.n;
     tile<S> scores, sums;
     scores.clear();
-    add_scores<false>(scores, Bs, Cs, count, size.n, slices);
+    const int n = static_cast<int>(size.n), p_in = inside(size.p, p0, Q);
+    add_product(scores, n, along(Cs, n, count), along(Bs, n, count), slices);
 
     for (long long h = 0; h < size.heads; ++h) {
         const chunk_of<S> at(size, first_row + h, chunk);
@@ -51,28 +39,15 @@ __global__ void __launch_bounds__(THREADS)
         sums.clear();
         if (states) {
             const E* S0 = states + ((at.row * size.chunks + chunk) * size.p + p0) * size.n;
-            add_product(
-                sums, size.n,
-                along_depth([&](int i, int k) {
-                    return i < count ? widen(Cs[i * size.n + k]) : zero<E>();
-                }),
-                along_depth([&](int j, int k) {
-                    return p0 + j < size.p ? S0[j * size.n + k] : zero<E>();
-                }),
-                slices);
+            add_product(sums, n, along(Cs, n, count), along(S0, n, p_in), slices);
             sums.each([&](int i, int, E& sum) { sum = decay.own[i] * sum; });
         }
         __syncthreads();  // M is complete
-        add_product(
-            sums, count, along_depth([&](int i, int k) { return M[i * (Q + 1) + k]; }),
-            along_rows([&](int j, int k) {
-                return p0 + j < size.p ? widen(xs[k * size.p + j]) : zero<E>();
-            }),
-            slices);
+        add_product(sums, count, along(M, Q + 1, Q), across(xs, size.p, p_in), slices);
         S* ys = y + (at.row * size.l + at.first) * size.p + p0;
         bool bad = false;
         sums.each([&](int i, int j, E sum) {
-            if (i >= count || p0 + j >= size.p) return;
+            if (i >= count || j >= p_in) return;
             ys[i * size.p + j] = narrow<S>(sum);
             bad = bad || !finite(sum);
         });

@@ -6,7 +6,7 @@
 // states[row, chunk] = Σ_j W_qj x_j B_jᵀ, a tile of it a block; totals[row, chunk] = w_q.
 // BACK: Σ_i w_i* x_i B_iᴴ, where x are cotangents of the outputs and B is the argument C.
 template <class S, int BACK>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, RESIDENT<S>)
     ssd_states(const S* __restrict__ x, const S* __restrict__ log_a, const S* __restrict__ B,
                const unsigned char* __restrict__ resets, accumulate_of<S>* __restrict__ states,
                accumulate_of<S>* __restrict__ totals, ssd_sizes size) {
@@ -15,7 +15,8 @@ __global__ void __launch_bounds__(THREADS)
     SHARED(Pack16<E>, slices, tile<S>::PACKS);
     SHARED(E, memory, 3 * Q);
     const long long p_tiles = (size.p + Q - 1) / Q, n_tiles = (size.n + Q - 1) / Q;
-    const long long member = blockIdx.x / (p_tiles * n_tiles), which = blockIdx.x % (p_tiles * n_tiles);
+    const long long member = blockIdx.x / (p_tiles * n_tiles);
+    const long long which = blockIdx.x % (p_tiles * n_tiles);
     const long long p0 = which / n_tiles * Q, n0 = which % n_tiles * Q;
     const chunk_of<S> at(size, member / size.chunks, member % size.chunks);
     const decays<S> decay{memory, memory + Q, memory + 2 * Q};
@@ -25,20 +26,16 @@ __global__ void __launch_bounds__(THREADS)
     const S* xs = x + (row_in(size, OF_X, at.row) * size.l + at.first) * size.p + p0;
     const S* Bs = B + (row_in(size, BACK ? OF_C : OF_B, at.row) * size.l + at.first) * size.n + n0;
     const E* weights = BACK ? decay.own : decay.rest;
+    const auto weighted = [=](S number, int k) { return weights[k] * widen(number); };
+    const auto plain = [](S number, int) { return conj_if<BACK>(widen(number)); };
+    const int p_in = inside(size.p, p0, Q), n_in = inside(size.n, n0, Q);
     tile<S> sums;
     sums.clear();
-    add_product(
-        sums, at.count,
-        along_rows([&](int i, int k) {
-            return p0 + i < size.p ? weights[k] * widen(xs[k * size.p + i]) : zero<E>();
-        }),
-        along_rows([&](int j, int k) {
-            return n0 + j < size.n ? conj_if<BACK>(widen(Bs[k * size.n + j])) : zero<E>();
-        }),
-        slices);
+    add_product(sums, at.count, across(xs, size.p, p_in, weighted),
+                across(Bs, size.n, n_in, plain), slices);
     E* own = states + (member * size.p + p0) * size.n + n0;
     sums.each([&](int i, int j, E sum) {
-        if (p0 + i < size.p && n0 + j < size.n) own[i * size.n + j] = sum;
+        if (i < p_in && j < n_in) own[i * size.n + j] = sum;
     });
 }
 

@@ -12,7 +12,7 @@ template <class E> DEVICE E warp_total(E x) {
 
 // A warp for each p of a row, its lanes along n. `marks` (null: all rows) tells the rows to compute.
 template <class S>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 2)
     ssd_steps(const S* __restrict__ x, const S* __restrict__ log_a, const S* __restrict__ B,
               const S* __restrict__ C, const accumulate_of<S>* __restrict__ start,
               const unsigned char* __restrict__ resets, const unsigned* __restrict__ marks,
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// One row of the adjoint: what its threads read and write.
+// One row of the adjoint: what its threads read and write. Step t of a chunk has the place t % Q.
 template <class S> struct row_back {
     using E = accumulate_of<S>;
     static constexpr int Q = tile<S>::Q;
@@ -54,11 +54,22 @@ template <class S> struct row_back {
     const E* first;  // the state before the first step; null: zeros
     const unsigned char* resets;
     E *starts, *now, *G;  // the states before chunks, the one after a step, its cotangent
+    E* a;                 // shared: the decays of a chunk and of the next step
+    int* begins;          // shared: whether a sequence begins there
     ssd_sizes size;
     long long row;
 
-    DEVICE bool begins(long long t) const { return begins_at(resets, size, row, t); }
-    DEVICE E decay(long long t) const { return exp(widen(log_a[t])); }
+    // By all threads, before steps of another chunk.
+    DEVICE void load(long long chunk) const {
+        __syncthreads();
+        for (int i = threadIdx.x; i <= Q; i += THREADS) {
+            const long long t = chunk * Q + i;
+            if (t >= size.l) continue;
+            a[i] = exp(widen(log_a[t]));
+            begins[i] = begins_at(resets, size, row, t);
+        }
+        __syncthreads();
+    }
     DEVICE E start(long long chunk, long long e) const {
         if (chunk) return starts[chunk * size.p * size.n + e];
         return first ? first[e] : zero<E>();
@@ -66,7 +77,7 @@ template <class S> struct row_back {
     // The state after step t from the one before it.
     DEVICE E step(E s, long long t, long long p, long long n) const {
         const E added = widen(x[t * size.p + p]) * widen(B[t * size.n + n]);
-        return begins(t) ? added : decay(t) * s + added;
+        return begins[t % Q] ? added : a[t % Q] * s + added;
     }
     // The state before step t, from that before its chunk.
     DEVICE E before(long long t, long long p, long long n) const {
@@ -74,25 +85,36 @@ template <class S> struct row_back {
         for (long long k = t / Q * Q; k < t; ++k) s = step(s, k, p, n);
         return s;
     }
+    // Call f(p, n) for each entry of this thread: a warp for each p, its lanes along n.
+    template <class F> DEVICE void each(const F& f) const {
+        for (long long p = threadIdx.x / 32; p < size.p; p += THREADS / 32)
+            for (long long n = threadIdx.x % 32; n < size.n; n += 32) f(p, n);
+    }
     // Keep the states before chunks; G, the cotangent after the last step, from `dlast`.
-    DEVICE void begin(const E* dlast, long long p, long long n) const {
-        const long long e = p * size.n + n;
-        G[e] = dlast ? dlast[e] : zero<E>();
-        for (long long c = 1; c < size.chunks; ++c) {
-            E s = start(c - 1, e);
-            for (long long t = (c - 1) * Q; t < c * Q; ++t) s = step(s, t, p, n);
-            starts[c * size.p * size.n + e] = s;
+    DEVICE void begin(const E* dlast) const {
+        each([&](long long p, long long n) {
+            const long long e = p * size.n + n;
+            G[e] = dlast ? dlast[e] : zero<E>();
+        });
+        for (long long c = 0; c + 1 < size.chunks; ++c) {
+            load(c);
+            each([&](long long p, long long n) {
+                const E s = before((c + 1) * Q - 1, p, n);
+                starts[(c + 1) * size.p * size.n + p * size.n + n] =
+                    step(s, (c + 1) * Q - 1, p, n);
+            });
         }
     }
     // One entry at step t: G_t and S_t are kept; adds to dx_t and dlog_a_t.
     DEVICE void entry(long long t, long long p, long long n, E& dx, E& dlog_a) const {
         const long long e = p * size.n + n;
+        const int i = t % Q;
         E g = G[e];
-        if (t + 1 < size.l) g = begins(t + 1) ? zero<E>() : conj(decay(t + 1)) * g;
+        if (t + 1 < size.l) g = begins[i + 1] ? zero<E>() : conj(a[i + 1]) * g;
         g += widen(dy[t * size.p + p]) * conj(widen(C[t * size.n + n]));
-        E s = before(t, p, n);
+        const E s = before(t, p, n);
         dx += g * conj(widen(B[t * size.n + n]));
-        if (!begins(t)) dlog_a += conj(decay(t) * s) * g;
+        if (!begins[i]) dlog_a += conj(a[i] * s) * g;
         now[e] = step(s, t, p, n);
         G[e] = g;
     }
@@ -122,7 +144,7 @@ DEVICE void state_back(const row_back<S>& r, long long t, S* dx, S* dlog_a,
 
 // A block for each row.
 template <class S>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 2)
     ssd_steps_back(const S* __restrict__ dy, const accumulate_of<S>* __restrict__ dlast,
                    const S* __restrict__ x, const S* __restrict__ log_a, const S* __restrict__ B,
                    const S* __restrict__ C, const accumulate_of<S>* __restrict__ start,
@@ -132,6 +154,8 @@ __global__ void __launch_bounds__(THREADS)
                    accumulate_of<S>* __restrict__ dC, accumulate_of<S>* dS0, ssd_sizes size) {
     using E = accumulate_of<S>;
     SHARED(E, warps, THREADS / 32);
+    SHARED(E, a, tile<S>::Q + 1);
+    SHARED(int, begins, tile<S>::Q + 1);
     const long long row = blockIdx.x, l = size.l, entries = size.p * size.n;
     if (marks && !marks[row]) return;
     const row_back<S> r{dy + row * l * size.p,
@@ -141,11 +165,10 @@ __global__ void __launch_bounds__(THREADS)
                         C + row_in(size, OF_C, row) * l * size.n,
                         start ? start + row_in(size, OF_S0, row) * entries : nullptr,
                         resets, starts + row * size.chunks * entries, now + row * entries,
-                        dS0 + row * entries, size, row};
-    for (long long p = threadIdx.x / 32; p < size.p; p += THREADS / 32)
-        for (long long n = threadIdx.x % 32; n < size.n; n += 32)
-            r.begin(dlast ? dlast + row * entries : nullptr, p, n);
+                        dS0 + row * entries, a, begins, size, row};
+    r.begin(dlast ? dlast + row * entries : nullptr);
     for (long long t = l - 1; t >= 0; --t) {
+        if (t == l - 1 || t % tile<S>::Q == tile<S>::Q - 1) r.load(t / tile<S>::Q);
         state_back(r, t, dx + row * l * size.p, dlog_a + row * l, warps);
         __syncthreads();
         for (long long n = threadIdx.x; n < size.n; n += THREADS) {
@@ -159,9 +182,9 @@ __global__ void __launch_bounds__(THREADS)
         }
         __syncthreads();
     }
-    for (long long p = threadIdx.x / 32; l && p < size.p; p += THREADS / 32)
-        for (long long n = threadIdx.x % 32; n < size.n; n += 32) {
-            const long long e = p * size.n + n;
-            r.G[e] = r.begins(0) ? zero<E>() : conj(r.decay(0)) * r.G[e];
-        }
+    if (l == 0) return;
+    r.each([&](long long p, long long n) {
+        E& g = r.G[p * size.n + n];
+        g = begins[0] ? zero<E>() : conj(a[0]) * g;
+    });
 }

@@ -67,7 +67,7 @@ template <class S> struct tile {
     DEVICE void multiply(const E* left, const E* right) {
         if constexpr (TENSOR) multiply_on_tensor_cores(left, right);
         else {
-#pragma unroll
+#pragma unroll 4
             for (int k = 0; k < K; ++k) {
                 Pack16<E> a[ROWS / PER_16<E>];
 #pragma unroll
@@ -86,7 +86,7 @@ template <class S> struct tile {
     DEVICE void multiply_on_tensor_cores(const float32* left, const float32* right) {
         const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         const int first = threadIdx.x / 64 * 32 + g, second = threadIdx.x / 32 % 2 * 32 + g;
-#pragma unroll
+#pragma unroll 1
         for (int k = 0; k < K; k += 8)
 #pragma unroll
             for (int r = 0; r < ROWS; r += 2)
@@ -104,59 +104,82 @@ template <class S> struct tile {
     }
 };
 
-// An operand: f(i, k) is its number in row (or column) i at the summed index k, zero outside.
-// DEPTH_FIRST: neighbours in memory have neighbouring k.
-template <bool DEPTH_FIRST, class F> struct operand {
-    F at;
-    template <int Q, int K> DEVICE static void place(int e, int& i, int& k) {
-        i = DEPTH_FIRST ? e / K : e % Q;
-        k = DEPTH_FIRST ? e % K : e / Q;
+// An operand: the number of row (or column) i at the summed index k is f(at[i line + k], k) if ALONG
+// the lines of memory, else f(at[k line + i], k); i < rows, and zero from there on.
+template <bool ALONG, class T, class F> struct operand {
+    const T* at;
+    long long line;
+    int rows;
+    F f;
+};
+
+struct as_it_is {
+    template <class T> DEVICE accumulate_of<T> operator()(T x, int) const { return widen(x); }
+};
+struct conjugated {
+    template <class T> DEVICE accumulate_of<T> operator()(T x, int) const {
+        return conj(widen(x));
     }
 };
-template <class F> DEVICE operand<true, F> along_depth(const F& f) { return {f}; }
-template <class F> DEVICE operand<false, F> along_rows(const F& f) { return {f}; }
 
-// A slice on its way from memory to `lines`, in registers.
+template <class F = as_it_is, class T>
+DEVICE operand<true, T, F> along(const T* at, long long line, int rows, F f = {}) {
+    return {at, line, rows, f};
+}
+template <class F = as_it_is, class T>
+DEVICE operand<false, T, F> across(const T* at, long long line, int rows, F f = {}) {
+    return {at, line, rows, f};
+}
+
+// A slice on its way from memory to shared memory, in registers. Neighbouring threads read
+// neighbouring numbers, and each thread goes from line to line.
 template <class S> struct slice {
     using E = accumulate_of<S>;
     static constexpr int Q = tile<S>::Q, K = tile<S>::K, COUNT = Q * K / THREADS;
     E held[COUNT];
 
-    template <bool D, class F> DEVICE void fetch(const operand<D, F>& from, int first, int depth) {
+    template <bool ALONG> DEVICE static int row(int e) {
+        return ALONG ? threadIdx.x / K + e * (THREADS / K) : threadIdx.x % Q;
+    }
+    template <bool ALONG> DEVICE static int depth(int e) {
+        return ALONG ? threadIdx.x % K : threadIdx.x / Q + e * (THREADS / Q);
+    }
+    template <bool ALONG, class T, class F>
+    DEVICE void fetch(const operand<ALONG, T, F>& from, int first, int end) {
+        const long long step = from.line * (ALONG ? THREADS / K : THREADS / Q);
+        const T* place = ALONG ? from.at + row<true>(0) * from.line + first + depth<true>(0)
+                               : from.at + (first + depth<false>(0)) * from.line + row<false>(0);
 #pragma unroll
         for (int e = 0; e < COUNT; ++e) {
-            int i, k;
-            operand<D, F>::template place<Q, K>(e * THREADS + threadIdx.x, i, k);
-            held[e] = first + k < depth ? from.at(i, first + k) : zero<E>();
+            const int i = row<ALONG>(e), k = first + depth<ALONG>(e);
+            held[e] = i < from.rows && k < end ? from.f(*place, k) : zero<E>();
+            place += step;
         }
     }
-    template <bool D, class F> DEVICE void put(E* lines, const operand<D, F>&) const {
+    template <bool ALONG> DEVICE void put(E* lines) const {
 #pragma unroll
-        for (int e = 0; e < COUNT; ++e) {
-            int i, k;
-            operand<D, F>::template place<Q, K>(e * THREADS + threadIdx.x, i, k);
-            lines[k * tile<S>::STRIDE + i] = held[e];
-        }
+        for (int e = 0; e < COUNT; ++e)
+            lines[depth<ALONG>(e) * tile<S>::STRIDE + row<ALONG>(e)] = held[e];
     }
 };
 
 // sums(i, j) += Σ_k a(i, k) b(j, k) for k < depth; `slices` has room for both. All threads of the
-// block call it; what was written to shared memory before may be read by the operands.
-template <class S, bool DA, class FA, bool DB, class FB>
-DEVICE void add_product(tile<S>& sums, long long depth, const operand<DA, FA>& a,
-                        const operand<DB, FB>& b, Pack16<accumulate_of<S>>* slices) {
+// block call it; a barrier must stand between writing what operands read and this call.
+template <class S, bool A, class TA, class FA, bool B, class TB, class FB>
+DEVICE void add_product(tile<S>& sums, int depth, const operand<A, TA, FA>& a,
+                        const operand<B, TB, FB>& b, Pack16<accumulate_of<S>>* slices) {
     auto* left = reinterpret_cast<accumulate_of<S>*>(slices);
     auto* right = left + tile<S>::K * tile<S>::STRIDE;
     slice<S> of_a, of_b;
-    const int end = static_cast<int>(depth);
-    of_a.fetch(a, 0, end);
-    of_b.fetch(b, 0, end);
-    for (int k = 0; k < end; k += tile<S>::K) {
-        of_a.put(left, a);
-        of_b.put(right, b);
+    of_a.fetch(a, 0, depth);
+    of_b.fetch(b, 0, depth);
+#pragma unroll 1
+    for (int k = 0; k < depth; k += tile<S>::K) {
+        of_a.template put<A>(left);
+        of_b.template put<B>(right);
         __syncthreads();
-        of_a.fetch(a, k + tile<S>::K, end);
-        of_b.fetch(b, k + tile<S>::K, end);
+        of_a.fetch(a, k + tile<S>::K, depth);
+        of_b.fetch(b, k + tile<S>::K, depth);
         sums.multiply(left, right);
         __syncthreads();
     }

@@ -3,7 +3,7 @@
 from refssm.ssd import SSD_CHUNKED, SSD_CHUNKED_PACKED, SSD_CHUNKED_STATEFUL
 from refssm_gpu._launching.checked import WITH_HALVES, checked, checked_vjp
 from refssm_gpu.ssd.passes import scan, scan_back
-from refssm_gpu.ssd.rows import given_back, real_state
+from refssm_gpu.ssd.rows import given_back, state_of
 
 
 def ssd_chunked(x, log_a, B, C, *, chunk):
@@ -23,7 +23,7 @@ def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
     """Mirror of refssm.ssd_chunked_stateful."""
     del chunk
     y, S = scan(x, log_a, B, C, S0, ends=True)
-    return y, real_state(S, x, log_a, B, S0)
+    return y, state_of(S, x, log_a, B, S0)
 
 
 def ssd_chunked_stateful_vjp(dy, dS, x, log_a, B, C, S0, *, chunk):

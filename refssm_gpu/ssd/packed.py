@@ -3,7 +3,7 @@
 from refssm.ssd import SSD_RECURRENT_PACKED, SSD_STEP
 from refssm_gpu._launching.checked import WITH_HALVES, checked, checked_vjp
 from refssm_gpu.ssd.passes import scan, scan_back, step, step_back
-from refssm_gpu.ssd.rows import given_back, real_state
+from refssm_gpu.ssd.rows import given_back, state_of
 
 
 def ssd_recurrent_packed(x, log_a, B, C, resets):
@@ -20,7 +20,7 @@ def ssd_recurrent_packed_vjp(dy, x, log_a, B, C, resets):
 def ssd_step(x, log_a, B, C, S):
     """Mirror of refssm.ssd_step: the state is read once and written once."""
     y, after = step(x, log_a, B, C, S)
-    return y, real_state(after, x, log_a, B, S)
+    return y, state_of(after, x, log_a, B, S)
 
 
 def ssd_step_vjp(dy, dS_next, x, log_a, B, C, S):

@@ -1,12 +1,13 @@
 """CuPy mirrors of refssm.ssd.recurrent: by chunks, in matrix products (refssm_gpu.ssd.passes).
 
-For float16 and bfloat16 states are float32, and what is multiplied on tensor cores has eleven bits.
+For float16 and bfloat16 states inside are float32, rounded once at the end; tensor cores multiply
+numbers of eleven bits.
 """
 
 from refssm.ssd import SSD_RECURRENT, SSD_RECURRENT_STATEFUL
 from refssm_gpu._launching.checked import WITH_HALVES, checked, checked_vjp
 from refssm_gpu.ssd.passes import scan, scan_back
-from refssm_gpu.ssd.rows import given_back, real_state
+from refssm_gpu.ssd.rows import given_back, state_of
 
 
 def ssd_recurrent(x, log_a, B, C):
@@ -23,7 +24,7 @@ def ssd_recurrent_vjp(dy, x, log_a, B, C):
 def ssd_recurrent_stateful(x, log_a, B, C, S0):
     """Mirror of refssm.ssd_recurrent_stateful."""
     y, S = scan(x, log_a, B, C, S0, ends=True)
-    return y, real_state(S, x, log_a, B, S0)
+    return y, state_of(S, x, log_a, B, S0)
 
 
 def ssd_recurrent_stateful_vjp(dy, dS, x, log_a, B, C, S0):

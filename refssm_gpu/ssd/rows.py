@@ -100,11 +100,11 @@ def rows_of(
     return Rows(*rows.arrays, rows, np.array([fields], SIZES))
 
 
-def real_state(S: Array, *arguments: Array) -> Array:
-    """S, real where all that it is made of is real: C may be complex."""
+def state_of(S: Array, *arguments: Array) -> Array:
+    """S in the arguments' precision; real where all that it is made of is real: C may be complex."""
     if is_complex(S) and not any(map(is_complex, arguments)):
         return namespace(S).real(S).copy()
-    return S
+    return S.astype(common(*arguments), copy=False)
 
 
 def given_back(gradients: Sequence[Array], arguments: Sequence[Array]) -> tuple[Array, ...]:
