@@ -1,0 +1,6 @@
+"""Mirrors of refssm.diagonal."""
+
+from refssm._names import export
+from refssm_gpu.diagonal.shift import *
+
+export(globals())
