@@ -14,6 +14,7 @@
 // the recurrence step by step (ssd_steps.cuh) computes it again; nobody waits to ask.
 #ifndef REFSSM_SSD_CUH
 #define REFSSM_SSD_CUH
+#include "rows.cuh"
 #include "tiles.cuh"
 
 // Blocks that a multiprocessor shall hold, which bounds registers: with fewer of them ptxas spills
@@ -28,12 +29,8 @@ struct ssd_sizes {
 };
 enum { OF_X, OF_LOG_A, OF_B, OF_C, OF_S0, OF_RESETS };
 
-// The row of an argument for member r of the batch outer × inner: bit 0 of its two bits says that
-// it has the outer axis, bit 1 the inner one.
 DEVICE long long row_in(const ssd_sizes& size, int argument, long long r) {
-    const unsigned bits = size.mask >> 2 * argument & 3u;
-    if (bits == 3u) return r;
-    return bits == 1u ? r / size.inner : bits == 2u ? r % size.inner : 0;
+    return row_of(size.mask, argument, r, size.inner);
 }
 
 DEVICE bool begins_at(const unsigned char* resets, const ssd_sizes& size, long long r,

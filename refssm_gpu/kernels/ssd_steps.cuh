@@ -22,6 +22,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     const long long row = blockIdx.x / groups;
     const long long p = blockIdx.x % groups * (THREADS / 32) + threadIdx.x / 32;
     if (p >= size.p || (marks && !marks[row])) return;
+    constexpr int EACH = 4;
     const int lane = threadIdx.x % 32;
     const S* xs = x + row_in(size, OF_X, row) * size.l * size.p + p;
     const S* logs = log_a + row_in(size, OF_LOG_A, row) * size.l;
@@ -34,12 +35,24 @@ __global__ void __launch_bounds__(THREADS, 2)
     for (long long t = 0; t < size.l; ++t) {
         const bool begins = begins_at(resets, size, row, t);
         const E a = exp(widen(logs[t])), x_t = widen(xs[t * size.p]);
+        const E* before = t ? now : first;
         E total = zero<E>();
-        for (long long n = lane; n < size.n; n += 32) {
-            E s = x_t * widen(Bs[t * size.n + n]);
-            if (!begins) s = a * (t ? now[n] : first ? first[n] : zero<E>()) + s;
-            now[n] = s;
-            total += s * widen(Cs[t * size.n + n]);
+        for (long long n0 = lane; n0 < size.n; n0 += 32 * EACH) {
+            E s[EACH];  // all loads are under way before the first store
+#pragma unroll
+            for (int e = 0; e < EACH; ++e) {
+                s[e] = zero<E>();
+                if (before && n0 + 32 * e < size.n) s[e] = before[n0 + 32 * e];
+            }
+#pragma unroll
+            for (int e = 0; e < EACH; ++e) {
+                const long long n = n0 + 32 * e;
+                if (n >= size.n) break;
+                const E added = x_t * widen(Bs[t * size.n + n]);
+                s[e] = begins ? added : a * s[e] + added;
+                now[n] = s[e];
+                total += s[e] * widen(Cs[t * size.n + n]);
+            }
         }
         total = warp_total(total);
         if (lane == 0) y[(row * size.l + t) * size.p + p] = narrow<S>(total);
@@ -82,6 +95,7 @@ template <class S> struct row_back {
     // The state before step t, from that before its chunk.
     DEVICE E before(long long t, long long p, long long n) const {
         E s = start(t / Q, p * size.n + n);
+#pragma unroll 1
         for (long long k = t / Q * Q; k < t; ++k) s = step(s, k, p, n);
         return s;
     }

@@ -149,11 +149,16 @@ template <class S> struct slice {
         const long long step = from.line * (ALONG ? THREADS / K : THREADS / Q);
         const T* place = ALONG ? from.at + row<true>(0) * from.line + first + depth<true>(0)
                                : from.at + (first + depth<false>(0)) * from.line + row<false>(0);
+        T numbers[COUNT];  // all loads are under way before the first number is used
+#pragma unroll
+        for (int e = 0; e < COUNT; ++e, place += step) {
+            numbers[e] = T{};
+            if (row<ALONG>(e) < from.rows && first + depth<ALONG>(e) < end) numbers[e] = *place;
+        }
 #pragma unroll
         for (int e = 0; e < COUNT; ++e) {
             const int i = row<ALONG>(e), k = first + depth<ALONG>(e);
-            held[e] = i < from.rows && k < end ? from.f(*place, k) : zero<E>();
-            place += step;
+            held[e] = i < from.rows && k < end ? from.f(numbers[e], k) : zero<E>();
         }
     }
     template <bool ALONG> DEVICE void put(E* lines) const {
