@@ -1,4 +1,5 @@
 """`python tests/gpu/launching.py`: a launch or more of every kernel, small, for compute-sanitizer.
+With a number: a kernel with that planted bug of planted/table.cuh, which it must report.
 
 Every mirror and gradient is called once at small ragged sizes, the scan also where time is cut
 into pieces. With REFSSM_GPU=host the same runs on the host build. A kernel that nothing launched is
@@ -22,7 +23,8 @@ from refssm.conformance.cases.case import ordinary_case  # noqa: E402
 from refssm.conformance.checks.checks import types_of  # noqa: E402
 from refssm.scan import LINEAR_SCAN  # noqa: E402
 from refssm_gpu._launching.collected import kernels  # noqa: E402
-from refssm_gpu._launching.target import replaced, target  # noqa: E402
+from refssm_gpu._launching.source import inlined  # noqa: E402
+from refssm_gpu._launching.target import on_host, replaced, target  # noqa: E402
 
 SIZES = (37, 5, 7, 3)  # of core dimensions: no multiple of a tile
 LONG = 2**16  # steps of one row: so few rows that time is cut into pieces
@@ -72,8 +74,37 @@ def unlaunched(operators: Iterable) -> tuple[int, list[str]]:
     return counting.launches, [f"{kernel.source}: {kernel.name}" for kernel in missed]
 
 
-def main() -> int:
+def planted_text(number: int) -> str:
+    """A small scan with a planted bug, as CuPy gets it."""
+    text = (Path(__file__).parent / "planted" / "table.cuh").read_text(encoding="utf-8")
+    header = '#include "number.cuh"\n'
+    assert header in text
+    return f"#define PLANTED {number}\n{text.replace(header, inlined('number.cuh'))}"
+
+
+def launch_planted(number: int) -> None:
+    """Launch it once on the card."""
+    import cupy  # pyright: ignore[reportMissingImports]
+
+    name = "chunked_scan<float>"
+    module = cupy.RawModule(
+        code=planted_text(number), options=("-std=c++17",), name_expressions=(name,)
+    )
+    b, x = (cupy.zeros((3, 300), cupy.float32) for _ in range(2))
+    module.get_function(name)((3,), (128,), (b, x, np.int64(300)))
+    cupy.cuda.Device().synchronize()
+
+
+def main(arguments: list[str]) -> int:
     """Print what was launched; 1 if a kernel was not."""
+    if not on_host():
+        import cupy  # pyright: ignore[reportMissingImports]
+
+        # no pool: it has room behind an array, in which an overrun would go unseen
+        cupy.cuda.set_allocator(None)
+    if arguments:
+        launch_planted(int(arguments[0]))
+        return 0
     launches, missed = unlaunched(op for op in OPERATORS if "gpu" not in op.lacks)
     print(f"{launches} launches of {len(kernels()) - len(missed)} kernels")  # noqa: T201
     for name in missed:
@@ -82,4 +113,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

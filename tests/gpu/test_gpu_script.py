@@ -13,20 +13,21 @@ from refssm_gpu._launching import missing
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / ".ci" / "gpu"
-PARTS = ("tests", "memcheck", "racecheck", "card", "judge", "benchmark")
+PARTS = ("tests", "planted", "memcheck", "racecheck", "card", "judge", "benchmark")
 PYTHON = """#!/bin/sh
 echo "$REFSSM_GPU|$*" >>"$SEEN"
 case "$*" in
   *needed_wheels*|*require_card*|*refssm.jit*|*"pip install"*) exit 0 ;;
   *test_on_a_card*) exit ${CARD:-0} ;;
   *"-m pytest"*) echo "3 failed"; exit ${TESTS:-0} ;;
-  *judging.py*) exit ${JUDGE:-0} ;;
+  *judging_in_turn.py*) exit ${JUDGE:-0} ;;
   *"--device gpu"*) [ -z "$SLOW" ] || exec sleep 60; exit 0 ;;
 esac
 exit 77
 """
 SANITIZER = """#!/bin/sh
 echo "sanitizer|$*" >>"$SEEN"
+case "$*" in *"launching.py "[0-9]*) exit ${REPORTED:-9} ;; esac
 exit ${CHECK:-0}
 """
 
@@ -73,7 +74,7 @@ def test_all_parts_run_on_the_card_and_their_logs_stay(machine, tmp_path):
     assert all(line.startswith(("|", "sanitizer|")) for line in calls)  # REFSSM_GPU is empty
     assert f"--json {out}/benchmarks_gpu.json" in seen
     for tool in ("memcheck", "racecheck"):
-        assert f"--tool {tool} --error-exitcode 9 python3 tests/gpu/launching.py" in seen
+        assert f"--error-exitcode 9 --tool {tool} python3 tests/gpu/launching.py\n" in seen
     assert "pip install" not in seen
 
 
@@ -95,6 +96,15 @@ def test_a_part_that_takes_too_long_is_stopped(machine, tmp_path):
     assert time.monotonic() - begun < 30
     assert code == 124
     assert table(tmp_path / "out")["benchmark"] == "stopped after its time limit"
+
+
+def test_a_sanitizer_that_does_not_report_a_planted_bug_is_a_failure(machine, tmp_path):
+    code, _, seen = machine("none", str(tmp_path / "out"), REPORTED="0")
+    assert code == 1
+    assert table(tmp_path / "out")["planted"] == "FAILED, exit code 1"
+    log = (tmp_path / "out" / "planted.log").read_text(encoding="utf-8")
+    assert log == "memcheck did not report the planted bug 10\n"
+    assert "--tool memcheck python3 tests/gpu/launching.py 10\n" in seen
 
 
 def test_a_sanitizer_that_is_not_there_is_told(machine, tmp_path):
@@ -155,7 +165,7 @@ def test_what_is_missing_here_is_named(wheels, monkeypatch, capsys):
 
 
 def test_the_judge_goes_on_where_an_earlier_run_ended_and_says_how_far_it_came(monkeypatch, capsys):
-    import judging
+    import judging_in_turn as judging
 
     assert judging.in_turn(list("abcdef"), 2) == list("cdefab")
     assert len({tuple(judging.in_turn(judging.families(), r)) for r in range(6)}) == 6

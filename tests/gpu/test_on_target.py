@@ -4,14 +4,17 @@ import ast
 from pathlib import Path
 
 import host_only
+import launching
 import numpy as np
 import offsets
 import pytest
+from compiling import needs_compiler
 from launching import unlaunched
 from offsets import FACTS
 
 from refssm.catalog import OPERATORS
 from refssm.scan import LINEAR_SCAN
+from refssm_gpu._gate import compiled
 
 HERE = Path(__file__).parent
 PLANT = (
@@ -61,6 +64,15 @@ def test_files_that_import_the_host_build_are_of_it_or_take_its_knobs_only():
 def test_every_kernel_is_launched_for_the_sanitizers_of_a_card():
     _, missed = unlaunched(op for op in OPERATORS if "gpu" not in op.lacks)
     assert missed == []
+
+
+@needs_compiler
+@pytest.mark.parametrize("number", [9, 10])
+def test_the_planted_kernels_for_the_sanitizers_of_a_card_compile(number):
+    text = launching.planted_text(number)
+    assert '#include "number.cuh"' not in text
+    (made,) = compiled.of_source(text, ["chunked_scan<float>"], "sm_90").instances
+    assert made.block == 128
 
 
 def test_a_kernel_that_nothing_launches_is_named():

@@ -1,4 +1,4 @@
-"""`python tests/gpu/judging.py [SECONDS]`: the judge's default profile on mirrors, in turn.
+"""`python tests/gpu/judging_in_turn.py [SECONDS]`: the judge's default profile on mirrors, in turn.
 
 As many as the time allows, another order in each rotation, so that several runs judge all of them.
 Each is judged as a user would: `refssm verify refssm_gpu.family::name`. The last line says how many
@@ -17,7 +17,7 @@ from rotation import ROTATION, TURNS  # noqa: E402 (its folder is on the path no
 
 from refssm.catalog import OPERATORS  # noqa: E402
 
-SECONDS = 70.0
+SECONDS = 65.0
 PASSED = 0
 
 
