@@ -24,8 +24,10 @@ CHUNK, LONGEST = 256, 2048  # nodes in shared memory; of a block that sums over 
 LANES = 32  # most poles of such a block
 RESIDENT = 4  # blocks for each multiprocessor, below which blocks are made smaller
 
-_FORWARD = Kernel("cauchy.cuh", "cauchy", instances(FIELDS), 128, registers=96)
-_NODES_BACK = Kernel("cauchy.cuh", "cauchy_nodes_back", instances(FIELDS), 128, registers=96)
+_FORWARD = Kernel("cauchy.cuh", "cauchy", instances(FIELDS), 128, registers=96, double_inside=True)
+_NODES_BACK = Kernel(
+    "cauchy.cuh", "cauchy_nodes_back", instances(FIELDS), 128, registers=96, double_inside=True
+)
 _MOMENTS = Kernel(
     "cauchy_moments.cuh",
     "cauchy_moments",
