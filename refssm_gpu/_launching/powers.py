@@ -7,6 +7,7 @@ of them in a row; the kernels round each table once to the precision of the resu
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -59,20 +60,20 @@ def sums(
     x: Array,
     *,
     l: int,
-    kind: np.dtype,
+    kind: Any,
     turned: Array | None = None,
     rising: Array | None = None,
 ) -> Array:
     """Σ_n v_n e^{x_n k}, k = 0 … l−1, of this type; of a real type: the real part.
 
     `v` and `x` may be in double precision for any `kind`. Where `turned` is true a mode is
-    v_n (−e^{x_n})^k, and where `rising` is true v_n e^{x_n (l−1−k)}; both need the shape of `x`.
+    v_n (−e^{x_n})^k, and where `rising` is true v_n e^{x_n (l−1−k)}; both broadcast to `x`.
     """
     kind, xp = np.dtype(kind), namespace(x)
     shape = np.broadcast_shapes(v.shape[:-1], x.shape[:-1])
     n, rows = x.shape[-1], prod(shape)
     compound = "c" in (kind.kind, v.dtype.kind, x.dtype.kind)
-    element = _COMPLEX.get(kind.name, kind.name) if compound else kind.name
+    element: str = _COMPLEX.get(kind.name, kind.name) if compound else kind.name
     wide = np.dtype(np.complex128 if compound else np.float64)
     v, x = (xp.broadcast_to(a, (*shape, n)) for a in (v, x))
     turned, rising = (_flags(f, x) for f in (turned, rising))

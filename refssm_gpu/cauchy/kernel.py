@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from refssm.cauchy import CAUCHY_KERNEL
+from refssm_gpu._algebra.parts import conj
 from refssm_gpu._launching.arrays import (
     blocks,
     common,
@@ -116,7 +117,7 @@ def _nodes_back(dk, v, w, z):
 def cauchy_kernel_vjp(dk, v, w, z):
     """Mirror of refssm.cauchy_kernel_vjp."""
     first, second = moments(dk, w, z)
-    dv, dw = unbroadcast_each((first, v.conj() * second), (v, w))
+    dv, dw = unbroadcast_each((first, conj(v) * second), (v, w))
     kind, xp = common(dk, v, w, z), namespace(z)
     dz = _nodes_back(dk, v, w, z)
     # nodes shared by all rows have one gradient, already summed over them
