@@ -75,7 +75,6 @@ SSD_CHUNKED = Operator(
     batch=SSD_RECURRENT.batch,
     traits=SSD_RECURRENT.traits,
     citation="dao2024mamba2, §6",
-    lacks=frozenset({"gpu"}),
 )
 ssd_chunked = SSD_CHUNKED.checked(ssd_chunked)
 ssd_chunked_vjp = SSD_CHUNKED.checked_vjp(ssd_chunked_vjp)
@@ -116,7 +115,6 @@ SSD_CHUNKED_STATEFUL = Operator(
     batch=SSD_RECURRENT_STATEFUL.batch,
     traits=SSD_RECURRENT_STATEFUL.traits,
     citation="dao2024mamba2, §6",
-    lacks=frozenset({"gpu"}),
 )
 ssd_chunked_stateful = SSD_CHUNKED_STATEFUL.checked(ssd_chunked_stateful)
 ssd_chunked_stateful_vjp = SSD_CHUNKED_STATEFUL.checked_vjp(ssd_chunked_stateful_vjp)
@@ -157,7 +155,6 @@ SSD_CHUNKED_PACKED = Operator(
     batch=SSD_RECURRENT_PACKED.batch,
     traits=SSD_RECURRENT_PACKED.traits,
     citation="dao2024mamba2, §8.3",
-    lacks=frozenset({"gpu"}),
 )
 ssd_chunked_packed = SSD_CHUNKED_PACKED.checked(ssd_chunked_packed)
 ssd_chunked_packed_vjp = SSD_CHUNKED_PACKED.checked_vjp(ssd_chunked_packed_vjp)

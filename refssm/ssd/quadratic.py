@@ -75,7 +75,7 @@ SSD_QUADRATIC = Operator(
     traits=frozenset({"causal", "linear:x", "linear:B", "linear:C"}),
     definition=SSD_RECURRENT.reference,  # same function: a loop must pass too
     citation="dao2024mamba2, §5.2",
-    lacks=frozenset({"gpu", "jit"}),
+    lacks=frozenset({"jit"}),
 )
 ssd_quadratic = SSD_QUADRATIC.checked(ssd_quadratic)
 ssd_quadratic_vjp = SSD_QUADRATIC.checked_vjp(ssd_quadratic_vjp)

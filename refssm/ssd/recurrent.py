@@ -133,7 +133,6 @@ SSD_RECURRENT = Operator(
     batch="b g h, b g h, b g, b g",
     traits=frozenset({"causal", "state", "linear:x", "linear:B", "linear:C"}),
     citation="dao2024mamba2, §3.2",
-    lacks=frozenset({"gpu"}),
 )
 ssd_recurrent = SSD_RECURRENT.checked(ssd_recurrent)
 ssd_recurrent_vjp = SSD_RECURRENT.checked_vjp(ssd_recurrent_vjp)
@@ -179,7 +178,6 @@ SSD_RECURRENT_STATEFUL = Operator(
     batch="b g h, b g h, b g, b g, b g h",
     traits=frozenset({"causal", "state", "linear:x,S0", "linear:B,S0", "linear:C->y"}),
     citation="dao2024mamba2, §3.2",
-    lacks=frozenset({"gpu"}),
 )
 ssd_recurrent_stateful = SSD_RECURRENT_STATEFUL.checked(ssd_recurrent_stateful)
 ssd_recurrent_stateful_vjp = SSD_RECURRENT_STATEFUL.checked_vjp(ssd_recurrent_stateful_vjp)
