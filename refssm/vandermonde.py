@@ -61,7 +61,6 @@ VANDERMONDE_KERNEL = Operator(
     batch="d, d",
     traits=frozenset({"causal", "linear:v"}),
     citation="gu2022s4d, §3.3",
-    lacks=frozenset({"gpu"}),
 )
 vandermonde_kernel = VANDERMONDE_KERNEL.checked(vandermonde_kernel)
 vandermonde_kernel_vjp = VANDERMONDE_KERNEL.checked_vjp(vandermonde_kernel_vjp)
@@ -98,7 +97,6 @@ VANDERMONDE_KERNEL_REAL = Operator(
     batch="d, d",
     traits=frozenset({"causal", "linear:v"}),
     citation="gu2022s4d, §3.3",
-    lacks=frozenset({"gpu"}),
 )
 vandermonde_kernel_real = VANDERMONDE_KERNEL_REAL.checked(vandermonde_kernel_real)
 vandermonde_kernel_real_vjp = VANDERMONDE_KERNEL_REAL.checked_vjp(vandermonde_kernel_real_vjp)

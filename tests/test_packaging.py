@@ -19,13 +19,17 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS = PROJECT["optional-dependencies"]
 MODULES = {
     "scikit-learn": "sklearn",  # where a module has another name than its distribution
-    "cupy-cuda12x": "cupy",
+    "cupy-cuda13x": "cupy",
     "dask": "distributed",
     "python-flint": "flint",
     "s5-pytorch": "s5",
 }
 WITHOUT_IMPORT = {  # a file, and what in it says that the library is used
     "build": (".ci/wheel", "-m build"),
+    "array-api-strict": ("tests/gpu/array_level.py", "array_api_strict"),
+    "ml-dtypes": ("docs/gpu.md", "bfloat16 arrays are those of ml_dtypes"),  # CuPy imports it
+    "nvidia-cuda-nvrtc": ("refssm_gpu/_gate/nvrtc.py", "nvidia-cuda-nvrtc"),  # by ctypes
+    "nvidia-nvvm": ("refssm_gpu/_numba/lint.py", "nvidia-nvvm"),  # Numba loads it
     "gmpy2": ("docs/large_runs.md", "With gmpy2"),  # mpmath imports it
     "pre-commit": ("CONTRIBUTING.md", "pre-commit install"),
     "pyright": ("Makefile", "$(BIN)/pyright"),
@@ -80,7 +84,7 @@ def module(distribution):
 @pytest.mark.parametrize("extra", [*EXTRAS, "default"])
 def test_an_extra_lists_only_what_is_used(extra):
     wanted = PROJECT["dependencies"] if extra == "default" else EXTRAS[extra]
-    needed = used_in_tests() if extra in ("test", "dev") else used()
+    needed = used_in_tests() if extra in ("test", "kernels", "dev") else used()
     unused = {name for name in distributions(wanted) if module(name) not in needed}
     for name in unused & {*WITHOUT_IMPORT}:
         page, words = WITHOUT_IMPORT[name]

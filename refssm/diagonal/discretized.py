@@ -69,7 +69,6 @@ DIAGONAL_KERNEL_ZOH = Operator(
     batch="d, d, d, d",
     traits=frozenset({"causal", "linear:B", "linear:C"}),
     citation="gu2022s4d, §3.3",
-    lacks=frozenset({"gpu"}),
 )
 diagonal_kernel_zoh = DIAGONAL_KERNEL_ZOH.checked(diagonal_kernel_zoh)
 diagonal_kernel_zoh_vjp = DIAGONAL_KERNEL_ZOH.checked_vjp(diagonal_kernel_zoh_vjp)
@@ -116,7 +115,6 @@ DIAGONAL_KERNEL_BILINEAR = Operator(
     batch="d, d, d, d",
     traits=frozenset({"causal", "linear:B", "linear:C"}),
     citation="gu2022s4d, §3.3",
-    lacks=frozenset({"gpu"}),
 )
 diagonal_kernel_bilinear = DIAGONAL_KERNEL_BILINEAR.checked(diagonal_kernel_bilinear)
 diagonal_kernel_bilinear_vjp = DIAGONAL_KERNEL_BILINEAR.checked_vjp(diagonal_kernel_bilinear_vjp)

@@ -71,7 +71,6 @@ EMA_KERNEL = Operator(
     batch="d, d, d, d",
     traits=frozenset({"causal", "linear:beta", "linear:gamma"}),
     citation="ma2023mega",
-    lacks=frozenset({"gpu"}),
 )
 ema_kernel = EMA_KERNEL.checked(ema_kernel)
 ema_kernel_vjp = EMA_KERNEL.checked_vjp(ema_kernel_vjp)

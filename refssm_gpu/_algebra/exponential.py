@@ -103,12 +103,11 @@ def _scaling(F: Array) -> tuple[Array, list[Array]]:
 def _phi2(G: Array, times: Callable, I: Array) -> tuple[Array, Array]:
     """G² and Σ_{k<TERMS} G^k/(k+2)!, in blocks of four terms [paterson1973]: six products."""
     square = times(G, G)
-    powers = (I, G, square, times(square, G))
-    fourth = times(square, square)
+    cube, fourth = times(square, G), times(square, square)
     blocks = []
-    for first in range(0, TERMS, 4):
-        weights = [1 / factorial(first + k + 2) for k in range(4)]
-        blocks.append(sum(weight * power for weight, power in zip(weights, powers, strict=True)))
+    for k in range(0, TERMS, 4):
+        a, b, c, d = (1 / factorial(k + j + 2) for j in range(4))
+        blocks.append(a * I + b * G + c * square + d * cube)
     series = blocks[-1]
     for block in reversed(blocks[:-1]):
         series = block + times(fourth, series)

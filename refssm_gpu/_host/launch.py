@@ -17,7 +17,7 @@ import numpy as np
 from refssm_gpu._host import arguments as args
 from refssm_gpu._host.build import launch_bound, library
 from refssm_gpu._host.lines import line_of
-from refssm_gpu._host.settings import Count, current
+from refssm_gpu._host.settings import Block, Count, current
 from refssm_gpu._launching.kernel import Instance, Kernel
 
 GRID = (2**31 - 1, 65535, 65535)  # most blocks along each axis
@@ -70,8 +70,7 @@ class Host:
             raise ValueError(f"{name}: {kernel.block} threads; its __launch_bounds__ say {bound}")
         function = _loaded(library(kernel, instance, current().flags))
         pointers, kept = args.pointers(name, function.parameters, arguments)
-        only = current().only
-        blocks = None if only is None else np.array(only, np.uint32).reshape(-1, 3)
+        blocks = _blocks(name, grid, current().only)
         asked = _Launch(
             kernel=name.encode(), body=function.body, arguments=pointers,
             only=None if blocks is None else blocks.ctypes.data,
@@ -120,6 +119,16 @@ def _checked(name: str, grid: tuple[int, ...], block: int, shared: int) -> tuple
     if not 0 <= shared <= SHARED:
         raise ValueError(f"{name}: {shared} bytes of shared memory; wanted at most {SHARED}")
     return full_grid(grid)
+
+
+def _blocks(name: str, grid: tuple[int, ...], only: tuple[Block, ...] | None) -> Any:
+    """The blocks to run as an array, or None for all."""
+    if only is None:
+        return None
+    chosen = np.array(only, np.int64).reshape(-1, 3)
+    if not ((chosen >= 0) & (chosen < grid)).all():
+        raise ValueError(f"{name}: only={only} has a block outside of the grid {grid}")
+    return chosen.astype(np.uint32)
 
 
 class _Function:

@@ -28,7 +28,7 @@ SIZES = np.dtype(
     align=True,
 )  # cascade_sizes in hope_stream.cuh
 _STREAM = Kernel("hope_stream.cuh", "hope_stream", KINDS, 128, registers=168)
-_BACK = Kernel("hope_stream.cuh", "hope_stream_back", KINDS, 128, registers=168)
+_BACK = Kernel("hope_stream.cuh", "hope_stream_back", KINDS, 128, registers=184)
 
 
 def _rotation(dt):

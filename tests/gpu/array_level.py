@@ -6,6 +6,7 @@ function of NumPy's own, so it runs on CuPy's arrays unchanged.
 
 import inspect
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 from on_target import given, taken
@@ -58,7 +59,7 @@ def cotangents(op, arrays, statics):
     ]
 
 
-def called(function, *args, **statics):
+def called(function, *args, **statics) -> Any:
     """A mirror's outputs as NumPy arrays, with the arguments where the mirrors take them."""
     arrays = [given(x)[0] if isinstance(x, np.ndarray) else x for x in args]
     with np.errstate(all="ignore"):

@@ -1,10 +1,15 @@
 """Array-level mirrors on another library's arrays: the standard only, and nothing read back."""
 
+import ast
+from importlib import import_module
+from pathlib import Path
+
 import numpy as np
 import pytest
-from array_level import ARRAY_LEVEL, arguments, bare, cotangents
+from array_level import ARRAY_LEVEL, FILES, arguments, bare, cotangents
 from rotation import ROTATION
 
+import refssm_gpu
 from refssm.conformance.cases.case import core_dims
 from refssm.conformance.checks.checks import types_of
 from refssm.krylov import KRYLOV_KERNEL
@@ -159,3 +164,30 @@ def test_a_loop_over_time_takes_sixteen_times_as_many(monkeypatch):
         arrays, statics = arguments(KRYLOV_KERNEL, "float64", _sizes(KRYLOV_KERNEL, l))
         counts.append(made(loop, arrays, statics, monkeypatch))
     assert counts[1] >= 15 * counts[0]
+
+
+# ---- CuPy has the same names
+
+
+def names_used():
+    """Attributes of `xp`, and of calls of `namespace`, in the array-level files."""
+    for path in sorted(Path(refssm_gpu.__file__).parent.rglob("*.py")):
+        if path.parent.name not in ("_algebra", *(file.partition(".")[0] for file in FILES)):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and _is_namespace(node.value):
+                yield node.attr
+
+
+def _is_namespace(node):
+    if isinstance(node, ast.Call):
+        return getattr(node.func, "id", "") == "namespace"
+    return getattr(node, "id", "") == "xp"
+
+
+def test_cupy_has_every_function_that_these_mirrors_use():
+    pytest.importorskip("cupy", reason="pip install 'refssm[gpu]'")
+    library = import_module("array_api_compat.cupy")
+    used = {*names_used()}
+    assert {"matmul", "cumulative_prod", "linalg", "fft"} <= used
+    assert {name for name in used if not hasattr(library, name)} == set()

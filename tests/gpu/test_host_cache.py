@@ -31,6 +31,10 @@ def place(monkeypatch, tmp_path):
     return tmp_path / "cache"
 
 
+def nothing(folder):
+    """Fills a folder with nothing."""
+
+
 def folders(place):
     return {path.name for path in (place / "host").iterdir() if path.is_dir()}
 
@@ -74,9 +78,10 @@ def test_a_folder_that_could_not_be_filled_does_not_exist(place):
 
 
 def test_folders_that_nobody_used_for_a_month_are_removed(place):
-    old, young = (cache.kept([name], Path.exists) for name in "ab")
-    os.utime(old, (time.time() - 2 * cache.UNUSED,) * 2)
+    old, young = (cache.kept([name], nothing) for name in "ab")
+    long_ago = time.time() - 2 * cache.UNUSED
+    os.utime(old, (long_ago, long_ago))
     cache._tidied.__wrapped__(place)
     assert folders(place) == {young.name}
-    cache.kept(["a"], Path.exists)  # and it is made again
+    cache.kept(["a"], nothing)  # and it is made again
     assert folders(place) == {old.name, young.name}

@@ -203,6 +203,11 @@ def test_only_some_blocks_of_a_grid_that_is_too_large_to_run(wide):
     assert (wide[2**33 : 2**33 + 64] == 3).all()
 
 
+def test_a_block_outside_of_the_grid_is_refused():
+    with settings(only=((0, 1, 0),)), pytest.raises(ValueError, match=r"outside of the grid \(1,"):
+        kernel("twice", "float32")(1, X, OUT.copy(), N)
+
+
 def test_what_a_launch_did_is_counted():
     with settings() as now:
         kernel("rules", 0)(3, np.zeros(192, "f"))

@@ -133,11 +133,13 @@ def test_a_planted_bug_is_reported_by_its_checker(bug):
     assert any(bug.said in sentence for sentence in found), found
 
 
-@pytest.mark.parametrize("checker", [ENGINE, VALUES, *SANITIZERS])
-@pytest.mark.parametrize("name", CASES)
+# a record holds no virtual memory
+RIGHT = [(name, c) for name in CASES for c in (ENGINE, VALUES, *SANITIZERS)
+         if name != "far_scan" or c not in SANITIZERS]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "checker"), RIGHT)
 def test_the_right_kernels_are_reported_by_nobody(name, checker):
-    if name == "far_scan" and checker in SANITIZERS:
-        pytest.skip("a record holds no virtual memory")
     assert outcome(CASES[name], checker, 0) == []
 
 

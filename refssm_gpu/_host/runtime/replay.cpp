@@ -1,6 +1,6 @@
 // Runs one recorded launch, for the sanitizers: the arrays lie in memory of exactly their size.
 //
-//     replay FILE NAME      exit code 0: it ran; 97: the engine found a mistake; else a sanitizer did
+//     replay FILE NAME    exit code 0: it ran; 97: the engine found a mistake; else: a sanitizer
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -201,7 +201,8 @@ void together(Work work, void* mine_, unsigned mask, const char* function, Place
     mine.work = work, mine.mine = mine_, mine.mask = mask;
     mine.function = function, mine.place = place;
     if (!(mask >> lane & 1))
-        fail_as(place, "%s with the mask 0x%08x, which lacks its own lane %u", function, mask, lane);
+        fail_as(place, "%s with the mask 0x%08x, which lacks its own lane %u", function, mask,
+                lane);
     if (!warp.arrived) warp.mask = mask;
     else if (warp.mask != mask) warp.mask = 0, compare_masks(warp, &workers[32 * number], lane);
     warp.arrived |= 1u << lane;

@@ -1,0 +1,87 @@
+"""Coefficients and logarithms of kernels that are sums of powers, one launch for all modes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from refssm_gpu._launching.arrays import Array, blocks, common, contiguous, empty, namespace
+from refssm_gpu._launching.batch import Batch, batch
+from refssm_gpu._launching.kernel import COMPLEX, FIELDS, Kernel, instances
+from refssm_gpu._launching.powers import later_sums, moment_sums, sums
+
+HOLD, BILINEAR, SOFTMAX, RESOLVENT = range(4)  # as in modes.cuh
+BLOCK = 128
+_MODES = Kernel(
+    "modes.cuh",
+    "diagonal_modes",
+    (*instances(FIELDS, (HOLD, BILINEAR, SOFTMAX)), *instances(COMPLEX, (RESOLVENT,))),
+    BLOCK,
+    registers=96,
+    double_inside=True,
+)
+_MODES_BACK = Kernel(
+    "modes.cuh",
+    "diagonal_modes_back",
+    instances(FIELDS, (HOLD, BILINEAR, SOFTMAX)),
+    BLOCK,
+    registers=128,
+    double_inside=True,
+)
+_SIZES = np.dtype(
+    [(name, np.int64) for name in ("count", "n", "inner", "l")] + [("mask", np.uint32)], align=True
+)
+
+
+@dataclass(frozen=True)
+class Modes:
+    """The modes of every row: arguments as the kernels take them, and what follows from them."""
+
+    method: int
+    kind: np.dtype  # of the arguments and the result
+    rows: Batch  # of w, B, C and dt; B and dt may be absent
+    size: Any  # modes_sizes in modes.cuh
+    v: Array  # (…, n) in double precision
+    x: Array
+    flags: Array | None
+
+    @property
+    def grid(self) -> tuple[int]:
+        """One thread a mode."""
+        return (blocks(int(self.size["count"][0]), BLOCK),)
+
+    def kernel(self, l: int) -> Array:
+        """Σ_n v_n e^{x_n k}, k = 0 … l−1."""
+        role = "turned" if self.method == BILINEAR else "rising"
+        return sums(self.v, self.x, l=l, kind=self.kind, **{role: self.flags})
+
+    def gradients(self, dk: Array) -> tuple[Array, Array, Array, Array]:
+        """dw, dB, dC and ddt over the whole batch, in double precision; dB is 0 without B."""
+        if self.method == BILINEAR:
+            found, start = later_sums(dk, self.x, self.flags)
+        else:
+            found, start = moment_sums(dk, self.x, rising=self.flags), None
+        made = [empty(self.x.shape, found.dtype, dk) for _ in range(4)]
+        dw, dB, dC, ddt = made
+        instance = (self.kind.name, self.method)
+        _MODES_BACK(instance, self.grid, *self.rows.arrays, found, start, *made, self.size)
+        return dw, dB, dC, namespace(dk).sum(ddt, axis=-1)
+
+
+def modes(method: int, w: Array, B: Array | None, C: Array, dt: Array | None, l: int = 0) -> Modes:
+    """One launch; `l`, the length, matters to the softmax and to the resolvent."""
+    kind = common(*(a for a in (w, B, C, dt) if a is not None))
+    of_steps = np.finfo(kind).dtype
+    given = [None if a is None else contiguous(a, kind) for a in (w, B, C)]
+    rows = batch((*given, None if dt is None else contiguous(dt, of_steps)), (1, 1, 1, 0))
+    n = w.shape[-1]
+    wide = np.result_type(kind, np.float64)
+    v, x = (empty((*rows.shape, n), wide, w) for _ in range(2))
+    flagged = method in (SOFTMAX, RESOLVENT) or (method == BILINEAR and kind.kind != "c")
+    flags = empty(v.shape, np.uint8, w) if flagged else None
+    size = np.array([(rows.rows * n, n, rows.inner, l, rows.mask)], _SIZES)
+    made = Modes(method, kind, rows, size, v, x, flags)
+    _MODES((kind.name, method), made.grid, *rows.arrays, v, x, flags, size)
+    return made
