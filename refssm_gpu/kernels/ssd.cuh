@@ -130,14 +130,14 @@ template <class S> struct decays {
         }
     }
 
-    // W_ij at weights[i (Q + 1) + j], 0 for j > i: thread j walks down its column.
+    // W_ij at weights[i (Q + 1) + j]: thread j walks down its column, with zeros above the diagonal.
     DEVICE void between(E* weights) const {
         if (threadIdx.x < Q) {
             const int j = threadIdx.x;
             E w = zero<E>();
             for (int i = 0; i < Q; ++i) {
                 w = i == j ? one<E>() : a[i] * w;
-                weights[i * (Q + 1) + j] = i < j ? zero<E>() : w;
+                weights[i * (Q + 1) + j] = w;
             }
         }
         __syncthreads();
