@@ -231,7 +231,8 @@ template <class S> struct moved_states {
             const int i = m * BLOCK + static_cast<int>(threadIdx.x), k = i / D::ACROSS;
             const long long state = tile * D::TILE + i % D::ACROSS * D::STATES;
             const long long left = t + k < at.end ? at.size.n - state : 0;
-            fetch_some(source + (t + k) * at.size.n + state, left, at.size.n % D::STATES == 0, v[m]);
+            const bool aligned = at.size.n % D::STATES == 0;
+            fetch_some(source + (t + k) * at.size.n + state, left, aligned, v[m]);
         }
     }
     DEVICE void put(E* tile) const {

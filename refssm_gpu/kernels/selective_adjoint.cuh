@@ -1,133 +1,6 @@
 // The kernel of the adjoint of selective scans (selective_back.cuh has its idea and its steps):
 // chunks from the last, tiles of states within a chunk, sections of steps within a tile.
-#include "selective_back.cuh"
-
-// By member: du, ddt and dz (members, l); dA and the cotangent before each piece (members, pieces,
-// n); dD and dbias (members, pieces). dB and dC: (blocks of channels, outer, l, n).
-template <class S> struct gradients {
-    using E = accumulate_of<S>;
-    S* du;
-    stored_real_of<S>* ddt;
-    E *dA, *dB, *dC, *dD;
-    stored_real_of<S>* dz;
-    real_of<S>* dbias;
-    E* dx;
-};
-
-template <class S> struct adjoint_inputs {
-    using E = accumulate_of<S>;
-    const S *dy, *u;
-    const stored_real_of<S>* dt;
-    const E* A;
-    const S *B, *C;
-    const E* D;
-    const stored_real_of<S>* z;
-    const real_of<S>* bias;
-    const E *before, *ends;  // states before chunks; cotangents after pieces, null: zeros
-    const unsigned char* resets;
-};
-
-// What a thread moves: the numbers of the next chunk on their way, and sums over time.
-template <class S, bool GATED> struct adjoint_moves {
-    using D = adjoint_division<S>;
-    using E = typename D::E;
-    using R = real_of<S>;
-    const adjoint_inputs<S>& in;
-    const selective_place<S>& at;
-    const adjoint_tiles<S>& tiles;
-    moved_times<S, E> u, dy;
-    moved_times<S, R> dt, z;
-    E dD[D::MOVES];
-    R dbias[D::MOVES];
-
-    DEVICE void load(long long t) {
-        u.load(in.u, at, U_BITS, t);
-        dt.load(in.dt, at, DT_BITS, t);
-        dy.load(in.dy, at, DY_BITS, t);
-        if constexpr (GATED) z.load(in.z, at, Z_BITS, t);
-    }
-    // Δ = softplus(dt + bias), ds = dy silu(z), and dy silu'(z).
-    DEVICE void put() {
-        if constexpr (GATED) {
-            moved_times<S, E> by_z;
-#pragma unroll
-            for (int m = 0; m < D::MOVES; ++m) {
-                const R shift = in.bias[at.row(BIAS_BITS, at.member(at.moved_row(m)))];
-#pragma unroll
-                for (int i = 0; i < D::TIMES; ++i) {
-                    dt.v[m][i] = softplus(dt.v[m][i] + shift);
-                    const R z_k = z.v[m][i], open = sigmoid(z_k);
-                    by_z.v[m][i] = dy.v[m][i] * (open * (1 + z_k * sigmoid(-z_k)));
-                    dy.v[m][i] = dy.v[m][i] * (z_k * open);
-                }
-            }
-            by_z.put(tiles.by_z, at);
-        }
-        dt.put(tiles.steps, at);
-        u.put(tiles.u, at);
-        dy.put(tiles.ds, at);
-    }
-    // The gradients of a chunk, from the sums over states.
-    DEVICE void finish(const gradients<S>& out, long long t) {
-        moved_times<S, E> u_k, ds, by_z, by_u, s, du;
-        moved_times<S, R> step, by_dt, dz;
-        u_k.get(tiles.u, at), ds.get(tiles.ds, at), by_u.get(tiles.by_u, at);
-        step.get(tiles.steps, at), by_dt.get(tiles.by_dt, at);
-        if constexpr (GATED) s.get(tiles.s, at), by_z.get(tiles.by_z, at);
-#pragma unroll
-        for (int m = 0; m < D::MOVES; ++m) {
-            E skip = zero<E>();
-            if constexpr (GATED) skip = in.D[at.row(D_BITS, at.member(at.moved_row(m)))];
-#pragma unroll
-            for (int i = 0; i < D::TIMES; ++i) {
-                du.v[m][i] = step.v[m][i] * by_u.v[m][i];
-                by_dt.v[m][i] += real(conj(u_k.v[m][i]) * by_u.v[m][i]);
-                if constexpr (!GATED) continue;
-                du.v[m][i] = du.v[m][i] + conj(skip) * ds.v[m][i];
-                // σ(v) = 1 − e^{−softplus(v)}
-                by_dt.v[m][i] *= -expm1(-step.v[m][i]);
-                const E s_k = s.v[m][i] + skip * u_k.v[m][i];
-                dz.v[m][i] = real(conj(s_k) * by_z.v[m][i]);
-                if (t + at.moved_time() + i >= at.end) continue;
-                dD[m] = dD[m] + conj(u_k.v[m][i]) * ds.v[m][i];
-                dbias[m] += by_dt.v[m][i];
-            }
-        }
-        du.save(out.du, at, t);
-        by_dt.save(out.ddt, at, t);
-        if constexpr (GATED) dz.save(out.dz, at, t);
-    }
-    DEVICE void put_totals(const gradients<S>& out) {
-#pragma unroll
-        for (int m = 0; m < D::MOVES; ++m) {
-            E by_D[1] = {dD[m]};
-            R by_bias[1] = {dbias[m]};
-            const E total_D = summed<1, D::ALONG, 1>(by_D);
-            const R total_bias = summed<1, D::ALONG, 1>(by_bias);
-            if (at.lane % D::ALONG != 0 || !at.inside(at.moved_row(m))) continue;
-            const long long piece = at.member(at.moved_row(m)) * gridDim.y + blockIdx.y;
-            out.dD[piece] = total_D;
-            out.dbias[piece] = total_bias;
-        }
-    }
-};
-
-// dB and dC of a section from time t: sums over warps, one thread for each number.
-template <class S>
-DEVICE void put_parts(const gradients<S>& out, const accumulate_of<S>* parts,
-                      const selective_place<S>& at, long long t, long long tile) {
-    using D = adjoint_division<S>;
-    for (int i = threadIdx.x; i < D::PART; i += BLOCK) {
-        accumulate_of<S> total = parts[i];
-#pragma unroll
-        for (int w = 1; w < WARPS; ++w) total = total + parts[w * D::PART + i];
-        const long long k = t + i / (2 * D::TILE), state = tile * D::TILE + i % D::TILE;
-        if (k >= at.end || state >= at.size.n) continue;
-        const long long groups = at.groups(), outers = gridDim.x / groups;
-        const long long row = (blockIdx.x % groups * outers + at.outer) * at.size.l + k;
-        (i / D::TILE % 2 ? out.dC : out.dB)[row * at.size.n + state] = total;
-    }
-}
+#include "selective_sums.cuh"
 
 // A lane's states and their cotangents.
 template <class S> struct adjoint_states {
@@ -159,7 +32,29 @@ template <class S> struct adjoint_states {
     }
 };
 
-// One tile of states of the chunk from time t; x is the state before it.
+// The states before all sections but the first, which starts[0] has.
+template <class S, bool GATED>
+DEVICE void states_before(const section<S, GATED, true>& run,
+                          const accumulate_of<S> (&rate)[division<S>::STATES],
+                          accumulate_of<S> (&starts)[adjoint_division<S>::SECTIONS]
+                                                    [division<S>::STATES]) {
+    using D = adjoint_division<S>;
+    accumulate_of<S> x[D::STATES], a[D::STATES];
+#pragma unroll
+    for (int j = 0; j < D::STATES; ++j) x[j] = starts[0][j];
+#pragma unroll 1
+    for (int s = 1; s < D::SECTIONS && s * D::HELD < run.count; ++s) {
+#pragma unroll 2
+        for (int k = (s - 1) * D::HELD; k < s * D::HELD; ++k)
+            run.decays(rate, k, a), run.advance(x, a, k);
+#pragma unroll
+        for (int q = 1; q < D::SECTIONS; ++q)  // registers have no index
+#pragma unroll
+            for (int j = 0; j < D::STATES; ++j) starts[q][j] = q == s ? x[j] : starts[q][j];
+    }
+}
+
+// Steps first … of one section, forwards and back; `start` is the state before it.
 template <class S, bool GATED, bool BEGINS>
 DEVICE void adjoint_section(const section<S, GATED, BEGINS>& part, adjoint_states<S>& own,
                             const accumulate_of<S> (&start)[division<S>::STATES],
@@ -173,6 +68,7 @@ DEVICE void adjoint_section(const section<S, GATED, BEGINS>& part, adjoint_state
     part.back(own.A, x, a, own.g, own.dA, sums);
 }
 
+// One tile of states of the chunk from time t: its sections, the last first.
 template <class S, bool GATED>
 DEVICE void adjoint_tile(adjoint_states<S>& own, const selective_place<S>& at,
                          const adjoint_tiles<S>& tiles, const gradients<S>& out,
@@ -183,44 +79,39 @@ DEVICE void adjoint_tile(adjoint_states<S>& own, const selective_place<S>& at,
     const int count = at.steps(t), warp_part = at.warp * D::PART;
     const bool careful = __any_sync(WHOLE_WARP, begins != 0), later = tile > 0;
     const long long state = at.state(tile), left = at.size.n - state;
-    E starts[D::SECTIONS][D::STATES];  // states before sections
+    E starts[D::SECTIONS][D::STATES] = {};  // states before sections
     const long long chunk = at.member(at.own()) * at.chunks() + t / D::CHUNK;
     fetch_states(before, chunk, state, at.size.n, starts[0]);
-#pragma unroll
-    for (int s = 1; s < D::SECTIONS; ++s) {
-        const section<S, GATED, true> run{at, tiles, 0, count, begins, left, later};
-        E a[D::STATES];
-#pragma unroll
-        for (int j = 0; j < D::STATES; ++j) starts[s][j] = starts[s - 1][j];
-        if (s * D::HELD >= count) continue;  // no steps that need it
-#pragma unroll
-        for (int k = (s - 1) * D::HELD; k < s * D::HELD; ++k)
-            run.decays(own.rate, k, a), run.advance(starts[s], a, k);
-    }
-#pragma unroll
+    states_before<S, GATED>({at, tiles, 0, count, begins, left, later}, own.rate, starts);
+#pragma unroll 1
     for (int s = D::SECTIONS - 1; s >= 0; --s) {
         if (s * D::HELD >= count) continue;
         E* parts = tiles.parts + parity * WARPS * D::PART;
+        E start[D::STATES];
+#pragma unroll
+        for (int j = 0; j < D::STATES; ++j) start[j] = starts[0][j];
+#pragma unroll
+        for (int q = 1; q < D::SECTIONS; ++q)  // registers have no index
+#pragma unroll
+            for (int j = 0; j < D::STATES; ++j) start[j] = q == s ? starts[q][j] : start[j];
         if (careful)
             adjoint_section<S, GATED, true>({at, tiles, s * D::HELD, count, begins, left, later},
-                                            own, starts[s], parts + warp_part);
+                                            own, start, parts + warp_part);
         else
             adjoint_section<S, GATED, false>({at, tiles, s * D::HELD, count, 0, left, later}, own,
-                                             starts[s], parts + warp_part);
+                                             start, parts + warp_part);
         __syncthreads();
         put_parts(out, parts, at, t + s * D::HELD, tile);
         parity ^= 1;  // the next section writes elsewhere: one barrier a section
     }
 }
 
-template <class S, bool GATED>
-DEVICE void run_adjoint(const adjoint_inputs<S>& in, const gradients<S>& out,
-                        const selective_sizes& size) {
+template <class S, bool GATED> DEVICE adjoint_tiles<S> adjoint_room() {
     using D = adjoint_division<S>;
     using E = typename D::E;
     using R = real_of<S>;
-    SHARED(E, B_tile, D::TILE_SIZE);
-    SHARED(E, C_tile, D::TILE_SIZE);
+    SHARED(E, B, D::TILE_SIZE);
+    SHARED(E, C, D::TILE_SIZE);
     SHARED(E, u, D::TIMES_SIZE);
     SHARED(E, ds, D::TIMES_SIZE);
     SHARED(E, by_u, D::TIMES_SIZE);
@@ -229,30 +120,38 @@ DEVICE void run_adjoint(const adjoint_inputs<S>& in, const gradients<S>& out,
     SHARED(R, steps, D::TIMES_SIZE);
     SHARED(R, by_dt, D::TIMES_SIZE);
     SHARED(E, parts, 2 * WARPS * D::PART);
+    return {steps, by_dt, u, ds, by_z, by_u, s, B, C, parts};
+}
+
+template <class S, bool GATED>
+DEVICE void run_adjoint(const adjoint_inputs<S>& in, const gradients<S>& out,
+                        const selective_sizes& size) {
+    using D = adjoint_division<S>;
     const selective_place<S> at(size);
-    const adjoint_tiles<S> tiles{steps, by_dt, u, ds, by_z, by_u, s, B_tile, C_tile, parts};
+    const adjoint_tiles<S> tiles = adjoint_room<S, GATED>();
     adjoint_moves<S, GATED> moves{in, at, tiles, {}, {}, {}, {}, {}, {}};
     adjoint_states<S> own;
     moved_states<S> B_next, C_next;
-    const S* B = in.B + at.row(B_BITS, at.member(0)) * size.l * size.n;
-    const S* C = in.C + at.row(C_BITS, at.member(0)) * size.l * size.n;
+    const long long core = size.l * size.n;
+    const auto load_tile = [&](long long t, long long tile) {
+        B_next.load(in.B + at.row(B_BITS, at.member(0)) * core, at, t, tile);
+        C_next.load(in.C + at.row(C_BITS, at.member(0)) * core, at, t, tile);
+    };
     const long long last = at.first + (at.end - 1 - at.first) / D::CHUNK * D::CHUNK;
     moves.load(last);
-    B_next.load(B, at, last, 0);
-    C_next.load(C, at, last, 0);
+    if constexpr (D::AHEAD) load_tile(last, 0);
     int parity = 0;
     for (long long t = last; t >= at.first; t -= D::CHUNK) {
         const unsigned begins = at.begins(in.resets, t);
         moves.put();
         for (long long tile = 0; tile < at.tiles(); ++tile) {
-            B_next.put(B_tile);  // nobody reads them after the barrier of the last section
-            C_next.put(C_tile);
+            if constexpr (!D::AHEAD) load_tile(t, tile);
+            B_next.put(tiles.B);  // nobody reads them after the barrier of the last section
+            C_next.put(tiles.C);
             __syncthreads();
             const bool more = tile + 1 < at.tiles(), next = t > at.first;
-            if (more || next) {
-                B_next.load(B, at, more ? t : t - D::CHUNK, more ? tile + 1 : 0);
-                C_next.load(C, at, more ? t : t - D::CHUNK, more ? tile + 1 : 0);
-            }
+            if (D::AHEAD && (more || next))
+                load_tile(more ? t : t - D::CHUNK, more ? tile + 1 : 0);
             if (!more && next) moves.load(t - D::CHUNK);
             own.open(in, out, at, at.state(tile), t == last);
             adjoint_tile<S, GATED>(own, at, tiles, out, in.before, t, tile, begins, parity);
@@ -266,7 +165,7 @@ DEVICE void run_adjoint(const adjoint_inputs<S>& in, const gradients<S>& out,
 }
 
 template <class S>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 1)
     selective_back(const S* __restrict__ dy, const S* __restrict__ u,
                    const stored_real_of<S>* __restrict__ dt,
                    const accumulate_of<S>* __restrict__ A, const S* __restrict__ B,
@@ -282,7 +181,7 @@ __global__ void __launch_bounds__(BLOCK)
 }
 
 template <class S>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 1)
     mamba_back(const S* __restrict__ dy, const S* __restrict__ u,
                const stored_real_of<S>* __restrict__ dt, const accumulate_of<S>* __restrict__ A,
                const S* __restrict__ B, const S* __restrict__ C,

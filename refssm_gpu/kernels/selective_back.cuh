@@ -18,12 +18,13 @@ template <class S> struct adjoint_division : division<S> {
     using D = division<S>;
     static constexpr int HELD = D::WORDS == 4 ? 4 : 8;  // steps kept in registers
     static constexpr int SECTIONS = D::CHUNK / HELD;
+    static constexpr bool AHEAD = D::WORDS < 4;  // registers for B and C of the next tile
     static constexpr int PART = HELD * 2 * D::TILE;  // what a warp adds to dB and dC
     static constexpr int TILE_SIZE = D::CHUNK * D::TILE, TIMES_SIZE = D::CHANNELS * D::ROW;
 };
 
-// Tiles in shared memory. By channel and time: Δ, u, ds and dy silu'(z); and sums over states: B*·g,
-// A*·e, C·x.
+// Tiles in shared memory. By channel and time: Δ, u, ds and dy silu'(z); and sums over states:
+// B*·g, A*·e, C·x.
 template <class S> struct adjoint_tiles {
     using E = accumulate_of<S>;
     using R = real_of<S>;

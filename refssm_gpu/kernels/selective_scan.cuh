@@ -47,8 +47,8 @@ template <class S> struct running {
 // `count` steps of a chunk from the tiles in shared memory; C_k · x_k is added up over lanes, BATCH
 // steps at a time. Returns the sum of the steps.
 template <int WHAT, bool BEGINS, class S>
-DEVICE real_of<S> walk_chunk(running<S>& run, const selective_place<S>& at, long long tile, int count,
-                             unsigned begins, const real_of<S>* steps,
+DEVICE real_of<S> walk_chunk(running<S>& run, const selective_place<S>& at, long long tile,
+                             int count, unsigned begins, const real_of<S>* steps,
                              const accumulate_of<S>* drives, const accumulate_of<S>* B,
                              const accumulate_of<S>* C, accumulate_of<S>* sums) {
     using D = division<S>;
@@ -133,6 +133,7 @@ template <class S> struct selective_inputs {
     const unsigned char* resets;
 };
 
+// What a block keeps from chunk to chunk: the lane's states, and the numbers on their way.
 template <class S, int WHAT> struct selective_block {
     using D = division<S>;
     using E = typename D::E;
@@ -141,22 +142,22 @@ template <class S, int WHAT> struct selective_block {
 
     const selective_inputs<S>& in;
     const selective_place<S>& at;
-    E *drives, *sums;
+    E *B_tiles, *C_tiles, *drives, *sums;
     R* steps;
-    long long own, piece;  // rows of an argument per channel, of a state per channel and piece
-    bool stays;            // the thread's channel is one of the batch
+    long long own, piece;  // the thread's channel in the batch, and its row of states per piece
+    bool stays;            // it is one of the batch
     running<S> run;
     moved_times<S, E> u, held;  // of the next chunk, of this one
     moved_times<S, R> dt, z;
     moved_states<S> B_next, C_next;
 
-    DEVICE void fetch_tile(long long t, long long tile) {
-        const long long l = at.size.l * at.size.n;
-        B_next.load(in.B + at.row(B_BITS, at.member(0)) * l, at, t, tile);
+    DEVICE void load_tile(long long t, long long tile) {
+        const long long core = at.size.l * at.size.n;
+        B_next.load(in.B + at.row(B_BITS, at.member(0)) * core, at, t, tile);
         if constexpr (WHAT == OUTPUTS)
-            C_next.load(in.C + at.row(C_BITS, at.member(0)) * l, at, t, tile);
+            C_next.load(in.C + at.row(C_BITS, at.member(0)) * core, at, t, tile);
     }
-    DEVICE void fetch_times(long long t) {
+    DEVICE void load_times(long long t) {
         u.load(in.u, at, U_BITS, t);
         dt.load(in.dt, at, DT_BITS, t);
     }
@@ -166,8 +167,18 @@ template <class S, int WHAT> struct selective_block {
         dt.put(steps, at);
         u.put(drives, at);
     }
-    DEVICE void open(long long t, long long tile, const E* carry) {
-        const long long state = at.state(tile), A_row = at.row(A_BITS, own);
+    // What has arrived goes into shared memory, and the loads of the next tile begin.
+    DEVICE void turn(long long t, long long tile, int buffer) {
+        B_next.put(B_tiles + buffer);
+        if constexpr (WHAT == OUTPUTS) C_next.put(C_tiles + buffer);
+        __syncthreads();
+        const bool last = tile + 1 == at.tiles();
+        load_tile(last ? t + D::CHUNK : t, last ? 0 : tile + 1);
+        if (last) load_times(t + D::CHUNK);
+        if (WHAT == OUTPUTS && last && in.z) z.load(in.z, at, Z_BITS, t);
+    }
+    DEVICE void open(long long t, long long state, const E* carry) {
+        const long long A_row = at.row(A_BITS, own);
         if (t == at.first) {
             const long long start = at.row(START_BITS, own) * gridDim.y + blockIdx.y;
             run.open(in.A, A_row, in.starts, start, state, at.size.n);
@@ -175,7 +186,13 @@ template <class S, int WHAT> struct selective_block {
             run.open(in.A, A_row, stays ? carry : nullptr, piece, state, at.size.n);
         }
     }
-    // What goes to memory after the last tile of a chunk.
+    DEVICE void close(long long t, long long state, E* after, E* carry) const {
+        if (!stays) return;
+        const bool ends = t + D::CHUNK >= at.end;
+        if (!ends && at.tiles() > 1) store_states(carry, piece, state, at.size.n, run.x);
+        if (ends && after && (WHAT == TOTALS || at.end == at.size.l))
+            store_states(after, WHAT == TOTALS ? piece : own, state, at.size.n, run.x);
+    }
     DEVICE void put_outputs(S* y, long long t) {
         __syncwarp();
         if constexpr (WHAT != OUTPUTS) return;
@@ -186,56 +203,55 @@ template <class S, int WHAT> struct selective_block {
     }
 };
 
+// The block's place and arrays in shared memory.
+template <class S, int WHAT>
+DEVICE selective_block<S, WHAT> selective_room(const selective_inputs<S>& in,
+                                               const selective_place<S>& at) {
+    using D = division<S>;
+    using E = typename D::E;
+    constexpr int OUT = WHAT == OUTPUTS;
+    SHARED(E, B_tiles, 2 * D::CHUNK * D::TILE);
+    SHARED(E, C_tiles, (OUT ? 2 * D::CHUNK * D::TILE : 1));
+    SHARED(E, drives, D::CHANNELS * D::ROW);
+    SHARED(E, sums, (OUT ? D::CHANNELS * D::ROW : 1));
+    SHARED(real_of<S>, steps, D::CHANNELS * D::ROW);
+    const long long own = at.member(at.own()), piece = own * gridDim.y + blockIdx.y;
+    return {in,  at,    B_tiles, C_tiles, drives, sums, steps,
+            own, piece, at.inside(at.own()), {}, {}, {}, {}, {}, {}, {}};
+}
+
 // One pass over a piece of time. `before`: states before each chunk (rows, chunks, n); `after`:
 // states after the piece, (rows, n) for outputs and (rows, pieces, n) for totals; null if unwanted.
+// `whole` becomes the sum of the steps; `ever` has a bit if a sequence begins.
 template <class S, int WHAT>
 DEVICE void run_selective(const selective_inputs<S>& in, S* y, accumulate_of<S>* before,
                           accumulate_of<S>* after, accumulate_of<S>* carry, real_of<S>& whole,
                           unsigned& ever, const selective_place<S>& at) {
-    using block = selective_block<S, WHAT>;
     using D = division<S>;
-    using E = typename D::E;
-    SHARED(E, B_tiles, 2 * block::BUFFER);
-    SHARED(E, C_tiles, (WHAT == OUTPUTS ? 2 * block::BUFFER : 1));
-    SHARED(E, drives, D::CHANNELS * D::ROW);
-    SHARED(E, sums, (WHAT == OUTPUTS ? D::CHANNELS * D::ROW : 1));
-    SHARED(real_of<S>, steps, D::CHANNELS * D::ROW);
-    const long long own = at.member(at.own()), tiles = at.tiles(), n = at.size.n;
-    const long long piece = own * gridDim.y + blockIdx.y, chunks = at.chunks();
-    const bool stays = at.inside(at.own());
-    block b{in,  at,    drives, sums, steps, own, piece,
-            stays, {}, {}, {}, {}, {}, {}, {}};
-    b.fetch_tile(at.first, 0);
-    b.fetch_times(at.first);
-    int parity = 0;
+    auto b = selective_room<S, WHAT>(in, at);
+    b.load_tile(at.first, 0);
+    b.load_times(at.first);
+    int buffer = 0;
     for (long long t = at.first; t < at.end; t += D::CHUNK) {
         const unsigned begins = at.begins(in.resets, t);
-        const bool careful = __any_sync(WHOLE_WARP, begins != 0), ends = t + D::CHUNK >= at.end;
+        const bool careful = __any_sync(WHOLE_WARP, begins != 0);
         ever |= begins;
         b.begin_chunk();
-        for (long long tile = 0; tile < tiles; ++tile, parity ^= block::BUFFER) {
-            b.B_next.put(B_tiles + parity);
-            if constexpr (WHAT == OUTPUTS) b.C_next.put(C_tiles + parity);
-            __syncthreads();
-            const bool last = tile + 1 == tiles;
-            b.fetch_tile(last ? t + D::CHUNK : t, last ? 0 : tile + 1);
-            if (last) b.fetch_times(t + D::CHUNK);
-            if (WHAT == OUTPUTS && last && in.z) b.z.load(in.z, at, Z_BITS, t);
-            b.open(t, tile, carry);
+        for (long long tile = 0; tile < at.tiles(); ++tile, buffer ^= b.BUFFER) {
+            b.turn(t, tile, buffer);
             const long long state = at.state(tile);
-            if (WHAT == STATES_BEFORE && stays)
-                store_states(before, own * chunks + t / D::CHUNK, state, n, b.run.x);
-            const E* C = C_tiles + (WHAT == OUTPUTS ? parity : 0);
+            b.open(t, state, carry);
+            if (WHAT == STATES_BEFORE && b.stays)
+                store_states(before, b.own * at.chunks() + t / D::CHUNK, state, at.size.n, b.run.x);
+            const auto *B = b.B_tiles + buffer, *C = b.C_tiles + (WHAT == OUTPUTS ? buffer : 0);
             const int count = at.steps(t);
             const auto part =
-                careful ? walk_chunk<WHAT, true>(b.run, at, tile, count, begins, steps, drives,
-                                                 B_tiles + parity, C, sums)
-                        : walk_chunk<WHAT, false>(b.run, at, tile, count, begins, steps, drives,
-                                                  B_tiles + parity, C, sums);
-            if (last) whole += part;
-            if (stays && tiles > 1 && !ends) store_states(carry, piece, state, n, b.run.x);
-            if (stays && ends && after && (WHAT == TOTALS || at.end == at.size.l))
-                store_states(after, WHAT == TOTALS ? piece : own, state, n, b.run.x);
+                careful ? walk_chunk<WHAT, true>(b.run, at, tile, count, begins, b.steps, b.drives,
+                                                 B, C, b.sums)
+                        : walk_chunk<WHAT, false>(b.run, at, tile, count, begins, b.steps,
+                                                  b.drives, B, C, b.sums);
+            if (tile == 0) whole += part;
+            b.close(t, state, after, carry);
         }
         b.put_outputs(y, t);
     }
@@ -259,7 +275,7 @@ __global__ void __launch_bounds__(BLOCK)
 
 // The states before each chunk, (rows, chunks, n).
 template <class S>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 1)
     selective_states(const S* __restrict__ u, const stored_real_of<S>* __restrict__ dt,
                      const accumulate_of<S>* __restrict__ A, const S* __restrict__ B,
                      const real_of<S>* __restrict__ bias,

@@ -55,12 +55,12 @@ class Selective:
     at_rest: bool
 
     @property
-    def l(self) -> int:
+    def steps(self) -> int:
         """Steps."""
         return self.given.u.shape[-1]
 
     @property
-    def n(self) -> int:
+    def states(self) -> int:
         """States of a channel."""
         return self.given.A.shape[-1]
 
@@ -88,7 +88,7 @@ class Selective:
         """Cut time into pieces if blocks are few."""
         tiles = self.rows.outer * self.groups
         wanted = RESIDENT * target().multiprocessors // max(tiles, 1)
-        pieces = min(wanted, self.l // (SHORTEST * self.chunk)) if self.n else 1
+        pieces = min(wanted, self.steps // (SHORTEST * self.chunk)) if self.states else 1
         return self.whole() if pieces < FEWEST else self._cut(pieces)
 
     def whole(self) -> Plan:
@@ -96,9 +96,9 @@ class Selective:
         return self._cut(1)
 
     def _cut(self, pieces: int) -> Plan:
-        span = max(1, blocks(blocks(self.l, pieces), self.chunk)) * self.chunk
-        grid = self.rows.outer * self.groups * bool(self.l), max(1, blocks(self.l, span))
-        record = (self.l, self.n, self.rows.inner, span, self.rows.mask, self.at_rest)
+        span = max(1, blocks(blocks(self.steps, pieces), self.chunk)) * self.chunk
+        grid = self.rows.outer * self.groups * bool(self.steps), max(1, blocks(self.steps, span))
+        record = (self.steps, self.states, self.rows.inner, span, self.rows.mask, self.at_rest)
         return Plan((self.kind.name,), grid, np.array([record], SIZES))
 
 
@@ -130,7 +130,9 @@ def arguments(given: Given, *others: Array, at_rest: bool) -> Selective:
         u=kind, dt=real, A=inside, B=kind, C=kind, D=inside, z=real,
         dt_bias=np.empty(0, inside).real.dtype, x0=inside, resets=np.dtype(np.uint8), dy=kind,
     )  # fmt: skip
-    cast = [None if x is None else x.astype(t, copy=False) for x, t in zip(given, types, strict=True)]
+    cast = [
+        None if x is None else x.astype(t, copy=False) for x, t in zip(given, types, strict=True)
+    ]
     split, cast = _channels(Given(*cast))
     rows = batch(cast, CORES, split)
     return Selective(Given(*rows.arrays), rows, split, kind, at_rest)

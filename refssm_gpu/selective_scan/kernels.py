@@ -25,10 +25,10 @@ from refssm_gpu.selective_scan.arguments import TILE, Given, Plan, Selective, ar
 
 BLOCK = 128
 _INSTANCES = instances((*FIELDS, *HALVES))
-_SCAN = Kernel("selective_scan.cuh", "selective_scan", _INSTANCES, BLOCK, registers=168)
-_STATES = Kernel("selective_scan.cuh", "selective_states", _INSTANCES, BLOCK, registers=168)
-_TOTALS = Kernel("selective_pieces.cuh", "selective_totals", _INSTANCES, BLOCK, registers=168)
-_ENDS = Kernel("selective_pieces.cuh", "selective_back_totals", _INSTANCES, BLOCK, registers=168)
+_SCAN = Kernel("selective_scan.cuh", "selective_scan", _INSTANCES, BLOCK, registers=136)
+_STATES = Kernel("selective_scan.cuh", "selective_states", _INSTANCES, BLOCK, registers=136)
+_TOTALS = Kernel("selective_pieces.cuh", "selective_totals", _INSTANCES, BLOCK, registers=136)
+_ENDS = Kernel("selective_pieces.cuh", "selective_back_totals", _INSTANCES, BLOCK, registers=136)
 _BACK = Kernel("selective_adjoint.cuh", "selective_back", _INSTANCES, BLOCK, registers=255)
 _GATED_BACK = Kernel("selective_adjoint.cuh", "mamba_back", _INSTANCES, BLOCK, registers=255)
 
@@ -51,14 +51,14 @@ def scan(given: Given, *, at_rest: bool) -> tuple[Array, Array]:
     """The outputs, in the type of the arguments, and the last states."""
     s = arguments(given, at_rest=at_rest)
     a, plan = s.given, s.plan()
-    y = empty((s.rows.rows, s.l), s.kind, a.u)
+    y = empty((s.rows.rows, s.steps), s.kind, a.u)
     last = _unmoved(s, given.x0)
     starts, plan = _starts(s, plan, given.x0)
     _SCAN(
         plan.instance, plan.grid, a.u, a.dt, a.A, a.B, a.C, a.D, a.z, a.dt_bias, starts, a.resets,
         y, last, _carry(s, plan), plan.size,
     )  # fmt: skip
-    return s.rows.unfolded(y, (s.l,)), s.rows.unfolded(last, (s.n,))
+    return s.rows.unfolded(y, (s.steps,)), s.rows.unfolded(last, (s.states,))
 
 
 def in_kind_of(x: Array, y: Array, *made_of: Array) -> Array:
@@ -78,7 +78,7 @@ def gradients(given: Given, dlast: Array | None = None, *, at_rest: bool) -> tup
 
 
 def pulled_back(given: Given, dlast: Array | None, *, at_rest: bool) -> Gradients:
-    """The gradients from the outputs (`given.dy`) and the last state; None: nothing depends on it."""
+    """The gradients from the outputs, `given.dy`, and the last state; None: nobody uses it."""
     s = arguments(given, *(() if dlast is None else (dlast,)), at_rest=at_rest)
     a, plan = s.given, s.plan()
     before = _states(s, plan, given.x0)
@@ -100,7 +100,7 @@ def pulled_back(given: Given, dlast: Array | None, *, at_rest: bool) -> Gradient
 
 def _made(s: Selective, plan: Plan, ends: Array | None) -> Gradients:
     """Memory for the gradients, as the kernel writes them; without steps their values."""
-    rows, l, n = s.rows.rows, s.l, s.n
+    rows, l, n = s.rows.rows, s.steps, s.states
     real, real_inside = (np.empty(0, kind).real.dtype for kind in (s.kind, s.inside))
     gated = s.given.z is not None
     shared = s.groups, s.rows.outer, l, n
@@ -121,51 +121,51 @@ def _made(s: Selective, plan: Plan, ends: Array | None) -> Gradients:
 
 def _added(s: Selective, made: Gradients) -> Gradients:
     """Sums over pieces and over blocks of channels, with the batch axes of the caller."""
-    xp, core = namespace(s.given.u), (s.l, s.n)
+    xp, core = namespace(s.given.u), (s.steps, s.states)
     outer = (*s.rows.shape[: len(s.rows.shape) - s.split], *(1,) * s.split)
 
     def over_pieces(x: Array | None, *own: int) -> Array | None:
         return None if x is None else s.rows.unfolded(xp.sum(x, axis=1), own)
 
     return Gradients(
-        u=s.rows.unfolded(made.u, (s.l,)),
-        dt=s.rows.unfolded(made.dt, (s.l,)),
-        A=over_pieces(made.A, s.n),
+        u=s.rows.unfolded(made.u, (s.steps,)),
+        dt=s.rows.unfolded(made.dt, (s.steps,)),
+        A=over_pieces(made.A, s.states),
         B=xp.reshape(xp.sum(made.B, axis=0), (*outer, *core)),
         C=xp.reshape(xp.sum(made.C, axis=0), (*outer, *core)),
         D=over_pieces(made.D),
-        z=None if made.z is None else s.rows.unfolded(made.z, (s.l,)),
+        z=None if made.z is None else s.rows.unfolded(made.z, (s.steps,)),
         dt_bias=over_pieces(made.dt_bias),
-        x0=s.rows.unfolded(made.x0[:, 0], (s.n,)),
+        x0=s.rows.unfolded(made.x0[:, 0], (s.states,)),
     )
 
 
 def _every_row(s: Selective, states: Array | None) -> Array:
     """States of each channel, (rows, n), in the type of the computation; zeros for None."""
-    xp, shape = namespace(s.given.u), (s.rows.rows, s.n)
+    xp, shape = namespace(s.given.u), (s.rows.rows, s.states)
     if states is None:
         return xp.zeros(shape, dtype=s.inside)
-    full = xp.broadcast_to(states, (*s.rows.shape, s.n))
+    full = xp.broadcast_to(states, (*s.rows.shape, s.states))
     return xp.reshape(contiguous(full, s.inside), shape)
 
 
 def _unmoved(s: Selective, x0: Array | None) -> Array:
     """Memory for the last states; without steps they are the first ones."""
-    if s.l:
-        return empty((s.rows.rows, s.n), s.inside, s.given.u)
+    if s.steps:
+        return empty((s.rows.rows, s.states), s.inside, s.given.u)
     return namespace(s.given.u).asarray(_every_row(s, x0), copy=True)
 
 
 def _carry(s: Selective, plan: Plan) -> Array | None:
     """Where states wait between chunks, if a thread cannot keep them all."""
-    if s.n <= TILE:
+    if s.states <= TILE:
         return None
-    return empty((s.rows.rows, plan.pieces, s.n), s.inside, s.given.u)
+    return empty((s.rows.rows, plan.pieces, s.states), s.inside, s.given.u)
 
 
 def _totals(s: Selective, plan: Plan) -> tuple[Array, Array, Array]:
     """Arrays for the maps of the pieces: decays, inputs (rows, pieces, n), and resets."""
-    shape = (s.rows.rows, plan.pieces, s.n)
+    shape = (s.rows.rows, plan.pieces, s.states)
     made = (empty(shape, s.inside, s.given.u) for _ in range(2))
     return *made, empty(shape[:2], np.uint8, s.given.u)
 
@@ -206,7 +206,7 @@ def _states(s: Selective, plan: Plan, x0: Array | None) -> Array:
     """The states before each chunk, (rows, chunks, n)."""
     a = s.given
     starts, plan = _starts(s, plan, x0)
-    before = empty((s.rows.rows, blocks(s.l, s.chunk), s.n), s.inside, a.u)
+    before = empty((s.rows.rows, blocks(s.steps, s.chunk), s.states), s.inside, a.u)
     _STATES(
         plan.instance, plan.grid, a.u, a.dt, a.A, a.B, a.dt_bias, starts, a.resets, before,
         _carry(s, plan), plan.size,
