@@ -76,6 +76,7 @@ test-all: .venv/testing  ## every test
 	$(PYTEST)
 
 test-kernels: .venv/kernels  ## CUDA kernels without a GPU: the host build, sanitizers, NVRTC; 6 minutes
+	$(BIN)/python -m refssm_gpu._gate
 	$(PYTEST) tests/gpu -m "not long"
 
 test-kernels-all: .venv/kernels  ## the same in every type, thread order and profile

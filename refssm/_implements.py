@@ -34,7 +34,8 @@ class Budget:
             raise ValueError(f"Budget: unknown arithmetic {self.computes!r}; wanted one of {known}")
 
 
-KINDS = {"device": str, "layout": str, "vjp": bool, "accuracy": Budget, "ftz": bool}
+KINDS = {"device": str, "layout": str, "vjp": bool, "accuracy": Budget}
+KINDS |= {"ftz": bool, "deterministic": bool}
 WANTED = {str: "a string", bool: "True or False", Budget: "a Budget"}
 
 
@@ -51,6 +52,7 @@ class Declaration:
     only: Callable[[Arrays], Arrays | None] | None = None
     accuracy: Budget = field(default_factory=Budget)
     ftz: bool = False
+    deterministic: bool = True
 
     def __post_init__(self):
         for name, kind in KINDS.items():
@@ -106,6 +108,7 @@ def implements(name: str, **declared: Any):
                 NotImplementedError to decline it.
     accuracy    a `Budget`.
     ftz         True: subnormal numbers may be flushed to zero.
+    deterministic  False: outputs of equal calls may differ within tolerance (atomic additions).
 
     Raises ValueError for a value that is not possible.
 

@@ -70,7 +70,6 @@ KRYLOV_KERNEL = Operator(
     batch="d, d, d",
     traits=frozenset({"causal", "linear:B", "linear:C"}),
     citation="gu2022s4, §2.4",
-    lacks=frozenset({"gpu"}),
 )
 krylov_kernel = KRYLOV_KERNEL.checked(krylov_kernel)
 krylov_kernel_vjp = KRYLOV_KERNEL.checked_vjp(krylov_kernel_vjp)

@@ -95,6 +95,6 @@ SPECTRAL_FILTERS = Operator(
     contract=INVARIANTS,
     definition=filter_invariants,
     citation="agarwal2023",
-    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
+    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
 )
 spectral_filters = SPECTRAL_FILTERS.checked(spectral_filters)

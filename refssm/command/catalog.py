@@ -33,13 +33,25 @@ def show_operator(
     typer.echo(f"layout    {layout(op)}")
     typer.echo(f"traits    {', '.join(sorted(op.traits)) or 'none'}")
     typer.echo(f"contract  {op.contract.words}")
-    typer.echo(f"source    [{op.citation}]\n")
+    typer.echo(f"source    [{op.citation}]")
+    typer.echo(f"made with {roles(op)}\n")
     for name, domain in {**op.inputs, **op.parameters}.items():
         typer.echo(f"{name:<9} {domain.summary}")
     profile = PROFILES["default"]
     checks = checks_of(op, profile, default_types(op, profile), vjp=op.differentiable)
     typer.echo(f"\nchecks    {', '.join(f'{c.name}[{c.dtype}]' for c in checks)}\n")
     typer.echo(f"{skeleton(op)}\n\n# for tensors: refssm new {op} --framework torch (jax, cupy)")
+
+
+LIBRARIES = {"reference": "NumPy", "jit": "Numba", "gpu": "CuPy"}
+
+
+def roles(op) -> str:
+    """Where the operator's functions are, and what they are made with."""
+    from refssm._operator import PACKAGES
+
+    has = (role for role in LIBRARIES if role not in op.lacks)
+    return ", ".join(f"{LIBRARIES[role]} (from {PACKAGES[role]}.{op.family})" for role in has)
 
 
 def layout(op) -> str:

@@ -83,6 +83,13 @@ Vjp = Annotated[
 Ftz = Annotated[
     bool | None, typer.Option("--ftz/--no-ftz", help="Allow it to flush subnormal numbers to zero.")
 ]
+Deterministic = Annotated[
+    bool | None,
+    typer.Option(
+        "--deterministic/--no-deterministic",
+        help="Equal calls must give equal bits, or may differ within tolerance.",
+    ),
+]
 Timeout = Annotated[
     float,
     typer.Option(

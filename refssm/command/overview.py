@@ -52,7 +52,7 @@ def _operators() -> Iterator[str]:
 def _row(op: Operator, places: dict[str, str]) -> tuple[str, ...]:
     formula = (op.reference.__doc__ or "").strip().partition("\n")[0].rstrip(".")
     layout = "" if op.constructor else f"`{canonical(op)}`"
-    roles = {"vjp": "gradient", "enclosure": "enclosure", "jit": "mirror"}
+    roles = {"vjp": "gradient", "enclosure": "enclosure", "jit": "mirror", "gpu": "GPU mirror"}
     has = ", ".join(word for role, word in roles.items() if role not in op.lacks)
     return f"[`{op}`]({places[op.name]})", f"`{formula}`", layout, op.contract.name, has
 

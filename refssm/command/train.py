@@ -75,7 +75,7 @@ def train(
     if workers > 1 and dask is not None:
         raise UsageError("--workers and --dask: both say where to train; leave one out")
     if ops == "gpu":
-        missing = "refssm_gpu has none of the operators that layers need yet"
+        missing = "what layers do between operators is NumPy code, and runs on no card yet"
         raise UsageError(f"--ops gpu: {missing}; wanted reference or jit")
     plan = Plan(steps, batch, pieces, rate, warm_up, decay, clip, seed)
     try:

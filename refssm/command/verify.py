@@ -29,6 +29,7 @@ def verify(
     layout: o.AxesText = "",
     vjp: o.Vjp = None,
     ftz: o.Ftz = None,
+    deterministic: o.Deterministic = None,
     dtype: o.Dtype = None,
     check: o.CheckName = None,
     seed: o.Seed = 0,
@@ -52,7 +53,7 @@ def verify(
     from refssm.conformance.usage_error import UsageError
 
     del targets, subject, exec_, where, device, layout  # read through `Asked`
-    del vjp, ftz, dtype, check, cases, known, workers, dask, resume
+    del vjp, ftz, deterministic, dtype, check, cases, known, workers, dask, resume
     if no_config and config is not None:
         raise UsageError("--config and --no-config cannot be combined: leave one out")
     checked.check_framework(framework)

@@ -58,7 +58,7 @@ BIDIRECTIONAL_CONVOLUTION = Operator(
     definition=bidirectional_sum,
     contract=FFT,
     citation="ma2023mega",
-    lacks=frozenset({"jit", "gpu"}),  # transforms: FFTW and cuFFT do them already
+    lacks=frozenset({"jit"}),  # transforms: FFTW does them already
 )
 
 
@@ -129,7 +129,7 @@ BIDIRECTIONAL_CONVOLUTION_SHIFTED = Operator(
     definition=shifted_sum,
     contract=FFT,
     citation="goel2022sashimi",
-    lacks=frozenset({"jit", "gpu"}),  # transforms: FFTW and cuFFT do them already
+    lacks=frozenset({"jit"}),  # transforms: FFTW does them already
 )
 bidirectional_convolution = BIDIRECTIONAL_CONVOLUTION.checked(bidirectional_convolution)
 bidirectional_convolution_vjp = BIDIRECTIONAL_CONVOLUTION.checked_vjp(bidirectional_convolution_vjp)

@@ -101,7 +101,6 @@ CAUSAL_CONVOLUTION = Operator(
     definition=causal_convolution_direct,
     contract=FFT,  # normwise [higham2002accuracy, §24.1]
     citation="gu2022s4, §2.3",
-    lacks=frozenset({"gpu"}),
 )
 causal_convolution_direct = CAUSAL_CONVOLUTION_DIRECT.checked(causal_convolution_direct)
 causal_convolution_direct_vjp = CAUSAL_CONVOLUTION_DIRECT.checked_vjp(causal_convolution_direct_vjp)

@@ -71,7 +71,7 @@ CIRCULAR_CONVOLUTION = Operator(
     definition=circular_sum,
     contract=FFT,
     citation="oppenheim2010discrete, §8.6.5",
-    lacks=frozenset({"jit", "gpu"}),  # a transform: FFTW and cuFFT do it already
+    lacks=frozenset({"jit"}),  # a transform: FFTW does it already
 )
 circular_convolution = CIRCULAR_CONVOLUTION.checked(circular_convolution)
 circular_convolution_vjp = CIRCULAR_CONVOLUTION.checked_vjp(circular_convolution_vjp)

@@ -60,7 +60,6 @@ SHIFT_KERNEL = Operator(
     batch="d, d",
     traits=frozenset({"causal", "linear:B", "linear:C"}),
     citation="fu2023h3",
-    lacks=frozenset({"gpu"}),
 )
 shift_kernel = SHIFT_KERNEL.checked(shift_kernel)
 shift_kernel_vjp = SHIFT_KERNEL.checked_vjp(shift_kernel_vjp)

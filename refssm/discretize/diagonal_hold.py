@@ -55,7 +55,7 @@ DISCRETIZE_DIAGONAL_ZOH = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="smith2023s5, §3.2",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
+    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_zoh = DISCRETIZE_DIAGONAL_ZOH.checked(discretize_diagonal_zoh)
 discretize_diagonal_zoh_vjp = DISCRETIZE_DIAGONAL_ZOH.checked_vjp(discretize_diagonal_zoh_vjp)
@@ -103,7 +103,7 @@ DISCRETIZE_DIAGONAL_FOH = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B0_bar", "linear:B->B1_bar"}),
     citation="franklin1998digital",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
+    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_foh = DISCRETIZE_DIAGONAL_FOH.checked(discretize_diagonal_foh)
 discretize_diagonal_foh_vjp = DISCRETIZE_DIAGONAL_FOH.checked_vjp(discretize_diagonal_foh_vjp)
@@ -143,7 +143,7 @@ DISCRETIZE_DIAGONAL_IMPULSE = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="franklin1998digital",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
+    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_impulse = DISCRETIZE_DIAGONAL_IMPULSE.checked(discretize_diagonal_impulse)
 discretize_diagonal_impulse_vjp = DISCRETIZE_DIAGONAL_IMPULSE.checked_vjp(
@@ -185,7 +185,7 @@ DISCRETIZE_DIAGONAL_MAMBA = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="gu2023mamba, §3.2",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
+    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_mamba = DISCRETIZE_DIAGONAL_MAMBA.checked(discretize_diagonal_mamba)
 discretize_diagonal_mamba_vjp = DISCRETIZE_DIAGONAL_MAMBA.checked_vjp(discretize_diagonal_mamba_vjp)

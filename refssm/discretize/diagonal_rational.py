@@ -60,7 +60,7 @@ DISCRETIZE_DIAGONAL_GBT = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="zhang2009gbt",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
+    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_gbt = DISCRETIZE_DIAGONAL_GBT.checked(discretize_diagonal_gbt)
 discretize_diagonal_gbt_vjp = DISCRETIZE_DIAGONAL_GBT.checked_vjp(discretize_diagonal_gbt_vjp)
@@ -98,7 +98,7 @@ DISCRETIZE_DIAGONAL_EULER = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="gu2020hippo, App. B.3",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
+    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_euler = DISCRETIZE_DIAGONAL_EULER.checked(discretize_diagonal_euler)
 discretize_diagonal_euler_vjp = DISCRETIZE_DIAGONAL_EULER.checked_vjp(discretize_diagonal_euler_vjp)
@@ -136,7 +136,7 @@ DISCRETIZE_DIAGONAL_BILINEAR = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="smith2023s5, §3.2",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
+    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_bilinear = DISCRETIZE_DIAGONAL_BILINEAR.checked(discretize_diagonal_bilinear)
 discretize_diagonal_bilinear_vjp = DISCRETIZE_DIAGONAL_BILINEAR.checked_vjp(
@@ -176,7 +176,7 @@ DISCRETIZE_DIAGONAL_BACKWARD = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="gu2020hippo, App. B.3",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over n numbers: a mirror would gain nothing
+    lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
 )
 discretize_diagonal_backward = DISCRETIZE_DIAGONAL_BACKWARD.checked(discretize_diagonal_backward)
 discretize_diagonal_backward_vjp = DISCRETIZE_DIAGONAL_BACKWARD.checked_vjp(

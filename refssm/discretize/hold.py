@@ -64,7 +64,7 @@ DISCRETIZE_ZOH = Operator(
     definition=zoh_exponent,
     contract=EXPM,
     citation="vanloan1978",
-    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS does them already
+    lacks=frozenset({"jit"}),  # matrix products: BLAS does them already
 )
 discretize_zoh = DISCRETIZE_ZOH.checked(discretize_zoh)
 discretize_zoh_vjp = DISCRETIZE_ZOH.checked_vjp(discretize_zoh_vjp)
@@ -126,7 +126,7 @@ DISCRETIZE_FOH = Operator(
     definition=foh_exponent,
     contract=EXPM,
     citation="franklin1998digital",
-    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS does them already
+    lacks=frozenset({"jit"}),  # matrix products: BLAS does them already
 )
 discretize_foh = DISCRETIZE_FOH.checked(discretize_foh)
 discretize_foh_vjp = DISCRETIZE_FOH.checked_vjp(discretize_foh_vjp)
@@ -172,7 +172,7 @@ DISCRETIZE_IMPULSE = Operator(
     definition=impulse_exponent,
     contract=EXPM,
     citation="franklin1998digital",
-    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS does them already
+    lacks=frozenset({"jit"}),  # matrix products: BLAS does them already
 )
 discretize_impulse = DISCRETIZE_IMPULSE.checked(discretize_impulse)
 discretize_impulse_vjp = DISCRETIZE_IMPULSE.checked_vjp(discretize_impulse_vjp)
@@ -216,7 +216,7 @@ DISCRETIZE_MAMBA = Operator(
     definition=mamba_exponent,
     contract=EXPM,
     citation="gu2023mamba, §3.2",
-    lacks=frozenset({"jit", "gpu"}),  # matrix products: BLAS does them already
+    lacks=frozenset({"jit"}),  # matrix products: BLAS does them already
 )
 discretize_mamba = DISCRETIZE_MAMBA.checked(discretize_mamba)
 discretize_mamba_vjp = DISCRETIZE_MAMBA.checked_vjp(discretize_mamba_vjp)

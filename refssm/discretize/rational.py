@@ -65,7 +65,7 @@ DISCRETIZE_GBT = Operator(
     definition=gbt_systems,
     contract=SOLVE,
     citation="zhang2009gbt",
-    lacks=frozenset({"jit", "gpu"}),  # LAPACK does this already
+    lacks=frozenset({"jit"}),  # LAPACK does this already
 )
 discretize_gbt = DISCRETIZE_GBT.checked(discretize_gbt, COMPILED_TYPES)
 discretize_gbt_vjp = DISCRETIZE_GBT.checked_vjp(discretize_gbt_vjp, COMPILED_TYPES)
@@ -105,7 +105,7 @@ DISCRETIZE_EULER = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:B->B_bar"}),
     citation="gu2020hippo, App. B.3",
-    lacks=frozenset({"jit", "gpu"}),  # one pass over the entries: a mirror would gain nothing
+    lacks=frozenset({"jit"}),  # one pass over the entries: a mirror would gain nothing
 )
 discretize_euler = DISCRETIZE_EULER.checked(discretize_euler)
 discretize_euler_vjp = DISCRETIZE_EULER.checked_vjp(discretize_euler_vjp)
@@ -154,7 +154,7 @@ DISCRETIZE_BILINEAR = Operator(
     definition=bilinear_systems,
     contract=SOLVE,
     citation="gu2022s4, §2.2",
-    lacks=frozenset({"jit", "gpu"}),  # LAPACK does this already
+    lacks=frozenset({"jit"}),  # LAPACK does this already
 )
 discretize_bilinear = DISCRETIZE_BILINEAR.checked(discretize_bilinear, COMPILED_TYPES)
 discretize_bilinear_vjp = DISCRETIZE_BILINEAR.checked_vjp(discretize_bilinear_vjp, COMPILED_TYPES)
@@ -200,7 +200,7 @@ DISCRETIZE_BACKWARD = Operator(
     definition=backward_systems,
     contract=SOLVE,
     citation="gu2020hippo, App. B.3",
-    lacks=frozenset({"jit", "gpu"}),  # LAPACK does this already
+    lacks=frozenset({"jit"}),  # LAPACK does this already
 )
 discretize_backward = DISCRETIZE_BACKWARD.checked(discretize_backward, COMPILED_TYPES)
 discretize_backward_vjp = DISCRETIZE_BACKWARD.checked_vjp(discretize_backward_vjp, COMPILED_TYPES)

@@ -91,7 +91,7 @@ HANKEL_SINGULAR_VALUES_DIAGONAL = Operator(
     batch="d, d, d",
     contract=SINGULAR,
     citation="demmel1999",
-    lacks=frozenset({"jit", "gpu", "enclosure"}),
+    lacks=frozenset({"jit", "gpu", "enclosure"}),  # for one model at a time: on the CPU
 )
 hankel_singular_values_diagonal = HANKEL_SINGULAR_VALUES_DIAGONAL.checked(
     hankel_singular_values_diagonal

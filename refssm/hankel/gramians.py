@@ -104,7 +104,7 @@ GRAMIANS = Operator(
     definition=gramian_equations,
     contract=SOLVE,
     citation="zhou1996",
-    lacks=frozenset({"jit", "gpu"}),  # LAPACK computes the Schur form already
+    lacks=frozenset({"jit", "gpu"}),  # LAPACK computes the Schur form already; CuPy has none
 )
 gramians = GRAMIANS.checked(gramians, COMPILED_TYPES)
 gramians_vjp = GRAMIANS.checked_vjp(gramians_vjp, COMPILED_TYPES)
@@ -159,7 +159,7 @@ GRAMIANS_DISCRETE = Operator(
     definition=discrete_gramian_equations,
     contract=SOLVE,
     citation="zhou1996",
-    lacks=frozenset({"jit", "gpu"}),  # LAPACK computes the Schur form already
+    lacks=frozenset({"jit", "gpu"}),  # LAPACK computes the Schur form already; CuPy has none
 )
 gramians_discrete = GRAMIANS_DISCRETE.checked(gramians_discrete, COMPILED_TYPES)
 gramians_discrete_vjp = GRAMIANS_DISCRETE.checked_vjp(gramians_discrete_vjp, COMPILED_TYPES)

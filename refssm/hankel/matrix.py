@@ -55,7 +55,6 @@ HANKEL_MATRIX = Operator(
     batch="d",
     traits=frozenset({"linear:h"}),
     citation="zhou1996",
-    lacks=frozenset({"gpu"}),
 )
 hankel_matrix = HANKEL_MATRIX.checked(hankel_matrix)
 hankel_matrix_vjp = HANKEL_MATRIX.checked_vjp(hankel_matrix_vjp)
@@ -94,7 +93,6 @@ MARKOV_PARAMETERS = Operator(
     batch="d, d, d",
     traits=frozenset({"causal", "linear:B", "linear:C"}),
     citation="ho1966",
-    lacks=frozenset({"gpu"}),
 )
 markov_parameters = MARKOV_PARAMETERS.checked(markov_parameters)
 markov_parameters_vjp = MARKOV_PARAMETERS.checked_vjp(markov_parameters_vjp)

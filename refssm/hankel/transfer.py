@@ -90,7 +90,6 @@ TRANSFER = Operator(
     batch="d, d, d, d, d",
     traits=frozenset({"linear:B,D", "linear:C,D"}),
     citation="zhou1996",
-    lacks=frozenset({"gpu"}),
 )
 transfer = TRANSFER.checked(transfer)
 transfer_vjp = TRANSFER.checked_vjp(transfer_vjp)
@@ -148,7 +147,6 @@ TRANSFER_DISCRETE = Operator(
     batch="d, d, d, d, d",
     traits=frozenset({"linear:B,D", "linear:C,D"}),
     citation="zhou1996",
-    lacks=frozenset({"gpu"}),
 )
 transfer_discrete = TRANSFER_DISCRETE.checked(transfer_discrete)
 transfer_discrete_vjp = TRANSFER_DISCRETE.checked_vjp(transfer_discrete_vjp)

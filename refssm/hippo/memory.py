@@ -83,7 +83,7 @@ HIPPO_PROJECT = Operator(
     batch="d, d, b d, d",
     traits=frozenset({"causal", "time-invariant", "linear:u"}),
     citation="gu2020hippo",
-    lacks=frozenset({"jit", "gpu"}),  # an exponential and matrix products: BLAS does them already
+    lacks=frozenset({"jit"}),  # an exponential and matrix products: BLAS does them already
 )
 hippo_project = HIPPO_PROJECT.checked(hippo_project)
 hippo_project_vjp = HIPPO_PROJECT.checked_vjp(hippo_project_vjp)
@@ -145,7 +145,7 @@ HIPPO_PROJECT_LEGS = Operator(
     traits=frozenset({"causal", "linear:u"}),
     contract=NORM,  # the recurrence spreads errors over a whole state
     citation="gu2020hippo",
-    lacks=frozenset({"jit", "gpu"}),
+    lacks=frozenset({"jit"}),
 )
 hippo_project_legs = HIPPO_PROJECT_LEGS.checked(hippo_project_legs)
 hippo_project_legs_vjp = HIPPO_PROJECT_LEGS.checked_vjp(hippo_project_legs_vjp)

@@ -73,7 +73,7 @@ HIPPO_RECONSTRUCT_LEGS = Operator(
     batch="d, d",
     traits=frozenset({"linear:c"}),
     citation="gu2020hippo",
-    lacks=frozenset({"jit", "gpu"}),
+    lacks=frozenset({"jit"}),
 )
 hippo_reconstruct_legs = HIPPO_RECONSTRUCT_LEGS.checked(hippo_reconstruct_legs)
 hippo_reconstruct_legs_vjp = HIPPO_RECONSTRUCT_LEGS.checked_vjp(hippo_reconstruct_legs_vjp)
@@ -111,7 +111,7 @@ HIPPO_RECONSTRUCT_LEGT = Operator(
     batch="d, d",
     traits=frozenset({"linear:c"}),
     citation="gu2020hippo",
-    lacks=frozenset({"jit", "gpu"}),
+    lacks=frozenset({"jit"}),
 )
 hippo_reconstruct_legt = HIPPO_RECONSTRUCT_LEGT.checked(hippo_reconstruct_legt)
 hippo_reconstruct_legt_vjp = HIPPO_RECONSTRUCT_LEGT.checked_vjp(hippo_reconstruct_legt_vjp)
@@ -147,7 +147,7 @@ HIPPO_RECONSTRUCT_LMU = Operator(
     batch="d, d",
     traits=frozenset({"linear:c"}),
     citation="voelker2019lmu",
-    lacks=frozenset({"jit", "gpu"}),
+    lacks=frozenset({"jit"}),
 )
 hippo_reconstruct_lmu = HIPPO_RECONSTRUCT_LMU.checked(hippo_reconstruct_lmu)
 hippo_reconstruct_lmu_vjp = HIPPO_RECONSTRUCT_LMU.checked_vjp(hippo_reconstruct_lmu_vjp)
@@ -204,7 +204,7 @@ HIPPO_RECONSTRUCT_LAGT = Operator(
     batch="d, d",
     traits=frozenset({"linear:c"}),
     citation="gu2020hippo",
-    lacks=frozenset({"jit", "gpu"}),
+    lacks=frozenset({"jit"}),
 )
 hippo_reconstruct_lagt = HIPPO_RECONSTRUCT_LAGT.checked(hippo_reconstruct_lagt)
 hippo_reconstruct_lagt_vjp = HIPPO_RECONSTRUCT_LAGT.checked_vjp(hippo_reconstruct_lagt_vjp)
@@ -253,7 +253,7 @@ HIPPO_RECONSTRUCT_FOURIER = Operator(
     batch="d, d",
     traits=frozenset({"linear:c"}),
     citation="gu2023train",
-    lacks=frozenset({"jit", "gpu"}),
+    lacks=frozenset({"jit"}),
 )
 hippo_reconstruct_fourier = HIPPO_RECONSTRUCT_FOURIER.checked(hippo_reconstruct_fourier)
 hippo_reconstruct_fourier_vjp = HIPPO_RECONSTRUCT_FOURIER.checked_vjp(hippo_reconstruct_fourier_vjp)

@@ -58,7 +58,7 @@ HIPPO_RESCALE = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:A->A_scaled", "linear:B->B_scaled"}),
     citation="gu2020hippo",
-    lacks=frozenset({"jit", "gpu"}),
+    lacks=frozenset({"jit"}),
 )
 hippo_rescale = HIPPO_RESCALE.checked(hippo_rescale)
 hippo_rescale_vjp = HIPPO_RESCALE.checked_vjp(hippo_rescale_vjp)

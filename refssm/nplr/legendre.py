@@ -131,7 +131,7 @@ NPLR_LEGS = Operator(
     contract=INVARIANTS,
     definition=system_invariants,
     citation="gu2022s4, Theorem 1",
-    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
+    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
 )
 nplr_legs = NPLR_LEGS.checked(nplr_legs)
 
@@ -144,7 +144,7 @@ NPLR_LEGT = Operator(
     contract=INVARIANTS,
     definition=system_invariants,
     citation="gu2022s4, Theorem 1",
-    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
+    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
 )
 nplr_legt = NPLR_LEGT.checked(nplr_legt)
 
@@ -157,7 +157,7 @@ NORMAL_LEGS = Operator(
     contract=INVARIANTS,
     definition=matrix_invariants,
     citation="gu2022s4d",
-    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
+    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
 )
 normal_legs = NORMAL_LEGS.checked(normal_legs)
 
@@ -170,6 +170,6 @@ BLOCK_DIAGONAL = Operator(
     contract=INVARIANTS,
     definition=normal_invariants,
     citation="smith2023s5",
-    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
+    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
 )
 block_diagonal = BLOCK_DIAGONAL.checked(block_diagonal)

@@ -103,7 +103,7 @@ NPLR_LAGT = Operator(
     contract=INVARIANTS,
     definition=system_invariants,
     citation="gu2022s4, Theorem 1",
-    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
+    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
 )
 nplr_lagt = NPLR_LAGT.checked(nplr_lagt)
 
@@ -116,7 +116,7 @@ NPLR_FOURIER = Operator(
     contract=INVARIANTS,
     definition=system_invariants,
     citation="gu2023train",
-    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
+    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
 )
 nplr_fourier = NPLR_FOURIER.checked(nplr_fourier)
 
@@ -129,6 +129,6 @@ NPLR_FOURIER_NAIVE = Operator(
     contract=INVARIANTS,
     definition=system_invariants,
     citation="gu2023train",
-    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),
+    lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
 )
 nplr_fourier_naive = NPLR_FOURIER_NAIVE.checked(nplr_fourier_naive)

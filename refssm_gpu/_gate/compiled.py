@@ -14,6 +14,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Any
 
 from platformdirs import user_cache_path
 
@@ -27,6 +28,7 @@ from refssm_gpu._launching.source import inlined
 ARCHITECTURES = ("sm_80", "sm_90")
 # -ftz as CuPy has it; ptxas says on -v what a kernel needs
 OPTIONS = ("-std=c++17", "-ftz=true", "--ptxas-options=-v")
+READERS = ("compiled", "elf", "flight", "nvrtc", "ptx")
 UNUSED = 30 * 24 * 3600  # seconds after which a record that nobody read is removed
 _TOLD = re.compile(
     r"Function properties for (?P<name>[\w$]+)\s+ptxas\s+\.\s+(?P<stack>\d+) bytes stack frame, "
@@ -95,17 +97,18 @@ def folder() -> Path:
 
 @cache
 def _readers() -> tuple[str, ...]:
-    """The text of this folder: what it would read from a compiler's output is in the records."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    """The text of the files that read a compiler's output: what they found is in the records."""
+    files = (Path(__file__).parent / f"{name}.py" for name in READERS)
     return tuple(path.read_text(encoding="utf-8") for path in files)
 
 
 def _read(text: str) -> Program:
-    held = json.loads(text)
-    made = (
-        {k: tuple(v) if type(v) is list else v for k, v in i.items()} for i in held["instances"]
-    )
-    return Program(tuple(held["complaints"]), tuple(Compiled(**fields) for fields in made))
+    held: dict[str, Any] = json.loads(text)
+    made = []
+    for fields in held["instances"]:
+        record: dict[str, Any] = {k: tuple(v) if type(v) is list else v for k, v in fields.items()}
+        made.append(Compiled(**record))
+    return Program(tuple(held["complaints"]), tuple(made))
 
 
 def _write(place: Path, text: str) -> None:

@@ -21,6 +21,7 @@ _REDUCTION = re.compile(
 _DOUBLE = re.compile(r"(?<![\w.])(?!ld\.|st\.|mov\.)[a-z]\w*\.(?:\w+\.)*f64\b")
 # none of these comes from a function of the library in single precision but cbrtf's first guess
 _FAST = re.compile(r"\b(?:div\.full|(?:div|sqrt|sin|cos|lg2|tanh)\.approx)[\w.]*")
+REDUCTION_FRAME = 32  # bytes of local memory, in that branch
 TRIGONOMETRY = "__internal_trig_reduction_slowpathd"  # of sin and cos in double precision
 TRIGONOMETRY_FRAME = 40  # bytes of local memory, in a branch for arguments beyond 10^5
 
@@ -67,4 +68,5 @@ class Text:
     @property
     def frame(self) -> int:
         """The bytes of local memory that functions of the library need."""
-        return TRIGONOMETRY_FRAME if TRIGONOMETRY in self.functions else 0
+        double = TRIGONOMETRY_FRAME if TRIGONOMETRY in self.functions else 0
+        return double + REDUCTION_FRAME * len(_REDUCTION.findall(self.body))

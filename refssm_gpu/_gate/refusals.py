@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from refssm_gpu._gate.compiled import Compiled, compiled
 from refssm_gpu._gate.occupancy import LARGEST_BLOCK, SHARED_OF_BLOCK
@@ -14,7 +15,7 @@ IN_DOUBLE = ("float64", "complex128")
 def refusals(kernel: Kernel, architecture: str) -> list[str]:
     """Why this kernel would not do on this architecture; empty if it would."""
     program = compiled(kernel, architecture)
-    where = f"{kernel.source} for {architecture}"
+    where = f"{Path(kernel.source).name} for {architecture}"
     found = [f"{where}: {complaint}" for complaint in program.complaints]
     if not kernel.instances:
         found.append(f"{where}: {kernel.name} has no instances, so nothing was compiled")

@@ -14,15 +14,21 @@ from refssm_gpu._host.cache import kept
 from refssm_gpu._launching.kernel import Instance, Kernel
 
 HOST = Path(__file__).parent
+RUNTIME = HOST / "runtime"
 KERNELS = HOST.parent / "kernels"
 INCLUDE = re.compile(r'^\s*#include ["<]([\w./]+)[">]', re.MULTILINE)
 # Debug information of version 4: binutils 2.40 reads file names wrongly from version 5.
 # A product and a sum are rounded each, as in NumPy. CUDA code reads bytes through any pointer.
 FLAGS = ("-std=c++20", "-gdwarf-4", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing")
-WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-Wno-maybe-uninitialized")
-# variables without a value start with one that no right kernel computes
-OF_KERNELS = ("-O1", "-fvisibility=hidden", "-ftrivial-auto-var-init=pattern", *WARNINGS)
+WARNINGS = (
+    "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-Wno-maybe-uninitialized",
+    "-Wno-unknown-warning-option", "-Wno-pass-failed",  # for clang++: it knows other names
+)  # fmt: skip
+OF_KERNELS = ("-O1", "-fvisibility=hidden", *WARNINGS)
 INSTALL = "install one (Debian, Ubuntu: apt install g++; macOS: xcode-select --install)"
+
+
+Stamp = tuple[int, int]
 
 
 class NoCompiler(RuntimeError):
@@ -33,42 +39,78 @@ class CompileError(RuntimeError):
     """The C++ compiler refused a kernel; the message has what it said."""
 
 
+_made: dict[tuple, tuple[Path, list[str], list[Stamp]]] = {}
+
+
 def library(kernel: Kernel, instance: Instance, flags: Sequence[str] = ()) -> Path:
     """The shared library of one instance, with more flags for the compiler if given."""
+    asked = (kernel.source, kernel.name, instance, tuple(flags), os.environ.get("REFSSM_CACHE_DIR"))
+    if asked in _made:  # a launch must not read all the sources
+        path, files, stamps = _made[asked]
+        if stamps == list(map(_stamp, files)):
+            return path
+    files = [*_files(KERNELS / kernel.source, {}), *_files(RUNTIME / "runtime.cpp", {})]
+    names = sorted({str(file) for file in files})
+    stamps = list(map(_stamp, names))
+    path = _library(kernel, instance, flags)
+    _made[asked] = path, names, stamps
+    return path
+
+
+def _stamp(file: str) -> Stamp:
+    """What changes when a file is written."""
+    status = os.stat(file)
+    return status.st_mtime_ns, status.st_size
+
+
+def _library(kernel: Kernel, instance: Instance, flags: Sequence[str]) -> Path:
     expression, source = kernel.expression(instance), KERNELS / kernel.source
     runtime = runtime_library()
-    decides = [*_decides(source, flags), runtime.parent.name, expression]
+    decides = [*decisive(source, flags), runtime.parent.name, expression]
 
     def make(folder: Path) -> None:
-        (folder / "instance.cpp").write_text(instance_text(source, expression), encoding="utf-8")
-        compile_ = [*FLAGS, *_own(), *OF_KERNELS, *flags, "-I", str(HOST), "-I", str(KERNELS)]
+        compile_ = instance_flags(folder, source, expression, flags)
         link = ["-shared", "-Wl,--no-as-needed", f"-L{runtime.parent}", f"-l:{runtime.name}"]
         where = f"-Wl,-rpath,$ORIGIN/../{runtime.parent.name}"  # a cache may be moved
-        run_compiler(
-            [*compile_, "instance.cpp", "-o", "instance.so", *link, where], folder, expression
-        )
+        run_compiler([*compile_, "-o", "instance.so", *link, where], folder, expression)
 
     return kept(decides, make) / "instance.so"
 
 
 def runtime_library() -> Path:
     """The engine, which all instances share."""
-    source = HOST / "runtime.cpp"
-    decides = _decides(source, ["-O2"])
+    source = RUNTIME / "runtime.cpp"
+    decides = decisive(source, ["-O2"])
 
     def make(folder: Path) -> None:
         # the loader knows libraries by this name: another engine must have another
         soname = f"libcuda_on_host-{folder.name.partition('.')[0]}.so"
         made = ["-shared", f"-Wl,-soname,{soname}", "-o", soname]
-        run_compiler([*FLAGS, *_own(), "-O2", str(source), *made], folder, "the engine")
+        run_compiler([*FLAGS, "-O2", str(source), *made], folder, "the engine")
 
     folder = kept(decides, make)
     return folder / f"libcuda_on_host-{folder.name}.so"
 
 
-def instance_text(source: Path, expression: str) -> str:
-    """The C++ file that makes one instance of a template visible to Python."""
-    return f'#include "{source}"\nCUDA_ON_HOST_EXPORT({expression})\n'
+def instance_flags(folder: Path, source: Path, expression: str, flags: Sequence[str]) -> list[str]:
+    """What compiles one instance: its file, written to this folder, makes it visible to Python."""
+    text = f'#include "{source}"\nCUDA_ON_HOST_EXPORT({expression})\n'
+    (folder / "instance.cpp").write_text(text, encoding="utf-8")
+    paths = ["-I", str(HOST), "-I", str(KERNELS)]
+    return [*FLAGS, *_optional(), *OF_KERNELS, *flags, *paths, "instance.cpp"]
+
+
+@cache
+def launch_bound(source: str, name: str) -> int | None:
+    """Most threads of a block by the kernel's `__launch_bounds__`: a number or a constant."""
+    texts = list(_files(KERNELS / source, {}).values())
+    for text in texts:
+        if found := re.search(rf"__launch_bounds__\((\w+)[^{{;]*?\b{name}\(", text):
+            if found[1].isdigit():
+                return int(found[1])
+            constant = re.compile(rf"constexpr int[^;]*\b{found[1]} = (\d+)")
+            return next((int(value[1]) for t in texts if (value := constant.search(t))), None)
+    return None
 
 
 def run_compiler(arguments: Sequence[str], folder: Path, what: str) -> None:
@@ -91,9 +133,19 @@ def compiler() -> str:
     raise NoCompiler(f"the host build of CUDA kernels needs g++ or clang++: {INSTALL}")
 
 
-def _own() -> list[str]:
-    """Flags that one compiler knows and another does not."""
-    return ["-fno-gnu-unique"] if "g++" in Path(compiler()).name.replace("clang++", "") else []
+@cache
+def _optional() -> list[str]:
+    """Flags that not every compiler knows.
+
+    Libraries do not share the places of static variables; variables without a value start with one
+    that no right kernel computes.
+    """
+    wanted = ("-fno-gnu-unique", "-ftrivial-auto-var-init=pattern")
+    empty = ["-Werror", "-fsyntax-only", "-x", "c++", os.devnull]
+    return [
+        flag for flag in wanted
+        if not subprocess.run([compiler(), flag, *empty], capture_output=True).returncode
+    ]  # fmt: skip
 
 
 @cache
@@ -103,11 +155,11 @@ def _version() -> str:
     ).stdout
 
 
-def _decides(source: Path, flags: Sequence[str]) -> list[str]:
+def decisive(source: Path, flags: Sequence[str]) -> list[str]:
     """What decides the machine code: the file with all that it includes, compiler, flags."""
     files = sorted(_files(source, {}).items())
     texts = [f"{path.name}\n{text}" for path, text in files]
-    return [_version(), *FLAGS, *OF_KERNELS, *flags, str(source), *texts]
+    return [_version(), *FLAGS, *_optional(), *OF_KERNELS, *flags, str(source), *texts]
 
 
 def _files(path: Path, seen: dict[Path, str]) -> dict[Path, str]:

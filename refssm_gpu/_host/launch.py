@@ -7,6 +7,7 @@ import threading
 from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_int, c_size_t, c_void_p
 from ctypes import c_uint as uint
 from ctypes import c_ulonglong as size
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from refssm_gpu._host import arguments as args
-from refssm_gpu._host.build import library
+from refssm_gpu._host.build import launch_bound, library
 from refssm_gpu._host.lines import line_of
-from refssm_gpu._host.settings import Count, current
+from refssm_gpu._host.settings import Block, Count, current
 from refssm_gpu._launching.kernel import Instance, Kernel
 
 GRID = (2**31 - 1, 65535, 65535)  # most blocks along each axis
@@ -51,7 +52,7 @@ class Host:
     """Runs kernels on NumPy arrays; a launch returns when its kernel has run."""
 
     array = np.ndarray
-    multiprocessors = 1
+    multiprocessors = 8  # so few that tests at small sizes see several blocks a row
 
     def launch(
         self,
@@ -63,11 +64,13 @@ class Host:
     ) -> None:
         """Run one kernel, as the settings say."""
         name = kernel.expression(instance)
-        grid = _grid(name, grid, kernel.block, shared)
+        grid = _checked(name, grid, kernel.block, shared)
+        bound = launch_bound(kernel.source, kernel.name) or kernel.block
+        if kernel.block > bound:
+            raise ValueError(f"{name}: {kernel.block} threads; its __launch_bounds__ say {bound}")
         function = _loaded(library(kernel, instance, current().flags))
         pointers, kept = args.pointers(name, function.parameters, arguments)
-        only = current().only
-        blocks = None if only is None else np.array(only, np.uint32).reshape(-1, 3)
+        blocks = _blocks(name, grid, current().only)
         asked = _Launch(
             kernel=name.encode(), body=function.body, arguments=pointers,
             only=None if blocks is None else blocks.ctypes.data,
@@ -80,12 +83,17 @@ class Host:
         del kept
         if failed:
             raise HostError(outcome.message.decode(errors="replace") + line_of(outcome.fault))
-        counted = (getattr(outcome, field) for field, _ in _Outcome._fields_[:6])
+        counted = (getattr(outcome, field.name) for field in fields(Count)[1:])
         current().counts.append(Count(name, *counted))
 
 
 _one_at_a_time = threading.Lock()  # the engine has one state
 TARGET = Host()
+
+
+def parameters(kernel: Kernel, instance: Instance) -> tuple[args.Parameter, ...]:
+    """What the kernel takes, as the compiler sees it."""
+    return _loaded(library(kernel, instance, current().flags)).parameters
 
 
 def flushes(kernel: Kernel, instance: Instance) -> bool:
@@ -96,16 +104,31 @@ def flushes(kernel: Kernel, instance: Instance) -> bool:
     return not (kernel.double_inside or DOUBLE & set(map(str, instance)))
 
 
-def _grid(name: str, grid: tuple[int, ...], block: int, shared: int) -> tuple[int, ...]:
+def full_grid(grid: tuple[int, ...]) -> tuple[int, ...]:
+    """The grid with three axes."""
+    return (*grid, 1, 1)[:3]
+
+
+def _checked(name: str, grid: tuple[int, ...], block: int, shared: int) -> tuple[int, ...]:
     """The grid with three axes, if a card would take it."""
-    full = (*grid, 1, 1)[:3]
-    if len(grid) > 3 or any(not 0 < n <= most for n, most in zip(full, GRID, strict=True)):
+    most = zip(full_grid(grid), GRID, strict=True)
+    if len(grid) > 3 or any(not 0 < n <= largest for n, largest in most):
         raise ValueError(f"{name}: a grid of {grid} blocks; wanted three axes of at most {GRID}")
     if not 0 < block <= THREADS:
         raise ValueError(f"{name}: {block} threads a block; wanted 1 to {THREADS}")
     if not 0 <= shared <= SHARED:
         raise ValueError(f"{name}: {shared} bytes of shared memory; wanted at most {SHARED}")
-    return full
+    return full_grid(grid)
+
+
+def _blocks(name: str, grid: tuple[int, ...], only: tuple[Block, ...] | None) -> Any:
+    """The blocks to run as an array, or None for all."""
+    if only is None:
+        return None
+    chosen = np.array(only, np.int64).reshape(-1, 3)
+    if not ((chosen >= 0) & (chosen < grid)).all():
+        raise ValueError(f"{name}: only={only} has a block outside of the grid {grid}")
+    return chosen.astype(np.uint32)
 
 
 class _Function:
@@ -117,10 +140,10 @@ class _Function:
         self.launch = loaded.cuda_on_host_launch
         self.launch.argtypes = (POINTER(_Launch), POINTER(_Outcome))
         loaded.kernel_parameters.restype = POINTER(_Described)
-        self.parameters = tuple(_parameters(loaded.kernel_parameters()))
+        self.parameters = tuple(_described(loaded.kernel_parameters()))
 
 
-def _parameters(described: Any) -> Any:
+def _described(described: Any) -> Any:
     """The kernel's parameters; the row after the last one has no size."""
     i = 0
     while described[i].bytes:

@@ -33,6 +33,7 @@ def made_here() -> Array:
 
 def contiguous(x: Array, dtype=None) -> Array:
     """`x` of this type in one piece of memory, last axis fastest, at an address of 16 bytes."""
+    x = np.asarray(x) if isinstance(x, np.generic) else x  # NumPy's results without axes
     dtype = x.dtype if dtype is None else np.dtype(dtype)
     if x.dtype == dtype and x.flags.c_contiguous and address(x) % ALIGNED == 0:
         return x
@@ -60,16 +61,21 @@ def is_complex(x: Array) -> bool:
     return kind == "c" if kind else namespace(x).isdtype(x.dtype, "complex floating")
 
 
+def folded(cotangent: Array, shape: Sequence[int]) -> Array:
+    """Sum `cotangent` over the axes along which an array of this shape was broadcast."""
+    extra = cotangent.ndim - len(shape)
+    stretched = (i for i, n in enumerate(shape) if n == 1 != cotangent.shape[extra + i])
+    axes = (*range(extra), *(extra + i for i in stretched))
+    whole = summed(cotangent, axes) if axes else cotangent
+    return namespace(whole).reshape(whole, tuple(shape))
+
+
 def unbroadcast(cotangent: Array, primal: Array) -> Array:
     """Sum `cotangent` over the broadcast axes of `primal`; real for a real `primal`."""
-    xp = namespace(cotangent)
-    extra = cotangent.ndim - primal.ndim
-    stretched = (i for i, n in enumerate(primal.shape) if n == 1 != cotangent.shape[extra + i])
-    axes = (*range(extra), *(extra + i for i in stretched))
-    folded = xp.reshape(summed(cotangent, axes) if axes else cotangent, primal.shape)
+    own = folded(cotangent, primal.shape)
     if is_complex(primal):
-        return folded if is_complex(folded) else folded + 0j
-    return xp.real(folded) if is_complex(folded) else folded
+        return own if is_complex(own) else own + 0j
+    return namespace(own).real(own) if is_complex(own) else own
 
 
 def summed(x: Array, axes: tuple[int, ...]) -> Array:

@@ -25,7 +25,6 @@ class Kernel:
     block: int  # threads of a block
     registers: int  # most registers a thread may have; the compilers' gate holds it
     double_inside: bool = False  # computes in double precision also for single precision: tables
-    in_flight: int = 16  # bytes that a thread has loaded before it uses the first of them
 
     def __call__(
         self, instance: Instance, grid: Sequence[int], *arguments: Any, shared: int = 0

@@ -28,7 +28,7 @@ from refssm_gpu._launching.target import target
 
 BLOCK = 128
 LANES = (1, 4, 16)  # threads side by side in a block; the others split time
-RESIDENT = 4  # blocks for each multiprocessor, below which time is cut into pieces
+RESIDENT = 2  # blocks for each multiprocessor where time is cut into pieces
 SHORTEST = 4  # chunks of a piece, below which cutting costs more than it gains
 HELD = 32  # registers of a thread for the decays and inputs of its steps
 X0 = 2  # the place of x0 among the arguments in the mask
@@ -56,7 +56,7 @@ INSTANCES: tuple[Instance, ...] = tuple(
     for vector in _widths(kind)
     for lanes in LANES
 )
-_FORWARD = Kernel("linear_scan.cuh", "linear_scan", INSTANCES, BLOCK, registers=144)
+_FORWARD = Kernel("linear_scan.cuh", "linear_scan", INSTANCES, BLOCK, registers=168)
 _BACK = Kernel("linear_scan.cuh", "linear_scan_back", INSTANCES, BLOCK, registers=168)
 _TOTALS = Kernel("linear_scan_pieces.cuh", "linear_scan_totals", INSTANCES, BLOCK, registers=128)
 _BACK_TOTALS = Kernel(
@@ -175,8 +175,10 @@ def _plan(s: Scan) -> Plan:
     items = _items(kind, vector)
     tiles = s.rows.rows * blocks(groups, lanes)
     chunk = BLOCK // lanes * items
-    wanted = blocks(RESIDENT * target().multiprocessors, max(tiles, 1))
-    pieces = max(1, min(wanted, l // (SHORTEST * chunk)))
+    pieces = 1
+    if 0 < 2 * tiles < target().multiprocessors:  # cutting reads the arrays twice
+        wanted = blocks(RESIDENT * target().multiprocessors, tiles)
+        pieces = max(1, min(wanted, l // (SHORTEST * chunk)))
     span = max(1, blocks(blocks(l, pieces), chunk) * chunk)
     pieces = max(1, blocks(l, span))
     steps = 0 if s.a.shape[-2] == 1 else n

@@ -112,10 +112,18 @@ template <class S, int VECTOR> struct alignas(sizeof(S) * VECTOR) vector_of {
     S v[VECTOR];
 };
 
-template <class S, class E, int VECTOR> DEVICE void fetch(const S* p, E (&x)[VECTOR]) {
-    const vector_of<S, VECTOR> packed = *reinterpret_cast<const vector_of<S, VECTOR>*>(p);
+template <int VECTOR, class S> DEVICE vector_of<S, VECTOR> loaded(const S* p) {
+    return *reinterpret_cast<const vector_of<S, VECTOR>*>(p);
+}
+
+template <class S, class E, int VECTOR>
+DEVICE void widen_all(const vector_of<S, VECTOR>& packed, E (&x)[VECTOR]) {
 #pragma unroll
     for (int v = 0; v < VECTOR; ++v) x[v] = widen(packed.v[v]);
+}
+
+template <class S, class E, int VECTOR> DEVICE void fetch(const S* p, E (&x)[VECTOR]) {
+    widen_all(loaded<VECTOR>(p), x);
 }
 
 template <class S, class E, int VECTOR> DEVICE void store(S* p, const E (&x)[VECTOR]) {

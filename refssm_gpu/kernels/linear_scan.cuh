@@ -51,16 +51,21 @@ template <class S, class E, int VECTOR, int LANES, int ITEMS> struct forwards {
 
     DEVICE void load(long long q, steps_of<E, VECTOR, ITEMS>& s) const {
         s.begins = 0;
+        vector_of<S, VECTOR> raw_a[ITEMS], raw_b[ITEMS];  // all loads before the first use
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const long long k = at.first + q + i;
-            if (!at.inside || k >= at.end) {
-                idle(s, i);
-                continue;
-            }
-            fetch(a + k * size.step_a + at.column, s.a[i]);
-            fetch(b + k * size.n + at.column, s.b[i]);
+            if (!at.inside || k >= at.end) continue;
+            raw_a[i] = loaded<VECTOR>(a + k * size.step_a + at.column);
+            raw_b[i] = loaded<VECTOR>(b + k * size.n + at.column);
             s.begins |= unsigned(begins_at(resets, size, reset_row, k)) << i;
+        }
+#pragma unroll
+        for (int i = 0; i < ITEMS; ++i) {
+            idle(s, i);
+            if (!at.inside || at.first + q + i >= at.end) continue;
+            widen_all(raw_a[i], s.a[i]);
+            widen_all(raw_b[i], s.b[i]);
         }
     }
 };
@@ -76,23 +81,26 @@ template <class S, class E, int VECTOR, int LANES, int ITEMS> struct backwards {
 
     DEVICE void load(long long q, steps_of<E, VECTOR, ITEMS>& s) const {
         s.begins = 0;
+        vector_of<S, VECTOR> raw_a[ITEMS], raw_dx[ITEMS];  // all loads before the first use
 #pragma unroll
         for (int i = 0; i < ITEMS; ++i) {
             const long long k = at.end - 1 - q - i;
-            if (!at.inside || k < at.first) {
-                idle(s, i);
-                continue;
-            }
-            fetch(dx + k * size.n + at.column, s.b[i]);
-            if (k + 1 == size.l) {
+            if (!at.inside || k < at.first) continue;
+            raw_dx[i] = loaded<VECTOR>(dx + k * size.n + at.column);
+            if (k + 1 == size.l) continue;
+            raw_a[i] = loaded<VECTOR>(a + (k + 1) * size.step_a + at.column);
+            s.begins |= unsigned(begins_at(resets, size, reset_row, k + 1)) << i;
+        }
 #pragma unroll
-                for (int v = 0; v < VECTOR; ++v) s.a[i][v] = one<E>();
-                continue;
-            }
-            fetch(a + (k + 1) * size.step_a + at.column, s.a[i]);
+        for (int i = 0; i < ITEMS; ++i) {
+            const long long k = at.end - 1 - q - i;
+            idle(s, i);
+            if (!at.inside || k < at.first) continue;
+            widen_all(raw_dx[i], s.b[i]);
+            if (k + 1 == size.l) continue;
+            widen_all(raw_a[i], s.a[i]);
 #pragma unroll
             for (int v = 0; v < VECTOR; ++v) s.a[i][v] = conj(s.a[i][v]);
-            s.begins |= unsigned(begins_at(resets, size, reset_row, k + 1)) << i;
         }
     }
 };
@@ -209,7 +217,7 @@ template <class S, class E, int VECTOR, int LANES, int ITEMS> struct gradients_o
 enum { A_BITS, B_BITS, X0_BITS, RESET_BITS };  // order of the arguments in scan_sizes::mask
 
 template <class S, int VECTOR, int LANES, int ITEMS>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 3)
     linear_scan(const S* __restrict__ a, const S* __restrict__ b,
                 const accumulate_of<S>* __restrict__ starts,
                 const unsigned char* __restrict__ resets, S* __restrict__ x, scan_sizes size) {
@@ -228,7 +236,7 @@ __global__ void __launch_bounds__(BLOCK)
 
 // `ends`: the cotangent that comes in after each piece, (rows, pieces, n); null: zeros.
 template <class S, int VECTOR, int LANES, int ITEMS>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 3)
     linear_scan_back(const S* __restrict__ dx, const accumulate_of<S>* __restrict__ ends,
                      const S* __restrict__ a, const S* __restrict__ x,
                      const accumulate_of<S>* __restrict__ x0,

@@ -9,6 +9,7 @@
 #include "rows.cuh"
 
 inline constexpr int BLOCK = 128, WARPS = BLOCK / 32, ITEMS = 8, TILE = BLOCK * ITEMS, GROUP = 64;
+inline constexpr int LOADS = (TILE + GROUP + BLOCK - 1) / BLOCK;  // of a thread, for a tile
 
 struct convolution_sizes {
     long long l, taps, past, inner;  // past: how many inputs before the first are given
@@ -25,8 +26,23 @@ DEVICE accumulate_of<S> input(const S* u, const S* s0, const convolution_sizes& 
     return i >= -size.past ? widen(s0[size.past + i]) : zero<accumulate_of<S>>();
 }
 
+// Fill a tile of shared memory: each thread asks for all its numbers before it stores the first.
+template <int COUNT, class E, class From> DEVICE void fill(E* tile, const From& from) {
+    E fresh[COUNT];
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        const int at = threadIdx.x + i * BLOCK;
+        fresh[i] = at < TILE + GROUP ? from(at) : zero<E>();
+    }
+#pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        const int at = threadIdx.x + i * BLOCK;
+        if (at < TILE + GROUP) tile[at] = fresh[i];
+    }
+}
+
 template <class S>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 4)
     short_convolution(const S* __restrict__ u, const S* __restrict__ k, const S* __restrict__ s0,
                       S* __restrict__ y, convolution_sizes size) {
     using E = accumulate_of<S>;
@@ -45,8 +61,7 @@ __global__ void __launch_bounds__(BLOCK)
     for (long long j = 0; j < reach; j += GROUP) {
         const int count = int(least(GROUP, size.taps - j));
         const long long oldest = first - j - (GROUP - 1);
-        for (int i = threadIdx.x; i < TILE + GROUP; i += BLOCK)
-            inputs[i] = input(u, s0, size, oldest + i);
+        fill<LOADS>(inputs, [&](int i) { return input(u, s0, size, oldest + i); });
         if (threadIdx.x < GROUP)
             taps[threadIdx.x] = int(threadIdx.x) < count ? widen(k[j + threadIdx.x]) : zero<E>();
         __syncthreads();
@@ -71,7 +86,7 @@ __global__ void __launch_bounds__(BLOCK)
 // du_i = Σ_j conj(k_j) dy_{i+j} for i = -past … l-1, the first `past` of them as ds0; and for each
 // tile of these i its part of dk_j = Σ_i conj(u_i) dy_{i+j}: (rows, tiles, taps), added afterwards.
 template <class S>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 4)
     short_convolution_back(const S* __restrict__ dy, const S* __restrict__ u,
                            const S* __restrict__ k, const S* __restrict__ s0, S* __restrict__ du,
                            accumulate_of<S>* __restrict__ dk, S* __restrict__ ds0,
@@ -95,10 +110,10 @@ __global__ void __launch_bounds__(BLOCK)
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (long long j = 0; j < size.taps; j += GROUP) {
         const int count = int(least(GROUP, size.taps - j));
-        for (int i = threadIdx.x; i < TILE + GROUP; i += BLOCK) {
+        fill<LOADS>(later, [&](int i) {
             const long long at = first + j + i;
-            later[i] = at >= 0 && at < size.l ? widen(dy[at]) : zero<E>();
-        }
+            return at >= 0 && at < size.l ? widen(dy[at]) : zero<E>();
+        });
         if (threadIdx.x < GROUP)
             taps[threadIdx.x] =
                 int(threadIdx.x) < count ? conj(widen(k[j + threadIdx.x])) : zero<E>();

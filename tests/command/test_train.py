@@ -117,7 +117,7 @@ REFUSED = {
     ),
     "norm": (("train", "waves", "--norm", "group"), "'group'; wanted one of layer, rms, batch"),
     "ops": (("train", "waves", "--ops", "tpu"), "'tpu'; wanted one of reference, jit"),
-    "gpu": (("train", "waves", "--ops", "gpu"), "refssm_gpu has none of the operators"),
+    "gpu": (("train", "waves", "--ops", "gpu"), "what layers do between operators is NumPy code"),
     "size": (
         ("train", "waves", "--size", "m=3"),
         "unknown size of s5 'm'; wanted one of n, blocks",

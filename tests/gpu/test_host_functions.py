@@ -22,7 +22,7 @@ def wanted(text, x):
     names = {name: getattr(mpmath, name) for name in dir(mpmath)} | {"min": min, "max": max}
     x = mpmath.mpf(x)
     found = eval(text, names | {"x": x})
-    return found(x) if callable(found) else found
+    return mpmath.mpf(found(x) if callable(found) else found)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -128,3 +128,18 @@ def test_a_quotient_by_zero_or_infinity_is_what_numpy_says(E):
     np.testing.assert_array_equal(np.isnan(out.imag), np.isnan(wanted.imag))
     infinite = ~np.isfinite(wanted) & ~np.isnan(wanted)
     np.testing.assert_array_equal(out[infinite], wanted[infinite])
+
+
+@pytest.mark.parametrize("E", ["complex64", "complex128"])
+def test_exponentials_and_inverses_of_complex_numbers_are_right(E):
+    rng = np.random.default_rng(2)
+    x = (rng.uniform(-5, 5, 64) + 1j * rng.uniform(-40, 40, 64)).astype(E)
+    out, inverse = np.zeros_like(x), np.zeros_like(x)
+    kernel("exponential", E, file="numbers.cuh")(1, x, out, inverse, np.int64(64))
+    u = float(np.finfo(E).eps) / 2
+    with mpmath.workprec(200):
+        for a, e, q in zip(x.tolist(), out.tolist(), inverse.tolist(), strict=True):
+            right, a = mpmath.exp(mpmath.mpc(a)), mpmath.mpc(a)
+            # 2 u in each of exp, sin and cos (glibc: below one unit), u in the product
+            assert abs(mpmath.mpc(e) - right) <= 5 * u * abs(right)
+            assert abs(mpmath.mpc(q) * a - 1) <= 12 * u  # as for the quotient

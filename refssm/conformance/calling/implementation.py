@@ -28,6 +28,7 @@ class Offer(NamedTuple):
     layout: str = ""
     accuracy: Budget = Budget()
     ftz: bool = False
+    deterministic: bool = True  # False: equal calls may differ within tolerance
     views: tuple[str, ...] = ()  # memory layouts that the framework supports
     immutable: bool = False
     lacks: tuple[str, ...] = ()  # types that the framework lacks
@@ -36,6 +37,8 @@ class Offer(NamedTuple):
     about: str = ""  # the framework's version, device and flags
     absent: str = ""  # why it cannot be called here
     functions: tuple[str, str] = ("", "")  # names of the function and of its VJP in their modules
+    streams: bool = False  # calls queue their work on the current stream of a device
+    tf32: str = ""  # the settings by which products are computed in TF32
     files: bool = False  # an external program that reads files: no memory to check
 
 
@@ -73,6 +76,7 @@ class Found:
             declared.layout,
             declared.accuracy,
             declared.ftz,
+            declared.deterministic,
         )
         try:
             made = self.adapter
@@ -86,6 +90,8 @@ class Found:
             immutable=made.immutable,
             lacks=made.lacks,
             about=made.about(),
+            streams=made.streams,
+            tf32=made.tf32,
             seems=_seems(self.forward) if declared.framework == "numpy" else "",
         )
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from refssm._layout import Layout, arranged, canonical, restored
 from refssm.conformance.calling.adapters.numpy_arrays import Unusable, named
-from refssm.conformance.calling.finding import sentence
+from refssm.conformance.calling.finding import sentence, short
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.number_types import NumberType, number_type
 
+LATE = (
+    "is not finished when the call returns: it is computed on a stream that the caller's current "
+    "stream does not wait for"
+)
 EARLIER = -1  # in `aliased`: the output of an earlier call
 
 
@@ -33,15 +38,29 @@ class Outcome:
 
 
 class _WrongOutputs(TypeError):
-    """Wrong number of outputs, or an output with wrong axes."""
+    """Wrong number of outputs, an output with wrong axes, or one that is not finished."""
+
+
+class _KernelFailed(Exception):
+    """Work that the call queued on a device failed; the cause is the device's exception."""
 
 
 def call(
-    found: Found, arrays, statics, *, dtype="", vjp=False, sliced=False, view="", again=False
+    found: Found,
+    arrays,
+    statics,
+    *,
+    dtype="",
+    vjp=False,
+    sliced=False,
+    view="",
+    again=False,
+    late=False,
 ) -> Outcome:
     """Call an implementation on views of `arrays`: NumPy outputs, or an error as one sentence.
 
-    With `again` it is called a second time; the two results must not share memory.
+    With `again` it is called a second time; the two results must not share memory. With `late` its
+    arguments are written late, on another stream than the default one.
     """
     made, kind = found.adapter, number_type(dtype or np.result_type(*(arrays or [float])))
     run = Run(found, kind, vjp, sliced)
@@ -49,7 +68,9 @@ def call(
         with made.inside(kind), np.errstate(all="ignore"):
             given = [made.give(a, kind, view) for a in run.entering(arrays)]
             before = [made.copied(x) for x in given]
-            outputs, taken = run.outputs(given, statics)
+            made.finish()  # what fails after this is work of the call
+            with made.behind(given) if late else nullcontext(given) as given:
+                outputs, taken = run.outputs(given, statics)
             later = _later(run, before, statics) if again and not run.slices else ()
             same = [made.same(x, y) for x, y in zip(given, before, strict=True)]
             gone = [i for i, kept in enumerate(same) if not kept or i in run.touched]
@@ -58,7 +79,7 @@ def call(
     except _WrongOutputs as error:
         return Outcome("malformed", message=str(error))
     except (Exception, SystemExit, GeneratorExit) as error:
-        return Outcome("raised", message=f"raised {sentence(error)}")
+        return _failed(made, error)
     aliased = [i for i, x in enumerate(given) if any(made.share(x, y) for y in outputs)]
     if any(made.share(y, other) for y in outputs for other in later):
         aliased.append(EARLIER)
@@ -67,6 +88,21 @@ def call(
     except _WrongOutputs as error:
         return Outcome("malformed", message=str(error))
     return Outcome("ok", answer, changed=tuple(gone), aliased=tuple(aliased))
+
+
+def _failed(made, error: BaseException) -> Outcome:
+    """The outcome of a call that raised, or whose work on a device failed."""
+    queued = isinstance(error, _KernelFailed)
+    cause = error.__cause__ if queued else error
+    if made.ran_out(cause):
+        return Outcome("raised", message=f"ran out of the device's memory: {short(f'{cause}')}")
+    told = f"raised {sentence(error)}"
+    if queued:
+        first = next(iter(f"{cause}".splitlines()), "")
+        told = f"launched a kernel that failed: {short(first)}"
+    if made.lost():
+        return Outcome("crashed", message=f"{told}; this process can no longer use the device")
+    return Outcome("raised", message=told)
 
 
 def _later(run, copies, statics) -> tuple:
@@ -146,11 +182,30 @@ class Run:
             raise _WrongOutputs(f"returned {got}, want a tuple of {count}")
         return tuple(returned[i] for i in self.asked)
 
+    def taken(self, outputs) -> tuple:
+        """The outputs as NumPy arrays, as the caller's stream finds them after the call.
+
+        They may not change when the device has finished all of its work.
+        """
+        made = self.made
+        try:
+            taken = tuple(made.take(y, self.kind) for y in outputs)
+            if not made.streams:
+                return taken
+            made.finish()
+            later = tuple(made.take(y, self.kind) for y in outputs)
+        except made.faults as error:
+            raise _KernelFailed from error
+        for name, y, other in zip(self.names, taken, later, strict=True):
+            if not (isinstance(y, Unusable) or np.array_equal(y, other, equal_nan=True)):
+                raise _WrongOutputs(f"`{name}` {LATE}")
+        return taken
+
     def outputs(self, given, statics) -> tuple[tuple, tuple]:
         """The outputs as returned (() if called slice by slice), and as NumPy arrays."""
         if not self.slices:
             y = self.raw(given, statics)
-            return y, tuple(self.made.take(v, self.kind) for v in y)
+            return y, self.taken(y)
         leads = [tuple(x.shape[: len(x.shape) - r]) for x, r in zip(given, self.ranks, strict=True)]
         batch = np.broadcast_shapes(*leads)
         rows = []
@@ -161,7 +216,7 @@ class Run:
                 x if lead == batch else self.made.copied(x)
                 for x, lead in zip(parts, leads, strict=True)
             ]
-            rows.append([self.made.take(y, self.kind) for y in self.raw(own, statics)])
+            rows.append(self.taken(self.raw(own, statics)))
             pairs = enumerate(zip(own, parts, strict=True))
             self.touched |= {j for j, (x, part) in pairs if not self.made.same(x, part)}
         if any(isinstance(y, Unusable) for row in rows for y in row):

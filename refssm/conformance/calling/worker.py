@@ -63,7 +63,10 @@ class Worker:
         try:
             if self._process is None:
                 self._restart()
-            return self._ask("call", name, arrays, statics, **how)
+            outcome = self._ask("call", name, arrays, statics, **how)
+            if outcome.status == "crashed":  # the child lives, but has lost its device
+                self.lose(outcome.message)
+            return outcome
         except Gone as gone:
             return Outcome(gone.status, message=str(gone))
 
@@ -82,7 +85,7 @@ class Worker:
         return self._process is not None
 
     def lose(self, death: str) -> None:
-        """Kill this process's child too, as the same call killed another process's child."""
+        """Kill the child: it lost its device, or the same call killed another process's child."""
         self._stop()
         self.death = death
 

@@ -102,10 +102,10 @@ class Candidate:
             raise Broken(wrong(f"the call wrote to its input {changed}"))
         return outcome.outputs
 
-    def results(self, arrays, statics, *, op: Operator | None = None, view="") -> tuple:
+    def results(self, arrays, statics, *, op: Operator | None = None, **how) -> tuple:
         """The outputs of one forward call; raises Broken for wrong shapes or types."""
         op = op or self.op
-        outputs = self.outputs(arrays, statics, name=op.name, view=view)
+        outputs = self.outputs(arrays, statics, name=op.name, **how)
         types, shapes = types_in(op, arrays, self.held), op.output_shapes(*arrays, **statics)
         if len(outputs) != len(shapes):
             raise Broken(wrong(f"returned {len(outputs)} outputs, want {len(shapes)}"))
@@ -210,15 +210,17 @@ class Candidate:
 
 # exceptions that show a mistake in the code, not a refused type
 MISTAKES = ("IndexError", "NameError", "RecursionError", "UnboundLocalError", "ZeroDivisionError")
+FAULTS = ("ended with", "ran out of the device's memory", "launched a kernel that failed")
 
 
 def _refuses(outcome: Outcome) -> bool:
     """True if the call raised as libraries do for a type that they do not support.
 
-    Exceptions of `MISTAKES` and an exit code of a program are errors; the checks will report them.
+    Exceptions of `MISTAKES`, an exit code of a program, and what a device lacks or refuses are
+    errors; the checks will report them.
     """
     kind, _, _ = outcome.message.removeprefix("raised ").partition(":")
-    stumbled = kind.split(" (")[0] in MISTAKES or outcome.message.startswith("ended with")
+    stumbled = kind.split(" (")[0] in MISTAKES or outcome.message.startswith(FAULTS)
     return outcome.status == "raised" and not stumbled
 
 

@@ -14,7 +14,7 @@ from refssm.conformance.cases.case import NOWHERE, Case, ordinary_case
 from refssm.conformance.cases.drawing import SIZES, THOROUGH, cases
 from refssm.conformance.checks import laws
 from refssm.conformance.checks.candidate import Broken, Candidate
-from refssm.conformance.checks.conduct import CONDUCT
+from refssm.conformance.checks.conduct import CONDUCT, OF_STREAMS
 from refssm.conformance.checks.law import Graded, Judge, JudgeArrays, Rule, hold
 from refssm.conformance.checks.linear_laws import integers
 from refssm.conformance.judging.verdict import Verdict
@@ -106,7 +106,9 @@ def types_of(op: Operator, half=False) -> tuple[str, ...]:
     return (*usual, "float16", "bfloat16") if half else usual
 
 
-def checks_of(op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool) -> list[Check]:
+def checks_of(
+    op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool, streams: bool = False
+) -> list[Check]:
     """The checks of an operator in `types`; laws and conduct use only the first type."""
     types = list(types)
     if not types:
@@ -124,7 +126,7 @@ def checks_of(op: Operator, profile: Profile, types: Iterable[str], *, vjp: bool
         strategy = {"tame": law.tame, "entries": entries}
         judge = partial(hold, law)
         checks.append(Check(law, op, types[0], profile.law, judge, law.at, strategy))
-    for conduct in CONDUCT:
+    for conduct in (*CONDUCT, *(OF_STREAMS if streams else ())):
         if op.inputs or conduct.without_arguments:
             judge = partial(hold, conduct)
             checks.append(Check(conduct, op, types[0], 1, judge, strategy=None))
@@ -270,7 +272,7 @@ VECTORS = Rule(  # of files written earlier: no run draws these cases
 
 def rules() -> tuple[Rule, ...]:
     """Every rule, in the order in which their names are listed."""
-    return (VALUE, STATE, GRADIENT, AGAINST, *laws.LAWS, *CONDUCT)
+    return (VALUE, STATE, GRADIENT, AGAINST, *laws.LAWS, *CONDUCT, *OF_STREAMS)
 
 
 def rule_named(name: str) -> Rule:

@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from copy import copy
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -17,14 +16,13 @@ import numpy as np
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.drawing import SIZES
-from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.sweep import process_died
+from refssm.conformance.diagnosis.hints import flushed, in_tf32, in_wider, verdict_on
 from refssm.conformance.diagnosis.kept_failure import STORY, story
 from refssm.conformance.diagnosis.script import failing_call, script
 from refssm.conformance.diagnosis.simplest import show, simplified
-from refssm.conformance.gauges import gauge
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.verdict import Verdict
@@ -64,11 +62,12 @@ def explain(
                 found = _simplest(check, candidate, case, arrays, statics, verdict)
             arrays, anything, verdict = found
         hint = hints and (
-            _flushed(check, candidate, case)
-            or _in_wider(check, candidate, arrays, statics, accepted, verdict)
+            flushed(check, candidate, case)
+            or in_tf32(check, candidate, verdict)
+            or in_wider(check, candidate, arrays, statics, accepted, verdict)
         )
     else:
-        hint = hints and (_flushed(check, candidate, case) or f"case: {case}")
+        hint = hints and (flushed(check, candidate, case) or f"case: {case}")
     saved, alone = save(folder, check, candidate, case, (arrays, statics), call, verdict.message)
     return {
         "verdict": verdict.verdict,
@@ -90,7 +89,7 @@ def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict):
     First tiny sizes are tried, then sizes between those that were drawn.
     """
     for attempt in _tiny(case, candidate.between):
-        again = _verdict(check, candidate, attempt)
+        again = verdict_on(check, candidate, attempt)
         if again is not None and not again.ok and _kind(again) == _kind(verdict):
             return attempt, again
     wanted = verdict.verdict, _kind(verdict)
@@ -102,7 +101,7 @@ def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict):
             middle = (low + high) // 2
             attempt = replace(case, sizes={**case.sizes, dim: middle})
             fits = _admitted(case.op, attempt.sizes)
-            again = _verdict(check, candidate, attempt) if fits else None
+            again = verdict_on(check, candidate, attempt) if fits else None
             if again is not None and (again.verdict, _kind(again)) == wanted:
                 case, verdict, high = attempt, again, middle
             else:
@@ -131,16 +130,6 @@ def _tiny(case: Case, between) -> Iterator[Case]:
 def _admitted(op, sizes) -> bool:
     """True if the operator's parameters allow these sizes."""
     return all(op.parameters[d].admits(n, sizes) for d, n in sizes.items() if d in op.parameters)
-
-
-def _verdict(check: Check, candidate: Candidate, case: Case) -> Verdict | None:
-    """The verdict on one case; None if it is declined or ends the process."""
-    try:
-        return check.judge_case(candidate, case)
-    except Broken as broken:
-        return None if process_died(broken.verdict) else broken.verdict
-    except Declined:
-        return None
 
 
 def _failing(check: Check, candidate: Candidate, case: Case) -> tuple[list[np.ndarray], dict]:
@@ -175,70 +164,6 @@ def _simplest(check, candidate, case, arrays, statics, verdict):
         return arrays, set(), verdict
     arrays, anything = simplified(case, arrays, fails)
     return arrays, anything, judged(arrays)
-
-
-FLUSHED = "passes if subnormal numbers may be flushed to zero: declare ftz=True"
-WIDER = {
-    "float16": ("float32", "float64"),
-    "bfloat16": ("float32", "float64"),
-    "float32": ("float64",),
-    "complex64": ("complex128",),
-}
-
-
-AS_WRONG = ": the formula is wrong, this is not rounding"
-MORE_BITS = 10  # of 29 more bits in double precision: cancellation loses some of them
-
-
-def _in_wider(check, candidate, arrays, statics, accepted, verdict) -> str:
-    """A hint from a run in more precision, which removes rounding errors but no wrong formula."""
-    known = check.dtype == "complex64" and not candidate.offer.dtypes
-    choices = [t for t in WIDER.get(check.dtype, ()) if t in accepted or known]
-    if not choices:
-        return ""
-    wide = gauge.wide(arrays, np.finfo(choices[0]).dtype)
-    again = _judged_again(candidate.judged_in(choices[0]), wide, statics)
-    if again is None:
-        return ""
-    if again.ok:
-        return f"right in {choices[0]}: these are rounding errors, the formula is right"
-    if np.isfinite(again.bits) and again.bits - verdict.bits >= MORE_BITS:
-        return f"{int(again.bits)} bits right in {choices[0]}: lost digits, not a wrong formula"
-    return f"equally wrong in {choices[0]}{AS_WRONG}"
-
-
-def _flushed(check, candidate, case: Case) -> str:
-    """A hint if the case is right on a machine that flushes subnormal numbers to zero.
-
-    It must also be right with normal numbers in their place, because the tolerance for flushing
-    would hide any error of a subnormal number.
-    """
-    held = candidate.held
-    if held is None or held.ftz or held.type.name == "float16":  # ν/u is large in float16
-        return ""
-    forgiving = copy(candidate)
-    forgiving.held = replace(held, ftz=True)
-    attempts = [(forgiving, case), (candidate, _normal(case))]
-    verdicts = [_verdict(check, of, attempt) for of, attempt in attempts]
-    return FLUSHED if all(v is not None and v.ok for v in verdicts) else ""
-
-
-def _normal(case: Case) -> Case:
-    """The case without subnormal numbers."""
-    instead = {"subnormal": "each", MEDLEY: NORMAL_MEDLEY}
-    knobs = {
-        n: replace(k, texture=instead.get(k.texture, k.texture)) for n, k in case.knobs.items()
-    }
-    return replace(case, knobs=knobs)
-
-
-def _judged_again(candidate, arrays, statics) -> Verdict | None:
-    """The verdict on the same call by another standard; None if the call fails."""
-    try:
-        y = candidate.results(arrays, statics)
-    except (Broken, Declined):
-        return None
-    return candidate.graded(arrays, y, candidate.expect(arrays, statics))
 
 
 def _in_words(case: Case, arrays, statics, anything) -> str:

@@ -48,6 +48,9 @@ class Program(Found):
         return super().offer._replace(files=True, seems="", framework="files")
 
 
+TOLD = ("layout", "ftz", "deterministic")  # the options that programs have
+
+
 class Programs(InProcess):
     """The interface of `Worker`, by running a program for every call."""
 
@@ -55,7 +58,7 @@ class Programs(InProcess):
         self.runner, self._kind = Runner(command, timeout), number_type("float64")
         op, told = operator_named(name), dict(told)
         differentiable = told.pop("vjp", False)
-        if unused := [f"--{word}" for word in told if word not in ("layout", "ftz")]:
+        if unused := [f"--{word}" for word in told if word not in TOLD]:
             raise UsageError(
                 f"{unused[0]} works with Python functions only: leave it out with --exec"
             )

@@ -53,6 +53,8 @@ def misfit(actual, shape, dtype, name, either=False) -> str:
     complex.
     """
     if not isinstance(actual, np.ndarray):
+        if sentence := getattr(actual, "sentence", ""):
+            return f"`{name}` {sentence}"
         came = getattr(actual, "type", type(actual).__name__)
         return f"`{name}` is a{'n' * (came[0] in 'aeio')} {came}, want an array"
     if actual.shape != shape:

@@ -24,7 +24,8 @@ from refssm.conformance.checks.checks import NAMES, PROFILES
 from refssm.conformance.usage_error import UsageError
 
 FILE = "pyproject.toml"
-DECLARED = ("framework", "device", "layout", "vjp", "ftz")  # an author's declaration wins
+# an author's declaration wins
+DECLARED = ("framework", "device", "layout", "vjp", "ftz", "deterministic")
 SHOWN = 80  # characters of a wrong value
 
 
@@ -220,6 +221,7 @@ KEYS = {
     "layout": Key('a layout such as "b n l, b n l -> b n l"', _text),
     "vjp": Key("true or false", _flag),
     "ftz": Key("true or false", _flag),
+    "deterministic": Key("true or false", _flag),
     "timeout": Key("seconds between 0.1 and 1e6", _seconds),
     "known-failures": Key("the path of a file", _text),
 }

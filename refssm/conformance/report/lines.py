@@ -65,6 +65,8 @@ def _declared(offer: Offer) -> str:
         parts.append(f"allowed ratio {budget.C:g}")
     if offer.ftz:
         parts.append("subnormal numbers may be flushed to zero")
+    if not offer.deterministic:
+        parts.append("equal calls may differ within tolerance")
     return ", ".join(parts)
 
 

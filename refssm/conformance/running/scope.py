@@ -94,7 +94,8 @@ class Scope:
 
     def checks(self, types: Iterable[str], old: Beside | None = None) -> list[Check]:
         """The requested checks in these number types; comparisons with an `old` one last."""
-        checks = checks_of(self.op, self.profile, types, vjp=self.offer.has_vjp)
+        offer = self.offer
+        checks = checks_of(self.op, self.profile, types, vjp=offer.has_vjp, streams=offer.streams)
         if old is not None:
             checks += beside(self.op, self.profile, types, old.judge())
         asked = self.settings.only_checks
@@ -102,6 +103,7 @@ class Scope:
 
     def every_check(self) -> list[str]:
         """All checks of any profile, as check[dtype]."""
-        types = self.offer.dtypes or types_of(self.op)
-        checks = checks_of(self.op, PROFILES["thorough"], types, vjp=self.offer.has_vjp)
+        offer, profile = self.offer, PROFILES["thorough"]
+        types = offer.dtypes or types_of(self.op)
+        checks = checks_of(self.op, profile, types, vjp=offer.has_vjp, streams=offer.streams)
         return [f"{c.name}[{c.dtype}]" for c in checks]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.checks.checks import AGAINST, Check
 from refssm.conformance.checks.sweep import SHRINK_TRIES, Swept, process_died, sweep, widest
-from refssm.conformance.diagnosis.failure import AS_WRONG, FLUSHED, explain
+from refssm.conformance.diagnosis.failure import explain
+from refssm.conformance.diagnosis.hints import AS_WRONG, FLUSHED
 from refssm.conformance.diagnosis.looks_like import diagnose
 from refssm.conformance.judging.result import Result
 from refssm.conformance.judging.verdict import Verdict

@@ -1,17 +1,17 @@
 """CuPy's adapter with a fake CuPy made from NumPy: tests its logic, not a GPU.
 
-The fake is a module `cupy` whose arrays are a subclass of NumPy's; NumPy's own functions and the
-other adapters never receive them. It cannot show what differs on a device (streams, memory
-invisible to the host, kernels); the last test runs if there is a device.
+The fake is a module `cupy` whose arrays are a subclass of NumPy's (`fake_cupy`); NumPy's own
+functions and the other adapters never receive them. It cannot show what differs on a device (memory
+invisible to the host, kernels); the last test runs if there is a device. Streams and errors of
+devices are in `test_cupy_streams.py`.
 """
 
-import importlib.machinery
 import re
 import sys
-import types
 
 import numpy as np
 import pytest
+from fake_cupy import Device, double, reset, scan
 from frameworks import SHAPES, found, identical, judged, ordinary
 
 from refssm.conformance.calling.adapters import adapter
@@ -24,60 +24,12 @@ KEPT = ("", "every other entry", "negative strides", "column-major", "expanded")
 SINGLE = number_type("float32")
 
 
-class Array(np.ndarray):
-    """Stands for cupy.ndarray: slices have the same type."""
-
-    def __getitem__(self, index):
-        return np.asarray(super().__getitem__(index)).view(type(self))
-
-    def __setitem__(self, index, value):
-        assert isinstance(value, Array | int | float), "a host array does not convert silently"
-        super().__setitem__(index, value)
-
-
-def on_device(function):
-    """A NumPy function that returns an array of the fake."""
-    return lambda *args, **kwargs: np.asarray(function(*args, **kwargs)).view(Array)
-
-
-class Device:
-    used = ()
-
-    def __init__(self, number):
-        self.id = number
-
-    def use(self):
-        Device.used = (*Device.used, self.id)
-
-
-def double(devices):
-    """The fake module, with the parts that the adapter needs."""
-    cupy = types.ModuleType("cupy")
-    cupy.__spec__ = importlib.machinery.ModuleSpec("cupy", None)
-    cupy.__version__ = "0.0 of the double"
-    cupy.ndarray, cupy.nan = Array, np.nan
-    cupy.asarray, cupy.full = on_device(np.array), on_device(np.full)
-    cupy.asnumpy = lambda x, order="C": np.array(x, order=order, subok=False)  # pyright: ignore[reportCallIssue, reportArgumentType]
-    cupy.broadcast_to = on_device(np.broadcast_to)
-    cupy.may_share_memory = np.may_share_memory
-    cupy.is_available = lambda: devices > 0
-    as_strided = on_device(np.lib.stride_tricks.as_strided)
-    tricks = types.SimpleNamespace(as_strided=as_strided)
-    cupy.lib = types.SimpleNamespace(stride_tricks=tricks)
-    named = {"name": b"Double"}  # bytes, as in CuPy
-    runtime = types.SimpleNamespace(
-        getDeviceCount=lambda: devices, getDeviceProperties=lambda number: named
-    )
-    cupy.cuda = types.SimpleNamespace(Device=Device, runtime=runtime)
-    return cupy
-
-
 @pytest.fixture
 def cupy(monkeypatch):
     """The fake with two devices; the adapter is imported with it and removed after the test."""
     module = double(2)
     monkeypatch.setitem(sys.modules, "cupy", module)
-    monkeypatch.setattr(Device, "used", ())
+    reset()
     before = sys.modules.pop(MODULE, None)
     yield module
     sys.modules.pop(MODULE, None)
@@ -148,7 +100,7 @@ def test_what_is_written_to_a_view_does_not_reach_the_host(cupy, view):
 
 def test_what_is_no_array_of_its_own_is_told(cupy):
     made = adapter("cupy")
-    assert made.take(np.ones(2, np.float32), SINGLE) == Unusable("ndarray")
+    assert made.take(np.ones(2, np.float32), SINGLE).type == "ndarray"
     assert made.take([1.0], SINGLE) == Unusable("list")
     assert made.take(1.0, SINGLE) == Unusable("float")
     x = made.give(np.ones(2, np.float32), SINGLE)
@@ -177,10 +129,13 @@ def test_a_device_is_used_and_told_by_its_name(cupy, device, monkeypatch):
     made = adapter("cupy", device)
     assert Device.used == (DEVICES[device],)
     number = DEVICES[device]
-    told = f"cupy 0.0 of the double, device cuda:{number} (Double), flush to zero: no"
-    assert made.about() == f"{told}, TF32 in products: False"
+    told = f"cupy 0.0 of the double, device cuda:{number} (Double, compute capability 9.0), "
+    told += "driver for CUDA 13.0, runtime CUDA 12.8, flush to zero: no"
+    assert made.about() == f"{told}, TF32 in products: no"
+    assert made.tf32 == ""
     monkeypatch.setenv("CUPY_TF32", "1")
-    assert made.about() == f"{told}, TF32 in products: True"
+    assert made.about() == f"{told}, TF32 in products: yes"
+    assert made.tf32 == "CUPY_TF32=1"
 
 
 @pytest.mark.parametrize("device", ["cuda:2", "cpu", "tpu", "cuda:x", "cuda:-1"])
@@ -209,14 +164,6 @@ def test_a_library_that_is_broken_is_a_reason_to_skip_in_one_line(tmp_path, monk
     absent = found("linear_scan", scan, framework="cupy").offer.absent
     assert "Failed to import CuPy" in absent
     assert len(absent.splitlines()) == 1
-
-
-def scan(a, b):
-    """A right scan in any array namespace."""
-    x = b * (a * 0 + 1)
-    for k in range(1, b.shape[-2]):
-        x[..., k, :] += a[..., k, :] * x[..., k - 1, :]
-    return x
 
 
 PLANTED = {

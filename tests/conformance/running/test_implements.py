@@ -11,7 +11,9 @@ from refssm.conformance.report import lines
 from refssm.testing import Budget, Declaration, Marked, check, implements
 from refssm.vandermonde import VANDERMONDE_KERNEL
 
-NO_KEYWORD = "is not one of framework, device, dtypes, layout, vjp, only, accuracy, ftz"
+NO_KEYWORD = (
+    "is not one of framework, device, dtypes, layout, vjp, only, accuracy, ftz, deterministic"
+)
 REFUSED = {
     "no operator": (
         {"name": "liner_scan"},

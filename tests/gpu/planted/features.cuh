@@ -61,13 +61,15 @@ template <int PLANTED> __global__ void rules(float* out) {
         if (lane < 16) x = __shfl_up_sync(WHOLE_WARP, x, 1);
         else __syncwarp();
     }
+    if constexpr (PLANTED == 10)
+        x = lane < 16 ? __shfl_up_sync(WHOLE_WARP, x, 1) : __shfl_down_sync(WHOLE_WARP, x, 1);
     if constexpr (PLANTED == 7) x = __shfl_up_sync(WHOLE_WARP, x, 1, 12);
     if constexpr (PLANTED == 8)
         if (i == 33) __trap();
     if constexpr (PLANTED == 9)
         if (i >= 32) __syncthreads();
     __syncthreads();
-    out[i] = x;
+    out[blockIdx.x * blockDim.x + i] = x;
 }
 
 // The first half of a warp asks the second half, which takes no part.

@@ -15,6 +15,12 @@ template <class E> __global__ void quotient(const E* x, const E* y, E* out, long
     if (i < n) out[i] = x[i] / y[i];
 }
 
+// exp x, and the quotient of a real number by x.
+template <class E> __global__ void exponential(const E* x, E* out, E* inverse, long long n) {
+    const long long i = threadIdx.x + 1ll * blockIdx.x * blockDim.x;
+    if (i < n) out[i] = exp(x[i]), inverse[i] = one<real_of<E>>() / x[i];
+}
+
 // Rows of results: a + b, a - b, -a, a b, conj a, r a, a r, a + r, r - a, a / r, |a|², re a.
 template <class E> __global__ void algebra(const E* x, const E* y, E* out, long long n) {
     const long long i = threadIdx.x + 1ll * blockIdx.x * blockDim.x;

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import cupy
 import numpy as np
 
+from refssm.conformance.calling.adapters import cuda
 from refssm.conformance.calling.adapters.numpy_arrays import (
     VIEWS,
     NoDevice,
@@ -24,6 +27,8 @@ class Cupy(Numpy):
     """Arrays on the device "cuda" or "cuda:1"."""
 
     name = "cupy"
+    streams = True
+    faults = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
 
     def __init__(self, device: str = ""):
         kind, _, number = device.partition(":")
@@ -35,22 +40,61 @@ class Cupy(Numpy):
         self.device.use()
         self.views = {name: view for name, view in VIEWS.items() if name in KEPT}
 
+    @property
+    def tf32(self) -> str:
+        """The environment variable, if it is set."""
+        return "CUPY_TF32=1" if os.environ.get("CUPY_TF32") == "1" else ""
+
     def about(self) -> str:
-        properties = cupy.cuda.runtime.getDeviceProperties(self.device.id)
+        runtime = cupy.cuda.runtime
+        properties = runtime.getDeviceProperties(self.device.id)
         card, tiny = properties["name"].decode(), np.finfo(np.float32).tiny
+        capability = f"compute capability {properties['major']}.{properties['minor']}"
+        driver, own = map(cuda.version, (runtime.driverGetVersion(), runtime.runtimeGetVersion()))
         half = cupy.full(8, tiny, np.float32) * np.float32(0.5)
-        flushed = "no" if bool((half + half == tiny).all()) else "yes"
-        told = f"cupy {cupy.__version__}, device cuda:{self.device.id} ({card})"
-        tf32 = os.environ.get("CUPY_TF32") == "1"
-        return f"{told}, flush to zero: {flushed}, TF32 in products: {tf32}"
+        flushed = cuda.yes(not bool((half + half == tiny).all()))
+        told = f"cupy {cupy.__version__}, device cuda:{self.device.id} ({card}, {capability})"
+        told += f", driver for CUDA {driver}, runtime CUDA {own}, flush to zero: {flushed}"
+        return f"{told}, TF32 in products: {cuda.yes(bool(self.tf32))}"
+
+    def inside(self, kind: NumberType) -> AbstractContextManager:
+        """The device is the current one, whichever an earlier call left behind."""
+        del kind
+        return cupy.cuda.Device(self.device.id)
+
+    def finish(self) -> None:
+        self.device.synchronize()
+
+    @contextmanager
+    def behind(self, given: Sequence) -> Iterator[Sequence]:
+        late = [cupy.full_like(x, cupy.nan if x.dtype.kind != "b" else False) for x in given]
+        busy = cupy.zeros(cuda.BUSY, np.float32)
+        self.finish()
+        with cupy.cuda.Stream(non_blocking=True):
+            for _ in range(cuda.ROUNDS):
+                busy += np.float32(1)
+            for x, ready in zip(late, given, strict=True):
+                x[...] = ready
+            yield late
+
+    def ran_out(self, error: BaseException | None) -> bool:
+        if not isinstance(error, cupy.cuda.memory.OutOfMemoryError):
+            return False
+        cupy.get_default_memory_pool().free_all_blocks()
+        return True
 
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:
         """Make the view on the host, then copy it to a device array with the same strides."""
         return _with_strides_of(self.views[view](cast(a, kind)))
 
     def take(self, y: Any, kind: NumberType) -> np.ndarray | Unusable:
+        place = f"cuda:{self.device.id}"
         if not isinstance(y, cupy.ndarray):
-            return Unusable(type(y).__name__)
+            on_host = isinstance(y, np.ndarray)
+            told = cuda.elsewhere("a NumPy array", "the host", place) if on_host else ""
+            return Unusable(type(y).__name__, told)
+        if y.device.id != self.device.id:
+            return Unusable("ndarray", cuda.elsewhere("an array", f"cuda:{y.device.id}", place))
         return carried(cupy.asnumpy(y, order="C"), y.dtype.name, kind)
 
     def share(self, x: Any, y: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,10 @@ from refssm.conformance.number_types import NumberType
 
 @dataclass(frozen=True)
 class Unusable:
-    """Marks an output that is not a numeric array or has a type that NumPy lacks."""
+    """Marks an output that is not a numeric array, has a type that NumPy lacks, or is elsewhere."""
 
     type: str
+    sentence: str = ""  # in place of "is a <type>, want an array"
 
 
 class NoDevice(Exception):
@@ -28,6 +30,9 @@ class Numpy:
     name = "numpy"
     immutable = False
     lacks = ("bfloat16",)
+    streams = False  # True: calls only queue their work, on the stream that is current
+    faults: tuple[type[Exception], ...] = ()  # exceptions of a device, also of queued work
+    tf32 = ""  # the settings by which float32 products are computed in TF32
 
     def __init__(self, device: str = ""):
         if device not in ("", "cpu"):
@@ -59,6 +64,26 @@ class Numpy:
             return Unusable(f"array of {y.dtype}" if isinstance(y, np.ndarray) else named(y))
         y = np.array(y, dtype=y.dtype.newbyteorder("="), order="C", subok=False)
         return carried(y, y.dtype.name, kind)
+
+    def finish(self) -> None:
+        """Wait for all work of the device; raises one of `faults` if some of it failed."""
+
+    def behind(self, given: Sequence) -> AbstractContextManager[Sequence]:
+        """A context with another current stream, on which copies of `given` are written late."""
+        return nullcontext(given)
+
+    def lost(self) -> bool:
+        """True if this process can no longer use the device."""
+        try:
+            self.finish()
+        except self.faults:
+            return True
+        return False
+
+    def ran_out(self, error: BaseException | None) -> bool:
+        """True if the device had too little memory; then gives back what is kept in reserve."""
+        del error
+        return False
 
     def copied(self, x: Any) -> Any:
         """A copy in memory of its own."""

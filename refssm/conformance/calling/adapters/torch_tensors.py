@@ -7,11 +7,14 @@ needed.
 # pyright: reportMissingImports=false
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 
+from refssm.conformance.calling.adapters import cuda
 from refssm.conformance.calling.adapters.numpy_arrays import (
     NoDevice,
     Numpy,
@@ -30,22 +33,65 @@ class Torch(Numpy):
 
     def __init__(self, device: str = ""):
         try:
-            self.device = torch.device(device or "cpu")
-            torch.zeros(1, device=self.device).cpu()
+            one = torch.zeros(1, device=torch.device(device or "cpu"))
+            one.cpu()
+            self.device = one.device  # with its number: cuda:0 for cuda
         except (RuntimeError, AssertionError, NotImplementedError) as error:
             reason = str(error).splitlines()[0]
             raise NoDevice(f"torch has no device {device!r} here: {reason}") from None
         self.views = dict(VIEWS)
+        self.streams = self.device.type == "cuda"
+        self.faults = (RuntimeError,) if self.streams else ()
+
+    @property
+    def tf32(self) -> str:
+        """The settings that are on, if there is a CUDA device to follow them."""
+        if not self.streams:
+            return ""
+        on = _allowed()
+        named = ("torch.backends.cuda.matmul.allow_tf32", "torch.backends.cudnn.allow_tf32")
+        return " and ".join(name for name, flag in zip(named, on, strict=True) if flag)
 
     def about(self) -> str:
         tiny = torch.tensor([torch.finfo(torch.float32).tiny], device=self.device)
         flushed = "yes" if float((tiny * 0.5)[0]) == 0 else "no"
-        told = f"torch {torch.__version__}, device {self.device}, flush to zero: {flushed}"
-        if self.device.type == "cuda":
-            card = torch.cuda.get_device_name(self.device)
-            on = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
-            told += f" ({card}), TF32 in products: {on[0]}, in convolutions: {on[1]}"
-        return told
+        told = f"torch {torch.__version__}, device {self.device}"
+        if not self.streams:
+            return f"{told}, flush to zero: {flushed}"
+        card = torch.cuda.get_device_properties(self.device)
+        told += f" ({card.name}, compute capability {card.major}.{card.minor})"
+        told += f", {_versions()}, flush to zero: {flushed}"
+        products, convolutions = map(cuda.yes, _allowed())
+        told += f", TF32 in products: {products}, in convolutions: {convolutions}"
+        only = torch.are_deterministic_algorithms_enabled()
+        return told + ", deterministic algorithms only" * only
+
+    def inside(self, kind: NumberType) -> AbstractContextManager:
+        """The device is the current one, whichever an earlier call left behind."""
+        del kind
+        return torch.cuda.device(self.device) if self.streams else nullcontext()
+
+    def finish(self) -> None:
+        if self.streams:
+            torch.cuda.synchronize(self.device)
+
+    @contextmanager
+    def behind(self, given: Sequence) -> Iterator[Sequence]:
+        late = [torch.full_like(x, 0 if x.dtype is torch.bool else torch.nan) for x in given]
+        busy = torch.zeros(cuda.BUSY, device=self.device)
+        self.finish()
+        with torch.cuda.stream(torch.cuda.Stream(self.device)):
+            for _ in range(cuda.ROUNDS):
+                busy += 1
+            for x, ready in zip(late, given, strict=True):
+                x.copy_(ready)
+            yield late
+
+    def ran_out(self, error: BaseException | None) -> bool:
+        if not isinstance(error, torch.cuda.OutOfMemoryError):
+            return False
+        torch.cuda.empty_cache()
+        return True
 
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> Any:
         x = torch.from_numpy(np.array(a, order="C"))
@@ -55,7 +101,12 @@ class Torch(Numpy):
 
     def take(self, y: Any, kind: NumberType) -> np.ndarray | Unusable:
         if not isinstance(y, torch.Tensor):
-            return Unusable(type(y).__name__)
+            on_host = isinstance(y, np.ndarray) and self.streams
+            told = cuda.elsewhere("a NumPy array", "the host", str(self.device)) if on_host else ""
+            return Unusable(type(y).__name__, told)
+        if y.device != self.device:
+            told = cuda.elsewhere("a tensor", str(y.device), str(self.device))
+            return Unusable("Tensor", told)
         name = str(y.dtype).removeprefix("torch.")
         y = y.detach().resolve_conj().resolve_neg().cpu()
         if name == "bfloat16":
@@ -91,6 +142,25 @@ class Torch(Numpy):
         found = iter(gradients)
         pulled = [(next(found) if x.requires_grad else None, x) for x in given]
         return tuple(torch.zeros_like(x) if g is None else g for g, x in pulled)
+
+
+def _allowed() -> tuple[bool, bool]:
+    """Whether TF32 is on in products and in convolutions.
+
+    `allow_tf32` raises where a program uses the newer settings.
+    """
+    products, convolutions = torch.backends.cuda.matmul, torch.backends.cudnn
+    if hasattr(convolutions, "conv"):
+        precisions = products.fp32_precision, convolutions.conv.fp32_precision
+        return precisions[0] == "tf32", precisions[1] == "tf32"
+    return products.allow_tf32, convolutions.allow_tf32
+
+
+def _versions() -> str:
+    """The driver's and the runtime's version of CUDA; a build for other cards has neither."""
+    driver = getattr(torch._C, "_cuda_getDriverVersion", None)
+    told = f"driver for CUDA {cuda.version(driver())}, " if driver else ""
+    return f"{told}runtime CUDA {torch.version.cuda}"
 
 
 def _strided(x):

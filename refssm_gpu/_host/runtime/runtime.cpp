@@ -1,6 +1,6 @@
 // The engine of the host build: runs the blocks of a launch one after another, each CUDA thread as
 // a fiber, and says what a kernel did that no GPU would forgive.
-#include "engine.h"
+#include "../engine.h"
 #include "faults.h"
 #include "workers.h"
 
@@ -33,7 +33,7 @@ void open_warp(unsigned number, unsigned mask) {
         if (lane[i].mask != mask)
             fail_as(lane[i].place, "%s with the mask 0x%08x, which thread %u waits for with 0x%08x",
                     lane[i].function, lane[i].mask, first.number, first.mask);
-        if (lane[i].work != first.work)
+        if (lane[i].work != first.work || strcmp(lane[i].function, first.function))
             fail_as(lane[i].place, "%s, while thread %u of the same warp calls %s (line %d)",
                     lane[i].function, first.number, first.function, first.place.line);
         lanes[i] = lane[i].mine;
@@ -89,28 +89,31 @@ void entry() {
 // ---- A launch, as the scheduler sees it.
 
 Stacks stacks;
-size_t blocks_of_batch = 0;  // under ThreadSanitizer: blocks since all fibers were new
+size_t blocks_of_batch = 0;
 
 #ifdef CUDA_ON_HOST_TSAN
-// Blocks are not ordered among themselves: each has fibers of its own, as long as there are some.
-constexpr size_t FIBERS = 7000;
-std::vector<void*> used_fibers;
+// Blocks are not ordered among themselves: each block of a batch has fibers of its own. A fiber
+// takes ThreadSanitizer milliseconds to make, so the next batch, ordered after this one, has the
+// same ones.
+constexpr size_t FIBERS = 1024;  // or two blocks
+std::vector<void*> fibers;
+
+void* fiber_of(size_t i) {
+    while (fibers.size() <= i) fibers.push_back(__tsan_create_fiber(0));
+    return fibers[i];
+}
 #endif
 
 void end_batch() {
     edges.batch_ends();
     blocks_of_batch = 0;
-#ifdef CUDA_ON_HOST_TSAN
-    for (void* f : used_fibers) __tsan_destroy_fiber(f);
-    used_fibers.clear();
-#endif
 }
 
 bool begin_block() {
     bool own_memory = false;
     size_t first = 0;
 #ifdef CUDA_ON_HOST_TSAN
-    if (used_fibers.size() + workers.size() > FIBERS) end_batch();
+    if (blocks_of_batch >= 2 && (blocks_of_batch + 1) * workers.size() > FIBERS) end_batch();
     own_memory = true;
     first = blocks_of_batch * workers.size();
 #endif
@@ -123,7 +126,7 @@ bool begin_block() {
         workers[i].state = Worker::RUNS;
         prepare(workers[i].fiber, stack, i, entry);
 #ifdef CUDA_ON_HOST_TSAN
-        used_fibers.push_back(workers[i].fiber.tsan = __tsan_create_fiber(0));
+        workers[i].fiber.tsan = fiber_of(first + i);
 #endif
         warps[i / 32].alive |= 1u << i % 32;
     }
@@ -198,7 +201,8 @@ void together(Work work, void* mine_, unsigned mask, const char* function, Place
     mine.work = work, mine.mine = mine_, mine.mask = mask;
     mine.function = function, mine.place = place;
     if (!(mask >> lane & 1))
-        fail_as(place, "%s with the mask 0x%08x, which lacks its own lane %u", function, mask, lane);
+        fail_as(place, "%s with the mask 0x%08x, which lacks its own lane %u", function, mask,
+                lane);
     if (!warp.arrived) warp.mask = mask;
     else if (warp.mask != mask) warp.mask = 0, compare_masks(warp, &workers[32 * number], lane);
     warp.arrived |= 1u << lane;
@@ -257,7 +261,7 @@ extern "C" int cuda_on_host_launch(const cuda_on_host::Launch* launch,
 #if defined(__SSE2__)
     _mm_setcsr(control);
 #endif
-    if (!outcome->message[0]) end_batch();
+    end_batch();
     outcome->threads = outcome->blocks * launch->block;
     return outcome->message[0] != 0;
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "edges.h"
-#include "engine.h"
+#include "../engine.h"
 #include "fibers.h"
 #include "order.h"
 #include "shared.h"
@@ -48,6 +48,7 @@ inline const char* base(const char* path) {
 inline bool same(Place a, Place b) { return a.line == b.line && !strcmp(a.file, b.file); }
 
 [[noreturn]] inline void give_up() {
+    edges.thread_ends();
     switch_fiber(me().fiber, scheduler);
     __builtin_unreachable();
 }

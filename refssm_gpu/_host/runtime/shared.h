@@ -42,10 +42,10 @@ class Shared {
         size_t start = (used_ + MARGIN + alignment - 1) & ~(alignment - 1);
         if (start + size + MARGIN > ARENA || count_ == ARRAYS) return nullptr;
         unpoison(start, size);
-        memset(arena_ + start, 0xff, size);
+        fill(start, size, 0xff);
 #ifndef CUDA_ON_HOST_ASAN
-        memset(arena_ + used_, MARK, start - used_);
-        memset(arena_ + start + size, MARK, MARGIN);
+        fill(used_, start - used_, MARK);
+        fill(start + size, MARGIN, MARK);
 #endif
         keys_[count_] = key;
         starts_[count_] = start;
@@ -81,6 +81,15 @@ class Shared {
     const void* keys_[ARRAYS];
     int count_ = 0;
 
+    void fill(size_t first, size_t size, unsigned char value) {
+#ifdef CUDA_ON_HOST_TSAN
+        // ThreadSanitizer watches memset; it would be a write by one thread of the block
+        volatile unsigned char* bytes = arena_ + first;
+        for (size_t i = 0; i < size; ++i) bytes[i] = value;
+#else
+        memset(arena_ + first, value, size);
+#endif
+    }
     void poison() {
 #ifdef CUDA_ON_HOST_ASAN
         __asan_poison_memory_region(arena_, ARENA);

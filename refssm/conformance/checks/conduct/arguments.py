@@ -1,12 +1,10 @@
-"""Conduct: what a function must not do to its arguments, and must not depend on.
+"""What a function must not do to its arguments, and must not depend on.
 
 Each check takes a candidate and one case and returns a verdict; where conventions differ between
 libraries, the verdict passes with a note.
 """
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 
@@ -17,35 +15,6 @@ from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
 
 PASS = Verdict("A")
-REPEATS = 5
-
-
-def repeat(candidate: Candidate, case: Case) -> Verdict:
-    """Five calls with the same input give the same outputs; small differences are a note."""
-    arrays, statics = candidate.given(case)
-    calls = [candidate.results(arrays, statics) for _ in range(REPEATS)]
-    bounds = candidate.expect(arrays, statics)
-    if candidate.op.contract.basis_free:  # outputs in another basis are equal too
-        firsts = tuple(replace(b, value=y) for b, y in zip(bounds, calls[0], strict=True))
-        differ = [ys for ys in calls[1:] if not all(map(np.array_equal, ys, calls[0]))]
-        verdicts = [candidate.graded(arrays, ys, firsts) for ys in differ]
-        return _repeated(verdicts)
-    verdicts = [
-        candidate.agree(arrays, y, first, bound, bound, output=j)
-        for ys in calls[1:]
-        for j, (y, first, bound) in enumerate(zip(ys, calls[0], bounds, strict=True))
-        if not np.array_equal(y, first, equal_nan=True)
-    ]
-    return _repeated(verdicts)
-
-
-def _repeated(verdicts) -> Verdict:
-    """The worst verdict on calls that differ; differences within tolerance become a note."""
-    if not verdicts:
-        return PASS
-    verdict = worst_of(verdicts)
-    note = f"{REPEATS} calls with the same input give different outputs, within tolerance"
-    return worst_of([verdict, Verdict("-", notes=(note,))]) if verdict.ok else verdict
 
 
 def strides(candidate: Candidate, case: Case) -> Verdict:
@@ -187,14 +156,6 @@ def _about(what: str, verdict: Verdict) -> Verdict:
                    error=verdict.error, damage=verdict.damage)  # fmt: skip
 
 
-REPEAT = Conduct(
-    name="repeat",
-    sentence="Five calls with the same input give the same outputs; "
-    "differences within tolerance are a note.",
-    hold=repeat,
-    without_arguments=True,
-    between_calls=True,
-)
 STRIDES = Conduct(
     name="strides",
     sentence="Views with any strides give the outputs of contiguous arrays.",
@@ -230,4 +191,4 @@ EMPTY = Conduct(
     hold=empty,
     without_arguments=True,
 )
-CONDUCT: tuple[Conduct, ...] = (REPEAT, STRIDES, READONLY, UNCHANGED, ALIAS, SHAPES, EMPTY)
+ARGUMENTS: tuple[Conduct, ...] = (STRIDES, READONLY, UNCHANGED, ALIAS, SHAPES, EMPTY)

@@ -1,0 +1,80 @@
+"""`python -m refssm.bench.expected`: a model of the GPU mirror's traffic at the sizes of `paper`.
+
+For each operator with a GPU mirror and its VJP: the launches of a call, the bytes of its inputs and
+outputs, the bytes that its kernels read and write, and the share of a card's bandwidth that a
+model expects. `refssm_gpu/_gate/expected.py` says what the model leaves out; "array code" stands
+where kernels move less than the call needs. Nothing is measured, and no card is needed. Arguments
+name operators; without any, all are shown.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from refssm._operator import Operator
+from refssm._signature import length_of
+from refssm.bench.results.lines import aligned
+from refssm.bench.work.sizes import Size, size_of
+from refssm.catalog import OPERATORS
+from refssm.conformance.number_types import number_type
+from refssm_gpu._gate.expected import CARDS, NOTE, Expected, expected
+
+HEADS = ("function", "size", "type", "launches", "needed MB", "moved MB", *(c.name for c in CARDS))
+
+
+def zeros(op: Operator, size: Size) -> list[np.ndarray]:
+    """Arguments of these sizes; the model does not look at their values."""
+    arrays, carrier = [], number_type(size.dtype).carrier
+    for i, (name, domain) in enumerate(op.inputs.items()):
+        leading = [size.batch.get(axis, 1) for axis in op.batch_axes[i]]
+        shape = (*leading, *(length_of(dim, size.core) for dim in op.input_dims[i]))
+        kind = (
+            np.dtype(carrier.char.lower()) if domain.real else carrier
+        )  # "F" is complex, "f" real
+        arrays.append(np.zeros(shape, bool if name in op.flags else kind))
+    return arrays
+
+
+def rows(op: Operator, which: str = "paper") -> list[tuple[str, ...]]:
+    """A row for the function, and one for its VJP."""
+    size = size_of(op, which)
+    arrays = zeros(op, size)
+    statics = {n: size.core[n] for n in op.static if n in size.core} | size.given
+    shapes, kinds = op.output_shapes(*arrays, **statics), op.output_types(*arrays)
+    cotangents = [np.zeros(shape, kind) for shape, kind in zip(shapes, kinds, strict=True)]
+    calls = [(op.name, op.implementation("gpu"), arrays)]
+    if op.differentiable:
+        calls.append((f"{op.name}_vjp", op.vjp("gpu"), [*cotangents, *arrays]))
+    return [
+        _cells(name, size, [expected(function, given, statics, card) for card in CARDS])
+        for name, function, given in calls
+    ]
+
+
+def _cells(name: str, size: Size, found: Sequence[Expected]) -> tuple[str, ...]:
+    first = found[0]
+    shares = [f"{e.share:.2f}" if e.moved >= e.needed else "array code" for e in found]
+    megabytes = [f"{n / 1e6:.1f}" for n in (first.needed, first.moved)]
+    return (name, str(size), size.dtype, str(len(first.launches)), *megabytes, *shares)
+
+
+def main(names: Sequence[str]) -> int:
+    """Print the table."""
+    mirrored = [op for op in OPERATORS if "gpu" not in op.lacks and not op.constructor]
+    unknown = set(names) - {op.name for op in mirrored}
+    if unknown:
+        print(f"no GPU mirror of {', '.join(sorted(unknown))}", file=sys.stderr)  # noqa: T201
+        return 2
+    table = [HEADS]
+    for op in mirrored:
+        if op.name in names or not names:
+            table += rows(op)
+    print(f"Expected share of peak bandwidth: {NOTE}.", *aligned(table), sep="\n")  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

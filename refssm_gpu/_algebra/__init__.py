@@ -1,0 +1,1 @@
+"""What several array-level mirrors share: matrices, exponentials, polynomials, lengths."""

@@ -1,0 +1,118 @@
+"""The compilers' sanitizers on a recorded launch: a program of its own repeats it under one.
+
+AddressSanitizer finds accesses outside of arrays, ThreadSanitizer two threads at one place without
+a barrier between them, UndefinedBehaviorSanitizer misaligned loads and integers that overflow.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from refssm_gpu._host.build import FLAGS, KERNELS, RUNTIME, decisive, instance_flags, run_compiler
+from refssm_gpu._host.cache import kept
+from refssm_gpu._host.launch import HostError
+from refssm_gpu._host.record import Recorded, recorded
+
+UNDEFINED = "alignment,signed-integer-overflow,shift,bounds,integer-divide-by-zero,null"
+SANITIZERS = {
+    "AddressSanitizer": ("-fsanitize=address",),
+    "ThreadSanitizer": ("-fsanitize=thread",),
+    "UndefinedBehaviorSanitizer": (f"-fsanitize={UNDEFINED}", "-fno-sanitize-recover=all"),
+}
+# The engine tells ThreadSanitizer itself what orders memory: its own accesses are not watched.
+OF_ENGINE = {
+    "AddressSanitizer": ("-fsanitize=address", "-DCUDA_ON_HOST_ASAN"),
+    "ThreadSanitizer": ("-DCUDA_ON_HOST_TSAN",),
+    "UndefinedBehaviorSanitizer": (),
+}
+OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=0:exitcode=66:color=never",
+    "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:color=never:report_signal_unsafe=0",
+    "UBSAN_OPTIONS": "print_stacktrace=0:color=never",
+}
+SECONDS = 300  # after which a run is an error
+KIND = {
+    "AddressSanitizer": re.compile(r"AddressSanitizer: ([\w-]+)"),
+    "ThreadSanitizer": re.compile(r"ThreadSanitizer: ([\w -]+?) (?:\(pid|on )"),
+    "UndefinedBehaviorSanitizer": re.compile(r"runtime error: (.*)"),
+}
+LINE = re.compile(r"([\w.-]+\.cuh:\d+)")
+
+
+class SanitizerError(RuntimeError):
+    """A program of a sanitizer ended in another way than with a report or well."""
+
+
+def reports(
+    call: Callable[[], object], sanitizers: Iterable[str] = tuple(SANITIZERS), *, run: bool = True
+) -> list[str]:
+    """What the sanitizers say about all launches of a call; an empty list if nothing.
+
+    Without `run` the launches are only recorded: for kernels that may write where they must not.
+    If the engine stops a launch, its error is raised where no sanitizer has a word for it.
+    """
+    stopped = None
+    with recorded(run=run) as launches:
+        try:
+            call()
+        except HostError as error:
+            stopped = error
+    found = (report(launch, sanitizer) for launch in launches for sanitizer in sanitizers)
+    sentences = [sentence for sentence in found if sentence]
+    if stopped and not sentences:
+        raise stopped
+    return sentences
+
+
+def report(launch: Recorded, sanitizer: str) -> str | None:
+    """What one sanitizer says about one launch, in a sentence; None if nothing."""
+    program = _program(launch, sanitizer)
+    name = launch.kernel.expression(launch.instance)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "record"
+        launch.write(file)
+        try:
+            done = subprocess.run(
+                [program, file, name], capture_output=True, encoding="utf-8", errors="replace",
+                env=os.environ | OPTIONS, stdin=subprocess.DEVNULL, timeout=SECONDS,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise SanitizerError(f"{sanitizer}: {name} ran over {SECONDS} s") from error
+    if found := KIND[sanitizer].search(done.stderr):
+        line = LINE.search(done.stderr, 0 if sanitizer.startswith("U") else found.end())
+        return f"{sanitizer}: {found[1]} in {name}" + (f" at {line[1]}" if line else "")
+    if done.returncode or done.stderr:
+        told = done.stderr.strip()[-1000:] or "no words"
+        raise SanitizerError(f"{sanitizer}: {name} ended with {done.returncode}: {told}")
+    return None
+
+
+def _program(launch: Recorded, sanitizer: str) -> Path:
+    """The program that repeats launches of this instance, compiled at its first use."""
+    expression = launch.kernel.expression(launch.instance)
+    source = KERNELS / launch.kernel.source
+    flags = (*launch.settings.flags, *SANITIZERS[sanitizer], "-fno-omit-frame-pointer")
+    engine = _engine(sanitizer)
+
+    def make(folder: Path) -> None:
+        compile_ = instance_flags(folder, source, expression, flags)
+        run_compiler([*compile_, *map(str, engine), "-o", "replay"], folder, expression)
+
+    return kept([*decisive(source, flags), expression, engine[0].parent.name], make) / "replay"
+
+
+def _engine(sanitizer: str) -> list[Path]:
+    """The object files that all programs of a sanitizer share."""
+    sources = [RUNTIME / name for name in ("runtime.cpp", "replay.cpp")]
+    flags = ["-O1", *OF_ENGINE[sanitizer], "-fno-omit-frame-pointer"]
+
+    def make(folder: Path) -> None:
+        run_compiler([*FLAGS, *flags, "-c", *map(str, sources)], folder, "the engine")
+
+    folder = kept([text for source in sources for text in decisive(source, flags)], make)
+    return [folder / source.with_suffix(".o").name for source in sources]

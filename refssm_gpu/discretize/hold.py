@@ -1,0 +1,91 @@
+"""Mirrors of refssm.discretize.hold: e^{dt A}, and φ₁ and φ₂ applied to dt B only, not to I.
+
+The reference exponentiates a block matrix of twice or three times the size; here H = dt B has m
+columns, and a squaring is one product of n × n matrices and two thin ones. See `exponentials` for
+the number of products and the largest norm, 2³¹.
+"""
+
+from __future__ import annotations
+
+from refssm.discretize import (
+    DISCRETIZE_FOH,
+    DISCRETIZE_IMPULSE,
+    DISCRETIZE_MAMBA,
+    DISCRETIZE_ZOH,
+)
+from refssm_gpu._algebra.exponential import exponential, exponential_derivative, exponentials
+from refssm_gpu._algebra.parts import above, adjoint, conj, for_every, joined, real_type
+from refssm_gpu._launching.arrays import Array, namespace, unbroadcast
+from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu.discretize.blocks import scaled, through_steps
+
+
+def discretize_zoh(A, B, dt):
+    """Mirror of refssm.discretize_zoh."""
+    A_bar, B_bar, _ = exponentials(scaled(A, dt), scaled(B, dt))
+    return for_every(A_bar, B_bar)
+
+
+def discretize_zoh_vjp(dA_bar, dB_bar, A, B, dt):
+    """Mirror of refssm.discretize_zoh_vjp."""
+    n, G = A.shape[-1], adjoint(above(scaled(A, dt), scaled(B, dt)))
+    dG = exponential_derivative(G, joined(dA_bar, dB_bar, axis=-1))
+    return through_steps(dG[..., :n], dG[..., n:], A, B, dt)
+
+
+def discretize_foh(A, B, dt):
+    """Mirror of refssm.discretize_foh."""
+    A_bar, held, ramp = exponentials(scaled(A, dt), scaled(B, dt))
+    return for_every(A_bar, ramp, held - ramp)
+
+
+def discretize_foh_vjp(dA_bar, dB0_bar, dB1_bar, A, B, dt):
+    """Mirror of refssm.discretize_foh_vjp."""
+    n, m = B.shape[-2:]
+    G = adjoint(_held_twice(scaled(A, dt), scaled(B, dt)))
+    dG = exponential_derivative(G, joined(dA_bar, dB1_bar, dB0_bar - dB1_bar, axis=-1))
+    return through_steps(dG[..., :n], dG[..., n : n + m], A, B, dt)
+
+
+def _held_twice(F: Array, H: Array) -> Array:
+    """[[F, H, 0], [0, 0, I], [0, 0, 0]]; leading axes broadcast."""
+    xp, (n, m) = namespace(F, H), H.shape[-2:]
+    place = xp.arange(n + 2 * m)
+    held = (place >= n) & (place < n + m)
+    ahead = xp.eye(n + 2 * m, k=m, dtype=real_type(F))
+    return above(F, H, xp.zeros_like(H)) + xp.where(held[:, None], ahead, 0.0)
+
+
+def discretize_impulse(A, B, dt):
+    """Mirror of refssm.discretize_impulse."""
+    return for_every(exponential(scaled(A, dt)), namespace(B).asarray(B, copy=True))
+
+
+def discretize_impulse_vjp(dA_bar, dB_bar, A, B, dt):
+    """Mirror of refssm.discretize_impulse_vjp."""
+    xp = namespace(A)
+    dF = exponential_derivative(adjoint(scaled(A, dt)), dA_bar)
+    ddt = xp.sum(conj(A) * dF, axis=(-2, -1))
+    dB = unbroadcast(xp.asarray(dB_bar, copy=True), B)
+    return unbroadcast(scaled(dF, dt), A), dB, unbroadcast(ddt, dt)
+
+
+def discretize_mamba(A, B, dt):
+    """Mirror of refssm.discretize_mamba."""
+    return for_every(exponential(scaled(A, dt)), scaled(B, dt))
+
+
+def discretize_mamba_vjp(dA_bar, dB_bar, A, B, dt):
+    """Mirror of refssm.discretize_mamba_vjp."""
+    dF = exponential_derivative(adjoint(scaled(A, dt)), dA_bar)
+    return through_steps(dF, dB_bar, A, B, dt)
+
+
+discretize_zoh = checked(DISCRETIZE_ZOH, discretize_zoh)
+discretize_zoh_vjp = checked_vjp(DISCRETIZE_ZOH, discretize_zoh_vjp)
+discretize_foh = checked(DISCRETIZE_FOH, discretize_foh)
+discretize_foh_vjp = checked_vjp(DISCRETIZE_FOH, discretize_foh_vjp)
+discretize_impulse = checked(DISCRETIZE_IMPULSE, discretize_impulse)
+discretize_impulse_vjp = checked_vjp(DISCRETIZE_IMPULSE, discretize_impulse_vjp)
+discretize_mamba = checked(DISCRETIZE_MAMBA, discretize_mamba)
+discretize_mamba_vjp = checked_vjp(DISCRETIZE_MAMBA, discretize_mamba_vjp)

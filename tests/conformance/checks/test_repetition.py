@@ -1,0 +1,140 @@
+"""Twenty equal calls give equal bits; a planted bug fails the check, which says by how much."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.cases.ranges import Where
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
+from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
+from refssm.scan import LINEAR_SCAN
+from refssm.testing import Declaration
+
+scan = LINEAR_SCAN.reference
+CALLS = []
+
+
+def line(forward, where=None, op=LINEAR_SCAN, **declared):
+    """The result of the check on an implementation, by default of a linear scan."""
+    found = Found(op, forward, None, declared=Declaration(op.name, **declared))
+    where = where or Where()
+    asked = Settings(only_checks=("repeat",), shrink=False, folder=None, where=where)
+    return list(results_of(Session(InProcess([found]), "here", asked)))[-1]
+
+
+def changing(a, b):
+    """Every second result is 1 % larger."""
+    CALLS.append(None)
+    return scan(a, b) * np.float32(1 + 0.01 * (len(CALLS) % 2))
+
+
+def tired(a, b):
+    """Calls differ in the last bit."""
+    CALLS.append(None)
+    return np.nextafter(scan(a, b), np.float32(len(CALLS) % 2))
+
+
+def one_more_block(a, b):
+    """Calls differ in the last bit, where the input has a second block of 128 steps."""
+    return tired(a, b) if b.shape[-2] > 128 else scan(a, b)
+
+
+TWICE = "10 of 19 later calls differ from the first, by at most 2 units in the last place"
+
+
+def test_calls_that_differ_in_the_last_bit_are_wrong_and_say_how_many_and_by_how_much():
+    seen = line(tired)
+    assert (seen.verdict, seen.grade) == ("wrong", "F")
+    assert seen.message.startswith(f"{TWICE} (`x`[")
+    assert seen.message.endswith("as with atomic additions, declare deterministic=False")
+
+
+def test_calls_that_differ_for_longer_inputs_only_are_wrong_too():
+    seen = line(one_more_block)
+    assert seen.verdict == "wrong"
+    assert seen.message.startswith(f"at l=257 {TWICE} (`x`[")
+
+
+def test_calls_that_differ_within_tolerance_are_a_note_where_that_is_declared():
+    for forward, places in ((tired, ("", "at l=257 ")), (one_more_block, ("at l=257 ",))):
+        seen = line(forward, deterministic=False)
+        assert seen.verdict == "pass"
+        pairs = zip(seen.notes, places, strict=True)
+        assert all(note.startswith(at + TWICE) for note, at in pairs)
+
+
+def test_calls_that_differ_by_more_than_the_tolerance_fail_whatever_is_declared():
+    seen = line(changing, deterministic=False)
+    assert seen.failed
+    assert seen.message.startswith("10 of 19 later calls differ from the first: ")
+
+
+def test_a_sign_of_zero_that_changes_is_a_change_of_bits():
+    def signed(a, b):
+        CALLS.append(None)
+        return scan(a, b) * 0 * (-1) ** len(CALLS)
+
+    seen = line(signed)
+    assert seen.verdict == "wrong"
+    assert "by at most 0 units in the last place" in seen.message
+
+
+def test_a_length_that_is_declined_is_tried_in_whole_blocks():
+    seen = []
+
+    def whole(a, b):
+        if b.shape[-2] not in (33, 256):
+            raise NotImplementedError
+        seen.append(b.shape[-2])
+        return scan(a, b)
+
+    assert line(whole).verdict == "pass"
+    assert (seen.count(33), seen.count(256)) == (20, 20)
+
+
+def test_a_limit_on_the_length_is_kept():
+    seen = []
+
+    def counted(a, b):
+        seen.append(b.shape[-2])
+        return scan(a, b)
+
+    where = Where(sizes={"l": (1, 100)})
+    assert line(counted, where).verdict == "pass"
+    assert max(seen) == 100
+
+
+def convolved(order):
+    """A direct convolution whose products are added by threads, in an order."""
+
+    def program(u, k):
+        l = u.shape[-1]
+        with ThreadPoolExecutor(4) as threads:
+            shifted = [np.zeros(np.broadcast_shapes(u.shape, k.shape), u.dtype) for _ in range(l)]
+
+            def fill(j):
+                shifted[j][..., j:] = k[..., j : j + 1] * u[..., : l - j]
+
+            list(threads.map(fill, range(l)))
+        return sum(shifted[j] for j in order(l))
+
+    return program
+
+
+GENERATOR = np.random.default_rng(24)
+
+
+@pytest.mark.parametrize(
+    ("order", "verdict"),
+    [(range, "pass"), (GENERATOR.permutation, "wrong")],
+    ids=["partial sums in their order", "as threads finish"],
+)
+def test_threads_that_add_in_any_order_are_seen_and_threads_that_do_not_are_not(order, verdict):
+    seen = line(convolved(order), op=CAUSAL_CONVOLUTION_DIRECT)
+    assert seen.verdict == verdict
+    if verdict == "wrong":
+        assert "in the last place" in seen.message
