@@ -121,14 +121,19 @@ class Plan(NamedTuple):
         return self._replace(size=size)
 
 
+def real_part(kind: np.dtype) -> np.dtype:
+    """The real type of the same precision."""
+    return np.finfo(kind).dtype if kind.kind == "c" else kind
+
+
 def arguments(given: Given, *others: Array, at_rest: bool) -> Selective:
     """Bring the arguments to one type and one batch; `others` belong to the type, too."""
     wide = [given.u, given.A, given.B, given.C, given.D, given.x0, given.dy, *others]
     kind = common(given.dt, *(x for x in wide if x is not None))
-    inside, real = accumulated(kind), np.empty(0, kind).real.dtype
+    inside, real = accumulated(kind), real_part(kind)
     types = Given(
         u=kind, dt=real, A=inside, B=kind, C=kind, D=inside, z=real,
-        dt_bias=np.empty(0, inside).real.dtype, x0=inside, resets=np.dtype(np.uint8), dy=kind,
+        dt_bias=real_part(inside), x0=inside, resets=np.dtype(np.uint8), dy=kind,
     )  # fmt: skip
     cast = [
         None if x is None else x.astype(t, copy=False) for x, t in zip(given, types, strict=True)

@@ -21,7 +21,14 @@ from refssm_gpu._launching.arrays import (
 )
 from refssm_gpu._launching.kernel import FIELDS, Kernel, instances
 from refssm_gpu._launching.recurrence import scan as linear_recurrence
-from refssm_gpu.selective_scan.arguments import TILE, Given, Plan, Selective, arguments
+from refssm_gpu.selective_scan.arguments import (
+    TILE,
+    Given,
+    Plan,
+    Selective,
+    arguments,
+    real_part,
+)
 
 BLOCK = 128
 _INSTANCES = instances((*FIELDS, *HALVES))
@@ -101,7 +108,7 @@ def pulled_back(given: Given, dlast: Array | None, *, at_rest: bool) -> Gradient
 def _made(s: Selective, plan: Plan, ends: Array | None) -> Gradients:
     """Memory for the gradients, as the kernel writes them; without steps their values."""
     rows, l, n = s.rows.rows, s.steps, s.states
-    real, real_inside = (np.empty(0, kind).real.dtype for kind in (s.kind, s.inside))
+    real, real_inside = real_part(s.kind), real_part(s.inside)
     gated = s.given.z is not None
     shared = s.groups, s.rows.outer, l, n
     xp = namespace(s.given.u)
