@@ -1,6 +1,9 @@
 """Mirrors of refssm.diagonal."""
 
 from refssm._names import export
+from refssm_gpu.diagonal.discretized import *
+from refssm_gpu.diagonal.dss import *
+from refssm_gpu.diagonal.ema import *
 from refssm_gpu.diagonal.shift import *
 
 export(globals())

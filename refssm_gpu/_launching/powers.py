@@ -1,0 +1,154 @@
+"""Σ_n v_n e^{x_n k} and its transpose on the card: for all kernels that are sums of powers.
+
+Coefficients and exponents are brought to double precision, which costs little, for there are only n
+of them in a row; the kernels round each table once to the precision of the result.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from refssm_gpu._launching.arrays import Array, blocks, contiguous, empty, namespace
+from refssm_gpu._launching.kernel import FIELDS, Kernel
+from refssm_gpu._launching.target import target
+
+COLUMNS = 64  # of both tables' kernels, see vandermonde.cuh
+ROWS = {"float32": 4, "complex64": 4, "float64": 2, "complex128": 2}  # of a thread; or 1
+HEADS = 32  # times ROWS: rows of a block
+RESIDENT = 2  # blocks for each multiprocessor, below which blocks are made smaller
+PIECE = {"float32": 4096, "complex64": 4096, "float64": 2048, "complex128": 2048}  # times of a block
+_PART = {"complex64": "float32", "complex128": "float64"}
+_COMPLEX = {"float32": "complex64", "float64": "complex128"}
+
+_SUMS = Kernel(
+    "vandermonde.cuh",
+    "vandermonde",
+    tuple(
+        (kind, part, rows)
+        for kind in FIELDS
+        for part in ((0, 1) if kind in _PART else (0,))
+        for rows in (1, ROWS[kind])
+    ),
+    block=256,
+    registers=128,
+    double_inside=True,
+)
+_MOMENTS = Kernel(
+    "vandermonde_moments.cuh",
+    "vandermonde_moments",
+    tuple((kind, d) for kind in FIELDS for d in dict.fromkeys((kind, _PART.get(kind, kind)))),
+    block=128,
+    registers=168,
+    double_inside=True,
+)
+_SIZES = np.dtype([(name, np.int64) for name in ("l", "n", "tiles", "backwards")])
+_MOMENT_SIZES = np.dtype([(name, np.int64) for name in ("l", "n", "pieces", "stride", "skip", "backwards")])
+
+
+def sums(
+    v: Array,
+    x: Array,
+    *,
+    l: int,
+    kind: np.dtype,
+    turned: Array | None = None,
+    rising: Array | None = None,
+) -> Array:
+    """Σ_n v_n e^{x_n k}, k = 0 … l−1, of this type; of a real type: the real part.
+
+    `v` and `x` may be in double precision for any `kind`. Where `turned` is true a mode is
+    v_n (−e^{x_n})^k, and where `rising` is true v_n e^{x_n (l−1−k)}; both need the shape of `x`.
+    """
+    kind, xp = np.dtype(kind), namespace(x)
+    shape = np.broadcast_shapes(v.shape[:-1], x.shape[:-1])
+    n, rows = x.shape[-1], prod(shape)
+    compound = "c" in (kind.kind, v.dtype.kind, x.dtype.kind)
+    element = _COMPLEX.get(kind.name, kind.name) if compound else kind.name
+    wide = np.dtype(np.complex128 if compound else np.float64)
+    v, x = (xp.broadcast_to(a, (*shape, n)) for a in (v, x))
+    turned = _flags(turned, x)
+    k, x = empty((*shape, l), kind, x), contiguous(x, wide)
+    for backwards in (0,) if rising is None else (0, 1):
+        own = v if rising is None else xp.where(rising ^ (not backwards), v, xp.zeros_like(v))
+        height = _height(element, rows, l)
+        tiles = blocks(l, height * HEADS * COLUMNS)
+        size = np.array([(l, n, max(1, tiles), backwards)], _SIZES)
+        instance = (element, int(compound and kind.kind != "c"), height)
+        _SUMS(instance, (rows * tiles,), contiguous(own, wide), x, turned, k, size)
+    return k
+
+
+def _height(element: str, rows: int, l: int) -> int:
+    """Rows of a thread: many if that still gives the card enough blocks."""
+    tall = ROWS[element]
+    plenty = rows * (l // (tall * HEADS * COLUMNS)) >= RESIDENT * target().multiprocessors
+    return tall if plenty else 1
+
+
+def moments(
+    dk: Array,
+    x: Array,
+    *,
+    turned: Array | None = None,
+    rising: Array | None = None,
+    skip: int = 0,
+) -> tuple[Array, Array]:
+    """Σ_k dk_k E_nk* and Σ_k k dk_k E_nk*, E_nk = e^{x_n k}, in double precision.
+
+    `dk` has all batch axes, and its precision is that of the sums inside. Where `turned` is true
+    E_nk is (−e^{x_n})^k. Where `rising` is true k counts from the last time to the first. The first
+    `skip` times are left out: k = 0 is the one after them.
+    """
+    xp = namespace(x)
+    shape, l, n = dk.shape[:-1], dk.shape[-1], x.shape[-1]
+    kind, compound = dk.dtype.name, dk.dtype.kind == "c" or x.dtype.kind == "c"
+    element = _COMPLEX.get(kind, kind) if compound else kind
+    wide = np.dtype(np.complex128 if compound else np.float64)
+    x = contiguous(xp.broadcast_to(x, (*shape, n)), wide)
+    turned, rising = (_flags(f, x) for f in (turned, rising))
+    times, rows = max(0, l - skip), prod(shape)
+    pieces = blocks(times, PIECE[element])
+    dk, found = contiguous(dk), []
+    for backwards in (0,) if rising is None else (0, 1):
+        made = empty((rows, pieces, 2, n), wide, x)
+        size = np.array([(times, n, max(1, pieces), l, skip, backwards)], _MOMENT_SIZES)
+        grid = (rows * pieces * bool(n),)
+        wanted = rising if backwards else None
+        _MOMENTS((element, kind), grid, dk, x, turned, wanted, made, size)
+        found.append(xp.reshape(xp.sum(made, axis=1), (*shape, 2, n)))
+    both = found[0] if rising is None else xp.where(rising[..., None, :] != 0, found[1], found[0])
+    return both[..., 0, :], both[..., 1, :]
+
+
+def later_moments(
+    dk: Array, log: Array, turned: Array | None = None
+) -> tuple[Array, Array]:
+    """Σ_k dk_k (Ā^k)* and Σ_k k dk_k (Ā^{k−1})*, Ā = ±e^log, also for Ā = 0."""
+    xp = namespace(log)
+    one, two = moments(dk, log, turned=turned, skip=1)
+    A_bar = xp.exp(log)
+    A_bar = A_bar if turned is None else xp.where(turned, -A_bar, A_bar)
+    start = xp.sum(dk[..., :1].astype(one.dtype), axis=-1, keepdims=True)  # 0 if there is no time
+    A_bar = xp.conj(A_bar) if xp.isdtype(A_bar.dtype, "complex floating") else A_bar
+    return start + A_bar * one, one + two
+
+
+def each_wide(*arrays: Array) -> tuple[Array, ...]:
+    """The arrays in double precision, each real or complex as it is."""
+    return tuple(
+        x.astype(np.complex128 if x.dtype.kind == "c" else np.float64, copy=False) for x in arrays
+    )
+
+
+def _flags(given: Array | None, x: Array) -> Array | None:
+    """Flags of each mode, as the kernels take them."""
+    return None if given is None else contiguous(namespace(x).broadcast_to(given, x.shape), np.uint8)
+
+
+def rounded(gradients, kind: np.dtype) -> tuple[Array, ...]:
+    """The gradients in the precision of `kind`, each real or complex as it is."""
+    single = np.dtype(kind).char in "fF"
+    types = {"f": np.float32, "c": np.complex64} if single else {"f": np.float64, "c": np.complex128}
+    return tuple(g.astype(types[g.dtype.kind], copy=False) for g in gradients)

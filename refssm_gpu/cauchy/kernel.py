@@ -1,0 +1,126 @@
+"""CuPy mirror of refssm.cauchy_kernel: one launch forwards; residues and poles, and nodes backwards."""
+
+from math import prod
+
+import numpy as np
+
+from refssm.cauchy import CAUCHY_KERNEL
+from refssm_gpu._launching.arrays import (
+    blocks,
+    common,
+    contiguous,
+    empty,
+    namespace,
+    unbroadcast,
+    unbroadcast_each,
+)
+from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.kernel import COMPLEX, FIELDS, Kernel, instances
+from refssm_gpu._launching.powers import rounded
+from refssm_gpu._launching.target import target
+
+NODES = {"float32": 512, "float64": 512, "complex64": 512, "complex128": 256}  # of a block
+CHUNK, LONGEST = 256, 2048  # nodes in shared memory; of a block that sums over nodes
+LANES = 32  # most poles of such a block
+RESIDENT = 4  # blocks for each multiprocessor, below which blocks are made smaller
+
+_FORWARD = Kernel("cauchy.cuh", "cauchy", instances(FIELDS), 128, registers=96)
+_NODES_BACK = Kernel("cauchy.cuh", "cauchy_nodes_back", instances(FIELDS), 128, registers=96)
+_MOMENTS = Kernel(
+    "cauchy_moments.cuh",
+    "cauchy_moments",
+    (*instances(FIELDS, (0,)), *instances(COMPLEX, (1,))),
+    128,
+    registers=96,
+    double_inside=True,
+)
+_SIZES = np.dtype([(name, np.int64) for name in ("l", "n", "tiles", "rows", "group", "step_z")])
+_MOMENT_SIZES = np.dtype(
+    [(name, np.int64) for name in ("l", "n", "span", "pieces", "across", "step_z")]
+)
+
+
+def _modes(x, shape, kind):
+    """The residues or poles of each row, in this type."""
+    return contiguous(namespace(x).broadcast_to(x, (*shape, x.shape[-1])), kind)
+
+
+def _nodes(z, shape, kind):
+    """The nodes of each row, or of all rows at once; and the step from a row to the next."""
+    if prod(z.shape[:-1]) == 1:
+        return contiguous(z, kind), 0
+    return contiguous(namespace(z).broadcast_to(z, (*shape, z.shape[-1])), kind), z.shape[-1]
+
+
+def _batch(*arrays):
+    """The broadcast batch axes."""
+    return np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+
+
+def cauchy_kernel(v, w, z):
+    """Mirror of refssm.cauchy_kernel."""
+    kind, shape = common(v, w, z), _batch(v, w, z)
+    l, n = z.shape[-1], v.shape[-1]
+    k = empty((*shape, l), kind, z)
+    nodes, step = _nodes(z, shape, kind)
+    tiles = blocks(l, NODES[kind.name])
+    size = np.array([(l, n, max(1, tiles), prod(shape), 1, step)], _SIZES)
+    grid = (prod(shape) * tiles,)
+    _FORWARD((kind.name,), grid, _modes(v, shape, kind), _modes(w, shape, kind), nodes, k, size)
+    return k
+
+
+def moments(dk, w, z, roots=False):
+    """Σ_l dk_l R* and Σ_l dk_l (R²)*, R = 1/(z_l − w_n), in double precision.
+
+    `dk` has all batch axes. With `roots` z is ignored: z_l = ω_l* are the roots of unity, and R has
+    the factor z once, so that R = 1/(1 − w ω_l) in the first sum.
+    """
+    kind = common(dk, w) if roots else common(dk, w, z)
+    shape, l, n = dk.shape[:-1], dk.shape[-1], w.shape[-1]
+    nodes, step = (None, 0) if roots else _nodes(z, shape, kind)
+    across = min(LANES, 1 << max(0, n - 1).bit_length())
+    wide = np.result_type(kind, np.float64)
+    many = prod(shape) * blocks(n, across) * blocks(l, LONGEST)
+    span = LONGEST if many >= RESIDENT * target().multiprocessors else CHUNK
+    pieces = blocks(l, span)
+    found = empty((prod(shape), pieces, 2, n), wide, dk)
+    size = np.array([(l, n, span, max(1, pieces), across, step)], _MOMENT_SIZES)
+    grid = (prod(shape) * pieces * blocks(n, across),)
+    instance = (kind.name, int(roots))
+    _MOMENTS(instance, grid, contiguous(dk, kind), _modes(w, shape, kind), nodes, found, size)
+    xp = namespace(dk)
+    total = xp.sum(found, axis=1)
+    return tuple(xp.reshape(total[:, i], (*shape, n)) for i in range(2))
+
+
+def _nodes_back(dk, v, w, z):
+    """−dk_l Σ_n (v_n R²)*, summed over the rows that share their nodes."""
+    kind, shape = common(dk, v, w, z), dk.shape[:-1]
+    l, n, rows = z.shape[-1], v.shape[-1], prod(dk.shape[:-1])
+    nodes, step = _nodes(z, shape, kind)
+    tiles = blocks(l, NODES[kind.name])
+    wanted = blocks(RESIDENT * target().multiprocessors, max(1, tiles))
+    group = 1 if step else max(1, rows // wanted)
+    groups = blocks(rows, group)
+    dz = empty((groups, l), kind, z)
+    size = np.array([(l, n, max(1, tiles), rows, group, step)], _SIZES)
+    arrays = contiguous(dk, kind), _modes(v, shape, kind), _modes(w, shape, kind), nodes
+    _NODES_BACK((kind.name,), (groups * tiles,), *arrays, dz, size)
+    xp = namespace(z)
+    return xp.reshape(dz, (*shape, l)) if step else xp.sum(dz, axis=0)
+
+
+def cauchy_kernel_vjp(dk, v, w, z):
+    """Mirror of refssm.cauchy_kernel_vjp."""
+    first, second = moments(dk, w, z)
+    dv, dw = unbroadcast_each((first, v.conj() * second), (v, w))
+    kind, xp = common(dk, v, w, z), namespace(z)
+    dz = _nodes_back(dk, v, w, z)
+    # nodes shared by all rows have one gradient, already summed over them
+    dz = unbroadcast(dz, z) if dz.ndim >= z.ndim else unbroadcast(xp.reshape(dz, z.shape), z)
+    return rounded((dv, dw, dz), kind)
+
+
+cauchy_kernel_vjp = checked_vjp(CAUCHY_KERNEL, cauchy_kernel_vjp)
+cauchy_kernel = checked(CAUCHY_KERNEL, cauchy_kernel)

@@ -1,0 +1,44 @@
+"""CuPy mirrors of refssm.vandermonde: two tables of powers in shared memory and their product."""
+
+import numpy as np
+
+from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
+from refssm_gpu._launching.arrays import common, unbroadcast_each
+from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.powers import moments, rounded, sums
+
+
+def vandermonde_kernel(v, x, *, l):
+    """Mirror of refssm.vandermonde_kernel; tables are made in double precision, rounded once."""
+    return sums(v, x, l=l, kind=common(v, x))
+
+
+def vandermonde_kernel_vjp(dk, v, x, *, l):
+    """Mirror of refssm.vandermonde_kernel_vjp."""
+    del l  # dk has it
+    return _gradients(dk, v, x, 1)
+
+
+def _gradients(dk, v, x, factor):
+    """dv and dx for the cotangent factor · dk, rounded after the sum over broadcast axes."""
+    first, second = moments(dk, x)
+    wide = unbroadcast_each((factor * first, factor * (v.conj() * second)), (v, x))
+    return rounded(wide, common(dk, v, x))
+
+
+def vandermonde_kernel_real(v, x, *, l):
+    """Mirror of refssm.vandermonde_kernel_real; sums no imaginary parts."""
+    kind = np.empty(0, common(v, x)).real.dtype
+    return sums(2 * v, x, l=l, kind=kind)
+
+
+def vandermonde_kernel_real_vjp(dk, v, x, *, l):
+    """Mirror of refssm.vandermonde_kernel_real_vjp."""
+    del l  # dk has it
+    return _gradients(dk.real, v, x, 2)
+
+
+vandermonde_kernel_real_vjp = checked_vjp(VANDERMONDE_KERNEL_REAL, vandermonde_kernel_real_vjp)
+vandermonde_kernel_real = checked(VANDERMONDE_KERNEL_REAL, vandermonde_kernel_real)
+vandermonde_kernel_vjp = checked_vjp(VANDERMONDE_KERNEL, vandermonde_kernel_vjp)
+vandermonde_kernel = checked(VANDERMONDE_KERNEL, vandermonde_kernel)
