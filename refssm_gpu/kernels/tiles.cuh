@@ -104,8 +104,8 @@ template <class S> struct tile {
     }
 };
 
-// An operand: the number of row (or column) i at the summed index k is f(at[i line + k], k) if ALONG
-// the lines of memory, else f(at[k line + i], k); i < rows, and zero from there on.
+// An operand: the number of row (or column) i at the summed index k is f(at[i line + k], k) if
+// ALONG the lines of memory, else f(at[k line + i], k); i < rows, and zero from there on.
 template <bool ALONG, class T, class F> struct operand {
     const T* at;
     long long line;
