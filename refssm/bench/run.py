@@ -6,21 +6,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from math import prod
-
-import numpy as np
+from statistics import median
+from typing import Protocol
 
 from refssm._operator import Operator
-from refssm._signature import length_of
-from refssm.bench.measuring import timing
+from refssm.bench.job import Job, too_large
+from refssm.bench.measuring import accuracy, timing
 from refssm.bench.measuring.accuracy import Accuracy, Truth
-from refssm.bench.measuring.memory import available, last_cache, peak_of
-from refssm.bench.measuring.timing import Clock, Plan, Times
-from refssm.bench.programs.affordable import SLOW, refuse_slow
+from refssm.bench.measuring.memory import peak_of
+from refssm.bench.measuring.timing import Clock, Plan, Timed, Timer, Times
+from refssm.bench.programs.affordable import SLOW
 from refssm.bench.programs.calls import Call, NotTimed
 from refssm.bench.programs.judged import Judge, Judged
 from refssm.bench.programs.program import (
     MIRROR,
+    ON_GPU,
     PEER,
     REFERENCE,
     YOURS,
@@ -30,15 +30,15 @@ from refssm.bench.programs.program import (
     peers,
 )
 from refssm.bench.results.rows import FAILED, REFUSED, SKIPPED, Group, Row, Work
-from refssm.bench.work.flops import flops
 from refssm.bench.work.inputs import case_of, cotangents, drawn
-from refssm.bench.work.sizes import Size, size_of
+from refssm.bench.work.sizes import Size, alone, size_of
 from refssm.conformance.calling.finding import sentence
 
-BUDGET = {"small": 0.1, "paper": 2.0, "large": 4.0}  # seconds of one implementation and size
-COPIES = 64
+# seconds of one implementation and size
+BUDGET = {"small": 0.1, "paper": 2.0, "large": 4.0, "one": 0.5}
 AGAIN = 1.0  # seconds: what takes longer is called once before it is timed
-DRAWING = 100  # bytes for each entry that is drawn: double precision, and what makes it valid
+ON_CARD = 10  # calls in a timing on the card at most: the cache is made cold before each
+TRUTH = 1.0  # seconds for the truth where a card takes part: the run is to be short
 PAUSE = 0.03  # seconds before a timing: OpenBLAS's threads spin for so long after their work
 Tick = Callable[[str, int, int], None]
 
@@ -52,6 +52,7 @@ class Settings:
     vjp: bool = False
     dtype: str = ""  # the usual type of each operator
     seconds: float = 0.0  # of one implementation and size; 0: the usual time of `sizes`
+    device: str = ""  # "gpu": the mirrors on the GPU, too, and peers on the card
 
     @property
     def budget(self) -> float:
@@ -59,16 +60,12 @@ class Settings:
         return self.seconds or BUDGET[self.sizes]
 
 
-@dataclass
-class _Job:
-    """An operator at one size: the arguments of one call and what is measured about it."""
+class Timing(Protocol):
+    """A card, as a run needs it; `measuring.card` has one of CuPy."""
 
-    op: Operator
-    size: Size
-    statics: dict
-    arrays: list[np.ndarray]  # for a VJP with the cotangents first
-    primals: list[np.ndarray]
-    work: Work
+    def timer(self, call: Timed, framework: str) -> Timer: ...
+    def peak(self, call: Callable[[], object], framework: str) -> int | None: ...
+    def release(self) -> None: ...
 
 
 @dataclass
@@ -80,6 +77,7 @@ class _Ready:
     plan: Plan
     row: Row
     judged: Judged
+    share: float = 1.0  # how many times the whole work is larger than what is called
 
 
 class Bench:
@@ -92,31 +90,41 @@ class Bench:
         clock: Clock = time.perf_counter,
         judge: Judge | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        card: Timing | None = None,
     ):
         self.settings, self.tick, self.clock, self.sleep = settings, tick, clock, sleep
-        self.judge = judge or Judge(tick)
+        self.judge, self.card = judge or Judge(tick), card
         self.partial: Group | None = None
 
     def groups(self, asked: Iterable[tuple[Operator, list[Program]]]) -> Iterator[Group]:
         """The rows of each operator, forward and then, if so wanted, VJP."""
         for op, own in asked:
-            size = size_of(op, self.settings.sizes, self.settings.dtype)
-            if reason := _too_large(op, size):
-                letters = {**size.batch, **size.core, **size.given}
-                row = Row("every implementation", REFERENCE, "", SKIPPED, reason)
-                yield Group(Work(op.name, letters, size.dtype, False), [row])
+            for size in self._sizes(op):
+                yield from self._at(op, size, own)
+
+    def _sizes(self, op: Operator) -> list[Size]:
+        """The size asked for; on a card the same with a batch of one beside it."""
+        size = size_of(op, self.settings.sizes, self.settings.dtype)
+        single = alone(size)
+        return [size, single] if self.card is not None and single != size else [size]
+
+    def _at(self, op: Operator, size: Size, own: list[Program]) -> Iterator[Group]:
+        if reason := too_large(op, size):
+            row = Row("every implementation", REFERENCE, "", SKIPPED, reason)
+            yield Group(Work(op.name, size.letters, size.dtype, False), [row])
+            return
+        self.tick(f"{op}: drawing inputs", 0, 0)
+        primals, statics = drawn(op, size), case_of(op, size).statics
+        for vjp in (False, True) if self.settings.vjp else (False,):
+            if vjp and not op.differentiable:
                 continue
-            self.tick(f"{op}: drawing inputs", 0, 0)
-            primals, statics = drawn(op, size), case_of(op, size).statics
-            for vjp in (False, True) if self.settings.vjp else (False,):
-                if vjp and not op.differentiable:
-                    continue
-                given = cotangents(op, size, primals, statics) if vjp else []
-                job = _job(op, size, statics, [*given, *primals], primals, vjp)
-                yield self._group(job, self._programs(op, own))
+            given = cotangents(op, size, primals, statics) if vjp else []
+            job = Job.of(op, size, statics, [*given, *primals], primals, vjp)
+            yield self._group(job, self._programs(op, own))
 
     def _programs(self, op: Operator, own: list[Program]) -> list[Program | Absent]:
-        found = [*ours(op), *(peers(op) if self.settings.peers else ()), *own]
+        device = self.settings.device
+        found = [*ours(op, device), *(peers(op, device) if self.settings.peers else ()), *own]
         if own:  # a mirror that is given as the user's own is there twice otherwise
             theirs = {program.found.forward for program in own}
             found = [
@@ -125,10 +133,10 @@ class Bench:
             ]  # fmt: skip
         return found
 
-    def _group(self, job: _Job, programs: list[Program | Absent]) -> Group:
+    def _group(self, job: Job, programs: list[Program | Absent]) -> Group:
         made = [self._made(job, program) for program in programs]
         ready = [m for m in made if isinstance(m, _Ready)]
-        copies = _copies(job, len(ready))
+        copies = job.copies(len(ready))
         times = Times([[] for _ in ready])
 
         def rows() -> list[Row]:
@@ -139,7 +147,7 @@ class Bench:
 
         try:
             for r in ready:
-                r.call.copy(copies)
+                r.call.copy(1 if r.row.device else copies)  # a card's cache is made cold
             timing.interleaved(
                 [r.call for r in ready],
                 [r.plan for r in ready],
@@ -150,19 +158,24 @@ class Bench:
             )
             for r in ready:
                 r.call.drop()
+            if self.card is not None:
+                self.card.release()
             self._add_accuracy(job, ready)
         except KeyboardInterrupt:
             self.partial = Group(job.work, rows())
             raise
         return Group(job.work, rows())
 
-    def _made(self, job: _Job, program: Program | Absent) -> _Ready | Row:
+    def _made(self, job: Job, program: Program | Absent) -> _Ready | Row:
         """A call that may be timed, or a row that says why there is none."""
         if isinstance(program, Absent):
             library = program.label.partition(":")[0]
             return Row(program.label, "peer", library, SKIPPED, program.message)
         vjp, dtype = job.work.vjp, job.size.dtype
-        empty = Row(program.label, program.kind, program.library)
+        empty = Row(program.label, program.kind, program.library, device=program.device)
+        if program.device and self.card is None:
+            told = "its arrays are on a card; `--device gpu` times it"
+            return replace(empty, status=SKIPPED, message=told)
         if vjp and program.found.vjp is None and not program.found.declared.vjp:
             return replace(empty, status=SKIPPED, message="it has no gradient")
         self.tick(f"{job.work.call}: judging {program.label}", 0, 0)
@@ -177,49 +190,71 @@ class Bench:
         except Exception as error:
             return replace(empty, status=FAILED, message=f"raised {sentence(error)}")
 
-    def _ready(self, job: _Job, program: Program, judged: Judged, row: Row) -> _Ready:
+    def _ready(self, job: Job, program: Program, judged: Judged, row: Row) -> _Ready:
         def prepared(arrays, statics) -> Call:
             return Call(program, arrays, statics, job.size.dtype, job.work.vjp, judged.sliced)
 
-        if program.kind not in (MIRROR,) and program.framework != "jax":
-            part = job.op, job.size, job.primals, job.statics, job.work.vjp
-            refuse_slow(*part, lambda *given: partial(prepared(*given), 0), self.clock)
-        call = prepared(job.arrays, job.statics)
-        if program.kind in (MIRROR, YOURS):
-            call(0)  # compiles: its time and memory are not those of a call
-        took, peak = self._first(call)
+        share = 1.0
+        if self.card is not None and program.kind == REFERENCE:
+            share, call = job.beginning(prepared, self.clock)
+        else:
+            if program.kind not in (MIRROR, ON_GPU) and program.framework != "jax":
+                job.refuse_slow(prepared, self.clock)
+            call = prepared(job.arrays, job.statics)
+        if program.kind in (MIRROR, ON_GPU, YOURS):
+            call.waited()  # compiles: its time and memory are not those of a call
+        took, peak = self._first(call, program)
         if program.kind == PEER and took > SLOW:  # grown faster than its parts told
             raise NotTimed(f"a call takes {took:.0f} s")
         if took < AGAIN:  # the first call fills caches
-            took, peak = self._first(call)
-        least = 1 if program.kind == REFERENCE else timing.LEAST
-        plan = Plan.of(took, self.settings.budget, least)
-        notes = ("called slice by slice",) if call.run.slices else ()
-        row = replace(row, peak=peak, repeats=plan.repeats, notes=notes)
-        return _Ready(program, call, plan, row, judged)
+            took, peak = self._first(call, program)
+        row = replace(row, peak=peak if share == 1 else None, notes=_notes(call, share))
+        if program.device and self.card is not None:
+            plan, row = self._on_card(call, program, took, row)
+        else:
+            least = 1 if program.kind == REFERENCE else timing.LEAST
+            plan = Plan.of(took, self.settings.budget, least)
+        return _Ready(program, call, plan, replace(row, repeats=plan.repeats), judged, share)
 
-    def _first(self, call: Call) -> tuple[float, int | None]:
+    def _on_card(self, call: Call, program: Program, took: float, row: Row) -> tuple[Plan, Row]:
+        """The plan of a call on the card, and the row with the time that a user waits."""
+        assert self.card is not None
+        waits = [self._waits(call) for _ in range(timing.LEAST if took < AGAIN else 1)]
+        plan = Plan.of(took, self.settings.budget, most=ON_CARD)
+        plan = replace(plan, timer=self.card.timer(call, program.framework))
+        return plan, replace(row, latency=median(waits))
+
+    def _waits(self, call: Call) -> float:
+        begun = self.clock()
+        call.waited()
+        return self.clock() - begun
+
+    def _first(self, call: Call, program: Program) -> tuple[float, int | None]:
         """Seconds and peak memory of one call."""
         took = 0.0
 
         def timed():
             nonlocal took
             begun = self.clock()
-            y = call(0)
+            y = call.waited()
             took = self.clock() - begun
             return y
 
-        peak = peak_of(timed)
-        if peak is None:
+        if program.device and self.card is not None:
+            peak = self.card.peak(timed, program.framework)
+        else:
+            peak = peak_of(timed)
+        if not took:
             timed()
         return took, peak
 
-    def _add_accuracy(self, job: _Job, ready: list[_Ready]) -> None:
+    def _add_accuracy(self, job: Job, ready: list[_Ready]) -> None:
         """Put accuracies into the rows."""
         if not ready or not job.primals or job.op.contract.basis_free:
             return
         self.tick(f"{job.work.call}: the truth", 0, 0)
-        truth = Truth(job.op, job.primals, job.statics, job.size, job.work.vjp)
+        seconds = accuracy.SECONDS if self.card is None else TRUTH
+        truth = Truth(job.op, job.primals, job.statics, job.size, job.work.vjp, seconds)
         there = truth.compute(self.clock)
         for r in ready:
             self.tick(f"{job.work.call}: accuracy of {r.program.label}", 0, 0)
@@ -240,35 +275,11 @@ class Bench:
             )
 
 
-def _too_large(op: Operator, size: Size) -> str:
-    """Why the inputs cannot be drawn here, or ""."""
-    letters = {**size.batch, **size.core, "1": 1}
-    entries = sum(
-        prod(length_of(axis, letters) for axis in (*batch, *dims))
-        for batch, dims in zip(op.batch_axes, op.input_dims, strict=True)
-    )
-    needs = DRAWING * entries
-    if needs <= available():
-        return ""
-    return f"to draw the inputs needs about {needs / 2**30:.0f} GiB, more than is free"
-
-
-def _job(op, size: Size, statics, arrays, primals, vjp: bool) -> _Job:
-    shapes, types = op.output_shapes(*primals, **statics), op.output_types(*primals)
-    outputs = [prod(s) * t.itemsize for s, t in zip(shapes, types, strict=True)]
-    gradients = sum(a.nbytes for a in primals)
-    moved = sum(a.nbytes for a in arrays) + (gradients if vjp else sum(outputs))
-    letters = {**size.batch, **size.core, **size.given}
-    work = Work(op.name, letters, size.dtype, vjp, moved, max(outputs), flops(op.name, size, vjp))
-    return _Job(op, size, statics, arrays, primals, work)
-
-
-def _copies(job: _Job, programs: int) -> int:
-    """Copies of the inputs: together they do not fit into the last cache, but into memory."""
-    one = max(1, sum(a.nbytes for a in job.arrays))
-    wanted = 1 + last_cache() // max(1, job.work.bytes)
-    room = available() // 4 // (one * max(1, programs))
-    return max(1, min(wanted, room, COPIES))
+def _notes(call: Call, share: float) -> tuple[str, ...]:
+    """What a reader must know about how it was called."""
+    notes = ("called slice by slice",) if call.run.slices else ()
+    part = f"called on 1/{share:g} of the batch; the time is {share:g} times that of the part"
+    return (*notes, part) if share != 1 else notes
 
 
 def _timed(ready: _Ready, times: Times, k: int, copies: int) -> Row:
@@ -276,4 +287,5 @@ def _timed(ready: _Ready, times: Times, k: int, copies: int) -> Row:
     if k in times.failed:
         message = f"raised {sentence(times.failed[k])}"
         return replace(ready.row, status=FAILED, message=message)
-    return replace(ready.row, seconds=tuple(times.seconds[k]), copies=copies)
+    seconds = tuple(ready.share * s for s in times.seconds[k])
+    return replace(ready.row, seconds=seconds, copies=1 if ready.row.device else copies)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -16,8 +18,15 @@ Targets = Annotated[
     list[str] | None,
     typer.Argument(help="Operators, or your own file.py, file.py::function or module."),
 ]
-Sizes = Annotated[str, typer.Option(help="small, paper or large.")]
-Peers = Annotated[bool, typer.Option("--peers", help="Time JAX, PyTorch and SciPy, too.")]
+Sizes = Annotated[
+    str, typer.Option(help="small, paper, large (8 times its batch) or one (a batch of one).")
+]
+Device = Annotated[
+    str, typer.Option(help="gpu: time the mirrors on the GPU, too; peers are then on the card.")
+]
+Peers = Annotated[
+    bool, typer.Option("--peers", help="Time JAX, PyTorch and SciPy, too; on a card also Mamba's.")
+]
 Vjp = Annotated[bool, typer.Option("--vjp", help="Time the gradients, too.")]
 Dtype = Annotated[str, typer.Option(help="The type of the inputs, if not the usual one.")]
 Seconds = Annotated[
@@ -54,6 +63,7 @@ def bench(
     against: AgainstFile = None,
     growth: Growth = False,
     layers: Layers = False,
+    device: Device = "",
 ) -> int:
     """Time implementations side by side: time, memory, accuracy; what is wrong is not timed."""
     from refssm.bench.results import document
@@ -63,6 +73,7 @@ def bench(
     from refssm.conformance.file_errors import check_writable
 
     _check(sizes, dtype)
+    _check_device(device, layers, growth)
     for path, option in ((json, "--json"), (plot, "--plot")):
         if path is not None:
             check_writable(path, option)
@@ -72,10 +83,11 @@ def bench(
         check_picture(plot)
     old = document.read(against) if against is not None else None
     settings = steps.asked(targets or ()) if layers else []
-    wanted = [] if layers else asked(targets or (), sizes)
-    run = _Run(Settings(sizes, peers, vjp, dtype, seconds))
+    wanted = [] if layers else asked(targets or (), sizes, device)
+    run = _Run(Settings(sizes, peers, vjp, dtype, seconds, device))
     with run.bar:
-        run.time(wanted)
+        # a card may be lent for a limited time: the file has what was measured until then
+        run.time(wanted, json if device else None)
         run.train(settings)
         if growth:
             run.grow(wanted)
@@ -102,6 +114,27 @@ def _check(sizes: str, dtype: str) -> None:
         raise UsageError(f"unknown type {dtype!r}; wanted one of {', '.join(types)}")
 
 
+def _check_device(device: str, layers: bool, growth: bool) -> None:
+    """UsageError for an unknown device, or where there is no card."""
+    from refssm.conformance.usage_error import UsageError
+
+    if device not in ("", "gpu"):
+        raise UsageError(f"unknown device {device!r}; wanted gpu, or nothing for the processor")
+    if not device:
+        return
+    if layers or growth:
+        option = "--layers" if layers else "--growth"
+        raise UsageError(f"{option} times programs of the processor; leave out --device gpu")
+    if os.environ.get("REFSSM_GPU") == "host":
+        raise UsageError("--device gpu: REFSSM_GPU=host runs kernels on the processor; unset it")
+    from refssm_gpu._launching.missing import NoCard, require_card
+
+    try:
+        require_card("--device gpu")
+    except NoCard as lack:
+        raise UsageError(str(lack)) from None
+
+
 class _Run:
     """One run: what it printed and found so far."""
 
@@ -115,11 +148,17 @@ class _Run:
 
         self.bar, self.groups, self.grown = Bar(), [], []
         self.started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        self.bench = Bench(settings, self.bar.tick, time.perf_counter, Judge(self.bar.tick))
         self.bar.tick("measuring the machine")
         self.machine, self.rates = described(settings.peers), rates()
+        card = _card() if settings.device else None
+        if card is not None:
+            self.bar.tick("measuring the card")
+            self.machine |= {"card": card.facts()}
+            self.rates = replace(self.rates, card=card.rates())
+        judge = Judge(self.bar.tick)
+        self.bench = Bench(settings, self.bar.tick, time.perf_counter, judge, card=card)
         self.say(*lines.head(self.machine, self.rates))
-        self.say(*(missing() if settings.peers else ()))
+        self.say(*(missing(settings.device) if settings.peers else ()))
 
     def say(self, *texts: str) -> None:
         """Print lines; hides the progress bar first."""
@@ -127,12 +166,19 @@ class _Run:
             self.bar.hide()
             typer.echo("\n".join(texts))
 
-    def time(self, wanted) -> None:
-        """Time the operators; prints the rows of each as soon as they are there."""
+    def time(self, wanted, output: Path | None = None) -> None:
+        """Time the operators; prints the rows of each as soon as they are there.
+
+        `output` is written after each.
+        """
+        from refssm.bench.results import document
+
         try:
             for group in self.bench.groups(wanted):
                 self.groups.append(group)
                 self._show(group)
+                if output is not None:
+                    document.write(output, self.document())
         except KeyboardInterrupt:
             if self.bench.partial is not None:
                 self._show(self.bench.partial)
@@ -176,6 +222,13 @@ class _Run:
         if any(row.kind == "yours" and not row.timed for row in rows):
             return REFUSED
         return 0 if self.grown or any(row.timed for row in rows) else NOTHING
+
+
+def _card():
+    """The card of this machine; CuPy is there."""
+    from refssm.bench.measuring.card import Card
+
+    return Card()
 
 
 def _compare(old, new) -> None:

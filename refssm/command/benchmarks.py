@@ -1,7 +1,8 @@
-"""`python -m refssm.command.benchmarks`: the tables of `docs/benchmarks.md`, from two JSON files.
+"""`python -m refssm.command.benchmarks`: the tables of `docs/benchmarks.md`, from JSON files.
 
-The runs, of operators and of training steps, are made by `make benchmarks`. What stands between the
-marks of the page is written by this program; people write the rest.
+The runs, of operators and of training steps, are made by `make benchmarks`, and on a machine with a
+card by `make benchmarks-gpu`. What stands between the marks of the page is written by this program;
+people write the rest.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ from pathlib import Path
 from refssm.bench.growth import OF_TRANSFORMS, STEEPEST
 from refssm.bench.results import lines
 from refssm.bench.results.bars import bar_of, standing
+from refssm.bench.results.card_bars import standings, wanted
 from refssm.bench.results.document import Document, read
 from refssm.bench.results.rows import Group
 from refssm.conformance.selftest.stored import table
 
 PAGE, RUN = Path("docs/benchmarks.md"), Path("docs/benchmarks.json")
 STEPS = Path("docs/training_steps.json")
+CARD = Path("docs/benchmarks_gpu.json")
 PICTURE = Path("docs/pictures/benchmarks.svg")
 OPERATORS, TRAINING = "make benchmarks", "make benchmarks, training steps"  # who wrote a part
+ON_CARD = "make benchmarks-gpu"
+CARD_HEAD = ("function", "size", "median", "with Python", "bar", "came", "")
 BARS_HEAD = ("function", "size", "median", "fastest peer", "its median", "ratio", "bar", "")
 
 
@@ -40,14 +45,38 @@ def page(text: str, written: str, writer: str = OPERATORS) -> str:
 
 def tables(run: Document, pictured: bool = False) -> str:
     """The tables of a run as Markdown."""
-    head = [*lines.head(dict(run.machine), run.rates), f"{run.started}, `{run.command}`"]
-    parts = ["\n".join(f"- {line}" for line in head), "### Bars", _bars(run)]
+    parts = [_head(run), "### Bars", _bars(run)]
     if pictured:
         place = PICTURE.relative_to(PAGE.parent)
         parts.append(f"![accuracy against time]({place})")
     parts += [part for group in run.groups for part in _work(group, run)]
     parts += ["### Growth", _growth(run)] if run.growth else []
     return "\n\n".join(parts) + "\n"
+
+
+def card_tables(run: Document | None) -> str:
+    """The section on a card: the tables of its run, or which bars wait to be measured."""
+    if run is not None:
+        rows = [row for group in run.groups for row in _card_bars(group, run)]
+        parts = [part for group in run.groups for part in _work(group, run)]
+        return "\n\n".join((_head(run), table(CARD_HEAD, rows), *parts)) + "\n"
+    rows = [(f"`{name}`", bars, "not measured yet") for name, bars in wanted()]
+    told = "Not measured yet: no machine with a card was at hand. These bars wait for one:"
+    return f"{told}\n\n{table(('operator', 'bars at the size `large`', ''), rows)}\n"
+
+
+def _card_bars(group: Group, run: Document) -> Iterator[tuple[str, ...]]:
+    """One row for each bar of the mirror on the GPU."""
+    mirror = next((row for row in group.rows if row.kind == "GPU mirror"), None)
+    for bar in standings(group, run.rates):
+        waited = mirror.latency if mirror is not None else None
+        times = _median(group, mirror), "" if waited is None else lines.seconds(waited)
+        yield f"`{group.work.call}`", _size(group), *times, bar.wanted, bar.came, bar.word
+
+
+def _head(run: Document) -> str:
+    head = [*lines.head(dict(run.machine), run.rates), f"{run.started}, `{run.command}`"]
+    return "\n".join(f"- {line}" for line in head)
 
 
 def _bars(run: Document) -> str:
@@ -85,7 +114,8 @@ def _work(group: Group, run: Document) -> Iterator[str]:
     yield f"### `{group.work.call}`, {_size(group)}"
     timed = [row for row in group.rows if row.timed]
     if timed:
-        yield table(lines.HEADS, [lines.cells(group, row, run.rates) for row in timed])
+        heads = lines.heads(group) if group.on_card else lines.HEADS
+        yield table(heads, [lines.cells(group, row, run.rates) for row in timed])
     remarks = [f"- {r.label}: {r.status}, {r.message}" for r in group.rows if not r.timed]
     parts = sorted({row.accuracy_at for row in group.rows if row.accuracy_at})
     remarks += [f"- accuracy on {part}" for part in parts]
@@ -116,6 +146,7 @@ def write() -> None:
     run = read(RUN)
     text = page(PAGE.read_text(encoding="utf-8"), tables(run, PICTURE.is_file()))
     text = page(text, tables(read(STEPS)), TRAINING)
+    text = page(text, card_tables(read(CARD) if CARD.is_file() else None), ON_CARD)
     PAGE.write_text(text, encoding="utf-8")
 
 

@@ -17,6 +17,7 @@ COLUMNS = 3
 STYLES = {
     "reference": ("s", "#777777"),
     "mirror": ("o", "#2b6a99"),
+    "GPU mirror": ("P", "#3f8f5b"),
     "peer": ("^", "#c98a1b"),
     "yours": ("D", "#c23b22"),
 }

@@ -6,7 +6,7 @@ from judging import SCAN, plugin
 from timed import program, scan
 
 from refssm.bench.programs import program as programs
-from refssm.bench.programs.calls import Call, NotTimed
+from refssm.bench.programs.calls import Call
 from refssm.bench.programs.program import PEERS, Absent, Program, ours, peers
 from refssm.bench.work.targets import asked
 from refssm.conformance.calling.finding import operator_named
@@ -92,7 +92,7 @@ def test_peers_are_the_plug_ins_that_name_the_operator_or_say_why_not(monkeypatc
 
 
 def test_a_plug_in_that_cannot_be_imported_is_a_row(monkeypatch):
-    def fails(target):
+    def fails(target, told):
         raise UsageError(f"{target}: importing it raised ImportError: no symbol")
 
     monkeypatch.setattr(programs, "absent", lambda name: "")
@@ -128,11 +128,6 @@ def test_slice_by_slice_is_one_call_for_each_slice():
     assert len(call(0)) == 2
     assert shapes == [(8, 3)] * 2
     assert np.array_equal(call.outputs()[0], scan(*arrays()))
-
-
-def test_other_devices_than_the_cpu_are_not_timed():
-    with pytest.raises(NotTimed, match="only the CPU"):
-        Call(program(device="cuda"), arrays(), {}, "float32")
 
 
 TORCH = """

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from timed import AcceptsAll, Clock, program, scan, taking
 
+from refssm.bench import job as making
 from refssm.bench import run as running
 from refssm.bench.measuring.timing import LEAST
 from refssm.bench.programs.judged import Judge
@@ -24,8 +25,8 @@ def bench(clock, judge=None, **settings):
 def rows(clock, monkeypatch, own, judge=None, peers=(), **settings):
     """The rows of linear_scan by label; the mirror takes a second."""
     mirror = program(taking(clock, 1.0), "mirror", MIRROR, vjp=LINEAR_SCAN.vjp())
-    monkeypatch.setattr(running, "ours", lambda op: [mirror])
-    monkeypatch.setattr(running, "peers", lambda op: list(peers))
+    monkeypatch.setattr(running, "ours", lambda op, device: [mirror])
+    monkeypatch.setattr(running, "peers", lambda op, device: list(peers))
     made = bench(clock, judge, peers=bool(peers), **settings)
     return {
         (group.work.vjp, row.label): (group, row)
@@ -174,7 +175,7 @@ def test_inaccuracy_is_seen_beside_the_time(clock, monkeypatch):
 def test_a_mirror_given_as_a_file_is_timed_once(clock, monkeypatch):
     own = program(scan, "refssm.jit.scan::linear_scan")
     twin = program(scan, "mirror", MIRROR)
-    monkeypatch.setattr(running, "ours", lambda op: [twin])
+    monkeypatch.setattr(running, "ours", lambda op, device: [twin])
     (group,) = bench(clock).groups([(LINEAR_SCAN, [own])])
     assert [row.label for row in group.rows] == [own.label]
 
@@ -189,7 +190,9 @@ def test_an_interruption_leaves_the_rows_of_the_work_that_was_running(clock, mon
             raise KeyboardInterrupt
         return scan(a, b)
 
-    monkeypatch.setattr(running, "ours", lambda op: [program(interrupted, "mirror", MIRROR)])
+    monkeypatch.setattr(
+        running, "ours", lambda op, device: [program(interrupted, "mirror", MIRROR)]
+    )
     made = bench(clock)
     with pytest.raises(KeyboardInterrupt):
         list(made.groups([(LINEAR_SCAN, [])]))
@@ -209,7 +212,7 @@ def test_where_the_truth_costs_too_much_the_accuracy_is_that_of_the_judge(clock,
 
 
 def test_inputs_that_are_larger_than_the_memory_are_not_drawn(clock, monkeypatch):
-    monkeypatch.setattr(running, "available", lambda: 10**6)
+    monkeypatch.setattr(making, "available", lambda: 10**6)
     found = rows(clock, monkeypatch, [])
     ((_, row),) = found.values()
     assert (row.status, row.seconds) == ("skipped", ())

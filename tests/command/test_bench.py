@@ -96,7 +96,7 @@ def test_missing_libraries_are_one_line_each(capfd, monkeypatch):
 MISTAKES = {
     ("linear_scam",): "`linear_scam` is neither an operator nor a file or module; did you mean",
     ("absent.py",): "absent.py: no such file",
-    ("--sizes", "huge"): "unknown sizes 'huge'; wanted one of small, paper, large",
+    ("--sizes", "huge"): "unknown sizes 'huge'; wanted one of small, paper, large, one",
     ("--dtype", "int8"): "unknown type 'int8'; wanted one of float32, float64, complex64",
     ("--json", "nowhere/run.json"): "--json nowhere/run.json: No such file or directory",
     ("--json", "."): "--json .: ",
@@ -165,7 +165,10 @@ def test_growth_adds_a_slope(folder, capfd, monkeypatch):
     assert found["lengths"] == [1024, 2048, 4096]
 
 
-@pytest.mark.parametrize("writer", [benchmarks.OPERATORS, benchmarks.TRAINING])
+WRITERS = [benchmarks.OPERATORS, benchmarks.TRAINING, benchmarks.ON_CARD]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
 def test_the_page_of_benchmarks_is_written_between_its_marks(writer):
     text, (begin, end) = (
         (ROOT / benchmarks.PAGE).read_text(encoding="utf-8"),
@@ -189,6 +192,8 @@ def test_the_page_of_benchmarks_is_what_its_run_says(monkeypatch):
     assert text == benchmarks.page(text, tables)
     steps = benchmarks.tables(document.read(benchmarks.STEPS))
     assert text == benchmarks.page(text, steps, benchmarks.TRAINING)
+    run = document.read(benchmarks.CARD) if benchmarks.CARD.is_file() else None
+    assert text == benchmarks.page(text, benchmarks.card_tables(run), benchmarks.ON_CARD)
 
 
 def test_the_page_has_every_bar_and_every_row_of_a_run():

@@ -42,9 +42,17 @@ class Accuracy:
 class Truth:
     """What an operator gives on a part of the inputs, with the bounds of the errors."""
 
-    def __init__(self, op: Operator, arrays, statics: Mapping, size: Size, vjp: bool):
+    def __init__(
+        self,
+        op: Operator,
+        arrays,
+        statics: Mapping,
+        size: Size,
+        vjp: bool,
+        seconds: float = SECONDS,
+    ):
         self.op, self.size, self.vjp = op, size, vjp
-        self.count = len(op.outputs) if vjp else 0
+        self.count, self.seconds = len(op.outputs) if vjp else 0, seconds
         self.arrays, self.statics = of_batch(op, arrays, {}), dict(statics)
         self.gauged: tuple[Gauge, ...] = ()
         self.at = "one member of each batch axis" if size.batch else ""
@@ -53,7 +61,7 @@ class Truth:
         """Compute it for the longest beginning that is affordable; False if none is."""
         full = self.size.core.get("l", 0)
         lengths = [l for l in (FIRST << k for k in range(20)) if l < full]
-        left, whole = SECONDS, (self.arrays, self.statics)
+        left, whole = self.seconds, (self.arrays, self.statics)
         for l in [*lengths, full]:
             part = whole if l == full else beginning(self.op, *whole, l)
             begun = clock()

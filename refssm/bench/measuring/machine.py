@@ -30,6 +30,11 @@ class Rates:
     copy: float
     float32: float
     float64: float
+    card: Rates | None = None  # those of the GPU, if it takes part
+
+    def of(self, device: str) -> Rates | None:
+        """The rates of the processor (""), or of the card."""
+        return self.card if device else self
 
     def matrix(self, dtype: str) -> float:
         """The rate of matrix products in the precision of a type."""
@@ -38,7 +43,8 @@ class Rates:
 
 def rates(copied: int = COPIED, side: int = SIDE, clock=time.perf_counter) -> Rates:
     """Measure them, with as many threads as there are cores."""
-    return Rates(_copy(copied, clock), *(_product(side, t, clock) for t in ("f4", "f8")))
+    float32, float64 = (_product(side, kind, clock) for kind in ("f4", "f8"))
+    return Rates(_copy(copied, clock), float32, float64)
 
 
 def _copy(size: int, clock) -> float:

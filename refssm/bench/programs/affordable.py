@@ -15,13 +15,14 @@ import numpy as np
 from refssm._operator import Operator
 from refssm.bench.measuring.memory import available, peak_of
 from refssm.bench.measuring.timing import Clock
-from refssm.bench.programs.calls import NotTimed
+from refssm.bench.programs.calls import Call, NotTimed
 from refssm.bench.work.inputs import beginning, cotangents, members, of_batch
 from refssm.bench.work.sizes import Size
 
 SLOW = 20.0  # seconds of one call
 SHORTER = (16, 4, 1)  # parts of the length
 MORE = 4  # times as many members in the next call
+ENOUGH = 0.25  # seconds of a call of which a longer one's time is told
 
 
 def refuse_slow(
@@ -55,6 +56,32 @@ def refuse_slow(
         if before > 0 and took * share < SLOW and grown < 2 * MORE:
             return
         before = took
+
+
+def at_least(
+    op: Operator,
+    size: Size,
+    primals: Sequence[np.ndarray],
+    statics: dict,
+    vjp: bool,
+    prepared: Callable[[list[np.ndarray], dict], Call],
+    clock: Clock = time.perf_counter,
+) -> tuple[float, Call]:
+    """A call of a part of the batch, the smallest that takes ENOUGH seconds, or of all of it.
+
+    With it, how many times the whole work is larger. `prepared` makes a call of arguments.
+    """
+    whole, count = prod(size.batch.values()), 1
+    while True:
+        wanted = members(size, count)
+        part = of_batch(op, primals, wanted)
+        heads = cotangents(op, size, part, statics) if vjp else []
+        call, share = prepared([*heads, *part], statics), whole / prod(wanted.values())
+        begun = clock()
+        call(0)
+        if clock() - begun > ENOUGH or share <= 1:
+            return share, call
+        count *= MORE
 
 
 def _parts(op, size: Size, primals, statics, vjp) -> Iterator[tuple[float, list, dict]]:

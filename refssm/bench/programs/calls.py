@@ -20,26 +20,25 @@ from refssm.bench.programs.program import Program
 from refssm.conformance.calling.one_call import Run, _place
 from refssm.conformance.number_types import NumberType, number_type
 
-CPU = ("", "cpu")
-
 
 class NotTimed(Exception):
     """The implementation is not timed on these inputs; the message says why."""
 
 
 class Call:
-    """One implementation, called by `self(i)` on the i-th copy of its inputs."""
+    """One implementation, called by `self(i)` on the i-th copy of its inputs.
+
+    Inputs are copied to the device when the call is made; outputs stay there until `outputs`.
+    """
 
     def __init__(self, program: Program, arrays, statics, dtype: str, vjp=False, sliced=False):
         found = program.found
-        if found.declared.device not in CPU:
-            raise NotTimed(f"its arrays are on {found.declared.device}: only the CPU is timed")
         self.kind: NumberType = number_type(dtype)
         self.run = Run(found, self.kind, vjp, sliced)
         self.statics, self.vjp, self.made = statics, vjp, found.adapter
         self.arrays = self._narrowed(program, arrays)
         self.items = [self._items()]
-        self.function: Callable = self._function(program.framework)
+        self.function: Callable = self._function(program)
         self.context: Callable[[], AbstractContextManager] = nullcontext
         if program.framework == "torch" and not vjp:
             self.context = import_module("torch").no_grad
@@ -57,6 +56,12 @@ class Call:
         """The outputs, when they are there."""
         with self.context():
             return [self.function(*given) for given in self.items[i % len(self.items)]]
+
+    def waited(self, i: int = 0) -> Any:
+        """The outputs, when the device has computed them."""
+        y = self(i)
+        self.made.finish()
+        return y
 
     def outputs(self) -> tuple[np.ndarray, ...]:
         """The outputs of one call as NumPy arrays in the catalog's layout."""
@@ -98,16 +103,16 @@ class Call:
         batch = np.broadcast_shapes(*leads)
         return [tuple(x[_place(lead, i)] for x, lead in pairs) for i in np.ndindex(*batch)]
 
-    def _function(self, framework: str) -> Callable:
+    def _function(self, program: Program) -> Callable:
         def called(*given):
             return self.run.raw(given, self.statics)
 
-        if framework != "jax":
+        if program.framework != "jax":
             return called
         jax: Any = import_module("jax")
         with self.made.inside(self.kind):
             compiled = jax.jit(called).lower(*self.items[0][0]).compile()
         needs = getattr(compiled.memory_analysis(), "temp_size_in_bytes", 0)
-        if needs > available():
+        if not program.device and needs > available():
             raise NotTimed(f"it needs {needs / 2**30:.0f} GiB, more than there is")
         return lambda *given: jax.block_until_ready(compiled(*given))

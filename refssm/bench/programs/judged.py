@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from refssm.bench.programs.program import MIRROR, REFERENCE, Program
+from refssm.bench.programs.program import MIRROR, ON_GPU, REFERENCE, Program
 from refssm.conformance.calling.worker import InProcess, Worker
 from refssm.conformance.checks.checks import GRADIENT, VALUE
 from refssm.conformance.judging.expected import remembering
@@ -96,8 +96,9 @@ def _results(worker, program, dtype, vjp, tick) -> Iterator[Result]:
 @contextmanager
 def _worker(program: Program) -> Iterator[InProcess | Worker]:
     """Our own code in this process; other people's in a child, which may crash or hang."""
-    if program.kind in (REFERENCE, MIRROR):
+    if program.kind in (REFERENCE, MIRROR, ON_GPU):
         yield InProcess([program.found])
     else:
-        with Worker(program.target, timeout=TIMEOUT) as worker:
+        told = dict(program.told) or None
+        with Worker(program.target, timeout=TIMEOUT, told=told) as worker:
             yield worker

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
+from refssm._implements import Declaration
 from refssm._operator import PACKAGES, Operator
 from refssm.conformance.calling.finding import find, sentence
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.libraries import MODULES, SUBJECTS, absent
+from refssm.conformance.calling.libraries import KERNELS, MODULES, SUBJECTS, absent
 from refssm.conformance.usage_error import UsageError
 
 PEERS = ("jax", "torch", "scipy")  # the libraries of --peers
-LIBRARIES = ("numpy", "scipy", "numba", *PEERS[:2])  # whose versions matter for a time
+LIBRARIES = (
+    "numpy",
+    "scipy",
+    "numba",
+    *PEERS[:2],
+    "triton",
+    *KERNELS,
+)  # whose versions matter for a time
+# beside the mirror on the GPU; each has the device that its functions are called on
+ON_CARD = {
+    "torch": (MODULES["torch"], "cuda"),
+    "jax": (MODULES["jax"], "gpu"),
+    **{library: (modules, "cuda") for library, modules in KERNELS.items()},
+}
 REFERENCE, MIRROR, PEER, YOURS = "reference", "mirror", "peer", "yours"
+ON_GPU = "GPU mirror"
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +39,10 @@ class Program:
     """One implementation of an operator."""
 
     label: str  # in tables: "mirror", "jax: jax_scan", "my_ops.py::linear_scan"
-    kind: str  # REFERENCE, MIRROR, PEER or YOURS
+    kind: str  # REFERENCE, MIRROR, ON_GPU, PEER or YOURS
     target: str  # what a child process of the judge imports
     found: Found
+    told: Mapping = field(default_factory=dict)  # what replaces parts of the declaration there
 
     @property
     def op(self) -> Operator:
@@ -41,8 +57,16 @@ class Program:
     @property
     def library(self) -> str:
         """The library that is measured: numpy, numba, jax, torch, scipy."""
-        usual = {REFERENCE: "numpy", MIRROR: "numba", YOURS: self.framework}
+        usual = {REFERENCE: "numpy", MIRROR: "numba", ON_GPU: "cupy", YOURS: self.framework}
         return usual.get(self.kind) or self.label.partition(":")[0]
+
+    @property
+    def device(self) -> str:
+        """ "cuda" if its arrays are on a card, else ""."""
+        declared = self.found.declared
+        kind = declared.device.partition(":")[0]
+        there = self.kind == ON_GPU or declared.framework == "cupy" or kind in ("cuda", "gpu")
+        return "cuda" if there else ""
 
 
 @dataclass(frozen=True)
@@ -53,19 +77,24 @@ class Absent:
     message: str
 
 
-def ours(op: Operator) -> Iterator[Program]:
-    """The reference, and the mirror if there is one."""
-    for role, kind in (("reference", REFERENCE), ("jit", MIRROR)):
+def ours(op: Operator, device: str = "") -> Iterator[Program]:
+    """The reference, and the mirrors that there are; with a device that on the GPU, too."""
+    kinds = {"reference": REFERENCE, "jit": MIRROR} | ({"gpu": ON_GPU} if device else {})
+    for role, kind in kinds.items():
         if role not in op.lacks:
             vjp = op.vjp(role) if op.differentiable else None
-            found = Found(op, op.implementation(role), vjp)
+            forward = op.implementation(role)
+            declared = getattr(forward, "__refssm__", Declaration())
+            found = Found(op, forward, vjp, declared=declared)
             yield Program(kind, kind, f"{PACKAGES[role]}.{op.family}", found)
 
 
-def peers(op: Operator) -> Iterator[Program | Absent]:
-    """The plug-ins of other libraries that implement an operator."""
-    for library in PEERS:
-        for module in MODULES[library]:
+def peers(op: Operator, device: str = "") -> Iterator[Program | Absent]:
+    """The plug-ins of other libraries that implement an operator, on the processor or the card."""
+    usual = {library: (MODULES[library], "") for library in PEERS}
+    for library, (modules, place) in (ON_CARD if device else usual).items():
+        told = {"device": place} if place else {}
+        for module in modules:
             target = f"{SUBJECTS}.{module}"
             if not _names(target, op.name):
                 continue
@@ -75,16 +104,16 @@ def peers(op: Operator) -> Iterator[Program | Absent]:
                 yield Absent(label, reason)
                 continue
             try:
-                found = [f for f in find(target) if f.op is op]
+                found = [f for f in find(target, told=told) if f.op is op]
             except UsageError as error:
                 yield Absent(label, sentence(error).removeprefix("UsageError: "))
                 continue
-            yield from (Program(label, PEER, target, f) for f in found)
+            yield from (Program(label, PEER, target, f, told) for f in found)
 
 
-def missing() -> list[str]:
+def missing(device: str = "") -> list[str]:
     """A line for each library of the peers that is not installed."""
-    return [reason for library in PEERS if (reason := absent(library))]
+    return [reason for library in (ON_CARD if device else PEERS) if (reason := absent(library))]
 
 
 def _names(target: str, name: str) -> bool:

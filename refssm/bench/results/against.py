@@ -12,7 +12,7 @@ from refssm.bench.results.rows import Group, Row
 
 SAME = 1.05  # times within this factor are the same: runs differ by more than their intervals say
 FASTER, SLOWER, ALIKE, UNDECIDED = "faster", "slower", "same", "undecided"
-HEAD = ("processor", "cores", "system", "threads", "versions")
+HEAD = ("processor", "cores", "system", "threads", "versions", "card")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from jsonschema.exceptions import best_match
 
 from refssm.bench.measuring.machine import Rates
 from refssm.bench.results.bars import standing
+from refssm.bench.results.card_bars import standings
 from refssm.bench.results.rows import Group, Row, Work
 from refssm.conformance.calling.finding import short
 from refssm.conformance.file_errors import UNREADABLE, write_whole
@@ -56,7 +57,8 @@ def _work(group: Group, rates: Rates) -> dict:
     if found is not None:
         bar = {"least": found.least, "against": found.against, "met": found.met}
         bar |= {"came": asdict(found.came), "others": list(found.others)}
-    return {**asdict(group.work), "size": dict(group.work.size), "rows": rows, "bar": bar}
+    more = {"card_bars": [asdict(bar) for bar in standings(group, rates)]} if group.on_card else {}
+    return {**asdict(group.work), "size": dict(group.work.size), "rows": rows, "bar": bar} | more
 
 
 def _derived(group: Group, row: Row) -> dict:
@@ -96,7 +98,7 @@ def read(path: Path) -> Document:
         place = "/".join(map(str, wrong.absolute_path)) or "the file"
         raise UsageError(f"{path}: not a run of refssm bench: {place}: {short(wrong.message)}")
     groups = [Group(_made(Work, w), [_row(r) for r in w["rows"]]) for w in found["works"]]
-    rates = Rates(**found["rates"])
+    rates = _rates(found["rates"])
     return Document(
         found["started"], found["command"], found["machine"], rates, groups, found["growth"]
     )
@@ -109,8 +111,14 @@ def schema() -> dict:
     return json.loads(place.read_text(encoding="utf-8"))
 
 
+def _rates(record: dict) -> Rates:
+    card = record.get("card")
+    return Rates(**{**record, "card": Rates(**card) if card else None})
+
+
 def _made(kind, record: dict):
-    return kind(**{name: record[name] for name in kind.__dataclass_fields__})
+    """A record of this kind; older files lack what came later and has a default."""
+    return kind(**{name: record[name] for name in kind.__dataclass_fields__ if name in record})
 
 
 def _row(record: dict) -> Row:

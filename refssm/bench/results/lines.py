@@ -7,17 +7,19 @@ from collections.abc import Sequence
 from refssm.bench.measuring.machine import Rates
 from refssm.bench.measuring.timing import Interval
 from refssm.bench.results.bars import standing
+from refssm.bench.results.card_bars import standings
 from refssm.bench.results.rows import Group, Row
 
 HEADS = (
     *("implementation", "median", "quartiles", "rounds", "× mirror", "GB/s", "Gflop/s"),
     *("peak MB", "err/(u K0)", "bits", "rel. error"),
 )
+WAITED = "with Python"  # the head of a column that only works with a card have
 
 
 def table(group: Group, rates: Rates | None) -> list[str]:
     """A work's title, its rows, its bar."""
-    rows = [(HEADS if group.base is None else _heads(group.base))]
+    rows = [heads(group)]
     rows += [cells(group, row, rates) for row in group.rows if row.timed]
     lines = [group.work.title, *(f"  {line}" for line in aligned(rows))]
     lines += [f"  {row.label}   {row.status}: {row.message}" for row in group.rows if not row.timed]
@@ -28,28 +30,35 @@ def table(group: Group, rates: Rates | None) -> list[str]:
     if found is not None:
         lines.append(f"  bar: {found.least:g} × {found.against}: {times(found.came)}, {found.word}")
         lines += [f"  bar: {other}" for other in found.others]
+    for bar in standings(group, rates):
+        lines.append(f"  bar: {bar.wanted}: {bar.came}, {bar.word}")
     return lines
 
 
-def _heads(base: Row) -> tuple[str, ...]:
-    return tuple(h.replace("mirror", base.label) for h in HEADS)
+def heads(group: Group) -> tuple[str, ...]:
+    """The heads of the columns; ratios are to the work's own base."""
+    named = HEADS if group.base is None else [h.replace("mirror", group.base.label) for h in HEADS]
+    return (*named, WAITED) if group.on_card else tuple(named)
 
 
 def cells(group: Group, row: Row, rates: Rates | None) -> tuple[str, ...]:
     """The cells of a row that has times."""
     came = group.times_base(row)
+    measured = rates.of(row.device) if rates else None
+    waited = "" if row.latency is None else seconds(row.latency)
     return (
         row.label,
         seconds(row.median.value),
         spread(row),
         str(len(row.seconds)),
         ("1" if came is None else times(came) if len(row.seconds) >= FEW else once(came)),
-        _rate(group.work.bytes, row, rates.copy if rates else None),
-        _rate(group.work.flops, row, rates.matrix(group.work.dtype) if rates else None),
+        _rate(group.work.bytes, row, measured.copy if measured else None),
+        _rate(group.work.flops, row, measured.matrix(group.work.dtype) if measured else None),
         "" if row.peak is None else f"{row.peak / 1e6:.1f}",
         "" if row.ratio is None else f"{row.ratio:.2g}",
         "" if row.bits is None else f"{row.bits:.1f}",
         "" if row.relative is None else f"{row.relative:.1e}",
+        *((waited,) if group.on_card else ()),
     )
 
 
@@ -128,5 +137,24 @@ def head(machine: dict, rates: Rates | None) -> list[str]:
         lines.append(
             f"copy {rates.copy / 1e9:.1f} GB/s (read and written), matrix product float32 "
             f"{rates.float32 / 1e9:.0f}, float64 {rates.float64 / 1e9:.0f} Gflop/s"
+        )
+    card = machine.get("card")
+    return lines + (_of_card(card, rates.card if rates else None) if card else [])
+
+
+def _of_card(card: dict, rates: Rates | None) -> list[str]:
+    """The card, its software and its rates."""
+    driver = f"driver {card['driver']}" if card["driver"] else "driver"
+    lines = [
+        f"{card['name']}, compute capability {card['capability']}, "
+        f"{card['multiprocessors']} multiprocessors, {card['memory'] / 2**30:.0f} GiB, "
+        f"{card['cache'] / 2**20:.0f} MiB of second-level cache",
+        f"{driver} for CUDA {card['driver_cuda']}, runtime CUDA {card['runtime_cuda']}, "
+        f"CuPy {card['cupy']}" + (", TF32 in products (CUPY_TF32=1)" if card["tf32"] else ""),
+    ]
+    if rates is not None:
+        lines.append(
+            f"on the card: copy {rates.copy / 1e9:.0f} GB/s (read and written), matrix product "
+            f"float32 {rates.float32 / 1e12:.1f}, float64 {rates.float64 / 1e12:.1f} Tflop/s"
         )
     return lines

@@ -18,7 +18,7 @@ class Point(NamedTuple):
     """One implementation."""
 
     label: str
-    kind: str  # reference, mirror, peer or yours
+    kind: str  # reference, mirror, GPU mirror, peer or yours
     seconds: float
     low: float  # the quartiles of its times
     high: float

@@ -9,6 +9,7 @@ from refssm.bench.measuring import timing
 from refssm.bench.measuring.timing import Interval
 
 TIMED, REFUSED, FAILED, SKIPPED = "timed", "refused", "failed", "skipped"
+MIRRORS = ("GPU mirror", "mirror")  # kinds of rows; the first that is there is the base
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Row:
     """An implementation in one work."""
 
     label: str
-    kind: str  # reference, mirror, peer, yours
+    kind: str  # reference, mirror, GPU mirror, peer, yours
     library: str
     status: str = TIMED
     message: str = ""  # why it is not timed; else the judge's line
@@ -53,6 +54,8 @@ class Row:
     relative: float | None = None  # the largest error, relative to the largest entry
     accuracy_at: str = ""  # on which part of the inputs it was measured
     notes: tuple[str, ...] = field(default=())
+    device: str = ""  # "cuda", or the processor
+    latency: float | None = None  # seconds on a card, from Python until the result is there
 
     @property
     def timed(self) -> bool:
@@ -79,9 +82,18 @@ class Group:
 
     @property
     def base(self) -> Row | None:
-        """The row to which the others are compared: the mirror, else the first that is timed."""
+        """The row to which the others are compared: a mirror, else the first that is timed.
+
+        The mirror on the GPU comes before the one on the processor.
+        """
         timed = [row for row in self.rows if row.timed]
-        return next((r for r in timed if r.kind == "mirror"), timed[0] if timed else None)
+        mirrors = (row for kind in MIRRORS for row in timed if row.kind == kind)
+        return next(mirrors, timed[0] if timed else None)
+
+    @property
+    def on_card(self) -> bool:
+        """True if some row is of a card."""
+        return any(row.device for row in self.rows)
 
     def times_base(self, row: Row) -> Interval | None:
         """How many times as long as the mirror a row takes."""

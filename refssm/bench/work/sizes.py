@@ -17,7 +17,7 @@ from refssm.conformance.cases.case import simplest
 from refssm.conformance.cases.sizes import core_dims, of_matrices
 from refssm.conformance.checks.checks import types_of
 
-SIZES = ("small", "paper", "large")
+SIZES = ("small", "paper", "large", "one")
 LARGER = 8  # `large` is `paper` with so many times the batch
 
 
@@ -31,7 +31,12 @@ class Size:
     dtype: str
 
     def __str__(self):
-        return " ".join(f"{k}={v}" for k, v in {**self.batch, **self.core, **self.given}.items())
+        return " ".join(f"{k}={v}" for k, v in self.letters.items())
+
+    @property
+    def letters(self) -> dict[str, int | float]:
+        """All of them by name, in this order."""
+        return {**self.batch, **self.core, **self.given}
 
     @property
     def given(self) -> dict[str, int | float]:
@@ -118,9 +123,11 @@ QUADRATIC = ("causal_convolution_direct", "ssd_quadratic", "hankel_matrix")
 
 
 def size_of(op: Operator, which: str, dtype: str = "") -> Size:
-    """The size of an operator: "small", "paper" or "large"; `dtype` replaces the usual type."""
+    """The size of an operator: one of SIZES; `dtype` replaces the usual type."""
     if which == "large":
         return _larger(size_of(op, "paper", dtype))
+    if which == "one":
+        return alone(size_of(op, "paper", dtype))
     row = _PAPER.get(op.name, _Row({})) if which == "paper" else _Row({})
     usual = _usual(op, which) | dict(row.letters)
     parameters = simplest(op) | {n: usual[n] for n in op.parameters if n in usual}
@@ -152,6 +159,11 @@ def _larger(size: Size) -> Size:
     return replace(size, core={**size.core, **grown})
 
 
+def alone(size: Size) -> Size:
+    """The same with one member of each batch axis."""
+    return replace(size, batch=dict.fromkeys(size.batch, 1))
+
+
 def of_length(op: Operator, l: int) -> Size:
     """A size with one member of each batch axis, few states, and this length."""
     size = size_of(op, "small")
@@ -159,8 +171,11 @@ def of_length(op: Operator, l: int) -> Size:
     return replace(size, batch=batch, core={**size.core, "l": l})
 
 
-def default_operators(which: str) -> list[Operator]:
-    """The operators of a run that names none."""
+def default_operators(which: str, device: str = "") -> list[Operator]:
+    """The operators of a run that names none; with a device those that it has."""
+    if device:
+        barred = which != "small"
+        return [o for o in OPERATORS if "gpu" not in o.lacks and (o.name in BARS or not barred)]
     if which == "small":
         return [op for op in OPERATORS if "jit" not in op.lacks]
     return [op for op in OPERATORS if op.name in BARS]

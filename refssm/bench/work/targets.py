@@ -16,7 +16,9 @@ from refssm.conformance.calling.finding import looking
 from refssm.conformance.usage_error import UsageError
 
 
-def asked(targets: Iterable[str], which: str) -> list[tuple[Operator, list[Program]]]:
+def asked(
+    targets: Iterable[str], which: str, device: str = ""
+) -> list[tuple[Operator, list[Program]]]:
     """The operators to time, in the order asked for, each with the user's own functions."""
     named = {op.name: op for op in OPERATORS}
     wanted: dict[str, list[Program]] = {}
@@ -27,7 +29,7 @@ def asked(targets: Iterable[str], which: str) -> list[tuple[Operator, list[Progr
         for program in _own(target):
             wanted.setdefault(program.op.name, []).append(program)
     if not wanted:
-        return [(op, []) for op in default_operators(which)]
+        return [(op, []) for op in default_operators(which, device)]
     return [(named[name], programs) for name, programs in wanted.items()]
 
 

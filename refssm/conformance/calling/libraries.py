@@ -43,8 +43,19 @@ MODULES = {
     "mamba-ssm": ("mamba_ssm_ref",),
     "control": ("control_c2d", "control_response", "control_gram"),
 }
+# kernels that need a card; `refssm bench --device gpu --peers` times them
+KERNELS = {
+    "mamba-ssm": ("mamba_ssm_kernels",),
+    "causal-conv1d": ("causal_conv1d_kernels",),
+    "accelerated-scan": ("accelerated_scan_kernels", "accelerated_scan_triton"),
+}
 # if the importable module has another name
-NEEDS = {"accelerated-scan": "accelerated_scan", "s5-pytorch": "s5", "mamba-ssm": "mamba_ssm"}
+NEEDS = {
+    "accelerated-scan": "accelerated_scan",
+    "causal-conv1d": "causal_conv1d",
+    "s5-pytorch": "s5",
+    "mamba-ssm": "mamba_ssm",
+}
 NAMES = ("jit", *MODULES)
 
 

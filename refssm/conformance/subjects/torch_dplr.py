@@ -15,7 +15,8 @@ def _bilinear(w, P, Q, B, dt):
     """I − Ā and B̄: (I − ½dt A)⁻¹ times −dt A and dt B."""
     A, dt = torch.diag_embed(w) - P @ Q.mH, dt[:, None, None]
     right = torch.cat([-dt * A, (dt * B[..., None]).expand(*A.shape[:-1], 1)], -1)
-    solved = torch.linalg.solve(torch.eye(A.shape[-1], dtype=A.dtype) - dt / 2 * A, right)
+    one = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    solved = torch.linalg.solve(one - dt / 2 * A, right)
     return solved[..., :-1], solved[..., -1]
 
 

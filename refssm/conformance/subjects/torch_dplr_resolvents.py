@@ -20,7 +20,7 @@ def _spectrum(w, P, Q, B, C, dt, below, above):
         return 2 * k[0, 0]
     if rank == 1:
         return 2 * (k[0, 0] - above * k[0, 1] * k[1, 0] / (1 + above * k[1, 1]))
-    capacitance = torch.eye(rank) + (above * k[1:, 1:]).movedim(-1, 0)
+    capacitance = torch.eye(rank, device=k.device) + (above * k[1:, 1:]).movedim(-1, 0)
     solved = torch.linalg.solve(capacitance, k[1:, 0].mT)  # (l, r)
     return 2 * (k[0, 0] - above * (k[0, 1:].mT * solved).sum(-1))
 
@@ -28,7 +28,7 @@ def _spectrum(w, P, Q, B, C, dt, below, above):
 @implements("dplr_kernel_aliased", framework="torch", vjp=True, layout=LAYOUT)
 def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
     """Row by row, and one transform."""
-    c, s = half_circle(l, real_type(w))
+    c, s = half_circle(l, real_type(w), w.device)
     below, above = 2 * s * torch.complex(s, c), 2 * c * torch.complex(c, -s)
     arguments = w, P, Q, B, C, dt
     k = torch.fft.ifft(by_rows(lambda *row: _spectrum(*row, below, above), *arguments))

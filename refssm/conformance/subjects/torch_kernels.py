@@ -27,9 +27,9 @@ def real_type(x):
     return x.real.dtype
 
 
-def half_circle(l, precision):
+def half_circle(l, precision, device=None):
     """Cosine and sine of θ/2 = πj/l, rounded once."""
-    half = math.pi * torch.arange(l, dtype=torch.float64) / max(l, 1)
+    half = math.pi * torch.arange(l, dtype=torch.float64, device=device) / max(l, 1)
     return half.cos().to(precision), half.sin().to(precision)
 
 
@@ -37,7 +37,7 @@ def half_circle(l, precision):
 def vandermonde_kernel_real(v, x, *, l):
     """e^{x (ab + c)} = e^{x a b} e^{x c}: heads of blocks times places in them."""
     block = math.isqrt(max(l - 1, 0)) + 1
-    steps = torch.arange(block, dtype=real_type(x))[:, None]
+    steps = torch.arange(block, dtype=real_type(x), device=x.device)[:, None]
     kind = torch.result_type(v, x)
     heads = (v[:, None] * torch.exp(x[:, None] * (block * steps))).to(kind)
     places = torch.exp(x[:, None] * steps).to(kind)
@@ -57,7 +57,7 @@ def cauchy_kernel(v, w, z):
 @implements("resolvent_at_roots", layout="d n, d n -> d l", **DECLARED)
 def resolvent_at_roots(v, a, *, l):
     """v times the matrix 1/(1 − a ω), row by row."""
-    angles = -math.tau * torch.arange(l, dtype=torch.float64) / max(l, 1)
+    angles = -math.tau * torch.arange(l, dtype=torch.float64, device=a.device) / max(l, 1)
     z = torch.complex(*(f(angles).to(real_type(a)) for f in (torch.cos, torch.sin)))
     return by_rows(lambda v, a: v @ torch.reciprocal(1 - a[:, None] * z), v.to(z.dtype), a)
 
@@ -65,7 +65,7 @@ def resolvent_at_roots(v, a, *, l):
 @implements("hope_transfer", layout="d n, d -> d l", **DECLARED)
 def hope_transfer(h, dt, *, l):
     """Horner's rule at 1/z' on the unit circle."""
-    c, s = half_circle(l, real_type(h))
+    c, s = half_circle(l, real_type(h), h.device)
 
     def row(h, dt):
         x = dt * c

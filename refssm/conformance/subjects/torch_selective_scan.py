@@ -30,7 +30,8 @@ def _scanned(u, dt, A, B, C):
     u, dt = (a.movedim(-1, 0).contiguous() for a in (u, dt))
     B, C = (a.permute(2, 1, 0)[..., None].contiguous() for a in (B, C))  # (l, n, b, 1)
     shape = A.shape[0], max(u.shape[1], B.shape[2]), max(u.shape[2], A.shape[2])
-    x, y = torch.zeros(shape, dtype=(A.flatten()[:1] * B.flatten()[:1]).dtype), []
+    kind = (A.flatten()[:1] * B.flatten()[:1]).dtype
+    x, y = torch.zeros(shape, dtype=kind, device=u.device), []
     for k in range(0, len(u), BLOCK):
         window = slice(k, k + BLOCK)
         pieces = u[window], dt[window], A, B[window], C[window]

@@ -12,7 +12,7 @@ LAYOUT = "b l g h p, b l g h, b l g n, b l g n -> b l g h p"
 
 def _decays(log_a):
     """e^{log_a_{j+1} + … + log_a_i}, 0 above the diagonal: (…, q) -> (…, i, j)."""
-    lower = torch.ones((log_a.shape[-1],) * 2, dtype=torch.bool).tril()
+    lower = torch.ones((log_a.shape[-1],) * 2, dtype=torch.bool, device=log_a.device).tril()
     steps = log_a[..., None].masked_fill(~lower.tril(-1), 0)
     return torch.exp(steps.cumsum(-2)).masked_fill(~lower, 0)
 
@@ -35,7 +35,7 @@ def ssd_chunked(x, log_a, B, C, *, chunk):
     """From a zero state; the last chunk is padded with zeros, which keep the state."""
     if chunk > LONGEST:
         raise NotImplementedError("chunks of more than 256 steps, each the square of its length")
-    b, l, g, h, p = x.shape
+    (b, l, g, h, p), where = x.shape, x.device
     if l == 0:
         return x
     kind = (x.flatten()[:1] * log_a.flatten()[:1] * B.flatten()[:1] * C.flatten()[:1]).dtype
@@ -43,7 +43,7 @@ def ssd_chunked(x, log_a, B, C, *, chunk):
     B, C = (a.movedim(1, 2) for a in (B, C))
     x, B, C = (pad(a.to(kind), (0, 0, 0, -l % chunk)).split(chunk, -2) for a in (x, B, C))
     log_a = pad(log_a.to(kind), (0, -l % chunk)).split(chunk, -1)
-    S, y = torch.zeros(b, g, h * p, B[0].shape[-1], dtype=kind), []
+    S, y = torch.zeros(b, g, h * p, B[0].shape[-1], dtype=kind, device=where), []
     for inputs in zip(x, log_a, B, C, strict=True):
         S, more = _after(S, inputs)
         y.append(more)
