@@ -4,8 +4,8 @@
 // by functions that read global or shared memory; while one slice is multiplied in shared memory,
 // the next is on its way in registers. Single and double precision add their products one by one
 // (8 × 4 or 4 × 2 sums a thread); halves go to the tensor cores (tensor.cuh), a warp with 32 × 32
-// sums. Single precision stays away from them: TF32 would lose half of its digits, and a sum of
-// three TF32 products all of small numbers', whose remainders are flushed.
+// sums. Single precision does not: TF32 has half of its digits, and of three TF32 products for one
+// the remainders of small numbers would be flushed to zero.
 #ifndef REFSSM_TILES_CUH
 #define REFSSM_TILES_CUH
 #include "tensor.cuh"
