@@ -132,13 +132,14 @@ def test_empty_sizes_have_the_shapes_of_the_reference(size):
 def test_heads_that_share_a_block_get_what_they_get_alone(monkeypatch, multiprocessors):
     monkeypatch.setattr(target(), "multiprocessors", multiprocessors)
     forward_agrees(100, 3, 4, batch=(2, 2, 6))
+    gradients_agree(100, 3, 4, batch=(2, 2, 6))
 
 
 def test_blocks_take_several_heads_only_where_they_are_many(monkeypatch):
     for multiprocessors, heads in ((1, 6), (1000, 1)):
         monkeypatch.setattr(target(), "multiprocessors", multiprocessors)
         *arguments, _, _ = whole(100, 3, 4, batch=(2, 2, 6))
-        assert passes._heads(passes._rows(*given(*arguments), None, None)) == heads
+        assert passes._heads(passes._rows(*given(*arguments), None, None), 2) == heads
 
 
 def test_broadcast_batches_of_every_kind_agree_with_the_reference():
@@ -183,6 +184,11 @@ def test_nan_and_infinity_are_seen_where_the_recurrence_has_them(which, value):
         agree(
             (taken(ssd.ssd_recurrent_packed(*given(*changed[:4], resets))),),
             (refssm.ssd_recurrent_packed(*changed[:4], resets),),
+        )
+        cotangents = tuple(np.ones_like(a) for a in (arguments[0], S0))
+        agree(
+            taken(ssd.ssd_recurrent_stateful_vjp(*given(*cotangents, *changed))),
+            refssm.ssd_recurrent_stateful_vjp(*cotangents, *changed),
         )
 
 
