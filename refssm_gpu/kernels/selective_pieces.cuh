@@ -27,7 +27,7 @@ DEVICE void put_decays(const accumulate_of<S>* A, accumulate_of<S>* decays,
 // The map of each piece: e^{A ΣΔ}, the state after it from zeros, (rows, pieces, n), and whether a
 // sequence begins in it, (rows, pieces).
 template <class S>
-__global__ void __launch_bounds__(BLOCK, 1)
+__global__ void __launch_bounds__(BLOCK, 3)
     selective_totals(const S* __restrict__ u, const stored_real_of<S>* __restrict__ dt,
                      const accumulate_of<S>* __restrict__ A, const S* __restrict__ B,
                      const real_of<S>* __restrict__ bias,
