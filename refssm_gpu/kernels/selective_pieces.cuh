@@ -1,6 +1,6 @@
 // Each piece of time of a selective scan, or of its adjoint, as one affine map: what is needed
-// where channels are too few for the card. e^{A Δ_1} e^{A Δ_2} … = e^{A ΣΔ}, so the decay of a piece
-// is one exponential. A piece is read here once more than the scan itself reads it, without C, y.
+// where channels are too few for the card. e^{A Δ_1} e^{A Δ_2} … = e^{A ΣΔ}, so a piece has as decay
+// one exponential. A piece is read here once more than the scan itself reads it, without C and y.
 #include "selective_scan.cuh"
 
 // e^{A ΣΔ} of a piece, and whether a sequence begins in it.
