@@ -170,6 +170,13 @@ template <class S> struct selective_place {
     DEVICE long long moved(int argument, int move, long long t) const {
         return row(argument, member(moved_row(move))) * size.l + t + moved_time();
     }
+    // Whether steps of this chunk need a look: a sequence begins in it, or not all of its steps, of
+    // the tile's states or of the warp's channels exist. All lanes of a warp agree.
+    DEVICE bool careful(unsigned begins, long long t, long long tile) const {
+        const bool full = steps(t) == D::CHUNK && (tile + 1) * D::TILE <= size.n &&
+                          channel + (warp + 1) * D::PER_WARP <= size.inner;
+        return __any_sync(WHOLE_WARP, begins != 0) || !full;
+    }
     DEVICE bool aligned() const { return size.l % D::TIMES == 0; }
 
     // Bit k: a sequence of the thread's channel begins at step k of the chunk.

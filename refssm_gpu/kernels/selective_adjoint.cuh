@@ -55,8 +55,8 @@ DEVICE void states_before(const section<S, GATED, true>& run,
 }
 
 // Steps first … of one section, forwards and back; `start` is the state before it.
-template <class S, bool GATED, bool BEGINS>
-DEVICE void adjoint_section(const section<S, GATED, BEGINS>& part, adjoint_states<S>& own,
+template <class S, bool GATED, bool CAREFUL>
+DEVICE void adjoint_section(const section<S, GATED, CAREFUL>& part, adjoint_states<S>& own,
                             const accumulate_of<S> (&start)[division<S>::STATES],
                             accumulate_of<S>* sums) {
     using D = adjoint_division<S>;
@@ -77,7 +77,7 @@ DEVICE void adjoint_tile(adjoint_states<S>& own, const selective_place<S>& at,
     using D = adjoint_division<S>;
     using E = typename D::E;
     const int count = at.steps(t), warp_part = at.warp * D::PART;
-    const bool careful = __any_sync(WHOLE_WARP, begins != 0), later = tile > 0;
+    const bool careful = at.careful(begins, t, tile), later = tile > 0;
     const long long state = at.state(tile), left = at.size.n - state;
     E starts[D::SECTIONS][D::STATES] = {};  // states before sections
     const long long chunk = at.member(at.own()) * at.chunks() + t / D::CHUNK;

@@ -8,10 +8,11 @@
 // shuffles within a warp, shared memory over warps, and partial sums (blocks of channels, …, l, n)
 // that the launcher adds: no atomics, the same result in every run.
 //
-// What bounds it, as a model for 16 × 512 channels, l = 2048, n = 16, float32 on an H100: 2.75
-// exponentials per state and step, with those of the pass before, need 200 µs; ten times 67 MB
-// (u, dt and dy read, du and ddt written; u and dt for the states; the states; dB and dC in parts)
-// need 220 µs. Both at the same time: about 250 µs.
+// What bounds it, as a model for 16 × 512 channels, l = 2048, n = 16, float32 on an H100: a warp
+// issues about 900 instructions for 8 steps of its 128 states, a quarter of them for the sums over
+// lanes: 260 µs. The 1.75 exponentials per state and step would need 130 µs, memory 160 µs (u, dt
+// and dy read, du and ddt written, states read, dB and dC in parts; each about 67 MB). The pass for
+// the states before adds 75 µs.
 #include "selective.cuh"
 
 template <class S> struct adjoint_division : division<S> {
@@ -34,7 +35,7 @@ template <class S> struct adjoint_tiles {
     E* parts;   // of dB and dC, by warp
 };
 
-template <class S, bool GATED, bool BEGINS> struct section {
+template <class S, bool GATED, bool CAREFUL> struct section {
     using D = adjoint_division<S>;
     using E = typename D::E;
     using R = real_of<S>;
@@ -46,7 +47,7 @@ template <class S, bool GATED, bool BEGINS> struct section {
     bool later;      // a tile before this one has written the sums
 
     DEVICE int row() const { return at.own() * D::ROW; }
-    DEVICE bool begins_at(int k) const { return BEGINS && begins >> k & 1; }
+    DEVICE bool begins_at(int k) const { return CAREFUL && begins >> k & 1; }
     DEVICE void advance(E (&x)[D::STATES], const E (&a)[D::STATES], int k) const {
         E B[D::STATES];
         fetch(in.B + k * D::TILE + at.group * D::STATES, B);
@@ -79,7 +80,7 @@ template <class S, bool GATED, bool BEGINS> struct section {
                 sum[i - base] = zero<E>();
 #pragma unroll
                 for (int j = 0; j < D::STATES; ++j) x[i + 1][j] = x[i][j], a[i][j] = one<E>();
-                if (first + i >= count) continue;
+                if (CAREFUL && first + i >= count) continue;
                 decays(rate, first + i, a[i]);
                 advance(x[i + 1], a[i], first + i);
                 if constexpr (!GATED) continue;
@@ -87,7 +88,7 @@ template <class S, bool GATED, bool BEGINS> struct section {
                 fetch(in.C + (first + i) * D::TILE + at.group * D::STATES, C);
 #pragma unroll
                 for (int j = 0; j < D::STATES; ++j)
-                    if (j < left) sum[i - base] = sum[i - base] + C[j] * x[i + 1][j];
+                    if (!CAREFUL || j < left) sum[i - base] = sum[i - base] + C[j] * x[i + 1][j];
             }
             if constexpr (GATED) put_sums(sum, in.s, first + base);
         }
@@ -104,7 +105,7 @@ template <class S, bool GATED, bool BEGINS> struct section {
 #pragma unroll
             for (int i = base + BATCH - 1; i >= base; --i) {
                 by_u[i - base] = zero<E>(), by_dt[i - base] = 0;
-                if (first + i >= count) continue;
+                if (CAREFUL && first + i >= count) continue;
                 E dBC[2 * D::STATES];
                 one_step(A, x[i], x[i + 1], a[i], g, dA, first + i, by_u[i - base],
                          by_dt[i - base], dBC);
@@ -128,7 +129,7 @@ template <class S, bool GATED, bool BEGINS> struct section {
             const E g_k = g[j] + conj(C[j]) * ds;
             g[j] = begins_at(k) ? zero<E>() : conj(a[j]) * g_k;
             const E e = begins_at(k) ? zero<E>() : conj(before[j]) * g[j];  // 0·NaN is NaN
-            if (j < left) by_u = by_u + conj(B[j]) * g_k, by_dt += real(conj(A[j]) * e);
+            if (!CAREFUL || j < left) by_u = by_u + conj(B[j]) * g_k, by_dt += real(conj(A[j]) * e);
             dA[j] = dA[j] + step * e;
             dBC[j] = drive * g_k;
             dBC[D::STATES + j] = conj(after[j]) * ds;
@@ -137,9 +138,10 @@ template <class S, bool GATED, bool BEGINS> struct section {
     // Sums over the warp's channels; one lane for each of 2 × TILE numbers.
     DEVICE void put_part(E (&dBC)[2 * D::STATES], E* part) const {
         static_assert(2 * D::STATES == D::PER_WARP, "one sum for each lane");
-        const bool stays = at.inside(at.own());
+        if (CAREFUL && !at.inside(at.own())) {  // computes the last channel once more
 #pragma unroll
-        for (int j = 0; j < 2 * D::STATES; ++j) dBC[j] = stays ? dBC[j] : zero<E>();
+            for (int j = 0; j < 2 * D::STATES; ++j) dBC[j] = zero<E>();
+        }
         const E total = summed<2 * D::STATES, D::PER_WARP, D::GROUPS>(dBC);
         const int number = at.lane / D::GROUPS;  // dB of states first, then dC
         part[number / D::STATES * D::TILE + at.group * D::STATES + number % D::STATES] = total;

@@ -1,6 +1,6 @@
 // Each piece of time of a selective scan, or of its adjoint, as one affine map: what is needed
-// where channels are too few for the card. e^{A Δ_1} e^{A Δ_2} … = e^{A ΣΔ}, so the decay of a piece
-// is one exponential. A piece is read here once more than the scan itself reads it, without C, y.
+// where channels are too few for the card. e^{A Δ_1} e^{A Δ_2} … = e^{A ΣΔ}, so a piece has as decay
+// one exponential. A piece is read here once more than the scan itself reads it, without C and y.
 #include "selective_scan.cuh"
 
 // e^{A ΣΔ} of a piece, and whether a sequence begins in it.
@@ -27,7 +27,7 @@ DEVICE void put_decays(const accumulate_of<S>* A, accumulate_of<S>* decays,
 // The map of each piece: e^{A ΣΔ}, the state after it from zeros, (rows, pieces, n), and whether a
 // sequence begins in it, (rows, pieces).
 template <class S>
-__global__ void __launch_bounds__(BLOCK, 1)
+__global__ void __launch_bounds__(BLOCK, 3)
     selective_totals(const S* __restrict__ u, const stored_real_of<S>* __restrict__ dt,
                      const accumulate_of<S>* __restrict__ A, const S* __restrict__ B,
                      const real_of<S>* __restrict__ bias,

@@ -7,9 +7,9 @@
 // are computed once per number, by the lane that moves it.
 //
 // What bounds it, as a model for 16 × 512 channels, l = 2048, n = 16, float32 on an H100: 268 M
-// exponentials at 16 per clock and multiprocessor need 73 µs, the 201 MB of u, dt and y 67 µs; the
-// instructions of a step (20 of four states, 3 to 4 loads from shared memory, 1 shuffle) fill the
-// issue slots to about 85 % of the exponentials' time. So the exponential is the bound.
+// exponentials at 16 per clock and multiprocessor need 73 µs, the 201 MB of u, dt and y 67 µs. Four
+// steps of a warp are 114 instructions in a straight piece (nvdisasm, sm_90) beside 16 exponentials
+// of 8 clocks each, so the issue slots are at 89 % of them. The exponential is the bound.
 //
 // One body for three kernels: outputs; states before each chunk (what the adjoint starts from);
 // and, for time in pieces, the map of each piece (selective_pieces.cuh). More states than a tile
@@ -34,19 +34,20 @@ template <class S> struct running {
     }
 
     // One step; B is the row of its time in the tile.
-    template <bool BEGINS>
+    template <bool CAREFUL>
     DEVICE void step(real_of<S> step, E drive, bool begins, const E (&B)[D::STATES]) {
 #pragma unroll
         for (int j = 0; j < D::STATES; ++j) {
             const E kept = decay(step, rate[j]) * x[j];
-            x[j] = BEGINS && begins ? drive * B[j] : kept + drive * B[j];
+            x[j] = CAREFUL && begins ? drive * B[j] : kept + drive * B[j];
         }
     }
 };
 
 // `count` steps of a chunk from the tiles in shared memory; C_k · x_k is added up over lanes, BATCH
-// steps at a time. Returns the sum of the steps.
-template <int WHAT, bool BEGINS, class S>
+// steps at a time, which are one straight piece of code unless they need a look. Returns the sum of
+// the steps.
+template <int WHAT, bool CAREFUL, class S>
 DEVICE real_of<S> walk_chunk(running<S>& run, const selective_place<S>& at, long long tile,
                              int count, unsigned begins, const real_of<S>* steps,
                              const accumulate_of<S>* drives, const accumulate_of<S>* B,
@@ -56,7 +57,8 @@ DEVICE real_of<S> walk_chunk(running<S>& run, const selective_place<S>& at, long
     const int own = at.own() * D::ROW, column = at.group * D::STATES;
     const long long left = at.size.n - at.state(tile);
     real_of<S> whole = 0;
-    for (int k = 0; k < count; k += BATCH) {
+#pragma unroll 1
+    for (int k = 0; k < (CAREFUL ? count : D::CHUNK); k += BATCH) {
         real_of<S> step[BATCH];
         E drive[BATCH], sum[BATCH], by[D::STATES];
         fetch_batch<S>(steps + own + k, step);
@@ -64,15 +66,15 @@ DEVICE real_of<S> walk_chunk(running<S>& run, const selective_place<S>& at, long
 #pragma unroll
         for (int i = 0; i < BATCH; ++i) {
             sum[i] = zero<E>();
-            if (k + i >= count) continue;
+            if (CAREFUL && k + i >= count) continue;
             fetch(B + (k + i) * D::TILE + column, by);
-            run.template step<BEGINS>(step[i], drive[i], begins >> (k + i) & 1, by);
+            run.template step<CAREFUL>(step[i], drive[i], begins >> (k + i) & 1, by);
             if constexpr (WHAT == TOTALS) whole += step[i];
             if constexpr (WHAT != OUTPUTS) continue;
             fetch(C + (k + i) * D::TILE + column, by);
 #pragma unroll
             for (int j = 0; j < D::STATES; ++j)
-                if (j < left) sum[i] = sum[i] + by[j] * run.x[j];
+                if (!CAREFUL || j < left) sum[i] = sum[i] + by[j] * run.x[j];
         }
         if constexpr (WHAT == OUTPUTS) {
             constexpr int ALIKE = D::GROUPS / BATCH;  // lanes that get the same sum
@@ -234,7 +236,6 @@ DEVICE void run_selective(const selective_inputs<S>& in, S* y, accumulate_of<S>*
     int buffer = 0;
     for (long long t = at.first; t < at.end; t += D::CHUNK) {
         const unsigned begins = at.begins(in.resets, t);
-        const bool careful = __any_sync(WHOLE_WARP, begins != 0);
         ever |= begins;
         b.begin_chunk();
         for (long long tile = 0; tile < at.tiles(); ++tile, buffer ^= b.BUFFER) {
@@ -246,10 +247,11 @@ DEVICE void run_selective(const selective_inputs<S>& in, S* y, accumulate_of<S>*
             const auto *B = b.B_tiles + buffer, *C = b.C_tiles + (WHAT == OUTPUTS ? buffer : 0);
             const int count = at.steps(t);
             const auto part =
-                careful ? walk_chunk<WHAT, true>(b.run, at, tile, count, begins, b.steps, b.drives,
-                                                 B, C, b.sums)
-                        : walk_chunk<WHAT, false>(b.run, at, tile, count, begins, b.steps,
-                                                  b.drives, B, C, b.sums);
+                at.careful(begins, t, tile)
+                    ? walk_chunk<WHAT, true>(b.run, at, tile, count, begins, b.steps, b.drives, B,
+                                             C, b.sums)
+                    : walk_chunk<WHAT, false>(b.run, at, tile, count, begins, b.steps, b.drives, B,
+                                              C, b.sums);
             if (tile == 0) whole += part;
             b.close(t, state, after, carry);
         }
@@ -258,7 +260,7 @@ DEVICE void run_selective(const selective_inputs<S>& in, S* y, accumulate_of<S>*
 }
 
 template <class S>
-__global__ void __launch_bounds__(BLOCK)
+__global__ void __launch_bounds__(BLOCK, 3)
     selective_scan(const S* __restrict__ u, const stored_real_of<S>* __restrict__ dt,
                    const accumulate_of<S>* __restrict__ A, const S* __restrict__ B,
                    const S* __restrict__ C, const accumulate_of<S>* __restrict__ D,
@@ -275,7 +277,7 @@ __global__ void __launch_bounds__(BLOCK)
 
 // The states before each chunk, (rows, chunks, n).
 template <class S>
-__global__ void __launch_bounds__(BLOCK, 1)
+__global__ void __launch_bounds__(BLOCK, 3)
     selective_states(const S* __restrict__ u, const stored_real_of<S>* __restrict__ dt,
                      const accumulate_of<S>* __restrict__ A, const S* __restrict__ B,
                      const real_of<S>* __restrict__ bias,

@@ -188,15 +188,19 @@ FORWARD_BUGS = {
     "row_of_the_next_member": (FORWARD, "at.row(B_BITS, at.member(0))", "at.row(B_BITS, at.outer)"),
     "states_of_one_tile_for_all": (FORWARD, "} else if (at.tiles() > 1) {", "} else if (false) {"),
     "reset_multiplies": (FORWARD, "begins ? drive", "begins ? 0 * kept + drive"),
-    "last_step_of_a_chunk_left_out": (FORWARD, "if (k + i >= count)", "if (k + i + 1 >= count)"),
+    "last_step_of_a_chunk_left_out": (
+        FORWARD,
+        "k + i >= count) continue",
+        "k + i + 1 >= count) continue",
+    ),
 }
 BACK_BUGS = {
     "no_barrier": (BACK, "        __syncthreads();\n        put_parts", "        put_parts"),
     "parts_reused_too_soon": (BACK, "        parity ^= 1;", "        parity ^= 0;"),
     "channels_beyond_the_last_counted": (
         "selective_back.cuh",
-        "stays ? dBC[j] : zero<E>()",
-        "stays ? dBC[j] : dBC[j]",
+        "if (CAREFUL && !at.inside(at.own()))",
+        "if (CAREFUL && at.lane < 0)",
     ),
     "first_section_again": (BACK, "start[j] = q == s ?", "start[j] = q == -1 ?"),
     "last_warp_left_out": ("selective_sums.cuh", "w < WARPS; ++w", "w < WARPS - 1; ++w"),
