@@ -1,7 +1,7 @@
 """The bilinear map of A = diag w − P Qᴴ and its gradient, in double precision: small matrices.
 
-    (I − ½dt A)⁻¹ = diag R − ½dt R P V,   R = 1/(1 − ½dt w),   V = (I_r + ½dt QᴴRP)⁻¹ QᴴR
-    E = I − Ā = dt R P V − dt diag(R w),   I + Ā = 2 (I − ½dt A)⁻¹,   B̄ = (I − ½dt A)⁻¹ dt B
+(I − ½dt A)⁻¹ = diag R − ½dt R P V,   R = 1/(1 − ½dt w),   V = (I_r + ½dt QᴴRP)⁻¹ QᴴR
+E = I − Ā = dt R P V − dt diag(R w),   I + Ā = 2 (I − ½dt A)⁻¹,   B̄ = (I − ½dt A)⁻¹ dt B
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Circle:
         quarter = xp.where(near, 2 * xp.minimum(j, l - j), l - 2 * xp.minimum(j, l - j))
         angle = pi * xp.astype(quarter, xp.float64) / (2 * max(l, 1))
         small, large = xp.sin(angle), xp.cos(angle)
-        c = xp.where(2 * j <= l, 1.0, -1.0) * xp.where(near, large, small)
+        c = (1 - 2 * xp.astype(2 * j > l, xp.float64)) * xp.where(near, large, small)
         s = xp.where(near, small, large)
         self.infinite = c == 0
         self.tangent = xp.where(self.infinite, 0.0, s / xp.where(self.infinite, 1.0, c))
