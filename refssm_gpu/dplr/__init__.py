@@ -1,4 +1,4 @@
-"""CuPy mirrors of refssm.dplr: products of small matrices; of the aliased kernel a pass over nodes."""
+"""CuPy mirrors of refssm.dplr: products of small matrices, and sums over nodes backwards."""
 
 from refssm._names import export
 from refssm_gpu.dplr.aliased import *

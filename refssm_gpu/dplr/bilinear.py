@@ -1,7 +1,7 @@
 """The bilinear map of A = diag w − P Qᴴ and its gradient, in double precision: small matrices.
 
-    (I − ½dt A)⁻¹ = diag R − ½dt R P V,   R = 1/(1 − ½dt w),   V = (I_r + ½dt QᴴRP)⁻¹ QᴴR
-    E = I − Ā = dt R P V − dt diag(R w),   B̄ = (I − ½dt A)⁻¹ dt B
+(I − ½dt A)⁻¹ = diag R − ½dt R P V,   R = 1/(1 − ½dt w),   V = (I_r + ½dt QᴴRP)⁻¹ QᴴR
+E = I − Ā = dt R P V − dt diag(R w),   I + Ā = 2 (I − ½dt A)⁻¹,   B̄ = (I − ½dt A)⁻¹ dt B
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def rounded(gradients, *arguments: Array) -> tuple[Array, ...]:
 
 
 class Bilinear:
-    """E = I − Ā and B̄ of a system, and what their gradients need."""
+    """E = I − Ā, I + Ā and B̄ of a system, and what their gradients need."""
 
     def __init__(self, w: Array, P: Array, Q: Array, B: Array, dt: Array):
         xp = namespace(w)
@@ -37,8 +37,9 @@ class Bilinear:
         self.RP, self.I = RP, identity(w)
         capacitance = xp.eye(P.shape[-1], dtype=self.I.dtype) + self.h[..., None] / 2 * (QR @ P)
         self.V = solve(capacitance, QR)
-        own = (self.h * w * self.R)[..., None] * self.I
-        self.E = self.h[..., None] * (RP @ self.V) - own
+        low_rank = self.h[..., None] * (RP @ self.V)
+        self.E = low_rank - (self.h * w * self.R)[..., None] * self.I
+        self.plus = 2 * self.R[..., None] * self.I - low_rank
         self.B_bar = self.h * self._inverse(B)
 
     def _inverse(self, x: Array) -> Array:
@@ -50,13 +51,12 @@ class Bilinear:
         low_rank = adjoint(self.V) @ (adjoint(self.RP) @ X)
         return conj(self.R)[..., None] * X - self.h[..., None] / 2 * low_rank
 
-    def back(self, dE: Array, dB_bar: Array) -> tuple[Array, ...]:
+    def back(self, dE: Array | None, dB_bar: Array) -> tuple[Array, ...]:
         """dw, dP, dQ, dB and ddt from those of E and B̄, as in refssm.dplr.kernel."""
-        xp, (w, P, Q, B) = namespace(dE), self.given
+        xp, (w, P, Q, B) = namespace(dB_bar), self.given
         T = self._inverse_adjoint(dB_bar[..., None])
-        S = -self._inverse_adjoint(dE)
-        both = 2 * self.I - self.E
-        dF = (S @ adjoint(both) + T * conj(self.B_bar)[..., None, :]) / 2
+        S = -self._inverse_adjoint(xp.zeros_like(self.E) if dE is None else dE)
+        dF = (S @ adjoint(self.plus) + T * conj(self.B_bar)[..., None, :]) / 2
         dA, T = self.h[..., None] * dF, T[..., 0]
         A = w[..., None] * self.I - P @ adjoint(Q)
         ddt = xp.sum(conj(A) * dF, axis=(-2, -1)) + xp.sum(conj(B) * T, axis=-1)

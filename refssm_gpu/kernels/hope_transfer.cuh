@@ -89,7 +89,7 @@ DEVICE void gather(const H* h, const hope_sizes& size, long long first, int grou
 }
 
 template <class H, class O, int NODES>
-__global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(128, 3)
     hope_transfer(const H* __restrict__ h, const double* __restrict__ dt, O* __restrict__ G,
                   hope_sizes size) {
     constexpr int CHUNK = 16;  // groups in shared memory
@@ -169,7 +169,7 @@ DEVICE complex128 power_of(complex128 x, long long exponent) {
 
 // Sums of two groups of a real gradient, or of one of a complex one.
 template <class H, class D>
-__global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(128, 3)
     hope_adjoint(const D* __restrict__ d, const double* __restrict__ dt, H* __restrict__ found,
                  hope_sizes size) {
     constexpr int GROUPS = 2 / PARTS<H>, PARAMETERS = GROUPS * GROUP;
