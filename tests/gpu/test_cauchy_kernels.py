@@ -83,7 +83,7 @@ def test_every_type_is_right_over_several_blocks(kind, l):
 
 @pytest.mark.parametrize("multiprocessors", [1, 40])
 def test_a_block_adds_the_gradients_of_shared_nodes_over_rows(monkeypatch, multiprocessors):
-    monkeypatch.setattr(target(), "multiprocessors", multiprocessors)
+    monkeypatch.setattr(type(target()), "multiprocessors", multiprocessors)
     for rows in (1, 7, 23):
         check("complex64", (rows, 5), (rows, 5), (600,))
 

@@ -112,7 +112,7 @@ def test_rows_without_growing_modes_are_not_touched_by_the_second_launch():
 
 
 def test_a_kernel_is_two_launches(monkeypatch):
-    monkeypatch.setattr(target(), "multiprocessors", 132)
+    monkeypatch.setattr(type(target()), "multiprocessors", 132)
     with settings() as now:
         gpu.diagonal_kernel_zoh(*given(*system(EVERY[0], "complex64", (2,))), l=64)
     assert len(now.counts) == 2

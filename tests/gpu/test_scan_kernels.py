@@ -62,7 +62,7 @@ def test_every_type_is_exact_where_rounding_cannot_occur(kind):
 
 @pytest.mark.parametrize("multiprocessors", [1, 3, 40])
 def test_pieces_of_time_are_exact_forwards_and_backwards(monkeypatch, multiprocessors):
-    monkeypatch.setattr(target(), "multiprocessors", multiprocessors)
+    monkeypatch.setattr(type(target()), "multiprocessors", multiprocessors)
     a, b = exact((1, 3001, 3), "float64", seed=multiprocessors)
     resets = np.zeros(3001, bool)
     resets[[7, 1500, 1501, 2999]] = True
@@ -76,7 +76,7 @@ def test_pieces_of_time_are_exact_forwards_and_backwards(monkeypatch, multiproce
 
 
 def test_time_is_cut_into_pieces_only_where_rows_are_few(monkeypatch):
-    monkeypatch.setattr(target(), "multiprocessors", 8)
+    monkeypatch.setattr(type(target()), "multiprocessors", 8)
     for rows, cut in ((1, True), (200, False)):
         s = recurrence.arguments(*given(*exact((rows, 4096, 4), "float32")), None, None, True)
         assert (recurrence._plan(s).pieces > 1) == cut

@@ -82,7 +82,7 @@ def test_both_heights_of_a_block_are_used(kind):
 @pytest.mark.parametrize("multiprocessors", [1, 100])
 def test_the_result_does_not_depend_on_the_card(monkeypatch, multiprocessors):
     """Only the digits of the powers do, which are in double precision."""
-    monkeypatch.setattr(target(), "multiprocessors", multiprocessors)
+    monkeypatch.setattr(type(target()), "multiprocessors", multiprocessors)
     check("complex64", 1, 5, 9000)
 
 

@@ -5,7 +5,7 @@
 #ifndef PLANTED
 #define PLANTED 0
 #endif
-constexpr bool planted(int number) { return PLANTED == number; }
+DEVICE constexpr bool planted(int number) { return PLANTED == number; }
 
 // x_k = x_{k-1} + b_k in each row: a block takes a row, 128 steps at a time. Shuffles add within a
 // warp, four totals in shared memory between warps; the last state stays in registers.
