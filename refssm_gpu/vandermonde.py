@@ -3,7 +3,8 @@
 import numpy as np
 
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
-from refssm_gpu._launching.arrays import common, unbroadcast_each
+from refssm_gpu._algebra.parts import conj
+from refssm_gpu._launching.arrays import common, namespace, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
 from refssm_gpu._launching.powers import moments, rounded, sums
 
@@ -16,14 +17,13 @@ def vandermonde_kernel(v, x, *, l):
 def vandermonde_kernel_vjp(dk, v, x, *, l):
     """Mirror of refssm.vandermonde_kernel_vjp."""
     del l  # dk has it
-    return _gradients(dk, v, x, 1)
+    return _gradients(dk, v, x)
 
 
-def _gradients(dk, v, x, factor):
-    """dv and dx for the cotangent factor · dk, rounded after the sum over broadcast axes."""
+def _gradients(dk, v, x):
+    """dv and dx, rounded after the sum over broadcast axes."""
     first, second = moments(dk, x)
-    wide = unbroadcast_each((factor * first, factor * (v.conj() * second)), (v, x))
-    return rounded(wide, common(dk, v, x))
+    return rounded(unbroadcast_each((first, conj(v) * second), (v, x)), common(dk, v, x))
 
 
 def vandermonde_kernel_real(v, x, *, l):
@@ -34,7 +34,8 @@ def vandermonde_kernel_real(v, x, *, l):
 def vandermonde_kernel_real_vjp(dk, v, x, *, l):
     """Mirror of refssm.vandermonde_kernel_real_vjp."""
     del l  # dk has it
-    return _gradients(dk.real, v, x, 2)
+    real = namespace(dk).real(dk) if dk.dtype.kind == "c" else dk
+    return tuple(2 * g for g in _gradients(real, v, x))
 
 
 vandermonde_kernel_real_vjp = checked_vjp(VANDERMONDE_KERNEL_REAL, vandermonde_kernel_real_vjp)

@@ -113,7 +113,6 @@ DPLR_KERNEL_ALIASED = Operator(
     definition=dplr_aliased_spectrum,
     contract=SPECTRUM,
     citation="gu2022s4, §3.2",
-    lacks=frozenset({"gpu"}),
 )
 dplr_kernel_aliased = DPLR_KERNEL_ALIASED.checked(dplr_kernel_aliased)
 dplr_kernel_aliased_vjp = DPLR_KERNEL_ALIASED.checked_vjp(dplr_kernel_aliased_vjp)

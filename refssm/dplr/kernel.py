@@ -139,7 +139,6 @@ DPLR_KERNEL = Operator(
     definition=dplr_spectrum,
     contract=SPECTRUM,
     citation="gu2022s4, §3.2",
-    lacks=frozenset({"gpu"}),
 )
 dplr_kernel = DPLR_KERNEL.checked(dplr_kernel)
 dplr_kernel_vjp = DPLR_KERNEL.checked_vjp(dplr_kernel_vjp)

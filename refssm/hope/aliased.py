@@ -58,7 +58,6 @@ HOPE_KERNEL_ALIASED = Operator(
     definition=hope_spectrum,
     contract=SPECTRUM,
     citation="yu2024hope",
-    lacks=frozenset({"gpu"}),
 )
 hope_kernel_aliased = HOPE_KERNEL_ALIASED.checked(hope_kernel_aliased)
 hope_kernel_aliased_vjp = HOPE_KERNEL_ALIASED.checked_vjp(hope_kernel_aliased_vjp)

@@ -69,7 +69,6 @@ HOPE_KERNEL = Operator(
     definition=kernel_spectrum,
     contract=SPECTRUM,
     citation="yu2024hope",
-    lacks=frozenset({"gpu"}),
 )
 hope_kernel = HOPE_KERNEL.checked(hope_kernel)
 hope_kernel_vjp = HOPE_KERNEL.checked_vjp(hope_kernel_vjp)

@@ -68,7 +68,6 @@ HOPE_TRANSFER = Operator(
     traits=frozenset({"linear:h"}),
     contract=SPECTRUM,
     citation="yu2024hope",
-    lacks=frozenset({"gpu"}),
 )
 hope_transfer = HOPE_TRANSFER.checked(hope_transfer)
 hope_transfer_vjp = HOPE_TRANSFER.checked_vjp(hope_transfer_vjp)

@@ -46,7 +46,6 @@ MAMBA_SCAN_PACKED = Operator(
     batch="b d, b d, d, b, b, d, b d, d, b",
     traits=frozenset({"causal", "linear:u", "linear:B,D", "linear:C,D"}),
     citation="lu2023structured",
-    lacks=frozenset({"gpu"}),
 )
 mamba_scan_packed = MAMBA_SCAN_PACKED.checked(mamba_scan_packed)
 mamba_scan_packed_vjp = MAMBA_SCAN_PACKED.checked_vjp(mamba_scan_packed_vjp)
@@ -101,7 +100,6 @@ MAMBA_STEP = Operator(
     batch="b d, b d, d, b, b, d, b d, d, b d",
     traits=frozenset({"linear:u,x", "linear:C,D->y"}),
     citation="gu2023mamba, Alg. 2",
-    lacks=frozenset({"gpu"}),
 )
 mamba_step = MAMBA_STEP.checked(mamba_step)
 mamba_step_vjp = MAMBA_STEP.checked_vjp(mamba_step_vjp)

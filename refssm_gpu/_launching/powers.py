@@ -7,6 +7,7 @@ of them in a row; the kernels round each table once to the precision of the resu
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -59,20 +60,20 @@ def sums(
     x: Array,
     *,
     l: int,
-    kind: np.dtype,
+    kind: Any,
     turned: Array | None = None,
     rising: Array | None = None,
 ) -> Array:
     """Σ_n v_n e^{x_n k}, k = 0 … l−1, of this type; of a real type: the real part.
 
     `v` and `x` may be in double precision for any `kind`. Where `turned` is true a mode is
-    v_n (−e^{x_n})^k, and where `rising` is true v_n e^{x_n (l−1−k)}; both need the shape of `x`.
+    v_n (−e^{x_n})^k, and where `rising` is true v_n e^{x_n (l−1−k)}; both broadcast to `x`.
     """
     kind, xp = np.dtype(kind), namespace(x)
     shape = np.broadcast_shapes(v.shape[:-1], x.shape[:-1])
     n, rows = x.shape[-1], prod(shape)
     compound = "c" in (kind.kind, v.dtype.kind, x.dtype.kind)
-    element = _COMPLEX.get(kind.name, kind.name) if compound else kind.name
+    element = _element(kind, compound)
     wide = np.dtype(np.complex128 if compound else np.float64)
     v, x = (xp.broadcast_to(a, (*shape, n)) for a in (v, x))
     turned, rising = (_flags(f, x) for f in (turned, rising))
@@ -84,6 +85,12 @@ def sums(
         instance = (element, int(compound and kind.kind != "c"), height)
         _SUMS(instance, (rows * tiles,), v, x, turned, rising, k, size)
     return k
+
+
+def _element(kind: np.dtype, compound: bool) -> str:
+    """The type of the tables: of this precision, complex if a number in them is."""
+    name: str = kind.name
+    return _COMPLEX[name] if compound and name in _COMPLEX else name
 
 
 def _height(element: str, rows: int, l: int) -> int:
@@ -122,9 +129,8 @@ def moment_sums(
     """Both sums of `moments` in one array (…, 2, n)."""
     xp = namespace(x)
     shape, l, n = dk.shape[:-1], dk.shape[-1], x.shape[-1]
-    kind: str = dk.dtype.name
     compound = "c" in (dk.dtype.kind, x.dtype.kind)
-    element = _COMPLEX.get(kind, kind) if compound else kind
+    element = _element(dk.dtype, compound)
     wide = np.dtype(np.complex128 if compound else np.float64)
     x = contiguous(xp.broadcast_to(x, (*shape, n)), wide)
     turned, rising = (_flags(f, x) for f in (turned, rising))
@@ -136,7 +142,7 @@ def moment_sums(
         size = np.array([(times, n, max(1, pieces), l, skip, backwards)], _MOMENT_SIZES)
         grid = (rows * pieces * bool(n),)
         wanted = rising if backwards else None
-        _MOMENTS((element, kind), grid, dk, x, turned, wanted, made, size)
+        _MOMENTS((element, dk.dtype.name), grid, dk, x, turned, wanted, made, size)
         found.append(xp.reshape(xp.sum(made, axis=1), (*shape, 2, n)))
     return found[0] if rising is None else xp.where(rising[..., None, :] != 0, found[1], found[0])
 

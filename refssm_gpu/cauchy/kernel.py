@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from refssm.cauchy import CAUCHY_KERNEL
+from refssm_gpu._algebra.parts import conj
 from refssm_gpu._launching.arrays import (
     blocks,
     common,
@@ -24,8 +25,10 @@ CHUNK, LONGEST = 256, 2048  # nodes in shared memory; of a block that sums over 
 LANES = 32  # most poles of such a block
 RESIDENT = 4  # blocks for each multiprocessor, below which blocks are made smaller
 
-_FORWARD = Kernel("cauchy.cuh", "cauchy", instances(FIELDS), 128, registers=96)
-_NODES_BACK = Kernel("cauchy.cuh", "cauchy_nodes_back", instances(FIELDS), 128, registers=96)
+_FORWARD = Kernel("cauchy.cuh", "cauchy", instances(FIELDS), 128, registers=96, double_inside=True)
+_NODES_BACK = Kernel(
+    "cauchy.cuh", "cauchy_nodes_back", instances(FIELDS), 128, registers=96, double_inside=True
+)
 _MOMENTS = Kernel(
     "cauchy_moments.cuh",
     "cauchy_moments",
@@ -114,7 +117,7 @@ def _nodes_back(dk, v, w, z):
 def cauchy_kernel_vjp(dk, v, w, z):
     """Mirror of refssm.cauchy_kernel_vjp."""
     first, second = moments(dk, w, z)
-    dv, dw = unbroadcast_each((first, v.conj() * second), (v, w))
+    dv, dw = unbroadcast_each((first, conj(v) * second), (v, w))
     kind, xp = common(dk, v, w, z), namespace(z)
     dz = _nodes_back(dk, v, w, z)
     # nodes shared by all rows have one gradient, already summed over them

@@ -10,6 +10,7 @@ cancel. Logarithms and coefficients are made by one launch, in double precision.
 import numpy as np
 
 from refssm.cauchy import RESOLVENT_AT_ROOTS
+from refssm_gpu._algebra.parts import conj
 from refssm_gpu._launching.arrays import common, namespace, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
 from refssm_gpu._launching.modes import RESOLVENT, modes
@@ -32,7 +33,7 @@ def resolvent_at_roots_vjp(dk, v, a, *, l):
     first, second = moments(
         dk.astype(kind, copy=False), a.astype(kind, copy=False), None, roots=True
     )
-    return rounded(unbroadcast_each((first, v.conj() * second), (v, a)), kind)
+    return rounded(unbroadcast_each((first, conj(v) * second), (v, a)), kind)
 
 
 resolvent_at_roots_vjp = checked_vjp(RESOLVENT_AT_ROOTS, resolvent_at_roots_vjp)

@@ -1,7 +1,10 @@
 """CuPy mirrors of refssm.hope."""
 
 from refssm._names import export
+from refssm_gpu.hope.aliased import *
+from refssm_gpu.hope.kernel import *
 from refssm_gpu.hope.recency import *
 from refssm_gpu.hope.stream import *
+from refssm_gpu.hope.transfer import *
 
 export(globals())

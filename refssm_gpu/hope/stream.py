@@ -65,7 +65,7 @@ class _Cascade:
             mask |= (OUTER | INNER) << 4
 
 
-def _streamed(h, dt, u, x0=None):
+def streamed(h, dt, u, x0=None):
     """y_k = Σ_j h_j s_{j+1} and the last states."""
     c = _Cascade(h, dt, u, x0, h.shape[-1])
     x, y, signal = c.made(c.n), None, c.u
@@ -76,7 +76,7 @@ def _streamed(h, dt, u, x0=None):
     return c.rows.unfolded(y, (c.l,)), c.rows.unfolded(x, (c.n,))
 
 
-def _gathered(dy, h, dt, u, x0=None):
+def gathered(dy, h, dt, u, x0=None):
     """dh_j = Σ_k s_{j+1}* dy, Σ_k dy* Σ_j (j + 1) h_j (s_j − s_{j+2}), the last n + 1 states."""
     xp, n = namespace(u), h.shape[-1]
     if x0 is not None:
@@ -100,8 +100,8 @@ def _gathered(dy, h, dt, u, x0=None):
 
 def _pulled_back(dy, h, dt, u, x0=None):
     """Like refssm.hope.stream._pulled_back."""
-    dh, slope, x = _gathered(dy, h, dt, u, x0)
-    du, X = _streamed(h.conj(), dt, dy[..., ::-1])
+    dh, slope, x = gathered(dy, h, dt, u, x0)
+    du, X = streamed(h.conj(), dt, dy[..., ::-1])
     return dh, slope, du[..., ::-1], X, x
 
 
@@ -131,7 +131,7 @@ def _in_kind_of(x, *arguments):
 
 def hope_stream(h, dt, u):
     """Mirror of refssm.hope_stream."""
-    return _streamed(h, dt, u)[0]
+    return streamed(h, dt, u)[0]
 
 
 def hope_stream_vjp(dy, h, dt, u):
@@ -142,7 +142,7 @@ def hope_stream_vjp(dy, h, dt, u):
 
 def hope_stream_stateful(h, dt, u, x0):
     """Mirror of refssm.hope_stream_stateful."""
-    y, x = _streamed(h, dt, u, x0)
+    y, x = streamed(h, dt, u, x0)
     return y, _in_kind_of(x, dt, u, x0)
 
 
@@ -151,7 +151,7 @@ def hope_stream_stateful_vjp(dy, dx, h, dt, u, x0):
     xp, n = namespace(u), h.shape[-1]
     dh, slope, du, X, x = _pulled_back(dy, h, dt, u, x0)
     last = (xp.arange(n) == n - 1).astype(dt.dtype)
-    free, Z = _streamed(last, dt, xp.zeros_like(dy), dx[..., ::-1])
+    free, Z = streamed(last, dt, xp.zeros_like(dy), dx[..., ::-1])
     dx0 = _hankel_product(h.conj(), X) + Z[..., ::-1]
     slope = slope + (dx.conj() * _turning(x)[..., :n]).sum(-1)
     slope = slope - (dx0.conj() * _turning(x0)).sum(-1)
@@ -161,7 +161,7 @@ def hope_stream_stateful_vjp(dy, dx, h, dt, u, x0):
 
 def hope_step(h, dt, u, x):
     """Mirror of refssm.hope_step: a stream of length 1."""
-    y, last = _streamed(h, dt, u[..., None], x)
+    y, last = streamed(h, dt, u[..., None], x)
     return y[..., 0], _in_kind_of(last, dt, u, x)
 
 

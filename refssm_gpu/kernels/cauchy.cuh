@@ -43,7 +43,7 @@ template <class E> struct cauchy_tile {
     template <int POWER> DEVICE void sums(const E* v, const E* w, long long n, E (&total)[NODES]) {
         SHARED(pole_of<E>, poles, SLICE);
         SHARED(unsigned, votes, THREADS / 32);
-        T worst[NODES];
+        int worst[NODES];
         bool far[NODES];
 #pragma unroll
         for (int i = 0; i < NODES; ++i) {
@@ -73,7 +73,7 @@ template <class E> struct cauchy_tile {
             bool again = false;
 #pragma unroll
             for (int j = 0; j < NODES; ++j)
-                if (j == i) again = far[j] || !is_safe(worst[j]);
+                if (j == i) again = far[j] || !is_safe<T>(worst[j]);
             if (!again) continue;
 #pragma unroll
             for (int j = 0; j < NODES; ++j)
@@ -81,7 +81,7 @@ template <class E> struct cauchy_tile {
         }
     }
 
-    template <int POWER> static DEVICE void add(const pole_of<E>& p, E z, T& worst, E& sum) {
+    template <int POWER> static DEVICE void add(const pole_of<E>& p, E z, int& worst, E& sum) {
         const E R = resolvent(z, p.w, worst);
         if constexpr (is_complex<E>) add_product(sum, p.v, POWER == 2 ? R * R : R);
         else if constexpr (POWER == 1) sum = sum + p.v / (z - p.w);

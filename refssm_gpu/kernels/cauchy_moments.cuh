@@ -53,14 +53,14 @@ template <class E, int ROOTS> struct cauchy_chunk {
     static DEVICE void add(const node_of<E>* nodes, int first, int step, int count, E w, bool far,
                            W& one, W& two) {
         E sum = from_real<E>(0), square = from_real<E>(0);
-        T worst = 0;
+        int worst = 0;
         for (int i = first; i < count; i += step) {
             const node_of<E> node = nodes[i];
             const E R = resolvent(node.z, w, worst), t = node.d * R;
             sum = sum + t;
             add_product(square, t, R);
         }
-        if (!far && is_safe(worst)) {
+        if (!far && is_safe<T>(worst)) {
             one = one + widest(sum);
             two = two + widest(square);
         } else {

@@ -23,7 +23,7 @@ template <class S> constexpr int RESIDENT = sizeof(accumulate_of<S>) == 16 ? 2 :
 
 struct ssd_sizes {
     long long l, p, n, inner, chunks;  // inner: the members of the batch's second axis (heads)
-    long long heads;                   // rows of a block of ssd_outputs, with the same B and C
+    long long heads;                   // rows of a block, where they have the same B and C
     unsigned mask;                     // two bits for each argument, in the order below
     int at_rest;                       // a sequence begins at time 0
 };
@@ -130,14 +130,14 @@ template <class S> struct decays {
         }
     }
 
-    // W_ij at weights[i (Q + 1) + j], 0 for j > i: thread j walks down its column.
+    // W_ij at weights[i (Q + 1) + j]: thread j walks down its column, zeros above the diagonal.
     DEVICE void between(E* weights) const {
         if (threadIdx.x < Q) {
             const int j = threadIdx.x;
             E w = zero<E>();
             for (int i = 0; i < Q; ++i) {
                 w = i == j ? one<E>() : a[i] * w;
-                weights[i * (Q + 1) + j] = i < j ? zero<E>() : w;
+                weights[i * (Q + 1) + j] = w;
             }
         }
         __syncthreads();

@@ -10,7 +10,7 @@ template <class E> DEVICE E warp_total(E x) {
     return x;
 }
 
-// A warp for each p of a row, its lanes along n. `marks` (null: all rows) tells the rows to compute.
+// A warp for each p of a row, its lanes along n. `marks` tells the rows to compute; null: all.
 template <class S>
 __global__ void __launch_bounds__(THREADS, 2)
     ssd_steps(const S* __restrict__ x, const S* __restrict__ log_a, const S* __restrict__ B,
@@ -156,7 +156,7 @@ DEVICE void state_back(const row_back<S>& r, long long t, S* dx, S* dlog_a,
     }
 }
 
-// A block for each row.
+// A block for the heads that share B and C: it adds up their dB and dC. Marked: one of them is.
 template <class S>
 __global__ void __launch_bounds__(THREADS, 2)
     ssd_steps_back(const S* __restrict__ dy, const accumulate_of<S>* __restrict__ dlast,
@@ -170,35 +170,42 @@ __global__ void __launch_bounds__(THREADS, 2)
     SHARED(E, warps, THREADS / 32);
     SHARED(E, a, tile<S>::Q + 1);
     SHARED(int, begins, tile<S>::Q + 1);
-    const long long row = blockIdx.x, l = size.l, entries = size.p * size.n;
-    if (marks && !marks[row]) return;
-    const row_back<S> r{dy + row * l * size.p,
-                        x + row_in(size, OF_X, row) * l * size.p,
-                        log_a + row_in(size, OF_LOG_A, row) * l,
-                        B + row_in(size, OF_B, row) * l * size.n,
-                        C + row_in(size, OF_C, row) * l * size.n,
-                        start ? start + row_in(size, OF_S0, row) * entries : nullptr,
-                        resets, starts + row * size.chunks * entries, now + row * entries,
-                        dS0 + row * entries, a, begins, size, row};
-    r.begin(dlast ? dlast + row * entries : nullptr);
-    for (long long t = l - 1; t >= 0; --t) {
-        if (t == l - 1 || t % tile<S>::Q == tile<S>::Q - 1) r.load(t / tile<S>::Q);
-        state_back(r, t, dx + row * l * size.p, dlog_a + row * l, warps);
-        __syncthreads();
-        for (long long n = threadIdx.x; n < size.n; n += THREADS) {
-            E by_B = zero<E>(), by_C = zero<E>();
-            for (long long p = 0; p < size.p; ++p) {
-                by_B += r.G[p * size.n + n] * conj(widen(r.x[t * size.p + p]));
-                by_C += conj(r.now[p * size.n + n]) * widen(r.dy[t * size.p + p]);
+    const long long l = size.l, entries = size.p * size.n, group = blockIdx.x * l;
+    bool wanted = !marks;
+    for (long long h = 0; marks && h < size.heads; ++h)
+        wanted = wanted || marks[blockIdx.x * size.heads + h];
+    if (!wanted) return;
+    for (long long h = 0; h < size.heads; ++h) {
+        const long long row = blockIdx.x * size.heads + h;
+        const row_back<S> r{dy + row * l * size.p,
+                            x + row_in(size, OF_X, row) * l * size.p,
+                            log_a + row_in(size, OF_LOG_A, row) * l,
+                            B + row_in(size, OF_B, row) * l * size.n,
+                            C + row_in(size, OF_C, row) * l * size.n,
+                            start ? start + row_in(size, OF_S0, row) * entries : nullptr,
+                            resets, starts + row * size.chunks * entries, now + row * entries,
+                            dS0 + row * entries, a, begins, size, row};
+        r.begin(dlast ? dlast + row * entries : nullptr);
+        for (long long t = l - 1; t >= 0; --t) {
+            if (t == l - 1 || t % tile<S>::Q == tile<S>::Q - 1) r.load(t / tile<S>::Q);
+            state_back(r, t, dx + row * l * size.p, dlog_a + row * l, warps);
+            __syncthreads();
+            for (long long n = threadIdx.x; n < size.n; n += THREADS) {
+                E by_B = zero<E>(), by_C = zero<E>();
+                for (long long p = 0; p < size.p; ++p) {
+                    by_B += r.G[p * size.n + n] * conj(widen(r.x[t * size.p + p]));
+                    by_C += conj(r.now[p * size.n + n]) * widen(r.dy[t * size.p + p]);
+                }
+                E& of_B = dB[(group + t) * size.n + n];
+                E& of_C = dC[(group + t) * size.n + n];
+                of_B = h ? of_B + by_B : by_B;
+                of_C = h ? of_C + by_C : by_C;
             }
-            dB[(row * l + t) * size.n + n] = by_B;
-            dC[(row * l + t) * size.n + n] = by_C;
+            __syncthreads();
         }
-        __syncthreads();
+        if (l) r.each([&](long long p, long long n) {
+            E& g = r.G[p * size.n + n];
+            g = begins[0] ? zero<E>() : conj(a[0]) * g;
+        });
     }
-    if (l == 0) return;
-    r.each([&](long long p, long long n) {
-        E& g = r.G[p * size.n + n];
-        g = begins[0] ? zero<E>() : conj(a[0]) * g;
-    });
 }

@@ -4,8 +4,8 @@
 // by functions that read global or shared memory; while one slice is multiplied in shared memory,
 // the next is on its way in registers. Single and double precision add their products one by one
 // (8 × 4 or 4 × 2 sums a thread); halves go to the tensor cores (tensor.cuh), a warp with 32 × 32
-// sums. Single precision stays away from them: TF32 would lose half of its digits, and a sum of
-// three TF32 products all of small numbers', whose remainders are flushed.
+// sums. Single precision does not: TF32 has half of its digits, and of three TF32 products for one
+// the remainders of small numbers would be flushed to zero.
 #ifndef REFSSM_TILES_CUH
 #define REFSSM_TILES_CUH
 #include "tensor.cuh"
@@ -104,8 +104,8 @@ template <class S> struct tile {
     }
 };
 
-// An operand: the number of row (or column) i at the summed index k is f(at[i line + k], k) if ALONG
-// the lines of memory, else f(at[k line + i], k); i < rows, and zero from there on.
+// An operand: the number of row (or column) i at the summed index k is f(at[i line + k], k) if
+// ALONG the lines of memory, else f(at[k line + i], k); i < rows, and zero from there on.
 template <bool ALONG, class T, class F> struct operand {
     const T* at;
     long long line;

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import HALVES, Array, blocks, common, namespace
+from refssm_gpu._launching.arrays import HALVES, Array, blocks, common, empty, namespace
 from refssm_gpu._launching.batch import INNER
 from refssm_gpu._launching.kernel import FIELDS, Kernel, instances
 from refssm_gpu._launching.target import target
@@ -24,9 +24,9 @@ TYPES = (*FIELDS, *HALVES)
 _STATES = Kernel("ssd_states.cuh", "ssd_states", instances(TYPES, (0, 1)), BLOCK, registers=136)
 _PASS = Kernel("ssd_states.cuh", "ssd_pass", instances(FIELDS, (0, 1)), BLOCK, registers=64)
 _OUTPUTS = Kernel("ssd_forward.cuh", "ssd_outputs", instances(TYPES), BLOCK, registers=192)
-_GRADIENTS = Kernel("ssd_back.cuh", "ssd_gradients", instances(TYPES), BLOCK, registers=224)
+_GRADIENTS = Kernel("ssd_back.cuh", "ssd_gradients", instances(TYPES), BLOCK, registers=255)
 _STEPS = Kernel("ssd_steps.cuh", "ssd_steps", instances(TYPES), BLOCK, registers=96)
-_STEPS_BACK = Kernel("ssd_steps.cuh", "ssd_steps_back", instances(TYPES), BLOCK, registers=208)
+_STEPS_BACK = Kernel("ssd_steps.cuh", "ssd_steps_back", instances(TYPES), BLOCK, registers=224)
 
 
 def chunk(kind: np.dtype) -> int:
@@ -57,9 +57,10 @@ def scan(
     states = None
     if ends or r.chunks > 1 or S0 is not None:
         states = _states(r, r.x, 0, r.S0, last, marks)
-    heads = _heads(r)
+    tiles = blocks(p, chunk(r.kind))
+    heads = _heads(r, r.chunks * tiles)
     _OUTPUTS(
-        (r.kind.name,), (r.rows.rows // heads * r.chunks * blocks(p, chunk(r.kind)),),
+        (r.kind.name,), (r.rows.rows // heads * r.chunks * tiles,),
         r.x, r.log_a, r.B, r.C, r.resets, states, y, marks, r.changed(heads=heads),
     )  # fmt: skip
     _steps(r, marks, y, last)
@@ -101,13 +102,12 @@ def _states(r: Rows, x: Array, back: int, start: Array | None, last: Array, mark
     return states
 
 
-def _heads(r: Rows) -> int:
+def _heads(r: Rows, blocks_a_row: int) -> int:
     """How many heads with the same B and C one block goes through: more where blocks are many."""
     if any(r.rows.bits[argument] & INNER for argument in (OF_B, OF_C)):
         return 1
     enough = RESIDENT * target().multiprocessors
-    members = r.rows.rows * r.chunks * blocks(r.core[1], chunk(r.kind))
-    most = min(MOST_HEADS, max(1, members // enough))
+    most = min(MOST_HEADS, max(1, r.rows.rows * blocks_a_row // enough))
     return next((h for h in range(most, 0, -1) if r.rows.inner % h == 0), 1)
 
 
@@ -133,14 +133,16 @@ def scan_back(
         before = _states(r, r.x, 0, r.S0, scratch, marks)
     if r.chunks > 1 or S0 is not None or dlast is not None:
         after = _states(r, dy, 1, dlast, dS0, marks)
-    gradients = _gradients_of(r)
+    heads = _heads(r, r.chunks)
+    gradients = _gradients_of(r, heads)
     _GRADIENTS(
-        (r.kind.name,), (r.rows.rows * r.chunks,),
-        dy, r.x, r.log_a, r.B, r.C, r.resets, before, after, *gradients, marks, r.size,
+        (r.kind.name,), (r.rows.rows // heads * r.chunks,),
+        dy, r.x, r.log_a, r.B, r.C, r.resets, before, after, *gradients, marks,
+        r.changed(heads=heads),
     )  # fmt: skip
     starts = r.new(r.chunks, p, n, inside=True) if before is None else before
-    _steps_back(r, dy, dlast, marks, starts, scratch, (*gradients, dS0))
-    return _unfolded(r, (*gradients, dS0))
+    _steps_back(r, heads, dy, dlast, marks, starts, scratch, (*gradients, dS0))
+    return _unfolded(r, heads, (*gradients, dS0))
 
 
 def step_back(
@@ -151,27 +153,37 @@ def step_back(
     _, p, n = r.core
     dy = r.every_row(dy[..., None, :], 2, r.kind)
     dafter = r.every_row(dafter, 2, r.inside)
-    gradients = (*_gradients_of(r), r.new(p, n, inside=True))
-    _steps_back(r, dy, dafter, None, None, r.new(p, n, inside=True), gradients)
-    return _unfolded(r, gradients)
+    heads = _heads(r, 1)
+    gradients = (*_gradients_of(r, heads), r.new(p, n, inside=True))
+    _steps_back(r, heads, dy, dafter, None, None, r.new(p, n, inside=True), gradients)
+    return _unfolded(r, heads, gradients)
 
 
-def _gradients_of(r: Rows) -> tuple[Array, ...]:
-    """Memory for dx, dlog_a, dB and dC of every row; the last two are added up over heads."""
+def _gradients_of(r: Rows, heads: int) -> tuple[Array, ...]:
+    """Memory for dx and dlog_a of every row, dB and dC of every block's heads together."""
     l, p, n = r.core
-    return r.new(l, p), r.new(l), r.new(l, n, inside=True), r.new(l, n, inside=True)
+    dB, dC = (empty((r.rows.rows // heads, l, n), r.inside, r.x) for _ in range(2))
+    return r.new(l, p), r.new(l), dB, dC
 
 
-def _steps_back(r: Rows, dy, dlast, marks, starts, scratch, gradients) -> None:
-    """The adjoint recurrence, for the marked rows or for all."""
+def _steps_back(r: Rows, heads: int, dy, dlast, marks, starts, scratch, gradients) -> None:
+    """The adjoint recurrence, for heads of which a row is marked, or for all."""
     _STEPS_BACK(
-        (r.kind.name,), (r.rows.rows,),
+        (r.kind.name,), (r.rows.rows // heads,),
         dy, dlast, r.x, r.log_a, r.B, r.C, r.S0, r.resets, marks, starts, scratch,
-        *gradients, r.size,
+        *gradients, r.changed(heads=heads),
     )  # fmt: skip
 
 
-def _unfolded(r: Rows, gradients: tuple[Array, ...]) -> tuple[Array, ...]:
-    l, p, n = r.core
-    cores = (l, p), (l,), (l, n), (l, n), (p, n)
-    return tuple(r.rows.unfolded(g, core) for g, core in zip(gradients, cores, strict=True))
+def _unfolded(r: Rows, heads: int, gradients: tuple[Array, ...]) -> tuple[Array, ...]:
+    """With the batch's axes; in dB and dC the last one counts blocks of heads."""
+    (l, p, n), shape = r.core, r.rows.shape
+    groups = (*shape[:-1], r.rows.inner // heads) if heads > 1 else shape
+    dx, dlog_a, dB, dC, dS0 = gradients
+    return (
+        r.rows.unfolded(dx, (l, p)),
+        r.rows.unfolded(dlog_a, (l,)),
+        dB.reshape(*groups, l, n),
+        dC.reshape(*groups, l, n),
+        r.rows.unfolded(dS0, (p, n)),
+    )

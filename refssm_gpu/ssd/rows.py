@@ -97,11 +97,12 @@ def rows_of(
     rows = batch((*own, S0, resets), CORES)
     (l, p), n = x.shape[-2:], B.shape[-1]
     fields = (l, p, n, rows.inner, blocks(l, steps), 1, rows.mask, S0 is None)
-    return Rows(*rows.arrays, rows, np.array([fields], SIZES))
+    x, log_a, B, C, S0, resets = rows.arrays
+    return Rows(x, log_a, B, C, S0, resets, rows, np.array([fields], SIZES))
 
 
 def state_of(S: Array, *arguments: Array) -> Array:
-    """S in the arguments' precision; real where all that it is made of is real: C may be complex."""
+    """S in the arguments' precision; real where all that it is made of is real: C may not be."""
     if is_complex(S) and not any(map(is_complex, arguments)):
         return namespace(S).real(S).copy()
     return S.astype(common(*arguments), copy=False)

@@ -19,6 +19,8 @@ FILES = (
     "convolution.causal",
     "convolution.circular",
     "diagonal.shift",
+    "dplr.aliased",
+    "dplr.kernel",
     "discretize.diagonal_hold",
     "discretize.diagonal_rational",
     "discretize.hold",

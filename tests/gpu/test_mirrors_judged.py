@@ -1,11 +1,9 @@
 """Every mirror on the GPU is judged like anybody's implementation: here on the host build."""
 
 import pytest
-from kernel_judging import MIRRORED, judge, type_of_turn
+from kernel_judging import MIRRORED, judge, type_of_turn, types
 
-from refssm.conformance.checks.checks import types_of
-
-EVERY = [(op, dtype) for op in MIRRORED for dtype in types_of(op)]
+EVERY = [(op, dtype) for op in MIRRORED for dtype in types(op)]
 
 
 @pytest.mark.parametrize("op", MIRRORED, ids=str)

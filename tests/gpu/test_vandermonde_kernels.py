@@ -12,7 +12,7 @@ from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
 from refssm_gpu._launching import powers
 from refssm_gpu._launching.powers import later_sums, moments, sums
-from refssm_gpu._launching.target import target
+from refssm_gpu._launching.target import on_host, target
 from refssm_gpu.vandermonde import (
     vandermonde_kernel,
     vandermonde_kernel_real,
@@ -22,6 +22,13 @@ from refssm_gpu.vandermonde import (
 
 TYPES = ("float32", "float64", "complex64", "complex128")
 TURN = TYPES[ROTATION % 4]
+
+
+@pytest.fixture(autouse=True)
+def _one_multiprocessor(monkeypatch):
+    """Blocks are as large as at large sizes: on a large card small sizes get small ones."""
+    if on_host():
+        monkeypatch.setattr(target(), "multiprocessors", 1)
 
 
 def modes(kind, *shape, seed=0):

@@ -1,0 +1,7 @@
+"""CuPy mirrors of refssm.dplr: products of small matrices, and sums over nodes backwards."""
+
+from refssm._names import export
+from refssm_gpu.dplr.aliased import *
+from refssm_gpu.dplr.kernel import *
+
+export(globals())

@@ -1,0 +1,36 @@
+"""CuPy mirror of refssm.hope.kernel: what the stream answers to an impulse.
+
+The response is infinitely long, so no transform of samples of its spectrum gives its first l steps.
+The pipeline of the stream takes n + l ticks, in double precision.
+"""
+
+import numpy as np
+
+from refssm.hope import HOPE_KERNEL
+from refssm_gpu._launching.arrays import common, namespace, unbroadcast_each
+from refssm_gpu._launching.checked import checked, checked_vjp
+from refssm_gpu._launching.powers import rounded
+from refssm_gpu.hope.stream import gathered, streamed
+from refssm_gpu.hope.sums import widened
+
+
+def _impulse(l, like):
+    """1, 0, 0, …"""
+    return (namespace(like).arange(l) == 0).astype(np.float64)
+
+
+def hope_kernel(h, dt, *, l):
+    """Mirror of refssm.hope_kernel; computed in double precision and rounded once."""
+    K, _ = streamed(*widened(h, dt), _impulse(l, h))
+    return K.astype(common(h, dt), copy=False)
+
+
+def hope_kernel_vjp(dk, h, dt, *, l):
+    """Mirror of refssm.hope_kernel_vjp: the gradient of a stream, but for its input."""
+    wide, step = widened(h, dt)
+    dh, slope, _ = gathered(widened(dk, dt)[0], wide, step, _impulse(l, h))
+    return rounded(unbroadcast_each((dh, slope / (2 * step)), (h, dt)), common(dk, h, dt))
+
+
+hope_kernel_vjp = checked_vjp(HOPE_KERNEL, hope_kernel_vjp)
+hope_kernel = checked(HOPE_KERNEL, hope_kernel)

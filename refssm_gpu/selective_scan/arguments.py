@@ -1,0 +1,161 @@
+"""The arguments of selective scans as the kernels take them: one type, channels beside each other.
+
+The inner axis of the batch are the channels that share B and C: all last batch axes that B and C
+lack. A block computes several of them. Without such an axis each channel has a block of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from refssm_gpu._launching.arrays import Array, accumulated, blocks, common, contiguous, namespace
+from refssm_gpu._launching.batch import INNER, OUTER, Batch, batch
+from refssm_gpu._launching.target import target
+
+RESIDENT = 2  # blocks for each multiprocessor, below which time is cut into pieces
+FEWEST = 3  # pieces: a cut computes the states twice, so two pieces would gain nothing
+SHORTEST = 4  # chunks of a piece
+TILE = 16  # states that the threads of a channel hold together
+STARTS = 8  # the place of x0 among the arguments in the mask
+CORES = (1, 1, 1, 2, 2, 0, 1, 0, 1, 1, 1)  # u, dt, A, B, C, D, z, dt_bias, x0, resets, dy
+SIZES = np.dtype(
+    [(name, np.int64) for name in ("l", "n", "inner", "span")]
+    + [("mask", np.uint32), ("at_rest", np.int32)]
+)  # selective_sizes in selective.cuh
+
+
+class Given(NamedTuple):
+    """What the caller has given; None where the operator has no such argument."""
+
+    u: Array
+    dt: Array
+    A: Array
+    B: Array
+    C: Array
+    D: Array | None = None
+    z: Array | None = None
+    dt_bias: Array | None = None
+    x0: Array | None = None
+    resets: Array | None = None
+    dy: Array | None = None
+
+
+@dataclass(frozen=True)
+class Selective:
+    """The arguments in one type and one batch; the sizes of blocks follow from the type."""
+
+    given: Given  # each in one piece of memory
+    rows: Batch
+    split: int  # how many axes of the batch B and C lack
+    kind: np.dtype
+    at_rest: bool
+
+    @property
+    def steps(self) -> int:
+        """Steps."""
+        return self.given.u.shape[-1]
+
+    @property
+    def states(self) -> int:
+        """States of a channel."""
+        return self.given.A.shape[-1]
+
+    @property
+    def inside(self) -> np.dtype:
+        """The type of the states."""
+        return accumulated(self.kind)
+
+    @property
+    def chunk(self) -> int:
+        """Steps of a chunk: `division` in selective.cuh."""
+        return 32 if self.inside == np.float32 else 16
+
+    @property
+    def channels(self) -> int:
+        """Channels of a block."""
+        return 128 // self.inside.itemsize
+
+    @property
+    def groups(self) -> int:
+        """Blocks for the channels that share B and C."""
+        return blocks(self.rows.inner, self.channels)
+
+    def plan(self) -> Plan:
+        """Cut time into pieces if blocks are few."""
+        tiles = self.rows.outer * self.groups
+        wanted = RESIDENT * target().multiprocessors // max(tiles, 1)
+        pieces = min(wanted, self.steps // (SHORTEST * self.chunk)) if self.states else 1
+        return self.whole() if pieces < FEWEST else self._cut(pieces)
+
+    def whole(self) -> Plan:
+        """Time in one piece."""
+        return self._cut(1)
+
+    def _cut(self, pieces: int) -> Plan:
+        span = max(1, blocks(blocks(self.steps, pieces), self.chunk)) * self.chunk
+        grid = self.rows.outer * self.groups * bool(self.steps), max(1, blocks(self.steps, span))
+        record = (self.steps, self.states, self.rows.inner, span, self.rows.mask, self.at_rest)
+        return Plan((self.kind.name,), grid, np.array([record], SIZES))
+
+
+class Plan(NamedTuple):
+    """How one pass is split: the kernels' instance, their grid, and the sizes they get."""
+
+    instance: tuple[str]
+    grid: tuple[int, int]
+    size: Any
+
+    @property
+    def pieces(self) -> int:
+        """Pieces of time."""
+        return self.grid[1]
+
+    def from_own_states(self) -> Plan:
+        """The same with a state before each piece of each channel."""
+        size = self.size.copy()
+        size["mask"] |= (OUTER | INNER) << 2 * STARTS
+        return self._replace(size=size)
+
+
+def real_part(kind: np.dtype) -> np.dtype:
+    """The real type of the same precision."""
+    return np.finfo(kind).dtype if kind.kind == "c" else kind
+
+
+def arguments(given: Given, *others: Array, at_rest: bool) -> Selective:
+    """Bring the arguments to one type and one batch; `others` belong to the type, too."""
+    wide = [given.u, given.A, given.B, given.C, given.D, given.x0, given.dy, *others]
+    kind = common(given.dt, *(x for x in wide if x is not None))
+    inside, real = accumulated(kind), real_part(kind)
+    types = Given(
+        u=kind, dt=real, A=inside, B=kind, C=kind, D=inside, z=real,
+        dt_bias=real_part(inside), x0=inside, resets=np.dtype(np.uint8), dy=kind,
+    )  # fmt: skip
+    cast = [
+        None if x is None else x.astype(t, copy=False) for x, t in zip(given, types, strict=True)
+    ]
+    split, cast = _channels(Given(*cast))
+    rows = batch(cast, CORES, split)
+    return Selective(Given(*rows.arrays), rows, split, kind, at_rest)
+
+
+def _channels(given: Given) -> tuple[int, Given]:
+    """How many last batch axes B and C lack, and B and C with all of the others or none."""
+    leads = [() if x is None else x.shape[: x.ndim - c] for x, c in zip(given, CORES, strict=True)]
+    whole = np.broadcast_shapes(*leads)
+    own = np.broadcast_shapes(given.B.shape[:-2], given.C.shape[:-2])
+    own = (1,) * (len(whole) - len(own)) + own
+    split = next((i for i, size in enumerate(reversed(own)) if size != 1), len(own))
+    outer = whole[: len(whole) - split]
+
+    def filled(x: Array) -> Array:
+        if prod(x.shape[:-2]) == 1:
+            return x
+        full = (*outer, *(1,) * split, *x.shape[-2:])
+        return contiguous(namespace(x).broadcast_to(x, full))
+
+    return split, given._replace(B=filled(given.B), C=filled(given.C))

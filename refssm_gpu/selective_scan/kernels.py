@@ -1,0 +1,221 @@
+"""Selective scans and their adjoints on the card: selective_scan.cuh and selective_adjoint.cuh.
+
+Where blocks are few, time is cut into pieces: a first launch gives each piece's map, the scan of
+`recurrence` composes the maps, and the last launch starts every piece from its own state.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from refssm_gpu._launching.arrays import (
+    HALVES,
+    Array,
+    blocks,
+    contiguous,
+    empty,
+    namespace,
+    unbroadcast_each,
+)
+from refssm_gpu._launching.kernel import FIELDS, Kernel, instances
+from refssm_gpu._launching.recurrence import scan as linear_recurrence
+from refssm_gpu.selective_scan.arguments import (
+    TILE,
+    Given,
+    Plan,
+    Selective,
+    arguments,
+    real_part,
+)
+
+BLOCK = 128
+_INSTANCES = instances((*FIELDS, *HALVES))
+_SCAN = Kernel("selective_scan.cuh", "selective_scan", _INSTANCES, BLOCK, registers=168)
+_STATES = Kernel("selective_scan.cuh", "selective_states", _INSTANCES, BLOCK, registers=168)
+_TOTALS = Kernel("selective_pieces.cuh", "selective_totals", _INSTANCES, BLOCK, registers=168)
+_ENDS = Kernel("selective_pieces.cuh", "selective_back_totals", _INSTANCES, BLOCK, registers=136)
+_BACK = Kernel("selective_adjoint.cuh", "selective_back", _INSTANCES, BLOCK, registers=255)
+_GATED_BACK = Kernel("selective_adjoint.cuh", "mamba_back", _INSTANCES, BLOCK, registers=255)
+
+
+class Gradients(NamedTuple):
+    """For each argument, with all axes of the batch; dB and dC without those that both lack."""
+
+    u: Array
+    dt: Array
+    A: Array
+    B: Array
+    C: Array
+    D: Array | None
+    z: Array | None
+    dt_bias: Array | None
+    x0: Array
+
+
+def scan(given: Given, *, at_rest: bool) -> tuple[Array, Array]:
+    """The outputs, in the type of the arguments, and the last states."""
+    s = arguments(given, at_rest=at_rest)
+    a, plan = s.given, s.plan()
+    y = empty((s.rows.rows, s.steps), s.kind, a.u)
+    last = _unmoved(s, given.x0)
+    starts, plan = _starts(s, plan, given.x0)
+    _SCAN(
+        plan.instance, plan.grid, a.u, a.dt, a.A, a.B, a.C, a.D, a.z, a.dt_bias, starts, a.resets,
+        y, last, _carry(s, plan), plan.size,
+    )  # fmt: skip
+    return s.rows.unfolded(y, (s.steps,)), s.rows.unfolded(last, (s.states,))
+
+
+def in_kind_of(x: Array, y: Array, *made_of: Array) -> Array:
+    """The last states in the outputs' precision; real where all that they are made of is real."""
+    if x.dtype.kind == "c":
+        return x if any(a.dtype.kind == "c" for a in made_of) else namespace(x).real(x)
+    return x.astype(y.dtype, copy=False)
+
+
+def gradients(given: Given, dlast: Array | None = None, *, at_rest: bool) -> tuple[Array, ...]:
+    """The gradients of all arguments but resets, shaped like them and in their types."""
+    primals = given._replace(resets=None, dy=None)
+    made = pulled_back(given, dlast, at_rest=at_rest)
+    pairs = [(g, x) for g, x in zip(made, primals, strict=False) if x is not None]
+    summed = unbroadcast_each(*zip(*pairs, strict=True))
+    return tuple(g.astype(x.dtype, copy=False) for g, (_, x) in zip(summed, pairs, strict=True))
+
+
+def pulled_back(given: Given, dlast: Array | None, *, at_rest: bool) -> Gradients:
+    """The gradients from the outputs, `given.dy`, and the last state; None: nobody uses it."""
+    s = arguments(given, *(() if dlast is None else (dlast,)), at_rest=at_rest)
+    a, plan = s.given, s.plan()
+    before = _states(s, plan, given.x0)
+    ends = _ends(s, plan, dlast)
+    made = _made(s, plan, ends)
+    args = (a.dy, a.u, a.dt, a.A, a.B, a.C)
+    if a.z is None:
+        _BACK(
+            plan.instance, plan.grid, *args, before, ends, a.resets, made.u, made.dt, made.A,
+            made.B, made.C, made.x0, plan.size,
+        )  # fmt: skip
+    else:
+        _GATED_BACK(
+            plan.instance, plan.grid, *args, a.D, a.z, a.dt_bias, before, ends, a.resets, made.u,
+            made.dt, made.A, made.B, made.C, made.D, made.z, made.dt_bias, made.x0, plan.size,
+        )  # fmt: skip
+    return _added(s, made)
+
+
+def _made(s: Selective, plan: Plan, ends: Array | None) -> Gradients:
+    """Memory for the gradients, as the kernel writes them; without steps their values."""
+    rows, l, n = s.rows.rows, s.steps, s.states
+    real, real_inside = real_part(s.kind), real_part(s.inside)
+    gated = s.given.z is not None
+    shared = s.groups, s.rows.outer, l, n
+    xp = namespace(s.given.u)
+    make = xp.empty if l else xp.zeros
+    return Gradients(
+        u=make((rows, l), dtype=s.kind),
+        dt=make((rows, l), dtype=real),
+        A=make((rows, plan.pieces, n), dtype=s.inside),
+        B=make(shared, dtype=s.inside),
+        C=make(shared, dtype=s.inside),
+        D=make((rows, plan.pieces), dtype=s.inside) if gated else None,
+        z=make((rows, l), dtype=real) if gated else None,
+        dt_bias=make((rows, plan.pieces), dtype=real_inside) if gated else None,
+        x0=make((rows, plan.pieces, n), dtype=s.inside) if l or ends is None else ends,
+    )
+
+
+def _added(s: Selective, made: Gradients) -> Gradients:
+    """Sums over pieces and over blocks of channels, with the batch axes of the caller."""
+    xp, core = namespace(s.given.u), (s.steps, s.states)
+    outer = (*s.rows.shape[: len(s.rows.shape) - s.split], *(1,) * s.split)
+
+    def over_pieces(x: Array | None, *own: int) -> Array | None:
+        return None if x is None else s.rows.unfolded(xp.sum(x, axis=1), own)
+
+    return Gradients(
+        u=s.rows.unfolded(made.u, (s.steps,)),
+        dt=s.rows.unfolded(made.dt, (s.steps,)),
+        A=over_pieces(made.A, s.states),
+        B=xp.reshape(xp.sum(made.B, axis=0), (*outer, *core)),
+        C=xp.reshape(xp.sum(made.C, axis=0), (*outer, *core)),
+        D=over_pieces(made.D),
+        z=None if made.z is None else s.rows.unfolded(made.z, (s.steps,)),
+        dt_bias=over_pieces(made.dt_bias),
+        x0=s.rows.unfolded(made.x0[:, 0], (s.states,)),
+    )
+
+
+def _every_row(s: Selective, states: Array | None) -> Array:
+    """States of each channel, (rows, n), in the type of the computation; zeros for None."""
+    xp, shape = namespace(s.given.u), (s.rows.rows, s.states)
+    if states is None:
+        return xp.zeros(shape, dtype=s.inside)
+    full = xp.broadcast_to(states, (*s.rows.shape, s.states))
+    return xp.reshape(contiguous(full, s.inside), shape)
+
+
+def _unmoved(s: Selective, x0: Array | None) -> Array:
+    """Memory for the last states; without steps they are the first ones."""
+    if s.steps:
+        return empty((s.rows.rows, s.states), s.inside, s.given.u)
+    return namespace(s.given.u).asarray(_every_row(s, x0), copy=True)
+
+
+def _carry(s: Selective, plan: Plan) -> Array | None:
+    """Where states wait between chunks, if a thread cannot keep them all."""
+    if s.states <= TILE:
+        return None
+    return empty((s.rows.rows, plan.pieces, s.states), s.inside, s.given.u)
+
+
+def _totals(s: Selective, plan: Plan) -> tuple[Array, Array, Array]:
+    """Arrays for the maps of the pieces: decays, inputs (rows, pieces, n), and resets."""
+    shape = (s.rows.rows, plan.pieces, s.states)
+    made = (empty(shape, s.inside, s.given.u) for _ in range(2))
+    return *made, empty(shape[:2], np.uint8, s.given.u)
+
+
+def _starts(s: Selective, plan: Plan, x0: Array | None) -> tuple[Array | None, Plan]:
+    """The states before each piece, (rows, pieces, n), and the plan with them."""
+    a = s.given
+    if plan.pieces == 1:
+        return a.x0, plan
+    totals = _totals(s, plan)
+    _TOTALS(
+        plan.instance, plan.grid, a.u, a.dt, a.A, a.B, a.dt_bias, a.resets, *totals,
+        _carry(s, plan), plan.size,
+    )  # fmt: skip
+    first = _every_row(s, x0)
+    after = linear_recurrence(*totals[:2], first, totals[2], at_rest=False)
+    made = namespace(a.u).concat([first[:, None], after[:, :-1]], axis=1)
+    return contiguous(made), plan.from_own_states()
+
+
+def _ends(s: Selective, plan: Plan, dlast: Array | None) -> Array | None:
+    """The cotangent that comes in after each piece, (rows, pieces, n); None for zeros."""
+    a = s.given
+    if plan.pieces == 1:
+        return None if dlast is None else _every_row(s, dlast)[:, None]
+    totals = _totals(s, plan)
+    _ENDS(
+        plan.instance, plan.grid, a.dy, a.dt, a.A, a.C, a.z, a.dt_bias, a.resets, *totals,
+        plan.size,
+    )  # fmt: skip
+    xp, last = namespace(a.u), _every_row(s, dlast)
+    decays, inputs, begins = (xp.flip(t, axis=1) for t in totals)
+    after = linear_recurrence(decays, inputs, last, begins, at_rest=False)
+    return contiguous(xp.flip(xp.concat([last[:, None], after[:, :-1]], axis=1), axis=1))
+
+
+def _states(s: Selective, plan: Plan, x0: Array | None) -> Array:
+    """The states before each chunk, (rows, chunks, n)."""
+    a = s.given
+    starts, plan = _starts(s, plan, x0)
+    before = empty((s.rows.rows, blocks(s.steps, s.chunk), s.states), s.inside, a.u)
+    _STATES(
+        plan.instance, plan.grid, a.u, a.dt, a.A, a.B, a.dt_bias, starts, a.resets, before,
+        _carry(s, plan), plan.size,
+    )  # fmt: skip
+    return before

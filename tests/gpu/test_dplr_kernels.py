@@ -1,0 +1,144 @@
+"""DPLR systems on the card: any rank and length, poles at nodes, stiff and slow modes."""
+
+import numpy as np
+import pytest
+from on_target import given, taken
+
+from refssm.dplr import DPLR_KERNEL, DPLR_KERNEL_ALIASED
+from refssm_gpu import dplr
+from refssm_gpu.dplr import bilinear, doubling, nodes
+
+BOTH = [DPLR_KERNEL, DPLR_KERNEL_ALIASED]
+
+
+def system(n=5, r=2, seed=0, batch=()):
+    """w, P, Q, B, C and dt of systems that decay."""
+    rng = np.random.default_rng(seed)
+
+    def drawn(*shape):
+        return rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+
+    P = drawn(*batch, n, r)
+    w = -0.5 - rng.random((*batch, n)) + 3j * rng.standard_normal(n)
+    return w, P, P.copy(), drawn(*batch, n), drawn(n), np.full(batch, 0.1)
+
+
+def near(found, wanted, room=1e-10):  # the ranges here lose less than three digits
+    for f, y in zip(found, wanted, strict=True):
+        assert f.shape == y.shape
+        assert np.abs(f - y).max(initial=0) <= room * np.abs(y).max(initial=0)
+
+
+def agree(op, arguments, l):
+    """The kernel and its gradients are the reference's."""
+    K = op.reference(*arguments, l=l)
+    near([taken(op.implementation("gpu")(*given(*arguments), l=l))], [K])
+    dk = np.random.default_rng(l).standard_normal(K.shape).astype(K.dtype)
+    wanted = op.vjp("reference")(dk, *arguments, l=l)
+    near(taken(op.vjp("gpu")(*given(dk, *arguments), l=l)), wanted)
+
+
+@pytest.mark.parametrize("op", BOTH, ids=str)
+@pytest.mark.parametrize("r", [0, 1, 2, 3])
+def test_any_rank_at_any_length(op, r):
+    for l in (1, 2, 3, 4, 5, 16, 17, 40):  # around squares, where a row of powers begins
+        agree(op, system(r=r), l)
+
+
+@pytest.mark.parametrize("op", BOTH, ids=str)
+def test_batches_broadcast(op):
+    w, P, Q, B, C, dt = system(batch=(2, 3))
+    agree(op, (w[:, :1], P[0, 0], Q[0, 0], B, C, dt[0]), 9)
+
+
+@pytest.mark.parametrize("op", BOTH, ids=str)
+def test_nothing_is_made_of_nothing(op):
+    assert taken(op.implementation("gpu")(*given(*system()), l=0)).shape == (0,)
+    agree(op, system(n=0), 4)
+    for g in taken(op.vjp("gpu")(*given(np.zeros(0) + 0j, *system()), l=0)):
+        assert not g.any()
+
+
+@pytest.mark.parametrize("r", [1, 2])
+def test_a_pole_of_the_normal_part_at_a_node_is_no_obstacle(r):
+    w, P, Q, B, C, dt = system(r=r)
+    w[2] = 0
+    for op in BOTH:
+        agree(op, (w, P, Q, B, C, dt), 16)
+
+
+def test_elimination_exchanges_rows_where_a_pivot_is_zero():
+    Q = np.array([[-1.0, 1.0], [1.0, 0.0]])
+    arguments = -np.ones(2), np.eye(2), Q, np.array([1.0, 0.0]), np.array([1.0, 2.0]), np.ones(())
+    agree(DPLR_KERNEL_ALIASED, arguments, 1)
+
+
+@pytest.mark.parametrize("exponent", [-700, 600])
+def test_a_mode_far_from_the_others_keeps_its_digits(exponent):
+    w, none, one = np.array([-(2.0**exponent)]), np.zeros((1, 0)), np.ones(1)
+    K = taken(dplr.dplr_kernel_aliased(*given(w, none, none, one, one, np.ones(())), l=1))
+    assert K.tolist() == [2.0**-exponent]
+
+
+def slow_and_stiff(h):
+    """Two modes of the discrete system near 1 for small h, near −1 for large h."""
+    one, none = np.ones(2), np.zeros((2, 0))
+    return np.array([-1.0, -2.0]), none, none, one, one, np.array(h)
+
+
+@pytest.mark.parametrize("h", [1e-9, 1e9])
+def test_modes_near_one_and_near_minus_one_keep_their_digits(h):
+    agree(DPLR_KERNEL_ALIASED, slow_and_stiff(h), 32)
+
+
+def _by_powers(self, i):
+    """I − A^(2^i) from A^(2^i) itself, which loses the digits of slow modes."""
+    I = np.eye(self.powers[0].shape[-1])
+    return I - np.linalg.matrix_power(I - self.powers[0], 2**i)
+
+
+def _by_squares(self, i):
+    """E_2 like the others, which loses the digits of stiff modes."""
+    E = self.powers[0]
+    for _ in range(i):
+        E = E + (E - E @ E)
+    return E
+
+
+BUGS = {
+    "slow_modes_lose_digits": (doubling.Chain, "__getitem__", _by_powers),
+    "stiff_modes_lose_digits": (doubling.Chain, "__getitem__", _by_squares),
+    "a_power_has_no_gradient": (doubling.Chain, "take", lambda self, i, dE: None),
+    "no_correction_of_low_rank": (bilinear.Bilinear, "_inverse", lambda self, x: self.R * x),
+    "the_next_nodes_unknowns": (
+        nodes,
+        "bordered",
+        lambda *a, right=nodes.bordered: tuple(np.roll(x, 1, axis=-2) for x in right(*a)),
+    ),
+}
+
+
+def _all_facts():
+    """Facts that together see each of the bugs above."""
+    for op in BOTH:
+        agree(op, system(), 40)
+    for h in (1e-9, 1e9):
+        agree(DPLR_KERNEL_ALIASED, slow_and_stiff(h), 32)
+
+
+def test_the_right_functions_pass_what_sees_the_bugs():
+    _all_facts()
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_seen(monkeypatch, bug):
+    monkeypatch.setattr(*BUGS[bug])
+    with pytest.raises(AssertionError):
+        _all_facts()
+
+
+def test_the_kernels_are_the_cpu_mirrors_at_a_larger_size():
+    arguments = system(n=32, r=1, batch=(2,))
+    for op in BOTH:
+        K = op.implementation("jit")(*arguments, l=1000)
+        near([taken(op.implementation("gpu")(*given(*arguments), l=1000))], [K])
