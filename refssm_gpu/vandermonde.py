@@ -6,7 +6,7 @@ from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 from refssm_gpu._algebra.parts import conj
 from refssm_gpu._launching.arrays import common, namespace, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu._launching.powers import moments, rounded, sums
+from refssm_gpu._parts.powers import moments, rounded, sums
 
 
 def vandermonde_kernel(v, x, *, l):

@@ -19,7 +19,7 @@ class Kernel:
     nothing would have checked them.
     """
 
-    source: str  # "linear_scan.cuh"
+    source: str  # "scan/linear_scan.cuh"
     name: str  # of the function
     instances: tuple[Instance, ...]
     block: int  # threads of a block

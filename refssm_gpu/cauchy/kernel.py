@@ -17,20 +17,27 @@ from refssm_gpu._launching.arrays import (
 )
 from refssm_gpu._launching.checked import checked, checked_vjp
 from refssm_gpu._launching.kernel import COMPLEX, FIELDS, Kernel, instances
-from refssm_gpu._launching.powers import rounded
 from refssm_gpu._launching.target import target
+from refssm_gpu._parts.powers import rounded
 
 NODES = {"float32": 512, "float64": 512, "complex64": 512, "complex128": 256}  # of a block
 CHUNK, LONGEST = 256, 2048  # nodes in shared memory; of a block that sums over nodes
 LANES = 32  # most poles of such a block
 RESIDENT = 4  # blocks for each multiprocessor, below which blocks are made smaller
 
-_FORWARD = Kernel("cauchy.cuh", "cauchy", instances(FIELDS), 128, registers=96, double_inside=True)
+_FORWARD = Kernel(
+    "cauchy/cauchy.cuh", "cauchy", instances(FIELDS), 128, registers=96, double_inside=True
+)
 _NODES_BACK = Kernel(
-    "cauchy.cuh", "cauchy_nodes_back", instances(FIELDS), 128, registers=96, double_inside=True
+    "cauchy/cauchy.cuh",
+    "cauchy_nodes_back",
+    instances(FIELDS),
+    128,
+    registers=96,
+    double_inside=True,
 )
 _MOMENTS = Kernel(
-    "cauchy_moments.cuh",
+    "cauchy/cauchy_moments.cuh",
     "cauchy_moments",
     (*instances(FIELDS, (0,)), *instances(COMPLEX, (1,))),
     128,

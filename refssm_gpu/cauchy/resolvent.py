@@ -13,8 +13,8 @@ from refssm.cauchy import RESOLVENT_AT_ROOTS
 from refssm_gpu._algebra.parts import conj
 from refssm_gpu._launching.arrays import common, namespace, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu._launching.modes import RESOLVENT, modes
-from refssm_gpu._launching.powers import rounded
+from refssm_gpu._parts.modes import RESOLVENT, modes
+from refssm_gpu._parts.powers import rounded
 from refssm_gpu.cauchy.kernel import moments
 
 

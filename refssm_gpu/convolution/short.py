@@ -31,8 +31,12 @@ SIZES = np.dtype(
     [(name, np.int64) for name in ("l", "taps", "past", "inner")] + [("mask", np.uint32)],
     align=True,
 )  # convolution_sizes in short_convolution.cuh
-_FORWARD = Kernel("short_convolution.cuh", "short_convolution", KINDS, 128, registers=128)
-_BACK = Kernel("short_convolution.cuh", "short_convolution_back", KINDS, 128, registers=128)
+_FORWARD = Kernel(
+    "convolution/short_convolution.cuh", "short_convolution", KINDS, 128, registers=128
+)
+_BACK = Kernel(
+    "convolution/short_convolution.cuh", "short_convolution_back", KINDS, 128, registers=128
+)
 
 
 def _prepared(u, k, s0, *beside):

@@ -6,8 +6,8 @@ All that is of size n is in double precision, in one launch, and rounded once, i
 from refssm.diagonal import DIAGONAL_KERNEL_BILINEAR, DIAGONAL_KERNEL_ZOH
 from refssm_gpu._launching.arrays import common, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu._launching.modes import BILINEAR, HOLD, modes
-from refssm_gpu._launching.powers import rounded
+from refssm_gpu._parts.modes import BILINEAR, HOLD, modes
+from refssm_gpu._parts.powers import rounded
 
 
 def diagonal_kernel_zoh(w, B, C, dt, *, l):

@@ -3,8 +3,8 @@
 from refssm.diagonal import DSS_EXP_KERNEL, DSS_SOFTMAX_KERNEL
 from refssm_gpu._launching.arrays import common, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu._launching.modes import HOLD, SOFTMAX, modes
-from refssm_gpu._launching.powers import rounded
+from refssm_gpu._parts.modes import HOLD, SOFTMAX, modes
+from refssm_gpu._parts.powers import rounded
 
 
 def dss_exp_kernel(w, C, dt, *, l):

@@ -7,12 +7,14 @@ from refssm_gpu._launching.arrays import blocks, common, contiguous, empty, unbr
 from refssm_gpu._launching.batch import batch
 from refssm_gpu._launching.checked import checked, checked_vjp
 from refssm_gpu._launching.kernel import FIELDS, Kernel, instances
-from refssm_gpu._launching.powers import later_sums, rounded, sums
+from refssm_gpu._parts.powers import later_sums, rounded, sums
 
 BLOCK = 128
-_MODES = Kernel("averages.cuh", "average_modes", instances(FIELDS), BLOCK, 64, double_inside=True)
+_MODES = Kernel(
+    "diagonal/averages.cuh", "average_modes", instances(FIELDS), BLOCK, 64, double_inside=True
+)
 _MODES_BACK = Kernel(
-    "averages.cuh", "average_modes_back", instances(FIELDS), BLOCK, 64, double_inside=True
+    "diagonal/averages.cuh", "average_modes_back", instances(FIELDS), BLOCK, 64, double_inside=True
 )
 _SIZES = np.dtype(
     [(name, np.int64) for name in ("count", "n", "inner")] + [("mask", np.uint32)], align=True

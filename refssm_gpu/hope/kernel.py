@@ -9,7 +9,7 @@ import numpy as np
 from refssm.hope import HOPE_KERNEL
 from refssm_gpu._launching.arrays import common, namespace, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu._launching.powers import rounded
+from refssm_gpu._parts.powers import rounded
 from refssm_gpu.hope.stream import gathered, streamed
 from refssm_gpu.hope.sums import widened
 

@@ -27,8 +27,8 @@ SIZES = np.dtype(
     [(name, np.int64) for name in ("l", "n", "rows", "inner", "first")] + [("mask", np.uint32)],
     align=True,
 )  # cascade_sizes in hope_stream.cuh
-_STREAM = Kernel("hope_stream.cuh", "hope_stream", KINDS, 128, registers=168)
-_BACK = Kernel("hope_stream.cuh", "hope_stream_back", KINDS, 128, registers=184)
+_STREAM = Kernel("hope/hope_stream.cuh", "hope_stream", KINDS, 128, registers=168)
+_BACK = Kernel("hope/hope_stream.cuh", "hope_stream_back", KINDS, 128, registers=184)
 
 
 def _rotation(dt):

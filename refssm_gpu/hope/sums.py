@@ -19,7 +19,7 @@ RESIDENT = 2  # blocks for each multiprocessor, below which blocks are made smal
 WIDE = ("float64", "complex128")
 
 _FORWARD = Kernel(
-    "hope_transfer.cuh",
+    "hope/hope_transfer.cuh",
     "hope_transfer",
     instances(WIDE, COMPLEX, NODES),
     THREADS,
@@ -27,7 +27,7 @@ _FORWARD = Kernel(
     double_inside=True,
 )
 _ADJOINT = Kernel(
-    "hope_transfer.cuh",
+    "hope/hope_transfer.cuh",
     "hope_adjoint",
     instances(WIDE, COMPLEX),
     THREADS,

@@ -5,7 +5,7 @@ import numpy as np
 from refssm.hope import HOPE_TRANSFER
 from refssm_gpu._launching.arrays import common, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu._launching.powers import rounded
+from refssm_gpu._parts.powers import rounded
 from refssm_gpu.hope.sums import adjoint, summed
 
 

@@ -12,7 +12,7 @@ from refssm.scan import (
 )
 from refssm_gpu._launching.arrays import namespace, transposed, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu._launching.recurrence import scan, scan_back
+from refssm_gpu._parts.recurrence import scan, scan_back
 
 
 def applied(M, x):

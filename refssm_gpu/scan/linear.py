@@ -3,7 +3,7 @@
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM, LINEAR_SCAN_PACKED, LINEAR_STEP
 from refssm_gpu._launching.arrays import common, unbroadcast_each
 from refssm_gpu._launching.checked import WITH_HALVES, checked, checked_vjp
-from refssm_gpu._launching.recurrence import scan, scan_back
+from refssm_gpu._parts.recurrence import scan, scan_back
 
 
 def linear_scan(a, b):

@@ -20,7 +20,7 @@ from refssm_gpu._launching.arrays import (
     unbroadcast_each,
 )
 from refssm_gpu._launching.kernel import FIELDS, Kernel, instances
-from refssm_gpu._launching.recurrence import scan as linear_recurrence
+from refssm_gpu._parts.recurrence import scan as linear_recurrence
 from refssm_gpu.selective_scan.arguments import (
     TILE,
     Given,
@@ -32,12 +32,24 @@ from refssm_gpu.selective_scan.arguments import (
 
 BLOCK = 128
 _INSTANCES = instances((*FIELDS, *HALVES))
-_SCAN = Kernel("selective_scan.cuh", "selective_scan", _INSTANCES, BLOCK, registers=168)
-_STATES = Kernel("selective_scan.cuh", "selective_states", _INSTANCES, BLOCK, registers=168)
-_TOTALS = Kernel("selective_pieces.cuh", "selective_totals", _INSTANCES, BLOCK, registers=168)
-_ENDS = Kernel("selective_pieces.cuh", "selective_back_totals", _INSTANCES, BLOCK, registers=136)
-_BACK = Kernel("selective_adjoint.cuh", "selective_back", _INSTANCES, BLOCK, registers=255)
-_GATED_BACK = Kernel("selective_adjoint.cuh", "mamba_back", _INSTANCES, BLOCK, registers=255)
+_SCAN = Kernel(
+    "selective_scan/selective_scan.cuh", "selective_scan", _INSTANCES, BLOCK, registers=168
+)
+_STATES = Kernel(
+    "selective_scan/selective_scan.cuh", "selective_states", _INSTANCES, BLOCK, registers=168
+)
+_TOTALS = Kernel(
+    "selective_scan/selective_pieces.cuh", "selective_totals", _INSTANCES, BLOCK, registers=168
+)
+_ENDS = Kernel(
+    "selective_scan/selective_pieces.cuh", "selective_back_totals", _INSTANCES, BLOCK, registers=136
+)
+_BACK = Kernel(
+    "selective_scan/selective_adjoint.cuh", "selective_back", _INSTANCES, BLOCK, registers=255
+)
+_GATED_BACK = Kernel(
+    "selective_scan/selective_adjoint.cuh", "mamba_back", _INSTANCES, BLOCK, registers=255
+)
 
 
 class Gradients(NamedTuple):

@@ -21,12 +21,12 @@ RESIDENT = 4  # blocks for each multiprocessor, below which heads do not share o
 MOST_HEADS = 8  # that one block goes through with the same C Bᵀ
 WARPS = BLOCK // 32
 TYPES = (*FIELDS, *HALVES)
-_STATES = Kernel("ssd_states.cuh", "ssd_states", instances(TYPES, (0, 1)), BLOCK, registers=136)
-_PASS = Kernel("ssd_states.cuh", "ssd_pass", instances(FIELDS, (0, 1)), BLOCK, registers=64)
-_OUTPUTS = Kernel("ssd_forward.cuh", "ssd_outputs", instances(TYPES), BLOCK, registers=192)
-_GRADIENTS = Kernel("ssd_back.cuh", "ssd_gradients", instances(TYPES), BLOCK, registers=255)
-_STEPS = Kernel("ssd_steps.cuh", "ssd_steps", instances(TYPES), BLOCK, registers=96)
-_STEPS_BACK = Kernel("ssd_steps.cuh", "ssd_steps_back", instances(TYPES), BLOCK, registers=224)
+_STATES = Kernel("ssd/ssd_states.cuh", "ssd_states", instances(TYPES, (0, 1)), BLOCK, registers=136)
+_PASS = Kernel("ssd/ssd_states.cuh", "ssd_pass", instances(FIELDS, (0, 1)), BLOCK, registers=64)
+_OUTPUTS = Kernel("ssd/ssd_forward.cuh", "ssd_outputs", instances(TYPES), BLOCK, registers=192)
+_GRADIENTS = Kernel("ssd/ssd_back.cuh", "ssd_gradients", instances(TYPES), BLOCK, registers=255)
+_STEPS = Kernel("ssd/ssd_steps.cuh", "ssd_steps", instances(TYPES), BLOCK, registers=96)
+_STEPS_BACK = Kernel("ssd/ssd_steps.cuh", "ssd_steps_back", instances(TYPES), BLOCK, registers=224)
 
 
 def chunk(kind: np.dtype) -> int:

@@ -77,9 +77,9 @@ def unlaunched(operators: Iterable) -> tuple[int, list[str]]:
 def planted_text(number: int) -> str:
     """A small scan with a planted bug, as CuPy gets it."""
     text = (Path(__file__).parent / "planted" / "table.cuh").read_text(encoding="utf-8")
-    header = '#include "number.cuh"\n'
+    header = '#include "common/number.cuh"\n'
     assert header in text
-    return f"#define PLANTED {number}\n{text.replace(header, inlined('number.cuh'))}"
+    return f"#define PLANTED {number}\n{text.replace(header, inlined('common/number.cuh'))}"
 
 
 def launch_planted(number: int) -> None:

@@ -11,8 +11,8 @@ import refssm_gpu.diagonal as gpu
 from refssm.catalog import OPERATORS
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu._launching import modes
 from refssm_gpu._launching.target import target
+from refssm_gpu._parts import modes
 from refssm_gpu.diagonal import ema
 
 TYPES = ("float32", "float64", "complex64", "complex128")

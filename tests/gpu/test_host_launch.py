@@ -172,7 +172,7 @@ def test_more_threads_than_the_launch_bounds_are_refused(tmp_path):
     bounds = "#pragma once\nconstexpr int OTHER = 7, BOUND = 32;\n"
     (tmp_path / "bounds.cuh").write_text(bounds, encoding="utf-8")
     for text in ("BOUND", "32, 4"):
-        head = '#include "bounds.cuh"\n#include "number.cuh"\ntemplate <class E> __global__ '
+        head = '#include "bounds.cuh"\n#include "common/number.cuh"\ntemplate <class E> __global__ '
         body = f"void __launch_bounds__({text})\n bound(E* out) {{ out[threadIdx.x] = E(1); }}\n"
         path = tmp_path / f"of_{text[:2]}.cuh"
         path.write_text(head + body, encoding="utf-8")
@@ -243,7 +243,9 @@ def test_an_empty_grid_runs_nothing():
 
 
 def written(tmp_path, body, name="made.cuh"):
-    text = '#include "number.cuh"\ntemplate <class E> __global__ void made(E* out) {\n' + body
+    text = (
+        '#include "common/number.cuh"\ntemplate <class E> __global__ void made(E* out) {\n' + body
+    )
     (tmp_path / name).write_text(text + "\n}\n", encoding="utf-8")
     return Kernel(str(tmp_path / name), "made", (("float",),), 32, 32)
 

@@ -13,9 +13,9 @@ from planting_kernels import plant
 import refssm
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu._launching import recurrence
-from refssm_gpu._launching.recurrence import INSTANCES
 from refssm_gpu._launching.target import target
+from refssm_gpu._parts import recurrence
+from refssm_gpu._parts.recurrence import INSTANCES
 from refssm_gpu.scan import linear_scan, linear_scan_from, linear_scan_packed, linear_scan_vjp
 
 ONES = ("float32", "float64", "complex64", "complex128", "float16", "bfloat16")

@@ -10,9 +10,9 @@ from rotation import ROTATION
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu._launching import powers
-from refssm_gpu._launching.powers import later_sums, moments, sums
 from refssm_gpu._launching.target import on_host, target
+from refssm_gpu._parts import powers
+from refssm_gpu._parts.powers import later_sums, moments, sums
 from refssm_gpu.vandermonde import (
     vandermonde_kernel,
     vandermonde_kernel_real,

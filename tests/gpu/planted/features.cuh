@@ -1,5 +1,5 @@
 // One small kernel for each thing that the host build must do; used by test_host_*.py.
-#include "number.cuh"
+#include "common/number.cuh"
 
 // Each thread says who it is: (thread, block x, y, z, block size, grid x, y, z).
 template <class E> __global__ void who(E* out) {

@@ -1,5 +1,5 @@
 // Every operation on numbers, elementwise; used by test_host_numbers.py and test_host_functions.py.
-#include "number.cuh"
+#include "common/number.cuh"
 
 template <class S> __global__ void widened(const S* x, accumulate_of<S>* out, long long n) {
     const long long i = threadIdx.x + 1ll * blockIdx.x * blockDim.x;

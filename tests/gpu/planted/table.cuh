@@ -1,6 +1,6 @@
 // Three right kernels, and the bugs of kernels planted in them, one for each value of PLANTED.
 // test_host_planted.py says which checker must report which.
-#include "number.cuh"
+#include "common/number.cuh"
 
 #ifndef PLANTED
 #define PLANTED 0

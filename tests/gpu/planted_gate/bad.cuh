@@ -1,5 +1,5 @@
 // Kernels that the host build runs without a word, and a card should not get.
-#include "../../../refssm_gpu/kernels/number.cuh"
+#include "../../../refssm_gpu/kernels/common/number.cuh"
 
 // More values than fit: two blocks of 1024 threads leave 32 registers for each.
 template <class E>

@@ -1,5 +1,5 @@
 // A kernel that the gate lets pass: a copy, 16 bytes a thread.
-#include "../../../refssm_gpu/kernels/number.cuh"
+#include "../../../refssm_gpu/kernels/common/number.cuh"
 
 template <class E>
 __global__ void __launch_bounds__(128)

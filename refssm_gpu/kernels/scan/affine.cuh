@@ -7,8 +7,8 @@
 // through them. The state after a chunk stays in registers, in every thread of the column.
 #ifndef REFSSM_AFFINE_CUH
 #define REFSSM_AFFINE_CUH
-#include "number.cuh"
-#include "rows.cuh"
+#include "../common/number.cuh"
+#include "../common/rows.cuh"
 
 inline constexpr int BLOCK = 128, WARP = 32, WARPS = BLOCK / WARP;
 

@@ -5,8 +5,8 @@
 // thread computes ITEMS outputs that are BLOCK apart, so that neighbours read neighbours.
 #ifndef REFSSM_SHORT_CONVOLUTION_CUH
 #define REFSSM_SHORT_CONVOLUTION_CUH
-#include "number.cuh"
-#include "rows.cuh"
+#include "../common/number.cuh"
+#include "../common/rows.cuh"
 
 inline constexpr int BLOCK = 128, WARPS = BLOCK / 32, ITEMS = 8, TILE = BLOCK * ITEMS, GROUP = 64;
 inline constexpr int LOADS = (TILE + GROUP + BLOCK - 1) / BLOCK;  // of a thread, for a tile

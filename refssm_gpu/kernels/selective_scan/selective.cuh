@@ -9,7 +9,7 @@
 // states of its group, at once.
 #ifndef REFSSM_SELECTIVE_CUH
 #define REFSSM_SELECTIVE_CUH
-#include "affine.cuh"
+#include "../scan/affine.cuh"
 
 struct selective_sizes {
     long long l, n, inner;  // inner: channels that share B and C; see row_of

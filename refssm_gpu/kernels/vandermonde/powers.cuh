@@ -6,7 +6,7 @@
 // of one exponential. A digit 0 is e^{x·0}: 1, and NaN for a mode that is infinite or NaN.
 #ifndef REFSSM_POWERS_CUH
 #define REFSSM_POWERS_CUH
-#include "number.cuh"
+#include "../common/number.cuh"
 
 template <class E> struct wide_of_ { using type = double; };
 template <class T> struct wide_of_<complex_of<T>> { using type = complex128; };

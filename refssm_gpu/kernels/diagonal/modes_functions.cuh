@@ -2,8 +2,8 @@
 // logarithms that keep their digits near the unit circle.
 #ifndef REFSSM_MODES_FUNCTIONS_CUH
 #define REFSSM_MODES_FUNCTIONS_CUH
-#include "powers.cuh"
-#include "votes.cuh"
+#include "../vandermonde/powers.cuh"
+#include "../common/votes.cuh"
 
 DEVICE complex128 complex_from(double re, double im) { return {re, im}; }
 

@@ -29,7 +29,7 @@ _PART = {"complex64": "float32", "complex128": "float64"}
 _COMPLEX = {"float32": "complex64", "float64": "complex128"}
 
 _SUMS = Kernel(
-    "vandermonde.cuh",
+    "vandermonde/vandermonde.cuh",
     "vandermonde",
     tuple(
         (kind, part, rows)
@@ -42,7 +42,7 @@ _SUMS = Kernel(
     double_inside=True,
 )
 _MOMENTS = Kernel(
-    "vandermonde_moments.cuh",
+    "vandermonde/vandermonde_moments.cuh",
     "vandermonde_moments",
     tuple((kind, d) for kind in FIELDS for d in dict.fromkeys((kind, _PART.get(kind, kind)))),
     block=128,

@@ -11,7 +11,7 @@
 #ifndef REFSSM_CAUCHY_CUH
 #define REFSSM_CAUCHY_CUH
 #include "resolvent.cuh"
-#include "votes.cuh"
+#include "../common/votes.cuh"
 
 struct cauchy_sizes {
     long long l, n, tiles;  // tiles: blocks along the nodes

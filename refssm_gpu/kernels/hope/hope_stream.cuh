@@ -8,8 +8,8 @@
 // More than 32 STAGES stages are several launches; each takes the signals of the one before.
 #ifndef REFSSM_HOPE_STREAM_CUH
 #define REFSSM_HOPE_STREAM_CUH
-#include "number.cuh"
-#include "rows.cuh"
+#include "../common/number.cuh"
+#include "../common/rows.cuh"
 
 inline constexpr int BLOCK = 128, WARP = 32;
 

@@ -17,9 +17,9 @@
 // groups in registers; the parts of its row are added by shuffles, those of blocks by the caller.
 #ifndef REFSSM_HOPE_TRANSFER_CUH
 #define REFSSM_HOPE_TRANSFER_CUH
-#include "number.cuh"
-#include "powers.cuh"
-#include "rows.cuh"
+#include "../common/number.cuh"
+#include "../vandermonde/powers.cuh"
+#include "../common/rows.cuh"
 
 inline constexpr int THREADS = 128, WARPS = THREADS / 32;
 inline constexpr int GROUP = 16, HALF = 8;             // parameters; the middle power of a group

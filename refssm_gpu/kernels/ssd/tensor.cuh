@@ -9,7 +9,7 @@
 //     c[0…3] = C(g, 2t), C(g, 2t + 1), C(g + 8, 2t), C(g + 8, 2t + 1)
 #ifndef REFSSM_TENSOR_CUH
 #define REFSSM_TENSOR_CUH
-#include "number.cuh"
+#include "../common/number.cuh"
 
 struct mma_part {
     float32 a[4], b[2], c[4];

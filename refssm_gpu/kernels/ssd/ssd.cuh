@@ -14,7 +14,7 @@
 // the recurrence step by step (ssd_steps.cuh) computes it again; nobody waits to ask.
 #ifndef REFSSM_SSD_CUH
 #define REFSSM_SSD_CUH
-#include "rows.cuh"
+#include "../common/rows.cuh"
 #include "tiles.cuh"
 
 // Blocks that a multiprocessor shall hold, which bounds registers: with fewer of them ptxas spills

@@ -12,7 +12,7 @@
 #ifndef REFSSM_VANDERMONDE_CUH
 #define REFSSM_VANDERMONDE_CUH
 #include "powers.cuh"
-#include "votes.cuh"
+#include "../common/votes.cuh"
 
 struct vandermonde_sizes {
     long long l, n, tiles;  // tiles: blocks along time

@@ -10,12 +10,12 @@ import numpy as np
 from refssm_gpu._launching.arrays import Array, blocks, common, contiguous, empty, namespace
 from refssm_gpu._launching.batch import Batch, batch
 from refssm_gpu._launching.kernel import COMPLEX, FIELDS, Kernel, instances
-from refssm_gpu._launching.powers import later_sums, moment_sums, sums
+from refssm_gpu._parts.powers import later_sums, moment_sums, sums
 
 HOLD, BILINEAR, SOFTMAX, RESOLVENT = range(4)  # as in modes.cuh
 BLOCK = 128
 _MODES = Kernel(
-    "modes.cuh",
+    "diagonal/modes.cuh",
     "diagonal_modes",
     (*instances(FIELDS, (HOLD, BILINEAR, SOFTMAX)), *instances(COMPLEX, (RESOLVENT,))),
     BLOCK,
@@ -23,7 +23,7 @@ _MODES = Kernel(
     double_inside=True,
 )
 _MODES_BACK = Kernel(
-    "modes.cuh",
+    "diagonal/modes.cuh",
     "diagonal_modes_back",
     instances(FIELDS, (HOLD, BILINEAR, SOFTMAX)),
     BLOCK,

@@ -5,7 +5,7 @@
 #ifndef REFSSM_MODES_CUH
 #define REFSSM_MODES_CUH
 #include "modes_functions.cuh"
-#include "rows.cuh"
+#include "../common/rows.cuh"
 
 struct modes_sizes {
     long long count, n, inner, l;  // count: modes of all rows; inner: see row_of

@@ -7,7 +7,7 @@
 #ifndef REFSSM_AVERAGES_CUH
 #define REFSSM_AVERAGES_CUH
 #include "modes_functions.cuh"
-#include "rows.cuh"
+#include "../common/rows.cuh"
 
 struct averages_sizes {
     long long count, n, inner;  // count: dimensions of all rows; inner: see row_of

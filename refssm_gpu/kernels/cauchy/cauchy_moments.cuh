@@ -13,7 +13,7 @@
 #ifndef REFSSM_CAUCHY_MOMENTS_CUH
 #define REFSSM_CAUCHY_MOMENTS_CUH
 #include "resolvent.cuh"
-#include "votes.cuh"
+#include "../common/votes.cuh"
 
 struct cauchy_moments_sizes {
     long long l, n;

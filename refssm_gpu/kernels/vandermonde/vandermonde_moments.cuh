@@ -12,7 +12,7 @@
 #ifndef REFSSM_VANDERMONDE_MOMENTS_CUH
 #define REFSSM_VANDERMONDE_MOMENTS_CUH
 #include "powers.cuh"
-#include "votes.cuh"
+#include "../common/votes.cuh"
 
 struct moments_sizes {
     long long l, n, pieces;  // l: times that are summed; pieces: blocks along time

@@ -4,7 +4,7 @@
 // LARGEST. Otherwise the caller computes its sum again by `quotient`, which is safe for all numbers.
 #ifndef REFSSM_RESOLVENT_CUH
 #define REFSSM_RESOLVENT_CUH
-#include "powers.cuh"
+#include "../vandermonde/powers.cuh"
 
 // The first digits of 1/x, x ≥ 0: of float32 all but the last, of float64 20 bits. Their range ends
 // at 2^126 and 2^1022, far above the squares of HUGE.

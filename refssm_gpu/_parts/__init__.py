@@ -1,0 +1,1 @@
+"""Launchers that several families share: recurrences, sums of powers, modes of diagonal systems."""
