@@ -143,6 +143,14 @@ def test_peers_of_a_card_are_told_their_device(monkeypatch):
     assert "mamba-ssm: mamba_ssm_kernels" in [p.label for p in scanned]
 
 
+def test_a_library_that_no_registry_has_is_not_told_to_be_installed_by_name():
+    told = [line for line in programs.missing("gpu") if line.startswith("structured_kernels")]
+    assert told == [
+        "structured_kernels is not installed: S4's authors publish its source, "
+        "extensions/kernels of their code"
+    ]
+
+
 def test_operators_of_a_run_on_a_card_have_its_mirror():
     named = [op.name for op in default_operators("large", "gpu")]
     assert set(named) == {op.name for op in OPERATORS if "gpu" not in op.lacks} & {*BARS}

@@ -56,8 +56,10 @@ NEEDS = {
     "causal-conv1d": "causal_conv1d",
     "s5-pytorch": "s5",
     "mamba-ssm": "mamba_ssm",
-    "structured-kernels": "structured_kernels",  # of S4's repository, in extensions/kernels
+    "structured-kernels": "structured_kernels",
 }
+# what no registry has under this name
+BUILT = {"structured-kernels": "S4's authors publish its source, extensions/kernels of their code"}
 NAMES = ("jit", *MODULES)
 
 
@@ -74,4 +76,4 @@ def absent(name: str) -> str:
     module = NEEDS.get(name, name)
     if name == "jit" or find_spec(module) is not None:
         return ""
-    return f"{module} is not installed: pip install {name}"
+    return f"{module} is not installed: {BUILT.get(name, f'pip install {name}')}"
