@@ -8,10 +8,14 @@ FILES = {
     "test_gate": "it is about the compiler, which needs no card",
     "test_numba_": "it is about Numba's simulator; test_on_a_card.py has that tier on the card",
     "test_array_strict": "it is about arrays of the processor",
+    "test_on_target": "it is about these tests themselves",
+    "test_gpu_script": "it is about the script that runs these tests",
     "test_gpu_arguments": "it is about sentences, which a fake card gives",
 }
 USES = {
     "plant(": "a kernel with a bug may end the card's context",
+    "def test_a_planted_bug": "a kernel with a bug may end the card's context",
+    "only=": "only the host build runs chosen blocks alone",
     ".counts": "only the host build counts launches",
 }
 REASON = "only on the host build: "

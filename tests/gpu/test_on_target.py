@@ -30,6 +30,8 @@ PLANT = (
     [
         ("test_host_launch.py", "", {}, "it is about the host build"),
         ("test_scan_kernels.py", PLANT, {}, "may end the card's context"),
+        ("test_ssd_kernels.py", "def test_a_planted_bug_in_a():", {}, "may end the card's context"),
+        ("test_vandermonde_kernels.py", "settings(only=(b,))", {}, "runs chosen blocks alone"),
         ("test_scan_kernels.py", "", {"order": 7}, "threads of a card have no order"),
         ("test_diagonal_kernels.py", "assert len(now.counts) == 2", {}, "counts launches"),
     ],
