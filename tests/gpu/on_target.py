@@ -1,5 +1,7 @@
 """Arrays for the mirrors, from NumPy's and back: CuPy arrays on a card, NumPy's on the host."""
 
+from typing import Any
+
 import numpy as np
 
 from refssm_gpu._launching.arrays import made_here, namespace
@@ -11,7 +13,7 @@ def given(*arrays):
     return tuple(xp.asarray(x) for x in arrays)
 
 
-def taken(y):
+def taken(y) -> Any:
     """An output as a NumPy array; a tuple of them for several outputs."""
     if isinstance(y, tuple):
         return tuple(map(taken, y))
