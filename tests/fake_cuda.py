@@ -77,10 +77,30 @@ def event(clocks):
         def record(self):
             self.at = max(clocks.now, clocks.busy)
 
+        @property
+        def done(self):
+            return clocks.now >= self.at
+
         def synchronize(self):
             clocks.wait()
 
     return Event
+
+
+class Stream:
+    """The stream of all work."""
+
+    def __init__(self, clocks):
+        self.clocks = clocks
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        return False
+
+    def synchronize(self):
+        self.clocks.wait()
 
 
 def double(clocks):
@@ -106,6 +126,7 @@ def double(clocks):
     cupy.cuda = types.SimpleNamespace(
         Device=lambda: types.SimpleNamespace(id=0, synchronize=clocks.wait),
         Event=event(clocks),
+        Stream=lambda non_blocking: Stream(clocks),
         get_elapsed_time=lambda begun, ended: 1e3 * (ended.at - begun.at),
         MemoryPool=Pool,
         using_allocator=using_allocator,

@@ -7,6 +7,8 @@ from refssm.conformance.calling.implementation import Found
 from refssm.scan import LINEAR_SCAN
 from refssm.testing import Declaration
 
+KERNEL = 1e-4  # seconds of a call on the stand-in for a card
+
 
 class Clock:
     """Seconds that pass only where a program says so, and a few for each look."""
@@ -24,6 +26,27 @@ class AcceptsAll(Judge):
 
     def verdict(self, program, dtype, vjp):
         return Judged(True, f"pass {program.label}")
+
+
+class StandIn:
+    """A card whose every call takes KERNEL seconds."""
+
+    def __init__(self):
+        self.released = 0
+
+    def timer(self, call, framework):
+        def timed(call, repeats, first):
+            call(first)
+            return KERNEL
+
+        return timed
+
+    def peak(self, call, framework):
+        call()
+        return 1234
+
+    def release(self):
+        self.released += 1
 
 
 def scan(a, b):

@@ -30,7 +30,7 @@ from refssm.bench.programs.program import (
     peers,
 )
 from refssm.bench.results.rows import FAILED, REFUSED, SKIPPED, Group, Row, Work
-from refssm.bench.work.inputs import case_of, cotangents, drawn
+from refssm.bench.work.inputs import case_of, cotangents, drawn, repeated
 from refssm.bench.work.sizes import Size, alone, size_of
 from refssm.conformance.calling.finding import sentence
 
@@ -114,13 +114,21 @@ class Bench:
             yield Group(Work(op.name, size.letters, size.dtype, False), [row])
             return
         self.tick(f"{op}: drawing inputs", 0, 0)
-        primals, statics = drawn(op, size), case_of(op, size).statics
+        primals, statics = self._drawn(op, size), case_of(op, size).statics
         for vjp in (False, True) if self.settings.vjp else (False,):
             if vjp and not op.differentiable:
                 continue
             given = cotangents(op, size, primals, statics) if vjp else []
             job = Job.of(op, size, statics, [*given, *primals], primals, vjp)
             yield self._group(job, self._programs(op, own))
+
+    def _drawn(self, op: Operator, size: Size) -> list:
+        part = size_of(op, "paper", self.settings.dtype)
+        if self.card is not None and self.settings.sizes == "large" and size.core == part.core:
+            least = {axis: min(n, size.batch[axis]) for axis, n in part.batch.items()}
+            part = replace(part, batch=least)
+            return repeated(op, drawn(op, part), part, size)
+        return drawn(op, size)
 
     def _programs(self, op: Operator, own: list[Program]) -> list[Program | Absent]:
         device = self.settings.device

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from judging import run
-from timed import AcceptsAll, Clock, program, row, scan, taking, work
+from timed import KERNEL, AcceptsAll, Clock, StandIn, program, row, scan, taking, work
 
 from refssm.bench import run as running
 from refssm.bench.measuring.machine import Rates
@@ -27,31 +27,9 @@ from refssm.conformance.number_types import number_type
 from refssm.scan import LINEAR_SCAN
 from refssm_gpu._launching import missing
 
-KERNEL = 1e-4
 CARD = {"name": "Double 9000", "capability": "9.0", "multiprocessors": 132, "tf32": False}
 CARD |= {"memory": 80 * 2**30, "cache": 50 * 2**20, "driver": "580.1", "driver_cuda": "13.0"}
 CARD |= {"runtime_cuda": "12.8", "cupy": "14.2"}
-
-
-class StandIn:
-    """A card whose every call takes KERNEL seconds."""
-
-    def __init__(self):
-        self.released = 0
-
-    def timer(self, call, framework):
-        def timed(call, repeats, first):
-            call(first)
-            return KERNEL
-
-        return timed
-
-    def peak(self, call, framework):
-        call()
-        return 1234
-
-    def release(self):
-        self.released += 1
 
 
 @pytest.fixture

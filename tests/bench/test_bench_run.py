@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from timed import AcceptsAll, Clock, program, scan, taking
+from timed import AcceptsAll, Clock, StandIn, program, scan, taking
 
 from refssm.bench import job as making
 from refssm.bench import run as running
@@ -8,6 +8,7 @@ from refssm.bench.measuring.timing import LEAST
 from refssm.bench.programs.judged import Judge
 from refssm.bench.programs.program import MIRROR, PEER, REFERENCE, Absent
 from refssm.bench.run import Bench, Settings
+from refssm.conformance.calling.finding import operator_named
 from refssm.scan import LINEAR_SCAN
 
 
@@ -217,3 +218,19 @@ def test_inputs_that_are_larger_than_the_memory_are_not_drawn(clock, monkeypatch
     ((_, row),) = found.values()
     assert (row.status, row.seconds) == ("skipped", ())
     assert "to draw the inputs needs about" in row.message
+
+
+@pytest.mark.parametrize("sizes", ["small", "paper", "large", "one"])
+def test_with_a_card_the_inputs_of_a_large_batch_are_drawn_for_a_smaller_one(monkeypatch, sizes):
+    op, seen, whole = operator_named("dplr_kernel"), [], running.drawn
+
+    def counted(op, size):
+        seen.append(size.batch["d"])
+        return whole(op, size)
+
+    monkeypatch.setattr(running, "drawn", counted)
+    made = Bench(Settings(sizes=sizes, device="gpu"), card=StandIn())
+    sized, single = made._sizes(op)[0], made._sizes(op)[-1]
+    assert {a.shape[0] for a in made._drawn(op, sized)} == {sized.batch["d"]}
+    assert {a.shape[0] for a in made._drawn(op, single)} == {1}
+    assert seen == [64 if sizes == "large" else sized.batch["d"], 1]

@@ -7,8 +7,16 @@ from refssm.bench.measuring.accuracy import Truth
 from refssm.bench.measuring.machine import described, rates
 from refssm.bench.measuring.memory import available, last_cache, peak_of
 from refssm.bench.work.flops import flops
-from refssm.bench.work.inputs import beginning, case_of, cotangents, drawn, members, of_batch
-from refssm.bench.work.sizes import BARS, SIZES, default_operators, of_length, size_of
+from refssm.bench.work.inputs import (
+    beginning,
+    case_of,
+    cotangents,
+    drawn,
+    members,
+    of_batch,
+    repeated,
+)
+from refssm.bench.work.sizes import BARS, SIZES, alone, default_operators, of_length, size_of
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
 from refssm.selective_scan import SELECTIVE_SCAN
@@ -144,3 +152,23 @@ def test_the_machine_has_rates_and_a_name():
     assert machine["cores"] >= 1
     assert {"numpy", "numba", "python"} <= {*machine["versions"]}
     assert machine["processor"]
+
+
+@pytest.mark.parametrize("name", BARS)
+def test_members_drawn_once_and_repeated_have_the_shapes_of_the_larger_batch(name):
+    op = operator_named(name)
+    whole = size_of(op, "small")
+    part = alone(whole)
+    few, many = drawn(op, part), drawn(op, whole)
+    made = repeated(op, few, part, whole)
+    assert [a.shape for a in made] == [a.shape for a in many]
+    assert [a.dtype for a in made] == [a.dtype for a in many]
+    for a, whole_one in zip(few, made, strict=True):
+        first = whole_one[tuple(slice(n) for n in a.shape)]
+        assert np.array_equal(first, a)
+
+
+def test_a_batch_of_one_is_the_size_of_papers_otherwise():
+    one, paper = (size_of(SELECTIVE_SCAN, which) for which in ("one", "paper"))
+    assert {*one.batch.values()} == {1}
+    assert (one.core, one.parameters, one.dtype) == (paper.core, paper.parameters, paper.dtype)

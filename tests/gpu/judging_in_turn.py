@@ -17,7 +17,7 @@ from rotation import ROTATION, TURNS  # noqa: E402 (its folder is on the path no
 
 from refssm.catalog import OPERATORS  # noqa: E402
 
-SECONDS = 65.0
+SECONDS = 50.0
 PASSED = 0
 
 

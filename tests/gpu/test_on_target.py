@@ -1,8 +1,11 @@
 """What the tests of this folder run on: which of them skip on a card, and which kernels are run."""
 
 import ast
+import sys
 from pathlib import Path
 
+import card
+import fake_cuda
 import host_only
 import launching
 import numpy as np
@@ -64,6 +67,31 @@ def test_files_that_import_the_host_build_are_of_it_or_take_its_knobs_only():
 def test_every_kernel_is_launched_for_the_sanitizers_of_a_card():
     _, missed = unlaunched(op for op in OPERATORS if "gpu" not in op.lacks)
     assert missed == []
+
+
+@pytest.fixture
+def clocks(monkeypatch):
+    """The two clocks of a fake CuPy, which is in place of the real one."""
+    made = fake_cuda.Clocks()
+    monkeypatch.setitem(sys.modules, "cupy", fake_cuda.double(made))
+    monkeypatch.setattr(card, "perf_counter", made)
+    card._stream.cache_clear()
+    yield made
+    card._stream.cache_clear()
+
+
+@pytest.mark.parametrize("python", [1e-6, 1e-3, 0.1])
+def test_a_call_that_waits_for_its_stream_is_told_from_one_that_does_not(clocks, python):
+    def queues():
+        clocks.now += python
+        clocks.launch(1e-3)
+
+    def waits():
+        queues()
+        clocks.wait()
+
+    assert card.returns_early(queues)
+    assert not card.returns_early(waits)
 
 
 @needs_compiler

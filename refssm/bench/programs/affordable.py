@@ -22,7 +22,7 @@ from refssm.bench.work.sizes import Size
 SLOW = 20.0  # seconds of one call
 SHORTER = (16, 4, 1)  # parts of the length
 MORE = 4  # times as many members in the next call
-ENOUGH = 0.25  # seconds of a call of which a longer one's time is told
+ENOUGH = 0.1  # seconds of a call of which a longer one's time is told
 
 
 def refuse_slow(

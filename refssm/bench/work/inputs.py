@@ -48,6 +48,16 @@ def case_of(op: Operator, size: Size, seed: int = SEED) -> Case:
     return Case(op, kind.carrier, size.core, size.batch, knobs, seed, parameters=given)
 
 
+def repeated(op: Operator, arrays, part: Size, whole: Size) -> list[np.ndarray]:
+    """The arguments of a size with a larger batch: members again and again, for drawing is slow."""
+    made = []
+    for a, axes, dims in zip(arrays, op.batch_axes, op.input_dims, strict=True):
+        named = axes[len(axes) - (a.ndim - len(dims)) :]
+        times = [whole.batch.get(axis, 1) // part.batch.get(axis, 1) for axis in named]
+        made.append(np.tile(a, [*times, *(1 for _ in dims)]))
+    return made
+
+
 def _map(domain: Domain, real: bool) -> str:
     """The most realistic map of a domain; real numbers of a turning map change their sign."""
     names = [n for n in REALISTIC if n in domain.maps and not (real and n == "turning")]

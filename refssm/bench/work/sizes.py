@@ -174,8 +174,10 @@ def of_length(op: Operator, l: int) -> Size:
 def default_operators(which: str, device: str = "") -> list[Operator]:
     """The operators of a run that names none; with a device those that it has."""
     if device:
-        barred = which != "small"
-        return [o for o in OPERATORS if "gpu" not in o.lacks and (o.name in BARS or not barred)]
+        there = [op for op in OPERATORS if "gpu" not in op.lacks]
+        # scans first, whose bars are shares of bandwidth: a machine that is lent may be taken away
+        there.sort(key=lambda op: "scan" not in op.name)
+        return there if which == "small" else [op for op in there if op.name in BARS]
     if which == "small":
         return [op for op in OPERATORS if "jit" not in op.lacks]
     return [op for op in OPERATORS if op.name in BARS]
