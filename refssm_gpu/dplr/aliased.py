@@ -23,7 +23,8 @@ def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
     if l == 0:
         shape = batch_of((w, P, Q, B, C, dt), (1, 2, 2, 1, 1, 0))
         return xp.zeros((*shape, 0), dtype=kind)
-    K = xp.fft.ifft(spectrum(*wide(w, P, Q, B, C, dt), int(l)))
+    w, P, Q, B, C, dt = wide(w, P, Q, B, C, dt)
+    K = xp.fft.ifft(spectrum(w, P, Q, B, C, dt, int(l)))
     return xp.astype(K if xp.isdtype(kind, "complex floating") else xp.real(K), kind, copy=False)
 
 
@@ -31,7 +32,8 @@ def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
     """Mirror of refssm.dplr_kernel_aliased_vjp: sums over the nodes."""
     del l  # dk has it
     arguments = w, P, Q, B, C, dt
-    found = gradients(*wide(dk, *arguments))
+    wide_dk, w, P, Q, B, C, dt = wide(dk, *arguments)
+    found = gradients(wide_dk, w, P, Q, B, C, dt)
     return rounded(unbroadcast_each(found, arguments), dk, *arguments)
 
 

@@ -107,11 +107,11 @@ def gradients(dk: Array, w: Array, P: Array, Q: Array, B: Array, C: Array, dt: A
     if l == 0:
         dk, l = namespace(dk).zeros((*dk.shape[:-1], 1), dtype=dk.dtype), 1
     d = conj(2 * namespace(dk).fft.fft(dk + 0j) / l)
-    total = None
-    for nodes in pieces(l, dk.shape[:-1], w.shape[-1]):
-        own = _gradients(d[..., nodes.start : nodes.stop], Circle(l, nodes, w), w, P, Q, B, C, dt)
-        total = own if total is None else tuple(t + x for t, x in zip(total, own, strict=True))
-    return total
+    parts = [
+        _gradients(d[..., nodes.start : nodes.stop], Circle(l, nodes, w), w, P, Q, B, C, dt)
+        for nodes in pieces(l, dk.shape[:-1], w.shape[-1])
+    ]
+    return tuple(sum(own[1:], start=own[0]) for own in zip(*parts, strict=True))
 
 
 def _gradients(d: Array, circle: Circle, w, P, Q, B, C, dt):

@@ -147,6 +147,7 @@ def test_a_planted_bug_is_seen(monkeypatch, bug):
         _all_facts()
 
 
+@pytest.mark.long
 def test_the_kernels_are_the_cpu_mirrors_at_a_larger_size():
     arguments = system(n=32, r=1, batch=(2,))
     for op in BOTH:
