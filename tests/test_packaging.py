@@ -41,6 +41,7 @@ ELSEWHERE = {  # libraries under test that no registry installs in one line: doc
     "causal_conv1d",
     "lrnnx",
     "mamba_ssm",
+    "structured_kernels",
 }
 
 

@@ -18,16 +18,20 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(Path(__file__).parent)]
 
 from on_target import given  # noqa: E402 (its folder is on the path now)
 
+from refssm.bench.work.inputs import case_of, drawn  # noqa: E402
+from refssm.bench.work.sizes import of_length  # noqa: E402
 from refssm.catalog import OPERATORS  # noqa: E402
 from refssm.conformance.cases.case import ordinary_case  # noqa: E402
 from refssm.conformance.checks.checks import types_of  # noqa: E402
 from refssm.scan import LINEAR_SCAN  # noqa: E402
+from refssm.selective_scan import SELECTIVE_SCAN  # noqa: E402
 from refssm_gpu._launching.collected import kernels  # noqa: E402
 from refssm_gpu._launching.source import inlined  # noqa: E402
 from refssm_gpu._launching.target import on_host, replaced, target  # noqa: E402
 
 SIZES = (37, 5, 7, 3)  # of core dimensions: no multiple of a tile
-LONG = 2**16  # steps of one row: so few rows that time is cut into pieces
+# steps of one row: so few rows that time is cut into pieces
+LONG = {LINEAR_SCAN: 2**16, SELECTIVE_SCAN: 2**12}
 
 
 class Counting:
@@ -61,8 +65,9 @@ def calls(operators: Iterable) -> None:
     for op in operators:
         case = ordinary_case(op, types_of(op)[0], SIZES)
         call(op, case.arrays, case.statics)
-        if op is LINEAR_SCAN:
-            call(op, [np.full((LONG, 1), 0.5, np.float32)] * 2, {})
+        if op in LONG:
+            size = of_length(op, LONG[op])
+            call(op, drawn(op, size), case_of(op, size).statics)
 
 
 def unlaunched(operators: Iterable) -> tuple[int, list[str]]:

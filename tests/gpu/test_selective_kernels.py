@@ -123,7 +123,7 @@ def test_every_argument_may_lack_any_axis(leads):
 
 @pytest.mark.parametrize("multiprocessors", [6, 40])
 def test_pieces_of_time_are_exact_forwards_and_backwards(monkeypatch, multiprocessors):
-    monkeypatch.setattr(target(), "multiprocessors", multiprocessors)
+    monkeypatch.setattr(type(target()), "multiprocessors", multiprocessors)
     u, dt, A, B, C = drawn(7, "float64", 3, 1100, 18)
     resets = np.zeros(1100, bool)
     resets[[7, 63, 64, 500, 1099]] = True
@@ -136,7 +136,7 @@ def test_pieces_of_time_are_exact_forwards_and_backwards(monkeypatch, multiproce
 
 
 def test_time_is_cut_into_pieces_only_where_blocks_are_few(monkeypatch):
-    monkeypatch.setattr(target(), "multiprocessors", 4)
+    monkeypatch.setattr(type(target()), "multiprocessors", 4)
     for channels, cut in ((4, True), (96, False)):
         args = given(*drawn(0, "float32", channels, 2048, 4))
         assert (arguments.arguments(Given(*args), at_rest=True).plan().pieces > 1) == cut

@@ -130,14 +130,14 @@ def test_empty_sizes_have_the_shapes_of_the_reference(size):
 
 @pytest.mark.parametrize("multiprocessors", [1, 1000])
 def test_heads_that_share_a_block_get_what_they_get_alone(monkeypatch, multiprocessors):
-    monkeypatch.setattr(target(), "multiprocessors", multiprocessors)
+    monkeypatch.setattr(type(target()), "multiprocessors", multiprocessors)
     forward_agrees(100, 3, 4, batch=(2, 2, 6))
     gradients_agree(100, 3, 4, batch=(2, 2, 6))
 
 
 def test_blocks_take_several_heads_only_where_they_are_many(monkeypatch):
     for multiprocessors, heads in ((1, 6), (1000, 1)):
-        monkeypatch.setattr(target(), "multiprocessors", multiprocessors)
+        monkeypatch.setattr(type(target()), "multiprocessors", multiprocessors)
         *arguments, _, _ = whole(100, 3, 4, batch=(2, 2, 6))
         assert passes._heads(passes._rows(*given(*arguments), None, None), 2) == heads
 
@@ -278,7 +278,7 @@ BUGS = {
 @pytest.mark.usefixtures("once")
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_in_a_kernel_is_seen(monkeypatch, tmp_path, bug):
-    monkeypatch.setattr(target(), "multiprocessors", 1)
+    monkeypatch.setattr(type(target()), "multiprocessors", 1)
     kind, kernels, fact, *change = BUGS[bug]
     plant(monkeypatch, tmp_path, passes, kernels, *change)
     with pytest.raises((AssertionError, HostError)):

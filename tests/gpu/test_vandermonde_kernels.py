@@ -28,7 +28,7 @@ TURN = TYPES[ROTATION % 4]
 def _one_multiprocessor(monkeypatch):
     """Blocks are as large as at large sizes: on a large card small sizes get small ones."""
     if on_host():
-        monkeypatch.setattr(target(), "multiprocessors", 1)
+        monkeypatch.setattr(type(target()), "multiprocessors", 1)
 
 
 def modes(kind, *shape, seed=0):

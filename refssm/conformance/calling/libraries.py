@@ -47,6 +47,7 @@ MODULES = {
 KERNELS = {
     "mamba-ssm": ("mamba_ssm_kernels",),
     "causal-conv1d": ("causal_conv1d_kernels",),
+    "structured-kernels": ("s4_extension",),
     "accelerated-scan": ("accelerated_scan_kernels", "accelerated_scan_triton"),
 }
 # if the importable module has another name
@@ -55,6 +56,7 @@ NEEDS = {
     "causal-conv1d": "causal_conv1d",
     "s5-pytorch": "s5",
     "mamba-ssm": "mamba_ssm",
+    "structured-kernels": "structured_kernels",  # of S4's repository, in extensions/kernels
 }
 NAMES = ("jit", *MODULES)
 
