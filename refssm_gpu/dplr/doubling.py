@@ -29,22 +29,6 @@ class Chain:
             self.powers.append(self.plus @ E if len(self.powers) == 1 else E + (E - E @ E))
         return self.powers[i]
 
-    def whole(self, l: int) -> Array:
-        """E_l, for l > 0."""
-        self.partial = []
-        for i in range(l.bit_length()):
-            if l >> i & 1:
-                E, before = self[i], self.partial[-1][1] if self.partial else None
-                self.partial.append((i, E if before is None else before + (E - before @ E)))
-        return self.partial[-1][1]
-
-    def whole_back(self, dE: Array) -> None:
-        """Take the gradient of E_l."""
-        for (i, _), (_, before) in zip(self.partial[:0:-1], self.partial[-2::-1], strict=True):
-            self.take(i, dE - adjoint(before) @ dE)
-            dE = dE - dE @ adjoint(self[i])
-        self.take(self.partial[0][0], dE)
-
     def take(self, i: int, dE: Array) -> None:
         """Add to the gradient of power i."""
         self.gradients += [None] * (i + 1 - len(self.gradients))

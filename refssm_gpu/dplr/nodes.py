@@ -1,4 +1,4 @@
-"""DPLR systems at all nodes at once, for gradients: X = s (diag D + s P Qᴴ)⁻¹ B by Woodbury.
+"""DPLR systems at their nodes, X = s (diag D + s P Qᴴ)⁻¹ B by Woodbury, forwards and backwards.
 
 With s = 1 + z and D = s T, T = 2/dt i tan θ/2 − w at z = e^(−iθ):
 
@@ -6,25 +6,30 @@ With s = 1 + z and D = s T, T = 2/dt i tan θ/2 − w at z = e^(−iθ):
 
 A mode m with T_m = 0 is left out of the sums: its X_m is one more unknown, and P_m c = B_m one more
 equation. (Two modes exactly at one node give NaN.) At z = −1 T is infinite: see `Circle`.
+Arrays of nodes times modes are made for some of the nodes at a time, ENTRIES numbers each.
 """
 
 from __future__ import annotations
 
-from refssm_gpu._algebra.parts import conj
+from math import prod
+
+from refssm_gpu._algebra.parts import applied, batch_of, conj
 from refssm_gpu._algebra.solving import solve
 from refssm_gpu._launching.arrays import Array, namespace
 
+ENTRIES = 1 << 22  # 64 MB of complex numbers: enough threads for any card
+
 
 class Circle:
-    """Re and Im of e^(iθ/2) at l nodes; tan θ/2, and 1 + i tan θ/2 = 2/(1 + z), 0 in place of ∞."""
+    """tan θ/2, and 1 + i tan θ/2 = 2/(1 + z), at some of l nodes; 0 in place of ∞."""
 
-    def __init__(self, l: int, like: Array):
+    def __init__(self, l: int, nodes: range, like: Array):
         xp = namespace(like)
-        j = xp.arange(l, dtype=xp.int64)
+        j = xp.arange(nodes.start, nodes.stop, dtype=xp.int64)
         pi = xp.asarray(3.141592653589793, dtype=xp.float64)
         near = 4 * xp.minimum(j, l - j) <= l  # of z = 1
         quarter = xp.where(near, 2 * xp.minimum(j, l - j), l - 2 * xp.minimum(j, l - j))
-        angle = pi * xp.astype(quarter, xp.float64) / (2 * max(l, 1))
+        angle = pi * xp.astype(quarter, xp.float64) / (2 * l)
         small, large = xp.sin(angle), xp.cos(angle)
         c = (1 - 2 * xp.astype(2 * j > l, xp.float64)) * xp.where(near, large, small)
         s = xp.where(near, small, large)
@@ -75,16 +80,45 @@ def bordered(sums: Array, right: Array, below: Array, B: Array, free: Array, sta
     return found[..., :r], found[..., r:]
 
 
+def pieces(l: int, batch: tuple[int, ...], n: int):
+    """Ranges of nodes, so many that ENTRIES numbers have a place for each mode."""
+    each = max(1, ENTRIES // max(1, prod(batch) * n))
+    return (range(i, min(l, i + each)) for i in range(0, l, each))
+
+
+def spectrum(w: Array, P: Array, Q: Array, B: Array, C: Array, dt: Array, l: int) -> Array:
+    """K̂ = 2 C (diag D + s P Qᴴ)⁻¹ B."""
+    xp, batch = namespace(w), batch_of((w, P, Q, B, C, dt), (1, 2, 2, 1, 1, 0))
+    at_infinity = (dt / 2 * xp.sum(B * C, axis=-1))[..., None]
+    found = []
+    for nodes in pieces(l, batch, w.shape[-1]):
+        circle = Circle(l, nodes, w)
+        X = Resolved(circle.denominators(w, dt), P, conj(Q), B).X
+        K = circle.turn * applied(X, C + 0j)
+        found.append(
+            xp.broadcast_to(xp.where(circle.infinite, at_infinity, K), (*batch, len(nodes)))
+        )
+    return xp.concat(found, axis=-1)
+
+
 def gradients(dk: Array, w: Array, P: Array, Q: Array, B: Array, C: Array, dt: Array):
-    """dw, dP, dQ, dB, dC and ddt of the aliased kernel; no array but those of one row is summed."""
-    xp, l = namespace(dk), dk.shape[-1]
+    """dw, dP, dQ, dB, dC and ddt of the aliased kernel, not yet summed over broadcast axes."""
+    l = dk.shape[-1]
     if l == 0:
-        dk, l = xp.zeros((*dk.shape[:-1], 1), dtype=dk.dtype), 1
-    circle = Circle(l, dk)
-    T = circle.denominators(w, dt)
+        dk, l = namespace(dk).zeros((*dk.shape[:-1], 1), dtype=dk.dtype), 1
+    d = conj(2 * namespace(dk).fft.fft(dk + 0j) / l)
+    parts = [
+        _gradients(d[..., nodes.start : nodes.stop], Circle(l, nodes, w), w, P, Q, B, C, dt)
+        for nodes in pieces(l, dk.shape[:-1], w.shape[-1])
+    ]
+    return tuple(sum(own[1:], start=own[0]) for own in zip(*parts, strict=True))
+
+
+def _gradients(d: Array, circle: Circle, w, P, Q, B, C, dt):
+    """What some of the nodes add to the gradients; d is that of ½K̂*, conjugated."""
+    xp, T = namespace(d), circle.denominators(w, dt)
     X = Resolved(T, P, conj(Q), B)
     Y = Resolved(T, conj(Q), P, C)
-    d = conj(2 * xp.fft.fft(dk + 0j) / l)
     turned = (d * circle.turn / 2)[..., None]
     products = X.X * Y.X
     dw = xp.sum(turned * products, axis=-2)

@@ -80,6 +80,7 @@ def test_single_precision_is_double_precision_rounded_once(op):
     assert np.array_equal(narrow, wide.astype(narrow.dtype))
 
 
+@pytest.mark.long
 def test_the_kernels_are_the_cpu_mirrors_at_a_larger_size():
     h, dt, _ = drawn(100, 2000, "float64")
     for op in ("hope_kernel", "hope_kernel_aliased"):

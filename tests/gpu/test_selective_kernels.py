@@ -169,6 +169,28 @@ def test_halves_keep_their_state_in_single_precision(kind):
     assert y[0, -1] == np.asarray(1 + 4095 * 2.0**-12).astype(kind)
 
 
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_halves_are_rounded_results_of_single_precision(kind):
+    if kind == "bfloat16":
+        kind = pytest.importorskip("ml_dtypes").bfloat16
+    r = np.random.default_rng(14)
+    shapes = (5, 37), (5, 37), (5, 18), (37, 18), (37, 18), (5,), (5, 37), (5,)
+    halves = [r.uniform(-1, 1, shape).astype(kind) for shape in shapes]
+    halves[2] = -abs(halves[2])  # decays, not growth
+    args = [x.astype(np.float32) for x in halves]
+    for y, x in (
+        (mirrors.mamba_scan(*given(*halves)), mirrors.mamba_scan(*given(*args))),
+        (
+            mirrors.mamba_scan_vjp(*given(halves[0], *halves)),
+            mirrors.mamba_scan_vjp(*given(args[0], *args)),
+        ),
+    ):
+        pairs = zip(taken(y), taken(x), strict=True) if isinstance(y, tuple) else [taken((y, x))]
+        for mine, wide in pairs:
+            assert np.asarray(mine).dtype == kind
+            assert np.array_equal(mine, np.asarray(wide).astype(kind))
+
+
 @pytest.mark.long
 def test_the_mirror_on_the_processor_agrees_at_a_larger_size():
     from refssm.jit.selective_scan import mamba_scan, mamba_scan_vjp
