@@ -14,7 +14,7 @@ VERSION_TESTS ?= tests/test_names.py tests/test_scan.py tests/test_cauchy.py tes
 # where several processes share the cores, the threads of OpenBLAS wait for each other
 ONE_THREAD := OPENBLAS_NUM_THREADS=1
 
-.PHONY: help verify test test-kernels test-kernels-all test-gpu test-versions test-turn test-all lint soak resume tables pictures benchmarks \
+.PHONY: help verify test test-kernels test-kernels-all test-gpu benchmarks-gpu test-versions test-turn test-all lint soak resume tables pictures benchmarks \
   experiments-quick vectors wheel clean
 
 help:  ## list the targets
@@ -82,8 +82,12 @@ test-kernels: .venv/kernels  ## CUDA kernels without a GPU: the host build, sani
 test-kernels-all: .venv/kernels  ## the same in every type, thread order and profile
 	$(PYTEST) tests/gpu
 
-test-gpu: .venv/gpu  ## the tests of the kernels with CuPy arrays on the card
-	REFSSM_GPU= $(PYTEST) tests/gpu
+test-gpu: .venv/gpu  ## all that needs a card: tests, compute-sanitizer, the judge, the benchmark; 8 minutes
+	PYTHON=$(BIN)/python .ci/gpu
+
+benchmarks-gpu: .venv/gpu  ## time the mirrors on the GPU for docs/benchmarks.md, on a machine with a card
+	REFSSM_GPU= $(BIN)/refssm bench --device gpu --sizes large --vjp --peers --json docs/benchmarks_gpu.json
+	$(BIN)/python -m refssm.command.benchmarks
 
 test-versions: .venv/testing  ## a few tests on Python 3.11, 3.12, 3.13, and with the oldest libraries
 	.ci/test-versions $(VERSION_TESTS)

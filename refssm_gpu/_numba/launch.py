@@ -54,7 +54,7 @@ class NumbaKernel:
 
             simulate(self.make(field), grid, block, arguments, name=self.name)
         else:
-            import cupy
+            import cupy  # pyright: ignore[reportMissingImports]
 
             stream = cuda.external_stream(cupy.cuda.get_current_stream().ptr)
             _compiled(self, field)[tuple(grid), tuple(block), stream](*map(_given, arguments))

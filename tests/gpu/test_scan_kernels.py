@@ -37,7 +37,7 @@ def dtype_of(kind):
 def stepped(a, b):
     """The scan one step after another, in whole numbers."""
     x = np.zeros(np.broadcast_shapes(a.shape, b.shape), complex)
-    for k in range(x.shape[-2]):
+    for k in range(a.shape[-2]):
         before = x[..., k - 1, :] if k else 0
         x[..., k, :] = a[..., k, :].astype(complex) * before + b[..., k, :].astype(complex)
     return x
