@@ -14,8 +14,8 @@ VERSION_TESTS ?= tests/test_names.py tests/test_scan.py tests/test_cauchy.py tes
 # where several processes share the cores, the threads of OpenBLAS wait for each other
 ONE_THREAD := OPENBLAS_NUM_THREADS=1
 
-.PHONY: help verify test test-kernels test-kernels-all test-gpu benchmarks-gpu test-versions test-turn test-all lint soak resume tables pictures benchmarks \
-  experiments-quick vectors wheel clean
+.PHONY: help verify test test-kernels test-kernels-all test-gpu test-versions test-turn test-all lint soak resume tables \
+  pictures benchmarks benchmarks-gpu experiments-quick vectors wheel clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
