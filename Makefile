@@ -79,7 +79,8 @@ test-kernels: .venv/kernels  ## CUDA kernels without a GPU: the host build, sani
 	$(BIN)/python -m refssm_gpu._gate
 	$(PYTEST) tests/gpu -m "not long"
 
-test-kernels-all: .venv/kernels  ## the same in every type, thread order and profile
+test-kernels-all: .venv/kernels  ## the same in every type, with the default profile, three orders of threads in turn
+	$(BIN)/python -m refssm_gpu._gate
 	$(PYTEST) tests/gpu
 
 test-gpu: .venv/gpu  ## all that needs a card: tests, compute-sanitizer, the judge, the benchmark; 8 minutes

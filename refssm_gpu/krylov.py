@@ -11,15 +11,17 @@ from __future__ import annotations
 from math import isqrt
 
 from refssm.krylov import KRYLOV_KERNEL
-from refssm_gpu._algebra.parts import adjoint, conj
+from refssm_gpu._algebra.parts import adjoint, batch_of, conj
 from refssm_gpu._launching.arrays import Array, namespace, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
 
 
 def krylov_kernel(A, B, C, *, l):
     """Mirror of refssm.krylov_kernel."""
-    K = _Factors(A, B, C, l).product()
-    return namespace(K).reshape(K, (*K.shape[:-2], K.shape[-2] * K.shape[-1]))[..., :l]
+    K, xp = _Factors(A, B, C, l).product(), namespace(A, B, C)
+    K = xp.reshape(K, (*K.shape[:-2], K.shape[-2] * K.shape[-1]))[..., :l]
+    batch = batch_of((A, B, C), (2, 1, 1))  # up to l = 1 no product has met A
+    return K if K.shape[:-1] == batch else xp.asarray(xp.broadcast_to(K, (*batch, l)), copy=True)
 
 
 def krylov_kernel_vjp(dK, A, B, C, *, l):

@@ -9,6 +9,7 @@ from typing import Any
 from refssm_gpu._launching.target import target
 
 Instance = tuple[str | int, ...]
+GRID = (2**31 - 1, 65535, 65535)  # most blocks along each axis, for every card
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,9 @@ class Kernel:
         """
         instance = tuple(instance)
         assert instance in self.instances, f"{self.expression(instance)} is not declared"
+        if any(n > most for n, most in zip(grid, GRID, strict=False)):
+            told = f"wanted {tuple(map(int, grid))} blocks, and a card takes {GRID} at most"
+            raise ValueError(f"{self.name}: {told}; split the batch")
         if all(grid):  # CuPy would raise a zero to one
             target().launch(self, instance, tuple(map(int, grid)), arguments, shared)
 

@@ -151,13 +151,17 @@ def scan_back(
 
     Returns (da, g, dx0) for every member of the batch; `dlast` is added to the last cotangent.
     """
+    xp, core = namespace(dx), dx.shape[-2:]
+    # the kernel finds the states by the row of the whole batch, which other arguments may widen
+    dx, x = xp.broadcast_arrays(dx, x)
     s = arguments(a, dx, x0, resets, at_rest, x, dlast)
-    core = s.b.shape[-2:]
     n = core[-1]
-    states = contiguous(x, s.b.dtype)
+    states = contiguous(xp.broadcast_to(x, (*s.rows.shape, *core)), s.b.dtype)
     da, g = (empty((s.rows.rows, *core), s.b.dtype, s.b) for _ in range(2))
-    dx0 = namespace(s.b).zeros((s.rows.rows, n), dtype=s.accumulated)
     ends = None if dlast is None else _every_row(s, dlast)
+    dx0 = xp.zeros((s.rows.rows, n), dtype=s.accumulated)
+    if ends is not None and not core[0] and not at_rest:  # the last state is the first one
+        dx0 += ends
     plan = _plan(s)
     if plan.pieces > 1:
         ends = _ends(s, plan, ends)

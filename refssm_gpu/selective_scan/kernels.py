@@ -134,7 +134,9 @@ def _made(s: Selective, plan: Plan, ends: Array | None) -> Gradients:
         D=make((rows, plan.pieces), dtype=s.inside) if gated else None,
         z=make((rows, l), dtype=real) if gated else None,
         dt_bias=make((rows, plan.pieces), dtype=real_inside) if gated else None,
-        x0=make((rows, plan.pieces, n), dtype=s.inside) if l or ends is None else ends,
+        x0=make((rows, plan.pieces, n), dtype=s.inside)
+        if l or ends is None
+        else +ends,  # not the caller's memory
     )
 
 

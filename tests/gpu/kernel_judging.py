@@ -24,11 +24,11 @@ def type_of_turn(op):
     return every[ROTATION % len(every)]
 
 
-def judge(op, dtype, profile="quick"):
+def judge(op, dtype, profile="quick", order=ORDER, flags=()):
     """Judge the mirror and its gradient in one type; AssertionError with the report if it fails."""
     forward = op.implementation("gpu")
     vjp = op.vjp("gpu") if op.differentiable else None
-    with settings(order=ORDER):
+    with settings(order=order, flags=flags):
         check(op.name, forward, vjp=vjp, profile=profile, dtypes=(dtype,))
         if profile == "quick" and vjp:  # it has no check of the gradient
             check(op.name, forward, vjp=vjp, profile=profile, dtypes=(dtype,), checks=("gradient",))

@@ -9,7 +9,7 @@
 #define REFSSM_PRELUDE_CUH
 
 #ifdef __CUDACC__
-#define SHARED(T, name, count) __shared__ T name[count]
+#define SHARED(T, name, count) __shared__ __align__(16) T name[count]
 #define DYNAMIC_SHARED(T, name)                                                                  \
     extern __shared__ __align__(16) unsigned char refssm_dynamic_shared[];                       \
     T* const name = reinterpret_cast<T*>(refssm_dynamic_shared)
