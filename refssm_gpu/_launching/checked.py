@@ -16,7 +16,7 @@ from refssm_gpu._launching.arrays import HALVES, Array, made_here, namespace
 from refssm_gpu._launching.conduct import on_device_of, within_memory
 from refssm_gpu._launching.inputs import converted, one_device, typed
 from refssm_gpu._launching.kernel import FIELDS
-from refssm_gpu._launching.missing import require_card
+from refssm_gpu._launching.missing import require_card, require_new
 from refssm_gpu._launching.target import on_host
 
 P = ParamSpec("P")
@@ -71,9 +71,12 @@ def _arrays(op: Operator, names: Sequence[str], values: Sequence[Any], types) ->
     args = [typed(f"{op}: `{n}`", value) for n, value in zip(names, values, strict=True)]
     first = one_device(op.name, names, args)
     first = made_here() if first is None else first
+    if not on_host():
+        require_new(op.name, first.device)
     real = frozenset(name for name, domain in op.inputs.items() if domain.real)
+    how = (op.name, names, args, types, op.flags, real, first)
     with on_device_of(first):
-        return converted(op.name, names, args, types, op.flags, real, first)
+        return within_memory(op.name, first, lambda: converted(*how))
 
 
 def _run(op: Operator, function: Callable, arrays: Sequence[Array], statics) -> Any:

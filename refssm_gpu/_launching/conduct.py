@@ -32,5 +32,9 @@ def within_memory(op: str, x: Array, call: Callable[[], Any]) -> Any:
         return call()
     except cupy.cuda.memory.OutOfMemoryError as error:
         told = str(error).partition("(")[0].strip().rstrip(".")
-    free, total = (f"{size / 2**30:.1f} GB" for size in cupy.cuda.runtime.memGetInfo())
+    except Exception as error:  # cuFFT and cuBLAS have classes of their own for it
+        if "ALLOC_FAILED" not in str(error):
+            raise
+        told = str(error)
+    free, total = (f"{size / 1e9:.1f} GB" for size in cupy.cuda.runtime.memGetInfo())
     raise MemoryError(f"{op}: {told}; cuda:{x.device.id} has {free} free of {total}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.util import find_spec
+from typing import Any
 
 OLDEST = (8, 0)  # compute capability that the kernels are compiled and checked for: Ampere
 INSTALL = "pip install 'refssm[gpu]'"
@@ -20,6 +21,15 @@ def require_card(operator: str) -> None:
         raise NoCard(f"{operator} runs on a CUDA GPU, and {lack}")
 
 
+def require_new(operator: str, device: Any) -> None:
+    """Raise `NoCard` with one sentence if this card is too old for the kernels."""
+    capability = divmod(int(device.compute_capability), 10)
+    if capability < OLDEST:
+        wanted, came = (f"{major}.{minor}" for major, minor in (OLDEST, capability))
+        told = f"cuda:{device.id} has compute capability {came}; wanted {wanted} (A100) or newer"
+        raise NoCard(f"{operator} runs on a CUDA GPU, and {told}")
+
+
 @cache  # a driver does not come and go
 def _lack() -> str:
     """What is missing, or an empty text."""
@@ -31,10 +41,6 @@ def _lack() -> str:
         return "no NVIDIA driver is loaded here (nvidia-smi would list the cards)"
     if not cupy.cuda.is_available():
         return f"CuPy {cupy.__version__} finds no card, or the driver is older than its CUDA"
-    capability = divmod(int(cupy.cuda.Device().compute_capability), 10)
-    if capability < OLDEST:
-        wanted, came = (f"{major}.{minor}" for major, minor in (OLDEST, capability))
-        return f"this card has compute capability {came}; wanted {wanted} (A100) or newer"
     if not _finds_compiler():
         return f"CUDA's compiler NVRTC is not found: {INSTALL} brings it"
     return ""

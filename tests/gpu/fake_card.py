@@ -50,7 +50,7 @@ class Error(Exception):
     """What CuPy's loaders raise."""
 
 
-def double(driver=13000, available=True, capability="90", compiler=True):
+def double(driver=13000, available=True, compiler=True):
     """The fake module `cupy`, with these answers about the machine."""
     cupy = types.ModuleType("cupy")
     cupy.__spec__ = importlib.machinery.ModuleSpec("cupy", None)
@@ -62,13 +62,12 @@ def double(driver=13000, available=True, capability="90", compiler=True):
             raise Error("no libnvrtc")
         return 13, 0
 
-    device = type("Chosen", (Device,), {"compute_capability": capability})
     runtime = types.SimpleNamespace(
-        driverGetVersion=lambda: driver, memGetInfo=lambda: (3 * 2**30, 80 * 2**30)
+        driverGetVersion=lambda: driver, memGetInfo=lambda: (3 * 10**9, 80 * 10**9)
     )
     cupy.cuda = types.ModuleType("cupy.cuda")
     cupy.cuda.nvrtc = types.SimpleNamespace(getVersion=version)
-    cupy.cuda.runtime, cupy.cuda.Device = runtime, device
+    cupy.cuda.runtime, cupy.cuda.Device = runtime, Device
     cupy.cuda.is_available = lambda: available
     cupy.cuda.memory = types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
     return cupy

@@ -70,6 +70,25 @@ def test_a_tap_that_is_nan_does_not_reach_outputs_before_it():
     assert np.array_equal(np.isnan(taken(short_convolution(*given(u, k)))), np.arange(8) >= 2)
 
 
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_halves_are_exact_where_rounding_cannot_occur(kind):
+    dtype = kind if kind == "float16" else pytest.importorskip("ml_dtypes").bfloat16
+    u, k, s0, dy, ds = whole((2, 70), (2, 4), (2, 4), (2, 70), (2, 4))
+    halves = [x.astype(dtype) for x in (u, k, s0, dy, ds)]
+    u_, k_, s0_, dy_, ds_ = given(*halves)
+    got = (
+        *taken(short_convolution_stateful(u_, k_, s0_)),
+        *taken(short_convolution_stateful_vjp(dy_, ds_, u_, k_, s0_)),
+    )
+    wanted = (
+        *refssm.short_convolution_stateful(u, k, s0),
+        *refssm.short_convolution_stateful_vjp(dy, ds, u, k, s0),
+    )
+    for mine, theirs in zip(got, wanted, strict=True):
+        assert mine.dtype == np.dtype(dtype)
+        assert np.array_equal(mine.astype(np.float32), theirs.astype(dtype).astype(np.float32))
+
+
 def test_halves_are_added_in_single_precision():
     """2048 + 1 + 1: in float16 each 1 would be lost."""
     u, k = np.array([1, 1, 2048], np.float16), np.ones(3, np.float16)

@@ -21,7 +21,6 @@ A, B = np.eye(2), np.ones((3, 2))
 MACHINES = {
     "no NVIDIA driver is loaded here": {"driver": 0, "available": False},
     "finds no card, or the driver is older": {"available": False},
-    "compute capability 7.5; wanted 8.0 (A100) or newer": {"capability": "75"},
     "NVRTC is not found: pip install 'refssm[gpu]'": {"compiler": False},
 }
 
@@ -58,6 +57,27 @@ def test_a_numpy_array_on_the_card_is_refused_with_advice(monkeypatch):
     assert str(error.value) == (
         "linear_step: `b` is a numpy.ndarray, wanted a CuPy array; "
         "cupy.asarray copies it to the GPU"
+    )
+
+
+def test_an_old_card_is_named_where_the_arrays_are(monkeypatch):
+    monkeypatch.setattr(fake_card.Device, "compute_capability", "75")
+    with fake_card.installed(monkeypatch), pytest.raises(NoCard) as error:
+        linear_step(*[array([0.5], place=1)] * 3)
+    assert str(error.value) == (
+        "linear_step runs on a CUDA GPU, and cuda:1 has compute capability 7.5; "
+        "wanted 8.0 (A100) or newer"
+    )
+
+
+def test_memory_that_a_library_lacks_is_the_same_sentence(monkeypatch):
+    def transform():
+        raise fake_card.Error("CUFFT_ALLOC_FAILED")
+
+    with fake_card.installed(monkeypatch), pytest.raises(MemoryError) as error:
+        within_memory("causal_convolution", array([1.0]), transform)
+    assert str(error.value) == (
+        "causal_convolution: CUFFT_ALLOC_FAILED; cuda:0 has 3.0 GB free of 80.0 GB"
     )
 
 
