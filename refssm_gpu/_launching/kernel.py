@@ -38,8 +38,8 @@ class Kernel:
         instance = tuple(instance)
         assert instance in self.instances, f"{self.expression(instance)} is not declared"
         if any(n > most for n, most in zip(grid, GRID, strict=False)):
-            told = f"wanted {tuple(map(int, grid))} blocks, and a card takes {GRID} at most"
-            raise ValueError(f"{self.name}: {told}; split the batch")
+            told = f"a grid of {tuple(map(int, grid))} blocks; a card takes {GRID} at most"
+            raise ValueError(f"{self.expression(instance)}: {told}, so split the batch")
         if all(grid):  # CuPy would raise a zero to one
             target().launch(self, instance, tuple(map(int, grid)), arguments, shared)
 
