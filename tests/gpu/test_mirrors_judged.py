@@ -42,9 +42,9 @@ def test_a_mirror_off_by_a_thousandth_is_refused(op):
     def wrong(*args, **statics):
         y = op.implementation("gpu")(*args, **statics)
         first, *others = y if isinstance(y, tuple) else (y,)
-        moved = first * first.dtype.type(off)
+        moved = first * first.dtype.type(1.001)
         return (moved, *others) if others else moved
 
     wrong.__refssm__ = op.implementation("gpu").__refssm__  # CuPy's arrays, on a card
     with pytest.raises(AssertionError, match="value"):
-        check(op.name, wrong, profile="quick", dtypes=(type_of_turn(op),), checks=("value",))
+        check(op.name, wrong, profile="quick", dtypes=(dtype,), checks=("value",))
