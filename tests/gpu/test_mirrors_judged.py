@@ -35,9 +35,8 @@ def test_the_judge_passes_the_mirror_whose_products_and_sums_are_fused(op):
 def test_a_mirror_off_by_a_thousandth_is_refused(op):
     from refssm.testing import check
 
-    off = (
-        1.1 if type_of_turn(op) == "float16" else 1.001
-    )  # two roundings of a half are a thousandth
+    turn = type_of_turn(op)
+    dtype = "float32" if turn == "float16" else turn  # a thousandth is two roundings of a half
 
     def wrong(*args, **statics):
         y = op.implementation("gpu")(*args, **statics)
