@@ -150,6 +150,7 @@ def double(devices):
     cupy.ndarray, cupy.nan, cupy.asnumpy = Array, np.nan, _asnumpy
     cupy.asarray, cupy.full, cupy.zeros = map(on_device, (np.array, np.full, np.zeros))
     cupy.full_like, cupy.empty_like = map(on_device, (np.full_like, np.zeros_like))
+    cupy.equal = types.SimpleNamespace(types=["ee->?", "EE->?", "ff->?"])  # E is bfloat16
     cupy.broadcast_to = on_device(np.broadcast_to)
     cupy.may_share_memory = np.may_share_memory
     cupy.is_available = lambda: devices > 0

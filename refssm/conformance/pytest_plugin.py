@@ -204,7 +204,7 @@ class Check(pytest.Item):
         if check is None and name not in (VALUE.name, GRADIENT.name):  # laws run in only one type
             check = next((c for c in checks.values() if c.name == name), None)
         if check is None:
-            _skip(f"{dtype} is not accepted: {trial.probe.refused.get(dtype, '')}")
+            _skip(trial.probe.reason(dtype))
         result = trial.judge(check)
         self.user_properties += [("verdict", result.verdict), ("grade", result.grade)]
         self.user_properties += [("ratio", result.ratio), ("cases", result.examples)]

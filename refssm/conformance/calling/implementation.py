@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ class Offer(NamedTuple):
     deterministic: bool = True  # False: equal calls may differ within tolerance
     views: tuple[str, ...] = ()  # memory layouts that the framework supports
     immutable: bool = False
-    lacks: tuple[str, ...] = ()  # types that the framework lacks
+    lacks: Mapping[str, str] = {}  # types that cannot be judged here, and why
     seems: str = ""  # another framework that its module has imported
     loops: bool = False  # its layout has no batch axes: it is called slice by slice
     about: str = ""  # the framework's version, device and flags

@@ -8,7 +8,12 @@ import numpy as np
 from numpy.lib.npyio import NpzFile
 
 from refssm._layout import canonical, parse, restored
-from refssm.conformance.calling.adapters.numpy_arrays import carried
+from refssm.conformance.calling.adapters.numpy_arrays import (
+    BFLOAT16,
+    bfloat16,
+    carried,
+    without_bfloat16,
+)
 from refssm.conformance.calling.finding import operator_named, short
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Outcome
@@ -30,7 +35,16 @@ def stored(path: Path) -> dict[str, np.ndarray]:
         raise UsageError(f"{path}: not a readable .npz file: {short(f'{error}')}") from None
     if not given or ("" in given and path.suffix != ".npy"):
         raise UsageError(f"{path}: not an .npz file with arrays")
-    return given
+    return {name: _typed(a, path) for name, a in given.items()}
+
+
+def _typed(a: np.ndarray, path: Path) -> np.ndarray:
+    """The array; NumPy saves bfloat16 of ml_dtypes as two bytes without their type."""
+    if a.dtype != "V2":
+        return a
+    if lacking := without_bfloat16():
+        raise UsageError(f"{path}: {lacking[BFLOAT16]}")
+    return a.view(bfloat16())
 
 
 def in_order(a, axes, wanted, omitted, what) -> np.ndarray:

@@ -23,11 +23,10 @@ class FileArrays(Numpy):
     """The adapter of arrays in files: float16 as NumPy's float16, bfloat16 as float32."""
 
     name = "files"
-    lacks = ()
 
     def __init__(self, device: str = ""):
         super().__init__(device)
-        self.views = {"": lambda a: a}
+        self.views, self.lacks = {"": lambda a: a}, {}
 
     def give(self, a: np.ndarray, kind: NumberType, view: str = "") -> np.ndarray:
         """The array as it is written."""

@@ -40,6 +40,8 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
         op = trial.op
         usual = _canonical(op, given, trial.offer.layout, path)
         arrays, statics, dtype = arguments(op, usual, path, session.settings.types)
+        if lacking := trial.offer.lacks.get(dtype):
+            raise UsageError(lacking)
         # saved outputs have the batch axes that the inputs have in the file
         if not isinstance(session.worker, Recorded):
             arrays = [_with_all_axes(op, i, a, path) for i, a in enumerate(arrays)]

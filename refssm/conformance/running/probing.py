@@ -33,16 +33,21 @@ class Probe:
             self.candidate.sliced = self.learned.sliced
             return self.learned.refused
         self.session.tick(f"{self.scope.op}: the first calls", 0, 0)
-        small, large = (
-            self._ordinary(self.scope.types, sizes) for sizes in (SMALL_SIZES, BLOCK_SIZES)
-        )
-        return self.candidate.probe(small, large)
+        lacks = {t: why for t, why in self.scope.offer.lacks.items() if t in self.scope.types}
+        there = [t for t in self.scope.types if t not in lacks]
+        small, large = (self._ordinary(there, sizes) for sizes in (SMALL_SIZES, BLOCK_SIZES))
+        return self.candidate.probe(small, large) | lacks
 
     @cached_property
     def accepted(self) -> list[str]:
         """The accepted types; if none is, the first type, so that the report shows its error."""
         there = [t for t in self.scope.types if t not in self.scope.offer.lacks]
         return [t for t in there if not self.refused[t]] or there[:1]
+
+    def reason(self, dtype: str) -> str:
+        """Why a type is not judged."""
+        lacking = self.scope.offer.lacks.get(dtype)
+        return lacking or f"{dtype} is not accepted: {self.refused.get(dtype, '')}"
 
     @cached_property
     def mixed(self) -> bool:

@@ -49,8 +49,7 @@ class Trial:
             return
         for dtype in scope.types:
             if dtype not in probe.accepted:
-                reason = f"{dtype} is not accepted: {probe.refused[dtype]}"
-                yield wording.skipped(VALUE.name, dtype, reason)
+                yield wording.skipped(VALUE.name, dtype, probe.reason(dtype))
         if not probe.accepted:
             return
         if scope.gradient_missing:

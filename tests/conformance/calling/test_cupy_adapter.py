@@ -19,7 +19,7 @@ from refssm.conformance.calling.adapters.numpy_arrays import NoDevice, Unusable
 from refssm.conformance.number_types import number_type
 
 MODULE = "refssm.conformance.calling.adapters.cupy_arrays"
-JUDGED = ("float32", "float64", "complex64", "complex128", "float16")
+JUDGED = ("float32", "float64", "complex64", "complex128", "float16", "bfloat16")
 KEPT = ("", "every other entry", "negative strides", "column-major", "expanded")
 SINGLE = number_type("float32")
 
@@ -50,9 +50,23 @@ def test_an_array_goes_in_and_comes_out_unchanged(cupy, dtype, shape):
     assert not np.may_share_memory(x, a)
 
 
-def test_there_is_no_bfloat16(cupy):
-    with pytest.raises(TypeError, match=r"^NumPy has no bfloat16$"):
-        adapter("cupy").give(np.ones(1, np.float32), number_type("bfloat16"))
+def test_a_cupy_that_does_not_know_bfloat16_is_a_reason_to_skip(cupy, monkeypatch):
+    assert adapter("cupy").lacks == {}
+    monkeypatch.setattr(cupy.equal, "types", ["ee->?", "ff->?"])
+    told = "bfloat16 is not judged: CuPy 0.0 of the double does not know it; "
+    told += "CuPy 14 with NumPy 2.1.2 does"
+    assert adapter("cupy").lacks == {"bfloat16": told}
+    result = judged("linear_scan", scan, "value", framework="cupy", dtype="bfloat16")
+    assert (result.verdict, result.message) == ("skipped", told)
+
+
+@pytest.mark.parametrize("view", KEPT)
+def test_a_view_in_bfloat16_has_the_numbers_of_the_original(cupy, view):
+    made, kind, a = adapter("cupy"), number_type("bfloat16"), ordinary("bfloat16", (2, 6))
+    x = made.give(a, kind, view)
+    assert x.dtype.name == "bfloat16"
+    assert identical(made.take(x, kind), a)
+    assert made.same(x, made.copied(x))
 
 
 PROMISED = {
@@ -174,10 +188,12 @@ PLANTED = {
 }
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("check", PLANTED)
-def test_a_scan_is_judged_through_the_double(cupy, check):
-    assert judged("linear_scan", scan, check, framework="cupy").verdict == "pass"
-    result = judged("linear_scan", PLANTED[check], check, framework="cupy")
+def test_a_scan_is_judged_through_the_double(cupy, check, dtype):
+    how = {"framework": "cupy", "dtype": dtype, "dtypes": (dtype,)}
+    assert judged("linear_scan", scan, check, **how).verdict == "pass"
+    result = judged("linear_scan", PLANTED[check], check, **how)
     assert result.verdict == "wrong"
     assert result.message
 

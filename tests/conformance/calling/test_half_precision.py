@@ -1,4 +1,4 @@
-"""Sixteen-bit types: judged if declared; NumPy lacks bfloat16."""
+"""Sixteen-bit types: judged if declared, here in float16; test_bfloat16.py has the other."""
 
 from functools import partial
 
@@ -154,29 +154,6 @@ def test_a_result_that_is_no_float16_is_told(what):
     (result,) = float16(function, "value")
     assert result.verdict == "wrong"
     assert result.message == sentence
-
-
-@pytest.mark.parametrize("beside", [(), ("float16",), ("float32",)], ids=str)
-def test_numpy_has_no_bfloat16_and_says_so_in_a_skip(beside):
-    results = judged("linear_scan", scan, "value", profile="default", dtypes=(*beside, "bfloat16"))
-    by_type = {r.dtype: r for r in results}
-    assert {t: r.verdict for t, r in by_type.items()} == dict.fromkeys(beside, "pass") | {
-        "bfloat16": "skipped"
-    }
-    assert "NumPy has no bfloat16" in by_type["bfloat16"].message
-
-
-def test_bfloat16_alone_in_numpy_leaves_nothing_to_check(tmp_path, monkeypatch, capfd):
-    monkeypatch.chdir(tmp_path)
-    text = (
-        "import refssm\nfrom refssm.testing import implements\n"
-        "@implements('linear_scan', dtypes='bfloat16')\n"
-        "def scan(a, b): return refssm.linear_scan(a, b)\n"
-    )
-    result, out, _ = run(capfd, "verify", plugin(tmp_path, text), "--profile", "quick")
-    assert result == 5
-    assert "skip linear_scan/value[bfloat16]" in out
-    assert "NumPy has no bfloat16" in out
 
 
 def test_asking_for_float16_on_the_command_line_judges_in_it(tmp_path, monkeypatch, capfd):

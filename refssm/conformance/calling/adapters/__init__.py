@@ -1,8 +1,8 @@
 """Adapters convert NumPy arrays to a framework's arrays and back; each imports its framework.
 
 Arrays are passed as contiguous copies in native byte order, never by DLPack from the host: PyTorch
-aborts the interpreter on negative strides. The framework casts to 16-bit types; in NumPy, float32
-arrays hold their values.
+aborts the interpreter on negative strides. The framework casts to 16-bit types, NumPy with
+ml_dtypes to bfloat16; in the judge, float32 arrays hold their values.
 """
 
 from __future__ import annotations

@@ -13,12 +13,14 @@ import numpy as np
 
 from refssm.conformance.calling.adapters import cuda
 from refssm.conformance.calling.adapters.numpy_arrays import (
+    BFLOAT16,
     VIEWS,
     NoDevice,
     Numpy,
     Unusable,
     carried,
     cast,
+    without_bfloat16,
 )
 from refssm.conformance.number_types import NumberType
 
@@ -39,6 +41,7 @@ class Cupy(Numpy):
         self.device = cupy.cuda.Device(place)
         self.device.use()
         self.views = {name: view for name, view in VIEWS.items() if name in KEPT}
+        self.lacks = without_bfloat16() or _unknown()
 
     @property
     def tf32(self) -> str:
@@ -104,6 +107,14 @@ class Cupy(Numpy):
 
     def same(self, x: Any, y: Any) -> bool:
         return bool(((x == y) | ((x != x) & (y != y))).all())
+
+
+def _unknown() -> dict[str, str]:
+    """Why CuPy has no bfloat16: its comparisons list the types that it knows, E for bfloat16."""
+    if any("E" in loop for loop in cupy.equal.types):
+        return {}
+    told = f"CuPy {cupy.__version__} does not know it; CuPy 14 with NumPy 2.1.2 does"
+    return {BFLOAT16: f"bfloat16 is not judged: {told}"}
 
 
 def _with_strides_of(view: np.ndarray) -> Any:

@@ -24,7 +24,6 @@ class Jax(Numpy):
     """Arrays on the default device, or on "cpu", "gpu", "tpu" or "gpu:1"."""
 
     name = "jax"
-    lacks = ()
     immutable = True
 
     def __init__(self, device: str = ""):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from refssm.conformance.number_types import NumberType
 
+BFLOAT16 = "bfloat16"  # NumPy's type of this name is that of ml_dtypes; its kind is "V"
+
 
 @dataclass(frozen=True)
 class Unusable:
-    """Marks an output that is not a numeric array, has a type that NumPy lacks, or is elsewhere."""
+    """Marks an output that is not an array of numbers, or is elsewhere."""
 
     type: str
     sentence: str = ""  # in place of "is a <type>, want an array"
@@ -29,7 +32,7 @@ class Numpy:
 
     name = "numpy"
     immutable = False
-    lacks = ("bfloat16",)
+    lacks: Mapping[str, str] = {}  # types that cannot be judged here, and a sentence that says why
     streams = False  # True: calls only queue their work, on the stream that is current
     faults: tuple[type[Exception], ...] = ()  # exceptions of a device, also of queued work
     tf32 = ""  # the settings by which float32 products are computed in TF32
@@ -38,7 +41,7 @@ class Numpy:
         if device not in ("", "cpu"):
             raise NoDevice(f"{self.name} has no device {device!r}")
         self.device = device
-        self.views = dict(VIEWS)
+        self.views, self.lacks = dict(VIEWS), without_bfloat16()
 
     def about(self) -> str:
         """The framework's version, device and flags; the header has NumPy's version already."""
@@ -60,8 +63,10 @@ class Numpy:
         """An output as a contiguous NumPy array in native byte order, or `Unusable`."""
         if not isinstance(y, np.ndarray) and hasattr(y, "__array__"):
             y = np.asarray(y)
-        if not isinstance(y, np.ndarray) or y.dtype.kind not in "biufc":
-            return Unusable(f"array of {y.dtype}" if isinstance(y, np.ndarray) else named(y))
+        if not isinstance(y, np.ndarray):
+            return Unusable(named(y))
+        if y.dtype.kind not in "biufc" and y.dtype.name != BFLOAT16:
+            return Unusable(f"array of {y.dtype}")
         y = np.array(y, dtype=y.dtype.newbyteorder("="), order="C", subok=False)
         return carried(y, y.dtype.name, kind)
 
@@ -104,11 +109,25 @@ class Numpy:
         raise NotImplementedError(f"{self.name} has no autodiff")
 
 
+def without_bfloat16() -> dict[str, str]:
+    """Why arrays of bfloat16 cannot be made here: no entry where ml_dtypes is installed."""
+    if find_spec("ml_dtypes") is not None:
+        return {}
+    return {BFLOAT16: "bfloat16 is not judged: ml_dtypes is not installed (pip install ml_dtypes)"}
+
+
+def bfloat16() -> np.dtype:
+    """The type of ml_dtypes, which is imported only where it is asked for."""
+    import ml_dtypes
+
+    return np.dtype(ml_dtypes.bfloat16)
+
+
 def cast(a: np.ndarray, kind: NumberType) -> np.ndarray:
-    """`a` cast to float16 if `kind` is that; flags stay as they are; TypeError for bfloat16."""
-    if kind.name == "bfloat16":
-        raise TypeError("NumPy has no bfloat16")
-    return a.astype(np.float16) if kind.name == "float16" and a.dtype.kind != "b" else a
+    """`a` cast to `kind` if that has 16 bits; flags stay as they are."""
+    if not kind.half or a.dtype.kind == "b":
+        return a
+    return a.astype(bfloat16() if kind.name == BFLOAT16 else np.float16)
 
 
 def named(y) -> str:
@@ -123,10 +142,10 @@ def carried(y: np.ndarray, name: str, kind: NumberType) -> np.ndarray | Unusable
     the two can be told apart.
     """
     if not kind.half:
-        return Unusable(f"{name} array") if name == "bfloat16" else y
+        return Unusable(f"{name} array") if name == BFLOAT16 else y
     if name == kind.name:
         return y.astype(np.float32)
-    if y.dtype.kind != "f" or name in ("float16", "bfloat16"):
+    if y.dtype.kind != "f" or y.dtype.itemsize < 4 or name == BFLOAT16:  # kind f: float8_e5m2 too
         return Unusable(f"{name} array")
     return y.astype(np.float64)
 

@@ -29,7 +29,6 @@ class Torch(Numpy):
     """Tensors on the CPU or on a device such as "cuda" or "cuda:1"."""
 
     name = "torch"
-    lacks = ()
 
     def __init__(self, device: str = ""):
         try:
