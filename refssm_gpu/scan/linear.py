@@ -25,7 +25,9 @@ def linear_scan_from(a, b, x0):
 def linear_scan_from_vjp(dx, a, b, x0):
     """Mirror of refssm.linear_scan_from_vjp."""
     x = scan(a, b, x0, at_rest=False)
-    return unbroadcast_each(scan_back(dx, a, x, x0, at_rest=False), (a, b, x0))
+    back = scan_back(dx, a, x, x0, at_rest=False)
+    da, db, dx0 = unbroadcast_each(back, (a, b, x0))
+    return da, db, dx0.astype(db.dtype, copy=False)  # of halves it was single precision
 
 
 def linear_scan_packed(a, b, resets):
