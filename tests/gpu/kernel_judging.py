@@ -6,6 +6,7 @@ from refssm.catalog import OPERATORS
 from refssm.conformance.checks.checks import PROFILES, checks_of, types_of
 from refssm.testing import check
 from refssm_gpu._host.settings import settings
+from refssm_gpu._launching.arrays import HALVES
 
 ORDER = (0, 1, 7)[ROTATION % 3]  # of threads on the host build; a card does not ask
 
@@ -13,9 +14,9 @@ MIRRORED = [op for op in OPERATORS if "gpu" not in op.lacks]
 
 
 def types(op):
-    """The types of an operator's mirror that NumPy has too: float16 where it takes halves."""
+    """The types of an operator's mirror, the halves that it takes last."""
     takes = op.implementation("gpu").__refssm__.dtypes
-    return (*types_of(op), *(("float16",) if "float16" in takes else ()))
+    return (*types_of(op), *(half for half in HALVES if half in takes))
 
 
 def type_of_turn(op):

@@ -169,11 +169,9 @@ def test_halves_keep_their_state_in_single_precision(kind):
     assert y[0, -1] == np.asarray(1 + 4095 * 2.0**-12).astype(kind)
 
 
-@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
-def test_halves_are_rounded_results_of_single_precision(kind):
-    if kind == "bfloat16":
-        kind = pytest.importorskip("ml_dtypes").bfloat16
-    r = np.random.default_rng(14)
+def test_float16_is_the_rounded_result_of_single_precision():
+    """Of bfloat16 the judge says it (test_mirrors_judged.py)."""
+    kind, r = np.float16, np.random.default_rng(14)
     shapes = (5, 37), (5, 37), (5, 18), (37, 18), (37, 18), (5,), (5, 37), (5,)
     halves = [r.uniform(-1, 1, shape).astype(kind) for shape in shapes]
     halves[2] = -abs(halves[2])  # decays, not growth
