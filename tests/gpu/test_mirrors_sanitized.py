@@ -8,7 +8,9 @@ import pytest
 from kernel_judging import MIRRORED, type_of_turn
 from rotation import of_turn
 
+from refssm.conformance.calling.adapters.numpy_arrays import cast
 from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.number_types import number_type
 from refssm_gpu._host.sanitize import reports
 
 SIZES = (37, 5, 7, 3)  # of core dimensions, as the signature names them: no multiple of a tile
@@ -19,7 +21,8 @@ def sentences(op, dtype):
     case = ordinary_case(op, dtype, SIZES)
     shapes, kinds = op.output_shapes(*case.arrays, **case.statics), op.output_types(*case.arrays)
     ones = [np.ones(shape, kind) for shape, kind in zip(shapes, kinds, strict=True)]
-    arrays, cotangents = ([in_type(a, dtype) for a in made] for made in (case.arrays, ones))
+    kind = number_type(dtype)
+    arrays, cotangents = ([cast(a, kind) for a in made] for made in (case.arrays, ones))
 
     def call():
         op.implementation("gpu")(*arrays, **case.statics)
@@ -27,11 +30,6 @@ def sentences(op, dtype):
             op.vjp("gpu")(*cotangents, *arrays, **case.statics)
 
     return reports(call)
-
-
-def in_type(a, dtype):
-    """`a` as it is, or in float16: cases hold halves in single precision."""
-    return a.astype(dtype) if dtype == "float16" and a.dtype.kind == "f" else a
 
 
 @pytest.mark.parametrize("op", [op for op in MIRRORED if of_turn(f"sanitized {op}")], ids=str)
