@@ -16,7 +16,13 @@ from refssm_gpu._host.settings import settings
 from refssm_gpu._launching.target import target
 from refssm_gpu._parts import recurrence
 from refssm_gpu._parts.recurrence import INSTANCES
-from refssm_gpu.scan import linear_scan, linear_scan_from, linear_scan_packed, linear_scan_vjp
+from refssm_gpu.scan import (
+    linear_scan,
+    linear_scan_from,
+    linear_scan_from_vjp,
+    linear_scan_packed,
+    linear_scan_vjp,
+)
 
 ONES = ("float32", "float64", "complex64", "complex128", "float16", "bfloat16")
 
@@ -114,6 +120,13 @@ def test_halves_keep_their_state_in_single_precision():
     b[0] = 1
     x = taken(linear_scan(*given(np.ones_like(b), b)))
     assert x[-1, 0] == np.float16(1 + 4095 * 2.0**-12)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_gradients_of_halves_are_halves(kind):
+    a, b = exact((2, 5, 3), kind)
+    for gradient in taken(linear_scan_from_vjp(*given(b, a, b, b[:, 0]))):
+        assert gradient.dtype == a.dtype
 
 
 def test_every_type_has_instances_and_none_is_declared_twice():
