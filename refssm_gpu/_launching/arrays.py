@@ -109,8 +109,8 @@ def unbroadcast_and_round(
     cotangents: Sequence[Array], primals: Sequence[Array]
 ) -> tuple[Array, ...]:
     """`unbroadcast` each cotangent, and round it to the type of its argument only then."""
-    xp, summed = namespace(*primals), unbroadcast_each(cotangents, primals)
-    pairs = zip(summed, primals, strict=True)
+    xp = namespace(*primals)
+    pairs = zip(unbroadcast_each(cotangents, primals), primals, strict=True)
     return tuple(xp.astype(xp.asarray(g), x.dtype, copy=False) for g, x in pairs)
 
 

@@ -31,10 +31,6 @@ template <int VECTOR, int LANES> struct place {
 
 enum { A_BITS, B_BITS, X0_BITS, RESET_BITS };  // order of the arguments in scan_sizes::mask
 
-DEVICE long long row_of(const scan_sizes& size, int argument, long long row) {
-    return row_of(size.mask, argument, row, size.inner);
-}
-
 // The first decay of a row: `a` has one for each time, or one for all.
 template <class S> DEVICE const S* decays_of(const S* a, const scan_sizes& size, long long row) {
     return a + row_of(size, A_BITS, row) * (size.step_a ? size.l : 1) * size.n;
