@@ -1,12 +1,10 @@
 """CuPy mirrors of refssm.vandermonde: two tables of powers in shared memory and their product."""
 
-import numpy as np
-
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 from refssm_gpu._algebra.parts import conj
-from refssm_gpu._launching.arrays import common, namespace, unbroadcast_each
+from refssm_gpu._launching.arrays import common, namespace, real_type, unbroadcast_and_round
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu._parts.powers import moments, rounded, sums
+from refssm_gpu._parts.powers import moments, sums
 
 
 def vandermonde_kernel(v, x, *, l):
@@ -23,12 +21,12 @@ def vandermonde_kernel_vjp(dk, v, x, *, l):
 def _gradients(dk, v, x):
     """dv and dx, rounded after the sum over broadcast axes."""
     first, second = moments(dk, x)
-    return rounded(unbroadcast_each((first, conj(v) * second), (v, x)), common(dk, v, x))
+    return unbroadcast_and_round((first, conj(v) * second), (v, x))
 
 
 def vandermonde_kernel_real(v, x, *, l):
     """Mirror of refssm.vandermonde_kernel_real; sums no imaginary parts."""
-    return sums(2 * v, x, l=l, kind=np.finfo(common(v, x)).dtype)
+    return sums(2 * v, x, l=l, kind=real_type(common(v, x)))
 
 
 def vandermonde_kernel_real_vjp(dk, v, x, *, l):

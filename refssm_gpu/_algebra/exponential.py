@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import factorial
 
-from refssm_gpu._algebra.parts import joined, real_type
-from refssm_gpu._launching.arrays import Array, namespace
+from refssm_gpu._algebra.parts import joined
+from refssm_gpu._launching.arrays import Array, namespace, real_type
 
 SQUARINGS = 32  # for norms up to 2³¹; HiPPO's largest matrices have 2²⁰
 TERMS = 16  # of φ₂: for ‖F‖₁ ≤ ½ the remainder of D is 2⁻¹⁸/18!, below u of double precision
@@ -79,7 +79,8 @@ def exponential_derivative(G: Array, C: Array) -> Array:
 
 def _eye(Z: Array) -> Array:
     """[[I], [0]] in the shape of the last two axes."""
-    return namespace(Z).eye(*Z.shape[-2:], dtype=real_type(Z))
+    xp = namespace(Z)
+    return xp.eye(*Z.shape[-2:], dtype=real_type(Z.dtype, xp))
 
 
 def _scaling(F: Array) -> tuple[Array, list[Array]]:

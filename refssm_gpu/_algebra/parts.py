@@ -6,17 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import Array, is_complex, namespace
+from refssm_gpu._launching.arrays import Array, is_complex, namespace, real_type
 
 
 def conj(x: Array) -> Array:
     """x*; a real array stays as it is, without a pass over memory."""
     return namespace(x).conj(x) if is_complex(x) else x
-
-
-def real_type(x: Array):
-    """The real type of the precision of `x`."""
-    return namespace(x).finfo(x.dtype).dtype
 
 
 def adjoint(M: Array) -> Array:
@@ -26,12 +21,14 @@ def adjoint(M: Array) -> Array:
 
 def identity(A: Array) -> Array:
     """The identity with A's size and precision."""
-    return namespace(A).eye(A.shape[-1], dtype=real_type(A))
+    xp = namespace(A)
+    return xp.eye(A.shape[-1], dtype=real_type(A.dtype, xp))
 
 
 def counting(n: int, like: Array) -> Array:
     """0, 1, …, n−1 in the precision of `like`."""
-    return namespace(like).arange(n, dtype=real_type(like))
+    xp = namespace(like)
+    return xp.arange(n, dtype=real_type(like.dtype, xp))
 
 
 def applied(M: Array, x: Array) -> Array:

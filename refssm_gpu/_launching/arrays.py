@@ -40,14 +40,28 @@ def contiguous(x: Array, dtype=None) -> Array:
     return x.astype(dtype, order="C", copy=True)
 
 
+def expanded(x: Array, shape: Sequence[int], dtype=None) -> Array:
+    """`x` broadcast to this shape, in one piece of memory and of this type."""
+    return contiguous(namespace(x).broadcast_to(x, tuple(shape)), dtype)
+
+
 def address(x: Array) -> int:
     """The address of the first entry, on the card or in NumPy's memory."""
     return x.ctypes.data if isinstance(x, np.ndarray) else x.data.ptr
 
 
-def common(*arrays: Array) -> np.dtype:
-    """The type to which these arrays promote."""
-    return np.result_type(*(x.dtype for x in arrays))
+def common(*arrays: Array | None) -> np.dtype:
+    """The type to which these arrays promote; absent ones are None."""
+    return np.result_type(*(x.dtype for x in arrays if x is not None))
+
+
+def real_type(kind: Any, xp: Any = np) -> Any:
+    """The real type of the same precision; `xp` is the library whose type `kind` is."""
+    if isinstance(kind, np.dtype):  # with bfloat16, which `isdtype` refuses
+        compound = kind.kind == "c"
+    else:
+        compound = xp.isdtype(kind, "complex floating")
+    return xp.finfo(kind).dtype if compound else kind
 
 
 def transposed(M: Array) -> Array:
@@ -89,6 +103,28 @@ def summed(x: Array, axes: tuple[int, ...]) -> Array:
 def unbroadcast_each(cotangents: Sequence[Array], primals: Sequence[Array]) -> tuple[Array, ...]:
     """`unbroadcast` each cotangent to the shape of its argument."""
     return tuple(unbroadcast(g, x) for g, x in zip(cotangents, primals, strict=True))
+
+
+def unbroadcast_and_round(
+    cotangents: Sequence[Array], primals: Sequence[Array]
+) -> tuple[Array, ...]:
+    """`unbroadcast` each cotangent, and round it to the type of its argument only then."""
+    xp = namespace(*primals)
+    pairs = zip(unbroadcast_each(cotangents, primals), primals, strict=True)
+    return tuple(xp.astype(xp.asarray(g), x.dtype, copy=False) for g, x in pairs)
+
+
+def widened(*arrays: Array) -> tuple[Array, ...]:
+    """The arrays in double precision, each real or complex as it is."""
+    xp = namespace(*arrays)
+    kinds = ((x, xp.complex128 if is_complex(x) else xp.float64) for x in arrays)
+    return tuple(xp.astype(x, kind, copy=False) for x, kind in kinds)
+
+
+def in_type_of(x: Array, *made_of: Array) -> Array:
+    """`x` in the type to which these promote: its real part if all that it is made of is real."""
+    kind = common(*made_of)
+    return contiguous(namespace(x).real(x) if is_complex(x) and kind.kind != "c" else x, kind)
 
 
 def accumulated(kind: np.dtype) -> np.dtype:

@@ -15,9 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import Array, contiguous, namespace
+from refssm_gpu._launching.arrays import Array, contiguous, expanded, namespace
 
 OUTER, INNER = 1, 2
+Types = Sequence[np.dtype | type | None]
+
+
+def in_every_row(argument: int) -> int:
+    """The bits in the mask of an argument that every member of the batch has for itself."""
+    return (OUTER | INNER) << 2 * argument
 
 
 @dataclass(frozen=True)
@@ -40,17 +46,30 @@ class Batch:
         """Two bits for each argument, the first argument's lowest."""
         return np.uint32(sum(b << 2 * i for i, b in enumerate(self.bits)))
 
+    def every_row(self, x: Array, core: int, dtype=None) -> Array:
+        """`x` for each member of the batch, (rows, *its last `core` axes), in this type."""
+        own = x.shape[x.ndim - core :]
+        full = expanded(x, (*self.shape, *own), dtype)
+        return namespace(x).reshape(full, (self.rows, *own))
+
     def unfolded(self, x: Array, core: Sequence[int]) -> Array:
         """An array (outer, inner, *core) with the batch axes of the caller."""
         return namespace(x).reshape(x, (*self.shape, *core))
 
 
-def batch(arrays: Sequence[Array | None], cores: Sequence[int], split: int | None = None) -> Batch:
+def batch(
+    arrays: Sequence[Array | None],
+    cores: Sequence[int],
+    types: Types | None = None,
+    split: int | None = None,
+) -> Batch:
     """Merge the leading axes; `cores` counts the last axes of each array that are not batch.
 
-    `split` is the number of batch axes that the inner axis takes, 1 by default. If the arguments
-    do not fit the split they are expanded. An absent argument is None and has neither axis.
+    Each array is brought to its type of `types`, if given. `split` is the number of batch axes that
+    the inner axis takes, 1 by default. If the arguments do not fit the split they are expanded. An
+    absent argument is None and has neither axis.
     """
+    types = [None] * len(arrays) if types is None else types
     leads = [
         () if x is None else x.shape[: x.ndim - core] for x, core in zip(arrays, cores, strict=True)
     ]
@@ -58,18 +77,19 @@ def batch(arrays: Sequence[Array | None], cores: Sequence[int], split: int | Non
     split = min(len(shape), 1 if split is None else split)
     outer, inner = shape[: len(shape) - split], shape[len(shape) - split :]
     made, bits = [], []
-    for x, core, lead in zip(arrays, cores, leads, strict=True):
+    for x, core, lead, dtype in zip(arrays, cores, leads, types, strict=True):
         if x is None:
             made.append(None)
             bits.append(0)
             continue
+        x = contiguous(x, dtype)
         lead = (1,) * (len(shape) - len(lead)) + lead
         parts = lead[: len(outer)], lead[len(outer) :]
         own = [part == whole for part, whole in zip(parts, (outer, inner), strict=True)]
         if not all(o or prod(p) == 1 for o, p in zip(own, parts, strict=True)):
             own = [True, True]
-            x = namespace(x).broadcast_to(x, (*shape, *x.shape[x.ndim - core :]))
-        made.append(contiguous(x))
+            x = expanded(x, (*shape, *x.shape[x.ndim - core :]))
+        made.append(x)
         has = [o and prod(w) != 1 for o, w in zip(own, (outer, inner), strict=True)]
         bits.append(OUTER * has[0] + INNER * has[1])
     return Batch(shape, prod(outer), prod(inner), tuple(made), tuple(bits))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import HALVES, Array, namespace
+from refssm_gpu._launching.arrays import HALVES, Array, namespace, real_type
 from refssm_gpu._launching.target import on_host
 
 
@@ -80,18 +80,13 @@ def converted(
             arrays.append(xp.asarray(arg) != 0)
             continue
         compound = _is_complex(arg)
-        dtype = single if compound else _real(wide)
+        dtype = single if compound else real_type(wide)
         arrays.append(
             xp.asarray(arg, dtype=dtype)
             if isinstance(arg, Number)
             else arg.astype(dtype, copy=False)
         )
     return arrays
-
-
-def _real(kind: np.dtype) -> np.dtype:
-    """The real type of this precision."""
-    return np.finfo(kind).dtype if kind.kind == "c" else kind
 
 
 def _is_complex(arg: Any) -> bool:
@@ -115,4 +110,4 @@ def _precise(op, name, arg, types, flags, real) -> np.dtype | None:
         return np.dtype(np.float64)
     if arg.dtype.name not in types:
         raise TypeError(f"{what} has dtype {arg.dtype}, wanted one of {', '.join(types)}")
-    return _real(arg.dtype)
+    return real_type(arg.dtype)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from refssm_gpu._launching.target import target
 
 Instance = tuple[str | int, ...]
@@ -54,6 +56,12 @@ def instances(*choices: Sequence[str | int]) -> tuple[Instance, ...]:
     for values in choices:
         made = tuple((*instance, value) for instance in made for value in values)
     return made
+
+
+def record(*counts: str, **others: type) -> np.dtype:
+    """A struct that kernels take by value: numbers of 64 bits, then fields of other types."""
+    fields = [(name, np.int64) for name in counts]
+    return np.dtype([*fields, *others.items()], align=True)
 
 
 REALS = ("float32", "float64")

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import Array, blocks, common, contiguous, empty, namespace
+from refssm_gpu._launching.arrays import Array, blocks, common, empty, namespace, real_type
 from refssm_gpu._launching.batch import Batch, batch
-from refssm_gpu._launching.kernel import COMPLEX, FIELDS, Kernel, instances
+from refssm_gpu._launching.kernel import COMPLEX, FIELDS, Kernel, instances, record
 from refssm_gpu._parts.powers import later_sums, moment_sums, sums
 
 HOLD, BILINEAR, SOFTMAX, RESOLVENT = range(4)  # as in modes.cuh
@@ -30,9 +30,7 @@ _MODES_BACK = Kernel(
     registers=128,
     double_inside=True,
 )
-_SIZES = np.dtype(
-    [(name, np.int64) for name in ("count", "n", "inner", "l")] + [("mask", np.uint32)], align=True
-)
+_SIZES = record("count", "n", "inner", "l", mask=np.uint32)
 
 
 @dataclass(frozen=True)
@@ -72,10 +70,8 @@ class Modes:
 
 def modes(method: int, w: Array, B: Array | None, C: Array, dt: Array | None, l: int = 0) -> Modes:
     """One launch; `l`, the length, matters to the softmax and to the resolvent."""
-    kind = common(*(a for a in (w, B, C, dt) if a is not None))
-    of_steps = np.finfo(kind).dtype
-    given = [None if a is None else contiguous(a, kind) for a in (w, B, C)]
-    rows = batch((*given, None if dt is None else contiguous(dt, of_steps)), (1, 1, 1, 0))
+    kind = common(w, B, C, dt)
+    rows = batch((w, B, C, dt), (1, 1, 1, 0), (kind, kind, kind, real_type(kind)))
     n = w.shape[-1]
     wide = np.result_type(kind, np.float64)
     v, x = (empty((*rows.shape, n), wide, w) for _ in range(2))

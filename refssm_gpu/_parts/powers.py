@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import Array, blocks, contiguous, empty, namespace
-from refssm_gpu._launching.kernel import FIELDS, Kernel
+from refssm_gpu._launching.arrays import Array, blocks, contiguous, empty, expanded, namespace
+from refssm_gpu._launching.kernel import FIELDS, Kernel, record
 from refssm_gpu._launching.target import target
 
 COLUMNS = 64  # of both tables' kernels, see vandermonde.cuh
@@ -49,10 +49,8 @@ _MOMENTS = Kernel(
     registers=168,
     double_inside=True,
 )
-_SIZES = np.dtype([(name, np.int64) for name in ("l", "n", "tiles", "backwards")])
-_MOMENT_SIZES = np.dtype(
-    [(name, np.int64) for name in ("l", "n", "pieces", "stride", "skip", "backwards")]
-)
+_SIZES = record("l", "n", "tiles", "backwards")
+_MOMENT_SIZES = record("l", "n", "pieces", "stride", "skip", "backwards")
 
 
 def sums(
@@ -69,15 +67,15 @@ def sums(
     `v` and `x` may be in double precision for any `kind`. Where `turned` is true a mode is
     v_n (−e^{x_n})^k, and where `rising` is true v_n e^{x_n (l−1−k)}; both broadcast to `x`.
     """
-    kind, xp = np.dtype(kind), namespace(x)
+    kind = np.dtype(kind)
     shape = np.broadcast_shapes(v.shape[:-1], x.shape[:-1])
     n, rows = x.shape[-1], prod(shape)
     compound = "c" in (kind.kind, v.dtype.kind, x.dtype.kind)
     element = _element(kind, compound)
     wide = np.dtype(np.complex128 if compound else np.float64)
-    v, x = (xp.broadcast_to(a, (*shape, n)) for a in (v, x))
+    v, x = (expanded(a, (*shape, n), wide) for a in (v, x))
     turned, rising = (_flags(f, x) for f in (turned, rising))
-    k, v, x = empty((*shape, l), kind, x), contiguous(v, wide), contiguous(x, wide)
+    k = empty((*shape, l), kind, x)
     for backwards in (0,) if rising is None else (0, 1):
         height = _height(element, rows, l)
         tiles = blocks(l, height * HEADS * COLUMNS)
@@ -132,7 +130,7 @@ def moment_sums(
     compound = "c" in (dk.dtype.kind, x.dtype.kind)
     element = _element(dk.dtype, compound)
     wide = np.dtype(np.complex128 if compound else np.float64)
-    x = contiguous(xp.broadcast_to(x, (*shape, n)), wide)
+    x = expanded(x, (*shape, n), wide)
     turned, rising = (_flags(f, x) for f in (turned, rising))
     times, rows = max(0, l - skip), prod(shape)
     pieces = blocks(times, PIECE[element])
@@ -159,15 +157,4 @@ def later_sums(dk: Array, x: Array, turned: Array | None = None) -> tuple[Array,
 
 def _flags(given: Array | None, x: Array) -> Array | None:
     """Flags of each mode, as the kernels take them."""
-    return (
-        None if given is None else contiguous(namespace(x).broadcast_to(given, x.shape), np.uint8)
-    )
-
-
-def rounded(gradients, kind: np.dtype) -> tuple[Array, ...]:
-    """The gradients in the precision of `kind`, each real or complex as it is."""
-    single = np.dtype(kind).char in "fF"
-    types = (
-        {"f": np.float32, "c": np.complex64} if single else {"f": np.float64, "c": np.complex128}
-    )
-    return tuple(g.astype(types[g.dtype.kind], copy=False) for g in gradients)
+    return None if given is None else expanded(given, x.shape, np.uint8)

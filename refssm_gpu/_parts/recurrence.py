@@ -22,8 +22,8 @@ from refssm_gpu._launching.arrays import (
     empty,
     namespace,
 )
-from refssm_gpu._launching.batch import INNER, OUTER, Batch, batch
-from refssm_gpu._launching.kernel import FIELDS, Instance, Kernel
+from refssm_gpu._launching.batch import Batch, batch, in_every_row
+from refssm_gpu._launching.kernel import FIELDS, Instance, Kernel, record
 from refssm_gpu._launching.target import target
 
 BLOCK = 128
@@ -33,10 +33,8 @@ SHORTEST = 4  # chunks of a piece, below which cutting costs more than it gains
 HELD = 32  # registers of a thread for the decays and inputs of its steps
 X0 = 2  # the place of x0 among the arguments in the mask
 BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "complex64": 8, "complex128": 16}
-SIZES = np.dtype(
-    [(name, np.int64) for name in ("l", "n", "inner", "span", "step_a")]
-    + [("mask", np.uint32), ("at_rest", np.int32)]
-)  # scan_sizes in linear_scan.cuh
+# scan_sizes in linear_scan.cuh
+SIZES = record("l", "n", "inner", "span", "step_a", mask=np.uint32, at_rest=np.int32)
 
 
 def _widths(kind: str) -> tuple[int, ...]:
@@ -67,7 +65,7 @@ _BACK_TOTALS = Kernel(
 
 
 class Plan(NamedTuple):
-    """How one scan is split: the kernels' instance, their grid, and the sizes they get."""
+    """How a scan is split: the kernels' instance, their grid, and the sizes they get."""
 
     instance: Instance
     grid: tuple[int, int]
@@ -78,10 +76,16 @@ class Plan(NamedTuple):
         """Pieces of time."""
         return self.grid[1]
 
-    def from_own_states(self) -> Plan:
-        """The same with a state before each piece of each row."""
+    def maps(self, rows: int, n: int, dtype: np.dtype, like: Array) -> tuple[Array, Array, Array]:
+        """Memory for the map of each piece: decays, inputs (rows, pieces, n), and resets."""
+        shape = (rows, self.pieces, n)
+        made = (empty(shape, dtype, like) for _ in range(2))
+        return *made, empty(shape[:2], np.uint8, like)
+
+    def from_own_states(self, argument: int) -> Plan:
+        """The same with a state before each piece of each row, the argument of this number."""
         size = self.size.copy()
-        size["mask"] |= (OUTER | INNER) << 2 * X0
+        size["mask"] |= in_every_row(argument)
         return self._replace(size=size)
 
 
@@ -109,11 +113,8 @@ def arguments(
 
     The type is that of all of them and of the arrays `beside` them.
     """
-    kind = common(*(x for x in (a, b, x0, *beside) if x is not None))
-    a, b = contiguous(a, kind), contiguous(b, kind)
-    x0 = None if x0 is None else contiguous(x0, accumulated(kind))
-    resets = None if resets is None else contiguous(resets, np.uint8)
-    rows = batch((a, b, x0, resets), (2, 2, 1, 1))
+    kind = common(a, b, x0, *beside)
+    rows = batch((a, b, x0, resets), (2, 2, 1, 1), (kind, kind, accumulated(kind), np.uint8))
     a, b, x0, resets = rows.arrays
     return Scan(a, b, x0, resets, rows, at_rest)
 
@@ -132,7 +133,7 @@ def scan(
     plan = _plan(s)
     starts = s.x0
     if plan.pieces > 1:
-        starts, plan = _starts(s, plan), plan.from_own_states()
+        starts, plan = _starts(s, plan), plan.from_own_states(X0)
     _FORWARD(plan.instance, plan.grid, s.a, s.b, starts, s.resets, x, plan.size)
     return s.rows.unfolded(x, s.b.shape[-2:])
 
@@ -156,9 +157,9 @@ def scan_back(
     dx, x = xp.broadcast_arrays(dx, x)
     s = arguments(a, dx, x0, resets, at_rest, x, dlast)
     n = core[-1]
-    states = contiguous(xp.broadcast_to(x, (*s.rows.shape, *core)), s.b.dtype)
+    states = s.rows.every_row(x, 2, s.b.dtype)
     da, g = (empty((s.rows.rows, *core), s.b.dtype, s.b) for _ in range(2))
-    ends = None if dlast is None else _every_row(s, dlast)
+    ends = None if dlast is None else s.rows.every_row(dlast, 1, s.accumulated)
     dx0 = xp.zeros((s.rows.rows, n), dtype=s.accumulated)
     if ends is not None and not core[0] and not at_rest:  # the last state is the first one
         dx0 += ends
@@ -194,36 +195,37 @@ def _plan(s: Scan) -> Plan:
     return Plan((kind, vector, lanes, items), (tiles * bool(l), pieces), size)
 
 
-def _every_row(s: Scan, states: Array) -> Array:
-    """States of each member of the batch, (rows, n), in the type of the computation."""
-    full = namespace(states).broadcast_to(states, (*s.rows.shape, states.shape[-1]))
-    return contiguous(full, s.accumulated).reshape(s.rows.rows, -1)
+def before_pieces(maps: tuple[Array, ...], x0: Array | None, *, at_rest: bool) -> Array:
+    """The state before each piece, (rows, pieces, n); `x0`: before all of them, None: zeros."""
+    decays, inputs, begins = maps
+    return _shifted(scan(decays, inputs, x0, begins, at_rest=at_rest), x0)
 
 
-def _totals(s: Scan, plan: Plan) -> tuple[Array, Array, Array]:
-    """Arrays for the maps of the pieces: decays, inputs (rows, pieces, n), and resets."""
-    shape = (s.rows.rows, plan.pieces, s.b.shape[-1])
-    made = (empty(shape, s.accumulated, s.b) for _ in range(2))
-    return *made, empty(shape[:2], np.uint8, s.b)
+def after_pieces(maps: tuple[Array, ...], last: Array | None) -> Array:
+    """The cotangent that comes in after each piece; `last`: after all of them, None: zeros."""
+    flip = namespace(*maps).flip
+    decays, inputs, begins = (flip(x, axis=1) for x in maps)
+    found = scan(decays, inputs, last, begins, at_rest=False)
+    return contiguous(flip(_shifted(found, last), axis=1))
+
+
+def _shifted(x: Array, first: Array | None) -> Array:
+    """`first`, or zeros, and all states but the last."""
+    xp = namespace(x)
+    start = xp.zeros_like(x[:, :1]) if first is None else first[:, None]
+    return contiguous(xp.concat([start, x[:, :-1]], axis=1))
 
 
 def _starts(s: Scan, plan: Plan) -> Array:
     """The state before each piece, (rows, pieces, n)."""
-    totals = _totals(s, plan)
-    _TOTALS(plan.instance, plan.grid, s.a, s.b, s.resets, *totals, plan.size)
-    xp = namespace(s.b)
-    x0 = None if s.x0 is None else _every_row(s, s.x0)
-    after = scan(*totals[:2], x0, totals[2], at_rest=s.at_rest)
-    first = xp.zeros_like(after[:, 0]) if x0 is None else x0
-    return xp.concat([first[:, None], after[:, :-1]], axis=1)
+    maps = plan.maps(s.rows.rows, s.b.shape[-1], s.accumulated, s.b)
+    _TOTALS(plan.instance, plan.grid, s.a, s.b, s.resets, *maps, plan.size)
+    x0 = None if s.x0 is None else s.rows.every_row(s.x0, 1, s.accumulated)
+    return before_pieces(maps, x0, at_rest=s.at_rest)
 
 
 def _ends(s: Scan, plan: Plan, dlast: Array | None) -> Array:
     """The cotangent that comes in after each piece, (rows, pieces, n)."""
-    totals = _totals(s, plan)
-    _BACK_TOTALS(plan.instance, plan.grid, s.b, s.a, s.resets, *totals, plan.size)
-    xp = namespace(s.b)
-    a, b, begins = (xp.flip(t, axis=1) for t in totals)
-    last = xp.zeros_like(b[:, 0]) if dlast is None else dlast
-    after = scan(a, b, last, begins, at_rest=False)
-    return contiguous(xp.flip(xp.concat([last[:, None], after[:, :-1]], axis=1), axis=1))
+    maps = plan.maps(s.rows.rows, s.b.shape[-1], s.accumulated, s.b)
+    _BACK_TOTALS(plan.instance, plan.grid, s.b, s.a, s.resets, *maps, plan.size)
+    return after_pieces(maps, dlast)

@@ -5,20 +5,19 @@ from math import prod
 import numpy as np
 
 from refssm.cauchy import CAUCHY_KERNEL
-from refssm_gpu._algebra.parts import conj
+from refssm_gpu._algebra.parts import batch_of, conj
 from refssm_gpu._launching.arrays import (
     blocks,
     common,
     contiguous,
     empty,
+    expanded,
     namespace,
-    unbroadcast,
-    unbroadcast_each,
+    unbroadcast_and_round,
 )
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu._launching.kernel import COMPLEX, FIELDS, Kernel, instances
+from refssm_gpu._launching.kernel import COMPLEX, FIELDS, Kernel, instances, record
 from refssm_gpu._launching.target import target
-from refssm_gpu._parts.powers import rounded
 
 NODES = {"float32": 512, "float64": 512, "complex64": 512, "complex128": 256}  # of a block
 CHUNK, LONGEST = 256, 2048  # nodes in shared memory; of a block that sums over nodes
@@ -44,32 +43,25 @@ _MOMENTS = Kernel(
     registers=96,
     double_inside=True,
 )
-_SIZES = np.dtype([(name, np.int64) for name in ("l", "n", "tiles", "rows", "group", "step_z")])
-_MOMENT_SIZES = np.dtype(
-    [(name, np.int64) for name in ("l", "n", "span", "pieces", "across", "step_z")]
-)
+_SIZES = record("l", "n", "tiles", "rows", "group", "step_z")
+_MOMENT_SIZES = record("l", "n", "span", "pieces", "across", "step_z")
 
 
 def _modes(x, shape, kind):
     """The residues or poles of each row, in this type."""
-    return contiguous(namespace(x).broadcast_to(x, (*shape, x.shape[-1])), kind)
+    return expanded(x, (*shape, x.shape[-1]), kind)
 
 
 def _nodes(z, shape, kind):
     """The nodes of each row, or of all rows at once; and the step from a row to the next."""
     if prod(z.shape[:-1]) == 1:
         return contiguous(z, kind), 0
-    return contiguous(namespace(z).broadcast_to(z, (*shape, z.shape[-1])), kind), z.shape[-1]
-
-
-def _batch(*arrays):
-    """The broadcast batch axes."""
-    return np.broadcast_shapes(*(x.shape[:-1] for x in arrays))
+    return expanded(z, (*shape, z.shape[-1]), kind), z.shape[-1]
 
 
 def cauchy_kernel(v, w, z):
     """Mirror of refssm.cauchy_kernel."""
-    kind, shape = common(v, w, z), _batch(v, w, z)
+    kind, shape = common(v, w, z), batch_of((v, w, z), (1, 1, 1))
     l, n = z.shape[-1], v.shape[-1]
     k = empty((*shape, l), kind, z)
     nodes, step = _nodes(z, shape, kind)
@@ -124,12 +116,10 @@ def _nodes_back(dk, v, w, z):
 def cauchy_kernel_vjp(dk, v, w, z):
     """Mirror of refssm.cauchy_kernel_vjp."""
     first, second = moments(dk, w, z)
-    dv, dw = unbroadcast_each((first, conj(v) * second), (v, w))
-    kind, xp = common(dk, v, w, z), namespace(z)
     dz = _nodes_back(dk, v, w, z)
-    # nodes shared by all rows have one gradient, already summed over them
-    dz = unbroadcast(dz, z) if dz.ndim >= z.ndim else unbroadcast(xp.reshape(dz, z.shape), z)
-    return rounded((dv, dw, dz), kind)
+    if dz.ndim < z.ndim:  # nodes shared by all rows have one gradient, already summed over them
+        dz = namespace(z).reshape(dz, z.shape)
+    return unbroadcast_and_round((first, conj(v) * second, dz), (v, w, z))
 
 
 cauchy_kernel_vjp = checked_vjp(CAUCHY_KERNEL, cauchy_kernel_vjp)

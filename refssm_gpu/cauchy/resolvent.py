@@ -11,10 +11,9 @@ import numpy as np
 
 from refssm.cauchy import RESOLVENT_AT_ROOTS
 from refssm_gpu._algebra.parts import conj
-from refssm_gpu._launching.arrays import common, namespace, unbroadcast_each
+from refssm_gpu._launching.arrays import common, namespace, unbroadcast_and_round
 from refssm_gpu._launching.checked import checked, checked_vjp
 from refssm_gpu._parts.modes import RESOLVENT, modes
-from refssm_gpu._parts.powers import rounded
 from refssm_gpu.cauchy.kernel import moments
 
 
@@ -33,7 +32,7 @@ def resolvent_at_roots_vjp(dk, v, a, *, l):
     first, second = moments(
         dk.astype(kind, copy=False), a.astype(kind, copy=False), None, roots=True
     )
-    return rounded(unbroadcast_each((first, conj(v) * second), (v, a)), kind)
+    return unbroadcast_and_round((first, conj(v) * second), (v, a))
 
 
 resolvent_at_roots_vjp = checked_vjp(RESOLVENT_AT_ROOTS, resolvent_at_roots_vjp)

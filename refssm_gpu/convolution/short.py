@@ -16,21 +16,18 @@ from refssm_gpu._launching.arrays import (
     accumulated,
     blocks,
     common,
-    contiguous,
     empty,
     namespace,
     unbroadcast_each,
 )
 from refssm_gpu._launching.batch import batch
 from refssm_gpu._launching.checked import WITH_HALVES, checked, checked_vjp
-from refssm_gpu._launching.kernel import FIELDS, Kernel, instances
+from refssm_gpu._launching.kernel import FIELDS, Kernel, instances, record
 
 TILE = 1024  # outputs of a block
 KINDS = instances((*FIELDS, *HALVES))
-SIZES = np.dtype(
-    [(name, np.int64) for name in ("l", "taps", "past", "inner")] + [("mask", np.uint32)],
-    align=True,
-)  # convolution_sizes in short_convolution.cuh
+# convolution_sizes in short_convolution.cuh
+SIZES = record("l", "taps", "past", "inner", mask=np.uint32)
 _FORWARD = Kernel(
     "convolution/short_convolution.cuh", "short_convolution", KINDS, 128, registers=128
 )
@@ -41,9 +38,8 @@ _BACK = Kernel(
 
 def _prepared(u, k, s0, *beside):
     """Arguments of one type and their batch, and the sizes for the kernel."""
-    kind = common(*(x for x in (u, k, s0, *beside) if x is not None))
-    arrays = [None if x is None else contiguous(x, kind) for x in (u, k, s0)]
-    rows = batch(arrays, (1, 1, 1))
+    kind = common(u, k, s0, *beside)
+    rows = batch((u, k, s0), (1, 1, 1), (kind, kind, kind))
     past = 0 if s0 is None else s0.shape[-1]
     sizes = np.array([(u.shape[-1], k.shape[-1], past, rows.inner, rows.mask)], SIZES)
     return kind, rows, sizes
@@ -65,9 +61,8 @@ def _pulled_back(dy, u, k, s0=None, ds=None):
     tiles = blocks(l + past, TILE)
     du, ds0 = (empty((rows.rows, size), kind, u) for size in (l, past))
     dk = namespace(u).zeros((rows.rows, tiles, t), dtype=accumulated(kind))
-    full = namespace(dy).broadcast_to(dy, (*rows.shape, l))
-    grid = (rows.rows * tiles,)
-    _BACK((kind.name,), grid, contiguous(full, kind), *rows.arrays, du, dk, ds0, sizes)
+    dy, grid = rows.every_row(dy, 1, kind), (rows.rows * tiles,)
+    _BACK((kind.name,), grid, dy, *rows.arrays, du, dk, ds0, sizes)
     du, ds0 = rows.unfolded(du, (l,)), rows.unfolded(ds0, (past,))
     dk = rows.unfolded(dk.sum(1).astype(kind), (t,))
     if ds is not None:

@@ -4,10 +4,9 @@ All that is of size n is in double precision, in one launch, and rounded once, i
 """
 
 from refssm.diagonal import DIAGONAL_KERNEL_BILINEAR, DIAGONAL_KERNEL_ZOH
-from refssm_gpu._launching.arrays import common, unbroadcast_each
+from refssm_gpu._launching.arrays import unbroadcast_and_round
 from refssm_gpu._launching.checked import checked, checked_vjp
 from refssm_gpu._parts.modes import BILINEAR, HOLD, modes
-from refssm_gpu._parts.powers import rounded
 
 
 def diagonal_kernel_zoh(w, B, C, dt, *, l):
@@ -19,7 +18,7 @@ def diagonal_kernel_zoh_vjp(dk, w, B, C, dt, *, l):
     """Mirror of refssm.diagonal_kernel_zoh_vjp."""
     del l  # dk has it
     gradients = modes(HOLD, w, B, C, dt).gradients(dk)
-    return rounded(unbroadcast_each(gradients, (w, B, C, dt)), common(dk, w, B, C, dt))
+    return unbroadcast_and_round(gradients, (w, B, C, dt))
 
 
 def diagonal_kernel_bilinear(w, B, C, dt, *, l):
@@ -31,7 +30,7 @@ def diagonal_kernel_bilinear_vjp(dk, w, B, C, dt, *, l):
     """Mirror of refssm.diagonal_kernel_bilinear_vjp."""
     del l  # dk has it
     gradients = modes(BILINEAR, w, B, C, dt).gradients(dk)
-    return rounded(unbroadcast_each(gradients, (w, B, C, dt)), common(dk, w, B, C, dt))
+    return unbroadcast_and_round(gradients, (w, B, C, dt))
 
 
 diagonal_kernel_zoh_vjp = checked_vjp(DIAGONAL_KERNEL_ZOH, diagonal_kernel_zoh_vjp)

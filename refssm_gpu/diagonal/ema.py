@@ -3,11 +3,11 @@
 import numpy as np
 
 from refssm.diagonal import EMA_KERNEL
-from refssm_gpu._launching.arrays import blocks, common, contiguous, empty, unbroadcast_each
+from refssm_gpu._launching.arrays import blocks, common, empty, real_type, unbroadcast_and_round
 from refssm_gpu._launching.batch import batch
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu._launching.kernel import FIELDS, Kernel, instances
-from refssm_gpu._parts.powers import later_sums, rounded, sums
+from refssm_gpu._launching.kernel import FIELDS, Kernel, instances, record
+from refssm_gpu._parts.powers import later_sums, sums
 
 BLOCK = 128
 _MODES = Kernel(
@@ -16,18 +16,14 @@ _MODES = Kernel(
 _MODES_BACK = Kernel(
     "diagonal/averages.cuh", "average_modes_back", instances(FIELDS), BLOCK, 64, double_inside=True
 )
-_SIZES = np.dtype(
-    [(name, np.int64) for name in ("count", "n", "inner")] + [("mask", np.uint32)], align=True
-)
+_SIZES = record("count", "n", "inner", mask=np.uint32)
 
 
 def _averaged(delta, alpha, beta, gamma):
     """The arguments of all rows, their sizes, and coefficients and logarithms."""
     kind, n = common(delta, alpha, beta, gamma), beta.shape[-1]
-    real = np.finfo(kind).dtype
-    types = (real, real, kind, kind)
-    given = [contiguous(a, t) for a, t in zip((delta, alpha, beta, gamma), types, strict=True)]
-    rows = batch(given, (1, 1, 1, 1))
+    real = real_type(kind)
+    rows = batch((delta, alpha, beta, gamma), (1, 1, 1, 1), (real, real, kind, kind))
     size = np.array([(rows.rows * n, n, rows.inner, rows.mask)], _SIZES)
     v, x = (empty((*rows.shape, n), np.result_type(kind, float), beta) for _ in range(2))
     _MODES((kind.name,), (blocks(v.size, BLOCK),), *rows.arrays, v, x, size)
@@ -49,7 +45,7 @@ def ema_kernel_vjp(dk, delta, alpha, beta, gamma, *, l):
     made = [empty(x.shape, found.dtype, dk) for _ in range(4)]
     grid = (blocks(x.size, BLOCK),)
     _MODES_BACK((common(*primals).name,), grid, *given, found, start, *made, size)
-    return rounded(unbroadcast_each(made, primals), common(dk, *primals))
+    return unbroadcast_and_round(made, primals)
 
 
 ema_kernel_vjp = checked_vjp(EMA_KERNEL, ema_kernel_vjp)

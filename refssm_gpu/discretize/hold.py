@@ -14,8 +14,8 @@ from refssm.discretize import (
     DISCRETIZE_ZOH,
 )
 from refssm_gpu._algebra.exponential import exponential, exponential_derivative, exponentials
-from refssm_gpu._algebra.parts import above, adjoint, conj, for_every, joined, real_type
-from refssm_gpu._launching.arrays import Array, namespace, unbroadcast
+from refssm_gpu._algebra.parts import above, adjoint, conj, for_every, joined
+from refssm_gpu._launching.arrays import Array, namespace, real_type, unbroadcast
 from refssm_gpu._launching.checked import checked, checked_vjp
 from refssm_gpu.discretize.blocks import scaled, through_steps
 
@@ -52,7 +52,7 @@ def _held_twice(F: Array, H: Array) -> Array:
     xp, (n, m) = namespace(F, H), H.shape[-2:]
     place = xp.arange(n + 2 * m)
     held = (place >= n) & (place < n + m)
-    ahead = xp.eye(n + 2 * m, k=m, dtype=real_type(F))
+    ahead = xp.eye(n + 2 * m, k=m, dtype=real_type(F.dtype, xp))
     return above(F, H, xp.zeros_like(H)) + xp.where(held[:, None], ahead, 0.0)
 
 

@@ -14,9 +14,9 @@ from refssm.hippo import (
     HIPPO_RECONSTRUCT_LEGT,
     HIPPO_RECONSTRUCT_LMU,
 )
-from refssm_gpu._algebra.parts import applied, conj, counting, real_type
+from refssm_gpu._algebra.parts import applied, conj, counting
 from refssm_gpu._algebra.polynomials import laguerre, laguerre_slopes, legendre, legendre_slopes
-from refssm_gpu._launching.arrays import Array, namespace, unbroadcast
+from refssm_gpu._launching.arrays import Array, namespace, real_type, unbroadcast
 from refssm_gpu._launching.checked import checked, checked_vjp
 
 
@@ -83,7 +83,7 @@ def hippo_reconstruct_lagt_vjp(dy, c, s, *, alpha=0.0, beta=1.0):
 def _laguerre_functions(c: Array, s: Array, alpha: float, beta: float) -> tuple[Array, Array]:
     """The basis and its derivative with respect to s."""
     xp, n = namespace(c, s), c.shape[-1]
-    size = xp.asarray(_laguerre_sizes(n, alpha, beta), dtype=real_type(c))
+    size = xp.asarray(_laguerre_sizes(n, alpha, beta), dtype=real_type(c.dtype, xp))
     L = laguerre(s, n, alpha)
     if alpha == 0 and beta == 1:
         return size * L, size * laguerre_slopes(L)

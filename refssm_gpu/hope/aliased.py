@@ -3,10 +3,9 @@
 import numpy as np
 
 from refssm.hope import HOPE_KERNEL_ALIASED
-from refssm_gpu._launching.arrays import common, namespace, unbroadcast_each
+from refssm_gpu._launching.arrays import common, namespace, unbroadcast_and_round
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu._parts.powers import rounded
-from refssm_gpu.hope.sums import adjoint, half, summed
+from refssm_gpu.hope.sums import at_nodes, at_nodes_back, half
 
 
 def hope_kernel_aliased(h, dt, *, l):
@@ -15,16 +14,16 @@ def hope_kernel_aliased(h, dt, *, l):
     if l == 0:
         return xp.zeros((*np.broadcast_shapes(h.shape[:-1], dt.shape), 0), dtype=kind)
     if kind.kind == "c":
-        return xp.fft.ifft(summed(h, dt, l, np.complex128)).astype(kind, copy=False)
-    G = summed(h, dt, l, np.complex128, out=half(l))
+        return xp.fft.ifft(at_nodes(h, dt, l, np.complex128)).astype(kind, copy=False)
+    G = at_nodes(h, dt, l, np.complex128, out=half(l))
     return xp.fft.irfft(G, n=l).astype(kind, copy=False)
 
 
 def hope_kernel_aliased_vjp(dk, h, dt, *, l):
     """Mirror of refssm.hope_kernel_aliased_vjp."""
     xp, wide = namespace(dk), dk.astype(np.complex128)
-    gradients = adjoint(xp.fft.fft(wide) / l if l else wide, h, dt)
-    return rounded(unbroadcast_each(gradients, (h, dt)), common(dk, h, dt))
+    gradients = at_nodes_back(xp.fft.fft(wide) / l if l else wide, h, dt)
+    return unbroadcast_and_round(gradients, (h, dt))
 
 
 hope_kernel_aliased_vjp = checked_vjp(HOPE_KERNEL_ALIASED, hope_kernel_aliased_vjp)

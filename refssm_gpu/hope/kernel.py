@@ -7,11 +7,9 @@ The pipeline of the stream takes n + l ticks, in double precision.
 import numpy as np
 
 from refssm.hope import HOPE_KERNEL
-from refssm_gpu._launching.arrays import common, namespace, unbroadcast_each
+from refssm_gpu._launching.arrays import common, namespace, unbroadcast_and_round, widened
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu._parts.powers import rounded
 from refssm_gpu.hope.stream import gathered, streamed
-from refssm_gpu.hope.sums import widened
 
 
 def _impulse(l, like):
@@ -21,15 +19,16 @@ def _impulse(l, like):
 
 def hope_kernel(h, dt, *, l):
     """Mirror of refssm.hope_kernel; computed in double precision and rounded once."""
-    K, _ = streamed(*widened(h, dt), _impulse(l, h))
+    wide, step = widened(h, dt)
+    K, _ = streamed(wide, step, _impulse(l, h))
     return K.astype(common(h, dt), copy=False)
 
 
 def hope_kernel_vjp(dk, h, dt, *, l):
     """Mirror of refssm.hope_kernel_vjp: the gradient of a stream, but for its input."""
-    wide, step = widened(h, dt)
-    dh, slope, _ = gathered(widened(dk, dt)[0], wide, step, _impulse(l, h))
-    return rounded(unbroadcast_each((dh, slope / (2 * step)), (h, dt)), common(dk, h, dt))
+    wide_dk, wide, step = widened(dk, h, dt)
+    dh, slope, _ = gathered(wide_dk, wide, step, _impulse(l, h))
+    return unbroadcast_and_round((dh, slope / (2 * step)), (h, dt))
 
 
 hope_kernel_vjp = checked_vjp(HOPE_KERNEL, hope_kernel_vjp)

@@ -10,23 +10,22 @@ from refssm.hope import HOPE_STEP, HOPE_STREAM, HOPE_STREAM_STATEFUL
 from refssm_gpu._launching.arrays import (
     blocks,
     common,
-    contiguous,
     empty,
-    is_complex,
+    in_type_of,
     namespace,
+    real_type,
     unbroadcast_each,
 )
-from refssm_gpu._launching.batch import INNER, OUTER, batch
+from refssm_gpu._launching.batch import batch, in_every_row
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu._launching.kernel import FIELDS, Kernel, instances
+from refssm_gpu._launching.kernel import FIELDS, Kernel, instances, record
 
 WARP, ROWS = 32, 4  # lanes; rows of a block
+U = 2  # the place of the signal among the arguments in the mask
 STAGES = (1, 2, 4, 8)  # of a lane: more than 256 stages are several launches
 KINDS = instances(FIELDS, STAGES)
-SIZES = np.dtype(
-    [(name, np.int64) for name in ("l", "n", "rows", "inner", "first")] + [("mask", np.uint32)],
-    align=True,
-)  # cascade_sizes in hope_stream.cuh
+# cascade_sizes in hope_stream.cuh
+SIZES = record("l", "n", "rows", "inner", "first", mask=np.uint32)
 _STREAM = Kernel("hope/hope_stream.cuh", "hope_stream", KINDS, 128, registers=168)
 _BACK = Kernel("hope/hope_stream.cuh", "hope_stream_back", KINDS, 128, registers=184)
 
@@ -40,14 +39,13 @@ class _Cascade:
     """Arguments of one type, their batch, and the launches that the stages need."""
 
     def __init__(self, h, dt, u, x0, n, *beside):
-        kind = common(*(x for x in (h, dt, u, x0, *beside) if x is not None))
+        kind = common(h, dt, u, x0, *beside)
         self.kind, self.n, self.l = kind, n, u.shape[-1]
-        rotation = [contiguous(x, dt.dtype) for x in _rotation(dt)]
-        states = None if x0 is None else contiguous(x0, kind)
-        arrays = (contiguous(h, kind), rotation[0], contiguous(u, kind), states)
-        self.rows = batch(arrays, (1, 0, 1, 1))
+        self.rows, other = (  # both batches alike, for ρ and c have the same axes
+            batch((h, x, u, x0), (1, 0, 1, 1), (kind, dt.dtype, kind, kind)) for x in _rotation(dt)
+        )
         self.h, self.rho, self.u, self.x0 = self.rows.arrays
-        self.c = batch((arrays[0], rotation[1], *arrays[2:]), (1, 0, 1, 1)).arrays[1]
+        self.c = other.arrays[1]
         self.grid = (blocks(self.rows.rows, ROWS),)
 
     def made(self, *core):
@@ -62,7 +60,7 @@ class _Cascade:
         for first in range(0, max(self.n, 1), stages * WARP):
             fields = (self.l, self.n, self.rows.rows, self.rows.inner, first, mask)
             yield (self.kind.name, stages), np.array([fields], SIZES)
-            mask |= (OUTER | INNER) << 4
+            mask |= in_every_row(U)
 
 
 def streamed(h, dt, u, x0=None):
@@ -82,7 +80,7 @@ def gathered(dy, h, dt, u, x0=None):
     if x0 is not None:
         x0 = xp.concat([x0, xp.zeros_like(x0[..., :1])], axis=-1)
     c = _Cascade(h, dt, u, x0, n + 1, dy)
-    dy = contiguous(xp.broadcast_to(dy, (*c.rows.shape, c.l)), c.kind)
+    dy = c.rows.every_row(dy, 1, c.kind)
     dh, x = c.made(n), c.made(n + 1)
     slope = xp.zeros((c.rows.rows,), dtype=c.kind)
     signals = c.u, None
@@ -108,7 +106,7 @@ def _pulled_back(dy, h, dt, u, x0=None):
 def _turning(x):
     """(T x)_j = j x_{j−1} − (j + 1) x_{j+1}, as in refssm.hope.allpass."""
     xp = namespace(x)
-    j = xp.arange(x.shape[-1], dtype=np.finfo(x.dtype).dtype)
+    j = xp.arange(x.shape[-1], dtype=real_type(x.dtype))
     nothing = xp.zeros_like(x[..., :1])
     lower = xp.concat([nothing, x[..., :-1]], axis=-1)
     upper = xp.concat([x[..., 1:], nothing], axis=-1)
@@ -121,12 +119,6 @@ def _hankel_product(h, x):
     more = xp.concat([h, xp.zeros_like(h)], axis=-1)
     i = xp.arange(n)
     return (more[..., i[:, None] + i] @ x[..., None])[..., 0]
-
-
-def _in_kind_of(x, *arguments):
-    """`x` in the type of these arguments: its real part if they are real."""
-    kind = common(*arguments)
-    return (x.real if is_complex(x) and kind.kind == "f" else x).astype(kind)
 
 
 def hope_stream(h, dt, u):
@@ -143,7 +135,7 @@ def hope_stream_vjp(dy, h, dt, u):
 def hope_stream_stateful(h, dt, u, x0):
     """Mirror of refssm.hope_stream_stateful."""
     y, x = streamed(h, dt, u, x0)
-    return y, _in_kind_of(x, dt, u, x0)
+    return y, in_type_of(x, dt, u, x0)
 
 
 def hope_stream_stateful_vjp(dy, dx, h, dt, u, x0):
@@ -162,7 +154,7 @@ def hope_stream_stateful_vjp(dy, dx, h, dt, u, x0):
 def hope_step(h, dt, u, x):
     """Mirror of refssm.hope_step: a stream of length 1."""
     y, last = streamed(h, dt, u[..., None], x)
-    return y[..., 0], _in_kind_of(last, dt, u, x)
+    return y[..., 0], in_type_of(last, dt, u, x)
 
 
 def hope_step_vjp(dy, dx_next, h, dt, u, x):

@@ -6,9 +6,9 @@ parameter are less than what it saves, up to many thousands of parameters.
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import blocks, contiguous, empty, is_complex, namespace
+from refssm_gpu._launching.arrays import blocks, empty, is_complex, namespace, widened
 from refssm_gpu._launching.batch import batch
-from refssm_gpu._launching.kernel import COMPLEX, Kernel, instances
+from refssm_gpu._launching.kernel import COMPLEX, Kernel, instances, record
 from refssm_gpu._launching.target import target
 
 THREADS = 128
@@ -34,11 +34,8 @@ _ADJOINT = Kernel(
     registers=168,
     double_inside=True,
 )
-_SIZES = np.dtype(
-    [(name, np.int64) for name in ("l", "n", "nodes", "out", "pieces", "span", "inner", "warped")]
-    + [("mask", np.uint32)],
-    align=True,
-)  # hope_sizes in hope_transfer.cuh
+# hope_sizes in hope_transfer.cuh
+_SIZES = record("l", "n", "nodes", "out", "pieces", "span", "inner", "warped", mask=np.uint32)
 
 
 def half(l):
@@ -46,12 +43,7 @@ def half(l):
     return min(l, l // 2 + 1)
 
 
-def widened(h, dt):
-    """Both in double precision."""
-    return h.astype(np.complex128 if is_complex(h) else np.float64), dt.astype(np.float64)
-
-
-def summed(h, dt, l, kind, out=None, warped=False):
+def at_nodes(h, dt, l, kind, out=None, warped=False):
     """Σ_i h_i p_j^{i+1} at the first `out` nodes, l or half of them; of this type.
 
     `warped`: its derivative by dt, i (sin θ'_j/dt) Σ_i (i+1) h_i p_j^{i+1}.
@@ -69,12 +61,12 @@ def summed(h, dt, l, kind, out=None, warped=False):
     return rows.unfolded(G, (out,))
 
 
-def adjoint(dk, h, dt):
+def at_nodes_back(dk, h, dt):
     """dh_i = Σ_j dk_j p_j*^{i+1}, its real part for real h, and ddt, not summed over the batch."""
     xp, l, n = namespace(h), dk.shape[-1], h.shape[-1]
     kind = np.result_type(dk.dtype, np.complex64)
     wide, step = widened(h, dt)
-    rows = batch((contiguous(dk, kind), step), (1, 0))
+    rows = batch((dk, step), (1, 0), (kind, None))
     nodes, across = half(l), GROUP if is_complex(h) else 2 * GROUP
     slices = blocks(n, across)
     plenty = rows.rows * slices * blocks(nodes, SPAN) >= RESIDENT * target().multiprocessors
@@ -86,5 +78,5 @@ def adjoint(dk, h, dt):
     grid = (rows.rows * pieces * slices,)
     _ADJOINT((wide.dtype.name, kind.name), grid, *rows.arrays, parts, size)
     dh = rows.unfolded(xp.sum(parts, axis=1), (n,))
-    slope = summed(h, dt, l, np.complex128, warped=True)
+    slope = at_nodes(h, dt, l, np.complex128, warped=True)
     return dh, xp.sum((dk * slope.conj()).real, axis=-1)

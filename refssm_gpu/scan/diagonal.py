@@ -10,13 +10,14 @@ from refssm.scan import (
     DIAGONAL_SSM_VARYING,
     DIAGONAL_SSM_VARYING_STATEFUL,
 )
+from refssm_gpu._algebra.parts import adjoint
 from refssm_gpu._launching.arrays import namespace, transposed, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
 from refssm_gpu._parts.recurrence import scan, scan_back
 
 
-def applied(M, x):
-    """M x_k for every k."""
+def mapped(M, x):
+    """M x_k for every k; x is (…, l, n)."""
     return x @ transposed(M)
 
 
@@ -27,7 +28,7 @@ def outer(y, x):
 
 def states(a, B, u, x0=None):
     """x_k = a_k x_{k-1} + B u_k from x0 or from zeros; `a` (l, n), or (1, n) if constant."""
-    return scan(a, applied(B, u), x0, at_rest=x0 is None)
+    return scan(a, mapped(B, u), x0, at_rest=x0 is None)
 
 
 def last_state(x, x0, y):
@@ -40,9 +41,9 @@ def last_state(x, x0, y):
 def pulled_back(dy, dlast, a, B, C, u, x0=None):
     """Gradients of y_k = C x_k and of the last state: (da, dB, dC, du, dx0), a and da (…, l, n)."""
     x = states(a, B, u, x0)
-    dx = applied(transposed(C).conj(), dy)
+    dx = mapped(adjoint(C), dy)
     da, g, dx0 = scan_back(dx, a, x, x0, dlast=dlast, at_rest=x0 is None)
-    du = applied(transposed(B).conj(), g)
+    du = mapped(adjoint(B), g)
     return da, outer(g, u), outer(dy, x), du, dx0
 
 
@@ -50,14 +51,14 @@ def _gradients(dy, dlast, arguments, x0=None):
     """Gradients from the outputs and the last state, for the arguments and x0."""
     a, B, C, D, u = arguments
     *gradients, du, dx0 = pulled_back(dy, dlast, a, B, C, u, x0)
-    du = du + applied(transposed(D).conj(), dy)
+    du = du + mapped(adjoint(D), dy)
     gradients = unbroadcast_each((*gradients, outer(dy, u), du), (a, B, C, D, u))
     return gradients if x0 is None else (*gradients, *unbroadcast_each((dx0,), (x0,)))
 
 
 def diagonal_ssm(a, B, C, D, u):
     """Mirror of refssm.diagonal_ssm."""
-    return applied(C, states(a[..., None, :], B, u)) + applied(D, u)
+    return mapped(C, states(a[..., None, :], B, u)) + mapped(D, u)
 
 
 def diagonal_ssm_vjp(dy, a, B, C, D, u):
@@ -68,7 +69,7 @@ def diagonal_ssm_vjp(dy, a, B, C, D, u):
 
 def diagonal_ssm_varying(a, B, C, D, u):
     """Mirror of refssm.diagonal_ssm_varying."""
-    return applied(C, states(a, B, u)) + applied(D, u)
+    return mapped(C, states(a, B, u)) + mapped(D, u)
 
 
 def diagonal_ssm_varying_vjp(dy, a, B, C, D, u):
@@ -79,7 +80,7 @@ def diagonal_ssm_varying_vjp(dy, a, B, C, D, u):
 def diagonal_ssm_stateful(a, B, C, D, u, x0):
     """Mirror of refssm.diagonal_ssm_stateful."""
     x = states(a[..., None, :], B, u, x0)
-    y = applied(C, x) + applied(D, u)
+    y = mapped(C, x) + mapped(D, u)
     return y, last_state(x, x0, y)
 
 
@@ -92,7 +93,7 @@ def diagonal_ssm_stateful_vjp(dy, dx, a, B, C, D, u, x0):
 def diagonal_ssm_varying_stateful(a, B, C, D, u, x0):
     """Mirror of refssm.diagonal_ssm_varying_stateful."""
     x = states(a, B, u, x0)
-    y = applied(C, x) + applied(D, u)
+    y = mapped(C, x) + mapped(D, u)
     return y, last_state(x, x0, y)
 
 

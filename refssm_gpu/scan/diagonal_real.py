@@ -5,14 +5,15 @@ from refssm.scan import (
     DIAGONAL_SSM_REAL,
     DIAGONAL_SSM_REAL_STATEFUL,
 )
-from refssm_gpu._launching.arrays import namespace, transposed, unbroadcast_each
+from refssm_gpu._algebra.parts import adjoint
+from refssm_gpu._launching.arrays import namespace, unbroadcast_each
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu.scan.diagonal import applied, last_state, outer, pulled_back, states
+from refssm_gpu.scan.diagonal import last_state, mapped, outer, pulled_back, states
 
 
 def _skipped_back(dy, D, u):
     """Gradients of y_k = D u_k: (dD, du)."""
-    return outer(dy, u), applied(transposed(D).conj(), dy)
+    return outer(dy, u), mapped(adjoint(D), dy)
 
 
 def _real_gradients(dy, dlast, arguments, x0=None):
@@ -27,7 +28,7 @@ def _real_gradients(dy, dlast, arguments, x0=None):
 
 def diagonal_ssm_real(a, B, C, D, u):
     """Mirror of refssm.diagonal_ssm_real."""
-    return 2 * applied(C, states(a[..., None, :], B, u)).real + applied(D, u)
+    return 2 * mapped(C, states(a[..., None, :], B, u)).real + mapped(D, u)
 
 
 def diagonal_ssm_real_vjp(dy, a, B, C, D, u):
@@ -38,7 +39,7 @@ def diagonal_ssm_real_vjp(dy, a, B, C, D, u):
 def diagonal_ssm_real_stateful(a, B, C, D, u, x0):
     """Mirror of refssm.diagonal_ssm_real_stateful."""
     x = states(a[..., None, :], B, u, x0)
-    y = 2 * applied(C, x).real + applied(D, u)
+    y = 2 * mapped(C, x).real + mapped(D, u)
     return y, last_state(x, x0, y)
 
 
@@ -54,7 +55,7 @@ def diagonal_ssm_bidirectional(a, B, C, D, u):
     """Mirror of refssm.diagonal_ssm_bidirectional."""
     n, a = a.shape[-1], a[..., None, :]
     past, future = states(a, B, u), states(a, B, u[BACKWARDS])[BACKWARDS]
-    return applied(C[..., :n], past) + applied(C[..., n:], future) + applied(D, u)
+    return mapped(C[..., :n], past) + mapped(C[..., n:], future) + mapped(D, u)
 
 
 def diagonal_ssm_bidirectional_vjp(dy, a, B, C, D, u):

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import Array, accumulated, blocks, common, contiguous, namespace
-from refssm_gpu._launching.batch import INNER, OUTER, Batch, batch
+from refssm_gpu._launching.arrays import Array, accumulated, blocks, common, expanded, real_type
+from refssm_gpu._launching.batch import Batch, batch
+from refssm_gpu._launching.kernel import record
 from refssm_gpu._launching.target import target
+from refssm_gpu._parts.recurrence import Plan
 
 RESIDENT = 2  # blocks for each multiprocessor, below which time is cut into pieces
 FEWEST = 3  # pieces: a cut computes the states twice, so two pieces would gain nothing
@@ -22,10 +24,8 @@ SHORTEST = 4  # chunks of a piece
 TILE = 16  # states that the threads of a channel hold together
 STARTS = 8  # the place of x0 among the arguments in the mask
 CORES = (1, 1, 1, 2, 2, 0, 1, 0, 1, 1, 1)  # u, dt, A, B, C, D, z, dt_bias, x0, resets, dy
-SIZES = np.dtype(
-    [(name, np.int64) for name in ("l", "n", "inner", "span")]
-    + [("mask", np.uint32), ("at_rest", np.int32)]
-)  # selective_sizes in selective.cuh
+# selective_sizes in selective.cuh
+SIZES = record("l", "n", "inner", "span", mask=np.uint32, at_rest=np.int32)
 
 
 class Given(NamedTuple):
@@ -98,48 +98,21 @@ class Selective:
     def _cut(self, pieces: int) -> Plan:
         span = max(1, blocks(blocks(self.steps, pieces), self.chunk)) * self.chunk
         grid = self.rows.outer * self.groups * bool(self.steps), max(1, blocks(self.steps, span))
-        record = (self.steps, self.states, self.rows.inner, span, self.rows.mask, self.at_rest)
-        return Plan((self.kind.name,), grid, np.array([record], SIZES))
-
-
-class Plan(NamedTuple):
-    """How one pass is split: the kernels' instance, their grid, and the sizes they get."""
-
-    instance: tuple[str]
-    grid: tuple[int, int]
-    size: Any
-
-    @property
-    def pieces(self) -> int:
-        """Pieces of time."""
-        return self.grid[1]
-
-    def from_own_states(self) -> Plan:
-        """The same with a state before each piece of each channel."""
-        size = self.size.copy()
-        size["mask"] |= (OUTER | INNER) << 2 * STARTS
-        return self._replace(size=size)
-
-
-def real_part(kind: np.dtype) -> np.dtype:
-    """The real type of the same precision."""
-    return np.finfo(kind).dtype if kind.kind == "c" else kind
+        fields = (self.steps, self.states, self.rows.inner, span, self.rows.mask, self.at_rest)
+        return Plan((self.kind.name,), grid, np.array([fields], SIZES))
 
 
 def arguments(given: Given, *others: Array, at_rest: bool) -> Selective:
     """Bring the arguments to one type and one batch; `others` belong to the type, too."""
-    wide = [given.u, given.A, given.B, given.C, given.D, given.x0, given.dy, *others]
-    kind = common(given.dt, *(x for x in wide if x is not None))
-    inside, real = accumulated(kind), real_part(kind)
+    u, dt, A, B, C, D, *_, x0, _, dy = given
+    kind = common(u, dt, A, B, C, D, x0, dy, *others)
+    inside, real = accumulated(kind), real_type(kind)
     types = Given(
         u=kind, dt=real, A=inside, B=kind, C=kind, D=inside, z=real,
-        dt_bias=real_part(inside), x0=inside, resets=np.dtype(np.uint8), dy=kind,
+        dt_bias=real_type(inside), x0=inside, resets=np.uint8, dy=kind,
     )  # fmt: skip
-    cast = [
-        None if x is None else x.astype(t, copy=False) for x, t in zip(given, types, strict=True)
-    ]
-    split, cast = _channels(Given(*cast))
-    rows = batch(cast, CORES, split)
+    split, given = _channels(given)
+    rows = batch(given, CORES, types, split)
     return Selective(Given(*rows.arrays), rows, split, kind, at_rest)
 
 
@@ -156,6 +129,6 @@ def _channels(given: Given) -> tuple[int, Given]:
         if prod(x.shape[:-2]) == 1:
             return x
         full = (*outer, *(1,) * split, *x.shape[-2:])
-        return contiguous(namespace(x).broadcast_to(x, full))
+        return expanded(x, full)
 
     return split, given._replace(B=filled(given.B), C=filled(given.C))

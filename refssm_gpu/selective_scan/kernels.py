@@ -8,27 +8,18 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from refssm_gpu._launching.arrays import (
     HALVES,
     Array,
     blocks,
-    contiguous,
     empty,
     namespace,
-    unbroadcast_each,
+    real_type,
+    unbroadcast_and_round,
 )
 from refssm_gpu._launching.kernel import FIELDS, Kernel, instances
-from refssm_gpu._parts.recurrence import scan as linear_recurrence
-from refssm_gpu.selective_scan.arguments import (
-    TILE,
-    Given,
-    Plan,
-    Selective,
-    arguments,
-    real_part,
-)
+from refssm_gpu._parts.recurrence import Plan, after_pieces, before_pieces
+from refssm_gpu.selective_scan.arguments import STARTS, TILE, Given, Selective, arguments
 
 BLOCK = 128
 _INSTANCES = instances((*FIELDS, *HALVES))
@@ -80,20 +71,12 @@ def scan(given: Given, *, at_rest: bool) -> tuple[Array, Array]:
     return s.rows.unfolded(y, (s.steps,)), s.rows.unfolded(last, (s.states,))
 
 
-def in_kind_of(x: Array, y: Array, *made_of: Array) -> Array:
-    """The last states in the outputs' precision; real where all that they are made of is real."""
-    if x.dtype.kind == "c":
-        return x if any(a.dtype.kind == "c" for a in made_of) else namespace(x).real(x)
-    return x.astype(y.dtype, copy=False)
-
-
 def gradients(given: Given, dlast: Array | None = None, *, at_rest: bool) -> tuple[Array, ...]:
     """The gradients of all arguments but resets, shaped like them and in their types."""
     primals = given._replace(resets=None, dy=None)
     made = pulled_back(given, dlast, at_rest=at_rest)
     pairs = [(g, x) for g, x in zip(made, primals, strict=False) if x is not None]
-    summed = unbroadcast_each(*zip(*pairs, strict=True))
-    return tuple(g.astype(x.dtype, copy=False) for g, (_, x) in zip(summed, pairs, strict=True))
+    return unbroadcast_and_round(*zip(*pairs, strict=True))
 
 
 def pulled_back(given: Given, dlast: Array | None, *, at_rest: bool) -> Gradients:
@@ -120,7 +103,7 @@ def pulled_back(given: Given, dlast: Array | None, *, at_rest: bool) -> Gradient
 def _made(s: Selective, plan: Plan, ends: Array | None) -> Gradients:
     """Memory for the gradients, as the kernel writes them; without steps their values."""
     rows, l, n = s.rows.rows, s.steps, s.states
-    real, real_inside = real_part(s.kind), real_part(s.inside)
+    real, real_inside = real_type(s.kind), real_type(s.inside)
     gated = s.given.z is not None
     shared = s.groups, s.rows.outer, l, n
     xp = namespace(s.given.u)
@@ -161,20 +144,17 @@ def _added(s: Selective, made: Gradients) -> Gradients:
     )
 
 
-def _every_row(s: Selective, states: Array | None) -> Array:
-    """States of each channel, (rows, n), in the type of the computation; zeros for None."""
-    xp, shape = namespace(s.given.u), (s.rows.rows, s.states)
-    if states is None:
-        return xp.zeros(shape, dtype=s.inside)
-    full = xp.broadcast_to(states, (*s.rows.shape, s.states))
-    return xp.reshape(contiguous(full, s.inside), shape)
+def _every_row(s: Selective, states: Array | None) -> Array | None:
+    """States of each channel, (rows, n), in the type of the computation."""
+    return None if states is None else s.rows.every_row(states, 1, s.inside)
 
 
 def _unmoved(s: Selective, x0: Array | None) -> Array:
     """Memory for the last states; without steps they are the first ones."""
+    xp, shape, first = namespace(s.given.u), (s.rows.rows, s.states), _every_row(s, x0)
     if s.steps:
-        return empty((s.rows.rows, s.states), s.inside, s.given.u)
-    return namespace(s.given.u).asarray(_every_row(s, x0), copy=True)
+        return empty(shape, s.inside, s.given.u)
+    return xp.zeros(shape, dtype=s.inside) if first is None else xp.asarray(first, copy=True)
 
 
 def _carry(s: Selective, plan: Plan) -> Array | None:
@@ -184,43 +164,31 @@ def _carry(s: Selective, plan: Plan) -> Array | None:
     return empty((s.rows.rows, plan.pieces, s.states), s.inside, s.given.u)
 
 
-def _totals(s: Selective, plan: Plan) -> tuple[Array, Array, Array]:
-    """Arrays for the maps of the pieces: decays, inputs (rows, pieces, n), and resets."""
-    shape = (s.rows.rows, plan.pieces, s.states)
-    made = (empty(shape, s.inside, s.given.u) for _ in range(2))
-    return *made, empty(shape[:2], np.uint8, s.given.u)
-
-
 def _starts(s: Selective, plan: Plan, x0: Array | None) -> tuple[Array | None, Plan]:
     """The states before each piece, (rows, pieces, n), and the plan with them."""
     a = s.given
     if plan.pieces == 1:
         return a.x0, plan
-    totals = _totals(s, plan)
+    maps = plan.maps(s.rows.rows, s.states, s.inside, a.u)
     _TOTALS(
-        plan.instance, plan.grid, a.u, a.dt, a.A, a.B, a.dt_bias, a.resets, *totals,
+        plan.instance, plan.grid, a.u, a.dt, a.A, a.B, a.dt_bias, a.resets, *maps,
         _carry(s, plan), plan.size,
     )  # fmt: skip
-    first = _every_row(s, x0)
-    after = linear_recurrence(*totals[:2], first, totals[2], at_rest=False)
-    made = namespace(a.u).concat([first[:, None], after[:, :-1]], axis=1)
-    return contiguous(made), plan.from_own_states()
+    before = before_pieces(maps, _every_row(s, x0), at_rest=False)
+    return before, plan.from_own_states(STARTS)
 
 
 def _ends(s: Selective, plan: Plan, dlast: Array | None) -> Array | None:
     """The cotangent that comes in after each piece, (rows, pieces, n); None for zeros."""
     a = s.given
+    last = _every_row(s, dlast)
     if plan.pieces == 1:
-        return None if dlast is None else _every_row(s, dlast)[:, None]
-    totals = _totals(s, plan)
+        return None if last is None else last[:, None]
+    maps = plan.maps(s.rows.rows, s.states, s.inside, a.u)
     _ENDS(
-        plan.instance, plan.grid, a.dy, a.dt, a.A, a.C, a.z, a.dt_bias, a.resets, *totals,
-        plan.size,
+        plan.instance, plan.grid, a.dy, a.dt, a.A, a.C, a.z, a.dt_bias, a.resets, *maps, plan.size
     )  # fmt: skip
-    xp, last = namespace(a.u), _every_row(s, dlast)
-    decays, inputs, begins = (xp.flip(t, axis=1) for t in totals)
-    after = linear_recurrence(decays, inputs, last, begins, at_rest=False)
-    return contiguous(xp.flip(xp.concat([last[:, None], after[:, :-1]], axis=1), axis=1))
+    return after_pieces(maps, last)
 
 
 def _states(s: Selective, plan: Plan, x0: Array | None) -> Array:

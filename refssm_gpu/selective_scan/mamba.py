@@ -2,9 +2,10 @@
 skip and gate."""
 
 from refssm.selective_scan import MAMBA_SCAN, MAMBA_SCAN_PACKED, MAMBA_SCAN_STATEFUL, MAMBA_STEP
+from refssm_gpu._launching.arrays import in_type_of
 from refssm_gpu._launching.checked import WITH_HALVES, checked, checked_vjp
 from refssm_gpu.selective_scan.arguments import Given
-from refssm_gpu.selective_scan.kernels import gradients, in_kind_of, scan
+from refssm_gpu.selective_scan.kernels import gradients, scan
 
 
 def mamba_scan(u, dt, A, B, C, D, z, dt_bias):
@@ -20,7 +21,7 @@ def mamba_scan_vjp(dy, u, dt, A, B, C, D, z, dt_bias):
 def mamba_scan_stateful(u, dt, A, B, C, D, z, dt_bias, x0):
     """Mirror of refssm.mamba_scan_stateful."""
     y, x = scan(Given(u, dt, A, B, C, D, z, dt_bias, x0), at_rest=False)
-    return y, in_kind_of(x, y, u, dt, A, B, dt_bias, x0)
+    return y, in_type_of(x, u, dt, A, B, dt_bias, x0)
 
 
 def mamba_scan_stateful_vjp(dy, dx, u, dt, A, B, C, D, z, dt_bias, x0):
@@ -48,7 +49,7 @@ def _one_step(u, dt, A, B, C, D, z, dt_bias, x, dy=None):
 def mamba_step(u, dt, A, B, C, D, z, dt_bias, x):
     """Mirror of refssm.mamba_step: a scan of length 1."""
     y, x_next = scan(_one_step(u, dt, A, B, C, D, z, dt_bias, x), at_rest=False)
-    return y[..., 0], in_kind_of(x_next, y, u, dt, A, B, dt_bias, x)
+    return y[..., 0], in_type_of(x_next, u, dt, A, B, dt_bias, x)
 
 
 def mamba_step_vjp(dy, dx_next, u, dt, A, B, C, D, z, dt_bias, x):

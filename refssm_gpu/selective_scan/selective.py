@@ -6,9 +6,10 @@ from refssm.selective_scan import (
     SELECTIVE_SCAN_STATEFUL,
     SELECTIVE_STEP,
 )
+from refssm_gpu._launching.arrays import in_type_of
 from refssm_gpu._launching.checked import WITH_HALVES, checked, checked_vjp
 from refssm_gpu.selective_scan.arguments import Given
-from refssm_gpu.selective_scan.kernels import gradients, in_kind_of, scan
+from refssm_gpu.selective_scan.kernels import gradients, scan
 
 
 def selective_scan(u, dt, A, B, C):
@@ -24,7 +25,7 @@ def selective_scan_vjp(dy, u, dt, A, B, C):
 def selective_scan_stateful(u, dt, A, B, C, x0):
     """Mirror of refssm.selective_scan_stateful."""
     y, x = scan(Given(u, dt, A, B, C, x0=x0), at_rest=False)
-    return y, in_kind_of(x, y, u, dt, A, B, x0)
+    return y, in_type_of(x, u, dt, A, B, x0)
 
 
 def selective_scan_stateful_vjp(dy, dx, u, dt, A, B, C, x0):
@@ -42,18 +43,22 @@ def selective_scan_packed_vjp(dy, u, dt, A, B, C, resets):
     return *gradients(Given(u, dt, A, B, C, resets=resets, dy=dy), at_rest=True), None
 
 
+def _one_step(u, dt, A, B, C, x, dy=None):
+    """The arguments of a scan of length 1."""
+    u, dt, B, C = u[..., None], dt[..., None], B[..., None, :], C[..., None, :]
+    return Given(u, dt, A, B, C, x0=x, dy=None if dy is None else dy[..., None])
+
+
 def selective_step(u, dt, A, B, C, x):
     """Mirror of refssm.selective_step: a scan of length 1."""
-    one = u[..., None], dt[..., None], A, B[..., None, :], C[..., None, :]
-    y, x_next = scan(Given(*one, x0=x), at_rest=False)
-    return y[..., 0], in_kind_of(x_next, y, u, dt, A, B, x)
+    y, x_next = scan(_one_step(u, dt, A, B, C, x), at_rest=False)
+    return y[..., 0], in_type_of(x_next, u, dt, A, B, x)
 
 
 def selective_step_vjp(dy, dx_next, u, dt, A, B, C, x):
     """Mirror of refssm.selective_step_vjp."""
-    one = u[..., None], dt[..., None], A, B[..., None, :], C[..., None, :]
-    made = gradients(Given(*one, x0=x, dy=dy[..., None]), dx_next, at_rest=False)
-    du, ddt, dA, dB, dC, dx = made
+    given = _one_step(u, dt, A, B, C, x, dy)
+    du, ddt, dA, dB, dC, dx = gradients(given, dx_next, at_rest=False)
     return du[..., 0], ddt[..., 0], dA, dB[..., 0, :], dC[..., 0, :], dx
 
 

@@ -1,9 +1,9 @@
 """CuPy mirrors of refssm.ssd.chunked: the kernels choose the chunk; every chunk gives the same."""
 
 from refssm.ssd import SSD_CHUNKED, SSD_CHUNKED_PACKED, SSD_CHUNKED_STATEFUL
+from refssm_gpu._launching.arrays import in_type_of
 from refssm_gpu._launching.checked import WITH_HALVES, checked, checked_vjp
-from refssm_gpu.ssd.passes import scan, scan_back
-from refssm_gpu.ssd.rows import given_back, state_of
+from refssm_gpu.ssd.passes import gradients, scan
 
 
 def ssd_chunked(x, log_a, B, C, *, chunk):
@@ -15,22 +15,20 @@ def ssd_chunked(x, log_a, B, C, *, chunk):
 def ssd_chunked_vjp(dy, x, log_a, B, C, *, chunk):
     """Mirror of refssm.ssd_chunked_vjp."""
     del chunk
-    arguments = x, log_a, B, C
-    return given_back(scan_back(dy, None, *arguments)[:-1], arguments)
+    return gradients(dy, None, x, log_a, B, C)
 
 
 def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
     """Mirror of refssm.ssd_chunked_stateful."""
     del chunk
     y, S = scan(x, log_a, B, C, S0, ends=True)
-    return y, state_of(S, x, log_a, B, S0)
+    return y, in_type_of(S, x, log_a, B, S0)
 
 
 def ssd_chunked_stateful_vjp(dy, dS, x, log_a, B, C, S0, *, chunk):
     """Mirror of refssm.ssd_chunked_stateful_vjp."""
     del chunk
-    arguments = x, log_a, B, C, S0
-    return given_back(scan_back(dy, dS, *arguments), arguments)
+    return gradients(dy, dS, x, log_a, B, C, S0)
 
 
 def ssd_chunked_packed(x, log_a, B, C, resets, *, chunk):
@@ -42,8 +40,7 @@ def ssd_chunked_packed(x, log_a, B, C, resets, *, chunk):
 def ssd_chunked_packed_vjp(dy, x, log_a, B, C, resets, *, chunk):
     """Mirror of refssm.ssd_chunked_packed_vjp."""
     del chunk
-    arguments = x, log_a, B, C
-    return *given_back(scan_back(dy, None, *arguments, resets=resets)[:-1], arguments), None
+    return *gradients(dy, None, x, log_a, B, C, resets=resets), None
 
 
 ssd_chunked_vjp = checked_vjp(SSD_CHUNKED, ssd_chunked_vjp, WITH_HALVES)

@@ -10,7 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import HALVES, Array, blocks, common, empty, namespace
+from refssm_gpu._launching.arrays import (
+    HALVES,
+    Array,
+    blocks,
+    common,
+    empty,
+    namespace,
+    unbroadcast_and_round,
+)
 from refssm_gpu._launching.batch import INNER
 from refssm_gpu._launching.kernel import FIELDS, Kernel, instances
 from refssm_gpu._launching.target import target
@@ -35,8 +43,12 @@ def chunk(kind: np.dtype) -> int:
 
 
 def _rows(x, log_a, B, C, S0, resets) -> Rows:
-    arguments = [a for a in (x, log_a, B, C, S0) if a is not None]
-    return rows_of(x, log_a, B, C, S0, resets, chunk(common(*arguments)))
+    return rows_of(x, log_a, B, C, S0, resets, chunk(common(x, log_a, B, C, S0)))
+
+
+def _one_step(x: Array, log_a: Array, B: Array, C: Array, S: Array) -> Rows:
+    """The arguments of one step as those of a sequence of length 1."""
+    return _rows(x[..., None, :], log_a[..., None], B[..., None, :], C[..., None, :], S, None)
 
 
 def scan(
@@ -69,7 +81,7 @@ def scan(
 
 def step(x: Array, log_a: Array, B: Array, C: Array, S: Array) -> tuple[Array, Array]:
     """One step: the output and the next state."""
-    r = _rows(x[..., None, :], log_a[..., None], B[..., None, :], C[..., None, :], S, None)
+    r = _one_step(x, log_a, B, C, S)
     _, p, n = r.core
     y, after = r.new(1, p), r.new(p, n, inside=True)
     _steps(r, None, y, after)
@@ -111,6 +123,14 @@ def _heads(r: Rows, blocks_a_row: int) -> int:
     return next((h for h in range(most, 0, -1) if r.rows.inner % h == 0), 1)
 
 
+def gradients(
+    dy: Array, dlast: Array | None, *arguments: Array, resets: Array | None = None
+) -> tuple[Array, ...]:
+    """Gradients of x, log_a, B, C, and of S0 if it is given, in their shapes and types."""
+    made = scan_back(dy, dlast, *arguments, resets=resets)
+    return unbroadcast_and_round(made[: len(arguments)], arguments)
+
+
 def scan_back(
     dy: Array,
     dlast: Array | None,
@@ -124,8 +144,8 @@ def scan_back(
     """Gradients from the outputs and the last states: (dx, dlog_a, dB, dC, dS0) of every row."""
     r = _rows(x, log_a, B, C, S0, resets)
     _, p, n = r.core
-    dy = r.every_row(dy, 2, r.kind)
-    dlast = None if dlast is None else r.every_row(dlast, 2, r.inside)
+    dy = r.rows.every_row(dy, 2, r.kind)
+    dlast = None if dlast is None else r.rows.every_row(dlast, 2, r.inside)
     marks = namespace(x).zeros(r.rows.rows, dtype=np.uint32)
     scratch, dS0 = (r.new(p, n, inside=True) for _ in range(2))
     before = after = None
@@ -134,29 +154,29 @@ def scan_back(
     if r.chunks > 1 or S0 is not None or dlast is not None:
         after = _states(r, dy, 1, dlast, dS0, marks)
     heads = _heads(r, r.chunks)
-    gradients = _gradients_of(r, heads)
+    made = _gradients_of(r, heads)
     _GRADIENTS(
         (r.kind.name,), (r.rows.rows // heads * r.chunks,),
-        dy, r.x, r.log_a, r.B, r.C, r.resets, before, after, *gradients, marks,
+        dy, r.x, r.log_a, r.B, r.C, r.resets, before, after, *made, marks,
         r.changed(heads=heads),
     )  # fmt: skip
     starts = r.new(r.chunks, p, n, inside=True) if before is None else before
-    _steps_back(r, heads, dy, dlast, marks, starts, scratch, (*gradients, dS0))
-    return _unfolded(r, heads, (*gradients, dS0))
+    _steps_back(r, heads, dy, dlast, marks, starts, scratch, (*made, dS0))
+    return _unfolded(r, heads, (*made, dS0))
 
 
 def step_back(
     dy: Array, dafter: Array, x: Array, log_a: Array, B: Array, C: Array, S: Array
 ) -> tuple[Array, ...]:
     """Gradients of one step: (dx, dlog_a, dB, dC, dS), the first four with a time axis of 1."""
-    r = _rows(x[..., None, :], log_a[..., None], B[..., None, :], C[..., None, :], S, None)
+    r = _one_step(x, log_a, B, C, S)
     _, p, n = r.core
-    dy = r.every_row(dy[..., None, :], 2, r.kind)
-    dafter = r.every_row(dafter, 2, r.inside)
+    dy = r.rows.every_row(dy[..., None, :], 2, r.kind)
+    dafter = r.rows.every_row(dafter, 2, r.inside)
     heads = _heads(r, 1)
-    gradients = (*_gradients_of(r, heads), r.new(p, n, inside=True))
-    _steps_back(r, heads, dy, dafter, None, None, r.new(p, n, inside=True), gradients)
-    return _unfolded(r, heads, gradients)
+    made = (*_gradients_of(r, heads), r.new(p, n, inside=True))
+    _steps_back(r, heads, dy, dafter, None, None, r.new(p, n, inside=True), made)
+    return _unfolded(r, heads, made)
 
 
 def _gradients_of(r: Rows, heads: int) -> tuple[Array, ...]:
@@ -166,20 +186,20 @@ def _gradients_of(r: Rows, heads: int) -> tuple[Array, ...]:
     return r.new(l, p), r.new(l), dB, dC
 
 
-def _steps_back(r: Rows, heads: int, dy, dlast, marks, starts, scratch, gradients) -> None:
+def _steps_back(r: Rows, heads: int, dy, dlast, marks, starts, scratch, made) -> None:
     """The adjoint recurrence, for heads of which a row is marked, or for all."""
     _STEPS_BACK(
         (r.kind.name,), (r.rows.rows // heads,),
         dy, dlast, r.x, r.log_a, r.B, r.C, r.S0, r.resets, marks, starts, scratch,
-        *gradients, r.changed(heads=heads),
+        *made, r.changed(heads=heads),
     )  # fmt: skip
 
 
-def _unfolded(r: Rows, heads: int, gradients: tuple[Array, ...]) -> tuple[Array, ...]:
+def _unfolded(r: Rows, heads: int, made: tuple[Array, ...]) -> tuple[Array, ...]:
     """With the batch's axes; in dB and dC the last one counts blocks of heads."""
     (l, p, n), shape = r.core, r.rows.shape
     groups = (*shape[:-1], r.rows.inner // heads) if heads > 1 else shape
-    dx, dlog_a, dB, dC, dS0 = gradients
+    dx, dlog_a, dB, dC, dS0 = made
     return (
         r.rows.unfolded(dx, (l, p)),
         r.rows.unfolded(dlog_a, (l,)),

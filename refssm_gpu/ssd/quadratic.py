@@ -6,8 +6,7 @@ operations grow with the length and not with its square.
 
 from refssm.ssd import SSD_QUADRATIC
 from refssm_gpu._launching.checked import WITH_HALVES, checked, checked_vjp
-from refssm_gpu.ssd.passes import scan, scan_back
-from refssm_gpu.ssd.rows import given_back
+from refssm_gpu.ssd.passes import gradients, scan
 
 
 def ssd_quadratic(x, log_a, B, C):
@@ -17,8 +16,7 @@ def ssd_quadratic(x, log_a, B, C):
 
 def ssd_quadratic_vjp(dy, x, log_a, B, C):
     """Mirror of refssm.ssd_quadratic_vjp."""
-    arguments = x, log_a, B, C
-    return given_back(scan_back(dy, None, *arguments)[:-1], arguments)
+    return gradients(dy, None, x, log_a, B, C)
 
 
 ssd_quadratic_vjp = checked_vjp(SSD_QUADRATIC, ssd_quadratic_vjp, WITH_HALVES)

@@ -5,9 +5,9 @@ numbers of eleven bits.
 """
 
 from refssm.ssd import SSD_RECURRENT, SSD_RECURRENT_STATEFUL
+from refssm_gpu._launching.arrays import in_type_of
 from refssm_gpu._launching.checked import WITH_HALVES, checked, checked_vjp
-from refssm_gpu.ssd.passes import scan, scan_back
-from refssm_gpu.ssd.rows import given_back, state_of
+from refssm_gpu.ssd.passes import gradients, scan
 
 
 def ssd_recurrent(x, log_a, B, C):
@@ -17,20 +17,18 @@ def ssd_recurrent(x, log_a, B, C):
 
 def ssd_recurrent_vjp(dy, x, log_a, B, C):
     """Mirror of refssm.ssd_recurrent_vjp."""
-    arguments = x, log_a, B, C
-    return given_back(scan_back(dy, None, *arguments)[:-1], arguments)
+    return gradients(dy, None, x, log_a, B, C)
 
 
 def ssd_recurrent_stateful(x, log_a, B, C, S0):
     """Mirror of refssm.ssd_recurrent_stateful."""
     y, S = scan(x, log_a, B, C, S0, ends=True)
-    return y, state_of(S, x, log_a, B, S0)
+    return y, in_type_of(S, x, log_a, B, S0)
 
 
 def ssd_recurrent_stateful_vjp(dy, dS, x, log_a, B, C, S0):
     """Mirror of refssm.ssd_recurrent_stateful_vjp."""
-    arguments = x, log_a, B, C, S0
-    return given_back(scan_back(dy, dS, *arguments), arguments)
+    return gradients(dy, dS, x, log_a, B, C, S0)
 
 
 ssd_recurrent_vjp = checked_vjp(SSD_RECURRENT, ssd_recurrent_vjp, WITH_HALVES)

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from refssm_gpu._launching.arrays import (
-    Array,
-    accumulated,
-    blocks,
-    common,
-    contiguous,
-    empty,
-    is_complex,
-    namespace,
-    unbroadcast_each,
-)
-from refssm_gpu._launching.batch import INNER, OUTER, Batch, batch
+from refssm_gpu._launching.arrays import Array, accumulated, blocks, common, empty
+from refssm_gpu._launching.batch import Batch, batch, in_every_row
+from refssm_gpu._launching.kernel import record
 
-FULL = OUTER | INNER
 OF_X, OF_LOG_A, OF_B, OF_C, OF_S0, OF_RESETS = range(6)  # the order of the arguments in the mask
 CORES = (2, 1, 2, 2, 2, 1)
-SIZES = np.dtype(
-    [(name, np.int64) for name in ("l", "p", "n", "inner", "chunks", "heads")]
-    + [("mask", np.uint32), ("at_rest", np.int32)]
-)  # ssd_sizes in ssd.cuh
+# ssd_sizes in ssd.cuh
+SIZES = record("l", "p", "n", "inner", "chunks", "heads", mask=np.uint32, at_rest=np.int32)
 
 
 @dataclass(frozen=True)
@@ -70,17 +57,12 @@ class Rows:
         for name, value in fields.items():
             size[name] = value
         for argument in full:
-            size["mask"] |= FULL << 2 * argument
+            size["mask"] |= in_every_row(argument)
         return size
 
     def new(self, *core: int, inside: bool = False) -> Array:
         """Memory for each row, in the type of states if `inside`."""
         return empty((self.rows.rows, *core), self.inside if inside else self.kind, self.x)
-
-    def every_row(self, array: Array, core: int, dtype: np.dtype) -> Array:
-        """`array`, with `core` axes behind its batch, for each row."""
-        shape = (*self.rows.shape, *array.shape[array.ndim - core :])
-        return contiguous(namespace(array).broadcast_to(array, shape), dtype)
 
 
 def rows_of(
@@ -90,25 +72,10 @@ def rows_of(
 
     Without S0 a row starts from rest: its first decay multiplies nothing.
     """
-    kind = common(*(a for a in (x, log_a, B, C, S0) if a is not None))
-    own = [contiguous(a, kind) for a in (x, log_a, B, C)]
-    S0 = None if S0 is None else contiguous(S0, accumulated(kind))
-    resets = None if resets is None else contiguous(resets, np.uint8)
-    rows = batch((*own, S0, resets), CORES)
+    kind = common(x, log_a, B, C, S0)
+    types = (kind, kind, kind, kind, accumulated(kind), np.uint8)
+    rows = batch((x, log_a, B, C, S0, resets), CORES, types)
     (l, p), n = x.shape[-2:], B.shape[-1]
     fields = (l, p, n, rows.inner, blocks(l, steps), 1, rows.mask, S0 is None)
     x, log_a, B, C, S0, resets = rows.arrays
     return Rows(x, log_a, B, C, S0, resets, rows, np.array([fields], SIZES))
-
-
-def state_of(S: Array, *arguments: Array) -> Array:
-    """S in the arguments' precision; real where all that it is made of is real: C may not be."""
-    if is_complex(S) and not any(map(is_complex, arguments)):
-        return namespace(S).real(S).copy()
-    return S.astype(common(*arguments), copy=False)
-
-
-def given_back(gradients: Sequence[Array], arguments: Sequence[Array]) -> tuple[Array, ...]:
-    """Each gradient summed over the broadcast axes of its argument, in that argument's type."""
-    pairs = zip(unbroadcast_each(gradients, arguments), arguments, strict=True)
-    return tuple(g.astype(a.dtype, copy=False) for g, a in pairs)

@@ -104,7 +104,7 @@ BUGS = {
         "sums[i] = tap * inputs[at] + sums[i];\n            }\n        }",
     ),
     "last_warp_left_out": (FILE, "w < WARPS; ++w", "w < WARPS - 1; ++w"),
-    "taps_of_another_row": (FILE, "row_of(size.mask, K_BITS, row, size.inner)", "0 * row"),
+    "taps_of_another_row": (FILE, "row_of(size, K_BITS, row)", "0 * row"),
     "state_from_its_beginning": (FILE, "s0[size.past + i]", "s0[-1 - i]"),
     "zeros_before_the_start_multiply": (FILE, "if (whole || ", "if (whole || true || "),
 }

@@ -95,7 +95,7 @@ BUGS = {
         "first), sums);\n        __syncthreads();", "first), sums);"),
     "last_parameter_of_a_row": ("up < size.n ?", "up < size.n - 1 ?"),
     "tail_of_the_nodes": ("if (j >= size.nodes) continue;", ""),
-    "wrong_row": ("row_of(size.mask, 0, row, size.inner) * size.n", "0 * size.n"),
+    "wrong_row": ("row_of(size, 0, row) * size.n", "0 * size.n"),
     "middle_node_twice": (
         "other = {0, 0};\n    const long long mirrored = size.l - j;\n"
         "    if (mirrored >= size.nodes &&",

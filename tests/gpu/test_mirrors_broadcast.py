@@ -15,7 +15,7 @@ from refssm.catalog import named
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.checks.checks import types_of
-from refssm_gpu._parts import recurrence
+from refssm_gpu._launching import batch
 
 SIZES = ((9, 4, 3, 2), (1, 4, 3, 2), (0, 4, 3, 2))  # of core dimensions; time first, mostly
 PAIRS = [(op, name) for op in MIRRORED for name in op.inputs]
@@ -88,8 +88,8 @@ def test_every_argument_with_axes_of_its_own_is_right(op, name):
 
 
 def test_a_member_in_anothers_place_is_seen(monkeypatch):
-    right = recurrence.contiguous
+    right = batch.contiguous
     swapped = lambda x, *kind: right(x[::-1] if x.ndim > 3 else x, *kind)  # noqa: E731
-    monkeypatch.setattr(recurrence, "contiguous", swapped)
+    monkeypatch.setattr(batch, "contiguous", swapped)
     with pytest.raises(AssertionError):
         agree(named("linear_scan"), "a")

@@ -143,7 +143,7 @@ BUGS = {
         "affine.cuh", "apply(totals[w * LANES], state);", "if (w) apply(totals[w * LANES], state);"
     ),
     "reset_multiplies": ("affine.cuh", "x[v] = f.begins ? f.b[v] : f", "x[v] = f"),
-    "row_of_another_member": ("rows.cuh", "r / inner", "r % inner"),
+    "row_of_another_member": ("rows.cuh", "r / size.inner", "r % size.inner"),
     "last_step_left_out": ("linear_scan.cuh", "k < at.end)", "k + 1 < at.end)"),
     "not_conjugate": ("linear_scan.cuh", "s.a[i][v] = conj(s.a[i][v]);", ";"),
 }  # fmt: skip

@@ -47,6 +47,8 @@ DEVICE double real(double a) { return a; }
 template <class T> DEVICE T abs2(complex_of<T> a) { return a.re * a.re + a.im * a.im; }
 DEVICE float abs2(float a) { return a * a; }
 DEVICE double abs2(double a) { return a * a; }
+template <class T> DEVICE bool is_zero(complex_of<T> a) { return a.re == 0 && a.im == 0; }
+template <class T> DEVICE bool is_zero(T a) { return a == 0; }
 template <class T> DEVICE bool is_finite(complex_of<T> a) {
     return isfinite(a.re) && isfinite(a.im);
 }

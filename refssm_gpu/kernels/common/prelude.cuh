@@ -21,4 +21,6 @@
 
 inline constexpr unsigned WHOLE_WARP = 0xffffffffu;
 
+DEVICE long long least(long long a, long long b) { return a < b ? a : b; }
+
 #endif

@@ -15,10 +15,6 @@ template <int THREADS> DEVICE bool any(const unsigned* votes) {
     return found != 0;
 }
 
-DEVICE bool is_zero(unsigned char x) { return x == 0; }
-DEVICE bool is_zero(double x) { return x == 0; }
-DEVICE bool is_zero(complex128 x) { return x.re == 0 && x.im == 0; }
-
 // Whether all numbers of a row are zero. `scratch` is shared memory for a word of each warp; a barrier
 // must come before it is used for something else.
 template <int THREADS, class E> DEVICE bool none(const E* x, long long n, void* scratch) {

@@ -50,9 +50,9 @@ __global__ void __launch_bounds__(BLOCK, 4)
     SHARED(E, taps, GROUP);
     const long long tiles = (size.l + TILE - 1) / TILE, row = blockIdx.x / tiles;
     const long long first = blockIdx.x % tiles * TILE;
-    u += row_of(size.mask, U_BITS, row, size.inner) * size.l;
-    k += row_of(size.mask, K_BITS, row, size.inner) * size.taps;
-    s0 += row_of(size.mask, S0_BITS, row, size.inner) * size.past;
+    u += row_of(size, U_BITS, row) * size.l;
+    k += row_of(size, K_BITS, row) * size.taps;
+    s0 += row_of(size, S0_BITS, row) * size.past;
     E sums[ITEMS];
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) sums[i] = zero<E>();
@@ -98,9 +98,9 @@ __global__ void __launch_bounds__(BLOCK, 4)
     const long long tiles = (size.l + size.past + TILE - 1) / TILE, row = blockIdx.x / tiles;
     const long long first = blockIdx.x % tiles * TILE - size.past;
     dy += row * size.l;
-    u += row_of(size.mask, U_BITS, row, size.inner) * size.l;
-    k += row_of(size.mask, K_BITS, row, size.inner) * size.taps;
-    s0 += row_of(size.mask, S0_BITS, row, size.inner) * size.past;
+    u += row_of(size, U_BITS, row) * size.l;
+    k += row_of(size, K_BITS, row) * size.taps;
+    s0 += row_of(size, S0_BITS, row) * size.past;
     E sums[ITEMS], own[ITEMS];
 #pragma unroll
     for (int i = 0; i < ITEMS; ++i) {

@@ -26,7 +26,7 @@ template <class E> struct average_of {
     DEVICE average_of(const real_of<E>* delta_, const real_of<E>* alpha_, const E* beta_,
                       const E* gamma_, long long i, const averages_sizes& size) {
         const long long row = i / size.n, n = i % size.n;
-        const auto at = [&](int k) { return row_of(size.mask, k, row, size.inner) * size.n + n; };
+        const auto at = [&](int k) { return row_of(size, k, row) * size.n + n; };
         delta = widest(delta_[at(0)]);
         alpha = widest(alpha_[at(1)]);
         beta = widest(beta_[at(2)]);

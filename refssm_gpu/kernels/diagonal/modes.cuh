@@ -22,16 +22,13 @@ template <class E> struct mode_of {
     DEVICE mode_of(const E* w_, const E* B_, const E* C_, const real_of<E>* dt_, long long i,
                    const modes_sizes& size) {
         const long long row = i / size.n, n = i % size.n;
-        const auto of = [&](int k) { return row_of(size.mask, k, row, size.inner); };
+        const auto of = [&](int k) { return row_of(size, k, row); };
         w = widest(w_[of(0) * size.n + n]);
         B = B_ ? widest(B_[of(1) * size.n + n]) : from_real<W>(1);
         C = widest(C_[of(2) * size.n + n]);
         dt = dt_ ? widest(dt_[of(3)]) : 1;
     }
 };
-
-DEVICE double real_part(double x) { return x; }
-DEVICE double real_part(complex128 x) { return x.re; }
 
 // `flags`: modes with a negative root (BILINEAR), or that are summed from the last time back.
 template <class E, int METHOD>
@@ -55,7 +52,7 @@ __global__ void __launch_bounds__(128)
         v[i] = m.C * (m.dt / (1.0 - h)) * m.B;
     } else if constexpr (METHOD == SOFTMAX) {
         const W z = m.dt * m.w;
-        flag = real_part(z) > 0;
+        flag = real(z) > 0;
         const W fallen = flag ? -z : z;
         x[i] = fallen;
         v[i] = m.C / m.w *
@@ -106,7 +103,7 @@ __global__ void __launch_bounds__(128)
         dC[i] = conj(H * m.B) * S;
     } else {
         const double terms = static_cast<double>(size.l > 1 ? size.l : 1);
-        const bool rising = real_part(z) > 0;
+        const bool rising = real(z) > 0;
         const W x = rising ? -z : z, one = exponential_minus_one(x);
         const W whole = exponential_minus_one(terms * x), r = one / whole;
         const W mean = terms * (exponential(terms * x) / whole) - exponential(x) / one;

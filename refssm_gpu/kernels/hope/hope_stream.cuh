@@ -32,11 +32,11 @@ template <class E> struct cascade_row {
         row = static_cast<long long>(blockIdx.x) * (BLOCK / WARP) + threadIdx.x / WARP;
         lane = threadIdx.x % WARP;
         inside = row < size.rows;
-        const long long at = inside ? row_of(size.mask, RHO_BITS, row, size.inner) : 0;
+        const long long at = inside ? row_of(size, RHO_BITS, row) : 0;
         rho = rhos[at], c = cs[at];
     }
     DEVICE long long of(const cascade_sizes& size, int argument) const {
-        return row_of(size.mask, argument, row, size.inner);
+        return row_of(size, argument, row);
     }
 };
 

@@ -96,8 +96,8 @@ __global__ void __launch_bounds__(128, 3)
     SHARED(double, sums, CHUNK * PARTS<H> * TERMS);
     const long long row = blockIdx.x / size.pieces;
     const long long start = blockIdx.x % size.pieces * THREADS * NODES + threadIdx.x;
-    h += row_of(size.mask, 0, row, size.inner) * size.n;
-    const double step = dt[row_of(size.mask, 1, row, size.inner)];
+    h += row_of(size, 0, row) * size.n;
+    const double step = dt[row_of(size, 1, row)];
     double waves[NODES][TERMS], slope[NODES];
     complex128 total[NODES][PARTS<H>];
 #pragma unroll
@@ -179,8 +179,8 @@ __global__ void __launch_bounds__(128, 3)
     const long long first = blockIdx.x % slices * GROUPS;
     const long long begin = piece % size.pieces * size.span;
     const long long end = least(begin + size.span, size.nodes);
-    d += row_of(size.mask, 0, row, size.inner) * size.l;
-    const double step = dt[row_of(size.mask, 1, row, size.inner)];
+    d += row_of(size, 0, row) * size.l;
+    const double step = dt[row_of(size, 1, row)];
     double total[2][TERMS] = {};
     for (long long j = begin + threadIdx.x; j < end; j += THREADS) {
         double waves[TERMS], slope;

@@ -29,6 +29,13 @@ template <int VECTOR, int LANES> struct place {
     DEVICE long long count() const { return end - first; }
 };
 
+enum { A_BITS, B_BITS, X0_BITS, RESET_BITS };  // order of the arguments in scan_sizes::mask
+
+// The first decay of a row: `a` has one for each time, or one for all.
+template <class S> DEVICE const S* decays_of(const S* a, const scan_sizes& size, long long row) {
+    return a + row_of(size, A_BITS, row) * (size.step_a ? size.l : 1) * size.n;
+}
+
 DEVICE bool begins_at(const unsigned char* resets, const scan_sizes& size, long long row,
                                  long long k) {
     return (size.at_rest && k == 0) || (resets && resets[row * size.l + k]);
@@ -42,12 +49,18 @@ DEVICE void idle(steps_of<E, VECTOR, ITEMS>& s, int i) {
 }
 
 // Steps q, q + 1, … of a piece, forwards: x_k = a_k x_{k-1} + b_k with k = first + q.
-template <class S, class E, int VECTOR, int LANES, int ITEMS> struct forwards {
-    const S *a, *b;
-    const unsigned char* resets;
-    long long reset_row;
+template <class S, int VECTOR, int LANES, int ITEMS> struct forwards {
+    using E = accumulate_of<S>;
     scan_sizes size;
     place<VECTOR, LANES> at;
+    const S *a, *b;  // of this row
+    const unsigned char* resets;
+    long long reset_row;
+
+    DEVICE forwards(const S* a, const S* b, const unsigned char* resets, const scan_sizes& size)
+        : size(size), at(size), a(decays_of(a, size, at.row)),
+          b(b + row_of(size, B_BITS, at.row) * size.l * size.n), resets(resets),
+          reset_row(row_of(size, RESET_BITS, at.row)) {}
 
     DEVICE void load(long long q, steps_of<E, VECTOR, ITEMS>& s) const {
         s.begins = 0;
@@ -72,12 +85,17 @@ template <class S, class E, int VECTOR, int LANES, int ITEMS> struct forwards {
 
 // The same in reverse time: g_k = conj(a_{k+1}) g_{k+1} + dx_k with k = end - 1 - q. The state that
 // comes in at the last step of all is the cotangent of the last state, with the coefficient 1.
-template <class S, class E, int VECTOR, int LANES, int ITEMS> struct backwards {
-    const S *a, *dx;
-    const unsigned char* resets;
-    long long reset_row;
+template <class S, int VECTOR, int LANES, int ITEMS> struct backwards {
+    using E = accumulate_of<S>;
     scan_sizes size;
     place<VECTOR, LANES> at;
+    const S *a, *dx;  // of this row
+    const unsigned char* resets;
+    long long reset_row;
+
+    DEVICE backwards(const S* a, const S* dx, const unsigned char* resets, const scan_sizes& size)
+        : size(size), at(size), a(decays_of(a, size, at.row)), dx(dx + at.row * size.l * size.n),
+          resets(resets), reset_row(row_of(size, RESET_BITS, at.row)) {}
 
     DEVICE void load(long long q, steps_of<E, VECTOR, ITEMS>& s) const {
         s.begins = 0;
@@ -148,7 +166,8 @@ DEVICE void start(const E* states, long long row, const place<VECTOR, LANES>& at
         fetch(states + (row * gridDim.y + blockIdx.y) * n + at.column, state);
 }
 
-template <class S, class E, int VECTOR, int LANES, int ITEMS> struct states_out {
+template <class S, int VECTOR, int LANES, int ITEMS> struct states_out {
+    using E = accumulate_of<S>;
     S* x;
     scan_sizes size;
     place<VECTOR, LANES> at;
@@ -164,7 +183,8 @@ template <class S, class E, int VECTOR, int LANES, int ITEMS> struct states_out 
 };
 
 // g, and da_k = conj(x_{k-1}) g_k, which is zero where a sequence begins; dx0 = conj(a_0) g_0.
-template <class S, class E, int VECTOR, int LANES, int ITEMS> struct gradients_out {
+template <class S, int VECTOR, int LANES, int ITEMS> struct gradients_out {
+    using E = accumulate_of<S>;
     const S *a, *x;
     const E* x0;
     S *da, *g;
@@ -214,24 +234,16 @@ template <class S, class E, int VECTOR, int LANES, int ITEMS> struct gradients_o
     }
 };
 
-enum { A_BITS, B_BITS, X0_BITS, RESET_BITS };  // order of the arguments in scan_sizes::mask
-
 template <class S, int VECTOR, int LANES, int ITEMS>
 __global__ void __launch_bounds__(BLOCK, 3)
     linear_scan(const S* __restrict__ a, const S* __restrict__ b,
                 const accumulate_of<S>* __restrict__ starts,
                 const unsigned char* __restrict__ resets, S* __restrict__ x, scan_sizes size) {
-    using E = accumulate_of<S>;
-    const place<VECTOR, LANES> at(size);
-    const auto row = [&](int argument) { return row_of(size.mask, argument, at.row, size.inner); };
-    const long long times = size.step_a ? size.l : 1;
-    const forwards<S, E, VECTOR, LANES, ITEMS> steps{
-        a + row(A_BITS) * times * size.n, b + row(B_BITS) * size.l * size.n, resets,
-        row(RESET_BITS), size, at};
-    states_out<S, E, VECTOR, LANES, ITEMS> sink{x, size, at};
-    E state[VECTOR];
-    start(starts, row(X0_BITS), at, size.n, state);
-    walk<LANES, ITEMS>(steps, sink, state, at.count());
+    const forwards<S, VECTOR, LANES, ITEMS> steps(a, b, resets, size);
+    states_out<S, VECTOR, LANES, ITEMS> sink{x, size, steps.at};
+    accumulate_of<S> state[VECTOR];
+    start(starts, row_of(size, X0_BITS, steps.at.row), steps.at, size.n, state);
+    walk<LANES, ITEMS>(steps, sink, state, steps.at.count());
 }
 
 // `ends`: the cotangent that comes in after each piece, (rows, pieces, n); null: zeros.
@@ -242,15 +254,12 @@ __global__ void __launch_bounds__(BLOCK, 3)
                      const accumulate_of<S>* __restrict__ x0,
                      const unsigned char* __restrict__ resets, S* __restrict__ da,
                      S* __restrict__ g, accumulate_of<S>* __restrict__ dx0, scan_sizes size) {
-    using E = accumulate_of<S>;
-    const place<VECTOR, LANES> at(size);
-    const auto row = [&](int argument) { return row_of(size.mask, argument, at.row, size.inner); };
-    const S* own = a + row(A_BITS) * (size.step_a ? size.l : 1) * size.n;
-    const backwards<S, E, VECTOR, LANES, ITEMS> steps{
-        own, dx + at.row * size.l * size.n, resets, row(RESET_BITS), size, at};
-    gradients_out<S, E, VECTOR, LANES, ITEMS> sink{
-        own, x, x0, da, g, dx0, resets, row(RESET_BITS), row(X0_BITS), size, at, {}};
-    E state[VECTOR];
+    const backwards<S, VECTOR, LANES, ITEMS> steps(a, dx, resets, size);
+    const auto& at = steps.at;
+    gradients_out<S, VECTOR, LANES, ITEMS> sink{
+        steps.a, x, x0, da, g, dx0, resets, steps.reset_row, row_of(size, X0_BITS, at.row), size,
+        at, {}};
+    accumulate_of<S> state[VECTOR];
     start(ends, at.row, at, size.n, state);
     walk<LANES, ITEMS>(steps, sink, state, at.count());
 }

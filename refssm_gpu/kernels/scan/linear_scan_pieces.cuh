@@ -20,13 +20,16 @@ DEVICE affine<E, VECTOR> composed_piece(const Steps& steps, long long count) {
 }
 
 // One thread of each column writes (rows, pieces, n) and whether a sequence begins: (rows, pieces).
-template <class E, int VECTOR, int LANES>
-DEVICE void put(const affine<E, VECTOR>& f, const place<VECTOR, LANES>& at, long long n,
-                           E* a, E* b, unsigned char* begins) {
+template <template <class, int, int, int> class Steps, class S, int VECTOR, int LANES, int ITEMS>
+DEVICE void put_map(const Steps<S, VECTOR, LANES, ITEMS>& steps, accumulate_of<S>* a,
+                    accumulate_of<S>* b, unsigned char* begins) {
+    using E = accumulate_of<S>;
+    const auto& at = steps.at;
+    const affine<E, VECTOR> f = composed_piece<LANES, E, VECTOR, ITEMS>(steps, at.count());
     if (threadIdx.x >= LANES || !at.inside) return;
     const long long piece = at.row * gridDim.y + blockIdx.y;
-    store(a + piece * n + at.column, f.a);
-    store(b + piece * n + at.column, f.b);
+    store(a + piece * steps.size.n + at.column, f.a);
+    store(b + piece * steps.size.n + at.column, f.b);
     if (at.column == 0) begins[piece] = f.begins != 0;
 }
 
@@ -35,15 +38,8 @@ __global__ void __launch_bounds__(BLOCK, 4)
     linear_scan_totals(const S* __restrict__ a, const S* __restrict__ b,
                        const unsigned char* __restrict__ resets, accumulate_of<S>* total_a,
                        accumulate_of<S>* total_b, unsigned char* begins, scan_sizes size) {
-    using E = accumulate_of<S>;
-    const place<VECTOR, LANES> at(size);
-    const auto row = [&](int argument) { return row_of(size.mask, argument, at.row, size.inner); };
-    const long long times = size.step_a ? size.l : 1;
-    const forwards<S, E, VECTOR, LANES, ITEMS> steps{
-        a + row(A_BITS) * times * size.n, b + row(B_BITS) * size.l * size.n, resets,
-        row(RESET_BITS), size, at};
-    put(composed_piece<LANES, E, VECTOR, ITEMS>(steps, at.count()), at, size.n, total_a, total_b,
-        begins);
+    const forwards<S, VECTOR, LANES, ITEMS> steps(a, b, resets, size);
+    put_map(steps, total_a, total_b, begins);
 }
 
 template <class S, int VECTOR, int LANES, int ITEMS>
@@ -51,12 +47,6 @@ __global__ void __launch_bounds__(BLOCK, 4)
     linear_scan_back_totals(const S* __restrict__ dx, const S* __restrict__ a,
                             const unsigned char* __restrict__ resets, accumulate_of<S>* total_a,
                             accumulate_of<S>* total_b, unsigned char* begins, scan_sizes size) {
-    using E = accumulate_of<S>;
-    const place<VECTOR, LANES> at(size);
-    const auto row = [&](int argument) { return row_of(size.mask, argument, at.row, size.inner); };
-    const S* own = a + row(A_BITS) * (size.step_a ? size.l : 1) * size.n;
-    const backwards<S, E, VECTOR, LANES, ITEMS> steps{
-        own, dx + at.row * size.l * size.n, resets, row(RESET_BITS), size, at};
-    put(composed_piece<LANES, E, VECTOR, ITEMS>(steps, at.count()), at, size.n, total_a, total_b,
-        begins);
+    const backwards<S, VECTOR, LANES, ITEMS> steps(a, dx, resets, size);
+    put_map(steps, total_a, total_b, begins);
 }

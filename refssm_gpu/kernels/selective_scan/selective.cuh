@@ -155,7 +155,7 @@ template <class S> struct selective_place {
         return outer * size.inner + i;
     }
     DEVICE long long row(int argument, long long member) const {
-        return row_of(size.mask, argument, member, size.inner);
+        return row_of(size, argument, member);
     }
     DEVICE long long state(long long tile) const { return tile * D::TILE + group * D::STATES; }
     DEVICE int steps(long long t) const {

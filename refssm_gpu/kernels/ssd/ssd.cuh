@@ -29,14 +29,10 @@ struct ssd_sizes {
 };
 enum { OF_X, OF_LOG_A, OF_B, OF_C, OF_S0, OF_RESETS };
 
-DEVICE long long row_in(const ssd_sizes& size, int argument, long long r) {
-    return row_of(size.mask, argument, r, size.inner);
-}
-
 DEVICE bool begins_at(const unsigned char* resets, const ssd_sizes& size, long long r,
                       long long t) {
     if (size.at_rest && t == 0) return true;
-    return resets && resets[row_in(size, OF_RESETS, r) * size.l + t];
+    return resets && resets[row_of(size, OF_RESETS, r) * size.l + t];
 }
 
 template <bool CONJ, class E> DEVICE E conj_if(E x) {
@@ -78,7 +74,7 @@ template <class S> struct decays {
     template <bool CONJ>
     DEVICE void load(const S* log_a, const unsigned char* resets, const ssd_sizes& size,
                      const chunk_of<S>& at) const {
-        const S* logs = log_a + row_in(size, OF_LOG_A, at.row) * size.l + at.first;
+        const S* logs = log_a + row_of(size, OF_LOG_A, at.row) * size.l + at.first;
         if (threadIdx.x < Q) {
             const int i = threadIdx.x;
             E decay = one<E>();

@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     for (int h = 0; h < static_cast<int>(size.heads); ++h) {
         const chunk_of<S> at(size, group * size.heads + h, chunk);
         const auto row = [&](int argument) {
-            return row_in(size, argument, at.row) * size.l + at.first;
+            return row_of(size, argument, at.row) * size.l + at.first;
         };
         const int count = at.count;
         const long long state = (at.row * size.chunks + chunk) * size.p * n;

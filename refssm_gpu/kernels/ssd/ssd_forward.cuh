@@ -20,8 +20,8 @@ __global__ void __launch_bounds__(THREADS, RESIDENT<S>)
     const long long first_row = member / size.chunks * size.heads;
     const chunk_of<S> of_group(size, first_row, chunk);
     const int count = of_group.count;
-    const S* Bs = B + (row_in(size, OF_B, first_row) * size.l + of_group.first) * size.n;
-    const S* Cs = C + (row_in(size, OF_C, first_row) * size.l + of_group.first) * size.n;
+    const S* Bs = B + (row_of(size, OF_B, first_row) * size.l + of_group.first) * size.n;
+    const S* Cs = C + (row_of(size, OF_C, first_row) * size.l + of_group.first) * size.n;
     tile<S> scores, sums;
     scores.clear();
     const int n = static_cast<int>(size.n), p_in = inside(size.p, p0, Q);
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(THREADS, RESIDENT<S>)
 
     for (long long h = 0; h < size.heads; ++h) {
         const chunk_of<S> at(size, first_row + h, chunk);
-        const S* xs = x + (row_in(size, OF_X, at.row) * size.l + at.first) * size.p + p0;
+        const S* xs = x + (row_of(size, OF_X, at.row) * size.l + at.first) * size.p + p0;
         decay.template load<false>(log_a, resets, size, at);
         decay.between(M);
         scores.each([&](int i, int j, E score) {

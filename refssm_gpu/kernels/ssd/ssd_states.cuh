@@ -23,8 +23,8 @@ __global__ void __launch_bounds__(THREADS, RESIDENT<S>)
     decay.template load<BACK>(log_a, resets, size, at);
     if (which == 0 && threadIdx.x == 0) totals[member] = decay.own[Q - 1];
 
-    const S* xs = x + (row_in(size, OF_X, at.row) * size.l + at.first) * size.p + p0;
-    const S* Bs = B + (row_in(size, BACK ? OF_C : OF_B, at.row) * size.l + at.first) * size.n + n0;
+    const S* xs = x + (row_of(size, OF_X, at.row) * size.l + at.first) * size.p + p0;
+    const S* Bs = B + (row_of(size, BACK ? OF_C : OF_B, at.row) * size.l + at.first) * size.n + n0;
     const E* weights = BACK ? decay.own : decay.rest;
     const auto weighted = [=](S number, int k) { return weights[k] * widen(number); };
     const auto plain = [](S number, int) { return conj_if<BACK>(widen(number)); };
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(THREADS)
     const long long row = blockIdx.x / tiles, e = blockIdx.x % tiles * THREADS + threadIdx.x;
     const bool inside = e < entries;
     E S = zero<E>();
-    if (start && inside) S = start[row_in(size, OF_S0, row) * entries + e];
+    if (start && inside) S = start[row_of(size, OF_S0, row) * entries + e];
     E* own = states + row * size.chunks * entries + e;
     const E* decay = totals + row * size.chunks;
     for (long long c0 = 0; inside && c0 < size.chunks; c0 += AHEAD) {

@@ -24,12 +24,12 @@ __global__ void __launch_bounds__(THREADS, 2)
     if (p >= size.p || (marks && !marks[row])) return;
     constexpr int EACH = 4;
     const int lane = threadIdx.x % 32;
-    const S* xs = x + row_in(size, OF_X, row) * size.l * size.p + p;
-    const S* logs = log_a + row_in(size, OF_LOG_A, row) * size.l;
-    const S* Bs = B + row_in(size, OF_B, row) * size.l * size.n;
-    const S* Cs = C + row_in(size, OF_C, row) * size.l * size.n;
+    const S* xs = x + row_of(size, OF_X, row) * size.l * size.p + p;
+    const S* logs = log_a + row_of(size, OF_LOG_A, row) * size.l;
+    const S* Bs = B + row_of(size, OF_B, row) * size.l * size.n;
+    const S* Cs = C + row_of(size, OF_C, row) * size.l * size.n;
     E* now = state + (row * size.p + p) * size.n;
-    const E* first = start ? start + (row_in(size, OF_S0, row) * size.p + p) * size.n : nullptr;
+    const E* first = start ? start + (row_of(size, OF_S0, row) * size.p + p) * size.n : nullptr;
     if (size.l == 0)
         for (long long n = lane; n < size.n; n += 32) now[n] = first ? first[n] : zero<E>();
     for (long long t = 0; t < size.l; ++t) {
@@ -178,11 +178,11 @@ __global__ void __launch_bounds__(THREADS, 2)
     for (long long h = 0; h < size.heads; ++h) {
         const long long row = blockIdx.x * size.heads + h;
         const row_back<S> r{dy + row * l * size.p,
-                            x + row_in(size, OF_X, row) * l * size.p,
-                            log_a + row_in(size, OF_LOG_A, row) * l,
-                            B + row_in(size, OF_B, row) * l * size.n,
-                            C + row_in(size, OF_C, row) * l * size.n,
-                            start ? start + row_in(size, OF_S0, row) * entries : nullptr,
+                            x + row_of(size, OF_X, row) * l * size.p,
+                            log_a + row_of(size, OF_LOG_A, row) * l,
+                            B + row_of(size, OF_B, row) * l * size.n,
+                            C + row_of(size, OF_C, row) * l * size.n,
+                            start ? start + row_of(size, OF_S0, row) * entries : nullptr,
                             resets, starts + row * size.chunks * entries, now + row * entries,
                             dS0 + row * entries, a, begins, size, row};
         r.begin(dlast ? dlast + row * entries : nullptr);
