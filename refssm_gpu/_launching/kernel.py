@@ -11,6 +11,9 @@ import numpy as np
 from refssm_gpu._launching.target import target
 
 Instance = tuple[str | int, ...]
+# what can limit a kernel: bytes, arithmetic, the special function unit, one step waiting for the one
+# before, or the launch itself, which costs more than the work
+BOUNDS = ("memory", "flops", "special functions", "latency", "launch")
 GRID = (2**31 - 1, 65535, 65535)  # most blocks along each axis, for every card
 
 
@@ -28,6 +31,7 @@ class Kernel:
     block: int  # threads of a block
     registers: int  # most registers a thread may have; the compilers' gate holds it
     double_inside: bool = False  # computes in double precision also for single precision: tables
+    bound: str = ""  # what limits it on a card at large sizes, one of BOUNDS; the model asks
 
     def __call__(
         self, instance: Instance, grid: Sequence[int], *arguments: Any, shared: int = 0

@@ -21,6 +21,7 @@ _MODES = Kernel(
     BLOCK,
     registers=96,
     double_inside=True,
+    bound="launch",
 )
 _MODES_BACK = Kernel(
     "diagonal/modes.cuh",
@@ -29,6 +30,7 @@ _MODES_BACK = Kernel(
     BLOCK,
     registers=128,
     double_inside=True,
+    bound="launch",
 )
 _SIZES = record("count", "n", "inner", "l", mask=np.uint32)
 

@@ -40,6 +40,7 @@ _SUMS = Kernel(
     block=256,
     registers=128,
     double_inside=True,
+    bound="flops",
 )
 _MOMENTS = Kernel(
     "vandermonde/vandermonde_moments.cuh",
@@ -48,6 +49,7 @@ _MOMENTS = Kernel(
     block=128,
     registers=168,
     double_inside=True,
+    bound="flops",
 )
 _SIZES = record("l", "n", "tiles", "backwards")
 _MOMENT_SIZES = record("l", "n", "pieces", "stride", "skip", "backwards")

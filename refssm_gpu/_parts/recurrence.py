@@ -54,13 +54,27 @@ INSTANCES: tuple[Instance, ...] = tuple(
     for vector in _widths(kind)
     for lanes in LANES
 )
-_FORWARD = Kernel("scan/linear_scan.cuh", "linear_scan", INSTANCES, BLOCK, registers=168)
-_BACK = Kernel("scan/linear_scan.cuh", "linear_scan_back", INSTANCES, BLOCK, registers=168)
+_FORWARD = Kernel(
+    "scan/linear_scan.cuh", "linear_scan", INSTANCES, BLOCK, registers=168, bound="memory"
+)
+_BACK = Kernel(
+    "scan/linear_scan.cuh", "linear_scan_back", INSTANCES, BLOCK, registers=168, bound="memory"
+)
 _TOTALS = Kernel(
-    "scan/linear_scan_pieces.cuh", "linear_scan_totals", INSTANCES, BLOCK, registers=128
+    "scan/linear_scan_pieces.cuh",
+    "linear_scan_totals",
+    INSTANCES,
+    BLOCK,
+    registers=128,
+    bound="memory",
 )
 _BACK_TOTALS = Kernel(
-    "scan/linear_scan_pieces.cuh", "linear_scan_back_totals", INSTANCES, BLOCK, registers=128
+    "scan/linear_scan_pieces.cuh",
+    "linear_scan_back_totals",
+    INSTANCES,
+    BLOCK,
+    registers=128,
+    bound="memory",
 )
 
 

@@ -25,7 +25,13 @@ LANES = 32  # most poles of such a block
 RESIDENT = 4  # blocks for each multiprocessor, below which blocks are made smaller
 
 _FORWARD = Kernel(
-    "cauchy/cauchy.cuh", "cauchy", instances(FIELDS), 128, registers=96, double_inside=True
+    "cauchy/cauchy.cuh",
+    "cauchy",
+    instances(FIELDS),
+    128,
+    registers=96,
+    double_inside=True,
+    bound="flops",
 )
 _NODES_BACK = Kernel(
     "cauchy/cauchy.cuh",
@@ -34,6 +40,7 @@ _NODES_BACK = Kernel(
     128,
     registers=96,
     double_inside=True,
+    bound="flops",
 )
 _MOMENTS = Kernel(
     "cauchy/cauchy_moments.cuh",
@@ -42,6 +49,7 @@ _MOMENTS = Kernel(
     128,
     registers=96,
     double_inside=True,
+    bound="flops",
 )
 _SIZES = record("l", "n", "tiles", "rows", "group", "step_z")
 _MOMENT_SIZES = record("l", "n", "span", "pieces", "across", "step_z")

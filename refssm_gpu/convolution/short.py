@@ -29,10 +29,20 @@ KINDS = instances((*FIELDS, *HALVES))
 # convolution_sizes in short_convolution.cuh
 SIZES = record("l", "taps", "past", "inner", mask=np.uint32)
 _FORWARD = Kernel(
-    "convolution/short_convolution.cuh", "short_convolution", KINDS, 128, registers=128
+    "convolution/short_convolution.cuh",
+    "short_convolution",
+    KINDS,
+    128,
+    registers=128,
+    bound="memory",
 )
 _BACK = Kernel(
-    "convolution/short_convolution.cuh", "short_convolution_back", KINDS, 128, registers=128
+    "convolution/short_convolution.cuh",
+    "short_convolution_back",
+    KINDS,
+    128,
+    registers=128,
+    bound="memory",
 )
 
 

@@ -11,10 +11,22 @@ from refssm_gpu._parts.powers import later_sums, sums
 
 BLOCK = 128
 _MODES = Kernel(
-    "diagonal/averages.cuh", "average_modes", instances(FIELDS), BLOCK, 64, double_inside=True
+    "diagonal/averages.cuh",
+    "average_modes",
+    instances(FIELDS),
+    BLOCK,
+    64,
+    double_inside=True,
+    bound="launch",
 )
 _MODES_BACK = Kernel(
-    "diagonal/averages.cuh", "average_modes_back", instances(FIELDS), BLOCK, 64, double_inside=True
+    "diagonal/averages.cuh",
+    "average_modes_back",
+    instances(FIELDS),
+    BLOCK,
+    64,
+    double_inside=True,
+    bound="launch",
 )
 _SIZES = record("count", "n", "inner", mask=np.uint32)
 

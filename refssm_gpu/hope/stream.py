@@ -26,8 +26,10 @@ STAGES = (1, 2, 4, 8)  # of a lane: more than 256 stages are several launches
 KINDS = instances(FIELDS, STAGES)
 # cascade_sizes in hope_stream.cuh
 SIZES = record("l", "n", "rows", "inner", "first", mask=np.uint32)
-_STREAM = Kernel("hope/hope_stream.cuh", "hope_stream", KINDS, 128, registers=168)
-_BACK = Kernel("hope/hope_stream.cuh", "hope_stream_back", KINDS, 128, registers=184)
+_STREAM = Kernel("hope/hope_stream.cuh", "hope_stream", KINDS, 128, registers=168, bound="latency")
+_BACK = Kernel(
+    "hope/hope_stream.cuh", "hope_stream_back", KINDS, 128, registers=184, bound="latency"
+)
 
 
 def _rotation(dt):

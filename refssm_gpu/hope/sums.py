@@ -25,6 +25,7 @@ _FORWARD = Kernel(
     THREADS,
     registers=168,
     double_inside=True,
+    bound="flops",
 )
 _ADJOINT = Kernel(
     "hope/hope_transfer.cuh",
@@ -33,6 +34,7 @@ _ADJOINT = Kernel(
     THREADS,
     registers=168,
     double_inside=True,
+    bound="flops",
 )
 # hope_sizes in hope_transfer.cuh
 _SIZES = record("l", "n", "nodes", "out", "pieces", "span", "inner", "warped", mask=np.uint32)

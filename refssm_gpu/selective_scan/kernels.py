@@ -24,22 +24,52 @@ from refssm_gpu.selective_scan.arguments import STARTS, TILE, Given, Selective, 
 BLOCK = 128
 _INSTANCES = instances((*FIELDS, *HALVES))
 _SCAN = Kernel(
-    "selective_scan/selective_scan.cuh", "selective_scan", _INSTANCES, BLOCK, registers=168
+    "selective_scan/selective_scan.cuh",
+    "selective_scan",
+    _INSTANCES,
+    BLOCK,
+    registers=168,
+    bound="special functions",
 )
 _STATES = Kernel(
-    "selective_scan/selective_scan.cuh", "selective_states", _INSTANCES, BLOCK, registers=168
+    "selective_scan/selective_scan.cuh",
+    "selective_states",
+    _INSTANCES,
+    BLOCK,
+    registers=168,
+    bound="special functions",
 )
 _TOTALS = Kernel(
-    "selective_scan/selective_pieces.cuh", "selective_totals", _INSTANCES, BLOCK, registers=168
+    "selective_scan/selective_pieces.cuh",
+    "selective_totals",
+    _INSTANCES,
+    BLOCK,
+    registers=168,
+    bound="special functions",
 )
 _ENDS = Kernel(
-    "selective_scan/selective_pieces.cuh", "selective_back_totals", _INSTANCES, BLOCK, registers=136
+    "selective_scan/selective_pieces.cuh",
+    "selective_back_totals",
+    _INSTANCES,
+    BLOCK,
+    registers=136,
+    bound="special functions",
 )
 _BACK = Kernel(
-    "selective_scan/selective_adjoint.cuh", "selective_back", _INSTANCES, BLOCK, registers=255
+    "selective_scan/selective_adjoint.cuh",
+    "selective_back",
+    _INSTANCES,
+    BLOCK,
+    registers=255,
+    bound="flops",
 )
 _GATED_BACK = Kernel(
-    "selective_scan/selective_adjoint.cuh", "mamba_back", _INSTANCES, BLOCK, registers=255
+    "selective_scan/selective_adjoint.cuh",
+    "mamba_back",
+    _INSTANCES,
+    BLOCK,
+    registers=255,
+    bound="flops",
 )
 
 

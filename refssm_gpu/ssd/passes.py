@@ -29,12 +29,32 @@ RESIDENT = 4  # blocks for each multiprocessor, below which heads do not share o
 MOST_HEADS = 8  # that one block goes through with the same C Bᵀ
 WARPS = BLOCK // 32
 TYPES = (*FIELDS, *HALVES)
-_STATES = Kernel("ssd/ssd_states.cuh", "ssd_states", instances(TYPES, (0, 1)), BLOCK, registers=136)
-_PASS = Kernel("ssd/ssd_states.cuh", "ssd_pass", instances(FIELDS, (0, 1)), BLOCK, registers=64)
-_OUTPUTS = Kernel("ssd/ssd_forward.cuh", "ssd_outputs", instances(TYPES), BLOCK, registers=192)
-_GRADIENTS = Kernel("ssd/ssd_back.cuh", "ssd_gradients", instances(TYPES), BLOCK, registers=255)
-_STEPS = Kernel("ssd/ssd_steps.cuh", "ssd_steps", instances(TYPES), BLOCK, registers=96)
-_STEPS_BACK = Kernel("ssd/ssd_steps.cuh", "ssd_steps_back", instances(TYPES), BLOCK, registers=224)
+# Products are bound by flops in single precision: with n = 128 and p = 64 a chunk's own state is
+# 64 · 128 · 64 multiply-adds for 80 KB, and the outputs are more of them for as many bytes. An A100
+# computes 12 flops, an H100 20, in the time of a byte; tensor cores (halves) come nearer to memory.
+_STATES = Kernel(
+    "ssd/ssd_states.cuh",
+    "ssd_states",
+    instances(TYPES, (0, 1)),
+    BLOCK,
+    registers=136,
+    bound="flops",
+)
+_PASS = Kernel(
+    "ssd/ssd_states.cuh", "ssd_pass", instances(FIELDS, (0, 1)), BLOCK, registers=64, bound="memory"
+)
+_OUTPUTS = Kernel(
+    "ssd/ssd_forward.cuh", "ssd_outputs", instances(TYPES), BLOCK, registers=192, bound="flops"
+)
+_GRADIENTS = Kernel(
+    "ssd/ssd_back.cuh", "ssd_gradients", instances(TYPES), BLOCK, registers=255, bound="flops"
+)
+_STEPS = Kernel(
+    "ssd/ssd_steps.cuh", "ssd_steps", instances(TYPES), BLOCK, registers=96, bound="memory"
+)
+_STEPS_BACK = Kernel(
+    "ssd/ssd_steps.cuh", "ssd_steps_back", instances(TYPES), BLOCK, registers=224, bound="memory"
+)
 
 
 def chunk(kind: np.dtype) -> int:
