@@ -13,6 +13,18 @@ GRID = (2**31 - 1, 65535, 65535)  # most blocks along each axis, for every card
 
 
 @dataclass(frozen=True)
+class Marked:
+    """For a kernel that computes marked rows only: the blocks of all other rows return at once.
+
+    Results of a usual call mark no row, so the model of traffic does not count such a launch. With
+    a null pointer in place of the marks the kernel computes all rows, and the launch counts.
+    """
+
+    parameter: str  # of the kernel: the array of marks, one for each row
+    rows: str  # which rows are marked, in words: "whose results are not finite"
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A template `__global__` function of a file in `refssm_gpu/kernels`, and its instances.
 
@@ -26,6 +38,7 @@ class Kernel:
     block: int  # threads of a block
     registers: int  # most registers a thread may have; the compilers' gate holds it
     double_inside: bool = False  # computes in double precision also for single precision: tables
+    marked: Marked | None = None  # computes the marked rows only
 
     def __call__(
         self, instance: Instance, grid: Sequence[int], *arguments: Any, shared: int = 0

@@ -80,14 +80,20 @@ def call(
         return Outcome("malformed", message=str(error))
     except (Exception, SystemExit, GeneratorExit) as error:
         return _failed(made, error)
-    aliased = [i for i, x in enumerate(given) if any(made.share(x, y) for y in outputs)]
-    if any(made.share(y, other) for y in outputs for other in later):
-        aliased.append(EARLIER)
     try:
         answer = run.leaving(taken, arrays)
     except _WrongOutputs as error:
         return Outcome("malformed", message=str(error))
-    return Outcome("ok", answer, changed=tuple(gone), aliased=tuple(aliased))
+    aliased = _aliased(made, given, outputs, later)
+    return Outcome("ok", answer, changed=tuple(gone), aliased=aliased)
+
+
+def _aliased(made, given, outputs, later) -> tuple[int, ...]:
+    """The arguments, and EARLIER for another call's outputs, that share memory with an output."""
+    aliased = [i for i, x in enumerate(given) if any(made.share(x, y) for y in outputs)]
+    if any(made.share(y, other) for y in outputs for other in later):
+        aliased.append(EARLIER)
+    return tuple(aliased)
 
 
 def _failed(made, error: BaseException) -> Outcome:
