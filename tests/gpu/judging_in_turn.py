@@ -1,10 +1,10 @@
 """`python tests/gpu/judging_in_turn.py [SECONDS]`: the judge's default profile on mirrors, in turn.
 
 As many as the time allows, another order in each rotation, so that several runs judge all of them.
-Each family is judged as a user would do it: `refssm verify refssm_gpu.family`. One that does not end
-within the time is stopped and has no verdict. The last line says how many were judged, which failed,
-and for which no time was left. The exit code is 0 if all that were
-judged passed, 1 if one failed, and 124 if none was judged.
+Each family is judged as a user would do it: `refssm verify refssm_gpu.family`. One that does not
+end within the time is stopped and has no verdict. The last line says how many were judged, which
+failed, and for which no time was left. The exit code is 0 if all that were judged passed, 1 if one
+failed, and 124 if none was judged.
 """
 
 import subprocess

@@ -3,6 +3,11 @@
 
 from accelerated_scan.warp import scan
 
-from refssm.conformance.subjects.accelerated_scan_lengths import scan_of_powers_of_two
+from refssm.conformance.subjects.accelerated_scan_shared import DECLARED, gates_and_tokens
+from refssm.testing import implements
 
-linear_scan = scan_of_powers_of_two(scan)
+
+@implements("linear_scan", **DECLARED)
+def linear_scan(a, b):
+    """scan(gates, tokens) of (B, C, T), where T is a power of two."""
+    return scan(*gates_and_tokens(a, b))
