@@ -74,12 +74,12 @@ def expected(function: Callable, arguments: Sequence[Any], statics: dict, card: 
 def time_of(launch: Launch, card: Card) -> float:
     """Seconds of one launch."""
     made = instance_of(launch.kernel, launch.instance, card.architecture)
-    held = resident(launch, made, card).blocks * card.multiprocessors
-    if not held:
+    at_once = resident(launch, made, card).blocks * card.multiprocessors
+    if not at_once:
         raise ValueError(f"{made.expression}: no block fits into a multiprocessor of {card.name}")
-    waves, rest = divmod(launch.blocks, held)
+    waves, rest = divmod(launch.blocks, at_once)
     each = launch.moved / launch.blocks
-    full = held * each / rate(held, launch, made, card)
+    full = at_once * each / rate(at_once, launch, made, card)
     last = rest * each / rate(rest, launch, made, card) if rest else 0.0
     return waves * full + last
 

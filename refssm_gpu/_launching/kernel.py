@@ -36,7 +36,7 @@ class Kernel:
     name: str  # of the function
     instances: tuple[Instance, ...]
     block: int  # threads of a block
-    registers: int  # most registers a thread may have; the compilers' gate holds it
+    registers: int  # most registers a thread may have; the compilers' gate checks it
     double_inside: bool = False  # computes in double precision also for single precision: tables
     marked: Marked | None = None  # computes the marked rows only
 
@@ -51,8 +51,8 @@ class Kernel:
         instance = tuple(instance)
         assert instance in self.instances, f"{self.expression(instance)} is not declared"
         if any(n > most for n, most in zip(grid, GRID, strict=False)):
-            told = f"a grid of {tuple(map(int, grid))} blocks; a card takes {GRID} at most"
-            raise ValueError(f"{self.expression(instance)}: {told}, so split the batch")
+            message = f"a grid of {tuple(map(int, grid))} blocks; a card takes {GRID} at most"
+            raise ValueError(f"{self.expression(instance)}: {message}, so split the batch")
         if all(grid):  # CuPy would raise a zero to one
             target().launch(self, instance, tuple(map(int, grid)), arguments, shared)
 

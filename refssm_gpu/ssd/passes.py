@@ -54,7 +54,7 @@ def scan(
     *,
     ends: bool = False,
 ) -> tuple[Array, Array]:
-    """All outputs, and the last states, which hold nothing unless `ends`."""
+    """All outputs, and the last states, which are undefined unless `ends`."""
     r = _rows(x, log_a, B, C, S0, resets)
     l, p, n = r.core
     y, last = r.new(l, p), r.new(p, n, inside=True)
