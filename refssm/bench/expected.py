@@ -2,16 +2,20 @@
 
 For each operator with a GPU mirror and its VJP: the launches of a call, the bytes of its inputs and
 outputs, the bytes that its kernels read and write, and the share of a card's bandwidth that a
-model expects. `refssm_gpu/_gate/expected.py` says what the model leaves out; "array code" stands
-where kernels move less than the call needs. Nothing is measured, and no card is needed. Arguments
+model expects. The model knows nothing of arithmetic (`refssm_gpu/_gate/expected.py`), so there is a
+share only where memory bounds each kernel; elsewhere "flops", "special functions", "latency" or
+"launch" says what bounds one of them. "array code" stands where kernels move less than the call
+needs. Nothing is measured, and no card is needed; NVRTC is, to compile the kernels. Arguments
 name operators; without any, those are shown that launch kernels of ours: the model knows nothing of
-array code, which would be computed at full size on the processor.
+array code, which would be computed at full size on the processor. A "+ 1" under launches is one
+that is not counted, because it runs only for rows that a usual call does not have; lines below the
+table name these kernels and rows.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -22,6 +26,8 @@ from refssm.bench.work.sizes import Size, size_of
 from refssm.catalog import OPERATORS
 from refssm.conformance.number_types import number_type
 from refssm_gpu._gate.expected import CARDS, NOTE, Expected, expected
+from refssm_gpu._gate.nvrtc import NoCompiler
+from refssm_gpu._launching.kernel import BOUNDS
 
 HEADS = ("function", "size", "type", "launches", "needed MB", "moved MB", *(c.name for c in CARDS))
 
@@ -39,8 +45,8 @@ def zeros(op: Operator, size: Size) -> list[np.ndarray]:
     return arrays
 
 
-def rows(op: Operator, which: str = "paper") -> list[tuple[str, ...]]:
-    """A row for the function, and one for its VJP."""
+def models(op: Operator, which: str = "paper") -> list[tuple[str, Size, list[Expected]]]:
+    """The function's name, its size and its model on each card; the same of its VJP."""
     size = size_of(op, which)
     arrays = zeros(op, size)
     statics = {n: size.core[n] for n in op.static if n in size.core} | size.given
@@ -50,16 +56,32 @@ def rows(op: Operator, which: str = "paper") -> list[tuple[str, ...]]:
     if op.differentiable:
         calls.append((f"{op.name}_vjp", op.vjp("gpu"), [*cotangents, *arrays]))
     return [
-        _cells(name, size, [expected(function, given, statics, card) for card in CARDS])
+        (name, size, [expected(function, given, statics, card) for card in CARDS])
         for name, function, given in calls
     ]
 
 
 def _cells(name: str, size: Size, found: Sequence[Expected]) -> tuple[str, ...]:
     first = found[0]
-    shares = [f"{e.share:.2f}" if e.moved >= e.needed else "array code" for e in found]
+    shares = [_shown(e) for e in found]
     megabytes = [f"{n / 1e6:.1f}" for n in (first.needed, first.moved)]
-    return (name, str(size), size.dtype, str(len(first.launches)), *megabytes, *shares)
+    beside = len(first.launches) - len(first.counted)
+    counts = f"{len(first.counted)} + {beside}" if beside else f"{len(first.counted)}"
+    return (name, str(size), size.dtype, counts, *megabytes, *shares)
+
+
+def _shown(found: Expected) -> str:
+    """The share of bandwidth, or why the model has none."""
+    if found.moved < found.needed:
+        return "array code"
+    return f"{found.share:.2f}" if found.bound == BOUNDS[0] else found.bound
+
+
+def uncounted(found: Iterable[Expected]) -> list[str]:
+    """A sentence for each kernel whose launches are not counted."""
+    kernels = [x.kernel for e in found for x in e.launches if x.for_marked]
+    told = (f"{k.name} runs only for rows {k.marked.rows}" for k in kernels if k.marked)
+    return [f"not counted: {line}" for line in dict.fromkeys(told)]
 
 
 def launches(op: Operator) -> bool:
@@ -78,11 +100,16 @@ def main(names: Sequence[str]) -> int:
     if unknown:
         print(f"no GPU mirror of {', '.join(sorted(unknown))}", file=sys.stderr)  # noqa: T201
         return 2
-    table = [HEADS]
-    for op in mirrored:
-        if op.name in names or (not names and launches(op)):
-            table += rows(op)
-    print(f"Expected share of peak bandwidth: {NOTE}.", *aligned(table), sep="\n")  # noqa: T201
+    try:
+        shown = [op for op in mirrored if op.name in names or (not names and launches(op))]
+        made = [model for op in shown for model in models(op)]
+    except NoCompiler as lack:
+        print(lack, file=sys.stderr)  # noqa: T201
+        return 2
+    table = [HEADS, *(_cells(*model) for model in made)]
+    below = uncounted(model for *_, found in made for model in found)
+    head = f"Expected share of peak bandwidth where memory bounds, else what does: {NOTE}."
+    print(head, *aligned(table), *below, sep="\n")  # noqa: T201
     return 0
 
 

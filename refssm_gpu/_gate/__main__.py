@@ -1,12 +1,19 @@
 """`python -m refssm_gpu._gate`: compile every kernel for real cards; what each instance needs.
 
 Columns: registers a thread, static shared memory in bytes, bytes that a thread has under way, and
-how many warps of 64 a multiprocessor then holds. The exit code is 1 if a kernel is refused.
+how many warps of 64 a multiprocessor then holds. Arguments name families or kernels, `--help` says
+more. The exit code is 1 if a kernel is refused, 2 if NVRTC is missing or a name is unknown.
 """
 
 import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
 
+import typer
 from joblib import Parallel, cpu_count, delayed
+from rich.console import Console
+from rich.progress import track
 
 from refssm_gpu._gate.compiled import ARCHITECTURES, Compiled, compiled
 from refssm_gpu._gate.nvrtc import NoCompiler, version
@@ -25,10 +32,10 @@ def _cells(kernel: Kernel, made: Compiled) -> tuple[str, ...]:
     return (made.expression, *map(str, numbers))
 
 
-def _lines(architecture: str) -> list[str]:
+def _lines(wanted: Sequence[Kernel], architecture: str) -> list[str]:
     """The table of one architecture."""
     rows = [HEADS]
-    for kernel in kernels():
+    for kernel in wanted:
         rows += [_cells(kernel, made) for made in compiled(kernel, architecture).instances]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
@@ -36,22 +43,64 @@ def _lines(architecture: str) -> list[str]:
     ]
 
 
-def main() -> int:
-    """Print the tables and what is refused."""
+def main(names: Sequence[str] = ()) -> int:
+    """Print the tables and what is refused, of all kernels or of these families and kernels."""
+    wanted = [k for k in kernels() if not names or {_family(k), k.name} & set(names)]
+    unknown = set(names) - {name for k in wanted for name in (_family(k), k.name)}
     try:
         which = version()
-    except NoCompiler as lack:
-        print(lack, file=sys.stderr)  # noqa: T201
+        if unknown:
+            raise LookupError(_unknown(min(unknown)))
+    except (NoCompiler, LookupError) as error:
+        print(error, file=sys.stderr)  # noqa: T201
         return 2
-    pairs = [(kernel, arch) for arch in ARCHITECTURES for kernel in kernels()]
+    pairs = [(kernel, arch) for arch in ARCHITECTURES for kernel in wanted]
     pairs.sort(key=lambda pair: -len(pair[0].instances))  # the longest first
-    found = Parallel(cpu_count())(delayed(refusals)(*pair) for pair in pairs) or []
+    found = _refusals(pairs, which)
     for arch in ARCHITECTURES:
-        print(f"{arch}, NVRTC {which}", *_lines(arch), "", sep="\n")  # noqa: T201
-    told = [f"refused: {why}" for each in found for why in each or ()]
-    print(*told or ["nothing is refused"], sep="\n")  # noqa: T201
-    return 1 if told else 0
+        print(f"{arch}, NVRTC {which}", *_lines(wanted, arch), "", sep="\n")  # noqa: T201
+    refused = [f"refused: {why}" for each in found for why in each]
+    print(*refused or ["nothing is refused"], sep="\n")  # noqa: T201
+    return 1 if refused else 0
+
+
+def _family(kernel: Kernel) -> str:
+    """The folder of a kernel: "scan"."""
+    return Path(kernel.source).parent.name
+
+
+def _unknown(name: str) -> str:
+    families = ", ".join(sorted({_family(kernel) for kernel in kernels()}))
+    return f"no family or kernel {name!r}; families: {families}"
+
+
+def _refusals(pairs: Sequence[tuple[Kernel, str]], which: str) -> list[list[str]]:
+    """What is refused of each, compiled on all cores, with progress on a terminal."""
+    count = len({kernel for kernel, _ in pairs})
+    kernels_ = "kernel" if count == 1 else "kernels"
+    head = f"compiling {count} {kernels_} for {' and '.join(ARCHITECTURES)} with NVRTC {which}"
+    print(f"{head}; what was compiled before is read from disk", file=sys.stderr)  # noqa: T201
+    made = Parallel(cpu_count(), return_as="generator")(delayed(refusals)(*p) for p in pairs)
+    # not Console.is_terminal: with FORCE_COLOR, rich treats a pipe as a terminal
+    bar = {"console": Console(stderr=True), "disable": not sys.stderr.isatty(), "transient": True}
+    return list(track(made, "compiling kernels", len(pairs), **bar))
+
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(help="Families (scan, ssd) or kernels (linear_scan); without any, all."),
+]
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command()
+def command(names: Names = None) -> None:
+    """Compile kernels with NVRTC for real cards; print what each instance needs.
+
+    Exit code 1 if a kernel is refused, 2 if NVRTC is missing or a name is unknown.
+    """
+    raise typer.Exit(main(names or ()))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    app(prog_name="python -m refssm_gpu._gate")

@@ -9,10 +9,14 @@ as long as so many blocks run; stores are not waited for. Blocks come in waves o
 multiprocessors hold at a time, and the last wave is smaller. An operator's share of bandwidth is
 the time that its inputs and outputs alone need at full bandwidth over the time of its launches.
 
+A launch that computes marked rows only (`Marked` in the kernel's declaration) is not counted: a
+usual call marks none, and the launch returns at once.
+
 Left out: arithmetic, shared memory, barriers, arrays that a kernel reads twice or only in part,
 what the second-level cache keeps between launches, the time between launches, and all array code
 around them. So a share is a bound for what memory allows, on the peak bandwidth of a data sheet;
-copies themselves reach about nine tenths of that.
+copies themselves reach about nine tenths of that. It says little about a call with a kernel that
+something else bounds, such as arithmetic: `Expected.bound` has what each kernel declares.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ import numpy as np
 from refssm_gpu._gate.compiled import Compiled
 from refssm_gpu._gate.occupancy import CARDS, Card, Occupancy, occupancy
 from refssm_gpu._gate.recording import Launch, instance_of, recorded
+from refssm_gpu._launching.kernel import BOUNDS
 
 NOTE = "a model, nothing was measured"
 # Seconds from a load to its data under load: an assumption for all three cards. Published
@@ -40,17 +45,28 @@ class Expected:
     card: Card
     needed: int  # bytes of the call's inputs and outputs
     launches: tuple[Launch, ...]
-    seconds: float  # of all launches
+    seconds: float  # of the counted launches
+
+    @property
+    def counted(self) -> tuple[Launch, ...]:
+        """The launches that a usual call needs: all but those for marked rows."""
+        return tuple(launch for launch in self.launches if not launch.for_marked)
 
     @property
     def moved(self) -> int:
-        """Bytes that all launches read and write."""
-        return sum(launch.moved for launch in self.launches)
+        """Bytes that the counted launches read and write."""
+        return sum(launch.moved for launch in self.counted)
 
     @property
     def share(self) -> float:
-        """Of the peak bandwidth, counting only the bytes needed; 0 if nothing was launched."""
-        return self.needed / (self.card.bandwidth * self.seconds) if self.launches else 0.0
+        """Of the peak bandwidth, counting only the bytes needed; 0 if no launch is counted."""
+        return self.needed / (self.card.bandwidth * self.seconds) if self.counted else 0.0
+
+    @property
+    def bound(self) -> str:
+        """What bounds the call: "memory" if it bounds each kernel, else the first in BOUNDS."""
+        declared = {launch.kernel.bound for launch in self.counted}
+        return next((b for b in BOUNDS[1:] if b in declared), BOUNDS[0])
 
 
 def expected(function: Callable, arguments: Sequence[Any], statics: dict, card: Card) -> Expected:
@@ -59,19 +75,19 @@ def expected(function: Callable, arguments: Sequence[Any], statics: dict, card: 
         result = function(*arguments, **statics)
     outputs = result if isinstance(result, tuple) else (result,)
     arrays = [x for x in (*arguments, *outputs) if isinstance(x, np.ndarray)]
-    seconds = sum(time_of(launch, card) for launch in launches)
+    seconds = sum(time_of(launch, card) for launch in launches if not launch.for_marked)
     return Expected(card, sum(x.nbytes for x in arrays), tuple(launches), seconds)
 
 
 def time_of(launch: Launch, card: Card) -> float:
     """Seconds of one launch."""
     made = instance_of(launch.kernel, launch.instance, card.architecture)
-    held = resident(launch, made, card).blocks * card.multiprocessors
-    if not held:
+    at_once = resident(launch, made, card).blocks * card.multiprocessors
+    if not at_once:
         raise ValueError(f"{made.expression}: no block fits into a multiprocessor of {card.name}")
-    waves, rest = divmod(launch.blocks, held)
+    waves, rest = divmod(launch.blocks, at_once)
     each = launch.moved / launch.blocks
-    full = held * each / rate(held, launch, made, card)
+    full = at_once * each / rate(at_once, launch, made, card)
     last = rest * each / rate(rest, launch, made, card) if rest else 0.0
     return waves * full + last
 

@@ -33,6 +33,7 @@ class Launch:
     shared: int  # dynamic
     read: int  # of arrays to which the kernel has pointers to const
     written: int  # of all others
+    for_marked: bool = False  # computes marked rows only, which a usual call does not have
 
     @property
     def blocks(self) -> int:
@@ -70,7 +71,8 @@ class Recorder:
             if const is not None and value is not None:
                 arrays[const][value.ctypes.data] = value.nbytes  # an array given twice counts once
         read, written = (sum(arrays[const].values()) for const in (True, False))
-        self.launches.append(Launch(kernel, instance, grid, shared, read, written))
+        again = _for_marked(kernel, arguments)
+        self.launches.append(Launch(kernel, instance, grid, shared, read, written, again))
 
 
 @contextmanager
@@ -99,6 +101,17 @@ def instance_of(kernel: Kernel, instance: Instance, architecture: str) -> Compil
 @cache
 def constness(kernel: Kernel) -> tuple[bool | None, ...]:
     """Of each parameter: True for a pointer to const, False for another one, None for a value."""
+    return tuple(_constness(p) for p in _parameters(kernel))
+
+
+def names(kernel: Kernel) -> tuple[str, ...]:
+    """The names of the parameters."""
+    return tuple(re.findall(r"\w+", p)[-1] for p in _parameters(kernel))
+
+
+@cache
+def _parameters(kernel: Kernel) -> tuple[str, ...]:
+    """The parameters as the source declares them: "const float* x"."""
     text = re.sub(r"//[^\n]*", "", inlined(kernel.source))
     start = re.search(rf"__global__\s+void\s+(?:{_BOUNDS})?{kernel.name}\s*\(", text)
     if start is None:
@@ -112,7 +125,18 @@ def constness(kernel: Kernel) -> tuple[bool | None, ...]:
             parameters.append("")
         else:
             parameters[-1] += letter
-    return tuple(_constness(p) for p in parameters if p.strip())
+    return tuple(p.strip() for p in parameters if p.strip())
+
+
+def _for_marked(kernel: Kernel, arguments: tuple[Any, ...]) -> bool:
+    """Whether a launch gets an array of marks; ValueError if the kernel has no such parameter."""
+    if kernel.marked is None:
+        return False
+    found = names(kernel)
+    if kernel.marked.parameter not in found:
+        wanted = f"`{kernel.marked.parameter}`, which its Kernel declares as the marks of rows"
+        raise ValueError(f"{kernel.name} has no parameter {wanted}; it has {', '.join(found)}")
+    return arguments[found.index(kernel.marked.parameter)] is not None
 
 
 def _constness(parameter: str) -> bool | None:

@@ -133,7 +133,7 @@ def accumulated(kind: np.dtype) -> np.dtype:
 
 
 def blocks(count: int, block: int) -> int:
-    """How many blocks of this size hold `count` things."""
+    """How many blocks of this size are needed for `count` things."""
     return -(-count // block)
 
 

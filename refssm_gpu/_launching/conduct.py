@@ -1,4 +1,4 @@
-"""Where a call runs, and what it says when the card's memory is too small."""
+"""The device on which a call runs, and its error when the card's memory is too small."""
 
 # pyright: reportMissingImports=false
 from __future__ import annotations
@@ -31,10 +31,10 @@ def within_memory(op: str, x: Array, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except cupy.cuda.memory.OutOfMemoryError as error:
-        told = str(error).partition("(")[0].strip().rstrip(".")
+        message = str(error).partition("(")[0].strip().rstrip(".")
     except Exception as error:  # cuFFT and cuBLAS have classes of their own for it
         if "ALLOC_FAILED" not in str(error):
             raise
-        told = str(error)
+        message = str(error)
     free, total = (f"{size / 1e9:.1f} GB" for size in cupy.cuda.runtime.memGetInfo())
-    raise MemoryError(f"{op}: {told}; cuda:{x.device.id} has {free} free of {total}")
+    raise MemoryError(f"{op}: {message}; cuda:{x.device.id} has {free} free of {total}")

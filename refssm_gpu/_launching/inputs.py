@@ -39,17 +39,17 @@ def _kind(arg: Any) -> str:
 
 def one_device(op: str, names: Sequence[str], args: Sequence[Any]) -> Array | None:
     """The first array, None if all are numbers; ValueError if two are on different devices."""
-    first, where = None, ""
-    for name, arg in zip(names, args, strict=True):
-        if isinstance(arg, Number) or on_host():
-            first = arg if first is None and not isinstance(arg, Number) else first
-        elif first is None:
-            first, where = arg, name
-        elif arg.device.id != first.device.id:
-            told = (
-                f"`{name}` is on cuda:{arg.device.id}, but `{where}` is on cuda:{first.device.id}"
-            )
-            raise ValueError(f"{op}: {told}")
+    pairs = zip(names, args, strict=True)
+    arrays = [(name, arg) for name, arg in pairs if not isinstance(arg, Number)]
+    if not arrays:
+        return None
+    where, first = arrays[0]
+    if on_host():  # one memory, and NumPy's `device` is a word
+        return first
+    for name, arg in arrays[1:]:
+        if arg.device.id != first.device.id:
+            here, there = arg.device.id, first.device.id
+            raise ValueError(f"{op}: `{name}` is on cuda:{here}, but `{where}` is on cuda:{there}")
     return first
 
 

@@ -11,10 +11,22 @@ import numpy as np
 from refssm_gpu._launching.target import target
 
 Instance = tuple[str | int, ...]
-# what can limit a kernel: bytes, arithmetic, the special function unit, one step waiting for the one
-# before, or the launch itself, which costs more than the work
+# what can limit a kernel: bytes, arithmetic, the special function unit, steps that wait for each
+# other, or the launch itself, which costs more than the work
 BOUNDS = ("memory", "flops", "special functions", "latency", "launch")
 GRID = (2**31 - 1, 65535, 65535)  # most blocks along each axis, for every card
+
+
+@dataclass(frozen=True)
+class Marked:
+    """For a kernel that computes marked rows only: the blocks of all other rows return at once.
+
+    Results of a usual call mark no row, so the model of traffic does not count such a launch. With
+    a null pointer in place of the marks the kernel computes all rows, and the launch counts.
+    """
+
+    parameter: str  # of the kernel: the array of marks, one for each row
+    rows: str  # which rows are marked, in words: "whose results are not finite"
 
 
 @dataclass(frozen=True)
@@ -29,8 +41,9 @@ class Kernel:
     name: str  # of the function
     instances: tuple[Instance, ...]
     block: int  # threads of a block
-    registers: int  # most registers a thread may have; the compilers' gate holds it
+    registers: int  # most registers a thread may have; the compilers' gate checks it
     double_inside: bool = False  # computes in double precision also for single precision: tables
+    marked: Marked | None = None  # computes the marked rows only
     bound: str = ""  # what limits it on a card at large sizes, one of BOUNDS; the model asks
 
     def __call__(
@@ -44,8 +57,8 @@ class Kernel:
         instance = tuple(instance)
         assert instance in self.instances, f"{self.expression(instance)} is not declared"
         if any(n > most for n, most in zip(grid, GRID, strict=False)):
-            told = f"a grid of {tuple(map(int, grid))} blocks; a card takes {GRID} at most"
-            raise ValueError(f"{self.expression(instance)}: {told}, so split the batch")
+            message = f"a grid of {tuple(map(int, grid))} blocks; a card takes {GRID} at most"
+            raise ValueError(f"{self.expression(instance)}: {message}, so split the batch")
         if all(grid):  # CuPy would raise a zero to one
             target().launch(self, instance, tuple(map(int, grid)), arguments, shared)
 

@@ -26,8 +26,8 @@ def require_new(operator: str, device: Any) -> None:
     capability = divmod(int(device.compute_capability), 10)
     if capability < OLDEST:
         wanted, came = (f"{major}.{minor}" for major, minor in (OLDEST, capability))
-        told = f"cuda:{device.id} has compute capability {came}; wanted {wanted} (A100) or newer"
-        raise NoCard(f"{operator} runs on a CUDA GPU, and {told}")
+        message = f"cuda:{device.id} has compute capability {came}; wanted {wanted} (A100) or newer"
+        raise NoCard(f"{operator} runs on a CUDA GPU, and {message}")
 
 
 @cache  # a driver does not come and go

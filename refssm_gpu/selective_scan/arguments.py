@@ -21,7 +21,7 @@ from refssm_gpu._parts.recurrence import Plan
 RESIDENT = 2  # blocks for each multiprocessor, below which time is cut into pieces
 FEWEST = 3  # pieces: a cut computes the states twice, so two pieces would gain nothing
 SHORTEST = 4  # chunks of a piece
-TILE = 16  # states that the threads of a channel hold together
+TILE = 16  # states that a channel's threads keep in registers together
 STARTS = 8  # the place of x0 among the arguments in the mask
 CORES = (1, 1, 1, 2, 2, 0, 1, 0, 1, 1, 1)  # u, dt, A, B, C, D, z, dt_bias, x0, resets, dy
 # selective_sizes in selective.cuh

@@ -20,7 +20,7 @@ from refssm_gpu._launching.arrays import (
     unbroadcast_and_round,
 )
 from refssm_gpu._launching.batch import INNER
-from refssm_gpu._launching.kernel import FIELDS, Kernel, instances
+from refssm_gpu._launching.kernel import FIELDS, Kernel, Marked, instances
 from refssm_gpu._launching.target import target
 from refssm_gpu.ssd.rows import OF_B, OF_C, OF_S0, OF_X, Rows, rows_of
 
@@ -49,11 +49,24 @@ _OUTPUTS = Kernel(
 _GRADIENTS = Kernel(
     "ssd/ssd_back.cuh", "ssd_gradients", instances(TYPES), BLOCK, registers=255, bound="flops"
 )
+_AGAIN = Marked("marks", "whose results by chunks are not finite")
 _STEPS = Kernel(
-    "ssd/ssd_steps.cuh", "ssd_steps", instances(TYPES), BLOCK, registers=96, bound="memory"
+    "ssd/ssd_steps.cuh",
+    "ssd_steps",
+    instances(TYPES),
+    BLOCK,
+    registers=96,
+    marked=_AGAIN,
+    bound="memory",
 )
 _STEPS_BACK = Kernel(
-    "ssd/ssd_steps.cuh", "ssd_steps_back", instances(TYPES), BLOCK, registers=224, bound="memory"
+    "ssd/ssd_steps.cuh",
+    "ssd_steps_back",
+    instances(TYPES),
+    BLOCK,
+    registers=224,
+    marked=_AGAIN,
+    bound="memory",
 )
 
 
@@ -81,7 +94,7 @@ def scan(
     *,
     ends: bool = False,
 ) -> tuple[Array, Array]:
-    """All outputs, and the last states, which hold nothing unless `ends`."""
+    """All outputs, and the last states, which are undefined unless `ends`."""
     r = _rows(x, log_a, B, C, S0, resets)
     l, p, n = r.core
     y, last = r.new(l, p), r.new(p, n, inside=True)

@@ -187,7 +187,15 @@ def test_a_bar_against_kernels_that_were_not_timed_is_not_measured():
         assert [b.word for b in found] == ["met", word]
     refused = large("linear_scan")
     refused = Group(refused.work, [replace(r, seconds=(), status="refused") for r in refused.rows])
-    assert {b.word for b in standings(refused, RATES)} == {"not measured"}
+    assert {(b.came, b.word) for b in standings(refused, RATES)} == {("", "not measured")}
+
+
+def test_a_bar_without_a_comparable_kernel_says_so():
+    nobody = "no comparable kernel was installed or measured"
+    of_s4 = [b for b in standings(large("cauchy_kernel"), RATES) if "structured" in b.wanted]
+    assert [(b.came, b.word) for b in of_s4] == [(nobody, "not measured")]
+    text = lines.table(large("cauchy_kernel"), RATES)
+    assert f"  bar: ≥ 10 × structured-kernels: {nobody}, not measured" in text
 
 
 def test_there_are_no_bars_of_a_card_at_another_size_or_without_its_mirror():
@@ -236,7 +244,8 @@ def test_the_page_says_what_was_measured_on_a_card_or_that_nothing_was():
     assert "| `linear_scan` | ≥ 100 × NumPy; ≥ 80% of the card's copy bandwidth |" in none
     some = card_tables(written([large("linear_scan"), large("selective_scan")]))
     assert "Double 9000" in some
-    assert "| ≥ 1 × mamba-ssm |  | not measured |" in some
+    nobody = "no comparable kernel was installed or measured"
+    assert f"| ≥ 1 × mamba-ssm | {nobody} | not measured |" in some
     assert "× GPU mirror" in some
 
 

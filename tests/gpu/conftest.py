@@ -37,3 +37,12 @@ def _compiler():
         compiler()
     except NoCompiler as lack:
         pytest.skip(str(lack))
+
+
+@pytest.fixture
+def one_multiprocessor(monkeypatch):
+    """Blocks as large as at large sizes: a card with many multiprocessors gets smaller ones."""
+    from refssm_gpu._launching.target import on_host, target
+
+    if on_host():
+        monkeypatch.setattr(type(target()), "multiprocessors", 1)

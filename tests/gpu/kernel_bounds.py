@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 from on_target import given, taken
-from rotation import of_turn
+from rotation import ROTATION, of_turn
 
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, judge
+from refssm_gpu._launching.kernel import FIELDS as TYPES
+
+TURN = TYPES[ROTATION % len(TYPES)]  # the type of this run
 
 
 def assert_right(op, mirror, *arrays, **statics):
@@ -34,6 +37,13 @@ def assert_gradients_right(op, mirror_vjp, *arrays, **statics):
 def a_third(bugs):
     """Planted bugs as parameters: a third in each default run, all in the long one."""
     return [pytest.param(bug, marks=() if of_turn(bug, 3) else pytest.mark.long) for bug in bugs]
+
+
+def dtype_of(kind):
+    """The NumPy type of this name; skips the test where bfloat16 is missing."""
+    if kind != "bfloat16":
+        return np.dtype(kind)
+    return np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
 
 
 def normal(kind, *shape, seed=0):

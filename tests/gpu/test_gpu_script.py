@@ -169,11 +169,37 @@ def test_the_judge_goes_on_where_an_earlier_run_ended_and_says_how_far_it_came(m
 
     assert judging.in_turn(list("abcdef"), 2) == list("cdefab")
     assert len({tuple(judging.in_turn(judging.families(), r)) for r in range(6)}) == 6
-    answers = iter([0, 1, None])
-    monkeypatch.setattr(judging, "judge", lambda family, seconds: next(answers))
-    assert judging.main(60) == 1
-    said = capsys.readouterr().out
-    assert said.startswith("2 of ")
-    assert "; failed: " in said
-    monkeypatch.setattr(judging, "judge", lambda family, seconds: 0)
+    monkeypatch.setattr(judging, "families", lambda: list("abcdef"))
+    monkeypatch.setattr(judging, "in_turn", lambda names: names)
+    told = "families judged with the default profile"
+    for codes, exit_code, line in (
+        ([0] * 6, 0, f"6 of 6 {told}"),
+        ([0, 1, 0, None, None, None], 1, f"3 of 6 {told}; failed: b; no time left for: d, e, f"),
+        ([0, None, None, None, None, None], 0, f"1 of 6 {told}; no time left for: b, c, d, e, f"),
+        ([None] * 6, 124, f"0 of 6 {told}; no time left for: a, b, c, d, e, f"),
+    ):
+        answers = iter(codes)
+        monkeypatch.setattr(judging, "judge", lambda family, seconds, a=answers: next(a))
+        assert judging.main(60) == exit_code
+        assert capsys.readouterr().out == f"{line}\n"
+
+
+def test_the_judge_stops_a_family_that_does_not_end_in_time(monkeypatch, capsys):
+    import judging_in_turn as judging
+
+    monkeypatch.setattr(judging, "families", lambda: ["slow", "quick"])
+    monkeypatch.setattr(judging, "in_turn", lambda names: names)
+    clock = [0.0]
+
+    def judge(family, seconds):
+        clock[0] += seconds if family == "slow" else 1
+        return None if family == "slow" else 0
+
+    monkeypatch.setattr(judging, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(judging, "judge", judge)
+    assert judging.main(60) == 124  # the slow one was first, nothing is left for the other
+    assert "no time left for: slow, quick" in capsys.readouterr().out
+    monkeypatch.setattr(judging, "in_turn", lambda names: names[::-1])
+    clock[0] = 0.0
     assert judging.main(60) == 0
+    assert "1 of 2 families" in capsys.readouterr().out

@@ -7,10 +7,12 @@ powers of two, which every order of additions gives exactly.
 
 import numpy as np
 import pytest
+from kernel_bounds import assert_gradients_right, assert_right, dtype_of
 from on_target import given, taken
 from planting_kernels import plant
 
 import refssm
+from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
 from refssm_gpu._launching.target import target
@@ -31,13 +33,6 @@ def exact(shape, kind, seed=0):
     """Decays −1, 0 or 1 and inputs −1, 0 or 1: states are whole numbers, exact in every type."""
     r = np.random.default_rng(seed)
     return tuple(r.integers(-1, 2, shape).astype(dtype_of(kind)) for _ in range(2))
-
-
-def dtype_of(kind):
-    """The NumPy type of this name."""
-    if kind != "bfloat16":
-        return np.dtype(kind)
-    return np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
 
 
 def stepped(a, b):
@@ -163,13 +158,8 @@ def _all_facts():
     b, x0 = r.standard_normal((2, 300, 5)), r.standard_normal((3, 1, 5))
     for order in (0, 1, 7):
         with settings(order=order):
-            got = taken(linear_scan_from(*given(a, b, x0)))
-            pulled = taken(linear_scan_vjp(*given(got, a, b)))
-        # u per step and product, over sums of at most 300 terms of modulus one
-        bound = 300 * 300 * np.finfo(float).eps
-        assert np.abs(got - refssm.linear_scan_from(a, b, x0)).max() < bound
-        for mine, theirs in zip(pulled, refssm.linear_scan_vjp(got, a, b), strict=True):
-            assert np.abs(mine - theirs).max() < bound * np.abs(theirs).max()
+            assert_right(LINEAR_SCAN_FROM, linear_scan_from, a, b, x0)
+            assert_gradients_right(LINEAR_SCAN, linear_scan_vjp, a, b)
     test_nan_before_a_reset_stays_there()
 
 

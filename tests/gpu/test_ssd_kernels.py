@@ -10,6 +10,7 @@ Rounding errors are judged in test_mirrors_judged.py.
 
 import numpy as np
 import pytest
+from kernel_bounds import dtype_of
 from on_target import given, taken
 from planting_kernels import plant
 
@@ -23,13 +24,6 @@ from refssm_gpu.ssd import passes
 KINDS = ("float32", "complex64", "float16")
 OTHERS = [pytest.param(k, marks=pytest.mark.long) for k in ("float64", "complex128", "bfloat16")]
 SIZES = [(1, 1, 1), (63, 5, 64), (64, 64, 3), (65, 3, 65), (31, 65, 1), (130, 2, 17)]  # l, p, n
-
-
-def dtype_of(kind):
-    """The NumPy type of this name."""
-    if kind != "bfloat16":
-        return np.dtype(kind)
-    return np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
 
 
 def whole(l, p, n, kind="float32", batch=(2, 1, 2), seed=0):
@@ -224,61 +218,58 @@ def test_a_larger_size_agrees_with_the_mirror_on_the_processor():
     agree(got, ssd_recurrent_packed_vjp(dy, *arguments, resets))
 
 
-# (type, kernels with the bug, what sees it, file, right, wrong)
+# type, kernels with the bug, the fact that shows it
+OUTPUTS = "float32", ["_OUTPUTS"], forward_agrees
+OF_HALVES = "float16", ["_OUTPUTS"], forward_agrees
+PASS = "float32", ["_PASS"], forward_agrees
+STATES = "complex64", ["_STATES"], gradients_agree
+GRADIENTS = "float32", ["_GRADIENTS"], gradients_agree
+GRADIENTS_OF_HALVES = "float16", ["_GRADIENTS"], gradients_agree
+# and the file, the right text, the wrong text
 BUGS = {
     "no_barrier_before_a_slice_is_read": (
-        "float32", ["_OUTPUTS"], forward_agrees, "tiles.cuh",
+        *OUTPUTS, "tiles.cuh",
         "        __syncthreads();\n        of_a.fetch", "        of_a.fetch",
     ),
     "a_slice_overwritten_while_it_is_read": (
-        "float32", ["_OUTPUTS"], forward_agrees, "tiles.cuh",
+        *OUTPUTS, "tiles.cuh",
         "        sums.multiply(left, right);\n        __syncthreads();",
         "        sums.multiply(left, right);",
     ),
-    "the_last_step_left_out": (
-        "float32", ["_OUTPUTS"], forward_agrees, "tiles.cuh",
-        "k < end ? from.f", "k + 1 < end ? from.f",
-    ),
+    "the_last_step_left_out": (*OUTPUTS, "tiles.cuh", "k < end ? from.f", "k + 1 < end ? from.f"),
     "the_first_head_for_all": (
-        "float32", ["_OUTPUTS"], forward_agrees, "ssd_forward.cuh",
+        *OUTPUTS, "ssd_forward.cuh",
         "at(size, first_row + h, chunk)", "at(size, first_row, chunk)",
     ),
     "later_steps_are_seen": (
-        "float32", ["_OUTPUTS"], forward_agrees, "ssd.cuh",
+        *OUTPUTS, "ssd.cuh",
         "E w = zero<E>();\n            for", "E w = one<E>();\n            for",
     ),
     "resets_are_ignored": (
-        "float32", ["_OUTPUTS"], forward_agrees, "ssd.cuh",
+        *OUTPUTS, "ssd.cuh",
         "begins ? zero<E>() : conj_if", "begins && false ? zero<E>() : conj_if",
     ),
     "the_state_of_the_next_chunk": (
-        "float32", ["_PASS"], forward_agrees, "ssd_states.cuh",
+        *PASS, "ssd_states.cuh",
         "own[c * entries] = S;\n            S = decay[c] * S + added[k];",
         "S = decay[c] * S + added[k];\n            own[c * entries] = S;",
     ),
     "numbers_of_another_lane": (
-        "float16", ["_OUTPUTS"], forward_agrees, "tiles.cuh",
+        *OF_HALVES, "tiles.cuh",
         "{a[0], a[8], a[4 * STRIDE]", "{a[0], a[4 * STRIDE], a[8]",
     ),
-    "not_conjugate": (
-        "complex64", ["_STATES"], gradients_agree, "ssd_states.cuh",
-        "conj_if<BACK>(widen(number))", "widen(number)",
-    ),
-    "crossing_terms_lost": (
-        "float32", ["_GRADIENTS"], gradients_agree, "ssd_back.cuh",
-        "both + crossing[t]", "both",
-    ),
+    "not_conjugate": (*STATES, "ssd_states.cuh", "conj_if<BACK>(widen(number))", "widen(number)"),
+    "crossing_terms_lost": (*GRADIENTS, "ssd_back.cuh", "both + crossing[t]", "both"),
     "half_of_a_sum_forgotten": (
-        "float16", ["_GRADIENTS"], gradients_agree, "ssd_back.cuh",
+        *GRADIENTS_OF_HALVES, "ssd_back.cuh",
         "for (int s = 0; s < SIDES; ++s)", "for (int s = 0; s < 1; ++s)",
     ),
 }  # fmt: skip
 
 
-@pytest.mark.usefixtures("once")
+@pytest.mark.usefixtures("once", "one_multiprocessor")
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_in_a_kernel_is_seen(monkeypatch, tmp_path, bug):
-    monkeypatch.setattr(type(target()), "multiprocessors", 1)
     kind, kernels, fact, *change = BUGS[bug]
     plant(monkeypatch, tmp_path, passes, kernels, *change)
     with pytest.raises((AssertionError, HostError)):

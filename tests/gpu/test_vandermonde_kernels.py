@@ -2,15 +2,14 @@
 
 import numpy as np
 import pytest
-from kernel_bounds import a_third, assert_gradients_right, assert_right, normal
+from kernel_bounds import TURN, TYPES, a_third, assert_gradients_right, assert_right, normal
 from on_target import given, taken
 from planting_kernels import plant
-from rotation import ROTATION
 
 from refssm.vandermonde import VANDERMONDE_KERNEL, VANDERMONDE_KERNEL_REAL
 from refssm_gpu._host.launch import HostError
 from refssm_gpu._host.settings import settings
-from refssm_gpu._launching.target import on_host, target
+from refssm_gpu._launching.target import target
 from refssm_gpu._parts import powers
 from refssm_gpu._parts.powers import later_sums, moments, sums
 from refssm_gpu.vandermonde import (
@@ -20,15 +19,7 @@ from refssm_gpu.vandermonde import (
     vandermonde_kernel_vjp,
 )
 
-TYPES = ("float32", "float64", "complex64", "complex128")
-TURN = TYPES[ROTATION % 4]
-
-
-@pytest.fixture(autouse=True)
-def _one_multiprocessor(monkeypatch):
-    """Blocks are as large as at large sizes: on a large card small sizes get small ones."""
-    if on_host():
-        monkeypatch.setattr(type(target()), "multiprocessors", 1)
+pytestmark = pytest.mark.usefixtures("one_multiprocessor")
 
 
 def modes(kind, *shape, seed=0):

@@ -12,6 +12,7 @@ from refssm.conformance.calling.finding import operator_named
 
 NUMPY = 100.0  # times as fast as the reference, for every operator that has a bar
 MET, MISSED, UNKNOWN = "met", "missed", "not measured"
+NOBODY = "no comparable kernel was installed or measured"  # in place of a ratio
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class CardBar:
     times: float = 0.0  # how many times as fast, forward and VJP
 
 
-# S4's extension; its Cauchy sums are other work, so two of these bars stay "not measured"
+# S4's extension; its Cauchy sums are other work, so two of these bars have nothing to compare with
 _EXTENSION = CardBar(library="structured-kernels", times=10)
 CARD_BARS = {
     "linear_scan": CardBar(copy=0.8),
@@ -39,7 +40,7 @@ class Reached:
     """A bar in words, what came, and whether it is met."""
 
     wanted: str
-    came: str
+    came: str  # the figure, or why there is none
     word: str
 
 
@@ -91,7 +92,9 @@ def _times(group: Group, mirror: Row, library: str, least: float, name: str) -> 
     kind = "reference" if library == "numpy" else "peer"
     rows = [r for r in group.rows if r.timed and r.kind == kind and r.library == library]
     words = f"≥ {least:g} × {name}"
-    if not rows or not mirror.timed:
+    if not mirror.timed:
         return Reached(words, "", UNKNOWN)
+    if not rows:
+        return Reached(words, "" if library == "numpy" else NOBODY, UNKNOWN)
     came = min(row.median.value for row in rows) / mirror.median.value
     return Reached(words, f"{came:.3g} ×", MET if came >= least else MISSED)

@@ -31,7 +31,7 @@ def table(group: Group, rates: Rates | None) -> list[str]:
         lines.append(f"  bar: {found.least:g} × {found.against}: {times(found.came)}, {found.word}")
         lines += [f"  bar: {other}" for other in found.others]
     for bar in standings(group, rates):
-        lines.append(f"  bar: {bar.wanted}: {bar.came}, {bar.word}")
+        lines.append(f"  bar: {bar.wanted}: {', '.join(filter(None, (bar.came, bar.word)))}")
     return lines
 
 

@@ -72,22 +72,33 @@ def call(
             with made.behind(given) if late else nullcontext(given) as given:
                 outputs, taken = run.outputs(given, statics)
             later = _later(run, before, statics) if again and not run.slices else ()
-            same = [made.same(x, y) for x, y in zip(given, before, strict=True)]
-            gone = [i for i, kept in enumerate(same) if not kept or i in run.touched]
+            written = _written(run, given, before)
     except NotImplementedError as error:
         return Outcome("declined", message=sentence(error))
     except _WrongOutputs as error:
         return Outcome("malformed", message=str(error))
     except (Exception, SystemExit, GeneratorExit) as error:
         return _failed(made, error)
-    aliased = [i for i, x in enumerate(given) if any(made.share(x, y) for y in outputs)]
-    if any(made.share(y, other) for y in outputs for other in later):
-        aliased.append(EARLIER)
     try:
         answer = run.leaving(taken, arrays)
     except _WrongOutputs as error:
         return Outcome("malformed", message=str(error))
-    return Outcome("ok", answer, changed=tuple(gone), aliased=tuple(aliased))
+    shared = _aliased(made, given, outputs, later)
+    return Outcome("ok", answer, changed=written, aliased=shared)
+
+
+def _written(run, given, before) -> tuple[int, ...]:
+    """The arguments that differ from their copies `before` the call, or were written to."""
+    pairs = enumerate(zip(given, before, strict=True))
+    return tuple(i for i, (x, y) in pairs if i in run.touched or not run.made.same(x, y))
+
+
+def _aliased(made, given, outputs, later) -> tuple[int, ...]:
+    """The arguments, and EARLIER for another call's outputs, that share memory with an output."""
+    aliased = [i for i, x in enumerate(given) if any(made.share(x, y) for y in outputs)]
+    if any(made.share(y, other) for y in outputs for other in later):
+        aliased.append(EARLIER)
+    return tuple(aliased)
 
 
 def _failed(made, error: BaseException) -> Outcome:

@@ -3,22 +3,11 @@
 
 from accelerated_scan.warp import scan
 
+from refssm.conformance.subjects.accelerated_scan_shared import DECLARED, gates_and_tokens
 from refssm.testing import implements
 
-SHORTEST, LONGEST = 32, 65536
 
-
-@implements(
-    "linear_scan",
-    framework="torch",
-    device="cuda",
-    vjp=True,
-    dtypes=("float32",),
-    layout="b n l, b n l -> b n l",
-)
+@implements("linear_scan", **DECLARED)
 def linear_scan(a, b):
     """scan(gates, tokens) of (B, C, T), where T is a power of two."""
-    l = b.shape[-1]
-    if not SHORTEST <= l <= LONGEST or l & (l - 1):
-        raise NotImplementedError("lengths are powers of two from 32 to 65536")
-    return scan(a.expand_as(b).contiguous(), b.contiguous())
+    return scan(*gates_and_tokens(a, b))
