@@ -9,6 +9,13 @@ import numpy as np
 
 Arrays = Mapping[str, np.ndarray]
 FRAMEWORKS = ("numpy", "torch", "jax", "cupy")
+# kinds of devices by the framework's own names; NumPy has none but the processor, and says so later
+DEVICES = {
+    "torch": ("cpu", "cuda", "mps", "xpu", "hpu", "xla"),
+    "jax": ("cpu", "gpu", "tpu", "cuda", "rocm", "METAL"),
+    "cupy": ("cuda", "gpu"),
+    "numpy": ("cpu", "cuda", "gpu"),
+}
 TYPES = ("float32", "float64", "complex64", "complex128", "float16", "bfloat16")
 ARITHMETICS = ("float64", "float32", "tf32", "float16", "bfloat16")
 
@@ -66,6 +73,14 @@ class Declaration:
             raise ValueError(
                 f"implements: unknown framework {self.framework!r}; wanted one of {known}"
             )
+        kind, colon, number = self.device.partition(":")
+        if self.device and (
+            kind not in DEVICES[self.framework] or (colon and not number.isdecimal())
+        ):
+            known = ", ".join(DEVICES[self.framework])
+            wanted = f"wanted one of {known}, or with a number: {DEVICES[self.framework][1]}:1"
+            what = f"unknown device {self.device!r} for framework {self.framework!r}"
+            raise ValueError(f"implements: {what}; {wanted}")
         for dtype in self.dtypes:
             if dtype not in TYPES:
                 known = ", ".join(TYPES)
@@ -95,7 +110,7 @@ def implements(name: str, **declared: Any):
     """Mark a function as an implementation of the operator `name`; the function may have any name.
 
     framework   "numpy" (default), "torch", "jax" or "cupy": the arrays of its calls and results.
-    device      where the arrays live: "cuda", "cuda:1", "gpu"; default: the framework's own.
+    device      where the arrays live: "cuda", "cuda:1", "gpu" for JAX; default: its own.
     dtypes      the supported types; without them the judge tries the function. "float16" and
                 "bfloat16" are judged only if declared.
     layout      the order of its axes, by the names that `refssm show` prints: "b n l, b n l ->

@@ -148,6 +148,19 @@ def test_a_package_installed_read_only_works(tmp_path, writable):
     assert cache.is_dir() == writable
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_compiling_all_says_so_first_and_shows_progress_on_a_terminal_only(
+    monkeypatch, capsys, terminal
+):
+    monkeypatch.setattr(everything, "parts", list)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # with it, rich takes a pipe for a terminal
+    everything.main()
+    first, *shown = capsys.readouterr().err.splitlines()
+    assert first.startswith("compiling 0 kernels of mirrors on ")
+    assert any("compiling mirrors" in line for line in shown) == terminal
+
+
 def test_a_user_without_a_home_gets_no_folder_of_that_name(tmp_path, monkeypatch):
     monkeypatch.delenv("REFSSM_CACHE_DIR", raising=False)
     monkeypatch.setattr(cache, "user_cache_path", lambda *_, **__: Path("~/.cache/refssm"))

@@ -26,6 +26,7 @@ from refssm.bench.programs.program import (
     YOURS,
     Absent,
     Program,
+    declared_type,
     ours,
     peers,
 )
@@ -99,12 +100,13 @@ class Bench:
     def groups(self, asked: Iterable[tuple[Operator, list[Program]]]) -> Iterator[Group]:
         """The rows of each operator, forward and then, if so wanted, VJP."""
         for op, own in asked:
-            for size in self._sizes(op):
+            for size in self._sizes(op, own):
                 yield from self._at(op, size, own)
 
-    def _sizes(self, op: Operator) -> list[Size]:
-        """The size asked for; on a card the same with a batch of one beside it."""
-        size = size_of(op, self.settings.sizes, self.settings.dtype)
+    def _sizes(self, op: Operator, own: list[Program]) -> list[Size]:
+        """The size asked for; on a card the same with a batch of one, too."""
+        usual = size_of(op, self.settings.sizes)
+        size = replace(usual, dtype=self.settings.dtype or declared_type(op, usual.dtype, own))
         single = alone(size)
         return [size, single] if self.card is not None and single != size else [size]
 
@@ -123,7 +125,7 @@ class Bench:
             yield self._group(job, self._programs(op, own))
 
     def _drawn(self, op: Operator, size: Size) -> list:
-        part = size_of(op, "paper", self.settings.dtype)
+        part = size_of(op, "paper", size.dtype)
         if self.card is not None and self.settings.sizes == "large" and size.core == part.core:
             least = {axis: min(n, size.batch[axis]) for axis, n in part.batch.items()}
             part = replace(part, batch=least)
@@ -177,8 +179,7 @@ class Bench:
     def _made(self, job: Job, program: Program | Absent) -> _Ready | Row:
         """A call that may be timed, or a row that says why there is none."""
         if isinstance(program, Absent):
-            library = program.label.partition(":")[0]
-            return Row(program.label, "peer", library, SKIPPED, program.message)
+            return Row(program.label, PEER, program.label.partition(":")[0], SKIPPED, program.message)
         vjp, dtype = job.work.vjp, job.size.dtype
         empty = Row(program.label, program.kind, program.library, device=program.device)
         if program.device and self.card is None:

@@ -83,7 +83,7 @@ def _refusals(pairs: Sequence[tuple[Kernel, str]], which: str) -> list[list[str]
     made = Parallel(cpu_count(), return_as="generator")(delayed(refusals)(*p) for p in pairs)
     # not Console.is_terminal: with FORCE_COLOR, rich treats a pipe as a terminal
     bar = {"console": Console(stderr=True), "disable": not sys.stderr.isatty(), "transient": True}
-    return list(track(made, "compiling kernels", len(pairs), **bar))
+    return [each or [] for each in track(made, "compiling kernels", len(pairs), **bar)]
 
 
 Names = Annotated[

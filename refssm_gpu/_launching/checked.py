@@ -37,7 +37,7 @@ def checked(
     @wraps(function)
     def public(*args: P.args, **parameters: P.kwargs) -> R:
         values, statics = op.bound(function.__name__, bound, args, parameters)
-        arrays = _arrays(op, [*op.inputs], values, types)
+        arrays = _arrays(op, function.__name__, [*op.inputs], values, types)
         op.sizes(*arrays, **statics)
         return _run(op, function, arrays, statics)
 
@@ -55,7 +55,7 @@ def checked_vjp(
     @wraps(function)
     def public(*args: P.args, **parameters: P.kwargs) -> R:
         values, statics = op.bound(function.__name__, bound, args, parameters)
-        arrays = _arrays(op, names, values, types)
+        arrays = _arrays(op, function.__name__, names, values, types)
         cotangents, primals = arrays[:count], arrays[count:]
         kinds = _output_types(op, tuple(x.dtype for x in primals))
         op.cotangents_fit(function.__name__, cotangents, primals, statics, kinds)
@@ -64,10 +64,12 @@ def checked_vjp(
     return public
 
 
-def _arrays(op: Operator, names: Sequence[str], values: Sequence[Any], types) -> list[Array]:
-    """The caller's values as arrays on one device."""
+def _arrays(
+    op: Operator, called: str, names: Sequence[str], values: Sequence[Any], types
+) -> list[Array]:
+    """The caller's values as arrays on one device; `called` is the function's name in messages."""
     if not on_host():
-        require_card(op.name)
+        require_card(called)
     args = [typed(f"{op}: `{n}`", value) for n, value in zip(names, values, strict=True)]
     first = one_device(op.name, names, args)
     first = made_here() if first is None else first

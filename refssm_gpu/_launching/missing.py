@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 OLDEST = (8, 0)  # compute capability that the kernels are compiled and checked for: Ampere
-INSTALL = "pip install 'refssm[gpu]'"
+INSTALL = "pip install -e '.[gpu]' in a clone of refssm"  # which no registry has
 
 
 class NoCard(RuntimeError):

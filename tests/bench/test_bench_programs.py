@@ -7,7 +7,16 @@ from timed import program, scan
 
 from refssm.bench.programs import program as programs
 from refssm.bench.programs.calls import Call
-from refssm.bench.programs.program import PEERS, Absent, Program, ours, peers
+from refssm.bench.programs.program import (
+    PEERS,
+    Absent,
+    Program,
+    declared_type,
+    ours,
+    peers,
+)
+from refssm.bench.run import Bench, Settings
+from refssm.bench.work.sizes import size_of
 from refssm.bench.work.targets import asked
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.usage_error import UsageError
@@ -51,6 +60,21 @@ def test_all_functions_in_a_file_are_found_also_several_of_one_operator(folder):
 def test_operators_and_files_may_be_mixed(folder):
     found = asked(["cauchy_kernel", plugin(folder, SCAN)], "small")
     assert [(op.name, len(own)) for op, own in found] == [("cauchy_kernel", 0), ("linear_scan", 1)]
+
+
+@pytest.mark.parametrize(
+    ("declared", "dtype"),
+    [((), "complex64"), (("float32",), "float32"), (("float32", "complex64"), "complex64"),
+     (("float16", "float64"), "float64"), (("bfloat16",), "complex64")],
+)  # fmt: skip
+def test_a_file_that_declares_types_is_timed_in_one_of_them(folder, declared, dtype):
+    text = f"from refssm.testing import implements\n@implements('linear_scan', dtypes={declared})\n"
+    ((op, own),) = asked([plugin(folder, text + SCAN.lstrip())], "small")
+    assert declared_type(op, "complex64", own) == dtype
+    (size,) = Bench(Settings())._sizes(op, own)
+    assert size == size_of(op, "small", dtype)
+    (asked_for,) = Bench(Settings(dtype="float64"))._sizes(op, own)
+    assert asked_for.dtype == "float64"
 
 
 BAD = {

@@ -21,7 +21,9 @@ A, B = np.eye(2), np.ones((3, 2))
 MACHINES = {
     "no NVIDIA driver is loaded here": {"driver": 0, "available": False},
     "finds no card, or the driver is older": {"available": False},
-    "NVRTC is not found: pip install 'refssm[gpu]'": {"compiler": False},
+    "NVRTC is not found: pip install -e '.[gpu]' in a clone of refssm brings it": {
+        "compiler": False
+    },
 }
 
 
@@ -33,12 +35,13 @@ def test_a_call_says_what_the_machine_lacks(monkeypatch, sentence):
     assert str(error.value).startswith("dense_scan runs on a CUDA GPU, and ")
 
 
-def test_without_cupy_the_package_imports_and_a_call_says_how_to_install_it():
+@pytest.mark.parametrize(("name", "arguments"), [("linear_scan", 2), ("linear_scan_vjp", 3)])
+def test_without_cupy_the_package_imports_and_a_call_says_how_to_install_it(name, arguments):
     code = (
         "import importlib.util as u; real = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name == 'cupy' else real(name, *a)\n"
-        "from refssm_gpu.scan import linear_scan\n"
-        "linear_scan([[1.0]], [[1.0]])\n"
+        f"from refssm_gpu.scan import {name}\n"
+        f"{name}(*[[[1.0]]] * {arguments})\n"
     )
     env = {"REFSSM_GPU": "", "PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run(
@@ -46,8 +49,8 @@ def test_without_cupy_the_package_imports_and_a_call_says_how_to_install_it():
     )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "refssm_gpu._launching.missing.NoCard: linear_scan runs on a CUDA GPU, and CuPy is not "
-        "installed: pip install 'refssm[gpu]'"
+        f"refssm_gpu._launching.missing.NoCard: {name} runs on a CUDA GPU, and CuPy is not "
+        "installed: pip install -e '.[gpu]' in a clone of refssm"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -13,6 +13,7 @@ from refssm._operator import PACKAGES, Operator
 from refssm.conformance.calling.finding import find, sentence
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.libraries import KERNELS, MODULES, SUBJECTS, absent
+from refssm.conformance.checks.checks import types_of
 from refssm.conformance.usage_error import UsageError
 
 PEERS = ("jax", "torch", "scipy")  # the libraries of --peers
@@ -109,6 +110,15 @@ def peers(op: Operator, device: str = "") -> Iterator[Program | Absent]:
                 yield Absent(label, sentence(error).removeprefix("UsageError: "))
                 continue
             yield from (Program(label, PEER, target, f, told) for f in found)
+
+
+def declared_type(op: Operator, usual: str, own: Sequence[Program]) -> str:
+    """The operator's usual type, or another one if the user's own implementations declare that."""
+    types = [usual, *(t for t in types_of(op) if t != usual)]
+    for program in own:
+        declared = program.found.declared.dtypes
+        types = [t for t in types if t in declared or not declared] or types
+    return types[0]
 
 
 def missing(device: str = "") -> list[str]:

@@ -19,6 +19,7 @@ from refssm._operator import Operator
 from refssm.catalog import judged, named, resumed
 from refssm.conformance.calling.attributes import vars_of
 from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.libraries import FRAMEWORKS
 from refssm.conformance.usage_error import UsageError
 
 LONGEST = 300  # characters of an exception's text in a report
@@ -164,7 +165,9 @@ def _imported(load: Callable, where: str):
     except SyntaxError as error:
         raise UsageError(f"{where}: {_worded(error)}") from None
     except BaseException as error:
-        raise UsageError(f"{where}: importing it raised {sentence(error)}") from None
+        absent = error.name if isinstance(error, ModuleNotFoundError) else None
+        advice = f": {FRAMEWORKS[absent]}" if absent in FRAMEWORKS else ""
+        raise UsageError(f"{where}: importing it raised {sentence(error)}{advice}") from None
 
 
 def sentence(error: BaseException) -> str:

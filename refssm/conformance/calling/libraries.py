@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 from refssm.catalog import OPERATORS
+from refssm_gpu._launching.missing import INSTALL
 
 SUBJECTS = "refssm.conformance.subjects"
 MODULES = {
@@ -61,6 +62,7 @@ NEEDS = {
 # what no registry has under this name
 BUILT = {"structured-kernels": "S4's authors publish its source, extensions/kernels of their code"}
 NAMES = ("jit", *MODULES)
+FRAMEWORKS = {"torch": "pip install torch", "jax": "pip install jax", "cupy": INSTALL}
 
 
 def target(name: str) -> list[str]:

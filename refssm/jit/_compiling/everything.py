@@ -62,7 +62,10 @@ def compile_part(part: Part) -> None:
 def main() -> None:
     """Compile all kernels, with progress on a terminal, and say where they are kept."""
     begun, todo, console = time.perf_counter(), parts(), Console(stderr=True)
-    shown = console.is_terminal
+    head = f"compiling {len(todo)} kernels of mirrors on {cpu_count()} cores"
+    sys.stderr.write(f"{head}: minutes the first time, seconds later\n")
+    # not Console.is_terminal: with FORCE_COLOR, rich treats a pipe as a terminal
+    shown = sys.stderr.isatty()
     # not joblib's processes, which are replaced when their memory grows, as compilers' does
     with ProcessPoolExecutor(cpu_count(), get_context("spawn")) as pool:
         done = as_completed([pool.submit(compile_part, part) for part in todo])

@@ -84,7 +84,7 @@ def test_outputs_of_other_kinds_are_told_by_their_type():
 
 
 def test_there_is_one_memory_and_no_autodiff():
-    with pytest.raises(NoDevice, match=r"^numpy has no device 'cuda'$"):
+    with pytest.raises(NoDevice, match=r"^numpy has no device 'cuda': --framework torch, jax or"):
         adapter("numpy", "cuda")
     with pytest.raises(NotImplementedError, match=r"^numpy has no autodiff$"):
         ADAPTER.pullback(scan, [], [], {})
@@ -92,8 +92,11 @@ def test_there_is_one_memory_and_no_autodiff():
 
 def test_a_library_that_is_not_installed_is_an_import_error(monkeypatch):
     monkeypatch.setattr("refssm.conformance.calling.adapters.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"^torch is not installed$"):
+    with pytest.raises(ImportError, match=r"^torch is not installed: pip install torch$"):
         adapter("torch")
+    told = r"^cupy is not installed: pip install -e '\.\[gpu\]' in a clone of refssm$"
+    with pytest.raises(ImportError, match=told):
+        adapter("cupy")
 
 
 LAYOUTS = ["", "b l n, b l n -> b l n", "b n l, b n l -> b n l", "l n, l n -> l n"]

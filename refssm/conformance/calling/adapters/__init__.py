@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 
+from refssm.conformance.calling.libraries import FRAMEWORKS
+
 MODULES = {
     "numpy": "numpy_arrays",
     "torch": "torch_tensors",
@@ -21,5 +23,5 @@ MODULES = {
 def adapter(framework: str, device: str = ""):
     """The adapter of a framework on a device; ImportError if the framework is not installed."""
     if find_spec(framework) is None:
-        raise ImportError(f"{framework} is not installed")
+        raise ImportError(f"{framework} is not installed: {FRAMEWORKS[framework]}")
     return import_module(f"{__name__}.{MODULES[framework]}").ADAPTER(device)

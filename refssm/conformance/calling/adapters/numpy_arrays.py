@@ -39,7 +39,8 @@ class Numpy:
 
     def __init__(self, device: str = ""):
         if device not in ("", "cpu"):
-            raise NoDevice(f"{self.name} has no device {device!r}")
+            advice = "--framework torch, jax or cupy makes arrays on a device"
+            raise NoDevice(f"{self.name} has no device {device!r}: {advice}")
         self.device = device
         self.views, self.lacks = dict(VIEWS), without_bfloat16()
 
