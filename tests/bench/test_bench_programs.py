@@ -68,8 +68,9 @@ def test_operators_and_files_may_be_mixed(folder):
      (("float16", "float64"), "float64"), (("bfloat16",), "complex64")],
 )  # fmt: skip
 def test_a_file_that_declares_types_is_timed_in_one_of_them(folder, declared, dtype):
-    text = f"from refssm.testing import implements\n@implements('linear_scan', dtypes={declared})\n"
-    ((op, own),) = asked([plugin(folder, text + SCAN.lstrip())], "small")
+    mark = f"@implements('linear_scan', dtypes={declared})\ndef linear_scan"
+    text = "from refssm.testing import implements\n" + SCAN.replace("def linear_scan", mark)
+    ((op, own),) = asked([plugin(folder, text)], "small")
     assert declared_type(op, "complex64", own) == dtype
     (size,) = Bench(Settings())._sizes(op, own)
     assert size == size_of(op, "small", dtype)

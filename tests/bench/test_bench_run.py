@@ -230,7 +230,7 @@ def test_with_a_card_the_inputs_of_a_large_batch_are_drawn_for_a_smaller_one(mon
 
     monkeypatch.setattr(running, "drawn", counted)
     made = Bench(Settings(sizes=sizes, device="gpu"), card=StandIn())
-    sized, single = made._sizes(op)[0], made._sizes(op)[-1]
+    sized, single = made._sizes(op, [])[0], made._sizes(op, [])[-1]
     assert {a.shape[0] for a in made._drawn(op, sized)} == {sized.batch["d"]}
     assert {a.shape[0] for a in made._drawn(op, single)} == {1}
     assert seen == [64 if sizes == "large" else sized.batch["d"], 1]

@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -44,6 +45,7 @@ def machine(tmp_path):
                 (programs / name).write_text(text, encoding="utf-8")
                 (programs / name).chmod(0o755)
         environment = {"PATH": f"{programs}:/usr/bin:/bin", "SEEN": str(tmp_path / "seen")}
+        environment |= {"PYTHON": "python3"}  # not this checkout's environment
         done = subprocess.run(
             [str(SCRIPT), *arguments],
             capture_output=True,
@@ -147,6 +149,7 @@ def wheels():
 
 def test_wheels_are_those_that_are_not_there_and_what_they_need(wheels, monkeypatch):
     needs = {"a": ["b>=1", 'c; extra == "more"'], "b": ["D_e (>2)"], "d-e": [], "cupy": None}
+    needs["d-e"] += ['colorama; sys_platform == "win32"', 'tomli; python_version < "3.11"']
     monkeypatch.setattr(wheels, "requires", needs.__getitem__)
     assert wheels.needed(["a>=2; python_version > '3'", "cupy[ctk]"], set()) == {
         "a",
@@ -155,6 +158,50 @@ def test_wheels_are_those_that_are_not_there_and_what_they_need(wheels, monkeypa
         "d-e",
     }
     assert wheels.needed(["a", "cupy[ctk]"], {"b", "cupy"}) == {"a"}
+
+
+@pytest.mark.parametrize("form", ["{}", "{}==1.0", "{} @ file:///wheels/one.whl"])
+def test_a_file_of_names_may_have_versions(wheels, tmp_path, capsys, form):
+    assert wheels.main([str(write(tmp_path, []))]) == 0
+    needed = capsys.readouterr().out.split()
+    assert not {"colorama", "tomli", "exceptiongroup"} & set(needed)
+    assert {"numpy", "finufft"} <= set(needed)
+    some = [form.format(name) for name in needed if name != "finufft"]
+    assert wheels.main([str(write(tmp_path, some))]) == 0
+    assert capsys.readouterr().out == "finufft\n"
+
+
+def write(folder, lines):
+    path = folder / "names.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def test_help_is_the_head_of_the_script_and_nothing_runs(machine):
+    said = subprocess.run(
+        [str(SCRIPT), "--help"], capture_output=True, encoding="utf-8", check=True, cwd="/"
+    ).stdout.splitlines()
+    assert said[0].startswith(".ci/gpu [WHEELS [OUTPUT]]: all that needs a card")
+    assert any("--wheels NAMES" in line for line in said)
+    assert not any(line.startswith(("#", "set", "root=")) for line in said)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_python_is_that_of_the_environment_in_the_checkout_if_it_is_there(tmp_path, there):
+    script, own = tmp_path / "clone" / ".ci" / "gpu", tmp_path / "clone" / ".venv" / "bin"
+    for folder in (script.parent, own, tmp_path / "programs"):
+        folder.mkdir(parents=True)
+    shutil.copy(SCRIPT, script)
+    for folder in (own, tmp_path / "programs") if there else (tmp_path / "programs",):
+        program = folder / ("python" if folder == own else "python3")
+        program.write_text('#!/bin/sh\necho "$0 $*"\n', encoding="utf-8")
+        program.chmod(0o755)
+    done = subprocess.run(
+        [str(script), "--wheels", "names.txt"], capture_output=True, encoding="utf-8", check=True,
+        env={"PATH": f"{tmp_path / 'programs'}:/usr/bin:/bin"}, cwd=tmp_path,
+    )  # fmt: skip
+    which = own / "python" if there else tmp_path / "programs" / "python3"
+    assert done.stdout == f"{which} {script.parent}/needed_wheels.py names.txt\n"
 
 
 def test_what_is_missing_here_is_named(wheels, monkeypatch, capsys):

@@ -206,6 +206,7 @@ def linked(to):
     return lambda folder: (folder / "x.py").symlink_to(to)
 
 
+NO_CUPY = """raise ModuleNotFoundError("No module named 'cupy'", name="cupy")\n"""
 PLACES = {
     "a folder called .py": (made("x.py", None), "x.py", "x.py: not a file"),
     "a link to nothing": (linked("nowhere"), "x.py", "x.py: not a file"),
@@ -233,6 +234,7 @@ PLACES = {
     "part of no package": (missing, "json.nosuch", "json.nosuch: no such file, and no module"),
     "an address": (missing, "https://example.com/x.py", "example.com/x.py: no such file"),
     "a pattern": (made("x.py"), "*.py", "*.py: no such file"),
+    "without CuPy": (made("x.py", NO_CUPY), "x.py", "(x.py:1): pip install -e '.[gpu]' in a clone"),
     "a broken package": (made("pk1/__init__.py", "1 / 0"), "pk1", "pk1: importing it raised Zero"),
     "a package that ends": (made("pk2/__init__.py", "exit()"), "pk2", "raised SystemExit"),
     "no module": (made("pk3.py", "import sys\nsys.modules[__name__] = 3"), "pk3", "inspecting it"),
