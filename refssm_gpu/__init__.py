@@ -11,7 +11,7 @@ sources are in `kernels`; `_launching` declares, compiles and launches them, `_p
 are what families share. `_host` is the build for the processor, `_gate` the checks of the compiled
 code, `_numba` a second version of three operators.
 
-The package imports on any machine. A call needs a CUDA GPU and CuPy (`pip install 'refssm[gpu]'`);
+The package imports on any machine. A call needs a CUDA GPU and CuPy (`pip install -e '.[gpu]'`);
 without them it raises `NoCard`, one sentence that says what is missing. Calls run on CuPy's current
 stream and do not wait for it.
 

@@ -171,6 +171,15 @@ def test_traits_are_said_in_words(name, said):
     assert tables.traits(operator_named(name)) == said
 
 
+def test_the_readme_has_every_exit_code_of_the_page_about_reports():
+    page = (ROOT / "docs/judge_report.md").read_text(encoding="utf-8").partition("## Exit codes")[2]
+    codes = re.findall(r"^\| (\d) \|", page, re.MULTILINE)
+    (said,) = re.findall(
+        r"Exit codes: .*?\.", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert codes == re.findall(r"\b(\d) ", said) == list("012345")
+
+
 def test_every_page_that_the_readme_links_exists():
     links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert len(links) > 5

@@ -179,7 +179,9 @@ class Bench:
     def _made(self, job: Job, program: Program | Absent) -> _Ready | Row:
         """A call that may be timed, or a row that says why there is none."""
         if isinstance(program, Absent):
-            return Row(program.label, PEER, program.label.partition(":")[0], SKIPPED, program.message)
+            return Row(
+                program.label, PEER, program.label.partition(":")[0], SKIPPED, program.message
+            )
         vjp, dtype = job.work.vjp, job.size.dtype
         empty = Row(program.label, program.kind, program.library, device=program.device)
         if program.device and self.card is None:

@@ -28,7 +28,7 @@ Peers = Annotated[
     bool, typer.Option("--peers", help="Time JAX, PyTorch and SciPy, too; on a card also Mamba's.")
 ]
 Vjp = Annotated[bool, typer.Option("--vjp", help="Time the gradients, too.")]
-Dtype = Annotated[str, typer.Option(help="The type of the inputs, if not the usual one.")]
+Dtype = Annotated[str, typer.Option(help="The type of the inputs; else what you declare.")]
 Seconds = Annotated[
     float,
     typer.Option(min=0, max=3600, help="Time for each implementation and size; at least 7 rounds."),

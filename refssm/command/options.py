@@ -75,7 +75,9 @@ Exec = Annotated[
 Framework = Annotated[
     str, typer.Option(help="The arrays to call it with: numpy, torch, jax, cupy.")
 ]
-Device = Annotated[str, typer.Option(help='The device of the arrays: "cuda", "gpu:1".')]
+Device = Annotated[
+    str, typer.Option(help='The device of the arrays: "cuda", "cuda:1", for JAX "gpu".')
+]
 AxesText = Annotated[str, typer.Option(help='The order of its axes: "b n l, b n l -> b n l".')]
 Vjp = Annotated[
     bool | None, typer.Option("--vjp/--no-vjp", help="Also judge the framework's own gradient.")

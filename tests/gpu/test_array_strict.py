@@ -186,7 +186,7 @@ def _is_namespace(node):
 
 
 def test_cupy_has_every_function_that_these_mirrors_use():
-    pytest.importorskip("cupy", reason="pip install 'refssm[gpu]'")
+    pytest.importorskip("cupy", reason="pip install -e '.[gpu]' from a clone")
     library = import_module("array_api_compat.cupy")
     used = {*names_used()}
     assert {"matmul", "cumulative_prod", "linalg", "fft"} <= used
