@@ -25,6 +25,7 @@ WARNINGS = (
     "-Wno-unknown-warning-option", "-Wno-pass-failed",  # for clang++: it knows other names
 )  # fmt: skip
 OF_KERNELS = ("-O1", "-fvisibility=hidden", *WARNINGS)
+ERROR = re.compile(r":\d+: (?:fatal )?error: ")  # of a line of the source
 INSTALL = "install one (Debian, Ubuntu: apt install g++; macOS: xcode-select --install)"
 
 
@@ -39,22 +40,35 @@ class CompileError(RuntimeError):
     """The C++ compiler refused a kernel; the message has what it said."""
 
 
-_made: dict[tuple, tuple[Path, list[str], list[Stamp]]] = {}
+Made = Path | CompileError
+_made: dict[tuple, tuple[Made, list[str], list[Stamp]]] = {}
 
 
 def library(kernel: Kernel, instance: Instance, flags: Sequence[str] = ()) -> Path:
     """The shared library of one instance, with more flags for the compiler if given."""
     asked = (kernel.source, kernel.name, instance, tuple(flags), os.environ.get("REFSSM_CACHE_DIR"))
     if asked in _made:  # a launch must not read all the sources
-        path, files, stamps = _made[asked]
+        made, files, stamps = _made[asked]
         if stamps == list(map(_stamp, files)):
-            return path
+            return _given(made)
     files = [*_files(KERNELS / kernel.source, {}), *_files(RUNTIME / "runtime.cpp", {})]
     names = sorted({str(file) for file in files})
     stamps = list(map(_stamp, names))
-    path = _library(kernel, instance, flags)
-    _made[asked] = path, names, stamps
-    return path
+    try:
+        made = _library(kernel, instance, flags)
+    except CompileError as error:
+        if not ERROR.search(str(error)):
+            raise  # not of these files: a compiler that was killed, a full disk
+        made = error  # the judge calls a kernel again and again
+    _made[asked] = made, names, stamps
+    return _given(made)
+
+
+def _given(made: Made) -> Path:
+    """What was made; CompileError again where the compiler refused these files before."""
+    if isinstance(made, Path):
+        return made
+    raise CompileError(*made.args)
 
 
 def _stamp(file: str) -> Stamp:
@@ -120,8 +134,15 @@ def run_compiler(arguments: Sequence[str], folder: Path, what: str) -> None:
         errors="replace", stdin=subprocess.DEVNULL, env=os.environ | {"LC_ALL": "C"},
     )  # fmt: skip
     if done.returncode:
-        told = "\n".join(done.stderr.splitlines()[:40])
-        raise CompileError(f"{what}: the C++ compiler refuses it:\n{told}")
+        raise CompileError(f"{what}: the C++ compiler refuses it: {_told(done.stderr)}")
+
+
+def _told(words: str) -> str:
+    """What the compiler said, its first error before all else: readers may see one line only."""
+    # g++ adds a note about each warning option that it does not know
+    lines = [line for line in words.splitlines() if "unrecognized command-line option" not in line]
+    first = next((line for line in lines if "error: " in line), "")
+    return "\n".join([first.replace(f"{KERNELS}{os.sep}", ""), *lines[:40]])
 
 
 @cache

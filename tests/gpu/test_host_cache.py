@@ -11,6 +11,7 @@ import pytest
 from gpu.hosted import kernel
 
 from refssm_gpu._host import build, cache
+from refssm_gpu._launching.kernel import Kernel
 
 LAUNCH = """
 import numpy as np
@@ -75,6 +76,46 @@ def test_a_folder_that_could_not_be_filled_does_not_exist(place):
     with pytest.raises(build.CompileError):
         cache.kept(["a"], fails)
     assert folders(place) == set()
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """A kernel whose header has an error, so that the compiler begins with where it is included."""
+    (tmp_path / "inner.cuh").write_text("inline float one() { return missing; }\n", "utf-8")
+    text = '#include "common/number.cuh"\n#include "inner.cuh"\n'
+    text += "template <class E> __global__ void made(E* out) { out[0] = one(); }\n"
+    (tmp_path / "made.cuh").write_text(text, encoding="utf-8")
+    return Kernel(str(tmp_path / "made.cuh"), "made", (("float",),), 32, 32)
+
+
+def test_the_first_error_of_the_compiler_is_the_first_that_it_says(broken):
+    with pytest.raises(build.CompileError) as caught:
+        build.library(broken, ("float",))
+    head, *rest = str(caught.value).splitlines()
+    assert head.startswith("made<float>: the C++ compiler refuses it: ")
+    assert "inner.cuh:1:" in head
+    assert "error: " in head
+    assert "missing" in head
+    assert any(line.startswith("In file included from") for line in rest)
+    assert "unrecognized" not in str(caught.value)
+
+
+def test_what_the_compiler_refused_is_not_compiled_again_until_it_changes(
+    broken, tmp_path, monkeypatch
+):
+    calls, run = [], build.run_compiler
+    monkeypatch.setattr(build, "run_compiler", lambda *how: calls.append(how) or run(*how))
+    build.runtime_library()
+    calls.clear()
+    said = set()
+    for _ in range(3):
+        with pytest.raises(build.CompileError) as caught:
+            build.library(broken, ("float",))
+        said.add(str(caught.value))
+    assert (len(calls), len(said)) == (1, 1)
+    (tmp_path / "inner.cuh").write_text("inline float one() { return 1.0f; }\n", "utf-8")
+    assert build.library(broken, ("float",)).is_file()
+    assert len(calls) == 2
 
 
 def test_folders_that_nobody_used_for_a_month_are_removed(place):
