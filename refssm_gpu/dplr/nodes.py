@@ -133,7 +133,7 @@ def _gradients(d: Array, circle: Circle, w, P, Q, B, C, dt):
     dP = -(xp.matrix_transpose(turned * Y.X) @ X.c)
     dQ = -(xp.matrix_transpose(turned * X.X) @ Y.c)
     slope = 1j * circle.tangent * turned[..., 0]
-    ddt = 2 * xp.sum(slope * xp.sum(products, axis=-1), axis=-1) / (dt * dt)
+    ddt = 2 * xp.sum(slope * xp.sum(products, axis=-1), axis=-1) / dt / dt  # dt² may underflow
     last = xp.sum(xp.where(circle.infinite, d, 0.0), axis=-1)  # at z = −1, X = dt/4 B
     h = (last * dt / 4)[..., None]
     dC, dB = dC + h * B, dB + h * C

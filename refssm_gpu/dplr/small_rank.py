@@ -89,7 +89,7 @@ def gradients(
     sums = _summed(contiguous(d, np.complex128), _rows(w, P, Q, B, C, dt), l)
     dw, dB, dC, products = (sums[..., i, :] for i in range(4))
     dP, dQ = (xp.matrix_transpose(sums[..., i : i + r, :]) for i in (4, 4 + r))
-    ddt = 2j * xp.sum(products, axis=-1) / (dt * dt)
+    ddt = 2j * xp.sum(products, axis=-1) / dt / dt  # dt² may underflow
     last = conj(2 * d[..., l // 2] / l) if l % 2 == 0 else xp.zeros(shape, dtype=d.dtype)
     h = (last * dt / 4)[..., None]  # at z = −1, X = dt/4 B
     dC, dB = dC + h * B, dB + h * C

@@ -40,13 +40,14 @@ template <int R> struct dplr_node {
     double height, tangent;
     bool infinite;
 
-    // tan θ/2 = tan πj/l from an angle of at most an eighth of the circle; 0 in place of ∞.
+    // tan θ/2 = tan πj/l from an angle of at most π/4, where it is 1 on every card; 0 in place of ∞.
     DEVICE dplr_node(long long j, long long l, double dt) {
         const long long folded = least(j, l - j);
         const bool near = 4 * folded <= l;  // of z = 1
         const long long quarter = near ? 2 * folded : l - 2 * folded;
         double s, c;
         sincospi(static_cast<double>(quarter) / static_cast<double>(2 * l), &s, &c);
+        if (4 * folded == l) s = c;
         const double above = near ? s : c, below = near ? c : s;
         infinite = below == 0;
         tangent = infinite ? 0.0 : (2 * j > l ? -above : above) / below;
