@@ -9,18 +9,16 @@ from kernel_judging import MIRRORED, type_of_turn
 from launching import ragged
 from rotation import of_turn
 
-from refssm.conformance.cases.case import ordinary_case
 from refssm_gpu._host.sanitize import reports
 
 
 def sentences(op, dtype):
     """What the sanitizers say about the launches of an operator and its gradient."""
-    return [told for sizes in ragged(op) for told in sentences_at(op, dtype, sizes)]
+    return [told for case in ragged(op, dtype) for told in sentences_of(op, case, dtype)]
 
 
-def sentences_at(op, dtype, sizes):
-    """The same at these core dimensions."""
-    case = ordinary_case(op, dtype, sizes)
+def sentences_of(op, case, dtype):
+    """The same for one case."""
     shapes, kinds = op.output_shapes(*case.arrays, **case.statics), op.output_types(*case.arrays)
     ones = [np.ones(shape, kind) for shape, kind in zip(shapes, kinds, strict=True)]
     arrays, cotangents = ([in_type(a, dtype) for a in made] for made in (case.arrays, ones))
