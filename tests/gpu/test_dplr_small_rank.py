@@ -97,12 +97,18 @@ def test_a_mode_at_a_quarter_of_the_circle_is_at_a_node(r, turn):
     aliased(in_single((w, P, Q, B, C, np.array(0.125))), 8)
 
 
+def spectrum(arguments, l):
+    """The kernel's values at the nodes."""
+    w, P, Q, B, C, dt = given(*arguments)
+    return taken(small_rank.spectrum(w, P, Q, B, C, dt, l))
+
+
 def test_a_system_of_one_mode_at_a_node_is_known_exactly():
     w, one, two = np.zeros(1), np.ones(1), np.array([[2.0]])
-    K = small_rank.spectrum(*given(w, two, two, 3 * one, 5 * one, np.array(0.5)), 4)
+    K = spectrum((w, two, two, 3 * one, 5 * one, np.array(0.5)), 4)
     wanted = 15 / 4  # A = −4: at z = 1 the transfer function is −C B/A
-    assert taken(K)[0] == wanted
-    assert taken(K)[2] == 15 * 0.25  # and at z = −1 it is C B dt/2
+    assert K[0] == wanted
+    assert K[2] == 15 * 0.25  # and at z = −1 it is C B dt/2
 
 
 def test_a_pivot_of_zero_is_exchanged():
@@ -115,8 +121,7 @@ def test_a_pivot_of_zero_is_exchanged():
 def test_two_modes_at_one_node_give_nan_there_only(r):
     arguments = list(system(r=r))
     arguments[0][[1, 3]] = 0
-    wide = [x + 0j for x in arguments[:5]]
-    K = taken(small_rank.spectrum(*given(*wide, arguments[5]), 6))
+    K = spectrum(arguments, 6)
     assert np.isnan(K[0])
     assert np.isfinite(K[1:]).all()
 

@@ -9,8 +9,8 @@
 // X and Y are made for each pair: moments of 1/T and 1/T² would be fewer operations, but dw loses the
 // digits that X and Y have where a mode is near a node.
 //
-// Bound by flops: 35 + 16 R fused operations for a node and a mode. 64 systems, n = 64, l = 16384,
-// R = 1: 67 million pairs, 3.4 G of them, and 100 MB of records, read twice.
+// Bound by flops: 37 + 16 R fused operations for a node and a mode. 64 systems, n = 64, l = 16384,
+// R = 1: 67 million pairs, 3.6 G of them, and 100 MB of records, read twice.
 #ifndef REFSSM_DPLR_GRADIENTS_CUH
 #define REFSSM_DPLR_GRADIENTS_CUH
 #include "dplr_nodes.cuh"

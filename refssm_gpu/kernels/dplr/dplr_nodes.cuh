@@ -8,9 +8,10 @@
 // more unknown of the small system (two such modes at a node give NaN). At z = −1, where T is
 // infinite, 1 in its place makes S_00 the Σ C B of which K̂ is a multiple.
 //
-// Bound by flops, in double precision for every type: 12 + 4 (R + 1)² fused operations for a node and
-// a mode. 64 systems, n = 64, l = 16384, R = 1: 67 million pairs, 1.9 G of them; 17 MB written, where
-// array code passes about twenty times over 1 GB.
+// Bound by flops, in double precision for every type: 10 + 4 (R + 1)² fused operations for a node and
+// a mode. 64 systems, n = 64, l = 16384, R = 1: 67 million pairs, 1.7 G of them; 17 MB written, where
+// array code passes about twenty times over 1 GB. More nodes for a thread would save nothing: a mode
+// is 1 + (R + 1)² loads from shared memory, the same for all threads.
 #ifndef REFSSM_DPLR_NODES_CUH
 #define REFSSM_DPLR_NODES_CUH
 #include "capacitance.cuh"
