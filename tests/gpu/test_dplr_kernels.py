@@ -51,7 +51,7 @@ def test_batches_broadcast(op):
 @pytest.mark.parametrize("entries", [1, 30, 61])
 def test_nodes_in_several_pieces_are_nodes_in_one(monkeypatch, entries):
     monkeypatch.setattr(nodes, "ENTRIES", entries)
-    agree(DPLR_KERNEL_ALIASED, system(batch=(2,)), 17)
+    agree(DPLR_KERNEL_ALIASED, system(r=3, batch=(2,)), 17)
 
 
 @pytest.mark.parametrize("op", BOTH, ids=str)
@@ -62,7 +62,7 @@ def test_nothing_is_made_of_nothing(op):
         assert not g.any()
 
 
-@pytest.mark.parametrize("r", [1, 2])
+@pytest.mark.parametrize("r", [1, 2, 3])
 def test_a_pole_of_the_normal_part_at_a_node_is_no_obstacle(r):
     w, P, Q, B, C, dt = system(r=r)
     w[2] = 0
@@ -71,8 +71,15 @@ def test_a_pole_of_the_normal_part_at_a_node_is_no_obstacle(r):
 
 
 def test_elimination_exchanges_rows_where_a_pivot_is_zero():
-    Q = np.array([[-1.0, 1.0], [1.0, 0.0]])
-    arguments = -np.ones(2), np.eye(2), Q, np.array([1.0, 0.0]), np.array([1.0, 2.0]), np.ones(())
+    Q = np.array([[-1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])  # rank 3 has no kernel
+    arguments = (
+        -np.ones(2),
+        np.eye(2, 3),
+        Q,
+        np.array([1.0, 0.0]),
+        np.array([1.0, 2.0]),
+        np.ones(()),
+    )
     agree(DPLR_KERNEL_ALIASED, arguments, 1)
 
 
