@@ -2,8 +2,8 @@
 
 C Ā^k (I − Ā^l)⁻¹ B̄ by doubling would be fewer operations, but the solve with I − Ā^l loses three
 bits and more where modes of many sizes are coupled, and its derivative by dt is no exact zero at
-z = 1. 64 systems of 64 modes, l = 16384: 67 million complex reciprocals, and for rank 1 three
-products of each with a number of its mode.
+z = 1. 64 systems of 64 modes, l = 16384: 67 million complex reciprocals, and for rank 1 four
+products of each with a number of its mode. Ranks 1 and 2 have kernels; other ranks are array code.
 """
 
 from __future__ import annotations
