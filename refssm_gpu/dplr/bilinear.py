@@ -8,22 +8,7 @@ from __future__ import annotations
 
 from refssm_gpu._algebra.parts import adjoint, applied, conj, identity
 from refssm_gpu._algebra.solving import solve
-from refssm_gpu._launching.arrays import Array, is_complex, namespace
-
-
-def wide(*arrays: Array) -> tuple[Array, ...]:
-    """The arrays in double precision, each real or complex as it is."""
-    xp = namespace(*arrays)
-    kinds = ((x, xp.complex128 if is_complex(x) else xp.float64) for x in arrays)
-    return tuple(xp.astype(x, kind, copy=False) for x, kind in kinds)
-
-
-def rounded(gradients, *arguments: Array) -> tuple[Array, ...]:
-    """The gradients in the common precision of the arguments, each real or complex as it is."""
-    xp = namespace(*arguments)
-    single = xp.finfo(xp.result_type(*arguments)).bits == 32  # also of complex64
-    types = (xp.float32, xp.complex64) if single else (xp.float64, xp.complex128)
-    return tuple(xp.astype(g, types[is_complex(g)], copy=False) for g in gradients)
+from refssm_gpu._launching.arrays import Array, namespace
 
 
 class Bilinear:

@@ -11,9 +11,9 @@ powers.
 from __future__ import annotations
 
 from refssm.dplr import DPLR_KERNEL
-from refssm_gpu._launching.arrays import namespace, unbroadcast_each
+from refssm_gpu._launching.arrays import namespace, unbroadcast_and_round, widened
 from refssm_gpu._launching.checked import checked, checked_vjp
-from refssm_gpu.dplr.bilinear import Bilinear, rounded, wide
+from refssm_gpu.dplr.bilinear import Bilinear
 from refssm_gpu.dplr.doubling import Chain, Powers
 
 
@@ -21,7 +21,7 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
     """Mirror of refssm.dplr_kernel; in double precision, rounded once."""
     xp = namespace(w)
     kind = xp.result_type(w, P, Q, B, C, dt)
-    w, P, Q, B, C, dt = wide(w, P, Q, B, C, dt)
+    w, P, Q, B, C, dt = widened(w, P, Q, B, C, dt)
     system = Bilinear(w, P, Q, B, dt)
     powers = Powers(Chain(system.E, system.plus), system.B_bar, C, int(l))
     return xp.astype(powers.kernel(), kind, copy=False)
@@ -30,13 +30,12 @@ def dplr_kernel(w, P, Q, B, C, dt, *, l):
 def dplr_kernel_vjp(dk, w, P, Q, B, C, dt, *, l):
     """Mirror of refssm.dplr_kernel_vjp: the doubling and the bilinear map, backwards."""
     arguments = w, P, Q, B, C, dt
-    wide_dk, w, P, Q, B, C, dt = wide(dk, *arguments)
+    wide_dk, w, P, Q, B, C, dt = widened(dk, *arguments)
     system = Bilinear(w, P, Q, B, dt)
     chain = Chain(system.E, system.plus)
     dB_bar, dC = Powers(chain, system.B_bar, C, int(l)).back(wide_dk)
     dw, dP, dQ, dB, ddt = system.back(chain.back(), dB_bar)
-    found = unbroadcast_each((dw, dP, dQ, dB, dC, ddt), arguments)
-    return rounded(found, dk, *arguments)
+    return unbroadcast_and_round((dw, dP, dQ, dB, dC, ddt), arguments)
 
 
 dplr_kernel_vjp = checked_vjp(DPLR_KERNEL, dplr_kernel_vjp)

@@ -6,7 +6,8 @@ With s = 1 + z and D = s T, T = 2/dt i tan θ/2 − w at z = e^(−iθ):
 
 A mode m with T_m = 0 is left out of the sums: its X_m is one more unknown, and P_m c = B_m one more
 equation. (Two modes exactly at one node give NaN.) At z = −1 T is infinite: see `Circle`.
-Arrays of nodes times modes are made for some of the nodes at a time, ENTRIES numbers each.
+Ranks 1 and 2 have kernels (`small_rank`). For others arrays of nodes times modes are made for some
+of the nodes at a time, ENTRIES numbers each.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from math import prod
 from refssm_gpu._algebra.parts import applied, batch_of, conj
 from refssm_gpu._algebra.solving import solve
 from refssm_gpu._launching.arrays import Array, namespace
+from refssm_gpu.dplr import small_rank
 
 ENTRIES = 1 << 22  # 64 MB of complex numbers: enough threads for any card
 
@@ -88,6 +90,8 @@ def pieces(l: int, batch: tuple[int, ...], n: int):
 
 def spectrum(w: Array, P: Array, Q: Array, B: Array, C: Array, dt: Array, l: int) -> Array:
     """K̂ = 2 C (diag D + s P Qᴴ)⁻¹ B."""
+    if P.shape[-1] in small_rank.RANKS:
+        return small_rank.spectrum(w, P, Q, B, C, dt, l)
     xp, batch = namespace(w), batch_of((w, P, Q, B, C, dt), (1, 2, 2, 1, 1, 0))
     at_infinity = (dt / 2 * xp.sum(B * C, axis=-1))[..., None]
     found = []
@@ -106,7 +110,10 @@ def gradients(dk: Array, w: Array, P: Array, Q: Array, B: Array, C: Array, dt: A
     l = dk.shape[-1]
     if l == 0:
         dk, l = namespace(dk).zeros((*dk.shape[:-1], 1), dtype=dk.dtype), 1
-    d = conj(2 * namespace(dk).fft.fft(dk + 0j) / l)
+    d = namespace(dk).fft.fft(dk + 0j)
+    if P.shape[-1] in small_rank.RANKS:
+        return small_rank.gradients(d, w, P, Q, B, C, dt)
+    d = conj(2 * d / l)
     parts = [
         _gradients(d[..., nodes.start : nodes.stop], Circle(l, nodes, w), w, P, Q, B, C, dt)
         for nodes in pieces(l, dk.shape[:-1], w.shape[-1])
@@ -126,7 +133,7 @@ def _gradients(d: Array, circle: Circle, w, P, Q, B, C, dt):
     dP = -(xp.matrix_transpose(turned * Y.X) @ X.c)
     dQ = -(xp.matrix_transpose(turned * X.X) @ Y.c)
     slope = 1j * circle.tangent * turned[..., 0]
-    ddt = 2 * xp.sum(slope * xp.sum(products, axis=-1), axis=-1) / (dt * dt)
+    ddt = 2 * xp.sum(slope * xp.sum(products, axis=-1), axis=-1) / dt / dt  # dt² may underflow
     last = xp.sum(xp.where(circle.infinite, d, 0.0), axis=-1)  # at z = −1, X = dt/4 B
     h = (last * dt / 4)[..., None]
     dC, dB = dC + h * B, dB + h * C

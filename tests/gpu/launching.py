@@ -2,8 +2,8 @@
 With a number: a kernel with that planted bug of planted/table.cuh, which it must report.
 
 Every mirror and gradient is called once at small ragged sizes, the scan also where time is cut
-into pieces. With REFSSM_GPU=host the same runs on the host build. A kernel that nothing launched is
-an error, so that none goes unchecked.
+into pieces, DPLR at each rank that has a kernel. With REFSSM_GPU=host the same runs on the host
+build. A kernel that nothing launched is an error, so that none goes unchecked.
 """
 
 import sys
@@ -21,8 +21,9 @@ from on_target import given  # noqa: E402 (its folder is on the path now)
 from refssm.bench.work.inputs import case_of, drawn  # noqa: E402
 from refssm.bench.work.sizes import of_length  # noqa: E402
 from refssm.catalog import OPERATORS  # noqa: E402
-from refssm.conformance.cases.case import ordinary_case  # noqa: E402
+from refssm.conformance.cases.case import Case, ordinary_case  # noqa: E402
 from refssm.conformance.checks.checks import types_of  # noqa: E402
+from refssm.dplr import DPLR_KERNEL_ALIASED  # noqa: E402
 from refssm.scan import LINEAR_SCAN  # noqa: E402
 from refssm.selective_scan import SELECTIVE_SCAN  # noqa: E402
 from refssm_gpu._launching.collected import kernels  # noqa: E402
@@ -30,8 +31,15 @@ from refssm_gpu._launching.source import inlined  # noqa: E402
 from refssm_gpu._launching.target import on_host, replaced, target  # noqa: E402
 
 SIZES = (37, 5, 7, 3)  # of core dimensions: no multiple of a tile
+RANKS = {DPLR_KERNEL_ALIASED: (1, 2)}
 # steps of one row: so few rows that time is cut into pieces
 LONG = {LINEAR_SCAN: 2**16, SELECTIVE_SCAN: 2**12}
+
+
+def ragged(op, dtype) -> list[Case]:
+    """Small cases: one at SIZES, or one for each rank that has kernels of its own."""
+    ranks = RANKS.get(op, (1,))
+    return [ordinary_case(op, dtype, SIZES, between={"r": (rank, rank)}) for rank in ranks]
 
 
 class Counting:
@@ -63,8 +71,8 @@ def call(op, arrays, statics) -> None:
 def calls(operators: Iterable) -> None:
     """All of them."""
     for op in operators:
-        case = ordinary_case(op, types_of(op)[0], SIZES)
-        call(op, case.arrays, case.statics)
+        for case in ragged(op, types_of(op)[0]):
+            call(op, case.arrays, case.statics)
         if op in LONG:
             size = of_length(op, LONG[op])
             call(op, drawn(op, size), case_of(op, size).statics)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from kernel_bounds import assert_gradients_right, assert_right
 from on_target import given, taken
 
 from refssm.dplr import DPLR_KERNEL, DPLR_KERNEL_ALIASED
@@ -23,19 +24,15 @@ def system(n=5, r=2, seed=0, batch=()):
     return w, P, P.copy(), drawn(*batch, n), drawn(n), np.full(batch, 0.1)
 
 
-def near(found, wanted, room=1e-10):  # the ranges here lose less than three digits
-    for f, y in zip(found, wanted, strict=True):
-        assert f.shape == y.shape
-        assert np.abs(f - y).max(initial=0) <= room * np.abs(y).max(initial=0)
+def in_single(arguments):
+    """The arguments in single precision: the judge then needs no oracle, so sizes may be larger."""
+    return [x.astype(np.complex64 if x.dtype.kind == "c" else np.float32) for x in arguments]
 
 
 def agree(op, arguments, l):
-    """The kernel and its gradients are the reference's."""
-    K = op.reference(*arguments, l=l)
-    near([taken(op.implementation("gpu")(*given(*arguments), l=l))], [K])
-    dk = np.random.default_rng(l).standard_normal(K.shape).astype(K.dtype)
-    wanted = op.vjp("reference")(dk, *arguments, l=l)
-    near(taken(op.vjp("gpu")(*given(dk, *arguments), l=l)), wanted)
+    """The kernel and its gradients are within the judge's bounds of the reference's."""
+    assert_right(op, op.implementation("gpu"), *arguments, l=l)
+    assert_gradients_right(op, op.vjp("gpu"), *arguments, l=l)
 
 
 @pytest.mark.parametrize("op", BOTH, ids=str)
@@ -54,7 +51,7 @@ def test_batches_broadcast(op):
 @pytest.mark.parametrize("entries", [1, 30, 61])
 def test_nodes_in_several_pieces_are_nodes_in_one(monkeypatch, entries):
     monkeypatch.setattr(nodes, "ENTRIES", entries)
-    agree(DPLR_KERNEL_ALIASED, system(batch=(2,)), 17)
+    agree(DPLR_KERNEL_ALIASED, system(r=3, batch=(2,)), 17)
 
 
 @pytest.mark.parametrize("op", BOTH, ids=str)
@@ -65,7 +62,7 @@ def test_nothing_is_made_of_nothing(op):
         assert not g.any()
 
 
-@pytest.mark.parametrize("r", [1, 2])
+@pytest.mark.parametrize("r", [1, 2, 3])
 def test_a_pole_of_the_normal_part_at_a_node_is_no_obstacle(r):
     w, P, Q, B, C, dt = system(r=r)
     w[2] = 0
@@ -74,8 +71,15 @@ def test_a_pole_of_the_normal_part_at_a_node_is_no_obstacle(r):
 
 
 def test_elimination_exchanges_rows_where_a_pivot_is_zero():
-    Q = np.array([[-1.0, 1.0], [1.0, 0.0]])
-    arguments = -np.ones(2), np.eye(2), Q, np.array([1.0, 0.0]), np.array([1.0, 2.0]), np.ones(())
+    Q = np.array([[-1.0, 1.0, 0.0], [1.0, 0.0, 0.0]])  # rank 3 has no kernel
+    arguments = (
+        -np.ones(2),
+        np.eye(2, 3),
+        Q,
+        np.array([1.0, 0.0]),
+        np.array([1.0, 2.0]),
+        np.ones(()),
+    )
     agree(DPLR_KERNEL_ALIASED, arguments, 1)
 
 
@@ -130,8 +134,8 @@ BUGS = {
 
 def _all_facts():
     """Facts that together see each of the bugs above."""
-    for op in BOTH:
-        agree(op, system(), 40)
+    agree(DPLR_KERNEL, system(), 40)
+    agree(DPLR_KERNEL_ALIASED, system(r=3), 40)
     for h in (1e-9, 1e9):
         powers_of_one_mode(h)
 
@@ -148,8 +152,7 @@ def test_a_planted_bug_is_seen(monkeypatch, bug):
 
 
 @pytest.mark.long
-def test_the_kernels_are_the_cpu_mirrors_at_a_larger_size():
-    arguments = system(n=32, r=1, batch=(2,))
+@pytest.mark.parametrize("r", [1, 2, 3])
+def test_a_larger_size_is_right(r):
     for op in BOTH:
-        K = op.implementation("jit")(*arguments, l=1000)
-        near([taken(op.implementation("gpu")(*given(*arguments), l=1000))], [K])
+        agree(op, in_single(system(n=32, r=r, batch=(2,))), 1000)

@@ -6,19 +6,21 @@
 import numpy as np
 import pytest
 from kernel_judging import MIRRORED, type_of_turn
+from launching import ragged
 from rotation import of_turn
 
 from refssm.conformance.calling.adapters.numpy_arrays import cast
-from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.number_types import number_type
 from refssm_gpu._host.sanitize import reports
-
-SIZES = (37, 5, 7, 3)  # of core dimensions, as the signature names them: no multiple of a tile
 
 
 def sentences(op, dtype):
     """What the sanitizers say about the launches of an operator and its gradient."""
-    case = ordinary_case(op, dtype, SIZES)
+    return [told for case in ragged(op, dtype) for told in sentences_of(op, case, dtype)]
+
+
+def sentences_of(op, case, dtype):
+    """The same for one case."""
     shapes, kinds = op.output_shapes(*case.arrays, **case.statics), op.output_types(*case.arrays)
     ones = [np.ones(shape, kind) for shape, kind in zip(shapes, kinds, strict=True)]
     kind = number_type(dtype)

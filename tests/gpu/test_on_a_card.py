@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from card import limited, needs_card, needs_memory, returns_early
 from kernel_judging import MIRRORED
-from launching import SIZES
+from launching import ragged
 from offsets import FACTS, FAR
 from on_target import given, taken
 
 import refssm
-from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.checks import types_of
 from refssm.scan import LINEAR_SCAN
 from refssm_gpu.scan import linear_scan, linear_scan_vjp
@@ -33,7 +32,7 @@ def cupy():
 
 def called(op, vjp=False):
     """A call of an operator's mirror, or of its gradient, with its arguments on the card."""
-    case = ordinary_case(op, types_of(op)[0], SIZES)
+    case = ragged(op, types_of(op)[0])[-1]
     arrays = given(*case.arrays)
     if not vjp:
         return lambda: op.implementation("gpu")(*arrays, **case.statics)
