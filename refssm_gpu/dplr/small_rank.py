@@ -28,6 +28,7 @@ _SPECTRUM = Kernel(
     THREADS,
     registers=128,
     double_inside=True,
+    bound="flops",
 )
 _SOLUTIONS = Kernel(
     "dplr/dplr_nodes.cuh",
@@ -36,6 +37,7 @@ _SOLUTIONS = Kernel(
     THREADS,
     registers=168,
     double_inside=True,
+    bound="flops",
 )
 _GRADIENTS = Kernel(
     "dplr/dplr_gradients.cuh",
@@ -44,6 +46,7 @@ _GRADIENTS = Kernel(
     THREADS,
     registers=168,
     double_inside=True,
+    bound="flops",
 )
 
 
