@@ -11,7 +11,7 @@ import numpy as np
 from refssm_gpu._algebra.parts import conj
 from refssm_gpu._launching.arrays import Array, blocks, contiguous, empty, namespace
 from refssm_gpu._launching.batch import Batch, batch
-from refssm_gpu._launching.kernel import Kernel, instances
+from refssm_gpu._launching.kernel import Kernel, instances, record
 from refssm_gpu._launching.target import target
 
 RANKS = (1, 2)
@@ -49,14 +49,8 @@ _GRADIENTS = Kernel(
     bound="flops",
 )
 
-
-def _record(*names: str) -> np.dtype:
-    """A struct of the kernels: 64-bit sizes and the mask."""
-    return np.dtype([(name, np.int64) for name in names] + [("mask", np.uint32)], align=True)
-
-
-_SIZES = _record("l", "n", "tiles", "inner")
-_GRADIENT_SIZES = _record("l", "n", "span", "pieces", "across", "inner")
+_SIZES = record("l", "n", "tiles", "inner", mask=np.uint32)
+_GRADIENT_SIZES = record("l", "n", "span", "pieces", "across", "inner", mask=np.uint32)
 
 
 def _rows(w: Array, P: Array, Q: Array, B: Array, C: Array, dt: Array) -> Batch:

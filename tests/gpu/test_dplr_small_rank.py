@@ -179,7 +179,7 @@ KERNEL_BUGS = {
     "both_halves_alike": (NODES, "2 * j > l ? -above : above", "above"),
     "both_sides_alike": (NODES, "sums.solve(side, c)", "sums.solve(false, c)"),
     "another_quarter": (NODES, "if (4 * folded == l) s = c;", "if (4 * folded == l) s = 0;"),
-    "first_row_of_B": (PARTS, "B += row_of(mask, 3, row, inner) * n;", ""),
+    "first_row_of_B": (PARTS, "B += row_of(size, 3, row) * size.n;", ""),
     "no_exchange": (PARTS, "pivot_size(M[j][i]) > pivot_size(M[i][i])", "false"),
     "far_modes_as_others": (PARTS, "return static_cast", "return true || static_cast"),
     "border_of_the_other_side": (PARTS, "-(turned ? right[i + 1] : left[i + 1])", "-left[i + 1]"),

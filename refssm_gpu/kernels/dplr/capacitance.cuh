@@ -28,14 +28,14 @@ template <int R> struct system_of {
     const complex128 *w, *P, *Q, *B, *C;
     double dt;
 
-    DEVICE void move_to(long long row, long long n, unsigned mask, long long inner,
-                        const double* steps) {
-        w += row_of(mask, 0, row, inner) * n;
-        P += row_of(mask, 1, row, inner) * n * R;
-        Q += row_of(mask, 2, row, inner) * n * R;
-        B += row_of(mask, 3, row, inner) * n;
-        C += row_of(mask, 4, row, inner) * n;
-        dt = steps[row_of(mask, 5, row, inner)];
+    template <class Sizes>
+    DEVICE void move_to(long long row, const Sizes& size, const double* steps) {
+        w += row_of(size, 0, row) * size.n;
+        P += row_of(size, 1, row) * size.n * R;
+        Q += row_of(size, 2, row) * size.n * R;
+        B += row_of(size, 3, row) * size.n;
+        C += row_of(size, 4, row) * size.n;
+        dt = steps[row_of(size, 5, row)];
     }
     DEVICE mode_of<R> operator[](long long i) const {
         mode_of<R> mode;

@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(128, 3)
     const long long end = least(begin + size.span, size.l);
     const dplr_record<R>* own = reinterpret_cast<const dplr_record<R>*>(records) + row * size.l;
     system_of<R> system{w, P, Q, B, C, 0};
-    system.move_to(row, size.n, size.mask, size.inner, dt);
+    system.move_to(row, size, dt);
     const mode_of<R> mode = at < size.n ? system[at] : mode_of<R>{};
     totals total{};
     for (long long start = begin; start < end; start += CHUNK) {

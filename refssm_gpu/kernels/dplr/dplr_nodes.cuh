@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(128, 4)
     const long long row = blockIdx.x / size.tiles;
     const long long j = blockIdx.x % size.tiles * DPLR_THREADS + threadIdx.x;
     system_of<R> system{w, P, Q, B, C, 0};
-    system.move_to(row, size.n, size.mask, size.inner, dt);
+    system.move_to(row, size, dt);
     dplr_node<R> node(j < size.l ? j : 0, size.l, system.dt);
     node.add_up(system, size.n);
     if (j >= size.l) return;
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(128, 3)
     const long long row = blockIdx.x / size.tiles;
     const long long j = blockIdx.x % size.tiles * DPLR_THREADS + threadIdx.x;
     system_of<R> system{w, P, Q, B, C, 0};
-    system.move_to(row, size.n, size.mask, size.inner, dt);
+    system.move_to(row, size, dt);
     dplr_node<R> node(j < size.l ? j : 0, size.l, system.dt);
     node.add_up(system, size.n);
     if (j >= size.l) return;
