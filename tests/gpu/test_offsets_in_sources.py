@@ -23,19 +23,16 @@ NARROW = re.compile(r"\b(?:const\s+)?(?:unsigned int|unsigned|int)\s+(\w+\s*=[^;
 LATER = re.compile(r"\b(?:unsigned int|unsigned|int)\s+(\w+(?:\s*,\s*\w+)*)\s*;")
 WIDE = re.compile(r"\blong long\b[\s&*]*((?:[^;(){}]|\([^;{}]*?\))*)")
 
+ACROSS, N, P = (f"{name} = static_cast<int>(size.{name})" for name in ("across", "n", "p"))
+FEW, ALONE = "the launcher gives 32 at most", "one size alone: offsets take that of 64 bits"
 # file, what the rules report there, and why it is right
 EXCEPTIONS = {
-    (
-        "cauchy_moments.cuh",
-        "across = static_cast<int>(size.across)",
-    ): "the launcher gives 32 at most",
-    (
-        "vandermonde_moments.cuh",
-        "blockIdx.x * 2",
-    ): "blocks are fewer than 2^31: twice fits unsigned",
-    ("ssd_forward.cuh", "n = static_cast<int>(size.n)"): "one size alone: offsets take size.n",
-    ("ssd_back.cuh", "p = static_cast<int>(size.p)"): "one size alone: offsets take size.p",
-    ("ssd_back.cuh", "n = static_cast<int>(size.n)"): "one size alone: offsets take size.n",
+    ("cauchy_moments.cuh", ACROSS): FEW,
+    ("dplr_gradients.cuh", ACROSS): FEW,
+    ("vandermonde_moments.cuh", "blockIdx.x * 2"): "fewer than 2^31 blocks: twice fits unsigned",
+    ("ssd_forward.cuh", N): ALONE,
+    ("ssd_back.cuh", P): ALONE,
+    ("ssd_back.cuh", N): ALONE,
 }
 
 
