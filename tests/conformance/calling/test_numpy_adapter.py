@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from frameworks import SHAPES, called, identical, judged, ordinary
+from judging import run
 
 from refssm.conformance.calling.adapters import adapter
 from refssm.conformance.calling.adapters.numpy_arrays import VIEWS, NoDevice, Unusable
@@ -88,6 +89,19 @@ def test_there_is_one_memory_and_no_autodiff():
         adapter("numpy", "cuda")
     with pytest.raises(NotImplementedError, match=r"^numpy has no autodiff$"):
         ADAPTER.pullback(scan, [], [], {})
+
+
+def test_a_device_that_no_framework_knows_is_a_usage_error_and_not_a_skip(tmp_path, capfd):
+    path = tmp_path / "my_ops.py"
+    path.write_text("def linear_scan(a, b):\n    return b", encoding="utf-8")
+    how = ("--check", "value", "--profile", "quick", "--device")
+    code, _, err = run(capfd, "verify", path, *how, "GPU0")
+    assert (code, err.startswith("refssm: unknown device 'GPU0' for framework 'numpy'")) == (
+        4,
+        True,
+    )
+    code, out, _ = run(capfd, "verify", path, *how, "cuda")
+    assert (code, "'cuda': --framework torch, jax or cupy makes arrays" in out) == (5, True)
 
 
 def test_a_library_that_is_not_installed_is_an_import_error(monkeypatch):

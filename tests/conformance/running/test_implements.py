@@ -28,6 +28,10 @@ REFUSED = {
         {"framework": "mlx"},
         "unknown framework 'mlx'; wanted one of numpy, torch, jax, cupy",
     ),
+    "device of JAX": (
+        {"framework": "torch", "device": "gpu"},
+        "unknown device 'gpu' for framework 'torch'; wanted one of cpu, cuda, mps",
+    ),
     "type": (
         {"dtypes": ("float32", "int8")},
         "unknown type 'int8'; wanted one of float32, float64, complex64, complex128, float16",
