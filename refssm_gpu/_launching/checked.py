@@ -95,8 +95,7 @@ def _output_types(op: Operator, types: tuple[np.dtype, ...]) -> tuple[np.dtype, 
 
 
 def _declared(public: Any, types: Sequence[str]) -> Any:
-    """Tell the judge what the function takes: CuPy's arrays, halves too if its types have them."""
+    """Tell the judge what the function takes: CuPy's arrays, and every type of `types`."""
     framework = "numpy" if on_host() else "cupy"
-    dtypes = tuple(types) if set(types) & set(HALVES) else ()
-    public.__refssm__ = Declaration(framework=framework, dtypes=dtypes, ftz=True)
+    public.__refssm__ = Declaration(framework=framework, dtypes=tuple(types), ftz=True)
     return public
