@@ -3,7 +3,7 @@
 AddressSanitizer finds accesses outside of arrays, ThreadSanitizer two threads at one place without
 a barrier between them, UndefinedBehaviorSanitizer misaligned loads and integers that overflow.
 
-    REFSSM_GPU=host python -m refssm_gpu._host.sanitize .refssm/ssd_chunked-1a2b3c4d.npz
+    python -m refssm_gpu._host.sanitize .refssm/ssd_chunked-1a2b3c4d.npz
 
 repeats a failure that `refssm verify` saved, each launch first under AddressSanitizer, and prints
 kernel and line of the first access outside of an array; then the exit code is 1.
@@ -158,14 +158,16 @@ def main(arguments: list[str]) -> int:
     from refssm.command import code as command
 
     if len(arguments) != 1 or arguments[0].startswith("-"):
-        print("usage: REFSSM_GPU=host python -m refssm_gpu._host.sanitize FAILURE.npz")
+        print("usage: python -m refssm_gpu._host.sanitize FAILURE.npz")  # noqa: T201
         return USAGE
+    os.environ["REFSSM_GPU"] = "host"  # before the mirrors are imported
     watching, told = _Watching(), StringIO()
     with replaced(watching), redirect_stdout(told):
         code = command(["replay", arguments[0], "--in-process"])
     if code == USAGE:  # said on the error stream
         return USAGE
-    print(watching.said or f"AddressSanitizer: nothing\n{told.getvalue()}".strip())
+    said = watching.said or f"AddressSanitizer: nothing\n{told.getvalue()}".strip()
+    print(said)  # noqa: T201
     return int(bool(watching.said))
 
 

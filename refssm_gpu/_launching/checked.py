@@ -17,7 +17,7 @@ from refssm_gpu._launching.conduct import on_device_of, within_memory
 from refssm_gpu._launching.inputs import converted, one_device, typed
 from refssm_gpu._launching.kernel import FIELDS
 from refssm_gpu._launching.missing import require_card, require_new
-from refssm_gpu._launching.target import on_host
+from refssm_gpu._launching.target import host_lack, on_host
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -98,4 +98,5 @@ def _declared(public: Any, types: Sequence[str]) -> Any:
     """Tell the judge what the function takes: CuPy's arrays, and every type of `types`."""
     framework = "numpy" if on_host() else "cupy"
     public.__refssm__ = Declaration(framework=framework, dtypes=tuple(types), ftz=True)
+    public.__refssm_lack__ = host_lack  # a reason to skip; what a card lacks, CuPy's import says
     return public
