@@ -48,7 +48,7 @@ def test_a_barrier_that_is_broken_in_complex_numbers_fails(folder, capfd, monkey
 @pytest.mark.long
 def test_a_kernel_that_one_type_cannot_compile_fails(folder, capfd, monkeypatch):
     folder.mkdir()
-    broken = "if constexpr (is_complex<E>) missing(E()); " + LAST
+    broken = "if constexpr (is_complex<E>) { E::missing(); }\n" + LAST
     plant(monkeypatch, folder, powers, ["_SUMS"], "vandermonde.cuh", LAST, broken)
     result, out = judged(capfd, VANDERMONDE, "float32", "complex64")
     assert "pass vandermonde_kernel/value[float32]" in out
