@@ -199,7 +199,7 @@ class Check(pytest.Item):
         if trial.offer.absent:
             _skip(trial.offer.absent)
         name, _, dtype = self.name.rstrip("]").partition("[")
-        checks = {f"{c.name}[{c.dtype}]": c for c in trial.checks(trial.probe.accepted)}
+        checks = {f"{c.name}[{c.dtype}]": c for c in trial.planned()}
         check = checks.get(self.name)
         if check is None and name not in (VALUE.name, GRADIENT.name):  # laws run in only one type
             check = next((c for c in checks.values() if c.name == name), None)

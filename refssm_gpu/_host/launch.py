@@ -16,12 +16,14 @@ import numpy as np
 
 from refssm_gpu._host import arguments as args
 from refssm_gpu._host.build import launch_bound, library
+from refssm_gpu._host.guarded import Guarded
 from refssm_gpu._host.lines import line_of
 from refssm_gpu._host.settings import Block, Count, current
 from refssm_gpu._launching.kernel import Instance, Kernel
 
 GRID = (2**31 - 1, 65535, 65535)  # most blocks along each axis
 THREADS, SHARED = 1024, 227 * 1024  # of a block
+NAMES_THE_LINE = "python -m refssm_gpu._host.sanitize FAILURE.npz names the line"
 DOUBLE = {"float64", "complex128"}
 
 
@@ -78,11 +80,14 @@ class Host:
             block=kernel.block, order=current().order, flush=flushes(kernel, instance),
         )  # fmt: skip
         outcome = _Outcome()
+        guarded = Guarded(function.parameters, arguments, kept)
         with _one_at_a_time:
             failed = function.launch(byref(asked), byref(outcome))
-        del kept
+        outside = guarded.back()
         if failed:
             raise HostError(outcome.message.decode(errors="replace") + line_of(outcome.fault))
+        if outside:
+            raise HostError(f"{name}: {outside}; {NAMES_THE_LINE}")
         counted = (getattr(outcome, field.name) for field in fields(Count)[1:])
         current().counts.append(Count(name, *counted))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ctypes import string_at
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from refssm_gpu._host.arguments import Parameter
+from refssm_gpu._host.guarded import spans
 from refssm_gpu._host.launch import TARGET, flushes, full_grid, parameters
 from refssm_gpu._host.settings import Settings, current
 from refssm_gpu._launching.kernel import Instance, Kernel
@@ -101,17 +103,10 @@ def _memory(name: str, arrays: list[np.ndarray]) -> tuple[tuple[bytes, ...], dic
     """The pieces of memory that these arrays cover, and the place of each array in them."""
     if (total := sum(a.nbytes for a in arrays)) > LARGEST:
         raise ValueError(f"{name}: {total} bytes of arrays; a record has at most {LARGEST}")
-    pieces: list[bytes] = []
+    found = spans(arrays)
     places: dict[int, tuple[int, int]] = {}
-    start = end = -1
-    for array in sorted(arrays, key=lambda a: (a.ctypes.data, -a.nbytes)):
-        first, content = array.ctypes.data, array.tobytes()
-        if first < end or (first == start and pieces):  # it begins in the piece before it
-            beyond = max(first + array.nbytes - end, 0)
-            pieces[-1] += content[len(content) - beyond :]
-            end += beyond
-        else:
-            pieces.append(content)
-            start, end = first, first + array.nbytes
-        places[id(array)] = len(pieces) - 1, first - start
-    return tuple(pieces), places
+    for array in arrays:
+        address = array.ctypes.data
+        piece = max(i for i, (first, _) in enumerate(found) if first <= address)
+        places[id(array)] = piece, address - found[piece][0]
+    return tuple(string_at(first, end - first) for first, end in found), places

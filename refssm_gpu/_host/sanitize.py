@@ -2,6 +2,11 @@
 
 AddressSanitizer finds accesses outside of arrays, ThreadSanitizer two threads at one place without
 a barrier between them, UndefinedBehaviorSanitizer misaligned loads and integers that overflow.
+
+    python -m refssm_gpu._host.sanitize .refssm/ssd_chunked-1a2b3c4d.npz
+
+repeats a failure that `refssm verify` saved, each launch first under AddressSanitizer, and prints
+kernel and line of the first access outside of an array; then the exit code is 1.
 """
 
 from __future__ import annotations
@@ -9,14 +14,20 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from refssm_gpu._host.build import FLAGS, KERNELS, RUNTIME, decisive, instance_flags, run_compiler
 from refssm_gpu._host.cache import kept
-from refssm_gpu._host.launch import HostError
-from refssm_gpu._host.record import Recorded, recorded
+from refssm_gpu._host.launch import TARGET, HostError
+from refssm_gpu._host.record import Recorded, Recorder, recorded
+from refssm_gpu._launching.kernel import Instance, Kernel
+from refssm_gpu._launching.target import replaced
 
 UNDEFINED = "alignment,signed-integer-overflow,shift,bounds,integer-divide-by-zero,null"
 SANITIZERS = {
@@ -35,6 +46,7 @@ OPTIONS = {
     "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:color=never:report_signal_unsafe=0",
     "UBSAN_OPTIONS": "print_stacktrace=0:color=never",
 }
+USAGE = 4  # the exit code of the command's usage errors
 SECONDS = 300  # after which a run is an error
 KIND = {
     "AddressSanitizer": re.compile(r"AddressSanitizer: ([\w-]+)"),
@@ -116,3 +128,48 @@ def _engine(sanitizer: str) -> list[Path]:
 
     folder = kept([text for source in sources for text in decisive(source, flags)], make)
     return [folder / source.with_suffix(".o").name for source in sources]
+
+
+class _Watching(Recorder):
+    """Runs each launch after AddressSanitizer had no word for it; nothing after the first word."""
+
+    def __init__(self):
+        super().__init__(run=False)
+        self.said = ""
+
+    def launch(
+        self,
+        kernel: Kernel,
+        instance: Instance,
+        grid: tuple[int, ...],
+        arguments: tuple[Any, ...],
+        shared: int,
+    ) -> None:
+        """Repeat one kernel under the sanitizer, then run it as the host build does."""
+        if not self.said:
+            super().launch(kernel, instance, grid, arguments, shared)
+            self.said = report(self.records.pop(), "AddressSanitizer") or ""
+        if not self.said:
+            TARGET.launch(kernel, instance, grid, arguments, shared)
+
+
+def main(arguments: list[str]) -> int:
+    """Replay a saved failure; prints what AddressSanitizer says."""
+    from refssm.command import code as command
+
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print("usage: python -m refssm_gpu._host.sanitize FAILURE.npz")  # noqa: T201
+        return USAGE
+    os.environ["REFSSM_GPU"] = "host"  # before the mirrors are imported
+    watching, told = _Watching(), StringIO()
+    with replaced(watching), redirect_stdout(told):
+        code = command(["replay", arguments[0], "--in-process"])
+    if code == USAGE:  # said on the error stream
+        return USAGE
+    said = watching.said or f"AddressSanitizer: nothing\n{told.getvalue()}".strip()
+    print(said)  # noqa: T201
+    return int(bool(watching.said))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

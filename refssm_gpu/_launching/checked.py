@@ -17,7 +17,7 @@ from refssm_gpu._launching.conduct import on_device_of, within_memory
 from refssm_gpu._launching.inputs import converted, one_device, typed
 from refssm_gpu._launching.kernel import FIELDS
 from refssm_gpu._launching.missing import require_card, require_new
-from refssm_gpu._launching.target import on_host
+from refssm_gpu._launching.target import host_lack, on_host
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -97,8 +97,8 @@ def _output_types(op: Operator, types: tuple[np.dtype, ...]) -> tuple[np.dtype, 
 
 
 def _declared(public: Any, types: Sequence[str]) -> Any:
-    """Tell the judge what the function takes: CuPy's arrays, halves too if its types have them."""
+    """Tell the judge what the function takes: CuPy's arrays, and every type of `types`."""
     framework = "numpy" if on_host() else "cupy"
-    dtypes = tuple(types) if set(types) & set(HALVES) else ()
-    public.__refssm__ = Declaration(framework=framework, dtypes=dtypes, ftz=True)
+    public.__refssm__ = Declaration(framework=framework, dtypes=tuple(types), ftz=True)
+    public.__refssm_lack__ = host_lack  # a reason to skip; what a card lacks, CuPy's import says
     return public

@@ -43,6 +43,18 @@ def on_host() -> bool:
     return place == "host"
 
 
+def host_lack() -> str:
+    """Why the host build cannot run here, or an empty text; also where it is not asked for."""
+    if not on_host():
+        return ""
+    build = import_module("refssm_gpu._host.build")
+    try:
+        build.compiler()
+    except build.NoCompiler as lack:
+        return str(lack)
+    return ""
+
+
 @cache
 def _made(place: str) -> Target:
     return import_module(PLACES[place]).TARGET

@@ -27,7 +27,7 @@ def linear_scan_from_vjp(dx, a, b, x0):
     x = scan(a, b, x0, at_rest=False)
     back = scan_back(dx, a, x, x0, at_rest=False)
     da, db, dx0 = unbroadcast_each(back, (a, b, x0))
-    return da, db, dx0.astype(db.dtype, copy=False)  # of halves it was single precision
+    return da, db, dx0.astype(x0.dtype, copy=False)  # of halves it was single precision
 
 
 def linear_scan_packed(a, b, resets):

@@ -19,7 +19,7 @@ from refssm._operator import Operator
 from refssm.catalog import judged, named, resumed
 from refssm.conformance.calling.attributes import vars_of
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.libraries import FRAMEWORKS
+from refssm.conformance.calling.libraries import FRAMEWORKS, modules_of
 from refssm.conformance.usage_error import UsageError
 
 LONGEST = 300  # characters of an exception's text in a report
@@ -40,7 +40,7 @@ def looking(target: str):
 def find(target: str, name: str | None = None, told: dict | None = None) -> list[Found]:
     """Implementations in `target`: file.py, file.py::function, module or module:function.
 
-    Without a function name, all functions that the file itself defines under a catalog name count.
+    Without a function name, all functions that the file defines under a catalog name count.
     `name` is the operator of a single function; `told` overrides parts of the author's declaration.
     """
     path, _, function = _split(target)
@@ -244,7 +244,7 @@ def _catalogued(module, path) -> list[Found]:
     ]
     if not found:
         functions = sorted(n for n in own if not n.startswith("_"))[:8]
-        has = f"it defines {', '.join(functions)}" if functions else "it defines no function"
+        has = modules_of(module) or f"it defines {', '.join(functions) or 'no function'}"
         raise UsageError(
             f"{path}: no function has the name of an operator ({has}); "
             "use FILE::FUNCTION --as OPERATOR, see `refssm list`"

@@ -14,6 +14,7 @@ from refssm._layout import Layout, parse
 from refssm._operator import Operator
 from refssm.conformance.calling.adapters import adapter
 from refssm.conformance.calling.adapters.numpy_arrays import NoDevice
+from refssm.conformance.calling.attributes import vars_of
 
 
 class Offer(NamedTuple):
@@ -78,6 +79,8 @@ class Found:
             declared.ftz,
             declared.deterministic,
         )
+        if lack := vars_of(self.forward).get("__refssm_lack__", str)():
+            return offer._replace(absent=lack)
         try:
             made = self.adapter
         except (ImportError, NoDevice) as error:

@@ -1,5 +1,6 @@
 """Libraries that can be judged by name: their plug-in modules, and which package each needs."""
 
+import pkgutil
 from importlib.util import find_spec
 
 from refssm.catalog import OPERATORS
@@ -79,3 +80,10 @@ def absent(name: str) -> str:
     if name == "jit" or find_spec(module) is not None:
         return ""
     return f"{module} is not installed: {BUILT.get(name, f'pip install {name}')}"
+
+
+def modules_of(package) -> str:
+    """The public modules of a package in words, or "" of a module that is none."""
+    found = pkgutil.iter_modules(getattr(package, "__path__", ()), f"{package.__name__}.")
+    names = [m.name for m in found if not m.name.rpartition(".")[2].startswith("_")]
+    return f"its modules are {', '.join(names)}" if names else ""

@@ -15,11 +15,20 @@ import sys
 from collections.abc import Sequence
 from hmac import compare_digest
 from multiprocessing.connection import Connection
+from shlex import quote
 from typing import IO, NamedTuple
 
 MODULE = "refssm.conformance.calling.child"
 SECRET = "REFSSM_CHILD_SECRET"  # the name of a variable: other users see arguments
 WAIT_SECONDS = 0.1
+
+
+SWITCHES = ("REFSSM_GPU",)  # of the environment, which the child inherits: what they say is judged
+
+
+def switches() -> str:
+    """The switches that are set, as a shell takes them: "REFSSM_GPU=host", or nothing."""
+    return " ".join(f"{s}={quote(os.environ[s])}" for s in SWITCHES if os.environ.get(s))
 
 
 class Link(NamedTuple):

@@ -25,6 +25,7 @@ from refssm.conformance.calling.implementation import Found, Offer
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.usage_error import UsageError
 
+NOT_CALLED = "not called again"
 FIRST_CALL = 5  # times the limit: the first call imports and compiles
 
 
@@ -122,7 +123,7 @@ class Worker:
 
     def _restart(self):
         if self.restarts:
-            raise Gone("crashed", f"not called again: an earlier call {self.death}")
+            raise Gone("crashed", f"{NOT_CALLED}: an earlier call {self.death}")
         self.restarts += 1
         self._start()
         self._first = True  # importing takes as long as at first

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +33,18 @@ class Broken(Exception):
         self.verdict = verdict
 
 
+class FirstCall(NamedTuple):
+    """The first call in one type."""
+
+    case: Case
+    outcome: Outcome
+
+    @property
+    def killed(self) -> bool:
+        """True if it ended the process, or did not return."""
+        return self.outcome.status in LOST
+
+
 class Candidate:
     """One implementation of one operator, its worker, and the standard of its outputs."""
 
@@ -40,6 +54,7 @@ class Candidate:
         self.sliced = False
         self.held: Standard | None = None  # None: the standard of the arrays' type
         self.between: Mapping = {}  # ranges of sizes, from `--where`
+        self.firsts: dict[str, FirstCall] = {}  # by type, as `probe` called it
 
     def judged_in(self, dtype: str) -> Candidate:
         """A copy with the standard of one type and of the author's declared accuracy."""
@@ -154,7 +169,9 @@ class Candidate:
             held = self.judged_in(name)
             arrays, statics, outcome = held._tried(case)
             if outcome.status == "declined" and larger:
-                arrays, statics, outcome = held._tried(larger[name])
+                case = larger[name]
+                arrays, statics, outcome = held._tried(case)
+            self.firsts[name] = FirstCall(case, outcome)
             refused[name] = outcome.message if _refuses(outcome) else ""
             if outcome.status in LOST:  # do not spend the one restart on probing
                 return refused | dict.fromkeys(
@@ -211,16 +228,30 @@ class Candidate:
 # exceptions that show a mistake in the code, not a refused type
 MISTAKES = ("IndexError", "NameError", "RecursionError", "UnboundLocalError", "ZeroDivisionError")
 FAULTS = ("ended with", "ran out of the device's memory", "launched a kernel that failed")
+# exceptions of kernels, by their names: refssm_gpu's host build, compilers, CuPy, PyTorch, Numba
+OF_KERNELS = ("HostError", "CompileError", "CompileException", "NVRTCError", "AcceleratorError")
+OF_KERNELS += ("CUDARuntimeError", "CUDADriverError", "CudaAPIError")
+# and by the words of CUDA's messages, which every framework passes on
+WORDS = re.compile(
+    r"cuda error|cudaError|CUDA_ERROR_|illegal (memory access|address|instruction)"
+    r"|misaligned address|launch fail|device-side assert",
+    re.IGNORECASE,
+)
+# so say cuBLAS and cuDNN of a type that they, or this card, have no product for
+LACKS = re.compile(r"(NOT_SUPPORTED|ARCH_MISMATCH|ErrorNotSupported)\b|operation not supported")
 
 
 def _refuses(outcome: Outcome) -> bool:
     """True if the call raised as libraries do for a type that they do not support.
 
-    Exceptions of `MISTAKES`, an exit code of a program, and what a device lacks or refuses are
-    errors; the checks will report them.
+    Exceptions of `MISTAKES`, an exit code of a program, a kernel that failed or did not compile,
+    and what a device lacks are errors; the checks will report them.
     """
-    kind, _, _ = outcome.message.removeprefix("raised ").partition(":")
-    stumbled = kind.split(" (")[0] in MISTAKES or outcome.message.startswith(FAULTS)
+    message = outcome.message
+    kind = message.removeprefix("raised ").partition(":")[0].split(" (")[0]
+    failed = kind in OF_KERNELS or WORDS.search(message)
+    failed = failed and not LACKS.search(message)
+    stumbled = kind in MISTAKES or message.startswith(FAULTS) or failed
     return outcome.status == "raised" and not stumbled
 
 

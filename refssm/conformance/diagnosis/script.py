@@ -13,6 +13,7 @@ import numpy as np
 from refssm._implements import Declaration
 from refssm._layout import arranged, canonical
 from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.links import switches
 from refssm.conformance.calling.one_call import Declined, Run
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Broken, Candidate
@@ -42,7 +43,7 @@ GIVE = {
 }
 SCRIPT = Template('''"""$what
 
-python $name    NumPy and your module only; the exit code is 0 when the result is right.
+${before}python $name    NumPy and your module only; the exit code is 0 when the result is right.
 """
 
 import importlib
@@ -203,6 +204,7 @@ def script(
     kinds = ["fc" if either and t.kind == "f" else t.kind for t in types]
     text = SCRIPT.substitute(
         what=_within_quotes(what),
+        before=f"{switches()} ".lstrip(),
         name=name,
         imports=imports,
         target=repr(

@@ -16,6 +16,7 @@ from refssm._implements import Budget
 from refssm._layout import canonical
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
+from refssm.conformance.calling.links import switches
 from refssm.conformance.cases.drawing import SIZES, TAME_SIZE
 from refssm.conformance.cases.sizes import MATRIX_SIZE, core_dims, of_matrices
 from refssm.conformance.checks.checks import PROFILES, rule_named
@@ -45,6 +46,7 @@ def header(
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     ran = f"refssm {__version__}, {libraries}, {machine}"
     settings = f"profile {profile}, seed {seed}" + (f", {narrowed}" if narrowed else "")
+    ran = ", ".join(part for part in (ran, switches()) if part)
     lines = [f"{target}   {settings}", *more, ran]
     lines += dict.fromkeys(offer.about for offer in offers if offer.about)
     lines += [f"{offer.name}: {told}" for offer in offers if (told := _declared(offer))]
@@ -145,9 +147,11 @@ def again(result: Result) -> list[str]:
         return []
     of = result.implementation
     target = of if of.startswith("--exec ") else quote(of)  # the command is already quoted
-    told = [f"again: refssm replay {quote(result.counterexample)} {target}"]
+    before = f"{switches()} ".lstrip()
+    told = [f"again: {before}refssm replay {quote(result.counterexample)} {target}"]
     if result.alone:
-        told.append(f"alone: python {quote(result.alone)} (needs only NumPy and your module)")
+        alone = f"{before}python {quote(result.alone)}"
+        told.append(f"alone: {alone} (needs only NumPy and your module)")
     return told
 
 

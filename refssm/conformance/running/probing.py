@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from functools import cache, cached_property
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.beside_old import Beside
-from refssm.conformance.checks.candidate import Candidate, accepts_mixed_kinds
+from refssm.conformance.checks.candidate import Candidate, FirstCall, accepts_mixed_kinds
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session
@@ -48,6 +49,26 @@ class Probe:
         """Why a type is not judged."""
         lacking = self.scope.offer.lacks.get(dtype)
         return lacking or f"{dtype} is not accepted: {self.refused.get(dtype, '')}"
+
+    @cached_property
+    def broken(self) -> list[str]:
+        """Types whose first call is a failure: it ended the process, or the author declares them.
+
+        If no type is accepted, the checks of the first one say so.
+        """
+        refused, firsts = self.refused, self.candidate.firsts
+        killed = [t for t in firsts if firsts[t].killed]
+        declared = [t for t in self.scope.offer.dtypes if refused.get(t)]
+        there = [t for t in declared if t not in (*self.accepted, *self.scope.offer.lacks)]
+        tried = [t for t in there if t in firsts or self.learned]
+        return [t for t in self.scope.types if t in (*killed, *tried)]
+
+    def first_call(self, dtype: str) -> FirstCall:
+        """The first call in a type; made again if another process made it."""
+        if dtype not in self.candidate.firsts:
+            sizes = (SMALL_SIZES, BLOCK_SIZES)
+            copy(self.candidate).probe(*(self._ordinary([dtype], each) for each in sizes))
+        return self.candidate.firsts[dtype]
 
     @cached_property
     def mixed(self) -> bool:

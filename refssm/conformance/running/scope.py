@@ -104,6 +104,7 @@ class Scope:
     def every_check(self) -> list[str]:
         """All checks of any profile, as check[dtype]."""
         offer, profile = self.offer, PROFILES["thorough"]
-        types = offer.dtypes or types_of(self.op)
+        types = [t for t in types_of(self.op, half=True) if t in offer.dtypes]
+        types = types or types_of(self.op)
         checks = checks_of(self.op, profile, types, vjp=offer.has_vjp, streams=offer.streams)
         return [f"{c.name}[{c.dtype}]" for c in checks]

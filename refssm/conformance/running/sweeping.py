@@ -8,9 +8,12 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 
+import numpy as np
 from hypothesis import strategies as st
 
+from refssm.conformance.calling.worker import NOT_CALLED
 from refssm.conformance.cases.case import Case, ordinary_case
+from refssm.conformance.checks.candidate import FirstCall
 from refssm.conformance.checks.checks import AGAINST, Check
 from refssm.conformance.checks.sweep import SHRINK_TRIES, Swept, process_died, sweep, widest
 from refssm.conformance.diagnosis.failure import explain
@@ -61,6 +64,16 @@ class Sweeping:
             return self.wording.not_judged(check, swept.verdict, started, details)
         return self.wording.judged(check, swept.verdict, started, details)
 
+    def of_first_call(self, first: FirstCall) -> Result:
+        """The result of a first call that is a failure; the check draws no other case."""
+        started, message = time.perf_counter(), first.outcome.message
+        verdict = Verdict("F", np.inf, 0.0, message, error=True)
+        swept = Swept(examples=1, verdict=verdict, case=first.case, first=verdict)
+        details = {"examples": 1} | self._explained(swept, first.case)
+        if not first.killed:
+            details["message"] = f"declared for {self.check.dtype}, but {details['message']}"
+        return self.wording.judged(self.check, verdict, started, details)
+
     def _judged_cases(self) -> Swept:
         """Judge all cases of the check.
 
@@ -96,6 +109,8 @@ class Sweeping:
     def _explained(self, swept: Swept, case: Case) -> dict:
         """The fields of a failed result."""
         check, candidate, settings = self.check, self.candidate, self.session.settings
+        if swept.verdict.message.startswith(NOT_CALLED):  # no case of this check is to blame
+            return {}
         more = {"accepted": self.probe.accepted, "shrink": self.scope.shrink}
         more |= {"folder": settings.folder, "hints": settings.hints, "call": self.session.call}
         if settings.evidence and swept.first is not None:

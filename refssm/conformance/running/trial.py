@@ -12,7 +12,7 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.cases.ranges import narrowed
 from refssm.conformance.checks.candidate import Candidate
-from refssm.conformance.checks.checks import GRADIENT, VALUE, Check, types_of
+from refssm.conformance.checks.checks import GRADIENT, VALUE, Check, checks_of, types_of
 from refssm.conformance.judging.result import Result
 from refssm.conformance.running.probing import Probe
 from refssm.conformance.running.scope import Scope
@@ -48,18 +48,26 @@ class Trial:
             yield wording.result(self.checks([dtype])[0], "error", message=message)
             return
         for dtype in scope.types:
-            if dtype not in probe.accepted:
+            if dtype not in (*probe.accepted, *probe.broken):
                 yield wording.skipped(VALUE.name, dtype, probe.reason(dtype))
         if not probe.accepted:
             return
         if scope.gradient_missing:
             yield wording.skipped(GRADIENT.name, probe.accepted[0], scope.gradient_missing)
-        for check in self.checks(probe.accepted):
+        for check in self.planned():
             yield self.judge(check)
 
     def checks(self, types: Iterable[str]) -> list[Check]:
         """The requested checks in `types`."""
         return self.scope.checks(types, self.probe.older)
+
+    def planned(self) -> list[Check]:
+        """The checks of accepted types; first the value in types whose first call is a failure."""
+        op, profile, broken = self.op, self.scope.profile, self.probe.broken
+        checks = checks_of(op, profile, broken, vjp=False)
+        failures = [c for c in checks if c.rule is VALUE]
+        ids = {c.id for c in failures}
+        return failures + [c for c in self.checks(self.probe.accepted) if c.id not in ids]
 
     def judge(self, check: Check) -> Result:
         """Run one check."""
@@ -69,7 +77,10 @@ class Trial:
         reason = self.left_out(check)
         if reason:
             return self.wording.result(check, "skipped", message=reason)
-        return Sweeping(self.session, self.probe, self.wording, check).result()
+        sweeping = Sweeping(self.session, self.probe, self.wording, check)
+        if check.rule is VALUE and check.dtype in self.probe.broken:
+            return sweeping.of_first_call(self.probe.first_call(check.dtype))
+        return sweeping.result()
 
     def left_out(self, check: Check) -> str:
         """Why a check is not run, or ""."""

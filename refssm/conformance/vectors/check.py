@@ -57,7 +57,8 @@ class _OneOperator:
             return
         refused = self.candidate.probe({t: ordinary_case(self.op, t) for t in declared})
         for dtype in declared:
-            if refused.get(dtype) and any(not text for text in refused.values()):
+            others = any(not text for text in refused.values())
+            if refused.get(dtype) and others and not self.offer.dtypes:
                 message = f"{dtype} is not accepted: {refused[dtype]}"
                 yield self._result(dtype, "skipped", message=message)
             else:

@@ -227,6 +227,19 @@ def test_declared_types_alone_are_judged(tmp_path, capfd, monkeypatch):
         assert (got, "complex" in out.replace("vectors are in float32", "")) == (code, code == 5)
 
 
+@pytest.mark.long
+def test_a_declared_type_that_raises_is_an_error(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    real = SCAN.replace("    x =", "    assert b.dtype.kind == 'f', 'real only'\n    x =", 1)
+    declared = "from refssm.testing import implements\n\n@implements('linear_scan', dtypes={})"
+    for dtypes, code, verdict in (((), 0, "skipped"), (("float32", "complex64"), 1, "error")):
+        text = real.replace("def linear_scan", f"{declared.format(dtypes)}\ndef linear_scan")
+        path = plugin(tmp_path, text, f"of_{len(dtypes)}.py")
+        got, out, _ = run(capfd, "vectors", "check", SCANS, path, "--json")
+        results = {r["dtype"]: r["verdict"] for r in json.loads(out)["results"]}
+        assert (got, results["float32"], results["complex64"]) == (code, "pass", verdict)
+
+
 def test_bounds_are_rounded_up_to_few_bits():
     k = np.array([1.0, 1.001, 3e-200, 0.1])
     up = few_bits(k, np.array([0.0, 0.0, 0.0, 5.0]))
