@@ -30,13 +30,13 @@ def ssd_step(x, log_a, B, C, S):
 
 def ssd_quadratic(x, log_a, B, C):
     """y_i = Σ_{j≤i} e^{log_a_{j+1} + … + log_a_i} (C_i · B_j) x_j."""
-    y = []
+    decays, y = [mp.exp(a) for a in log_a], []
     for i, C_i in enumerate(C):
-        row = [mp.mpf(0)] * len(x[0])
-        for j in range(i + 1):
-            weight = mp.exp(mp.fsum(log_a[j + 1 : i + 1]))
-            weight *= mp.fsum(c * b for c, b in zip(C_i, B[j], strict=True))
-            row = [r + weight * x_p for r, x_p in zip(row, x[j], strict=True)]
+        row, weight = [mp.mpf(0)] * len(x[0]), mp.mpf(1)
+        for j in range(i, -1, -1):  # a sum of logarithms for each pair would take l³ additions
+            pair = weight * mp.fdot(C_i, B[j])
+            row = [r + pair * x_p for r, x_p in zip(row, x[j], strict=True)]
+            weight *= decays[j]
         y.append(row)
     return y
 
