@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -55,6 +56,7 @@ def _tidied(place: Path) -> Path:
     root = place.absolute() / "host"
     root.mkdir(parents=True, exist_ok=True)
     for old in root.iterdir():
-        if time.time() - old.stat().st_mtime > UNUSED:
-            shutil.rmtree(old, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another process renamed or removed it meanwhile
+            if time.time() - old.stat().st_mtime > UNUSED:
+                shutil.rmtree(old, ignore_errors=True)
     return root

@@ -1,5 +1,6 @@
 """What tests of the GPU mirror share: operators with the role, and the judge on the host build."""
 
+from array_level import ARRAY_LEVEL
 from rotation import ROTATION, of_turn
 
 from refssm.catalog import OPERATORS
@@ -20,9 +21,14 @@ def types(op):
 
 
 def type_of_turn(op):
-    """One of the types: in one rotation of six a double one, whose truth takes longer."""
+    """One of the types: in one rotation of six a double one, whose truth takes longer.
+
+    Array code, which has no kernel, is judged in double in the long run only: the truth of a
+    transfer function of a dense matrix takes minutes.
+    """
     double = [t for t in types(op) if t in ("float64", "complex128")]
-    every = double if of_turn(f"double {op}") else [t for t in types(op) if t not in double]
+    own = of_turn(f"double {op}") and op not in ARRAY_LEVEL
+    every = double if own else [t for t in types(op) if t not in double]
     return every[ROTATION % len(every)]
 
 

@@ -118,6 +118,13 @@ def test_what_the_compiler_refused_is_not_compiled_again_until_it_changes(
     assert len(calls) == 2
 
 
+def test_a_folder_that_another_process_takes_away_meanwhile_is_no_error(place):
+    kept = cache.kept(["a"], nothing)
+    (place / "host" / "b.xyz.part").symlink_to("renamed")  # it is listed, but it is not there
+    cache._tidied.__wrapped__(place)
+    assert kept.is_dir()
+
+
 def test_folders_that_nobody_used_for_a_month_are_removed(place):
     old, young = (cache.kept([name], nothing) for name in "ab")
     long_ago = time.time() - 2 * cache.UNUSED

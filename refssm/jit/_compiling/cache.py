@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from pickle import UnpicklingError
@@ -88,8 +88,9 @@ def of_these_sources() -> Path:
     if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         for other in mirrors.iterdir():
-            if time.time() - other.stat().st_mtime > UNUSED:
-                shutil.rmtree(other, ignore_errors=True)
+            with suppress(FileNotFoundError):  # another process removed it meanwhile
+                if time.time() - other.stat().st_mtime > UNUSED:
+                    shutil.rmtree(other, ignore_errors=True)
     os.utime(folder)
     return folder
 

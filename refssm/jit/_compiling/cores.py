@@ -39,6 +39,6 @@ def _keep_freed_memory() -> None:
     """Let glibc keep the memory of freed arrays.
 
     It gives memory back to the system beyond twice the size of the largest array freed so far, of
-    at most 32 MB. A step of S5 had 25 000 page faults, and took a third more time.
+    at most 32 MB. Each array that is made again then costs a page fault for every 4096 bytes.
     """
     np.empty(2**25 - 2**16, np.uint8)
