@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -155,20 +156,34 @@ class _Watching(Recorder):
 
 def main(arguments: list[str]) -> int:
     """Replay a saved failure; prints what AddressSanitizer says."""
-    from refssm.command import code as command
-
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print("usage: python -m refssm_gpu._host.sanitize FAILURE.npz")  # noqa: T201
         return USAGE
     os.environ["REFSSM_GPU"] = "host"  # before the mirrors are imported
     watching, told = _Watching(), StringIO()
     with replaced(watching), redirect_stdout(told):
-        code = command(["replay", arguments[0], "--in-process"])
+        code = _command("replay", arguments[0], "--in-process")
     if code == USAGE:  # said on the error stream
         return USAGE
     said = watching.said or f"AddressSanitizer: nothing\n{told.getvalue()}".strip()
     print(said)  # noqa: T201
     return int(bool(watching.said))
+
+
+def _command(*arguments: str) -> int:
+    """Run the command `refssm` in this process, where launches are watched; its exit code.
+
+    It is run as a program, because the command stands above the mirrors.
+    """
+    before = sys.argv
+    sys.argv = ["refssm", *arguments]
+    try:
+        runpy.run_module("refssm", run_name="__main__")
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    finally:
+        sys.argv = before
+    return 0
 
 
 if __name__ == "__main__":
