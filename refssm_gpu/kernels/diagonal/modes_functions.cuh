@@ -3,7 +3,6 @@
 #ifndef REFSSM_MODES_FUNCTIONS_CUH
 #define REFSSM_MODES_FUNCTIONS_CUH
 #include "../vandermonde/powers.cuh"
-#include "../common/votes.cuh"
 
 DEVICE complex128 complex_from(double re, double im) { return {re, im}; }
 

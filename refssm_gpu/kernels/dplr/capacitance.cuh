@@ -8,7 +8,6 @@
 #define REFSSM_DPLR_CAPACITANCE_CUH
 #include "../cauchy/resolvent.cuh"
 #include "../common/rows.cuh"
-#include "../common/votes.cuh"
 
 // R = 1/T without a branch; false where |T|² leaves the range in which it keeps its digits, or is NaN.
 DEVICE bool inverted(complex128 T, complex128& R) {
