@@ -17,6 +17,7 @@ DEVICES = {
     "numpy": ("cpu", "cuda", "gpu"),
 }
 TYPES = ("float32", "float64", "complex64", "complex128", "float16", "bfloat16")
+NUMBERS = ("any", "complex")
 ARITHMETICS = ("float64", "float32", "tf32", "float16", "bfloat16")
 
 
@@ -28,10 +29,13 @@ class Budget:
     `computes` names the type in which it computes, if that differs from the type of its arguments:
     "tf32" for float32 arguments that tensor cores multiply, "float32" for a bfloat16 kernel that
     accumulates in single precision (its errors are then judged by u of that type).
+    `normwise=False` refuses grade N: entries that cancel in differences of cumulative sums must
+    have digits of their own.
     """
 
     C: float = 16.0
     computes: str = ""
+    normwise: bool = True
 
     def __post_init__(self):
         if not (isinstance(self.C, Real) and 1 <= self.C <= 1024):
@@ -39,10 +43,12 @@ class Budget:
         if self.computes != "" and self.computes not in ARITHMETICS:
             known = ", ".join(ARITHMETICS)
             raise ValueError(f"Budget: unknown arithmetic {self.computes!r}; wanted one of {known}")
+        if not isinstance(self.normwise, bool):
+            raise ValueError(f"Budget: `normwise` must be True or False, got {self.normwise!r}")
 
 
 KINDS = {"device": str, "layout": str, "vjp": bool, "accuracy": Budget}
-KINDS |= {"ftz": bool, "deterministic": bool}
+KINDS |= {"ftz": bool, "deterministic": bool, "kinds": str}
 WANTED = {str: "a string", bool: "True or False", Budget: "a Budget"}
 
 
@@ -60,6 +66,7 @@ class Declaration:
     accuracy: Budget = field(default_factory=Budget)
     ftz: bool = False
     deterministic: bool = True
+    kinds: str = "any"
 
     def __post_init__(self):
         for name, kind in KINDS.items():
@@ -85,11 +92,23 @@ class Declaration:
             if dtype not in TYPES:
                 known = ", ".join(TYPES)
                 raise ValueError(f"implements: unknown type {dtype!r}; wanted one of {known}")
+        self._check_kinds()
         if self.vjp and self.framework in ("numpy", "cupy"):
             wanted = f"write a function {self.name or '<name>'}_vjp"
             raise ValueError(f"implements: {self.framework} has no autodiff for vjp=True; {wanted}")
         if self.name:
             self._check_operator()
+
+    def _check_kinds(self):
+        if self.kinds not in NUMBERS:
+            known = ", ".join(NUMBERS)
+            raise ValueError(f"implements: unknown kinds {self.kinds!r}; wanted one of {known}")
+        real = [t for t in self.dtypes if not t.startswith("complex")]
+        if self.kinds == "complex" and real:
+            raise ValueError(
+                f'implements: kinds="complex" leaves out {real[0]}, which `dtypes` declares: '
+                "drop one of the two"
+            )
 
     def _check_operator(self):
         from refssm.catalog import judged, named  # the catalog loads every family
@@ -100,10 +119,14 @@ class Declaration:
             raise ValueError(
                 f"implements: `{self.name}` is not an operator of the catalog ({known})"
             )
+        if self.kinds == "complex" and all(d.real for d in op.inputs.values()):
+            raise ValueError(
+                f'implements: kinds="complex": {op} has no argument of complex numbers'
+            )
         if self.layout:
-            from refssm._layout import parse
+            from refssm._layout import in_layout, parse
 
-            parse(op, self.layout)
+            parse(in_layout(op, self.layout), self.layout)
 
 
 def implements(name: str, **declared: Any):
@@ -115,15 +138,19 @@ def implements(name: str, **declared: Any):
                 "bfloat16" are judged only if declared.
     layout      the order of its axes, by the names that `refssm show` prints: "b n l, b n l ->
                 b n l". 1 is an axis of length one; the judge loops over batch axes left out.
+                "(g h)" is one axis that merges g and h as in einops: h varies fastest.
     vjp         True: also judge the gradient of the framework's autodiff. A function
                 `<name>_vjp` in the same place is always judged.
     only        a function that receives the arguments of a case by name (keyword arguments
                 too) and returns those that the kernel supports (a length cut to a multiple of
-                64, a constant decay), or None to decline the case. A call may also raise
-                NotImplementedError to decline it.
+                64, a constant decay), or None to decline the case. It must return its own result
+                unchanged. A call may also raise NotImplementedError to decline a case.
     accuracy    a `Budget`.
     ftz         True: subnormal numbers may be flushed to zero.
     deterministic  False: outputs of equal calls may differ within tolerance (atomic additions).
+    kinds       "complex": it is never called with real arrays, except for arguments that are real
+                by definition (a step size). Complex `dtypes` alone say so too, where the operator
+                also has real types. "any" (default): real and complex arguments, also mixed.
 
     Raises ValueError for a value that is not possible.
 

@@ -35,7 +35,8 @@ PACKAGES = {
 }
 FORMS = ("from", "stateful", "step")  # return all states; outputs and last state; one step
 TRAITS = frozenset(
-    {"causal", "time-invariant", "state", "transform"}
+    # matrix-product: its definition multiplies by masked matrices, so 0·NaN may occur in a block
+    {"causal", "time-invariant", "state", "transform", "matrix-product"}
 )  # and linear:<arguments>[->output]
 REFERENCE_TYPES = "fdgFDG"  # no float16: it would need a cast; the GPU mirrors accept it
 COMPILED_TYPES = "fdFD"

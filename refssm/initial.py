@@ -7,13 +7,28 @@ Poles come from the constructors of `refssm.hippo` and `refssm.nplr`. Layers sta
 
 import numpy as np
 
-from refssm.hippo import lru_ring, s4d_inv, s4d_legs, s4d_lin, s4d_quad, s4d_real
+from refssm.discretize import discretize_bilinear
+from refssm.hippo import (
+    hippo_lagt,
+    hippo_legs,
+    hippo_legt,
+    lru_ring,
+    s4d_inv,
+    s4d_legs,
+    s4d_lin,
+    s4d_quad,
+    s4d_real,
+)
 from refssm.nplr import block_diagonal, nplr_fourier, nplr_lagt, nplr_legs, nplr_legt
 
 DT_MIN, DT_MAX = 1e-3, 1e-1  # published code of S4D, S5 and Mamba: dt_min, dt_max
 DT_FLOOR = 1e-4  # published code of Mamba: dt_init_floor
+HEAD_MIN, HEAD_MAX = 1.0, 16.0  # published code of Mamba-2: A_init_range
+GATE_MIN, GATE_MAX = 0.9, 0.999  # RG-LRU: the range of a^c, the decay where the gate is open
+CHUNK, CHUNK_SUM = 256, 6e4  # chosen: at the start a chunk sums to −0.5 … −600
 RATE_FLOOR = 1e-4  # published code of S4: the clamp of −Re w, which is 0 for LegT and Fourier
 NPLR = {"legs": nplr_legs, "legt": nplr_legt, "lagt": nplr_lagt, "fourier": nplr_fourier}
+DENSE = {"legs": hippo_legs, "legt": hippo_legt, "lagt": hippo_lagt}
 DIAGONAL = {
     "lin": s4d_lin, "inv": s4d_inv, "quad": s4d_quad, "real": s4d_real, "legs": s4d_legs,
 }  # fmt: skip
@@ -36,10 +51,20 @@ def step_biases(rng, shape, *, dt_min=DT_MIN, dt_max=DT_MAX):
     return dt + np.log(-np.expm1(-dt))
 
 
+def normal(rng, shape):
+    """Standard normal numbers."""
+    return rng.standard_normal(shape)
+
+
 def complex_normal(rng, shape):
     """z = (x + iy)/√2 with standard normal x, y: E|z|² = 1."""
     x, y = rng.standard_normal((2, *shape))
     return (x + 1j * y) * np.sqrt(0.5)
+
+
+def state(rng, shape):
+    """The state before the first step: in one draw of two zeros, as at the start, else normal."""
+    return rng.integers(2) * normal(rng, shape)
 
 
 def dplr(measure, *, n):
@@ -50,6 +75,18 @@ def dplr(measure, *, n):
     """
     w, P, B, V = NPLR[_known("measure", measure, NPLR)](n=n)
     return {"w": w, "P": P, "B": B, "V": V}
+
+
+def dense(measure, *, n):
+    """`A` and `B` of a HiPPO measure, real and dense: legs, legt or lagt [gu2020hippo]."""
+    A, B = DENSE[_known("measure", measure, DENSE)](n=n)
+    return {"A": A, "B": B}
+
+
+def stepped(A, B, dt):
+    """Ā and B̄ of one input after the bilinear map, as S4 discretizes [gu2022s4]."""
+    A, B = discretize_bilinear(A, B[:, None], dt)
+    return A, B[:, 0]
 
 
 def real_outputs(rng, V, p):
@@ -109,6 +146,57 @@ def lru(rng, *, n, m, p, r_min=0.0, r_max=1.0, max_phase=2 * np.pi):
 def rates(*, n):
     """A = −(1, 2, …, n), the rates of every channel of Mamba [gu2023mamba]."""
     return s4d_real(n=n)
+
+
+def heads(rng, shape):
+    """Logarithms of decays −a dt of one head of Mamba-2, and its steps dt [dao2024mamba2].
+
+    a is uniform between 1 and 16, dt = softplus(x + bias) with a normal x at every step.
+    """
+    rate, bias = rng.uniform(HEAD_MIN, HEAD_MAX), step_biases(rng, ())
+    dt = np.logaddexp(0, bias + rng.standard_normal(shape))
+    return -rate * dt, dt
+
+
+def trained_heads(rng, shape):
+    """As `heads`, with a wider range, as training bounds no rate: 256 steps sum to −1e-3 … −6e4.
+
+    The sum is log-uniform. Programs that are tried on `heads` only never see its ends.
+    """
+    total = np.exp(rng.uniform(np.log(1e-3), np.log(CHUNK_SUM)))
+    dt = steps(rng, ()) * rng.standard_exponential(shape)
+    return -total / CHUNK * rng.standard_exponential(shape), dt
+
+
+def gated_decays(rng, *, l, n):
+    """a_t = (a^c)^{r_t} of Griffin's RG-LRU, (l, n), with r_t = σ(x_t) [de2024griffin, 2.4].
+
+    a^c is uniform between 0.9 and 0.999, x_t normal.
+    """
+    gate = 1 / (1 + np.exp(-rng.standard_normal((l, n))))
+    return rng.uniform(GATE_MIN, GATE_MAX, n) ** gate
+
+
+def packed(rng, shape):
+    """True where one of several sequences in a row begins: at three steps of ten.
+
+    From 1024 steps on there are more than 256 sequences: numbers of one byte do not count them.
+    """
+    return rng.random(shape) < 0.3
+
+
+def averages(rng, *, n, slow=False):
+    """Arguments of `ema_kernel` with decays q uniform between 0.4 and 0.95 [ma2023mega].
+
+    p = s = √(1 − q), so q = 1 − p s. `beta` and `gamma` are normal. Decays like these overflow in
+    closed forms that divide by q^k on long inputs. `slow` averages have 1 − q about one number, and
+    that is log-uniform between 1e-6 and 1e-2: errors of q grow with k there.
+    """
+    rate = np.exp(rng.uniform(np.log(1e-6), np.log(1e-2)))
+    p = np.sqrt(rate * rng.uniform(0.5, 2, n) if slow else rng.uniform(0.05, 0.6, n))
+    logit = np.log(p) - np.log1p(-p)
+    beta, gamma = rng.standard_normal((2, n))
+    return {"delta": logit, "alpha": logit, "beta": beta, "gamma": gamma}
 
 
 def markov(rng, shape):

@@ -40,12 +40,14 @@ def check(
     profile: str = "default",
     seed: int = 0,
     checks: tuple[str, ...] = (),
+    allow_thin: bool = False,
     **declared: Any,
 ) -> None:
     """Judge `function` as an implementation of `name`; AssertionError with the report if it fails.
 
     `vjp` is its gradient as a function, or True for the framework's autodiff; `checks` limits the
-    run to some of the checks that `refssm show` lists. Keywords of `implements` are accepted here
+    run to some of the checks that `refssm show` lists. A check that could judge fewer than half of
+    its cases is a failure too, unless `allow_thin`. Keywords of `implements` are accepted here
     too, and add to or replace what the function declares. It runs in this process, so a debugger
     can stop in it. Raises ValueError if nothing can be judged: no such operator, check or type, or
     all cases declined.
@@ -63,4 +65,5 @@ def check(
         said = {f: getattr(own, f) for f in Declaration.__dataclass_fields__ if f != "name"}
         declared = {**said, **declared}
     own = declared_as(name, declared)
-    judged_in_process(name, function, vjp, own, profile=profile, seed=seed, checks=tuple(checks))
+    how = {"profile": profile, "seed": seed, "checks": tuple(checks), "allow_thin": allow_thin}
+    judged_in_process(name, function, vjp, own, **how)

@@ -3,7 +3,14 @@
 import pytest
 from rotation import ROTATION, TURNS, mark, one_of_each_kind, shares
 
+from refssm.conformance.judging import kept
 from refssm.conformance.planted import planted_bugs
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch):
+    """Tests change references and rules: what they expect is computed, and not kept on disk."""
+    monkeypatch.setattr(kept, "folder_of", lambda: None)
 
 
 @pytest.hookimpl(tryfirst=True)

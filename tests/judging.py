@@ -30,13 +30,19 @@ LATE = SCAN.replace("    return x", "    x[..., 64:65, :] += 1\n    return x")
 
 def judged(name, function, *checks, vjp=None, types=(), where=(), **settings):
     """The results of one implementation; `settings` are those of a run or of its declaration."""
-    how = {"profile": "quick", "seed": 0, "shrink": False}
+    how = {"profile": "quick", "seed": 0, "cases": 0, "shrink": False}
     how = {key: settings.pop(key, usual) for key, usual in how.items()}
     found = Found(operator_named(name), function, vjp, declared=Declaration(name, **settings))
     more = {"types": types, "only_checks": checks, "where": parse(where, [found.op])}
     return list(
         results_of(Session(InProcess([found]), "here", Settings(folder=None, **how, **more)))
     )
+
+
+def without_clock(monkeypatch):
+    """Let numbers of cases end searches and shrinking, also on a busy machine."""
+    for limit in ("SHRINK_SECONDS", "MORE_SECONDS", "REDRAW_SECONDS"):
+        monkeypatch.setattr(f"refssm.conformance.checks.sweep.{limit}", np.inf)
 
 
 def verdicts(results):

@@ -102,7 +102,9 @@ def test_differences_of_a_cumulative_sum_lose_what_the_sum_has_grown_to(role, l,
     arrays = usual(SSD_CHUNKED, 7, "float32", l=l)
     log_a = arrays[1]
     log_a[: l // 2], log_a[l // 2 :] = -100, -1e-3
-    assert not judge(SSD_RECURRENT, lambda *a: by_differences(*a, chunk=chunk), *arrays).ok
+    # a chunk of 2048 loses more than the second digit of the largest value
+    lost = "N" if chunk < 2048 else "F"
+    assert judge(SSD_RECURRENT, lambda *a: by_differences(*a, chunk=chunk), *arrays).grade == lost
     chunked = SSD_CHUNKED.implementation(role)
     assert judge(SSD_RECURRENT, lambda *a: chunked(*a, chunk=chunk), *arrays).grade == "A"
     log_a[:] = -1  # integers, whose sums are exact: the mistake is invisible

@@ -70,7 +70,7 @@ class Asked:
     @property
     def told(self) -> dict:
         """Call options that override declarations; `usual`: values if nothing is declared."""
-        names = ("framework", "device", "layout", "vjp", "ftz", "deterministic")
+        names = ("framework", "device", "layout", "vjp", "ftz", "deterministic", "kinds")
         told = {n: self.ctx.params[n] for n in names if self.ctx.params[n] not in (None, "")}
         usual = {n: value for n, value in self.config.declared.items() if n not in told}
         return told | ({"usual": usual} if usual else {})

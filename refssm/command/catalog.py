@@ -26,6 +26,7 @@ def show_operator(
     """Print an operator's formula, layout, domains and checks, and a plug-in."""
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.checks.checks import PROFILES, checks_of, default_types
+    from refssm.presets.catalog import presets_of
 
     op = operator_named(operator)
     doc = op.reference.__doc__ or ""
@@ -37,6 +38,10 @@ def show_operator(
     typer.echo(f"made with {roles(op)}\n")
     for name, domain in {**op.inputs, **op.parameters}.items():
         typer.echo(f"{name:<9} {domain.summary}")
+    if presets := presets_of(op):
+        typer.echo("\npresets, what models start from: refssm verify TARGET --preset NAME")
+        for preset in presets:
+            typer.echo(f"  {preset.name:<18} {preset.summary}")
     profile = PROFILES["default"]
     checks = checks_of(op, profile, default_types(op, profile), vjp=op.differentiable)
     typer.echo(f"\nchecks    {', '.join(f'{c.name}[{c.dtype}]' for c in checks)}\n")

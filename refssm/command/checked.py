@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -11,22 +12,36 @@ if TYPE_CHECKING:
     from refssm.conformance.running.settings import Settings
 
 
-def check_framework(framework: str) -> None:
-    """UsageError for an unknown framework."""
+def check_options(framework: str, config, no_config: bool, preset="", inputs=None) -> None:
+    """UsageError for an unknown framework, or for options that exclude each other."""
     from refssm._implements import FRAMEWORKS
     from refssm.conformance.usage_error import UsageError
 
+    if no_config and config is not None:
+        raise UsageError("--config and --no-config cannot be combined: leave one out")
+    if preset and inputs is not None:
+        raise UsageError("--preset draws cases and --inputs has its own: leave one out")
     if framework and framework not in FRAMEWORKS:
         raise UsageError(f"unknown framework {framework!r}; wanted one of {', '.join(FRAMEWORKS)}")
 
 
-def where(asked: Asked, worker):
-    """Ranges as texts, and parsed for a session."""
+def check_inputs(settings: Settings, inputs) -> None:
+    """UsageError for `--inputs` with checks that draw cases."""
+    from refssm.conformance.checks.checks import GRADIENT, VALUE
+    from refssm.conformance.usage_error import UsageError
+
+    if inputs is not None and {*settings.only_checks} - {VALUE.name, GRADIENT.name}:
+        raise UsageError("--inputs judges value and gradient of one call: leave other checks out")
+
+
+def where(asked: Asked, worker, others=()):
+    """Ranges as texts, and parsed for a session; `others` are operators of the same file."""
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.cases.ranges import parse
     from refssm.conformance.cases.sizes import core_dims
 
-    ops = [operator_named(offer.name) for offer in worker.found if offer.judged]
+    names = [*(offer.name for offer in worker.found if offer.judged), *others]
+    ops = [operator_named(name) for name in dict.fromkeys(names)]
     texts = asked.ranges(name for op in ops for name in (*op.inputs, *core_dims(op)))
     return texts, parse(texts, ops)
 
@@ -58,6 +73,21 @@ def settings(as_, dtype, check, seed, profile) -> Settings:
             raise UsageError(f"unknown type {name!r}; wanted one of {', '.join(TYPES)}")
     how: dict = {"types": tuple(dtype), "only_checks": tuple(check), "as_": as_}
     return Settings(profile=profile, seed=seed, **how)
+
+
+def preset(name: str) -> str:
+    """The name of a preset; UsageError if no operator has one of this name."""
+    from refssm.conformance.usage_error import UsageError
+    from refssm.presets.catalog import PRESETS
+
+    known = dict.fromkeys(p.name for presets in PRESETS.values() for p in presets)
+    if name and name not in known:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(
+            f"unknown preset {name!r}: {hint}`refssm show OPERATOR` lists an operator's presets"
+        )
+    return name
 
 
 def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:

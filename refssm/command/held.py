@@ -18,7 +18,7 @@ def worker_of(target, told, output=None, *, name, timeout, in_process) -> Any:
     if target.startswith(program.PREFIX):
         (command,) = shlex.split(target.removeprefix(program.PREFIX))
         usual = told.get("usual", {})  # the file's framework and device apply to functions only
-        usual = {k: usual[k] for k in ("layout", "vjp", "ftz", "deterministic") if k in usual}
+        usual = {k: usual[k] for k in ("vjp", *program.TOLD) if k in usual}
         own = {k: v for k, v in told.items() if k != "usual"}
         return program.Programs(command, name, timeout, usual | own)
     if in_process:

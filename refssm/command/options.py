@@ -13,6 +13,7 @@ KEYS = {
     "check": "checks",
     "timeout": "timeout",
     "known": "known-failures",
+    "allow_thin": "allow-thin",
 }
 
 
@@ -63,7 +64,10 @@ Output = Annotated[
 ]
 WhereText = Annotated[
     list[str] | None,
-    typer.Option(help="NAME=LOW..HIGH: limit an argument or a size to this range; repeatable."),
+    typer.Option(
+        help="NAME=LOW..HIGH: limit an argument or a size to this range; re(NAME), im(NAME), "
+        "abs(NAME): a part of it; repeatable."
+    ),
 ]
 Exec = Annotated[
     str,
@@ -92,6 +96,9 @@ Deterministic = Annotated[
         help="Equal calls must give equal bits, or may differ within tolerance.",
     ),
 ]
+KindsOfNumbers = Annotated[
+    str, typer.Option("--kinds", help='"complex": never call it with real arrays; or "any".')
+]
 Timeout = Annotated[
     float,
     typer.Option(
@@ -106,12 +113,26 @@ Dtype = Annotated[list[str] | None, typer.Option(help="Judge only this type; rep
 CheckName = Annotated[list[str] | None, typer.Option(help="Run only this check; repeatable.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of the random cases.")]
 ProfileName = Annotated[str, typer.Option(help="quick, default or thorough.")]
+AllowThin = Annotated[
+    bool,
+    typer.Option(
+        "--allow-thin", help="Checks that could judge only few cases do not make the exit code 1."
+    ),
+]
 KnownFile = Annotated[
     Path | None,
     typer.Option("--known", help="A list of known failures; each has a reason and an expiry date."),
 ]
 WriteKnown = Annotated[
     Path | None, typer.Option(help="Write the failures to such a list; then fill in the reasons.")
+]
+PresetName = Annotated[
+    str,
+    typer.Option(
+        "--preset",
+        help="Draw only cases of this preset, a system that models start from: `refssm show` lists "
+        "an operator's.",
+    ),
 ]
 Cases = Annotated[
     int | None,

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from refssm.command import options as o
-from refssm.command.checked import check_framework
+from refssm.command.checked import check_options
 from refssm.command.held import worker_of
 from refssm.command.progress import Bar
 from refssm.command.saying import say
@@ -100,7 +100,7 @@ def check(
         operator_named(as_)
         if len(targets) > 1:
             raise UsageError("--as is about one function: give only one target")
-    check_framework(framework)
+    check_options(framework, None, False)
     told = {"framework": framework, "device": device, "layout": layout, "ftz": ftz}
     told = {name: value for name, value in told.items() if value}
     how = {"name": as_ or None, "timeout": timeout, "in_process": in_process}

@@ -30,10 +30,12 @@ def verify(
     vjp: o.Vjp = None,
     ftz: o.Ftz = None,
     deterministic: o.Deterministic = None,
+    kinds: o.KindsOfNumbers = "",
     dtype: o.Dtype = None,
     check: o.CheckName = None,
     seed: o.Seed = 0,
     profile: o.ProfileName = "default",
+    preset: o.PresetName = "",
     cases: o.Cases = None,
     workers: o.Workers = 1,
     dask: o.Dask = None,
@@ -42,24 +44,21 @@ def verify(
     html: o.Html = None,
     timeout: o.Timeout = TIMEOUT,
     in_process: o.InThisProcess = False,
+    allow_thin: o.AllowThin = False,
     known: o.KnownFile = None,
     write_known: o.WriteKnown = None,
     config: o.ConfigFile = None,
     no_config: o.NoConfig = False,
 ) -> int:
     """Judge an implementation: is it right, how accurate is it, and if wrong, where and why."""
-    from refssm.conformance.checks.checks import VALUE
     from refssm.conformance.judging.certificate import refuse_if_wrong
-    from refssm.conformance.usage_error import UsageError
 
     del targets, subject, exec_, where, device, layout  # read through `Asked`
-    del vjp, ftz, deterministic, dtype, check, cases, known, workers, dask, resume
-    if no_config and config is not None:
-        raise UsageError("--config and --no-config cannot be combined: leave one out")
-    checked.check_framework(framework)
+    del vjp, ftz, deterministic, kinds, dtype, check
+    del cases, known, workers, dask, resume, allow_thin
+    checked.check_options(framework, config, no_config, preset, inputs)
     run = _Run(Asked(ctx, own_data=inputs is not None), seed, profile, json, html)
-    if inputs is not None and {*run.settings.only_checks} - {VALUE.name}:
-        raise UsageError("--inputs judges the values of one call: leave --check out")
+    checked.check_inputs(run.settings, inputs)
     known_list.check_new(write_known)
     places = run.places(as_, inputs, output)
     spread = ctx.with_resource(checked.spread(ctx.params))
@@ -88,9 +87,10 @@ class _Run:
         self.asked, self.json, self.started = asked, json, time.perf_counter()
         settings = checked.settings_of(asked, seed, profile)
         evidence, cases = page.asked(html), asked.ctx.params["cases"] or 0
-        self.settings = replace(
-            settings, evidence=evidence, cases=cases, overrides=asked.told, diagnose=True
-        )
+        preset, thin = asked.ctx.params["preset"], asked.ctx.params["allow_thin"]
+        more = {"cases": cases, "preset": checked.preset(preset), "allow_thin": bool(thin)}
+        more |= {"overrides": asked.told, "diagnose": True}
+        self.settings = replace(settings, evidence=evidence, **more)
         self.html, self.told = html, []
         self.known, self.narrowed = known_list.of(asked), asked.own_data
         self.out, self.bar, self.results = lines.console(sys.stdout), Bar(), []
@@ -110,31 +110,45 @@ class _Run:
                 self.out.print(text)
 
     def judge(self, target, against, inputs, output, spread, **how) -> None:
-        """Judge one target; prints each result as soon as it is known."""
+        """Judge one target; of several functions of one operator, one after the other."""
+        from refssm.conformance.usage_error import Several
+
+        given, part = (against, inputs, spread, how), self.asked.part(target)
+        self.bar.tick(f"importing {target}")
+        try:
+            worker = held.worker_of(target, self.asked.told, output, **how)
+        except Several as several:
+            others = [operator for _, operator in several.parts]
+            for place, _ in several.parts:
+                self.bar.tick(f"importing {place}")
+                worker = held.worker_of(place, self.asked.told, **how)
+                self._judge(worker, place, part, others, *given)
+        else:
+            self._judge(worker, target, part, (), *given)
+
+    def _judge(self, worker, target, part, others, against, inputs, spread, how) -> None:
+        """Judge what a worker found; prints each result as soon as it is known."""
         from refssm.conformance.report import lines
         from refssm.conformance.running.session import trials_of
         from refssm.conformance.running.settings import Session
 
-        self.bar.tick(f"importing {target}")
-        told = self.asked.told
-        with (
-            held.worker_of(target, told, output, **how) as worker,
-            held.older_of(against, told, **how) as older,
-        ):
-            texts, where = checked.where(self.asked, worker)
+        function = target.rpartition("::")[2] if others else ""
+        with worker, held.older_of(against, self.asked.told, **how) as older:
+            texts, where = checked.where(self.asked, worker, others)
             self.narrowed |= bool(texts)
             header = self._header(target, worker, [r for r in (where, inputs) if r])
             self.say(_unlike(header, self.told))
             self.told.append(header)
             asked = replace(self.settings, where=where, limits=tuple(texts), older=against)
+            asked = replace(asked, function=function)
             session = Session(worker, target, asked, older, self.bar.tick, spread)
             for result in _results(session, inputs):
                 result = self.known.marked(result)
                 self.results.append(result)
                 if not self.json:
                     self.bar.hide()
-                    lines.show(result, self.out, lines.width(worker.found))
-            self.known.judged(target, trials_of(session), self.asked.part(target))
+                    lines.show(result, self.out, lines.width(worker.found, function))
+            self.known.judged(target, trials_of(session), part)
         self.say("")
 
     def _header(self, target, worker, narrowed) -> str:
@@ -172,7 +186,8 @@ class _Run:
             self.say(*page.written(self.html, self.results, self.told, self.started))
         if complaints or any(r.failed for r in self.results):
             return FAILED
-        return 0 if any(r.verdict == "pass" or r.known for r in self.results) else NOTHING
+        passed = any(r.verdict == "pass" or r.known or r.tolerated for r in self.results)
+        return 0 if passed else NOTHING
 
 
 def _results(session, inputs):

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# true where long double has at least ten bits more than double precision
+LONG_DOUBLE_IS_WIDER = bool(np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 1000)
+
 
 @dataclass(frozen=True)
 class NumberType:
@@ -26,6 +29,11 @@ class NumberType:
     def half(self) -> bool:
         """True for 16-bit types, whose values float32 arrays hold."""
         return self.name in ("float16", "bfloat16")
+
+    @property
+    def double(self) -> bool:
+        """True for double precision, whose exact values come from the oracle or long double."""
+        return self.digits > 50
 
     def rounded(self, a: np.ndarray, real: bool) -> np.ndarray:
         """`a`, of double precision, rounded to this type's values."""

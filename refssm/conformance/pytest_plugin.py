@@ -9,8 +9,8 @@
 
 The mark has the arguments of `refssm.testing.implements`; `vjp` may also be a function that
 computes the gradient; `xfail={"gradient[complex64]": "why"}` expects one check to fail. Of
-[tool.refssm] in pyproject.toml, profile, seed, dtypes, checks and known-failures apply here too;
-the mark and the command line override them.
+[tool.refssm] in pyproject.toml, profile, seed, dtypes, checks, allow-thin and known-failures apply
+here too; the mark and the command line override them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import pytest
 
 from refssm.conformance.calling.attributes import marks_of
 
-OPTIONS = ("profile", "seed", "xfail")
+OPTIONS = ("profile", "seed", "allow_thin", "xfail")
 
 
 def pytest_addoption(parser):
@@ -37,6 +37,12 @@ def pytest_addoption(parser):
         help="how many cases each check runs",
     )
     group.addoption("--refssm-seed", type=int, default=None, help="the seed of the random cases")
+    group.addoption(
+        "--refssm-allow-thin",
+        action="store_true",
+        default=None,
+        help="checks that could judge only few cases do not fail",
+    )
 
 
 def pytest_configure(config):
@@ -76,6 +82,7 @@ class Implementation(pytest.Collector):
     def __init__(self, *, function, mark, **kwargs):
         super().__init__(**kwargs)
         self.function, self.mark = function, mark
+        self.told = False  # one check has said that the layout does not fit
         self.obj = function  # pytest evaluates conditions of xfail and skipif with it
         self.own_markers.extend(getattr(function, "pytestmark", []))
         self.keywords.update((m.name, m) for m in self.own_markers)
@@ -94,7 +101,7 @@ class Implementation(pytest.Collector):
         """The value from the mark, else from the command line, else from the project's file."""
         told = self.config.getoption(f"refssm_{name}")
         return self.mark.kwargs.get(
-            name, self.project[0].get(name, usual) if told is None else told
+            name, self.project[0].get(name.replace("_", "-"), usual) if told is None else told
         )
 
     @cached_property
@@ -118,6 +125,7 @@ class Implementation(pytest.Collector):
                 self.setting("seed", 0),
                 self.project[0].get("checks", ()),
                 self.project[0].get("dtypes", ()),
+                bool(self.setting("allow_thin", False)),
             )
             return trials_of(session)[0]
         except (UsageError, ValueError) as error:  # such as: it has none of the project's types
@@ -198,6 +206,8 @@ class Check(pytest.Item):
         trial = self.parent.trial
         if trial.offer.absent:
             _skip(trial.offer.absent)
+        if trial.probe.misfit:
+            self._misfit(trial)
         name, _, dtype = self.name.rstrip("]").partition("[")
         checks = {f"{c.name}[{c.dtype}]": c for c in trial.planned()}
         check = checks.get(self.name)
@@ -214,6 +224,15 @@ class Check(pytest.Item):
             raise Failed(result, self.over)
         for note in result.notes:
             self.add_report_section("call", "refssm", note)
+
+    def _misfit(self, trial):
+        """Fail if the layout does not fit, once for all checks; the others are skipped."""
+        if self.parent.told:
+            _skip("not run, because the layout does not fit")
+        self.parent.told = not any(self.iter_markers("xfail"))  # one that may fail says nothing
+        result = trial.misfit()
+        self.user_properties += [("verdict", result.verdict), ("grade", result.grade)]
+        raise Failed(result, self.over)
 
     def repr_failure(self, excinfo, style=None):
         """The lines of the report instead of a traceback."""

@@ -18,20 +18,21 @@ class Standard:
     """The standard of results; by default their own type and 16·u·K.
 
     `type` is the judged type, `computes` the arithmetic, `room` the allowed ratio; `ftz` allows
-    subnormal numbers to be flushed to zero.
+    subnormal numbers to be flushed to zero; `normwise` allows grade N, "right in norm".
     """
 
     type: NumberType
     computes: NumberType
     room: float = C
     ftz: bool = False
+    normwise: bool = True
 
     @classmethod
     def of(cls, name, accuracy: Budget | None = None, ftz: bool = False) -> Standard:
         """The standard of a type with its author's declared accuracy."""
         kind, accuracy = number_type(name), accuracy or Budget()
         computes = number_type(accuracy.computes) if accuracy.computes else kind
-        return cls(kind, computes, accuracy.C, ftz)
+        return cls(kind, computes, accuracy.C, ftz, accuracy.normwise)
 
     @property
     def u(self) -> float:
@@ -40,9 +41,22 @@ class Standard:
 
     @property
     def floor(self) -> float:
-        """The least error of one rounding: the smallest normal number, divided by u with `ftz`."""
-        tiny = max(self.type.tiny, self.computes.tiny)
-        return tiny / self.u if self.ftz else tiny
+        """The least error of one rounding, in units of u: the smallest normal number of the
+        arithmetic, divided by u with `ftz`.
+
+        The range of the judged type does not matter here: a float16 program that computes in
+        float32 has no intermediate result in float16, so none that underflows there.
+        """
+        return self.computes.tiny / self.u if self.ftz else self.computes.tiny
+
+    @property
+    def copied(self) -> float:
+        """With `ftz`, the error of a flushed copy of an input or an output, in units of u.
+
+        It is that of one rounding, or what the allowed ratio turns into the smallest normal number
+        of the judged type: arguments and results are of that type, and flushed once.
+        """
+        return max(self.floor, self.type.tiny / (self.u * self.room))
 
     def u_out(self, dtype) -> float:
         """Unit roundoff of an output array of type `dtype`, maybe wider than the judged type."""

@@ -7,6 +7,7 @@ so K_k = C Sᵏ B, a correlation of finite length [fu2023h3].
 
 import numpy as np
 
+from refssm._contract import FFT
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast_each
 from refssm.domains import projections
@@ -54,11 +55,13 @@ def shift_kernel_vjp(dk, B, C, *, l):
 
 SHIFT_KERNEL = Operator(
     reference=shift_kernel,
+    definition=shift_kernel,  # the sum; its paper computes it by FFT
     signature="(n),(n)->(l)",
     inputs={"B": projections, "C": projections},
     outputs=("k",),
     batch="d, d",
-    traits=frozenset({"causal", "linear:B", "linear:C"}),
+    traits=frozenset({"causal", "transform", "linear:B", "linear:C"}),
+    contract=FFT,
     citation="fu2023h3",
 )
 shift_kernel = SHIFT_KERNEL.checked(shift_kernel)

@@ -7,7 +7,7 @@ part is used. A texture arranges the draws along the axes (`TEXTURES`).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
@@ -24,6 +24,16 @@ Map = Callable[[np.ndarray, np.ndarray], np.ndarray]
 WAVE_TEXTURES = ("each", "constant", "channel", "impulse", "late", "gaps")
 SIGNAL_TEXTURES = (*WAVE_TEXTURES, "subnormal")
 TEXTURES = (*SIGNAL_TEXTURES, "fading", "beside", "diagonal", "lower", "cycle")
+
+# Of structured cases, a small share of all. Close to a structure for which programs take shortcuts:
+# alike: all entries within 3 % or 1e-5 of one number, so members of a batch too. nearly diagonal,
+# nearly symmetric: the rest is 1e-9 or 1e-5 of it, or 1e-5 or 1e-3. And an impulse before one
+# strong decay: first: only the first step is not 0. At the second step, decayed: times e^-30 to
+# e^-100; lowered: minus 30 to 100; stretched: 3 to 10. ten: all entries about −10.
+CLOSE_TEXTURES = ("alike", "nearly diagonal", "nearly symmetric")
+DECAYING_TEXTURES = ("decayed", "lowered", "stretched")
+STRUCTURED_TEXTURES = (*CLOSE_TEXTURES, *DECAYING_TEXTURES, "first", "ten")
+ALIKE: Mapping = MappingProxyType({"close": ("alike",)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +54,15 @@ class Domain:
     decay: bool = False  # multiplies the state, which is 0 before the first step: a, or its log
     tame_textures: tuple[str, ...] = ("each", "constant")  # textures of a tame case
     follows: str = ""  # the argument whose columns its first row multiplies
+    # textures of "close" and "strong" cases
+    structured: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: NOTHING)
 
     def __post_init__(self):
         assert self.tame, f"{self.summary}: no tame map"
         assert set(self.tame) <= set(self.maps), f"{self.summary}: {self.tame}"
         assert set(self.textures) <= set(TEXTURES), f"{self.summary}: {self.textures}"
+        assert set(self.structured) <= {"close", "strong"}
+        assert {t for ts in self.structured.values() for t in ts} <= set(STRUCTURED_TEXTURES)
         assert set(self.tame_textures) & set(self.textures), f"{self.summary}: no tame texture"
 
     @property
@@ -92,6 +106,7 @@ class Numbers:
     wanted: str
     least: float = -np.inf
     largest: float = np.inf
+    close: tuple[float, ...] = ()  # beside values for which programs take shortcuts
 
     def admits(self, value, beside: Mapping = NOTHING) -> bool:
         """True if the argument may be `value`, whatever the others are."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm.domains.domain import WAVE_TEXTURES, Counts, Domain
+from refssm.domains.domain import ALIKE, WAVE_TEXTURES, Counts, Domain
 from refssm.domains.maps import compass, contracting, logarithmic, turn
 from refssm.domains.signals import signals
 from refssm.domains.systems import input_matrices
@@ -25,6 +25,7 @@ fixed_decays = Domain(
     tame=("one", "slow", "turning", "unit"),
     textures=("each", "constant", "gaps"),
     exponent=True,
+    structured=ALIKE,
 )
 
 contractions = Domain(
@@ -39,6 +40,7 @@ contractions = Domain(
     textures=("each", "diagonal", "lower", "gaps"),
     fit=contracting,
     exponent=True,
+    structured={"close": ("nearly diagonal", "nearly symmetric")},
 )
 
 transitions = replace(
@@ -85,6 +87,7 @@ step_sizes = Domain(
     tame=("one", "usual", "halves"),
     textures=("each", "constant", "gaps"),
     kind="real",
+    structured={"close": ("alike",), "strong": ("stretched",)},
 )
 
 rates = Domain(
@@ -101,6 +104,7 @@ rates = Domain(
     tame=("minus one", "ladder", "near"),
     textures=("each", "constant", "gaps"),
     exponent=True,
+    structured={"close": ("alike",), "strong": ("ten",)},
 )
 
 preactivations = Domain(
@@ -116,6 +120,7 @@ preactivations = Domain(
     tame=("zero", "usual"),
     textures=("each", "constant"),
     kind="real",
+    structured={"close": ("alike",), "strong": ("stretched",)},
 )
 
 logits = Domain(
@@ -175,6 +180,7 @@ log_decays = Domain(
     tame=("zero", "slow", "turning"),
     textures=("each", "constant", "channel", "gaps"),
     decay=True,
+    structured={"close": ("alike",), "strong": ("lowered",)},
 )
 
 resets = Domain(

@@ -25,6 +25,7 @@ decays = Domain(
     fit=products_bounded,
     span=True,
     decay=True,
+    structured={"close": ("alike",), "strong": ("decayed",)},
 )
 
 signals = Domain(
@@ -38,6 +39,7 @@ signals = Domain(
     },
     tame=("one", "normal", "positive"),
     textures=SIGNAL_TEXTURES,
+    structured={"strong": ("first",)},
 )
 
 waveforms = Domain(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from refssm.domains.domain import Domain, Numbers
+from refssm.domains.domain import ALIKE, Domain, Numbers
 from refssm.domains.maps import logarithmic, stable, turn
 
 residues = Domain(
@@ -35,6 +35,7 @@ poles = Domain(
     tame=("near", "ladder"),
     textures=("each", "constant"),
     kind="complex",
+    structured=ALIKE,
 )
 
 nodes = Domain(
@@ -84,6 +85,7 @@ discrete_poles = Domain(
     },
     tame=("half", "turning", "slow"),
     textures=("each", "constant", "gaps"),
+    structured=ALIKE,
 )
 
 steps = Domain(
@@ -97,6 +99,7 @@ steps = Domain(
     tame=("one", "halves", "usual", "wide"),
     textures=("each", "constant"),
     kind="real",
+    structured=ALIKE,
 )
 
 warping_steps = Domain(
@@ -113,6 +116,7 @@ warping_steps = Domain(
     textures=("each", "constant"),
     kind="real",
     finite=True,
+    structured=ALIKE,
 )
 
 recency_powers = Domain(
@@ -144,7 +148,8 @@ recency_rates = Domain(
 )
 
 modes = Domain(
-    summary="continuous modes: Re −1e2 to 0, |Im| up to 1e3, 1e-9 from 0, 0, powers of 2",
+    summary="continuous modes: Re −1e2 to 0, |Im| up to 1e3, 1e-9 from 0, 0, minus powers of 2 "
+    "down to −1024",
     maps={
         "minus one": lambda a, b: -np.ones_like(a) + 0j,
         "near": lambda a, b: -0.5 - a + 10j * (b - 0.5),
@@ -156,6 +161,7 @@ modes = Domain(
     },
     tame=("minus one", "near", "exact", "imaginary"),
     textures=("each", "constant", "gaps"),
+    structured=ALIKE,
 )
 
 kernel_modes = Domain(
@@ -176,6 +182,7 @@ kernel_modes = Domain(
     },
     tame=("zero", "near", "imaginary"),
     textures=("each", "constant", "gaps"),
+    structured=ALIKE,
 )
 
 signed_modes = Domain(
@@ -195,6 +202,7 @@ signed_modes = Domain(
     },
     tame=("half", "near"),
     textures=("each", "constant"),
+    structured=ALIKE,
 )
 
 damped_modes = Domain(
@@ -270,6 +278,7 @@ state_matrices = Domain(
     tame=("minus one", "normal", "integer", "tiny"),
     textures=("each", "diagonal", "lower", "gaps"),
     fit=stable,
+    structured={"close": ("nearly diagonal", "nearly symmetric")},
 )
 
 input_matrices = Domain(
@@ -285,5 +294,10 @@ input_matrices = Domain(
 )
 
 weights = Numbers(
-    "weights of the new state: 0 to 1", (0.5, 0.0, 1.0, 0.25, 0.75), "a number from 0 to 1", 0, 1
+    "weights of the new state: 0 to 1, and beside 0, ½ and 1",
+    (0.5, 0.0, 1.0, 0.25, 0.75),
+    "a number from 0 to 1",
+    0,
+    1,
+    close=(0.5 + 2**-18, 1 - 2**-18, 0.5 - 2**-18, 2**-27),
 )

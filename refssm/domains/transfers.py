@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm.domains.domain import Domain
+from refssm.domains.domain import NOTHING, Domain
 from refssm.domains.maps import damped, logarithmic, ringing, shrunk, turn
 from refssm.domains.memories import settling_matrices
 from refssm.domains.recurrences import fixed_decays, transitions
@@ -20,6 +20,7 @@ ringing_matrices = replace(
     settling_matrices,
     summary="state matrices that ring: skew-Hermitian, decaying at a rate of 1/16 to 3/16",
     fit=ringing,
+    structured=NOTHING,  # `ringing` makes a matrix skew-Hermitian
 )
 
 contraction_matrices = replace(

@@ -2,8 +2,8 @@
 
 This is the second oracle, next to mpmath's. It computes in another way if a definition allows one,
 because two oracles with the same mistake prove nothing. Its modules import from refssm only each
-other. `ends` is the entry point: it runs a core-shape enclosure over the batch axes and returns the
-exact ends of each ball.
+other. `ends` and `middles` are the entry points: they run a core-shape enclosure over the batch
+axes, and return the exact ends of each ball, or its midpoint and radius in NumPy's types.
 """
 
 import numpy as np
@@ -26,6 +26,38 @@ def ends(op, arrays, statics, bits):
         ]
     finally:
         ctx.prec = before
+
+
+def middles(op, arrays, statics, bits):
+    """Per output, in memory order: the midpoints of the balls as long double, and their radii.
+
+    A radius is infinite or NaN if the ball has no bound, or if its midpoint is no double.
+    """
+    before, ctx.prec = ctx.prec, bits
+    try:
+        found = _over_batch(op, arrays, statics)
+        types = op.output_types(*arrays)
+        with np.errstate(all="ignore"):
+            return [_rounded(x, dtype.kind) for x, dtype in zip(found, types, strict=True)]
+    finally:
+        ctx.prec = before
+
+
+def _rounded(entries, kind):
+    """Midpoints, each the sum of two doubles, and radii; for real outputs of the real parts."""
+    parts = [[acb(x).real for x in entries]]
+    if kind == "c":
+        parts.append([acb(x).imag for x in entries])
+    heads = [np.array([float(x.mid()) for x in part]) for part in parts]
+    tails = [
+        np.array([float(x.mid() - h) for x, h in zip(part, head.tolist(), strict=True)])
+        for part, head in zip(parts, heads, strict=True)
+    ]
+    radii = [np.array([float(x.rad()) for x in part]) for part in parts]
+    radius = np.hypot(*radii) if kind == "c" else radii[0]
+    real, *imaginary = (h.astype(np.longdouble) + t for h, t in zip(heads, tails, strict=True))
+    beyond = sum(0 * h for h in heads)  # NaN where a midpoint is larger than every double
+    return real + 1j * imaginary[0] if imaginary else real, radius + beyond
 
 
 def _over_batch(op, arrays, statics):

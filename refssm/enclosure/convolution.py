@@ -43,4 +43,6 @@ def short_convolution_stateful(u, k, s0):
 def short_convolution_step(u, k, s):
     """k_0 u + Σ_{j>0} k_j s_{t−j}; and s without its first entry, plus u."""
     past = list(reversed(s))
+    if not k:
+        return 0 * u, []
     return sum((k_j * x for k_j, x in zip(k[1:], past, strict=False)), k[0] * u), [*s[1:], u]

@@ -66,7 +66,8 @@ def discretize_gbt(A, B, dt, *, alpha):
 
 def discretize_euler(A, B, dt):
     """I + dt A and dt B."""
-    return discretize_gbt(A, B, dt, alpha=0)
+    A_bar = [[int(i == k) + dt * a for k, a in enumerate(row)] for i, row in enumerate(A)]
+    return A_bar, [[dt * b for b in row] for row in B]
 
 
 def discretize_bilinear(A, B, dt):

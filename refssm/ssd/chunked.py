@@ -73,7 +73,7 @@ SSD_CHUNKED = Operator(
     inputs=SSD_RECURRENT.inputs,
     parameters={"chunk": chunk_sizes},
     batch=SSD_RECURRENT.batch,
-    traits=SSD_RECURRENT.traits,
+    traits=SSD_RECURRENT.traits | {"matrix-product"},
     citation="dao2024mamba2, §6",
 )
 ssd_chunked = SSD_CHUNKED.checked(ssd_chunked)
@@ -113,7 +113,7 @@ SSD_CHUNKED_STATEFUL = Operator(
     parameters={"chunk": chunk_sizes},
     outputs=("y", "S"),
     batch=SSD_RECURRENT_STATEFUL.batch,
-    traits=SSD_RECURRENT_STATEFUL.traits,
+    traits=SSD_RECURRENT_STATEFUL.traits | {"matrix-product"},
     citation="dao2024mamba2, §6",
 )
 ssd_chunked_stateful = SSD_CHUNKED_STATEFUL.checked(ssd_chunked_stateful)
@@ -153,7 +153,7 @@ SSD_CHUNKED_PACKED = Operator(
     inputs={**SSD_RECURRENT.inputs, "resets": resets},
     parameters={"chunk": chunk_sizes},
     batch=SSD_RECURRENT_PACKED.batch,
-    traits=SSD_RECURRENT_PACKED.traits,
+    traits=SSD_RECURRENT_PACKED.traits | {"matrix-product"},
     citation="dao2024mamba2, §8.3",
 )
 ssd_chunked_packed = SSD_CHUNKED_PACKED.checked(ssd_chunked_packed)

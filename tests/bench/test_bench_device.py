@@ -21,8 +21,8 @@ from refssm.bench.work.inputs import case_of, drawn
 from refssm.bench.work.sizes import BARS, default_operators, size_of
 from refssm.catalog import OPERATORS
 from refssm.command.benchmarks import card_tables
+from refssm.conformance.calling.calls.run import Run
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.calling.one_call import Run
 from refssm.conformance.number_types import number_type
 from refssm.scan import LINEAR_SCAN
 from refssm_gpu._launching import missing
@@ -283,7 +283,8 @@ def test_torch_peers_make_their_tensors_where_their_arguments_are(name):
             continue  # the associative scan compiles, and not for this device
         op, size = peer.op, size_of(peer.op, "small")
         run = Run(peer.found, number_type(size.dtype), False, False)
-        given = [torch.from_numpy(np.array(a)) for a in run.entering(drawn(op, size))]
+        statics = case_of(op, size).statics
+        given = [torch.from_numpy(np.array(a)) for a in run.entering(drawn(op, size), statics)]
         with torch.no_grad():
-            y = peer.found.forward(*(x.to("meta") for x in given), **case_of(op, size).statics)
+            y = peer.found.forward(*(x.to("meta") for x in given), **statics)
         assert y.device.type == "meta", peer.label

@@ -232,7 +232,7 @@ def test_nothing_left_to_check_is_exit_code_5(folder, capfd):
     declines = "def linear_scan(a, b): raise NotImplementedError('not today')"
     result, out, _ = run(capfd, "verify", plugin(folder, declines), "--check", "value")
     assert result == 5
-    assert "declined all 25 cases" in out
+    assert "declined all cases" in out
 
 
 def test_our_own_error_is_exit_code_3_and_one_sentence(capfd, monkeypatch):

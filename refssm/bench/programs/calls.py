@@ -17,7 +17,7 @@ import numpy as np
 
 from refssm.bench.measuring.memory import available
 from refssm.bench.programs.program import Program
-from refssm.conformance.calling.one_call import Run, _place
+from refssm.conformance.calling.calls.run import Run, place
 from refssm.conformance.number_types import NumberType, number_type
 
 
@@ -67,12 +67,13 @@ class Call:
         """The outputs of one call as NumPy arrays in the catalog's layout."""
         with self.made.inside(self.kind), self.context():
             if self.run.slices:
-                given = [self.made.give(a, self.kind) for a in self.run.entering(self.arrays)]
+                entering = self.run.entering(self.arrays, self.statics)
+                given = [self.made.give(a, self.kind) for a in entering]
                 _, taken = self.run.outputs(given, self.statics)
             else:
                 (y,) = self(0)
                 taken = tuple(self.made.take(v, self.kind) for v in y)
-        return self.run.leaving(taken, self.arrays)
+        return self.run.leaving(taken, self.arrays, self.statics)
 
     def _narrowed(self, program: Program, arrays) -> list[np.ndarray]:
         """The arguments; NotTimed if the implementation supports only others."""
@@ -95,13 +96,13 @@ class Call:
         run = self.run
         with self.made.inside(self.kind):
             given = [self.made.copied(self.made.give(a, self.kind)) for a in
-                     run.entering(self.arrays)]  # fmt: skip
+                     run.entering(self.arrays, self.statics)]  # fmt: skip
         if not run.slices:
             return [tuple(given)]
         leads = [tuple(x.shape[: len(x.shape) - r]) for x, r in zip(given, run.ranks, strict=True)]
         pairs = list(zip(given, leads, strict=True))
         batch = np.broadcast_shapes(*leads)
-        return [tuple(x[_place(lead, i)] for x, lead in pairs) for i in np.ndindex(*batch)]
+        return [tuple(x[place(lead, i)] for x, lead in pairs) for i in np.ndindex(*batch)]
 
     def _function(self, program: Program) -> Callable:
         def called(*given):

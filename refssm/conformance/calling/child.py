@@ -15,14 +15,13 @@ import time
 from collections.abc import Iterable
 from multiprocessing.connection import Connection
 
-import numpy as np
-
 from refssm.conformance.calling import links
 from refssm.conformance.calling.finding import find, looking, sentence
 from refssm.conformance.calling.fingerprint import Sources, imported
 from refssm.conformance.calling.implementation import Found, Offer
+from refssm.conformance.calling.narrowing import narrowed
 from refssm.conformance.calling.one_call import Outcome, call
-from refssm.conformance.usage_error import UsageError
+from refssm.conformance.usage_error import Several, UsageError
 
 WATCH_SECONDS = 1.0
 
@@ -52,28 +51,10 @@ class Server:
         return call(self.found[name], arrays, statics, **how)
 
     def narrow(self, name: str, arrays, statics):
-        """Project a case by the implementation's `only`.
-
-        Returns the arrays and the keyword arguments, None if the case is declined, or an Outcome if
-        `only` raised.
-        """
+        """Project a case by the implementation's `only`: see `narrowing.narrowed`."""
         found = self.found[name]
-        only = found.declared.only
-        assert only is not None
-        try:
-            kept = only(dict(zip(found.op.inputs, arrays, strict=True)) | statics)
-            if kept is None:
-                return None
-            narrowed = [np.asarray(kept[name]) for name in found.op.inputs]
-            return narrowed, {name: _alike(kept.get(name, n), n) for name, n in statics.items()}
-        except Exception as error:
-            return Outcome("raised", message=f"raised {sentence(error)}")
-
-
-def _alike(number, given):
-    """`number` as an int if `given` is an int and the value is whole, else as a float."""
-    whole = isinstance(given, int | np.integer) and number == int(number)
-    return int(number) if whole else float(number)
+        assert found.declared.only is not None
+        return narrowed(found.declared.only, found.op.inputs, arrays, statics)
 
 
 def serve(requests: Connection, answers: Connection) -> None:
@@ -86,6 +67,8 @@ def serve(requests: Connection, answers: Connection) -> None:
             return
         try:
             answer = ("ok", getattr(server, method)(*args, **kwargs))
+        except Several as error:
+            answer = ("several", (str(error), error.parts))
         except UsageError as error:
             answer = ("usage", str(error))
         except Exception as error:

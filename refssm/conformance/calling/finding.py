@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 from refssm._implements import Declaration
 from refssm._operator import Operator
@@ -20,7 +21,7 @@ from refssm.catalog import judged, named, resumed
 from refssm.conformance.calling.attributes import vars_of
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.libraries import FRAMEWORKS, modules_of
-from refssm.conformance.usage_error import UsageError
+from refssm.conformance.usage_error import Several, UsageError
 
 LONGEST = 300  # characters of an exception's text in a report
 PACKAGE = Path(__file__).parents[2]
@@ -40,37 +41,45 @@ def looking(target: str):
 def find(target: str, name: str | None = None, told: dict | None = None) -> list[Found]:
     """Implementations in `target`: file.py, file.py::function, module or module:function.
 
-    Without a function name, all functions that the file defines under a catalog name count.
-    `name` is the operator of a single function; `told` overrides parts of the author's declaration.
+    Without a function name, all functions that the file defines under a catalog name count; if
+    several are of one operator, Several is raised, with a target for each function. `name` is the
+    operator to judge; `told` overrides parts of the author's declaration.
     """
     path, _, function = _split(target)
     if not path.strip():
         raise UsageError(f"wanted a file or a module, got {target!r}")
     module = _load_file(Path(path)) if _is_file(path) else _load_module(path)
     if name and not function:
-        own = _offered(module, path, name)
-        found = own or _named(module, path, name, name)
+        own = _offered(module, name) or [(name, f) for f in _named(module, path, name, name)]
     elif function:
-        found = _named(module, path, function or name or "", name or function)
+        own = [(function, f) for f in _named(module, path, function, name or function)]
     else:
-        found = _catalogued(module, path)
-    found = [_told(f, told) for f in found] if told else found
-    for implementation in found:
+        own = _catalogued(module) or _refuse(module, path)
+    own = [(n, _told(f, told)) for n, f in own] if told else own
+    for _, implementation in own:
         _check_arity(path, implementation)
-    return found
+    _refuse_several(path, own)
+    return [found for _, found in own]
 
 
-def _offered(module, path, name) -> list[Found]:
+def _refuse_several(path: str, own: list[tuple[str, Found]]) -> None:
+    """Raise Several, with all functions in the order of the file, if two are of one operator."""
+    first: dict[str, str] = {}
+    for n, found in own:
+        other = first.setdefault(found.op.name, n)
+        if other != n:
+            raise Several(
+                f"{path}: `{other}` and `{n}` both implement {found.op}; choose one: {path}::{n}",
+                tuple((f"{path}::{n}", f.op.name) for n, f in own),
+            )
+
+
+def _offered(module, name) -> list[tuple[str, Found]]:
     """The module's own implementations of one operator and of its resumed form; [] if none."""
-    try:
-        found = _catalogued(module, path)
-    except UsageError:
+    found = _catalogued(module)
+    if not any(f.op.name == name for _, f in found):
         return []
-    return (
-        [f for f in found if f.op.name in (name, _resumed(name))]
-        if any(f.op.name == name for f in found)
-        else []
-    )
+    return [(n, f) for n, f in found if f.op.name in (name, _resumed(name))]
 
 
 def _told(found: Found, told: dict) -> Found:
@@ -226,30 +235,32 @@ def _resumed(name: str) -> str:
     return other.name if other and other.name != name else ""
 
 
-def _catalogued(module, path) -> list[Found]:
-    """Functions with catalog names that the module itself defines, without imported ones."""
-    own = {n: f for n, f in vars(module).items() if callable(f) and _defined_in(module, f)}
-    by_name: dict[str, Callable] = {}
+def _own(module) -> dict[str, Callable]:
+    """The functions that the module itself defines, by name, without imported ones."""
+    return {n: f for n, f in vars(module).items() if callable(f) and _defined_in(module, f)}
+
+
+def _catalogued(module) -> list[tuple[str, Found]]:
+    """The module's own functions of operators, with their names; each function once."""
+    own = _own(module)
+    by_name: dict[str, dict[int, tuple[str, Callable]]] = {}
     for n, f in own.items():
-        name = _operator_name(f) or n
-        if by_name.setdefault(name, f) is not f:
-            both = getattr(by_name[name], "__name__", name)
-            raise UsageError(
-                f"{path}: `{both}` and `{n}` both implement {name}; choose one: {path}::{n}"
-            )
-    found = [
-        _found(op, by_name[op.name], own.get(f"{op.name}_vjp"))
+        by_name.setdefault(_operator_name(f) or n, {}).setdefault(id(f), (n, f))
+    return [
+        (n, _found(op, f, own.get(f"{n}_vjp") or own.get(f"{op.name}_vjp")))
         for op in judged()
-        if op.name in by_name
+        for n, f in by_name.get(op.name, {}).values()
     ]
-    if not found:
-        functions = sorted(n for n in own if not n.startswith("_"))[:8]
-        has = modules_of(module) or f"it defines {', '.join(functions) or 'no function'}"
-        raise UsageError(
-            f"{path}: no function has the name of an operator ({has}); "
-            "use FILE::FUNCTION --as OPERATOR, see `refssm list`"
-        )
-    return found
+
+
+def _refuse(module, path) -> NoReturn:
+    """UsageError: no function of the module is one of an operator."""
+    functions = sorted(n for n in _own(module) if not n.startswith("_"))[:8]
+    has = modules_of(module) or f"it defines {', '.join(functions) or 'no function'}"
+    raise UsageError(
+        f"{path}: no function has the name of an operator ({has}); "
+        "use FILE::FUNCTION --as OPERATOR, see `refssm list`"
+    )
 
 
 def _found(op, forward, vjp) -> Found:

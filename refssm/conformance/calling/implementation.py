@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from refssm._implements import FRAMEWORKS, Budget, Declaration
-from refssm._layout import Layout, parse
+from refssm._layout import Layout, in_layout, parse
 from refssm._operator import Operator
 from refssm.conformance.calling.adapters import adapter
 from refssm.conformance.calling.adapters.numpy_arrays import NoDevice
@@ -30,6 +30,7 @@ class Offer(NamedTuple):
     accuracy: Budget = Budget()
     ftz: bool = False
     deterministic: bool = True  # False: equal calls may differ within tolerance
+    kinds: str = "any"  # "complex": not called with real arrays
     views: tuple[str, ...] = ()  # memory layouts that the framework supports
     immutable: bool = False
     lacks: Mapping[str, str] = {}  # types that cannot be judged here, and why
@@ -52,6 +53,10 @@ class Found:
     vjp: Callable | None
     judged: bool = True  # False: only called by a law of another operator
     declared: Declaration = field(default_factory=Declaration)
+
+    def __post_init__(self):
+        if self.declared.layout:
+            object.__setattr__(self, "op", in_layout(self.op, self.declared.layout))
 
     @cached_property
     def adapter(self) -> Any:
@@ -78,6 +83,7 @@ class Found:
             declared.accuracy,
             declared.ftz,
             declared.deterministic,
+            declared.kinds,
         )
         if lack := vars_of(self.forward).get("__refssm_lack__", str)():
             return offer._replace(absent=lack)

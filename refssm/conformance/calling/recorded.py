@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.lib.npyio import NpzFile
 
-from refssm._layout import canonical, parse, restored
+from refssm._layout import Layout, canonical, in_layout, parse, restored, sizes_of
 from refssm.conformance.calling.adapters.numpy_arrays import (
     BFLOAT16,
     bfloat16,
@@ -47,11 +47,11 @@ def _typed(a: np.ndarray, path: Path) -> np.ndarray:
     return a.view(bfloat16())
 
 
-def in_order(a, axes, wanted, omitted, what) -> np.ndarray:
+def in_order(a, axes, wanted, omitted, what, sizes) -> np.ndarray:
     """An array with its axes in the catalog's order; batch axes in `omitted` get length 1."""
     kept = tuple(axis for axis in wanted if axis not in omitted)
     try:
-        a = restored(a, axes, kept)
+        a = restored(a, axes, kept, sizes)
     except ValueError as error:
         raise UsageError(f"{what} has {error}") from None
     return np.expand_dims(a, tuple(i for i, axis in enumerate(wanted) if axis in omitted))
@@ -68,22 +68,37 @@ class Recorded:
             needs = f".npz with {', '.join(op.outputs)}"
             needs += ", or .npy" if len(op.outputs) == 1 else ""
             raise UsageError(f"{path} does not have the outputs of {op}: wanted {needs}")
-        outputs = [given[y] for y in wanted]
+        self.op, self.path, self.outputs = op, path, tuple(given[y] for y in wanted)
+        self.layout: Layout | None = None
         if layout:
             try:
-                told, usual = parse(op, layout), canonical(op)
+                self.op = in_layout(op, layout)
+                self.layout = parse(self.op, layout)
             except ValueError as error:
                 raise UsageError(str(error)) from None
-            pairs = zip(outputs, told.outputs, usual.outputs, strict=True)
-            outputs = [in_order(y, a, w, told.omitted, f"{path}") for y, a, w in pairs]
-        self.outputs = tuple(outputs)
+            for y, axes in zip(self.outputs, self.layout.outputs, strict=True):
+                if y.ndim != len(axes):
+                    raise UsageError(f"{path} has shape {y.shape}, want axes {' '.join(axes)}")
         self.found = [Offer(op.name, layout=layout)]
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
         """The saved outputs, for any arguments."""
-        del name, statics
+        del name
         kind = number_type(how.get("dtype") or judged_type(arrays))
-        return Outcome("ok", tuple(carried(y, y.dtype.name, kind) for y in self.outputs))
+        try:
+            outputs = self._canonical(arrays, statics)
+        except UsageError as error:  # also of a call with other sizes than the saved ones
+            return Outcome("malformed", message=str(error))
+        return Outcome("ok", tuple(carried(y, y.dtype.name, kind) for y in outputs))
+
+    def _canonical(self, arrays, statics) -> tuple[np.ndarray, ...]:
+        """The outputs in the catalog's layout, from the declared one."""
+        if self.layout is None:
+            return self.outputs
+        usual, omitted = canonical(self.op), self.layout.omitted
+        sizes = sizes_of(self.op, usual.inputs, arrays, statics)
+        pairs = zip(self.outputs, self.layout.outputs, usual.outputs, strict=True)
+        return tuple(in_order(y, a, w, omitted, f"{self.path}", sizes) for y, a, w in pairs)
 
     def close(self) -> None:
         """Nothing to close."""

@@ -23,7 +23,7 @@ from refssm.conformance.calling.finding import find, looking
 from refssm.conformance.calling.fingerprint import Sources
 from refssm.conformance.calling.implementation import Found, Offer
 from refssm.conformance.calling.one_call import Outcome
-from refssm.conformance.usage_error import UsageError
+from refssm.conformance.usage_error import Several, UsageError
 
 NOT_CALLED = "not called again"
 FIRST_CALL = 5  # times the limit: the first call imports and compiles
@@ -161,6 +161,8 @@ class Worker:
         finally:
             watch.cancel()
         self._first = self._first and method != "call"
+        if status == "several":
+            raise Several(*answer)
         if status == "usage":
             raise UsageError(answer)
         if status == "failed":

@@ -18,8 +18,10 @@ from refssm._signature import length_of
 from refssm.conformance.cases.filling import Knob, beside, fill
 from refssm.conformance.cases.partners import following
 from refssm.conformance.cases.sizes import core_dims
+from refssm.conformance.cases.stacking import stacked
 from refssm.conformance.number_types import NumberType, number_type
 from refssm.domains import Domain
+from refssm.presets.preset import Preset
 
 NOWHERE: Mapping = MappingProxyType({})
 EXACT_MAPS = frozenset({"one", "integer", "compass"})
@@ -37,12 +39,14 @@ class Case:
     seed: int
     half: NumberType | None = None  # the judged type if NumPy lacks it; float32 arrays hold it
     parameters: Mapping[str, int | float] = field(default_factory=dict)
+    preset: Preset | None = None  # draws the arguments that have no knob
 
     def __str__(self):
-        sizes = " ".join(f"{d}={n}" for d, n in {**self.sizes, **self.parameters}.items())
-        batch = "".join(f" batch {d}={n}" for d, n in self.batch.items() if n > 1)
-        knobs = " ".join(f"{name}:{knob}" for name, knob in self.knobs.items())
-        return f"{sizes}{batch} {knobs} seed={self.seed}"
+        told = [f"preset {self.preset}:"] * (self.preset is not None)
+        told += [f"{d}={n}" for d, n in {**self.sizes, **self.parameters}.items()]
+        told += [f"batch {d}={n}" for d, n in self.batch.items() if n > 1]
+        told += [f"{name}:{knob}" for name, knob in self.knobs.items()]
+        return " ".join([*told, f"seed={self.seed}"])
 
     def _repr_pretty_(self, printer, cycle) -> None:
         """What Hypothesis prints of a case that fails; with all fields it would need 10 ms."""
@@ -52,7 +56,14 @@ class Case:
     def arrays(self) -> list[np.ndarray]:
         """The arguments in order, with values of the judged type."""
         arrays: dict[str, np.ndarray] = {}
+        kind = self.type
+        drawn = self._of_preset() if self.preset else {}
         for i, (name, domain) in enumerate(self.op.inputs.items()):
+            if name in drawn:
+                real = domain.real or (kind.carrier.kind == "f" and domain.kind != "complex")
+                flag = domain.kind == "flag"
+                arrays[name] = drawn[name] if flag else kind.rounded(drawn[name], real)
+                continue
             knob, rng = self.knobs[name], self.generator(i)
             rank = len(self.op.input_dims[i])
             arrays[name] = fill(domain, knob, self._shape(i), rank, rng, self.type)
@@ -61,6 +72,17 @@ class Case:
             if domain.follows:
                 arrays[name] = following(arrays[domain.follows], arrays[name], self.type)
         return list(arrays.values())
+
+    def _of_preset(self) -> dict[str, np.ndarray]:
+        """The arrays of the preset, in double precision, before they are rounded."""
+        assert self.preset is not None
+        return stacked(
+            self.op,
+            self.preset,
+            self.sizes,
+            self.batch,
+            lambda *member: np.random.default_rng([self.seed, len(self.op.inputs), *member]),
+        )
 
     @property
     def type(self) -> NumberType:
@@ -85,7 +107,8 @@ class Case:
     def exact(self) -> bool:
         """True if every input is a small exact integer, so that sums and products do not round."""
         knobs = self.knobs.values()
-        return all(k.map in EXACT_MAPS and k.texture != "subnormal" for k in knobs) and bool(knobs)
+        exact = all(k.map in EXACT_MAPS and k.texture != "subnormal" for k in knobs)
+        return exact and bool(knobs) and self.preset is None
 
 
 def simplest(op: Operator) -> dict[str, int | float]:

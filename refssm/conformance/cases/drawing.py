@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from refssm._contract import TRACED
 from refssm._operator import Operator
+from refssm.conformance.cases import structured
 from refssm.conformance.cases.case import NOWHERE, Case
 from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY, Knob
 from refssm.conformance.cases.sizes import MATRIX_SIZE, of_matrices, powers_of
@@ -22,6 +23,7 @@ RANKS = (1, 2, 1, 3)  # ranks of a low-rank part
 LARGE = (255, 256, 257, 300)  # drawn twice as often: four chunks of 64 or more
 THOROUGH = (*SIZES, 511, 513, 1000, 1024, 1025, 2048, 4097, 8192)
 BATCH = (1, 2, 3)
+MEMBERS = (2, 3, 1)
 GROUPS = (2, 1, 3, 2)
 TAME_SIZE = 129  # up to this size, products of tame decays stay above 2^-60
 ENTRIES = TRACED.case_entries
@@ -39,10 +41,13 @@ def cases(
     subnormal=True,
     sizes=SIZES,
     between: Mapping = NOWHERE,
+    of_structure: tuple[str, ...] = (),
 ):
     """Cases of `op` in `dtype`; `tame` cases do not underflow or overflow in any algorithm.
 
-    `entries` bounds the size of the arrays, `between` bounds core dimensions by name.
+    `entries` bounds the size of the arrays, `between` bounds core dimensions by name. With
+    `of_structure` only structured cases of these kinds: "close" to a structure, or with one
+    "strong" decay.
     """
     kind = number_type(dtype)
     dtype, tame = kind.carrier, tame or kind.name == "float16"  # most of a domain overflows in it
@@ -50,10 +55,13 @@ def cases(
     # The lists do not depend on earlier draws; a size that is too large is reduced afterwards.
     # With a list that gets shorter, Hypothesis would shrink towards large cases.
     usual = [s for s in sizes if not tame or s <= TAME_SIZE]
+    members = BATCH
+    if of_structure:  # which begins at the third step or state, and between members of a batch
+        usual, members = [s for s in usual if s > 2], MEMBERS
     powers = powers_of(op)
     batch_first = len(powers) > 2  # with three core sizes no room would be left for it
     if batch_first:
-        batch, left = _batch(draw, op, left)
+        batch, left = _batch(draw, op, left, members)
     for i, (dim, power) in enumerate(powers.items()):
         # mostly long and narrow signals; one in four is about as wide as long, to test tiles
         sizes_here = usual
@@ -71,23 +79,25 @@ def cases(
         core[dim] = _at_most(room, draw(_one_of(tuple(choices))), choices)
         left //= core[dim] ** power
     if not batch_first:
-        batch, left = _batch(draw, op, left)
-    parameters = {n: draw(_one_of(c.values)) for n, c in op.parameters.items()}
+        batch, left = _batch(draw, op, left, members)
+    structure = draw(_one_of(of_structure)) if of_structure else ""
+    choices = {n: structured.beside(c) if structure else () for n, c in op.parameters.items()}
+    parameters = {n: draw(_one_of(choices[n] or c.values)) for n, c in op.parameters.items()}
     core |= {dim: int(parameters.pop(dim)) for dim in core if dim in parameters}
     knobs = {
-        name: draw(_knobs(domain, dtype, tame, mixed, subnormal))
+        name: draw(knobs_of(domain, dtype, tame, mixed, subnormal, structure))
         for name, domain in op.inputs.items()
     }
     seed = draw(st.integers(0, 2**32 - 1))
     return Case(op, dtype, core, batch, knobs, seed, kind if kind.half else None, parameters)
 
 
-def _batch(draw, op: Operator, left: int) -> tuple[dict[str, int], int]:
+def _batch(draw, op: Operator, left: int, members=BATCH) -> tuple[dict[str, int], int]:
     """Sizes of the batch axes, and the number of entries that remains for core dimensions."""
     batch = {}
     for axis in op.batch_names:
         # mostly two groups of two heads or more: with one, a wrong assignment does not show
-        usual = GROUPS if axis in "gh" else BATCH
+        usual = GROUPS if axis in "gh" else members
         batch[axis] = _at_most(left, draw(_one_of(tuple(usual))), BATCH)
         left //= batch[axis]
     return batch, left
@@ -113,14 +123,27 @@ def _one_of(choices: tuple):
 
 
 @cache
-def _knobs(domain: Domain, dtype, tame, mixed, subnormal):
-    """A strategy for one argument's knob; simple knobs first, so that failures shrink to them."""
+def knobs_of(domain: Domain, dtype, tame, mixed, subnormal, structure=""):
+    """A strategy for one argument's knob; simple knobs first, so that failures shrink to them.
+
+    With a `structure`, the textures of that kind of structured cases, if the domain has any; beside
+    one strong decay all else is tame.
+    """
+    tame, subnormal = tame or structure == "strong", subnormal and not structure
     maps = [m for m in domain.maps if not tame or m in domain.tame]
     textures = [t for t in domain.textures if not tame or t in domain.tame_textures]
     if not tame:
         maps += [MEDLEY] * (len(maps) // 2)
         textures = [t for t in textures if subnormal or t != "subnormal"]
         textures += [MEDLEY if subnormal else NORMAL_MEDLEY] * (len(textures) // 2)
+    if structure in domain.structured:
+        textures = [*domain.structured[structure]]
+        maps = [m for m in maps if m != MEDLEY]
+        if "alike" in textures:
+            # a row of equal strong decays has no gradient that differences keep
+            maps = [m for m in (domain.tame if domain.decay else maps) if m != "zero"]
+            # a step beside 1 is more likely a shortcut than any other
+            maps += ["one"] * len(maps) if "one" in maps else []
     if domain.kind == "complex" or dtype.kind != "c":
         kinds = [domain.real or dtype.kind != "c"]
     else:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from refssm.conformance.cases import structured
 from refssm.conformance.number_types import NumberType, number_type
 from refssm.domains import Domain
 
@@ -42,6 +43,7 @@ def fill(domain: Domain, knob: Knob, shape, rank: int, rng, kind) -> np.ndarray:
         name, texture = maps[i % len(maps)], textures[i // len(maps)]
         a, b = _arranged(rng.random((2, *shape)), texture, rank)
         drawn = domain.draw(name, a, b, knob.real) * _kept(shape, texture, rank, rng, kind)
+        drawn = structured.arranged(drawn, texture, rank, rng, kind)
         values = np.where(which == i, drawn, values)
     if domain.fit is not None:
         values = domain.fit(values)

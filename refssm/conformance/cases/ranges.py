@@ -1,4 +1,8 @@
-"""The option `--where dt=1e-3..1e-1`: ranges to which arguments and sizes are restricted."""
+"""The option `--where dt=1e-3..1e-1`: ranges to which arguments and sizes are restricted.
+
+`re(w)=-1..0`, `im(w)=…` and `abs(w)=…` restrict a part of complex numbers. A real number is its own
+real part; its modulus is that of a complex one.
+"""
 
 from __future__ import annotations
 
@@ -7,41 +11,42 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from refssm._operator import Operator
+from refssm.conformance.cases.limits import Limit, admitted
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.usage_error import UsageError
-from refssm.domains import Domain, state_matrices
+from refssm.domains import state_matrices
 
 Range = tuple[float, float]
-WITHIN = ("each", "constant", "channel")  # textures that do not scale the values
 SHIFTING = (state_matrices.fit,)
-WITH_ZERO = ("impulse", "late", "gaps", "fading", "diagonal", "lower")
+TEXT = re.compile(r"\s*(?:(re|im|abs)\s*\(\s*)?(\w+)\s*(\))?\s*=\s*([^.]\S*?|\.\d\S*?)\.\.(\S+)\s*")
 
 
 @dataclass(frozen=True)
 class Where:
-    """Ranges of arguments, by name, and of core dimensions, by letter."""
+    """Limits of arguments, by name, and ranges of core dimensions, by letter."""
 
-    values: Mapping[str, Range] = field(default_factory=dict)
+    values: Mapping[str, tuple[Limit, ...]] = field(default_factory=dict)
     sizes: Mapping[str, Range] = field(default_factory=dict)
 
     def __str__(self):
-        named = {**self.values, **self.sizes}
-        return ", ".join(f"{name}={low:g}..{high:g}" for name, (low, high) in named.items())
+        limits = [limit.of(name) for name, limits in self.values.items() for limit in limits]
+        sizes = [f"{name}={low:g}..{high:g}" for name, (low, high) in self.sizes.items()]
+        return ", ".join([*limits, *sizes])
 
     def __bool__(self):
         return bool(self.values or self.sizes)
 
 
 def parse(texts: Iterable[str], ops: Iterable[Operator]) -> Where:
-    """Parse ranges; UsageError for wrong syntax or a name that no operator of `ops` has."""
+    """Parse ranges; UsageError for wrong syntax, an unknown name, or a range outside a domain."""
     ops, values, sizes = list(ops), {}, {}
     arguments = dict.fromkeys(name for op in ops for name in op.inputs)
     dims = dict.fromkeys(dim for op in ops for dim in core_dims(op))
     for text in texts:
-        name, low, high = split(text)
+        part, name, low, high = _parted(text)
+        if part and name in dims:
+            raise UsageError(f"--where {text}: `{name}` is a size: write {name}={low:g}..{high:g}")
         if name in dims:
             if low < 1 or low != int(low) or high != int(high):
                 raise UsageError(f"--where {text}: a size is a whole number of 1 or more")
@@ -52,70 +57,49 @@ def parse(texts: Iterable[str], ops: Iterable[Operator]) -> Where:
                 raise UsageError(f"--where {text}: `{name}` is true or false, it has no range")
             if fitted:
                 raise UsageError(f"--where {text}: `{name}` of {fitted[0]} cannot be limited")
-            values[name] = (low, high)
+            if part == "abs" and high < 0:
+                raise UsageError(f"--where {text}: no modulus is negative")
+            same = [limit for limit in values.get(name, ()) if limit.part != part]
+            values[name] = (*same, Limit(part, low, high))
         else:
             known = ", ".join([*arguments, *dims])
             raise UsageError(f"--where {text}: unknown name {name!r}; wanted one of {known}")
-    return Where(values, sizes)
+    where = Where(values, sizes)
+    for op in ops:
+        narrowed(op, where)
+    return where
 
 
 def split(text: str) -> tuple[str, float, float]:
     """The name and the two ends of a range; UsageError if `text` is not NAME=LOW..HIGH."""
-    match = re.fullmatch(r"\s*(\w+)\s*=\s*([^.]\S*?|\.\d\S*?)\.\.(\S+)\s*", text)
+    return _parted(text)[1:]
+
+
+def _parted(text: str) -> tuple[str, str, float, float]:
+    """The part (re, im, abs or ""), the name and the two ends of a range."""
+    match = TEXT.fullmatch(text)
+    if match and bool(match[1]) != bool(match[3]):  # one bracket of two
+        match = None
     try:
-        name, low, high = match.groups() if match else ("", "", "")
+        part, name, _, low, high = match.groups() if match else ("", "", "", "", "")
         ends = float(low), float(high)
     except ValueError:
-        raise UsageError(f"--where {text!r} is not NAME=LOW..HIGH") from None
+        asked = "" if re.match(r"\s*\w+\s*(=|$)", text) else ", nor re(NAME), im(NAME) or abs(NAME)"
+        raise UsageError(f"--where {text!r} is not NAME=LOW..HIGH{asked}") from None
     if not (math.isfinite(ends[0]) and math.isfinite(ends[1]) and ends[0] <= ends[1]):
         raise UsageError(f"--where {text!r} is not a range: LOW must not exceed HIGH")
-    return name, *ends
+    return part or "", name, *ends
 
 
 def narrowed(op: Operator, where: Where) -> Operator:
-    """The operator with narrowed domains for the arguments in `where`."""
+    """The operator with narrowed domains for the arguments in `where`.
+
+    Raises UsageError where no number of the domain is in the range.
+    """
     inputs = {
-        name: _narrowed(domain, where.values[name]) if name in where.values else domain
+        name: admitted(f"`{name}` of {op}", domain, name, where.values[name])
+        if name in where.values
+        else domain
         for name, domain in op.inputs.items()
     }
     return replace(op, inputs=inputs) if any(n in where.values for n in op.inputs) else op
-
-
-@dataclass(frozen=True, eq=False)
-class Narrowed(Domain):
-    """A domain that replaces draws outside [low, high]; for complex values, of the modulus."""
-
-    low: float = 0.0
-    high: float = 0.0
-
-    def draw(self, name: str, a: np.ndarray, b: np.ndarray, real: bool) -> np.ndarray:
-        """Values of the domain that lie in the range."""
-        x = super().draw(name, a, b, real)
-        low, high = (self.low, self.high) if real else (max(self.low, 0.0), self.high)
-        size = x if real else np.abs(x)
-        again = low * (high / low) ** a if low > 0 else low + (high - low) * a
-        again = np.clip(again, low, high)  # the power may round to a value outside
-        if not real:
-            again = again * np.where(size > 0, x / np.where(size > 0, size, 1.0), 1.0)
-        return np.where((low <= size) & (size <= high), x, again)
-
-
-def _narrowed(domain: Domain, ends: Range) -> Domain:
-    low, high = ends
-    if domain.kind == "complex" and high < 0:
-        raise UsageError("--where bounds the modulus of a complex argument: HIGH is negative")
-    kept = (*WITHIN, *(WITH_ZERO if low <= 0 <= high else ()))
-    textures = tuple(t for t in domain.textures if t in kept) or ("each",)
-    return Narrowed(
-        f"{domain.summary}; limited to {low:g}..{high:g}",
-        domain.maps,
-        tuple(domain.maps),
-        textures,
-        domain.kind,
-        None,
-        domain.meets,
-        domain.span,
-        domain.exponent,
-        low=low,
-        high=high,
-    )

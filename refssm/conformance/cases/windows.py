@@ -34,8 +34,7 @@ def in_window(op: Operator, y: np.ndarray, window: slice) -> np.ndarray:
 
 def windowed(op: Operator, gauge: Gauge, window: slice) -> Gauge:
     """The gauge restricted to the steps in `window`."""
-    value, k0, k1 = (in_window(op, f, window) for f in (gauge.value, gauge.k0, gauge.k1))
-    return Gauge(value, k0, k1, gauge.peak)
+    return gauge.moved(lambda a: in_window(op, a, window))
 
 
 def at_length(op: Operator, statics, k: int) -> dict:

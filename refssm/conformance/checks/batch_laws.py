@@ -7,7 +7,6 @@ import numpy as np
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.law import NOTHING, Law
-from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.verdict import Verdict, worst_of
 
 
@@ -27,10 +26,11 @@ def batch(candidate: Candidate, case: Case) -> Verdict:
             _member(a, len(d), len(shape), axis, i)
             for a, d in zip(arrays, op.input_dims, strict=True)
         ]
+        one = candidate.admitted(one, statics)
         alone, bounds = candidate.results(one, statics), candidate.expect(one, statics)
         pick = (*(slice(None),) * axis, slice(i, i + 1))
         for j, (y, g) in enumerate(zip(ys, gauged, strict=True)):
-            inside = Gauge(g.value[pick], g.k0[pick], g.k1[pick], g.peak)
+            inside = g.moved(lambda a, pick=pick: a[pick])
             verdicts.append(candidate.agree(arrays, y[pick], alone[j], bounds[j], inside, output=j))
     return worst_of(verdicts)
 
@@ -62,12 +62,12 @@ def group(candidate: Candidate, case: Case) -> Verdict:
         if "g" in axes else a
         for a, d, axes in zip(arrays, op.input_dims, op.batch_axes, strict=True)
     ]  # fmt: skip
+    turned = candidate.admitted(turned, statics)
     verdicts, place = [], op.batch_names.index("g")
     others, limits = candidate.results(turned, statics), candidate.expect(turned, statics)
     for j, (y, other) in enumerate(zip(ys, others, strict=True)):
         back = np.flip(other, place)
-        value, k0, k1 = (np.flip(getattr(limits[j], f), place) for f in ("value", "k0", "k1"))
-        limit = Gauge(value, k0, k1, limits[j].peak)
+        limit = limits[j].moved(lambda a: np.flip(a, place))
         verdicts.append(candidate.agree(arrays, y, back, bounds[j], limit, output=j))
     return worst_of(verdicts)
 

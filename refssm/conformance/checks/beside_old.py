@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.cotangents import cotangents_of
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.piece import Compared, key_of
 from refssm.conformance.judging.verdict import Verdict
@@ -19,52 +20,57 @@ class Beside:
 
     old: Candidate
     called: str  # the old one's name in reports
-    seen: dict[str, dict[str, Compared]] = field(default_factory=dict)  # by type, then case
-    _closed: set[str] = field(default_factory=set)  # types with a failure: no more counting
+    seen: dict[str, dict[str, Compared]] = field(default_factory=dict)  # by check, then case
 
-    def judge(self) -> Callable[[Candidate, Case], Verdict]:
-        """The judge of one case."""
-        return self._judge
+    def judge(self, id: str, gradients: bool) -> Callable[[Candidate, Case], Verdict]:
+        """The judge of one case of a check, of values or of gradients."""
+        return lambda new, case: self._judge(new, case, id, gradients)
 
-    def _judge(self, new: Candidate, case: Case) -> Verdict:
+    def _judge(self, new: Candidate, case: Case, id: str, gradients: bool) -> Verdict:
         arrays, statics = new.given(case)
-        gauged = new.expect(arrays, statics)
-        theirs, before = _result(self.old.judged_in(case.type.name), arrays, statics, gauged)
-        ours, verdict = _result(new, arrays, statics, gauged)
-        if case.type.name not in self._closed:
-            seen = self.seen.setdefault(case.type.name, {})
-            seen.setdefault(key_of(case), _compared(ours, theirs, before))
+        old = self.old.judged_in(case.type.name)
+        if gradients:
+            cotangents, view = cotangents_of(case, arrays, statics, new.offer.views)
+            given = cotangents, arrays, statics
+            theirs, before = _gradients(old, given, view if view in old.offer.views else "")
+            ours, verdict = _gradients(new, given, view)
+        else:
+            gauged = new.expect(arrays, statics)
+            theirs, before = _result(old, arrays, statics, gauged)
+            ours, verdict = _result(new, arrays, statics, gauged)
+        seen = self.seen.setdefault(id, {})
+        seen.setdefault(key_of(case), _compared(ours, theirs, before))
         if before.error:
-            return replace(before, message=f"{self.called} {before.message}")
+            kind = f"{before.failure[1]} in {self.called}"
+            return replace(before, message=f"{self.called} {before.message}", kind=kind)
         if verdict.ok:
             return verdict
         if before.ok:
-            self._closed.add(case.type.name)
             message = (
                 f"{self.called} is right here (ratio {before.ratio:.2g}), the new one is not: "
             )
-            return replace(verdict, message=message + verdict.message)
+            kind = verdict.failure[1]  # without it, that of an error is read from the message
+            return replace(verdict, message=message + verdict.message, kind=kind)
         return Verdict(
-            "-", notes=("both implementations are wrong in some cases: see the check value",)
+            "-",
+            notes=(
+                "both implementations are wrong in some cases: see the check "
+                + ("gradient" if gradients else "value"),
+            ),
         )
 
-    def of_piece(self, dtype: str, cases) -> tuple[dict[str, Compared], bool]:
-        """The comparisons on some cases, and whether a failure of the new one ended them."""
-        seen = self.seen.get(dtype, {})
-        return {key: seen[key] for key, _ in cases if key in seen}, dtype in self._closed
+    def of_piece(self, id: str, cases) -> dict[str, Compared]:
+        """The comparisons on some cases."""
+        seen = self.seen.get(id, {})
+        return {key: seen[key] for key, _ in cases if key in seen}
 
-    def take(self, dtype: str, compared: Mapping[str, Compared], closed: bool) -> None:
+    def take(self, id: str, compared: Mapping[str, Compared]) -> None:
         """Add the comparisons of a piece that another process judged."""
-        self.seen[dtype] = {**compared, **self.seen.get(dtype, {})}
-        self._closed |= {dtype} if closed else set()
+        self.seen[id] = {**compared, **self.seen.get(id, {})}
 
-    def open(self, dtype: str) -> None:
-        """Start another piece: count its cases again."""
-        self._closed.discard(dtype)
-
-    def told(self, dtype: str) -> str:
-        """One line that compares the two."""
-        seen = [*self.seen.get(dtype, {}).values()]
+    def told(self, id: str, drawn: Collection[str]) -> str:
+        """One line that compares the two on the cases with these keys; no smaller ones count."""
+        seen = [c for key, c in self.seen.get(id, {}).items() if key in drawn]
         worst = max((c.ratio for c in seen if not c.failed), default=0.0)
         failed = sum(c.failed for c in seen)
         line = f"{self.called}: worst ratio {worst:.2g}"
@@ -85,3 +91,13 @@ def _result(candidate: Candidate, arrays, statics, gauged) -> tuple[tuple, Verdi
     except Broken as broken:
         return (), broken.verdict
     return y, candidate.graded(arrays, y, gauged)
+
+
+def _gradients(candidate: Candidate, given, view: str) -> tuple[tuple, Verdict]:
+    """The gradients of one implementation and the verdict on them."""
+    cotangents, arrays, statics = given
+    try:
+        gradients = candidate.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
+    except Broken as broken:
+        return (), broken.verdict
+    return gradients, candidate.graded_gradients(gradients, cotangents, arrays, statics)

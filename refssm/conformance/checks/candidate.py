@@ -12,6 +12,7 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.conformance.calling.implementation import Offer
+from refssm.conformance.calling.narrowing import UNSTEADY
 from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.gauges.gauge import Gauge
@@ -21,6 +22,7 @@ from refssm.conformance.judging.grading import compare, grade_outputs
 from refssm.conformance.judging.verdict import Verdict, misfit, types_in, worst_of, wrong
 from refssm.conformance.number_types import number_type
 from refssm.conformance.standard import Standard
+from refssm.conformance.usage_error import UsageError
 
 LOST = ("crashed", "hung")
 
@@ -54,6 +56,7 @@ class Candidate:
         self.sliced = False
         self.held: Standard | None = None  # None: the standard of the arrays' type
         self.between: Mapping = {}  # ranges of sizes, from `--where`
+        self.length = 0  # the largest leading size of the case, after `only`
         self.firsts: dict[str, FirstCall] = {}  # by type, as `probe` called it
 
     def judged_in(self, dtype: str) -> Candidate:
@@ -86,14 +89,26 @@ class Candidate:
 
     def narrowed(self, arrays, statics, op: Operator | None = None) -> tuple[list, dict]:
         """Arguments projected by the implementation's `only`; raises Declined where it declines."""
-        name = (op or self.op).name
+        op = op or self.op
         offers = {offer.name: offer for offer in self.worker.found}
-        if not offers[name].narrows:
-            return list(arrays), dict(statics)
-        kept = self.worker.narrow(name, list(arrays), dict(statics))
+        kept = list(arrays), dict(statics)
+        if offers[op.name].narrows:
+            kept = self.worker.narrow(op.name, *kept)
         if isinstance(kept, Outcome):
+            if kept.status == UNSTEADY:
+                raise UsageError(f"{op}: {kept.message}")
             raise Broken(Verdict("F", np.inf, 0.0, f"`only` {kept.message}", error=True))
         if kept is None:
+            raise Declined
+        if op is self.op and op.leading:
+            arrays, statics = kept
+            self.length = max(self.length, int(op.sizes(*arrays, **statics)[op.leading]))
+        return kept
+
+    def admitted(self, arrays, statics) -> list[np.ndarray]:
+        """Arguments that a law made; raises Declined if `only` declines or changes them."""
+        kept, told = self.narrowed(arrays, statics)
+        if told != dict(statics) or not all(map(_equal, kept, arrays)):
             raise Declined
         return kept
 
@@ -108,13 +123,13 @@ class Candidate:
         if outcome.status == "declined":
             raise Declined
         if outcome.status == "malformed":
-            raise Broken(wrong(outcome.message))
+            raise Broken(wrong(outcome.message, kind="what it returns"))
         if outcome.status != "ok":
             raise Broken(Verdict("F", np.inf, 0.0, outcome.message, error=True))
         if outcome.changed:
             names = [*(f"d{y}" for y in self.op.outputs if how.get("vjp")), *self.op.inputs]
             changed = ", ".join(f"`{names[i]}`" for i in outcome.changed)
-            raise Broken(wrong(f"the call wrote to its input {changed}"))
+            raise Broken(wrong(f"the call wrote to its input {changed}", kind="a written input"))
         return outcome.outputs
 
     def results(self, arrays, statics, *, op: Operator | None = None, **how) -> tuple:
@@ -123,12 +138,13 @@ class Candidate:
         outputs = self.outputs(arrays, statics, name=op.name, **how)
         types, shapes = types_in(op, arrays, self.held), op.output_shapes(*arrays, **statics)
         if len(outputs) != len(shapes):
-            raise Broken(wrong(f"returned {len(outputs)} outputs, want {len(shapes)}"))
+            message = f"returned {len(outputs)} outputs, want {len(shapes)}"
+            raise Broken(wrong(message, kind="number of outputs"))
         either = any(t.kind == "c" for t in types)
         for y, dtype, shape, name in zip(outputs, types, shapes, op.outputs, strict=True):
             unfit = misfit(y, shape, dtype, name, either)
             if unfit:
-                raise Broken(wrong(unfit))
+                raise Broken(wrong(unfit, kind=f"shape or type of `{name}`"))
         return outputs
 
     def value(self, arrays, statics, view="") -> Verdict:
@@ -141,11 +157,15 @@ class Candidate:
 
     def gradient(self, cotangents, arrays, statics, view="") -> Verdict:
         """Grade each gradient of one VJP call; the worst verdict."""
-        op = self.op
         try:
             gradients = self.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
         except Broken as broken:
             return broken.verdict
+        return self.graded_gradients(gradients, cotangents, arrays, statics)
+
+    def graded_gradients(self, gradients, cotangents, arrays, statics) -> Verdict:
+        """The worst verdict on the gradients of one VJP call."""
+        op = self.op
         gauged = expect(op, [*cotangents, *arrays], statics, op.bare_vjp, self.held)
         precision = judged_type([*cotangents, *arrays])
         verdicts = []
@@ -225,9 +245,14 @@ class Candidate:
         return self.graded(arrays, batched, gauges).ok
 
 
+def _equal(a, b) -> bool:
+    return a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+
+
 # exceptions that show a mistake in the code, not a refused type
 MISTAKES = ("IndexError", "NameError", "RecursionError", "UnboundLocalError", "ZeroDivisionError")
-FAULTS = ("ended with", "ran out of the device's memory", "launched a kernel that failed")
+OF_DEVICE = ("ran out of the device's memory", "launched a kernel that failed")
+FAULTS = ("ended with", *OF_DEVICE)
 # exceptions of kernels, by their names: refssm_gpu's host build, compilers, CuPy, PyTorch, Numba
 OF_KERNELS = ("HostError", "CompileError", "CompileException", "NVRTCError", "AcceleratorError")
 OF_KERNELS += ("CUDARuntimeError", "CUDADriverError", "CudaAPIError")
@@ -257,8 +282,7 @@ def _refuses(outcome: Outcome) -> bool:
 
 def _axes_exchanged(gauge):
     """The gauge with the first two axes exchanged: batch axis and first core axis."""
-    fields = {f: np.swapaxes(getattr(gauge, f), 0, 1) for f in ("value", "k0", "k1")}
-    return replace(gauge, **fields)
+    return gauge.moved(lambda a: np.swapaxes(a, 0, 1))
 
 
 def accepts_mixed_kinds(candidate: Candidate, types, refused) -> bool:

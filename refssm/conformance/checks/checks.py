@@ -6,22 +6,23 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-import numpy as np
 from hypothesis import strategies as st
 
 from refssm._operator import Operator
+from refssm.conformance.cases import structured
 from refssm.conformance.cases.case import NOWHERE, Case, ordinary_case
+from refssm.conformance.cases.cotangents import cotangents_of
 from refssm.conformance.cases.drawing import SIZES, THOROUGH, cases
+from refssm.conformance.cases.presets import OfPresets
 from refssm.conformance.checks import laws
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.conduct import CONDUCT, OF_STREAMS
+from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.law import Graded, Judge, JudgeArrays, Rule, hold
 from refssm.conformance.checks.linear_laws import integers
-from refssm.conformance.judging.verdict import Verdict
-from refssm.conformance.number_types import number_type
-
-# refssm's VJP in double precision is compared with itself in long double, if there is one
-WIDER_THAN_DOUBLE = np.finfo(np.longdouble).eps < np.finfo(np.float64).eps / 1000
+from refssm.conformance.judging.verdict import Verdict, worst_of
+from refssm.conformance.number_types import LONG_DOUBLE_IS_WIDER, number_type
+from refssm.presets.catalog import presets_of
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Profile:
     laws: int  # the largest number of an operator's laws
     shrink: bool
     sizes: tuple[int, ...] = SIZES
+    deep: bool = False  # long presets are 12001 and 16384 long, not 2048 and 3001
 
     def of(self, cases: int) -> Profile:
         """The same with `cases` cases in each check that has any; 0 changes nothing."""
@@ -45,9 +47,7 @@ class Profile:
 PROFILES = {
     "quick": Profile(value=25, double=0, gradient=0, law=5, laws=4, shrink=False),
     "default": Profile(value=25, double=40, gradient=25, law=10, laws=99, shrink=True),
-    "thorough": Profile(
-        value=250, double=400, gradient=250, law=100, laws=99, shrink=True, sizes=THOROUGH
-    ),
+    "thorough": Profile(250, 400, 250, law=100, laws=99, shrink=True, sizes=THOROUGH, deep=True),
 }
 
 
@@ -62,6 +62,7 @@ class Check:
     judge_case: Judge
     judge_arrays: JudgeArrays | None = None
     strategy: dict | None = field(default_factory=dict)  # None: one ordinary case
+    of_presets: OfPresets | None = None  # None: it draws no presets
 
     @property
     def name(self) -> str:
@@ -73,21 +74,48 @@ class Check:
         """The identifier of the check, a public interface: operator/check[dtype]."""
         return f"{self.op}/{self.name}[{self.dtype}]"
 
-    def cases(self, *, mixed: bool = True, between: Mapping = NOWHERE):
-        """The strategy that draws its cases; `between` bounds sizes."""
+    def cases(self, *, mixed: bool = True, between: Mapping = NOWHERE, preset: str = "") -> Drawing:
+        """What it draws; `between` bounds sizes. With `preset`, all cases are of that preset."""
         if self.strategy is None:
-            sizes = (33, 40, 4, 2)
-            return st.just(ordinary_case(self.op, self.dtype, sizes=sizes, between=between))
-        return cases(self.op, self.dtype, mixed=mixed, between=between, **self.strategy)
+            case = ordinary_case(self.op, self.dtype, sizes=(33, 40, 4, 2), between=between)
+            return Drawing(st.just(case))
+        usual = cases(self.op, self.dtype, mixed=mixed, between=between, **self.strategy)
+        if self.of_presets is None:
+            return Drawing(usual)
+        subnormal = self.strategy.get("subnormal", True)
+        told = {"mixed": mixed, "between": between, "subnormal": subnormal}
+        short, long = self.of_presets.strategies(self.op, self.dtype, preset, **told)
+        apart = None if preset else self._structured(told)
+        return Drawing(None if preset else usual, short, long, apart)
+
+    def _structured(self, told: dict):
+        """The strategy of its structured cases, or None: float16 has not the range for them."""
+        kinds = structured.kinds_of(self.op, self.rule.of_gradient)
+        if number_type(self.dtype).half or not kinds:
+            return None
+        return cases(self.op, self.dtype, of_structure=kinds, **{**(self.strategy or {}), **told})
+
+    def without_preset(self, name: str, between: Mapping = NOWHERE) -> str:
+        """Why the check draws no cases of the preset `name`, or ""."""
+        if self.of_presets is None:
+            return "--preset draws cases of values and gradients only"
+        if self.of_presets.strategies(self.op, self.dtype, name, between=between)[0] is not None:
+            return ""
+        known = [preset.name for preset in presets_of(self.op)]
+        if name in known:
+            return f"no case of preset {name} in {self.dtype}, or in the ranges of --where"
+        return f"no preset {name}: its presets are {', '.join(known) or 'none'}"
 
     def judging(self, candidate: Candidate) -> Callable[[Case], Verdict]:
         """A function that judges one case; a failed call becomes an error verdict."""
 
         def judge_case(case: Case) -> Verdict:
+            candidate.length = 0
             try:
-                return self.judge_case(candidate, case)
+                verdict = self.judge_case(candidate, case)
             except Broken as broken:
-                return broken.verdict
+                verdict = broken.verdict
+            return replace(verdict, length=candidate.length)
 
         return judge_case
 
@@ -117,11 +145,13 @@ def checks_of(
     if op.state_outputs:
         checks += [_value(op, profile, t, STATE) for t in types]
     if vjp:
-        checks += [_gradient(op, profile, t) for t in types if not _double(t) or _extended(op)]
+        checks += [
+            _gradient(op, profile, t) for t in types if not number_type(t).double or _extended(op)
+        ]
     for law in laws.laws_of(op)[: profile.laws]:
         if types[0] in law.halves:
             continue
-        contract, double = op.contract, _double(types[0])
+        contract, double = op.contract, number_type(types[0]).double
         entries = contract.double_case_entries if double else contract.case_entries
         strategy = {"tame": law.tame, "entries": entries}
         judge = partial(hold, law)
@@ -144,38 +174,35 @@ def default_types(op: Operator, profile: Profile) -> list[str]:
 
 
 def _extended(op: Operator) -> bool:
-    """True if refssm's VJP can run in more than double precision; LAPACK cannot."""
-    return bool(WIDER_THAN_DOUBLE) and op.contract.judges_gradients_in_double
-
-
-def _double(dtype) -> bool:
-    return number_type(dtype).u < 2.0**-50
+    """True if refssm's VJP can be compared with itself in long double; LAPACK has none."""
+    return LONG_DOUBLE_IS_WIDER and op.contract.judges_gradients_in_double
 
 
 def _value(op, profile, dtype, rule: Graded) -> Check:
-    by_oracle = _double(dtype) and op.inputs
+    by_oracle = number_type(dtype).double and op.inputs
     entries = op.contract.double_case_entries if by_oracle else op.contract.case_entries
     sizes = tuple(s for s in profile.sizes if s <= entries)
     strategy = {"entries": entries, "sizes": sizes}
-    count = profile.double or profile.value if _double(dtype) else profile.value
-    return Check(rule, op, dtype, count, rule.hold, rule.at, strategy)
+    count = profile.double or profile.value if number_type(dtype).double else profile.value
+    presets = OfPresets(entries, profile.deep) if rule.of_presets else None
+    return Check(rule, op, dtype, count, rule.hold, rule.at, strategy, presets)
 
 
 def _gradient(op, profile, dtype) -> Check:
     count = profile.gradient
-    contract, double = op.contract, _double(dtype)
+    contract, double = op.contract, number_type(dtype).double
     entries = contract.double_case_entries if double else contract.gradient_case_entries
     strategy = {"entries": entries, "subnormal": False}
-    return Check(GRADIENT, op, dtype, count, GRADIENT.hold, GRADIENT.at, strategy)
+    presets = OfPresets(entries, profile.deep)
+    return Check(GRADIENT, op, dtype, count, GRADIENT.hold, GRADIENT.at, strategy, presets)
 
 
 def value_of(candidate: Candidate, case: Case) -> Verdict:
     """Grade one forward call; exact integers must give exact results."""
     try:
-        arrays, statics = candidate.given(case)
+        return _value_at(candidate, *candidate.given(case), exact=case.exact)
     except Broken as broken:
         return broken.verdict
-    return _value_at(candidate, arrays, statics, exact=case.exact)
 
 
 def state_of(candidate: Candidate, case: Case) -> Verdict:
@@ -187,9 +214,12 @@ def state_of(candidate: Candidate, case: Case) -> Verdict:
 
 
 def _state_at(candidate, arrays, statics) -> Verdict:
-    y = candidate.results(arrays, statics)
-    gauged = candidate.expect(arrays, statics)
-    return candidate.graded(arrays, y, gauged, which=candidate.op.state_outputs)
+    try:
+        y = candidate.results(arrays, statics)
+    except Broken as broken:  # also while a failure is explained
+        return broken.verdict
+    which, gauged = candidate.op.state_outputs, candidate.expect(arrays, statics)
+    return candidate.graded(arrays, y, gauged, which=which)
 
 
 def _value_at(candidate, arrays, statics, exact=False) -> Verdict:
@@ -202,7 +232,8 @@ def _value_at(candidate, arrays, statics, exact=False) -> Verdict:
     gauged = candidate.expect(arrays, statics)
     verdict = candidate.graded(arrays, y, gauged, which=along)
     if exact and verdict.ok:
-        return integers(candidate, arrays, y[0], gauged[0]) or verdict
+        told = integers(candidate, arrays, statics, y, gauged[0])
+        return worst_of([verdict, told]) if told else verdict
     return verdict
 
 
@@ -212,30 +243,28 @@ def gradient_of(candidate: Candidate, case: Case) -> Verdict:
         arrays, statics = candidate.given(case)
     except Broken as broken:
         return broken.verdict
-    op, rng, views = candidate.op, case.generator(700), candidate.offer.views
-    cotangents, view = [], ""
-    shapes, types = op.output_shapes(*arrays, **statics), op.output_types(*arrays)
-    for shape, dtype in zip(shapes, types, strict=True):
-        style = int(rng.integers(4))
-        d = rng.standard_normal(shape)
-        if dtype.kind == "c":
-            d = d + 1j * rng.standard_normal(shape)
-        if style == 1:
-            d = d * (np.arange(d.size) == rng.integers(max(d.size, 1))).reshape(shape)
-            view = "negative strides" if "negative strides" in views else "every other entry"
-        elif style == 2:
-            d, view = np.broadcast_to(d.ravel()[:1].reshape((1,) * len(shape)), shape), "expanded"
-        elif style == 3:
-            view = "column-major"
-        cotangents.append(case.type.rounded(d, real=not np.iscomplexobj(d)))
-    view = view if view in views else ""
+    cotangents, view = cotangents_of(case, arrays, statics, candidate.offer.views)
     return candidate.gradient(cotangents, arrays, statics, view=view)
 
 
-def beside(op: Operator, profile: Profile, types: Iterable[str], judge_case) -> list[Check]:
-    """The checks of a new implementation against an old one, in every type."""
-    values = (_value(op, profile, dtype, VALUE) for dtype in types)
-    return [replace(c, rule=AGAINST, judge_case=judge_case, judge_arrays=None) for c in values]
+def beside(
+    op: Operator,
+    profile: Profile,
+    types: Iterable[str],
+    judge: Callable[[str, bool], Judge],
+    vjp: bool,
+) -> list[Check]:
+    """The checks of a new implementation against an old one, in every type.
+
+    `judge` gives the judge of a check by its id, of values or gradients; `vjp`: both have a VJP.
+    """
+    types = list(types)
+    pairs = [(_value(op, profile, t, VALUE), AGAINST) for t in types]
+    if vjp:
+        extended = (t for t in types if not number_type(t).double or _extended(op))
+        pairs += [(_gradient(op, profile, t), AGAINST_GRADIENT) for t in extended]
+    checks = [replace(c, rule=rule, judge_arrays=None) for c, rule in pairs if c.count]
+    return [replace(c, judge_case=judge(c.id, c.rule.of_gradient)) for c in checks]
 
 
 VALUE = Graded(
@@ -244,6 +273,7 @@ VALUE = Graded(
     hold=value_of,
     at=_value_at,
     exact=True,
+    of_presets=True,
 )
 STATE = Graded(
     name="state",
@@ -257,13 +287,20 @@ GRADIENT = Graded(
     "in several memory layouts; no input is subnormal.",
     hold=gradient_of,
     of_gradient=True,
+    of_presets=True,
 )
 AGAINST = Rule(
     name="against",
     sentence="The new implementation is right wherever the old one of `--against` is right.",
+    of_presets=True,
 )
-
-
+AGAINST_GRADIENT = Rule(
+    name="against_gradient",
+    sentence="Its gradient is right wherever that of the old one is; where both have a VJP.",
+    of_gradient=True,
+    of_presets=True,
+)
+COMPARING = (AGAINST, AGAINST_GRADIENT)
 VECTORS = Rule(  # of files written earlier: no run draws these cases
     name="vectors",
     sentence="The outputs agree with the golden vectors of a file, within the allowed errors.",
@@ -272,7 +309,7 @@ VECTORS = Rule(  # of files written earlier: no run draws these cases
 
 def rules() -> tuple[Rule, ...]:
     """Every rule, in the order in which their names are listed."""
-    return (VALUE, STATE, GRADIENT, AGAINST, *laws.LAWS, *CONDUCT, *OF_STREAMS)
+    return (VALUE, STATE, GRADIENT, *COMPARING, *laws.LAWS, *CONDUCT, *OF_STREAMS)
 
 
 def rule_named(name: str) -> Rule:

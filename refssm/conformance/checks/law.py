@@ -46,6 +46,7 @@ class Rule:
     special: bool = False  # calls with NaN and infinity: single entries have no tolerance
     of_gradient: bool = False  # judges the VJP
     of_memory: bool = False  # about memory addresses, unknown for results from files
+    of_presets: bool = False  # draws presets too
     between_calls: bool = False  # finds results that change between calls
 
     def missing(self, op: Operator, found: Iterable[str]) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from refssm._operator import Operator
+from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.law import Law
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.agreement import inexact
@@ -15,7 +18,11 @@ from refssm.conformance.judging.verdict import Verdict, worst_of
 from refssm.conformance.standard import Standard
 
 SMALL_STEPS = 2.0**10  # multiples of 2^-10: sums of two draws are exact in most types
-POWERS = (-20, -3, 1, 20)
+POWERS, FAR = (-20, -3, 1, 20), (-60, 60)
+OF_LOGARITHMS = (
+    "inputs times powers of two, and exact integers, are right within rounding, not bit by bit: "
+    "so are programs that take logarithms"
+)
 
 
 def linear(op: Operator) -> bool:
@@ -41,6 +48,7 @@ def additive(candidate: Candidate, case: Case) -> Verdict:
         both = [
             p + q if n in group else p for n, p, q in zip(op.inputs, first, second, strict=True)
         ]
+        first, second, both = (candidate.admitted(x, statics) for x in (first, second, both))
         ys = [candidate.results(x, statics) for x in (both, first, second)]
         gauged = [candidate.expect(x, statics) for x in (both, first, second)]
         for j in outputs:
@@ -78,33 +86,77 @@ def scaling(candidate: Candidate, case: Case) -> Verdict:
 
     Only within tolerance where the contract's `scales_exactly` is false: the number of squarings of
     an exponential may depend on the whole norm, and states may underflow where only a norm is
-    judged.
+    judged. A program that takes logarithms rounds them; it must also be right for much larger and
+    much smaller powers.
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     ys = candidate.results(arrays, statics)
     power = int(case.generator(300).choice(POWERS))
     verdicts = [Verdict("A")]
     for group, outputs in op.linear_in:
-        scaled = [
-            np.ldexp(a, power) if n in group and not np.iscomplexobj(a)
-            else (a * 2.0**power).astype(a.dtype) if n in group else a
-            for n, a in zip(op.inputs, arrays, strict=True)
-        ]  # fmt: skip
-        others = candidate.results(scaled, statics)
+        scaled = _times(op, group, arrays, power)
+        others = candidate.results(candidate.admitted(scaled, statics), statics)
         for j in outputs:
-            y, other = ys[j], others[j]
-            wanted = (y * 2.0**power).astype(y.dtype)
             if not op.contract.scales_exactly:
-                bounds = [_scaled(candidate.expect(arrays, statics)[j], 2.0**power)]
-                bounds.append(candidate.expect(scaled, statics)[j])
-                verdicts.append(candidate.agree(scaled, other, wanted, *bounds, output=j))
-            elif other.shape != wanted.shape or not np.array_equal(other, wanted, equal_nan=True):
-                return inexact(op, other, wanted, f"inputs times 2^{power}: ", j)
+                told = _near(candidate, arrays, scaled, statics, ys[j], others[j], power, j)
+            elif _equal(others[j], ys[j], power):
+                continue
+            elif _of_logarithms(candidate, arrays, statics, ys, group, j, (power, *FAR)):
+                told = Verdict("A", notes=(OF_LOGARITHMS,))
+            else:
+                return inexact(op, others[j], _wanted(ys[j], power), f"inputs times 2^{power}: ", j)
+            verdicts.append(told)
     return worst_of(verdicts)
 
 
+def _times(op: Operator, group, arrays, power: int) -> list[np.ndarray]:
+    """The arguments, those of the group times 2^power."""
+    return [
+        np.ldexp(a, power) if n in group and not np.iscomplexobj(a)
+        else (a * 2.0**power).astype(a.dtype) if n in group else a
+        for n, a in zip(op.inputs, arrays, strict=True)
+    ]  # fmt: skip
+
+
+def _wanted(y, power: int):
+    return (y * 2.0**power).astype(y.dtype)
+
+
+def _equal(other, y, power: int) -> bool:
+    """True if `other` is y times 2^power, bit by bit."""
+    return other.shape == y.shape and np.array_equal(other, _wanted(y, power), equal_nan=True)
+
+
+def _near(candidate, arrays, scaled, statics, y, other, power, j, more=1.0) -> Verdict:
+    """The verdict on one output for scaled inputs, within `more` times the tolerances."""
+    plain, moved = (candidate.expect(x, statics)[j] for x in (arrays, scaled))
+    bounds = [replace(g, k1=more * g.k1) for g in (_scaled(plain, 2.0**power), moved)]
+    return candidate.agree(scaled, other, _wanted(y, power), *bounds, output=j)
+
+
+def _of_logarithms(candidate: Candidate, arrays, statics, ys, group, j: int, powers) -> bool:
+    """True if output j scales with these powers of two as far as rounded logarithms allow.
+
+    The logarithm of 2^k x is k ln 2 larger than that of x, and its rounding is a relative error of
+    the result. What is added to inputs, or cut off, is of another size than these powers.
+    """
+    op = candidate.op
+    if op.contract.needs_no_value or not op.contract.scales_exactly:
+        return False
+    for power in powers:
+        scaled, more = _times(op, group, arrays, power), 1 + abs(power) * np.log(2)
+        try:
+            others = candidate.results(candidate.admitted(scaled, statics), statics)
+        except Declined:
+            continue
+        told = _near(candidate, arrays, scaled, statics, ys[j], others[j], power, j, more)
+        if not told.ok or others[j].shape != ys[j].shape:
+            return False
+    return True
+
+
 def _scaled(gauge: Gauge, factor: float) -> Gauge:
-    return Gauge(gauge.value * factor, gauge.k0 * factor, gauge.k1 * factor, gauge.peak)
+    return gauge.moved(lambda a: a * factor)
 
 
 SCALING = Law(
@@ -126,7 +178,7 @@ def zero(candidate: Candidate, case: Case) -> Verdict:
         nothing = [
             np.zeros_like(a) if n in group else a for n, a in zip(op.inputs, arrays, strict=True)
         ]
-        ys = candidate.results(nothing, statics)
+        ys = candidate.results(candidate.admitted(nothing, statics), statics)
         for j in outputs:
             if not np.array_equal(ys[j], np.zeros_like(ys[j])):
                 return inexact(op, ys[j], np.zeros_like(ys[j]), "zero input: ", j)
@@ -143,12 +195,38 @@ ZERO = Law(
 )
 
 
-def integers(candidate: Candidate, arrays, y: np.ndarray, gauge: Gauge) -> Verdict | None:
-    """A failure if integers should give exact results and do not, else None."""
+def integers(candidate: Candidate, arrays, statics, ys, gauge: Gauge) -> Verdict | None:
+    """A failure if integers should give an exact first output and do not, a note, or None.
+
+    Programs that take logarithms cannot be exact; they are those that also scale within rounding
+    only.
+    """
     op, held = candidate.op, candidate.held or Standard.of(judged_type(arrays))
-    if not of_integers(op, held, arrays, gauge) or np.array_equal(y, gauge.value):
+    if not of_integers(op, held, arrays, gauge) or np.array_equal(ys[0], gauge.value):
         return None
-    return inexact(op, y, gauge.value, "exact integers: ")
+    try:
+        rounded = any(
+            0 in outputs and _rounds(candidate, arrays, statics, ys, group)
+            for group, outputs in op.linear_in
+        )
+    except Broken:
+        rounded = False
+    if rounded:
+        return Verdict("A", notes=(OF_LOGARITHMS,))
+    return inexact(op, ys[0], gauge.value, "exact integers: ")
+
+
+def _rounds(candidate: Candidate, arrays, statics, ys, group) -> bool:
+    """True if some power of two of this group gives other bits, and all are within rounding."""
+    for power in POWERS:
+        scaled = _times(candidate.op, group, arrays, power)
+        try:
+            others = candidate.results(candidate.admitted(scaled, statics), statics)
+        except Declined:
+            continue
+        if not _equal(others[0], ys[0], power):
+            return _of_logarithms(candidate, arrays, statics, ys, group, 0, (power, *FAR))
+    return False
 
 
 def of_integers(op: Operator, held: Standard, arrays, gauge: Gauge) -> bool:

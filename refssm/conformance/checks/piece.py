@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from refssm.conformance.cases.case import Case
-from refssm.conformance.judging.verdict import Verdict
+from refssm.conformance.judging.verdict import Verdict, process_died
 
 
 class Compared(NamedTuple):
@@ -20,18 +20,22 @@ class Compared(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Up to ten cases in the order in which they are drawn, up to the first failure."""
+    """Up to ten cases in the order in which they are drawn, up to one that ends the search."""
 
     cases: tuple[tuple[str, Verdict | None], ...]  # key and verdict; None if declined
     lost: tuple[str, str] = ("", "")  # how the child process died, and that of the old one
     compared: Mapping[str, Compared] = {}  # the comparisons with the old one, by key
-    closed: bool = False  # the new one failed where the old one is right
 
     @property
     def failed(self) -> bool:
-        """True if the last case fails."""
+        """True if a case fails."""
+        return any(verdict is not None and not verdict.ok for _, verdict in self.cases)
+
+    @property
+    def died(self) -> bool:
+        """True if the last case ended the child process."""
         last = self.cases[-1][1] if self.cases else None
-        return last is not None and not last.ok
+        return last is not None and process_died(last)
 
     def record(self) -> dict:
         """The piece as JSON data; numbers keep every bit."""
@@ -39,7 +43,7 @@ class Piece(NamedTuple):
         told |= {"lost": [*self.lost]} if any(self.lost) else {}
         if self.compared:
             told["compared"] = {key: [*c] for key, c in self.compared.items()}
-        return told | ({"closed": True} if self.closed else {})
+        return told
 
 
 def from_record(told: dict) -> Piece:
@@ -47,7 +51,7 @@ def from_record(told: dict) -> Piece:
     cases = tuple((key, _verdict(v) if v else None) for key, v in told["cases"])
     compared = {key: Compared(*c) for key, c in told.get("compared", {}).items()}
     first, second = told.get("lost", ("", ""))
-    return Piece(cases, (first, second), compared, told.get("closed", False))
+    return Piece(cases, (first, second), compared)
 
 
 def key_of(case: Case) -> str:

@@ -23,7 +23,8 @@ def nan(candidate: Candidate, case: Case) -> Verdict:
     for arrays, what, start in poisons(candidate.op, case):
         verdict = at(candidate, *candidate.narrowed(arrays, case.statics), start)
         if not verdict.ok:
-            return replace(verdict, message=f"with {what}: {verdict.message}")
+            message = f"with {what}: {verdict.message}"
+            return replace(verdict, message=message, kind=verdict.failure[1])
         # every entry is NaN or infinite, and in the right place
         verdicts.append(replace(verdict, grade="A") if verdict.grade == "-" else verdict)
     return worst_of(verdicts)
@@ -44,7 +45,8 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
     If finite arguments have an infinite result, by a pole or by overflow, NaN is accepted too: x
     d*/|d|² gives NaN for x/0, and another order of operations may compute 0·∞ before an overflow. A
     finite number is never accepted for an infinite one. A solver or an exponential may spread NaN
-    over the whole member of the batch. With `start`, the first outputs in time may be NaN or not,
+    over the whole member of the batch, a masked matrix product over its block. If no output depends
+    on a NaN, it may come out anywhere. With `start`, the first outputs in time may be NaN or not,
     because programs differ in 0·NaN there.
     """
     op = candidate.op
@@ -56,20 +58,43 @@ def at(candidate: Candidate, arrays, statics, start=False) -> Verdict:
                 "-", notes=("the call raises LinAlgError for NaN: LAPACK met a zero pivot",)
             )
         return broken.verdict
-    gauged, fixed, notes = candidate.expect(arrays, statics), [], ()
+    gauged, fixed, notes = candidate.expect(arrays, statics), [], set()
     poisoned = _poisoned(op, gauged)
     made_here = all(np.isfinite(a).all() for a in arrays)  # all inputs are finite
-    for y, gauge in zip(outputs, gauged, strict=True):
+    for j, (y, gauge) in enumerate(zip(outputs, gauged, strict=True)):
         beyond = np.abs(gauge.value) > np.finfo(y.dtype).max
         loose = made_here & beyond & (kind_of(y) == 2)
         infinity = np.copysign(np.inf, np.real(gauge.value))
         y = np.where(loose, infinity, y).astype(y.dtype)
         either = _undecided(op, gauge.value, y, start, poisoned)
-        fixed.append(np.where(either, gauge.value, y).astype(y.dtype))
-        if loose.any():
-            notes = ("the outputs have NaN where the result is infinite; this is accepted",)
+        spread, why = _spread(op, j, gauged, statics)
+        spread &= (not made_here) & (kind_of(y) == 2) & (kind_of(gauge.value) == 0)
+        fixed.append(np.where(either | spread, gauge.value, y).astype(y.dtype))
+        notes |= {IN_PLACE_OF_INFINITY} if loose.any() else set()
+        notes |= {why} if (spread & ~either).any() else set()
     verdict = candidate.graded(arrays, tuple(fixed), gauged, overflow=True)
-    return replace(verdict, notes=(*verdict.notes, *notes))
+    return replace(verdict, notes=(*verdict.notes, *sorted(notes)))
+
+
+IN_PLACE_OF_INFINITY = "the outputs have NaN where the result is infinite; this is accepted"
+WITHOUT_EFFECT = "NaN in an entry that no output depends on comes out as NaN; this is accepted"
+IN_BLOCK = "a masked matrix product spreads NaN within its block, by 0·NaN; this is accepted"
+
+
+def _spread(op: Operator, j: int, gauged, statics) -> tuple[np.ndarray, str]:
+    """Mask of entries of output j to which 0·NaN may spread, and the note that says so."""
+    wanted = kind_of(gauged[j].value) != 0
+    if not any((kind_of(g.value) != 0).any() for g in gauged):
+        return ~wanted, WITHOUT_EFFECT
+    dims = op.output_dims[j]
+    if "matrix-product" not in op.traits or op.leading not in dims:
+        return np.zeros_like(wanted), ""
+    axis = dims.index(op.leading) - len(dims)
+    wanted, length = np.moveaxis(wanted, axis, 0), wanted.shape[axis]
+    size = statics.get("chunk", length)
+    blocks = [wanted[start : start + size] for start in range(0, length, size)]
+    reached = [np.broadcast_to(block.any(0), block.shape) for block in blocks]
+    return np.moveaxis(np.concatenate(reached), 0, axis), IN_BLOCK
 
 
 def _undecided(op: Operator, wanted, y, start: bool, poisoned) -> np.ndarray:

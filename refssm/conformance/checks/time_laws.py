@@ -68,8 +68,8 @@ def causal(candidate: Candidate, case: Case) -> Verdict:
             a if axis is None else _future_changed(a, axis, k, -0.5 if name in linear else 0.5)
             for name, a, axis in zip(op.inputs, arrays, time_axes(op), strict=True)
         ]
-        changed, _ = candidate.narrowed(changed, statics)
-        if not _same_past(op, arrays, changed, k):
+        changed, told = candidate.narrowed(changed, statics)
+        if told != statics or not _same_past(op, arrays, changed, k):
             return NOTHING  # the implementation's `only` made the past depend on the future
         other, *_ = candidate.results(changed, statics)
         past = slice(0, k)
@@ -212,8 +212,8 @@ def shift(candidate: Candidate, case: Case) -> Verdict:
             late, _ = candidate.narrowed(late, statics)
             other, bound = _run(candidate, late, statics)
             axis = -len(op.output_dims[0])
-            value, k0, k1 = (_delayed(f, axis, k) for f in (gauge.value, gauge.k0, gauge.k1))
-            delayed, wanted = Gauge(value, k0, k1, gauge.peak), _delayed(y, axis, k)
+            delayed = gauge.moved(lambda a, k=k, axis=axis: _delayed(a, axis, k))
+            wanted = _delayed(y, axis, k)
             if not op.linear_in:
                 after = slice(k, None)
                 other, wanted = (in_window(op, x, after) for x in (other, wanted))

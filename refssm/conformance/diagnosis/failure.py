@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -18,19 +20,19 @@ from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.drawing import SIZES
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
-from refssm.conformance.checks.sweep import process_died
-from refssm.conformance.diagnosis.hints import flushed, in_tf32, in_wider, verdict_on
+from refssm.conformance.diagnosis.hints import flushed, in_tf32, in_wider, masked, verdict_on
 from refssm.conformance.diagnosis.kept_failure import STORY, story
 from refssm.conformance.diagnosis.script import failing_call, script
 from refssm.conformance.diagnosis.simplest import show, simplified
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.expected import remembering
-from refssm.conformance.judging.verdict import Verdict
+from refssm.conformance.judging.verdict import Verdict, process_died
 
 TINY, TINY_SEEDS = (
     ((1, 1), (2, 1), (2, 2), (3, 2)),
     3,
 )  # lengths and widths to try first
+PATIENCE = 15.0  # seconds after which a failure is shown as small as it is by then
 CANONICAL = "canonical layout"  # key in saved files: arrays are in the catalog's layout
 
 
@@ -49,17 +51,22 @@ def explain(
 ) -> dict:
     """The fields of a failed result: message, smallest input, hint, path of the saved inputs.
 
+    The smallest input fails in the same way as `case`, on which the verdict is `verdict`.
+
     With `first`, the verdict on the case before shrinking, also the evidence for pictures.
     """
+    until = time.monotonic() + PATIENCE
     if shrink and not process_died(verdict):
-        case, verdict = smaller(check, candidate, case, verdict)
+        case, verdict = smaller(check, candidate, case, verdict, until)
     (arrays, statics), anything = _failing(check, candidate, case), set()
-    if check.rule.special or verdict.error:
+    if verdict.error:
         hint = ""
+    elif check.rule.special:
+        hint = hints and masked(check, candidate, arrays, statics)
     elif check.judge_arrays is not None:
         if shrink:
             with remembering():
-                found = _simplest(check, candidate, case, arrays, statics, verdict)
+                found = _simplest(check, candidate, case, arrays, statics, verdict, until)
             arrays, anything, verdict = found
         hint = hints and (
             flushed(check, candidate, case)
@@ -70,11 +77,9 @@ def explain(
         hint = hints and (flushed(check, candidate, case) or f"case: {case}")
     saved, alone = save(folder, check, candidate, case, (arrays, statics), call, verdict.message)
     return {
-        "verdict": verdict.verdict,
-        "grade": "-" if verdict.error else verdict.grade,
         "message": verdict.message,
-        "ratio": verdict.ratio,
-        "bits": verdict.bits,
+        "smallest_ratio": verdict.ratio,
+        "smallest_bits": verdict.bits,
         "hint": hint or "",
         "smallest": _in_words(case, arrays, statics, anything),
         "counterexample": saved,
@@ -83,35 +88,30 @@ def explain(
     }
 
 
-def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict):
-    """A smaller case that fails in the same way, and its verdict.
+def smaller(check: Check, candidate: Candidate, case: Case, verdict: Verdict, until=math.inf):
+    """A smaller case that fails in the same way, and its verdict; nothing is tried after `until`.
 
     First tiny sizes are tried, then sizes between those that were drawn.
     """
     for attempt in _tiny(case, candidate.between):
+        if time.monotonic() > until:
+            break
         again = verdict_on(check, candidate, attempt)
-        if again is not None and not again.ok and _kind(again) == _kind(verdict):
+        if again is not None and again.failure == verdict.failure:
             return attempt, again
-    wanted = verdict.verdict, _kind(verdict)
     for dim, size in case.sizes.items():
         low = max((s for s in SIZES if s < size), default=0)
         low = max(low, int(candidate.between.get(dim, (1, 1))[0]) - 1)
         high = size
-        while high - low > 1:
+        while high - low > 1 and time.monotonic() < until:
             middle = (low + high) // 2
             attempt = replace(case, sizes={**case.sizes, dim: middle})
-            fits = _admitted(case.op, attempt.sizes)
-            again = verdict_on(check, candidate, attempt) if fits else None
-            if again is not None and (again.verdict, _kind(again)) == wanted:
+            again = verdict_on(check, candidate, attempt) if _admitted(attempt) else None
+            if again is not None and again.failure == verdict.failure:
                 case, verdict, high = attempt, again, middle
             else:
                 low = middle
     return case, verdict
-
-
-def _kind(verdict: Verdict) -> str:
-    """The name of the exception, or "" if outputs were judged."""
-    return verdict.message.partition(":")[0] if verdict.error else ""
 
 
 def _tiny(case: Case, between) -> Iterator[Case]:
@@ -121,15 +121,26 @@ def _tiny(case: Case, between) -> Iterator[Case]:
     for batch, (length, width) in product((alone, case.batch), TINY):
         sizes = {first: length, **dict.fromkeys(others, width)}
         sizes = {d: int(max(n, between.get(d, (1, 1))[0])) for d, n in sizes.items()}
-        smaller = (sizes, batch) != (case.sizes, case.batch) and _admitted(case.op, sizes)
+        smaller = (sizes, batch) != (case.sizes, case.batch)
         if smaller and all(n <= case.sizes[d] for d, n in sizes.items()):
-            for step in range(TINY_SEEDS):
-                yield replace(case, sizes=sizes, batch=batch, seed=(case.seed + step) % 2**32)
+            seeds = ((case.seed + step) % 2**32 for step in range(TINY_SEEDS))
+            attempts = (replace(case, sizes=sizes, batch=batch, seed=seed) for seed in seeds)
+            yield from filter(_admitted, attempts)
 
 
-def _admitted(op, sizes) -> bool:
-    """True if the operator's parameters allow these sizes."""
-    return all(op.parameters[d].admits(n, sizes) for d, n in sizes.items() if d in op.parameters)
+def _admitted(case: Case) -> bool:
+    """True if the operator's parameters and the constructors of its preset allow these sizes."""
+    parameters = case.op.parameters
+    if not all(
+        parameters[d].admits(n, case.sizes) for d, n in case.sizes.items() if d in parameters
+    ):
+        return False
+    if case.preset is not None:
+        try:
+            _ = case.arrays
+        except ValueError:  # no half of a spectrum has an odd number of modes, for example
+            return False
+    return True
 
 
 def _failing(check: Check, candidate: Candidate, case: Case) -> tuple[list[np.ndarray], dict]:
@@ -140,11 +151,20 @@ def _failing(check: Check, candidate: Candidate, case: Case) -> tuple[list[np.nd
         return case.arrays, case.statics
 
 
-def _simplest(check, candidate, case, arrays, statics, verdict):
+def _simplest(check, candidate, case, arrays, statics, verdict, until):
     """Simplified arguments, the names of those whose values do not matter, and the verdict."""
 
     def judged(attempt):
         return check.judge_arrays(candidate, attempt, statics)
+
+    def admitted(attempt):
+        """The attempt as `only` returns it; None if it declines it or changes a size."""
+        try:
+            kept, told = candidate.narrowed(attempt, statics)
+        except (Broken, Declined):
+            return None
+        sizes = [a.shape for a in kept] == [a.shape for a in attempt]
+        return kept if sizes and told == statics else None
 
     def infinite(attempt):
         with np.errstate(all="ignore"):
@@ -154,15 +174,17 @@ def _simplest(check, candidate, case, arrays, statics, verdict):
     meant = infinite(arrays)
 
     def fails(attempt):
+        if time.monotonic() > until:
+            return False
         try:
-            alike = judged(attempt).verdict == verdict.verdict
+            alike = judged(attempt).failure == verdict.failure
         except Declined:
             return False
         return alike and (meant or not infinite(attempt))  # at a pole a right program may give NaN
 
     if not fails(arrays):  # fails only by the exact integer rule, or not in every call
         return arrays, set(), verdict
-    arrays, anything = simplified(case, arrays, fails)
+    arrays, anything = simplified(case, arrays, fails, admitted)
     return arrays, anything, judged(arrays)
 
 
@@ -178,7 +200,8 @@ def _in_words(case: Case, arrays, statics, anything) -> str:
         show(name, a, name in anything) + (f" ({a.dtype})" if mixed else "")
         for name, a in zip(case.op.inputs, arrays, strict=True)
     ]
-    return f"{sizes}; {', '.join(shown)}" if shown else sizes
+    text = f"{sizes}; {', '.join(shown)}" if shown else sizes
+    return f"preset {case.preset}: {text}" if case.preset else text
 
 
 def save(

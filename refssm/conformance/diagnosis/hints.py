@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -12,10 +13,12 @@ from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
-from refssm.conformance.checks.sweep import process_died
+from refssm.conformance.diagnosis.roughness import is_rough
 from refssm.conformance.gauges import gauge
-from refssm.conformance.judging.verdict import Verdict
-from refssm.conformance.number_types import NUMBER_TYPES
+from refssm.conformance.judging.expected import judged_type
+from refssm.conformance.judging.verdict import Verdict, kind_of, process_died
+from refssm.conformance.number_types import NUMBER_TYPES, TF32
+from refssm.conformance.standard import Standard
 
 FLUSHED = "passes if subnormal numbers may be flushed to zero: declare ftz=True"
 WIDER = {
@@ -24,6 +27,10 @@ WIDER = {
     "float32": ("float64",),
     "complex64": ("complex128",),
 }
+MASKED = (
+    "NaN of step {} reaches earlier steps, and a number in its place does not: so does a product "
+    "with a masked matrix, because 0 times NaN is NaN"
+)
 AS_WRONG = ": the formula is wrong, this is not rounding"
 MORE_BITS = 10  # of 29 more bits in double precision: cancellation loses some of them
 
@@ -56,15 +63,72 @@ def in_wider(check, candidate, arrays, statics, accepted, verdict) -> str:
     choices = [t for t in WIDER.get(check.dtype, ()) if t in accepted or known]
     if not choices:
         return ""
-    wide = gauge.wide(arrays, np.finfo(choices[0]).dtype)
-    again = _judged_again(candidate.judged_in(choices[0]), wide, statics)
+    kind, wide = choices[0], gauge.wide(arrays, np.finfo(choices[0]).dtype)
+    wider = candidate.judged_in(kind)
+    again = _steadily(candidate, wider, arrays, wide, statics)
     if again is None:
         return ""
+    if again.ok and verdict.verdict == "inaccurate":
+        return f"right in {kind}: these are rounding errors, the formula is right"
     if again.ok:
-        return f"right in {choices[0]}: these are rounding errors, the formula is right"
+        return f"right in {kind}: {check.dtype} has too few digits or too small a range for it"
     if np.isfinite(again.bits) and again.bits - verdict.bits >= MORE_BITS:
-        return f"{int(again.bits)} bits right in {choices[0]}: lost digits, not a wrong formula"
-    return f"equally wrong in {choices[0]}{AS_WRONG}"
+        return f"{int(again.bits)} bits right in {kind}: lost digits, not a wrong formula"
+    special = "NaN" in verdict.kind  # where it comes from is not known
+    rounded = special or _rounds_in(wider, wide, statics, again.bits)
+    return f"equally wrong in {kind}{'' if rounded else AS_WRONG}"
+
+
+def _steadily(candidate, wider: Candidate, arrays, wide, statics) -> Verdict | None:
+    """The verdict in the wider type, or None if what is seen may depend on earlier calls.
+
+    The failing call is repeated before and after; other numbers of the same shapes come between two
+    wide calls, because a cache that knows shapes or first entries would answer for them.
+    """
+    before = _wrong_outputs(candidate, arrays, statics)
+    again = _judged_again(wider, wide, statics)
+    others = _judged_again(wider, _others(wide), statics)
+    after = _judged_again(wider, wide, statics)
+    last = _wrong_outputs(candidate, arrays, statics)
+    if before is None or last is None or not all(map(_alike, before, last)):
+        return None
+    if again is None or after is None or (after.grade, after.ratio) != (again.grade, again.ratio):
+        return None
+    return None if again.ok and (others is None or not others.ok) else again
+
+
+_alike = partial(np.array_equal, equal_nan=True)
+
+
+def _wrong_outputs(candidate: Candidate, arrays, statics):
+    """The outputs of two calls, if they are alike bit by bit and wrong; else None."""
+    try:
+        first, second = (candidate.results(arrays, statics) for _ in range(2))
+    except (Broken, Declined):
+        return None
+    right = candidate.graded(arrays, first, candidate.expect(arrays, statics)).ok
+    return None if right or not all(map(_alike, first, second)) else first
+
+
+def _others(arrays) -> list[np.ndarray]:
+    """Other numbers in arrays of the same shapes and with the same first entries."""
+    changed = []
+    for a in arrays:
+        other = a if a.dtype.kind == "b" else np.where(a == 0, a.dtype.type(0.25), a / 2)
+        other = other.astype(a.dtype)
+        if a.size > 1:
+            other.flat[0] = a.flat[0]
+        changed.append(other)
+    return changed
+
+
+def _rounds_in(wider: Candidate, arrays, statics, bits: float) -> bool:
+    """True if the errors are roundings: of the type itself, or of a type with fewer bits."""
+    held = wider.held or Standard.of(judged_type(arrays))
+    coarser = [NUMBER_TYPES["float32"].digits, TF32.digits, NUMBER_TYPES["bfloat16"].digits]
+    # a type whose digits are fewer than those that are right is not used
+    digits = [held.type.digits, *(d for d in coarser if d > bits or d == coarser[0])]
+    return any(is_rough(wider, [(arrays, statics, False)], d) for d in digits)
 
 
 def flushed(check, candidate, case: Case) -> str:
@@ -90,6 +154,41 @@ def _normal(case: Case) -> Case:
         n: replace(k, texture=instead.get(k.texture, k.texture)) for n, k in case.knobs.items()
     }
     return replace(case, knobs=knobs)
+
+
+def masked(check: Check, candidate: Candidate, arrays, statics) -> str:
+    """A hint if NaN reaches earlier steps of time and a number in its place does not.
+
+    Both calls are made here, so the hint says nothing that was not seen.
+    """
+    op, places = candidate.op, [np.argwhere(np.isnan(a)) for a in arrays]
+    hit = [i for i, place in enumerate(places) if len(place)]
+    if not check.rule.special or "causal" not in op.traits or len(hit) != 1:
+        return ""
+    dims, place = op.input_dims[hit[0]], places[hit[0]]
+    if op.leading not in dims or len(place) != 1:
+        return ""
+    step = int(place[0][place.shape[1] - len(dims) + dims.index(op.leading)])
+    finite = [np.where(np.isnan(a), np.ones_like(a), a) for a in arrays]
+    again = _judged_again(candidate, finite, statics)
+    try:
+        outputs = candidate.results(arrays, statics)
+    except (Broken, Declined):
+        return ""
+    gauged = candidate.expect(arrays, statics)
+    spread = [
+        (kind_of(y) == 2) & (kind_of(g.value) == 0) for y, g in zip(outputs, gauged, strict=True)
+    ]
+    if again is None or not again.ok or not _before(op, spread, step):
+        return ""
+    return MASKED.format(step)
+
+
+def _before(op, spread, step: int) -> bool:
+    """True if the first outputs have NaN they should not have, all of them before this step."""
+    timed = [(bad, d) for bad, d in zip(spread, op.output_dims, strict=True) if op.leading in d]
+    along = [np.moveaxis(bad, d.index(op.leading) - len(d), 0) for bad, d in timed]
+    return any(bad.any() for bad in along) and not any(bad[step:].any() for bad in along)
 
 
 def _judged_again(candidate, arrays, statics) -> Verdict | None:

@@ -16,9 +16,11 @@ from refssm.conformance.calling.finding import operator_named, short
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.filling import Knob
 from refssm.conformance.cases.ranges import Where, parse
+from refssm.conformance.cases.stacking import free_arguments
 from refssm.conformance.checks.checks import NAMES, Check
 from refssm.conformance.number_types import number_type
 from refssm.conformance.usage_error import UsageError
+from refssm.presets.catalog import preset_named
 
 STORY = "__refssm__"  # the record's key in a file whose other keys are argument names
 FORMAT = 1
@@ -37,6 +39,7 @@ def story(check: Check, case: Case, by_arrays: bool, call: Mapping) -> dict:
         "knobs": {name: asdict(knob) for name, knob in case.knobs.items()},
         "seed": case.seed,
         "parameters": dict(case.parameters),
+        "preset": case.preset.name if case.preset else "",
     }
     return {**kept, **call, "case": None if by_arrays else drawn}
 
@@ -96,7 +99,9 @@ def case_of(op: Operator, kept: Mapping, path: Path) -> Case:
         sizes, batch = (
             {str(k): int(n) for k, n in drawn[name].items()} for name in ("sizes", "batch")
         )
-        knobs = {name: Knob(**drawn["knobs"][name]) for name in op.inputs}
+        preset = preset_named(op, str(drawn.get("preset", "")))
+        drawn_by_knobs = free_arguments(op, preset) if preset else op.inputs
+        knobs = {name: Knob(**drawn["knobs"][name]) for name in drawn_by_knobs}
         case = Case(
             op,
             kind.carrier,
@@ -106,6 +111,7 @@ def case_of(op: Operator, kept: Mapping, path: Path) -> Case:
             int(drawn["seed"]),
             kind if kind.half else None,
             dict(drawn["parameters"]),
+            preset,
         )
         if math.prod(max(n, 1) for n in (*sizes.values(), *batch.values())) > LARGEST:
             raise ValueError("its sizes are larger than those of any case")

@@ -10,6 +10,7 @@ from refssm._operator import Operator
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Graded
+from refssm.conformance.diagnosis.roughness import is_rough
 from refssm.conformance.diagnosis.suspects import expected
 from refssm.conformance.diagnosis.transcript import Call, Episode
 from refssm.conformance.gauges.gauge import Gauge
@@ -31,8 +32,17 @@ def shared_pattern(check: Check, candidate: Candidate, heard: list[Episode]) -> 
     if not wrong:
         return ""
     graded = isinstance(check.rule, Graded)
-    told = _constant(wrong) or (_precision(wrong, candidate) if graded else "")
+    told = _constant(wrong) or (
+        _precision(wrong, candidate, _failing(heard, check)) if graded else ""
+    )
     return told or _place(wrong, candidate.op)
+
+
+def _failing(heard: list[Episode], check: Check) -> list[tuple]:
+    """Arguments, static parameters and kind of the calls of a few failing cases."""
+    calls = [call for e in heard if not e.verdict.ok for call in e.calls]
+    own = [call for call in calls if call.vjp == check.rule.of_gradient]
+    return [(call.arguments, call.statics, call.vjp) for call in own[:FEW]]
 
 
 class _Wrong:
@@ -65,7 +75,7 @@ def _wrong(check: Check, candidate: Candidate, e: Episode) -> list[_Wrong]:
     op, held = candidate.op, candidate.held or Standard.of(check.dtype)
     vjp, found = check.rule.of_gradient, []
     for call in e.calls:
-        if call.vjp != vjp or call.outcome.status != "ok":
+        if call.vjp != vjp or call.outcome.status != "ok" or call.after is not None:
             continue
         told = zip(call.outcome.outputs, expected(candidate, call), *_named(op, vjp), strict=False)
         for y, gauge, name, dims in told:
@@ -89,7 +99,7 @@ def _run_to_run(heard: list[Episode]) -> bool:
     for e in heard:
         seen: dict = {}
         for call in e.calls:
-            if call.outcome.status != "ok":
+            if call.outcome.status != "ok" or call.after is not None:
                 continue
             key = (call.vjp, tuple(a.tobytes() for a in call.arguments))
             first = seen.setdefault(key, call)
@@ -102,12 +112,12 @@ def _bytes(call: Call):
     return [np.asarray(y).tobytes() for y in call.outcome.outputs if isinstance(y, np.ndarray)]
 
 
-def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
+def _precision(wrong: list[_Wrong], candidate: Candidate, calls) -> str:
     """Text on the arithmetic whose rounding errors these may be, or "".
 
-    The errors must be in most entries and of either sign, as rounding errors are. The arithmetic
-    must be coarser than the judged one: no error may exceed its bound, and one must be at least a
-    16th of it.
+    The errors must be in most entries and of either sign, as rounding errors are, and change from
+    one input to the next as they do. The arithmetic must be coarser than the judged one: no error
+    may exceed its bound, and one must be at least a 16th of it.
     """
     held = candidate.held
     if held is None or candidate.op.contract.needs_no_value:
@@ -125,12 +135,25 @@ def _precision(wrong: list[_Wrong], candidate: Candidate) -> str:
     for kind in (k for k in coarser if k.u > held.u):
         name = "TF32 or float16" if kind is TF32 else kind.name
         if kind.u / held.room <= units <= kind.u:
-            return f"errors as large as those of {name} ({kind.digits} bits) in some step"
-        if finer * held.room < units < kind.u and all(w.bad.mean() > 0.5 for w in spread):
+            rough = is_rough(candidate, calls, kind.digits)
+            told = f"errors as large as those of {name} ({kind.digits} bits) in some step"
+            return told if rough else ""
+        # a running sum of the largest array loses as many roundings as it has terms
+        terms = max(a.size for arguments, _, _ in calls for a in arguments) if calls else 1
+        few = max(finer * held.room, held.u * terms) < units < kind.u
+        if few and all(min(w.bad.mean(), _early(w).mean()) > 0.5 for w in spread):
             bits = int(-np.log2(units))
             return f"only {bits} bits right in most entries: too few for rounding, more than {name}"
         finer = kind.u
     return ""
+
+
+def _early(w: _Wrong) -> np.ndarray:
+    """Which entries are wrong in the first quarter of time; what begins later is no rounding."""
+    axis = _leading(w)
+    if axis is None:
+        return w.bad
+    return np.moveaxis(w.bad, axis, 0)[: max(FEW, w.bad.shape[axis] // 4)]
 
 
 def _normal(w: _Wrong) -> np.ndarray:
@@ -194,13 +217,12 @@ def _place(wrong: list[_Wrong], op: Operator) -> str:
     timed = [w for w in wrong if _leading(w) is not None and w.y.shape[_leading(w)] > 1]
     if timed and len(timed) == len(wrong):
         along = [_along(w, _leading(w)) for w in timed]
-        block = _block(along)
-        if block:
+        if _of_transform(op) and _second_half(along):
+            return "only the second half is wrong: half of a spectrum, or a convolution that wraps"
+        if block := _block(along, "state" in op.traits):
             return block
         if all(a[-1] and not a[:-1].any() for a in along):
             return "only the last step is wrong: a loop may end one step too early"
-        if all(not a[: (a.size + 1) // 2].any() for a in along) and len(along) > 1:
-            return "only the second half is wrong: half of a spectrum, or a convolution that wraps"
     for name in _channels(wrong):
         text = _channel(wrong, name)
         if text:
@@ -214,7 +236,19 @@ def _along(w: _Wrong, axis) -> np.ndarray:
     return w.bad.any(others)
 
 
-def _block(along) -> str:
+def _of_transform(op: Operator) -> bool:
+    """True if programs of this operator may compute a spectrum."""
+    return "transform" in op.traits or op.contract.name in ("FFT", "SPECTRUM")
+
+
+def _second_half(along) -> bool:
+    """True if in cases of several lengths the errors begin just at the middle."""
+    long = [a for a in along if a.size >= BLOCK]  # in shorter ones the middle is no evidence
+    begins = all(a.any() and abs(int(a.argmax()) - a.size / 2) <= 1 for a in long)
+    return begins and len({a.size for a in long}) > 1
+
+
+def _block(along, has_state: bool) -> str:
     """Text if all first wrong steps are multiples of one block length, or are equal; else ""."""
     along = [a for a in along if a.any()]
     firsts = [int(a.argmax()) for a in along]
@@ -223,11 +257,16 @@ def _block(along) -> str:
     shorter = all(k or a.size < size for a, k in zip(along, firsts, strict=True))
     if size and size % BLOCK == 0 and shorter:
         started = f"first wrong step {min(k for k in firsts if k)}"
-        if all(_tail(a, k, size) for a, k in zip(along, firsts, strict=True)):
+        pairs = list(zip(along, firsts, strict=True))
+        if max(firsts) > size and all(_tail(a, k, size) for a, k in pairs):
             return f"only the steps after the last whole block of {size} are wrong ({started})"
-        if all(firsts):
-            return f"the state passed from one block of {size} to the next is wrong ({started})"
-    if len(firsts) > 1 and len({*firsts}) == 1 and firsts[0]:
+        # with a whole block behind the first wrong step it is not the rest that is wrong
+        if all(firsts) and any(k == size and a.size > 2 * size for a, k in pairs):
+            if has_state:
+                return f"the state passed from one block of {size} to the next is wrong ({started})"
+            return f"the first wrong step is a multiple of {size} in every case ({started})"
+    several = len({a.size for a in along}) > 1
+    if several and len({*firsts}) == 1 and firsts[0]:
         return f"the first wrong step is step {firsts[0]}, whatever the length"
     return ""
 

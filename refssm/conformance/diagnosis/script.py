@@ -12,9 +12,10 @@ import numpy as np
 
 from refssm._implements import Declaration
 from refssm._layout import arranged, canonical
+from refssm.conformance.calling.calls.run import Run
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.links import switches
-from refssm.conformance.calling.one_call import Declined, Run
+from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
@@ -128,8 +129,9 @@ def _wrong_one(candidate: Candidate, calls: list[Call]) -> Call | None:
 
 
 def _shown(call: Call) -> bool:
-    """True if a script can repeat the call: it ends, and its arguments need no views."""
-    return not call.view and call.outcome.status not in ("declined", "hung")
+    """True if a script can repeat the call: it ends, and needs no views and no other call."""
+    alone = not call.view and call.after is None
+    return alone and call.outcome.status not in ("declined", "hung")
 
 
 def _refused(candidate: Candidate, call: Call) -> bool:
@@ -184,7 +186,7 @@ def script(
     run = Run(
         Found(op, print, None, declared=declared), number_type(kept["dtype"]), call.vjp, loops
     )
-    given = run.entering(call.arguments)
+    given = run.entering(call.arguments, call.statics)
     held = candidate.held or Standard.of(kept["dtype"])
     types, fits = _types(candidate, call), not _unfit(candidate, call)
     came = [y.dtype for y in call.outcome.outputs] if fits else types

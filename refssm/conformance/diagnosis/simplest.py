@@ -14,24 +14,36 @@ REDRAWS = 3
 VANISHING = frozenset({"gaps", "impulse", "late"})
 
 
-def simplified(case: Case, arrays, fails: Callable[[list[np.ndarray]], bool]):
+Arrays = list[np.ndarray]
+
+
+def simplified(
+    case: Case,
+    arrays,
+    fails: Callable[[Arrays], bool],
+    admitted: Callable[[Arrays], Arrays | None] = lambda attempt: attempt,
+):
     """Arrays replaced by zeros, ones, a constant or one entry, if the failure stays.
 
     Also the names of the arrays whose values do not matter: the failure stays for other draws of
-    them.
+    them. `admitted` returns an attempt as the implementation accepts it, or None.
     """
     arrays, anything = list(arrays), set()
     for i, (name, domain) in enumerate(case.op.inputs.items()):
-        if _any_draw_fails(case, arrays, i, fails):
+        if _any_draw_fails(case, arrays, i, fails, admitted):
             anything.add(name)
         for simpler in _simpler(arrays[i]):
             if simpler.dtype.kind != "b":
                 fitted = domain.fit(simpler) if domain.fit else simpler
                 simpler = case.type.rounded(fitted, real=not np.iscomplexobj(simpler))
-            attempt = [*arrays[:i], simpler, *arrays[i + 1 :]]
             if not (simpler.all() or may_vanish(domain)):
                 continue  # 0 is outside the domain, such as a time step
-            if not np.array_equal(simpler, arrays[i]) and fails(attempt):
+            if np.array_equal(simpler, arrays[i]):
+                break  # those that follow are less simple
+            attempt = admitted([*arrays[:i], simpler, *arrays[i + 1 :]])
+            if attempt is None or all(map(np.array_equal, attempt, arrays)):
+                continue
+            if fails(attempt):
                 arrays = attempt
                 break
     return arrays, anything
@@ -44,12 +56,13 @@ def may_vanish(domain: Domain) -> bool:
     return not VANISHING.isdisjoint(domain.textures) or any(z.all() for z in zeros)
 
 
-def _any_draw_fails(case, arrays, i, fails):
+def _any_draw_fails(case, arrays, i, fails, admitted):
     for step in range(1, REDRAWS + 1):
         other = replace(case, seed=(case.seed + step * 7919) % 2**32).arrays[i]
         if other.shape != arrays[i].shape or np.array_equal(other, arrays[i]):
             return False
-        if not fails([*arrays[:i], other, *arrays[i + 1 :]]):
+        attempt = admitted([*arrays[:i], other, *arrays[i + 1 :]])
+        if attempt is None or not fails(attempt):
             return False
     return True
 

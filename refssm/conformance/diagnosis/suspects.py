@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -138,7 +137,7 @@ def _far(outputs, values, right: tuple[Gauge, ...]) -> float:
 
 def _outcome(worker, name, call: Call, arguments, candidate) -> Outcome:
     dtype = candidate.held.type.name if candidate.held else ""
-    how = {"vjp": call.vjp, "view": call.view, "again": call.again}
+    how = {"vjp": call.vjp, "view": call.view, "after": call.after}
     return worker.call(name, arguments, call.statics, dtype=dtype, **how)
 
 
@@ -161,7 +160,7 @@ def _alike(d: PlantedBug, worker, candidate: Candidate, call: Call, outcome: Out
         graded(candidate, call, theirs.outputs, gauged)
         for gauged in _gauged(d, candidate, call, outcome, wider)
     ]
-    return min(told, key=lambda v: ("AB-CF".index(v.grade), v.ratio), default=OTHER)
+    return min(told, key=lambda v: ("AB-NCF".index(v.grade), v.ratio), default=OTHER)
 
 
 def _misfit(y, s) -> bool:
@@ -220,7 +219,7 @@ def _gauge(value, expected: Gauge, k, rounded: int, least: float) -> Gauge:
         k = np.full(value.shape, _most(expected.k0))
     k = k * max(1.0, size / usual if usual else 1.0)
     k = rounded * np.maximum(k, np.maximum(np.abs(value), least))
-    return replace(expected, value=value, k0=k, k1=k, measure=None, normwise=False)
+    return Gauge(value, k, k, expected.peak)
 
 
 def _over_time(op: Operator, expected: Gauge, output: int, vjp: bool) -> np.ndarray:

@@ -21,13 +21,16 @@ ENOUGH = 6  # failing cases: more of them only help to choose between two bugs
 
 @dataclass(frozen=True)
 class Call:
-    """One call and its outcome; `arguments` are the cotangents, if any, and the arrays."""
+    """One call and its outcome; `arguments` are the cotangents, if any, and the arrays.
+
+    `after`: the values that the same arguments had in an earlier call, if there was one.
+    """
 
     arguments: list[np.ndarray]
     statics: dict
     vjp: bool
     view: str
-    again: bool
+    after: list[np.ndarray] | None
     outcome: Outcome
 
 
@@ -59,7 +62,7 @@ class Listening:
         return self.worker.narrow(name, arrays, statics)
 
 
-HOW: dict[str, Any] = {"vjp": False, "view": "", "again": False}
+HOW: dict[str, Any] = {"vjp": False, "view": "", "after": None}
 
 
 def episode(check: Check, candidate: Candidate, case: Case) -> Episode:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from refssm._layout import Layout, canonical
+from refssm._layout import NO_SIZES, Layout, canonical, length, parts
 from refssm._operator import Operator
-from refssm._signature import length_of
 from refssm.conformance.exchange import files
 from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.verdict import types_in
@@ -38,7 +37,8 @@ class Slot:
     shape: tuple[int, ...]
 
     def __str__(self):
-        sizes = (f"{axis}={n}" for axis, n in zip(self.axes, self.shape, strict=True))
+        names = ("*".join(parts(axis)) or axis for axis in self.axes)
+        sizes = (f"{axis}={n}" for axis, n in zip(names, self.shape, strict=True))
         return " ".join([self.file, self.dtype, *sizes])
 
 
@@ -52,6 +52,7 @@ class Call:
     statics: Mapping[str, int | float]
     inputs: tuple[Slot, ...]
     outputs: tuple[Slot, ...]
+    sizes: Mapping[str, int] = field(default_factory=dict)  # of axes that are merged with others
 
     @property
     def name(self) -> str:
@@ -63,6 +64,7 @@ class Call:
         lines = [f"call {self.name}", f"dtype {self.kind.name}"]
         lines += [f"check {check}"] * bool(check)
         lines += [f"static {name} {value!r}" for name, value in self.statics.items()]
+        lines += [f"size {axis} {n}" for axis, n in self.sizes.items()]
         lines += [f"input {slot}" for slot in self.inputs]
         lines += [f"output {slot}" for slot in self.outputs]
         return "\n".join(lines) + "\n"
@@ -75,9 +77,18 @@ class Call:
 
 
 def described(
-    op: Operator, vjp: bool, kind: NumberType, arrays, statics: Mapping, layout: Layout | None
+    op: Operator,
+    vjp: bool,
+    kind: NumberType,
+    arrays,
+    statics: Mapping,
+    layout: Layout | None,
+    known: Mapping[str, int] = NO_SIZES,
 ) -> Call:
-    """The call of `op` on arrays in `layout`, by default the catalog's."""
+    """The call of `op` on arrays in `layout`, by default the catalog's.
+
+    `known` has the sizes of axes that the layout merges.
+    """
     told = layout or canonical(op)
     forward = list(zip(op.inputs, told.inputs, strict=True))
     answers = list(zip(op.outputs, told.outputs, strict=True))
@@ -85,17 +96,17 @@ def described(
     placed = [
         (name, axes[len(axes) - a.ndim :], a) for (name, axes), a in zip(named, arrays, strict=True)
     ]
-    sizes = _sizes(placed, statics)
+    sizes = {**known, **_sizes(placed, statics)}
     primals = [a for _, _, a in placed[len(op.outputs) * vjp :]]
     if vjp:
         precision = judged_type(list(arrays))
         back = [(f"d{n}", axes, a) for n, axes, a in placed[len(op.outputs) :] if n not in op.flags]
         returned = [(n, axes, a.shape, _gradient_type(a, precision)) for n, axes, a in back]
     else:
-        types, known = types_in(op, primals, Standard.of(kind.name)), {*op.batch_names} - {*sizes}
-        kept = [(y, tuple(d for d in axes if d not in known)) for y, axes in answers]
+        types, absent = types_in(op, primals, Standard.of(kind.name)), {*op.batch_names} - {*sizes}
+        kept = [(y, tuple(d for d in axes if d not in absent)) for y, axes in answers]
         returned = [
-            (y, axes, tuple(_length(d, sizes) for d in axes), dtype)
+            (y, axes, tuple(length(d, sizes) for d in axes), dtype)
             for (y, axes), dtype in zip(kept, types, strict=True)
         ]
     alike = Counter(n.lower() for n, *_ in (*placed, *returned))
@@ -105,7 +116,14 @@ def described(
         Slot(n, f"{n}_out.npy" if alike[n.lower()] > 1 else f"{n}.npy", _named(t, kind), axes, s)
         for n, axes, s, t in returned
     ]
-    return Call(op, vjp, kind, dict(statics), tuple(inputs), tuple(outputs))
+    merged = {part for slot in (*inputs, *outputs) for part in _merged(slot.axes)}
+    shown = {part: length(part, sizes) for part in sorted(merged)}
+    return Call(op, vjp, kind, dict(statics), tuple(inputs), tuple(outputs), shown)
+
+
+def _merged(axes) -> tuple[str, ...]:
+    """The parts of merged axes."""
+    return tuple(part for axis in axes if len(parts(axis)) > 1 for part in parts(axis))
 
 
 def _sizes(placed, statics) -> dict[str, int]:
@@ -115,10 +133,6 @@ def _sizes(placed, statics) -> dict[str, int]:
         for axis, n in zip(axes, a.shape, strict=True):
             sizes[axis] = max(int(n), sizes.get(axis, 0))
     return sizes
-
-
-def _length(axis: str, sizes) -> int:
-    return 1 if axis == "1" else sizes[axis] if axis in sizes else length_of(axis, sizes)
 
 
 def _gradient_type(a, precision) -> np.dtype:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files as packaged
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,13 @@ from refssm._operator import Operator
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY, Knob
+from refssm.conformance.cases.stacking import free_arguments
 from refssm.conformance.exchange import files
 from refssm.conformance.exchange.call import Call, described
+from refssm.conformance.exchange.running import Ended
 from refssm.conformance.number_types import number_type
 from refssm.conformance.usage_error import UsageError
+from refssm.presets.catalog import preset_named
 
 FORMAT, VERSION, NAME = "refssm-cases", 1, "manifest.json"
 SCHEMA = "manifest.schema.json"
@@ -54,12 +58,15 @@ class Stored:
     layout: Layout | None
 
     def canonical_outputs(self, outputs) -> tuple:
-        """The outputs with the catalog's axes; those of a wrong rank stay as they are."""
+        """The outputs with the catalog's axes; Ended for one that does not fit the layout."""
         usual = _usual(self.call)
         kept = []
         for y, slot, axes in zip(outputs, self.call.outputs, usual, strict=True):
-            fits = self.layout and isinstance(y, np.ndarray) and y.ndim == len(slot.axes)
-            kept.append(restored(y, slot.axes, axes) if fits else y)
+            try:
+                there = self.layout and isinstance(y, np.ndarray)
+                kept.append(restored(y, slot.axes, axes, self.call.sizes) if there else y)
+            except ValueError as error:
+                raise Ended("malformed", f"`{slot.name}` has {error}") from None
         return tuple(kept)
 
 
@@ -86,6 +93,7 @@ class Folder:
             line["seed"],
             kind if kind.half else None,
             line["parameters"],
+            preset_named(op, line.get("preset", "")),
         )
         # use the stored arrays: this machine may draw others
         vars(case)["arrays"] = drawn.arrays[len(drawn.arrays) - len(op.inputs) :]
@@ -199,19 +207,20 @@ def _stored(path: Path, where: str, record: dict, layout: Layout | None) -> Stor
     for holder in _files(record):
         _unchanged(folder / holder["file"], holder["sha256"])
     given = [_read(folder / told["file"]) for told in record["inputs"]]
-    kind = number_type(record["dtype"])
+    kind, merged = number_type(record["dtype"]), record.get("merged", {})
     usual = canonical(op)
     axes = (usual.outputs * vjp + usual.inputs, (layout or usual).outputs * vjp)
     axes = (axes[0], axes[1] + (layout or usual).inputs)
     try:
         arrays = given
         if layout:
-            arrays = [restored(a, own, to) for a, to, own in zip(given, *axes, strict=True)]
+            pairs = zip(given, *axes, strict=True)
+            arrays = [restored(a, own, to, merged) for a, to, own in pairs]
         primals = arrays[len(op.outputs) * vjp :]
         if {*record["statics"]} != {*op.static}:
             raise ValueError(f"wanted the keywords {', '.join(op.static) or 'none'}")
         op.output_shapes(*primals, **record["statics"])
-        call = described(op, vjp, kind, given, record["statics"], layout)
+        call = described(op, vjp, kind, given, record["statics"], layout, merged)
     except (ValueError, TypeError, KeyError, IndexError) as error:
         raise UsageError(f"{where}: {folder} does not fit {record['call']}: {error}") from None
     _alike(where, record, call)
@@ -281,14 +290,20 @@ def _fits(where: str, line: dict, cases: dict[str, Stored]) -> None:
     for key, names in known.items():
         if stray := sorted({*line[key]} - names):
             raise UsageError(f"{where}.{key}: {op} has no {stray[0]!r}")
-    if missing := sorted(known["knobs"] - {*line["knobs"]}):
+    try:
+        preset = preset_named(op, line.get("preset", ""))
+    except LookupError as error:
+        raise UsageError(f"{where}.preset: {error}") from None
+    wanted = {*(free_arguments(op, preset) if preset else op.inputs)}
+    if missing := sorted(wanted - {*line["knobs"]}):
         raise UsageError(f"{where}.knobs: has no key {missing[0]!r}")
     given = drawn.record["dtype"]
     if given != line["dtype"]:
         raise UsageError(f"{where}.dtype: wanted {given!r} as in {drawn.id}, got {line['dtype']!r}")
     for name, knob in line["knobs"].items():
         domain = op.inputs[name]
-        for key, kinds in (("map", domain.maps), ("texture", domain.textures)):
+        textures = (*domain.textures, *chain(*domain.structured.values()))
+        for key, kinds in (("map", domain.maps), ("texture", textures)):
             if knob[key] not in (*kinds, MEDLEY, NORMAL_MEDLEY, "each"):
                 raise UsageError(f"{where}.knobs.{name}.{key}: unknown {key} {knob[key]!r}")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from refssm._implements import Declaration
+from refssm._layout import canonical, sizes_of
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found, Offer
 from refssm.conformance.calling.one_call import Outcome
@@ -48,7 +49,7 @@ class Program(Found):
         return super().offer._replace(files=True, seems="", framework="files")
 
 
-TOLD = ("layout", "ftz", "deterministic")  # the options that programs have
+TOLD = ("layout", "ftz", "deterministic", "kinds")  # the options that programs have
 
 
 class Programs(InProcess):
@@ -56,6 +57,7 @@ class Programs(InProcess):
 
     def __init__(self, command: str, name: str, timeout: float, told: dict):
         self.runner, self._kind = Runner(command, timeout), number_type("float64")
+        self._sizes: dict[str, int] = {}
         op, told = operator_named(name), dict(told)
         differentiable = told.pop("vjp", False)
         if unused := [f"--{word}" for word in told if word not in TOLD]:
@@ -69,15 +71,24 @@ class Programs(InProcess):
         if differentiable and not op.differentiable:
             raise UsageError(f"--vjp: {op} has no gradient")
         back = self._called(name, declared, True) if differentiable else None
-        super().__init__([Program(op, self._called(name, declared, False), back, True, declared)])
+        found = Program(op, self._called(name, declared, False), back, True, declared)
+        self._op = found.op
+        super().__init__([found])
 
     def call(self, name: str, arrays, statics, **how) -> Outcome:
         """Run the program on these arguments."""
         self._kind = number_type(how.get("dtype") or np.result_type(*(arrays or [float])))
+        self._sizes = self._sizes_of(arrays, statics, bool(how.get("vjp")))
         try:
             return super().call(name, arrays, statics, **how)
         except Ended as ended:
             return Outcome(ended.status, message=str(ended))
+
+    def _sizes_of(self, arrays, statics, vjp: bool) -> dict[str, int]:
+        """The sizes of the axes of a call, also of those that the layout merges."""
+        op, usual = self._op, canonical(self._op)
+        named = usual.outputs * vjp + usual.inputs
+        return dict.fromkeys(op.batch_names, 1) | sizes_of(op, named, arrays, statics)
 
     def _called(self, name: str, declared: Declaration, vjp: bool) -> Callable:
         """A function of arrays that runs the program."""
@@ -85,7 +96,7 @@ class Programs(InProcess):
         found = Found(op, lambda: None, None, declared=declared)
 
         def function(*arrays, **statics):
-            call = described(op, vjp, self._kind, arrays, statics, found.layout)
+            call = described(op, vjp, self._kind, arrays, statics, found.layout, self._sizes)
             with tempfile.TemporaryDirectory(prefix="refssm-case-") as folder:
                 call.write(Path(folder), arrays)
                 y = answer(self.runner, call, Path(folder))

@@ -12,7 +12,8 @@ from refssm.conformance.checks.linear_laws import of_integers
 from refssm.conformance.exchange.call import Call
 from refssm.conformance.file_errors import UNREADABLE
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.judging.grading import HEADROOM, bounds_of, says_nothing, span_product
+from refssm.conformance.judging.grading import HEADROOM, bounds_of, span_product
+from refssm.conformance.judging.verdict import says_nothing
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 

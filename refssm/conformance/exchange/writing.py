@@ -16,7 +16,7 @@ import numpy as np
 
 from refssm import __version__
 from refssm._arguments import several
-from refssm._layout import Layout, arranged, canonical, parse
+from refssm._layout import NO_SIZES, Layout, arranged, canonical, parse, sizes_of
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Outcome
@@ -178,6 +178,7 @@ class Writer:
                 "parameters": _plain(case.parameters),
                 "knobs": {name: asdict(knob) for name, knob in case.knobs.items()},
                 "seed": case.seed,
+                **({"preset": case.preset.name} if case.preset else {}),
             }
         )
 
@@ -191,15 +192,16 @@ class Writer:
             number = sum(case["id"].startswith(f"{start}-") for case in self.cases) + 1
             self.places[key] = f"{start}-{number:03d}"
             kind, layout = number_type(check.dtype), layout_of(op.name, self.wanted.layout)
-            given = [files.as_written(a, kind) for a in one.arrays]
+            given, sizes = [files.as_written(a, kind) for a in one.arrays], NO_SIZES
             if layout:
                 usual = canonical(op)
                 axes = [
                     (usual.outputs * one.vjp + usual.inputs),
                     (layout.outputs * one.vjp + layout.inputs),
                 ]
+                sizes = sizes_of(op, axes[0], given, one.statics)
                 given = [arranged(a, *pair) for a, *pair in zip(given, *axes, strict=True)]
-            call = described(op, one.vjp, kind, given, _plain(one.statics), layout)
+            call = described(op, one.vjp, kind, given, _plain(one.statics), layout, sizes)
             gauged = expect(op, one.arrays, one.statics, vjp, held)
             folder = self.folder / self.places[key]
             folder.mkdir()
@@ -240,6 +242,7 @@ class Writer:
             "dtype": call.kind.name,
             "statics": dict(call.statics),
             "contract": "entrywise" if entrywise else "normwise",
+            **({"merged": dict(call.sizes)} if call.sizes else {}),
             "inputs": inputs,
             "outputs": outputs,
             "gauge": _stored(folder / tolerances.GAUGE) if entrywise else None,

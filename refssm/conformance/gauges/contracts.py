@@ -1,5 +1,7 @@
 """The error bounds of each contract, for the outputs of an operator and for its gradients.
 
+For operators with programs in `refssm/conformance/gauges/programs`, bounds are measured by those
+(`programs/measured.py`), and the contract's bound only tells an inaccurate result from a wrong one.
 `BOUNDS`, at the end of this file, has one entry per contract:
 
 TRACED: one bound per entry, from a run of the reference on tracked arrays. Gradients have this
@@ -21,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -41,8 +44,12 @@ from refssm._contract import (
     Equation,
 )
 from refssm._operator import Operator
+from refssm.conformance.gauges import cumulated
 from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, Measure, wide
 from refssm.conformance.gauges.linalg import CHARGE, exponential_bound, frobenius, two_norm
+from refssm.conformance.gauges.programs import GRADIENTS, OUTPUTS
+from refssm.conformance.gauges.programs.measured import measured, measured_again
+from refssm.conformance.gauges.programs.pieces import of_any
 from refssm.conformance.gauges.transforms import (
     of_spectrum,
     of_spectrum_gradients,
@@ -56,7 +63,39 @@ def bounds(
 ) -> Gauges:
     """One gauge per output of `op`, or per gradient if its `vjp` is given."""
     call, bound = Call(op, arrays, statics, unit, floor), BOUNDS[op.contract]
-    return bound.outputs(call) if vjp is None else bound.gradients(call, vjp)
+    if vjp is None:
+        exact, programs, derive = op.reference, OUTPUTS.get(op.name), partial(bound.outputs, call)
+    else:
+        programs, derive = gradient_programs(op), partial(bound.gradients, call, vjp)
+        exact = vjp
+    if programs:
+        return measured(call, exact, programs, derive, entries=op.contract is not SPECTRUM)
+    return cumulated.beside(call, derive(), of_vjp=vjp is not None)
+
+
+def measurable_again(op: Operator, arrays, statics: Mapping, vjp, gauges: Gauges) -> Gauges:
+    """The gauges, where they are measured with a second measure on many more copies."""
+    programs = OUTPUTS.get(op.name) if vjp is None else gradient_programs(op)
+    if not programs or not any(g.derived for g in gauges):
+        return gauges
+    call = Call(op, arrays, statics, 0.0, 0.0)
+
+    @cache
+    def again() -> list[np.ndarray]:
+        return measured_again(call, vjp or op.reference, programs, gauges)
+
+    return tuple(
+        replace(g, again=lambda j=j: again()[j]) if g.derived else g for j, g in enumerate(gauges)
+    )
+
+
+def gradient_programs(op: Operator) -> Mapping[str, Callable] | None:
+    """The programs by which the bounds of its gradients are measured, if they are."""
+    if op.name in GRADIENTS:
+        return GRADIENTS[op.name]
+    if op.contract in MEASURED and op.name not in cumulated.FORMS and op.name not in DERIVED:
+        return of_any(op.bare_vjp, len(op.outputs))
+    return None
 
 
 def _traced(call: Call) -> Gauges:
@@ -190,6 +229,10 @@ class Bound(NamedTuple):
     gradients: Callable[[Call, Callable], Gauges] = _traced_gradients
 
 
+# Gradients under these contracts are long sums, and the tracked bound adds the errors of all terms
+MEASURED = (TRACED, SPECTRUM)
+# but of a quotient of sums: three sums of one formula say nothing about another formula for it
+DERIVED = frozenset({"dss_softmax_kernel"})
 BOUNDS: dict[Contract, Bound] = {
     TRACED: Bound(_traced_by_definition),
     CHAIN: Bound(_traced),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,9 +41,37 @@ class Gauge:
     peak: float
     measure: Measure | None = None  # if given, verdicts use it; k0, k1 bound single entries
     normwise: bool = False  # one bound for a whole slice, maybe larger than all its values
+    # where k0 was measured: makes k1, the derived bound, which takes longer
+    derived: Callable[[], np.ndarray] | None = field(default=None, compare=False, repr=False)
+    # K0 from many more copies, where it was measured: before a result is refused
+    again: Callable[[], np.ndarray] | None = field(default=None, compare=False, repr=False)
+    # K0 of the cumulated form (`cumulated/`), worked out when it is asked for
+    second: Callable[[], np.ndarray] | None = None
+
+    def moved(self, change: Callable[[np.ndarray], np.ndarray]) -> Gauge:
+        """The same bounds of entries that `change` chooses or moves."""
+        second, again = self.second, self.again
+        return Gauge(
+            change(self.value),
+            change(self.k0),
+            change(self.k1),
+            self.peak,
+            second=None if second is None else lambda: change(second()),
+            again=None if again is None else lambda: change(again()),
+        )
 
 
 Gauges = tuple[Gauge, ...]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A derived bound that is already there; as an array it can be kept on disk."""
+
+    k1: np.ndarray
+
+    def __call__(self) -> np.ndarray:
+        return self.k1
 
 
 @dataclass(frozen=True)

@@ -163,9 +163,11 @@ def sum_over_past(norms, made, step, size):
     decay below u² would have no error, though a computed e^F = 0 differs from e^F.
     """
     total, u = np.zeros(made.shape), np.finfo(size.dtype).eps
+    used = norms[: made.shape[-1]]
+    along = np.stack(used, axis=-1) if used else total
     for j in range(made.shape[-1]):
         here = made[..., j : j + 1]
         if j:
             here = here + step * (size + u * total)[..., j - 1 : j]
-        total[..., j:] += np.stack(norms[: made.shape[-1] - j], axis=-1) * here
+        total[..., j:] += along[..., : made.shape[-1] - j] * here
     return total

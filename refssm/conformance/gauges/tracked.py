@@ -127,7 +127,10 @@ def _with_gauges(index):
     """The index into `errors`, which has one more axis, for an index into the values."""
     if not isinstance(index, tuple):
         return (index, slice(None)) if index is Ellipsis else index
-    return (*index, slice(None)) if any(i is Ellipsis for i in index) else index
+    for i in index:  # `in` would compare arrays
+        if i is Ellipsis:
+            return (*index, slice(None))
+    return index
 
 
 def lifted(x) -> Tracked:
@@ -163,7 +166,7 @@ def multiplied(z: Tracked, x: Tracked, y: Tracked, charge) -> Tracked:
     Such a part is a sum over a range, the difference of two partial sums: at most twice the
     largest.
     """
-    if not _trace.partial:
+    if not _trace.partial or (x.parts is None and y.parts is None):  # then |z| is the product
         return z
     z.parts = largest_parts(x) * largest_parts(y)
     computed = (x.errors[..., :1] > 0) & (y.errors[..., :1] > 0)
@@ -175,8 +178,15 @@ def modulus(x):
     """|x|, at least the floor: the size of one rounding of x, in units of u."""
     size = np.abs(x)
     met(size)
-    both = 1.5 if np.iscomplexobj(x) else 1.0  # real and imaginary part may both underflow: ≥ √2
-    return np.maximum(size, both * _trace.floor)
+    return np.maximum(size, smallest(x.dtype))
+
+
+def smallest(dtype) -> float:
+    """The least size of one rounding, in units of u; both parts of a complex number may underflow.
+
+    1.5 is at least √2.
+    """
+    return 1.5 * _trace.floor if dtype.kind == "c" else _trace.floor
 
 
 def flushed() -> float:

@@ -22,7 +22,7 @@ def of_transform(call: Call) -> Gauges:
     op, norms, length = call.op, _norms_by_name(call), _length(call)
     assert op.definition is not None
     with np.errstate(all="ignore"):
-        y = op.definition(*wide(call.arrays))
+        y = op.definition(*wide(call.arrays), **call.statics)
     product = _product(*(sum(norms[n] for n in group.arguments) for group in op.linear_in))
     return (_normwise(y, _transform_charge(length) * product, product, length),)
 
@@ -32,7 +32,7 @@ def of_transform_gradients(call: Call, vjp: Callable) -> Gauges:
     op, norms, length = call.op, _norms_by_name(call), _length(call)
     charge, gauged = _transform_charge(length), []
     with np.errstate(all="ignore"):
-        gradients = vjp(*wide(call.arrays))
+        gradients = vjp(*wide(call.arrays), **call.statics)
     for name, gradient, primal in zip(op.inputs, gradients, call.arrays[1:], strict=True):
         groups = [group.arguments for group in op.linear_in if name not in group.arguments]
         others = [sum(norms[n] for n in group) for group in groups]
@@ -58,7 +58,9 @@ def _norm_along(array):
 
 
 def _length(call: Call) -> int:
-    return max(1, call.arrays[0].shape[-1])
+    """The longest signal: a keyword may say how long the output is."""
+    length = call.statics.get(call.op.leading, 1)
+    return max(1, length, *(array.shape[-1] for array in call.arrays))
 
 
 def _transform_charge(length):

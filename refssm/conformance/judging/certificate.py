@@ -14,7 +14,7 @@ from refssm.conformance.cases.filling import Knob
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.judging.expected import expect, unit_roundoff
+from refssm.conformance.judging.expected import expect_of_oracle, unit_roundoff
 from refssm.conformance.judging.grading import grade_outputs, judge
 from refssm.conformance.standard import C
 from refssm.domains import Domain, Static
@@ -53,7 +53,8 @@ def certify(op: Operator) -> str:
         outputs = several(y)
         if not all(np.isfinite(y).all() for y in outputs):
             return "refssm's reference is not finite on a case without special values"
-        verdict = grade_outputs(op, case.arrays, outputs, expect(op, case.arrays, case.statics))
+        wanted = expect_of_oracle(op, case.arrays, case.statics)
+        verdict = grade_outputs(op, case.arrays, outputs, wanted)
         if verdict.grade != "A":
             return f"refssm's reference disagrees with its oracle: {verdict.message}"
         slip = adjoint_slip(op, op.bare_vjp, case) if op.differentiable else 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 from types import MappingProxyType
 
@@ -13,8 +14,13 @@ import numpy as np
 from refssm import oracle
 from refssm._arguments import several
 from refssm._operator import Operator
-from refssm.conformance.gauges.contracts import bounds, distance
+from refssm.catalog import OPERATORS
+from refssm.conformance.gauges.contracts import bounds, distance, measurable_again
 from refssm.conformance.gauges.gauge import Gauge, Measure, wide
+from refssm.conformance.gauges.written import packed, unpacked
+from refssm.conformance.judging.enclosed import enclosed_values
+from refssm.conformance.judging.kept import kept
+from refssm.conformance.number_types import LONG_DOUBLE_IS_WIDER
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 
@@ -55,6 +61,11 @@ def expect(
     return _memory[key]
 
 
+def expect_of_oracle(op: Operator, arrays, statics: Mapping = NO_STATICS) -> tuple[Gauge, ...]:
+    """As `expect`, with no values but those of the operator's own oracle: for its certificate."""
+    return _expect(op, arrays, statics, None, Standard.of(judged_type(arrays)), _of_oracle)
+
+
 def key_of(op: Operator, arrays, statics: Mapping, vjp, held: Standard) -> Hashable:
     """A hashable key of all that determines the result of `expect`."""
     seen = b"".join(hash_of(a) for a in arrays)
@@ -91,19 +102,52 @@ def remembering(memory: dict | None = None) -> Iterator[None]:
         _memory = outer
 
 
-def _expect(op, arrays, statics, vjp, held: Standard) -> tuple[Gauge, ...]:
-    unit = held.u
-    floor = held.floor * _largest(vjp or op.reference, arrays, statics)
-    gauged = bounds(op, arrays, statics, vjp, unit=unit, floor=floor)
-    if held.ftz:  # copies of inputs are flushed too
-        gauged = tuple(replace(g, k0=g.k0 + floor, k1=g.k1 + floor) for g in gauged)
+def _expect(op, arrays, statics, vjp, held: Standard, small=None) -> tuple[Gauge, ...]:
+    """The gauges; `small` computes the values of cases that are small enough for the oracle."""
+    made_of = partial(_made_of, op, arrays, statics, vjp, held)
+    gauged = kept(
+        partial(made_of, "bounds"),
+        partial(_bounded, op, arrays, statics, vjp, held),
+        packed,
+        unpacked,
+    )
+    gauged = measurable_again(op, arrays, statics, vjp, gauged)
     special = not all(np.isfinite(a).all() for a in (*arrays, *(g.value for g in gauged)))
-    if unit > 2.0**-50 or special:  # no oracle where a value is not finite, as at a pole
+    if held.u > 2.0**-50 or special:  # no oracle where a value is not finite, as at a pole
         return gauged
-    exact = _exact_values(op, vjp, arrays, statics, gauged)
+    make = partial(
+        _exact_values, op, vjp, arrays, statics, gauged, small or partial(_quickest, held.u)
+    )
+    exact = make() if small else kept(partial(made_of, "values"), make, _named, _unnamed)
     return tuple(
         replace(g, value=y, measure=_remeasured(g, y)) for y, g in zip(exact, gauged, strict=True)
     )
+
+
+def _bounded(op, arrays, statics, vjp, held: Standard) -> tuple[Gauge, ...]:
+    """The bounds, with the values of the reference in double precision."""
+    largest = _largest(vjp or op.reference, arrays, statics)
+    floor, copied = held.floor * largest, held.copied * largest
+    gauged = bounds(op, arrays, statics, vjp, unit=held.u, floor=floor)
+    if held.ftz:  # copies of inputs are flushed too
+        gauged = tuple(replace(g, k0=g.k0 + copied, k1=g.k1 + copied) for g in gauged)
+    return gauged
+
+
+def _made_of(op, arrays, statics, vjp, held: Standard, what: str) -> bytes:
+    """The bytes of all that decides `what` is expected, beside refssm itself."""
+    # with `ftz`, the bound of a flushed copy depends on the allowed ratio
+    standard = held.type.name, held.computes.name, held.ftz and held.room
+    told = repr((what, op.name, vjp is not None, sorted(statics.items()), standard))
+    return b"".join([told.encode(), *(hash_of(a) for a in arrays)])
+
+
+def _named(values) -> dict[str, np.ndarray]:
+    return {str(j): y for j, y in enumerate(values)}
+
+
+def _unnamed(arrays: Mapping[str, np.ndarray]) -> tuple[np.ndarray, ...]:
+    return tuple(arrays.values())
 
 
 def _remeasured(gauge: Gauge, exact) -> Measure | None:
@@ -125,16 +169,37 @@ def _largest(program, arrays, statics) -> float:
     return max(1.0, *(float(s.max(initial=0, where=np.isfinite(s))) for s in sizes))
 
 
-def _exact_values(op, vjp, arrays, statics, gauged):
-    """Values to judge double precision by: the oracle's, or long double's if large."""
+def _of_oracle(op, arrays, statics, gauged):
+    del gauged
+    return oracle.evaluate(op, *arrays, **statics)
+
+
+def _quickest(unit, op, arrays, statics, gauged):
+    """The values of the enclosure if its balls are tight, else those of an oracle."""
+    op = _defined_as(op)
+    enclosed = enclosed_values(op, arrays, statics, gauged, unit)
+    return enclosed or _of_oracle(op, arrays, statics, gauged)
+
+
+def _defined_as(op: Operator) -> Operator:
+    """The operator whose reference defines this one, if there is one: the same function.
+
+    Its oracle may need fewer operations: the attention form of SSD is quadratic in the length, the
+    recurrence is not.
+    """
+    return next((o for o in OPERATORS if o.reference is op.definition), op)
+
+
+def _exact_values(op, vjp, arrays, statics, gauged, small):
+    """Values to judge double precision by: those of `small`, or long double's if large."""
     outputs = [g.value for g in gauged]
     largest = max(a.size for a in (*arrays, *outputs))
     closed = op.constructor and op.contract.follows_each_operation
     if vjp is None and (largest <= op.contract.oracle_entries or closed):
-        return oracle.evaluate(op, *arrays, **statics)
+        return small(op, arrays, statics, gauged)
     if op.contract.needs_no_value or op.contract.solved_by_lapack:
         return outputs
-    if np.finfo(np.longdouble).eps > np.finfo(np.float64).eps / 1000:
+    if not LONG_DOUBLE_IS_WIDER:
         raise UsageError(
             f"{op}: {largest} numbers are too many for the oracle, and long double is no wider than"
             " double here: choose --dtype float32 or complex64, or smaller arrays"

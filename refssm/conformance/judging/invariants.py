@@ -9,13 +9,13 @@ matching.
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from refssm._contract import Invariant
 from refssm._operator import Operator
 from refssm.conformance.gauges.gauge import Gauge, wide
 from refssm.conformance.judging.verdict import (
     CLASSES,
+    RANKS,
     Verdict,
     kind_of,
     misfit,
@@ -32,11 +32,11 @@ def grade_invariants(op: Operator, outputs, gauged: tuple[Gauge, ...], held: Sta
     for y, gauge, dtype, name in zip(outputs, gauged, types, op.outputs, strict=True):
         unfit = misfit(y, gauge.value.shape, dtype, name, either=True) or _not_finite(y, name)
         if unfit:
-            return wrong(unfit)
+            return wrong(unfit, kind=f"shape or type of `{name}`")
     got, want = (_invariants(op, ys) for ys in (outputs, [g.value for g in gauged]))
     size = max(1, *(n for g in gauged for n in g.value.shape))
     told = [_compared(a, b, size, held) for a, b in zip(got, want, strict=True)]
-    return max(told, key=lambda v: ("-ABCF".index(v.grade), v.ratio)) if told else Verdict("A")
+    return max(told, key=lambda v: (RANKS.index(v.grade), v.ratio)) if told else Verdict("A")
 
 
 def _invariants(op, outputs) -> list[Invariant]:
@@ -78,6 +78,8 @@ def distance(got: Invariant, want: Invariant) -> float:
 
 def matching(a, b) -> np.ndarray:
     """For each entry of `a` the index of its partner in `b`: least sum of squared distances."""
+    from scipy.optimize import linear_sum_assignment  # a sixth of the imports of every process
+
     cost = np.abs(a[:, None] - b[None, :]).astype(float) ** 2
     return linear_sum_assignment(cost)[1]
 

@@ -7,7 +7,27 @@ from dataclasses import dataclass, field
 from refssm.conformance.judging.evidence import Evidence
 from refssm.conformance.standard import C
 
+THIN = "thin"  # right wherever it could be judged, but that was in too few cases
+MISFIT = "layout"  # the kind of a failure: the declared layout does not fit the first call
 FAILURES = ("inaccurate", "wrong", "error")
+
+
+@dataclass(frozen=True)
+class Also:
+    """Another failure of the same check; `Result` explains the fields."""
+
+    verdict: str
+    kind: str
+    grade: str
+    ratio: float
+    bits: float
+    failing: int
+    message: str
+    smallest: str = ""
+    smallest_ratio: float = 0.0
+    smallest_bits: float = 0.0
+    counterexample: str = ""
+    alone: str = ""
 
 
 @dataclass(frozen=True)
@@ -18,8 +38,8 @@ class Result:
     implementation: str
     check: str
     dtype: str
-    verdict: str  # pass, inaccurate, wrong, error or skipped
-    grade: str = "-"
+    verdict: str  # pass, thin, inaccurate, wrong, error or skipped
+    grade: str = "-"  # grade, ratio and bits are those of the worst case that was drawn
     ratio: float = 0.0
     bits: float = 0.0
     examples: int = 0
@@ -40,14 +60,22 @@ class Result:
     shrunk: bool = True  # whether shrinking was tried
     known: str = ""  # the reason, if the failure is in the list of known failures
     expires: str = ""  # the last day of that list's entry
+    function: str = ""  # its name if its file has several functions of one operator
     looks_like: str = ""  # the likely mistake, or the pattern of wrong entries
+    kind: str = ""  # of a failure: what is wrong, such as "values of `x`"
+    failing: int = 0  # how many of the drawn cases fail in this way
+    smallest_ratio: float = 0.0  # of the smallest failing case
+    smallest_bits: float = 0.0
+    also: tuple[Also, ...] = ()  # other failures of the check, the worst first
+    tolerated: bool = False  # thin, and the run allows that
 
     @property
     def id(self) -> str:
-        """operator/check[dtype]."""
-        return f"{self.operator}/{self.check}[{self.dtype}]"
+        """operator/check[dtype]; operator::function/check[dtype] of one among several."""
+        of = f"{self.operator}::{self.function}" if self.function else self.operator
+        return f"{of}/{self.check}[{self.dtype}]"
 
     @property
     def failed(self) -> bool:
         """True if this line makes the exit code 1."""
-        return self.verdict in FAILURES and not self.known
+        return self.verdict in (*FAILURES, THIN) and not (self.known or self.tolerated)

@@ -10,24 +10,28 @@ from refssm._operator import Operator
 from refssm.conformance.judging.wrong_entries import Damage
 from refssm.conformance.standard import C, Standard
 
+RANKS = "-ABNCF"  # grades, from the best to the worst; "-": nothing was judged
+
 
 @dataclass(frozen=True)
 class Verdict:
     """How far a result is from the exact one, and the worst entry."""
 
-    grade: str  # A, B, C, F, or "-" if nothing could be judged
-    ratio: float = 0.0  # the largest |difference| / (u·K0)
+    grade: str  # A, B, N, C, F, or "-" if nothing could be judged
+    ratio: float = 0.0  # the largest |difference| / (u·K0); of N, by the K0 of the second gauge
     bits: float = np.inf
     message: str = ""
     notes: tuple[str, ...] = ()
     error: bool = False  # there is no result: exception, crash or hang
     allowed: float = C
     damage: Damage | None = field(default=None, compare=False, repr=False)  # only of a failure
+    kind: str = ""  # of a failure: what is wrong, such as "values of `x`"
+    length: int = 0  # the leading size of the judged case, if it is known
 
     @property
     def ok(self) -> bool:
-        """True for grades A and B, and if nothing was judged."""
-        return self.grade in "AB-"
+        """True for grades A, B and N, and if nothing was judged."""
+        return self.grade in "ABN-"
 
     @property
     def verdict(self) -> str:
@@ -36,14 +40,29 @@ class Verdict:
             return "error"
         return "pass" if self.ok else "inaccurate" if self.grade == "C" else "wrong"
 
+    @property
+    def failure(self) -> tuple[str, str]:
+        """The kind of failure; shrinking keeps it, and other kinds are listed apart."""
+        return self.verdict, self.kind or (exception_in(self.message) if self.error else "")
+
     def __str__(self):
         allowed = f"ratio {self.ratio:.2g} (allowed {self.allowed:g})"
         return f"grade {self.grade}   {allowed}   {self.message}".strip()
 
 
-def wrong(message: str, damage: Damage | None = None) -> Verdict:
+def wrong(message: str, damage: Damage | None = None, kind: str = "") -> Verdict:
     """An F without a distance, as for a wrong shape or type, a misplaced NaN, or an exception."""
-    return Verdict("F", np.inf, 0.0, message, damage=damage)
+    return Verdict("F", np.inf, 0.0, message, damage=damage, kind=kind)
+
+
+def exception_in(message: str) -> str:
+    """ "raised ValueError" of "raised ValueError: …"; of another message, its beginning."""
+    return message.partition(":")[0].partition(" (")[0]
+
+
+def process_died(verdict: Verdict) -> bool:
+    """True if the call ended the child process: another try would cost another process."""
+    return verdict.error and not verdict.failure[1].startswith("raised")
 
 
 def misfit(actual, shape, dtype, name, either=False) -> str:
@@ -75,6 +94,13 @@ def kind_of(x) -> np.ndarray:
 
 
 CLASSES = ("finite", "infinite", "NaN")
+BEYOND = "not judged where rounding errors may be larger than every value: zeros would pass, too"
+
+
+def says_nothing(value, allowed, judged) -> bool:
+    """True if an output of zeros would pass, although not all values are zero."""
+    size = np.where(judged, np.abs(value), 0.0)
+    return bool(size.any() and (size <= np.where(judged, allowed, np.inf)).all())
 
 
 def told_apart(got, want) -> tuple[str, str]:
@@ -89,7 +115,7 @@ def told_apart(got, want) -> tuple[str, str]:
 def worst_of(verdicts) -> Verdict:
     """The verdict with the lowest grade, then the largest ratio, and the notes of all."""
     verdicts = list(verdicts)
-    decisive = max(verdicts, key=lambda v: ("-ABCF".index(v.grade), v.ratio))
+    decisive = max(verdicts, key=lambda v: (RANKS.index(v.grade), v.ratio))
     notes = tuple(dict.fromkeys(note for v in verdicts for note in v.notes))
     return replace(decisive, notes=notes)
 

@@ -91,6 +91,8 @@ for _check, *_row in (
      lambda right, v, w, z: _returning_argument(lambda v: right(v, w, z), v)),
 ):  # fmt: skip
     KERNEL.plant(_row, by=_check)
+KERNEL.kept()
+KERNEL.shortcuts()
 
 
 def _nodes_not_summed(right, dk, v, w, z):

@@ -19,14 +19,16 @@ cotangents before it, `{"dk": np.conj}`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import is_
 
 import numpy as np
 
 from refssm._arguments import each, several
 from refssm._operator import Operator
-from refssm.conformance.planted import PlantedBug
+from refssm.conformance.planted import PlantedBug, shortcuts
 from refssm.conformance.planted.arithmetic import bfloat16, float16, single, tf32
 
+LARGE = 2**15
 Row = tuple[str, str, Callable | Mapping[str, Callable]]
 
 
@@ -69,8 +71,26 @@ class Planting:
         )
         for check, row in MEMORY.items():
             self.plant(row, by=check)
+        self.kept()
+        self.shortcuts()
         if "transform" not in self.op.traits:
             self.plant(("nan_swallowed", "NaN replaced by zero", _without_nan), by="nan")
+
+    def kept(self) -> None:
+        """Plant what is kept from one call to the next: results, and buffers of large outputs."""
+        what = "a result kept by the identity of the arguments"
+        self._add_as_it_is("kept_by_identity", what, _kept_result(), "repeat")
+        if self.op.leading == "l" and "l" in self.op.output_dims[0]:  # as large as wanted
+            what = "large outputs lie in one buffer"
+            self._add_as_it_is("pooled_output", what, _pooled(), "alias")
+
+    def shortcuts(self) -> None:
+        """Plant what takes an argument as something that it only nearly is, in double precision."""
+        by = f"value[{'complex128' if 'complex' in self.dtype else 'float64'}]"
+        for name, what, argument, change in shortcuts.of_arguments(self.op):
+            self._add_as_it_is(name, what, _arguments_changed(self.op, {argument: change}), by)
+        for name, what, program in shortcuts.of_keywords(self.op):
+            self._add_as_it_is(name, what, program, by)
 
     def _add(self, name, what, wrong, by) -> None:
         check, _, dtype = by.rstrip("]").partition("[")
@@ -81,8 +101,12 @@ class Planting:
         elif self.adapt is not None:
             wrong = self.adapt(wrong)
         name = f"vjp_{name}" if of_gradient else name
-        caught_by = f"{check}[{dtype or self.dtype}]"
-        self.bugs.append(PlantedBug(self.op.name, name, caught_by, what, wrong))
+        self._add_as_it_is(name, what, wrong, f"{check}[{dtype or self.dtype}]")
+
+    def _add_as_it_is(self, name, what, program, by) -> None:
+        """Add a program of this operator, not of the family's common form."""
+        caught_by = by if "[" in by else f"{by}[{self.dtype}]"
+        self.bugs.append(PlantedBug(self.op.name, name, caught_by, what, program))
 
 
 def of_result(change: Callable) -> Callable:
@@ -190,6 +214,35 @@ def _overwriting(right, *args, **statics):
 def _writing(right, *args, **statics):
     [a for a in args if a.dtype.kind != "b"][-1][...] *= 1
     return right(*args, **statics)
+
+
+def _kept_result() -> Callable:
+    """The result of the call before, if that had the same arrays, whatever is in them now."""
+    before: dict[str, tuple] = {"args": (), "result": ()}
+
+    def kept(right, *args, **statics):
+        same = len(args) == len(before["args"]) and all(map(is_, args, before["args"]))
+        if not same:
+            before["args"], before["result"] = args, several(right(*args, **statics))
+        result = tuple(map(np.copy, before["result"]))
+        return result if len(result) > 1 else result[0]
+
+    return kept
+
+
+def _pooled() -> Callable:
+    """The right program, but first outputs of `LARGE` bytes are views of one buffer."""
+    pool: dict[tuple, np.ndarray] = {}
+
+    def pooled(right, *args, **statics):
+        first, *others = several(right(*args, **statics))
+        if first.nbytes >= LARGE:
+            memory = pool.setdefault((first.shape, first.dtype.str), np.empty_like(first))
+            memory[...] = first
+            first = memory
+        return (first, *others) if others else first
+
+    return pooled
 
 
 def in_memory_order(a):

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from refssm._implements import TYPES
 from refssm.catalog import judged
 from refssm.conformance.checks.checks import (
-    AGAINST,
+    COMPARING,
     NAMES,
     PROFILES,
     checks_of,
@@ -31,13 +31,14 @@ from refssm.conformance.checks.checks import (
     types_of,
 )
 from refssm.conformance.checks.law import Law
-from refssm.conformance.judging.result import Result
+from refssm.conformance.judging.result import MISFIT, Result
 from refssm.conformance.project.pyproject import document, near, shown
 from refssm.conformance.usage_error import UsageError
 
 KEYS = ("id", "implementation", "reason", "expires")
 DAYS = 90  # days until a generated entry expires
-ID = re.compile(r"([\w*]+)/([\w*]+)\[([\w*]+)\]")
+FUNCTION = re.compile(r"::[\w*]+(?=/)")  # one of several functions of an operator in a file
+ID = re.compile(r"([\w*]+)(?:::[\w*]+)?/([\w*]+)\[([\w*]+)\]")
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ class Entry:
         return not self.implementation or any(_like(self.implementation, n) for n in names)
 
     def matches(self, id: str) -> bool:
-        """True if the entry applies to the check with this id."""
-        return _like(self.id, id)
+        """True if the entry applies to the check with this id, of any function if it names none."""
+        return _like(self.id, id) or _like(self.id, FUNCTION.sub("", id))
 
     @property
     def exact(self) -> bool:
@@ -98,6 +99,8 @@ class Known:
         entry = self.entry(result.id, names)
         if entry is None or self.expired(entry) or not result.failed:
             return result
+        if result.kind == MISFIT and "/*[" not in entry.id:
+            return result  # it stands for all checks
         return replace(result, known=entry.reason, expires=entry.expires.isoformat())
 
     def judged(self, target: str, trials: Iterable, part: bool = False) -> None:
@@ -142,8 +145,8 @@ class Known:
             return True
         if entry.implementation and not mine:
             return not every
-        operator = entry.id.partition("/")[0]
-        if any(_like(operator, id.partition("/")[0]) for id in ids):
+        operator = FUNCTION.sub("", entry.id).partition("/")[0]
+        if any(_like(operator, FUNCTION.sub("", id).partition("/")[0]) for id in ids):
             return False
         return all(judged.part for judged in mine) if entry.implementation else not whole
 
@@ -164,12 +167,12 @@ def said_enough(profile: str, check: str) -> bool:
 
 def possible(trial) -> set[str]:
     """The ids of all checks that any run may have of an implementation."""
-    op, offer = trial.op, trial.offer
+    op, offer, function = trial.op, trial.offer, trial.session.settings.function
     found = set()
     for dtype in offer.dtypes or types_of(op, half=True):  # laws run in one type
         checks = checks_of(op, PROFILES["thorough"], [dtype], vjp=trial.candidate.has_vjp)
-        found |= {check.id for check in checks} | {f"{op}/{AGAINST.name}[{dtype}]"}
-    return found
+        found |= {check.id for check in checks} | {f"{op}/{c.name}[{dtype}]" for c in COMPARING}
+    return {id.replace("/", f"::{function}/", 1) for id in found} if function else found
 
 
 def read(path: Path, today: date | None = None) -> Known:

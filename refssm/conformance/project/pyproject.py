@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from refssm._implements import FRAMEWORKS, TYPES
+from refssm._implements import FRAMEWORKS, NUMBERS, TYPES
 from refssm.catalog import judged
 from refssm.conformance.calling.libraries import NAMES as SUBJECTS
 from refssm.conformance.cases.ranges import split
@@ -25,7 +25,7 @@ from refssm.conformance.usage_error import UsageError
 
 FILE = "pyproject.toml"
 # an author's declaration wins
-DECLARED = ("framework", "device", "layout", "vjp", "ftz", "deterministic")
+DECLARED = ("framework", "device", "layout", "vjp", "ftz", "deterministic", "kinds")
 SHOWN = 80  # characters of a wrong value
 
 
@@ -222,6 +222,8 @@ KEYS = {
     "vjp": Key("true or false", _flag),
     "ftz": Key("true or false", _flag),
     "deterministic": Key("true or false", _flag),
+    "kinds": Key(f"one of {', '.join(NUMBERS)}", _one_of(NUMBERS)),
     "timeout": Key("seconds between 0.1 and 1e6", _seconds),
+    "allow-thin": Key("true or false", _flag),
     "known-failures": Key("the path of a file", _text),
 }

@@ -13,19 +13,27 @@ from rich.text import Text
 
 from refssm import __version__
 from refssm._implements import Budget
-from refssm._layout import canonical
+from refssm._layout import canonical, in_layout
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.links import switches
 from refssm.conformance.cases.drawing import SIZES, TAME_SIZE
+from refssm.conformance.cases.presets import longest_preset
 from refssm.conformance.cases.sizes import MATRIX_SIZE, core_dims, of_matrices
 from refssm.conformance.checks.checks import PROFILES, rule_named
 from refssm.conformance.checks.law import Conduct, Law
-from refssm.conformance.judging.result import FAILURES, Result
+from refssm.conformance.judging.result import FAILURES, THIN, Also, Result
 
 LIBRARIES = ("numpy", "scipy", "hypothesis")
-STYLES = {"pass": "green", "skipped": "yellow", "inaccurate": "red", "wrong": "red", "error": "red"}
-WORDS = {"pass": "pass", "skipped": "skip"}
+STYLES = {
+    "pass": "green",
+    "thin": "red",
+    "skipped": "yellow",
+    "inaccurate": "red",
+    "wrong": "red",
+    "error": "red",
+}
+WORDS = {"pass": "pass", "thin": "thin", "skipped": "skip"}
 
 
 def console(stream) -> Console:
@@ -59,28 +67,32 @@ def _declared(offer: Offer) -> str:
     if offer.layout:
         parts.append(
             f"layout {offer.layout}; indices below are in the order "
-            f"{canonical(operator_named(offer.name))}"
+            f"{canonical(in_layout(operator_named(offer.name), offer.layout))}"
         )
     if budget.computes:
         parts.append(f"computes in {budget.computes}")
-    if budget != Budget(computes=budget.computes):
+    if budget.C != Budget().C:
         parts.append(f"allowed ratio {budget.C:g}")
+    if not budget.normwise:
+        parts.append("judged entry by entry, never in norm")
     if offer.ftz:
         parts.append("subnormal numbers may be flushed to zero")
+    if offer.kinds != "any":
+        parts.append(f"{offer.kinds} numbers only")
     if not offer.deterministic:
         parts.append("equal calls may differ within tolerance")
     return ", ".join(parts)
 
 
-def width(offers) -> int:
-    """Width of the column of names."""
-    longest = "gradient[complex128]"
-    return max((len(f"{offer.name}/{longest}") for offer in offers if offer.judged), default=0)
+def width(offers, function: str = "") -> int:
+    """Width of the column of names; `function` is part of them if there are several."""
+    longest = f"::{function}/gradient[complex128]" if function else "/gradient[complex128]"
+    return max((len(f"{offer.name}{longest}") for offer in offers if offer.judged), default=0)
 
 
 def show(result: Result, out: Console, wide: int = 0) -> None:
     """Print one result."""
-    style = "yellow" if result.known else STYLES[result.verdict]
+    style = "yellow" if result.known or result.tolerated else STYLES[result.verdict]
     text = Text(f"{word(result)} ", style=style)
     text.append(f"{result.id:<{wide}} ", style="bold" if result.failed else "")
     text.append(facts(result))
@@ -121,12 +133,18 @@ def facts(result: Result) -> str:
 def below(result: Result) -> list[str]:
     """The lines below a result: the details of a failure, or the limits of a pass."""
     lines = [f"known until {result.expires}: {result.known}"] * bool(result.known)
+    if result.verdict == THIN:
+        lines += [result.message, result.hint]
     if result.verdict in FAILURES:
         lines += [result.message] * bool(result.message)
         lines += [f"looks like: {result.looks_like}"] * bool(result.looks_like)
         lines += [result.hint] * bool(result.hint)
-        lines += [f"{case_called(result)}: {result.smallest}"] * bool(result.smallest)
+        lines += [f"{case_called(result)}: {smallest(result)}"] * bool(result.smallest)
         lines += again(result)
+        for other in result.also:
+            lines += also(result, other)
+    if result.grade == "N" and result.verdict != THIN:  # a thin one has it as a note
+        lines.append(f"right in norm: {result.message}")
     lines += [f"note: {note}" for note in result.notes]
     if result.verdict == "pass" and result.hint:
         lines.append(result.hint)
@@ -141,16 +159,35 @@ def case_called(result: Result) -> str:
     return "smallest" if result.shrunk and not one_case else "failing"
 
 
-def again(result: Result) -> list[str]:
-    """The commands that reproduce a failure, with the judge and without."""
-    if not result.counterexample:
+def smallest(one: Result | Also) -> str:
+    """The smallest failing case, with its own ratio and bits if the worst case has others."""
+    ratio, bits = f"ratio {one.smallest_ratio:.2g}", math.floor(one.smallest_bits)
+    if not math.isfinite(one.smallest_ratio) or one.smallest_ratio == one.ratio:
+        return one.smallest
+    return f"{one.smallest}   ({ratio}, {bits} bits)"
+
+
+def also(result: Result, one: Also) -> list[str]:
+    """The lines of another failure of the same check."""
+    figures = f", ratio {one.ratio:.2g}" if math.isfinite(one.ratio) else ""
+    what = f" ({one.kind})" if one.kind and not one.message.startswith(one.kind) else ""
+    told = [f"also {one.verdict}{what} in {one.failing} of {result.examples}{figures}:"]
+    told[0] += f" {one.message}"
+    told += [f"  {case_called(result)}: {smallest(one)}"] * bool(one.smallest)
+    return told + [f"  {line}" for line in again(result, one)]
+
+
+def again(result: Result, one: Result | Also | None = None) -> list[str]:
+    """The commands that reproduce a failure, or another one, with the judge and without."""
+    one = one or result
+    if not one.counterexample:
         return []
     of = result.implementation
     target = of if of.startswith("--exec ") else quote(of)  # the command is already quoted
     before = f"{switches()} ".lstrip()
-    told = [f"again: {before}refssm replay {quote(result.counterexample)} {target}"]
-    if result.alone:
-        alone = f"{before}python {quote(result.alone)}"
+    told = [f"again: {before}refssm replay {quote(one.counterexample)} {target}"]
+    if one.alone:
+        alone = f"{before}python {quote(one.alone)}"
         told.append(f"alone: {alone} (needs only NumPy and your module)")
     return told
 
@@ -168,6 +205,10 @@ def limits(result: Result) -> str:
     reach = f"{first} above {max(SIZES)} (thorough: {max(PROFILES['thorough'].sizes)})"
     if of_matrices(op, first):
         reach = f"{first} above {MATRIX_SIZE}"
+    longest = longest_preset(op, result.dtype, PROFILES[result.profile].deep)
+    if rule.of_presets and longest:
+        others = reach.removeprefix(f"{first} above ")
+        reach = f"{first} above {longest} for presets, {others} for others"
     if op.constructor:
         declared = op.parameters.get(first)
         reach = f"{first} above {max(declared.values)}" if declared else reach
@@ -177,7 +218,7 @@ def limits(result: Result) -> str:
 
 def summary(results: list[Result], seconds: float) -> str:
     """The number of results of each verdict."""
-    order = ("pass", *FAILURES, "known", "skipped")
+    order = ("pass", THIN, *FAILURES, "known", "skipped")
     came = ["known" if r.known else r.verdict for r in results]
     counts = {verdict: came.count(verdict) for verdict in order}
     told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)

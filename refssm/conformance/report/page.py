@@ -20,10 +20,11 @@ from markupsafe import Markup
 from refssm.conformance.judging.result import Result
 from refssm.conformance.report import lines
 
-ORDER = ("wrong", "error", "inaccurate", "skipped", "pass")
+ORDER = ("wrong", "error", "inaccurate", "thin", "skipped", "pass")
 GRADES = {  # what stands beside a verdict, for those who do not know the letters
     "A": "as accurate as a straightforward program",
     "B": "as accurate as a backward stable program",
+    "N": "right in norm: small entries of a row cancel in differences of cumulative sums",
     "C": "only as accurate as TF32 or float16 arithmetic",
     "F": "the error is larger than rounding can explain",
 }
@@ -138,6 +139,8 @@ def _failure(n: int, result: Result, shown: Shown) -> dict[str, Any]:
         "facts": " · ".join(lines.facts(result).split("   ")[:-1]),
         "seconds": _time(result.seconds),
         "case": lines.case_called(result),
+        "smallest": lines.smallest(result),
+        "also": [lines.also(result, one) for one in result.also],
         "commands": [line.partition(": ")[::2] for line in lines.again(result)],
         "notes": result.notes,
         "given": evidence.given if evidence else (),

@@ -10,23 +10,30 @@ from typing import Any
 from refssm import __version__
 from refssm.conformance.judging.result import Result
 
-NUMBERS = ("ratio", "bits", "seconds")
-OR_NULL = ("counterexample", "alone", "known", "expires", "looks_like")
+SCHEMA = 2  # the version of results.schema.json; 1 had none, no `thin`, no `also`, no grade N
+NUMBERS = ("ratio", "bits", "seconds", "smallest_ratio", "smallest_bits")
+OR_NULL = ("counterexample", "alone", "known", "expires", "looks_like", "function")
 
 
 def document(results: list[Result], seed: int, profile: str, **more: Any) -> str:
     """The JSON document of a run; `more` are further fields of its head."""
-    head = {"refssm": __version__, "seed": seed, "profile": profile, **more}
+    head = {"schema": SCHEMA, "refssm": __version__, "seed": seed, "profile": profile, **more}
     return json.dumps({**head, "results": [_record(r) for r in results]}, indent=1)
 
 
 def _record(result: Result) -> dict:
     record = asdict(replace(result, evidence=None))  # without the arrays for pictures
     del record["evidence"]
-    for name in NUMBERS:
+    record["notes"] = list(result.notes)
+    record["also"] = [_plain(one) for one in record["also"]]
+    return _plain(record)
+
+
+def _plain(record: dict) -> dict:
+    """The record with null for numbers that are not finite and for texts that are not there."""
+    for name in {*NUMBERS} & {*record}:
         value = float(record[name])
         record[name] = value if math.isfinite(value) else None
-    for name in OR_NULL:
+    for name in {*OR_NULL} & {*record}:
         record[name] = record[name] or None
-    record["notes"] = list(result.notes)
     return record

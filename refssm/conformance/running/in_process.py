@@ -29,6 +29,7 @@ def judged_in_process(
     profile: str,
     seed: int,
     checks: tuple[str, ...],
+    allow_thin: bool,
 ) -> None:
     """Judge one function in this process.
 
@@ -36,14 +37,14 @@ def judged_in_process(
     """
     __tracebackhide__ = True
     try:
-        session = session_of(name, function, vjp, declared, profile, seed, checks)
+        session = session_of(name, function, vjp, declared, profile, seed, checks, (), allow_thin)
         results = list(results_of(session))
     except UsageError as error:
         raise ValueError(f"check: {error}") from None
     bad = [result for result in results if result.failed]
     if bad:
         raise AssertionError("\n" + text(bad))
-    if not any(result.verdict == "pass" for result in results):
+    if not any(result.verdict == "pass" or result.tolerated for result in results):
         raise ValueError(f"check: nothing was judged\n{text(results)}")
 
 
@@ -56,6 +57,7 @@ def session_of(
     seed: int = 0,
     checks: tuple[str, ...] = (),
     types: tuple[str, ...] = (),
+    allow_thin: bool = False,
 ) -> Session:
     """A session for one function of this process; UsageError for an unknown profile or check."""
     if profile not in PROFILES:
@@ -67,7 +69,8 @@ def session_of(
     found = [Found(operator_named(name), function, vjp, declared=declared)]
     found += _resumed(name, function)
     called = getattr(function, "__name__", type(function).__name__)
-    asked = Settings(profile=profile, seed=seed, only_checks=checks, types=types, folder=None)
+    how: dict = {"only_checks": checks, "types": types, "allow_thin": allow_thin}
+    asked = Settings(profile=profile, seed=seed, folder=None, **how)
     return Session(InProcess(found), called, asked)
 
 

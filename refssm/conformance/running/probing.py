@@ -6,10 +6,16 @@ from collections.abc import Mapping
 from copy import copy
 from functools import cache, cached_property
 
+from refssm._layout import canonical, length, parse, sizes_of
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.checks.beside_old import Beside
-from refssm.conformance.checks.candidate import Candidate, FirstCall, accepts_mixed_kinds
+from refssm.conformance.checks.candidate import (
+    OF_DEVICE,
+    Candidate,
+    FirstCall,
+    accepts_mixed_kinds,
+)
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Session
@@ -45,6 +51,35 @@ class Probe:
         there = [t for t in self.scope.types if t not in self.scope.offer.lacks]
         return [t for t in there if not self.refused[t]] or there[:1]
 
+    @cached_property
+    def misfit(self) -> str:
+        """Why the declared layout does not fit, by the first calls; "" if it may.
+
+        Either an output has other axes, or the calls in all types raise.
+        """
+        if self.learned:
+            return self.learned.misfit
+        if not (self.scope.offer.layout and self.accepted and self.candidate.firsts):
+            return ""
+        firsts = self.candidate.firsts
+        first = firsts.get(self.accepted[0])
+        if first and first.outcome.misfit:
+            return first.outcome.message
+        first, *_ = firsts.values()
+        raised = all(f.outcome.status == "raised" for f in firsts.values())
+        if not raised or first.outcome.message.startswith(OF_DEVICE):
+            return ""
+        return f"{first.outcome.message}; in its layout {self._called(first.case)}"
+
+    def _called(self, case: Case) -> str:
+        """The shapes of the arguments of a call, in the declared layout."""
+        op, layout = self.scope.op, parse(self.scope.op, self.scope.offer.layout)
+        arrays, statics = self.candidate.given(case)
+        sizes = sizes_of(op, canonical(op).inputs, arrays, statics)
+        named = zip(op.inputs, layout.inputs, strict=True)
+        shapes = [f"`{name}` {tuple(length(x, sizes) for x in axes)}" for name, axes in named]
+        return f"the arguments have the shapes {', '.join(shapes)}"
+
     def reason(self, dtype: str) -> str:
         """Why a type is not judged."""
         lacking = self.scope.offer.lacks.get(dtype)
@@ -75,6 +110,8 @@ class Probe:
         """True if real and complex arguments may be passed together."""
         if self.learned:
             return self.learned.mixed
+        if self.scope.only_complex:
+            return False
         return accepts_mixed_kinds(self.candidate, self.scope.types, self.refused)
 
     @cached_property

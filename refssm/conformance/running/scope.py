@@ -10,6 +10,7 @@ from refssm._operator import Operator
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.checks.beside_old import Beside
 from refssm.conformance.checks.checks import (
+    AGAINST_GRADIENT,
     GRADIENT,
     PROFILES,
     Check,
@@ -45,8 +46,7 @@ class Scope:
     @property
     def shrink(self) -> bool:
         """True if failures are shrunk."""
-        asked = self.settings.shrink
-        return self.profile.shrink if asked is None else asked
+        return self.settings.shrinks
 
     @cached_property
     def types(self) -> list[str]:
@@ -54,12 +54,21 @@ class Scope:
         asked, declared = self.settings.types, self.offer.dtypes
         half = any(number_type(t).half for t in (*asked, *declared))
         known = types_of(self.op, half)
+        if self.only_complex:
+            known = tuple(t for t in known if number_type(t).carrier.kind == "c")
         if asked:
             return [t for t in known if t in asked and (not declared or t in declared)]
-        if not declared:
+        if not declared and not self.only_complex:
             return default_types(self.op, self.profile)
-        mine = [t for t in known if t in declared]
+        mine = [t for t in known if not declared or t in declared]
         return mine if self.profile.double else mine[:1]
+
+    @property
+    def only_complex(self) -> bool:
+        """True if no argument may be real that can be complex: no case mixes the two."""
+        declared, real = self.offer.dtypes, "float32" in types_of(self.op)
+        of_types = bool(declared) and all(number_type(t).carrier.kind == "c" for t in declared)
+        return self.offer.kinds == "complex" or (real and of_types)
 
     @cached_property
     def foreign(self) -> str:
@@ -74,7 +83,8 @@ class Scope:
         """Why there is no type to judge in, or ""."""
         if self.types:
             return ""
-        return self.foreign or f"declared only for {', '.join(self.offer.dtypes)}"
+        declared = ", ".join(self.offer.dtypes) or "complex numbers"
+        return self.foreign or f"declared only for {declared}"
 
     @property
     def gradient_missing(self) -> str:
@@ -97,9 +107,25 @@ class Scope:
         offer = self.offer
         checks = checks_of(self.op, self.profile, types, vjp=offer.has_vjp, streams=offer.streams)
         if old is not None:
-            checks += beside(self.op, self.profile, types, old.judge())
+            vjp = offer.has_vjp and old.old.has_vjp
+            checks += beside(self.op, self.profile, types, old.judge, vjp)
         asked = self.settings.only_checks
         return [c for c in checks if not asked or c.name in asked]
+
+    def uncompared(self, old: Beside | None) -> str:
+        """Why gradients are not compared with those of an old implementation, or ""."""
+        asked = AGAINST_GRADIENT.name in self.settings.only_checks
+        usual = not self.settings.only_checks and self.profile.gradient
+        if old is None or not (asked or usual) or not self.op.differentiable:
+            return ""
+        new, before = self.offer.has_vjp, old.old.has_vjp
+        if new == before and (new or not asked):
+            return ""
+        return (
+            f"needs {self.op}_vjp"
+            + ("" if new else " here")
+            + ("" if before else f" in {old.called}")
+        )
 
     def every_check(self) -> list[str]:
         """All checks of any profile, as check[dtype]."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from refssm.conformance.judging.kept import keeping
 from refssm.conformance.judging.result import Result
 from refssm.conformance.running.settings import Session
 from refssm.conformance.running.trial import Trial
@@ -20,7 +21,7 @@ def trials_of(session: Session) -> list[Trial]:
 
 def results_of(session: Session) -> Iterator[Result]:
     """Judge every implementation in the target; yield each result at once."""
-    with session.spread(session) as session.source:
+    with keeping(), session.spread(session) as session.source:
         for trial in trials_of(session):
             for result in trial.run():
                 yield result

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from refssm.conformance.calling.worker import InProcess, Worker
 from refssm.conformance.cases.ranges import Where
+from refssm.conformance.checks.checks import PROFILES
 from refssm.conformance.running.source import Learned, Source, judged_here
 
 FOLDER = Path(".refssm")
 OF_REPORTS = (
-    *("limits", "as_", "overrides", "shrink", "stop_at_failure"),
+    *("limits", "function", "as_", "overrides", "stop_at_failure", "allow_thin"),
     *("folder", "hints", "diagnose", "evidence"),
 )
 
@@ -25,14 +26,18 @@ class Settings:
     profile: str = "default"
     seed: int = 0
     cases: int = 0  # cases per check; 0: as many as the profile has
+    preset: str = ""  # only cases of this preset; "": of all kinds
     types: tuple[str, ...] = ()  # types to judge in; empty: those of the profile
     only_checks: tuple[str, ...] = ()  # empty: all
     where: Where = field(default_factory=Where)
     limits: tuple[str, ...] = ()  # the texts of `where`
     older: str = ""  # the target of an older implementation, or ""
+    function: str = ""  # the function's name if its file has several of one operator
     as_: str = ""  # the operator of a function with another name
     overrides: Mapping = field(default_factory=dict)  # options that override declarations
-    shrink: bool | None = None  # None: as in the profile
+    # None: as in the profile; without it, the first failure ends a check
+    shrink: bool | None = None
+    allow_thin: bool = False  # checks that could judge few cases do not fail the run
     stop_at_failure: bool = False
     folder: Path | None = FOLDER  # folder for inputs of failures; None: do not save
     hints: bool = True  # judge failures in other ways, too: in a wider type, without subnormals
@@ -40,10 +45,15 @@ class Settings:
     evidence: bool = False  # store data for pictures with failures
 
     @property
+    def shrinks(self) -> bool:
+        """True if failures are made smaller and the search goes on after the first one."""
+        return PROFILES[self.profile].shrink if self.shrink is None else self.shrink
+
+    @property
     def of_verdicts(self) -> Settings:
         """The same settings, with defaults for all that cannot change the verdict on a case.
 
-        Those are the settings of reports, shrinking and saving. `as_` and `overrides` are among
+        Those are the settings of reports and saving. `as_` and `overrides` are among
         them because the worker already has them.
         """
         usual = Settings(folder=None)

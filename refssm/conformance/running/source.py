@@ -9,7 +9,7 @@ from typing import NamedTuple
 from refssm.conformance.checks.beside_old import Beside
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.piece import Piece
-from refssm.conformance.checks.sweep import Cases
+from refssm.conformance.checks.searching.swept import Cases
 
 Ready = Callable[[int], Piece | None]
 Keep = Callable[[int, Cases], None]
@@ -22,6 +22,7 @@ class Learned(NamedTuple):
     sliced: bool
     mixed: bool
     doubt: str  # why refssm's reference cannot be trusted
+    misfit: str = ""  # why the declared layout does not fit
 
 
 class Source:

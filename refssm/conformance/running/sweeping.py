@@ -12,18 +12,24 @@ import numpy as np
 from hypothesis import strategies as st
 
 from refssm.conformance.calling.worker import NOT_CALLED
-from refssm.conformance.cases.case import Case, ordinary_case
+from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.candidate import FirstCall
-from refssm.conformance.checks.checks import AGAINST, Check
-from refssm.conformance.checks.sweep import SHRINK_TRIES, Swept, process_died, sweep, widest
+from refssm.conformance.checks.checks import COMPARING, Check
+from refssm.conformance.checks.drawing import Drawing
+from refssm.conformance.checks.searching.swept import Failure, Swept
+from refssm.conformance.checks.sweep import SHRINK_TRIES, sweep, widest
 from refssm.conformance.diagnosis.failure import explain
 from refssm.conformance.diagnosis.hints import AS_WRONG, FLUSHED
 from refssm.conformance.diagnosis.looks_like import diagnose
-from refssm.conformance.judging.result import Result
-from refssm.conformance.judging.verdict import Verdict
+from refssm.conformance.judging.result import MISFIT, THIN, Also, Result
+from refssm.conformance.judging.verdict import Verdict, process_died
 from refssm.conformance.running.probing import BLOCK_SIZES, Probe
 from refssm.conformance.running.settings import Session
 from refssm.conformance.running.wording import Wording
+
+UNFIT = "no other check was run: none can pass before the layout fits"
+RAISES = "no other check was run: the call raises in every type, perhaps for a wrong layout"
+SEVERAL = 5  # so many cases have more than one length, unless the implementation limits them
 
 
 @dataclass
@@ -52,26 +58,38 @@ class Sweeping:
         self.session.tick(check.id, 0, check.count)
         swept = self._judged_cases()
         details: dict = {"examples": swept.examples, "declined": swept.declined}
-        if check.rule is AGAINST and self.probe.older:
-            details["hint"] = self.probe.older.told(check.dtype)
-        if swept.case is not None:
+        if check.rule in COMPARING and self.probe.older:
+            details["hint"] = self.probe.older.told(check.id, swept.keys)
+        if swept.failures:
             self.session.tick(f"{check.id}: explaining the failure", 0, 0)
-            details = self._explained(swept, swept.case) | details
+            details = self._explained(swept) | details
         elif swept.verdict.grade == "-":
             if swept.declined == swept.examples:
-                declined = f"declined all {swept.declined} cases"
-                swept.verdict = Verdict("-", notes=(declined,))
+                swept.verdict = Verdict("-", notes=("declined all cases",))
             return self.wording.not_judged(check, swept.verdict, started, details)
+        else:
+            details = self._thin(swept) | details
         return self.wording.judged(check, swept.verdict, started, details)
 
     def of_first_call(self, first: FirstCall) -> Result:
         """The result of a first call that is a failure; the check draws no other case."""
         started, message = time.perf_counter(), first.outcome.message
         verdict = Verdict("F", np.inf, 0.0, message, error=True)
-        swept = Swept(examples=1, verdict=verdict, case=first.case, first=verdict)
-        details = {"examples": 1} | self._explained(swept, first.case)
+        failure = Failure(0, "", verdict, case=first.case, smallest=verdict)
+        swept = Swept(examples=1, verdict=verdict, failures=[failure])
+        details = {"examples": 1} | self._explained(swept)
         if not first.killed:
             details["message"] = f"declared for {self.check.dtype}, but {details['message']}"
+        return self.wording.judged(self.check, verdict, started, details)
+
+    def of_misfit(self, first: FirstCall) -> Result:
+        """The result of a first call that the declared layout does not fit; no case is drawn."""
+        started, message, outcome = time.perf_counter(), self.probe.misfit, first.outcome
+        verdict = Verdict("F", np.inf, 0.0, message, error=outcome.status != "malformed")
+        failure = Failure(0, "", verdict, case=first.case, smallest=verdict)
+        fields = self._shown(failure, None, hints=False, shrink=False)
+        details = fields | {"examples": 1, "shrunk": False, "kind": MISFIT}
+        details |= {"hint": UNFIT if outcome.misfit else RAISES}
         return self.wording.judged(self.check, verdict, started, details)
 
     def _judged_cases(self) -> Swept:
@@ -83,15 +101,21 @@ class Sweeping:
         check = self.check
         with self.session.source.of(check, self.probe.older) as (judged_elsewhere, keep):
             swept = sweep(
-                self._cases(), self.judge_case, ready=judged_elsewhere, keep=keep, **self.options
+                self._cases(),
+                self.judge_case,
+                redraw=check.strategy is not None,
+                ready=judged_elsewhere,
+                keep=keep,
+                **self.options,
             )
         if check.strategy is None and swept.declined:
             case = ordinary_case(self.scope.op, check.dtype, BLOCK_SIZES, between=self.size_ranges)
-            swept = sweep(st.just(case), self.judge_case, **self.options)
+            swept = sweep(Drawing(st.just(case)), self.judge_case, **self.options)
         return swept
 
     def _cases(self):
-        return self.check.cases(mixed=self.probe.mixed, between=self.size_ranges)
+        preset = self.session.settings.preset
+        return self.check.cases(mixed=self.probe.mixed, between=self.size_ranges, preset=preset)
 
     def _progress(self) -> Callable[[int], None]:
         """The callback for each case, and for each try of shrinking."""
@@ -106,26 +130,72 @@ class Sweeping:
 
         return tick
 
-    def _explained(self, swept: Swept, case: Case) -> dict:
-        """The fields of a failed result."""
-        check, candidate, settings = self.check, self.candidate, self.session.settings
-        if swept.verdict.message.startswith(NOT_CALLED):  # no case of this check is to blame
+    def _thin(self, swept: Swept) -> dict:
+        """The fields of a result that passes in too few cases; none if there were enough."""
+        op, declined = self.scope.op, f"{swept.declined} of {swept.examples} draws were declined"
+        low, high = self.size_ranges.get(op.leading, (0, np.inf))
+        size, where = "", "--where"
+        limited = 2 * swept.declined > swept.examples or self.scope.offer.narrows
+        if limited and len(swept.lengths) == 1 and swept.judged >= SEVERAL and low < high:
+            length = min(swept.lengths)
+            size, where = f"{op.leading}={length}", f"--where {op.leading}={length}..{length}"
+        if swept.declined == 0:
+            declined = "`only` changes every case so"
+        if swept.few:
+            few = f"only {swept.judged} of {swept.wanted} cases could be judged"
+            message = f"{few}{f', all with {size}' if size else ''}: {declined}"
+        elif size:
+            message = f"all cases that could be judged have {size}: {declined}"
+        else:
             return {}
-        more = {"accepted": self.probe.accepted, "shrink": self.scope.shrink}
-        more |= {"folder": settings.folder, "hints": settings.hints, "call": self.session.call}
-        if settings.evidence and swept.first is not None:
-            more["first"] = widest(
-                self._cases(), self.judge_case, swept.first, self.options["seed_"]
-            )
-        fields = explain(check, candidate, case, swept.verdict, **more)
+        hint = f"accept more cases, or limit what is drawn with {where}; --allow-thin accepts this"
+        told = {"message": message, "hint": hint, "tolerated": self.session.settings.allow_thin}
+        if swept.verdict.grade == "N":
+            in_norm = f"right in norm: {swept.verdict.message}"
+            told["notes"] = (in_norm, *swept.verdict.notes)
+        return {"verdict": THIN, **told}
+
+    def _explained(self, swept: Swept) -> dict:
+        """The fields of a failed result: of its worst failure, and the other failures."""
+        settings, (worst, *others) = self.session.settings, swept.failures
+        assert worst.case is not None
+        if worst.verdict.message.startswith(NOT_CALLED):  # no case of this check is to blame
+            return {}
+        first = worst.verdict
+        if settings.evidence and worst.smallest is not None:
+            seed = self.options["seed_"]
+            first = widest(self._cases(), self.judge_case, first, seed)
+        fields = self._shown(worst, first if settings.evidence else None, settings.hints)
         if fields["hint"] == FLUSHED:
             fields["hint"] = self._where_flushed()
-        if settings.diagnose and not process_died(swept.verdict):
-            looks_like = diagnose(check, candidate, case, self._cases(), self.options["seed_"])
-            fields["looks_like"] = looks_like.text
+        inaccurate = worst.verdict.verdict == "inaccurate" and fields["hint"].endswith(AS_WRONG)
+        if (settings.diagnose or inaccurate) and not process_died(worst.verdict):
+            check, candidate, seed = self.check, self.candidate, self.options["seed_"]
+            looks_like = diagnose(check, candidate, worst.case, self._cases(), seed)
+            fields["looks_like"] = looks_like.text if settings.diagnose else ""
             if looks_like.of_few_bits:  # it has few bits in a wider type too
                 fields["hint"] = fields["hint"].removesuffix(AS_WRONG)
-        return fields
+        if inaccurate and fields["hint"].endswith(AS_WRONG):
+            fields |= {"verdict": "wrong", "grade": "F"}
+        return fields | {"also": tuple(self._also(failure) for failure in others)}
+
+    def _shown(self, failure: Failure, first: Verdict | None, hints: bool, shrink=True) -> dict:
+        """The fields of one failure: its smallest case, and where that is saved."""
+        assert failure.case is not None
+        assert failure.smallest is not None
+        settings = self.session.settings
+        more = {"accepted": self.probe.accepted, "first": first}
+        more |= {"shrink": shrink and self.scope.shrink}
+        more |= {"folder": settings.folder, "hints": hints, "call": self.session.call}
+        fields = explain(self.check, self.candidate, failure.case, failure.smallest, **more)
+        return fields | {"kind": failure.verdict.failure[1], "failing": failure.cases}
+
+    def _also(self, failure: Failure) -> Also:
+        """Another failure of the same check."""
+        fields, verdict = self._shown(failure, None, hints=False), failure.verdict
+        told = {name: fields[name] for name in Also.__dataclass_fields__ if name in fields}
+        grade = "-" if verdict.error else verdict.grade
+        return Also(verdict.verdict, grade=grade, ratio=verdict.ratio, bits=verdict.bits, **told)
 
     def _where_flushed(self) -> str:
         """The hint to declare ftz, or what still fails with that declaration."""

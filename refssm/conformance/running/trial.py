@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from refssm._layout import in_layout
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.cases.ranges import narrowed
 from refssm.conformance.checks.candidate import Candidate
-from refssm.conformance.checks.checks import GRADIENT, VALUE, Check, checks_of, types_of
+from refssm.conformance.checks.checks import (
+    AGAINST_GRADIENT,
+    GRADIENT,
+    VALUE,
+    Check,
+    checks_of,
+    types_of,
+)
 from refssm.conformance.judging.result import Result
 from refssm.conformance.running.probing import Probe
 from refssm.conformance.running.scope import Scope
@@ -26,7 +34,7 @@ class Trial:
 
     def __init__(self, session: Session, offer: Offer):
         self.session, self.offer, settings = session, offer, session.settings
-        self.op = narrowed(operator_named(offer.name), settings.where)
+        self.op = narrowed(in_layout(operator_named(offer.name), offer.layout), settings.where)
         self.candidate = Candidate(self.op, session.worker, offer)
         self.candidate.between = settings.where.sizes
         self.scope = Scope(self.op, offer, settings)
@@ -47,6 +55,9 @@ class Trial:
             message += probe.refused[dtype]
             yield wording.result(self.checks([dtype])[0], "error", message=message)
             return
+        if probe.misfit:
+            yield self.misfit()
+            return
         for dtype in scope.types:
             if dtype not in (*probe.accepted, *probe.broken):
                 yield wording.skipped(VALUE.name, dtype, probe.reason(dtype))
@@ -54,6 +65,8 @@ class Trial:
             return
         if scope.gradient_missing:
             yield wording.skipped(GRADIENT.name, probe.accepted[0], scope.gradient_missing)
+        if missing := scope.uncompared(probe.older):
+            yield wording.skipped(AGAINST_GRADIENT.name, probe.accepted[0], missing)
         for check in self.planned():
             yield self.judge(check)
 
@@ -68,6 +81,15 @@ class Trial:
         failures = [c for c in checks if c.rule is VALUE]
         ids = {c.id for c in failures}
         return failures + [c for c in self.checks(self.probe.accepted) if c.id not in ids]
+
+    def misfit(self) -> Result:
+        """The only result of an implementation whose layout does not fit: other checks would repeat
+        it."""
+        dtype = self.probe.accepted[0]
+        asked = self.checks([dtype]) or checks_of(self.op, self.scope.profile, [dtype], vjp=False)
+        check = next((c for c in asked if c.rule is VALUE), asked[0])
+        sweeping = Sweeping(self.session, self.probe, self.wording, check)
+        return sweeping.of_misfit(self.probe.first_call(dtype))
 
     def judge(self, check: Check) -> Result:
         """Run one check."""
@@ -86,6 +108,8 @@ class Trial:
         """Why a check is not run, or ""."""
         if self.offer.files and check.rule.of_memory:
             return "a program reads files: its use of memory cannot be checked"
+        if asked := self.session.settings.preset:
+            return check.without_preset(asked, self.session.settings.where.sizes)
         found = [offer.name for offer in self.session.worker.found]
         rule, where = check.rule, self.session.settings.where
         return rule.missing(self.op, found) or rule.left_by(self.op, where)

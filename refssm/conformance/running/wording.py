@@ -47,11 +47,12 @@ class Wording:
         """A result with the fields that all results share."""
         settings = self.scope.settings
         fields = {"seed": settings.seed, "profile": settings.profile, "shrunk": self.scope.shrink}
+        fields |= {"function": settings.function}
         return Result(
             check.op.name, self.target, check.name, check.dtype, verdict, **(fields | details)
         )
 
     def skipped(self, check: str, dtype: str, reason: str) -> Result:
         """The result of a check that was not started."""
-        op = self.scope.op.name
-        return Result(op, self.target, check, dtype, "skipped", message=reason)
+        op, function = self.scope.op.name, self.scope.settings.function
+        return Result(op, self.target, check, dtype, "skipped", message=reason, function=function)

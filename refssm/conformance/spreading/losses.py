@@ -6,7 +6,7 @@ from refssm.conformance.calling.worker import Worker
 from refssm.conformance.checks.beside_old import Beside
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.piece import Piece
-from refssm.conformance.checks.sweep import Cases
+from refssm.conformance.checks.searching.swept import Cases
 from refssm.conformance.running.settings import Session
 
 
@@ -44,10 +44,10 @@ class Losses:
     def piece(self, cases: Cases, check: Check, beside: Beside | None) -> Piece | None:
         """The piece of these cases; None if other restart counts might have changed it."""
         first, second = [*("" if w.alive else w.death for w in self.workers), ""][:2]
-        compared, closed = beside.of_piece(check.dtype, cases) if beside else ({}, False)
-        piece = Piece(cases, (first, second), compared, closed)
+        compared = beside.of_piece(check.id, cases) if beside else {}
+        piece = Piece(cases, (first, second), compared)
         same = self.restarts == [w.restarts for w in self.workers]
-        return piece if same and (self.alive or piece.failed) else None
+        return piece if same and (self.alive or piece.died) else None
 
     def repeat(self, piece: Piece) -> None:
         """Kill this process's child too, so restart counts match those of the piece's judge."""

@@ -1,6 +1,6 @@
 """Pieces of checks, in the order in which one process would have judged them.
 
-The first piece that fails decides, and is shrunk here. A piece is judged again here if its result
+Failures are made smaller here. A piece is judged again here if its result
 might depend on how often the other process had restarted its child.
 """
 
@@ -10,9 +10,11 @@ from collections.abc import Iterator, Set
 from contextlib import contextmanager
 
 from refssm.conformance.checks.beside_old import Beside
-from refssm.conformance.checks.checks import AGAINST, Check
+from refssm.conformance.checks.checks import COMPARING, Check
+from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.piece import Piece
-from refssm.conformance.checks.sweep import Cases, sweep_piece
+from refssm.conformance.checks.searching.swept import Cases
+from refssm.conformance.checks.sweep import MORE, sweep_piece
 from refssm.conformance.running.settings import Session
 from refssm.conformance.running.source import Keep, Learned, Ready, Source
 from refssm.conformance.running.sweeping import first_seed
@@ -27,25 +29,32 @@ def learn(trial: Trial) -> Learned | None:
     """Probe and certify, for another process; None if a child process died meanwhile."""
     losses, probe = Losses(trial.session), trial.probe
     refused = probe.refused  # first, because it decides whether calls are slice by slice
-    learned = Learned(refused, trial.candidate.sliced, probe.mixed, probe.doubt)
+    learned = Learned(refused, trial.candidate.sliced, probe.mixed, probe.doubt, probe.misfit)
     return learned if losses.intact else None
 
 
 def piece_of(trial: Trial, check: Check, part: int) -> Piece | None:
     """A piece of a check, for another process; None if that must judge it itself."""
     settings, beside = trial.session.settings, beside_of(check, trial.probe.older)
-    if beside:
-        beside.open(check.dtype)
     losses = Losses(trial.session)
-    drawn = check.cases(mixed=trial.probe.mixed, between=settings.where.sizes)
     judge_case = check.judging(trial.candidate.judged_in(check.dtype))
+    several = trial.scope.shrink
     how = {"count": check.count, "seed_": first_seed(check, settings.seed), "part": part}
-    return losses.piece(sweep_piece(drawn, judge_case, **how), check, beside)
+    cases = sweep_piece(drawn_by(trial, check), judge_case, several=several, **how)
+    return losses.piece(cases, check, beside)
+
+
+def drawn_by(trial: Trial, check: Check) -> Drawing:
+    """What a check of a trial draws, the same in each process."""
+    settings = trial.session.settings
+    return check.cases(
+        mixed=trial.probe.mixed, between=settings.where.sizes, preset=settings.preset
+    )
 
 
 def beside_of(check: Check, old: Beside | None) -> Beside | None:
     """The old implementation if the check compares with it, else None."""
-    return old if check.rule is AGAINST else None
+    return old if check.rule in COMPARING else None
 
 
 class Pieces(Source):
@@ -61,12 +70,16 @@ class Pieces(Source):
         self.session, self.journal, self.planned = session, journal, planned
         self.arriving = arriving or iter(())
         self.arrived: dict[Key, Piece | None] = {}
-        self.failed: set[str] = set()  # checks with a failure: no further piece is needed
+        self.last: dict[str, int] = {}  # of checks with a failure: the last piece that is needed
         self.over = False  # the implementation is not called again: no piece is needed
+
+    def lacks(self, name: str, part: int) -> bool:
+        """True if the piece of a check may still be needed."""
+        return part <= self.last.get(name, part)
 
     @contextmanager
     def of(self, check: Check, beside: Beside | None) -> Iterator[tuple[Ready, Keep]]:
-        """The pieces of one check in order; after a failure, restart counts match its judge's."""
+        """The pieces of one check in order; after a death, restart counts match its judge's."""
         losses, beside, last = Losses(self.session), beside_of(check, beside), []
 
         def ready(part: int) -> Piece | None:
@@ -74,8 +87,10 @@ class Pieces(Source):
             piece = self._piece((check.id, part)) if losses.alive else None
             self.over |= losses.over
             if piece and beside:
-                beside.take(check.dtype, piece.compared, piece.closed)
+                beside.take(check.id, piece.compared)
             last[:] = [piece] if piece else []
+            if piece and piece.died:
+                losses.repeat(piece)
             return piece
 
         def keep(part: int, cases: Cases) -> None:
@@ -83,8 +98,6 @@ class Pieces(Source):
                 self._record((check.id, part), losses.piece(cases, check, beside))
 
         yield ready, keep
-        if last and last[0].failed:
-            losses.repeat(last[0])
 
     def _piece(self, key: Key) -> Piece | None:
         if self.journal is not None and key in self.journal.pieces:
@@ -95,7 +108,9 @@ class Pieces(Source):
                 return None
             name, part, piece = came
             self.arrived[name, part] = piece
-            self.failed |= {name} if piece and piece.failed else set()
+            if piece and piece.failed:
+                more = MORE - 1 if self.session.settings.shrinks else 0
+                self.last[name] = min(self.last.get(name, part + more), part + more)
             self._record((name, part), piece)
         return self.arrived.pop(key, None)
 

@@ -24,7 +24,7 @@ from joblib.externals.loky import get_reusable_executor
 from refssm.conformance.calling.fingerprint import versions_here
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.checks.checks import Check
-from refssm.conformance.checks.sweep import UNMUTATED
+from refssm.conformance.judging.kept import keeping
 from refssm.conformance.running.session import trials_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.running.source import Learned, Source
@@ -32,7 +32,7 @@ from refssm.conformance.running.trial import Trial
 from refssm.conformance.spreading.cluster import connected
 from refssm.conformance.spreading.journal import Journal, Kept
 from refssm.conformance.spreading.losses import Losses, children
-from refssm.conformance.spreading.pieces import Pieces, learn, piece_of
+from refssm.conformance.spreading.pieces import Pieces, drawn_by, learn, piece_of
 from refssm.conformance.usage_error import UsageError
 
 
@@ -129,13 +129,13 @@ def clear() -> None:
 
 def prepare(kit: Kit, name: str) -> tuple[str, Learned | None]:
     """Probe one implementation before its checks."""
-    with _at_work:
+    with _at_work, keeping():
         return name, learn(_bench(kit).trial(name))
 
 
 def judge_piece(kit: Kit, learned: Learned, name: str, check_id: str, part: int):
     """Judge one piece; returns its key and the piece."""
-    with _at_work:
+    with _at_work, keeping():
         return check_id, part, piece_of(*_bench(kit).check(name, learned, check_id), part)
 
 
@@ -144,14 +144,21 @@ class Crew:
 
     def __init__(self, backend: str, jobs: int, **options):
         self.backend, self.jobs, self.options = backend, jobs, options
+        self.starting: Any = ()
+
+    def start(self) -> None:
+        """Start processes of this machine: they import while this one loads the implementation."""
+        count = self.jobs if self.jobs > 0 else os.cpu_count() or 1
+        self.starting = self._run(_ready, [()] * count)
 
     def each(self, function: Callable, tasks: Iterable[tuple]) -> Generator[Any, None, None]:
         """The result of `function` for each task, in order of completion."""
-        with parallel_config(self.backend, n_jobs=self.jobs, **self.options):
-            how: Any = {"return_as": "generator_unordered", "batch_size": 1, "max_nbytes": None}
-            run = Parallel(**how)
-        results: Any = run(delayed(function)(*task) for task in tasks)
+        results = self.starting
         try:
+            for _ in results:
+                pass
+            self.starting = ()
+            results = self._run(function, tasks)
             for result in results:  # noqa: UP028 (which would close them before `finally` does)
                 yield result
         except BrokenExecutor:
@@ -160,9 +167,28 @@ class Crew:
                 "use fewer processes; --resume continues the run"
             ) from None
         finally:
-            with warnings.catch_warnings():  # tasks after a failure are cancelled
-                warnings.filterwarnings("ignore", ".*tasks? .* been", UserWarning)
-                results.close()
+            _close(results)
+
+    def close(self) -> None:
+        """Forget processes that were started and got no task."""
+        _close(self.starting)
+
+    def _run(self, function: Callable, tasks: Iterable[tuple]) -> Any:
+        with parallel_config(self.backend, n_jobs=self.jobs, **self.options):
+            how: Any = {"return_as": "generator_unordered", "batch_size": 1, "max_nbytes": None}
+            run = Parallel(**how)
+        return run(delayed(function)(*task) for task in tasks)
+
+
+def _ready() -> None:
+    """To be called, it must be imported, with all of the judge."""
+
+
+def _close(results: Any) -> None:
+    with warnings.catch_warnings():  # tasks after a failure are cancelled
+        warnings.filterwarnings("ignore", ".*tasks? .* been", UserWarning)
+        if results:
+            results.close()
 
 
 @contextmanager
@@ -173,7 +199,10 @@ def local(workers: int) -> Iterator[Crew]:
     ):  # loky restarts processes that have grown: no verdict depends on it
         warnings.filterwarnings("ignore", "A worker stopped", UserWarning)
         try:
-            yield Crew("loky", workers, inner_max_num_threads=1, initializer=_leave_ctrl_c)
+            with closing(
+                Crew("loky", workers, inner_max_num_threads=1, initializer=_leave_ctrl_c)
+            ) as crew:
+                yield crew
         finally:
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
@@ -207,6 +236,7 @@ class Spread(ExitStack):
             self.crew = self.enter_context(remote(self.address))
         elif self.workers != 1:
             self.crew = self.enter_context(local(self.workers))
+            self.crew.start()
         return super().__enter__()
 
     def discard(self) -> None:
@@ -234,7 +264,7 @@ def _spread(session: Session, crew: Crew, journal: Journal | None) -> Iterator[S
         session.learned = {name: told for name, told in learned if told}
     pieces = Pieces(session, journal)
     plan = [task for trial in trials_of(session) for task in _plan(kit, trial, pieces)]
-    wanted = (task for task in plan if not pieces.over and task[3] not in pieces.failed)
+    wanted = (task for task in plan if not pieces.over and pieces.lacks(*task[3:]))
     pieces.planned = {task[3:] for task in plan}
     with closing(crew.each(judge_piece, wanted)) as pieces.arriving:
         yield pieces
@@ -243,10 +273,14 @@ def _spread(session: Session, crew: Crew, journal: Journal | None) -> Iterator[S
 def _plan(kit: Kit, trial: Trial, pieces: Pieces) -> Iterator[tuple]:
     """The pieces of an implementation that other processes must judge."""
     learned = trial.probe.learned
-    if not learned or learned.doubt or (trial.offer.seems and all(learned.refused.values())):
+    if not learned or learned.doubt or learned.misfit:
+        return
+    if trial.offer.seems and all(learned.refused.values()):
         return
     done = pieces.journal.pieces if pieces.journal else {}
     for check in trial.checks(trial.probe.accepted):
-        for part in () if trial.left_out(check) else range(0, check.count, UNMUTATED):
+        if trial.left_out(check):
+            continue
+        for part, *_ in drawn_by(trial, check).pieces(check.count):
             if (check.id, part) not in done:
                 yield kit, learned, trial.op.name, check.id, part

@@ -125,4 +125,4 @@ def _held(candidate: Candidate, case: Vector) -> tuple[Gauge, ...]:
     held = candidate.held
     if held is None or not held.ftz:
         return case.gauges
-    return tuple(replace(g, k0=g.k0 + held.floor, k1=g.k1 + held.floor) for g in case.gauges)
+    return tuple(replace(g, k0=g.k0 + held.copied, k1=g.k1 + held.copied) for g in case.gauges)

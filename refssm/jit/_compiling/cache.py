@@ -36,7 +36,7 @@ PACKAGE = Path(__file__).parents[2]
 # nothing compiled reads these: they may change and the compiled functions stay
 APART = (
     "bench", "command", "conformance", "enclosure", "experiments", "gallery", "initial.py",
-    "layers", "oracle", "training",
+    "layers", "oracle", "presets", "training",
 )  # fmt: skip
 UNUSED = 30 * 24 * 3600  # seconds after which the functions of other sources are removed
 

@@ -1,11 +1,13 @@
 """Linear maps, dropout and pooling over signals (…, l, h), with their gradients."""
 
+from math import prod
+
 import numpy as np
 
 
 def flat(x):
     """All leading axes as one: one product of matrices is faster than many small ones."""
-    return x.reshape(-1, x.shape[-1])
+    return x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 
 def plus(y, x):

@@ -181,7 +181,6 @@ DECLARED = {
     "a flag in words": (of_scan("ftz='yes'"), "`ftz` must be True or False, got 'yes'"),
     "a keyword": (of_scan("dtype='float32'"), "`dtype` is not one of framework"),
     "on no function": (ON_THREE, "implements: wanted a function, got 3"),
-    "twice": (f"{of_scan('ftz=True').replace('def linear', 'def my')}{DEF}", "both implement"),
 }
 
 

@@ -231,10 +231,24 @@ def test_batch_axes_broadcast_before_they_are_moved(layout, sizes):
 
 
 SHAPES = {
-    "an axis lost": (lambda x: x[..., 0], r"`x` has shape \(\d, \d+\), want axes b n l"),
-    "an axis more": (lambda x: x[None], r"`x` has shape \(1, \d, \d+, \d+\), want axes b n l"),
-    "our own order": (lambda x: x.swapaxes(1, 2), r"`x` has shape \(.*\), want \(.*\)"),
-    "too short": (lambda x: x[:, :, 1:], r"`x` has shape \(.*\), want \(.*\)"),
+    "an axis lost": (
+        lambda x: x[..., 0],
+        r"`x` has shape \(2, 3\), want \(2, 3, 5\) for the axes b n l{here}",
+    ),
+    "an axis more": (
+        lambda x: x[None],
+        r"`x` has shape \(1, 2, 3, 5\), want \(2, 3, 5\) for the axes b n l"
+        "{here}; a layout that fits: b n l, b n l -> 1 b n l",
+    ),
+    "our own order": (
+        lambda x: x.swapaxes(1, 2),
+        r"`x` has shape \(2, 5, 3\), want \(2, 3, 5\) for the axes b n l{here}; "
+        r"a layout that fits: b n l, b n l -> b l n",
+    ),
+    "too short": (
+        lambda x: x[:, :, 1:],
+        r"`x` has shape \(2, 3, 4\), want \(2, 3, 5\) for the axes b n l{here}",
+    ),
     "no array": (lambda x: x.tolist(), "`x` is a list, want an array"),
     "two outputs": (lambda x: (x, x), "`x` is a tuple, want an array"),
 }
@@ -245,7 +259,8 @@ def test_a_wrong_shape_is_told_in_words(what):
     change, sentence = SHAPES[what]
     (result,) = judged("linear_scan", lambda a, b: change(time_last(a, b)), "value", layout=LAST)
     assert result.verdict == "wrong"
-    assert re.fullmatch(sentence, result.message)
+    here = r" \(test_layout\.py:\d+\)"
+    assert re.fullmatch(sentence.replace("{here}", here), result.message)
 
 
 def test_a_layout_with_an_axis_of_length_one_refuses_a_longer_one():
@@ -254,7 +269,7 @@ def test_a_layout_with_an_axis_of_length_one_refuses_a_longer_one():
 
     given = {"layout": "b l n, b l n -> 1 b l n"}
     (result,) = judged("linear_scan", doubled, "value", **given)
-    assert re.fullmatch(r"`x` has shape \(2, .*\), want axes 1 b l n", result.message)
+    assert re.fullmatch(r"`x` has shape \(2, .*\), want .* axes 1 b l n \(test.*\)", result.message)
     assert not judged("linear_scan", lambda a, b: scan(a, b)[None], "value", **given)[0].failed
 
 

@@ -160,5 +160,5 @@ def test_a_call_says_which_arguments_it_wrote_to_and_which_it_returned():
     ones = np.ones((2, 3, 4), np.float32)
     outcome = called(both, [ones.copy(), ones.copy()], framework="numpy")
     assert (outcome.status, outcome.changed, outcome.aliased) == ("ok", (0,), (1,))
-    outcome = called(scan, [ones, ones], framework="numpy", again=True)
+    outcome = called(scan, [ones, ones], framework="numpy", after=[2 * ones, ones])
     assert (outcome.status, outcome.changed, outcome.aliased) == ("ok", (), ())

@@ -12,6 +12,7 @@ from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.cases.drawing import ENTRIES, LONG, SIZES, TAME_SIZE, cases
 from refssm.conformance.cases.filling import MEDLEY, Knob, beside, fill
+from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.diagnosis.simplest import show, simplified
 from refssm.conformance.judging.verdict import Verdict, wrong
@@ -28,7 +29,7 @@ def drawn(op, dtype="float32", count=40, seed=0, **settings):
         seen.append(case)
         return Verdict("A")
 
-    sweep(cases(op, dtype, **settings), remember, count=count, seed_=seed)
+    sweep(Drawing(cases(op, dtype, **settings)), remember, count=count, seed_=seed)
     return seen
 
 
@@ -153,7 +154,7 @@ def test_a_sweep_shrinks_to_the_smallest_failing_case():
     def too_long(case):
         return wrong("too long") if case.sizes["l"] > 60 and case.sizes["n"] > 1 else Verdict("A")
 
-    swept = sweep(cases(LINEAR_SCAN, "float32"), too_long, count=50, seed_=1)
+    swept = sweep(Drawing(cases(LINEAR_SCAN, "float32")), too_long, count=50, seed_=1)
     assert swept.case is not None
     assert swept.case.sizes == {"l": 63, "n": 2}
     assert {knob.map for knob in swept.case.knobs.values()} == {"one"}
@@ -168,7 +169,7 @@ def test_a_sweep_shrinks_to_failures_of_the_same_kind_only():
         )
 
     for seed in range(5):
-        swept = sweep(cases(LINEAR_SCAN, "float32"), two_bugs, count=50, seed_=seed)
+        swept = sweep(Drawing(cases(LINEAR_SCAN, "float32")), two_bugs, count=50, seed_=seed)
         assert swept.case is not None
         assert (swept.verdict.verdict == "error") == (swept.case.sizes["l"] < 3)
 
@@ -181,7 +182,7 @@ def test_a_lost_process_is_not_called_again():
         dead = Verdict("F", message="killed the process by SIGSEGV", error=True)
         return dead if case.sizes["l"] > 5 else Verdict("A")
 
-    swept = sweep(cases(LINEAR_SCAN, "float32"), crash, count=50, seed_=1)
+    swept = sweep(Drawing(cases(LINEAR_SCAN, "float32")), crash, count=50, seed_=1)
     assert swept.case is not None
     assert sum(case.sizes["l"] > 5 for case in calls) == 1
 
@@ -195,13 +196,13 @@ def test_shrinking_ends_in_time(monkeypatch):
         time.sleep(0.05)
         return wrong("always")
 
-    sweep(cases(LINEAR_SCAN, "float32"), slow, count=20, seed_=1)
-    assert len(calls) < 8
+    sweep(Drawing(cases(LINEAR_SCAN, "float32")), slow, count=5, seed_=1)
+    assert len(calls) < 5 + 8
 
 
 def test_shrinking_tries_as_many_cases_on_a_slow_machine_as_on_a_fast_one(monkeypatch):
     monkeypatch.setattr("refssm.conformance.checks.sweep.SHRINK_TRIES", 10)
-    tried, smallest = [], []
+    tried, smallest, ticks = [], [], []
     for pause in (0, 0.02):
         failed, after = [], []
 
@@ -214,10 +215,11 @@ def test_shrinking_tries_as_many_cases_on_a_slow_machine_as_on_a_fast_one(monkey
             failed.append(case)
             return wrong("long")
 
-        swept = sweep(cases(LINEAR_SCAN, "float32"), judged, count=20, seed_=1)
+        drawing = Drawing(cases(LINEAR_SCAN, "float32"))
+        swept = sweep(drawing, judged, count=20, seed_=1, tick=ticks.append)
         tried.append(after)
         smallest.append(str(swept.case))
-    assert len(tried[0]) == 10
+    assert max(ticks) == 10
     assert tried[0] == tried[1]
     assert smallest[0] == smallest[1]
 
@@ -228,7 +230,7 @@ def test_a_changing_answer_still_gets_one_story():
     def flaky(case):
         return wrong("sometimes") if next(answers) % 3 else Verdict("A")
 
-    assert sweep(cases(LINEAR_SCAN, "float32"), flaky, count=20, seed_=1).case is not None
+    assert sweep(Drawing(cases(LINEAR_SCAN, "float32")), flaky, count=20, seed_=1).case is not None
 
 
 def test_declined_cases_are_counted_and_not_judged():
@@ -237,26 +239,27 @@ def test_declined_cases_are_counted_and_not_judged():
             raise Declined
         return Verdict("A", ratio=1.0)
 
-    swept = sweep(cases(LINEAR_SCAN, "float32"), declining, count=40, seed_=2)
+    swept = sweep(Drawing(cases(LINEAR_SCAN, "float32")), declining, count=40, seed_=2)
     assert swept.examples == 40
     assert 0 < swept.declined < 40
     assert swept.verdict.grade == "A"
 
 
 def test_declined_cases_are_counted_while_searching_only():
-    declined = []
+    declined, smaller = [], []
 
     def declining(case):
         if case.sizes["l"] <= 64:
-            declined.append(bool(failed))
+            declined.append(any(smaller))
             raise Declined
-        failed.append(case)
-        return wrong("long")
+        return verdict
 
-    failed = []
-    swept = sweep(cases(LINEAR_SCAN, "float32"), declining, count=40, seed_=2)
+    drawing = Drawing(cases(LINEAR_SCAN, "float32"))
+    verdict = wrong("long")
+    swept = sweep(drawing, declining, count=40, seed_=2, tick=smaller.append)
     assert True in declined
-    assert swept.declined == declined.count(False)
+    verdict = Verdict("A")
+    assert swept.declined == sweep(drawing, declining, count=40, seed_=2).declined > 0
 
 
 def test_arrays_are_simplified_as_far_as_the_failure_allows():
@@ -271,6 +274,13 @@ def test_arrays_are_simplified_as_far_as_the_failure_allows():
     assert (arrays[0] == 1).all()
     shown = [show("a", arrays[0], False), show("b", arrays[1], True)]
     assert shown == ["a=1 throughout", "b=0 throughout (other values fail too)"]
+
+
+def test_an_argument_that_is_one_throughout_is_not_made_less_simple():
+    case = ordinary_case(LINEAR_SCAN, "float32", sizes=(9, 2))
+    ones = [np.ones_like(a) for a in case.arrays]
+    arrays, _ = simplified(case, ones, lambda arrays: all(a.flat[0] == 1 for a in arrays))
+    assert all((a == 1).all() for a in arrays)
 
 
 def test_an_argument_whose_redraw_is_the_same_or_of_another_shape_is_not_told_to_hardly_matter():

@@ -79,24 +79,41 @@ def test_what_lies_in_the_range_is_drawn_as_before_and_a_phase_is_kept():
 
 
 NO_RANGE = {
-    "a": "--where 'a' is not NAME=LOW..HIGH",
-    "a=1": "--where 'a=1' is not NAME=LOW..HIGH",
-    "a=..1": "is not NAME=LOW..HIGH",
-    "a=0..": "is not NAME=LOW..HIGH",
-    "a=x..1": "--where 'a=x..1' is not NAME=LOW..HIGH",
-    "a=1..0": "--where 'a=1..0' is not a range: LOW must not exceed HIGH",
-    "a=0..inf": "is not a range",
-    "a=nan..1": "is not a range",
-    "q=0..1": "--where q=0..1: unknown name 'q'; wanted one of a, b, l, n",
-    "l=0..64": "--where l=0..64: a size is a whole number of 1 or more",
-    "l=1.5..64": "a size is a whole number of 1 or more",
+    "linear_scan": {
+        "a": "--where 'a' is not NAME=LOW..HIGH",
+        "a=1": "--where 'a=1' is not NAME=LOW..HIGH",
+        "a=..1": "is not NAME=LOW..HIGH",
+        "a=0..": "is not NAME=LOW..HIGH",
+        "a=x..1": "--where 'a=x..1' is not NAME=LOW..HIGH",
+        "a=1..0": "--where 'a=1..0' is not a range: LOW must not exceed HIGH",
+        "a=0..inf": "is not a range",
+        "a=nan..1": "is not a range",
+        "q=0..1": "--where q=0..1: unknown name 'q'; wanted one of a, b, l, n",
+        "l=0..64": "--where l=0..64: a size is a whole number of 1 or more",
+        "l=1.5..64": "a size is a whole number of 1 or more",
+    },
+    "cauchy_kernel": {
+        "re(w)=1..2": "--where re(w)=1..2 is outside of the domain: `w` of cauchy_kernel has a "
+        "real part from -100 to -1e-06",
+        "abs(w)=2000..3000": "is outside of the domain: `w` of cauchy_kernel has a modulus from ",
+        "w=2000..3000": "is outside of the domain: `w` of cauchy_kernel has a modulus from ",
+        "im(w)=1e4..1e5": "`w` of cauchy_kernel has an imaginary part from -1e+03 to 1e+03",
+        "abs(w)=-2..-1": "--where abs(w)=-2..-1: no modulus is negative",
+        "arg(w)=0..1": "'arg(w)=0..1' is not NAME=LOW..HIGH, nor re(NAME), im(NAME) or abs(NAME)",
+        "re(w=0..1": "is not NAME=LOW..HIGH",
+        "w)=0..1": "is not NAME=LOW..HIGH",
+        "re(q)=0..1": "unknown name 'q'; wanted one of v, w, z, ",
+        "re(l)=1..9": "--where re(l)=1..9: `l` is a size: write l=1..9",
+    },
 }
 
 
-@pytest.mark.parametrize("text", NO_RANGE)
-def test_what_is_no_range_is_told_in_one_sentence(text):
-    with pytest.raises(UsageError, match=re.escape(NO_RANGE[text])) as refused:
-        parse([text], [LINEAR_SCAN])
+@pytest.mark.parametrize(
+    ("name", "text"), [(name, text) for name, texts in NO_RANGE.items() for text in texts]
+)
+def test_what_is_no_range_is_told_in_one_sentence(name, text):
+    with pytest.raises(UsageError, match=re.escape(NO_RANGE[name][text])) as refused:
+        parse([text], [operator_named(name)])
     assert "\n" not in str(refused.value)
 
 

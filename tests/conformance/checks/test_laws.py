@@ -146,10 +146,33 @@ def test_a_check_passes_the_reference(check):
     assert line.notes in ((), ("no error for `a` with l=66 where the other arguments have l=33",))
 
 
-@pytest.mark.parametrize("forward", [buffered, shared_at_length_1])
+def ring(buffers, least=0):
+    """Outputs in turn in some buffers, if they have at least so many bytes."""
+    memory, turn = {}, [0]
+
+    def program(a, b):
+        x = scan(a, b)
+        if x.nbytes < least:
+            return x
+        turn[0] += 1
+        mine = memory.setdefault((x.shape, x.dtype, turn[0] % buffers), np.empty_like(x))
+        mine[...] = x
+        return mine
+
+    return program
+
+
+@pytest.mark.parametrize(
+    "forward", [buffered, shared_at_length_1, ring(2), ring(3), ring(1, 2**15), ring(3, 2**15)]
+)
 def test_other_ways_to_share_memory_are_seen(forward):
     (line,) = lines("alias", *found(forward))
     assert line.verdict == "wrong"
+
+
+def test_an_output_that_a_later_call_overwrites_is_seen_where_it_is_large():
+    (line,) = lines("alias", *found(ring(2, 2**15)))
+    assert line.message == "at l=103 an output shares memory with the output of an earlier call"
 
 
 def test_writing_to_a_slice_is_seen():
@@ -166,6 +189,7 @@ def test_writing_to_a_slice_is_seen():
 def test_every_check_with_a_verdict_has_a_planted_bug():
     assert {*PLANTED, "shapes", "empty"} == {rule.name for rule in (*LAWS, *CONDUCT)}
     elsewhere = {"value", "state", "gradient", "against"}  # tested in planted/test_planted.py
+    elsewhere.add("against_gradient")  # tested in command/test_gradients_asked.py
     elsewhere.add("stream")  # of device arrays: tested in calling/test_cupy_streams.py
     assert {*PLANTED, "shapes", "empty", *elsewhere} == set(NAMES)
 

@@ -4,9 +4,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from judging import SCAN, plugin
 
 from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.calling.worker import InProcess, Worker
 from refssm.conformance.cases.ranges import Where
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
@@ -43,6 +44,19 @@ def one_more_block(a, b):
     return tired(a, b) if b.shape[-2] > 128 else scan(a, b)
 
 
+KEPT_BY_ADDRESS = (
+    SCAN.replace("def linear_scan", "def right")
+    + """
+KEPT = {}
+
+def linear_scan(a, b):
+    key = a.ctypes.data, b.ctypes.data, b.shape
+    if key not in KEPT:
+        KEPT.clear()
+        KEPT[key] = right(a, b)
+    return KEPT[key].copy()
+"""
+)
 TWICE = "10 of 19 later calls differ from the first, by at most 2 units in the last place"
 
 
@@ -50,6 +64,7 @@ def test_calls_that_differ_in_the_last_bit_are_wrong_and_say_how_many_and_by_how
     seen = line(tired)
     assert (seen.verdict, seen.grade) == ("wrong", "F")
     assert seen.message.startswith(f"{TWICE} (`x`[")
+    assert seen.kind == "results of equal calls"
     assert seen.message.endswith("as with atomic additions, declare deterministic=False")
 
 
@@ -71,6 +86,7 @@ def test_calls_that_differ_by_more_than_the_tolerance_fail_whatever_is_declared(
     seen = line(changing, deterministic=False)
     assert seen.failed
     assert seen.message.startswith("10 of 19 later calls differ from the first: ")
+    assert seen.kind == "results of equal calls"
 
 
 def test_a_sign_of_zero_that_changes_is_a_change_of_bits():
@@ -93,7 +109,52 @@ def test_a_length_that_is_declined_is_tried_in_whole_blocks():
         return scan(a, b)
 
     assert line(whole).verdict == "pass"
-    assert (seen.count(33), seen.count(256)) == (20, 20)
+    # twenty, one with other values, and four on arrays that get new values
+    assert (seen.count(33), seen.count(256)) == (25, 25)
+
+
+def by_address():
+    """A scan whose decays are kept by their address, as kernels keep tables by `data_ptr`."""
+    table = {}
+
+    def program(a, b):
+        key = a.ctypes.data, a.shape
+        if key not in table:
+            table.clear()
+            table[key] = a.copy()
+        return scan(table[key], b)
+
+    return program
+
+
+def by_value():
+    """A scan that keeps the last result with the arguments that it was for."""
+    kept = []
+
+    def program(a, b):
+        if not kept or not all(map(np.array_equal, kept[0], (a, b))):
+            kept[:] = [(a.copy(), b.copy()), scan(a, b)]
+        return kept[1].copy()
+
+    return program
+
+
+def test_what_is_kept_by_address_is_seen_and_what_is_kept_by_value_is_right():
+    seen = line(by_address())
+    assert seen.verdict == "wrong"
+    assert seen.message.startswith("with new values in the arrays of an earlier call: worst x[")
+    assert seen.message.endswith("kept by the identity or the address of an argument?")
+    assert line(by_value()).verdict == "pass"
+
+
+def test_what_is_kept_by_address_is_seen_in_a_child_too_and_is_no_run_to_run_difference(tmp_path):
+    plugin(tmp_path, KEPT_BY_ADDRESS)
+    with Worker(str(tmp_path / "my_ops.py")) as worker:
+        asked = Settings(only_checks=("repeat",), folder=None, diagnose=True)
+        *_, seen = results_of(Session(worker, "here", asked))
+    assert seen.verdict == "wrong"
+    assert "kept by the identity of the arguments" in seen.looks_like
+    assert "uninitialised" not in seen.looks_like
 
 
 def test_a_limit_on_the_length_is_kept():

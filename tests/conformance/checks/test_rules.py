@@ -12,10 +12,11 @@ from refssm.command import overview
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.drawing import SIZES, TAME_SIZE
+from refssm.conformance.cases.limits import Limit
 from refssm.conformance.cases.ranges import Where
 from refssm.conformance.checks import laws
 from refssm.conformance.checks.checks import (
-    AGAINST,
+    COMPARING,
     GRADIENT,
     NAMES,
     PROFILES,
@@ -41,7 +42,7 @@ JUDGE = Path(refssm.conformance.__file__).parent
 PAGE = Path(__file__).parents[3] / overview.CHECKS
 # the order of reports, known-failure lists and seeds
 ORDER = [
-    *("value", "state", "gradient", "against"),
+    *("value", "state", "gradient", "against", "against_gradient"),
     *("split", "nan", "prefix", "additive", "scaling", "zero", "causal", "shift", "batch", "group"),
     *("repeat", "strides", "readonly", "unchanged", "alias", "shapes", "empty", "stream"),
 ]
@@ -74,7 +75,7 @@ def listed(monkeypatch):
 
 def test_the_names_of_checks_are_those_of_the_records_in_their_order():
     assert list(NAMES) == [rule.name for rule in rules()] == ORDER
-    assert rules() == (VALUE, STATE, GRADIENT, AGAINST, *LAWS, *CONDUCT, *OF_STREAMS)
+    assert rules() == (VALUE, STATE, GRADIENT, *COMPARING, *LAWS, *CONDUCT, *OF_STREAMS)
     assert all(rule_named(rule.name) is rule for rule in rules())
 
 
@@ -87,7 +88,7 @@ def test_every_check_of_every_operator_has_a_record_of_the_table():
         order = [NAMES.index(check.name) for check in checks]
         assert order == sorted(order)
         seen |= {check.name for check in checks}
-    assert seen | {AGAINST.name} == set(NAMES)
+    assert seen | {rule.name for rule in COMPARING} == set(NAMES)
 
 
 def test_the_checks_that_folders_of_cases_hold_are_checks_of_the_table():
@@ -122,7 +123,7 @@ def test_what_a_record_says_of_its_law_is_obeyed(listed):
         return result.message
 
     assert told(law(needs=lambda op: "linear_step")) == "needs linear_step"
-    narrowed = {"where": Where({"a": (0.5, 1.0)})}
+    narrowed = {"where": Where({"a": (Limit("", 0.5, 1.0),)})}
     reason = "tries other values of `a`, which `where` limits"
     assert told(law(touches=lambda op: ["a"]), **narrowed) == reason
     assert told(law(touches=lambda op: ["b"]), **narrowed) == "nobody obeys this law"
@@ -186,8 +187,13 @@ def test_no_file_of_the_judge_asks_for_a_law_by_its_name():
         str(path.relative_to(JUDGE)): asked_by_name(path.read_text(encoding="utf-8"))
         for path in files
     }
-    # traits and dimensions with the same names
-    known = {"checks/special_values.py": ["causal"], "checks/time_laws.py": ["causal", "causal"]}
+    # traits, dimensions and maps with the same names
+    known = {
+        "cases/drawing.py": ["zero"],
+        "checks/special_values.py": ["causal"],
+        "checks/time_laws.py": ["causal", "causal"],
+        "diagnosis/hints.py": ["causal"],
+    }
     assert {name: names for name, names in told.items() if names} == known
 
 

@@ -1,11 +1,20 @@
 """NaN and infinity in the inputs: which outputs the judge accepts."""
 
 import numpy as np
+import pytest
 from judging import judged, scan
 
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.checks import special_values
+from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.special_values import poisons
+from refssm.conformance.honest.ssd.programs import IMPLEMENTATIONS as SSD
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
+from refssm.ssd import SSD_CHUNKED, SSD_RECURRENT
+
+MASKED = {h.op: h.forward for h in SSD if h.name == "masked_product"}
 
 
 def doubting(a, b):
@@ -24,3 +33,61 @@ def test_the_first_decay_from_rest_is_not_poisoned_and_one_from_a_state_is():
     for op, poisoned in ((LINEAR_SCAN, False), (LINEAR_SCAN_FROM, True)):
         told = [what for _, what, _ in poisons(op, ordinary_case(op, "float32", sizes=(1, 3)))]
         assert any(w.startswith("a[") and w.endswith("= NaN") for w in told) == poisoned
+
+
+def at(op, function, arrays, **statics):
+    """The verdict on one call with special values in its arguments."""
+    worker = InProcess([Found(op, function, None)])
+    candidate = Candidate(op, worker, worker.found[0]).judged_in("float32")
+    return special_values.at(candidate, arrays, statics)
+
+
+def late_nan(step, l=48):
+    """Arguments of state-space duality with NaN in x at one step; one head of two numbers."""
+    rng = np.random.default_rng(7)
+    x, B, C = (rng.standard_normal((1, 1, 1, l, 2)).astype(np.float32) for _ in range(3))
+    x[..., step, 1] = np.nan
+    return [x, -np.ones((1, 1, 1, l), np.float32), B, C]
+
+
+@pytest.mark.parametrize("name", ["ssd_quadratic", "ssd_chunked", "ssd_chunked_stateful"])
+def test_nan_that_a_masked_matrix_product_spreads_within_its_block_is_a_note(name):
+    (line,) = judged(name, MASKED[name], "nan", types=("float32",), profile="default")
+    assert line.verdict == "pass"
+    assert special_values.IN_BLOCK in line.notes
+
+
+def test_nan_that_reaches_another_block_is_wrong():
+    verdict = at(SSD_CHUNKED, MASKED["ssd_quadratic"], late_nan(40), chunk=48)
+    assert verdict.ok
+    assert special_values.IN_BLOCK in verdict.notes
+
+    def whole(*arrays, chunk):
+        del chunk
+        return MASKED["ssd_quadratic"](*arrays)
+
+    verdict = at(SSD_CHUNKED, whole, late_nan(40), chunk=16)
+    assert verdict.grade == "F"
+    assert "y[0, 0, 0, 0, 1]: got nan (NaN), want finite" in verdict.message
+    assert at(SSD_CHUNKED, whole, late_nan(15), chunk=16).ok
+
+
+def test_a_recurrence_by_masked_matrix_products_may_not_spread_nan():
+    verdict = at(SSD_RECURRENT, MASKED["ssd_quadratic"], late_nan(40))
+    assert verdict.grade == "F"
+
+
+def test_a_number_in_place_of_nan_is_wrong_in_a_block_too():
+    def without(*arrays, chunk):
+        return np.nan_to_num(SSD_CHUNKED.reference(*arrays, chunk=chunk))
+
+    assert at(SSD_CHUNKED, without, late_nan(40), chunk=48).grade == "F"
+
+
+def test_nan_that_no_output_depends_on_may_come_out_and_is_a_note():
+    a, b = np.full((1, 5, 2), 0.5, np.float32), np.ones((1, 5, 2), np.float32)
+    a[0, 0, 1] = np.nan
+    verdict = at(LINEAR_SCAN, lambda a, b: scan(a, b) + 0 * a[:, :1], [a, b])
+    assert (verdict.ok, verdict.notes) == (True, (special_values.WITHOUT_EFFECT,))
+    wrong = at(LINEAR_SCAN, lambda a, b: scan(a, b) + 0 * a[:, :1] + 1, [a, b])
+    assert wrong.grade == "F"

@@ -5,10 +5,12 @@ import sys
 
 import numpy as np
 import pytest
+from judging import judged
 
 import refssm
 from refssm._layout import canonical, parse
 from refssm.catalog import OPERATORS, from_state, resumed
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import ordinary_case
@@ -239,3 +241,15 @@ def test_a_gradient_that_is_small_beside_the_others_is_certified_too():
     off = [right[0], right[1], right[2], right[3] * (1 + 2.0**-40), right[4]]
     graded = [compare(g, b, g.dtype).ok for g, b in zip(off, bounds, strict=True)]
     assert graded == [True, True, True, False, True]
+
+
+def test_a_state_lost_by_an_empty_piece_is_wrong():
+    def resetting(*arrays):
+        y, x = stateful(*arrays)
+        return y, x if y.shape[-2] else np.zeros_like(x)
+
+    stateful = operator_named("diagonal_ssm_stateful").reference
+    for function, verdict in ((stateful, "pass"), (resetting, "wrong")):
+        (line,) = judged("diagonal_ssm_stateful", function, "empty", types=("float32",))
+        assert line.verdict == verdict
+    assert line.message.startswith("with l=0: worst x")

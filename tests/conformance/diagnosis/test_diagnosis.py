@@ -227,18 +227,6 @@ def test_a_mistake_that_raises_is_no_planted_bug_that_does(length):
     assert looks_like("linear_scan", mistaken) == ""
 
 
-@pytest.mark.long
-def test_a_program_that_is_right_but_not_bit_by_bit_has_no_planted_bug():
-    def rounding(a, b):
-        return (associative(a, b) * np.float32(1 + 2**-22)).astype(b.dtype)
-
-    def in_decimals(a, b):  # a change of unit by 10, which rounds, if b is small
-        few = np.abs(b).max(initial=0) < 1
-        return associative(a, b * b.dtype.type(10)) / b.dtype.type(10) if few else rounding(a, b)
-
-    assert "planted" not in looks_like("linear_scan", in_decimals, "scaling")
-
-
 def test_an_answer_that_changes_is_told_as_such():
     calls = [0]
 

@@ -12,6 +12,7 @@ from refssm._powers import states
 from refssm._takagi import takagi
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges.contracts import bounds
+from refssm.conformance.gauges.cumulated.sums import decayed_sums, prefix_sums
 from refssm.conformance.gauges.gauge import gauges
 from refssm.conformance.gauges.tracked import FUNCTIONS, UFUNCS, Tracked, lifted, tracing
 from refssm.dplr.aliased import dplr_aliased_spectrum
@@ -187,23 +188,17 @@ def test_every_structural_function_is_tested_here():
     held = {held_states, held_input, exponential_states}  # tests/test_hippo_reconstruct.py
     polynomials = {legendre, recurrence}  # there too
     around = {states, around_the_circle, np.fft.fft}  # tests/test_roots.py
-    spectra = {
-        dplr_spectrum,
-        dplr_aliased_spectrum,
-    }  # test_tracked_kernels.py
+    spectra = {dplr_spectrum, dplr_aliased_spectrum}  # test_tracked_kernels.py
     circle = {all_pass, all_pass_responses, slope}  # test_hope_rules.py
+    sums = {prefix_sums, decayed_sums}  # tests/conformance/gauges/test_cumulated.py
     stages = {cascade}  # tests/conformance/gauges/test_tracked_allpass.py
     values = {takagi, balanced}  # tests/conformance/gauges/test_tracked_spectra.py
-    systems = {
-        lyapunov,
-        stein,
-        response,
-        eliminated,
-    }  # tests/test_{hankel_gramians,tracked_systems}.py
+    # tests/test_{hankel_gramians,tracked_systems}.py
+    systems = {lyapunov, stein, response, eliminated}
     chained = {np.split, np.diag, np.ones_like, np.fft.ifft}  # test_tracked_layers.py
     chained |= {convolution, cascade_response, reals, complexes}
     known = {*MOVES, *chained, *numeric, *asked, *made, *solved, *held, *polynomials, *around}
-    known |= {*spectra, *circle, *stages, *values, *systems}
+    known |= {*spectra, *circle, *stages, *values, *systems, *sums}
     assert set(FUNCTIONS) == known
 
 

@@ -51,7 +51,7 @@ def multiplied_in(bits, a, b):
         (11, "tf32", "pass"),
         (6, "tf32", "wrong"),
         (8, "bfloat16", "pass"),
-        (4, "bfloat16", "wrong"),
+        (3, "bfloat16", "wrong"),
     ],
 )
 def test_a_result_is_held_to_the_arithmetic_it_is_computed_in(bits, computes, verdict):
@@ -59,7 +59,8 @@ def test_a_result_is_held_to_the_arithmetic_it_is_computed_in(bits, computes, ve
     (result,) = judged("linear_scan", partial(multiplied_in, bits), "value", **given)
     assert result.verdict == verdict
     of = {"tf32": 11, "bfloat16": 8}.get(computes, 24)
-    assert f"bits of {of}" in lines.facts(result)
+    exact = result.kind == "bits of `x`"  # of small integers, whose errors have no unit
+    assert exact or f"bits of {of}" in lines.facts(result)
 
 
 def in_float16(a, b):

@@ -171,10 +171,10 @@ def test_an_output_wider_than_the_type_is_held_to_its_own_rounding():
     assert Standard.of("complex64").u_out(np.complex128) == 2.0**-53
 
 
-def test_the_floor_is_the_smallest_normal_number_of_type_and_arithmetic():
+def test_the_floor_is_the_smallest_normal_number_of_the_arithmetic():
     assert Standard.of("float32", Budget(computes="float16")).floor == 2.0**-14
-    assert Standard.of("float16", Budget(computes="float32")).floor == 2.0**-14
-    assert Standard.of("float32", Budget(computes="float64")).floor == 2.0**-126
+    assert Standard.of("float16", Budget(computes="float32")).floor == 2.0**-126
+    assert Standard.of("float32", Budget(computes="float64")).floor == 2.0**-1022
 
 
 def test_a_flushed_subnormal_is_a_whole_smallest_normal_number_away():

@@ -41,6 +41,14 @@ def coarse(a, b):
     return rounded_to(12, scan(a, b))
 
 
+def one_step(case):
+    return {name: a[..., :1, :] for name, a in case.items()}
+
+
+def first_step(a, b):
+    return b + 0 * a
+
+
 @pytest.fixture(scope="module")
 def document():
     """Real results with every verdict."""
@@ -49,6 +57,7 @@ def document():
         for function in (scan, coarse, nothing, raising)
         for result in judged("linear_scan", function, "value", "split", "repeat")
     ]
+    results += judged("linear_scan", first_step, "value", only=one_step)
     results += [replace(r, known="listed", expires="2027-01-31") for r in results if r.failed]
     return json.loads(records.document(results, 0, "quick", **MORE))
 
@@ -82,6 +91,9 @@ def test_the_schema_names_every_field_of_a_result():
 CHANGES = {
     "no version": lambda d: d.pop("refssm"),
     "an unknown key": lambda d: d.update(extra=1),
+    "another version of the schema": lambda d: d.update(schema=1),
+    "a pass that is tolerated": lambda d: d["results"][0].update(tolerated=True),
+    "a pass with another failure": lambda d: d["results"][0].update(also=[{}]),
     "a negative seed": lambda d: d.update(seed=-1),
     "no list": lambda d: d.update(results={}),
     "an empty complaint": lambda d: d.update(complaints=[""]),

@@ -48,7 +48,7 @@ def test_a_wrong_function_is_an_assertion_error_with_the_lines_of_the_report():
     assert text.startswith("\nFAIL linear_scan/value[float32]   grade F   ratio ")
     assert "\n  worst x[0, 64, 0]: got 1, want 65 ± " in text
     assert "\n  equally wrong in float64: the formula is wrong, this is not rounding\n" in text
-    assert "\n  smallest: l=65 n=1; a=1 throughout, b=1 throughout\n" in text
+    assert "\n  smallest: l=65 n=1; a=1 throughout, b=1 throughout   (ratio " in text
     assert "again: " not in text
     heads = [line.split("   ")[0] for line in text.splitlines() if not line.startswith("  ")]
     failed = ("float32", "float64", "complex64", "complex128")
@@ -103,7 +103,7 @@ def declines(a, b):
 
 
 NOTHING = {
-    "declined": (declines, "value", {}, "declined all 25 cases"),
+    "declined": (declines, "value", {}, "declined all cases"),
     "no gradient": (scan, "gradient", {}, "needs linear_scan_vjp"),
     "no other form": (scan, "split", {}, "needs linear_scan_from"),
     "no device": (scan, "value", {"device": "cuda"}, "numpy has no device 'cuda'"),
@@ -172,7 +172,8 @@ def test_what_implements_says_counts_and_what_is_said_here_is_added():
     declared = implements("linear_scan", layout="b n l, b n l -> b n l")(turned)
     check("linear_scan", declared, profile="quick", checks=("value",))
     check("linear_scan", declared, ftz=True, profile="quick", checks=("value",))
-    assert "`x` has shape" in failure(declared, "value", layout="b l n, b n l -> b n l")
+    told = failure(declared, "value", layout="b l n, b n l -> b n l")
+    assert "in its layout the arguments have the shapes `a` (2, 5, 3), `b` (2, 3, 5)" in told
 
 
 def module_of(monkeypatch, **members):

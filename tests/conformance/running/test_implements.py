@@ -11,9 +11,7 @@ from refssm.conformance.report import lines
 from refssm.testing import Budget, Declaration, Marked, check, implements
 from refssm.vandermonde import VANDERMONDE_KERNEL
 
-NO_KEYWORD = (
-    "is not one of framework, device, dtypes, layout, vjp, only, accuracy, ftz, deterministic"
-)
+NO_KEYWORD = "is not one of framework, device, dtypes, layout, vjp, only, accuracy, ftz, determ"
 REFUSED = {
     "no operator": (
         {"name": "liner_scan"},
@@ -39,6 +37,15 @@ REFUSED = {
     "autodiff": (
         {"vjp": True},
         "numpy has no autodiff for vjp=True; write a function linear_scan_vjp",
+    ),
+    "kinds": ({"kinds": "real"}, "unknown kinds 'real'; wanted one of any, complex"),
+    "kinds and types": (
+        {"kinds": "complex", "dtypes": ("float32", "complex64")},
+        'kinds="complex" leaves out float32, which `dtypes` declares: drop one of the two',
+    ),
+    "kinds of a real operator": (
+        {"name": "mamba_layer", "kinds": "complex"},
+        'kinds="complex": mamba_layer has no argument of complex numbers',
     ),
     "autodiff of CuPy": ({"vjp": True, "framework": "cupy"}, "cupy has no autodiff for vjp=True"),
 }
@@ -162,9 +169,10 @@ def test_what_only_makes_of_a_keyword_argument_is_what_is_judged():
     given = {"only": length_in_blocks, "dtypes": ("float32",)}
     results = judged("vandermonde_kernel", kernel_in_blocks, *checks, **given)
     assert verdicts(results) == dict.fromkeys(checks, "pass")
-    declined = {r.check: r.declined for r in results}
-    assert 0 < declined["value"] < 25
-    assert f"25 cases, declined {declined['value']} of 25" in lines.facts(results[0])
+    value = results[0]
+    assert 0 < value.declined < 25 < value.examples  # others were drawn in their place
+    told = f"{value.examples} cases, declined {value.declined} of {value.examples}"
+    assert told in lines.facts(value)
     assert set(map(str, SEEN)) == {"(['l', 'v', 'x'], <class 'int'>)"}
     (wrong,) = judged("vandermonde_kernel", second_block_wrong, "value", **given)
     assert wrong.verdict == "wrong"
@@ -228,7 +236,7 @@ def test_a_function_without_only_may_decline_in_any_check(name):
 @pytest.mark.parametrize(
     ("only", "verdict", "told"),
     [
-        (lambda case: None, "skipped", "declined all 25 cases"),
+        (lambda case: None, "skipped", "declined all cases"),
         (lambda case: case["q"], "error", "`only` raised KeyError: 'q' (test_implements.py:"),
         (lambda case: {"a": case["a"]}, "error", "`only` raised KeyError: 'b'"),
     ],

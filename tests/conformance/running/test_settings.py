@@ -15,7 +15,9 @@ def test_other_processes_get_every_setting_but_those_of_reports():
 
 def test_what_is_reported_and_kept_decides_no_verdict():
     kept = {field.name for field in fields(Settings)} - {*OF_REPORTS}
-    assert kept == {"profile", "seed", "cases", "types", "only_checks", "where", "older"}
+    assert kept == {
+        "profile", "seed", "cases", "preset", "types", "only_checks", "where", "older", "shrink",
+    }  # fmt: skip
 
 
 def test_a_folder_beside_refssm_whose_name_begins_alike_is_not_ours():

@@ -126,7 +126,7 @@ def test_the_same_command_writes_the_same_bytes_and_another_seed_others(tmp_path
         code, out, _ = run(
             capfd, "vectors", "write", folder, "--operator", "linear_step", "--seed", seed
         )
-        assert (code, "show 18 of 18 planted bugs" in out) == (0, True)
+        assert (code, "show 19 of 19 planted bugs" in out) == (0, True)
     again = text_of(making.made(operator_named("linear_step"), **DEFAULTS))
     assert (one / "linear_step.json").read_bytes() == again.encode()
     assert (two / "linear_step.json").read_bytes() != again.encode()

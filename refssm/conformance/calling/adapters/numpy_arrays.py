@@ -95,6 +95,10 @@ class Numpy:
         """A copy in memory of its own."""
         return x.copy()
 
+    def refill(self, x: Any, y: Any) -> None:
+        """Write the values of `y` into the memory of `x`; never called if `immutable`."""
+        x[...] = y
+
     def share(self, x: Any, y: Any) -> bool:
         """True if two arrays may share memory."""
         if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):

@@ -119,6 +119,9 @@ class Torch(Numpy):
     def copied(self, x: Any) -> Any:
         return x.clone(memory_format=torch.contiguous_format)
 
+    def refill(self, x: Any, y: Any) -> None:
+        x.copy_(y)
+
     def share(self, x: Any, y: Any) -> bool:
         if not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
             return False

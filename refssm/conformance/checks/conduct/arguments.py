@@ -11,6 +11,7 @@ import numpy as np
 from refssm.conformance.calling.one_call import EARLIER, Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.checks.conduct.resized import large, other_values
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
 
@@ -64,28 +65,37 @@ def unchanged(candidate: Candidate, case: Case) -> Verdict:
 
 
 def alias(candidate: Candidate, case: Case) -> Verdict:
-    """Outputs share no memory with arguments, nor with the outputs of another call."""
+    """Outputs share no memory with arguments, nor with the outputs of other calls."""
     if candidate.offer.immutable:
         return Verdict("-", notes=(f"{candidate.offer.framework} arrays cannot be written to",))
     return worst_of(
         _blame(candidate, outcome.aliased, f"{at}an output shares memory with")
-        for at, outcome in _outcomes(candidate, case, again=True)
+        for at, outcome in _outcomes(candidate, case, beside_others=True)
     )
 
 
-def _outcomes(candidate, case, **how):
-    """An ordinary call, and one of length 1, where a copy is easily forgotten."""
-    arrays, statics = candidate.given(case)
-    pieces = [arrays]
+def _outcomes(candidate, case, beside_others=False):
+    """An ordinary call, and one of length 1, where a copy is easily forgotten.
+
+    With `beside_others` they follow other calls, and there is one with a large output.
+    """
     op = candidate.op
+    arrays, statics = candidate.given(case)
+    cases = [("", arrays, statics, _before(candidate, case, arrays) if beside_others else None)]
     if op.leading and op.inputs and op.leading not in candidate.between:
-        pieces.append(_of_length_one(candidate.op, arrays))
-    for i, given in enumerate(pieces):
+        short = _of_length_one(op, arrays)
+        cases.append((f"at {op.leading}=1 ", short, statics, short if beside_others else None))
+    for bigger, at in large(candidate, case) if beside_others else ():
+        given = bigger.arrays
+        cases.append((at, given, bigger.statics, _before(candidate, bigger, given)))
+    for i, (at, given, told, after) in enumerate(cases):
         try:
-            given, statics = candidate.narrowed(given, statics) if i else (given, statics)
-        except Declined:  # it declines one step
+            given, told = candidate.narrowed(given, told) if i else (given, told)
+        except Declined:  # it declines one step, or so many
             continue
-        outcome = candidate.outcome([a.copy() for a in given], statics, **how)
+        if after is not None and [a.shape for a in after] != [a.shape for a in given]:
+            after = given  # by `only`
+        outcome = candidate.outcome([a.copy() for a in given], told, after=after)
         if outcome.status == "declined":
             if not i:
                 raise Declined
@@ -93,7 +103,13 @@ def _outcomes(candidate, case, **how):
         if outcome.status != "ok":
             error = outcome.status != "malformed"
             raise Broken(Verdict("F", np.inf, 0.0, outcome.message, error=error))
-        yield (f"at {candidate.op.leading}=1 " if i else ""), outcome
+        yield at, outcome
+
+
+def _before(candidate, case, arrays):
+    """The values of earlier calls: others if there are any."""
+    other = other_values(candidate, case)
+    return arrays if other is None else other
 
 
 def _of_length_one(op, arrays):
@@ -132,23 +148,35 @@ def shapes(candidate: Candidate, case: Case) -> Verdict:
 
 
 def empty(candidate: Candidate, case: Case) -> Verdict:
-    """Sizes of zero are accepted; if they are not, the verdict passes with a note."""
-    op = candidate.op
-    candidate.outputs(*candidate.given(case))
+    """Sizes of zero are accepted, with right outputs; if they are not accepted, there is a note."""
+    op, (given, told) = candidate.op, candidate.given(case)
+    candidate.outputs(given, told)
     # parameters have ranges of their own, which may exclude 0
     for dim in [d for d in case.sizes if d not in op.parameters]:
         arrays = [
             a[(..., *(slice(0, 0) if d.lstrip("2") == dim else slice(None) for d in dims))]
-            for a, dims in zip(case.arrays, op.input_dims, strict=True)
+            for a, dims in zip(given, op.input_dims, strict=True)
         ]
-        statics = {**case.statics, dim: 0} if dim in case.statics else case.statics
+        statics = {**told, dim: 0} if dim in told else told
         wanted = op.output_shapes(*arrays, **statics)
         outcome = candidate.outcome(arrays, statics)
         got = [getattr(y, "shape", None) for y in outcome.outputs]
         if outcome.status != "ok" or got != wanted:
             came = outcome.message or f"returned shape {got}, want {wanted}"
             return Verdict("A", notes=(f"with {dim}=0 the call {came}",))
+        verdict = _graded_if_defined(candidate, arrays, statics, outcome.outputs)
+        if not verdict.ok:
+            return _about(f"with {dim}=0: ", verdict)
     return PASS
+
+
+def _graded_if_defined(candidate: Candidate, arrays, statics, outputs) -> Verdict:
+    """The verdict on outputs for a size of zero; a pass where the definition refuses that size."""
+    try:
+        candidate.op.reference(*arrays, **statics)
+    except ValueError:  # a layer may need a channel, HiPPO a coefficient
+        return PASS
+    return candidate.graded(arrays, outputs, candidate.expect(arrays, statics))
 
 
 def _about(what: str, verdict: Verdict) -> Verdict:
@@ -175,7 +203,8 @@ UNCHANGED = Conduct(
 )
 ALIAS = Conduct(
     name="alias",
-    sentence="Outputs share no memory with arguments, nor with the outputs of another call.",
+    sentence="Outputs share no memory with arguments, nor with the outputs of other calls, also "
+    "where they have 32 kB; a later call does not change them.",
     hold=alias,
     without_arguments=True,
     of_memory=True,
@@ -187,7 +216,8 @@ SHAPES = Conduct(
 )
 EMPTY = Conduct(
     name="empty",
-    sentence="Length zero and state size zero are accepted; code that refuses them gets a note.",
+    sentence="Length zero and state size zero are accepted, with right outputs: the last state of "
+    "an empty piece is the first. Code that refuses them gets a note.",
     hold=empty,
     without_arguments=True,
 )

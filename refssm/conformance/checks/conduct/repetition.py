@@ -1,5 +1,8 @@
 """Repetition: the same arguments twenty times give the same outputs, bit for bit.
 
+The last call is made on arrays of earlier calls, which had other values then: a result that is kept
+by the identity or the address of an argument is the earlier one.
+
 Differences within tolerance are mistakes too, unless the author declares `deterministic=False`: a
 result that changes from run to run cannot be debugged, and often comes from memory that is read
 before it is written. Sums by atomic additions and by threads are the usual honest reason.
@@ -7,22 +10,21 @@ before it is written. Sums by atomic additions and by threads are the usual hone
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.cases.sizes import MATRIX_SIZE, core_dims, of_matrices
 from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.checks.conduct.resized import longer, other_values
 from refssm.conformance.checks.law import Conduct
-from refssm.conformance.judging.verdict import Verdict, told_apart, worst_of
+from refssm.conformance.judging.verdict import Verdict, told_apart, worst_of, wrong
 from refssm.conformance.number_types import NumberType
 
 CALLS = 20
-LONGER = (257, 256)  # several blocks or threads take part; the second for whole blocks only
-SIDE = 16  # of the matrices of a longer input: the work is cubic in it
+KIND = "results of equal calls"
+KEPT = "is something kept by the identity or the address of an argument?"
 DECLARE = "if that is meant, as with atomic additions, declare deterministic=False"
 
 
@@ -31,41 +33,45 @@ def repeat(candidate: Candidate, case: Case) -> Verdict:
     verdict = _repeated(candidate, case, "")
     if not verdict.ok:
         return verdict
-    for longer, at in _longer(candidate, case):
+    for larger, at in longer(candidate, case):
         try:
-            return worst_of([verdict, _repeated(candidate, longer, at)])
+            return worst_of([verdict, _repeated(candidate, larger, at)])
         except Declined:  # this length is not supported
             continue
     return verdict
 
 
-def _longer(candidate: Candidate, case: Case) -> Iterator[tuple[Case, str]]:
-    """The case with more steps, or with a larger matrix, and its size in words."""
-    op = candidate.op
-    first = op.leading or core_dims(op)[0]
-    sizes = (MATRIX_SIZE, MATRIX_SIZE - 1) if of_matrices(op, first) else LONGER
-    _, high = candidate.between.get(first, (1, max(sizes)))
-    free = [d for d in case.sizes if d not in op.parameters and d not in candidate.between]
-    sides = {d: min(case.sizes[d], SIDE) for d in free if of_matrices(op, d)}
-    for size in (min(size, int(high)) for size in sizes):
-        if size > case.sizes[first] and first not in op.parameters:
-            yield replace(case, sizes={**case.sizes, **sides, first: size}), f"at {first}={size} "
-
-
 def _repeated(candidate: Candidate, case: Case, at: str) -> Verdict:
     arrays, statics = candidate.given(case)
+    values = other_values(candidate, case)
+    of_values = None if values is None else candidate.results(values, statics)
     first, *later = [candidate.results(arrays, statics) for _ in range(CALLS)]
-    differ = [ys for ys in later if not all(map(_same_bits, ys, first))]
-    if not differ:
+    verdict = Verdict("A")
+    if differ := [ys for ys in later if not all(map(_same_bits, ys, first))]:
+        told = f"{at}{len(differ)} of {len(later)} later calls differ from the first"
+        verdict = _within_tolerance(candidate, arrays, statics, differ, first)
+        if not verdict.ok:
+            return replace(verdict, message=f"{told}: {verdict.message}", kind=KIND)
+        told += f", {_farthest(candidate.op.outputs, differ, first, case.type)}"
+        if candidate.offer.deterministic:
+            return replace(wrong(f"{told}; {DECLARE}", kind=KIND), notes=verdict.notes)
+        verdict = worst_of([verdict, Verdict("-", notes=(told,))])
+    if values is None or of_values is None:
+        return verdict
+    again = candidate.results(values, statics, after=arrays)
+    return worst_of([verdict, _anew(candidate, values, statics, again, of_values, at)])
+
+
+def _anew(candidate: Candidate, arrays, statics, again, first, at: str) -> Verdict:
+    """The outputs `again`, for new values in the arrays of an earlier call, beside a first call.
+
+    The last bits may differ, because the memory may begin at another multiple of 16 bytes.
+    """
+    if all(map(_same_bits, again, first)):
         return Verdict("A")
-    told = f"{at}{len(differ)} of {len(later)} later calls differ from the first"
-    verdict = _within_tolerance(candidate, arrays, statics, differ, first)
-    if not verdict.ok:
-        return replace(verdict, message=f"{told}: {verdict.message}")
-    told += f", {_farthest(candidate.op.outputs, differ, first, case.type)}"
-    if candidate.offer.deterministic:
-        return replace(verdict, grade="F", ratio=np.inf, bits=0.0, message=f"{told}; {DECLARE}")
-    return worst_of([verdict, Verdict("-", notes=(told,))])
+    verdict = _within_tolerance(candidate, arrays, statics, [again], first)
+    told = f"{at}with new values in the arrays of an earlier call: {verdict.message}; {KEPT}"
+    return Verdict("A") if verdict.ok else replace(verdict, message=told, kind=KIND)
 
 
 def _within_tolerance(candidate: Candidate, arrays, statics, differ, first) -> Verdict:
@@ -117,7 +123,7 @@ REPEAT = Conduct(
     name="repeat",
     sentence="Twenty calls with the same input give the same outputs, bit for bit; so do twenty "
     "with a longer input. If `deterministic=False` is declared, differences within tolerance are a "
-    "note.",
+    "note. New values in the arrays of an earlier call give the outputs of the new values.",
     hold=repeat,
     without_arguments=True,
     between_calls=True,

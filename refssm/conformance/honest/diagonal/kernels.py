@@ -6,7 +6,7 @@ from scipy.special import expit
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.diagonal import in_torch as by_torch
 from refssm.conformance.honest.diagonal.dss import SOFTMAX
-from refssm.conformance.honest.diagonal.shift import SHIFT
+from refssm.conformance.honest.diagonal.shift import SHIFT, by_transform, by_transform_vjp
 from refssm.conformance.honest.vandermonde import (
     einsum,
     mode_by_mode,
@@ -198,6 +198,7 @@ IMPLEMENTATIONS = [
     *_all(EMA_KERNEL, {"recurrence": average_recurrence}, only=_leaking),
     *_all(DSS_SOFTMAX_KERNEL, SOFTMAX),
     *_all(SHIFT_KERNEL, SHIFT),
+    *_all(SHIFT_KERNEL, {"transform": by_transform}, vjp=by_transform_vjp),
     *_all(ZOH, {"torch": ZOH.reference}, vjp=by_torch.zoh, needs="torch", only=moderate),
     *_all(BILINEAR, {"torch": BILINEAR.reference}, vjp=by_torch.bilinear, needs="torch",
           only=by_torch.not_two),

@@ -3,6 +3,8 @@
 import numpy as np
 from scipy import linalg, signal
 
+from refssm.broadcasting import unbroadcast_each
+
 
 def _batched(B, C, l):
     """B and C broadcast over the batch, and zeros for the result."""
@@ -66,6 +68,30 @@ def _hankel(B, C):
     H = linalg.hankel(C)
     i, k = np.indices(H.shape)
     return np.where(i + k < B.size, H * B, 0).sum(-1)
+
+
+def by_transform(B, C, *, l):
+    """By FFT, as its paper does: the spectrum of B conjugated, 2n points."""
+    n = max(1, B.shape[-1])
+    K = _spectral(np.fft.fft(C, 2 * n) * np.fft.fft(B.conj(), 2 * n).conj(), min(n, l))
+    kind = np.result_type(B, C)
+    K = (K if kind.kind == "c" else K.real).astype(kind)
+    return np.concatenate([K, np.zeros((*K.shape[:-1], l - K.shape[-1]), kind)], axis=-1)
+
+
+def by_transform_vjp(dk, B, C, *, l):
+    """dB_i = Σ_k dk_k C*_{i+k} and dC_i = Σ_k dk_k B*_{i−k}, by FFT."""
+    n = B.shape[-1]
+    points = 2 * max(1, n)
+    dk = np.fft.fft(dk[..., :n], points)
+    dB = _spectral(dk.conj() * np.fft.fft(C, points), n).conj()
+    dC = _spectral(dk * np.fft.fft(B.conj(), points), n)
+    return unbroadcast_each((dB, dC), (B, C))
+
+
+def _spectral(spectrum, count):
+    """The first entries of the inverse transform."""
+    return np.fft.ifft(spectrum)[..., :count]
 
 
 SHIFT = {

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import linalg
 
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.discretize.rules import RULES, not_triangular, pade_of
+from refssm.conformance.honest.discretize.rules import RULES, by_scipy, not_triangular, pade_of
 from refssm.discretize import (
     DISCRETIZE_BILINEAR,
     DISCRETIZE_DIAGONAL_BILINEAR,
@@ -19,8 +19,8 @@ from refssm.discretize.rational import bilinear_systems
 
 
 def scipy_expm(A, B, dt):
-    """scipy.linalg.expm of the augmented matrix."""
-    n, E = A.shape[-1], linalg.expm(zoh_exponent(A, B, dt))
+    """The augmented exponential by SciPy."""
+    n, E = A.shape[-1], by_scipy(zoh_exponent(A, B, dt))
     return E[..., :n, :n], E[..., :n, n:]
 
 
@@ -41,8 +41,11 @@ def _hermitian(x):
     """The case with a Hermitian, negative semidefinite A, so that eigenvectors are unitary."""
     A = x["A"].astype(np.result_type(x["A"], np.float64))
     H = (A + A.conj().swapaxes(-1, -2)) / 2
-    top = np.linalg.eigvalsh(np.where(np.isfinite(H), H, 0)).max(-1, initial=0)
-    shifted = H - np.ceil(top)[..., None, None] * np.eye(A.shape[-1])
+    finite = np.isfinite(H)
+    top = np.linalg.eigvalsh(np.where(finite, H, 0)).max(-1, initial=0)
+    # once shifted, it is not shifted again
+    shift = np.where((top > 0) & finite.all((-2, -1)), np.ceil(top) + 1, 0)
+    shifted = H - shift[..., None, None] * np.eye(A.shape[-1])
     # NaN stays: eigenvectors of it do not exist, and this method declines it
     return {**x, "A": shifted.astype(x["A"].dtype)}
 

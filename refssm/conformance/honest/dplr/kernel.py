@@ -199,10 +199,16 @@ def from_all_starts(w, P, Q, B, C, dt, *, l):
 
 
 def _hermitian(x):
-    """The case with real w and Q = P: A is Hermitian and its eigenvectors are unitary."""
-    real = np.finfo(x["w"].dtype).dtype
+    """The case with real w, Q = P and C = Bᴴ: unitary eigenvectors, and no term cancels another.
+
+    With −2 ≤ w ≤ −1 and |P| ≤ 1: an eigenvalue errs by a rounding of ‖A‖, too much for a slow mode
+    beside a fast one.
+    """
+    real, B = np.finfo(x["w"].dtype).dtype, x["B"]
     w, P = (np.where(np.isnan(x[n]), 0, x[n]) for n in ("w", "P"))
-    return {**x, "w": np.minimum(np.real(w), 0).astype(real), "P": P, "Q": P}
+    size = np.abs(P)
+    P = np.where(size > 1, P / np.maximum(size, 1) / 2, P).astype(x["P"].dtype)
+    return {**x, "w": np.clip(np.real(w), -2, -1).astype(real), "P": P, "Q": P, "C": B.conj()}
 
 
 def eigenvectors(w, P, Q, B, C, dt, *, l):

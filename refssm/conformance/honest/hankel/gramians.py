@@ -140,10 +140,10 @@ def hermitian_discrete(x):
 
 
 def short(x):
-    """The case with A halved if a row sum exceeds ¾: doubling has a residual of 1/(1 − ‖A‖²)."""
+    """The case with A halved until no row sum exceeds ¾: doubling's residual is 1/(1 − ‖A‖²)."""
     rows = np.abs(x["A"]).sum(-1).max(-1, initial=0)
-    factor = np.where(rows > 0.75, 0.5, 1)[..., None, None]
-    return {**x, "A": (x["A"] * factor).astype(x["A"].dtype)}
+    halvings = np.ceil(np.log2(np.where(rows > 0.75, rows, 0.75) / 0.75))
+    return {**x, "A": (x["A"] * 0.5 ** halvings[..., None, None]).astype(x["A"].dtype)}
 
 
 def in_double(op):

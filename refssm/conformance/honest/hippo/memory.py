@@ -1,12 +1,12 @@
 """Honest projections: by powers, trees, kernels, quadrature, differences and exponentials."""
 
 import numpy as np
-from scipy import linalg, special
+from scipy import special
 
 from refssm._expm import expm
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.honest import Honest
-from refssm.conformance.honest.discretize.rules import pade_of
+from refssm.conformance.honest.discretize.rules import by_scipy, pade_of
 from refssm.conformance.honest.scan.dense import SCANS, doubling
 from refssm.discretize import DISCRETIZE_ZOH
 from refssm.discretize.hold import zoh_exponent
@@ -162,6 +162,6 @@ IMPLEMENTATIONS = [
     Honest(LEGS.name, "differences", *DIFFERENCES),
     Honest(LEGS.name, "jumps", by_jumps),
     Honest(LEGS.name, "exponentials", by_exponentials(expm)),
-    Honest(LEGS.name, "scipy_expm", by_exponentials(linalg.expm)),
+    Honest(LEGS.name, "scipy_expm", by_exponentials(by_scipy)),
     Honest(LEGS.name, "in_double", in_double(LEGS)),
 ]

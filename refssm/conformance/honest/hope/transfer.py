@@ -10,6 +10,7 @@ errors of one rounding.
 import finufft
 import numpy as np
 
+from refssm._implements import Budget
 from refssm._roots import roots_of_unity, turned
 from refssm.broadcasting import unbroadcast, unbroadcast_each, with_batch
 from refssm.conformance.honest import Honest
@@ -177,7 +178,8 @@ FORMS = (multiplied, horner, by_angles, cumulated, giant_steps, conjugates)
 IMPLEMENTATIONS = [
     *(Honest(NAME, form.__name__, form) for form in FORMS),
     Honest(NAME, "by_the_map", by_the_map, only=near_one),
-    Honest(NAME, "finufft", nonuniform, nonuniform_vjp),
+    # a nonuniform transform takes angles, and a rounding of θ' counts n times
+    Honest(NAME, "finufft", nonuniform, nonuniform_vjp, accuracy=Budget(C=64)),
     Honest(NAME, "differences", HOPE_TRANSFER.reference, differences_vjp, only=near_one),
     Honest(NAME, "torch", HOPE_TRANSFER.reference, torch_vjp, needs="torch"),
 ]

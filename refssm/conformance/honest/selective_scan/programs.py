@@ -3,11 +3,11 @@
 import numpy as np
 from scipy.special import expit
 
-from refssm._implements import Budget
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.scan.base import SCANS, hillis_steele
 from refssm.conformance.honest.selective_scan.back import HILLIS_STEELE, TREE, step_back
 from refssm.conformance.honest.selective_scan.back import family as gradients
+from refssm.conformance.honest.selective_scan.differences import by_differences
 from refssm.conformance.honest.selective_scan.forms import MAMBA, biased, family, gated
 from refssm.conformance.honest.selective_scan.orders import (
     apart,
@@ -97,8 +97,13 @@ for _name in ("tree", "chunked_64"):
     IMPLEMENTATIONS += _honest(_name, family(apart(by_scan(SCANS[_name]))), SCANNING)
 _exact, _quick = (apart(segment_sums(64, sums)) for sums in (masked_sums, differences))
 IMPLEMENTATIONS += _honest("segment_sums", family(_exact), SCANNING)
-IMPLEMENTATIONS += _honest(
-    "differences", family(_quick), SCANNING, only=_as_trained, accuracy=Budget(C=64)
+IMPLEMENTATIONS += _honest("differences", family(_quick), SCANNING, only=_as_trained)
+IMPLEMENTATIONS += _honest(  # grade N where entries cancel
+    "differences_16",
+    family(segment_sums(16, differences)),
+    [op for op in SCANNING if "resets" not in op.inputs],
+    gradients(by_differences(16)),
+    only=_as_trained,
 )
 _torch = family(
     one_state,

@@ -1,6 +1,7 @@
 """Honest state-space duality as masked attention: by rows, by one matrix, and by chunks.
 
-Masked entries are left out or selected, never multiplied by zero, because 0·NaN is NaN.
+Masked entries are left out or selected, because 0·NaN is NaN. Only `masked_product` multiplies
+them by zero, as tensor cores do.
 """
 
 import numpy as np
@@ -47,14 +48,30 @@ def _kept(kept, rows):
 
 def by_matrix(x, log_a, B, C, S0, resets, chunk):
     """One chunk: the whole matrix of weights."""
-    del chunk
-    return by_chunks()(x, log_a, B, C, S0, resets, x.shape[-2])
+    return as_one_chunk(None)(x, log_a, B, C, S0, resets, chunk)
 
 
-def by_chunks(size=0, sums=segment_sums):
+def as_one_chunk(inside):
+    """One chunk, with its outputs by `inside`."""
+
+    def whole(x, log_a, B, C, S0, resets, chunk):
+        del chunk
+        return by_chunks(inside=inside)(x, log_a, B, C, S0, resets, x.shape[-2])
+
+    return whole
+
+
+def masked_product(L, same, x, B, C):
+    """(L ∘ C Bᵀ) x as a matrix product: the weights above the diagonal are zeros."""
+    seen = same & np.tri(L.shape[-1], dtype=bool)
+    return (L * seen * (C @ np.swapaxes(B, -1, -2))) @ x
+
+
+def by_chunks(size=0, sums=segment_sums, inside=None):
     """Mamba-2's four steps: inside chunks, their states, between chunks, from states to outputs.
 
     Chunks have `size` steps, or as many as the call's `chunk`. The length is padded with zeros.
+    `inside` computes the outputs inside of chunks.
     """
 
     def whole(x, log_a, B, C, S0, resets, chunk):
@@ -67,7 +84,7 @@ def by_chunks(size=0, sums=segment_sums):
         unbroken = begun == 0  # what the state before the chunk still reaches
         decay = np.exp(np.where(unbroken, T[..., 0] + log_a[..., :1], 0))
         L = np.exp(np.where(same, T, 0))
-        y = _inside(L, same, x, B, C)
+        y = (inside or _inside)(L, same, x, B, C)
         ends = _end_states(L, same, x, B)
         before, S = _between(ends, decay, unbroken, S0)
         read = decay[..., None] * (C @ np.swapaxes(before, -1, -2))

@@ -2,11 +2,18 @@
 
 import numpy as np
 
-from refssm._implements import Budget
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.scan.base import SCANS
 from refssm.conformance.honest.ssd import steps
-from refssm.conformance.honest.ssd.attention import by_chunks, by_matrix, differences, row_by_row
+from refssm.conformance.honest.ssd.attention import (
+    as_one_chunk,
+    by_chunks,
+    by_matrix,
+    differences,
+    masked_product,
+    row_by_row,
+)
+from refssm.conformance.honest.ssd.differences import by_differences
 from refssm.conformance.honest.ssd.forms import CHUNKED, RECURRENT, SEQUENCES, form, gradient_form
 from refssm.conformance.honest.ssd.states import as_linear_scan, doubling, transposed_state
 from refssm.conformance.honest.ssd.vjp import states_saved, through_attention
@@ -17,10 +24,14 @@ ONE_SEQUENCE = [op for op in SEQUENCES if "resets" not in op.inputs]
 
 
 def moderate(case):
-    """The case with log_a scaled to |Σ log_a| ≤ 64, because e^T has a relative error of |T| u."""
+    """The case with log_a scaled to |Σ log_a| ≤ 64, because e^T has a relative error of |T| u.
+
+    By a power of two, so that a case that was scaled stays as it is.
+    """
     log_a = case["log_a"]
     total = np.abs(np.where(np.isfinite(log_a), log_a, 0)).sum(axis=-1, keepdims=True)
-    return {**case, "log_a": (log_a * (64 / np.maximum(total, 64))).astype(log_a.dtype)}
+    halvings = np.ceil(np.log2(np.maximum(total, 64) / 64))
+    return {**case, "log_a": (log_a * np.exp2(-halvings)).astype(log_a.dtype)}
 
 
 def _made(name, whole, operators, vjp=None, accuracy=None, only=None):
@@ -56,6 +67,11 @@ IMPLEMENTATIONS = [
     *_made("attention_vjp", by_matrix, ATTENTION, through_attention, only=moderate),
     *_made("chunks_of_16", by_chunks(16), ATTENTION),
     *_made("chunks_of_64", by_chunks(64), SEQUENCES),
-    *_made("differences_8", by_chunks(8, differences), ONE_SEQUENCE, None, Budget(C=64)),
+    *_made("differences_8", by_chunks(8, differences), ONE_SEQUENCE),
+    # NaN spreads within a chunk: a note
+    *_made("masked_product", by_chunks(inside=masked_product), CHUNKED[:2]),
+    *_made("masked_product", as_one_chunk(masked_product), (SSD_QUADRATIC,)),
+    # grade N where entries cancel
+    *_made("differences_16", by_chunks(16, differences), ONE_SEQUENCE, by_differences(16)),
     *SINGLE_STEPS,
 ]

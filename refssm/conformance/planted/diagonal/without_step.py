@@ -40,11 +40,20 @@ def _bidirectional(right, delta, alpha, beta, gamma, *, l):
     return right(delta, alpha, beta - ahead, gamma, l=l) + backwards
 
 
+EMA.plant(  # errors of q grow with k, as the effect of a rounding of δ does: a few cases show them
+    (
+        "rounded_root",
+        "powers of a rounded q",
+        _with(powers=lambda loss, k: (1 - loss)[..., None] ** k),
+    ),
+    (
+        "log_of_rounded",
+        "log of the rounded q",  # as Mega's code has it
+        _with(powers=lambda loss, k: np.exp(np.log(_positive(1 - loss))[..., None] * k)),
+    ),
+    by="value[complex64]",
+)
 EMA.plant(
-    ("rounded_root", "powers of a rounded q",
-     _with(powers=lambda loss, k: (1 - loss)[..., None] ** k)),
-    ("log_of_rounded", "log of the rounded q",  # as Mega's code has it
-     _with(powers=lambda loss, k: np.exp(np.log(_positive(1 - loss))[..., None] * k))),
     ("unscaled", "without 1/√n", _with(scale=lambda n: 1.0)),
     ("mean", "1/n for 1/√n", _with(scale=lambda n: 1.0 / n)),
     ("undamped", "q = 1 − p", _with(loss=lambda delta, alpha: sigmoid(delta))),
@@ -104,8 +113,6 @@ def _by_transform(size):
 
 
 SHIFT.plant(
-    ("transform", "by FFT: zeros and small entries become rounding errors",
-     _by_transform(lambda n: 2 * n)),
     ("circular", "the shift wraps around", _by_transform(lambda n: n)),
     ("periodic", "the kernel repeated beyond n", lambda right, B, C, *, l:
      right(B, C, l=l)[..., np.arange(l) % max(1, B.shape[-1])]),
@@ -126,13 +133,6 @@ SHIFT.plant(
     ("output_conjugated", "C* for C", {"C": np.conj}),
     by="value[complex64]",
 )
-SHIFT.plant(
-    ("nan_spread", "0·NaN of places that are out of reach", lambda right, B, C, *, l:
-     right(B, C, l=l) + 0 * (B.sum(-1) + C.sum(-1))[..., None]),
-    ("infinity_forgotten", "infinity beside finite numbers",
-     {"C": lambda C: np.where(np.isinf(C), 1, C).astype(C.dtype)}),
-    by="nan",
-)  # fmt: skip
 
 
 def _folded(right, dk, B, C, *, l):

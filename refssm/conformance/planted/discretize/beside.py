@@ -114,7 +114,9 @@ def _(right, w, B, dt):
     return for_every(np.exp(z), *(share[..., None] * B for share in shares), rank=1)
 
 
-@DIAGONAL_FOH.bug("difference", "φ₁ − φ₂ for φ₁', which cancels for large |z|")
+@DIAGONAL_FOH.bug(
+    "difference", "φ₁ − φ₂ for φ₁', which cancels for large |z|", by="value[complex64]"
+)
 def _(right, w, B, dt):
     A_bar, end, _ = right(w, B, dt)
     return A_bar, end, (dt * averaged(dt * w))[..., None] * B - end

@@ -7,6 +7,7 @@ import numpy as np
 from refssm._expm import expm
 from refssm.conformance.planted.discretize import every_rule as every
 from refssm.conformance.planted.discretize.every_rule import with_step
+from refssm.conformance.planted.discretize.exponential import sixth_power_added
 from refssm.conformance.planted.planting import instead, of_result
 from refssm.discretize import DISCRETIZE_BILINEAR, DISCRETIZE_ZOH
 from refssm.discretize.blocks import identity, scaled
@@ -70,6 +71,11 @@ ZOH.plant(
     ("first_order_hold", "φ₁ to first order", _rule(held=lambda Z: _explicit(Z / 2))),
     ("inverse_time", "e^{−dt A}", _rule(lambda Z: expm(-Z))),
 )
+ZOH.plant(
+    ("sixth_power", "G⁶ too much in a Padé approximant, as in scipy.linalg.expm of real matrices",
+     sixth_power_added),
+    by="value[float64]",
+)  # fmt: skip
 BILINEAR.plant(
     ("zoh", "ZOH for the bilinear map", instead(DISCRETIZE_ZOH.reference)),
     ("euler", "Euler for the bilinear map", _rule(_explicit, _unit)),

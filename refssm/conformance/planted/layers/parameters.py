@@ -104,6 +104,7 @@ for _layer in layers():
     _bugs.plant(_row, by="repeat")
     for _check, _row in MEMORY.items():
         _bugs.plant(_row, by=_check)
+    _bugs.kept()
     if "transform" not in _bugs.op.traits:
         _bugs.plant(("nan_swallowed", "NaN replaced by zero", _without_nan), by="nan")
     BUGS += _bugs.bugs

@@ -1,9 +1,10 @@
 """Planted bugs of the family `scan`."""
 
+from refssm.conformance.planted.cancelling import beside_forms
 from refssm.conformance.planted.scan.dense import DENSE, DENSE_FROM
 from refssm.conformance.planted.scan.diagonal import DIAGONAL
 from refssm.conformance.planted.scan.linear import LINEAR, LINEAR_FROM
 from refssm.conformance.planted.scan.packed import PACKED, STEP
 
 PLANTINGS = [LINEAR, LINEAR_FROM, PACKED, STEP, DENSE, DENSE_FROM, *DIAGONAL]
-BUGS = [bug for planting in PLANTINGS for bug in planting.bugs]
+BUGS = [bug for planting in PLANTINGS for bug in planting.bugs] + beside_forms("scan")

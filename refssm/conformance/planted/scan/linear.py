@@ -208,3 +208,6 @@ def _unrepeatable():
 
 LINEAR = programs.planting(LINEAR_SCAN, BOTH, _unrepeatable(), adapt=from_rest, usual=False)
 LINEAR_FROM = programs.planting(LINEAR_SCAN_FROM, BOTH, FROM, _unrepeatable(), usual=False)
+for _planting in (LINEAR, LINEAR_FROM):
+    _planting.kept()
+    _planting.shortcuts()

@@ -4,6 +4,7 @@ Its files: steps, chunks, the parts of Mamba around the scan, states and resets,
 """
 
 from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.planted.cancelling import beside_forms
 from refssm.conformance.planted.planting import Planting
 from refssm.conformance.planted.selective_scan import operators as on
 from refssm.conformance.planted.selective_scan.chunks import CHUNKS
@@ -16,4 +17,5 @@ USUAL = [Planting(operator_named(name), "float32") for name in on.EACH]
 for _planting in USUAL:
     _planting.usual()
 BUGS = [bug for by in (*USUAL, STEPS, CHUNKS, GATES, STATES, GRADIENTS) for bug in by.bugs]
+BUGS += beside_forms("selective_scan")
 BUGS.sort(key=lambda bug: (bug.op, bug.caught_by))  # those judged on the same cases together

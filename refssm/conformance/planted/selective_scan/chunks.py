@@ -98,9 +98,6 @@ plant(on.STATEFUL,
 plant(("selective_scan", "mamba_scan_stateful"),
       ("exponentiated_then_masked", "e^(A s) above the diagonal too, then multiplied by 0: ∞ · 0",
        scores(64, first=False)))  # fmt: skip
-plant(("mamba_scan",),
-      ("differences_of_sums", "differences of one cumulative sum of dt over the whole sequence",
-       scores(None, differences)))  # fmt: skip
 plant(("selective_scan_stateful", "mamba_scan"),
       ("diagonal_masked", "the input of the step itself masked too", scores(64, diagonal=-1)),
 )  # fmt: skip

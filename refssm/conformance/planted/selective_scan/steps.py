@@ -45,6 +45,10 @@ plant(on.STEPPED,
       ("reads_before", "y = C · x before the step",
        parts(read=lambda C, x, before: (C * before).sum(-1))),
       ("sign_of_rate", "e^(−dt A)", parts(decay=lambda dt, A: np.exp(-dt * A))))  # fmt: skip
+plant(on.SCAN + on.STATEFUL,
+      ("decay_below_e_40", "e^(dt A) below e^-40 taken as 0",
+       parts(decay=lambda dt, A: np.where((dt * A).real < -40, 0, np.exp(dt * A)))),
+      by="value[float64]")  # fmt: skip
 plant(("selective_scan", "selective_step"),
       ("input_at_padding", "u B enters where dt is 0",
        parts(drive=lambda u, dt, A, B: np.where(dt == 0, u, dt * u) * B)))  # fmt: skip

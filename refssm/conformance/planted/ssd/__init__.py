@@ -1,6 +1,7 @@
 """Planted bugs of state-space duality, sorted by operator and check."""
 
 from refssm.conformance.honest.ssd.forms import SEQUENCES
+from refssm.conformance.planted.cancelling import beside_forms
 from refssm.conformance.planted.planting import Planting
 from refssm.conformance.planted.ssd.chunks import CHUNKS
 from refssm.conformance.planted.ssd.formula import FORMULA
@@ -12,5 +13,6 @@ USUAL = [Planting(op, "float32") for op in SEQUENCES]
 for _planting in USUAL:
     _planting.usual()
 _BUGS = [bug for p in (*USUAL, FORMULA, CHUNKS, STATE, STEPS, GRADIENTS) for bug in p.bugs]
+_BUGS += beside_forms("ssd")
 # those of one check side by side: what is expected of its cases is then worked out once
 BUGS = sorted(_BUGS, key=lambda bug: (bug.op, bug.caught_by))

@@ -6,7 +6,7 @@ the chunk is long enough to show them.
 
 import numpy as np
 
-from refssm.conformance.honest.ssd.attention import differences, segment_sums
+from refssm.conformance.honest.ssd.attention import segment_sums
 from refssm.conformance.honest.ssd.forms import CHUNKED
 from refssm.conformance.planted.arithmetic import bfloat16, float16, tf32
 from refssm.conformance.planted.ssd import programs
@@ -64,11 +64,6 @@ def _ratio_of_products(log_a):
     return _lower(c[..., :, None] / c[..., None, :], 0)
 
 
-def _sums_of_everything(right, g):
-    c = np.cumsum(g.log_a, axis=-1)
-    return chunkwise(g.but(log_a=np.concatenate([c[..., :1], c[..., 1:] - c[..., :-1]], axis=-1)))
-
-
 def _divided_by_products(right, g):
     product = np.exp(np.cumsum(g.log_a, axis=-1))[..., None]
     driven = (g.x / product)[..., :, None] * g.B[..., :, None, :]
@@ -82,11 +77,6 @@ CHUNKS.plant(
     (ATTENTION + CHUNK_STATEFUL + CHUNK_PACKED, "exponentiated_then_masked",
      "the exponentials masked, not the exponents",
      _weights(_exponentiated_then_masked, masked=False)),
-    # in one chunk of 300 steps few cases show it
-    (CHUNK, "differences_of_sums", "segment sums as differences of one cumulative sum",
-     _sums(lambda T, s: differences(s))),
-    (CHUNK, "sums_of_everything", "differences of one cumulative sum over all chunks",
-     _sums_of_everything),
 )  # fmt: skip
 CHUNKS.plant(
     ("ratio_of_products", "weights as ratios of cumulative products", _weights(_ratio_of_products)),
@@ -198,8 +188,6 @@ CHUNKS.plant(
 )  # fmt: skip
 CHUNKS.plant(WITHOUT_LAST, of=CHUNK_STATEFUL, by="state")
 CHUNKS.plant(
-    (ATTENTION, "masked_by_zero", "weights 0 above the diagonal: 0 · NaN reaches the past",
-     _weights(_right_weights, masked=False)),
     (CHUNKED, "states_masked_by_zero", "a later chunk's state times 0: its NaN reaches the past",
      programs.output(_states_masked_by_zero)),
     by="nan",

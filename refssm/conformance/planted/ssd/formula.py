@@ -62,7 +62,6 @@ FORMULA.plant(
     (REC + CHUNK, "state_in_bfloat16", "the state kept in bfloat16", but_for(keep=bfloat16)),
     (REC + CHUNK, "state_in_float16", "the state kept in float16", but_for(keep=float16)),
     (PLAIN + STEP, "log_a_in_bfloat16", "log_a rounded to bfloat16", {"log_a": bfloat16}),
-    (REC, "growth_clipped", "log_a > 0 clipped to 0", {"log_a": lambda s: np.minimum(s, 0)}),
     (REC + QUAD + STEP, "decay_clipped", "log_a clipped to −10",
      {"log_a": lambda s: np.maximum(s, -10)}),
     (REC, "slow_decay_lost", "log_a above −1e-3 taken for 0",
@@ -87,11 +86,15 @@ FORMULA.plant(
     (REC + STEP, "sixteen_states", "a state lost where n = 16",
      _state_unread(lambda p, n: n == 16)),
     # the draws of this type reach so far
+    (REC, "growth_clipped", "log_a > 0 clipped to 0",
+     {"log_a": lambda s: s - np.maximum(s.real, 0)}),
     (REC, "carry_lost_256", "the state lost at blocks of 256", _lost_at(lambda t: t % 256 == 0)),
     by="value[complex64]",
 )  # fmt: skip
+# the whole sequence is one block of the quadratic form
+NOT_QUADRATIC = tuple(op for op in SEQUENCES if op not in QUAD)
 FORMULA.plant(
-    (SEQUENCES, "nan_spread", "masked by multiplication: 0 · NaN reaches the past",
+    (NOT_QUADRATIC, "nan_spread", "masked by multiplication: 0 · NaN reaches the past",
      output(lambda y, g: y + 0 * g.x.sum(axis=-2, keepdims=True))),
     (STEP, "nan_spread", "NaN of one number of the head in all",
      output(lambda y, g: y + 0 * g.x.sum(axis=-1, keepdims=True))),

@@ -1,0 +1,31 @@
+"""Cotangents: what the VJP of an operator is given beside the arguments of a case."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from refssm.conformance.cases.case import Case
+
+
+def cotangents_of(case: Case, arrays, statics, views) -> tuple[list[np.ndarray], str]:
+    """Cotangents of a case, random, one-hot or one broadcast number, and a view among `views`."""
+    op, rng, cotangents, view = case.op, case.generator(700), [], ""
+    shapes, types = op.output_shapes(*arrays, **statics), op.output_types(*arrays)
+    for shape, dtype in zip(shapes, types, strict=True):
+        style = int(rng.integers(4))
+        d = random_like(shape, dtype, rng)
+        if style == 1:
+            d = d * (np.arange(d.size) == rng.integers(max(d.size, 1))).reshape(shape)
+            view = "negative strides" if "negative strides" in views else "every other entry"
+        elif style == 2:
+            d, view = np.broadcast_to(d.ravel()[:1].reshape((1,) * len(shape)), shape), "expanded"
+        elif style == 3:
+            view = "column-major"
+        cotangents.append(case.type.rounded(d, real=not np.iscomplexobj(d)))
+    return cotangents, view if view in views else ""
+
+
+def random_like(shape, dtype, rng) -> np.ndarray:
+    """Normal random numbers in double precision, complex for a complex type."""
+    d = rng.standard_normal(shape)
+    return d + 1j * rng.standard_normal(shape) if dtype.kind == "c" else d

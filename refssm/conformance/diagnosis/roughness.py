@@ -1,0 +1,107 @@
+"""Tell errors of rounding from those of a formula, by calls on inputs that differ a little.
+
+The error of a wrong formula is a smooth function of the inputs: where they change by a hundredth,
+it changes by a few hundredths of itself. A rounding error is another one wherever the rounded
+number is, so it changes by as much as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from refssm.conformance.calling.one_call import Declined
+from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.expected import expect, hash_of
+from refssm.conformance.number_types import NUMBER_TYPES, TF32
+
+CALLS, NEIGHBOURS = 3, 2
+ROUNDINGS = 2.0  # a neighbour is so many roundings of the coarser type away, or half as many
+# below it single precision is subnormal after a few products, and loses digits
+SMALL = NUMBER_TYPES["float32"].tiny / TF32.u
+LARGE = 4.0  # entries whose error is at least a fourth of the largest
+SENSITIVE = 16.0  # an entry that changes by more than so many times its inputs shows nothing
+ROUGH = 0.5  # of itself, in the median; a formula's error changes by a few hundredths
+
+
+class _Seen(NamedTuple):
+    """One output: its error in units of K0, 0 where nothing is judged, and the right value."""
+
+    error: np.ndarray
+    value: np.ndarray
+
+
+def is_rough(candidate: Candidate, calls: Iterable, digits: int) -> bool:
+    """True if the errors of these calls change as roundings to `digits` bits do.
+
+    `calls` are triples: arguments, static parameters, and whether the VJP is called. The smallest
+    are repeated, so what is seen here is also seen now.
+    """
+    changes: list[float] = []
+    step = ROUNDINGS * 0.5**digits
+    for told in _distinct(calls):
+        here, found = _seen(candidate, *told), []
+        for moved in _neighbours(told[0], step) if here else ():
+            there = _seen(candidate, moved, *told[1:])
+            found += _changes(here, there, step) if here and there else []
+        changes += found
+        if len(changes) >= CALLS * NEIGHBOURS:
+            break
+    return bool(changes) and float(np.median(changes)) > ROUGH
+
+
+def _distinct(calls: Iterable) -> list:
+    """The calls with different arguments, those with the smallest arrays first."""
+    seen = {tuple(hash_of(a) for a in call[0]): call for call in calls}
+    return sorted(seen.values(), key=_size)
+
+
+def _size(call) -> int:
+    return sum(a.size for a in call[0])
+
+
+def _neighbours(arguments, step: float) -> Iterator[list[np.ndarray]]:
+    """The arguments with each number changed by half of `step` to `step`, up or down."""
+    for seed in range(NEIGHBOURS):
+        rng, moved = np.random.default_rng(seed), []
+        for a in arguments:
+            part = rng.uniform(0.5, 1, a.shape) * rng.choice([-1, 1], a.shape)
+            moved.append((a * (1 + step * part)).astype(a.dtype) if a.dtype.kind in "fc" else a)
+        yield moved
+
+
+def _seen(candidate: Candidate, arguments, statics, vjp: bool) -> list[_Seen]:
+    """The outputs of one call; none if it fails or is declined."""
+    op = candidate.op
+    arrays = arguments[len(op.outputs) :] if vjp else arguments
+    try:
+        candidate.admitted(arrays, statics)
+        outputs = candidate.outputs(arguments, statics, vjp=vjp)
+        gauged = expect(op, arguments, statics, op.bare_vjp if vjp else None, candidate.held)
+    except (Broken, Declined):
+        return []
+    pairs = zip(outputs, gauged, strict=False)
+    return [_of(y, g) for y, g in pairs if isinstance(y, np.ndarray) and y.shape == g.value.shape]
+
+
+def _of(y: np.ndarray, gauge: Gauge) -> _Seen:
+    with np.errstate(all="ignore"):
+        error = (y - gauge.value) / np.maximum(gauge.k0, np.finfo(y.dtype).tiny)
+    return _Seen(np.where(np.isfinite(error), error, 0).astype(complex), gauge.value)
+
+
+def _changes(here: list[_Seen], there: list[_Seen], step: float) -> list[float]:
+    """For each output with errors, how much its large ones change, relative to themselves."""
+    found = []
+    for before, after in zip(here, there, strict=False):
+        size = np.maximum(np.abs(before.error), np.abs(after.error))
+        with np.errstate(all="ignore"):
+            value, change = np.abs(before.value), np.abs(after.value - before.value)
+            near = (change <= SENSITIVE * step * value) & (value > SMALL)
+        large = near & (size > np.max(size, initial=0.0, where=near) / LARGE)
+        if large.any():
+            found.append(float(np.median(np.abs(after.error - before.error)[large] / size[large])))
+    return found

@@ -1,0 +1,182 @@
+"""Decayed sums by differences of one cumulative sum over the whole row, and their error rules.
+
+    x_t = Σ_{s≤t} e^{L_t − L_s} b_s,    L_t = log a_0 + … + log a_t
+
+L_t − L_s keeps the digits that L has, not those of the difference. Most chunked kernels compute so
+inside their chunks, whose sums are shorter; the whole row bounds every chunk size, as long as L has
+digits. The rules run in O(l): the error of a term depends on t and s only through L_t and L_s.
+"""
+
+from __future__ import annotations
+
+from math import ceil, log2
+
+import numpy as np
+
+from refssm._overridable import overridable
+from refssm.conformance.gauges.rules import product_charge, rule, tree
+from refssm.conformance.gauges.tracked import (
+    FUNCTIONS,
+    Tracked,
+    lifted,
+    met,
+    modulus,
+    rounded,
+    spread,
+)
+
+ALLOWED = 16  # times the error that a program may have
+EXPONENTIAL = 6  # roundings of a complex exponential; a real one has 4
+
+
+@overridable
+def prefix_sums(x):
+    """Σ_{s≤t} x_s along time, the last axis but one."""
+    return np.cumsum(x, axis=-2)
+
+
+@overridable
+def decayed_sums(L, b, first):
+    """x_t = Σ e^{L_t − L_s} b_s over s ≤ t of the same sequence; `first` where a sequence begins.
+
+    Signature ``(l,n),(l,n),(l)->(l,n)``; leading axes and n broadcast.
+    """
+    x, number = [], np.cumsum(first, axis=-1)
+    for t in range(b.shape[-2]):
+        same = (number[..., t, None] == number[..., : t + 1])[..., None]
+        T = np.where(same, L[..., t, None, :] - L[..., : t + 1, :], 0)
+        x.append(np.where(same, np.exp(T) * b[..., : t + 1, :], 0).sum(-2))
+    return np.stack(x, axis=-2)
+
+
+@rule(FUNCTIONS, prefix_sums)
+def _prefix_sums(x):
+    """Each sum as a balanced tree, as the rule of numpy.sum."""
+    z = np.cumsum(x.value, axis=-2)
+    met(np.abs(z))
+    made = tree(x.shape[-2]) * modulus(x.value)[..., None]
+    return Tracked(z, np.cumsum(x.errors + made, axis=-3))
+
+
+@rule(FUNCTIONS, decayed_sums)
+def _decayed_sums(L, b, first):
+    """The errors of L_t and L_s and of b_s, and the roundings of each term and of the sum.
+
+    An exponential whose argument may be off by 1/2 has no digits. Where the errors of L reach that,
+    a new sum begins, as in a program by chunks: a long row must not excuse short chunks.
+    """
+    L, b = lifted(L), lifted(b)
+    shape = np.broadcast_shapes(L.shape, b.shape, (*first.shape, 1))
+    decay = np.exp(np.broadcast_to(np.diff(L.value, axis=-2, prepend=L.value[..., :1, :]), shape))
+    decay = np.where(first[..., None], 0, decay)
+    value = np.broadcast_to(b.value, shape)
+    steps = (np.abs(decay), np.abs(value), *(np.broadcast_to(e, (*shape, 2)) for e in _errors(L)))
+    steps = (*steps, np.broadcast_to(b.errors, (*shape, 2)))
+    sizes, carried = _carried(*(np.moveaxis(a, len(shape) - 2, 0) for a in steps))
+    x = _recurrence(decay, value)
+    met(np.abs(x))
+    charge = EXPONENTIAL + product_charge(L.value, b.value) + 1 + ceil(log2(shape[-2]))
+    sizes, carried = (np.moveaxis(a, 0, len(shape) - 2) for a in (sizes, carried))
+    return Tracked(x, rounded(sizes, charge, carried).errors)
+
+
+def _errors(L):
+    """The errors of L, and how far L may be off by them in a program that passes."""
+    return L.errors, ALLOWED * (spread(L) - np.abs(L.value)[..., None])
+
+
+def _carried(decay, size, of_L, off, of_b):
+    """The sums of all moduli, and the errors of the terms; all arrays begin with time.
+
+    A term of b_s has the errors of L_t and of L_s since the sum of logarithms began, times its
+    modulus. `by_s` has the part of L_s; `ended` what entered when sums of logarithms ended.
+    """
+    terms = np.zeros_like(size[0])
+    by_s, ended = np.zeros_like(of_b[0]), np.zeros_like(of_b[0])
+    begun, off_begun = np.zeros_like(by_s), np.zeros_like(by_s)
+    sizes, errors, last = [], [], 0
+    for t in range(len(size)):
+        lost = 2 * np.abs(off[t] - off_begun) >= 1
+        if lost.any():
+            since = np.abs(of_L[last] - begun)
+            ended = np.where(lost, ended + by_s + since * terms[..., None], ended)
+            by_s = np.where(lost, 0, by_s)
+            begun, off_begun = (
+                np.where(lost, of_L[last], begun),
+                np.where(lost, off[last], off_begun),
+            )
+        last, since = t, np.abs(of_L[t] - begun)
+        kept = decay[t][..., None]
+        terms, by_s, ended = (
+            np.where(k == 0, 0, k * c)  # a NaN does not pass
+            for k, c in ((decay[t], terms), (kept, by_s), (kept, ended))
+        )
+        errors.append(since * terms[..., None] + by_s + ended + of_b[t])
+        terms = terms + size[t]
+        sizes.append(terms)
+        by_s, ended = by_s + size[t][..., None] * since, ended + of_b[t]
+    return np.stack(sizes), np.stack(errors)
+
+
+def _recurrence(decay, b):
+    """x_t = a_t x_{t-1} + b_t along the last axis but one; a_t = 0 drops the state, also a NaN."""
+    x = [b[..., 0, :]]
+    for t in range(1, b.shape[-2]):
+        a_t = decay[..., t, :]
+        x.append(np.where(a_t == 0, 0, a_t * x[-1]) + b[..., t, :])
+    return np.stack(x, axis=-2)
+
+
+def log_sums(log_a):
+    """L, with L = 0 of the step before the first: (…, l + 1, n)."""
+    return np.concatenate([np.zeros_like(log_a[..., :1, :]), prefix_sums(log_a)], axis=-2)
+
+
+def states(log_a, b, x0, first):
+    """x_{-1} = x0, then x_t from decays e^{log a_t} and inputs b_t: (…, l + 1, n)."""
+    return decayed_sums(log_sums(log_a), _joined(x0, b), _before(first))
+
+
+def pulled_back(d, log_a, b, x, first):
+    """The cotangents of x0 and of all b_t, (…, l + 1, n), and of log a_t.
+
+    d_t are those of x_t. With g_t = Σ_{s≥t} (e^{L_s − L_t})* d_s, that of L_t is
+    x_t* d_t − b_t* g_t, and log a_t has the sum of those of L_s for all s ≥ t of its sequence, as a
+    difference of two sums that reach to the end of the row.
+    """
+    L, none = log_sums(log_a), np.zeros_like(d[..., 0, :])
+    last = np.roll(_before(first), -1, axis=-1)  # the next step begins a sequence
+    g = _turned(decayed_sums(_turned(-L.conj()), _turned(_joined(none, d)), last[..., ::-1]))
+    dL = x[..., 1:, :].conj() * d - b.conj() * g[..., 1:, :]
+    if log_a.shape[-1] == 1:  # one decay for all states
+        dL = dL.sum(-1, keepdims=True)
+    D = _turned(prefix_sums(_turned(dL)))
+    return g, D - _of_next_sequence(D, first) if first.any() else D
+
+
+def _turned(x):
+    """In reversed time."""
+    return np.flip(x, axis=-2)
+
+
+def _joined(x0, b):
+    """x0, then b, along time."""
+    batch = np.broadcast_shapes(x0.shape[:-1], b.shape[:-2])
+    x0 = np.broadcast_to(x0[..., None, :], (*batch, 1, b.shape[-1]))
+    return np.concatenate([x0, np.broadcast_to(b, (*batch, *b.shape[-2:]))], axis=-2)
+
+
+def _before(first):
+    """`first` with one more step before; it begins no sequence."""
+    return np.concatenate([np.zeros_like(first[..., :1]), first], axis=-1)
+
+
+def _of_next_sequence(D, first):
+    """D at the first step of the next sequence; 0 in the last one."""
+    l = first.shape[-1]
+    begins = np.where(first, np.arange(l), l)
+    after = np.concatenate([begins[..., 1:], np.full_like(begins[..., :1], l)], axis=-1)
+    nearest = np.minimum.accumulate(after[..., ::-1], axis=-1)[..., ::-1]
+    ended = np.concatenate([D, np.zeros_like(D[..., :1, :])], axis=-2)
+    place = np.broadcast_to(nearest[..., None], D.shape)
+    return np.take_along_axis(ended, place, axis=-2)

@@ -1,0 +1,24 @@
+"""Programs by which bounds are measured: right, of different kinds, without BLAS and LAPACK
+(but for gramians).
+
+By operator: `OUTPUTS` of the forward call, `GRADIENTS` of the VJP, with the cotangents first. Each
+is within 16 of the best on every preset of its operator. A program returns None for a case that it
+does not take.
+"""
+
+from refssm.conformance.gauges.programs import (
+    cauchy,
+    discretize,
+    dplr,
+    dplr_gradients,
+    hankel,
+    hippo,
+    hope,
+    krylov,
+    scan,
+)
+
+_OUTPUTS = (dplr, hippo, hope, krylov, scan)
+_GRADIENTS = (cauchy, discretize, dplr_gradients, hankel, hippo, hope, krylov, scan)
+OUTPUTS = {name: made for family in _OUTPUTS for name, made in family.OUTPUTS.items()}
+GRADIENTS = {name: made for family in _GRADIENTS for name, made in family.GRADIENTS.items()}

@@ -1,0 +1,109 @@
+"""Programs of the gradients of DPLR kernels: through the states over time, or through the nodes."""
+
+import numpy as np
+from numpy.fft import fft
+
+from refssm.conformance.gauges.programs.krylov import columns
+from refssm.conformance.gauges.programs.pieces import in_pieces
+from refssm.conformance.gauges.programs.products import adjoint, product, times
+from refssm.dplr.aliased import DPLR_KERNEL_ALIASED, resolved
+from refssm.dplr.kernel import DPLR_KERNEL
+from refssm.dplr.system import around_the_circle, bilinear, corrected, denominators
+
+LARGEST = 128  # states; products without BLAS take seconds above it
+
+# States x_k and costates g_k = Āᴴ g_{k+1} + C* dk_k, (…, n, l)
+
+
+def stepped(A, x, driven):
+    """One step after the other."""
+    l = driven.shape[-1]
+    X, G = [x], [driven[..., l - 1]]
+    for k in range(1, l):
+        X.append(times(A, X[-1]))
+        G.append(times(adjoint(A), G[-1]) + driven[..., l - 1 - k])
+    return np.stack(X, axis=-1), np.stack(G[::-1], axis=-1)
+
+
+def doubled(A, x, driven):
+    """Twice as many states with each square of Ā; sums of twice as many terms for the costates."""
+    G, power, shift = driven, adjoint(A), 1
+    while shift < driven.shape[-1]:
+        ahead = np.concatenate([G[..., shift:], np.zeros_like(G[..., :shift])], axis=-1)
+        G, power, shift = G + product(power, ahead), product(power, power), 2 * shift
+    return columns(A, x, driven.shape[-1]), G
+
+
+def through_time(over_time):
+    """T = M⁻ᴴ dB̄,  d(dt A) = ½ (M⁻ᴴ dĀ (I + Ā)ᴴ + T B̄ᴴ),  M = I − ½dt A, by Woodbury's identity."""
+
+    def vjp(dk, w, P, Q, B, C, dt, *, l):
+        if l == 0 or w.shape[-1] > LARGEST:
+            return None
+        E, b = bilinear(w, P, Q, B, dt)
+        I, h = np.eye(w.shape[-1], dtype=w.real.dtype), dt[..., None]
+        batch = np.broadcast_shapes(E.shape[:-2], b.shape[:-1], C.shape[:-1], dk.shape[:-1])
+        b = np.broadcast_to(b, (*batch, b.shape[-1]))
+        X, G = over_time(I - E, b, C.conj()[..., None] * dk[..., None, :])
+        dA_bar = product(G[..., 1:], adjoint(X[..., :-1]))
+        A = w[..., None] * I - product(P, adjoint(Q))
+        D = (1 - h * w / 2).conj()[..., None, :]
+        S = corrected(D, h / 2, Q, P, dA_bar.mT).mT
+        T = corrected(D, h / 2, Q, P, G[..., None, :, 0])[..., 0, :]
+        dF = (product(S, adjoint(2 * I - E)) + T[..., :, None] * b.conj()[..., None, :]) / 2
+        dA = h[..., None] * dF
+        ddt = (A.conj() * dF).sum((-1, -2)) + (B.conj() * T).sum(-1)
+        dw = np.diagonal(dA, axis1=-2, axis2=-1)
+        dC = (dk[..., None, :] * X.conj()).sum(-1)
+        return dw, -product(dA, Q), -product(adjoint(dA), P), h * T, dC, ddt
+
+    return vjp
+
+
+def transposed(vjp):
+    """The gradients of K_k = Bᵀ (Āᵀ)^k (1 − ½dt Aᵀ)⁻¹ dt C: B and C, P and Q* change places."""
+
+    def swapped(dk, w, P, Q, B, C, dt, *, l):
+        found = vjp(dk, w, Q.conj(), P.conj(), C, B, dt, l=l)
+        if found is None:
+            return None
+        dw, dQ, dP, dC, dB, ddt = found
+        return dw, dP.conj(), dQ.conj(), dB, dC, ddt
+
+    return swapped
+
+
+def through_nodes(dk, w, P, Q, B, C, dt, *, l):
+    """At every node, X = S⁻¹ B and Y = S⁻ᵀ C with S = D + (1 + z) P Qᴴ, by Woodbury's identity."""
+    if l == 0:
+        return None
+    below, above = around_the_circle(l, w, P, Q, B, C, dt)
+    D = denominators(below, above, w, dt)
+    X, Y = resolved(D, above, P, Q, B), resolved(D, above, Q.conj(), P.conj(), C)
+    ds = 2 * fft(dk)[..., None] / P.real.dtype.type(l)
+    through, YX = ds * above.conj()[..., None], (Y * X).conj()
+    dP = -np.einsum("...ln,...lr->...nr", through * Y.conj(), _met(Q, X).conj())
+    dQ = -np.einsum("...ln,...lr->...nr", through.conj() * X, _met(P.conj(), Y))
+    ddt = 2 * (ds[..., 0] * below.conj() * YX.sum(-1)).sum(-1) / (dt * dt)
+    dB, dC = (ds * Y.conj()).sum(-2), (ds * X.conj()).sum(-2)
+    return (through * YX).sum(-2), dP, dQ, dB, dC, ddt
+
+
+def _met(Q, X):
+    """Qᴴ X."""
+    return np.einsum("...nr,...ln->...lr", Q.conj(), X)
+
+
+_BY_STEPS = through_time(stepped)
+GRADIENTS = {
+    DPLR_KERNEL.name: {
+        "by_steps": _BY_STEPS,
+        "transposed": transposed(_BY_STEPS),
+        "doubled": through_time(doubled),
+    },
+    DPLR_KERNEL_ALIASED.name: {
+        "through_nodes": through_nodes,
+        "transposed": transposed(through_nodes),
+        "in_pieces": in_pieces(through_nodes),
+    },
+}

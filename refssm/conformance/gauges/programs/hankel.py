@@ -1,0 +1,159 @@
+"""Programs of the gradients of transfer functions and of gramians.
+
+Transfer functions: by elimination, scaled afterwards, and by inverses. Gramians: a Schur form,
+doubled sums, Newton's iteration; the last two are right for stable systems, a continuous A with
+eigenvalues left of the imaginary axis, a discrete one with eigenvalues inside the unit circle.
+"""
+
+import numpy as np
+
+from refssm._elimination import eliminated
+from refssm.conformance.gauges.programs.products import adjoint, product, times
+from refssm.hankel.gramians import GRAMIANS, GRAMIANS_DISCRETE, outer
+from refssm.hankel.transfer import TRANSFER, TRANSFER_DISCRETE
+
+SQUARINGS = 24  # of A: all but modes slower than 2^-24 have decayed
+STEPS = 30  # of Newton's iteration, which then changes nothing
+
+# x = M⁻¹ B and g = M⁻ᴴ C* dG at every point
+
+
+def by_inverses(M, B, C, dG):
+    """From one inverse of M."""
+    inverse = eliminated(M, np.eye(M.shape[-1], dtype=M.real.dtype))
+    driven = C.conj()[..., None, :] * dG[..., :, None]
+    return times(inverse, B[..., None, :]), times(adjoint(inverse), driven)
+
+
+def scaled_later(M, B, C, dG):
+    """M⁻ᴴ C* first, then times dG, in the reverse order of the states."""
+    M, B, C = M[..., ::-1, ::-1], B[..., ::-1], C[..., ::-1]
+    x = eliminated(M, B[..., None, :, None])[..., 0]
+    g = eliminated(adjoint(M), C.conj()[..., None, :, None])[..., 0] * dG[..., :, None]
+    return x[..., ::-1], g[..., ::-1]
+
+
+def continuous(both):
+    """M = sI − A;  dA = Σ g xᴴ, dB = Σ g, dC = Σ dG x*, dD = Σ dG, ds = −xᴴ g."""
+
+    def vjp(dG, A, B, C, D, s):
+        I = np.eye(A.shape[-1], dtype=A.real.dtype)
+        x, g = both(s[..., :, None, None] * I - A[..., None, :, :], B, C, dG)
+        dA = np.einsum("...li,...lj->...ij", g, x.conj())
+        return dA, g.sum(-2), _row(dG, x), dG.sum(-1), -(x.conj() * g).sum(-1)
+
+    return vjp
+
+
+def discrete(both):
+    """M = I − A/z;  dA = Σ g xᴴ/z*, dz = −(x − B)ᴴ g/z*, the others as before."""
+
+    def vjp(dG, A, B, C, D, z):
+        I = np.eye(A.shape[-1], dtype=A.real.dtype)
+        x, g = both(I - A[..., None, :, :] / z[..., :, None, None], B, C, dG)
+        r = 1 / z.conj()
+        dA = np.einsum("...l,...li,...lj->...ij", r, g, x.conj())
+        dz = -r * ((x - B[..., None, :]).conj() * g).sum(-1)
+        return dA, g.sum(-2), _row(dG, x), dG.sum(-1), dz
+
+    return vjp
+
+
+def _row(dG, x):
+    return (dG[..., :, None] * x.conj()).sum(-2)
+
+
+def _transfers(op, through):
+    of_inverses, later = through(by_inverses), through(scaled_later)
+    return {"eliminated": op.bare_vjp, "by_inverses": of_inverses, "scaled_later": later}
+
+
+# Solutions of A X + X Aᴴ + F = 0 and of X = A X Aᴴ + F
+
+
+def stein_doubled(A, F):
+    """X = Σ_k A^k F Aᴴ^k: X_{2m} = X_m + A^m X_m Aᴴ^m [smith1968]."""
+    for _ in range(SQUARINGS):
+        F, A = F + product(product(A, F), adjoint(A)), product(A, A)
+    return F
+
+
+def lyapunov_doubled(A, F):
+    """The same sum for the Cayley map (s − A)⁻¹ (s + A), s a mean of the eigenvalues."""
+    I, s = _identity(A), _mean_size(A)
+    R = eliminated(s * I - A, I)
+    return stein_doubled(product(R, s * I + A), 2 * s * product(product(R, F), adjoint(R)))
+
+
+def lyapunov_by_sign(A, F):
+    """A ← ½ (c A + A⁻¹/c) tends to −I, and F to 2 X [roberts1980]."""
+    I = _identity(A)
+    for step in range(STEPS):
+        c = 1 / _mean_size(A) if step < STEPS // 2 else 1
+        R = eliminated(A, I)
+        F = (c * F + product(product(R, F), adjoint(R)) / c) / 2
+        A = (c * A + R / c) / 2
+    return F / 2
+
+
+def stein_by_sign(A, F):
+    """Lyapunov's equation of (A + I)⁻¹ (A − I)."""
+    I = _identity(A)
+    R = eliminated(A + I, I)
+    return lyapunov_by_sign(product(R, A - I), 2 * product(product(R, F), adjoint(R)))
+
+
+def _identity(A):
+    return np.eye(A.shape[-1], dtype=A.real.dtype)
+
+
+def _mean_size(A):
+    """The geometric mean of the eigenvalues' moduli, as a power of two."""
+    if A.size == 0:
+        return A.real.dtype.type(1)
+    size = np.linalg.slogdet(A.astype(np.result_type(A, np.float64)))[1] / A.shape[-1]
+    rounded = np.exp2(np.round(np.clip(size / np.log(2), -60, 60)))
+    return rounded.astype(A.real.dtype)[..., None, None]
+
+
+def through_lyapunov(solve):
+    """dA = W P + Q V,  dB = W B,  dC = C Vᴴ."""
+    return _gradients(solve, lambda W, P, Q, V, A: product(W, P) + product(Q, V))
+
+
+def through_stein(solve):
+    """dA = W A P + Q A V,  dB = W B,  dC = C Vᴴ."""
+
+    def joined(W, P, Q, V, A):
+        return product(W, product(A, P)) + product(Q, product(A, V))
+
+    return _gradients(solve, joined)
+
+
+def _gradients(solve, joined):
+    def vjp(dP, dQ, A, B, C):
+        back, row = adjoint(A), C.conj()
+        P, Q = solve(A, outer(B, B)), solve(back, outer(row, row))
+        W, V = solve(back, dP + adjoint(dP)), solve(A, dQ + adjoint(dQ))
+        return joined(W, P, Q, V, A), times(W, B), times(V, row).conj()
+
+    return vjp
+
+
+def _gramians(op, through, doubled, by_sign):
+    """The declared VJP takes LAPACK's Schur form, as most programs do: it errs more than sums."""
+    return {
+        "schur": op.bare_vjp,
+        "doubled": through(doubled),
+        "by_sign": through(by_sign),
+    }
+
+
+GRADIENTS = {
+    TRANSFER.name: _transfers(TRANSFER, continuous),
+    TRANSFER_DISCRETE.name: _transfers(TRANSFER_DISCRETE, discrete),
+    GRAMIANS.name: _gramians(GRAMIANS, through_lyapunov, lyapunov_doubled, lyapunov_by_sign),
+    GRAMIANS_DISCRETE.name: _gramians(
+        GRAMIANS_DISCRETE, through_stein, stein_doubled, stein_by_sign
+    ),
+}

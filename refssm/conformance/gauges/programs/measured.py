@@ -1,0 +1,264 @@
+"""Bounds that are measured: the errors of our own programs in single precision, on the same case.
+
+Where a derived bound is far above the errors of every good program, a bad program can hide in it.
+For one member of a batch, K0 is the largest of
+
+- the errors of the operator's programs (`gauges.programs`) in single precision, on its inputs and
+  on three copies of them in which each number is moved by one rounding up or down, each against
+  the reference at its own inputs: one lucky cancellation decides nothing;
+- the change of the result between these copies: the effect of one rounding of the inputs;
+- log2(2l) root mean squares, the roundings of a transform,
+
+in units of u, rounded up to a power of two, so that machines agree. It holds in every precision.
+A result beyond it is measured again on many more copies: where an error depends on the rounding of
+one number, a few may all be lucky. The derived bound is made only where that fails, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from refssm._arguments import several
+from refssm.broadcasting import unbroadcast
+from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, Known, wide
+
+COPIES = 3
+AGAIN = 12  # sets of copies before a result is refused
+SINGLE = 2.0**-24
+SMALLEST = 2.0**-100  # slices below it may underflow in single precision
+
+Program = Callable[..., Any]  # arrays and sizes to an output, or a tuple; None: not this case
+
+
+def measured(
+    call: Call,
+    exact: Program,
+    programs: Mapping[str, Program],
+    derive: Callable[[], Gauges],
+    *,
+    entries: bool,
+) -> Gauges:
+    """One gauge for each result of `exact`, from the errors of `programs`.
+
+    `derive` makes the derived gauges. They are also used where a program overflows in single
+    precision, or where single precision cannot hold the case. With `entries` they have a bound for
+    each entry, and the smaller bound holds.
+    """
+    if not all(a.size for a in call.arrays):
+        return derive()
+    with np.errstate(all="ignore"):
+        values = _results(exact, wide(call.arrays), call.statics)
+    told = _of_copies(call, exact, programs, values, 0)
+    if not told or any(k is None or (not entries and np.isinf(k).any()) for k in told):
+        return derive()
+    lazily = _Once(derive)
+    peak = max(_largest(a) for a in (*call.arrays, *values))
+    gauges = []
+    for j, (y, k) in enumerate(zip(values, told, strict=True)):
+        assert k is not None
+        k0 = np.maximum(np.broadcast_to(k, y.shape), np.maximum(np.abs(y), call.floor))
+        if entries:
+            gauges.append(_smaller(lazily()[j], k0))
+        else:
+            gauges.append(Gauge(y, k0, k0, peak, normwise=True, derived=_Beyond(lazily, j)))
+    return tuple(gauges)
+
+
+def measured_again(
+    call: Call, exact: Program, programs: Mapping[str, Program], gauges: Gauges
+) -> list[np.ndarray]:
+    """K0 of measured gauges from many more copies; where k1 is known, at most that."""
+    values, k0 = [g.value for g in gauges], [g.k0 for g in gauges]
+    for part in range(1, AGAIN):
+        for j, k in enumerate(_of_copies(call, exact, programs, values, part)):
+            if k is not None and np.isfinite(k).all():
+                k0[j] = np.maximum(k0[j], k)
+    most = [g.derived.k1 if isinstance(g.derived, Known) else np.inf for g in gauges]
+    return [np.maximum(g.k0, np.minimum(k, m)) for g, k, m in zip(gauges, k0, most, strict=True)]
+
+
+def _of_copies(call: Call, exact, programs, values, part: int) -> list[np.ndarray | None]:
+    """K0 of each result by one set of copies, or None for each; empty without a program."""
+    copies = _copies(call.arrays, _cores(call), part)
+    with np.errstate(all="ignore"):
+        wanted = _results(exact, wide(copies), call.statics)
+        found = _of_programs(programs, _full(copies, _cores(call)), call.statics)
+    if not found:
+        return []
+    found = [[_fitted(y, w) for y, w in zip(of, wanted, strict=True)] for of in found]
+    # axes of size 1 that the copies have for broadcasting go again
+    wanted = [w.reshape(len(w), *y.shape) for w, y in zip(wanted, values, strict=True)]
+    found = [[y.reshape(w.shape) for y, w in zip(of, wanted, strict=True)] for of in found]
+    ranks = [y.ndim - batch for y, batch in zip(values, _batch_ranks(call, values), strict=True)]
+    return [
+        _units([results[j] for results in found], wanted[j], y, ranks[j])
+        for j, y in enumerate(values)
+    ]
+
+
+def _smaller(derived: Gauge, k0: np.ndarray) -> Gauge:
+    """The derived gauge with the smaller bound of each entry; an entry without a bound has none."""
+    k0 = np.where(np.isfinite(derived.k0), np.minimum(derived.k0, k0), derived.k0)
+    return replace(derived, k0=k0, k1=k0, derived=Known(derived.k1))
+
+
+@dataclass
+class _Once:
+    """The derived gauges, made at the first use."""
+
+    derive: Callable[[], Gauges]
+    made: Gauges | None = None
+
+    def __call__(self) -> Gauges:
+        if self.made is None:
+            self.made = self.derive()
+        return self.made
+
+
+@dataclass(frozen=True)
+class _Beyond:
+    """K1 of one output, from the derived gauges."""
+
+    gauges: _Once
+    output: int
+
+    def __call__(self) -> np.ndarray:
+        return self.gauges()[self.output].k1
+
+
+def _units(found: list[np.ndarray], wanted, value, rank: int) -> np.ndarray | None:
+    """K0 of each slice, as a power of two; None if single precision cannot tell."""
+    if value.size == 0:
+        return np.zeros(value.shape)
+    axes = tuple(range(-rank, 0))
+    largest = np.abs(value).max(axes, keepdims=True)
+    fits = ((largest == 0) | (largest > SMALLEST)) & np.isfinite(largest)
+    if not (fits.all() and np.isfinite(wanted).all()):
+        return None
+    if (np.abs(wanted - value).max(axes, keepdims=True) > largest / 2).any():
+        return None  # rounded to single precision it is another case, as beside a pole
+    if not all(np.isfinite(y).all() for y in found):
+        return None
+    errors = [np.abs(y - wanted).max(axes, keepdims=True).max(0) for y in found]
+    moved = np.abs(wanted[1:] - wanted[:1]).max(axes, keepdims=True).max(0)
+    size = max(value.shape[axis] for axis in axes) if axes else 1
+    spread = np.log2(2 * size) * np.sqrt((np.abs(value) ** 2).mean(axes, keepdims=True))
+    k0 = np.maximum.reduce([spread, *(e / SINGLE for e in (*errors, moved))]).astype(float)
+    k0 = np.exp2(np.ceil(np.log2(np.maximum(k0, np.finfo(float).tiny))))
+    # programs that never err say nothing about others: one that rounds once more is right
+    return np.where(np.maximum.reduce([*errors, moved]) > 0, k0, np.inf)
+
+
+def _batch_ranks(call: Call, values) -> list[int]:
+    """The number of batch axes of each result: of an output, or of a gradient as its argument."""
+    if len(call.arrays) == len(call.op.inputs):
+        cores = [len(dims) for dims in call.op.output_dims]
+    else:
+        named = zip(call.op.inputs, call.op.input_dims, strict=True)
+        cores = [len(dims) for name, dims in named if name not in call.op.flags]
+    return [y.ndim - core for y, core in zip(values, cores, strict=True)]
+
+
+def _of_programs(programs: Mapping[str, Program], copies, statics) -> list[list[np.ndarray]]:
+    """The results of every program that takes the case; None is the answer of one that does not."""
+    made = (program(*copies, **statics) for program in programs.values())
+    return [[y for y in several(found) if y is not None] for found in made if found is not None]
+
+
+def _results(program: Program, arrays, statics) -> list[np.ndarray]:
+    """The results as a list; a VJP returns None for an argument without a gradient."""
+    return [y for y in several(program(*arrays, **statics)) if y is not None]
+
+
+def _fitted(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """A gradient summed over the axes along which its argument broadcasts, real if that is."""
+    return unbroadcast(found, wanted)
+
+
+def _cores(call: Call) -> list[int]:
+    """The number of core axes of each array; those of a VJP begin with the cotangents."""
+    cores = [len(dims) for dims in call.op.input_dims]
+    before = len(call.arrays) - len(cores)
+    return [len(dims) for dims in call.op.output_dims[:before]] + cores
+
+
+def _copies(arrays, cores, part: int = 0) -> list[np.ndarray]:
+    """Each array in single precision and its moved copies, on a new first axis; others by `part`.
+
+    An array with fewer axes than the others gets axes of size 1 behind the new one, so that its
+    leading axes still broadcast; core axes stay last.
+    """
+    single = [_single(a) for a in arrays]
+    ranks = [a.ndim - core for a, core in zip(single, cores, strict=True)]
+    padded = [(1,) * (max(ranks) - rank) for rank in ranks]
+    single = [a.reshape(more + a.shape) for a, more in zip(single, padded, strict=True)]
+    seed = int.from_bytes(_hash(single), "little")
+    rng = np.random.default_rng([seed, part] if part else seed)
+    return [np.stack([a, *(_moved(a, rng) for _ in range(COPIES))]) for a in single]
+
+
+def _full(arrays, cores) -> list[np.ndarray]:
+    """Each array with all leading axes: so programs need no rule of broadcasting."""
+    ranks = [a.ndim - core for a, core in zip(arrays, cores, strict=True)]
+    shapes = [a.shape[:rank] for a, rank in zip(arrays, ranks, strict=True)]
+    batch = np.broadcast_shapes(*shapes)
+    told = zip(arrays, ranks, strict=True)
+    return [np.broadcast_to(a, batch + a.shape[rank:]) for a, rank in told]
+
+
+def _hash(arrays) -> bytes:
+    """A hash of the case, from which the signs of the moves are drawn."""
+    made = blake2b(digest_size=8)
+    for a in arrays:
+        made.update(np.ascontiguousarray(a).tobytes())
+    return made.digest()
+
+
+def _single(a: np.ndarray) -> np.ndarray:
+    if a.dtype.kind == "b":
+        return a
+    return np.ascontiguousarray(a, np.complex64 if np.iscomplexobj(a) else np.float32).reshape(
+        a.shape
+    )
+
+
+def _moved(a: np.ndarray, rng) -> np.ndarray:
+    """Each number that is not 0 moved by one rounding up or down; flags stay."""
+    if a.dtype.kind == "b":
+        return a
+    if np.iscomplexobj(a):
+        parts = a.view(np.float32) if a.ndim else a[None].view(np.float32)
+        return _moved(parts, rng).view(np.complex64).reshape(a.shape)
+    up = np.where(rng.random(a.shape) < 0.5, np.float32(np.inf), np.float32(-np.inf))
+    return np.where(a == 0, a, np.nextafter(a, up))
+
+
+def _largest(a: np.ndarray) -> float:
+    """The largest finite modulus."""
+    if a.dtype.kind == "b":
+        return 1.0
+    size = np.abs(a)
+    return float(size.max(initial=0.0, where=np.isfinite(size)))
+
+
+def worst_errors(call: Call, exact: Program, programs: Mapping[str, Program]) -> dict[str, float]:
+    """For each program, its largest error over the largest entry of the result, in units of u.
+
+    For the test that no listed program is poor.
+    """
+    copies, told = _copies(call.arrays, _cores(call)), {}
+    with np.errstate(all="ignore"):
+        wanted = _results(exact, wide(copies), call.statics)
+        for name, program in programs.items():
+            for found in _of_programs({name: program}, _full(copies, _cores(call)), call.statics):
+                told[name] = max(
+                    float(np.abs(_fitted(y, w) - w).max() / (SINGLE * _largest(w)))
+                    for y, w in zip(found, wanted, strict=True)
+                    if _largest(w) > 0
+                )
+    return told

@@ -1,0 +1,77 @@
+"""Grade N, "right in norm": entries that cancel in differences of cumulative sums.
+
+Such a program keeps the digits of the largest entries of a row of time, not those of entries that
+are much smaller. Its bounds are those of the operator's cumulated form (`gauges/cumulated/`),
+entry by entry; no entry borrows from another member of the batch, another head or channel.
+"""
+
+from __future__ import annotations
+
+from math import floor, log2
+
+import numpy as np
+
+from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.verdict import BEYOND, Verdict, says_nothing
+from refssm.conformance.standard import HALF_PRECISION, Standard
+
+
+def second_bound(gauge: Gauge, held: Standard, bounds: dict) -> np.ndarray | None:
+    """The largest |ŷ − y| of each entry for grade N, at least those of A and B; None without N.
+
+    Arithmetic of 11 bits or fewer has no N: its cumulative sums have no digits. Kernels for 16-bit
+    types sum in single precision, and may declare it.
+    """
+    if gauge.second is None or not held.normwise or held.u >= HALF_PRECISION:
+        return None
+    with np.errstate(all="ignore"):
+        more = held.room * held.u * (gauge.second() - gauge.k0)
+        # the form has no bound after a decay of 0
+        allowed = bounds["A"] + np.where(np.isfinite(more), more, 0.0)
+    own = np.maximum(bounds["A"], bounds["B"])
+    allowed = np.maximum(allowed, own)
+    if not held.type.half:
+        return allowed
+    # a result that float16 holds as a subnormal number: to flush it to zero is no cancellation
+    size = np.abs(gauge.value)
+    return np.where((size > 0) & (size < held.type.tiny), own, allowed)
+
+
+def right_in_norm(error, value, allowed, own, judged, held: Standard, dims, notes) -> Verdict:
+    """The verdict on an output whose errors are all `allowed`, but not all within `own` bounds.
+
+    `error` is |ŷ − y| of each entry, and `dims` names its axes.
+    """
+    if says_nothing(value, allowed, judged):
+        return Verdict("-", notes=(*notes, BEYOND))
+    size, error = (np.where(judged, a, 0.0) for a in (np.abs(value).astype(float), error))
+    with np.errstate(all="ignore"):
+        ratio = np.where(error > 0, held.room * error / allowed, 0.0)
+        place = np.unravel_index(np.argmax(np.where(error > 0, error / own, 0.0)), error.shape)
+    row = _row(error.shape, place, dims)
+    largest, smallest = _right_bits(np.ravel(error[row]), np.ravel(size[row]), -log2(held.u))
+    bits = f"{smallest} bit" + "s" * (smallest != 1)
+    message = f"cancels: {largest} bits of the largest entry of its row, {bits} of the smallest"
+    return Verdict("N", float(ratio.max()), smallest, message, notes, allowed=held.room)
+
+
+def _row(shape, place, dims) -> tuple:
+    """The index of the row of time through `place`; of its last axis if there is no time."""
+    if not shape:
+        return ()
+    axis = dims.index("l") - len(dims) if "l" in dims else -1
+    return tuple(slice(None) if i == axis % len(shape) else int(p) for i, p in enumerate(place))
+
+
+def _right_bits(error, size, most: float) -> tuple[int, int]:
+    """How many bits of a row's largest entry are right, and the fewest of any of its entries."""
+    pairs = ((error.max(), size.max()), *zip(error, size, strict=True))
+    largest, *others = (floor(_bits(e, s, most)) for e, s in pairs)
+    return largest, min(others)
+
+
+def _bits(error, size, most: float) -> float:
+    """Right bits of a number of this size."""
+    if not error:
+        return most
+    return min(most, max(0.0, log2(size / error))) if size else 0.0

@@ -1,0 +1,1 @@
+"""Presets: named systems as models start from them, for the operators that models call."""

@@ -1,0 +1,41 @@
+"""The presets of each operator, from the families' files."""
+
+from refssm._operator import Operator
+from refssm.presets import (
+    cauchy,
+    convolution,
+    diagonal,
+    discretize,
+    dplr,
+    hankel,
+    hippo,
+    hope,
+    krylov,
+    layers,
+    scan,
+    selective_scan,
+    ssd,
+    vandermonde,
+)
+from refssm.presets.preset import Preset
+
+FAMILIES = (
+    cauchy, convolution, diagonal, discretize, dplr, hankel, hippo, hope, krylov, layers, scan,
+    selective_scan, ssd, vandermonde,
+)  # fmt: skip
+PRESETS = {name: presets for family in FAMILIES for name, presets in family.PRESETS.items()}
+
+
+def preset_named(op: Operator, name: str) -> Preset | None:
+    """The operator's preset of this name, None for ""; LookupError if there is none."""
+    if not name:
+        return None
+    for preset in presets_of(op):
+        if preset.name == name:
+            return preset
+    raise LookupError(f"{op} has no preset {name!r}")
+
+
+def presets_of(op: Operator) -> tuple[Preset, ...]:
+    """All presets of an operator; () if it has none."""
+    return PRESETS.get(op.name, ())

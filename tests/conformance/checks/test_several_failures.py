@@ -1,0 +1,186 @@
+"""Distinct failures of a check are listed apart; figures are those of the worst case drawn."""
+
+import json
+import math
+
+import jsonschema
+import numpy as np
+import pytest
+from judging import judged, plugin, run, scan
+
+from refssm.conformance.cases.drawing import cases
+from refssm.conformance.checks.drawing import Drawing
+from refssm.conformance.checks.searching.swept import Failure, distinct
+from refssm.conformance.checks.sweep import sweep
+from refssm.conformance.judging.result import Also
+from refssm.conformance.judging.verdict import Verdict, wrong
+from refssm.conformance.report import lines, records
+from refssm.conformance.report.page import Shown, page
+from refssm.scan import LINEAR_SCAN
+
+
+def schema():
+    from importlib.resources import files
+
+    told = files("refssm.conformance.report").joinpath("results.schema.json").read_text("utf-8")
+    return jsonschema.Draft202012Validator(json.loads(told))
+
+
+def raising_and_wrong(a, b):
+    """Raises for three channels, and is wrong after step 64, the more the longer the input is."""
+    if b.shape[-1] == 3:
+        raise KeyError("three channels")
+    x = scan(a, b)
+    x[..., 64:, :] *= 1 + 0.1 * (x.shape[-2] - 64)
+    return x
+
+
+def one(function, *checks, **how):
+    how = {"shrink": True, "profile": "default", "types": ("float32",), **how}
+    (result,) = judged("linear_scan", function, *checks, **how)
+    return result
+
+
+@pytest.fixture(scope="module")
+def both():
+    return one(raising_and_wrong, "value")
+
+
+def test_what_raises_and_what_is_wrong_are_listed_apart(both):
+    assert (both.verdict, both.grade, both.kind) == ("wrong", "F", "values of `x`")
+    (other,) = both.also
+    assert (other.verdict, other.kind) == ("error", "raised KeyError")
+    assert other.message.startswith("raised KeyError: 'three channels'")
+    assert "l=1 n=3" in other.smallest
+    assert "n=3" not in both.smallest
+    assert 0 < both.failing < both.examples
+    assert 0 < other.failing < both.examples
+
+
+def test_ratio_and_bits_are_those_of_the_worst_case_drawn(both):
+    assert both.ratio > both.smallest_ratio > both.allowed
+    assert both.bits < both.smallest_bits
+    told = lines.below(both)
+    smallest = next(line for line in told if line.startswith("smallest: "))
+    assert smallest.endswith(
+        f"(ratio {both.smallest_ratio:.2g}, {math.floor(both.smallest_bits)} bits)"
+    )
+    start = f"also error (raised KeyError) in {both.also[0].failing} of {both.examples}: "
+    begins = {line.partition(" raised KeyError: ")[0] for line in told}
+    assert start.replace(" (raised KeyError)", "").rstrip() in begins
+
+
+def test_json_and_page_show_every_failure(both):
+    more = {"config": None, "interrupted": False, "known_failures": None, "complaints": []}
+    told = json.loads(records.document([both], 0, "default", **more))
+    schema().validate(told)
+    assert told["schema"] == 2
+    assert [also["kind"] for also in told["results"][0]["also"]] == ["raised KeyError"]
+    shown = page([both], ["here   profile default"], 1.0, {0: Shown()})
+    assert "Another failure" in shown
+    assert "three channels" in shown
+
+
+def test_failures_of_two_outputs_are_distinct():
+    def halves(dx, a, b):
+        da, db = LINEAR_SCAN.bare_vjp(dx, a, b)
+        return (2 * da, db) if b.shape[-2] % 2 else (da, 2 * db)
+
+    result = one(scan, "gradient", vjp=halves)
+    kinds = {result.kind, *(also.kind for also in result.also)}
+    assert kinds == {"values of `da`", "values of `db`"}
+
+
+def test_without_shrinking_the_first_failure_ends_the_check():
+    result = one(raising_and_wrong, "value", shrink=False)
+    assert result.failing == 1
+    assert result.also == ()
+
+
+def test_shrinking_never_crosses_into_another_failure():
+    def three(case):
+        if case.sizes["l"] < 4:
+            return Verdict("F", message=f"raised E{case.sizes['l']}: no", error=True)
+        if case.sizes["l"] > 200:
+            return Verdict("C", 50.0, 3.0, "digits", kind="values of `x`")
+        return wrong("shape", kind="shape or type of `x`") if case.sizes["n"] > 30 else Verdict("A")
+
+    for seed in range(4):
+        found = sweep(Drawing(cases(LINEAR_SCAN, "float32")), three, count=40, seed_=seed)
+        assert len(found.failures) > 1
+        for failure in found.failures:
+            assert failure.case is not None
+            assert failure.smallest is not None
+            assert failure.smallest.failure == failure.verdict.failure
+            assert three(failure.case) == failure.smallest
+
+
+def test_at_most_three_failures_are_listed_the_worst_first():
+    def of_size(case):
+        n = case.sizes["l"] % 5
+        return wrong(f"kind {n}", kind=f"{n}") if n else Verdict("C", 20.0, 5.0, kind="digits")
+
+    found = sweep(Drawing(cases(LINEAR_SCAN, "float32")), of_size, count=40, seed_=1)
+    assert len(found.failures) == 3
+    assert {failure.verdict.verdict for failure in found.failures} == {"wrong"}
+
+
+def test_an_inaccurate_value_beside_a_wrong_one_is_the_same_failure():
+    told = [
+        Verdict("C", 50.0, 3.0, kind="values of `x`"),
+        Verdict("F", 9.0, 3.0, kind="values of `x`"),
+        Verdict("F", 99.0, 3.0, kind="values of `x`"),
+        Verdict("F", message="raised X: no", error=True),
+        Verdict("F", message="raised X: never", error=True),
+    ]
+    found = distinct([Failure(0, str(i), v) for i, v in enumerate(told)])
+    assert [(f.verdict.verdict, f.cases, f.key) for f in found] == [
+        ("wrong", 3, "1"),
+        ("error", 2, "3"),
+    ]
+    assert found[0].verdict.ratio == 99.0
+
+
+def test_a_call_that_ends_the_process_ends_the_search():
+    def dying(case):
+        return Verdict("F", message="killed the process by SIGSEGV", error=True)
+
+    assert sweep(Drawing(cases(LINEAR_SCAN, "float32")), dying, count=20, seed_=1).examples == 1
+
+
+def test_the_search_for_other_failures_ends_in_time_and_says_so(monkeypatch):
+    monkeypatch.setattr("refssm.conformance.checks.sweep.MORE_SECONDS", 0.0)
+    drawing = Drawing(cases(LINEAR_SCAN, "float32"))
+    found = sweep(drawing, lambda case: wrong("always"), count=30, seed_=1)
+    assert found.examples == 10
+    assert found.verdict.notes == ("the search for other failures ended after 0 s",)
+
+
+def test_an_error_that_is_as_large_in_a_wider_type_is_wrong_not_inaccurate():
+    def nearly(a, b):
+        return scan(a, b) * np.asarray(1 + 2.0**-12, b.dtype)
+
+    how = {"shrink": True, "profile": "default", "types": ("float32", "float64")}
+    result, _ = judged("linear_scan", nearly, "value", **how)
+    assert "equally wrong in float64" in result.hint
+    assert (result.verdict, result.grade) == ("wrong", "F")
+
+
+def test_a_line_of_another_failure_names_its_kind_once():
+    also = Also("wrong", "values of `x`", "F", 9.0, 1.0, 3, "worst x[0]: got 1, want 2", "l=1")
+    (result,) = judged("linear_scan", scan, "zero")
+    assert lines.also(result, also)[0].startswith("also wrong (values of `x`) in 3 of ")
+
+
+QUICK = ("--profile", "quick")
+
+
+def test_a_function_that_writes_to_its_state_is_a_failure_of_the_check_state(tmp_path, capfd):
+    plugin(
+        tmp_path,
+        "import refssm\n\n\ndef hope_stream_stateful(h, dt, u, x0):\n"
+        "    x0 += 1\n    return refssm.hope_stream_stateful(h, dt, u, x0)\n",
+    )
+    code, text, _ = run(capfd, "verify", tmp_path / "my_ops.py", "--check", "state", *QUICK)
+    assert code == 1
+    assert "the call wrote to its input `x0`" in text

@@ -1,0 +1,172 @@
+"""A diagnosis says nothing that is untrue: each sentence beside a program that once got it."""
+
+import warnings
+
+import numpy as np
+import pytest
+from judging import rounded_to
+
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.diagnosis import hints, roughness
+from refssm.conformance.judging.expected import remembering
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
+from refssm.testing import Declaration
+
+EXPECTED = {name: operator_named(name).reference for name in ("linear_scan", "causal_convolution")}
+
+
+@pytest.fixture(autouse=True)
+def _their_warnings_are_not_ours():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def failure(name, function, check="value", dtype="float32", wider=()):
+    """The result of one implementation that fails one check, made smaller as by default."""
+    declared = Declaration(name, dtypes=(dtype, *wider))
+    found = Found(operator_named(name), function, None, declared=declared)
+    how = {"only_checks": (check,), "types": (dtype, *wider), "folder": None, "diagnose": True}
+    with remembering():
+        line, *_ = results_of(Session(InProcess([found]), "", Settings(**how)))
+    assert line.failed, line
+    return line
+
+
+def by_fft(u, k):
+    n = 2 * u.shape[-1]
+    spectra = np.fft.fft(u, n) * np.fft.fft(k, n)
+    return np.fft.ifft(spectra)[..., : u.shape[-1]]
+
+
+def typed(y, *arguments):
+    kind = np.result_type(*arguments)
+    return (y if kind.kind == "c" else np.real(y)).astype(kind)
+
+
+def window(u, k):
+    """Taps from 1024 on are left out."""
+    near = np.where(np.arange(k.shape[-1]) < 1024, k, 0)
+    return typed(by_fft(u, near), u, k) if u.shape[-1] else EXPECTED["causal_convolution"](u, k)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_kernel_cut_off_is_not_told_as_arithmetic_of_few_bits(dtype):
+    told = failure("causal_convolution", window, dtype=dtype).looks_like
+    assert "bits" not in told
+    assert "state" not in told  # a convolution has none
+
+
+def in_bfloat16(a, b):
+    return EXPECTED["linear_scan"](rounded_to(8, a), rounded_to(8, b))
+
+
+@pytest.mark.long
+def test_without_calls_of_neighbours_a_kernel_cut_off_would_be_told_as_few_bits(monkeypatch):
+    assert "bfloat16" in failure("linear_scan", in_bfloat16).looks_like
+    monkeypatch.setattr(roughness, "ROUGH", 2.0)  # nothing changes by twice its size
+    assert "bits" not in failure("linear_scan", in_bfloat16).looks_like
+    monkeypatch.setattr(roughness, "ROUGH", -1.0)  # every error passes for rounding
+    assert "bits" in failure("causal_convolution", window).looks_like
+
+
+def late_reset(a, b):
+    """The carry is lost at step 40."""
+    a = a.copy()
+    a[..., 40:41, :] = 0
+    return EXPECTED["linear_scan"](a, b)
+
+
+@pytest.mark.long
+def test_a_lost_carry_is_not_half_of_a_spectrum():
+    assert "spectrum" not in failure("linear_scan", late_reset).looks_like
+
+
+def stale():
+    """The spectrum of the kernel is kept by shape, type and first tap."""
+    kept = {}
+
+    def program(u, k):
+        if not u.size or not k.size:
+            return EXPECTED["causal_convolution"](u, k)
+        n = 2 * u.shape[-1]
+        key = (k.shape, k.dtype, complex(k.flat[0]))
+        spectrum = kept.setdefault(key, np.fft.fft(k, n))
+        return typed(np.fft.ifft(np.fft.fft(u, n) * spectrum)[..., : u.shape[-1]], u, k)
+
+    return program
+
+
+@pytest.mark.long
+def test_a_stale_cache_is_not_called_rounding():
+    line = failure("causal_convolution", stale(), dtype="complex64", wider=("complex128",))
+    assert "right in" not in line.hint
+
+
+@pytest.mark.long
+def test_without_the_calls_between_a_stale_cache_would_be_called_rounding(monkeypatch):
+    monkeypatch.setattr(hints, "_others", lambda arrays: arrays)
+    line = failure("causal_convolution", stale(), dtype="complex64", wider=("complex128",))
+    assert "right in complex128" in line.hint
+
+
+def overflowing(a, b):
+    """Each step through its square, which overflows in single precision."""
+    x = EXPECTED["linear_scan"](a, b)
+    return (np.sign(x) * np.sqrt(np.square(x * x.dtype.type(1e18)))).astype(x.dtype) / x.dtype.type(
+        1e18
+    )
+
+
+@pytest.mark.long
+def test_an_overflow_is_not_called_rounding():
+    line = failure("linear_scan", overflowing, wider=("float64",))
+    assert "rounding" not in line.hint
+
+
+def unsteady():
+    calls = [0]
+
+    def program(a, b):
+        calls[0] += 1
+        wrong = b.dtype == np.float32 and calls[0] % 3
+        return EXPECTED["linear_scan"](a, b) * b.dtype.type(1.5 if wrong else 1)
+
+    return program
+
+
+@pytest.mark.long
+def test_nothing_is_said_of_a_failure_that_does_not_come_again():
+    assert failure("linear_scan", unsteady(), wider=("float64",)).hint == ""
+
+
+@pytest.mark.long
+def test_rounding_in_every_type_is_not_called_a_wrong_formula():
+    def in_twelve_bits(a, b):
+        return rounded_to(12, EXPECTED["linear_scan"](a, b))
+
+    line = failure("linear_scan", in_twelve_bits, wider=("float64",))
+    assert "formula is wrong" not in line.hint
+
+
+@pytest.mark.long
+def test_a_wrong_formula_is_called_so():
+    line = failure("linear_scan", late_reset, wider=("float64",))
+    assert line.hint.endswith("the formula is wrong, this is not rounding")
+
+
+@pytest.mark.long
+def test_a_nan_of_a_masked_product_is_told_as_such():
+    def masked(a, b):
+        x, steps = np.zeros(b.shape, np.result_type(a, b)), np.arange(b.shape[-2])
+        for t in steps:
+            decays = [np.prod(a[..., s + 1 : t + 1, :], -2) for s in steps]
+            mask = (steps <= t).astype(x.dtype)
+            x[..., t, :] = sum(mask[s] * decays[s] * b[..., s, :] for s in steps)
+        return x
+
+    line = failure("linear_scan", masked, "nan")
+    assert "0 times NaN is NaN" in line.hint or "0 · NaN" in line.looks_like

@@ -1,0 +1,91 @@
+"""The second gauge: cumulated forms are right, and bound what differences of sums attain."""
+
+import numpy as np
+import pytest
+
+from refssm._arguments import several
+from refssm.catalog import OPERATORS, named
+from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.gauges.contracts import bounds
+from refssm.conformance.gauges.cumulated import FORMS, sums
+from refssm.conformance.gauges.gauge import gauges
+
+BOTH = [(name, dtype) for name in FORMS for dtype in ("float64", "complex128")]
+
+
+def called(name, dtype):
+    """The operator, an ordinary call, and cotangents."""
+    op, rng = named(name), np.random.default_rng(5)
+    assert op is not None
+    case = ordinary_case(op, dtype, sizes=(37, 5, 4, 2))
+    outputs = several(op.reference(*case.arrays, **case.statics))
+    cotangents = [rng.standard_normal(y.shape).astype(y.dtype) for y in outputs]
+    return op, case, outputs, cotangents
+
+
+def apart(got, wanted):
+    """The largest difference, relative to the largest entry of each array."""
+    pairs = [(g, w) for g, w in zip(got, wanted, strict=True) if w is not None]
+    return max(np.abs(g - w).max() / np.abs(w).max() for g, w in pairs)
+
+
+@pytest.mark.parametrize(("name", "dtype"), BOTH)
+def test_a_cumulated_form_gives_the_outputs_and_gradients_of_its_operator(name, dtype):
+    op, case, outputs, cotangents = called(name, dtype)
+    form = FORMS[name]
+    rounding = 64 * np.finfo(np.float64).eps  # of e^L with |L| below 64
+    assert apart(several(form.forward(*case.arrays, **case.statics)), outputs) < rounding
+    given = (*cotangents, *case.arrays)
+    pulled = op.bare_vjp(*given, **case.statics)
+    assert apart(form.vjp(*given, **case.statics), pulled) < rounding
+
+
+@pytest.mark.parametrize(("name", "dtype"), BOTH)
+def test_the_second_gauge_has_a_bound_for_each_entry_of_the_first(name, dtype):
+    op, case, _, cotangents = called(name, dtype)
+    how = {"unit": 2.0**-24, "floor": 1e-38}
+    for vjp, given in ((None, case.arrays), (op.bare_vjp, [*cotangents, *case.arrays])):
+        for gauge in bounds(op, given, case.statics, vjp, **how):
+            assert gauge.second is not None
+            second = gauge.second()
+            assert second.shape == gauge.k0.shape
+            assert np.isfinite(second).all()
+
+
+def test_every_sequence_operator_with_one_decay_per_step_has_a_cumulated_form():
+    varying = {"a", "log_a", "dt"}
+    timed = {
+        op.name
+        for op in OPERATORS
+        for name, dims in zip(op.inputs, op.input_dims, strict=True)
+        if name in varying and op.leading == "l" and "l" in dims and op.family != "discretize"
+    }
+    assert timed == set(FORMS)
+
+
+def test_a_sum_of_decayed_inputs_has_the_errors_of_the_exponents():
+    L, b = np.array([[-100.0], [-200.0], [-200.5]]), np.ones((3, 1))
+    first = np.zeros(3, bool)
+    (gauge,) = gauges(lambda L, b: sums.decayed_sums(L, b, first), L, b, unit=2.0**-24)
+    np.testing.assert_allclose(gauge.value, sums.decayed_sums(L, b, first))
+    np.testing.assert_allclose(gauge.value.ravel()[-1], 1 + np.exp(-0.5) + np.exp(-100.5))
+    (exact, off) = gauge.k0.ravel()[-1], gauge.k1.ravel()[-1]
+    assert 300 * np.exp(-0.5) < off < 500  # |L_t| + |L_s| roundings of L, times e^{-1/2}
+    assert exact < 20  # L as given
+
+
+def test_an_exponential_without_digits_gets_no_allowance_for_its_exponent():
+    L, b = np.array([[-1e6], [-1e6 - 0.5]]), np.ones((2, 1))
+    first = np.zeros(2, bool)
+    for unit, limit in ((2.0**-53, 1e6), (2.0**-24, 20)):
+        (gauge,) = gauges(lambda L, b: sums.decayed_sums(L, b, first), L, b, unit=unit)
+        assert (gauge.k1[1] < limit * 2).all()
+        assert (gauge.k1[1] > limit / 4).all()
+
+
+def test_sequences_of_a_packed_row_do_not_mix():
+    first = np.array([False, False, True, False])
+    L, b = np.log(0.5) * np.arange(1.0, 5)[:, None], np.ones((4, 1))
+    (gauge,) = gauges(lambda L, b: sums.decayed_sums(L, b, first), L, b, unit=2.0**-24)
+    np.testing.assert_allclose(gauge.value.ravel(), [1, 1.5, 1, 1.5])
+    np.testing.assert_allclose(sums.decayed_sums(L, b, first).ravel(), [1, 1.5, 1, 1.5])

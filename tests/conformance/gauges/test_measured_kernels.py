@@ -1,0 +1,118 @@
+"""Measured bounds of the operators beside `dplr_kernel`: what can no longer hide in a bound."""
+
+import numpy as np
+import pytest
+
+from refssm._arguments import several
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.gauges.contracts import BOUNDS, bounds, gradient_programs
+from refssm.conformance.gauges.gauge import Call
+from refssm.conformance.gauges.programs import GRADIENTS, OUTPUTS
+from refssm.conformance.gauges.programs.pieces import in_pieces, interleaved
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import grade_outputs
+from refssm.conformance.selftest.bounds import case_of, cotangents
+from refssm.conformance.standard import Standard
+from refssm.presets.catalog import presets_of
+
+U = 2.0**-24
+
+
+def smallest_case(name):
+    op = operator_named(name)
+    case = case_of(op, presets_of(op)[0])
+    assert case is not None
+    return op, case
+
+
+def outputs(op, case):
+    return several(op.reference(*case.arrays, **case.statics))
+
+
+def of_percent(y):
+    """y with its largest entry larger by 1 %."""
+    y = np.array(y)
+    at = np.unravel_index(np.argmax(np.abs(y)), y.shape)
+    y[at] *= 1.01
+    return y
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_the_reference_is_within_the_measured_bound_and_one_percent_is_beyond(name):
+    op, case = smallest_case(name)
+    gauged = expect(op, case.arrays, case.statics)
+    good = outputs(op, case)
+    assert grade_outputs(op, case.arrays, good, gauged).grade == "A"
+    assert grade_outputs(op, case.arrays, tuple(map(of_percent, good)), gauged).grade in "CF"
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_a_gradient_is_within_its_measured_bound_and_one_percent_is_beyond(name):
+    op, case = smallest_case(name)
+    arrays = [*cotangents(op, case), *case.arrays]
+    gauged = expect(op, arrays, case.statics, op.bare_vjp)
+    found = [g for g in op.bare_vjp(*arrays, **case.statics) if g is not None]
+    held = Standard.of(case.dtype)
+    for gradient, gauge in zip(found, gauged, strict=True):
+        allowed = held.room * U * gauge.k0
+        assert (np.abs(gradient - gauge.value) <= allowed).all()
+        assert not (np.abs(of_percent(gradient) - gauge.value) <= allowed).all()
+
+
+def test_a_kernel_a_thousand_times_too_large_from_step_32_on_is_wrong():
+    op = operator_named("krylov_kernel")
+    case = case_of(op, presets_of(op)[-1])
+    assert case is not None
+    gauged = expect(op, case.arrays, case.statics)
+    (K,) = outputs(op, case)
+    late = np.where(np.arange(K.shape[-1]) < 32, K, 1000 * K).astype(K.dtype)
+    assert grade_outputs(op, case.arrays, (late,), gauged).grade == "F"
+    # the bound of the powers of a matrix far from normal grows, and the powers do not
+    call = Call(op, case.arrays, case.statics, U, 0.0)
+    (derived,) = BOUNDS[op.contract].outputs(call)
+    assert (np.abs(late - derived.value) <= 16 * U * derived.k0).all()
+
+
+@pytest.mark.parametrize("name", ["krylov_kernel", "hope_stream", "dense_scan"])
+def test_no_measured_bound_is_above_the_derived_one_of_its_entry(name):
+    op, case = smallest_case(name)
+    gauged = bounds(op, case.arrays, case.statics, None, unit=U, floor=0.0)
+    derived = BOUNDS[op.contract].outputs(Call(op, case.arrays, case.statics, U, 0.0))
+    for gauge, other in zip(gauged, derived, strict=True):
+        assert (gauge.k0 <= other.k0).all()
+        assert (gauge.k0 < other.k0).any()
+        assert gauge.derived is not None
+        assert np.array_equal(gauge.derived(), other.k1)
+
+
+def test_programs_that_never_err_leave_the_derived_bound():
+    op = operator_named("krylov_kernel")
+    A, B, C = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([0.0, 1.0]), np.array([1.0, 0.0])
+    (gauge,) = bounds(op, [A, B, C], {"l": 4}, None, unit=U, floor=0.0)
+    (derived,) = BOUNDS[op.contract].outputs(Call(op, [A, B, C], {"l": 4}, U, 0.0))
+    moved = gauge.k0 < derived.k0
+    assert not moved[gauge.value == 0].any()
+
+
+@pytest.mark.parametrize("cut", [in_pieces, interleaved])
+@pytest.mark.parametrize("name", ["vandermonde_kernel", "gramians", "dense_scan_from"])
+def test_the_pieces_of_a_gradient_add_up_to_it(name, cut):
+    op, case = smallest_case(name)
+    wide = [a.astype(np.result_type(a, np.float64)) for a in case.arrays]
+    arrays = [*(d.astype(np.result_type(d, np.float64)) for d in cotangents(op, case)), *wide]
+    whole = op.bare_vjp(*arrays, **case.statics)
+    pieces = cut(op.bare_vjp, len(op.outputs))(*arrays, **case.statics)
+    for y, of_pieces in zip(whole, pieces, strict=True):
+        scale = np.abs(y).max()
+        assert np.abs(y - of_pieces).max() <= 1e-9 * scale
+        assert not np.array_equal(y, of_pieces)
+
+
+def test_gradients_of_long_sums_are_measured_and_those_with_a_cumulated_form_are_not():
+    def measured(name):
+        return gradient_programs(operator_named(name)) is not None
+
+    assert measured("vandermonde_kernel")
+    assert measured("diagonal_ssm")
+    assert not measured("linear_scan")
+    assert not measured("ssd_chunked")
