@@ -208,7 +208,7 @@ def test_what_is_missing_here_is_named(wheels, monkeypatch, capsys):
     assert wheels.main([]) == 0
     monkeypatch.setattr(wheels, "distributions", lambda: iter(()))
     assert wheels.main([]) == 1
-    assert "carry their wheels: array-api-compat filelock finufft" in capsys.readouterr().out
+    assert "carry their wheels: array-api-compat einops filelock finufft" in capsys.readouterr().out
 
 
 def test_the_judge_goes_on_where_an_earlier_run_ended_and_says_how_far_it_came(monkeypatch, capsys):
