@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from judging import LATE, SCAN, plugin, run
+from judging import LATE, ONE_SEQUENCE, SCAN, plugin, run
 
 import refssm
 
@@ -144,17 +144,6 @@ def test_own_inputs_of_an_operator_with_a_length_hold_the_length(folder, capfd):
     result, out, _ = run(capfd, "verify", wrong, *saved(folder))
     assert result == 1
     assert "worst k[" in out
-
-
-ONE_SEQUENCE = """
-import numpy as np
-
-def linear_scan(a, b):
-    x, state = np.empty_like(b, dtype=np.result_type(a, b)), 0
-    for k in range(len(b)):
-        x[k] = state = a[k] * state + b[k]
-    return x
-"""
 
 
 @pytest.mark.long

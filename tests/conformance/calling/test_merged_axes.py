@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from einops import rearrange
-from judging import judged, plugin, run, scan, verdicts
+from judging import ONE_SEQUENCE, judged, plugin, run, scan, verdicts
 
 from refssm._layout import arranged, canonical, length, parse, restored, single
 from refssm.discretize.hold import DISCRETIZE_ZOH
@@ -199,17 +199,6 @@ def test_the_batch_may_share_an_argument_with_merged_axes():
     assert verdicts(results) == {"value": "pass", "gradient": "wrong"}
 
 
-FILE = """
-import numpy as np
-
-def linear_scan(a, b):
-    x, state = np.empty_like(b, dtype=np.result_type(a, b)), 0
-    for k in range(len(b)):
-        x[k] = state = a[k] * state + b[k]
-    return x
-"""
-
-
 def saved(folder, **more):
     rng = np.random.default_rng(0)
     a, b = (rng.uniform(0.5, 1, (6, 8)).astype(np.float32) for _ in "ab")
@@ -220,7 +209,8 @@ def saved(folder, **more):
 @pytest.mark.long
 def test_saved_arrays_need_the_sizes_of_merged_axes(capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    command = ("verify", plugin(tmp_path, FILE), "--layout", FLAT, "--inputs", "own.npz")
+    mine = plugin(tmp_path, ONE_SEQUENCE)
+    command = ("verify", mine, "--layout", FLAT, "--inputs", "own.npz")
     saved(tmp_path)
     code, _, err = run(capfd, *command)
     assert (code, err.strip()) == (4, (
