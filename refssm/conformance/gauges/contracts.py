@@ -64,18 +64,18 @@ def bounds(
     """One gauge per output of `op`, or per gradient if its `vjp` is given."""
     call, bound = Call(op, arrays, statics, unit, floor), BOUNDS[op.contract]
     if vjp is None:
-        exact, programs, derive = op.reference, OUTPUTS.get(op.name), partial(bound.outputs, call)
+        exact, programs, derive = op.reference, output_programs(op), partial(bound.outputs, call)
     else:
         programs, derive = gradient_programs(op), partial(bound.gradients, call, vjp)
         exact = vjp
     if programs:
-        return measured(call, exact, programs, derive, entries=op.contract is not SPECTRUM)
+        return measured(call, exact, programs, derive, entries=op.contract not in OF_SLICES)
     return cumulated.beside(call, derive(), of_vjp=vjp is not None)
 
 
 def measurable_again(op: Operator, arrays, statics: Mapping, vjp, gauges: Gauges) -> Gauges:
     """The gauges, where they are measured with a second measure on many more copies."""
-    programs = OUTPUTS.get(op.name) if vjp is None else gradient_programs(op)
+    programs = output_programs(op) if vjp is None else gradient_programs(op)
     if not programs or not any(g.derived for g in gauges):
         return gauges
     call = Call(op, arrays, statics, 0.0, 0.0)
@@ -89,13 +89,28 @@ def measurable_again(op: Operator, arrays, statics: Mapping, vjp, gauges: Gauges
     )
 
 
+def output_programs(op: Operator) -> Mapping[str, Callable] | None:
+    """The programs by which the bounds of its outputs are measured, if they are."""
+    if op.name in OUTPUTS:
+        return OUTPUTS[op.name]
+    groups = [
+        tuple(map(list(op.inputs).index, group))
+        for group, outputs in op.linear_in
+        if len(outputs) == len(op.outputs)
+    ]
+    return of_any(op.reference, groups[-1], groups[0]) if groups and _summed(op) else None
+
+
+def _summed(op: Operator) -> bool:
+    """Whether a bound by three sums of its formula is measured; another formula may err as much."""
+    return op.contract in MEASURED and op.name not in cumulated.FORMS and op.name not in DERIVED
+
+
 def gradient_programs(op: Operator) -> Mapping[str, Callable] | None:
     """The programs by which the bounds of its gradients are measured, if they are."""
     if op.name in GRADIENTS:
         return GRADIENTS[op.name]
-    if op.contract in MEASURED and op.name not in cumulated.FORMS and op.name not in DERIVED:
-        return of_any(op.bare_vjp, len(op.outputs))
-    return None
+    return of_any(op.bare_vjp, range(len(op.outputs))) if _summed(op) else None
 
 
 def _traced(call: Call) -> Gauges:
@@ -229,10 +244,12 @@ class Bound(NamedTuple):
     gradients: Callable[[Call, Callable], Gauges] = _traced_gradients
 
 
-# Gradients under these contracts are long sums, and the tracked bound adds the errors of all terms
-MEASURED = (TRACED, SPECTRUM)
+# Results under these contracts are long sums, and the derived bound adds the errors of all terms
+MEASURED = (TRACED, SPECTRUM, FFT, SINGULAR)
 # but of a quotient of sums: three sums of one formula say nothing about another formula for it
 DERIVED = frozenset({"dss_softmax_kernel"})
+# Their derived bounds belong to a whole slice: a spectrum, or the solution of an equation
+OF_SLICES = (SPECTRUM, SOLVE)
 BOUNDS: dict[Contract, Bound] = {
     TRACED: Bound(_traced_by_definition),
     CHAIN: Bound(_traced),

@@ -30,9 +30,8 @@ from refssm.conformance.cases.cotangents import random_like
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.cases.stacking import free_arguments, of_complex
 from refssm.conformance.gauges import cumulated
-from refssm.conformance.gauges.contracts import gradient_programs
+from refssm.conformance.gauges.contracts import gradient_programs, output_programs
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.gauges.programs import OUTPUTS
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import bounds_of
 from refssm.conformance.selftest import soak, stored
@@ -107,7 +106,7 @@ def _margins(op: Operator, gradient: bool) -> list[Margin]:
 def _how(op: Operator, gradient: bool) -> str:
     if op.name in cumulated.FORMS:
         return "derived, in norm"
-    measured = gradient_programs(op) if gradient else OUTPUTS.get(op.name)
+    measured = gradient_programs(op) if gradient else output_programs(op)
     return "measured" if measured else "derived"
 
 

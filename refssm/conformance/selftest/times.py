@@ -51,6 +51,8 @@ def timed(op: Operator, workers: int, profile: str) -> Timed:
     ]
     with tempfile.TemporaryDirectory(prefix="refssm-times-") as folder:
         environment = os.environ | {"REFSSM_CACHE_DIR": folder}
+        # set, it would compile all of refssm again in each process; users start from bytecode
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         before, started = _processor(), time.perf_counter()
         done = subprocess.run(
             command, env=environment, capture_output=True, encoding="utf-8", check=False

@@ -18,7 +18,7 @@ from refssm.conformance.gauges.programs import (
     scan,
 )
 
-_OUTPUTS = (dplr, hippo, hope, krylov, scan)
+_OUTPUTS = (discretize, dplr, hankel, hippo, hope, krylov, scan)
 _GRADIENTS = (cauchy, discretize, dplr_gradients, hankel, hippo, hope, krylov, scan)
 OUTPUTS = {name: made for family in _OUTPUTS for name, made in family.OUTPUTS.items()}
 GRADIENTS = {name: made for family in _GRADIENTS for name, made in family.GRADIENTS.items()}

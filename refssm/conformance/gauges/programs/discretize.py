@@ -1,4 +1,4 @@
-"""Programs of the gradients of discretizations, by three derivatives or three solves.
+"""Programs of discretizations and their gradients, by three derivatives or three solves.
 
 L(G, E) is the derivative of e^G in the direction E. All three scale G by 2^−s and square s times,
 with e^G − I instead of e^G: squaring e^G would double the error of its identity matrix each time.
@@ -150,6 +150,17 @@ def from_the_end(M, N):
     return eliminated(M[..., ::-1, ::-1], N[..., ::-1, :])[..., ::-1, :]
 
 
+def solved(solve, alpha=None):
+    """Ā = M⁻¹ (I + (1 − α) dt A),  B̄ = M⁻¹ dt B;  α is fixed, or an argument."""
+
+    def program(A, B, dt, **chosen):
+        share = A.real.dtype.type(chosen.get("alpha", alpha))
+        M, N, H = rational.gbt_systems(A, B, dt, alpha=share)
+        return solve(M, N), solve(M, H)
+
+    return program
+
+
 def mapped(solve, alpha=None):
     """d(dt A) = S ((1 − α)I + αĀ)ᴴ + α T B̄ᴴ,  d(dt B) = T; α is fixed, or an argument."""
 
@@ -180,6 +191,10 @@ _MAPS = {
     rational.DISCRETIZE_GBT: None,
     rational.DISCRETIZE_BILINEAR: 0.5,
     rational.DISCRETIZE_BACKWARD: 1.0,
+}
+OUTPUTS = {
+    op.name: {name: solved(solve, alpha) for name, solve in _SOLVES.items()}
+    for op, alpha in _MAPS.items()
 }
 GRADIENTS = {
     **{

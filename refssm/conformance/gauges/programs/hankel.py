@@ -1,19 +1,25 @@
-"""Programs of the gradients of transfer functions and of gramians.
+"""Programs of transfer functions, of gramians, of Hankel singular values, and their gradients.
 
 Transfer functions: by elimination, scaled afterwards, and by inverses. Gramians: a Schur form,
 doubled sums, Newton's iteration; the last two are right for stable systems, a continuous A with
 eigenvalues left of the imaginary axis, a discrete one with eigenvalues inside the unit circle.
 """
 
+from functools import partial
+
 import numpy as np
 
+from refssm._balance import balanced
 from refssm._elimination import eliminated
 from refssm.conformance.gauges.programs.products import adjoint, product, times
-from refssm.hankel.gramians import GRAMIANS, GRAMIANS_DISCRETE, outer
+from refssm.hankel.gramians import GRAMIANS, GRAMIANS_DISCRETE, hermitian, outer
+from refssm.hankel.singular import HANKEL_SINGULAR_VALUES
 from refssm.hankel.transfer import TRANSFER, TRANSFER_DISCRETE
 
+NEGLIGIBLE = 1e-9
 SQUARINGS = 24  # of A: all but modes slower than 2^-24 have decayed
-STEPS = 30  # of Newton's iteration, which then changes nothing
+STEPS = 30  # of Newton's iteration, at most
+NEAR = 1e-4  # so near to its limit, one more step ends the iteration in single precision
 
 # x = M⁻¹ B and g = M⁻ᴴ C* dG at every point
 
@@ -33,12 +39,21 @@ def scaled_later(M, B, C, dG):
     return x[..., ::-1], g[..., ::-1]
 
 
+def around(A, s):
+    """M = sI − A."""
+    return s[..., :, None, None] * np.eye(A.shape[-1], dtype=A.real.dtype) - A[..., None, :, :]
+
+
+def around_discrete(A, z):
+    """M = I − A/z."""
+    return np.eye(A.shape[-1], dtype=A.real.dtype) - A[..., None, :, :] / z[..., :, None, None]
+
+
 def continuous(both):
     """M = sI − A;  dA = Σ g xᴴ, dB = Σ g, dC = Σ dG x*, dD = Σ dG, ds = −xᴴ g."""
 
     def vjp(dG, A, B, C, D, s):
-        I = np.eye(A.shape[-1], dtype=A.real.dtype)
-        x, g = both(s[..., :, None, None] * I - A[..., None, :, :], B, C, dG)
+        x, g = both(around(A, s), B, C, dG)
         dA = np.einsum("...li,...lj->...ij", g, x.conj())
         return dA, g.sum(-2), _row(dG, x), dG.sum(-1), -(x.conj() * g).sum(-1)
 
@@ -49,8 +64,7 @@ def discrete(both):
     """M = I − A/z;  dA = Σ g xᴴ/z*, dz = −(x − B)ᴴ g/z*, the others as before."""
 
     def vjp(dG, A, B, C, D, z):
-        I = np.eye(A.shape[-1], dtype=A.real.dtype)
-        x, g = both(I - A[..., None, :, :] / z[..., :, None, None], B, C, dG)
+        x, g = both(around_discrete(A, z), B, C, dG)
         r = 1 / z.conj()
         dA = np.einsum("...l,...li,...lj->...ij", r, g, x.conj())
         dz = -r * ((x - B[..., None, :]).conj() * g).sum(-1)
@@ -59,13 +73,23 @@ def discrete(both):
     return vjp
 
 
+def responses(both, points):
+    """G = C M⁻¹ B + D, where `points` makes M."""
+
+    def program(A, B, C, D, s):
+        x, _ = both(points(A, s), B, C, np.zeros_like(s))
+        return (C[..., None, :] * x).sum(-1) + D[..., None]
+
+    return program
+
+
 def _row(dG, x):
     return (dG[..., :, None] * x.conj()).sum(-2)
 
 
-def _transfers(op, through):
+def _transfers(declared, through):
     of_inverses, later = through(by_inverses), through(scaled_later)
-    return {"eliminated": op.bare_vjp, "by_inverses": of_inverses, "scaled_later": later}
+    return {"eliminated": declared, "by_inverses": of_inverses, "scaled_later": later}
 
 
 # Solutions of A X + X Aᴴ + F = 0 and of X = A X Aᴴ + F
@@ -75,6 +99,8 @@ def stein_doubled(A, F):
     """X = Σ_k A^k F Aᴴ^k: X_{2m} = X_m + A^m X_m Aᴴ^m [smith1968]."""
     for _ in range(SQUARINGS):
         F, A = F + product(product(A, F), adjoint(A)), product(A, A)
+        if np.abs(A).max(initial=0) < NEGLIGIBLE:  # and A F Aᴴ by its square
+            break
     return F
 
 
@@ -87,12 +113,15 @@ def lyapunov_doubled(A, F):
 
 def lyapunov_by_sign(A, F):
     """A ← ½ (c A + A⁻¹/c) tends to −I, and F to 2 X [roberts1980]."""
-    I = _identity(A)
+    I, near = _identity(A), False
     for step in range(STEPS):
-        c = 1 / _mean_size(A) if step < STEPS // 2 else 1
+        c = 1 / _mean_size(A) if step < STEPS // 2 and not near else 1
         R = eliminated(A, I)
         F = (c * F + product(product(R, F), adjoint(R)) / c) / 2
-        A = (c * A + R / c) / 2
+        A, last = (c * A + R / c) / 2, near
+        near = bool((np.abs(A + I) < NEAR).all())  # the next step squares this distance
+        if last:
+            break
     return F / 2
 
 
@@ -140,20 +169,41 @@ def _gradients(solve, joined):
     return vjp
 
 
-def _gramians(op, through, doubled, by_sign):
-    """The declared VJP takes LAPACK's Schur form, as most programs do: it errs more than sums."""
-    return {
-        "schur": op.bare_vjp,
-        "doubled": through(doubled),
-        "by_sign": through(by_sign),
-    }
+def both_solved(solve):
+    """P for A and B Bᴴ,  Q for Aᴴ and Cᴴ C."""
+
+    def program(A, B, C):
+        row = C.conj()
+        return solve(A, outer(B, B)), solve(adjoint(A), outer(row, row))
+
+    return program
 
 
-GRADIENTS = {
-    TRANSFER.name: _transfers(TRANSFER, continuous),
-    TRANSFER_DISCRETE.name: _transfers(TRANSFER_DISCRETE, discrete),
-    GRAMIANS.name: _gramians(GRAMIANS, through_lyapunov, lyapunov_doubled, lyapunov_by_sign),
-    GRAMIANS_DISCRETE.name: _gramians(
-        GRAMIANS_DISCRETE, through_stein, stein_doubled, stein_by_sign
+def through_roots(solve):
+    """σ from square roots of the gramians."""
+    return lambda A, B, C: balanced(*map(hermitian, both_solved(solve)(A, B, C)))[0]
+
+
+def _gramians(declared, through, doubled, by_sign):
+    """The declared function takes LAPACK's Schur form, as most programs do: it errs more."""
+    return {"schur": declared, "doubled": through(doubled), "by_sign": through(by_sign)}
+
+
+_CONTINUOUS, _DISCRETE = (lyapunov_doubled, lyapunov_by_sign), (stein_doubled, stein_by_sign)
+OUTPUTS = {
+    TRANSFER.name: _transfers(TRANSFER.reference, partial(responses, points=around)),
+    TRANSFER_DISCRETE.name: _transfers(
+        TRANSFER_DISCRETE.reference, partial(responses, points=around_discrete)
     ),
+    GRAMIANS.name: _gramians(GRAMIANS.reference, both_solved, *_CONTINUOUS),
+    GRAMIANS_DISCRETE.name: _gramians(GRAMIANS_DISCRETE.reference, both_solved, *_DISCRETE),
+    HANKEL_SINGULAR_VALUES.name: _gramians(
+        HANKEL_SINGULAR_VALUES.reference, through_roots, *_CONTINUOUS
+    ),
+}
+GRADIENTS = {
+    TRANSFER.name: _transfers(TRANSFER.bare_vjp, continuous),
+    TRANSFER_DISCRETE.name: _transfers(TRANSFER_DISCRETE.bare_vjp, discrete),
+    GRAMIANS.name: _gramians(GRAMIANS.bare_vjp, through_lyapunov, *_CONTINUOUS),
+    GRAMIANS_DISCRETE.name: _gramians(GRAMIANS_DISCRETE.bare_vjp, through_stein, *_DISCRETE),
 }

@@ -9,7 +9,7 @@ from numpy.fft import fft, ifft
 
 from refssm.hope.aliased import HOPE_KERNEL_ALIASED
 from refssm.hope.allpass import cascade
-from refssm.hope.circle import all_pass, slope
+from refssm.hope.circle import all_pass, half_angles, slope
 from refssm.hope.impulses import pole
 from refssm.hope.kernel import HOPE_KERNEL
 from refssm.hope.stream import HOPE_STREAM
@@ -36,8 +36,14 @@ def by_tables(h, dt, l):
 
 
 def by_squares(h, dt, l):
-    """NumPy's powers with integer exponents."""
-    return _nodes(h, dt, l)[..., None] ** np.arange(1, h.shape[-1] + 1)
+    """NumPy's powers with integer exponents; nodes in the precision of the arguments.
+
+    Nodes from double precision are rounded once, and on a few copies they may happen to be exact.
+    """
+    kind = np.result_type(h.real, dt)
+    c, s = (a.astype(kind) for a in half_angles(l, h, dt))
+    x = dt[..., None] * c
+    return ((x - 1j * s) / (x + 1j * s))[..., None] ** np.arange(1, h.shape[-1] + 1)
 
 
 def _nodes(h, dt, l):

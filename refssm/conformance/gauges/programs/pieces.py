@@ -1,44 +1,50 @@
-"""Gradients as the sum over pieces of the cotangents: other sums than those of the whole."""
+"""Results as the sum over pieces of arguments in which they are linear: other sums than the whole.
+
+Gradients are linear in their cotangents, outputs in the arguments that the operator declares.
+"""
 
 import numpy as np
 
 from refssm._arguments import several
 
 
-def in_pieces(vjp, of=1):
-    """`vjp` for the first half of the cotangents' time, plus that for the second half."""
-    return _summed(vjp, of, lambda length: np.arange(length) * 2 >= length)
+def in_pieces(function, linear=(0,)):
+    """`function` for the first half of its linear arguments, plus that for the second half."""
+    return _summed(function, linear, lambda length: np.arange(length) * 2 >= length)
 
 
-def interleaved(vjp, of=1):
-    """`vjp` for the cotangents at even times, plus that for odd ones."""
-    return _summed(vjp, of, lambda length: np.arange(length) % 2 == 1)
+def interleaved(function, linear=(0,)):
+    """`function` for the even entries of its linear arguments, plus that for odd ones."""
+    return _summed(function, linear, lambda length: np.arange(length) % 2 == 1)
 
 
-def of_any(vjp, of):
-    """The three programs that every VJP has, because it is linear in its cotangents."""
+def of_any(function, linear, other=None):
+    """The three programs of a function that is linear in the arguments with these indices.
+
+    `other`: the indices of other arguments in which it is linear, too.
+    """
     return {
-        "defined": vjp,
-        "in_pieces": in_pieces(vjp, of),
-        "interleaved": interleaved(vjp, of),
+        "defined": function,
+        "in_pieces": in_pieces(function, linear),
+        "interleaved": interleaved(function, other or linear),
     }
 
 
-def _summed(vjp, of, second):
-    """The sum of two runs; `second` says which times belong to the second; `of` cotangents."""
+def _summed(function, linear, second):
+    """The sum of two runs; `second` says which entries belong to the second."""
 
     def program(*arrays, **sizes):
         found = []
         for piece in (False, True):
-            cut = [_only(second, piece, dy) for dy in arrays[:of]]
-            found.append(several(vjp(*cut, *arrays[of:], **sizes)))
+            cut = [_only(second, piece, a) if i in linear else a for i, a in enumerate(arrays)]
+            found.append(several(function(*cut, **sizes)))
         return tuple(None if x is None else x + y for x, y in zip(*found, strict=True))
 
     return program
 
 
-def _only(second, piece, dy):
-    """dy in one piece of its last axis that is longer than 1 (not the first, of copies), else 0."""
-    axis = next((k for k in range(dy.ndim - 1, 0, -1) if dy.shape[k] > 1), dy.ndim - 1)
-    keep = (second(dy.shape[axis]) == piece).reshape([-1] + [1] * (dy.ndim - 1 - axis))
-    return np.where(keep, dy, 0).astype(dy.dtype)
+def _only(second, piece, a):
+    """`a` in one piece of its last axis longer than 1 (not the first, of copies), else 0."""
+    axis = next((k for k in range(a.ndim - 1, 0, -1) if a.shape[k] > 1), a.ndim - 1)
+    keep = (second(a.shape[axis]) == piece).reshape([-1] + [1] * (a.ndim - 1 - axis))
+    return np.where(keep, a, 0).astype(a.dtype)
