@@ -248,8 +248,8 @@ class Bound(NamedTuple):
 MEASURED = (TRACED, SPECTRUM, FFT, SINGULAR)
 # but of a quotient of sums: three sums of one formula say nothing about another formula for it
 DERIVED = frozenset({"dss_softmax_kernel"})
-# Their derived bounds belong to a whole slice: a spectrum, or the solution of an equation
-OF_SLICES = (SPECTRUM, SOLVE)
+# Their derived bounds belong to a whole slice: a spectrum, a solution of an equation, a matrix
+OF_SLICES = (SPECTRUM, SOLVE, EXPM)
 BOUNDS: dict[Contract, Bound] = {
     TRACED: Bound(_traced_by_definition),
     CHAIN: Bound(_traced),

@@ -99,7 +99,7 @@ def _margins(op: Operator, gradient: bool) -> list[Margin]:
                         )
     for j, row in enumerate(rows):
         row.hidden = {name for name in row.bugs if max(best[name]) <= 1}
-        row.below = min((best[name][j] for name in row.bugs if best[name][j] > 1), default=inf)
+        row.below = min((best[name][j] for name in row.bugs), default=inf)
     return rows
 
 
