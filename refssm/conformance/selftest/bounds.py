@@ -44,6 +44,7 @@ LENGTH, WIDTH, SEED = 300, 2, 5
 LARGEST = 2**15  # the product of the sizes of a case
 LOOSE = 64  # a bound so far above every good program lets bad ones pass
 VISIBLE = 2  # a bug is wrong on a preset if it errs so many times more than every good program
+MILD = 4  # a bug below so many times the bound is hardly seen
 
 
 @dataclass
@@ -85,13 +86,15 @@ def _margins(op: Operator, gradient: bool) -> list[Margin]:
             continue
         arrays = [*cotangents(op, case), *case.arrays] if gradient else case.arrays
         gauged = expect(op, arrays, case.statics, op.bare_vjp if gradient else None)
-        good = list(_errors(_honest(op, gradient), arrays, case, gauged))
+        good = [
+            errors_of(program, arrays, case, gauged) for program in _honest(op, gradient).values()
+        ]
         bounds = [_bound(g, case) for g in gauged]
         for j, row in enumerate(rows):
-            worst = max((errors[j] for _, errors in good), default=0.0)
+            worst = max((errors[j] for errors in good), default=0.0)
             if worst > 0 and np.isfinite(bounds[j]):
                 row.met(preset, bounds[j], worst)
-                for name, errors in _errors(_bugs(op, gradient), arrays, case, gauged):
+                for name, errors in _of_bugs(_bugs(op, gradient), arrays, case, gauged):
                     if errors[j] > VISIBLE * worst:
                         row.bugs.add(name)
                         best.setdefault(name, [0.0] * len(rows))[j] = max(
@@ -149,31 +152,38 @@ def _bound(gauge: Gauge, case: Case) -> float:
     return float(k.max(initial=0.0))
 
 
-def _honest(op: Operator, gradient: bool) -> Iterator[tuple[str, Callable]]:
+def _honest(op: Operator, gradient: bool) -> dict[str, Callable]:
+    made = {}
     for one in honest.implementations():
         function = one.vjp if gradient else one.forward
         if one.op == op.name and function and not (one.only or one.absent or one.mirror):
-            yield one.name, function
+            made[one.name] = function
+    return made
 
 
-def _bugs(op: Operator, gradient: bool) -> Iterator[tuple[str, Callable]]:
+def _bugs(op: Operator, gradient: bool) -> dict[str, Callable]:
+    made = {}
     for bug in planted.planted_bugs():
         function = bug.vjp if gradient else bug.forward
         if bug.op == op.name and bug.of_gradient == gradient and function:
-            yield bug.name, function
+            made[bug.name] = function
+    return made
 
 
-def _errors(
-    programs, arrays, case: Case, gauged: Sequence[Gauge]
-) -> Iterator[tuple[str, list[float]]]:
-    """The largest error of each result of each program; none of one that fails on the case."""
-    for name, program in programs:
+def _of_bugs(bugs, arrays, case, gauged) -> Iterator[tuple[str, list[float]]]:
+    """The errors of each planted bug that does not raise on the case."""
+    for name, program in bugs.items():
         try:
-            found = several(program(*(np.copy(a) for a in arrays), **case.statics))
-            found = [y for y in found if y is not None]
-            yield name, [_error(y, g) for y, g in zip(found, gauged, strict=True)]
-        except Exception:  # a planted bug may raise, and a slow method may decline
+            yield name, errors_of(program, arrays, case, gauged)
+        except Exception:  # other checks catch a bug that raises, or returns another shape
             continue
+
+
+def errors_of(program: Callable, arrays, case: Case, gauged: Sequence[Gauge]) -> list[float]:
+    """The largest error of each result of a program."""
+    found = several(program(*(np.copy(a) for a in arrays), **case.statics))
+    found = [y for y in found if y is not None]
+    return [_error(y, g) for y, g in zip(found, gauged, strict=True)]
 
 
 def _error(y, gauge: Gauge) -> float:
@@ -208,7 +218,11 @@ def page(rows: list[Margin]) -> str:
     """The page with the margins of all operators."""
     date, commit = stored.today()
     loose = sum(row.above > LOOSE for row in rows)
-    summary = f"{date}, after {commit}: {len(rows)} results, {loose} with a margin above {LOOSE}."
+    mild = sum(row.below < MILD for row in rows)
+    summary = (
+        f"{date}, after {commit}: {len(rows)} results, {loose} with a margin above {LOOSE}, "
+        f"{mild} with a bug below {MILD} times the bound."
+    )
     return f"{TEXT}\n{summary}\n\n{stored.table(HEAD, map(_cells, rows))}\n"
 
 
@@ -239,8 +253,9 @@ For each result of an operator with presets, in single precision, {LENGTH} steps
 length: the largest accepted error, 16 u K0, over the largest error of all honest implementations,
 at least and at most over the presets (and where it is most). (!) marks more than {LOOSE}: there a
 bad program may hide on this preset. "Mildest bug" is the smallest error over the bound of a planted
-bug that is beyond it; "bugs beyond" counts those among the bugs that err more than {VISIBLE} times
-as much as every honest program on a preset. Other cases and other checks catch the others.
+bug, on the preset that shows it best, among the bugs that err more than {VISIBLE} times as much as
+every honest program there; "bugs beyond" counts those with an error above the bound. Other cases
+and other checks catch the others.
 Bounds are measured by the errors of refssm's own programs (`docs/judge.md`), or derived; "in norm"
 says that a second bound decides between wrong and right in norm.
 """
