@@ -9,6 +9,7 @@ from math import ceil, log2
 import numpy as np
 
 from refssm._elimination import eliminated
+from refssm._expm import expm as pade
 from refssm.conformance.gauges.programs.products import adjoint, product
 from refssm.discretize import hold, rational
 from refssm.discretize.blocks import above, identity, scaled, through_steps
@@ -159,11 +160,15 @@ def _small(vjp):
 # Values of the two holds: SciPy's exponential, which most programs take; a series; φ functions
 
 
-def held_block(A, B, dt):
+def held_block(exponential):
     """Ā and B̄ from e^[[F, dt B], [0, 0]]."""
-    n = A.shape[-1]
-    E = expm(hold.zoh_exponent(A, B, dt))
-    return E[..., :n, :n], E[..., :n, n:]
+
+    def program(A, B, dt):
+        n = A.shape[-1]
+        E = exponential(hold.zoh_exponent(A, B, dt))
+        return E[..., :n, :n], E[..., :n, n:]
+
+    return program
 
 
 def held_phi(A, B, dt):
@@ -172,12 +177,16 @@ def held_phi(A, B, dt):
     return E, product(one, scaled(B, dt))
 
 
-def linear_block(A, B, dt):
+def linear_block(exponential):
     """Ā, B̄₀ and B̄₁ from e^[[F, dt B, 0], [0, 0, I], [0, 0, 0]] = [[Ā, B̄₀ + B̄₁, B̄₀], …]."""
-    n, m = B.shape[-2:]
-    E = expm(hold.foh_exponent(A, B, dt))
-    whole, first = E[..., :n, n : n + m], E[..., :n, n + m :]
-    return E[..., :n, :n], first, whole - first
+
+    def program(A, B, dt):
+        n, m = B.shape[-2:]
+        E = exponential(hold.foh_exponent(A, B, dt))
+        whole, first = E[..., :n, n : n + m], E[..., :n, n + m :]
+        return E[..., :n, :n], first, whole - first
+
+    return program
 
 
 def linear_phi(A, B, dt):
@@ -247,7 +256,12 @@ _HOLDS = {
 }
 OUTPUTS = {
     **{
-        op.name: {"pade": op.reference, "as_a_block": _small(block), "phi": _small(phi)}
+        op.name: {
+            "pade": op.reference,
+            "pade_of_block": block(pade),  # SciPy's scaling depends on B, too
+            "series_of_block": _small(block(expm)),
+            "phi": _small(phi),
+        }
         for op, (block, phi) in _HOLDS.items()
     },
     **{

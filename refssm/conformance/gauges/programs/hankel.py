@@ -1,4 +1,4 @@
-"""Programs of transfer functions, of gramians, of Hankel singular values, and their gradients.
+"""Programs of transfer functions, of gramians, and their gradients.
 
 Transfer functions: by elimination, scaled afterwards, and by inverses. Gramians: a Schur form,
 doubled sums, Newton's iteration; the last two are right for stable systems, a continuous A with
@@ -9,11 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from refssm._balance import balanced
 from refssm._elimination import eliminated
 from refssm.conformance.gauges.programs.products import adjoint, product, times
-from refssm.hankel.gramians import GRAMIANS, GRAMIANS_DISCRETE, hermitian, outer
-from refssm.hankel.singular import HANKEL_SINGULAR_VALUES
+from refssm.hankel.gramians import GRAMIANS, GRAMIANS_DISCRETE, outer
 from refssm.hankel.transfer import TRANSFER, TRANSFER_DISCRETE
 
 NEGLIGIBLE = 1e-9
@@ -179,11 +177,6 @@ def both_solved(solve):
     return program
 
 
-def through_roots(solve):
-    """σ from square roots of the gramians."""
-    return lambda A, B, C: balanced(*map(hermitian, both_solved(solve)(A, B, C)))[0]
-
-
 def _gramians(declared, through, doubled, by_sign):
     """The declared function takes LAPACK's Schur form, as most programs do: it errs more."""
     return {"schur": declared, "doubled": through(doubled), "by_sign": through(by_sign)}
@@ -197,9 +190,6 @@ OUTPUTS = {
     ),
     GRAMIANS.name: _gramians(GRAMIANS.reference, both_solved, *_CONTINUOUS),
     GRAMIANS_DISCRETE.name: _gramians(GRAMIANS_DISCRETE.reference, both_solved, *_DISCRETE),
-    HANKEL_SINGULAR_VALUES.name: _gramians(
-        HANKEL_SINGULAR_VALUES.reference, through_roots, *_CONTINUOUS
-    ),
 }
 GRADIENTS = {
     TRANSFER.name: _transfers(TRANSFER.bare_vjp, continuous),
