@@ -45,15 +45,14 @@ def krylov_kernel_vjp(dK, A, B, C, *, l):
     x = [_at_start(A, B, C)]
     for _ in range(l - 1):
         x.append(np.einsum("...ij,...j->...i", A, x[-1]))
-    g = dC = np.zeros_like(x[0] * C)
-    dA = np.zeros_like(A * g[..., None])
+    g = [np.zeros_like(x[0] * C)]  # g_l
     for j in range(l - 1, -1, -1):
-        g = dK[..., j, None] * C.conj() + g
-        dC = dC + dK[..., j, None] * x[j].conj()
-        if j:
-            dA = dA + g[..., :, None] * x[j - 1][..., None, :].conj()
-            g = np.einsum("...ji,...j->...i", A.conj(), g)
-    return unbroadcast_each((dA, g, dC), (A, B, C))
+        later = np.einsum("...ji,...j->...i", A.conj(), g[-1]) if j < l - 1 else g[-1]
+        g.append(dK[..., j, None] * C.conj() + later)
+    states, costates = np.stack(x, axis=-2).conj(), np.stack(g[::-1], axis=-2)  # g_l is last
+    dA = np.einsum("...li,...lj->...ij", costates[..., 1:l, :], states[..., : l - 1, :])
+    dC = (dK[..., None] * states[..., :l, :]).sum(-2)
+    return unbroadcast_each((dA, g[-1], dC), (A, B, C))
 
 
 def _at_start(A, B, C):

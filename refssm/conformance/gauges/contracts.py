@@ -69,7 +69,7 @@ def bounds(
         programs, derive = gradient_programs(op), partial(bound.gradients, call, vjp)
         exact = vjp
     if programs:
-        return measured(call, exact, programs, derive, entries=op.contract not in OF_SLICES)
+        return measured(call, exact, programs, derive, entries=_of_entries(call))
     return cumulated.beside(call, derive(), of_vjp=vjp is not None)
 
 
@@ -87,6 +87,15 @@ def measurable_again(op: Operator, arrays, statics: Mapping, vjp, gauges: Gauges
     return tuple(
         replace(g, again=lambda j=j: again()[j]) if g.derived else g for j, g in enumerate(gauges)
     )
+
+
+def _of_entries(call: Call) -> bool:
+    """Whether the derived bound of each entry holds, too, beside the measured one of its slice."""
+    op = call.op
+    if op.name in STEPPED:
+        length = op.sizes(*call.arrays[-len(op.inputs) :], **call.statics)["l"]
+        return int(length) <= LONG
+    return op.contract not in OF_SLICES
 
 
 def output_programs(op: Operator) -> Mapping[str, Callable] | None:
@@ -250,6 +259,9 @@ MEASURED = (TRACED, SPECTRUM, FFT, SINGULAR)
 DERIVED = frozenset({"dss_softmax_kernel"})
 # Their derived bounds belong to a whole slice: a spectrum, a solution of an equation, a matrix
 OF_SLICES = (SPECTRUM, SOLVE, EXPM)
+# Their references take one step of Python for each time, and tracked steps take seconds: on longer
+# cases the measured bound holds alone
+STEPPED, LONG = frozenset({"krylov_kernel", "markov_parameters", "hippo_project"}), 1000
 BOUNDS: dict[Contract, Bound] = {
     TRACED: Bound(_traced_by_definition),
     CHAIN: Bound(_traced),

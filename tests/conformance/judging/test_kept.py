@@ -21,7 +21,7 @@ from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.standard import Standard
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
-from refssm.discretize import DISCRETIZE_BILINEAR, DISCRETIZE_ZOH
+from refssm.discretize import DISCRETIZE_BILINEAR, DISCRETIZE_IMPULSE
 from refssm.krylov import KRYLOV_KERNEL
 from refssm.scan import LINEAR_SCAN
 from refssm.testing import Budget
@@ -239,7 +239,7 @@ def test_several_processes_see_whole_files(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize("op", [CAUCHY_KERNEL, DISCRETIZE_ZOH, KRYLOV_KERNEL], ids=str)
+@pytest.mark.parametrize("op", [CAUCHY_KERNEL, DISCRETIZE_IMPULSE, KRYLOV_KERNEL], ids=str)
 def test_gauges_come_back_as_they_were(op):
     case = ordinary_case(op, "complex128", (4, 3, 3, 2))
     gauged = bounds(op, case.arrays, case.statics, None, unit=2.0**-53, floor=0.0)

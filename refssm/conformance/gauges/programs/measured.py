@@ -84,8 +84,8 @@ def measured_again(
 
 def _of_copies(call: Call, exact, programs, values, part: int) -> list[np.ndarray | None]:
     """K0 of each result by one set of copies, or None for each; empty without a program."""
-    copies = _copies(call.arrays, _cores(call), part)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # a number of double precision may overflow here
+        copies = _copies(call.arrays, _cores(call), part)
         wanted = _results(exact, wide(copies), call.statics)
         found = _of_programs(programs, _full(copies, _cores(call)), call.statics)
     if not found:
