@@ -53,7 +53,7 @@ class _Sweep:
         self.tally = Tally()
         self.verdicts: dict[str, Verdict | None] = {}
         self.drawn: list[tuple[str, Verdict | None]] = []  # cases of the current piece
-        self.part, self.room = 0, 0  # the current piece; how many more judged cases it may count
+        self.part, self.room = 0, 0  # the current piece; how many judged cases are wanted in all
         self.refusal: UsageError | None = None  # an `only` that cannot be relied on
         self.last = ""  # the key of the case that ended the search
 
@@ -104,20 +104,23 @@ class _Sweep:
         """Count a piece that another process judged.
 
         A case that this sweep has already judged keeps its verdict, as in a run with one process,
-        but failures always count.
+        but a failure replaces a verdict that is none: the first failure of a case is kept.
         """
         swept = self.tally.swept
         for key, verdict in piece.cases:
-            known = key in self.verdicts
             if redrawn and (swept.judged >= self.room or key in swept.keys):
                 continue
-            if not known or (verdict is not None and not verdict.ok):
+            if key not in self.verdicts or (_fails(verdict) and not _fails(self.verdicts[key])):
                 self.verdicts[key] = verdict
-            self.count(key, self.verdicts[key])
             verdict = self.verdicts[key]
+            self.count(key, verdict)
             if verdict is not None and self.ends(verdict):
                 self.last = key
                 return
+
+
+def _fails(verdict: Verdict | None) -> bool:
+    return verdict is not None and not verdict.ok
 
 
 class _Search:

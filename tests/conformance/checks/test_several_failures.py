@@ -10,8 +10,9 @@ from judging import judged, plugin, run, scan
 
 from refssm.conformance.cases.drawing import cases
 from refssm.conformance.checks.drawing import Drawing
+from refssm.conformance.checks.piece import Piece
 from refssm.conformance.checks.searching.swept import Failure, distinct
-from refssm.conformance.checks.sweep import sweep
+from refssm.conformance.checks.sweep import sweep, sweep_piece
 from refssm.conformance.judging.result import Also
 from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.conformance.report import lines, records
@@ -113,6 +114,26 @@ def test_shrinking_never_crosses_into_another_failure():
             assert failure.smallest is not None
             assert failure.smallest.failure == failure.verdict.failure
             assert three(failure.case) == failure.smallest
+
+
+def test_a_case_that_fails_in_another_way_in_each_process_keeps_its_first_failure():
+    drawing, how = Drawing(cases(LINEAR_SCAN, "float32")), {"count": 30, "seed_": 1}
+    kinds = {0: "", 10: "a", 20: "b"}
+    first: list[str] = []  # the first case of each piece: the simplest one
+
+    def passes(case):
+        return Verdict("A")
+
+    def judged_elsewhere(part):
+        keys = [key for key, _ in sweep_piece(drawing, passes, part=part, several=True, **how)]
+        first.append(keys[0])
+        told = wrong("no", kind=kinds[part]) if kinds[part] else Verdict("A")
+        return Piece(tuple((key, told if key == first[0] else Verdict("A")) for key in keys))
+
+    found = sweep(drawing, passes, ready=judged_elsewhere, **how)
+    assert first == first[:1] * 3
+    ((kind, smallest),) = [(one.verdict.kind, one.smallest) for one in found.failures]
+    assert (kind, smallest) == ("a", wrong("no", kind="a"))
 
 
 def test_at_most_three_failures_are_listed_the_worst_first():
