@@ -13,6 +13,7 @@ from refssm.conformance.calling.finding import sentence, short
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.number_types import number_type
 
+LOST = ("crashed", "hung")  # statuses of a call that ended its process
 EARLIER = -1  # in `aliased`: the output of an earlier call
 
 
@@ -31,6 +32,11 @@ class Outcome:
     aliased: tuple[int, ...] = ()  # arguments whose memory an output shares
     notes: tuple[str, ...] = field(default=())
     misfit: bool = False  # malformed, because the declared layout does not fit
+
+    @property
+    def died(self) -> bool:
+        """True if the call ended its process, or did not return."""
+        return self.status in LOST
 
 
 def call(

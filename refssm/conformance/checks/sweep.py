@@ -17,7 +17,7 @@ from refssm.conformance.checks.drawing import UNMUTATED, Drawing
 from refssm.conformance.checks.piece import Piece, key_of
 from refssm.conformance.checks.searching.runs import draw, repeatable
 from refssm.conformance.checks.searching.swept import Cases, Failure, Swept, Tally
-from refssm.conformance.judging.verdict import Verdict, process_died
+from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.usage_error import UsageError
 
 SHRINK_TRIES = 80  # a fixed number, so that machines agree; the time limit ends slow runs
@@ -79,7 +79,7 @@ class _Sweep:
 
     def ends(self, verdict: Verdict) -> bool:
         """True if the search ends with this verdict."""
-        return not verdict.ok and (not self.several or process_died(verdict))
+        return not verdict.ok and (not self.several or verdict.died)
 
     def verdict_on(self, key: str, case: Case) -> Verdict | None:
         """The verdict on a case; None if it is declined."""
@@ -195,7 +195,7 @@ class _Shrinking:
 
     def __init__(self, state: _Sweep, failure: Failure, deadline: float):
         self.state, self.failure, self.tries = state, failure, 0
-        self.deadline = 0.0 if process_died(failure.verdict) else deadline
+        self.deadline = 0.0 if failure.verdict.died else deadline
         self.found = False
 
     def observe(self, case: Case) -> None:

@@ -26,7 +26,7 @@ from refssm.conformance.diagnosis.script import failing_call, script
 from refssm.conformance.diagnosis.simplest import show, simplified
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.expected import remembering
-from refssm.conformance.judging.verdict import Verdict, process_died
+from refssm.conformance.judging.verdict import Verdict
 
 TINY = ((1, 1), (2, 1), (2, 2), (3, 2))  # lengths and widths to try first
 TINY_SEEDS = 3  # and with so many seeds each
@@ -54,7 +54,7 @@ def explain(
     With `first`, the verdict on the case before shrinking, also the evidence for pictures.
     """
     until = time.monotonic() + PATIENCE
-    if shrink and not process_died(verdict):
+    if shrink and not verdict.died:
         case, verdict = smaller(check, candidate, case, verdict, until)
     (arrays, statics), anything = _failing(check, candidate, case), set()
     if verdict.error:

@@ -10,7 +10,7 @@ import numpy as np
 
 from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import LOST, Broken, Candidate
+from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.judging.verdict import Verdict
@@ -86,7 +86,7 @@ def episodes(
     If the child process died in the failing case, that is the only one.
     """
     heard = [episode(check, candidate, case)]
-    lost = any(call.outcome.status in LOST for call in heard[0].calls)
+    lost = any(call.outcome.died for call in heard[0].calls)
     if check.strategy is None or lost:
         return heard
 
