@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.sweep import sweep
+from refssm.conformance.judging.expected import hash_of
 from refssm.conformance.judging.verdict import Verdict
 
 CASES = 25  # as many as the check `value` has
@@ -32,6 +34,11 @@ class Call:
     view: str
     after: list[np.ndarray] | None
     outcome: Outcome
+
+
+def key_of_call(arguments, statics: Mapping, vjp: bool) -> Hashable:
+    """The same for two calls only if they have the same arguments, static ones too."""
+    return vjp, tuple(sorted(statics.items())), tuple(hash_of(a) for a in arguments)
 
 
 @dataclass(frozen=True)
