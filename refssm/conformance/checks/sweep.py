@@ -53,7 +53,7 @@ class _Sweep:
         self.tally = Tally()
         self.verdicts: dict[str, Verdict | None] = {}
         self.drawn: list[tuple[str, Verdict | None]] = []  # cases of the current piece
-        self.part, self.room = 0, 0  # the current piece; how many judged cases are wanted in all
+        self.part = 0  # the current piece
         self.refusal: UsageError | None = None  # an `only` that cannot be relied on
         self.last = ""  # the key of the case that ended the search
 
@@ -74,7 +74,8 @@ class _Sweep:
 
     def again(self, case: Case) -> None:
         """Judge one case of a search for more cases, in place of declined ones."""
-        if self.room > self.tally.swept.judged and key_of(case) not in self.tally.swept.keys:
+        swept = self.tally.swept
+        if swept.judged < swept.wanted and key_of(case) not in swept.keys:
             self.observe(case)
 
     def ends(self, verdict: Verdict) -> bool:
@@ -108,7 +109,7 @@ class _Sweep:
         """
         swept = self.tally.swept
         for key, verdict in piece.cases:
-            if redrawn and (swept.judged >= self.room or key in swept.keys):
+            if redrawn and (swept.judged >= swept.wanted or key in swept.keys):
                 continue
             if key not in self.verdicts or (_fails(verdict) and not _fails(self.verdicts[key])):
                 self.verdicts[key] = verdict
@@ -141,7 +142,7 @@ class _Search:
             self._piece(part, size, strategy)
         if not (redraw and swept.declined) or self.state.tally.found:
             return
-        self.state.room = swept.wanted = len(swept.keys)
+        swept.wanted = len(swept.keys)
         deadline = time.perf_counter() + REDRAW_SECONDS * swept.wanted
         short = replace(self.drawing, long=())  # long cases take long to be declined, too
         for turn in range(1, REDRAWS):
