@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from refssm.conformance.calling.one_call import EARLIER, Declined
+from refssm.conformance.calling.one_call import EARLIER, REWRITTEN, Declined
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Broken, Candidate, without_result
 from refssm.conformance.checks.conduct.resized import large, other_values
@@ -71,7 +71,9 @@ def alias(candidate: Candidate, case: Case) -> Verdict:
     if candidate.offer.immutable:
         return Verdict("-", notes=(f"{candidate.offer.framework} arrays cannot be written to",))
     return worst_of(
-        _blame(candidate, outcome.aliased, f"{at}an output shares memory with")
+        wrong(f"{at}a later call changes the output of an earlier one")
+        if REWRITTEN in outcome.aliased
+        else _blame(candidate, outcome.aliased, f"{at}an output shares memory with")
         for at, outcome in _outcomes(candidate, case, beside_others=True)
     )
 
