@@ -25,7 +25,7 @@ from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.layers.catalog import OPERATORS as OF_LAYERS
 from refssm.presets.catalog import PRESETS as BY_NAME
-from refssm.presets.catalog import presets_of
+from refssm.presets.catalog import alike, presets_of
 
 WITH_PRESETS = [op for op in (*OPERATORS, *OF_LAYERS) if presets_of(op)]
 EACH = pytest.mark.parametrize("op", WITH_PRESETS, ids=str)
@@ -53,6 +53,12 @@ def test_presets_are_of_operators_and_have_names_of_their_own():
         names = [preset.name for preset in presets]
         assert len(set(names)) == len(names)
         assert all(preset.summary for preset in presets)
+
+
+def test_presets_that_differ_in_what_their_length_is_are_refused_where_they_are_declared():
+    kernel, *_ = BY_NAME["ema_kernel"]
+    with pytest.raises(AssertionError, match=r"ema_kernel: `along` .*, got \['kernel', 'scan'\]"):
+        alike("ema_kernel", (kernel, replace(kernel, along="scan")))
 
 
 @EACH
