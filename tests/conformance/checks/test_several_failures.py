@@ -120,7 +120,7 @@ def test_shrinking_never_crosses_into_another_failure():
 
 
 def test_a_case_that_fails_in_another_way_in_each_process_keeps_its_first_failure():
-    drawing, how = Drawing(cases(LINEAR_SCAN, "float32")), {"count": 30, "seed_": 1}
+    drawing = Drawing(cases(LINEAR_SCAN, "float32"))
     kinds = {0: "", 10: "a", 20: "b"}
     first: list[str] = []  # the first case of each piece: the simplest one
 
@@ -128,12 +128,13 @@ def test_a_case_that_fails_in_another_way_in_each_process_keeps_its_first_failur
         return Verdict("A")
 
     def judged_elsewhere(part):
-        keys = [key for key, _ in sweep_piece(drawing, passes, part=part, several=True, **how)]
+        piece = sweep_piece(drawing, passes, count=30, seed_=1, part=part, several=True)
+        keys = [key for key, _ in piece]
         first.append(keys[0])
         told = wrong("no", kind=kinds[part]) if kinds[part] else Verdict("A")
         return Piece(tuple((key, told if key == first[0] else Verdict("A")) for key in keys))
 
-    found = sweep(drawing, passes, ready=judged_elsewhere, **how)
+    found = sweep(drawing, passes, count=30, seed_=1, ready=judged_elsewhere)
     assert first == first[:1] * 3
     ((kind, smallest),) = [(one.verdict.kind, one.smallest) for one in found.failures]
     assert (kind, smallest) == ("a", wrong("no", kind="a"))
