@@ -185,17 +185,30 @@ def packed(rng, shape):
     return rng.random(shape) < 0.3
 
 
-def averages(rng, *, n, slow=False):
+def averages(rng, *, n):
     """Arguments of `ema_kernel` with decays q uniform between 0.4 and 0.95 [ma2023mega].
 
     p = s = √(1 − q), so q = 1 − p s. `beta` and `gamma` are normal. Decays like these overflow in
-    closed forms that divide by q^k on long inputs. `slow` averages have 1 − q about one number, and
-    that is log-uniform between 1e-6 and 1e-2: errors of q grow with k there.
+    closed forms that divide by q^k on long inputs.
+    """
+    rng.random()  # not used: `slow_averages` has it, and a seed means the cases that it meant
+    return _averages(rng, rng.uniform(0.05, 0.6, n))
+
+
+def slow_averages(rng, *, n):
+    """Arguments of `ema_kernel` with all 1 − q about one number [ma2023mega].
+
+    That is log-uniform between 1e-6 and 1e-2: errors of q grow with k there.
     """
     rate = np.exp(rng.uniform(np.log(1e-6), np.log(1e-2)))
-    p = np.sqrt(rate * rng.uniform(0.5, 2, n) if slow else rng.uniform(0.05, 0.6, n))
+    return _averages(rng, rate * rng.uniform(0.5, 2, n))
+
+
+def _averages(rng, rates):
+    """Arguments of `ema_kernel` with these 1 − q."""
+    p = np.sqrt(rates)
     logit = np.log(p) - np.log1p(-p)
-    beta, gamma = rng.standard_normal((2, n))
+    beta, gamma = rng.standard_normal((2, len(rates)))
     return {"delta": logit, "alpha": logit, "beta": beta, "gamma": gamma}
 
 

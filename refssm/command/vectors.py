@@ -100,7 +100,7 @@ def check(
         operator_named(as_)
         if len(targets) > 1:
             raise UsageError("--as is about one function: give only one target")
-    check_options(framework, None, False)
+    check_options(framework, config=None, no_config=False)
     told = {"framework": framework, "device": device, "layout": layout, "ftz": ftz}
     told = {name: value for name, value in told.items() if value}
     how = {"name": as_ or None, "timeout": timeout, "in_process": in_process}

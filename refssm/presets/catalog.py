@@ -23,7 +23,18 @@ FAMILIES = (
     cauchy, convolution, diagonal, discretize, dplr, hankel, hippo, hope, krylov, layers, scan,
     selective_scan, ssd, vandermonde,
 )  # fmt: skip
-PRESETS = {name: presets for family in FAMILIES for name, presets in family.PRESETS.items()}
+
+
+def alike(name: str, presets: tuple[Preset, ...]) -> tuple[Preset, ...]:
+    """The presets, if they agree in what the length is: it decides how long their cases are."""
+    kinds = sorted({preset.along for preset in presets})
+    assert len(kinds) <= 1, f"{name}: `along` must be the same in all presets, got {kinds}"
+    return presets
+
+
+PRESETS = {
+    name: alike(name, presets) for family in FAMILIES for name, presets in family.PRESETS.items()
+}
 
 
 def preset_named(op: Operator, name: str) -> Preset | None:

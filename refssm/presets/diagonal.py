@@ -47,7 +47,7 @@ def _averages(rng, sizes):
 
 
 def _slow_averages(rng, sizes):
-    return initial.averages(rng, n=sizes["n"], slow=True)
+    return initial.slow_averages(rng, n=sizes["n"])
 
 
 def _shift(rng, sizes):

@@ -180,7 +180,7 @@ BAD = {
     "shape": (np.ones((3, 2)), "`dx` has shape (3, 2), wanted (1, 4, 2)"),
     "complex": (np.ones((4, 2)) * 1j, "`dx` has type complex128, wanted float32"),
     "text": (np.full((4, 2), "x"), "`dx` has type <U1, wanted float32"),
-    "too fine": (np.full((4, 2), 0.1), "`dx` has numbers that float32 has not"),
+    "too fine": (np.full((4, 2), 0.1), "`dx` has values that are not float32 numbers"),
 }
 
 

@@ -54,7 +54,7 @@ class Server:
         """Project a case by the implementation's `only`: see `narrowing.narrowed`."""
         found = self.found[name]
         assert found.declared.only is not None
-        return narrowed(found.declared.only, found.op.inputs, arrays, statics)
+        return narrowed(found.declared.only, found.op, arrays, statics)
 
 
 def serve(requests: Connection, answers: Connection) -> None:

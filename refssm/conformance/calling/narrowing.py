@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 
+from refssm._operator import Operator
 from refssm.conformance.calling.finding import sentence
 from refssm.conformance.calling.one_call import Outcome
 
@@ -14,13 +15,14 @@ UNSTEADY = "unsteady"  # the status of an `only` that cannot be relied on
 Kept = tuple[list[np.ndarray], dict] | None  # arrays and keyword arguments; None if declined
 
 
-def narrowed(only: Callable, names: Iterable[str], arrays, statics) -> Kept | Outcome:
+def narrowed(only: Callable, op: Operator, arrays, statics) -> Kept | Outcome:
     """A case as `only` returns it, None if it declines, or an Outcome if it cannot be used.
 
     `only` is asked three times: the same case must give the same answer, and a case that it
     returned must come back unchanged. Else the cases of a report would not be those of the calls.
+    The sizes of what it returns must agree.
     """
-    names = list(names)
+    names = list(op.inputs)
     try:
         kept, again = (_asked(only, names, arrays, statics) for _ in range(2))
         differ = _difference(names, kept, again)
@@ -29,6 +31,9 @@ def narrowed(only: Callable, names: Iterable[str], arrays, statics) -> Kept | Ou
             return Outcome(UNSTEADY, message=told)
         if kept is None:
             return None
+        if disagree := _disagreement(op, *kept):
+            told = f"`only` must return the arguments of one call: {disagree}"
+            return Outcome(UNSTEADY, message=told)
         ordinary = all(a.dtype.kind == "b" or np.isfinite(a).all() for a in kept[0])
         # what clips or symmetrizes a NaN need not do it twice alike
         differ = _difference(names, kept, _asked(only, names, *kept)) if ordinary else ""
@@ -54,6 +59,15 @@ def _alike(number, given):
     """`number` as an int if `given` is an int and the value is whole, else as a float."""
     whole = isinstance(given, int | np.integer) and number == int(number)
     return int(number) if whole else float(number)
+
+
+def _disagreement(op: Operator, arrays, statics: dict) -> str:
+    """Why these cannot be the arguments of one call, or ""."""
+    try:
+        op.sizes(*arrays, **statics)
+    except ValueError as error:
+        return str(error).removeprefix(f"{op}: ")
+    return ""
 
 
 def _difference(names: list[str], one: Kept, other: Kept) -> str:

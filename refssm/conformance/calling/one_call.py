@@ -13,7 +13,9 @@ from refssm.conformance.calling.finding import sentence, short
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.number_types import number_type
 
+LOST = ("crashed", "hung")  # statuses of a call that ended its process
 EARLIER = -1  # in `aliased`: the output of an earlier call
+REWRITTEN = -2  # there: the numbers of that output, which a later call changed
 
 
 class Declined(Exception):
@@ -31,6 +33,11 @@ class Outcome:
     aliased: tuple[int, ...] = ()  # arguments whose memory an output shares
     notes: tuple[str, ...] = field(default=())
     misfit: bool = False  # malformed, because the declared layout does not fit
+
+    @property
+    def died(self) -> bool:
+        """True if the call ended its process, or did not return."""
+        return self.status in LOST
 
 
 def call(
@@ -64,7 +71,7 @@ def call(
             with made.behind(given) if late else nullcontext(given) as given:
                 outputs, taken = run.outputs(given, statics)
             written = _written(run, given, before)
-            touched = earlier.touched_by(outputs)
+            touched = [EARLIER] * earlier.shared_with(outputs) or [REWRITTEN] * earlier.changed()
     except NotImplementedError as error:
         return Outcome("declined", message=sentence(error))
     except WrongOutputs as error:
@@ -76,8 +83,7 @@ def call(
     except WrongOutputs as error:
         return Outcome("malformed", message=str(error), misfit=isinstance(error, Misfit))
     aliased = [i for i, x in enumerate(given) if any(made.share(x, y) for y in outputs)]
-    aliased += [EARLIER] if touched and not aliased else []
-    return Outcome("ok", answer, changed=written, aliased=tuple(aliased))
+    return Outcome("ok", answer, changed=written, aliased=tuple(aliased or touched))
 
 
 def _written(run, given, before) -> tuple[int, ...]:

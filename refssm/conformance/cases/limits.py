@@ -139,8 +139,10 @@ def _spread(low: float, high: float, a) -> np.ndarray:
 
 def admitted(called: str, domain: Domain, name: str, limits: tuple[Limit, ...]) -> Narrowed:
     """The domain of the argument `name` within limits; UsageError if no number is left."""
-    if domain.kind == "complex" and any(not x.part and x.high < 0 for x in limits):
-        raise UsageError("--where bounds the modulus of a complex argument: HIGH is negative")
+    for limit in limits:
+        if domain.kind == "complex" and not limit.part and limit.high < 0:
+            asked = f"--where {limit.of(name)}: {called} is complex, so the range is of its modulus"
+            raise UsageError(f"{asked}, and no modulus is negative")
     kinds = [real for real in (True, False) if domain.kind != ("complex" if real else "real")]
     left = [real for real in kinds if _some(domain, limits, real)]
     if not left:

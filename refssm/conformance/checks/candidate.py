@@ -24,8 +24,6 @@ from refssm.conformance.number_types import number_type
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 
-LOST = ("crashed", "hung")
-
 
 class Broken(Exception):
     """A call gave no usable result; `verdict` is the verdict on it."""
@@ -33,6 +31,13 @@ class Broken(Exception):
     def __init__(self, verdict: Verdict):
         super().__init__(verdict.message)
         self.verdict = verdict
+
+
+def without_result(outcome: Outcome) -> Verdict:
+    """The verdict on a call that raised, ended its process, or returned nothing usable."""
+    if outcome.status == "malformed":
+        return wrong(outcome.message, kind="what it returns")
+    return Verdict("F", np.inf, 0.0, outcome.message, error=True, died=outcome.died)
 
 
 class FirstCall(NamedTuple):
@@ -44,7 +49,7 @@ class FirstCall(NamedTuple):
     @property
     def killed(self) -> bool:
         """True if it ended the process, or did not return."""
-        return self.outcome.status in LOST
+        return self.outcome.died
 
 
 class Candidate:
@@ -97,7 +102,7 @@ class Candidate:
         if isinstance(kept, Outcome):
             if kept.status == UNSTEADY:
                 raise UsageError(f"{op}: {kept.message}")
-            raise Broken(Verdict("F", np.inf, 0.0, f"`only` {kept.message}", error=True))
+            raise Broken(without_result(replace(kept, message=f"`only` {kept.message}")))
         if kept is None:
             raise Declined
         if op is self.op and op.leading:
@@ -122,10 +127,8 @@ class Candidate:
         outcome = self.outcome(arrays, statics, **how)
         if outcome.status == "declined":
             raise Declined
-        if outcome.status == "malformed":
-            raise Broken(wrong(outcome.message, kind="what it returns"))
         if outcome.status != "ok":
-            raise Broken(Verdict("F", np.inf, 0.0, outcome.message, error=True))
+            raise Broken(without_result(outcome))
         if outcome.changed:
             names = [*(f"d{y}" for y in self.op.outputs if how.get("vjp")), *self.op.inputs]
             changed = ", ".join(f"`{names[i]}`" for i in outcome.changed)
@@ -193,7 +196,7 @@ class Candidate:
                 arrays, statics, outcome = held._tried(case)
             self.firsts[name] = FirstCall(case, outcome)
             refused[name] = outcome.message if _refuses(outcome) else ""
-            if outcome.status in LOST:  # do not spend the one restart on probing
+            if outcome.died:  # do not spend the one restart on probing
                 return refused | dict.fromkeys(
                     list(cases_by_type)[position + 1 :],
                     "not tried, since another type ended the process",

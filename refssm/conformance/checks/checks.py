@@ -36,7 +36,7 @@ class Profile:
     laws: int  # the largest number of an operator's laws
     shrink: bool
     sizes: tuple[int, ...] = SIZES
-    deep: bool = False  # long presets are 12001 and 16384 long, not 2048 and 3001
+    deep: bool = False  # long presets are longer: of kernels 12001 and 16384, not 2048 and 3001
 
     def of(self, cases: int) -> Profile:
         """The same with `cases` cases in each check that has any; 0 changes nothing."""

@@ -25,8 +25,9 @@ class Drawing:
     structured: Any = None  # beside usual cases
 
     def pieces(self, count: int) -> Iterator[tuple[int, int, Any]]:
-        """For `count` cases in all: the first index, the number of cases and the strategy of each
-        piece. Hypothesis runs once a piece; other processes judge whole pieces.
+        """First index, number of cases and strategy of each piece of `count` cases in all.
+
+        Hypothesis runs once a piece; other processes judge whole pieces.
         """
         start = 0
         for number, strategy in self._kinds(count):

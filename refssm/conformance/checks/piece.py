@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from refssm.conformance.cases.case import Case
-from refssm.conformance.judging.verdict import Verdict, process_died
+from refssm.conformance.judging.verdict import Verdict
 
 
 class Compared(NamedTuple):
@@ -35,7 +35,7 @@ class Piece(NamedTuple):
     def died(self) -> bool:
         """True if the last case ended the child process."""
         last = self.cases[-1][1] if self.cases else None
-        return last is not None and process_died(last)
+        return last is not None and last.died
 
     def record(self) -> dict:
         """The piece as JSON data; numbers keep every bit."""

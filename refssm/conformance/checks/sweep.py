@@ -17,7 +17,7 @@ from refssm.conformance.checks.drawing import UNMUTATED, Drawing
 from refssm.conformance.checks.piece import Piece, key_of
 from refssm.conformance.checks.searching.runs import draw, repeatable
 from refssm.conformance.checks.searching.swept import Cases, Failure, Swept, Tally
-from refssm.conformance.judging.verdict import Verdict, process_died
+from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.usage_error import UsageError
 
 SHRINK_TRIES = 80  # a fixed number, so that machines agree; the time limit ends slow runs
@@ -53,7 +53,7 @@ class _Sweep:
         self.tally = Tally()
         self.verdicts: dict[str, Verdict | None] = {}
         self.drawn: list[tuple[str, Verdict | None]] = []  # cases of the current piece
-        self.part, self.room = 0, 0  # the current piece; how many more judged cases it may count
+        self.part = 0  # the current piece
         self.refusal: UsageError | None = None  # an `only` that cannot be relied on
         self.last = ""  # the key of the case that ended the search
 
@@ -74,12 +74,13 @@ class _Sweep:
 
     def again(self, case: Case) -> None:
         """Judge one case of a search for more cases, in place of declined ones."""
-        if self.room > self.tally.swept.judged and key_of(case) not in self.tally.swept.keys:
+        swept = self.tally.swept
+        if swept.judged < swept.wanted and key_of(case) not in swept.keys:
             self.observe(case)
 
     def ends(self, verdict: Verdict) -> bool:
         """True if the search ends with this verdict."""
-        return not verdict.ok and (not self.several or process_died(verdict))
+        return not verdict.ok and (not self.several or verdict.died)
 
     def verdict_on(self, key: str, case: Case) -> Verdict | None:
         """The verdict on a case; None if it is declined."""
@@ -104,20 +105,23 @@ class _Sweep:
         """Count a piece that another process judged.
 
         A case that this sweep has already judged keeps its verdict, as in a run with one process,
-        but failures always count.
+        but a failure replaces a verdict that is none: the first failure of a case is kept.
         """
         swept = self.tally.swept
         for key, verdict in piece.cases:
-            known = key in self.verdicts
-            if redrawn and (swept.judged >= self.room or key in swept.keys):
+            if redrawn and (swept.judged >= swept.wanted or key in swept.keys):
                 continue
-            if not known or (verdict is not None and not verdict.ok):
+            if key not in self.verdicts or (_fails(verdict) and not _fails(self.verdicts[key])):
                 self.verdicts[key] = verdict
-            self.count(key, self.verdicts[key])
             verdict = self.verdicts[key]
+            self.count(key, verdict)
             if verdict is not None and self.ends(verdict):
                 self.last = key
                 return
+
+
+def _fails(verdict: Verdict | None) -> bool:
+    return verdict is not None and not verdict.ok
 
 
 class _Search:
@@ -138,7 +142,7 @@ class _Search:
             self._piece(part, size, strategy)
         if not (redraw and swept.declined) or self.state.tally.found:
             return
-        self.state.room = swept.wanted = len(swept.keys)
+        swept.wanted = len(swept.keys)
         deadline = time.perf_counter() + REDRAW_SECONDS * swept.wanted
         short = replace(self.drawing, long=())  # long cases take long to be declined, too
         for turn in range(1, REDRAWS):
@@ -192,7 +196,7 @@ class _Shrinking:
 
     def __init__(self, state: _Sweep, failure: Failure, deadline: float):
         self.state, self.failure, self.tries = state, failure, 0
-        self.deadline = 0.0 if process_died(failure.verdict) else deadline
+        self.deadline = 0.0 if failure.verdict.died else deadline
         self.found = False
 
     def observe(self, case: Case) -> None:

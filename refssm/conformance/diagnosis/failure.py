@@ -26,12 +26,10 @@ from refssm.conformance.diagnosis.script import failing_call, script
 from refssm.conformance.diagnosis.simplest import show, simplified
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.expected import remembering
-from refssm.conformance.judging.verdict import Verdict, process_died
+from refssm.conformance.judging.verdict import Verdict
 
-TINY, TINY_SEEDS = (
-    ((1, 1), (2, 1), (2, 2), (3, 2)),
-    3,
-)  # lengths and widths to try first
+TINY = ((1, 1), (2, 1), (2, 2), (3, 2))  # lengths and widths to try first
+TINY_SEEDS = 3  # and with so many seeds each
 PATIENCE = 15.0  # seconds after which a failure is shown as small as it is by then
 CANONICAL = "canonical layout"  # key in saved files: arrays are in the catalog's layout
 
@@ -56,7 +54,7 @@ def explain(
     With `first`, the verdict on the case before shrinking, also the evidence for pictures.
     """
     until = time.monotonic() + PATIENCE
-    if shrink and not process_died(verdict):
+    if shrink and not verdict.died:
         case, verdict = smaller(check, candidate, case, verdict, until)
     (arrays, statics), anything = _failing(check, candidate, case), set()
     if verdict.error:
@@ -135,12 +133,14 @@ def _admitted(case: Case) -> bool:
         parameters[d].admits(n, case.sizes) for d, n in case.sizes.items() if d in parameters
     ):
         return False
-    if case.preset is not None:
-        try:
-            _ = case.arrays
-        except ValueError:  # no half of a spectrum has an odd number of modes, for example
-            return False
-    return True
+    if case.preset is None:
+        return True
+    try:
+        # a preset may derive a size from others: `mamba_layer` has twice as many channels inside
+        sizes = case.op.sizes(*case.arrays, **case.statics)
+    except ValueError:  # no half of a spectrum has an odd number of modes, for example
+        return False
+    return case.sizes.items() <= sizes.items()
 
 
 def _failing(check: Check, candidate: Candidate, case: Case) -> tuple[list[np.ndarray], dict]:

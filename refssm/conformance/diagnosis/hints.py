@@ -16,7 +16,7 @@ from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.roughness import is_rough
 from refssm.conformance.gauges import gauge
 from refssm.conformance.judging.expected import judged_type
-from refssm.conformance.judging.verdict import Verdict, kind_of, process_died
+from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
 from refssm.conformance.standard import Standard
 
@@ -40,7 +40,7 @@ def verdict_on(check: Check, candidate: Candidate, case: Case) -> Verdict | None
     try:
         return check.judge_case(candidate, case)
     except Broken as broken:
-        return None if process_died(broken.verdict) else broken.verdict
+        return None if broken.verdict.died else broken.verdict
     except Declined:
         return None
 

@@ -12,7 +12,7 @@ from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Graded
 from refssm.conformance.diagnosis.roughness import is_rough
 from refssm.conformance.diagnosis.suspects import expected
-from refssm.conformance.diagnosis.transcript import Call, Episode
+from refssm.conformance.diagnosis.transcript import Call, Episode, key_of_call
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
 from refssm.conformance.standard import Standard
@@ -101,8 +101,8 @@ def _run_to_run(heard: list[Episode]) -> bool:
         for call in e.calls:
             if call.outcome.status != "ok" or call.after is not None:
                 continue
-            key = (call.vjp, tuple(a.tobytes() for a in call.arguments))
-            first = seen.setdefault(key, call)
+            key = key_of_call(call.arguments, call.statics, call.vjp)
+            first = seen.setdefault((call.view, key), call)
             if first is not call and _bytes(first) != _bytes(call):
                 return True
     return False

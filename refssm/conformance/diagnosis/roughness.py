@@ -14,8 +14,9 @@ import numpy as np
 
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.diagnosis.transcript import key_of_call
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.judging.expected import expect, hash_of
+from refssm.conformance.judging.expected import expect
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
 
 CALLS, NEIGHBOURS = 3, 2
@@ -54,8 +55,8 @@ def is_rough(candidate: Candidate, calls: Iterable, digits: int) -> bool:
 
 
 def _distinct(calls: Iterable) -> list:
-    """The calls with different arguments, those with the smallest arrays first."""
-    seen = {tuple(hash_of(a) for a in call[0]): call for call in calls}
+    """The different calls, those with the smallest arrays first."""
+    seen = {key_of_call(*call): call for call in calls}
     return sorted(seen.values(), key=_size)
 
 

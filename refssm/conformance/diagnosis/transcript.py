@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 
 from refssm.conformance.calling.one_call import Declined, Outcome
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import LOST, Broken, Candidate
+from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.sweep import sweep
+from refssm.conformance.judging.expected import hash_of
 from refssm.conformance.judging.verdict import Verdict
 
 CASES = 25  # as many as the check `value` has
@@ -32,6 +34,11 @@ class Call:
     view: str
     after: list[np.ndarray] | None
     outcome: Outcome
+
+
+def key_of_call(arguments, statics: Mapping, vjp: bool) -> Hashable:
+    """The same for two calls only if they have the same arguments, static ones too."""
+    return vjp, tuple(sorted(statics.items())), tuple(hash_of(a) for a in arguments)
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ def episodes(
     If the child process died in the failing case, that is the only one.
     """
     heard = [episode(check, candidate, case)]
-    lost = any(call.outcome.status in LOST for call in heard[0].calls)
+    lost = any(call.outcome.died for call in heard[0].calls)
     if check.strategy is None or lost:
         return heard
 

@@ -74,4 +74,5 @@ def _bits(error, size, most: float) -> float:
     """Right bits of a number of this size."""
     if not error:
         return most
-    return min(most, max(0.0, log2(size / error))) if size else 0.0
+    # the quotient of a subnormal number and a large error would be 0, which has no logarithm
+    return min(most, max(0.0, log2(size) - log2(error))) if size else 0.0

@@ -5,8 +5,10 @@
 The hash is one of all that decides the values: the operator, its arguments, the standard, refssm's
 sources, the versions of libraries, and the machine's type. A file is written under another name and
 then renamed, so that a process sees a whole file or none. It begins with a hash of its own bytes: a
-damaged file is removed and made anew. All files together have at most `ROOM` bytes; those that were
-not read for the longest time are removed. Where nothing can be written, nothing is kept.
+damaged file is removed and made anew. A process adds up all files at its first write, and again
+after each `LOOK` bytes that it has written; it then removes those that were not read for the
+longest time. So one process keeps to `ROOM` bytes; each further one at the same time may add `LOOK`
+bytes, until the next adds up. Where nothing can be written, nothing is kept.
 
 The environment variable `REFSSM_CACHE_DIR` says where `<cache>` is.
 """
@@ -36,7 +38,7 @@ PACKAGE = Path(__file__).parents[2]
 APART = ("bench", "command", "experiments", "gallery", "jit", "training")
 APART_IN_JUDGE = ("exchange", "planted", "report", "selftest", "spreading", "subjects")
 LIBRARIES = ("numpy", "scipy", "mpmath", "gmpy2", "python-flint")
-ROOM = 2**29  # bytes of all files together
+ROOM = 2**29  # bytes of all files together, as far as one process knows
 LOOK = ROOM // 8  # bytes that one process writes before it adds up the files again
 DIGEST = 16
 READING = 0.001, 5e-9  # seconds to read a file: of each, and of each byte
@@ -98,8 +100,8 @@ def folder_of() -> Path | None:
     given, usual = os.environ.get("REFSSM_CACHE_DIR"), user_cache_path("refssm", appauthor=False)
     if not given and not usual.is_absolute():  # "~/.cache": this user has no home
         return None
-    folder = Path(given or usual).absolute() / "expected"
     try:
+        folder = Path(given or usual).absolute() / "expected"  # raises in a removed directory
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return None
@@ -160,9 +162,9 @@ def _make_room(folder: Path) -> None:
     for _, size, path in sorted(found):
         if left <= ROOM - LOOK:
             return
-        with suppress(OSError):
-            os.unlink(path)
-        left -= size
+        with suppress(OSError):  # no right to remove it, or open elsewhere (Windows): it stays
+            Path(path).unlink(missing_ok=True)
+            left -= size
 
 
 @cache

@@ -27,6 +27,7 @@ class Verdict:
     damage: Damage | None = field(default=None, compare=False, repr=False)  # only of a failure
     kind: str = ""  # of a failure: what is wrong, such as "values of `x`"
     length: int = 0  # the leading size of the judged case, if it is known
+    died: bool = False  # the call ended its process or hung: another try costs another process
 
     @property
     def ok(self) -> bool:
@@ -58,11 +59,6 @@ def wrong(message: str, damage: Damage | None = None, kind: str = "") -> Verdict
 def exception_in(message: str) -> str:
     """ "raised ValueError" of "raised ValueError: …"; of another message, its beginning."""
     return message.partition(":")[0].partition(" (")[0]
-
-
-def process_died(verdict: Verdict) -> bool:
-    """True if the call ended the child process: another try would cost another process."""
-    return verdict.error and not verdict.failure[1].startswith("raised")
 
 
 def misfit(actual, shape, dtype, name, either=False) -> str:

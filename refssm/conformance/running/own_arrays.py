@@ -72,7 +72,7 @@ class _OwnData:
         if trial.scope.only_complex and number_type(self.dtype).carrier.kind != "c":
             raise UsageError(f"{path}: its numbers are real, and {op} is declared for complex ones")
         if lacking := trial.offer.lacks.get(self.dtype):
-            raise UsageError(lacking)
+            raise UsageError(f"{path}: {op}: {lacking}")
         # saved outputs have the batch axes that the inputs have in the file
         if not isinstance(session.worker, Recorded):
             arrays = [_with_all_axes(op, i, a, path) for i, a in enumerate(arrays)]
@@ -156,7 +156,7 @@ class _OwnData:
             exact = d.astype(np.result_type(dtype, np.float64))
             made.append(kind.rounded(exact, dtype.kind != "c"))
             if not np.array_equal(made[-1], exact):
-                raise UsageError(f"{path}: `{name}` has numbers that {self.dtype} has not")
+                raise UsageError(f"{path}: `{name}` has values that are not {self.dtype} numbers")
         return made, f"the cotangents {', '.join(names)} of the file"
 
     def _judged(self, rule: Rule, what: str, judge: Callable[[], Verdict]) -> Result:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from refssm.conformance.calling.worker import NOT_CALLED
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.checks.candidate import FirstCall
+from refssm.conformance.checks.candidate import FirstCall, without_result
 from refssm.conformance.checks.checks import COMPARING, Check
 from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.searching.swept import Failure, Swept
@@ -22,7 +22,7 @@ from refssm.conformance.diagnosis.failure import explain
 from refssm.conformance.diagnosis.hints import AS_WRONG, FLUSHED
 from refssm.conformance.diagnosis.looks_like import diagnose
 from refssm.conformance.judging.result import MISFIT, THIN, Also, Result
-from refssm.conformance.judging.verdict import Verdict, process_died
+from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.probing import BLOCK_SIZES, Probe
 from refssm.conformance.running.settings import Session
 from refssm.conformance.running.wording import Wording
@@ -73,8 +73,7 @@ class Sweeping:
 
     def of_first_call(self, first: FirstCall) -> Result:
         """The result of a first call that is a failure; the check draws no other case."""
-        started, message = time.perf_counter(), first.outcome.message
-        verdict = Verdict("F", np.inf, 0.0, message, error=True)
+        started, verdict = time.perf_counter(), without_result(first.outcome)
         failure = Failure(0, "", verdict, case=first.case, smallest=verdict)
         swept = Swept(examples=1, verdict=verdict, failures=[failure])
         details = {"examples": 1} | self._explained(swept)
@@ -84,8 +83,8 @@ class Sweeping:
 
     def of_misfit(self, first: FirstCall) -> Result:
         """The result of a first call that the declared layout does not fit; no case is drawn."""
-        started, message, outcome = time.perf_counter(), self.probe.misfit, first.outcome
-        verdict = Verdict("F", np.inf, 0.0, message, error=outcome.status != "malformed")
+        started, outcome = time.perf_counter(), first.outcome
+        verdict = without_result(replace(outcome, message=self.probe.misfit))
         failure = Failure(0, "", verdict, case=first.case, smallest=verdict)
         fields = self._shown(failure, None, hints=False, shrink=False)
         details = fields | {"examples": 1, "shrunk": False, "kind": MISFIT}
@@ -169,7 +168,7 @@ class Sweeping:
         if fields["hint"] == FLUSHED:
             fields["hint"] = self._where_flushed()
         inaccurate = worst.verdict.verdict == "inaccurate" and fields["hint"].endswith(AS_WRONG)
-        if (settings.diagnose or inaccurate) and not process_died(worst.verdict):
+        if (settings.diagnose or inaccurate) and not worst.verdict.died:
             check, candidate, seed = self.check, self.candidate, self.options["seed_"]
             looks_like = diagnose(check, candidate, worst.case, self._cases(), seed)
             fields["looks_like"] = looks_like.text if settings.diagnose else ""

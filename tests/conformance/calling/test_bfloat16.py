@@ -215,7 +215,9 @@ def test_without_ml_dtypes_a_users_test_says_what_to_install():
 
 
 @pytest.mark.usefixtures("without", "folder")
-@pytest.mark.parametrize(("file", "place"), [("mine.npz", "mine.npz: "), ("wide.npz", "")])
+@pytest.mark.parametrize(
+    ("file", "place"), [("mine.npz", "mine.npz: "), ("wide.npz", "wide.npz: linear_scan: ")]
+)
 def test_without_ml_dtypes_saved_arrays_are_a_sentence(file, place, capfd):
     asked = ("my_ops.py", "--inputs", file, "--dtype", "bfloat16", "--in-process")
     result, _, err = run(capfd, "verify", *asked)

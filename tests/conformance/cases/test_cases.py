@@ -179,7 +179,7 @@ def test_a_lost_process_is_not_called_again():
 
     def crash(case):
         calls.append(case)
-        dead = Verdict("F", message="killed the process by SIGSEGV", error=True)
+        dead = Verdict("F", message="killed the process by SIGSEGV", error=True, died=True)
         return dead if case.sizes["l"] > 5 else Verdict("A")
 
     swept = sweep(Drawing(cases(LINEAR_SCAN, "float32")), crash, count=50, seed_=1)

@@ -10,6 +10,8 @@ from refssm import initial
 from refssm._signature import length_of
 from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.presets import DEEP, LENGTHS, longest_preset, usable
 from refssm.conformance.cases.sizes import core_dims
@@ -17,11 +19,13 @@ from refssm.conformance.cases.stacking import free_arguments, of_complex
 from refssm.conformance.checks.checks import PROFILES, checks_of, types_of
 from refssm.conformance.checks.drawing import LONG, PRESETS, UNMUTATED, Drawing
 from refssm.conformance.checks.sweep import sweep
-from refssm.conformance.diagnosis.failure import _tiny
+from refssm.conformance.diagnosis.failure import _admitted, _tiny
 from refssm.conformance.judging.verdict import Verdict
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.layers.catalog import OPERATORS as OF_LAYERS
 from refssm.presets.catalog import PRESETS as BY_NAME
-from refssm.presets.catalog import presets_of
+from refssm.presets.catalog import alike, presets_of
 
 WITH_PRESETS = [op for op in (*OPERATORS, *OF_LAYERS) if presets_of(op)]
 EACH = pytest.mark.parametrize("op", WITH_PRESETS, ids=str)
@@ -49,6 +53,12 @@ def test_presets_are_of_operators_and_have_names_of_their_own():
         names = [preset.name for preset in presets]
         assert len(set(names)) == len(names)
         assert all(preset.summary for preset in presets)
+
+
+def test_presets_that_differ_in_what_their_length_is_are_refused_where_they_are_declared():
+    kernel, *_ = BY_NAME["ema_kernel"]
+    with pytest.raises(AssertionError, match=r"ema_kernel: `along` .*, got \['kernel', 'scan'\]"):
+        alike("ema_kernel", (kernel, replace(kernel, along="scan")))
 
 
 @EACH
@@ -173,6 +183,36 @@ def test_a_size_that_a_preset_does_not_have_is_not_tried_when_a_failure_is_made_
     assert list(_tiny(case, {})) == []  # one mode: the constructor wants an even number
     other = replace(case, preset=next(p for p in presets_of(op) if p.name == "legs-16"))
     assert [attempt.sizes["n"] for attempt in _tiny(other, {})] == [1] * 12
+
+
+@pytest.mark.parametrize("name", ["mamba_layer", "mamba_layer_stateful"])
+def test_a_failure_in_a_layers_start_is_made_smaller_only_where_its_sizes_belong_together(name):
+    op = operator_named(name)
+    case = next(case for case in drawn(op, "float32") if case.preset)
+    assert not _admitted(replace(case, sizes={**case.sizes, "h": 2}))  # `init` makes e = 2h
+    assert not _admitted(replace(case, sizes={**case.sizes, "e": 4}))
+    lengths = (replace(case, sizes={**case.sizes, "l": l}) for l in (1, 5))
+    attempts = [*_tiny(case, {}), *lengths]
+    assert all(
+        op.sizes(*attempt.arrays).items() >= attempt.sizes.items()
+        for attempt in attempts
+        if _admitted(attempt)
+    )
+    assert _admitted(attempts[-1])
+
+
+def test_a_failing_start_of_a_layer_with_a_state_keeps_the_sizes_that_init_derives():
+    op = operator_named("mamba_layer_stateful")
+
+    def wrong(*arrays):
+        y, *states = op.reference(*arrays)
+        return (2 * y, *states)
+
+    how = {"only_checks": ("value",), "types": ("float32",), "shrink": True, "preset": "start"}
+    settings = Settings(folder=None, profile="quick", **how)
+    (result,) = results_of(Session(InProcess([Found(op, wrong, None)]), "here", settings))
+    assert result.verdict == "wrong"
+    assert " h=4 e=8 t=4 " in result.smallest
 
 
 def test_a_range_of_where_excludes_presets_of_other_sizes():

@@ -121,7 +121,8 @@ def test_a_matrix_that_is_kept_stable_and_a_negative_modulus_are_refused():
     bilinear, cauchy = operator_named("discretize_bilinear"), operator_named("cauchy_kernel")
     with pytest.raises(UsageError, match=r"`A` of discretize_bilinear cannot be limited"):
         parse(["A=-1..0"], [bilinear])
-    with pytest.raises(UsageError, match=r"bounds the modulus of a complex argument: HIGH is neg"):
+    told = "--where w=-2..-1: `w` of cauchy_kernel is complex, so the range is of its modulus, "
+    with pytest.raises(UsageError, match=re.escape(f"{told}and no modulus is negative")):
         narrowed(cauchy, parse(["w=-2..-1"], [cauchy]))
 
 

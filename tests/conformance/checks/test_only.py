@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from judging import judged, scan
 
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.usage_error import UsageError
 from refssm.testing import check
 
@@ -89,3 +90,28 @@ def test_shrinking_does_not_leave_what_only_accepts(check_):
     assert result.verdict == "wrong"
     assert all(asked)
     assert int(result.smallest.split()[0].removeprefix("l=")) >= 16
+
+
+def half_of(name):
+    """An `only` which returns the first half of one argument, and the others whole."""
+
+    def only(x):
+        return {**x, name: x[name][..., : max(1, x[name].shape[-1] // 2)]}
+
+    return only
+
+
+@pytest.mark.parametrize(
+    ("name", "argument", "sentence"),
+    [
+        ("linear_scan", "a", "`b` has n=3, but earlier arguments have n=1 "),
+        ("hope_step", "x", "`x` has n=2, but earlier arguments have n=5 "),  # has no length
+    ],
+)
+def test_an_only_whose_arguments_disagree_is_refused_in_one_sentence(name, argument, sentence):
+    reference = operator_named(name).reference
+    with pytest.raises(UsageError) as caught:
+        judged(name, reference, "value", types=("float32",), only=half_of(argument))
+    wanted = f"{name}: `only` must return the arguments of one call: {sentence}"
+    assert str(caught.value).startswith(wanted), caught.value
+    assert "\n" not in str(caught.value)

@@ -1,10 +1,11 @@
 """Twenty equal calls give equal bits; a planted bug fails the check, which says by how much."""
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from judging import SCAN, plugin
+from judging import SCAN, judged, plugin
 
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess, Worker
@@ -199,3 +200,18 @@ def test_threads_that_add_in_any_order_are_seen_and_threads_that_do_not_are_not(
     assert seen.verdict == verdict
     if verdict == "wrong":
         assert "in the last place" in seen.message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is mapped cannot be removed there")
+def test_an_earlier_output_that_changes_is_not_said_to_share_memory(tmp_path):
+    (tmp_path / "buffer").write_bytes(bytes(2**20))
+
+    def mapped(a, b):
+        x = scan(a, b)
+        y = np.memmap(tmp_path / "buffer", x.dtype, "r+", shape=x.shape)  # at an address of its own
+        y[...] = x
+        return np.asarray(y)
+
+    (result,) = judged("linear_scan", mapped, "alias", types=("float32",))
+    assert result.verdict == "wrong"
+    assert result.message == "a later call changes the output of an earlier one"

@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 from judging import judged, plugin, run, scan
 
+from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.cases.drawing import cases
+from refssm.conformance.checks.candidate import without_result
+from refssm.conformance.checks.conduct.arguments import _about
 from refssm.conformance.checks.drawing import Drawing
+from refssm.conformance.checks.piece import Piece
 from refssm.conformance.checks.searching.swept import Failure, distinct
-from refssm.conformance.checks.sweep import sweep
+from refssm.conformance.checks.sweep import sweep, sweep_piece
 from refssm.conformance.judging.result import Also
-from refssm.conformance.judging.verdict import Verdict, wrong
+from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
 from refssm.conformance.report import lines, records
 from refssm.conformance.report.page import Shown, page
 from refssm.scan import LINEAR_SCAN
@@ -115,6 +119,27 @@ def test_shrinking_never_crosses_into_another_failure():
             assert three(failure.case) == failure.smallest
 
 
+def test_a_case_that_fails_in_another_way_in_each_process_keeps_its_first_failure():
+    drawing = Drawing(cases(LINEAR_SCAN, "float32"))
+    kinds = {0: "", 10: "a", 20: "b"}
+    first: list[str] = []  # the first case of each piece: the simplest one
+
+    def passes(case):
+        return Verdict("A")
+
+    def judged_elsewhere(part):
+        piece = sweep_piece(drawing, passes, count=30, seed_=1, part=part, several=True)
+        keys = [key for key, _ in piece]
+        first.append(keys[0])
+        told = wrong("no", kind=kinds[part]) if kinds[part] else Verdict("A")
+        return Piece(tuple((key, told if key == first[0] else Verdict("A")) for key in keys))
+
+    found = sweep(drawing, passes, count=30, seed_=1, ready=judged_elsewhere)
+    assert first == first[:1] * 3
+    ((kind, smallest),) = [(one.verdict.kind, one.smallest) for one in found.failures]
+    assert (kind, smallest) == ("a", wrong("no", kind="a"))
+
+
 def test_at_most_three_failures_are_listed_the_worst_first():
     def of_size(case):
         n = case.sizes["l"] % 5
@@ -143,9 +168,50 @@ def test_an_inaccurate_value_beside_a_wrong_one_is_the_same_failure():
 
 def test_a_call_that_ends_the_process_ends_the_search():
     def dying(case):
-        return Verdict("F", message="killed the process by SIGSEGV", error=True)
+        return Verdict("F", message="killed the process by SIGSEGV", error=True, died=True)
 
     assert sweep(Drawing(cases(LINEAR_SCAN, "float32")), dying, count=20, seed_=1).examples == 1
+
+
+@pytest.mark.parametrize(
+    ("outcome", "died", "error"),
+    [
+        (Outcome("crashed", message="killed the process by SIGSEGV"), True, True),
+        (Outcome("hung", message="did not return within 60 s"), True, True),
+        (Outcome("raised", message="raised ValueError: no"), False, True),
+        (Outcome("raised", message="ran out of the device's memory: 2 GiB"), False, True),
+        (Outcome("raised", message="ended with exit code 1"), False, True),
+        (Outcome("malformed", message="returned a list"), False, False),
+    ],
+)
+def test_only_a_call_that_ended_its_process_is_not_tried_again(outcome, died, error):
+    verdict = without_result(outcome)
+    assert (verdict.died, verdict.error, verdict.ok) == (died, error, False)
+    for changed in (worst_of([verdict, Verdict("A")]), _about("negative strides: ", verdict)):
+        assert changed.died == died
+        assert changed.failure == verdict.failure
+    swept = sweep(Drawing(cases(LINEAR_SCAN, "float32")), lambda _: verdict, count=9, seed_=1)
+    assert (swept.examples == 1) == died
+
+
+def test_an_only_that_raises_does_not_end_the_search():
+    def lacks_a_key(x):
+        return {"b": x["b"]} if x["b"].shape[-1] == 3 else x
+
+    result = one(scan, "value", only=lacks_a_key)
+    assert result.message == "`only` raised KeyError: 'a'"
+    assert 1 < result.failing < result.examples
+
+
+def test_views_that_are_refused_keep_the_kind_of_their_failure():
+    def contiguous(a, b):
+        if min(b.strides, default=1) < 0:
+            raise ValueError("negative strides")
+        return scan(a, b)
+
+    result = one(contiguous, "strides")
+    assert result.kind == "raised ValueError"
+    assert ": raised ValueError: negative strides" in result.message
 
 
 def test_the_search_for_other_failures_ends_in_time_and_says_so(monkeypatch):

@@ -8,9 +8,14 @@ from judging import rounded_to
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.diagnosis import hints, roughness
+from refssm.conformance.diagnosis.pattern import _run_to_run
+from refssm.conformance.diagnosis.roughness import _distinct
+from refssm.conformance.diagnosis.transcript import Call, Episode
 from refssm.conformance.judging.expected import remembering
+from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.testing import Declaration
@@ -176,3 +181,26 @@ def test_a_nan_of_a_masked_product_is_told_as_such():
 
     line = failure("linear_scan", masked, "nan")
     assert "0 times NaN is NaN" in line.hint or "0 · NaN" in line.looks_like
+
+
+def heard(*calls):
+    """An episode of these calls; each has another output."""
+    return Episode(
+        Verdict("A"),
+        [
+            Call([*arrays], statics, vjp, view, None, Outcome("ok", (np.full(2, float(i)),)))
+            for i, (arrays, statics, vjp, view) in enumerate(calls)
+        ],
+    )
+
+
+def test_only_calls_with_the_same_arguments_static_ones_too_are_the_same_call():
+    a, wide, table = np.zeros(4, "f4"), np.zeros(2), np.zeros((2, 2), "f4")
+    assert a.tobytes() == wide.tobytes() == table.tobytes()
+    call = ([a], {"l": 3}, False, "")
+    others = [([a], {"l": 4}, False, ""), ([a], {"l": 3}, True, "")]
+    others += [([x], {"l": 3}, False, "") for x in (wide, table, a + 1)]
+    assert not _run_to_run([heard(call, *others, ([a], {"l": 3}, False, "reversed"))])
+    assert not _run_to_run([heard(call), heard(call)])
+    assert _run_to_run([heard(*others, call, call)])
+    assert len(_distinct([c[:3] for c in (call, *others, call)])) == 6

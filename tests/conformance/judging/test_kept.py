@@ -194,6 +194,32 @@ def test_a_folder_that_cannot_be_made_is_no_error(tmp_path, monkeypatch):
     assert FOLDER_OF() == tmp_path / "new" / "expected"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a process's directory stays there")
+def test_a_relative_folder_in_a_directory_that_was_removed_is_no_error(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setenv("REFSSM_CACHE_DIR", "cache")
+    assert FOLDER_OF() is None
+
+
+def test_files_that_cannot_be_removed_do_not_count_as_room(folder, monkeypatch):
+    monkeypatch.setattr(kept, "ROOM", kept.LOOK + 3_000)
+    for i in range(6):
+        (folder / f"{i}").write_bytes(bytes(1_000))
+        os.utime(folder / f"{i}", (i, i))
+
+    def unlink_some(path, missing_ok=False):
+        if path.name in "012":
+            raise PermissionError(path)
+        os.unlink(path)
+
+    monkeypatch.setattr(kept.Path, "unlink", unlink_some)
+    kept._make_room(folder)
+    assert sorted(file.name for file in folder.iterdir()) == ["0", "1", "2"]
+
+
 def test_a_folder_that_cannot_be_written_is_no_error(folder, monkeypatch):
     monkeypatch.setattr(kept, "folder_of", lambda: folder / "absent")
     assert [made(), made()] == [1, 1]

@@ -9,7 +9,7 @@ from judging import judged
 from refssm.conformance.gauges import cumulated
 from refssm.conformance.honest.selective_scan.programs import IMPLEMENTATIONS as SELECTIVE
 from refssm.conformance.honest.ssd.programs import IMPLEMENTATIONS as SSD
-from refssm.conformance.judging.cancelling import second_bound
+from refssm.conformance.judging.cancelling import _right_bits, second_bound
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import bounds_of, compare
 from refssm.conformance.judging.verdict import Verdict, worst_of
@@ -158,3 +158,10 @@ def test_arithmetic_of_few_bits_is_never_right_in_norm(computes):
     bounds = bounds_of(gauge, held, np.dtype(np.float32))
     assert second_bound(gauge, held, bounds) is None
     assert second_bound(gauge, SINGLE, bounds) is not None
+
+
+def test_bits_are_counted_where_a_subnormal_value_is_smaller_than_its_error():
+    size, error = np.array([5e-324, 1e8, 0.0]), np.array([4.0, 0.1, 1.0])
+    assert _right_bits(error, size, 24.0) == (24, 0)
+    assert _right_bits(error[1:2], size[1:2], 53.0) == (29, 29)  # 1e9 is nearly 2^30
+    assert _right_bits(np.array([5e-324]), np.array([1e308]), 53.0) == (53, 53)

@@ -35,12 +35,14 @@ class Earlier:
         made.finish()
         return given
 
-    def touched_by(self, outputs) -> bool:
-        """True if the outputs of two calls share memory, or those of an earlier one changed."""
+    def shared_with(self, outputs) -> bool:
+        """True if the outputs of two calls share memory."""
         made, returned = self.run.made, [returned for returned, _ in self.results]
         pairs = combinations([*returned, outputs], 2)
-        if any(made.share(x, y) for one, other in pairs for x in one for y in other):
-            return True
+        return any(made.share(x, y) for one, other in pairs for x in one for y in other)
+
+    def changed(self) -> bool:
+        """True if the outputs of an earlier call have other numbers now."""
         return any(
             not _same_numbers(x, y)
             for outputs, taken in self.results

@@ -6,11 +6,13 @@ libraries, the verdict passes with a note.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from refssm.conformance.calling.one_call import EARLIER, Declined
+from refssm.conformance.calling.one_call import EARLIER, REWRITTEN, Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.checks.candidate import Broken, Candidate, without_result
 from refssm.conformance.checks.conduct.resized import large, other_values
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
@@ -69,7 +71,9 @@ def alias(candidate: Candidate, case: Case) -> Verdict:
     if candidate.offer.immutable:
         return Verdict("-", notes=(f"{candidate.offer.framework} arrays cannot be written to",))
     return worst_of(
-        _blame(candidate, outcome.aliased, f"{at}an output shares memory with")
+        wrong(f"{at}a later call changes the output of an earlier one")
+        if REWRITTEN in outcome.aliased
+        else _blame(candidate, outcome.aliased, f"{at}an output shares memory with")
         for at, outcome in _outcomes(candidate, case, beside_others=True)
     )
 
@@ -101,8 +105,7 @@ def _outcomes(candidate, case, beside_others=False):
                 raise Declined
             continue
         if outcome.status != "ok":
-            error = outcome.status != "malformed"
-            raise Broken(Verdict("F", np.inf, 0.0, outcome.message, error=error))
+            raise Broken(without_result(outcome))
         yield at, outcome
 
 
@@ -180,8 +183,8 @@ def _graded_if_defined(candidate: Candidate, arrays, statics, outputs) -> Verdic
 
 
 def _about(what: str, verdict: Verdict) -> Verdict:
-    return Verdict(verdict.grade, verdict.ratio, verdict.bits, what + verdict.message,
-                   error=verdict.error, damage=verdict.damage)  # fmt: skip
+    """The verdict with where it came about before its message; its kind stays the same."""
+    return replace(verdict, message=what + verdict.message, kind=verdict.failure[1])
 
 
 STRIDES = Conduct(

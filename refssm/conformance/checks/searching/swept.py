@@ -34,7 +34,7 @@ class Swept:
     verdict: Verdict = field(default_factory=lambda: Verdict("-"))
     failures: list[Failure] = field(default_factory=list)  # distinct ones, the worst first
     keys: set[str] = field(default_factory=set)  # all drawn cases
-    wanted: int = 0  # how many cases the check wants; 0 if none was declined
+    wanted: int = 0  # of judged cases, if others are drawn in place of declined ones; else 0
     judged: int = 0  # distinct cases that were not declined
     lengths: set[int] = field(default_factory=set)  # their leading sizes, after `only`
 
