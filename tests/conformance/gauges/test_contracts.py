@@ -18,7 +18,7 @@ from refssm.catalog import OPERATORS, judged
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges import contracts, gauge
 from refssm.conformance.gauges import linalg as tracked_linalg
-from refssm.conformance.gauges.contracts import BOUNDS, Bound, bounds
+from refssm.conformance.gauges.contracts import BOUNDS, Bound
 from refssm.conformance.gauges.gauge import Call
 from refssm.conformance.gauges.linalg import condition, exponential_bound, frobenius
 from refssm.conformance.gauges.tracked import Tracked, tracing
