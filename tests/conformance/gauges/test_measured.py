@@ -220,6 +220,21 @@ def test_a_result_is_measured_on_more_copies_before_it_is_refused():
     assert not compare(off * np.float32(1 + 2**-9), gauge, off.dtype).ok
 
 
+@pytest.mark.parametrize(("times", "asked"), [(0.5, False), (4, True), (200, False)])
+def test_more_copies_are_measured_only_near_the_bound(times, asked):
+    op, arrays, calls = operator_named("dplr_kernel"), legs(16, 33), []
+    (gauge,) = expect(op, arrays, {"l": 33})
+
+    def again():
+        calls.append(True)
+        return gauge.k0
+
+    K = op.reference(*arrays, l=33)
+    off = (K + times * 16 * U * gauge.k0).astype(K.dtype)
+    compare(off, replace(gauge, again=again), K.dtype)
+    assert bool(calls) == asked
+
+
 def test_an_error_that_depends_on_one_rounding_is_not_refused():
     """With 1/w for w = −1e-4 rounded well in all copies, the bound is 20 times too small."""
     op = operator_named("dplr_kernel_aliased")

@@ -5,7 +5,12 @@ import pytest
 
 from refssm._arguments import several
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.gauges.contracts import BOUNDS, bounds, gradient_programs
+from refssm.conformance.gauges.contracts import (
+    BOUNDS,
+    bounds,
+    gradient_programs,
+    output_programs,
+)
 from refssm.conformance.gauges.gauge import Call
 from refssm.conformance.gauges.programs import GRADIENTS, OUTPUTS
 from refssm.conformance.gauges.programs.pieces import in_pieces, interleaved
@@ -116,3 +121,60 @@ def test_gradients_of_long_sums_are_measured_and_those_with_a_cumulated_form_are
     assert measured("diagonal_ssm")
     assert not measured("linear_scan")
     assert not measured("ssd_chunked")
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        *(
+            (name, True)
+            for name in ("cauchy_kernel", "causal_convolution", "hope_step", "gramians")
+        ),
+        *(
+            (name, False)
+            for name in ("linear_scan", "dss_softmax_kernel", "discretize_diagonal_zoh")
+        ),
+    ],
+)
+def test_outputs_that_are_linear_in_an_argument_are_measured(name, wanted):
+    assert (output_programs(operator_named(name)) is not None) == wanted
+
+
+@pytest.mark.parametrize("name", ["diagonal_ssm", "hope_step", "shift_kernel", "transfer"])
+def test_the_sums_of_an_output_are_the_output(name):
+    op, case = smallest_case(name)
+    wide = [a.astype(np.result_type(a, np.float64)) for a in case.arrays]
+    programs = output_programs(op)
+    assert programs is not None
+    whole = several(op.reference(*wide, **case.statics))
+    for program in programs.values():
+        for y, found in zip(whole, several(program(*wide, **case.statics)), strict=True):
+            assert np.abs(y - found).max() <= 1e-9 * np.abs(y).max()
+
+
+def test_the_effect_of_a_large_input_does_not_hide_an_error_of_the_integral():
+    op = operator_named("discretize_foh")
+    rng = np.random.default_rng(0)
+    A = np.tril(rng.uniform(-1, 0, (16, 16))).astype(np.float32)
+    arrays = [A, np.full((16, 1), 1e-3, np.float32), np.float32(1.0)]
+    A_bar, B0, B1 = op.reference(*arrays)
+    gauged = expect(op, arrays)
+    assert grade_outputs(op, arrays, (A_bar, B0, B1), gauged).grade == "A"
+    assert not grade_outputs(op, arrays, (A_bar, B0 * np.float32(1 + 2**-14), B1), gauged).ok
+
+
+def test_a_gramian_with_a_small_residual_and_a_large_error_is_refused():
+    op, case = smallest_case("gramians")
+    gauged = expect(op, case.arrays)
+    P, Q = (g.value for g in gauged)
+    assert grade_outputs(op, case.arrays, (P.astype("f4"), Q.astype("f4")), gauged).grade == "A"
+    wrong = (P * (1 + 2**-13)).astype("f4")
+    assert not grade_outputs(op, case.arrays, (wrong, Q.astype("f4")), gauged).ok
+
+
+@pytest.mark.parametrize(("l", "traced"), [(1000, True), (1001, False)])
+def test_a_long_kernel_of_powers_is_not_traced_step_by_step(l, traced):
+    op = operator_named("krylov_kernel")
+    A = np.array([[0.5, 0.25], [0, 0.5]])
+    (gauge,) = bounds(op, [A, A[0], A[0]], {"l": l}, None, unit=U, floor=0.0)
+    assert (gauge.k0[0] != gauge.k0[-1]) == traced
