@@ -95,7 +95,7 @@ def _of_entries(call: Call) -> bool:
     if op.name in STEPPED:
         length = op.sizes(*call.arrays[-len(op.inputs) :], **call.statics)["l"]
         return int(length) <= LONG
-    return op.contract not in OF_SLICES
+    return op.contract is not SPECTRUM
 
 
 def output_programs(op: Operator) -> Mapping[str, Callable] | None:
@@ -257,11 +257,9 @@ class Bound(NamedTuple):
 MEASURED = (TRACED, SPECTRUM, FFT, SINGULAR)
 # but of a quotient of sums: three sums of one formula say nothing about another formula for it
 DERIVED = frozenset({"dss_softmax_kernel"})
-# Their derived bounds belong to a whole slice: a spectrum, a solution of an equation, a matrix
-OF_SLICES = (SPECTRUM, SOLVE, EXPM)
 # Their references take one step of Python for each time, and tracked steps take seconds: on longer
 # cases the measured bound holds alone
-STEPPED, LONG = frozenset({"krylov_kernel", "markov_parameters", "hippo_project"}), 1000
+STEPPED, LONG = frozenset({"krylov_kernel", "markov_parameters", "hippo_project"}), 128
 BOUNDS: dict[Contract, Bound] = {
     TRACED: Bound(_traced_by_definition),
     CHAIN: Bound(_traced),

@@ -69,9 +69,15 @@ def compare(
         with np.errstate(all="ignore"):
             actual = np.where(undecided, gauge.value, actual).astype(actual.dtype)
     classes = _compare_classes(actual, gauge.value, dims, name)
-    if classes is None and gauge.measure is not None:
-        return _compare_norms(actual, gauge, held, dims, name, notes)
-    return classes or _compare_values(actual, gauge, held, dims, name, notes)
+    if classes is not None:
+        return classes
+    if gauge.measure is None:
+        return _compare_values(actual, gauge, held, dims, name, notes)
+    in_norm = _compare_norms(actual, gauge, held, dims, name, notes)
+    if gauge.derived is None:
+        return in_norm
+    # a small residual allows large errors, and small errors a large residual
+    return worst_of([in_norm, _compare_values(actual, gauge, held, dims, name, notes)])
 
 
 def _wider(actual, dtype, name, held) -> tuple[str, ...]:

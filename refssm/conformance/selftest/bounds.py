@@ -146,7 +146,7 @@ def cotangents(op: Operator, case: Case) -> list[np.ndarray]:
 def _bound(gauge: Gauge, case: Case) -> float:
     """The largest accepted error of a result."""
     held = Standard.of(case.dtype)
-    if gauge.measure is not None:
+    if gauge.measure is not None and gauge.derived is None:
         return float((held.room * held.u * gauge.measure.bound).max(initial=0.0))
     k = bounds_of(gauge, held, np.result_type(gauge.value.dtype, case.dtype))["A"]
     return float(k.max(initial=0.0))
@@ -189,7 +189,7 @@ def errors_of(program: Callable, arrays, case: Case, gauged: Sequence[Gauge]) ->
 def _error(y, gauge: Gauge) -> float:
     if np.shape(y) != gauge.value.shape:
         raise ValueError("another shape")
-    if gauge.measure is not None:
+    if gauge.measure is not None and gauge.derived is None:
         error = gauge.measure.of(y)
     else:
         error = np.where(np.isfinite(gauge.value), np.abs(y - gauge.value), 0)

@@ -78,7 +78,7 @@ def test_a_kernel_a_thousand_times_too_large_from_step_32_on_is_wrong():
     assert (np.abs(late - derived.value) <= 16 * U * derived.k0).all()
 
 
-@pytest.mark.parametrize("name", ["krylov_kernel", "hope_stream", "dense_scan"])
+@pytest.mark.parametrize("name", ["cauchy_kernel", "hope_stream", "dense_scan"])
 def test_no_measured_bound_is_above_the_derived_one_of_its_entry(name):
     op, case = smallest_case(name)
     gauged = bounds(op, case.arrays, case.statics, None, unit=U, floor=0.0)
@@ -172,7 +172,7 @@ def test_a_gramian_with_a_small_residual_and_a_large_error_is_refused():
     assert not grade_outputs(op, case.arrays, (wrong, Q.astype("f4")), gauged).ok
 
 
-@pytest.mark.parametrize(("l", "traced"), [(1000, True), (1001, False)])
+@pytest.mark.parametrize(("l", "traced"), [(128, True), (129, False)])
 def test_a_long_kernel_of_powers_is_not_traced_step_by_step(l, traced):
     op = operator_named("krylov_kernel")
     A = np.array([[0.5, 0.25], [0, 0.5]])

@@ -67,8 +67,8 @@ def not_zero(a, b):
 
 
 def held_wrongly(A, B, dt):
-    A_bar, B_bar = refssm.discretize_zoh(A, B, dt)
-    return A_bar, B_bar * np.float32(1.01)
+    A_bar, B_bar = refssm.discretize_impulse(A, B, dt)
+    return A_bar * np.float32(1.01), B_bar
 
 
 FAILURES = {
@@ -82,7 +82,7 @@ FAILURES = {
     "law": (failure, ("linear_scan", forgets, "prefix"), BETWEEN),
     "nan": (failure, ("linear_scan", nowhere, "nan"), CLASSES),
     "bit by bit": (failure, ("linear_scan", not_zero, "zero"), BITS),
-    "norm": (failure, ("discretize_zoh", held_wrongly), OF_NORM),
+    "norm": (failure, ("discretize_impulse", held_wrongly), OF_NORM),
 }
 
 
@@ -168,11 +168,6 @@ def short(a, b):
     return refssm.linear_scan(a, b)[..., :-1, :]
 
 
-def unsolved(A, B, dt):
-    A_bar, B_bar = refssm.discretize_bilinear(A, B, dt)
-    return A_bar * np.float32(1.01), B_bar
-
-
 def unlike(*, n):
     w, P, B, V = refssm.nplr_legs(n=n)
     return w * 1.01, P, B, V
@@ -181,10 +176,6 @@ def unlike(*, n):
 WITHOUT = {
     "a crash": (("linear_scan", raises), "the call gave no result"),
     "a shape": (("linear_scan", short), "this failure is not about single entries"),
-    "a residual": (
-        ("discretize_bilinear", unsolved),
-        "the check judges the residual of an equation, not single entries",
-    ),
     "invariants": (
         ("nplr_legs", unlike, "value", None, "complex128"),
         "the check judges quantities that are the same in every basis, not single entries",
