@@ -86,9 +86,7 @@ def _margins(op: Operator, gradient: bool) -> list[Margin]:
             continue
         arrays = [*cotangents(op, case), *case.arrays] if gradient else case.arrays
         gauged = expect(op, arrays, case.statics, op.bare_vjp if gradient else None)
-        good = [
-            errors_of(program, arrays, case, gauged) for program in _honest(op, gradient).values()
-        ]
+        good = list(_of_honest(_honest(op, gradient), arrays, case, gauged))
         bounds = [_bound(g, case) for g in gauged]
         for j, row in enumerate(rows):
             worst = max((errors[j] for errors in good), default=0.0)
@@ -168,6 +166,15 @@ def _bugs(op: Operator, gradient: bool) -> dict[str, Callable]:
         if bug.op == op.name and bug.of_gradient == gradient and function:
             made[bug.name] = function
     return made
+
+
+def _of_honest(programs, arrays, case, gauged) -> Iterator[list[float]]:
+    """The errors of each honest program that takes the case."""
+    for program in programs.values():
+        try:
+            yield errors_of(program, arrays, case, gauged)
+        except NotImplementedError:  # so a program declines
+            continue
 
 
 def _of_bugs(bugs, arrays, case, gauged) -> Iterator[tuple[str, list[float]]]:
