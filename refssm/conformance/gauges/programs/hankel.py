@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 
 from refssm._elimination import eliminated
-from refssm._lyapunov import stein
 from refssm.conformance.gauges.programs.products import adjoint, product, times
 from refssm.hankel.gramians import GRAMIANS, GRAMIANS_DISCRETE, outer
 from refssm.hankel.transfer import TRANSFER, TRANSFER_DISCRETE
@@ -168,28 +167,6 @@ def _gradients(solve, joined):
     return vjp
 
 
-def stein_in_pieces(A, F):
-    """In Schur's form, for one half of the columns of F and then for the other."""
-    first = np.arange(F.shape[-1]) * 2 < F.shape[-1]
-    return stein(A, np.where(first, F, 0)) + stein(A, np.where(first, 0, F))
-
-
-def stein_interleaved(A, F):
-    """The same for even and odd columns."""
-    even = np.arange(F.shape[-1]) % 2 == 0
-    return stein(A, np.where(even, F, 0)) + stein(A, np.where(even, 0, F))
-
-
-def both_solved(solve):
-    """P for A and B Bᴴ,  Q for Aᴴ and Cᴴ C."""
-
-    def program(A, B, C):
-        row = C.conj()
-        return solve(A, outer(B, B)), solve(adjoint(A), outer(row, row))
-
-    return program
-
-
 def _gramians(declared, through, doubled, by_sign):
     """The declared function takes LAPACK's Schur form, as most programs do: it errs more."""
     return {"schur": declared, "doubled": through(doubled), "by_sign": through(by_sign)}
@@ -201,13 +178,6 @@ OUTPUTS = {
     TRANSFER_DISCRETE.name: _transfers(
         TRANSFER_DISCRETE.reference, partial(responses, points=around_discrete)
     ),
-    GRAMIANS.name: _gramians(GRAMIANS.reference, both_solved, *_CONTINUOUS),
-    # near the unit circle doubling and the sign iteration lose digits that Schur's form keeps
-    GRAMIANS_DISCRETE.name: {
-        "schur": GRAMIANS_DISCRETE.reference,
-        "in_pieces": both_solved(stein_in_pieces),
-        "interleaved": both_solved(stein_interleaved),
-    },
 }
 GRADIENTS = {
     TRANSFER.name: _transfers(TRANSFER.bare_vjp, continuous),

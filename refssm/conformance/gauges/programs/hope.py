@@ -1,4 +1,4 @@
-"""Programs of HOPE's kernels and stream: powers at the nodes or signals of stages, each in three
+"""Programs of HOPE's kernels and stream: powers at the nodes or signals of stages, each in several
 ways.
 """
 
@@ -14,6 +14,9 @@ from refssm.hope.impulses import pole
 from refssm.hope.kernel import HOPE_KERNEL
 from refssm.hope.stream import HOPE_STREAM
 from refssm.hope.transfer import HOPE_TRANSFER
+
+# With fewer nodes all of them are 1 or −1, and these powers are exact; those by angles are not
+ROUNDED = 3
 
 # Powers z'^−i, i = 1 … n, at all nodes: (…, l, n), in the precision of the arguments
 
@@ -36,7 +39,12 @@ def by_tables(h, dt, l):
 
 
 def by_squares(h, dt, l):
-    """NumPy's powers with integer exponents; nodes in the precision of the arguments.
+    """NumPy's powers with integer exponents."""
+    return _nodes(h, dt, l)[..., None] ** np.arange(1, h.shape[-1] + 1)
+
+
+def from_rounded(h, dt, l):
+    """The same powers of nodes in the precision of the arguments.
 
     Nodes from double precision are rounded once, and on a few copies they may happen to be exact.
     """
@@ -67,7 +75,7 @@ def through_transform(powers):
     """The gradient of the transfer function for the cotangent fft(dk)/l."""
 
     def vjp(dk, h, dt, *, l):
-        if l == 0:
+        if l < ROUNDED:
             return None
         return through_powers(powers)(fft(dk) / np.float32(l), h, dt, l=l)
 
@@ -164,7 +172,7 @@ def transformed(powers):
     """The inverse transform of G_j = Σ_i h_i z'^−i."""
 
     def program(h, dt, *, l):
-        if l == 0:
+        if l < ROUNDED:
             return None
         K = ifft((h[..., None, :] * powers(h, dt, l)).sum(-1))
         return K if np.iscomplexobj(h) else K.real
@@ -195,7 +203,12 @@ def _each(through, made):
     return {name: through(program) for name, program in made.items()}
 
 
-POWERS = {"multiplied": multiplied, "by_tables": by_tables, "by_squares": by_squares}
+POWERS = {
+    "multiplied": multiplied,
+    "by_tables": by_tables,
+    "by_squares": by_squares,
+    "from_rounded": from_rounded,
+}
 SIGNALS = {"by_rotations": by_rotations, "in_waves": in_waves, "filtered": filtered}
 OUTPUTS = {
     HOPE_KERNEL.name: {
