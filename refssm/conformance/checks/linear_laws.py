@@ -130,15 +130,8 @@ def _equal(other, y, power: int) -> bool:
 def _near(candidate, arrays, scaled, statics, y, other, power, j, more=1.0) -> Verdict:
     """The verdict on one output for scaled inputs, within `more` times the tolerances."""
     plain, moved = (candidate.expect(x, statics)[j] for x in (arrays, scaled))
-    if not candidate.op.contract.scales_exactly:
-        plain, moved = _derived(plain), _derived(moved)
     bounds = [replace(g, k1=more * g.k1) for g in (_scaled(plain, 2.0**power), moved)]
     return candidate.agree(scaled, other, _wanted(y, power), *bounds, output=j)
-
-
-def _derived(gauge: Gauge) -> Gauge:
-    """The gauge with its derived bound: the measured one is for programs that scale alike."""
-    return replace(gauge, k1=gauge.derived()) if gauge.derived else gauge
 
 
 def _of_logarithms(candidate: Candidate, arrays, statics, ys, group, j: int, powers) -> bool:

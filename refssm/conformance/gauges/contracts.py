@@ -256,8 +256,8 @@ class Bound(NamedTuple):
 # Results under these contracts are long sums, and the derived bound adds the errors of all terms
 MEASURED = (TRACED, SPECTRUM, FFT, SINGULAR)
 # but of a quotient of sums: three sums of one formula say nothing about another formula for it
-# and of a spectrum that a nonuniform transform gives, too: a rounding of an angle counts n times
-DERIVED = frozenset({"dss_softmax_kernel", "hope_transfer"})
+# and of what a transform gives, too: its errors are those of its norms, and of angles times n
+DERIVED = frozenset({"dss_softmax_kernel", "hope_transfer", "shift_kernel"})
 # Their references take one step of Python for each time, and tracked steps take seconds: on longer
 # cases the measured bound holds alone
 STEPPED, LONG = frozenset({"krylov_kernel", "markov_parameters", "hippo_project"}), 128

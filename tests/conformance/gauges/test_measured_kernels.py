@@ -139,7 +139,7 @@ def test_outputs_that_are_linear_in_an_argument_are_measured(name, wanted):
     assert (output_programs(operator_named(name)) is not None) == wanted
 
 
-@pytest.mark.parametrize("name", ["diagonal_ssm", "hope_step", "shift_kernel", "transfer"])
+@pytest.mark.parametrize("name", ["diagonal_ssm", "hope_step", "causal_convolution", "transfer"])
 def test_the_sums_of_an_output_are_the_output(name):
     op, case = smallest_case(name)
     wide = [a.astype(np.result_type(a, np.float64)) for a in case.arrays]
@@ -149,17 +149,6 @@ def test_the_sums_of_an_output_are_the_output(name):
     for program in programs.values():
         for y, found in zip(whole, several(program(*wide, **case.statics)), strict=True):
             assert np.abs(y - found).max() <= 1e-9 * np.abs(y).max()
-
-
-def test_the_effect_of_a_large_input_does_not_hide_an_error_of_the_integral():
-    op = operator_named("discretize_foh")
-    rng = np.random.default_rng(0)
-    A = np.tril(rng.uniform(-1, 0, (16, 16))).astype(np.float32)
-    arrays = [A, np.full((16, 1), 1e-3, np.float32), np.float32(1.0)]
-    A_bar, B0, B1 = op.reference(*arrays)
-    gauged = expect(op, arrays)
-    assert grade_outputs(op, arrays, (A_bar, B0, B1), gauged).grade == "A"
-    assert not grade_outputs(op, arrays, (A_bar, B0 * np.float32(1 + 2**-14), B1), gauged).ok
 
 
 def test_a_map_with_a_small_residual_and_a_large_error_is_refused():

@@ -1,5 +1,5 @@
 """Programs by which bounds are measured: right, of different kinds, without BLAS and LAPACK
-(but for gramians and the exponentials of two holds).
+(but for gramians).
 
 By operator: `OUTPUTS` of the forward call, `GRADIENTS` of the VJP, with the cotangents first. Each
 is within 16 of the best on every preset of its operator. A program returns None for a case that it

@@ -9,7 +9,6 @@ from math import ceil, log2
 import numpy as np
 
 from refssm._elimination import eliminated
-from refssm._expm import expm as pade
 from refssm.conformance.gauges.programs.products import adjoint, product
 from refssm.discretize import hold, rational
 from refssm.discretize.blocks import above, identity, scaled, through_steps
@@ -88,25 +87,6 @@ def _steps(G):
     return max(0, ceil(log2(2 * norm))) if 0 < norm < np.inf else 0
 
 
-def phi_functions(F):
-    """e^F, φ₁(F), φ₂(F) of a part of F, then their values at twice that part.
-
-    φ₂(z) = ½ (1 + z/3 (1 + z/4 (…))),  φ₂(2z) = ¼ φ₁(z)² + ½ φ₂(z),
-    φ₁(z) = 1 + z φ₂(z),                φ₁(2z) = φ₁(z) + ½ (e^z − 1) φ₁(z)
-    """
-    I, steps = identity(F), _steps(F)
-    Z = _part(F, steps)
-    two = I
-    for k in range(TERMS, 2, -1):
-        two = I + product(Z, two) / k
-    two = two / 2
-    one, D = I + product(Z, two), _series(Z)
-    for _ in range(steps):
-        two = (product(one, one) + 2 * two) / 4
-        one, D = one + product(D, one) / 2, 2 * D + product(D, D)
-    return I + D, one, two
-
-
 # Exponentials: L(G, E) is the derivative of e^G in the direction E
 
 
@@ -155,44 +135,6 @@ def of_euler_inputs(L):
 def _small(vjp):
     """The same program for up to 64 states."""
     return lambda *arrays: None if arrays[-3].shape[-1] > LARGEST else vjp(*arrays)
-
-
-# Values of the two holds: SciPy's exponential, which most programs take; a series; φ functions
-
-
-def held_block(exponential):
-    """Ā and B̄ from e^[[F, dt B], [0, 0]]."""
-
-    def program(A, B, dt):
-        n = A.shape[-1]
-        E = exponential(hold.zoh_exponent(A, B, dt))
-        return E[..., :n, :n], E[..., :n, n:]
-
-    return program
-
-
-def held_phi(A, B, dt):
-    """B̄ = φ₁(F) dt B."""
-    E, one, _ = phi_functions(scaled(A, dt))
-    return E, product(one, scaled(B, dt))
-
-
-def linear_block(exponential):
-    """Ā, B̄₀ and B̄₁ from e^[[F, dt B, 0], [0, 0, I], [0, 0, 0]] = [[Ā, B̄₀ + B̄₁, B̄₀], …]."""
-
-    def program(A, B, dt):
-        n, m = B.shape[-2:]
-        E = exponential(hold.foh_exponent(A, B, dt))
-        whole, first = E[..., :n, n : n + m], E[..., :n, n + m :]
-        return E[..., :n, :n], first, whole - first
-
-    return program
-
-
-def linear_phi(A, B, dt):
-    """B̄₀ = φ₂(F) dt B,  B̄₁ = (φ₁ − φ₂)(F) dt B."""
-    (E, one, two), H = phi_functions(scaled(A, dt)), scaled(B, dt)
-    return E, product(two, H), product(one - two, H)
 
 
 # Rational maps: S = M⁻ᴴ dĀ, T = M⁻ᴴ dB̄ with M = I − α dt A
@@ -250,24 +192,9 @@ _MAPS = {
     rational.DISCRETIZE_BILINEAR: 0.5,
     rational.DISCRETIZE_BACKWARD: 1.0,
 }
-_HOLDS = {
-    hold.DISCRETIZE_ZOH: (held_block, held_phi),
-    hold.DISCRETIZE_FOH: (linear_block, linear_phi),
-}
 OUTPUTS = {
-    **{
-        op.name: {
-            "pade": op.reference,
-            "pade_of_block": block(pade),  # SciPy's scaling depends on B, too
-            "series_of_block": _small(block(expm)),
-            "phi": _small(phi),
-        }
-        for op, (block, phi) in _HOLDS.items()
-    },
-    **{
-        op.name: {name: solved(solve, alpha) for name, solve in _SOLVES.items()}
-        for op, alpha in _MAPS.items()
-    },
+    op.name: {name: solved(solve, alpha) for name, solve in _SOLVES.items()}
+    for op, alpha in _MAPS.items()
 }
 GRADIENTS = {
     **{
