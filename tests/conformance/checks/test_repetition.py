@@ -1,5 +1,6 @@
 """Twenty equal calls give equal bits; a planted bug fails the check, which says by how much."""
 
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -143,8 +144,11 @@ def by_value():
 def test_what_is_kept_by_address_is_seen_and_what_is_kept_by_value_is_right():
     seen = line(by_address())
     assert seen.verdict == "wrong"
-    assert seen.message.startswith("with new values in the arrays of an earlier call: worst x[")
-    assert seen.message.endswith("kept by the identity or the address of an argument?")
+    # where the allocator gives a new array the place of an old one, a usual call is wrong already
+    new = re.match(
+        r"with new values in the arrays of an earlier call: worst x\[.*\?$", seen.message
+    )
+    assert new or re.match(r"\d+ of \d+ later calls differ from the first: worst x\[", seen.message)
     assert line(by_value()).verdict == "pass"
 
 
