@@ -47,7 +47,12 @@ from refssm._operator import Operator
 from refssm.conformance.gauges import cumulated
 from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, Measure, wide
 from refssm.conformance.gauges.linalg import CHARGE, exponential_bound, frobenius, two_norm
-from refssm.conformance.gauges.programs import GRADIENTS, OUTPUTS
+from refssm.conformance.gauges.programs import (
+    AGAIN_GRADIENTS,
+    AGAIN_OUTPUTS,
+    GRADIENTS,
+    OUTPUTS,
+)
 from refssm.conformance.gauges.programs.measured import measured, measured_again
 from refssm.conformance.gauges.programs.pieces import of_any
 from refssm.conformance.gauges.transforms import (
@@ -76,13 +81,14 @@ def bounds(
 def measurable_again(op: Operator, arrays, statics: Mapping, vjp, gauges: Gauges) -> Gauges:
     """The gauges, where they are measured with a second measure on many more copies."""
     programs = output_programs(op) if vjp is None else gradient_programs(op)
+    further = (AGAIN_OUTPUTS if vjp is None else AGAIN_GRADIENTS).get(op.name, {})
     if not programs or not any(g.derived for g in gauges):
         return gauges
     call = Call(op, arrays, statics, 0.0, 0.0)
 
     @cache
     def again() -> list[np.ndarray]:
-        return measured_again(call, vjp or op.reference, programs, gauges)
+        return measured_again(call, vjp or op.reference, {**programs, **further}, gauges)
 
     return tuple(
         replace(g, again=lambda j=j: again()[j]) if g.derived else g for j, g in enumerate(gauges)

@@ -4,6 +4,9 @@
 By operator: `OUTPUTS` of the forward call, `GRADIENTS` of the VJP, with the cotangents first. Each
 is within 16 of the best on every preset of its operator. A program returns None for a case that it
 does not take.
+
+`AGAIN_OUTPUTS` and `AGAIN_GRADIENTS` have further programs, which run before a result is refused:
+those that keep a number near 1 and take its powers, with this number rounded up or down at random.
 """
 
 from refssm.conformance.gauges.programs import (
@@ -22,3 +25,11 @@ _OUTPUTS = (discretize, dplr, hankel, hippo, hope, krylov, scan)
 _GRADIENTS = (cauchy, discretize, dplr_gradients, hankel, hippo, hope, krylov, scan)
 OUTPUTS = {name: made for family in _OUTPUTS for name, made in family.OUTPUTS.items()}
 GRADIENTS = {name: made for family in _GRADIENTS for name, made in family.GRADIENTS.items()}
+AGAIN_OUTPUTS = {
+    name: made for family in (dplr, hippo, hope) for name, made in family.AGAIN_OUTPUTS.items()
+}
+AGAIN_GRADIENTS = {
+    name: made
+    for family in (dplr_gradients, hippo, hope)
+    for name, made in family.AGAIN_GRADIENTS.items()
+}

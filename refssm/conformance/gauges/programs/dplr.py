@@ -9,6 +9,7 @@ import numpy as np
 from refssm._powers import doublings
 from refssm._roots import roots_of_unity
 from refssm.conformance.gauges.programs.products import product, times
+from refssm.conformance.gauges.programs.roundings import up_or_down
 from refssm.dplr.aliased import DPLR_KERNEL_ALIASED, resolved
 from refssm.dplr.kernel import DPLR_KERNEL, near_poles
 from refssm.dplr.system import (
@@ -70,15 +71,26 @@ def dense_steps(w, P, Q, B, C, dt, *, l):
     """C x_k over time, x_{k+1} = Ā x_k with a dense Ā."""
     E, x = bilinear(w, P, Q, B, dt)
     A_bar = np.eye(w.shape[-1], dtype=w.real.dtype) - E
-    return _over_time(lambda x: times(A_bar, x), x, C, l, _type(w, P, Q, B, C, dt))
+    return _over_time(A_bar, x, C, l, _type(w, P, Q, B, C, dt))
 
 
-def _over_time(step, x, C, l, dtype):
+def rounded_steps(w, P, Q, B, C, dt, *, l):
+    """The same with Ā rounded up or down."""
+    E, x = bilinear(w, P, Q, B, dt)
+    return _over_time(rounded_matrix(E), x, C, l, _type(w, P, Q, B, C, dt))
+
+
+def rounded_matrix(E):
+    """Ā = I − E, each entry rounded to one of its neighbours."""
+    return up_or_down(np.eye(E.shape[-1]) - E, E.dtype)
+
+
+def _over_time(A_bar, x, C, l, dtype):
     batch = np.broadcast_shapes(x.shape[:-1], C.shape[:-1])
     K = np.zeros((*batch, l), dtype)
     for k in range(l):
         K[..., k] = (C * x).sum(-1)
-        x = step(x)
+        x = times(A_bar, x)
     return K
 
 
@@ -114,6 +126,7 @@ def _halves(x):
     return [np.where(of, x, 0) for of in (even, ~even)]
 
 
+AGAIN_OUTPUTS = {DPLR_KERNEL.name: {"rounded_steps": rounded_steps}}
 OUTPUTS = {
     DPLR_KERNEL.name: {
         "at_nodes": at_nodes,

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.fft import fft
 
+from refssm.conformance.gauges.programs.dplr import rounded_matrix
 from refssm.conformance.gauges.programs.krylov import columns
 from refssm.conformance.gauges.programs.pieces import in_pieces
 from refssm.conformance.gauges.programs.products import adjoint, product, times
@@ -12,11 +13,20 @@ from refssm.dplr.system import around_the_circle, bilinear, corrected, denominat
 
 LARGEST = 128  # states; products without BLAS take seconds above it
 
-# States x_k and costates g_k = Āᴴ g_{k+1} + C* dk_k, (…, n, l)
+# States x_k and costates g_k = Āᴴ g_{k+1} + C* dk_k, (…, n, l), with Ā = I − E
 
 
-def stepped(A, x, driven):
+def stepped(E, x, driven):
     """One step after the other."""
+    return _stepped(_matrix(E), x, driven)
+
+
+def rounded_steps(E, x, driven):
+    """The same with Ā rounded up or down."""
+    return _stepped(rounded_matrix(E), x, driven)
+
+
+def _stepped(A, x, driven):
     l = driven.shape[-1]
     X, G = [x], [driven[..., l - 1]]
     for k in range(1, l):
@@ -25,8 +35,13 @@ def stepped(A, x, driven):
     return np.stack(X, axis=-1), np.stack(G[::-1], axis=-1)
 
 
-def doubled(A, x, driven):
+def _matrix(E):
+    return np.eye(E.shape[-1], dtype=E.real.dtype) - E
+
+
+def doubled(E, x, driven):
     """Twice as many states with each square of Ā; sums of twice as many terms for the costates."""
+    A = _matrix(E)
     G, power, shift = driven, adjoint(A), 1
     while shift < driven.shape[-1]:
         ahead = np.concatenate([G[..., shift:], np.zeros_like(G[..., :shift])], axis=-1)
@@ -44,7 +59,7 @@ def through_time(over_time):
         I, h = np.eye(w.shape[-1], dtype=w.real.dtype), dt[..., None]
         batch = np.broadcast_shapes(E.shape[:-2], b.shape[:-1], C.shape[:-1], dk.shape[:-1])
         b = np.broadcast_to(b, (*batch, b.shape[-1]))
-        X, G = over_time(I - E, b, C.conj()[..., None] * dk[..., None, :])
+        X, G = over_time(E, b, C.conj()[..., None] * dk[..., None, :])
         dA_bar = product(G[..., 1:], adjoint(X[..., :-1]))
         A = w[..., None] * I - product(P, adjoint(Q))
         D = (1 - h * w / 2).conj()[..., None, :]
@@ -95,6 +110,7 @@ def _met(Q, X):
 
 
 _BY_STEPS = through_time(stepped)
+AGAIN_GRADIENTS = {DPLR_KERNEL.name: {"rounded_steps": through_time(rounded_steps)}}
 GRADIENTS = {
     DPLR_KERNEL.name: {
         "by_steps": _BY_STEPS,

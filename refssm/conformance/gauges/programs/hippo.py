@@ -5,6 +5,7 @@ import numpy as np
 from refssm.conformance.gauges.programs import discretize
 from refssm.conformance.gauges.programs import scan as scans
 from refssm.conformance.gauges.programs.products import adjoint, product, times
+from refssm.conformance.gauges.programs.roundings import up_or_down
 from refssm.discretize.hold import zoh_exponent
 from refssm.hippo.memory import HIPPO_PROJECT
 from refssm.scan.dense import DENSE_SCAN
@@ -12,25 +13,38 @@ from refssm.scan.dense import DENSE_SCAN
 LARGEST = 64  # states; products without BLAS take seconds above it
 
 
-def states(scan):
+def _held(A, B, dt):
+    """Ā and B̄ from [[Ā, B̄], [0, I]]."""
+    n = A.shape[-1]
+    E = discretize.expm(zoh_exponent(A, B[..., None], dt))
+    return E[..., :n, :n], E[..., :n, n]
+
+
+def _rounded(A, B, dt):
+    """The same from double precision, each entry rounded to one of its neighbours."""
+    made = _held(*(a.astype(np.result_type(a, np.float64)) for a in (A, B)), dt.astype(float))
+    return tuple(up_or_down(a, a_in.dtype) for a, a_in in zip(made, (A, B), strict=True))
+
+
+def states(scan, held=_held):
     """x_k = Ā x_{k−1} + B̄ u_k with [[Ā, B̄], [0, I]] = e^G, G = dt [[A, B], [0, 0]]."""
 
     def program(A, B, u, dt):
         if A.shape[-1] > LARGEST:
             return None
-        A_bar, B_bar = _held(A, B, dt)
+        A_bar, B_bar = held(A, B, dt)
         return scan(A_bar, _driven(A_bar, B_bar, u))
 
     return program
 
 
-def gradients(scan, L):
+def gradients(scan, L, held=_held):
     """dĀ = Σ_{k>0} g_k x_{k−1}ᴴ,  dB̄ = Σ_k g_k u_k*,  du_k = B̄ᴴ g_k, then zero-order hold's."""
 
     def vjp(dx, A, B, u, dt):
         if A.shape[-1] > LARGEST or u.shape[-1] == 0:
             return None
-        A_bar, B_bar = _held(A, B, dt)
+        A_bar, B_bar = held(A, B, dt)
         x, g = scan(A_bar, _driven(A_bar, B_bar, u)), _back(scan, A_bar, dx)
         dA_bar = product(g[..., 1:, :].mT, x[..., :-1, :].conj())
         dB_bar = (g * u.conj()[..., None]).sum(-2)
@@ -38,12 +52,6 @@ def gradients(scan, L):
         return dA, dB[..., 0], times(g, B_bar.conj()), ddt
 
     return vjp
-
-
-def _held(A, B, dt):
-    n = A.shape[-1]
-    E = discretize.expm(zoh_exponent(A, B[..., None], dt))
-    return E[..., :n, :n], E[..., :n, n]
 
 
 def _driven(A_bar, B_bar, u):
@@ -56,12 +64,17 @@ def _back(scan, A_bar, dx):
     return np.flip(scan(adjoint(A_bar), np.flip(dx, axis=-2)), axis=-2)
 
 
+_BY_STEPS = DENSE_SCAN.reference
 _SCANS = {
-    "by_steps": DENSE_SCAN.reference,
+    "by_steps": _BY_STEPS,
     "doubled": scans.doubled,
     "in_blocks": scans.in_blocks,
 }
 _DERIVATIVES = (discretize.as_a_block, discretize.by_squarings, discretize.by_quadrature)
+AGAIN_OUTPUTS = {HIPPO_PROJECT.name: {"rounded": states(_BY_STEPS, _rounded)}}
+AGAIN_GRADIENTS = {
+    HIPPO_PROJECT.name: {"rounded": gradients(_BY_STEPS, discretize.as_a_block, _rounded)}
+}
 OUTPUTS = {HIPPO_PROJECT.name: {name: states(scan) for name, scan in _SCANS.items()}}
 GRADIENTS = {
     HIPPO_PROJECT.name: {

@@ -7,6 +7,7 @@ from math import ceil, sqrt
 import numpy as np
 from numpy.fft import fft, ifft
 
+from refssm.conformance.gauges.programs.roundings import up_or_down
 from refssm.hope.aliased import HOPE_KERNEL_ALIASED
 from refssm.hope.allpass import cascade
 from refssm.hope.circle import all_pass, half_angles, slope
@@ -108,7 +109,15 @@ def in_waves(dt, u, count):
 
 def filtered(dt, u, count):
     """Stage after stage: y_k = ρ y_{k−1} + f_k with f_k = s_{k−1} − ρ s_k, by doubling in time."""
-    rho = pole(dt)[..., None]
+    return _filtered(pole(dt)[..., None], dt, u, count)
+
+
+def rounded(dt, u, count):
+    """The same with ρ rounded up or down."""
+    return _filtered(up_or_down(pole(dt.astype(float)), dt.dtype)[..., None], dt, u, count)
+
+
+def _filtered(rho, dt, u, count):
     batch = np.broadcast_shapes(dt.shape, u.shape[:-1])
     s = [np.broadcast_to(u, (*batch, u.shape[-1])).astype(np.result_type(dt, u))]
     for _ in range(count - 1):
@@ -210,6 +219,11 @@ POWERS = {
     "from_rounded": from_rounded,
 }
 SIGNALS = {"by_rotations": by_rotations, "in_waves": in_waves, "filtered": filtered}
+AGAIN_OUTPUTS = {
+    HOPE_KERNEL.name: {"rounded": of_impulse(rounded)},
+    HOPE_STREAM.name: {"rounded": read(rounded)},
+}
+AGAIN_GRADIENTS = {HOPE_KERNEL.name: {"rounded": through_responses(rounded)}}
 OUTPUTS = {
     HOPE_KERNEL.name: {
         **_each(of_impulse, SIGNALS),

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ import numpy as np
 from refssm._arguments import several
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, Known, wide
+from refssm.conformance.gauges.programs.roundings import moved, seed_of
 
 COPIES = 3
 AGAIN = 12  # sets of copies before a result is refused
@@ -197,9 +197,9 @@ def _copies(arrays, cores, part: int = 0) -> list[np.ndarray]:
     ranks = [a.ndim - core for a, core in zip(single, cores, strict=True)]
     padded = [(1,) * (max(ranks) - rank) for rank in ranks]
     single = [a.reshape(more + a.shape) for a, more in zip(single, padded, strict=True)]
-    seed = int.from_bytes(_hash(single), "little")
+    seed = seed_of(*single)
     rng = np.random.default_rng([seed, part] if part else seed)
-    return [np.stack([a, *(_moved(a, rng) for _ in range(COPIES))]) for a in single]
+    return [np.stack([a, *(moved(a, rng) for _ in range(COPIES))]) for a in single]
 
 
 def _full(arrays, cores) -> list[np.ndarray]:
@@ -211,31 +211,12 @@ def _full(arrays, cores) -> list[np.ndarray]:
     return [np.broadcast_to(a, batch + a.shape[rank:]) for a, rank in told]
 
 
-def _hash(arrays) -> bytes:
-    """A hash of the case, from which the signs of the moves are drawn."""
-    made = blake2b(digest_size=8)
-    for a in arrays:
-        made.update(np.ascontiguousarray(a).tobytes())
-    return made.digest()
-
-
 def _single(a: np.ndarray) -> np.ndarray:
     if a.dtype.kind == "b":
         return a
     return np.ascontiguousarray(a, np.complex64 if np.iscomplexobj(a) else np.float32).reshape(
         a.shape
     )
-
-
-def _moved(a: np.ndarray, rng) -> np.ndarray:
-    """Each number that is not 0 moved by one rounding up or down; flags stay."""
-    if a.dtype.kind == "b":
-        return a
-    if np.iscomplexobj(a):
-        parts = a.view(np.float32) if a.ndim else a[None].view(np.float32)
-        return _moved(parts, rng).view(np.complex64).reshape(a.shape)
-    up = np.where(rng.random(a.shape) < 0.5, np.float32(np.inf), np.float32(-np.inf))
-    return np.where(a == 0, a, np.nextafter(a, up))
 
 
 def _largest(a: np.ndarray) -> float:

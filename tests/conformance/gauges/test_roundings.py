@@ -1,0 +1,78 @@
+"""Programs with roundings up or down: what one lucky rounding on all copies would refuse."""
+
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from refssm._arguments import several
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.gauges import contracts
+from refssm.conformance.gauges.programs import AGAIN_GRADIENTS, AGAIN_OUTPUTS
+from refssm.conformance.gauges.programs.roundings import up_or_down
+from refssm.conformance.honest.dplr.kernel import eigenvectors
+from refssm.conformance.judging.grading import judge
+from refssm.conformance.selftest.bounds import case_of, cotangents
+from refssm.presets.catalog import presets_of
+
+
+def test_a_number_becomes_one_of_its_two_neighbours_and_an_exact_one_stays():
+    exact = np.concatenate([np.full(100, 1 - 2**-26), np.full(100, 0.75)])
+    rounded = up_or_down(exact, np.float32)
+    assert set(rounded[:100].tolist()) == {1.0, 1 - 2**-24}
+    assert (rounded[100:] == 0.75).all()
+
+
+def test_parts_of_a_complex_number_are_rounded_apart():
+    exact = np.full(200, complex(1 - 2**-26, 0.75))
+    rounded = up_or_down(exact, np.complex64)
+    assert rounded.dtype == np.complex64
+    assert set(rounded.real.tolist()) == {1.0, 1 - 2**-24}
+    assert (rounded.imag == 0.75).all()
+
+
+def wide(arrays):
+    return [a.astype(np.result_type(a, np.float64)) for a in arrays]
+
+
+def same(found, wanted):
+    for y, of in zip(several(found), several(wanted), strict=True):
+        y = y if np.iscomplexobj(of) else y.real
+        assert np.abs(y - of).max() <= 1e-9 * np.abs(of).max()
+
+
+@pytest.mark.parametrize("name", AGAIN_OUTPUTS)
+def test_in_double_precision_such_a_program_has_the_values_of_the_reference(name):
+    op = operator_named(name)
+    case = case_of(op, presets_of(op)[0])
+    assert case is not None
+    arrays = wide(case.arrays)
+    wanted = op.reference(*arrays, **case.statics)
+    for program in AGAIN_OUTPUTS[name].values():
+        same(program(*arrays, **case.statics), wanted)
+
+
+@pytest.mark.parametrize("name", AGAIN_GRADIENTS)
+def test_in_double_precision_such_a_program_has_the_gradients_of_the_reference(name):
+    op = operator_named(name)
+    case = case_of(op, presets_of(op)[0])
+    assert case is not None
+    arrays = wide([*cotangents(op, case), *case.arrays])
+    wanted = op.bare_vjp(*arrays, **case.statics)
+    for program in AGAIN_GRADIENTS[name].values():
+        same(program(*arrays, **case.statics), wanted)
+
+
+def one_state(name="dplr_kernel"):
+    """A mode with |λ| near 1, P and Q of rank 3; I − Ā needs no rounding that an input moves."""
+    P = np.array([[-0.5, -0.85186976, 0.5]], np.float32)
+    w, B, dt = -np.ones(1, np.float32), np.array([-7], np.float32), np.float32(2**-10)
+    return operator_named(name), [w, P, P, B, B, np.asarray(dt)]
+
+
+def test_a_power_of_one_rounded_number_near_1_is_right(monkeypatch):
+    op, arrays = one_state()
+    K = eigenvectors(*arrays, l=1025)
+    assert judge(op, lambda *_, **__: K, *arrays, l=1025).ok
+    monkeypatch.setattr(contracts, "AGAIN_OUTPUTS", cast(Any, {}))
+    assert not judge(op, lambda *_, **__: K, *arrays, l=1025).ok
