@@ -85,9 +85,14 @@ def rotated(x, y, a, b):
     long, c = short * ratio**2, 1 / np.hypot(1, short * ratio)
     to_x, to_y = np.where(a < b, -short, long), np.where(a < b, long, -short)
     x, y = x + (to_x * turn.conj())[..., None, :] * y, y + (to_y * turn)[..., None, :] * x
-    p, q = norms(x), norms(y)
+    p, q = _near_one(x), _near_one(y)
     x, y = x / normal(p)[..., None, :], y / normal(q)[..., None, :]
     return x, y, a * (c * p), b * (c * q), cos
+
+
+def _near_one(X):
+    """The 2-norms of columns that are near 1: what underflows among their squares is negligible."""
+    return np.sqrt((X.real**2 + X.imag**2).sum(-2))
 
 
 def norms(X):

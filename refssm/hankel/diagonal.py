@@ -45,13 +45,22 @@ def hankel_singular_values_diagonal_vjp(dsigma, w, B, C):
     multiple value has no derivative: the gradients are then those of one possible basis. Returns
     `(dw, dB, dC)`, shaped like `w`, `B` and `C`.
     """
+    return pulled_back(dsigma, *vectors(w, B, C), w, B, C)
+
+
+def vectors(w, B, C):
+    """s and ΨX, Ψ'X (…, n, n)."""
     poles, v = np.broadcast_arrays(w, B * C)
     psi, slope = _orthonormal(poles, v)
     _, s, X = takagi(_weighted(psi, v))
-    y, dy = psi @ X, slope @ X
+    return s, psi @ X, slope @ X
+
+
+def pulled_back(dsigma, s, y, dy, w, B, C):
+    """The gradients from `vectors`."""
     along = (s.conj() * dsigma)[..., None, :]
     dv = (along * y**2).sum(-1).conj()
-    dw = (2 * along * (v[..., :, None] * y * dy)).sum(-1).conj()
+    dw = (2 * along * ((B * C)[..., :, None] * y * dy)).sum(-1).conj()
     return unbroadcast(dw, w), unbroadcast(C.conj() * dv, B), unbroadcast(B.conj() * dv, C)
 
 

@@ -61,7 +61,9 @@ def derivative(op, arrays, tangents, **statics):
 
     def core(*slices):
         x, t = slices[:count], slices[count:]
-        parts = [_partial(op, x, i, t[i], statics) for i in range(count)]
+        parts = [_partial(op, x, i, t[i], statics) for i in range(count) if _scale(t[i])]
+        if not parts:  # no direction at all
+            parts = [[_difference(y, y, 1) for y in _outputs(op, x, statics)]]
         return [_total([part[j] for part in parts]) for j in range(len(op.outputs))]
 
     with mp.workdps(DERIVATIVE_DIGITS):
@@ -69,9 +71,7 @@ def derivative(op, arrays, tangents, **statics):
 
 
 def _partial(op, x, i, t, statics):
-    """The derivative of every output along one argument's tangent."""
-    if not _scale(t):
-        return [_difference(y, y, 1) for y in _outputs(op, x, statics)]
+    """The derivative of every output along one argument's tangent that is not 0."""
     h = mp.mpf(STEP) * (_scale(x[i]) or 1)
     ahead, behind = (
         _outputs(op, [*x[:i], _shifted(x[i], s, t), *x[i + 1 :]], statics) for s in (h, -h)

@@ -10,10 +10,17 @@ from functools import partial
 import numpy as np
 
 from refssm._elimination import eliminated
+from refssm.conformance.gauges.programs.pieces import in_pieces, interleaved
 from refssm.conformance.gauges.programs.products import adjoint, product, times
+from refssm.hankel.diagonal import (
+    HANKEL_SINGULAR_VALUES_DIAGONAL,
+    pulled_back,
+    vectors,
+)
 from refssm.hankel.gramians import GRAMIANS, GRAMIANS_DISCRETE, outer
 from refssm.hankel.transfer import TRANSFER, TRANSFER_DISCRETE
 
+SMALL = 16  # states whose singular vectors are found three times, by sweeps of NumPy
 NEGLIGIBLE = 1e-9
 SQUARINGS = 24  # of A: all but modes slower than 2^-24 have decayed
 STEPS = 30  # of Newton's iteration, at most
@@ -167,6 +174,18 @@ def _gradients(solve, joined):
     return vjp
 
 
+def of_values(cut):
+    """The gradient of singular values for pieces of the cotangent, with the vectors found once."""
+
+    def vjp(dsigma, w, B, C):
+        if w.shape[-1] > SMALL:
+            return None
+        found = vectors(w, B, C)
+        return cut(lambda piece: pulled_back(piece, *found, w, B, C))(dsigma)
+
+    return vjp
+
+
 def _gramians(declared, through, doubled, by_sign):
     """The declared function takes LAPACK's Schur form, as most programs do: it errs more."""
     return {"schur": declared, "doubled": through(doubled), "by_sign": through(by_sign)}
@@ -182,6 +201,11 @@ OUTPUTS = {
 GRADIENTS = {
     TRANSFER.name: _transfers(TRANSFER.bare_vjp, continuous),
     TRANSFER_DISCRETE.name: _transfers(TRANSFER_DISCRETE.bare_vjp, discrete),
+    HANKEL_SINGULAR_VALUES_DIAGONAL.name: {
+        "whole": of_values(lambda function: function),
+        "in_pieces": of_values(in_pieces),
+        "interleaved": of_values(interleaved),
+    },
     GRAMIANS.name: _gramians(GRAMIANS.bare_vjp, through_lyapunov, *_CONTINUOUS),
     GRAMIANS_DISCRETE.name: _gramians(GRAMIANS_DISCRETE.bare_vjp, through_stein, *_DISCRETE),
 }

@@ -51,10 +51,14 @@ def measured(
     """
     if not all(a.size for a in call.arrays):
         return derive()
+    with np.errstate(all="ignore"):  # a number of double precision may overflow in single
+        copies, found = _on_copies(call, programs, 0)
+    if not found:
+        return derive()
     with np.errstate(all="ignore"):
         values = _results(exact, wide(call.arrays), call.statics)
-    told = _of_copies(call, exact, programs, values, 0)
-    if not told or any(k is None or (not entries and np.isinf(k).any()) for k in told):
+        told = _compared(call, exact, copies, found, values)
+    if any(k is None or (not entries and np.isinf(k).any()) for k in told):
         return derive()
     lazily = _Once(derive)
     peak = max(_largest(a) for a in (*call.arrays, *values))
@@ -75,21 +79,25 @@ def measured_again(
     """K0 of measured gauges from many more copies; where k1 is known, at most that."""
     values, k0 = [g.value for g in gauges], [g.k0 for g in gauges]
     for part in range(1, AGAIN):
-        for j, k in enumerate(_of_copies(call, exact, programs, values, part)):
+        with np.errstate(all="ignore"):
+            copies, found = _on_copies(call, programs, part)
+            told = _compared(call, exact, copies, found, values)
+        for j, k in enumerate(told):
             if k is not None and np.isfinite(k).all():
                 k0[j] = np.maximum(k0[j], k)
     most = [g.derived.k1 if isinstance(g.derived, Known) else np.inf for g in gauges]
     return [np.maximum(g.k0, np.minimum(k, m)) for g, k, m in zip(gauges, k0, most, strict=True)]
 
 
-def _of_copies(call: Call, exact, programs, values, part: int) -> list[np.ndarray | None]:
-    """K0 of each result by one set of copies, or None for each; empty without a program."""
-    with np.errstate(all="ignore"):  # a number of double precision may overflow here
-        copies = _copies(call.arrays, _cores(call), part)
-        wanted = _results(exact, wide(copies), call.statics)
-        found = _of_programs(programs, _full(copies, _cores(call)), call.statics)
-    if not found:
-        return []
+def _on_copies(call: Call, programs, part: int):
+    """One set of copies, and the results of each program that takes them."""
+    copies = _copies(call.arrays, _cores(call), part)
+    return copies, _of_programs(programs, _full(copies, _cores(call)), call.statics)
+
+
+def _compared(call: Call, exact, copies, found, values) -> list[np.ndarray | None]:
+    """K0 of each result by one set of copies, or None for each."""
+    wanted = _results(exact, wide(copies), call.statics)
     found = [[_fitted(y, w) for y, w in zip(of, wanted, strict=True)] for of in found]
     # axes of size 1 that the copies have for broadcasting go again
     wanted = [w.reshape(len(w), *y.shape) for w, y in zip(wanted, values, strict=True)]
