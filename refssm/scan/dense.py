@@ -42,9 +42,9 @@ def _applied(A, x):
 
 def _adjoint(dx, A):
     """g_k = dx_k + Aᴴ g_{k+1}, computed from the end."""
-    g = dx.astype(np.result_type(dx, A))
+    g, back = dx.astype(np.result_type(dx, A)), A.conj().swapaxes(-1, -2)
     for k in range(g.shape[-2] - 2, -1, -1):
-        g[..., k, :] = np.einsum("...ji,...j->...i", A.conj(), g[..., k + 1, :]) + dx[..., k, :]
+        g[..., k, :] = _applied(back, g[..., k + 1, :]) + dx[..., k, :]
     return g
 
 
