@@ -6,7 +6,8 @@ is within 16 of the best on every preset of its operator. A program returns None
 does not take.
 
 `AGAIN_OUTPUTS` and `AGAIN_GRADIENTS` have further programs, which run before a result is refused:
-those that keep a number near 1 and take its powers, with this number rounded up or down at random.
+those that keep a number near 1 and take its powers, with this number rounded up or down at random,
+and those that take the sine of a rounded angle.
 """
 
 from refssm.conformance.gauges.programs import (

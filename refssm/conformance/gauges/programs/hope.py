@@ -59,7 +59,14 @@ def _nodes(h, dt, l):
     return all_pass(h, dt, l).astype(np.result_type(h, dt, np.complex64))
 
 
-def through_powers(powers):
+def slope_of_angles(h, dt, l):
+    """sin θ'/dt with the sine of a rounded θ', as in most programs: beside π it errs by u/dt."""
+    c, s = half_angles(l, h, dt)
+    theta = (2 * np.arctan2(s, dt[..., None] * c)).astype(dt.dtype)
+    return np.sin(theta) / dt[..., None]
+
+
+def through_powers(powers, slope=slope):
     """∂G_j/∂h_i = z'^−i,   ∂G_j/∂dt = i (sin θ'/dt) Σ_i i h_i z'^−i."""
 
     def vjp(dk, h, dt, *, l):
@@ -72,13 +79,13 @@ def through_powers(powers):
     return vjp
 
 
-def through_transform(powers):
+def through_transform(powers, slope=slope):
     """The gradient of the transfer function for the cotangent fft(dk)/l."""
 
     def vjp(dk, h, dt, *, l):
         if l < ROUNDED:
             return None
-        return through_powers(powers)(fft(dk) / np.float32(l), h, dt, l=l)
+        return through_powers(powers, slope)(fft(dk) / np.float32(l), h, dt, l=l)
 
     return vjp
 
@@ -223,7 +230,11 @@ AGAIN_OUTPUTS = {
     HOPE_KERNEL.name: {"rounded": of_impulse(rounded)},
     HOPE_STREAM.name: {"rounded": read(rounded)},
 }
-AGAIN_GRADIENTS = {HOPE_KERNEL.name: {"rounded": through_responses(rounded)}}
+AGAIN_GRADIENTS = {
+    HOPE_KERNEL.name: {"rounded": through_responses(rounded)},
+    HOPE_TRANSFER.name: {"of_angles": through_powers(by_squares, slope_of_angles)},
+    HOPE_KERNEL_ALIASED.name: {"of_angles": through_transform(by_squares, slope_of_angles)},
+}
 OUTPUTS = {
     HOPE_KERNEL.name: {
         **_each(of_impulse, SIGNALS),
