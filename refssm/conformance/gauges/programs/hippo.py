@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from refssm.conformance.gauges.gauge import wide
 from refssm.conformance.gauges.programs import discretize
 from refssm.conformance.gauges.programs import scan as scans
 from refssm.conformance.gauges.programs.products import adjoint, product, times
@@ -22,8 +23,8 @@ def _held(A, B, dt):
 
 def _rounded(A, B, dt):
     """The same from double precision, each entry rounded to one of its neighbours."""
-    made = _held(*(a.astype(np.result_type(a, np.float64)) for a in (A, B)), dt.astype(float))
-    return tuple(up_or_down(a, a_in.dtype) for a, a_in in zip(made, (A, B), strict=True))
+    A_bar, B_bar = _held(*wide([A, B]), dt.astype(float))
+    return up_or_down(A_bar, A.dtype), up_or_down(B_bar, B.dtype)
 
 
 def states(scan, held=_held):

@@ -18,7 +18,7 @@ def moved(a: np.ndarray, rng) -> np.ndarray:
     if a.dtype.kind == "b":
         return a
     if np.iscomplexobj(a):
-        real = a.real.dtype
+        real = np.real(a).dtype
         parts = a.view(real) if a.ndim else a[None].view(real)
         return moved(parts, rng).view(a.dtype).reshape(a.shape)
     up = np.where(rng.random(a.shape) < 0.5, a.dtype.type(np.inf), a.dtype.type(-np.inf))
@@ -34,7 +34,7 @@ def up_or_down(exact: np.ndarray, dtype) -> np.ndarray:
     """
     if np.iscomplexobj(exact):
         real = np.finfo(dtype).dtype
-        return up_or_down(exact.real, real) + 1j * up_or_down(exact.imag, real)
+        return up_or_down(np.real(exact), real) + 1j * up_or_down(np.imag(exact), real)
     nearest = exact.astype(dtype)
     away = np.where(exact > nearest, np.inf, -np.inf).astype(dtype)
     drawn = np.random.default_rng(seed_of(exact)).random(nearest.shape) < 0.5
