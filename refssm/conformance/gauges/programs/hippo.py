@@ -23,7 +23,8 @@ def _held(A, B, dt):
 
 def _rounded(A, B, dt):
     """The same from double precision, each entry rounded to one of its neighbours."""
-    A_bar, B_bar = _held(*wide([A, B]), dt.astype(float))
+    A_wide, B_wide, dt = wide([A, B, dt])
+    A_bar, B_bar = _held(A_wide, B_wide, dt)
     return up_or_down(A_bar, A.dtype), up_or_down(B_bar, B.dtype)
 
 
