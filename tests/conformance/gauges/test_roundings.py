@@ -9,7 +9,7 @@ from refssm._arguments import several
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.gauges import contracts
 from refssm.conformance.gauges.programs import AGAIN_GRADIENTS, AGAIN_OUTPUTS
-from refssm.conformance.gauges.programs.roundings import up_or_down
+from refssm.conformance.gauges.programs.arithmetic import up_or_down
 from refssm.conformance.honest.dplr.kernel import eigenvectors
 from refssm.conformance.judging.grading import judge
 from refssm.conformance.selftest.bounds import case_of, cotangents

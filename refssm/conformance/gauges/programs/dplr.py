@@ -8,8 +8,7 @@ import numpy as np
 
 from refssm._powers import doublings
 from refssm._roots import roots_of_unity
-from refssm.conformance.gauges.programs.products import product, times
-from refssm.conformance.gauges.programs.roundings import up_or_down
+from refssm.conformance.gauges.programs.arithmetic import product, times, up_or_down
 from refssm.dplr.aliased import DPLR_KERNEL_ALIASED, resolved
 from refssm.dplr.kernel import DPLR_KERNEL, near_poles
 from refssm.dplr.system import (

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.fft import fft
 
+from refssm.conformance.gauges.programs.arithmetic import adjoint, product, times
 from refssm.conformance.gauges.programs.dplr import rounded_matrix
 from refssm.conformance.gauges.programs.krylov import columns
 from refssm.conformance.gauges.programs.pieces import in_pieces
-from refssm.conformance.gauges.programs.products import adjoint, product, times
 from refssm.dplr.aliased import DPLR_KERNEL_ALIASED, resolved
 from refssm.dplr.kernel import DPLR_KERNEL
 from refssm.dplr.system import around_the_circle, bilinear, corrected, denominators

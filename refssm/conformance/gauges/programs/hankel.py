@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 
 from refssm._elimination import eliminated
+from refssm.conformance.gauges.programs.arithmetic import adjoint, product, times
 from refssm.conformance.gauges.programs.pieces import in_pieces, interleaved
-from refssm.conformance.gauges.programs.products import adjoint, product, times
 from refssm.hankel.diagonal import (
     HANKEL_SINGULAR_VALUES_DIAGONAL,
     pulled_back,

@@ -7,7 +7,7 @@ from math import ceil, sqrt
 import numpy as np
 from numpy.fft import fft, ifft
 
-from refssm.conformance.gauges.programs.roundings import up_or_down
+from refssm.conformance.gauges.programs.arithmetic import up_or_down
 from refssm.hope.aliased import HOPE_KERNEL_ALIASED
 from refssm.hope.allpass import cascade
 from refssm.hope.circle import all_pass, half_angles, slope

@@ -4,7 +4,7 @@ from math import ceil, sqrt
 
 import numpy as np
 
-from refssm.conformance.gauges.programs.products import adjoint, product, times
+from refssm.conformance.gauges.programs.arithmetic import adjoint, product, times
 from refssm.hankel.matrix import MARKOV_PARAMETERS
 from refssm.krylov import KRYLOV_KERNEL
 

@@ -25,7 +25,7 @@ import numpy as np
 from refssm._arguments import several
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, Known, wide
-from refssm.conformance.gauges.programs.roundings import moved, seed_of
+from refssm.conformance.gauges.programs.arithmetic import moved, seed_of
 
 COPIES = 3
 AGAIN = 12  # sets of copies before a result is refused

@@ -4,7 +4,7 @@ from math import ceil, sqrt
 
 import numpy as np
 
-from refssm.conformance.gauges.programs.products import adjoint, product, times
+from refssm.conformance.gauges.programs.arithmetic import adjoint, product, times
 from refssm.scan.dense import DENSE_SCAN, DENSE_SCAN_FROM
 
 
