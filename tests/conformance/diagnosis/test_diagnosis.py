@@ -72,6 +72,10 @@ def in_blocks(size, carry):
 
 WRITTEN_ANOTHER_WAY = {
     "the carry lost": (in_blocks(64, lambda x: 0 * x), "the carry lost at chunks of 64"),
+    "in a wider type": (
+        lambda a, b: in_blocks(64, lambda x: 0 * x)(a, b).astype(np.float64),
+        "the carry lost at chunks of 64",
+    ),
     "a decay too late": (
         lambda a, b: associative(np.roll(a, 1, -2), b),
         "a_{k-1} in place of a_k",
