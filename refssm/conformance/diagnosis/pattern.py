@@ -139,7 +139,7 @@ def _precision(wrong: list[_Wrong], candidate: Candidate, calls) -> str:
             told = f"errors as large as those of {name} ({kind.digits} bits) in some step"
             return told if rough else ""
         # a running sum of the largest array loses as many roundings as it has terms
-        terms = max(a.size for arguments, _, _ in calls for a in arguments) if calls else 1
+        terms = max((a.size for arguments, _, _ in calls for a in arguments), default=1)
         few = max(finer * held.room, held.u * terms) < units < kind.u
         if few and all(min(w.bad.mean(), _early(w).mean()) > 0.5 for w in spread):
             bits = int(-np.log2(units))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from judging import rounded_to
 
+from refssm import hippo_legs
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.one_call import Outcome
@@ -192,6 +193,14 @@ def heard(*calls):
             for i, (arrays, statics, vjp, view) in enumerate(calls)
         ],
     )
+
+
+def test_an_inaccurate_constructor_which_has_no_arrays_is_explained():
+    def in_few_digits(*, n):
+        return tuple(a.astype(np.float16).astype(a.dtype) for a in hippo_legs(n=n))
+
+    told = failure("hippo_legs", in_few_digits, dtype="float64")
+    assert (told.verdict, told.looks_like) == ("inaccurate", "")  # it ended in an exception
 
 
 def test_only_calls_with_the_same_arguments_static_ones_too_are_the_same_call():
