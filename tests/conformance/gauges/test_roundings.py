@@ -11,8 +11,10 @@ from refssm.conformance.gauges import contracts
 from refssm.conformance.gauges.programs import AGAIN_GRADIENTS, AGAIN_OUTPUTS
 from refssm.conformance.gauges.programs.arithmetic import up_or_down
 from refssm.conformance.honest.dplr.kernel import eigenvectors
-from refssm.conformance.judging.grading import judge
+from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.grading import compare, judge
 from refssm.conformance.selftest.bounds import case_of, cotangents
+from refssm.hope.circle import half_angles
 from refssm.presets.catalog import presets_of
 
 
@@ -76,3 +78,21 @@ def test_a_power_of_one_rounded_number_near_1_is_right(monkeypatch):
     assert judge(op, lambda *_, **__: K, *arrays, l=1025).ok
     monkeypatch.setattr(contracts, "AGAIN_OUTPUTS", cast(Any, {}))
     assert not judge(op, lambda *_, **__: K, *arrays, l=1025).ok
+
+
+def test_the_sine_of_a_rounded_angle_beside_pi_is_right(monkeypatch):
+    op, l = operator_named("hope_transfer"), 5
+    h, dt, dk = np.ones(1, np.float32), np.asarray(np.float32(2**-7)), np.zeros(l, np.complex64)
+    dk[3] = 1j
+    c, s = half_angles(l, h.astype(float), dt.astype(float))
+    angle = 2 * np.arctan2(s, dt * c).astype(np.float32).astype(float)
+    slope = 1j * np.sin(angle) / dt * np.exp(-1j * angle)
+    ddt = np.asarray((dk * slope.conj()).sum().real, np.float32)
+
+    def accepted():
+        gauge = expect(op, [dk, h, dt], {"l": l}, op.bare_vjp)[1]
+        return compare(ddt, gauge, ddt.dtype, name="ddt").ok
+
+    assert accepted()
+    monkeypatch.setattr(contracts, "AGAIN_GRADIENTS", cast(Any, {}))
+    assert not accepted()
