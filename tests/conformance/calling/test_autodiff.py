@@ -109,7 +109,16 @@ class Discrete(NamedTuple):
 
 
 def bilinear(w, B, dt):
-    """Outputs from real and complex arguments; 2R − 1 = (1 + z)/(1 − z) does not cancel."""
+    """Outputs from real and complex arguments; 2R − 1 = (1 + z)/(1 − z) does not cancel.
+
+    Of dt R the two terms of the product rule cancel where Re z < −1; those of the quotient do not.
+    """
+    R = 1 / (1 - dt * w / 2)
+    return 2 * R - 1, B / (1 / dt - w / 2)[..., None]
+
+
+def by_the_product_rule(w, B, dt):
+    """The same outputs; the gradient of dt loses log2|1 − dt w/2| bits."""
     R = 1 / (1 - dt * w / 2)
     return 2 * R - 1, (dt * R)[..., None] * B
 
@@ -124,6 +133,11 @@ def bilinear_judged(framework, function, check, dtype="complex64"):
 def test_gradients_of_several_outputs_are_judged(framework, dtype):
     result = bilinear_judged(framework, bilinear, "gradient", dtype)
     assert (result.verdict, result.examples) == ("pass", 25)
+
+
+def test_terms_of_autodiff_that_cancel_are_seen(framework):
+    result = bilinear_judged(framework, by_the_product_rule, "gradient", "complex128")
+    assert (result.verdict, result.kind) == ("inaccurate", "values of `ddt`")
 
 
 def test_outputs_may_be_a_named_tuple(framework):

@@ -178,7 +178,7 @@ def test_writing_to_one_slice_is_seen():
     assert result.message == "the call wrote to its input `b`"
 
 
-BUFFER = torch.empty(4096)
+BUFFER = torch.empty(2**16)
 
 
 def buffered(a, b):
