@@ -75,7 +75,8 @@ class _Sweep:
     def again(self, case: Case) -> None:
         """Judge one case of a search for more cases, in place of declined ones."""
         swept = self.tally.swept
-        if swept.judged < swept.wanted and key_of(case) not in swept.keys:
+        more = swept.judged < swept.wanted and key_of(case) not in swept.keys
+        if more or self.last:  # Hypothesis repeats the case that ended the search
             self.observe(case)
 
     def ends(self, verdict: Verdict) -> bool:

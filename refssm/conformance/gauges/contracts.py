@@ -74,8 +74,10 @@ def bounds(
         programs, derive = gradient_programs(op), partial(bound.gradients, call, vjp)
         exact = vjp
     if programs:
-        return measured(call, exact, programs, derive, entries=_of_entries(call))
-    return cumulated.beside(call, derive(), of_vjp=vjp is not None)
+        gauges = measured(call, exact, programs, derive, entries=_of_entries(call))
+    else:
+        gauges = derive()
+    return cumulated.beside(call, gauges, of_vjp=vjp is not None)
 
 
 def measurable_again(op: Operator, arrays, statics: Mapping, vjp, gauges: Gauges) -> Gauges:
@@ -118,7 +120,7 @@ def output_programs(op: Operator) -> Mapping[str, Callable] | None:
 
 def _summed(op: Operator) -> bool:
     """Whether a bound by three sums of its formula is measured; another formula may err as much."""
-    return op.contract in MEASURED and op.name not in cumulated.FORMS and op.name not in DERIVED
+    return op.contract in MEASURED and op.name not in DERIVED
 
 
 def gradient_programs(op: Operator) -> Mapping[str, Callable] | None:

@@ -102,6 +102,20 @@ def test_nothing_is_drawn_again_where_nothing_is_declined_or_something_fails():
     assert found.examples == 20
 
 
+@pytest.mark.parametrize("shrink", [True, False])
+def test_a_failure_among_cases_drawn_again_ends_the_search(shrink):
+    seen = []
+
+    def bad_after_twenty(case):
+        seen.append(case)
+        if case.sizes["l"] > 64:
+            raise Declined
+        return wrong("late") if len(seen) > 20 else Verdict("A")
+
+    found = swept(bad_after_twenty, shrink=shrink)
+    assert found.verdict.message == "late"
+
+
 @pytest.mark.parametrize("how", [{"only": single}, {"only": first_step}, {}])
 def test_a_scan_that_is_right_for_one_step_only_is_thin(how):
     function = (lambda a, b: b + 0 * a) if how else one_step

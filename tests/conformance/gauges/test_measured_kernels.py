@@ -115,27 +115,24 @@ def test_the_pieces_of_a_gradient_add_up_to_it(name, cut):
         assert not np.array_equal(y, of_pieces)
 
 
-def test_gradients_of_long_sums_are_measured_and_those_with_a_cumulated_form_are_not():
+def test_gradients_of_long_sums_are_measured_but_for_quotients_of_sums():
     def measured(name):
         return gradient_programs(operator_named(name)) is not None
 
-    assert measured("vandermonde_kernel")
-    assert measured("diagonal_ssm")
-    assert not measured("linear_scan")
-    assert not measured("ssd_chunked")
+    for name in ("vandermonde_kernel", "diagonal_ssm", "linear_scan", "ssd_chunked"):
+        assert measured(name)
+    assert not measured("dss_softmax_kernel")
 
 
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [
         *((name, True) for name in ("cauchy_kernel", "causal_convolution", "hope_step")),
-        *(
-            (name, False)
-            for name in ("linear_scan", "dss_softmax_kernel", "discretize_diagonal_zoh")
-        ),
+        *((name, True) for name in ("linear_scan", "mamba_scan", "ssd_quadratic")),
+        *((name, False) for name in ("dss_softmax_kernel", "discretize_diagonal_zoh")),
     ],
 )
-def test_outputs_that_are_linear_in_an_argument_are_measured(name, wanted):
+def test_outputs_that_are_linear_in_an_argument_or_scanned_are_measured(name, wanted):
     assert (output_programs(operator_named(name)) is not None) == wanted
 
 

@@ -8,6 +8,7 @@ import pytest
 from refssm._arguments import several
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.gauges import contracts
+from refssm.conformance.gauges.gauge import wide
 from refssm.conformance.gauges.programs import AGAIN_GRADIENTS, AGAIN_OUTPUTS
 from refssm.conformance.gauges.programs.arithmetic import up_or_down
 from refssm.conformance.honest.dplr.kernel import eigenvectors
@@ -33,12 +34,10 @@ def test_parts_of_a_complex_number_are_rounded_apart():
     assert (rounded.imag == 0.75).all()
 
 
-def wide(arrays):
-    return [a.astype(np.result_type(a, np.float64)) for a in arrays]
-
-
 def same(found, wanted):
     for y, of in zip(several(found), several(wanted), strict=True):
+        if of is None:  # the gradient of flags
+            continue
         y = y if np.iscomplexobj(of) else y.real
         assert np.abs(y - of).max() <= 1e-9 * np.abs(of).max()
 

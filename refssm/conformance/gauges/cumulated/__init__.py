@@ -14,19 +14,42 @@ from typing import NamedTuple
 
 import numpy as np
 
-from refssm.conformance.gauges.cumulated import scan, selective, ssd
+from refssm.conformance.gauges.cumulated.scan import Scans
+from refssm.conformance.gauges.cumulated.selective import SelectiveScans
+from refssm.conformance.gauges.cumulated.ssd import Dual
+from refssm.conformance.gauges.cumulated.sums import CUMULATED, Way
 from refssm.conformance.gauges.gauge import Call, Gauges
+
+_SCANS = ("linear_scan", "linear_scan_from", "linear_scan_packed")
+_VARYING = ("diagonal_ssm_varying", "diagonal_ssm_varying_stateful")
+_SELECTIVE = tuple(
+    f"{kind}_scan{of}" for kind in ("selective", "mamba") for of in ("", "_stateful", "_packed")
+)
 
 
 class Form(NamedTuple):
-    """The cumulated form of an operator and its VJP."""
+    """An operator and its VJP in one way."""
 
     forward: Callable
     vjp: Callable
 
 
-def _of(family, *names: str) -> dict[str, Form]:
-    return {name: Form(getattr(family, name), getattr(family, f"{name}_vjp")) for name in names}
+def forms_of(way: Way) -> dict[str, Form]:
+    """Each operator with one decay per step, and its VJP, in this way."""
+    dual = Dual(way)
+    of_states = {of: _form(dual, of or "whole") for of in ("", "stateful", "packed")}
+    duals = {f"_{of}" if of else "": form for of, form in of_states.items()}
+    return {
+        **{name: _form(Scans(way), name) for name in (*_SCANS, *_VARYING)},
+        **{name: _form(SelectiveScans(way), name) for name in _SELECTIVE},
+        **{f"ssd_recurrent{of}": form for of, form in duals.items()},
+        "ssd_quadratic": duals[""],
+        **{f"ssd_chunked{of}": _without_chunk(form) for of, form in duals.items()},
+    }
+
+
+def _form(family, name: str) -> Form:
+    return Form(getattr(family, name), getattr(family, f"{name}_vjp"))
 
 
 def _without_chunk(form: Form) -> Form:
@@ -34,20 +57,7 @@ def _without_chunk(form: Form) -> Form:
     return Form(*(lambda *arrays, f=f, chunk: f(*arrays) for f in form))
 
 
-_SSD = {
-    "": Form(ssd.whole, ssd.whole_vjp),
-    "_stateful": Form(ssd.stateful, ssd.stateful_vjp),
-    "_packed": Form(ssd.packed, ssd.packed_vjp),
-}
-FORMS: dict[str, Form] = {
-    **_of(scan, "linear_scan", "linear_scan_from", "linear_scan_packed"),
-    **_of(scan, "diagonal_ssm_varying", "diagonal_ssm_varying_stateful"),
-    **_of(selective, "selective_scan", "selective_scan_stateful", "selective_scan_packed"),
-    **_of(selective, "mamba_scan", "mamba_scan_stateful", "mamba_scan_packed"),
-    **{f"ssd_recurrent{of}": form for of, form in _SSD.items()},
-    "ssd_quadratic": _SSD[""],
-    **{f"ssd_chunked{of}": _without_chunk(form) for of, form in _SSD.items()},
-}
+FORMS = forms_of(CUMULATED)
 
 
 @dataclass(frozen=True)

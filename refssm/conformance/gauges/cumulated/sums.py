@@ -9,7 +9,9 @@ digits. The rules run in O(l): the error of a term depends on t and s only throu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil, log2
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +26,20 @@ from refssm.conformance.gauges.tracked import (
     rounded,
     spread,
 )
+
+
+class Way(NamedTuple):
+    """A way to compute x_t = a_t x_{t-1} + b_t; from t = −1 on, where a state is x0.
+
+    `first` says where a sequence begins: there a_t counts as 0. The decays are given as a, or as
+    log a; then the axis of states may have size 1, for one decay of all states.
+    """
+
+    scanned: Callable  # (a, b, x0, first) to all states, (…, l + 1, n)
+    scanned_back: Callable  # (d, a, b, x0, first) to the cotangents of a, b and x0
+    states: Callable  # (log a, b, x0, first) to all states
+    pulled_back: Callable  # (d, log a, b, x, first) to those of x0 and all b_t, and of log a
+
 
 ALLOWED = 16  # times the error that a program may have
 EXPONENTIAL = 6  # roundings of a complex exponential; a real one has 4
@@ -180,3 +196,32 @@ def _of_next_sequence(D, first):
     ended = np.concatenate([D, np.zeros_like(D[..., :1, :])], axis=-2)
     place = np.broadcast_to(nearest[..., None], D.shape)
     return np.take_along_axis(ended, place, axis=-2)
+
+
+def _logarithms(a):
+    """The products of the signs up to each step, and log|a|; 1 and log a if `a` is complex."""
+    if np.iscomplexobj(a):
+        return np.ones(()), np.log(a)
+    return np.cumprod(np.sign(a), axis=-2), np.log(np.abs(a))
+
+
+def scanned(a, b, x0, first):
+    """All states, x0 before them, with the signs of `a` put back.
+
+    The decay a_t is s_t e^{log|a_t|} with its sign s_t, which is exact; a complex one is
+    e^{log a_t}. A decay of 0 has no logarithm: from there on the form gives no bound.
+    """
+    signs, log_a = _logarithms(a)
+    x = states(log_a, signs * b, x0, first)
+    return np.concatenate([x[..., :1, :], signs * x[..., 1:, :]], axis=-2)
+
+
+def scanned_back(d, a, b, x0, first):
+    """Cotangents of a, b and x0."""
+    signs, log_a = _logarithms(a)
+    x = states(log_a, signs * b, x0, first)
+    g, dlog_a = pulled_back(signs * d, log_a, signs * b, x, first)
+    return dlog_a / a.conj(), signs * g[..., 1:, :], g[..., 0, :]
+
+
+CUMULATED = Way(scanned, scanned_back, states, pulled_back)

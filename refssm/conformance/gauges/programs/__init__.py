@@ -7,7 +7,8 @@ does not take.
 
 `AGAIN_OUTPUTS` and `AGAIN_GRADIENTS` have further programs, which run before a result is refused:
 those that keep a number near 1 and take its powers, with this number rounded up or down at random,
-and those that take the sine of a rounded angle.
+those that round the decays of all steps to one side, and those that take the sine of a rounded
+angle.
 """
 
 from refssm.conformance.gauges.programs import (
@@ -27,10 +28,12 @@ _GRADIENTS = (cauchy, discretize, dplr_gradients, hankel, hippo, hope, krylov, s
 OUTPUTS = {name: made for family in _OUTPUTS for name, made in family.OUTPUTS.items()}
 GRADIENTS = {name: made for family in _GRADIENTS for name, made in family.GRADIENTS.items()}
 AGAIN_OUTPUTS = {
-    name: made for family in (dplr, hippo, hope) for name, made in family.AGAIN_OUTPUTS.items()
+    name: made
+    for family in (dplr, hippo, hope, scan)
+    for name, made in family.AGAIN_OUTPUTS.items()
 }
 AGAIN_GRADIENTS = {
     name: made
-    for family in (dplr_gradients, hippo, hope)
+    for family in (dplr_gradients, hippo, hope, scan)
     for name, made in family.AGAIN_GRADIENTS.items()
 }

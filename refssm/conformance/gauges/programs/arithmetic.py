@@ -57,3 +57,18 @@ def up_or_down(exact: np.ndarray, dtype) -> np.ndarray:
     away = np.where(exact > nearest, np.inf, -np.inf).astype(dtype)
     drawn = np.random.default_rng(seed_of(exact)).random(nearest.shape) < 0.5
     return np.where(drawn & (exact != nearest), np.nextafter(nearest, away), nearest)
+
+
+def to_one_side(exact: np.ndarray, dtype) -> np.ndarray:
+    """Numbers of a wider type along time, the last axis but one: all rounded up, or all down.
+
+    For decays that are computed at each step: where they are the same, their errors have one sign.
+    """
+    if np.iscomplexobj(exact):
+        real = np.finfo(dtype).dtype
+        return to_one_side(np.real(exact), real) + 1j * to_one_side(np.imag(exact), real)
+    nearest = exact.astype(dtype)
+    up = np.random.default_rng(seed_of(exact)).random(exact[..., :1, :].shape) < 0.5
+    beyond = np.where(up, exact > nearest, exact < nearest)
+    away = np.where(up, np.inf, -np.inf).astype(dtype)
+    return np.where(beyond, np.nextafter(nearest, away), nearest)

@@ -4,8 +4,8 @@ import numpy as np
 
 from refssm.conformance.gauges.gauge import wide
 from refssm.conformance.gauges.programs import discretize
-from refssm.conformance.gauges.programs import scan as scans
 from refssm.conformance.gauges.programs.arithmetic import adjoint, product, times, up_or_down
+from refssm.conformance.gauges.programs.scan import dense as scans
 from refssm.discretize.hold import zoh_exponent
 from refssm.hippo.memory import HIPPO_PROJECT
 from refssm.scan.dense import DENSE_SCAN
