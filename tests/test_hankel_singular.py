@@ -7,7 +7,7 @@ from mpmath import mp
 import refssm
 from refssm import oracle
 from refssm.conformance.judging.grading import judge
-from refssm.hankel import HANKEL_SINGULAR_VALUES, HANKEL_SINGULAR_VALUES_DIAGONAL
+from refssm.hankel import GRAMIANS, HANKEL_SINGULAR_VALUES, HANKEL_SINGULAR_VALUES_DIAGONAL
 
 U = 2.0**-53
 DIGITS = 1e-8  # of every value, however small: the required accuracy
@@ -180,3 +180,10 @@ def test_python_control_has_nan_for_a_value_of_zero():
     assert judge(HANKEL_SINGULAR_VALUES, lambda *_: exact, A, B, C).ok
     assert judge(HANKEL_SINGULAR_VALUES, refssm.hankel_singular_values, A, B, C).ok
     assert not judge(HANKEL_SINGULAR_VALUES, lambda *_: theirs, A, B, C).ok
+
+
+def test_the_oracle_refuses_modes_that_grow():
+    A = np.array([[-0.125, 0.25], [0.25, -0.0625]])
+    for op in (HANKEL_SINGULAR_VALUES, GRAMIANS):
+        with pytest.raises(ValueError, match="a gramian wants A whose modes all decay"):
+            oracle.evaluate(op, A, np.ones(2), np.ones(2))

@@ -197,4 +197,8 @@ def _judged_again(candidate, arrays, statics) -> Verdict | None:
         y = candidate.results(arrays, statics)
     except (Broken, Declined):
         return None
-    return candidate.graded(arrays, y, candidate.expect(arrays, statics))
+    try:
+        wanted = candidate.expect(arrays, statics)
+    except ValueError:  # other numbers may be no case, as for a matrix of modes that grow
+        return None
+    return candidate.graded(arrays, y, wanted)

@@ -13,7 +13,7 @@ from refssm.conformance.checks.law import Graded
 from refssm.conformance.diagnosis.roughness import is_rough
 from refssm.conformance.diagnosis.suspects import expected
 from refssm.conformance.diagnosis.transcript import Call, Episode, key_of_call
-from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.gauges.gauge import Gauge, Known
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
 from refssm.conformance.standard import Standard
 
@@ -55,7 +55,8 @@ class _Wrong:
             size = np.maximum(np.abs(gauge.value).astype(float), held.type.tiny)
             self.k = np.maximum(gauge.k0, size)
             # for arguments rounded to fewer bits; k where k1 is infinite
-            self.k1 = np.where(np.isfinite(gauge.k1), np.maximum(gauge.k1, size), self.k)
+            k1 = gauge.derived.k1 if isinstance(gauge.derived, Known) else gauge.k1
+            self.k1 = np.where(np.isfinite(k1), np.maximum(k1, size), self.k)
             self.bad = ~(self.error <= held.room * held.u * self.k + held.u * size)
         self.judged = np.isfinite(gauge.value) & np.isfinite(gauge.k0)
         self.bad &= self.judged

@@ -15,7 +15,7 @@ import numpy as np
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.diagnosis.transcript import key_of_call
-from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.gauges.gauge import Gauge, Known
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
 
@@ -29,7 +29,7 @@ ROUGH = 0.5  # of itself, in the median; a formula's error changes by a few hund
 
 
 class _Seen(NamedTuple):
-    """One output: its error in units of K0, 0 where nothing is judged, and the right value."""
+    """One output: its error in units of its bound (0 where not judged), and the right value."""
 
     error: np.ndarray
     value: np.ndarray
@@ -89,8 +89,10 @@ def _seen(candidate: Candidate, arguments, statics, vjp: bool) -> list[_Seen]:
 
 
 def _of(y: np.ndarray, gauge: Gauge) -> _Seen:
+    # a measured bound may jump from one input to the next, by powers of two
+    smooth = gauge.derived.k1 if isinstance(gauge.derived, Known) else gauge.k0
     with np.errstate(all="ignore"):
-        error = (y - gauge.value) / np.maximum(gauge.k0, np.finfo(y.dtype).tiny)
+        error = (y - gauge.value) / np.maximum(smooth, np.finfo(y.dtype).tiny)
     return _Seen(np.where(np.isfinite(error), error, 0).astype(complex), gauge.value)
 
 

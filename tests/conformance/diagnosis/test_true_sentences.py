@@ -214,3 +214,14 @@ def test_only_calls_with_the_same_arguments_static_ones_too_are_the_same_call():
     assert not _run_to_run([heard(call), heard(call)])
     assert _run_to_run([heard(*others, call, call)])
     assert len(_distinct([c[:3] for c in (call, *others, call)])) == 6
+
+
+@pytest.mark.long
+def test_other_numbers_without_a_gramian_end_the_second_call():
+    right = operator_named("hankel_singular_values").reference
+
+    def ascending(A, B, C):
+        return right(A, B, C)[..., ::-1]
+
+    line = failure("hankel_singular_values", ascending, dtype="float32", wider=("float64",))
+    assert (line.verdict, line.smallest[:3]) == ("wrong", "n=2")

@@ -13,8 +13,9 @@ from refssm.conformance.gauges.contracts import (
     gradient_programs,
     output_programs,
 )
-from refssm.conformance.gauges.gauge import Call
+from refssm.conformance.gauges.gauge import Call, Known, gauges
 from refssm.conformance.gauges.programs import GRADIENTS, OUTPUTS
+from refssm.conformance.gauges.programs import measured as measuring
 from refssm.conformance.gauges.programs.pieces import in_pieces, interleaved
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import grade_outputs
@@ -165,3 +166,12 @@ def test_a_long_kernel_of_powers_is_not_traced_step_by_step(l, traced):
     A = np.array([[0.5, 0.25], [0, 0.5]])
     (gauge,) = bounds(op, [A, A[0], A[0]], {"l": l}, None, unit=U, floor=0.0)
     assert (gauge.k0[0] != gauge.k0[-1]) == traced
+
+
+def test_a_derived_bound_holds_unless_it_is_loose():
+    derived = np.array([1.0, 3.0, 4.0, 5.0, 100.0, np.inf])
+    (gauge,) = gauges(lambda x: x, np.ones(6), unit=U)
+    found = measuring._smaller(replace(gauge, k0=derived, k1=derived), np.ones(6))
+    assert found.k0.tolist() == [1, 3, 4, 1, 1, np.inf]
+    assert isinstance(found.derived, Known)
+    assert found.derived.k1 is derived

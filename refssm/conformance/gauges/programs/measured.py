@@ -28,6 +28,7 @@ from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, Known, wide
 from refssm.conformance.gauges.programs.arithmetic import moved, seed_of
 
 COPIES = 3
+LOOSE = 4  # times the measured bound: below it the derived one holds, whatever the order of sums
 AGAIN = 12  # sets of copies before a result is refused
 SINGLE = 2.0**-24
 SMALLEST = 2.0**-100  # slices below it may underflow in single precision
@@ -47,7 +48,7 @@ def measured(
 
     `derive` makes the derived gauges. They are also used where a program overflows in single
     precision, or where single precision cannot hold the case. With `entries` they have a bound for
-    each entry, and the smaller bound holds.
+    each entry, which holds unless it is loose.
     """
     if not all(a.size for a in call.arrays):
         return derive()
@@ -110,8 +111,10 @@ def _compared(call: Call, exact, copies, found, values) -> list[np.ndarray | Non
 
 
 def _smaller(derived: Gauge, k0: np.ndarray) -> Gauge:
-    """The derived gauge with the smaller bound of each entry; an entry without a bound has none."""
-    k0 = np.where(np.isfinite(derived.k0), np.minimum(derived.k0, k0), derived.k0)
+    """The derived gauge with measured bounds where its own are loose; what has none keeps none."""
+    with np.errstate(invalid="ignore"):  # no measured bound
+        loose = np.isfinite(derived.k0) & (derived.k0 > LOOSE * k0)
+    k0 = np.where(loose, k0, derived.k0)
     return replace(derived, k0=k0, k1=k0, derived=Known(derived.k1))
 
 
