@@ -15,21 +15,21 @@ even_orders = Counts(
 )
 windows = Numbers(
     "lengths of a window: 2^-10 to 1000",
-    (1.0, 2.0, 0.5, 0.75, 3.0, 10.0, 1000.0, 2.0**-10),
+    (1.0, 2.0, 0.5, 0.75, 3.0, 10.0, 1000.0, 2.0**-10, 0.1, 0.3),  # the last are rounded
     "a number above 0",
     np.nextafter(0, 1),
     np.finfo(float).max,
 )
 laguerre_exponents = Numbers(
     "exponents of a Laguerre measure: −15/16 to 15/16",
-    (0.0, 0.5, -0.5, 0.25, -0.75, 0.9375, -0.9375),
+    (0.0, 0.5, -0.5, 0.25, -0.75, 0.9375, -0.9375, 2.0**-11),
     "a number between -1 and 1, both excluded",
     np.nextafter(-1, 0),
     np.nextafter(1, 0),
 )
 laguerre_decays = Numbers(
     "decay rates of a Laguerre measure: 2^-10 to 64",
-    (1.0, 0.5, 2.0, 0.25, 3.0, 64.0, 2.0**-10),
+    (1.0, 0.5, 2.0, 0.25, 3.0, 64.0, 2.0**-10, 0.3),
     "a number above 0",
     np.nextafter(0, 1),
     np.finfo(float).max,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from math import isqrt
 
@@ -89,7 +90,21 @@ def cases(
         for name, domain in op.inputs.items()
     }
     seed = draw(st.integers(0, 2**32 - 1))
+    if mixed and dtype.kind == "c" and seed % 4 == 1:
+        knobs = _one_complex(op, knobs, seed)
     return Case(op, dtype, core, batch, knobs, seed, kind if kind.half else None, parameters)
+
+
+def _one_complex(op: Operator, knobs: dict, seed: int) -> dict:
+    """The knobs with one complex argument, all others real if they can be.
+
+    A program that takes its type from some of its arguments, such as a real system, drops i.
+    """
+    free = [name for name, d in op.inputs.items() if not d.real and d.kind != "complex"]
+    if not free:
+        return knobs
+    kept = free[seed // 4 % len(free)]
+    return knobs | {name: replace(knobs[name], real=name != kept) for name in free}
 
 
 def _batch(draw, op: Operator, left: int, members=BATCH) -> tuple[dict[str, int], int]:

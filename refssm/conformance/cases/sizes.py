@@ -20,5 +20,7 @@ def powers_of(op: Operator) -> dict[str, int]:
 def of_matrices(op: Operator, dim: str) -> bool:
     """True if a dimension is drawn only up to `MATRIX_SIZE`, because the work is cubic in it."""
     powers = powers_of(op)
-    cubic = max(powers.values()) > 1 and not op.contract.follows_each_operation
-    return powers[dim] > 1 or cubic or op.contract.stays_short
+    if op.contract.follows_each_operation:  # a matrix that is only written costs its entries
+        given = (dim == "n" and "r" in powers) or any(x.count(dim) > 1 for x in op.input_dims)
+        return given or op.constructor or op.contract.stays_short
+    return max(powers.values()) > 1 or op.contract.stays_short

@@ -28,7 +28,7 @@ def test_a_numpy_scan_is_judged_in_float16_by_all_laws_but_two():
     conduct = {"repeat", "strides", "readonly", "unchanged", "alias", "shapes", "empty"}
     assert verdicts(results) == dict.fromkeys(laws | conduct, "pass")
     assert [r.message for r in results if r.verdict == "skipped"] == ["needs linear_scan_from"]
-    assert "11 bits of 11" in lines.facts(results[0])
+    assert "10 bits of 11" in lines.facts(results[0])  # the largest error is 1.1 roundings
 
 
 @pytest.mark.long

@@ -114,3 +114,40 @@ def test_a_decay_taken_as_0_in_double_precision_alone_is_seen():
     assert judged("selective_scan", right, "value", **how)[0].verdict == "pass"
     (line,) = judged("selective_scan", flushed, "value", **how)
     assert line.failed
+
+
+def first_of_near(x):
+    """The first entry for all, where none differs by more than 1e-8 of it."""
+    near = x.size and np.abs(x - x.flat[0]).max() <= 1e-8 * np.abs(x.flat[0])
+    return np.full_like(x, x.flat[0]) if near else x
+
+
+def diagonal_of_near(A):
+    diagonal = A * np.eye(A.shape[-1], dtype=A.dtype)
+    return diagonal if np.abs(A - diagonal).max(initial=0) <= 1e-10 else A
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "change"), [("linear_scan", first_of_near), ("dense_scan", diagonal_of_near)]
+)
+def test_a_shortcut_with_a_tolerance_near_the_roundoff_of_double_precision_is_seen(name, change):
+    right = operator_named(name).reference
+    (result,) = judged(
+        name, lambda a, b: right(change(a), b), "value", types=("float64",), profile="default"
+    )
+    assert result.failed
+
+
+@pytest.mark.parametrize("name", ["hippo_project", "selective_scan"])
+def test_of_complex_cases_some_have_one_complex_argument(name):
+    op, seen = operator_named(name), []
+
+    def remember(case):
+        seen.append(tuple(np.iscomplexobj(a) for a in case.arrays))
+        return Verdict("A")
+
+    sweep(Drawing(cases(op, "complex64")), remember, count=60, seed_=1, shrink=False)
+    free = [i for i, d in enumerate(op.inputs.values()) if not d.real]
+    alone = {tuple(i == kept for i in range(len(op.inputs))) for kept in free}
+    assert alone <= set(seen)

@@ -21,9 +21,9 @@ scan = LINEAR_SCAN.reference
 CALLS = []
 
 
-def line(forward, where=None, op=LINEAR_SCAN, **declared):
+def line(forward, where=None, op=LINEAR_SCAN, vjp=None, **declared):
     """The result of the check on an implementation, by default of a linear scan."""
-    found = Found(op, forward, None, declared=Declaration(op.name, **declared))
+    found = Found(op, forward, vjp, declared=Declaration(op.name, **declared))
     where = where or Where()
     asked = Settings(only_checks=("repeat",), shrink=False, folder=None, where=where)
     return list(results_of(Session(InProcess([found]), "here", asked)))[-1]
@@ -219,3 +219,49 @@ def test_an_earlier_output_that_changes_is_not_said_to_share_memory(tmp_path):
     (result,) = judged("linear_scan", mapped, "alias", types=("float32",))
     assert result.verdict == "wrong"
     assert result.message == "a later call changes the output of an earlier one"
+
+
+def with_kept_states():
+    """A scan whose VJP takes the states of the last forward call."""
+    kept = []
+
+    def forward(a, b):
+        kept[:] = [scan(a, b)]
+        return kept[0].copy()
+
+    def vjp(dx, a, b):
+        x = kept[0] if kept and kept[0].shape == dx.shape else scan(a, b)
+        g = LINEAR_SCAN.bare_vjp(dx, a, b)[1]
+        return np.concatenate([0 * g[..., :1, :], g[..., 1:, :] * x[..., :-1, :]], axis=-2), g
+
+    return forward, vjp
+
+
+def with_added_gradients():
+    """A VJP that adds to the gradients of earlier calls."""
+    total = []
+
+    def vjp(dx, a, b):
+        da, db = LINEAR_SCAN.bare_vjp(dx, a, b)
+        total.append(da)
+        return sum(t for t in total if t.shape == da.shape), db
+
+    return scan, vjp
+
+
+@pytest.mark.parametrize("made", [with_kept_states, with_added_gradients])
+def test_a_vjp_that_keeps_something_of_the_last_call_is_seen(made):
+    forward, vjp = made()
+    result = line(forward, vjp=vjp)
+    assert result.verdict == "wrong"
+    assert result.message.startswith("the VJP after a forward call with other values: worst da[")
+    assert line(scan, vjp=LINEAR_SCAN.bare_vjp).verdict == "pass"
+
+
+def test_a_vjp_that_fails_or_declines_is_not_this_check():
+    for error in (ValueError, NotImplementedError):
+
+        def vjp(dx, a, b, error=error):
+            raise error("no")
+
+        assert line(scan, vjp=vjp).verdict == "pass"

@@ -155,7 +155,7 @@ def _allowed() -> tuple[bool, bool]:
     if hasattr(convolutions, "conv"):
         precisions = products.fp32_precision, convolutions.conv.fp32_precision
         return precisions[0] == "tf32", precisions[1] == "tf32"
-    return products.allow_tf32, convolutions.allow_tf32
+    return bool(products.allow_tf32), bool(convolutions.allow_tf32)
 
 
 def _versions() -> str:

@@ -1,7 +1,8 @@
 """Repetition: the same arguments twenty times give the same outputs, bit for bit.
 
 The last call is made on arrays of earlier calls, which had other values then: a result that is kept
-by the identity or the address of an argument is the earlier one.
+by the identity or the address of an argument is the earlier one. A VJP is called twice, too, the
+second time after a forward call with other values.
 
 Differences within tolerance are mistakes too, unless the author declares `deterministic=False`: a
 result that changes from run to run cannot be debugged, and often comes from memory that is read
@@ -16,7 +17,8 @@ import numpy as np
 
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.cases.cotangents import cotangents_of
+from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.conduct.resized import longer, other_values
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.verdict import Verdict, told_apart, worst_of, wrong
@@ -25,12 +27,15 @@ from refssm.conformance.number_types import NumberType
 CALLS = 20
 KIND = "results of equal calls"
 KEPT = "is something kept by the identity or the address of an argument?"
+LEFT = "is something kept from the last call?"
 DECLARE = "if that is meant, as with atomic additions, declare deterministic=False"
 
 
 def repeat(candidate: Candidate, case: Case) -> Verdict:
     """Twenty calls with the same input give the same outputs; also for a longer input."""
     verdict = _repeated(candidate, case, "")
+    if verdict.ok and candidate.has_vjp:
+        verdict = worst_of([verdict, _pulled_again(candidate, case)])
     if not verdict.ok:
         return verdict
     for larger, at in longer(candidate, case):
@@ -60,6 +65,32 @@ def _repeated(candidate: Candidate, case: Case, at: str) -> Verdict:
         return verdict
     again = candidate.results(values, statics, after=arrays)
     return worst_of([verdict, _anew(candidate, values, statics, again, of_values, at)])
+
+
+def _pulled_again(candidate: Candidate, case: Case) -> Verdict:
+    """The VJP gives its gradients again after a forward call with other values.
+
+    One that keeps the states of the last forward call, or adds to earlier gradients, does not.
+    """
+    values = other_values(candidate, case)
+    if values is None:
+        return Verdict("A")
+    arrays, statics = candidate.given(case)
+    cotangents, view = cotangents_of(case, arrays, statics, candidate.offer.views)
+
+    def after(forward):
+        candidate.results(forward, statics)
+        return candidate.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
+
+    try:
+        first, again = after(arrays), after(values)
+    except (Broken, Declined):  # which the check of gradients tells
+        return Verdict("A")
+    if all(map(_same_bits, again, first)):
+        return Verdict("A")
+    verdict = candidate.graded_gradients(again, cotangents, arrays, statics)
+    told = f"the VJP after a forward call with other values: {verdict.message}; {LEFT}"
+    return Verdict("A") if verdict.ok else replace(verdict, message=told, kind=KIND)
 
 
 def _anew(candidate: Candidate, arrays, statics, again, first, at: str) -> Verdict:
@@ -123,7 +154,8 @@ REPEAT = Conduct(
     name="repeat",
     sentence="Twenty calls with the same input give the same outputs, bit for bit; so do twenty "
     "with a longer input. If `deterministic=False` is declared, differences within tolerance are a "
-    "note. New values in the arrays of an earlier call give the outputs of the new values.",
+    "note. New values in the arrays of an earlier call give the outputs of the new values. The VJP "
+    "gives its gradients again after a forward call with other values.",
     hold=repeat,
     without_arguments=True,
     between_calls=True,

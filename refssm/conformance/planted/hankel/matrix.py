@@ -43,6 +43,7 @@ HANKEL.plant(
     ("product", "h_{i·j}", _at(lambda i, j, n: i * j)),
     ("flushed", "zero beyond 64", _at(lambda i, j, n: np.where(i + j < 64, i + j, n))),
     ("blocks", "a new start every 32 rows", _at(lambda i, j, n: i % 32 + j)),
+    ("index_of_a_byte", "i + j in one byte", _at(lambda i, j, n: (i + j) % 256)),
     ("sign", "alternating signs", of_result(lambda H:
      H * (1 - 2 * (np.arange(H.shape[-1]) % 2)).astype(H.dtype))),
 )  # fmt: skip

@@ -70,6 +70,7 @@ WINDOW = (
     ("window_of_two", "2w for w: halves, as S4 has them", of_keywords(window=lambda w: 2 * w)),
     ("window_rounded", "w a whole number of at least 1",
      of_keywords(window=lambda w: max(1.0, np.round(w)))),
+    ("window_single", "w in single precision", of_keywords(window=lambda w: float(np.float32(w)))),
     ("window_in_A_only", "B without the window", lambda right, *, n, window:
      (right(n=n, window=window)[0], right(n=n, window=1.0)[1])),
 )  # fmt: skip

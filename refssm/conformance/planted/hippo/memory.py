@@ -72,6 +72,12 @@ ANY.plant(
     by="value[complex64]",
 )
 ANY.plant(
+    ("type_of_system", "states in the type of A and B: i of a complex signal lost",
+     lambda right, A, B, u, dt: (right(A, B, u, dt) if np.iscomplexobj(A) or np.iscomplexobj(B)
+                                 else right(A, B, u, dt) * 0 + right(A, B, u, dt).real)),
+    by="value[complex128]",
+)  # fmt: skip
+ANY.plant(
     ("transposed", "dAᵀ for dA", {"A": lambda g: g.mT.copy()}),
     ("step_missing", "no gradient of dt", {"dt": lambda g: 0 * g}),
     ("input_missing", "no gradient of B", {"B": lambda g: 0 * g}),
