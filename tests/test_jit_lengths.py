@@ -13,7 +13,7 @@ from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.checks.checks import types_of
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
-from refssm.jit.scan import linear_scan
+from refssm.jit.scan import diagonal_ssm_vjp, linear_scan
 from refssm.scan import LINEAR_SCAN
 
 LENGTH = 16384
@@ -59,3 +59,15 @@ def test_a_state_that_is_lost_in_the_middle_fails():
     (value,) = (r for r in results if r.check == "value")
     assert value.failed
     assert "l ≥ 8192" in value.message
+
+
+def test_a_broadcast_cotangent_loses_no_more_digits_than_a_whole_one():
+    u, a, one = np.full((LENGTH, 1), 6, np.float32), np.zeros(1, np.float32), np.ones((1, 1))
+    B = C = D = one.astype(np.float32)
+    dy = np.broadcast_to(np.float32(0.1234567), (LENGTH, 1))
+    exact = LENGTH * float(dy[0, 0]) * 6
+    (*_, dD, _), (*_, whole, _) = (diagonal_ssm_vjp(d, a, B, C, D, u) for d in (dy, dy.copy()))
+    assert np.array_equal(dD, whole)
+    assert (
+        abs(dD.item() - exact) < 256 * 2.0**-24 * exact
+    )  # in plain order it is 3200 roundings off

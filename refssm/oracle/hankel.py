@@ -84,7 +84,7 @@ def _sum(A, F):
     """Σ_k A^k F A^kᴴ; doubles the number of terms until A^k is negligible."""
     while (size := mp.mnorm(A, "f")) > mp.eps:
         if size > 1 / mp.eps:
-            raise ValueError("a gramian wants A whose modes all decay, its powers grow")
+            raise ValueError("no gramian: want an A whose modes all decay, but its powers grow")
         A, F = A * A, F + A * F * A.H
     return F
 

@@ -217,6 +217,16 @@ def test_own_inputs_are_judged_and_named_in_the_header(folder, capfd):
 
 
 @pytest.mark.long
+def test_own_inputs_without_a_value_are_said_in_one_sentence(folder, capfd):
+    name = "hankel_singular_values"
+    own = f"import refssm\n\ndef {name}(A, B, C):\n    return refssm.{name}(A, B, C)\n"
+    np.savez(folder / "grows.npz", A=np.eye(2) / 2, B=np.ones(2), C=np.ones(2))
+    result, _, err = run(capfd, "verify", plugin(folder, own), "--inputs", "grows.npz")
+    assert result == 4
+    assert f"{name}: no gramian: want an A whose modes all decay, but its powers grow" in err
+
+
+@pytest.mark.long
 def test_in_process_judges_the_same_and_keeps_the_last_inputs(folder, capfd):
     result, out, _ = run(capfd, "verify", WRONG, "--in-process", "--check", "value")
     assert result == 1

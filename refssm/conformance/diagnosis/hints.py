@@ -19,6 +19,7 @@ from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
 from refssm.conformance.standard import Standard
+from refssm.conformance.usage_error import UsageError
 
 FLUSHED = "passes if subnormal numbers may be flushed to zero: declare ftz=True"
 WIDER = {
@@ -199,6 +200,6 @@ def _judged_again(candidate, arrays, statics) -> Verdict | None:
         return None
     try:
         wanted = candidate.expect(arrays, statics)
-    except ValueError:  # other numbers may be no case, as for a matrix of modes that grow
+    except UsageError:  # other numbers may be no case, as for a matrix of modes that grow
         return None
     return candidate.graded(arrays, y, wanted)

@@ -171,7 +171,10 @@ def _largest(program, arrays, statics) -> float:
 
 def _of_oracle(op, arrays, statics, gauged):
     del gauged
-    return oracle.evaluate(op, *arrays, **statics)
+    try:
+        return oracle.evaluate(op, *arrays, **statics)
+    except ValueError as error:  # arguments of --inputs for which the formula has no value
+        raise UsageError(f"{op}: {error}") from error
 
 
 def _quickest(unit, op, arrays, statics, gauged):

@@ -105,10 +105,9 @@ def _margins(op: Operator, gradient: bool) -> list[Margin]:
 
 
 def _how(op: Operator, gradient: bool) -> str:
-    if op.name in cumulated.FORMS:
-        return "derived, in norm"
     measured = gradient_programs(op) if gradient else output_programs(op)
-    return "measured" if measured else "derived"
+    how = "measured" if measured else "derived"
+    return f"{how}, in norm" if op.name in cumulated.FORMS else how
 
 
 def _results(op: Operator, gradient: bool) -> list[str]:

@@ -28,7 +28,12 @@ def applied(M, x):
 
 
 def outer(y, x):
-    """Σ_k y_k x_kᴴ."""
+    """Σ_k y_k x_kᴴ.
+
+    BLAS takes no strides of 0, as of a broadcast cotangent. NumPy's own loop is slow and adds in
+    plain order: 16384 equal terms lose 12 of 24 bits.
+    """
+    y, x = (np.ascontiguousarray(a) if 0 in a.strides else a for a in (y, x))
     return np.swapaxes(y, -1, -2) @ x.conj()
 
 

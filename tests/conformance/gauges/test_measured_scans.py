@@ -11,6 +11,7 @@ from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges import contracts
 from refssm.conformance.gauges.contracts import bounds
 from refssm.conformance.gauges.cumulated import FORMS
+from refssm.conformance.gauges.programs import scan as programs
 from refssm.conformance.gauges.programs.arithmetic import to_one_side
 from refssm.conformance.gauges.programs.scan import (
     AGAIN_GRADIENTS,
@@ -56,20 +57,26 @@ def test_short_cases_have_the_derived_bound():
         assert (gauge.derived is not None) == measured
 
 
-def test_a_scan_that_adds_in_too_few_digits_is_no_longer_a():
-    l, rng = LONG, np.random.default_rng(3)
-    a, b = np.full((l, 1), 0.999, np.float32), rng.standard_normal((l, 1)).astype(np.float32)
+def test_a_state_with_half_of_the_digits_is_no_longer_a(monkeypatch):
+    op, rng = operator_named("linear_scan"), np.random.default_rng(3)
+    a, b = np.full((LONG, 1), 0.999, np.float32), rng.standard_normal((LONG, 1)).astype(np.float32)
 
-    def coarse(a, b):
-        x, found = np.zeros(1), []
-        for t in range(l):
-            x = (a[t] * x + b[t]) * (1 + 2.0**-18)  # 64 roundings, of one sign
-            found.append(x)
-        return np.stack(found).astype(np.float32)
+    def grade():
+        x = op.reference(a, b)
+        x[np.argmax(np.abs(x))] *= np.float32(1 + 2.0**-12)
+        return judge(op, lambda *_: x, a, b).grade
 
-    op = operator_named("linear_scan")
     assert judge(op, op.reference, a, b).grade == "A"
-    assert judge(op, coarse, a, b).grade != "A"
+    assert grade() != "A"
+    monkeypatch.setattr(contracts, "output_programs", lambda op: None)
+    assert grade() == "A"
+
+
+def test_a_case_with_many_states_has_the_derived_bound(monkeypatch):
+    monkeypatch.setattr(programs, "MOST", 1000)
+    op, case, _ = called("linear_scan", "float32")
+    (gauge,) = bounds(op, case.arrays, {}, None, unit=2.0**-24, floor=0.0)
+    assert gauge.derived is None
 
 
 def test_decays_of_all_steps_are_rounded_to_the_same_side():

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from refssm._operator import Operator
 from refssm.catalog import named
 from refssm.conformance.gauges.cumulated import FORMS, forms_of
 from refssm.conformance.gauges.programs.scan import dense
@@ -23,10 +24,14 @@ QUADRATIC = ("ssd_quadratic",)  # whose definition takes as long as all else of 
 GIVEN = ("linear_scan", "diagonal_ssm_varying")  # operators whose decays need no exponential
 
 
-def _fitting(name: str, program: Callable, cotangents: int = 0) -> Callable:
-    """The program, which declines cases that are short or large."""
+def _operator(name: str) -> Operator:
     op = named(name)
     assert op is not None
+    return op
+
+
+def _fitting(op: Operator, program: Callable, cotangents: int = 0) -> Callable:
+    """The program, which declines cases that are short or large."""
 
     def taken(*arrays, **sizes):
         core = op.sizes(*arrays[cotangents:], **sizes)
@@ -44,22 +49,19 @@ def _of(ways: dict, gradient: bool) -> dict[str, dict[str, Callable]]:
     found: dict[str, dict[str, Callable]] = {name: {} for name in FORMS}
     for way, scans in ways.items():
         for name, form in forms_of(scans).items():
-            op = named(name)
-            assert op is not None
+            op = _operator(name)
             program, given = (form.vjp, len(op.outputs)) if gradient else (form.forward, 0)
-            found[name][way] = _fitting(name, program, given)
+            found[name][way] = _fitting(op, program, given)
     return found
 
 
 def _defined(gradient: bool) -> dict[str, dict[str, Callable]]:
-    found = {}
-    for name, programs in _of(WAYS, gradient).items():
-        op = named(name)
-        assert op is not None
+    """The definition and the ways of each operator."""
+    found = _of(WAYS, gradient)
+    for name in found.keys() - {*QUADRATIC}:
+        op = _operator(name)
         program, given = (op.bare_vjp, len(op.outputs)) if gradient else (op.reference, 0)
-        found[name] = programs
-        if name not in QUADRATIC:
-            found[name] = {"defined": _fitting(name, program, given), **programs}
+        found[name]["defined"] = _fitting(op, program, given)
     return found
 
 
