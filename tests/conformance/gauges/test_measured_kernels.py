@@ -168,10 +168,11 @@ def test_a_long_kernel_of_powers_is_not_traced_step_by_step(l, traced):
     assert (gauge.k0[0] != gauge.k0[-1]) == traced
 
 
-def test_a_derived_bound_holds_unless_it_is_loose():
+@pytest.mark.parametrize(("most", "wanted"), [(4, [1, 3, 4, 1, 1]), (1, [1, 1, 1, 1, 1])])
+def test_a_derived_bound_holds_unless_it_is_loose(most, wanted):
     derived = np.array([1.0, 3.0, 4.0, 5.0, 100.0, np.inf])
     (gauge,) = gauges(lambda x: x, np.ones(6), unit=U)
-    found = measuring._smaller(replace(gauge, k0=derived, k1=derived), np.ones(6))
-    assert found.k0.tolist() == [1, 3, 4, 1, 1, np.inf]
+    found = measuring._smaller(replace(gauge, k0=derived, k1=derived), np.ones(6), most)
+    assert found.k0.tolist() == [*wanted, np.inf]
     assert isinstance(found.derived, Known)
     assert found.derived.k1 is derived

@@ -28,7 +28,9 @@ from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, Known, wide
 from refssm.conformance.gauges.programs.arithmetic import moved, seed_of
 
 COPIES = 3
-LOOSE = 4  # times the measured bound: below it the derived one holds, whatever the order of sums
+# times the measured bound: up to there the derived one of a gradient holds. Gradients add over time
+# and batch, in any order; three sums of ours do not show a loop over equal small terms
+LOOSE = 4
 AGAIN = 12  # sets of copies before a result is refused
 SINGLE = 2.0**-24
 SMALLEST = 2.0**-100  # slices below it may underflow in single precision
@@ -48,7 +50,7 @@ def measured(
 
     `derive` makes the derived gauges. They are also used where a program overflows in single
     precision, or where single precision cannot hold the case. With `entries` they have a bound for
-    each entry, which holds unless it is loose.
+    each entry: of outputs the smaller bound holds, of gradients see `LOOSE`.
     """
     if not all(a.size for a in call.arrays):
         return derive()
@@ -68,7 +70,7 @@ def measured(
         assert k is not None
         k0 = np.maximum(np.broadcast_to(k, y.shape), np.maximum(np.abs(y), call.floor))
         if entries:
-            gauges.append(_smaller(lazily()[j], k0))
+            gauges.append(_smaller(lazily()[j], k0, LOOSE if _of_gradients(call) else 1))
         else:
             gauges.append(Gauge(y, k0, k0, peak, normwise=True, derived=_Beyond(lazily, j)))
     return tuple(gauges)
@@ -110,10 +112,10 @@ def _compared(call: Call, exact, copies, found, values) -> list[np.ndarray | Non
     ]
 
 
-def _smaller(derived: Gauge, k0: np.ndarray) -> Gauge:
-    """The derived gauge with measured bounds where its own are loose; what has none keeps none."""
+def _smaller(derived: Gauge, k0: np.ndarray, most: float) -> Gauge:
+    """The derived gauge, with the measured bound where its own is over `most` times larger."""
     with np.errstate(invalid="ignore"):  # no measured bound
-        loose = np.isfinite(derived.k0) & (derived.k0 > LOOSE * k0)
+        loose = np.isfinite(derived.k0) & (derived.k0 > most * k0)
     k0 = np.where(loose, k0, derived.k0)
     return replace(derived, k0=k0, k1=k0, derived=Known(derived.k1))
 
@@ -165,9 +167,14 @@ def _units(found: list[np.ndarray], wanted, value, rank: int) -> np.ndarray | No
     return np.where(np.maximum.reduce([*errors, moved]) > 0, k0, np.inf)
 
 
+def _of_gradients(call: Call) -> bool:
+    """True if a VJP is called: its arguments begin with cotangents."""
+    return len(call.arrays) > len(call.op.inputs)
+
+
 def _batch_ranks(call: Call, values) -> list[int]:
     """The number of batch axes of each result: of an output, or of a gradient as its argument."""
-    if len(call.arrays) == len(call.op.inputs):
+    if not _of_gradients(call):
         cores = [len(dims) for dims in call.op.output_dims]
     else:
         named = zip(call.op.inputs, call.op.input_dims, strict=True)
