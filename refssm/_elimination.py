@@ -5,6 +5,7 @@ For the small systems of low-rank corrections. The judge tracks its operations o
 
 import numpy as np
 
+from refssm._contraction import einsum
 from refssm._overridable import overridable
 
 
@@ -43,4 +44,4 @@ def solved(M, N):
 @overridable
 def response(M, B, C):
     """C M⁻¹ B for (…, n, n), (…, n) and (…, n): one number per system. Tracked like `solved`."""
-    return np.einsum("...n,...n->...", C, eliminated(M, B[..., None])[..., 0])
+    return einsum("...n,...n->...", C, eliminated(M, B[..., None])[..., 0])

@@ -6,6 +6,7 @@
 
 import numpy as np
 
+from refssm._contraction import einsum
 from refssm._overridable import overridable
 
 
@@ -23,7 +24,7 @@ def legendre(x, n):
 def legendre_slopes(P):
     """P_i' = Σ (2k + 1) P_k over k = i − 1, i − 3, …"""
     k, i = np.indices((P.shape[-1],) * 2).astype(np.finfo(P.dtype).dtype)
-    return np.einsum("...k,ki->...i", P, np.where((i > k) & ((i - k) % 2 == 1), 2 * k + 1, 0))
+    return einsum("...k,ki->...i", P, np.where((i > k) & ((i - k) % 2 == 1), 2 * k + 1, 0))
 
 
 def laguerre(s, n, alpha):
@@ -35,7 +36,7 @@ def laguerre(s, n, alpha):
 def laguerre_slopes(L):
     """L_i' = −Σ_{k<i} L_k, for any α."""
     k, i = np.indices((L.shape[-1],) * 2).astype(np.finfo(L.dtype).dtype)
-    return np.einsum("...k,ki->...i", L, np.where(i > k, -1 + 0 * k, 0))
+    return einsum("...k,ki->...i", L, np.where(i > k, -1 + 0 * k, 0))
 
 
 @overridable

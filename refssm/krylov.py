@@ -8,6 +8,7 @@ of a diagonal matrix plus low rank. The vectors A^j B span the Krylov spaces of 
 
 import numpy as np
 
+from refssm._contraction import einsum
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast_each
 from refssm.domains import projections, transitions
@@ -31,8 +32,8 @@ def krylov_kernel(A, B, C, *, l):
     """
     x, K = _at_start(A, B, C), []
     for _ in range(l):
-        K.append(np.einsum("...n,...n->...", C, x))
-        x = np.einsum("...ij,...j->...i", A, x)
+        K.append(einsum("...n,...n->...", C, x))
+        x = einsum("...ij,...j->...i", A, x)
     return np.stack(K, axis=-1) if K else np.zeros_like(x[..., :0], np.result_type(x, C))
 
 
@@ -44,13 +45,13 @@ def krylov_kernel_vjp(dK, A, B, C, *, l):
     """
     x = [_at_start(A, B, C)]
     for _ in range(l - 1):
-        x.append(np.einsum("...ij,...j->...i", A, x[-1]))
+        x.append(einsum("...ij,...j->...i", A, x[-1]))
     g = [np.zeros_like(x[0] * C)]  # g_l
     for j in range(l - 1, -1, -1):
-        later = np.einsum("...ji,...j->...i", A.conj(), g[-1]) if j < l - 1 else g[-1]
+        later = einsum("...ji,...j->...i", A.conj(), g[-1]) if j < l - 1 else g[-1]
         g.append(dK[..., j, None] * C.conj() + later)
     states, costates = np.stack(x, axis=-2).conj(), np.stack(g[::-1], axis=-2)  # g_l is last
-    dA = np.einsum("...li,...lj->...ij", costates[..., 1:l, :], states[..., : l - 1, :])
+    dA = einsum("...li,...lj->...ij", costates[..., 1:l, :], states[..., : l - 1, :])
     dC = (dK[..., None] * states[..., :l, :]).sum(-2)
     return unbroadcast_each((dA, g[-1], dC), (A, B, C))
 

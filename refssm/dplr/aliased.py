@@ -11,6 +11,7 @@ import numpy as np
 from numpy.fft import fft
 
 from refssm._contract import SPECTRUM
+from refssm._contraction import einsum
 from refssm._elimination import eliminated
 from refssm._operator import Operator
 from refssm._overridable import overridable
@@ -87,9 +88,8 @@ def dplr_kernel_aliased_vjp(dk, w, P, Q, B, C, dt, *, l):
     through = ds * above.conj()[..., None]  # (…, l, 1)
     YX = (Y * X).conj()
     dw = (through * YX).sum(-2)
-    QX = np.einsum("...nr,...ln->...lr", Q.conj(), X)
-    PY = np.einsum("...nr,...ln->...lr", P, Y)
-    # no einsum here: for long doubles and rank 0 it writes outside its arrays (NumPy 2.4.6)
+    QX = einsum("...nr,...ln->...lr", Q.conj(), X)
+    PY = einsum("...nr,...ln->...lr", P, Y)
     dP = -(through * Y.conj()).swapaxes(-1, -2) @ QX.conj()
     dQ = -(through.conj() * X).swapaxes(-1, -2) @ PY
     ddt = 2 * (ds[..., 0] * below.conj() * YX.sum(-1)).sum(-1) / (dt * dt)

@@ -8,6 +8,7 @@ D(z) = 2 (1 − z)/dt − (1 + z) w
 import numpy as np
 from numpy.fft import ifft
 
+from refssm._contraction import einsum
 from refssm._elimination import eliminated
 from refssm._overridable import overridable
 from refssm._roots import turned
@@ -25,11 +26,11 @@ def corrected(D, s, P, Q, X):
     """
     R, Q_adjoint = 1 / D, Q.conj()
     RX, RP = R * X, R[..., None] * P[..., None, :, :]  # (…, l, n), (…, l, n, r)
-    capacitance = np.einsum("...nr,...lnq->...lrq", Q_adjoint, RP)
+    capacitance = einsum("...nr,...lnq->...lrq", Q_adjoint, RP)
     capacitance = np.eye(P.shape[-1], dtype=P.real.dtype) + s[..., None, None] * capacitance
-    met = np.einsum("...nr,...ln->...lr", Q_adjoint, RX)
+    met = einsum("...nr,...ln->...lr", Q_adjoint, RX)
     met = eliminated(capacitance, met[..., None])[..., 0]
-    return RX - s[..., None] * np.einsum("...lnr,...lr->...ln", RP, met)
+    return RX - s[..., None] * einsum("...lnr,...lr->...ln", RP, met)
 
 
 def bilinear(w, P, Q, B, dt):

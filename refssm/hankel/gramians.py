@@ -13,6 +13,7 @@ values.
 import numpy as np
 
 from refssm._contract import SOLVE, Equation
+from refssm._contraction import einsum
 from refssm._lyapunov import lyapunov, stein
 from refssm._operator import COMPILED_TYPES, Operator
 from refssm.broadcasting import unbroadcast_each, with_batch
@@ -86,7 +87,7 @@ def twice(dX, *arguments):
 
 def applied(M, x):
     """M x."""
-    return np.einsum("...ij,...j->...i", M, x)
+    return einsum("...ij,...j->...i", M, x)
 
 
 def _for_all(P, Q, A, B, C):

@@ -11,6 +11,7 @@ the roots of unity, D plus the discrete Fourier transform of the kernel. SciPy's
 
 import numpy as np
 
+from refssm._contraction import einsum
 from refssm._elimination import response, solved
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast_each
@@ -52,7 +53,7 @@ def transfer_vjp(dG, A, B, C, D, s):
     """
     dG = dG.astype(np.result_type(dG, A, B, C, D, s))
     x, g = _both_ways(_shifted(A, s), B, C, dG)
-    dA = np.einsum("...li,...lj->...ij", g, x.conj())
+    dA = einsum("...li,...lj->...ij", g, x.conj())
     ds = -(x.conj() * g).sum(-1)
     gradients = (dA, g.sum(-2), _row(dG, x), dG.sum(-1), ds)
     return unbroadcast_each(gradients, (A, B, C, D, s))
@@ -120,8 +121,8 @@ def transfer_discrete_vjp(dG, A, B, C, D, z):
     dG = dG.astype(np.result_type(dG, A, B, C, D, z))
     x, g = _both_ways(_damped(A, z), B, C, dG)
     r = 1 / z.conj()
-    dA = np.einsum("...li,...lj->...ij", r[..., None] * g, x.conj())
-    Ax = np.einsum("...ij,...lj->...li", A, x)
+    dA = einsum("...li,...lj->...ij", r[..., None] * g, x.conj())
+    Ax = einsum("...ij,...lj->...li", A, x)
     dz = -r * (r * (Ax.conj() * g).sum(-1))
     gradients = (dA, g.sum(-2), _row(dG, x), dG.sum(-1), dz)
     return unbroadcast_each(gradients, (A, B, C, D, z))

@@ -8,6 +8,7 @@ piecewise constant signal.
 import numpy as np
 
 from refssm._contract import NORM
+from refssm._contraction import einsum
 from refssm._expm import expm
 from refssm._operator import Operator
 from refssm._overridable import overridable
@@ -44,7 +45,7 @@ def hippo_project(A, B, u, dt):
 @overridable
 def held_states(F, H, u):
     """x_k = e^F x_{k−1} + φ₁(F) H u_k from rest."""
-    return exponential_states(F, np.einsum("...n,...l->...ln", held_input(F, H), u))
+    return exponential_states(F, einsum("...n,...l->...ln", held_input(F, H), u))
 
 
 @overridable
@@ -68,9 +69,9 @@ def hippo_project_vjp(dx, A, B, u, dt):
     """
     g = np.flip(exponential_states(adjoint(scaled(A, dt)), np.flip(dx, axis=-2)), axis=-2)
     x, B_bar = HIPPO_PROJECT.reference(A, B, u, dt), held_input(scaled(A, dt), dt[..., None] * B)
-    dA_bar = np.einsum("...ki,...kj->...ij", g[..., 1:, :], x[..., :-1, :].conj())
-    dB_bar = np.einsum("...kn,...k->...n", g, u.conj())
-    du = np.einsum("...n,...kn->...k", B_bar.conj(), g)
+    dA_bar = einsum("...ki,...kj->...ij", g[..., 1:, :], x[..., :-1, :].conj())
+    dB_bar = einsum("...kn,...k->...n", g, u.conj())
+    du = einsum("...n,...kn->...k", B_bar.conj(), g)
     through = DISCRETIZE_ZOH.bare_vjp(dA_bar, dB_bar[..., None], A, B[..., None], dt)
     return through[0], through[1][..., 0], unbroadcast(du, u), through[2]
 
@@ -108,7 +109,7 @@ def hippo_project_legs(u, *, n):
     """
     c = np.zeros_like(u, shape=(*u.shape, n))
     for k in range(u.shape[-1]):
-        c[..., k, :] = np.einsum("...j,jn->...n", u[..., : k + 1], _over_pieces(u, k, n))
+        c[..., k, :] = einsum("...j,jn->...n", u[..., : k + 1], _over_pieces(u, k, n))
     return c
 
 
@@ -131,7 +132,7 @@ def hippo_project_legs_vjp(dc, u, *, n):
     dc = dc.astype(np.result_type(dc, u))
     du = np.zeros_like(u, shape=dc.shape[:-1], dtype=dc.dtype)
     for k in range(u.shape[-1]):
-        past = np.einsum("...n,jn->...j", dc[..., k, :], _over_pieces(u, k, n))
+        past = einsum("...n,jn->...j", dc[..., k, :], _over_pieces(u, k, n))
         du[..., : k + 1] = du[..., : k + 1] + past
     return (unbroadcast(du, u),)
 

@@ -9,6 +9,7 @@ the measure, from the recurrence of its polynomials.
 import numpy as np
 from scipy.special import gamma
 
+from refssm._contraction import einsum
 from refssm._operator import Operator
 from refssm._polynomials import laguerre, laguerre_slopes, legendre, legendre_slopes
 from refssm.broadcasting import unbroadcast
@@ -24,12 +25,12 @@ from refssm.domains import (
 
 def _sum(c, p):
     """Σ_n c_n p_ln."""
-    return np.einsum("...n,...ln->...l", c, p)
+    return einsum("...n,...ln->...l", c, p)
 
 
 def _gradients(dy, c, s, p, slopes):
     """dc_n = Σ_l p_ln* dy_l,  ds_l = Re dy_l (Σ_n c_n p'_ln)*."""
-    dc, ds = np.einsum("...l,...ln->...n", dy, p), dy * _sum(c, slopes).conj()
+    dc, ds = einsum("...l,...ln->...n", dy, p), dy * _sum(c, slopes).conj()
     return unbroadcast(dc, c), unbroadcast(ds, s)
 
 

@@ -7,6 +7,7 @@
 
 import numpy as np
 
+from refssm._contraction import einsum
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast
 from refssm.domains import contractions, signals, states
@@ -37,7 +38,7 @@ def dense_scan(A, b):
 
 def _applied(A, x):
     """A x."""
-    return np.einsum("...ij,...j->...i", A, x)
+    return einsum("...ij,...j->...i", A, x)
 
 
 def _adjoint(dx, A):
@@ -54,7 +55,7 @@ def dense_scan_vjp(dx, A, b):
     Returns `(dA, db)`, shaped like `A` and `b`.
     """
     g, x = _adjoint(dx, A), DENSE_SCAN.reference(A, b)
-    dA = np.einsum("...ki,...kj->...ij", g[..., 1:, :], x[..., :-1, :].conj())
+    dA = einsum("...ki,...kj->...ij", g[..., 1:, :], x[..., :-1, :].conj())
     return unbroadcast(dA, A), unbroadcast(g, b)
 
 
@@ -99,8 +100,8 @@ def dense_scan_from_vjp(dx, A, b, x0):
     g = _adjoint(dx, A)
     start = np.broadcast_to(x0[..., None, :], g[..., :1, :].shape)
     before = np.concatenate([start, DENSE_SCAN_FROM.reference(A, b, x0)[..., :-1, :]], axis=-2)
-    dA = np.einsum("...ki,...kj->...ij", g, before.conj())
-    dx0 = np.einsum("...ji,...kj->...i", A.conj(), g[..., :1, :])
+    dA = einsum("...ki,...kj->...ij", g, before.conj())
+    dx0 = einsum("...ji,...kj->...i", A.conj(), g[..., :1, :])
     return unbroadcast(dA, A), unbroadcast(g, b), unbroadcast(dx0, x0)
 
 

@@ -11,6 +11,7 @@ For a real system stored as one mode of each conjugate pair, use `diagonal_ssm_r
 
 import numpy as np
 
+from refssm._contraction import einsum
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast, unbroadcast_each
 from refssm.domains import decays, fixed_decays, input_matrices, signals
@@ -20,12 +21,12 @@ from refssm.scan.linear import LINEAR_SCAN
 
 def driven(B, u):
     """B u_k."""
-    return np.einsum("...nm,...lm->...ln", B, u)
+    return einsum("...nm,...lm->...ln", B, u)
 
 
 def read(C, x):
     """C x_k."""
-    return np.einsum("...pn,...ln->...lp", C, x)
+    return einsum("...pn,...ln->...lp", C, x)
 
 
 def states(a, B, u):
@@ -67,9 +68,9 @@ def pulled_back(dy, dx_last, a, B, C, u, x0):
         w, carried = block.window, block.carried
         decayed = block.before.conj() * block.g
         da.append(np.sum(decayed, axis=-2, keepdims=True) if constant else decayed)
-        dB = dB + np.einsum("...ln,...lm->...nm", block.g, u[..., w, :].conj())
-        dC = dC + np.einsum("...lp,...ln->...pn", dy[..., w, :], block.x.conj())
-        du.append(np.einsum("...nm,...ln->...lm", B.conj(), block.g))
+        dB = dB + einsum("...ln,...lm->...nm", block.g, u[..., w, :].conj())
+        dC = dC + einsum("...lp,...ln->...pn", dy[..., w, :], block.x.conj())
+        du.append(einsum("...nm,...ln->...lm", B.conj(), block.g))
     da = joined(da, (*batch, 0, n), kind)
     du = joined(du, (*batch, 0, u.shape[-1]), kind)
     return np.sum(da, axis=-2, keepdims=True) if constant else da, dB, dC, du, carried
@@ -83,8 +84,8 @@ def at_rest(a, B, u):
 
 def skipped_back(dy, D, u):
     """Gradients of y_k = D u_k: (dD, du)."""
-    dD = np.einsum("...lp,...lm->...pm", dy, u.conj())
-    return dD, np.einsum("...pm,...lp->...lm", D.conj(), dy)
+    dD = einsum("...lp,...lm->...pm", dy, u.conj())
+    return dD, einsum("...pm,...lp->...lm", D.conj(), dy)
 
 
 def diagonal_ssm(a, B, C, D, u):

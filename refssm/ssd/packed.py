@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from refssm._contraction import einsum
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast_each, with_batch
 from refssm.domains import resets, states
@@ -59,7 +60,7 @@ def ssd_step(x, log_a, B, C, S):
     (array([10.]), array([[5.]]))
     """
     S = np.exp(log_a)[..., None, None] * S + x[..., :, None] * B[..., None, :]
-    y = np.einsum("...pn,...n->...p", S, C)
+    y = einsum("...pn,...n->...p", S, C)
     return y, with_batch(S, 2, y.shape[:-1])
 
 
@@ -72,10 +73,10 @@ def ssd_step_vjp(dy, dS_next, x, log_a, B, C, S):
     G = dy[..., :, None] * C[..., None, :].conj() + dS_next
     after = a * S + x[..., :, None] * B[..., None, :]
     gradients = (
-        np.einsum("...pn,...n->...p", G, B.conj()),
+        einsum("...pn,...n->...p", G, B.conj()),
         ((a * S).conj() * G).sum((-2, -1)),
-        np.einsum("...pn,...p->...n", G, x.conj()),
-        np.einsum("...pn,...p->...n", after.conj(), dy),
+        einsum("...pn,...p->...n", G, x.conj()),
+        einsum("...pn,...p->...n", after.conj(), dy),
         a.conj() * G,
     )
     return unbroadcast_each(gradients, (x, log_a, B, C, S))

@@ -9,6 +9,7 @@ exponentials, so no ∞·0 can occur.
 
 import numpy as np
 
+from refssm._contraction import einsum
 from refssm._operator import Operator
 from refssm.scan.blocks import no_resets
 from refssm.ssd.recurrent import SSD_RECURRENT, at_rest, outputs_of
@@ -25,12 +26,12 @@ def attended(x, log_a, B, C, S, resets):
         T = np.concatenate([T + log_a[..., i, None], np.zeros_like(log_a[..., :1])], axis=-1)
         kept = np.concatenate([kept & ~resets[..., i, None], np.ones_like(kept[..., :1])], axis=-1)
         weights = np.exp(np.where(kept, T, 0))  # (…, 1 + i + 1): of S, then of x_0 … x_i
-        scores = np.einsum("...jn,...n->...j", B[..., : i + 1, :], C[..., i, :])
+        scores = einsum("...jn,...n->...j", B[..., : i + 1, :], C[..., i, :])
         past = np.where(kept[..., 1:, None], x[..., : i + 1, :], 0)  # selected: avoids 0·NaN
         scores = np.where(kept[..., 1:], weights[..., 1:] * scores, 0)
-        row = np.einsum("...j,...jp->...p", scores, past)
+        row = einsum("...j,...jp->...p", scores, past)
         start = np.where(kept[..., :1, None], S, 0)
-        read = np.einsum("...pn,...n->...p", start, C[..., i, :])
+        read = einsum("...pn,...n->...p", start, C[..., i, :])
         y.append(weights[..., :1] * read + row)
     return y, _ended(weights, start, past, B, kept)
 
@@ -38,7 +39,7 @@ def attended(x, log_a, B, C, S, resets):
 def _ended(weights, start, past, B, kept):
     """S_l = e^{T_l} S + Σ_j e^{T_lj} x_j B_jᵀ."""
     B = np.where(kept[..., 1:, None], B, 0)
-    added = np.einsum("...jp,...jn->...pn", weights[..., 1:, None] * past, B)
+    added = einsum("...jp,...jn->...pn", weights[..., 1:, None] * past, B)
     return weights[..., :1, None] * start + added
 
 

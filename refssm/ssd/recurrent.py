@@ -8,6 +8,7 @@ is linear attention (C queries, B keys, x values), with a constant one RetNet.
 
 import numpy as np
 
+from refssm._contraction import einsum
 from refssm._operator import Operator
 from refssm.broadcasting import unbroadcast, unbroadcast_each, with_batch
 from refssm.domains import log_decays, projections, signals, states
@@ -22,7 +23,7 @@ def stepped(x, log_a, B, C, S, resets):
         if resets[..., t].any():  # selected, so NaN does not pass
             before = np.where(resets[..., t, None, None], 0, before)
         S = before + x[..., t, :, None] * B[..., t, None, :]
-        y.append(np.einsum("...pn,...n->...p", S, C[..., t, :]))
+        y.append(einsum("...pn,...n->...p", S, C[..., t, :]))
     return y, S
 
 
@@ -109,9 +110,9 @@ def pulled_back(dy, dS, x, log_a, B, C, S0, resets):
         before, S, G = (c.reshape(*c.shape[:-1], p, n) for c in (block.before, block.x, block.g))
         dlog_a = ((a[..., w, None, None] * before).conj() * G).sum((-2, -1))
         dlog_a = np.where(resets[..., w], 0, dlog_a) if resets[..., w].any() else dlog_a
-        dx = np.einsum("...pn,...n->...p", G, B[..., w, :].conj())
-        dB = unbroadcast(np.einsum("...pn,...p->...n", G, x[..., w, :].conj()), B[..., w, :])
-        dC = unbroadcast(np.einsum("...pn,...p->...n", S.conj(), dy[..., w, :]), C[..., w, :])
+        dx = einsum("...pn,...n->...p", G, B[..., w, :].conj())
+        dB = unbroadcast(einsum("...pn,...p->...n", G, x[..., w, :].conj()), B[..., w, :])
+        dC = unbroadcast(einsum("...pn,...p->...n", S.conj(), dy[..., w, :]), C[..., w, :])
         parts.append((dx, dlog_a[..., None], dB, dC))
     empty = ((*batch, 0, p), (*batch, 0, 1), B.shape, C.shape)
     dx, dlog_a, dB, dC = (

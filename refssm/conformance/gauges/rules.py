@@ -10,6 +10,7 @@ from math import ceil, log2, prod
 
 import numpy as np
 
+from refssm._contraction import einsum
 from refssm.conformance.gauges.tracked import (
     FUNCTIONS,
     UFUNCS,
@@ -187,17 +188,17 @@ def _einsum(subscripts, *operands, optimize=False):
     values = [x.value for x in operands]
     summed = _summed(subscripts, *(v.shape for v in values))
     charge = tree(summed) + product_charge(*values) * (len(values) - 1)
-    z = np.einsum(subscripts, *values)
+    z = einsum(subscripts, *values)
     met(np.abs(z))
     moduli = [np.abs(v) for v in values]
     spreads = [spread(x) for x in operands[:-1]]
-    size = np.maximum(np.einsum(subscripts, *moduli), smallest(z.dtype) * max(1, summed))
+    size = np.maximum(einsum(subscripts, *moduli), smallest(z.dtype) * max(1, summed))
     errors = np.empty((*z.shape, 2), size.dtype)
     for k in (0, 1):
         before = [s[..., k] for s in spreads]
         total = charge * size
         for i, x in enumerate(operands):
-            total += np.einsum(subscripts, *before[:i], x.errors[..., k], *moduli[i + 1 :])
+            total += einsum(subscripts, *before[:i], x.errors[..., k], *moduli[i + 1 :])
         errors[..., k] = total
     return Tracked(z, errors)
 
