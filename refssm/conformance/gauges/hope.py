@@ -59,8 +59,9 @@ def _cascade(dt, u, x0):
     s, x = cascade(dt.value, u.value, x0.value)
     met(np.abs(s))
     met(np.abs(x))
-    made = _own_roundings(dt.value, s, x)
-    by_dt = _by_dt(dt.value, s, x)
+    slopes = _by_rotation(dt.value, s, x)
+    made = _own_roundings(dt.value, s, x, slopes)
+    by_dt = _by_dt(dt.value, slopes)
     s_errors, x_errors = [
         _along_curve(dt.errors, of_dt) + own[..., None]
         for of_dt, own in zip(by_dt, made, strict=True)
@@ -89,7 +90,7 @@ def _norm_so_far(x):
     return unit * np.sqrt(np.cumsum((x / unit) ** 2, axis=-1))
 
 
-def _own_roundings(dt, s, x):
+def _own_roundings(dt, s, x, by_rotation):
     """Errors of signals and states from three roundings per row of a rotation, and from ρ and c."""
     rho, c = (np.abs(r)[..., None, None] for r in rotation(dt))
     before, into = np.abs(x[..., :-1]), np.abs(s[..., :-1, :])
@@ -97,11 +98,10 @@ def _own_roundings(dt, s, x):
     states = modulus(rho * before) + modulus(c * into) + modulus(x[..., 1:])
     made = np.cumsum(np.hypot(_largest_so_far(signals), _largest_so_far(states)), axis=-2)
     made = np.concatenate([np.zeros_like(s[..., :1, :], dtype=made.dtype), made], axis=-2), made
-    by_rho, by_c = _by_rho(dt, s, x), _by_c(dt, s, x)
     constant = (
         RHO_ROUNDINGS * rho * (_largest_so_far(r) + _largest_so_far(r - rotation_slope(dt) * q))
         + C_ROUNDINGS * c * _largest_so_far(q)
-        for r, q in zip(by_rho, by_c, strict=True)
+        for r, q in by_rotation
     )
     return [m + k for m, k in zip(made, constant, strict=True)]
 
@@ -112,22 +112,20 @@ def rotation_slope(dt):
     return (rho / c)[..., None, None]
 
 
-def _by_rho(dt, s, x):
-    """∂s/∂ρ and ∂x/∂ρ for constant c."""
-    return _tangent(dt, x[..., :-1], -s[..., :-1, :])
+def _by_rotation(dt, s, x):
+    """(∂s/∂ρ, ∂s/∂c) with c, ρ constant, and the same of x: both in one pass over the cascade."""
+    before, into = x[..., :-1], s[..., :-1, :]
+    states = np.stack(np.broadcast_arrays(before, into))
+    return [
+        (t[0], t[1]) for t in _tangent(dt, states, np.stack(np.broadcast_arrays(-into, before)))
+    ]
 
 
-def _by_c(dt, s, x):
-    """∂s/∂c and ∂x/∂c for constant ρ."""
-    return _tangent(dt, s[..., :-1, :], x[..., :-1])
-
-
-def _by_dt(dt, s, x):
+def _by_dt(dt, by_rotation):
     """∂s/∂dt and ∂x/∂dt: ρ' = −2/(1 + dt)², c' = ρ/(√dt (1 + dt))."""
     rho_slope = (-2 / (1 + dt) ** 2)[..., None, None]
     c_slope = ((1 - dt) / (np.sqrt(dt) * (1 + dt) ** 2))[..., None, None]
-    both = zip(_by_rho(dt, s, x), _by_c(dt, s, x), strict=True)
-    return [rho_slope * r + c_slope * q for r, q in both]
+    return [rho_slope * r + c_slope * q for r, q in by_rotation]
 
 
 def _tangent(dt, into_states, into_signals):
