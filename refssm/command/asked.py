@@ -13,6 +13,8 @@ UNTOLD = (
     "targets",
     "json",
     "html",
+    "verbose",
+    "quiet",
     "config",
     "no_config",
     "write_known",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 import time
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import Annotated
 import typer
 
 from refssm.command import options as o
+from refssm.command import spoken
 from refssm.command.progress import Bar
 
 FAILED, NOTHING = 1, 5
@@ -84,16 +84,18 @@ def judge_cases(
     check: o.CheckName = None,
     case: Names = None,
     json: o.Json = False,
+    verbose: o.Verbose = False,
+    quiet: o.Quiet = False,
 ) -> int:
     """Grade the outputs in a folder of cases; with --exec, first run a program on each case."""
     from refssm.conformance.exchange import judging
     from refssm.conformance.exchange.manifest import load
     from refssm.conformance.exchange.running import Runner
     from refssm.conformance.judging.certificate import refuse_if_wrong
-    from refssm.conformance.report import lines, records
+    from refssm.conformance.report import lines
     from refssm.conformance.running.settings import Session, Settings
 
-    out, started, results = lines.console(sys.stdout), time.perf_counter(), []
+    started, results, voice = time.perf_counter(), [], spoken.of(verbose, quiet, json)
     runner = Runner(exec_, timeout) if exec_ else None
     cases = load(folder)
     wanted = judging.chosen(cases, operator or (), check or (), case or ())
@@ -103,22 +105,17 @@ def judge_cases(
     answers, head = judging.Answers(cases, ran), cases.head
     asked = Settings(profile=head["profile"], seed=head["seed"], shrink=False, folder=None)
     session = Session(answers, str(folder), asked)  # pyright: ignore[reportArgumentType]
-    if not json:
+    with Bar() as bar:
+        report = spoken.Report(voice, bar)
         written = f"written by refssm {head['refssm']}" + f", ran {exec_}" * bool(exec_)
         found = answers.found
-        out.print(lines.header(str(folder), head["profile"], head["seed"], found, written))
-    with Bar() as bar:
-        session.tick = bar.tick
+        report.head(lines.header(str(folder), head["profile"], head["seed"], found, written))
+        session.tick = report.tick
         for result in judging.judge(session, cases, wanted):
             results.append(result)
-            if not json:
-                bar.hide()
-                lines.show(result, out, lines.width(answers.found))
-    if json:
-        typer.echo(records.document(results, seed=head["seed"], profile=head["profile"]))
-    else:
-        out.print()
-        out.print(lines.summary(results, time.perf_counter() - started))
+            report.result(result, answers.found)
+    seconds = time.perf_counter() - started
+    report.finish(results, [str(folder)], seconds, seed=head["seed"], profile=head["profile"])
     if any(r.failed for r in results):
         return FAILED
     return 0 if any(r.verdict == "pass" for r in results) else NOTHING

@@ -152,6 +152,10 @@ Resume = Annotated[
         "--resume", help="Continue a killed run: results are recorded, and a second run skips them."
     ),
 ]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print every check in full, as soon as it ended.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the verdict only: one line.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 Html = Annotated[
     Path | None, typer.Option(help="Write an HTML page with pictures of the failures to this file.")

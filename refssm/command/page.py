@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +25,7 @@ def asked(path: Path | None) -> bool:
 
 
 def written(
-    path: Path | None, results: list, headers: Iterable[str], started: float
+    path: Path | None, verdict, results: list, headers: Iterable[str], seconds: float
 ) -> tuple[str, ...]:
     """Write the page, if requested; returns one line that says so."""
     if path is None:
@@ -34,7 +33,7 @@ def written(
     from refssm.conformance.file_errors import write_whole
     from refssm.conformance.report.page import page
 
-    text = page(results, headers, time.perf_counter() - started, _shown(results))
+    text = page(verdict, results, headers, seconds, _shown(results))
     write_whole(path, "--html", text)
     return (f"page written: {path}",)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from refssm.command import options as o
+from refssm.command import spoken
 from refssm.command.checked import check_options
 from refssm.command.held import worker_of
 from refssm.command.progress import Bar
@@ -85,13 +85,14 @@ def check(
     layout: o.AxesText = "",
     ftz: o.Ftz = False,
     json: o.Json = False,
+    verbose: o.Verbose = False,
+    quiet: o.Quiet = False,
     timeout: o.Timeout = 60.0,
     in_process: o.InThisProcess = False,
 ) -> int:
     """Judge implementations by stored vectors; no oracle runs."""
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.checks.checks import VECTORS
-    from refssm.conformance.report import lines, records
     from refssm.conformance.usage_error import UsageError
     from refssm.conformance.vectors import check as checking
     from refssm.conformance.vectors import reading
@@ -106,20 +107,18 @@ def check(
     how = {"name": as_ or None, "timeout": timeout, "in_process": in_process}
     started, results = time.perf_counter(), []
     given = [reading.read(path) for path in reading.files([vectors])]
-    out = lines.console(sys.stdout)
-    for target in targets:
-        with worker_of(target, told, **how) as worker:
-            if not json:
-                cases = sum(len(v.cases) for v in given)
-                out.print(f"{target}   {cases} vectors of {len(given)} operators in {vectors}")
-            for result in checking.judged(worker, target, given):
-                results.append(result)
-                if not json:
-                    lines.show(result, out, lines.width(worker.found))
-    if json:
-        typer.echo(records.document(results, 0, VECTORS.name))
-    else:
-        out.print(f"\n{lines.summary(results, time.perf_counter() - started)}")
+    with Bar() as bar:
+        report = spoken.Report(spoken.of(verbose, quiet, json), bar)
+        cases = sum(len(v.cases) for v in given)
+        for target in targets:
+            with worker_of(target, told, **how) as worker:
+                told_of = f"{cases} vectors of {len(given)} operators in {vectors}"
+                report.head(f"{target}   {told_of}")
+                for result in checking.judged(worker, target, given):
+                    results.append(result)
+                    report.result(result, worker.found)
+    seconds = time.perf_counter() - started
+    report.finish(results, targets, seconds, seed=0, profile=VECTORS.name)
     if any(r.failed for r in results):
         return FAILED
     return 0 if any(r.verdict == "pass" for r in results) else NOTHING

@@ -1,13 +1,12 @@
 """`refssm verify`: judge the implementations in a file, a module, or a known library."""
 
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import typer
 
-from refssm.command import checked, held, known_list, page
+from refssm.command import checked, held, known_list, page, spoken
 from refssm.command import options as o
 from refssm.command.asked import TIMEOUT, Asked
 
@@ -42,6 +41,8 @@ def verify(
     resume: o.Resume = False,
     json: o.Json = False,
     html: o.Html = None,
+    verbose: o.Verbose = False,
+    quiet: o.Quiet = False,
     timeout: o.Timeout = TIMEOUT,
     in_process: o.InThisProcess = False,
     allow_thin: o.AllowThin = False,
@@ -57,7 +58,8 @@ def verify(
     del vjp, ftz, deterministic, kinds, dtype, check
     del cases, known, workers, dask, resume, allow_thin
     checked.check_options(framework, config, no_config, preset, inputs)
-    run = _Run(Asked(ctx, own_data=inputs is not None), seed, profile, json, html)
+    how_much = spoken.of(verbose, quiet, json)
+    run = _Run(Asked(ctx, own_data=inputs is not None), seed, profile, how_much, html)
     checked.check_inputs(run.settings, inputs)
     known_list.check_new(write_known)
     places = run.places(as_, inputs, output)
@@ -80,40 +82,34 @@ def verify(
 class _Run:
     """One run: its options, and the results so far."""
 
-    def __init__(self, asked: Asked, seed: int, profile: str, json: bool, html: Path | None):
+    def __init__(self, asked: Asked, seed: int, profile: str, voice: str, html: Path | None):
         from refssm.command.progress import Bar
-        from refssm.conformance.report import lines
 
-        self.asked, self.json, self.started = asked, json, time.perf_counter()
+        self.asked, self.json, self.started = asked, voice == spoken.JSON, time.perf_counter()
         settings = checked.settings_of(asked, seed, profile)
         evidence, cases = page.asked(html), asked.ctx.params["cases"] or 0
         preset, thin = asked.ctx.params["preset"], asked.ctx.params["allow_thin"]
         more = {"cases": cases, "preset": checked.preset(preset), "allow_thin": bool(thin)}
         more |= {"overrides": asked.told, "diagnose": True}
         self.settings = replace(settings, evidence=evidence, **more)
-        self.html, self.told = html, []
+        self.html, self.told, self.judged = html, [], []
         self.known, self.narrowed = known_list.of(asked), asked.own_data
-        self.out, self.bar, self.results = lines.console(sys.stdout), Bar(), []
+        self.bar, self.results = Bar(), []
+        self.report = spoken.Report(voice, self.bar)
 
     def places(self, as_, inputs, output) -> list[str]:
         """The targets; prints a line for each library that is not installed."""
         places, absent = checked.targets(self.asked, as_, inputs, output)
-        self.say(*absent)
+        self.report.head(*absent)
         self.told += absent
         return places
-
-    def say(self, *texts: str) -> None:
-        """Print lines; hides the progress bar first."""
-        if texts and not self.json:
-            self.bar.hide()
-            for text in texts:
-                self.out.print(text)
 
     def judge(self, target, against, inputs, output, spread, **how) -> None:
         """Judge one target; of several functions of one operator, one after the other."""
         from refssm.conformance.usage_error import Several
 
         given, part = (against, inputs, spread, how), self.asked.part(target)
+        self.judged.append(target)
         self.bar.tick(f"importing {target}")
         try:
             worker = held.worker_of(target, self.asked.told, output, **how)
@@ -128,7 +124,6 @@ class _Run:
 
     def _judge(self, worker, target, part, others, against, inputs, spread, how) -> None:
         """Judge what a worker found; prints each result as soon as it is known."""
-        from refssm.conformance.report import lines
         from refssm.conformance.running.session import trials_of
         from refssm.conformance.running.settings import Session
 
@@ -137,19 +132,16 @@ class _Run:
             texts, where = checked.where(self.asked, worker, others)
             self.narrowed |= bool(texts)
             header = self._header(target, worker, [r for r in (where, inputs) if r])
-            self.say(_unlike(header, self.told))
+            self.report.head(_unlike(header, self.told))
             self.told.append(header)
             asked = replace(self.settings, where=where, limits=tuple(texts), older=against)
             asked = replace(asked, function=function)
-            session = Session(worker, target, asked, older, self.bar.tick, spread)
+            session = Session(worker, target, asked, older, self.report.tick, spread)
             for result in _results(session, inputs):
                 result = self.known.marked(result)
                 self.results.append(result)
-                if not self.json:
-                    self.bar.hide()
-                    lines.show(result, self.out, lines.width(worker.found, function))
+                self.report.result(result, worker.found, function)
             self.known.judged(target, trials_of(session), part)
-        self.say("")
 
     def _header(self, target, worker, narrowed) -> str:
         from refssm.conformance.report import lines
@@ -166,12 +158,16 @@ class _Run:
         )
 
     def end(self, interrupted: bool = False) -> int:
-        """Print the summary; returns the exit code."""
-        from refssm.conformance.report import lines, records
+        """Print the report; returns the exit code."""
+        from refssm.conformance.report import records
+        from refssm.conformance.report.verdict import verdict_of
 
         asked = self.asked
         scope = {"whole": asked.whole, "every": asked.every, "narrowed": self.narrowed}
         complaints = [] if interrupted else self.known.complaints(**scope)
+        how = {"complaints": complaints, "interrupted": interrupted}
+        verdict = verdict_of(self.results, self.judged, **how)
+        seconds = time.perf_counter() - self.started
         if self.json:
             more = {"config": str(self.asked.config) or None, "interrupted": interrupted}
             listed = self.known.path and str(self.known.path)
@@ -179,11 +175,9 @@ class _Run:
             more |= {"seed": self.settings.seed, "profile": self.settings.profile}
             typer.echo(records.document(self.results, **more))
         else:
-            for sentence in complaints:
-                lines.complain(sentence, self.out)
-            self.out.print(lines.summary(self.results, time.perf_counter() - self.started))
+            self.report.end(verdict, self.results, complaints, seconds)
         if not interrupted:
-            self.say(*page.written(self.html, self.results, self.told, self.started))
+            self.report.say(*page.written(self.html, verdict, self.results, self.told, seconds))
         if complaints or any(r.failed for r in self.results):
             return FAILED
         passed = any(r.verdict == "pass" or r.known or r.tolerated for r in self.results)

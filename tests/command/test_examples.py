@@ -11,7 +11,7 @@ from refssm.command import code
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/frameworks.md").read_text(encoding="utf-8")
 RUNS = re.findall(
-    r"^\$ refssm verify (docs/examples/\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL
+    r"^\$ refssm verify -v (docs/examples/\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL
 )
 QUOTED = {
     "pass": r"(pass) (\S+) +grade (\w)",
@@ -48,7 +48,7 @@ def test_every_example_is_in_the_guide_the_readme_or_the_page_on_layers():
 def test_an_example_does_what_the_guide_says(target, quoted, tmp_path, monkeypatch, capfd):
     needs(target)
     monkeypatch.chdir(tmp_path)
-    result = code(["verify", str(ROOT / target)])
+    result = code(["verify", "-v", str(ROOT / target)])
     out, _ = capfd.readouterr()
     wanted = told(quoted)
     assert wanted

@@ -43,7 +43,7 @@ def results(capfd, *arguments):
 
 
 def test_each_function_is_judged_under_its_own_name(capfd, file):
-    code, out, _ = run(capfd, "verify", file, "--check", "value", "--profile", "quick")
+    code, out, _ = run(capfd, "verify", file, "-v", "--check", "value", "--profile", "quick")
     assert code == 1
     lines = out.splitlines()
     assert any(x.startswith("pass linear_scan::linear_scan/value[float32] ") for x in lines)

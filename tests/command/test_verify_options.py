@@ -43,7 +43,7 @@ def test_an_operator_without_a_type_that_was_asked_for_is_skipped_beside_one_tha
     result, out, _ = run(capfd, "verify", "two.py", *asked)
     told = "judged only in complex64, complex128: choose one of these types"
     (skipped,) = (line for line in out.splitlines() if line.startswith("skip "))
-    assert (result, skipped.endswith(told), "1 pass, 1 skipped" in out) == (0, True, True)
+    assert (result, skipped.endswith(told), "(1 check, 1 skipped, " in out) == (0, True, True)
     plugin(folder, "def cauchy_kernel(v, w, z):\n    return v\n", "one.py")
     result, _, err = run(capfd, "verify", "one.py", *asked)
     assert (result, err.strip()) == (4, f"refssm: cauchy_kernel is {told}")
@@ -52,7 +52,7 @@ def test_an_operator_without_a_type_that_was_asked_for_is_skipped_beside_one_tha
 def test_a_run_that_judges_nothing_says_so(folder, capfd):
     plugin(folder, "def nplr_legs(*, n):\n    return ()\n", "one.py")
     result, out, _ = run(capfd, "verify", "one.py", "--check", "gradient")
-    assert (result, "0 checks: nothing was judged" in out) == (5, True)
+    assert (result, out.startswith("NOTHING JUDGED")) == (5, True)
 
 
 @pytest.mark.long
@@ -135,7 +135,7 @@ def saved(folder, name="mine.npz", **arrays):
 
 
 def test_own_inputs_of_an_operator_with_a_length_hold_the_length(folder, capfd):
-    result, out, _ = run(capfd, "verify", "kernel.py", *saved(folder))
+    result, out, _ = run(capfd, "verify", "kernel.py", "-v", *saved(folder))
     assert result == 0
     assert "pass vandermonde_kernel/value[float32]" in out
     assert "1 case " in out
@@ -189,7 +189,7 @@ def graded(folder, capfd, y, *options, name="k.npy", op="vandermonde_kernel"):
     """Exit code and report for a saved result."""
     np.save(folder / name, y) if name.endswith(".npy") else np.savez(folder / name, **y)
     inputs = options or saved(folder)
-    result, out, err = run(capfd, "verify", "--output", name, "--as", op, *inputs)
+    result, out, err = run(capfd, "verify", "-v", "--output", name, "--as", op, *inputs)
     return result, out + err
 
 

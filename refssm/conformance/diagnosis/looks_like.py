@@ -21,6 +21,7 @@ from refssm.conformance.diagnosis.pattern import shared_pattern
 from refssm.conformance.diagnosis.suspects import answering_alike, misbehaving
 from refssm.conformance.diagnosis.transcript import CASES, Episode, episodes
 from refssm.conformance.judging.expected import remembering
+from refssm.conformance.judging.result import THESE_BUGS, THIS_BUG
 
 FEW_BITS = ("float16", "tf32", "single")  # words in names of planted bugs
 TOLD = 3  # the largest number of bugs to name
@@ -75,6 +76,6 @@ def _told(check: Check, candidate: Candidate, heard: list[Episode], alike) -> Di
     more = f" (or: {'; or: '.join(others[1:TOLD])})" if others[1:] else ""
     judged = sum(e.verdict.grade != "-" for e in heard)  # cases not judged show nothing
     cases = f"{judged} of {judged} cases" if judged > 1 else "this case"
-    bug = "each of these known bugs" if others[1:] else "this known bug"
-    told = f"{others[0]}{more}: {bug}, put into the reference, gives the same outputs in {cases}"
+    found = THESE_BUGS if others[1:] else THIS_BUG
+    told = f"{others[0]}{more}{found} into the reference, gives the same outputs in {cases}"
     return Diagnosis(told, tuple(d.name for d in alike))

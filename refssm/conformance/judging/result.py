@@ -10,6 +10,8 @@ from refssm.conformance.standard import C
 THIN = "thin"  # right wherever it could be judged, but that was in too few cases
 MISFIT = "layout"  # the kind of a failure: the declared layout does not fit the first call
 FAILURES = ("inaccurate", "wrong", "error")
+# ends of `looks_like` that say how a named bug was found
+THIS_BUG, THESE_BUGS = ": this known bug, put", ": each of these known bugs, put"
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ class Result:
         """operator/check[dtype]; operator::function/check[dtype] of one among several."""
         of = f"{self.operator}::{self.function}" if self.function else self.operator
         return f"{of}/{self.check}[{self.dtype}]"
+
+    @property
+    def cause(self) -> str:
+        """The likely mistake, without the sentence on how it was found; empty if not known."""
+        return self.looks_like.partition(THIS_BUG)[0].partition(THESE_BUGS)[0]
 
     @property
     def failed(self) -> bool:

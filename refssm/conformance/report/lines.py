@@ -33,6 +33,7 @@ STYLES = {
     "wrong": "red",
     "error": "red",
 }
+MANY = 1e6  # ratios above it differ in nothing that matters
 WORDS = {"pass": "pass", "thin": "thin", "skipped": "skip"}
 
 
@@ -92,13 +93,17 @@ def width(offers, function: str = "") -> int:
 
 def show(result: Result, out: Console, wide: int = 0) -> None:
     """Print one result."""
+    out.print(first(result, wide))
+    for line in below(result):
+        out.print(Text(f"  {line}", style="" if result.failed else "dim"))
+
+
+def first(result: Result, wide: int = 0) -> Text:
+    """The first line of a result."""
     style = "yellow" if result.known or result.tolerated else STYLES[result.verdict]
     text = Text(f"{word(result)} ", style=style)
     text.append(f"{result.id:<{wide}} ", style="bold" if result.failed else "")
-    text.append(facts(result))
-    out.print(text)
-    for line in below(result):
-        out.print(Text(f"  {line}", style="" if result.failed else "dim"))
+    return text.append(facts(result))
 
 
 def word(result: Result) -> str:
@@ -108,7 +113,12 @@ def word(result: Result) -> str:
 
 def complain(sentence: str, out: Console) -> None:
     """Print another reason why the run fails."""
-    out.print(Text("FAIL ", style="red").append(sentence, style="bold"))
+    out.print(complaint(sentence))
+
+
+def complaint(sentence: str) -> Text:
+    """The line of another reason why the run fails."""
+    return Text("FAIL ", style="red").append(sentence, style="bold")
 
 
 def facts(result: Result) -> str:
@@ -120,7 +130,7 @@ def facts(result: Result) -> str:
         allowed = (
             f"{result.allowed:g} for A" if result.grade == "B" else f"allowed {result.allowed:g}"
         )
-        parts.append(f"ratio {result.ratio:.2g} ({allowed})")
+        parts.append(f"{ratio(result.ratio)} ({allowed})")
         parts.append(f"{math.floor(result.bits)} bits of {result.digits}")
     cases = f"{result.examples} case" + "s" * (result.examples != 1)
     if result.declined:
@@ -128,6 +138,11 @@ def facts(result: Result) -> str:
     if result.sliced:
         cases += " slice by slice"
     return "   ".join([*parts, cases, f"{result.seconds:.1f} s"])
+
+
+def ratio(value: float) -> str:
+    """A ratio in words where its digits mean nothing."""
+    return f"ratio {value:.2g}" if value < MANY else "ratio above a million"
 
 
 def below(result: Result) -> list[str]:
@@ -143,14 +158,18 @@ def below(result: Result) -> list[str]:
         lines += again(result)
         for other in result.also:
             lines += also(result, other)
-    if result.grade == "N" and result.verdict != THIN:  # a thin one has it as a note
-        lines.append(f"right in norm: {result.message}")
-    lines += [f"note: {note}" for note in result.notes]
-    if result.verdict == "pass" and result.hint:
-        lines.append(result.hint)
-    elif result.verdict == "pass":
+    lines += remarks(result)
+    if result.verdict == "pass" and not result.hint:
         lines.append(f"not tested: {limits(result)}")
     return lines
+
+
+def remarks(result: Result) -> list[str]:
+    """What else there is to say: on grade N, the notes, and the hint of a pass."""
+    in_norm = result.grade == "N" and result.verdict != THIN  # a thin one has it as a note
+    told = [f"right in norm: {result.message}"] * in_norm
+    told += [f"note: {note}" for note in result.notes]
+    return told + [result.hint] * bool(result.verdict == "pass" and result.hint)
 
 
 def case_called(result: Result) -> str:
@@ -161,15 +180,14 @@ def case_called(result: Result) -> str:
 
 def smallest(one: Result | Also) -> str:
     """The smallest failing case, with its own ratio and bits if the worst case has others."""
-    ratio, bits = f"ratio {one.smallest_ratio:.2g}", math.floor(one.smallest_bits)
     if not math.isfinite(one.smallest_ratio) or one.smallest_ratio == one.ratio:
         return one.smallest
-    return f"{one.smallest}   ({ratio}, {bits} bits)"
+    return f"{one.smallest}   ({ratio(one.smallest_ratio)}, {math.floor(one.smallest_bits)} bits)"
 
 
 def also(result: Result, one: Also) -> list[str]:
     """The lines of another failure of the same check."""
-    figures = f", ratio {one.ratio:.2g}" if math.isfinite(one.ratio) else ""
+    figures = f", {ratio(one.ratio)}" if math.isfinite(one.ratio) else ""
     what = f" ({one.kind})" if one.kind and not one.message.startswith(one.kind) else ""
     told = [f"also {one.verdict}{what} in {one.failing} of {result.examples}{figures}:"]
     told[0] += f" {one.message}"

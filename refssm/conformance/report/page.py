@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from refssm.conformance.judging.result import Result
 from refssm.conformance.report import lines
+from refssm.conformance.report.verdict import Verdict, severity
 
 ORDER = ("wrong", "error", "inaccurate", "thin", "skipped", "pass")
 GRADES = {  # what stands beside a verdict, for those who do not know the letters
@@ -48,6 +49,7 @@ class Shown:
 
 
 def page(
+    verdict: Verdict,
     results: list[Result],
     headers: Iterable[str],
     seconds: float,
@@ -60,7 +62,7 @@ def page(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     ).from_string(kept.joinpath("page.html.jinja").read_text("utf-8"))
     numbered = [*enumerate(results, 1)]
-    failed = [(n, r) for n, r in numbered if r.failed]
+    failed = sorted(((n, r) for n, r in numbered if r.failed), key=lambda pair: severity(pair[1]))
     rest = [(n, r) for n, r in numbered if r.verdict == "skipped"]
     rest += [(n, r) for n, r in numbered if not r.failed and r.verdict != "skipped"]
     return template.render(
@@ -68,7 +70,7 @@ def page(
         script=Markup(told["page.js"]),
         policy=_policy(told["page.js"]),
         run=_run(headers),
-        summary=lines.summary(results, seconds).split("   ")[0],
+        verdict=verdict,
         seconds=_time(seconds),
         failures=[_failure(n, r, shown.get(n - 1, Shown())) for n, r in failed],
         rows=[_row(n, r) for n, r in [*failed, *rest]],
@@ -112,7 +114,7 @@ def _row(n: int, result: Result) -> dict[str, Any]:
     return {
         "n": n,
         "result": result,
-        "ratio": f"{result.ratio:.2g}" if graded else "",
+        "ratio": lines.ratio(result.ratio).removeprefix("ratio ") if graded else "",
         "allowed": f"{result.allowed:g}" if graded else "",
         "bits": f"{math.floor(result.bits)} of {result.digits}" if graded else "",
         "order": {

@@ -20,6 +20,7 @@ from refssm.conformance.judging.result import Also
 from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
 from refssm.conformance.report import lines, records
 from refssm.conformance.report.page import Shown, page
+from refssm.conformance.report.verdict import verdict_of
 from refssm.scan import LINEAR_SCAN
 
 
@@ -66,9 +67,8 @@ def test_ratio_and_bits_are_those_of_the_worst_case_drawn(both):
     assert both.bits < both.smallest_bits
     told = lines.below(both)
     smallest = next(line for line in told if line.startswith("smallest: "))
-    assert smallest.endswith(
-        f"(ratio {both.smallest_ratio:.2g}, {math.floor(both.smallest_bits)} bits)"
-    )
+    figures = f"{lines.ratio(both.smallest_ratio)}, {math.floor(both.smallest_bits)} bits"
+    assert smallest.endswith(f"({figures})")
     start = f"also error (raised KeyError) in {both.also[0].failing} of {both.examples}: "
     begins = {line.partition(" raised KeyError: ")[0] for line in told}
     assert start.replace(" (raised KeyError)", "").rstrip() in begins
@@ -80,7 +80,7 @@ def test_json_and_page_show_every_failure(both):
     schema().validate(told)
     assert told["schema"] == 2
     assert [also["kind"] for also in told["results"][0]["also"]] == ["raised KeyError"]
-    shown = page([both], ["here   profile default"], 1.0, {0: Shown()})
+    shown = page(verdict_of([both]), [both], ["here   profile default"], 1.0, {0: Shown()})
     assert "Another failure" in shown
     assert "three channels" in shown
 

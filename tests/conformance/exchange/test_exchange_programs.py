@@ -228,7 +228,7 @@ def test_memory_is_not_judged_of_a_program(capfd, tmp_path):
     copies = f"sh {script(tmp_path, 'cp $1/b.npy $1/x.npy')} {{case}}"
     options = ("--as", "linear_scan", "--dtype", "float32", "--check", "strides", "--check",
                "unchanged", "--check", "alias")  # fmt: skip
-    result, out, _ = run(capfd, "verify", "--exec", copies, *options)
+    result, out, _ = run(capfd, "verify", "-v", "--exec", copies, *options)
     assert (result, out.count("its use of memory cannot be checked")) == (0, 2)
     assert "pass linear_scan/unchanged[float32]" in out
     writes = f"sh {script(tmp_path, 'cp $1/b.npy $1/x.npy; cp $1/case.txt $1/b.npy')} {{case}}"

@@ -14,6 +14,7 @@ pytest.importorskip("matplotlib", reason="its pictures are drawn by matplotlib")
 from matplotlib.image import imread
 
 from refssm.conformance.report.page import page
+from refssm.conformance.report.verdict import verdict_of
 
 pytestmark = pytest.mark.outside
 
@@ -75,7 +76,7 @@ def test_a_browser_shows_the_page_and_has_nothing_to_complain_of(folder, capfd, 
 
 
 def test_the_browser_would_complain_of_what_comes_from_outside_or_was_put_in(folder, opened):
-    text = page([], ["x   profile quick, seed 0"], 0.0, {})
+    text = page(verdict_of([]), [], ["x   profile quick, seed 0"], 0.0, {})
     planted = "<img src='http://127.0.0.1:9/x.png'><script>document.title = 'taken'</script>"
     (folder / "planted.html").write_text(text.replace("</main>", f"{planted}</main>"), "utf-8")
     document, said, _ = opened(folder / "planted.html")

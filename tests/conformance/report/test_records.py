@@ -117,7 +117,7 @@ def test_the_schema_refuses_what_it_does_not_say(problems, document, what):
 
 def header(capfd, folder, text, *options):
     plugin(folder, text)
-    call = ("verify", "my_ops.py", "--check", "alias", "--dtype", "float32", *options)
+    call = ("verify", "my_ops.py", "-v", "--check", "alias", "--dtype", "float32", *options)
     result, out, _ = run(capfd, *call)
     assert result == 0
     return out.partition("\npass ")[0]

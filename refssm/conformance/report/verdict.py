@@ -1,0 +1,141 @@
+"""The verdict of a whole run in one line: what is wrong, in which operator, and how often."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from refssm.conformance.judging.result import THIN, Result
+from refssm.conformance.report.lines import graded
+
+WORDS = {"wrong": "WRONG", "error": "ERROR", "inaccurate": "INACCURATE", THIN: "THIN"}
+SEVERITY = tuple(WORDS)  # the worst first
+PASSED, NOTHING, OUTDATED = "PASS", "NOTHING JUDGED", "OUT OF DATE"
+LONG = 100  # characters of a message that is quoted
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A word in capitals, a sentence, and the numbers behind it; `style` is the word's colour."""
+
+    word: str
+    sentence: str
+    counts: str
+
+    @property
+    def style(self) -> str:
+        """Green, yellow or red."""
+        return {PASSED: "green", NOTHING: "yellow"}.get(self.word, "red")
+
+    @property
+    def line(self) -> str:
+        """Word and sentence."""
+        return f"{self.word}: {self.sentence}" if self.sentence else self.word
+
+
+def verdict_of(
+    results: Sequence[Result],
+    targets: Iterable[str] = (),
+    *,
+    complaints: Sequence[str] = (),
+    interrupted: bool = False,
+) -> Verdict:
+    """The verdict on all results; `complaints` are other reasons why the run fails."""
+    failed = sorted((r for r in results if r.failed), key=severity)
+    if failed:
+        word, sentence = WORDS[failed[0].verdict], _failed(failed, results, [*targets])
+    elif complaints:
+        word, sentence = OUTDATED, complaints[0]
+    elif any(r.verdict == "pass" or r.known or r.tolerated for r in results):
+        word, sentence = PASSED, _passed(results, [*targets])
+    else:
+        word, sentence = NOTHING, _unjudged(results)
+    if interrupted:
+        so_far = f"{word} so far" if results else "nothing was judged"
+        word, sentence = "INTERRUPTED", ": ".join(part for part in (so_far, sentence) if part)
+    return Verdict(word, sentence, _counts(results))
+
+
+def severity(result: Result) -> int:
+    """Wrong before error, inaccurate and thin; among them the named causes first."""
+    named = not result.cause
+    return 2 * SEVERITY.index(result.verdict) + named if result.verdict in SEVERITY else 99
+
+
+def _failed(failed: Sequence[Result], results, targets) -> str:
+    """Which operator, where, and the most serious failure."""
+    worst, names = failed[0], _names(failed)
+    others = len(names) - 1
+    what = _name(worst)
+    if others:
+        what += f" and {others} other{'s' * (others > 1)} of {len(_names(results))} operators"
+    return f"{what}{_place(targets)}: {reason(worst)}"
+
+
+def _passed(results, targets) -> str:
+    """Which operators, with the lowest grade and the fewest bits."""
+    names = _names([r for r in results if r.verdict != "skipped"])
+    what = names[0] if len(names) == 1 else f"{len(names)} operators"
+    return f"{what}{_place(targets)}: {accuracy(r for r in results if r.verdict == 'pass')}"
+
+
+def accuracy(results: Iterable[Result]) -> str:
+    """The grades of results, and the fewest bits of each type's."""
+    results = [r for r in results if r.grade != "-"]
+    grades = sorted({r.grade for r in results})
+    bits: dict[int, int] = {}
+    for r in results:
+        if graded(r):
+            bits[r.digits] = min(bits.get(r.digits, r.digits), math.floor(r.bits))
+    told = [f"grade {grades[0]}"] if len(grades) == 1 else []
+    told += [f"grades {', '.join(grades)}"] if len(grades) > 1 else []
+    fewest = [f"{few} of {of}" for of, few in sorted(bits.items())]
+    told += [f"at least {', '.join(fewest)} bits"] if fewest else []
+    return ", ".join(told) or "as it should"
+
+
+def _unjudged(results) -> str:
+    """Why no check ran, if all have one reason."""
+    reasons = dict.fromkeys(r.message for r in results)
+    if not reasons:
+        return ""
+    first = next(iter(reasons))
+    return f"every check was skipped: {first}" if len(reasons) == 1 else "every check was skipped"
+
+
+def reason(result: Result) -> str:
+    """The likely cause of a failure, or its message up to the first semicolon."""
+    if result.cause:
+        return result.cause
+    lines = result.message.splitlines() or [result.kind or result.verdict]
+    told = lines[0].partition("; ")[0]
+    told = told if len(told) <= LONG else told[: LONG - 1].rstrip() + "…"
+    if result.verdict == "inaccurate" and graded(result):
+        return f"{math.floor(result.bits)} bits of {result.digits} in {result.dtype}; {told}"
+    return told
+
+
+def _names(results) -> list[str]:
+    return [*dict.fromkeys(_name(r) for r in results)]
+
+
+def _name(result: Result) -> str:
+    return f"{result.operator}::{result.function}" if result.function else result.operator
+
+
+def _place(targets: Sequence[str]) -> str:
+    return f" ({targets[0]})" if len(targets) == 1 else ""
+
+
+def _counts(results) -> str:
+    """How many checks failed, passed, are known and were skipped."""
+    judged = [r for r in results if r.verdict != "skipped"]
+    failed = sum(r.failed for r in judged)
+    known, allowed = sum(bool(r.known) for r in judged), sum(r.tolerated for r in judged)
+    checks = f"{len(judged)} check{'s' * (len(judged) != 1)}"
+    told = [f"{failed} of {checks} fail{'s' * (failed == 1)}" if failed else checks]
+    told += [f"{known} known failure{'s' * (known != 1)}"] * bool(known)
+    told += [f"{allowed} thin, allowed"] * bool(allowed)
+    told += [f"{len(results) - len(judged)} skipped"] * (len(judged) < len(results))
+    return ", ".join(told)

@@ -1,0 +1,159 @@
+"""The report of `refssm verify`: the verdict first, each failure once, what passed in one line."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from judging import LATE, SCAN, plugin, run
+
+from refssm.conformance.judging.result import THIN, Result
+from refssm.conformance.report import lines, ordered
+from refssm.conformance.report.verdict import verdict_of
+
+WRONG = Result(
+    "linear_scan", "my_ops.py::linear_scan", "value", "float32", "wrong", "F", 3e33, 1.2, 25,
+    message="worst x[0, 1, 0]: got 1, want 2 ± 1.0e-07; every entry with l = 1 wrong", digits=24,
+    smallest="l=2 n=1", counterexample=".refssm/one.npz",
+)  # fmt: skip
+PASS = replace(
+    WRONG, verdict="pass", grade="A", ratio=0.5, bits=23.4, message="", smallest="",
+    counterexample="",
+)  # fmt: skip
+CAUSE = "the carry lost at chunks of 64"
+NAMED = replace(WRONG, looks_like=f"{CAUSE}: this known bug, put into the reference, gives …")
+INACCURATE = replace(
+    WRONG, verdict="inaccurate", grade="C", ratio=200.0, bits=12.9, check="gradient"
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def told(results, capsys, complaints=(), headers=()):
+    import sys
+
+    how = {"complaints": complaints}
+    out = lines.console(sys.stdout)
+    verdict = verdict_of(results, ["my_ops.py"], **how)
+    ordered.show(out, verdict, results, complaints, headers, 1.0)
+    return capsys.readouterr().out
+
+
+def test_the_first_line_names_operator_file_cause_and_how_much_fails():
+    verdict = verdict_of([PASS, NAMED], ["my_ops.py"])
+    assert verdict.line == f"WRONG: linear_scan (my_ops.py): {CAUSE}"
+    assert (verdict.counts, verdict.style) == ("1 of 2 checks fails", "red")
+
+
+def test_without_a_cause_the_worst_entry_is_told():
+    line = verdict_of([WRONG], ["a.py", "b.py"]).line
+    assert line == "WRONG: linear_scan: worst x[0, 1, 0]: got 1, want 2 ± 1.0e-07"
+
+
+def test_wrong_comes_before_inaccurate_and_a_named_cause_before_others(capsys):
+    out = told([INACCURATE, WRONG, replace(NAMED, check="nan")], capsys)
+    order = re.findall(r"^FAIL linear_scan/(\w+)", out, re.MULTILINE)
+    assert order == ["nan", "value", "gradient"]
+    assert out.startswith("WRONG: linear_scan (my_ops.py): the carry")
+
+
+def test_bits_are_told_of_an_inaccurate_result():
+    line = verdict_of([INACCURATE]).line
+    assert line.startswith("INACCURATE: linear_scan: 12 bits of 24 in float32; worst x")
+
+
+def test_other_wrong_operators_are_counted():
+    third = replace(PASS, operator="dense_scan")
+    results = [NAMED, replace(WRONG, operator="ssd_chunked"), third]
+    start = "WRONG: linear_scan and 1 other of 3 operators: "
+    assert verdict_of(results).line.startswith(start)
+
+
+def test_a_pass_tells_the_lowest_grade_and_the_fewest_bits_of_each_precision():
+    double = replace(PASS, dtype="float64", digits=53, bits=50.5, grade="N")
+    skipped = replace(PASS, verdict="skipped", grade="-", message="needs linear_scan_from")
+    verdict = verdict_of([PASS, double, skipped, replace(PASS, bits=20.1)], ["my_ops.py"])
+    bits = "grades A, N, at least 20 of 24, 50 of 53 bits"
+    assert verdict.line == f"PASS: linear_scan (my_ops.py): {bits}"
+    assert (verdict.counts, verdict.style) == ("3 checks, 1 skipped", "green")
+
+
+def test_what_is_thin_or_only_known_or_outdated_or_not_judged_or_interrupted_has_its_word():
+    thin = replace(PASS, verdict=THIN, message="only 6 of 24 cases could be judged")
+    assert verdict_of([PASS, thin]).line.startswith("THIN: linear_scan: only 6 of 24")
+    assert verdict_of([replace(thin, tolerated=True)]).counts == "1 check, 1 thin, allowed"
+    known = replace(WRONG, known="issue 4")
+    assert verdict_of([known]).word == "PASS"
+    assert verdict_of([known]).counts == "1 check, 1 known failure"
+    assert verdict_of([PASS], complaints=["`a` passes"]).line == "OUT OF DATE: `a` passes"
+    skipped = replace(PASS, verdict="skipped", message="needs a gradient")
+    nothing = verdict_of([skipped])
+    assert nothing.line == "NOTHING JUDGED: every check was skipped: needs a gradient"
+    assert nothing.style == "yellow"
+    early = verdict_of([NAMED], interrupted=True).line
+    assert early == f"INTERRUPTED: WRONG so far: linear_scan: {CAUSE}"
+    assert verdict_of([], interrupted=True).line == "INTERRUPTED: nothing was judged"
+
+
+def test_the_same_failure_in_another_type_is_told_in_short(capsys):
+    double = replace(NAMED, dtype="float64", counterexample=".refssm/two.npz")
+    out = told([NAMED, double, replace(WRONG, dtype="complex64")], capsys)
+    assert out.count("looks like") == 1
+    assert f"  as in float32: {CAUSE}\n  again: refssm replay .refssm/two.npz" in out
+    assert out.count("worst x[0, 1, 0]") == 2  # a failure without a name is told in full
+
+
+def test_a_ratio_above_a_million_is_a_word(capsys):
+    out = told([WRONG, INACCURATE], capsys)
+    assert "ratio above a million (allowed 16)" in out
+    assert "ratio 2e+02 (allowed 16)" in out
+    assert "e+33" not in out
+
+
+def test_what_passed_is_one_line_and_what_was_not_tested_comes_once(capsys):
+    noted = replace(PASS, dtype="float64", notes=("`x` is wider",))
+    skipped = [
+        replace(PASS, check=c, verdict="skipped", message="needs a gradient")
+        for c in ("split", "zero")
+    ]
+    out = told([PASS, noted, *skipped], capsys, headers=["my_ops.py   profile default"])
+    (passed,) = re.findall("^pass .*$", out, re.MULTILINE)
+    assert passed.startswith(
+        "pass linear_scan   grade A, at least 23 of 24 bits   50 cases   value"
+    )
+    assert "  value [float64]: note: `x` is wider\n" in out
+    assert "skip linear_scan   split zero [float32]: needs a gradient\n" in out
+    assert out.count("inputs outside the domains") == len(re.findall("^not tested", out, re.M))
+    assert out.rstrip().endswith("my_ops.py   profile default")
+
+
+def test_other_reasons_why_a_run_fails_are_told_below_the_verdict(capsys):
+    out = told([PASS], capsys, complaints=["known.toml: `a` passes"])
+    assert "\nFAIL known.toml: `a` passes\n" in out
+
+
+def test_quiet_prints_one_line_and_verbose_prints_each_check_in_full(folder, capfd):
+    call = ("verify", plugin(folder, SCAN), "--profile", "quick", "--dtype", "float32")
+    code, out, _ = run(capfd, *call, "-q")
+    assert (code, len(out.splitlines()), out.startswith("PASS: linear_scan")) == (0, 1, True)
+    code, out, _ = run(capfd, *call, "-v")
+    assert out.splitlines()[-1].startswith("PASS: linear_scan")
+    assert len(re.findall(r"^pass linear_scan/\w+\[", out, re.MULTILINE)) > 10
+    assert out.startswith("my_ops.py   profile quick")
+
+
+def test_options_that_contradict_each_other_are_refused(folder, capfd):
+    code, _, err = run(capfd, "verify", plugin(folder, SCAN), "-q", "-v")
+    told_is = "--verbose and --quiet contradict each other: give one of them"
+    assert (code, told_is in err) == (4, True)
+
+
+def test_a_wrong_scan_is_named_in_the_first_line(folder, capfd):
+    call = ("verify", plugin(folder, LATE), "--profile", "quick", "--check", "value")
+    code, out, _ = run(capfd, *call)
+    first = out.splitlines()[0]
+    assert (code, first.startswith("WRONG: linear_scan (my_ops.py): ")) == (1, True)
+    assert "(1 of 1 check fails, " in first
