@@ -267,5 +267,5 @@ def test_a_result_that_nothing_is_said_of_is_a_skip_and_no_pass(tmp_path, monkey
     text += "    return np.zeros((*w.shape[:-1], l), w.dtype)\n"
     name = plugin(tmp_path, text)
     result, out, _ = run(capfd, "verify", name, "--inputs", "pair.npz")
-    assert f"skip dplr_kernel/value[complex64]     {BEYOND}" in out
+    assert f"skip dplr_kernel   value [complex64]: {BEYOND}" in out
     assert result == 5  # nothing was left to check

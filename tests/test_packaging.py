@@ -141,7 +141,7 @@ def test_the_wheel_judges_a_plug_in_outside_the_clone(wheel, tmp_path):
     program = "import refssm, sys; from refssm.command import main; print(refssm.__file__); main()"
     options = ["--check", "value", "--dtype", "float32", "--profile", "quick"]
     ran = subprocess.run(
-        [sys.executable, "-c", program, "verify", plugin(tmp_path, SCAN), *options],
+        [sys.executable, "-c", program, "verify", "-v", plugin(tmp_path, SCAN), *options],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(wheel)},
         capture_output=True, encoding="utf-8",
     )  # fmt: skip

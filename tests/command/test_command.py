@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.long
 def test_a_right_scan_passes_with_exit_code_0(folder, capfd):
-    result, out, _ = run(capfd, "verify", plugin(folder, RIGHT))
+    result, out, _ = run(capfd, "verify", "-v", plugin(folder, RIGHT))
     assert result == 0
     assert "pass linear_scan/value[float32]" in out
     assert "skip linear_scan/split[float32] " in out

@@ -109,7 +109,9 @@ def test_each_type_is_told_of_its_own_cases(folder, capfd):
 
 @pytest.mark.long
 def test_without_being_asked_for_it_stands_beside_the_other_checks(folder, capfd):
-    result, out, _ = run(capfd, "verify", "right.py", "--against", "late.py", "--profile", "quick")
+    result, out, _ = run(
+        capfd, "verify", "-v", "right.py", "--against", "late.py", "--profile", "quick"
+    )
     assert result == 0
     assert "pass linear_scan/value[float32]" in out
     assert "pass linear_scan/against[float32]" in out

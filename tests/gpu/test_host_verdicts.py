@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 
 def judged(capfd, target, *types):
     """Exit code and report of the judge in this process, where the kernels are planted."""
-    how = ("--in-process", "--check", "value", *(f"--dtype={dtype}" for dtype in types))
+    how = ("-v", "--in-process", "--check", "value", *(f"--dtype={dtype}" for dtype in types))
     result, out, _ = run(capfd, "verify", target, *how)
     return result, out
 
@@ -100,4 +100,4 @@ def test_without_a_compiler_a_mirror_is_one_skip(folder, capfd, monkeypatch):
     result, out, _ = run(capfd, "verify", VANDERMONDE, "--in-process")
     assert result == 5
     assert out.count("the host build needs g++") == 1
-    assert "1 check: 1 skipped" in out
+    assert out.startswith("NOTHING JUDGED: every check was skipped: ")

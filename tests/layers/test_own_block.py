@@ -29,7 +29,7 @@ def test_a_block_of_another_name_is_judged_as_the_layer_that_is_named(capfd, tmp
     text = EXAMPLE.read_text(encoding="utf-8").replace("lru_layer(", "forward(")
     Path("block.py").write_text(text, encoding="utf-8")
     options = ["--as", "lru_layer", "--check", "value", "--dtype", "complex64"]
-    code, out, _ = run(capfd, "verify", "block.py::forward", *options)
+    code, out, _ = run(capfd, "verify", "-v", "block.py::forward", *options)
     assert (code, "pass lru_layer/value[complex64]" in out) == (0, True)
 
 

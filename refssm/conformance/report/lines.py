@@ -234,16 +234,6 @@ def limits(result: Result) -> str:
     return f"{reach}, batches above 3, inputs outside the domains in `refssm show {op}`"
 
 
-def summary(results: list[Result], seconds: float) -> str:
-    """The number of results of each verdict."""
-    order = ("pass", THIN, *FAILURES, "known", "skipped")
-    came = ["known" if r.known else r.verdict for r in results]
-    counts = {verdict: came.count(verdict) for verdict in order}
-    told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items() if n)
-    checks = "1 check" if len(results) == 1 else f"{len(results)} checks"
-    return f"{checks}: {told or 'nothing was judged'}   {seconds:.1f} s"
-
-
 def graded(result: Result) -> bool:
     """True if the result has a ratio and bits."""
     return math.isfinite(result.bits) and not (result.bits == 0 and result.ratio == 0)

@@ -204,7 +204,7 @@ def test_without_ml_dtypes_bfloat16_is_skipped_and_nothing_else(beside):
 def test_without_ml_dtypes_there_may_be_nothing_to_check(capfd):
     result, out, _ = run(capfd, "verify", "my_ops.py", "--profile", "quick", "--in-process")
     assert result == 5
-    assert f"skip linear_scan/value[bfloat16]      {ABSENT}\n" in out
+    assert f"skip linear_scan   value [bfloat16]: {ABSENT}\n" in out
 
 
 @pytest.mark.usefixtures("without")

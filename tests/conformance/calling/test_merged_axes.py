@@ -221,7 +221,7 @@ def test_saved_arrays_need_the_sizes_of_merged_axes(capfd, tmp_path, monkeypatch
     code, _, err = run(capfd, *command)
     assert (code, "`a` has shape (6, 8), want axes l (b n) with b=3" in err) == (4, True)
     saved(tmp_path, **{"size/b": 2})
-    code, out, _ = run(capfd, *command)
+    code, out, _ = run(capfd, *command, "-v")
     assert (code, "pass linear_scan/value" in out) == (0, True)
 
 

@@ -83,5 +83,5 @@ def test_saved_arrays_are_those_of_the_layout(capfd, tmp_path, monkeypatch):
     assert f"layout {SHARED}; indices below are in the order l n, b l n -> b l n" in out
     np.save("out.npy", scan(a[None], b))
     graded = ("--as", "linear_scan", "--inputs", "batch.npz", "--output", "out.npy")
-    code, out, _ = run(capfd, "verify", *graded, "--layout", SHARED)
+    code, out, _ = run(capfd, "verify", "-v", *graded, "--layout", SHARED)
     assert (code, "pass linear_scan/value" in out) == (0, True)

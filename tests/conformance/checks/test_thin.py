@@ -13,6 +13,7 @@ from refssm.conformance.checks.drawing import Drawing
 from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.judging.verdict import Verdict, wrong
 from refssm.conformance.report import lines
+from refssm.conformance.report.verdict import verdict_of
 from refssm.scan import LINEAR_SCAN
 from refssm.testing import check
 
@@ -124,7 +125,7 @@ def test_a_scan_that_is_right_for_one_step_only_is_thin(how):
     assert result.failed
     assert "have l=1" in result.message or "all with l=1" in result.message
     assert "--where l=1..1" in result.hint
-    assert lines.summary([result], 1.0).startswith("1 check: 1 thin")
+    assert verdict_of([result]).line.startswith("THIN: linear_scan: ")
 
 
 def test_an_only_that_leaves_enough_cases_passes():

@@ -100,7 +100,7 @@ def test_single_precision_is_judged_where_it_is_declared_and_refused_elsewhere(f
     text += "def hippo_legs(*, n):\n    A, B = refssm.hippo_legs(n=n)\n"
     text += "    return A.astype('f'), B.astype('f')\n"
     name = plugin(folder, text.format("@implements('hippo_legs', dtypes=('float32',))\n"))
-    result, out, _ = run(capfd, "verify", name, "--check", "value")
+    result, out, _ = run(capfd, "verify", "-v", name, "--check", "value")
     assert (result, "pass hippo_legs/value[float32]" in out) == (0, True)
     name = plugin(folder, text.format(""))
     result, out, _ = run(capfd, "verify", name, "--check", "value")

@@ -55,7 +55,7 @@ def test_a_bare_command_judges_the_targets_of_the_file_as_the_file_says(folder, 
     assert "my_ops.py   profile quick, seed 3" in out
     told = "pyproject.toml: profile quick, seed 3, dtypes float32, checks alias, timeout 5"
     assert told in out.splitlines()
-    assert "1 check: 1 pass" in out
+    assert out.startswith("PASS: linear_scan (my_ops.py): ")
 
 
 def test_the_command_line_comes_before_the_file(folder, capfd):
@@ -63,7 +63,7 @@ def test_the_command_line_comes_before_the_file(folder, capfd):
     result, out, _ = run(capfd, "verify", "my_ops.py", *QUICK, "--seed", 4)
     assert result == 0
     assert "profile quick, seed 4" in out
-    assert "pass linear_scan/alias[float32]" in out
+    assert "alias [float32]\n" in out
     told = "command line: dtype float32, check alias, seed 4; pyproject.toml: profile quick"
     assert told in out.splitlines()
 
@@ -171,7 +171,7 @@ def test_own_arrays_are_judged_whatever_checks_the_file_names(folder, capfd):
     configure(folder, 'checks = ["alias"]\ndtypes = ["float64"]\nknown-failures = "known.toml"')
     result, out, _ = run(capfd, "verify", "my_ops.py", "--inputs", "mine.npz")
     assert result == 0
-    assert "pass linear_scan/value[float32]" in out
+    assert "value [float32]\n" in out
     assert "pyproject.toml: " not in out
     result, _, err = run(
         capfd, "verify", "my_ops.py", "--inputs", "mine.npz", "--known", "known.toml"

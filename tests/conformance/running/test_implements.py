@@ -133,7 +133,7 @@ def test_a_wrapped_function_is_found_in_a_file_and_judged_by_its_own_declaration
     (tmp_path / right).write_text(
         "import refssm\n" + (tmp_path / right).read_text(encoding="utf-8"), encoding="utf-8"
     )
-    result, out, _ = run(capfd, "verify", right, "--check", "value")
+    result, out, _ = run(capfd, "verify", "-v", right, "--check", "value")
     assert result == 0
     assert "pass causal_convolution_direct/value[float64]" in out
     result, out, _ = run(
