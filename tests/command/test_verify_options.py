@@ -158,7 +158,7 @@ def test_own_inputs_reach_a_function_of_core_arrays_slice_by_slice(folder, capfd
     wrong = plugin(folder, ONE_SEQUENCE.replace("return x", "x[64:65] += 1; return x"), "wrong.py")
     _, out, _ = run(capfd, "verify", wrong, "--check", "value", "--dtype", "float32")
     again = next(line for line in out.splitlines() if "again: " in line).split("refssm ")[1]
-    worst = next(line for line in out.splitlines() if "worst x[0, 64, 0]" in line)
+    worst = next(x for x in out.splitlines() if x.startswith("  worst x[0, 64, 0]"))
     result, out, _ = run(capfd, *again.split())
     assert result == 1
     assert worst in out
