@@ -71,18 +71,17 @@ def _only_last_step(along) -> bool:
 
 
 def _carried_back(along) -> str:
-    """Text if gradients are wrong up to the last border of blocks and right after it, else ""."""
+    """Text if gradients are wrong up to a border of blocks and right after it, else ""."""
     lasts = [(a.size, a.size - int(a[::-1].argmax())) for a in along if a.any()]
     size = gcd(*(last for _, last in lasts))
-    if not size or size % BLOCK or any((n - 1) // size * size != last for n, last in lasts):
+    # with blocks of half the size, one of these would be wrong up to a later step
+    whole = any(last < n <= last + size and n - last > size // 2 for n, last in lasts)
+    if not size or size % BLOCK or not whole or any(last == n for n, last in lasts):
         return ""
-    # in blocks of half the size, these would be wrong up to a later step
-    if any(last == size and n - last > size // 2 for n, last in lasts):
-        return (
-            f"the gradient passed from one block of {size} back to the block before is wrong "
-            f"(last wrong step {size - 1})"
-        )
-    return ""
+    return (
+        f"the last wrong step is just before a multiple of {size} in every case: the gradient "
+        f"passed from one block of {size} back to the block before is wrong"
+    )
 
 
 def _along(w: Wrong, axis) -> np.ndarray:

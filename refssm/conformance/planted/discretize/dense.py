@@ -101,8 +101,7 @@ BILINEAR.plant(
     by="value[complex64]",
 )  # fmt: skip
 BILINEAR.plant(
-    ("resolvent_sign", "I + ½dt A for I − ½dt A in the backward pass",
-     lambda right, dA_bar, dB_bar, A, B, dt: right(dA_bar, dB_bar, -A, B, dt)),
+    ("resolvent_sign", "I + ½dt A for I − ½dt A in the backward pass", every.resolvent_sign),
     by="gradient",
 )  # fmt: skip
 
@@ -147,3 +146,7 @@ for _p in (ZOH, BILINEAR):
          right(dA_bar, dB_bar, transposed(A).conj(), B, dt)),
         by="gradient",
     )  # fmt: skip
+    _p.plant(
+        ("gain_not_conjugated", "Aᵀ for Aᴴ in dB", every.gain_not_conjugated),
+        by="gradient[complex64]",
+    )

@@ -77,8 +77,7 @@ BILINEAR.plant(
     by="value[complex64]",
 )  # fmt: skip
 BILINEAR.plant(
-    ("resolvent_sign", "1 + ½z for 1 − ½z in the backward pass",
-     lambda right, dA_bar, dB_bar, w, B, dt: right(dA_bar, dB_bar, -w, B, dt)),
+    ("resolvent_sign", "1 + ½z for 1 − ½z in the backward pass", every.resolvent_sign),
     by="gradient",
 )  # fmt: skip
 
@@ -109,6 +108,7 @@ for _p in (ZOH, BILINEAR):
     _p.plant(
         ("not_conjugated", "w for w* in the backward pass", lambda right, dA_bar, dB_bar, w, B, dt:
          right(dA_bar, dB_bar, w.conj(), B, dt)),
+        ("gain_not_conjugated", "w for w* in dB", every.gain_not_conjugated),
         by="gradient[complex64]",
     )  # fmt: skip
 
