@@ -93,7 +93,7 @@ def _along(w: Wrong, axis) -> np.ndarray:
 def _judged(w: Wrong, axis) -> np.ndarray:
     """Which positions along one axis have an entry that is judged."""
     others = tuple(i for i in range(w.bad.ndim) if i != w.bad.ndim + axis)
-    return w.judged.any(others)
+    return np.asarray(w.judged.any(others))
 
 
 def _of_transform(op: Operator) -> bool:
