@@ -32,6 +32,10 @@ class Broken(Exception):
         super().__init__(verdict.message)
         self.verdict = verdict
 
+    def at(self, place: str) -> Broken:
+        """The same, with words before its message on which call it was, such as "at l=257 "."""
+        return Broken(replace(self.verdict, message=f"{place}{self.verdict.message}"))
+
 
 def without_result(outcome: Outcome) -> Verdict:
     """The verdict on a call that raised, ended its process, or returned nothing usable."""

@@ -20,6 +20,7 @@ from refssm.conformance.cases.case import Case
 from refssm.conformance.cases.drawing import SIZES
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
+from refssm.conformance.checks.law import Conduct
 from refssm.conformance.diagnosis.hints import flushed, in_tf32, in_wider, masked, verdict_on
 from refssm.conformance.diagnosis.kept_failure import STORY, story
 from refssm.conformance.diagnosis.script import failing_call, script
@@ -79,7 +80,9 @@ def explain(
         "smallest_ratio": verdict.ratio,
         "smallest_bits": verdict.bits,
         "hint": hint or "",
-        "smallest": _in_words(case, arrays, statics, anything),
+        "smallest": _in_words(
+            case, *_called(check, candidate, case, arrays, statics, verdict), anything
+        ),
         "counterexample": saved,
         "alone": alone,
         "evidence": gathered(check.op, verdict, arrays, statics, first) if first else None,
@@ -149,6 +152,19 @@ def _failing(check: Check, candidate: Candidate, case: Case) -> tuple[list[np.nd
         return check.rule.failing(candidate, case)
     except (Broken, Declined):
         return case.arrays, case.statics
+
+
+def _called(check, candidate, case, arrays, statics, verdict: Verdict) -> tuple[list, dict]:
+    """The arguments to show: of a check that makes the case longer, those of the call that raised.
+
+    The others are those with which the case fails.
+    """
+    if not verdict.error or not isinstance(check.rule, Conduct):
+        return arrays, statics
+    call, _ = failing_call(check, candidate, case, arrays, statics)
+    if call is None or call.vjp:
+        return arrays, statics
+    return call.arguments, call.statics
 
 
 def _simplest(check, candidate, case, arrays, statics, verdict, until):

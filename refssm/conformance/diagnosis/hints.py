@@ -32,6 +32,10 @@ MASKED = (
     "NaN of step {} reaches earlier steps, and a number in its place does not: so does a product "
     "with a masked matrix, because 0 times NaN is NaN"
 )
+SPREAD = (
+    "NaN of `{}` reaches entries that do not depend on it, and a number in its place does not: so "
+    "does a product with a matrix that has zeros there, because 0 times NaN is NaN"
+)
 AS_WRONG = ": the formula is wrong, this is not rounding"
 MORE_BITS = 10  # of 29 more bits in double precision: cancellation loses some of them
 
@@ -136,16 +140,26 @@ def flushed(check, candidate, case: Case) -> str:
     """A hint if the case is right on a machine that flushes subnormal numbers to zero.
 
     It must also be right with normal numbers in their place, because the tolerance for flushing
-    would hide any error of a subnormal number.
+    would hide any error of a subnormal number. The case as it is must fail again between and after
+    these calls: a failure that comes and goes is not one of flushing.
     """
     held = candidate.held
     if held is None or held.ftz or held.type.name == "float16":  # ν/u is large in float16
         return ""
     forgiving = copy(candidate)
     forgiving.held = replace(held, ftz=True)
-    attempts = [(forgiving, case), (candidate, _normal(case))]
-    verdicts = [verdict_on(check, of, attempt) for of, attempt in attempts]
-    return FLUSHED if all(v is not None and v.ok for v in verdicts) else ""
+    attempts = [
+        (forgiving, case, True),
+        (candidate, _normal(case), True),
+        (candidate, case, False),
+        (forgiving, case, True),
+        (candidate, case, False),
+    ]
+    for of, attempt, right in attempts:
+        verdict = verdict_on(check, of, attempt)
+        if verdict is None or verdict.ok != right:
+            return ""
+    return FLUSHED
 
 
 def _normal(case: Case) -> Case:
@@ -158,31 +172,41 @@ def _normal(case: Case) -> Case:
 
 
 def masked(check: Check, candidate: Candidate, arrays, statics) -> str:
-    """A hint if NaN reaches earlier steps of time and a number in its place does not.
+    """A hint if NaN reaches entries that do not depend on it, and a number in its place does not.
 
-    Both calls are made here, so the hint says nothing that was not seen.
+    All calls are made here, the failing one before and after the other, so the hint says nothing
+    that was not seen.
     """
     op, places = candidate.op, [np.argwhere(np.isnan(a)) for a in arrays]
     hit = [i for i, place in enumerate(places) if len(place)]
-    if not check.rule.special or "causal" not in op.traits or len(hit) != 1:
+    if not check.rule.special or len(hit) != 1 or len(places[hit[0]]) != 1:
         return ""
-    dims, place = op.input_dims[hit[0]], places[hit[0]]
-    if op.leading not in dims or len(place) != 1:
-        return ""
-    step = int(place[0][place.shape[1] - len(dims) + dims.index(op.leading)])
     finite = [np.where(np.isnan(a), np.ones_like(a), a) for a in arrays]
+    before = _spread(candidate, arrays, statics)
     again = _judged_again(candidate, finite, statics)
+    spread = _spread(candidate, arrays, statics)
+    if again is None or not again.ok or not all(map(np.array_equal, before, spread)):
+        return ""
+    if not any(bad.any() for bad in spread):
+        return ""
+    name, dims, place = [*op.inputs][hit[0]], op.input_dims[hit[0]], places[hit[0]][0]
+    if "causal" in op.traits and op.leading in dims:
+        step = int(place[len(place) - len(dims) + dims.index(op.leading)])
+        if _before(op, spread, step):
+            return MASKED.format(step)
+    return SPREAD.format(f"{name}[{', '.join(map(str, place))}]")
+
+
+def _spread(candidate: Candidate, arrays, statics) -> list[np.ndarray]:
+    """Where the outputs have NaN and should have a number; nothing if the call fails."""
     try:
         outputs = candidate.results(arrays, statics)
     except (Broken, Declined):
-        return ""
+        return []
     gauged = candidate.expect(arrays, statics)
-    spread = [
+    return [
         (kind_of(y) == 2) & (kind_of(g.value) == 0) for y, g in zip(outputs, gauged, strict=True)
     ]
-    if again is None or not again.ok or not _before(op, spread, step):
-        return ""
-    return MASKED.format(step)
 
 
 def _before(op, spread, step: int) -> bool:

@@ -105,7 +105,7 @@ def _outcomes(candidate, case, beside_others=False):
                 raise Declined
             continue
         if outcome.status != "ok":
-            raise Broken(without_result(outcome))
+            raise Broken(without_result(outcome)).at(at)
         yield at, outcome
 
 

@@ -43,6 +43,8 @@ def repeat(candidate: Candidate, case: Case) -> Verdict:
             return worst_of([verdict, _repeated(candidate, larger, at)])
         except Declined:  # this length is not supported
             continue
+        except Broken as broken:
+            raise broken.at(at) from None
     return verdict
 
 

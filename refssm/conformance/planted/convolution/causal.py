@@ -89,6 +89,8 @@ for _p in (DIRECT, TRANSFORM):
         ("first_tap_halved", "the first tap halved, as by the trapezoidal rule",
          {"k": lambda k: k * np.where(np.arange(k.shape[-1]) == 0, 0.5, 1).astype(k.dtype)}),
         ("taps_64", "taps beyond 64 dropped: only a long kernel shows it", {"k": first_64}),
+        ("taps_128", "taps beyond 128 dropped",
+         {"k": lambda k: kept(k, 128)}),
         ("taps_256", "taps beyond 256 dropped: only a flat kernel shows it",
          {"k": lambda k: kept(k, 256)}),
         ("last_tap", "the last tap dropped: only an early impulse shows it", {"k": but_last}),

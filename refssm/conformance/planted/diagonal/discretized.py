@@ -34,6 +34,8 @@ for _p in (ZOH, EXP_WITH_INPUT):
         ("textbook", "(e^z − 1)/w without expm1",  # dt where w is 0
          _with(lambda w, dt: np.where(w == 0, dt, (np.exp(dt * w) - 1) / np.where(w == 0, 1, w)))),
         ("undefined", "NaN for w = 0", _with(lambda w, dt: np.expm1(dt * w) / w)),
+        ("guarded", "1e-8 added to the denominator w",
+         _with(lambda w, dt: np.expm1(dt * w) / (w + w.real.dtype.type(1e-8)))),
         ("published", "w*/max(|w|², 1e-7) for 1/w",  # DSS-exp as published
          _with(lambda w, dt: np.expm1(dt * w) * w.conj() / np.maximum(np.abs(w) ** 2, 1e-7))),
         ("euler", "B̄ = dt·B", _with(lambda w, dt: dt)),  # as Mamba's code has it
@@ -107,6 +109,9 @@ BILINEAR.plant(
 BILINEAR.plant(
     ("log_of_root", "the logarithm of the rounded root",  # as S4D's; real through complex numbers
      _powers(lambda h, k: np.exp(np.log((1 + h) / (1 - h) + 0j) * k))),
+    ("resolvent_conjugated", "1 − h* for 1 − h",
+     _with(lambda w, dt: dt / (1 - dt * w.conj() / 2),
+           lambda z, l: ((1 + z / 2) / (1 - z.conj() / 2))[..., None] ** times(z, l))),
     by="value[complex64]",
 )  # fmt: skip
 

@@ -94,6 +94,16 @@ BILINEAR.plant(
     ("tustin_root", "√dt B for dt B",
      with_step(lambda dt, A_bar, B_bar: (A_bar, B_bar / np.sqrt(dt[..., None, None])))),
 )  # fmt: skip
+BILINEAR.plant(
+    ("resolvent_conjugated", "(I − ½dt A*)⁻¹ for (I − ½dt A)⁻¹",
+     _rule(lambda Z: _resolvent(Z.conj() / 2) @ _explicit(Z / 2),
+           lambda Z: _resolvent(Z.conj() / 2))),
+    by="value[complex64]",
+)  # fmt: skip
+BILINEAR.plant(
+    ("resolvent_sign", "I + ½dt A for I − ½dt A in the backward pass", every.resolvent_sign),
+    by="gradient",
+)  # fmt: skip
 
 
 def transposed(A):
@@ -136,3 +146,7 @@ for _p in (ZOH, BILINEAR):
          right(dA_bar, dB_bar, transposed(A).conj(), B, dt)),
         by="gradient",
     )  # fmt: skip
+    _p.plant(
+        ("gain_not_conjugated", "Aᵀ for Aᴴ in dB", every.gain_not_conjugated),
+        by="gradient[complex64]",
+    )

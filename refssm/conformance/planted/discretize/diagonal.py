@@ -71,6 +71,15 @@ BILINEAR.plant(
     ("clipped", "|Ā| kept above 1e-3: dt·w = −2",
      _rule(lambda z: np.where(np.abs(_mapped(z)) < 1e-3, z.dtype.type(1e-3), _mapped(z)))),
 )  # fmt: skip
+BILINEAR.plant(
+    ("resolvent_conjugated", "1 − ½z* for 1 − ½z",
+     _rule(lambda z: (1 + z / 2) / (1 - z.conj() / 2), lambda z: _implicit(z.conj() / 2))),
+    by="value[complex64]",
+)  # fmt: skip
+BILINEAR.plant(
+    ("resolvent_sign", "1 + ½z for 1 − ½z in the backward pass", every.resolvent_sign),
+    by="gradient",
+)  # fmt: skip
 
 
 for _p in (ZOH, BILINEAR):
@@ -99,6 +108,7 @@ for _p in (ZOH, BILINEAR):
     _p.plant(
         ("not_conjugated", "w for w* in the backward pass", lambda right, dA_bar, dB_bar, w, B, dt:
          right(dA_bar, dB_bar, w.conj(), B, dt)),
+        ("gain_not_conjugated", "w for w* in dB", every.gain_not_conjugated),
         by="gradient[complex64]",
     )  # fmt: skip
 

@@ -33,6 +33,18 @@ def through_input(change):
     return vjp
 
 
+def gain_not_conjugated(right, dA_bar, dB_bar, A, B, dt):
+    """The gradient of B for the conjugate of A; those of A and dt are right."""
+    dA, _, ddt = right(dA_bar, dB_bar, A, B, dt)
+    return dA, right(dA_bar, dB_bar, A.conj(), B, dt)[1], ddt
+
+
+def resolvent_sign(right, dA_bar, dB_bar, A, B, dt):
+    """Gradients of the bilinear map with the resolvent of −A."""
+    dA, dB, _ = right(dA_bar, dB_bar, -A, B, dt)
+    return dA, dB, right(-dA_bar, dB_bar, -A, B, dt)[2]  # dĀ/ddt has A itself as a factor
+
+
 INPUT_IGNORED = through_input(lambda d: 0 * d)
 STATE_IGNORED = {"dA_bar": lambda d: 0 * d}
 SWAPPED = of_result(lambda *results: results[::-1])

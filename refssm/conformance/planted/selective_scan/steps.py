@@ -72,6 +72,17 @@ plant(on.SCAN,
        of_y(lambda y, u: y if np.iscomplexobj(u) else y.real.copy())), by=COMPLEX)  # fmt: skip
 
 
+def _earlier(dt):
+    """dt_(k−1), and dt_0 at the first step."""
+    return np.concatenate([dt[..., :1], dt[..., :-1]], axis=-1)
+
+
+def _whole_blocks(C, size=4):
+    """No output of the state's entries beyond a multiple of `size`, if there is one block."""
+    n = C.shape[-1]
+    return np.where(np.arange(n) < (n // size * size or n), C, 0).astype(C.dtype)
+
+
 def _by_other_step(by):
     """The decay with another step's dt; dt u is right."""
 
@@ -86,6 +97,8 @@ def _by_other_step(by):
 
 plant(on.SCAN,
       ("decay_late", "e^(dt_(k−1) A)", _by_other_step(-1)),
+      ("step_late", "dt_(k−1) for dt_k, in the decay and in the input", given(dt=_earlier)),
+      ("state_tail", "entries of the state beyond a multiple of 4 left out", {"C": _whole_blocks}),
       ("input_late", "u_(k−1)", given(u=lambda u: np.roll(u, 1, axis=-1))),
       ("C_late", "C_(k−1)", {"C": lambda C: np.roll(C, 1, axis=-2)}))  # fmt: skip
 plant(on.STATEFUL,
@@ -132,6 +145,8 @@ plant(("selective_scan", "mamba_scan_stateful"),
 plant(on.EACH,  # steps clipped to a range, as some models have it before the scan
       ("step_at_least", "dt clipped at 1e-3 from below", given(dt=lambda dt: np.maximum(dt, 1e-3))),
       ("step_at_most", "dt clipped at 0.1 from above", given(dt=lambda dt: np.clip(dt, 0, 0.1))),
+      ("step_within", "dt clipped to the range from 1e-3 to 0.1",
+       given(dt=lambda dt: np.clip(dt, 1e-3, 0.1))),
 )  # fmt: skip
 plant(("selective_scan", "selective_scan_stateful"),
       ("padding_resets", "the state dropped where dt is 0",
