@@ -39,6 +39,18 @@ def load_data(path):
 class Layer:
     pass
 '''
+CHUNKED = """
+import numpy as np
+
+
+def ssd_minimal_discrete(X, A, B, C, block_len):
+    assert X.shape[1] % block_len == 0
+    S, ys = 0, []
+    for i in range(X.shape[1]):
+        S = np.exp(A[:, i, :, None, None]) * S + X[:, i, ..., None] * B[:, i, :, None]
+        ys.append((S * C[:, i, :, None]).sum(-1))
+    return np.stack(ys, 1) if ys else X, S
+"""
 HARMFUL = """
 import os
 import time
@@ -167,6 +179,21 @@ def test_the_commands_and_the_tests_that_it_writes_run(folder, capfd):
     tests = pytest_run(path, "test_my_ops.py", "-k", "value")
     assert "1 failed" in tests or "4 failed" in tests, tests
     assert "error" not in tests.lower(), tests
+    assert "passed" in tests
+
+
+@pytest.mark.long
+def test_a_function_of_whole_chunks_gets_a_chunk_that_divides_the_length(folder, capfd):
+    path = folder(CHUNKED)
+    result, out, _ = run(capfd, "doctor", "my_ops.py", "--write", "test_it.py")
+    assert result == 0
+    assert "ssd_chunked, sure" in out
+    assert "it wants whole chunks" in out
+    text = (path / "test_it.py").read_text(encoding="utf-8")
+    assert "import math\n\nimport pytest\n" in text
+    assert "return ssd_minimal_discrete(x, log_a, B, C, math.gcd(chunk, x.shape[1]))[0]" in text
+    tests = pytest_run(path, "test_it.py", "-k", "value")
+    assert "failed" not in tests, tests
     assert "passed" in tests
 
 

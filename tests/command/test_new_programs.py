@@ -1,12 +1,12 @@
 """`refssm new --framework cpp|js|rust` and `--ci`: what it writes runs."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 from judging import run
 
 from refssm.catalog import judged
@@ -111,6 +111,13 @@ def test_a_program_of_another_operator_compiles(folder, capfd, language, name):
     built(language, f"{name}_{language}.{foreign.ENDINGS[language]}")
 
 
+def commands(path):
+    """The commands of a CI file: each stands in quotes at the end of a line."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = [re.fullmatch(r" +- (?:run: )?'(.*)'", line) for line in lines]
+    return [match[1].replace("''", "'") for match in found if match]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("service", ["github", "gitlab"])
 def test_the_commands_of_a_ci_file_run(folder, capfd, service):
@@ -120,13 +127,7 @@ def test_the_commands_of_a_ci_file_run(folder, capfd, service):
     assert "linear_scan_numpy.py written; next: refssm verify linear_scan_numpy.py" in out
     path = {"github": ".github/workflows/refssm.yml", "gitlab": "refssm.gitlab-ci.yml"}[service]
     assert f"{path} written; " in out
-    told = yaml.safe_load((folder / path).read_text(encoding="utf-8"))
-    if service == "github":
-        assert told[True] == ["push", "pull_request"]  # YAML 1.1 reads `on` so
-        steps = [step["run"] for step in told["jobs"]["verify"]["steps"] if "run" in step]
-    else:
-        steps = told["refssm"]["script"]
-    install, verify = steps
+    install, verify = commands(folder / path)
     assert install == "pip install './refssm'"
     program, *rest = verify.split()
     assert program == "refssm"
@@ -142,8 +143,7 @@ def test_the_commands_of_a_ci_file_run(folder, capfd, service):
 def test_a_ci_file_compiles_a_program_before_it_is_judged(folder, capfd):
     words = ["new", "linear_scan", "--framework", "rust", "--ci", "gitlab", "--source", "x"]
     assert run(capfd, *words)[0] == 0
-    script = yaml.safe_load(Path("refssm.gitlab-ci.yml").read_text(encoding="utf-8"))["refssm"]
-    *_, build, verify = script["script"]
+    *_, build, verify = commands(Path("refssm.gitlab-ci.yml"))
     assert build == foreign.built("rust", "linear_scan_rust.rs")
     assert verify == 'refssm verify --exec "./linear_scan_rust {case}" --as linear_scan'
 

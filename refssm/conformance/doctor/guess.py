@@ -135,7 +135,7 @@ def _called(recipe, framework, layout, told: Diagnosis, worker) -> Guess:
 def _judged(guess: Guess, op: Operator, case: Case, outcome: Outcome) -> Guess:
     """The guess after one call with this outcome."""
     if outcome.status != "ok":
-        return replace(guess, message=outcome.message)
+        return replace(guess, how=NAMED, message=outcome.message)
     verdict = _graded(op, case, outcome)
     if verdict.grade in RIGHT:
         return replace(guess, how=SURE, types=(case.type.name,), message="")
@@ -173,6 +173,8 @@ def _call(guess: Guess, case: Case, told: Diagnosis, worker, **how) -> Outcome:
 
 def _more(guess: Guess, told: Diagnosis, worker) -> Guess:
     """The guess after calls in the other types, and of the gradient by autodiff."""
+    if "chunk" in guess.op.static:
+        guess = _with_whole_chunks(guess, told, worker)
     op, types = in_layout(guess.op, guess.layout), list(guess.types)
     for dtype in _types(guess.recipe):
         case = ordinary_case(op, dtype, _sizes(op), seed=2)
@@ -189,6 +191,17 @@ def _more(guess: Guess, told: Diagnosis, worker) -> Guess:
         guess = replace(guess, gradient=outcome.status == "ok")
     others = tuple(t for t in _types(guess.recipe) if t not in types)
     return replace(guess, types=tuple(t for t in types_of(op) if t in types), others=others)
+
+
+def _with_whole_chunks(guess: Guess, told: Diagnosis, worker) -> Guess:
+    """The guess with a wrapper for lengths that are no multiple of the chunk, if it needs one."""
+    op = in_layout(guess.op, guess.layout)
+    case = ordinary_case(op, guess.types[0], SMALL)
+    if _judged(guess, op, case, _call(guess, case, told, worker)).how == SURE or told.died:
+        return guess
+    other = replace(guess, recipe=guess.recipe.whole_chunks(guess.layout))
+    fits = _judged(other, op, case, _call(other, case, told, worker)).how == SURE
+    return other if fits else guess
 
 
 def _outputs(op: Operator, case: Case):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from refssm._layout import parse
 from refssm._operator import Operator
 from refssm.catalog import joined
 from refssm.conformance.calling.calls.attempt import Function
@@ -21,9 +22,7 @@ class Recipe:
 
     op: Operator
     function: str
-    passed: tuple[
-        tuple[str, str], ...
-    ]  # the function's arguments: name and expression; "": by place
+    passed: tuple[tuple[str, str], ...]  # its arguments: name, or "" by place, and expression
     by_name: int  # how many arguments have a name that fits
     real_part: int = 0  # the function returns so many times the real part: call it twice
     result: int | None = None  # which of several results is the output
@@ -37,6 +36,14 @@ class Recipe:
         return [*self.passed] == wanted and not (
             self.real_part or self.added or self.result is not None
         )
+
+    def whole_chunks(self, layout: str) -> Recipe:
+        """The recipe with a chunk that divides the length: the output does not depend on it."""
+        first, axes = next(iter(self.op.inputs)), parse(self.op, layout).inputs[0]
+        chunk = f"math.gcd(chunk, {first}.shape[{axes.index(self.op.leading)}])"
+        passed = tuple((n, chunk if text == "chunk" else text) for n, text in self.passed)
+        note = "it wants whole chunks: it gets one that divides the length"
+        return replace(self, passed=passed, notes=(*self.notes, note))
 
     @property
     def only_complex(self) -> bool:

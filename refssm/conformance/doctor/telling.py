@@ -65,16 +65,19 @@ def tests(diagnoses: list[Diagnosis], target: str, written: Path) -> str:
     modules = dict.fromkeys(t.function.module for t in shown)
     folders = dict.fromkeys(t.function.folder for t in shown)
     needs = {IMPORTS[g.framework]: SHORT[g.framework] for g in guesses if _uses(g)}
+    standard = "import math\n\n" * any("math." in g.recipe.body("", "") for g in guesses)
     imports = [f"import {m} as {s}" if m != s else f"import {m}" for m, s in needs.items()]
     head = f'"""Written by `refssm doctor {target}`: run it with pytest."""\n\n'
     paths = [f for f in folders if Path(f) != written.resolve().parent]
-    first = "import sys\nfrom pathlib import Path\n\n" if paths else ""
+    if paths:
+        standard = standard.rstrip("\n") + "\n" * bool(standard)
+        standard += "import sys\nfrom pathlib import Path\n\n"
     # a test is found beside its own file: the folder of the code is another one
     added = "".join(f"sys.path.insert(0, {_relative(f, written)})\n" for f in paths)
     froms = "\n".join(f"from {m} import {_names(m, shown)}" for m in modules)
     libraries = "\n".join(sorted([*imports, "import pytest"]))
     body = "".join(f"\n\n{_test(guess)}" for guess in guesses)
-    return f"{head}{first}{libraries}\n{chr(10) * bool(added)}{added}\n{froms}\n{body}"
+    return f"{head}{standard}{libraries}\n{chr(10) * bool(added)}{added}\n{froms}\n{body}"
 
 
 def _test(guess: Guess) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -113,7 +114,7 @@ def attempt(functions: dict[str, Callable], tried: Attempt, arrays, statics, **h
         xp = __import__(IMPORTS[tried.framework], fromlist=["_"])
     except ImportError:
         return Outcome("absent", message=f"{tried.framework} is not installed")
-    space: dict[str, Any] = {"xp": xp, tried.function: functions[tried.function]}
+    space: dict[str, Any] = {"xp": xp, "math": math, tried.function: functions[tried.function]}
     exec(compile(tried.wrapper, "<wrapper>", "exec"), space)
     settings = {"framework": tried.framework, "layout": tried.layout, "vjp": tried.vjp}
     said = Declaration(tried.operator, **settings)
