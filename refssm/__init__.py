@@ -9,15 +9,18 @@ from importlib import import_module
 from types import ModuleType
 
 from refssm._names import FAMILY_OF as _FAMILY_OF
+from refssm._names import did_you_mean as _did_you_mean
 
 __version__ = "0.1.0"
 
+_ALIKE = 0.8  # a name that is asked for may be of no operator: `hasattr`
 __all__ = sorted(_FAMILY_OF)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str):
     if name not in _FAMILY_OF:
-        raise AttributeError(f"module 'refssm' has no attribute {name!r}")
+        hint = "" if name.startswith("_") else _did_you_mean(name, _FAMILY_OF, _ALIKE).strip()
+        raise AttributeError(f"module 'refssm' has no attribute {name!r}{'; ' * bool(hint)}{hint}")
     family = import_module(f"refssm.{_FAMILY_OF[name]}")
     if name not in vars(family):
         msg = f"refssm/__init__.pyi lists {name!r}, which {family.__name__} does not define"

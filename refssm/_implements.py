@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from refssm._names import did_you_mean
+
 Arrays = Mapping[str, np.ndarray]
 FRAMEWORKS = ("numpy", "torch", "jax", "cupy")
 # kinds of devices by the framework's own names; NumPy has none but the processor, and says so later
@@ -115,9 +117,10 @@ class Declaration:
 
         op = named(self.name)
         if op is None:
-            known = ", ".join(op.name for op in judged())
+            hint = did_you_mean(self.name, [op.name for op in judged()])
             raise ValueError(
-                f"implements: `{self.name}` is not an operator of the catalog ({known})"
+                f"implements: `{self.name}` is not an operator of the catalog; {hint}`refssm list` "
+                "prints all names"
             )
         if self.kinds == "complex" and all(d.real for d in op.inputs.values()):
             raise ValueError(

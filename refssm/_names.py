@@ -6,6 +6,7 @@ of the order of the catalog. `import refssm` runs this code, so it uses no parse
 
 import os
 import sys
+from collections.abc import Iterable
 
 STUB = os.path.join(os.path.dirname(__file__), "__init__.pyi")
 
@@ -24,6 +25,14 @@ def listed(text: str) -> dict[str, str]:
 
 with open(STUB, encoding="utf-8") as _stub:
     FAMILY_OF = listed(_stub.read())
+
+
+def did_you_mean(word: str, known: Iterable[str], least: float = 0.5) -> str:
+    """The known word that is most like another as a question, "did you mean …? ", or ""."""
+    import difflib  # only for a name that is wrong
+
+    found = difflib.get_close_matches(word, [*known], n=1, cutoff=least)
+    return f"did you mean {found[0]}? " if found else ""
 
 
 def export(package: dict[str, object]) -> None:

@@ -62,6 +62,7 @@ class Operator:
     contract: Contract = TRACED
     citation: str = ""
     lacks: frozenset[str] = frozenset()  # roles that deliberately do not exist
+    tags: tuple[str, ...] = ()  # what others call it: models, papers, functions of public code
 
     def __post_init__(self):
         unknown = {t for t in self.traits if t not in TRAITS and not t.startswith("linear:")}

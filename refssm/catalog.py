@@ -47,6 +47,17 @@ def named(name: str) -> Operator | None:
     return _by_name().get(name)
 
 
+def called(name: str) -> list[Operator]:
+    """The operators of which a tag is this name, whatever its case and punctuation."""
+    wanted = joined(name)
+    return [op for op in judged() if any(wanted == joined(tag) for tag in op.tags)]
+
+
+def joined(text: str) -> str:
+    """The letters and digits of a text, in small letters: "RG-LRU" is "rglru"."""
+    return "".join(c for c in text.lower() if c.isalnum())
+
+
 def families() -> list[str]:
     """The families with operators, in reading order."""
     return list(dict.fromkeys(op.family for op in OPERATORS))

@@ -64,6 +64,7 @@ CAUCHY_KERNEL = Operator(
     batch="d, d, ",
     traits=frozenset({"linear:v"}),
     citation="gu2022s4, §3.2",
+    tags=("cauchy_mult", "cauchy_naive", "cauchy_conj", "S4 Cauchy multiplication"),
 )
 cauchy_kernel = CAUCHY_KERNEL.checked(cauchy_kernel)
 cauchy_kernel_vjp = CAUCHY_KERNEL.checked_vjp(cauchy_kernel_vjp)
@@ -115,6 +116,7 @@ RESOLVENT_AT_ROOTS = Operator(
     traits=frozenset({"linear:v"}),
     contract=SPECTRUM,
     citation="gu2022s4, §3.2",
+    tags=("Cauchy kernel at roots of unity", "generating function of a diagonal system"),
 )
 resolvent_at_roots = RESOLVENT_AT_ROOTS.checked(resolvent_at_roots)
 resolvent_at_roots_vjp = RESOLVENT_AT_ROOTS.checked_vjp(resolvent_at_roots_vjp)

@@ -70,6 +70,7 @@ KRYLOV_KERNEL = Operator(
     batch="d, d, d",
     traits=frozenset({"causal", "linear:B", "linear:C"}),
     citation="gu2022s4, §2.4",
+    tags=("K_conv", "krylov powers of A", "S4 kernel by unrolling"),
 )
 krylov_kernel = KRYLOV_KERNEL.checked(krylov_kernel)
 krylov_kernel_vjp = KRYLOV_KERNEL.checked_vjp(krylov_kernel_vjp)

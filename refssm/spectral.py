@@ -96,5 +96,6 @@ SPECTRAL_FILTERS = Operator(
     definition=filter_invariants,
     citation="agarwal2023",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
+    tags=("get_spectral_filters", "STU", "spectral transform unit", "spectral filtering"),
 )
 spectral_filters = SPECTRAL_FILTERS.checked(spectral_filters)

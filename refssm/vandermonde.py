@@ -61,6 +61,7 @@ VANDERMONDE_KERNEL = Operator(
     batch="d, d",
     traits=frozenset({"causal", "linear:v"}),
     citation="gu2022s4d, §3.3",
+    tags=("vandermonde_product", "log_vandermonde without conjugates", "sum of exponentials"),
 )
 vandermonde_kernel = VANDERMONDE_KERNEL.checked(vandermonde_kernel)
 vandermonde_kernel_vjp = VANDERMONDE_KERNEL.checked_vjp(vandermonde_kernel_vjp)
@@ -97,6 +98,7 @@ VANDERMONDE_KERNEL_REAL = Operator(
     batch="d, d",
     traits=frozenset({"causal", "linear:v"}),
     citation="gu2022s4d, §3.3",
+    tags=("log_vandermonde", "log_vandermonde_naive", "log_vandermonde_fast", "conjugate pairs"),
 )
 vandermonde_kernel_real = VANDERMONDE_KERNEL_REAL.checked(vandermonde_kernel_real)
 vandermonde_kernel_real_vjp = VANDERMONDE_KERNEL_REAL.checked_vjp(vandermonde_kernel_real_vjp)

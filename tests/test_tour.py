@@ -70,7 +70,8 @@ def test_the_environment_of_the_readme_has_the_extras_of_the_tour():
 def test_the_tour_has_every_subcommand_that_a_user_starts_with():
     used = {line.split()[1] for line in LINES if line.startswith("refssm ")}
     assert used == {
-        *["list", "show", "verify", "replay", "vectors", "plot", "experiment", "bench", "new"]
+        *["list", "show", "verify", "replay", "vectors", "plot", "experiment", "bench", "new"],
+        *["find", "doctor"],
     }
     assert len(LINES) == len({*LINES}) > 15
 

@@ -18,7 +18,10 @@ from refssm.command import (
     bench,
     cases,
     catalog,
+    doctor,
     experiment,
+    find,
+    listing,
     new,
     plot,
     replay,
@@ -26,12 +29,14 @@ from refssm.command import (
     vectors,
     verify,
 )
+from refssm.command.group import Group
 from refssm.command.saying import say
 
 CTRL_C = 130  # newer versions of Typer return this for a KeyboardInterrupt
 INTERRUPTED, INTERNAL, USAGE = 2, 3, 4  # 1 and 5 are results of `verify`
 
 app = typer.Typer(
+    cls=Group,
     name="refssm",
     help="Check implementations of state-space operators: right or wrong, and how accurate.",
     no_args_is_help=False,
@@ -42,8 +47,10 @@ app = typer.Typer(
 app.command("verify")(verify.verify)
 app.command("bench")(bench.bench)
 app.command("train")(train.train)
-app.command("list")(catalog.list_operators)
+app.command("find")(find.find_operators)
+app.command("list")(listing.list_operators)
 app.command("show")(catalog.show_operator)
+app.command("doctor")(doctor.doctor)
 app.command("replay")(replay.replay)
 app.command("new")(new.new_plugin)
 app.add_typer(cases.app, name="cases")

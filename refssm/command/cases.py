@@ -14,11 +14,13 @@ import typer
 
 from refssm.command import options as o
 from refssm.command import spoken
+from refssm.command.group import Group
 from refssm.command.progress import Bar
 
 FAILED, NOTHING = 1, 5
 
 app = typer.Typer(
+    cls=Group,
     help="Judge programs in any language: a case is a folder of .npy files.",
     no_args_is_help=True,
     rich_markup_mode=None,

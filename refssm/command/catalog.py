@@ -1,23 +1,10 @@
-"""`refssm list` and `refssm show`: print the catalog from the declarations."""
+"""`refssm show`: print an operator from its declaration."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import typer
-
-
-def list_operators() -> None:
-    """Print every operator with its signature and formula."""
-    from refssm.catalog import judged
-
-    name, signature = (
-        max(len(t) for t in texts)
-        for texts in zip(*((op.name, op.signature) for op in judged()), strict=True)
-    )
-    for op in judged():
-        formula = (op.reference.__doc__ or "").strip().splitlines()[0]
-        typer.echo(f"{op.name:<{name}} {op.signature:<{signature}} {formula}")
 
 
 def show_operator(

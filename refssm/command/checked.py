@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from refssm._names import did_you_mean
 from refssm.command.asked import Asked
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ def preset(name: str) -> str:
 
     known = dict.fromkeys(p.name for presets in PRESETS.values() for p in presets)
     if name and name not in known:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]}? " if near else ""
+        hint = did_you_mean(name, known)
         raise UsageError(
             f"unknown preset {name!r}: {hint}`refssm show OPERATOR` lists an operator's presets"
         )

@@ -1,8 +1,9 @@
-"""`refssm new`: write a plug-in file that runs, as a place for a kernel."""
+"""`refssm new`: write a plug-in file or a program that runs, as a place for a kernel."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -30,28 +31,80 @@ BACK = {
 
 def new_plugin(
     operator: Annotated[str, typer.Argument(help="A name from `refssm list`.")],
-    framework: Annotated[str, typer.Option(help="numpy, torch, jax or cupy.")] = "numpy",
+    framework: Annotated[
+        str, typer.Option(help="numpy, torch, jax, cupy; or a program in cpp, js, rust.")
+    ] = "numpy",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file; else OPERATOR_FRAMEWORK.py.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    ci: Annotated[
+        str, typer.Option("--ci", help="Also write a file that judges it in CI: github, gitlab.")
+    ] = "",
+    source: Annotated[
+        str, typer.Option(help="For --ci: what pip installs refssm from, a folder or an address.")
+    ] = "",
 ) -> None:
-    """Write a plug-in file that runs, with a place for your kernel."""
+    """Write a plug-in file or a program, with a place for your kernel; and a CI file."""
     from refssm._implements import FRAMEWORKS
+    from refssm.command import continuous, foreign
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.usage_error import UsageError
 
     op = operator_named(operator)
-    if framework not in FRAMEWORKS:
-        raise UsageError(f"unknown framework {framework!r}; wanted one of {', '.join(FRAMEWORKS)}")
-    path = output or Path(f"{op}_{framework}.py")
-    if path.exists() and not force:
-        raise UsageError(f"{path} already exists; --force overwrites it")
+    known = (*FRAMEWORKS, *foreign.ENDINGS)
+    if framework not in known:
+        raise UsageError(f"unknown framework {framework!r}; wanted one of {', '.join(known)}")
+    path = output or Path(f"{op}_{framework}.{foreign.ENDINGS.get(framework, 'py')}")
+    path = Path(path.name) if path.parent == Path() else path
+    commands = [f"refssm verify {quote(str(path))}"]
+    if framework in foreign.ENDINGS:
+        text = foreign.program(op, framework, str(path))
+        built, verified = (
+            foreign.built(framework, str(path)),
+            foreign.verified(op, framework, str(path)),
+        )
+        commands = [built] * bool(built) + [verified]
+    else:
+        text = plugin(op, framework, path.name)
+    texts = {path: text}
+    if ci:
+        texts[_place(ci, source)] = continuous.written(ci, source, framework, commands)
+    for place in texts:
+        if place.exists() and not force:
+            raise UsageError(f"{place} already exists; --force overwrites it")
+    for place, content in texts.items():
+        _write(place, content)
+    typer.echo(f"{path} written; next: {' && '.join(commands)}")
+    if ci:
+        typer.echo(f"{_place(ci, source)} written; {continuous.NEXT[ci]}")
+
+
+def _place(ci: str, source: str) -> Path:
+    """The path of a CI file; UsageError for an unknown service."""
+    from refssm.command.continuous import PATHS, SERVICES
+    from refssm.conformance.usage_error import UsageError
+
+    if ci not in SERVICES:
+        raise UsageError(f"unknown CI {ci!r}; wanted one of {', '.join(SERVICES)}")
+    if not source:
+        raise UsageError(
+            "--ci wants --source, what pip installs refssm from: a folder of your repository or an "
+            "address, as git+https://…; refssm is on no package index"
+        )
+    return Path(PATHS[ci])
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file; UsageError if that is impossible. Folders of CI files are made."""
+    from refssm.conformance.usage_error import UsageError
+
     try:
-        path.write_text(plugin(op, framework, path.name), encoding="utf-8")
+        if path.parts[:1] == (".github",):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
-    typer.echo(f"{path} written; next: refssm verify {path}")
 
 
 def plugin(op, framework: str, file: str) -> str:

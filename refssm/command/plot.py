@@ -9,9 +9,12 @@ from typing import Annotated
 
 import typer
 
+from refssm.command.group import Group
+
 FORMATS = (".png", ".svg")
 
 app = typer.Typer(
+    cls=Group,
     help="Draw HiPPO memories, bases, kernels and spectra, as PNG or SVG.",
     no_args_is_help=True,
     rich_markup_mode=None,

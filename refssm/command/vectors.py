@@ -11,11 +11,13 @@ import typer
 from refssm.command import options as o
 from refssm.command import spoken
 from refssm.command.checked import check_options
+from refssm.command.group import Group
 from refssm.command.held import worker_of
 from refssm.command.progress import Bar
 from refssm.command.saying import say
 
 app = typer.Typer(
+    cls=Group,
     help="Golden vectors: inputs with correctly rounded outputs, chosen to show bugs.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -59,6 +59,7 @@ BIDIRECTIONAL_CONVOLUTION = Operator(
     contract=FFT,
     citation="ma2023mega",
     lacks=frozenset({"jit"}),  # transforms: FFTW does them already
+    tags=("Mega bidirectional EMA convolution", "two-sided convolution"),
 )
 
 
@@ -130,6 +131,7 @@ BIDIRECTIONAL_CONVOLUTION_SHIFTED = Operator(
     contract=FFT,
     citation="goel2022sashimi",
     lacks=frozenset({"jit"}),  # transforms: FFTW does them already
+    tags=("SaShiMi bidirectional S4", "S4 bidirectional kernel"),
 )
 bidirectional_convolution = BIDIRECTIONAL_CONVOLUTION.checked(bidirectional_convolution)
 bidirectional_convolution_vjp = BIDIRECTIONAL_CONVOLUTION.checked_vjp(bidirectional_convolution_vjp)

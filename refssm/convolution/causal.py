@@ -61,6 +61,7 @@ CAUSAL_CONVOLUTION_DIRECT = Operator(
     batch="b d, d",
     traits=frozenset({"causal", "time-invariant", "linear:u", "linear:k"}),
     citation="gu2022s4, §2.3",
+    tags=("direct sum convolution", "numpy.convolve"),
 )
 
 
@@ -101,6 +102,13 @@ CAUSAL_CONVOLUTION = Operator(
     definition=causal_convolution_direct,
     contract=FFT,  # normwise [higham2002accuracy, §24.1]
     citation="gu2022s4, §2.3",
+    tags=(
+        "fftconv",
+        "fftconv_ref",
+        "FlashFFTConv",
+        "Hyena long convolution",
+        "scipy.signal.fftconvolve",
+    ),
 )
 causal_convolution_direct = CAUSAL_CONVOLUTION_DIRECT.checked(causal_convolution_direct)
 causal_convolution_direct_vjp = CAUSAL_CONVOLUTION_DIRECT.checked_vjp(causal_convolution_direct_vjp)

@@ -72,6 +72,7 @@ CIRCULAR_CONVOLUTION = Operator(
     contract=FFT,
     citation="oppenheim2010discrete, §8.6.5",
     lacks=frozenset({"jit"}),  # a transform: FFTW does it already
+    tags=("cyclic convolution", "periodic convolution"),
 )
 circular_convolution = CIRCULAR_CONVOLUTION.checked(circular_convolution)
 circular_convolution_vjp = CIRCULAR_CONVOLUTION.checked_vjp(circular_convolution_vjp)

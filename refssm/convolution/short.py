@@ -79,6 +79,7 @@ SHORT_CONVOLUTION = Operator(
     batch="b d, d",
     traits=frozenset({"causal", "time-invariant", "state", "linear:u", "linear:k"}),
     citation="gu2023mamba, §3.4",
+    tags=("causal_conv1d_fn", "causal_conv1d_ref", "depthwise conv1d", "Mamba conv1d"),
 )
 short_convolution = SHORT_CONVOLUTION.checked(short_convolution)
 short_convolution_vjp = SHORT_CONVOLUTION.checked_vjp(short_convolution_vjp)
@@ -123,6 +124,7 @@ SHORT_CONVOLUTION_STATEFUL = Operator(
     batch="b d, d, b d",
     traits=frozenset({"causal", "state", "linear:u,s0", "linear:k->y"}),
     citation="gu2023mamba, §3.4",
+    tags=("causal_conv1d_fn initial_states final_states",),
 )
 short_convolution_stateful = SHORT_CONVOLUTION_STATEFUL.checked(short_convolution_stateful)
 short_convolution_stateful_vjp = SHORT_CONVOLUTION_STATEFUL.checked_vjp(
@@ -164,6 +166,7 @@ SHORT_CONVOLUTION_STEP = Operator(
     batch="b d, d, b d",
     traits=frozenset({"linear:u,s", "linear:k->y"}),
     citation="gu2023mamba, §3.4",
+    tags=("causal_conv1d_update", "conv_state"),
 )
 short_convolution_step = SHORT_CONVOLUTION_STEP.checked(short_convolution_step)
 short_convolution_step_vjp = SHORT_CONVOLUTION_STEP.checked_vjp(short_convolution_step_vjp)

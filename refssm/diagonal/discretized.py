@@ -69,6 +69,15 @@ DIAGONAL_KERNEL_ZOH = Operator(
     batch="d, d, d, d",
     traits=frozenset({"causal", "linear:B", "linear:C"}),
     citation="gu2022s4d, §3.3",
+    tags=(
+        "s4d_kernel_zoh",
+        "S4D kernel",
+        "SSMKernelDiag",
+        "S4DKernel",
+        "S4D-Lin",
+        "S4D-Inv",
+        "log_dt log_A_real A_imag pairs",
+    ),
 )
 diagonal_kernel_zoh = DIAGONAL_KERNEL_ZOH.checked(diagonal_kernel_zoh)
 diagonal_kernel_zoh_vjp = DIAGONAL_KERNEL_ZOH.checked_vjp(diagonal_kernel_zoh_vjp)
@@ -115,6 +124,7 @@ DIAGONAL_KERNEL_BILINEAR = Operator(
     batch="d, d, d, d",
     traits=frozenset({"causal", "linear:B", "linear:C"}),
     citation="gu2022s4d, §3.3",
+    tags=("s4d_kernel", "S4D kernel bilinear", "SSMKernelDiag disc bilinear"),
 )
 diagonal_kernel_bilinear = DIAGONAL_KERNEL_BILINEAR.checked(diagonal_kernel_bilinear)
 diagonal_kernel_bilinear_vjp = DIAGONAL_KERNEL_BILINEAR.checked_vjp(diagonal_kernel_bilinear_vjp)

@@ -62,6 +62,7 @@ DSS_EXP_KERNEL = Operator(
     batch="d, d, d",
     traits=frozenset({"causal", "linear:C"}),
     citation="gupta2022dss",
+    tags=("DSS_exp", "SSMKernelDiag without B"),
 )
 dss_exp_kernel = DSS_EXP_KERNEL.checked(dss_exp_kernel)
 dss_exp_kernel_vjp = DSS_EXP_KERNEL.checked_vjp(dss_exp_kernel_vjp)
@@ -129,6 +130,7 @@ DSS_SOFTMAX_KERNEL = Operator(
     batch="d, d, d",
     traits=frozenset({"linear:C"}),
     citation="gupta2022dss",
+    tags=("DSS_softmax", "dss_kernel", "complex_softmax", "SSMKernelDiag disc dss"),
 )
 dss_softmax_kernel = DSS_SOFTMAX_KERNEL.checked(dss_softmax_kernel)
 dss_softmax_kernel_vjp = DSS_SOFTMAX_KERNEL.checked_vjp(dss_softmax_kernel_vjp)

@@ -71,6 +71,7 @@ EMA_KERNEL = Operator(
     batch="d, d, d, d",
     traits=frozenset({"causal", "linear:beta", "linear:gamma"}),
     citation="ma2023mega",
+    tags=("MultiHeadEMA", "Mega damped exponential moving average", "EMA"),
 )
 ema_kernel = EMA_KERNEL.checked(ema_kernel)
 ema_kernel_vjp = EMA_KERNEL.checked_vjp(ema_kernel_vjp)

@@ -63,6 +63,7 @@ SHIFT_KERNEL = Operator(
     traits=frozenset({"causal", "transform", "linear:B", "linear:C"}),
     contract=FFT,
     citation="fu2023h3",
+    tags=("SSKernelShift", "H3 shift SSM"),
 )
 shift_kernel = SHIFT_KERNEL.checked(shift_kernel)
 shift_kernel_vjp = SHIFT_KERNEL.checked_vjp(shift_kernel_vjp)

@@ -56,6 +56,7 @@ DISCRETIZE_DIAGONAL_ZOH = Operator(
     traits=frozenset({"linear:B->B_bar"}),
     citation="smith2023s5, §3.2",
     lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
+    tags=("S5 discretize_zoh", "zero-order hold diagonal"),
 )
 discretize_diagonal_zoh = DISCRETIZE_DIAGONAL_ZOH.checked(discretize_diagonal_zoh)
 discretize_diagonal_zoh_vjp = DISCRETIZE_DIAGONAL_ZOH.checked_vjp(discretize_diagonal_zoh_vjp)
@@ -104,6 +105,7 @@ DISCRETIZE_DIAGONAL_FOH = Operator(
     traits=frozenset({"linear:B->B0_bar", "linear:B->B1_bar"}),
     citation="franklin1998digital",
     lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
+    tags=("first-order hold diagonal",),
 )
 discretize_diagonal_foh = DISCRETIZE_DIAGONAL_FOH.checked(discretize_diagonal_foh)
 discretize_diagonal_foh_vjp = DISCRETIZE_DIAGONAL_FOH.checked_vjp(discretize_diagonal_foh_vjp)
@@ -144,6 +146,7 @@ DISCRETIZE_DIAGONAL_IMPULSE = Operator(
     traits=frozenset({"linear:B->B_bar"}),
     citation="franklin1998digital",
     lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
+    tags=("S5 dirac", "impulse invariant diagonal"),
 )
 discretize_diagonal_impulse = DISCRETIZE_DIAGONAL_IMPULSE.checked(discretize_diagonal_impulse)
 discretize_diagonal_impulse_vjp = DISCRETIZE_DIAGONAL_IMPULSE.checked_vjp(
@@ -186,6 +189,7 @@ DISCRETIZE_DIAGONAL_MAMBA = Operator(
     traits=frozenset({"linear:B->B_bar"}),
     citation="gu2023mamba, §3.2",
     lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
+    tags=("Mamba discretization deltaA deltaB",),
 )
 discretize_diagonal_mamba = DISCRETIZE_DIAGONAL_MAMBA.checked(discretize_diagonal_mamba)
 discretize_diagonal_mamba_vjp = DISCRETIZE_DIAGONAL_MAMBA.checked_vjp(discretize_diagonal_mamba_vjp)

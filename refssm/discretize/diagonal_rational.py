@@ -61,6 +61,7 @@ DISCRETIZE_DIAGONAL_GBT = Operator(
     traits=frozenset({"linear:B->B_bar"}),
     citation="zhang2009gbt",
     lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
+    tags=("generalized bilinear transform diagonal",),
 )
 discretize_diagonal_gbt = DISCRETIZE_DIAGONAL_GBT.checked(discretize_diagonal_gbt)
 discretize_diagonal_gbt_vjp = DISCRETIZE_DIAGONAL_GBT.checked_vjp(discretize_diagonal_gbt_vjp)
@@ -99,6 +100,7 @@ DISCRETIZE_DIAGONAL_EULER = Operator(
     traits=frozenset({"linear:B->B_bar"}),
     citation="gu2020hippo, App. B.3",
     lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
+    tags=("forward Euler diagonal",),
 )
 discretize_diagonal_euler = DISCRETIZE_DIAGONAL_EULER.checked(discretize_diagonal_euler)
 discretize_diagonal_euler_vjp = DISCRETIZE_DIAGONAL_EULER.checked_vjp(discretize_diagonal_euler_vjp)
@@ -137,6 +139,7 @@ DISCRETIZE_DIAGONAL_BILINEAR = Operator(
     traits=frozenset({"linear:B->B_bar"}),
     citation="smith2023s5, §3.2",
     lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
+    tags=("S5 discretize_bilinear", "Tustin diagonal"),
 )
 discretize_diagonal_bilinear = DISCRETIZE_DIAGONAL_BILINEAR.checked(discretize_diagonal_bilinear)
 discretize_diagonal_bilinear_vjp = DISCRETIZE_DIAGONAL_BILINEAR.checked_vjp(
@@ -177,6 +180,7 @@ DISCRETIZE_DIAGONAL_BACKWARD = Operator(
     traits=frozenset({"linear:B->B_bar"}),
     citation="gu2020hippo, App. B.3",
     lacks=frozenset({"jit"}),  # one pass over n numbers: a mirror would gain nothing
+    tags=("backward Euler diagonal",),
 )
 discretize_diagonal_backward = DISCRETIZE_DIAGONAL_BACKWARD.checked(discretize_diagonal_backward)
 discretize_diagonal_backward_vjp = DISCRETIZE_DIAGONAL_BACKWARD.checked_vjp(

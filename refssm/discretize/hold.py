@@ -65,6 +65,7 @@ DISCRETIZE_ZOH = Operator(
     contract=EXPM,
     citation="vanloan1978",
     lacks=frozenset({"jit"}),  # matrix products: BLAS does them already
+    tags=("zero-order hold", "cont2discrete zoh", "c2d", "matrix exponential discretization"),
 )
 discretize_zoh = DISCRETIZE_ZOH.checked(discretize_zoh)
 discretize_zoh_vjp = DISCRETIZE_ZOH.checked_vjp(discretize_zoh_vjp)
@@ -127,6 +128,7 @@ DISCRETIZE_FOH = Operator(
     contract=EXPM,
     citation="franklin1998digital",
     lacks=frozenset({"jit"}),  # matrix products: BLAS does them already
+    tags=("first-order hold", "cont2discrete foh", "triangle hold"),
 )
 discretize_foh = DISCRETIZE_FOH.checked(discretize_foh)
 discretize_foh_vjp = DISCRETIZE_FOH.checked_vjp(discretize_foh_vjp)
@@ -173,6 +175,7 @@ DISCRETIZE_IMPULSE = Operator(
     contract=EXPM,
     citation="franklin1998digital",
     lacks=frozenset({"jit"}),  # matrix products: BLAS does them already
+    tags=("impulse invariant", "cont2discrete impulse"),
 )
 discretize_impulse = DISCRETIZE_IMPULSE.checked(discretize_impulse)
 discretize_impulse_vjp = DISCRETIZE_IMPULSE.checked_vjp(discretize_impulse_vjp)
@@ -217,6 +220,7 @@ DISCRETIZE_MAMBA = Operator(
     contract=EXPM,
     citation="gu2023mamba, §3.2",
     lacks=frozenset({"jit"}),  # matrix products: BLAS does them already
+    tags=("Mamba discretization with a dense matrix", "simplified Euler B"),
 )
 discretize_mamba = DISCRETIZE_MAMBA.checked(discretize_mamba)
 discretize_mamba_vjp = DISCRETIZE_MAMBA.checked_vjp(discretize_mamba_vjp)

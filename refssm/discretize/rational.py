@@ -66,6 +66,7 @@ DISCRETIZE_GBT = Operator(
     contract=SOLVE,
     citation="zhang2009gbt",
     lacks=frozenset({"jit"}),  # LAPACK does this already
+    tags=("generalized bilinear transform", "cont2discrete gbt"),
 )
 discretize_gbt = DISCRETIZE_GBT.checked(discretize_gbt, COMPILED_TYPES)
 discretize_gbt_vjp = DISCRETIZE_GBT.checked_vjp(discretize_gbt_vjp, COMPILED_TYPES)
@@ -106,6 +107,7 @@ DISCRETIZE_EULER = Operator(
     traits=frozenset({"linear:B->B_bar"}),
     citation="gu2020hippo, App. B.3",
     lacks=frozenset({"jit"}),  # one pass over the entries: a mirror would gain nothing
+    tags=("forward Euler", "cont2discrete euler"),
 )
 discretize_euler = DISCRETIZE_EULER.checked(discretize_euler)
 discretize_euler_vjp = DISCRETIZE_EULER.checked_vjp(discretize_euler_vjp)
@@ -155,6 +157,7 @@ DISCRETIZE_BILINEAR = Operator(
     contract=SOLVE,
     citation="gu2022s4, §2.2",
     lacks=frozenset({"jit"}),  # LAPACK does this already
+    tags=("Tustin", "trapezoidal rule", "cont2discrete bilinear"),
 )
 discretize_bilinear = DISCRETIZE_BILINEAR.checked(discretize_bilinear, COMPILED_TYPES)
 discretize_bilinear_vjp = DISCRETIZE_BILINEAR.checked_vjp(discretize_bilinear_vjp, COMPILED_TYPES)
@@ -201,6 +204,7 @@ DISCRETIZE_BACKWARD = Operator(
     contract=SOLVE,
     citation="gu2020hippo, App. B.3",
     lacks=frozenset({"jit"}),  # LAPACK does this already
+    tags=("backward Euler", "cont2discrete backward_diff"),
 )
 discretize_backward = DISCRETIZE_BACKWARD.checked(discretize_backward, COMPILED_TYPES)
 discretize_backward_vjp = DISCRETIZE_BACKWARD.checked_vjp(discretize_backward_vjp, COMPILED_TYPES)

@@ -113,6 +113,7 @@ DPLR_KERNEL_ALIASED = Operator(
     definition=dplr_aliased_spectrum,
     contract=SPECTRUM,
     citation="gu2022s4, §3.2",
+    tags=("K_gen_DPLR", "S4 kernel by inverse FFT without truncation", "C_tilde"),
 )
 dplr_kernel_aliased = DPLR_KERNEL_ALIASED.checked(dplr_kernel_aliased)
 dplr_kernel_aliased_vjp = DPLR_KERNEL_ALIASED.checked_vjp(dplr_kernel_aliased_vjp)

@@ -101,6 +101,7 @@ HANKEL_SINGULAR_VALUES_DIAGONAL = Operator(
     contract=SINGULAR,
     citation="demmel1999",
     lacks=frozenset({"jit", "gpu", "enclosure"}),  # for one model at a time: on the CPU
+    tags=("hsvd of a diagonal system", "Cauchy-like gramians"),
 )
 hankel_singular_values_diagonal = HANKEL_SINGULAR_VALUES_DIAGONAL.checked(
     hankel_singular_values_diagonal

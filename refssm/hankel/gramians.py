@@ -106,6 +106,7 @@ GRAMIANS = Operator(
     contract=SOLVE,
     citation="zhou1996",
     lacks=frozenset({"jit", "gpu"}),  # LAPACK computes the Schur form already; CuPy has none
+    tags=("solve_continuous_lyapunov", "control.gram", "controllability observability gramians"),
 )
 gramians = GRAMIANS.checked(gramians, COMPILED_TYPES)
 gramians_vjp = GRAMIANS.checked_vjp(gramians_vjp, COMPILED_TYPES)
@@ -161,6 +162,7 @@ GRAMIANS_DISCRETE = Operator(
     contract=SOLVE,
     citation="zhou1996",
     lacks=frozenset({"jit", "gpu"}),  # LAPACK computes the Schur form already; CuPy has none
+    tags=("solve_discrete_lyapunov", "Stein equation"),
 )
 gramians_discrete = GRAMIANS_DISCRETE.checked(gramians_discrete, COMPILED_TYPES)
 gramians_discrete_vjp = GRAMIANS_DISCRETE.checked_vjp(gramians_discrete_vjp, COMPILED_TYPES)

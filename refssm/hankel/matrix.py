@@ -55,6 +55,7 @@ HANKEL_MATRIX = Operator(
     batch="d",
     traits=frozenset({"linear:h"}),
     citation="zhou1996",
+    tags=("scipy.linalg.hankel", "Hankel operator as a matrix"),
 )
 hankel_matrix = HANKEL_MATRIX.checked(hankel_matrix)
 hankel_matrix_vjp = HANKEL_MATRIX.checked_vjp(hankel_matrix_vjp)
@@ -93,6 +94,7 @@ MARKOV_PARAMETERS = Operator(
     batch="d, d, d",
     traits=frozenset({"causal", "linear:B", "linear:C"}),
     citation="ho1966",
+    tags=("impulse response of a discrete system", "impulse response coefficients"),
 )
 markov_parameters = MARKOV_PARAMETERS.checked(markov_parameters)
 markov_parameters_vjp = MARKOV_PARAMETERS.checked_vjp(markov_parameters_vjp)

@@ -70,6 +70,7 @@ HANKEL_SINGULAR_VALUES = Operator(
     contract=BY_GRAMIANS,
     citation="laub1987",
     lacks=frozenset({"jit", "gpu", "enclosure"}),  # LAPACK does this; CuPy cannot
+    tags=("hsvd", "balanced truncation singular values"),
 )
 hankel_singular_values = HANKEL_SINGULAR_VALUES.checked(hankel_singular_values, COMPILED_TYPES)
 hankel_singular_values_vjp = HANKEL_SINGULAR_VALUES.checked_vjp(

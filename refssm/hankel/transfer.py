@@ -91,6 +91,7 @@ TRANSFER = Operator(
     batch="d, d, d, d, d",
     traits=frozenset({"linear:B,D", "linear:C,D"}),
     citation="zhou1996",
+    tags=("freqresp", "frequency response of a continuous system", "resolvent"),
 )
 transfer = TRANSFER.checked(transfer)
 transfer_vjp = TRANSFER.checked_vjp(transfer_vjp)
@@ -148,6 +149,12 @@ TRANSFER_DISCRETE = Operator(
     batch="d, d, d, d, d",
     traits=frozenset({"linear:B,D", "linear:C,D"}),
     citation="zhou1996",
+    tags=(
+        "dfreqresp",
+        "frequency response of a discrete system",
+        "z-transform",
+        "generating function",
+    ),
 )
 transfer_discrete = TRANSFER_DISCRETE.checked(transfer_discrete)
 transfer_discrete_vjp = TRANSFER_DISCRETE.checked_vjp(transfer_discrete_vjp)

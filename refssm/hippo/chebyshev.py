@@ -44,5 +44,6 @@ HIPPO_CHEBT = Operator(
     outputs=("A", "B"),
     citation="gu2020hippo, App. D.5",
     lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
+    tags=("HiPPO-ChebT", "translated Chebyshev"),
 )
 hippo_chebt = HIPPO_CHEBT.checked(hippo_chebt)

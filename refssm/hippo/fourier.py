@@ -58,6 +58,7 @@ HIPPO_FOURIER = Operator(
     outputs=("A", "B"),
     citation="gu2023train",
     lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
+    tags=("S4-FouT", "HiPPO-FouT", "truncated Fourier basis"),
 )
 hippo_fourier = HIPPO_FOURIER.checked(hippo_fourier)
 
@@ -87,6 +88,7 @@ HIPPO_FOURIER_NAIVE = Operator(
     outputs=("A", "B"),
     citation="gu2020hippo, App. D.4",
     lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
+    tags=("textbook Fourier window",),
 )
 hippo_fourier_naive = HIPPO_FOURIER_NAIVE.checked(hippo_fourier_naive)
 
@@ -114,5 +116,6 @@ HIPPO_FOURIER_DIAGONAL = Operator(
     outputs=("A", "B"),
     citation="gu2022s4d",
     lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
+    tags=("S4D-Fou", "diagonal Fourier"),
 )
 hippo_fourier_diagonal = HIPPO_FOURIER_DIAGONAL.checked(hippo_fourier_diagonal)

@@ -59,5 +59,6 @@ HIPPO_LAGT = Operator(
     outputs=("A", "B"),
     citation="gu2020hippo, App. D.2",
     lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
+    tags=("HiPPO-LagT", "translated Laguerre exponential measure"),
 )
 hippo_lagt = HIPPO_LAGT.checked(hippo_lagt)

@@ -42,6 +42,7 @@ HIPPO_LEGS = Operator(
     outputs=("A", "B"),
     citation="gu2020hippo, App. D.3",
     lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
+    tags=("HiPPO-LegS", "make_HiPPO", "scaled Legendre measure", "HiPPO_LegS"),
 )
 hippo_legs = HIPPO_LEGS.checked(hippo_legs)
 
@@ -75,6 +76,7 @@ HIPPO_LEGT = Operator(
     outputs=("A", "B"),
     citation="gu2020hippo, App. D.1",
     lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
+    tags=("HiPPO-LegT", "translated Legendre sliding window", "HiPPO_LegT"),
 )
 hippo_legt = HIPPO_LEGT.checked(hippo_legt)
 
@@ -104,5 +106,6 @@ HIPPO_LMU = Operator(
     outputs=("A", "B"),
     citation="voelker2019lmu",
     lacks=frozenset({"vjp", "jit", "gpu"}),  # runs once: no mirror needed
+    tags=("Legendre memory unit", "LMU", "keras-lmu"),
 )
 hippo_lmu = HIPPO_LMU.checked(hippo_lmu)

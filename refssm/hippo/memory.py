@@ -85,6 +85,7 @@ HIPPO_PROJECT = Operator(
     traits=frozenset({"causal", "time-invariant", "linear:u"}),
     citation="gu2020hippo",
     lacks=frozenset({"jit"}),  # an exponential and matrix products: BLAS does them already
+    tags=("HiPPO memory online function approximation", "HiPPO_LegT forward"),
 )
 hippo_project = HIPPO_PROJECT.checked(hippo_project)
 hippo_project_vjp = HIPPO_PROJECT.checked_vjp(hippo_project_vjp)
@@ -147,6 +148,7 @@ HIPPO_PROJECT_LEGS = Operator(
     contract=NORM,  # the recurrence spreads errors over a whole state
     citation="gu2020hippo",
     lacks=frozenset({"jit"}),
+    tags=("LegS memory of the whole history", "HiPPO_LegS forward"),
 )
 hippo_project_legs = HIPPO_PROJECT_LEGS.checked(hippo_project_legs)
 hippo_project_legs_vjp = HIPPO_PROJECT_LEGS.checked_vjp(hippo_project_legs_vjp)

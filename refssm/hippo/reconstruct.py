@@ -75,6 +75,7 @@ HIPPO_RECONSTRUCT_LEGS = Operator(
     traits=frozenset({"linear:c"}),
     citation="gu2020hippo",
     lacks=frozenset({"jit"}),
+    tags=("HiPPO_LegS reconstruct", "evaluate Legendre series"),
 )
 hippo_reconstruct_legs = HIPPO_RECONSTRUCT_LEGS.checked(hippo_reconstruct_legs)
 hippo_reconstruct_legs_vjp = HIPPO_RECONSTRUCT_LEGS.checked_vjp(hippo_reconstruct_legs_vjp)
@@ -113,6 +114,7 @@ HIPPO_RECONSTRUCT_LEGT = Operator(
     traits=frozenset({"linear:c"}),
     citation="gu2020hippo",
     lacks=frozenset({"jit"}),
+    tags=("HiPPO_LegT reconstruct",),
 )
 hippo_reconstruct_legt = HIPPO_RECONSTRUCT_LEGT.checked(hippo_reconstruct_legt)
 hippo_reconstruct_legt_vjp = HIPPO_RECONSTRUCT_LEGT.checked_vjp(hippo_reconstruct_legt_vjp)
@@ -149,6 +151,7 @@ HIPPO_RECONSTRUCT_LMU = Operator(
     traits=frozenset({"linear:c"}),
     citation="voelker2019lmu",
     lacks=frozenset({"jit"}),
+    tags=("LMU decode delayed signal", "Legendre delay decoder"),
 )
 hippo_reconstruct_lmu = HIPPO_RECONSTRUCT_LMU.checked(hippo_reconstruct_lmu)
 hippo_reconstruct_lmu_vjp = HIPPO_RECONSTRUCT_LMU.checked_vjp(hippo_reconstruct_lmu_vjp)
@@ -206,6 +209,7 @@ HIPPO_RECONSTRUCT_LAGT = Operator(
     traits=frozenset({"linear:c"}),
     citation="gu2020hippo",
     lacks=frozenset({"jit"}),
+    tags=("LagT reconstruct Laguerre series",),
 )
 hippo_reconstruct_lagt = HIPPO_RECONSTRUCT_LAGT.checked(hippo_reconstruct_lagt)
 hippo_reconstruct_lagt_vjp = HIPPO_RECONSTRUCT_LAGT.checked_vjp(hippo_reconstruct_lagt_vjp)
@@ -255,6 +259,7 @@ HIPPO_RECONSTRUCT_FOURIER = Operator(
     traits=frozenset({"linear:c"}),
     citation="gu2023train",
     lacks=frozenset({"jit"}),
+    tags=("FouT reconstruct Fourier series",),
 )
 hippo_reconstruct_fourier = HIPPO_RECONSTRUCT_FOURIER.checked(hippo_reconstruct_fourier)
 hippo_reconstruct_fourier_vjp = HIPPO_RECONSTRUCT_FOURIER.checked_vjp(hippo_reconstruct_fourier_vjp)

@@ -59,6 +59,7 @@ HIPPO_RESCALE = Operator(
     traits=frozenset({"linear:A->A_scaled", "linear:B->B_scaled"}),
     citation="gu2020hippo",
     lacks=frozenset({"jit"}),
+    tags=("change the scale of states", "similarity transform by a diagonal matrix"),
 )
 hippo_rescale = HIPPO_RESCALE.checked(hippo_rescale)
 hippo_rescale_vjp = HIPPO_RESCALE.checked_vjp(hippo_rescale_vjp)

@@ -58,6 +58,7 @@ HOPE_KERNEL_ALIASED = Operator(
     definition=hope_spectrum,
     contract=SPECTRUM,
     citation="yu2024hope",
+    tags=("HOPE kernel by inverse FFT",),
 )
 hope_kernel_aliased = HOPE_KERNEL_ALIASED.checked(hope_kernel_aliased)
 hope_kernel_aliased_vjp = HOPE_KERNEL_ALIASED.checked_vjp(hope_kernel_aliased_vjp)

@@ -69,6 +69,7 @@ HOPE_KERNEL = Operator(
     definition=kernel_spectrum,
     contract=SPECTRUM,
     citation="yu2024hope",
+    tags=("HOPE kernel", "Hankel operator parameterization", "Laguerre warped Markov parameters"),
 )
 hope_kernel = HOPE_KERNEL.checked(hope_kernel)
 hope_kernel_vjp = HOPE_KERNEL.checked_vjp(hope_kernel_vjp)

@@ -57,6 +57,7 @@ HOPE_RECENCY_POWER = Operator(
     batch="d, d",
     traits=frozenset({"causal", "linear:h"}),
     citation="yu2024hope",
+    tags=("HOPE recency weights by a power",),
 )
 hope_recency_power = HOPE_RECENCY_POWER.checked(hope_recency_power)
 hope_recency_power_vjp = HOPE_RECENCY_POWER.checked_vjp(hope_recency_power_vjp)
@@ -97,6 +98,7 @@ HOPE_RECENCY_EXPONENTIAL = Operator(
     batch="d, d",
     traits=frozenset({"causal", "linear:h"}),
     citation="yu2024hope",
+    tags=("HOPE recency weights by an exponential",),
 )
 hope_recency_exponential = HOPE_RECENCY_EXPONENTIAL.checked(hope_recency_exponential)
 hope_recency_exponential_vjp = HOPE_RECENCY_EXPONENTIAL.checked_vjp(hope_recency_exponential_vjp)

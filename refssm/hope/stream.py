@@ -72,6 +72,7 @@ HOPE_STREAM = Operator(
     batch="d, d, b d",
     traits=frozenset({"causal", "time-invariant", "state", "linear:h", "linear:u"}),
     citation="yu2024hope",
+    tags=("HOPE recurrence", "all-pass filter cascade"),
 )
 hope_stream = HOPE_STREAM.checked(hope_stream)
 hope_stream_vjp = HOPE_STREAM.checked_vjp(hope_stream_vjp)
@@ -129,6 +130,7 @@ HOPE_STREAM_STATEFUL = Operator(
     batch="d, d, b d, b d",
     traits=frozenset({"causal", "state", "linear:u,x0", "linear:h->y"}),
     citation="yu2024hope",
+    tags=("HOPE recurrence with the last state",),
 )
 hope_stream_stateful = HOPE_STREAM_STATEFUL.checked(hope_stream_stateful)
 hope_stream_stateful_vjp = HOPE_STREAM_STATEFUL.checked_vjp(hope_stream_stateful_vjp)
@@ -167,6 +169,7 @@ HOPE_STEP = Operator(
     batch="d, d, b d, b d",
     traits=frozenset({"linear:u,x", "linear:h->y"}),
     citation="yu2024hope",
+    tags=("HOPE recurrence one step", "HOPE decoding"),
 )
 hope_step = HOPE_STEP.checked(hope_step)
 hope_step_vjp = HOPE_STEP.checked_vjp(hope_step_vjp)

@@ -68,6 +68,7 @@ HOPE_TRANSFER = Operator(
     traits=frozenset({"linear:h"}),
     contract=SPECTRUM,
     citation="yu2024hope",
+    tags=("HOPE transfer function on a warped circle", "HOPE frequency response"),
 )
 hope_transfer = HOPE_TRANSFER.checked(hope_transfer)
 hope_transfer_vjp = HOPE_TRANSFER.checked_vjp(hope_transfer_vjp)

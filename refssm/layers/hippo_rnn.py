@@ -113,4 +113,5 @@ HIPPO_RNN_LAYER = Layer(
     name="hippo_rnn", kind=HippoRNN, init=init, forward=forward, vjp=vjp, rest=rest,
     stateful=stateful, sizes={"d": 64, "n": 32}, source="gu2020hippo",
     states={"x": ("d", layer_states), "c": ("n", layer_states)},
+    tags=("HiPPO-RNN", "HiPPO recurrent cell"),
 )  # fmt: skip

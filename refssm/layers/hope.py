@@ -67,4 +67,5 @@ HOPE_LAYER = Layer(
     name="hope", kind=HOPE, init=init, prepared=prepared, run=bank.run, rest=rest,
     stateful=stateful, sizes={"n": 64}, source="yu2024hope",
     states={"x": ("h n", layer_states)}, traits=frozenset({"time-invariant", "transform"}),
+    tags=("HOPE layer",),
 )  # fmt: skip

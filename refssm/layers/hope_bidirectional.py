@@ -61,4 +61,5 @@ HOPE_BIDIRECTIONAL_LAYER = Layer(
     name="hope_bidirectional", kind=HOPEBidirectional, init=init, prepared=prepared,
     run=bank.run_both_ways, sizes={"n": 64}, source="yu2024hope",
     traits=frozenset({"transform"}),
+    tags=("HOPE layer bidirectional",),
 )  # fmt: skip

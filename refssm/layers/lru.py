@@ -101,4 +101,5 @@ LRU_LAYER = Layer(
     name="lru", kind=LRU, init=init, prepared=prepared, run=run, rest=rest,
     stateful=stateful, sizes={"n": 64}, source="orvieto2023lru",
     states={"x": ("n", complex_states)}, traits=frozenset({"time-invariant"}),
+    tags=("LRU", "linear recurrent unit", "minimal-LRU"),
 )  # fmt: skip

@@ -154,4 +154,5 @@ MAMBA_LAYER = Layer(
     name="mamba", kind=Mamba, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 16, "t": 4, "expand": 2}, source="gu2023mamba",
     states={"s": ("e t", layer_states), "x": ("e n", layer_states)},
+    tags=("mamba_inner_fn", "Mamba block", "MambaMixer"),
 )  # fmt: skip

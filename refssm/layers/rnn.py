@@ -75,4 +75,5 @@ RNN_LAYER = Layer(
     name="rnn", kind=RNN, init=init, forward=forward, vjp=vjp, rest=rest, stateful=stateful,
     sizes={"n": 64}, source="elman1990",
     states={"x": ("n", layer_states)},
+    tags=("Elman", "vanilla RNN", "tanh RNN"),
 )  # fmt: skip

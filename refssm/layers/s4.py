@@ -98,4 +98,5 @@ S4_LAYER = Layer(
     name="s4", kind=S4, init=init, prepared=prepared, run=bank.run, rest=rest,
     stateful=stateful, sizes={"n": 64}, source="gu2022s4",
     states={"x": ("h n", complex_states)}, traits=frozenset({"time-invariant", "transform"}),
+    tags=("S4Block", "S4 layer"),
 )  # fmt: skip

@@ -72,4 +72,5 @@ S4D_LAYER = Layer(
     name="s4d", kind=S4D, init=init, prepared=prepared, run=bank.run, rest=rest,
     stateful=stateful, sizes={"n": 32}, source="gu2022s4d",
     states={"x": ("h n", complex_states)}, traits=frozenset({"time-invariant", "transform"}),
+    tags=("S4D layer", "S4D module"),
 )  # fmt: skip

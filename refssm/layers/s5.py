@@ -116,4 +116,5 @@ S5_LAYER = Layer(
     name="s5", kind=S5, init=init, prepared=prepared, run=run, rest=rest,
     stateful=stateful, sizes={"n": 32, "blocks": 1}, source="smith2023s5",
     states={"x": ("n", complex_states)}, traits=frozenset({"time-invariant"}),
+    tags=("S5 layer", "S5SSM", "S5 block"),
 )  # fmt: skip

@@ -132,6 +132,12 @@ NPLR_LEGS = Operator(
     definition=system_invariants,
     citation="gu2022s4, Theorem 1",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
+    tags=(
+        "make_NPLR_HiPPO",
+        "make_DPLR_HiPPO",
+        "rank_correction legs",
+        "normal plus low rank LegS",
+    ),
 )
 nplr_legs = NPLR_LEGS.checked(nplr_legs)
 
@@ -145,6 +151,7 @@ NPLR_LEGT = Operator(
     definition=system_invariants,
     citation="gu2022s4, Theorem 1",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
+    tags=("rank_correction legt", "normal plus low rank LegT"),
 )
 nplr_legt = NPLR_LEGT.checked(nplr_legt)
 
@@ -158,6 +165,7 @@ NORMAL_LEGS = Operator(
     definition=matrix_invariants,
     citation="gu2022s4d",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
+    tags=("HiPPO-N", "S4D-LegS matrix"),
 )
 normal_legs = NORMAL_LEGS.checked(normal_legs)
 
@@ -171,5 +179,6 @@ BLOCK_DIAGONAL = Operator(
     definition=normal_invariants,
     citation="smith2023s5",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
+    tags=("S5 initialization blocks", "block-diagonal HiPPO-N eigenvalues"),
 )
 block_diagonal = BLOCK_DIAGONAL.checked(block_diagonal)

@@ -104,6 +104,7 @@ NPLR_LAGT = Operator(
     definition=system_invariants,
     citation="gu2022s4, Theorem 1",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
+    tags=("rank_correction lagt", "normal plus low rank LagT"),
 )
 nplr_lagt = NPLR_LAGT.checked(nplr_lagt)
 
@@ -117,6 +118,7 @@ NPLR_FOURIER = Operator(
     definition=system_invariants,
     citation="gu2023train",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
+    tags=("rank_correction fourier", "normal plus low rank Fourier"),
 )
 nplr_fourier = NPLR_FOURIER.checked(nplr_fourier)
 
@@ -130,5 +132,6 @@ NPLR_FOURIER_NAIVE = Operator(
     definition=system_invariants,
     citation="gu2023train",
     lacks=frozenset({"vjp", "jit", "gpu", "enclosure"}),  # runs once: no mirror needed
+    tags=("normal plus low rank textbook Fourier",),
 )
 nplr_fourier_naive = NPLR_FOURIER_NAIVE.checked(nplr_fourier_naive)

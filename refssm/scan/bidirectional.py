@@ -54,6 +54,7 @@ DIAGONAL_SSM_BIDIRECTIONAL = Operator(
     batch=", , , , b",
     traits=frozenset({"linear:u", "linear:B,D", "linear:C,D"}),
     citation="smith2023s5",
+    tags=("apply_ssm bidirectional", "S5 bidirectional"),
 )
 diagonal_ssm_bidirectional = DIAGONAL_SSM_BIDIRECTIONAL.checked(diagonal_ssm_bidirectional)
 diagonal_ssm_bidirectional_vjp = DIAGONAL_SSM_BIDIRECTIONAL.checked_vjp(

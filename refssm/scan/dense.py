@@ -67,6 +67,7 @@ DENSE_SCAN = Operator(
     batch="b, b",
     traits=frozenset({"causal", "time-invariant", "state", "linear:b"}),
     citation="gu2022s4, §2.1",
+    tags=("scan_SSM states", "dlsim states", "linear recurrence with a dense matrix"),
 )
 dense_scan = DENSE_SCAN.checked(dense_scan)
 dense_scan_vjp = DENSE_SCAN.checked_vjp(dense_scan_vjp)
@@ -114,6 +115,7 @@ DENSE_SCAN_FROM = Operator(
     batch="b, b, b",
     traits=frozenset({"causal", "state", "linear:b,x0"}),
     citation="gu2022s4, §2.1",
+    tags=("linear recurrence with a dense matrix from x0",),
 )
 dense_scan_from = DENSE_SCAN_FROM.checked(dense_scan_from)
 dense_scan_from_vjp = DENSE_SCAN_FROM.checked_vjp(dense_scan_from_vjp)

@@ -130,6 +130,7 @@ DIAGONAL_SSM = Operator(
     batch=", , , , b",
     traits=frozenset({"causal", "time-invariant", "state", "linear:u", "linear:B,D", "linear:C,D"}),
     citation="smith2023s5, §3.1",
+    tags=("apply_ssm", "S5 SSM", "LRU recurrence with B C D", "MIMO diagonal system"),
 )
 
 
@@ -167,6 +168,7 @@ DIAGONAL_SSM_VARYING = Operator(
     batch="b, , , , b",
     traits=frozenset({"causal", "state", "linear:u", "linear:B,D", "linear:C,D"}),
     citation="smith2023s5, §6.3",
+    tags=("S5 irregular time steps", "variable timestep"),
 )
 diagonal_ssm = DIAGONAL_SSM.checked(diagonal_ssm)
 diagonal_ssm_vjp = DIAGONAL_SSM.checked_vjp(diagonal_ssm_vjp)

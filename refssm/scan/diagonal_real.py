@@ -51,6 +51,7 @@ DIAGONAL_SSM_REAL = Operator(
     batch=", , , , b",
     traits=DIAGONAL_SSM.traits,
     citation="smith2023s5, §3.2",
+    tags=("apply_ssm conj_sym", "S5 conjugate symmetry"),
 )
 diagonal_ssm_real = DIAGONAL_SSM_REAL.checked(diagonal_ssm_real)
 diagonal_ssm_real_vjp = DIAGONAL_SSM_REAL.checked_vjp(diagonal_ssm_real_vjp)
@@ -90,6 +91,7 @@ DIAGONAL_SSM_REAL_STATEFUL = Operator(
     batch=", , , , b, b",
     traits=frozenset({"causal", "state", "linear:u,x0", "linear:C,D->y"}),
     citation="smith2023s5, §3.2",
+    tags=("S5 conj_sym with the last state",),
 )
 diagonal_ssm_real_stateful = DIAGONAL_SSM_REAL_STATEFUL.checked(diagonal_ssm_real_stateful)
 diagonal_ssm_real_stateful_vjp = DIAGONAL_SSM_REAL_STATEFUL.checked_vjp(

@@ -92,6 +92,7 @@ DIAGONAL_SSM_VARYING_STATEFUL = Operator(
     batch="b, , , , b, b",
     traits=frozenset({"causal", "state", "linear:u,x0", "linear:C,D->y"}),
     citation="smith2023s5, §6.3",
+    tags=("S5 irregular time steps with the last state",),
 )
 DIAGONAL_SSM_STATEFUL = Operator(
     reference=diagonal_ssm_stateful,
@@ -102,6 +103,7 @@ DIAGONAL_SSM_STATEFUL = Operator(
     batch=", , , , b, b",
     traits=frozenset({"causal", "state", "linear:u,x0", "linear:C,D->y"}),
     citation="smith2023s5, §3.1",
+    tags=("S5 SSM with the last state",),
 )
 diagonal_ssm_stateful = DIAGONAL_SSM_STATEFUL.checked(diagonal_ssm_stateful)
 diagonal_ssm_stateful_vjp = DIAGONAL_SSM_STATEFUL.checked_vjp(diagonal_ssm_stateful_vjp)

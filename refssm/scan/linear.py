@@ -66,6 +66,18 @@ LINEAR_SCAN = Operator(
     batch="b, b",
     traits=frozenset({"causal", "state", "linear:b"}),
     citation="blelloch1990prefix, §1.4",
+    tags=(
+        "associative_scan",
+        "parallel scan",
+        "pscan",
+        "RG-LRU",
+        "Griffin",
+        "binary_operator",
+        "accelerated_scan",
+        "minGRU",
+        "heinsen_associative_scan_log",
+        "first-order recurrence",
+    ),
 )
 linear_scan = LINEAR_SCAN.checked(linear_scan)
 linear_scan_vjp = LINEAR_SCAN.checked_vjp(linear_scan_vjp)
@@ -114,6 +126,7 @@ LINEAR_SCAN_FROM = Operator(
     batch="b, b, b",
     traits=frozenset({"causal", "state", "linear:b,x0"}),
     citation="blelloch1990prefix, §1.4",
+    tags=("rnn_scan", "linear recurrence from an initial state h0", "LRU recurrence"),
 )
 linear_scan_from = LINEAR_SCAN_FROM.checked(linear_scan_from)
 linear_scan_from_vjp = LINEAR_SCAN_FROM.checked_vjp(linear_scan_from_vjp)
@@ -151,6 +164,7 @@ LINEAR_STEP = Operator(
     batch="b, b, b",
     traits=frozenset({"linear:b,x"}),
     citation="blelloch1990prefix, §1.4",
+    tags=("one step of a linear recurrence", "RG-LRU decoding"),
 )
 linear_step = LINEAR_STEP.checked(linear_step)
 linear_step_vjp = LINEAR_STEP.checked_vjp(linear_step_vjp)

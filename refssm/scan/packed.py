@@ -61,6 +61,7 @@ LINEAR_SCAN_PACKED = Operator(
     batch="b, b, b",
     traits=frozenset({"causal", "linear:b"}),
     citation="blelloch1990prefix, §1.5",
+    tags=("rnn_scan reset", "binary_operator_reset", "linear scan varlen cu_seqlens"),
 )
 linear_scan_packed = LINEAR_SCAN_PACKED.checked(linear_scan_packed)
 linear_scan_packed_vjp = LINEAR_SCAN_PACKED.checked_vjp(linear_scan_packed_vjp)

@@ -112,6 +112,12 @@ MAMBA_SCAN = Operator(
     batch="b d, b d, d, b, b, d, b d, d",
     traits=frozenset({"causal", "state", "linear:u", "linear:B,D", "linear:C,D"}),
     citation="gu2023mamba, Alg. 2",
+    tags=(
+        "selective_scan_fn",
+        "selective_scan_ref",
+        "selective_scan_cuda",
+        "delta_softplus delta_bias",
+    ),
 )
 mamba_scan = MAMBA_SCAN.checked(mamba_scan)
 mamba_scan_vjp = MAMBA_SCAN.checked_vjp(mamba_scan_vjp)
@@ -153,6 +159,7 @@ MAMBA_SCAN_STATEFUL = Operator(
     batch="b d, b d, d, b, b, d, b d, d, b d",
     traits=frozenset({"causal", "state", "linear:u,x0", "linear:C,D->y"}),
     citation="gu2023mamba, Alg. 2",
+    tags=("selective_scan_fn return_last_state", "Mamba prefill"),
 )
 mamba_scan_stateful = MAMBA_SCAN_STATEFUL.checked(mamba_scan_stateful)
 mamba_scan_stateful_vjp = MAMBA_SCAN_STATEFUL.checked_vjp(mamba_scan_stateful_vjp)

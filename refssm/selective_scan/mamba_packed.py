@@ -46,6 +46,7 @@ MAMBA_SCAN_PACKED = Operator(
     batch="b d, b d, d, b, b, d, b d, d, b",
     traits=frozenset({"causal", "linear:u", "linear:B,D", "linear:C,D"}),
     citation="lu2023structured",
+    tags=("Mamba varlen cu_seqlens", "PackMamba"),
 )
 mamba_scan_packed = MAMBA_SCAN_PACKED.checked(mamba_scan_packed)
 mamba_scan_packed_vjp = MAMBA_SCAN_PACKED.checked_vjp(mamba_scan_packed_vjp)
@@ -100,6 +101,7 @@ MAMBA_STEP = Operator(
     batch="b d, b d, d, b, b, d, b d, d, b d",
     traits=frozenset({"linear:u,x", "linear:C,D->y"}),
     citation="gu2023mamba, Alg. 2",
+    tags=("selective_state_update", "Mamba decoding"),
 )
 mamba_step = MAMBA_STEP.checked(mamba_step)
 mamba_step_vjp = MAMBA_STEP.checked_vjp(mamba_step_vjp)

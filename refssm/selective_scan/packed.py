@@ -45,6 +45,7 @@ SELECTIVE_SCAN_PACKED = Operator(
     batch="b d, b d, d, b, b, b",
     traits=frozenset({"causal", "linear:u", "linear:B", "linear:C"}),
     citation="lu2023structured",
+    tags=("selective scan varlen", "selective scan cu_seqlens"),
 )
 selective_scan_packed = SELECTIVE_SCAN_PACKED.checked(selective_scan_packed)
 selective_scan_packed_vjp = SELECTIVE_SCAN_PACKED.checked_vjp(selective_scan_packed_vjp)
@@ -90,6 +91,7 @@ SELECTIVE_STEP = Operator(
     batch="b d, b d, d, b, b, b d",
     traits=frozenset({"linear:u,x", "linear:B,x", "linear:C->y"}),
     citation="gu2023mamba, Alg. 2",
+    tags=("S6 one step",),
 )
 selective_step = SELECTIVE_STEP.checked(selective_step)
 selective_step_vjp = SELECTIVE_STEP.checked_vjp(selective_step_vjp)

@@ -113,6 +113,7 @@ SELECTIVE_SCAN = Operator(
     batch="b d, b d, d, b, b",
     traits=frozenset({"causal", "state", "linear:u", "linear:B", "linear:C"}),
     citation="gu2023mamba, Alg. 2",
+    tags=("S6", "selective scan without gate or skip", "Mamba recurrence", "delta A B C"),
 )
 selective_scan = SELECTIVE_SCAN.checked(selective_scan)
 selective_scan_vjp = SELECTIVE_SCAN.checked_vjp(selective_scan_vjp)
@@ -153,6 +154,7 @@ SELECTIVE_SCAN_STATEFUL = Operator(
     batch="b d, b d, d, b, b, b d",
     traits=frozenset({"causal", "state", "linear:u,x0", "linear:B,x0", "linear:C->y"}),
     citation="gu2023mamba, Alg. 2",
+    tags=("selective scan with the last state",),
 )
 selective_scan_stateful = SELECTIVE_SCAN_STATEFUL.checked(selective_scan_stateful)
 selective_scan_stateful_vjp = SELECTIVE_SCAN_STATEFUL.checked_vjp(selective_scan_stateful_vjp)

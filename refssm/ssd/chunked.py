@@ -75,6 +75,14 @@ SSD_CHUNKED = Operator(
     batch=SSD_RECURRENT.batch,
     traits=SSD_RECURRENT.traits | {"matrix-product"},
     citation="dao2024mamba2, §6",
+    tags=(
+        "ssd_minimal_discrete",
+        "mamba_chunk_scan_combined",
+        "ssd_minimal",
+        "chunk_simple_gla",
+        "ssd_chunk_scan_combined_ref",
+        "Mamba-2",
+    ),
 )
 ssd_chunked = SSD_CHUNKED.checked(ssd_chunked)
 ssd_chunked_vjp = SSD_CHUNKED.checked_vjp(ssd_chunked_vjp)
@@ -115,6 +123,7 @@ SSD_CHUNKED_STATEFUL = Operator(
     batch=SSD_RECURRENT_STATEFUL.batch,
     traits=SSD_RECURRENT_STATEFUL.traits | {"matrix-product"},
     citation="dao2024mamba2, §6",
+    tags=("ssd_minimal_discrete initial_states", "mamba_chunk_scan_combined return_final_states"),
 )
 ssd_chunked_stateful = SSD_CHUNKED_STATEFUL.checked(ssd_chunked_stateful)
 ssd_chunked_stateful_vjp = SSD_CHUNKED_STATEFUL.checked_vjp(ssd_chunked_stateful_vjp)
@@ -155,6 +164,7 @@ SSD_CHUNKED_PACKED = Operator(
     batch=SSD_RECURRENT_PACKED.batch,
     traits=SSD_RECURRENT_PACKED.traits | {"matrix-product"},
     citation="dao2024mamba2, §8.3",
+    tags=("mamba_chunk_scan_combined seq_idx", "Mamba-2 varlen"),
 )
 ssd_chunked_packed = SSD_CHUNKED_PACKED.checked(ssd_chunked_packed)
 ssd_chunked_packed_vjp = SSD_CHUNKED_PACKED.checked_vjp(ssd_chunked_packed_vjp)

@@ -44,6 +44,7 @@ SSD_RECURRENT_PACKED = Operator(
     batch="b g h, b g h, b g, b g, b",
     traits=frozenset({"causal", "linear:x", "linear:B", "linear:C"}),
     citation="dao2024mamba2, §8.3",
+    tags=("Mamba-2 recurrence varlen cu_seqlens",),
 )
 ssd_recurrent_packed = SSD_RECURRENT_PACKED.checked(ssd_recurrent_packed)
 ssd_recurrent_packed_vjp = SSD_RECURRENT_PACKED.checked_vjp(ssd_recurrent_packed_vjp)
@@ -91,6 +92,7 @@ SSD_STEP = Operator(
     batch="b g h, b g h, b g, b g, b g h",
     traits=frozenset({"linear:x,S", "linear:B,S", "linear:C->y"}),
     citation="dao2024mamba2, §3.2",
+    tags=("selective_state_update of Mamba-2", "Mamba-2 decoding", "SSD one step"),
 )
 ssd_step = SSD_STEP.checked(ssd_step)
 ssd_step_vjp = SSD_STEP.checked_vjp(ssd_step_vjp)

@@ -77,6 +77,7 @@ SSD_QUADRATIC = Operator(
     definition=SSD_RECURRENT.reference,  # same function: a loop must pass too
     citation="dao2024mamba2, §5.2",
     lacks=frozenset({"jit"}),
+    tags=("segsum", "structured masked attention", "parallel_simple_gla", "1-semiseparable matrix"),
 )
 ssd_quadratic = SSD_QUADRATIC.checked(ssd_quadratic)
 ssd_quadratic_vjp = SSD_QUADRATIC.checked_vjp(ssd_quadratic_vjp)

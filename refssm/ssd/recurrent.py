@@ -134,6 +134,7 @@ SSD_RECURRENT = Operator(
     batch="b g h, b g h, b g, b g",
     traits=frozenset({"causal", "state", "linear:x", "linear:B", "linear:C"}),
     citation="dao2024mamba2, §3.2",
+    tags=("fused_recurrent_simple_gla", "Mamba-2 recurrence", "SSD recurrence"),
 )
 ssd_recurrent = SSD_RECURRENT.checked(ssd_recurrent)
 ssd_recurrent_vjp = SSD_RECURRENT.checked_vjp(ssd_recurrent_vjp)
@@ -179,6 +180,7 @@ SSD_RECURRENT_STATEFUL = Operator(
     batch="b g h, b g h, b g, b g, b g h",
     traits=frozenset({"causal", "state", "linear:x,S0", "linear:B,S0", "linear:C->y"}),
     citation="dao2024mamba2, §3.2",
+    tags=("Mamba-2 recurrence with the last state",),
 )
 ssd_recurrent_stateful = SSD_RECURRENT_STATEFUL.checked(ssd_recurrent_stateful)
 ssd_recurrent_stateful_vjp = SSD_RECURRENT_STATEFUL.checked_vjp(ssd_recurrent_stateful_vjp)

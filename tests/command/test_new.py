@@ -47,7 +47,7 @@ NO_FILE = {
     "operator": (("liner_scan",), "did you mean linear_scan?"),
     "framework": (
         ("linear_scan", "--framework", "mlx"),
-        "unknown framework 'mlx'; wanted one of numpy, torch, jax, cupy",
+        "unknown framework 'mlx'; wanted one of numpy, torch, jax, cupy, cpp, js, rust",
     ),
     "folder": (("linear_scan", "-o", "nowhere/x.py"), "nowhere/x.py: No such file or directory"),
 }

@@ -17,7 +17,7 @@ FLOORS = (
     ("calling",),
     ("checks", "honest", "subjects"),
     ("planted", "report", "project"),
-    ("diagnosis", "vectors"),
+    ("diagnosis", "vectors", "doctor"),
     ("running",),
     ("spreading", "exchange", "selftest", "pytest_plugin"),
 )

@@ -12,11 +12,12 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
 
 from refssm.conformance.calling import links
-from refssm.conformance.calling.finding import find, looking, sentence
+from refssm.conformance.calling.calls.attempt import Attempt, Function, attempt, functions_of
+from refssm.conformance.calling.finding import find, loaded, looking, sentence
 from refssm.conformance.calling.fingerprint import Sources, imported
 from refssm.conformance.calling.implementation import Found, Offer
 from refssm.conformance.calling.narrowing import narrowed
@@ -31,6 +32,7 @@ class Server:
 
     def __init__(self):
         self.found: dict[str, Found] = {}
+        self.plain: dict[str, Callable] = {}  # all names of a target
 
     def load(self, target: str, name: str | None, told: dict | None) -> list[Offer]:
         """Find the implementations of a target; return an offer for each."""
@@ -41,6 +43,17 @@ class Server:
         """Store implementations by operator name and return their offers."""
         self.found = {f.op.name: f for f in found}
         return [f.offer for f in self.found.values()]
+
+    def functions(self, target: str) -> list[Function]:
+        """The public functions of a target, for the doctor."""
+        with looking(target):
+            module = loaded(target)
+            self.plain = vars(module)
+            return functions_of(module)
+
+    def attempt(self, tried: Attempt, arrays, statics, **how) -> Outcome:
+        """Call a function of the target through a wrapper of the doctor's."""
+        return attempt(self.plain, tried, arrays, statics, **how)
 
     def sources(self) -> Sources:
         """Fingerprints of all that this process has imported."""

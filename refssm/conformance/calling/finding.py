@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from refssm._implements import Declaration
+from refssm._names import did_you_mean
 from refssm._operator import Operator
-from refssm.catalog import judged, named, resumed
+from refssm.catalog import called, judged, named, resumed
 from refssm.conformance.calling.attributes import vars_of
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.libraries import FRAMEWORKS, modules_of
@@ -48,7 +49,7 @@ def find(target: str, name: str | None = None, told: dict | None = None) -> list
     path, _, function = _split(target)
     if not path.strip():
         raise UsageError(f"wanted a file or a module, got {target!r}")
-    module = _load_file(Path(path)) if _is_file(path) else _load_module(path)
+    module = loaded(path)
     if name and not function:
         own = _offered(module, name) or [(name, f) for f in _named(module, path, name, name)]
     elif function:
@@ -106,8 +107,9 @@ def operator_named(name: str) -> Operator:
     op = named(name)
     if op is not None:
         return op
-    near = difflib.get_close_matches(name, [op.name for op in judged()], n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}? " if near else ""
+    others = called(name)
+    hint = f"{others[0]} is nearest to it; " if others else ""
+    hint = hint or did_you_mean(name, [op.name for op in judged()])
     raise UsageError(
         f"`{name}` is not an operator of the catalog; {hint}`refssm list` prints all names"
     )
@@ -228,6 +230,11 @@ def _named(module, path, function, name) -> list[Found]:
     return found
 
 
+def loaded(path: str):
+    """The module of a file or a dotted name."""
+    return _load_file(Path(path)) if _is_file(path) else _load_module(path)
+
+
 def _resumed(name: str) -> str:
     """The operator's form that starts from a state, if that is another operator; else ""."""
     op = named(name)
@@ -235,19 +242,19 @@ def _resumed(name: str) -> str:
     return other.name if other and other.name != name else ""
 
 
-def _own(module) -> dict[str, Callable]:
+def own(module) -> dict[str, Callable]:
     """The functions that the module itself defines, by name, without imported ones."""
     return {n: f for n, f in vars(module).items() if callable(f) and _defined_in(module, f)}
 
 
 def _catalogued(module) -> list[tuple[str, Found]]:
     """The module's own functions of operators, with their names; each function once."""
-    own = _own(module)
+    mine = own(module)
     by_name: dict[str, dict[int, tuple[str, Callable]]] = {}
-    for n, f in own.items():
+    for n, f in mine.items():
         by_name.setdefault(_operator_name(f) or n, {}).setdefault(id(f), (n, f))
     return [
-        (n, _found(op, f, own.get(f"{n}_vjp") or own.get(f"{op.name}_vjp")))
+        (n, _found(op, f, mine.get(f"{n}_vjp") or mine.get(f"{op.name}_vjp")))
         for op in judged()
         for n, f in by_name.get(op.name, {}).values()
     ]
@@ -255,7 +262,7 @@ def _catalogued(module) -> list[tuple[str, Found]]:
 
 def _refuse(module, path) -> NoReturn:
     """UsageError: no function of the module is one of an operator."""
-    functions = sorted(n for n in _own(module) if not n.startswith("_"))[:8]
+    functions = sorted(n for n in own(module) if not n.startswith("_"))[:8]
     has = modules_of(module) or f"it defines {', '.join(functions) or 'no function'}"
     raise UsageError(
         f"{path}: no function has the name of an operator ({has}); "
@@ -264,15 +271,15 @@ def _refuse(module, path) -> NoReturn:
 
 
 def _found(op, forward, vjp) -> Found:
-    return Found(op, forward, vjp, declared=_declared(forward))
+    return Found(op, forward, vjp, declared=declared(forward))
 
 
 def _operator_name(function):
     """The operator that a function's `implements` decorator names, or ""."""
-    return _declared(function).name
+    return declared(function).name
 
 
-def _declared(function) -> Declaration:
+def declared(function) -> Declaration:
     """The declaration by `refssm.testing.implements`, or an empty one."""
     declared = vars_of(function).get("__refssm__")
     return declared if isinstance(declared, Declaration) else Declaration()

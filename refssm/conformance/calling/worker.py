@@ -109,6 +109,13 @@ class Worker:
         """All that the implementation has printed so far."""
         return links.printed(self._log)
 
+    def attempt(self, tried, arrays, statics, **how) -> Outcome:
+        """Call a function through a wrapper; a crash or a hang is an outcome too."""
+        try:
+            return self._ask("attempt", tried, arrays, statics, **how)
+        except Gone as gone:
+            return Outcome(gone.status, message=str(gone))
+
     def _start(self):
         self._process, self._requests, self._answers = links.start(self._log, self._folder)
 
@@ -160,7 +167,7 @@ class Worker:
             raise Gone("hung" if expired.is_set() else "crashed", self.death) from None
         finally:
             watch.cancel()
-        self._first = self._first and method != "call"
+        self._first = self._first and method not in ("call", "attempt")
         if status == "several":
             raise Several(*answer)
         if status == "usage":
@@ -190,6 +197,27 @@ class Worker:
         self._requests.close()
         self._answers.close()
         self._process = None
+
+
+class Plain(Worker):
+    """The functions of a target in a child process, of whatever operator: `functions`.
+
+    After a crash or a hang it is not started again.
+    """
+
+    def __init__(self, target: str, timeout: float):
+        super().__init__(target, timeout=timeout)
+
+    def begin(self) -> None:
+        """Allow the next call more time: another function imports and compiles."""
+        self._first = True
+
+    def _load(self) -> Any:
+        try:
+            self.functions = self._ask("functions", self.target)
+        except Gone as gone:
+            raise UsageError(f"{self.target}: importing it {gone}") from None
+        return []
 
 
 class InProcess:

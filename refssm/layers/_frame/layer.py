@@ -126,6 +126,7 @@ class Layer:
     # by name, shape in letters and domain, for the judge
     states: Mapping[str, tuple[str, Domain]] = field(default_factory=dict)
     traits: frozenset[str] = frozenset()  # besides causal and state, as of an `Operator`
+    tags: tuple[str, ...] = ()  # what others call it, as of an `Operator`
     judged: bool = True  # False: its definition is not in refssm/oracle/layers.py yet
 
     def __str__(self):

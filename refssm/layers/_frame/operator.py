@@ -57,6 +57,7 @@ def _whole(layer: Layer) -> Operator:
         contract=CHAIN,
         citation=layer.source,
         lacks=ABSENT,
+        tags=layer.tags,
     )
 
 
@@ -85,6 +86,7 @@ def _stateful(layer: Layer) -> Operator:
         contract=CHAIN,
         citation=layer.source,
         lacks=ABSENT | {"vjp"},
+        tags=tuple(f"{tag} with the last state" for tag in layer.tags),
     )
 
 

@@ -15,7 +15,7 @@ NO_KEYWORD = "is not one of framework, device, dtypes, layout, vjp, only, accura
 REFUSED = {
     "no operator": (
         {"name": "liner_scan"},
-        "`liner_scan` is not an operator of the catalog (hippo",
+        "`liner_scan` is not an operator of the catalog; did you mean linear_scan?",
     ),
     "no name": (
         {"name": ""},

@@ -1,0 +1,1 @@
+"""The doctor: guesses which operator each function of a file is, and tries its guesses."""

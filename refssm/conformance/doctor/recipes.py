@@ -1,0 +1,173 @@
+"""How to call a function as an operator: which of our arguments becomes which of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from refssm._layout import parse
+from refssm._operator import Operator
+from refssm.catalog import joined
+from refssm.conformance.calling.calls.attempt import Function
+from refssm.conformance.doctor.names import MADE, REVERSED, means, switch
+
+KERNELS = ("diagonal_kernel_zoh", "diagonal_kernel_bilinear")  # C and B count as their product only
+SKIPPING = "diagonal_ssm"  # their D u is often added elsewhere
+REAL_PARTS = {1: "the real part of the kernel", 2: "twice the real part of the kernel"}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A call of a function with the arguments of an operator."""
+
+    op: Operator
+    function: str
+    passed: tuple[tuple[str, str], ...]  # its arguments: name, or "" by place, and expression
+    by_name: int  # how many arguments have a name that fits
+    real_part: int = 0  # the function returns so many times the real part: call it twice
+    result: int | None = None  # which of several results is the output
+    added: str = ""  # what the wrapper adds to the output
+    notes: tuple[str, ...] = ()
+
+    @property
+    def direct(self) -> bool:
+        """True if the function can be called with the operator's arguments as they are."""
+        wanted = [*(("", n) for n in self.op.inputs), *((n, n) for n in self.op.static)]
+        return [*self.passed] == wanted and not (
+            self.real_part or self.added or self.result is not None
+        )
+
+    def whole_chunks(self, layout: str) -> Recipe:
+        """The recipe with a chunk that divides the length: the output does not depend on it."""
+        first, axes = next(iter(self.op.inputs)), parse(self.op, layout).inputs[0]
+        chunk = f"math.gcd(chunk, {first}.shape[{axes.index(self.op.leading)}])"
+        passed = tuple((n, chunk if text == "chunk" else text) for n, text in self.passed)
+        note = "it wants whole chunks: it gets one that divides the length"
+        return replace(self, passed=passed, notes=(*self.notes, note))
+
+    @property
+    def only_complex(self) -> bool:
+        """True if it cannot be called with real arrays."""
+        return bool(self.real_part) or any(".imag" in text for _, text in self.passed)
+
+    def body(self, framework: str, module: str) -> str:
+        """The statement that returns the output; `module` is the name of `xp`."""
+        if self.real_part:
+            half = f" / {self.real_part}" if self.real_part > 1 else ""
+            call = self._call(framework, module)
+            return (
+                f"real, turned = ({call} for C in (C, 1j * C))\n"
+                f"    return (real - 1j * turned){half}"
+            )
+        return f"return {self._call(framework, module)}{self.added}"
+
+    def _call(self, framework: str, module: str) -> str:
+        texts = []
+        for name, text in self.passed:
+            text = text.replace("xp.", f"{module}.")
+            if text.startswith("reversed "):
+                text = REVERSED.get(framework, "{}[..., ::-1]").format(
+                    text.removeprefix("reversed ")
+                )
+            texts.append(f"{name}={text}" if name else text)
+        picked = "" if self.result is None else f"[{self.result}]"
+        return f"{self.function}({', '.join(texts)}){picked}"
+
+    def source(self, name: str, framework: str, module: str = "xp") -> str:
+        """A function `name` with the operator's arguments."""
+        arguments = ", ".join(
+            [*self.op.inputs, *(["*"] if self.op.static else []), *self.op.static]
+        )
+        return f"def {name}({arguments}):\n    {self.body(framework, module)}\n"
+
+
+def recipes(function: Function, op: Operator) -> Iterator[Recipe]:
+    """The ways to call a function as an operator, the likeliest first."""
+    for passed, by_name, notes in (_by_name(function, op), _by_place(function, op)):
+        if passed is None:
+            continue
+        recipe = Recipe(op, function.name, passed, by_name, notes=notes)
+        if by_name and op.name.startswith(SKIPPING) and "D" not in (text for _, text in passed):
+            note = "it has no D: the wrapper adds D u"
+            recipe = replace(recipe, added=" + u @ D.swapaxes(-1, -2)", notes=(*notes, note))
+        yield recipe
+        if any(means(name, "k") and joined(name) == "weight" for name in _names(function)):
+            flipped = tuple((n, "reversed k" if text == "k" else text) for n, text in passed)
+            yield replace(recipe, passed=flipped, notes=(*notes, "its taps are in reverse order"))
+        if op.name in KERNELS:
+            yield from _of_real_parts(recipe)
+
+
+def _of_real_parts(recipe: Recipe) -> Iterator[Recipe]:
+    """For kernels that return a real part: for complex C and for pairs of real numbers."""
+    for pairs in (False, True):
+        for factor, told in REAL_PARTS.items():
+            passed = tuple((n, _paired(text, pairs)) for n, text in recipe.passed)
+            note = f"it returns {told}: it is called with C and with iC"
+            yield replace(recipe, passed=passed, real_part=factor, notes=(*recipe.notes, note))
+
+
+def _paired(text: str, pairs: bool) -> str:
+    """The expression for C, as pairs of real numbers if it is that."""
+    if "C" not in text.replace(" * B", ""):
+        return text
+    return f"xp.view_as_real({text})" if pairs else text
+
+
+def _names(function: Function) -> list[str]:
+    return [argument.name for argument in function.arguments]
+
+
+def _by_name(function: Function, op: Operator):
+    """Each argument by its name; None if one that must be given has no meaning, or one of ours is
+    left."""
+    left, passed, count, notes, by_place = [*op.inputs, *op.static], [], 0, (), True
+    for argument in function.arguments:
+        text, used = _meaning(argument.name, left, op)
+        if text is None:
+            text = switch(op, argument.name)
+            if not text and not argument.default:
+                return None, 0, ()
+            by_place = by_place and bool(text) and not argument.default
+            if text and text != argument.default:
+                passed.append((argument.name, text))
+            continue
+        count += 1
+        left = [name for name in left if name != used or _also(argument.name, function, used)]
+        place = by_place and not argument.keyword
+        passed.append(("" if place else argument.name, text))
+    used = "".join(text for _, text in passed)
+    left = [name for name in left if name not in used]
+    if op.name in KERNELS and left == ["B"]:
+        passed = [(n, "C * B" if text == "C" else text) for n, text in passed]
+        left, notes = [], ("it has no B: it gets C·B for C",)
+    if op.name.startswith(SKIPPING) and left == ["D"] and len(op.outputs) == 1:
+        left = []
+    return (None, 0, ()) if left else (tuple(passed), count, notes)
+
+
+def _meaning(name: str, left: list[str], op: Operator) -> tuple[str | None, str]:
+    """The expression for an argument of this name, and which of ours it uses up."""
+    made = MADE.get(joined(name))
+    if made and made[0] in op.inputs:
+        return made[1].format(**{made[0]: made[0]}), made[0]
+    exact = [own for own in left if joined(own) == joined(name)]
+    for own in [*(o for o in exact if o == name), *exact, *(o for o in left if means(name, o))]:
+        return own, own
+    return None, ""
+
+
+def _also(name: str, function: Function, used: str) -> bool:
+    """True if another argument of the function is made from the same one of ours."""
+    made = [n for n in _names(function) if n != name and MADE.get(joined(n), ("",))[0] == used]
+    return joined(name) in MADE and bool(made)
+
+
+def _by_place(function: Function, op: Operator):
+    """All arguments that must be given in the operator's order, if there are as many."""
+    wanted = [*op.inputs, *op.static]
+    given = [a for a in function.arguments if not a.default]
+    if len(given) != len(wanted) or any(a.keyword for a in given[: len(op.inputs)]):
+        return None, 0, ()
+    names = [a.name if own in op.static else "" for a, own in zip(given, wanted, strict=True)]
+    return tuple(zip(names, wanted, strict=True)), 0, ("its arguments were taken in order",)

@@ -1,0 +1,115 @@
+"""`refssm find`: the operators that fit some words."""
+
+import pytest
+from judging import run
+
+from refssm._search import MOST, search
+from refssm.catalog import judged
+
+TAGS = [(op.name, tag) for op in judged() for tag in op.tags]
+# what a user types, and the first answer
+QUERIES = {
+    "s4d log dt pairs": "diagonal_kernel_zoh",
+    "my S4D kernel with log dt and complex pairs": "diagonal_kernel_zoh",
+    "SSMKernelDiag": "diagonal_kernel_zoh",
+    "dss softmax": "dss_softmax_kernel",
+    "ema mega": "ema_kernel",
+    "h3 shift": "shift_kernel",
+    "dplr kernel s4": "dplr_kernel",
+    "cauchy mult": "cauchy_kernel",
+    "log vandermonde": "vandermonde_kernel_real",
+    "impulse response A B C": "markov_parameters",
+    "rg-lru": "linear_scan",
+    "associative_scan": "linear_scan",
+    "jax.lax.associative_scan": "linear_scan",
+    "griffin recurrence": "linear_scan",
+    "parallel prefix scan": "linear_scan",
+    "mingru": "linear_scan",
+    "scan with reset": "linear_scan_packed",
+    "s5 ssm": "diagonal_ssm",
+    "apply_ssm": "diagonal_ssm",
+    "s5 bidirectional": "diagonal_ssm_bidirectional",
+    "selective_scan_fn": "mamba_scan",
+    "find selective_scan_ref": "mamba_scan",
+    "selectve scan": "selective_scan",
+    "selective_state_update": "mamba_step",
+    "mamba decode step": "mamba_step",
+    "packed mamba with cu_seqlens": "mamba_scan_packed",
+    "mamba block": "mamba_layer",
+    "ssd_minimal": "ssd_chunked",
+    "mamba_chunk_scan_combined": "ssd_chunked",
+    "mamba2 chunk scan": "ssd_chunked",
+    "Mamba-2": "ssd_chunked",
+    "mamba2 decode": "ssd_step",
+    "segsum": "ssd_quadratic",
+    "causal conv1d": "short_convolution",
+    "conv1d depthwise causal": "short_convolution",
+    "causal_conv1d_update": "short_convolution_step",
+    "hyena fftconv": "causal_convolution",
+    "bidirectional s4 kernel": "bidirectional_convolution_shifted",
+    "lru": "lru_layer",
+    "minimal lru jax": "lru_layer",
+    "legendre memory unit": "hippo_lmu",
+    "hippo legs matrix": "hippo_legs",
+    "nplr legs": "nplr_legs",
+    "zero order hold diagonal": "discretize_diagonal_zoh",
+    "bilinear discretization": "discretize_bilinear",
+    "tustin": "discretize_bilinear",
+    "lyapunov": "gramians",
+    "frequency response": "transfer",
+    "spectral filtering stu": "spectral_filters",
+    "hope kernel": "hope_kernel",
+}
+
+
+def names(query):
+    return [hit.op.name for hit in search(query).hits]
+
+
+@pytest.mark.parametrize("op", judged(), ids=str)
+def test_every_operator_has_tags_and_is_found_by_its_name(op):
+    assert op.tags
+    assert names(op.name)[0] == op.name
+
+
+@pytest.mark.parametrize(("name", "tag"), TAGS)
+def test_a_tag_finds_its_operator(name, tag):
+    assert name in names(tag)[:3]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_what_a_user_types_finds_the_operator_first(query):
+    assert names(query)[0] == QUERIES[query]
+
+
+def test_a_tag_is_of_one_operator():
+    tags = [tag.lower() for _, tag in TAGS]
+    assert len(tags) == len({*tags})
+
+
+def test_words_that_no_operator_has_find_nothing():
+    assert names("xyzzy") == []
+    assert names("my own function") == []  # words that say nothing
+
+
+def test_the_command_says_signature_and_words_that_matched(capfd):
+    result, out, err = run(capfd, "find", "liquid", "s4d", "kernel")
+    assert (result, err) == (0, "")
+    first, why, *more = out.splitlines()
+    assert first == "diagonal_kernel_zoh(w, B, C, dt, *, l) (n),(n),(n),()->(l)"
+    assert why.startswith('    s4d: called "')
+    assert more[-1].startswith("no operator has `liquid`")
+    assert len(more) <= 2 * MOST - 1
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_words_that_fit_nothing_are_one_sentence_with_the_nearest_words(capfd):
+    result, out, err = run(capfd, "find", "discretise_zzz")
+    assert result == 0  # the part before _ is nearly a word
+    assert "discretize" in out
+    result, out, err = run(capfd, "find", "xyzzy")
+    assert (result, out) == (4, "")
+    assert err == "refssm: no operator fits `xyzzy`; `refssm list` prints all of them\n"
+    result, out, err = run(capfd, "find", "kernx")
+    assert result in (0, 4)
+    assert "kernel" in out + err
