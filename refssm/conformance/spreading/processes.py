@@ -22,6 +22,7 @@ from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky import get_reusable_executor
 
 from refssm.conformance.calling.fingerprint import versions_here
+from refssm.conformance.calling.processes.parent import end_with_parent
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.judging.kept import keeping
@@ -200,15 +201,16 @@ def local(workers: int) -> Iterator[Crew]:
         warnings.filterwarnings("ignore", "A worker stopped", UserWarning)
         try:
             with closing(
-                Crew("loky", workers, inner_max_num_threads=1, initializer=_leave_ctrl_c)
+                Crew("loky", workers, inner_max_num_threads=1, initializer=_follow)
             ) as crew:
                 yield crew
         finally:
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _leave_ctrl_c() -> None:
-    """Ignore Ctrl-C: the first process handles it and ends this one."""
+def _follow() -> None:
+    """Ignore Ctrl-C, which the first process handles, and end with that process."""
+    end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
