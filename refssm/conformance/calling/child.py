@@ -18,7 +18,7 @@ from refssm.conformance.calling.implementation import Found, Offer
 from refssm.conformance.calling.narrowing import narrowed
 from refssm.conformance.calling.one_call import Outcome, call
 from refssm.conformance.calling.processes.channel import Channel
-from refssm.conformance.calling.processes.parent import end_with_parent
+from refssm.conformance.calling.processes.parent import end_with
 from refssm.conformance.usage_error import Several, UsageError
 
 
@@ -81,7 +81,7 @@ def main() -> None:
     """Join the judge, and serve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
     judge = links.join(sys.argv[1:])
-    end_with_parent()
+    end_with(os.getppid())
     try:
         serve(judge)
     except OSError as error:

@@ -106,7 +106,7 @@ def test_a_child_ends_itself_where_there_is_no_sigkill(monkeypatch):
     sent = []
     monkeypatch.delattr(signal, "SIGKILL", raising=False)
     monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
-    parent._end_with(parent=-1)
+    parent._watch(-1)
     assert sent == [(os.getpid(), signal.SIGTERM)]
 
 
