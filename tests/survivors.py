@@ -25,7 +25,7 @@ class Marked:
             if place.name.isdigit() and int(place.name) != os.getpid():
                 with contextlib.suppress(OSError):
                     if self.value.encode() in (place / "environ").read_bytes():
-                        found[int(place.name)] = (place / "cmdline").read_text().split("\0")
+                        found[int(place.name)] = (place / "cmdline").read_text("utf-8").split("\0")
         return found
 
     def soon(self):

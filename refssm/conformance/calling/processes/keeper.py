@@ -167,9 +167,9 @@ class Keeper:
         if not self.finds_orphans:
             return [self.process]
         parents = {}
-        for name in os.listdir("/proc"):
-            with contextlib.suppress(OSError, ValueError), open(f"/proc/{int(name)}/stat") as file:
-                parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
         return [process for process, parent in parents.items() if parent == os.getpid()]
 
 
