@@ -1,8 +1,7 @@
-"""The child process that runs an implementation: it answers requests over a pipe until that closes.
+"""The child process that runs an implementation: it answers requests until its socket closes.
 
-`python -m refssm.conformance.calling.child READ WRITE LOG`: file descriptors of the requests, of
-the answers, and of a file for all that the implementation prints. With one number it is the
-port of a socket: see `links`.
+`python -m refssm.conformance.calling.child SOCKET`: the descriptor of the socket. `child port PORT`
+calls a port instead: see `links`.
 """
 
 from __future__ import annotations
@@ -10,10 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterable
-from multiprocessing.connection import Connection
 
 from refssm.conformance.calling import links
 from refssm.conformance.calling.calls.attempt import Attempt, Function, attempt, functions_of
@@ -22,9 +18,9 @@ from refssm.conformance.calling.fingerprint import Sources, imported
 from refssm.conformance.calling.implementation import Found, Offer
 from refssm.conformance.calling.narrowing import narrowed
 from refssm.conformance.calling.one_call import Outcome, call
+from refssm.conformance.calling.processes.channel import Channel
+from refssm.conformance.calling.processes.parent import end_with
 from refssm.conformance.usage_error import Several, UsageError
-
-WATCH_SECONDS = 1.0
 
 
 class Server:
@@ -36,8 +32,11 @@ class Server:
 
     def load(self, target: str, name: str | None, told: dict | None) -> list[Offer]:
         """Find the implementations of a target; return an offer for each."""
-        with looking(target):
-            return self.take(find(target, name, told))
+        try:
+            with looking(target):
+                return self.take(find(target, name, told))
+        except KeyboardInterrupt as error:  # the author's: here Ctrl-C is ignored
+            raise UsageError(f"{target}: importing it raised {sentence(error)}") from None
 
     def take(self, found: Iterable[Found]) -> list[Offer]:
         """Store implementations by operator name and return their offers."""
@@ -70,12 +69,12 @@ class Server:
         return narrowed(found.declared.only, found.op, arrays, statics)
 
 
-def serve(requests: Connection, answers: Connection) -> None:
-    """Answer requests until the parent closes the pipe."""
-    server = Server()
+def serve(judge: Channel) -> None:
+    """Answer requests until the judge closes the connection."""
+    server, own = Server(), os.getpid()
     while True:
         try:
-            number, method, args, kwargs = requests.recv()
+            number, method, args, kwargs = judge.receive()
         except EOFError:
             return
         try:
@@ -84,27 +83,22 @@ def serve(requests: Connection, answers: Connection) -> None:
             answer = ("several", (str(error), error.parts))
         except UsageError as error:
             answer = ("usage", str(error))
-        except Exception as error:
+        except BaseException as error:  # the author's KeyboardInterrupt, too
             answer = ("failed", sentence(error))
-        answers.send((number, *answer))
+        if os.getpid() != own:  # a call forked, and this process has no part in the judge
+            os._exit(0)
+        judge.send((number, *answer))
 
 
 def main() -> None:
     """Join the judge, and serve."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends this process
-    requests, answers = links.join(sys.argv[1:])
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    serve(requests, answers)
-
-
-def _end_with(parent: int) -> None:
-    """End this process when its parent is gone, even during a call: a killed parent cannot.
-
-    On Windows a parent's number stays: a child in the middle of a call goes on to its end.
-    """
-    while os.getppid() == parent:
-        time.sleep(WATCH_SECONDS)
-    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+    judge = links.join(sys.argv[1:])
+    end_with(os.getppid())
+    try:
+        serve(judge)
+    except OSError as error:
+        sys.exit(f"the connection to the judge was closed: {error.strerror}")
 
 
 if __name__ == "__main__":

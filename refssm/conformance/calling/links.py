@@ -1,7 +1,7 @@
-"""The two connections between the judge and its child, as this system can make them.
+"""The connection between the judge and its child, as this system can make it.
 
-A child inherits descriptors of pipes and of the log. Windows has no such descriptors: there one
-socket of this machine serves both ways, and the child's output goes to the log from the start.
+A child inherits one end of a pair of sockets. Windows has no such descriptors: there the child
+calls a port of this machine.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ import io
 import os
 import secrets
 import socket
-import subprocess
 import sys
 from collections.abc import Sequence
 from hmac import compare_digest
-from multiprocessing.connection import Connection
 from shlex import quote
-from typing import IO, NamedTuple
+from typing import NamedTuple
+
+from refssm.conformance.calling.processes.channel import Channel
+from refssm.conformance.calling.processes.kept import Alone, Keeper, Running, has_groups
+from refssm.conformance.calling.processes.tail import Tail
 
 MODULE = "refssm.conformance.calling.child"
 SECRET = "REFSSM_CHILD_SECRET"  # the name of a variable: other users see arguments
 WAIT_SECONDS = 0.1
+PORT = "port"
 
 
 SWITCHES = ("REFSSM_GPU",)  # of the environment, which the child inherits: what they say is judged
@@ -32,96 +35,84 @@ def switches() -> str:
 
 
 class Link(NamedTuple):
-    """The child, and the judge's ends of the connections."""
+    """The child, the judge's end of the connection, and what the child prints."""
 
-    process: subprocess.Popen
-    requests: Connection
-    answers: Connection
+    runs: Keeper | Alone
+    process: Running
+    channel: Channel
+    printed: Tail
+
+    def close(self) -> None:
+        """End the child, with all that it started."""
+        self.process.end()
+        self.channel.close()
+        self.runs.close()
 
 
 def inherits_descriptors() -> bool:
-    """Whether `pass_fds` is there."""
-    return os.name == "posix"
+    """Whether a child can get an open socket."""
+    return has_groups()
 
 
-def start(log: IO[bytes], folder: str | None) -> Link:
-    """Start a child that prints into a log."""
-    return (_by_pipes if inherits_descriptors() else _by_socket)(log, folder)
+def start(folder: str | None) -> Link:
+    """Start a child."""
+    return (_by_descriptor if inherits_descriptors() else _by_port)(folder)
 
 
-def _by_pipes(log, folder) -> Link:
-    down_read, down_write = os.pipe()
-    up_read, up_write = os.pipe()
-    passed = down_read, up_write, log.fileno()
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", MODULE, *map(str, passed)],
-        pass_fds=passed,
-        stdin=subprocess.DEVNULL,
-        cwd=folder,
-    )
-    os.close(down_read)
-    os.close(up_write)
-    return Link(
-        process, Connection(down_write, readable=False), Connection(up_read, writable=False)
-    )
+def _by_descriptor(folder) -> Link:
+    runs, printed = Keeper(folder), Tail()
+    here, there = socket.socketpair()
+    with there:
+        process = runs.start([*_command(), "3"], printed.write, there.fileno())
+    printed.start()
+    return Link(runs, process, Channel(here), printed)
 
 
-def _by_socket(log, folder) -> Link:
-    secret = secrets.token_hex()
+def _by_port(folder) -> Link:
+    runs, printed, secret = Alone(folder), Tail(), secrets.token_hex()
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(WAIT_SECONDS)
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-m", MODULE, str(server.getsockname()[1])],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env={**os.environ, SECRET: secret},
-        )
-        connection = _accepted(server, process, secret)
-    return Link(process, connection, connection)
+        words = [*_command(), PORT, str(server.getsockname()[1])]
+        process = runs.start(words, printed.write, more={SECRET: secret})
+        printed.start()
+        return Link(runs, process, Channel(_accepted(server, process, secret)), printed)
 
 
-def _accepted(server, process, secret) -> Connection:
-    """The child's connection; a closed one where it ended before, as a pipe would be."""
-    while process.poll() is None:
+def _command() -> list[str]:
+    return [sys.executable, "-P", "-m", MODULE]
+
+
+def _accepted(server: socket.socket, process: Running, secret: str) -> socket.socket:
+    """The child's connection; a closed one where it ended before, as a pair of sockets would be."""
+    while process.wait(0) is None:
         try:
             accepted, _ = server.accept()
         except TimeoutError:
             continue
-        accepted.setblocking(True)
-        connection = Connection(accepted.detach())
-        if connection.poll(1) and compare_digest(connection.recv_bytes(100), secret.encode()):
-            return connection
-        connection.close()
+        accepted.settimeout(1)
+        try:
+            if compare_digest(accepted.recv(len(secret)), secret.encode()):
+                return accepted
+        except OSError:
+            pass
+        accepted.close()
     here, there = socket.socketpair()
     there.close()
-    return Connection(here.detach())
+    return here
 
 
-def join(arguments: Sequence[str]) -> tuple[Connection, Connection]:
-    """The child's ends: requests and answers; all that is printed goes to the log."""
-    if len(arguments) == 1:
-        connection = Connection(socket.create_connection(("127.0.0.1", int(arguments[0]))).detach())
-        connection.send_bytes(os.environ.pop(SECRET).encode())
-        requests = answers = connection
+def join(arguments: Sequence[str]) -> Channel:
+    """The child's end; a process that the child forks has none."""
+    *how, number = arguments
+    if how == [PORT]:
+        end = socket.create_connection(("127.0.0.1", int(number)))
+        end.sendall(os.environ.pop(SECRET).encode())
     else:
-        reading, writing, log = map(int, arguments)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        os.close(log)
-        requests, answers = Connection(reading, writable=False), Connection(writing, readable=False)
+        end = socket.socket(fileno=int(number))
+        end.set_inheritable(False)  # programs that the child starts get none, too
+    channel = Channel(end)
+    channel.close_in_forks()
     for stream in (sys.stdout, sys.stderr):  # whatever the locale: the judge reads UTF-8
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    return requests, answers
-
-
-def printed(log: IO[bytes]) -> str:
-    """What a child printed; where it can only be read by moving, the child has ended."""
-    if hasattr(os, "pread"):  # its place in the file is the child's, too
-        text = os.pread(log.fileno(), os.fstat(log.fileno()).st_size, 0)
-    else:
-        log.seek(0)
-        text = log.read()
-    return text.decode(errors="replace")
+    return channel

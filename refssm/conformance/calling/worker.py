@@ -6,14 +6,11 @@ endless loop in it only causes a restart.
 
 from __future__ import annotations
 
-import pickle
 import signal
-import subprocess
-import tempfile
-import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -23,6 +20,7 @@ from refssm.conformance.calling.finding import find, looking
 from refssm.conformance.calling.fingerprint import Sources
 from refssm.conformance.calling.implementation import Found, Offer
 from refssm.conformance.calling.one_call import Outcome
+from refssm.conformance.calling.processes.channel import Foreign
 from refssm.conformance.usage_error import Several, UsageError
 
 NOT_CALLED = "not called again"
@@ -51,8 +49,7 @@ class Worker:
         self.target, self.name, self.timeout, self.told = target, name, timeout, told
         self.restarts, self.death, self._folder = 0, "", folder
         self._first, self._number = True, 0
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (has no name: none is left behind)
-        self._start()
+        self._link: links.Link | None = links.start(folder)
         try:
             self.found: list[Offer] = self._load()
         except BaseException:
@@ -62,7 +59,7 @@ class Worker:
     def call(self, name: str, arrays, statics, **how) -> Outcome:
         """Call the implementation; a crash or a hang is an outcome too."""
         try:
-            if self._process is None:
+            if self._link is None:
                 self._restart()
             outcome = self._ask("call", name, arrays, statics, **how)
             if outcome.status == "crashed":  # the child lives, but has lost its device
@@ -74,7 +71,7 @@ class Worker:
     def narrow(self, name: str, arrays, statics):
         """Project a case by the implementation's `only`; a crash or a hang is an outcome too."""
         try:
-            if self._process is None:
+            if self._link is None:
                 self._restart()
             return self._ask("narrow", name, arrays, statics)
         except Gone as gone:
@@ -83,7 +80,7 @@ class Worker:
     @property
     def alive(self) -> bool:
         """True if the child process runs, so that the next call needs no restart."""
-        return self._process is not None
+        return self._link is not None
 
     def lose(self, death: str) -> None:
         """Kill the child: it lost its device, or the same call killed another process's child."""
@@ -95,9 +92,8 @@ class Worker:
         return self._ask("sources")
 
     def close(self) -> None:
-        """End the child process."""
+        """End the child process, with all that it started."""
         self._stop()
-        self._log.close()
 
     def __enter__(self):
         return self
@@ -105,19 +101,12 @@ class Worker:
     def __exit__(self, *exception):
         self.close()
 
-    def printed(self) -> str:
-        """All that the implementation has printed so far."""
-        return links.printed(self._log)
-
     def attempt(self, tried, arrays, statics, **how) -> Outcome:
         """Call a function through a wrapper; a crash or a hang is an outcome too."""
         try:
             return self._ask("attempt", tried, arrays, statics, **how)
         except Gone as gone:
             return Outcome(gone.status, message=str(gone))
-
-    def _start(self):
-        self._process, self._requests, self._answers = links.start(self._log, self._folder)
 
     def _load(self) -> Any:
         try:
@@ -132,7 +121,7 @@ class Worker:
         if self.restarts:
             raise Gone("crashed", f"{NOT_CALLED}: an earlier call {self.death}")
         self.restarts += 1
-        self._start()
+        self._link = links.start(self._folder)
         self._first = True  # importing takes as long as at first
         try:
             self._load()
@@ -143,30 +132,20 @@ class Worker:
 
     def _ask(self, method, *args, **kwargs) -> Any:
         limit = self.timeout * (FIRST_CALL if self._first else 1)
-        process, expired = self._process, threading.Event()
-        assert process is not None
-
-        def expire():
-            expired.set()
-            process.kill()
-
-        # One timer for sending, waiting and receiving: the child may stop during each of them.
-        watch = threading.Timer(limit, expire)
-        watch.start()
+        link, deadline = self._link, time.monotonic() + limit
+        assert link is not None
         self._number += 1
+        number = 0
         try:
-            self._requests.send((self._number, method, args, kwargs))
-            number = 0
-            while number != self._number:  # a fork of the child may answer too
-                number, status, answer = self._answers.recv()
-        except (OSError, EOFError, pickle.UnpicklingError, ValueError, TypeError):
-            self.death = f"did not return within {limit:g} s"
-            if not expired.is_set():
-                self.death = self._how_it_died()
-            self._stop()
-            raise Gone("hung" if expired.is_set() else "crashed", self.death) from None
-        finally:
-            watch.cancel()
+            link.channel.send((self._number, method, args, kwargs), deadline)
+            while number != self._number:  # one that was given up may be answered still
+                number, status, answer = link.channel.receive(deadline)
+        except TimeoutError:
+            self._lost("hung", f"did not return within {limit:g} s")
+        except (Foreign, TypeError, ValueError):
+            self._lost("crashed", "wrote to the connection to the judge, which is not its own")
+        except (OSError, EOFError):
+            self._lost("crashed", _how_it_died(link))
         self._first = self._first and method not in ("call", "attempt")
         if status == "several":
             raise Several(*answer)
@@ -176,27 +155,26 @@ class Worker:
             return Outcome("raised", message=f"raised {answer}")
         return answer
 
-    def _how_it_died(self) -> str:
-        process = self._process
-        assert process is not None
-        try:
-            code = process.wait(timeout=1.0)
-        except subprocess.TimeoutExpired:  # it closed the pipe and is still running
-            return "closed the pipe to the judge"
-        last = [line for line in self.printed().splitlines() if line.strip()][-1:]
-        printed = f" (it printed: {last[0].strip()[:200]})" if last else ""
-        if code < 0:
-            return f"killed the process by {signal.Signals(-code).name}{printed}"
-        return f"ended the process with exit code {code}{printed}"
+    def _lost(self, status: str, death: str) -> NoReturn:
+        self.lose(death)
+        raise Gone(status, death) from None
 
     def _stop(self):
-        if self._process is None:
-            return
-        self._process.kill()
-        self._process.wait()
-        self._requests.close()
-        self._answers.close()
-        self._process = None
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+
+def _how_it_died(link: links.Link) -> str:
+    code = link.process.wait(1.0)
+    if code is None:  # it closed the connection and is still running
+        return "closed the connection to the judge"
+    printed = link.printed.last_line()
+    if link.process.lost:
+        return f"lost the process that would end what it starts{printed}"
+    if code < 0:
+        return f"killed the process by {signal.Signals(-code).name}{printed}"
+    return f"ended the process with exit code {code}{printed}"
 
 
 class Plain(Worker):
@@ -244,10 +222,6 @@ class InProcess:
     def narrow(self, name: str, arrays, statics):
         """Project a case by the implementation's `only`."""
         return self._server.narrow(name, [a.copy() for a in arrays], statics)
-
-    def printed(self) -> str:
-        """Always "": the implementation prints to this process's output."""
-        return ""
 
     def close(self) -> None:
         """Nothing to close."""

@@ -44,6 +44,17 @@ def without_result(outcome: Outcome) -> Verdict:
     return Verdict("F", np.inf, 0.0, outcome.message, error=True, died=outcome.died)
 
 
+def refuse_unusable(op: Operator, outputs) -> None:
+    """Raise Broken unless the outputs of a forward call are arrays, as many as wanted."""
+    if len(outputs) != len(op.outputs):
+        message = f"returned {len(outputs)} outputs, want {len(op.outputs)}"
+        raise Broken(wrong(message, kind="number of outputs"))
+    for y, name in zip(outputs, op.outputs, strict=True):
+        if not isinstance(y, np.ndarray):
+            message = misfit(y, (), np.dtype(float), name)
+            raise Broken(wrong(message, kind=f"shape or type of `{name}`"))
+
+
 class FirstCall(NamedTuple):
     """The first call in one type."""
 
@@ -143,10 +154,8 @@ class Candidate:
         """The outputs of one forward call; raises Broken for wrong shapes or types."""
         op = op or self.op
         outputs = self.outputs(arrays, statics, name=op.name, **how)
+        refuse_unusable(op, outputs)
         types, shapes = types_in(op, arrays, self.held), op.output_shapes(*arrays, **statics)
-        if len(outputs) != len(shapes):
-            message = f"returned {len(outputs)} outputs, want {len(shapes)}"
-            raise Broken(wrong(message, kind="number of outputs"))
         either = any(t.kind == "c" for t in types)
         for y, dtype, shape, name in zip(outputs, types, shapes, op.outputs, strict=True):
             unfit = misfit(y, shape, dtype, name, either)

@@ -36,7 +36,9 @@ def target(command: str) -> str:
 
 @dataclass(frozen=True)
 class Program(Found):
-    """An implementation whose arrays are files."""
+    """An implementation whose arrays are files, and the command that runs it."""
+
+    command: str = ""
 
     @property
     def adapter(self) -> FileArrays:
@@ -46,7 +48,8 @@ class Program(Found):
     @property
     def offer(self) -> Offer:
         """The description for the judge."""
-        return super().offer._replace(files=True, seems="", framework="files")
+        about = f"runs {self.command} for each call, with arrays in .npy files"
+        return super().offer._replace(files=True, seems="", framework="files", about=about)
 
 
 TOLD = ("layout", "ftz", "deterministic", "kinds")  # the options that programs have
@@ -71,7 +74,7 @@ class Programs(InProcess):
         if differentiable and not op.differentiable:
             raise UsageError(f"--vjp: {op} has no gradient")
         back = self._called(name, declared, True) if differentiable else None
-        found = Program(op, self._called(name, declared, False), back, True, declared)
+        found = Program(op, self._called(name, declared, False), back, True, declared, command)
         self._op = found.op
         super().__init__([found])
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import shutil
 import signal
-import subprocess
-import threading
 from pathlib import Path
-from typing import IO
 
+from refssm.conformance.calling.processes.kept import Running, Runs, runs
+from refssm.conformance.calling.processes.tail import Tail
 from refssm.conformance.exchange import files
 from refssm.conformance.exchange.call import DECLINED, Call
 from refssm.conformance.usage_error import UsageError
 
 PLACE = "{case}"
 DECLINES = 77  # the exit code that means "skipped" in test suites
-KEPT = 4096  # bytes of output to keep
-LONGEST = 200
 HANGS = 2  # after so many it is not run again
 
 
@@ -39,6 +35,7 @@ class Runner:
 
     def __init__(self, command: str, timeout: float):
         self.timeout, self.hangs = timeout, 0
+        self._runs: Runs | None = None
         try:
             self.words = shlex.split(command)
         except ValueError as error:
@@ -57,50 +54,34 @@ class Runner:
                 "hung", f"not run again: an earlier run did not end within {self.timeout:g} s"
             )
         words = [word.replace(PLACE, str(folder.resolve())) for word in self.words]
-        process = self._started(words)
-        assert process.stdout is not None
-        tail = _Tail(process.stdout)
+        process, tail = self._started(words)
         try:
             code = process.wait(self.timeout)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:  # kill its child processes too, also on Ctrl-C
-            _end_group(process)
-            process.wait()
+        finally:  # kill all that it started too, also on Ctrl-C
+            process.end()
             printed = tail.last_line()
+        self._runs = None if process.lost else self._runs
         if code is None:
             self.hangs += 1
             raise Ended("hung", f"did not end within {self.timeout:g} s{printed}")
         if code == DECLINES:
             raise Ended("declined", f"ended with exit code {code}{printed}")
+        if process.lost:
+            raise Ended("crashed", f"lost the process that would end what it starts{printed}")
         if code < 0:
             raise Ended("crashed", f"was killed by {_signal(-code)}{printed}")
         if code:
             raise Ended("raised", f"ended with exit code {code}{printed}")
 
-    def _started(self, words) -> subprocess.Popen:
+    def _started(self, words) -> tuple[Running, Tail]:
+        self._runs = self._runs or runs()
+        tail = Tail()
         try:
-            return subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            return self._runs.start(words, tail.write), tail
         except OSError as error:
             raise UsageError(f"--exec: {words[0]!r} cannot be run: {error.strerror}") from None
-
-
-def _end_group(process: subprocess.Popen) -> None:
-    """Kill a program and what it started; on Windows what it started is found by its parent."""
-    if hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    elif process.poll() is None:
-        tree = ["taskkill", "/F", "/T", "/PID", str(process.pid)]
-        with contextlib.suppress(OSError):
-            subprocess.run(tree, capture_output=True, check=False)
-        process.kill()
+        finally:
+            tail.start()
 
 
 def answer(runner: Runner, call: Call, folder: Path) -> list:
@@ -147,25 +128,3 @@ def _absent(word: str) -> str:
 def _signal(number: int) -> str:
     known = {s.value: s.name for s in signal.Signals}
     return known.get(number, f"signal {number}")
-
-
-class _Tail:
-    """Reads what a program prints, so that it never blocks, and keeps the end of it."""
-
-    def __init__(self, stream: IO[bytes]):
-        self.stream, self.kept = stream, b""
-        self.thread = threading.Thread(target=self._read, daemon=True)
-        self.thread.start()
-
-    def _read(self) -> None:
-        while part := os.read(self.stream.fileno(), 65536):
-            self.kept = (self.kept + part)[-KEPT:]
-
-    def last_line(self) -> str:
-        """The last line, shortened, in brackets; "" if there is none."""
-        self.thread.join(1.0)
-        if not self.thread.is_alive():  # else a process that left the group still has the pipe open
-            self.stream.close()
-        lines = [x.strip() for x in self.kept.decode(errors="replace").splitlines() if x.strip()]
-        text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in (lines or [""])[-1])
-        return f" (it printed: {text[:LONGEST]})" if text else ""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky import get_reusable_executor
 
 from refssm.conformance.calling.fingerprint import versions_here
+from refssm.conformance.calling.processes.parent import end_with
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.judging.kept import keeping
@@ -199,16 +201,18 @@ def local(workers: int) -> Iterator[Crew]:
     ):  # loky restarts processes that have grown: no verdict depends on it
         warnings.filterwarnings("ignore", "A worker stopped", UserWarning)
         try:
-            with closing(
-                Crew("loky", workers, inner_max_num_threads=1, initializer=_leave_ctrl_c)
-            ) as crew:
+            follow = partial(_follow, os.getpid())
+            crew = Crew("loky", workers, inner_max_num_threads=1, initializer=follow)
+            with closing(crew):
                 yield crew
         finally:
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
-def _leave_ctrl_c() -> None:
-    """Ignore Ctrl-C: the first process handles it and ends this one."""
+def _follow(first: int) -> None:
+    """Ignore Ctrl-C, which the first process handles, and end with that process."""
+    # Windows: a virtual environment's interpreter is a child of its launcher
+    end_with(first if os.name == "posix" else os.getppid())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

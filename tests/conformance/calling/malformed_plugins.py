@@ -241,7 +241,7 @@ PLACES = {
 }
 ENDS = {
     "leaves": ("import os; os._exit(0)\n", "importing it ended the process with exit code 0"),
-    "is interrupted": ("raise KeyboardInterrupt\n", "importing it killed the process by SIGINT"),
+    "is interrupted": ("raise KeyboardInterrupt\n", "importing it raised KeyboardInterrupt"),
     "kills itself": ("import os; os.kill(os.getpid(), 9)\n", "killed the process by SIGKILL"),
     "reads nowhere": ("import ctypes; ctypes.string_at(0)\n", "killed the process by SIGSEGV"),
     "never ends": ("while True: pass\n", "importing it did not return within 0.5 s"),

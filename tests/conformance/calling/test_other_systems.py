@@ -13,6 +13,7 @@ import pytest
 from judging import LATE, SCAN, plugin, run
 
 from refssm.conformance.calling import links
+from refssm.conformance.calling.processes import parent
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.exchange.running import Ended, Runner
 from refssm.conformance.usage_error import UsageError
@@ -73,18 +74,18 @@ def test_a_child_that_ends_before_it_joins_is_a_sentence(monkeypatch, without_de
 def test_a_stranger_at_the_socket_is_sent_away(without_descriptors, monkeypatch):
     monkeypatch.setattr(links.secrets, "token_hex", lambda: "right")
     monkeypatch.setattr(links, "compare_digest", lambda given, wanted: given == b"other")
-    monkeypatch.setattr(links.subprocess, "Popen", stranger_then_gone)
-    link = links.start(sys.stdout, None)  # pyright: ignore[reportArgumentType]
+    monkeypatch.setattr(subprocess, "Popen", stranger_then_gone)
+    link = links.start(None)
     with pytest.raises((EOFError, OSError)):
-        link.answers.recv()
+        link.channel.receive()
+    link.close()
 
 
 def stranger_then_gone(command, **_):
     """A process that sends a wrong secret and ends."""
     program = (
-        "import socket, sys; from multiprocessing.connection import Connection as C\n"
-        "c = C(socket.create_connection(('127.0.0.1', int(sys.argv[1]))).detach())\n"
-        "c.send_bytes(b'wrong')"
+        "import socket, sys\n"
+        "socket.create_connection(('127.0.0.1', int(sys.argv[1]))).sendall(b'wrong')"
     )
     return real_popen([sys.executable, "-c", program, command[-1]])
 
@@ -102,12 +103,10 @@ def test_a_program_that_hangs_is_ended_where_there_are_no_process_groups(monkeyp
 
 
 def test_a_child_ends_itself_where_there_is_no_sigkill(monkeypatch):
-    from refssm.conformance.calling import child
-
     sent = []
     monkeypatch.delattr(signal, "SIGKILL", raising=False)
-    monkeypatch.setattr(child.os, "kill", lambda pid, number: sent.append((pid, number)))
-    child._end_with(parent=-1)
+    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
+    parent._watch(-1)
     assert sent == [(os.getpid(), signal.SIGTERM)]
 
 

@@ -48,7 +48,9 @@ def folder(tmp_path, monkeypatch):
 def killed_after(lines, folder, *options):
     """Kill a run when its record has `lines` lines; returns the number of lines then."""
     command = [sys.executable, "-m", "refssm", *COMMAND, "--resume", *options]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as judge:
+    # loky's own process, which ends after all others, warns of what a killed run left
+    quiet: dict = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, cwd=folder, **quiet) as judge:
         while judge.poll() is None and recorded(folder) < lines:
             time.sleep(0.002)
         judge.kill()

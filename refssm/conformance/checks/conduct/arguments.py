@@ -12,7 +12,12 @@ import numpy as np
 
 from refssm.conformance.calling.one_call import EARLIER, REWRITTEN, Declined
 from refssm.conformance.cases.case import Case
-from refssm.conformance.checks.candidate import Broken, Candidate, without_result
+from refssm.conformance.checks.candidate import (
+    Broken,
+    Candidate,
+    refuse_unusable,
+    without_result,
+)
 from refssm.conformance.checks.conduct.resized import large, other_values
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
@@ -106,6 +111,7 @@ def _outcomes(candidate, case, beside_others=False):
             continue
         if outcome.status != "ok":
             raise Broken(without_result(outcome)).at(at)
+        refuse_unusable(op, outcome.outputs)  # it may have done nothing at all
         yield at, outcome
 
 
@@ -133,7 +139,7 @@ def _blame(candidate, positions, what) -> Verdict:
 def shapes(candidate: Candidate, case: Case) -> Verdict:
     """Inconsistent sizes raise an error; if they do not, the verdict passes with a note."""
     op, (arrays, statics) = candidate.op, candidate.given(case)
-    candidate.outputs(arrays, statics)  # raises Broken if even the valid call fails
+    refuse_unusable(op, candidate.outputs(arrays, statics))  # Broken if even the valid call fails
     for i, (name, dims) in enumerate(zip(op.inputs, op.input_dims, strict=True)):
         for axis, dim in enumerate(dims):
             if sum(dim in other for other in op.input_dims) < 2:
@@ -153,7 +159,7 @@ def shapes(candidate: Candidate, case: Case) -> Verdict:
 def empty(candidate: Candidate, case: Case) -> Verdict:
     """Sizes of zero are accepted, with right outputs; if they are not accepted, there is a note."""
     op, (given, told) = candidate.op, candidate.given(case)
-    candidate.outputs(given, told)
+    refuse_unusable(op, candidate.outputs(given, told))
     # parameters have ranges of their own, which may exclude 0
     for dim in [d for d in case.sizes if d not in op.parameters]:
         arrays = [

@@ -88,6 +88,8 @@ def _pulled_again(candidate: Candidate, case: Case) -> Verdict:
         first, again = after(arrays), after(values)
     except (Broken, Declined):  # which the check of gradients tells
         return Verdict("A")
+    if not all(isinstance(g, np.ndarray) for g in (*first, *again)):  # and this, too
+        return Verdict("A")
     if all(map(_same_bits, again, first)):
         return Verdict("A")
     verdict = candidate.graded_gradients(again, cotangents, arrays, statics)
