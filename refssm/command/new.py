@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -45,12 +46,14 @@ def new_plugin(
     if framework not in FRAMEWORKS:
         raise UsageError(f"unknown framework {framework!r}; wanted one of {', '.join(FRAMEWORKS)}")
     path = output or Path(f"{op}_{framework}.py")
-    if path.exists() and not force:
+    if os.path.lexists(path) and not force:
         raise UsageError(f"{path} already exists; --force overwrites it")
+    if os.path.lexists(path) and not os.path.isfile(path):  # writing to a pipe would wait
+        raise UsageError(f"{path}: wanted a file to write, got something else")
     try:
         path.write_text(plugin(op, framework, path.name), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {getattr(error, 'strerror', error)}") from None
     typer.echo(f"{path} written; next: refssm verify {path}")
 
 
