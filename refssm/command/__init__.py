@@ -1,7 +1,7 @@
 """The command `refssm`: one file per subcommand; each imports its satellite packages when called.
 
-Exit codes: 0 pass; 1 a check failed, was inaccurate or ended in an error; 2 interrupted; 3 internal
-error; 4 usage error; 5 nothing left to check.
+Exit codes: 0 pass; 1 a check failed, was inaccurate or ended in an error; 2 interrupted; 3 a bug of
+refssm; 4 usage error, or a file that cannot be written; 5 nothing left to check.
 """
 
 from __future__ import annotations
