@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 from refssm.command.asked import Asked
@@ -24,25 +23,18 @@ def of(asked: Asked):
 
 def check_new(path: Path | None) -> None:
     """UsageError, before the run, if the new list cannot be written."""
+    from refssm.conformance.file_errors import check_writable
     from refssm.conformance.usage_error import UsageError
 
-    if path is not None and path.exists():
+    if path is not None and os.path.lexists(path):
         raise UsageError(f"{path} already exists: --write-known wants the name of a new file")
-    if path is not None and not path.parent.is_dir():
-        raise UsageError(f"{path}: No such file or directory")
+    if path is not None:
+        check_writable(path, "--write-known")
 
 
 def write(path: Path, results) -> None:
     """Write the failures to a new list; the file is complete or absent."""
+    from refssm.conformance.file_errors import write_whole
     from refssm.conformance.project.known_failures import skeleton
-    from refssm.conformance.usage_error import UsageError
 
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        partial.write_text(skeleton(results), encoding="utf-8")
-        os.replace(partial, path)
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
-    finally:  # remove an incomplete file
-        with suppress(OSError):
-            partial.unlink()
+    write_whole(path, "--write-known", skeleton(results))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -71,8 +72,10 @@ def new_plugin(
     if ci:
         texts[_place(ci, source)] = continuous.written(ci, source, framework, commands)
     for place in texts:
-        if place.exists() and not force:
+        if os.path.lexists(place) and not force:
             raise UsageError(f"{place} already exists; --force overwrites it")
+        if os.path.lexists(place) and not os.path.isfile(place):  # writing to a pipe would wait
+            raise UsageError(f"{place}: wanted a file to write, got something else")
     for place, content in texts.items():
         _write(place, content)
     typer.echo(f"{path} written; next: {' && '.join(commands)}")
@@ -103,8 +106,8 @@ def _write(path: Path, text: str) -> None:
         if path.parts[:1] == (".github",):
             path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {getattr(error, 'strerror', error)}") from None
 
 
 def plugin(op, framework: str, file: str) -> str:

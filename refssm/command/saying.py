@@ -2,11 +2,15 @@
 
 import typer
 
-LONGEST = 1000  # characters: names and contents of files can be very long
+LONGEST, END = 1000, 300  # characters: names and contents of files can be very long
 
 
 def say(sentence: str) -> None:
     """Print a sentence to standard error, in one line without control characters."""
     line = " ".join(sentence.split())
-    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line[: LONGEST + 1])
-    typer.echo(f"refssm: {line if len(line) <= LONGEST else line[:LONGEST] + '…'}", err=True)
+    if len(line) > LONGEST:  # a long name stands first, the reason last
+        line = f"{line[: LONGEST - END]}…{line[-END:]}"
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    if len(line) > LONGEST + 1:  # escapes
+        line = f"{line[:LONGEST]}…"
+    typer.echo(f"refssm: {line}", err=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from refssm.command import checked, held, known_list, page, spoken
+from refssm.command import checked, held, interrupts, known_list, page, spoken
 from refssm.command import options as o
 from refssm.command.asked import TIMEOUT, Asked
 
@@ -60,12 +60,13 @@ def verify(
     checked.check_options(framework, config, no_config, preset, inputs)
     how_much = spoken.of(verbose, quiet, json)
     run = _Run(Asked(ctx, own_data=inputs is not None), seed, profile, how_much, html)
-    checked.check_inputs(run.settings, inputs)
-    known_list.check_new(write_known)
-    places = run.places(as_, inputs, output)
-    spread = ctx.with_resource(checked.spread(ctx.params))
-    refuse_if_wrong()
     try:
+        interrupts.release()
+        checked.check_inputs(run.settings, inputs)
+        known_list.check_new(write_known)
+        places = run.places(as_, inputs, output)
+        spread = ctx.with_resource(checked.spread(ctx.params))
+        refuse_if_wrong()
         with run.bar:
             for target in places:
                 how = {"name": as_ or None, "timeout": timeout, "in_process": in_process}
@@ -74,9 +75,10 @@ def verify(
         run.end(interrupted=True)
         raise
     spread.discard()
+    result = run.end()
     if write_known is not None:
         known_list.write(write_known, run.results)
-    return run.end()
+    return result
 
 
 class _Run:
@@ -173,7 +175,8 @@ class _Run:
             listed = self.known.path and str(self.known.path)
             more |= {"known_failures": listed, "complaints": complaints}
             more |= {"seed": self.settings.seed, "profile": self.settings.profile}
-            typer.echo(records.document(self.results, **more))
+            with interrupts.held():
+                typer.echo(records.document(self.results, **more))
         else:
             self.report.end(verdict, self.results, complaints, seconds)
         if not interrupted:

@@ -1,14 +1,20 @@
-"""What can be wrong with a file: exceptions when it is read, and files that cannot be written."""
+"""What can be wrong with a file: it cannot be read, it has no end, or it cannot be written."""
 
+import errno
 import os
+import stat
 import struct
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tokenize import TokenError
-from zipfile import BadZipFile
+from typing import BinaryIO
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+from numpy.lib.npyio import NpzFile
 
 from refssm.conformance.usage_error import UsageError
 
@@ -17,6 +23,73 @@ UNREADABLE = (
     *(OSError, ValueError, TypeError, EOFError, MemoryError, OverflowError, SyntaxError),
     *(KeyError, RuntimeError, TokenError, BadZipFile, zlib.error, struct.error),
 )  # RuntimeError: an encrypted archive, or an unknown compression
+SETTINGS = 2**22  # bytes: the largest file of settings; a list of 3000 known failures has 2**20
+DOCUMENT = 2**28  # bytes: the largest JSON document
+ARRAYS = 2**30  # bytes: the largest arrays of one file; the judge needs many times that memory
+MAGIC = {b"\x93NUMP": "npy", b"PK\x03\x04": "npz", b"PK\x05\x06": "npz"}
+
+
+def opened(path: Path) -> BinaryIO:
+    """A file opened for reading; OSError for anything that is no regular file.
+
+    Opening a pipe would wait, and a device may have no end.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except ValueError as error:  # a NUL in its name
+        raise OSError(errno.EINVAL, str(error)) from None
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+        raise OSError(errno.EINVAL, f"{what}, wanted a file")
+    return path.open("rb")
+
+
+def contents(path: Path, most: int) -> bytes:
+    """The bytes of a regular file; OSError if it has more than `most`."""
+    with opened(path) as file:
+        large = os.fstat(file.fileno()).st_size > most
+        data = b"" if large else file.read(most + 1)  # a file in /proc says that it is empty
+    if large or len(data) > most:
+        raise OSError(errno.EFBIG, f"larger than {most >> 20} MiB")
+    return data
+
+
+def arrays(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file by name, or of an .npy file as ""; one of UNREADABLE else."""
+    with opened(path) as file:  # NumPy would leave an invalid file open
+        start = file.read(5)
+        kind = next((MAGIC[m] for m in MAGIC if start.startswith(m)), "")
+        if not kind:
+            raise ValueError("its first bytes are those of no array" if start else "it is empty")
+        size = os.fstat(file.fileno()).st_size
+        if kind == "npz":
+            with ZipFile(file) as archive:
+                size = max(size, sum(member.file_size for member in archive.infolist()))
+        if size > ARRAYS:
+            raise ValueError(f"its arrays are larger than {ARRAYS >> 20} MiB")
+        file.seek(0)
+        loaded = np.load(file, allow_pickle=False)
+        return dict(loaded) if isinstance(loaded, NpzFile) else {"": np.asarray(loaded)}
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder that git ignores, if it is not there; OSError if it cannot be made."""
+    if not folder.is_dir():
+        folder.mkdir()
+        with suppress(OSError):  # a full disk: what cannot be written next is said
+            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A file beside `path` that takes its place at the end; removed if anything is raised."""
+    partial = path.with_name(f"{path.stem}.partial{path.suffix}")
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:  # also after Ctrl-C
+        with suppress(OSError):
+            partial.unlink()
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from refssm.bench.results.bars import standing
 from refssm.bench.results.card_bars import standings
 from refssm.bench.results.rows import Group, Row, Work
 from refssm.conformance.calling.finding import short
-from refssm.conformance.file_errors import UNREADABLE, write_whole
+from refssm.conformance.file_errors import DOCUMENT, UNREADABLE, contents, write_whole
 from refssm.conformance.usage_error import UsageError
 
 SCHEMA = 1
@@ -86,7 +86,7 @@ def _finite(value):
 def read(path: Path) -> Document:
     """The run in a file; UsageError if it has none."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(contents(path, DOCUMENT).decode("utf-8"))
     except UNREADABLE as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{path}: not a readable run of refssm bench: {reason}") from None

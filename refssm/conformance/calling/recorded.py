@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from numpy.lib.npyio import NpzFile
 
 from refssm._layout import Layout, canonical, in_layout, parse, restored, sizes_of
 from refssm.conformance.calling.adapters.numpy_arrays import (
@@ -17,7 +16,7 @@ from refssm.conformance.calling.adapters.numpy_arrays import (
 from refssm.conformance.calling.finding import operator_named, short
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.one_call import Outcome
-from refssm.conformance.file_errors import UNREADABLE
+from refssm.conformance.file_errors import UNREADABLE, arrays
 from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.number_types import number_type
 from refssm.conformance.usage_error import UsageError
@@ -26,13 +25,10 @@ from refssm.conformance.usage_error import UsageError
 def stored(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an .npz file by name, or of an .npy file as ""; UsageError if unreadable."""
     try:
-        if path.is_fifo():  # opening a pipe would block
-            raise OSError("a pipe")
-        with path.open("rb") as file:  # NumPy would leave an invalid file open
-            loaded = np.load(file, allow_pickle=False)
-            given = dict(loaded) if isinstance(loaded, NpzFile) else {"": np.asarray(loaded)}
+        given = arrays(path)
     except UNREADABLE as error:
-        raise UsageError(f"{path}: not a readable .npz file: {short(f'{error}')}") from None
+        why = (isinstance(error, OSError) and error.strerror) or error
+        raise UsageError(f"{path}: not a readable .npz file: {short(f'{why}')}") from None
     if not given or ("" in given and path.suffix != ".npy"):
         raise UsageError(f"{path}: not an .npz file with arrays")
     return {name: _typed(a, path) for name, a in given.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -214,9 +215,10 @@ class InProcess:
     def call(self, name: str, arrays, statics, **how) -> Outcome:
         """Save the inputs and call the implementation in this process."""
         if self._folder is not None:
-            self._folder.mkdir(exist_ok=True)
             numbered = {f"arg{i}": a for i, a in enumerate(arrays)}
-            np.savez(self._folder / f"{name}-last.npz", **numbered)  # pyright: ignore[reportArgumentType]
+            with suppress(OSError):  # a full disk: the call is judged all the same
+                self._folder.mkdir(exist_ok=True)
+                np.savez(self._folder / f"{name}-last.npz", **numbered)  # pyright: ignore[reportArgumentType]
         return self._server.call(name, [a.copy() for a in arrays], statics, **how)
 
     def narrow(self, name: str, arrays, statics):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -25,6 +23,7 @@ from refssm.conformance.diagnosis.hints import flushed, in_tf32, in_wider, maske
 from refssm.conformance.diagnosis.kept_failure import STORY, story
 from refssm.conformance.diagnosis.script import failing_call, script
 from refssm.conformance.diagnosis.simplest import show, simplified
+from refssm.conformance.file_errors import make_folder, whole
 from refssm.conformance.judging.evidence import gathered
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.verdict import Verdict
@@ -74,15 +73,15 @@ def explain(
         )
     else:
         hint = hints and (flushed(check, candidate, case) or f"case: {case}")
-    saved, alone = save(folder, check, candidate, case, (arrays, statics), call, verdict.message)
+    called = _called(check, candidate, case, arrays, statics, verdict)
+    words, given = _in_words(case, *called, anything), (arrays, statics)
+    saved, alone, unsaved = save(folder, check, candidate, case, given, call, verdict.message)
     return {
         "message": verdict.message,
         "smallest_ratio": verdict.ratio,
         "smallest_bits": verdict.bits,
         "hint": hint or "",
-        "smallest": _in_words(
-            case, *_called(check, candidate, case, arrays, statics, verdict), anything
-        ),
+        "smallest": f"{words} (not saved: {unsaved})" if unsaved else words,
         "counterexample": saved,
         "alone": alone,
         "evidence": gathered(check.op, verdict, arrays, statics, first) if first else None,
@@ -222,13 +221,13 @@ def _in_words(case: Case, arrays, statics, anything) -> str:
 
 def save(
     folder: Path | None, check: Check, candidate: Candidate, case: Case, given, how, message: str
-) -> tuple[str, str]:
+) -> tuple[str, str, str]:
     """Save the inputs, named by a hash of them, and a script that repeats the call.
 
-    Returns both paths; "" for what was not written.
+    Returns both paths, "" for what was not written, and why it was not written.
     """
     if folder is None:
-        return "", ""
+        return "", "", ""
     arrays, statics = given
     call, by_arrays = failing_call(check, candidate, case, arrays, statics)
     kept = story(check, case, by_arrays, how)
@@ -241,19 +240,18 @@ def save(
     what = f"{check.id}: {message}"
     made = script(candidate, call, what, kept, path.name, str(alone)) if call else None
     text, more = made or ("", {})
+    named |= more | {STORY: json.dumps(kept)}
+    written: list[str] = []
     try:
-        if not folder.exists():
-            folder.mkdir()
-            (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-        partial = path.with_suffix(".partial.npz")
-        np.savez(partial, **named, **more, **{STORY: json.dumps(kept)})  # pyright: ignore[reportArgumentType]
-        os.replace(partial, path)
+        make_folder(folder)
+        with whole(path) as partial:
+            np.savez(partial, **named)  # pyright: ignore[reportArgumentType]
+        written.append(str(path))
         if text:
-            alone.with_suffix(".partial").write_text(text, encoding="utf-8")
-            os.replace(alone.with_suffix(".partial"), alone)
-    except OSError:  # cannot write here: the report is still printed
-        return "", ""
-    finally:  # also after Ctrl-C
-        with suppress(OSError):
-            partial.unlink()
-    return str(path), str(alone) if text else ""
+            with whole(alone) as partial:
+                partial.write_text(text, encoding="utf-8")
+            written.append(str(alone))
+    except OSError as error:  # cannot write here: the report is still printed
+        place = alone if written else path
+        return (*written, "", "")[0], "", f"{place}: {error.strerror or error}"
+    return str(path), str(alone) if text else "", ""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from refssm.conformance.calling.adapters.numpy_arrays import Numpy, Unusable, carried
-from refssm.conformance.file_errors import UNREADABLE
+from refssm.conformance.file_errors import ARRAYS, UNREADABLE
 from refssm.conformance.number_types import NumberType
 
 READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
@@ -65,6 +65,8 @@ def read(path: Path) -> np.ndarray:
             if dtype.kind not in "biufc":
                 raise Unreadable(f"{path.name} is an array of {dtype}, wanted numbers")
             held = path.stat().st_size - file.tell()
+            if held > ARRAYS:
+                raise Unreadable(f"{path.name} has {held} bytes, wanted at most {ARRAYS}")
             wanted = dtype.itemsize * int(np.prod(shape, dtype=object))
             if held != wanted:
                 what = "is truncated" if held < wanted else "is too long"

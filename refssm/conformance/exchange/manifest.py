@@ -27,6 +27,7 @@ from refssm.conformance.cases.stacking import free_arguments
 from refssm.conformance.exchange import files
 from refssm.conformance.exchange.call import Call, described
 from refssm.conformance.exchange.running import Ended
+from refssm.conformance.file_errors import DOCUMENT, contents
 from refssm.conformance.number_types import number_type
 from refssm.conformance.usage_error import UsageError
 from refssm.presets.catalog import preset_named
@@ -120,13 +121,15 @@ def load(path: Path) -> Folder:
 
 def _parsed(name: Path) -> Any:
     try:
-        text = name.read_text(encoding="utf-8")
+        text = contents(name, DOCUMENT).decode("utf-8")
     except FileNotFoundError:
         raise UsageError(
             f"{name}: no such file; `refssm cases write` writes a folder of cases"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{name} cannot be read: {error}") from None
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name} is not JSON: byte {error.start} is not UTF-8") from None
     try:
         return json.loads(text, parse_constant=_refused, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
@@ -180,7 +183,10 @@ def _wanted(error) -> str:
 
 
 def _short(value) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "a deeply nested value"
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 

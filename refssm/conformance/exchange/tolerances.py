@@ -10,7 +10,7 @@ from refssm._operator import Operator
 from refssm.conformance.calling.finding import short
 from refssm.conformance.checks.linear_laws import of_integers
 from refssm.conformance.exchange.call import Call
-from refssm.conformance.file_errors import UNREADABLE
+from refssm.conformance.file_errors import UNREADABLE, arrays
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.grading import HEADROOM, bounds_of, span_product
 from refssm.conformance.judging.verdict import says_nothing
@@ -74,17 +74,17 @@ def save(folder: Path, gauged: tuple[Gauge, ...]) -> None:
 def load(path: Path, values) -> tuple[Gauge, ...]:
     """The gauges that `save` wrote; `values` is the number of outputs."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return tuple(
-                Gauge(
-                    _whole(stored[f"value{j}"], stored[f"rest{j}"]),
-                    stored[f"k0{j}"],
-                    stored[f"k1{j}"],
-                    float(stored[f"peak{j}"]),
-                    normwise=bool(stored[f"normwise{j}"]),
-                )
-                for j in range(values)
+        stored = arrays(path)
+        return tuple(
+            Gauge(
+                _whole(stored[f"value{j}"], stored[f"rest{j}"]),
+                stored[f"k0{j}"],
+                stored[f"k1{j}"],
+                float(stored[f"peak{j}"]),
+                normwise=bool(stored[f"normwise{j}"]),
             )
+            for j in range(values)
+        )
     except UNREADABLE as error:
         raise UsageError(
             f"{path}: not written by `refssm cases write`: {short(f'{error}')}"

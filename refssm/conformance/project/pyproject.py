@@ -21,11 +21,16 @@ from refssm.conformance.calling.libraries import NAMES as SUBJECTS
 from refssm.conformance.cases.ranges import split
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.checks.checks import NAMES, PROFILES
+from refssm.conformance.file_errors import SETTINGS, contents
 from refssm.conformance.usage_error import UsageError
 
 FILE = "pyproject.toml"
 # an author's declaration wins
 DECLARED = ("framework", "device", "layout", "vjp", "ftz", "deterministic", "kinds")
+# tomllib's time grows with the square of the number of parts: 100,000 take hours
+MANY_PARTS = re.compile(
+    r"""(?<![\w"'-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}"""
+)
 SHOWN = 80  # characters of a wrong value
 
 
@@ -60,7 +65,7 @@ def nearest(start: Path) -> Config:
     """The first table [tool.refssm] in the pyproject.toml of `start` or a folder above it."""
     start = start.resolve()
     for folder in (start, *start.parents):
-        if os.path.isfile(folder / FILE):
+        if os.path.lexists(folder / FILE):
             table = _table(folder / FILE)
             if table is not None:
                 return _checked(folder / FILE, table)
@@ -79,7 +84,10 @@ def document(path: Path) -> dict:
     """A parsed TOML file; UsageError if it cannot be read."""
     name = _told(path)
     try:
-        return tomllib.loads(path.read_bytes().decode())
+        text = contents(path, SETTINGS).decode()
+        if MANY_PARTS.search(text):
+            raise UsageError(f"{name}: not valid TOML: a key has more than 100 parts")
+        return tomllib.loads(text)
     except OSError as error:
         raise UsageError(f"{name}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
@@ -96,7 +104,10 @@ def near(word: str, known: Iterable[str]) -> str:
 
 def shown(value: Any) -> str:
     """A wrong value as short text."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "a deeply nested value"
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 

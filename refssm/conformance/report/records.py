@@ -17,7 +17,8 @@ OR_NULL = ("counterexample", "alone", "known", "expires", "looks_like", "functio
 
 def document(results: list[Result], seed: int, profile: str, **more: Any) -> str:
     """The JSON document of a run; `more` are further fields of its head."""
-    head = {"schema": SCHEMA, "refssm": __version__, "seed": seed, "profile": profile, **more}
+    head = {"schema": SCHEMA, "refssm": __version__, "seed": seed, "profile": profile}
+    head |= {"config": None, "interrupted": False, "known_failures": None, "complaints": []} | more
     return json.dumps({**head, "results": [_record(r) for r in results]}, indent=1)
 
 

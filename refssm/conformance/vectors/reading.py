@@ -13,6 +13,7 @@ import numpy as np
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
 from refssm.conformance.checks.checks import types_of
+from refssm.conformance.file_errors import DOCUMENT, contents
 from refssm.conformance.number_types import number_type
 from refssm.conformance.standard import C
 from refssm.conformance.usage_error import UsageError
@@ -63,7 +64,7 @@ def read(path: Path) -> Vectors:
 
 def _document(path: Path) -> dict:
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = contents(path, DOCUMENT).decode("utf-8")
         document = json.loads(text, object_pairs_hook=_once, parse_constant=_constant)
     except OSError as error:
         raise Malformed(error.strerror or "cannot be read") from None

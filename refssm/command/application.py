@@ -1,0 +1,66 @@
+"""The command's application: all subcommands."""
+
+from __future__ import annotations
+
+import typer
+
+from refssm.command import (
+    bench,
+    cases,
+    catalog,
+    doctor,
+    experiment,
+    find,
+    interrupts,
+    listing,
+    new,
+    plot,
+    replay,
+    train,
+    vectors,
+    verify,
+)
+from refssm.command.group import Group
+
+app = typer.Typer(
+    cls=Group,
+    name="refssm",
+    help="Check implementations of state-space operators: right or wrong, and how accurate.",
+    no_args_is_help=False,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.command("verify")(verify.verify)
+app.command("bench")(bench.bench)
+app.command("train")(train.train)
+app.command("find")(find.find_operators)
+app.command("list")(listing.list_operators)
+app.command("show")(catalog.show_operator)
+app.command("doctor")(doctor.doctor)
+app.command("replay")(replay.replay)
+app.command("new")(new.new_plugin)
+app.add_typer(cases.app, name="cases")
+app.add_typer(plot.app, name="plot")
+app.add_typer(experiment.app, name="experiment")
+app.add_typer(vectors.app, name="vectors")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from refssm import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    ctx: typer.Context,
+    version: bool = typer.Option(
+        False, "--version", is_eager=True, callback=_print_version, help="Print the version."
+    ),
+) -> None:
+    """Check implementations of state-space operators: right or wrong, and how accurate."""
+    if ctx.invoked_subcommand != "verify":  # which releases them when it can print its results
+        interrupts.release()
