@@ -6,7 +6,6 @@ wanted and the actual value.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from refssm._implements import FRAMEWORKS, NUMBERS, TYPES
+from refssm._implements import FRAMEWORKS, NUMBERS, TYPES, near
 from refssm.catalog import judged
 from refssm.conformance.calling.libraries import NAMES as SUBJECTS
 from refssm.conformance.cases.ranges import split
@@ -86,12 +85,6 @@ def document(path: Path) -> dict:
         raise UsageError(f"{name}: not valid TOML: byte {error.start} is not UTF-8") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{name}: not valid TOML: {error}") from None
-
-
-def near(word: str, known: Iterable[str]) -> str:
-    """The nearest of the known words as a question, or ""."""
-    found = difflib.get_close_matches(word, [*known], n=1, cutoff=0.5)
-    return f"did you mean {found[0]}? " if found else ""
 
 
 def shown(value: Any) -> str:
