@@ -66,7 +66,7 @@ class Implementation(pytest.Collector):
         place = f"in the mark of {self.name} at {self.path.name}:{self.line}"
         of = place if name == "mark" else f"for {self.name} at {self.path.name}:{self.line}"
         item = Refused.from_parent(self, name=name, why=why, of=of)
-        item.extra_keyword_matches.update(NAMES, TYPES)
+        item.extra_keyword_matches.update(f"{check}[{kind}]" for check in NAMES for kind in TYPES)
         return item
 
     def _refuse_mark(self) -> None:
