@@ -1,9 +1,11 @@
 """`numpy.einsum` for arrays that may be empty."""
 
+from typing import Any
+
 import numpy as np
 
 
-def einsum(formula: str, *operands):
+def einsum(formula: str, *operands) -> Any:
     """As `numpy.einsum`, with "->".
 
     NumPy 2.4.6 writes one number into some empty results, and a long double complex number is

@@ -23,6 +23,11 @@ NUMBERS = ("any", "complex")
 ARITHMETICS = ("float64", "float32", "tf32", "float16", "bfloat16")
 
 
+def unknown(what: str, word: object, known: Iterable[str]) -> str:
+    """The sentence about an unknown word."""
+    return f"unknown {what} {word!r}; {did_you_mean(str(word), known)}wanted one of {', '.join(known)}"
+
+
 @dataclass(frozen=True)
 class Budget:
     """The rounding error that an implementation may have: errors up to C·u·K are accepted.
@@ -43,8 +48,7 @@ class Budget:
         if not (isinstance(self.C, Real) and 1 <= self.C <= 1024):
             raise ValueError(f"Budget: `C` must be between 1 and 1024, got {self.C!r}")
         if self.computes != "" and self.computes not in ARITHMETICS:
-            known = ", ".join(ARITHMETICS)
-            raise ValueError(f"Budget: unknown arithmetic {self.computes!r}; wanted one of {known}")
+            raise ValueError(f"Budget: {unknown('arithmetic', self.computes, ARITHMETICS)}")
         if not isinstance(self.normwise, bool):
             raise ValueError(f"Budget: `normwise` must be True or False, got {self.normwise!r}")
 
@@ -78,10 +82,7 @@ class Declaration:
         if not (self.only is None or callable(self.only)):
             raise ValueError(f"implements: `only` must be a function, got {self.only!r}")
         if self.framework not in FRAMEWORKS:
-            known = ", ".join(FRAMEWORKS)
-            raise ValueError(
-                f"implements: unknown framework {self.framework!r}; wanted one of {known}"
-            )
+            raise ValueError(f"implements: {unknown('framework', self.framework, FRAMEWORKS)}")
         kind, colon, number = self.device.partition(":")
         if self.device and (
             kind not in DEVICES[self.framework] or (colon and not number.isdecimal())
@@ -92,8 +93,7 @@ class Declaration:
             raise ValueError(f"implements: {what}; {wanted}")
         for dtype in self.dtypes:
             if dtype not in TYPES:
-                known = ", ".join(TYPES)
-                raise ValueError(f"implements: unknown type {dtype!r}; wanted one of {known}")
+                raise ValueError(f"implements: {unknown('type', dtype, TYPES)}")
         self._check_kinds()
         if self.vjp and self.framework in ("numpy", "cupy"):
             wanted = f"write a function {self.name or '<name>'}_vjp"
@@ -103,8 +103,7 @@ class Declaration:
 
     def _check_kinds(self):
         if self.kinds not in NUMBERS:
-            known = ", ".join(NUMBERS)
-            raise ValueError(f"implements: unknown kinds {self.kinds!r}; wanted one of {known}")
+            raise ValueError(f"implements: {unknown('kinds', self.kinds, NUMBERS)}")
         real = [t for t in self.dtypes if not t.startswith("complex")]
         if self.kinds == "complex" and real:
             raise ValueError(
@@ -119,8 +118,7 @@ class Declaration:
         if op is None:
             hint = did_you_mean(self.name, [op.name for op in judged()])
             raise ValueError(
-                f"implements: `{self.name}` is not an operator of the catalog; {hint}`refssm list` "
-                "prints all names"
+                f"implements: `{self.name}` is no operator; {hint}`refssm list` prints all names"
             )
         if self.kinds == "complex" and all(d.real for d in op.inputs.values()):
             raise ValueError(
@@ -176,15 +174,13 @@ def implements(name: str, **declared: Any):
 
 def declared_as(name: str, declared: dict) -> Declaration:
     """The declaration from keyword arguments; ValueError for an unknown keyword or a bad value."""
-    unknown = sorted(set(declared) - set(Declaration.__dataclass_fields__))
-    if unknown or not name or not isinstance(name, str):
-        known = ", ".join(list(Declaration.__dataclass_fields__)[1:])
-        what = (
-            f"`{unknown[0]}` is not one of"
-            if unknown
-            else "wanted the name of an operator, then any of"
-        )
-        raise ValueError(f"implements: {what} {known}")
+    strange = sorted(set(declared) - set(Declaration.__dataclass_fields__))
+    if strange or not name or not isinstance(name, str):
+        known = list(Declaration.__dataclass_fields__)[1:]
+        what = "wanted the name of an operator, then any of"
+        if strange:
+            what = f"unknown keyword `{strange[0]}`; {did_you_mean(strange[0], known)}wanted one of"
+        raise ValueError(f"implements: {what} {', '.join(known)}")
     dtypes = declared.get("dtypes", ())
     one = isinstance(dtypes, str) or not isinstance(dtypes, Iterable)
     return Declaration(name, **{**declared, "dtypes": (dtypes,) if one else tuple(dtypes)})

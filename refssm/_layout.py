@@ -20,6 +20,7 @@ import numpy as np
 from einops import EinopsError
 from einops.parsing import AnonymousAxis, ParsedExpression
 
+from refssm._layout_near import nearest, wrong_axes
 from refssm._operator import Operator
 from refssm._signature import length_of
 
@@ -74,6 +75,13 @@ def in_layout(op: Operator, text: str) -> Operator:
 
 def parse(op: Operator, text: str) -> Layout:
     """An author's layout; ValueError if its counts or axes do not match the operator."""
+    try:
+        return _parsed(op, text)
+    except ValueError as error:
+        raise ValueError(f"{error}{_meant(op, text, f'{error}')}") from None
+
+
+def _parsed(op: Operator, text: str) -> Layout:
     sides, usual = [side.split(",") for side in text.split("->")], canonical(op)
     if op.constructor and [group.strip() for group in sides[0]] == [""]:
         sides[0] = []
@@ -94,8 +102,23 @@ def parse(op: Operator, text: str) -> Layout:
     for name, got, want in zip(names, read, wants, strict=True):
         kept = tuple(axis for axis in want if axis not in omitted)
         if Counter(single(got)) != Counter(kept):
-            raise ValueError(_unfit(op, text, name, " ".join(got), kept))
+            kept = want if len(single(got)) == len(want) else kept  # then no name is that of `b`
+            told = _unfit(op, text, name, " ".join(got), kept)
+            raise ValueError(f"{told}: {wrong_axes(name, single(got), kept)}")
     return Layout(tuple(read[: len(sides[0])]), tuple(read[len(sides[0]) :]), omitted)
+
+
+def _meant(op: Operator, text: str, told: str) -> str:
+    """The nearest layout that the operator has, as a question; "" if it has been `told`."""
+    usual = canonical(op)
+    inputs, outputs = ([*map(single, side)] for side in (usual.inputs, usual.outputs))
+    for guess in (nearest(text, inputs, outputs, op.batch_names), f"{usual}"):
+        try:
+            _parsed(in_layout(op, guess), guess)
+        except ValueError:
+            continue
+        return "" if repr(guess) in told else f"; did you mean {guess!r}?"
+    return ""
 
 
 def _unfit(op: Operator, text: str, name: str, came: str, wanted: Axes) -> str:

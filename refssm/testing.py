@@ -45,6 +45,9 @@ def check(
 ) -> None:
     """Judge `function` as an implementation of `name`; AssertionError with the report if it fails.
 
+    The first line of the error has the worst failure; a line `again:` under each failure has the
+    call that judges only that check.
+
     `vjp` is its gradient as a function, or True for the framework's autodiff; `checks` limits the
     run to some of the checks that `refssm show` lists. A check that could judge fewer than half of
     its cases is a failure too, unless `allow_thin`. Keywords of `implements` are accepted here
@@ -58,12 +61,16 @@ def check(
     from refssm.conformance.running.in_process import judged_in_process
 
     __tracebackhide__ = True  # pytest shows the test, not this function
+    how = {"profile": profile, "seed": seed, "checks": tuple(checks), "allow_thin": allow_thin}
+    given = {"vjp": vjp, "profile": profile, "seed": seed, "allow_thin": allow_thin, **declared}
     if isinstance(vjp, bool):
         declared, vjp = {**declared, "vjp": vjp}, None
     own = getattr(function, "__refssm__", None)
     if isinstance(own, Declaration):
         said = {f: getattr(own, f) for f in Declaration.__dataclass_fields__ if f != "name"}
         declared = {**said, **declared}
-    own = declared_as(name, declared)
-    how = {"profile": profile, "seed": seed, "checks": tuple(checks), "allow_thin": allow_thin}
-    judged_in_process(name, function, vjp, own, **how)
+    try:
+        own = declared_as(name, declared)
+    except ValueError as error:
+        raise ValueError(f"check: {f'{error}'.removeprefix('implements: ')}") from None
+    judged_in_process(name, function, vjp, own, **how, given=given)

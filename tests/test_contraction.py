@@ -34,7 +34,7 @@ def test_empty_or_not_the_result_is_that_of_numpy(formula):
         batch = (2,) if "..." in formula else ()
         terms = formula.partition("->")[0].split(",")
         operands = [np.ones((*batch, *(named[c] for c in t if c in named))) for t in terms]
-        operands[0] = operands[0].astype(np.float32)
+        operands = [operands[0].astype(np.float32), *operands[1:]]
         found, wanted = einsum(formula, *operands), np.einsum(formula, *operands)
         assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
         assert np.array_equal(found, wanted)

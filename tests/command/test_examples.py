@@ -35,8 +35,8 @@ def needs(target):
             pytest.skip(f"{name} is not installed")
 
 
-def test_every_example_is_in_the_guide_the_readme_or_the_page_on_layers():
-    others = (ROOT / "README.md", ROOT / "docs/layers.md")
+def test_every_example_is_on_a_page():
+    others = (ROOT / "README.md", ROOT / "docs/layers.md", ROOT / "docs/pytest.md")
     pages = PAGE + "".join(page.read_text(encoding="utf-8") for page in others)
     names = [path.name for path in (ROOT / "docs/examples").glob("*.py")]
     assert len(names) >= 7

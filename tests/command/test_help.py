@@ -4,7 +4,7 @@ import pytest
 import typer
 from judging import run
 
-from refssm.command import app
+from refssm.command.application import app
 
 GROUP = typer.main.get_command(app)
 COMMANDS = [

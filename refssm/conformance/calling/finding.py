@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ from refssm.conformance.usage_error import Several, UsageError
 
 LONGEST = 300  # characters of an exception's text in a report
 PACKAGE = Path(__file__).parents[2]
+PYTHON = ("stdlib", "platstdlib", "purelib", "platlib")
+INSTALLED = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in PYTHON)
 
 
 @contextmanager
@@ -182,9 +185,10 @@ def _imported(load: Callable, where: str):
 
 
 def sentence(error: BaseException) -> str:
-    """An exception in one line, with the innermost code line outside refssm."""
+    """An exception in one line, with the innermost code line of the author's own, if any is."""
     text = _worded(error)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not _ours(f.filename)]
+    frames = [f for f in frames if not f.filename.startswith(INSTALLED)] or frames
     return f"{text} ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else text
 
 
@@ -213,8 +217,8 @@ def _named(module, path, function, name) -> list[Found]:
     forward = getattr(module, function, None)
     if forward is None:
         functions = [n for n, f in vars(module).items() if inspect.isfunction(f)]
-        near = difflib.get_close_matches(function, functions, n=3, cutoff=0.4)
-        hint = f"; it has {', '.join(near)}" if near else ""
+        alike = difflib.get_close_matches(function, functions, n=3, cutoff=0.4)
+        hint = f"; it has {', '.join(alike)}" if alike else ""
         raise UsageError(f"{path} has no function `{function}`{hint}")
     if not callable(forward):
         raise UsageError(f"{path}: `{function}` is a {type(forward).__name__}, not a function")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -51,13 +51,17 @@ def call(
     view="",
     after=None,
     late=False,
+    layout="",
 ) -> Outcome:
     """Call an implementation on views of `arrays`: NumPy outputs, or an error as one sentence.
 
     With `after` it is first called with these values, and `arrays` are then written into the same
     arguments; the outputs of earlier calls must stay as they are. With `late` the arguments are
-    written late, on another stream than the default one.
+    written late, on another stream than the default one. `layout` stands in place of the declared
+    one.
     """
+    if layout:
+        found = replace(found, declared=replace(found.declared, layout=layout))
     made, kind = found.adapter, number_type(dtype or np.result_type(*(arrays or [float])))
     run = Run(found, kind, vjp, sliced)
     try:

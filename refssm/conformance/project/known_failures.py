@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from refssm._implements import TYPES
+from refssm._names import did_you_mean
 from refssm.catalog import judged
 from refssm.conformance.checks.checks import (
     COMPARING,
@@ -32,7 +33,7 @@ from refssm.conformance.checks.checks import (
 )
 from refssm.conformance.checks.law import Law
 from refssm.conformance.judging.result import MISFIT, Result
-from refssm.conformance.project.pyproject import document, near, shown
+from refssm.conformance.project.pyproject import document, shown
 from refssm.conformance.usage_error import UsageError
 
 KEYS = ("id", "implementation", "reason", "expires")
@@ -215,7 +216,7 @@ def _entry(path: Path, number: int, table: dict) -> Entry:
     where = f"{path}: entry {number}"
     for key in table:
         if key not in KEYS:
-            hint = near(key, KEYS)
+            hint = did_you_mean(key, KEYS)
             raise UsageError(f"{where}: unknown key {shown(key)}; {hint}wanted {', '.join(KEYS)}")
     for key in KEYS:
         if key not in table and key != "implementation":
@@ -242,7 +243,7 @@ def _check_id(where: str, id: str) -> None:
     kinds = (("operator", [op.name for op in judged()]), ("check", NAMES), ("type", TYPES))
     for word, (kind, known) in zip(match.groups(), kinds, strict=True):
         if not any(_like(word, name) for name in known):
-            hint = near(word, known) or "`refssm show` prints the names; "
+            hint = did_you_mean(word, known) or "`refssm show` prints the names; "
             raise UsageError(f"{where}: {shown(id)}: unknown {kind} {word!r}; {hint.rstrip('; ')}")
 
 

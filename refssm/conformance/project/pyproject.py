@@ -6,7 +6,6 @@ wanted and the actual value.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import tomllib
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from refssm._implements import FRAMEWORKS, NUMBERS, TYPES
+from refssm._names import did_you_mean
 from refssm.catalog import judged
 from refssm.conformance.calling.libraries import NAMES as SUBJECTS
 from refssm.conformance.cases.ranges import split
@@ -96,12 +96,6 @@ def document(path: Path) -> dict:
         raise UsageError(f"{name}: not valid TOML: {error}") from None
 
 
-def near(word: str, known: Iterable[str]) -> str:
-    """The nearest of the known words as a question, or ""."""
-    found = difflib.get_close_matches(word, [*known], n=1, cutoff=0.5)
-    return f"did you mean {found[0]}? " if found else ""
-
-
 def shown(value: Any) -> str:
     """A wrong value as short text."""
     try:
@@ -122,7 +116,7 @@ def _checked(path: Path, table: Any) -> Config:
     values = {}
     for key, value in table.items():
         if key not in KEYS:
-            hint, keys = near(key, KEYS), ", ".join(KEYS)
+            hint, keys = did_you_mean(key, KEYS), ", ".join(KEYS)
             raise UsageError(
                 f"{_told(path)}: [tool.refssm]: unknown key {shown(key)}; {hint}wanted {keys}"
             )
@@ -171,7 +165,9 @@ def _texts(value: Any) -> tuple[str, ...]:
 def _one_of(known: Iterable[str]) -> Callable[[Any], str]:
     def read(value):
         if not isinstance(value, str) or value not in known:
-            raise Refused(f"; {near(value, known)}".rstrip("; ") if isinstance(value, str) else "")
+            raise Refused(
+                f"; {did_you_mean(value, known)}".rstrip("; ") if isinstance(value, str) else ""
+            )
         return value
 
     return read

@@ -8,11 +8,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from refssm import __version__
-from refssm.conformance.judging.result import Result
+from refssm.conformance.judging.result import Also, Result
+from refssm.conformance.report import lines
 
 SCHEMA = 2  # the version of results.schema.json; 1 had none, no `thin`, no `also`, no grade N
 NUMBERS = ("ratio", "bits", "seconds", "smallest_ratio", "smallest_bits")
-OR_NULL = ("counterexample", "alone", "known", "expires", "looks_like", "function")
+OR_NULL = ("counterexample", "alone", "again", "known", "expires", "looks_like", "function")
 
 
 def document(results: list[Result], seed: int, profile: str, **more: Any) -> str:
@@ -26,8 +27,14 @@ def _record(result: Result) -> dict:
     record = asdict(replace(result, evidence=None))  # without the arrays for pictures
     del record["evidence"]
     record["notes"] = list(result.notes)
-    record["also"] = [_plain(one) for one in record["also"]]
+    record["again"] = _again(result)
+    record["also"] = [_plain({**asdict(one), "again": _again(result, one)}) for one in result.also]
     return _plain(record)
+
+
+def _again(result: Result, one: Also | None = None) -> str:
+    """The command that judges a failure once more, or ""."""
+    return next(iter(lines.again(result, one)), "").removeprefix("again: ")
 
 
 def _plain(record: dict) -> dict:

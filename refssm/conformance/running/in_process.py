@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
-from refssm._implements import Declaration
+from refssm._implements import Declaration, declared_as, unknown
 from refssm.catalog import resumed
 from refssm.conformance.calling.attributes import marks_of, vars_of
 from refssm.conformance.calling.finding import operator_named
@@ -15,9 +15,14 @@ from refssm.conformance.checks.checks import NAMES, PROFILES
 from refssm.conformance.judging.certificate import refuse_if_wrong
 from refssm.conformance.judging.result import Result
 from refssm.conformance.report import lines
+from refssm.conformance.report.headline import headline
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.usage_error import UsageError
+
+SEVERITY = ("wrong", "error", "inaccurate", "thin")
+# the defaults of `refssm.testing.check`
+USUAL = {"vjp": None, "profile": "default", "seed": 0, "allow_thin": False}
 
 
 def judged_in_process(
@@ -30,8 +35,9 @@ def judged_in_process(
     seed: int,
     checks: tuple[str, ...],
     allow_thin: bool,
+    given: Mapping,
 ) -> None:
-    """Judge one function in this process.
+    """Judge one function in this process; `given` are the arguments of `refssm.testing.check`.
 
     Raises AssertionError if it fails, ValueError if nothing could be judged.
     """
@@ -43,7 +49,16 @@ def judged_in_process(
         raise ValueError(f"check: {error}") from None
     bad = [result for result in results if result.failed]
     if bad:
-        raise AssertionError("\n" + text(bad))
+        worst = min(bad, key=lambda result: SEVERITY.index(result.verdict))
+        more = f" ({len(bad)} checks fail)" if len(bad) > 1 else ""
+        told = [f"{headline(worst, worst.id)}{more}"]
+        for first, *others in _alike(bad):
+            told.append(text([first]))
+            if others:
+                ids = ", ".join(f"{r.check}[{r.dtype}]" for r in others)
+                told.append(f"  the same in {len(others)} more: {ids}")
+            told.append(f"  again: {_again(name, function, first, given)}")
+        raise AssertionError("\n".join(told))
     if not any(result.verdict == "pass" or result.tolerated for result in results):
         raise ValueError(f"check: nothing was judged\n{text(results)}")
 
@@ -61,10 +76,10 @@ def session_of(
 ) -> Session:
     """A session for one function of this process; UsageError for an unknown profile or check."""
     if profile not in PROFILES:
-        raise UsageError(f"unknown profile {profile!r}; wanted one of {', '.join(PROFILES)}")
+        raise UsageError(unknown("profile", profile, PROFILES))
     for check in checks:
         if check not in NAMES:
-            raise UsageError(f"unknown check {check!r}; wanted one of {', '.join(NAMES)}")
+            raise UsageError(unknown("check", check, NAMES))
     refuse_if_wrong()
     found = [Found(operator_named(name), function, vjp, declared=declared)]
     found += _resumed(name, function)
@@ -72,6 +87,29 @@ def session_of(
     how: dict = {"only_checks": checks, "types": types, "allow_thin": allow_thin}
     asked = Settings(profile=profile, seed=seed, folder=None, **how)
     return Session(InProcess(found), called, asked)
+
+
+def _alike(results: Iterable[Result]) -> list[list[Result]]:
+    """Failures in groups: those whose calls raise the same exception at the same line."""
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        _, raised, what = result.message.partition("raised ")
+        groups.setdefault(what if raised and result.verdict == "error" else result.id, []).append(
+            result
+        )
+    return [*groups.values()]
+
+
+def _again(name: str, function: Callable, result: Result, given: Mapping) -> str:
+    """The call of `refssm.testing.check` that judges only the check of a result."""
+    told = {"checks": (result.check,)} | {k: v for k, v in given.items() if v != USUAL.get(k)}
+    words = [f"{key}={_source(value)}" for key, value in told.items()]
+    return f"check({', '.join([repr(name), _source(function), *words])})".replace("'", '"')
+
+
+def _source(value: object) -> str:
+    """A value as its author wrote it, as far as that is known."""
+    return getattr(value, "__name__", repr(value))
 
 
 def _resumed(name: str, function: Callable) -> list[Found]:
@@ -92,15 +130,19 @@ def _marked(function) -> Declaration | None:
     ours = marks_of(function)
     if not ours or not ours[0].args:
         return None
-    fields = {*Declaration.__dataclass_fields__} - {"vjp"}
+    fields = {*Declaration.__dataclass_fields__} - {"name", "vjp"}
     said = {key: value for key, value in ours[0].kwargs.items() if key in fields}
-    return Declaration(ours[0].args[0], **said)
+    try:
+        return declared_as(ours[0].args[0], said)
+    except ValueError:  # an item of its own says so
+        return None
 
 
 def text(results: Iterable[Result]) -> str:
     """Results as the command prints them, without colours."""
     told = []
     for result in results:
-        told.append(f"{lines.word(result)} {result.id}   {lines.facts(result)}")
+        alike = f"   {result.failing} fail alike" if result.failing > 1 else ""
+        told.append(f"{lines.word(result)} {result.id}   {lines.facts(result)}{alike}")
         told += [f"  {line}" for line in lines.below(result)]
     return "\n".join(told)

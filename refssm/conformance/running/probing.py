@@ -7,6 +7,7 @@ from copy import copy
 from functools import cache, cached_property
 
 from refssm._layout import canonical, length, parse, sizes_of
+from refssm.conformance.calling.calls.fitting import reordered
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.checks.beside_old import Beside
@@ -69,7 +70,22 @@ class Probe:
         raised = all(f.outcome.status == "raised" for f in firsts.values())
         if not raised or first.outcome.message.startswith(OF_DEVICE):
             return ""
-        return f"{first.outcome.message}; in its layout {self._called(first.case)}"
+        told = f"{first.outcome.message}; in its layout {self._called(first.case)}"
+        fits = self._fitting(first.case)
+        return told + f"; a layout that fits: {fits} (tried: the shapes fit)" * bool(fits)
+
+    def _fitting(self, case: Case) -> str:
+        """The only layout, with the axes in another order, in which a call that raises returns the
+        declared shapes; "" if there is none, or several."""
+        layout = parse(self.scope.op, self.scope.offer.layout)
+        arrays, statics = self.candidate.given(case)
+        held, fits = self.candidate.judged_in(next(iter(self.candidate.firsts))), []
+        for other in reordered(layout):
+            outcome = held.outcome(arrays, statics, layout=str(other))
+            if outcome.died:  # another try costs another process
+                return ""
+            fits += [other] * (outcome.status == "ok")
+        return str(fits[0]) if len(fits) == 1 else ""
 
     def _called(self, case: Case) -> str:
         """The shapes of the arguments of a call, in the declared layout."""

@@ -112,6 +112,12 @@ class Scope:
         asked = self.settings.only_checks
         return [c for c in checks if not asked or c.name in asked]
 
+    def left_out(self, checks: Iterable[Check]) -> list[Check]:
+        """The checks that the default profile has, and this one lacks; `checks` are its own."""
+        ids = {check.id for check in checks}
+        usual = replace(self, settings=replace(self.settings, profile="default"))
+        return [check for check in usual.checks(usual.types) if check.id not in ids]
+
     def uncompared(self, old: Beside | None) -> str:
         """Why gradients are not compared with those of an old implementation, or ""."""
         asked = AGAINST_GRADIENT.name in self.settings.only_checks

@@ -8,7 +8,7 @@ import pytest
 from judging import judged, plugin, run, scan
 
 from refssm._layout import parse
-from refssm.conformance.calling.calls.fitting import fitting, misfit, place_of
+from refssm.conformance.calling.calls.fitting import TRIES, fitting, misfit, place_of, reordered
 from refssm.scan import LINEAR_SCAN
 from refssm.ssd.recurrent import SSD_RECURRENT
 from refssm.testing import implements
@@ -88,6 +88,66 @@ def test_a_call_that_raises_in_every_type_is_one_failure_with_the_shapes_that_it
         result.message,
     )
     assert result.hint.startswith(ONCE)
+
+
+RAISING = {
+    "in one other order": (lambda a: a.shape == (2, 5, 3), "b l n, b l n -> b l n"),
+    "in a third order": (lambda a: a.shape == (3, 2, 5), "n b l, n b l -> n b l"),
+    "in no order": (lambda a: False, ""),
+    "in several orders": (lambda a: a.shape[0] != 5, ""),
+}
+
+
+@pytest.mark.parametrize("what", RAISING)
+def test_where_a_call_raises_other_orders_of_its_axes_are_tried(what):
+    accepts, other = RAISING[what]
+
+    def picky(a, b):
+        if not (accepts(a) and accepts(b)):
+            return np.zeros((7, 1, 1)) + np.zeros((5, 2, 3))  # raises in NumPy's own code
+        return a + b
+
+    line = picky.__code__.co_firstlineno + 2
+    (result,) = judged("linear_scan", picky, profile="default", layout=TIME_FIRST)
+    told, _, fits = result.message.partition("; a layout that fits: ")
+    assert told == (
+        "raised ValueError: operands could not be broadcast together with shapes (7,1,1) (5,2,3) "
+        f"(test_misfits.py:{line}); in its layout the arguments have the shapes `a` (5, 2, 3), "
+        "`b` (5, 2, 3)"
+    )
+    assert fits == (f"{other} (tried: the shapes fit)" if other else "")
+    assert result.hint.startswith(ONCE)
+
+
+def test_each_order_is_tried_once():
+    tried = []
+
+    def refuses(a, b):
+        tried.append(a.shape)
+        raise ValueError("no")
+
+    judged("linear_scan", refuses, "value", types=("float32",), layout=TIME_FIRST)
+    assert len(set(tried)) == 6  # the declared one, and each other order once
+    assert len(tried) == 6
+
+
+def test_other_orders_keep_merged_axes_and_the_nearest_comes_first():
+    layout = parse(LINEAR_SCAN, "(b l) n, (b l) n -> (b l) n")
+    assert [*map(str, reordered(layout))] == ["n (b l), n (b l) -> n (b l)"]
+    layout = parse(LINEAR_SCAN, TIME_FIRST)
+    assert len(reordered(layout)) == 5
+    assert str(reordered(layout)[0]) in ("b l n, b l n -> b l n", "l n b, l n b -> l n b")
+    many = parse(SSD_RECURRENT, "b l g h p, b l g h, b l g n, b l g n -> b l g h p")
+    assert len(reordered(many)) == TRIES
+
+
+def test_the_line_of_an_exception_is_the_authors_own():
+    def calls_numpy(a, b):
+        return np.linalg.solve(a[..., 0, 0], b)
+
+    line = calls_numpy.__code__.co_firstlineno + 1
+    (result,) = judged("linear_scan", calls_numpy, profile="default", layout=TIME_FIRST)
+    assert re.search(rf"raised LinAlgError: .* \(test_misfits\.py:{line}\)", result.message)
 
 
 def test_an_index_error_is_said_once_too():
@@ -196,9 +256,9 @@ ALONE = (*PLUGIN, "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRe
 @pytest.mark.parametrize("check", ["value", "nan", "alias"])
 def test_a_suite_of_tests_says_it_once_whatever_is_chosen(check, pytester):
     pytester.makepyfile(test_ops=MARKED.replace("OPTIONS", ""))
-    pytester.runpytest(*ALONE).assert_outcomes(failed=1, skipped=11)
+    pytester.runpytest(*ALONE).assert_outcomes(failed=1, skipped=18)
     result = pytester.runpytest(*ALONE, "-k", check)
-    result.assert_outcomes(failed=1, deselected=11)
+    assert result.parseoutcomes()["failed"] == 1
     assert "a layout that fits: b n l, b n l -> b l n" in result.stdout.str()
 
 
@@ -206,4 +266,4 @@ def test_a_suite_of_tests_says_it_once_whatever_is_chosen(check, pytester):
 def test_an_expected_failure_of_one_check_does_not_hide_it_in_a_suite(pytester):
     expected = ', xfail={"value[float32]": "why"}'
     pytester.makepyfile(test_ops=MARKED.replace("OPTIONS", expected))
-    pytester.runpytest(*ALONE).assert_outcomes(failed=1, xfailed=1, skipped=10)
+    pytester.runpytest(*ALONE).assert_outcomes(failed=1, xfailed=1, skipped=17)

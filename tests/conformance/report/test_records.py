@@ -3,6 +3,7 @@
 import copy
 import json
 import platform
+import shlex
 from dataclasses import fields, replace
 from importlib.metadata import version
 from importlib.resources import files
@@ -85,7 +86,28 @@ def test_what_the_command_prints_is_as_the_schema_says(problems, tmp_path, monke
 def test_the_schema_names_every_field_of_a_result():
     declared = SCHEMA["$defs"]["result"]
     names = [field.name for field in fields(Result) if field.name != "evidence"]  # arrays
+    names.append("again")  # made from the others
     assert sorted(declared["properties"]) == sorted(declared["required"]) == sorted(names)
+
+
+@pytest.mark.long
+def test_every_failure_has_the_command_that_judges_it_once_more(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    raising = "def linear_scan(a, b):\n    raise KeyError('lost')\n"
+    plugin(tmp_path, raising)
+    checks = ("--check", "value", "--check", "prefix", "--check", "alias", "--dtype", "float32")
+    _, out, _ = run(capfd, "verify", "my_ops.py", "--json", *checks)
+    results = json.loads(out)["results"]
+    assert [r["check"] for r in results] == ["value", "prefix", "alias"]
+    for result in results:
+        program, *words = shlex.split(result["again"])
+        code, out, _ = run(capfd, *words)
+        assert (program, code) == ("refssm", 1)
+        assert f"linear_scan/{result['check']}[float32]" in out
+
+
+def test_a_pass_has_no_command_to_see_it_again(document):
+    assert {r["again"] for r in document["results"] if r["verdict"] == "pass"} == {None}
 
 
 CHANGES = {

@@ -3,10 +3,12 @@
 import os
 import sys
 import types
+from inspect import signature
 
 import numpy as np
 import pytest
 
+from refssm.conformance.running.in_process import USUAL
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 from refssm.testing import Budget, check, implements
 
@@ -45,14 +47,54 @@ def test_a_right_function_passes_in_silence_and_leaves_nothing(tmp_path, monkeyp
 @pytest.mark.long
 def test_a_wrong_function_is_an_assertion_error_with_the_lines_of_the_report():
     text = failure(late, "value", "alias", profile="default")
-    assert text.startswith("\nFAIL linear_scan/value[float32]   grade F   ratio ")
+    first, second, *_ = text.splitlines()
+    assert first == "F linear_scan/value[float32]: x[0,64,0]=1, want 65 (4 checks fail)"
+    assert second.startswith("FAIL linear_scan/value[float32]   grade F   ratio ")
     assert "\n  worst x[0, 64, 0]: got 1, want 65 ± " in text
     assert "\n  equally wrong in float64: the formula is wrong, this is not rounding\n" in text
     assert "\n  smallest: l=65 n=1; a=1 throughout, b=1 throughout   (ratio " in text
-    assert "again: " not in text
+    assert text.count('\n  again: check("linear_scan", late, checks=("value",))\n') == 3
+    assert text.endswith('\n  again: check("linear_scan", late, checks=("value",))')
     heads = [line.split("   ")[0] for line in text.splitlines() if not line.startswith("  ")]
     failed = ("float32", "float64", "complex64", "complex128")
-    assert heads == ["", *(f"FAIL linear_scan/value[{t}]" for t in failed)]
+    assert heads == [first, *(f"FAIL linear_scan/value[{t}]" for t in failed)]
+
+
+def test_the_line_again_has_the_arguments_that_were_given():
+    def turned(a, b):
+        return late(a.swapaxes(1, 2), b.swapaxes(1, 2)).swapaxes(1, 2)
+
+    layout = {"layout": "b n l, b n l -> b n l", "accuracy": Budget(C=64)}
+    text = failure(turned, "value", seed=3, dtypes="float32", **layout)
+    line = next(line for line in text.splitlines() if line.startswith("  again: "))
+    calls, words = [], line.removeprefix("  again: ")
+    assert words.startswith(
+        'check("linear_scan", turned, checks=("value",), profile="quick", seed=3'
+    )
+    names = {"check": lambda *given, **how: calls.append((given, how)), "Budget": Budget}
+    eval(words, names | {"turned": turned})
+    assert calls == [
+        (
+            ("linear_scan", turned),
+            {"checks": ("value",), "profile": "quick", "seed": 3, "dtypes": "float32", **layout},
+        )
+    ]
+
+
+def test_what_the_line_again_leaves_out_is_the_default():
+    defaults = {name: p.default for name, p in signature(check).parameters.items()}
+    assert {name: defaults[name] for name in USUAL} == USUAL
+
+
+@pytest.mark.parametrize("check_", ["nan", "prefix", "repeat", "alias"])
+def test_laws_conduct_and_errors_have_the_line_again(check_):
+    def raises(a, b):
+        raise RuntimeError("boom")
+
+    text = failure(raises, check_)
+    assert text.splitlines()[0].startswith(f"error linear_scan/{check_}[float32]: ")
+    assert "raised RuntimeError: boom" in text.splitlines()[0]
+    assert f'\n  again: check("linear_scan", raises, checks=("{check_}",), profile="quick")' in text
 
 
 def test_a_function_that_raises_is_an_assertion_error_too():
@@ -76,13 +118,16 @@ USAGE = {
     "profile": ({"profile": "slow"}, "check: unknown profile 'slow'; wanted one of quick, default"),
     "check": (
         {"checks": ("vlaue",)},
-        "check: unknown check 'vlaue'; wanted one of value, state, gradient",
+        "check: unknown check 'vlaue'; did you mean value? wanted one of value, state",
     ),
-    "operator": ({"name": "liner_scan"}, "`liner_scan` is not an operator of the catalog"),
+    "operator": (
+        {"name": "liner_scan"},
+        "check: `liner_scan` is no operator; did you mean linear_scan? `refssm list` prints",
+    ),
     "no operator": ({"name": ""}, "wanted the name of an operator"),
-    "option": ({"framwork": "jax"}, "implements: `framwork` is not one of framework"),
-    "framework": ({"framework": "mxnet"}, "implements: unknown framework 'mxnet'"),
-    "type": ({"dtypes": ("float8",)}, "implements: unknown type 'float8'"),
+    "option": ({"framwork": "jax"}, "check: unknown keyword `framwork`; did you mean framework?"),
+    "framework": ({"framework": "mxnet"}, "check: unknown framework 'mxnet'"),
+    "type": ({"dtypes": ("float8",)}, "check: unknown type 'float8'"),
     "layout": ({"layout": "b l -> b l"}, "linear_scan: layout 'b l -> b l' must have"),
     "autodiff": ({"vjp": True}, "numpy has no autodiff"),
 }
@@ -95,6 +140,7 @@ def test_what_cannot_be_is_a_value_error_in_one_sentence(what):
     with pytest.raises(ValueError, match=r"\S") as caught:
         check(settings.pop("name"), scan, **settings)
     assert told in str(caught.value)
+    assert str(caught.value).startswith("check: ")
     assert len(str(caught.value).splitlines()) == 1
 
 

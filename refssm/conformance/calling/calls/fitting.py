@@ -14,6 +14,8 @@ from refssm.conformance.calling.finding import PACKAGE
 
 Shape = tuple[int, ...]
 WRAPPED = 8  # decorators to look through
+MOST_AXES = 6  # names in a layout whose orders are tried
+TRIES = 24  # and so many orders at most
 
 
 def misfit(axes: Axes, shape: Shape, sizes: Mapping[str, int]) -> str:
@@ -40,6 +42,25 @@ def fitting(layout: Layout, i: int, shape: Shape, sizes: Mapping[str, int]) -> L
             outputs = (*layout.outputs[:i], *nearest[:1], *layout.outputs[i + 1 :])
             return replace(layout, outputs=outputs) if len(nearest) == 1 else None
     return None
+
+
+def reordered(layout: Layout) -> list[Layout]:
+    """The layouts in which all arrays have their axes in another common order, the nearest first.
+
+    Merged axes stay merged.
+    """
+    sides = layout.inputs, layout.outputs
+    names = dict.fromkeys(axis for side in sides for axes in side for axis in axes)
+    if len(names) > MOST_AXES:
+        return []
+    found: dict[Layout, int] = {}
+    for order in permutations(names):
+        others = ([tuple(sorted(axes, key=order.index)) for axes in side] for side in sides)
+        other = replace(layout, **dict(zip(("inputs", "outputs"), map(tuple, others), strict=True)))
+        pairs = zip((*sides[0], *sides[1]), (*other.inputs, *other.outputs), strict=True)
+        found.setdefault(other, sum(_moved(axes, moved) for axes, moved in pairs))
+    found.pop(layout, None)
+    return sorted(found, key=found.__getitem__)[:TRIES]
 
 
 def _moved(axes: Axes, others: Axes) -> int:

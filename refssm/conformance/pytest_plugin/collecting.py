@@ -1,0 +1,220 @@
+"""A marked function as a node of pytest, and which items it has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+from refssm._implements import Declaration, declared_as
+from refssm._names import did_you_mean
+from refssm.conformance.pytest_plugin.items import Check, LeftOut, Refused
+from refssm.conformance.usage_error import UsageError
+
+OPTIONS = ("profile", "seed", "allow_thin", "xfail")
+DECLARED = tuple(Declaration.__dataclass_fields__)[1:]
+METHOD = "a method of a class: mark a function of the module"
+
+PROJECT = pytest.StashKey()
+
+
+def _project(config):
+    """The project's table [tool.refssm] and its list of known failures, read once."""
+    from refssm.conformance.project.known_failures import Known, read
+    from refssm.conformance.project.pyproject import nearest
+
+    if PROJECT not in config.stash:
+        table = nearest(config.rootpath)
+        path = table.get("known-failures")
+        config.stash[PROJECT] = table, read(Path(path)) if path else Known()
+    return config.stash[PROJECT]
+
+
+class Implementation(pytest.Collector):
+    """One implementation; its checks follow from the catalog, without a call."""
+
+    def __init__(self, *, function, marks, method=False, **kwargs):
+        super().__init__(**kwargs)
+        self.function, self.marks, self.method = function, marks, method
+        self.mark = marks[0]
+        self.obj = function  # pytest evaluates conditions of xfail and skipif with it
+        self.own_markers.extend(getattr(function, "pytestmark", []))
+        self.keywords.update((m.name, m) for m in self.own_markers)
+
+    @property
+    def line(self) -> int:
+        """The first line of the function, with its decorators."""
+        code = getattr(self.function, "__code__", None)
+        return code.co_firstlineno if code else 1
+
+    def collect(self):
+        """One item for each check in each type; one that fails for what is wrong in the mark."""
+        try:
+            self._refuse_mark()
+            self._refuse_settings()
+            return [*self._checks(), *self._idle()]
+        except _Wrong as wrong:
+            return [self._refused(*wrong.args)]
+
+    def _refused(self, name: str, why: str) -> Refused:
+        """An item that fails, chosen by every check's name: it stands for all of them."""
+        from refssm._implements import TYPES
+        from refssm.conformance.checks.checks import NAMES
+
+        place = f"in the mark of {self.name} at {self.path.name}:{self.line}"
+        of = place if name == "mark" else f"for {self.name} at {self.path.name}:{self.line}"
+        item = Refused.from_parent(self, name=name, why=why, of=of)
+        item.extra_keyword_matches.update(f"{check}[{kind}]" for check in NAMES for kind in TYPES)
+        return item
+
+    def _refuse_mark(self) -> None:
+        """_Wrong for a mark with arguments that none has."""
+        if self.method:
+            raise _Wrong("mark", METHOD)
+        if len(self.marks) > 1:
+            raise _Wrong("mark", f"{len(self.marks)} marks `refssm`, wanted one for a function")
+        if len(self.mark.args) > 1:
+            came = ", ".join(map(repr, self.mark.args[1:]))
+            raise _Wrong(
+                "mark", f"wanted the operator, then keywords; got {came} without a keyword"
+            )
+        known = (*DECLARED, *OPTIONS)
+        for word in self.mark.kwargs:
+            if word not in known:
+                told = f"unknown keyword `{word}`; {did_you_mean(word, known)}"
+                raise _Wrong("mark", f"{told}wanted one of {', '.join(known)}")
+
+    def _refuse_settings(self) -> None:
+        """_Wrong for a value of the mark, or of the project's file, that is not possible."""
+        from refssm.conformance.project.pyproject import KEYS, Refused, shown
+
+        for name in ("profile", "seed", "allow_thin"):
+            if name not in self.mark.kwargs:
+                continue
+            value, (wanted, read) = self.mark.kwargs[name], KEYS[name.replace("_", "-")]
+            try:
+                read(value)
+            except Refused as refused:
+                raise _Wrong(
+                    "mark", f"{name}: wanted {wanted}, got {shown(value)}{refused}"
+                ) from None
+        expected = self.mark.kwargs.get("xfail", {})
+        texts = isinstance(expected, dict) and all(map(_is_text, (*expected, *expected.values())))
+        if not texts:
+            wanted = 'a dict such as {"value[float32]": "why"}'
+            raise _Wrong("mark", f"xfail: wanted {wanted}, got {shown(expected)}")
+        try:
+            _ = self.project
+        except UsageError as error:
+            raise _Wrong("settings", f"{error}") from None
+
+    @cached_property
+    def project(self):
+        """Settings and known failures of the project; UsageError for an error in them."""
+        return _project(self.config)
+
+    def setting(self, name: str, usual):
+        """The value from the mark, else from the command line, else from the project's file."""
+        told = self.config.getoption(f"refssm_{name}")
+        return self.mark.kwargs.get(
+            name, self.project[0].get(name.replace("_", "-"), usual) if told is None else told
+        )
+
+    @cached_property
+    def trial(self):
+        """The implementation as a trial of the judge; _Wrong for a wrong mark."""
+        from refssm.conformance.running.in_process import session_of
+        from refssm.conformance.running.session import trials_of
+
+        told = {k: v for k, v in self.mark.kwargs.items() if k not in OPTIONS}
+        by_hand = told.pop("vjp") if callable(told.get("vjp")) else None
+        try:
+            declared = declared_as(self.mark.args[0] if self.mark.args else "", told)
+        except ValueError as error:
+            raise _Wrong("mark", f"{error}".removeprefix("implements: ")) from None
+        try:
+            session = session_of(
+                declared.name,
+                self.function,
+                by_hand or getattr(self.function, "vjp", None),
+                declared,
+                self.setting("profile", "default"),
+                self.setting("seed", 0),
+                self.project[0].get("checks", ()),
+                self.project[0].get("dtypes", ()),
+                bool(self.setting("allow_thin", False)),
+            )
+            return trials_of(session)[0]
+        except UsageError as error:  # such as: it has none of the project's types
+            raise _Wrong("settings", f"{error}") from None
+
+    def _checks(self) -> Iterator[Check | LeftOut]:
+        """The checks of the profile, and a skip for each that only it leaves out."""
+        scope, types = self.trial.scope, self.trial.scope.types
+        expected = self.mark.kwargs.get("xfail", {})
+        checks, names = self.trial.checks(types), set()
+        for check in checks:
+            item = Check.from_parent(self, name=f"{check.name}[{check.dtype}]")
+            names.add(check.name)
+            if item.name in expected:
+                item.add_marker(pytest.mark.xfail(reason=expected[item.name]))
+            item.expect(self.project[1].entry(check.id, self.called))
+            yield item
+        left_out = scope.left_out(checks)
+        for check in left_out:
+            names.add(check.name)
+            name, why = f"{check.name}[{check.dtype}]", self._how_to_run(left_out)
+            yield LeftOut.from_parent(self, name=name, why=why)
+        if scope.gradient_missing and types and "gradient" not in names:
+            why = scope.gradient_missing
+            yield LeftOut.from_parent(self, name=f"gradient[{types[0]}]", why=why)
+
+    def _how_to_run(self, left_out: list) -> str:
+        """Why the profile leaves checks out, what runs them, and which; pytest's summary has equal
+        sentences once."""
+        types: dict[str, list[str]] = {}
+        for check in left_out:
+            types.setdefault(check.name, []).append(check.dtype)
+        which = ", ".join(f"{name}[{', '.join(of)}]" for name, of in types.items())
+        profile, how = self.trial.session.settings.profile, "--refssm-profile=default"
+        if "profile" in self.mark.kwargs:
+            how = '`profile="default"` in the mark'
+        return f"not in the profile {profile}, {how} runs it: {which}"
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """Names that an entry of the known failures may use for it."""
+        names = {self.path.name, *self.nodeid.split("::")[:1]}
+        path = self.project[1].path
+        if path is not None:
+            names.add(os.path.relpath(self.path, path.resolve().parent))
+        return self.name, *names, *(f"{name}::{self.name}" for name in names)
+
+    def _idle(self) -> Iterator[Refused]:
+        """An item that fails for expectations that match no check: they would hide failures."""
+        from refssm.conformance.project.known_failures import possible
+
+        every = self.trial.scope.every_check()
+        for name in self.mark.kwargs.get("xfail", {}):
+            if name not in every:
+                told = f"xfail: no check `{name}`; {did_you_mean(name, every)}"
+                yield self._refused("mark", f"{told}wanted one of {', '.join(every)}")
+                break
+        known, called = self.project[1], [n for n in self.called if n.endswith(self.name)]
+        for entry in known.entries:
+            mine = entry.implementation and entry.of(called)
+            if mine and not any(entry.matches(id) for id in possible(self.trial)):
+                told = f"{known.path}: {entry} matches none of its checks: remove it"
+                yield self._refused("settings", told)
+                break
+
+
+class _Wrong(Exception):
+    """The mark or a setting is wrong: the name of an item that fails, and a sentence."""
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

@@ -1,0 +1,88 @@
+"""Marks that cannot be: each fails as an item of its own, and the rest of the file runs."""
+
+import pytest
+from test_pytest_plugin import ALONE, HEAD, RIGHT, outcomes, refused
+
+pytest_plugins = ["pytester"]
+
+
+@pytest.fixture
+def run(pytester):
+    """Run pytest on a file of these texts."""
+
+    def ran(*texts, options=()):
+        pytester.makepyfile(test_ops=HEAD + "".join(texts).replace("OPTIONS", ""))
+        return pytester.runpytest(*ALONE, "--refssm-profile=quick", *options)
+
+    return ran
+
+
+NAMES = "framework, device, dtypes, layout, vjp"
+MARKS = {
+    "no such operator": (
+        '"liner_scan"',
+        "`liner_scan` is no operator; did you mean linear_scan? `refssm list` prints all names",
+    ),
+    "no operator": ("", f"wanted the name of an operator, then any of {NAMES}"),
+    "two words": (
+        '"linear_scan", "torch"',
+        "wanted the operator, then keywords; got 'torch' without a keyword",
+    ),
+    "no such option": (
+        '"linear_scan", framwork="jax"',
+        f"unknown keyword `framwork`; did you mean framework? wanted one of {NAMES}",
+    ),
+    "no such option of pytest": (
+        '"linear_scan", profil="quick"',
+        f"unknown keyword `profil`; did you mean profile? wanted one of {NAMES}",
+    ),
+    "a name by keyword": ('name="linear_scan"', "unknown keyword `name`; wanted one of framework"),
+    "no such framework": (
+        '"linear_scan", framework="torhc"',
+        "unknown framework 'torhc'; did you mean torch? wanted one of numpy, torch",
+    ),
+    "no such type": (
+        '"linear_scan", dtypes="flaot32"',
+        "unknown type 'flaot32'; did you mean float32? wanted one of float32",
+    ),
+    "no such layout": (
+        '"linear_scan", layout="b x, b x -> b x"',
+        "gives `a` the axes b x, wanted b l n in some order",
+    ),
+    "no autodiff": ('"linear_scan", vjp=True', "numpy has no autodiff for vjp=True"),
+    "no such profile": (
+        '"linear_scan", profile="quik"',
+        "profile: wanted one of quick, default, thorough, got 'quik'; did you mean quick?",
+    ),
+    "no profile at all": ('"linear_scan", profile=[]', "default, thorough, got []"),
+    "no seed": ('"linear_scan", seed="1"', "seed: wanted a whole number of 0 or more, got '1'"),
+    "no reasons": (
+        '"linear_scan", xfail=["value[float32]"]',
+        'xfail: wanted a dict such as {"value[float32]": "why"}, got [\'value[float32]\']',
+    ),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("what", MARKS)
+def test_a_mark_that_cannot_be_fails_as_an_item_of_its_own(run, what):
+    mark, told = MARKS[what]
+    wrong = RIGHT.replace('"linear_scan"OPTIONS', mark).replace("test_scan", "test_wrong")
+    result = run(RIGHT, wrong, options=("-k", "nan[float32]"))
+    assert refused(result, told)
+    assert outcomes(result) == {"passed": 1, "failed": 1}
+    line = (HEAD + RIGHT + wrong).splitlines().index(f"@pytest.mark.refssm({mark})")
+    assert f"in the mark of test_wrong at test_ops.py:{line}" in result.stdout.str()
+    again = "again: pytest --refssm-profile=quick test_ops.py::test_wrong::mark"
+    assert again in result.stdout.str()
+
+
+def test_two_marks_are_refused(run):
+    twice = RIGHT.replace("@", '@pytest.mark.refssm("linear_scan")\n@', 1)
+    assert refused(run(twice), "2 marks `refssm`, wanted one for a function")
+
+
+def test_a_method_is_refused(run):
+    method = RIGHT.replace("\n", "\n    ").replace("(a, b):", "(self, a, b):")
+    result = run("class TestScan:", method)
+    assert refused(result, "a method of a class: mark a function of the module")
