@@ -99,10 +99,12 @@ def _parsed(op: Operator, text: str) -> Layout:
             raise ValueError(f"{_unfit(op, text, name, came, want)}: {why}") from None
     named = {axis for axes in read for axis in single(axes)}
     omitted = tuple(axis for axis in op.batch_names if axis not in named)
+    names_of_axes = {axis for want in wants for axis in want}
     for name, got, want in zip(names, read, wants, strict=True):
         kept = tuple(axis for axis in want if axis not in omitted)
         if Counter(single(got)) != Counter(kept):
-            kept = want if len(single(got)) == len(want) else kept  # then no name is that of `b`
+            strange = not names_of_axes.issuperset(single(got))
+            kept = want if strange and len(single(got)) == len(want) else kept  # it may stand for b
             told = _unfit(op, text, name, " ".join(got), kept)
             raise ValueError(f"{told}: {wrong_axes(name, single(got), kept)}")
     return Layout(tuple(read[: len(sides[0])]), tuple(read[len(sides[0]) :]), omitted)

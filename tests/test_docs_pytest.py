@@ -35,7 +35,7 @@ def test_a_transcript_is_what_pytest_prints(command, text, pytester, monkeypatch
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("BUILD_NUMBER", raising=False)
-    pytester.makepyfile(scans_in_pytest=EXAMPLE, test_check=CODE[1])
+    pytester.makepyfile(scans_in_pytest=EXAMPLE, test_my_scans=CODE[1])
     printed = timeless(pytester.runpytest(*PLUGIN, *shlex.split(command)).stdout.str())
     shown = timeless(text)
     assert len(shown) >= 2

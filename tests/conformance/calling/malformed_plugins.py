@@ -143,7 +143,10 @@ LOOKED = {
     "a module that exits": "def __getattr__(n): raise SystemExit\n",
 }
 DECLARED = {
-    "no operator": (declared("'linear_scam'"), "`linear_scam` is not an operator"),
+    "no operator": (
+        declared("'linear_scam'"),
+        "`linear_scam` is no operator; did you mean linear_scan?",
+    ),
     "no name": (declared(""), "missing 1 required positional argument"),
     "a number": (declared("3"), "wanted the name of an operator, then any of framework"),
     "nothing in brackets": (declared("None"), "wanted the name of an operator, then"),
@@ -179,7 +182,7 @@ DECLARED = {
     "arithmetic": (of_scan("accuracy=Budget(computes=32)"), "unknown arithmetic 32"),
     "no arithmetic": (of_scan("accuracy=Budget(computes=None)"), "unknown arithmetic None"),
     "a flag in words": (of_scan("ftz='yes'"), "`ftz` must be True or False, got 'yes'"),
-    "a keyword": (of_scan("dtype='float32'"), "`dtype` is not one of framework"),
+    "a keyword": (of_scan("dtype='float32'"), "unknown keyword `dtype`; did you mean dtypes?"),
     "on no function": (ON_THREE, "implements: wanted a function, got 3"),
 }
 

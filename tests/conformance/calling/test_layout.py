@@ -315,5 +315,5 @@ def test_a_layout_on_the_command_line_stands_in_for_a_declared_one(tmp_path, mon
     assert result == 4
     assert err.strip() == (
         "refssm: linear_scan: layout 'b n, b n l -> b n l' gives `a` the axes b n, "
-        "wanted b l n in some order"
+        "wanted b l n in some order: `l` is missing; did you mean 'b n l, b n l -> b n l'?"
     )

@@ -97,6 +97,16 @@ def test_laws_conduct_and_errors_have_the_line_again(check_):
     assert f'\n  again: check("linear_scan", raises, checks=("{check_}",), profile="quick")' in text
 
 
+def test_calls_that_raise_the_same_at_the_same_line_are_reported_once():
+    def raises(a, b):
+        raise RuntimeError("boom")
+
+    text = failure(raises, "value", "nan", "alias")
+    assert text.splitlines()[0].endswith(" (3 checks fail)")
+    assert text.count("FAIL ") == text.count("again: ") == 1
+    assert "\n  the same in 2 more: nan[float32], alias[float32]\n" in text
+
+
 def test_a_function_that_raises_is_an_assertion_error_too():
     def raises(a, b):
         raise RuntimeError("boom")

@@ -167,6 +167,9 @@ def test_junit_has_the_verdict_in_the_message(project):
     assert (tag, message[:43]) == ("failure", "error linear_scan: raised KeyError: 'lost' ")
     assert "\nerror: linear_scan/value[float32]" in message
     assert "raised KeyError: 'lost'" in message
-    assert told["test_late::split[float32]"] == ("skipped", "needs linear_scan_from")
+    assert told["test_late::split[float32]"] == (
+        "skipped",
+        "split[float32]: needs linear_scan_from, a marked function of test_ops.py",
+    )
     assert told["test_scan::alias[float32]"] == ("skipped", f"carries too much (known until {FAR})")
     assert told["test_late::alias[float32]"][0] == "passed"
