@@ -87,14 +87,17 @@ class Keeper:
             socket.send_fds(self.socket, [keeper.HEAD.pack(len(body))], descriptors)
             self.socket.sendall(body)
             what, number = self.reply(None)
+        except ConnectionError:
+            what, number = LOST, -signal.SIGKILL
         except KeyboardInterrupt:  # it may run now, and nobody would end it
             self.close()
             raise
         if what == keeper.FAILED:
             raise OSError(number, os.strerror(number))
-        if what != keeper.STARTED:
-            raise OSError("the process that keeps it has ended")
-        return Kept(self, number)
+        kept = Kept(self, number)
+        if what == LOST:  # before or so early that the program's number is not known
+            kept.code, kept.lost = number, True
+        return kept
 
     def reply(self, seconds: float | None) -> tuple[bytes, int]:
         """What the keeper says: b"" if nothing within so many seconds, LOST if it was killed."""
