@@ -71,6 +71,17 @@ def test_a_run_leaves_nothing_however_it_ends(what, tmp_path, marked):
     assert marked.soon() == {}
 
 
+def test_a_keeper_that_is_gone_before_it_answers_is_told_and_replaced(tmp_path, marked):
+    runner = Runner(command(tmp_path, "exit 0"), LIMIT)
+    runner.run(tmp_path)
+    (kept,) = marked.running()
+    os.kill(kept, signal.SIGKILL)
+    assert marked.soon() == {}
+    with pytest.raises(Ended, match="lost the process that would end what it starts"):
+        runner.run(tmp_path)
+    runner.run(tmp_path)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_judge_that_is_ended_leaves_nothing_of_a_program(number, tmp_path, marked):

@@ -24,7 +24,7 @@ import time
 
 HEAD = struct.Struct("!I")  # the length of a request; 0: end what runs
 REPLY = struct.Struct("!ci")  # what happened, and its number
-STARTED, FAILED, ENDED = b"s", b"f", b"e"  # with a process, an errno, an exit code
+STARTED, RUNS, FAILED, ENDED = b"s", b"r", b"f", b"e"  # process, process, errno, exit code
 DESCRIPTORS = 4  # at most so many come with a request: output, and what the program gets as 3, 4, …
 ABOVE = 64  # where they are kept until the program has them
 SECONDS = 3.0  # after so long what cannot be killed (it waits for a device) is left to the kernel
@@ -89,7 +89,7 @@ class Keeper:
             os.waitpid(self.process, 0)
             self.reply(FAILED, error)
             return
-        self.reply(STARTED, self.process)
+        self.reply(RUNS, self.process)
         try:
             self.watch()
         finally:
@@ -98,27 +98,34 @@ class Keeper:
 
     def start(self, words: list[bytes], descriptors: list[int]) -> int:
         """Start a program: 0, or the errno that says why it cannot run."""
-        failed, report = os.pipe()
-        moved = fcntl.fcntl(report, fcntl.F_DUPFD_CLOEXEC, ABOVE)  # out of the way of 3, 4, …
-        os.close(report)
+        here, there = socket.socketpair()
+        moved = fcntl.fcntl(there, fcntl.F_DUPFD_CLOEXEC, ABOVE)  # out of the way of 3, 4, …
+        there.close()
         self.code, self.process = None, os.fork()
         if self.process == 0:
+            here.close()
             try:
-                self.become(words, descriptors)
+                self.become(words, descriptors, moved)
             except OSError as error:
                 os.write(moved, HEAD.pack(error.errno or 1))
             finally:
                 os._exit(127)
         os.close(moved)
-        told = os.read(failed, HEAD.size)  # nothing if the program was started
-        os.close(failed)
-        return HEAD.unpack(told)[0] if told else 0
+        with here:  # the judge knows the number before the program can do anything
+            self.reply(STARTED, self.process)
+            with contextlib.suppress(OSError):
+                here.sendall(b"go")
+                told = here.recv(HEAD.size)  # nothing if the program runs
+                return HEAD.unpack(told)[0] if told else 0
+        return 0  # it was killed at once
 
-    def become(self, words: list[bytes], descriptors: list[int]) -> None:
-        """In the new process: become the program."""
+    def become(self, words: list[bytes], descriptors: list[int], keeper: int) -> None:
+        """In the new process: become the program, unless the keeper is gone."""
         os.setsid()
         if self.prctl:
             self.prctl(SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # if somebody kills the keeper
+        if not os.read(keeper, 2):
+            return
         output, *others = descriptors
         for number, d in [(1, output), (2, output), *enumerate(others, 3)]:
             os.dup2(d, number)

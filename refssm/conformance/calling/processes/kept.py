@@ -83,18 +83,24 @@ class Keeper:
     def start(self, words: Sequence[str], *descriptors: int) -> Kept:
         """Start a program: see `Runs`."""
         body = b"\0".join(os.fsencode(word) for word in words)
+        kept = Kept(self)
         try:
             socket.send_fds(self.socket, [keeper.HEAD.pack(len(body))], descriptors)
             self.socket.sendall(body)
             what, number = self.reply(None)
+            if what == keeper.STARTED:
+                kept.process = number
+                what, number = self.reply(None)
+        except ConnectionError:
+            what, number = LOST, -signal.SIGKILL
         except KeyboardInterrupt:  # it may run now, and nobody would end it
             self.close()
             raise
         if what == keeper.FAILED:
             raise OSError(number, os.strerror(number))
-        if what != keeper.STARTED:
-            raise OSError("the process that keeps it has ended")
-        return Kept(self, number)
+        if what == LOST:
+            kept.give_up()
+        return kept
 
     def reply(self, seconds: float | None) -> tuple[bytes, int]:
         """What the keeper says: b"" if nothing within so many seconds, LOST if it was killed."""
@@ -121,8 +127,8 @@ def _close(here: socket.socket, process: subprocess.Popen, owner: int) -> None:
 class Kept:
     """A program that a keeper runs."""
 
-    def __init__(self, runs: Keeper, process: int):
-        self.runs, self.process, self.code, self.lost = runs, process, None, False
+    def __init__(self, runs: Keeper):
+        self.runs, self.process, self.code, self.lost = runs, 0, None, False
 
     def wait(self, seconds: float) -> int | None:
         """See `Running`."""
@@ -131,7 +137,7 @@ class Kept:
                 what, number = self.runs.reply(seconds)
                 self.code = number if what else None
                 if what == LOST:
-                    self._end_without_keeper()
+                    self.give_up()
             return self.code
 
     def end(self) -> int:
@@ -140,17 +146,17 @@ class Kept:
             with contextlib.suppress(OSError):
                 self.runs.socket.sendall(keeper.HEAD.pack(0))
             if self.wait(GRACE) is None:  # somebody has stopped the keeper
-                self.code = -signal.SIGKILL
-                self._end_without_keeper()
+                self.give_up()
         assert self.code is not None
         return self.code
 
-    def _end_without_keeper(self) -> None:
-        """Kill what is left of the program's process group."""
-        self.lost = True
+    def give_up(self) -> None:
+        """Kill the program's process group without the keeper, which does not answer."""
+        self.code, self.lost = -signal.SIGKILL, True
         self.runs.process.kill()
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process, signal.SIGKILL)
+            if self.process:  # 0 would be our own group
+                os.killpg(self.process, signal.SIGKILL)
 
 
 class Alone:
