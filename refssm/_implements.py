@@ -25,7 +25,9 @@ ARITHMETICS = ("float64", "float32", "tf32", "float16", "bfloat16")
 
 def unknown(what: str, word: object, known: Iterable[str]) -> str:
     """The sentence about an unknown word."""
-    return f"unknown {what} {word!r}; {did_you_mean(str(word), known)}wanted one of {', '.join(known)}"
+    return (
+        f"unknown {what} {word!r}; {did_you_mean(str(word), known)}wanted one of {', '.join(known)}"
+    )
 
 
 @dataclass(frozen=True)

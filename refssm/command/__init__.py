@@ -36,15 +36,19 @@ def code(arguments: list[str] | None = None) -> int:
     """Run the command and return its exit code."""
     streams.encode()
     try:
-        # not before: Ctrl-C during this import is one sentence
-        from refssm.command.application import app
-
-        result = app(args=arguments, prog_name="refssm", standalone_mode=False)
-        if result == CTRL_C:
-            raise KeyboardInterrupt
-        return result if isinstance(result, int) else 0
+        return _run(arguments)
     except BaseException as error:
         return _code_of(error)
+
+
+def _run(arguments: list[str] | None) -> int:
+    """Import the subcommands and run one; not before: Ctrl-C during this import is one sentence."""
+    from refssm.command.application import app
+
+    result = app(args=arguments, prog_name="refssm", standalone_mode=False)
+    if result == CTRL_C:
+        raise KeyboardInterrupt
+    return result if isinstance(result, int) else 0
 
 
 def _code_of(error: BaseException) -> int:

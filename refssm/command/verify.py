@@ -54,12 +54,11 @@ def verify(
     """Judge an implementation: is it right, how accurate is it, and if wrong, where and why."""
     from refssm.conformance.judging.certificate import refuse_if_wrong
 
-    del targets, subject, exec_, where, device, layout  # read through `Asked`
-    del vjp, ftz, deterministic, kinds, dtype, check
-    del cases, known, workers, dask, resume, allow_thin
+    del targets, subject, exec_, where, device, layout, vjp, ftz  # read through `Asked`
+    del deterministic, kinds, dtype, check, cases, known, workers, dask, resume, allow_thin
     checked.check_options(framework, config, no_config, preset, inputs)
-    how_much = spoken.of(verbose, quiet, json)
-    run = _Run(Asked(ctx, own_data=inputs is not None), seed, profile, how_much, html)
+    asked, voice = Asked(ctx, own_data=inputs is not None), spoken.of(verbose, quiet, json)
+    run = _Run(asked, seed, profile, voice, html)
     try:
         interrupts.release()
         checked.check_inputs(run.settings, inputs)
@@ -67,10 +66,7 @@ def verify(
         places = run.places(as_, inputs, output)
         spread = ctx.with_resource(checked.spread(ctx.params))
         refuse_if_wrong()
-        with run.bar:
-            for target in places:
-                how = {"name": as_ or None, "timeout": timeout, "in_process": in_process}
-                run.judge(target, against, inputs, output, spread, **how)
+        run.judge_all(places, against, inputs, output, spread, (as_, timeout, in_process))
     except KeyboardInterrupt:
         run.end(interrupted=True)
         raise
@@ -105,6 +101,14 @@ class _Run:
         self.report.head(*absent)
         self.told += absent
         return places
+
+    def judge_all(self, places, *given) -> None:
+        """Judge all targets, with progress on a terminal."""
+        *given, (name, timeout, in_process) = given
+        how = {"name": name or None, "timeout": timeout, "in_process": in_process}
+        with self.bar:
+            for target in places:
+                self.judge(target, *given, **how)
 
     def judge(self, target, against, inputs, output, spread, **how) -> None:
         """Judge one target; of several functions of one operator, one after the other."""

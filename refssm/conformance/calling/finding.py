@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import importlib
 import importlib.util
 import inspect
 import os
@@ -217,8 +216,8 @@ def _named(module, path, function, name) -> list[Found]:
     forward = getattr(module, function, None)
     if forward is None:
         functions = [n for n, f in vars(module).items() if inspect.isfunction(f)]
-        alike = difflib.get_close_matches(function, functions, n=3, cutoff=0.4)
-        hint = f"; it has {', '.join(alike)}" if alike else ""
+        alike = ", ".join(difflib.get_close_matches(function, functions, n=3, cutoff=0.4))
+        hint = f"; it has {alike}" if alike else ""
         raise UsageError(f"{path} has no function `{function}`{hint}")
     if not callable(forward):
         raise UsageError(f"{path}: `{function}` is a {type(forward).__name__}, not a function")
@@ -293,14 +292,10 @@ def _defined_in(module, function):
     """True if the module or a submodule defines the object, or the object has no module."""
     made_in = getattr(function, "__module__", None)
     part = hasattr(module, "__path__") and f"{made_in}".startswith(f"{module.__name__}.")
-    return "__refssm__" in vars_of(function) or (
-        part
-        or made_in in (module.__name__, None)
-        or (
-            not (inspect.isroutine(function) or inspect.isclass(function))
-            and "__module__" not in vars_of(function)
-        )
-    )
+    plain = not (inspect.isroutine(function) or inspect.isclass(function))
+    unplaced = plain and "__module__" not in vars_of(function)
+    here = part or unplaced or made_in in (module.__name__, None)
+    return here or "__refssm__" in vars_of(function)
 
 
 def _check_arity(path, implementation: Found):
@@ -319,6 +314,5 @@ def _check_arity(path, implementation: Found):
         except TypeError as error:
             called = ", ".join([*arguments, *(f"{name}=…" for name in op.static)])
             own = short(f"{getattr(function, '__name__', op.name)}{signature}")
-            raise UsageError(
-                f"{path}: {own} cannot be called as {op.name}{suffix}({called}): {error}"
-            ) from None
+            as_ = f"{op.name}{suffix}({called})"
+            raise UsageError(f"{path}: {own} cannot be called as {as_}: {error}") from None

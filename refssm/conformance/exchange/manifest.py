@@ -85,17 +85,9 @@ class Folder:
         op = operator_named(line["operator"])
         kind, drawn = number_type(line["dtype"]), self.cases[line["drawn"]]
         knobs = {name: Knob(**knob) for name, knob in line["knobs"].items()}
-        case = Case(
-            op,
-            kind.carrier,
-            line["sizes"],
-            line["batch"],
-            knobs,
-            line["seed"],
-            kind if kind.half else None,
-            line["parameters"],
-            preset_named(op, line.get("preset", "")),
-        )
+        half, preset = kind if kind.half else None, preset_named(op, line.get("preset", ""))
+        drawn_as = kind.carrier, line["sizes"], line["batch"], knobs, line["seed"]
+        case = Case(op, *drawn_as, half, line["parameters"], preset)
         # use the stored arrays: this machine may draw others
         vars(case)["arrays"] = drawn.arrays[len(drawn.arrays) - len(op.inputs) :]
         return case

@@ -176,7 +176,7 @@ INPUTS = {
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("options", INPUTS)
 def test_saved_arrays_and_an_older_implementation_are_judged_in_it(options, capfd):
-    asked = [*options.split(), "--dtype", "bfloat16", "--in-process"]
+    asked = ["-v", *options.split(), "--dtype", "bfloat16", "--in-process"]
     result, out, _ = run(capfd, "verify", *asked)
     assert result == INPUTS[options]
     assert f"{'FAIL' if result else 'pass'} linear_scan/" in out

@@ -75,6 +75,7 @@ def test_asking_for_another_type_than_declared_is_a_skip_that_says_so():
 
 def test_a_type_that_nobody_judges_cannot_be_declared():
     with pytest.raises(
-        ValueError, match=r"^implements: unknown type 'float8'; wanted one of float32"
+        ValueError,
+        match=r"^implements: unknown type 'float8'; did you mean float64\? wanted one of float32",
     ):
         implements("linear_scan", dtypes=("float8",))

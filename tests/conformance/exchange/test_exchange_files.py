@@ -300,7 +300,7 @@ def test_no_output_at_all_is_skipped_and_leaves_nothing_to_judge(capfd, folder):
 
 
 def test_a_case_may_be_asked_for_and_what_is_not_there_is_told(capfd, folder):
-    assert "1 case " in run(capfd, "cases", "judge", folder, "--case", CASE)[1]
+    assert "1 case " in run(capfd, "cases", "judge", "-v", folder, "--case", CASE)[1]
     for option, value in (("--case", "nine"), ("--operator", "dense_scan"), ("--check", "nan")):
         result, _, err = run(capfd, "cases", "judge", folder, option, value)
         assert (result, value in err) == (4, True)

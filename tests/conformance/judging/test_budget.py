@@ -135,7 +135,7 @@ from refssm.testing import Budget, implements
 def scan(a, b):
     return refssm.linear_scan(a, b)
 """
-    result, out, _ = run(capfd, "verify", plugin(tmp_path, text), "--check", "value")
+    result, out, _ = run(capfd, "verify", "-v", plugin(tmp_path, text), "--check", "value")
     assert result == 0
     told = (
         "linear_scan: computes in tf32, allowed ratio 64, subnormal numbers may be flushed to zero"
