@@ -22,7 +22,7 @@ from refssm.conformance.cases.ranges import split
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.checks.checks import NAMES, PROFILES
 from refssm.conformance.file_errors import SETTINGS, contents
-from refssm.conformance.usage_error import UsageError
+from refssm.conformance.usage_error import UsageError, shown
 
 FILE = "pyproject.toml"
 # an author's declaration wins
@@ -31,7 +31,6 @@ DECLARED = ("framework", "device", "layout", "vjp", "ftz", "deterministic", "kin
 MANY_PARTS = re.compile(
     r"""(?<![\w"'-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}"""
 )
-SHOWN = 80  # characters of a wrong value
 
 
 class Refused(ValueError):
@@ -100,15 +99,6 @@ def near(word: str, known: Iterable[str]) -> str:
     """The nearest of the known words as a question, or ""."""
     found = difflib.get_close_matches(word, [*known], n=1, cutoff=0.5)
     return f"did you mean {found[0]}? " if found else ""
-
-
-def shown(value: Any) -> str:
-    """A wrong value as short text."""
-    try:
-        text = repr(value)
-    except RecursionError:
-        return "a deeply nested value"
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def _table(path: Path) -> Any:
