@@ -38,9 +38,10 @@ def opened(path: Path) -> BinaryIO:
         mode = os.stat(path).st_mode
     except ValueError as error:  # a NUL in its name
         raise OSError(errno.EINVAL, str(error)) from None
+    if stat.S_ISDIR(mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(mode):
-        what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
-        raise OSError(errno.EINVAL, f"{what}, wanted a file")
+        raise OSError(errno.EINVAL, "a pipe or a device, wanted a file")
     return path.open("rb")
 
 
@@ -68,8 +69,9 @@ def arrays(path: Path) -> dict[str, np.ndarray]:
         if size > ARRAYS:
             raise ValueError(f"its arrays are larger than {ARRAYS >> 20} MiB")
         file.seek(0)
-        loaded = np.load(file, allow_pickle=False)
-        return dict(loaded) if isinstance(loaded, NpzFile) else {"": np.asarray(loaded)}
+        with np.errstate(all="ignore"):  # NumPy multiplies sizes that overflow
+            loaded = np.load(file, allow_pickle=False)
+            return dict(loaded) if isinstance(loaded, NpzFile) else {"": np.asarray(loaded)}
 
 
 def make_folder(folder: Path) -> None:

@@ -1,4 +1,15 @@
-"""The exception for a target or an option that cannot be judged."""
+"""The exception for a target or an option that cannot be judged, and how it shows a value."""
+
+SHOWN = 80  # characters of a wrong value
+
+
+def shown(value: object, most: int = SHOWN) -> str:
+    """A wrong value as short text."""
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "a deeply nested value"
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 class UsageError(Exception):

@@ -240,3 +240,15 @@ def test_a_file_of_a_case_that_is_too_large_is_refused_before_it_is_read(tmp_pat
     os.truncate(path, len(header((2**40,))) + 2**42)
     with pytest.raises(files.Unreadable, match="wanted at most"):
         files.read(path)
+
+
+def test_sizes_whose_product_overflows_are_one_sentence(folder, capfd):
+    (folder / "x.npz").write_bytes(header((0, 2**63)) + bytes(64))
+    in_one_sentence(capfd, "replay", "x.npz", named="x.npz: not a readable .npz file")
+
+
+def test_a_function_that_raises_any_class_in_this_process_is_an_error(folder, capfd):
+    plugin(folder, "def linear_scan(a, b):\n    raise BaseException('odd')\n")
+    result, out, _ = run(capfd, "verify", "my_ops.py", *ONE, "--in-process", "--no-config")
+    assert result == 1
+    assert "raised BaseException: odd (my_ops.py:2)" in out

@@ -80,7 +80,9 @@ def call(
         return Outcome("declined", message=sentence(error))
     except WrongOutputs as error:
         return Outcome("malformed", message=str(error))
-    except (Exception, SystemExit, GeneratorExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # the author's, of any class
         return _failed(made, error)
     try:
         answer = run.leaving(taken, arrays, statics)

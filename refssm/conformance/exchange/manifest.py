@@ -29,7 +29,7 @@ from refssm.conformance.exchange.call import Call, described
 from refssm.conformance.exchange.running import Ended
 from refssm.conformance.file_errors import DOCUMENT, contents
 from refssm.conformance.number_types import number_type
-from refssm.conformance.usage_error import UsageError
+from refssm.conformance.usage_error import UsageError, shown
 from refssm.presets.catalog import preset_named
 
 FORMAT, VERSION, NAME = "refssm-cases", 1, "manifest.json"
@@ -142,10 +142,10 @@ def _once(pairs) -> dict:
 def _validate(name: Path, document) -> None:
     """UsageError for the first violation of the schema; format and version are checked first."""
     if isinstance(document, dict) and document.get("format") != FORMAT:
-        came = _short(document.get("format"))
+        came = shown(document.get("format"))
         raise UsageError(f"{name}: format: wanted {FORMAT!r}, got {came}")
     if isinstance(document, dict) and document.get("version") != VERSION:
-        came = _short(document.get("version"))
+        came = shown(document.get("version"))
         raise UsageError(f"{name}: version: this refssm reads {VERSION}, got {came}")
     for error in Draft202012Validator(schema()).iter_errors(document):
         while error.context:  # none of several alternatives holds: report the first
@@ -161,7 +161,7 @@ def _place(path) -> str:
 
 def _wanted(error) -> str:
     """The wanted and the actual value, shortened."""
-    kind, wanted, came = str(error.validator), error.validator_value, _short(error.instance)
+    kind, wanted, came = str(error.validator), error.validator_value, shown(error.instance)
     if kind == "required":
         return f"has no key {next(k for k in wanted if k not in error.instance)!r}"
     if kind in ("additionalProperties", "unevaluatedProperties"):
@@ -172,14 +172,6 @@ def _wanted(error) -> str:
         wanted = f"one of {', '.join(map(str, wanted))}"
     words = {"pattern": "a name like {}", "minimum": "{} or more", "maximum": "{} or less"}
     return f"wanted {words.get(kind, '{}').format(wanted)}, got {came}"
-
-
-def _short(value) -> str:
-    try:
-        text = repr(value)
-    except RecursionError:
-        return "a deeply nested value"
-    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 def _layout(name: Path, operator: str, text: str) -> Layout:
@@ -266,7 +258,7 @@ def _alike(where: str, record: dict, call: Call) -> None:
             for key, wanted in asdict(slot).items():
                 wanted = [*wanted] if isinstance(wanted, tuple) else wanted
                 if told[i][key] != wanted:
-                    came = _short(told[i][key])
+                    came = shown(told[i][key])
                     raise UsageError(f"{where}.{side}[{i}].{key}: wanted {wanted!r}, got {came}")
 
 

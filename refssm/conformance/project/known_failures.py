@@ -33,8 +33,8 @@ from refssm.conformance.checks.checks import (
 )
 from refssm.conformance.checks.law import Law
 from refssm.conformance.judging.result import MISFIT, Result
-from refssm.conformance.project.pyproject import document, shown
-from refssm.conformance.usage_error import UsageError
+from refssm.conformance.project.pyproject import document
+from refssm.conformance.usage_error import UsageError, shown
 
 KEYS = ("id", "implementation", "reason", "expires")
 DAYS = 90  # days until a generated entry expires

@@ -22,7 +22,7 @@ from refssm.conformance.cases.ranges import split
 from refssm.conformance.cases.sizes import core_dims
 from refssm.conformance.checks.checks import NAMES, PROFILES
 from refssm.conformance.file_errors import SETTINGS, contents
-from refssm.conformance.usage_error import UsageError
+from refssm.conformance.usage_error import UsageError, shown
 
 FILE = "pyproject.toml"
 # an author's declaration wins
@@ -31,7 +31,6 @@ DECLARED = ("framework", "device", "layout", "vjp", "ftz", "deterministic", "kin
 MANY_PARTS = re.compile(
     r"""(?<![\w"'-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}"""
 )
-SHOWN = 80  # characters of a wrong value
 
 
 class Refused(ValueError):
@@ -94,15 +93,6 @@ def document(path: Path) -> dict:
         raise UsageError(f"{name}: not valid TOML: byte {error.start} is not UTF-8") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{name}: not valid TOML: {error}") from None
-
-
-def shown(value: Any) -> str:
-    """A wrong value as short text."""
-    try:
-        text = repr(value)
-    except RecursionError:
-        return "a deeply nested value"
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def _table(path: Path) -> Any:

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import fields, replace
 from importlib.metadata import version
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from refssm.conformance.report import records
 SCHEMA = json.loads(
     files("refssm.conformance.report").joinpath("results.schema.json").read_text(encoding="utf-8")
 )
+VECTORS = Path(__file__).parents[2] / "vectors" / "linear_scan.json"
 MORE = {"config": None, "interrupted": False, "known_failures": None, "complaints": []}
 
 
@@ -81,6 +83,38 @@ def test_what_the_command_prints_is_as_the_schema_says(problems, tmp_path, monke
     result, out, _ = run(capfd, "verify", "my_ops.py", "--profile", "quick", "--json")
     assert result == 1
     assert problems(json.loads(out)) == []
+
+
+def known_list(folder, text):
+    (folder / "known.toml").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.long
+def test_documents_of_every_command_and_with_complaints_are_as_the_schema_says(
+    problems, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    plugin(tmp_path, LATE.replace("64:65", "3:4"))
+    one = ("--check", "value", "--dtype", "float32", "--profile", "quick")
+    entry = '[[known]]\nid = "linear_scan/{}[float32]"\nreason = "why"\nexpires = {}\n'
+    known_list(tmp_path, entry.format("value", "2001-01-01"))
+    result, out, _ = run(capfd, "verify", "my_ops.py", *one, "--json", "--known", "known.toml")
+    verified = json.loads(out)
+    assert (result, len(verified["complaints"])) == (1, 1)
+    (tmp_path / "right.py").write_text(SCAN, encoding="utf-8")
+    run(capfd, "cases", "write", "cases", "--operator", "linear_scan", *one)
+    calls = {
+        ("replay", verified["results"][0]["counterexample"], "my_ops.py"): 1,
+        ("verify", "right.py", "--check", "gradient"): 5,
+        ("cases", "judge", "cases"): 5,
+        ("vectors", "check", VECTORS, "right.py"): 0,
+    }
+    documents = [verified]
+    for call, code in calls.items():
+        result, out, _ = run(capfd, *call, "--json")
+        assert result == code
+        documents.append(json.loads(out))
+    assert [problems(document) for document in documents] == [[]] * len(documents)
 
 
 def test_the_schema_names_every_field_of_a_result():
