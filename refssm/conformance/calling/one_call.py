@@ -22,6 +22,10 @@ class Declined(Exception):
     """The implementation does not support this case."""
 
 
+class Unanswered(BaseException):
+    """No exception of an author's: a call elsewhere, as of a program, gave no result."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The outcome of one call. status: ok, declined, malformed, raised, crashed or hung."""
@@ -80,7 +84,7 @@ def call(
         return Outcome("declined", message=sentence(error))
     except WrongOutputs as error:
         return Outcome("malformed", message=str(error))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Unanswered):
         raise
     except BaseException as error:  # the author's, of any class
         return _failed(made, error)

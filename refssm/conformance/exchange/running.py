@@ -8,6 +8,7 @@ import shutil
 import signal
 from pathlib import Path
 
+from refssm.conformance.calling.one_call import Unanswered
 from refssm.conformance.calling.processes.kept import Running, Runs, runs
 from refssm.conformance.calling.processes.tail import Tail
 from refssm.conformance.exchange import files
@@ -19,7 +20,7 @@ DECLINES = 77  # the exit code that means "skipped" in test suites
 HANGS = 2  # after so many it is not run again
 
 
-class Ended(BaseException):
+class Ended(Unanswered):
     """A program gave no result.
 
     It is no Exception, because the judge reports those as exceptions of Python code.

@@ -170,7 +170,7 @@ TEXTS = {
     "a key twice": ('{"seed": 1, "seed": 2}', "'seed' appears twice"),
     "a deep nest": ("[" * 100000, "not JSON"),
     "a long number": ('{"seed": ' + "9" * 5000 + "}", "not JSON"),
-    "bytes": (b"\xff\xfe\x00", "cannot be read"),
+    "bytes": (b"\xff\xfe\x00", "byte 0 is not UTF-8"),
 }
 
 

@@ -270,7 +270,7 @@ def test_a_file_that_cannot_be_read_is_one_sentence_and_exit_code_4(folder, capf
 
 NAMED = {
     "absent": ("nowhere.toml", "nowhere.toml: No such file or directory"),
-    "a folder": (".", ".: a folder, wanted a file"),
+    "a folder": (".", ".: Is a directory"),
     "no table": ("plain.toml", "plain.toml has no table [tool.refssm]"),
 }
 
