@@ -20,7 +20,7 @@ def folder(tmp_path, monkeypatch):
 def test_a_new_file_passes_before_anything_is_put_into_it(folder, capfd, name):
     result, out, _ = run(capfd, "new", name)
     assert (result, out) == (0, f"{name}_numpy.py written; next: refssm verify {name}_numpy.py\n")
-    result, out, _ = run(capfd, "verify", f"{name}_numpy.py", "--profile", "quick")
+    result, out, _ = run(capfd, "verify", "-v", f"{name}_numpy.py", "--profile", "quick")
     assert result == 0
     single = "complex64" if name == "cauchy_kernel" else "float32"
     assert f"pass {name}/value[{single}]" in out

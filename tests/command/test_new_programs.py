@@ -69,7 +69,7 @@ def test_a_program_declines_until_a_kernel_is_in_it_and_then_passes(folder, capf
     assert 'refssm verify --exec "' in out
     built(language, file)
     command = foreign.RUN[language].format(file=file, stem=file.rpartition(".")[0])
-    verify = ["verify", "--exec", command, "--as", "linear_scan", "--cases", "3"]
+    verify = ["verify", "-v", "--exec", command, "--as", "linear_scan", "--cases", "3"]
     verify += ["--check", "value", "--allow-thin"]
     result, out, _ = run(capfd, *verify, "--dtype", "float32")
     assert (result, "declined all cases" in out) == (5, True)
