@@ -2,6 +2,7 @@
 
 import pytest
 from rotation import ROTATION, TURNS, mark, one_of_each_kind, shares
+from survivors import Marked
 
 from refssm.conformance.judging import kept
 from refssm.conformance.planted import planted_bugs
@@ -11,6 +12,15 @@ from refssm.conformance.planted import planted_bugs
 def nothing_kept(monkeypatch):
     """Tests change references and rules: what they expect is computed, and not kept on disk."""
     monkeypatch.setattr(kept, "folder_of", lambda: None)
+
+
+@pytest.fixture
+def marked(tmp_path, monkeypatch):
+    """A mark on all processes that are started; those that are left are killed at the end."""
+    monkeypatch.chdir(tmp_path)
+    mark = Marked(monkeypatch)
+    yield mark
+    mark.kill()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 from hypothesis import strategies as st
-from malformed import ODD, as_json, of_bytes, of_tree
+from malformed import ODD, as_json, of_bytes, of_tree, toml
 from numpy.lib import format as npy
 
 WORDS = ["verify", "replay", "cases", "vectors", "list", "show", "new", "plot", "bench", "judge"]
@@ -34,18 +34,8 @@ def _nested(depth, left, right):
     return left * depth + right * depth
 
 
-def _toml(value):
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, float):
-        return repr(value)
-    return "1979-05-27" if value is None else json.dumps(value)
-
-
 def _lines(table):
-    return "".join(f"{json.dumps(key)} = {_toml(value)}\n" for key, value in table.items())
+    return "".join(f"{json.dumps(key)} = {toml(value)}\n" for key, value in table.items())
 
 
 values = st.recursive(

@@ -96,3 +96,14 @@ def in_one_sentence(capfd, *arguments, named, codes=(4,)):
 def seeded(seed, count):
     """Random generators, each with its own seed."""
     return [random.Random(f"{seed} {i}") for i in range(count)]
+
+
+def toml(value):
+    """A value in TOML syntax."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    if isinstance(value, float):
+        return repr(value)
+    return "1979-05-27" if value is None else json.dumps(value)

@@ -117,7 +117,7 @@ def judge_cases(
             results.append(result)
             report.result(result, answers.found)
     seconds = time.perf_counter() - started
-    report.finish(results, [str(folder)], seconds, seed=head["seed"], profile=head["profile"])
+    report.finish(results, seconds, seed=head["seed"], profile=head["profile"])
     if any(r.failed for r in results):
         return FAILED
     return 0 if any(r.verdict == "pass" for r in results) else NOTHING

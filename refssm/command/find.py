@@ -17,12 +17,12 @@ def find_operators(
 ) -> int:
     """Find an operator by words: a model, a paper, the name of a public function."""
     from refssm._search import search
-    from refssm.command.saying import say
+    from refssm.command.saying import cut, say
 
     query = " ".join(words)
     found = search(query)
     for hit in found.hits:
-        typer.echo(f"{_cut(hit.op.call)}\n    {_cut(hit.why, WIDTH - 4)}")
+        typer.echo(f"{cut(hit.op.call, WIDTH)}\n    {cut(hit.why, WIDTH - 4)}")
     told = ", ".join(f"`{word}`" for word in found.missing)
     near = f"; the nearest words are {', '.join(found.near)}" if found.near else ""
     if found.hits:
@@ -31,8 +31,3 @@ def find_operators(
         return 0
     say(f"no operator fits {told or f'`{query}`'}{near or '; `refssm list` prints all of them'}")
     return UNKNOWN
-
-
-def _cut(text: str, width: int = WIDTH) -> str:
-    """One line, cut to a width."""
-    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from refssm.command.saying import cut
+
 PIPE = 100  # columns where the output is not a terminal
 SIGNATURE = 36  # columns: longer ones are cut, `refssm show` prints them
 SCHEMA = 1  # changes when a key of the document changes its meaning
@@ -77,7 +79,7 @@ def _lines(ops, width: int) -> list[str]:
     name = max(len(op.name) for op in ops)
     signature = min(SIGNATURE, max(len(op.signature) for op in ops))
     left = width - name - signature - 4  # two spaces before the name, one after it and the next
-    shown = [(op.name, _cut(op.signature, signature), _told(op, left)) for op in ops]
+    shown = [(op.name, cut(op.signature, signature), _told(op, left)) for op in ops]
     return [f"  {n:<{name}} {s:<{signature}} {told}".rstrip() for n, s, told in shown]
 
 
@@ -88,9 +90,4 @@ def _told(op, width: int) -> str:
         if len(told) + 2 + len(tag) > width:
             break
         told += f", {tag}"
-    return _cut(told, width)
-
-
-def _cut(text: str, width: int) -> str:
-    """The text, cut to a width."""
-    return text if len(text) <= width else f"{text[: max(1, width) - 1]}…"
+    return cut(told, width)

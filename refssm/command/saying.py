@@ -1,4 +1,4 @@
-"""Print the one sentence of a run without a result."""
+"""Texts of one line: the sentence of a run without a result, and what must fit a width."""
 
 import typer
 
@@ -14,3 +14,8 @@ def say(sentence: str) -> None:
     if len(line) > LONGEST + 1:  # escapes
         line = f"{line[:LONGEST]}…"
     typer.echo(f"refssm: {line}", err=True)
+
+
+def cut(text: str, width: int) -> str:
+    """The text, cut to a width."""
+    return text if len(text) <= width else f"{text[: max(1, width) - 1]}…"

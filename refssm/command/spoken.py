@@ -69,7 +69,7 @@ class Report:
             lines.complain(sentence, self.out)
         ordered.show_verdict(self.out, verdict, seconds)
 
-    def finish(self, results: Sequence, targets: Sequence[str], seconds: float, **head) -> None:
+    def finish(self, results: Sequence, seconds: float, **head) -> None:
         """The end of a command without known failures: the report, or the JSON with its `head`."""
         from refssm.conformance.report import records
         from refssm.conformance.report.verdict import verdict_of
@@ -77,4 +77,4 @@ class Report:
         if self.voice == JSON:
             typer.echo(records.document([*results], **head))
         else:
-            self.end(verdict_of(results, targets), results, (), seconds)
+            self.end(verdict_of(results), results, (), seconds)

@@ -120,7 +120,7 @@ def check(
                     results.append(result)
                     report.result(result, worker.found)
     seconds = time.perf_counter() - started
-    report.finish(results, targets, seconds, seed=0, profile=VECTORS.name)
+    report.finish(results, seconds, seed=0, profile=VECTORS.name)
     if any(r.failed for r in results):
         return FAILED
     return 0 if any(r.verdict == "pass" for r in results) else NOTHING

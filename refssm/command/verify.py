@@ -90,7 +90,7 @@ class _Run:
         more = {"cases": cases, "preset": checked.preset(preset), "allow_thin": bool(thin)}
         more |= {"overrides": asked.told, "diagnose": True}
         self.settings = replace(settings, evidence=evidence, **more)
-        self.html, self.told, self.judged = html, [], []
+        self.html, self.told = html, []
         self.known, self.narrowed = known_list.of(asked), asked.own_data
         self.bar, self.results = Bar(), []
         self.report = spoken.Report(voice, self.bar)
@@ -115,7 +115,6 @@ class _Run:
         from refssm.conformance.usage_error import Several
 
         given, part = (against, inputs, spread, how), self.asked.part(target)
-        self.judged.append(target)
         self.bar.tick(f"importing {target}")
         try:
             worker = held.worker_of(target, self.asked.told, output, **how)
@@ -172,7 +171,7 @@ class _Run:
         scope = {"whole": asked.whole, "every": asked.every, "narrowed": self.narrowed}
         complaints = [] if interrupted else self.known.complaints(**scope)
         how = {"complaints": complaints, "interrupted": interrupted}
-        verdict = verdict_of(self.results, self.judged, **how)
+        verdict = verdict_of(self.results, **how)
         seconds = time.perf_counter() - self.started
         if self.json:
             more = {"config": str(self.asked.config) or None, "interrupted": interrupted}

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import typer
-from exchanging import answer, manifest, written
+from exchanging import two_small_cases
 from fuzzing import arrays, command_lines, manifests, plugins, settings
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as hypothesis_settings
@@ -66,17 +66,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def cases(tmp_path_factory):
     """A folder of two small cases, and its manifest."""
-    folder = written(
-        tmp_path_factory.mktemp("fuzzed") / "cases", "--operator", "linear_scan",
-        *("--profile", "quick", "--dtype", "float32", "--check", "value"),
-        *("--where", "l=1..3", "--where", "n=1..2"),
-    )  # fmt: skip
-    answer(folder)
-    tree = manifest(folder)
-    tree["judged"] = tree["judged"][:2]
-    names = {name for line in tree["judged"] for name in (line["drawn"], *line["calls"])}
-    tree["cases"] = [case for case in tree["cases"] if case["id"] in names]
-    return folder, tree
+    return two_small_cases(tmp_path_factory.mktemp("fuzzed") / "cases")
 
 
 COUNTS = [pytest.param(FEW, id="few"), pytest.param(MANY, id="many", marks=pytest.mark.long)]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from exchanging import answer, manifest, written
+from exchanging import two_small_cases
 from judging import LATE, SCAN, plugin, run
-from malformed import as_json, in_one_sentence, of_bytes, of_tree, seeded
+from malformed import as_json, in_one_sentence, of_bytes, of_tree, seeded, toml
 
 from refssm.conformance.diagnosis.kept_failure import STORY
 from refssm.conformance.vectors.document import checksum
@@ -30,16 +30,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory):
     """Two small cases with right outputs, and a minimal manifest."""
-    folder = written(
-        tmp_path_factory.mktemp("mutants") / "cases", "--operator", "linear_scan",
-        *("--profile", "quick", "--dtype", "float32", "--check", "value"),
-        *("--where", "l=1..3", "--where", "n=1..2"),
-    )  # fmt: skip
-    answer(folder)
-    tree = manifest(folder)
-    tree["judged"] = tree["judged"][:2]
-    names = {name for line in tree["judged"] for name in (line["drawn"], *line["calls"])}
-    tree["cases"] = [case for case in tree["cases"] if case["id"] in names]
+    folder, tree = two_small_cases(tmp_path_factory.mktemp("mutants") / "cases")
     (folder / "manifest.json").write_bytes(as_json(tree))
     return folder
 
@@ -103,17 +94,6 @@ def test_a_mutant_of_vectors_is_judged_or_refused_in_a_sentence(of, folder, capf
             command = ["check", "v.json", "my_ops.py", "--in-process"]
         told += in_one_sentence(capfd, "vectors", *command, named="v.json", codes=ANY)[0] == 4
     assert told > MANY // 2
-
-
-def toml(value):
-    """A value in TOML syntax."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(toml, value)) + "]"
-    if isinstance(value, float):
-        return repr(value)
-    return "1979-05-27" if value is None else json.dumps(value)
 
 
 def table(name, tree):

@@ -184,7 +184,7 @@ def test_ctrl_c_prints_what_was_found_and_leaves_no_child_and_no_half_file(folde
         assert [line["implementation"] for line in document["results"]] == ["first.py"]
     else:
         assert "FAIL linear_scan/value[float32]" in text
-        assert "INTERRUPTED: WRONG so far: linear_scan: " in text
+        assert "INTERRUPTED: WRONG so far: linear_scan (first.py): " in text
 
 
 @pytest.mark.long

@@ -98,11 +98,11 @@ def show(result: Result, out: Console, wide: int = 0) -> None:
         out.print(Text(f"  {line}", style="" if result.failed else "dim"))
 
 
-def first(result: Result, wide: int = 0) -> Text:
-    """The first line of a result."""
+def first(result: Result, wide: int = 0, title: str = "") -> Text:
+    """The first line of a result; `title` stands in place of operator, check and type."""
     style = "yellow" if result.known or result.tolerated else STYLES[result.verdict]
     text = Text(f"{word(result)} ", style=style)
-    text.append(f"{result.id:<{wide}} ", style="bold" if result.failed else "")
+    text.append(f"{title or result.id:<{wide}} ", style="bold" if result.failed else "")
     return text.append(facts(result))
 
 

@@ -6,8 +6,8 @@ line for each operator that passed; what was skipped; what no check tested; how 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -16,7 +16,7 @@ from refssm.conformance.checks.checks import rule_named
 from refssm.conformance.checks.law import Conduct
 from refssm.conformance.judging.result import THIN, Result
 from refssm.conformance.report import lines
-from refssm.conformance.report.verdict import Verdict, accuracy, severity
+from refssm.conformance.report.verdict import Verdict, accuracy, file_of, name_of, severity
 
 
 def show(
@@ -30,11 +30,12 @@ def show(
     """Print the whole report; `complaints` are other reasons why the run fails."""
     show_verdict(out, verdict, seconds)
     failed = sorted((r for r in results if r.failed), key=severity)
+    several = len({file_of(r) for r in results}) > 1
     parts = [
-        _failures(failed),
+        _failures(failed, several),
         (lines.complaint(sentence) for sentence in complaints),
-        (text for r in results if r.known for text in _full(r)),
-        _operators([r for r in results if not r.failed and not r.known]),
+        (text for r in results if r.known for text in _full(r, title=_title(r, several))),
+        _operators([r for r in results if not r.failed and not r.known], several),
         (_faint(line) for line in untested(results)),
         (_faint(line) for header in headers for line in header.splitlines()),
     ]
@@ -54,13 +55,23 @@ def show_verdict(out: Console, verdict: Verdict, seconds: float) -> None:
     out.print(text)
 
 
-def _failures(failed: Sequence[Result]) -> Iterator[Text]:
+def _title(result: Result, several: bool) -> str:
+    """Operator, check and type; with the file if `several` were judged."""
+    return f"{result.id} of {file_of(result)}" if several else result.id
+
+
+def _whose(result: Result, several: bool) -> str:
+    """The operator; with the file if `several` were judged."""
+    return f"{name_of(result)} of {file_of(result)}" if several else name_of(result)
+
+
+def _failures(failed: Sequence[Result], several: bool) -> Iterator[Text]:
     """Each failure in full, or in short if one above it is the same in another type."""
-    wide = max((len(r.id) for r in failed), default=0)
+    wide = max((len(_title(r, several)) for r in failed), default=0)
     told: list[Result] = []
     for result in failed:
-        same = next((r for r in told if _alike(r, result)), None)
-        yield from _short(result, same, wide) if same else _full(result, wide)
+        same, title = next((r for r in told if _alike(r, result)), None), _title(result, several)
+        yield from _short(result, same, wide, title) if same else _full(result, wide, title)
         told.append(result)
 
 
@@ -71,39 +82,48 @@ def _alike(one: Result, other: Result) -> bool:
     return bool(same and one.cause and not other.also)
 
 
-def _full(result: Result, wide: int = 0) -> Iterator[Text]:
+def _full(result: Result, wide: int = 0, title: str = "") -> Iterator[Text]:
     """All lines of one result."""
-    yield lines.first(result, wide)
+    yield lines.first(result, wide, title)
     yield from (Text(f"  {line}") for line in lines.below(result))
 
 
-def _short(result: Result, same: Result, wide: int) -> Iterator[Text]:
+def _short(result: Result, same: Result, wide: int, title: str) -> Iterator[Text]:
     """The lines of a failure that differ from those of the same failure in another type."""
-    yield lines.first(result, wide)
+    yield lines.first(result, wide, title)
     yield Text(f"  as in {same.dtype}: {result.cause}")
+    yield from (Text(f"  note: {note}") for note in result.notes if note not in same.notes)
     if result.smallest != same.smallest:
         yield Text(f"  {lines.case_called(result)}: {lines.smallest(result)}")
     yield from (Text(f"  {line}") for line in lines.again(result))
 
 
-def _operators(results: Sequence[Result]) -> Iterator[Text]:
+def _operators(results: Sequence[Result], several: bool) -> Iterator[Text]:
     """One line for each operator that passed, with remarks; then what was skipped."""
     passed = [r for r in results if r.verdict == "pass"]
-    for same in ([*group] for _, group in groupby(passed, _whose)):
-        yield Text("pass ", style="green").append("   ".join(_passed(same)), style="default")
+    for whose, same in _grouped(passed, lambda r: _whose(r, several)):
+        told = "   ".join([whose, *_passed(same)])
+        yield Text("pass ", style="green").append(told, style="default")
         yield from _remarks(same)
     for result in results:
         if result.verdict == THIN:
-            yield from _full(result)
-    skipped = sorted((r for r in results if r.verdict == "skipped"), key=_why)
-    for (whose, why), group in groupby(skipped, _why):
-        of = ", ".join(_checks([*group]))
-        yield Text("skip ", style="yellow").append(f"{whose}   {of}: {why}")
+            yield from _full(result, title=_title(result, several))
+    skipped = [r for r in results if r.verdict == "skipped"]
+    for (whose, why), same in _grouped(skipped, lambda r: (_whose(r, several), r.message)):
+        told = f"{whose}   {', '.join(_checks(same))}: {why}"
+        yield Text("skip ", style="yellow").append(told, style="default")
+
+
+def _grouped(results: Iterable[Result], key: Callable) -> Iterator[tuple[Any, list[Result]]]:
+    """Results with the same key together, in the order of the first of each."""
+    groups: dict[Any, list[Result]] = {}
+    for result in results:
+        groups.setdefault(key(result), []).append(result)
+    yield from groups.items()
 
 
 def _passed(same: Sequence[Result]) -> Iterator[str]:
-    """The parts of an operator's line: its name, the accuracy, the cases and the checks."""
-    yield _whose(same[0])
+    """What an operator's line says: the accuracy, the cases and the checks."""
     yield accuracy(same)
     cases = sum(r.examples - r.declined for r in same)
     yield f"{cases} case" + "s" * (cases != 1)
@@ -112,48 +132,38 @@ def _passed(same: Sequence[Result]) -> Iterator[str]:
 
 def _remarks(passed: Sequence[Result]) -> Iterator[Text]:
     """Notes and hints of passing checks, each once."""
-    told: dict[str, list[Result]] = {}
-    for result in passed:
-        for line in lines.remarks(result):
-            told.setdefault(line, []).append(result)
-    for line, of in told.items():
+    every = dict.fromkeys(line for result in passed for line in lines.remarks(result))
+    for line in every:
+        of = [result for result in passed if line in lines.remarks(result)]
         yield Text(f"  {', '.join(_checks(of))}: {line}")
 
 
 def _checks(results: Iterable[Result]) -> list[str]:
-    """The checks with their types, if they ran in more than one or in other types than the rest."""
-    types: dict[str, list[str]] = {}
-    for result in results:
-        types.setdefault(result.check, []).append(result.dtype)
+    """The checks, those that ran in the same types together: "value gradient [float32 float64]"."""
     told: dict[str, list[str]] = {}
-    for check, of in types.items():
-        told.setdefault(" ".join(dict.fromkeys(of)), []).append(check)
-    return [f"{' '.join(checks)} [{of}]" for of, checks in told.items()]
+    for check, of in _grouped(results, lambda result: result.check):
+        types = " ".join(dict.fromkeys(result.dtype for result in of))
+        told.setdefault(types, []).append(check)
+    return [f"{' '.join(checks)} [{types}]" for types, checks in told.items()]
 
 
 def untested(results: Sequence[Result]) -> list[str]:
     """What passing checks did not test: one line for each limit, with the checks that have it."""
-    told: dict[str, list[Result]] = {}
-    for result in results:
-        # a hint says on which inputs of the user's own it was judged
-        own = result.hint or isinstance(rule_named(result.check), Conduct)
-        if result.verdict == "pass" and not own:
-            told.setdefault(lines.limits(result), []).append(result)
-    return [f"not tested in {_those(of)}: {limit}" for limit, of in told.items()]
+    # a hint says on which inputs of the user's own it was judged
+    limited = (r for r in results if r.verdict == "pass" and not r.hint and not _of_conduct(r))
+    by_limit = _grouped(limited, lines.limits)
+    return [f"not tested in {_those(of)}: {limit}" for limit, of in by_limit]
 
 
-def _those(results: Sequence[Result]) -> str:
+def _of_conduct(result: Result) -> bool:
+    """True of a check of one ordinary call."""
+    return isinstance(rule_named(result.check), Conduct)
+
+
+def _those(results: Iterable[Result]) -> str:
     """The checks by operator."""
-    by_whose = [(whose, _checks([*of])) for whose, of in groupby(results, _whose)]
-    return "; ".join(f"{whose} {', '.join(checks)}" for whose, checks in by_whose)
-
-
-def _whose(result: Result) -> str:
-    return f"{result.operator}::{result.function}" if result.function else result.operator
-
-
-def _why(result: Result) -> tuple[str, str]:
-    return _whose(result), result.message
+    by_name = _grouped(results, name_of)
+    return "; ".join(f"{name} {', '.join(_checks(of))}" for name, of in by_name)
 
 
 def _faint(line: str) -> Text:

@@ -35,20 +35,16 @@ class Verdict:
 
 
 def verdict_of(
-    results: Sequence[Result],
-    targets: Iterable[str] = (),
-    *,
-    complaints: Sequence[str] = (),
-    interrupted: bool = False,
+    results: Sequence[Result], *, complaints: Sequence[str] = (), interrupted: bool = False
 ) -> Verdict:
     """The verdict on all results; `complaints` are other reasons why the run fails."""
     failed = sorted((r for r in results if r.failed), key=severity)
     if failed:
-        word, sentence = WORDS[failed[0].verdict], _failed(failed, results, [*targets])
+        word, sentence = WORDS[failed[0].verdict], _failed(failed, results)
     elif complaints:
         word, sentence = OUTDATED, complaints[0]
     elif any(r.verdict == "pass" or r.known or r.tolerated for r in results):
-        word, sentence = PASSED, _passed(results, [*targets])
+        word, sentence = PASSED, _passed(results)
     else:
         word, sentence = NOTHING, _unjudged(results)
     if interrupted:
@@ -63,21 +59,32 @@ def severity(result: Result) -> int:
     return 2 * SEVERITY.index(result.verdict) + named if result.verdict in SEVERITY else 99
 
 
-def _failed(failed: Sequence[Result], results, targets) -> str:
+def name_of(result: Result) -> str:
+    """The operator, with the function if its file has several for it."""
+    return f"{result.operator}::{result.function}" if result.function else result.operator
+
+
+def file_of(result: Result) -> str:
+    """The file, module or command that was judged."""
+    return result.implementation.removesuffix(f"::{result.function}")
+
+
+def _failed(failed: Sequence[Result], results) -> str:
     """Which operator, where, and the most serious failure."""
-    worst, names = failed[0], _names(failed)
-    others = len(names) - 1
-    what = _name(worst)
+    worst, others = failed[0], len(_judged(failed)) - 1
+    what = f"{name_of(worst)} ({file_of(worst)})"
     if others:
-        what += f" and {others} other{'s' * (others > 1)} of {len(_names(results))} operators"
-    return f"{what}{_place(targets)}: {reason(worst)}"
+        what += f" and {others} other{'s' * (others > 1)} of {len(_judged(results))}"
+    return f"{what}: {reason(worst)}"
 
 
-def _passed(results, targets) -> str:
-    """Which operators, with the lowest grade and the fewest bits."""
-    names = _names([r for r in results if r.verdict != "skipped"])
-    what = names[0] if len(names) == 1 else f"{len(names)} operators"
-    return f"{what}{_place(targets)}: {accuracy(r for r in results if r.verdict == 'pass')}"
+def _passed(results) -> str:
+    """What was judged, with the lowest grade and the fewest bits."""
+    (name, file), *others = _judged([r for r in results if r.verdict != "skipped"])
+    files = {file, *(other for _, other in others)}
+    place = f" ({file})" if len(files) == 1 else f" in {len(files)} files"
+    what = f"{len(others) + 1} implementations" if others else name
+    return f"{what}{place}: {accuracy(r for r in results if r.verdict == 'pass')}"
 
 
 def accuracy(results: Iterable[Result]) -> str:
@@ -116,16 +123,9 @@ def reason(result: Result) -> str:
     return told
 
 
-def _names(results) -> list[str]:
-    return [*dict.fromkeys(_name(r) for r in results)]
-
-
-def _name(result: Result) -> str:
-    return f"{result.operator}::{result.function}" if result.function else result.operator
-
-
-def _place(targets: Sequence[str]) -> str:
-    return f" ({targets[0]})" if len(targets) == 1 else ""
+def _judged(results) -> list[tuple[str, str]]:
+    """The operators with their files, each once."""
+    return [*dict.fromkeys((name_of(r), file_of(r)) for r in results)]
 
 
 def _counts(results) -> str:

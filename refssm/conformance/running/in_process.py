@@ -16,11 +16,11 @@ from refssm.conformance.judging.certificate import refuse_if_wrong
 from refssm.conformance.judging.result import Result
 from refssm.conformance.report import lines
 from refssm.conformance.report.headline import headline
+from refssm.conformance.report.verdict import severity
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.usage_error import UsageError
 
-SEVERITY = ("wrong", "error", "inaccurate", "thin")
 # the defaults of `refssm.testing.check`
 USUAL = {"vjp": None, "profile": "default", "seed": 0, "allow_thin": False}
 
@@ -49,7 +49,7 @@ def judged_in_process(
         raise ValueError(f"check: {error}") from None
     bad = [result for result in results if result.failed]
     if bad:
-        worst = min(bad, key=lambda result: SEVERITY.index(result.verdict))
+        worst = min(bad, key=severity)
         more = f" ({len(bad)} checks fail)" if len(bad) > 1 else ""
         told = [f"{headline(worst, worst.id)}{more}"]
         for first, *others in _alike(bad):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hostile_plugins import CALLS, LOADS, PLUGIN
 from judging import plugin
-from survivors import PATIENCE, Marked
+from survivors import PATIENCE
 
 from refssm.conformance.calling.processes import keeper, kept
 from refssm.conformance.calling.worker import Worker
@@ -22,14 +22,6 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /pro
 LIMIT, MORE = 2.0, 5.0  # seconds
 ROOT = Path(__file__).parents[3]
 ONE, TWO = ([np.ones((n, 1), np.float32)] * 2 for n in (1, 2))
-
-
-@pytest.fixture
-def marked(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    mark = Marked(monkeypatch)
-    yield mark
-    mark.kill()
 
 
 def called(folder, body):

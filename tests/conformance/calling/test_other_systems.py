@@ -29,6 +29,17 @@ main()
 """
 
 
+UNIX = ("fcntl", "grp", "pwd", "resource", "termios")
+
+
+def test_the_command_and_the_judge_are_imported_without_the_modules_of_unix():
+    text = f"import sys; sys.modules.update(dict.fromkeys({UNIX})); "
+    text += "import refssm.command.application, refssm.conformance.exchange.running"
+    text += ", refssm.conformance.calling.child, refssm.conformance.spreading.processes"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 @pytest.fixture
 def without_descriptors(monkeypatch, tmp_path):
     """No `pass_fds`, no `os.pread`: as on Windows."""

@@ -125,7 +125,7 @@ def test_a_scan_that_is_right_for_one_step_only_is_thin(how):
     assert result.failed
     assert "have l=1" in result.message or "all with l=1" in result.message
     assert "--where l=1..1" in result.hint
-    assert verdict_of([result]).line.startswith("THIN: linear_scan: ")
+    assert verdict_of([result]).line.startswith("THIN: linear_scan (")
 
 
 def test_an_only_that_leaves_enough_cases_passes():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from judging import run
-from survivors import PATIENCE, Marked
+from survivors import PATIENCE
 
 from refssm.conformance.exchange.running import Ended, Runner
 
@@ -32,14 +32,6 @@ PROGRAMS = {
     "much output": ("yes", "hung", "did not end within 1 s (it printed: y)"),
     "a question": ("read x && exit 1; exit 0", None, ""),
 }
-
-
-@pytest.fixture
-def marked(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    mark = Marked(monkeypatch)
-    yield mark
-    mark.kill()
 
 
 def command(folder, program):

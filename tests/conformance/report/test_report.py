@@ -11,7 +11,7 @@ from refssm.conformance.report import lines, ordered
 from refssm.conformance.report.verdict import verdict_of
 
 WRONG = Result(
-    "linear_scan", "my_ops.py::linear_scan", "value", "float32", "wrong", "F", 3e33, 1.2, 25,
+    "linear_scan", "my_ops.py", "value", "float32", "wrong", "F", 3e33, 1.2, 25,
     message="worst x[0, 1, 0]: got 1, want 2 ± 1.0e-07; every entry with l = 1 wrong", digits=24,
     smallest="l=2 n=1", counterexample=".refssm/one.npz",
 )  # fmt: skip
@@ -37,20 +37,20 @@ def told(results, capsys, complaints=(), headers=()):
 
     how = {"complaints": complaints}
     out = lines.console(sys.stdout)
-    verdict = verdict_of(results, ["my_ops.py"], **how)
+    verdict = verdict_of(results, **how)
     ordered.show(out, verdict, results, complaints, headers, 1.0)
     return capsys.readouterr().out
 
 
 def test_the_first_line_names_operator_file_cause_and_how_much_fails():
-    verdict = verdict_of([PASS, NAMED], ["my_ops.py"])
+    verdict = verdict_of([PASS, NAMED])
     assert verdict.line == f"WRONG: linear_scan (my_ops.py): {CAUSE}"
     assert (verdict.counts, verdict.style) == ("1 of 2 checks fails", "red")
 
 
 def test_without_a_cause_the_worst_entry_is_told():
-    line = verdict_of([WRONG], ["a.py", "b.py"]).line
-    assert line == "WRONG: linear_scan: worst x[0, 1, 0]: got 1, want 2 ± 1.0e-07"
+    line = verdict_of([WRONG]).line
+    assert line == "WRONG: linear_scan (my_ops.py): worst x[0, 1, 0]: got 1, want 2 ± 1.0e-07"
 
 
 def test_wrong_comes_before_inaccurate_and_a_named_cause_before_others(capsys):
@@ -62,20 +62,37 @@ def test_wrong_comes_before_inaccurate_and_a_named_cause_before_others(capsys):
 
 def test_bits_are_told_of_an_inaccurate_result():
     line = verdict_of([INACCURATE]).line
-    assert line.startswith("INACCURATE: linear_scan: 12 bits of 24 in float32; worst x")
+    assert line.startswith("INACCURATE: linear_scan (my_ops.py): 12 bits of 24 in float32; worst x")
 
 
 def test_other_wrong_operators_are_counted():
     third = replace(PASS, operator="dense_scan")
     results = [NAMED, replace(WRONG, operator="ssd_chunked"), third]
-    start = "WRONG: linear_scan and 1 other of 3 operators: "
+    start = "WRONG: linear_scan (my_ops.py) and 1 other of 3: "
     assert verdict_of(results).line.startswith(start)
+
+
+def test_of_several_files_the_wrong_one_is_named_everywhere(capsys):
+    right = replace(PASS, implementation="other.py")
+    skipped = replace(right, check="split", verdict="skipped", grade="-", message="needs more")
+    out = told([right, skipped, NAMED], capsys)
+    assert out.startswith(f"WRONG: linear_scan (my_ops.py): {CAUSE}")
+    assert "FAIL linear_scan/value[float32] of my_ops.py grade F" in out
+    assert "pass linear_scan of other.py   grade A" in out
+    assert "skip linear_scan of other.py   split" in out
+    both = verdict_of([PASS, right]).line
+    assert both.startswith("PASS: 2 implementations in 2 files: grade A, ")
+
+
+def test_a_note_that_only_the_other_type_has_is_told_there(capsys):
+    noted = replace(NAMED, dtype="float64", notes=("`x` is wider",))
+    assert "  as in float32: " + CAUSE + "\n  note: `x` is wider\n" in told([NAMED, noted], capsys)
 
 
 def test_a_pass_tells_the_lowest_grade_and_the_fewest_bits_of_each_precision():
     double = replace(PASS, dtype="float64", digits=53, bits=50.5, grade="N")
     skipped = replace(PASS, verdict="skipped", grade="-", message="needs linear_scan_from")
-    verdict = verdict_of([PASS, double, skipped, replace(PASS, bits=20.1)], ["my_ops.py"])
+    verdict = verdict_of([PASS, double, skipped, replace(PASS, bits=20.1)])
     bits = "grades A, N, at least 20 of 24, 50 of 53 bits"
     assert verdict.line == f"PASS: linear_scan (my_ops.py): {bits}"
     assert (verdict.counts, verdict.style) == ("3 checks, 1 skipped", "green")
@@ -83,7 +100,7 @@ def test_a_pass_tells_the_lowest_grade_and_the_fewest_bits_of_each_precision():
 
 def test_what_is_thin_or_only_known_or_outdated_or_not_judged_or_interrupted_has_its_word():
     thin = replace(PASS, verdict=THIN, message="only 6 of 24 cases could be judged")
-    assert verdict_of([PASS, thin]).line.startswith("THIN: linear_scan: only 6 of 24")
+    assert verdict_of([PASS, thin]).line.startswith("THIN: linear_scan (my_ops.py): only 6 of 24")
     assert verdict_of([replace(thin, tolerated=True)]).counts == "1 check, 1 thin, allowed"
     known = replace(WRONG, known="issue 4")
     assert verdict_of([known]).word == "PASS"
@@ -94,7 +111,7 @@ def test_what_is_thin_or_only_known_or_outdated_or_not_judged_or_interrupted_has
     assert nothing.line == "NOTHING JUDGED: every check was skipped: needs a gradient"
     assert nothing.style == "yellow"
     early = verdict_of([NAMED], interrupted=True).line
-    assert early == f"INTERRUPTED: WRONG so far: linear_scan: {CAUSE}"
+    assert early == f"INTERRUPTED: WRONG so far: linear_scan (my_ops.py): {CAUSE}"
     assert verdict_of([], interrupted=True).line == "INTERRUPTED: nothing was judged"
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
 import os
 import select
 import signal
@@ -26,7 +25,7 @@ HEAD = struct.Struct("!I")  # the length of a request; 0: end what runs
 REPLY = struct.Struct("!ci")  # what happened, and its number
 STARTED, RUNS, FAILED, ENDED = b"s", b"r", b"f", b"e"  # process, process, errno, exit code
 DESCRIPTORS = 4  # at most so many come with a request: output, and what the program gets as 3, 4, …
-ABOVE = 64  # where they are kept until the program has them
+ABOVE = 64  # the numbers under which they are kept until the program has them
 SECONDS = 3.0  # after so long what cannot be killed (it waits for a device) is left to the kernel
 PAUSE = 0.01
 SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36  # of prctl
@@ -34,6 +33,13 @@ SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36  # of prctl
 
 class Gone(Exception):
     """The judge has ended."""
+
+
+def moved(descriptor: int, number: int) -> int:
+    """The descriptor under another number, out of the way of 3, 4, …; programs inherit neither."""
+    os.dup2(descriptor, number, inheritable=False)
+    os.close(descriptor)
+    return number
 
 
 class Keeper:
@@ -64,9 +70,7 @@ class Keeper:
         head, came, *_ = socket.recv_fds(self.judge, HEAD.size, DESCRIPTORS)
         if len(head) < HEAD.size:
             raise Gone
-        descriptors = [fcntl.fcntl(d, fcntl.F_DUPFD_CLOEXEC, ABOVE) for d in came]
-        for d in came:
-            os.close(d)
+        descriptors = [moved(d, ABOVE + i) for i, d in enumerate(came)]
         (left,), body = HEAD.unpack(head), b""
         while left > len(body):
             part = self.judge.recv(left - len(body))
@@ -99,18 +103,17 @@ class Keeper:
     def start(self, words: list[bytes], descriptors: list[int]) -> int:
         """Start a program: 0, or the errno that says why it cannot run."""
         here, there = socket.socketpair()
-        moved = fcntl.fcntl(there, fcntl.F_DUPFD_CLOEXEC, ABOVE)  # out of the way of 3, 4, …
-        there.close()
+        keeper = moved(there.detach(), ABOVE + DESCRIPTORS)
         self.code, self.process = None, os.fork()
         if self.process == 0:
             here.close()
             try:
-                self.become(words, descriptors, moved)
+                self.become(words, descriptors, keeper)
             except OSError as error:
-                os.write(moved, HEAD.pack(error.errno or 1))
+                os.write(keeper, HEAD.pack(error.errno or 1))
             finally:
                 os._exit(127)
-        os.close(moved)
+        os.close(keeper)
         with here:  # the judge knows the number before the program can do anything
             self.reply(STARTED, self.process)
             with contextlib.suppress(OSError):
