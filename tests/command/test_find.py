@@ -9,6 +9,8 @@ from refssm.catalog import judged
 TAGS = [(op.name, tag) for op in judged() for tag in op.tags]
 # what a user types, and the first answer
 QUERIES = {
+    "convolution": "causal_convolution",  # of equal ones, the name without other words
+    "diagonal kernel": "diagonal_kernel_zoh",
     "s4d log dt pairs": "diagonal_kernel_zoh",
     "my S4D kernel with log dt and complex pairs": "diagonal_kernel_zoh",
     "SSMKernelDiag": "diagonal_kernel_zoh",

@@ -219,6 +219,20 @@ def test_json_holds_no_pictures(failing):
     assert all("evidence" not in record for record in failing[1])
 
 
+def test_the_page_begins_with_the_verdict_and_wrong_comes_before_inaccurate(folder):
+    from refssm.conformance.judging.result import Result
+
+    told = {"message": "worst x[0]: got 1, want 2 ± 1.0e-07", "digits": 24, "ratio": 3e33}
+    inaccurate = Result("linear_scan", "m", "value", "float32", "inaccurate", "C", **told)
+    wrong = Result("linear_scan", "m", "nan", "float32", "wrong", "F", **told)
+    results = [inaccurate, wrong]
+    text = page(verdict_of(results), results, ["m   profile default"], 1.0, {})
+    read = Read(text)
+    assert [a["data-verdict"] for a in rows(read)] == ["wrong", "inaccurate"]
+    assert text.index("WRONG: linear_scan (m): ") < text.index("Results") < text.index("The run")
+    assert ">3e+33" not in text
+
+
 @pytest.mark.long
 def test_a_run_of_a_thousand_rows_is_one_page(folder):
     from refssm.conformance.judging.result import Result

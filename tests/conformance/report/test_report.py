@@ -1,12 +1,14 @@
 """The report of `refssm verify`: the verdict first, each failure once, what passed in one line."""
 
+import math
 import re
 from dataclasses import replace
 
 import pytest
 from judging import LATE, SCAN, plugin, run
 
-from refssm.conformance.judging.result import THIN, Result
+from refssm.command.spoken import USUAL, Report
+from refssm.conformance.judging.result import THIN, Also, Result
 from refssm.conformance.report import lines, ordered
 from refssm.conformance.report.verdict import verdict_of
 
@@ -117,10 +119,31 @@ def test_what_is_thin_or_only_known_or_outdated_or_not_judged_or_interrupted_has
 
 def test_the_same_failure_in_another_type_is_told_in_short(capsys):
     double = replace(NAMED, dtype="float64", counterexample=".refssm/two.npz")
-    out = told([NAMED, double, replace(WRONG, dtype="complex64")], capsys)
+    unnamed = [replace(WRONG, dtype=f"complex{n}") for n in (64, 128)]
+    out = told([NAMED, double, *unnamed], capsys)
     assert out.count("looks like") == 1
     assert f"  as in float32: {CAUSE}\n  again: refssm replay .refssm/two.npz" in out
-    assert out.count("worst x[0, 1, 0]") == 2  # a failure without a name is told in full
+    assert out.count("  worst x[0, 1, 0]") == 3  # a failure without a name is told in full
+
+
+def test_another_failure_of_the_same_check_is_never_left_out(capsys):
+    also = Also("error", "raised KeyError", "-", math.inf, 0.0, 2, "raised KeyError: 'a'")
+    out = told([NAMED, replace(NAMED, dtype="float64", also=(also,))], capsys)
+    assert "also error in 2 of 25: raised KeyError: 'a'" in out
+
+
+def test_a_terminal_says_how_many_checks_have_failed_so_far():
+    class Bar:
+        seen = ()
+
+        def tick(self, *what):
+            self.seen += (what,)
+
+    report = Report(USUAL, Bar())
+    for result in (PASS, WRONG):
+        report.result(result, ())
+        report.tick("linear_scan", 3, 25)
+    assert report.bar.seen == (("linear_scan", 3, 25), ("1 failed so far; linear_scan", 3, 25))
 
 
 def test_a_ratio_above_a_million_is_a_word(capsys):
