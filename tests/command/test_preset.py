@@ -38,7 +38,7 @@ def test_checks_that_draw_no_presets_are_skipped_and_say_why(capfd):
     _, text, _ = run(
         capfd, "verify", SCAN, "--preset", "griffin-16", "--dtype", "float32", "--profile", "quick"
     )
-    assert "linear_scan/value[float32]" in text
+    assert "   value [float32]\n" in text
     assert "--preset draws cases of values and gradients only" in text
 
 

@@ -18,7 +18,7 @@ def test_the_block_of_the_page_is_the_example():
 @pytest.mark.long
 def test_the_example_of_the_page_passes(capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, out, _ = run(capfd, "verify", EXAMPLE)
+    code, out, _ = run(capfd, "verify", "-v", EXAMPLE)
     assert code == 0
     for check in ("lru_layer/value[complex64]", "lru_layer/split", "lru_layer_stateful/state"):
         assert f"pass {check}" in out

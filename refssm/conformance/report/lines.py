@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from shlex import quote
 
@@ -132,12 +132,15 @@ def facts(result: Result) -> str:
         )
         parts.append(f"{ratio(result.ratio)} ({allowed})")
         parts.append(f"{math.floor(result.bits)} bits of {result.digits}")
-    cases = f"{result.examples} case" + "s" * (result.examples != 1)
-    if result.declined:
-        cases += f", declined {result.declined} of {result.examples}"
-    if result.sliced:
-        cases += " slice by slice"
-    return "   ".join([*parts, cases, f"{result.seconds:.1f} s"])
+    return "   ".join([*parts, cases([result]), f"{result.seconds:.1f} s"])
+
+
+def cases(results: Sequence[Result]) -> str:
+    """On how many cases results are, how many of them were declined, and how it was called."""
+    drawn, declined = sum(r.examples for r in results), sum(r.declined for r in results)
+    told = f"{drawn} case" + "s" * (drawn != 1)
+    told += f", declined {declined} of {drawn}" * bool(declined)
+    return told + " slice by slice" * any(r.sliced for r in results)
 
 
 def ratio(value: float) -> str:

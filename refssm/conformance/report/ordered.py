@@ -125,8 +125,7 @@ def _grouped(results: Iterable[Result], key: Callable) -> Iterator[tuple[Any, li
 def _passed(same: Sequence[Result]) -> Iterator[str]:
     """What an operator's line says: the accuracy, the cases and the checks."""
     yield accuracy(same)
-    cases = sum(r.examples - r.declined for r in same)
-    yield f"{cases} case" + "s" * (cases != 1)
+    yield lines.cases(same)
     yield ", ".join(_checks(same))
 
 

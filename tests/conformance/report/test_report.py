@@ -170,6 +170,11 @@ def test_what_passed_is_one_line_and_what_was_not_tested_comes_once(capsys):
     assert out.rstrip().endswith("my_ops.py   profile default")
 
 
+def test_declined_cases_and_calls_slice_by_slice_are_told_of_a_pass(capsys):
+    results = [replace(PASS, examples=47, declined=23), replace(PASS, check="nan", sliced=True)]
+    assert "   72 cases, declined 23 of 72 slice by slice   value nan" in told(results, capsys)
+
+
 def test_other_reasons_why_a_run_fails_are_told_below_the_verdict(capsys):
     out = told([PASS], capsys, complaints=["known.toml: `a` passes"])
     assert "\nFAIL known.toml: `a` passes\n" in out
