@@ -251,10 +251,10 @@ def test_several_operators_lie_in_one_folder_and_are_told_apart(capfd, tmp_path)
     names = ("--operator", "linear_scan", "--operator", "ssd_recurrent_stateful")
     folder = written(tmp_path / "cases", *names, *options, "--dtype", "float32")
     answer(folder)
-    result, out, _ = run(capfd, "cases", "judge", folder)
+    result, out, _ = run(capfd, "cases", "judge", "-v", folder)
     assert result == 0
     assert out.count("\npass ") == 3
-    result, out, _ = run(capfd, "cases", "judge", folder, "--operator", "linear_scan")
+    result, out, _ = run(capfd, "cases", "judge", "-v", folder, "--operator", "linear_scan")
     assert (result, out.count("\npass ")) == (0, 1)
     result, out, _ = run(capfd, "cases", "judge", folder, "--check", "state", "--json")
     assert '"check": "state"' in out

@@ -222,7 +222,7 @@ def test_n_in_an_output_only_may_be_a_parameter_and_digits_are_sizes():
 @pytest.mark.parametrize("name", ["hippo_legs", "hippo_lagt", "nplr_legs"])
 def test_a_new_file_of_a_constructor_runs_and_passes(folder, capfd, name):
     assert run(capfd, "new", name, "--output", "mine.py")[0] == 0
-    result, out, _ = run(capfd, "verify", "mine.py", "--profile", "quick")
+    result, out, _ = run(capfd, "verify", "-v", "mine.py", "--profile", "quick")
     assert result == 0
     assert f"pass {name}/value[" in out
     assert "gradient" not in out  # there is no gradient
