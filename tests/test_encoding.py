@@ -37,6 +37,7 @@ def _reads_text(call):
     return False
 
 
+@pytest.mark.long
 def test_every_text_that_is_read_or_written_is_utf_8():
     found = {path: [*without_encoding(path.read_text(encoding="utf-8"))] for path in FILES}
     assert {path: lines for path, lines in found.items() if lines} == {}

@@ -79,22 +79,26 @@ def test_the_group_that_xdist_adds_does_not_change_the_turn():
     assert alone.marks == grouped.marks
 
 
-def test_every_rotation_has_each_distinct_planted_bug_once(monkeypatch):
+def test_two_rotations_have_each_distinct_planted_bug_once(monkeypatch):
     what = {str(bug): bug.what for bug in BUGS}
     chosen = []
     for number in range(rotation.TURNS):
         monkeypatch.setattr(rotation, "ROTATION", number)
         chosen.append(rotation.one_of_each_kind(BUGS))
-    assert {len(names) for names in chosen} == {2006}
-    assert all({what[name] for name in names} == {*what.values()} for names in chosen)
+    after = chosen[1:] + chosen[:1]
+    assert {len(a) + len(b) for a, b in zip(chosen, after, strict=True)} == {2006}
+    assert {abs(len(a) - 1003) < 50 for a in chosen} == {True}
+    for a, b in zip(chosen, after, strict=True):
+        assert {what[name] for name in a | b} == {*what.values()}
     assert len(set().union(*chosen)) > 1.5 * 2006  # other operators in other rotations
 
 
-def test_a_kind_is_a_family_and_what_is_wrong():
+def test_a_kind_is_a_family_and_what_is_wrong(monkeypatch):
     def bug(op, what):
         return SimpleNamespace(op=op, what=what)
 
     bugs = [bug("linear_scan", "sign"), bug("dense_scan", "sign"), bug("cauchy_kernel", "sign")]
+    monkeypatch.setattr(rotation, "of_turn", lambda *_: True)
     assert len(rotation.one_of_each_kind(bugs)) == 2
 
 

@@ -7,7 +7,7 @@ people write the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from refssm.bench.growth import OF_TRANSFORMS, STEEPEST
@@ -20,7 +20,7 @@ from refssm.conformance.selftest.stored import table
 
 PAGE, RUN = Path("docs/benchmarks.md"), Path("docs/benchmarks.json")
 STEPS = Path("docs/training_steps.json")
-CARD = Path("docs/benchmarks_gpu.json")
+CARD = "benchmarks_gpu*.json"  # beside the page: a machine with a card is lent for minutes
 PICTURE = Path("docs/pictures/benchmarks.svg")
 OPERATORS, TRAINING = "make benchmarks", "make benchmarks, training steps"  # who wrote a part
 ON_CARD = "make benchmarks-gpu"
@@ -54,15 +54,25 @@ def tables(run: Document, pictured: bool = False) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def card_tables(run: Document | None) -> str:
-    """The section on a card: the tables of its run, or which bars wait to be measured."""
-    if run is not None:
-        rows = [row for group in run.groups for row in _card_bars(group, run)]
-        parts = [part for group in run.groups for part in _work(group, run)]
-        return "\n\n".join((_head(run), table(CARD_HEAD, rows), *parts)) + "\n"
+def card_runs() -> list[Document]:
+    """The runs on a card, by the names of their files."""
+    return [read(place) for place in sorted(PAGE.parent.glob(CARD))]
+
+
+def card_tables(runs: Sequence[Document]) -> str:
+    """The section on a card: the tables of its runs, or which bars wait to be measured."""
+    if runs:
+        return "\n\n".join(part for run in runs for part in _card_run(run)) + "\n"
     rows = [(f"`{name}`", bars, "not measured yet") for name, bars in wanted()]
     told = "Not measured yet: no machine with a card was at hand. These bars wait for one:"
     return f"{told}\n\n{table(('operator', 'bars at the size `large`', ''), rows)}\n"
+
+
+def _card_run(run: Document) -> Iterator[str]:
+    """Machine, bars and works of one run."""
+    yield _head(run)
+    yield table(CARD_HEAD, [row for group in run.groups for row in _card_bars(group, run)])
+    yield from (part for group in run.groups for part in _work(group, run))
 
 
 def _card_bars(group: Group, run: Document) -> Iterator[tuple[str, ...]]:
@@ -146,7 +156,7 @@ def write() -> None:
     run = read(RUN)
     text = page(PAGE.read_text(encoding="utf-8"), tables(run, PICTURE.is_file()))
     text = page(text, tables(read(STEPS)), TRAINING)
-    text = page(text, card_tables(read(CARD) if CARD.is_file() else None), ON_CARD)
+    text = page(text, card_tables(card_runs()), ON_CARD)
     PAGE.write_text(text, encoding="utf-8")
 
 

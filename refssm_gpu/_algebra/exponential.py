@@ -27,29 +27,54 @@ def exponentials(F: Array, H: Array) -> tuple[Array, Array, Array]:
 
     The size of H does not matter, and NaN in a column of H stays in that column.
     """
-    xp = namespace(F)
-    scale, asked = _scaling(F)
-    F = F * scale
-    square, series = _phi2(F, xp.matmul, _eye(F))
-    D, y = F + square @ series, series @ H
-    x = H + F @ y
-    for step in asked[1:]:
-        x, y = _doubled(D, x, y, step)
-        D = xp.where(step, 2 * D + D @ D, D)
-    E, last = _eye(F) + D, asked[0]
-    return xp.where(last, E @ E, E), *_doubled(D, x, y, last)
+    D, x, y, (last, *asked) = _begun(F, H)
+    for step in asked:
+        x, y, D = _held_twice(D, x, step), _ramp_twice(D, x, y, step), _squared(D, step)
+    return _whole(D, last), _held_twice(D, x, last), _ramp_twice(D, x, y, last)
 
 
-def _doubled(D: Array, x: Array, y: Array, step: Array) -> tuple[Array, Array]:
-    """φ₁(2F) H and φ₂(2F) H from D, φ₁(F) H and φ₂(F) H, where `step` is true."""
-    xp = namespace(D)
-    twice = x + (D @ x) / 2, y / 2 + (x + D @ y) / 4
-    return xp.where(step, twice[0], x), xp.where(step, twice[1], y)
+def exponential_held(F: Array, H: Array) -> tuple[Array, Array]:
+    """e^F and φ₁(F) H: without φ₂ a step has a third less to do."""
+    D, x, _, (last, *asked) = _begun(F, H)
+    for step in asked:
+        x, D = _held_twice(D, x, step), _squared(D, step)
+    return _whole(D, last), _held_twice(D, x, last)
 
 
 def exponential(F: Array) -> Array:
     """e^F for (…, n, n)."""
-    return exponentials(F, F[..., :0])[0]
+    return exponential_held(F, F[..., :0])[0]
+
+
+def _begun(F: Array, H: Array) -> tuple[Array, Array, Array, list[Array]]:
+    """D, φ₁ H and φ₂ H of a scaled F, and whether each squaring is asked for."""
+    xp = namespace(F)
+    scale, asked = _scaling(F)
+    F = F * scale
+    square, series = _phi2(F, xp.matmul, _eye(F))
+    y = series @ H
+    return F + square @ series, H + F @ y, y, asked
+
+
+def _held_twice(D: Array, x: Array, step: Array) -> Array:
+    """φ₁(2F) H from D and φ₁(F) H, where `step` is true."""
+    return namespace(D).where(step, x + (D @ x) / 2, x)
+
+
+def _ramp_twice(D: Array, x: Array, y: Array, step: Array) -> Array:
+    """φ₂(2F) H from D, φ₁(F) H and φ₂(F) H, where `step` is true."""
+    return namespace(D).where(step, y / 2 + (x + D @ y) / 4, y)
+
+
+def _squared(D: Array, step: Array) -> Array:
+    """D(2F) from D(F), where `step` is true."""
+    return namespace(D).where(step, 2 * D + D @ D, D)
+
+
+def _whole(D: Array, last: Array) -> Array:
+    """e^F, squared where `last` is true."""
+    E = _eye(D) + D
+    return namespace(D).where(last, E @ E, E)
 
 
 def exponential_derivative(G: Array, C: Array) -> Array:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from refssm_gpu._algebra.parts import conj
+from refssm_gpu._algebra.transforms import half_spectrum, real_signal
 from refssm_gpu._launching.arrays import Array, folded, is_complex, namespace, unbroadcast
 
 
@@ -49,7 +50,7 @@ def _spectrum(u: Array, p: int) -> Array:
     if 0 in u.shape:  # cuFFT has no plan for nothing
         kind = xp.result_type(u, xp.complex64)
         return xp.zeros((*u.shape[:-1], p if compound else p // 2 + 1), dtype=kind)
-    return xp.fft.fft(u, n=p) if compound else xp.fft.rfft(u, n=p)
+    return xp.fft.fft(u, n=p) if compound else half_spectrum(u, p)
 
 
 def _signal(spectrum: Array, like: Array, p: int) -> Array:
@@ -57,5 +58,4 @@ def _signal(spectrum: Array, like: Array, p: int) -> Array:
     xp = namespace(spectrum)
     if 0 in spectrum.shape:
         return xp.zeros((*spectrum.shape[:-1], p), dtype=like.dtype)
-    inverse = xp.fft.ifft if is_complex(like) else xp.fft.irfft
-    return inverse(spectrum, n=p)
+    return xp.fft.ifft(spectrum, n=p) if is_complex(like) else real_signal(spectrum, p)

@@ -13,7 +13,12 @@ from refssm.discretize import (
     DISCRETIZE_MAMBA,
     DISCRETIZE_ZOH,
 )
-from refssm_gpu._algebra.exponential import exponential, exponential_derivative, exponentials
+from refssm_gpu._algebra.exponential import (
+    exponential,
+    exponential_derivative,
+    exponential_held,
+    exponentials,
+)
 from refssm_gpu._algebra.parts import above, adjoint, conj, for_every, joined
 from refssm_gpu._launching.arrays import Array, namespace, real_type, unbroadcast
 from refssm_gpu._launching.checked import checked, checked_vjp
@@ -22,8 +27,7 @@ from refssm_gpu.discretize.blocks import scaled, through_steps
 
 def discretize_zoh(A, B, dt):
     """Mirror of refssm.discretize_zoh."""
-    A_bar, B_bar, _ = exponentials(scaled(A, dt), scaled(B, dt))
-    return for_every(A_bar, B_bar)
+    return for_every(*exponential_held(scaled(A, dt), scaled(B, dt)))
 
 
 def discretize_zoh_vjp(dA_bar, dB_bar, A, B, dt):

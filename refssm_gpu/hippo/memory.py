@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from refssm.hippo import HIPPO_PROJECT, HIPPO_PROJECT_LEGS
-from refssm_gpu._algebra.exponential import exponentials
+from refssm_gpu._algebra.exponential import exponential_held
 from refssm_gpu._algebra.parts import adjoint, along, batch_of, conj
 from refssm_gpu._algebra.recurrence import driven
 from refssm_gpu._launching.arrays import Array, folded, namespace, unbroadcast
@@ -26,7 +26,7 @@ def hippo_project(A, B, u, dt):
 
 def _held(A: Array, B: Array, dt: Array) -> tuple[Array, Array]:
     """e^{dt A} and dt φ₁(dt A) B."""
-    A_bar, B_bar, _ = exponentials(scaled(A, dt), (dt[..., None] * B)[..., None])
+    A_bar, B_bar = exponential_held(scaled(A, dt), (dt[..., None] * B)[..., None])
     return A_bar, B_bar[..., 0]
 
 

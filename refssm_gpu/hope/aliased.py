@@ -3,6 +3,7 @@
 import numpy as np
 
 from refssm.hope import HOPE_KERNEL_ALIASED
+from refssm_gpu._algebra.transforms import real_signal
 from refssm_gpu._launching.arrays import common, namespace, unbroadcast_and_round
 from refssm_gpu._launching.checked import checked, checked_vjp
 from refssm_gpu.hope.sums import at_nodes, at_nodes_back, half
@@ -16,7 +17,7 @@ def hope_kernel_aliased(h, dt, *, l):
     if kind.kind == "c":
         return xp.fft.ifft(at_nodes(h, dt, l, np.complex128)).astype(kind, copy=False)
     G = at_nodes(h, dt, l, np.complex128, out=half(l))
-    return xp.fft.irfft(G, n=l).astype(kind, copy=False)
+    return real_signal(G, l).astype(kind, copy=False)
 
 
 def hope_kernel_aliased_vjp(dk, h, dt, *, l):

@@ -35,6 +35,7 @@ def test_a_right_scan_passes_with_exit_code_0(folder, capfd):
     assert not (folder / ".hypothesis").exists()
 
 
+@pytest.mark.long
 def test_the_wrong_example_fails_with_place_size_and_a_way_to_see_it_again(folder, capfd):
     result, out, _ = run(capfd, "verify", WRONG, "--check", "value")
     assert result == 1

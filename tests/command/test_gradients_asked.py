@@ -46,6 +46,7 @@ def compared(capfd, new, old, *more):
     return lines(capfd, new, "--against", old, *SHORT, *more)
 
 
+@pytest.mark.long
 def test_the_gradient_of_a_new_file_is_compared_with_that_of_the_old_one(folder, capfd):
     asked = ("--check", "against", "--check", "against_gradient")
     code, found = compared(capfd, "wrong.py", "right.py", *asked)
@@ -164,6 +165,7 @@ def linear_scan_vjp(dx, a, b):
     assert (code, {r["verdict"] for r in found.values()}) == (0, {"pass"})
 
 
+@pytest.mark.long
 def test_a_gradient_that_cannot_be_judged_says_why(folder, capfd):
     code, found = lines(capfd, "without.py", "--inputs", "given.npz")
     assert code == 0

@@ -42,6 +42,7 @@ def results(capfd, *arguments):
     }
 
 
+@pytest.mark.long
 def test_each_function_is_judged_under_its_own_name(capfd, file):
     code, out, _ = run(capfd, "verify", file, "-v", "--check", "value", "--profile", "quick")
     assert code == 1

@@ -80,6 +80,7 @@ def test_a_new_one_that_is_wrong_where_the_old_is_right_fails(folder, capfd):
     assert line["smallest"] == "l=65 n=1; a=1 throughout, b=1 throughout"
 
 
+@pytest.mark.long
 def test_a_new_one_that_is_right_where_the_old_is_wrong_passes_and_says_so(folder, capfd):
     result, (line,) = against(capfd, "right.py", "late.py")
     assert (result, line["verdict"]) == (0, "pass")
@@ -89,6 +90,7 @@ def test_a_new_one_that_is_right_where_the_old_is_wrong_passes_and_says_so(folde
     assert int(wrong) > 0
 
 
+@pytest.mark.long
 def test_what_both_have_wrong_is_no_difference_and_every_case_is_counted(folder, capfd):
     result, (line,) = against(capfd, "late.py", "late.py")
     assert (result, line["verdict"]) == (0, "pass")

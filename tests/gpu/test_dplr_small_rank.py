@@ -132,7 +132,7 @@ def test_ranks_padded_with_zeros_through_array_code_are_right_too(r):
     arguments = in_single(system(n=20, r=r))
 
     def padded(mirror, w, P, Q, *others, l):
-        more = np.zeros((20, 3 - r), np.complex64)
+        (more,) = given(np.zeros((20, 3 - r), np.complex64))
         return mirror(w, np.concatenate([P, more], 1), np.concatenate([Q, more], 1), *others, l=l)
 
     def padded_vjp(dk, *arguments, l):

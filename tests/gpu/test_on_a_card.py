@@ -15,6 +15,8 @@ from on_target import given, taken
 import refssm
 from refssm.conformance.checks.checks import types_of
 from refssm.scan import LINEAR_SCAN
+from refssm_gpu.convolution import circular_convolution
+from refssm_gpu.hope import hope_kernel_aliased
 from refssm_gpu.scan import linear_scan, linear_scan_vjp
 
 pytestmark = [needs_card, pytest.mark.long]
@@ -80,6 +82,23 @@ def test_work_is_done_in_the_order_of_a_stream_that_is_not_the_default(cupy):
         b[...] = cupy.nan  # too late for the scan
         stream.synchronize()
     assert np.array_equal(x.get()[:, 0], np.arange(1, 301))
+
+
+# ---- transforms
+
+
+@pytest.mark.parametrize("l", [39, 65, 257])
+def test_nan_of_one_row_does_not_reach_another_in_transforms_of_an_odd_length(l):
+    """cuFFT mixes rows of these lengths: docs/findings.md."""
+    u = np.ones((2, l), np.float32)
+    u[0, 0] = np.nan
+    y = taken(circular_convolution(*given(u, np.ones(l, np.float32))))
+    assert np.isnan(y[0]).all()
+    assert np.isfinite(y[1]).all()
+    h = np.full((2, 5), 0.5, np.float32)
+    h[0, 0] = np.nan
+    k = taken(hope_kernel_aliased(*given(h, np.float32(0.5)), l=l))
+    assert np.isfinite(k[1]).all()
 
 
 # ---- memory and devices
@@ -170,7 +189,13 @@ def test_the_numba_tier_agrees_on_the_card(cupy):
 
     r = np.random.default_rng(3)
     a, b = given(*(r.integers(-1, 2, (3, 300, 20)).astype(np.float32) for _ in range(2)))
-    assert np.array_equal(taken(second(a, b)), taken(linear_scan(a, b)))
+    try:
+        found = taken(second(a, b))
+    except AttributeError as error:  # docs/findings.md
+        if "row_stack" not in str(error):
+            raise
+        pytest.skip(f"numba-cuda compiles nothing with NumPy {np.__version__}: {error}")
+    assert np.array_equal(found, taken(linear_scan(a, b)))
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact.__name__)

@@ -33,6 +33,7 @@ def test_a_block_of_another_name_is_judged_as_the_layer_that_is_named(capfd, tmp
     assert (code, "pass lru_layer/value[complex64]" in out) == (0, True)
 
 
+@pytest.mark.long
 def test_a_block_that_forgets_its_state_fails_the_law_split(capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = EXAMPLE.read_text(encoding="utf-8").replace(", x\n", ", 0 * x\n")

@@ -43,6 +43,7 @@ def killed(folder, steps, rng):
     return bool(half), facts["step"]
 
 
+@pytest.mark.long
 def test_a_run_killed_twice_ends_as_the_uninterrupted_one(tmp_path):
     ends_alike(tmp_path, kills=2, steps=250, seed=0)
 

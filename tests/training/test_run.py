@@ -167,6 +167,7 @@ def test_a_checkpoint_without_its_facts_is_refused(tmp_path, fact):
             run.resume()
 
 
+@pytest.mark.long
 def test_the_loss_falls_and_the_waves_are_told_apart(tmp_path):
     last = trained(setup(400, norm="layer", dropout=0.1), tmp_path / "run", every=200)
     assert last["step"] == 400

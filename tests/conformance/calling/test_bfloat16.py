@@ -29,6 +29,7 @@ def accumulating(a, b):
     return scan(a.astype(np.float32), b.astype(np.float32)).astype(b.dtype)
 
 
+@pytest.mark.long
 def test_a_numpy_scan_is_judged_in_bfloat16_by_all_laws_but_one():
     results = bfloat16(watching, profile="default", vjp=LINEAR_SCAN.bare_vjp)
     assert {r.dtype for r in results} == {"bfloat16"}

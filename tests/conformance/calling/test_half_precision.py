@@ -156,6 +156,7 @@ def test_a_result_that_is_no_float16_is_told(what):
     assert result.message == sentence
 
 
+@pytest.mark.long
 def test_asking_for_float16_on_the_command_line_judges_in_it(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     text = "import numpy as np\ndef linear_scan(a, b):\n    assert a.dtype == 'f2'\n    return {}\n"

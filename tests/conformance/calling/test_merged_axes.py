@@ -133,6 +133,7 @@ def test_merged_channels_are_split_again():
     assert {"value", "gradient", "batch", "causal", "strides", "empty", "shapes"} <= {*ran}
 
 
+@pytest.mark.long
 def test_two_members_that_are_merged_in_the_other_order_fail():
     right = of_two(flat, vjp=flat_vjp)
     assert [r.verdict for r in right] == ["pass", "pass"]

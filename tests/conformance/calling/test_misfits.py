@@ -53,6 +53,7 @@ def test_a_result_that_does_not_fit_is_one_failure_with_a_layout_that_fits(what)
     assert not result.shrunk
 
 
+@pytest.mark.long
 def test_the_layout_that_is_named_passes():
     for what in ("turned", "merged", "all merged", "an axis more"):
         change, _, axes = RETURNS[what]

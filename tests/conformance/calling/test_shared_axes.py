@@ -47,10 +47,12 @@ def failures(vjp):
     return {r.check for r in lines if r.failed}
 
 
+@pytest.mark.long
 def test_decays_that_the_batch_shares_have_no_axis_of_it():
     assert failures(shared_vjp) == set()
 
 
+@pytest.mark.long
 def test_a_gradient_that_is_not_summed_over_the_shared_axis_is_wrong():
     assert failures(unsummed_vjp) == {"gradient"}
 

@@ -98,6 +98,7 @@ def test_one_usual_case_in_six_is_structured_and_none_of_float16_or_of_a_law():
     assert value.cases(preset="mamba").structured is None
 
 
+@pytest.mark.long
 def test_a_decay_taken_as_0_in_double_precision_alone_is_seen():
     right = operator_named("selective_scan").reference
 

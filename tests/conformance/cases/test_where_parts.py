@@ -75,6 +75,7 @@ def test_a_step_that_is_never_negative_is_not_limited_to_negative_numbers():
         parse(["dt=-2..-1"], [op])
 
 
+@pytest.mark.long
 def test_a_range_of_imaginary_parts_without_zero_leaves_out_real_arrays():
     seen = set()
 
@@ -91,6 +92,7 @@ def test_a_range_of_imaginary_parts_without_zero_leaves_out_real_arrays():
     assert seen == {"c"}
 
 
+@pytest.mark.long
 def test_the_header_and_a_kept_failure_have_the_range(capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = plugin(tmp_path, SCAN.replace("return x", "return x + 1"))

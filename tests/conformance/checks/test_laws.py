@@ -281,6 +281,7 @@ def test_core_arrays_only_is_found_out_and_said():
     assert all(line.sliced for line in results if line.verdict == "pass")
 
 
+@pytest.mark.long
 def test_a_batch_bug_is_not_taken_for_core_arrays_only():
     def first_member(a, b):
         return scan(np.broadcast_to(a[:1], a.shape) if a.ndim > 2 else a, b)

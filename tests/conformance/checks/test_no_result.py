@@ -21,6 +21,7 @@ def test_no_check_passes_for_a_function_that_returns_no_array(function, words):
     assert {*came.values()} == {("wrong", True)}
 
 
+@pytest.mark.long
 def test_a_gradient_that_is_no_array_is_wrong_in_its_own_check_only():
     results = judged("linear_scan", scan, profile="default", types=("float32",),
                      vjp=lambda dx, a, b: (None, None))  # fmt: skip

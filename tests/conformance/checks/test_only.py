@@ -54,6 +54,7 @@ def test_an_only_may_write_into_what_it_is_given():
 LAWS = ("value", "additive", "scaling", "zero", "batch", "prefix", "causal", "shift", "nan")
 
 
+@pytest.mark.long
 def test_no_call_gets_a_case_that_only_declines():
     asked = []
 

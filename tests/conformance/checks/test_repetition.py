@@ -152,6 +152,7 @@ def test_what_is_kept_by_address_is_seen_and_what_is_kept_by_value_is_right():
     assert line(by_value()).verdict == "pass"
 
 
+@pytest.mark.long
 def test_what_is_kept_by_address_is_seen_in_a_child_too_and_is_no_run_to_run_difference(tmp_path):
     plugin(tmp_path, KEPT_BY_ADDRESS)
     with Worker(str(tmp_path / "my_ops.py")) as worker:

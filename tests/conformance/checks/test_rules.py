@@ -104,6 +104,7 @@ def test_the_page_of_the_judge_says_of_each_check_what_its_record_says():
     assert overview.with_checks(page) == page  # make tables
 
 
+@pytest.mark.long
 def test_a_law_in_the_table_is_run_where_it_is_owed_and_only_there(listed):
     assert results(LINEAR_SCAN, only_checks=("new",)) == []
     listed(law())

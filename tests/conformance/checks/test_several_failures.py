@@ -85,6 +85,7 @@ def test_json_and_page_show_every_failure(both):
     assert "three channels" in shown
 
 
+@pytest.mark.long
 def test_failures_of_two_outputs_are_distinct():
     def halves(dx, a, b):
         da, db = LINEAR_SCAN.bare_vjp(dx, a, b)
@@ -222,6 +223,7 @@ def test_the_search_for_other_failures_ends_in_time_and_says_so(monkeypatch):
     assert found.verdict.notes == ("the search for other failures ended after 0 s",)
 
 
+@pytest.mark.long
 def test_an_error_that_is_as_large_in_a_wider_type_is_wrong_not_inaccurate():
     def nearly(a, b):
         return scan(a, b) * np.asarray(1 + 2.0**-12, b.dtype)

@@ -201,6 +201,7 @@ def test_a_kernel_is_judged_in_its_own_layout_with_what_channels_share():
     assert any(r.failed for r in results(SELECTIVE_SCAN, first_batch, "value", layout=layout))
 
 
+@pytest.mark.long
 def test_gradients_of_what_channels_share_come_back_in_that_layout():
     layout = "b l d, b l d, d n, b l n, b l n -> b l d"
 

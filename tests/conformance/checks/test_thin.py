@@ -117,6 +117,7 @@ def test_a_failure_among_cases_drawn_again_ends_the_search(shrink):
     assert found.verdict.message == "late"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", [{"only": single}, {"only": first_step}, {}])
 def test_a_scan_that_is_right_for_one_step_only_is_thin(how):
     function = (lambda a, b: b + 0 * a) if how else one_step
@@ -134,6 +135,7 @@ def test_an_only_that_leaves_enough_cases_passes():
     assert result.examples - result.declined >= 24
 
 
+@pytest.mark.long
 def test_a_function_that_declines_everything_is_skipped():
     (result,) = judged("linear_scan", scan, "value", types=("float32",), only=lambda x: None)
     assert (result.verdict, result.examples) == ("skipped", result.declined)
@@ -172,6 +174,7 @@ def test_the_command_fails_for_thin_checks_unless_they_are_allowed(tmp_path, mon
     assert (code, record["verdict"], record["tolerated"]) == (0, "thin", True)
 
 
+@pytest.mark.long
 def test_check_of_a_thin_function_is_an_assertion_error_unless_it_is_allowed():
     how = {"profile": "quick", "checks": ("value",), "only": single}
     with pytest.raises(AssertionError, match="thin linear_scan/value"):
@@ -179,6 +182,7 @@ def test_check_of_a_thin_function_is_an_assertion_error_unless_it_is_allowed():
     check("linear_scan", one_step, **how, allow_thin=True)
 
 
+@pytest.mark.long
 def test_a_tolerated_thin_result_is_no_failure():
     (result,) = judged("linear_scan", one_step, "value", types=("float32",))
     assert not replace(result, tolerated=True).failed

@@ -130,6 +130,7 @@ def test_an_old_function_is_called_as_the_new_one_unless_it_declares_itself(fold
 RAISING = "def linear_scan(a, b):\n    raise KeyError('lost')\n"
 
 
+@pytest.mark.long
 def test_an_old_function_that_raises_is_an_error_with_its_words(folder, capfd):
     plugin(folder, RAISING, "old.py")
     call = ("verify", "my_ops.py::my_scan", *AS, "--check", "against", "--against", "old.py")
@@ -202,6 +203,7 @@ def test_the_smallest_length_is_found_between_the_sizes_that_are_drawn(reset, fo
     assert f"smallest: l={reset + 5} n=1;" in out
 
 
+@pytest.mark.long
 def test_the_lines_may_be_pasted_whatever_the_file_is_called(tmp_path, monkeypatch, capfd):
     place = tmp_path / "it's my dir"
     place.mkdir()

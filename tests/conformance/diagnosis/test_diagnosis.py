@@ -113,6 +113,7 @@ def test_mambas_rule_is_named_where_zero_order_hold_is_wanted():
     assert told.startswith("Euler for ZOH: B̄ = dt B"), told
 
 
+@pytest.mark.long
 def test_a_wrong_gradient_is_named():
     def conjugate_forgotten(dx, a, b):
         later = np.concatenate([a[..., 1:, :], 0 * a[..., :1, :]], -2)  # not conjugated
@@ -150,6 +151,7 @@ def test_single_precision_inside_is_told_by_its_bits():
     assert "float32" in told or "single precision" in told
 
 
+@pytest.mark.long
 def test_few_bits_in_every_type_are_not_called_a_wrong_formula():
     def few(a, b):
         return rounded_to(8, associative(rounded_to(8, a), b)).astype(b.dtype)

@@ -116,6 +116,7 @@ def test_a_smaller_case_stays_inside_the_domain():
     assert may_vanish(CATALOG["linear_scan"].inputs["b"])
 
 
+@pytest.mark.long
 def test_a_simpler_matrix_is_made_admissible_as_drawn_ones_are():
     def of_the_other_sign(A, B, C):
         return tuple(-X for X in reference("gramians")(A, B, C))

@@ -65,6 +65,7 @@ def damped(a, b):
     return EXPECTED["linear_scan"](a, (b * (1 - 2.0**-8 * np.sin(1 + steps) ** 2)).astype(b.dtype))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_kernel_cut_off_is_not_told_as_arithmetic_of_few_bits(dtype):
     told = failure("causal_convolution", window, dtype=dtype).looks_like

@@ -231,6 +231,7 @@ def test_one_seed_writes_the_same_bytes_and_another_one_others(tmp_path):
     assert first != other
 
 
+@pytest.mark.long
 def test_sizes_may_be_narrowed_and_subnormal_numbers_flushed(tmp_path):
     def flushed(a, b):
         tiny = np.finfo(np.float32).tiny
@@ -261,6 +262,7 @@ def test_several_operators_lie_in_one_folder_and_are_told_apart(capfd, tmp_path)
     assert '"check": "value"' not in out
 
 
+@pytest.mark.long
 def test_a_machine_without_long_double_still_has_the_nearest_double(everything, monkeypatch):
     answer(everything)
     monkeypatch.setattr(np, "longdouble", np.float64)

@@ -96,6 +96,7 @@ def test_a_judge_that_is_ended_leaves_nothing_of_a_program(number, tmp_path, mar
     assert process.returncode == (-9 if number == signal.SIGKILL else 2)
 
 
+@pytest.mark.long
 def test_the_report_says_which_command_ran_and_not_numpy(capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     program = command(tmp_path, "exit 77")

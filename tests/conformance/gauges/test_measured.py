@@ -235,6 +235,7 @@ def test_more_copies_are_measured_only_near_the_bound(times, asked):
     assert bool(calls) == asked
 
 
+@pytest.mark.long
 def test_an_error_that_depends_on_one_rounding_is_not_refused():
     """With 1/w for w = −1e-4 rounded well in all copies, the bound is 20 times too small."""
     op = operator_named("dplr_kernel_aliased")

@@ -187,6 +187,7 @@ def test_a_pattern_hides_all_and_is_idle_only_if_all_pass(folder, capfd):
     assert "linear_scan/*[*] of my_*.py passes now: remove it" in out
 
 
+@pytest.mark.long
 def test_what_was_not_judged_says_nothing_of_an_entry(folder, capfd):
     plugin(folder, "def linear_scan(a, b): raise NotImplementedError('not today')")
     listed(entry(), entry("linear_scan/split[float32]"))

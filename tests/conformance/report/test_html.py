@@ -193,6 +193,7 @@ def test_links_and_references_lead_to_ids_that_stand_once(failing):
     assert wanted <= {*ids}
 
 
+@pytest.mark.long
 def test_the_page_can_be_read_without_seeing_it(failing):
     read = Read(failing[0])
     assert read.elements[0] == ("html", {"lang": "en"})

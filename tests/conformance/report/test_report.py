@@ -180,6 +180,7 @@ def test_other_reasons_why_a_run_fails_are_told_below_the_verdict(capsys):
     assert "\nFAIL known.toml: `a` passes\n" in out
 
 
+@pytest.mark.long
 def test_quiet_prints_one_line_and_verbose_prints_each_check_in_full(folder, capfd):
     call = ("verify", plugin(folder, SCAN), "--profile", "quick", "--dtype", "float32")
     code, out, _ = run(capfd, *call, "-q")
@@ -196,6 +197,7 @@ def test_options_that_contradict_each_other_are_refused(folder, capfd):
     assert (code, told_is in err) == (4, True)
 
 
+@pytest.mark.long
 def test_a_wrong_scan_is_named_in_the_first_line(folder, capfd):
     call = ("verify", plugin(folder, LATE), "--profile", "quick", "--check", "value")
     code, out, _ = run(capfd, *call)

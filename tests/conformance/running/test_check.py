@@ -167,6 +167,7 @@ NOTHING = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", NOTHING)
 def test_where_nothing_is_judged_it_is_no_pass(what):
     function, name, settings, told = NOTHING[what]

@@ -233,6 +233,7 @@ def test_a_function_without_only_may_decline_in_any_check(name):
     assert result.verdict in ("pass", "skipped")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("only", "verdict", "told"),
     [

@@ -38,6 +38,7 @@ def kinds_seen(name, reference, **declared):
     return seen, [r for r in lines if r.verdict != "skipped"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("declared", [{"kinds": "complex"}, {"dtypes": ("complex64",)}])
 def test_a_function_of_complex_numbers_gets_no_real_array(declared):
     seen, lines = kinds_seen("linear_scan", scan, **declared)
@@ -46,6 +47,7 @@ def test_a_function_of_complex_numbers_gets_no_real_array(declared):
     assert {r.verdict for r in lines} == {"pass"}
 
 
+@pytest.mark.long
 def test_without_the_declaration_real_and_complex_arguments_are_mixed():
     seen, lines = kinds_seen("linear_scan", scan)
     assert {"ff", "cc", "cf", "fc"} <= seen
@@ -84,6 +86,7 @@ def test_gradients_are_asked_of_complex_arguments_only():
     assert gradient(cases=10)["complex64"] == "wrong"  # a real argument has a real gradient
 
 
+@pytest.mark.long
 def test_the_command_line_and_the_table_declare_it_too(capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     file = plugin(tmp_path, ONLY_COMPLEX)

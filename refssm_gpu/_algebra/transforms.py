@@ -1,0 +1,28 @@
+"""Transforms of real signals whose rows never meet.
+
+cuFFT packs pairs of rows of an odd length into complex ones: NaN of one row, and the rounding of a
+large one, then reach its neighbour (`docs/findings.md`). So an odd length is transformed as complex
+numbers, which costs twice the work; an even length is not packed.
+"""
+
+from __future__ import annotations
+
+from refssm_gpu._algebra.parts import conj
+from refssm_gpu._launching.arrays import Array, namespace
+
+
+def half_spectrum(u: Array, p: int) -> Array:
+    """The first p // 2 + 1 entries of the transform of p numbers; the others are conjugate."""
+    xp = namespace(u)
+    if p % 2 == 0:
+        return xp.fft.rfft(u, n=p)
+    return xp.fft.fft(xp.astype(u, xp.result_type(u, xp.complex64)), n=p)[..., : p // 2 + 1]
+
+
+def real_signal(half: Array, p: int) -> Array:
+    """The p real numbers with this half of a spectrum; the imaginary part at node 0 is dropped."""
+    xp = namespace(half)
+    if p % 2 == 0:
+        return xp.fft.irfft(half, n=p)
+    others = conj(xp.flip(half[..., 1:], axis=-1))
+    return xp.real(xp.fft.ifft(xp.concat([half, others], axis=-1)))
