@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -97,27 +96,27 @@ def judge_cases(
     from refssm.conformance.report import lines
     from refssm.conformance.running.settings import Session, Settings
 
-    started, results, voice = time.perf_counter(), [], spoken.of(verbose, quiet, json)
+    results, voice = [], spoken.of(verbose, quiet, json)
     runner = Runner(exec_, timeout) if exec_ else None
     cases = load(folder)
     wanted = judging.chosen(cases, operator or (), check or (), case or ())
     refuse_if_wrong()
-    with Bar() as bar:
-        ran = judging.run_all(cases, wanted, runner, bar.tick) if runner else {}
-    answers, head = judging.Answers(cases, ran), cases.head
-    asked = Settings(profile=head["profile"], seed=head["seed"], shrink=False, folder=None)
-    session = Session(answers, str(folder), asked)  # pyright: ignore[reportArgumentType]
+    head = cases.head
+    settled = {"seed": head["seed"], "profile": head["profile"]}
+    asked = Settings(**settled, shrink=False, folder=None)
     with Bar() as bar:
         report = spoken.Report(voice, bar)
-        written = f"written by refssm {head['refssm']}" + f", ran {exec_}" * bool(exec_)
-        found = answers.found
-        report.head(lines.header(str(folder), head["profile"], head["seed"], found, written))
-        session.tick = report.tick
-        for result in judging.judge(session, cases, wanted):
-            results.append(result)
-            report.result(result, answers.found)
-    seconds = time.perf_counter() - started
-    report.finish(results, seconds, seed=head["seed"], profile=head["profile"])
+        with report.ending(results, **settled):
+            ran = judging.run_all(cases, wanted, runner, report.tick) if runner else {}
+            answers = judging.Answers(cases, ran)
+            written = f"written by refssm {head['refssm']}" + f", ran {exec_}" * bool(exec_)
+            found = answers.found
+            report.head(lines.header(str(folder), head["profile"], head["seed"], found, written))
+            session = Session(answers, str(folder), asked)  # pyright: ignore[reportArgumentType]
+            session.tick = report.tick
+            for result in judging.judge(session, cases, wanted):
+                results.append(result)
+                report.result(result, found)
     if any(r.failed for r in results):
         return FAILED
     return 0 if any(r.verdict == "pass" for r in results) else NOTHING

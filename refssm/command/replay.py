@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from refssm.command import interrupts
 from refssm.command import options as o
 
 FAILED, NOTHING = 1, 5
@@ -41,16 +42,24 @@ def replay(
     target = program.target(exec_) if exec_ else target or kept["target"]
     how = {"name": kept["as"] or None, "timeout": timeout, "in_process": in_process}
     where = kept_failure.where_of(kept, failure)
-    refuse_if_wrong()
-    with (
-        worker_of(target, kept["told"], **how) as worker,
-        older_of(kept["against"], kept["told"], **how) as older,
-    ):
-        asked = Settings(profile="thorough", where=where, older=kept["against"], folder=None)
-        session = Session(worker, target, asked, older)
-        result = again(session, failure, given, kept)
-    if json:
-        typer.echo(records.document([result], seed=kept["seed"], profile=kept["profile"]))
-    else:
-        lines.show(result, lines.console(sys.stdout))
+    settled = {"seed": kept["seed"], "profile": kept["profile"]}
+    try:
+        refuse_if_wrong()
+        with (
+            worker_of(target, kept["told"], **how) as worker,
+            older_of(kept["against"], kept["told"], **how) as older,
+        ):
+            asked = Settings(profile="thorough", where=where, older=kept["against"], folder=None)
+            session = Session(worker, target, asked, older)
+            result = again(session, failure, given, kept)
+    except KeyboardInterrupt:
+        if json:
+            with interrupts.held():
+                typer.echo(records.document([], interrupted=True, **settled))
+        raise
+    with interrupts.held():
+        if json:
+            typer.echo(records.document([result], **settled))
+        else:
+            lines.show(result, lines.console(sys.stdout))
     return FAILED if result.failed else 0 if result.verdict == "pass" else NOTHING

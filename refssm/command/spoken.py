@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import typer
+
+from refssm.command import interrupts
 
 USUAL, VERBOSE, QUIET, JSON = "usual", "verbose", "quiet", "json"
 
@@ -69,12 +73,25 @@ class Report:
             lines.complain(sentence, self.out)
         ordered.show_verdict(self.out, verdict, seconds)
 
-    def finish(self, results: Sequence, seconds: float, **head) -> None:
-        """The end of a command without known failures: the report, or the JSON with its `head`."""
+    @contextmanager
+    def ending(self, results: Sequence, **head) -> Iterator[None]:
+        """Context of a command without known failures: at its end, and after Ctrl-C, the report on
+        `results`, or the JSON with its `head`."""
+        started = time.perf_counter()
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._finish(results, started, interrupted=True, **head)
+            raise
+        self._finish(results, started, **head)
+
+    def _finish(self, results: Sequence, started: float, interrupted: bool = False, **head) -> None:
         from refssm.conformance.report import records
         from refssm.conformance.report.verdict import verdict_of
 
         if self.voice == JSON:
-            typer.echo(records.document([*results], **head))
+            with interrupts.held():
+                typer.echo(records.document([*results], interrupted=interrupted, **head))
         else:
-            self.end(verdict_of(results), results, (), seconds)
+            verdict = verdict_of(results, interrupted=interrupted)
+            self.end(verdict, results, (), time.perf_counter() - started)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -107,20 +106,19 @@ def check(
     told = {"framework": framework, "device": device, "layout": layout, "ftz": ftz}
     told = {name: value for name, value in told.items() if value}
     how = {"name": as_ or None, "timeout": timeout, "in_process": in_process}
-    started, results = time.perf_counter(), []
+    voice, results = spoken.of(verbose, quiet, json), []
     given = [reading.read(path) for path in reading.files([vectors])]
     with Bar() as bar:
-        report = spoken.Report(spoken.of(verbose, quiet, json), bar)
+        report = spoken.Report(voice, bar)
         cases = sum(len(v.cases) for v in given)
-        for target in targets:
-            with worker_of(target, told, **how) as worker:
-                told_of = f"{cases} vectors of {len(given)} operators in {vectors}"
-                report.head(f"{target}   {told_of}")
-                for result in checking.judged(worker, target, given):
-                    results.append(result)
-                    report.result(result, worker.found)
-    seconds = time.perf_counter() - started
-    report.finish(results, seconds, seed=0, profile=VECTORS.name)
+        with report.ending(results, seed=0, profile=VECTORS.name):
+            for target in targets:
+                with worker_of(target, told, **how) as worker:
+                    told_of = f"{cases} vectors of {len(given)} operators in {vectors}"
+                    report.head(f"{target}   {told_of}")
+                    for result in checking.judged(worker, target, given):
+                        results.append(result)
+                        report.result(result, worker.found)
     if any(r.failed for r in results):
         return FAILED
     return 0 if any(r.verdict == "pass" for r in results) else NOTHING

@@ -9,6 +9,7 @@ import typer
 from refssm.command import checked, held, interrupts, known_list, page, spoken
 from refssm.command import options as o
 from refssm.command.asked import TIMEOUT, Asked
+from refssm.command.saying import say
 
 FAILED, NOTHING = 1, 5
 
@@ -58,7 +59,7 @@ def verify(
     del deterministic, kinds, dtype, check, cases, known, workers, dask, resume, allow_thin
     checked.check_options(framework, config, no_config, preset, inputs)
     asked, voice = Asked(ctx, own_data=inputs is not None), spoken.of(verbose, quiet, json)
-    run = _Run(asked, seed, profile, voice, html)
+    run, spread = _Run(asked, seed, profile, voice, html), None
     try:
         interrupts.release()
         checked.check_inputs(run.settings, inputs)
@@ -69,6 +70,8 @@ def verify(
         run.judge_all(places, against, inputs, output, spread, (as_, timeout, in_process))
     except KeyboardInterrupt:
         run.end(interrupted=True)
+        for sentence in spread.lost if spread else ():
+            say(f"--resume will go on from there: {sentence}")
         raise
     spread.discard()
     result = run.end()

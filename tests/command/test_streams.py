@@ -9,8 +9,10 @@ import sys
 import time
 from importlib.resources import files
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
+from exchanging import two_small_cases
 from jsonschema import Draft202012Validator
 from judging import LATE, SCAN, plugin, run
 
@@ -153,6 +155,46 @@ def test_ctrl_c_at_any_stage_prints_the_document(stage, folder, capfd, monkeypat
     assert document["results"] == []
     left = {path.name for path in folder.rglob("*")} - {"__pycache__", ".refssm", ".gitignore"}
     assert {name for name in left if not name.endswith(".pyc")} == {"my_ops.py"}
+
+
+def after_the_first(results):
+    """The same generator of results, in which Ctrl-C comes after the first."""
+
+    def stopped(*given, **more):
+        yield next(results(*given, **more))
+        raise KeyboardInterrupt
+
+    return stopped
+
+
+def test_ctrl_c_prints_the_results_so_far_of_cases_and_vectors(folder, capfd, monkeypatch):
+    two_small_cases(folder / "cases")
+    vectors = ("vectors", "check", ROOT / "tests" / "vectors" / "linear_scan.json")
+    for place, command in {
+        "refssm.conformance.exchange.judging.judge": ("cases", "judge", folder / "cases"),
+        "refssm.conformance.vectors.check.judged": (*vectors, folder / "my_ops.py"),
+    }.items():
+        monkeypatch.setattr(place, after_the_first(resolve_name(place)))
+        capfd.readouterr()
+        document = interrupted(capfd, *command, "--json")
+        assert [r["verdict"] for r in document["results"]] == ["pass"]
+        code, out, _ = run(capfd, *command)
+        assert code == 2
+        assert out.startswith("INTERRUPTED: PASS so far: linear_scan")
+
+
+def test_ctrl_c_in_a_replay_prints_a_document_without_results(folder, capfd, monkeypatch):
+    plugin(folder, LATE)
+    _, out, _ = run(capfd, "verify", *ONE.replace("alias", "value").split(), "--json")
+    (stored,) = (folder / ".refssm").glob("*.npz")
+    seed = json.loads(out)["seed"]
+
+    def stop(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("refssm.conformance.running.replay.again", stop)
+    document = interrupted(capfd, "replay", stored, "--json")
+    assert (document["seed"], document["results"]) == (seed, [])
 
 
 @pytest.mark.long

@@ -1,7 +1,7 @@
 """`--resume`: a record of finished pieces, from which a killed run can continue.
 
 One line per piece, in `.refssm/run-<hash of all that decides it>.jsonl`. A run that ends deletes
-it.
+it. Where the disk is full, the run goes on without its record.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from refssm.conformance.usage_error import UsageError
 
 
 class Journal:
-    """The record of one run."""
+    """The record of one run; `lost` says why it has no later pieces."""
 
     def __init__(self, path: Path):
-        self.path = path
+        self.path, self.lost = path, ""
         try:
             if not path.parent.exists():
                 path.parent.mkdir()
@@ -31,24 +31,25 @@ class Journal:
             self.pieces = _read(path)
             self._lines = path.open("a", encoding="utf-8")
         except OSError as error:
-            raise self._unusable(error) from None
+            reason = error.strerror or error
+            raise UsageError(f"--resume cannot use its record {path}: {reason}") from None
 
     def write(self, key: tuple[str, int], piece: Piece) -> None:
-        """Add a piece."""
+        """Add a piece, or nothing after a piece that could not be added."""
+        if self.lost:  # a piece after half a line could not be read
+            return
         told = {"check": key[0], "part": key[1], **piece.record()}
         try:
             self._lines.write(json.dumps(told) + "\n")
             self._lines.flush()
         except OSError as error:
-            raise self._unusable(error) from None
+            reason = error.strerror or error
+            self.lost = f"{self.path} has only the first part of this run: {reason}"
 
     def close(self) -> None:
         """Close the file and keep it."""
-        with suppress(OSError):  # `write` has already reported a full disk
+        with suppress(OSError):  # `lost` already tells of a full disk
             self._lines.close()
-
-    def _unusable(self, error: OSError) -> UsageError:
-        return UsageError(f"--resume cannot use its record {self.path}: {error.strerror or error}")
 
 
 def _read(path: Path) -> dict[tuple[str, int], Piece]:

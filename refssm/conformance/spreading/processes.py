@@ -243,6 +243,11 @@ class Spread(ExitStack):
             self.crew.start()
         return super().__enter__()
 
+    @property
+    def lost(self) -> list[str]:
+        """Why records end before the run does."""
+        return [journal.lost for journal in self.kept.journals if journal.lost] if self.kept else []
+
     def discard(self) -> None:
         """Delete the records: the whole command is done."""
         if self.kept:

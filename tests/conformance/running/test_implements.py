@@ -230,7 +230,8 @@ def in_blocks_or_not_at_all(a, b):
 @pytest.mark.parametrize("name", ["value", "prefix", "unchanged", "alias", "repeat", "strides"])
 def test_a_function_without_only_may_decline_in_any_check(name):
     (result,) = judged("linear_scan", in_blocks_or_not_at_all, name, dtypes=("float32",))
-    assert result.verdict in ("pass", "skipped")
+    # thin where a slow machine has no time to draw enough whole blocks
+    assert result.verdict in ("pass", "thin", "skipped")
 
 
 @pytest.mark.long

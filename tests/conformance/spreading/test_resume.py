@@ -6,7 +6,7 @@ import random
 import subprocess
 import sys
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,6 @@ from refssm.conformance.checks.piece import Piece
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.spreading.journal import Journal, _digest
-from refssm.conformance.usage_error import UsageError
 
 CASES = os.environ.get("REFSSM_RESUMED_CASES", "200")  # 10000 by `make resume`
 COMMAND = ("verify", "my_ops.py", "--json", "--check", "value", "--dtype", "float32")
@@ -170,13 +169,52 @@ def test_a_folder_that_cannot_be_written_to_is_told(folder, capfd):
     assert len(err.splitlines()) == 1
 
 
-def test_a_disk_that_is_full_is_told(tmp_path):
-    full = Path("/dev/full")
-    if not full.exists():
+def full_after(lines, monkeypatch, interrupted=False):
+    """Records on a disk that has room for so many lines; Ctrl-C after the first without room."""
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    write = Journal.write
+
+    def written(self, key, piece):
+        self.lines = getattr(self, "lines", 0) + 1
+        if self.lines == lines + 1:
+            self._lines.close()
+            self._lines = Path("/dev/full").open("a", encoding="utf-8")  # noqa: SIM115
+        write(self, key, piece)
+        if self.lost and interrupted:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Journal, "write", written)
+
+
+def test_a_run_on_a_full_disk_goes_on_without_its_record(folder, capfd, monkeypatch):
+    _, expected, _ = run(capfd, *SHORT[:-1])
+    full_after(1, monkeypatch)
+    result, out, err = run(capfd, *SHORT)
+    assert (result, err) == (0, "")
+    assert verdicts(out) == verdicts(expected)
+    assert records(folder) == []
+
+
+def test_ctrl_c_on_a_full_disk_says_what_the_record_has(folder, capfd, monkeypatch):
+    full_after(0, monkeypatch, interrupted=True)
+    result, _, err = run(capfd, *SHORT)
+    assert result == 2
+    told, last = err.splitlines()
+    assert told.startswith("refssm: --resume will go on from there: .refssm/run-")
+    assert told.endswith(".jsonl has only the first part of this run: No space left on device")
+    assert last == "refssm: interrupted"
+
+
+def test_a_record_takes_nothing_after_a_line_that_was_not_written(tmp_path):
+    if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     journal = Journal(tmp_path / "run.jsonl")
+    own = journal._lines
+    with suppress(OSError), Path("/dev/full").open("a", encoding="utf-8") as journal._lines:
+        journal.write(("linear_scan/value[float32]", 0), Piece((("key", Verdict("A")),)))
+    assert journal.lost
+    journal._lines = own
+    journal.write(("linear_scan/value[float32]", 1), Piece((("key", Verdict("A")),)))
     journal.close()
-    journal._lines = full.open("a", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"run\.jsonl: No space left on device"):
-        journal.write(("check", 0), Piece(()))
-    journal.close()
+    assert (tmp_path / "run.jsonl").read_bytes() == b""
