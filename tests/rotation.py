@@ -1,12 +1,12 @@
 """Which tests a run takes. Marks are given here, and pytest's `-m` chooses by them.
 
     make test       -m short                  every fact, of each list of parameters one sixth
-    make test-turn  -m "turn and not short"   one sixth of the rest
+    make test-turn  -m "turn and not short"   one twelfth of the rest
     make test-all                             every item
 
-Which sixth is `REFSSM_ROTATION`, 0 to 5; by default it follows from the commit. An item has the
-same turn on every machine, so six runs with six values take every item. `.ci/run` runs this file
-to print the number before anything is installed.
+Which part is `REFSSM_ROTATION`, 0 to 11; by default it follows from the commit. An item has the
+same turn on every machine, so twelve runs with twelve values take every item. `.ci/run` runs this
+file to print the number before anything is installed.
 """
 
 import hashlib
@@ -15,7 +15,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-TURNS = 6
+TURNS = 12
+SIXTHS = 6  # of lists, in the short run
 OUTSIDE_TURNS = 3  # for what takes a compiler, a browser or another program
 LISTED = 6  # a test function with more items is a list: the short run takes a sixth of them
 HALVES = 2  # the short run takes half of the kinds of planted bugs, and of honest programs
@@ -24,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def _of_the_commit(root: Path) -> int:
-    """The commit's hash modulo 6; 0 where there is no git or no commit."""
+    """The commit's hash modulo 12; 0 where there is no git or no commit."""
     command = ["git", "-C", str(root), "rev-parse", "HEAD"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, encoding="ascii")
@@ -46,7 +47,7 @@ ROTATION = rotation(os.environ.get("REFSSM_ROTATION", ""))
 os.environ["REFSSM_ROTATION"] = str(ROTATION)  # for the processes of pytest-xdist
 
 
-def of_turn(name: str, turns: int = TURNS) -> bool:
+def of_turn(name: str, turns: int = SIXTHS) -> bool:
     """Whether it is this item's turn: by a checksum of its name, so that neighbours differ."""
     checksum = hashlib.blake2s(name.encode(), digest_size=4)  # crc32 of two names may be related
     return int.from_bytes(checksum.digest()) % turns == ROTATION % turns
@@ -99,7 +100,7 @@ def mark(items) -> None:
             item.add_marker("turn")
         apart = outside or item.get_closest_marker("long")
         listed = count[item.nodeid.partition("[")[0]] > LISTED
-        # another checksum than that of the turns: these have a sixth of what is left, too
+        # another checksum than that of the turns: these have a twelfth of what is left, too
         if not apart and (not listed or of_turn(f"listed {name}")):
             item.add_marker("short")
 
