@@ -1,10 +1,20 @@
-"""The CI files of `refssm new --ci`: install refssm, compile, judge."""
+"""The CI files of `refssm new --ci` and `refssm doctor --ci`: install refssm, compile, judge."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from refssm.conformance.usage_error import UsageError
+
 SERVICES = ("github", "gitlab")
 PATHS = {"github": ".github/workflows/refssm.yml", "gitlab": "refssm.gitlab-ci.yml"}
-NEEDS = {"torch": "torch", "jax": "jax", "cupy": "cupy-cuda13x[ctk]"}
+# PyTorch without CUDA: such a machine has no card, and the other one has gigabytes
+NEEDS = {
+    "torch": "torch --extra-index-url https://download.pytorch.org/whl/cpu",
+    "jax": "jax",
+    "cupy": "cupy-cuda13x[ctk]",
+    "pytest": "pytest",
+}
 NEXT = {
     "github": "commit it: it runs at each push",
     "gitlab": "commit it, and in .gitlab-ci.yml write: include: refssm.gitlab-ci.yml",
@@ -34,10 +44,22 @@ PYTHON = ["apt-get update -qq && apt-get install -qqy python3-venv", "python3 -m
           ". .refssm-venv/bin/activate"]  # fmt: skip
 
 
-def written(service: str, source: str, framework: str, commands: list[str]) -> str:
-    """The text of a CI file; `source` is what pip installs refssm from."""
-    install = " ".join(["pip install", f"'{source}'", *filter(None, [NEEDS.get(framework)])])
-    commands = [install, *commands]
+def place(service: str, source: str) -> Path:
+    """The path of a CI file; UsageError for an unknown service."""
+    if service not in SERVICES:
+        raise UsageError(f"unknown CI {service!r}; wanted one of {', '.join(SERVICES)}")
+    if not source:
+        raise UsageError(
+            "--ci wants --source, what pip installs refssm from: a folder of your repository or an "
+            "address, as git+https://…; refssm is on no package index"
+        )
+    return Path(PATHS[service])
+
+
+def written(service: str, source: str, framework: str, commands: list[str], *also: str) -> str:
+    """The text of a CI file; `source` is what pip installs refssm from, `also` what it needs."""
+    needs = [NEEDS[name] for name in (framework, *also) if name in NEEDS]
+    commands = [" ".join(["pip install", f"'{source}'", *needs]), *commands]
     if service == "github":
         return GITHUB.format(steps="".join(f"      - run: {_quoted(c)}\n" for c in commands))
     image = IMAGES.get(framework, "python:3.12")

@@ -70,35 +70,20 @@ def new_plugin(
         text = plugin(op, framework, path.name)
     texts = {path: text}
     if ci:
-        texts[_place(ci, source)] = continuous.written(ci, source, framework, commands)
+        texts[continuous.place(ci, source)] = continuous.written(ci, source, framework, commands)
     for place in texts:
         if os.path.lexists(place) and not force:
             raise UsageError(f"{place} already exists; --force overwrites it")
         if os.path.lexists(place) and not os.path.isfile(place):  # writing to a pipe would wait
             raise UsageError(f"{place}: wanted a file to write, got something else")
     for place, content in texts.items():
-        _write(place, content)
+        write(place, content)
     typer.echo(f"{path} written; next: {' && '.join(commands)}")
     if ci:
-        typer.echo(f"{_place(ci, source)} written; {continuous.NEXT[ci]}")
+        typer.echo(f"{continuous.place(ci, source)} written; {continuous.NEXT[ci]}")
 
 
-def _place(ci: str, source: str) -> Path:
-    """The path of a CI file; UsageError for an unknown service."""
-    from refssm.command.continuous import PATHS, SERVICES
-    from refssm.conformance.usage_error import UsageError
-
-    if ci not in SERVICES:
-        raise UsageError(f"unknown CI {ci!r}; wanted one of {', '.join(SERVICES)}")
-    if not source:
-        raise UsageError(
-            "--ci wants --source, what pip installs refssm from: a folder of your repository or an "
-            "address, as git+https://…; refssm is on no package index"
-        )
-    return Path(PATHS[ci])
-
-
-def _write(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> None:
     """Write a file; UsageError if that is impossible. Folders of CI files are made."""
     from refssm.conformance.usage_error import UsageError
 

@@ -15,15 +15,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-from refssm._implements import Declaration
 from refssm._names import did_you_mean
 from refssm._operator import Operator
 from refssm.catalog import called, judged, named, resumed
 from refssm.conformance.calling.attributes import vars_of
-from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.implementation import Found, by_hand, declared
 from refssm.conformance.calling.libraries import FRAMEWORKS, modules_of
 from refssm.conformance.usage_error import Several, UsageError
 
+INSTALLS = {**FRAMEWORKS, "pytest": "pip install pytest"}  # a file of marked functions imports it
 LONGEST = 300  # characters of an exception's text in a report
 PACKAGE = Path(__file__).parents[2]
 PYTHON = ("stdlib", "platstdlib", "purelib", "platlib")
@@ -179,7 +179,7 @@ def _imported(load: Callable, where: str):
         raise UsageError(f"{where}: {_worded(error)}") from None
     except BaseException as error:
         absent = error.name if isinstance(error, ModuleNotFoundError) else None
-        advice = f": {FRAMEWORKS[absent]}" if absent in FRAMEWORKS else ""
+        advice = f": {INSTALLS[absent]}" if absent in INSTALLS else ""
         raise UsageError(f"{where}: importing it raised {sentence(error)}{advice}") from None
 
 
@@ -274,18 +274,12 @@ def _refuse(module, path) -> NoReturn:
 
 
 def _found(op, forward, vjp) -> Found:
-    return Found(op, forward, vjp, declared=declared(forward))
+    return Found(op, forward, by_hand(forward) or vjp, declared=declared(forward))
 
 
 def _operator_name(function):
     """The operator that a function's `implements` decorator names, or ""."""
     return declared(function).name
-
-
-def declared(function) -> Declaration:
-    """The declaration by `refssm.testing.implements`, or an empty one."""
-    declared = vars_of(function).get("__refssm__")
-    return declared if isinstance(declared, Declaration) else Declaration()
 
 
 def _defined_in(module, function):

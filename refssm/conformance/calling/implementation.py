@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from refssm._implements import FRAMEWORKS, Budget, Declaration
+from refssm._implements import FRAMEWORKS, Budget, Declaration, declared_as
 from refssm._layout import Layout, in_layout, parse
 from refssm._operator import Operator
 from refssm.conformance.calling.adapters import adapter
 from refssm.conformance.calling.adapters.numpy_arrays import NoDevice
-from refssm.conformance.calling.attributes import vars_of
+from refssm.conformance.calling.attributes import marks_of, vars_of
 
 
 class Offer(NamedTuple):
@@ -117,3 +117,30 @@ def _seems(function) -> str:
     names = getattr(function, "__globals__", {})
     modules = [getattr(m, "__name__", "") for m in list(names.values()) if inspect.ismodule(m)]
     return next((f for f in FRAMEWORKS[1:] if any(m.split(".")[0] == f for m in modules)), "")
+
+
+def declared(function) -> Declaration:
+    """The declaration by `refssm.testing.implements` or by a pytest mark, or an empty one."""
+    declared = vars_of(function).get("__refssm__")
+    return declared if isinstance(declared, Declaration) else marked(function) or Declaration()
+
+
+def marked(function) -> Declaration | None:
+    """The declaration in a function's pytest mark; None without one, or if pytest refuses it."""
+    ours = marks_of(function)
+    if len(ours) != 1 or len(ours[0].args) != 1:
+        return None
+    fields = {*Declaration.__dataclass_fields__} - {"name"}
+    said = {key: value for key, value in ours[0].kwargs.items() if key in fields}
+    if callable(said.get("vjp")):
+        del said["vjp"]
+    try:
+        return declared_as(ours[0].args[0], said)
+    except ValueError:  # an item of its own says so
+        return None
+
+
+def by_hand(function) -> Callable | None:
+    """The gradient by hand that a function's pytest mark names."""
+    given = [mark.kwargs.get("vjp") for mark in marks_of(function)]
+    return next((vjp for vjp in given if callable(vjp)), None)

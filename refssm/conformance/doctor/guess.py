@@ -10,7 +10,7 @@ import numpy as np
 from refssm._layout import in_layout
 from refssm._operator import Operator
 from refssm._search import search
-from refssm.catalog import judged
+from refssm.catalog import joined, judged
 from refssm.conformance.calling.calls.attempt import Attempt, Function
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.calling.worker import Plain
@@ -54,6 +54,7 @@ class Diagnosis:
     function: Function
     guesses: list[Guess] = field(default_factory=list)
     words: tuple[tuple[str, str], ...] = ()  # of its name, that the first guess's operator has
+    called: Operator | None = None  # the operator that has its name, but not its arguments
     calls: int = 0
     died: str = ""  # how a call ended the child, after which nothing more was tried
 
@@ -80,7 +81,18 @@ def diagnose(function: Function, worker: Callable[[], Plain]) -> Diagnosis:
         told.guesses[0] = _more(first, told, worker)
     if told.guesses and (hit := hits.get(told.guesses[0].op.name)):
         told.words = hit.words
+    if not told.guesses:
+        told.called = _of_name(function.name, hits)
     return told
+
+
+def _of_name(name: str, hits) -> Operator | None:
+    """The operator that is called so, or that has this name as a tag."""
+    alike = {joined(name), joined(f"{name}_fn"), joined(name.removesuffix("_fn"))}
+    for hit in hits.values():
+        if alike & {joined(hit.op.name), *map(joined, hit.op.tags)}:
+            return hit.op
+    return None
 
 
 def _candidates(function: Function, hits) -> Iterator[Recipe]:

@@ -30,6 +30,7 @@ MADE = {
     "logdt": ("dt", "xp.log({dt})"),
     "logstep": ("dt", "xp.log({dt})"),
     "logdelta": ("dt", "xp.log({dt})"),
+    "alog": ("A", "xp.log(-{A})"),
     "logareal": ("w", "xp.log(-{w}.real)"),
     "aimag": ("w", "{w}.imag"),
     "lambdaim": ("w", "{w}.imag"),
@@ -37,6 +38,10 @@ MADE = {
     "areal": ("w", "{w}.real"),
     "lambdare": ("w", "{w}.real"),
     "lambdareal": ("w", "{w}.real"),
+}
+# arguments beyond an operator's: what makes them change nothing, and how that is told
+IDLE = {
+    ("selective_scan", "D"): ("A[..., 0] * 0", "it gets D = 0: with D u it would be more"),
 }
 # switches that an operator wants, as public functions call them
 SWITCHES = {
@@ -52,6 +57,14 @@ def means(argument: str, name: str) -> bool:
     """Whether an argument of a function may be this argument of an operator."""
     told = joined(argument)
     return told == joined(name) or told in map(joined, OTHERS.get(name, "").split())
+
+
+def idle(op: Operator, argument: str) -> tuple[str, str]:
+    """The expression with which an argument changes nothing, and how that is told; or two ""."""
+    for (name, ours), told in IDLE.items():
+        if op.name == name and means(argument, ours):
+            return told
+    return "", ""
 
 
 def switch(op: Operator, argument: str) -> str:

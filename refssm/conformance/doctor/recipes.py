@@ -9,7 +9,7 @@ from refssm._layout import parse
 from refssm._operator import Operator
 from refssm.catalog import joined
 from refssm.conformance.calling.calls.attempt import Function
-from refssm.conformance.doctor.names import MADE, REVERSED, means, switch
+from refssm.conformance.doctor.names import MADE, REVERSED, idle, means, switch
 
 KERNELS = ("diagonal_kernel_zoh", "diagonal_kernel_bilinear")  # C and B count as their product only
 SKIPPING = "diagonal_ssm"  # their D u is often added elsewhere
@@ -127,6 +127,9 @@ def _by_name(function: Function, op: Operator):
         if text is None:
             text = switch(op, argument.name)
             if not text and not argument.default:
+                text, told = idle(op, argument.name)
+                notes = (*notes, told)
+            if not text and not argument.default:
                 return None, 0, ()
             by_place = by_place and bool(text) and not argument.default
             if text and text != argument.default:
@@ -140,7 +143,7 @@ def _by_name(function: Function, op: Operator):
     left = [name for name in left if name not in used]
     if op.name in KERNELS and left == ["B"]:
         passed = [(n, "C * B" if text == "C" else text) for n, text in passed]
-        left, notes = [], ("it has no B: it gets C·B for C",)
+        left, notes = [], (*notes, "it has no B: it gets C·B for C")
     if op.name.startswith(SKIPPING) and left == ["D"] and len(op.outputs) == 1:
         left = []
     return (None, 0, ()) if left else (tuple(passed), count, notes)
@@ -155,6 +158,19 @@ def _meaning(name: str, left: list[str], op: Operator) -> tuple[str | None, str]
     for own in [*(o for o in exact if o == name), *exact, *(o for o in left if means(name, o))]:
         return own, own
     return None, ""
+
+
+def strangers(function: Function, op: Operator) -> tuple[list[str], list[str]]:
+    """The function's arguments that must be given and mean nothing to an operator, and the
+    operator's that the function does not take."""
+    left, unknown = [*op.inputs, *op.static], []
+    for argument in function.arguments:
+        text, used = _meaning(argument.name, left, op)
+        if text is not None:
+            left = [name for name in left if name != used]
+        elif not (argument.default or switch(op, argument.name) or idle(op, argument.name)[0]):
+            unknown.append(argument.name)
+    return unknown, left
 
 
 def _also(name: str, function: Function, used: str) -> bool:

@@ -8,6 +8,7 @@ from shlex import quote
 
 from refssm.conformance.calling.calls.attempt import IMPORTS
 from refssm.conformance.doctor.guess import NAMED, RUNS, SURE, Diagnosis, Guess
+from refssm.conformance.doctor.recipes import strangers
 
 SHORT = {"torch": "torch", "jax": "jnp", "cupy": "cupy", "numpy": "np"}
 SAYS = {
@@ -18,8 +19,8 @@ SAYS = {
 MOST = 3  # other operators that are named
 
 
-def lines(told: Diagnosis, target: str, written: str) -> list[str]:
-    """What is known of one function, in lines."""
+def lines(told: Diagnosis, target: str, written: str, later: bool = False) -> list[str]:
+    """What is known of one function, in lines; `later`: the file `written` does not exist yet."""
     function = told.function
     head = f"{function.name}({', '.join(map(_argument, function.arguments))})"
     if function.kind:
@@ -29,7 +30,7 @@ def lines(told: Diagnosis, target: str, written: str) -> list[str]:
                 f"  refssm verify {quote(f'{target}::{function.name}')}"]  # fmt: skip
     if not told.guesses:
         died = [f"  the last call {told.died}"] if told.died else []
-        return [head, "  unknown: no operator has its name and its arguments", *died]
+        return [head, f"  {_unknown(told)}", *died]
     guess = told.guesses[0]
     found = [head, f"  {guess.op}, {SAYS[guess.how]}{_in(guess)}", f"  why: {_why(told, guess)}"]
     found += [f"  {note}" for note in guess.recipe.notes]
@@ -42,18 +43,33 @@ def lines(told: Diagnosis, target: str, written: str) -> list[str]:
     if guess.how == NAMED:
         found.append(f"  what it wants: refssm show {guess.op}")
     else:
-        found.append(f"  {command(guess, target, written)}")
+        first = f"   (first: --write {written})" * (later and not guess.recipe.direct)
+        found.append(f"  {command(guess, target, written)}{first}")
     return found
+
+
+def _unknown(told: Diagnosis) -> str:
+    """That nothing fits, and what an operator of its name would want."""
+    op = told.called
+    if op is None:
+        return "unknown: no operator has its name or its arguments; `refssm find WORDS` searches"
+    strange, left = strangers(told.function, op)
+    wants = [f"it wants `{', '.join(strange)}`"] if strange else []
+    wants += [f"it does not take `{', '.join(left)}`"] if left else []
+    why = " and ".join(wants) or "no call gave its shapes"
+    ours = ", ".join([*op.inputs, *op.static])
+    return f"unknown: by its name {op}, but {why}; write a function of ({ours}) that calls it"
 
 
 def command(guess: Guess, target: str, written: str) -> str:
     """The command that judges a function: itself if it can be called so, else its test's."""
     place = f"{target}::{guess.recipe.function}"
-    if not guess.recipe.direct:
-        place = f"{written}::test_{guess.recipe.function}"
+    if not guess.recipe.direct:  # the mark in the test says the rest
+        return f"refssm verify {quote(f'{written}::test_{guess.recipe.function}')}"
     parts = ["refssm", "verify", quote(place), "--as", guess.op.name]
     parts += ["--framework", guess.framework] * (guess.framework != "numpy")
     parts += ["--kinds complex"] * guess.recipe.only_complex
+    parts += [f"--dtype {name}" for name in guess.types] * bool(guess.others)
     parts += ["--layout", f'"{guess.layout}"'] * (not guess.op.constructor)
     return " ".join([*parts, *["--vjp"] * guess.gradient])
 
@@ -85,10 +101,15 @@ def _test(guess: Guess) -> str:
     mark += [f'framework="{guess.framework}"'] * (guess.framework != "numpy")
     mark += [f'layout="{guess.layout}"'] * (not guess.op.constructor)
     mark += ['kinds="complex"'] * guess.recipe.only_complex
+    mark += [f"dtypes={_tuple(guess.types)}"] * bool(guess.others)
     mark += ["vjp=True"] * guess.gradient
     joined = "".join(f"    {part},\n" for part in mark)
     name, module = f"test_{guess.recipe.function}", SHORT[guess.framework]
     return f"@pytest.mark.refssm(\n{joined})\n{guess.recipe.source(name, guess.framework, module)}"
+
+
+def _tuple(names: tuple[str, ...]) -> str:
+    return str(names).replace("'", '"')
 
 
 def _uses(guess: Guess) -> bool:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 
-from refssm._implements import Declaration, declared_as, unknown
+from refssm._implements import Declaration, unknown
 from refssm.catalog import resumed
-from refssm.conformance.calling.attributes import marks_of, vars_of
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.implementation import Found, declared
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.checks.checks import NAMES, PROFILES
 from refssm.conformance.judging.certificate import refuse_if_wrong
@@ -85,6 +84,7 @@ def session_of(
     found += _resumed(name, function)
     called = getattr(function, "__name__", type(function).__name__)
     how: dict = {"only_checks": checks, "types": types, "allow_thin": allow_thin}
+    how["diagnose"] = True
     asked = Settings(profile=profile, seed=seed, folder=None, **how)
     return Session(InProcess(found), called, asked)
 
@@ -118,24 +118,10 @@ def _resumed(name: str, function: Callable) -> list[Found]:
     wanted = {other.name} - {name} if other else set()
     module = sys.modules.get(getattr(function, "__module__", ""), None)
     for other in vars(module).values() if module else ():
-        declared = vars_of(other).get("__refssm__") or _marked(other)
-        if isinstance(declared, Declaration) and declared.name in wanted:
-            op = operator_named(declared.name)
-            return [Found(op, other, None, judged=False, declared=declared)]
+        said = declared(other)
+        if said.name in wanted:
+            return [Found(operator_named(said.name), other, None, judged=False, declared=said)]
     return []
-
-
-def _marked(function) -> Declaration | None:
-    """The declaration in a function's pytest mark, or None."""
-    ours = marks_of(function)
-    if not ours or not ours[0].args:
-        return None
-    fields = {*Declaration.__dataclass_fields__} - {"name", "vjp"}
-    said = {key: value for key, value in ours[0].kwargs.items() if key in fields}
-    try:
-        return declared_as(ours[0].args[0], said)
-    except ValueError:  # an item of its own says so
-        return None
 
 
 def text(results: Iterable[Result]) -> str:

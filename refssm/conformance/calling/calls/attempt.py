@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 from refssm._implements import FRAMEWORKS, Declaration
 from refssm.catalog import named
 from refssm.conformance.calling.attributes import vars_of
-from refssm.conformance.calling.finding import declared, own, short
-from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.finding import own, short
+from refssm.conformance.calling.implementation import Found, declared
 from refssm.conformance.calling.one_call import Outcome, call
 
 LONGEST_DOC = 2000
+ADVICE = "write a function of the operator's arguments that sets its parameters and calls it"
 UNFILLED = inspect.Parameter.empty
 IMPORTS = {"torch": "torch", "jax": "jax.numpy", "cupy": "cupy", "numpy": "numpy"}
 
@@ -69,7 +70,9 @@ def functions_of(module) -> list[Function]:
 def _described(name: str, function: Any, module, folder: str) -> Function:
     told: dict = {"name": name, "module": module.__name__, "folder": folder}
     if inspect.isclass(function):
-        return Function(**told, kind="a class: only functions are tried")
+        return Function(**told, kind=f"a class: {ADVICE}")
+    if hasattr(type(function), "parameters") and hasattr(type(function), "forward"):
+        return Function(**told, kind=f"a module with parameters: {ADVICE}")
     told["operator"] = declared(function).name
     told["doc"] = short((inspect.getdoc(function) or "")[:LONGEST_DOC])
     try:
