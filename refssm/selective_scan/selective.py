@@ -113,7 +113,13 @@ SELECTIVE_SCAN = Operator(
     batch="b d, b d, d, b, b",
     traits=frozenset({"causal", "state", "linear:u", "linear:B", "linear:C"}),
     citation="gu2023mamba, Alg. 2",
-    tags=("S6", "selective scan without gate or skip", "Mamba recurrence", "delta A B C"),
+    tags=(
+        "S6",
+        "selective scan without gate or skip",
+        "mamba minimal",
+        "Mamba recurrence",
+        "delta A B C",
+    ),
 )
 selective_scan = SELECTIVE_SCAN.checked(selective_scan)
 selective_scan_vjp = SELECTIVE_SCAN.checked_vjp(selective_scan_vjp)

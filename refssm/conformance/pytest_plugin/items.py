@@ -38,10 +38,15 @@ class Item(pytest.Item):
         return " ".join(["pytest", *told, quote(f"{place}::{rest}")])
 
     def repr_failure(self, excinfo, style=None):
-        """The lines of the report instead of a traceback."""
-        if isinstance(excinfo.value, Failed):
-            return f"{excinfo.value}\n  again: {self.again}"
-        return super().repr_failure(excinfo, style)
+        """The lines of the report instead of a traceback; the summary has the first of them."""
+        if not isinstance(excinfo.value, Failed):
+            return super().repr_failure(excinfo, style)
+        shown = excinfo.getrepr(style="value")
+        text = f"{excinfo.value}\n  again: {self.again}"
+        shown.reprtraceback.reprentries[0].lines[:] = [text]
+        if shown.reprcrash is not None:  # with CI=1 pytest's summary would repeat all lines
+            shown.reprcrash.message = text.partition("\n")[0]
+        return shown
 
 
 class Refused(Item):

@@ -188,3 +188,25 @@ def test_a_carry_without_a_gradient_is_named_with_the_length_of_its_blocks(size)
     told = looks_like("linear_scan", right("linear_scan"), "gradient", vjp=detached(size))
     named = f"passed from one block of {size} back to the block before"
     assert named in told or f"no gradient passes the borders of chunks of {size}" in told
+
+
+def by_chunks(u, dt, A, B, C):
+    """Chunks of 64 as people write them; the state decays by what the chunk before summed up."""
+    kind = np.result_type(u, dt, A, B, C)
+    shape = np.broadcast_shapes(u.shape[:-1], dt.shape[:-1], A.shape[:-1], B.shape[:-2])
+    h, decay, y = np.zeros((*shape, A.shape[-1]), kind), 1, []
+    for start in range(0, u.shape[-1], 64):
+        x, summed = np.zeros_like(h), 0
+        for k in range(start, min(start + 64, u.shape[-1])):
+            step = dt[..., k, None]
+            x = np.exp(step * A) * x + step * u[..., k, None] * B[..., k, :]
+            summed = summed + step
+            y.append(((x + np.exp(summed * A) * h) * C[..., k, :]).sum(-1))
+        h, decay = x + decay * h, np.exp(summed * A)
+    return np.stack(y, -1).astype(kind) if y else np.zeros((*shape, 0), kind)
+
+
+@pytest.mark.long
+def test_a_carry_with_the_decay_of_the_chunk_before_is_named():
+    told = looks_like("selective_scan", by_chunks)
+    assert told.startswith("the carry of a chunk of 64 decays as in the chunk before")

@@ -1,6 +1,10 @@
 """Marks that cannot be: each fails as an item of its own, and the rest of the file runs."""
 
+import json
+
 import pytest
+from judging import plugin
+from judging import run as judged
 from test_pytest_plugin import ALONE, HEAD, RIGHT, outcomes, refused
 
 pytest_plugins = ["pytester"]
@@ -86,3 +90,39 @@ def test_a_method_is_refused(run):
     method = RIGHT.replace("\n", "\n    ").replace("(a, b):", "(self, a, b):")
     result = run("class TestScan:", method)
     assert refused(result, "a method of a class: mark a function of the module")
+
+
+MARKED = """
+import numpy as np
+import pytest
+
+
+def back(dx, a, b):
+    return dx * 0, dx * 0
+
+
+@pytest.mark.refssm("linear_scan", layout="l b n, l b n -> l b n", dtypes=("float32",), vjp=back)
+def test_time_first(a, b):
+    x = np.array(b)
+    for k in range(1, len(x)):
+        x[k] += a[k] * x[k - 1]
+    return x
+
+
+@pytest.mark.refssm("dense_scan", "torch")
+def test_refused_by_pytest(A, b):
+    return b
+"""
+
+
+def test_verify_judges_a_function_as_its_mark_says(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    plugin(tmp_path, MARKED)
+    checks = ("--check", "value", "--check", "gradient", "--profile", "quick", "--no-config")
+    code, out, err = judged(capfd, "verify", "my_ops.py", *checks, "--json", "--cases", "3")
+    results = json.loads(out)["results"]
+    assert (code, err) == (1, "")
+    told = [(r["operator"], r["check"], r["dtype"], r["verdict"]) for r in results]
+    assert told[0] == ("linear_scan", "value", "float32", "pass")
+    assert [t[1:3] for t in told[1:]] == [("gradient", "float32")]  # by the mark's own function
+    assert told[1][3] == "wrong"

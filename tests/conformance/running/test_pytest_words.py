@@ -104,6 +104,16 @@ def test_the_short_summary_has_verdict_and_worst_entry_in_a_line(run):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("ci", ["", "1"])
+def test_a_failure_has_one_line_in_the_summary_of_a_ci_too(ci, run, monkeypatch):
+    monkeypatch.setenv("CI", ci)
+    *_, head, failed, end = run(LATE, options=("-k", "test_late and value[float32]")).outlines
+    assert "short test summary" in head
+    assert failed.startswith("FAILED test_ops.py::test_late::value[float32] - F linear_scan")
+    assert "1 failed" in end
+
+
+@pytest.mark.long
 def test_the_line_again_shows_a_failure_again(run, pytester):
     result = run(LATE, options=("--refssm-profile=quick", "--refssm-seed=3", "-k", "value"))
     (line,) = (x for x in result.outlines if x.startswith("  again: "))

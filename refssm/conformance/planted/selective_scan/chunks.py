@@ -86,7 +86,22 @@ def scores(size, sums=masked_sums, diagonal=0, first=True):
     return in_chunks(size, states)
 
 
-plant(on.STATEFUL,
+def _late_carry(right, u, dt, A, B, C, x0, resets):
+    """The carry of a chunk of 64 gets the decay of the chunk before: that of the first is 1."""
+    y, before = [], np.zeros_like(dt[..., :1])
+    for start in range(0, u.shape[-1], 64):
+        w = slice(start, start + 64)
+        given = u[..., w], dt[..., w], A, B[..., w, :], C[..., w, :], x0
+        alone = started(hillis_steele)(*discrete(*given), 0 * x0)
+        s = np.cumsum(dt[..., w], axis=-1)
+        y.append((C[..., w, :] * (alone + _grown(s, A) * x0[..., None, :])).sum(-1))
+        x0, before = alone[..., -1, :] + _grown(before, A)[..., 0, :] * x0, s[..., -1:]
+    return (np.concatenate(y, axis=-1) if y else u), x0
+
+
+plant((*on.SCAN, *on.STATEFUL),
+      ("carry_decayed_late", "the carry of a chunk of 64 decays as in the chunk before",
+       _late_carry),
       ("carry_from_wrong_end", "the carry of a chunk of 64 decays by the steps to come",
        carried_by(lambda dt: np.cumsum(dt[..., ::-1], axis=-1)[..., ::-1])),
       ("carry_exclusive", "the carry of a chunk of 64 without the decay of the step itself",
