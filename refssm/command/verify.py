@@ -69,9 +69,7 @@ def verify(
         refuse_if_wrong()
         run.judge_all(places, against, inputs, output, spread, (as_, timeout, in_process))
     except KeyboardInterrupt:
-        run.end(interrupted=True)
-        for sentence in spread.lost if spread else ():
-            say(f"--resume will go on from there: {sentence}")
+        run.interrupted(spread)
         raise
     spread.discard()
     result = run.end()
@@ -164,6 +162,12 @@ class _Run:
             ", ".join(f"limited to {r}" for r in narrowed),
             [line for line in settings if line],
         )
+
+    def interrupted(self, spread) -> None:
+        """Print the report so far, and what the record of `--resume` lacks."""
+        self.end(interrupted=True)
+        for sentence in spread.lost if spread else ():
+            say(f"--resume will go on from there: {sentence}")
 
     def end(self, interrupted: bool = False) -> int:
         """Print the report; returns the exit code."""

@@ -2,15 +2,16 @@
 
     K_k = Σ_n C_n Ā_n^k B̄_n,   k = 0 … l−1
 
-`discretized` computes Ā and B̄ by zero-order hold or the bilinear map (S4D). `dss` has the two
-kernels of diagonal state spaces. `ema` is Mega's moving average; `shift` is the system that only
-stores inputs.
+`discretized` computes Ā and B̄ by zero-order hold or the bilinear map (S4D), and `pairs` the same
+for conjugate pairs, twice the real part. `dss` has the two kernels of diagonal state spaces. `ema`
+is Mega's moving average; `shift` is the system that only stores inputs.
 """
 
 from refssm._names import export
 from refssm.diagonal.discretized import *
 from refssm.diagonal.dss import *
 from refssm.diagonal.ema import *
+from refssm.diagonal.pairs import *
 from refssm.diagonal.shift import *
 
 export(globals())

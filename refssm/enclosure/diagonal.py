@@ -17,6 +17,22 @@ def diagonal_kernel_bilinear(w, B, C, dt, *, l):
     return _sums([((1 + z) / (1 - z), f * dt / (1 - z)) for z, f in terms], l)
 
 
+def diagonal_kernel_zoh_real(w, B, C, dt, *, l):
+    """Σ over the modes and their conjugates."""
+    return _with_conjugates(diagonal_kernel_zoh, w, B, C, dt, l)
+
+
+def diagonal_kernel_bilinear_real(w, B, C, dt, *, l):
+    """Σ over the modes and their conjugates."""
+    return _with_conjugates(diagonal_kernel_bilinear, w, B, C, dt, l)
+
+
+def _with_conjugates(kernel, w, B, C, dt, l):
+    """The kernel of the modes (w, w̄) with (B, B̄) and (C, C̄): real, but for its radius."""
+    both = ([*x, *(acb(y).conjugate() for y in x)] for x in (w, B, C))
+    return [acb(k).real for k in kernel(*both, dt, l=l)]
+
+
 def dss_exp_kernel(w, C, dt, *, l):
     """Σ_n (e^{dt w_n})^k C_n dt φ_1(dt w_n)."""
     return _sums([((x * dt).exp(), c * dt * phi(1, x * dt)) for x, c in zip(w, C, strict=True)], l)

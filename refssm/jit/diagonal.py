@@ -14,7 +14,9 @@ from refssm._operator import COMPILED_TYPES
 from refssm.broadcasting import unbroadcast_each
 from refssm.diagonal import (
     DIAGONAL_KERNEL_BILINEAR,
+    DIAGONAL_KERNEL_BILINEAR_REAL,
     DIAGONAL_KERNEL_ZOH,
+    DIAGONAL_KERNEL_ZOH_REAL,
     DSS_EXP_KERNEL,
     DSS_SOFTMAX_KERNEL,
     EMA_KERNEL,
@@ -22,7 +24,7 @@ from refssm.diagonal import (
 )
 from refssm.discretize.phi import moment, phi1
 from refssm.jit._compiling.gufunc import gufunc
-from refssm.jit.vandermonde import moments, rounded, vandermonde_kernel
+from refssm.jit.vandermonde import moments, rounded, vandermonde_kernel, vandermonde_kernel_real
 from refssm.selective_scan.mamba import sigmoid
 
 NOTHING = -1e4  # stands for log 0: e^{−1e4} is 0 in double precision, and −1e4·0 = 0
@@ -74,6 +76,18 @@ def diagonal_kernel_zoh_vjp(dk, w, B, C, dt, *, l):
     return unbroadcast_each(_held_back(dk, w, B, C, dt), (w, B, C, dt))
 
 
+def diagonal_kernel_zoh_real(w, B, C, dt, *, l):
+    """Mirror of refssm.diagonal_kernel_zoh_real; sums no imaginary parts."""
+    z, H = _held(w, dt)
+    return vandermonde_kernel_real(C * H * B, z, l=l)
+
+
+def diagonal_kernel_zoh_real_vjp(dk, w, B, C, dt, *, l):
+    """Mirror of refssm.diagonal_kernel_zoh_real_vjp."""
+    del l  # dk has it
+    return unbroadcast_each(_held_back(2 * dk.real, w, B, C, dt), (w, B, C, dt))
+
+
 def dss_exp_kernel(w, C, dt, *, l):
     """Mirror of refssm.dss_exp_kernel."""
     z, H = _held(w, dt)
@@ -101,6 +115,10 @@ def _logarithm(h):
 
 def diagonal_kernel_bilinear(w, B, C, dt, *, l):
     """Mirror of refssm.diagonal_kernel_bilinear; powers of a small Ā also by its logarithm."""
+    return _mapped(w, B, C, dt, l)
+
+
+def _mapped(w, B, C, dt, l):
     dt = dt[..., None]
     h = dt * w / 2
     log, negative = _logarithm(h)
@@ -114,6 +132,11 @@ def diagonal_kernel_bilinear(w, B, C, dt, *, l):
 
 def diagonal_kernel_bilinear_vjp(dk, w, B, C, dt, *, l):
     """Mirror of refssm.diagonal_kernel_bilinear_vjp."""
+    return unbroadcast_each(_mapped_back(dk, w, B, C, dt, l), (w, B, C, dt))
+
+
+def _mapped_back(dk, w, B, C, dt, l):
+    """The gradients of the bilinear map, over the whole batch."""
     h = dt[..., None]
     z = h * w
     R, (log, negative) = 1 / (1 - z / 2), _logarithm(z / 2)
@@ -125,7 +148,21 @@ def diagonal_kernel_bilinear_vjp(dk, w, B, C, dt, *, l):
     through, H = (C * B * (R * R)).conj(), h * R
     dw = h * h * through * (S / 2 + R.conj() * T)
     ddt = (through * (S + (z * R).conj() * T)).sum(-1)
-    return unbroadcast_each((dw, (C * H).conj() * S, (H * B).conj() * S, ddt), (w, B, C, dt))
+    return dw, (C * H).conj() * S, (H * B).conj() * S, ddt
+
+
+def diagonal_kernel_bilinear_real(w, B, C, dt, *, l):
+    """Mirror of refssm.diagonal_kernel_bilinear_real; real modes, which may turn, as there."""
+    h = dt[..., None] * w / 2
+    if h.dtype.kind == "f":
+        return 2 * _mapped(w, B, C, dt, l).real
+    log, _ = _logarithm(h)
+    return vandermonde_kernel_real(C * (dt[..., None] / (1 - h)) * B, log, l=l)
+
+
+def diagonal_kernel_bilinear_real_vjp(dk, w, B, C, dt, *, l):
+    """Mirror of refssm.diagonal_kernel_bilinear_real_vjp."""
+    return unbroadcast_each(_mapped_back(2 * dk.real, w, B, C, dt, l), (w, B, C, dt))
 
 
 def _fallen(z, l):
@@ -226,6 +263,18 @@ diagonal_kernel_bilinear_vjp = DIAGONAL_KERNEL_BILINEAR.checked_vjp(
 )
 diagonal_kernel_bilinear = DIAGONAL_KERNEL_BILINEAR.checked(
     diagonal_kernel_bilinear, COMPILED_TYPES
+)
+diagonal_kernel_zoh_real_vjp = DIAGONAL_KERNEL_ZOH_REAL.checked_vjp(
+    diagonal_kernel_zoh_real_vjp, COMPILED_TYPES
+)
+diagonal_kernel_zoh_real = DIAGONAL_KERNEL_ZOH_REAL.checked(
+    diagonal_kernel_zoh_real, COMPILED_TYPES
+)
+diagonal_kernel_bilinear_real_vjp = DIAGONAL_KERNEL_BILINEAR_REAL.checked_vjp(
+    diagonal_kernel_bilinear_real_vjp, COMPILED_TYPES
+)
+diagonal_kernel_bilinear_real = DIAGONAL_KERNEL_BILINEAR_REAL.checked(
+    diagonal_kernel_bilinear_real, COMPILED_TYPES
 )
 dss_exp_kernel_vjp = DSS_EXP_KERNEL.checked_vjp(dss_exp_kernel_vjp, COMPILED_TYPES)
 dss_exp_kernel = DSS_EXP_KERNEL.checked(dss_exp_kernel, COMPILED_TYPES)

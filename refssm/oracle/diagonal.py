@@ -17,6 +17,16 @@ def diagonal_kernel_bilinear(w, B, C, dt, *, l):
     return _powers(A_bar, _products(C, [2 * dt / (2 - dt * x) for x in w], B), l)
 
 
+def diagonal_kernel_zoh_real(w, B, C, dt, *, l):
+    """2 Re Σ_n C_n e^{dt w_n k} ∫₀^dt e^{s w_n} ds B_n."""
+    return [2 * mp.re(k) for k in diagonal_kernel_zoh(w, B, C, dt, l=l)]
+
+
+def diagonal_kernel_bilinear_real(w, B, C, dt, *, l):
+    """2 Re Σ_n C_n Ā_n^k B̄_n, Ā = (2 + dt w)/(2 − dt w), B̄ = 2 dt B/(2 − dt w)."""
+    return [2 * mp.re(k) for k in diagonal_kernel_bilinear(w, B, C, dt, l=l)]
+
+
 def dss_exp_kernel(w, C, dt, *, l):
     """Σ_n C_n (e^{dt w_n} − 1)/w_n e^{dt w_n k}."""
     return diagonal_kernel_zoh(w, [mp.one for _ in w], C, dt, l=l)

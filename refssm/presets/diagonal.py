@@ -59,6 +59,8 @@ DSS = of_poles(B=False, names=("legs", "lin"))
 PRESETS = {
     "diagonal_kernel_zoh": of_poles(),
     "diagonal_kernel_bilinear": of_poles(),
+    "diagonal_kernel_zoh_real": of_poles(),
+    "diagonal_kernel_bilinear_real": of_poles(),
     "dss_exp_kernel": DSS,
     "dss_softmax_kernel": DSS,
     "ema_kernel": (

@@ -57,6 +57,12 @@ class Modes:
         role = "turned" if self.method == BILINEAR else "rising"
         return sums(self.v, self.x, l=l, kind=self.kind, **{role: self.flags})
 
+    def real_kernel(self, l: int) -> Array:
+        """2 Re Σ_n v_n e^{x_n k}: sums no imaginary parts."""
+        role = "turned" if self.method == BILINEAR else "rising"
+        flags = {role: self.flags}
+        return sums(2 * self.v, self.x, l=l, kind=real_type(self.kind), **flags)
+
     def gradients(self, dk: Array) -> tuple[Array, Array, Array, Array]:
         """dw, dB, dC and ddt over the whole batch, in double precision; dB is 0 without B."""
         if self.method == BILINEAR:

@@ -16,7 +16,8 @@ from refssm_gpu._parts import modes
 from refssm_gpu.diagonal import ema
 
 NAMES = (
-    "diagonal_kernel_zoh", "diagonal_kernel_bilinear", "dss_exp_kernel", "dss_softmax_kernel",
+    "diagonal_kernel_zoh", "diagonal_kernel_bilinear", "diagonal_kernel_zoh_real",
+    "diagonal_kernel_bilinear_real", "dss_exp_kernel", "dss_softmax_kernel",
     "ema_kernel",
 )  # fmt: skip
 EVERY = [op for op in OPERATORS if op.name in NAMES]

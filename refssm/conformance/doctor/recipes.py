@@ -12,6 +12,7 @@ from refssm.conformance.calling.calls.attempt import Function
 from refssm.conformance.doctor.names import MADE, REVERSED, idle, means, switch
 
 KERNELS = ("diagonal_kernel_zoh", "diagonal_kernel_bilinear")  # C and B count as their product only
+OF_PAIRS = tuple(f"{name}_real" for name in KERNELS)
 SKIPPING = "diagonal_ssm"  # their D u is often added elsewhere
 REAL_PARTS = {1: "the real part of the kernel", 2: "twice the real part of the kernel"}
 
@@ -48,7 +49,8 @@ class Recipe:
     @property
     def only_complex(self) -> bool:
         """True if it cannot be called with real arrays."""
-        return bool(self.real_part) or any(".imag" in text for _, text in self.passed)
+        texts = [text for _, text in self.passed]
+        return bool(self.real_part) or any(".imag" in t or "view_as_real" in t for t in texts)
 
     def body(self, framework: str, module: str) -> str:
         """The statement that returns the output; `module` is the name of `xp`."""
@@ -96,15 +98,21 @@ def recipes(function: Function, op: Operator) -> Iterator[Recipe]:
             yield replace(recipe, passed=flipped, notes=(*notes, "its taps are in reverse order"))
         if op.name in KERNELS:
             yield from _of_real_parts(recipe)
+        if op.name in OF_PAIRS:
+            yield replace(recipe, passed=_all_paired(recipe.passed, True))
 
 
 def _of_real_parts(recipe: Recipe) -> Iterator[Recipe]:
     """For kernels that return a real part: for complex C and for pairs of real numbers."""
     for pairs in (False, True):
         for factor, told in REAL_PARTS.items():
-            passed = tuple((n, _paired(text, pairs)) for n, text in recipe.passed)
+            passed = _all_paired(recipe.passed, pairs)
             note = f"it returns {told}: it is called with C and with iC"
             yield replace(recipe, passed=passed, real_part=factor, notes=(*recipe.notes, note))
+
+
+def _all_paired(passed, pairs: bool) -> tuple[tuple[str, str], ...]:
+    return tuple((name, _paired(text, pairs)) for name, text in passed)
 
 
 def _paired(text: str, pairs: bool) -> str:
@@ -141,7 +149,7 @@ def _by_name(function: Function, op: Operator):
         passed.append(("" if place else argument.name, text))
     used = "".join(text for _, text in passed)
     left = [name for name in left if name not in used]
-    if op.name in KERNELS and left == ["B"]:
+    if op.name in (*KERNELS, *OF_PAIRS) and left == ["B"]:
         passed = [(n, "C * B" if text == "C" else text) for n, text in passed]
         left, notes = [], (*notes, "it has no B: it gets C·B for C")
     if op.name.startswith(SKIPPING) and left == ["D"] and len(op.outputs) == 1:

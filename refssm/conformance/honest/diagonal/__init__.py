@@ -1,3 +1,5 @@
 """Honest implementations of the family `diagonal`."""
 
-from refssm.conformance.honest.diagonal.kernels import IMPLEMENTATIONS as IMPLEMENTATIONS
+from refssm.conformance.honest.diagonal import kernels, pairs
+
+IMPLEMENTATIONS = [*kernels.IMPLEMENTATIONS, *pairs.IMPLEMENTATIONS]

@@ -108,7 +108,7 @@ def recurrence(w, B, C, dt, *, l):
     return _recurrence(np.exp(h * w), b, C, l, np.result_type(w, B, C, dt))
 
 
-def _not_doubled(x):
+def not_doubled(x):
     """The case with quick modes; declined from |dt·w| = 8 on, where Ā is near −1."""
     return quick(x) if np.abs(quick(x)["w"] * x["dt"][..., None]).max(initial=0) < 8 else None
 
@@ -192,7 +192,7 @@ IMPLEMENTATIONS = [
     *_all(EXP, {"recurrence": without_B(recurrence)}, only=quick),
     *_all(BILINEAR, {"in_double": in_double(BILINEAR), "wide_roots": wide_roots}),
     *_all(BILINEAR, {"by_parts": by_parts}),
-    *_all(BILINEAR, {"recurrence": bilinear_recurrence}, only=_not_doubled),
+    *_all(BILINEAR, {"recurrence": bilinear_recurrence}, only=not_doubled),
     *_all(EMA_KERNEL, {form.__name__: averaged(form) for form in SUMS}),
     *_all(EMA_KERNEL, {"in_double": in_double(EMA_KERNEL)}),
     *_all(EMA_KERNEL, {"recurrence": average_recurrence}, only=_leaking),

@@ -1,5 +1,11 @@
 """Planted bugs in the kernels of diagonal systems, file by file."""
 
-from refssm.conformance.planted.diagonal import discretized, softmax, without_step
+from refssm.conformance.planted.diagonal import discretized, pairs, softmax, without_step
 
-BUGS = [*discretized.BUGS, *softmax.SOFTMAX.bugs, *without_step.EMA.bugs, *without_step.SHIFT.bugs]
+BUGS = [
+    *discretized.BUGS,
+    *pairs.BUGS,
+    *softmax.SOFTMAX.bugs,
+    *without_step.EMA.bugs,
+    *without_step.SHIFT.bugs,
+]

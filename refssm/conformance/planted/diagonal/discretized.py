@@ -29,8 +29,7 @@ def _with_unit_input(wrong):
 ZOH, EXP = every.planted(DIAGONAL_KERNEL_ZOH), every.planted(DSS_EXP_KERNEL)
 BILINEAR = every.planted(DIAGONAL_KERNEL_BILINEAR)
 EXP_WITH_INPUT = Planting(DSS_EXP_KERNEL, "float32", adapt=_with_unit_input)
-for _p in (ZOH, EXP_WITH_INPUT):
-    _p.plant(
+HELD_FORMS = (  # that do not ask the right program
         ("textbook", "(e^z − 1)/w without expm1",  # dt where w is 0
          _with(lambda w, dt: np.where(w == 0, dt, (np.exp(dt * w) - 1) / np.where(w == 0, 1, w)))),
         ("undefined", "NaN for w = 0", _with(lambda w, dt: np.expm1(dt * w) / w)),
@@ -46,6 +45,10 @@ for _p in (ZOH, EXP_WITH_INPUT):
                lambda z, l: ((1 + z / 2) / (1 - z / 2))[..., None] ** times(z, l))),
         ("rounded_root", "powers of a rounded root",  # e^{dt·w} rounded once
          _with(powers=lambda z, l: np.exp(z)[..., None] ** times(z, l))),
+)  # fmt: skip
+for _p in (ZOH, EXP_WITH_INPUT):
+    _p.plant(
+        *HELD_FORMS,
         ("one_step_late", "K_{k−1} for K_k",  # C x_k with x_0 = 0: SciPy's shifted recurrence
          of_result(every.late)),
         ("clipped", "Re w clipped at −1e-4", {"w": lambda w: w - np.maximum(w.real + 1e-4, 0)}),
@@ -83,7 +86,7 @@ def _clipped(h, k):
     return bilinear_powers(h[..., 0], len(k)) * shrunk**k
 
 
-BILINEAR.plant(
+BILINEAR_FORMS = (
     ("rounded_root", "powers of a rounded root", _powers(lambda h, k: ((1 + h) / (1 - h)) ** k)),
     ("real_logarithm", "NaN for dt·w ≤ −2",  # 2 artanh h, which real h < −1 do not have
      _powers(lambda h, k: np.exp(2 * np.arctanh(h) * k))),
@@ -99,9 +102,12 @@ BILINEAR.plant(
     ("euler_input", "B̄ = dt·B", _gain(lambda h, dt: dt)),
     ("undivided", "B̄ without dt", _gain(lambda h, dt: 1 / (1 - h))),
     ("sqrt_step", "√dt: the orthogonal form of the map", _gain(lambda h, dt: dt**0.5 / (1 - h))),
+    ("unstable_guard", "|Ā| clipped at 0.999", _powers(_clipped)),
+)  # fmt: skip
+BILINEAR.plant(
+    *BILINEAR_FORMS,
     ("shifted_convention", "SciPy's C and D: (K_k + K_{k−1})/2",
      of_result(lambda k: (k + every.late(k)) / 2)),
-    ("unstable_guard", "|Ā| clipped at 0.999", _powers(_clipped)),
     ("length_kept", "C (I − Ā^l) in the place of C: truncation undone twice",
      lambda right, w, B, C, dt, *, l:
      right(w, B, C * (1 - bilinear_powers(dt[..., None] * w / 2, l + 1)[..., l]), dt, l=l)),

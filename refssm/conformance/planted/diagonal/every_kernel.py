@@ -48,8 +48,11 @@ def _without(k, start):
     return k
 
 
-def planted(op, beyond=64):
-    """The bugs of any kernel; in one of them nothing is written after `beyond` steps."""
+def planted(op, beyond=64, pairs=False):
+    """The bugs of any kernel; in one of them nothing is written after `beyond` steps.
+
+    A kernel of conjugate `pairs` is real: its real part and its conjugate are right.
+    """
     p = Planting(op, "float32")
     of_modes, (first, *_) = [name for name in op.inputs if name != "dt"], op.inputs
     p.usual()
@@ -64,11 +67,12 @@ def planted(op, beyond=64):
         ("reversed", "time backwards", of_result(lambda k: k[..., ::-1].copy())),
         ("doubled", "the factor 2 of conjugate pairs", of_result(lambda k: 2 * k)),
     )  # fmt: skip
-    p.plant(
-        ("real_part", "only the real part kept", of_result(real_part)),
-        ("conjugated", "every argument conjugated", dict.fromkeys(op.inputs, np.conj)),
-        by="value[complex64]",
-    )
+    if not pairs:
+        p.plant(
+            ("real_part", "only the real part kept", of_result(real_part)),
+            ("conjugated", "every argument conjugated", dict.fromkeys(op.inputs, np.conj)),
+            by="value[complex64]",
+        )
     p.plant(
         ("last_step_dropped", "the last step left out", {"dk": lambda dk: _without(dk, -1)}),
         ("doubled", "the factor 2 once more", {"dk": lambda dk: 2 * dk}),
