@@ -214,7 +214,13 @@ TORCH_GUESSES = {
         "b d l, b d l, d n, b n l, b n l, d, b d l, d -> b d l",
         "delta_softplus=True",
     ),
-    "s4d_kernel": ("diagonal_kernel_zoh_real, sure", 'kinds="complex"', "view_as_real(C * B)"),
+    "s4d_kernel": (
+        "diagonal_kernel_zoh_real, sure",
+        'kinds="complex"',
+        "view_as_real(C * B)",
+        'where="re(w)=-100..-0.001"',
+        "--where 're(w)=-100..-0.001'",
+    ),
     "ssd_minimal": ("ssd_recurrent, sure", "b l g p, b l g, b l g n", "C)[0]"),
     "causal_conv1d_ref": ("short_convolution, sure", "reverse order", "k.flip(-1)"),
 }

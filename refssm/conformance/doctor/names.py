@@ -39,6 +39,8 @@ MADE = {
     "lambdare": ("w", "{w}.real"),
     "lambdareal": ("w", "{w}.real"),
 }
+# what a formula cannot take, as a range for `--where`
+LIMITS = {"xp.log(-w.real)": "re(w)=-100..-0.001"}
 # arguments beyond an operator's: what makes them change nothing, and how that is told
 IDLE = {
     ("selective_scan", "D"): ("A[..., 0] * 0", "it gets D = 0: with D u it would be more"),

@@ -9,7 +9,7 @@ from refssm._layout import parse
 from refssm._operator import Operator
 from refssm.catalog import joined
 from refssm.conformance.calling.calls.attempt import Function
-from refssm.conformance.doctor.names import MADE, REVERSED, idle, means, switch
+from refssm.conformance.doctor.names import LIMITS, MADE, REVERSED, idle, means, switch
 
 KERNELS = ("diagonal_kernel_zoh", "diagonal_kernel_bilinear")  # C and B count as their product only
 OF_PAIRS = tuple(f"{name}_real" for name in KERNELS)
@@ -51,6 +51,11 @@ class Recipe:
         """True if it cannot be called with real arrays."""
         texts = [text for _, text in self.passed]
         return bool(self.real_part) or any(".imag" in t or "view_as_real" in t for t in texts)
+
+    @property
+    def where(self) -> str:
+        """The range of an argument outside which its formula is not defined, or ""."""
+        return next((LIMITS[text] for _, text in self.passed if text in LIMITS), "")
 
     def body(self, framework: str, module: str) -> str:
         """The statement that returns the output; `module` is the name of `xp`."""

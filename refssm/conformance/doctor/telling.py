@@ -65,7 +65,8 @@ def command(guess: Guess, target: str, written: str) -> str:
     """The command that judges a function: itself if it can be called so, else its test's."""
     place = f"{target}::{guess.recipe.function}"
     if not guess.recipe.direct:  # the mark in the test says the rest
-        return f"refssm verify {quote(f'{written}::test_{guess.recipe.function}')}"
+        where = f" --where {quote(guess.recipe.where)}" * bool(guess.recipe.where)
+        return f"refssm verify {quote(f'{written}::test_{guess.recipe.function}')}{where}"
     parts = ["refssm", "verify", quote(place), "--as", guess.op.name]
     parts += ["--framework", guess.framework] * (guess.framework != "numpy")
     parts += ["--kinds complex"] * guess.recipe.only_complex
@@ -101,6 +102,7 @@ def _test(guess: Guess) -> str:
     mark += [f'framework="{guess.framework}"'] * (guess.framework != "numpy")
     mark += [f'layout="{guess.layout}"'] * (not guess.op.constructor)
     mark += ['kinds="complex"'] * guess.recipe.only_complex
+    mark += [f'where="{guess.recipe.where}"'] * bool(guess.recipe.where)
     mark += [f"dtypes={_tuple(guess.types)}"] * bool(guess.others)
     mark += ["vjp=True"] * guess.gradient
     joined = "".join(f"    {part},\n" for part in mark)

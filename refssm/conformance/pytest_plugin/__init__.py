@@ -7,7 +7,8 @@
     pytest --refssm-profile quick
 
 The mark has the arguments of `refssm.testing.implements`; `vjp` may also be a function that
-computes the gradient; `xfail={"gradient[complex64]": "why"}` expects one check to fail. Of
+computes the gradient; `where="re(w)=-100..-0.001"` limits what is drawn;
+`xfail={"gradient[complex64]": "why"}` expects one check to fail. Of
 [tool.refssm] in pyproject.toml, profile, seed, dtypes, checks, allow-thin and known-failures apply
 here too; the mark and the command line override them.
 

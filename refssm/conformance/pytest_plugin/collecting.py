@@ -14,7 +14,7 @@ from refssm._names import did_you_mean
 from refssm.conformance.pytest_plugin.items import Check, LeftOut, Refused
 from refssm.conformance.usage_error import UsageError
 
-OPTIONS = ("profile", "seed", "allow_thin", "xfail")
+OPTIONS = ("profile", "seed", "allow_thin", "where", "xfail")
 DECLARED = tuple(Declaration.__dataclass_fields__)[1:]
 METHOD = "a method of a class: mark a function of the module"
 
@@ -146,10 +146,22 @@ class Implementation(pytest.Collector):
                 self.project[0].get("checks", ()),
                 self.project[0].get("dtypes", ()),
                 bool(self.setting("allow_thin", False)),
+                self._where(),
             )
             return trials_of(session)[0]
         except UsageError as error:  # such as: it has none of the project's types
-            raise _Wrong("settings", f"{error}") from None
+            of_mark = f"{error}".startswith("--where")
+            raise _Wrong("mark" if of_mark else "settings", f"{error}".removeprefix("--")) from None
+
+    def _where(self) -> tuple[str, ...]:
+        """The ranges of the mark: a text or several."""
+        from refssm.conformance.project.pyproject import shown
+
+        given = self.mark.kwargs.get("where", ())
+        texts = (given,) if isinstance(given, str) else given
+        if not isinstance(texts, tuple | list) or not all(map(_is_text, texts)):
+            raise _Wrong("mark", f'where: wanted a range such as "l=1..64", got {shown(given)}')
+        return tuple(texts)
 
     def _checks(self) -> Iterator[Check | LeftOut]:
         """The checks of the profile, and a skip for each that only it leaves out."""

@@ -43,7 +43,7 @@ class Item(pytest.Item):
             return super().repr_failure(excinfo, style)
         shown = excinfo.getrepr(style="value")
         text = f"{excinfo.value}\n  again: {self.again}"
-        shown.reprtraceback.reprentries[0].lines[:] = [text]
+        shown.reprtraceback.reprentries[0].lines = [text]
         if shown.reprcrash is not None:  # with CI=1 pytest's summary would repeat all lines
             shown.reprcrash.message = text.partition("\n")[0]
         return shown

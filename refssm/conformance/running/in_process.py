@@ -10,6 +10,7 @@ from refssm.catalog import resumed
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found, declared
 from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.cases.ranges import parse
 from refssm.conformance.checks.checks import NAMES, PROFILES
 from refssm.conformance.judging.certificate import refuse_if_wrong
 from refssm.conformance.judging.result import Result
@@ -72,8 +73,10 @@ def session_of(
     checks: tuple[str, ...] = (),
     types: tuple[str, ...] = (),
     allow_thin: bool = False,
+    where: tuple[str, ...] = (),
 ) -> Session:
-    """A session for one function of this process; UsageError for an unknown profile or check."""
+    """A session for one function of this process; UsageError for an unknown profile or check, or
+    for a range in `where` that cannot be."""
     if profile not in PROFILES:
         raise UsageError(unknown("profile", profile, PROFILES))
     for check in checks:
@@ -84,7 +87,7 @@ def session_of(
     found += _resumed(name, function)
     called = getattr(function, "__name__", type(function).__name__)
     how: dict = {"only_checks": checks, "types": types, "allow_thin": allow_thin}
-    how["diagnose"] = True
+    how |= {"diagnose": True, "limits": where, "where": parse(where, [operator_named(name)])}
     asked = Settings(profile=profile, seed=seed, folder=None, **how)
     return Session(InProcess(found), called, asked)
 

@@ -115,6 +115,36 @@ def test_refused_by_pytest(A, b):
 """
 
 
+SHORT = """
+import numpy as np
+
+
+@pytest.mark.refssm("linear_scan", dtypes="float32", where=WHERE)
+def test_short(a, b):
+    assert b.shape[-2] <= 5
+    x = np.array(np.broadcast_arrays(a, b)[1])
+    for k in range(1, x.shape[-2]):
+        x[..., k, :] += a[..., k, :] * x[..., k - 1, :]
+    return x
+"""
+NO_RANGE = {
+    "0": "where: wanted a range such as",
+    '"l=9..1"': "where 'l=9..1' is not a range: LOW must not exceed HIGH",
+    '("l=1..5", "q=1..2")': "where q=1..2: unknown name 'q'",
+}
+
+
+def test_a_mark_limits_what_is_drawn(run):
+    text = SHORT.replace("WHERE", '("l=1..5", "a=-1..1")')
+    assert outcomes(run(text, options=("-k", "value"))) == {"passed": 1}
+
+
+@pytest.mark.parametrize("where", NO_RANGE)
+def test_a_range_that_cannot_be_fails_as_the_mark(run, where):
+    result = run(SHORT.replace("WHERE", where), options=("-k", "value"))
+    assert refused(result, NO_RANGE[where])
+
+
 def test_verify_judges_a_function_as_its_mark_says(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     plugin(tmp_path, MARKED)

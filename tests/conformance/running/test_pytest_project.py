@@ -157,19 +157,21 @@ def test_junit_has_the_verdict_in_the_message(project):
     for case in root.iter("testcase"):
         outcome = [child for child in case if child.tag in ("failure", "skipped")]
         name = f"{case.get('classname', '').rpartition('.')[2]}::{case.get('name')}"
-        told[name] = (outcome[0].tag, outcome[0].get("message")) if outcome else ("passed", "")
+        parts = [(o.tag, o.get("message"), o.text or "") for o in outcome]
+        told[name] = parts[0] if parts else ("passed", "", "")
     assert len(told) == 8
-    tag, message = told["test_late::value[float32]"]
+    tag, message, text = told["test_late::value[float32]"]
     assert (tag, message[:21]) == ("failure", "F linear_scan: x[0,64")
-    assert "\nwrong: linear_scan/value[float32]   grade F   ratio" in message
-    assert "worst x[" in message
-    tag, message = told["test_scan::value[float32]"]
+    assert "\nwrong: linear_scan/value[float32]   grade F   ratio" in text
+    assert "worst x[" in text
+    tag, message, text = told["test_scan::value[float32]"]
     assert (tag, message[:43]) == ("failure", "error linear_scan: raised KeyError: 'lost' ")
-    assert "\nerror: linear_scan/value[float32]" in message
-    assert "raised KeyError: 'lost'" in message
-    assert told["test_late::split[float32]"] == (
+    assert "\n" not in message
+    assert "\nerror: linear_scan/value[float32]" in text
+    assert told["test_late::split[float32]"][:2] == (
         "skipped",
         "split[float32]: needs linear_scan_from, a marked function of test_ops.py",
     )
-    assert told["test_scan::alias[float32]"] == ("skipped", f"carries too much (known until {FAR})")
+    skip = told["test_scan::alias[float32]"][:2]
+    assert skip == ("skipped", f"carries too much (known until {FAR})")
     assert told["test_late::alias[float32]"][0] == "passed"
