@@ -32,8 +32,8 @@ def s4d(dtype, n=8):
 @each_type
 def test_it_is_the_kernel_of_both_modes_of_every_pair(op, role, dtype):
     w, B, C, dt = s4d(dtype)
-    both = (np.concatenate([x, x.conj()]) for x in (w, B, C))
-    whole = PAIRS[op](*both, dt, l=50)
+    modes, inputs, outputs = (np.concatenate([x, x.conj()]) for x in (w, B, C))
+    whole = PAIRS[op](modes, inputs, outputs, dt, l=50)
     assert judge(op, lambda *_, **__: whole.real, w, B, C, dt, l=50).ok
     assert judge(op, getattr(role, op.name), w, B, C, dt, l=50).grade == "A"
 
