@@ -78,7 +78,7 @@ DIAGONAL_KERNEL_BILINEAR_REAL = Operator(
     batch="d, d, d, d",
     traits=frozenset({"causal", "linear:B", "linear:C"}),
     citation="gu2022s4d, §3.3",
-    tags=("S4D kernel bilinear conjugate pairs", "SSMKernelDiag disc bilinear halves"),
+    tags=("S4D kernel bilinear conjugate pairs", "SSMKernelDiag bilinear halves"),
 )
 diagonal_kernel_bilinear_real = DIAGONAL_KERNEL_BILINEAR_REAL.checked(diagonal_kernel_bilinear_real)
 diagonal_kernel_bilinear_real_vjp = DIAGONAL_KERNEL_BILINEAR_REAL.checked_vjp(
