@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from refssm.conformance.usage_error import UsageError
-
 SERVICES = ("github", "gitlab")
 PATHS = {"github": ".github/workflows/refssm.yml", "gitlab": "refssm.gitlab-ci.yml"}
 # PyTorch without CUDA: such a machine has no card, and the other one has gigabytes
@@ -46,6 +44,8 @@ PYTHON = ["apt-get update -qq && apt-get install -qqy python3-venv", "python3 -m
 
 def place(service: str, source: str) -> Path:
     """The path of a CI file; UsageError for an unknown service."""
+    from refssm.conformance.usage_error import UsageError
+
     if service not in SERVICES:
         raise UsageError(f"unknown CI {service!r}; wanted one of {', '.join(SERVICES)}")
     if not source:

@@ -32,7 +32,7 @@ def diagonal_kernel_zoh_real_vjp(dk, w, B, C, dt, *, l):
 
     Returns `(dw, dB, dC, ddt)`, shaped like `w`, `B`, `C` and `dt`.
     """
-    return DIAGONAL_KERNEL_ZOH.bare_vjp(2 * dk.real, w, B, C, dt, l=l)
+    return DIAGONAL_KERNEL_ZOH.bare_vjp(2 * dk, w, B, C, dt, l=l)
 
 
 DIAGONAL_KERNEL_ZOH_REAL = Operator(
@@ -67,7 +67,7 @@ def diagonal_kernel_bilinear_real_vjp(dk, w, B, C, dt, *, l):
 
     Returns `(dw, dB, dC, ddt)`, shaped like `w`, `B`, `C` and `dt`.
     """
-    return DIAGONAL_KERNEL_BILINEAR.bare_vjp(2 * dk.real, w, B, C, dt, l=l)
+    return DIAGONAL_KERNEL_BILINEAR.bare_vjp(2 * dk, w, B, C, dt, l=l)
 
 
 DIAGONAL_KERNEL_BILINEAR_REAL = Operator(

@@ -85,7 +85,7 @@ def diagonal_kernel_zoh_real(w, B, C, dt, *, l):
 def diagonal_kernel_zoh_real_vjp(dk, w, B, C, dt, *, l):
     """Mirror of refssm.diagonal_kernel_zoh_real_vjp."""
     del l  # dk has it
-    return unbroadcast_each(_held_back(2 * dk.real, w, B, C, dt), (w, B, C, dt))
+    return unbroadcast_each(_held_back(2 * dk, w, B, C, dt), (w, B, C, dt))
 
 
 def dss_exp_kernel(w, C, dt, *, l):
@@ -162,7 +162,7 @@ def diagonal_kernel_bilinear_real(w, B, C, dt, *, l):
 
 def diagonal_kernel_bilinear_real_vjp(dk, w, B, C, dt, *, l):
     """Mirror of refssm.diagonal_kernel_bilinear_real_vjp."""
-    return unbroadcast_each(_mapped_back(2 * dk.real, w, B, C, dt, l), (w, B, C, dt))
+    return unbroadcast_each(_mapped_back(2 * dk, w, B, C, dt, l), (w, B, C, dt))
 
 
 def _fallen(z, l):

@@ -7,7 +7,7 @@ matrix goes through the same SQUARINGS steps, and each step is kept where the no
 steps of one product each, 7 products before and 1 after them, whatever the norms are. Above a norm
 of 2³¹ the result is NaN. D instead of e^F, and the last step as the square of e^F itself, keep the
 digits as in refssm._expm. φ₁ and φ₂ act on the columns H only, so the input matrix of a system adds
-two thin products to a step, no block rows.
+a thin product for each of them to a step, no block rows.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ def exponentials(F: Array, H: Array) -> tuple[Array, Array, Array]:
     """
     D, x, y, (last, *asked) = _begun(F, H)
     for step in asked:
-        x, y, D = _held_twice(D, x, step), _ramp_twice(D, x, y, step), _squared(D, step)
-    return _whole(D, last), _held_twice(D, x, last), _ramp_twice(D, x, y, last)
+        x, y, D = _phi1_doubled(D, x, step), _phi2_doubled(D, x, y, step), _squared(D, step)
+    return _whole(D, last), _phi1_doubled(D, x, last), _phi2_doubled(D, x, y, last)
 
 
 def exponential_held(F: Array, H: Array) -> tuple[Array, Array]:
     """e^F and φ₁(F) H: without φ₂ a step has a third less to do."""
     D, x, _, (last, *asked) = _begun(F, H)
     for step in asked:
-        x, D = _held_twice(D, x, step), _squared(D, step)
-    return _whole(D, last), _held_twice(D, x, last)
+        x, D = _phi1_doubled(D, x, step), _squared(D, step)
+    return _whole(D, last), _phi1_doubled(D, x, last)
 
 
 def exponential(F: Array) -> Array:
@@ -56,12 +56,12 @@ def _begun(F: Array, H: Array) -> tuple[Array, Array, Array, list[Array]]:
     return F + square @ series, H + F @ y, y, asked
 
 
-def _held_twice(D: Array, x: Array, step: Array) -> Array:
+def _phi1_doubled(D: Array, x: Array, step: Array) -> Array:
     """φ₁(2F) H from D and φ₁(F) H, where `step` is true."""
     return namespace(D).where(step, x + (D @ x) / 2, x)
 
 
-def _ramp_twice(D: Array, x: Array, y: Array, step: Array) -> Array:
+def _phi2_doubled(D: Array, x: Array, y: Array, step: Array) -> Array:
     """φ₂(2F) H from D, φ₁(F) H and φ₂(F) H, where `step` is true."""
     return namespace(D).where(step, y / 2 + (x + D @ y) / 4, y)
 

@@ -54,14 +54,15 @@ class Modes:
 
     def kernel(self, l: int) -> Array:
         """Σ_n v_n e^{x_n k}, k = 0 … l−1."""
-        role = "turned" if self.method == BILINEAR else "rising"
-        return sums(self.v, self.x, l=l, kind=self.kind, **{role: self.flags})
+        return self._summed(self.v, l, self.kind)
 
     def real_kernel(self, l: int) -> Array:
         """2 Re Σ_n v_n e^{x_n k}: sums no imaginary parts."""
+        return self._summed(2 * self.v, l, real_type(self.kind))
+
+    def _summed(self, v: Array, l: int, kind: Any) -> Array:
         role = "turned" if self.method == BILINEAR else "rising"
-        flags = {role: self.flags}
-        return sums(2 * self.v, self.x, l=l, kind=real_type(self.kind), **flags)
+        return sums(v, self.x, l=l, kind=kind, **{role: self.flags})
 
     def gradients(self, dk: Array) -> tuple[Array, Array, Array, Array]:
         """dw, dB, dC and ddt over the whole batch, in double precision; dB is 0 without B."""

@@ -29,10 +29,8 @@ def diagonal_kernel_bilinear_real_vjp(dk, w, B, C, dt, *, l):
 
 
 def _gradients(method, dk, w, B, C, dt):
-    """Those of the complex kernel for the cotangent 2 Re dk, in the type of the arguments."""
-    xp = namespace(dk)
-    real = xp.real(dk) if dk.dtype.kind == "c" else dk
-    twice = xp.astype(2 * real, common(w, B, C, dt))
+    """Those of the complex kernel for the cotangent 2 dk, in the type of the arguments."""
+    twice = namespace(dk).astype(2 * dk, common(w, B, C, dt))
     return unbroadcast_and_round(modes(method, w, B, C, dt).gradients(twice), (w, B, C, dt))
 
 

@@ -1,8 +1,8 @@
 """Mirrors of refssm.discretize.hold: e^{dt A}, and φ₁ and φ₂ applied to dt B only, not to I.
 
 The reference exponentiates a block matrix of twice or three times the size; here H = dt B has m
-columns, and a squaring is one product of n × n matrices and two thin ones. See `exponentials` for
-the number of products and the largest norm, 2³¹.
+columns, and a squaring is one product of n × n matrices and a thin one, two for the first-order
+hold. See `exponentials` for the number of products and the largest norm, 2³¹.
 """
 
 from __future__ import annotations

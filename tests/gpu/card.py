@@ -17,7 +17,6 @@ from refssm_gpu._launching.target import on_host
 BUSY = 2**28  # numbers of the array that is written to keep a stream busy: few launches are long
 LEAST = 0.02  # seconds, and five times what Python needs for the call
 LONGER = 5
-ATTEMPTS = 3  # the pool may ask the card for memory once more, where pieces of it were cut anew
 
 
 def lack() -> str:
@@ -63,13 +62,9 @@ def _stream():
 def returns_early(call: Callable[[], object]) -> bool:
     """Whether a call returns while the work that its stream had before is still under way.
 
-    Asking the card for memory may wait for it; a call that waits by itself does so each time.
+    The call ran on this stream before: compiled, and with memory in the pool. Asking the card for
+    memory may wait for it. CUDA queues about a thousand launches: a call of more would wait, too.
     """
-    return any(_returned_early(call) for _ in range(ATTEMPTS))
-
-
-def _returned_early(call: Callable[[], object]) -> bool:
-    """One attempt. The call ran on this stream before: compiled, and with memory in the pool."""
     import cupy
 
     stream = _stream()

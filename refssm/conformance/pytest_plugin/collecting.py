@@ -146,21 +146,26 @@ class Implementation(pytest.Collector):
                 self.project[0].get("checks", ()),
                 self.project[0].get("dtypes", ()),
                 bool(self.setting("allow_thin", False)),
-                self._where(),
+                self._where(declared.name),
             )
             return trials_of(session)[0]
         except UsageError as error:  # such as: it has none of the project's types
-            of_mark = f"{error}".startswith("--where")
-            raise _Wrong("mark" if of_mark else "settings", f"{error}".removeprefix("--")) from None
+            raise _Wrong("settings", f"{error}") from None
 
-    def _where(self) -> tuple[str, ...]:
-        """The ranges of the mark: a text or several."""
+    def _where(self, operator: str) -> tuple[str, ...]:
+        """The ranges of the mark, a text or several; _Wrong for one that cannot be."""
+        from refssm.conformance.calling.finding import operator_named
+        from refssm.conformance.cases.ranges import parse
         from refssm.conformance.project.pyproject import shown
 
         given = self.mark.kwargs.get("where", ())
         texts = (given,) if isinstance(given, str) else given
         if not isinstance(texts, tuple | list) or not all(map(_is_text, texts)):
             raise _Wrong("mark", f'where: wanted a range such as "l=1..64", got {shown(given)}')
+        try:
+            parse(texts, [operator_named(operator)])
+        except UsageError as error:
+            raise _Wrong("mark", f"{error}".removeprefix("--")) from None
         return tuple(texts)
 
     def _checks(self) -> Iterator[Check | LeftOut]:

@@ -10,9 +10,13 @@ from mamba_ssm.ops.selective_scan_interface import selective_scan_fn
 from refssm.testing import implements
 
 SCANNED = "b d l, b d l, d n, b n l, b n l"
-# ftz: its setup.py compiles with --use_fast_math
-DECLARED = {"framework": "torch", "device": "cuda", "vjp": True, "ftz": True}
-DECLARED |= {"dtypes": ("float32",)}
+DECLARED = {
+    "framework": "torch",
+    "device": "cuda",
+    "vjp": True,
+    "ftz": True,  # its setup.py compiles with --use_fast_math
+    "dtypes": ("float32",),
+}
 
 
 @implements("selective_scan", layout=f"{SCANNED} -> b d l", **DECLARED)

@@ -228,10 +228,11 @@ def in_blocks_or_not_at_all(a, b):
 
 
 @pytest.mark.parametrize("name", ["value", "prefix", "unchanged", "alias", "repeat", "strides"])
-def test_a_function_without_only_may_decline_in_any_check(name):
+def test_a_function_without_only_may_decline_in_any_check(name, monkeypatch):
+    # whole blocks are few: on a slow machine the time to draw them would decide
+    monkeypatch.setattr("refssm.conformance.checks.sweep.REDRAW_SECONDS", np.inf)
     (result,) = judged("linear_scan", in_blocks_or_not_at_all, name, dtypes=("float32",))
-    # thin where a slow machine has no time to draw enough whole blocks
-    assert result.verdict in ("pass", "thin", "skipped")
+    assert result.verdict in ("pass", "skipped")
 
 
 @pytest.mark.long

@@ -14,12 +14,6 @@ def _of_pairs(wrong):
     return lambda right, *args, l: 2 * wrong(right, *args, l=l).real
 
 
-def _one_gradient(right, dk, w, B, C, dt, *, l):
-    """The low half of the gradient: that of Re, not of 2 Re, in dC alone."""
-    dw, dB, dC, ddt = right(dk, w, B, C, dt, l=l)
-    return dw, dB, dC / 2, ddt
-
-
 FORMS = {DIAGONAL_KERNEL_ZOH_REAL: HELD_FORMS, DIAGONAL_KERNEL_BILINEAR_REAL: BILINEAR_FORMS}
 BUGS = []
 for _op, _forms in FORMS.items():
@@ -45,7 +39,7 @@ for _op, _forms in FORMS.items():
         by="value[complex64]",
     )  # fmt: skip
     _whole.plant(
-        ("dC_halved", "dC of Re, not of 2 Re", _one_gradient),
+        ("dC_halved", "dC of Re, not of 2 Re", {"C": lambda g: g / 2}),
         ("ddt_halved", "ddt by ½", {"dt": lambda g: g / 2}),
         ("dB_negated", "dB with the other sign", {"B": np.negative}),
         by="gradient",
