@@ -14,7 +14,7 @@ VERSION_TESTS ?= tests/test_names.py tests/test_scan.py tests/test_cauchy.py tes
 # where several processes share the cores, the threads of OpenBLAS wait for each other
 ONE_THREAD := OPENBLAS_NUM_THREADS=1
 
-.PHONY: help verify test test-kernels test-kernels-all test-gpu test-versions test-turn test-all lint soak resume tables \
+.PHONY: help verify test test-kernels test-kernels-all test-gpu test-versions test-turn test-all subjects lint soak resume tables \
   pictures benchmarks benchmarks-gpu experiments-quick vectors wheel clean
 
 help:  ## list the targets
@@ -92,6 +92,9 @@ benchmarks-gpu: .venv/gpu  ## time the mirrors on the GPU for docs/benchmarks.md
 
 test-versions: .venv/testing  ## a few tests on Python 3.11, 3.12, 3.13, and with the oldest libraries
 	.ci/test-versions $(VERSION_TESTS)
+
+subjects: .venv/testing  ## which clones of public repositories are in FOLDER, and at which commit each was judged
+	$(BIN)/python -m refssm.conformance.selftest.subjects "$(FOLDER)"
 
 lint: .venv/developing  ## ruff and pyright, as CI runs them
 	$(BIN)/ruff format --check .

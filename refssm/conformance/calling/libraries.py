@@ -4,6 +4,7 @@ import pkgutil
 from importlib.util import find_spec
 
 from refssm.catalog import OPERATORS
+from refssm.conformance import clones
 from refssm_gpu._launching.missing import INSTALL
 
 SUBJECTS = "refssm.conformance.subjects"
@@ -45,6 +46,8 @@ MODULES = {
     "mamba-ssm": ("mamba_ssm_ref",),
     "control": ("control_c2d", "control_response", "control_gram"),
 }
+# repositories without a package: folders that REFSSM_SUBJECTS has
+MODULES |= {name: clone.modules for name, clone in clones.CLONES.items()}
 # kernels that need a card; `refssm bench --device gpu --peers` times them
 KERNELS = {
     "mamba-ssm": ("mamba_ssm_kernels",),
@@ -76,6 +79,8 @@ def target(name: str) -> list[str]:
 
 def absent(name: str) -> str:
     """Why a library cannot be judged here, or ""."""
+    if name in clones.CLONES:
+        return clones.absent(name)
     module = NEEDS.get(name, name)
     if name == "jit" or find_spec(module) is not None:
         return ""

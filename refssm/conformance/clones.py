@@ -1,0 +1,109 @@
+"""Clones of public repositories that no package index has, and how a plug-in imports one.
+
+The environment variable REFSSM_SUBJECTS names a folder of clones, each under the name of its
+repository. Nothing of them is part of refssm. `make subjects FOLDER=…` says which are there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+VARIABLE = "REFSSM_SUBJECTS"
+
+
+@dataclass(frozen=True)
+class Clone:
+    """A repository, the judged commit, its plug-ins, and the packages that its files import."""
+
+    repository: str
+    commit: str
+    modules: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of its folder, as `git clone` gives it."""
+        return self.repository.rpartition("/")[2]
+
+
+CLONES = {
+    clone.name: clone
+    for clone in (
+        Clone(
+            "tommyip/mamba2-minimal",
+            "4f4413731f24303b4e046962bce6ca5b6a3b13d6",
+            ("mamba2_minimal_ssd",),
+            ("torch", "einops"),
+        ),
+    )
+}
+
+
+def path_of(name: str) -> Path | None:
+    """The folder of a clone, or None if it is not there."""
+    folder = os.environ.get(VARIABLE, "")
+    path = Path(folder).expanduser() / name
+    return path if folder and path.is_dir() else None
+
+
+def absent(name: str) -> str:
+    """Why a repository cannot be judged here, or ""."""
+    clone = CLONES[name]
+    if path_of(name) is None:
+        clone_it = f"git clone https://github.com/{clone.repository}"
+        return f"{name} is not here: {clone_it} in a folder that {VARIABLE} names"
+    lacking = [package for package in clone.needs if find_spec(package) is None]
+    return f"{name} needs {', '.join(lacking)}: pip install it" if lacking else ""
+
+
+def module(name: str, dotted: str, root: str = "") -> ModuleType:
+    """A module of a clone, by its dotted name below the folder `root` of the clone.
+
+    Many repositories call their package `src` or `models`, so its modules do not stay in
+    `sys.modules`. Raises ImportError with a sentence if the clone or a package is not there.
+    """
+    if reason := absent(name):
+        raise ImportError(reason)
+    path = path_of(name)
+    assert path is not None
+    with _first_on_path(path / root, path):
+        return import_module(dotted)
+
+
+@contextmanager
+def _first_on_path(root: Path, clone: Path) -> Iterator[None]:
+    """Import from `root` before anything else, without bytecode, and forget the clone's modules."""
+    before, written = dict(sys.modules), sys.dont_write_bytecode
+    tops = {p.stem for p in root.iterdir()} if root.is_dir() else set()
+    for taken in [m for m in sys.modules if m.partition(".")[0] in tops]:
+        if not _inside(sys.modules[taken], clone):
+            continue
+        del sys.modules[taken]
+    sys.path.insert(0, str(root))
+    sys.dont_write_bytecode = True
+    try:
+        yield
+    finally:
+        sys.path.remove(str(root))
+        sys.dont_write_bytecode = written
+        for new in [m for m in sys.modules if m not in before]:
+            if _inside(sys.modules[new], clone):
+                del sys.modules[new]
+
+
+def _inside(loaded, clone: Path) -> bool:
+    """True if a loaded module, or a package without `__init__.py`, is a file of the clone."""
+    spec = getattr(loaded, "__spec__", None)  # torch.classes answers to every name
+    places = [
+        getattr(spec, "origin", None),
+        *(getattr(spec, "submodule_search_locations", 0) or ()),
+    ]
+    return any(isinstance(p, str) and Path(p).is_relative_to(clone) for p in places)

@@ -1,0 +1,72 @@
+"""Clones of public repositories: found in a folder, imported without traces, told when absent."""
+
+import subprocess
+import sys
+
+import pytest
+
+from refssm.conformance import clones
+from refssm.conformance.calling.finding import find
+from refssm.conformance.calling.libraries import NAMES, absent, target
+from refssm.conformance.calling.worker import InProcess
+from refssm.conformance.clones import CLONES, VARIABLE, Clone, module
+from refssm.conformance.selftest.subjects import told
+
+ALL = [(name, place) for name in CLONES for place in target(name)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of two clones that both call their package `src`."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    found = {n: Clone(f"owner/{n}", "0" * 40, ()) for n in ("one", "two", "gone")}
+    monkeypatch.setattr(clones, "CLONES", found)
+    for name in ("one", "two"):
+        (tmp_path / name / "src").mkdir(parents=True)
+        (tmp_path / name / "src/model.py").write_text(
+            f"from src.part import part\ndef which():\n    return part + {name!r}\n", "utf-8"
+        )
+        (tmp_path / name / "src/part.py").write_text("part = 'of '\n", "utf-8")
+    return tmp_path
+
+
+def test_two_clones_with_a_package_of_one_name_do_not_meet(folder):
+    assert module("one", "src.model").which() == "of one"
+    assert module("two", "src.model").which() == "of two"
+    assert not [m for m in sys.modules if m.partition(".")[0] == "src"]
+    assert str(folder / "one") not in sys.path
+    assert not list(folder.rglob("__pycache__"))
+
+
+def test_a_clone_that_is_not_there_is_told_with_the_command_that_gets_it(folder):
+    with pytest.raises(ImportError, match=r"git clone https://github\.com/owner/gone"):
+        module("gone", "src.model")
+    lines = list(told(folder))
+    assert lines[2].startswith("gone  missing   git clone https://github.com/owner/gone")
+    assert "checkout " + "0" * 40 in lines[2]
+    assert lines[0] == "one   there     at no commit; judged at 0000000000"
+
+
+def test_a_clone_lacking_a_package_is_told_with_its_name(folder, monkeypatch):
+    lacking = Clone("owner/one", "0" * 40, (), ("a_package_nobody_has",))
+    monkeypatch.setitem(clones.CLONES, "one", lacking)
+    assert clones.absent("one") == "one needs a_package_nobody_has: pip install it"
+
+
+def test_make_subjects_asks_for_a_folder():
+    command = [sys.executable, "-m", "refssm.conformance.selftest.subjects", ""]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 2
+    assert "give the folder of the clones" in done.stderr
+
+
+def test_every_repository_is_a_subject():
+    assert set(CLONES) <= set(NAMES)
+    assert all(len(clone.commit) == 40 for clone in CLONES.values())
+
+
+@pytest.mark.parametrize(("name", "place"), ALL, ids=[p.rpartition(".")[2] for _, p in ALL])
+def test_a_plugin_declares_operators_or_says_what_is_missing(name, place):
+    if absent(name):
+        pytest.skip(absent(name))
+    assert InProcess(find(place)).found
