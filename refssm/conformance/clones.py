@@ -99,11 +99,9 @@ def _first_on_path(root: Path, clone: Path) -> Iterator[None]:
                 del sys.modules[new]
 
 
-def _inside(loaded, clone: Path) -> bool:
+def _inside(loaded: ModuleType, clone: Path) -> bool:
     """True if a loaded module, or a package without `__init__.py`, is a file of the clone."""
     spec = getattr(loaded, "__spec__", None)  # torch.classes answers to every name
-    places = [
-        getattr(spec, "origin", None),
-        *(getattr(spec, "submodule_search_locations", 0) or ()),
-    ]
+    folders = getattr(spec, "submodule_search_locations", None) or []
+    places = [getattr(spec, "origin", None), *folders]
     return any(isinstance(p, str) and Path(p).is_relative_to(clone) for p in places)
