@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false
-"""hippo-code: model.unroll with one matrix for all steps."""
+"""hippo-code: parallel_unroll_recursive, and variable_unroll_matrix with one matrix."""
 
 from refssm.conformance.clones import module
 from refssm.testing import implements
@@ -9,8 +9,8 @@ unroll = module("hippo-code", "model.unroll")
 
 @implements("dense_scan", framework="torch", vjp=True, layout="n n, l b n -> l b n")
 def dense_scan(A, b):
-    """parallel_unroll_iterative."""
-    return unroll.parallel_unroll_iterative(A, b)
+    """parallel_unroll_recursive."""
+    return unroll.parallel_unroll_recursive(A, b)
 
 
 @implements("dense_scan_from", framework="torch", vjp=True, layout="n n, l b n, b n -> l b n")

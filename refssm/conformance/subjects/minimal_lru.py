@@ -12,7 +12,7 @@ lru = module("minimal-LRU", "lru.model")
 DECLARED = {"framework": "jax", "ftz": True, "vjp": True}
 
 
-@implements("linear_scan", layout="b l n, b l n -> b l n", **DECLARED)
+@implements("linear_scan", layout="b l n, b l n -> b l n", kinds="complex", **DECLARED)
 @jax.jit
 def linear_scan(a, b):
     """parallel_scan(binary_operator_diag, …)."""

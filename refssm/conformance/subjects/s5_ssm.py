@@ -26,7 +26,7 @@ def _applied(a, B, C, D, u, *, conj_sym, bidirectional):
     return jax.vmap(lambda u: s5.apply_ssm(a, B, C, u, conj_sym, bidirectional))(u) + u @ D.T
 
 
-@implements("diagonal_ssm_real", layout=SSM, **DECLARED)
+@implements("diagonal_ssm_real", layout=SSM, kinds="complex", **DECLARED)
 def diagonal_ssm_real(a, B, C, D, u):
     """apply_ssm(…, conj_sym=True)."""
     return _applied(a, B, C, D, u, conj_sym=True, bidirectional=False)
