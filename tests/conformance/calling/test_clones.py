@@ -74,6 +74,7 @@ def test_every_repository_is_a_subject():
     assert all(len(clone.commit) == 40 for clone in CLONES.values())
 
 
+@pytest.mark.filterwarnings("default")  # what their packages warn of is not ours to mend
 @pytest.mark.parametrize(("name", "place"), ALL, ids=[p.rpartition(".")[2] for _, p in ALL])
 def test_a_plugin_declares_operators_or_says_what_is_missing(name, place):
     if absent(name):
