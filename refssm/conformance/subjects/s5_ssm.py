@@ -50,20 +50,9 @@ def discretize_diagonal_bilinear(w, B, dt):
 def _layer(u, w, log_dt, B, C, D, W, b, *, bidirectional=False):
     """S5SSM of each signal, and g σ(g W + b) with the exact GELU."""
     n, h = B.shape
-    ones = jnp.ones(n)
-    ssm = s5.S5SSM(
-        ones,
-        ones,
-        ones,
-        ones,
-        h,
-        n,
-        "complex_normal",
-        "zoh",
-        1e-3,
-        1e-1,
-        bidirectional=bidirectional,
-    )
+    start = jnp.ones(n), jnp.ones(n), jnp.ones((2 * n, n)), jnp.ones((n, 2 * n))
+    rest = "complex_normal", "zoh", 1e-3, 1e-1
+    ssm = s5.S5SSM(*start, h, n, *rest, bidirectional=bidirectional)
     B, C = (jnp.stack([part.real, part.imag], -1) for part in (B, C))
     parameters = {"Lambda_re": w.real, "Lambda_im": w.imag, "log_step": log_dt[:, None]}
     bound = {"params": {**parameters, "B": B, "C": C, "D": D}}
