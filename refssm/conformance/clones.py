@@ -43,6 +43,42 @@ CLONES = {
             ("mamba2_minimal_ssd",),
             ("torch", "einops"),
         ),
+        Clone(
+            "lindermanlab/S5",
+            "3c18fdb6b06414da35e77b94b9cd855f6a95ef17",
+            ("s5_ssm", "s5_ssm_init"),
+            ("jax", "flax"),
+        ),
+        Clone(
+            "NicolasZucchet/minimal-LRU",
+            "bbd71b1104c399ec0d13819527d791949e66f599",
+            ("minimal_lru",),
+            ("jax", "flax"),
+        ),
+        Clone(
+            "HazyResearch/hippo-code",
+            "201148256bd2b71cb07668dc00075420cfd4c567",
+            (
+                "hippo_code_measures",
+                "hippo_code_memory",
+                "hippo_code_transitions",
+                "hippo_code_unroll",
+                "hippo_code_variable_unroll",
+            ),
+            ("torch", "nengo", "matplotlib"),
+        ),
+        Clone(
+            "raminmh/liquid-s4",
+            "06031dc770975d364f7d5b2fbf77b41b2c4bddd1",
+            ("liquid_s4_kernels",),
+            ("torch", "einops", "opt_einsum", "pytorch_lightning", "omegaconf", "rich"),
+        ),
+        Clone(
+            "radarFudan/StableSSM",
+            "64315ac894688b852016191ad73631cfaff7ecae",
+            ("stable_ssm_kernel",),
+            ("torch", "einops"),
+        ),
     )
 }
 
@@ -83,10 +119,7 @@ def _first_on_path(root: Path, clone: Path) -> Iterator[None]:
     """Import from `root` before anything else, without bytecode, and forget the clone's modules."""
     before, written = dict(sys.modules), sys.dont_write_bytecode
     tops = {p.stem for p in root.iterdir()} if root.is_dir() else set()
-    for taken in [m for m in sys.modules if m.partition(".")[0] in tops]:
-        if not _inside(sys.modules[taken], clone):
-            continue
-        del sys.modules[taken]
+    _forget([m for m in sys.modules if m.partition(".")[0] in tops], clone)
     sys.path.insert(0, str(root))
     sys.dont_write_bytecode = True
     try:
@@ -94,9 +127,16 @@ def _first_on_path(root: Path, clone: Path) -> Iterator[None]:
     finally:
         sys.path.remove(str(root))
         sys.dont_write_bytecode = written
-        for new in [m for m in sys.modules if m not in before]:
-            if _inside(sys.modules[new], clone):
-                del sys.modules[new]
+        _forget([m for m in sys.modules if m not in before], clone)
+
+
+def _forget(names: list[str], clone: Path) -> None:
+    """Delete those of these modules that are the clone's.
+
+    All are looked at before one is deleted: a package without `__init__.py` asks its parent.
+    """
+    for theirs in [name for name in names if _inside(sys.modules[name], clone)]:
+        del sys.modules[theirs]
 
 
 def _inside(loaded: ModuleType, clone: Path) -> bool:

@@ -38,6 +38,15 @@ def test_two_clones_with_a_package_of_one_name_do_not_meet(folder):
     assert not list(folder.rglob("__pycache__"))
 
 
+def test_a_folder_without_init_in_a_folder_without_init(folder):
+    inner = folder / "one/src/deep/inner"
+    inner.mkdir(parents=True)
+    (inner / "leaf.py").write_text("leaf = 'of one'\n", "utf-8")
+    for _ in range(2):
+        assert module("one", "src.deep.inner.leaf").leaf == "of one"
+    assert not [m for m in sys.modules if m.partition(".")[0] == "src"]
+
+
 def test_a_clone_that_is_not_there_is_told_with_the_command_that_gets_it(folder):
     with pytest.raises(ImportError, match=r"git clone https://github\.com/owner/gone"):
         module("gone", "src.model")
@@ -65,6 +74,7 @@ def test_every_repository_is_a_subject():
     assert all(len(clone.commit) == 40 for clone in CLONES.values())
 
 
+@pytest.mark.filterwarnings("default")  # what their packages warn of is not ours to mend
 @pytest.mark.parametrize(("name", "place"), ALL, ids=[p.rpartition(".")[2] for _, p in ALL])
 def test_a_plugin_declares_operators_or_says_what_is_missing(name, place):
     if absent(name):
