@@ -43,6 +43,19 @@ CLONES = {
             ("mamba2_minimal_ssd",),
             ("torch", "einops"),
         ),
+        Clone(
+            "state-spaces/s4",
+            "e757cef57d89e448c413de7325ed5601aceaac13",
+            (
+                "s4_diagonal",
+                "s4_vandermonde",
+                "s4_krylov",
+                "s4_krylov_sequential",
+                "s4_toeplitz",
+                "s4_fftconv",
+            ),
+            ("torch", "einops", "opt_einsum", "pytorch_lightning", "scipy"),
+        ),
     )
 }
 
@@ -83,9 +96,8 @@ def _first_on_path(root: Path, clone: Path) -> Iterator[None]:
     """Import from `root` before anything else, without bytecode, and forget the clone's modules."""
     before, written = dict(sys.modules), sys.dont_write_bytecode
     tops = {p.stem for p in root.iterdir()} if root.is_dir() else set()
-    for taken in [m for m in sys.modules if m.partition(".")[0] in tops]:
-        if not _inside(sys.modules[taken], clone):
-            continue
+    named = [m for m in sys.modules if m.partition(".")[0] in tops]
+    for taken in [m for m in named if _inside(sys.modules[m], clone)]:
         del sys.modules[taken]
     sys.path.insert(0, str(root))
     sys.dont_write_bytecode = True
@@ -94,9 +106,10 @@ def _first_on_path(root: Path, clone: Path) -> Iterator[None]:
     finally:
         sys.path.remove(str(root))
         sys.dont_write_bytecode = written
-        for new in [m for m in sys.modules if m not in before]:
-            if _inside(sys.modules[new], clone):
-                del sys.modules[new]
+        # a package without `__init__.py` asks its parent for its path, so look before any goes
+        new = [m for m in sys.modules if m not in before]
+        for theirs in [m for m in new if _inside(sys.modules[m], clone)]:
+            del sys.modules[theirs]
 
 
 def _inside(loaded: ModuleType, clone: Path) -> bool:

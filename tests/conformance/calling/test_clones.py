@@ -38,6 +38,14 @@ def test_two_clones_with_a_package_of_one_name_do_not_meet(folder):
     assert not list(folder.rglob("__pycache__"))
 
 
+def test_a_package_inside_a_package_without_init_is_imported_and_forgotten(folder):
+    (folder / "one/src/deep").mkdir()
+    (folder / "one/src/deep/leaf.py").write_text("from src.part import part\n", "utf-8")
+    assert module("one", "src.deep.leaf").part == "of "
+    assert module("one", "src.deep.leaf").part == "of "
+    assert not [m for m in sys.modules if m.partition(".")[0] == "src"]
+
+
 def test_a_clone_that_is_not_there_is_told_with_the_command_that_gets_it(folder):
     with pytest.raises(ImportError, match=r"git clone https://github\.com/owner/gone"):
         module("gone", "src.model")
