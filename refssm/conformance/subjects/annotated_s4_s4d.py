@@ -1,0 +1,19 @@
+"""annotated-s4's S4D kernel, by powers of Ā; it returns Re Σ, so 2 C B is passed for C."""
+
+from functools import partial
+
+import jax
+
+from refssm.conformance.clones import module
+from refssm.testing import implements
+
+s4d = module("annotated-s4", "s4.s4d")
+
+
+@implements(
+    "diagonal_kernel_zoh_real", framework="jax", ftz=True, vjp=True, layout="n, n, n,  -> l"
+)
+@partial(jax.jit, static_argnames="l")
+def diagonal_kernel_zoh_real(w, B, C, dt, *, l):
+    """s4d_kernel(C, A, L, step)."""
+    return s4d.s4d_kernel(2 * C * B, w, l, dt)
