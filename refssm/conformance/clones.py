@@ -47,7 +47,10 @@ CLONES = {
             "state-spaces/s4",
             "e757cef57d89e448c413de7325ed5601aceaac13",
             (
+                "s4_dplr",
                 "s4_diagonal",
+                "s4_s4d",
+                "s4_hippo",
                 "s4_vandermonde",
                 "s4_krylov",
                 "s4_krylov_sequential",
@@ -67,6 +70,12 @@ CLONES = {
             "5c4d06b5795405170387c80998b58d76179a8a1a",
             ("h3_shift", "h3_diagonal", "h3_ema"),
             ("torch", "einops", "opt_einsum"),
+        ),
+        Clone(
+            "AnnanYu/HOPE-SSM",
+            "553ffde161f426d37939754cae1d62dddf9b7b77",
+            ("hope_kernel",),
+            ("torch", "einops", "scipy"),
         ),
         Clone(
             "srush/annotated-s4",
