@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """annotated-s4's DSS-softmax kernel; it returns the real part, so it is called for C and −iC."""
 
 from functools import partial

@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """annotated-s4's Cauchy sum and K_conv."""
 
 from functools import partial

@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """annotated-s4's S4D kernel, by powers of Ā; it returns Re Σ, so 2 C B is passed for C."""
 
 from functools import partial

@@ -1,7 +1,8 @@
+# pyright: reportMissingImports=false
 """annotated-s4's dense recurrence, discretization, kernel and convolution, for tutorials."""
 
-import jax.numpy as jnp
 import jax
+import jax.numpy as jnp
 
 from refssm.conformance.clones import module
 from refssm.testing import implements

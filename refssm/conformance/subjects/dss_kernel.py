@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """dss's DSSKernel: the versions softmax and exp from their own parameters.
 
 It returns the real part in single precision, so it is called for C and for −iC.

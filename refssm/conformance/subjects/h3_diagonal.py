@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """H3's SSKernelDiag from its own parameters, by zero-order hold and bilinear."""
 
 from types import MethodType, SimpleNamespace

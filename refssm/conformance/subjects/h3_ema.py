@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """H3's EMAKernel, a translation of Mega's MultiHeadEMA."""
 
 from types import SimpleNamespace

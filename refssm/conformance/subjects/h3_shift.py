@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """H3's SSKernelShift: the shift kernel by FFT."""
 
 import torch

@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """HOPE-SSM's HOPE_SSM_Kernel: the transfer function of Markov parameters at warped nodes."""
 
 from types import SimpleNamespace

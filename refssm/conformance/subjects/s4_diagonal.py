@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """s4's SSMKernelDiag: forward from its own parameters, by zero-order hold and bilinear."""
 
 from types import MethodType, SimpleNamespace

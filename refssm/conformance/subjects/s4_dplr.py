@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """s4's SSMKernelDPLR from its own parameters; the gradient is by C̃ = C (I − Ā^l), as it trains."""
 
 import torch

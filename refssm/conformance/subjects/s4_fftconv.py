@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """s4's FFTConv.forward around given kernels, with D = 0 and no activation."""
 
 from types import SimpleNamespace

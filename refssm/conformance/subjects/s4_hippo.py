@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """s4's HiPPO matrices, and their normal plus low-rank form completed by its conjugate half.
 
 LegT and Fourier have a window of 2 there, LMU one of 1.

@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """s4's minimal S4DKernel, which has no B and one mode of each conjugate pair."""
 
 from types import SimpleNamespace
