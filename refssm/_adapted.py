@@ -257,6 +257,20 @@ def _domains(op: Operator, adapter: Adapter) -> dict[str, Domain]:
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class _Parameters(Domain):
+    """The numbers θ of an argument's domain, also of one that `--where` has narrowed."""
+
+    argument: Domain | None = None
+    parameter: str = ""
+
+    def draw(self, name: str, a: np.ndarray, b: np.ndarray, real: bool) -> np.ndarray:
+        """θ for the argument's own draws."""
+        assert self.argument is not None
+        key = name.removeprefix(f"{self.parameter} of ")
+        return MAPS[self.parameter].inverse(self.argument.draw(key, a, b, real))
+
+
 def _of_parameter(domain: Domain, name: str) -> Domain:
     """The domain of θ: the maps of the argument, each by the inverse."""
     parameter = MAPS[name]
@@ -268,16 +282,19 @@ def _of_parameter(domain: Domain, name: str) -> Domain:
         assert domain.fit is not None
         return parameter.inverse(domain.fit(parameter.forward(theta)))
 
-    return replace(
-        domain,
-        summary=f"{name} of {domain.summary}",
-        maps={f"{name} of {key}": mapped(draw) for key, draw in domain.maps.items()},
-        tame=tuple(f"{name} of {key}" for key in domain.tame),
-        textures=tuple(t for t in domain.textures if t in ("each", "constant", "channel", "gaps")),
-        fit=domain.fit and fitted,
-        structured={},
-        span=False,
-    )
+    fields = {key: getattr(domain, key) for key in Domain.__dataclass_fields__}
+    fields |= {
+        "summary": f"{name} of {domain.summary}",
+        "maps": {f"{name} of {key}": mapped(draw) for key, draw in domain.maps.items()},
+        "tame": tuple(f"{name} of {key}" for key in domain.tame),
+        "textures": tuple(
+            t for t in domain.textures if t in ("each", "constant", "channel", "gaps")
+        ),
+        "fit": domain.fit and fitted,
+        "structured": {},
+        "span": False,
+    }
+    return _Parameters(**fields, argument=domain, parameter=name)
 
 
 def refuse_unfit(op: Operator, adapter: Adapter) -> None:

@@ -8,6 +8,7 @@ from refssm._adapted import MAPS, MODES, PAIRS, Adapter, adapted, adapters_of
 from refssm.adapters import halves, log_dt, neg_exp, neg_softplus
 from refssm.catalog import OPERATORS
 from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.cases.ranges import narrowed, parse
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import judge
@@ -154,3 +155,16 @@ def test_a_gradient_by_dt_in_place_of_log_dt_is_refused():
 def test_an_adapter_that_does_not_fit_is_one_sentence(operator, given, told):
     with pytest.raises(ValueError, match=told):
         implements(operator, adapters=given)
+
+
+def test_where_narrows_the_argument_that_an_adapter_replaces():
+    where = parse(("dt=0.25..0.5", "abs(w)=20..40"), [KERNEL])
+    op = adapted(narrowed(KERNEL, where), (log_dt(), neg_exp("w")))
+    a, b = np.random.default_rng(0).random((2, 50))
+    for real in (True, False):
+        for name in op.inputs["w"].maps:
+            w = MAPS["neg_exp"].forward(op.inputs["w"].draw(name, a, b, real))
+            assert ((np.abs(w) > 19.99) & (np.abs(w) < 40.01)).all()
+    for name in op.inputs["dt"].maps:
+        dt = np.exp(op.inputs["dt"].draw(name, a, b, True))
+        assert ((dt > 0.2499) & (dt < 0.5001)).all()

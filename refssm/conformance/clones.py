@@ -79,6 +79,52 @@ CLONES = {
             ("stable_ssm_kernel",),
             ("torch", "einops"),
         ),
+        Clone(
+            "state-spaces/s4",
+            "e757cef57d89e448c413de7325ed5601aceaac13",
+            (
+                "s4_dplr",
+                "s4_diagonal",
+                "s4_s4d",
+                "s4_hippo",
+                "s4_vandermonde",
+                "s4_krylov",
+                "s4_krylov_sequential",
+                "s4_toeplitz",
+                "s4_fftconv",
+            ),
+            ("torch", "einops", "pytorch_lightning", "scipy"),
+        ),
+        Clone(
+            "ag1988/dss",
+            "777084e777c27caba2e87eceecb3f49d1b761cd8",
+            ("dss_kernel",),
+            ("torch", "einops", "opt_einsum", "pytorch_lightning", "omegaconf"),
+        ),
+        Clone(
+            "HazyResearch/H3",
+            "5c4d06b5795405170387c80998b58d76179a8a1a",
+            ("h3_shift", "h3_diagonal", "h3_ema"),
+            ("torch", "einops", "opt_einsum"),
+        ),
+        Clone(
+            "AnnanYu/HOPE-SSM",
+            "553ffde161f426d37939754cae1d62dddf9b7b77",
+            ("hope_kernel",),
+            ("torch", "einops", "scipy"),
+        ),
+        Clone(
+            "srush/annotated-s4",
+            "f19e2464990f0c07943bb922894d6f2af65c9bd9",
+            (
+                "annotated_s4_scan",
+                "annotated_s4_kernels",
+                "annotated_s4_s4d",
+                "annotated_s4_s4d_zoh",
+                "annotated_s4_dss",
+            ),
+            ("jax", "flax"),
+        ),
     )
 }
 
