@@ -27,6 +27,7 @@ class Clone:
     commit: str
     modules: tuple[str, ...]
     needs: tuple[str, ...] = ()
+    subject: str = ""  # for `--subject`, if a package has the repository's name
 
     @property
     def name(self) -> str:
@@ -35,13 +36,41 @@ class Clone:
 
 
 CLONES = {
-    clone.name: clone
+    clone.subject or clone.name: clone
     for clone in (
         Clone(
             "tommyip/mamba2-minimal",
             "4f4413731f24303b4e046962bce6ca5b6a3b13d6",
             ("mamba2_minimal_ssd",),
             ("torch", "einops"),
+        ),
+        Clone(
+            "fla-org/flash-linear-attention",
+            "bc3b101dcb713ddc5bd8924b66754eb68b5ccf89",
+            (
+                "flash_linear_attention_naive",
+                "flash_linear_attention_simple_gla",
+                "flash_linear_attention_gla_naive",
+                "flash_linear_attention_gla",
+                "flash_linear_attention_gla_chunk",
+                "flash_linear_attention_hgrn_naive",
+                "flash_linear_attention_hgrn",
+                "flash_linear_attention_hgrn_chunk",
+            ),
+            ("torch", "triton", "einops", "transformers"),
+        ),
+        Clone(
+            "state-spaces/mamba",
+            "e9594ce1c732d97440f0332fdc43170a2294dbfa",
+            ("mamba_ref", "mamba_ref_complex", "mamba_triton", "mamba_triton_heads"),
+            ("torch", "triton", "einops", "transformers"),
+        ),
+        Clone(
+            "proger/accelerated-scan",
+            "866fa4cd4eaf01338ee6d77a4f99fcd4b2f656d1",
+            ("accelerated_scan_tree", "accelerated_scan_scalar", "accelerated_scan_complex"),
+            ("torch", "triton"),
+            subject="proger-accelerated-scan",
         ),
     )
 }
@@ -50,7 +79,7 @@ CLONES = {
 def path_of(name: str) -> Path | None:
     """The folder of a clone, or None if it is not there."""
     folder = os.environ.get(VARIABLE, "")
-    path = Path(folder).expanduser() / name
+    path = Path(folder).expanduser() / (CLONES[name].name if name in CLONES else name)
     return path if folder and path.is_dir() else None
 
 
