@@ -1,12 +1,11 @@
 """accelerated-scan's `complex.scan`: its Triton kernels in the interpreter, 32 steps in a block."""
 
 from refssm.conformance.clones import module
-from refssm.conformance.subjects.triton_interpreter import SCAN, Blocks, few
+from refssm.conformance.subjects.triton_interpreter import SCAN, few, in_blocks
 from refssm.testing import implements
 
 complex_ = module("proger-accelerated-scan", "accelerated_scan.complex")
-complex_.forward_scan = Blocks(complex_.forward_scan, BLOCK=32)
-complex_.backward_scan = Blocks(complex_.backward_scan, BLOCK=32)
+in_blocks(complex_, "forward_scan", "backward_scan", BLOCK=32)
 
 
 @implements(

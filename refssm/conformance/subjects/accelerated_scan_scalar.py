@@ -1,12 +1,11 @@
 """accelerated-scan's `scalar.scan`: its Triton kernels in the interpreter, 32 steps in a block."""
 
 from refssm.conformance.clones import module
-from refssm.conformance.subjects.triton_interpreter import SCAN, Blocks, few
+from refssm.conformance.subjects.triton_interpreter import SCAN, few, in_blocks
 from refssm.testing import implements
 
 scalar = module("proger-accelerated-scan", "accelerated_scan.scalar")
-scalar.forward_scan = Blocks(scalar.forward_scan, BLOCK=32)
-scalar.backward_scan = Blocks(scalar.backward_scan, BLOCK=32)
+in_blocks(scalar, "forward_scan", "backward_scan", BLOCK=32)
 
 
 @implements(

@@ -1,26 +1,27 @@
+# pyright: reportMissingImports=false
 """flash-linear-attention's `chunk_hgrn`: its Triton kernels in the interpreter."""
 
-import refssm.conformance.subjects.triton_interpreter  # noqa: F401
+from triton.runtime import interpreter
+
 from refssm.conformance.clones import module
-from refssm.conformance.subjects.flash_linear_attention_shared import (
-    DECLARED,
-    FROM,
-    LAYOUT,
-    few_heads,
-    gated,
-)
+from refssm.conformance.subjects.flash_linear_attention_shared import DECLARED, FROM, LAYOUT, gated
+from refssm.conformance.subjects.triton_interpreter import SSD, few
 from refssm.testing import implements
 
-hgrn = module("flash-linear-attention", "fla.ops.hgrn").chunk_hgrn
+chunk = module("flash-linear-attention", "fla.ops.hgrn.chunk")
+# its kernels call `i.to` of the numbers of a loop, which the interpreter has as Python's integers
+vars(chunk)["range"] = lambda *ends: map(interpreter._implicit_cvt, range(*ends))
+# chunks have 128 steps
+narrow = few(SSD, b=2, g=2, h=1, p=2, n=3)
 
 
-@implements("ssd_recurrent", layout=LAYOUT, only=few_heads, **DECLARED)
+@implements("ssd_recurrent", layout=LAYOUT, only=narrow, **DECLARED)
 def ssd_recurrent(x, log_a, B, C):
     """The states are one gated recurrence for each entry of x Bᵀ."""
-    return gated(hgrn, x, log_a, B, C)[0]
+    return gated(chunk.chunk_hgrn, x, log_a, B, C)[0]
 
 
-@implements("ssd_recurrent_stateful", layout=FROM, only=few_heads, **DECLARED)
+@implements("ssd_recurrent_stateful", layout=FROM, only=narrow, **DECLARED)
 def ssd_recurrent_stateful(x, log_a, B, C, S0):
     """The same from a state."""
-    return gated(hgrn, x, log_a, B, C, S0)
+    return gated(chunk.chunk_hgrn, x, log_a, B, C, S0)

@@ -22,7 +22,8 @@ def gated(hgrn, x, log_a, B, C, *S0):
     """Outputs and the last state by hgrn(x, g, initial_state, output_final_state)."""
     drives = x[..., None] * B[:, :, :, None, None]  # (b, l, g, h, p, n)
     gates = log_a[..., None, None].expand_as(drives).flatten(2)
-    states, last = hgrn(drives.flatten(2), gates, *(S.flatten(1) for S in S0 or [None]), True)
+    state = S0[0].flatten(1) if S0 else None
+    states, last = hgrn(drives.flatten(2), gates, state, True)
     y = (states.reshape(drives.shape) * C[:, :, :, None, None]).sum(-1)
     return y, last.reshape(drives[:, 0].shape)
 

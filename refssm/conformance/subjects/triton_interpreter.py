@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """Triton's kernels on the CPU: import this before them.
 
 Triton's interpreter runs them with NumPy, and nothing is timed: a kernel that has several
@@ -39,16 +40,20 @@ if not torch.cuda.is_available():
     torch.cuda.get_device_properties = lambda _: SimpleNamespace(multi_processor_count=1)
 
 
-class Blocks:
+class _Blocks:
     """A kernel that is launched with `constants`, in place of the defaults that it declares."""
 
-    def __init__(self, kernel, **constants):
-        """Keep the kernel."""
+    def __init__(self, kernel, constants):
         self.kernel, self.constants = kernel, constants
 
     def __getitem__(self, grid):
-        """Its launch on a grid."""
         return lambda *args, **named: self.kernel[grid](*args, **named, **self.constants)
+
+
+def in_blocks(module, *kernels: str, **constants: int) -> None:
+    """Launch kernels of a module with other constants than the defaults that they declare."""
+    for name in kernels:
+        setattr(module, name, _Blocks(getattr(module, name), constants))
 
 
 def few(axes: dict[str, str], **sizes: int):
@@ -66,7 +71,14 @@ def few(axes: dict[str, str], **sizes: int):
 
 SSD = {"x": "b g h l p", "log_a": "b g h l", "B": "b g 1 l n", "C": "b g 1 l n", "S0": "b g h p n"}
 SELECTIVE = {
-    "u": "b d l", "dt": "b d l", "z": "b d l", "B": "b 1 l n", "C": "b 1 l n", "x0": "b d n",
-    "A": "d n", "D": "d", "dt_bias": "d",
+    "u": "b d l",
+    "dt": "b d l",
+    "z": "b d l",
+    "B": "b 1 l n",
+    "C": "b 1 l n",
+    "x0": "b d n",
+    "A": "d n",
+    "D": "d",
+    "dt_bias": "d",
 }
 SCAN = {"a": "b l n", "b": "b l n"}

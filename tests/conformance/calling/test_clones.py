@@ -53,6 +53,13 @@ def test_a_clone_lacking_a_package_is_told_with_its_name(folder, monkeypatch):
     assert clones.absent("one") == "one needs a_package_nobody_has: pip install it"
 
 
+def test_a_clone_with_the_name_of_a_package_has_another_name_as_a_subject(folder, monkeypatch):
+    named = Clone("owner/one", "0" * 40, (), subject="owner-one")
+    monkeypatch.setattr(clones, "CLONES", {"owner-one": named})
+    assert module("owner-one", "src.model").which() == "of one"
+    assert list(told(folder)) == ["owner-one  there     at no commit; judged at 0000000000"]
+
+
 def test_make_subjects_asks_for_a_folder():
     command = [sys.executable, "-m", "refssm.conformance.selftest.subjects", ""]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
