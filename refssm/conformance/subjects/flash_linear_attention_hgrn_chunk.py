@@ -1,16 +1,12 @@
-# pyright: reportMissingImports=false
 """flash-linear-attention's `chunk_hgrn`: its Triton kernels in the interpreter."""
-
-from triton.runtime import interpreter
 
 from refssm.conformance.clones import module
 from refssm.conformance.subjects.flash_linear_attention_shared import DECLARED, FROM, LAYOUT, gated
-from refssm.conformance.subjects.triton_interpreter import SSD, few
+from refssm.conformance.subjects.triton_interpreter import SSD, few, tensors_in_loops
 from refssm.testing import implements
 
 chunk = module("flash-linear-attention", "fla.ops.hgrn.chunk")
-# its kernels call `i.to` of the numbers of a loop, which the interpreter has as Python's integers
-vars(chunk)["range"] = lambda *ends: map(interpreter._implicit_cvt, range(*ends))
+tensors_in_loops(chunk)
 # chunks have 128 steps
 narrow = few(SSD, b=2, g=2, h=1, p=2, n=3)
 

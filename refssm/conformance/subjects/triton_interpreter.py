@@ -56,6 +56,11 @@ def in_blocks(module, *kernels: str, **constants: int) -> None:
         setattr(module, name, _Blocks(getattr(module, name), constants))
 
 
+def tensors_in_loops(module) -> None:
+    """Let kernels call methods of a loop's numbers, which are Python's integers here."""
+    module.range = lambda *ends: map(interpreter._implicit_cvt, range(*ends))
+
+
 def few(axes: dict[str, str], **sizes: int):
     """An `only` that cuts axes to these sizes, for arguments with these axes: it is slow."""
 
