@@ -93,27 +93,28 @@ def absent(name: str) -> str:
     return f"{name} needs {', '.join(lacking)}: pip install it" if lacking else ""
 
 
-def module(name: str, dotted: str, root: str = "") -> ModuleType:
+def module(name: str, dotted: str, root: str = "", *, stays: bool = False) -> ModuleType:
     """A module of a clone, by its dotted name below the folder `root` of the clone.
 
     Many repositories call their package `src` or `models`, so its modules do not stay in
-    `sys.modules`. Raises ImportError with a sentence if the clone or a package is not there.
+    `sys.modules`, unless `stays`: for functions that import their package again when they are
+    called. Raises ImportError with a sentence if the clone or a package is not there.
     """
     if reason := absent(name):
         raise ImportError(reason)
     path = path_of(name)
     assert path is not None
-    with _first_on_path(path / root, path):
+    with _first_on_path(path / root, path, stays):
         return import_module(dotted)
 
 
 @contextmanager
-def _first_on_path(root: Path, clone: Path) -> Iterator[None]:
+def _first_on_path(root: Path, clone: Path, stays: bool) -> Iterator[None]:
     """Import from `root` before anything else, without bytecode, and forget the clone's modules."""
     before, written = dict(sys.modules), sys.dont_write_bytecode
     tops = {p.stem for p in root.iterdir()} if root.is_dir() else set()
     for taken in [m for m in sys.modules if m.partition(".")[0] in tops]:
-        if not _inside(sys.modules[taken], clone):
+        if stays or not _inside(sys.modules[taken], clone):
             continue
         del sys.modules[taken]
     sys.path.insert(0, str(root))
@@ -123,7 +124,7 @@ def _first_on_path(root: Path, clone: Path) -> Iterator[None]:
     finally:
         sys.path.remove(str(root))
         sys.dont_write_bytecode = written
-        for new in [m for m in sys.modules if m not in before]:
+        for new in [m for m in sys.modules if m not in before and not stays]:
             if _inside(sys.modules[new], clone):
                 del sys.modules[new]
 

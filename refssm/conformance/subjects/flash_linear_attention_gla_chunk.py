@@ -1,16 +1,15 @@
 """flash-linear-attention's `chunk_gla`: its Triton kernels in the interpreter."""
 
-import refssm.conformance.subjects.triton_interpreter  # noqa: F401
-from refssm.conformance.clones import module
 from refssm.conformance.subjects.flash_linear_attention_shared import (
     DECLARED,
     SELECTED,
     few_channels,
+    fla,
     selected,
 )
 from refssm.testing import implements
 
-gla = module("flash-linear-attention", "fla.ops.gla").chunk_gla
+gla = fla("ops.gla").chunk_gla
 
 
 @implements("selective_scan", layout=f"{SELECTED} -> b d l", only=few_channels, **DECLARED)

@@ -1,11 +1,14 @@
 """flash-linear-attention's `naive_recurrent_gla`, with which its tests compare its kernels."""
 
-import refssm.conformance.subjects.triton_interpreter  # noqa: F401  (its package imports kernels)
-from refssm.conformance.clones import module
-from refssm.conformance.subjects.flash_linear_attention_shared import DECLARED, SELECTED, selected
+from refssm.conformance.subjects.flash_linear_attention_shared import (
+    DECLARED,
+    SELECTED,
+    fla,
+    selected,
+)
 from refssm.testing import implements
 
-gla = module("flash-linear-attention", "fla.ops.gla.naive").naive_recurrent_gla
+gla = fla("ops.gla.naive").naive_recurrent_gla
 
 
 def exact_scale(x):

@@ -1,11 +1,16 @@
 """flash-linear-attention's `chunk_hgrn`: its Triton kernels in the interpreter."""
 
-from refssm.conformance.clones import module
-from refssm.conformance.subjects.flash_linear_attention_shared import DECLARED, FROM, LAYOUT, gated
+from refssm.conformance.subjects.flash_linear_attention_shared import (
+    DECLARED,
+    FROM,
+    LAYOUT,
+    fla,
+    gated,
+)
 from refssm.conformance.subjects.triton_interpreter import SSD, few, tensors_in_loops
 from refssm.testing import implements
 
-chunk = module("flash-linear-attention", "fla.ops.hgrn.chunk")
+chunk = fla("ops.hgrn.chunk")
 tensors_in_loops(chunk)
 # chunks have 128 steps
 narrow = few(SSD, b=2, g=2, h=1, p=2, n=3)

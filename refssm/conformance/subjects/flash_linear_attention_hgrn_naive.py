@@ -1,17 +1,16 @@
 """flash-linear-attention's `naive_recurrent_hgrn`, with which its tests compare its kernels."""
 
-import refssm.conformance.subjects.triton_interpreter  # noqa: F401
-from refssm.conformance.clones import module
 from refssm.conformance.subjects.flash_linear_attention_shared import (
     DECLARED,
     FROM,
     LAYOUT,
     few_heads,
+    fla,
     gated,
 )
 from refssm.testing import implements
 
-hgrn = module("flash-linear-attention", "fla.ops.hgrn.naive").naive_recurrent_hgrn
+hgrn = fla("ops.hgrn.naive").naive_recurrent_hgrn
 
 
 @implements("ssd_recurrent", layout=LAYOUT, only=few_heads, **DECLARED)

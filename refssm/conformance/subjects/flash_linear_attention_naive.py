@@ -1,11 +1,15 @@
 """flash-linear-attention's naive simple GLA, with which its tests compare its kernels."""
 
-import refssm.conformance.subjects.triton_interpreter  # noqa: F401  (its package imports kernels)
-from refssm.conformance.clones import module
-from refssm.conformance.subjects.flash_linear_attention_shared import DECLARED, FROM, LAYOUT, keys
+from refssm.conformance.subjects.flash_linear_attention_shared import (
+    DECLARED,
+    FROM,
+    LAYOUT,
+    fla,
+    keys,
+)
 from refssm.testing import implements
 
-naive = module("flash-linear-attention", "fla.ops.simple_gla.naive")
+naive = fla("ops.simple_gla.naive")
 
 
 @implements("ssd_recurrent", layout=LAYOUT, **DECLARED)

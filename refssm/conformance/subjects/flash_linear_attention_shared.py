@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from refssm.conformance.clones import module
 from refssm.conformance.subjects.triton_interpreter import SELECTIVE, SSD, few
 
 SCANNED = "b l g h p, b l g h, b l g n, b l g n"
@@ -10,6 +11,11 @@ DECLARED: dict[str, Any] = {"framework": "torch", "vjp": True, "dtypes": ("float
 LAYOUT, FROM = f"{SCANNED} -> b l g h p", f"{SCANNED}, b g h p n -> b l g h p, b g h p n"
 few_heads = few(SSD, b=2, g=2, h=2, l=70)
 few_channels = few(SELECTIVE, b=2, d=3, l=70)
+
+
+def fla(dotted: str):
+    """A module of theirs; it stays, because its functions import others when they are called."""
+    return module("flash-linear-attention", f"fla.{dotted}", stays=True)
 
 
 def keys(x, log_a, B, C):

@@ -1,17 +1,16 @@
 """flash-linear-attention's simple GLA: its Triton kernels in the interpreter."""
 
-import refssm.conformance.subjects.triton_interpreter  # noqa: F401
-from refssm.conformance.clones import module
 from refssm.conformance.subjects.flash_linear_attention_shared import (
     DECLARED,
     FROM,
     LAYOUT,
     few_heads,
+    fla,
     keys,
 )
 from refssm.testing import implements
 
-gla = module("flash-linear-attention", "fla.ops.simple_gla")
+gla = fla("ops.simple_gla")
 
 
 def power_of_two(x):

@@ -38,6 +38,17 @@ def test_two_clones_with_a_package_of_one_name_do_not_meet(folder):
     assert not list(folder.rglob("__pycache__"))
 
 
+def test_a_module_that_stays_can_import_its_package_when_it_is_called(folder):
+    (folder / "two/src/late.py").write_text("def late():\n    from src.part import part\n", "utf-8")
+    try:
+        module("two", "src.late", stays=True).late()
+    finally:
+        for kept in [m for m in sys.modules if m.partition(".")[0] == "src"]:
+            del sys.modules[kept]
+    with pytest.raises(ModuleNotFoundError):
+        module("two", "src.late").late()
+
+
 def test_a_clone_that_is_not_there_is_told_with_the_command_that_gets_it(folder):
     with pytest.raises(ImportError, match=r"git clone https://github\.com/owner/gone"):
         module("gone", "src.model")
