@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """accelerated-scan's `ref.scan` at its newest commit: a tree that takes any length."""
 
 import torch

@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """Mamba's `selective_scan_ref` with complex A, whose output is twice the real part."""
 
 import torch

@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """Mamba's Triton kernels in the interpreter: the chunked scan of Mamba-2, and the step."""
 
 import torch

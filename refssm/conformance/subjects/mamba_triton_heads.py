@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """Mamba-2's chunked scan in Triton's interpreter, with groups, heads, states and a first state.
 
 It takes steps and a rate for each head where ours takes logarithms of decays and inputs that have
