@@ -27,6 +27,7 @@ class Clone:
     commit: str
     modules: tuple[str, ...]
     needs: tuple[str, ...] = ()
+    subject: str = ""  # for `--subject`, if a package has the repository's name
 
     @property
     def name(self) -> str:
@@ -35,7 +36,7 @@ class Clone:
 
 
 CLONES = {
-    clone.name: clone
+    clone.subject or clone.name: clone
     for clone in (
         Clone(
             "tommyip/mamba2-minimal",
@@ -125,6 +126,34 @@ CLONES = {
             ),
             ("jax", "flax"),
         ),
+        Clone(
+            "fla-org/flash-linear-attention",
+            "bc3b101dcb713ddc5bd8924b66754eb68b5ccf89",
+            (
+                "flash_linear_attention_naive",
+                "flash_linear_attention_simple_gla",
+                "flash_linear_attention_gla_naive",
+                "flash_linear_attention_gla",
+                "flash_linear_attention_gla_chunk",
+                "flash_linear_attention_hgrn_naive",
+                "flash_linear_attention_hgrn",
+                "flash_linear_attention_hgrn_chunk",
+            ),
+            ("torch", "triton", "einops", "transformers"),
+        ),
+        Clone(
+            "state-spaces/mamba",
+            "e9594ce1c732d97440f0332fdc43170a2294dbfa",
+            ("mamba_ref", "mamba_ref_complex", "mamba_triton", "mamba_triton_heads"),
+            ("torch", "triton", "einops", "transformers"),
+        ),
+        Clone(
+            "proger/accelerated-scan",
+            "866fa4cd4eaf01338ee6d77a4f99fcd4b2f656d1",
+            ("accelerated_scan_tree", "accelerated_scan_scalar", "accelerated_scan_complex"),
+            ("torch", "triton"),
+            subject="proger-accelerated-scan",
+        ),
     )
 }
 
@@ -132,7 +161,7 @@ CLONES = {
 def path_of(name: str) -> Path | None:
     """The folder of a clone, or None if it is not there."""
     folder = os.environ.get(VARIABLE, "")
-    path = Path(folder).expanduser() / name
+    path = Path(folder).expanduser() / (CLONES[name].name if name in CLONES else name)
     return path if folder and path.is_dir() else None
 
 
@@ -146,26 +175,28 @@ def absent(name: str) -> str:
     return f"{name} needs {', '.join(lacking)}: pip install it" if lacking else ""
 
 
-def module(name: str, dotted: str, root: str = "") -> ModuleType:
+def module(name: str, dotted: str, root: str = "", *, stays: bool = False) -> ModuleType:
     """A module of a clone, by its dotted name below the folder `root` of the clone.
 
     Many repositories call their package `src` or `models`, so its modules do not stay in
-    `sys.modules`. Raises ImportError with a sentence if the clone or a package is not there.
+    `sys.modules`, unless `stays`: for functions that import their package again when they are
+    called. Raises ImportError with a sentence if the clone or a package is not there.
     """
     if reason := absent(name):
         raise ImportError(reason)
     path = path_of(name)
     assert path is not None
-    with _first_on_path(path / root, path):
+    with _first_on_path(path / root, path, stays):
         return import_module(dotted)
 
 
 @contextmanager
-def _first_on_path(root: Path, clone: Path) -> Iterator[None]:
+def _first_on_path(root: Path, clone: Path, stays: bool) -> Iterator[None]:
     """Import from `root` before anything else, without bytecode, and forget the clone's modules."""
     before, written = dict(sys.modules), sys.dont_write_bytecode
     tops = {p.stem for p in root.iterdir()} if root.is_dir() else set()
-    _forget([m for m in sys.modules if m.partition(".")[0] in tops], clone)
+    if not stays:
+        _forget([m for m in sys.modules if m.partition(".")[0] in tops], clone)
     sys.path.insert(0, str(root))
     sys.dont_write_bytecode = True
     try:
@@ -173,7 +204,8 @@ def _first_on_path(root: Path, clone: Path) -> Iterator[None]:
     finally:
         sys.path.remove(str(root))
         sys.dont_write_bytecode = written
-        _forget([m for m in sys.modules if m not in before], clone)
+        if not stays:
+            _forget([m for m in sys.modules if m not in before], clone)
 
 
 def _forget(names: list[str], clone: Path) -> None:

@@ -47,6 +47,17 @@ def test_a_folder_without_init_in_a_folder_without_init(folder):
     assert not [m for m in sys.modules if m.partition(".")[0] == "src"]
 
 
+def test_a_module_that_stays_can_import_its_package_when_it_is_called(folder):
+    (folder / "two/src/late.py").write_text("def late():\n    from src.part import part\n", "utf-8")
+    try:
+        module("two", "src.late", stays=True).late()
+    finally:
+        for kept in [m for m in sys.modules if m.partition(".")[0] == "src"]:
+            del sys.modules[kept]
+    with pytest.raises(ModuleNotFoundError):
+        module("two", "src.late").late()
+
+
 def test_a_clone_that_is_not_there_is_told_with_the_command_that_gets_it(folder):
     with pytest.raises(ImportError, match=r"git clone https://github\.com/owner/gone"):
         module("gone", "src.model")
@@ -60,6 +71,13 @@ def test_a_clone_lacking_a_package_is_told_with_its_name(folder, monkeypatch):
     lacking = Clone("owner/one", "0" * 40, (), ("a_package_nobody_has",))
     monkeypatch.setitem(clones.CLONES, "one", lacking)
     assert clones.absent("one") == "one needs a_package_nobody_has: pip install it"
+
+
+def test_a_clone_with_the_name_of_a_package_has_another_name_as_a_subject(folder, monkeypatch):
+    named = Clone("owner/one", "0" * 40, (), subject="owner-one")
+    monkeypatch.setattr(clones, "CLONES", {"owner-one": named})
+    assert module("owner-one", "src.model").which() == "of one"
+    assert list(told(folder)) == ["owner-one  there     at no commit; judged at 0000000000"]
 
 
 def test_make_subjects_asks_for_a_folder():
