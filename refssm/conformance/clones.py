@@ -71,8 +71,10 @@ CLONES = {
             "2efa84dac0e68e63547a27a18fa943c98f1c312e",
             (
                 "recurrentgemma_rnn_scan",
+                "recurrentgemma_rnn_scan_bfloat16",
                 "recurrentgemma_scan_native",
                 "recurrentgemma_scan_associative",
+                "recurrentgemma_scan_pallas",
             ),
             ("torch", "jax", "flax", "einops", "jaxtyping", "typeguard", "absl", "sentencepiece"),
         ),

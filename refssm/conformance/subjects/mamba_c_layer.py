@@ -81,13 +81,17 @@ def mamba_layer_stateful(
     u, W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out, s0, x0
 ):
     """forward_layer for one row after another; A is −e^{A_log}, as export.py writes it."""
+    (h, e, n), r, t = (*W_in.shape[:1], *log_rate.shape), W_dt.shape[0], k.shape[1]
+    given = W_in, k, k_bias, W_low, W_B, W_C, W_dt, dt_bias, log_rate, D, W_out, s0, x0
+    sizes = (h, 2 * e), (e, t), (e,), (e, r), (e, n), (e, n), (r, e), (e,), (e, n), (e,), (e, h)
+    if not t or u.shape[1] != h or [v.shape for v in given] != [*sizes, (e, t), (e, n)]:
+        raise ValueError("sizes disagree, or no taps")
     x_proj = np.concatenate([W_low, W_B, W_C], -1).T
     weights = W_in.T, k[:, ::-1], k_bias, x_proj, W_dt.T, dt_bias, -np.exp(log_rate), D, W_out.T
     weights = [np.array(w, np.float32, order="C") for w in weights]
     names = WEIGHTS.split()[1 : 1 + len(weights)]
-    e, n, r, t = *log_rate.shape, W_dt.shape[0], k.shape[1]
     model = Mamba(
-        Config(n_layers=1, dim=u.shape[1], d_inner=e, dt_rank=r, d_state=n, d_conv=t),
+        Config(n_layers=1, dim=h, d_inner=e, dt_rank=r, d_state=n, d_conv=t),
         Weights(**dict(zip(names, map(pointer, weights), strict=True))),
     )
     C.malloc_run_state(ctypes.byref(model.state), ctypes.byref(model.config))
@@ -105,6 +109,8 @@ def mamba_layer_stateful(
 def short_convolution_step(u, k, s):
     """The four functions of the step of the convolution."""
     d, t = k.shape
+    if not t or s.shape != (d, t) or u.shape != (d,):
+        raise ValueError("sizes disagree, or no taps")
     s, k, u = s.copy(), np.array(k[:, ::-1], order="C"), u.copy()
     products = np.empty_like(s)
     C.shift_matrix_left(pointer(s), d, t)

@@ -9,7 +9,21 @@ from refssm.testing import implements
 scan = module("recurrentgemma", "recurrentgemma.jax.scan")
 complex_lib = scan.complex_lib
 
-DECLARED = {"framework": "jax", "vjp": True, "ftz": True, "dtypes": ("float32", "complex64")}
+STEPS = 48  # three blocks of the kernel, which is interpreted
+
+
+def few_steps(x):
+    """The case cut to its first steps."""
+    return {**x, "a": x["a"][..., :STEPS, :], "b": x["b"][..., :STEPS, :]}
+
+
+DECLARED = {
+    "framework": "jax",
+    "vjp": True,
+    "ftz": True,
+    "only": few_steps,
+    "dtypes": ("float32", "complex64"),
+}
 
 
 def pairs(x):

@@ -2,45 +2,39 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import torch
 
+from refssm.adapters import halves, log_dt
 from refssm.conformance.clones import module
 from refssm.testing import implements
 
 layer = module("S4Torch", "s4torch.layer")
 
 
-def with_conjugates(x):
-    """The case with its conjugate beside it: the layer takes the real part of the kernel."""
-    if x["P"].shape[-1] != 1 or not x["l"]:
-        return None
-    n = x["w"].shape[-1] // 2
-    if np.array_equal(x["w"][..., n:], x["w"][..., :n].conj()):
-        return x
-    vectors = {k: np.concatenate([x[k], x[k].conj()], -1) for k in "wBC"}
-    columns = {k: np.concatenate([x[k], x[k].conj()], -2) for k in "PQ"}
-    return {**x, **vectors, **columns}
+def rank_one(x):
+    """The case, if A is diagonal plus a matrix of rank one."""
+    return x if x["P"].shape[-1] == 1 and x["l"] else None
 
 
 @implements(
     "dplr_kernel_aliased",
     framework="torch",
+    vjp=True,
     dtypes=("complex64",),
     kinds="complex",
-    only=with_conjugates,
+    adapters=(halves(), log_dt()),
+    only=rank_one,
     layout="n, n r, n r, d n, d n, d -> d l",
 )
 def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
-    """The property K of a layer with these parameters; it keeps log dt, and Cᵀ conjugated."""
-    omega = layer._make_omega_l(l)
-    order = [i if i == 0 else l - i for i in range(l)]
-    parameters = {"p": P[:, 0], "q": Q[:, 0], "lambda_": w[None, None], "B": B, "Ct": C.conj()}
-    here = SimpleNamespace(
-        **parameters, log_step=dt.log(), omega_l=omega, l_max=l, ifft_order=torch.tensor(order)
-    )
+    """The property K, with all modes and log dt; the parameter Ct is conjugated."""
+    w, p, q, B, C = (torch.cat([v, v.conj()], -1) for v in (w, P[:, 0], Q[:, 0], B, C))
+    order = torch.tensor([i if i == 0 else l - i for i in range(l)])
+    own = {"p": p, "q": q, "lambda_": w[None, None], "B": B, "Ct": C.conj(), "log_step": dt}
+    fixed = {"omega_l": layer._make_omega_l(l), "ifft_order": order, "l_max": l}
+    here = SimpleNamespace(**own, **fixed)
     here._compute_roots = lambda: layer.S4Layer._compute_roots(here)
-    return layer.S4Layer.K.fget(here)[0].to(B.dtype)
+    return layer.S4Layer.K.fget(here)[0]
 
 
 @implements(
