@@ -154,6 +154,47 @@ CLONES = {
             ("torch", "triton"),
             subject="proger-accelerated-scan",
         ),
+        Clone(
+            "johnma2006/mamba-minimal",
+            "03de542a36d873f6e6c4057ad687278cc6ae944d",
+            ("mamba_minimal_scan", "mamba_minimal_block"),
+            ("torch", "einops"),
+        ),
+        Clone(
+            "alxndrTL/mamba.py",
+            "2cc168c78b2494557f45072c4b8daa9d6f5608c7",
+            ("mamba_py_pscan", "mamba_py_scan", "mamba_py_scan_seq", "mamba_py_block"),
+            ("torch",),
+        ),
+        Clone(
+            "kroggen/mamba.c",
+            "7387f49e352f86a0c22041c0f66fd2a40b58a207",
+            ("mamba_c_layer",),
+        ),
+        Clone(
+            "idoh/mamba.np",
+            "6c54a64254de986e375da40a995f02e329ba1582",
+            ("mamba_np_scan", "mamba_np_block"),
+            ("einops", "transformers"),
+        ),
+        Clone(
+            "google-deepmind/recurrentgemma",
+            "2efa84dac0e68e63547a27a18fa943c98f1c312e",
+            (
+                "recurrentgemma_rnn_scan",
+                "recurrentgemma_rnn_scan_bfloat16",
+                "recurrentgemma_scan_native",
+                "recurrentgemma_scan_associative",
+                "recurrentgemma_scan_pallas",
+            ),
+            ("torch", "jax", "flax", "einops", "jaxtyping", "typeguard", "absl", "sentencepiece"),
+        ),
+        Clone(
+            "TariqAHassan/S4Torch",
+            "9c5c72ce3ea84d1450ec11e5ae97bed7085ea3fb",
+            ("s4torch_layer",),
+            ("torch",),
+        ),
     )
 }
 
@@ -175,6 +216,15 @@ def absent(name: str) -> str:
     return f"{name} needs {', '.join(lacking)}: pip install it" if lacking else ""
 
 
+def source(name: str, file: str) -> Path:
+    """A file of a clone. Raises ImportError with a sentence if the clone is not there."""
+    if reason := absent(name):
+        raise ImportError(reason)
+    path = path_of(name)
+    assert path is not None
+    return path / file
+
+
 def module(name: str, dotted: str, root: str = "", *, stays: bool = False) -> ModuleType:
     """A module of a clone, by its dotted name below the folder `root` of the clone.
 
@@ -182,10 +232,7 @@ def module(name: str, dotted: str, root: str = "", *, stays: bool = False) -> Mo
     `sys.modules`, unless `stays`: for functions that import their package again when they are
     called. Raises ImportError with a sentence if the clone or a package is not there.
     """
-    if reason := absent(name):
-        raise ImportError(reason)
-    path = path_of(name)
-    assert path is not None
+    path = source(name, "")
     with _first_on_path(path / root, path, stays):
         return import_module(dotted)
 
