@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, wraps
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from refssm._arguments import each
 from refssm._operator import Operator
+from refssm._parametrisations import MAPS, Map, parameter_of, with_imaginary_part
 from refssm.domains import Domain
-from refssm.selective_scan.mamba import sigmoid, softplus
 
-SMALLEST = 1e-8  # rates and steps below, and those of the other sign, are drawn as this one
 PAIRS, MODES = "halves", "n"  # the axis of conjugate pairs
 
 
@@ -35,35 +34,6 @@ class Adapter:
 
     def __repr__(self):
         return f"{self.name}({self.argument!r})" if self.argument else f"{self.name}()"
-
-
-def _with_imaginary_part(theta, real):
-    """The number with this real part and the imaginary part of θ."""
-    return real + 1j * theta.imag if np.iscomplexobj(theta) else real
-
-
-class _Map(NamedTuple):
-    """A parametrisation of one argument A: A(θ), dRe A/dRe θ from θ and A, and θ(A)."""
-
-    forward: Callable
-    slope: Callable
-    inverse: Callable
-
-
-def _of_rates(forward, slope, inverse) -> _Map:
-    """Of Re A = −forward(Re θ) with the imaginary part of θ; `inverse` of positive rates."""
-    return _Map(
-        lambda theta: _with_imaginary_part(theta, -forward(theta.real)),
-        lambda theta, A: -slope(theta.real),
-        lambda A: _with_imaginary_part(A, inverse(np.maximum(np.abs(A.real), SMALLEST))),
-    )
-
-
-MAPS = {
-    "log_dt": _Map(np.exp, lambda theta, dt: dt, lambda dt: np.log(np.maximum(dt.real, SMALLEST))),
-    "neg_exp": _of_rates(np.exp, np.exp, np.log),
-    "neg_softplus": _of_rates(softplus, sigmoid, lambda rate: rate + np.log(-np.expm1(-rate))),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +119,7 @@ class _OfOne(Adapted):
         return list(self.inputs).index(self.adapter.argument)
 
     @property
-    def map(self) -> _Map:
+    def map(self) -> Map:
         """The parametrisation."""
         assert self.adapter is not None
         return MAPS[self.adapter.name]
@@ -161,7 +131,7 @@ class _OfOne(Adapted):
     def back(self, gradients, parameters, natural):
         i = self.place
         slope = self.map.slope(parameters[i], natural[i])
-        gradients[i] = _with_imaginary_part(gradients[i], slope * gradients[i].real)
+        gradients[i] = with_imaginary_part(gradients[i], slope * gradients[i].real)
         return gradients
 
     def oracle(self, definition):
@@ -250,51 +220,11 @@ def _domains(op: Operator, adapter: Adapter) -> dict[str, Domain]:
             real = MODES not in dims and domain.kind == "either"  # else pairs are not conjugate
             found[key] = replace(domain, kind="real") if real else domain
         else:
-            found[key] = _of_parameter(domain, adapter.name) if key == name else domain
+            found[key] = parameter_of(domain, adapter.name) if key == name else domain
             if domain.meets == name:  # no values beside those of an argument that is not drawn
                 rest = tuple(t for t in domain.textures if t != "beside")
                 found[key] = replace(domain, textures=rest, meets="")
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class _Parameters(Domain):
-    """The numbers θ of an argument's domain, also of one that `--where` has narrowed."""
-
-    argument: Domain | None = None
-    parameter: str = ""
-
-    def draw(self, name: str, a: np.ndarray, b: np.ndarray, real: bool) -> np.ndarray:
-        """θ for the argument's own draws."""
-        assert self.argument is not None
-        key = name.removeprefix(f"{self.parameter} of ")
-        return MAPS[self.parameter].inverse(self.argument.draw(key, a, b, real))
-
-
-def _of_parameter(domain: Domain, name: str) -> Domain:
-    """The domain of θ: the maps of the argument, each by the inverse."""
-    parameter = MAPS[name]
-
-    def mapped(draw):
-        return lambda a, b: parameter.inverse(draw(a, b)) + 0j
-
-    def fitted(theta):
-        assert domain.fit is not None
-        return parameter.inverse(domain.fit(parameter.forward(theta)))
-
-    fields = {key: getattr(domain, key) for key in Domain.__dataclass_fields__}
-    fields |= {
-        "summary": f"{name} of {domain.summary}",
-        "maps": {f"{name} of {key}": mapped(draw) for key, draw in domain.maps.items()},
-        "tame": tuple(f"{name} of {key}" for key in domain.tame),
-        "textures": tuple(
-            t for t in domain.textures if t in ("each", "constant", "channel", "gaps")
-        ),
-        "fit": domain.fit and fitted,
-        "structured": {},
-        "span": False,
-    }
-    return _Parameters(**fields, argument=domain, parameter=name)
 
 
 def refuse_unfit(op: Operator, adapter: Adapter) -> None:

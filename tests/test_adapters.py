@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import refssm
-from refssm._adapted import MAPS, MODES, PAIRS, Adapter, adapted, adapters_of
+from refssm._adapted import MODES, PAIRS, Adapter, adapted, adapters_of
+from refssm._parametrisations import MAPS
 from refssm.adapters import halves, log_dt, neg_exp, neg_softplus
 from refssm.catalog import OPERATORS
 from refssm.conformance.cases.case import ordinary_case
