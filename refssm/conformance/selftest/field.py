@@ -32,7 +32,6 @@ BEGIN, END = "<!-- field: written by selftest.field -->", "<!-- end of field -->
 WORDS = {"wrong": "WRONG", "error": "ERROR", "inaccurate": "INACCURATE"}
 TYPES = {"float32": "f4", "float64": "f8", "complex64": "c8", "complex128": "c16"}
 PLUGINS = Path(__file__).parents[1] / "subjects"
-LIMIT = 3600  # seconds of one repository
 
 
 class Judged(NamedTuple):
@@ -66,14 +65,13 @@ def told(plugin: str) -> dict[str, str]:
     return found
 
 
-def judged(name: str, workers: int) -> Iterator[Judged]:
-    """The rows of one repository, from a run of the judge."""
-    for plugin in CLONES[name].modules:
-        place = f"refssm.conformance.subjects.{plugin}"
-        command = [sys.executable, "-m", "refssm", "verify", place, "--json"]
-        command += ["--workers", f"{workers}"]
-        paths = os.pathsep.join([str(ROOT.parent), os.environ.get("PYTHONPATH", "")])
-        with TemporaryDirectory() as folder:  # counterexamples are left there
+def judged(name: str, plugin: str, workers: int, limit: int) -> list[Judged]:
+    """The rows of one plug-in, from a run of the judge; RuntimeError if that is not to be had."""
+    place = f"refssm.conformance.subjects.{plugin}"
+    command = [sys.executable, "-m", "refssm", "verify", place, "--json", "--workers", f"{workers}"]
+    paths = os.pathsep.join([str(ROOT.parent), os.environ.get("PYTHONPATH", "")])
+    with TemporaryDirectory() as folder:  # counterexamples are left there
+        try:
             done = subprocess.run(
                 command,
                 cwd=folder,
@@ -81,13 +79,15 @@ def judged(name: str, workers: int) -> Iterator[Judged]:
                 capture_output=True,
                 encoding="utf-8",
                 check=False,
-                timeout=LIMIT,
+                timeout=limit,
             )
-        try:
-            document = json.loads(done.stdout)
-        except json.JSONDecodeError:
-            raise RuntimeError(f"{plugin}: {done.stderr.strip()[-300:]}") from None
-        yield from rows_of(name, plugin, document["results"])
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"no end within {limit} seconds") from None
+    try:
+        document = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        raise RuntimeError(done.stderr.strip()[-300:]) from None
+    return list(rows_of(name, plugin, document["results"]))
 
 
 def rows_of(name: str, plugin: str, results: Iterable[dict]) -> Iterator[Judged]:
@@ -155,26 +155,36 @@ def page(text: str, rows: list[Judged]) -> str:
 def main(
     only: Annotated[str, typer.Option(help="Repositories or plug-ins, by commas.")] = "",
     workers: Annotated[int, typer.Option(help="Processes of each run of the judge.")] = 2,
+    limit: Annotated[int, typer.Option(help="Seconds for one plug-in.")] = 3600,
     record: Annotated[bool, typer.Option(help="Write docs/field.csv and the table.")] = False,
 ) -> None:
-    """Judge what is there; say what is not. Rows of what is not there stay as they are."""
-    asked, found, again = only.split(",") if only else list(CLONES), [], set()
-    for name in CLONES:
-        if name not in asked:
-            continue
-        if reason := absent(name):
+    """Judge what is there; say what is not. Rows of what is not judged stay as they are.
+
+    With `--record` each plug-in's rows are written as soon as they are there.
+    """
+    asked = set(only.split(","))
+    for name, clone in CLONES.items():
+        plugins = [p for p in clone.modules if not only or {name, p} & asked]
+        if plugins and (reason := absent(name)):
             typer.echo(f"skip {name}   {reason}")
             continue
-        for row in judged(name, workers):
-            found.append(row)
-            typer.echo(f"{row.plugin}  {row.operator}  {row.types}  {row.verdict}  {row.bits}")
-        again |= set(CLONES[name].modules)
-    if record:
-        rows = merged(read(), found, again)
-        with ROWS.open("w", encoding="utf-8", newline="") as lines:
-            writer = csv.writer(lines, lineterminator="\n")
-            writer.writerows([Judged._fields, *rows])
-        PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
+        for plugin in plugins:
+            try:
+                found = judged(name, plugin, workers, limit)
+            except RuntimeError as error:
+                typer.echo(f"skip {plugin}   {error}")
+                continue
+            for row in found:
+                typer.echo(f"{plugin}  {row.operator}  {row.types}  {row.verdict}  {row.bits}")
+            if record:
+                store(merged(read(), found, {plugin}))
+
+
+def store(rows: list[Judged]) -> None:
+    """Write the file and the table."""
+    with ROWS.open("w", encoding="utf-8", newline="") as lines:
+        csv.writer(lines, lineterminator="\n").writerows([Judged._fields, *rows])
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), rows), encoding="utf-8")
 
 
 if __name__ == "__main__":
