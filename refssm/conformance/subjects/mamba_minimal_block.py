@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """mamba-minimal's `MambaBlock`, the whole block, with weights that come with each call."""
 
 from functools import cache

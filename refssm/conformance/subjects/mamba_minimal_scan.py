@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """mamba-minimal's `MambaBlock.selective_scan`: a loop over time in PyTorch."""
 
 import torch.nn.functional as F

@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """mamba.py's `MambaBlock`: the whole block, and one step after another from its cache."""
 
 from functools import cache

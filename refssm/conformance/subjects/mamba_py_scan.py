@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """mamba.py's `MambaBlock.selective_scan`, by Blelloch's parallel scan."""
 
 import torch.nn.functional as F

@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """mamba.py's `MambaBlock.selective_scan_seq`, a loop over time."""
 
 from types import SimpleNamespace

@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """RecurrentGemma's `rnn_scan` in PyTorch, a loop over time, and its `Conv1D`."""
 
 import torch

@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """RecurrentGemma's `rnn_scan` in PyTorch, in bfloat16: it accumulates in float32."""
 
 import torch

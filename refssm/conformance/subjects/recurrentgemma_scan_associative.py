@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """RecurrentGemma's `linear_scan` in JAX by `jax.lax.associative_scan` (ASSOCIATIVE_NATIVE)."""
 
 import jax

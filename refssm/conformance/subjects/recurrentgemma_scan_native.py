@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """RecurrentGemma's `linear_scan` in JAX by `jax.lax.scan` (LINEAR_NATIVE)."""
 
 import jax

@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """RecurrentGemma's `linear_scan` in JAX by its Pallas kernel (LINEAR_PALLAS), interpreted."""
 
 import jax

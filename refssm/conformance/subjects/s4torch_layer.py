@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """S4Torch's `S4Layer`: its kernel at the roots of unity, and its convolution."""
 
 from types import SimpleNamespace
