@@ -57,8 +57,8 @@ def told(plugin: str) -> dict[str, str]:
     """What the plug-in's functions say of themselves, by operator."""
     tree = ast.parse((PLUGINS / f"{plugin}.py").read_text(encoding="utf-8"))
     found = {}
-    for node in ast.walk(tree):
-        for mark in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+    for node in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+        for mark in node.decorator_list:
             first = mark.args[0] if isinstance(mark, ast.Call) and mark.args else None
             if isinstance(first, ast.Constant):
                 found[str(first.value)] = (ast.get_docstring(node) or "").partition("\n")[0]
