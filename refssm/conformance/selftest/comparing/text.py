@@ -1,0 +1,65 @@
+"""The sentences of the page about the comparison."""
+
+TITLE = """\
+# The judge beside other checks
+
+This page is written by `python -m refssm.conformance.selftest.compare --record`. Do not edit it.
+
+A kernel is usually tested by comparing it with a slow loop at a few sizes, within a tolerance. Here
+the same wrong and right kernels go through such checks, as public libraries publish them, and
+through refssm's judge. A wrong kernel has one planted bug; a right one is one of refssm's honest
+implementations, each in another algorithm. All are judged in single precision.
+"""
+
+HOW = """\
+The checks were written again in NumPy, from the published numbers; no line of the libraries runs
+here. The truth of a comparison is refssm's reference in the same precision, as in the tests of
+these libraries. In "rule, sizes and inputs", "of" gives the library's own size where ours is
+smaller, so that all programs run in minutes. Inputs are standard normal, unless a library's test or
+stability wants another draw (`comparing/inputs.py`).
+
+- A kernel has a forward program and a gradient. If one is wrong, the other is the reference's. This
+  helps `check_grads`: it compares a gradient with differences of the program itself, so it sees a
+  wrong value only because the gradient beside it is right.
+- A check stops at its first difference. Right kernels are run up to l = 1024, since some of them
+  need memory that is quadratic in the length; wrong ones at all lengths.
+- The judge runs with `--dtype`, in the type in which a bug shows: complex64 for a bug that only
+  complex numbers show, else float32. The other checks get the same type. complex64 is outside what
+  mamba_ssm's, fla's and KernelBench's tests cover; fla's comparison cannot take complex numbers, so
+  `|x|²` stands for its square.
+- With the variable `FLA_CI_ENV`, fla's comparison only warns below a ratio of 0.01 or an error of
+  0.3. It is run here without it.
+- Seconds are medians on one core: reference, program and comparison; for the judge, its whole run
+  in one process without the start of Python. They are those of NumPy programs, so only their ratios
+  mean something.
+
+Run it again with `python -m refssm.conformance.selftest.compare --record`, about 15 minutes on one
+core, or for some operators with `--only linear_scan,ssd`. Draws are seeded. Every verdict is in
+[compare.csv](compare.csv).
+"""
+
+APART_EMPTY = """\
+None are recorded yet. A bug that was made in a copy of a public library, without the judge in mind,
+belongs into `OTHERS` of `refssm/conformance/selftest/comparing/programs.py`; the next `--record`
+prints its row here.
+"""
+
+LIMITS = """\
+## What this does not show
+
+- The planted bugs were written to test this judge, and a bug that it missed was a reason to improve
+  it. So its count is no estimate of what it catches of bugs that nobody planted; that is what the
+  section before is for. For the other checks these bugs are unseen.
+- The bugs are not a sample of what people do. Many are mistakes seen in public code, others were
+  made up because a check has to catch something. The shares of the groups are those of refssm's
+  list.
+- The right kernels, too, were written by the authors of the judge. It is tuned to refuse none of
+  them ([the soak](soak.md)).
+- The libraries run their tests on graphics cards, in 16-bit types and at larger sizes too. Their
+  tolerances have to admit TF32 and atomic additions in any order, which these kernels do not have.
+  More sizes would catch more of the group "borders".
+- A library's numbers are for its own operators. What they do for another operator says how a
+  borrowed tolerance works, not how good the library's tests are.
+- Most of these checks are one part of a test suite: a wrong gradient or a memory error may be
+  caught elsewhere.
+"""
