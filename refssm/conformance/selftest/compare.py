@@ -28,7 +28,14 @@ from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.selftest import soak, stored
 from refssm.conformance.selftest.comparing import page
-from refssm.conformance.selftest.comparing.programs import NAMES, Declined, Program, programs_of
+from refssm.conformance.selftest.comparing.programs import (
+    APART,
+    NAMES,
+    Declined,
+    Program,
+    others,
+    programs_of,
+)
 from refssm.conformance.selftest.comparing.published import PUBLISHED
 from refssm.conformance.selftest.comparing.rows import PATH, Row, read, write
 
@@ -78,13 +85,13 @@ TIMED = 15  # of so many programs of an operator, the judge is timed on one, fro
 METHODS = (*PUBLISHED, *JUDGES)
 
 
-def rows_of(name: str) -> Iterator[Row]:
-    """The verdict of every method on every program of one operator."""
+def rows_of(programs: list[Program]) -> Iterator[Row]:
+    """The verdict of every method on every program."""
     date, commit = stored.today()
     memory: dict = {}
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for k, program in enumerate(programs_of(name)):
+        for k, program in enumerate(programs):
             told = (program.op.name, program.name, program.dtype, program.group, program.what)
             cells, reasons = {}, []
             for method in METHODS:
@@ -120,28 +127,45 @@ def verdict(method: page.Method, program: Program) -> tuple[str, str, float]:
     return words[bool(why)], why, seconds
 
 
+def keep(new: list[Row]) -> list[Row]:
+    """Put new rows in the place of those of the same operator and kind, and write the page."""
+    gone = {kind(row) for row in new}
+    rows = [*(row for row in read(PATH) if kind(row) not in gone), *new]
+    rows.sort(key=lambda row: row.group == APART or NAMES.index(row.operator) - len(NAMES))
+    write(PATH, rows)
+    page.PAGE.write_text(page.page(rows, METHODS), encoding="utf-8")
+    return rows
+
+
+def kind(row: Row) -> str:
+    """The operator of a program, or APART for bugs that were not planted for the judge."""
+    return APART if row.group == APART else row.operator
+
+
 def main(
-    only: Annotated[str, typer.Option(help="Families or operators, separated by commas.")] = "",
+    only: Annotated[
+        str, typer.Option(help="Families or operators, separated by commas; or apart.")
+    ] = "",
     record: Annotated[bool, typer.Option(help="Write docs/compare.csv and the page.")] = False,
 ) -> None:
     """Print what each method catches and refuses."""
-    names = [name for name in NAMES if soak.among(name, only)]
-    new: list[Row] = []
+    names = [*NAMES, APART] if not only else [APART] if only == APART else []
+    names = names or [name for name in NAMES if soak.among(name, only)]
+    came: list[Row] = []
     with nothing_kept():
         for name in names:
             started = time.perf_counter()
-            new += rows_of(name)
-            spent = time.perf_counter() - started
-            typer.echo(f"{name}: {spent:.0f} s", err=True)
+            new = [*rows_of(others() if name == APART else programs_of(name))]
+            came += new
+            typer.echo(f"{name}: {time.perf_counter() - started:.0f} s", err=True)
             if record:  # an interrupted run keeps the operators that it ended
-                others = [row for row in read(PATH) if row.operator != name]
-                mine = [row for row in new if row.operator == name]
-                write(PATH, sorted([*others, *mine], key=lambda row: NAMES.index(row.operator)))
-    typer.echo(page.totals(new, METHODS))
-    for line in page.refusals(new, METHODS):
+                keep(new)
+    if only == APART:
+        typer.echo(page.apart(came, METHODS))
+        return
+    typer.echo(page.totals(came, METHODS))
+    for line in page.refusals(came, METHODS):
         typer.echo(line)
-    if record:
-        page.PAGE.write_text(page.page(read(PATH), METHODS), encoding="utf-8")
 
 
 if __name__ == "__main__":

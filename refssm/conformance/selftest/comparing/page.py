@@ -12,7 +12,7 @@ from typing import Protocol
 from refssm.conformance.selftest import stored
 from refssm.conformance.selftest.comparing.programs import APART, GROUPS, NAMES, RIGHT, Program
 from refssm.conformance.selftest.comparing.rows import Row
-from refssm.conformance.selftest.comparing.text import APART_EMPTY, HOW, LIMITS, TITLE
+from refssm.conformance.selftest.comparing.text import APART_TEXT, HOW, LIMITS, TITLE
 
 PAGE = Path("docs/compare.md")
 FEW = 5  # right programs named for each check
@@ -155,12 +155,12 @@ def reason(row: Row, method: Method) -> str:
 def apart(rows: Rows, methods: Methods) -> str:
     """The table of bugs that nobody planted for the judge."""
     found = of_group(rows, APART)
-    if not found:
-        return APART_EMPTY
     cells = [
         [f"`{row.operator}`", row.what, *(row.verdict(m.name) for m in methods)] for row in found
     ]
-    return stored.table(["operator", "bug", *(m.name for m in methods)], cells)
+    counts = (f"**{len(with_verdict(found, m, 'caught'))}**" for m in methods)
+    cells.append([f"caught, of {len(found)}", "", *counts])
+    return stored.table(["operator", "mistake", *(m.name for m in methods)], cells)
 
 
 def page(rows: Rows, methods: Methods) -> str:
@@ -188,6 +188,7 @@ def page(rows: Rows, methods: Methods) -> str:
         "## Right kernels refused",
         "\n".join(refusals(rows, methods)),
         "## Bugs that were not planted for the judge",
+        APART_TEXT,
         apart(rows, methods),
         LIMITS,
     ]

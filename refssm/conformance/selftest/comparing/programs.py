@@ -16,6 +16,7 @@ from refssm.conformance.diagnosis.suspects import bugs_of_operator
 from refssm.conformance.honest import Honest
 from refssm.conformance.planted import PlantedBug
 from refssm.conformance.selftest import soak
+from refssm.conformance.selftest.comparing import reported
 from refssm.conformance.selftest.comparing.inputs import trial_of
 
 NAMES = (
@@ -76,18 +77,17 @@ class Program:
         return self.found.vjp
 
 
-# bugs that nobody planted for the judge, as in a copy of a public repository; `caught_by` gives the
-# type, as "value[float32]"
-OTHERS: tuple[PlantedBug, ...] = ()
-
-
 def programs_of(name: str) -> list[Program]:
     """The wrong and the right programs of one operator, in single precision."""
     op = operator_named(name)
     planted = [bug for bug in bugs_of_operator(name, op.family) if single(bug)]
-    others = [_wrong(op, bug, APART) for bug in OTHERS if bug.op == name]
     wrong = [_wrong(op, bug, group_of(op, bug)) for bug in planted]
-    return [*map(_right, right_ones(name)), *wrong, *others]
+    return [*map(_right, right_ones(name)), *wrong]
+
+
+def others() -> list[Program]:
+    """The bugs that nobody planted for the judge."""
+    return [_wrong(operator_named(bug.op), bug, APART) for bug in reported.BUGS]
 
 
 def single(bug: PlantedBug) -> bool:

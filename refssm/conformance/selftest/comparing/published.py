@@ -50,22 +50,22 @@ RECIPES = (
         "torch.allclose",
         "torch 2.13.0, documented defaults",
         within(*ALLCLOSE),
-        f"each entry within 1e-8 + 1e-5 \\|truth\\|; {IN_PYTORCH}",
+        f"each entry within 1e-8 + 1e-5 |truth|; {IN_PYTORCH}",
         PLAIN,
     ),
     Recipe(
         "torch assert_close",
         "torch 2.13.0, table of torch.testing.assert_close",
         within(*ASSERT_CLOSE),
-        f"each entry within 1e-5 + 1.3e-6 \\|truth\\|, for float32 and complex64; {IN_PYTORCH}",
+        f"each entry within 1e-5 + 1.3e-6 |truth|, for float32 and complex64; {IN_PYTORCH}",
         PLAIN,
     ),
     Recipe(
         "mamba_ssm",
         "mamba e9594ce (2.3.2.post1), tests/ops/test_selective_scan.py and triton/test_ssd.py",
         mamba_close,
-        "each output within 2e-3 + 6e-4 \\|truth\\|, gradients 2e-3 to 2e-2 + 6e-4 to 3e-3 "
-        "\\|truth\\|; SSD 3e-3 + 1e-2 \\|truth\\|, values only; l = 128, 256, … 4096 (SSD: 56, "
+        "each output within 2e-3 + 6e-4 |truth|, gradients 2e-3 to 2e-2 + 6e-4 to 3e-3 "
+        "|truth|; SSD 3e-3 + 1e-2 |truth|, values only; l = 128, 256, … 4096 (SSD: 56, "
         "128, 199), batch 2, 4 channels, n = 8 (SSD: n = 32, head 16 of 64)",
         lengths((128, 256, 512, 1024, 2048, 4096), d=4, n=8, p=8, t=4),
         {"ssd": {"log_a": small_steps, "B": times(0.2, normal)}},
@@ -92,7 +92,7 @@ RECIPES = (
         "KernelBench",
         "KernelBench 423217d, src/kernelbench/eval.py, level3/48_Mamba2ReturnY.py",
         within(KERNELBENCH, KERNELBENCH),
-        "each entry within 1e-4 + 1e-4 \\|truth\\|, values only; five inputs, uniform from 0 to 1 "
+        "each entry within 1e-4 + 1e-4 |truth|, values only; five inputs, uniform from 0 to 1 "
         "(SSD: decays, B and C normal), l = 128, batch 2 of 2048, 2 heads of 8, p = 64, n = 16",
         lengths((128,) * 5, h=2, d=4, n=16, p=64, t=4),
         {
@@ -106,7 +106,7 @@ RECIPES = (
 CHECK_GRADS = CheckGrads(
     "jax check_grads",
     "jax 0.10.2, jax/_src/public_test_util.py (order 1, mode rev)",
-    "no truth: along one random direction, the gradient within 2e-3 + 2e-3 \\|slope\\| of a "
+    "no truth: along one random direction, the gradient within 2e-3 + 2e-3 |slope| of a "
     "central difference of the program itself, ε = 1e-4; l = 12, n = 3, 2 channels",
 )
 PUBLISHED = (*RECIPES, CHECK_GRADS)

@@ -25,6 +25,7 @@ LONGEST_RIGHT = 1024
 Close = Callable[[Operator, str, np.ndarray, np.ndarray], str]  # "" or what differs
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def near(found, truth, rtol: float, atol: float) -> str:
     """|found − truth| ≤ atol + rtol |truth| in each entry, NaN never; "" if so."""
     error, allowed = np.abs(found - truth), atol + rtol * np.abs(truth)
@@ -32,10 +33,8 @@ def near(found, truth, rtol: float, atol: float) -> str:
     if not bad.any():
         return ""
     k = int(np.argmax(np.where(bad, np.nan_to_num(error / allowed, nan=np.inf), 0)))
-    error, allowed = np.broadcast_to(error, bad.shape).flat[k], allowed.flat[k]
-    return (
-        f"{bad.sum()} of {bad.size} entries beyond; the worst by {error:.2g}, {allowed:.2g} allowed"
-    )
+    told = f"{error.flat[k]:.2g}, {allowed.flat[k]:.2g} allowed"
+    return f"{bad.sum()} of {bad.size} entries beyond; the worst by {told}"
 
 
 def of_shape(found, truth) -> str:

@@ -21,6 +21,8 @@ stability wants another draw (`comparing/inputs.py`).
 - A kernel has a forward program and a gradient. If one is wrong, the other is the reference's. This
   helps `check_grads`: it compares a gradient with differences of the program itself, so it sees a
   wrong value only because the gradient beside it is right.
+- "Caught" is said of a wrong kernel that is refused for any reason. A check that refuses right
+  kernels, too, catches some wrong ones only for that.
 - A check stops at its first difference. Right kernels are run up to l = 1024, since some of them
   need memory that is quadratic in the length; wrong ones at all lengths.
 - The judge runs with `--dtype`, in the type in which a bug shows: complex64 for a bug that only
@@ -29,19 +31,21 @@ stability wants another draw (`comparing/inputs.py`).
   `|x|²` stands for its square.
 - With the variable `FLA_CI_ENV`, fla's comparison only warns below a ratio of 0.01 or an error of
   0.3. It is run here without it.
-- Seconds are medians on one core: reference, program and comparison; for the judge, its whole run
-  in one process without the start of Python. They are those of NumPy programs, so only their ratios
-  mean something.
+- Seconds are medians of processor time: reference, program and comparison. For the judge they are
+  those of one program in fifteen, whole runs with nothing kept from earlier ones, without the start
+  of Python. A wrong kernel takes less, because its run ends at the first failure. All are NumPy
+  programs, so only ratios mean something.
 
 Run it again with `python -m refssm.conformance.selftest.compare --record`, about 15 minutes on one
-core, or for some operators with `--only linear_scan,ssd`. Draws are seeded. Every verdict is in
-[compare.csv](compare.csv).
+core, or for some operators with `--only linear_scan,ssd`; `--only apart` runs the bugs of public
+reports. Draws are seeded. Every verdict is in [compare.csv](compare.csv).
 """
 
-APART_EMPTY = """\
-None are recorded yet. A bug that was made in a copy of a public library, without the judge in mind,
-belongs into `OTHERS` of `refssm/conformance/selftest/comparing/programs.py`; the next `--record`
-prints its row here.
+APART_TEXT = """\
+Mistakes that public reports about other libraries describe, written anew as bugs of our operators
+(`comparing/reported.py`). They were taken as they were found, before any was run; none was planted
+for the judge, but some are like bugs that were. A copy of a public library with a bug in it belongs
+here, too, once its mistake is written there.
 """
 
 LIMITS = """\
