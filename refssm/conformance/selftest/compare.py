@@ -81,7 +81,7 @@ JUDGES = (
         "the same with gradients and more laws",
     ),
 )
-TIMED = 15  # of so many programs of an operator, the judge is timed on one, from nothing kept
+TIMED = 40  # the judge is timed on one of so many programs of an operator, from nothing kept
 METHODS = (*PUBLISHED, *JUDGES)
 
 

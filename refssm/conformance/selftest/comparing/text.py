@@ -32,7 +32,7 @@ stability wants another draw (`comparing/inputs.py`).
 - With the variable `FLA_CI_ENV`, fla's comparison only warns below a ratio of 0.01 or an error of
   0.3. It is run here without it.
 - Seconds are medians of processor time: reference, program and comparison. For the judge they are
-  those of one program in fifteen, whole runs with nothing kept from earlier ones, without the start
+  those of one program in forty, whole runs with nothing kept from earlier ones, without the start
   of Python. A wrong kernel takes less, because its run ends at the first failure. All are NumPy
   programs, so only ratios mean something.
 
