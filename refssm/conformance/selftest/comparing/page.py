@@ -114,7 +114,7 @@ def misses(rows: Rows, methods: Methods) -> Iterator[str]:
         yield f"\n**{m.name}**\n"
         missed = with_verdict(planted(rows), m, "missed")
         if not missed:
-            yield "- misses none of these."
+            yield "- misses none: a test requires that it catches each of them."
         for group in GROUPS:
             found, all_ = of_group(missed, group), of_group(rows, group)
             if found:

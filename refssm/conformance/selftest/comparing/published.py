@@ -66,12 +66,17 @@ RECIPES = (
         mamba_close,
         "each output within 2e-3 + 6e-4 |truth|, gradients 2e-3 to 2e-2 + 6e-4 to 3e-3 "
         "|truth|; SSD 3e-3 + 1e-2 |truth|, values only; l = 128, 256, … 4096 (SSD: 56, "
-        "128, 199), batch 2, 4 channels, n = 8 (SSD: n = 32, head 16 of 64)",
+        "128, 199), batch 2, 4 channels, n = 8 (SSD: n = 32, 4 heads of 64 in 1, 2 or 4 groups, p = 16 of 64)",
         lengths((128, 256, 512, 1024, 2048, 4096), d=4, n=8, p=8, t=4),
         {"ssd": {"log_a": small_steps, "B": times(0.2, normal)}},
         own=("selective_scan", "mamba_scan_stateful", "ssd_chunked"),
         value_only=("ssd",),
-        sizes_of={"ssd": lengths((56, 128, 199), g=1, h=2, n=32, p=16)},
+        sizes_of={
+            "ssd": tuple(
+                {"l": l, "g": g, "h": 4 // g, "n": 32, "p": 16}
+                for l, g in ((56, 1), (128, 2), (199, 4))
+            )
+        },
     ),
     Recipe(
         "fla assert_close",
@@ -93,7 +98,7 @@ RECIPES = (
         "KernelBench 423217d, src/kernelbench/eval.py, level3/48_Mamba2ReturnY.py",
         within(KERNELBENCH, KERNELBENCH),
         "each entry within 1e-4 + 1e-4 |truth|, values only; five inputs, uniform from 0 to 1 "
-        "(SSD: decays, B and C normal), l = 128, batch 2 of 2048, 2 heads of 8, p = 64, n = 16",
+        "(SSD: log decays, B and C normal), l = 128, batch 2 of 2048, 2 heads of 8, p = 64, n = 16",
         lengths((128,) * 5, h=2, d=4, n=16, p=64, t=4),
         {
             "": {"": uniform},
@@ -107,6 +112,6 @@ CHECK_GRADS = CheckGrads(
     "jax check_grads",
     "jax 0.10.2, jax/_src/public_test_util.py (order 1, mode rev)",
     "no truth: along one random direction, the gradient within 2e-3 + 2e-3 |slope| of a "
-    "central difference of the program itself, ε = 1e-4; l = 12, n = 3, 2 channels",
+    "central difference of the program itself, ε = 1e-4; l = 12, n = 3, batch 2, 2 channels",
 )
 PUBLISHED = (*RECIPES, CHECK_GRADS)

@@ -43,22 +43,22 @@ reports. Draws are seeded. Every verdict is in [compare.csv](compare.csv).
 
 APART_TEXT = """\
 Mistakes that public reports about other libraries describe, written anew as bugs of our operators
-(`comparing/reported.py`). They were taken as they were found, before any was run; none was planted
-for the judge, but some are like bugs that were. A copy of a public library with a bug in it belongs
-here, too, once its mistake is written there.
+(`comparing/reported.py`). They are those of a short search that one of our operators can have; they
+were chosen before any of them was run, and all are in the table. None was planted for the judge,
+but some are like bugs that were. A bug made in a copy of a public library belongs here, too.
 """
 
 LIMITS = """\
 ## What this does not show
 
 - The planted bugs were written to test this judge, and a bug that it missed was a reason to improve
-  it. So its count is no estimate of what it catches of bugs that nobody planted; that is what the
-  section before is for. For the other checks these bugs are unseen.
+  it. So "all" is true by construction, and is no estimate of what it catches of bugs that nobody
+  planted; the section before has a few of those. For the other checks these bugs are unseen.
 - The bugs are not a sample of what people do. Many are mistakes seen in public code, others were
   made up because a check has to catch something. The shares of the groups are those of refssm's
   list.
-- The right kernels, too, were written by the authors of the judge. It is tuned to refuse none of
-  them ([the soak](soak.md)).
+- The right kernels, too, were written by the authors of the judge, and a right kernel that it
+  refused was a reason to change it ([the soak](soak.md)).
 - The libraries run their tests on graphics cards, in 16-bit types and at larger sizes too. Their
   tolerances have to admit TF32 and atomic additions in any order, which these kernels do not have.
   More sizes would catch more of the group "borders".
