@@ -12,7 +12,7 @@ from typing import Protocol
 from refssm.conformance.selftest import stored
 from refssm.conformance.selftest.comparing.programs import APART, GROUPS, NAMES, RIGHT, Program
 from refssm.conformance.selftest.comparing.rows import Row
-from refssm.conformance.selftest.comparing.text import APART_TEXT, HOW, LIMITS, TITLE
+from refssm.conformance.selftest.comparing.text import APART_TEXT, HOW, LIMITS, REFUSED, TITLE
 
 PAGE = Path("docs/compare.md")
 FEW = 5  # right programs named for each check
@@ -186,6 +186,7 @@ def page(rows: Rows, methods: Methods) -> str:
         "## What each check misses",
         "\n".join(misses(rows, methods)).strip(),
         "## Right kernels refused",
+        REFUSED,
         "\n".join(refusals(rows, methods)),
         "## Bugs that were not planted for the judge",
         APART_TEXT,

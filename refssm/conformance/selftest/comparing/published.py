@@ -66,7 +66,8 @@ RECIPES = (
         mamba_close,
         "each output within 2e-3 + 6e-4 |truth|, gradients 2e-3 to 2e-2 + 6e-4 to 3e-3 "
         "|truth|; SSD 3e-3 + 1e-2 |truth|, values only; l = 128, 256, … 4096 (SSD: 56, "
-        "128, 199), batch 2, 4 channels, n = 8 (SSD: n = 32, 4 heads of 64 in 1, 2 or 4 groups, p = 16 of 64)",
+        "128, 199), batch 2, 4 channels, n = 8 (SSD: n = 32, 4 heads of 64 in 1, 2 or 4 groups, "
+        "p = 16 of 64)",
         lengths((128, 256, 512, 1024, 2048, 4096), d=4, n=8, p=8, t=4),
         {"ssd": {"log_a": small_steps, "B": times(0.2, normal)}},
         own=("selective_scan", "mamba_scan_stateful", "ssd_chunked"),
