@@ -85,6 +85,8 @@ from refssm.discretize import (
 from refssm.cauchy import (
     cauchy_kernel as cauchy_kernel,
     cauchy_kernel_vjp as cauchy_kernel_vjp,
+    cauchy_kernel_pairs as cauchy_kernel_pairs,
+    cauchy_kernel_pairs_vjp as cauchy_kernel_pairs_vjp,
     resolvent_at_roots as resolvent_at_roots,
     resolvent_at_roots_vjp as resolvent_at_roots_vjp,
 )
@@ -145,6 +147,10 @@ from refssm.dplr import (
     dplr_kernel_vjp as dplr_kernel_vjp,
     dplr_kernel_aliased as dplr_kernel_aliased,
     dplr_kernel_aliased_vjp as dplr_kernel_aliased_vjp,
+    dplr_kernel_real as dplr_kernel_real,
+    dplr_kernel_real_vjp as dplr_kernel_real_vjp,
+    dplr_kernel_aliased_real as dplr_kernel_aliased_real,
+    dplr_kernel_aliased_real_vjp as dplr_kernel_aliased_real_vjp,
 )
 from refssm.hope import (
     hope_transfer as hope_transfer,

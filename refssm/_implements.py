@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from refssm._adapted import Adapter, adapted
 from refssm._names import did_you_mean
 
 Arrays = Mapping[str, np.ndarray]
@@ -75,6 +76,7 @@ class Declaration:
     ftz: bool = False
     deterministic: bool = True
     kinds: str = "any"
+    adapters: tuple[Adapter, ...] = ()
 
     def __post_init__(self):
         for name, kind in KINDS.items():
@@ -93,6 +95,9 @@ class Declaration:
             wanted = f"wanted one of {known}, or with a number: {DEVICES[self.framework][1]}:1"
             what = f"unknown device {self.device!r} for framework {self.framework!r}"
             raise ValueError(f"implements: {what}; {wanted}")
+        if strange := [a for a in self.adapters if not isinstance(a, Adapter)]:
+            wanted = "functions of refssm.adapters, called: (log_dt(),)"
+            raise ValueError(f"implements: `adapters` must be {wanted}, got {strange[0]!r}")
         for dtype in self.dtypes:
             if dtype not in TYPES:
                 raise ValueError(f"implements: {unknown('type', dtype, TYPES)}")
@@ -126,6 +131,10 @@ class Declaration:
             raise ValueError(
                 f'implements: kinds="complex": {op} has no argument of complex numbers'
             )
+        try:
+            adapted(op, self.adapters)
+        except ValueError as error:
+            raise ValueError(f"implements: {error}") from None
         if self.layout:
             from refssm._layout import in_layout, parse
 
@@ -154,6 +163,8 @@ def implements(name: str, **declared: Any):
     kinds       "complex": it is never called with real arrays, except for arguments that are real
                 by definition (a step size). Complex `dtypes` alone say so too, where the operator
                 also has real types. "any" (default): real and complex arguments, also mixed.
+    adapters    the function's own parameters, if they are not the operator's arguments:
+                (log_dt(), neg_exp("w")). See `refssm.adapters`.
 
     Raises ValueError for a value that is not possible.
 
@@ -185,6 +196,9 @@ def declared_as(name: str, declared: dict) -> Declaration:
         raise ValueError(f"implements: {what} {', '.join(known)}")
     dtypes = declared.get("dtypes", ())
     one = isinstance(dtypes, str) or not isinstance(dtypes, Iterable)
+    adapters = declared.get("adapters", ())
+    adapters = tuple(adapters) if isinstance(adapters, list | tuple) else (adapters,)
+    declared = {**declared, "adapters": adapters}
     return Declaration(name, **{**declared, "dtypes": (dtypes,) if one else tuple(dtypes)})
 
 

@@ -4,7 +4,7 @@
 
 `w` are the poles of the system, `z` the nodes at which to evaluate its transfer function, and
 `v` the residues: Σ_n v_n/(z − w_n) is the partial fraction form of C (z − A)⁻¹ B with A = diag w
-and v_n = C_n B_n.
+and v_n = C_n B_n. Of conjugate pairs, one pole and residue each may be stored.
 
 The same at all l-th roots of unity, with discrete poles a_n:
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from refssm._contract import SPECTRUM
 from refssm._operator import Operator
+from refssm._pairs import folded, paired
 from refssm._roots import roots_of_unity
 from refssm.broadcasting import unbroadcast
 from refssm.domains import coefficients, discrete_poles, nodes, poles, residues
@@ -64,10 +65,48 @@ CAUCHY_KERNEL = Operator(
     batch="d, d, ",
     traits=frozenset({"linear:v"}),
     citation="gu2022s4, §3.2",
-    tags=("cauchy_mult", "cauchy_naive", "cauchy_conj", "S4 Cauchy multiplication"),
+    tags=("cauchy_mult", "cauchy_dot", "S4 Cauchy multiplication"),
 )
 cauchy_kernel = CAUCHY_KERNEL.checked(cauchy_kernel)
 cauchy_kernel_vjp = CAUCHY_KERNEL.checked_vjp(cauchy_kernel_vjp)
+
+
+def cauchy_kernel_pairs(v, w, z):
+    """k_l = Σ_n v_n / (z_l − w_n) + v_n* / (z_l − w_n*).
+
+    Signature ``(n),(n),(l)->(l)``: arguments, types, units and errors are those of `cauchy_kernel`;
+    `n` counts the stored poles, one of each conjugate pair. A pole on the real axis counts twice,
+    with the real part of its residue. At a real node it is 2 Re of the stored half, at others not.
+    Source: [gu2022s4, §3.2].
+
+    >>> import refssm
+    >>> refssm.cauchy_kernel_pairs([1 - 2j], [-0.5 + 3j], [1.0, 2j]).round(4)
+    array([1.3333+0.j    , 2.4158-0.1584j])
+    """
+    return CAUCHY_KERNEL.reference(paired(v), paired(w), z)
+
+
+def cauchy_kernel_pairs_vjp(dk, v, w, z):
+    """The gradients by v and w are those of the stored half plus the conjugate of the other's.
+
+    Returns `(dv, dw, dz)`, shaped like `v`, `w` and `z`.
+    """
+    dv, dw, dz = CAUCHY_KERNEL.bare_vjp(dk, paired(v), paired(w), z)
+    return folded(dv), folded(dw), dz
+
+
+CAUCHY_KERNEL_PAIRS = Operator(
+    reference=cauchy_kernel_pairs,
+    signature="(n),(n),(l)->(l)",
+    inputs={"v": residues, "w": poles, "z": nodes},
+    outputs=("k",),
+    batch="d, d, ",
+    traits=frozenset({"linear:v"}),
+    citation="gu2022s4, §3.2",
+    tags=("cauchy_conj", "cauchy_naive", "cauchy_mult_sym", "S4 Cauchy sum conjugate pairs"),
+)
+cauchy_kernel_pairs = CAUCHY_KERNEL_PAIRS.checked(cauchy_kernel_pairs)
+cauchy_kernel_pairs_vjp = CAUCHY_KERNEL_PAIRS.checked_vjp(cauchy_kernel_pairs_vjp)
 
 
 def resolvent_at_roots(v, a, *, l):

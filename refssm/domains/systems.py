@@ -264,6 +264,17 @@ low_rank_partners = Domain(
     follows="P",
 )
 
+low_rank_multiples = Domain(
+    summary="each column of P times a number ≥ 0, so that −2 P Re(Qᴴ x) damps",
+    maps={
+        "one": low_rank_partners.maps["one"],
+        "near": lambda a, b: 0.5 + a + 0j,
+        "magnitudes": low_rank_partners.maps["magnitudes"],
+    },
+    tame=("one", "near"),
+    follows="P",
+)
+
 state_matrices = Domain(
     summary="state matrices without eigenvalues right of the imaginary axis: any, triangular, "
     "diagonal, singular, zero; rows off the diagonal up to 8 times the entry on it plus one",

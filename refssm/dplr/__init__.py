@@ -3,5 +3,6 @@
 from refssm._names import export
 from refssm.dplr.aliased import *
 from refssm.dplr.kernel import *
+from refssm.dplr.pairs import *
 
 export(globals())

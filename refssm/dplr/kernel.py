@@ -139,13 +139,7 @@ DPLR_KERNEL = Operator(
     definition=dplr_spectrum,
     contract=SPECTRUM,
     citation="gu2022s4, §3.2",
-    tags=(
-        "kernel_DPLR",
-        "SSMKernelDPLR",
-        "SSKernelNPLR",
-        "S4 kernel diagonal plus low rank",
-        "Woodbury",
-    ),
+    tags=("kernel_DPLR", "S4 kernel diagonal plus low rank", "Woodbury"),
 )
 dplr_kernel = DPLR_KERNEL.checked(dplr_kernel)
 dplr_kernel_vjp = DPLR_KERNEL.checked_vjp(dplr_kernel_vjp)

@@ -13,6 +13,17 @@ def cauchy_kernel(v, w, z):
     ]
 
 
+def cauchy_kernel_pairs(v, w, z):
+    """k_l = Σ_n 2 (Re v_n (z_l − Re w_n) − Im v_n Im w_n) / ((z_l − Re w_n)² + Im² w_n)."""
+    pairs = [(acb(v_n), acb(w_n)) for v_n, w_n in zip(v, w, strict=True)]
+    return [sum(_of_pair(v_n, w_n, z_l) for v_n, w_n in pairs) for z_l in z]
+
+
+def _of_pair(v, w, z):
+    d = z - w.real
+    return 2 * (v.real * d - v.imag * w.imag) / (d * d + w.imag**2)
+
+
 def _over(v, d):
     return v * conj(d) / (d.real**2 + d.imag**2)
 

@@ -23,6 +23,23 @@ def dplr_kernel_aliased(w, P, Q, B, C, dt, *, l):
     return _responses(A_bar, x, C, l)
 
 
+def dplr_kernel_real(w, P, Q, B, C, dt, *, l):
+    """`dplr_kernel` of the modes, rows and coefficients with their conjugates behind them."""
+    return [mp.re(K) for K in dplr_kernel(*_both(w, P, Q, B, C), dt, l=l)]
+
+
+def dplr_kernel_aliased_real(w, P, Q, B, C, dt, *, l):
+    """`dplr_kernel_aliased` of the same."""
+    return [mp.re(K) for K in dplr_kernel_aliased(*_both(w, P, Q, B, C), dt, l=l)]
+
+
+def _both(w, P, Q, B, C):
+    """Each list with the conjugates of its entries behind them."""
+    P, Q = ([*F, *([mp.conj(x) for x in row] for row in F)] for F in (P, Q))
+    w, B, C = ([*x, *map(mp.conj, x)] for x in (w, B, C))
+    return w, P, Q, B, C
+
+
 def _bilinear(w, P, Q, B, dt):
     """Ā = (I − ½dt A)⁻¹ (I + ½dt A) and B̄ = (I − ½dt A)⁻¹ dt B."""
     n, I = len(w), mp.eye(len(w))

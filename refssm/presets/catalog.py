@@ -1,5 +1,8 @@
 """The presets of each operator, from the families' files."""
 
+from dataclasses import replace
+
+from refssm._adapted import Adapted
 from refssm._operator import Operator
 from refssm.presets import (
     cauchy,
@@ -49,4 +52,11 @@ def preset_named(op: Operator, name: str) -> Preset | None:
 
 def presets_of(op: Operator) -> tuple[Preset, ...]:
     """All presets of an operator; () if it has none."""
+    if isinstance(op, Adapted) and op.base is not None:
+        return tuple(_of_parameters(op, preset) for preset in presets_of(op.base))
     return PRESETS.get(op.name, ())
+
+
+def _of_parameters(op: Adapted, preset: Preset) -> Preset:
+    """The preset as parameters of an adapted operator."""
+    return replace(preset, draw=lambda rng, sizes: op.of_preset(preset.draw(rng, sizes)))

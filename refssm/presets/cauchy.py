@@ -14,11 +14,13 @@ def _nodes(l, dt):
     return 2j / dt * np.tan(np.pi * np.arange(l) / (2 * l + 1))
 
 
-def _of_measure(name):
+def _of_measure(name, half=False):
     def draw(rng, sizes):
-        system = initial.dplr(name, n=sizes["n"])
-        C = initial.real_outputs(rng, system["V"], 1)[0]
-        return _sums(system["w"], C * system["B"], sizes["l"], initial.steps(rng, ()))
+        n = sizes["n"]
+        system = initial.dplr(name, n=2 * n if half else n)
+        w, C = system["w"], initial.real_outputs(rng, system["V"], 1)[0]
+        kept = np.argsort(-w.imag, kind="stable")[:n] if half else np.arange(n)
+        return _sums(w[kept], (C * system["B"])[kept], sizes["l"], initial.steps(rng, ()))
 
     return draw
 
@@ -55,6 +57,13 @@ OF_MEASURES = tuple(
     for name, words in MEASURES.items()
     for preset in of_orders(name, words, _of_measure(name))
 )
+OF_HALVES = tuple(
+    preset
+    for name, words in MEASURES.items()
+    for preset in of_orders(
+        f"{name}-half", f"{words}, one mode of each pair", _of_measure(name, True), (8, 32, 128)
+    )
+)
 OF_POLES = tuple(
     preset
     for name in ("lin", "inv")
@@ -62,6 +71,7 @@ OF_POLES = tuple(
 )
 PRESETS = {
     "cauchy_kernel": (*OF_MEASURES, *OF_POLES),
+    "cauchy_kernel_pairs": (*OF_HALVES, *OF_POLES),
     "resolvent_at_roots": (
         *of_orders("s4d-lin", POLES["lin"], _discrete("lin"), (16, 64)),
         *of_orders("s4d-inv", POLES["inv"], _discrete("inv"), (16, 64)),

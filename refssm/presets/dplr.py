@@ -24,14 +24,14 @@ def _drawing(name, half):
     return draw
 
 
-def _of(name, half):
+def _of(name, half, orders):
     ending, words = ("-half", ", one mode of each pair") if half else ("", "")
     words = f"HiPPO-{NAMES[name]} as NPLR{words}"
-    orders = (32,) if half else (16, 64, 256)
     return of_orders(name + ending, words, _drawing(name, half), orders, r=MEASURES[name])
 
 
-WHOLE = tuple(preset for name in MEASURES for preset in _of(name, False))
-PRESETS = dict.fromkeys(
-    ("dplr_kernel", "dplr_kernel_aliased"), (*WHOLE, *_of("legs", True), *_of("fourier", True))
-)
+WHOLE = tuple(preset for name in MEASURES for preset in _of(name, False, (16, 64, 256)))
+SOME_HALVES = (*_of("legs", True, (32,)), *_of("fourier", True, (32,)))
+HALVES = tuple(preset for name in MEASURES for preset in _of(name, True, (8, 32, 128)))
+PRESETS = dict.fromkeys(("dplr_kernel", "dplr_kernel_aliased"), (*WHOLE, *SOME_HALVES))
+PRESETS |= dict.fromkeys(("dplr_kernel_real", "dplr_kernel_aliased_real"), HALVES)

@@ -2,6 +2,7 @@
 
 from refssm._names import export
 from refssm_gpu.cauchy.kernel import *
+from refssm_gpu.cauchy.pairs import *
 from refssm_gpu.cauchy.resolvent import *
 
 export(globals())

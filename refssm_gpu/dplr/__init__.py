@@ -3,5 +3,6 @@
 from refssm._names import export
 from refssm_gpu.dplr.aliased import *
 from refssm_gpu.dplr.kernel import *
+from refssm_gpu.dplr.pairs import *
 
 export(globals())

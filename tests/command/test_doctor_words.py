@@ -57,7 +57,8 @@ def test_a_skip_connection_and_the_logarithm_of_A_are_understood_and_types_are_d
     assert "it gets D = 0" in told
     assert told.endswith("refssm verify test_my_ops.py::test_selective_scan")
     text = (path / "test_my_ops.py").read_text(encoding="utf-8")
-    assert "return selective_scan(u, dt, np.log(-A), B, C, D=A[..., 0] * 0)" in text
+    assert "return selective_scan(u, dt, A, B, C, D=A[..., 0] * 0)" in text
+    assert 'adapters=(neg_exp("A"),),' in text
     assert 'dtypes=("float32",),' in text
     # the mark in the file says operator, layout and types
     how = ("--check", "value", "--profile", "quick", "--json")

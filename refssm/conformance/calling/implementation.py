@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from refssm._adapted import Adapter
 from refssm._implements import FRAMEWORKS, Budget, Declaration, declared_as
 from refssm._layout import Layout, in_layout, parse
 from refssm._operator import Operator
@@ -31,6 +32,7 @@ class Offer(NamedTuple):
     ftz: bool = False
     deterministic: bool = True  # False: equal calls may differ within tolerance
     kinds: str = "any"  # "complex": not called with real arrays
+    adapters: tuple[Adapter, ...] = ()  # parameters that it has in place of arguments
     views: tuple[str, ...] = ()  # memory layouts that the framework supports
     immutable: bool = False
     lacks: Mapping[str, str] = {}  # types that cannot be judged here, and why
@@ -84,6 +86,7 @@ class Found:
             declared.ftz,
             declared.deterministic,
             declared.kinds,
+            declared.adapters,
         )
         if lack := vars_of(self.forward).get("__refssm_lack__", str)():
             return offer._replace(absent=lack)

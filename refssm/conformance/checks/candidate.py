@@ -14,6 +14,7 @@ from refssm._operator import Operator
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.narrowing import UNSTEADY
 from refssm.conformance.calling.one_call import Declined, Outcome
+from refssm.conformance.calling.worker import NOT_CALLED
 from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.gauges.gauge import Gauge
 from refssm.conformance.judging.agreement import same
@@ -117,7 +118,9 @@ class Candidate:
         if isinstance(kept, Outcome):
             if kept.status == UNSTEADY:
                 raise UsageError(f"{op}: {kept.message}")
-            raise Broken(without_result(replace(kept, message=f"`only` {kept.message}")))
+            if not kept.message.startswith(NOT_CALLED):  # else no call of `only` is to blame
+                kept = replace(kept, message=f"`only` {kept.message}")
+            raise Broken(without_result(kept))
         if kept is None:
             raise Declined
         if op is self.op and op.leading:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
+from refssm._adapted import adapters_of, through
 from refssm._operator import Operator
 from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.calling.worker import InProcess
@@ -38,12 +40,32 @@ def bugs_of_operator(name: str, family: str) -> tuple[PlantedBug, ...]:
     return tuple(d for d in bugs_of(family) if d.op == name)
 
 
+@cache
+def bugs_in(op: Operator) -> tuple[PlantedBug, ...]:
+    """The planted bugs of an operator, for the parameters that it takes."""
+    return tuple(_of_parameters(d, op) for d in bugs_of_operator(op.name, op.family))
+
+
+def _of_parameters(bug: PlantedBug, op: Operator) -> PlantedBug:
+    """The bug behind the operator's adapters."""
+    if not adapters_of(op):
+        return bug
+
+    def wrong(right, *arrays, **statics):
+        def planted(*natural, **statics):
+            return bug.wrong(right, *natural, **statics)
+
+        return through(op, planted, bug.of_gradient)(*arrays, **statics)
+
+    return replace(bug, wrong=wrong)
+
+
 def answering_alike(
     check: Check, candidate: Candidate, heard: list[Episode], among=()
 ) -> list[PlantedBug]:
     """The planted bugs with the same outputs: the nearest first, then those of this check."""
     op, vjp = candidate.op, check.rule.of_gradient
-    known = list(among) or [d for d in bugs_of_operator(op.name, op.family) if d.vjp or not vjp]
+    known = list(among) or [d for d in bugs_in(op) if d.vjp or not vjp]
     if not check.rule.between_calls:  # a bug with random errors resembles any error of its size
         known = [d for d in known if not _between_calls(d)]
     wanted = f"{check.name}[{check.dtype}]"
@@ -63,7 +85,7 @@ def misbehaving(check: Check, candidate: Candidate, case, heard: list[Episode]) 
     """The planted bugs that this check finds with the same message, numbers aside."""
     op, told = candidate.op, _words(heard[0].verdict)
     found = []
-    for d in bugs_of_operator(op.name, op.family):
+    for d in bugs_in(op):
         if d.caught_by.split("[")[0] == check.name:
             other = copy(candidate)
             other.worker, other.sliced = InProcess([d.found()]), False

@@ -39,8 +39,12 @@ MADE = {
     "lambdare": ("w", "{w}.real"),
     "lambdareal": ("w", "{w}.real"),
 }
-# what a formula cannot take, as a range for `--where`
-LIMITS = {"xp.log(-w.real)": "re(w)=-100..-0.001"}
+# parameters that an adapter has: what the test passes, and the adapter
+ADAPTED = {
+    "xp.log(dt)": ("dt", "log_dt()"),
+    "xp.log(-A)": ("A", 'neg_exp("A")'),
+    "xp.log(-w.real)": ("w.real", 'neg_exp("w")'),
+}
 # arguments beyond an operator's: what makes them change nothing, and how that is told
 IDLE = {
     ("selective_scan", "D"): ("A[..., 0] * 0", "it gets D = 0: with D u it would be more"),

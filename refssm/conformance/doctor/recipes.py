@@ -9,7 +9,7 @@ from refssm._layout import parse
 from refssm._operator import Operator
 from refssm.catalog import joined
 from refssm.conformance.calling.calls.attempt import Function
-from refssm.conformance.doctor.names import LIMITS, MADE, REVERSED, idle, means, switch
+from refssm.conformance.doctor.names import ADAPTED, MADE, REVERSED, idle, means, switch
 
 KERNELS = ("diagonal_kernel_zoh", "diagonal_kernel_bilinear")  # C and B count as their product only
 OF_PAIRS = tuple(f"{name}_real" for name in KERNELS)
@@ -53,9 +53,15 @@ class Recipe:
         return bool(self.real_part) or any(".imag" in t or "view_as_real" in t for t in texts)
 
     @property
-    def where(self) -> str:
-        """The range of an argument outside which its formula is not defined, or ""."""
-        return next((LIMITS[text] for _, text in self.passed if text in LIMITS), "")
+    def adapters(self) -> tuple[str, ...]:
+        """The adapters of the parameters that the function takes."""
+        return tuple(ADAPTED[text][1] for _, text in self.passed if text in ADAPTED)
+
+    @property
+    def in_parameters(self) -> Recipe:
+        """The call as a test makes it, behind the adapters."""
+        passed = tuple((n, ADAPTED.get(text, (text,))[0]) for n, text in self.passed)
+        return replace(self, passed=passed)
 
     def body(self, framework: str, module: str) -> str:
         """The statement that returns the output; `module` is the name of `xp`."""

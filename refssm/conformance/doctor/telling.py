@@ -65,8 +65,7 @@ def command(guess: Guess, target: str, written: str) -> str:
     """The command that judges a function: itself if it can be called so, else its test's."""
     place = f"{target}::{guess.recipe.function}"
     if not guess.recipe.direct:  # the mark in the test says the rest
-        where = f" --where {quote(guess.recipe.where)}" * bool(guess.recipe.where)
-        return f"refssm verify {quote(f'{written}::test_{guess.recipe.function}')}{where}"
+        return f"refssm verify {quote(f'{written}::test_{guess.recipe.function}')}"
     parts = ["refssm", "verify", quote(place), "--as", guess.op.name]
     parts += ["--framework", guess.framework] * (guess.framework != "numpy")
     parts += ["--kinds complex"] * guess.recipe.only_complex
@@ -93,6 +92,8 @@ def tests(diagnoses: list[Diagnosis], target: str, written: Path) -> str:
     added = "".join(f"sys.path.insert(0, {_relative(f, written)})\n" for f in paths)
     froms = "\n".join(f"from {m} import {_names(m, shown)}" for m in modules)
     libraries = "\n".join(sorted([*imports, "import pytest"]))
+    used = sorted({a.partition("(")[0] for g in guesses for a in g.recipe.adapters})
+    froms += f"\nfrom refssm.adapters import {', '.join(used)}" * bool(used)
     body = "".join(f"\n\n{_test(guess)}" for guess in guesses)
     return f"{head}{standard}{libraries}\n{chr(10) * bool(added)}{added}\n{froms}\n{body}"
 
@@ -102,12 +103,18 @@ def _test(guess: Guess) -> str:
     mark += [f'framework="{guess.framework}"'] * (guess.framework != "numpy")
     mark += [f'layout="{guess.layout}"'] * (not guess.op.constructor)
     mark += ['kinds="complex"'] * guess.recipe.only_complex
-    mark += [f'where="{guess.recipe.where}"'] * bool(guess.recipe.where)
+    mark += [f"adapters={_tuple_of(guess.recipe.adapters)}"] * bool(guess.recipe.adapters)
     mark += [f"dtypes={_tuple(guess.types)}"] * bool(guess.others)
     mark += ["vjp=True"] * guess.gradient
     joined = "".join(f"    {part},\n" for part in mark)
     name, module = f"test_{guess.recipe.function}", SHORT[guess.framework]
-    return f"@pytest.mark.refssm(\n{joined})\n{guess.recipe.source(name, guess.framework, module)}"
+    source = guess.recipe.in_parameters.source(name, guess.framework, module)
+    return f"@pytest.mark.refssm(\n{joined})\n{source}"
+
+
+def _tuple_of(texts: tuple[str, ...]) -> str:
+    """The source of a tuple of expressions."""
+    return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
 
 
 def _tuple(names: tuple[str, ...]) -> str:
@@ -115,7 +122,7 @@ def _tuple(names: tuple[str, ...]) -> str:
 
 
 def _uses(guess: Guess) -> bool:
-    return "xp." in guess.recipe.body(guess.framework, "xp")
+    return "xp." in guess.recipe.in_parameters.body(guess.framework, "xp")
 
 
 def _names(module: str, shown: list[Diagnosis]) -> str:

@@ -1,13 +1,15 @@
 """Honest Cauchy kernels: sums in several orders, other forms of the quotient, compiled code.
 
-Also resolvents at roots of unity, by the same sums and by a transform.
+Those of conjugate pairs are such sums of both halves, or one fraction for a pair. Also resolvents
+at roots of unity, by the same sums and by a transform.
 """
 
 import numpy as np
 
+from refssm._pairs import paired
 from refssm._roots import roots_of_unity
 from refssm.broadcasting import unbroadcast
-from refssm.cauchy import CAUCHY_KERNEL, RESOLVENT_AT_ROOTS
+from refssm.cauchy import CAUCHY_KERNEL, CAUCHY_KERNEL_PAIRS, RESOLVENT_AT_ROOTS
 from refssm.conformance.honest import Honest
 
 
@@ -80,6 +82,28 @@ def entrywise(v, w, z):
     return k
 
 
+def _of_both(form):
+    """A sum over all poles, for both halves."""
+    return lambda v, w, z: form(paired(v), paired(w), z)
+
+
+def partner_by_partner(v, w, z):
+    """The stored half plus its partners, each summed by itself."""
+    return _terms(v, w, z).sum(-1) + _terms(v.conj(), w.conj(), z).sum(-1)
+
+
+def pair_by_pair(v, w, z):
+    """The two terms of a pair first."""
+    return (_terms(v, w, z) + _terms(v.conj(), w.conj(), z)).sum(-1)
+
+
+def fraction(v, w, z):
+    """One fraction for a pair: 2 (Re v (z − Re w) − Im v Im w) / ((z − w)(z − w*))."""
+    v, w, z = v[..., None, :], w[..., None, :], z[..., :, None]
+    numerator = 2 * (v.real * (z - w.real) - v.imag * w.imag)
+    return (numerator / ((z - w) * (z - w.conj()))).sum(-1)
+
+
 def _wrapped(a, l):
     """a^k/(1 − a^l), k < l, or −a^(k−l)/(1 − a^(−l)) where |a| > 1: both stay bounded."""
     k, inside = np.arange(l, dtype=a.real.dtype), (np.abs(a) <= 1)[..., None]
@@ -149,11 +173,14 @@ FORMS = (
     entrywise,
 )
 
-ROOTS = RESOLVENT_AT_ROOTS
+OF_PAIRS = (partner_by_partner, pair_by_pair, fraction)
+PAIRS, ROOTS = CAUCHY_KERNEL_PAIRS, RESOLVENT_AT_ROOTS
 AT_ROOTS = (resolvent_mode_by_mode, as_cauchy, resolvent_in_double, rounded_exponentials)
 
 IMPLEMENTATIONS = [
     *(Honest("cauchy_kernel", form.__name__, form) for form in FORMS),
+    *(Honest(PAIRS.name, form.__name__, _of_both(form)) for form in FORMS),
+    *(Honest(PAIRS.name, form.__name__, form) for form in OF_PAIRS),
     Honest(ROOTS.name, "transform", transform, transform_vjp),
     *(Honest(ROOTS.name, form.__name__, form) for form in AT_ROOTS),
 ]

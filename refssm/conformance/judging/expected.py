@@ -12,6 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from refssm import oracle
+from refssm._adapted import adapters_of
 from refssm._arguments import several
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
@@ -138,7 +139,8 @@ def _made_of(op, arrays, statics, vjp, held: Standard, what: str) -> bytes:
     """The bytes of all that decides `what` is expected, beside refssm itself."""
     # with `ftz`, the bound of a flushed copy depends on the allowed ratio
     standard = held.type.name, held.computes.name, held.ftz and held.room
-    told = repr((what, op.name, vjp is not None, sorted(statics.items()), standard))
+    name = op.name, *map(str, adapters_of(op))
+    told = repr((what, *name, vjp is not None, sorted(statics.items()), standard))
     return b"".join([told.encode(), *(hash_of(a) for a in arrays)])
 
 

@@ -78,6 +78,8 @@ def _declared(offer: Offer) -> str:
         parts.append("judged entry by entry, never in norm")
     if offer.ftz:
         parts.append("subnormal numbers may be flushed to zero")
+    if offer.adapters:
+        parts.append(f"adapters {', '.join(map(str, offer.adapters))}: cases are its parameters")
     if offer.kinds != "any":
         parts.append(f"{offer.kinds} numbers only")
     if not offer.deterministic:

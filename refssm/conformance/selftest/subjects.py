@@ -21,7 +21,7 @@ def told(folder: Path) -> Iterator[str]:
     """A line for each repository: whether its clone is in `folder`, and at which commit."""
     width = max(map(len, clones.CLONES))
     for name, clone in clones.CLONES.items():
-        path = folder / name
+        path = folder / clone.name
         if not path.is_dir():
             get = f"git clone https://github.com/{clone.repository} {path}"
             yield f"{name:{width}}  missing   {get} && git -C {path} checkout {clone.commit}"

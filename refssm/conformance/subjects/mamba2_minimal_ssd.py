@@ -6,14 +6,18 @@ from refssm.testing import implements
 ssd = module("mamba2-minimal", "mamba2").ssd
 
 
+LONGEST = 64  # the default of Mamba2Config; a chunk needs the square of its length
+
+
 def whole_chunks(x):
-    """The case with its length cut to a multiple of the chunk."""
-    l, chunk = x["x"].shape[-2], x["chunk"]
-    kept = l - l % chunk
-    if not kept:
+    """The case with a chunk that fits, and its length cut to a multiple of the chunk."""
+    l = x["x"].shape[-2]
+    chunk = min(x["chunk"], LONGEST, l)
+    if not chunk:
         return None
+    kept = l - l % chunk
     cut = {k: x[k][..., :kept, :] for k in ("x", "B", "C")}
-    return {**x, **cut, "log_a": x["log_a"][..., :kept]}
+    return {**x, **cut, "log_a": x["log_a"][..., :kept], "chunk": chunk}
 
 
 @implements(

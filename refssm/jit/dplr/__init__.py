@@ -1,7 +1,8 @@
-"""Numba mirrors of refssm.dplr: blocks of time; of the aliased kernel one pass over the nodes."""
+"""Numba mirrors of refssm.dplr: blocks of time, or one pass over nodes; of pairs both halves."""
 
 from refssm._names import export
 from refssm.jit.dplr.aliased import *
+from refssm.jit.dplr.halves import *
 from refssm.jit.dplr.kernel import *
 
 export(globals())

@@ -38,6 +38,26 @@ def test_two_clones_with_a_package_of_one_name_do_not_meet(folder):
     assert not list(folder.rglob("__pycache__"))
 
 
+def test_a_folder_without_init_in_a_folder_without_init(folder):
+    inner = folder / "one/src/deep/inner"
+    inner.mkdir(parents=True)
+    (inner / "leaf.py").write_text("leaf = 'of one'\n", "utf-8")
+    for _ in range(2):
+        assert module("one", "src.deep.inner.leaf").leaf == "of one"
+    assert not [m for m in sys.modules if m.partition(".")[0] == "src"]
+
+
+def test_a_module_that_stays_can_import_its_package_when_it_is_called(folder):
+    (folder / "two/src/late.py").write_text("def late():\n    from src.part import part\n", "utf-8")
+    try:
+        module("two", "src.late", stays=True).late()
+    finally:
+        for kept in [m for m in sys.modules if m.partition(".")[0] == "src"]:
+            del sys.modules[kept]
+    with pytest.raises(ModuleNotFoundError):
+        module("two", "src.late").late()
+
+
 def test_a_clone_that_is_not_there_is_told_with_the_command_that_gets_it(folder):
     with pytest.raises(ImportError, match=r"git clone https://github\.com/owner/gone"):
         module("gone", "src.model")
@@ -53,6 +73,13 @@ def test_a_clone_lacking_a_package_is_told_with_its_name(folder, monkeypatch):
     assert clones.absent("one") == "one needs a_package_nobody_has: pip install it"
 
 
+def test_a_clone_with_the_name_of_a_package_has_another_name_as_a_subject(folder, monkeypatch):
+    named = Clone("owner/one", "0" * 40, (), subject="owner-one")
+    monkeypatch.setattr(clones, "CLONES", {"owner-one": named})
+    assert module("owner-one", "src.model").which() == "of one"
+    assert list(told(folder)) == ["owner-one  there     at no commit; judged at 0000000000"]
+
+
 def test_make_subjects_asks_for_a_folder():
     command = [sys.executable, "-m", "refssm.conformance.selftest.subjects", ""]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
@@ -65,6 +92,7 @@ def test_every_repository_is_a_subject():
     assert all(len(clone.commit) == 40 for clone in CLONES.values())
 
 
+@pytest.mark.filterwarnings("default")  # what their packages warn of is not ours to mend
 @pytest.mark.parametrize(("name", "place"), ALL, ids=[p.rpartition(".")[2] for _, p in ALL])
 def test_a_plugin_declares_operators_or_says_what_is_missing(name, place):
     if absent(name):

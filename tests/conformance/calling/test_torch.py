@@ -254,3 +254,20 @@ def test_the_command_skips_what_it_has_no_device_for(tmp_path, capfd):
     result, out, _ = run(capfd, "verify", path, *framework)
     assert result == 1  # judges if it finds one
     assert f"\ntorch {torch.__version__}, device cpu, flush to zero: no\n" in out
+
+
+def written_over(detached=False):
+    """A step whose new state is written over the old one, as kernels for decoding do."""
+
+    def step(a, b, x):
+        x.mul_(a.detach() if detached else a).add_(b)
+        return x.clone()
+
+    return step
+
+
+def test_a_step_that_writes_over_its_state_has_a_gradient():
+    assert torch_judged(written_over(), "gradient", "linear_step", vjp=True).verdict == "pass"
+    detached = torch_judged(written_over(True), "gradient", "linear_step", vjp=True)
+    assert detached.verdict == "wrong"
+    assert torch_judged(written_over(), "unchanged", "linear_step").verdict == "wrong"

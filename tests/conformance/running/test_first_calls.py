@@ -115,6 +115,21 @@ def test_a_first_call_that_kills_the_process_is_the_case_that_is_kept(tmp_path, 
 
 
 @pytest.mark.long
+def test_a_process_that_died_is_not_the_fault_of_only(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    marked = '@implements("linear_scan", only=lambda x: x)\ndef linear_scan'
+    plugin(
+        tmp_path,
+        "from refssm.testing import implements\n" + KILLED.replace("def linear_scan", marked),
+    )
+    _, out, _ = run(capfd, "verify", "my_ops.py", "--profile", "quick", "--json")
+    _, *others = json.loads(out)["results"]
+    later = [r for r in others if "not called again" in r["message"]]
+    assert later
+    assert not [r for r in later if "only" in r["message"] or r["smallest"] or r["counterexample"]]
+
+
+@pytest.mark.long
 def test_a_first_call_that_kills_fails_whichever_check_is_asked_for(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     plugin(tmp_path, KILLED)

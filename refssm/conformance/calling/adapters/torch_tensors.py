@@ -136,7 +136,13 @@ class Torch(Numpy):
     def pullback(self, function, cotangents, primals, statics) -> tuple:
         given = [x if x.dtype is torch.bool else x.detach().requires_grad_() for x in primals]
         leaves = [x for x in given if x.requires_grad]
-        y = function(*given, **statics)
+        try:
+            y = function(*given, **statics)
+        except RuntimeError as error:
+            if "leaf Variable" not in str(error):
+                raise
+            # a step that writes the new state over the old one: in a model the state is no leaf
+            y = function(*(x.clone() if x.requires_grad else x for x in given), **statics)
         outputs = y if isinstance(y, tuple | list) else (y,)
         pairs = zip(cotangents, outputs, strict=True)
         cotangents = [c if c.dtype == out.dtype else c.to(out.dtype) for c, out in pairs]

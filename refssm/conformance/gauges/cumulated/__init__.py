@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from refssm._adapted import through
 from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
 from refssm.conformance.gauges.cumulated.ssd import Dual
@@ -78,5 +79,5 @@ def beside(call: Call, gauged: Gauges, *, of_vjp: bool) -> Gauges:
     form = FORMS.get(call.op.name)
     if form is None:
         return gauged
-    run = _Run(call, form.vjp if of_vjp else form.forward)
+    run = _Run(call, through(call.op, form.vjp if of_vjp else form.forward, of_vjp))
     return tuple(replace(g, second=lambda j=j: run.bounds[j]) for j, g in enumerate(gauged))

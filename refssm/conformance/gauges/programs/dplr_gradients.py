@@ -9,6 +9,12 @@ from refssm.conformance.gauges.programs.krylov import columns
 from refssm.conformance.gauges.programs.pieces import in_pieces
 from refssm.dplr.aliased import DPLR_KERNEL_ALIASED, resolved
 from refssm.dplr.kernel import DPLR_KERNEL
+from refssm.dplr.pairs import (
+    DPLR_KERNEL_ALIASED_REAL,
+    DPLR_KERNEL_REAL,
+    both_halves,
+    of_stored,
+)
 from refssm.dplr.system import around_the_circle, bilinear, corrected, denominators
 
 LARGEST = 128  # states; products without BLAS take seconds above it
@@ -109,17 +115,35 @@ def _met(Q, X):
     return np.einsum("...nr,...ln->...lr", Q.conj(), X)
 
 
+def _of_pairs(programs):
+    """The programs of both halves of every conjugate pair, folded onto the stored half."""
+    return {name: _of_pair(vjp) for name, vjp in programs.items()}
+
+
+def _of_pair(vjp):
+    def of_half(dk, w, P, Q, B, C, dt, *, l):
+        found = vjp(dk, *both_halves(w, P, Q, B, C), dt, l=l)
+        return None if found is None else of_stored(*found)
+
+    return of_half
+
+
 _BY_STEPS = through_time(stepped)
-AGAIN_GRADIENTS = {DPLR_KERNEL.name: {"rounded_steps": through_time(rounded_steps)}}
+_AGAIN = {"rounded_steps": through_time(rounded_steps)}
+_WHOLE = {
+    "by_steps": _BY_STEPS,
+    "transposed": transposed(_BY_STEPS),
+    "doubled": through_time(doubled),
+}
+_ALIASED = {
+    "through_nodes": through_nodes,
+    "transposed": transposed(through_nodes),
+    "in_pieces": in_pieces(through_nodes),
+}
+AGAIN_GRADIENTS = {DPLR_KERNEL.name: _AGAIN, DPLR_KERNEL_REAL.name: _of_pairs(_AGAIN)}
 GRADIENTS = {
-    DPLR_KERNEL.name: {
-        "by_steps": _BY_STEPS,
-        "transposed": transposed(_BY_STEPS),
-        "doubled": through_time(doubled),
-    },
-    DPLR_KERNEL_ALIASED.name: {
-        "through_nodes": through_nodes,
-        "transposed": transposed(through_nodes),
-        "in_pieces": in_pieces(through_nodes),
-    },
+    DPLR_KERNEL.name: _WHOLE,
+    DPLR_KERNEL_ALIASED.name: _ALIASED,
+    DPLR_KERNEL_REAL.name: _of_pairs(_WHOLE),
+    DPLR_KERNEL_ALIASED_REAL.name: _of_pairs(_ALIASED),
 }

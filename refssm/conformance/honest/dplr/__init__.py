@@ -1,3 +1,5 @@
 """Honest implementations of the family `dplr`."""
 
-from refssm.conformance.honest.dplr.kernel import IMPLEMENTATIONS as IMPLEMENTATIONS
+from refssm.conformance.honest.dplr import kernel, pairs
+
+IMPLEMENTATIONS = [*kernel.IMPLEMENTATIONS, *pairs.IMPLEMENTATIONS]

@@ -18,7 +18,7 @@ from refssm.dplr.system import matrix
 ENOUGH = 2**22  # products of l n² beyond which a dense solve at every node is declined
 
 
-def _solve(M, N):
+def solve(M, N):
     """LAPACK's solve; NaN where M has NaN, because LAPACK may raise for it."""
     unknown = np.isnan(M).any((-2, -1), keepdims=True)
     X = np.linalg.solve(np.where(unknown, np.eye(M.shape[-1], dtype=M.dtype), M), N)
@@ -30,7 +30,7 @@ def _dense(w, P, Q, B, dt):
     A, h = matrix(w, P, Q), dt[..., None, None]
     I = np.eye(w.shape[-1], dtype=w.real.dtype)
     M = I - h * A / 2
-    return _solve(M, I + h * A / 2), _solve(M, h * B[..., None])[..., 0]
+    return solve(M, I + h * A / 2), solve(M, h * B[..., None])[..., 0]
 
 
 def _type(*arguments):
@@ -72,7 +72,7 @@ def steps_of_low_rank(w, P, Q, B, C, dt, *, l):
     h, rank = 2 / dt[..., None], np.eye(P.shape[-1], dtype=P.real.dtype)
     D, Q_adjoint = 1 / (h - w), Q.conj().swapaxes(-1, -2)
     DP = D[..., None] * P
-    kept = _solve(rank + Q_adjoint @ DP, rank)
+    kept = solve(rank + Q_adjoint @ DP, rank)
 
     def solved(y):
         y = D * y
@@ -93,12 +93,12 @@ def _damped(x):
     return {**x, "w": (w + np.minimum(0, -1 - w.real)).astype(w.dtype)}
 
 
-def _fast(x):
+def fast(x):
     """As `_damped`, with dt ≥ 1, so that Ā^l is not near I."""
     return {**_damped(x), "dt": np.maximum(x["dt"], 1).astype(x["dt"].dtype)}
 
 
-def _gentle(x):
+def gentle(x):
     """The case with −2 ≤ Re w ≤ −1, |Im w| ≤ 1 and dt = 1: I − Ā^l is far from singular."""
     w, dt = x["w"], x["dt"]
     clipped = np.clip(w.real, -2, -1)
@@ -123,7 +123,7 @@ def _plain(C, w, P, Q, B, dt, l):
     K10 = (R * B[..., None, :]) @ Q_adjoint.swapaxes(-1, -2)
     K11 = Q_adjoint[..., None, :, :] @ (R[..., None] * P[..., None, :, :])
     I = np.eye(P.shape[-1], dtype=P.real.dtype)
-    middle = _solve(I + (1 + z[..., None]) * K11, K10[..., None])[..., 0]
+    middle = solve(I + (1 + z[..., None]) * K11, K10[..., None])[..., 0]
     return _kept(np.fft.ifft(2 * (K00 - (1 + z[:, 0]) * (K01 * middle).sum(-1))), dtype)
 
 
@@ -147,7 +147,7 @@ def _published(C, w, P, Q, B, dt, l):
     R = 1 / (2 / dt[..., None, None] * (1 - z) / (1 + z) - w[..., None, :])
     CR, RB = C[..., None, :] * R, R * B[..., None, :]
     K11 = np.eye(P.shape[-1]) + np.einsum("...nr,...ln,...nq->...lrq", Q.conj(), R, P)
-    middle = _solve(K11, (RB @ Q.conj())[..., None])[..., 0]
+    middle = solve(K11, (RB @ Q.conj())[..., None])[..., 0]
     total = (CR * B[..., None, :]).sum(-1) - ((CR @ P) * middle).sum(-1)
     return _kept(np.fft.ifft(2 / (1 + z[:, 0]) * total), dtype)
 
@@ -224,7 +224,7 @@ def eigenvectors(w, P, Q, B, C, dt, *, l):
     return (v[..., None] * powers).sum(-2).astype(dtype)
 
 
-def _in_double(reference):
+def in_double(reference):
     """The reference in double precision, rounded at the end."""
 
     def in_double(*arguments, l):
@@ -240,13 +240,13 @@ DAMPED = (woodbury, published, dense_at_nodes)
 PLAIN = (woodbury_aliased, published_aliased)
 
 IMPLEMENTATIONS = [
-    *(Honest(op.name, "in_double", _in_double(op.reference)) for op in (WHOLE, ALIASED)),
+    *(Honest(op.name, "in_double", in_double(op.reference)) for op in (WHOLE, ALIASED)),
     Honest(WHOLE.name, "recurrent", recurrent, recurrent_vjp),
     *(Honest(WHOLE.name, form.__name__, form) for form in ANY),
-    *(Honest(WHOLE.name, form.__name__, form, only=_fast) for form in DAMPED),
-    Honest(WHOLE.name, "through_the_spectrum", woodbury, through_the_spectrum_vjp, only=_fast),
+    *(Honest(WHOLE.name, form.__name__, form, only=fast) for form in DAMPED),
+    Honest(WHOLE.name, "through_the_spectrum", woodbury, through_the_spectrum_vjp, only=fast),
     Honest(WHOLE.name, "eigenvectors", eigenvectors, only=_hermitian),
     *(Honest(ALIASED.name, form.__name__, form) for form in PLAIN),
-    Honest(ALIASED.name, "from_all_starts", from_all_starts, only=_gentle),
-    Honest(ALIASED.name, "dense_at_nodes", dense_at_nodes_aliased, dense_at_nodes_vjp, only=_fast),
+    Honest(ALIASED.name, "from_all_starts", from_all_starts, only=gentle),
+    Honest(ALIASED.name, "dense_at_nodes", dense_at_nodes_aliased, dense_at_nodes_vjp, only=fast),
 ]

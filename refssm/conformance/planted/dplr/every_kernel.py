@@ -1,22 +1,19 @@
-"""Planted bugs in DPLR kernels and their VJPs, with and without the factor I − Ā^l."""
+"""Mistakes in any DPLR kernel: around the circle, of the system, and in its gradients."""
 
 import numpy as np
 
 from refssm._powers import through_powers
 from refssm._roots import roots_of_unity
-from refssm.conformance.planted.planting import Planting, instead, of_each_result, of_result
-from refssm.dplr import DPLR_KERNEL, DPLR_KERNEL_ALIASED
-from refssm.dplr.system import bilinear, corrected, matrix
-
-WHOLE, ALIASED = Planting(DPLR_KERNEL, "float32"), Planting(DPLR_KERNEL_ALIASED, "float32")
-whole, aliased = DPLR_KERNEL.reference, DPLR_KERNEL_ALIASED.reference  # each in the other's bugs
+from refssm.conformance.planted.planting import Planting, of_each_result, of_result
+from refssm.dplr.pairs import both_halves
+from refssm.dplr.system import bilinear, corrected
 
 
 def _kept(K, dtype):
     return (K if dtype.kind == "c" else K.real).astype(dtype)
 
 
-def _remembered(w, P, Q, B, C, dt, l):
+def remembered(w, P, Q, B, C, dt, l):
     """C (I − Ā^l)."""
     return through_powers(*bilinear(w, P, Q, B, dt), C, np.array([], int), l)[0]
 
@@ -60,7 +57,7 @@ def _by(remembers, nodes=lambda l, roots: roots(l), form=_at):
     def kernel(right, w, P, Q, B, C, dt, *, l):
         dtype = np.result_type(w, P, Q, B, C, dt)
         z = nodes(l, lambda l: roots_of_unity(l, np.finfo(dtype).dtype.type))
-        C = _remembered(w, P, Q, B, C, dt, l) if remembers else C
+        C = remembered(w, P, Q, B, C, dt, l) if remembers else C
         return _kept(np.fft.ifft(form(z, w, P, Q, B, C, dt)), dtype)
 
     return kernel
@@ -76,16 +73,55 @@ def _step_of_input(right, dk, w, P, Q, B, C, dt, *, l):
     return *others, dB, dC, partial.astype(ddt.dtype).reshape(ddt.shape)
 
 
-for _p, _m in ((WHOLE, True), (ALIASED, False)):
-    _p.usual()
-    _p.plant(  # around the circle
-        ("published_form", "the published form, 0/0 at z = −1", _by(_m, form=_published)),
+def of_both_halves(wrong):
+    """A wrong program of a whole system, which does not ask the right one, as one of pairs."""
+
+    def program(right, *arrays, l):
+        *halves, dt = arrays
+        return wrong(None, *both_halves(*halves), dt, l=l).real.copy()
+
+    return program
+
+
+def planted(op, remembers, pairs=False):
+    """The bugs of any kernel, made of C (I − Ā^l) if it `remembers`, else of C.
+
+    A kernel of conjugate `pairs` is real, and its Q is a real multiple of P in every column.
+    """
+    p = Planting(op, "float32")
+    p.usual()
+    spectra = Planting(op, "float32", adapt=of_both_halves if pairs else None)
+    _around_the_circle(spectra, remembers)
+    p.bugs += spectra.bugs
+    _of_transforms(p)
+    _of_systems(p)
+    if not pairs:
+        _of_complex_kernels(p)
+    _of_gradients(p)
+    return p
+
+
+def _around_the_circle(p, remembers):
+    """Wrong nodes, and the form that is 0/0 at one of them."""
+    p.plant(
+        ("published_form", "the published form, 0/0 at z = −1", _by(remembers, form=_published)),
         ("published_by_luck", "the published form at powers of a rounded root",
-         _by(_m, _powers_of_a_root, _published)),
-        ("time_reversed", "e^(+2πij/l) for nodes", _by(_m, lambda l, roots: roots(l).conj())),
-        ("nodes_of_one_more", "nodes of l + 1", _by(_m, lambda l, roots: roots(l + 1)[:l])),
+         _by(remembers, _powers_of_a_root, _published)),
+        ("time_reversed", "e^(+2πij/l) for nodes",
+         _by(remembers, lambda l, roots: roots(l).conj())),
+        ("nodes_of_one_more", "nodes of l + 1", _by(remembers, lambda l, roots: roots(l + 1)[:l])),
         ("nodes_in_bfloat16", "nodes of eight bits",
-         _by(_m, lambda l, roots: np.round(256 * roots(l)) / 256)),
+         _by(remembers, lambda l, roots: np.round(256 * roots(l)) / 256)),
+    )  # fmt: skip
+    p.plant(
+        ("rounded_root", "nodes as powers of one rounded root", _by(remembers, _powers_of_a_root)),
+        by="value[complex64]",
+    )
+
+
+def _of_transforms(p):
+    """Wrong transforms of the right spectrum."""
+    p.plant(
         ("nyquist_dropped", "K̂(−1) set to zero", of_result(_without_nyquist)),
         ("irfft_truncated", "irfft of the first half: one shorter at odd l, repeated here",
          of_result(_even_length_repeated)),
@@ -93,7 +129,11 @@ for _p, _m in ((WHOLE, True), (ALIASED, False)):
         ("normalised_twice", "1/l twice", of_result(lambda K: K / max(1, K.shape[-1]))),
         ("reversed", "time backwards", of_result(lambda K: np.flip(K, -1).copy())),
     )  # fmt: skip
-    _p.plant(  # right spectra of wrong systems
+
+
+def _of_systems(p):
+    """Right kernels of wrong systems."""
+    p.plant(
         ("p_for_q", "P Pᴴ", lambda right, w, P, Q, *x, l: right(w, P, P, *x, l=l)),
         ("low_rank_added", "diag w + P Qᴴ", {"P": np.negative}),
         ("low_rank_forgotten", "diag w alone", {"P": lambda P: 0 * P}),
@@ -108,22 +148,32 @@ for _p, _m in ((WHOLE, True), (ALIASED, False)):
         ("zero_order_hold", "e^(dt A) for the bilinear map", lambda right, w, P, Q, B, C, dt, *, l:
          right(2 / dt[..., None] * np.tanh(dt[..., None] * w / 2), P, Q, B, C, dt, l=l)),
     )  # fmt: skip
-    _p.plant(
-        ("rounded_root", "nodes as powers of one rounded root", _by(_m, _powers_of_a_root)),
-        ("hermitian_taken", "irfft for complex systems too", of_result(lambda K:
-         np.fft.irfft(np.fft.fft(K)[..., : K.shape[-1] // 2 + 1], K.shape[-1]).astype(K.dtype))),
+    p.plant(
         ("q_not_conjugated", "P Qᵀ for P Qᴴ", {"Q": np.conj}),
-        ("factors_exchanged", "Q Pᴴ", lambda right, w, P, Q, *x, l: right(w, Q, P, *x, l=l)),
         ("c_conjugated", "C* for C", {"C": np.conj}),
         ("b_conjugated", "B* for B", {"B": np.conj}),
         ("modes_conjugated", "w* for w", {"w": np.conj}),
-        ("pairs_added", "2 Re, though nobody left out half",
-         of_result(lambda K: (2 * K.real).astype(K.dtype))),
         ("transposed_system", "C Ā^k for (Āᵀ)^k: B and C exchanged, P and Q not",
          lambda right, w, P, Q, B, C, dt, *, l: right(w, P, Q, C, B, dt, l=l)),
         by="value[complex64]",
     )  # fmt: skip
-    _p.plant(
+
+
+def _of_complex_kernels(p):
+    """What is right where modes come in pairs, or where Q is a multiple of P."""
+    p.plant(
+        ("hermitian_taken", "irfft for complex systems too", of_result(lambda K:
+         np.fft.irfft(np.fft.fft(K)[..., : K.shape[-1] // 2 + 1], K.shape[-1]).astype(K.dtype))),
+        ("factors_exchanged", "Q Pᴴ", lambda right, w, P, Q, *x, l: right(w, Q, P, *x, l=l)),
+        ("pairs_added", "2 Re, though nobody left out half",
+         of_result(lambda K: (2 * K.real).astype(K.dtype))),
+        by="value[complex64]",
+    )  # fmt: skip
+
+
+def _of_gradients(p):
+    """Wrong gradients, some of which are right where all is real."""
+    p.plant(
         ("doubled", "the factor 2 once more", {"dk": lambda dk: 2 * dk}),
         ("cotangent_reversed", "correlation for convolution", {"dk": lambda dk: np.flip(dk, -1)}),
         ("last_step_dropped", "the last step left out",
@@ -138,55 +188,8 @@ for _p, _m in ((WHOLE, True), (ALIASED, False)):
         ("dt_of_input", "ddt through B̄ alone", _step_of_input),
         by="gradient",
     )  # fmt: skip
-    _p.plant(
+    p.plant(
         ("as_jax", "the conjugate convention", of_each_result(np.conj)),
         *((f"d{x.lower()}_conjugated", f"d{x}*", {x: np.conj}) for x in "CQB"),
         by="gradient[complex64]",
     )
-
-
-def _with_memory(remembered):
-    """The kernel from a wrong `remembered` instead of C (I − Ā^l)."""
-    return lambda right, w, P, Q, B, C, dt, *, l: aliased(
-        w, P, Q, B, remembered(w, P, Q, B, C, dt, l), dt, l=l
-    )
-
-
-def _euler(right, w, P, Q, B, C, dt, *, l):
-    A, x, K = dt[..., None, None] * matrix(w, P, Q), dt[..., None] * B, []
-    for _ in range(l):
-        K.append((C * x).sum(-1))
-        x = x + (A @ x[..., None])[..., 0]
-    return np.stack(K, axis=-1).astype(np.result_type(w, P, Q, B, C, dt))
-
-
-WHOLE.plant(
-    ("aliased", "C for C̃ = C (I − Ā^l)", instead(aliased)),
-    ("remembered_twice", "C̃ made of C̃: the second call of a stateful module",
-     lambda right, w, P, Q, B, C, dt, *, l:
-     right(w, P, Q, B, _remembered(w, P, Q, B, C, dt, l), dt, l=l)),
-    ("power_one_less", "C (I − Ā^(l−1))", _with_memory(lambda w, P, Q, B, C, dt, l:
-     _remembered(w, P, Q, B, C, dt, l - 1) if l > 1 else C)),
-    ("power_of_diagonal", "Ā^l of the diagonal part alone",
-     _with_memory(lambda w, P, Q, B, C, dt, l: _remembered(w, 0 * P, Q, B, C, dt, l))),
-    ("power_of_exponential", "I − e^(l dt A) by diagonal modes",
-     _with_memory(lambda w, P, Q, B, C, dt, l: -C * np.expm1(l * dt[..., None] * w))),
-    ("first_step_lost", "C Ā^(k+1) B̄", lambda right, *x, l: right(*x, l=l + 1)[..., 1:]),
-    ("dense_in_time", "(I + dt A)^k dt B: Euler's rule", _euler),
-)  # fmt: skip
-
-
-@WHOLE.bug("power_constant", "C̃ taken for C (I − Ā^l) with a constant Ā^l", by="gradient")
-def _(right, dk, w, P, Q, B, C, dt, *, l):
-    C_tilde = _remembered(w, P, Q, B, C, dt, l)
-    dw, dP, dQ, dB, _, ddt = DPLR_KERNEL_ALIASED.bare_vjp(dk, w, P, Q, B, C_tilde, dt, l=l)
-    return dw, dP, dQ, dB, right(dk, w, P, Q, B, C, dt, l=l)[4], ddt
-
-
-ALIASED.plant(
-    ("remembered", "C (I − Ā^l) for C", instead(whole)),
-    ("next_period_only", "K_k + K_{k+l}, later periods left out",
-     lambda right, *x, l: whole(*x, l=2 * l)[..., :l] + whole(*x, l=2 * l)[..., l:]),
-)  # fmt: skip
-
-BUGS = [*WHOLE.bugs, *ALIASED.bugs]

@@ -1,0 +1,261 @@
+"""An operator as a function of other parameters; `refssm.adapters` says which there are.
+
+Cases are drawn in the parameters: a domain of θ has the maps of the argument's domain, by the
+inverse. Programs, gradients and oracles of the operator are composed with the parametrisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, wraps
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from refssm._arguments import each
+from refssm._operator import Operator
+from refssm._parametrisations import MAPS, Map, parameter_of, with_imaginary_part
+from refssm.domains import Domain
+
+PAIRS, MODES = "halves", "n"  # the axis of conjugate pairs
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A parametrisation, and the argument that has it; "" for all with an axis of modes."""
+
+    name: str
+    argument: str = ""
+
+    def __str__(self):
+        return f"{self.name}({self.argument})"
+
+    def __repr__(self):
+        return f"{self.name}({self.argument!r})" if self.argument else f"{self.name}()"
+
+
+@dataclass(frozen=True, eq=False)
+class Adapted(Operator):
+    """The operator `base` as a function of other parameters."""
+
+    base: Operator | None = None
+    adapter: Adapter | None = None
+
+    @property
+    def adapters(self) -> tuple[Adapter, ...]:
+        """All adapters, the first one innermost."""
+        assert self.adapter is not None
+        return (*adapters_of(self.base), self.adapter)
+
+    @cached_property
+    def bare_vjp(self) -> Callable[..., Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The VJP by the parameters, without argument checks."""
+        assert self.base is not None
+        return self.through_vjp(self.base.bare_vjp)
+
+    def implementation(self, role: str) -> Callable[..., Any]:
+        """The function in a role, of the parameters: reference or oracle."""
+        assert self.base is not None
+        assert role in ("reference", "oracle"), role
+        return (
+            self.reference if role == "reference" else self.oracle(self.base.implementation(role))
+        )
+
+    def given(self, arrays: list) -> list:
+        """The arguments of `base` for these parameters, also of tracked arrays."""
+        raise NotImplementedError
+
+    def back(self, gradients: list, parameters: list, natural: list) -> list:
+        """The gradients by the parameters, from those by the arguments of `base`."""
+        raise NotImplementedError
+
+    def returned(self, y: Any) -> Any:
+        """The outputs, from those of `base`."""
+        return y
+
+    def oracle(self, definition: Callable) -> Callable:
+        """The oracle of the parameters, from that of `base`."""
+        raise NotImplementedError
+
+    def of_preset(self, drawn: Mapping) -> dict[str, np.ndarray]:
+        """The parameters of a preset's arrays, as far as it draws them."""
+        return dict(drawn)
+
+    def through(self, program: Callable) -> Callable:
+        """`program` of `base`'s arguments, as one of the parameters."""
+
+        @wraps(program)
+        def adapted(*arrays, **statics):
+            y = program(*self.given([*arrays]), **statics)
+            return None if y is None else self.returned(y)
+
+        return adapted
+
+    def through_vjp(self, vjp: Callable) -> Callable:
+        """A VJP of `base`, followed by that of the parametrisation."""
+        count = len(self.outputs)
+
+        @wraps(vjp)
+        def adapted(*arrays, **statics):
+            parameters = list(arrays[count:])
+            natural = self.given(parameters)
+            gradients = vjp(*arrays[:count], *natural, **statics)
+            if gradients is None:
+                return None
+            return tuple(self.back(list(gradients), parameters, natural))
+
+        return adapted
+
+
+class _OfOne(Adapted):
+    """One argument has another parameter, entry by entry."""
+
+    @property
+    def place(self) -> int:
+        """The index of the argument."""
+        assert self.adapter is not None
+        return list(self.inputs).index(self.adapter.argument)
+
+    @property
+    def map(self) -> Map:
+        """The parametrisation."""
+        assert self.adapter is not None
+        return MAPS[self.adapter.name]
+
+    def given(self, arrays):
+        i = self.place
+        return [*arrays[:i], self.map.forward(arrays[i]), *arrays[i + 1 :]]
+
+    def back(self, gradients, parameters, natural):
+        i = self.place
+        slope = self.map.slope(parameters[i], natural[i])
+        gradients[i] = with_imaginary_part(gradients[i], slope * gradients[i].real)
+        return gradients
+
+    def oracle(self, definition):
+        assert self.adapter is not None
+        return _oracles().of_one(definition, self.adapter.name, self.place)
+
+    def of_preset(self, drawn):
+        assert self.adapter is not None
+        name, inverse = self.adapter.argument, self.map.inverse
+        return {k: inverse(x) if k == name else x for k, x in drawn.items()}
+
+
+class _OfPairs(Adapted):
+    """All arguments with an axis of modes are one half of conjugate pairs."""
+
+    @property
+    def axes(self) -> dict[int, int]:
+        """The axis of modes, counted from the end, of each argument that has one."""
+        return {
+            i: dims.index(MODES) - len(dims)
+            for i, dims in enumerate(self.input_dims)
+            if MODES in dims
+        }
+
+    def given(self, arrays):
+        axes = self.axes
+        return [
+            np.concatenate([x, x.conj()], axis=axes[i]) if i in axes else x
+            for i, x in enumerate(arrays)
+        ]
+
+    def returned(self, y):
+        return each(y, lambda x: x.real if np.iscomplexobj(x) else x)
+
+    def back(self, gradients, parameters, natural):
+        del natural
+        for i, axis in self.axes.items():
+            n, later = parameters[i].shape[axis], (slice(None),) * (-axis - 1)
+            first, second = (gradients[i][..., half, *later] for half in (slice(n), slice(n, None)))
+            gradients[i] = first + second.conj()
+        return gradients
+
+    def oracle(self, definition):
+        axes = {i: len(self.input_dims[i]) + axis for i, axis in self.axes.items()}
+        return _oracles().of_pairs(definition, axes)
+
+
+def _oracles():
+    """The parametrisations in mpmath; loaded when they are needed."""
+    return import_module("refssm.oracle.adapters")
+
+
+def adapters_of(op: Operator | None) -> tuple[Adapter, ...]:
+    """The adapters of an operator, the innermost first; () if it has none."""
+    return op.adapters if isinstance(op, Adapted) else ()
+
+
+def adapted(op: Operator, adapters: Iterable[Adapter]) -> Operator:
+    """The operator as a function of the parameters; ValueError if an adapter does not fit it."""
+    for adapter in adapters:
+        op = _adapted(op, adapter)
+    return op
+
+
+def _adapted(op: Operator, adapter: Adapter) -> Operator:
+    refuse_unfit(op, adapter)
+    fields = {name: getattr(op, name) for name in Operator.__dataclass_fields__}
+    name = adapter.argument
+    kept = {t for t in op.traits if not t.startswith("linear:") or name not in _names(t)}
+    kind = _OfPairs if adapter.name == PAIRS else _OfOne
+    bare = kind(**{**fields, "traits": frozenset(kept)}, base=op, adapter=adapter)
+    return replace(
+        bare,
+        reference=bare.through(op.reference),
+        definition=op.definition and bare.through(op.definition),
+        inputs=_domains(op, adapter),
+        lacks=op.lacks | {"enclosure", "jit", "gpu"},
+    )
+
+
+def _domains(op: Operator, adapter: Adapter) -> dict[str, Domain]:
+    """The domains of the parameters."""
+    found, name = {}, adapter.argument
+    for (key, domain), dims in zip(op.inputs.items(), op.input_dims, strict=True):
+        if adapter.name == PAIRS:
+            real = MODES not in dims and domain.kind == "either"  # else pairs are not conjugate
+            found[key] = replace(domain, kind="real") if real else domain
+        else:
+            found[key] = parameter_of(domain, adapter.name) if key == name else domain
+            if domain.meets == name:  # no values beside those of an argument that is not drawn
+                rest = tuple(t for t in domain.textures if t != "beside")
+                found[key] = replace(domain, textures=rest, meets="")
+    return found
+
+
+def refuse_unfit(op: Operator, adapter: Adapter) -> None:
+    """ValueError if the operator has no argument for the adapter."""
+    if adapter.name == PAIRS:
+        if not any(MODES in dims for dims in op.input_dims):
+            raise ValueError(f"halves: {op} has no axis n of modes ({op.signature})")
+        if any(MODES in dims for dims in op.output_dims):
+            raise ValueError(f"halves: {op} returns states, which are no real numbers")
+        return
+    if adapter.argument not in op.inputs:
+        known = ", ".join(op.inputs)
+        raise ValueError(
+            f"{adapter.name}: {op} has no argument {adapter.argument!r}; wanted one of {known}"
+        )
+    if op.inputs[adapter.argument].kind == "flag":
+        raise ValueError(f"{adapter}: `{adapter.argument}` of {op} is true or false")
+    dims = op.input_dims[list(op.inputs).index(adapter.argument)]
+    if len(set(dims)) < len(dims):
+        raise ValueError(f"{adapter}: `{adapter.argument}` of {op} is a matrix, no list of rates")
+
+
+def _names(trait: str) -> list[str]:
+    """The arguments of a trait such as linear:B,C->y."""
+    return trait.removeprefix("linear:").partition("->")[0].split(",")
+
+
+def through(op: Operator, program: Callable, vjp: bool = False) -> Callable:
+    """A program of the unadapted operator, or its VJP, as one of this operator's parameters."""
+    if not isinstance(op, Adapted):
+        return program
+    assert op.base is not None
+    inner = through(op.base, program, vjp)
+    return op.through_vjp(inner) if vjp else op.through(inner)

@@ -1,0 +1,43 @@
+"""Adapters: a candidate that takes other parameters than the operator is judged with its own.
+
+A kernel that takes log dt cannot be handed log dt for a given dt: the rounding of the logarithm
+would count as its error. With `adapters=(log_dt(),)` the case is drawn in the kernel's parameter θ
+and rounded there, and the operator is judged at dt = e^θ, exactly; its gradient is the one by θ.
+
+    log_dt         dt = e^θ
+    neg_exp        Re A = −e^(Re θ), Im A = Im θ
+    neg_softplus   Re A = −log(1 + e^(Re θ)), Im A = Im θ
+    halves         (θ, θ̄) along the axis of modes: one mode of each conjugate pair is stored, and
+                   the outputs are real
+"""
+
+from refssm._adapted import PAIRS, Adapter
+
+__all__ = ["halves", "log_dt", "neg_exp", "neg_softplus"]
+
+
+def log_dt(argument: str = "dt") -> Adapter:
+    """The function takes θ = log dt in place of `dt`."""
+    return Adapter("log_dt", argument)
+
+
+def neg_exp(argument: str = "A") -> Adapter:
+    """The function takes θ with Re A = −e^(Re θ), Im A = Im θ in place of `A`, or another argument.
+
+    S4D passes `log_A_real` and `A_imag`: the real and imaginary part of θ.
+    """
+    return Adapter("neg_exp", argument)
+
+
+def neg_softplus(argument: str = "A") -> Adapter:
+    """The function takes θ with Re A = −log(1 + e^(Re θ)), Im A = Im θ in place of `A`."""
+    return Adapter("neg_softplus", argument)
+
+
+def halves() -> Adapter:
+    """The function takes one mode of each conjugate pair, in all arguments with the axis n.
+
+    The operator has the modes (w, w̄), (B, B̄), …; arguments without that axis are real, and so are
+    the outputs. Operators that end in `_real` or `_pairs` need no adapter.
+    """
+    return Adapter(PAIRS)

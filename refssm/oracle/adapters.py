@@ -1,0 +1,49 @@
+"""Oracles for refssm.adapters: parametrisations, for nested lists of mpmath numbers."""
+
+# pyright: reportAttributeAccessIssue=false
+# (mpmath adds its functions to the context on import)
+
+from mpmath import mp
+
+
+def _rate(magnitude):
+    """Re A = −magnitude(Re θ), with the imaginary part of θ."""
+    return lambda theta: mp.mpc(-magnitude(mp.re(theta)), mp.im(theta))
+
+
+MAPS = {
+    "log_dt": mp.exp,
+    "neg_exp": _rate(mp.exp),
+    "neg_softplus": _rate(lambda x: mp.log1p(mp.exp(x))),
+}
+
+
+def of_one(oracle, name, place):
+    """The oracle with argument number `place` by its parameter."""
+
+    def adapted(*arrays, **statics):
+        changed = _each(MAPS[name], arrays[place])
+        return oracle(*arrays[:place], changed, *arrays[place + 1 :], **statics)
+
+    return adapted
+
+
+def of_pairs(oracle, axes):
+    """The oracle of pairs: arguments with an axis of modes, and their conjugates after them."""
+
+    def adapted(*arrays, **statics):
+        both = [_doubled(x, axes[i]) if i in axes else x for i, x in enumerate(arrays)]
+        y = oracle(*both, **statics)
+        return tuple(_each(mp.re, part) for part in y) if isinstance(y, tuple) else _each(mp.re, y)
+
+    return adapted
+
+
+def _each(change, x):
+    """A function of every number in nested lists."""
+    return [_each(change, y) for y in x] if isinstance(x, list) else change(x)
+
+
+def _doubled(x, axis):
+    """The list at a depth, followed by its conjugates."""
+    return [_doubled(y, axis - 1) for y in x] if axis else x + _each(mp.conj, x)
