@@ -20,7 +20,6 @@ def few_steps(x):
 
 DECLARED = {
     "framework": "jax",
-    "vjp": True,
     "ftz": True,
     "only": few_steps,
     "dtypes": ("float32", "complex64"),
@@ -41,18 +40,38 @@ def scanned(*arguments):
         "scan_type": scan.common.ScanType.LINEAR_PALLAS,
         "pallas_pad_last_dim_to_128": True,
     }
-    with tpu.force_tpu_interpret_mode():
-        y, _ = scan.linear_scan(b, a, *h0, **options)
+    y, _ = scan.linear_scan(b, a, *h0, **options)
     return y.real + 1j * y.imag if isinstance(y, complex_lib.Complex) else y
+
+
+@jax.jit
+def gradient(dx, *arguments):
+    """JAX's gradient of the kernel, in refssm's convention."""
+    _, pull_back = jax.vjp(scanned, *arguments)
+    return [g.conj() for g in pull_back(dx.conj())]
 
 
 @implements("linear_scan", layout="b l n, b l n -> b l n", **DECLARED)
 def linear_scan(a, b):
     """linear_scan from rest."""
-    return scanned(a, b)
+    with tpu.force_tpu_interpret_mode():
+        return scanned(a, b)
+
+
+def linear_scan_vjp(dx, a, b):
+    """Its hand-written gradient, by the same kernel backwards."""
+    with tpu.force_tpu_interpret_mode():
+        return gradient(dx, a, b)
 
 
 @implements("linear_scan_from", layout="b l n, b l n, b n -> b l n", **DECLARED)
 def linear_scan_from(a, b, x0):
     """linear_scan from a state."""
-    return scanned(a, b, x0)
+    with tpu.force_tpu_interpret_mode():
+        return scanned(a, b, x0)
+
+
+def linear_scan_from_vjp(dx, a, b, x0):
+    """Its hand-written gradient, by the same kernel backwards."""
+    with tpu.force_tpu_interpret_mode():
+        return gradient(dx, a, b, x0)

@@ -7,6 +7,7 @@ import pytest
 from judging import LATE, SCAN, judged, plugin, run, scan, verdicts
 
 from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.cases.ranges import narrowed, parse
 from refssm.conformance.usage_error import UsageError
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
@@ -264,3 +265,11 @@ def test_the_command_says_where_it_judged(tmp_path, monkeypatch, capfd):
     result, _, err = run(capfd, "verify", plugin(tmp_path, SCAN), "--where", "a=1..0")
     assert result == 4
     assert err.strip() == "refssm: --where 'a=1..0' is not a range: LOW must not exceed HIGH"
+
+
+def test_a_range_that_the_usual_values_do_not_reach_has_an_ordinary_case():
+    """Usual biases are −7 to −2: in −2 to 0 they are all −2."""
+    op = operator_named("mamba_scan")
+    op = narrowed(op, parse(["dt_bias=-2..0"], [op]))
+    _, *_, dt_bias = ordinary_case(op, np.float32).arrays
+    assert set(dt_bias.ravel()) <= {-2.0, 0.0}
