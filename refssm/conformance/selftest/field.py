@@ -61,7 +61,9 @@ def told(plugin: str) -> dict[str, str]:
         for mark in node.decorator_list:
             first = mark.args[0] if isinstance(mark, ast.Call) and mark.args else None
             if isinstance(first, ast.Constant):
-                found[str(first.value)] = (ast.get_docstring(node) or "").partition("\n")[0]
+                found[str(first.value)] = (
+                    (ast.get_docstring(node) or "").partition("\n")[0].rstrip(".")
+                )
     return found
 
 
