@@ -77,7 +77,7 @@ CLONES = {
         Clone(
             "radarFudan/StableSSM",
             "64315ac894688b852016191ad73631cfaff7ecae",
-            ("stable_ssm_kernel",),
+            ("stable_ssm_kernel", "stable_ssm_softplus"),
             ("torch", "einops"),
         ),
         Clone(

@@ -1,8 +1,7 @@
 # pyright: reportMissingImports=false
 """liquid-s4: SSKernelDiag under both rules, and the sums that its kernels are made of.
 
-SSKernelDiag has log dt. At dt = 1 nothing is lost, so cases get dt·w for w and dt = 1. It keeps
-Re w below −1e-4 when a model starts, and so do cases.
+SSKernelDiag keeps Re w below −1e-4 when a model starts, and so do cases.
 """
 
 from types import SimpleNamespace
@@ -10,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
+from refssm.adapters import log_dt
 from refssm.conformance.clones import module
 from refssm.testing import implements
 
@@ -22,20 +22,20 @@ DIAGONAL = {
     "dtypes": ("complex64", "complex128"),
     "kinds": "complex",
     "layout": "d n, d n, d n, d -> d l",
+    "adapters": (log_dt(),),
 }
 
 
-def step_of_one(x):
-    """The case with dt·w for w and a step of 1."""
-    w = x["w"] * x["dt"][..., None]
-    w = np.minimum(w.real, -1e-4) + 1j * w.imag
-    return {**x, "w": w.astype(x["w"].dtype), "dt": np.ones_like(x["dt"])}
+def decaying(x):
+    """The case with Re w of −1e-4 or less."""
+    w = np.minimum(x["w"].real, -1e-4) + 1j * x["w"].imag
+    return {**x, "w": w.astype(x["w"].dtype)}
 
 
 def _diagonal(w, B, C, dt, l, disc):
     """SSKernelDiag.forward of these parameters."""
     parameters = SimpleNamespace(
-        log_dt=dt.log(),
+        log_dt=dt,
         _A=lambda: w,
         B=torch.view_as_real(B),
         C=torch.view_as_real(C)[None],
@@ -49,13 +49,13 @@ def _diagonal(w, B, C, dt, l, disc):
     return kernel.SSKernelDiag.forward(parameters, l)[0][0]
 
 
-@implements("diagonal_kernel_zoh_real", only=step_of_one, **DIAGONAL)
+@implements("diagonal_kernel_zoh_real", only=decaying, **DIAGONAL)
 def diagonal_kernel_zoh_real(w, B, C, dt, *, l):
     """SSKernelDiag(disc="zoh")."""
     return _diagonal(w, B, C, dt, l, "zoh")
 
 
-@implements("diagonal_kernel_bilinear_real", only=step_of_one, **DIAGONAL)
+@implements("diagonal_kernel_bilinear_real", only=decaying, **DIAGONAL)
 def diagonal_kernel_bilinear_real(w, B, C, dt, *, l):
     """SSKernelDiag(disc="bilinear")."""
     return _diagonal(w, B, C, dt, l, "bilinear")

@@ -1,44 +1,33 @@
 # pyright: reportMissingImports=false
-"""StableSSM's kernel with its parametrisation "direct"; the others have logarithms of A.
-
-It has log dt. At dt = 1 nothing is lost, so cases get dt·w for w and dt = 1, and Re w below −1e-4,
-because it divides by w.
-"""
+"""StableSSM's kernel with its parametrisation "exp"; it has no B and gets C·B for C."""
 
 from types import SimpleNamespace
 
-import numpy as np
 import torch
 
+from refssm.adapters import log_dt, neg_exp
 from refssm.conformance.clones import module
 from refssm.testing import implements
 
 stable = module("StableSSM", "src.models.recurrent.stablessm")
 
+KERNEL = {
+    "framework": "torch",
+    "vjp": True,
+    "dtypes": ("complex64", "complex128"),
+    "kinds": "complex",
+    "layout": "d n, d n, d n, d -> d l",
+}
 
-def step_of_one(x):
-    """The case with dt·w for w and a step of 1."""
-    w = x["w"] * x["dt"][..., None]
-    w = np.minimum(w.real, -1e-4) + 1j * w.imag
-    return {**x, "w": w.astype(x["w"].dtype), "dt": np.ones_like(x["dt"])}
+
+def kernel(w, B, C, dt, l, parameterization):
+    """STABLESSMKernel.forward; w holds its parameter of Re A and Im A, dt is log dt."""
+    held = SimpleNamespace(parameterization=parameterization, log_dt=dt)
+    held.C, held.log_A_real, held.A_imag = torch.view_as_real(C * B), w.real, w.imag
+    return stable.STABLESSMKernel.forward(held, l)
 
 
-@implements(
-    "diagonal_kernel_zoh_real",
-    framework="torch",
-    vjp=True,
-    dtypes=("complex64", "complex128"),
-    kinds="complex",
-    layout="d n, d n, d n, d -> d l",
-    only=step_of_one,
-)
+@implements("diagonal_kernel_zoh_real", adapters=(log_dt(), neg_exp("w")), **KERNEL)
 def diagonal_kernel_zoh_real(w, B, C, dt, *, l):
-    """STABLESSMKernel.forward, which has no B: it gets C·B for C."""
-    parameters = SimpleNamespace(
-        parameterization="direct",
-        log_dt=dt.log(),
-        C=torch.view_as_real(C * B),
-        log_A_real=w.real,
-        A_imag=w.imag,
-    )
-    return stable.STABLESSMKernel.forward(parameters, l)
+    """STABLESSMKernel(parameterization="exp").forward."""
+    return kernel(w, B, C, dt, l, "exp")

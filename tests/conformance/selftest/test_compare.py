@@ -96,12 +96,12 @@ def test_the_published_numbers():
 
 
 def test_tolerances_are_inclusive_and_nan_is_never_near():
-    one = np.float32([1.0])
+    one = np.array([1.0], np.float32)
     assert near(one + np.float32(0.5), one, 0.25, 0.25) == ""
     assert "1 of 1 entries" in near(one + np.float32(0.75), one, 0.25, 0.25)
-    assert near(np.float32([np.inf]), np.float32([np.inf]), 0.1, 0.1) == ""
-    assert near(np.float32([np.nan]), np.float32([np.nan]), 0.1, 0.1)
-    assert near(np.float32([np.nan]), one, 0.1, 0.1)
+    assert near(np.array([np.inf], np.float32), np.array([np.inf], np.float32), 0.1, 0.1) == ""
+    assert near(np.array([np.nan], np.float32), np.array([np.nan], np.float32), 0.1, 0.1)
+    assert near(np.array([np.nan], np.float32), one, 0.1, 0.1)
 
 
 def test_the_ratio_of_fla_is_of_the_whole_array():
@@ -112,7 +112,10 @@ def test_the_ratio_of_fla_is_of_the_whole_array():
     found[0] += 0.02
     assert published.fla_close(SCAN, "x", found, truth).startswith("RMS error 0.006")
     assert published.fla_close(SCAN, "x", truth * np.float32(np.nan), truth) == "NaN"
-    assert published.fla_close(SCAN, "x", np.float32([9e-7]), np.float32([0])) == ""
+    assert (
+        published.fla_close(SCAN, "x", np.array([9e-7], np.float32), np.array([0], np.float32))
+        == ""
+    )
 
 
 def test_shape_type_and_raising_are_caught():
