@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from judging import SCAN, plugin
 
+from refssm.conformance.clones import CLONES
+
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
@@ -42,6 +44,7 @@ ELSEWHERE = {  # libraries under test that no registry installs in one line: doc
     "mamba_ssm",
     "structured_kernels",
 }
+ELSEWHERE |= {package for clone in CLONES.values() for package in clone.needs}
 
 
 def distributions(requirements):
