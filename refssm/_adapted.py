@@ -16,24 +16,12 @@ import numpy as np
 
 from refssm._arguments import each
 from refssm._operator import Operator
+from refssm._pairs import folded, paired
 from refssm._parametrisations import MAPS, Map, parameter_of, with_imaginary_part
+from refssm.adapters import PAIRS, Adapter
 from refssm.domains import Domain
 
-PAIRS, MODES = "halves", "n"  # the axis of conjugate pairs
-
-
-@dataclass(frozen=True)
-class Adapter:
-    """A parametrisation, and the argument that has it; "" for all with an axis of modes."""
-
-    name: str
-    argument: str = ""
-
-    def __str__(self):
-        return f"{self.name}({self.argument})"
-
-    def __repr__(self):
-        return f"{self.name}({self.argument!r})" if self.argument else f"{self.name}()"
+MODES = "n"  # the axis of conjugate pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,21 +146,15 @@ class _OfPairs(Adapted):
 
     def given(self, arrays):
         axes = self.axes
-        return [
-            np.concatenate([x, x.conj()], axis=axes[i]) if i in axes else x
-            for i, x in enumerate(arrays)
-        ]
+        return [paired(x, axes[i]) if i in axes else x for i, x in enumerate(arrays)]
 
     def returned(self, y):
         return each(y, lambda x: x.real if np.iscomplexobj(x) else x)
 
     def back(self, gradients, parameters, natural):
-        del natural
-        for i, axis in self.axes.items():
-            n, later = parameters[i].shape[axis], (slice(None),) * (-axis - 1)
-            first, second = (gradients[i][..., half, *later] for half in (slice(n), slice(n, None)))
-            gradients[i] = first + second.conj()
-        return gradients
+        del parameters, natural
+        axes = self.axes
+        return [folded(g, axes[i]) if i in axes else g for i, g in enumerate(gradients)]
 
     def oracle(self, definition):
         axes = {i: len(self.input_dims[i]) + axis for i, axis in self.axes.items()}

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from refssm._adapted import Adapter, adapted
 from refssm._names import did_you_mean
+from refssm.adapters import Adapter
 
 Arrays = Mapping[str, np.ndarray]
 FRAMEWORKS = ("numpy", "torch", "jax", "cupy")
@@ -119,6 +119,7 @@ class Declaration:
             )
 
     def _check_operator(self):
+        from refssm._adapted import adapted
         from refssm.catalog import judged, named  # the catalog loads every family
 
         op = named(self.name)

@@ -11,9 +11,25 @@ and rounded there, and the operator is judged at dt = e^θ, exactly; its gradien
                    the outputs are real
 """
 
-from refssm._adapted import PAIRS, Adapter
+from dataclasses import dataclass
 
 __all__ = ["halves", "log_dt", "neg_exp", "neg_softplus"]
+
+PAIRS = "halves"
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """A parametrisation, and the argument that has it; "" for all with an axis of modes."""
+
+    name: str
+    argument: str = ""
+
+    def __str__(self):
+        return f"{self.name}({self.argument})"
+
+    def __repr__(self):
+        return f"{self.name}({self.argument!r})" if self.argument else f"{self.name}()"
 
 
 def log_dt(argument: str = "dt") -> Adapter:

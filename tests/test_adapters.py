@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import refssm
-from refssm._adapted import MODES, PAIRS, Adapter, adapted, adapters_of
+from refssm._adapted import MODES, adapted, adapters_of
 from refssm._parametrisations import MAPS
-from refssm.adapters import halves, log_dt, neg_exp, neg_softplus
+from refssm.adapters import PAIRS, Adapter, halves, log_dt, neg_exp, neg_softplus
 from refssm.catalog import OPERATORS
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.cases.ranges import narrowed, parse

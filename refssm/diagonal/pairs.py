@@ -2,7 +2,7 @@
 
     K_k = 2 Re Σ_n C_n Ā_n^k B̄_n,   k = 0 … l−1
 
-It is the kernel of the real system with the modes (w, w̄) and the coefficients (B, B̄), (C, C̄).
+It is the kernel of the real system with the modes (w, w*) and the coefficients (B, B*), (C, C*).
 """
 
 from refssm._operator import Operator

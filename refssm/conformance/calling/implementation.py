@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from refssm._adapted import Adapter
 from refssm._implements import FRAMEWORKS, Budget, Declaration, declared_as
 from refssm._layout import Layout, in_layout, parse
 from refssm._operator import Operator
+from refssm.adapters import Adapter
 from refssm.conformance.calling.adapters import adapter
 from refssm.conformance.calling.adapters.numpy_arrays import NoDevice
 from refssm.conformance.calling.attributes import marks_of, vars_of

@@ -45,8 +45,8 @@ def dplr_kernel_aliased_real(w, P, Q, B, C, dt, *, l):
     if not is_plain(modes, rates, l):
         return DPLR_KERNEL_ALIASED_REAL.reference(w, P, Q, B, C, dt, l=l)
     nodes = (x[: l // 2 + 1] for x in tangents(l))
-    spectrum_ = spectrum(*nodes, *both_halves(w, P, Q, B, C), dt)
-    return irfft(spectrum_, l, workers=threads()).astype(precision)
+    first_half = spectrum(*nodes, *both_halves(w, P, Q, B, C), dt)
+    return irfft(first_half, l, workers=threads()).astype(precision)
 
 
 def dplr_kernel_aliased_real_vjp(dk, w, P, Q, B, C, dt, *, l):
