@@ -117,9 +117,10 @@ class _OfOne(Adapted):
         return [*arrays[:i], self.map.forward(arrays[i]), *arrays[i + 1 :]]
 
     def back(self, gradients, parameters, natural):
-        i = self.place
+        i, g = self.place, gradients[self.place]
         slope = self.map.slope(parameters[i], natural[i])
-        gradients[i] = with_imaginary_part(gradients[i], slope * gradients[i].real)
+        both = np.iscomplexobj(parameters[i])  # the imaginary part is its own parameter
+        gradients[i] = with_imaginary_part(g, slope * g.real) if both else slope * g
         return gradients
 
     def oracle(self, definition):

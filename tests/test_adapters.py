@@ -4,17 +4,21 @@ import numpy as np
 import pytest
 
 import refssm
-from refssm._adapted import MODES, adapted, adapters_of
+from refssm._adapted import MODES, adapted, adapters_of, through
 from refssm._parametrisations import MAPS
 from refssm.adapters import PAIRS, Adapter, halves, log_dt, neg_exp, neg_softplus
 from refssm.catalog import OPERATORS
+from refssm.conformance.calling.implementation import Found
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.cases.ranges import narrowed, parse
+from refssm.conformance.gauges.contracts import gradient_programs, output_programs
 from refssm.conformance.judging.certificate import certify
-from refssm.conformance.judging.expected import expect
+from refssm.conformance.judging.expected import _made_of, expect
 from refssm.conformance.judging.grading import judge
+from refssm.conformance.report.lines import header
+from refssm.conformance.standard import Standard
 from refssm.presets.catalog import presets_of
-from refssm.testing import check, implements
+from refssm.testing import Declaration, check, implements
 
 ONE = [("log_dt", "dt"), *((name, key) for name in ("neg_exp", "neg_softplus") for key in "wA")]
 FITTING = [
@@ -169,3 +173,90 @@ def test_where_narrows_the_argument_that_an_adapter_replaces():
     for name in op.inputs["dt"].maps:
         dt = np.exp(op.inputs["dt"].draw(name, a, b, True))
         assert ((dt > 0.2499) & (dt < 0.5001)).all()
+
+
+def named(name):
+    return next(op for op in OPERATORS if op.name == name)
+
+
+def test_a_preset_of_an_adapted_kernel_is_the_same_system_in_its_parameters():
+    op, sizes = adapted(KERNEL, (log_dt(), neg_exp("w"))), {"l": 8, "n": 4}
+    for own, plain in zip(presets_of(op), presets_of(KERNEL), strict=True):
+        theta = own.draw(np.random.default_rng(1), {**sizes, **own.sizes})
+        wanted = plain.draw(np.random.default_rng(1), {**sizes, **own.sizes})
+        for name, map_ in (("dt", MAPS["log_dt"]), ("w", MAPS["neg_exp"])):
+            if name in wanted:
+                assert np.allclose(map_.forward(np.asarray(theta[name])), wanted[name], rtol=1e-12)
+                assert not np.allclose(theta[name], wanted[name])
+
+
+def test_what_is_kept_on_disk_for_an_adapted_kernel_is_not_that_of_the_kernel():
+    arrays = ordinary_case(KERNEL, "complex64").arrays
+    held = Standard.of(np.dtype("complex64"))
+    made = {
+        _made_of(op, arrays, {"l": 5}, None, held, "bounds")
+        for op in (KERNEL, adapted(KERNEL, (log_dt(),)), adapted(KERNEL, (neg_exp("w"),)))
+    }
+    assert len(made) == 3
+
+
+def test_the_second_gauge_of_an_adapted_scan_is_that_of_the_scan():
+    scan = named("selective_scan")
+    op = adapted(scan, (neg_exp("A"),))
+    theta = ordinary_case(op, "float32").arrays
+    theta[1], theta[2] = np.ones_like(theta[1]), np.full_like(theta[2], 1)  # A = −e; as rates, e^k
+    natural = through(op, lambda *arrays: arrays)(*theta)
+    for vjp in (False, True):
+        ones = [np.ones((2, 2, 5))] * vjp
+        own, plain = (
+            expect(o, [*ones, *x], {}, o.bare_vjp if vjp else None)[0].second
+            for o, x in ((op, theta), (scan, natural))
+        )
+        assert own is not None
+        assert plain is not None
+        assert (own() <= 8 * plain()).all()
+        assert (plain() <= 8 * own()).all()
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_the_programs_that_measure_an_adapted_kernel_are_those_of_the_kernel(gradient):
+    kernel = named("dplr_kernel")
+    op = adapted(kernel, (log_dt(),))
+    theta = ordinary_case(op, "complex128").arrays
+    natural = through(op, lambda *arrays, l: arrays)(*theta, l=5)
+    ones = (np.ones((2, 5)),) * gradient
+    programs = gradient_programs if gradient else output_programs
+    found, plain = programs(op) or {}, programs(kernel) or {}
+    assert list(found) == list(plain) != []
+    for name, program in found.items():
+        mine, theirs = (p(*ones, *x, l=5) for p, x in ((program, theta), (plain[name], natural)))
+        pairs = zip(mine, theirs, strict=True) if gradient else [(mine, theirs)]
+        *first, (last, by_dt) = pairs
+        assert all(np.allclose(y, z) for y, z in first), name
+        assert np.allclose(last, by_dt * natural[5] if gradient else by_dt)
+
+
+def test_further_programs_that_measure_an_adapted_kernel_are_composed_too():
+    op = adapted(named("dplr_kernel"), (log_dt(),))
+    (gauge,) = expect(op, ordinary_case(op, "complex64").arrays, {"l": 5})
+    assert gauge.again is not None
+    assert gauge.again().max() <= 64 * gauge.k0.max()
+
+
+def test_beside_halves_other_arguments_are_real():
+    op = adapted(named("selective_scan"), (halves(),))
+    assert {n: d.kind for n, d in op.inputs.items()}["u"] == "real"
+    assert named("selective_scan").inputs["u"].kind == "either"
+
+
+def test_an_operator_is_not_linear_in_a_parameter():
+    assert "linear:C" in KERNEL.traits
+    op = adapted(KERNEL, (neg_exp("C"),))
+    assert "linear:C" not in op.traits
+    assert "linear:B" in op.traits
+
+
+def test_the_report_says_that_cases_are_parameters():
+    found = Found(KERNEL, of_logarithms, None, declared=Declaration(KERNEL.name, **OWN))
+    told = header("here", "quick", 0, [found.offer])
+    assert "adapters log_dt(dt), neg_exp(w): cases are its parameters" in told
