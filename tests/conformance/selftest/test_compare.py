@@ -1,5 +1,6 @@
 """The comparison with other checks: each accepts what it should, and misses what the page says."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -237,3 +238,25 @@ def test_the_page_of_the_docs_is_made_of_its_file():
 def test_the_reference_of_ssd_is_compared_without_gradients_by_mamba():
     assert not RECIPES["mamba_ssm"].has_gradient(SSD)
     assert RECIPES["mamba_ssm"].has_gradient(SCAN)
+
+
+def test_the_figures_of_the_readme_are_those_of_the_page():
+    text = (ROOT / page.PAGE).read_text(encoding="utf-8")
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    lines = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    head = next(line for line in lines if line and line[0] == "check")
+    wrong, right = (re.findall(r"of (\d+)", head[i])[0] for i in (1, 9))
+    cells = {line[0]: line for line in lines if len(line) == len(head)}
+    others = [
+        line for name, line in cells.items() if "check" not in (name, "") and line[1].isdigit()
+    ]
+    judge = cells["refssm default"]
+    others = [line for line in others if not line[0].startswith("refssm")]
+    caught, refused = ([int(line[i]) for line in others] for i in (1, 9))
+    assert f"Of {wrong} wrong kernels" in readme
+    assert f"catch {min(caught)} to {max(caught)}" in readme
+    assert f"refuse up to {max(refused)} of {right} right ones" in readme
+    assert (judge[1], judge[9]) == (wrong, "0")
+    reports = next(line for line in lines if line and line[0] == "caught, of 12")
+    *theirs, _, ours = map(int, reports[2:])
+    assert f"they catch {min(theirs)} to {max(theirs)}, the judge {ours}" in readme
