@@ -4,6 +4,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from hypothesis import find
 from judging import judged
 from recurrences import drawn, each_role, each_type, integers, random
 from scipy.signal import dimpulse
@@ -11,11 +12,13 @@ from scipy.signal import dimpulse
 import refssm
 import refssm.jit.krylov as jit
 from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.cases.presets import OfPresets
 from refssm.conformance.checks.special_values import poisons
 from refssm.conformance.judging.grading import judge
 from refssm.conformance.judging.verdict import kind_of
 from refssm.convolution import CAUSAL_CONVOLUTION, CAUSAL_CONVOLUTION_DIRECT
 from refssm.krylov import KRYLOV_KERNEL
+from refssm.presets.catalog import presets_of
 from refssm.scan import DENSE_SCAN
 from refssm.vandermonde import VANDERMONDE_KERNEL
 
@@ -235,3 +238,28 @@ def test_a_matrix_that_is_not_square_or_of_another_size_is_told(role):
         ValueError, match=r"^krylov_kernel: `C` has n=3, but earlier arguments have n=2"
     ):
         kernel_of(role)(np.ones((2, 2)), np.ones(2), np.ones(3), l=3)
+
+
+def powers_that_stop(A, B, C, *, l):
+    """The kernel by doubling, but A is squared up to 512 columns only."""
+    X = B[..., None]
+    while X.shape[-1] < l:
+        X = np.concatenate([X, A @ X], -1)
+        A = A @ A if X.shape[-1] <= 512 else A
+    return (C[..., None, :] @ X[..., :l])[..., 0, :]
+
+
+def test_a_long_preset_is_still_there_at_its_end_and_shows_a_stale_power():
+    (slow,) = [p for p in presets_of(KRYLOV_KERNEL) if p.name == "legs-slow-64"]
+    l = 3001
+    drawn = slow.draw(np.random.default_rng(0), {"n": 64, "l": l})
+    arrays = [drawn[name].astype(np.float32) for name in "ABC"]
+    assert judge(KRYLOV_KERNEL, powers_that_stop, *arrays, l=512).grade in ("A", "B")
+    assert judge(KRYLOV_KERNEL, powers_that_stop, *arrays, l=l).grade == "F"
+    assert judge(KRYLOV_KERNEL, KRYLOV_KERNEL.reference, *arrays, l=l).grade == "A"
+
+
+def test_each_default_run_has_that_preset_among_its_long_cases():
+    of_presets = OfPresets(2**14)
+    _, long = of_presets.strategies(KRYLOV_KERNEL, np.dtype("float32"))
+    assert "legs-slow-64" in {f"{find(cases, lambda case: True).preset}" for cases in long}

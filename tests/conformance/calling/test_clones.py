@@ -19,6 +19,7 @@ ALL = [(name, place) for name in CLONES for place in target(name)]
 def folder(tmp_path, monkeypatch):
     """A folder of two clones that both call their package `src`."""
     monkeypatch.setenv(VARIABLE, str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # `make` sets it
     found = {n: Clone(f"owner/{n}", "0" * 40, ()) for n in ("one", "two", "gone")}
     monkeypatch.setattr(clones, "CLONES", found)
     for name in ("one", "two"):
