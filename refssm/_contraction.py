@@ -11,7 +11,10 @@ def einsum(formula: str, *operands) -> Any:
     NumPy 2.4.6 writes one number into some empty results, and a long double complex number is
     larger than the memory there (docs/findings.md). A sum over no terms is 0.
     """
-    if all(not isinstance(a, np.ndarray) or a.size for a in operands):
+    for a in operands:  # no generator: a reference asks once a step
+        if isinstance(a, np.ndarray) and not a.size:
+            break
+    else:
         return np.einsum(formula, *operands)
     given, wanted = formula.replace(" ", "").split("->")
     sizes, batch = {}, ()

@@ -30,11 +30,11 @@ def krylov_kernel(A, B, C, *, l):
     >>> refssm.krylov_kernel([[0.5, 1.0], [0.0, 0.5]], [0.0, 1.0], [1.0, 0.0], l=4)
     array([0.  , 1.  , 1.  , 0.75])
     """
-    x, K = _at_start(A, B, C), []
+    x, K, row = _at_start(A, B, C), [], C[..., None, :]
     for _ in range(l):
-        K.append(einsum("...n,...n->...", C, x))
-        x = einsum("...ij,...j->...i", A, x)
-    return np.stack(K, axis=-1) if K else np.zeros_like(x[..., :0], np.result_type(x, C))
+        K.append((row @ x)[..., 0, 0])
+        x = A @ x
+    return np.stack(K, axis=-1) if K else np.zeros_like(x[..., :0, 0], np.result_type(x, C))
 
 
 def krylov_kernel_vjp(dK, A, B, C, *, l):
@@ -43,23 +43,24 @@ def krylov_kernel_vjp(dK, A, B, C, *, l):
 
     Returns `(dA, dB, dC)`, shaped like `A`, `B` and `C`. Stores all x_j: l·n numbers.
     """
-    x = [_at_start(A, B, C)]
+    x, A_H, column = [_at_start(A, B, C)], A.conj().swapaxes(-1, -2), C.conj()[..., None]
     for _ in range(l - 1):
-        x.append(einsum("...ij,...j->...i", A, x[-1]))
-    g = [np.zeros_like(x[0] * C)]  # g_l
+        x.append(A @ x[-1])
+    g = [np.zeros_like(x[0] * column)]  # g_l
     for j in range(l - 1, -1, -1):
-        later = einsum("...ji,...j->...i", A.conj(), g[-1]) if j < l - 1 else g[-1]
-        g.append(dK[..., j, None] * C.conj() + later)
-    states, costates = np.stack(x, axis=-2).conj(), np.stack(g[::-1], axis=-2)  # g_l is last
-    dA = einsum("...li,...lj->...ij", costates[..., 1:l, :], states[..., : l - 1, :])
-    dC = (dK[..., None] * states[..., :l, :]).sum(-2)
-    return unbroadcast_each((dA, g[-1], dC), (A, B, C))
+        later = A_H @ g[-1] if j < l - 1 else g[-1]
+        g.append(dK[..., j, None, None] * column + later)
+    states = np.concatenate(x, axis=-1).conj()  # (…, n, l)
+    costates = np.concatenate(g[::-1], axis=-1)  # g_l is last
+    dA = einsum("...il,...jl->...ij", costates[..., 1:l], states[..., : l - 1])
+    dC = (dK[..., None, :] * states[..., :l]).sum(-1)
+    return unbroadcast_each((dA, g[-1][..., 0], dC), (A, B, C))
 
 
 def _at_start(A, B, C):
-    """B broadcast to all leading axes, in the result type of A and B."""
+    """B as a column, broadcast to all leading axes, in the result type of A and B."""
     batch = np.broadcast_shapes(A.shape[:-2], B.shape[:-1], C.shape[:-1])
-    return np.broadcast_to(B, (*batch, B.shape[-1])).astype(np.result_type(A, B))
+    return np.broadcast_to(B, (*batch, B.shape[-1]))[..., None].astype(np.result_type(A, B))
 
 
 KRYLOV_KERNEL = Operator(

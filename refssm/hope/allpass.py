@@ -45,10 +45,10 @@ def cascade(dt, u, x0):
         busy, later = slice(max(0, m - l + 1), min(n, m + 1)), waves[m + 1]
         before = waves[m, ..., busy]
         later[0, ..., busy], later[1, ..., 1:][..., busy] = turn * before + c * before[::-1]
-    return _stage_by_stage(signals, l), _stage_by_stage(states[..., :n], l + 1)
+    return stage_by_stage(signals, l), stage_by_stage(states[..., :n], l + 1)
 
 
-def _stage_by_stage(waves, l):
+def stage_by_stage(waves, l):
     """(…, stage, time) from (wave, …, stage): stage j has the l waves from the j-th on."""
     windows = np.lib.stride_tricks.sliding_window_view(waves, l, axis=0)
     return np.ascontiguousarray(np.diagonal(windows, axis1=0, axis2=-2).swapaxes(-1, -2))

@@ -38,7 +38,7 @@ def dense_scan(A, b):
 
 def _applied(A, x):
     """A x."""
-    return einsum("...ij,...j->...i", A, x)
+    return (A @ x[..., None])[..., 0]
 
 
 def _adjoint(dx, A):

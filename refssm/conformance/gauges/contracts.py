@@ -65,17 +65,29 @@ from refssm.conformance.gauges.transforms import (
 
 
 def bounds(
-    op: Operator, arrays, statics: Mapping, vjp: Callable | None, *, unit: float, floor: float
+    op: Operator,
+    arrays,
+    statics: Mapping,
+    vjp: Callable | None,
+    *,
+    unit: float,
+    floor: float,
+    values=None,
 ) -> Gauges:
-    """One gauge per output of `op`, or per gradient if its `vjp` is given."""
+    """One gauge per output of `op`, or per gradient if its `vjp` is given.
+
+    `values`, if known, are the results in double precision: of the VJP without those that are None.
+    """
     call, bound = Call(op, arrays, statics, unit, floor), BOUNDS[op.contract]
     if vjp is None:
-        exact, programs, derive = op.reference, output_programs(op), partial(bound.outputs, call)
+        programs, derive = output_programs(op), partial(bound.outputs, call)
+        exact = exact_program(op)
     else:
         programs, derive = gradient_programs(op), partial(bound.gradients, call, vjp)
         exact = vjp
     if programs:
-        gauges = measured(call, exact, programs, derive, entries=_of_entries(call))
+        entries = _of_entries(call)
+        gauges = measured(call, exact, programs, derive, entries=entries, values=values)
     else:
         gauges = derive()
     return cumulated.beside(call, gauges, of_vjp=vjp is not None)
@@ -92,7 +104,7 @@ def measurable_again(op: Operator, arrays, statics: Mapping, vjp, gauges: Gauges
 
     @cache
     def again() -> list[np.ndarray]:
-        return measured_again(call, vjp or op.reference, {**programs, **further}, gauges)
+        return measured_again(call, vjp or exact_program(op), {**programs, **further}, gauges)
 
     return tuple(
         replace(g, again=lambda j=j: again()[j]) if g.derived else g for j, g in enumerate(gauges)
@@ -136,9 +148,17 @@ def _traced(call: Call) -> Gauges:
     return call.tracked(call.op.reference)
 
 
+def exact_program(op: Operator) -> Callable:
+    """The program of the values: for several forms of one function, the one that defines them.
+
+    It may take fewer operations: the attention form of SSD is quadratic in the length.
+    """
+    return (op.definition if op.contract is TRACED else None) or op.reference
+
+
 def _traced_by_definition(call: Call) -> Gauges:
     """Tracked bounds of the operator's definition if it has one, else of its reference."""
-    return call.tracked(call.op.definition or call.op.reference)
+    return call.tracked(exact_program(call.op))
 
 
 def _traced_gradients(call: Call, vjp: Callable) -> Gauges:

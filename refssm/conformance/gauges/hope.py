@@ -12,7 +12,7 @@ import numpy as np
 from refssm.conformance.gauges.linalg import two_norm
 from refssm.conformance.gauges.rules import rule
 from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, lifted, met, modulus
-from refssm.hope.allpass import cascade, rotation
+from refssm.hope.allpass import cascade, rotation, stage_by_stage
 from refssm.hope.circle import all_pass, slope
 from refssm.hope.impulses import all_pass_responses
 
@@ -130,17 +130,21 @@ def _by_dt(dt, by_rotation):
 
 def _tangent(dt, into_states, into_signals):
     """The cascade from zero states, with extra inputs to every state and signal at every time."""
-    rho, c = rotation(np.asarray(dt)[..., None])
-    n, l = into_states.shape[-2:]
-    s = np.zeros((*into_states.shape[:-2], n + 1, l), into_states.dtype)
-    x = np.zeros((*into_states.shape[:-2], n, l + 1), into_states.dtype)
+    *batch, n, l = into_states.shape
+    rho, c = (np.broadcast_to(a[..., None], (*batch, 1)) for a in rotation(np.asarray(dt)))
+    # as in `cascade`, wave m has stage j at the time m − j
+    added = np.zeros((n + l, 2, *batch, n), into_states.dtype)
+    for j in range(n):
+        for of, into in enumerate((into_states, into_signals)):
+            added[j : j + l, of, ..., j] = np.moveaxis(into[..., j, :], -1, 0)
+    waves, turn = np.zeros((n + l + 1, 2, *batch, n + 1), added.dtype), np.stack([rho, -rho])
     for m in range(n + l - 1):
-        j = np.arange(max(0, m - l + 1), min(n, m + 1))
-        k = m - j
-        before, into = x[..., j, k], s[..., j, k]
-        x[..., j, k + 1] = rho * before + c * into + into_states[..., j, k]
-        s[..., j + 1, k] = c * before - rho * into + into_signals[..., j, k]
-    return s, x[..., 1:]
+        busy, later = slice(max(0, m - l + 1), min(n, m + 1)), waves[m + 1]
+        before = waves[m, ..., busy]
+        turned = turn * before + c * before[::-1] + added[m, ..., busy]
+        later[0, ..., busy], later[1, ..., 1:][..., busy] = turned
+    states = stage_by_stage(waves[:, 0, ..., :n], l + 1)
+    return stage_by_stage(waves[:, 1], l), states[..., 1:]
 
 
 def _along_curve(dt_errors, tangent):

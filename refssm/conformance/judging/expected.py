@@ -16,7 +16,12 @@ from refssm._adapted import adapters_of
 from refssm._arguments import several
 from refssm._operator import Operator
 from refssm.catalog import OPERATORS
-from refssm.conformance.gauges.contracts import bounds, distance, measurable_again
+from refssm.conformance.gauges.contracts import (
+    bounds,
+    distance,
+    exact_program,
+    measurable_again,
+)
 from refssm.conformance.gauges.gauge import Gauge, Measure, wide
 from refssm.conformance.gauges.written import packed, unpacked
 from refssm.conformance.judging.enclosed import enclosed_values
@@ -127,9 +132,12 @@ def _expect(op, arrays, statics, vjp, held: Standard, small=None) -> tuple[Gauge
 
 def _bounded(op, arrays, statics, vjp, held: Standard) -> tuple[Gauge, ...]:
     """The bounds, with the values of the reference in double precision."""
-    largest = _largest(vjp or op.reference, arrays, statics)
+    with np.errstate(all="ignore"):
+        y = (vjp or exact_program(op))(*wide(arrays), **statics)
+    values = [a for a in several(y) if a is not None]
+    largest = _largest([*arrays, *values])
     floor, copied = held.floor * largest, held.copied * largest
-    gauged = bounds(op, arrays, statics, vjp, unit=held.u, floor=floor)
+    gauged = bounds(op, arrays, statics, vjp, unit=held.u, floor=floor, values=values)
     if held.ftz:  # copies of inputs are flushed too
         gauged = tuple(replace(g, k0=g.k0 + copied, k1=g.k1 + copied) for g in gauged)
     return gauged
@@ -159,15 +167,13 @@ def _remeasured(gauge: Gauge, exact) -> Measure | None:
     return replace(gauge.measure, of=distance(exact))
 
 
-def _largest(program, arrays, statics) -> float:
+def _largest(numbers) -> float:
     """Largest modulus of inputs and outputs, at least 1: an underflow may be multiplied by it.
 
     An associative scan multiplies decays before the state: a product that underflows by u·ν then
     has an error of u·ν times the state. A sequential scan only has u·ν.
     """
-    with np.errstate(all="ignore"):
-        y = program(*wide(arrays), **statics)
-    sizes = [np.abs(a) for a in (*arrays, *several(y)) if a is not None and a.dtype.kind != "b"]
+    sizes = [np.abs(a) for a in numbers if a.dtype.kind != "b"]
     return max(1.0, *(float(s.max(initial=0, where=np.isfinite(s))) for s in sizes))
 
 
@@ -210,7 +216,7 @@ def _exact_values(op, vjp, arrays, statics, gauged, small):
             " double here: choose --dtype float32 or complex64, or smaller arrays"
         )
     direct = op.definition if "transform" in op.traits else None
-    program = vjp or direct or op.reference
+    program = vjp or direct or exact_program(op)
     with np.errstate(all="ignore"):
         y = program(*wide(arrays, np.longdouble), **statics)
     return tuple(a for a in several(y) if a is not None)

@@ -94,10 +94,10 @@ def test_the_derived_bound_passes_a_rounded_root_that_errs_by_10000_roundings():
     def error(program):
         return np.abs(program(*arrays, l=4096) - gauge.value)
 
-    for program in (exact_nodes, *OUTPUTS["dplr_kernel"].values()):
-        assert error(program).max() < 50 * rounding
     bad = error(powers_of_one_root)
     assert bad.max() > 10_000 * rounding
+    for program in (exact_nodes, *OUTPUTS["dplr_kernel"].values()):
+        assert error(program).max() < bad.max() / 100
     assert gauge.derived is not None
     assert (bad <= 16 * U * gauge.derived()).all()
 

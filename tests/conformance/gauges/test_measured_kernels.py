@@ -140,7 +140,14 @@ def test_outputs_that_are_linear_in_an_argument_or_scanned_are_measured(name, wa
 @pytest.mark.parametrize("name", ["diagonal_ssm", "hope_step", "causal_convolution", "transfer"])
 def test_the_sums_of_an_output_are_the_output(name):
     op, case = smallest_case(name)
-    wide = [a.astype(np.result_type(a, np.float64)) for a in case.arrays]
+    cores = [len(dims) for dims in op.input_dims]
+    batch = np.broadcast_shapes(
+        *(a.shape[: a.ndim - core] for a, core in zip(case.arrays, cores, strict=True))
+    )
+    wide = [
+        np.broadcast_to(a, batch + a.shape[a.ndim - core :]).astype(np.result_type(a, np.float64))
+        for a, core in zip(case.arrays, cores, strict=True)
+    ]
     programs = output_programs(op)
     assert programs is not None
     whole = several(op.reference(*wide, **case.statics))

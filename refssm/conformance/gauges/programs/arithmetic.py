@@ -14,8 +14,18 @@ def times(A, x):
 
 
 def product(A, M):
-    """A M: (…, n, k), (…, k, m) -> (…, n, m)."""
-    return np.einsum("...nk,...km->...nm", A, M)
+    """A M: (…, n, k), (…, k, m) -> (…, n, m).
+
+    Complex products are four real ones: NumPy has no vector instructions for complex sums of
+    products, and takes four times as long.
+    """
+    if not (np.iscomplexobj(A) and np.iscomplexobj(M)):
+        return np.einsum("...nk,...km->...nm", A, M)
+    a, b, c, d = map(np.ascontiguousarray, (A.real, A.imag, M.real, M.imag))
+    real = product(a, c) - product(b, d)
+    AM = np.empty(real.shape, np.result_type(A, M))
+    AM.real, AM.imag = real, product(a, d) + product(b, c)
+    return AM
 
 
 def adjoint(A):

@@ -174,14 +174,26 @@ def _gradients(solve, joined):
     return vjp
 
 
-def of_values(cut):
+class Vectors:
+    """`vectors`, kept until other arrays come: all programs of a case get the same arrays."""
+
+    def __init__(self):
+        self.of, self.found = (), ()
+
+    def __call__(self, *arrays):
+        if not self.of or any(a is not b for a, b in zip(self.of, arrays, strict=True)):
+            self.of, self.found = arrays, vectors(*arrays)
+        return self.found
+
+
+def of_values(cut, found_for):
     """The gradient of singular values for pieces of the cotangent, with the vectors found once."""
 
     def vjp(dsigma, w, B, C):
         if w.shape[-1] > SMALL:
             return None
-        found = vectors(w, B, C)
-        return cut(lambda piece: pulled_back(piece, *found, w, B, C))(dsigma)
+        found = found_for(w, B, C)
+        return cut(lambda piece, *case: pulled_back(piece, *found, *case))(dsigma, w, B, C)
 
     return vjp
 
@@ -191,6 +203,7 @@ def _gramians(declared, through, doubled, by_sign):
     return {"schur": declared, "doubled": through(doubled), "by_sign": through(by_sign)}
 
 
+_VECTORS = Vectors()
 _CONTINUOUS, _DISCRETE = (lyapunov_doubled, lyapunov_by_sign), (stein_doubled, stein_by_sign)
 OUTPUTS = {
     TRANSFER.name: _transfers(TRANSFER.reference, partial(responses, points=around)),
@@ -202,9 +215,9 @@ GRADIENTS = {
     TRANSFER.name: _transfers(TRANSFER.bare_vjp, continuous),
     TRANSFER_DISCRETE.name: _transfers(TRANSFER_DISCRETE.bare_vjp, discrete),
     HANKEL_SINGULAR_VALUES_DIAGONAL.name: {
-        "whole": of_values(lambda function: function),
-        "in_pieces": of_values(in_pieces),
-        "interleaved": of_values(interleaved),
+        "whole": of_values(lambda function: function, _VECTORS),
+        "in_pieces": of_values(in_pieces, _VECTORS),
+        "interleaved": of_values(interleaved, _VECTORS),
     },
     GRAMIANS.name: _gramians(GRAMIANS.bare_vjp, through_lyapunov, *_CONTINUOUS),
     GRAMIANS_DISCRETE.name: _gramians(GRAMIANS_DISCRETE.bare_vjp, through_stein, *_DISCRETE),

@@ -16,7 +16,7 @@ one number, a few may all be lucky. The derived bound is made only where that fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,8 +45,11 @@ def measured(
     derive: Callable[[], Gauges],
     *,
     entries: bool,
+    values: Sequence[np.ndarray] | None = None,
 ) -> Gauges:
     """One gauge for each result of `exact`, from the errors of `programs`.
+
+    `values` are these results in double precision, computed here if they are not known.
 
     `derive` makes the derived gauges. They are also used where a program overflows in single
     precision, or where single precision cannot hold the case. With `entries` they have a bound for
@@ -59,7 +62,8 @@ def measured(
     if not found:
         return derive()
     with np.errstate(all="ignore"):
-        values = _results(exact, wide(call.arrays), call.statics)
+        if values is None:
+            values = _results(exact, wide(call.arrays), call.statics)
         told = _compared(call, exact, copies, found, values)
     if any(k is None or (not entries and np.isinf(k).any()) for k in told):
         return derive()

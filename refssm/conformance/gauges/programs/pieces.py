@@ -34,11 +34,14 @@ def _summed(function, linear, second):
     """The sum of two runs; `second` says which entries belong to the second."""
 
     def program(*arrays, **sizes):
-        found = []
-        for piece in (False, True):
-            cut = [_only(second, piece, a) if i in linear else a for i, a in enumerate(arrays)]
-            found.append(several(function(*cut, **sizes)))
-        return tuple(None if x is None else x + y for x, y in zip(*found, strict=True))
+        runs = [
+            np.stack([_only(second, piece, a) for piece in (False, True)])
+            if i in linear
+            else np.broadcast_to(a, (2, *a.shape))
+            for i, a in enumerate(arrays)
+        ]
+        found = several(function(*runs, **sizes))
+        return tuple(None if x is None else x[0] + x[1] for x in found)
 
     return program
 
