@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from refssm.conformance.calling.one_call import Declined
-from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
@@ -18,7 +18,7 @@ from refssm.conformance.gauges import gauge
 from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
-from refssm.conformance.standard import Standard
+from refssm.conformance.standard import C, Standard
 from refssm.conformance.usage_error import UsageError
 
 FLUSHED = "passes if subnormal numbers may be flushed to zero: declare ftz=True"
@@ -28,6 +28,8 @@ WIDER = {
     "float32": ("float64",),
     "complex64": ("complex128",),
 }
+# in units of u·K0 of double precision: more than its roundings, and what passes in single precision
+SINGLE = (C * 2**10, C * 2**29)
 MASKED = (
     "NaN of step {} reaches earlier steps, and a number in its place does not: so does a product "
     "with a masked matrix, because 0 times NaN is NaN"
@@ -80,7 +82,7 @@ def in_wider(check, candidate, arrays, statics, accepted, verdict) -> str:
     if np.isfinite(again.bits) and again.bits - verdict.bits >= MORE_BITS:
         return f"{int(again.bits)} bits right in {kind}: lost digits, not a wrong formula"
     special = "NaN" in verdict.kind  # where it comes from is not known
-    rounded = special or _rounds_in(wider, wide, statics, again.bits)
+    rounded = special or _rounds_in(wider, wide, statics, again.bits) or _single_inside(wider, kind)
     return f"equally wrong in {kind}{'' if rounded else AS_WRONG}"
 
 
@@ -134,6 +136,23 @@ def _rounds_in(wider: Candidate, arrays, statics, bits: float) -> bool:
     # a type whose digits are fewer than those that are right is not used
     digits = [held.type.digits, *(d for d in coarser if d > bits or d == coarser[0])]
     return any(is_rough(wider, [(arrays, statics, False)], d) for d in digits)
+
+
+def _single_inside(wider: Candidate, kind: str) -> bool:
+    """True if an ordinary call in double precision errs as much as single precision would.
+
+    Roundings of a constant in the code, as of nodes, are the same in every call: they do not change
+    with the inputs, and where they cancel the result looks as wrong as a wrong formula.
+    """
+    if NUMBER_TYPES[kind].digits != NUMBER_TYPES["float64"].digits:
+        return False
+    case = ordinary_case(wider.op, kind)
+    try:
+        arrays, statics = wider.narrowed(case.arrays, case.statics)
+    except Declined:
+        return False
+    verdict = _judged_again(wider, arrays, statics)
+    return verdict is not None and SINGLE[0] < verdict.ratio <= SINGLE[1]
 
 
 def flushed(check, candidate, case: Case) -> str:

@@ -86,6 +86,24 @@ def test_lost_digits_are_not_called_a_wrong_formula():
 
 
 @pytest.mark.long
+def test_nodes_in_single_precision_are_not_called_a_wrong_formula():
+    def single_nodes(h, dt, *, l, power=1):
+        w = np.exp(2j * np.pi * np.arange(l) / l).astype(np.complex64)
+        d = dt.astype(np.float32)[..., None]
+        z = ((d - 1) * w + d + 1) / ((1 + d) * w + d - 1)
+        return (h[..., None, :] * z[..., None] ** (np.arange(h.shape[-1]) + power)).sum(-1)
+
+    def one_power_more(h, dt, *, l):
+        return single_nodes(h, dt, l=l, power=2)
+
+    known: dict[str, Any] = {"only": lambda x: x if x["l"] else None}
+    assert failed("hope_transfer", single_nodes, "complex64", **known).hint == (
+        "equally wrong in complex128"
+    )
+    assert "the formula is wrong" in failed("hope_transfer", one_power_more, "complex64").hint
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 def test_a_failure_at_two_steps_is_shown_at_two_steps(dtype):
     def once_more(a, B, C, D, u):
