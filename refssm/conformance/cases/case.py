@@ -6,7 +6,7 @@ exact inputs of the implementation and of the reference.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -116,12 +116,31 @@ def simplest(op: Operator) -> dict[str, int | float]:
     return {name: counts.values[0] for name, counts in op.parameters.items()}
 
 
+PARAMETERS_TRIED = 4  # values of each parameter where an implementation declines the first
+
+
+def ordinary_cases(op: Operator, dtype, sizes, between: Mapping = NOWHERE) -> Iterator[Case]:
+    """The ordinary case, then those with the next values of its parameters, as of an even n."""
+    counts = [counts.values for counts in op.parameters.values()]
+    for k in range(min(PARAMETERS_TRIED, max(map(len, counts), default=1))):
+        values = [v[k % len(v)] for v in counts]
+        parameters = dict(zip(op.parameters, values, strict=True))
+        yield ordinary_case(op, dtype, sizes, between=between, parameters=parameters)
+
+
 def ordinary_case(
-    op: Operator, dtype, sizes=(5, 3, 4, 2), seed=1, real=(), between: Mapping = NOWHERE
+    op: Operator,
+    dtype,
+    sizes=(5, 3, 4, 2),
+    seed=1,
+    real=(),
+    between: Mapping = NOWHERE,
+    parameters: Mapping | None = None,
 ) -> Case:
     """A case without extreme values; batch axes have size 2, core dimensions `sizes` in order.
 
-    Further core dimensions have the last of these sizes.
+    Further core dimensions have the last of these sizes; `parameters` are the first values of each
+    parameter if not given.
     """
     knobs, kind = {}, number_type(dtype)
     for name, domain in op.inputs.items():
@@ -129,7 +148,7 @@ def ordinary_case(
         knobs[name] = Knob(plain_map(domain), domain.tame_textures[0], of_real)
     dims = core_dims(op)
     core = dict(zip(dims, [*sizes, *[sizes[-1]] * len(dims)], strict=False))
-    parameters = simplest(op)
+    parameters = dict(parameters or simplest(op))
     core |= {dim: int(parameters.pop(dim)) for dim in core if dim in parameters}
     if "r" in core:  # a norm bounds all states at once and hides small errors if l and n are large
         core |= {"r": 1} | {d: min(core[d], 5) for d in ("l", "n") if d in core}

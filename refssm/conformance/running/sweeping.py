@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from refssm.conformance.calling.worker import NOT_CALLED
-from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.cases.case import ordinary_cases
 from refssm.conformance.checks.candidate import FirstCall, without_result
 from refssm.conformance.checks.checks import COMPARING, Check
 from refssm.conformance.checks.drawing import Drawing
@@ -94,8 +94,9 @@ class Sweeping:
     def _judged_cases(self) -> Swept:
         """Judge all cases of the check.
 
-        If the check has one ordinary case and that is declined, try a case with sizes that are
-        multiples of usual block sizes, because some implementations accept no others.
+        If the check has one ordinary case and that is declined, try cases with sizes that are
+        multiples of usual block sizes, because some implementations accept no others, and with
+        other parameters.
         """
         check = self.check
         with self.session.source.of(check, self.probe.older) as (judged_elsewhere, keep):
@@ -108,8 +109,11 @@ class Sweeping:
                 **self.options,
             )
         if check.strategy is None and swept.declined:
-            case = ordinary_case(self.scope.op, check.dtype, BLOCK_SIZES, between=self.size_ranges)
-            swept = sweep(Drawing(st.just(case)), self.judge_case, **self.options)
+            op, within = self.scope.op, self.size_ranges
+            for case in ordinary_cases(op, check.dtype, BLOCK_SIZES, within):
+                swept = sweep(Drawing(st.just(case)), self.judge_case, **self.options)
+                if not swept.declined:
+                    break
         return swept
 
     def _cases(self):

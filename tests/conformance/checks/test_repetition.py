@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from judging import SCAN, judged, plugin
 
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess, Worker
 from refssm.conformance.cases.ranges import Where
@@ -18,6 +19,7 @@ from refssm.scan import LINEAR_SCAN
 from refssm.testing import Declaration
 
 scan = LINEAR_SCAN.reference
+NPLR_LEGS = operator_named("nplr_legs")
 CALLS = []
 
 
@@ -113,6 +115,20 @@ def test_a_length_that_is_declined_is_tried_in_whole_blocks():
     assert line(whole).verdict == "pass"
     # twenty, one with other values, and four on arrays that get new values
     assert (seen.count(33), seen.count(256)) == (25, 25)
+
+
+def test_a_parameter_that_is_declined_gets_its_other_values():
+    seen = set()
+
+    def even(*, n):
+        if n % 2:
+            raise NotImplementedError
+        seen.add(n)
+        return NPLR_LEGS.reference(n=n)
+
+    assert line(even, op=NPLR_LEGS).verdict == "pass"
+    assert seen == {2}
+    assert line(lambda *, n: {}[n], op=NPLR_LEGS).verdict != "pass"
 
 
 def by_address():
