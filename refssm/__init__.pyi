@@ -139,6 +139,8 @@ from refssm.diagonal import (
     dss_softmax_kernel_vjp as dss_softmax_kernel_vjp,
     ema_kernel as ema_kernel,
     ema_kernel_vjp as ema_kernel_vjp,
+    liquid_kernel as liquid_kernel,
+    liquid_kernel_vjp as liquid_kernel_vjp,
     shift_kernel as shift_kernel,
     shift_kernel_vjp as shift_kernel_vjp,
 )

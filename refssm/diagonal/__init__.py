@@ -4,13 +4,14 @@
 
 `discretized` computes Ā and B̄ by zero-order hold or the bilinear map (S4D), and `pairs` the same
 for conjugate pairs, twice the real part. `dss` has the two kernels of diagonal state spaces. `ema`
-is Mega's moving average; `shift` is the system that only stores inputs.
+is Mega's moving average; `liquid` multiplies inputs; `shift` is the system that only stores inputs.
 """
 
 from refssm._names import export
 from refssm.diagonal.discretized import *
 from refssm.diagonal.dss import *
 from refssm.diagonal.ema import *
+from refssm.diagonal.liquid import *
 from refssm.diagonal.pairs import *
 from refssm.diagonal.shift import *
 

@@ -13,6 +13,15 @@ def exponentials(x, l):
     return np.exp(x[..., :, None] * times(x, l))
 
 
+def powers(a, l):
+    """a_n^k, k = 0 … l−1, by doubling: the first entries are 1 for every a."""
+    E, leap = np.ones((*a.shape, 1), a.dtype)[..., :l], a
+    while E.shape[-1] < l:
+        E = np.concatenate([E, leap[..., None] * E[..., : l - E.shape[-1]]], axis=-1)
+        leap = leap * leap
+    return E
+
+
 def bilinear_powers(h, l):
     """E_nk = Ā_n^k, Ā = (1 + h)/(1 − h): from log Ā = 2 artanh h, or as powers if |Ā| < ½.
 

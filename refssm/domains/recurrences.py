@@ -198,6 +198,7 @@ resets = Domain(
     kind="flag",
 )
 
+liquid_degrees = Counts("products of 1 to 4 inputs", (2, 1, 3, 4))
 chunk_sizes = Counts("1 to 256, and longer than the sequence", (16, 64, 1, 2, 5, 32, 256, 4096))
 
 

@@ -57,6 +57,12 @@ def ema_kernel(delta, alpha, beta, gamma, *, l):
     return _sums([(1 - p_n * s_n, scale * b * c * p_n) for p_n, s_n, b, c in rows], l)
 
 
+def liquid_kernel(a, B, C, *, l, degree=2):
+    """The same, each power from the one before."""
+    rows = zip(a, B, C, strict=True)
+    return _sums([(q, c * b**degree) for q, b, c in rows], l)
+
+
 def shift_kernel(B, C, *, l):
     """The coefficients of x^{n−1} B(1/x) C(x), from x^{n−1} on."""
     n = len(C)

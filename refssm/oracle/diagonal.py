@@ -49,6 +49,11 @@ def ema_kernel(delta, alpha, beta, gamma, *, l):
     return [scale * k for k in _powers(q, _products(p, beta, gamma), l)]
 
 
+def liquid_kernel(a, B, C, *, l, degree=2):
+    """Σ_n C_n B_n^d a_n^m."""
+    return _powers(a, _products(C, [b**degree for b in B]), l)
+
+
 def shift_kernel(B, C, *, l):
     """Σ_i B_i C_{i+k}, with C_j = 0 beyond the end."""
     n = len(C)

@@ -50,6 +50,16 @@ def _slow_averages(rng, sizes):
     return initial.slow_averages(rng, n=sizes["n"])
 
 
+def _liquid(name):
+    def draw(rng, sizes):
+        system = initial.diagonal(name, n=sizes["n"])
+        h = initial.steps(rng, ()) * system["w"]
+        a, B = (1 + h / 2) / (1 - h / 2), (h / system["w"]) * system["B"] / (1 - h / 2)
+        return {"a": a, "B": B, "C": residues(rng, name, sizes["n"])}
+
+    return draw
+
+
 def _shift(rng, sizes):
     n = sizes["n"]
     return {"B": np.eye(n)[0], "C": initial.normal(rng, (n,))}
@@ -66,6 +76,13 @@ PRESETS = {
     "ema_kernel": (
         Preset("averages", "decays 0.4 to 0.95, the same at every step", _averages, {"n": 16}),
         Preset("slow-averages", "decays 0.99 to 0.999999", _slow_averages, {"n": 16}),
+    ),
+    "liquid_kernel": tuple(
+        preset
+        for name in ("legs", "real")
+        for preset in of_orders(
+            f"s4d-{name}", f"{POLES[name]}, bilinear map", _liquid(name), orders_of(name)
+        )
     ),
     "shift_kernel": of_orders("h3", "shift of H3, B = e₁, normal C", _shift, (64,)),
 }

@@ -16,6 +16,7 @@ QUERIES = {
     "SSMKernelDiag": "diagonal_kernel_zoh",
     "dss softmax": "dss_softmax_kernel",
     "ema mega": "ema_kernel",
+    "liquid s4 kernel": "liquid_kernel",
     "h3 shift": "shift_kernel",
     "dplr kernel s4": "dplr_kernel",
     "cauchy mult": "cauchy_kernel",
@@ -95,12 +96,12 @@ def test_words_that_no_operator_has_find_nothing():
 
 
 def test_the_command_says_signature_and_words_that_matched(capfd):
-    result, out, err = run(capfd, "find", "liquid", "s4d", "kernel")
+    result, out, err = run(capfd, "find", "gaseous", "s4d", "kernel")
     assert (result, err) == (0, "")
     first, why, *more = out.splitlines()
     assert first == "diagonal_kernel_zoh(w, B, C, dt, *, l) (n),(n),(n),()->(l)"
     assert why.startswith('    s4d: called "')
-    assert more[-1].startswith("no operator has `liquid`")
+    assert more[-1].startswith("no operator has `gaseous`")
     assert len(more) <= 2 * MOST - 1
     assert max(map(len, out.splitlines())) <= 100
 

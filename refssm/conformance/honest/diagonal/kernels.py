@@ -6,6 +6,7 @@ from scipy.special import expit
 from refssm.conformance.honest import Honest
 from refssm.conformance.honest.diagonal import in_torch as by_torch
 from refssm.conformance.honest.diagonal.dss import SOFTMAX
+from refssm.conformance.honest.diagonal.liquid import LIQUID
 from refssm.conformance.honest.diagonal.shift import SHIFT, by_transform, by_transform_vjp
 from refssm.conformance.honest.vandermonde import (
     einsum,
@@ -21,6 +22,7 @@ from refssm.diagonal import (
     DSS_EXP_KERNEL,
     DSS_SOFTMAX_KERNEL,
     EMA_KERNEL,
+    LIQUID_KERNEL,
     SHIFT_KERNEL,
 )
 
@@ -197,6 +199,7 @@ IMPLEMENTATIONS = [
     *_all(EMA_KERNEL, {"in_double": in_double(EMA_KERNEL)}),
     *_all(EMA_KERNEL, {"recurrence": average_recurrence}, only=_leaking),
     *_all(DSS_SOFTMAX_KERNEL, SOFTMAX),
+    *_all(LIQUID_KERNEL, LIQUID),
     *_all(SHIFT_KERNEL, SHIFT),
     *_all(SHIFT_KERNEL, {"transform": by_transform}, vjp=by_transform_vjp),
     *_all(ZOH, {"torch": ZOH.reference}, vjp=by_torch.zoh, needs="torch", only=moderate),

@@ -28,8 +28,8 @@ def real_part(x):
 def first_gradient(change):
     """The right gradients, but for the first, changed by a function of it and the arguments."""
 
-    def vjp(right, dk, *args, l):
-        first, *others = right(dk, *args, l=l)
+    def vjp(right, dk, *args, **sizes):
+        first, *others = right(dk, *args, **sizes)
         return change(first, *args).astype(first.dtype), *others
 
     return vjp
@@ -82,7 +82,7 @@ def planted(op, beyond=64, pairs=False):
     p.plant(
         ("as_jax", "the conjugate convention", of_each_result(np.conj)),
         ("not_conjugated", "the arguments for their conjugates",
-         lambda right, dk, *args, l: right(dk, *map(np.conj, args), l=l)),
+         lambda right, dk, *args, **sizes: right(dk, *map(np.conj, args), **sizes)),
         by="gradient[complex64]",
     )  # fmt: skip
     return p

@@ -1,6 +1,6 @@
 """Numba mirrors of refssm.diagonal: coefficients and logarithms first, then two tables of powers.
 
-All but the shift are Vandermonde kernels with coefficients from one pass over n numbers;
+All are Vandermonde kernels with coefficients from one pass over n numbers;
 `refssm.jit.vandermonde` describes the tables. Two kinds of modes need a second kernel: real modes
 with negative Ā, and growing modes of the softmax.
 """
@@ -20,10 +20,8 @@ from refssm.diagonal import (
     DSS_EXP_KERNEL,
     DSS_SOFTMAX_KERNEL,
     EMA_KERNEL,
-    SHIFT_KERNEL,
 )
 from refssm.discretize.phi import moment, phi1
-from refssm.jit._compiling.gufunc import gufunc
 from refssm.jit.vandermonde import moments, rounded, vandermonde_kernel, vandermonde_kernel_real
 from refssm.selective_scan.mamba import sigmoid
 
@@ -222,40 +220,6 @@ def ema_kernel_vjp(dk, delta, alpha, beta, gamma, *, l):
     return unbroadcast_each(gradients, (delta, alpha, beta, gamma))
 
 
-WIDE = ("f8", "c16")  # sums of n terms are in double precision and rounded once
-
-
-@gufunc("(n),(n),(l)->(l)", kinds=WIDE)
-def _shift(B, C, length, k):
-    for j in range(k.size):
-        k[j] = 0
-        for i in range(B.size - j):
-            k[j] += B[i] * C[i + j]
-
-
-@gufunc("(l),(n),(n)->(n),(n)", kinds=WIDE)
-def _shift_back(dk, B, C, dB, dC):
-    for i in range(B.size):
-        dB[i], dC[i] = 0, 0
-    for j in range(dk.size):
-        for i in range(B.size - j):
-            dB[i] += dk[j] * np.conj(C[i + j])
-            dC[i + j] += dk[j] * np.conj(B[i])
-
-
-def shift_kernel(B, C, *, l):
-    """Mirror of refssm.shift_kernel."""
-    kind = np.result_type(B, C)
-    return _shift(B, C, np.empty(l, kind)).astype(kind)
-
-
-def shift_kernel_vjp(dk, B, C, *, l):
-    """Mirror of refssm.shift_kernel_vjp."""
-    del l  # dk has it
-    kind = np.result_type(dk, B, C)
-    return unbroadcast_each((g.astype(kind) for g in _shift_back(dk, B, C)), (B, C))
-
-
 diagonal_kernel_zoh_vjp = DIAGONAL_KERNEL_ZOH.checked_vjp(diagonal_kernel_zoh_vjp, COMPILED_TYPES)
 diagonal_kernel_zoh = DIAGONAL_KERNEL_ZOH.checked(diagonal_kernel_zoh, COMPILED_TYPES)
 diagonal_kernel_bilinear_vjp = DIAGONAL_KERNEL_BILINEAR.checked_vjp(
@@ -282,5 +246,3 @@ dss_softmax_kernel_vjp = DSS_SOFTMAX_KERNEL.checked_vjp(dss_softmax_kernel_vjp, 
 dss_softmax_kernel = DSS_SOFTMAX_KERNEL.checked(dss_softmax_kernel, COMPILED_TYPES)
 ema_kernel_vjp = EMA_KERNEL.checked_vjp(ema_kernel_vjp, COMPILED_TYPES)
 ema_kernel = EMA_KERNEL.checked(ema_kernel, COMPILED_TYPES)
-shift_kernel_vjp = SHIFT_KERNEL.checked_vjp(shift_kernel_vjp, COMPILED_TYPES)
-shift_kernel = SHIFT_KERNEL.checked(shift_kernel, COMPILED_TYPES)
