@@ -84,6 +84,7 @@ CLONES = {
             "state-spaces/s4",
             "e757cef57d89e448c413de7325ed5601aceaac13",
             (
+                "s4_cauchy",
                 "s4_dplr",
                 "s4_diagonal",
                 "s4_s4d",
@@ -122,6 +123,7 @@ CLONES = {
                 "annotated_s4_kernels",
                 "annotated_s4_s4d",
                 "annotated_s4_s4d_zoh",
+                "annotated_s4_dplr",
                 "annotated_s4_dss",
             ),
             ("jax", "flax"),
