@@ -18,6 +18,8 @@ from refssm.domains import Domain
 
 WITHIN = ("each", "constant", "channel")  # textures that do not scale the values
 WITH_ZERO = ("impulse", "late", "gaps", "fading", "diagonal", "lower")
+SCALING = frozenset({"subnormal", "fading", "decayed"})
+ROUNDING = 2.0**-8  # of bfloat16, the type with the fewest bits
 PARTS = {"re": np.real, "im": np.imag, "abs": np.abs}
 WORDS = {"re": "a real part", "im": "an imaginary part", "abs": "a modulus"}
 GRID = 65  # points of each side of the unit square: multiples of 1/64, where a phase is 0, π/2, π
@@ -135,6 +137,22 @@ def _spread(low: float, high: float, a) -> np.ndarray:
     """Numbers in a range, uniform in the logarithm if all are positive."""
     spread = low * (high / low) ** a if low > 0 else low + (high - low) * a
     return np.clip(spread, low, high)  # the power may round to a value outside
+
+
+def may_hold(domain: Domain, x: np.ndarray) -> bool:
+    """True if all numbers but 0 are in the ranges of the domain's parts, up to a rounding.
+
+    Textures that scale reach smaller numbers; a `fit` of whole arrays reaches any.
+    """
+    if domain.fit or domain.kind == "flag":
+        return True
+    whole, limits = (domain.whole, domain.limits) if isinstance(domain, Narrowed) else (domain, ())
+    assert whole is not None
+    ends = bounds_within(whole, limits, not np.iscomplexobj(x))
+    if SCALING.intersection(domain.textures):
+        ends = {part: (min(low, 0.0), max(high, 0.0)) for part, (low, high) in ends.items()}
+    kept = x[x != 0].astype(np.result_type(x, np.float64))
+    return bool((outside(kept, ends) <= ROUNDING * np.abs(kept)).all())
 
 
 def admitted(called: str, domain: Domain, name: str, limits: tuple[Limit, ...]) -> Narrowed:

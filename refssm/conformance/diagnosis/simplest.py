@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.limits import may_hold
 from refssm.domains import Domain
 
 REDRAWS = 3
@@ -36,8 +37,8 @@ def simplified(
             if simpler.dtype.kind != "b":
                 fitted = domain.fit(simpler) if domain.fit else simpler
                 simpler = case.type.rounded(fitted, real=not np.iscomplexobj(simpler))
-            if not (simpler.all() or may_vanish(domain)):
-                continue  # 0 is outside the domain, such as a time step
+            if not (simpler.all() or may_vanish(domain)) or not may_hold(domain, simpler):
+                continue  # outside the domain, as a time step of 0, or outside `--where`
             if np.array_equal(simpler, arrays[i]):
                 break  # those that follow are less simple
             attempt = admitted([*arrays[:i], simpler, *arrays[i + 1 :]])

@@ -7,13 +7,17 @@ Each bug is planted in an honest implementation instead of the reference, which 
 order. If the bug is written out in full, so that this changes nothing, it is run with twice the
 digits and rounded. The judge runs the check that catches the bug, and its diagnosis is compared
 with the bug's description.
+
+Each finished operator is a line in `.refssm/naming-<sources>.jsonl`, so an interrupted run goes on.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -197,6 +201,31 @@ def _draws(y):
     return np.random.default_rng(y.size).uniform(-1, 1, y.shape)
 
 
+def results(names: list[str], every: int, lost: int, workers: int) -> dict[str, tuple]:
+    """What `of_operator` finds for each operator: read where it was kept, or found and kept."""
+    kept = Path(f".refssm/naming-{soak.digest(soak.SOURCES)}.jsonl")
+    kept.parent.mkdir(exist_ok=True)
+    known = {key: found for key, found in _lines(kept) if key[1:] == (every, lost)}
+    tasks = [task for name in names if (task := (name, every, lost)) not in known]
+    running = soak.as_they_come(of_operator, tasks, workers)
+    with kept.open("a", encoding="utf-8") as lines:
+        for task, found in track(running, total=len(tasks), disable=not sys.stderr.isatty()):
+            known[task] = found
+            lines.write(json.dumps([task, found]) + "\n")
+            lines.flush()
+    return {name: known[name, every, lost] for name in names}
+
+
+def _lines(path: Path) -> Iterator[tuple[tuple, tuple]]:
+    """The kept results; a line that an interruption cut off is skipped."""
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        try:
+            task, found = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        yield tuple(task), tuple([Named(*n) for n in some] for some in found)
+
+
 def main(
     only: Annotated[str, typer.Option(help="Families or operators, separated by commas.")] = "",
     every: Annotated[int, typer.Option(help="Plant only every n-th bug.")] = 1,
@@ -209,11 +238,10 @@ def main(
     if record and (only or every > 1):
         raise typer.BadParameter("--record is for all bugs: without --only and --every")
     names = [op.name for op in OPERATORS if soak.among(op.name, only)]
-    running = soak.as_they_come(of_operator, [(name, every, lost) for name in names], workers)
-    came = dict(track(running, total=len(names), disable=not sys.stderr.isatty()))
+    came = results(names, every, lost, workers)
     told = [n for some, _ in came.values() for n in some]
     rough = [n for _, some in came.values() for n in some if n.caught]
-    for (name, *_), (some, honest) in sorted(came.items()):
+    for name, (some, honest) in sorted(came.items()):
         typer.echo(f"{name}: {sum(n.first for n in some)} of {sum(n.caught for n in some)}")
         for n in some if show else ():
             if n.caught and not n.first:

@@ -8,11 +8,12 @@ from judging import LATE, SCAN, judged, plugin, run, scan, verdicts
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.cases.limits import may_hold
 from refssm.conformance.cases.ranges import narrowed, parse
 from refssm.conformance.usage_error import UsageError
 from refssm.convolution import CAUSAL_CONVOLUTION_DIRECT
 from refssm.discretize import DISCRETIZE_DIAGONAL_ZOH
-from refssm.domains import decays, signals
+from refssm.domains import decays, signals, steps
 from refssm.scan import LINEAR_SCAN, LINEAR_SCAN_FROM
 from refssm.vandermonde import VANDERMONDE_KERNEL
 
@@ -145,6 +146,24 @@ def test_nothing_is_called_outside_of_a_range_of_values_or_sizes():
     low, high, _ = (np.array(seen) for seen in zip(*SEEN, strict=True))
     assert low.min() >= 0.5
     assert high.max() <= 1
+
+
+@pytest.mark.parametrize("text", ["abs(a)=0.3..0.4", "im(a)=0.2..0.4", "a=0.3..0.4"])
+def test_the_smallest_case_of_a_failure_stays_in_the_range(text):
+    dtype = "float32" if text.startswith("a") and "abs" not in text else "complex64"
+    here = {"where": (text,), "types": (dtype,), "shrink": True}
+    (result,) = judged("linear_scan", lambda a, b: 2 * scan(a, b), "value", **here)
+    a = complex(re.search(r"; a=\[?([^ \],]+)", result.smallest)[1])
+    part = {"abs": abs(a), "im(": a.imag, "a=0": a.real}[text[:3]]
+    low, high = (0.2, 0.4) if "im" in text else (0.3, 0.4)
+    assert low * (1 - 1e-5) <= part <= high * (1 + 1e-5), result.smallest
+
+
+def test_a_number_beyond_the_reach_of_a_domain_is_outside_and_a_rounding_is_not():
+    for inside, value in [(True, 1.0), (True, np.float32(1e-4)), (False, 2.0), (False, -1.0)]:
+        assert may_hold(steps, np.array([0, value])) == inside
+    assert may_hold(signals, np.array([1e-42 + 0j]))  # some textures are subnormal numbers
+    assert not may_hold(signals, np.array([1e9 + 0j]))
 
 
 def test_nothing_is_called_outside_of_a_range_of_lengths():
