@@ -14,14 +14,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from refssm._arguments import several
+from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.pattern import shared_pattern
-from refssm.conformance.diagnosis.suspects import answering_alike, misbehaving
-from refssm.conformance.diagnosis.transcript import CASES, Episode, episodes
+from refssm.conformance.diagnosis.suspects import (
+    answering_alike,
+    bugs_in,
+    expected,
+    graded,
+    misbehaving,
+    outcome_of,
+    refused,
+)
+from refssm.conformance.diagnosis.transcript import CASES, Call, Episode, episodes
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.result import THESE_BUGS, THIS_BUG
+from refssm.conformance.planted import PlantedBug
+from refssm.conformance.standard import C
 
 FEW_BITS = ("float16", "tf32", "single")  # words in names of planted bugs
 TOLD = 3  # the largest number of bugs to name
@@ -51,6 +63,8 @@ def diagnose(check: Check, candidate: Candidate, case: Case, strategy, seed: int
             alike = answering_alike(check, candidate, heard, among=alike)
         if not alike and check.strategy is None:
             alike = misbehaving(check, candidate, case, heard)
+        if not alike and (again := in_their_basis(check, candidate, heard)):
+            return _told_of_basis(again, heard)
         return _told(check, candidate, heard, alike)
 
 
@@ -79,3 +93,99 @@ def _told(check: Check, candidate: Candidate, heard: list[Episode], alike) -> Di
     found = THESE_BUGS if others[1:] else THIS_BUG
     told = f"{others[0]}{more}{found} into the reference, gives the same outputs in {cases}"
     return Diagnosis(told, tuple(d.name for d in alike))
+
+
+def _told_of_basis(bugs: list[PlantedBug], heard: list[Episode]) -> Diagnosis:
+    """The diagnosis of outputs in another basis than the reference's."""
+    first, *others = dict.fromkeys(d.what for d in bugs)
+    more = f" (or: {'; or: '.join(others[: TOLD - 1])})" if others else ""
+    failing = sum(not e.verdict.ok for e in heard)
+    told = (
+        f"{first}{more}: put into the right outputs in their basis, it gives these in {failing} of"
+    )
+    return Diagnosis(f"{told} {failing} failing cases", tuple(d.name for d in bugs))
+
+
+def in_their_basis(check: Check, candidate: Candidate, heard: list[Episode]) -> list[PlantedBug]:
+    """The planted bugs that give all refused outputs in the basis of these, one of many.
+
+    In another basis a bug gives other outputs. Either the vectors are right and show the basis, or
+    the bug undoes itself: what is transposed, conjugated or reversed twice is right in every basis;
+    columns that moved on are in place after one round of all.
+    """
+    if not candidate.op.contract.basis_free or check.rule.of_gradient:
+        return []
+    calls = [call for e in heard for call in e.calls if refused(candidate, call, call.outcome)]
+    if not calls or any(call.vjp or call.outcome.status != "ok" for call in calls):
+        return []
+    return [d for d in bugs_in(candidate.op) if not d.vjp and _in_their_basis(d, candidate, calls)]
+
+
+def _in_their_basis(d: PlantedBug, candidate: Candidate, calls: list[Call]) -> bool:
+    """True if the bug is refused in every call, and gives these outputs in their basis."""
+    worker = InProcess([d.found()])
+    owns = ((call, outcome_of(worker, d.op, call, call.arguments, candidate)) for call in calls)
+    if not all(refused(candidate, call, own) for call, own in owns):
+        return False
+    return any(
+        all(_right_after(d, candidate, call, times(call.outcome.outputs)) for call in calls)
+        for times in (lambda outputs: 1, lambda outputs: max(1, outputs[-1].shape[-1] - 1))
+    ) or all(_same_in_their_basis(d, candidate, call) for call in calls)
+
+
+def _same_in_their_basis(d: PlantedBug, candidate: Candidate, call: Call) -> bool:
+    """True if the bug, put into the right modes in the order and with the phases of their vectors,
+    gives these outputs.
+
+    Outputs are the modes w, what is rotated by Vᴴ, and V; of each column of theirs, the right one
+    is that with the largest projection.
+    """
+    theirs = call.outcome.outputs
+    double = {"f": np.float64, "c": np.complex128}
+    values = (g.value for g in expected(candidate, call))
+    *modes, V = (y.astype(double[y.dtype.kind]) for y in values)
+    if not modes:
+        return False
+    if V.ndim != 2 or theirs[-1].shape != V.shape or not np.isfinite(theirs[-1]).all():
+        return False
+    G = V.conj().T @ theirs[-1]
+    i = np.argmax(np.abs(G), axis=0)
+    size = np.abs(G[i, np.arange(len(i))])
+    if len(set(i.tolist())) < len(i) or not size.all():
+        return False
+    phase = G[i, np.arange(len(i))] / size
+    turned = [(x[i].T * phase.conj()).T for x in modes[1:]]
+    right = (modes[0][i], *turned, V[:, i] * phase)
+    try:
+        outputs = several(d.wrong(lambda *_, **__: right, **call.statics))
+    except Exception:  # it does not fit these outputs
+        return False
+    alike = len(outputs) == len(theirs) and all(map(_near, theirs, outputs))
+    return alike and not all(map(_near, right, outputs))  # else it changes nothing here
+
+
+def _near(y, wanted) -> bool:
+    """True if the arrays have one type, and are equal up to the roundings of an eigensolver."""
+    if np.shape(y) != np.shape(wanted) or y.dtype != wanted.dtype:
+        return False
+    size = np.abs(wanted).max(initial=0)
+    return bool(np.abs(y - wanted).max(initial=0) <= C * len(y) * np.finfo(y.dtype).eps * size)
+
+
+def _right_after(d: PlantedBug, candidate: Candidate, call: Call, times: int) -> bool:
+    """True if the outputs are right after the bug was put into them so many times."""
+    outputs, used = call.outcome.outputs, []
+    shapes = [np.shape(y) for y in outputs]
+    for _ in range(times):
+
+        def right(*_, outputs=outputs, **__):
+            used.append(True)
+            return outputs
+
+        try:
+            outputs = several(d.wrong(right, **call.statics))
+        except Exception:  # it does not fit these outputs
+            return False
+    if not used or [np.shape(y) for y in outputs] != shapes:  # it makes outputs of its own
+        return False
+    return graded(candidate, call, outputs, expected(candidate, call)).ok

@@ -19,6 +19,7 @@ CHANGING = (
     "the same call gives different outputs: it depends on earlier calls, on memory that nobody "
     "wrote, or on the order of threads"
 )
+MEASURED, SEVERAL = 4.0, 3
 SIMPLE = {2: "twice", 0.5: "half", -1: "minus", 1j: "i times", -1j: "−i times", 0: "0 instead of"}
 
 
@@ -26,6 +27,8 @@ def shared_pattern(check: Check, candidate: Candidate, heard: list[Episode]) -> 
     """What the wrong entries have in common over the failing cases, or ""."""
     if _run_to_run(heard):
         return CHANGING
+    if candidate.op.contract.basis_free and not check.rule.of_gradient:
+        return _single_of_basis(check, candidate, heard)
     wrong = [told for e in heard if not e.verdict.ok for told in _wrong(check, candidate, e)]
     if not wrong:
         return ""
@@ -34,6 +37,22 @@ def shared_pattern(check: Check, candidate: Candidate, heard: list[Episode]) -> 
         _precision(wrong, candidate, _failing(heard, check)) if graded else ""
     )
     return told or place_of(wrong, candidate.op, check.rule.of_gradient)
+
+
+def _single_of_basis(check: Check, candidate: Candidate, heard: list[Episode]) -> str:
+    """Text if outputs that are one basis of many have the errors of single precision; else ""."""
+    failing = [e for e in heard if not e.verdict.ok]
+    outputs = [y for e in failing for call in e.calls for y in call.outcome.outputs]
+    if outputs and all(np.asarray(y).dtype.char in "fF" for y in outputs):
+        return "single precision returned"
+    ratios = [e.verdict.ratio for e in failing]
+    single, double = NUMBER_TYPES["float32"], NUMBER_TYPES["float64"]
+    wider = single.u / double.u
+    if check.dtype not in ("float64", "complex128") or len(ratios) < SEVERAL:
+        return ""
+    if not all(wider / 2**10 <= ratio <= wider * MEASURED for ratio in ratios):
+        return ""
+    return f"errors as large as those of {single.name} ({single.digits} bits) in some step"
 
 
 def _all_of(wrong: list[Wrong], op: Operator, vjp: bool) -> str:
@@ -97,7 +116,8 @@ def _precision(wrong: list[Wrong], candidate: Candidate, calls) -> str:
 
     The errors must be in most entries and of either sign, as rounding errors are, and change from
     one input to the next as they do. The arithmetic must be coarser than the judged one: no error
-    may exceed its bound, and one must be at least a 16th of it.
+    may exceed its bound by more than a factor of 4, as bounds may be measured, and one must be at
+    least a 16th of it, or a 256th where no arithmetic lies between that and the judged one.
     """
     held = candidate.held
     if held is None or candidate.op.contract.needs_no_value:
@@ -114,7 +134,8 @@ def _precision(wrong: list[Wrong], candidate: Candidate, calls) -> str:
     finer = held.u
     for kind in (k for k in coarser if k.u > held.u):
         name = "TF32 or float16" if kind is TF32 else kind.name
-        if kind.u / held.room <= units <= kind.u:
+        least = kind.u / held.room ** (2 if finer == held.u else 1)
+        if least <= units <= MEASURED * kind.u:
             rough = is_rough(candidate, calls, kind.digits)
             told = f"errors as large as those of {name} ({kind.digits} bits) in some step"
             return told if rough else ""

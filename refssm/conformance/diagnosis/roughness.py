@@ -20,7 +20,10 @@ from refssm.conformance.judging.expected import expect
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
 
 CALLS, NEIGHBOURS = 3, 2
-ROUNDINGS = 2.0  # a neighbour is so many roundings of the coarser type away, or half as many
+# a neighbour is so many roundings of the coarser type away, or half as many: few would find the
+# same rounding error again, which repeats with each unit in the last place
+ROUNDINGS = 64.0
+FARTHEST = 2.0**-7  # of a number: beyond it the error of a formula changes, too
 # below it single precision is subnormal after a few products, and loses digits
 SMALL = NUMBER_TYPES["float32"].tiny / TF32.u
 LARGE = 4.0  # entries whose error is at least a fourth of the largest
@@ -42,7 +45,7 @@ def is_rough(candidate: Candidate, calls: Iterable, digits: int) -> bool:
     are repeated, so what is seen here is also seen now.
     """
     changes: list[float] = []
-    step = ROUNDINGS * 0.5**digits
+    step = min(ROUNDINGS * 0.5**digits, FARTHEST)
     for told in _distinct(calls):
         here, found = _seen(candidate, *told), []
         for moved in _neighbours(told[0], step) if here else ():

@@ -109,13 +109,13 @@ def _distance(d: PlantedBug, candidate: Candidate, calls: list[Call]) -> float |
     worst, raised, apart = 0.0, [], [(0.0, 0.0)]
     worker = InProcess([d.found()])
     for call in calls:
-        outcome = _outcome(worker, d.op, call, call.arguments, candidate)
+        outcome = outcome_of(worker, d.op, call, call.arguments, candidate)
         alike = _alike(d, worker, candidate, call, outcome)
         if not alike.ok:
             return None
         if alike.grade != "-":
             both = (outcome, call.outcome)  # outputs that pass say nothing about a bug
-            if all(_refused(candidate, call, came) for came in both):
+            if all(refused(candidate, call, came) for came in both):
                 apart.append(_apart(d, worker, candidate, call, outcome, alike))
             worst = max(worst, alike.ratio)
             raised.append(outcome.status == "raised")
@@ -138,7 +138,7 @@ def _apart(
     from_right = _far(theirs.outputs, [g.value for g in right], right)
     if not np.isfinite(from_right):  # shapes, or places of NaN and infinity, differ
         return np.inf, 0.0
-    wider = _outcome(worker, d.op, call, wide(call.arguments, np.float64), candidate)
+    wider = outcome_of(worker, d.op, call, wide(call.arguments, np.float64), candidate)
     bugs = [came.outputs for came in (outcome, wider) if came.status == "ok"]
     return from_right, min(_far(theirs.outputs, outputs, right) for outputs in bugs)
 
@@ -157,7 +157,8 @@ def _far(outputs, values, right: tuple[Gauge, ...]) -> float:
     return far
 
 
-def _outcome(worker, name, call: Call, arguments, candidate) -> Outcome:
+def outcome_of(worker, name, call: Call, arguments, candidate) -> Outcome:
+    """The outcome of a recorded call in another implementation, with these arguments."""
     dtype = candidate.held.type.name if candidate.held else ""
     how = {"vjp": call.vjp, "view": call.view, "after": call.after}
     return worker.call(name, arguments, call.statics, dtype=dtype, **how)
@@ -177,7 +178,7 @@ def _alike(d: PlantedBug, worker, candidate: Candidate, call: Call, outcome: Out
         return OTHER
     if any(_misfit(y, s) for y, s in zip(theirs.outputs, outcome.outputs, strict=True)):
         return OTHER
-    wider = _outcome(worker, d.op, call, wide(call.arguments, np.float64), candidate)
+    wider = outcome_of(worker, d.op, call, wide(call.arguments, np.float64), candidate)
     told = [
         graded(candidate, call, theirs.outputs, gauged)
         for gauged in _gauged(d, candidate, call, outcome, wider)
@@ -283,7 +284,7 @@ def graded(candidate: Candidate, call: Call, outputs, gauged) -> Verdict:
     return worst_of(verdicts)
 
 
-def _refused(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
+def refused(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
     """True if the judge refuses this outcome."""
     if outcome.status != "ok" or outcome.changed or outcome.aliased:
         return True

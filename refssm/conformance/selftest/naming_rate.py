@@ -31,7 +31,8 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.checks.checks import PROFILES, default_types
+from refssm.conformance.checks.checks import PROFILES, default_types, rule_named
+from refssm.conformance.diagnosis.pattern import CHANGING
 from refssm.conformance.diagnosis.suspects import bugs_of_operator
 from refssm.conformance.gauges.gauge import wide
 from refssm.conformance.judging.expected import remembering
@@ -47,6 +48,7 @@ PRECISIONS = {
     "tf32": "TF32 or float16",
     "bfloat16": "bfloat16",
     "single": "float32",
+    "half_precision_of_double": "float32",
 }
 
 
@@ -139,7 +141,8 @@ def named(d: Planted) -> Named:
     failed = next((r for r in results_of(session) if r.failed), None)
     told = failed.looks_like if failed else ""
     words = (words for word, words in PRECISIONS.items() if word in d.name)
-    first = told.startswith(d.what) or any(w in told for w in words)
+    between = rule_named(name).between_calls and told == CHANGING
+    first = told.startswith(d.what) or any(w in told for w in words) or between
     caught, some = failed is not None, _some_bug(d.op, told)
     return Named(d.name, d.caught_by, d.what, caught, caught and first, told, some)
 
