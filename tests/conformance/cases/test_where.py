@@ -153,7 +153,9 @@ def test_the_smallest_case_of_a_failure_stays_in_the_range(text):
     dtype = "float32" if text.startswith("a") and "abs" not in text else "complex64"
     here = {"where": (text,), "types": (dtype,), "shrink": True}
     (result,) = judged("linear_scan", lambda a, b: 2 * scan(a, b), "value", **here)
-    a = complex(re.search(r"; a=\[?([^ \],]+)", result.smallest)[1])
+    shown = re.search(r"; a=\[?([^ \],]+)", result.smallest)
+    assert shown
+    a = complex(shown[1])
     part = {"abs": abs(a), "im(": a.imag, "a=0": a.real}[text[:3]]
     low, high = (0.2, 0.4) if "im" in text else (0.3, 0.4)
     assert low * (1 - 1e-5) <= part <= high * (1 + 1e-5), result.smallest
