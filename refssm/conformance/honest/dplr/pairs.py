@@ -43,10 +43,14 @@ def _vjp_of_both(vjp):
 
 
 def _moderate(only):
-    """As `only`, with |P| and |Q| ≤ 1: where P Qᴴ is far above w, a rounding moves slow modes."""
+    """As `only`, with |P| and |Q| ≤ 1: where P Qᴴ is far above w, a rounding moves slow modes.
+
+    By a power of two: another scale would be rounded, and a second call would scale again.
+    """
 
     def moderate(x):
-        scale = max(1.0, *(float(np.nanmax(np.abs(x[name]), initial=0)) for name in "PQ"))
+        largest = max(1.0, *(float(np.nanmax(np.abs(x[name]), initial=0)) for name in "PQ"))
+        scale = 2.0 ** np.ceil(np.log2(largest))
         return {**only(x), **{name: (x[name] / scale).astype(x[name].dtype) for name in "PQ"}}
 
     return moderate
