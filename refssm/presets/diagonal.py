@@ -3,6 +3,7 @@
 import numpy as np
 
 from refssm import initial
+from refssm.discretize import discretize_diagonal_bilinear
 from refssm.presets.preset import Preset, of_orders
 
 POLES = {
@@ -53,9 +54,9 @@ def _slow_averages(rng, sizes):
 def _liquid(name):
     def draw(rng, sizes):
         system = initial.diagonal(name, n=sizes["n"])
-        h = initial.steps(rng, ()) * system["w"]
-        a, B = (1 + h / 2) / (1 - h / 2), (h / system["w"]) * system["B"] / (1 - h / 2)
-        return {"a": a, "B": B, "C": residues(rng, name, sizes["n"])}
+        w, B, dt = system["w"], system["B"][:, None], initial.steps(rng, ())
+        a, B = discretize_diagonal_bilinear(w, B, np.full(w.shape, dt))
+        return {"a": a, "B": B[:, 0], "C": residues(rng, name, sizes["n"])}
 
     return draw
 

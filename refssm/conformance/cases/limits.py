@@ -18,7 +18,6 @@ from refssm.domains import Domain
 
 WITHIN = ("each", "constant", "channel")  # textures that do not scale the values
 WITH_ZERO = ("impulse", "late", "gaps", "fading", "diagonal", "lower")
-SCALING = frozenset({"subnormal", "fading", "decayed"})
 ROUNDING = 2.0**-8  # of bfloat16, the type with the fewest bits
 PARTS = {"re": np.real, "im": np.imag, "abs": np.abs}
 WORDS = {"re": "a real part", "im": "an imaginary part", "abs": "a modulus"}
@@ -139,19 +138,20 @@ def _spread(low: float, high: float, a) -> np.ndarray:
     return np.clip(spread, low, high)  # the power may round to a value outside
 
 
-def may_hold(domain: Domain, x: np.ndarray) -> bool:
-    """True if all numbers but 0 are in the ranges of the domain's parts, up to a rounding.
+def may_hold(domain: Domain, x: np.ndarray, drawn: np.ndarray) -> bool:
+    """True if all numbers but 0 are, up to a rounding, in the ranges of the domain's parts.
 
-    Textures that scale reach smaller numbers; a `fit` of whole arrays reaches any.
+    Textures, and a `fit` of whole arrays, reach beyond them: the ranges of `drawn` count, too.
     """
-    if domain.fit or domain.kind == "flag":
+    if domain.kind == "flag":
         return True
     whole, limits = (domain.whole, domain.limits) if isinstance(domain, Narrowed) else (domain, ())
     assert whole is not None
     ends = bounds_within(whole, limits, not np.iscomplexobj(x))
-    if SCALING.intersection(domain.textures):
-        ends = {part: (min(low, 0.0), max(high, 0.0)) for part, (low, high) in ends.items()}
-    kept = x[x != 0].astype(np.result_type(x, np.float64))
+    kept, drawn = (a[a != 0].astype(np.result_type(a, np.float64)) for a in (x, drawn))
+    for part, (low, high) in ends.items():
+        size = PARTS[part](drawn)
+        ends[part] = float(size.min(initial=low)), float(size.max(initial=high))
     return bool((outside(kept, ends) <= ROUNDING * np.abs(kept)).all())
 
 

@@ -13,12 +13,12 @@ from refssm.conformance.cases.case import Case, ordinary_case
 from refssm.conformance.cases.filling import MEDLEY, NORMAL_MEDLEY
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
-from refssm.conformance.diagnosis.roughness import is_rough
+from refssm.conformance.diagnosis.roughness import is_rough, of_single
 from refssm.conformance.gauges import gauge
 from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
-from refssm.conformance.standard import C, Standard
+from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 
 FLUSHED = "passes if subnormal numbers may be flushed to zero: declare ftz=True"
@@ -28,8 +28,6 @@ WIDER = {
     "float32": ("float64",),
     "complex64": ("complex128",),
 }
-# in units of u·K0 of double precision: more than its roundings, and what passes in single precision
-SINGLE = (C * 2**10, C * 2**29)
 MASKED = (
     "NaN of step {} reaches earlier steps, and a number in its place does not: so does a product "
     "with a masked matrix, because 0 times NaN is NaN"
@@ -152,7 +150,7 @@ def _single_inside(wider: Candidate, kind: str) -> bool:
     except Declined:
         return False
     verdict = _judged_again(wider, arrays, statics)
-    return verdict is not None and SINGLE[0] < verdict.ratio <= SINGLE[1]
+    return verdict is not None and of_single(verdict.ratio)
 
 
 def flushed(check, candidate, case: Case) -> str:

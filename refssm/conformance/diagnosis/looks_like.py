@@ -2,8 +2,8 @@
 
 Every planted bug is itself an implementation. The judge looks for bugs that give the same outputs
 as the failed implementation, in every call of the failing case and of further cases of the check.
-If there is none, it describes what the wrong entries have in common: where they start, a constant
-factor, or the precision.
+Outputs that are one basis of many are compared in that basis. If there is no such bug, it describes
+what the wrong entries have in common: where they start, a constant factor, or the precision.
 """
 
 from __future__ import annotations
@@ -86,24 +86,24 @@ def _told(check: Check, candidate: Candidate, heard: list[Episode], alike) -> Di
     """The diagnosis in words; the nearest bug comes first."""
     if not alike:
         return Diagnosis(shared_pattern(check, candidate, heard))
-    others = list(dict.fromkeys(d.what for d in alike))
-    more = f" (or: {'; or: '.join(others[1:TOLD])})" if others[1:] else ""
     judged = sum(e.verdict.grade != "-" for e in heard)  # cases not judged show nothing
     cases = f"{judged} of {judged} cases" if judged > 1 else "this case"
-    found = THESE_BUGS if others[1:] else THIS_BUG
-    told = f"{others[0]}{more}{found} into the reference, gives the same outputs in {cases}"
+    found = THESE_BUGS if len({d.what for d in alike}) > 1 else THIS_BUG
+    told = f"{_names(alike)}{found} into the reference, gives the same outputs in {cases}"
     return Diagnosis(told, tuple(d.name for d in alike))
+
+
+def _names(bugs: list[PlantedBug]) -> str:
+    """What a few bugs do, the likeliest first."""
+    first, *others = dict.fromkeys(d.what for d in bugs)
+    return first + (f" (or: {'; or: '.join(others[: TOLD - 1])})" if others else "")
 
 
 def _told_of_basis(bugs: list[PlantedBug], heard: list[Episode]) -> Diagnosis:
     """The diagnosis of outputs in another basis than the reference's."""
-    first, *others = dict.fromkeys(d.what for d in bugs)
-    more = f" (or: {'; or: '.join(others[: TOLD - 1])})" if others else ""
     failing = sum(not e.verdict.ok for e in heard)
-    told = (
-        f"{first}{more}: put into the right outputs in their basis, it gives these in {failing} of"
-    )
-    return Diagnosis(f"{told} {failing} failing cases", tuple(d.name for d in bugs))
+    told = f"{_names(bugs)}: put into the right outputs in their basis, it gives these in"
+    return Diagnosis(f"{told} {failing} of {failing} failing cases", tuple(d.name for d in bugs))
 
 
 def in_their_basis(check: Check, candidate: Candidate, heard: list[Episode]) -> list[PlantedBug]:

@@ -9,7 +9,7 @@ from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Graded
 from refssm.conformance.diagnosis.place import FEW, Wrong, leading, place_of
-from refssm.conformance.diagnosis.roughness import is_rough
+from refssm.conformance.diagnosis.roughness import is_rough, of_single
 from refssm.conformance.diagnosis.suspects import expected
 from refssm.conformance.diagnosis.transcript import Call, Episode, key_of_call
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
@@ -41,17 +41,15 @@ def shared_pattern(check: Check, candidate: Candidate, heard: list[Episode]) -> 
 
 def _single_of_basis(check: Check, candidate: Candidate, heard: list[Episode]) -> str:
     """Text if outputs that are one basis of many have the errors of single precision; else ""."""
+    if check.dtype not in ("float64", "complex128"):
+        return ""
     failing = [e for e in heard if not e.verdict.ok]
     outputs = [y for e in failing for call in e.calls for y in call.outcome.outputs]
     if outputs and all(np.asarray(y).dtype.char in "fF" for y in outputs):
         return "single precision returned"
-    ratios = [e.verdict.ratio for e in failing]
-    single, double = NUMBER_TYPES["float32"], NUMBER_TYPES["float64"]
-    wider = single.u / double.u
-    if check.dtype not in ("float64", "complex128") or len(ratios) < SEVERAL:
+    if len(failing) < SEVERAL or not all(of_single(e.verdict.ratio) for e in failing):
         return ""
-    if not all(wider / 2**10 <= ratio <= wider * MEASURED for ratio in ratios):
-        return ""
+    single = NUMBER_TYPES["float32"]
     return f"errors as large as those of {single.name} ({single.digits} bits) in some step"
 
 

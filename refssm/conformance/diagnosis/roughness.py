@@ -18,6 +18,7 @@ from refssm.conformance.diagnosis.transcript import key_of_call
 from refssm.conformance.gauges.gauge import Gauge, Known
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
+from refssm.conformance.standard import C
 
 CALLS, NEIGHBOURS = 3, 2
 # a neighbour is so many roundings of the coarser type away, or half as many: few would find the
@@ -28,7 +29,17 @@ FARTHEST = 2.0**-7  # of a number: beyond it the error of a formula changes, too
 SMALL = NUMBER_TYPES["float32"].tiny / TF32.u
 LARGE = 4.0  # entries whose error is at least a fourth of the largest
 SENSITIVE = 16.0  # an entry that changes by more than so many times its inputs shows nothing
+FAR_BELOW = 2.0**10  # of 2^29, by which the two precisions differ
 ROUGH = 0.5  # of itself, in the median; a formula's error changes by a few hundredths
+
+
+def of_single(ratio: float) -> bool:
+    """True if a ratio of double precision would pass in single precision, but is not far below it.
+
+    Such an error is one of single precision somewhere inside, or of a formula by chance.
+    """
+    wider = NUMBER_TYPES["float32"].u / NUMBER_TYPES["float64"].u
+    return wider / FAR_BELOW <= ratio <= C * wider
 
 
 class _Seen(NamedTuple):

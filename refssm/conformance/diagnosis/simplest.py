@@ -37,7 +37,8 @@ def simplified(
             if simpler.dtype.kind != "b":
                 fitted = domain.fit(simpler) if domain.fit else simpler
                 simpler = case.type.rounded(fitted, real=not np.iscomplexobj(simpler))
-            if not (simpler.all() or may_vanish(domain)) or not may_hold(domain, simpler):
+            zero = not (simpler.all() or may_vanish(domain))
+            if zero or not may_hold(domain, simpler, arrays[i]):
                 continue  # outside the domain, as a time step of 0, or outside `--where`
             if np.array_equal(simpler, arrays[i]):
                 break  # those that follow are less simple

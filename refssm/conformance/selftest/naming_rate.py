@@ -6,7 +6,7 @@
 Each bug is planted in an honest implementation instead of the reference, which adds in another
 order. If the bug is written out in full, so that this changes nothing, it is run with twice the
 digits and rounded. The judge runs the check that catches the bug, and its diagnosis is compared
-with the bug's description.
+with the bug's description. Of a bug that depends on the call, the sentence that says so is a name.
 
 Each finished operator is a line in `.refssm/naming-<sources>.jsonl`, so an interrupted run goes on.
 """
@@ -208,7 +208,10 @@ def results(names: list[str], every: int, lost: int, workers: int) -> dict[str, 
     """What `of_operator` finds for each operator: read where it was kept, or found and kept."""
     kept = Path(f".refssm/naming-{soak.digest(soak.SOURCES)}.jsonl")
     kept.parent.mkdir(exist_ok=True)
-    known = {key: found for key, found in _lines(kept) if key[1:] == (every, lost)}
+    known = {
+        tuple(task): tuple([Named(*n) for n in some] for some in found)
+        for task, found in stored.lines(kept)
+    }
     tasks = [task for name in names if (task := (name, every, lost)) not in known]
     running = soak.as_they_come(of_operator, tasks, workers)
     with kept.open("a", encoding="utf-8") as lines:
@@ -217,16 +220,6 @@ def results(names: list[str], every: int, lost: int, workers: int) -> dict[str, 
             lines.write(json.dumps([task, found]) + "\n")
             lines.flush()
     return {name: known[name, every, lost] for name in names}
-
-
-def _lines(path: Path) -> Iterator[tuple[tuple, tuple]]:
-    """The kept results; a line that an interruption cut off is skipped."""
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        try:
-            task, found = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        yield tuple(task), tuple([Named(*n) for n in some] for some in found)
 
 
 def main(

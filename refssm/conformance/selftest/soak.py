@@ -37,6 +37,7 @@ from refssm.conformance.checks.sweep import sweep
 from refssm.conformance.honest import Honest, implementations
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.verdict import Verdict
+from refssm.conformance.selftest import stored
 from refssm.conformance.selftest.stored import Soaked, store, today
 
 SOURCES = ROOT
@@ -142,14 +143,8 @@ def record() -> Path:
 
 def finished() -> dict[tuple, dict]:
     """The recorded pieces; a line cut off by an interruption is skipped."""
-    done, path = {}, record()
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        try:
-            piece = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        done[piece["operator"], piece["check"], piece["seed"], piece["cases"]] = piece
-    return done
+    pieces_ = stored.lines(record())
+    return {(p["operator"], p["check"], p["seed"], p["cases"]): p for p in pieces_}
 
 
 def among(name: str, only: str) -> bool:

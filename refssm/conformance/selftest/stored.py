@@ -7,11 +7,13 @@ row for each run of `naming_rate`. `make tables` writes the pages from these fil
 from __future__ import annotations
 
 import csv
+import json
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 SOAK, SOAK_PAGE = Path("docs/soak.csv"), Path("docs/soak.md")
 NAMING = Path("docs/naming_rate.csv")
@@ -46,6 +48,13 @@ class NamingRate(NamedTuple):
 
 
 Row = TypeVar("Row", Soaked, NamingRate)
+
+
+def lines(path: Path) -> Iterator[Any]:
+    """The JSON documents of a file, one in each line; a line that was cut off is skipped."""
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+        with suppress(json.JSONDecodeError):
+            yield json.loads(line)
 
 
 def today() -> tuple[str, str]:

@@ -162,10 +162,13 @@ def test_the_smallest_case_of_a_failure_stays_in_the_range(text):
 
 
 def test_a_number_beyond_the_reach_of_a_domain_is_outside_and_a_rounding_is_not():
+    drawn = np.array([0.5])
     for inside, value in [(True, 1.0), (True, np.float32(1e-4)), (False, 2.0), (False, -1.0)]:
-        assert may_hold(steps, np.array([0, value])) == inside
-    assert may_hold(signals, np.array([1e-42 + 0j]))  # some textures are subnormal numbers
-    assert not may_hold(signals, np.array([1e9 + 0j]))
+        assert may_hold(steps, np.array([0, value]), drawn) == inside
+    tiny = np.array([1e-42 + 0j])
+    assert may_hold(signals, tiny, tiny)  # a texture drew a subnormal number
+    assert not may_hold(signals, tiny, np.ones(1, complex))
+    assert not may_hold(signals, np.array([1e9 + 0j]), np.ones(1, complex))
 
 
 def test_nothing_is_called_outside_of_a_range_of_lengths():

@@ -151,6 +151,17 @@ def test_single_precision_inside_is_told_by_its_bits():
     assert "float32" in told or "single precision" in told
 
 
+def test_single_precision_inside_is_told_where_few_roundings_away_the_same_error_returns():
+    def narrow(w, B, dt):
+        w, B, dt = (a.astype("f") for a in (w, B, dt))
+        held = np.where(w == 0, dt, np.expm1(w * dt) / np.where(w == 0, 1, w))
+        A_bar, B_bar = np.exp(w * dt), held[..., None] * B
+        return A_bar.astype(float), B_bar.astype(float)
+
+    told = looks_like("discretize_diagonal_zoh", narrow, dtype="float64")
+    assert "float32" in told or "single precision" in told
+
+
 @pytest.mark.long
 def test_few_bits_in_every_type_are_not_called_a_wrong_formula():
     def few(a, b):

@@ -9,6 +9,7 @@ from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
+from refssm.testing import Declaration
 
 LEGS = operator_named("nplr_legs")
 
@@ -20,9 +21,10 @@ def in_another_basis(op, *, n, **sizes):
     return w[i], phase.conj()[:, None] * P[i], phase.conj() * B[i], V[:, i] * phase
 
 
-def judged(change, op=LEGS):
+def judged(change, op=LEGS, **declared):
     """The result of `value`, where `change` is made to (w, P, B, V) in the other basis."""
-    found = Found(op, lambda **sizes: change(*in_another_basis(op, **sizes)), None)
+    told = Declaration(op.name, **declared)
+    found = Found(op, lambda **sizes: change(*in_another_basis(op, **sizes)), None, declared=told)
     asked = Settings(only_checks=("value",), shrink=False, folder=None, diagnose=True)
     with remembering():
         (line,) = results_of(Session(InProcess([found]), "here", asked))
@@ -63,6 +65,15 @@ def test_single_precision_is_told_by_its_errors_and_by_its_type():
     assert "float32 (24 bits)" in judged(rounded).looks_like
     narrow = judged(lambda *outputs: tuple(x.astype(np.complex64) for x in outputs)).looks_like
     assert narrow.startswith("single precision returned")
+
+
+def test_what_is_declared_in_single_precision_may_return_it():
+    def wrong(w, P, B, V):
+        return tuple(x.astype(np.complex64) for x in (w, P, B + 0.25 * np.roll(B, 1), V))
+
+    line = judged(wrong, dtypes=("complex64",))
+    assert line.failed
+    assert "single" not in line.looks_like
 
 
 def test_outputs_of_too_few_bits_have_no_bugs_name():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from refssm._arguments import several
+from refssm.conformance import standard
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.gauges.contracts import (
     BOUNDS,
@@ -183,3 +184,21 @@ def test_a_derived_bound_holds_unless_it_is_loose(most, wanted):
     assert found.k0.tolist() == [*wanted, np.inf]
     assert isinstance(found.derived, Known)
     assert found.derived.k1 is derived
+
+
+@pytest.mark.parametrize("name", ["dplr_kernel_aliased", "dplr_kernel_aliased_real"])
+def test_at_one_step_a_gradient_by_dt_that_cancels_may_be_a_rounding_error(name):
+    # K = −C A⁻¹ B has no dt; a program that scales A and B by it adds two shares of one size
+    op, single = operator_named(name), np.float32
+    w, B, C, dt = np.array([-0.5, -3]), np.array([1.7, 2]), np.array([0.9, 1.3]), np.array(0.3)
+    arrays = [w, np.zeros((2, 1)), np.zeros((2, 1)), B, C, dt]
+    arrays = [a.astype(single if a is dt else np.complex64) for a in arrays]
+    s, v = (dt * w).astype(single), (B * C).astype(single)
+    through_B = (-v / s).sum(dtype=single)
+    through_A = (single(dt) * v * w.astype(single) / (s * s)).sum(dtype=single)
+    assert through_A + through_B != 0
+    dk = np.ones(1, op.output_types(*arrays)[0])
+    gauge = expect(op, [dk, *arrays], {"l": 1}, op.bare_vjp)[-1]
+    assert gauge.value == 0
+    assert abs(through_A + through_B) <= standard.C * U * gauge.k0
+    assert gauge.k0 <= 16 * abs(through_A)  # and no gradient of that size passes

@@ -110,17 +110,17 @@ def through_nodes(dk, w, P, Q, B, C, dt, *, l):
     return (through * YX).sum(-2), dP, dQ, dB, dC, ddt
 
 
-def through_scaled_nodes(dk, w, P, Q, B, C, dt, *, l):
+def at_one_step(dk, w, P, Q, B, C, dt, *, l):
     """Through dt A and dt B, as a kernel that scales the system first: ddt = ⟨A, d(dt A)⟩ + ….
 
-    A node at z = 1 has a value without dt. Here its share of ddt is a sum that cancels, while
-    `through_nodes` multiplies it by 1 − z = 0, and never errs.
+    For one step alone, whose only node is z = 1: there K has no dt, and ddt is a sum that cancels,
+    while `through_nodes` multiplies by 1 − z = 0 and never errs. With more nodes it errs up to 19
+    times as much as the others do.
     """
-    h, one = dt[..., None], np.ones_like(dt)
-    found = through_nodes(dk, h * w, h[..., None] * P, Q, h * B, C, one, l=l)
-    if found is None:
+    if l != 1:
         return None
-    dw, dP, dQ, dB, dC, _ = found
+    h, one = dt[..., None], np.ones_like(dt)
+    dw, dP, dQ, dB, dC, _ = through_nodes(dk, h * w, h[..., None] * P, Q, h * B, C, one, l=l)
     ddt = (w.conj() * dw + (P.conj() * dP).sum(-1) + B.conj() * dB).sum(-1)
     return h * dw, h[..., None] * dP, dQ, h * dB, dC, ddt
 
@@ -153,7 +153,7 @@ _WHOLE = {
 _ALIASED = {
     "through_nodes": through_nodes,
     "transposed": transposed(through_nodes),
-    "scaled": through_scaled_nodes,
+    "at_one_step": at_one_step,
     "in_pieces": in_pieces(through_nodes),
 }
 AGAIN_GRADIENTS = {DPLR_KERNEL.name: _AGAIN, DPLR_KERNEL_REAL.name: _of_pairs(_AGAIN)}

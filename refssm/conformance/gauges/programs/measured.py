@@ -65,7 +65,7 @@ def measured(
         if values is None:
             values = _results(exact, wide(call.arrays), call.statics)
         told = _compared(call, exact, copies, found, values)
-    if any(k is None or (not entries and np.isinf(k).any()) for k in told):
+    if any(k is None for k in told):
         return derive()
     lazily = _Once(derive)
     peak = max(_largest(a) for a in (*call.arrays, *values))
@@ -75,6 +75,8 @@ def measured(
         k0 = np.maximum(np.broadcast_to(k, y.shape), np.maximum(np.abs(y), call.floor))
         if entries:
             gauges.append(_smaller(lazily()[j], k0, LOOSE if _of_gradients(call) else 1))
+        elif np.isinf(k).any():  # no program errs: the others' outputs are measured still
+            gauges.append(replace(lazily()[j], derived=_Beyond(lazily, j)))
         else:
             gauges.append(Gauge(y, k0, k0, peak, normwise=True, derived=_Beyond(lazily, j)))
     return tuple(gauges)
