@@ -174,18 +174,12 @@ def _near(y, wanted) -> bool:
 
 def _right_after(d: PlantedBug, candidate: Candidate, call: Call, times: int) -> bool:
     """True if the outputs are right after the bug was put into them so many times."""
-    outputs, used = call.outcome.outputs, []
+    outputs = call.outcome.outputs
     shapes = [np.shape(y) for y in outputs]
     for _ in range(times):
-
-        def right(*_, outputs=outputs, **__):
-            used.append(True)
-            return outputs
-
         try:
-            outputs = several(d.wrong(right, **call.statics))
+            outputs = several(d.wrong(lambda outputs=outputs, **_: outputs, **call.statics))
         except Exception:  # it does not fit these outputs
             return False
-    if not used or [np.shape(y) for y in outputs] != shapes:  # it makes outputs of its own
-        return False
-    return graded(candidate, call, outputs, expected(candidate, call)).ok
+    same = [np.shape(y) for y in outputs] == shapes
+    return same and graded(candidate, call, outputs, expected(candidate, call)).ok

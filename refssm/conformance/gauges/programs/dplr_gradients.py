@@ -120,7 +120,9 @@ def at_one_step(dk, w, P, Q, B, C, dt, *, l):
     if l != 1:
         return None
     h, one = dt[..., None], np.ones_like(dt)
-    dw, dP, dQ, dB, dC, _ = through_nodes(dk, h * w, h[..., None] * P, Q, h * B, C, one, l=l)
+    found = through_nodes(dk, h * w, h[..., None] * P, Q, h * B, C, one, l=l)
+    assert found is not None
+    dw, dP, dQ, dB, dC, _ = found
     ddt = (w.conj() * dw + (P.conj() * dP).sum(-1) + B.conj() * dB).sum(-1)
     return h * dw, h[..., None] * dP, dQ, h * dB, dC, ddt
 
