@@ -165,9 +165,9 @@ def test_a_number_beyond_the_reach_of_a_domain_is_outside_and_a_rounding_is_not(
     drawn = np.array([0.5])
     for inside, value in [(True, 1.0), (True, np.float32(1e-4)), (False, 2.0), (False, -1.0)]:
         assert may_hold(steps, np.array([0, value]), drawn) == inside
-    tiny = np.array([1e-42 + 0j])
-    assert may_hold(signals, tiny, tiny)  # a texture drew a subnormal number
-    assert not may_hold(signals, tiny, np.ones(1, complex))
+    tiny = np.array([1e-42])
+    assert may_hold(steps, tiny, tiny)  # a texture drew a subnormal number
+    assert not may_hold(steps, tiny, drawn)
     assert not may_hold(signals, np.array([1e9 + 0j]), np.ones(1, complex))
 
 

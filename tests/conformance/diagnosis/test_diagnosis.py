@@ -8,7 +8,6 @@ from judging import plugin, rounded_to, run, scan
 
 from refssm import diagonal_kernel_zoh, discretize_euler
 from refssm.broadcasting import unbroadcast
-from refssm.catalog import OPERATORS
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
@@ -294,30 +293,3 @@ def test_the_command_says_what_a_failure_looks_like(tmp_path, monkeypatch, capfd
     result, out, _ = run(capfd, "verify", plugin(tmp_path, text), "--dtype", "float32")
     assert result == 1
     assert "  looks like: the carry lost at chunks of 64" in out
-
-
-SAMPLED = [
-    op
-    for op in OPERATORS
-    if op.name
-    in (
-        "linear_step",
-        "vandermonde_kernel",
-        "cauchy_kernel",
-        "mamba_scan_stateful",
-        "ssd_chunked_packed",
-        "short_convolution",
-        "diagonal_ssm_varying_stateful",
-        "dss_softmax_kernel",
-    )
-]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("op", SAMPLED, ids=str)
-def test_most_planted_bugs_are_named_in_another_program(op):
-    """Two planted bugs of some operators; `selftest/naming_rate.py` covers all."""
-    bugs = [*naming.replanted(op)]
-    with remembering():
-        told = [naming.named(d) for d in bugs[:: len(bugs) // 2][:2]]
-    assert all(n.first for n in told if n.caught), told

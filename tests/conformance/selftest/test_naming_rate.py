@@ -1,7 +1,12 @@
-"""The naming rate keeps each finished operator, and an interrupted run goes on."""
+"""The naming rate keeps each finished operator, and an interrupted run goes on; a sample of it."""
 
+import warnings
+
+import numpy as np
 import pytest
 
+from refssm.catalog import OPERATORS
+from refssm.conformance.judging.expected import remembering
 from refssm.conformance.selftest import naming_rate
 from refssm.conformance.selftest.naming_rate import Named
 
@@ -42,3 +47,31 @@ def test_another_share_of_the_bugs_or_other_losses_are_found_anew():
     naming_rate.results(["a"], 2, 6, 1)
     naming_rate.results(["a"], 1, 8, 1)
     assert ASKED == [("a", 1, 6), ("a", 2, 6), ("a", 1, 8)]
+
+
+SAMPLED = [
+    op
+    for op in OPERATORS
+    if op.name
+    in (
+        "linear_step",
+        "vandermonde_kernel",
+        "cauchy_kernel",
+        "mamba_scan_stateful",
+        "ssd_chunked_packed",
+        "short_convolution",
+        "diagonal_ssm_varying_stateful",
+        "dss_softmax_kernel",
+    )
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("op", SAMPLED, ids=str)
+def test_most_planted_bugs_are_named_in_another_program(op):
+    """Two planted bugs of some operators; `selftest/naming_rate.py` covers all."""
+    bugs = [*naming_rate.replanted(op)]
+    with remembering(), warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        told = [naming_rate.named(d) for d in bugs[:: len(bugs) // 2][:2]]
+    assert all(n.first for n in told if n.caught), told
