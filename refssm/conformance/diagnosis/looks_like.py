@@ -23,13 +23,20 @@ from refssm.conformance.diagnosis.pattern import shared_pattern
 from refssm.conformance.diagnosis.suspects import (
     answering_alike,
     bugs_in,
-    expected,
-    graded,
     misbehaving,
     outcome_of,
+    where_finite,
+)
+from refssm.conformance.diagnosis.transcript import (
+    CASES,
+    Call,
+    Episode,
+    episodes,
+    expected,
+    graded,
+    overflowed,
     refused,
 )
-from refssm.conformance.diagnosis.transcript import CASES, Call, Episode, episodes
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.judging.result import THESE_BUGS, THIS_BUG
 from refssm.conformance.planted import PlantedBug
@@ -61,11 +68,20 @@ def diagnose(check: Check, candidate: Candidate, case: Case, strategy, seed: int
         if len(alike) > 1 and len(heard) > 1:  # more cases, to tell them apart
             heard = episodes(check, candidate, case, strategy, seed, enough=CASES)
             alike = answering_alike(check, candidate, heard, among=alike)
+        if not alike and (finite := _alike_where_finite(check, candidate, heard)):
+            return _told(check, candidate, heard, finite, "the same finite outputs")
         if not alike and check.strategy is None:
             alike = misbehaving(check, candidate, case, heard)
         if not alike and (again := in_their_basis(check, candidate, heard)):
             return _told_of_basis(again, heard)
         return _told(check, candidate, heard, alike)
+
+
+def _alike_where_finite(check: Check, candidate: Candidate, heard: list[Episode]):
+    """The planted bugs that overflow, too, and give the same outputs where neither did."""
+    if not any(map(overflowed, heard)):
+        return []
+    return answering_alike(check, candidate, heard, where=where_finite)
 
 
 def diagnose_heard(check: Check, candidate: Candidate, heard: list[Episode]) -> Diagnosis:
@@ -82,14 +98,14 @@ def _quiet():
         yield
 
 
-def _told(check: Check, candidate: Candidate, heard: list[Episode], alike) -> Diagnosis:
+def _told(check, candidate, heard: list[Episode], alike, same="the same outputs") -> Diagnosis:
     """The diagnosis in words; the nearest bug comes first."""
     if not alike:
         return Diagnosis(shared_pattern(check, candidate, heard))
     judged = sum(e.verdict.grade != "-" for e in heard)  # cases not judged show nothing
     cases = f"{judged} of {judged} cases" if judged > 1 else "this case"
     found = THESE_BUGS if len({d.what for d in alike}) > 1 else THIS_BUG
-    told = f"{_names(alike)}{found} into the reference, gives the same outputs in {cases}"
+    told = f"{_names(alike)}{found} into the reference, gives {same} in {cases}"
     return Diagnosis(told, tuple(d.name for d in alike))
 
 

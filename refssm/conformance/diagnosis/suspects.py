@@ -21,16 +21,21 @@ from refssm.conformance.calling.one_call import Outcome
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import Check, rule_named
-from refssm.conformance.diagnosis.transcript import Call, Episode, episode
+from refssm.conformance.diagnosis.transcript import (
+    OTHER,
+    Call,
+    Episode,
+    complex_for_real,
+    episode,
+    expected,
+    graded,
+    refused,
+)
 from refssm.conformance.gauges.gauge import Gauge, gauges, wide
-from refssm.conformance.judging.expected import expect, judged_type
-from refssm.conformance.judging.grading import compare, span_product
-from refssm.conformance.judging.invariants import grade_invariants
-from refssm.conformance.judging.verdict import Verdict, kind_of, worst_of, wrong
+from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.planted import PlantedBug, bugs_of
-from refssm.conformance.standard import Standard
 
-OTHER = wrong("another answer")
+Bug = tuple[Outcome, Outcome]  # a planted bug's outcomes, in the call's type and in double
 NEARER = 2.0  # the bug then explains more than half of the error
 
 
@@ -60,10 +65,42 @@ def _of_parameters(bug: PlantedBug, op: Operator) -> PlantedBug:
     return replace(bug, wrong=wrong)
 
 
+def everywhere(candidate: Candidate, call: Call, bug: Bug) -> tuple[Call, Bug]:
+    """All entries, those that overflowed too."""
+    return call, bug
+
+
+def where_finite(candidate: Candidate, call: Call, bug: Bug) -> tuple[Call, Bug]:
+    """Right values in place of what overflowed in either, if the bug itself overflows.
+
+    Another program with the same mistake overflows at other entries.
+    """
+    theirs, (own, wider) = call.outcome, bug
+    right = [g.value for g in expected(candidate, call)]
+    came = (theirs, own, wider)
+    if any(o.status != "ok" or len(o.outputs) != len(right) for o in came):
+        return call, bug
+    if any(np.shape(y) != g.shape for o in came for y, g in zip(o.outputs, right, strict=True)):
+        return call, bug
+    own_finite = [np.isfinite(y) for y in own.outputs]
+    if all((f | ~np.isfinite(g)).all() for f, g in zip(own_finite, right, strict=True)):
+        return call, bug  # it does not overflow here
+    kept = [f & np.isfinite(y) for f, y in zip(own_finite, theirs.outputs, strict=True)]
+
+    def patched(o: Outcome) -> Outcome:
+        each = zip(kept, o.outputs, right, strict=True)
+        return replace(o, outputs=tuple(np.where(k, y, g.astype(y.dtype)) for k, y, g in each))
+
+    return replace(call, outcome=patched(theirs)), (patched(own), patched(wider))
+
+
 def answering_alike(
-    check: Check, candidate: Candidate, heard: list[Episode], among=()
+    check: Check, candidate: Candidate, heard: list[Episode], among=(), where=everywhere
 ) -> list[PlantedBug]:
-    """The planted bugs with the same outputs: the nearest first, then those of this check."""
+    """The planted bugs with the same outputs: the nearest first, then those of this check.
+
+    `where` leaves out entries that say nothing.
+    """
     op, vjp = candidate.op, check.rule.of_gradient
     known = list(among) or [d for d in bugs_in(op) if d.vjp or not vjp]
     if not check.rule.between_calls:  # a bug with random errors resembles any error of its size
@@ -72,7 +109,7 @@ def answering_alike(
     known.sort(key=lambda d: (d.caught_by != wanted, d.caught_by.split("[")[0] != check.name))
     failing = sorted(heard, key=lambda e: e.verdict.ok)  # they exclude most bugs
     calls = [call for e in failing for call in e.calls if call.vjp == vjp]
-    told = [(d, _distance(d, candidate, calls)) for d in known]
+    told = [(d, _distance(d, candidate, calls, where)) for d in known]
     return [d for d, ratio in sorted(((d, r) for d, r in told if r is not None), key=_second)]
 
 
@@ -104,30 +141,32 @@ def _second(pair):
     return pair[1]
 
 
-def _distance(d: PlantedBug, candidate: Candidate, calls: list[Call]) -> float | None:
+def _distance(d: PlantedBug, candidate: Candidate, calls: list[Call], where) -> float | None:
     """The largest ratio between the bug's and the recorded outputs; None if it is excluded."""
     worst, raised, apart = 0.0, [], [(0.0, 0.0)]
     worker = InProcess([d.found()])
-    for call in calls:
-        outcome = outcome_of(worker, d.op, call, call.arguments, candidate)
-        alike = _alike(d, worker, candidate, call, outcome)
+    for recorded in calls:
+        told = tuple(
+            outcome_of(worker, d.op, recorded, arguments, candidate)
+            for arguments in (recorded.arguments, wide(recorded.arguments, np.float64))
+        )
+        call, bug = where(candidate, recorded, told)
+        alike = _alike(d, candidate, call, bug)
         if not alike.ok:
             return None
         if alike.grade != "-":
-            both = (outcome, call.outcome)  # outputs that pass say nothing about a bug
+            both = (bug[0], call.outcome)  # outputs that pass say nothing about a bug
             if all(refused(candidate, call, came) for came in both):
-                apart.append(_apart(d, worker, candidate, call, outcome, alike))
+                apart.append(_apart(d, candidate, call, bug, alike))
             worst = max(worst, alike.ratio)
-            raised.append(outcome.status == "raised")
+            raised.append(bug[0].status == "raised")
     from_right, from_bug = map(max, zip(*apart, strict=True))
     nearer = from_right > NEARER * from_bug
     # if all calls raised, the mistake may be any other one
     return worst if nearer and not all(raised) else None
 
 
-def _apart(
-    d, worker, candidate, call: Call, outcome: Outcome, alike: Verdict
-) -> tuple[float, float]:
+def _apart(d, candidate, call: Call, bug: Bug, alike: Verdict) -> tuple[float, float]:
     """The distance of the outputs from the right ones and from the bug's, in units of K0."""
     theirs, right = call.outcome, expected(candidate, call)
     conduct = theirs.status != "ok" or theirs.changed or theirs.aliased
@@ -136,10 +175,10 @@ def _apart(
     if candidate.op.contract.basis_free and not call.vjp:  # single entries have no distance
         return graded(candidate, call, theirs.outputs, right).ratio, alike.ratio
     from_right = _far(theirs.outputs, [g.value for g in right], right)
-    if not np.isfinite(from_right):  # shapes, or places of NaN and infinity, differ
-        return np.inf, 0.0
-    wider = outcome_of(worker, d.op, call, wide(call.arguments, np.float64), candidate)
-    bugs = [came.outputs for came in (outcome, wider) if came.status == "ok"]
+    unreal = all(complex_for_real(came, right) for came in (theirs, bug[0]))
+    if unreal or not np.isfinite(from_right):
+        return np.inf, 0.0  # types, shapes, or places of NaN and infinity, differ
+    bugs = [came.outputs for came in bug if came.status == "ok"]
     return from_right, min(_far(theirs.outputs, outputs, right) for outputs in bugs)
 
 
@@ -164,26 +203,34 @@ def outcome_of(worker, name, call: Call, arguments, candidate) -> Outcome:
     return worker.call(name, arguments, call.statics, dtype=dtype, **how)
 
 
-def _alike(d: PlantedBug, worker, candidate: Candidate, call: Call, outcome: Outcome) -> Verdict:
+def _alike(d: PlantedBug, candidate: Candidate, call: Call, bug: Bug) -> Verdict:
     """The verdict on the recorded outputs with the bug's as the right ones; "-" if undecided."""
-    theirs = call.outcome
+    theirs, (own, _) = call.outcome, bug
     if theirs.status == "declined":  # a declined case shows nothing
         return Verdict("-")
-    came = [(o.status, o.changed, o.aliased) for o in (theirs, outcome)]
-    if came[0] != came[1]:
+    if (theirs.status, theirs.changed, theirs.aliased) != (own.status, own.changed, own.aliased):
         return OTHER
-    if outcome.status != "ok":
-        return Verdict("A" if outcome.status == "raised" else "-")
-    if len(theirs.outputs) != len(outcome.outputs):
+    if own.status != "ok":
+        return Verdict("A" if own.status == "raised" else "-")
+    if len(theirs.outputs) != len(own.outputs):
         return OTHER
-    if any(_misfit(y, s) for y, s in zip(theirs.outputs, outcome.outputs, strict=True)):
+    if any(_misfit(y, s) for y, s in zip(theirs.outputs, own.outputs, strict=True)):
         return OTHER
-    wider = outcome_of(worker, d.op, call, wide(call.arguments, np.float64), candidate)
     told = [
         graded(candidate, call, theirs.outputs, gauged)
-        for gauged in _gauged(d, candidate, call, outcome, wider)
+        for gauged in _gauged(d, candidate, call, bug)
     ]
-    return min(told, key=lambda v: ("AB-NCF".index(v.grade), v.ratio), default=OTHER)
+    alike = min(told, key=lambda v: ("AB-NCF".index(v.grade), v.ratio), default=OTHER)
+    unlike = alike.grade == "-" and _wrong_kinds(theirs, own, expected(candidate, call))
+    return Verdict("A") if unlike else alike
+
+
+def _wrong_kinds(theirs: Outcome, own: Outcome, right) -> bool:
+    """True if NaN and infinity are at the same entries in both, but not in the right values."""
+    pairs = zip(theirs.outputs, own.outputs, strict=True)
+    same = all((kind_of(y) == kind_of(s)).all() for y, s in pairs)
+    wanted = [kind_of(g.value) for g in right]
+    return same and not all(map(np.array_equal, map(kind_of, own.outputs), wanted))
 
 
 def _misfit(y, s) -> bool:
@@ -195,23 +242,23 @@ def _misfit(y, s) -> bool:
     return y.shape != s.shape or np.finfo(y.dtype).eps > np.finfo(s.dtype).eps
 
 
-def _gauged(d, candidate, call: Call, outcome: Outcome, wider: Outcome) -> Iterator[tuple]:
+def _gauged(d, candidate, call: Call, bug: Bug) -> Iterator[tuple]:
     """Gauges around the bug's outputs: from a run in double precision, then from its own run.
 
     The second run has rounding errors itself, so its bounds are doubled.
     """
-    right = expected(candidate, call)
-    if len(right) != len(outcome.outputs):
+    right, (own, wider) = expected(candidate, call), bug
+    if len(right) != len(own.outputs):
         return
     bounds, least = _bounds(d, candidate, call), candidate.held.floor if candidate.held else 0.0
-    for outputs, rounded in ((wider.outputs, 1), (outcome.outputs, 2)):
+    for outputs, rounded in ((wider.outputs, 1), (own.outputs, 2)):
         if len(outputs) == len(right) and all(isinstance(s, np.ndarray) for s in outputs):
             traced = bounds or [
                 _over_time(candidate.op, g, i, call.vjp) for i, g in enumerate(right)
             ]
             pairs = zip(outputs, right, traced, strict=True)
             gauged = [_gauge(s, g, k, rounded, least) for s, g, k in pairs]
-            if all(g.value.shape == s.shape for g, s in zip(gauged, outcome.outputs, strict=True)):
+            if all(g.value.shape == s.shape for g, s in zip(gauged, own.outputs, strict=True)):
                 yield tuple(gauged)
 
 
@@ -240,6 +287,9 @@ def _gauge(value, expected: Gauge, k, rounded: int, least: float) -> Gauge:
     usual, size = _most(expected.value), _most(value)
     if k.shape != value.shape:
         k = np.full(value.shape, _most(expected.k0))
+    if expected.value.shape == value.shape:  # NaN that the bug swallows has no bound
+        judged = np.isfinite(expected.value) | ~np.isfinite(value)
+        k = np.where(judged, k, _most(expected.k0))
     k = k * max(1.0, size / usual if usual else 1.0)
     k = rounded * np.maximum(k, np.maximum(np.abs(value), least))
     return Gauge(value, k, k, expected.peak)
@@ -259,46 +309,3 @@ def _most(a) -> float:
     """The largest finite modulus."""
     size = np.abs(a).astype(float)
     return float(size.max(initial=0.0, where=np.isfinite(size)))
-
-
-def expected(candidate: Candidate, call: Call) -> tuple[Gauge, ...]:
-    """The gauges of the right outputs or gradients."""
-    op = candidate.op
-    vjp = op.bare_vjp if call.vjp else None
-    return expect(op, call.arguments, call.statics, vjp, candidate.held)
-
-
-def graded(candidate: Candidate, call: Call, outputs, gauged) -> Verdict:
-    """The worst verdict on the outputs by these gauges, in the types that they have."""
-    op, held = candidate.op, candidate.held or Standard.of(judged_type(call.arguments))
-    if op.contract.basis_free and not call.vjp:
-        return grade_invariants(op, outputs, gauged, held)
-    product = 0.0 if call.vjp else span_product(op, call.arguments)
-    if any(y.dtype.kind not in "fc" for y in outputs):
-        return OTHER
-    verdicts = []
-    for y, gauge in zip(outputs, gauged, strict=True):
-        narrow = np.finfo(y.dtype).eps > np.finfo(held.type.carrier).eps
-        standard = Standard.of(y.dtype) if narrow else held
-        verdicts.append(compare(y, gauge, y.dtype, (), "", product, held=standard))
-    return worst_of(verdicts)
-
-
-def refused(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
-    """True if the judge refuses this outcome."""
-    if outcome.status != "ok" or outcome.changed or outcome.aliased:
-        return True
-    right = expected(candidate, call)
-    if len(right) != len(outcome.outputs):
-        return True
-    unfit = any(y.shape != g.value.shape for y, g in zip(outcome.outputs, right, strict=True))
-    if unfit or _narrowed(candidate, call, outcome):
-        return True
-    return not graded(candidate, call, outcome.outputs, right).ok
-
-
-def _narrowed(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
-    """True if an output has less precision than the judged type."""
-    held = candidate.held or Standard.of(judged_type(call.arguments))
-    carrier = np.finfo(held.type.carrier).eps
-    return any(y.dtype.kind not in "fc" or np.finfo(y.dtype).eps > carrier for y in outcome.outputs)

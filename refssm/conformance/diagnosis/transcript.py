@@ -1,4 +1,4 @@
-"""Record the calls of an implementation during a check, and their outcomes."""
+"""Record the calls of an implementation during a check, and their outcomes; judge one of them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.sweep import sweep
-from refssm.conformance.judging.expected import hash_of
-from refssm.conformance.judging.verdict import Verdict
+from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.judging.expected import expect, hash_of, judged_type
+from refssm.conformance.judging.grading import compare, span_product
+from refssm.conformance.judging.invariants import grade_invariants
+from refssm.conformance.judging.verdict import Verdict, worst_of, wrong
+from refssm.conformance.standard import Standard
 
 CASES = 25  # as many as the check `value` has
+OTHER = wrong("another answer")
 ENOUGH = 6  # failing cases: more of them only help to choose between two bugs
 
 
@@ -104,3 +109,65 @@ def episodes(
 
     sweep(strategy, listen, count=CASES, seed_=seed, shrink=False)
     return heard
+
+
+def overflowed(e: Episode) -> bool:
+    """True if finite arguments gave an output that is not finite."""
+    finite = (call for call in e.calls if all(np.isfinite(a).all() for a in call.arguments))
+    return any(
+        y.dtype.kind in "fc" and not np.isfinite(y).all()
+        for call in finite
+        for y in call.outcome.outputs
+        if isinstance(y, np.ndarray)
+    )
+
+
+def expected(candidate: Candidate, call: Call) -> tuple[Gauge, ...]:
+    """The gauges of the right outputs or gradients."""
+    op = candidate.op
+    vjp = op.bare_vjp if call.vjp else None
+    return expect(op, call.arguments, call.statics, vjp, candidate.held)
+
+
+def graded(candidate: Candidate, call: Call, outputs, gauged) -> Verdict:
+    """The worst verdict on the outputs by these gauges, in the types that they have."""
+    op, held = candidate.op, candidate.held or Standard.of(judged_type(call.arguments))
+    if op.contract.basis_free and not call.vjp:
+        return grade_invariants(op, outputs, gauged, held)
+    product = 0.0 if call.vjp else span_product(op, call.arguments)
+    if any(y.dtype.kind not in "fc" for y in outputs):
+        return OTHER
+    verdicts = []
+    for y, gauge in zip(outputs, gauged, strict=True):
+        narrow = np.finfo(y.dtype).eps > np.finfo(held.type.carrier).eps
+        standard = Standard.of(y.dtype) if narrow else held
+        verdicts.append(compare(y, gauge, y.dtype, (), "", product, held=standard))
+    return worst_of(verdicts)
+
+
+def refused(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
+    """True if the judge refuses this outcome."""
+    if outcome.status != "ok" or outcome.changed or outcome.aliased:
+        return True
+    right = expected(candidate, call)
+    if len(right) != len(outcome.outputs):
+        return True
+    unfit = any(y.shape != g.value.shape for y, g in zip(outcome.outputs, right, strict=True))
+    if unfit or _narrowed(candidate, call, outcome) or complex_for_real(outcome, right):
+        return True
+    return not graded(candidate, call, outcome.outputs, right).ok
+
+
+def complex_for_real(outcome: Outcome, right: tuple[Gauge, ...]) -> bool:
+    """True if an output is complex, though none of the right ones is."""
+    came, wanted = (
+        any(map(np.iscomplexobj, y)) for y in (outcome.outputs, [g.value for g in right])
+    )
+    return came and not wanted
+
+
+def _narrowed(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
+    """True if an output has less precision than the judged type."""
+    held = candidate.held or Standard.of(judged_type(call.arguments))
+    carrier = np.finfo(held.type.carrier).eps
+    return any(y.dtype.kind not in "fc" or np.finfo(y.dtype).eps > carrier for y in outcome.outputs)
