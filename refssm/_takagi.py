@@ -51,32 +51,45 @@ def orthogonal_columns(X):
     """Lengths (…, n) and directions of columns after one-sided Jacobi: the left singular vectors.
 
     Lengths are stored apart from directions, so a short column stays accurate along a long one.
+    Columns lie in the rows of an array, the partners of a round in its halves; after one sweep,
+    in which each meets each, they are in their old places.
     """
     n = X.shape[-1]
     odd = np.zeros((*X.shape[:-1], n % 2), X.dtype)
     X, enough = np.concatenate([X, odd], axis=-1), n * np.finfo(X.dtype).eps
+    order, onward = _tournament(X.shape[-1])
     length = norms(X)
-    X = X / normal(length)[..., None, :]
-    players = np.arange(X.shape[-1])
+    rows = (X / normal(length)[..., None, :]).swapaxes(-1, -2)[..., order, :]
+    length = length[..., order]
     for _ in range(SWEEPS if n > 1 else 0):
         again = False
-        for _ in players[1:]:
-            i, j = players[: len(players) // 2], players[: len(players) // 2 - 1 : -1]
-            pairs = rotated(X[..., i], X[..., j], length[..., i], length[..., j])
-            X[..., i], X[..., j], length[..., i], length[..., j], cos = pairs
+        for _ in order[1:]:
+            rows, length, cos = rotated(rows, length)
             again = again or bool((cos > enough).any())  # False for NaN
-            players = np.concatenate([players[:1], players[-1:], players[1:-1]])
+            rows, length = rows[..., onward, :], length[..., onward]
         if not again:
             break
-    return length[..., :n], X[..., :n]
+    place = np.argsort(order)[:n]
+    return length[..., place], rows[..., place, :].swapaxes(-1, -2)
 
 
-def rotated(x, y, a, b):
-    """Make pairs of columns orthogonal: directions, lengths, and |cos| of the angles before.
+def _tournament(n):
+    """The order in which the first half meets the second half, and the moves to the next round."""
+    half, players = n // 2, np.arange(n)
+    order = np.concatenate([players[:half], players[half:][::-1]])
+    seats = np.concatenate([players[:1], players[-1:], players[1:-1]])
+    return order, np.argsort(order)[seats[order]]
+
+
+def rotated(rows, length):
+    """Make the halves of rows orthogonal, pair by pair: directions, lengths, |cos| of the angles
+    before.
 
     tan = ∓2 cos r/(1 − r² + √((1 − r²)² + (2 cos r)²)), r the ratio of lengths [rutishauser1966].
     """
-    dot = (x.conj() * y).sum(-2)
+    half = length.shape[-1] // 2
+    x, y, a, b = rows[..., :half, :], rows[..., half:, :], length[..., :half], length[..., half:]
+    dot = np.vecdot(x, y)  # pairs with a dot below u are turned, too: short columns need it
     cos, turn = np.abs(dot), phases(dot)
     ratio = np.minimum(a, b) / normal(np.maximum(a, b))
     apart = (1 - ratio) * (1 + ratio)
@@ -84,15 +97,12 @@ def rotated(x, y, a, b):
     short = 2 * cos / np.where(root > 0, root, 1)  # tangent: long in short column
     long, c = short * ratio**2, 1 / np.hypot(1, short * ratio)
     to_x, to_y = np.where(a < b, -short, long), np.where(a < b, long, -short)
-    x, y = x + (to_x * turn.conj())[..., None, :] * y, y + (to_y * turn)[..., None, :] * x
-    p, q = _near_one(x), _near_one(y)
-    x, y = x / normal(p)[..., None, :], y / normal(q)[..., None, :]
-    return x, y, a * (c * p), b * (c * q), cos
-
-
-def _near_one(X):
-    """The 2-norms of columns that are near 1: what underflows among their squares is negligible."""
-    return np.sqrt((X.real**2 + X.imag**2).sum(-2))
+    to = np.concatenate([to_x * turn.conj(), to_y * turn], axis=-1)
+    rows = rows + to[..., None] * np.concatenate([y, x], axis=-2)
+    size = np.sqrt(np.vecdot(rows, rows).real)  # near 1: squares that underflow are negligible
+    parts = rows.view(size.dtype)  # a real division: complex by complex is slow
+    rows = (parts / normal(size)[..., None]).view(rows.dtype)
+    return rows, length * (np.concatenate([c, c], axis=-1) * size), cos
 
 
 def norms(X):
