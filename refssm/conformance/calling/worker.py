@@ -1,7 +1,7 @@
 """The parent's side of the child process: requests with a time limit; crashes become outcomes.
 
-One child process runs the implementation for all requests, so a segmentation fault, an abort or an
-endless loop in it only causes a restart.
+One child process runs the implementations for all requests, so a segmentation fault, an abort or an
+endless loop in it only causes a restart: one for each implementation, `RESTARTS` for all.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from refssm.conformance.calling.processes.channel import Foreign
 from refssm.conformance.usage_error import Several, UsageError
 
 NOT_CALLED = "not called again"
+RESTARTS = 6  # each lost call may have waited for the time limit
 FIRST_CALL = 5  # times the limit: the first call imports and compiles
 
 
@@ -37,7 +38,7 @@ class Gone(Exception):
 
 
 class Worker:
-    """An implementation in a child process, which is restarted at most once."""
+    """Implementations in a child process, which is restarted at most once for each of them."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class Worker:
         folder: str | None = None,
     ):
         self.target, self.name, self.timeout, self.told = target, name, timeout, told
-        self.restarts, self.death, self._folder = 0, "", folder
+        self.restarts, self.spent, self.death, self._folder = 0, False, "", folder
         self._first, self._number = True, 0
         self._link: links.Link | None = links.start(folder)
         try:
@@ -82,6 +83,14 @@ class Worker:
     def alive(self) -> bool:
         """True if the child process runs, so that the next call needs no restart."""
         return self._link is not None
+
+    def begin_another(self) -> None:
+        """Let another implementation begin with a child that runs, and a restart of its own."""
+        self.spent = self.restarts >= RESTARTS
+        if not self.alive and not self.spent:
+            with suppress(Gone):
+                self._restart()
+            self.spent = self.restarts >= RESTARTS
 
     def lose(self, death: str) -> None:
         """Kill the child: it lost its device, or the same call killed another process's child."""
@@ -119,9 +128,9 @@ class Worker:
         return answer
 
     def _restart(self):
-        if self.restarts:
+        if self.spent:
             raise Gone("crashed", f"{NOT_CALLED}: an earlier call {self.death}")
-        self.restarts += 1
+        self.restarts, self.spent = self.restarts + 1, True
         self._link = links.start(self._folder)
         self._first = True  # importing takes as long as at first
         try:

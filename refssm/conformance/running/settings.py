@@ -74,6 +74,11 @@ class Session:
     learned: dict[str, Learned] = field(default_factory=dict)  # by operator, from other processes
 
     @property
+    def children(self) -> list[Worker]:
+        """The child processes of the implementation, and of the old one if there is one."""
+        return [w for w in (self.worker, self.against) if isinstance(w, Worker)]
+
+    @property
     def call(self) -> dict:
         """How the target is called, as JSON data, for replaying a failure."""
         asked = self.settings

@@ -15,7 +15,6 @@ from pathlib import Path
 from refssm.conformance.calling.fingerprint import versions_here
 from refssm.conformance.checks.piece import Piece, from_record
 from refssm.conformance.running.settings import Session
-from refssm.conformance.spreading.losses import children
 from refssm.conformance.usage_error import UsageError
 
 
@@ -87,6 +86,6 @@ class Kept:
 def _digest(session: Session) -> str:
     """A hash of all that decides the result of a piece."""
     told: list = [versions_here(), session.settings.of_verdicts]
-    for worker in children(session):
+    for worker in session.children:
         told += [worker.target, worker.name, worker.timeout, worker.told, worker.sources()]
     return hashlib.sha256(repr(told).encode()).hexdigest()[:12]

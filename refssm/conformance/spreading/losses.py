@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from refssm.conformance.calling.worker import Worker
 from refssm.conformance.checks.beside_old import Beside
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.piece import Piece
@@ -10,16 +9,11 @@ from refssm.conformance.checks.searching.swept import Cases
 from refssm.conformance.running.settings import Session
 
 
-def children(session: Session) -> list[Worker]:
-    """The child processes of the implementation, and of the old one if there is one."""
-    return [w for w in (session.worker, session.against) if isinstance(w, Worker)]
-
-
 class Losses:
     """How often a session's child processes were restarted since `begin`."""
 
     def __init__(self, session: Session):
-        self.workers = children(session)
+        self.workers = session.children
         self.begin()
 
     def begin(self) -> None:
@@ -34,7 +28,7 @@ class Losses:
     @property
     def over(self) -> bool:
         """True if one child process died and cannot be restarted."""
-        return any(w.restarts and not w.alive for w in self.workers)
+        return any(w.spent and not w.alive for w in self.workers)
 
     @property
     def intact(self) -> bool:

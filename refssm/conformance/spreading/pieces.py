@@ -71,7 +71,7 @@ class Pieces(Source):
         self.arriving = arriving or iter(())
         self.arrived: dict[Key, Piece | None] = {}
         self.last: dict[str, int] = {}  # of checks with a failure: the last piece that is needed
-        self.over = False  # the implementation is not called again: no piece is needed
+        self.over: set[str] = set()  # operators not called again: no piece of them is needed
 
     def lacks(self, name: str, part: int) -> bool:
         """True if the piece of a check may still be needed."""
@@ -85,7 +85,8 @@ class Pieces(Source):
         def ready(part: int) -> Piece | None:
             losses.begin()
             piece = self._piece((check.id, part)) if losses.alive else None
-            self.over |= losses.over
+            if losses.over:
+                self.over.add(check.op.name)
             if piece and beside:
                 beside.take(check.id, piece.compared)
             last[:] = [piece] if piece else []

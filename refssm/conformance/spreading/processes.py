@@ -33,7 +33,7 @@ from refssm.conformance.running.source import Learned, Source
 from refssm.conformance.running.trial import Trial
 from refssm.conformance.spreading.cluster import connected
 from refssm.conformance.spreading.journal import Journal, Kept
-from refssm.conformance.spreading.losses import Losses, children
+from refssm.conformance.spreading.losses import Losses
 from refssm.conformance.spreading.pieces import Pieces, drawn_by, learn, piece_of
 from refssm.conformance.usage_error import UsageError
 
@@ -52,7 +52,7 @@ class Kit:
     @classmethod
     def of(cls, session: Session) -> Kit:
         """The kit of a session."""
-        workers = children(session)
+        workers = session.children
         return cls(
             tuple((w.target, w.name, w.timeout, w.told) for w in workers),
             session.settings.of_verdicts,
@@ -273,7 +273,7 @@ def _spread(session: Session, crew: Crew, journal: Journal | None) -> Iterator[S
         session.learned = {name: told for name, told in learned if told}
     pieces = Pieces(session, journal)
     plan = [task for trial in trials_of(session) for task in _plan(kit, trial, pieces)]
-    wanted = (task for task in plan if not pieces.over and pieces.lacks(*task[3:]))
+    wanted = (t for t in plan if t[2] not in pieces.over and pieces.lacks(*t[3:]))
     pieces.planned = {task[3:] for task in plan}
     with closing(crew.each(judge_piece, wanted)) as pieces.arriving:
         yield pieces

@@ -10,6 +10,7 @@ from judging import SCAN, judged, plugin, run, scan
 
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
+from refssm.conformance.calling.worker import NOT_CALLED, RESTARTS, Worker
 from refssm.conformance.running.scope import Scope
 from refssm.conformance.running.settings import Settings
 
@@ -112,6 +113,35 @@ def test_a_first_call_that_kills_the_process_is_the_case_that_is_kept(tmp_path, 
     later = [r for r in others if r["message"].startswith("not called again: an earlier call")]
     assert later
     assert not [r for r in later if r["smallest"] or r["counterexample"] or r["alone"]]
+
+
+ENDS = "\n{of}\n    import os; os.abort()\n"
+STEP = "def linear_step(a, b, x):\n    return a * x + b\n"
+
+
+def test_what_one_implementation_ends_is_not_the_end_of_the_next(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    plugin(tmp_path, ENDS.format(of="def linear_scan(a, b):") + STEP)
+    asked = ("--check", "value", "--profile", "quick", "--json")
+    for workers in ("1", "2"):
+        result, out, _ = run(capfd, "verify", "my_ops.py", *asked, "--workers", workers)
+        told = [(r["operator"], r["verdict"]) for r in json.loads(out)["results"]]
+        assert result == 1
+        assert {verdict for name, verdict in told if name == "linear_scan"} == {"error"}, told
+        assert {verdict for name, verdict in told if name == "linear_step"} == {"pass"}, told
+
+
+def test_after_a_few_restarts_a_file_is_not_called_again(tmp_path):
+    plugin(tmp_path, SCAN + ENDS.format(of="def linear_step(a, b, x):"))
+    ones = np.ones((2, 3), np.float32)
+    with Worker(str(tmp_path / "my_ops.py")) as worker:
+        for _ in range(RESTARTS):  # as many implementations, each of which ends its process
+            worker.begin_another()
+            seen = [worker.call("linear_step", [ones[0]] * 3, {}) for _ in range(3)]
+        assert worker.restarts == RESTARTS
+        assert all(outcome.message.startswith(NOT_CALLED) for outcome in seen)
+        worker.begin_another()
+        assert worker.call("linear_scan", [ones, ones], {}).message.startswith(NOT_CALLED)
 
 
 @pytest.mark.long

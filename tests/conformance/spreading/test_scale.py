@@ -61,6 +61,10 @@ def linear_scan(a, b):
         x.append(state)
     return torch.stack(x, -2)
 """
+STEP = """
+def linear_step(a, b, x):
+    return a * x + b
+"""
 # the text, and the options of its run
 TARGETS = {
     "right": (SCAN, {}),
@@ -74,6 +78,8 @@ TARGETS = {
     "crashes": (before("if b.shape[-2] == 64: import os; os.abort()"), {}),
     "crashes in every call": (before("import os; os.abort()"), {}),
     "crashes where shapes are wrong": (before("if len(a) - len(b): import os; os.abort()"), {}),
+    "crashes, with another operator": (
+        before("if b.shape[-2] == 64: import os; os.abort()") + STEP, {}),
     "hangs": (before("while b.shape[-2] == 64: pass"), {"timeout": 1.0}),
     "slice by slice": (CORE, {}),
     "layout, declining": (LAYOUT, {}),
