@@ -15,7 +15,7 @@ from judging import SCAN, plugin, run
 
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.cases.ranges import Where
-from refssm.conformance.checks.piece import Piece
+from refssm.conformance.checks.piece import Piece, from_record
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.spreading.journal import Journal, _digest
@@ -218,3 +218,10 @@ def test_a_record_takes_nothing_after_a_line_that_was_not_written(tmp_path):
     journal.write(("linear_scan/value[float32]", 1), Piece((("key", Verdict("A")),)))
     journal.close()
     assert (tmp_path / "run.jsonl").read_bytes() == b""
+
+
+def test_a_piece_keeps_every_bit_on_its_way_through_json():
+    verdict = Verdict("F", 1e999, 0.1 + 0.2, "y ≠ ±1", ("a", "b"), True, 64.0, died=True)
+    piece = Piece((("l", None), ("m", Verdict("A")), ("k", verdict)), ("died", ""))
+    again = from_record(json.loads(json.dumps(piece.record())))
+    assert (again, again.died) == (piece, True)

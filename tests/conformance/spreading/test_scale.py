@@ -19,7 +19,7 @@ from judging import LATE, SCAN, plugin, run, without_clock
 from refssm.conformance.calling.fingerprint import versions_here
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.cases.ranges import Where
-from refssm.conformance.checks.piece import Piece, from_record
+from refssm.conformance.checks.piece import Piece
 from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
@@ -189,13 +189,6 @@ def test_a_piece_of_other_cases_is_no_verdict(folder):
         pytest.raises(RuntimeError, match="gives other cases here than in"),
     ):
         results([worker], Liar(), checks=("value",))
-
-
-def test_a_piece_keeps_every_bit_on_its_way_through_json():
-    verdict = Verdict("F", 1e999, 0.1 + 0.2, "y ≠ ±1", ("a", "b"), True, 64.0, died=True)
-    piece = Piece((("l", None), ("m", Verdict("A")), ("k", verdict)), ("died", ""))
-    again = from_record(json.loads(json.dumps(piece.record())))
-    assert (again, again.died) == (piece, True)
 
 
 @pytest.mark.long
