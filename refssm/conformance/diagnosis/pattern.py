@@ -9,7 +9,7 @@ from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Graded
 from refssm.conformance.diagnosis.place import FEW, Wrong, leading, place_of
-from refssm.conformance.diagnosis.roughness import is_rough, of_single
+from refssm.conformance.diagnosis.roughness import is_rough, loses_alike, of_single
 from refssm.conformance.diagnosis.suspects import expected
 from refssm.conformance.diagnosis.transcript import Call, Episode, key_of_call
 from refssm.conformance.number_types import NUMBER_TYPES, TF32
@@ -134,17 +134,27 @@ def _precision(wrong: list[Wrong], candidate: Candidate, calls) -> str:
         name = "TF32 or float16" if kind is TF32 else kind.name
         least = kind.u / held.room ** (2 if finer == held.u else 1)
         if least <= units <= MEASURED * kind.u:
-            rough = is_rough(candidate, calls, kind.digits)
+            if not is_rough(candidate, calls, kind.digits):
+                return ""
             told = f"errors as large as those of {name} ({kind.digits} bits) in some step"
-            return told if rough else ""
+            return _grown(candidate, calls) or told
         # a running sum of the largest array loses as many roundings as it has terms
         terms = max((a.size for arguments, _, _ in calls for a in arguments), default=1)
         few = max(finer * held.room, held.u * terms) < units < kind.u
         if few and all(min(w.bad.mean(), _early(w).mean()) > 0.5 for w in spread):
             bits = int(-np.log2(units))
-            return f"only {bits} bits right in most entries: too few for rounding, more than {name}"
+            told = f"only {bits} bits right in most entries: too few for rounding, more than {name}"
+            return _grown(candidate, calls) or told
         finer = kind.u
     return ""
+
+
+def _grown(candidate: Candidate, calls) -> str:
+    """Text if as many digits are lost in single and in double precision, or ""."""
+    other = loses_alike(candidate, calls)
+    return f"as many digits are lost in {other}: roundings that grow, as where terms cancel" * bool(
+        other
+    )
 
 
 def _early(w: Wrong) -> np.ndarray:

@@ -17,7 +17,7 @@ from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.diagnosis.transcript import key_of_call
 from refssm.conformance.gauges.gauge import Gauge, Known
 from refssm.conformance.judging.expected import expect
-from refssm.conformance.number_types import NUMBER_TYPES, TF32
+from refssm.conformance.number_types import NUMBER_TYPES, TF32, number_type
 from refssm.conformance.standard import C
 
 CALLS, NEIGHBOURS = 3, 2
@@ -30,6 +30,12 @@ SMALL = NUMBER_TYPES["float32"].tiny / TF32.u
 LARGE = 4.0  # entries whose error is at least a fourth of the largest
 SENSITIVE = 16.0  # an entry that changes by more than so many times its inputs shows nothing
 FAR_BELOW = 2.0**10  # of 2^29, by which the two precisions differ
+OTHER_PRECISION = {
+    "float32": "float64",
+    "float64": "float32",
+    "complex64": "complex128",
+    "complex128": "complex64",
+}
 ROUGH = 0.5  # of itself, in the median; a formula's error changes by a few hundredths
 
 
@@ -66,6 +72,38 @@ def is_rough(candidate: Candidate, calls: Iterable, digits: int) -> bool:
         if len(changes) >= CALLS * NEIGHBOURS:
             break
     return bool(changes) and float(np.median(changes)) > ROUGH
+
+
+def loses_alike(candidate: Candidate, calls: Iterable) -> str:
+    """The other precision, single or double, in which the same calls lose as many digits; or "".
+
+    Arithmetic with fewer bits inside errs as much in both precisions, or is not used in one.
+    Roundings that grow are multiples of the unit roundoff in either.
+    """
+    held = candidate.held
+    other = held and OTHER_PRECISION.get(held.type.name)
+    if not held or not other or (candidate.offer.dtypes and other not in candidate.offer.dtypes):
+        return ""
+    there, apart = candidate.judged_in(other), 0.0
+    for arguments, statics, vjp in _distinct(calls)[:CALLS]:
+        cast = [a.astype(_like(a, other)) for a in arguments]
+        mine = _units(_seen(candidate, arguments, statics, vjp), held.u)
+        same = _units(_seen(there, cast, statics, vjp), number_type(other).u)
+        lost = min(mine, same) > held.room
+        apart = max(apart, mine / same, same / mine) if lost else np.inf
+    return other if 0 < apart < FAR_BELOW else ""
+
+
+def _like(a: np.ndarray, precision: str):
+    """The array's type with the digits of another one."""
+    single = number_type(precision).digits == NUMBER_TYPES["float32"].digits
+    real, complex_ = (np.float32, np.complex64) if single else (np.float64, np.complex128)
+    return {"f": real, "c": complex_}.get(a.dtype.kind, a.dtype)
+
+
+def _units(seen: list[_Seen], u: float) -> float:
+    """The largest error as a multiple of the unit roundoff times its bound."""
+    return max((float(np.abs(s.error).max(initial=0)) for s in seen), default=0.0) / u
 
 
 def _distinct(calls: Iterable) -> list:

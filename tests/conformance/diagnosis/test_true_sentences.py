@@ -226,3 +226,49 @@ def test_other_numbers_without_a_gramian_end_the_second_call():
 
     line = failure("hankel_singular_values", ascending, dtype="float32", wider=("float64",))
     assert (line.verdict, line.smallest[:3]) == ("wrong", "n=2")
+
+
+def of_rounded_sigmoid(rounded=lambda p: p):
+    """EMA whose gradients by δ and α have the factor p (1 − p) with rounded p, as PyTorch's."""
+    op = operator_named("ema_kernel")
+
+    def gradient(dk, delta, alpha, beta, gamma, *, l):
+        d, da, *others = op.bare_vjp(dk, delta, alpha, beta, gamma, l=l)
+        lost = [(1 - rounded(1 / (1 + np.exp(-t)))) * (1 + np.exp(t)) for t in (delta, alpha)]
+        return d * lost[0].astype(d.dtype), da * lost[1].astype(d.dtype), *others
+
+    return op.reference, gradient
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wider", "told"),
+    [
+        ("float32", "float64", "as many digits are lost in float64: roundings that grow"),
+        ("float64", "float32", "as many digits are lost in float32: roundings that grow"),
+        ("float32", "", "errors as large as those of"),  # nothing else can be seen
+    ],
+)
+def test_digits_that_cancel_in_both_precisions_are_not_told_as_a_narrower_type(dtype, wider, told):
+    forward, vjp = of_rounded_sigmoid()
+    assert looks_like(forward, vjp, dtype, wider).startswith(told)
+
+
+def test_a_narrower_type_inside_is_told_where_both_precisions_are_judged():
+    def half(p):
+        return p.astype(np.float16).astype(p.dtype)
+
+    told = looks_like(*of_rounded_sigmoid(half), "float32", "float64")
+    assert "as many digits" not in told
+
+
+def looks_like(forward, vjp, dtype, wider):
+    types = (dtype, wider) if wider else (dtype,)
+    found = Found(
+        operator_named("ema_kernel"), forward, vjp, declared=Declaration("ema_kernel", dtypes=types)
+    )
+    how = {"only_checks": ("gradient",), "types": types, "folder": None, "diagnose": True}
+    with remembering():
+        lines = [*results_of(Session(InProcess([found]), "", Settings(shrink=False, **how)))]
+    (line,) = [r for r in lines if r.dtype == dtype]
+    assert line.failed
+    return line.looks_like
