@@ -19,6 +19,7 @@ from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import Check
+from refssm.conformance.diagnosis.clamps import clamped
 from refssm.conformance.diagnosis.pattern import shared_pattern
 from refssm.conformance.diagnosis.suspects import (
     answering_alike,
@@ -38,7 +39,7 @@ from refssm.conformance.diagnosis.transcript import (
     refused,
 )
 from refssm.conformance.judging.expected import remembering
-from refssm.conformance.judging.result import THESE_BUGS, THIS_BUG
+from refssm.conformance.judging.result import SO_CHANGED, THESE_BUGS, THIS_BUG
 from refssm.conformance.planted import PlantedBug
 from refssm.conformance.standard import C
 
@@ -74,6 +75,8 @@ def diagnose(check: Check, candidate: Candidate, case: Case, strategy, seed: int
             alike = misbehaving(check, candidate, case, heard)
         if not alike and (again := in_their_basis(check, candidate, heard)):
             return _told_of_basis(again, heard)
+        if not alike and (limits := clamped(check, candidate, heard)):
+            return _told(check, candidate, heard, limits, found=SO_CHANGED)
         return _told(check, candidate, heard, alike)
 
 
@@ -98,14 +101,17 @@ def _quiet():
         yield
 
 
-def _told(check, candidate, heard: list[Episode], alike, same="the same outputs") -> Diagnosis:
+def _told(
+    check, candidate, heard: list[Episode], alike, same="the same outputs", found=""
+) -> Diagnosis:
     """The diagnosis in words; the nearest bug comes first."""
     if not alike:
         return Diagnosis(shared_pattern(check, candidate, heard))
     judged = sum(e.verdict.grade != "-" for e in heard)  # cases not judged show nothing
     cases = f"{judged} of {judged} cases" if judged > 1 else "this case"
-    found = THESE_BUGS if len({d.what for d in alike}) > 1 else THIS_BUG
-    told = f"{_names(alike)}{found} into the reference, gives {same} in {cases}"
+    several = len({d.what for d in alike}) > 1
+    found = found or (THESE_BUGS if several else THIS_BUG) + " into the reference,"
+    told = f"{_names(alike)}{found} gives {same} in {cases}"
     return Diagnosis(told, tuple(d.name for d in alike))
 
 

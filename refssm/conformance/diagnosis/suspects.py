@@ -109,7 +109,7 @@ def answering_alike(
     known.sort(key=lambda d: (d.caught_by != wanted, d.caught_by.split("[")[0] != check.name))
     failing = sorted(heard, key=lambda e: e.verdict.ok)  # they exclude most bugs
     calls = [call for e in failing for call in e.calls if call.vjp == vjp]
-    told = [(d, _distance(d, candidate, calls, where)) for d in known]
+    told = [(d, distance(d, candidate, calls, where)) for d in known]
     return [d for d, ratio in sorted(((d, r) for d, r in told if r is not None), key=_second)]
 
 
@@ -141,7 +141,7 @@ def _second(pair):
     return pair[1]
 
 
-def _distance(d: PlantedBug, candidate: Candidate, calls: list[Call], where) -> float | None:
+def distance(d: PlantedBug, candidate: Candidate, calls: list[Call], where) -> float | None:
     """The largest ratio between the bug's and the recorded outputs; None if it is excluded."""
     worst, raised, apart = 0.0, [], [(0.0, 0.0)]
     worker = InProcess([d.found()])

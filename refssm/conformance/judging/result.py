@@ -12,6 +12,7 @@ MISFIT = "layout"  # the kind of a failure: the declared layout does not fit the
 FAILURES = ("inaccurate", "wrong", "error")
 # ends of `looks_like` that say how a named bug was found
 THIS_BUG, THESE_BUGS = ": this known bug, put", ": each of these known bugs, put"
+SO_CHANGED = ": so changed, the reference"  # of an argument, which a program keeps within a limit
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,10 @@ class Result:
     @property
     def cause(self) -> str:
         """The likely mistake, without the sentence on how it was found; empty if not known."""
-        return self.looks_like.partition(THIS_BUG)[0].partition(THESE_BUGS)[0]
+        told = self.looks_like
+        for rest in (THIS_BUG, THESE_BUGS, SO_CHANGED):
+            told = told.partition(rest)[0]
+        return told
 
     @property
     def failed(self) -> bool:
