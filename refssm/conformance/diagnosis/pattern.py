@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from refssm._operator import Operator
-from refssm.conformance.checks.candidate import Candidate
+from refssm.conformance.calling.one_call import Declined
+from refssm.conformance.cases.case import ordinary_case
+from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Graded
 from refssm.conformance.diagnosis.place import FEW, Wrong, leading, place_of
@@ -34,7 +36,7 @@ def shared_pattern(check: Check, candidate: Candidate, heard: list[Episode]) -> 
         return ""
     graded = isinstance(check.rule, Graded)
     told = _constant(wrong, _all_of(wrong, candidate.op, check.rule.of_gradient)) or (
-        _precision(wrong, candidate, _failing(heard, check)) if graded else ""
+        _precision(wrong, check, candidate, _failing(heard, check)) if graded else ""
     )
     return told or place_of(wrong, candidate.op, check.rule.of_gradient)
 
@@ -109,7 +111,7 @@ def _bytes(call: Call):
     return [np.asarray(y).tobytes() for y in call.outcome.outputs if isinstance(y, np.ndarray)]
 
 
-def _precision(wrong: list[Wrong], candidate: Candidate, calls) -> str:
+def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) -> str:
     """Text on the arithmetic whose rounding errors these may be, or "".
 
     The errors must be in most entries and of either sign, as rounding errors are, and change from
@@ -137,16 +139,25 @@ def _precision(wrong: list[Wrong], candidate: Candidate, calls) -> str:
             if not is_rough(candidate, calls, kind.digits):
                 return ""
             told = f"errors as large as those of {name} ({kind.digits} bits) in some step"
-            return _grown(candidate, calls) or told
+            return _grown(candidate, calls) or told * (not _right_in_ordinary(check, candidate))
         # a running sum of the largest array loses as many roundings as it has terms
         terms = max((a.size for arguments, _, _ in calls for a in arguments), default=1)
         few = max(finer * held.room, held.u * terms) < units < kind.u
         if few and all(min(w.bad.mean(), _early(w).mean()) > 0.5 for w in spread):
             bits = int(-np.log2(units))
             told = f"only {bits} bits right in most entries: too few for rounding, more than {name}"
-            return _grown(candidate, calls) or told
+            return _grown(candidate, calls) or told * (not _right_in_ordinary(check, candidate))
         finer = kind.u
     return ""
+
+
+def _right_in_ordinary(check: Check, candidate: Candidate) -> bool:
+    """True if an ordinary case passes, where arithmetic of few bits would show as elsewhere."""
+    case = ordinary_case(candidate.op, check.dtype)
+    try:
+        return check.judge_case(candidate, case).ok
+    except (Broken, Declined):
+        return False
 
 
 def _grown(candidate: Candidate, calls) -> str:

@@ -245,12 +245,15 @@ def of_rounded_sigmoid(rounded=lambda p: p):
     [
         ("float32", "float64", "as many digits are lost in float64: roundings that grow"),
         ("float64", "float32", "as many digits are lost in float32: roundings that grow"),
-        ("float32", "", "errors as large as those of"),  # nothing else can be seen
     ],
 )
 def test_digits_that_cancel_in_both_precisions_are_not_told_as_a_narrower_type(dtype, wider, told):
     forward, vjp = of_rounded_sigmoid()
     assert looks_like(forward, vjp, dtype, wider).startswith(told)
+
+
+def test_digits_that_cancel_in_rare_cases_are_not_told_as_a_narrower_type():
+    assert looks_like(*of_rounded_sigmoid(), "float32", "") == ""  # the only precision judged
 
 
 def test_a_narrower_type_inside_is_told_where_both_precisions_are_judged():
