@@ -22,6 +22,7 @@ from refssm.conformance.diagnosis.transcript import Call, Episode, refused
 from refssm.conformance.planted import PlantedBug
 
 TRIED = 3  # failing calls, the smallest first
+LARGEST = 100_000  # numbers in a call: each limit takes about a hundred calls
 DOUBLINGS = 40  # how far from its largest number an argument may be cut off
 HALVINGS = 64
 
@@ -50,12 +51,16 @@ def clamped(check: Check, candidate: Candidate, heard: list[Episode]) -> list[Pl
     failing = [call for call in calls if refused(candidate, call, call.outcome)]
     if not failing or any(call.outcome.status != "ok" for call in failing):
         return []
-    failing.sort(key=lambda call: sum(a.size for a in call.arguments))
-    for call in failing[:TRIED]:
+    failing.sort(key=_size)
+    for call in (call for call in failing[:TRIED] if _size(call) <= LARGEST):
         for bug in _limits(check, candidate, call):
             if distance(bug, candidate, [*failing, *calls], everywhere) is not None:
                 return [bug]
     return []
+
+
+def _size(call: Call) -> int:
+    return sum(a.size for a in call.arguments)
 
 
 def _limits(check: Check, candidate: Candidate, call: Call) -> Iterator[PlantedBug]:
