@@ -6,7 +6,8 @@
 Each bug is planted in an honest implementation instead of the reference, which adds in another
 order. If the bug is written out in full, so that this changes nothing, it is run with twice the
 digits and rounded. The judge runs the check that catches the bug, and its diagnosis is compared
-with the bug's description. Of a bug that depends on the call, the sentence that says so is a name.
+with the bug's description; the rate is of those that are refused. Of a bug that depends on the
+call, the sentence that says so is a name.
 
 Each finished operator is a line in `.refssm/naming-<sources>.jsonl`, so an interrupted run goes on.
 """
@@ -32,6 +33,7 @@ from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.checks.checks import PROFILES, default_types, rule_named
+from refssm.conformance.checks.law import Conduct
 from refssm.conformance.diagnosis.pattern import CHANGING
 from refssm.conformance.diagnosis.suspects import bugs_of_operator
 from refssm.conformance.gauges.gauge import wide
@@ -89,7 +91,8 @@ def replanted(op: Operator) -> Iterator[Planted]:
     for bug in bugs_of_operator(op.name, op.family):
         here = _planted(bug, *bug.make(other, op.bare_vjp if bug.of_gradient else other))
         before = _planted(bug, *bug.in_reference)
-        yield here if _depends(here, before) or _of_few_bits(bug.name) else _in_more_digits(here)
+        as_it_is = _of_few_bits(bug.name) or _of_conduct(bug) or _depends(here, before)
+        yield here if as_it_is else _in_more_digits(here)
 
 
 def _planted(bug: PlantedBug, forward: Callable, vjp: Callable | None) -> Planted:
@@ -110,6 +113,11 @@ def _depends(d: Planted, before: Planted) -> bool:
     calls = [InProcess([bug.found()]).call(d.op, case.arrays, case.statics) for bug in (d, before)]
     pairs = zip(*(call.outputs for call in calls), strict=False)
     return not all(np.array_equal(y, z, equal_nan=True) for y, z in pairs)
+
+
+def _of_conduct(bug: PlantedBug) -> bool:
+    """True for what a program does to memory: a copy in more digits would hide it."""
+    return isinstance(rule_named(bug.caught_by.partition("[")[0]), Conduct)
 
 
 def _of_few_bits(name: str) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from refssm.catalog import OPERATORS
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.judging.expected import remembering
 from refssm.conformance.selftest import naming_rate
 from refssm.conformance.selftest.naming_rate import Named
@@ -75,3 +76,9 @@ def test_most_planted_bugs_are_named_in_another_program(op):
         warnings.simplefilter("ignore")
         told = [naming_rate.named(d) for d in bugs[:: len(bugs) // 2][:2]]
     assert all(n.first for n in told if n.caught), told
+
+
+def test_what_a_bug_writes_to_is_no_copy():
+    bugs = naming_rate.replanted(operator_named("shift_kernel"))
+    (bug,) = (d for d in bugs if d.name == "overwrites_input")
+    assert naming_rate.named(bug).first
