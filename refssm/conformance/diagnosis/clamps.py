@@ -18,7 +18,7 @@ from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.suspects import distance, everywhere
-from refssm.conformance.diagnosis.transcript import Call, Episode, refused
+from refssm.conformance.diagnosis.transcript import Call, Episode, gave_arrays, refused
 from refssm.conformance.planted import PlantedBug
 
 TRIED = 3  # failing calls, the smallest first
@@ -49,7 +49,7 @@ def clamped(check: Check, candidate: Candidate, heard: list[Episode]) -> list[Pl
         return []
     calls = [call for e in heard for call in e.calls if not call.vjp]
     failing = [call for call in calls if refused(candidate, call, call.outcome)]
-    if not failing or any(call.outcome.status != "ok" for call in failing):
+    if not failing or not all(gave_arrays(call.outcome) for call in failing):
         return []
     failing.sort(key=_size)
     for call in (call for call in failing[:TRIED] if _size(call) <= LARGEST):

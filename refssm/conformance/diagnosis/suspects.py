@@ -28,6 +28,7 @@ from refssm.conformance.diagnosis.transcript import (
     complex_for_real,
     episode,
     expected,
+    gave_arrays,
     graded,
     refused,
 )
@@ -78,7 +79,7 @@ def where_finite(candidate: Candidate, call: Call, bug: Bug) -> tuple[Call, Bug]
     theirs, (own, wider) = call.outcome, bug
     right = [g.value for g in expected(candidate, call)]
     came = (theirs, own, wider)
-    if any(o.status != "ok" or len(o.outputs) != len(right) for o in came):
+    if any(not gave_arrays(o) or len(o.outputs) != len(right) for o in came):
         return call, bug
     if any(np.shape(y) != g.shape for o in came for y, g in zip(o.outputs, right, strict=True)):
         return call, bug

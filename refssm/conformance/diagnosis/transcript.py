@@ -150,12 +150,18 @@ def refused(candidate: Candidate, call: Call, outcome: Outcome) -> bool:
     if outcome.status != "ok" or outcome.changed or outcome.aliased:
         return True
     right = expected(candidate, call)
-    if len(right) != len(outcome.outputs):
+    if len(right) != len(outcome.outputs) or not gave_arrays(outcome):
         return True
     unfit = any(y.shape != g.value.shape for y, g in zip(outcome.outputs, right, strict=True))
     if unfit or _narrowed(candidate, call, outcome) or complex_for_real(outcome, right):
         return True
     return not graded(candidate, call, outcome.outputs, right).ok
+
+
+def gave_arrays(outcome: Outcome) -> bool:
+    """True if the call returned, and returned arrays only."""
+    arrays = all(isinstance(y, np.ndarray) for y in outcome.outputs)
+    return outcome.status == "ok" and arrays
 
 
 def complex_for_real(outcome: Outcome, right: tuple[Gauge, ...]) -> bool:
