@@ -30,9 +30,16 @@ def all_pass(h, dt, l):
     return (x - 1j * s) / (x + 1j * s)
 
 
+@overridable
 def powers(p, n):
-    """p_j^{i+1}, i = 0 … n−1: (…, l, n)."""
-    return p[..., None] ** np.arange(1, n + 1)
+    """p_j^{i+1} = (p_j^64)^a p_j^b, i + 1 = 64 a + b, i = 0 … n−1: (…, l, n).
+
+    NumPy multiplies where an exponent is below 100. For larger ones it takes a logarithm, and where
+    p is near −1 its power errs by π i u. The judge's tracked arrays bring their own rule.
+    """
+    a, b = np.divmod(np.arange(1, n + 1), 64)
+    p = p[..., None]
+    return (p**64) ** a * p**b
 
 
 @overridable

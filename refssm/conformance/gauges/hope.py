@@ -13,7 +13,7 @@ from refssm.conformance.gauges.linalg import two_norm
 from refssm.conformance.gauges.rules import rule
 from refssm.conformance.gauges.tracked import FUNCTIONS, Tracked, lifted, met, modulus
 from refssm.hope.allpass import cascade, rotation, stage_by_stage
-from refssm.hope.circle import all_pass, slope
+from refssm.hope.circle import all_pass, powers, slope
 from refssm.hope.impulses import all_pass_responses
 
 LIBRARY = 4  # roundings of a library function
@@ -40,6 +40,12 @@ def _all_pass(h, dt, l):
     p = all_pass(h, dt.value, l)
     made = np.where(p.imag == 0, 0.0, 1.0)[..., None]
     return Tracked(p, made + np.abs(slope(h, dt.value, l))[..., None] * dt.errors[..., None, :])
+
+
+@rule(FUNCTIONS, powers)
+def _powers(p, n):
+    """The rule of one power with a constant exponent, not of the reference's product of two."""
+    return lifted(p)[..., None] ** np.arange(1, n + 1)
 
 
 @rule(FUNCTIONS, slope)

@@ -202,3 +202,19 @@ def test_at_one_step_a_gradient_by_dt_that_cancels_may_be_a_rounding_error(name)
     assert gauge.value == 0
     assert abs(through_A + through_B) <= standard.C * U * gauge.k0
     assert gauge.k0 <= 16 * abs(through_A)  # and no gradient of that size passes
+
+
+@pytest.mark.parametrize("name", ["hope_transfer", "hope_kernel_aliased"])
+def test_exact_powers_at_the_nodes_1_and_minus_1_do_not_bind_programs_with_angles(name):
+    op, rng = operator_named(name), np.random.default_rng(0)
+    for l, measured in [(1, False), (2, False), (3, True)]:
+        dk = rng.normal(size=l) * (1j if name == "hope_transfer" else 1)
+        gauged = expect(op, [dk, rng.normal(size=64), np.array(0.3)], {"l": l}, op.bare_vjp)
+        assert [gauge.derived is not None for gauge in gauged] == [measured] * 2
+
+
+def test_powers_of_the_node_minus_1_are_exact_beyond_the_hundredth():
+    op, dk = operator_named("hope_transfer"), np.array([0, 0, 1 + 1j, 0])
+    arrays = [dk, np.ones(300), np.array(0.01)]
+    (gauge, _), (dh, _) = expect(op, arrays, {"l": 4}, op.bare_vjp), op.bare_vjp(*arrays, l=4)
+    assert (np.abs(dh - gauge.value) <= standard.C * 2.0**-53 * gauge.k0).all()

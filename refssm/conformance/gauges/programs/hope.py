@@ -70,6 +70,8 @@ def through_powers(powers, slope=slope):
     """∂G_j/∂h_i = z'^−i,   ∂G_j/∂dt = i (sin θ'/dt) Σ_i i h_i z'^−i."""
 
     def vjp(dk, h, dt, *, l):
+        if l < ROUNDED:
+            return None
         E, i = powers(h, dt, l), np.arange(1, h.shape[-1] + 1, dtype=dt.dtype)
         turned = slope(h, dt, l).astype(dt.dtype)
         warped = 1j * turned * ((i * h)[..., None, :] * E).sum(-1)
@@ -83,9 +85,7 @@ def through_transform(powers, slope=slope):
     """The gradient of the transfer function for the cotangent fft(dk)/l."""
 
     def vjp(dk, h, dt, *, l):
-        if l < ROUNDED:
-            return None
-        return through_powers(powers, slope)(fft(dk) / np.float32(l), h, dt, l=l)
+        return through_powers(powers, slope)(fft(dk) / np.float32(l), h, dt, l=l) if l else None
 
     return vjp
 
