@@ -1,5 +1,8 @@
 """Tests of facts: `rotation` says which of them a run takes, and it is printed first."""
 
+import warnings
+
+import numpy as np
 import pytest
 from rotation import ROTATION, TURNS, mark, one_of_each_kind, shares
 from survivors import Marked
@@ -12,6 +15,14 @@ from refssm.conformance.planted import planted_bugs
 def nothing_kept(monkeypatch):
     """Tests change references and rules: what they expect is computed, and not kept on disk."""
     monkeypatch.setattr(kept, "folder_of", lambda: None)
+
+
+@pytest.fixture
+def their_warnings_are_not_ours():
+    """No warnings: wrong programs overflow, divide by zero and cast."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 @pytest.fixture

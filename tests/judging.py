@@ -7,6 +7,7 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.ranges import parse
+from refssm.conformance.judging.expected import remembering
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.scan import LINEAR_SCAN
@@ -46,6 +47,17 @@ def judged(name, function, *checks, vjp=None, types=(), where=(), **settings):
     return list(
         results_of(Session(InProcess([found]), "here", Settings(folder=None, **how, **more)))
     )
+
+
+def looks_like(name, function, check="value", dtype="float32", vjp=None, where=()):
+    """What the report says of a program that fails one check in one type."""
+    found = Found(operator_named(name), function, vjp)
+    how = {"only_checks": (check,), "types": (dtype,), "shrink": False, "folder": None}
+    how["where"] = parse(where, [found.op])
+    with remembering():
+        line, *_ = results_of(Session(InProcess([found]), "", Settings(diagnose=True, **how)))
+    assert line.failed, line
+    return line.looks_like
 
 
 def without_clock(monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
@@ -77,6 +77,7 @@ class Candidate:
         self.sliced = False
         self.held: Standard | None = None  # None: the standard of the arrays' type
         self.between: Mapping = {}  # ranges of sizes, from `--where`
+        self.accepted: Collection[str] = ()  # the types that are judged and accepted
         self.length = 0  # the largest leading size of the case, after `only`
         self.firsts: dict[str, FirstCall] = {}  # by type, as `probe` called it
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from refssm._adapted import adapters_of
 from refssm.conformance.calling.one_call import Declined
+from refssm.conformance.cases.limits import may_hold
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.diagnosis.suspects import distance, everywhere
@@ -44,17 +45,15 @@ SIDES = (
 
 def clamped(check: Check, candidate: Candidate, heard: list[Episode]) -> list[PlantedBug]:
     """The limit of one argument that explains all recorded outputs: none or one."""
-    op = candidate.op
-    if check.rule.of_gradient or adapters_of(op):
+    if adapters_of(candidate.op):
         return []
-    calls = [call for e in heard for call in e.calls if not call.vjp]
+    calls = sorted((call for e in heard for call in e.calls if not call.vjp), key=_size)
     failing = [call for call in calls if refused(candidate, call, call.outcome)]
-    if not failing or not all(gave_arrays(call.outcome) for call in failing):
+    if not all(gave_arrays(call.outcome) for call in failing):
         return []
-    failing.sort(key=_size)
     for call in (call for call in failing[:TRIED] if _size(call) <= LARGEST):
         for bug in _limits(check, candidate, call):
-            if distance(bug, candidate, [*failing, *calls], everywhere) is not None:
+            if distance(bug, candidate, calls, everywhere) is not None:
                 return [bug]
     return []
 
@@ -91,13 +90,16 @@ def _cut(a: np.ndarray, limit, part: str, side: Side) -> np.ndarray:
 
 
 def _limit(candidate: Candidate, call: Call, i: int, change, extreme, side: Side) -> float | None:
-    """The strictest limit that changes no bit of the outputs; None if each does."""
+    """The strictest limit in the domain that changes no bit of the outputs; None if each does."""
+    domain = [*candidate.op.inputs.values()][i]
 
     def same(limit) -> bool:
         arguments = [*call.arguments]
         arguments[i] = change(arguments[i], limit=limit)
+        if not may_hold(domain, arguments[i], call.arguments[i]):
+            return False  # nothing is called outside of the domain, or of `--where`
         try:
-            outputs = candidate.outputs(arguments, call.statics)
+            outputs = candidate.outputs(candidate.admitted(arguments, call.statics), call.statics)
         except (Broken, Declined):
             return False
         return all(np.array_equal(y, z) for y, z in zip(outputs, call.outcome.outputs, strict=True))

@@ -144,7 +144,7 @@ def _single_inside(wider: Candidate, kind: str) -> bool:
     """
     if NUMBER_TYPES[kind].digits != NUMBER_TYPES["float64"].digits:
         return False
-    case = ordinary_case(wider.op, kind)
+    case = ordinary_case(wider.op, kind, between=wider.between)
     try:
         arrays, statics = wider.narrowed(case.arrays, case.statics)
     except Declined:

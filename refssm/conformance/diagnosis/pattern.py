@@ -139,33 +139,30 @@ def _precision(wrong: list[Wrong], check: Check, candidate: Candidate, calls) ->
             if not is_rough(candidate, calls, kind.digits):
                 return ""
             told = f"errors as large as those of {name} ({kind.digits} bits) in some step"
-            return _grown(candidate, calls) or told * (not _right_in_ordinary(check, candidate))
+            return _unless_grown(told, check, candidate, calls)
         # a running sum of the largest array loses as many roundings as it has terms
         terms = max((a.size for arguments, _, _ in calls for a in arguments), default=1)
         few = max(finer * held.room, held.u * terms) < units < kind.u
         if few and all(min(w.bad.mean(), _early(w).mean()) > 0.5 for w in spread):
             bits = int(-np.log2(units))
             told = f"only {bits} bits right in most entries: too few for rounding, more than {name}"
-            return _grown(candidate, calls) or told * (not _right_in_ordinary(check, candidate))
+            return _unless_grown(told, check, candidate, calls)
         finer = kind.u
     return ""
 
 
-def _right_in_ordinary(check: Check, candidate: Candidate) -> bool:
-    """True if an ordinary case passes, where arithmetic of few bits would show as elsewhere."""
-    case = ordinary_case(candidate.op, check.dtype)
+def _unless_grown(told: str, check: Check, candidate: Candidate, calls) -> str:
+    """The text on few bits; another one if both precisions lose as many digits; "" if an ordinary
+    case passes, where arithmetic of few bits would show as elsewhere.
+    """
+    if other := loses_alike(candidate, calls):
+        return f"as many digits are lost in {other}: roundings that grow, as where terms cancel"
+    case = ordinary_case(candidate.op, check.dtype, between=candidate.between)
     try:
-        return check.judge_case(candidate, case).ok
+        right = check.judge_case(candidate, case).ok
     except (Broken, Declined):
-        return False
-
-
-def _grown(candidate: Candidate, calls) -> str:
-    """Text if as many digits are lost in single and in double precision, or ""."""
-    other = loses_alike(candidate, calls)
-    return f"as many digits are lost in {other}: roundings that grow, as where terms cancel" * bool(
-        other
-    )
+        right = False
+    return "" if right else told
 
 
 def _early(w: Wrong) -> np.ndarray:

@@ -82,7 +82,7 @@ def loses_alike(candidate: Candidate, calls: Iterable) -> str:
     """
     held = candidate.held
     other = held and OTHER_PRECISION.get(held.type.name)
-    if not held or not other or (candidate.offer.dtypes and other not in candidate.offer.dtypes):
+    if not held or not other or other not in candidate.accepted:
         return ""
     there, apart = candidate.judged_in(other), 0.0
     for arguments, statics, vjp in _distinct(calls)[:CALLS]:

@@ -36,7 +36,7 @@ from refssm.conformance.gauges.gauge import Gauge, gauges, wide
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.planted import PlantedBug, bugs_of
 
-Bug = tuple[Outcome, Outcome]  # a planted bug's outcomes, in the call's type and in double
+Answers = tuple[Outcome, Outcome]  # of a planted bug, in the call's type and in double
 NEARER = 2.0  # the bug then explains more than half of the error
 
 
@@ -66,26 +66,26 @@ def _of_parameters(bug: PlantedBug, op: Operator) -> PlantedBug:
     return replace(bug, wrong=wrong)
 
 
-def everywhere(candidate: Candidate, call: Call, bug: Bug) -> tuple[Call, Bug]:
+def everywhere(candidate: Candidate, call: Call, answers: Answers) -> tuple[Call, Answers]:
     """All entries, those that overflowed too."""
-    return call, bug
+    return call, answers
 
 
-def where_finite(candidate: Candidate, call: Call, bug: Bug) -> tuple[Call, Bug]:
+def where_finite(candidate: Candidate, call: Call, answers: Answers) -> tuple[Call, Answers]:
     """Right values in place of what overflowed in either, if the bug itself overflows.
 
     Another program with the same mistake overflows at other entries.
     """
-    theirs, (own, wider) = call.outcome, bug
+    theirs, (own, wider) = call.outcome, answers
     right = [g.value for g in expected(candidate, call)]
     came = (theirs, own, wider)
     if any(not gave_arrays(o) or len(o.outputs) != len(right) for o in came):
-        return call, bug
+        return call, answers
     if any(np.shape(y) != g.shape for o in came for y, g in zip(o.outputs, right, strict=True)):
-        return call, bug
+        return call, answers
     own_finite = [np.isfinite(y) for y in own.outputs]
     if all((f | ~np.isfinite(g)).all() for f, g in zip(own_finite, right, strict=True)):
-        return call, bug  # it does not overflow here
+        return call, answers  # it does not overflow here
     kept = [f & np.isfinite(y) for f, y in zip(own_finite, theirs.outputs, strict=True)]
 
     def patched(o: Outcome) -> Outcome:
@@ -151,23 +151,23 @@ def distance(d: PlantedBug, candidate: Candidate, calls: list[Call], where) -> f
             outcome_of(worker, d.op, recorded, arguments, candidate)
             for arguments in (recorded.arguments, wide(recorded.arguments, np.float64))
         )
-        call, bug = where(candidate, recorded, told)
-        alike = _alike(d, candidate, call, bug)
+        call, answers = where(candidate, recorded, told)
+        alike = _alike(d, candidate, call, answers)
         if not alike.ok:
             return None
         if alike.grade != "-":
-            both = (bug[0], call.outcome)  # outputs that pass say nothing about a bug
+            both = (answers[0], call.outcome)  # outputs that pass say nothing about a bug
             if all(refused(candidate, call, came) for came in both):
-                apart.append(_apart(d, candidate, call, bug, alike))
+                apart.append(_apart(d, candidate, call, answers, alike))
             worst = max(worst, alike.ratio)
-            raised.append(bug[0].status == "raised")
+            raised.append(answers[0].status == "raised")
     from_right, from_bug = map(max, zip(*apart, strict=True))
     nearer = from_right > NEARER * from_bug
     # if all calls raised, the mistake may be any other one
     return worst if nearer and not all(raised) else None
 
 
-def _apart(d, candidate, call: Call, bug: Bug, alike: Verdict) -> tuple[float, float]:
+def _apart(d, candidate, call: Call, answers: Answers, alike: Verdict) -> tuple[float, float]:
     """The distance of the outputs from the right ones and from the bug's, in units of K0."""
     theirs, right = call.outcome, expected(candidate, call)
     conduct = theirs.status != "ok" or theirs.changed or theirs.aliased
@@ -176,10 +176,10 @@ def _apart(d, candidate, call: Call, bug: Bug, alike: Verdict) -> tuple[float, f
     if candidate.op.contract.basis_free and not call.vjp:  # single entries have no distance
         return graded(candidate, call, theirs.outputs, right).ratio, alike.ratio
     from_right = _far(theirs.outputs, [g.value for g in right], right)
-    unreal = all(complex_for_real(came, right) for came in (theirs, bug[0]))
+    unreal = all(complex_for_real(came, right) for came in (theirs, answers[0]))
     if unreal or not np.isfinite(from_right):
         return np.inf, 0.0  # types, shapes, or places of NaN and infinity, differ
-    bugs = [came.outputs for came in bug if came.status == "ok"]
+    bugs = [came.outputs for came in answers if came.status == "ok"]
     return from_right, min(_far(theirs.outputs, outputs, right) for outputs in bugs)
 
 
@@ -204,9 +204,9 @@ def outcome_of(worker, name, call: Call, arguments, candidate) -> Outcome:
     return worker.call(name, arguments, call.statics, dtype=dtype, **how)
 
 
-def _alike(d: PlantedBug, candidate: Candidate, call: Call, bug: Bug) -> Verdict:
+def _alike(d: PlantedBug, candidate: Candidate, call: Call, answers: Answers) -> Verdict:
     """The verdict on the recorded outputs with the bug's as the right ones; "-" if undecided."""
-    theirs, (own, _) = call.outcome, bug
+    theirs, (own, _) = call.outcome, answers
     if theirs.status == "declined":  # a declined case shows nothing
         return Verdict("-")
     if (theirs.status, theirs.changed, theirs.aliased) != (own.status, own.changed, own.aliased):
@@ -219,7 +219,7 @@ def _alike(d: PlantedBug, candidate: Candidate, call: Call, bug: Bug) -> Verdict
         return OTHER
     told = [
         graded(candidate, call, theirs.outputs, gauged)
-        for gauged in _gauged(d, candidate, call, bug)
+        for gauged in _gauged(d, candidate, call, answers)
     ]
     alike = min(told, key=lambda v: ("AB-NCF".index(v.grade), v.ratio), default=OTHER)
     unlike = alike.grade == "-" and _wrong_kinds(theirs, own, expected(candidate, call))
@@ -243,12 +243,12 @@ def _misfit(y, s) -> bool:
     return y.shape != s.shape or np.finfo(y.dtype).eps > np.finfo(s.dtype).eps
 
 
-def _gauged(d, candidate, call: Call, bug: Bug) -> Iterator[tuple]:
+def _gauged(d, candidate, call: Call, answers: Answers) -> Iterator[tuple]:
     """Gauges around the bug's outputs: from a run in double precision, then from its own run.
 
     The second run has rounding errors itself, so its bounds are doubled.
     """
-    right, (own, wider) = expected(candidate, call), bug
+    right, (own, wider) = expected(candidate, call), answers
     if len(right) != len(own.outputs):
         return
     bounds, least = _bounds(d, candidate, call), candidate.held.floor if candidate.held else 0.0

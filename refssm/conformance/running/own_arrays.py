@@ -49,8 +49,7 @@ def judge_inputs(session: Session, path: Path) -> Iterator[Result]:
         arguments(found[0].op, given, path, ())  # raises: an argument is missing
     asked = session.settings.only_checks or (VALUE.name, GRADIENT.name)
     for trial in fitting:
-        for worker in session.children:
-            worker.begin_another()
+        session.begin_another()
         own = _OwnData(session, trial, path, given)
         missing = own.without_gradient() if GRADIENT.name in asked else ""
         differentiate = GRADIENT.name in asked and trial.offer.has_vjp and not missing

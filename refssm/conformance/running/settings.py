@@ -73,6 +73,11 @@ class Session:
     source: Source = field(default_factory=Source)  # provides pieces judged by other processes
     learned: dict[str, Learned] = field(default_factory=dict)  # by operator, from other processes
 
+    def begin_another(self) -> None:
+        """Let another implementation begin with children that run."""
+        for worker in self.children:
+            worker.begin_another()
+
     @property
     def children(self) -> list[Worker]:
         """The child processes of the implementation, and of the old one if there is one."""

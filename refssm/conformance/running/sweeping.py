@@ -44,6 +44,7 @@ class Sweeping:
     def __post_init__(self):
         self.scope, self.size_ranges = self.probe.scope, self.session.settings.where.sizes
         self.candidate = self.probe.candidate.judged_in(self.check.dtype)
+        self.candidate.accepted = self.probe.accepted
         self.judge_case = self.check.judging(self.candidate)
         self.options = {
             "count": self.check.count,

@@ -46,8 +46,7 @@ class Trial:
     def run(self) -> Iterator[Result]:
         """Yield each result at once."""
         scope, probe, wording = self.scope, self.probe, self.wording
-        for worker in self.session.children:
-            worker.begin_another()
+        self.session.begin_another()
         reason = self.offer.absent or scope.undeclared
         if reason:
             dtype = (*scope.types, *scope.settings.types, *types_of(self.op))[0]

@@ -1,34 +1,13 @@
 """Limits that a program sets to its arguments are named with their numbers."""
 
-import warnings
-
 import numpy as np
 import pytest
+from judging import looks_like
 
 from refssm import diagonal_kernel_zoh, linear_scan, selective_scan, vandermonde_kernel
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
-from refssm.conformance.judging.expected import remembering
-from refssm.conformance.running.session import results_of
-from refssm.conformance.running.settings import Session, Settings
 
-
-@pytest.fixture(autouse=True)
-def _their_warnings_are_not_ours():
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
-
-
-def looks_like(name, function, dtype="float32"):
-    """What the report says of a program that fails the check `value`."""
-    found = Found(operator_named(name), function, None)
-    how = {"only_checks": ("value",), "types": (dtype,), "shrink": False, "folder": None}
-    with remembering():
-        line, *_ = results_of(Session(InProcess([found]), "", Settings(diagnose=True, **how)))
-    assert line.failed, line
-    return line.looks_like
+pytestmark = pytest.mark.usefixtures("their_warnings_are_not_ours")
 
 
 @pytest.mark.parametrize("limit", [0.37, 0.02])
@@ -45,7 +24,7 @@ def test_a_smallest_decay_of_a_real_part_is_named_with_its_number():
         kept = np.minimum(w.real, -np.float32(0.013)) + 1j * w.imag
         return diagonal_kernel_zoh(kept.astype(w.dtype), B, C, dt, l=l)
 
-    told = looks_like("diagonal_kernel_zoh", program, "complex64")
+    told = looks_like("diagonal_kernel_zoh", program, dtype="complex64")
     assert told.startswith("the real part of `w` kept at or below -0.013: so changed")
 
 
@@ -68,3 +47,33 @@ def test_numbers_too_large_to_matter_are_no_limit():
         return 1.5 * vandermonde_kernel(v, x, l=l)
 
     assert "kept at" not in looks_like("vandermonde_kernel", program)
+
+
+def test_what_only_agrees_with_a_limit_in_one_case_is_not_told():
+    def program(a, b):  # right above a = 0, where cutting b off from below changes nothing
+        return linear_scan(np.where(a > 0, a, 2 * a), b)
+
+    assert "kept at" not in looks_like("linear_scan", program)
+
+
+def test_no_limit_is_tried_outside_of_the_range_that_was_asked_for():
+    seen = []
+
+    def program(u, dt, A, B, C):
+        seen.append((float(dt.min(initial=1)), float(dt.max(initial=0.3))))
+        return selective_scan(u, np.minimum(dt, dt.dtype.type(0.5)), A, B, C)
+
+    told = looks_like("selective_scan", program, where=("dt=0.3..1",))
+    assert told.startswith("`dt` kept at or below 0.5")
+    low, high = np.array(seen).T
+    assert low.min() >= 0.3 * (1 - 2.0**-8)
+    assert high.max() <= 1 + 2.0**-8
+
+
+def test_a_gradient_is_not_searched_for_limits():
+    def vjp(dx, a, b):
+        da, db = operator_named("linear_scan").bare_vjp(dx, a, b)
+        return da, np.minimum(db, db.dtype.type(0.25))
+
+    told = looks_like("linear_scan", linear_scan, "gradient", vjp=vjp)
+    assert "kept at" not in told

@@ -18,12 +18,7 @@ from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.selftest import naming_rate as naming
 from refssm.testing import Budget, Declaration
 
-
-@pytest.fixture(autouse=True)
-def _their_warnings_are_not_ours():
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
+pytestmark = pytest.mark.usefixtures("their_warnings_are_not_ours")
 
 
 def looks_like(*of, **how):

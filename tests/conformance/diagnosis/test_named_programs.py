@@ -3,35 +3,18 @@
 None of them uses the planted bugs' own building blocks.
 """
 
-import warnings
-
 import numpy as np
 import pytest
+from judging import looks_like
 
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Found
 from refssm.conformance.calling.worker import InProcess
-from refssm.conformance.judging.expected import remembering
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 
-
-@pytest.fixture(autouse=True)
-def _their_warnings_are_not_ours():
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
-
-
-def looks_like(name, function, check="value", dtype="float32", vjp=None):
-    """What the report says of the first failure."""
-    found = Found(operator_named(name), function, vjp)
-    how = {"only_checks": (check,), "types": (dtype,), "shrink": False, "folder": None}
-    with remembering():
-        line, *_ = results_of(Session(InProcess([found]), "", Settings(diagnose=True, **how)))
-    assert line.failed, line
-    return line.looks_like
+pytestmark = pytest.mark.usefixtures("their_warnings_are_not_ours")
 
 
 def right(name):

@@ -1,6 +1,5 @@
 """Sentences that were untrue of a wrong program, and what is said of such programs instead."""
 
-import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,11 +21,7 @@ from refssm.testing import Declaration
 SCAN = operator_named("linear_scan").reference
 
 
-@pytest.fixture(autouse=True)
-def _their_warnings_are_not_ours():
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
+pytestmark = pytest.mark.usefixtures("their_warnings_are_not_ours")
 
 
 def failure(name, function, check="value", wider=(), **more):

@@ -1,36 +1,12 @@
 """Names of mistakes that show in overflow, in NaN and in the type, written as their authors do."""
 
-import warnings
-
 import numpy as np
 import pytest
+from judging import looks_like
 
 from refssm import cauchy_kernel, diagonal_kernel_bilinear
-from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.calling.implementation import Found
-from refssm.conformance.calling.worker import InProcess
-from refssm.conformance.judging.expected import remembering
-from refssm.conformance.running.session import results_of
-from refssm.conformance.running.settings import Session, Settings
 
-
-@pytest.fixture(autouse=True)
-def _their_warnings_are_not_ours():
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
-
-
-def looks_like(name, function, check="value", dtype="float32"):
-    """What the report says of the first failure."""
-    how = {"only_checks": (check,), "types": (dtype,), "shrink": False, "folder": None}
-    session = Session(
-        InProcess([Found(operator_named(name), function, None)]), "", Settings(diagnose=True, **how)
-    )
-    with remembering():
-        line, *_ = results_of(session)
-    assert line.failed, line
-    return line.looks_like
+pytestmark = pytest.mark.usefixtures("their_warnings_are_not_ours")
 
 
 def vandermonde(v, x, l):

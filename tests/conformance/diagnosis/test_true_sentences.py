@@ -1,7 +1,5 @@
 """A diagnosis says nothing that is untrue: each sentence beside a program that once got it."""
 
-import warnings
-
 import numpy as np
 import pytest
 from judging import rounded_to
@@ -24,11 +22,7 @@ from refssm.testing import Declaration
 EXPECTED = {name: operator_named(name).reference for name in ("linear_scan", "causal_convolution")}
 
 
-@pytest.fixture(autouse=True)
-def _their_warnings_are_not_ours():
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
+pytestmark = pytest.mark.usefixtures("their_warnings_are_not_ours")
 
 
 def failure(name, function, check="value", dtype="float32", wider=()):

@@ -20,7 +20,7 @@ from refssm.dplr.kernel import dplr_spectrum
 from refssm.dplr.system import around_the_circle
 from refssm.hippo.memory import exponential_states, held_input, held_states
 from refssm.hope.allpass import cascade
-from refssm.hope.circle import all_pass, slope
+from refssm.hope.circle import all_pass, powers, slope
 from refssm.hope.impulses import all_pass_responses
 from refssm.layers._frame.transforms import cascade_response, convolution
 from refssm.layers._parts.ssm import complexes, reals
@@ -189,7 +189,7 @@ def test_every_structural_function_is_tested_here():
     polynomials = {legendre, recurrence}  # there too
     around = {states, around_the_circle, np.fft.fft}  # tests/test_roots.py
     spectra = {dplr_spectrum, dplr_aliased_spectrum}  # test_tracked_kernels.py
-    circle = {all_pass, all_pass_responses, slope}  # test_hope_rules.py
+    circle = {all_pass, all_pass_responses, powers, slope}  # test_hope_rules.py
     sums = {prefix_sums, decayed_sums}  # tests/conformance/gauges/test_cumulated.py
     stages = {cascade}  # tests/conformance/gauges/test_tracked_allpass.py
     values = {takagi, balanced}  # tests/conformance/gauges/test_tracked_spectra.py

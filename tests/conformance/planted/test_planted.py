@@ -1,7 +1,5 @@
-import warnings
 from collections import Counter
 
-import numpy as np
 import pytest
 from rotation import HALVES, SEEDS, of_turn, one_of_each_kind, seed_of_turn
 
@@ -21,11 +19,7 @@ QUICK = PROFILES["quick"]
 SHORT = one_of_each_kind(BUGS)
 
 
-@pytest.fixture(autouse=True)
-def _their_warnings_are_not_ours():
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
+pytestmark = pytest.mark.usefixtures("their_warnings_are_not_ours")
 
 
 @pytest.fixture(autouse=True, scope="module")
