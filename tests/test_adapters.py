@@ -214,8 +214,8 @@ def test_the_second_gauge_of_an_adapted_scan_is_that_of_the_scan():
         )
         assert own is not None
         assert plain is not None
-        assert (own() <= 8 * plain()).all()
-        assert (plain() <= 8 * own()).all()
+        assert (own.whole() <= 8 * plain.whole()).all()
+        assert (plain.whole() <= 8 * own.whole()).all()
 
 
 @pytest.mark.parametrize("gradient", [False, True])

@@ -32,6 +32,18 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class Second:
+    """K0 of the cumulated form (`cumulated/`), worked out when it is asked for."""
+
+    whole: Callable[[], np.ndarray]
+    of_terms: Callable[[], np.ndarray]  # as if the sums of logarithms were exact
+
+    def moved(self, change: Callable[[np.ndarray], np.ndarray]) -> Second:
+        """The same of entries that `change` chooses or moves."""
+        return Second(lambda: change(self.whole()), lambda: change(self.of_terms()))
+
+
+@dataclass(frozen=True)
 class Gauge:
     """The value of an output, its bounds k0 and k1 in units of u, and the run's largest modulus."""
 
@@ -45,8 +57,7 @@ class Gauge:
     derived: Callable[[], np.ndarray] | None = field(default=None, compare=False, repr=False)
     # K0 from many more copies, where it was measured: before a result is refused
     again: Callable[[], np.ndarray] | None = field(default=None, compare=False, repr=False)
-    # K0 of the cumulated form (`cumulated/`), worked out when it is asked for
-    second: Callable[[], np.ndarray] | None = None
+    second: Second | None = None
 
     def moved(self, change: Callable[[np.ndarray], np.ndarray]) -> Gauge:
         """The same bounds of entries that `change` chooses or moves."""
@@ -56,7 +67,7 @@ class Gauge:
             change(self.k0),
             change(self.k1),
             self.peak,
-            second=None if second is None else lambda: change(second()),
+            second=None if second is None else second.moved(change),
             again=None if again is None else lambda: change(again()),
         )
 

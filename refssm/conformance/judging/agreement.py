@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from refssm._operator import Operator
-from refssm.conformance.gauges.gauge import Gauge
+from refssm.conformance.gauges.gauge import Gauge, Second
 from refssm.conformance.judging.expected import judged_type
 from refssm.conformance.judging.grading import compare
 from refssm.conformance.judging.verdict import Verdict, told_apart, types_in, wrong
@@ -30,7 +30,13 @@ def same(op: Operator, arrays, y, other, *bounds, output=0, held: Standard | Non
     k, seconds = summed([b.k1 for b in bounds]), [b.second for b in bounds if b.second is not None]
     gauge = Gauge(np.asarray(other), k, k, max(b.peak for b in bounds))
     if len(seconds) == len(bounds):
-        gauge = replace(gauge, second=lambda: k + summed([k0() for k0 in seconds]))
+        gauge = replace(
+            gauge,
+            second=Second(
+                lambda: k + summed([s.whole() for s in seconds]),
+                lambda: k + summed([s.of_terms() for s in seconds]),
+            ),
+        )
     if any(b.again for b in bounds):
         more = [b.again or (lambda b=b: b.k1) for b in bounds]
         gauge = replace(gauge, again=lambda: np.maximum(k, summed([k0() for k0 in more])))

@@ -24,8 +24,19 @@ def second_bound(gauge: Gauge, held: Standard, bounds: dict) -> np.ndarray | Non
     """
     if gauge.second is None or not held.normwise or held.u >= HALF_PRECISION:
         return None
+    return _allowed(gauge.second.whole(), gauge, held, bounds)
+
+
+def bound_of_terms(gauge: Gauge, held: Standard, bounds: dict) -> np.ndarray:
+    """The same for a program whose sums of logarithms are exact: its terms alone cancel."""
+    assert gauge.second is not None
+    return _allowed(gauge.second.of_terms(), gauge, held, bounds)
+
+
+def _allowed(k0: np.ndarray, gauge: Gauge, held: Standard, bounds: dict) -> np.ndarray:
+    """The bound of a form with this K0."""
     with np.errstate(all="ignore"):
-        more = held.room * held.u * (gauge.second() - gauge.k0)
+        more = held.room * held.u * (k0 - gauge.k0)
         # the form has no bound after a decay of 0
         allowed = bounds["A"] + np.where(np.isfinite(more), more, 0.0)
     own = np.maximum(bounds["A"], bounds["B"])

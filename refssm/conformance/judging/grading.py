@@ -15,7 +15,7 @@ import numpy as np
 
 from refssm._operator import Operator
 from refssm.conformance.gauges.gauge import Gauge
-from refssm.conformance.judging.cancelling import right_in_norm, second_bound
+from refssm.conformance.judging.cancelling import bound_of_terms, right_in_norm, second_bound
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.invariants import grade_invariants
 from refssm.conformance.judging.verdict import (
@@ -148,10 +148,12 @@ def _compare_values(actual, gauge, held: Standard, dims, name, notes) -> Verdict
     beyond = judged & ~(within["B"] | within["A"])
     if (allowed := second_bound(gauge, held, bounds)) is not None:
         own = np.maximum(bounds["A"], bounds["B"])
-        beyond = judged & ~(error <= allowed)
-        beyond |= _gross(error, gauge, held, judged & ~(error <= own))
+        large = _gross(error, gauge, held, judged & ~(error <= own))
         if np.iscomplexobj(gauge.value):
-            beyond |= judged & ~(error <= np.maximum(own, _half_the_digits(gauge, held)))
+            large |= judged & ~(error <= np.maximum(own, _half_the_digits(gauge, held)))
+        if large.any():  # for all of an output, the terms may cancel
+            large &= ~(error <= bound_of_terms(gauge, held, bounds))
+        beyond = large | (judged & ~(error <= allowed))
         if not beyond.any():
             value = gauge.value
             return right_in_norm(error, value, allowed, own, judged, held, dims, notes)

@@ -47,9 +47,10 @@ def test_the_second_gauge_has_a_bound_for_each_entry_of_the_first(name, dtype):
     for vjp, given in ((None, case.arrays), (op.bare_vjp, [*cotangents, *case.arrays])):
         for gauge in bounds(op, given, case.statics, vjp, **how):
             assert gauge.second is not None
-            second = gauge.second()
-            assert second.shape == gauge.k0.shape
-            assert np.isfinite(second).all()
+            whole, terms = gauge.second.whole(), gauge.second.of_terms()
+            assert whole.shape == terms.shape == gauge.k0.shape
+            assert np.isfinite(whole).all()
+            assert (terms <= whole).all()
 
 
 def test_every_sequence_operator_with_one_decay_per_step_has_a_cumulated_form():

@@ -18,6 +18,7 @@ from refssm.conformance.gauges.gauge import Call, Known, gauges
 from refssm.conformance.gauges.programs import GRADIENTS, OUTPUTS
 from refssm.conformance.gauges.programs import measured as measuring
 from refssm.conformance.gauges.programs.pieces import in_pieces, interleaved
+from refssm.conformance.honest.dplr.vjp import through_the_spectrum_vjp
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import grade_outputs
 from refssm.conformance.selftest.bounds import case_of, cotangents
@@ -218,3 +219,16 @@ def test_powers_of_the_node_minus_1_are_exact_beyond_the_hundredth():
     arrays = [dk, np.ones(300), np.array(0.01)]
     (gauge, _), (dh, _) = expect(op, arrays, {"l": 4}, op.bare_vjp), op.bare_vjp(*arrays, l=4)
     assert (np.abs(dh - gauge.value) <= standard.C * 2.0**-53 * gauge.k0).all()
+
+
+def test_a_late_lag_of_a_kernel_has_the_rounding_of_the_first_in_its_gradient():
+    op, dk = operator_named("dplr_kernel"), np.zeros(65, np.float32)
+    dk[28] = 1  # where the kernel is 3^-28 of its first entries
+    w, P, B = (np.array(a, np.float32) for a in ([-1, -1, -1], [[0.5]] * 3, [1, 2, 3]))
+    arrays = [dk, w, P, P, B, B[::-1], np.float32(1)]
+    gauged = expect(op, arrays, {"l": 65}, op.bare_vjp)
+    for came, gauge in zip(through_the_spectrum_vjp(*arrays, l=65), gauged, strict=True):
+        error = np.abs(came - gauge.value).max()
+        assert error > 1000 * U * np.abs(gauge.value).max()
+        assert error <= standard.C * U * gauge.k0.max()
+        assert gauge.k0.max() < 1  # an error of 1 % of the first lags' gradients is refused

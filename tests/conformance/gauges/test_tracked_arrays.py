@@ -12,7 +12,7 @@ from refssm._powers import states
 from refssm._takagi import takagi
 from refssm.conformance.cases.case import ordinary_case
 from refssm.conformance.gauges.contracts import bounds
-from refssm.conformance.gauges.cumulated.sums import decayed_sums, prefix_sums
+from refssm.conformance.gauges.cumulated.sums import decayed_sums, prefix_sums, without_errors
 from refssm.conformance.gauges.gauge import gauges
 from refssm.conformance.gauges.tracked import FUNCTIONS, UFUNCS, Tracked, lifted, tracing
 from refssm.dplr.aliased import dplr_aliased_spectrum
@@ -190,7 +190,7 @@ def test_every_structural_function_is_tested_here():
     around = {states, around_the_circle, np.fft.fft}  # tests/test_roots.py
     spectra = {dplr_spectrum, dplr_aliased_spectrum}  # test_tracked_kernels.py
     circle = {all_pass, all_pass_responses, powers, slope}  # test_hope_rules.py
-    sums = {prefix_sums, decayed_sums}  # tests/conformance/gauges/test_cumulated.py
+    sums = {prefix_sums, decayed_sums, without_errors}  # tests/conformance/gauges/test_cumulated.py
     stages = {cascade}  # tests/conformance/gauges/test_tracked_allpass.py
     values = {takagi, balanced}  # tests/conformance/gauges/test_tracked_spectra.py
     # tests/test_{hankel_gramians,tracked_systems}.py

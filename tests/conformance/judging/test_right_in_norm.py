@@ -119,6 +119,38 @@ def _cut(arrays, w):
     return dy[..., w, :], x[..., w, :], log_a[..., w], B[..., w, :], C[..., w, :]
 
 
+def strong_decays(rng, l=16):
+    """Arguments whose gradient of `log_a` is e^{-30} of the terms that cancel in it."""
+    dy, x, log_a, B, C = (a[:, :, :1] for a in one_small_head(rng, l=l))
+    dy[..., :-1, :] = 0
+    return [dy, x, np.full_like(log_a, -30), B, C]
+
+
+def test_a_gradient_below_the_rounding_of_its_terms_may_be_anything_below_it():
+    arrays = strong_decays(np.random.default_rng(5))
+    lost = np.zeros_like(arrays[2])
+    verdict = of_log_a(lambda *_: (None, lost), arrays)
+    assert (verdict.ok, verdict.grade) == (True, "-")  # a gradient of zeros says nothing
+
+
+@pytest.mark.parametrize("error", [1e-3, 1e-4])
+def test_a_gradient_above_the_rounding_of_its_terms_is_refused_where_it_should_be_small(error):
+    arrays = strong_decays(np.random.default_rng(5))
+    verdict = of_log_a(lambda *_: (None, np.full_like(arrays[2], error)), arrays)
+    assert verdict.grade == "F"
+
+
+def test_five_percent_of_the_largest_entry_are_no_lack_of_digits_whatever_the_sums_lose():
+    arrays = [a[:, :, :1] for a in one_small_head(np.random.default_rng(5), l=256)]
+    arrays[2][...] = -1
+    dlog_a = SSD_RECURRENT.bare_vjp(*arrays)[1]
+    dlog_a[..., 0] += np.abs(dlog_a).max() / 20
+    gauge = expect(SSD_RECURRENT, arrays, {}, SSD_RECURRENT.bare_vjp, SINGLE)[1]
+    assert gauge.second is not None
+    assert np.abs(dlog_a).max() / 20 < SINGLE.room * SINGLE.u * gauge.second.whole()[..., 0]
+    assert of_log_a(lambda *_: (None, dlog_a), arrays).grade == "F"
+
+
 def test_nan_is_never_right_in_norm():
     arrays = one_small_head(np.random.default_rng(3))
     poisoned = np.full_like(arrays[2], np.nan)

@@ -18,8 +18,8 @@ from refssm._adapted import through
 from refssm.conformance.gauges.cumulated.scan import Scans
 from refssm.conformance.gauges.cumulated.selective import SelectiveScans
 from refssm.conformance.gauges.cumulated.ssd import Dual
-from refssm.conformance.gauges.cumulated.sums import CUMULATED, Way
-from refssm.conformance.gauges.gauge import Call, Gauges
+from refssm.conformance.gauges.cumulated.sums import CUMULATED, OF_TERMS, Way
+from refssm.conformance.gauges.gauge import Call, Gauges, Second
 
 _SCANS = ("linear_scan", "linear_scan_from", "linear_scan_packed")
 _VARYING = ("diagonal_ssm_varying", "diagonal_ssm_varying_stateful")
@@ -59,6 +59,7 @@ def _without_chunk(form: Form) -> Form:
 
 
 FORMS = forms_of(CUMULATED)
+_OF_TERMS = forms_of(OF_TERMS)
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,13 @@ class _Run:
 
 def beside(call: Call, gauged: Gauges, *, of_vjp: bool) -> Gauges:
     """The gauges, each with its second one if the operator has a cumulated form."""
-    form = FORMS.get(call.op.name)
-    if form is None:
+    if call.op.name not in FORMS:
         return gauged
-    run = _Run(call, through(call.op, form.vjp if of_vjp else form.forward, of_vjp))
-    return tuple(replace(g, second=lambda j=j: run.bounds[j]) for j, g in enumerate(gauged))
+    forms = (FORMS[call.op.name], _OF_TERMS[call.op.name])
+    whole, terms = (
+        _Run(call, through(call.op, form.vjp if of_vjp else form.forward, of_vjp)) for form in forms
+    )
+    return tuple(
+        replace(g, second=Second(lambda j=j: whole.bounds[j], lambda j=j: terms.bounds[j]))
+        for j, g in enumerate(gauged)
+    )

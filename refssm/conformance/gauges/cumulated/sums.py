@@ -10,6 +10,7 @@ digits. The rules run in O(l): the error of a term depends on t and s only throu
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import ceil, log2
 from typing import NamedTuple
 
@@ -63,6 +64,17 @@ def decayed_sums(L, b, first):
         T = np.where(same, L[..., t, None, :] - L[..., : t + 1, :], 0)
         x.append(np.where(same, np.exp(T) * b[..., : t + 1, :], 0).sum(-2))
     return np.stack(x, axis=-2)
+
+
+@overridable
+def without_errors(x):
+    """x; of a tracked array its values."""
+    return x
+
+
+@rule(FUNCTIONS, without_errors)
+def _without_errors(x):
+    return x.value
 
 
 @rule(FUNCTIONS, prefix_sums)
@@ -148,19 +160,19 @@ def log_sums(log_a):
     return np.concatenate([np.zeros_like(log_a[..., :1, :]), prefix_sums(log_a)], axis=-2)
 
 
-def states(log_a, b, x0, first):
+def states(log_a, b, x0, first, sums):
     """x_{-1} = x0, then x_t from decays e^{log a_t} and inputs b_t: (…, l + 1, n)."""
-    return decayed_sums(log_sums(log_a), _joined(x0, b), _before(first))
+    return decayed_sums(sums(log_a), _joined(x0, b), _before(first))
 
 
-def pulled_back(d, log_a, b, x, first):
+def pulled_back(d, log_a, b, x, first, sums):
     """The cotangents of x0 and of all b_t, (…, l + 1, n), and of log a_t.
 
     d_t are those of x_t. With g_t = Σ_{s≥t} (e^{L_s − L_t})* d_s, that of L_t is
     x_t* d_t − b_t* g_t, and log a_t has the sum of those of L_s for all s ≥ t of its sequence, as a
     difference of two sums that reach to the end of the row.
     """
-    L, none = log_sums(log_a), np.zeros_like(d[..., 0, :])
+    L, none = sums(log_a), np.zeros_like(d[..., 0, :])
     last = np.roll(_before(first), -1, axis=-1)  # the next step begins a sequence
     g = _turned(decayed_sums(_turned(-L.conj()), _turned(_joined(none, d)), last[..., ::-1]))
     dL = x[..., 1:, :].conj() * d - b.conj() * g[..., 1:, :]
@@ -205,23 +217,30 @@ def _logarithms(a):
     return np.cumprod(np.sign(a), axis=-2), np.log(np.abs(a))
 
 
-def scanned(a, b, x0, first):
+def scanned(a, b, x0, first, sums):
     """All states, x0 before them, with the signs of `a` put back.
 
     The decay a_t is s_t e^{log|a_t|} with its sign s_t, which is exact; a complex one is
     e^{log a_t}. A decay of 0 has no logarithm: from there on the form gives no bound.
     """
     signs, log_a = _logarithms(a)
-    x = states(log_a, signs * b, x0, first)
+    x = states(log_a, signs * b, x0, first, sums)
     return np.concatenate([x[..., :1, :], signs * x[..., 1:, :]], axis=-2)
 
 
-def scanned_back(d, a, b, x0, first):
+def scanned_back(d, a, b, x0, first, sums):
     """Cotangents of a, b and x0."""
     signs, log_a = _logarithms(a)
-    x = states(log_a, signs * b, x0, first)
-    g, dlog_a = pulled_back(signs * d, log_a, signs * b, x, first)
+    x = states(log_a, signs * b, x0, first, sums)
+    g, dlog_a = pulled_back(signs * d, log_a, signs * b, x, first, sums)
     return dlog_a / a.conj(), signs * g[..., 1:, :], g[..., 0, :]
 
 
-CUMULATED = Way(scanned, scanned_back, states, pulled_back)
+def _way(sums) -> Way:
+    """The way with these cumulative sums of logarithms."""
+    return Way(*(partial(f, sums=sums) for f in (scanned, scanned_back, states, pulled_back)))
+
+
+CUMULATED = _way(log_sums)
+# the roundings of the terms and of their sums alone, which no program by differences can avoid
+OF_TERMS = _way(lambda log_a: without_errors(log_sums(log_a)))

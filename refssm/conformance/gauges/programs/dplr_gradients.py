@@ -1,7 +1,7 @@
 """Programs of the gradients of DPLR kernels: through the states over time, or through the nodes."""
 
 import numpy as np
-from numpy.fft import fft
+from numpy.fft import fft, ifft
 
 from refssm.conformance.gauges.programs.arithmetic import adjoint, product, times
 from refssm.conformance.gauges.programs.dplr import rounded_matrix
@@ -94,6 +94,22 @@ def transposed(vjp):
     return swapped
 
 
+def transformed(vjp):
+    """The same with dk through a transform and back: at nodes, the rounding of one lag is in all.
+
+    Kernels are right in norm over time. So is what a program at the nodes makes of a dk that has
+    late lags only, where the kernel's derivatives are smaller than at first.
+    """
+
+    def spread(dk, *system, l):
+        if l == 0:
+            return None
+        back = ifft(fft(dk))
+        return vjp(back if np.iscomplexobj(dk) else back.real, *system, l=l)
+
+    return spread
+
+
 def through_nodes(dk, w, P, Q, B, C, dt, *, l):
     """At every node, X = S⁻¹ B and Y = S⁻ᵀ C with S = D + (1 + z) P Qᴴ, by Woodbury's identity."""
     if l == 0:
@@ -151,6 +167,7 @@ _WHOLE = {
     "by_steps": _BY_STEPS,
     "transposed": transposed(_BY_STEPS),
     "doubled": through_time(doubled),
+    "transformed": transformed(_BY_STEPS),
 }
 _ALIASED = {
     "through_nodes": through_nodes,
