@@ -17,11 +17,13 @@ import numpy as np
 from refssm._arguments import each
 from refssm._operator import Operator
 from refssm._pairs import folded, paired
-from refssm._parametrisations import MAPS, Map, parameter_of, with_imaginary_part
-from refssm.adapters import PAIRS, Adapter
-from refssm.domains import Domain
+from refssm._parametrisations import MAPS, SMALLEST, Map, parameter_of, with_imaginary_part
+from refssm.adapters import PAIRS, STEPS, Adapter, dt_and_A
+from refssm.broadcasting import unbroadcast
+from refssm.domains import Domain, rates, step_sizes
 
-MODES = "n"  # the axis of conjugate pairs
+MODES, TIME = "n", "l"  # the axes of conjugate pairs, and of steps
+SSD = ["x", "log_a"]  # the first arguments of its forms
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +164,37 @@ class _OfPairs(Adapted):
         return _oracles().of_pairs(definition, axes)
 
 
+class _OfSteps(Adapted):
+    """dt x and log_a = dt A have the parameters x, dt and A; A has no axis of time."""
+
+    def given(self, arrays):
+        x, dt, A, *others = arrays
+        return [dt[..., None] * x, dt * self._at_each_step(A), *others]
+
+    def _at_each_step(self, A):
+        return A[..., None] if TIME in self.input_dims[1] else A
+
+    def back(self, gradients, parameters, natural):
+        del natural
+        (of_inputs, of_decays, *others), (x, dt, A, *_) = gradients, parameters
+        of_dt = unbroadcast((x.conj() * of_inputs).sum(-1), dt)
+        of_dt = of_dt + unbroadcast(self._at_each_step(A).conj() * of_decays, dt)
+        of_A = dt * of_decays
+        of_A = of_A.sum(-1) if TIME in self.input_dims[1] else of_A
+        return [unbroadcast(dt[..., None] * of_inputs, x), of_dt, unbroadcast(of_A, A), *others]
+
+    def oracle(self, definition):
+        return _oracles().of_steps(definition)
+
+    def of_preset(self, drawn):
+        log_a, x = drawn["log_a"].real, drawn["x"]
+        A = -(2.0 ** np.ceil(np.log2(max(np.abs(log_a).max(initial=0.0), SMALLEST))))
+        dt = log_a / A
+        x = np.where(dt[..., None] == 0, x, x / np.where(dt == 0, 1, dt)[..., None])
+        others = {k: v for k, v in drawn.items() if k not in SSD}
+        return {"x": x, "dt": dt, "A": np.array(A), **others}
+
+
 def _oracles():
     """The parametrisations in mpmath; loaded when they are needed."""
     return import_module("refssm.oracle.adapters")
@@ -173,10 +206,24 @@ def adapters_of(op: Operator | None) -> tuple[Adapter, ...]:
 
 
 def adapted(op: Operator, adapters: Iterable[Adapter]) -> Operator:
-    """The operator as a function of the parameters; ValueError if an adapter does not fit it."""
+    """The operator as a function of the parameters; ValueError if an adapter does not fit it.
+
+    What `taken` has applied is not applied again.
+    """
     for adapter in adapters:
-        op = _adapted(op, adapter)
+        if adapter.name != STEPS or adapter not in adapters_of(op):
+            op = _adapted(op, adapter)
     return op
+
+
+def taken(op: Operator, adapters: Iterable[Adapter]) -> Operator:
+    """The operator with the arguments that a function with these adapters takes, by name."""
+    return adapted(op, [adapter for adapter in adapters if adapter.name == STEPS])
+
+
+def with_steps(op: Operator) -> list[Operator]:
+    """The operator as a function of x, dt and A, if it is a form of SSD."""
+    return [adapted(op, [dt_and_A()])] if [*op.inputs][:2] == SSD else []
 
 
 def _adapted(op: Operator, adapter: Adapter) -> Operator:
@@ -184,15 +231,30 @@ def _adapted(op: Operator, adapter: Adapter) -> Operator:
     fields = {name: getattr(op, name) for name in Operator.__dataclass_fields__}
     name = adapter.argument
     kept = {t for t in op.traits if not t.startswith("linear:") or name not in _names(t)}
-    kind = _OfPairs if adapter.name == PAIRS else _OfOne
+    kind = {PAIRS: _OfPairs, STEPS: _OfSteps}.get(adapter.name, _OfOne)
     bare = kind(**{**fields, "traits": frozenset(kept)}, base=op, adapter=adapter)
     return replace(
         bare,
         reference=bare.through(op.reference),
         definition=op.definition and bare.through(op.definition),
-        inputs=_domains(op, adapter),
+        **_arguments(op, adapter),
         lacks=op.lacks | {"enclosure", "jit", "gpu"},
     )
+
+
+def _arguments(op: Operator, adapter: Adapter) -> dict[str, Any]:
+    """The fields of the operator that are of its parameters."""
+    if adapter.name != STEPS:
+        return {"inputs": _domains(op, adapter)}
+    batch, dims = op.batch.split(","), [f"({','.join(dims)})" for dims in op.input_dims]
+    of_A = " ".join(batch[1].split()[1:])
+    x, _, *others = op.inputs.values()
+    names = [name for name in op.inputs if name not in SSD]
+    return {
+        "inputs": {"x": x, "dt": step_sizes, "A": rates, **dict(zip(names, others, strict=True))},
+        "batch": ",".join([*batch[:2], of_A, *batch[2:]]),
+        "signature": f"{','.join([*dims[:2], '()', *dims[2:]])}->{op.signature.partition('->')[2]}",
+    }
 
 
 def _domains(op: Operator, adapter: Adapter) -> dict[str, Domain]:
@@ -217,6 +279,10 @@ def refuse_unfit(op: Operator, adapter: Adapter) -> None:
             raise ValueError(f"halves: {op} has no axis n of modes ({op.signature})")
         if any(MODES in dims for dims in op.output_dims):
             raise ValueError(f"halves: {op} returns states, which are no real numbers")
+        return
+    if adapter.name == STEPS:
+        if [*op.inputs][:2] != SSD:
+            raise ValueError(f"{adapter.name}: {op} is no form of SSD with x and log_a")
         return
     if adapter.argument not in op.inputs:
         known = ", ".join(op.inputs)

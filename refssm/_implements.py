@@ -119,7 +119,7 @@ class Declaration:
             )
 
     def _check_operator(self):
-        from refssm._adapted import adapted
+        from refssm._adapted import adapted, taken
         from refssm.catalog import judged, named  # the catalog loads every family
 
         op = named(self.name)
@@ -139,6 +139,7 @@ class Declaration:
         if self.layout:
             from refssm._layout import in_layout, parse
 
+            op = taken(op, self.adapters)
             parse(in_layout(op, self.layout), self.layout)
 
 

@@ -9,18 +9,19 @@ and rounded there, and the operator is judged at dt = e^θ, exactly; its gradien
     neg_softplus   Re A = −log(1 + e^(Re θ)), Im A = Im θ
     halves         (θ, θ̄) along the axis of modes: one mode of each conjugate pair is stored, and
                    the outputs are real
+    dt_and_A       dt x and log_a = dt A, from x, steps dt and one rate A for each head
 """
 
 from dataclasses import dataclass
 
-__all__ = ["halves", "log_dt", "neg_exp", "neg_softplus"]
+__all__ = ["dt_and_A", "halves", "log_dt", "neg_exp", "neg_softplus"]
 
-PAIRS = "halves"
+PAIRS, STEPS = "halves", "dt_and_A"
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """A parametrisation, and the argument that has it; "" for all with an axis of modes."""
+    """A parametrisation, and the argument that has it; "" where several have."""
 
     name: str
     argument: str = ""
@@ -57,3 +58,13 @@ def halves() -> Adapter:
     the outputs. Operators that end in `_real` or `_pairs` need no adapter.
     """
     return Adapter(PAIRS)
+
+
+def dt_and_A() -> Adapter:
+    """The function takes (x, dt, A, …) where a form of SSD has (dt x, log_a = dt A, …).
+
+    `dt` has the axes of `log_a`; `A` has those that are not time or the outermost batch axis: one
+    number for each head. So Mamba-2's kernels are called. Other adapters come after this one, which
+    makes the arguments that they change: (dt_and_A(), neg_exp("A")).
+    """
+    return Adapter(STEPS)

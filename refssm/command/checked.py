@@ -36,12 +36,14 @@ def check_inputs(settings: Settings, inputs) -> None:
 
 def where(asked: Asked, worker, others=()):
     """Ranges as texts, and parsed for a session; `others` are operators of the same file."""
+    from refssm._adapted import taken
     from refssm.conformance.calling.finding import operator_named
     from refssm.conformance.cases.ranges import parse
     from refssm.conformance.cases.sizes import core_dims
 
-    names = [*(offer.name for offer in worker.found if offer.judged), *others]
-    ops = [operator_named(name) for name in dict.fromkeys(names)]
+    judged = [offer for offer in worker.found if offer.judged]
+    ops = [taken(operator_named(offer.name), offer.adapters) for offer in judged]
+    ops += [operator_named(name) for name in dict.fromkeys(others)]
     texts = asked.ranges(name for op in ops for name in (*op.inputs, *core_dims(op)))
     return texts, parse(texts, ops)
 

@@ -39,6 +39,18 @@ def of_pairs(oracle, axes):
     return adapted
 
 
+def of_steps(oracle):
+    """The oracle of dt x and dt A, from x, dt and A; of one step if dt is a number."""
+
+    def adapted(x, dt, A, *arrays, **statics):
+        if not isinstance(dt, list):
+            return oracle([dt * v for v in x], dt * A, *arrays, **statics)
+        inputs = [[d * v for v in row] for d, row in zip(dt, x, strict=True)]
+        return oracle(inputs, [d * A for d in dt], *arrays, **statics)
+
+    return adapted
+
+
 def _each(change, x):
     """A function of every number in nested lists."""
     return [_each(change, y) for y in x] if isinstance(x, list) else change(x)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from refssm._adapted import taken
 from refssm._implements import FRAMEWORKS, Budget, Declaration, declared_as
 from refssm._layout import Layout, in_layout, parse
 from refssm._operator import Operator
@@ -57,8 +58,8 @@ class Found:
     declared: Declaration = field(default_factory=Declaration)
 
     def __post_init__(self):
-        if self.declared.layout:
-            object.__setattr__(self, "op", in_layout(self.op, self.declared.layout))
+        op = in_layout(taken(self.op, self.declared.adapters), self.declared.layout)
+        object.__setattr__(self, "op", op)
 
     @cached_property
     def adapter(self) -> Any:

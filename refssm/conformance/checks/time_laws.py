@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from refssm._adapted import adapted, adapters_of
 from refssm._operator import Operator
 from refssm.catalog import from_state, resumed, states_in
 from refssm.conformance.calling.one_call import Declined
@@ -110,8 +111,11 @@ def split(candidate: Candidate, case: Case) -> Verdict:
     """
     op, (arrays, statics) = candidate.op, candidate.given(case)
     ys, gauges = candidate.results(arrays, statics), candidate.expect(arrays, statics)
-    other, verdicts = resumed(op), [NOTHING]
+    other, verdicts = _going_on(op), [NOTHING]
     assert other is not None
+    taken = {offer.name: offer.adapters for offer in candidate.worker.found}
+    if taken.get(other.name) != candidate.offer.adapters:
+        return NOTHING  # the state's form takes other parameters
     for k in _points(case, ys[0].shape[-len(op.output_dims[0])]):
         head = cut(op, arrays, slice(0, k))
         try:
@@ -166,15 +170,21 @@ def _at_rest(op: Operator, other: Operator, arrays) -> list[np.ndarray]:
     return [np.zeros(shape, types[j]) for shape, j in pairs]
 
 
+def _going_on(op: Operator) -> Operator | None:
+    """The form that starts from a state, of the same parameters; None if there is none."""
+    other = resumed(op)
+    return other and adapted(other, adapters_of(op))
+
+
 def _other(op: Operator) -> str:
-    """The name of the form that starts from a state, or ""."""
+    """The name of that form, or ""."""
     other = resumed(op)
     return other.name if other else ""
 
 
 def _state(op: Operator) -> list[str]:
-    """The names of that form's state arguments; [] if there is no such form."""
-    other = resumed(op)
+    """The names of its state arguments; [] if there is no such form."""
+    other = _going_on(op)
     return [*other.inputs][-states_in(other) :] if other else []
 
 

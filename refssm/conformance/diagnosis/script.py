@@ -182,7 +182,7 @@ def script(
     unasked = offer.layout and call.outcome.status == "malformed"  # maybe never called
     if not function.isidentifier() or measured or half or (loops and call.vjp) or unasked:
         return None
-    declared = Declaration(op.name, layout=offer.layout)
+    declared = Declaration(op.name, layout=offer.layout, adapters=offer.adapters)
     run = Run(
         Found(op, print, None, declared=declared), number_type(kept["dtype"]), call.vjp, loops
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from refssm._adapted import adapters_of, with_steps
 from refssm._layout import in_layout
 from refssm._operator import Operator
 from refssm._search import search
@@ -99,7 +100,7 @@ def _of_name(name: str, hits) -> Operator | None:
 def _candidates(function: Function, hits) -> Iterator[Recipe]:
     """Ways to call the function as operators: those that fit by name and arguments first."""
     found = []
-    for op in judged():
+    for op in (taken for own in judged() for taken in (own, *with_steps(own))):
         score = hits[op.name].score if op.name in hits else 0.0
         for recipe in recipes(function, op):
             names = recipe.by_name / max(1, len(op.inputs) + len(op.static))
@@ -176,7 +177,7 @@ def _call(guess: Guess, case: Case, told: Diagnosis, worker, **how) -> Outcome:
     told.calls += 1
     wrapper = guess.recipe.source("wrapped", guess.framework)
     given = (told.function.name, guess.op.name, wrapper, guess.framework, guess.layout)
-    tried = Attempt(*given, vjp=how.get("vjp", False))
+    tried = Attempt(*given, vjp=how.get("vjp", False), adapters=adapters_of(guess.op))
     arrays = [*how.pop("cotangents", ()), *case.arrays]
     outcome = worker().attempt(tried, arrays, case.statics, dtype=case.type.name, **how)
     if outcome.died:

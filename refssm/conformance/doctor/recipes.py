@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from refssm._adapted import adapters_of
 from refssm._layout import parse
 from refssm._operator import Operator
 from refssm.catalog import joined
@@ -35,7 +36,7 @@ class Recipe:
         """True if the function can be called with the operator's arguments as they are."""
         wanted = [*(("", n) for n in self.op.inputs), *((n, n) for n in self.op.static)]
         return [*self.passed] == wanted and not (
-            self.real_part or self.added or self.result is not None
+            self.real_part or self.added or self.adapters or self.result is not None
         )
 
     def whole_chunks(self, layout: str) -> Recipe:
@@ -55,7 +56,8 @@ class Recipe:
     @property
     def adapters(self) -> tuple[str, ...]:
         """The adapters of the parameters that the function takes."""
-        return tuple(ADAPTED[text][1] for _, text in self.passed if text in ADAPTED)
+        own = map(repr, adapters_of(self.op))
+        return (*own, *(ADAPTED[text][1] for _, text in self.passed if text in ADAPTED))
 
     @property
     def in_parameters(self) -> Recipe:

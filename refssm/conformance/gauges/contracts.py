@@ -287,10 +287,11 @@ class Bound(NamedTuple):
 MEASURED = (TRACED, SPECTRUM, FFT, SINGULAR)
 # but of a quotient of sums: three sums of one formula say nothing about another formula for it
 # and of what a transform gives, too: its errors are those of its norms, and of angles times n
-# nor of a transform of both kernels, one of which has a tap that our sum leaves out
-DERIVED = frozenset(
-    {"bidirectional_convolution_shifted", "dss_softmax_kernel", "hope_transfer", "shift_kernel"}
-)
+# nor of a transform of both kernels at once: the rounding of one is in what the other gives
+BOTH = frozenset({"bidirectional_convolution", "bidirectional_convolution_shifted"})
+# nor of polynomials of x = 1 − 2s: where single precision has x = 1, double precision rounds x
+OF_LEGENDRE = frozenset(f"hippo_reconstruct_{measure}" for measure in ("legs", "legt", "lmu"))
+DERIVED = BOTH | OF_LEGENDRE | {"dss_softmax_kernel", "hope_transfer", "shift_kernel"}
 # Their references take one step of Python for each time, and tracked steps take seconds: on longer
 # cases the measured bound holds alone
 STEPPED, LONG = frozenset({"krylov_kernel", "markov_parameters", "hippo_project"}), 128

@@ -146,14 +146,15 @@ class Implementation(pytest.Collector):
                 self.project[0].get("checks", ()),
                 self.project[0].get("dtypes", ()),
                 bool(self.setting("allow_thin", False)),
-                self._where(declared.name),
+                self._where(declared),
             )
             return trials_of(session)[0]
         except UsageError as error:  # such as: it has none of the project's types
             raise _Wrong("settings", f"{error}") from None
 
-    def _where(self, operator: str) -> tuple[str, ...]:
+    def _where(self, declared: Declaration) -> tuple[str, ...]:
         """The ranges of the mark, a text or several; _Wrong for one that cannot be."""
+        from refssm._adapted import taken
         from refssm.conformance.calling.finding import operator_named
         from refssm.conformance.cases.ranges import parse
         from refssm.conformance.project.pyproject import shown
@@ -163,7 +164,7 @@ class Implementation(pytest.Collector):
         if not isinstance(texts, tuple | list) or not all(map(_is_text, texts)):
             raise _Wrong("mark", f'where: wanted a range such as "l=1..64", got {shown(given)}')
         try:
-            parse(texts, [operator_named(operator)])
+            parse(texts, [taken(operator_named(declared.name), declared.adapters)])
         except UsageError as error:
             raise _Wrong("mark", f"{error}".removeprefix("--")) from None
         return tuple(texts)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from refssm import __version__
+from refssm._adapted import taken
 from refssm._implements import Budget
 from refssm._layout import canonical, in_layout
 from refssm.conformance.calling.finding import operator_named
@@ -66,10 +67,8 @@ def _declared(offer: Offer) -> str:
     """The declarations of one implementation that differ from the defaults."""
     budget, parts = offer.accuracy, []
     if offer.layout:
-        parts.append(
-            f"layout {offer.layout}; indices below are in the order "
-            f"{canonical(in_layout(operator_named(offer.name), offer.layout))}"
-        )
+        op = in_layout(taken(operator_named(offer.name), offer.adapters), offer.layout)
+        parts.append(f"layout {offer.layout}; indices below are in the order {canonical(op)}")
     if budget.computes:
         parts.append(f"computes in {budget.computes}")
     if budget.C != Budget().C:

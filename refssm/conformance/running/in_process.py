@@ -87,7 +87,7 @@ def session_of(
     found += _resumed(name, function)
     called = getattr(function, "__name__", type(function).__name__)
     how: dict = {"only_checks": checks, "types": types, "allow_thin": allow_thin}
-    how |= {"diagnose": True, "limits": where, "where": parse(where, [operator_named(name)])}
+    how |= {"diagnose": True, "limits": where, "where": parse(where, [found[0].op])}
     asked = Settings(profile=profile, seed=seed, folder=None, **how)
     return Session(InProcess(found), called, asked)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from refssm._adapted import adapted
+from refssm._adapted import adapted, taken
 from refssm._layout import in_layout
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
@@ -35,7 +35,8 @@ class Trial:
 
     def __init__(self, session: Session, offer: Offer):
         self.session, self.offer, settings = session, offer, session.settings
-        op = narrowed(in_layout(operator_named(offer.name), offer.layout), settings.where)
+        op = taken(operator_named(offer.name), offer.adapters)
+        op = narrowed(in_layout(op, offer.layout), settings.where)
         self.op = adapted(op, offer.adapters)
         self.candidate = Candidate(self.op, session.worker, offer)
         self.candidate.between = settings.where.sizes

@@ -74,7 +74,15 @@ def few(axes: dict[str, str], **sizes: int):
     return cut
 
 
-SSD = {"x": "b g h l p", "log_a": "b g h l", "B": "b g 1 l n", "C": "b g 1 l n", "S0": "b g h p n"}
+SSD = {
+    "x": "b g h l p",
+    "log_a": "b g h l",
+    "dt": "b g h l",
+    "A": "g h",
+    "B": "b g 1 l n",
+    "C": "b g 1 l n",
+    "S0": "b g h p n",
+}
 SELECTIVE = {
     "u": "b d l",
     "dt": "b d l",

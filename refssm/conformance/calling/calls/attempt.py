@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from refssm._implements import FRAMEWORKS, Declaration
+from refssm.adapters import Adapter
 from refssm.catalog import named
 from refssm.conformance.calling.attributes import vars_of
 from refssm.conformance.calling.finding import own, short
@@ -56,6 +57,7 @@ class Attempt:
     framework: str
     layout: str = ""
     vjp: bool = False
+    adapters: tuple[Adapter, ...] = ()
 
 
 def functions_of(module) -> list[Function]:
@@ -119,6 +121,7 @@ def attempt(functions: dict[str, Callable], tried: Attempt, arrays, statics, **h
         return Outcome("absent", message=f"{tried.framework} is not installed")
     space: dict[str, Any] = {"xp": xp, "math": math, tried.function: functions[tried.function]}
     exec(compile(tried.wrapper, "<wrapper>", "exec"), space)
-    settings = {"framework": tried.framework, "layout": tried.layout, "vjp": tried.vjp}
+    settings: dict[str, Any] = {"framework": tried.framework, "layout": tried.layout}
+    settings |= {"vjp": tried.vjp, "adapters": tried.adapters}
     said = Declaration(tried.operator, **settings)
     return call(Found(operator, space["wrapped"], None, declared=said), arrays, statics, **how)

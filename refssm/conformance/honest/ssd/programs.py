@@ -61,7 +61,8 @@ IMPLEMENTATIONS = [
     *_made("transposed_state", transposed_state, RECURRENT, states_saved),
     *_made("doubling", doubling, RECURRENT),
     *_made("tree", as_linear_scan(SCANS["tree"]), RECURRENT[:2]),
-    *_made("row_by_row", row_by_row, (*RECURRENT, SSD_QUADRATIC)),
+    # exponents are one sum, step after step: equal angles of hundreds of turns lose their digits
+    *_made("row_by_row", row_by_row, (*RECURRENT, SSD_QUADRATIC), only=moderate),
     *_made("matrix", by_matrix, SEQUENCES),
     *_made("chunks", by_chunks(), CHUNKED, states_saved),
     *_made("attention_vjp", by_matrix, ATTENTION, through_attention, only=moderate),
