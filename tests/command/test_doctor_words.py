@@ -105,3 +105,38 @@ def test_a_ci_file_that_cannot_be_is_one_sentence(options, folder, capfd):
     result, out, err = run(capfd, "doctor", "my_ops.py", *options)
     assert (result, out) == (4, "")
     assert WRONG_CI[options] in err
+
+
+MAMBA2 = """
+import numpy as np
+
+
+def mamba2_chunk_scan(x, dt, A, B, C, chunk_size, D=None, dt_bias=None):
+    '''(b, l, H, p), (b, l, H), (H), (b, l, g, n): heads of a group are neighbours.'''
+    heads, S, ys = x.shape[2] // B.shape[2], 0, []
+    B, C = (np.repeat(a, heads, axis=2) for a in (B, C))
+    for i in range(x.shape[1]):
+        decay = np.exp(dt[:, i] * A)[..., None, None]
+        S = decay * S + (dt[:, i, :, None] * x[:, i])[..., None] * B[:, i, :, None]
+        ys.append((S * C[:, i, :, None]).sum(-1))
+    return np.stack(ys, 1) if ys else x
+"""
+
+
+def test_the_arguments_of_mamba_2_are_understood_and_its_gradient_is_by_them(folder, capfd):
+    path = folder(MAMBA2)
+    result, out, _ = run(capfd, "doctor", "my_ops.py", "--write", "test_my_ops.py")
+    assert result == 0
+    told = of(out, "mamba2_chunk_scan")
+    assert "ssd_chunked, sure" in told
+    assert told.endswith("refssm verify test_my_ops.py::test_mamba2_chunk_scan")
+    text = (path / "test_my_ops.py").read_text(encoding="utf-8")
+    assert "from refssm.adapters import dt_and_A" in text
+    assert "adapters=(dt_and_A(),)," in text
+    assert 'layout="b l (g h) p, b l (g h), (g h), b l g n, b l g n -> b l (g h) p",' in text
+    assert "def test_mamba2_chunk_scan(x, dt, A, B, C, *, chunk):" in text
+    how = ("--check", "value", "--profile", "quick", "--where", "dt=0.1..1", "--json")
+    result, out, err = run(capfd, "verify", "test_my_ops.py", *how)
+    assert (result, err) == (0, "")
+    judged = json.loads(out)["results"]
+    assert {line["operator"] for line in judged} == {"ssd_chunked"}
