@@ -63,7 +63,7 @@ IMPLEMENTATIONS = [
     *_made("tree", as_linear_scan(SCANS["tree"]), RECURRENT[:2]),
     # exponents are one sum, step after step: equal angles of hundreds of turns lose their digits
     *_made("row_by_row", row_by_row, (*RECURRENT, SSD_QUADRATIC), only=moderate),
-    *_made("matrix", by_matrix, SEQUENCES),
+    *_made("matrix", by_matrix, SEQUENCES, only=moderate),
     *_made("chunks", by_chunks(), CHUNKED, states_saved),
     *_made("attention_vjp", by_matrix, ATTENTION, through_attention, only=moderate),
     *_made("chunks_of_16", by_chunks(16), ATTENTION),
