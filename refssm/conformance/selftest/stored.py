@@ -134,5 +134,5 @@ SSD reach such ratios, because they are measured by the roundings of the recurre
 
 The rows of 27 November 2026 were made with Python 3.11.7, NumPy 2.4.6, SciPy 1.17.1 and gmpy2
 2.3.2, without PyTorch: 100 seeds of all operators from the sources of commit 508bff2, and 362 seeds
-of those whose bounds or honest programs were changed for the four rejections found there and later.
+of those whose bounds or honest programs were changed for what was rejected there and later.
 """
