@@ -283,6 +283,8 @@ def refuse_unfit(op: Operator, adapter: Adapter) -> None:
     if adapter.name == STEPS:
         if [*op.inputs][:2] != SSD:
             raise ValueError(f"{adapter.name}: {op} is no form of SSD with x and log_a")
+        if adapters_of(op):
+            raise ValueError(f"{adapter.name}: wanted as the first adapter, got it after others")
         return
     if adapter.argument not in op.inputs:
         known = ", ".join(op.inputs)

@@ -1,10 +1,12 @@
 """Forms of SSD as functions of x, steps dt and rates A, as Mamba-2's kernels take them."""
 
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
-from judging import judged
+from judging import judged, run
 
 import refssm
 from refssm import _adapted
@@ -145,6 +147,41 @@ def test_where_limits_steps_and_rates_and_no_logarithms_of_decays():
 def test_an_operator_without_decays_of_ssd_has_no_steps():
     with pytest.raises(ValueError, match=r"dt_and_A: linear_scan is no form of SSD"):
         implements("linear_scan", adapters=dt_and_A())
+
+
+def test_it_comes_first_because_it_makes_the_arguments_that_others_change():
+    with pytest.raises(ValueError, match="dt_and_A: wanted as the first adapter"):
+        implements(CHUNKED, adapters=(neg_exp("log_a"), dt_and_A()))
+
+
+WRONG = """
+import numpy as np
+import refssm
+from refssm.adapters import dt_and_A
+from refssm.testing import implements
+
+
+@implements("ssd_chunked", adapters=dt_and_A(), dtypes=("float32",))
+def my_ssd(x, dt, A, B, C, *, chunk):
+    return 2 * refssm.ssd_chunked(x * dt[..., None], dt * A[..., None], B, C, chunk=chunk)
+"""
+
+
+def test_a_failure_with_ranges_of_steps_is_replayed_and_its_script_runs(
+    tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_ops.py").write_text(WRONG, encoding="utf-8")
+    how = ("--check", "value", "--profile", "quick", "--where", "dt=0.5..2")
+    result, out, _ = run(capfd, "verify", "my_ops.py", *how)
+    assert result == 1
+    (again,) = re.findall(r"again: refssm (replay \S+ my_ops.py)", out)
+    (alone,) = re.findall(r"alone: python (\S+)", out)
+    result, out, err = run(capfd, *again.split())
+    assert (result, err) == (1, "")
+    assert "FAIL ssd_chunked/value[float32]" in out
+    done = subprocess.run([sys.executable, alone], capture_output=True, text=True, check=False)
+    assert "wrong" in done.stdout.lower(), done.stdout + done.stderr
 
 
 def test_a_layout_is_that_of_the_arguments_the_function_takes():

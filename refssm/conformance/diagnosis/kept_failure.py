@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from refssm._adapted import with_steps
 from refssm._implements import FRAMEWORKS, KINDS, TYPES
 from refssm._operator import Operator
 from refssm.conformance.calling.finding import operator_named, short
@@ -87,7 +88,9 @@ def where_of(kept: Mapping, path: Path) -> Where:
     try:
         if kept["as"]:
             operator_named(kept["as"])
-        return parse([str(text) for text in kept["where"]], [operator_named(str(kept["operator"]))])
+        op = operator_named(str(kept["operator"]))
+        # an adapter may have changed the arguments; the record does not have it
+        return parse([str(text) for text in kept["where"]], [op, *with_steps(op)])
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
