@@ -1,11 +1,12 @@
 """Programs of the gradients of DPLR kernels: through the states over time, or through the nodes."""
 
 import numpy as np
-from numpy.fft import fft, ifft
+from numpy.fft import fft
 
-from refssm.conformance.gauges.programs.arithmetic import adjoint, product, times
+from refssm.conformance.gauges.programs.arithmetic import adjoint, product, seed_of, times
 from refssm.conformance.gauges.programs.dplr import rounded_matrix
 from refssm.conformance.gauges.programs.krylov import columns
+from refssm.conformance.gauges.programs.measured import SINGLE
 from refssm.conformance.gauges.programs.pieces import in_pieces
 from refssm.dplr.aliased import DPLR_KERNEL_ALIASED, resolved
 from refssm.dplr.kernel import DPLR_KERNEL
@@ -94,20 +95,22 @@ def transposed(vjp):
     return swapped
 
 
-def transformed(vjp):
-    """The same with dk through a transform and back: at nodes, the rounding of one lag is in all.
+def spread(vjp):
+    """The same with the roundings of a transform in dk: log2(2l) root mean squares in each lag.
 
     Kernels are right in norm over time. So is what a program at the nodes makes of a dk that has
-    late lags only, where the kernel's derivatives are smaller than at first.
+    late lags only, where the kernel's derivatives are smaller than at first. A transform and back
+    is no such program: for one lag of 2^k it may be exact.
     """
 
-    def spread(dk, *system, l):
+    def program(dk, *system, l):
         if l == 0:
             return None
-        back = ifft(fft(dk))
-        return vjp(back if np.iscomplexobj(dk) else back.real, *system, l=l)
+        signs = np.random.default_rng(seed_of(dk)).choice([-1, 1], dk.shape)
+        size = np.sqrt((np.abs(dk) ** 2).mean(-1, keepdims=True)) * np.log2(2 * l)
+        return vjp((dk + SINGLE * size * signs).astype(dk.dtype), *system, l=l)
 
-    return spread
+    return program
 
 
 def through_nodes(dk, w, P, Q, B, C, dt, *, l):
@@ -167,7 +170,7 @@ _WHOLE = {
     "by_steps": _BY_STEPS,
     "transposed": transposed(_BY_STEPS),
     "doubled": through_time(doubled),
-    "transformed": transformed(_BY_STEPS),
+    "spread": spread(_BY_STEPS),
 }
 _ALIASED = {
     "through_nodes": through_nodes,
