@@ -43,29 +43,37 @@ layer = Module()
 """
 
 
+def written(folder, capfd, source, name):
+    """What the doctor says of a function, and the tests that it writes."""
+    path = folder(source)
+    result, out, _ = run(capfd, "doctor", "my_ops.py", "--write", "test_my_ops.py")
+    assert result == 0
+    told = of(out, name)
+    assert told.endswith(f"refssm verify test_my_ops.py::test_{name}")
+    return told, (path / "test_my_ops.py").read_text(encoding="utf-8")
+
+
+def judged(capfd, *how):
+    """The results of these tests: the marks say operator, layout and types."""
+    how = ("--check", "value", "--profile", "quick", "--json", *how)
+    result, out, err = run(capfd, "verify", "test_my_ops.py", *how)
+    assert (result, err) == (0, "")
+    return {(line["operator"], line["dtype"]) for line in json.loads(out)["results"]}
+
+
 @pytest.mark.long
 def test_a_skip_connection_and_the_logarithm_of_A_are_understood_and_types_are_declared(
     folder, capfd
 ):
-    path = folder(SINGLE)
-    result, out, _ = run(capfd, "doctor", "my_ops.py", "--write", "test_my_ops.py")
-    assert result == 0
-    told = of(out, "selective_scan")
+    told, text = written(folder, capfd, SINGLE, "selective_scan")
     assert (
         "selective_scan, sure: it gives the reference's values in float32, not in float64" in told
     )
     assert "it gets D = 0" in told
-    assert told.endswith("refssm verify test_my_ops.py::test_selective_scan")
-    text = (path / "test_my_ops.py").read_text(encoding="utf-8")
     assert "return selective_scan(u, dt, A, B, C, D=A[..., 0] * 0)" in text
     assert 'adapters=(neg_exp("A"),),' in text
     assert 'dtypes=("float32",),' in text
-    # the mark in the file says operator, layout and types
-    how = ("--check", "value", "--profile", "quick", "--json")
-    result, out, err = run(capfd, "verify", "test_my_ops.py", *how)
-    assert (result, err) == (0, "")
-    (judged,) = json.loads(out)["results"]
-    assert (judged["operator"], judged["dtype"]) == ("selective_scan", "float32")
+    assert judged(capfd) == {("selective_scan", "float32")}
 
 
 def test_what_is_unknown_says_what_is_in_the_way(folder, capfd):
@@ -123,20 +131,11 @@ def mamba2_chunk_scan(x, dt, A, B, C, chunk_size, D=None, dt_bias=None):
 """
 
 
-def test_the_arguments_of_mamba_2_are_understood_and_its_gradient_is_by_them(folder, capfd):
-    path = folder(MAMBA2)
-    result, out, _ = run(capfd, "doctor", "my_ops.py", "--write", "test_my_ops.py")
-    assert result == 0
-    told = of(out, "mamba2_chunk_scan")
+def test_the_arguments_of_mamba_2_are_understood(folder, capfd):
+    told, text = written(folder, capfd, MAMBA2, "mamba2_chunk_scan")
     assert "ssd_chunked, sure" in told
-    assert told.endswith("refssm verify test_my_ops.py::test_mamba2_chunk_scan")
-    text = (path / "test_my_ops.py").read_text(encoding="utf-8")
     assert "from refssm.adapters import dt_and_A" in text
     assert "adapters=(dt_and_A(),)," in text
     assert 'layout="b l (g h) p, b l (g h), (g h), b l g n, b l g n -> b l (g h) p",' in text
     assert "def test_mamba2_chunk_scan(x, dt, A, B, C, *, chunk):" in text
-    how = ("--check", "value", "--profile", "quick", "--where", "dt=0.1..1", "--json")
-    result, out, err = run(capfd, "verify", "test_my_ops.py", *how)
-    assert (result, err) == (0, "")
-    judged = json.loads(out)["results"]
-    assert {line["operator"] for line in judged} == {"ssd_chunked"}
+    assert {op for op, _ in judged(capfd, "--where", "dt=0.1..1")} == {"ssd_chunked"}
