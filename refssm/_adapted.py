@@ -46,12 +46,13 @@ class Adapted(Operator):
         return self.through_vjp(self.base.bare_vjp)
 
     def implementation(self, role: str) -> Callable[..., Any]:
-        """The function in a role, of the parameters: reference or oracle."""
+        """The function in a role, of the parameters: reference, oracle or enclosure."""
         assert self.base is not None
-        assert role in ("reference", "oracle"), role
-        return (
-            self.reference if role == "reference" else self.oracle(self.base.implementation(role))
-        )
+        assert role in ("reference", "oracle", "enclosure"), role
+        if role == "reference":
+            return self.reference
+        maps = import_module(f"refssm.{role}.adapters")  # in mpmath or in ball arithmetic
+        return self.of_lists(maps, self.base.implementation(role))
 
     def given(self, arrays: list) -> list:
         """The arguments of `base` for these parameters, also of tracked arrays."""
@@ -65,8 +66,8 @@ class Adapted(Operator):
         """The outputs, from those of `base`."""
         return y
 
-    def oracle(self, definition: Callable) -> Callable:
-        """The oracle of the parameters, from that of `base`."""
+    def of_lists(self, maps: Any, definition: Callable) -> Callable:
+        """The oracle or enclosure of the parameters, from that of `base`."""
         raise NotImplementedError
 
     def of_preset(self, drawn: Mapping) -> dict[str, np.ndarray]:
@@ -125,9 +126,9 @@ class _OfOne(Adapted):
         gradients[i] = with_imaginary_part(g, slope * g.real) if both else slope * g
         return gradients
 
-    def oracle(self, definition):
+    def of_lists(self, maps, definition):
         assert self.adapter is not None
-        return _oracles().of_one(definition, self.adapter.name, self.place)
+        return maps.of_one(definition, self.adapter.name, self.place)
 
     def of_preset(self, drawn):
         assert self.adapter is not None
@@ -159,9 +160,9 @@ class _OfPairs(Adapted):
         axes = self.axes
         return [folded(g, axes[i]) if i in axes else g for i, g in enumerate(gradients)]
 
-    def oracle(self, definition):
+    def of_lists(self, maps, definition):
         axes = {i: len(self.input_dims[i]) + axis for i, axis in self.axes.items()}
-        return _oracles().of_pairs(definition, axes)
+        return maps.of_pairs(definition, axes)
 
 
 class _OfSteps(Adapted):
@@ -183,8 +184,8 @@ class _OfSteps(Adapted):
         of_A = of_A.sum(-1) if TIME in self.input_dims[1] else of_A
         return [unbroadcast(dt[..., None] * of_inputs, x), of_dt, unbroadcast(of_A, A), *others]
 
-    def oracle(self, definition):
-        return _oracles().of_steps(definition)
+    def of_lists(self, maps, definition):
+        return maps.of_steps(definition)
 
     def of_preset(self, drawn):
         log_a, x = drawn["log_a"].real, drawn["x"]
@@ -193,11 +194,6 @@ class _OfSteps(Adapted):
         x = np.where(dt[..., None] == 0, x, x / np.where(dt == 0, 1, dt)[..., None])
         others = {k: v for k, v in drawn.items() if k not in SSD}
         return {"x": x, "dt": dt, "A": np.array(A), **others}
-
-
-def _oracles():
-    """The parametrisations in mpmath; loaded when they are needed."""
-    return import_module("refssm.oracle.adapters")
 
 
 def adapters_of(op: Operator | None) -> tuple[Adapter, ...]:
@@ -238,7 +234,7 @@ def _adapted(op: Operator, adapter: Adapter) -> Operator:
         reference=bare.through(op.reference),
         definition=op.definition and bare.through(op.definition),
         **_arguments(op, adapter),
-        lacks=op.lacks | {"enclosure", "jit", "gpu"},
+        lacks=op.lacks | {"jit", "gpu"},
     )
 
 
@@ -279,6 +275,11 @@ def refuse_unfit(op: Operator, adapter: Adapter) -> None:
             raise ValueError(f"halves: {op} has no axis n of modes ({op.signature})")
         if any(MODES in dims for dims in op.output_dims):
             raise ValueError(f"halves: {op} returns states, which are no real numbers")
+        matrices = [
+            k for k, dims in zip(op.inputs, op.input_dims, strict=True) if dims.count(MODES) > 1
+        ]
+        if matrices:
+            raise ValueError(f"halves: `{matrices[0]}` of {op} is a matrix, no list of modes")
         return
     if adapter.name == STEPS:
         if [*op.inputs][:2] != SSD:

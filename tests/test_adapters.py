@@ -151,6 +151,7 @@ def test_a_gradient_by_dt_in_place_of_log_dt_is_refused():
     [
         ("linear_scan", log_dt(), "log_dt: linear_scan has no argument 'dt'; wanted one of a, b"),
         ("linear_scan", halves(), "halves: linear_scan returns states"),
+        ("krylov_kernel", halves(), "halves: `A` of krylov_kernel is a matrix, no list of modes"),
         ("short_convolution", halves(), "halves: short_convolution has no axis n of modes"),
         ("linear_scan_packed", neg_exp("resets"), "is true or false"),
         ("krylov_kernel", neg_exp(), r"neg_exp\(A\): `A` of krylov_kernel is a matrix"),

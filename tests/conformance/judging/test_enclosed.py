@@ -1,7 +1,11 @@
+from contextlib import suppress
+
 import numpy as np
 import pytest
 
 from refssm import oracle
+from refssm._adapted import adapted, adapters_of
+from refssm.adapters import dt_and_A, halves, log_dt, neg_exp, neg_softplus
 from refssm.catalog import OPERATORS
 from refssm.cauchy import CAUCHY_KERNEL
 from refssm.conformance.cases.case import ordinary_case
@@ -15,6 +19,15 @@ from refssm.ssd import SSD_QUADRATIC, SSD_RECURRENT
 
 U = 2.0**-53
 QUICK = [op for op in OPERATORS if enclosed._quick(op)]
+ADAPTERS = log_dt(), neg_exp("w"), neg_softplus("w"), halves(), dt_and_A()
+
+
+def _adapted():
+    """The operators that have an enclosure, as functions of other parameters."""
+    for op in QUICK:
+        for adapter in ADAPTERS:
+            with suppress(ValueError):  # it has no such argument
+                yield adapted(op, [adapter])
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +43,11 @@ def _case(op, seed, sizes=(12, 3, 4, 2)):
     return case, gauged
 
 
-@pytest.mark.parametrize("op", QUICK, ids=str)
+def _named(op):
+    return f"{op}-{'-'.join(map(str, adapters_of(op)))}"
+
+
+@pytest.mark.parametrize("op", [*QUICK, *_adapted()], ids=_named)
 def test_values_from_balls_are_those_of_the_oracle(op):
     cubic = op.contract.judges_whole_matrices
     for seed in (1, 2):

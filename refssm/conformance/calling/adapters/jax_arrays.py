@@ -64,6 +64,10 @@ class Jax(Numpy):
             return Unusable(f"array of {name}")
         return carried(np.array(y, order="C"), name, kind)
 
+    def part(self, x: Any, place: tuple) -> Any:
+        """Taken by NumPy: JAX compiles a program for each shape and each place."""
+        return jax.device_put(np.asarray(x)[place], self.device)
+
     def copied(self, x: Any) -> Any:
         return x
 
@@ -80,10 +84,14 @@ class Jax(Numpy):
         y, pull = jax.vjp(lambda *x: function(*x, **statics), *primals)
         outputs, form = jax.tree.flatten(y)
         pairs = zip(cotangents, outputs, strict=True)
-        pushed = [jnp.conj(c).astype(out.dtype) for c, out in pairs]
+        pushed = [self._conj(c, out.dtype) for c, out in pairs]
         gradients = pull(jax.tree.unflatten(form, pushed))
         pairs = zip(gradients, primals, strict=True)  # for flags the type is float0
-        return tuple(x if x.dtype == bool else jnp.conj(g) for g, x in pairs)
+        return tuple(x if x.dtype == bool else self._conj(g, g.dtype) for g, x in pairs)
+
+    def _conj(self, x: Any, kind) -> Any:
+        """x* in a type, by NumPy for the same reason as a part."""
+        return jax.device_put(np.conj(np.asarray(x)).astype(kind), self.device)
 
 
 ADAPTER = Jax

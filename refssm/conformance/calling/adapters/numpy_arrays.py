@@ -91,6 +91,10 @@ class Numpy:
         del error
         return False
 
+    def part(self, x: Any, place: tuple) -> Any:
+        """The entry of the leading axes at `place`, which may share memory with `x`."""
+        return x[place]
+
     def copied(self, x: Any) -> Any:
         """A copy in memory of its own."""
         return x.copy()

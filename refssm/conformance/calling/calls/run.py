@@ -123,18 +123,17 @@ class Run:
             y = self.raw(given, statics)
             return y, self.taken(y)
         leads = [tuple(x.shape[: len(x.shape) - r]) for x, r in zip(given, self.ranks, strict=True)]
-        batch = np.broadcast_shapes(*leads)
+        batch, made = np.broadcast_shapes(*leads), self.made
         rows = []
         for i in np.ndindex(*batch):
-            parts = [x[place(lead, i)] for x, lead in zip(given, leads, strict=True)]
+            parts = [made.part(x, place(lead, i)) for x, lead in zip(given, leads, strict=True)]
             # copies of shared arguments: a slice that writes to them must not change the next
             own = [
-                x if lead == batch else self.made.copied(x)
-                for x, lead in zip(parts, leads, strict=True)
+                x if lead == batch else made.copied(x) for x, lead in zip(parts, leads, strict=True)
             ]
             rows.append(self.taken(self.raw(own, statics)))
             pairs = enumerate(zip(own, parts, strict=True))
-            self.touched |= {j for j, (x, part) in pairs if not self.made.same(x, part)}
+            self.touched |= {j for j, (x, part) in pairs if not made.same(x, part)}
         if any(isinstance(y, Unusable) for row in rows for y in row):
             return (), tuple(rows[0])
         stacked = [np.stack(column) for column in zip(*rows, strict=True)]

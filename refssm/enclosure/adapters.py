@@ -1,0 +1,71 @@
+"""Enclosures for refssm.adapters: parametrisations, for nested lists of balls."""
+
+from flint import acb, arb
+
+from refssm.enclosure.algebra import conj
+
+
+def _rate(magnitude):
+    """Re A = −magnitude(Re θ), with the imaginary part of θ; a real ball stays real."""
+
+    def rate(theta):
+        if isinstance(theta, arb):
+            return -magnitude(theta)
+        return acb(-magnitude(theta.real), theta.imag)
+
+    return rate
+
+
+MAPS = {
+    "log_dt": lambda theta: theta.exp(),
+    "neg_exp": _rate(lambda x: x.exp()),
+    "neg_softplus": _rate(lambda x: x.exp().log1p()),
+}
+
+
+def of_one(enclosure, name, place):
+    """The enclosure with argument number `place` by its parameter."""
+
+    def adapted(*arrays, **statics):
+        changed = _each(MAPS[name], arrays[place])
+        return enclosure(*arrays[:place], changed, *arrays[place + 1 :], **statics)
+
+    return adapted
+
+
+def of_pairs(enclosure, axes):
+    """The enclosure of pairs: arguments with an axis of modes, and their conjugates after them."""
+
+    def adapted(*arrays, **statics):
+        both = [_doubled(x, axes[i]) if i in axes else x for i, x in enumerate(arrays)]
+        y = enclosure(*both, **statics)
+        return tuple(_each(_real, part) for part in y) if isinstance(y, tuple) else _each(_real, y)
+
+    return adapted
+
+
+def of_steps(enclosure):
+    """The enclosure of dt x and dt A, from x, dt and A; of one step if dt is a ball."""
+
+    def adapted(x, dt, A, *arrays, **statics):
+        if not isinstance(dt, list):
+            return enclosure([v * dt for v in x], A * dt, *arrays, **statics)
+        inputs = [[v * d for v in row] for row, d in zip(x, dt, strict=True)]
+        return enclosure(inputs, [A * d for d in dt], *arrays, **statics)
+
+    return adapted
+
+
+def _real(x):
+    """The real part of a ball or of an exact number."""
+    return acb(x).real
+
+
+def _each(change, x):
+    """A function of every ball in nested lists."""
+    return [_each(change, y) for y in x] if isinstance(x, list) else change(x)
+
+
+def _doubled(x, axis):
+    """The list at a depth, followed by its conjugates."""
+    return [_doubled(y, axis - 1) for y in x] if axis else x + _each(conj, x)
