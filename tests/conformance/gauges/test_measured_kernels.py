@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from refssm._adapted import adapted
 from refssm._arguments import several
+from refssm.adapters import halves, log_dt, neg_exp
 from refssm.conformance import standard
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.gauges.contracts import (
@@ -203,6 +205,20 @@ def test_at_one_step_a_gradient_by_dt_that_cancels_may_be_a_rounding_error(name)
     assert gauge.value == 0
     assert abs(through_A + through_B) <= standard.C * U * gauge.k0
     assert gauge.k0 <= 16 * abs(through_A)  # and no gradient of that size passes
+
+
+def test_at_one_step_the_terms_that_cancel_bound_a_gradient_where_our_own_cancel_exactly():
+    # s4's SSMKernelDPLR, which divides by A, returned 2.4e-08 in place of 0
+    plain = operator_named("dplr_kernel_aliased")
+    logarithms = adapted(plain, [log_dt(), neg_exp("w"), halves()])
+    P, Q, B, C = [[0.5]], [[0.290412 - 0.0487811j]], [1], [0.277344 + 2.04949j]
+    for op, w, dt in [(plain, -1, 0.0125), (logarithms, 0, np.log(0.0125))]:
+        arrays = [*(np.array(a, np.complex64) for a in ([w], P, Q, B, C)), np.float32(dt)]
+        dk = np.ones(1, op.output_types(*arrays)[0])
+        *others, gauge = expect(op, [dk, *arrays], {"l": 1}, op.bare_vjp)
+        term = np.abs(others[0].value).item() / (0.0125 if op is plain else 1)  # w̄ dw/dt, w = −1
+        assert gauge.value == 0
+        assert term / 2 <= gauge.k0 <= 16 * term
 
 
 @pytest.mark.parametrize("name", ["hope_transfer", "hope_kernel_aliased"])
