@@ -191,6 +191,18 @@ def test_a_preset_of_an_adapted_kernel_is_the_same_system_in_its_parameters():
                 assert not np.allclose(theta[name], wanted[name])
 
 
+@pytest.mark.parametrize("before", [(), (log_dt(), neg_exp("w"))])
+def test_halves_of_a_preset_have_no_mode_twice(before):
+    found = presets_of(adapted(named("dplr_kernel"), (*before, halves())))
+    assert [preset.name for preset in found] == [
+        preset.name for preset in presets_of(named("dplr_kernel_real"))
+    ]
+    for preset in found[::3]:
+        drawn = preset.draw(np.random.default_rng(1), {"l": 8, **preset.sizes})
+        assert (drawn["w"].imag > -1e-9).all()
+        assert np.unique(drawn["w"]).size == preset.sizes["n"]
+
+
 def test_what_is_kept_on_disk_for_an_adapted_kernel_is_not_that_of_the_kernel():
     arrays = ordinary_case(KERNEL, "complex64").arrays
     held = Standard.of(np.dtype("complex64"))

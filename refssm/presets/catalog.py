@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from refssm._adapted import Adapted
 from refssm._operator import Operator
+from refssm.adapters import PAIRS
 from refssm.presets import (
     cauchy,
     convolution,
@@ -28,6 +29,9 @@ FAMILIES = (
 )  # fmt: skip
 
 
+OF_PAIRS = "_real", "_pairs"  # how the names of forms for conjugate pairs end
+
+
 def alike(name: str, presets: tuple[Preset, ...]) -> tuple[Preset, ...]:
     """The presets, if they agree in what the length is: it decides how long their cases are."""
     kinds = sorted({preset.along for preset in presets})
@@ -50,11 +54,17 @@ def preset_named(op: Operator, name: str) -> Preset | None:
     raise LookupError(f"{op} has no preset {name!r}")
 
 
-def presets_of(op: Operator) -> tuple[Preset, ...]:
-    """All presets of an operator; () if it has none."""
-    if isinstance(op, Adapted) and op.base is not None:
-        return tuple(_of_parameters(op, preset) for preset in presets_of(op.base))
-    return PRESETS.get(op.name, ())
+def presets_of(op: Operator, pairs: bool = False) -> tuple[Preset, ...]:
+    """All presets of an operator; () if it has none. With `pairs`, those of its form for pairs.
+
+    `halves` joins the conjugates to each system: one that has both of each pair already would have
+    every mode twice.
+    """
+    if isinstance(op, Adapted) and op.base is not None and op.adapter is not None:
+        presets = presets_of(op.base, pairs or op.adapter.name == PAIRS)
+        return tuple(_of_parameters(op, preset) for preset in presets)
+    names = [f"{op.name}{ending}" for ending in OF_PAIRS] if pairs else []
+    return next((PRESETS[name] for name in [*names, op.name] if name in PRESETS), ())
 
 
 def _of_parameters(op: Adapted, preset: Preset) -> Preset:

@@ -30,7 +30,14 @@ from refssm.conformance.selftest.subjects import commit_of
 ROWS, PAGE = Path("docs/field.csv"), Path("docs/findings.md")
 BEGIN, END = "<!-- field: written by selftest.field -->", "<!-- end of field -->"
 WORDS = {"wrong": "WRONG", "error": "ERROR", "inaccurate": "INACCURATE"}
-TYPES = {"float32": "f4", "float64": "f8", "complex64": "c8", "complex128": "c16"}
+TYPES = {
+    "bfloat16": "bf16",
+    "float16": "f2",
+    "float32": "f4",
+    "float64": "f8",
+    "complex64": "c8",
+    "complex128": "c16",
+}
 PLUGINS = Path(__file__).parents[1] / "subjects"
 
 

@@ -75,10 +75,14 @@ def measured(
         k0 = np.maximum(np.broadcast_to(k, y.shape), np.maximum(np.abs(y), call.floor))
         if entries:
             gauges.append(_smaller(lazily()[j], k0, LOOSE if _of_gradients(call) else 1))
-        elif np.isinf(k).any():  # no program errs: the others' outputs are measured still
-            gauges.append(replace(lazily()[j], derived=_Beyond(lazily, j)))
-        else:
-            gauges.append(Gauge(y, k0, k0, peak, normwise=True, derived=_Beyond(lazily, j)))
+            continue
+        gauge = Gauge(y, k0, k0, peak, normwise=True, derived=_Beyond(lazily, j))
+        nowhere = np.broadcast_to(np.isinf(k), y.shape)  # no program errs in these slices
+        if nowhere.any():
+            known = lazily()[j]
+            k1 = np.where(nowhere, known.k1, k0)
+            gauge = replace(gauge, k0=np.where(nowhere, known.k0, k0), k1=k1)
+        gauges.append(gauge)
     return tuple(gauges)
 
 
@@ -112,6 +116,8 @@ def _compared(call: Call, exact, copies, found, values) -> list[np.ndarray | Non
     wanted = [w.reshape(len(w), *y.shape) for w, y in zip(wanted, values, strict=True)]
     found = [[y.reshape(w.shape) for y, w in zip(of, wanted, strict=True)] for of in found]
     ranks = [y.ndim - batch for y, batch in zip(values, _batch_ranks(call, values), strict=True)]
+    if all(map(_is_another_case, wanted, values, ranks)):
+        return [None] * len(values)
     return [
         _units([results[j] for results in found], wanted[j], y, ranks[j])
         for j, y in enumerate(values)
@@ -150,6 +156,18 @@ class _Beyond:
         return self.gauges()[self.output].k1
 
 
+def _is_another_case(wanted, value, rank: int) -> bool:
+    """True if its roundings to single precision change a result by half of it, as beside a pole.
+
+    All results change there. Where one gradient changes so much and another does not, it cancels.
+    """
+    if value.size == 0:
+        return True
+    axes = tuple(range(-rank, 0))
+    change = np.abs(wanted - value).max(axes, keepdims=True)
+    return bool((change > np.abs(value).max(axes, keepdims=True) / 2).any())
+
+
 def _units(found: list[np.ndarray], wanted, value, rank: int) -> np.ndarray | None:
     """K0 of each slice, as a power of two; None if single precision cannot tell."""
     if value.size == 0:
@@ -159,8 +177,6 @@ def _units(found: list[np.ndarray], wanted, value, rank: int) -> np.ndarray | No
     fits = ((largest == 0) | (largest > SMALLEST)) & np.isfinite(largest)
     if not (fits.all() and np.isfinite(wanted).all()):
         return None
-    if (np.abs(wanted - value).max(axes, keepdims=True) > largest / 2).any():
-        return None  # rounded to single precision it is another case, as beside a pole
     if not all(np.isfinite(y).all() for y in found):
         return None
     errors = [np.abs(y - wanted).max(axes, keepdims=True).max(0) for y in found]
