@@ -49,9 +49,10 @@ def judged(name, function, *checks, vjp=None, types=(), where=(), **settings):
     )
 
 
-def looks_like(name, function, check="value", dtype="float32", vjp=None, where=()):
+def looks_like(name, function, check="value", dtype="float32", vjp=None, where=(), adapters=()):
     """What the report says of a program that fails one check in one type."""
-    found = Found(operator_named(name), function, vjp)
+    declared = Declaration(name, adapters=adapters)
+    found = Found(operator_named(name), function, vjp, declared=declared)
     how = {"only_checks": (check,), "types": (dtype,), "shrink": False, "folder": None}
     how["where"] = parse(where, [found.op])
     with remembering():

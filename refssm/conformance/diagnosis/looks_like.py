@@ -19,7 +19,7 @@ from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.case import Case
 from refssm.conformance.checks.candidate import Candidate
 from refssm.conformance.checks.checks import Check
-from refssm.conformance.diagnosis.clamps import clamped
+from refssm.conformance.diagnosis.constants import clamped, with_epsilon
 from refssm.conformance.diagnosis.pattern import shared_pattern
 from refssm.conformance.diagnosis.suspects import (
     answering_alike,
@@ -73,6 +73,7 @@ def diagnose(check: Check, candidate: Candidate, case: Case, strategy, seed: int
             return _told(check, candidate, heard, finite, "the same finite outputs")
         if not alike and check.strategy is None:
             alike = misbehaving(check, candidate, case, heard)
+        alike = alike or with_epsilon(candidate, heard)
         if not alike and (again := in_their_basis(check, candidate, heard)):
             return _told_of_basis(again, heard)
         if not alike and (limits := clamped(check, candidate, heard)):

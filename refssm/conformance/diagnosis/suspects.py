@@ -35,6 +35,7 @@ from refssm.conformance.diagnosis.transcript import (
 from refssm.conformance.gauges.gauge import Gauge, gauges, wide
 from refssm.conformance.judging.verdict import Verdict, kind_of
 from refssm.conformance.planted import PlantedBug, bugs_of
+from refssm.conformance.planted.epsilon import Epsilon
 
 Answers = tuple[Outcome, Outcome]  # of a planted bug, in the call's type and in double
 NEARER = 2.0  # the bug then explains more than half of the error
@@ -57,12 +58,16 @@ def _of_parameters(bug: PlantedBug, op: Operator) -> PlantedBug:
     if not adapters_of(op):
         return bug
 
-    def wrong(right, *arrays, **statics):
-        def planted(*natural, **statics):
-            return bug.wrong(right, *natural, **statics)
+    def behind(program):
+        def wrong(right, *arrays, **statics):
+            def planted(*natural, **statics):
+                return program(right, *natural, **statics)
 
-        return through(op, planted, bug.of_gradient)(*arrays, **statics)
+            return through(op, planted, bug.of_gradient)(*arrays, **statics)
 
+        return wrong
+
+    wrong = bug.wrong.after(behind) if isinstance(bug.wrong, Epsilon) else behind(bug.wrong)
     return replace(bug, wrong=wrong)
 
 

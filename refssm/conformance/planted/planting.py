@@ -27,6 +27,7 @@ from refssm._arguments import each, several
 from refssm._operator import Operator
 from refssm.conformance.planted import PlantedBug, shortcuts
 from refssm.conformance.planted.arithmetic import bfloat16, float16, single, tf32
+from refssm.conformance.planted.epsilon import Epsilon
 
 LARGE = 2**15
 Row = tuple[str, str, Callable | Mapping[str, Callable]]
@@ -99,7 +100,7 @@ class Planting:
             change = _gradients_changed if of_gradient else _arguments_changed
             wrong = change(self.op, wrong)
         elif self.adapt is not None:
-            wrong = self.adapt(wrong)
+            wrong = wrong.after(self.adapt) if isinstance(wrong, Epsilon) else self.adapt(wrong)
         name = f"vjp_{name}" if of_gradient else name
         self._add_as_it_is(name, what, wrong, f"{check}[{dtype or self.dtype}]")
 

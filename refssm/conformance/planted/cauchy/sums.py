@@ -5,6 +5,7 @@ import numpy as np
 from refssm._pairs import folded, paired
 from refssm.cauchy import CAUCHY_KERNEL, CAUCHY_KERNEL_PAIRS
 from refssm.conformance.planted.arithmetic import bfloat16, float16, single, tf32
+from refssm.conformance.planted.epsilon import Epsilon
 from refssm.conformance.planted.planting import (
     MEMORY,
     Planting,
@@ -82,9 +83,10 @@ def _wrong_quotients(p):
     p.plant(
         ("pole_clipped", "|z − w| kept above 1e-3", _summed(lambda d:
          1 / np.where(np.abs(d) < 1e-3, 1e-3 * np.exp(1j * np.angle(d)), d))),
-        ("epsilon_added", "1e-5 added to the denominator", _summed(lambda d: 1 / (d + 1e-5))),
+        ("epsilon_added", "1e-5 added to the denominator",
+         Epsilon(1e-5, lambda e: _summed(lambda d: 1 / (d + e)))),
         ("epsilon_in_square", "d*/(|d|² + 1e-7) for 1/d",
-         _summed(lambda d: d.conj() / (d.real**2 + d.imag**2 + 1e-7))),
+         Epsilon(1e-7, lambda e: _summed(lambda d: d.conj() / (d.real**2 + d.imag**2 + e)))),
         # quotients of few bits, summed in all of them
         *((bits.__name__, f"{bits.__name__} arithmetic", _summed(lambda d, to=bits: to(1 / to(d))))
           for bits in (float16, bfloat16, tf32)),

@@ -4,6 +4,7 @@ import numpy as np
 
 from refssm.conformance.planted.diagonal import every_kernel as every
 from refssm.conformance.planted.diagonal.every_kernel import first_gradient, held, more, real_part
+from refssm.conformance.planted.epsilon import Epsilon
 from refssm.conformance.planted.planting import Planting, of_result
 from refssm.diagonal import DIAGONAL_KERNEL_BILINEAR, DIAGONAL_KERNEL_ZOH, DSS_EXP_KERNEL
 from refssm.diagonal.sums import bilinear_powers, exponentials, times
@@ -34,9 +35,11 @@ HELD_FORMS = (  # that do not ask the right program
          _with(lambda w, dt: np.where(w == 0, dt, (np.exp(dt * w) - 1) / np.where(w == 0, 1, w)))),
         ("undefined", "NaN for w = 0", _with(lambda w, dt: np.expm1(dt * w) / w)),
         ("guarded", "1e-8 added to the denominator w",
-         _with(lambda w, dt: np.expm1(dt * w) / (w + w.real.dtype.type(1e-8)))),
+         Epsilon(1e-8, lambda e:
+                 _with(lambda w, dt: np.expm1(dt * w) / (w + w.real.dtype.type(e))))),
         ("published", "w*/max(|w|², 1e-7) for 1/w",  # DSS-exp as published
-         _with(lambda w, dt: np.expm1(dt * w) * w.conj() / np.maximum(np.abs(w) ** 2, 1e-7))),
+         Epsilon(1e-7, lambda e: _with(
+             lambda w, dt: np.expm1(dt * w) * w.conj() / np.maximum(np.abs(w) ** 2, e)))),
         ("euler", "B̄ = dt·B", _with(lambda w, dt: dt)),  # as Mamba's code has it
         ("impulse", "B̄ = B", _with(lambda w, dt: 1)),  # the impulse response itself
         ("state_only", "B̄ = (e^z − 1) B", _with(lambda w, dt: np.expm1(dt * w))),  # without the 1/w

@@ -1,8 +1,11 @@
 """Planted bugs in DSS-softmax, including its published epsilons."""
 
+from functools import partial
+
 import numpy as np
 
 from refssm.conformance.planted.diagonal.every_kernel import first_gradient, more, planted, summed
+from refssm.conformance.planted.epsilon import Epsilon
 from refssm.conformance.planted.planting import instead
 from refssm.diagonal import DSS_EXP_KERNEL, DSS_SOFTMAX_KERNEL
 from refssm.diagonal.sums import exponentials, times
@@ -10,9 +13,9 @@ from refssm.diagonal.sums import exponentials, times
 SOFTMAX = planted(DSS_SOFTMAX_KERNEL)
 
 
-def _reciprocal(x):
-    """x*/(|x|² + 1e-7), the reciprocal in DSS's code."""
-    return x.conj() / (np.abs(x) ** 2 + 1e-7)
+def _reciprocal(x, epsilon=1e-7):
+    """x*/(|x|² + ε), the reciprocal in DSS's code."""
+    return x.conj() / (np.abs(x) ** 2 + epsilon)
 
 
 def _falling(w, dt, l, shift=0):
@@ -26,18 +29,18 @@ def _falling(w, dt, l, shift=0):
     return x, np.exp(x[..., None] * np.where(up[..., None], l - 1 + shift - k, k))
 
 
-def published(w, C, dt, *, l):
+def published(w, C, dt, *, l, epsilon=1e-7):
     """1/(expm1(±l·z) w) by `_reciprocal`; the published code uses exp − 1 and the real part."""
     x, E = _falling(w, dt, l)
-    return summed(C * np.expm1(x) * _reciprocal(np.expm1(l * x) * w), E, w, C, dt)
+    return summed(C * np.expm1(x) * _reciprocal(np.expm1(l * x) * w, epsilon), E, w, C, dt)
 
 
-def row_epsilon(w, C, dt, *, l):
+def row_epsilon(w, C, dt, *, l, epsilon=1e-7):
     """The Annotated S4's form: the epsilon is added to the sum of the row."""
     z = dt[..., None] * w
     s = z[..., None] * times(dt, l)
     E = np.exp(s - np.where(z.real > 0, z * (l - 1), 0)[..., None])
-    return summed(C / w * _reciprocal(E.sum(-1)), E, w, C, dt)
+    return summed(C / w * _reciprocal(E.sum(-1), epsilon), E, w, C, dt)
 
 
 def _whole(x, l):
@@ -80,12 +83,21 @@ SOFTMAX.plant(
     ("normalised_in_one", "the sum over all modes together", _normalised_in_one),
 )  # fmt: skip
 SOFTMAX.plant(
-    ("published", "x*/(|x|² + 1e-7) for 1/x", instead(published)),
+    (
+        "published",
+        "x*/(|x|² + 1e-7) for 1/x",
+        Epsilon(1e-7, lambda e: instead(partial(published, epsilon=e))),
+    ),
     ("moduli", "the softmax of the moduli", _with(lambda x, l, E: 1 / np.abs(E).sum(-1))),
     by="value[complex64]",
 )
 SOFTMAX.plant(
-    ("row_epsilon", "the epsilon on the row's sum", instead(row_epsilon)), by="value[complex128]"
+    (
+        "row_epsilon",
+        "s*/(|s|² + 1e-7) for 1/s, s the row's sum",
+        Epsilon(1e-7, lambda e: instead(partial(row_epsilon, epsilon=e))),
+    ),
+    by="value[complex128]",
 )
 
 

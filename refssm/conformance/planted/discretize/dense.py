@@ -8,6 +8,7 @@ from refssm._expm import expm
 from refssm.conformance.planted.discretize import every_rule as every
 from refssm.conformance.planted.discretize.every_rule import with_step
 from refssm.conformance.planted.discretize.exponential import sixth_power_added
+from refssm.conformance.planted.epsilon import Epsilon
 from refssm.conformance.planted.planting import instead, of_result
 from refssm.discretize import DISCRETIZE_BILINEAR, DISCRETIZE_ZOH
 from refssm.discretize.blocks import identity, scaled
@@ -64,7 +65,7 @@ ZOH.plant(
     ("trapezoid", "½ (I + Ā) dt B", _rule(held=lambda Z: (expm(Z) + identity(Z)) / 2)),
     ("midpoint", "e^{½dt A} dt B", _rule(held=lambda Z: expm(Z / 2))),
     ("textbook", "A⁻¹ (Ā − I) B: A = 0 has no inverse", _textbook(added=0)),
-    ("regularized", "A⁻¹ (Ā − I) B with A + 1e-6 I", _textbook(added=1e-6)),
+    ("regularized", "A⁻¹ (Ā − I) B with A + 1e-6 I", Epsilon(1e-6, lambda e: _textbook(added=e))),
     ("elementwise", "the exponential of each entry", _rule(np.exp)),
     ("cubic", "a Taylor polynomial of degree 3", _rule(_taylor(3))),
     ("unscaled", "a Taylor polynomial without scaling", _rule(_taylor(12))),

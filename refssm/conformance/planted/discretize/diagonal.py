@@ -4,6 +4,7 @@ import numpy as np
 
 from refssm.conformance.planted.discretize import every_rule as every
 from refssm.conformance.planted.discretize.every_rule import with_step
+from refssm.conformance.planted.epsilon import Epsilon
 from refssm.conformance.planted.planting import instead
 from refssm.discretize import DISCRETIZE_DIAGONAL_BILINEAR, DISCRETIZE_DIAGONAL_ZOH
 
@@ -47,7 +48,8 @@ ZOH.plant(
     ("undefined_at_zero", "0/0 at A = 0", _rule(held=lambda z: np.expm1(z) / z)),
     ("zero_at_zero", "B̄ = 0 at A = 0", _rule(held=lambda z: np.where(z == 0, 0, averaged(z)))),
     ("guarded", "1e-8 added to the denominator",
-     _rule(held=lambda z: (np.exp(z) - 1) / (z + z.real.dtype.type(1e-8)))),
+     Epsilon(1e-8, lambda e:
+             _rule(held=lambda z: (np.exp(z) - 1) / (z + z.real.dtype.type(e))))),
     ("thresholded", "1 + ½z within |z| < 1e-2",
      _rule(held=lambda z: np.where(np.abs(z) < 1e-2, 1 + z / 2, averaged(z)))),
     ("first_order", "1 within |z| < 1e-3",

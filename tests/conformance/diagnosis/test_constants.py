@@ -1,11 +1,14 @@
-"""Limits that a program sets to its arguments are named with their numbers."""
+"""Limits that a program sets to its arguments, and small numbers that it adds, are named."""
 
 import numpy as np
 import pytest
 from judging import looks_like
 
 from refssm import diagonal_kernel_zoh, linear_scan, selective_scan, vandermonde_kernel
+from refssm.adapters import log_dt, neg_exp
 from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.planted import planted_bugs
+from refssm.conformance.planted.epsilon import Epsilon, in_words
 
 pytestmark = pytest.mark.usefixtures("their_warnings_are_not_ours")
 
@@ -77,3 +80,67 @@ def test_a_gradient_is_not_searched_for_limits():
 
     told = looks_like("linear_scan", linear_scan, "gradient", vjp=vjp)
     assert "kept at" not in told
+
+
+EPSILONS = [bug for bug in planted_bugs() if isinstance(bug.wrong, Epsilon)]
+
+
+@pytest.mark.parametrize("bug", EPSILONS, ids=str)
+def test_a_planted_epsilon_is_in_its_description(bug):
+    assert in_words(bug.wrong.number) in bug.what
+
+
+def added_to_differences(epsilon):
+    def program(v, w, z):
+        differences = z[..., :, None] - w[..., None, :]
+        return (v[..., None, :] / (differences + z.real.dtype.type(epsilon))).sum(-1)
+
+    return program
+
+
+def added_to_poles(epsilon):
+    def program(w, B, C, dt, *, l):
+        z = dt[..., None] * w
+        D = C * B * np.expm1(z) / (w + w.real.dtype.type(epsilon))
+        return (D[..., None] * np.exp(z[..., None] * np.arange(l, dtype=z.real.dtype))).sum(-2)
+
+    return program
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 2.5e-5, 3e-6])
+def test_a_small_number_in_a_denominator_is_named_whatever_it_is(epsilon):
+    told = looks_like("cauchy_kernel", added_to_differences(epsilon), dtype="complex64")
+    assert told.startswith(f"{in_words(epsilon)} added to the denominator: this known bug")
+    told = looks_like("diagonal_kernel_zoh", added_to_poles(epsilon))
+    assert told.startswith(f"{in_words(epsilon)} added to the denominator w: this known bug")
+
+
+def test_a_small_number_in_a_square_is_named_behind_adapters():
+    def program(w, C, dt, *, l):
+        w = -np.exp(w.real) + 1j * w.imag
+        z = np.exp(dt)[..., None] * w
+        E = np.exp(z[..., None] * np.arange(l, dtype=z.real.dtype))
+        x = np.expm1(l * z) * w
+        weights = C * np.expm1(z) * x.conj() / (np.abs(x) ** 2 + np.float32(2e-5))
+        return (weights[..., None] * E).sum(-2)
+
+    adapters = log_dt(), neg_exp("w")
+    told = looks_like("dss_softmax_kernel", program, dtype="complex64", adapters=adapters)
+    assert told.startswith("x*/(|x|² + 2e-5) for 1/x: this known bug")
+
+
+@pytest.mark.parametrize("change", [1.01, -1.0])
+def test_another_mistake_is_no_small_number(change):
+    def program(v, w, z):
+        return change * (v[..., None, :] / (z[..., :, None] - w[..., None, :])).sum(-1)
+
+    told = looks_like("cauchy_kernel", program, dtype="complex64")
+    assert "added" not in told
+    assert "|d|²" not in told
+
+
+def test_a_small_number_beside_another_mistake_is_not_told_as_the_only_one():
+    def program(v, w, z):
+        return added_to_differences(1e-3)(v[..., ::-1], w, z)
+
+    assert "added" not in looks_like("cauchy_kernel", program, dtype="complex64")

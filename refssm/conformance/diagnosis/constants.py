@@ -1,31 +1,39 @@
-"""Arguments that a program keeps within a limit of its own, found by calling it.
+"""Constants of a program's own: a limit of an argument, or a small number that it adds.
 
 If an argument above c gives what c gives, then cutting it off at any t ≥ c changes no bit of the
-outputs. Bisection finds the smallest such t. The limit is told only if the reference, with the
-argument so cut off, gives the recorded outputs, as for a planted bug.
+outputs. Calls of the program find the smallest such t, by bisection. A number ε is found without
+calls: the errors of a planted program with ε are fitted to the recorded ones. Either is told only
+if the reference with this mistake gives the recorded outputs, as for a planted bug.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from refssm._adapted import adapters_of
 from refssm.conformance.calling.one_call import Declined
+from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.cases.limits import may_hold
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.checks import Check
-from refssm.conformance.diagnosis.suspects import distance, everywhere
-from refssm.conformance.diagnosis.transcript import Call, Episode, gave_arrays, refused
+from refssm.conformance.diagnosis.suspects import bugs_in, distance, everywhere, outcome_of
+from refssm.conformance.diagnosis.transcript import Call, Episode, expected, gave_arrays, refused
+from refssm.conformance.gauges.gauge import wide
 from refssm.conformance.planted import PlantedBug
+from refssm.conformance.planted.epsilon import Epsilon, in_words
 
-TRIED = 3  # failing calls, the smallest first
+TRIED = 3  # failing calls: the smallest for a limit, the largest for an ε
 LARGEST = 100_000  # numbers in a call: each limit takes about a hundred calls
 DOUBLINGS = 40  # how far from its largest number an argument may be cut off
 HALVINGS = 64
+QUICK = 10_000  # numbers in a call: each ε takes about a hundred runs of our own program
+DIGITS = 1, 2, 3  # of an ε that is told: as few as explain the outputs
 
 
 class Side(NamedTuple):
@@ -130,3 +138,55 @@ def _bug(check: Check, op, i: int, change: Callable, what: str) -> PlantedBug:
         return right(*(change(a) if k == i else a for k, a in enumerate(arrays)), **statics)
 
     return PlantedBug(op.name, "clamped", f"{check.name}[{check.dtype}]", what, wrong)
+
+
+def with_epsilon(candidate: Candidate, heard: list[Episode]) -> list[PlantedBug]:
+    """The planted bugs whose small number, chosen again, explains all recorded outputs."""
+    bugs = [bug for bug in bugs_in(candidate.op) if isinstance(bug.wrong, Epsilon)]
+    calls = sorted((call for e in heard for call in e.calls), key=_size)
+    if not bugs or any(call.vjp for call in calls):
+        return []
+    failing = [call for call in calls if refused(candidate, call, call.outcome)]
+    if not all(gave_arrays(call.outcome) for call in failing):
+        return []
+    shown = [call for call in failing if _size(call) <= QUICK][: -TRIED - 1 : -1]
+    found = (_at_its_epsilon(bug, candidate, shown, calls) for bug in bugs)
+    return [bug for bug in found if bug is not None]
+
+
+def _at_its_epsilon(bug, candidate: Candidate, shown, calls) -> PlantedBug | None:
+    """The bug with the number that one of the calls shows, if it explains all calls."""
+    for call in shown:
+        epsilon = _nearest(bug, candidate, call)
+        for digits in DIGITS if epsilon else ():
+            number = float(f"{epsilon:.{digits - 1}e}")
+            what = bug.what.replace(in_words(bug.wrong.number), in_words(number))
+            told = replace(bug, what=what, wrong=bug.wrong.at(number))
+            if distance(told, candidate, calls, everywhere) is not None:
+                return told
+    return None
+
+
+def _nearest(bug: PlantedBug, candidate: Candidate, call: Call) -> float:
+    """The ε with which the bug's outputs are nearest to the recorded ones; 0 if none is nearer."""
+    arguments = wide(call.arguments, np.float64)
+    right = [g.value for g in expected(candidate, call)]
+
+    def apart(exponent) -> float:
+        """The mean difference of the entries from the bug's, as shares of the error, at most 1."""
+        other = replace(bug, wrong=bug.wrong.at(10.0**exponent))
+        outputs = outcome_of(InProcess([other.found()]), bug.op, call, arguments, candidate).outputs
+        if [np.shape(y) for y in outputs] != [y.shape for y in right]:
+            return 1.0
+        each = zip(call.outcome.outputs, outputs, right, strict=True)
+        shares = [np.abs(y - own).ravel() / np.abs(y - g).ravel() for y, own, g in each]
+        return float(np.minimum(1, np.nan_to_num(np.concatenate(shares), nan=0.0)).mean())
+
+    exponents = np.arange(-14, -1, 0.25)
+    far = [apart(exponent) for exponent in exponents]
+    best = int(np.argmin(far))
+    if far[best] >= 1:
+        return 0.0
+    around = exponents[max(0, best - 1)], exponents[min(best + 1, len(far) - 1)]
+    nearest: Any = minimize_scalar(apart, bounds=around, method="bounded")
+    return 10.0 ** float(nearest.x)
