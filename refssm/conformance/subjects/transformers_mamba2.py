@@ -3,7 +3,7 @@
 
 These are the functions that Mamba2Mixer falls back to; Bamba, FalconH1, GraniteMoeHybrid,
 Nemotron-H and Zamba2 have copies of them. They cast to float32. Decays are e^{A dt} with one A per
-head, and inputs are x dt, so A = log_a of each step and dt = 1 give exactly refssm's operator.
+head, and inputs are x dt. The scan is judged in these arguments, the step with A = log_a, dt = 1.
 Heads are numbered group by group. The last chunk is padded, and a chunk needs the square of its
 length for each head: a chunk of 4096 steps takes a minute even for short sequences, and no
 configuration uses it.
@@ -15,10 +15,14 @@ from transformers.models.mamba2.modeling_mamba2 import (
     mamba2_selective_state_update,
 )
 
+from refssm.adapters import dt_and_A
 from refssm.testing import implements
 
 F4 = ("float32",)
 LONGEST = 256  # longest chunk, as in Mamba2Config
+
+
+SCAN = "b l g h p, b l g h, g h, b l g n, b l g n"
 
 
 @implements(
@@ -26,14 +30,14 @@ LONGEST = 256  # longest chunk, as in Mamba2Config
     framework="torch",
     vjp=True,
     dtypes=F4,
-    layout="b l g h p, b l g h, b l g n, b l g n -> b l g h p",
+    adapters=dt_and_A(),
+    layout=f"{SCAN} -> b l g h p",
 )
-def ssd_chunked(x, log_a, B, C, *, chunk):
+def ssd_chunked(x, dt, A, B, C, *, chunk):
     """mamba2_chunk_scan from a zero state."""
     _not_too_long(chunk)
-    heads, decays = x.flatten(2, 3), log_a.flatten(2, 3)
-    y = mamba2_chunk_scan(heads, torch.ones_like(decays), decays, B, C, chunk)
-    return y.reshape(x.shape)
+    heads, steps, rates = x.flatten(2, 3), dt.flatten(2, 3), A.flatten()
+    return mamba2_chunk_scan(heads, steps, rates, B, C, chunk).reshape(x.shape)
 
 
 @implements(
@@ -41,14 +45,15 @@ def ssd_chunked(x, log_a, B, C, *, chunk):
     framework="torch",
     vjp=True,
     dtypes=F4,
-    layout="b l g h p, b l g h, b l g n, b l g n, b g h p n -> b l g h p, b g h p n",
+    adapters=dt_and_A(),
+    layout=f"{SCAN}, b g h p n -> b l g h p, b g h p n",
 )
-def ssd_chunked_stateful(x, log_a, B, C, S0, *, chunk):
+def ssd_chunked_stateful(x, dt, A, B, C, S0, *, chunk):
     """mamba2_chunk_scan from S0, with the last state."""
     _not_too_long(chunk)
-    heads, decays, states = x.flatten(2, 3), log_a.flatten(2, 3), S0.flatten(1, 2)
-    ones, carried = torch.ones_like(decays), {"return_final_states": True}
-    y, S = mamba2_chunk_scan(heads, ones, decays, B, C, chunk, initial_states=states, **carried)
+    heads, steps, rates, states = x.flatten(2, 3), dt.flatten(2, 3), A.flatten(), S0.flatten(1, 2)
+    carried = {"initial_states": states, "return_final_states": True}
+    y, S = mamba2_chunk_scan(heads, steps, rates, B, C, chunk, **carried)
     return y.reshape(x.shape), S.reshape(S0.shape)
 
 
