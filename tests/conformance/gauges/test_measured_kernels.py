@@ -221,6 +221,41 @@ def test_at_one_step_the_terms_that_cancel_bound_a_gradient_where_our_own_cancel
         assert term / 2 <= gauge.k0 <= 16 * term
 
 
+def short_kernels(dt, C):
+    """One mode of each pair with w = −1, P = Q = 1/2 and B = 1 in each member of a batch."""
+    d, ones = len(dt), np.ones((len(dt), 1), np.complex64)
+    halves = np.full((d, 1, 1), 0.5, np.complex64)
+    return [-ones, halves, halves, ones, np.array(C, np.complex64)[:, None], np.float32(dt)]
+
+
+def by_step(arrays, l):
+    """The gauge of the gradient by dt for cotangents of 1."""
+    op = operator_named("dplr_kernel_aliased_real")
+    dk = np.ones((len(arrays[-1]), l), np.float32)
+    return expect(op, [dk, *arrays], {"l": l}, op.bare_vjp)[-1]
+
+
+def test_a_gradient_by_dt_that_cancels_in_a_short_kernel_is_bounded_by_its_terms():
+    gauge = by_step(short_kernels([2.0**-9, 0.5], [1, 1]), 5)  # the second is no short one
+    assert np.abs(gauge.value[0]) < 1e-12
+    assert 100 < gauge.k0[0] < 1e4  # w̄ dw is 0.9, over dt
+    assert gauge.k0[1] < 50
+
+
+def test_a_member_of_the_batch_without_outputs_does_not_decide_for_the_others():
+    alone = by_step(short_kernels([0.25], [1]), 1).k0
+    assert by_step(short_kernels([0.25, 0.25], [0, 1]), 1).k0[1] == alone[0] > 1
+
+
+def test_beside_a_pole_all_gradients_have_their_derived_bounds():
+    op = operator_named("cauchy_kernel")
+    w, beside = np.array([1j]), np.array([1j + 3e-9])  # one number in single precision
+    for z, derived in [(beside, True), (w + 0.5, False)]:
+        arrays = [np.ones(1, complex), np.ones(1, complex), w, z]
+        measured = [g.derived is not None for g in expect(op, arrays, {}, op.bare_vjp)]
+        assert measured == [not derived] * 3
+
+
 @pytest.mark.parametrize("name", ["hope_transfer", "hope_kernel_aliased"])
 def test_exact_powers_at_the_nodes_1_and_minus_1_do_not_bind_programs_with_angles(name):
     op, rng = operator_named(name), np.random.default_rng(0)
