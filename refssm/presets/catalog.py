@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from refssm._adapted import Adapted
+from refssm._adapted import Adapted, adapters_of
 from refssm._operator import Operator
 from refssm.adapters import PAIRS
 from refssm.presets import (
@@ -54,17 +54,22 @@ def preset_named(op: Operator, name: str) -> Preset | None:
     raise LookupError(f"{op} has no preset {name!r}")
 
 
-def presets_of(op: Operator, pairs: bool = False) -> tuple[Preset, ...]:
-    """All presets of an operator; () if it has none. With `pairs`, those of its form for pairs.
+def presets_of(op: Operator) -> tuple[Preset, ...]:
+    """All presets of an operator; () if it has none. With `halves`, those of its form for pairs.
 
     `halves` joins the conjugates to each system: one that has both of each pair already would have
     every mode twice.
     """
-    if isinstance(op, Adapted) and op.base is not None and op.adapter is not None:
-        presets = presets_of(op.base, pairs or op.adapter.name == PAIRS)
-        return tuple(_of_parameters(op, preset) for preset in presets)
-    names = [f"{op.name}{ending}" for ending in OF_PAIRS] if pairs else []
-    return next((PRESETS[name] for name in [*names, op.name] if name in PRESETS), ())
+    adapters = {adapter.name for adapter in adapters_of(op)}
+    return _of_base(op, OF_PAIRS if PAIRS in adapters else ())
+
+
+def _of_base(op: Operator, endings: tuple[str, ...]) -> tuple[Preset, ...]:
+    """The presets of the first form that has some, in the parameters of `op`."""
+    if isinstance(op, Adapted) and op.base is not None:
+        return tuple(_of_parameters(op, preset) for preset in _of_base(op.base, endings))
+    names = (*(f"{op.name}{ending}" for ending in endings), op.name)
+    return next((PRESETS[name] for name in names if name in PRESETS), ())
 
 
 def _of_parameters(op: Adapted, preset: Preset) -> Preset:

@@ -2,8 +2,9 @@
 
 If an argument above c gives what c gives, then cutting it off at any t ≥ c changes no bit of the
 outputs. Calls of the program find the smallest such t, by bisection. A number ε is found without
-calls: the errors of a planted program with ε are fitted to the recorded ones. Either is told only
-if the reference with this mistake gives the recorded outputs, as for a planted bug.
+calls: it is the one with which the outputs of a planted bug are nearest to the recorded ones.
+Either is reported only if the reference with this mistake gives the recorded outputs, as for a
+planted bug.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ TRIED = 3  # failing calls: the smallest for a limit, the largest for an ε
 LARGEST = 100_000  # numbers in a call: each limit takes about a hundred calls
 DOUBLINGS = 40  # how far from its largest number an argument may be cut off
 HALVINGS = 64
-QUICK = 10_000  # numbers in a call: each ε takes about a hundred runs of our own program
-DIGITS = 1, 2, 3  # of an ε that is told: as few as explain the outputs
+QUICK = 10_000  # numbers in a call: each ε takes about 80 runs of our own program
+DIGITS = 1, 2, 3  # significant digits of a reported ε, fewest first
 
 
 class Side(NamedTuple):
@@ -149,9 +150,16 @@ def with_epsilon(candidate: Candidate, heard: list[Episode]) -> list[PlantedBug]
     failing = [call for call in calls if refused(candidate, call, call.outcome)]
     if not all(gave_arrays(call.outcome) for call in failing):
         return []
-    shown = [call for call in failing if _size(call) <= QUICK][: -TRIED - 1 : -1]
+    shown = [call for call in failing if _size(call) <= QUICK and _fits(candidate, call)]
+    shown = shown[: -TRIED - 1 : -1]
     found = (_at_its_epsilon(bug, candidate, shown, calls) for bug in bugs)
     return [bug for bug in found if bug is not None]
+
+
+def _fits(candidate: Candidate, call: Call) -> bool:
+    """True if the outputs have the right number and shapes."""
+    right = expected(candidate, call)
+    return [y.shape for y in call.outcome.outputs] == [g.value.shape for g in right]
 
 
 def _at_its_epsilon(bug, candidate: Candidate, shown, calls) -> PlantedBug | None:
@@ -173,19 +181,21 @@ def _nearest(bug: PlantedBug, candidate: Candidate, call: Call) -> float:
     right = [g.value for g in expected(candidate, call)]
 
     def apart(exponent) -> float:
-        """The mean difference of the entries from the bug's, as shares of the error, at most 1."""
+        """The mean distance from the bug's outputs over that from the right ones, at most 1."""
         other = replace(bug, wrong=bug.wrong.at(10.0**exponent))
         outputs = outcome_of(InProcess([other.found()]), bug.op, call, arguments, candidate).outputs
         if [np.shape(y) for y in outputs] != [y.shape for y in right]:
             return 1.0
         each = zip(call.outcome.outputs, outputs, right, strict=True)
-        shares = [np.abs(y - own).ravel() / np.abs(y - g).ravel() for y, own, g in each]
-        return float(np.minimum(1, np.nan_to_num(np.concatenate(shares), nan=0.0)).mean())
+        wrong = [(y, own, g, np.isfinite(y) & (y != g)) for y, own, g in each]
+        shares = [(np.abs(y - own) / np.abs(y - g))[at] for y, own, g, at in wrong]
+        shares = np.minimum(1, np.nan_to_num(np.concatenate(shares), nan=1.0))
+        return float(shares.mean()) if shares.size else 1.0
 
     exponents = np.arange(-14, -1, 0.25)
     far = [apart(exponent) for exponent in exponents]
     best = int(np.argmin(far))
-    if far[best] >= 1:
+    if not far[best] < 1:
         return 0.0
     around = exponents[max(0, best - 1)], exponents[min(best + 1, len(far) - 1)]
     nearest: Any = minimize_scalar(apart, bounds=around, method="bounded")

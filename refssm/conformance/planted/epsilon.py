@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Epsilon:
-    """A wrong program with a number that others choose otherwise: `program_of(number)`."""
+    """A wrong program with a small number, `program_of(number)`; `at` takes another number."""
 
     def __init__(self, number: float, program_of: Callable[[float], Callable]):
         self.number, self.program_of = number, program_of

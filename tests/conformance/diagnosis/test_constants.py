@@ -90,6 +90,26 @@ def test_a_planted_epsilon_is_in_its_description(bug):
     assert in_words(bug.wrong.number) in bug.what
 
 
+@pytest.mark.parametrize("name", sorted({bug.op for bug in EPSILONS}))
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        lambda y: y[..., 1:],
+        lambda y: (y, y),
+        lambda y: np.where(np.arange(y.shape[-1]) == 0, np.nan, 3 * y),
+    ],
+    ids=["one entry missing", "one output too many", "NaN"],
+)
+def test_outputs_that_do_not_fit_are_described_and_no_small_number_is_seen(name, spoilt):
+    reference = operator_named(name).reference
+
+    def program(*arrays, **statics):
+        y = reference(*arrays, **statics)
+        return tuple(map(spoilt, y)) if isinstance(y, tuple) else spoilt(y)
+
+    assert "known bug" not in looks_like(name, program, dtype="complex64")
+
+
 def added_to_differences(epsilon):
     def program(v, w, z):
         differences = z[..., :, None] - w[..., None, :]

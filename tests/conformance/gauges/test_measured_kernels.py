@@ -19,6 +19,7 @@ from refssm.conformance.gauges.contracts import (
 from refssm.conformance.gauges.gauge import Call, Known, gauges
 from refssm.conformance.gauges.programs import GRADIENTS, OUTPUTS
 from refssm.conformance.gauges.programs import measured as measuring
+from refssm.conformance.gauges.programs.dplr_gradients import at_few_steps
 from refssm.conformance.gauges.programs.pieces import in_pieces, interleaved
 from refssm.conformance.honest.dplr.vjp import through_the_spectrum_vjp
 from refssm.conformance.judging.expected import expect
@@ -244,7 +245,27 @@ def test_a_gradient_by_dt_that_cancels_in_a_short_kernel_is_bounded_by_its_terms
 
 def test_a_member_of_the_batch_without_outputs_does_not_decide_for_the_others():
     alone = by_step(short_kernels([0.25], [1]), 1).k0
-    assert by_step(short_kernels([0.25, 0.25], [0, 1]), 1).k0[1] == alone[0] > 1
+    both = by_step(short_kernels([0.25, 0.25], [0, 1]), 1)
+    assert both.k0[1] == alone[0] > 1
+    assert both.again is not None
+    assert both.again()[1] >= both.k0[1]
+
+
+@pytest.mark.parametrize(("first", "second", "other"), [(0, 1, False), (1, 1, True)])
+def test_a_member_of_the_batch_is_another_case_if_all_of_its_results_change(first, second, other):
+    values = [np.ones((2, 3)), np.ones((2, 4))]
+    on_copies = [np.ones((4, 2, 3)), np.ones((4, 2, 4))]
+    for copies, member in zip(on_copies, (first, second), strict=True):
+        copies[2, member, 1] = 3
+    assert measuring._is_another_case(on_copies, values, [1, 1]) is other
+
+
+def test_a_kernel_with_a_large_low_rank_part_is_not_short():
+    arrays = short_kernels([0.5], [1])
+    arrays[0] = np.full((1, 1), -1e-3, np.complex64)
+    arrays[1] = arrays[2] = np.ones((1, 1, 1), np.complex64)
+    found = at_few_steps(np.ones((1, 500), np.float32), *arrays, l=500)
+    assert found is None
 
 
 def test_beside_a_pole_all_gradients_have_their_derived_bounds():

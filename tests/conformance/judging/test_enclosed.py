@@ -1,10 +1,8 @@
-from contextlib import suppress
-
 import numpy as np
 import pytest
 
 from refssm import oracle
-from refssm._adapted import adapted, adapters_of
+from refssm._adapted import adapted, adapters_of, refuse_unfit
 from refssm.adapters import dt_and_A, halves, log_dt, neg_exp, neg_softplus
 from refssm.catalog import OPERATORS
 from refssm.cauchy import CAUCHY_KERNEL
@@ -15,19 +13,28 @@ from refssm.conformance.judging import enclosed, expected
 from refssm.conformance.judging.certificate import certify
 from refssm.conformance.judging.enclosed import enclosed_values
 from refssm.scan import LINEAR_SCAN
-from refssm.ssd import SSD_QUADRATIC, SSD_RECURRENT
+from refssm.ssd import SSD_QUADRATIC, SSD_RECURRENT, SSD_STEP
 
 U = 2.0**-53
 QUICK = [op for op in OPERATORS if enclosed._quick(op)]
-ADAPTERS = log_dt(), neg_exp("w"), neg_softplus("w"), halves(), dt_and_A()
+PARAMETERS = (
+    [log_dt()], [neg_exp("w")], [neg_softplus("w")], [halves()],
+    [log_dt(), neg_exp("w"), halves()],
+)  # fmt: skip
 
 
-def _adapted():
-    """The operators that have an enclosure, as functions of other parameters."""
-    for op in QUICK:
-        for adapter in ADAPTERS:
-            with suppress(ValueError):  # it has no such argument
-                yield adapted(op, [adapter])
+def _fits(op, adapters):
+    """Whether the operator has the arguments of these adapters."""
+    try:
+        for adapter in adapters:
+            refuse_unfit(op, adapter)
+    except ValueError:
+        return False
+    return True
+
+
+ADAPTED = [adapted(op, given) for op in QUICK for given in PARAMETERS if _fits(op, given)]
+ADAPTED += [adapted(SSD_STEP, [dt_and_A()])]
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +54,7 @@ def _named(op):
     return f"{op}-{'-'.join(map(str, adapters_of(op)))}"
 
 
-@pytest.mark.parametrize("op", [*QUICK, *_adapted()], ids=_named)
+@pytest.mark.parametrize("op", [*QUICK, *ADAPTED], ids=_named)
 def test_values_from_balls_are_those_of_the_oracle(op):
     cubic = op.contract.judges_whole_matrices
     for seed in (1, 2):
@@ -59,6 +66,21 @@ def test_values_from_balls_are_those_of_the_oracle(op):
             assert y.shape == exact.shape
             assert y.dtype == exact.dtype
             assert (np.abs(y - exact) <= 2 * enclosed.TIGHT * U * gauge.k0).all()
+
+
+def test_steps_and_rates_of_a_whole_scan_have_the_enclosure_of_the_scan():
+    from refssm.enclosure import middles  # needs flint
+
+    op = adapted(SSD_RECURRENT, [dt_and_A()])  # the judge takes the oracle, which is faster
+    case, (gauge,) = _case(op, 1)
+    ((values, radii),) = middles(op, case.arrays, case.statics, 192)
+    (right,) = oracle.evaluate(op, *case.arrays, **case.statics)
+    assert (radii <= U * U * gauge.k0.ravel()).all()
+    assert (np.abs(values.reshape(right.shape) - right) <= U * U * gauge.k0).all()
+
+
+def test_adapters_of_all_kinds_have_enclosures():
+    assert len(ADAPTED) > 100
 
 
 def test_balls_that_are_too_large_are_not_used(monkeypatch):

@@ -135,10 +135,11 @@ def at_few_steps(dk, w, P, Q, B, C, dt, *, l):
     For kernels shorter than each of their time constants: K is almost C (−A)⁻¹ B/l, which has no
     dt, and ddt is a sum that cancels, while `through_nodes` multiplies by 1 − z and does not err.
     At one step all of it cancels. In long kernels it errs up to 24 times as much as the others do.
-    Each term has one rounding away from 0: with one state the terms may cancel exactly here, and
-    not in a program that divides by A where this one multiplies.
+    To each term one rounding of its modulus is added: with one state the terms may cancel exactly
+    here, and not in a program that divides by A where this one multiplies.
     """
-    short = (l == 1) | (l * dt * np.abs(w).max(-1, initial=0) < 1)
+    low_rank = np.sqrt((np.abs(P) ** 2).sum((-2, -1)) * (np.abs(Q) ** 2).sum((-2, -1)))
+    short = (l == 1) | (l * dt * (np.abs(w).max(-1, initial=0) + low_rank) < 1)
     if l == 0 or not short.any():
         return None
     h, one = dt[..., None], np.ones_like(dt)

@@ -75,15 +75,20 @@ def measured(
         k0 = np.maximum(np.broadcast_to(k, y.shape), np.maximum(np.abs(y), call.floor))
         if entries:
             gauges.append(_smaller(lazily()[j], k0, LOOSE if _of_gradients(call) else 1))
-            continue
-        gauge = Gauge(y, k0, k0, peak, normwise=True, derived=_Beyond(lazily, j))
-        nowhere = np.broadcast_to(np.isinf(k), y.shape)  # no program errs in these slices
-        if nowhere.any():
-            known = lazily()[j]
-            k1 = np.where(nowhere, known.k1, k0)
-            gauge = replace(gauge, k0=np.where(nowhere, known.k0, k0), k1=k1)
-        gauges.append(gauge)
+        else:
+            gauge = Gauge(y, k0, k0, peak, normwise=True, derived=_Beyond(lazily, j))
+            gauges.append(_where_programs_err(gauge, np.broadcast_to(np.isinf(k), y.shape)))
     return tuple(gauges)
+
+
+def _where_programs_err(gauge: Gauge, nowhere: np.ndarray) -> Gauge:
+    """The measured gauge, with the derived bounds in slices in which no program errs."""
+    if not nowhere.any():
+        return gauge
+    assert isinstance(gauge.derived, _Beyond)
+    known = gauge.derived.gauge
+    k1 = np.where(nowhere, known.k1, gauge.k0)
+    return replace(gauge, k0=np.where(nowhere, known.k0, gauge.k0), k1=k1)
 
 
 def measured_again(
@@ -96,8 +101,8 @@ def measured_again(
             copies, found = _on_copies(call, programs, part)
             told = _compared(call, exact, copies, found, values)
         for j, k in enumerate(told):
-            if k is not None and np.isfinite(k).all():
-                k0[j] = np.maximum(k0[j], k)
+            if k is not None:
+                k0[j] = np.maximum(k0[j], np.where(np.isfinite(k), k, 0))
     most = [g.derived.k1 if isinstance(g.derived, Known) else np.inf for g in gauges]
     return [np.maximum(g.k0, np.minimum(k, m)) for g, k, m in zip(gauges, k0, most, strict=True)]
 
@@ -116,7 +121,7 @@ def _compared(call: Call, exact, copies, found, values) -> list[np.ndarray | Non
     wanted = [w.reshape(len(w), *y.shape) for w, y in zip(wanted, values, strict=True)]
     found = [[y.reshape(w.shape) for y, w in zip(of, wanted, strict=True)] for of in found]
     ranks = [y.ndim - batch for y, batch in zip(values, _batch_ranks(call, values), strict=True)]
-    if all(map(_is_another_case, wanted, values, ranks)):
+    if _is_another_case(wanted, values, ranks):
         return [None] * len(values)
     return [
         _units([results[j] for results in found], wanted[j], y, ranks[j])
@@ -153,19 +158,27 @@ class _Beyond:
     output: int
 
     def __call__(self) -> np.ndarray:
-        return self.gauges()[self.output].k1
+        return self.gauge.k1
+
+    @property
+    def gauge(self) -> Gauge:
+        """The derived gauge."""
+        return self.gauges()[self.output]
 
 
-def _is_another_case(wanted, value, rank: int) -> bool:
-    """True if its roundings to single precision change a result by half of it, as beside a pole.
+def _is_another_case(wanted, values, ranks) -> bool:
+    """True if its roundings to single precision make of a member of the batch another case.
 
-    All results change there. Where one gradient changes so much and another does not, it cancels.
+    They change each of its results by half of it, as beside a pole. Where they change one result so
+    much and another less, the first cancels.
     """
-    if value.size == 0:
-        return True
-    axes = tuple(range(-rank, 0))
-    change = np.abs(wanted - value).max(axes, keepdims=True)
-    return bool((change > np.abs(value).max(axes, keepdims=True) / 2).any())
+    members = []
+    for on_copies, y, rank in zip(wanted, values, ranks, strict=True):
+        if y.size:
+            axes = tuple(range(-rank, 0))
+            change = np.abs(on_copies - y).max(axes).max(0)
+            members.append(change > np.abs(y).max(axes) / 2)
+    return bool(np.logical_and.reduce(np.broadcast_arrays(*members)).any()) if members else True
 
 
 def _units(found: list[np.ndarray], wanted, value, rank: int) -> np.ndarray | None:
