@@ -152,3 +152,16 @@ def test_the_command_of_make_soak_runs_in_several_processes(folder):
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == "1 pieces, 0 rejections of honest implementations\n"
     assert "| shift_kernel | numba | 1 |" in stored.SOAK_PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "check", "seed"),
+    [
+        ("selective_step", "gradient[complex128]", 137),  # a loop over 256 equal terms
+        ("resolvent_at_roots", "gradient[complex64]", 71),  # a member of the batch without errors
+        ("resolvent_at_roots", "gradient[float64]", 135),
+    ],
+)
+def test_pieces_that_rejected_a_right_program_reject_none(name, check, seed):
+    assert soak.run_piece(name, f"{name}/{check}", seed, 5)["rejected"] == []

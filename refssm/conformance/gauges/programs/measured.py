@@ -7,7 +7,7 @@ For one member of a batch, K0 is the largest of
   on three copies of them in which each number is moved by one rounding up or down, each against
   the reference at its own inputs: one lucky cancellation decides nothing;
 - the change of the result between these copies: the effect of one rounding of the inputs;
-- log2(2l) root mean squares, the roundings of a transform,
+- log2(2l) root mean squares: the roundings of a transform, or of a sum along the longest axis l,
 
 in units of u, rounded up to a power of two, so that machines agree. It holds in every precision.
 A result beyond it is measured again on many more copies: where an error depends on the rounding of
@@ -82,13 +82,16 @@ def measured(
 
 
 def _where_programs_err(gauge: Gauge, nowhere: np.ndarray) -> Gauge:
-    """The measured gauge, with the derived bounds in slices in which no program errs."""
+    """The measured gauge, if there are slices in which no program errs with the derived one.
+
+    There the derived bounds hold, and in the other slices of such a result the larger ones.
+    """
     if not nowhere.any():
         return gauge
     assert isinstance(gauge.derived, _Beyond)
     known = gauge.derived.gauge
-    k1 = np.where(nowhere, known.k1, gauge.k0)
-    return replace(gauge, k0=np.where(nowhere, known.k0, gauge.k0), k1=k1)
+    k0, k1 = (np.where(nowhere, k, np.maximum(k, gauge.k0)) for k in (known.k0, known.k1))
+    return replace(gauge, k0=k0, k1=k1)
 
 
 def measured_again(
@@ -123,8 +126,9 @@ def _compared(call: Call, exact, copies, found, values) -> list[np.ndarray | Non
     ranks = [y.ndim - batch for y, batch in zip(values, _batch_ranks(call, values), strict=True)]
     if _is_another_case(wanted, values, ranks):
         return [None] * len(values)
+    longest = max(n for axes in _core_shapes(call) for n in (1, *axes))
     return [
-        _units([results[j] for results in found], wanted[j], y, ranks[j])
+        _units([results[j] for results in found], wanted[j], y, ranks[j], longest)
         for j, y in enumerate(values)
     ]
 
@@ -181,7 +185,7 @@ def _is_another_case(wanted, values, ranks) -> bool:
     return bool(np.logical_and.reduce(np.broadcast_arrays(*members)).any()) if members else True
 
 
-def _units(found: list[np.ndarray], wanted, value, rank: int) -> np.ndarray | None:
+def _units(found: list[np.ndarray], wanted, value, rank: int, longest) -> np.ndarray | None:
     """K0 of each slice, as a power of two; None if single precision cannot tell."""
     if value.size == 0:
         return np.zeros(value.shape)
@@ -194,8 +198,7 @@ def _units(found: list[np.ndarray], wanted, value, rank: int) -> np.ndarray | No
         return None
     errors = [np.abs(y - wanted).max(axes, keepdims=True).max(0) for y in found]
     moved = np.abs(wanted[1:] - wanted[:1]).max(axes, keepdims=True).max(0)
-    size = max(value.shape[axis] for axis in axes) if axes else 1
-    spread = np.log2(2 * size) * np.sqrt((np.abs(value) ** 2).mean(axes, keepdims=True))
+    spread = np.log2(2 * longest) * np.sqrt((np.abs(value) ** 2).mean(axes, keepdims=True))
     k0 = np.maximum.reduce([spread, *(e / SINGLE for e in (*errors, moved))]).astype(float)
     k0 = np.exp2(np.ceil(np.log2(np.maximum(k0, np.finfo(float).tiny))))
     # programs that never err say nothing about others: one that rounds once more is right
@@ -231,6 +234,12 @@ def _results(program: Program, arrays, statics) -> list[np.ndarray]:
 def _fitted(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """A gradient summed over the axes along which its argument broadcasts, real if that is."""
     return unbroadcast(found, wanted)
+
+
+def _core_shapes(call: Call) -> list[tuple[int, ...]]:
+    """The core axes of each array."""
+    pairs = zip(call.arrays, _cores(call), strict=True)
+    return [a.shape[a.ndim - core :] for a, core in pairs]
 
 
 def _cores(call: Call) -> list[int]:
