@@ -4,7 +4,8 @@ The first argument of a wrong program is the right one, so that the bug can be p
 implementation: `lambda right, v, w, z: -right(v, w, z)`; for a wrong gradient it is the right VJP:
 `lambda right, dk, v, w, z: …`. Instead of a program, a mapping changes single arguments before the
 right program, `{"v": np.conj}`, or single gradients after the right VJP, `{"w": np.negative}`, or
-cotangents before it, `{"dk": np.conj}`.
+cotangents before it, `{"dk": np.conj}`. A program with a small number is an `Epsilon(1e-8,
+program_of)` with this number in its description: a report names whatever number others chose.
 
     SCAN = Planting(LINEAR_SCAN, "float32")
     SCAN.plant(

@@ -135,6 +135,14 @@ def test_a_small_number_in_a_denominator_is_named_whatever_it_is(epsilon):
     assert told.startswith(f"{in_words(epsilon)} added to the denominator w: this known bug")
 
 
+def test_a_small_number_is_named_in_a_form_whose_bugs_are_adapted():
+    def program(w, C, dt, *, l):
+        return added_to_poles(3e-6)(w, np.ones_like(C), C, dt, l=l)
+
+    told = looks_like("dss_exp_kernel", program)
+    assert told.startswith("3e-6 added to the denominator w: this known bug")
+
+
 def test_a_small_number_in_a_square_is_named_behind_adapters():
     def program(w, C, dt, *, l):
         w = -np.exp(w.real) + 1j * w.imag

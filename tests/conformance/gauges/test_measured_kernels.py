@@ -247,8 +247,14 @@ def test_a_member_of_the_batch_without_outputs_does_not_decide_for_the_others():
     alone = by_step(short_kernels([0.25], [1]), 1).k0
     both = by_step(short_kernels([0.25, 0.25], [0, 1]), 1)
     assert both.k0[1] == alone[0] > 1
+
+
+def test_more_copies_count_for_the_members_in_which_a_program_errs(monkeypatch):
+    both = by_step(short_kernels([0.25, 0.25], [0, 1]), 1)
+    found = [np.full((2, 1), np.inf)] * 5 + [np.array([np.inf, 100 * both.k0[1]])]
+    monkeypatch.setattr(measuring, "_compared", lambda *_: found)
     assert both.again is not None
-    assert both.again()[1] >= both.k0[1]
+    assert both.again().tolist() == [both.k0[0], 100 * both.k0[1]]
 
 
 @pytest.mark.parametrize(("first", "second", "other"), [(0, 1, False), (1, 1, True)])
