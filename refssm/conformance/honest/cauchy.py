@@ -104,13 +104,26 @@ def fraction(v, w, z):
     return (numerator / ((z - w) * (z - w.conj()))).sum(-1)
 
 
-def _wrapped(a, l):
+def _powers(base, l):
+    """base^0 … base^l."""
+    return base[..., None] ** np.arange(l + 1, dtype=base.real.dtype)
+
+
+def _products(base, l):
+    """The same, one after the other.
+
+    The phase of `base ** k` errs by k |log base| roundings, each another: where Σ k base^k cancels,
+    gradients lose 70 times as much at 300 nodes and |a| = 0.998.
+    """
+    ones = np.ones_like(base)[..., None]
+    return np.cumprod(np.concatenate([ones, np.repeat(base[..., None], l, -1)], -1), -1)
+
+
+def _wrapped(a, l, powers):
     """a^k/(1 − a^l), k < l, or −a^(k−l)/(1 − a^(−l)) where |a| > 1: both stay bounded."""
-    k, inside = np.arange(l, dtype=a.real.dtype), (np.abs(a) <= 1)[..., None]
-    a = a[..., None]
-    base = np.where(inside, a, 1 / np.where(inside, 1, a))
-    powers = base ** np.where(inside, k, l - k)
-    return np.where(inside, powers, -powers) / (1 - base**l)
+    inside = np.abs(a) <= 1
+    p = powers(np.where(inside, a, 1 / np.where(inside, 1, a)), l)
+    return np.where(inside[..., None], p[..., :l], -p[..., l:0:-1]) / (1 - p[..., l:])
 
 
 def _complex(*arguments):
@@ -119,14 +132,14 @@ def _complex(*arguments):
 
 def transform(v, a, *, l):
     """A Vandermonde product and one transform."""
-    wrapped = (v[..., None] * _wrapped(a, l)).sum(-2)
+    wrapped = (v[..., None] * _wrapped(a, l, _powers)).sum(-2)
     return np.fft.fft(wrapped).astype(_complex(v, a))
 
 
 def transform_vjp(dk, v, a, *, l):
     """The transform back, then W_k = a^k/(1 − a^l) and its derivative k W_{k−1} + l W_k W_{l−1}."""
     g = (np.fft.ifft(dk) * l)[..., None, :]  # Σ_j e^(+2πijk/l) dk_j
-    W, k = _wrapped(a, l), np.arange(l, dtype=a.real.dtype)
+    W, k = _wrapped(a, l, _products), np.arange(l, dtype=a.real.dtype)
     earlier = np.concatenate([0 * W[..., :1], W[..., :-1]], axis=-1)
     slopes = k * earlier + l * W * W[..., -1:]
     dv = (g * W.conj()).sum(-1)

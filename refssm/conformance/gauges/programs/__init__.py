@@ -7,8 +7,8 @@ does not take.
 
 `AGAIN_OUTPUTS` and `AGAIN_GRADIENTS` have further programs, which run before a result is refused:
 those that keep a number near 1 and take its powers, with this number rounded up or down at random,
-those that round the decays of all steps to one side, and those that take the sine of a rounded
-angle.
+those that round the decays of all steps to one side, those that take the sine of a rounded angle,
+those that round the nodes of a transform, and those that turn the state to another basis.
 """
 
 from refssm.conformance.gauges.programs import (
@@ -29,7 +29,7 @@ OUTPUTS = {name: made for family in _OUTPUTS for name, made in family.OUTPUTS.it
 GRADIENTS = {name: made for family in _GRADIENTS for name, made in family.GRADIENTS.items()}
 AGAIN_OUTPUTS = {
     name: made
-    for family in (dplr, hippo, hope, scan)
+    for family in (dplr, hankel, hippo, hope, scan)
     for name, made in family.AGAIN_OUTPUTS.items()
 }
 AGAIN_GRADIENTS = {

@@ -53,8 +53,10 @@ def moved(a: np.ndarray, rng) -> np.ndarray:
     return np.where(a == 0, a, np.nextafter(a, up))
 
 
-def up_or_down(exact: np.ndarray, dtype) -> np.ndarray:
+def up_or_down(exact: np.ndarray, dtype, *case: np.ndarray) -> np.ndarray:
     """Numbers of a wider type, each rounded to one of its two neighbours in `dtype` at random.
+
+    The draw depends on them and on the arrays of `case`.
 
     For a number that a program multiplies time and again: after l times its error counts l-fold.
     Near 1 the nearest number is the same on all copies of a case, because these differ by less
@@ -62,10 +64,12 @@ def up_or_down(exact: np.ndarray, dtype) -> np.ndarray:
     """
     if np.iscomplexobj(exact):
         real = np.finfo(dtype).dtype
-        return up_or_down(np.real(exact), real) + 1j * up_or_down(np.imag(exact), real)
+        parts = np.real(exact), np.imag(exact)
+        re, im = (up_or_down(x, real, *case) for x in parts)
+        return re + 1j * im
     nearest = exact.astype(dtype)
     away = np.where(exact > nearest, np.inf, -np.inf).astype(dtype)
-    drawn = np.random.default_rng(seed_of(exact)).random(nearest.shape) < 0.5
+    drawn = np.random.default_rng(seed_of(exact, *case)).random(nearest.shape) < 0.5
     return np.where(drawn & (exact != nearest), np.nextafter(nearest, away), nearest)
 
 

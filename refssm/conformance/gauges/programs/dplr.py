@@ -4,10 +4,12 @@ Eigenvectors are no program of this list: for HiPPO-LegS they err by the kernel 
 Woodbury's identity are none either: for HiPPO-LegT with 256 states they err 260 times as much.
 """
 
+from functools import partial
+
 import numpy as np
 
 from refssm._powers import doublings
-from refssm._roots import roots_of_unity
+from refssm._roots import roots_of_unity, turned
 from refssm.conformance.gauges.programs.arithmetic import product, times, up_or_down
 from refssm.dplr.aliased import DPLR_KERNEL_ALIASED, resolved
 from refssm.dplr.kernel import DPLR_KERNEL, near_poles
@@ -104,11 +106,21 @@ def _over_time(A_bar, x, C, l, dtype):
     return K
 
 
-def through_nodes(w, P, Q, B, C, dt, *, l):
+def through_nodes(w, P, Q, B, C, dt, *, l, nodes=around_the_circle):
     """2 C (D + (1 + z) P Qᴴ)⁻¹ B: the kernel with time wrapped around."""
-    below, above = around_the_circle(l, w, P, Q, B, C, dt)
+    below, above = nodes(l, w, P, Q, B, C, dt)
     solved = resolved(denominators(below, above, w, dt), above, P, Q, B)
     return inverse_transform(2 * (C[..., None, :] * solved).sum(-1), _type(w, P, Q, B, C, dt))
+
+
+def rounded_nodes(l, *arguments):
+    """1 − z and 1 + z with z = e^(−2πij/l) rounded, as in S4: beside −1 few digits of 1 + z stay.
+
+    A fast mode, 1 ≪ |w| dt, has its pole there; its kernel errs by u/|1 + z| or more.
+    """
+    cosine, sine = turned(np.arange(l), l, np.float64)
+    z = up_or_down(cosine - 1j * sine, np.finfo(np.result_type(*arguments)).dtype, *arguments)
+    return 1 - z, 1 + z
 
 
 def halves_of_inputs(w, P, Q, B, C, dt, *, l):
@@ -150,6 +162,7 @@ def _of_pair(program):
 
 
 _AGAIN = {"rounded_steps": rounded_steps}
+_AGAIN_ALIASED = {"rounded_nodes": _if_any(partial(through_nodes, nodes=rounded_nodes))}
 _WHOLE = {"at_nodes": at_nodes, "dense_steps": dense_steps, "doubled": doubled}
 _ALIASED = {
     "through_nodes": _if_any(through_nodes),
@@ -160,7 +173,9 @@ _ALIASED = {
 _OF_PAIRS = {"at_nodes": at_nodes, "dense_steps": dense_steps, "beside_one": doubled_beside_one}
 AGAIN_OUTPUTS = {
     DPLR_KERNEL.name: _AGAIN,
+    DPLR_KERNEL_ALIASED.name: _AGAIN_ALIASED,
     DPLR_KERNEL_REAL.name: _of_pairs({**_AGAIN, "doubled": doubled}),
+    DPLR_KERNEL_ALIASED_REAL.name: _of_pairs(_AGAIN_ALIASED),
 }
 OUTPUTS = {
     DPLR_KERNEL.name: _WHOLE,

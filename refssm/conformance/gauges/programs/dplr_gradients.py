@@ -1,10 +1,12 @@
 """Programs of the gradients of DPLR kernels: through the states over time, or through the nodes."""
 
+from functools import partial
+
 import numpy as np
 from numpy.fft import fft
 
 from refssm.conformance.gauges.programs.arithmetic import adjoint, product, seed_of, times
-from refssm.conformance.gauges.programs.dplr import rounded_matrix
+from refssm.conformance.gauges.programs.dplr import rounded_matrix, rounded_nodes
 from refssm.conformance.gauges.programs.krylov import columns
 from refssm.conformance.gauges.programs.measured import SINGLE
 from refssm.conformance.gauges.programs.pieces import in_pieces
@@ -113,11 +115,11 @@ def spread(vjp):
     return program
 
 
-def through_nodes(dk, w, P, Q, B, C, dt, *, l):
+def through_nodes(dk, w, P, Q, B, C, dt, *, l, nodes=around_the_circle):
     """At every node, X = S⁻¹ B and Y = S⁻ᵀ C with S = D + (1 + z) P Qᴴ, by Woodbury's identity."""
     if l == 0:
         return None
-    below, above = around_the_circle(l, w, P, Q, B, C, dt)
+    below, above = nodes(l, w, P, Q, B, C, dt)
     D = denominators(below, above, w, dt)
     X, Y = resolved(D, above, P, Q, B), resolved(D, above, Q.conj(), P.conj(), C)
     ds = 2 * fft(dk)[..., None] / P.real.dtype.type(l)
@@ -185,7 +187,13 @@ _ALIASED = {
     "at_few_steps": at_few_steps,
     "in_pieces": in_pieces(through_nodes),
 }
-AGAIN_GRADIENTS = {DPLR_KERNEL.name: _AGAIN, DPLR_KERNEL_REAL.name: _of_pairs(_AGAIN)}
+_AGAIN_ALIASED = {"rounded_nodes": partial(through_nodes, nodes=rounded_nodes)}
+AGAIN_GRADIENTS = {
+    DPLR_KERNEL.name: _AGAIN,
+    DPLR_KERNEL_ALIASED.name: _AGAIN_ALIASED,
+    DPLR_KERNEL_REAL.name: _of_pairs(_AGAIN),
+    DPLR_KERNEL_ALIASED_REAL.name: _of_pairs(_AGAIN_ALIASED),
+}
 GRADIENTS = {
     DPLR_KERNEL.name: _WHOLE,
     DPLR_KERNEL_ALIASED.name: _ALIASED,

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from refssm._elimination import eliminated
+from refssm._roots import turned as turns
 from refssm.conformance.gauges.programs.arithmetic import adjoint, product, times
 from refssm.conformance.gauges.programs.pieces import in_pieces, interleaved
 from refssm.hankel.diagonal import (
@@ -86,6 +87,26 @@ def responses(both, points):
         return (C[..., None, :] * x).sum(-1) + D[..., None]
 
     return program
+
+
+def turned(program):
+    """The same of the system in another orthonormal basis of the state: H A H, H B, C H.
+
+    H is symmetric and has no small entries. A Hessenberg form or M = Q R does so, too: errors are
+    relative to norms where zeros of A, B and C keep inputs from outputs.
+    """
+
+    def program_there(A, B, C, D, s):
+        H = hartley(A.shape[-1], A.real.dtype)
+        return program(product(H, product(A, H)), times(H, B), times(H, C), D, s)
+
+    return program_there
+
+
+def hartley(n, dtype):
+    """H_jk = (cos 2πjk/n + sin 2πjk/n)/√n: symmetric, H² = I."""
+    c, s = turns(np.outer(np.arange(n), np.arange(n)), n, np.float64)
+    return ((c + s) / np.sqrt(max(n, 1))).astype(dtype)
 
 
 def _row(dG, x):
@@ -211,6 +232,7 @@ OUTPUTS = {
         TRANSFER_DISCRETE.reference, partial(responses, points=around_discrete)
     ),
 }
+AGAIN_OUTPUTS = {op.name: {"turned": turned(op.reference)} for op in (TRANSFER, TRANSFER_DISCRETE)}
 GRADIENTS = {
     TRANSFER.name: _transfers(TRANSFER.bare_vjp, continuous),
     TRANSFER_DISCRETE.name: _transfers(TRANSFER_DISCRETE.bare_vjp, discrete),

@@ -1,0 +1,59 @@
+"""Honest programs beyond a measured bound, and why more copies and programs do not refuse them."""
+
+import numpy as np
+import pytest
+
+from refssm.conformance import standard
+from refssm.conformance.calling.finding import operator_named
+from refssm.conformance.honest.dplr.kernel import woodbury_aliased
+from refssm.conformance.honest.dplr.vjp import dense_at_nodes_vjp
+from refssm.conformance.judging.expected import expect
+
+
+def ratios(found, gauged, unit):
+    """The largest errors over K0, at first and measured again."""
+    at_first, again = 0.0, 0.0
+    for y, gauge in zip(found, gauged, strict=True):
+        error = np.abs(y - gauge.value).astype(float) / unit
+        at_first = max(at_first, (error / gauge.k0).max())
+        again = max(again, (error / gauge.again()).max())
+    return at_first, again
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_a_fast_mode_may_be_resolved_at_nodes_that_are_rounded_once(gradient):
+    op, l = operator_named("dplr_kernel_aliased"), 4097
+    w, ones = np.array([-1 + 1740j], np.complex64), np.ones(1, np.complex64)
+    case = [w, *[np.zeros((1, 1), np.complex64)] * 2, ones, ones, np.float32(1)]
+    if gradient:
+        dk = (np.arange(l) == 3).astype(np.complex64)
+        gauged = expect(op, [dk, *case], {"l": l}, op.bare_vjp)
+        kept = [0, 3, 4, 5]  # dP and dQ are 0
+        found, gauged = ([x[i] for i in kept] for x in (dense_at_nodes_vjp(dk, *case, l=l), gauged))
+    else:
+        gauged, found = expect(op, case, {"l": l}), [woodbury_aliased(*case, l=l)]
+    at_first, again = ratios(found, gauged, 2.0**-24)
+    assert at_first > 2 * standard.C  # beside z = −1 few digits of 1 + z stay
+    assert again < 1
+
+
+@pytest.mark.parametrize("name", ["transfer", "transfer_discrete"])
+def test_another_basis_may_spoil_zeros_that_keep_inputs_from_outputs(name):
+    op = operator_named(name)
+    A = np.array([[-0.14, 0, 0], [0.3, -0.25, 0], [0.2, -0.4, -0.3]])
+    B, C, D = np.array([0, 0, 637.0]), np.array([0.8, 0.8, 0]), np.array(0.5)
+    s = np.array([1.5 + 0.1j, -1.2j])
+    Q, _ = np.linalg.qr(np.random.default_rng(5).normal(size=A.shape))
+    found = op.reference(Q.T @ A @ Q, Q.T @ B, C @ Q, D, s)
+    at_first, again = ratios([found], expect(op, [A, B, C, D, s]), 2.0**-53)
+    assert at_first > 2 * standard.C
+    assert again < standard.C
+
+
+def test_a_basis_that_is_not_orthonormal_is_still_refused():
+    op = operator_named("transfer")
+    A, B, C, D = np.diag([-0.14, -0.3]), np.array([0, 637.0]), np.array([0.8, 0]), np.array(0.5)
+    s, T = np.array([1.5 + 0.1j]), np.array([[1, 1], [1, 1 + 1e-5]])
+    found = op.reference(np.linalg.solve(T, A @ T), np.linalg.solve(T, B), C @ T, D, s)
+    _, again = ratios([found], expect(op, [A, B, C, D, s]), 2.0**-53)
+    assert again > 2 * standard.C
