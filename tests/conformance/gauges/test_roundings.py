@@ -9,8 +9,9 @@ from refssm._arguments import several
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.gauges import contracts
 from refssm.conformance.gauges.gauge import wide
-from refssm.conformance.gauges.programs import AGAIN_GRADIENTS, AGAIN_OUTPUTS
+from refssm.conformance.gauges.programs import AGAIN_GRADIENTS, AGAIN_OUTPUTS, measured
 from refssm.conformance.gauges.programs.arithmetic import up_or_down
+from refssm.conformance.gauges.programs.stochastic import Stochastic, stochastic
 from refssm.conformance.honest.dplr.kernel import eigenvectors
 from refssm.conformance.judging.expected import expect
 from refssm.conformance.judging.grading import compare, judge
@@ -32,6 +33,61 @@ def test_parts_of_a_complex_number_are_rounded_apart():
     assert rounded.dtype == np.complex64
     assert set(rounded.real.tolist()) == {1.0, 1 - 2**-24}
     assert (rounded.imag == 0.75).all()
+
+
+def at_random(*numbers, dtype=np.float32):
+    return stochastic(np.array(numbers, dtype), np.random.default_rng(3))
+
+
+def test_each_operation_rounds_up_or_down_at_random():
+    x = at_random(*[3] * 100)
+    assert set((1 / x).tolist()) == {
+        np.float32(1 / 3),
+        np.nextafter(np.float32(1 / 3), 0, dtype="f"),
+    }
+    assert ((x - 1) / 4 == 0.5).all()  # exact
+    turned = 1j / x
+    assert turned.dtype == np.complex64
+    assert len(set(turned.tolist())) == 2
+
+
+def test_what_is_no_ufunc_and_what_is_written_in_place_rounds_at_random_afterwards():
+    x = at_random(1, 2)
+    for y in (
+        np.stack([x, x]),
+        np.fft.fft(x),
+        np.einsum("i,i->i", x, x),
+        x.real,
+        x.sum(keepdims=True),
+    ):
+        assert isinstance(y, Stochastic)
+        assert y.rng is x.rng
+    thirds = at_random(*[1] * 100)
+    thirds /= 3
+    assert isinstance(thirds, Stochastic)
+    assert len(set(thirds.tolist())) == 2
+
+
+def test_other_types_do_not_round_at_random():
+    flags, wide_ = at_random(1, 2) > 1, at_random(1, 3).astype(float)
+    assert flags.tolist() == [False, True]
+    assert (1 / wide_).tolist() == [1, 1 / 3]
+    assert not isinstance(stochastic(np.ones(2), np.random.default_rng(0)), Stochastic)
+
+
+def test_a_gradient_over_a_small_step_is_right_though_the_pole_is_rounded(monkeypatch):
+    """Of ρ = (1 − dt)/(1 + dt), all copies have one rounding in single precision, a good one."""
+    op, dt = operator_named("hope_stream"), np.array(169e-6)
+    case = [np.ones(3), np.array([0, 1.0, 6, -4]), dt, np.array([0, 0, 1.0])]
+    found = np.asarray(op.bare_vjp(*case)[1])
+
+    def accepted():
+        gauge = expect(op, case, {}, op.bare_vjp)[1]
+        return compare(found, gauge, found.dtype, name="ddt").ok
+
+    assert accepted()
+    monkeypatch.setattr(measured, "AT_RANDOM", 0)
+    assert not accepted()
 
 
 def same(found, wanted):
@@ -75,7 +131,7 @@ def test_a_power_of_one_rounded_number_near_1_is_right(monkeypatch):
     op, arrays = one_state()
     K = eigenvectors(*arrays, l=1025)
     assert judge(op, lambda *_, **__: K, *arrays, l=1025).ok
-    monkeypatch.setattr(contracts, "AGAIN_OUTPUTS", cast(Any, {}))
+    monkeypatch.setattr(measured, "AT_RANDOM", 0)
     assert not judge(op, lambda *_, **__: K, *arrays, l=1025).ok
 
 

@@ -6,9 +6,8 @@ is within 16 of the best on every preset of its operator. A program returns None
 does not take.
 
 `AGAIN_OUTPUTS` and `AGAIN_GRADIENTS` have further programs, which run before a result is refused:
-those that keep a number near 1 and take its powers, with this number rounded up or down at random,
-those that round the decays of all steps to one side, those that take the sine of a rounded angle,
-those that round the nodes of a transform, and those that turn the state to another basis.
+those that round the decays of all steps to one side, that take the sine of a rounded angle, that
+round the nodes of a transform, and that turn the state to another basis.
 """
 
 from refssm.conformance.gauges.programs import (
@@ -28,12 +27,10 @@ _GRADIENTS = (cauchy, discretize, dplr_gradients, hankel, hippo, hope, krylov, s
 OUTPUTS = {name: made for family in _OUTPUTS for name, made in family.OUTPUTS.items()}
 GRADIENTS = {name: made for family in _GRADIENTS for name, made in family.GRADIENTS.items()}
 AGAIN_OUTPUTS = {
-    name: made
-    for family in (dplr, hankel, hippo, hope, scan)
-    for name, made in family.AGAIN_OUTPUTS.items()
+    name: made for family in (dplr, hankel, scan) for name, made in family.AGAIN_OUTPUTS.items()
 }
 AGAIN_GRADIENTS = {
     name: made
-    for family in (dplr_gradients, hippo, hope, scan)
+    for family in (dplr_gradients, hope, scan)
     for name, made in family.AGAIN_GRADIENTS.items()
 }

@@ -23,7 +23,7 @@ def product(A, M):
         return np.einsum("...nk,...km->...nm", A, M)
     a, b, c, d = map(np.ascontiguousarray, (A.real, A.imag, M.real, M.imag))
     real = product(a, c) - product(b, d)
-    AM = np.empty(real.shape, np.result_type(A, M))
+    AM = np.empty_like(real, np.result_type(A, M))
     AM.real, AM.imag = real, product(a, d) + product(b, c)
     return AM
 
@@ -56,20 +56,22 @@ def moved(a: np.ndarray, rng) -> np.ndarray:
 def up_or_down(exact: np.ndarray, dtype, *case: np.ndarray) -> np.ndarray:
     """Numbers of a wider type, each rounded to one of its two neighbours in `dtype` at random.
 
-    The draw depends on them and on the arrays of `case`.
-
     For a number that a program multiplies time and again: after l times its error counts l-fold.
     Near 1 the nearest number is the same on all copies of a case, because these differ by less
-    than a rounding of 1, and its error may happen to be small.
+    than a rounding of 1, and its error may happen to be small. The draw depends on the numbers and
+    on the arrays of `case`.
     """
+    return neighbour(exact, dtype, np.random.default_rng(seed_of(exact, *case)))
+
+
+def neighbour(exact: np.ndarray, dtype, rng: np.random.Generator) -> np.ndarray:
+    """The same with numbers of `rng`."""
     if np.iscomplexobj(exact):
         real = np.finfo(dtype).dtype
-        parts = np.real(exact), np.imag(exact)
-        re, im = (up_or_down(x, real, *case) for x in parts)
-        return re + 1j * im
+        return neighbour(np.real(exact), real, rng) + 1j * neighbour(np.imag(exact), real, rng)
     nearest = exact.astype(dtype)
     away = np.where(exact > nearest, np.inf, -np.inf).astype(dtype)
-    drawn = np.random.default_rng(seed_of(exact, *case)).random(nearest.shape) < 0.5
+    drawn = rng.random(nearest.shape) < 0.5
     return np.where(drawn & (exact != nearest), np.nextafter(nearest, away), nearest)
 
 

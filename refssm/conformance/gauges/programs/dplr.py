@@ -86,17 +86,6 @@ def dense_steps(w, P, Q, B, C, dt, *, l):
     return _over_time(A_bar, x, C, l, _type(w, P, Q, B, C, dt))
 
 
-def rounded_steps(w, P, Q, B, C, dt, *, l):
-    """The same with Ā rounded up or down."""
-    E, x = bilinear(w, P, Q, B, dt)
-    return _over_time(rounded_matrix(E), x, C, l, _type(w, P, Q, B, C, dt))
-
-
-def rounded_matrix(E):
-    """Ā = I − E, each entry rounded to one of its neighbours."""
-    return up_or_down(np.eye(E.shape[-1]) - E, E.dtype)
-
-
 def _over_time(A_bar, x, C, l, dtype):
     batch = np.broadcast_shapes(x.shape[:-1], C.shape[:-1])
     K = np.zeros((*batch, l), dtype)
@@ -161,7 +150,6 @@ def _of_pair(program):
     return real
 
 
-_AGAIN = {"rounded_steps": rounded_steps}
 _AGAIN_ALIASED = {"rounded_nodes": _if_any(partial(through_nodes, nodes=rounded_nodes))}
 _WHOLE = {"at_nodes": at_nodes, "dense_steps": dense_steps, "doubled": doubled}
 _ALIASED = {
@@ -172,9 +160,8 @@ _ALIASED = {
 # of few slow pairs, powers of Ā err 20 times as much as the other programs
 _OF_PAIRS = {"at_nodes": at_nodes, "dense_steps": dense_steps, "beside_one": doubled_beside_one}
 AGAIN_OUTPUTS = {
-    DPLR_KERNEL.name: _AGAIN,
     DPLR_KERNEL_ALIASED.name: _AGAIN_ALIASED,
-    DPLR_KERNEL_REAL.name: _of_pairs({**_AGAIN, "doubled": doubled}),
+    DPLR_KERNEL_REAL.name: _of_pairs({"doubled": doubled}),
     DPLR_KERNEL_ALIASED_REAL.name: _of_pairs(_AGAIN_ALIASED),
 }
 OUTPUTS = {

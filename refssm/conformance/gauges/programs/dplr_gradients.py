@@ -6,7 +6,7 @@ import numpy as np
 from numpy.fft import fft
 
 from refssm.conformance.gauges.programs.arithmetic import adjoint, product, seed_of, times
-from refssm.conformance.gauges.programs.dplr import rounded_matrix, rounded_nodes
+from refssm.conformance.gauges.programs.dplr import rounded_nodes
 from refssm.conformance.gauges.programs.krylov import columns
 from refssm.conformance.gauges.programs.measured import SINGLE
 from refssm.conformance.gauges.programs.pieces import in_pieces
@@ -27,16 +27,7 @@ LARGEST = 128  # states; products without BLAS take seconds above it
 
 def stepped(E, x, driven):
     """One step after the other."""
-    return _stepped(_matrix(E), x, driven)
-
-
-def rounded_steps(E, x, driven):
-    """The same with Ā rounded up or down."""
-    return _stepped(rounded_matrix(E), x, driven)
-
-
-def _stepped(A, x, driven):
-    l = driven.shape[-1]
+    A, l = _matrix(E), driven.shape[-1]
     X, G = [x], [driven[..., l - 1]]
     for k in range(1, l):
         X.append(times(A, X[-1]))
@@ -174,7 +165,6 @@ def _of_pair(vjp):
 
 
 _BY_STEPS = through_time(stepped)
-_AGAIN = {"rounded_steps": through_time(rounded_steps)}
 _WHOLE = {
     "by_steps": _BY_STEPS,
     "transposed": transposed(_BY_STEPS),
@@ -189,9 +179,7 @@ _ALIASED = {
 }
 _AGAIN_ALIASED = {"rounded_nodes": partial(through_nodes, nodes=rounded_nodes)}
 AGAIN_GRADIENTS = {
-    DPLR_KERNEL.name: _AGAIN,
     DPLR_KERNEL_ALIASED.name: _AGAIN_ALIASED,
-    DPLR_KERNEL_REAL.name: _of_pairs(_AGAIN),
     DPLR_KERNEL_ALIASED_REAL.name: _of_pairs(_AGAIN_ALIASED),
 }
 GRADIENTS = {

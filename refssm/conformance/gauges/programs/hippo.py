@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from refssm.conformance.gauges.gauge import wide
 from refssm.conformance.gauges.programs import discretize
-from refssm.conformance.gauges.programs.arithmetic import adjoint, product, times, up_or_down
+from refssm.conformance.gauges.programs.arithmetic import adjoint, product, times
 from refssm.conformance.gauges.programs.scan import dense as scans
 from refssm.discretize.hold import zoh_exponent
 from refssm.hippo.memory import HIPPO_PROJECT
@@ -20,32 +19,25 @@ def _held(A, B, dt):
     return E[..., :n, :n], E[..., :n, n]
 
 
-def _rounded(A, B, dt):
-    """The same from double precision, each entry rounded to one of its neighbours."""
-    A_wide, B_wide, dt = wide([A, B, dt])
-    A_bar, B_bar = _held(A_wide, B_wide, dt)
-    return up_or_down(A_bar, A.dtype), up_or_down(B_bar, B.dtype)
-
-
-def states(scan, held=_held):
+def states(scan):
     """x_k = Ā x_{k−1} + B̄ u_k with [[Ā, B̄], [0, I]] = e^G, G = dt [[A, B], [0, 0]]."""
 
     def program(A, B, u, dt):
         if A.shape[-1] > LARGEST:
             return None
-        A_bar, B_bar = held(A, B, dt)
+        A_bar, B_bar = _held(A, B, dt)
         return scan(A_bar, _driven(A_bar, B_bar, u))
 
     return program
 
 
-def gradients(scan, L, held=_held):
+def gradients(scan, L):
     """dĀ = Σ_{k>0} g_k x_{k−1}ᴴ,  dB̄ = Σ_k g_k u_k*,  du_k = B̄ᴴ g_k, then zero-order hold's."""
 
     def vjp(dx, A, B, u, dt):
         if A.shape[-1] > LARGEST or u.shape[-1] == 0:
             return None
-        A_bar, B_bar = held(A, B, dt)
+        A_bar, B_bar = _held(A, B, dt)
         x, g = scan(A_bar, _driven(A_bar, B_bar, u)), _back(scan, A_bar, dx)
         dA_bar = product(g[..., 1:, :].mT, x[..., :-1, :].conj())
         dB_bar = (g * u.conj()[..., None]).sum(-2)
@@ -72,10 +64,6 @@ _SCANS = {
     "in_blocks": scans.in_blocks,
 }
 _DERIVATIVES = (discretize.as_a_block, discretize.by_squarings, discretize.by_quadrature)
-AGAIN_OUTPUTS = {HIPPO_PROJECT.name: {"rounded": states(_BY_STEPS, _rounded)}}
-AGAIN_GRADIENTS = {
-    HIPPO_PROJECT.name: {"rounded": gradients(_BY_STEPS, discretize.as_a_block, _rounded)}
-}
 OUTPUTS = {HIPPO_PROJECT.name: {name: states(scan) for name, scan in _SCANS.items()}}
 GRADIENTS = {
     HIPPO_PROJECT.name: {

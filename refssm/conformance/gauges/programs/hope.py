@@ -7,7 +7,6 @@ from math import ceil, sqrt
 import numpy as np
 from numpy.fft import fft, ifft
 
-from refssm.conformance.gauges.programs.arithmetic import up_or_down
 from refssm.hope.aliased import HOPE_KERNEL_ALIASED
 from refssm.hope.allpass import cascade
 from refssm.hope.circle import all_pass, half_angles, slope
@@ -116,16 +115,7 @@ def in_waves(dt, u, count):
 
 def filtered(dt, u, count):
     """Stage after stage: y_k = ρ y_{k−1} + f_k with f_k = s_{k−1} − ρ s_k, by doubling in time."""
-    return _filtered(pole(dt)[..., None], dt, u, count)
-
-
-def rounded(dt, u, count):
-    """The same with ρ rounded up or down."""
-    return _filtered(up_or_down(pole(dt.astype(float)), dt.dtype)[..., None], dt, u, count)
-
-
-def _filtered(rho, dt, u, count):
-    batch = np.broadcast_shapes(dt.shape, u.shape[:-1])
+    rho, batch = pole(dt)[..., None], np.broadcast_shapes(dt.shape, u.shape[:-1])
     s = [np.broadcast_to(u, (*batch, u.shape[-1])).astype(np.result_type(dt, u))]
     for _ in range(count - 1):
         y, a, shift = _later(s[-1], 1) - rho * s[-1], rho, 1
@@ -226,12 +216,7 @@ POWERS = {
     "from_rounded": from_rounded,
 }
 SIGNALS = {"by_rotations": by_rotations, "in_waves": in_waves, "filtered": filtered}
-AGAIN_OUTPUTS = {
-    HOPE_KERNEL.name: {"rounded": of_impulse(rounded)},
-    HOPE_STREAM.name: {"rounded": read(rounded)},
-}
 AGAIN_GRADIENTS = {
-    HOPE_KERNEL.name: {"rounded": through_responses(rounded)},
     HOPE_TRANSFER.name: {"of_angles": through_powers(by_squares, slope_of_angles)},
     HOPE_KERNEL_ALIASED.name: {"of_angles": through_transform(by_squares, slope_of_angles)},
 }

@@ -10,8 +10,8 @@ For one member of a batch, K0 is the largest of
 - log2(2l) root mean squares: the roundings of a transform, or of a sum along the longest axis l,
 
 in units of u, rounded up to a power of two, so that machines agree. It holds in every precision.
-A result beyond it is measured again on many more copies: where an error depends on the rounding of
-one number, a few may all be lucky. The derived bound is made only where that fails, too.
+A result beyond it is measured again on many more copies, and with operations that round at random:
+where an error depends on the rounding of one number, a few may all be lucky. The derived bound is made only where that fails, too.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ from refssm._arguments import several
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, Known, wide
 from refssm.conformance.gauges.programs.arithmetic import moved, seed_of
+from refssm.conformance.gauges.programs.stochastic import stochastic
 
 COPIES = 3
 # times the measured bound: up to there the derived one of a gradient holds. Gradients add over time
 # and batch, in any order; three sums of ours do not show a loop over equal small terms
 LOOSE = 4
 AGAIN = 12  # sets of copies before a result is refused
+AT_RANDOM = 3  # of them with operations that round at random: each takes ten times as long
 SINGLE = 2.0**-24
 SMALLEST = 2.0**-100  # slices below it may underflow in single precision
 
@@ -113,7 +115,11 @@ def measured_again(
 def _on_copies(call: Call, programs, part: int):
     """One set of copies, and the results of each program that takes them."""
     copies = _copies(call.arrays, _cores(call), part)
-    return copies, _of_programs(programs, _full(copies, _cores(call)), call.statics)
+    given = _full(copies, _cores(call))
+    if 0 < part <= AT_RANDOM:
+        rng = np.random.default_rng([seed_of(*copies), part])
+        given = [stochastic(a, rng) for a in given]
+    return copies, _of_programs(programs, given, call.statics)
 
 
 def _compared(call: Call, exact, copies, found, values) -> list[np.ndarray | None]:
@@ -223,7 +229,8 @@ def _batch_ranks(call: Call, values) -> list[int]:
 def _of_programs(programs: Mapping[str, Program], copies, statics) -> list[list[np.ndarray]]:
     """The results of every program that takes the case; None is the answer of one that does not."""
     made = (program(*copies, **statics) for program in programs.values())
-    return [[y for y in several(found) if y is not None] for found in made if found is not None]
+    results = (several(found) for found in made if found is not None)
+    return [[np.asarray(y) for y in found if y is not None] for found in results]
 
 
 def _results(program: Program, arrays, statics) -> list[np.ndarray]:
