@@ -11,7 +11,8 @@ For one member of a batch, K0 is the largest of
 
 in units of u, rounded up to a power of two, so that machines agree. It holds in every precision.
 A result beyond it is measured again on many more copies, and with operations that round at random:
-where an error depends on the rounding of one number, a few may all be lucky. The derived bound is made only where that fails, too.
+where an error depends on the rounding of one number, a few may all be lucky. The derived bound is
+made only where that fails, too.
 """
 
 from __future__ import annotations
