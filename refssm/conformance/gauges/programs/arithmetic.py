@@ -7,6 +7,8 @@ from hashlib import blake2b
 
 import numpy as np
 
+LAST = 2**29 - 1  # the binary digits of double precision that single precision lacks
+
 
 def times(A, x):
     """A x: (…, n, k), (…, k) -> (…, n)."""
@@ -65,14 +67,19 @@ def up_or_down(exact: np.ndarray, dtype, *case: np.ndarray) -> np.ndarray:
 
 
 def neighbour(exact: np.ndarray, dtype, rng: np.random.Generator) -> np.ndarray:
-    """The same with numbers of `rng`."""
-    if np.iscomplexobj(exact):
-        real = np.finfo(dtype).dtype
-        return neighbour(np.real(exact), real, rng) + 1j * neighbour(np.imag(exact), real, rng)
-    nearest = exact.astype(dtype)
-    away = np.where(exact > nearest, np.inf, -np.inf).astype(dtype)
-    drawn = rng.random(nearest.shape) < 0.5
-    return np.where(drawn & (exact != nearest), np.nextafter(nearest, away), nearest)
+    """Numbers of double precision, each one of its two neighbours in single precision by `rng`.
+
+    The last 29 of 52 binary digits are cut off, and where there were any, a one is added to the
+    24th at random. With another `dtype`, the numbers themselves.
+    """
+    dtype = np.result_type(dtype, 1j) if np.iscomplexobj(exact) else dtype
+    if np.finfo(dtype).dtype != np.float32:
+        return exact.astype(dtype)
+    digits = exact.reshape(-1).view(np.int64)
+    beyond = digits & LAST
+    up = (beyond != 0) & rng.integers(2, size=digits.shape, dtype=np.uint8).view(bool)
+    digits = digits - beyond + (LAST + 1) * up
+    return digits.view(exact.dtype).astype(dtype).reshape(exact.shape)
 
 
 def to_one_side(exact: np.ndarray, dtype) -> np.ndarray:
