@@ -34,7 +34,7 @@ COPIES = 3
 # and batch, in any order; three sums of ours do not show a loop over equal small terms
 LOOSE = 4
 AGAIN = 12  # sets of copies before a result is refused
-AT_RANDOM = 2  # of them with operations that round at random: each takes five times as long
+AT_RANDOM = 2  # of them with operations that round at random: each takes up to nine times as long
 SINGLE = 2.0**-24
 SMALLEST = 2.0**-100  # slices below it may underflow in single precision
 
