@@ -113,7 +113,7 @@ def _products(base, l):
     """The same, one after the other.
 
     The phase of `base ** k` errs by k |log base| roundings, each another: where Σ k base^k cancels,
-    gradients lose 70 times as much at 300 nodes and |a| = 0.998.
+    gradients lose many times as much (70 at 300 nodes and |a| = 0.998).
     """
     ones = np.ones_like(base)[..., None]
     return np.cumprod(np.concatenate([ones, np.repeat(base[..., None], l, -1)], -1), -1)

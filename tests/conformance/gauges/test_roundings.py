@@ -10,7 +10,7 @@ from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.gauges import contracts
 from refssm.conformance.gauges.gauge import wide
 from refssm.conformance.gauges.programs import AGAIN_GRADIENTS, AGAIN_OUTPUTS, measured
-from refssm.conformance.gauges.programs.arithmetic import up_or_down
+from refssm.conformance.gauges.programs.arithmetic import neighbour
 from refssm.conformance.gauges.programs.stochastic import Stochastic, stochastic
 from refssm.conformance.honest.dplr.kernel import eigenvectors
 from refssm.conformance.judging.expected import expect
@@ -22,14 +22,14 @@ from refssm.presets.catalog import presets_of
 
 def test_a_number_becomes_one_of_its_two_neighbours_and_an_exact_one_stays():
     exact = np.concatenate([np.full(100, 1 - 2**-26), np.full(100, 0.75)])
-    rounded = up_or_down(exact, np.float32)
+    rounded = neighbour(exact, np.float32, np.random.default_rng(3))
     assert set(rounded[:100].tolist()) == {1.0, 1 - 2**-24}
     assert (rounded[100:] == 0.75).all()
 
 
 def test_parts_of_a_complex_number_are_rounded_apart():
     exact = np.full(200, complex(1 - 2**-26, 0.75))
-    rounded = up_or_down(exact, np.complex64)
+    rounded = neighbour(exact, np.complex64, np.random.default_rng(3))
     assert rounded.dtype == np.complex64
     assert set(rounded.real.tolist()) == {1.0, 1 - 2**-24}
     assert (rounded.imag == 0.75).all()

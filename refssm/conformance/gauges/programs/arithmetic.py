@@ -55,17 +55,6 @@ def moved(a: np.ndarray, rng) -> np.ndarray:
     return np.where(a == 0, a, np.nextafter(a, up))
 
 
-def up_or_down(exact: np.ndarray, dtype, *case: np.ndarray) -> np.ndarray:
-    """Numbers of a wider type, each rounded to one of its two neighbours in `dtype` at random.
-
-    For a number that a program multiplies time and again: after l times its error counts l-fold.
-    Near 1 the nearest number is the same on all copies of a case, because these differ by less
-    than a rounding of 1, and its error may happen to be small. The draw depends on the numbers and
-    on the arrays of `case`.
-    """
-    return neighbour(exact, dtype, np.random.default_rng(seed_of(exact, *case)))
-
-
 def neighbour(exact: np.ndarray, dtype, rng: np.random.Generator) -> np.ndarray:
     """Numbers of double precision, each one of its two neighbours in single precision by `rng`.
 

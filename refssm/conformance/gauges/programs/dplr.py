@@ -10,7 +10,7 @@ import numpy as np
 
 from refssm._powers import doublings
 from refssm._roots import roots_of_unity, turned
-from refssm.conformance.gauges.programs.arithmetic import product, times, up_or_down
+from refssm.conformance.gauges.programs.arithmetic import neighbour, product, seed_of, times
 from refssm.dplr.aliased import DPLR_KERNEL_ALIASED, resolved
 from refssm.dplr.kernel import DPLR_KERNEL, near_poles
 from refssm.dplr.pairs import DPLR_KERNEL_ALIASED_REAL, DPLR_KERNEL_REAL, both_halves
@@ -108,7 +108,8 @@ def rounded_nodes(l, *arguments):
     A fast mode, 1 ≪ |w| dt, has its pole there; its kernel errs by u/|1 + z| or more.
     """
     cosine, sine = turned(np.arange(l), l, np.float64)
-    z = up_or_down(cosine - 1j * sine, np.finfo(np.result_type(*arguments)).dtype, *arguments)
+    rng = np.random.default_rng(seed_of(*arguments))
+    z = neighbour(cosine - 1j * sine, np.finfo(np.result_type(*arguments)).dtype, rng)
     return 1 - z, 1 + z
 
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from refssm._elimination import eliminated
-from refssm._roots import turned as turns
+from refssm._roots import turned
 from refssm.conformance.gauges.programs.arithmetic import adjoint, product, times
 from refssm.conformance.gauges.programs.pieces import in_pieces, interleaved
 from refssm.hankel.diagonal import (
@@ -89,7 +89,7 @@ def responses(both, points):
     return program
 
 
-def turned(program):
+def in_another_basis(program):
     """The same of the system in another orthonormal basis of the state: H A H, H B, C H.
 
     H is symmetric and has no small entries. A Hessenberg form or M = Q R does so, too: errors are
@@ -105,7 +105,7 @@ def turned(program):
 
 def hartley(n, dtype):
     """H_jk = (cos 2πjk/n + sin 2πjk/n)/√n: symmetric, H² = I."""
-    c, s = turns(np.outer(np.arange(n), np.arange(n)), n, np.float64)
+    c, s = turned(np.outer(np.arange(n), np.arange(n)), n, np.float64)
     return ((c + s) / np.sqrt(max(n, 1))).astype(dtype)
 
 
@@ -232,7 +232,10 @@ OUTPUTS = {
         TRANSFER_DISCRETE.reference, partial(responses, points=around_discrete)
     ),
 }
-AGAIN_OUTPUTS = {op.name: {"turned": turned(op.reference)} for op in (TRANSFER, TRANSFER_DISCRETE)}
+AGAIN_OUTPUTS = {
+    op.name: {"in_another_basis": in_another_basis(op.reference)}
+    for op in (TRANSFER, TRANSFER_DISCRETE)
+}
 GRADIENTS = {
     TRANSFER.name: _transfers(TRANSFER.bare_vjp, continuous),
     TRANSFER_DISCRETE.name: _transfers(TRANSFER_DISCRETE.bare_vjp, discrete),

@@ -18,8 +18,8 @@ SINGLES = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.complex1
 class Stochastic(np.ndarray):
     """An array of single precision: ufuncs work in double precision and round at random.
 
-    What is no ufunc (products by `einsum`, transforms, sums over time) rounds as usual and returns
-    such an array again.
+    A sum is rounded once, at its end. What is no ufunc (products by `einsum`, transforms, cumulated
+    sums) rounds as usual, and returns such an array again.
     """
 
     rng: np.random.Generator
