@@ -15,7 +15,7 @@ import pytest
 from refssm.catalog import families
 from refssm.command import code, tables
 from refssm.conformance.calling.finding import operator_named
-from refssm.conformance.project import pyproject as config
+from refssm.conformance.project import keys
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -96,7 +96,7 @@ def test_the_page_about_settings_shows_what_is_read_and_names_every_key(
     assert code(["verify", "--check", "value"]) == 5
     printed = capfd.readouterr().out.splitlines()
     assert [line for line in shown.splitlines() if line not in printed] == []
-    assert [key for key in config.KEYS if f"`{key}`" not in page] == []
+    assert [key for key in keys.KEYS if f"`{key}`" not in page] == []
 
 
 DECLINING = """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from refssm._names import did_you_mean
@@ -10,6 +11,7 @@ from refssm.command.asked import Asked
 
 if TYPE_CHECKING:
     from refssm.conformance.running.settings import Settings
+    from refssm.conformance.spreading.processes import Spread
 
 
 def check_options(framework: str, config, no_config: bool, preset="", inputs=None) -> None:
@@ -122,10 +124,30 @@ def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
     return places, [f"skip {name}   {reason}" for name, reason in absent.items() if reason]
 
 
-def spread(options: Mapping):
-    """Check the options for parallel runs; the result starts the processes when entered."""
-    from refssm.conformance.running.settings import FOLDER
-    from refssm.conformance.spreading.processes import Spread
+@contextmanager
+def spread(options: Mapping) -> Iterator[Spread]:
+    """Check the options for parallel runs, and start the processes.
+
+    These import the judge while this process does.
+    """
+    check_parallel(options)
+    from refssm.conformance.spreading.crew import local
+
+    workers, dask, crew = options["workers"], options["dask"], None
+    with ExitStack() as stack:
+        if workers != 1:
+            crew = stack.enter_context(local(workers))
+            crew.start("refssm.conformance.spreading.processes")
+        from refssm.conformance.running.settings import FOLDER
+        from refssm.conformance.spreading.processes import Spread, remote
+
+        if dask is not None:
+            crew = stack.enter_context(remote(dask))
+        yield Spread(crew, FOLDER if options["resume"] else None)
+
+
+def check_parallel(options: Mapping) -> None:
+    """UsageError for options of parallel runs that exclude each other."""
     from refssm.conformance.usage_error import UsageError
 
     workers, dask, resume = options["workers"], options["dask"], options["resume"]
@@ -143,4 +165,3 @@ def spread(options: Mapping):
         raise UsageError("--workers 0: wanted 1 or more processes, or -1 for one per core")
     if workers != 1 and dask is not None:
         raise UsageError("--workers uses this machine, --dask uses a cluster: leave one out")
-    return Spread(workers, dask, FOLDER if resume else None)

@@ -15,7 +15,7 @@ from statistics import mean, stdev
 
 from refssm.bench.measuring.machine import cores, processor
 from refssm.conformance.selftest.stored import table
-from refssm.conformance.spreading.processes import local
+from refssm.conformance.spreading.crew import local
 from refssm.experiments import digits
 from refssm.training import checkpoint
 from refssm.training.setup import Setup

@@ -125,7 +125,8 @@ def spread(
 ) -> int:  # fmt: skip
     """Train in several processes, here or on a cluster; the exit code."""
     from refssm.command.progress import Bar
-    from refssm.conformance.spreading.processes import local, remote
+    from refssm.conformance.spreading.crew import local
+    from refssm.conformance.spreading.processes import remote
 
     runs = {setup.name: _made(setup, folder, resume, every) for setup in setups}
     if resume and not any(run.checkpoint.exists() for run in runs.values()):

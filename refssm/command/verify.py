@@ -53,19 +53,19 @@ def verify(
     no_config: o.NoConfig = False,
 ) -> int:
     """Judge an implementation: is it right, how accurate is it, and if wrong, where and why."""
-    from refssm.conformance.judging.certificate import refuse_if_wrong
-
     del targets, subject, exec_, where, device, layout, vjp, ftz  # read through `Asked`
     del deterministic, kinds, dtype, check, cases, known, workers, dask, resume, allow_thin
     checked.check_options(framework, config, no_config, preset, inputs)
     asked, voice = Asked(ctx, own_data=inputs is not None), spoken.of(verbose, quiet, json)
-    run, spread = _Run(asked, seed, profile, voice, html), None
+    spread = ctx.with_resource(checked.spread(ctx.params))  # before the imports of the judge
+    from refssm.conformance.judging.certificate import refuse_if_wrong
+
+    run = _Run(asked, seed, profile, voice, html)
     try:
         interrupts.release()
         checked.check_inputs(run.settings, inputs)
         known_list.check_new(write_known)
         places = run.places(as_, inputs, output)
-        spread = ctx.with_resource(checked.spread(ctx.params))
         refuse_if_wrong()
         run.judge_all(places, against, inputs, output, spread, (as_, timeout, in_process))
     except KeyboardInterrupt:
@@ -166,7 +166,7 @@ class _Run:
     def interrupted(self, spread) -> None:
         """Print the report so far, and what the record of `--resume` lacks."""
         self.end(interrupted=True)
-        for sentence in spread.lost if spread else ():
+        for sentence in spread.lost:
             say(f"--resume will go on from there: {sentence}")
 
     def end(self, interrupted: bool = False) -> int:

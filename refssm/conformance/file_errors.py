@@ -5,6 +5,7 @@ import os
 import stat
 import struct
 import tempfile
+import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -69,7 +70,8 @@ def arrays(path: Path) -> dict[str, np.ndarray]:
         if size > ARRAYS:
             raise ValueError(f"its arrays are larger than {ARRAYS >> 20} MiB")
         file.seek(0)
-        with np.errstate(all="ignore"):  # NumPy multiplies sizes that overflow
+        # NumPy multiplies sizes that overflow, and warns of headers by Python 2, which it reads
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             loaded = np.load(file, allow_pickle=False)
             return dict(loaded) if isinstance(loaded, NpzFile) else {"": np.asarray(loaded)}
 

@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import warnings
 import zipfile
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.lib import format as npy
 
 from refssm.conformance import file_errors
 from refssm.conformance.diagnosis import failure
+from refssm.conformance.exchange import files
 
 DEEP, LARGE = 100_000, 2**20
 ONE = ("--check", "value", "--dtype", "float32", "--profile", "quick")
@@ -233,8 +235,6 @@ def test_a_list_that_cannot_be_written_comes_after_the_document(folder, capfd, m
 
 
 def test_a_file_of_a_case_that_is_too_large_is_refused_before_it_is_read(tmp_path):
-    from refssm.conformance.exchange import files
-
     path = tmp_path / "x.npy"
     path.write_bytes(header((2**40,)))
     os.truncate(path, len(header((2**40,))) + 2**42)
@@ -252,3 +252,15 @@ def test_a_function_that_raises_any_class_in_this_process_is_an_error(folder, ca
     result, out, _ = run(capfd, "verify", "my_ops.py", *ONE, "--in-process", "--no-config")
     assert result == 1
     assert "raised BaseException: odd (my_ops.py:2)" in out
+
+
+@pytest.mark.parametrize("read", [lambda path: file_errors.arrays(path)[""], files.read])
+def test_a_file_of_python_2_is_read_without_a_word(read, tmp_path):
+    path = tmp_path / "x.npy"
+    sized = header((1,)).replace(b"(1,), ", b"(1L,),") + np.array([7], np.float32).tobytes()
+    path.write_bytes(sized)
+    assert b"1L" in sized
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert read(path).tolist() == [7]
+    assert told == []

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from refssm._adapted import adapters_of
 from refssm.conformance.calling.one_call import Declined
@@ -177,6 +176,8 @@ def _at_its_epsilon(bug, candidate: Candidate, shown, calls) -> PlantedBug | Non
 
 def _nearest(bug: PlantedBug, candidate: Candidate, call: Call) -> float:
     """The ε with which the bug's outputs are nearest to the recorded ones; 0 if none is nearer."""
+    from scipy.optimize import minimize_scalar  # a sixth of the imports of every process
+
     arguments = wide(call.arguments, np.float64)
     right = [g.value for g in expected(candidate, call)]
 

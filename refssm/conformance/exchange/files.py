@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,8 @@ def read(path: Path) -> np.ndarray:
             version = npy.read_magic(file)
             if version not in READERS:
                 raise Unreadable(f"{path.name} has .npy version {version}, wanted (1, 0)")
-            shape, columns, dtype = READERS[version](file)
+            with warnings.catch_warnings(action="ignore"):  # a header by Python 2 is read too
+                shape, columns, dtype = READERS[version](file)
             if dtype.kind not in "biufc":
                 raise Unreadable(f"{path.name} is an array of {dtype}, wanted numbers")
             held = path.stat().st_size - file.tell()

@@ -9,18 +9,12 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from refssm._implements import FRAMEWORKS, NUMBERS, TYPES
 from refssm._names import did_you_mean
-from refssm.catalog import judged
-from refssm.conformance.calling.libraries import NAMES as SUBJECTS
-from refssm.conformance.cases.ranges import split
-from refssm.conformance.cases.sizes import core_dims
-from refssm.conformance.checks.checks import NAMES, PROFILES
 from refssm.conformance.file_errors import SETTINGS, contents
 from refssm.conformance.usage_error import UsageError, shown
 
@@ -31,10 +25,6 @@ DECLARED = ("framework", "device", "layout", "vjp", "ftz", "deterministic", "kin
 MANY_PARTS = re.compile(
     r"""(?<![\w"'-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){100}"""
 )
-
-
-class Refused(ValueError):
-    """A value is invalid; the message is a hint, or ""."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +91,9 @@ def _table(path: Path) -> Any:
 
 
 def _checked(path: Path, table: Any) -> Config:
+    # only here: without a table nothing waits for the imports of the judge
+    from refssm.conformance.project.keys import KEYS, Refused
+
     if not isinstance(table, dict):
         raise UsageError(f"{_told(path)}: [tool.refssm]: wanted a table, got {shown(table)}")
     values = {}
@@ -136,91 +129,3 @@ def _from_here(folder: Path, target: str) -> str:
     if place.endswith(".py") or "/" in place:
         place = os.path.relpath(folder / place)
     return f"{place}{mark}{function}"
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise Refused("")
-    return value
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    """One string or a list of strings, as a tuple."""
-    value = [value] if isinstance(value, str) else value
-    if not isinstance(value, list) or not value:
-        raise Refused("")
-    return tuple(_text(item) for item in value)
-
-
-def _one_of(known: Iterable[str]) -> Callable[[Any], str]:
-    def read(value):
-        if not isinstance(value, str) or value not in known:
-            raise Refused(
-                f"; {did_you_mean(value, known)}".rstrip("; ") if isinstance(value, str) else ""
-            )
-        return value
-
-    return read
-
-
-def _some_of(known: Iterable[str]) -> Callable[[Any], tuple[str, ...]]:
-    return lambda value: tuple(_one_of(known)(item) for item in _texts(value))
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise Refused("")
-    return value
-
-
-def _seed(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise Refused("")
-    return value
-
-
-def _seconds(value: Any) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0.1 <= value <= 1e6:  # false for NaN
-        raise Refused("")
-    return float(value)
-
-
-def _ranges(value: Any) -> tuple[str, ...]:
-    known = {name for op in judged() for name in (*op.inputs, *core_dims(op))}
-    for text in _texts(value):
-        try:
-            name, *_ = split(text)
-        except UsageError as error:
-            raise Refused(f": {re.sub('^--where ', '', str(error))}") from None
-        if name not in known:
-            raise Refused(f": no operator has an argument or a size {name!r}")
-    return _texts(value)
-
-
-class Key(NamedTuple):
-    """A key's description and the function that validates its value."""
-
-    wanted: str
-    read: Callable[[Any], Any]
-
-
-KEYS = {
-    "targets": Key("a list of files and modules", _texts),
-    "subjects": Key(f"a list of {', '.join(SUBJECTS)}", _some_of(SUBJECTS)),
-    "profile": Key(f"one of {', '.join(PROFILES)}", _one_of(PROFILES)),
-    "seed": Key("a whole number of 0 or more", _seed),
-    "dtypes": Key(f"a list of {', '.join(TYPES)}", _some_of(TYPES)),
-    "checks": Key(f"a list of {', '.join(NAMES)}", _some_of(NAMES)),
-    "where": Key('a list of "NAME=LOW..HIGH"', _ranges),
-    "framework": Key(f"one of {', '.join(FRAMEWORKS)}", _one_of(FRAMEWORKS)),
-    "device": Key('a device such as "cuda"', _text),
-    "layout": Key('a layout such as "b n l, b n l -> b n l"', _text),
-    "vjp": Key("true or false", _flag),
-    "ftz": Key("true or false", _flag),
-    "deterministic": Key("true or false", _flag),
-    "kinds": Key(f"one of {', '.join(NUMBERS)}", _one_of(NUMBERS)),
-    "timeout": Key("seconds between 0.1 and 1e6", _seconds),
-    "allow-thin": Key("true or false", _flag),
-    "known-failures": Key("the path of a file", _text),
-}

@@ -89,7 +89,8 @@ class Implementation(pytest.Collector):
 
     def _refuse_settings(self) -> None:
         """_Wrong for a value of the mark, or of the project's file, that is not possible."""
-        from refssm.conformance.project.pyproject import KEYS, Refused, shown
+        from refssm.conformance.project.keys import KEYS, Refused
+        from refssm.conformance.usage_error import shown
 
         for name in ("profile", "seed", "allow_thin"):
             if name not in self.mark.kwargs:
@@ -157,7 +158,7 @@ class Implementation(pytest.Collector):
         from refssm._adapted import taken
         from refssm.conformance.calling.finding import operator_named
         from refssm.conformance.cases.ranges import parse
-        from refssm.conformance.project.pyproject import shown
+        from refssm.conformance.usage_error import shown
 
         given = self.mark.kwargs.get("where", ())
         texts = (given,) if isinstance(given, str) else given

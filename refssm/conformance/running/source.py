@@ -21,7 +21,7 @@ class Learned(NamedTuple):
     refused: dict[str, str]  # by type, why it is refused; "" if accepted
     sliced: bool
     mixed: bool
-    doubt: str  # why refssm's reference cannot be trusted
+    doubt: str = ""  # why refssm's reference cannot be trusted
     misfit: str = ""  # why the declared layout does not fit
 
 

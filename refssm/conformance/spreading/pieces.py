@@ -26,10 +26,13 @@ Key = tuple[str, int]  # a check's id and the index of the piece's first case
 
 
 def learn(trial: Trial) -> Learned | None:
-    """Probe and certify, for another process; None if a child process died meanwhile."""
+    """The first calls, for another process; None if a child process died meanwhile.
+
+    Another task certifies the reference.
+    """
     losses, probe = Losses(trial.session), trial.probe
     refused = probe.refused  # first, because it decides whether calls are slice by slice
-    learned = Learned(refused, trial.candidate.sliced, probe.mixed, probe.doubt, probe.misfit)
+    learned = Learned(refused, trial.candidate.sliced, probe.mixed, misfit=probe.misfit)
     return learned if losses.intact else None
 
 

@@ -7,31 +7,25 @@ are those of one process.
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import threading
-import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import BrokenExecutor
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-from joblib import Parallel, delayed, parallel_config
-from joblib.externals.loky import get_reusable_executor
-
+from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.fingerprint import versions_here
-from refssm.conformance.calling.processes.parent import end_with
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.judging.kept import keeping
+from refssm.conformance.running.probing import certified
 from refssm.conformance.running.session import trials_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.running.source import Learned, Source
 from refssm.conformance.running.trial import Trial
 from refssm.conformance.spreading.cluster import connected
+from refssm.conformance.spreading.crew import Crew
 from refssm.conformance.spreading.journal import Journal, Kept
 from refssm.conformance.spreading.losses import Losses
 from refssm.conformance.spreading.pieces import Pieces, drawn_by, learn, piece_of
@@ -129,91 +123,21 @@ def clear() -> None:
         _benches.pop().close()
 
 
-def prepare(kit: Kit, name: str) -> tuple[str, Learned | None]:
-    """Probe one implementation before its checks."""
+CALLS, REFERENCE = "calls", "reference"
+
+
+def prepare(kit: Kit, name: str, what: str) -> tuple[str, str, Learned | str | None]:
+    """Before the checks: the first calls of one implementation, or why not to trust refssm's."""
     with _at_work, keeping():
-        return name, learn(_bench(kit).trial(name))
+        if what == REFERENCE:
+            return name, what, certified(operator_named(name))
+        return name, what, learn(_bench(kit).trial(name))
 
 
 def judge_piece(kit: Kit, learned: Learned, name: str, check_id: str, part: int):
     """Judge one piece; returns its key and the piece."""
     with _at_work, keeping():
         return check_id, part, piece_of(*_bench(kit).check(name, learned, check_id), part)
-
-
-class Crew:
-    """The processes that judge."""
-
-    def __init__(self, backend: str, jobs: int, **options):
-        self.backend, self.jobs, self.options = backend, jobs, options
-        self.starting: Any = ()
-
-    def start(self) -> None:
-        """Start processes of this machine: they import while this one loads the implementation."""
-        count = self.jobs if self.jobs > 0 else os.cpu_count() or 1
-        self.starting = self._run(_ready, [()] * count)
-
-    def each(self, function: Callable, tasks: Iterable[tuple]) -> Generator[Any, None, None]:
-        """The result of `function` for each task, in order of completion."""
-        results = self.starting
-        try:
-            for _ in results:
-                pass
-            self.starting = ()
-            results = self._run(function, tasks)
-            for result in results:  # noqa: UP028 (which would close them before `finally` does)
-                yield result
-        except BrokenExecutor:
-            raise UsageError(
-                "--workers: a process was killed, perhaps because memory was full; "
-                "use fewer processes; --resume continues the run"
-            ) from None
-        finally:
-            _close(results)
-
-    def close(self) -> None:
-        """Forget processes that were started and got no task."""
-        _close(self.starting)
-
-    def _run(self, function: Callable, tasks: Iterable[tuple]) -> Any:
-        with parallel_config(self.backend, n_jobs=self.jobs, **self.options):
-            how: Any = {"return_as": "generator_unordered", "batch_size": 1, "max_nbytes": None}
-            run = Parallel(**how)
-        return run(delayed(function)(*task) for task in tasks)
-
-
-def _ready() -> None:
-    """To be called, it must be imported, with all of the judge."""
-
-
-def _close(results: Any) -> None:
-    with warnings.catch_warnings():  # tasks after a failure are cancelled
-        warnings.filterwarnings("ignore", ".*tasks? .* been", UserWarning)
-        if results:
-            results.close()
-
-
-@contextmanager
-def local(workers: int) -> Iterator[Crew]:
-    """Processes of this machine, each with one thread for linear algebra."""
-    with (
-        warnings.catch_warnings()
-    ):  # loky restarts processes that have grown: no verdict depends on it
-        warnings.filterwarnings("ignore", "A worker stopped", UserWarning)
-        try:
-            follow = partial(_follow, os.getpid())
-            crew = Crew("loky", workers, inner_max_num_threads=1, initializer=follow)
-            with closing(crew):
-                yield crew
-        finally:
-            get_reusable_executor().shutdown(wait=True, kill_workers=True)
-
-
-def _follow(first: int) -> None:
-    """Ignore Ctrl-C, which the first process handles, and end with that process."""
-    # Windows: a virtual environment's interpreter is a child of its launcher
-    end_with(first if os.name == "posix" else os.getppid())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
@@ -226,22 +150,11 @@ def remote(address: str) -> Iterator[Crew]:
             client.run(clear)
 
 
-class Spread(ExitStack):
+class Spread:
     """How sessions are judged: by other processes, with a record, both or neither."""
 
-    def __init__(self, workers: int = 1, address: str | None = None, folder: Path | None = None):
-        super().__init__()
-        self.workers, self.address = workers, address
-        self.crew: Crew | None = None
-        self.kept = Kept(folder) if folder else None
-
-    def __enter__(self) -> Spread:
-        if self.address is not None:
-            self.crew = self.enter_context(remote(self.address))
-        elif self.workers != 1:
-            self.crew = self.enter_context(local(self.workers))
-            self.crew.start()
-        return super().__enter__()
+    def __init__(self, crew: Crew | None = None, folder: Path | None = None):
+        self.crew, self.kept = crew, Kept(folder) if folder else None
 
     @property
     def lost(self) -> list[str]:
@@ -269,14 +182,22 @@ def _spread(session: Session, crew: Crew, journal: Journal | None) -> Iterator[S
     """Probe every implementation, then judge every piece that is not in the record."""
     kit = Kit.of(session)
     names = [t.op.name for t in trials_of(session) if not (t.offer.absent or t.scope.undeclared)]
-    with closing(crew.each(prepare, [(kit, name) for name in names])) as learned:
-        session.learned = {name: told for name, told in learned if told}
+    session.learned = _learned(kit, crew, names)
     pieces = Pieces(session, journal)
     plan = [task for trial in trials_of(session) for task in _plan(kit, trial, pieces)]
     wanted = (t for t in plan if t[2] not in pieces.over and pieces.lacks(*t[3:]))
     pieces.planned = {task[3:] for task in plan}
     with closing(crew.each(judge_piece, wanted)) as pieces.arriving:
         yield pieces
+
+
+def _learned(kit: Kit, crew: Crew, names: list[str]) -> dict[str, Learned]:
+    """What is known of each implementation before its checks; none if a child process died."""
+    tasks = [(kit, name, what) for name in names for what in (CALLS, REFERENCE)]
+    with closing(crew.each(prepare, tasks)) as prepared:
+        told = {(name, what): found for name, what, found in prepared}
+    learned = {name: told[name, CALLS] for name in names}
+    return {name: of._replace(doubt=told[name, REFERENCE]) for name, of in learned.items() if of}
 
 
 def _plan(kit: Kit, trial: Trial, pieces: Pieces) -> Iterator[tuple]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from judging import SCAN, plugin, run
 
+from refssm.conformance.project import keys
 from refssm.conformance.project import pyproject as config
 from refssm.conformance.usage_error import UsageError
 
@@ -298,7 +299,7 @@ def test_a_layout_of_the_file_that_does_not_fit_says_whence_it_is(folder, capfd)
 
 
 def test_every_key_has_a_reader_that_refuses(folder):
-    for key in config.KEYS:
+    for key in keys.KEYS:
         (folder / "pyproject.toml").write_text(
             f"[tool.refssm]\n{key} = 1979-05-27\n", encoding="utf-8"
         )

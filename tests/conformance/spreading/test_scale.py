@@ -24,7 +24,8 @@ from refssm.conformance.judging.verdict import Verdict
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
 from refssm.conformance.spreading import processes
-from refssm.conformance.spreading.processes import Crew, Spread
+from refssm.conformance.spreading.crew import Crew, local
+from refssm.conformance.spreading.processes import Spread
 from refssm.conformance.usage_error import UsageError
 
 BODY = "    x = np.empty_like"
@@ -116,8 +117,7 @@ def workers(folder, text, against="", timeout=60.0):
 
 def results(of, crew=None, *, checks=CHECKS, **settings):
     """The results of a session, without their durations."""
-    spread = Spread()
-    spread.crew = crew
+    spread = Spread(crew)
     how = {"types": ("float32",), "only_checks": checks, "cases": 12, "shrink": False}
     asked = Settings(older="old.py", folder=None, **(how | settings))
     session = Session(of[0], of[0].target, asked, *of[1:], spread=spread)
@@ -182,7 +182,7 @@ def test_a_piece_of_other_cases_is_no_verdict(folder):
     class Liar(Shuffled):
         def each(self, function, tasks):
             for came in super().each(function, tasks):
-                yield came if len(came) == 2 else (*came[:2], stranger)
+                yield (*came[:2], stranger) if function is processes.judge_piece else came
 
     with (
         workers(folder, SCAN)[0] as worker,
@@ -239,7 +239,7 @@ def test_a_process_that_has_grown_is_renewed_without_a_word():
     pytest.importorskip("psutil", reason="without psutil loky does not measure its processes")
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")  # an error in loky's own thread would make the test hang
-        with processes.local(2) as crew:
+        with local(2) as crew:
             came = [*crew.each(grown, [(task,) for task in range(6)])]
     assert told == []
     assert sorted(task for task, _ in came) == [*range(6)]

@@ -1,0 +1,71 @@
+"""The start of processes: before the imports of the judge, and what they find first."""
+
+import subprocess
+import sys
+
+import pytest
+from judging import SCAN, plugin
+
+from refssm.conformance.calling.worker import Worker
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
+from refssm.conformance.spreading import processes
+from refssm.conformance.spreading.crew import Crew
+from refssm.conformance.spreading.processes import Spread
+
+TOLD = """
+import os, sys
+from refssm.conformance.spreading.crew import Crew
+
+def start(crew, module):
+    print(module, "refssm.catalog" in sys.modules, "scipy" in sys.modules, flush=True)
+    os._exit(0)
+
+Crew.start = start
+from refssm.command import main
+main()
+"""
+HERE = "refssm.conformance.spreading.processes"
+
+
+class Here(Crew):
+    """A crew that does all tasks in this process."""
+
+    def __init__(self):
+        super().__init__("none", 1)
+
+    def each(self, function, tasks):
+        yield from (function(*task) for task in tasks)
+
+
+@pytest.mark.parametrize("table", ["", "[project]\nname = 'mine'\n"], ids=["no file", "a file"])
+def test_processes_start_before_this_one_imports_the_judge(table, tmp_path):
+    (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
+    command = [sys.executable, "-c", TOLD, "verify", plugin(tmp_path, SCAN), "--workers", "2"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{HERE} False False\n"
+
+
+def test_no_process_imports_the_optimizers_of_scipy():
+    code = f"import sys, {HERE}; print('scipy.optimize' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_a_doubt_about_the_reference_is_found_by_a_task_of_its_own(tmp_path, monkeypatch):
+    asked = []
+
+    def doubtful(op):
+        asked.append(op.name)
+        return "it is wrong"
+
+    monkeypatch.setattr(processes, "certified", doubtful)
+    how = {"types": ("float32",), "only_checks": ("value",), "folder": None}
+    try:
+        with Worker(str(tmp_path / plugin(tmp_path, SCAN))) as worker:
+            session = Session(worker, worker.target, Settings(**how), spread=Spread(Here()))
+            told = [(result.verdict, result.message) for result in results_of(session)]
+    finally:
+        processes.clear()
+    assert told == [("error", "not judged: it is wrong")]
+    assert asked == ["linear_scan"]
