@@ -7,6 +7,7 @@ from refssm.conformance.honest import Honest
 from refssm.conformance.honest.dplr.kernel import (
     DAMPED,
     PLAIN,
+    by_lapack,
     dense_at_nodes_aliased,
     doubled,
     fast,
@@ -14,6 +15,7 @@ from refssm.conformance.honest.dplr.kernel import (
     gentle,
     in_double,
     recurrent,
+    scaled,
     solve,
     steps_of_low_rank,
 )
@@ -43,15 +45,10 @@ def _vjp_of_both(vjp):
 
 
 def _moderate(only):
-    """As `only`, with |P| and |Q| ≤ 1: where P Qᴴ is far above w, a rounding moves slow modes.
-
-    By a power of two: another scale would be rounded, and a second call would scale again.
-    """
+    """As `only`, with |P| and |Q| ≤ 1: where P Qᴴ is far above w, a rounding moves slow modes."""
 
     def moderate(x):
-        largest = max(1.0, *(float(np.nanmax(np.abs(x[name]), initial=0)) for name in "PQ"))
-        scale = 2.0 ** np.ceil(np.log2(largest))
-        return {**only(x), **{name: (x[name] / scale).astype(x[name].dtype) for name in "PQ"}}
+        return scaled(only(x), max(float(np.nanmax(np.abs(x[n]), initial=0)) for n in "PQ"))
 
     return moderate
 
@@ -141,8 +138,6 @@ def half_circle_aliased(w, P, Q, B, C, dt, *, l):
 
 WHOLE, ALIASED = DPLR_KERNEL_REAL, DPLR_KERNEL_ALIASED_REAL
 OPS = ((WHOLE, DPLR_KERNEL), (ALIASED, DPLR_KERNEL_ALIASED))
-OF_BOTH = (doubled, steps_of_low_rank)
-OF_HALVES = (halves_in_time, parts)
 
 IMPLEMENTATIONS = [
     *(
@@ -157,8 +152,10 @@ IMPLEMENTATIONS = [
         # LAPACK's Ā errs by κ(I − ½dt A) u, and slow modes by as much in each step
         only=_moderate(dict),
     ),
-    *(Honest(WHOLE.name, form.__name__, _of_both(form)) for form in OF_BOTH),
-    *(Honest(WHOLE.name, form.__name__, form) for form in OF_HALVES),
+    Honest(WHOLE.name, "doubled", _of_both(doubled), only=by_lapack),
+    Honest(WHOLE.name, "parts", parts, only=by_lapack),
+    Honest(WHOLE.name, "steps_of_low_rank", _of_both(steps_of_low_rank)),
+    Honest(WHOLE.name, "halves_in_time", halves_in_time),
     *(Honest(WHOLE.name, form.__name__, _of_both(form), only=_moderate(fast)) for form in DAMPED),
     Honest(WHOLE.name, "half_circle", half_circle, only=_moderate(fast)),
     *(Honest(ALIASED.name, form.__name__, _of_both(form)) for form in PLAIN),
