@@ -10,9 +10,10 @@ import signal
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
+from multiprocessing import resource_tracker
 from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
@@ -60,7 +61,22 @@ class Crew:
         with parallel_config(self.backend, n_jobs=self.jobs, **self.options):
             how: Any = {"return_as": "generator_unordered", "batch_size": 1, "max_nbytes": None}
             run = Parallel(**how)
-        return run(delayed(function)(*task) for task in tasks)
+        with _uninterrupted() if self.backend == "loky" else nullcontext():
+            return run(delayed(function)(*task) for task in tasks)
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits; processes that start meanwhile never get it, not even as they import."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # its start, by the first process, would end the waiting
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _imported(module: str) -> None:

@@ -1,7 +1,11 @@
 """The start of processes: before the imports of the judge, and what they find first."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 from judging import SCAN, plugin
@@ -69,3 +73,29 @@ def test_a_doubt_about_the_reference_is_found_by_a_task_of_its_own(tmp_path, mon
         processes.clear()
     assert told == [("error", "not judged: it is wrong")]
     assert asked == ["linear_scan"]
+
+
+def descendants(process):
+    """The processes that a process started, and those that they did."""
+    tasks = Path(f"/proc/{process}/task")
+    told = [(task / "children").read_text().split() for task in tasks.iterdir()]
+    mine = [int(child) for words in told for child in words]
+    return mine + [other for child in mine for other in descendants(child)]
+
+
+@pytest.mark.parametrize("wait", [0.05, 0.1, 0.2])
+def test_an_early_ctrl_c_is_heard_by_the_first_process_only(wait, tmp_path):
+    if not Path("/proc/self/task").exists():
+        pytest.skip("no /proc here: the start of a process is not seen")
+    hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{hearing}; from refssm.command import main; main()"
+    command = [sys.executable, "-c", code, "verify", plugin(tmp_path, SCAN), "--workers", "2"]
+    how = {"cwd": tmp_path, "stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, start_new_session=True, **how) as run:
+        while len(descendants(run.pid)) < 4:  # two, and two that track their resources
+            assert run.poll() is None
+            time.sleep(0.01)
+        time.sleep(wait)
+        os.killpg(run.pid, signal.SIGINT)
+        _, told = run.communicate(timeout=60)
+    assert told == "refssm: interrupted\n"
