@@ -86,6 +86,16 @@ def by_increment(A, B, dt, alpha):
     return for_every(A_bar, np.linalg.solve(M, np.broadcast_to(H, (*_batch(M, H), *H.shape[-2:]))))
 
 
+def not_stiff(x):
+    """The case with dt max|A| ≤ 8, by a power of two.
+
+    M⁻¹ dt A of a stiff mode is near −I/α, and its solution errs by κ(M) u in slow modes, too.
+    """
+    largest = np.nanmax(np.abs(x["A"]), initial=0) * np.nanmax(np.abs(x["dt"]), initial=0)
+    scale = 2.0 ** np.ceil(np.log2(max(1.0, float(largest) / 8)))
+    return {**x, "dt": (x["dt"] / scale).astype(x["dt"].dtype)}
+
+
 def orthogonal(A, B, dt, alpha):
     """M = Q R and back substitution, for each matrix by itself."""
     M, N, H = gbt_systems(A, B, dt, alpha=alpha)
@@ -203,14 +213,8 @@ FORMS = {
     DISCRETIZE_FOH: {"pade": _joined(pade_of)},
     DISCRETIZE_IMPULSE: {"pade": _beside(pade_of, _kept)},
     DISCRETIZE_MAMBA: {"pade": _beside(pade_of, scaled)},
-    DISCRETIZE_GBT: {
-        "orthogonal": _with_alpha(orthogonal),
-        "by_increment": _with_alpha(by_increment),
-    },
-    DISCRETIZE_BACKWARD: {
-        "orthogonal": _fixed(orthogonal, 1),
-        "by_increment": _fixed(by_increment, 1),
-    },
+    DISCRETIZE_GBT: {"orthogonal": _with_alpha(orthogonal)},
+    DISCRETIZE_BACKWARD: {"orthogonal": _fixed(orthogonal, 1)},
     DISCRETIZE_EULER: {"entry_by_entry": entry_by_entry},
     DISCRETIZE_DIAGONAL_FOH: {"later_series": later_series},
     DISCRETIZE_DIAGONAL_IMPULSE: {
@@ -233,8 +237,13 @@ BY_SCIPY = {
     DISCRETIZE_IMPULSE: _beside(by_scipy, _kept),
     DISCRETIZE_MAMBA: _beside(by_scipy, scaled),
 }
+INCREMENTS = {
+    DISCRETIZE_GBT: _with_alpha(by_increment),
+    DISCRETIZE_BACKWARD: _fixed(by_increment, 1),
+}
 RULES = [
     *(Honest(op.name, "in_double", _double(op)) for op in FORMS),
     *(Honest(op.name, name, form) for op, forms in FORMS.items() for name, form in forms.items()),
+    *(Honest(op.name, "by_increment", f, only=not_stiff) for op, f in INCREMENTS.items()),
     *(Honest(op.name, "scipy_expm", f, only=not_triangular) for op, f in BY_SCIPY.items()),
 ]
