@@ -155,8 +155,11 @@ def test_the_sums_of_an_output_are_the_output(name):
     programs = output_programs(op)
     assert programs is not None
     whole = several(op.reference(*wide, **case.statics))
-    for program in programs.values():
-        for y, found in zip(whole, several(program(*wide, **case.statics)), strict=True):
+    made = [program(*wide, **case.statics) for program in programs.values()]
+    made = [several(results) for results in made if results is not None]
+    assert len(made) >= 3
+    for results in made:
+        for y, found in zip(whole, results, strict=True):
             assert np.abs(y - found).max() <= 1e-9 * np.abs(y).max()
 
 

@@ -103,6 +103,22 @@ def in_another_basis(program):
     return program_there
 
 
+def where_unreached(program):
+    """`in_another_basis` for systems in which no input reaches the output: C M⁻¹ B = 0, exactly.
+
+    There the errors of any orthogonal method are above G = D by ‖C‖ ‖M⁻¹‖ ‖B‖/|D|, without limit.
+    """
+
+    def program_there(A, B, C, D, s):
+        unreached = ~program(A, B, C, np.zeros_like(D), s).any(-1, keepdims=True)
+        if not unreached.any():
+            return None
+        rotated = in_another_basis(program)(A, B, C, D, s)
+        return np.where(unreached, rotated, program(A, B, C, D, s))
+
+    return program_there
+
+
 def hartley(n, dtype):
     """H_jk = (cos 2πjk/n + sin 2πjk/n)/√n: symmetric, H² = I."""
     c, s = turned(np.outer(np.arange(n), np.arange(n)), n, np.float64)
@@ -227,10 +243,9 @@ def _gramians(declared, through, doubled, by_sign):
 _VECTORS = Vectors()
 _CONTINUOUS, _DISCRETE = (lyapunov_doubled, lyapunov_by_sign), (stein_doubled, stein_by_sign)
 OUTPUTS = {
-    TRANSFER.name: _transfers(TRANSFER.reference, partial(responses, points=around)),
-    TRANSFER_DISCRETE.name: _transfers(
-        TRANSFER_DISCRETE.reference, partial(responses, points=around_discrete)
-    ),
+    op.name: _transfers(op.reference, partial(responses, points=points))
+    | {"where_unreached": where_unreached(op.reference)}
+    for op, points in ((TRANSFER, around), (TRANSFER_DISCRETE, around_discrete))
 }
 AGAIN_OUTPUTS = {
     op.name: {"in_another_basis": in_another_basis(op.reference)}
