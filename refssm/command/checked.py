@@ -11,6 +11,7 @@ from refssm.command.asked import Asked
 
 if TYPE_CHECKING:
     from refssm.conformance.running.settings import Settings
+    from refssm.conformance.spreading.crew import Crew
     from refssm.conformance.spreading.processes import Spread
 
 
@@ -125,24 +126,31 @@ def targets(asked: Asked, as_, inputs, output) -> tuple[list[str], list[str]]:
 
 
 @contextmanager
-def spread(options: Mapping) -> Iterator[Spread]:
-    """Check the options for parallel runs, and start the processes.
+def started(options: Mapping) -> Iterator[Crew | None]:
+    """Check the options for parallel runs, and start the processes of `--workers`.
 
     These import the judge while this process does.
     """
     check_parallel(options)
+    if options["workers"] == 1:
+        yield None
+        return
     from refssm.conformance.spreading.crew import local
 
-    workers, dask, crew = options["workers"], options["dask"], None
-    with ExitStack() as stack:
-        if workers != 1:
-            crew = stack.enter_context(local(workers))
-            crew.start("refssm.conformance.spreading.processes")
-        from refssm.conformance.running.settings import FOLDER
-        from refssm.conformance.spreading.processes import Spread, remote
+    with local(options["workers"]) as crew:
+        crew.start("refssm.conformance.spreading.processes")
+        yield crew
 
-        if dask is not None:
-            crew = stack.enter_context(remote(dask))
+
+@contextmanager
+def spread(crew: Crew | None, options: Mapping) -> Iterator[Spread]:
+    """How sessions are judged: by the started processes, those of `--dask`, or here."""
+    from refssm.conformance.running.settings import FOLDER
+    from refssm.conformance.spreading.processes import Spread, remote
+
+    with ExitStack() as stack:
+        if options["dask"] is not None:
+            crew = stack.enter_context(remote(options["dask"]))
         yield Spread(crew, FOLDER if options["resume"] else None)
 
 

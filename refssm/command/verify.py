@@ -57,16 +57,14 @@ def verify(
     del deterministic, kinds, dtype, check, cases, known, workers, dask, resume, allow_thin
     checked.check_options(framework, config, no_config, preset, inputs)
     asked, voice = Asked(ctx, own_data=inputs is not None), spoken.of(verbose, quiet, json)
-    spread = ctx.with_resource(checked.spread(ctx.params))  # before the imports of the judge
-    from refssm.conformance.judging.certificate import refuse_if_wrong
-
-    run = _Run(asked, seed, profile, voice, html)
+    crew = ctx.with_resource(checked.started(ctx.params))  # before the imports of the judge
+    run, spread = _Run(asked, seed, profile, voice, html), None
     try:
         interrupts.release()
         checked.check_inputs(run.settings, inputs)
         known_list.check_new(write_known)
         places = run.places(as_, inputs, output)
-        refuse_if_wrong()
+        spread = ctx.with_resource(checked.spread(crew, ctx.params))
         run.judge_all(places, against, inputs, output, spread, (as_, timeout, in_process))
     except KeyboardInterrupt:
         run.interrupted(spread)
@@ -104,7 +102,10 @@ class _Run:
         return places
 
     def judge_all(self, places, *given) -> None:
-        """Judge all targets, with progress on a terminal."""
+        """Judge all targets, with progress on a terminal, once the judge has checked itself."""
+        from refssm.conformance.judging.certificate import refuse_if_wrong
+
+        refuse_if_wrong()
         *given, (name, timeout, in_process) = given
         how = {"name": name or None, "timeout": timeout, "in_process": in_process}
         with self.bar:
@@ -166,7 +167,7 @@ class _Run:
     def interrupted(self, spread) -> None:
         """Print the report so far, and what the record of `--resume` lacks."""
         self.end(interrupted=True)
-        for sentence in spread.lost:
+        for sentence in spread.lost if spread else ():
             say(f"--resume will go on from there: {sentence}")
 
     def end(self, interrupted: bool = False) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from judging import SCAN, plugin
 
+from refssm.command import code
 from refssm.conformance.calling.worker import Worker
 from refssm.conformance.running.session import results_of
 from refssm.conformance.running.settings import Session, Settings
@@ -48,6 +49,12 @@ def test_processes_start_before_this_one_imports_the_judge(table, tmp_path):
     command = [sys.executable, "-c", TOLD, "verify", plugin(tmp_path, SCAN), "--workers", "2"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == f"{HERE} False False\n"
+
+
+def test_a_cluster_is_asked_after_the_other_options(capfd):
+    wrong = ("--subject", "nobody", "--no-config")
+    assert code(["verify", *wrong, "--dask", "tcp://127.0.0.1:1"]) == 4
+    assert "unknown subject 'nobody'" in capfd.readouterr().err
 
 
 def test_no_process_imports_the_optimizers_of_scipy():

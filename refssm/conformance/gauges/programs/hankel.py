@@ -110,11 +110,12 @@ def where_unreached(program):
     """
 
     def program_there(A, B, C, D, s):
-        unreached = ~program(A, B, C, np.zeros_like(D), s).any(-1, keepdims=True)
+        through = program(A, B, C, np.zeros_like(D), s)
+        unreached = ~through.any(-1, keepdims=True)
         if not unreached.any():
             return None
         rotated = in_another_basis(program)(A, B, C, D, s)
-        return np.where(unreached, rotated, program(A, B, C, D, s))
+        return np.where(unreached, rotated, through + D[..., None])
 
     return program_there
 
