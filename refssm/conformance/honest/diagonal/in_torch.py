@@ -64,9 +64,9 @@ def exp(torch, w, C, dt, *, l):
 
 @_pulled
 def bilinear(torch, w, B, C, dt, *, l):
-    """The bilinear map through atanh; the sign for real modes beyond −2 is separate."""
+    """The bilinear map through atanh h, or −1 and atanh 1/h: e^{πij} would lose digits with j."""
     h = dt[..., None] * w / 2
-    beyond = torch.zeros_like(h, dtype=torch.bool) if h.is_complex() else h < -1
+    beyond = h.abs() > 1
     log = 2 * torch.atanh(torch.where(beyond, 1 / torch.where(beyond, h, 1), h))
     sign = torch.where(beyond[..., None] & (torch.arange(l) % 2 == 1), -1, 1)
     v = C * dt[..., None] / (1 - h) * B
