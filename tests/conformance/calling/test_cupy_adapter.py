@@ -20,7 +20,8 @@ from refssm.conformance.number_types import number_type
 
 MODULE = "refssm.conformance.calling.adapters.cupy_arrays"
 JUDGED = ("float32", "float64", "complex64", "complex128", "float16", "bfloat16")
-KEPT = ("", "every other entry", "negative strides", "column-major", "expanded")
+KEPT = ("", "every other entry", "negative strides", "column-major", "padded rows",
+        "half of an array", "expanded")  # fmt: skip
 SINGLE = number_type("float32")
 
 
@@ -74,6 +75,8 @@ PROMISED = {
     "every other entry": (96, 32, 8),
     "negative strides": (-48, -16, -4),
     "column-major": (4, 8, 24),
+    "padded rows": (80, 20, 4),
+    "half of an array": (96, 16, 4),
     "expanded": (0, 16, 0),
 }
 ODDLY = np.broadcast_to(ordinary("float32", (8,))[4:7, None], (2, 3, 4))  # one number along l and n

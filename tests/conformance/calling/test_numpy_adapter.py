@@ -61,6 +61,8 @@ STRIDES = {
     "every other entry": (96, 32, 8),
     "negative strides": (-48, -16, -4),
     "column-major": (4, 8, 24),
+    "padded rows": (80, 20, 4),
+    "half of an array": (96, 16, 4),
     "offset in a buffer": (48, 16, 4),
     "expanded": (0, 16, 0),
     "read-only": (48, 16, 4),

@@ -64,6 +64,8 @@ PROMISED = {
     "": lambda x: x.is_contiguous() and x.storage_offset() == 0,
     "every other entry": lambda x: x.stride()[-1] == 2,
     "column-major": lambda x: x.stride() == column_major(x.shape),
+    "padded rows": lambda x: x.stride() == (20, 5, 1),
+    "half of an array": lambda x: x.stride() == (24, 4, 1),
     "offset in a buffer": lambda x: x.is_contiguous() and x.storage_offset() == 1,
     "expanded": lambda x: x.stride()[::2] == (0, 0) and x.stride()[1] > 0,
 }
@@ -207,11 +209,18 @@ def contiguous_strides(x):
     return torch.empty(x.shape).stride()
 
 
+def packed(x):
+    """The memory from the first number on, as if nothing else lay between its rows."""
+    return x.as_strided(x.shape, contiguous_strides(x))
+
+
 STRIDES = {
     "every other entry": lambda b: b.as_strided(b.shape, contiguous_strides(b)),
     "offset in a buffer": lambda b: b.as_strided(b.shape, b.stride(), 0),
     "expanded": lambda b: b / (0 not in b.stride()),
     "column-major": lambda b: b if b.stride(-1) <= b.stride(0) or b.stride(-1) == 2 else -b,
+    "padded rows": lambda b: packed(b) if b.stride(-1) == 1 else b,
+    "half of an array": lambda b: packed(b) if b.stride()[-2:] == (b.shape[-1], 1) else b,
 }
 
 

@@ -113,8 +113,8 @@ def test_a_length_that_is_declined_is_tried_in_whole_blocks():
         return scan(a, b)
 
     assert line(whole).verdict == "pass"
-    # twenty, one with other values, and four on arrays that get new values
-    assert (seen.count(33), seen.count(256)) == (25, 25)
+    # twenty, one with other values, and four on arrays that get new values; then one argument new
+    assert (seen.count(33), seen.count(256)) == (25 + 5, 25)
 
 
 def test_a_parameter_that_is_declined_gets_its_other_values():
@@ -177,6 +177,32 @@ def test_what_is_kept_by_address_is_seen_in_a_child_too_and_is_no_run_to_run_dif
     assert seen.verdict == "wrong"
     assert "kept by the identity of the arguments" in seen.looks_like
     assert "uninitialised" not in seen.looks_like
+
+
+def keyed(*names):
+    """A scan that keeps its last result for these arguments only."""
+    kept = {}
+
+    def program(a, b):
+        key = tuple({"a": a, "b": b}[name].tobytes() for name in names), b.shape
+        if kept.get("key") != key:
+            kept.update(key=key, x=scan(a, b))
+        return kept["x"].copy()
+
+    return program
+
+
+@pytest.mark.parametrize(("key", "missing"), [("a", "b"), ("b", "a")])
+def test_what_is_kept_for_a_key_without_an_argument_is_seen(key, missing):
+    seen = line(keyed(key))
+    assert seen.verdict == "wrong"
+    assert seen.message.startswith(f"with a new value of `{missing}` alone: worst x[")
+    assert seen.message.endswith("; is something kept that depends on it?")
+    assert line(keyed("a", "b")).verdict == "pass"
+
+
+def test_an_inaccurate_function_is_not_said_to_keep_something():
+    assert line(lambda a, b: scan(a, b) * np.float32(1.01)).verdict == "pass"
 
 
 def test_a_limit_on_the_length_is_kept():

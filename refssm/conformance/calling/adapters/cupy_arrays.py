@@ -130,5 +130,6 @@ def _with_strides_of(view: np.ndarray) -> Any:
     return device[forward]
 
 
-KEPT = ("", "every other entry", "negative strides", "column-major", "expanded")
+KEPT = ("", "every other entry", "negative strides", "column-major", "padded rows",
+        "half of an array", "expanded")  # fmt: skip
 ADAPTER = Cupy

@@ -180,6 +180,24 @@ def _transposed(a):
     return np.array(a, order="F")
 
 
+def _padded(a):
+    """A slice of an array that is one longer along every axis but the first."""
+    return _within((*a.shape[:1], *(n + 1 for n in a.shape[1:])), a)
+
+
+def _halved(a):
+    """The first half of an array along its second axis, as `chunk(2, dim=1)` gives it."""
+    return _within((*a.shape[:1], *(2 * n for n in a.shape[1:2]), *a.shape[2:]), a)
+
+
+def _within(shape: tuple[int, ...], a):
+    """A view of an array of this shape, with NaN outside of the view."""
+    wide = np.full(shape, np.nan, a.dtype)
+    inside = (*map(slice, a.shape), ...)  # with the dots a scalar stays an array
+    wide[inside] = a
+    return wide[inside]
+
+
 def _with_offset(a):
     """Contiguous, but one element into a larger buffer: aligned to the element size only."""
     buffer = np.full(a.size + 1, np.nan, a.dtype)
@@ -210,6 +228,8 @@ VIEWS = {
     "every other entry": _strided,
     "negative strides": _reversed,
     "column-major": _transposed,
+    "padded rows": _padded,
+    "half of an array": _halved,
     "offset in a buffer": _with_offset,
     "expanded": _expanded,
     "read-only": _readonly,

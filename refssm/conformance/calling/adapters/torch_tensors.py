@@ -187,6 +187,24 @@ def _transposed(x):
     return x.permute(order).contiguous().permute(order)
 
 
+def _padded(x):
+    """A slice of a tensor that is one longer along every axis but the first."""
+    return _within((*x.shape[:1], *(n + 1 for n in x.shape[1:])), x)
+
+
+def _halved(x):
+    """The first half of a tensor along its second axis, as `chunk(2, dim=1)` gives it."""
+    return _within((*x.shape[:1], *(2 * n for n in x.shape[1:2]), *x.shape[2:]), x)
+
+
+def _within(shape: tuple[int, ...], x):
+    """A view of a tensor of this shape, with NaN outside of the view."""
+    wide = torch.full(shape, float("nan"), dtype=x.dtype, device=x.device)
+    inside = tuple(map(slice, x.shape))
+    wide[inside] = x
+    return wide[inside]
+
+
 def _with_offset(x):
     """A contiguous copy that starts one element into a larger buffer, after a NaN."""
     buffer = torch.full((x.numel() + 1,), float("nan"), dtype=x.dtype, device=x.device)
@@ -206,6 +224,8 @@ VIEWS = {
     "": lambda x: x,
     "every other entry": _strided,
     "column-major": _transposed,
+    "padded rows": _padded,
+    "half of an array": _halved,
     "offset in a buffer": _with_offset,
     "expanded": _expanded,
 }

@@ -1,8 +1,9 @@
 """Repetition: the same arguments twenty times give the same outputs, bit for bit.
 
 The last call is made on arrays of earlier calls, which had other values then: a result that is kept
-by the identity or the address of an argument is the earlier one. A VJP is called twice, too, the
-second time after a forward call with other values.
+by the identity or the address of an argument is the earlier one. Then each argument changes alone:
+what is kept for a key that lacks an argument is of its earlier value. A VJP is called twice, too,
+the second time after a forward call with other values.
 
 Differences within tolerance are mistakes too, unless the author declares `deterministic=False`: a
 result that changes from run to run cannot be debugged, and often comes from memory that is read
@@ -11,6 +12,7 @@ before it is written. Sums by atomic additions and by threads are the usual hone
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -28,12 +30,15 @@ CALLS = 20
 KIND = "results of equal calls"
 KEPT = "is something kept by the identity or the address of an argument?"
 LEFT = "is something kept from the last call?"
+KEYED = "is something kept that depends on it?"
 DECLARE = "if that is meant, as with atomic additions, declare deterministic=False"
 
 
 def repeat(candidate: Candidate, case: Case) -> Verdict:
     """Twenty calls with the same input give the same outputs; also for a longer input."""
     verdict = _repeated(candidate, case, "")
+    if verdict.ok:
+        verdict = worst_of([verdict, *_changed_alone(candidate, case)])
     if verdict.ok and candidate.has_vjp:
         verdict = worst_of([verdict, _pulled_again(candidate, case)])
     if not verdict.ok:
@@ -67,6 +72,30 @@ def _repeated(candidate: Candidate, case: Case, at: str) -> Verdict:
         return verdict
     again = candidate.results(values, statics, after=arrays)
     return worst_of([verdict, _anew(candidate, values, statics, again, of_values, at)])
+
+
+def _changed_alone(candidate: Candidate, case: Case) -> Iterator[Verdict]:
+    """The outputs after a call in which only one argument had another value, for each argument.
+
+    Nothing is said of a function whose outputs are inaccurate in the first call already.
+    """
+    values = other_values(candidate, case)
+    arrays, statics = candidate.given(case)
+    if values is None or len(arrays) < 2:
+        return
+    first = candidate.results(arrays, statics)
+    if not candidate.graded(arrays, first, candidate.expect(arrays, statics)).ok:
+        return
+    for i, name in enumerate(candidate.op.inputs):
+        try:
+            mixed = candidate.admitted([*arrays[:i], values[i], *arrays[i + 1 :]], statics)
+            candidate.results(arrays, statics)  # what is kept may be of the last call only
+            outputs = candidate.results(mixed, statics)
+        except Declined:
+            continue
+        verdict = candidate.graded(mixed, outputs, candidate.expect(mixed, statics))
+        told = f"with a new value of `{name}` alone: {verdict.message}; {KEYED}"
+        yield verdict if verdict.ok else replace(verdict, message=told, kind=KIND)
 
 
 def _pulled_again(candidate: Candidate, case: Case) -> Verdict:
@@ -158,8 +187,9 @@ REPEAT = Conduct(
     name="repeat",
     sentence="Twenty calls with the same input give the same outputs, bit for bit; so do twenty "
     "with a longer input. If `deterministic=False` is declared, differences within tolerance are a "
-    "note. New values in the arrays of an earlier call give the outputs of the new values. The VJP "
-    "gives its gradients again after a forward call with other values.",
+    "note. New values in the arrays of an earlier call give the outputs of the new values, and so "
+    "does a new value of one argument alone. The VJP gives its gradients again after a forward "
+    "call with other values.",
     hold=repeat,
     without_arguments=True,
     between_calls=True,
