@@ -18,6 +18,7 @@ from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.backend import resource_tracker as loky_tracker
 
 from refssm.conformance.calling.processes.parent import end_with
 from refssm.conformance.usage_error import UsageError
@@ -71,7 +72,8 @@ def _uninterrupted() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    resource_tracker.ensure_running()  # its start, by the first process, would end the waiting
+    for tracker in (resource_tracker, loky_tracker):  # their start would end the waiting
+        tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
