@@ -132,10 +132,10 @@ declares a budget |
 A ratio above 16 without a declared budget is grade B: the error is within K1. The chunked forms of
 SSD reach such ratios, because they are measured by the roundings of the recurrence.
 
-The rows were made with Python 3.11.7, NumPy 2.4.6, SciPy 1.17.1 and PyTorch 2.13.0. The 47 operators
-whose bounds are measured by programs of their own have 1000 seeds, 41 of them from the sources of
-commit 9ff18a3a and six from 0e1f77c5, and so has `mamba_step`, from d9153879; the others have 100,
-from 4eb4b5a6.
+The rows were made with Python 3.11.7, NumPy 2.4.6, SciPy 1.17.1 and PyTorch 2.13.0. The 47
+operators whose bounds are measured by programs of their own have 1000 seeds, 41 of them from the
+sources of commit 9ff18a3a and six from 0e1f77c5, and so has `mamba_step`, from d9153879; the others
+have 100, from 4eb4b5a6.
 
 The 1000 seeds found twelve rejections, of four causes in the judge and three in honest programs;
 all are settled (`docs/decisions.md`, 27 November).
