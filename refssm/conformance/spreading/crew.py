@@ -18,7 +18,6 @@ from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky import get_reusable_executor
-from joblib.externals.loky.backend import resource_tracker as loky_tracker
 
 from refssm.conformance.calling.processes.parent import end_with
 from refssm.conformance.usage_error import UsageError
@@ -72,8 +71,7 @@ def _uninterrupted() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    for tracker in (resource_tracker, loky_tracker):  # their start would end the waiting
-        tracker.ensure_running()
+    resource_tracker.ensure_running()  # its start, by the first process, would end the waiting
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -7,7 +7,11 @@ from judging import run
 
 from refssm.conformance.calling.adapters import adapter
 from refssm.conformance.calling.adapters.numpy_arrays import VIEWS, NoDevice, Unusable
+from refssm.conformance.calling.implementation import Found
+from refssm.conformance.calling.worker import InProcess
 from refssm.conformance.number_types import number_type
+from refssm.conformance.running.session import results_of
+from refssm.conformance.running.settings import Session, Settings
 from refssm.scan import LINEAR_SCAN
 
 ADAPTER = adapter("numpy")
@@ -76,6 +80,30 @@ def test_a_view_has_the_strides_and_the_flags_it_promises(view):
     assert x.strides == STRIDES[view]
     assert x.flags.writeable == (view not in ("expanded", "read-only"))
     assert (x.base is not None and x.base.ndim == 1) == (view == "offset in a buffer")
+
+
+def pitch_ignored(inner):
+    """A scan that computes the strides of b if the inner ones are as `inner` asks."""
+
+    def program(a, b):
+        packed = np.empty(b.shape, b.dtype).strides
+        return scan(a, np.lib.stride_tricks.as_strided(b, b.shape, packed) if inner(b) else b)
+
+    return program
+
+
+IGNORED = {
+    "padded rows": lambda b: b.strides[-1] == b.itemsize,
+    "half of an array": lambda b: b.strides[-2:] == (b.shape[-1] * b.itemsize, b.itemsize),
+}
+
+
+@pytest.mark.parametrize("view", IGNORED)
+def test_a_kernel_that_computes_a_pitch_is_caught_by_that_view(view):
+    found = Found(LINEAR_SCAN, pitch_ignored(IGNORED[view]), None)
+    asked = Settings(only_checks=("strides",), shrink=False, folder=None)
+    seen = list(results_of(Session(InProcess([found]), "here", asked)))[-1]
+    assert (seen.verdict, seen.message.split(": ")[0]) == ("wrong", view)
 
 
 def test_outputs_of_other_kinds_are_told_by_their_type():
