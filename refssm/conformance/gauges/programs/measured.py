@@ -11,7 +11,8 @@ For one member of a batch, K0 is the largest of
 
 in units of u, rounded up to a power of two, so that machines agree. It holds in every precision.
 A result beyond it is measured again on many more copies, and with operations that round at random:
-where an error depends on the rounding of one number, a few may all be lucky. The derived bound is
+where an error depends on the rounding of one number, a few may all be lucky. NumPy's sums are, too,
+beside a loop over equal terms, so one set of copies is summed in order. The derived bound is
 made only where that fails, too.
 """
 
@@ -27,7 +28,7 @@ from refssm._arguments import several
 from refssm.broadcasting import unbroadcast
 from refssm.conformance.gauges.gauge import Call, Gauge, Gauges, Known, wide
 from refssm.conformance.gauges.programs.arithmetic import moved, seed_of
-from refssm.conformance.gauges.programs.stochastic import stochastic
+from refssm.conformance.gauges.programs.stochastic import in_order, stochastic
 
 COPIES = 3
 # times the measured bound: up to there the derived one of a gradient holds. Gradients add over time
@@ -35,6 +36,7 @@ COPIES = 3
 LOOSE = 4
 AGAIN = 12  # sets of copies before a result is refused
 AT_RANDOM = 2  # of them with operations that round at random: each takes up to nine times as long
+IN_ORDER = 1  # and with sums one term after the other
 SINGLE = 2.0**-24
 SMALLEST = 2.0**-100  # slices below it may underflow in single precision
 
@@ -120,6 +122,8 @@ def _on_copies(call: Call, programs, part: int):
     if 0 < part <= AT_RANDOM:
         rng = np.random.default_rng([seed_of(*copies), part])
         given = [stochastic(a, rng) for a in given]
+    elif AT_RANDOM < part <= AT_RANDOM + IN_ORDER:
+        given = [in_order(a) for a in given]
     return copies, _of_programs(programs, given, call.statics)
 
 
