@@ -108,11 +108,11 @@ rates = Domain(
 )
 
 preactivations = Domain(
-    summary="steps before the softplus: −30 to 100, often near −18, −12, −6, 0, 6, 12, 25; real",
+    summary="steps before the softplus: −30 to 100, often near −18, −12, −6, 0, 6, 8, 12, 25; real",
     maps={
         "zero": lambda a, b: np.zeros_like(a) + 0j,
         "usual": lambda a, b: 5 * a - 7 + 0j,
-        "places": lambda a, b: np.array([-18, -12, -6, 0, 6, 12, 25])[_seventh(a)] + a + 0j,
+        "places": lambda a, b: np.array([-18, -12, -6, 0, 6, 8, 12, 25])[_eighth(a)] + a + 0j,
         "small": lambda a, b: 17 * a - 20 + 0j,
         "wide": lambda a, b: 130 * a - 30 + 0j,
         "saturated": lambda a, b: 80 * a + 20 + 0j,
@@ -202,6 +202,6 @@ liquid_degrees = Counts("products of 1 to 4 inputs", (2, 1, 3, 4))
 chunk_sizes = Counts("1 to 256, and longer than the sequence", (16, 64, 1, 2, 5, 32, 256, 4096))
 
 
-def _seventh(a):
-    """Index of the part of [0, 1] that contains a; seven equal parts."""
-    return np.minimum((7 * a).astype(int), 6)
+def _eighth(a):
+    """Index of the part of [0, 1] that contains a; eight equal parts."""
+    return np.minimum((8 * a).astype(int), 7)

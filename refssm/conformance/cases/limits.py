@@ -54,6 +54,11 @@ def reach(domain: Domain, real: bool) -> Mapping[str, tuple[float, float]]:
     return {part: (float(of(x).min()), float(of(x).max())) for part, of in PARTS.items()}
 
 
+def holds_zero(domain: Domain, real: bool) -> bool:
+    """True if zeros are drawn, by a map or by a texture."""
+    return not {*WITH_ZERO}.isdisjoint(domain.textures) or reach(domain, real)["abs"][0] == 0
+
+
 def bounds_within(domain: Domain, limits, real: bool) -> dict[str, tuple[float, float]]:
     """The ranges of all parts: the reach of the domain, cut by the limits; may be empty."""
     ends = dict(reach(domain, real))

@@ -44,8 +44,12 @@ def preset_cases(
     mixed=True,
     subnormal=True,
     between: Mapping = NOWHERE,
+    one_chunk=False,
 ):
-    """Cases of `presets`, with lengths among `lengths`; `entries` bounds the size of the batch."""
+    """Cases of `presets`, with lengths among `lengths`; `entries` bounds the size of the batch.
+
+    With `one_chunk`, a chunk of SSD is at least as long as the sequence.
+    """
     kind = number_type(dtype)
     preset = draw(st.sampled_from(tuple(presets)))
     core = _sizes(draw, op, preset, lengths, entries, between)
@@ -54,7 +58,10 @@ def preset_cases(
         wanted = draw(st.sampled_from(BATCH))
         batch[axis] = wanted if wanted <= left else 1
         left //= batch[axis]
-    parameters = {n: draw(st.sampled_from(_of_models(c))) for n, c in op.parameters.items()}
+    chunk = max(lengths) if one_chunk else CHUNK
+    parameters = {
+        n: draw(st.sampled_from(_at_least(chunk, c.values))) for n, c in op.parameters.items()
+    }
     core |= {dim: int(parameters.pop(dim)) for dim in core if dim in parameters}
     knobs = {
         name: draw(knobs_of(op.inputs[name], kind.carrier, False, mixed, subnormal))
@@ -79,10 +86,9 @@ def _sizes(draw, op, preset: Preset, lengths, entries, between) -> dict[str, int
     return core
 
 
-def _of_models(parameter) -> tuple:
-    """The values of a keyword; of chunks those that models have, 64 or more."""
-    large = tuple(v for v in parameter.values if v >= CHUNK)
-    return large or parameter.values
+def _at_least(chunk: int, values: tuple) -> tuple:
+    """The values of a keyword; of chunks those of at least `chunk` steps."""
+    return tuple(v for v in values if v >= chunk) or values
 
 
 def _cost(preset: Preset, sizes: Mapping[str, int]) -> int:
@@ -137,19 +143,28 @@ class OfPresets:
     entries: int
     deep: bool = False
 
+    def largest(self, op: Operator, dtype, dim: str) -> int:
+        """The largest size of a dimension among its short cases; 0 if no preset has it."""
+        presets = _narrow(op, dtype)
+        if not presets:
+            return 0
+        entries = self._entries(presets, number_type(dtype).double)
+        return max(p.sizes.get(dim, 0) for p in _short(op, presets, entries))
+
+    def _entries(self, presets: Sequence[Preset], double: bool) -> int:
+        """The limit on the product of the sizes of a short case."""
+        by_long_double = double and LONG_DOUBLE_IS_WIDER
+        return max(self.entries, LEAST[presets[0].along]) if by_long_double else self.entries
+
     def strategies(self, op: Operator, dtype, name: str = "", between: Mapping = NOWHERE, **how):
         """The strategy of its short cases, or None, and of a long case of each length."""
         double = number_type(dtype).double
-        presets = usable(op, dtype, entries=WORK, name=name, between=between)
+        presets = _narrow(op, dtype, name, between)
         if not presets:
             return None, ()
-        entries = self.entries
-        if double:
-            presets = tuple(p for p in presets if p.sizes.get("n", 0) <= NARROW) or presets
-        if double and LONG_DOUBLE_IS_WIDER:
-            entries = max(entries, LEAST[presets[0].along])
+        entries = self._entries(presets, double)
         how = {**how, "between": between, "entries": entries}
-        narrow = fitting(presets, min(SHORT) if "l" in core_dims(op) else 1, entries)
+        narrow = _short(op, presets, entries)
         short = preset_cases(op, dtype, narrow, lengths=SHORT, **how)
         lengths = long_lengths(op, dtype, presets, self.deep)
         if not lengths or (double and not LONG_DOUBLE_IS_WIDER):
@@ -161,10 +176,24 @@ class OfPresets:
         how["entries"] = WORK
         # each length has other presets, so that two lengths see all of two
         shares = [long[i :: len(lengths)] or long for i in range(len(lengths))]
+        # of two lengths the even one is one chunk: a block of 256 inside may forget its state
         return short, tuple(
-            preset_cases(op, dtype, share, lengths=(l,), **how)
+            preset_cases(op, dtype, share, lengths=(l,), one_chunk=l != lengths[-1], **how)
             for l, share in zip(lengths, shares, strict=True)
         )
+
+
+def _narrow(op: Operator, dtype, name="", between: Mapping = NOWHERE) -> tuple[Preset, ...]:
+    """The presets of a check; in double precision those that the oracle of S4 can solve, if any."""
+    presets = usable(op, dtype, entries=WORK, name=name, between=between)
+    if not number_type(dtype).double:
+        return presets
+    return tuple(p for p in presets if p.sizes.get("n", 0) <= NARROW) or presets
+
+
+def _short(op: Operator, presets: Sequence[Preset], entries: int) -> tuple[Preset, ...]:
+    """Those of the short cases."""
+    return fitting(presets, min(SHORT) if "l" in core_dims(op) else 1, entries)
 
 
 def fitting(presets: Sequence[Preset], length: int, entries: int) -> tuple[Preset, ...]:

@@ -1,6 +1,10 @@
-"""Core dimensions of an operator: their order, and which of them are sides of a matrix."""
+"""Core dimensions of an operator: their order, their largest sizes, which are sides of a matrix."""
+
+from collections.abc import Iterable
+from math import isqrt
 
 from refssm._operator import Operator
+from refssm.conformance.number_types import number_type
 
 MATRIX_SIZE = 65
 
@@ -24,3 +28,19 @@ def of_matrices(op: Operator, dim: str) -> bool:
         given = (dim == "n" and "r" in powers) or any(x.count(dim) > 1 for x in op.input_dims)
         return given or op.constructor or op.contract.stays_short
     return max(powers.values()) > 1 or op.contract.stays_short
+
+
+def entries_of(op: Operator, dtype: str, *, of_gradient: bool = False) -> int:
+    """The limit on the product of all sizes of a case; without inputs no oracle slows it down."""
+    contract = op.contract
+    if number_type(dtype).double and op.inputs:
+        return contract.double_case_entries
+    return contract.gradient_case_entries if of_gradient else contract.case_entries
+
+
+def largest(op: Operator, dim: str, sizes: Iterable[int], entries: int) -> int:
+    """The largest of `sizes` that is drawn for a dimension, if all other sizes are small."""
+    room = entries if powers_of(op)[dim] == 1 else isqrt(entries)
+    if of_matrices(op, dim):
+        room = min(room, MATRIX_SIZE)
+    return max(s for s in sizes if s <= room)

@@ -25,6 +25,8 @@ from refssm.conformance.number_types import number_type
 from refssm.conformance.standard import Standard
 from refssm.conformance.usage_error import UsageError
 
+WRITTEN = "a written input"  # the kind of the verdict on a call that changed its arguments
+
 
 class Broken(Exception):
     """A call gave no usable result; `verdict` is the verdict on it."""
@@ -151,7 +153,7 @@ class Candidate:
         if outcome.changed:
             names = [*(f"d{y}" for y in self.op.outputs if how.get("vjp")), *self.op.inputs]
             changed = ", ".join(f"`{names[i]}`" for i in outcome.changed)
-            raise Broken(wrong(f"the call wrote to its input {changed}", kind="a written input"))
+            raise Broken(wrong(f"the call wrote to its input {changed}", kind=WRITTEN))
         return outcome.outputs
 
     def results(self, arrays, statics, *, op: Operator | None = None, **how) -> tuple:

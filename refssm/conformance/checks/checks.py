@@ -14,6 +14,7 @@ from refssm.conformance.cases.case import NOWHERE, Case, ordinary_case
 from refssm.conformance.cases.cotangents import cotangents_of
 from refssm.conformance.cases.drawing import SIZES, THOROUGH, cases
 from refssm.conformance.cases.presets import OfPresets
+from refssm.conformance.cases.sizes import entries_of
 from refssm.conformance.checks import laws
 from refssm.conformance.checks.candidate import Broken, Candidate
 from refssm.conformance.checks.conduct import CONDUCT, OF_STREAMS
@@ -145,15 +146,12 @@ def checks_of(
     if op.state_outputs:
         checks += [_value(op, profile, t, STATE) for t in types]
     if vjp:
-        checks += [
-            _gradient(op, profile, t) for t in types if not number_type(t).double or _extended(op)
-        ]
+        single = [t for t in types if not number_type(t).double]
+        checks += [_gradient(op, profile, t) for t in (types if judged_in_double(op) else single)]
     for law in laws.laws_of(op)[: profile.laws]:
         if types[0] in law.halves:
             continue
-        contract, double = op.contract, number_type(types[0]).double
-        entries = contract.double_case_entries if double else contract.case_entries
-        strategy = {"tame": law.tame, "entries": entries}
+        strategy = {"tame": law.tame, "entries": entries_of(op, types[0])}
         judge = partial(hold, law)
         checks.append(Check(law, op, types[0], profile.law, judge, law.at, strategy))
     for conduct in (*CONDUCT, *(OF_STREAMS if streams else ())):
@@ -173,14 +171,16 @@ def default_types(op: Operator, profile: Profile) -> list[str]:
     return [*types_of(op)] if profile.double else [types_of(op)[0]]
 
 
-def _extended(op: Operator) -> bool:
-    """True if refssm's VJP can be compared with itself in long double; LAPACK has none."""
+def judged_in_double(op: Operator) -> bool:
+    """True if gradients are judged in double precision, too: by refssm's VJP in long double.
+
+    LAPACK has none.
+    """
     return LONG_DOUBLE_IS_WIDER and op.contract.judges_gradients_in_double
 
 
 def _value(op, profile, dtype, rule: Graded) -> Check:
-    by_oracle = number_type(dtype).double and op.inputs
-    entries = op.contract.double_case_entries if by_oracle else op.contract.case_entries
+    entries = entries_of(op, dtype)
     sizes = tuple(s for s in profile.sizes if s <= entries)
     strategy = {"entries": entries, "sizes": sizes}
     count = profile.double or profile.value if number_type(dtype).double else profile.value
@@ -190,8 +190,7 @@ def _value(op, profile, dtype, rule: Graded) -> Check:
 
 def _gradient(op, profile, dtype) -> Check:
     count = profile.gradient
-    contract, double = op.contract, number_type(dtype).double
-    entries = contract.double_case_entries if double else contract.gradient_case_entries
+    entries = entries_of(op, dtype, of_gradient=True)
     strategy = {"entries": entries, "subnormal": False}
     presets = OfPresets(entries, profile.deep)
     return Check(GRADIENT, op, dtype, count, GRADIENT.hold, GRADIENT.at, strategy, presets)
@@ -261,7 +260,7 @@ def beside(
     types = list(types)
     pairs = [(_value(op, profile, t, VALUE), AGAINST) for t in types]
     if vjp:
-        extended = (t for t in types if not number_type(t).double or _extended(op))
+        extended = (t for t in types if not number_type(t).double or judged_in_double(op))
         pairs += [(_gradient(op, profile, t), AGAINST_GRADIENT) for t in extended]
     checks = [replace(c, rule=rule, judge_arrays=None) for c, rule in pairs if c.count]
     return [replace(c, judge_case=judge(c.id, c.rule.of_gradient)) for c in checks]

@@ -74,7 +74,10 @@ def in_wider(check, candidate, arrays, statics, accepted, verdict) -> str:
     if again is None:
         return ""
     if again.ok and verdict.verdict == "inaccurate":
-        return f"right in {kind}: these are rounding errors, the formula is right"
+        digits = NUMBER_TYPES[check.dtype].digits
+        if is_rough(candidate, [(arrays, statics, False)], digits):
+            return f"right in {kind}: these are rounding errors, the formula is right"
+        return f"right in {kind}: {check.dtype} has too few digits for it, or takes another path"
     if again.ok:
         return f"right in {kind}: {check.dtype} has too few digits or too small a range for it"
     if np.isfinite(again.bits) and again.bits - verdict.bits >= MORE_BITS:

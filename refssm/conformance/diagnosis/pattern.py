@@ -7,7 +7,7 @@ import numpy as np
 from refssm._operator import Operator
 from refssm.conformance.calling.one_call import Declined
 from refssm.conformance.cases.case import ordinary_case
-from refssm.conformance.checks.candidate import Broken, Candidate
+from refssm.conformance.checks.candidate import WRITTEN, Broken, Candidate
 from refssm.conformance.checks.checks import Check
 from refssm.conformance.checks.law import Graded
 from refssm.conformance.diagnosis.place import FEW, Wrong, leading, place_of
@@ -29,6 +29,8 @@ def shared_pattern(check: Check, candidate: Candidate, heard: list[Episode]) -> 
     """What the wrong entries have in common over the failing cases, or ""."""
     if _run_to_run(heard):
         return CHANGING
+    if any(e.verdict.kind == WRITTEN for e in heard):  # the message has the reason already
+        return ""
     if candidate.op.contract.basis_free and not check.rule.of_gradient:
         return _single_of_basis(check, candidate, heard)
     wrong = [told for e in heard if not e.verdict.ok for told in _wrong(check, candidate, e)]

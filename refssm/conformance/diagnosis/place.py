@@ -55,7 +55,9 @@ def place_of(wrong: list[Wrong], op: Operator, vjp: bool) -> str:
         if block := _block(along, "state" in op.traits):
             return block
         if _only_last_step(along):
-            return "only the last step is wrong: a loop may end one step too early"
+            told = "only the last step is wrong: a loop may end one step too early"
+            block = gcd(*(a.size - 1 for a in along))
+            return told + f", or forget what {block} steps hand on" * (block % BLOCK == 0)
     if vjp and "state" in op.traits and (back := _carried_back(along)):
         return back
     for name in _channels(wrong):

@@ -18,10 +18,10 @@ from refssm._layout import canonical, in_layout
 from refssm.conformance.calling.finding import operator_named
 from refssm.conformance.calling.implementation import Offer
 from refssm.conformance.calling.links import switches
-from refssm.conformance.cases.drawing import SIZES, TAME_SIZE
-from refssm.conformance.cases.presets import longest_preset
-from refssm.conformance.cases.sizes import MATRIX_SIZE, core_dims, of_matrices
-from refssm.conformance.checks.checks import PROFILES, rule_named
+from refssm.conformance.cases.drawing import LONG, SIZES, TAME_SIZE
+from refssm.conformance.cases.presets import OfPresets, longest_preset
+from refssm.conformance.cases.sizes import core_dims, entries_of, largest
+from refssm.conformance.checks.checks import PROFILES, judged_in_double, rule_named
 from refssm.conformance.checks.law import Conduct, Law
 from refssm.conformance.judging.result import FAILURES, THIN, Also, Result
 
@@ -221,20 +221,26 @@ def limits(result: Result) -> str:
     if isinstance(rule, Conduct):
         return "any other case than this ordinary one"
     first = op.leading or core_dims(op)[0]
+    entries = entries_of(op, result.dtype, of_gradient=rule.of_gradient)
     if isinstance(rule, Law):
-        longest = TAME_SIZE if rule.tame else max(SIZES)
+        sizes = [s for s in SIZES if not rule.tame or s <= TAME_SIZE]
+        longest = largest(op, first, sizes, entries)
         return f"types other than {result.dtype}, {first} above {longest}"
-    reach = f"{first} above {max(SIZES)} (thorough: {max(PROFILES['thorough'].sizes)})"
-    if of_matrices(op, first):
-        reach = f"{first} above {MATRIX_SIZE}"
-    longest = longest_preset(op, result.dtype, PROFILES[result.profile].deep)
-    if rule.of_presets and longest:
+    profile, thorough = PROFILES[result.profile], PROFILES["thorough"]
+    long = LONG if first in op.static and not op.contract.stays_short else ()
+    usual, most = (largest(op, first, (*p.sizes, *long), entries) for p in (profile, thorough))
+    reach = f"{first} above {usual}" + f" (thorough: {most})" * (most > usual)
+    longest = longest_preset(op, result.dtype, profile.deep)
+    longest = longest or OfPresets(entries).largest(op, result.dtype, first)
+    if rule.of_presets and longest > usual:
         others = reach.removeprefix(f"{first} above ")
         reach = f"{first} above {longest} for presets, {others} for others"
     if op.constructor:
         declared = op.parameters.get(first)
         reach = f"{first} above {max(declared.values)}" if declared else reach
         return f"{reach}, parameters outside the domains in `refssm show {op}`"
+    if rule.of_gradient and not judged_in_double(op):
+        reach += ", gradients in double precision"
     return f"{reach}, batches above 3, inputs outside the domains in `refssm show {op}`"
 
 

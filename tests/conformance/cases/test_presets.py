@@ -175,6 +175,13 @@ def test_chunks_of_presets_are_those_of_models():
     assert min(case.parameters["chunk"] for case in cases) >= 64
 
 
+def test_the_shorter_of_two_long_cases_is_one_chunk():
+    for dtype in ("float32", "float64"):
+        short, long = drawn(operator_named("ssd_chunked"), dtype)[-LONG:]
+        assert short.parameters["chunk"] >= short.sizes["l"] == 1024
+        assert long.parameters["chunk"] < long.sizes["l"]
+
+
 def test_a_size_that_a_preset_does_not_have_is_not_tried_when_a_failure_is_made_smaller():
     op = operator_named("dplr_kernel")
     preset = next(p for p in presets_of(op) if p.name == "fourier-16")

@@ -9,9 +9,12 @@ import pytest
 from judging import SCAN, judged, plugin, run
 
 from refssm.catalog import OPERATORS
+from refssm.conformance.diagnosis.place import Wrong, place_of
 from refssm.conformance.diagnosis.simplest import may_vanish
 from refssm.conformance.judging.certificate import certify
+from refssm.conformance.judging.expected import expect
 from refssm.conformance.report.lines import limits
+from refssm.conformance.standard import Standard
 
 CATALOG = {op.name: op for op in OPERATORS}
 
@@ -245,3 +248,23 @@ def test_a_reference_that_drops_what_chunks_carry_is_not_certified():
 
     dropped.__name__, dropped.__module__ = op.name, op.reference.__module__
     assert certify(replace(op, reference=dropped))
+
+
+@pytest.mark.parametrize(
+    ("lengths", "told"),
+    [
+        ([257], "a loop may end one step too early, or forget what 256 steps hand on"),
+        ([257, 300], "a loop may end one step too early"),
+    ],
+)
+def test_a_last_step_behind_whole_blocks_may_have_two_reasons(lengths, told):
+    op = CATALOG["linear_scan"]
+    wrong = []
+    for l in lengths:
+        a, b = np.full((l, 1), 0.5, np.float32), np.ones((l, 1), np.float32)
+        x = op.reference(a, b)
+        x[-1] = 0
+        held = Standard.of("float32")
+        (gauge,) = expect(op, [a, b], {}, held=held)
+        wrong.append(Wrong(x, gauge, held, "x", op.output_dims[0]))
+    assert place_of(wrong, op, False) == f"only the last step is wrong: {told}"

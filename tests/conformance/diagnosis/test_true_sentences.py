@@ -134,6 +134,33 @@ def test_an_overflow_is_not_called_rounding():
     assert "rounding" not in line.hint
 
 
+def with_eight_terms(a, b):
+    """Too small by a smooth part in single precision, as a sum of too few terms is."""
+    x = EXPECTED["linear_scan"](a, b)
+    single = np.finfo(x.dtype).dtype == np.float32
+    return x * x.dtype.type(1 - 2.0**-13 if single else 1)
+
+
+@pytest.mark.long
+def test_another_path_in_single_precision_is_not_called_rounding():
+    line = failure("linear_scan", with_eight_terms, wider=("float64",))
+    assert line.verdict == "inaccurate"
+    assert line.hint == (
+        "right in float64: float32 has too few digits for it, or takes another path"
+    )
+
+
+def in_sixteen_bits(a, b):
+    x = EXPECTED["linear_scan"](a, b)
+    return rounded_to(16, x) if x.dtype == np.float32 else x
+
+
+@pytest.mark.long
+def test_roundings_in_single_precision_are_called_so():
+    line = failure("linear_scan", in_sixteen_bits, wider=("float64",))
+    assert line.hint == "right in float64: these are rounding errors, the formula is right"
+
+
 def unsteady():
     calls = [0]
 

@@ -170,6 +170,23 @@ def test_what_passed_is_one_line_and_what_was_not_tested_comes_once(capsys):
     assert out.rstrip().endswith("my_ops.py   profile default")
 
 
+@pytest.mark.parametrize(
+    ("operator", "check", "dtype", "limit"),
+    [
+        ("linear_scan", "value", "float32", "l above 1537 for presets, 300 (thorough: 8192) for"),
+        ("linear_scan", "additive", "float32", "types other than float32, l above 129"),
+        ("diagonal_kernel_zoh", "value", "complex64", "l above 4097 (thorough: 8192)"),
+        ("hankel_singular_values", "value", "float64", "n above 32, batches"),
+        ("discretize_zoh", "value", "float64", "n above 33 for presets, 5 for others, batches"),
+        ("discretize_bilinear", "value", "float32", "n above 65, batches above 3"),
+        ("discretize_bilinear", "gradient", "float32", "n above 64, gradients in double precision"),
+    ],
+)
+def test_a_pass_tells_the_largest_sizes_that_were_drawn(operator, check, dtype, limit):
+    result = replace(PASS, operator=operator, check=check, dtype=dtype, profile="default")
+    assert lines.limits(result).startswith(limit)
+
+
 def test_declined_cases_and_calls_slice_by_slice_are_told_of_a_pass(capsys):
     results = [replace(PASS, examples=47, declined=23), replace(PASS, check="nan", sliced=True)]
     assert "   72 cases, declined 23 of 72 slice by slice   value nan" in told(results, capsys)

@@ -6,12 +6,15 @@ libraries, the verdict passes with a note.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
-from refssm.conformance.calling.one_call import EARLIER, REWRITTEN, Declined
+from refssm.conformance.calling.one_call import EARLIER, REWRITTEN, Declined, Outcome
 from refssm.conformance.cases.case import Case
+from refssm.conformance.cases.limits import holds_zero
 from refssm.conformance.checks.candidate import (
     Broken,
     Candidate,
@@ -75,12 +78,31 @@ def alias(candidate: Candidate, case: Case) -> Verdict:
     """Outputs share no memory with arguments, nor with the outputs of other calls."""
     if candidate.offer.immutable:
         return Verdict("-", notes=(f"{candidate.offer.framework} arrays cannot be written to",))
+    outcomes = chain(_outcomes(candidate, case, beside_others=True), _of_zeros(candidate, case))
     return worst_of(
         wrong(f"{at}a later call changes the output of an earlier one")
         if REWRITTEN in outcome.aliased
         else _blame(candidate, outcome.aliased, f"{at}an output shares memory with")
-        for at, outcome in _outcomes(candidate, case, beside_others=True)
+        for at, outcome in outcomes
     )
+
+
+def _of_zeros(candidate: Candidate, case: Case) -> Iterator[tuple[str, Outcome]]:
+    """Calls with one argument of zeros, where a shortcut may return another: a scan without decay.
+
+    Only of arguments that may be 0. A call that fails says nothing here.
+    """
+    op, (arrays, statics) = candidate.op, candidate.given(case)
+    for i, (name, domain) in enumerate(op.inputs.items()):
+        if name in op.flags or not holds_zero(domain, arrays[i].dtype.kind == "f"):
+            continue
+        try:
+            zeros = [*arrays[:i], np.zeros_like(arrays[i]), *arrays[i + 1 :]]
+            outcome = candidate.outcome(candidate.admitted(zeros, statics), statics)
+        except (Broken, Declined):
+            continue
+        if outcome.status == "ok":
+            yield f"where `{name}` = 0 ", outcome
 
 
 def _outcomes(candidate, case, beside_others=False):
@@ -213,7 +235,7 @@ UNCHANGED = Conduct(
 ALIAS = Conduct(
     name="alias",
     sentence="Outputs share no memory with arguments, nor with the outputs of other calls, also "
-    "where they have 32 kB; a later call does not change them.",
+    "where they have 128 kB or an argument is 0; a later call does not change them.",
     hold=alias,
     without_arguments=True,
     of_memory=True,

@@ -101,7 +101,8 @@ def _changed_alone(candidate: Candidate, case: Case) -> Iterator[Verdict]:
 def _pulled_again(candidate: Candidate, case: Case) -> Verdict:
     """The VJP gives its gradients again after a forward call with other values.
 
-    One that keeps the states of the last forward call, or adds to earlier gradients, does not.
+    One that keeps the states of the last forward call, or adds to earlier gradients, does not. One
+    that recomputes them where it sees another argument than that call had is asked about each.
     """
     values = other_values(candidate, case)
     if values is None:
@@ -113,17 +114,29 @@ def _pulled_again(candidate: Candidate, case: Case) -> Verdict:
         candidate.results(forward, statics)
         return candidate.outputs([*cotangents, *arrays], statics, vjp=True, view=view)
 
-    try:
-        first, again = after(arrays), after(values)
-    except (Broken, Declined):  # which the check of gradients tells
-        return Verdict("A")
-    if not all(isinstance(g, np.ndarray) for g in (*first, *again)):  # and this, too
-        return Verdict("A")
-    if all(map(_same_bits, again, first)):
-        return Verdict("A")
-    verdict = candidate.graded_gradients(again, cotangents, arrays, statics)
-    told = f"the VJP after a forward call with other values: {verdict.message}; {LEFT}"
-    return Verdict("A") if verdict.ok else replace(verdict, message=told, kind=KIND)
+    others = [("other values", values)]
+    for i, name in enumerate(candidate.op.inputs if len(arrays) > 1 else ()):
+        mixed = [*arrays[:i], values[i], *arrays[i + 1 :]]
+        others.append((f"another value of `{name}` alone", mixed))
+    first = None
+    for what, forward in others:
+        try:
+            forward = forward if forward is values else candidate.admitted(forward, statics)
+            first = after(arrays) if first is None else first
+            again = after(forward)
+        except Broken:  # which the check of gradients tells
+            return Verdict("A")
+        except Declined:
+            continue
+        if not all(isinstance(g, np.ndarray) for g in (*first, *again)):  # and this, too
+            return Verdict("A")
+        if all(map(_same_bits, again, first)):
+            continue
+        verdict = candidate.graded_gradients(again, cotangents, arrays, statics)
+        if not verdict.ok:
+            told = f"the VJP after a forward call with {what}: {verdict.message}; {LEFT}"
+            return replace(verdict, message=told, kind=KIND)
+    return Verdict("A")
 
 
 def _anew(candidate: Candidate, arrays, statics, again, first, at: str) -> Verdict:
@@ -189,7 +202,7 @@ REPEAT = Conduct(
     "with a longer input. If `deterministic=False` is declared, differences within tolerance are a "
     "note. New values in the arrays of an earlier call give the outputs of the new values, and so "
     "does a new value of one argument alone. The VJP gives its gradients again after a forward "
-    "call with other values.",
+    "call with other values, of all arguments or of one.",
     hold=repeat,
     without_arguments=True,
     between_calls=True,

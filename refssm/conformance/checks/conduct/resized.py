@@ -16,7 +16,7 @@ from refssm.conformance.checks.candidate import Candidate
 
 LONGER = (257, 256)  # several blocks or threads take part; the second for whole blocks only
 SIDE = 16  # of the matrices of a longer input: the work is cubic in it
-LARGE = 2**15  # bytes of an output: allocators keep small ones, and buffers are for large ones
+LARGE = 2**17  # bytes of an output: allocators keep small ones, and buffers are for large ones
 LONGEST = 4096
 
 
@@ -43,7 +43,7 @@ def longer(candidate: Candidate, case: Case) -> Iterator[tuple[Case, str]]:
 
 
 def large(candidate: Candidate, case: Case) -> Iterator[tuple[Case, str]]:
-    """The case with so many steps, or so large a matrix, that an output has 32 kB if it can."""
+    """The case with so many steps, or so large a matrix, that an output has 128 kB if it can."""
     op = candidate.op
     first = op.leading or core_dims(op)[0]
     if first not in op.output_dims[0] or (of_matrices(op, first) and first != "l"):
